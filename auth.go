@@ -73,6 +73,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
 
+	"github.com/authmount/auth/internal/journal"
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/store"
 )
@@ -96,8 +97,8 @@ type Auth struct {
 	passwords *passwords
 	overloads overloads
 	refunds   *refunds
-	recorder  *recorder
-	counter   *counter
+	recorder  *journal.Recorder
+	counter   *journal.Counter
 	pending   pendingGuesses
 	outbox    *outbox
 	pages     *pages
@@ -123,7 +124,7 @@ type Auth struct {
 	oversizedOnce sync.Once
 	servedPort    atomic.Int32 // see publicURL
 
-	behind behind
+	background *journal.Background
 
 	askLive func(*http.Request) error // asks the service that tokens are of; nil: that is this one
 }
@@ -182,9 +183,9 @@ func New(ctx context.Context, st Store, opts ...Option) (*Auth, error) {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
 	a.noteSetup(ctx)
-	a.behind.open(c.idle)
-	a.behind.run(a.sweep)
-	a.behind.run(a.followSettings)
+	a.background = journal.NewBackground(c.idle)
+	a.background.Run(a.sweep)
+	a.background.Run(a.followSettings)
 	return a, nil
 }
 
@@ -308,7 +309,9 @@ func (a *Auth) build() error {
 	if a.keys, err = newKeyring(c); err != nil {
 		return err
 	}
-	a.refunds, a.recorder, a.counter = a.newRefunds(), a.newRecorder(), a.newCounter()
+	a.refunds = a.newRefunds()
+	a.recorder = journal.NewRecorder(a.eventWriter(), c.log)
+	a.counter = journal.NewCounter(a.countWriter(), a.now, c.log, codeOf)
 	a.pending.of = map[string]*pendingGuess{}
 	a.parser = newParser(c)
 	a.remember = newClaimsCache(c.tokens.Remember)
@@ -333,7 +336,7 @@ func (a *Auth) build() error {
 		return err
 	}
 	a.outbox.open, a.outbox.mails.app, a.outbox.mails.texts, a.outbox.mails.look = a.openMessage, a.appName, a.mailTexts, a.mailLook
-	a.outbox.sent = func(k Kind) { a.counter.count(store.MetricMessages, string(k)) }
+	a.outbox.sent = func(k Kind) { a.counter.Count(store.MetricMessages, string(k)) }
 	if keeps {
 		var inTx func(context.Context) bool
 		if j, ok := store.Capability[interface{ InTransaction(context.Context) bool }](a.store); ok {
@@ -362,9 +365,9 @@ func (a *Auth) Inbox() *Inbox { return a.inbox }
 // nothing on Postgres: what it had not sent is sent within minutes of the next
 // start. On memory it loses that, with everything else that is in memory.
 func (a *Auth) Close(ctx context.Context) error {
-	a.behind.close()
+	a.background.Close()
 	a.client.CloseIdleConnections()
-	return errors.Join(a.refunds.close(ctx), a.outbox.close(ctx), a.recorder.close(ctx), a.counter.close(ctx))
+	return errors.Join(a.refunds.close(ctx), a.outbox.close(ctx), a.recorder.Close(ctx), a.counter.Close(ctx))
 }
 
 // sweepEvery and sweepBatch keep deletion gentle: small bites, often.

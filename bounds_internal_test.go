@@ -62,11 +62,7 @@ func TestBoundsAreAsPromised(t *testing.T) {
 		"a verifier (RFC 7636, 4.1)": {func(n int) bool { return checkVerifier(challengeOf(xs(n)), xs(n)) == nil }, 43, 128},
 		"a full name":                {func(n int) bool { _, err := cleanName(strings.Repeat("ü", n)); return err == nil }, 0, maxName},
 		"metadata":                   {func(n int) bool { return checkMetadata(map[string]any{"": xs(n - len(`{"":""}`))}) == nil }, 0, maxMetadata},
-		"who is written about in an event": {func(n int) bool {
-			r := boundedRecord(&store.Record{Actor: xs(n), Target: xs(n), RequestID: xs(n)})
-			return r.Actor == xs(n) && r.Target == xs(n) && r.RequestID == xs(n)
-		}, 0, maxLabel},
-		"a text of a list": {func(n int) bool { return Kit{a}.Short(xs(n)) == xs(n) }, 0, 300},
+		"a text of a list":           {func(n int) bool { return Kit{a}.Short(xs(n)) == xs(n) }, 0, 300},
 		"a code from a provider": {func(n int) bool {
 			return (&oauthClient{}).judgeCallback(endpoints{}, OAuthCallback{Code: xs(n)}) == nil
 		}, 1, 4096},

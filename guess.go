@@ -255,7 +255,7 @@ func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws 
 		a.pending.drew(at)
 		return d, nil, nil
 	}
-	a.counter.count(store.MetricLimits, "guesses")
+	a.counter.Count(store.MetricLimits, "guesses")
 	return d, others, retryAfter(CodeRateLimited, min(d.RetryAfter, longestWait), nil)
 }
 

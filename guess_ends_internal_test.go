@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/authmount/auth/internal/journal"
 	"github.com/authmount/auth/store"
 )
 
@@ -16,7 +17,7 @@ func guesser(t *testing.T) *Auth {
 	t.Helper()
 	a := &Auth{keys: testKeys(t), store: &drawing{take: func(draws []store.Draw) (store.Decision, error) {
 		return store.Decision{Allowed: true, Remaining: make([]int, len(draws))}, nil
-	}}, counter: &counter{}, recorder: &recorder{}}
+	}}, counter: &journal.Counter{}, recorder: &journal.Recorder{}}
 	a.cfg.now = time.Now
 	a.pending.of = map[string]*pendingGuess{}
 	a.refunds = a.newRefunds()

@@ -53,7 +53,7 @@ type account struct {
 func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events ...store.OutcomeEvent) store.Change {
 	c := store.Change{Now: a.now(), By: by}
 	if !slices.ContainsFunc(events, func(e store.OutcomeEvent) bool { return e.Event.Record != nil }) {
-		c.Unrecorded = a.recorder.add // nobody is shut out because the audit log cannot be written
+		c.Unrecorded = a.recorder.Add // nobody is shut out because the audit log cannot be written
 	}
 	for _, e := range events {
 		e.Event = a.dated(ctx, e.Event)
