@@ -74,6 +74,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth/internal/journal"
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/store"
 )
@@ -100,7 +101,7 @@ type Auth struct {
 	recorder  *journal.Recorder
 	counter   *journal.Counter
 	pending   pendingGuesses
-	outbox    *outbox
+	outbox    *outbox.Outbox
 	pages     *pages
 	room      atomic.Pointer[KitPages]                                                        // the application's pages, if there are any
 	apart     atomic.Pointer[KitPages]                                                        // pages with sessions of their own
@@ -325,24 +326,8 @@ func (a *Auth) build() error {
 	a.pages.app = a.appName
 	a.providers, a.providerNames = a.newProviders()
 	a.handler = a.mount(a.routes())
-	st, keeps := store.Capability[store.OutboxStore](a.store)
-	if keeps && c.mail.Attempts <= 0 {
-		c.mail.Attempts = keptAttempts
-	}
-	a.outbox, err = newOutbox(c.mail, c.mailer, c.sms, c.log, a.now, func(ctx context.Context, m Message, err error) {
-		a.emit(ctx, Event{Type: EventMessageFailed, Message: m.Kind, Err: err})
-	})
-	if err != nil {
+	if a.outbox, err = a.newOutbox(); err != nil {
 		return err
-	}
-	a.outbox.open, a.outbox.mails.app, a.outbox.mails.texts, a.outbox.mails.look = a.openMessage, a.appName, a.mailTexts, a.mailLook
-	a.outbox.sent = func(k Kind) { a.counter.Count(store.MetricMessages, string(k)) }
-	if keeps {
-		var inTx func(context.Context) bool
-		if j, ok := store.Capability[interface{ InTransaction(context.Context) bool }](a.store); ok {
-			inTx = j.InTransaction
-		}
-		a.outbox.keepIn(st, inTx, c.idle)
 	}
 	return nil
 }
@@ -367,7 +352,7 @@ func (a *Auth) Inbox() *Inbox { return a.inbox }
 func (a *Auth) Close(ctx context.Context) error {
 	a.background.Close()
 	a.client.CloseIdleConnections()
-	return errors.Join(a.refunds.close(ctx), a.outbox.close(ctx), a.recorder.Close(ctx), a.counter.Close(ctx))
+	return errors.Join(a.refunds.close(ctx), a.outbox.Close(ctx), a.recorder.Close(ctx), a.counter.Close(ctx))
 }
 
 // sweepEvery and sweepBatch keep deletion gentle: small bites, often.

@@ -3,12 +3,15 @@ package auth
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/authmount/auth/internal/journal"
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -120,4 +123,24 @@ func TestNoFactorWithoutAStore(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", code, got, err)
 		}
 	}
+}
+
+// Whose account it is that somebody guesses at is asked again after an outage; that it is
+// nobody's is an answer.
+func TestOwnersAreLookedUpUntilAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := outbox.New(outbox.Options{Queue: 1, Workers: 1, Attempts: 5, Log: slog.New(slog.DiscardHandler)})
+		defer func() { _ = b.Close(context.WithoutCancel(t.Context())) }()
+		var asked atomic.Int32
+		(&Auth{outbox: b}).tellOwner(t.Context(), func(context.Context) (User, error) {
+			if asked.Add(1) < 3 {
+				return User{}, errors.New("away")
+			}
+			return User{}, store.ErrNotFound
+		})
+		<-time.After(time.Hour)
+		if n := asked.Load(); n != 3 {
+			t.Errorf("asked %d times", n)
+		}
+	})
 }

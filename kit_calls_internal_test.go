@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/journal"
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/store"
 )
@@ -236,10 +237,10 @@ func TestMessagesJoinTransactions(t *testing.T) {
 		"within one":          {func(context.Context) bool { return true }, true},
 		"of this very caller": {func(ctx context.Context) bool { return ctx.Value(requestIDKey{}) == "tx" }, true},
 	} {
-		a := &Auth{keys: testKeys(t), outbox: &outbox{keeper: keeper{inTx: c.inTx}, o: MailOptions{Timeout: time.Minute}}}
+		a := &Auth{keys: testKeys(t), outbox: outbox.New(outbox.Options{InTx: c.inTx, Timeout: time.Minute})}
 		ctx := context.WithValue(t.Context(), requestIDKey{}, "tx")
 		ch := store.Change{Now: time.Unix(1767323045, 0)}
-		a.enclose(ctx, &ch, outgoing{Kind: KindMagicLink}, User{}, nil) // a decoy, which draws nothing
+		a.enclose(ctx, &ch, outbox.Outgoing{Kind: KindMagicLink}, User{}, nil) // a decoy, which draws nothing
 		if len(ch.Messages) != 1 {
 			t.Fatalf("%s: %d messages", name, len(ch.Messages))
 		}
@@ -247,7 +248,7 @@ func TestMessagesJoinTransactions(t *testing.T) {
 		if c.want {
 			at, tries = ch.Now, 0
 		}
-		if m := ch.Messages[0]; a.outbox.joins(ctx) != c.want || !m.NextAt.Equal(at) || m.Attempts != tries {
+		if m := ch.Messages[0]; a.outbox.Joins(ctx) != c.want || !m.NextAt.Equal(at) || m.Attempts != tries {
 			t.Errorf("%s: due %v after, attempts %d", name, m.NextAt.Sub(ch.Now), m.Attempts)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/journal"
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -106,7 +107,7 @@ func TestOnlyTheProvedAreToldWithoutLimits(t *testing.T) {
 		cfg: config{now: time.Now, log: slog.New(slog.DiscardHandler), limits: RateLimits{}.withDefaults()},
 	}
 	for _, proved := range []bool{true, false} {
-		o := outgoing{Kind: KindPasswordChanged, To: "ada@example.com", Proved: proved}
+		o := outbox.Outgoing{Kind: KindPasswordChanged, To: "ada@example.com", Proved: proved}
 		if got := a.roomFor(t.Context(), o, User{ID: "ada"}); got != proved {
 			t.Errorf("proved %t: sent %t", proved, got)
 		}

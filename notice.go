@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -67,7 +68,7 @@ func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events
 			c.By = Authority{} // no store takes it: nobody forgets whom to tell
 		case k == KindAccountDeleted && !of.EmailVerified(): // nobody signs up and deletes to have mails sent
 		case told && of.Email != "":
-			a.enclose(ctx, &c, outgoing{Kind: k, To: of.Email, NewAddress: of.to, Provider: e.Event.Provider, Link: of.stop, ExpiresIn: stopLife}, of.User, nil)
+			a.enclose(ctx, &c, outbox.Outgoing{Kind: k, To: of.Email, NewAddress: of.to, Provider: e.Event.Provider, Link: of.stop, ExpiresIn: stopLife}, of.User, nil)
 		}
 	}
 	return c
