@@ -72,7 +72,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/authmount/auth/internal/journal"
 	"github.com/authmount/auth/internal/keys"
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
@@ -99,10 +101,10 @@ type Auth struct {
 	passwords *passwords
 	overloads overloads
 	refunds   *refunds
-	recorder  *recorder
-	counter   *counter
+	recorder  *journal.Recorder
+	counter   *journal.Counter
 	pending   pendingGuesses
-	outbox    *outbox
+	outbox    *outbox.Outbox
 	pages     *pages
 	room      atomic.Pointer[KitPages]                                                        // the application's pages, if there are any
 	apart     atomic.Pointer[KitPages]                                                        // pages with sessions of their own
@@ -123,7 +125,7 @@ type Auth struct {
 	sessionCount atomic.Uint32 // see idAt
 	servedPort   atomic.Int32  // see publicURL
 
-	behind behind
+	background *journal.Background
 }
 
 // New checks the configuration and starts the send queue and the sweeper; Close
@@ -180,9 +182,9 @@ func New(ctx context.Context, st Store, opts ...Option) (*Auth, error) {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
 	a.noteSetup(ctx)
-	a.behind.open(c.idle)
-	a.behind.run(a.sweep)
-	a.behind.run(a.followSettings)
+	a.background = journal.NewBackground(c.idle)
+	a.background.Run(a.sweep)
+	a.background.Run(a.followSettings)
 	return a, nil
 }
 
@@ -306,7 +308,9 @@ func (a *Auth) build() error {
 	if err = a.buildTokens(); err != nil {
 		return err
 	}
-	a.refunds, a.recorder, a.counter = a.newRefunds(), a.newRecorder(), a.newCounter()
+	a.refunds = a.newRefunds()
+	a.recorder = journal.NewRecorder(a.eventWriter(), c.log)
+	a.counter = journal.NewCounter(a.countWriter(), a.now, c.log, codeOf)
 	a.pending.of = map[string]*pendingGuess{}
 	if a.passwords, err = newPasswords(c.passwords, c.log); err != nil {
 		return err
@@ -317,24 +321,8 @@ func (a *Auth) build() error {
 	a.pages.app = a.appName
 	a.providers, a.providerNames = a.newProviders()
 	a.handler = a.mount(a.routes())
-	st, keeps := store.Capability[store.OutboxStore](a.store)
-	if keeps && c.mail.Attempts <= 0 {
-		c.mail.Attempts = keptAttempts
-	}
-	a.outbox, err = newOutbox(c.mail, c.mailer, c.sms, c.log, a.now, func(ctx context.Context, m Message, err error) {
-		a.emit(ctx, Event{Type: EventMessageFailed, Message: m.Kind, Err: err})
-	})
-	if err != nil {
+	if a.outbox, err = a.newOutbox(); err != nil {
 		return err
-	}
-	a.outbox.open, a.outbox.mails.app, a.outbox.mails.texts, a.outbox.mails.look = a.openMessage, a.appName, a.mailTexts, a.mailLook
-	a.outbox.sent = func(k Kind) { a.counter.count(store.MetricMessages, string(k)) }
-	if keeps {
-		var inTx func(context.Context) bool
-		if j, ok := store.Capability[interface{ InTransaction(context.Context) bool }](a.store); ok {
-			inTx = j.InTransaction
-		}
-		a.outbox.keepIn(st, inTx, c.idle)
 	}
 	return nil
 }
@@ -357,9 +345,9 @@ func (a *Auth) Inbox() *Inbox { return a.inbox }
 // nothing on Postgres: what it had not sent is sent within minutes of the next
 // start. On memory it loses that, with everything else that is in memory.
 func (a *Auth) Close(ctx context.Context) error {
-	a.behind.close()
+	a.background.Close()
 	a.client.CloseIdleConnections()
-	return errors.Join(a.refunds.close(ctx), a.outbox.close(ctx), a.recorder.close(ctx), a.counter.close(ctx))
+	return errors.Join(a.refunds.close(ctx), a.outbox.Close(ctx), a.recorder.Close(ctx), a.counter.Close(ctx))
 }
 
 // sweepEvery and sweepBatch keep deletion gentle: small bites, often.

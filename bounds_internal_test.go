@@ -2,8 +2,6 @@ package auth
 
 import (
 	"encoding/base32"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,26 +15,12 @@ func TestBoundsAreAsPromised(t *testing.T) {
 	a := &Auth{keys: testKeys(t), cfg: config{now: time.Now}, factors: struct{ store.FactorStore }{}}
 	xs := func(n int) string { return strings.Repeat("x", max(n, 0)) }
 	private := func(n int) string { return ("en-x" + strings.Repeat("-aaaaaaaa", 10))[:n] } // a language, of a length
-	text := func(name string) func(int) bool {
-		return func(n int) bool { return checkMailText(name, xs(n)) == nil }
-	}
 	for what, c := range map[string]struct {
 		takes       func(n int) bool
 		least, most int
 	}{
 		"a subject at a provider (OpenID Connect Core 1.0, section 2)": {func(n int) bool { return isSubject(xs(n)) }, 1, 255},
 		"an error code of a provider":                                  {func(n int) bool { return errorToken(xs(n)) == xs(n) }, 0, 64},
-		"a subject of a mail":                                          {text("magic_link.subject"), 1, 150},
-		"an introduction of a mail":                                    {text("magic_link.intro"), 1, 1000},
-		"a footer":                                                     {text("footer"), 1, 1000},
-		"a language of such a text":                                    {func(n int) bool { return isLanguage(private(n)) }, 0, 16},
-		"such texts": {func(n int) bool {
-			texts := map[string]string{}
-			for i := range n {
-				texts[fmt.Sprintf("footer.en-x-%d", i)] = "x"
-			}
-			return checkMailTexts(texts) == nil
-		}, 0, 200},
 		"a user's own language": {func(n int) bool {
 			return preferredLocale(t.Context(), User{UserMetadata: map[string]any{"locale": private(n)}}) == private(n)
 		}, 0, 63},
@@ -52,21 +36,15 @@ func TestBoundsAreAsPromised(t *testing.T) {
 		}, 10, 64},
 		"a name of a role":           {func(n int) bool { return checkRoleName(xs(n)) == nil }, 1, 64},
 		"a name of a sender":         {func(n int) bool { return checkSenderName(xs(n)) == nil }, 1, 60},
-		"a name in a mail":           {func(n int) bool { return n == 0 || safeName(strings.Repeat("ü", n)) != "" }, 0, 60},
 		"an id of a request":         {func(n int) bool { return validRequestID(xs(n)) }, 1, 128},
 		"an id of a device":          {func(n int) bool { return validDeviceID(xs(n)) }, minDeviceID, maxDeviceID},
 		"a verifier (RFC 7636, 4.1)": {func(n int) bool { return checkVerifier(challengeOf(xs(n)), xs(n)) == nil }, 43, 128},
 		"a full name":                {func(n int) bool { _, err := cleanName(strings.Repeat("ü", n)); return err == nil }, 0, maxName},
 		"metadata":                   {func(n int) bool { return checkMetadata(map[string]any{"": xs(n - len(`{"":""}`))}) == nil }, 0, maxMetadata},
-		"who is written about in an event": {func(n int) bool {
-			r := boundedRecord(&store.Record{Actor: xs(n), Target: xs(n), RequestID: xs(n)})
-			return r.Actor == xs(n) && r.Target == xs(n) && r.RequestID == xs(n)
-		}, 0, maxLabel},
-		"a text of a list": {func(n int) bool { return Kit{a}.Short(xs(n)) == xs(n) }, 0, 300},
+		"a text of a list":           {func(n int) bool { return Kit{a}.Short(xs(n)) == xs(n) }, 0, 300},
 		"a code from a provider": {func(n int) bool {
 			return (&oauthClient{}).judgeCallback(endpoints{}, OAuthCallback{Code: xs(n)}) == nil
 		}, 1, 4096},
-		"an error of a message": {func(n int) bool { return (&queuedMessage{}).told(errors.New(xs(n))) == xs(n) }, 0, 500},
 	} {
 		if c.least > 0 && (c.takes(c.least-1) || !c.takes(c.least)) {
 			t.Errorf("%s: %d is not the least", what, c.least)

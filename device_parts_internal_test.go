@@ -3,10 +3,12 @@ package auth
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/journal"
 	"github.com/authmount/auth/store"
 )
 
@@ -205,17 +207,18 @@ func TestDrawsOfLimits(t *testing.T) {
 		for _, along := range []bool{false, true} {
 			var asked []store.Draw
 			now := time.Unix(1767323045, 0)
-			n, _, _, _ := newTestCounter(&now)
+			counted := 0
+			n := journal.NewCounter(func(_ context.Context, c store.AddCounts) error { counted += len(c.Counts); return nil }, func() time.Time { return now }, slog.New(slog.DiscardHandler), codeOf)
 			a := &Auth{counter: n, cfg: config{now: func() time.Time { return now }}, store: &drawing{take: func(draws []store.Draw) (store.Decision, error) { asked = append(asked, draws...); return c.d, c.err }}}
 			a.refunds = a.newRefunds()
 			take := a.take
 			if along {
 				take = a.takeAlong
 			}
-			err := take(t.Context(), c.draws...)
+			err := errors.Join(take(t.Context(), c.draws...), n.Flush(t.Context()))
 			var e *Error
-			if !errors.Is(err, c.want) || len(asked) != c.asks || len(asked) == 1 && asked[0] != on || len(n.counts) > 0 != (name == "refused") {
-				t.Errorf("%s, along %t: %v, asked %+v, counted %v", name, along, err, asked, n.counts)
+			if !errors.Is(err, c.want) || len(asked) != c.asks || len(asked) == 1 && asked[0] != on || counted > 0 != (name == "refused") {
+				t.Errorf("%s, along %t: %v, asked %+v, counted %v", name, along, err, asked, counted)
 			}
 			if errors.As(err, &e) && name == "refused" && e.RetryAfter != 7*time.Second {
 				t.Errorf("%s: after %v", name, e.RetryAfter)

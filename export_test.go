@@ -139,7 +139,7 @@ func FillQueue(a *Auth, account string) (release func()) {
 func HoldReturns(a *Auth) { a.refunds.after = func(time.Duration, func()) {} }
 
 // Poll takes on the messages that are overdue, as happens every few seconds.
-func Poll(ctx context.Context, a *Auth) { a.outbox.claim(ctx) }
+func Poll(ctx context.Context, a *Auth) { a.outbox.Claim(ctx) }
 
 // OpenMessage tells what a message is, and to whom it goes.
 func OpenMessage(a *Auth, m store.SealedMessage) (Kind, string, error) {
@@ -148,11 +148,11 @@ func OpenMessage(a *Auth, m store.SealedMessage) (Kind, string, error) {
 }
 
 // Lease is for how long a message is left to the process that recorded it.
-func Lease(a *Auth) time.Duration { return a.outbox.lease() }
+func Lease(a *Auth) time.Duration { return a.outbox.Lease() }
 
 // Retries makes the pauses between attempts all the same.
 func Retries(a *Auth, pause time.Duration) {
-	a.outbox.backoff = func(int) time.Duration { return pause }
+	a.outbox.Backoff = func(int) time.Duration { return pause }
 }
 
 // NoticeOf is which message tells of an event.
@@ -190,8 +190,4 @@ func SignInRoutes(a *Auth) []string {
 func SweepEvents(ctx context.Context, a *Auth, n int) (int, error) { return a.sweepEvents(ctx, n) }
 
 // AwaitedMessages is how many messages somebody waits for the first attempt at.
-func AwaitedMessages(a *Auth) int {
-	a.outbox.mu.Lock()
-	defer a.outbox.mu.Unlock()
-	return len(a.outbox.first)
-}
+func AwaitedMessages(a *Auth) int { return a.outbox.Awaited() }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -255,7 +256,7 @@ func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws 
 		a.pending.drew(at)
 		return d, nil, nil
 	}
-	a.counter.count(store.MetricLimits, "guesses")
+	a.counter.Count(store.MetricLimits, "guesses")
 	return d, others, retryAfter(CodeRateLimited, min(d.RetryAfter, longestWait), nil)
 }
 
@@ -277,7 +278,7 @@ func (a *Auth) tellOfRun(ctx context.Context, t attempt, d store.Decision) {
 // tellOwner sends the notice of failures in a row. It is worked out behind the
 // request's back, where its duration does not tell whether there is an account.
 func (a *Auth) tellOwner(asked context.Context, owner func(context.Context) (User, error)) {
-	a.outbox.prepare(asked, KindManyFailedSignIns, func(background context.Context) (*store.SealedMessage, error) {
+	a.outbox.Prepare(asked, KindManyFailedSignIns, func(background context.Context) (*store.SealedMessage, error) {
 		u, err := owner(background)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
@@ -286,7 +287,7 @@ func (a *Auth) tellOwner(asked context.Context, owner func(context.Context) (Use
 			return nil, nil
 		}
 		c := a.newChange(asked, byStranger("failures in a row"))
-		a.enclose(asked, &c, outgoing{Kind: KindManyFailedSignIns, To: u.Email}, u, nil)
+		a.enclose(asked, &c, outbox.Outgoing{Kind: KindManyFailedSignIns, To: u.Email}, u, nil)
 		if _, err := a.store.UpdateUser(background, store.UpdateUser{Change: c, UserID: u.ID}); errors.Is(err, store.ErrNotFound) {
 			return nil, nil
 		} else if err != nil {

@@ -3,11 +3,15 @@ package auth
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/authmount/auth/internal/journal"
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -16,7 +20,7 @@ func guesser(t *testing.T) *Auth {
 	t.Helper()
 	a := &Auth{keys: testKeys(t), store: &drawing{take: func(draws []store.Draw) (store.Decision, error) {
 		return store.Decision{Allowed: true, Remaining: make([]int, len(draws))}, nil
-	}}, counter: &counter{}, recorder: &recorder{}}
+	}}, counter: &journal.Counter{}, recorder: &journal.Recorder{}}
 	a.cfg.now = time.Now
 	a.pending.of = map[string]*pendingGuess{}
 	a.refunds = a.newRefunds()
@@ -119,4 +123,24 @@ func TestNoFactorWithoutAStore(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", code, got, err)
 		}
 	}
+}
+
+// Whose account it is that somebody guesses at is asked again after an outage; that it is
+// nobody's is an answer.
+func TestOwnersAreLookedUpUntilAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := outbox.New(outbox.Options{Queue: 1, Workers: 1, Attempts: 5, Log: slog.New(slog.DiscardHandler)})
+		defer func() { _ = b.Close(context.WithoutCancel(t.Context())) }()
+		var asked atomic.Int32
+		(&Auth{outbox: b}).tellOwner(t.Context(), func(context.Context) (User, error) {
+			if asked.Add(1) < 3 {
+				return User{}, errors.New("away")
+			}
+			return User{}, store.ErrNotFound
+		})
+		<-time.After(time.Hour)
+		if n := asked.Load(); n != 3 {
+			t.Errorf("asked %d times", n)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -96,15 +97,22 @@ type ProviderToken struct {
 // recorded if that did not come with a change.
 func (a *Auth) emit(ctx context.Context, e Event) {
 	e = a.dated(ctx, e)
-	if recordedAlone(e.Type) {
-		a.recorder.add([]Event{e})
-	}
-	a.counter.event(e)
+	a.recorder.Observe(e)
+	a.counter.Observe(e)
 	for _, h := range a.cfg.hooks {
 		if h.OnEvent != nil {
 			a.observe(ctx, func() { h.OnEvent(ctx, e) })
 		}
 	}
+}
+
+// codeOf is the code of an error.
+func codeOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return string(e.Code)
+	}
+	return string(CodeInternal)
 }
 
 // observe calls an after-hook, which cannot harm what has happened.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/journal"
 	"github.com/authmount/auth/store"
 )
 
@@ -75,9 +76,11 @@ func TestEventsAreToldWhole(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	var log bytes.Buffer
 	var told [][]Event
-	r, _, _, _ := newTestRecorder()
-	n, _, _, _ := newTestCounter(&now)
-	a := &Auth{recorder: r, counter: n, cfg: config{now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(&log, nil))}}
+	a := &Auth{cfg: config{now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(&log, nil))}}
+	var recorded []Event
+	a.recorder = journal.NewRecorder(func(_ context.Context, list []Event) error { recorded = append(recorded, list...); return nil }, a.cfg.log)
+	var figures store.AddCounts
+	a.counter = journal.NewCounter(func(_ context.Context, c store.AddCounts) error { figures = c; return nil }, a.now, a.cfg.log, codeOf)
 	told = make([][]Event, 2)
 	a.cfg.hooks = []Hooks{
 		{OnEvent: func(_ context.Context, e Event) { told[0] = append(told[0], e); panic("hook") }}, {},
@@ -113,8 +116,15 @@ func TestEventsAreToldWhole(t *testing.T) {
 	if got := told[0][1].Reason; got == "" || got == "said" {
 		t.Errorf("the reason is %q", got)
 	}
-	if !reflect.DeepEqual(r.waiting, told[0][:2]) || n.counts[counted{store.MetricSignInFailures, "invalid_credentials", now.Truncate(time.Hour)}] != 2 || len(n.active) != 1 {
-		t.Errorf("recorded %+v, counted %v, active %v", r.waiting, n.counts, n.active)
+	if err := errors.Join(a.recorder.Flush(t.Context()), a.counter.Flush(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	want := []store.Count{{Metric: store.MetricSignInFailures, Label: "invalid_credentials", At: now.Truncate(time.Hour), N: 2}}
+	if !reflect.DeepEqual(recorded, told[0][:2]) || !slices.Equal(figures.Counts, want) || len(figures.Active) != 1 {
+		t.Errorf("recorded %+v, counted %+v", recorded, figures)
+	}
+	if got := codeOf(errors.New("x")); got != string(CodeInternal) {
+		t.Errorf("an error without a code counts as %s", got)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/journal"
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -41,7 +43,7 @@ func (s *endedImpersonations) Impersonations(_ context.Context, userID string, _
 func impersonating(store Store) (*Auth, *[]Event) {
 	now := time.Unix(1767323045, 0).UTC()
 	var events []Event
-	a := &Auth{store: store, counter: &counter{}, recorder: &recorder{}, outbox: &outbox{}, cfg: config{now: func() time.Time { return now }, baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
+	a := &Auth{store: store, counter: &journal.Counter{}, recorder: &journal.Recorder{}, outbox: &outbox.Outbox{}, cfg: config{now: func() time.Time { return now }, baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
 	a.cfg.hooks = []Hooks{{OnEvent: func(_ context.Context, e Event) { events = append(events, e) }}}
 	return a, &events
 }

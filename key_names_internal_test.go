@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -9,6 +10,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
@@ -240,6 +242,43 @@ func TestRefusedTokensHaveCodes(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		case errors.As(err, &mistake{}) != (name == "of other keys"):
 			t.Errorf("%s: a mistake of the developer's: %t", name, !errors.As(err, &mistake{}))
+		}
+	}
+}
+
+// usedKeys is a store of keys that cannot note their use.
+type usedKeys struct {
+	store.KeyStore
+	noted []string
+	err   error
+}
+
+func (s *usedKeys) UseKey(_ context.Context, id string, _ time.Time) error {
+	s.noted = append(s.noted, id)
+	return s.err
+}
+
+// The use of a key is noted once a minute, and no request fails where it cannot be.
+func TestUseOfKeysIsNoted(t *testing.T) {
+	now := time.Unix(1767323045, 0).UTC()
+	for name, c := range map[string]struct {
+		key  store.APIKey
+		err  error
+		want int
+		log  string
+	}{
+		"the first":      {store.APIKey{ID: "k"}, nil, 1, ""},
+		"a minute later": {store.APIKey{ID: "k", LastUsedAt: now.Add(-time.Minute)}, nil, 1, ""},
+		"before that":    {store.APIKey{ID: "k", LastUsedAt: now.Add(-time.Minute + 1)}, nil, 0, ""},
+		"of the options": {store.APIKey{}, nil, 0, ""},
+		"not":            {store.APIKey{ID: "k"}, errors.New("away"), 1, "the use of an API key was not noted"},
+	} {
+		var log bytes.Buffer
+		s := &usedKeys{err: c.err}
+		a := &Auth{keyStore: s, cfg: config{now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(&log, nil))}}
+		a.noteUse(t.Context(), &c.key)
+		if len(s.noted) != c.want || (log.Len() > 0) != (c.log != "") || !strings.Contains(log.String(), c.log) {
+			t.Errorf("%s: noted %v, the log says %q", name, s.noted, log.String())
 		}
 	}
 }

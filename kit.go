@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/openapi"
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/store"
 )
@@ -173,7 +174,7 @@ type KitMail struct {
 func (k Kit) MessagesSent(ctx context.Context) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for k.a.outbox.underWay() > 0 {
+	for k.a.outbox.UnderWay() > 0 {
 		select {
 		case <-ctx.Done():
 			return
@@ -184,7 +185,7 @@ func (k Kit) MessagesSent(ctx context.Context) {
 
 // Enclose puts a message to a user into a change; Committed sends it.
 func (k Kit) Enclose(ctx context.Context, c *store.Change, m KitMail) {
-	k.a.enclose(ctx, c, outgoing{Kind: m.Kind, To: m.To.Email, NewAddress: m.NewAddress, Provider: m.Provider}, m.To, nil)
+	k.a.enclose(ctx, c, outbox.Outgoing{Kind: m.Kind, To: m.To.Email, NewAddress: m.NewAddress, Provider: m.Provider}, m.To, nil)
 }
 
 // KitLoop is the loop around conditional changes (change), for rooms: try is

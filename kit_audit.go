@@ -6,14 +6,14 @@ import "context"
 
 // Written writes what this process has still to record and to count.
 func (k Kit) Written(ctx context.Context) error {
-	if err := k.a.recorder.flush(ctx); err != nil {
+	if err := k.a.recorder.Flush(ctx); err != nil {
 		return storeFailed(err)
 	}
-	if err := k.a.counter.flush(ctx); err != nil {
+	if err := k.a.counter.Flush(ctx); err != nil {
 		return storeFailed(err)
 	}
 	return nil
 }
 
 // EventsLost is how many events this process could not record.
-func (k Kit) EventsLost() int { return k.a.recorder.losses() }
+func (k Kit) EventsLost() int { return k.a.recorder.Losses() }

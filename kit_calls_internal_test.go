@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/journal"
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/store"
 )
@@ -64,7 +66,7 @@ func (s *whoLeft) AnonymizeUser(_ context.Context, c store.AnonymizeUser) (User,
 
 // Whatever an account goes by goes with it: in events, of tokens and of messages.
 func TestAnonymizingTakesEveryName(t *testing.T) {
-	a := &Auth{keys: testKeys(t), recorder: &recorder{}}
+	a := &Auth{keys: testKeys(t), recorder: &journal.Recorder{}}
 	mail, number := "Ada@Example.com", "+4930123456"
 	toMail, toNumber := a.keys.RateLimit("message-to", "ada@example.com"), a.keys.RateLimit("message-to", number)
 	invited := invitationID("ada@example.com")
@@ -86,7 +88,9 @@ func TestAnonymizingTakesEveryName(t *testing.T) {
 		}
 	}
 	s := &whoLeft{}
-	a.store, a.recorder = s, &recorder{write: func(context.Context, []Event) error { return errors.New("away") }, waiting: failed(1)}
+	a.store = s
+	a.recorder = journal.NewRecorder(func(context.Context, []Event) error { return errors.New("away") }, slog.New(slog.DiscardHandler))
+	a.recorder.Add([]Event{{Type: EventSignInFailed}})
 	if _, err := (Kit{a}).Anonymize(t.Context(), store.Change{}, User{ID: "u"}, ""); !errors.Is(err, CodeUnavailable) || s.got != nil {
 		t.Errorf("%v, %+v", err, s.got)
 	}
@@ -142,23 +146,35 @@ func TestLocksOfFewLimits(t *testing.T) {
 // either could not be.
 func TestWrittenTellsWhatIsNot(t *testing.T) {
 	for _, c := range []struct{ events, figures bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
-		book := &logbook{}
-		if !c.events {
-			book.fault = errors.New("away")
-		}
-		figures := 0
-		n := &counter{now: time.Now, counts: map[counted]int64{{metric: store.MetricLimits, label: "guesses"}: 1}, write: func(context.Context, store.AddCounts) error {
+		events, figures, fault := 0, 0, errors.New("away")
+		log := slog.New(slog.DiscardHandler)
+		r := journal.NewRecorder(func(_ context.Context, list []Event) error {
+			if fault == nil {
+				events += len(list)
+			}
+			return fault
+		}, log)
+		n := journal.NewCounter(func(context.Context, store.AddCounts) error {
 			if !c.figures {
 				return errors.New("away")
 			}
 			figures++
 			return nil
-		}}
-		a := &Auth{recorder: &recorder{write: book.write, log: slog.New(slog.DiscardHandler), waiting: failed(2), lost: 3}, counter: n}
+		}, time.Now, log, codeOf)
+		r.Add(make([]Event, 2))
+		if err := r.Close(t.Context()); err == nil {
+			t.Error("closed without what could not be written")
+		}
+		r.Add(make([]Event, 3)) // they are lost
+		n.Count(store.MetricLimits, "guesses")
+		if c.events {
+			fault = nil
+		}
+		a := &Auth{recorder: r, counter: n}
 		err := Kit{a}.Written(t.Context())
 		switch {
-		case c.events && c.figures && (err != nil || len(book.list) != 2 || figures != 1):
-			t.Errorf("%v, %d events and %d figures", err, len(book.list), figures)
+		case c.events && c.figures && (err != nil || events != 2 || figures != 1):
+			t.Errorf("%v, %d events and %d figures", err, events, figures)
 		case (!c.events || !c.figures) && !errors.Is(err, CodeUnavailable):
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -221,10 +237,10 @@ func TestMessagesJoinTransactions(t *testing.T) {
 		"within one":          {func(context.Context) bool { return true }, true},
 		"of this very caller": {func(ctx context.Context) bool { return ctx.Value(requestIDKey{}) == "tx" }, true},
 	} {
-		a := &Auth{keys: testKeys(t), outbox: &outbox{keeper: keeper{inTx: c.inTx}, o: MailOptions{Timeout: time.Minute}}}
+		a := &Auth{keys: testKeys(t), outbox: outbox.New(outbox.Options{InTx: c.inTx, Timeout: time.Minute})}
 		ctx := context.WithValue(t.Context(), requestIDKey{}, "tx")
 		ch := store.Change{Now: time.Unix(1767323045, 0)}
-		a.enclose(ctx, &ch, outgoing{Kind: KindMagicLink}, User{}, nil) // a decoy, which draws nothing
+		a.enclose(ctx, &ch, outbox.Outgoing{Kind: KindMagicLink}, User{}, nil) // a decoy, which draws nothing
 		if len(ch.Messages) != 1 {
 			t.Fatalf("%s: %d messages", name, len(ch.Messages))
 		}
@@ -232,7 +248,7 @@ func TestMessagesJoinTransactions(t *testing.T) {
 		if c.want {
 			at, tries = ch.Now, 0
 		}
-		if m := ch.Messages[0]; a.outbox.joins(ctx) != c.want || !m.NextAt.Equal(at) || m.Attempts != tries {
+		if m := ch.Messages[0]; a.outbox.Joins(ctx) != c.want || !m.NextAt.Equal(at) || m.Attempts != tries {
 			t.Errorf("%s: due %v after, attempts %d", name, m.NextAt.Sub(ch.Now), m.Attempts)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -83,7 +84,7 @@ func (k Kit) Invite(ctx context.Context, c *store.Change, send *KitSend, inv Inv
 	life := inv.ExpiresAt.Sub(inv.SentAt)
 	secret, t := a.newLink(store.PurposeInvitation, life, linkData{Email: inv.Email, RedirectTo: inv.RedirectTo, Invitation: &inv})
 	t.Subject, t.CreatedAt, t.ExpiresAt = inv.ID, inv.SentAt, inv.ExpiresAt
-	a.enclose(ctx, c, outgoing{Kind: KindInvitation, To: inv.Email, Link: a.linkURL(KindInvitation, secret), ExpiresIn: life, permit: permit}, User{}, &t)
+	a.enclose(ctx, c, outbox.Outgoing{Kind: KindInvitation, To: inv.Email, Link: a.linkURL(KindInvitation, secret), ExpiresIn: life, Permit: permit}, User{}, &t)
 	return a.store.PutToken(ctx, store.PutToken{Change: *c, Token: t, Supersedes: &seen})
 }
 

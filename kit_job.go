@@ -10,7 +10,7 @@ import (
 // What the admin side builds jobs on.
 
 // Behind has f run behind the requests' backs until Close, which waits for it.
-func (k Kit) Behind(f func(ctx context.Context)) { k.a.behind.run(f) }
+func (k Kit) Behind(f func(ctx context.Context)) { k.a.background.Run(f) }
 
 // SealJob encrypts what a job has still to do, for that job only.
 func (k Kit) SealJob(jobID string, plain []byte) []byte {

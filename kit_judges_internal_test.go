@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/journal"
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -101,11 +103,11 @@ func TestBrokenServersAreNotReached(t *testing.T) {
 func TestOnlyTheProvedAreToldWithoutLimits(t *testing.T) {
 	store := &drawing{take: func([]store.Draw) (store.Decision, error) { return store.Decision{}, errors.New("down") }}
 	a := &Auth{
-		keys: testKeys(t), store: store, counter: &counter{}, recorder: &recorder{},
+		keys: testKeys(t), store: store, counter: &journal.Counter{}, recorder: &journal.Recorder{},
 		cfg: config{now: time.Now, log: slog.New(slog.DiscardHandler), limits: RateLimits{}.withDefaults()},
 	}
 	for _, proved := range []bool{true, false} {
-		o := outgoing{Kind: KindPasswordChanged, To: "ada@example.com", Proved: proved}
+		o := outbox.Outgoing{Kind: KindPasswordChanged, To: "ada@example.com", Proved: proved}
 		if got := a.roomFor(t.Context(), o, User{ID: "ada"}); got != proved {
 			t.Errorf("proved %t: sent %t", proved, got)
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -105,7 +106,7 @@ func (k Kit) SendLink(ctx context.Context, c *store.Change, send *KitSend, t Lin
 	if err != nil {
 		return "", err
 	}
-	if o.permit, err = send.draw(ctx, a, o.Kind, o.To); err != nil {
+	if o.Permit, err = send.draw(ctx, a, o.Kind, o.To); err != nil {
 		return "", err
 	}
 	before := len(c.Messages)
@@ -121,17 +122,17 @@ func (k Kit) SendLink(ctx context.Context, c *store.Change, send *KitSend, t Lin
 }
 
 // operatorsLink makes a link or code for a user, with the message that would carry it.
-func (a *Auth) operatorsLink(ctx context.Context, t LinkType, userID, redirectTo string) (store.Token, outgoing, User, error) {
+func (a *Auth) operatorsLink(ctx context.Context, t LinkType, userID, redirectTo string) (store.Token, outbox.Outgoing, User, error) {
 	c, err := a.store.Credentials(ctx, store.ByID(userID))
 	if err != nil {
-		return store.Token{}, outgoing{}, User{}, goneOr(CodeUserNotFound, err)
+		return store.Token{}, outbox.Outgoing{}, User{}, goneOr(CodeUserNotFound, err)
 	}
 	u := c.User
 	if err := a.mayHaveLink(ctx, t, c); err != nil {
-		return store.Token{}, outgoing{}, u, err
+		return store.Token{}, outbox.Outgoing{}, u, err
 	}
 	if err := a.allowRedirect(redirectTo); err != nil {
-		return store.Token{}, outgoing{}, u, err
+		return store.Token{}, outbox.Outgoing{}, u, err
 	}
 	d := linkData{Email: u.Email, RedirectTo: redirectTo}
 	switch t {
@@ -152,7 +153,7 @@ func (a *Auth) operatorsLink(ctx context.Context, t LinkType, userID, redirectTo
 	}
 	secret, token := a.newLink(purpose, life, d)
 	token.UserID, token.Subject = u.ID, store.EmailKey(u.Email)
-	o := outgoing{Kind: kind, To: u.Email, Link: a.linkURL(kind, secret), ExpiresIn: life}
+	o := outbox.Outgoing{Kind: kind, To: u.Email, Link: a.linkURL(kind, secret), ExpiresIn: life}
 	if t == LinkMagicLink {
 		o.Code = a.addCode(&token, secret, u.Email, "")
 	}

@@ -33,4 +33,4 @@ func (k Kit) RetryMessage(ctx context.Context, c *store.Change, send *KitSend, i
 }
 
 // SendWaiting has this process look at once for messages that are due.
-func (k Kit) SendWaiting() { k.a.outbox.wake() }
+func (k Kit) SendWaiting() { k.a.outbox.Wake() }

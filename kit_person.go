@@ -30,7 +30,7 @@ func (k Kit) Anonymize(ctx context.Context, c store.Change, u User, label string
 	if u.Phone != "" {
 		p.Subjects, p.Recipients = append(p.Subjects, u.Phone), append(p.Recipients, k.a.recipient(u.Phone))
 	}
-	if err := k.a.recorder.flush(ctx); err != nil {
+	if err := k.a.recorder.Flush(ctx); err != nil {
 		return User{}, storeFailed(err)
 	}
 	return s.AnonymizeUser(ctx, p)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/authmount/auth/internal/clientip"
 	"github.com/authmount/auth/internal/oidc"
+	"github.com/authmount/auth/internal/outbox"
+	"github.com/authmount/auth/internal/visible"
 	"github.com/authmount/auth/store"
 )
 
@@ -23,7 +25,7 @@ const testWait = 10 * time.Second
 type KitTest struct {
 	a     *Auth
 	to    User
-	out   outgoing
+	out   outbox.Outgoing
 	id    string
 	first <-chan error
 }
@@ -37,8 +39,8 @@ func (k Kit) DrawTest(ctx context.Context, u User, by Channel) (*KitTest, error)
 		if u.Email == "" || !u.EmailVerified() {
 			return nil, invalid("email", "your own account has no confirmed address")
 		}
-		t.out = outgoing{Kind: KindTestMail, To: u.Email}
-		t.out.permit, err = k.a.takeSend(ctx, atOwners, KindTestMail, u.Email)
+		t.out = outbox.Outgoing{Kind: KindTestMail, To: u.Email}
+		t.out.Permit, err = k.a.takeSend(ctx, atOwners, KindTestMail, u.Email)
 		return t, err
 	}
 	if k.a.cfg.sms == nil {
@@ -47,9 +49,9 @@ func (k Kit) DrawTest(ctx context.Context, u User, by Channel) (*KitTest, error)
 	if u.Phone == "" || !u.PhoneVerified() {
 		return nil, invalid("phone", "your own account has no confirmed number")
 	}
-	t.out = outgoing{Kind: KindTestSMS, Channel: ChannelSMS, To: u.Phone}
+	t.out = outbox.Outgoing{Kind: KindTestSMS, Channel: ChannelSMS, To: u.Phone}
 	if err = k.a.takeSMS(ctx, atOwners, u.Phone); err == nil { // like the code that it tries out
-		t.out.permit, err = k.a.spendSMS(ctx, u.Phone)
+		t.out.Permit, err = k.a.spendSMS(ctx, u.Phone)
 	}
 	return t, err
 }
@@ -61,7 +63,7 @@ func (t *KitTest) Enclose(ctx context.Context, c *store.Change) {
 	t.a.enclose(ctx, c, t.out, t.to, nil)
 	if len(c.Messages) > before {
 		t.id = c.Messages[before].ID
-		t.first = t.a.outbox.watchFirst(t.id)
+		t.first = t.a.outbox.WatchFirst(t.id)
 	}
 }
 
@@ -81,32 +83,7 @@ func (t *KitTest) Wait(ctx context.Context) (done bool, err error) {
 // Forget ends the interest in the message, not the message.
 func (t *KitTest) Forget() {
 	if t.id != "" {
-		t.a.outbox.forgetFirst(t.id)
-	}
-}
-
-// watchFirst has the outcome of the first attempt at a message told.
-func (b *outbox) watchFirst(id string) <-chan error {
-	told := make(chan error, 1)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.first[id] = told
-	return told
-}
-
-func (b *outbox) forgetFirst(id string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.first, id)
-}
-
-// tellFirst tells whoever waits for the first attempt at a message.
-func (b *outbox) tellFirst(id string, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if told := b.first[id]; told != nil {
-		told <- err
-		delete(b.first, id)
+		t.a.outbox.ForgetFirst(t.id)
 	}
 }
 
@@ -162,10 +139,10 @@ func reach(ctx context.Context, client *http.Client, url string) error {
 // Short is what of a text a list has room for.
 func (k Kit) Short(s string) string {
 	const most = 300
-	if r := []rune(printable(s)); len(r) > most {
+	if r := []rune(visible.Line(s)); len(r) > most {
 		return string(r[:most]) + "…"
 	}
-	return printable(s)
+	return visible.Line(s)
 }
 
 // KitDiagnosis is how the service is doing, as one instance sees it.
@@ -240,7 +217,7 @@ func (k Kit) Seen(r *http.Request) context.Context {
 func (k Kit) Diagnose(ctx context.Context) (KitDiagnosis, error) {
 	client, _ := ctx.Value(seenKey{}).(KitClient)
 	client.IP, client.TrustedProxies = ipString(clientFrom(ctx).IP), len(k.a.cfg.trustedProxies)
-	d := KitDiagnosis{Now: k.a.now(), Client: client, Mail: KitMailQueue{Here: k.a.outbox.underWay()}}
+	d := KitDiagnosis{Now: k.a.now(), Client: client, Mail: KitMailQueue{Here: k.a.outbox.UnderWay()}}
 	if d.Client.Forwarded == nil {
 		d.Client.Forwarded = []string{}
 	}
@@ -273,7 +250,7 @@ func (k Kit) Diagnose(ctx context.Context) (KitDiagnosis, error) {
 	if s.Schema > 0 {
 		d.Store.Schema = &s.Schema
 	}
-	if k.a.outbox.store != nil {
+	if k.a.outbox.Durable() {
 		d.Mail.Waiting, d.Mail.Oldest = &s.Waiting, known(s.Oldest)
 	}
 	d.Feed = KitFeed{Following: s.Feeds, LookedAt: known(s.FeedAt)}

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -132,7 +133,7 @@ func (k Kit) PermitVerification(ctx context.Context, address string) (KitPermit,
 // SendVerification adds the message that proves a new account's address.
 func (k Kit) SendVerification(ctx context.Context, c *store.Change, nu *store.NewUser, p KitPermit) {
 	link, message := k.a.newVerification(KindVerifyEmail, nu.User, linkData{Email: nu.User.Email})
-	message.permit = p.permit
+	message.Permit = p.permit
 	nu.Tokens = append(nu.Tokens, link)
 	k.a.enclose(ctx, c, message, nu.User, &link)
 }
@@ -148,7 +149,7 @@ func (k Kit) InviteNew(ctx context.Context, c *store.Change, send *KitSend, nu *
 		return err
 	}
 	link, o := k.a.newWelcome(nu.User, "")
-	o.permit = permit
+	o.Permit = permit
 	nu.Tokens = append(nu.Tokens, link)
 	k.a.enclose(ctx, c, o, nu.User, &link)
 	return nil
@@ -220,7 +221,7 @@ func (a *Auth) editRoots(ctx context.Context, c *store.Change, u User, e KitEdit
 		p.DropTokens = dyingWithAddress()
 		a.tell(ctx, c, of, EventEmailChanged)
 		if email.is != "" { // who has it now is told, too
-			a.enclose(ctx, c, outgoing{Kind: KindEmailChanged, To: email.is, NewAddress: email.is}, u, nil)
+			a.enclose(ctx, c, outbox.Outgoing{Kind: KindEmailChanged, To: email.is, NewAddress: email.is}, u, nil)
 		}
 	}
 	if since := email.verifiedAt; since != nil && !since.IsZero() {

@@ -129,7 +129,7 @@ func (a *Auth) decided(d store.Decision, err error) error {
 		return storeFailed(err)
 	}
 	if !d.Allowed {
-		a.counter.count(store.MetricLimits, "requests")
+		a.counter.Count(store.MetricLimits, "requests")
 		return retryAfter(CodeRateLimited, d.RetryAfter, nil)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -131,7 +132,7 @@ func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, 
 	d.Email = to
 	secret, link := a.newLink(p, life, d)
 	link.UserID, link.Subject = u.ID, store.EmailKey(email)
-	message := outgoing{Kind: k, To: to, Link: a.linkURL(k, secret), ExpiresIn: life, permit: allowed}
+	message := outbox.Outgoing{Kind: k, To: to, Link: a.linkURL(k, secret), ExpiresIn: life, Permit: allowed}
 	if p == store.PurposeMagicLink {
 		message.Code = a.addCode(&link, secret, to, d.Challenge)
 	}

@@ -2,10 +2,16 @@ package auth
 
 import (
 	"context"
-	"errors"
+	"embed"
 	"io/fs"
 	"log/slog"
+	"sync"
 	"time"
+
+	"github.com/authmount/auth/internal/outbox"
+	"github.com/authmount/auth/internal/visible"
+	"github.com/authmount/auth/internal/webpage"
+	"github.com/authmount/auth/store"
 )
 
 // Mailer delivers e-mail. Send returns once the message is handed over for
@@ -39,18 +45,10 @@ type Message struct {
 }
 
 // Permanent marks an error that a retry cannot mend, such as a refused address.
-func Permanent(err error) error { return &permanentError{err} }
-
-type permanentError struct{ err error }
-
-func (e *permanentError) Error() string { return e.err.Error() }
-func (e *permanentError) Unwrap() error { return e.err }
+func Permanent(err error) error { return outbox.Permanent(err) }
 
 // IsPermanent tells whether an error was marked by Permanent.
-func IsPermanent(err error) bool {
-	var p *permanentError
-	return errors.As(err, &p)
-}
+func IsPermanent(err error) bool { return outbox.IsPermanent(err) }
 
 // MailOptions are names, templates and the send queue.
 type MailOptions struct {
@@ -70,13 +68,9 @@ type MailOptions struct {
 	host string // of the base URL
 }
 
-// channel is how the message travels.
-func (o outgoing) channel() Channel {
-	if o.Channel == "" {
-		return ChannelEmail
-	}
-	return o.Channel
-}
+// keptAttempts is the default of MailOptions.Attempts for messages that outlive a
+// process: they bridge an outage of about four hours.
+const keptAttempts = 20
 
 func (o *MailOptions) defaults() {
 	set := func(n *int, def int) {
@@ -95,29 +89,75 @@ func (o *MailOptions) defaults() {
 	}
 }
 
-// outgoing is a message to render and send, and what is sealed until then.
-// Without To it is a decoy, which is recorded and queued like any other and goes
-// nowhere, so that a request about an unknown account costs the same.
-type outgoing struct {
-	Kind       Kind
-	Channel    Channel // empty: e-mail
-	To         string
-	Name       string // of the reader, as they gave it; see nameFor
-	Link       string
-	Code       string
-	ExpiresIn  time.Duration
-	NewAddress string // or number
-	Provider   string
-	Locale     string
-	IP         string // of whoever asked for it
-	Device     string // likewise, as people call it
-	At         time.Time
-
-	permit sendPermit // to send it, if somebody asked for it
-	Proved bool       // notices: the reader has proved the address
-}
-
 // LogValue keeps link, code and text out of the log.
 func (m Message) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", m.ID), slog.String("kind", string(m.Kind)), slog.String("to", maskAddress(m.To)), slog.String("text", redacted))
+}
+
+//go:embed templates
+var builtin embed.FS
+
+// layered looks a template up among the application's own, then the built-in.
+func layered(own fs.FS) webpage.Layers {
+	in, err := fs.Sub(builtin, "templates")
+	if err != nil {
+		panic(err) // a constant
+	}
+	return webpage.Layers{Own: own, Builtin: in}
+}
+
+// builtinLocale is the default language of those who name none.
+const builtinLocale = "en"
+
+// builtinMails parses the built-in templates once for all, which takes a tenth of a
+// second.
+var builtinMails = sync.OnceValues(func() (*outbox.Templates, error) {
+	return outbox.ParseTemplates(layered(nil), builtinLocale, outbox.Dress{App: func() string { return "" }, CodeLife: mailCodeLife})
+})
+
+// parseMails parses the templates of mails, whose options have their defaults.
+func parseMails(o MailOptions) (*outbox.Templates, error) {
+	if o.Templates == nil && o.Locale == builtinLocale {
+		return builtinMails()
+	}
+	app := visible.Line(o.AppName)
+	return outbox.ParseTemplates(layered(o.Templates), o.Locale, outbox.Dress{App: func() string { return app }, Host: o.host, CodeLife: mailCodeLife})
+}
+
+// newOutbox starts the queue of messages.
+func (a *Auth) newOutbox() (*outbox.Outbox, error) {
+	c := &a.cfg
+	st, keeps := store.Capability[store.OutboxStore](a.store)
+	if keeps && c.mail.Attempts <= 0 {
+		c.mail.Attempts = keptAttempts
+	}
+	m := c.mail
+	m.defaults()
+	mails, err := parseMails(m)
+	if err != nil {
+		return nil, err
+	}
+	o := outbox.Options{
+		Queue: m.Queue, Workers: m.Workers, Attempts: m.Attempts, Timeout: m.Timeout, Sync: m.Sync,
+		Mail:      func(ctx context.Context, m outbox.Message) error { return c.mailer.Send(ctx, Message(m)) },
+		SMS:       func(ctx context.Context, m outbox.Message) error { return c.sms.Send(ctx, Message(m)) },
+		Templates: mails,
+		Dress:     outbox.Dress{App: a.appName, Host: m.host, Texts: a.mailTexts, Look: a.mailLook, CodeLife: mailCodeLife},
+		Open:      a.openMessage,
+		Sent:      func(k Kind) { a.counter.Count(store.MetricMessages, string(k)) },
+		Failed: func(ctx context.Context, m outbox.Message, err error) {
+			a.emit(ctx, Event{Type: EventMessageFailed, Message: m.Kind, Err: err})
+		},
+		Log: c.log, Now: a.now, Store: st, Idle: c.idle,
+	}
+	if j, ok := store.Capability[interface{ InTransaction(context.Context) bool }](a.store); keeps && ok {
+		o.InTx = j.InTransaction
+	}
+	return outbox.New(o), nil
+}
+
+// mailLook is the look of the pages, as far as mails can have it.
+func (a *Auth) mailLook() outbox.Look {
+	look := a.look()
+	return outbox.Look{Palette: look.Palette(), Logo: look.MailLogo(a.cfg.baseURL)}
 }

@@ -2,16 +2,11 @@ package auth
 
 import (
 	"context"
-	"encoding/json"
-	"html/template"
-	"net"
 	"net/http"
-	"net/netip"
-	"path"
 	"slices"
-	"strings"
 	"sync"
-	"time"
+
+	"github.com/authmount/auth/internal/outbox"
 )
 
 // inboxSize is how many messages an inbox keeps.
@@ -89,83 +84,10 @@ func (in *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	if !fromThisMachine(r) {
-		http.Error(w, "The inbox is for this machine only.", http.StatusForbidden)
-		return
-	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		h.Set("Allow", "GET, HEAD")
-		http.Error(w, "Method not allowed.", http.StatusMethodNotAllowed)
-		return
-	}
-	switch path.Base(r.URL.Path) {
-	case "messages":
-		in.serveJSON(w)
-	case "inbox":
-		in.servePage(w)
-	default:
-		http.NotFound(w, r)
-	}
-}
-
-// fromThisMachine tells a request that was made on this machine, for this machine,
-// from one that came from elsewhere by way of a proxy on it.
-func fromThisMachine(r *http.Request) bool {
-	for name := range r.Header {
-		if strings.HasPrefix(name, "X-Forwarded") || slices.Contains([]string{"Forwarded", "Via", "X-Real-Ip"}, name) {
-			return false
+	outbox.ServeInbox(w, r, func() (list []outbox.Message) {
+		for _, m := range in.Messages() {
+			list = append(list, outbox.Message(m))
 		}
-	}
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = r.Host
-	}
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && peer.Addr().Unmap().IsLoopback() && isLoopbackHost(strings.Trim(host, "[]"))
-}
-
-func (in *Inbox) serveJSON(w http.ResponseWriter) {
-	type entry struct {
-		ID      string    `json:"id"`
-		Kind    Kind      `json:"kind"`
-		Channel Channel   `json:"channel"`
-		To      string    `json:"to"`
-		Subject string    `json:"subject"`
-		Text    string    `json:"text"`
-		HTML    string    `json:"html"`
-		Link    any       `json:"link"`
-		Code    any       `json:"code"`
-		At      time.Time `json:"at"`
-	}
-	list := []entry{}
-	for _, m := range in.Messages() {
-		list = append(list, entry{m.ID, m.Kind, m.Channel, m.To, m.Subject, m.Text, m.HTML, nullable(m.Link), nullable(m.Code), m.At})
-	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_ = json.NewEncoder(w).Encode(list) // a client that has gone needs no answer
-}
-
-var inboxPage = template.Must(template.New("inbox.html").Funcs(template.FuncMap{"inTop": inTop}).ParseFS(builtin, "templates/inbox.html"))
-
-func (in *Inbox) servePage(w http.ResponseWriter) {
-	list := in.Messages()
-	slices.Reverse(list)
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	_ = inboxPage.Execute(w, list) // a client that has gone needs no answer
-}
-
-// inTop is an HTML message as its frame in an inbox shows it: links leave the frame.
-func inTop(html string) string {
-	const base = `<base target="_top">`
-	if before, after, ok := strings.Cut(html, "<head>"); ok {
-		return before + "<head>" + base + after
-	}
-	return base + html
+		return list
+	})
 }

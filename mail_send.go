@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -44,9 +45,9 @@ func solicited(k Kind) bool {
 
 // maySend is the last word on a message: nothing is sent that did not draw. A
 // decoy goes nowhere, and may.
-func (a *Auth) maySend(ctx context.Context, o outgoing, u User) bool {
+func (a *Auth) maySend(ctx context.Context, o outbox.Outgoing, u User) bool {
 	switch {
-	case o.To == "", o.permit == permitFor(o.Kind, o.To):
+	case o.To == "", o.Permit == permitFor(o.Kind, o.To):
 		return true
 	case !solicited(o.Kind):
 		return a.roomFor(ctx, o, u)
@@ -60,7 +61,7 @@ func (a *Auth) maySend(ctx context.Context, o outgoing, u User) bool {
 // a store that cannot be asked keeps nothing from them. To an address that nobody
 // has proved go few: they are drawn here and never given back, so that changes that
 // happen at once find no more room than one after the other.
-func (a *Auth) roomFor(ctx context.Context, o outgoing, u User) bool {
+func (a *Auth) roomFor(ctx context.Context, o outbox.Outgoing, u User) bool {
 	cost := 1
 	if o.Proved {
 		cost = 0
@@ -92,7 +93,7 @@ func (a *Auth) drawNotices(ctx context.Context, c store.Change) {
 	}
 }
 
-func (a *Auth) noticeDraw(o outgoing, cost int) store.Draw {
+func (a *Auth) noticeDraw(o outbox.Outgoing, cost int) store.Draw {
 	if o.Proved {
 		return a.draw(a.cfg.limits.NoticesPerAddress, "notice-proved", kindTo(o.Kind, o.To), cost)
 	}
@@ -100,7 +101,7 @@ func (a *Auth) noticeDraw(o outgoing, cost int) store.Draw {
 }
 
 // notSent tells the application of a message that limits held back.
-func (a *Auth) notSent(ctx context.Context, o outgoing, u User, err error) {
+func (a *Auth) notSent(ctx context.Context, o outbox.Outgoing, u User, err error) {
 	a.cfg.log.WarnContext(ctx, "auth: message not sent", "kind", string(o.Kind), "to", maskAddress(o.To), "user_id", u.ID, "error", err)
 	a.emit(ctx, Event{Type: EventMessageFailed, UserID: u.ID, Message: o.Kind, Err: err})
 }
@@ -162,7 +163,7 @@ func (a *Auth) takeUnasked(ctx context.Context, door sendDoor, k Kind, address s
 // by using it up: nobody else could, so that the limits of strangers' requests,
 // which a thief may have used up, do not hold it back.
 func (a *Auth) takeAnswer(ctx context.Context, k Kind, address string) (sendPermit, error) {
-	err := a.take(ctx, a.noticeDraw(outgoing{Kind: k, To: address, Proved: true}, 1))
+	err := a.take(ctx, a.noticeDraw(outbox.Outgoing{Kind: k, To: address, Proved: true}, 1))
 	return permitFor(k, address), err
 }
 
@@ -214,6 +215,6 @@ func (a *Auth) tellBudget(ctx context.Context, err error) error {
 }
 
 // phoneMessage is a code on its way to a number; to none, it is a decoy.
-func (a *Auth) phoneMessage(p sendPermit, to, code string) outgoing {
-	return outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: to, Code: code, ExpiresIn: a.cfg.phone.Life, permit: p}
+func (a *Auth) phoneMessage(p sendPermit, to, code string) outbox.Outgoing {
+	return outbox.Outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: to, Code: code, ExpiresIn: a.cfg.phone.Life, Permit: p}
 }

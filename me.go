@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -157,9 +158,9 @@ func (a *Auth) startEmailChange(ctx context.Context, allowed sendPermit, by Call
 	}
 	c := a.newChange(ctx, by.authority())
 	if free {
-		message.permit = allowed
+		message.Permit = allowed
 	} else {
-		message = outgoing{Kind: KindChangeEmail}
+		message = outbox.Outgoing{Kind: KindChangeEmail}
 	}
 	a.enclose(ctx, &c, message, u, &link)
 	if u.EmailVerified() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -53,7 +54,7 @@ type account struct {
 func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events ...store.OutcomeEvent) store.Change {
 	c := store.Change{Now: a.now(), By: by}
 	if !slices.ContainsFunc(events, func(e store.OutcomeEvent) bool { return e.Event.Record != nil }) {
-		c.Unrecorded = a.recorder.add // nobody is shut out because the audit log cannot be written
+		c.Unrecorded = a.recorder.Add // nobody is shut out because the audit log cannot be written
 	}
 	for _, e := range events {
 		e.Event = a.dated(ctx, e.Event)
@@ -67,7 +68,7 @@ func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events
 			c.By = Authority{} // no store takes it: nobody forgets whom to tell
 		case k == KindAccountDeleted && !of.EmailVerified(): // nobody signs up and deletes to have mails sent
 		case told && of.Email != "":
-			a.enclose(ctx, &c, outgoing{Kind: k, To: of.Email, NewAddress: of.to, Provider: e.Event.Provider, Link: of.stop, ExpiresIn: stopLife}, of.User, nil)
+			a.enclose(ctx, &c, outbox.Outgoing{Kind: k, To: of.Email, NewAddress: of.to, Provider: e.Event.Provider, Link: of.stop, ExpiresIn: stopLife}, of.User, nil)
 		}
 	}
 	return c

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/journal"
 	"github.com/authmount/auth/internal/oidc"
 	"github.com/authmount/auth/provider"
 	"github.com/authmount/auth/store"
@@ -34,7 +35,7 @@ func TestIDTokensAreUsedUp(t *testing.T) {
 	} {
 		var drawn []store.Draw
 		st := &drawing{take: func(draws []store.Draw) (store.Decision, error) { drawn = append(drawn, draws...); return c.d, c.err }}
-		a := &Auth{keys: testKeys(t), store: st, counter: &counter{}, cfg: config{now: func() time.Time { return now }}}
+		a := &Auth{keys: testKeys(t), store: st, counter: &journal.Counter{}, cfg: config{now: func() time.Time { return now }}}
 		token := nativeToken{expires: now.Add(c.left), sum: [32]byte{1}}
 		err := a.useIDToken(t.Context(), p, token)
 		var fault *oidc.TokenError

@@ -110,7 +110,7 @@ func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauth
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: nu.User.ID, Method: methodOAuth, Provider: p.Name}))
 	if unproved {
 		link, message := a.firstProof(ctx, nu.User, "")
-		message.permit = in.permit
+		message.Permit = in.permit
 		nu.Tokens = []store.Token{link}
 		a.enclose(ctx, &c, message, nu.User, &link)
 	}

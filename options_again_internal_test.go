@@ -63,8 +63,8 @@ func TestOptionsGivenTwice(t *testing.T) {
 		"WithSettings":     {WithSettings(Settings{SignUp: Off}), WithSettings(Settings{TOTP: Off})},
 		"WithPasswords":    {WithPasswords(PasswordOptions{MinLength: 9}), WithPasswords(PasswordOptions{MinLength: 10})},
 		"WithMFA":          {WithMFA(MFAOptions{RequiredFor: func(User) bool { return true }}), WithMFA(MFAOptions{TrustDevices: time.Hour})},
-		"WithMailer":       {WithMailer(&scripted{answers: []error{nil}}), WithMailer(&scripted{})},
-		"WithSMSSender":    {WithSMSSender(&scripted{answers: []error{nil}}), WithSMSSender(&scripted{})},
+		"WithMailer":       {WithMailer(sender("a")), WithMailer(sender("b"))},
+		"WithSMSSender":    {WithSMSSender(sender("a")), WithSMSSender(sender("b"))},
 		"WithPhone":        {WithPhone(PhoneOptions{Allow: []string{"+49"}}), WithPhone(PhoneOptions{Deny: []string{"+1"}})},
 		"WithMail":         {WithMail(MailOptions{AppName: "A"}), WithMail(MailOptions{Queue: 7})},
 		"WithLinks":        {WithLinks(LinkOptions{Mode: DirectLinks}), WithLinks(LinkOptions{URLs: map[Kind]string{KindMagicLink: "https://a.test/in"}})},
@@ -238,3 +238,8 @@ func TestStoreIsWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+// sender sends nothing, and has a name.
+type sender string
+
+func (sender) Send(context.Context, Message) error { return nil }

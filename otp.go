@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/address"
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -143,7 +144,7 @@ func (a *Auth) newPhoneCode(p store.Purpose, subject string) (code string, t sto
 
 // sendCode is mailToken for a code, which has tries of its own, as far as its
 // number has any.
-func (a *Auth) sendCode(ctx context.Context, by Authority, t store.Token, o outgoing, u User) error {
+func (a *Auth) sendCode(ctx context.Context, by Authority, t store.Token, o outbox.Outgoing, u User) error {
 	err := a.mailToken(ctx, by, t, o, u)
 	if err == nil {
 		a.refillCode(ctx, t.Purpose, t.Subject)

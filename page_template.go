@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/authmount/auth/internal/visible"
 	"github.com/authmount/auth/internal/webpage"
 )
 
@@ -65,7 +66,7 @@ func newPages(o MailOptions) (*pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pages{app: func() string { return printable(o.AppName) }, langs: langs, css: css}
+	p := &pages{app: func() string { return visible.Line(o.AppName) }, langs: langs, css: css}
 	if o.Templates == nil {
 		p.templates, err = builtinPages()
 	} else {

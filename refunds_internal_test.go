@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,5 +61,37 @@ func TestReturnsComeByThemselves(t *testing.T) {
 	r.add(store.Draw{Key: "late", Rate: rate, Cost: -1})
 	if len(r.waiting) != 0 {
 		t.Error("taken after the end")
+	}
+}
+
+// A decision is about what is drawn, and not about what is given back with it, which
+// goes back to those that wait where nothing came of it; an error loses it.
+func TestDecisionsAreAboutWhatIsDrawn(t *testing.T) {
+	rate := Rate{Burst: 5, Per: time.Hour}
+	draw := func(key string, cost int) store.Draw { return store.Draw{Key: key, Rate: rate, Cost: cost} }
+	for name, c := range map[string]struct {
+		d    store.Decision
+		err  error
+		n    int
+		took []store.Draw
+		want store.Decision
+		left int
+	}{
+		"allowed":          {store.Decision{Allowed: true, Remaining: []int{5, 4, 3, 2}}, nil, 2, []store.Draw{draw("a", -1), draw("z", -2), draw("a", 1), draw("b", 1)}, store.Decision{Allowed: true, Remaining: []int{3, 2}}, 0},
+		"refused":          {store.Decision{Remaining: []int{5, 4, 0, 2}, RetryAfter: time.Minute}, nil, 2, []store.Draw{draw("a", -1), draw("z", -2), draw("a", 1), draw("b", 1)}, store.Decision{Remaining: []int{0, 2}, RetryAfter: time.Minute}, 2},
+		"of its own alone": {store.Decision{Allowed: true, Remaining: []int{5, 3, 2}}, nil, 1, []store.Draw{draw("a", -1), draw("a", 1), draw("b", 1)}, store.Decision{Allowed: true, Remaining: []int{3, 2}}, 1},
+		"without numbers":  {store.Decision{Allowed: true}, nil, 2, []store.Draw{draw("a", -1), draw("z", -2), draw("a", 1), draw("b", 1)}, store.Decision{Allowed: true, Remaining: nil}, 0},
+		"failed":           {store.Decision{}, errors.New("away"), 2, []store.Draw{draw("a", -1), draw("z", -2), draw("a", 1), draw("b", 1)}, store.Decision{}, 0},
+	} {
+		var took []store.Draw
+		st := &drawing{take: func(draws []store.Draw) (store.Decision, error) { took = slices.Clone(draws); return c.d, c.err }}
+		a := &Auth{store: st, cfg: config{now: time.Now}}
+		a.refunds = a.newRefunds()
+		a.refunds.after = func(time.Duration, func()) {}
+		a.refunds.add(draw("a", -1), draw("z", -2))
+		got, err := a.takeWithRefunds(t.Context(), []store.Draw{draw("a", 1), draw("b", 1)}, c.n)
+		if !errors.Is(err, c.err) || !reflect.DeepEqual(got, c.want) || !slices.Equal(took, c.took) || len(a.refunds.waiting) != c.left {
+			t.Errorf("%s: %+v, %v; took %+v, %d wait", name, got, err, took, len(a.refunds.waiting))
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -55,13 +56,13 @@ func (a *Auth) newStopLink(u User, s Session, waysIn *int64) (secret string, t s
 // notice is a notice to u's address with a link that stops a session, if there is
 // room for it: a link that nobody is told need not be stored. Beyond the limit it
 // is a decoy.
-func (a *Auth) notice(ctx context.Context, by Authority, k Kind, u User, sessionID, newAddress string, still ...UserAt) (outgoing, error) {
-	o := outgoing{Kind: k, To: u.Email, NewAddress: newAddress, ExpiresIn: stopLife, Proved: u.EmailVerified()}
+func (a *Auth) notice(ctx context.Context, by Authority, k Kind, u User, sessionID, newAddress string, still ...UserAt) (outbox.Outgoing, error) {
+	o := outbox.Outgoing{Kind: k, To: u.Email, NewAddress: newAddress, ExpiresIn: stopLife, Proved: u.EmailVerified()}
 	if !o.Proved {
 		return o, nil // there is no such link, and the notice draws when it is enclosed
 	}
 	if u.Email == "" || !a.roomFor(ctx, o, u) {
-		return outgoing{Kind: k}, nil
+		return outbox.Outgoing{Kind: k}, nil
 	}
 	secret, err := a.stopLink(ctx, by, u, sessionID, still...)
 	if err == nil && secret != "" {

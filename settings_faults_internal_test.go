@@ -2,13 +2,19 @@ package auth
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/authmount/auth/store"
 )
@@ -54,4 +60,63 @@ func TestSettingsThatDoNotCountAreTold(t *testing.T) {
 			t.Errorf("%s, and another change: %v", document, err)
 		}
 	}
+}
+
+// waywardSettings is a store of settings that is away now and then.
+type waywardSettings struct {
+	store.SettingsStore
+	away atomic.Bool
+}
+
+func (s *waywardSettings) Settings(context.Context) (store.StoredSettings, error) {
+	if s.away.Load() {
+		return store.StoredSettings{}, errors.New("away")
+	}
+	return store.StoredSettings{}, nil
+}
+
+// While the settings cannot be read the log says so once, and once more when they can.
+func TestSettingsThatCannotBeReadAreToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedBuffer
+		s := &waywardSettings{}
+		a := &Auth{cfg: config{log: slog.New(slog.NewTextHandler(&log, nil)), baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
+		a.settings.store = s
+		ctx, end := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); a.followSettings(ctx) }()
+		after := func(gone bool, away, back int) {
+			t.Helper()
+			s.away.Store(gone)
+			<-time.After(10 * time.Second) // the bubble's clock
+			synctest.Wait()
+			if n, m := strings.Count(log.String(), "cannot be read; those read last stay in force"), strings.Count(log.String(), "can be read again"); n != away || m != back || a.settings.failing.Load() != gone {
+				t.Errorf("told %d and %d times, failing %t: %s", n, m, a.settings.failing.Load(), log.String())
+			}
+		}
+		after(false, 0, 0)
+		after(true, 1, 0)
+		after(false, 1, 1)
+		after(true, 2, 1)
+		end()
+		<-done
+	})
+}
+
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/internal/redirect"
+	"github.com/authmount/auth/internal/visible"
 )
 
 // settingField is one field of Settings: what it is called in the store and on the
@@ -90,7 +92,7 @@ func settingFields() []settingField {
 				to.Texts = orEmptyTexts(to.Texts)
 				return err
 			},
-			check: func(_ *config, s *Settings) error { return checkMailTexts(s.Texts) },
+			check: func(_ *config, s *Settings) error { return outbox.CheckTexts(s.Texts) },
 		},
 	}
 }
@@ -205,14 +207,14 @@ func readSetting(raw json.RawMessage, to any, what string) error {
 }
 
 func checkRoleName(role string) error {
-	if role == "" || len(role) > 64 || printable(role) != role {
+	if role == "" || len(role) > 64 || visible.Line(role) != role {
 		return fmt.Errorf("%.64q is no name of a role", role)
 	}
 	return nil
 }
 
 func checkSenderName(name string) error {
-	if name == "" || safeName(name) != name {
+	if name == "" || outbox.SafeName(name) != name {
 		return errors.New("has to be a name of up to 60 letters, digits and spaces, and no address")
 	}
 	return nil
@@ -230,4 +232,11 @@ func checkStoredOrigin(o string) error {
 		return fmt.Errorf("%.64q is not an https origin", o)
 	}
 	return http.NewCrossOriginProtection().AddTrustedOrigin(o)
+}
+
+func orEmptyTexts(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(m)
 }

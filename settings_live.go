@@ -12,6 +12,7 @@ import (
 	"github.com/rs/cors"
 
 	"github.com/authmount/auth/internal/redirect"
+	"github.com/authmount/auth/internal/visible"
 	"github.com/authmount/auth/store"
 )
 
@@ -153,7 +154,7 @@ func (a *Auth) withCORS(h http.Handler) http.Handler {
 func (a *Auth) mailTexts() map[string]string { return a.settings.now.Load().settings.Texts }
 
 // appName is the name of the application, as messages and pages show it.
-func (a *Auth) appName() string { return printable(a.settings.now.Load().settings.SenderName) }
+func (a *Auth) appName() string { return visible.Line(a.settings.now.Load().settings.SenderName) }
 
 // permSettings is the permission of those who may change settings, and so may sign in
 // while everything is switched off: nobody else could switch it on again.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -126,7 +127,7 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 		CreatedAt: now, UpdatedAt: now,
 	}
 	proof, message := a.firstProof(ctx, u, p.RedirectTo)
-	message.permit = in.permit
+	message.Permit = in.permit
 	nu := a.newUser(in, u)
 	nu.PasswordHash, nu.Tokens = hash, []store.Token{proof}
 	events := []store.OutcomeEvent{done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPassword})}
@@ -148,7 +149,7 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 	}
 	var err error
 	if u.Phone != "" {
-		if message.permit, err = a.spendSMS(ctx, u.Phone); err != nil {
+		if message.Permit, err = a.spendSMS(ctx, u.Phone); err != nil {
 			return nil, err
 		}
 	}
@@ -192,7 +193,7 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 
 // firstProof makes the link or code that proves a new account's address or
 // number, and the message that carries it.
-func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (store.Token, outgoing) {
+func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (store.Token, outbox.Outgoing) {
 	if u.Phone != "" {
 		code, t := a.newPhoneCode(store.PurposePhoneCode, u.Phone)
 		t.UserID = u.ID
@@ -217,7 +218,7 @@ func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo str
 	}
 	asked := ctx           // for who asked and how, not for the store: the request is over by then
 	var allowed sendPermit // drawn once: an attempt after one that failed would find nothing left
-	a.outbox.prepare(ctx, KindAccountExists, func(background context.Context) (*store.SealedMessage, error) {
+	a.outbox.Prepare(ctx, KindAccountExists, func(background context.Context) (*store.SealedMessage, error) {
 		if allowed == (sendPermit{}) {
 			drawn, err := a.takeUnasked(background, atOwners, KindAccountExists, email)
 			if errors.Is(err, CodeRateLimited) {
@@ -238,7 +239,7 @@ func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo str
 		secret, link := a.newLink(store.PurposeReset, resetLife, linkData{Email: owner.Email, RedirectTo: redirectTo})
 		link.UserID, link.Subject = owner.ID, store.EmailKey(owner.Email)
 		c := a.newChange(asked, byStranger("account exists"))
-		a.enclose(asked, &c, outgoing{Kind: KindAccountExists, To: owner.Email, Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife, permit: allowed}, owner, &link)
+		a.enclose(asked, &c, outbox.Outgoing{Kind: KindAccountExists, To: owner.Email, Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife, Permit: allowed}, owner, &link)
 		if err := a.putChange(background, c, link, nil); err != nil {
 			return nil, err
 		}

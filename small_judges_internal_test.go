@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -121,5 +122,50 @@ func TestRefusedRedirectsAreDescribed(t *testing.T) {
 			t.Errorf("%d: %s", n, got)
 		}
 		all = append(all, redirect.Pattern{Scheme: "https", Host: string(rune('0'+n)) + ".test", Path: "/"})
+	}
+}
+
+// A code of nobody's link is one that no guess is.
+func TestCodesOfDecoysAreNobodysGuess(t *testing.T) {
+	a := &Auth{keys: testKeys(t)}
+	first, second := store.Token{Purpose: store.PurposeMagicLink, Subject: "s"}, store.Token{Purpose: store.PurposeMagicLink, Subject: "s"}
+	code := a.addCode(&first, "secret", "", "bound")
+	if a.addCode(&second, "secret", "", "bound") != code || len(first.Code) == 0 || bytes.Equal(first.Code, second.Code) {
+		t.Errorf("%x and %x", first.Code, second.Code)
+	}
+	for _, c := range a.keys.MailCode(string(first.Purpose), first.Subject, store.EmailKey(""), "bound", code) {
+		if bytes.Equal(first.Code, c) {
+			t.Error("its code would do")
+		}
+	}
+}
+
+// A browser's languages are cut between two of them.
+func TestLanguagesAreCutBetweenTwo(t *testing.T) {
+	long := strings.Repeat("x", 128)
+	for accept, want := range map[string]string{"de,en": "de,en", "de,fr," + long: "de,fr", long + ",de": "", "": ""} {
+		if got := shortLocale(accept); got != want {
+			t.Errorf("%q: %q, want %q", accept, got, want)
+		}
+	}
+}
+
+// What changes again and again is given up, and may be tried later; what is decided
+// against is not tried again.
+func TestChangeGivesUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want Code
+		n    int
+	}{
+		"changed meanwhile": {store.ErrStale, CodeUnavailable, 20},
+		"refused":           {fail(CodeUserBanned, store.ErrStale), CodeUserBanned, 1},
+	} {
+		n := 0
+		v, err := change(func() (int, error) { n++; return n, c.err })
+		var e *Error
+		if n != c.n || !errors.As(err, &e) || e.Code != c.want || c.n > 1 && (v != 0 || e.RetryAfter != time.Second) {
+			t.Errorf("%s: %d times, %d, %v", name, n, v, err)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -23,18 +24,18 @@ func TestNothingComesOfWhatDrewNoLimits(t *testing.T) {
 	a.cfg.log = slog.New(slog.NewTextHandler(&log, nil))
 	var failed []Event
 	a.cfg.hooks = []Hooks{{OnEvent: func(_ context.Context, e Event) { failed = append(failed, e) }}}
-	o := outgoing{Kind: KindResetPassword, To: "ada@example.com"}
+	o := outbox.Outgoing{Kind: KindResetPassword, To: "ada@example.com"}
 	for name, permit := range map[string]sendPermit{"none": {}, "of another kind": permitFor(KindMagicLink, o.To), "to another": permitFor(o.Kind, "eve@example.com")} {
 		log.Reset()
 		failed = nil
-		if o.permit = permit; a.maySend(t.Context(), o, User{ID: "ada"}) {
+		if o.Permit = permit; a.maySend(t.Context(), o, User{ID: "ada"}) {
 			t.Errorf("%s: sent", name)
 		}
 		if len(failed) != 1 || failed[0].Type != EventMessageFailed || failed[0].UserID != "ada" || failed[0].Message != KindResetPassword || log.Len() == 0 {
 			t.Errorf("%s: told %+v, %s", name, failed, log.String())
 		}
 	}
-	if o.permit = permitFor(o.Kind, o.To); !a.maySend(t.Context(), o, User{}) {
+	if o.Permit = permitFor(o.Kind, o.To); !a.maySend(t.Context(), o, User{}) {
 		t.Error("not sent with its permit")
 	}
 	defer func() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -31,7 +32,7 @@ func (a *Auth) startEmailVerification(ctx context.Context, by Caller, u User) er
 		return err
 	}
 	link, message := a.verification(ctx, KindVerifyEmail, by, u, u.Email)
-	message.permit = allowed
+	message.Permit = allowed
 	if err := a.mailToken(ctx, by.authority(), link, message, u); err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 	}
 	asked := ctx           // for who asked and how, not for the store: the request is over by then
 	var allowed sendPermit // drawn once: an attempt after one that failed would find nothing left
-	a.outbox.prepare(ctx, KindVerifyEmail, func(background context.Context) (*store.SealedMessage, error) {
+	a.outbox.Prepare(ctx, KindVerifyEmail, func(background context.Context) (*store.SealedMessage, error) {
 		if allowed == (sendPermit{}) {
 			drawn, err := a.takeUnasked(background, atLogin, KindVerifyEmail, u.Email)
 			if errors.Is(err, CodeRateLimited) {
@@ -62,7 +63,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 			allowed = drawn
 		}
 		link, message := a.newVerification(KindVerifyEmail, u, linkData{Email: u.Email})
-		message.permit = allowed
+		message.Permit = allowed
 		c := a.newChange(asked, byStranger("confirmation"))
 		a.enclose(asked, &c, message, u, &link)
 		err := a.putChange(background, c, link, []UserAt{credentialsStill(u)})
@@ -77,7 +78,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 }
 
 // verification is newVerification for somebody who is signed in.
-func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, address string) (store.Token, outgoing) {
+func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, address string) (store.Token, outbox.Outgoing) {
 	d := linkData{Email: address, Device: a.madeFrom(ctx, by)}
 	if k == KindChangeEmail {
 		d.SessionID = by.SessionID
@@ -87,11 +88,11 @@ func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, addr
 
 // newVerification makes a link and a code that make an address the user's confirmed
 // one, and the message that tells of them.
-func (a *Auth) newVerification(k Kind, u User, d linkData) (store.Token, outgoing) {
+func (a *Auth) newVerification(k Kind, u User, d linkData) (store.Token, outbox.Outgoing) {
 	secret, t := a.newLink(store.PurposeVerifyEmail, verifyLife, d)
 	t.UserID, t.Subject = u.ID, u.ID
 	code := a.addCode(&t, secret, d.Email, d.SessionID)
-	return t, outgoing{Kind: k, To: d.Email, Link: a.linkURL(k, secret), Code: code, ExpiresIn: verifyLife, NewAddress: d.Email}
+	return t, outbox.Outgoing{Kind: k, To: d.Email, Link: a.linkURL(k, secret), Code: code, ExpiresIn: verifyLife, NewAddress: d.Email}
 }
 
 // madeFrom is the user agent that asks, if it is signed in to the account: what

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -54,13 +55,13 @@ func (a *Auth) SendWelcome(ctx context.Context, p SendWelcomeParams) error {
 		return err
 	}
 	link, o := a.newWelcome(c.User, p.RedirectTo)
-	o.permit = allowed
+	o.Permit = allowed
 	return a.mailToken(ctx, ByApplication("").authority(), link, o, c.User)
 }
 
 // newWelcome makes the link by which a user chooses a first password, and its mail.
-func (a *Auth) newWelcome(u User, redirectTo string) (store.Token, outgoing) {
+func (a *Auth) newWelcome(u User, redirectTo string) (store.Token, outbox.Outgoing) {
 	secret, link := a.newLink(store.PurposeReset, welcomeLife, linkData{Email: u.Email, RedirectTo: redirectTo})
 	link.UserID, link.Subject = u.ID, store.EmailKey(u.Email)
-	return link, outgoing{Kind: KindWelcome, To: u.Email, Link: a.linkURL(KindWelcome, secret), ExpiresIn: welcomeLife}
+	return link, outbox.Outgoing{Kind: KindWelcome, To: u.Email, Link: a.linkURL(KindWelcome, secret), ExpiresIn: welcomeLife}
 }

@@ -1,4 +1,4 @@
-package auth
+package outbox
 
 import (
 	"bytes"
@@ -87,9 +87,9 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 			var log bytes.Buffer
 			now := time.Now()
 			mailer, st := &scripted{answers: []error{c.answer}}, &finishing{}
-			b, _ := testOutbox(t, MailOptions{Attempts: 3, Timeout: time.Second, Workers: 1}, mailer)
-			defer func() { _ = b.close(context.WithoutCancel(t.Context())) }()
-			b.store, b.log, b.backoff = st, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), func(n int) time.Duration { return time.Duration(n) * time.Minute }
+			b, _ := testOutbox(t, Options{Attempts: 3, Timeout: time.Second, Workers: 1}, mailer)
+			defer func() { _ = b.Close(context.WithoutCancel(t.Context())) }()
+			b.store, b.o.Log, b.Backoff = st, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), func(n int) time.Duration { return time.Duration(n) * time.Minute }
 			if c.memory {
 				b.store = nil
 			}
@@ -98,22 +98,22 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 			if c.decoy {
 				out.To = ""
 			}
-			b.open = func(store.SealedMessage) (outgoing, error) {
+			b.o.Open = func(store.SealedMessage) (Outgoing, error) {
 				if c.sealed {
-					return outgoing{}, errors.New("another secret")
+					return Outgoing{}, errors.New("another secret")
 				}
 				return out, nil
 			}
 			var told []string
 			counts := 0
-			b.failed = func(_ context.Context, m Message, err error) {
-				if want := (Message{ID: "m", Kind: KindMagicLink, Channel: ChannelEmail, To: "ada@example.com"}); !reflect.DeepEqual(m, want) {
+			b.o.Failed = func(_ context.Context, m Message, err error) {
+				if want := (Message{ID: "m", Kind: store.KindMagicLink, Channel: store.ChannelEmail, To: "ada@example.com"}); !reflect.DeepEqual(m, want) {
 					t.Errorf("%s: told of %+v", name, m)
 				}
 				told = append(told, err.Error())
 			}
-			b.sent = func(k Kind) {
-				if counts++; k != KindMagicLink {
+			b.o.Sent = func(k store.Kind) {
+				if counts++; k != store.KindMagicLink {
 					t.Errorf("%s: %s is counted", name, k)
 				}
 			}
@@ -182,7 +182,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 				}
 			}
 			if len(mailer.sent) == 1 {
-				if m := mailer.sent[0]; m.ID != "m" || !m.At.Equal(now) || m.To != "ada@example.com" || m.Kind != KindMagicLink || m.Link != out.Link {
+				if m := mailer.sent[0]; m.ID != "m" || !m.At.Equal(now) || m.To != "ada@example.com" || m.Kind != store.KindMagicLink || m.Link != out.Link {
 					t.Errorf("%s: sent %+v", name, m)
 				}
 			}

@@ -1,4 +1,4 @@
-package auth
+package outbox
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,15 +42,15 @@ func TestMessagesAreWorkedOutBehind(t *testing.T) {
 			var log bytes.Buffer
 			now := time.Now()
 			mailer, st := &scripted{}, &finishing{}
-			b, failed := testOutbox(t, MailOptions{Attempts: 3, Workers: 1}, mailer)
-			defer func() { _ = b.close(context.WithoutCancel(t.Context())) }()
-			b.log = slog.New(slog.NewTextHandler(&log, nil))
+			b, failed := testOutbox(t, Options{Attempts: 3, Workers: 1}, mailer)
+			defer func() { _ = b.Close(context.WithoutCancel(t.Context())) }()
+			b.o.Log = slog.New(slog.NewTextHandler(&log, nil))
 			if !c.memory {
 				b.store = st
 			}
-			b.open = func(store.SealedMessage) (outgoing, error) { return magic, nil }
+			b.o.Open = func(store.SealedMessage) (Outgoing, error) { return magic, nil }
 			asked := 0
-			q := &queuedMessage{outgoing: outgoing{Kind: KindMagicLink}, id: "asked", attempt: c.attempt, prepare: func(context.Context) (*store.SealedMessage, error) {
+			q := &queuedMessage{Outgoing: Outgoing{Kind: store.KindMagicLink}, id: "asked", attempt: c.attempt, prepare: func(context.Context) (*store.SealedMessage, error) {
 				asked++
 				switch {
 				case c.fails:
@@ -80,10 +79,10 @@ func TestMessagesAreWorkedOutBehind(t *testing.T) {
 func TestQueueHasItsBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := &deaf{release: make(chan struct{})}
-		b, failed := testOutbox(t, MailOptions{Queue: 2, Workers: 1, Attempts: 1, Timeout: time.Hour}, hold)
+		b, failed := testOutbox(t, Options{Queue: 2, Workers: 1, Attempts: 1, Timeout: time.Hour}, hold)
 		for n := 0; n < 2; n++ {
-			if b.room() != 2-n || b.underWay() != n {
-				t.Errorf("%d under way, room for %d", b.underWay(), b.room())
+			if b.room() != 2-n || b.UnderWay() != n {
+				t.Errorf("%d under way, room for %d", b.UnderWay(), b.room())
 			}
 			post(t, b, magic)
 		}
@@ -99,10 +98,10 @@ func TestQueueHasItsBounds(t *testing.T) {
 		b.store = nil
 		close(hold.release)
 		synctest.Wait()
-		if err := b.close(t.Context()); err != nil || b.underWay() != 0 {
-			t.Errorf("%v, %d under way", err, b.underWay())
+		if err := b.Close(t.Context()); err != nil || b.UnderWay() != 0 {
+			t.Errorf("%v, %d under way", err, b.UnderWay())
 		}
-		if err := b.close(t.Context()); err != nil {
+		if err := b.Close(t.Context()); err != nil {
 			t.Errorf("closed again: %v", err)
 		}
 		post(t, b, magic)
@@ -117,7 +116,7 @@ func TestQueueThatIsClosedEarly(t *testing.T) {
 	for kept, want := range map[bool]string{false: "2 messages were not sent: ", true: "2 messages were not sent, and stay in the store: "} {
 		synctest.Test(t, func(t *testing.T) {
 			hold := &deaf{release: make(chan struct{})}
-			b, _ := testOutbox(t, MailOptions{Queue: 4, Workers: 1, Attempts: 1, Timeout: time.Hour}, hold)
+			b, _ := testOutbox(t, Options{Queue: 4, Workers: 1, Attempts: 1, Timeout: time.Hour}, hold)
 			if kept {
 				b.store = &finishing{}
 			}
@@ -126,49 +125,14 @@ func TestQueueThatIsClosedEarly(t *testing.T) {
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if err := b.close(ctx); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, context.DeadlineExceeded) {
+			if err := b.Close(ctx); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("kept %t: %v", kept, err)
 			}
-			if err := b.close(ctx); err != nil {
+			if err := b.Close(ctx); err != nil {
 				t.Errorf("closed again: %v", err)
 			}
 			close(hold.release)
 			synctest.Wait()
 		})
-	}
-}
-
-// Whose account it is that somebody guesses at is asked again after an outage; that it is
-// nobody's is an answer.
-func TestOwnersAreLookedUpUntilAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, _ := testOutbox(t, MailOptions{Attempts: 5, Workers: 1}, &scripted{})
-		defer func() { _ = b.close(context.WithoutCancel(t.Context())) }()
-		var asked atomic.Int32
-		(&Auth{outbox: b}).tellOwner(t.Context(), func(context.Context) (User, error) {
-			if asked.Add(1) < 3 {
-				return User{}, errors.New("away")
-			}
-			return User{}, store.ErrNotFound
-		})
-		<-time.After(time.Hour)
-		if n := asked.Load(); n != 3 {
-			t.Errorf("asked %d times", n)
-		}
-	})
-}
-
-// A code of nobody's link is one that no guess is.
-func TestCodesOfDecoysAreNobodysGuess(t *testing.T) {
-	a := &Auth{keys: testKeys(t)}
-	first, second := store.Token{Purpose: store.PurposeMagicLink, Subject: "s"}, store.Token{Purpose: store.PurposeMagicLink, Subject: "s"}
-	code := a.addCode(&first, "secret", "", "bound")
-	if a.addCode(&second, "secret", "", "bound") != code || len(first.Code) == 0 || bytes.Equal(first.Code, second.Code) {
-		t.Errorf("%x and %x", first.Code, second.Code)
-	}
-	for _, c := range a.keys.MailCode(string(first.Purpose), first.Subject, store.EmailKey(""), "bound", code) {
-		if bytes.Equal(first.Code, c) {
-			t.Error("its code would do")
-		}
 	}
 }

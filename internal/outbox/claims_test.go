@@ -1,4 +1,4 @@
-package auth
+package outbox
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -62,22 +61,22 @@ func TestClaimsGoAsFarAsThereIsRoom(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
 			s, m := &claiming{left: c.left, fault: c.fault, finishing: finishing{err: c.told}}, &scripted{}
-			b, failures := testOutbox(t, MailOptions{Queue: c.queue, Workers: 1}, m)
-			b.store, b.log = s, slog.New(slog.NewTextHandler(&log, nil))
+			b, failures := testOutbox(t, Options{Queue: c.queue, Workers: 1}, m)
+			b.store, b.o.Log = s, slog.New(slog.NewTextHandler(&log, nil))
 			if c.closed {
-				if err := b.close(t.Context()); err != nil {
+				if err := b.Close(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}
 			hold := make(chan struct{}) // no message leaves the queue while more are claimed
-			b.open = func(m store.SealedMessage) (o outgoing, err error) {
+			b.o.Open = func(m store.SealedMessage) (o Outgoing, err error) {
 				<-hold
 				return o, json.Unmarshal(m.Body, &o)
 			}
-			b.claim(t.Context())
+			b.Claim(t.Context())
 			close(hold)
 			synctest.Wait()
-			if err := b.close(t.Context()); err != nil {
+			if err := b.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if !slices.Equal(s.asked, c.asked) || len(m.sent) != c.sent || len(s.told) != c.sent || len(failures.errors()) > 0 {
@@ -111,11 +110,11 @@ func (s *slowClaim) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([
 func TestCloseWaitsForAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := &slowClaim{claiming: claiming{left: 1}}, &scripted{}
-		b, _ := testOutbox(t, MailOptions{Workers: 1}, m)
+		b, _ := testOutbox(t, Options{Workers: 1}, m)
 		b.keepIn(s, nil, false)
-		b.wake()
+		b.Wake()
 		synctest.Wait()
-		if err := b.close(t.Context()); err != nil {
+		if err := b.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 		<-time.After(time.Minute)
@@ -129,10 +128,10 @@ func TestCloseWaitsForAClaim(t *testing.T) {
 func TestWhatCannotBeWorkedOutIsToldByItsKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer
-		b, _ := testOutbox(t, MailOptions{Attempts: 1}, &scripted{})
-		b.log = slog.New(slog.NewTextHandler(&log, nil))
-		b.prepare(t.Context(), KindMagicLink, func(context.Context) (*store.SealedMessage, error) { return nil, errors.New("away") })
-		if err := b.close(t.Context()); err != nil {
+		b, _ := testOutbox(t, Options{Attempts: 1}, &scripted{})
+		b.o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		b.Prepare(t.Context(), store.KindMagicLink, func(context.Context) (*store.SealedMessage, error) { return nil, errors.New("away") })
+		if err := b.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if !strings.Contains(log.String(), "kind=magic_link") || !strings.Contains(log.String(), "message_id=0") {
@@ -157,82 +156,4 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
-}
-
-// waywardSettings is a store of settings that is away now and then.
-type waywardSettings struct {
-	store.SettingsStore
-	away atomic.Bool
-}
-
-func (s *waywardSettings) Settings(context.Context) (store.StoredSettings, error) {
-	if s.away.Load() {
-		return store.StoredSettings{}, errors.New("away")
-	}
-	return store.StoredSettings{}, nil
-}
-
-// While the settings cannot be read the log says so once, and once more when they can.
-func TestSettingsThatCannotBeReadAreToldOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log lockedBuffer
-		s := &waywardSettings{}
-		a := &Auth{cfg: config{log: slog.New(slog.NewTextHandler(&log, nil)), baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
-		a.settings.store = s
-		ctx, end := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); a.followSettings(ctx) }()
-		after := func(gone bool, away, back int) {
-			t.Helper()
-			s.away.Store(gone)
-			<-time.After(10 * time.Second) // the bubble's clock
-			synctest.Wait()
-			if n, m := strings.Count(log.String(), "cannot be read; those read last stay in force"), strings.Count(log.String(), "can be read again"); n != away || m != back || a.settings.failing.Load() != gone {
-				t.Errorf("told %d and %d times, failing %t: %s", n, m, a.settings.failing.Load(), log.String())
-			}
-		}
-		after(false, 0, 0)
-		after(true, 1, 0)
-		after(false, 1, 1)
-		after(true, 2, 1)
-		end()
-		<-done
-	})
-}
-
-// usedKeys is a store of keys that cannot note their use.
-type usedKeys struct {
-	store.KeyStore
-	noted []string
-	err   error
-}
-
-func (s *usedKeys) UseKey(_ context.Context, id string, _ time.Time) error {
-	s.noted = append(s.noted, id)
-	return s.err
-}
-
-// The use of a key is noted once a minute, and no request fails where it cannot be.
-func TestUseOfKeysIsNoted(t *testing.T) {
-	now := time.Unix(1767323045, 0).UTC()
-	for name, c := range map[string]struct {
-		key  store.APIKey
-		err  error
-		want int
-		log  string
-	}{
-		"the first":      {store.APIKey{ID: "k"}, nil, 1, ""},
-		"a minute later": {store.APIKey{ID: "k", LastUsedAt: now.Add(-time.Minute)}, nil, 1, ""},
-		"before that":    {store.APIKey{ID: "k", LastUsedAt: now.Add(-time.Minute + 1)}, nil, 0, ""},
-		"of the options": {store.APIKey{}, nil, 0, ""},
-		"not":            {store.APIKey{ID: "k"}, errors.New("away"), 1, "the use of an API key was not noted"},
-	} {
-		var log bytes.Buffer
-		s := &usedKeys{err: c.err}
-		a := &Auth{keyStore: s, cfg: config{now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(&log, nil))}}
-		a.noteUse(t.Context(), &c.key)
-		if len(s.noted) != c.want || (log.Len() > 0) != (c.log != "") || !strings.Contains(log.String(), c.log) {
-			t.Errorf("%s: noted %v, the log says %q", name, s.noted, log.String())
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package auth
+package outbox
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/authmount/auth/internal/address"
 	"github.com/authmount/auth/store"
 	"github.com/google/uuid"
 )
@@ -20,21 +21,36 @@ var (
 	errNotOpened   = errors.New("auth: the message was sealed with another secret")
 )
 
-// outbox sends messages behind the requests' backs: a bounded queue, a few
+// Options are the parts of an Outbox.
+type Options struct {
+	Queue    int           // messages in this process, waiting or being retried
+	Workers  int           // messages sent at once
+	Attempts int           // tries of a message
+	Timeout  time.Duration // of one attempt
+	Sync     bool          // a request waits for the first attempt
+
+	Mail, SMS Sender
+	Templates *Templates
+	Dress     Dress
+	Open      func(store.SealedMessage) (Outgoing, error)
+	Sent      func(store.Kind)                                // a message was sent
+	Failed    func(ctx context.Context, m Message, err error) // one was given up
+	Log       *slog.Logger
+	Now       func() time.Time
+
+	Store store.OutboxStore          // nil: messages are in memory only
+	InTx  func(context.Context) bool // whether a context joins a transaction of the application's; nil: never
+	Idle  bool                       // others send what is in the store
+}
+
+// Outbox sends messages behind the requests' backs: a bounded queue, a few
 // workers, retries with growing pauses. Requests never wait for a mailer, so
 // its speed tells nobody whether a message went out. Where the store keeps
-// messages (see mail_outbox.go), the queue is only the quickest way from there.
-type outbox struct {
-	o       MailOptions
-	mailer  Mailer
-	sms     SMSSender
-	mails   *mailTemplates
-	log     *slog.Logger
-	now     func() time.Time
-	failed  func(ctx context.Context, m Message, err error)
-	sent    func(Kind)
-	backoff func(attempt int) time.Duration
-	open    func(store.SealedMessage) (outgoing, error)
+// messages (see claims.go), the queue is only the quickest way from there.
+type Outbox struct {
+	Backoff func(attempt int) time.Duration // between attempts; tests set another one
+
+	o Options
 
 	keeper // of messages; its store is nil if they are in memory only
 
@@ -53,7 +69,7 @@ type outbox struct {
 
 // queuedMessage is a message on its way through this process.
 type queuedMessage struct {
-	outgoing
+	Outgoing
 	id      string
 	attempt int                  // this one, or the last
 	sealed  *store.SealedMessage // what it comes from; opened at an attempt
@@ -64,22 +80,23 @@ type queuedMessage struct {
 	prepare func(context.Context) (*store.SealedMessage, error)
 }
 
-func newOutbox(o MailOptions, mailer Mailer, sms SMSSender, log *slog.Logger, now func() time.Time, failed func(context.Context, Message, error)) (*outbox, error) {
-	o.defaults()
-	mails, err := parseMails(o)
-	if err != nil {
-		return nil, err
-	}
-	b := &outbox{
-		o: o, mailer: mailer, sms: sms, mails: mails, log: log, now: now, failed: failed, sent: func(Kind) {}, backoff: pause, keeper: newKeeper(),
+// New returns an outbox and starts its workers. With a store it also begins to look for
+// messages there.
+func New(o Options) *Outbox {
+	b := &Outbox{
+		o: o, Backoff: pause, keeper: newKeeper(),
 		ready: make(chan *queuedMessage, o.Queue), stuck: make(chan struct{}, 2*o.Workers), idle: make(chan struct{}), first: map[string]chan error{},
 	}
+	b.inTx = o.InTx
 	b.done, b.quit = context.WithCancel(context.Background())
 	for range o.Workers {
 		b.workers.Add(1)
 		go b.work()
 	}
-	return b, nil
+	if o.Store != nil {
+		b.keepIn(o.Store, o.InTx, o.Idle)
+	}
+	return b
 }
 
 // pause grows fourfold from about a second, with jitter so that many messages
@@ -89,9 +106,9 @@ func pause(attempt int) time.Duration {
 	return d/2 + rand.N(d) //nolint:gosec // jitter, not a secret
 }
 
-// post takes on the messages of a change that has come about. It never fails the
-// caller: what cannot be sent is reported through failed, or left to the store.
-func (b *outbox) post(ctx context.Context, messages []store.SealedMessage) {
+// Post takes on the messages of a change that has come about. It never fails the
+// caller: what cannot be sent is reported through Failed, or left to the store.
+func (b *Outbox) Post(ctx context.Context, messages []store.SealedMessage) {
 	for i := range messages {
 		m := &messages[i]
 		if b.store != nil && m.Attempts == 0 {
@@ -102,18 +119,18 @@ func (b *outbox) post(ctx context.Context, messages []store.SealedMessage) {
 }
 
 // from is a message that was claimed for this process, if only by recording it.
-func (b *outbox) from(m *store.SealedMessage) *queuedMessage {
+func (b *Outbox) from(m *store.SealedMessage) *queuedMessage {
 	return &queuedMessage{id: m.ID, sealed: m, kept: b.store != nil, attempt: max(m.Attempts-1, 0)}
 }
 
-// prepare queues a message that has still to be worked out.
-func (b *outbox) prepare(ctx context.Context, k Kind, f func(context.Context) (*store.SealedMessage, error)) {
+// Prepare queues a message that has still to be worked out.
+func (b *Outbox) Prepare(ctx context.Context, k store.Kind, f func(context.Context) (*store.SealedMessage, error)) {
 	id := uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
-	b.take(ctx, &queuedMessage{outgoing: outgoing{Kind: k}, id: id, prepare: f})
+	b.take(ctx, &queuedMessage{Outgoing: Outgoing{Kind: k}, id: id, prepare: f})
 }
 
 // take queues a message, or with Sync makes one attempt.
-func (b *outbox) take(ctx context.Context, q *queuedMessage) {
+func (b *Outbox) take(ctx context.Context, q *queuedMessage) {
 	if b.o.Sync {
 		if !q.kept {
 			q.attempt = b.o.Attempts - 1 // the last: nobody waits for retries
@@ -129,16 +146,16 @@ func (b *outbox) take(ctx context.Context, q *queuedMessage) {
 }
 
 // turnedAway gives up on a message that found no place, unless the store has it.
-func (b *outbox) turnedAway(q *queuedMessage, err error) {
+func (b *Outbox) turnedAway(q *queuedMessage, err error) {
 	if q.kept {
-		b.log.Debug("auth: message left to the store", "message_id", q.id, "error", err)
+		b.o.Log.Debug("auth: message left to the store", "message_id", q.id, "error", err)
 		return
 	}
 	b.report(q, err)
 }
 
 // enter takes a place in the queue, if there is one.
-func (b *outbox) enter() error {
+func (b *Outbox) enter() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -151,14 +168,14 @@ func (b *outbox) enter() error {
 	return nil
 }
 
-// underWay is how many messages wait, are being sent, or pause.
-func (b *outbox) underWay() int {
+// UnderWay is how many messages wait, are being sent, or pause.
+func (b *Outbox) UnderWay() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.left
 }
 
-func (b *outbox) leave() {
+func (b *Outbox) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.left--
@@ -167,7 +184,7 @@ func (b *outbox) leave() {
 	}
 }
 
-func (b *outbox) work() {
+func (b *Outbox) work() {
 	defer b.workers.Done()
 	for {
 		select {
@@ -185,17 +202,17 @@ func (b *outbox) work() {
 
 // retry puts a message back after a pause, during which it holds its place in
 // the queue but no worker.
-func (b *outbox) retry(q *queuedMessage) {
-	time.AfterFunc(b.backoff(q.attempt), func() { b.ready <- q })
+func (b *Outbox) retry(q *queuedMessage) {
+	time.AfterFunc(b.Backoff(q.attempt), func() { b.ready <- q })
 }
 
 // try makes one attempt at a message and tells whether to try again from here.
-func (b *outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
+func (b *Outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
 	q.attempt++
 	if q.prepare != nil {
 		m, err := q.prepare(ctx)
 		if err != nil {
-			b.log.WarnContext(ctx, "auth: message not prepared", "kind", string(q.Kind), "message_id", q.id, "attempt", q.attempt, "error", err)
+			b.o.Log.WarnContext(ctx, "auth: message not prepared", "kind", string(q.Kind), "message_id", q.id, "attempt", q.attempt, "error", err)
 			return q.attempt < b.o.Attempts
 		}
 		if m == nil {
@@ -210,12 +227,12 @@ func (b *outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
 	if q.kept && !b.holds(q.sealed) {
 		return false
 	}
-	if !b.now().Before(q.sealed.ExpiresAt) {
+	if !b.o.Now().Before(q.sealed.ExpiresAt) {
 		b.giveUp(q, errExpired)
 		return false
 	}
 	if err := b.unseal(q); err != nil {
-		b.log.ErrorContext(ctx, "auth: message not opened", "message_id", q.id, "attempt", q.attempt, "error", err)
+		b.o.Log.ErrorContext(ctx, "auth: message not opened", "message_id", q.id, "attempt", q.attempt, "error", err)
 		b.putOff(q, errNotOpened) // another instance may have its secret
 		return false
 	}
@@ -227,13 +244,13 @@ func (b *outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
 	b.tellFirst(q.id, q.hide(err))
 	switch {
 	case err == nil:
-		b.log.DebugContext(ctx, "auth: message sent", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt)
-		b.sent(q.Kind)
+		b.o.Log.DebugContext(ctx, "auth: message sent", "kind", string(q.Kind), "message_id", q.id, "to", address.Mask(q.To), "attempt", q.attempt)
+		b.o.Sent(q.Kind)
 		b.finish(q, store.FinishMessage{State: store.MessageSent})
 		return false
 	case q.attempt >= b.o.Attempts || IsPermanent(err):
 	case !q.kept || b.putOff(q, err):
-		b.log.WarnContext(ctx, "auth: message not sent yet", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt, "error", q.hide(err))
+		b.o.Log.WarnContext(ctx, "auth: message not sent yet", "kind", string(q.Kind), "message_id", q.id, "to", address.Mask(q.To), "attempt", q.attempt, "error", q.hide(err))
 		return !q.kept
 	}
 	b.giveUp(q, err)
@@ -241,9 +258,9 @@ func (b *outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
 }
 
 // unseal opens a sealed message, once.
-func (b *outbox) unseal(q *queuedMessage) (err error) {
+func (b *Outbox) unseal(q *queuedMessage) (err error) {
 	if q.sealed != nil && q.Kind == "" {
-		q.outgoing, err = b.open(*q.sealed)
+		q.Outgoing, err = b.o.Open(*q.sealed)
 	}
 	return err
 }
@@ -251,12 +268,12 @@ func (b *outbox) unseal(q *queuedMessage) (err error) {
 // deliver renders a message and calls the mailer in a goroutine of its own, so
 // that one that ignores its context blocks a worker no longer than Timeout. A few
 // such attempts may linger; beyond that attempts fail at once.
-func (b *outbox) deliver(ctx context.Context, q *queuedMessage) error {
-	m, err := b.mails.render(q.outgoing)
+func (b *Outbox) deliver(ctx context.Context, q *queuedMessage) error {
+	m, err := b.o.Templates.render(q.Outgoing, b.o.Dress)
 	if err != nil {
 		return Permanent(err)
 	}
-	m.ID, m.At = q.id, b.now()
+	m.ID, m.At = q.id, b.o.Now()
 	select {
 	case b.stuck <- struct{}{}:
 	default:
@@ -272,7 +289,7 @@ func (b *outbox) deliver(ctx context.Context, q *queuedMessage) error {
 				result <- fmt.Errorf("auth: the mailer panicked: %v", v)
 			}
 		}()
-		result <- b.sender(m).Send(ctx, m)
+		result <- b.sender(m)(ctx, m)
 	}()
 	select {
 	case err := <-result:
@@ -282,33 +299,33 @@ func (b *outbox) deliver(ctx context.Context, q *queuedMessage) error {
 	}
 }
 
-func (b *outbox) sender(m Message) SMSSender {
-	if m.Channel == ChannelSMS {
-		return b.sms
+func (b *Outbox) sender(m Message) Sender {
+	if m.Channel == store.ChannelSMS {
+		return b.o.SMS
 	}
-	return b.mailer
+	return b.o.Mail
 }
 
 // giveUp ends a message that was not sent.
-func (b *outbox) giveUp(q *queuedMessage, err error) {
+func (b *Outbox) giveUp(q *queuedMessage, err error) {
 	b.report(q, err)
 	b.abandon(q, err)
 }
 
 // report tells of a message that was given up: the log, and the application. A
 // decoy is nobody's loss.
-func (b *outbox) report(q *queuedMessage, err error) {
+func (b *Outbox) report(q *queuedMessage, err error) {
 	if b.unseal(q) != nil || q.To == "" {
 		return
 	}
 	err = q.hide(err)
-	b.log.Error("auth: message failed", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt, "error", err)
-	b.failed(context.Background(), Message{ID: q.id, Kind: q.Kind, Channel: q.channel(), To: q.To}, err)
+	b.o.Log.Error("auth: message failed", "kind", string(q.Kind), "message_id", q.id, "to", address.Mask(q.To), "attempt", q.attempt, "error", err)
+	b.o.Failed(context.Background(), Message{ID: q.id, Kind: q.Kind, Channel: q.Via(), To: q.To}, err)
 }
 
-// close takes no more messages, claims none, and waits for those that are in this
+// Close takes no more messages, claims none, and waits for those that are in this
 // process, until ctx ends.
-func (b *outbox) close(ctx context.Context) error {
+func (b *Outbox) Close(ctx context.Context) error {
 	b.stopClaiming()
 	b.mu.Lock()
 	if !b.closed && b.left == 0 {
@@ -333,4 +350,37 @@ func (b *outbox) close(ctx context.Context) error {
 		return fmt.Errorf("auth: %d messages were not sent, and stay in the store: %w", b.left, ctx.Err())
 	}
 	return fmt.Errorf("auth: %d messages were not sent: %w", b.left, ctx.Err())
+}
+
+// WatchFirst has the outcome of the first attempt at a message told.
+func (b *Outbox) WatchFirst(id string) <-chan error {
+	told := make(chan error, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.first[id] = told
+	return told
+}
+
+// ForgetFirst ends the interest in a message of WatchFirst.
+func (b *Outbox) ForgetFirst(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.first, id)
+}
+
+// tellFirst tells whoever waits for the first attempt at a message.
+func (b *Outbox) tellFirst(id string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if told := b.first[id]; told != nil {
+		told <- err
+		delete(b.first, id)
+	}
+}
+
+// Awaited is how many messages somebody waits for the first attempt at.
+func (b *Outbox) Awaited() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.first)
 }

@@ -1,9 +1,8 @@
-package auth
+package journal
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -18,14 +17,16 @@ const (
 	activeAtMost = 100_000          // accounts that are remembered as counted today, or wait
 )
 
-// counter counts what happens in this process, and adds it to the store every few
+// Counter counts what happens in this process, and adds it to the store every few
 // seconds: no row is changed inside a sign-in. What was not added yet is lost in a
 // crash; what was added while its answer got lost is counted twice.
-type counter struct {
+type Counter struct {
 	write func(ctx context.Context, c store.AddCounts) error // nil: the store keeps no figures
 	after func(d time.Duration, f func())                    // time.AfterFunc
 	now   func() time.Time
 	log   *slog.Logger
+
+	codeOf func(error) string // of a failure
 
 	mu      sync.Mutex
 	counts  map[counted]int64
@@ -45,51 +46,45 @@ type counted struct {
 	hour   time.Time
 }
 
-func (a *Auth) newCounter() *counter {
-	c := &counter{after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, now: a.now, log: a.cfg.log,
-		counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}}
-	if s, ok := store.Capability[store.StatsStore](a.store); ok {
-		c.write = s.AddCounts
+// NewCounter returns a counter that adds counts with write. With nil it counts nothing.
+// codeOf returns the code by which a failure counts.
+func NewCounter(write func(context.Context, store.AddCounts) error, now func() time.Time, log *slog.Logger, codeOf func(error) string) *Counter {
+	return &Counter{
+		write: write, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, now: now, log: log, codeOf: codeOf,
+		counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{},
 	}
-	return c
 }
 
-// event counts what an event tells of.
-func (c *counter) event(e Event) {
+// Observe counts what an event tells of.
+func (c *Counter) Observe(e store.Event) {
+	if c.write == nil {
+		return
+	}
 	switch e.Type {
-	case EventSignedUp:
-		c.count(store.MetricSignUps, cmp.Or(e.Provider, e.Method))
-	case EventSignedIn:
-		c.count(store.MetricSignIns, cmp.Or(e.Provider, e.Method))
+	case store.EventSignedUp:
+		c.Count(store.MetricSignUps, cmp.Or(e.Provider, e.Method))
+	case store.EventSignedIn:
+		c.Count(store.MetricSignIns, cmp.Or(e.Provider, e.Method))
 		c.seenNow(e)
-	case EventRefreshed:
+	case store.EventRefreshed:
 		c.seenNow(e)
-	case EventSignInFailed:
-		c.count(store.MetricSignInFailures, codeOf(e.Err))
-	case EventMFAEnabled:
-		c.count(store.MetricFactors, "enabled")
-	case EventMFADisabled:
-		c.count(store.MetricFactors, "disabled")
-	case EventMessageFailed:
-		c.count(store.MetricMessageFailed, string(e.Message))
-	case EventReused:
-		c.count(store.MetricTokensReused, "")
-	case EventAdminDenied:
-		c.count(store.MetricDenied, "")
+	case store.EventSignInFailed:
+		c.Count(store.MetricSignInFailures, c.codeOf(e.Err))
+	case store.EventMFAEnabled:
+		c.Count(store.MetricFactors, "enabled")
+	case store.EventMFADisabled:
+		c.Count(store.MetricFactors, "disabled")
+	case store.EventMessageFailed:
+		c.Count(store.MetricMessageFailed, string(e.Message))
+	case store.EventReused:
+		c.Count(store.MetricTokensReused, "")
+	case store.EventAdminDenied:
+		c.Count(store.MetricDenied, "")
 	}
 }
 
-// codeOf is the code of an error.
-func codeOf(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
-		return string(e.Code)
-	}
-	return string(CodeInternal)
-}
-
-// count counts that something happened now. Labels are few: none comes from a client.
-func (c *counter) count(m store.Metric, label string) {
+// Count counts that something happened now. Labels are few: none comes from a client.
+func (c *Counter) Count(m store.Metric, label string) {
 	if c.write == nil {
 		return
 	}
@@ -100,7 +95,7 @@ func (c *counter) count(m store.Metric, label string) {
 }
 
 // seenNow notes that an account was active.
-func (c *counter) seenNow(e Event) {
+func (c *Counter) seenNow(e store.Event) {
 	if c.write == nil || e.UserID == "" {
 		return
 	}
@@ -116,20 +111,20 @@ func (c *counter) seenNow(e Event) {
 	c.arm()
 }
 
-func (c *counter) arm() {
+func (c *Counter) arm() {
 	if !c.armed && !c.closed {
 		c.armed = true
 		c.after(countAfter, c.overdue)
 	}
 }
 
-func (c *counter) overdue() {
+func (c *Counter) overdue() {
 	c.mu.Lock()
 	c.armed = false
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
-	err := c.flush(ctx)
+	err := c.Flush(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil && !c.failing {
@@ -141,7 +136,7 @@ func (c *counter) overdue() {
 }
 
 // pick takes what waits, of those who were active a batch.
-func (c *counter) pick() store.AddCounts {
+func (c *Counter) pick() store.AddCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var p store.AddCounts
@@ -160,7 +155,7 @@ func (c *counter) pick() store.AddCounts {
 }
 
 // giveBack puts back what could not be added.
-func (c *counter) giveBack(p store.AddCounts) {
+func (c *Counter) giveBack(p store.AddCounts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, n := range p.Counts {
@@ -171,8 +166,8 @@ func (c *counter) giveBack(p store.AddCounts) {
 	}
 }
 
-// flush adds all that waits.
-func (c *counter) flush(ctx context.Context) error {
+// Flush adds all that waits.
+func (c *Counter) Flush(ctx context.Context) error {
 	c.flushing.Lock()
 	defer c.flushing.Unlock()
 	for {
@@ -187,10 +182,10 @@ func (c *counter) flush(ctx context.Context) error {
 	}
 }
 
-// close adds what waits, until ctx ends.
-func (c *counter) close(ctx context.Context) error {
+// Close adds what waits, until ctx ends.
+func (c *Counter) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	return c.flush(ctx)
+	return c.Flush(ctx)
 }

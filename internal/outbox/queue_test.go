@@ -1,11 +1,10 @@
-package auth
+package outbox
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,11 +30,11 @@ func (h *deaf) Send(context.Context, Message) error {
 func TestHangingMailerPilesNothingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &deaf{release: make(chan struct{})}
-		b, failures := testOutbox(t, MailOptions{Workers: 1, Attempts: 1, Timeout: time.Second}, m)
+		b, failures := testOutbox(t, Options{Workers: 1, Attempts: 1, Timeout: time.Second}, m)
 		for range 4 {
 			post(t, b, magic)
 		}
-		if err := b.close(t.Context()); err != nil {
+		if err := b.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		close(m.release)
@@ -55,9 +54,9 @@ func TestHangingMailerPilesNothingUp(t *testing.T) {
 func TestMessageWithoutATemplateIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, began := &scripted{}, time.Now()
-		b, failures := testOutbox(t, MailOptions{}, m)
-		post(t, b, outgoing{Kind: "none", To: "ada@example.com"})
-		if err := b.close(t.Context()); err != nil {
+		b, failures := testOutbox(t, Options{}, m)
+		post(t, b, Outgoing{Kind: "none", To: "ada@example.com"})
+		if err := b.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if len(m.sent) != 0 || len(failures.errors()) != 1 || time.Since(began) != 0 {
@@ -71,52 +70,22 @@ func TestAttemptsToPrepareCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := errors.New("busy")
 		m := &scripted{answers: []error{busy, busy, busy, busy, busy, busy}}
-		b, failures := testOutbox(t, MailOptions{}, m)
+		b, failures := testOutbox(t, Options{}, m)
 		tries := 0
-		b.prepare(t.Context(), magic.Kind, func(context.Context) (*store.SealedMessage, error) {
+		b.Prepare(t.Context(), magic.Kind, func(context.Context) (*store.SealedMessage, error) {
 			if tries++; tries < 3 {
 				return nil, busy
 			}
 			body := []byte(`{"Kind":"magic_link","To":"ada@example.com","Link":"https://auth.test/x?token=t"}`)
-			return &store.SealedMessage{ID: "1", Body: body, CreatedAt: b.now(), ExpiresAt: b.now().Add(noticeLife), Attempts: 1}, nil
+			return &store.SealedMessage{ID: "1", Body: body, CreatedAt: b.o.Now(), ExpiresAt: b.o.Now().Add(3 * 24 * time.Hour), Attempts: 1}, nil
 		})
-		if err := b.close(t.Context()); err != nil {
+		if err := b.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if tries != 3 || len(m.sent) != 3 || len(failures.errors()) != 1 { // the third, fourth and fifth
 			t.Errorf("%d tries, %d sent, failures %v", tries, len(m.sent), failures.errors())
 		}
 	})
-}
-
-// A browser's languages are cut between two of them.
-func TestLanguagesAreCutBetweenTwo(t *testing.T) {
-	long := strings.Repeat("x", 128)
-	for accept, want := range map[string]string{"de,en": "de,en", "de,fr," + long: "de,fr", long + ",de": "", "": ""} {
-		if got := shortLocale(accept); got != want {
-			t.Errorf("%q: %q, want %q", accept, got, want)
-		}
-	}
-}
-
-// What changes again and again is given up, and may be tried later; what is decided
-// against is not tried again.
-func TestChangeGivesUp(t *testing.T) {
-	for name, c := range map[string]struct {
-		err  error
-		want Code
-		n    int
-	}{
-		"changed meanwhile": {store.ErrStale, CodeUnavailable, 20},
-		"refused":           {fail(CodeUserBanned, store.ErrStale), CodeUserBanned, 1},
-	} {
-		n := 0
-		v, err := change(func() (int, error) { n++; return n, c.err })
-		var e *Error
-		if n != c.n || !errors.As(err, &e) || e.Code != c.want || c.n > 1 && (v != 0 || e.RetryAfter != time.Second) {
-			t.Errorf("%s: %d times, %d, %v", name, n, v, err)
-		}
-	}
 }
 
 // Pauses grow fourfold from about a second to about a quarter of an hour, each from half
@@ -161,11 +130,11 @@ func TestInstancesLookForMessages(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
 			s := &asking{}
-			b, _ := testOutbox(t, MailOptions{Timeout: timeout}, &scripted{})
-			b.log = slog.New(slog.NewTextHandler(&log, nil))
+			b, _ := testOutbox(t, Options{Timeout: timeout}, &scripted{})
+			b.o.Log = slog.New(slog.NewTextHandler(&log, nil))
 			b.keepIn(s, nil, false)
 			began := time.Now()
-			b.wake()
+			b.Wake()
 			synctest.Wait()
 			s.mu.Lock()
 			if len(s.at) != 1 || !s.at[0].Equal(began) {
@@ -173,7 +142,7 @@ func TestInstancesLookForMessages(t *testing.T) {
 			}
 			s.mu.Unlock()
 			<-time.After(time.Hour) // the bubble's clock
-			if err := b.close(t.Context()); err != nil {
+			if err := b.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
 			least, most := time.Hour, time.Duration(0)

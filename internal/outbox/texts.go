@@ -1,4 +1,4 @@
-package auth
+package outbox
 
 import (
 	"errors"
@@ -23,38 +23,31 @@ const (
 	maxMailTexts   = 200
 )
 
-func orEmptyTexts(m map[string]string) map[string]string {
-	if m == nil {
-		return map[string]string{}
-	}
-	return maps.Clone(m)
-}
-
-// checkMailTexts judges such texts: their names are those of mails, and they hold
+// CheckTexts judges such texts: their names are those of mails, and they hold
 // nothing that could disguise, begin a header, or lead anywhere.
-func checkMailTexts(texts map[string]string) error {
+func CheckTexts(texts map[string]string) error {
 	if len(texts) > maxMailTexts {
 		return fmt.Errorf("has more than %d texts", maxMailTexts)
 	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		if err := checkMailText(name, texts[name]); err != nil {
+		if err := checkText(name, texts[name]); err != nil {
 			return fmt.Errorf("%.64q %w", name, err)
 		}
 	}
 	return nil
 }
 
-func checkMailText(name, text string) error {
+func checkText(name, text string) error {
 	what, rest, _ := strings.Cut(name, ".")
 	most := maxMailText
 	if what != "footer" {
 		var part string
 		part, rest, _ = strings.Cut(rest, ".")
-		if !slices.Contains(store.Kinds(), Kind(what)) || textOnly(Kind(what)) || part != "subject" && part != "intro" {
+		if !slices.Contains(store.Kinds(), store.Kind(what)) || textOnly(store.Kind(what)) || part != "subject" && part != "intro" {
 			return errors.New("is no text of a mail: a kind with .subject or .intro, or footer")
 		}
 		if part == "subject" {
-			if most = maxMailSubject; printable(text) != text {
+			if most = maxMailSubject; visible.Line(text) != text {
 				return errors.New("has to be one line of visible text")
 			}
 		}
@@ -104,14 +97,19 @@ func onlyLines(s string) bool {
 	return true
 }
 
-// own is what operators have mails say in a language; empty: nothing.
-func (m *mailTemplates) own(name, locale string) string {
-	if m.texts == nil {
+// SafeName leaves out a name that is no name: whoever signs up with a stranger's
+// address chooses the name that the stranger reads, and must not be able to put
+// a message or a link there.
+func SafeName(s string) string {
+	s = visible.Line(s)
+	if len([]rune(s)) > 60 || strings.ContainsAny(s, "/\\@:<>[](){}%$=&#!?\"") || strings.Contains(strings.ToLower(s), "www") {
 		return ""
 	}
-	texts := m.texts()
-	if own, ok := texts[name+"."+locale]; ok {
-		return own
+	dotted := plainDots(s)
+	for i := 0; i+2 < len(dotted); i++ { // "evil.com": mail clients make links of it
+		if dotted[i] == '.' && dotted[i+1] != ' ' && i > 0 && dotted[i-1] != ' ' {
+			return ""
+		}
 	}
-	return texts[name]
+	return s
 }

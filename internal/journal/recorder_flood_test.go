@@ -1,9 +1,11 @@
-package auth
+package journal
 
 import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // So many actors are told apart who are denied something in one minute, and no more:
@@ -12,7 +14,7 @@ func TestActorsBeyondCountShareWhatOneHas(t *testing.T) {
 	r, _, _, _ := newTestRecorder()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	denied := func(who string, at time.Time) bool {
-		return r.floods(Event{Type: EventAdminDenied, At: at, Actor: Actor{ID: who}})
+		return r.floods(store.Event{Type: store.EventAdminDenied, At: at, Actor: store.Actor{ID: who}})
 	}
 	for i := range deniedActors {
 		if denied(strconv.Itoa(i), now) {
@@ -32,7 +34,7 @@ func TestActorsBeyondCountShareWhatOneHas(t *testing.T) {
 			t.Fatalf("attempt %d of one who was there: floods %t", i+1, got)
 		}
 	}
-	if r.floods(Event{Type: EventSignInFailed, At: now, Actor: Actor{ID: "7"}}) {
+	if r.floods(store.Event{Type: store.EventSignInFailed, At: now, Actor: store.Actor{ID: "7"}}) {
 		t.Error("it floods what is no denial")
 	}
 	for _, who := range []string{"7", "new 1", "another"} {

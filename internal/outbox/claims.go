@@ -1,4 +1,4 @@
-package auth
+package outbox
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/address"
+	"github.com/authmount/auth/internal/visible"
 	"github.com/authmount/auth/store"
 )
 
@@ -18,9 +19,8 @@ import (
 // closed or did not learn that the change came about, is claimed by whichever
 // instance looks next. So each message is sent at least once, under the same id.
 
-// keptAttempts is the default of MailOptions.Attempts for messages that outlive a
-// process: they bridge an outage of about four hours.
-const keptAttempts = 20
+// redacted is in the log and in the store where a secret was.
+const redacted = "[redacted]"
 
 const (
 	claimEvery = 5 * time.Second // about
@@ -56,7 +56,7 @@ func newKeeper() keeper {
 
 // keepIn makes a store the keeper of messages and begins to look for those that
 // are overdue, unless others do (idle).
-func (b *outbox) keepIn(s store.OutboxStore, inTx func(context.Context) bool, idle bool) {
+func (b *Outbox) keepIn(s store.OutboxStore, inTx func(context.Context) bool, idle bool) {
 	b.store, b.inTx = s, inTx
 	if idle {
 		b.inTx = func(context.Context) bool { return true }
@@ -67,28 +67,31 @@ func (b *outbox) keepIn(s store.OutboxStore, inTx func(context.Context) bool, id
 	go b.watch(ctx)
 }
 
-// lease is for how long a message is one process's: long enough for an attempt
+// Lease is for how long a message is one process's: long enough for an attempt
 // that begins late.
-func (b *outbox) lease() time.Duration { return max(3*b.o.Timeout, leastLease) }
+func (b *Outbox) Lease() time.Duration { return max(3*b.o.Timeout, leastLease) }
+
+// Durable tells whether a store has the messages.
+func (b *Outbox) Durable() bool { return b.store != nil }
 
 // holds tells whether enough of the lease is left for an attempt. Otherwise the
 // message is left to whoever claims it next.
-func (b *outbox) holds(m *store.SealedMessage) bool {
-	if b.now().Add(b.o.Timeout).Before(m.NextAt) || !b.now().Before(m.ExpiresAt) {
+func (b *Outbox) holds(m *store.SealedMessage) bool {
+	if b.o.Now().Add(b.o.Timeout).Before(m.NextAt) || !b.o.Now().Before(m.ExpiresAt) {
 		return true
 	}
-	b.wake()
+	b.Wake()
 	return false
 }
 
-// joins tells whether what is recorded with this context is a part of the
+// Joins tells whether what is recorded with this context is a part of the
 // application's own transaction, and comes about with that, or is for others to send
 // anyway.
-func (b *outbox) joins(ctx context.Context) bool { return b.inTx != nil && b.inTx(ctx) }
+func (b *Outbox) Joins(ctx context.Context) bool { return b.inTx != nil && b.inTx(ctx) }
 
 // watch looks for messages that are overdue, until ctx ends. Instances that were
 // started together do not look together for long.
-func (b *outbox) watch(ctx context.Context) {
+func (b *Outbox) watch(ctx context.Context) {
 	defer close(b.ended)
 	for {
 		look := time.NewTimer(b.every/2 + rand.N(b.every)) //nolint:gosec // jitter, not a secret
@@ -100,25 +103,25 @@ func (b *outbox) watch(ctx context.Context) {
 		case <-b.woken:
 			look.Stop()
 		}
-		b.claim(ctx)
+		b.Claim(ctx)
 	}
 }
 
-// wake has the watch look now.
-func (b *outbox) wake() {
+// Wake has the watch look now.
+func (b *Outbox) Wake() {
 	select {
 	case b.woken <- struct{}{}:
 	default:
 	}
 }
 
-func (b *outbox) stopClaiming() {
+func (b *Outbox) stopClaiming() {
 	b.stop()
 	<-b.ended
 }
 
-// claim takes on what is due, as far as there is room.
-func (b *outbox) claim(ctx context.Context) {
+// Claim takes on what is due, as far as there is room.
+func (b *Outbox) Claim(ctx context.Context) {
 	for {
 		limit := min(b.room(), claimBatch)
 		if limit == 0 {
@@ -126,7 +129,7 @@ func (b *outbox) claim(ctx context.Context) {
 		}
 		list, err := b.claimSome(ctx, limit)
 		if err != nil && ctx.Err() == nil {
-			b.log.WarnContext(ctx, "auth: messages not claimed", "error", err)
+			b.o.Log.WarnContext(ctx, "auth: messages not claimed", "error", err)
 		}
 		for i := range list {
 			q := b.from(&list[i])
@@ -142,15 +145,15 @@ func (b *outbox) claim(ctx context.Context) {
 	}
 }
 
-func (b *outbox) claimSome(ctx context.Context, limit int) ([]store.SealedMessage, error) {
+func (b *Outbox) claimSome(ctx context.Context, limit int) ([]store.SealedMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeCall)
 	defer cancel()
-	now := b.now()
-	return b.store.ClaimMessages(ctx, store.ClaimMessages{Now: now, Until: now.Add(b.lease()), Limit: limit})
+	now := b.o.Now()
+	return b.store.ClaimMessages(ctx, store.ClaimMessages{Now: now, Until: now.Add(b.Lease()), Limit: limit})
 }
 
 // room is how many places of the queue are free.
-func (b *outbox) room() int {
+func (b *Outbox) room() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.o.Queue - b.left
@@ -158,41 +161,41 @@ func (b *outbox) room() int {
 
 // putOff has a message claimed again after a pause, by whichever instance is
 // there then. It tells whether that is before the message expires.
-func (b *outbox) putOff(q *queuedMessage, why error) bool {
-	d := b.backoff(q.attempt)
-	at := b.now().Add(d)
+func (b *Outbox) putOff(q *queuedMessage, why error) bool {
+	d := b.Backoff(q.attempt)
+	at := b.o.Now().Add(d)
 	if !at.Before(q.sealed.ExpiresAt) {
 		return false
 	}
 	b.finish(q, store.FinishMessage{State: store.MessageQueued, RetryAt: at, Error: q.told(why)})
-	time.AfterFunc(d, b.wake)
+	time.AfterFunc(d, b.Wake)
 	return true
 }
 
 // abandon ends a message that was not sent. What failed is kept for a while, so that an
 // operator may have it sent again.
-func (b *outbox) abandon(q *queuedMessage, why error) {
+func (b *Outbox) abandon(q *queuedMessage, why error) {
 	switch {
 	case q.decoy():
 		b.finish(q, store.FinishMessage{})
 	case errors.Is(why, errExpired):
 		b.finish(q, store.FinishMessage{State: store.MessageDropped, Error: q.told(why)})
 	default:
-		b.finish(q, store.FinishMessage{State: store.MessageFailed, Error: q.told(why), KeepUntil: b.now().Add(keptFailed)})
+		b.finish(q, store.FinishMessage{State: store.MessageFailed, Error: q.told(why), KeepUntil: b.o.Now().Add(keptFailed)})
 	}
 }
 
 // finish erases a message that is over, or keeps what f says, and notes what became of
 // it. If that fails, it is claimed again after the lease: rather twice than never.
-func (b *outbox) finish(q *queuedMessage, f store.FinishMessage) {
+func (b *Outbox) finish(q *queuedMessage, f store.FinishMessage) {
 	if !q.kept {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeCall)
 	defer cancel()
-	f.ID, f.At, f.Attempts = q.id, b.now(), q.attempt
+	f.ID, f.At, f.Attempts = q.id, b.o.Now(), q.attempt
 	if err := b.store.FinishMessage(ctx, f); err != nil {
-		b.log.Warn("auth: the store was not told about a message, which may be sent again", "message_id", q.id, "error", err)
+		b.o.Log.Warn("auth: the store was not told about a message, which may be sent again", "message_id", q.id, "error", err)
 	}
 }
 
@@ -238,7 +241,7 @@ func (q *queuedMessage) told(err error) string {
 		return ""
 	}
 	text, _, _ := strings.Cut(q.hide(err).Error(), "\n")
-	text = printable(text)
+	text = visible.Line(text)
 	if len(text) > maxMessageError {
 		text = strings.ToValidUTF8(text[:maxMessageError], "")
 	}

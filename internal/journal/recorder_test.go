@@ -1,4 +1,4 @@
-package auth
+package journal
 
 import (
 	"bytes"
@@ -18,12 +18,12 @@ import (
 // logbook is an audit log that a test can close.
 type logbook struct {
 	mu      sync.Mutex
-	list    []Event
+	list    []store.Event
 	batches []int
 	fault   error
 }
 
-func (b *logbook) write(_ context.Context, list []Event) error {
+func (b *logbook) write(_ context.Context, list []store.Event) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fault == nil {
@@ -53,14 +53,14 @@ func (a *alarms) ring() {
 	f()
 }
 
-func newTestRecorder() (*recorder, *logbook, *alarms, *bytes.Buffer) {
+func newTestRecorder() (*Recorder, *logbook, *alarms, *bytes.Buffer) {
 	book, alarm, out := &logbook{}, &alarms{}, &bytes.Buffer{}
-	return &recorder{write: book.write, after: alarm.set, log: slog.New(slog.NewTextHandler(out, nil)), denied: map[string]int{}}, book, alarm, out
+	return &Recorder{write: book.write, after: alarm.set, log: slog.New(slog.NewTextHandler(out, nil)), denied: map[string]int{}}, book, alarm, out
 }
 
-func failed(n int) (list []Event) {
+func failed(n int) (list []store.Event) {
 	for i := range n {
-		list = append(list, Event{ID: fmt.Sprint(i), Type: EventSignInFailed})
+		list = append(list, store.Event{ID: fmt.Sprint(i), Type: store.EventSignInFailed})
 	}
 	return list
 }
@@ -70,7 +70,7 @@ func failed(n int) (list []Event) {
 func TestEventsComeInBatches(t *testing.T) {
 	r, book, alarm, _ := newTestRecorder()
 	for _, e := range failed(600) {
-		r.add([]Event{e})
+		r.Add([]store.Event{e})
 	}
 	if len(alarm.calls) != 1 || alarm.after[0] != time.Second || len(book.list) != 0 {
 		t.Fatalf("%d calls, after %v; %d written", len(alarm.calls), alarm.after, len(book.list))
@@ -79,7 +79,7 @@ func TestEventsComeInBatches(t *testing.T) {
 	if got := fmt.Sprint(book.batches); got != "[256 256 88]" {
 		t.Errorf("batches of %s", got)
 	}
-	r.add(failed(1))
+	r.Add(failed(1))
 	if len(alarm.calls) != 2 {
 		t.Errorf("%d calls", len(alarm.calls))
 	}
@@ -91,10 +91,10 @@ func TestEventsComeInBatches(t *testing.T) {
 func TestEventsThatWaitAreBounded(t *testing.T) {
 	r, book, alarm, out := newTestRecorder()
 	book.fault = errors.New("no audit log")
-	r.add(failed(recordFailed + 5))
-	r.add([]Event{{ID: "denied", Type: EventAdminDenied}})
-	if n := len(r.waiting); n != recordFailed+1 || r.losses() != 5 {
-		t.Errorf("%d wait, %d are lost", n, r.losses())
+	r.Add(failed(recordFailed + 5))
+	r.Add([]store.Event{{ID: "denied", Type: store.EventAdminDenied}})
+	if n := len(r.waiting); n != recordFailed+1 || r.Losses() != 5 {
+		t.Errorf("%d wait, %d are lost", n, r.Losses())
 	}
 	for range 8 {
 		alarm.ring()
@@ -120,15 +120,15 @@ func TestDeniedAttemptsAreBounded(t *testing.T) {
 	r, _, _, _ := newTestRecorder()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i := range 3 * deniedAMinute {
-		r.add([]Event{{Type: EventAdminDenied, At: now, Actor: Actor{ID: "eve"}}})
+		r.Add([]store.Event{{Type: store.EventAdminDenied, At: now, Actor: store.Actor{ID: "eve"}}})
 		if i < 3 {
-			r.add([]Event{{Type: EventAdminDenied, At: now, Actor: Actor{ID: "bob"}}})
+			r.Add([]store.Event{{Type: store.EventAdminDenied, At: now, Actor: store.Actor{ID: "bob"}}})
 		}
 	}
 	if n := len(r.waiting); n != deniedAMinute+3 {
 		t.Errorf("%d wait", n)
 	}
-	r.add([]Event{{Type: EventAdminDenied, At: now.Add(time.Minute), Actor: Actor{ID: "eve"}}})
+	r.Add([]store.Event{{Type: store.EventAdminDenied, At: now.Add(time.Minute), Actor: store.Actor{ID: "eve"}}})
 	if n := len(r.waiting); n != deniedAMinute+4 {
 		t.Errorf("%d wait a minute later", n)
 	}
@@ -137,17 +137,17 @@ func TestDeniedAttemptsAreBounded(t *testing.T) {
 // Close writes what waits, and says what it could not.
 func TestCloseRecordsWhatWaits(t *testing.T) {
 	r, book, _, _ := newTestRecorder()
-	r.add(failed(3))
+	r.Add(failed(3))
 	book.fault = errors.New("no audit log")
-	if err := r.close(t.Context()); !errors.Is(err, book.fault) || !strings.Contains(err.Error(), "3 events") {
+	if err := r.Close(t.Context()); !errors.Is(err, book.fault) || !strings.Contains(err.Error(), "3 events") {
 		t.Errorf("%v", err)
 	}
 	book.fault = nil
-	if err := r.close(t.Context()); err != nil || len(book.list) != 3 {
+	if err := r.Close(t.Context()); err != nil || len(book.list) != 3 {
 		t.Errorf("%v, %d written", err, len(book.list))
 	}
-	if r.add(failed(1)); r.losses() != 1 {
-		t.Errorf("%d are lost", r.losses())
+	if r.Add(failed(1)); r.Losses() != 1 {
+		t.Errorf("%d are lost", r.Losses())
 	}
 }
 
@@ -158,13 +158,13 @@ func TestRaceOfRecorders(t *testing.T) {
 	for i := range 20 {
 		wg.Go(func() {
 			for n := range 50 {
-				r.add([]Event{{ID: fmt.Sprint(i, n), Type: EventSignInFailed}})
+				r.Add([]store.Event{{ID: fmt.Sprint(i, n), Type: store.EventSignInFailed}})
 			}
 		})
-		wg.Go(func() { _ = r.flush(t.Context()) })
+		wg.Go(func() { _ = r.Flush(t.Context()) })
 	}
 	wg.Wait()
-	if err := r.close(t.Context()); err != nil {
+	if err := r.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
@@ -204,10 +204,10 @@ func (b *till) write(_ context.Context, c store.AddCounts) error {
 func TestRaceOfCounters(t *testing.T) {
 	book, alarm := &till{sums: map[store.Metric]int64{}}, &alarms{}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	c := &counter{write: book.write, after: alarm.set, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler),
-		counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}}
+	c := &Counter{write: book.write, after: alarm.set, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler),
+		counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}, codeOf: error.Error}
 	book.fault = errors.New("no store")
-	c.event(Event{Type: EventSignedIn, UserID: "u0", At: now})
+	c.Observe(store.Event{Type: store.EventSignedIn, UserID: "u0", At: now})
 	alarm.ring()
 	if len(alarm.calls) != 2 || alarm.after[1] != 10*time.Second {
 		t.Errorf("after a failure: %v", alarm.after)
@@ -217,14 +217,14 @@ func TestRaceOfCounters(t *testing.T) {
 	for i := range 20 {
 		wg.Go(func() {
 			for range 50 {
-				c.event(Event{Type: EventSignedIn, UserID: fmt.Sprint("u", i), At: now})
-				c.event(Event{Type: EventRefreshed, UserID: fmt.Sprint("u", i), At: now})
+				c.Observe(store.Event{Type: store.EventSignedIn, UserID: fmt.Sprint("u", i), At: now})
+				c.Observe(store.Event{Type: store.EventRefreshed, UserID: fmt.Sprint("u", i), At: now})
 			}
 		})
-		wg.Go(func() { _ = c.flush(t.Context()) })
+		wg.Go(func() { _ = c.Flush(t.Context()) })
 	}
 	wg.Wait()
-	if err := c.close(t.Context()); err != nil {
+	if err := c.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if book.sums[store.MetricSignIns] != 1001 || len(book.who) != 20 {
@@ -235,21 +235,21 @@ func TestRaceOfCounters(t *testing.T) {
 // Every event that has a figure adds to it.
 func TestWhatEventsCount(t *testing.T) {
 	for _, c := range []struct {
-		e    Event
+		e    store.Event
 		want counted
 	}{
-		{Event{Type: EventSignedUp, Method: "oauth", Provider: "google"}, counted{metric: store.MetricSignUps, label: "google"}},
-		{Event{Type: EventSignedIn, Method: "password"}, counted{metric: store.MetricSignIns, label: "password"}},
-		{Event{Type: EventSignInFailed, Err: fail(CodeInvalidCredentials, nil)}, counted{metric: store.MetricSignInFailures, label: "invalid_credentials"}},
-		{Event{Type: EventMFAEnabled}, counted{metric: store.MetricFactors, label: "enabled"}},
-		{Event{Type: EventMFADisabled}, counted{metric: store.MetricFactors, label: "disabled"}},
-		{Event{Type: EventMessageFailed, Message: KindMagicLink}, counted{metric: store.MetricMessageFailed, label: string(KindMagicLink)}},
-		{Event{Type: EventReused}, counted{metric: store.MetricTokensReused}},
-		{Event{Type: EventAdminDenied}, counted{metric: store.MetricDenied}},
+		{store.Event{Type: store.EventSignedUp, Method: "oauth", Provider: "google"}, counted{metric: store.MetricSignUps, label: "google"}},
+		{store.Event{Type: store.EventSignedIn, Method: "password"}, counted{metric: store.MetricSignIns, label: "password"}},
+		{store.Event{Type: store.EventSignInFailed, Err: errors.New("invalid_credentials")}, counted{metric: store.MetricSignInFailures, label: "invalid_credentials"}},
+		{store.Event{Type: store.EventMFAEnabled}, counted{metric: store.MetricFactors, label: "enabled"}},
+		{store.Event{Type: store.EventMFADisabled}, counted{metric: store.MetricFactors, label: "disabled"}},
+		{store.Event{Type: store.EventMessageFailed, Message: store.KindMagicLink}, counted{metric: store.MetricMessageFailed, label: string(store.KindMagicLink)}},
+		{store.Event{Type: store.EventReused}, counted{metric: store.MetricTokensReused}},
+		{store.Event{Type: store.EventAdminDenied}, counted{metric: store.MetricDenied}},
 	} {
-		n := &counter{write: func(context.Context, store.AddCounts) error { return nil }, after: func(time.Duration, func()) {}, now: func() time.Time { return time.Time{} },
-			counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}}
-		n.event(c.e)
+		n := &Counter{write: func(context.Context, store.AddCounts) error { return nil }, after: func(time.Duration, func()) {}, now: func() time.Time { return time.Time{} },
+			counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}, codeOf: error.Error}
+		n.Observe(c.e)
 		if len(n.counts) != 1 || n.counts[c.want] != 1 {
 			t.Errorf("%s: %v", c.e.Type, n.counts)
 		}
@@ -262,7 +262,7 @@ func TestRefusedEventsHoldUpNoOthers(t *testing.T) {
 	r, book, alarm, out := newTestRecorder()
 	bad := map[string]bool{"0": true, "7": true, "299": true}
 	write := r.write
-	r.write = func(ctx context.Context, list []Event) error {
+	r.write = func(ctx context.Context, list []store.Event) error {
 		for _, e := range list {
 			if bad[e.ID] {
 				return errors.New("refused")
@@ -270,17 +270,17 @@ func TestRefusedEventsHoldUpNoOthers(t *testing.T) {
 		}
 		return write(ctx, list)
 	}
-	r.add(failed(300))
+	r.Add(failed(300))
 	alarm.ring()
-	if len(book.list) != 297 || r.losses() != 3 || len(r.waiting) != 0 || strings.Count(out.String(), "is lost") != 3 {
-		t.Errorf("%d written, %d lost, %d wait: %s", len(book.list), r.losses(), len(r.waiting), out)
+	if len(book.list) != 297 || r.Losses() != 3 || len(r.waiting) != 0 || strings.Count(out.String(), "is lost") != 3 {
+		t.Errorf("%d written, %d lost, %d wait: %s", len(book.list), r.Losses(), len(r.waiting), out)
 	}
 	tries := 0
-	r.write = func(context.Context, []Event) error { tries++; return errors.New("down") }
-	r.add(failed(200))
+	r.write = func(context.Context, []store.Event) error { tries++; return errors.New("down") }
+	r.Add(failed(200))
 	alarm.ring()
-	if len(r.waiting) != 200 || r.losses() != 3 || tries > recordTries {
-		t.Errorf("after %d tries %d wait, %d are lost", tries, len(r.waiting), r.losses())
+	if len(r.waiting) != 200 || r.Losses() != 3 || tries > recordTries {
+		t.Errorf("after %d tries %d wait, %d are lost", tries, len(r.waiting), r.Losses())
 	}
 }
 
@@ -288,17 +288,17 @@ func TestRefusedEventsHoldUpNoOthers(t *testing.T) {
 func TestPassingFaultsLoseNoEvent(t *testing.T) {
 	r, book, alarm, _ := newTestRecorder()
 	write, faults := r.write, 2 // the batch, and the event by itself
-	r.write = func(ctx context.Context, list []Event) error {
+	r.write = func(ctx context.Context, list []store.Event) error {
 		if list[0].ID == "0" && faults > 0 {
 			faults--
 			return errors.New("away")
 		}
 		return write(ctx, list)
 	}
-	r.add(failed(2))
+	r.Add(failed(2))
 	alarm.ring()
-	if len(book.list) != 2 || r.losses() != 0 {
-		t.Errorf("%d written, %d lost", len(book.list), r.losses())
+	if len(book.list) != 2 || r.Losses() != 0 {
+		t.Errorf("%d written, %d lost", len(book.list), r.Losses())
 	}
 }
 
@@ -307,7 +307,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	r, _, _, _ := newTestRecorder()
 	long := strings.Repeat("ä", 3000)
 	given := &store.Record{Actor: long, Target: long, RequestID: long}
-	r.add([]Event{{Type: EventAdminDenied, Record: given}})
+	r.Add([]store.Event{{Type: store.EventAdminDenied, Record: given}})
 	if got := r.waiting[0].Record; len(got.Actor) > maxLabel || len(got.Target) > maxLabel || len(got.RequestID) > maxLabel || !utf8.ValidString(got.Target) || given.Target != long {
 		t.Errorf("%d, %d and %d bytes", len(got.Actor), len(got.Target), len(got.RequestID))
 	}

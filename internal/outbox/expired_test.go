@@ -1,4 +1,4 @@
-package auth
+package outbox
 
 import (
 	"context"
@@ -26,9 +26,9 @@ func TestExpiredMessageIsDropped(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			m, st := &scripted{}, &shelf{}
-			b, _ := testOutbox(t, MailOptions{}, m)
+			b, _ := testOutbox(t, Options{}, m)
 			var told Message
-			b.failed = func(_ context.Context, m Message, _ error) { told = m }
+			b.o.Failed = func(_ context.Context, m Message, _ error) { told = m }
 			if kept {
 				b.store = st
 			}
@@ -36,13 +36,13 @@ func TestExpiredMessageIsDropped(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b.try(t.Context(), b.from(&store.SealedMessage{ID: "1", Body: body, ExpiresAt: b.now(), Attempts: 1})) {
+			if b.try(t.Context(), b.from(&store.SealedMessage{ID: "1", Body: body, ExpiresAt: b.o.Now(), Attempts: 1})) {
 				t.Error("it is tried again")
 			}
-			if err := b.close(t.Context()); err != nil {
+			if err := b.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if len(m.sent) != 0 || told.ID != "1" || told.Kind != magic.Kind || told.Channel != ChannelEmail || told.To != magic.To {
+			if len(m.sent) != 0 || told.ID != "1" || told.Kind != magic.Kind || told.Channel != store.ChannelEmail || told.To != magic.To {
 				t.Errorf("kept %t: sent %v, told of %+v", kept, m.sent, told)
 			}
 			if !kept {
@@ -60,21 +60,21 @@ func TestExpiredMessageIsDropped(t *testing.T) {
 func TestUnclaimedMessageIsLeftToTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &scripted{}
-		b, _ := testOutbox(t, MailOptions{}, m)
+		b, _ := testOutbox(t, Options{}, m)
 		b.store = &shelf{}
 		body, err := json.Marshal(magic)
 		if err != nil {
 			t.Fatal(err)
 		}
-		now := b.now()
+		now := b.o.Now()
 		for _, attempts := range []int{0, 1} {
-			b.post(t.Context(), []store.SealedMessage{{ID: "1", Body: body, NextAt: now.Add(b.lease()), ExpiresAt: now.Add(time.Hour), Attempts: attempts}})
+			b.Post(t.Context(), []store.SealedMessage{{ID: "1", Body: body, NextAt: now.Add(b.Lease()), ExpiresAt: now.Add(time.Hour), Attempts: attempts}})
 			synctest.Wait()
 			if len(m.sent) != attempts {
 				t.Errorf("claimed %d times, sent %d times", attempts, len(m.sent))
 			}
 		}
-		if err := b.close(t.Context()); err != nil {
+		if err := b.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,0 +1,197 @@
+package outbox
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	htmltemplate "html/template"
+	"io/fs"
+	"path"
+	"strings"
+	texttemplate "text/template"
+	"time"
+
+	"github.com/authmount/auth/internal/visible"
+	"github.com/authmount/auth/internal/webpage"
+	"github.com/authmount/auth/store"
+)
+
+// textOnly tells whether messages of a kind go to telephones.
+func textOnly(k store.Kind) bool { return k == store.KindPhoneCode || k == store.KindTestSMS }
+
+// Templates are the parsed templates by kind and locale. They are not changed once they
+// are parsed.
+type Templates struct {
+	langs *webpage.Languages
+	text  map[string]*texttemplate.Template // "kind.locale"
+	html  map[string]*htmltemplate.Template
+}
+
+// Dress is what a service adds to its templates.
+type Dress struct {
+	App      func() string            // the application's name
+	Host     string                   // of the base URL
+	Texts    func() map[string]string // Settings.Texts; nil: none
+	Look     func() Look              // nil: that of no application
+	CodeLife time.Duration            // of a code beside a link
+}
+
+// ParseTemplates parses the templates in the folder mail of l, so that a mistake in an
+// override is found by New and not by a reader. A locale may lack a kind; the default
+// must have all. Each is tried in d.
+func ParseTemplates(l webpage.Layers, locale string, d Dress) (*Templates, error) {
+	langs, err := webpage.FindLanguages(l, "mail", "layout", "html", locale)
+	if err != nil {
+		return nil, fmt.Errorf("WithMail: %w", err)
+	}
+	m := &Templates{langs: langs, text: map[string]*texttemplate.Template{}, html: map[string]*htmltemplate.Template{}}
+	return m, m.parse(l, locale, d)
+}
+
+// parse fills in the templates of every language.
+func (m *Templates) parse(l webpage.Layers, locale string, d Dress) error {
+	for _, loc := range m.langs.Names {
+		layout, err := l.Read("mail/layout." + loc + ".html")
+		if err != nil {
+			return err
+		}
+		for _, k := range store.Kinds() {
+			name := string(k) + "." + loc
+			text, err := l.Read("mail/" + name + ".txt")
+			if errors.Is(err, fs.ErrNotExist) && loc != locale {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("template: %w", err)
+			}
+			if m.text[name], err = texttemplate.New(name).Option("missingkey=error").Parse(string(text)); err != nil {
+				return fmt.Errorf("template: %w", err)
+			}
+			if textOnly(k) {
+				continue
+			}
+			html, err := l.Read("mail/" + name + ".html")
+			if err != nil {
+				return fmt.Errorf("template: %w", err)
+			}
+			if m.text[name].Lookup("subject") == nil {
+				return fmt.Errorf(`template %s.txt defines no "subject"`, path.Join("mail", name))
+			}
+			if m.html[name], err = htmltemplate.New("layout").Option("missingkey=error").Parse(string(layout)); err == nil {
+				_, err = m.html[name].Parse(string(html))
+			}
+			if err != nil {
+				return fmt.Errorf("template %s.html: %w", name, err)
+			}
+			if _, err := m.render(Outgoing{Kind: k, Locale: loc, To: "a@example.com", Link: "https://example.com"}, d); err != nil {
+				return fmt.Errorf("template %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// mailData is what templates see.
+type mailData struct {
+	App        string
+	Name       string // of the reader; empty if unknown or unfit to print
+	Link       string
+	Code       string // text messages, and beside links
+	Host       string // of the base URL, for WebOTP
+	Minutes    int    // how long the link lives
+	Hours      int    // the same, 0 if less than two
+	Days       int    // the same, 0 if less than two
+	To         string
+	NewAddress string
+	Provider   string // the name of an outside service
+	IP         string
+	Device     string // of whoever asked, as people call it; empty if unknown
+	Time       string // when it was asked for or happened
+	Subject    string
+	Look       Look
+	Lead       string // lines of the operators' own above the rest; mostly empty
+	Footer     string // and below
+
+	CodeMinutes int // how long a code beside a link lives
+}
+
+// Look is how mails look: as the sign-in pages of the application do, if it has them.
+type Look struct {
+	webpage.Palette
+	Logo string // an https address; empty: none
+}
+
+// builtinColors are those of mails of no application's look.
+var builtinColors = webpage.Palette{Light: "#1f4fd8", OnLight: "#ffffff", Dark: "#8ab4ff", OnDark: "#0b1a33"}
+
+// looks is how a message looks.
+func (d Dress) looks() Look {
+	var l Look
+	if d.Look != nil {
+		l = d.Look()
+	}
+	if l.Palette == (webpage.Palette{}) {
+		l.Palette = builtinColors
+	}
+	return l
+}
+
+// render makes the message in the reader's language.
+func (m *Templates) render(o Outgoing, dress Dress) (Message, error) {
+	loc := m.langs.Pick(o.Locale)
+	if m.text[string(o.Kind)+"."+loc] == nil {
+		loc = m.langs.Names[0]
+	}
+	name := string(o.Kind) + "." + loc
+	text, html := m.text[name], m.html[name]
+	if text == nil {
+		return Message{}, fmt.Errorf("no template for %s", o.Kind)
+	}
+	minutes := int(o.ExpiresIn / time.Minute)
+	d := mailData{
+		App: dress.App(), Name: SafeName(o.Name), Link: o.Link, Code: o.Code, Host: dress.Host, Minutes: minutes, To: o.To,
+		NewAddress: visible.Line(o.NewAddress), Provider: o.Provider, IP: o.IP, Device: o.Device, Time: o.At.UTC().Format("2006-01-02 15:04 UTC"), CodeMinutes: int(dress.CodeLife / time.Minute),
+	}
+	if minutes >= 120 {
+		d.Hours = minutes / 60
+		if d.Hours >= 48 {
+			d.Days = d.Hours / 24
+		}
+	}
+	d.Look = dress.looks()
+	d.Lead, d.Footer = dress.own(string(o.Kind)+".intro", loc), dress.own("footer", loc)
+	var subject, body, rich bytes.Buffer
+	if o.Via() == store.ChannelSMS {
+		if err := text.Execute(&body, d); err != nil {
+			return Message{}, err
+		}
+		return Message{Kind: o.Kind, Channel: store.ChannelSMS, To: o.To, Text: strings.TrimSpace(body.String()), Code: o.Code, Locale: loc}, nil
+	}
+	if err := text.ExecuteTemplate(&subject, "subject", d); err != nil {
+		return Message{}, err
+	}
+	d.Subject = visible.Line(cmp.Or(dress.own(string(o.Kind)+".subject", loc), subject.String()))
+	if err := text.Execute(&body, d); err != nil {
+		return Message{}, err
+	}
+	if err := html.Execute(&rich, d); err != nil {
+		return Message{}, err
+	}
+	return Message{
+		Kind: o.Kind, Channel: store.ChannelEmail, To: o.To, Subject: d.Subject,
+		Text: strings.TrimSpace(d.Lead+"\n\n"+strings.TrimSpace(body.String())+"\n\n"+d.Footer) + "\n", HTML: rich.String(), Link: o.Link, Code: o.Code, Locale: loc,
+	}, nil
+}
+
+// own is what operators have mails say in a language; empty: nothing.
+func (d Dress) own(name, locale string) string {
+	if d.Texts == nil {
+		return ""
+	}
+	texts := d.Texts()
+	if own, ok := texts[name+"."+locale]; ok {
+		return own
+	}
+	return texts[name]
+}
