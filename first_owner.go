@@ -38,10 +38,10 @@ func (k Kit) PutFirstOwnerLink(ctx context.Context, c store.Change) (string, err
 // FirstOwnerRoutes are the page that the link leads to, and what it posts to, below
 // /admin.
 func (k Kit) FirstOwnerRoutes() []KitRoute {
-	refusals := []Code{CodeInvalidToken, CodeEmailNotVerified, CodeRoleInUse, CodeValidationFailed}
+	refusals := KitCodes(CodeInvalidToken, CodeEmailNotVerified, CodeRoleInUse, CodeValidationFailed)
 	return []KitRoute{
-		{Pattern: "GET " + firstOwnerPath, Access: KitOpen, Errors: []Code{CodeInvalidToken}, Handle: k.a.handleFirstOwnerPage},
-		{Pattern: "POST " + firstOwnerPath, Access: KitSignedIn, Errors: refusals, Handle: k.a.handleFirstOwner, form: k.a.handleFirstOwnerForm},
+		{Pattern: "GET " + firstOwnerPath, Access: KitOpen, Errors: refusals[:1], Handle: k.a.handleFirstOwnerPage},
+		{Pattern: "POST " + firstOwnerPath, Access: KitSignedIn, Errors: refusals, Handle: k.a.handleFirstOwner, Form: k.a.handleFirstOwnerForm},
 	}
 }
 

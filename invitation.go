@@ -26,7 +26,7 @@ type Invitation struct {
 	Roles      []string       `json:"roles"`
 	Metadata   map[string]any `json:"metadata"` // becomes the account's app_metadata, merged into what is there (RFC 7396)
 	RedirectTo string         `json:"redirect_to"`
-	By         Actor          `json:"by"` // in whose name it is: who made it, or sent it again last
+	By         store.Actor    `json:"by"` // in whose name it is: who made it, or sent it again last
 	CreatedAt  time.Time      `json:"created_at"`
 	SentAt     time.Time      `json:"sent_at"`
 	ExpiresAt  time.Time      `json:"expires_at"`
@@ -36,12 +36,12 @@ type Invitation struct {
 // invitation itself.
 type InvitationTerms struct {
 	IfRoles *int64
-	IfUsers []UserAt
-	IfKey   *KeyRef // that it was made with
+	IfUsers []store.UserAt
+	IfKey   *store.KeyRef // that it was made with
 }
 
-// hold adds them to what a change rests on.
-func (t InvitationTerms) hold(c *store.Change) {
+// holdTerms adds terms to what a change rests on.
+func holdTerms(c *store.Change, t InvitationTerms) {
 	c.IfRoles, c.IfKey = t.IfRoles, t.IfKey
 	c.IfUsers = append(c.IfUsers, t.IfUsers...)
 }
@@ -202,7 +202,7 @@ func (a *Auth) invitedUser(d linkData, name string) User {
 // creatingInvited is the change by which an invitation makes an account.
 func (a *Auth) creatingInvited(ctx context.Context, d linkData, terms InvitationTerms, u User, provider string) store.Change {
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodInvitation, Provider: provider}), accepted(d, u, nil))
-	terms.hold(&c)
+	holdTerms(&c, terms)
 	return c
 }
 
@@ -216,7 +216,7 @@ func (a *Auth) givingRoles(ctx context.Context, d linkData, terms InvitationTerm
 		return store.Redemption{}, fail(CodeInvalidToken, errors.New("by the inviter"))
 	}
 	r, _ := a.provingRedemption(ctx, u, rootEmail, within, accepted(d, u, u.Roles))
-	terms.hold(&r.Change)
+	holdTerms(&r.Change, terms)
 	r.IfUsers = append(r.IfUsers, UserAt{ID: u.ID, Revision: &u.Revision})
 	giveInvited(r.Patch, d, u)
 	return r, nil
@@ -237,7 +237,7 @@ func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms Invitati
 		return store.Redemption{}, err
 	}
 	r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}), accepted(d, u, u.Roles))
-	terms.hold(&r.Change)
+	holdTerms(&r.Change, terms)
 	if len(u.Roles) > 0 {
 		r.IfUsers = append(r.IfUsers, credentialsStill(u))
 	}

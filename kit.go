@@ -23,29 +23,31 @@ func (a *Auth) Kit(key seal.Key) Kit {
 	return Kit{a}
 }
 
-// KitAccess says who may call an endpoint of a room.
+// KitAccess says who may call an endpoint of a package built on Auth.
 type KitAccess int
 
 // The accesses.
 const (
-	KitOpen     = KitAccess(open)     // anybody: navigations of a browser
-	KitKeyed    = KitAccess(keyed)    // the public API key, where keys are configured
-	KitSignedIn = KitAccess(signedIn) // the API key and a live session; see Kit.Current
+	KitOpen      KitAccess = iota // anybody: navigations of a browser
+	KitKeyed                      // the public API key, where keys are configured
+	KitSignedIn                   // the API key and a live session; see HTTP.Current
+	KitOperating                  // KitSignedIn, or a secret key in place of both; see Keys.GivenKey
+	KitElsewhere                  // a secret key, or a request that passed CheckOrigin and whose caller the package finds itself
 )
 
 // KitRoute is one row of a room's route table.
 type KitRoute struct {
 	Pattern string // method and path below the room's prefix
 	Access  KitAccess
-	WhenOff bool   // it is there while Settings.Enabled is off, too, and judges itself for whom
-	Errors  []Code // beyond those that follow from the access and a body
+	WhenOff bool     // it is there while Settings.Enabled is off, too, and judges itself for whom
+	Errors  []string // codes, beyond those that follow from the access and a body
 	Handle  func(http.ResponseWriter, *http.Request) error
 
 	// Streams leaves the body to Handle, which judges who asks once more when it has
 	// read the last of it.
 	Streams bool
 
-	form func(http.ResponseWriter, *http.Request) error // of a link's page, which posts to itself
+	Form func(http.ResponseWriter, *http.Request) error // of a link's page, which posts to itself
 }
 
 // Handler serves a room's routes below a path of the mount, such as "/admin",
@@ -65,13 +67,25 @@ func roomRows(below string, routes []KitRoute) []route {
 	rows := make([]route, 0, len(routes))
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.Pattern, " ")
-		row := route{pattern: method + " " + below + path, access: access(r.Access), whenOff: r.WhenOff, judges: r.WhenOff, streams: r.Streams, errors: r.Errors, handle: r.Handle, form: r.form}
+		row := route{pattern: method + " " + below + path, access: accessOf(r.Access), whenOff: r.WhenOff, judges: r.WhenOff, streams: r.Streams, errors: codes(r.Errors), handle: r.Handle, form: r.Form}
 		if row.takesSecretKeys() {
 			row.limits = []string{"SecretKeysPerIP"}
 		}
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// accessOf is an access of package host in the route table.
+func accessOf(a KitAccess) access {
+	return map[KitAccess]access{KitOpen: open, KitKeyed: keyed, KitSignedIn: signedIn, KitOperating: operating, KitElsewhere: elsewhere}[a]
+}
+
+func codes(list []string) (out []Code) {
+	for _, c := range list {
+		out = append(out, Code(c))
+	}
+	return out
 }
 
 // Store is where everything is kept.
@@ -139,11 +153,6 @@ func (k Kit) Take(ctx context.Context, draws ...store.Draw) error {
 	return k.a.take(ctx, draws...)
 }
 
-// Mint makes the tokens of a session as it is now.
-func (k Kit) Mint(ctx context.Context, u User, s Session) (*Tokens, error) {
-	return k.a.mint(ctx, u, s)
-}
-
 // Roles is the table of roles as this process knows it: a second old at most, and
 // never older than a change that it was told of. It is shared, and not to be changed.
 func (k Kit) Roles(ctx context.Context) (store.RoleTable, error) {
@@ -162,8 +171,8 @@ func (k Kit) ForgetRoles() { k.a.roleTable.known.Store(nil) }
 
 // KitMail is a message of a kind that has a template.
 type KitMail struct {
-	Kind       Kind
-	To         User // the address is the user's
+	Kind       store.Kind
+	To         store.User // the address is the user's
 	NewAddress string
 	Provider   string
 }
@@ -187,6 +196,11 @@ func (k Kit) Enclose(ctx context.Context, c *store.Change, m KitMail) {
 	k.a.enclose(ctx, c, outgoing{Kind: m.Kind, To: m.To.Email, NewAddress: m.NewAddress, Provider: m.Provider}, m.To, nil)
 }
 
-// KitLoop is the loop around conditional changes (change), for rooms: try is
-// called again while it returns ErrStale.
-func KitLoop[T any](_ Kit, try func() (T, error)) (T, error) { return change(try) }
+// KitCodes are error codes as a KitRoute has them.
+func KitCodes[C ~string](list ...C) []string {
+	out := make([]string, len(list))
+	for i, c := range list {
+		out[i] = string(c)
+	}
+	return out
+}

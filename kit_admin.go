@@ -45,9 +45,6 @@ func (k Kit) DeleteUser(ctx context.Context, u User, c store.DeleteUser) error {
 	return k.a.endUser(ctx, u, c)
 }
 
-// View is what the wire shows of a user.
-func (k Kit) View(u User) UserView { return ViewOf(u) }
-
 // Fingerprint tells contents apart, for whoever keeps what requests said: without the
 // service's secret nobody can try out which password was in there.
 func (k Kit) Fingerprint(sum []byte) []byte {

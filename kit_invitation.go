@@ -21,12 +21,13 @@ const (
 
 // KitSend is the leave to send one message, drawn once however often a change is
 // decided anew. The zero value has drawn nothing.
-type KitSend struct{ permit *sendPermit }
+type KitSend struct{ Private any }
 
-// draw draws for a message that an operator sends: by its kind and whom it goes to,
+// drawSend draws for a message that an operator sends: by its kind and whom it goes to,
 // apart from what strangers ask for.
-func (s *KitSend) draw(ctx context.Context, a *Auth, k Kind, to string) (sendPermit, error) {
-	if s.permit == nil {
+func drawSend(ctx context.Context, a *Auth, s *KitSend, k Kind, to string) (sendPermit, error) {
+	drawn, ok := s.Private.(sendPermit)
+	if !ok {
 		p, err := a.takeUnasked(ctx, atOffice, k, to)
 		if err == nil && countedAs(k) == KindPhoneCode {
 			p, err = a.spendSMS(ctx, to)
@@ -34,9 +35,9 @@ func (s *KitSend) draw(ctx context.Context, a *Auth, k Kind, to string) (sendPer
 		if err != nil {
 			return p, err
 		}
-		s.permit = &p
+		drawn, s.Private = p, p
 	}
-	return *s.permit, nil
+	return drawn, nil
 }
 
 // JudgeInvitations says who judges whether an invitation may still be accepted. Its
@@ -76,7 +77,7 @@ func (k Kit) CleanInvitation(inv Invitation, life time.Duration) (Invitation, er
 // CodeRateLimited, ErrStale if another one waits now, and the store's.
 func (k Kit) Invite(ctx context.Context, c *store.Change, send *KitSend, inv Invitation, seen []byte) error {
 	a := k.a
-	permit, err := send.draw(ctx, a, KindInvitation, inv.Email)
+	permit, err := drawSend(ctx, a, send, KindInvitation, inv.Email)
 	if err != nil {
 		return err
 	}

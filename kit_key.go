@@ -10,13 +10,6 @@ import (
 
 // What the admin side builds on for API keys.
 
-// KitOperating is KitSignedIn, or a secret key in place of both; see Kit.GivenKey.
-const KitOperating = KitAccess(operating)
-
-// KitElsewhere is a secret key, or a request of which the room finds out by itself
-// whose it is: it has passed CheckOrigin, and nothing else.
-const KitElsewhere = KitAccess(elsewhere)
-
 func (rt route) takesSecretKeys() bool { return rt.access == operating || rt.access == elsewhere }
 
 // GivenKey is the secret key of a request that was let through as KitOperating by one.

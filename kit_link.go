@@ -34,8 +34,8 @@ type MadeLink struct {
 // LinkMaker is who was given a link for somebody else. The link is of use only while they
 // could still make it.
 type LinkMaker struct {
-	By                 Actor `json:"by"`
-	CredentialRevision int64 `json:"credential_revision"` // of the link's account, when it was made
+	By                 store.Actor `json:"by"`
+	CredentialRevision int64       `json:"credential_revision"` // of the link's account, when it was made
 }
 
 // JudgeLinks says who judges whether whoever was given a link for a user could still make
@@ -62,7 +62,7 @@ func (a *Auth) stillMade(ctx context.Context, t store.Token, d linkData, c *stor
 	if err != nil {
 		return err
 	}
-	terms.hold(c)
+	holdTerms(c, terms)
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (k Kit) SendLink(ctx context.Context, c *store.Change, send *KitSend, t Lin
 	if err != nil {
 		return "", err
 	}
-	if o.permit, err = send.draw(ctx, a, o.Kind, o.To); err != nil {
+	if o.permit, err = drawSend(ctx, a, send, o.Kind, o.To); err != nil {
 		return "", err
 	}
 	before := len(c.Messages)

@@ -26,7 +26,7 @@ func (k Kit) RetryMessage(ctx context.Context, c *store.Change, send *KitSend, i
 	if err != nil {
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err) // sealed with a secret that nobody has any more
 	}
-	if _, err := send.draw(ctx, a, o.Kind, o.To); err != nil {
+	if _, err := drawSend(ctx, a, send, o.Kind, o.To); err != nil {
 		return err
 	}
 	return s.RetryMessage(ctx, store.RetryMessage{Change: *c, ID: id})

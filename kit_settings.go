@@ -38,9 +38,11 @@ func (k Kit) Settings(stored store.StoredSettings) ([]KitSetting, error) {
 type KitSettingsEdit struct {
 	Document []byte
 	Changes  map[string]store.FieldChange // of what is in force, by name
-	before   Settings
-	after    Settings
+	Private  any                          // the settings before and after
 }
+
+// settingsPair is the private part of a KitSettingsEdit.
+type settingsPair struct{ before, after Settings }
 
 // EditSettings changes a document: values as the wire has them, by name; null takes
 // back what the store says. Errors: CodeValidationFailed.
@@ -58,11 +60,13 @@ func (k Kit) EditSettings(stored store.StoredSettings, changes map[string]json.R
 	if e.Document, err = json.Marshal(next); err != nil {
 		return e, fail(CodeBadJSON, err)
 	}
-	e.before, _ = o.settle(&k.a.cfg, d)
-	e.after, _ = o.settle(&k.a.cfg, next)
+	var both settingsPair
+	both.before, _ = o.settle(&k.a.cfg, d)
+	both.after, _ = o.settle(&k.a.cfg, next)
+	e.Private = both
 	e.Changes = map[string]store.FieldChange{}
 	for _, f := range settingFields() {
-		if was, is := f.value(&e.before), f.value(&e.after); !reflect.DeepEqual(was, is) {
+		if was, is := f.value(&both.before), f.value(&both.after); !reflect.DeepEqual(was, is) {
 			e.Changes[f.name] = store.FieldChange{Before: was, After: is}
 		}
 	}
@@ -72,7 +76,8 @@ func (k Kit) EditSettings(stored store.StoredSettings, changes map[string]json.R
 // LetsIn tells whether somebody could sign in before an edit and after it, with a second
 // factor if one is asked for, whatever the settings say.
 func (k Kit) LetsIn(e KitSettingsEdit, c store.Credentials, factor bool) (before, after bool) {
-	return k.a.wayIn(e.before, c, factor), k.a.wayIn(e.after, c, factor)
+	both, _ := e.Private.(settingsPair)
+	return k.a.wayIn(both.before, c, factor), k.a.wayIn(both.after, c, factor)
 }
 
 // ReadSettings puts what was just written in force in this process. What cannot be

@@ -75,7 +75,7 @@ type KitNewAccount struct {
 	Password string // or PasswordHash
 	Notes    string
 
-	hash string // of Password, once it is computed
+	Hash string // of Password, once it is computed
 }
 
 // NewAccount judges an account that is to be made. A password is judged by the rules
@@ -95,16 +95,16 @@ func (k Kit) NewAccount(ctx context.Context, p *KitNewAccount) (store.NewUser, e
 	if err != nil {
 		return store.NewUser{}, err
 	}
-	if p.ID = nu.User.ID; p.Password != "" && p.hash == "" {
+	if p.ID = nu.User.ID; p.Password != "" && p.Hash == "" {
 		if err := k.a.checkPassword(ctx, p.Password, nu.User.Email, nu.User.Phone, nu.User.FullName); err != nil {
 			return store.NewUser{}, err
 		}
-		if p.hash, err = k.a.passwords.hash(ctx, nu.User.ID, p.Password); err != nil {
+		if p.Hash, err = k.a.passwords.hash(ctx, nu.User.ID, p.Password); err != nil {
 			return store.NewUser{}, hashFailed(err)
 		}
 	}
-	if p.hash != "" {
-		nu.PasswordHash = p.hash
+	if p.Hash != "" {
+		nu.PasswordHash = p.Hash
 	}
 	nu.Notes, nu.Creating = p.Notes, k.a.creating()
 	return nu, nil
@@ -120,19 +120,19 @@ func (k Kit) Taken(err error) error {
 }
 
 // KitPermit is the leave to send one message.
-type KitPermit struct{ permit sendPermit }
+type KitPermit struct{ Private any }
 
 // PermitVerification draws for the message that proves an address. Errors:
 // CodeRateLimited.
 func (k Kit) PermitVerification(ctx context.Context, address string) (KitPermit, error) {
 	p, err := k.a.takeSend(ctx, atOwners, KindVerifyEmail, address)
-	return KitPermit{p}, err
+	return KitPermit{Private: p}, err
 }
 
 // SendVerification adds the message that proves a new account's address.
 func (k Kit) SendVerification(ctx context.Context, c *store.Change, nu *store.NewUser, p KitPermit) {
 	link, message := k.a.newVerification(KindVerifyEmail, nu.User, linkData{Email: nu.User.Email})
-	message.permit = p.permit
+	message.permit, _ = p.Private.(sendPermit)
 	nu.Tokens = append(nu.Tokens, link)
 	k.a.enclose(ctx, c, message, nu.User, &link)
 }
@@ -143,7 +143,7 @@ func (k Kit) InviteNew(ctx context.Context, c *store.Change, send *KitSend, nu *
 	if !k.a.Settings(ctx).Password.On() {
 		return fail(CodeMethodDisabled, nil)
 	}
-	permit, err := send.draw(ctx, k.a, KindWelcome, nu.User.Email)
+	permit, err := drawSend(ctx, k.a, send, KindWelcome, nu.User.Email)
 	if err != nil {
 		return err
 	}

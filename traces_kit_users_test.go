@@ -36,7 +36,7 @@ func makes(name string, p func(s *scene) auth.KitNewAccount, with func(ctx conte
 			return nil, kit.Taken(err)
 		}
 		kit.Committed(ctx, c, nil)
-		return map[string]any{"made": kit.View(u), "same": u.ID == id, "hashes": auth.HashWorks(s.Auth) - works}, nil
+		return map[string]any{"made": auth.ViewOf(u), "same": u.ID == id, "hashes": auth.HashWorks(s.Auth) - works}, nil
 	})
 }
 
@@ -52,7 +52,7 @@ func edits(name string, k kind, e func(s *scene) auth.KitEdit) row {
 		if err == nil {
 			kit.Committed(ctx, c, nil)
 		}
-		return map[string]any{"patch": p, "is": kit.View(u)}, err
+		return map[string]any{"patch": p, "is": auth.ViewOf(u)}, err
 	})
 }
 
@@ -69,7 +69,7 @@ func patches(name string, k kind, judge func(ctx context.Context, s *scene, kit 
 			kit.Committed(ctx, c, nil)
 			kit.Stale(u)
 		}
-		return map[string]any{"is": kit.View(u), "stale": s.evil.send("GET", "/me", nil, s.in()).status}, err
+		return map[string]any{"is": auth.ViewOf(u), "stale": s.evil.send("GET", "/me", nil, s.in()).status}, err
 	})
 }
 
@@ -207,12 +207,12 @@ func kitAccounts() []row {
 			s.patch(s.id, store.UserPatch{Phone: &s.number})
 			return func(ctx context.Context) (any, error) {
 				u, err := kit.Anonymize(ctx, kit.Change(ctx, byOperator()), s.user(), "nobody")
-				return kit.View(u), err
+				return auth.ViewOf(u), err
 			}
 		}),
 		plainly("of a number is made nobody's", onNumber, func(ctx context.Context, s *scene, kit auth.Kit) (any, error) {
 			u, err := kit.Anonymize(ctx, kit.Change(ctx, byOperator()), s.user(), "nobody")
-			return kit.View(u), err
+			return auth.ViewOf(u), err
 		}),
 		plainly("is deleted", onStolen, func(ctx context.Context, s *scene, kit auth.Kit) (any, error) {
 			return nil, kit.DeleteUser(ctx, s.user(), store.DeleteUser{Change: kit.Change(ctx, byOperator()), UserID: s.id})

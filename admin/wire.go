@@ -128,7 +128,7 @@ func (m *Admin) mount() (http.Handler, error) {
 		access = auth.KitElsewhere
 	}
 	for _, e := range endpoints() {
-		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: access, WhenOff: true, Streams: e.op.streams, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
+		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: access, WhenOff: true, Streams: e.op.streams, Errors: auth.KitCodes(e.op.failures()...), Handle: func(w http.ResponseWriter, r *http.Request) error {
 			who, err := m.asks(r)
 			if err != nil {
 				return err
