@@ -73,6 +73,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/store"
 )
@@ -101,10 +102,10 @@ type Auth struct {
 	pending   pendingGuesses
 	outbox    *outbox
 	pages     *pages
-	room      atomic.Pointer[KitPages]                                                        // the application's pages, if there are any
-	apart     atomic.Pointer[KitPages]                                                        // pages with sessions of their own
-	makers    atomic.Pointer[func(context.Context, LinkMaker, User) (InvitationTerms, error)] // judges whether links that operators were given still hold, if there is an admin side
-	inviters  atomic.Pointer[func(context.Context, Invitation) (InvitationTerms, error)]      // judges whether invitations still hold, if there is an admin side
+	room      atomic.Pointer[host.PageOptions]                                                // the application's pages, if there are any
+	apart     atomic.Pointer[host.PageOptions]                                                // pages with sessions of their own
+	makers    atomic.Pointer[func(context.Context, host.LinkMaker, User) (host.Terms, error)] // judges whether links that operators were given still hold, if there is an admin side
+	inviters  atomic.Pointer[func(context.Context, host.Invitation) (host.Terms, error)]      // judges whether invitations still hold, if there is an admin side
 	remember  *claimsCache
 	revoked   *denylist
 	settings  liveSettings

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -47,7 +48,7 @@ func TestBoundsAreAsPromised(t *testing.T) {
 		"languages of a browser": {func(n int) bool { return shortLocale(xs(n)) == xs(n) }, 0, 128},
 		"notes about an account": {func(n int) bool { return checkNotes(xs(n)) == nil }, 0, 16 << 10},
 		"seconds that an invitation is good for": {func(n int) bool {
-			_, err := Kit{a}.CleanInvitation(Invitation{Email: "ada@example.com"}, time.Duration(n)*time.Second)
+			_, err := kit{a}.CleanInvitation(host.Invitation{Email: "ada@example.com"}, time.Duration(n)*time.Second)
 			return err == nil
 		}, 300, 30 * 24 * 3600},
 		"a TOTP secret from elsewhere": {func(n int) bool {
@@ -66,7 +67,7 @@ func TestBoundsAreAsPromised(t *testing.T) {
 			r := boundedRecord(&store.Record{Actor: xs(n), Target: xs(n), RequestID: xs(n)})
 			return r.Actor == xs(n) && r.Target == xs(n) && r.RequestID == xs(n)
 		}, 0, maxLabel},
-		"a text of a list": {func(n int) bool { return Kit{a}.Short(xs(n)) == xs(n) }, 0, 300},
+		"a text of a list": {func(n int) bool { return kit{a}.Short(xs(n)) == xs(n) }, 0, 300},
 		"a code from a provider": {func(n int) bool {
 			return (&oauthClient{}).judgeCallback(endpoints{}, OAuthCallback{Code: xs(n)}) == nil
 		}, 1, 4096},

@@ -5,7 +5,7 @@ import "context"
 // What the audit log and figures build on.
 
 // Written writes what this process has still to record and to count.
-func (k Kit) Written(ctx context.Context) error {
+func (k kit) Written(ctx context.Context) error {
 	if err := k.a.recorder.flush(ctx); err != nil {
 		return storeFailed(err)
 	}
@@ -16,4 +16,4 @@ func (k Kit) Written(ctx context.Context) error {
 }
 
 // EventsLost is how many events this process could not record.
-func (k Kit) EventsLost() int { return k.a.recorder.losses() }
+func (k kit) EventsLost() int { return k.a.recorder.losses() }

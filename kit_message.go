@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -12,11 +13,11 @@ import (
 // store is given here; it draws the limits of what operators send. SendWaiting, after
 // that, sends it at once. ErrNotFound if it cannot be sent again, ErrStale if somebody
 // else was faster; CodeRateLimited, and the store's errors.
-func (k Kit) RetryMessage(ctx context.Context, c *store.Change, send *KitSend, id string) error {
+func (k kit) RetryMessage(ctx context.Context, c *store.Change, send *host.Send, id string) error {
 	a := k.a
 	s, ok := store.Capability[store.MessageLogStore](a.store)
 	if !ok {
-		return fail(CodeInternal, errors.New("the store is no auth.MessageLogStore"))
+		return fail(CodeInternal, errors.New("the store is no store.MessageLogStore"))
 	}
 	m, err := s.FailedMessage(ctx, id, c.Now)
 	if err != nil {
@@ -33,4 +34,4 @@ func (k Kit) RetryMessage(ctx context.Context, c *store.Change, send *KitSend, i
 }
 
 // SendWaiting has this process look at once for messages that are due.
-func (k Kit) SendWaiting() { k.a.outbox.wake() }
+func (k kit) SendWaiting() { k.a.outbox.wake() }
