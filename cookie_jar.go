@@ -15,14 +15,12 @@ func jarOf(ctx context.Context) *host.Jar {
 	return jar
 }
 
-// InJar serves pages whose sessions are in a jar. It goes around [Kit.Page].
 func (k kit) InJar(jar host.Jar, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), jarKey{}, &jar)))
 	})
 }
 
-// RequirePage is [Auth.RequirePage] of pages that may be in a jar.
 func (k kit) RequirePage(next http.Handler, live bool) http.Handler {
 	var reqs []Requirement
 	if live {
@@ -31,7 +29,6 @@ func (k kit) RequirePage(next http.Handler, live bool) http.Handler {
 	return k.a.requirePage(next, reqs)
 }
 
-// ClearCookies signs a browser out of the pages that a request is of.
 func (k kit) ClearCookies(w http.ResponseWriter, r *http.Request) { k.a.clearCookies(r.Context(), w) }
 
 // hasCookies tells whether sessions of a request may be in cookies.

@@ -21,8 +21,6 @@ const (
 	firstOwnerPath    = "/first-owner"
 )
 
-// PutFirstOwnerLink stores the link in place of an older one, and returns it. ErrOwned
-// if there has been an owner.
 func (k kit) PutFirstOwnerLink(ctx context.Context, c store.Change) (string, error) {
 	if _, ok := store.Capability[store.FirstOwnerStore](k.a.store); !ok {
 		return "", fail(CodeInternal, errors.New("the store is no store.FirstOwnerStore"))
@@ -36,8 +34,6 @@ func (k kit) PutFirstOwnerLink(ctx context.Context, c store.Change) (string, err
 	return withQuery(k.a.publicURL().String()+"/admin"+firstOwnerPath, url.Values{"token": {secret}}), nil
 }
 
-// FirstOwnerRoutes are the page that the link leads to, and what it posts to, below
-// /admin.
 func (k kit) FirstOwnerRoutes() []host.Route {
 	refusals := host.Codes(CodeInvalidToken, CodeEmailNotVerified, CodeRoleInUse, CodeValidationFailed)
 	return []host.Route{
@@ -46,7 +42,6 @@ func (k kit) FirstOwnerRoutes() []host.Route {
 	}
 }
 
-// BecomeFirstOwner is POST /admin/first-owner, for pages of a room.
 func (k kit) BecomeFirstOwner(ctx context.Context, by SessionRef, secret string) (User, error) {
 	return k.a.becomeFirstOwner(ctx, Caller{UserID: by.UserID, SessionID: by.ID}, secret)
 }

@@ -189,22 +189,14 @@ func (k kit) ImpersonationTokens(ctx context.Context, id string) (any, error) {
 	return k.a.impersonationTokens(ctx, id)
 }
 
-// NewSessionID makes an id that tells when its session began, as those of sign-ins.
 func (k kit) NewSessionID() string { return k.a.idAt(k.a.now()) }
 
-// SessionInfo is a session as it is told of; current, which may be empty, is the id of
-// the caller's own.
 func (k kit) SessionInfo(s Session, current string) any { return sessionInfo(s, current) }
 
-// SessionView is what SessionInfo writes as JSON, for pages that read it as it is.
 func (k kit) SessionView(info any) any { return info.(SessionInfo).view() }
 
-// CheckRedirect judges a redirect_to. Errors: CodeRedirectNotAllowed.
 func (k kit) CheckRedirect(target string) error { return k.a.allowRedirect(target) }
 
-// ImpersonationURL is where a browser goes to act in an impersonation: a redirect_to
-// that was judged, with a code that POST /exchange trades. Nothing of it is kept of the
-// user.
 func (k kit) ImpersonationURL(ctx context.Context, by Authority, id, redirectTo string) (string, error) {
 	secret, code := k.a.newLink(store.PurposeExchange, exchangeLife, linkData{Acts: id})
 	if err := k.a.putToken(ctx, by, code); err != nil {

@@ -4,7 +4,6 @@ import "context"
 
 // What the audit log and figures build on.
 
-// Written writes what this process has still to record and to count.
 func (k kit) Written(ctx context.Context) error {
 	if err := k.a.recorder.flush(ctx); err != nil {
 		return storeFailed(err)
@@ -15,5 +14,4 @@ func (k kit) Written(ctx context.Context) error {
 	return nil
 }
 
-// EventsLost is how many events this process could not record.
 func (k kit) EventsLost() int { return k.a.recorder.losses() }

@@ -37,15 +37,10 @@ func drawSend(ctx context.Context, a *Auth, s *host.Send, k Kind, to string) (se
 	return drawn, nil
 }
 
-// JudgeInvitations says who judges whether an invitation may still be accepted. Its
-// error is CodeInvalidToken or an outage.
 func (k kit) JudgeInvitations(judge func(context.Context, host.Invitation) (host.Terms, error)) {
 	k.a.inviters.Store(&judge)
 }
 
-// CleanInvitation judges what an invitation is to be, and fills in what follows from
-// it. life of 0 stands for seven days. Errors: CodeValidationFailed,
-// CodeRedirectNotAllowed.
 func (k kit) CleanInvitation(inv host.Invitation, life time.Duration) (host.Invitation, error) {
 	email, err := requiredEmail(inv.Email)
 	if err != nil {
@@ -69,9 +64,6 @@ func (k kit) CleanInvitation(inv host.Invitation, life time.Duration) (host.Invi
 	return inv, k.a.allowRedirect(inv.RedirectTo)
 }
 
-// Invite stores an invitation, which has passed CleanInvitation, in place of the one to
-// the address that was seen, by its hash (empty: none), and encloses its mail. Errors:
-// CodeRateLimited, ErrStale if another one waits now, and the store's.
 func (k kit) Invite(ctx context.Context, c *store.Change, send *host.Send, inv host.Invitation, seen []byte) error {
 	a := k.a
 	permit, err := drawSend(ctx, a, send, KindInvitation, inv.Email)
@@ -85,16 +77,11 @@ func (k kit) Invite(ctx context.Context, c *store.Change, send *host.Send, inv h
 	return a.store.PutToken(ctx, store.PutToken{Change: *c, Token: t, Supersedes: &seen})
 }
 
-// WithdrawInvitation uses an invitation up for nothing. ErrNotFound if it is not
-// there any more.
 func (k kit) WithdrawInvitation(ctx context.Context, c store.Change, hash []byte) error {
 	_, _, err := k.a.store.RedeemToken(ctx, store.Redemption{Change: c, Purpose: store.PurposeInvitation, Hash: hash})
 	return err
 }
 
-// Invitations lists the invitations that wait, newest first, or the one of an id. With
-// the last one comes what to ask for next with. The hashes are those that
-// WithdrawInvitation takes.
 func (k kit) Invitations(ctx context.Context, id string, after *store.InvitationCursor, limit int) (list []host.Invitation, hashes [][]byte, next *store.InvitationCursor, err error) {
 	s, ok := store.Capability[store.InvitationStore](k.a.store)
 	if !ok {

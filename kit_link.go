@@ -13,8 +13,6 @@ import (
 
 // What operators make or have sent for somebody: the flows' own links and codes.
 
-// JudgeLinks says who judges whether whoever was given a link for a user could still make
-// it, and on what that rests. Its error is CodeInvalidToken or an outage.
 func (k kit) JudgeLinks(judge func(ctx context.Context, maker host.LinkMaker, u User) (host.Terms, error)) {
 	k.a.makers.Store(&judge)
 }
@@ -51,9 +49,6 @@ func madeBy(t *store.Token, by Actor, u User) error {
 	return err
 }
 
-// Link makes a link for a user, in a change that the store is given here. Errors:
-// CodeValidationFailed (the account has no such address, or needs no such link),
-// CodeMethodDisabled, CodeUserBanned, CodeRedirectNotAllowed, and the store's.
 func (k kit) Link(ctx context.Context, c *store.Change, t host.LinkType, userID, redirectTo string) (host.MadeLink, error) {
 	if t == host.LinkCode {
 		return host.MadeLink{}, invalid("type", "has no link")
@@ -72,8 +67,6 @@ func (k kit) Link(ctx context.Context, c *store.Change, t host.LinkType, userID,
 	return host.MadeLink{URL: o.Link, ExpiresAt: token.ExpiresAt}, nil
 }
 
-// SendLink is Link of which nobody but the user learns: it is mailed, or texted, and
-// draws the limits of what is sent. It returns the id of the message.
 func (k kit) SendLink(ctx context.Context, c *store.Change, send *host.Send, t host.LinkType, userID, redirectTo string) (string, error) {
 	a := k.a
 	token, o, u, err := a.operatorsLink(ctx, t, userID, redirectTo)

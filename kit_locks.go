@@ -8,7 +8,6 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ForgiveFailures empties the counts of failed passwords, once there is a new one.
 func (k kit) ForgiveFailures(ctx context.Context, u User) { k.a.unlockPassword(ctx, u, true) }
 
 // lockDraw is a limit on what is guessed at an account.
@@ -81,7 +80,6 @@ func (a *Auth) locks(ctx context.Context, u User, h Held) ([]host.Lock, error) {
 	return list, nil
 }
 
-// LockKeys names the buckets of all limits on failures at an account (LimitStore).
 func (k kit) LockKeys(ctx context.Context, u User) ([]string, error) {
 	held, err := k.a.held(ctx, u.ID)
 	if err != nil {

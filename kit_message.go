@@ -9,10 +9,6 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// RetryMessage has a message that failed sent again, under its id, in a change that the
-// store is given here; it draws the limits of what operators send. SendWaiting, after
-// that, sends it at once. ErrNotFound if it cannot be sent again, ErrStale if somebody
-// else was faster; CodeRateLimited, and the store's errors.
 func (k kit) RetryMessage(ctx context.Context, c *store.Change, send *host.Send, id string) error {
 	a := k.a
 	s, ok := store.Capability[store.MessageLogStore](a.store)
@@ -33,5 +29,4 @@ func (k kit) RetryMessage(ctx context.Context, c *store.Change, send *host.Send,
 	return s.RetryMessage(ctx, store.RetryMessage{Change: *c, ID: id})
 }
 
-// SendWaiting has this process look at once for messages that are due.
 func (k kit) SendWaiting() { k.a.outbox.wake() }

@@ -15,7 +15,6 @@ import (
 	"github.com/authmount/auth/internal/webpage"
 )
 
-// Site tells what pages need to know of the service that they are of.
 func (k kit) Site() host.Site {
 	s := host.Site{App: k.a.appName(), Locale: k.a.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Mount: k.a.cfg.baseURL.String(), Style: k.a.pages.css, Captcha: k.a.cfg.captcha != nil}
 	for _, p := range k.a.cfg.redirects {
@@ -27,11 +26,8 @@ func (k kit) Site() host.Site {
 	return s
 }
 
-// Log is where the service's log goes.
 func (k kit) Log() *slog.Logger { return k.a.cfg.log }
 
-// UsePages gives the pages of links the look of a room's pages, and lets providers
-// and links lead back there. A second call replaces the first, of those apart too.
 func (k kit) UsePages(p host.PageOptions) {
 	if p.Apart {
 		k.a.apart.Store(&p)
@@ -69,10 +65,6 @@ func (a *Auth) redirects() []redirect.Pattern {
 	return append(own, listed...)
 }
 
-// Page serves one of a room's pages as the endpoints are served: request ids,
-// settings, who is asking, panics, the whole request before any judgement, and a
-// post only from the same origin. problem draws the page for an error, whose
-// headers are set by then.
 func (k kit) Page(h func(http.ResponseWriter, *http.Request) error, problem func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return k.a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
 		if err := k.servePage(w, r, h); err != nil {
@@ -105,8 +97,6 @@ func (k kit) servePage(w http.ResponseWriter, r *http.Request, h func(http.Respo
 	return h(w, r)
 }
 
-// ReadForm reads a posted form, in which each name comes once but for those given, which
-// are of several boxes. Errors: CodeUnsupportedMediaType, CodeBadJSON.
 func (k kit) ReadForm(r *http.Request, boxes ...string) (url.Values, error) {
 	if !isForm(r) {
 		return nil, fail(CodeUnsupportedMediaType, errors.New("no form"))
@@ -118,15 +108,12 @@ func (k kit) ReadForm(r *http.Request, boxes ...string) (url.Values, error) {
 	return f.values, nil
 }
 
-// WriteError prepares the answer to an error: it is logged as those of endpoints
-// are, and sets the headers that its status promises.
 func (k kit) WriteError(w http.ResponseWriter, r *http.Request, err error) error {
 	e := k.a.logged(r, err)
 	writeErrorHeaders(w, e)
 	return e
 }
 
-// Cookie is the value of a cookie that SetCookie has set, or "".
 func (k kit) Cookie(r *http.Request, what string) string {
 	if c := soleCookie(r, k.a.cookieNamed(what)); c != nil {
 		return c.Value
@@ -134,24 +121,16 @@ func (k kit) Cookie(r *http.Request, what string) string {
 	return ""
 }
 
-// SetCookie sets a cookie of a room's, which scripts and other hosts cannot read
-// or set; a maxAge of -1 takes it away.
 func (k kit) SetCookie(w http.ResponseWriter, what, value string, maxAge int) {
 	k.a.setCookie(w, k.a.cookieNamed(what), value, maxAge)
 }
 
-// PreferredLocale is what the visitor wants to read.
 func (k kit) PreferredLocale(ctx context.Context, u User) string { return preferredLocale(ctx, u) }
 
-// FreshFor is how long a sign-in counts as fresh.
 func (k kit) FreshFor() time.Duration { return freshFor }
 
-// TrustDevices is for how long a device can be trusted for the second factor; 0: it
-// cannot.
 func (k kit) TrustDevices() time.Duration { return k.a.cfg.mfa.TrustDevices }
 
-// BindBrowser sets the cookie that a provider's callback has to bring, and returns
-// its secret. Errors: CodeUnknownProvider, CodeMethodDisabled.
 func (k kit) BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error) {
 	p, err := k.a.provider(r.Context(), provider)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Settings are those that a document in the store makes, in the order of their table.
 func (k kit) Settings(stored store.StoredSettings) ([]host.Setting, error) {
 	d, err := parseDocument(stored.Document)
 	if err != nil {
@@ -29,8 +28,6 @@ func (k kit) Settings(stored store.StoredSettings) ([]host.Setting, error) {
 // settingsPair is the private part of a KitSettingsEdit.
 type settingsPair struct{ before, after Settings }
 
-// EditSettings changes a document: values as the wire has them, by name; null takes
-// back what the store says. Errors: CodeValidationFailed.
 func (k kit) EditSettings(stored store.StoredSettings, changes map[string]json.RawMessage) (host.SettingsEdit, error) {
 	var e host.SettingsEdit
 	d, err := parseDocument(stored.Document)
@@ -58,23 +55,17 @@ func (k kit) EditSettings(stored store.StoredSettings, changes map[string]json.R
 	return e, nil
 }
 
-// LetsIn tells whether somebody could sign in before an edit and after it, with a second
-// factor if one is asked for, whatever the settings say.
 func (k kit) LetsIn(e host.SettingsEdit, c store.Credentials, factor bool) (before, after bool) {
 	both, _ := e.Private.(settingsPair)
 	return k.a.wayIn(both.before, c, factor), k.a.wayIn(both.after, c, factor)
 }
 
-// ReadSettings puts what was just written in force in this process. What cannot be
-// read now comes into force as in the others, within a second.
 func (k kit) ReadSettings(ctx context.Context) {
 	if err := k.a.readSettings(context.WithoutCancel(ctx)); err != nil {
 		k.a.cfg.log.WarnContext(ctx, "auth: the settings cannot be read", "error", err)
 	}
 }
 
-// SettingsRead tells which revision of the settings is in force here, and when the
-// store was read last; zero: never.
 func (k kit) SettingsRead() (revision int64, at time.Time) {
 	if n := k.a.settings.readAt.Load(); n > 0 {
 		at = time.Unix(0, n).UTC()

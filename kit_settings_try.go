@@ -29,8 +29,6 @@ type testMessage struct {
 	first <-chan error
 }
 
-// DrawTest draws for a test message to somebody. Errors: CodeValidationFailed unless
-// they have proved where it goes, CodeMethodDisabled without a sender, CodeRateLimited.
 func (k kit) DrawTest(ctx context.Context, u User, by Channel) (host.TestMessage, error) {
 	t := &testMessage{a: k.a, to: u}
 	var err error
@@ -116,11 +114,8 @@ func (b *outbox) tellFirst(id string, err error) {
 	}
 }
 
-// HasProvider tells whether there is a provider of a name.
 func (k kit) HasProvider(name string) bool { return k.a.providers[name] != nil }
 
-// ReachProvider asks a provider for its discovery document and its keys, or, where it
-// has neither, whether it answers at all. detail tells what it found.
 func (k kit) ReachProvider(ctx context.Context, name string) (detail string, err error) {
 	p := *k.a.providers[name]
 	ctx, cancel := p.bounded(ctx)
@@ -165,7 +160,6 @@ func reach(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// Short is what of a text a list has room for.
 func (k kit) Short(s string) string {
 	const most = 300
 	if r := []rune(printable(s)); len(r) > most {
@@ -176,7 +170,6 @@ func (k kit) Short(s string) string {
 
 type seenKey struct{}
 
-// Seen is a request's context, with what Diagnose tells of the request.
 func (k kit) Seen(r *http.Request) context.Context {
 	c := host.RequestClient{Peer: r.RemoteAddr, Unheeded: clientip.Unheeded(r, k.a.cfg.trustedProxies)}
 	for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
@@ -187,7 +180,6 @@ func (k kit) Seen(r *http.Request) context.Context {
 	return context.WithValue(r.Context(), seenKey{}, c)
 }
 
-// Diagnose tells how the service is doing.
 func (k kit) Diagnose(ctx context.Context) (host.Diagnosis, error) {
 	client, _ := ctx.Value(seenKey{}).(host.RequestClient)
 	client.IP, client.TrustedProxies = ipString(clientFrom(ctx).IP), len(k.a.cfg.trustedProxies)

@@ -19,7 +19,6 @@ const passwordByOperator = "operator"
 // maxNotes bounds what operators note about an account, in bytes.
 const maxNotes = 16 << 10
 
-// Account reads an account whole. Errors are the store's.
 func (k kit) Account(ctx context.Context, key store.UserKey) (host.Account, error) {
 	c, held, err := k.a.account(ctx, key)
 	if err != nil {
@@ -55,9 +54,6 @@ func pendingChanges(u User, h Held) []host.Pending {
 	return list
 }
 
-// NewAccount judges an account that is to be made. A password is judged by the rules
-// for all, and hashed; once more with the same p it is not hashed again. Errors as of
-// ImportUser, and CodeWeakPassword, CodeOverloaded.
 func (k kit) NewAccount(ctx context.Context, p *host.NewAccount) (store.NewUser, error) {
 	switch {
 	case p.Password != "" && p.PasswordHash != "":
@@ -87,8 +83,6 @@ func (k kit) NewAccount(ctx context.Context, p *host.NewAccount) (store.NewUser,
 	return nu, nil
 }
 
-// Taken is the error of a value that another account has; other errors of stores are
-// returned as they are.
 func (k kit) Taken(err error) error {
 	if errors.Is(err, store.ErrConflict) {
 		return importRefused(err)
@@ -96,14 +90,11 @@ func (k kit) Taken(err error) error {
 	return err
 }
 
-// PermitVerification draws for the message that proves an address. Errors:
-// CodeRateLimited.
 func (k kit) PermitVerification(ctx context.Context, address string) (host.Permit, error) {
 	p, err := k.a.takeSend(ctx, atOwners, KindVerifyEmail, address)
 	return host.Permit{Private: p}, err
 }
 
-// SendVerification adds the message that proves a new account's address.
 func (k kit) SendVerification(ctx context.Context, c *store.Change, nu *store.NewUser, p host.Permit) {
 	link, message := k.a.newVerification(KindVerifyEmail, nu.User, linkData{Email: nu.User.Email})
 	message.permit, _ = p.Private.(sendPermit)
@@ -111,8 +102,6 @@ func (k kit) SendVerification(ctx context.Context, c *store.Change, nu *store.Ne
 	k.a.enclose(ctx, c, message, nu.User, &link)
 }
 
-// InviteNew adds the mail by which the user of a new account, which has no password,
-// chooses one. Errors: CodeMethodDisabled, CodeRateLimited.
 func (k kit) InviteNew(ctx context.Context, c *store.Change, send *host.Send, nu *store.NewUser) error {
 	if !k.a.Settings(ctx).Password.On() {
 		return fail(CodeMethodDisabled, nil)
@@ -128,10 +117,6 @@ func (k kit) InviteNew(ctx context.Context, c *store.Change, send *host.Send, nu
 	return nil
 }
 
-// Edit judges a change of an account as it was read, and adds to c the notices that
-// it calls for, and what it rests on: it is the operator's word, proves what it says
-// is verified, and drops nothing but what rests on a former address or number.
-// Errors: CodeValidationFailed.
 func (k kit) Edit(ctx context.Context, c *store.Change, u User, e host.Edit) (store.UserPatch, error) {
 	c.IfUsers = append(c.IfUsers, UserAt{ID: u.ID, Revision: &u.Revision})
 	p := store.UserPatch{Notes: e.Notes}
@@ -247,9 +232,6 @@ func checkNotes(s string) error {
 	return nil
 }
 
-// PasswordOf is what another password does to an account, or none (nil): all sessions
-// end, with whatever was begun by the password. Errors as of choosing one:
-// CodeWeakPassword, CodeValidationFailed, CodeOverloaded, those of hooks.
 func (k kit) PasswordOf(ctx context.Context, u User, password *string) (store.UserPatch, error) {
 	p := store.UserPatch{Revoke: &store.SessionFilter{}, DropTokens: dyingWithPassword(), DropDevices: true}
 	if password == nil {
@@ -264,16 +246,13 @@ func (k kit) PasswordOf(ctx context.Context, u User, password *string) (store.Us
 	return p, err
 }
 
-// OtherWayIn tells whether somebody could still sign in without a provider.
 func (k kit) OtherWayIn(ctx context.Context, c store.Credentials, provider string) bool {
 	return k.a.otherWayIn(ctx, c, provider)
 }
 
-// Unlinking takes an identity off an account, with whatever was begun by it.
 func (k kit) Unlinking(i Identity) store.UserPatch {
 	key := store.ByIdentity(i.Provider, i.Subject)
 	return store.UserPatch{Unlink: &key, DropTokens: dyingWithPassword()}
 }
 
-// Factors is where second factors are kept; nil: nowhere.
 func (k kit) Factors() store.FactorStore { return k.a.factors }
