@@ -22,27 +22,26 @@
 //
 // Every endpoint is also a method of [Auth], free of HTTP: [Auth.SignUp],
 // [Auth.Login], [Auth.Refresh] and so on. They take a context and one parameter
-// struct, and may be called concurrently. Those that act for somebody who is
-// signed in take a [Caller]: with its SessionID, the change happens only while
-// that session is live.
+// struct, and may be called concurrently. A method that acts for a signed-in user
+// takes a [Caller]: with its SessionID, the change happens only while that session
+// is live.
 //
 // # Security
 //
 // New refuses configuration that is unsafe or incomplete. Passwords are hashed
 // with argon2id in a bounded pool. Access tokens are JWTs that live for minutes;
-// refresh tokens rotate, and one that comes back after it was replaced ends its
-// session. Links and codes are kept as hashes, work once, and cannot be used up
-// by mail scanners. Responses do not tell whether an account exists, as far as
-// that can be helped. An account that nobody has proved to be theirs goes to
-// whoever first proves its address or number, without what was set up before.
-// SECURITY.md has the threat model.
+// refresh tokens rotate, and the reuse of an old one ends its session. Links and
+// codes are stored as hashes, work once, and cannot be used up by mail scanners.
+// Responses reveal as little as possible about which accounts exist. The first person
+// who verifies the email address or phone number of an unverified account becomes
+// its owner, and credentials that were added before are removed. SECURITY.md has the
+// threat model.
 //
 // # Stores
 //
-// Every method of a [Store] is one complete step, and every one that changes an
-// account is told in whose name and on what condition ([store.Change]). Package
-// memstore keeps everything in memory and pgstore in Postgres; package storetest
-// checks any implementation, and examples/store is a small one.
+// A [Store] keeps everything. Package memstore is one in memory, pgstore one on
+// Postgres. Authors of other stores read package store, which is the contract, and
+// check their work with package storetest.
 //
 // # Errors
 //
@@ -52,10 +51,8 @@
 //
 // # Compatibility
 //
-// The error codes, the wire and the exported API follow semantic versioning. Two
-// things may change in between: [Kit] and what belongs to it, which only this
-// module can use, and the contract of stores, whose calls may gain members and
-// whose interfaces may gain capabilities together with [store.ContractVersion].
+// The error codes, the wire and the exported API follow semantic versioning. Only the
+// contract of stores may change in between, together with [store.ContractVersion].
 package auth
 
 import (
@@ -72,6 +69,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/journal"
 	"github.com/authmount/auth/internal/keys"
 	"github.com/authmount/auth/internal/outbox"
@@ -106,10 +104,10 @@ type Auth struct {
 	pending   pendingGuesses
 	outbox    *outbox.Outbox
 	pages     *pages
-	room      atomic.Pointer[KitPages]                                                        // the application's pages, if there are any
-	apart     atomic.Pointer[KitPages]                                                        // pages with sessions of their own
-	makers    atomic.Pointer[func(context.Context, LinkMaker, User) (InvitationTerms, error)] // judges whether links that operators were given still hold, if there is an admin side
-	inviters  atomic.Pointer[func(context.Context, Invitation) (InvitationTerms, error)]      // judges whether invitations still hold, if there is an admin side
+	room      atomic.Pointer[host.PageOptions]                                                // the application's pages, if there are any
+	apart     atomic.Pointer[host.PageOptions]                                                // pages with sessions of their own
+	makers    atomic.Pointer[func(context.Context, host.LinkMaker, User) (host.Terms, error)] // judges whether links that operators were given still hold, if there is an admin side
+	inviters  atomic.Pointer[func(context.Context, host.Invitation) (host.Terms, error)]      // judges whether invitations still hold, if there is an admin side
 	settings  liveSettings
 	handler   http.Handler
 	inbox     *Inbox

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
 )
@@ -76,7 +76,7 @@ func TestRoomsWorkUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var ran, ended bool
-		w.Kit(seal.New()).Behind(func(ctx context.Context) {
+		host.Of(w).Behind(func(ctx context.Context) {
 			ran = ctx.Err() == nil
 			<-ctx.Done()
 			<-time.After(time.Hour) // the bubble's clock
@@ -89,7 +89,7 @@ func TestRoomsWorkUntilTheEnd(t *testing.T) {
 		if err := w.Close(t.Context()); err != nil || !ended {
 			t.Errorf("closed before the work was over: %v", err)
 		}
-		for name, kit := range map[string]auth.Kit{"closed": w.Kit(seal.New()), "command": newWorld(t, auth.WithoutBackground()).Kit(seal.New())} {
+		for name, kit := range map[string]host.Kit{"closed": host.Of(w), "command": host.Of(newWorld(t, auth.WithoutBackground()))} {
 			began := false
 			kit.Behind(func(context.Context) { began = true })
 			synctest.Wait()

@@ -46,7 +46,7 @@ func ErrorStatuses() map[Code]int {
 // that. It is to be called before the first password.
 func CheapPasswords(a *Auth) error {
 	a.passwords.usual = true
-	_, err := Kit{a}.CheapPasswords()
+	_, err := kit{a}.CheapPasswords()
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -20,11 +21,9 @@ const (
 	firstOwnerPath    = "/first-owner"
 )
 
-// PutFirstOwnerLink stores the link in place of an older one, and returns it. ErrOwned
-// if there has been an owner.
-func (k Kit) PutFirstOwnerLink(ctx context.Context, c store.Change) (string, error) {
+func (k kit) PutFirstOwnerLink(ctx context.Context, c store.Change) (string, error) {
 	if _, ok := store.Capability[store.FirstOwnerStore](k.a.store); !ok {
-		return "", fail(CodeInternal, errors.New("the store is no auth.FirstOwnerStore"))
+		return "", fail(CodeInternal, errors.New("the store is no store.FirstOwnerStore"))
 	}
 	c.FirstOwner = true
 	secret, t := k.a.newLink(store.PurposeFirstOwner, firstOwnerLife, linkData{})
@@ -35,19 +34,16 @@ func (k Kit) PutFirstOwnerLink(ctx context.Context, c store.Change) (string, err
 	return withQuery(k.a.publicURL().String()+"/admin"+firstOwnerPath, url.Values{"token": {secret}}), nil
 }
 
-// FirstOwnerRoutes are the page that the link leads to, and what it posts to, below
-// /admin.
-func (k Kit) FirstOwnerRoutes() []KitRoute {
-	refusals := []Code{CodeInvalidToken, CodeEmailNotVerified, CodeRoleInUse, CodeValidationFailed}
-	return []KitRoute{
-		{Pattern: "GET " + firstOwnerPath, Access: KitOpen, Errors: []Code{CodeInvalidToken}, Handle: k.a.handleFirstOwnerPage},
-		{Pattern: "POST " + firstOwnerPath, Access: KitSignedIn, Errors: refusals, Handle: k.a.handleFirstOwner, form: k.a.handleFirstOwnerForm},
+func (k kit) FirstOwnerRoutes() []host.Route {
+	refusals := host.Codes(CodeInvalidToken, CodeEmailNotVerified, CodeRoleInUse, CodeValidationFailed)
+	return []host.Route{
+		{Pattern: "GET " + firstOwnerPath, Access: host.Open, Errors: refusals[:1], Handle: k.a.handleFirstOwnerPage},
+		{Pattern: "POST " + firstOwnerPath, Access: host.SignedIn, Errors: refusals, Handle: k.a.handleFirstOwner, Form: k.a.handleFirstOwnerForm},
 	}
 }
 
-// BecomeFirstOwner is POST /admin/first-owner, for pages of a room.
-func (k Kit) BecomeFirstOwner(ctx context.Context, by Caller, secret string) (User, error) {
-	return k.a.becomeFirstOwner(ctx, by, secret)
+func (k kit) BecomeFirstOwner(ctx context.Context, by SessionRef, secret string) (User, error) {
+	return k.a.becomeFirstOwner(ctx, Caller{UserID: by.UserID, SessionID: by.ID}, secret)
 }
 
 // becomeFirstOwner gives the role to whoever is signed in, and uses the link up.
@@ -73,7 +69,7 @@ func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (
 		switch {
 		case err == nil:
 			a.committed(ctx, c, store.OutcomeDone, about(u.ID))
-			Kit{a}.Stale(owner)
+			kit{a}.Stale(owner)
 			return owner, nil
 		case errors.Is(err, store.ErrStale):
 			return owner, err

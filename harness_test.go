@@ -19,7 +19,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/apicheck"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -330,16 +330,16 @@ func (f *failingStore) Ping(ctx context.Context) error {
 // invited invites an address, as the admin side does, and returns the link's token.
 func (w *world) invited(email string) string {
 	w.t.Helper()
-	kit, ctx := w.Kit(seal.New()), w.t.Context()
-	kit.JudgeInvitations(func(context.Context, auth.Invitation) (auth.InvitationTerms, error) {
-		return auth.InvitationTerms{}, nil
+	kit, ctx := host.Of(w), w.t.Context()
+	kit.JudgeInvitations(func(context.Context, host.Invitation) (host.Terms, error) {
+		return host.Terms{}, nil
 	})
-	inv, err := kit.CleanInvitation(auth.Invitation{Email: email, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}, 0)
+	inv, err := kit.CleanInvitation(host.Invitation{Email: email, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}, 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	c := kit.Change(ctx, auth.Authority{System: "test"})
-	if err := kit.Invite(ctx, &c, &auth.KitSend{}, inv, nil); err != nil {
+	if err := kit.Invite(ctx, &c, &host.Send{}, inv, nil); err != nil {
 		w.t.Fatal(err)
 	}
 	kit.Committed(ctx, c, nil)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -52,9 +52,9 @@ func TestNoPasswordIsNoneWithoutItsHash(t *testing.T) {
 			}}
 		},
 		"an operator's account": func(w *world) asked {
-			account := auth.KitNewAccount{ImportUserParams: auth.ImportUserParams{ID: newID, Email: "eve@example.com"}, Password: goodPassword}
+			account := host.NewAccount{ImportUser: host.ImportUser{ID: newID, Email: "eve@example.com"}, Password: goodPassword}
 			return asked{newID, func(w *world) error {
-				kit := w.Kit(seal.New())
+				kit := host.Of(w)
 				nu, err := kit.NewAccount(w.t.Context(), &account)
 				if err != nil {
 					return err

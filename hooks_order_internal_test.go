@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/journal"
 	"github.com/authmount/auth/store"
 )
@@ -153,10 +154,10 @@ func TestOverloadsAreToldOnceASecond(t *testing.T) {
 // A link that an operator was given is good while they could still make it: it rests on
 // what whoever judges that says, besides what it rested on before.
 func TestLinksRestOnTheirMakers(t *testing.T) {
-	maker := &LinkMaker{By: Actor{Kind: store.ActorUser, ID: "op"}, CredentialRevision: 3}
+	maker := &host.LinkMaker{By: Actor{Kind: store.ActorUser, ID: "op"}, CredentialRevision: 3}
 	before, more := UserAt{ID: "ada"}, UserAt{ID: "op"}
 	for name, c := range map[string]struct {
-		maker  *LinkMaker
+		maker  *host.LinkMaker
 		judges bool
 		err    error // of who judges
 		gone   error // of the store
@@ -176,11 +177,11 @@ func TestLinksRestOnTheirMakers(t *testing.T) {
 		a := &Auth{store: &userStore{err: c.gone}}
 		asked := 0
 		if c.judges {
-			Kit{a}.JudgeLinks(func(_ context.Context, m LinkMaker, u User) (InvitationTerms, error) {
+			kit{a}.JudgeLinks(func(_ context.Context, m host.LinkMaker, u User) (host.Terms, error) {
 				if asked++; m != *maker || u.ID != "ada" {
 					t.Errorf("%s: asked of %+v, %+v", name, m, u)
 				}
-				return InvitationTerms{IfRoles: &maker.CredentialRevision, IfUsers: []UserAt{more}}, c.err
+				return host.Terms{IfRoles: &maker.CredentialRevision, IfUsers: []UserAt{more}}, c.err
 			})
 		}
 		ch := store.Change{IfUsers: []UserAt{before}}

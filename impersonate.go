@@ -186,29 +186,19 @@ func (a *Auth) logoutImpersonation(w http.ResponseWriter, r *http.Request, claim
 	return nil
 }
 
-// ImpersonationTokens make the access token of a live impersonation. Errors:
-// ErrSessionEnded, ErrNotFound, and those of custom claims.
-func (k Kit) ImpersonationTokens(ctx context.Context, id string) (*Tokens, error) {
+func (k kit) ImpersonationTokens(ctx context.Context, id string) (any, error) {
 	return k.a.impersonationTokens(ctx, id)
 }
 
-// NewSessionID makes an id that tells when its session began, as those of sign-ins.
-func (k Kit) NewSessionID() string { return k.a.idAt(k.a.now()) }
+func (k kit) NewSessionID() string { return k.a.idAt(k.a.now()) }
 
-// SessionInfo is a session as it is told of; current, which may be empty, is the id of
-// the caller's own.
-func (k Kit) SessionInfo(s Session, current string) SessionInfo { return sessionInfo(s, current) }
+func (k kit) SessionInfo(s Session, current string) any { return sessionInfo(s, current) }
 
-// SessionView is what SessionInfo writes as JSON, for pages that read it as it is.
-func (k Kit) SessionView(s SessionInfo) any { return s.view() }
+func (k kit) SessionView(info any) any { return info.(SessionInfo).view() }
 
-// CheckRedirect judges a redirect_to. Errors: CodeRedirectNotAllowed.
-func (k Kit) CheckRedirect(target string) error { return k.a.allowRedirect(target) }
+func (k kit) CheckRedirect(target string) error { return k.a.allowRedirect(target) }
 
-// ImpersonationURL is where a browser goes to act in an impersonation: a redirect_to
-// that was judged, with a code that POST /exchange trades. Nothing of it is kept of the
-// user.
-func (k Kit) ImpersonationURL(ctx context.Context, by Authority, id, redirectTo string) (string, error) {
+func (k kit) ImpersonationURL(ctx context.Context, by Authority, id, redirectTo string) (string, error) {
 	secret, code := k.a.newLink(store.PurposeExchange, exchangeLife, linkData{Acts: id})
 	if err := k.a.putToken(ctx, by, code); err != nil {
 		return "", err

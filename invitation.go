@@ -5,10 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/provider"
 	"github.com/authmount/auth/store"
 )
@@ -19,29 +19,8 @@ import (
 
 const methodInvitation = "invitation"
 
-// Invitation is an invitation to an address that waits to be accepted.
-type Invitation struct {
-	ID         string         `json:"id"` // follows from the address, of which there is one at a time
-	Email      string         `json:"email"`
-	Roles      []string       `json:"roles"`
-	Metadata   map[string]any `json:"metadata"` // becomes the account's app_metadata, merged into what is there (RFC 7396)
-	RedirectTo string         `json:"redirect_to"`
-	By         Actor          `json:"by"` // in whose name it is: who made it, or sent it again last
-	CreatedAt  time.Time      `json:"created_at"`
-	SentAt     time.Time      `json:"sent_at"`
-	ExpiresAt  time.Time      `json:"expires_at"`
-}
-
-// InvitationTerms is what the acceptance of an invitation rests on, besides the
-// invitation itself.
-type InvitationTerms struct {
-	IfRoles *int64
-	IfUsers []UserAt
-	IfKey   *KeyRef // that it was made with
-}
-
-// hold adds them to what a change rests on.
-func (t InvitationTerms) hold(c *store.Change) {
+// holdTerms adds terms to what a change rests on.
+func holdTerms(c *store.Change, t host.Terms) {
 	c.IfRoles, c.IfKey = t.IfRoles, t.IfKey
 	c.IfUsers = append(c.IfUsers, t.IfUsers...)
 }
@@ -151,13 +130,13 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 
 // stillInvited tells whether whoever an invitation is from may still make it, and on
 // what that rests. A process without the admin side cannot tell, and accepts none.
-func (a *Auth) stillInvited(ctx context.Context, d linkData) (InvitationTerms, error) {
+func (a *Auth) stillInvited(ctx context.Context, d linkData) (host.Terms, error) {
 	judge := a.inviters.Load()
 	switch {
 	case d.Invitation == nil:
-		return InvitationTerms{}, fail(CodeInternal, errors.New("an invitation without particulars"))
+		return host.Terms{}, fail(CodeInternal, errors.New("an invitation without particulars"))
 	case judge == nil:
-		return InvitationTerms{}, fail(CodeUnavailable, errors.New("invitations are accepted where admin.New was called"))
+		return host.Terms{}, fail(CodeUnavailable, errors.New("invitations are accepted where admin.New was called"))
 	}
 	return (*judge)(ctx, *d.Invitation)
 }
@@ -200,15 +179,15 @@ func (a *Auth) invitedUser(d linkData, name string) User {
 }
 
 // creatingInvited is the change by which an invitation makes an account.
-func (a *Auth) creatingInvited(ctx context.Context, d linkData, terms InvitationTerms, u User, provider string) store.Change {
+func (a *Auth) creatingInvited(ctx context.Context, d linkData, terms host.Terms, u User, provider string) store.Change {
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodInvitation, Provider: provider}), accepted(d, u, nil))
-	terms.hold(&c)
+	holdTerms(&c, terms)
 	return c
 }
 
 // givingRoles is the use of an invitation by the owner of the account that has the
 // address, within a session of it or having proved the address just now.
-func (a *Auth) givingRoles(ctx context.Context, d linkData, terms InvitationTerms, u User, within Caller) (store.Redemption, error) {
+func (a *Auth) givingRoles(ctx context.Context, d linkData, terms host.Terms, u User, within Caller) (store.Redemption, error) {
 	switch {
 	case u.Banned(a.now()):
 		return store.Redemption{}, fail(CodeUserBanned, nil)
@@ -216,7 +195,7 @@ func (a *Auth) givingRoles(ctx context.Context, d linkData, terms InvitationTerm
 		return store.Redemption{}, fail(CodeInvalidToken, errors.New("by the inviter"))
 	}
 	r, _ := a.provingRedemption(ctx, u, rootEmail, within, accepted(d, u, u.Roles))
-	terms.hold(&r.Change)
+	holdTerms(&r.Change, terms)
 	r.IfUsers = append(r.IfUsers, UserAt{ID: u.ID, Revision: &u.Revision})
 	giveInvited(r.Patch, d, u)
 	return r, nil
@@ -225,7 +204,7 @@ func (a *Auth) givingRoles(ctx context.Context, d linkData, terms InvitationTerm
 // takingOverInvited is the use of an invitation to an address whose account nobody has
 // proved to be theirs. It rests on no revision of an account without roles, so that
 // whoever keeps changing it cannot keep the invited out.
-func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms InvitationTerms, u User, p AcceptInvitationParams) (store.Redemption, error) {
+func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms host.Terms, u User, p AcceptInvitationParams) (store.Redemption, error) {
 	if u.Banned(a.now()) {
 		return store.Redemption{}, fail(CodeUserBanned, nil)
 	}
@@ -237,7 +216,7 @@ func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms Invitati
 		return store.Redemption{}, err
 	}
 	r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}), accepted(d, u, u.Roles))
-	terms.hold(&r.Change)
+	holdTerms(&r.Change, terms)
 	if len(u.Roles) > 0 {
 		r.IfUsers = append(r.IfUsers, credentialsStill(u))
 	}

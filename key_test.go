@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/apikey"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -115,7 +115,7 @@ func TestPublicKeysOfTheStore(t *testing.T) {
 	before := oldKey(t, rotated.ID)
 	rotated.PreviousHash, rotated.PreviousUntil = apikey.Hash(before), now.Add(time.Hour)
 	st.replace(t, now, rotated)
-	w.Kit(seal.New()).ForgetKeys()
+	host.Of(w).ForgetKeys()
 	ask(before).want(200)
 	w.Clock.Advance(time.Hour)
 	ask(before).want(401, auth.CodeInvalidAPIKey)
@@ -143,7 +143,7 @@ func TestKeyRevokedWhileKeysAreRead(t *testing.T) {
 		st.read = nil
 		k.RevokedAt = w.Clock.Now()
 		st.replace(t, w.Clock.Now(), k)
-		w.Kit(seal.New()).ForgetKeys()
+		host.Of(w).ForgetKeys()
 	}
 	ask() // as it was when this began
 	ask().want(401, auth.CodeInvalidAPIKey)
@@ -203,7 +203,7 @@ func TestPublicKeysAreRemembered(t *testing.T) {
 		t.Errorf("last used %v, %v", got.LastUsedAt, err)
 	}
 	st.fails.Store(true)
-	w.Kit(seal.New()).ForgetKeys()
+	host.Of(w).ForgetKeys()
 	w.do("GET", "/settings", nil, header{"Apikey", text}).want(503, auth.CodeUnavailable)
 	w.do("GET", "/settings", nil, header{"Apikey", "pk_test_12345678"}).want(200)
 	w.do("GET", "/settings", nil, header{"Apikey", "pk_live_nonsense"}).want(401, auth.CodeInvalidAPIKey)
@@ -211,8 +211,8 @@ func TestPublicKeysAreRemembered(t *testing.T) {
 
 // operating serves an endpoint that takes a secret key.
 func operating(w *world) http.Handler {
-	kit := w.Kit(seal.New())
-	return kit.Handler("/room", []auth.KitRoute{{Pattern: "GET /who", Access: auth.KitOperating, Handle: func(rw http.ResponseWriter, r *http.Request) error {
+	kit := host.Of(w)
+	return kit.Handler("/room", []host.Route{{Pattern: "GET /who", Access: host.Operating, Handle: func(rw http.ResponseWriter, r *http.Request) error {
 		text, ok := kit.GivenKey(r.Context())
 		_, u := kit.Current(r.Context())
 		if ok {

@@ -9,47 +9,31 @@ import (
 
 // What the admin side builds on.
 
-// Fresh tells whether somebody proved who they are on this session lately, with their
-// second factor if they have one.
-func (k Kit) Fresh(u User, s Session) bool {
+func (k kit) Fresh(u User, s Session) bool {
 	if u.MFAEnabled {
 		return k.a.freshAAL2(s)
 	}
 	return k.a.fresh(s)
 }
 
-// Refusal is an error of a code with a message of its own.
-func (k Kit) Refusal(c Code, message string) *Error { return Reject(c, message) }
+func (k kit) Busy(cause error) error { return retryAfter(CodeUnavailable, time.Second, cause) }
 
-// Busy is CodeUnavailable for what may be tried again at once.
-func (k Kit) Busy(cause error) *Error { return retryAfter(CodeUnavailable, time.Second, cause) }
+func (k kit) RequestID(ctx context.Context) string { return requestID(ctx) }
 
-// RequestID is the id of the request that a context is of, or "".
-func (k Kit) RequestID(ctx context.Context) string { return requestID(ctx) }
-
-// Emit tells the hooks of something that changed nothing.
-func (k Kit) Emit(ctx context.Context, by Authority, e Event) {
+func (k kit) Emit(ctx context.Context, by Authority, e Event) {
 	e.Actor = actorOf(by, e)
 	k.a.emit(ctx, e)
 }
 
-// EndingAll completes the end of all sessions of a user with what dies with them, so
-// that none that is about to begin is spared.
-func (k Kit) EndingAll(c store.RevokeSessions) store.RevokeSessions {
+func (k kit) EndingAll(c store.RevokeSessions) store.RevokeSessions {
 	c.DropTokens, c.DropDevices = dyingWithPassword(), true
 	return c
 }
 
-// DeleteUser deletes an account as it was read, if Hooks.BeforeDelete agrees.
-func (k Kit) DeleteUser(ctx context.Context, u User, c store.DeleteUser) error {
+func (k kit) DeleteUser(ctx context.Context, u User, c store.DeleteUser) error {
 	return k.a.endUser(ctx, u, c)
 }
 
-// View is what the wire shows of a user.
-func (k Kit) View(u User) UserView { return ViewOf(u) }
-
-// Fingerprint tells contents apart, for whoever keeps what requests said: without the
-// service's secret nobody can try out which password was in there.
-func (k Kit) Fingerprint(sum []byte) []byte {
+func (k kit) Fingerprint(sum []byte) []byte {
 	return []byte(k.a.keys.RateLimit("request", string(sum)))
 }

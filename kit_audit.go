@@ -4,8 +4,7 @@ import "context"
 
 // What the audit log and figures build on.
 
-// Written writes what this process has still to record and to count.
-func (k Kit) Written(ctx context.Context) error {
+func (k kit) Written(ctx context.Context) error {
 	if err := k.a.recorder.Flush(ctx); err != nil {
 		return storeFailed(err)
 	}
@@ -15,5 +14,4 @@ func (k Kit) Written(ctx context.Context) error {
 	return nil
 }
 
-// EventsLost is how many events this process could not record.
-func (k Kit) EventsLost() int { return k.a.recorder.Losses() }
+func (k kit) EventsLost() int { return k.a.recorder.Losses() }

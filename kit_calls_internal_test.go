@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/journal"
 	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/internal/redirect"
@@ -25,23 +26,23 @@ func TestRoomsThatPeopleComeBackTo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, apart := &KitPages{Returns: "/auth/return"}, &KitPages{Returns: "/admin/return", Apart: true}
+	own, apart := &host.PageOptions{Returns: "/auth/return"}, &host.PageOptions{Returns: "/admin/return", Apart: true}
 	for name, c := range map[string]struct {
-		use  []*KitPages
+		use  []*host.PageOptions
 		want []string
 	}{
 		"none":            {nil, nil},
-		"one's own":       {[]*KitPages{own}, []string{"https://auth.test:8443/auth/return"}},
-		"apart":           {[]*KitPages{apart}, []string{"https://auth.test:8443/admin/return"}},
-		"both":            {[]*KitPages{apart, own}, []string{"https://auth.test:8443/auth/return", "https://auth.test:8443/admin/return"}},
-		"one's own twice": {[]*KitPages{{Returns: "/old"}, own}, []string{"https://auth.test:8443/auth/return"}},
+		"one's own":       {[]*host.PageOptions{own}, []string{"https://auth.test:8443/auth/return"}},
+		"apart":           {[]*host.PageOptions{apart}, []string{"https://auth.test:8443/admin/return"}},
+		"both":            {[]*host.PageOptions{apart, own}, []string{"https://auth.test:8443/auth/return", "https://auth.test:8443/admin/return"}},
+		"one's own twice": {[]*host.PageOptions{{Returns: "/old"}, own}, []string{"https://auth.test:8443/auth/return"}},
 	} {
 		a := &Auth{cfg: config{log: slog.New(slog.DiscardHandler), redirects: []redirect.Pattern{listed}, baseURL: &url.URL{Scheme: "https", Host: "auth.test:8443", Path: "/auth/v1"}}}
 		if err := a.put(t.Context(), store.StoredSettings{}); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range c.use {
-			Kit{a}.UsePages(*p)
+			kit{a}.UsePages(*p)
 		}
 		var got []string
 		for _, p := range a.redirects() {
@@ -82,7 +83,7 @@ func TestAnonymizingTakesEveryName(t *testing.T) {
 		s := &whoLeft{}
 		a.store = s
 		c.want.UserID, c.want.Label, c.want.Change = "u", "somebody", store.Change{Now: time.Unix(1, 0), KeepOwner: true}
-		u, err := Kit{a}.Anonymize(t.Context(), c.want.Change, c.u, "somebody")
+		u, err := kit{a}.Anonymize(t.Context(), c.want.Change, c.u, "somebody")
 		if err != nil || u.ID != "u" || !reflect.DeepEqual(s.got, []store.AnonymizeUser{c.want}) {
 			t.Errorf("%+v\nwant %+v, %v", s.got, c.want, err)
 		}
@@ -91,11 +92,11 @@ func TestAnonymizingTakesEveryName(t *testing.T) {
 	a.store = s
 	a.recorder = journal.NewRecorder(func(context.Context, []Event) error { return errors.New("away") }, slog.New(slog.DiscardHandler))
 	a.recorder.Add([]Event{{Type: EventSignInFailed}})
-	if _, err := (Kit{a}).Anonymize(t.Context(), store.Change{}, User{ID: "u"}, ""); !errors.Is(err, CodeUnavailable) || s.got != nil {
+	if _, err := (kit{a}).Anonymize(t.Context(), store.Change{}, User{ID: "u"}, ""); !errors.Is(err, CodeUnavailable) || s.got != nil {
 		t.Errorf("%v, %+v", err, s.got)
 	}
 	a.store = &drawing{}
-	if _, err := (Kit{a}).Anonymize(t.Context(), store.Change{}, User{ID: "u"}, ""); !errors.Is(err, CodeInternal) {
+	if _, err := (kit{a}).Anonymize(t.Context(), store.Change{}, User{ID: "u"}, ""); !errors.Is(err, CodeInternal) {
 		t.Errorf("a store that cannot: %v", err)
 	}
 }
@@ -110,12 +111,12 @@ func TestLocksOfFewLimits(t *testing.T) {
 		fails  int // the call that does; 0: none
 		left   int
 		calls  int
-		want   []KitLock
+		want   []host.Lock
 	}{
-		"none":                    {RateLimits{FactorPerUser: off, SignInsPerAccount: off}, 0, 0, 0, []KitLock{}},
-		"one":                     {RateLimits{FactorPerUser: one}, 0, 0, 2, []KitLock{{"factor", now.Add(time.Minute)}}},
-		"one that holds":          {RateLimits{FactorPerUser: one}, 0, 1, 1, []KitLock{}},
-		"two":                     {RateLimits{FactorPerUser: one, SignInsPerAccount: one}, 0, 0, 3, []KitLock{{"factor", now.Add(time.Minute)}, {"password", now.Add(time.Minute)}}},
+		"none":                    {RateLimits{FactorPerUser: off, SignInsPerAccount: off}, 0, 0, 0, []host.Lock{}},
+		"one":                     {RateLimits{FactorPerUser: one}, 0, 0, 2, []host.Lock{{Limit: "factor", Until: now.Add(time.Minute)}}},
+		"one that holds":          {RateLimits{FactorPerUser: one}, 0, 1, 1, []host.Lock{}},
+		"two":                     {RateLimits{FactorPerUser: one, SignInsPerAccount: one}, 0, 0, 3, []host.Lock{{Limit: "factor", Until: now.Add(time.Minute)}, {Limit: "password", Until: now.Add(time.Minute)}}},
 		"that cannot be asked":    {RateLimits{FactorPerUser: one}, 1, 0, 1, nil},
 		"that can no longer be":   {RateLimits{FactorPerUser: one}, 2, 0, 2, nil},
 		"of which the last fails": {RateLimits{FactorPerUser: one, SignInsPerAccount: one}, 3, 0, 3, nil},
@@ -171,14 +172,14 @@ func TestWrittenTellsWhatIsNot(t *testing.T) {
 			fault = nil
 		}
 		a := &Auth{recorder: r, counter: n}
-		err := Kit{a}.Written(t.Context())
+		err := kit{a}.Written(t.Context())
 		switch {
 		case c.events && c.figures && (err != nil || events != 2 || figures != 1):
 			t.Errorf("%v, %d events and %d figures", err, events, figures)
 		case (!c.events || !c.figures) && !errors.Is(err, CodeUnavailable):
 			t.Errorf("%+v: %v", c, err)
 		}
-		if n := (Kit{a}).EventsLost(); n != 3 {
+		if n := (kit{a}).EventsLost(); n != 3 {
 			t.Errorf("%d lost", n)
 		}
 	}
@@ -210,8 +211,8 @@ func TestSettingsThatAreRead(t *testing.T) {
 	read := func(want string, revision int64, told bool) {
 		t.Helper()
 		log.Reset()
-		Kit{a}.ReadSettings(over)
-		at, when := Kit{a}.SettingsRead()
+		kit{a}.ReadSettings(over)
+		at, when := kit{a}.SettingsRead()
 		if now := time.Now(); a.appName() != want || at != revision || when.After(now) || now.Sub(when) > time.Minute || strings.Contains(log.String(), "settings cannot be read") != told {
 			t.Errorf("%s at %d, read at %v: %s", a.appName(), at, when, log.String())
 		}

@@ -8,9 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// TOTPSecret is the secret of an account's authenticator app, in base32 as
-// ImportUserParams has it; "" without one that is switched on.
-func (k Kit) TOTPSecret(ctx context.Context, userID string) (string, error) {
+func (k kit) TOTPSecret(ctx context.Context, userID string) (string, error) {
 	if k.a.factors == nil {
 		return "", nil
 	}

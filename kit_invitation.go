@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
@@ -20,14 +21,11 @@ const (
 	mostInvitationLife = 30 * 24 * time.Hour
 )
 
-// KitSend is the leave to send one message, drawn once however often a change is
-// decided anew. The zero value has drawn nothing.
-type KitSend struct{ permit *sendPermit }
-
-// draw draws for a message that an operator sends: by its kind and whom it goes to,
+// drawSend draws for a message that an operator sends: by its kind and whom it goes to,
 // apart from what strangers ask for.
-func (s *KitSend) draw(ctx context.Context, a *Auth, k Kind, to string) (sendPermit, error) {
-	if s.permit == nil {
+func drawSend(ctx context.Context, a *Auth, s *host.Send, k Kind, to string) (sendPermit, error) {
+	drawn, ok := s.Private.(sendPermit)
+	if !ok {
 		p, err := a.takeUnasked(ctx, atOffice, k, to)
 		if err == nil && countedAs(k) == KindPhoneCode {
 			p, err = a.spendSMS(ctx, to)
@@ -35,21 +33,16 @@ func (s *KitSend) draw(ctx context.Context, a *Auth, k Kind, to string) (sendPer
 		if err != nil {
 			return p, err
 		}
-		s.permit = &p
+		drawn, s.Private = p, p
 	}
-	return *s.permit, nil
+	return drawn, nil
 }
 
-// JudgeInvitations says who judges whether an invitation may still be accepted. Its
-// error is CodeInvalidToken or an outage.
-func (k Kit) JudgeInvitations(judge func(context.Context, Invitation) (InvitationTerms, error)) {
+func (k kit) JudgeInvitations(judge func(context.Context, host.Invitation) (host.Terms, error)) {
 	k.a.inviters.Store(&judge)
 }
 
-// CleanInvitation judges what an invitation is to be, and fills in what follows from
-// it. life of 0 stands for seven days. Errors: CodeValidationFailed,
-// CodeRedirectNotAllowed.
-func (k Kit) CleanInvitation(inv Invitation, life time.Duration) (Invitation, error) {
+func (k kit) CleanInvitation(inv host.Invitation, life time.Duration) (host.Invitation, error) {
 	email, err := requiredEmail(inv.Email)
 	if err != nil {
 		return inv, invalid("email", err.Error())
@@ -72,12 +65,9 @@ func (k Kit) CleanInvitation(inv Invitation, life time.Duration) (Invitation, er
 	return inv, k.a.allowRedirect(inv.RedirectTo)
 }
 
-// Invite stores an invitation, which has passed CleanInvitation, in place of the one to
-// the address that was seen, by its hash (empty: none), and encloses its mail. Errors:
-// CodeRateLimited, ErrStale if another one waits now, and the store's.
-func (k Kit) Invite(ctx context.Context, c *store.Change, send *KitSend, inv Invitation, seen []byte) error {
+func (k kit) Invite(ctx context.Context, c *store.Change, send *host.Send, inv host.Invitation, seen []byte) error {
 	a := k.a
-	permit, err := send.draw(ctx, a, KindInvitation, inv.Email)
+	permit, err := drawSend(ctx, a, send, KindInvitation, inv.Email)
 	if err != nil {
 		return err
 	}
@@ -88,20 +78,15 @@ func (k Kit) Invite(ctx context.Context, c *store.Change, send *KitSend, inv Inv
 	return a.store.PutToken(ctx, store.PutToken{Change: *c, Token: t, Supersedes: &seen})
 }
 
-// WithdrawInvitation uses an invitation up for nothing. ErrNotFound if it is not
-// there any more.
-func (k Kit) WithdrawInvitation(ctx context.Context, c store.Change, hash []byte) error {
+func (k kit) WithdrawInvitation(ctx context.Context, c store.Change, hash []byte) error {
 	_, _, err := k.a.store.RedeemToken(ctx, store.Redemption{Change: c, Purpose: store.PurposeInvitation, Hash: hash})
 	return err
 }
 
-// Invitations lists the invitations that wait, newest first, or the one of an id. With
-// the last one comes what to ask for next with. The hashes are those that
-// WithdrawInvitation takes.
-func (k Kit) Invitations(ctx context.Context, id string, after *store.InvitationCursor, limit int) (list []Invitation, hashes [][]byte, next *store.InvitationCursor, err error) {
+func (k kit) Invitations(ctx context.Context, id string, after *store.InvitationCursor, limit int) (list []host.Invitation, hashes [][]byte, next *store.InvitationCursor, err error) {
 	s, ok := store.Capability[store.InvitationStore](k.a.store)
 	if !ok {
-		return nil, nil, nil, fail(CodeInternal, errors.New("the store is no auth.InvitationStore"))
+		return nil, nil, nil, fail(CodeInternal, errors.New("the store is no store.InvitationStore"))
 	}
 	tokens, err := s.ListInvitations(ctx, store.InvitationQuery{Subject: id, Now: k.a.now(), After: after, Limit: limit})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/journal"
 	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
@@ -44,7 +45,7 @@ func TestPendingChangesAreOfWhatIsToCome(t *testing.T) {
 		{Purpose: store.PurposeVerifyEmail, Data: link("countess@example.com"), ExpiresAt: at},
 		{Purpose: store.PurposePhoneChange, Subject: "user session +4930123456", ExpiresAt: at.Add(1)},
 	}})
-	want := []KitPending{{"email", "countess@example.com", at}, {"phone", "+4930123456", at.Add(1)}}
+	want := []host.Pending{{Field: "email", Value: "countess@example.com", ExpiresAt: at}, {Field: "phone", Value: "+4930123456", ExpiresAt: at.Add(1)}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
@@ -74,7 +75,7 @@ func TestLocksAreOfUsedUpLimits(t *testing.T) {
 		t.Errorf("limits %v", limits)
 	}
 	list, err := a.locks(t.Context(), u, Held{})
-	if err != nil || !slices.Equal(list, []KitLock{{"factor", now.Add(time.Minute)}}) {
+	if err != nil || !slices.Equal(list, []host.Lock{{Limit: "factor", Until: now.Add(time.Minute)}}) {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

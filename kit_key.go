@@ -10,36 +10,23 @@ import (
 
 // What the admin side builds on for API keys.
 
-// KitOperating is KitSignedIn, or a secret key in place of both; see Kit.GivenKey.
-const KitOperating = KitAccess(operating)
-
-// KitElsewhere is a secret key, or a request of which the room finds out by itself
-// whose it is: it has passed CheckOrigin, and nothing else.
-const KitElsewhere = KitAccess(elsewhere)
-
 func (rt route) takesSecretKeys() bool { return rt.access == operating || rt.access == elsewhere }
 
-// GivenKey is the secret key of a request that was let through as KitOperating by one.
-func (k Kit) GivenKey(ctx context.Context) (string, bool) {
+func (k kit) GivenKey(ctx context.Context) (string, bool) {
 	text, ok := ctx.Value(secretKeyKey{}).(string)
 	return text, ok
 }
 
-// SecretKey is the key that a text is, as it is now; one of WithSecretKeys has no ID.
-// Errors: CodeInvalidAPIKey, CodeRateLimited.
-func (k Kit) SecretKey(ctx context.Context, text string) (store.APIKey, error) {
+func (k kit) SecretKey(ctx context.Context, text string) (store.APIKey, error) {
 	return k.a.secretKey(ctx, text)
 }
 
-// SecretKeys are those of WithSecretKeys.
-func (k Kit) SecretKeys() []store.APIKey { return k.a.cfg.secretKeys }
+func (k kit) SecretKeys() []store.APIKey { return k.a.cfg.secretKeys }
 
 // optionKeyName is what the name of a secret key of the options begins with.
 const optionKeyName = "secret key "
 
-// SecretKeyNamed is the key of the options in whose name something was made. named tells
-// whether it is the name of one at all, there whether the options still have it.
-func (k Kit) SecretKeyNamed(name string) (key store.APIKey, named, there bool) {
+func (k kit) SecretKeyNamed(name string) (key store.APIKey, named, there bool) {
 	at := slices.IndexFunc(k.SecretKeys(), func(key store.APIKey) bool { return key.Name == name })
 	if at < 0 {
 		return store.APIKey{}, strings.HasPrefix(name, optionKeyName), false
@@ -47,5 +34,4 @@ func (k Kit) SecretKeyNamed(name string) (key store.APIKey, named, there bool) {
 	return k.SecretKeys()[at], true, true
 }
 
-// ForgetKeys has the public keys read anew, after one was changed.
-func (k Kit) ForgetKeys() { k.a.publicKeys.forget() }
+func (k kit) ForgetKeys() { k.a.publicKeys.forget() }

@@ -7,41 +7,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
 // What operators make or have sent for somebody: the flows' own links and codes.
 
-// LinkType is what a link or code is for.
-type LinkType string
-
-// The types.
-const (
-	LinkVerify    LinkType = "verify"     // confirms the account's address
-	LinkReset     LinkType = "reset"      // chooses a new password
-	LinkMagicLink LinkType = "magic_link" // signs in
-	LinkInvite    LinkType = "invite"     // chooses the first password of an account that has none
-	LinkCode      LinkType = "code"       // a code by text, which signs in; there is no link
-)
-
-// MadeLink is a link that an operator had made. There is no code beside it: a code is
-// judged before it is known which link it belongs to, and so without its maker.
-type MadeLink struct {
-	URL       string
-	ExpiresAt time.Time
-}
-
-// LinkMaker is who was given a link for somebody else. The link is of use only while they
-// could still make it.
-type LinkMaker struct {
-	By                 Actor `json:"by"`
-	CredentialRevision int64 `json:"credential_revision"` // of the link's account, when it was made
-}
-
-// JudgeLinks says who judges whether whoever was given a link for a user could still make
-// it, and on what that rests. Its error is CodeInvalidToken or an outage.
-func (k Kit) JudgeLinks(judge func(ctx context.Context, maker LinkMaker, u User) (InvitationTerms, error)) {
+func (k kit) JudgeLinks(judge func(ctx context.Context, maker host.LinkMaker, u User) (host.Terms, error)) {
 	k.a.makers.Store(&judge)
 }
 
@@ -63,7 +36,7 @@ func (a *Auth) stillMade(ctx context.Context, t store.Token, d linkData, c *stor
 	if err != nil {
 		return err
 	}
-	terms.hold(c)
+	holdTerms(c, terms)
 	return nil
 }
 
@@ -71,42 +44,37 @@ func (a *Auth) stillMade(ctx context.Context, t store.Token, d linkData, c *stor
 func madeBy(t *store.Token, by Actor, u User) error {
 	d, err := readLink(t.Data)
 	if err == nil {
-		d.Maker = &LinkMaker{By: by, CredentialRevision: u.CredentialRevision}
+		d.Maker = &host.LinkMaker{By: by, CredentialRevision: u.CredentialRevision}
 		t.Data, err = json.Marshal(d)
 	}
 	return err
 }
 
-// Link makes a link for a user, in a change that the store is given here. Errors:
-// CodeValidationFailed (the account has no such address, or needs no such link),
-// CodeMethodDisabled, CodeUserBanned, CodeRedirectNotAllowed, and the store's.
-func (k Kit) Link(ctx context.Context, c *store.Change, t LinkType, userID, redirectTo string) (MadeLink, error) {
-	if t == LinkCode {
-		return MadeLink{}, invalid("type", "has no link")
+func (k kit) Link(ctx context.Context, c *store.Change, t host.LinkType, userID, redirectTo string) (host.MadeLink, error) {
+	if t == host.LinkCode {
+		return host.MadeLink{}, invalid("type", "has no link")
 	}
 	token, o, u, err := k.a.operatorsLink(ctx, t, userID, redirectTo)
 	if err != nil {
-		return MadeLink{}, err
+		return host.MadeLink{}, err
 	}
 	if err := madeBy(&token, actorOf(c.By, Event{}), u); err != nil {
-		return MadeLink{}, err
+		return host.MadeLink{}, err
 	}
 	token.Code, token.CodeExpiresAt, token.MaxTries = nil, time.Time{}, 0
 	if err := k.a.store.PutToken(ctx, store.PutToken{Change: *c, Token: token}); err != nil {
-		return MadeLink{}, err
+		return host.MadeLink{}, err
 	}
-	return MadeLink{URL: o.Link, ExpiresAt: token.ExpiresAt}, nil
+	return host.MadeLink{URL: o.Link, ExpiresAt: token.ExpiresAt}, nil
 }
 
-// SendLink is Link of which nobody but the user learns: it is mailed, or texted, and
-// draws the limits of what is sent. It returns the id of the message.
-func (k Kit) SendLink(ctx context.Context, c *store.Change, send *KitSend, t LinkType, userID, redirectTo string) (string, error) {
+func (k kit) SendLink(ctx context.Context, c *store.Change, send *host.Send, t host.LinkType, userID, redirectTo string) (string, error) {
 	a := k.a
 	token, o, u, err := a.operatorsLink(ctx, t, userID, redirectTo)
 	if err != nil {
 		return "", err
 	}
-	if o.Permit, err = send.draw(ctx, a, o.Kind, o.To); err != nil {
+	if o.Permit, err = drawSend(ctx, a, send, o.Kind, o.To); err != nil {
 		return "", err
 	}
 	before := len(c.Messages)
@@ -122,7 +90,7 @@ func (k Kit) SendLink(ctx context.Context, c *store.Change, send *KitSend, t Lin
 }
 
 // operatorsLink makes a link or code for a user, with the message that would carry it.
-func (a *Auth) operatorsLink(ctx context.Context, t LinkType, userID, redirectTo string) (store.Token, outbox.Outgoing, User, error) {
+func (a *Auth) operatorsLink(ctx context.Context, t host.LinkType, userID, redirectTo string) (store.Token, outbox.Outgoing, User, error) {
 	c, err := a.store.Credentials(ctx, store.ByID(userID))
 	if err != nil {
 		return store.Token{}, outbox.Outgoing{}, User{}, goneOr(CodeUserNotFound, err)
@@ -136,41 +104,41 @@ func (a *Auth) operatorsLink(ctx context.Context, t LinkType, userID, redirectTo
 	}
 	d := linkData{Email: u.Email, RedirectTo: redirectTo}
 	switch t {
-	case LinkCode:
+	case host.LinkCode:
 		code, token := a.newPhoneCode(store.PurposePhoneCode, u.Phone)
 		token.UserID = u.ID
 		return token, a.phoneMessage(sendPermit{}, u.Phone, code), u, nil
-	case LinkVerify:
+	case host.LinkVerify:
 		token, o := a.newVerification(KindVerifyEmail, u, d)
 		return token, o, u, nil
-	case LinkInvite:
+	case host.LinkInvite:
 		token, o := a.newWelcome(u, redirectTo)
 		return token, o, u, nil
 	}
 	kind, purpose, life := KindResetPassword, store.PurposeReset, resetLife
-	if t == LinkMagicLink {
+	if t == host.LinkMagicLink {
 		kind, purpose, life = KindMagicLink, store.PurposeMagicLink, magicLife
 	}
 	secret, token := a.newLink(purpose, life, d)
 	token.UserID, token.Subject = u.ID, store.EmailKey(u.Email)
 	o := outbox.Outgoing{Kind: kind, To: u.Email, Link: a.linkURL(kind, secret), ExpiresIn: life}
-	if t == LinkMagicLink {
+	if t == host.LinkMagicLink {
 		o.Code = a.addCode(&token, secret, u.Email, "")
 	}
 	return token, o, u, nil
 }
 
 // mayHaveLink tells whether a link or code of a type makes sense for somebody.
-func (a *Auth) mayHaveLink(ctx context.Context, t LinkType, c store.Credentials) error {
+func (a *Auth) mayHaveLink(ctx context.Context, t host.LinkType, c store.Credentials) error {
 	u, settings := c.User, a.Settings(ctx)
 	off := false
 	switch t {
-	case LinkVerify:
-	case LinkReset, LinkInvite:
+	case host.LinkVerify:
+	case host.LinkReset, host.LinkInvite:
 		off = !settings.Password.On()
-	case LinkMagicLink:
+	case host.LinkMagicLink:
 		off = !settings.MagicLink.On()
-	case LinkCode:
+	case host.LinkCode:
 		off = !a.phoneOn(ctx)
 	default:
 		return invalid("type", "has to be verify, reset, magic_link, invite or code")
@@ -180,13 +148,13 @@ func (a *Auth) mayHaveLink(ctx context.Context, t LinkType, c store.Credentials)
 		return fail(CodeUserBanned, nil)
 	case off:
 		return fail(CodeMethodDisabled, nil)
-	case t == LinkCode && u.Phone == "":
+	case t == host.LinkCode && u.Phone == "":
 		return invalid("type", "needs an account with a phone number")
-	case t != LinkCode && u.Email == "":
+	case t != host.LinkCode && u.Email == "":
 		return invalid("type", "needs an account with an e-mail address")
-	case t == LinkVerify && u.EmailVerified():
+	case t == host.LinkVerify && u.EmailVerified():
 		return invalid("type", "needs an address that is not confirmed yet")
-	case t == LinkInvite && c.PasswordHash != "":
+	case t == host.LinkInvite && c.PasswordHash != "":
 		return invalid("type", "needs an account without a password")
 	}
 	return nil

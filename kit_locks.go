@@ -3,19 +3,12 @@ package auth
 import (
 	"context"
 	"slices"
-	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
-// ForgiveFailures empties the counts of failed passwords, once there is a new one.
-func (k Kit) ForgiveFailures(ctx context.Context, u User) { k.a.unlockPassword(ctx, u, true) }
-
-// KitLock is a limit that holds an account's owner off.
-type KitLock struct {
-	Limit string    // "password", "code", "factor"
-	Until time.Time // the next try
-}
+func (k kit) ForgiveFailures(ctx context.Context, u User) { k.a.unlockPassword(ctx, u, true) }
 
 // lockDraw is a limit on what is guessed at an account.
 type lockDraw struct {
@@ -58,14 +51,14 @@ func (a *Auth) lockDraws(u User, devices []store.HeldDevice) (list []lockDraw) {
 }
 
 // locks are the limits in which nothing is left.
-func (a *Auth) locks(ctx context.Context, u User, h Held) ([]KitLock, error) {
+func (a *Auth) locks(ctx context.Context, u User, h Held) ([]host.Lock, error) {
 	draws := a.lockDraws(u, h.Devices)
 	all := make([]store.Draw, len(draws))
 	for i, d := range draws {
 		all[i] = d.Draw
 		all[i].Cost = 0
 	}
-	list := []KitLock{}
+	list := []host.Lock{}
 	if len(all) == 0 {
 		return list, nil
 	}
@@ -82,13 +75,12 @@ func (a *Auth) locks(ctx context.Context, u User, h Held) ([]KitLock, error) {
 		if err != nil {
 			return list, err
 		}
-		list = append(list, KitLock{draws[i].limit, now.Add(one.RetryAfter)})
+		list = append(list, host.Lock{Limit: draws[i].limit, Until: now.Add(one.RetryAfter)})
 	}
 	return list, nil
 }
 
-// LockKeys names the buckets of all limits on failures at an account (LimitStore).
-func (k Kit) LockKeys(ctx context.Context, u User) ([]string, error) {
+func (k kit) LockKeys(ctx context.Context, u User) ([]string, error) {
 	held, err := k.a.held(ctx, u.ID)
 	if err != nil {
 		return nil, err

@@ -5,18 +5,15 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
-// RetryMessage has a message that failed sent again, under its id, in a change that the
-// store is given here; it draws the limits of what operators send. SendWaiting, after
-// that, sends it at once. ErrNotFound if it cannot be sent again, ErrStale if somebody
-// else was faster; CodeRateLimited, and the store's errors.
-func (k Kit) RetryMessage(ctx context.Context, c *store.Change, send *KitSend, id string) error {
+func (k kit) RetryMessage(ctx context.Context, c *store.Change, send *host.Send, id string) error {
 	a := k.a
 	s, ok := store.Capability[store.MessageLogStore](a.store)
 	if !ok {
-		return fail(CodeInternal, errors.New("the store is no auth.MessageLogStore"))
+		return fail(CodeInternal, errors.New("the store is no store.MessageLogStore"))
 	}
 	m, err := s.FailedMessage(ctx, id, c.Now)
 	if err != nil {
@@ -26,11 +23,10 @@ func (k Kit) RetryMessage(ctx context.Context, c *store.Change, send *KitSend, i
 	if err != nil {
 		return fmt.Errorf("%w: %w", store.ErrNotFound, err) // sealed with a secret that nobody has any more
 	}
-	if _, err := send.draw(ctx, a, o.Kind, o.To); err != nil {
+	if _, err := drawSend(ctx, a, send, o.Kind, o.To); err != nil {
 		return err
 	}
 	return s.RetryMessage(ctx, store.RetryMessage{Change: *c, ID: id})
 }
 
-// SendWaiting has this process look at once for messages that are due.
-func (k Kit) SendWaiting() { k.a.outbox.Wake() }
+func (k kit) SendWaiting() { k.a.outbox.Wake() }

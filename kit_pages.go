@@ -10,40 +10,13 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/internal/webpage"
 )
 
-// KitPages are pages that a room draws for the application.
-type KitPages struct {
-	Look    webpage.Look
-	Returns string // path of the page that providers and links lead back to
-
-	// Apart are pages whose look and way in are not the application's: links keep theirs.
-	Apart bool
-
-	// Holds tells whether a browser has the verifier of a code challenge. Where it
-	// has not, a link that leads back to Returns is not spent: its page shows the
-	// code to type where it was asked for.
-	Holds func(r *http.Request, challenge string) bool
-}
-
-// KitSite is what pages need to know of the service that they are of.
-type KitSite struct {
-	App       string // name of the application
-	Locale    string // the language of those who prefer none
-	Origin    string // "https://app.example.com"
-	Mount     string // "https://app.example.com/auth/v1"
-	SignInURL string // where RequirePage sends visitors; "" without WithCookies
-	Style     []byte // the style sheet of the link pages
-	Captcha   bool   // WithCaptcha is on: endpoints ask for one, methods do not
-
-	Redirects []string // WithRedirectURLs: what browsers may be sent to
-}
-
-// Site tells what pages need to know of the service that they are of.
-func (k Kit) Site() KitSite {
-	s := KitSite{App: k.a.appName(), Locale: k.a.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Mount: k.a.cfg.baseURL.String(), Style: k.a.pages.css, Captcha: k.a.cfg.captcha != nil}
+func (k kit) Site() host.Site {
+	s := host.Site{App: k.a.appName(), Locale: k.a.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Mount: k.a.cfg.baseURL.String(), Style: k.a.pages.css, Captcha: k.a.cfg.captcha != nil}
 	for _, p := range k.a.cfg.redirects {
 		s.Redirects = append(s.Redirects, p.String())
 	}
@@ -53,12 +26,9 @@ func (k Kit) Site() KitSite {
 	return s
 }
 
-// Log is where the service's log goes.
-func (k Kit) Log() *slog.Logger { return k.a.cfg.log }
+func (k kit) Log() *slog.Logger { return k.a.cfg.log }
 
-// UsePages gives the pages of links the look of a room's pages, and lets providers
-// and links lead back there. A second call replaces the first, of those apart too.
-func (k Kit) UsePages(p KitPages) {
+func (k kit) UsePages(p host.PageOptions) {
 	if p.Apart {
 		k.a.apart.Store(&p)
 		return
@@ -67,9 +37,9 @@ func (k Kit) UsePages(p KitPages) {
 }
 
 // pageRooms are the pages that providers and links may lead back to.
-func (a *Auth) pageRooms() []*KitPages {
-	var list []*KitPages
-	for _, room := range []*KitPages{a.room.Load(), a.apart.Load()} {
+func (a *Auth) pageRooms() []*host.PageOptions {
+	var list []*host.PageOptions
+	for _, room := range []*host.PageOptions{a.room.Load(), a.apart.Load()} {
 		if room != nil {
 			list = append(list, room)
 		}
@@ -95,11 +65,7 @@ func (a *Auth) redirects() []redirect.Pattern {
 	return append(own, listed...)
 }
 
-// Page serves one of a room's pages as the endpoints are served: request ids,
-// settings, who is asking, panics, the whole request before any judgement, and a
-// post only from the same origin. problem draws the page for an error, whose
-// headers are set by then.
-func (k Kit) Page(h func(http.ResponseWriter, *http.Request) error, problem func(http.ResponseWriter, *http.Request, *Error)) http.Handler {
+func (k kit) Page(h func(http.ResponseWriter, *http.Request) error, problem func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return k.a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
 		if err := k.servePage(w, r, h); err != nil {
 			e := k.a.logged(r, err)
@@ -110,7 +76,7 @@ func (k Kit) Page(h func(http.ResponseWriter, *http.Request) error, problem func
 	})
 }
 
-func (k Kit) servePage(w http.ResponseWriter, r *http.Request, h func(http.ResponseWriter, *http.Request) error) (err error) {
+func (k kit) servePage(w http.ResponseWriter, r *http.Request, h func(http.ResponseWriter, *http.Request) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil && v != http.ErrAbortHandler { //nolint:errorlint // the very value
 			err = fail(CodeInternal, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
@@ -131,9 +97,7 @@ func (k Kit) servePage(w http.ResponseWriter, r *http.Request, h func(http.Respo
 	return h(w, r)
 }
 
-// ReadForm reads a posted form, in which each name comes once but for those given, which
-// are of several boxes. Errors: CodeUnsupportedMediaType, CodeBadJSON.
-func (k Kit) ReadForm(r *http.Request, boxes ...string) (url.Values, error) {
+func (k kit) ReadForm(r *http.Request, boxes ...string) (url.Values, error) {
 	if !isForm(r) {
 		return nil, fail(CodeUnsupportedMediaType, errors.New("no form"))
 	}
@@ -144,41 +108,30 @@ func (k Kit) ReadForm(r *http.Request, boxes ...string) (url.Values, error) {
 	return f.values, nil
 }
 
-// WriteError prepares the answer to an error: it is logged as those of endpoints
-// are, and sets the headers that its status promises.
-func (k Kit) WriteError(w http.ResponseWriter, r *http.Request, err error) *Error {
+func (k kit) WriteError(w http.ResponseWriter, r *http.Request, err error) error {
 	e := k.a.logged(r, err)
 	writeErrorHeaders(w, e)
 	return e
 }
 
-// Cookie is the value of a cookie that SetCookie has set, or "".
-func (k Kit) Cookie(r *http.Request, what string) string {
+func (k kit) Cookie(r *http.Request, what string) string {
 	if c := soleCookie(r, k.a.cookieNamed(what)); c != nil {
 		return c.Value
 	}
 	return ""
 }
 
-// SetCookie sets a cookie of a room's, which scripts and other hosts cannot read
-// or set; a maxAge of -1 takes it away.
-func (k Kit) SetCookie(w http.ResponseWriter, what, value string, maxAge int) {
+func (k kit) SetCookie(w http.ResponseWriter, what, value string, maxAge int) {
 	k.a.setCookie(w, k.a.cookieNamed(what), value, maxAge)
 }
 
-// PreferredLocale is what the visitor wants to read.
-func (k Kit) PreferredLocale(ctx context.Context, u User) string { return preferredLocale(ctx, u) }
+func (k kit) PreferredLocale(ctx context.Context, u User) string { return preferredLocale(ctx, u) }
 
-// FreshFor is how long a sign-in counts as fresh.
-func (k Kit) FreshFor() time.Duration { return freshFor }
+func (k kit) FreshFor() time.Duration { return freshFor }
 
-// TrustDevices is for how long a device can be trusted for the second factor; 0: it
-// cannot.
-func (k Kit) TrustDevices() time.Duration { return k.a.cfg.mfa.TrustDevices }
+func (k kit) TrustDevices() time.Duration { return k.a.cfg.mfa.TrustDevices }
 
-// BindBrowser sets the cookie that a provider's callback has to bring, and returns
-// its secret. Errors: CodeUnknownProvider, CodeMethodDisabled.
-func (k Kit) BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error) {
+func (k kit) BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error) {
 	p, err := k.a.provider(r.Context(), provider)
 	if err != nil {
 		return "", err

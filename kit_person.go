@@ -8,18 +8,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Export reads everything that is held about a user. Errors: CodeUserNotFound.
-func (k Kit) Export(ctx context.Context, userID string) (*Export, error) {
+func (k kit) Export(ctx context.Context, userID string) (any, error) {
 	return k.a.exportOf(ctx, SessionsParams{UserID: userID}, CodeUserNotFound)
 }
 
-// Anonymize makes an account nobody's. What this process has still to record is written
-// before, so that it is made nobody's, too; what another one has still to record, for a
-// second at most, is not. Errors: the store's.
-func (k Kit) Anonymize(ctx context.Context, c store.Change, u User, label string) (User, error) {
+func (k kit) Anonymize(ctx context.Context, c store.Change, u User, label string) (User, error) {
 	s, ok := store.Capability[store.AnonymizeStore](k.a.store)
 	if !ok {
-		return User{}, fail(CodeInternal, errors.New("the store is no auth.AnonymizeStore"))
+		return User{}, fail(CodeInternal, errors.New("the store is no store.AnonymizeStore"))
 	}
 	p := store.AnonymizeUser{Change: c, UserID: u.ID, Label: label, Subjects: []string{u.ID}}
 	if u.Email != "" {
@@ -36,7 +32,6 @@ func (k Kit) Anonymize(ctx context.Context, c store.Change, u User, label string
 	return s.AnonymizeUser(ctx, p)
 }
 
-// WriteExport responds with an export.
-func (k Kit) WriteExport(w http.ResponseWriter, r *http.Request, e *Export) error {
-	return k.a.writeExport(w, r, e)
+func (k kit) WriteExport(w http.ResponseWriter, r *http.Request, export any) error {
+	return k.a.writeExport(w, r, export.(*Export))
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/provider"
 )
 
@@ -35,7 +35,7 @@ func TestProvidersAreReached(t *testing.T) {
 	))
 	idp.Now = w.Clock.Now
 	w.visitor(idp).signIn("discovered", ada, "").session() // from here on its document is remembered
-	kit := w.Kit(seal.New())
+	kit := host.Of(w)
 	if !kit.HasProvider("google") || kit.HasProvider("other") {
 		t.Error("it is not known which providers there are")
 	}

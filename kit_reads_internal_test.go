@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -38,27 +39,27 @@ func TestInvitationsAreListedWhole(t *testing.T) {
 		}
 		return store.Token{Subject: id, Hash: []byte("hash of " + id), CreatedAt: now.Add(-time.Hour), Data: raw}
 	}
-	a, b := Invitation{ID: "a", Email: "ada@example.com", Metadata: map[string]any{}}, Invitation{ID: "b", Email: "bob@example.com", Metadata: map[string]any{}}
+	a, b := host.Invitation{ID: "a", Email: "ada@example.com", Metadata: map[string]any{}}, host.Invitation{ID: "b", Email: "bob@example.com", Metadata: map[string]any{}}
 	both := []store.Token{token("a", linkData{Invitation: &a}), token("b", linkData{Invitation: &b})}
 	odd := token("b", "no particulars")
 	for name, c := range map[string]struct {
 		store Store
 		limit int
-		want  []Invitation
+		want  []host.Invitation
 		next  string
 		code  Code
 	}{
 		"none":                       {&listing{}, 2, nil, "", ""},
-		"all":                        {&listing{list: both}, 3, []Invitation{a, b}, "", ""},
-		"perhaps not all":            {&listing{list: both}, 2, []Invitation{a, b}, "b", ""},
-		"one":                        {&listing{list: both[:1]}, 1, []Invitation{a}, "a", ""},
+		"all":                        {&listing{list: both}, 3, []host.Invitation{a, b}, "", ""},
+		"perhaps not all":            {&listing{list: both}, 2, []host.Invitation{a, b}, "b", ""},
+		"one":                        {&listing{list: both[:1]}, 1, []host.Invitation{a}, "a", ""},
 		"without particulars":        {&listing{list: []store.Token{both[0], token("b", linkData{})}}, 3, nil, "", CodeInternal},
 		"with none that can be read": {&listing{list: []store.Token{both[0], odd}}, 3, nil, "", CodeInternal},
 		"that cannot be asked for":   {&listing{err: errors.New("away")}, 2, nil, "", CodeUnavailable},
 		"of a store that has none":   {&drawing{}, 2, nil, "", CodeInternal},
 	} {
 		auth := &Auth{store: c.store, cfg: config{now: func() time.Time { return now }}}
-		list, hashes, next, err := Kit{auth}.Invitations(t.Context(), "id", at, c.limit)
+		list, hashes, next, err := kit{auth}.Invitations(t.Context(), "id", at, c.limit)
 		if c.code != "" {
 			if !errors.Is(err, c.code) || list != nil || hashes != nil || next != nil {
 				t.Errorf("%s: %+v, %v", name, list, err)
@@ -86,7 +87,7 @@ func TestInvitationsAreListedWhole(t *testing.T) {
 // was one is told from what never was.
 func TestSecretKeysByTheirNames(t *testing.T) {
 	c := configOf(WithSecretKeys(SecretKey{"sk_test_01234567", []string{"a"}}, SecretKey{"sk_test_12345678", []string{"b"}}))
-	kit := Kit{&Auth{cfg: c}}
+	kit := kit{&Auth{cfg: c}}
 	for _, k := range c.secretKeys {
 		if len(k.Name) != len("secret key 01234567") || !strings.HasPrefix(k.Name, "secret key ") {
 			t.Errorf("a key is named %q", k.Name)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
 )
@@ -34,9 +34,9 @@ func (s *sick) Diagnose(context.Context) (store.StoreDiagnosis, error) { return 
 func TestDiagnosisIsWhole(t *testing.T) {
 	s := &sick{Store: memstore.New()}
 	w := &world{t: t, log: &syncBuffer{}, Env: authtest.NewOn(t, s, auth.WithTrustedProxies("10.0.0.0/8", "fd00::/8"))}
-	kit := w.Kit(seal.New())
-	var got auth.KitDiagnosis
-	room := kit.Handler("/room", []auth.KitRoute{{Pattern: "GET /how", Access: auth.KitOpen, Handle: func(rw http.ResponseWriter, r *http.Request) (err error) {
+	kit := host.Of(w)
+	var got host.Diagnosis
+	room := kit.Handler("/room", []host.Route{{Pattern: "GET /how", Access: host.Open, Handle: func(rw http.ResponseWriter, r *http.Request) (err error) {
 		if got, err = kit.Diagnose(kit.Seen(r)); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func TestDiagnosisIsWhole(t *testing.T) {
 		return w.doOn(room, "GET", "/room/how", nil, header{"X-Forwarded-For", "203.0.113.9"}, header{"X-Real-Ip", "203.0.113.9"})
 	}
 	ask().want(200)
-	if st := got.Store; st.Now != nil || st.Ahead != nil || st.Schema != nil || got.Mail.Waiting == nil || *got.Mail.Waiting != 0 || got.Mail.Oldest != nil || got.Feed != (auth.KitFeed{}) {
+	if st := got.Store; st.Now != nil || st.Ahead != nil || st.Schema != nil || got.Mail.Waiting == nil || *got.Mail.Waiting != 0 || got.Mail.Oldest != nil || got.Feed != (host.Feed{}) {
 		t.Errorf("of nothing: %+v", got)
 	}
 	c := got.Client
@@ -77,20 +77,20 @@ func TestDiagnosisIsWhole(t *testing.T) {
 func TestSiteOfThePages(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []auth.Option
-		want auth.KitSite
+		want host.Site
 	}{
-		"plain": {nil, auth.KitSite{App: "auth.test", Locale: "en"}},
+		"plain": {nil, host.Site{App: "auth.test", Locale: "en"}},
 		"whole": {
 			[]auth.Option{
 				auth.WithMail(auth.MailOptions{AppName: "Acme", Locale: "de"}), auth.WithCookies(auth.CookieOptions{SignInURL: "/in"}),
 				auth.WithCaptcha(auth.CaptchaOptions{Verifier: anyCaptcha{}}), auth.WithRedirectURLs("https://app.test/", "https://app.test/below/*"),
 			},
-			auth.KitSite{App: "Acme", Locale: "de", SignInURL: "/in", Captcha: true, Redirects: []string{"https://app.test/", "https://app.test/below/*"}},
+			host.Site{App: "Acme", Locale: "de", SignInURL: "/in", Captcha: true, Redirects: []string{"https://app.test/", "https://app.test/below/*"}},
 		},
-		"cookies": {[]auth.Option{auth.WithCookies(auth.CookieOptions{})}, auth.KitSite{App: "auth.test", Locale: "en", SignInURL: "/account/sign-in"}},
+		"cookies": {[]auth.Option{auth.WithCookies(auth.CookieOptions{})}, host.Site{App: "auth.test", Locale: "en", SignInURL: "/account/sign-in"}},
 	} {
 		a := newPlain(t, append([]auth.Option{auth.WithBaseURL("https://auth.test:8443/auth/v1")}, c.opts...)...)
-		got := a.Kit(seal.New()).Site()
+		got := host.Of(a).Site()
 		if len(got.Style) == 0 {
 			t.Errorf("%s: no style", name)
 		}

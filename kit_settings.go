@@ -6,46 +6,30 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
-// KitSetting is one setting as a document in the store and the options make it.
-type KitSetting struct {
-	Name   string
-	Value  any    // as the wire has it
-	Source string // "option", "store" or "default"
-	Locked bool   // the store may not change it
-	Why    string // it is locked
-}
-
-// Settings are those that a document in the store makes, in the order of their table.
-func (k Kit) Settings(stored store.StoredSettings) ([]KitSetting, error) {
+func (k kit) Settings(stored store.StoredSettings) ([]host.Setting, error) {
 	d, err := parseDocument(stored.Document)
 	if err != nil {
 		return nil, fail(CodeInternal, err)
 	}
 	o := &k.a.settings.options
 	s, faults := o.settle(&k.a.cfg, d)
-	var list []KitSetting
+	var list []host.Setting
 	for _, f := range settingFields() {
 		why := o.lockedBy(&k.a.cfg, f)
-		list = append(list, KitSetting{Name: f.name, Value: f.value(&s), Source: o.source(f, d, faults), Locked: why != "", Why: why})
+		list = append(list, host.Setting{Name: f.name, Value: f.value(&s), Source: o.source(f, d, faults), Locked: why != "", Why: why})
 	}
 	return list, nil
 }
 
-// KitSettingsEdit is a document that was changed.
-type KitSettingsEdit struct {
-	Document []byte
-	Changes  map[string]store.FieldChange // of what is in force, by name
-	before   Settings
-	after    Settings
-}
+// settingsPair is the private part of a KitSettingsEdit.
+type settingsPair struct{ before, after Settings }
 
-// EditSettings changes a document: values as the wire has them, by name; null takes
-// back what the store says. Errors: CodeValidationFailed.
-func (k Kit) EditSettings(stored store.StoredSettings, changes map[string]json.RawMessage) (KitSettingsEdit, error) {
-	var e KitSettingsEdit
+func (k kit) EditSettings(stored store.StoredSettings, changes map[string]json.RawMessage) (host.SettingsEdit, error) {
+	var e host.SettingsEdit
 	d, err := parseDocument(stored.Document)
 	if err != nil {
 		return e, fail(CodeInternal, err)
@@ -58,34 +42,31 @@ func (k Kit) EditSettings(stored store.StoredSettings, changes map[string]json.R
 	if e.Document, err = json.Marshal(next); err != nil {
 		return e, fail(CodeBadJSON, err)
 	}
-	e.before, _ = o.settle(&k.a.cfg, d)
-	e.after, _ = o.settle(&k.a.cfg, next)
+	var both settingsPair
+	both.before, _ = o.settle(&k.a.cfg, d)
+	both.after, _ = o.settle(&k.a.cfg, next)
+	e.Private = both
 	e.Changes = map[string]store.FieldChange{}
 	for _, f := range settingFields() {
-		if was, is := f.value(&e.before), f.value(&e.after); !reflect.DeepEqual(was, is) {
+		if was, is := f.value(&both.before), f.value(&both.after); !reflect.DeepEqual(was, is) {
 			e.Changes[f.name] = store.FieldChange{Before: was, After: is}
 		}
 	}
 	return e, nil
 }
 
-// LetsIn tells whether somebody could sign in before an edit and after it, with a second
-// factor if one is asked for, whatever the settings say.
-func (k Kit) LetsIn(e KitSettingsEdit, c store.Credentials, factor bool) (before, after bool) {
-	return k.a.wayIn(e.before, c, factor), k.a.wayIn(e.after, c, factor)
+func (k kit) LetsIn(e host.SettingsEdit, c store.Credentials, factor bool) (before, after bool) {
+	both, _ := e.Private.(settingsPair)
+	return k.a.wayIn(both.before, c, factor), k.a.wayIn(both.after, c, factor)
 }
 
-// ReadSettings puts what was just written in force in this process. What cannot be
-// read now comes into force as in the others, within a second.
-func (k Kit) ReadSettings(ctx context.Context) {
+func (k kit) ReadSettings(ctx context.Context) {
 	if err := k.a.readSettings(context.WithoutCancel(ctx)); err != nil {
 		k.a.cfg.log.WarnContext(ctx, "auth: the settings cannot be read", "error", err)
 	}
 }
 
-// SettingsRead tells which revision of the settings is in force here, and when the
-// store was read last; zero: never.
-func (k Kit) SettingsRead() (revision int64, at time.Time) {
+func (k kit) SettingsRead() (revision int64, at time.Time) {
 	if n := k.a.settings.readAt.Load(); n > 0 {
 		at = time.Unix(0, n).UTC()
 	}

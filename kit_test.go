@@ -2,35 +2,21 @@ package auth_test
 
 import (
 	"net/http"
-	"reflect"
 	"testing"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 )
-
-// The kit is for this module's own packages: the key of its zero value, which
-// reflection can make anywhere, opens nothing.
-func TestKitIsSealed(t *testing.T) {
-	w := newWorld(t)
-	defer func() {
-		if recover() == nil {
-			t.Error("the zero key opens the kit")
-		}
-	}()
-	kit := reflect.ValueOf(w.Kit)
-	kit.Call([]reflect.Value{reflect.Zero(kit.Type().In(0))})
-}
 
 // A room's endpoints are let through, refused and answered as the others are.
 func TestKitHandler(t *testing.T) {
 	w := newWorld(t, auth.WithAPIKeys("pk_test_12345678"))
-	kit := w.Kit(seal.New())
-	room := kit.Handler("/room", []auth.KitRoute{
-		{Pattern: "GET /open", Access: auth.KitOpen, Handle: func(rw http.ResponseWriter, _ *http.Request) error {
+	kit := host.Of(w)
+	room := kit.Handler("/room", []host.Route{
+		{Pattern: "GET /open", Access: host.Open, Handle: func(rw http.ResponseWriter, _ *http.Request) error {
 			return kit.WriteJSON(rw, http.StatusOK, map[string]string{"id": kit.NewID()})
 		}},
-		{Pattern: "POST /keyed", Access: auth.KitKeyed, Handle: func(_ http.ResponseWriter, r *http.Request) error {
+		{Pattern: "POST /keyed", Access: host.Keyed, Handle: func(_ http.ResponseWriter, r *http.Request) error {
 			var p struct {
 				Name string `json:"name"`
 			}
@@ -39,7 +25,7 @@ func TestKitHandler(t *testing.T) {
 			}
 			return kit.Invalid("name", "is "+p.Name)
 		}},
-		{Pattern: "POST /maybe", Access: auth.KitOpen, Handle: func(rw http.ResponseWriter, r *http.Request) error {
+		{Pattern: "POST /maybe", Access: host.Open, Handle: func(rw http.ResponseWriter, r *http.Request) error {
 			var p struct {
 				Name string `json:"name"`
 			}
@@ -48,11 +34,11 @@ func TestKitHandler(t *testing.T) {
 			}
 			return kit.WriteJSON(rw, http.StatusOK, p)
 		}},
-		{Pattern: "GET /mine", Access: auth.KitSignedIn, Handle: func(rw http.ResponseWriter, r *http.Request) error {
+		{Pattern: "GET /mine", Access: host.SignedIn, Handle: func(rw http.ResponseWriter, r *http.Request) error {
 			s, u := kit.Current(r.Context())
 			return kit.WriteJSON(rw, http.StatusOK, map[string]string{"session": s.ID, "user": u.ID})
 		}},
-		{Pattern: "GET /panic", Access: auth.KitOpen, Handle: func(http.ResponseWriter, *http.Request) error { panic("room") }},
+		{Pattern: "GET /panic", Access: host.Open, Handle: func(http.ResponseWriter, *http.Request) error { panic("room") }},
 	})
 	ada := w.LoginAs(t, "ada@example.com")
 	key := header{"Apikey", "pk_test_12345678"}
@@ -77,7 +63,7 @@ func TestKitHandler(t *testing.T) {
 		t.Errorf("current %v", mine)
 	}
 	on("GET", "/room/panic", nil).want(500, auth.CodeInternal)
-	drawn := kit.Page(func(http.ResponseWriter, *http.Request) error { panic("page") }, func(rw http.ResponseWriter, r *http.Request, e *auth.Error) { w.WriteError(rw, r, e) })
+	drawn := kit.Page(func(http.ResponseWriter, *http.Request) error { panic("page") }, w.WriteError)
 	w.doOn(drawn, "GET", "/page", nil).want(500, auth.CodeInternal)
 	on("DELETE", "/room/open", nil).want(405, auth.CodeMethodNotAllowed)
 	on("GET", "/room/other", nil).want(404, auth.CodeNotFound)

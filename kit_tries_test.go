@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
 // A test message that takes the place of another is the only one waited for.
 func TestOneTestMessageIsAwaited(t *testing.T) {
 	w := newWorld(t)
-	kit, ctx := w.Kit(seal.New()), t.Context()
+	kit, ctx := host.Of(w), t.Context()
 	u, err := w.Store.User(ctx, store.ByID(w.member("ada@example.com").User.ID))
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestOneTestMessageIsAwaited(t *testing.T) {
 // Without a sender no text is tried out.
 func TestNoTextWithoutASender(t *testing.T) {
 	a := newPlain(t)
-	_, err := a.Kit(seal.New()).DrawTest(t.Context(), auth.User{ID: "ada", Phone: number, PhoneVerifiedAt: time.Now()}, auth.ChannelSMS)
+	_, err := host.Of(a).DrawTest(t.Context(), auth.User{ID: "ada", Phone: number, PhoneVerifiedAt: time.Now()}, auth.ChannelSMS)
 	if !errors.Is(err, auth.CodeMethodDisabled) {
 		t.Error(err)
 	}
@@ -47,7 +47,7 @@ func TestNoTextWithoutASender(t *testing.T) {
 // What is told of a client is a list, also where nothing is forwarded.
 func TestDiagnosisListsWhatIsForwarded(t *testing.T) {
 	w := newWorld(t)
-	d, err := w.Kit(seal.New()).Diagnose(t.Context())
+	d, err := host.Of(w).Diagnose(t.Context())
 	if err != nil || d.Client.Forwarded == nil || len(d.Client.Forwarded) != 0 {
 		t.Errorf("%+v, %v", d.Client, err)
 	}
@@ -62,7 +62,7 @@ func TestLimitsAreClearedInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := w.Kit(seal.New()).LockKeys(t.Context(), u)
+	keys, err := host.Of(w).LockKeys(t.Context(), u)
 	if err != nil || len(keys) < 5 || !slices.IsSorted(keys) || len(slices.Compact(slices.Clone(keys))) != len(keys) {
 		t.Errorf("%q, %v", keys, err)
 	}

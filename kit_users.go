@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
@@ -19,28 +20,12 @@ const passwordByOperator = "operator"
 // maxNotes bounds what operators note about an account, in bytes.
 const maxNotes = 16 << 10
 
-// KitAccount is everything that operators see of an account.
-type KitAccount struct {
-	store.Credentials
-	Factors store.Factors // without their secrets; none while none is enabled
-	Pending []KitPending
-	Locks   []KitLock
-}
-
-// KitPending is an address or number that an account is to have once it is proved.
-type KitPending struct {
-	Field     string // "email", "phone"
-	Value     string
-	ExpiresAt time.Time
-}
-
-// Account reads an account whole. Errors are the store's.
-func (k Kit) Account(ctx context.Context, key store.UserKey) (KitAccount, error) {
+func (k kit) Account(ctx context.Context, key store.UserKey) (host.Account, error) {
 	c, held, err := k.a.account(ctx, key)
 	if err != nil {
-		return KitAccount{}, err
+		return host.Account{}, err
 	}
-	out := KitAccount{Credentials: c}
+	out := host.Account{Credentials: c}
 	if k.a.factors != nil && c.User.MFAEnabled {
 		if out.Factors, err = k.a.factors.Factors(ctx, c.User.ID); err != nil {
 			return out, err
@@ -55,34 +40,22 @@ func (k Kit) Account(ctx context.Context, key store.UserKey) (KitAccount, error)
 }
 
 // pendingChanges are the addresses and numbers that wait for their proof.
-func pendingChanges(u User, h Held) []KitPending {
-	list := []KitPending{}
+func pendingChanges(u User, h Held) []host.Pending {
+	list := []host.Pending{}
 	for _, t := range h.Pending {
 		switch t.Purpose {
 		case store.PurposeVerifyEmail:
 			if d, err := readLink(t.Data); err == nil && d.Email != "" && store.EmailKey(d.Email) != store.EmailKey(u.Email) {
-				list = append(list, KitPending{"email", d.Email, t.ExpiresAt})
+				list = append(list, host.Pending{Field: "email", Value: d.Email, ExpiresAt: t.ExpiresAt})
 			}
 		case store.PurposePhoneChange: // as phoneProof names it
-			list = append(list, KitPending{"phone", t.Subject[strings.LastIndexByte(t.Subject, ' ')+1:], t.ExpiresAt})
+			list = append(list, host.Pending{Field: "phone", Value: t.Subject[strings.LastIndexByte(t.Subject, ' ')+1:], ExpiresAt: t.ExpiresAt})
 		}
 	}
 	return list
 }
 
-// KitNewAccount is an account that an operator makes. The zero ID is a new one.
-type KitNewAccount struct {
-	ImportUserParams
-	Password string // or PasswordHash
-	Notes    string
-
-	hash string // of Password, once it is computed
-}
-
-// NewAccount judges an account that is to be made. A password is judged by the rules
-// for all, and hashed; once more with the same p it is not hashed again. Errors as of
-// ImportUser, and CodeWeakPassword, CodeOverloaded.
-func (k Kit) NewAccount(ctx context.Context, p *KitNewAccount) (store.NewUser, error) {
+func (k kit) NewAccount(ctx context.Context, p *host.NewAccount) (store.NewUser, error) {
 	switch {
 	case p.Password != "" && p.PasswordHash != "":
 		return store.NewUser{}, invalid("password_hash", "is not to be given beside a password")
@@ -92,59 +65,49 @@ func (k Kit) NewAccount(ctx context.Context, p *KitNewAccount) (store.NewUser, e
 	if err := checkNotes(p.Notes); err != nil {
 		return store.NewUser{}, err
 	}
-	nu, err := k.a.newImport(p.ImportUserParams)
+	nu, err := k.a.newImport(ImportUserParams(p.ImportUser))
 	if err != nil {
 		return store.NewUser{}, err
 	}
-	if p.ID = nu.User.ID; p.Password != "" && p.hash == "" {
+	if p.ID = nu.User.ID; p.Password != "" && p.Hash == "" {
 		if err := k.a.checkPassword(ctx, p.Password, nu.User.Email, nu.User.Phone, nu.User.FullName); err != nil {
 			return store.NewUser{}, err
 		}
-		if p.hash, err = k.a.passwords.hash(ctx, nu.User.ID, p.Password); err != nil {
+		if p.Hash, err = k.a.passwords.hash(ctx, nu.User.ID, p.Password); err != nil {
 			return store.NewUser{}, hashFailed(err)
 		}
 	}
-	if p.hash != "" {
-		nu.PasswordHash = p.hash
+	if p.Hash != "" {
+		nu.PasswordHash = p.Hash
 	}
 	nu.Notes, nu.Creating = p.Notes, k.a.creating()
 	return nu, nil
 }
 
-// Taken is the error of a value that another account has; other errors of stores are
-// returned as they are.
-func (k Kit) Taken(err error) error {
+func (k kit) Taken(err error) error {
 	if errors.Is(err, store.ErrConflict) {
 		return importRefused(err)
 	}
 	return err
 }
 
-// KitPermit is the leave to send one message.
-type KitPermit struct{ permit sendPermit }
-
-// PermitVerification draws for the message that proves an address. Errors:
-// CodeRateLimited.
-func (k Kit) PermitVerification(ctx context.Context, address string) (KitPermit, error) {
+func (k kit) PermitVerification(ctx context.Context, address string) (host.Permit, error) {
 	p, err := k.a.takeSend(ctx, atOwners, KindVerifyEmail, address)
-	return KitPermit{p}, err
+	return host.Permit{Private: p}, err
 }
 
-// SendVerification adds the message that proves a new account's address.
-func (k Kit) SendVerification(ctx context.Context, c *store.Change, nu *store.NewUser, p KitPermit) {
+func (k kit) SendVerification(ctx context.Context, c *store.Change, nu *store.NewUser, p host.Permit) {
 	link, message := k.a.newVerification(KindVerifyEmail, nu.User, linkData{Email: nu.User.Email})
-	message.Permit = p.permit
+	message.Permit, _ = p.Private.(sendPermit)
 	nu.Tokens = append(nu.Tokens, link)
 	k.a.enclose(ctx, c, message, nu.User, &link)
 }
 
-// InviteNew adds the mail by which the user of a new account, which has no password,
-// chooses one. Errors: CodeMethodDisabled, CodeRateLimited.
-func (k Kit) InviteNew(ctx context.Context, c *store.Change, send *KitSend, nu *store.NewUser) error {
+func (k kit) InviteNew(ctx context.Context, c *store.Change, send *host.Send, nu *store.NewUser) error {
 	if !k.a.Settings(ctx).Password.On() {
 		return fail(CodeMethodDisabled, nil)
 	}
-	permit, err := send.draw(ctx, k.a, KindWelcome, nu.User.Email)
+	permit, err := drawSend(ctx, k.a, send, KindWelcome, nu.User.Email)
 	if err != nil {
 		return err
 	}
@@ -155,23 +118,7 @@ func (k Kit) InviteNew(ctx context.Context, c *store.Change, send *KitSend, nu *
 	return nil
 }
 
-// KitEdit is what an operator changes of an account; nil stays.
-type KitEdit struct {
-	FullName      *string        // "" removes it
-	UserMetadata  map[string]any // merge patches (RFC 7396)
-	AppMetadata   map[string]any
-	Email         *string // "" removes it; not verified unless EmailVerified says so
-	EmailVerified *bool
-	Phone         *string
-	PhoneVerified *bool
-	Notes         *string
-}
-
-// Edit judges a change of an account as it was read, and adds to c the notices that
-// it calls for, and what it rests on: it is the operator's word, proves what it says
-// is verified, and drops nothing but what rests on a former address or number.
-// Errors: CodeValidationFailed.
-func (k Kit) Edit(ctx context.Context, c *store.Change, u User, e KitEdit) (store.UserPatch, error) {
+func (k kit) Edit(ctx context.Context, c *store.Change, u User, e host.Edit) (store.UserPatch, error) {
 	c.IfUsers = append(c.IfUsers, UserAt{ID: u.ID, Revision: &u.Revision})
 	p := store.UserPatch{Notes: e.Notes}
 	if e.Notes != nil {
@@ -203,7 +150,7 @@ func (k Kit) Edit(ctx context.Context, c *store.Change, u User, e KitEdit) (stor
 }
 
 // editRoots is Edit of addresses and numbers.
-func (a *Auth) editRoots(ctx context.Context, c *store.Change, u User, e KitEdit, p *store.UserPatch) error {
+func (a *Auth) editRoots(ctx context.Context, c *store.Change, u User, e host.Edit, p *store.UserPatch) error {
 	email, err := editRoot("email", u.Email, u.EmailVerifiedAt, e.Email, e.EmailVerified, NormalizeEmail, store.EmailKey, c.Now)
 	if err != nil {
 		return err
@@ -286,10 +233,7 @@ func checkNotes(s string) error {
 	return nil
 }
 
-// PasswordOf is what another password does to an account, or none (nil): all sessions
-// end, with whatever was begun by the password. Errors as of choosing one:
-// CodeWeakPassword, CodeValidationFailed, CodeOverloaded, those of hooks.
-func (k Kit) PasswordOf(ctx context.Context, u User, password *string) (store.UserPatch, error) {
+func (k kit) PasswordOf(ctx context.Context, u User, password *string) (store.UserPatch, error) {
 	p := store.UserPatch{Revoke: &store.SessionFilter{}, DropTokens: dyingWithPassword(), DropDevices: true}
 	if password == nil {
 		p.PasswordHash = new(string)
@@ -303,16 +247,13 @@ func (k Kit) PasswordOf(ctx context.Context, u User, password *string) (store.Us
 	return p, err
 }
 
-// OtherWayIn tells whether somebody could still sign in without a provider.
-func (k Kit) OtherWayIn(ctx context.Context, c store.Credentials, provider string) bool {
+func (k kit) OtherWayIn(ctx context.Context, c store.Credentials, provider string) bool {
 	return k.a.otherWayIn(ctx, c, provider)
 }
 
-// Unlinking takes an identity off an account, with whatever was begun by it.
-func (k Kit) Unlinking(i Identity) store.UserPatch {
+func (k kit) Unlinking(i Identity) store.UserPatch {
 	key := store.ByIdentity(i.Provider, i.Subject)
 	return store.UserPatch{Unlink: &key, DropTokens: dyingWithPassword()}
 }
 
-// Factors is where second factors are kept; nil: nowhere.
-func (k Kit) Factors() store.FactorStore { return k.a.factors }
+func (k kit) Factors() store.FactorStore { return k.a.factors }

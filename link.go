@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
@@ -33,13 +34,13 @@ type linkData struct {
 
 	Marks []stopMark `json:"marks,omitempty"` // of no link: see stopMark
 
-	Identity   *Identity   `json:"identity,omitempty"`   // exchange codes: to link by the exchange
-	SessionID  string      `json:"session_id,omitempty"` // exchange codes and new addresses: the session that asked, and has to be live still; notices: the session that they tell of
-	By         provenBy    `json:"by,omitzero"`          // exchange, MFA and enrolment: what the proof already given rests on
-	Acts       string      `json:"acts,omitempty"`       // exchange codes: the impersonation to go on in, in place of a proof
-	Invitation *Invitation `json:"invitation,omitempty"` // of an invitation
-	Maker      *LinkMaker  `json:"maker,omitempty"`      // of a link that an operator was given
-	Opened     *opening    `json:"opened,omitempty"`     // exchange codes: the link to redeem, in place of a proof
+	Identity   *Identity        `json:"identity,omitempty"`   // exchange codes: to link by the exchange
+	SessionID  string           `json:"session_id,omitempty"` // exchange codes and new addresses: the session that asked, and has to be live still; notices: the session that they tell of
+	By         provenBy         `json:"by,omitzero"`          // exchange, MFA and enrolment: what the proof already given rests on
+	Acts       string           `json:"acts,omitempty"`       // exchange codes: the impersonation to go on in, in place of a proof
+	Invitation *host.Invitation `json:"invitation,omitempty"` // of an invitation
+	Maker      *host.LinkMaker  `json:"maker,omitempty"`      // of a link that an operator was given
+	Opened     *opening         `json:"opened,omitempty"`     // exchange codes: the link to redeem, in place of a proof
 
 	Remember *bool `json:"remember,omitempty"` // of a sign-in: whether the browser keeps its cookies, as it was said when it began
 }

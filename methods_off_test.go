@@ -12,7 +12,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/store"
 )
@@ -51,9 +51,9 @@ func TestWhatIsSwitchedOffTakesNothingFromBefore(t *testing.T) {
 			return err
 		}},
 		"an operator's link": {auth.Settings{Password: auth.Off, MagicLink: auth.On}, func(w, off *world) error {
-			kit := off.Kit(seal.New())
+			kit := host.Of(off)
 			change := kit.Change(t.Context(), byOperator())
-			_, err := kit.Link(t.Context(), &change, auth.LinkReset, w.member(ada).User.ID, "")
+			_, err := kit.Link(t.Context(), &change, host.LinkReset, w.member(ada).User.ID, "")
 			return err
 		}},
 	} {
@@ -105,8 +105,8 @@ func TestInvitationThatCannotBeJudged(t *testing.T) {
 	w, idp := providerWorld(t)
 	token, v := w.invited("ada@example.com"), w.visitor(idp)
 	to := v.start("github", "invitation="+token)
-	w.Kit(seal.New()).JudgeInvitations(func(context.Context, auth.Invitation) (auth.InvitationTerms, error) {
-		return auth.InvitationTerms{}, auth.Reject(auth.CodeInvalidToken, "They left.")
+	host.Of(w).JudgeInvitations(func(context.Context, host.Invitation) (host.Terms, error) {
+		return host.Terms{}, auth.Reject(auth.CodeInvalidToken, "They left.")
 	})
 	idp.SignsIn(authtest.Person{Subject: "9", Email: "ada@example.com", EmailVerified: true})
 	v.back("github", idp.Authorize(t, to)).want(400, auth.CodeInvalidToken)
@@ -217,7 +217,7 @@ func TestMetadataThatIsNoJSON(t *testing.T) {
 
 // A room's form is one, and says each thing once but for what is of several boxes.
 func TestFormsOfRooms(t *testing.T) {
-	kit := newWorld(t).Kit(seal.New())
+	kit := host.Of(newWorld(t))
 	for body, c := range map[string]struct {
 		kind string
 		want error

@@ -15,7 +15,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/store"
 )
@@ -248,7 +248,7 @@ func outageFlows() map[string]outageFlow {
 // actsAs begins an impersonation of somebody with a role, and returns where it leads.
 func (w *world) actsAs(actor session, id string) string {
 	w.t.Helper()
-	kit, ctx, now := w.Kit(seal.New()), w.t.Context(), w.Clock.Now()
+	kit, ctx, now := host.Of(w), w.t.Context(), w.Clock.Now()
 	w.edits(id)
 	i := store.Impersonation{
 		ID: kit.NewSessionID(), UserID: id, ActorID: actor.User.ID, ActorSessionID: w.claimsOf(actor).SessionID,

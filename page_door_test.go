@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 )
 
 // cutOff is a body that ends before it is there.
@@ -58,14 +58,14 @@ func TestPagesAreCalledOnceAllIsThere(t *testing.T) {
 		w := newWorld(t, c.opts...)
 		called := false
 		var told []auth.Code
-		h := w.Kit(seal.New()).Page(func(rw http.ResponseWriter, r *http.Request) error {
+		h := host.Of(w).Page(func(rw http.ResponseWriter, r *http.Request) error {
 			called = true
 			if c.page == nil {
 				return nil
 			}
 			return c.page(rw, r)
-		}, func(rw http.ResponseWriter, _ *http.Request, e *auth.Error) {
-			told = append(told, e.Code)
+		}, func(rw http.ResponseWriter, _ *http.Request, err error) {
+			told = append(told, host.As[*auth.Error](err).Code)
 			_, _ = io.WriteString(rw, "problem")
 		})
 		r := httptest.NewRequestWithContext(t.Context(), c.method, "https://auth.test/page", c.body)
@@ -94,6 +94,6 @@ func TestPagesAreCalledOnceAllIsThere(t *testing.T) {
 			t.Errorf("a page that gives the connection up: %v", v)
 		}
 	}()
-	gone := w.Kit(seal.New()).Page(func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }, func(http.ResponseWriter, *http.Request, *auth.Error) { t.Error("it is told") })
+	gone := host.Of(w).Page(func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }, func(http.ResponseWriter, *http.Request, error) { t.Error("it is told") })
 	gone.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "https://auth.test/page", http.NoBody))
 }

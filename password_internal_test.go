@@ -346,7 +346,7 @@ func TestCheapPasswords(t *testing.T) {
 	} {
 		p := testPasswords(t, c.o)
 		before, nobody := p.o, p.dummy
-		cheap, err := Kit{&Auth{passwords: p}}.CheapPasswords()
+		cheap, err := kit{&Auth{passwords: p}}.CheapPasswords()
 		if err != nil || cheap != c.cheap {
 			t.Errorf("%s: %t, %v", name, cheap, err)
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
 )
@@ -138,7 +138,7 @@ func TestHangingRolesHoldNobodyUp(t *testing.T) {
 	// What operators are shown rests on nothing that old.
 	short, done := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer done()
-	if table, err := w.Kit(seal.New()).Roles(short); err == nil {
+	if table, err := host.Of(w).Roles(short); err == nil {
 		t.Errorf("a table that is too old serves operators: %+v", table)
 	}
 	if _, err := w.Refresh(t.Context(), auth.RefreshParams{RefreshToken: ada.RefreshToken}); err != nil {

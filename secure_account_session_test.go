@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -80,7 +80,7 @@ func TestStopEndsThePasswordWhilePasswordsAreOff(t *testing.T) {
 	off := newWorldOn(t, w.Store, auth.WithSettings(auth.Settings{Password: auth.Off}))
 	off.Clock.Advance(2 * time.Minute)
 	off.do("POST", "/secure-account", map[string]any{"token": token}).want(200)
-	off.Kit(seal.New()).MessagesSent(t.Context())
+	host.Of(off).MessagesSent(t.Context())
 	if slices.ContainsFunc(off.Inbox.Messages(), func(m auth.Message) bool { return m.Kind == auth.KindResetPassword }) {
 		t.Error("a link to choose a password was sent, which nobody could use")
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
@@ -27,7 +27,7 @@ func TestTracesOfABareStore(t *testing.T) {
 	w.Env = authtest.NewOn(t, w.tap, auth.WithRateLimits(auth.RateLimits{Off: true}), auth.WithMail(auth.MailOptions{Sync: true}))
 	s := w.scene(row{kind: onStolen})
 	tr := &tracing{words: &words{now: s.Clock.Now(), names: map[string]string{}}}
-	kit, ctx := s.Kit(seal.New()), t.Context()
+	kit, ctx := host.Of(s), t.Context()
 	c := kit.Change(ctx, byOperator())
 	u := s.user()
 	for _, path := range []string{"GET /me", "GET /me/export", "GET /sessions", "GET /settings", "POST /2fa/setup-totp", "POST /2fa/verify-and-enable", "POST /2fa/disable", "POST /2fa/recovery-codes", "POST /me/confirm", "DELETE /sessions", "POST /logout"} {
@@ -58,7 +58,7 @@ func TestTracesOfABareStore(t *testing.T) {
 		{"PutFirstOwnerLink", func() (any, error) { return kit.PutFirstOwnerLink(ctx, c) }},
 		{"Invitations", func() (any, error) { list, _, _, err := kit.Invitations(ctx, "", nil, 1); return list, err }},
 		{"ImpersonationTokens", func() (any, error) { return kit.ImpersonationTokens(ctx, "x") }},
-		{"RetryMessage", func() (any, error) { return nil, kit.RetryMessage(ctx, &c, &auth.KitSend{}, "x") }},
+		{"RetryMessage", func() (any, error) { return nil, kit.RetryMessage(ctx, &c, &host.Send{}, "x") }},
 		{"ImportAll", func() (any, error) { return kit.ImportAll(ctx, store.CreateUsers{Change: c}) }},
 		{"SettingsRead", func() (any, error) { n, at := kit.SettingsRead(); return []any{n, at}, nil }},
 		{"ReadSettings", func() (any, error) { kit.ReadSettings(ctx); return kit.Site().App, nil }},
@@ -120,7 +120,7 @@ func TestOwnersAreToldOfTwentyFailures(t *testing.T) {
 	for n := 1; n <= 22; n++ {
 		s.evil.send("POST", "/login", map[string]any{"email": s.email, "password": evilPassword}).want(401)
 		told := 0
-		s.Kit(seal.New()).MessagesSent(t.Context())
+		host.Of(s).MessagesSent(t.Context())
 		for _, m := range s.Inbox.Messages() {
 			if m.Kind == auth.KindManyFailedSignIns && m.To == s.email {
 				told++

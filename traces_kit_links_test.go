@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -16,17 +17,17 @@ func kitLinkRows() map[string][]row {
 }
 
 // linkTypes are all of them, and one that there is not.
-func linkTypes() []auth.LinkType {
-	return []auth.LinkType{auth.LinkVerify, auth.LinkReset, auth.LinkMagicLink, auth.LinkInvite, auth.LinkCode, "other"}
+func linkTypes() []host.LinkType {
+	return []host.LinkType{host.LinkVerify, host.LinkReset, host.LinkMagicLink, host.LinkInvite, host.LinkCode, "other"}
 }
 
 // links is a link that an operator makes, or has sent.
-func links(name string, k kind, t auth.LinkType, send bool, to string, prepare func(s *scene)) row {
+func links(name string, k kind, t host.LinkType, send bool, to string, prepare func(s *scene)) row {
 	verb := " is made "
 	if send {
 		verb = " is sent "
 	}
-	return kitRow(string(t)+verb+name, k, func(s *scene, kit auth.Kit) asking {
+	return kitRow(string(t)+verb+name, k, func(s *scene, kit host.Kit) asking {
 		prepare(s)
 		return func(ctx context.Context) (any, error) {
 			c := kit.Change(ctx, byOperator())
@@ -34,7 +35,7 @@ func links(name string, k kind, t auth.LinkType, send bool, to string, prepare f
 				return kit.Link(ctx, &c, t, s.id, to)
 			}
 			c.Idempotency = &store.Idempotency{Actor: "operator", Route: "POST /links", Key: "key" + s.id, RequestHash: []byte("f"), ExpiresAt: s.Clock.Now().Add(time.Hour)}
-			id, err := kit.SendLink(ctx, &c, &auth.KitSend{}, t, s.id, to)
+			id, err := kit.SendLink(ctx, &c, &host.Send{}, t, s.id, to)
 			if err == nil {
 				kit.Committed(ctx, c, nil)
 			}
@@ -65,9 +66,9 @@ func kitLinks() (rows []row) {
 }
 
 // opens is the use of a link that an operator made, whose maker is judged.
-func opens(name string, k kind, t auth.LinkType, judge func(ctx context.Context, s *scene, maker auth.LinkMaker, u auth.User) (auth.InvitationTerms, error)) row {
-	return kitRow(string(t)+" "+name, k, func(s *scene, kit auth.Kit) asking {
-		kit.JudgeLinks(func(ctx context.Context, maker auth.LinkMaker, u auth.User) (auth.InvitationTerms, error) {
+func opens(name string, k kind, t host.LinkType, judge func(ctx context.Context, s *scene, maker host.LinkMaker, u auth.User) (host.Terms, error)) row {
+	return kitRow(string(t)+" "+name, k, func(s *scene, kit host.Kit) asking {
+		kit.JudgeLinks(func(ctx context.Context, maker host.LinkMaker, u auth.User) (host.Terms, error) {
 			return judge(ctx, s, maker, u)
 		})
 		c := kit.Change(s.t.Context(), byOperator())
@@ -82,9 +83,9 @@ func opens(name string, k kind, t auth.LinkType, judge func(ctx context.Context,
 		token := to.Query().Get("token")
 		path, body := "/verify-email", map[string]any{"token": token}
 		switch t {
-		case auth.LinkReset, auth.LinkInvite:
+		case host.LinkReset, host.LinkInvite:
 			path, body["new_password"] = "/reset-password", ownNew
-		case auth.LinkMagicLink:
+		case host.LinkMagicLink:
 			path = "/magic-link/verify"
 		}
 		return func(context.Context) (any, error) {
@@ -104,16 +105,16 @@ func orNull(raw []byte) []byte {
 func kitMadeLinks() (rows []row) {
 	for _, t := range linkTypes()[:4] {
 		rows = append(rows,
-			opens("of one who may", onIdentity, t, func(_ context.Context, _ *scene, maker auth.LinkMaker, u auth.User) (auth.InvitationTerms, error) {
+			opens("of one who may", onIdentity, t, func(_ context.Context, _ *scene, maker host.LinkMaker, u auth.User) (host.Terms, error) {
 				none := int64(0)
-				return auth.InvitationTerms{IfRoles: &none, IfUsers: []auth.UserAt{{ID: u.ID, CredentialRevision: &maker.CredentialRevision}}}, nil
+				return host.Terms{IfRoles: &none, IfUsers: []auth.UserAt{{ID: u.ID, CredentialRevision: &maker.CredentialRevision}}}, nil
 			}),
-			opens("of one who may no more", onIdentity, t, func(context.Context, *scene, auth.LinkMaker, auth.User) (auth.InvitationTerms, error) {
-				return auth.InvitationTerms{}, &auth.Error{Code: auth.CodeInvalidToken, Status: 400}
+			opens("of one who may no more", onIdentity, t, func(context.Context, *scene, host.LinkMaker, auth.User) (host.Terms, error) {
+				return host.Terms{}, &auth.Error{Code: auth.CodeInvalidToken, Status: 400}
 			}),
-			opens("of one who loses it", onIdentity, t, func(context.Context, *scene, auth.LinkMaker, auth.User) (auth.InvitationTerms, error) {
+			opens("of one who loses it", onIdentity, t, func(context.Context, *scene, host.LinkMaker, auth.User) (host.Terms, error) {
 				other := int64(7)
-				return auth.InvitationTerms{IfRoles: &other}, &auth.Error{Code: auth.CodeInvalidToken, Status: 400}
+				return host.Terms{IfRoles: &other}, &auth.Error{Code: auth.CodeInvalidToken, Status: 400}
 			}),
 		)
 	}
@@ -121,9 +122,9 @@ func kitMadeLinks() (rows []row) {
 }
 
 func kitInvitations() (rows []row) {
-	clean := func(name string, life time.Duration, edit func(s *scene, inv *auth.Invitation)) row {
-		return kitRow(name, onStolen, func(s *scene, kit auth.Kit) asking {
-			given := auth.Invitation{Email: s.evilMail, Roles: []string{"b", "a", "b"}, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}
+	clean := func(name string, life time.Duration, edit func(s *scene, inv *host.Invitation)) row {
+		return kitRow(name, onStolen, func(s *scene, kit host.Kit) asking {
+			given := host.Invitation{Email: s.evilMail, Roles: []string{"b", "a", "b"}, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}
 			edit(s, &given)
 			return func(ctx context.Context) (any, error) {
 				inv, err := kit.CleanInvitation(given, life)
@@ -131,7 +132,7 @@ func kitInvitations() (rows []row) {
 					return nil, err
 				}
 				c := kit.Change(ctx, byOperator())
-				err = kit.Invite(ctx, &c, &auth.KitSend{}, inv, nil)
+				err = kit.Invite(ctx, &c, &host.Send{}, inv, nil)
 				if err == nil {
 					kit.Committed(ctx, c, nil)
 				}
@@ -139,24 +140,24 @@ func kitInvitations() (rows []row) {
 			}
 		})
 	}
-	nothing := func(*scene, *auth.Invitation) {}
+	nothing := func(*scene, *host.Invitation) {}
 	rows = append(rows,
 		clean("of an address", 0, nothing),
-		clean("of no address", 0, func(_ *scene, inv *auth.Invitation) { inv.Email = "" }),
-		clean("of a bad address", 0, func(_ *scene, inv *auth.Invitation) { inv.Email = "nobody" }),
-		clean("with metadata", 0, func(_ *scene, inv *auth.Invitation) { inv.Metadata = map[string]any{"a": "b"} }),
-		clean("with too much metadata", 0, func(_ *scene, inv *auth.Invitation) { inv.Metadata = map[string]any{"a": strings.Repeat("n", 64<<10)} }),
-		clean("with a way back", 0, func(_ *scene, inv *auth.Invitation) { inv.RedirectTo = appURL }),
-		clean("with a bad way back", 0, func(_ *scene, inv *auth.Invitation) { inv.RedirectTo = "https://evil.test/" }),
-		clean("that was made before", 0, func(s *scene, inv *auth.Invitation) { inv.CreatedAt = s.Clock.Now().Add(-time.Hour) }),
+		clean("of no address", 0, func(_ *scene, inv *host.Invitation) { inv.Email = "" }),
+		clean("of a bad address", 0, func(_ *scene, inv *host.Invitation) { inv.Email = "nobody" }),
+		clean("with metadata", 0, func(_ *scene, inv *host.Invitation) { inv.Metadata = map[string]any{"a": "b"} }),
+		clean("with too much metadata", 0, func(_ *scene, inv *host.Invitation) { inv.Metadata = map[string]any{"a": strings.Repeat("n", 64<<10)} }),
+		clean("with a way back", 0, func(_ *scene, inv *host.Invitation) { inv.RedirectTo = appURL }),
+		clean("with a bad way back", 0, func(_ *scene, inv *host.Invitation) { inv.RedirectTo = "https://evil.test/" }),
+		clean("that was made before", 0, func(s *scene, inv *host.Invitation) { inv.CreatedAt = s.Clock.Now().Add(-time.Hour) }),
 		clean("for the least time", 5*time.Minute, nothing),
 		clean("for less", 5*time.Minute-time.Second, nothing),
 		clean("for the most time", 30*24*time.Hour, nothing),
 		clean("for more", 30*24*time.Hour+time.Second, nothing),
-		clean("of an address that one waits at", 0, func(s *scene, _ *auth.Invitation) { s.invited(s.evilMail) }),
+		clean("of an address that one waits at", 0, func(s *scene, _ *host.Invitation) { s.invited(s.evilMail) }),
 	)
-	waiting := func(name string, do func(ctx context.Context, s *scene, kit auth.Kit, list []auth.Invitation, hashes [][]byte) (any, error)) row {
-		return kitRow(name, onStolen, func(s *scene, kit auth.Kit) asking {
+	waiting := func(name string, do func(ctx context.Context, s *scene, kit host.Kit, list []host.Invitation, hashes [][]byte) (any, error)) row {
+		return kitRow(name, onStolen, func(s *scene, kit host.Kit) asking {
 			s.invited(s.evilMail)
 			s.Clock.Advance(time.Second)
 			s.invited("other-" + s.evilMail)
@@ -167,8 +168,8 @@ func kitInvitations() (rows []row) {
 			return func(ctx context.Context) (any, error) { return do(ctx, s, kit, list, hashes) }
 		})
 	}
-	lists := func(id string, after *store.InvitationCursor, limit int) func(ctx context.Context, s *scene, kit auth.Kit, list []auth.Invitation, hashes [][]byte) (any, error) {
-		return func(ctx context.Context, s *scene, kit auth.Kit, all []auth.Invitation, _ [][]byte) (any, error) {
+	lists := func(id string, after *store.InvitationCursor, limit int) func(ctx context.Context, s *scene, kit host.Kit, list []host.Invitation, hashes [][]byte) (any, error) {
+		return func(ctx context.Context, s *scene, kit host.Kit, all []host.Invitation, _ [][]byte) (any, error) {
 			of := id
 			if id == "second" {
 				of = all[1].ID
@@ -189,16 +190,16 @@ func kitInvitations() (rows []row) {
 		waiting("are listed", lists("", nil, 1)),
 		waiting("are listed, the rest", lists("", &store.InvitationCursor{}, 1)),
 		waiting("are listed, of one id", lists("second", nil, 3)),
-		waiting("is withdrawn", func(ctx context.Context, _ *scene, kit auth.Kit, _ []auth.Invitation, hashes [][]byte) (any, error) {
+		waiting("is withdrawn", func(ctx context.Context, _ *scene, kit host.Kit, _ []host.Invitation, hashes [][]byte) (any, error) {
 			return nil, kit.WithdrawInvitation(ctx, kit.Change(ctx, byOperator()), hashes[0])
 		}),
-		waiting("is sent again", func(ctx context.Context, _ *scene, kit auth.Kit, list []auth.Invitation, hashes [][]byte) (any, error) {
+		waiting("is sent again", func(ctx context.Context, _ *scene, kit host.Kit, list []host.Invitation, hashes [][]byte) (any, error) {
 			inv, err := kit.CleanInvitation(list[0], time.Hour)
 			if err != nil {
 				return nil, err
 			}
 			c := kit.Change(ctx, byOperator())
-			return inv, kit.Invite(ctx, &c, &auth.KitSend{}, inv, hashes[0])
+			return inv, kit.Invite(ctx, &c, &host.Send{}, inv, hashes[0])
 		}),
 	)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -23,7 +23,7 @@ func kitRestRows() map[string][]row {
 
 func kitSettings() (rows []row) {
 	edit := func(name string, stored string, changes map[string]string) row {
-		return plainly(name, onStolen, func(_ context.Context, s *scene, kit auth.Kit) (any, error) {
+		return plainly(name, onStolen, func(_ context.Context, s *scene, kit host.Kit) (any, error) {
 			raw := map[string]json.RawMessage{}
 			for k, v := range changes {
 				raw[k] = json.RawMessage(v)
@@ -64,7 +64,7 @@ func kitSettings() (rows []row) {
 			rows = append(rows, edit(name+" to "+value[:min(len(value), 70)], "", map[string]string{name: value}))
 		}
 	}
-	return append(rows, kitRow("are read", onStolen, func(s *scene, kit auth.Kit) asking {
+	return append(rows, kitRow("are read", onStolen, func(s *scene, kit host.Kit) asking {
 		st, _ := store.Capability[store.SettingsStore](s.tap.Inner())
 		if _, err := st.PutSettings(s.t.Context(), store.PutSettings{Change: kit.Change(s.t.Context(), byOperator()), Document: []byte(`{"sender_name":"Acme"}`)}); err != nil {
 			s.t.Fatal(err)
@@ -88,7 +88,7 @@ func kitTries() (rows []row) {
 			},
 		} {
 			for _, k := range []kind{onAddress, onStolen} {
-				rows = append(rows, kitRow(string(by)+" "+name, k, func(s *scene, kit auth.Kit) asking {
+				rows = append(rows, kitRow(string(by)+" "+name, k, func(s *scene, kit host.Kit) asking {
 					s.patch(s.id, edit(s))
 					return func(ctx context.Context) (any, error) {
 						test, err := kit.DrawTest(ctx, s.user(), by)
@@ -110,7 +110,7 @@ func kitTries() (rows []row) {
 		}
 	}
 	return append(rows,
-		plainly("tells how it is", onStolen, func(ctx context.Context, _ *scene, kit auth.Kit) (any, error) {
+		plainly("tells how it is", onStolen, func(ctx context.Context, _ *scene, kit host.Kit) (any, error) {
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody)
 			if err != nil {
 				return nil, err
@@ -124,7 +124,7 @@ func kitTries() (rows []row) {
 			}
 			return d, err
 		}),
-		plainly("tells what is written", onStolen, func(ctx context.Context, _ *scene, kit auth.Kit) (any, error) {
+		plainly("tells what is written", onStolen, func(ctx context.Context, _ *scene, kit host.Kit) (any, error) {
 			kit.Emit(ctx, byOperator(), auth.Event{Type: auth.EventAdminDenied, UserID: "user", Record: &store.Record{Operation: "op", Denied: true}})
 			return kit.EventsLost(), kit.Written(ctx)
 		}),
@@ -132,18 +132,18 @@ func kitTries() (rows []row) {
 }
 
 // room has a person's requests go to a room's endpoints.
-func (p *person) room(routes []auth.KitRoute) {
-	p.handler = p.s.Kit(seal.New()).Handler("/admin", routes)
+func (p *person) room(routes []host.Route) {
+	p.handler = host.Of(p.s).Handler("/admin", routes)
 }
 
 // kitRequest is a request to a room.
-func kitRequest(name string, k kind, prepare func(s *scene, kit auth.Kit) func() *answer) row {
-	return row{name: name, kind: k, prepare: func(s *scene) func() *answer { return prepare(s, s.Kit(seal.New())) }}
+func kitRequest(name string, k kind, prepare func(s *scene, kit host.Kit) func() *answer) row {
+	return row{name: name, kind: k, prepare: func(s *scene) func() *answer { return prepare(s, host.Of(s)) }}
 }
 
 func kitFirstOwner() []row {
 	of := func(name string, k kind, do func(s *scene, token string) *answer) row {
-		return kitRequest(name, k, func(s *scene, kit auth.Kit) func() *answer {
+		return kitRequest(name, k, func(s *scene, kit host.Kit) func() *answer {
 			ctx := s.t.Context()
 			link, err := kit.PutFirstOwnerLink(ctx, kit.Change(ctx, byOperator()))
 			if err != nil { // somebody became it in an earlier trial
@@ -202,14 +202,14 @@ func kitFirstOwner() []row {
 			return s.evil.send("POST", "/admin/first-owner", "token="+token+"&token="+token, form, s.in())
 		}),
 	}
-	return append(rows, plainly("is made", onStolen, func(ctx context.Context, _ *scene, kit auth.Kit) (any, error) {
+	return append(rows, plainly("is made", onStolen, func(ctx context.Context, _ *scene, kit host.Kit) (any, error) {
 		return kit.PutFirstOwnerLink(ctx, kit.Change(ctx, byOperator()))
 	}))
 }
 
 func kitImpersonation() []row {
-	of := func(name string, do func(ctx context.Context, s *scene, kit auth.Kit, i store.Impersonation, token string) *answer) row {
-		return kitRequest(name, onStolen, func(s *scene, kit auth.Kit) func() *answer {
+	of := func(name string, do func(ctx context.Context, s *scene, kit host.Kit, i store.Impersonation, token string) *answer) row {
+		return kitRequest(name, onStolen, func(s *scene, kit host.Kit) func() *answer {
 			ctx := s.t.Context()
 			actor := decodeAs[session](s.person(ctx).send("POST", "/signup", map[string]any{"email": s.evilMail, "password": evilPassword}).want(200))
 			now := s.Clock.Now()
@@ -223,28 +223,28 @@ func kitImpersonation() []row {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			return func() *answer { return do(ctx, s, kit, i, tokens.AccessToken) }
+			return func() *answer { return do(ctx, s, kit, i, tokens.(*auth.Tokens).AccessToken) }
 		})
 	}
-	request := func(method, path string, body any) func(context.Context, *scene, auth.Kit, store.Impersonation, string) *answer {
-		return func(_ context.Context, s *scene, _ auth.Kit, _ store.Impersonation, token string) *answer {
+	request := func(method, path string, body any) func(context.Context, *scene, host.Kit, store.Impersonation, string) *answer {
+		return func(_ context.Context, s *scene, _ host.Kit, _ store.Impersonation, token string) *answer {
 			return s.evil.send(method, path, body, bearer(token))
 		}
 	}
 	rows := []row{
-		of("makes its token", func(ctx context.Context, s *scene, kit auth.Kit, i store.Impersonation, _ string) *answer {
+		of("makes its token", func(ctx context.Context, s *scene, kit host.Kit, i store.Impersonation, _ string) *answer {
 			t, err := kit.ImpersonationTokens(ctx, i.ID)
 			return returned(s.t, t, err)
 		}),
-		of("that is none makes no token", func(ctx context.Context, s *scene, kit auth.Kit, _ store.Impersonation, _ string) *answer {
+		of("that is none makes no token", func(ctx context.Context, s *scene, kit host.Kit, _ store.Impersonation, _ string) *answer {
 			t, err := kit.ImpersonationTokens(ctx, kit.NewSessionID())
 			return returned(s.t, t, err)
 		}),
-		of("goes back", func(ctx context.Context, s *scene, kit auth.Kit, i store.Impersonation, _ string) *answer {
+		of("goes back", func(ctx context.Context, s *scene, kit host.Kit, i store.Impersonation, _ string) *answer {
 			to, err := kit.ImpersonationURL(ctx, byOperator(), i.ID, appURL)
 			return returned(s.t, to, err)
 		}),
-		of("is exchanged", func(ctx context.Context, s *scene, kit auth.Kit, i store.Impersonation, _ string) *answer {
+		of("is exchanged", func(ctx context.Context, s *scene, kit host.Kit, i store.Impersonation, _ string) *answer {
 			to, err := kit.ImpersonationURL(ctx, byOperator(), i.ID, appURL)
 			if err != nil {
 				return returned(s.t, nil, err)
@@ -255,21 +255,21 @@ func kitImpersonation() []row {
 			}
 			return s.evil.send("POST", "/exchange", map[string]any{"code": u.Query().Get("code")})
 		}),
-		of("tries an operation", func(_ context.Context, s *scene, _ auth.Kit, _ store.Impersonation, token string) *answer {
-			s.evil.room([]auth.KitRoute{{Pattern: "POST /users/{id}", Access: auth.KitOperating, Handle: func(http.ResponseWriter, *http.Request) error { return nil }}})
+		of("tries an operation", func(_ context.Context, s *scene, _ host.Kit, _ store.Impersonation, token string) *answer {
+			s.evil.room([]host.Route{{Pattern: "POST /users/{id}", Access: host.Operating, Handle: func(http.ResponseWriter, *http.Request) error { return nil }}})
 			return s.evil.send("POST", "/admin/users/1", map[string]any{}, bearer(token))
 		}),
-		of("is listed", func(_ context.Context, s *scene, _ auth.Kit, _ store.Impersonation, _ string) *answer {
+		of("is listed", func(_ context.Context, s *scene, _ host.Kit, _ store.Impersonation, _ string) *answer {
 			return s.evil.send("GET", "/sessions", nil, s.in())
 		}),
-		of("has ended, and reads", func(ctx context.Context, s *scene, kit auth.Kit, i store.Impersonation, token string) *answer {
+		of("has ended, and reads", func(ctx context.Context, s *scene, kit host.Kit, i store.Impersonation, token string) *answer {
 			st, _ := store.Capability[store.ImpersonationStore](s.tap.Inner())
 			if err := st.EndImpersonation(ctx, store.EndImpersonation{Change: kit.Change(ctx, byOperator()), ID: i.ID}); err != nil {
 				s.t.Fatal(err)
 			}
 			return s.evil.send("GET", "/me", nil, bearer(token))
 		}),
-		of("has ended, and signs out", func(ctx context.Context, s *scene, kit auth.Kit, i store.Impersonation, token string) *answer {
+		of("has ended, and signs out", func(ctx context.Context, s *scene, kit host.Kit, i store.Impersonation, token string) *answer {
 			st, _ := store.Capability[store.ImpersonationStore](s.tap.Inner())
 			if err := st.EndImpersonation(ctx, store.EndImpersonation{Change: kit.Change(ctx, byOperator()), ID: i.ID}); err != nil {
 				s.t.Fatal(err)

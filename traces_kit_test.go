@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/store"
 )
@@ -22,9 +22,9 @@ import (
 type asking func(ctx context.Context) (any, error)
 
 // kitRow makes a row of it, whose answer has what was returned for its body.
-func kitRow(name string, k kind, prepare func(s *scene, kit auth.Kit) asking) row {
+func kitRow(name string, k kind, prepare func(s *scene, kit host.Kit) asking) row {
 	return row{name: name, kind: k, prepare: func(s *scene) func() *answer {
-		do := prepare(s, s.Kit(seal.New()))
+		do := prepare(s, host.Of(s))
 		return func() *answer {
 			v, err := do(s.t.Context())
 			return returned(s.t, v, err)
@@ -64,8 +64,8 @@ func (s *scene) user() auth.User {
 }
 
 // plainly is kitRow with nothing to prepare.
-func plainly(name string, k kind, do func(ctx context.Context, s *scene, kit auth.Kit) (any, error)) row {
-	return kitRow(name, k, func(s *scene, kit auth.Kit) asking {
+func plainly(name string, k kind, do func(ctx context.Context, s *scene, kit host.Kit) (any, error)) row {
+	return kitRow(name, k, func(s *scene, kit host.Kit) asking {
 		return func(ctx context.Context) (any, error) { return do(ctx, s, kit) }
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -69,11 +69,11 @@ func pageRows() map[string][]row {
 }
 
 // invitedTo invites somebody as the admin side does, to what is edited.
-func (s *scene) invitedTo(email string, edit func(*auth.Invitation)) string {
+func (s *scene) invitedTo(email string, edit func(*host.Invitation)) string {
 	s.t.Helper()
-	kit, ctx := s.Kit(seal.New()), s.t.Context()
+	kit, ctx := host.Of(s), s.t.Context()
 	s.invited(email) // has them judged
-	inv := auth.Invitation{Email: email, Roles: []string{"editor"}, Metadata: map[string]any{"team": "a"}, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}
+	inv := host.Invitation{Email: email, Roles: []string{"editor"}, Metadata: map[string]any{"team": "a"}, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}
 	edit(&inv)
 	inv, err := kit.CleanInvitation(inv, 0)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *scene) invitedTo(email string, edit func(*auth.Invitation)) string {
 		s.t.Fatal(err)
 	}
 	c := kit.Change(ctx, byOperator())
-	if err := kit.Invite(ctx, &c, &auth.KitSend{}, inv, seen[0]); err != nil {
+	if err := kit.Invite(ctx, &c, &host.Send{}, inv, seen[0]); err != nil {
 		s.t.Fatal(err)
 	}
 	kit.Committed(ctx, c, nil)
@@ -116,7 +116,7 @@ func invitationRows() (rows []row) {
 			}
 			row := func(what string, do func(s *scene, token string, headers ...header) *answer) {
 				rows = append(rows, row{name: c.name + name + " " + what, kind: c.kind, prepare: func(s *scene) func() *answer {
-					token := s.invitedTo(c.to(s), func(inv *auth.Invitation) { inv.RedirectTo = to })
+					token := s.invitedTo(c.to(s), func(inv *host.Invitation) { inv.RedirectTo = to })
 					var headers []header
 					if c.signed {
 						headers = append(headers, s.in())
@@ -169,12 +169,12 @@ func invitedByProvider() (rows []row) {
 	} {
 		rows = append(rows, row{name: "accepts at a provider " + name, kind: onStolen, prepare: func(s *scene) func() *answer {
 			edit(s)
-			token := s.invitedTo(s.evilMail, func(*auth.Invitation) {})
+			token := s.invitedTo(s.evilMail, func(*host.Invitation) {})
 			return s.evil.back("google", s.evil.begin("google", url.Values{"invitation": {token}, "redirect_to": {appURL}, "code_challenge": {challengeOf(verifier)}}.Encode()), s.git)
 		}})
 	}
 	return append(rows, row{name: "accepts an account's at a provider", kind: onStolen, prepare: func(s *scene) func() *answer {
-		token := s.invitedTo(s.email, func(*auth.Invitation) {})
+		token := s.invitedTo(s.email, func(*host.Invitation) {})
 		return s.evil.back("google", s.evil.begin("google", url.Values{"invitation": {token}, "redirect_to": {appURL}, "code_challenge": {challengeOf(verifier)}}.Encode()), s.ada)
 	}})
 }

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
@@ -99,7 +99,7 @@ func (w *traceWorld) tell(f func(what string, v any)) {
 // whole is all that the store keeps.
 func (w *traceWorld) whole() map[string]any {
 	w.t.Helper()
-	if err := w.Kit(seal.New()).Written(w.t.Context()); err != nil {
+	if err := host.Of(w).Written(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := w.store.Save(w.t.Context()); err != nil {

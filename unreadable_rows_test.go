@@ -9,7 +9,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -133,17 +133,17 @@ func TestRowsThatCannotBeReadPermitNothing(t *testing.T) {
 		"a factor sealed with a secret that is gone": {want: auth.CodeInternal, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
 			ada := w.member(ada)
 			w.enrol(ada.AccessToken)
-			secret, err := w.beside(s).Kit(seal.New()).TOTPSecret(w.t.Context(), ada.User.ID)
+			secret, err := host.Of(w.beside(s)).TOTPSecret(w.t.Context(), ada.User.ID)
 			return secret != "", err
 		}},
 		"a message sealed with a secret that is gone": {want: store.ErrNotFound, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
 			s.message = store.SealedMessage{ID: "m", Body: []byte("of another secret")}
-			kit := w.Kit(seal.New())
+			kit := host.Of(w)
 			c := kit.Change(w.t.Context(), byOperator())
-			return false, kit.RetryMessage(w.t.Context(), &c, &auth.KitSend{}, "m")
+			return false, kit.RetryMessage(w.t.Context(), &c, &host.Send{}, "m")
 		}},
 		"settings": {want: auth.CodeInternal, try: func(w *world, _ *damaged, _ *authtest.Provider) (any, error) {
-			list, err := w.Kit(seal.New()).Settings(store.StoredSettings{Document: []byte("{")})
+			list, err := host.Of(w).Settings(store.StoredSettings{Document: []byte("{")})
 			return len(list) > 0, err
 		}},
 		"a code that was tried too often": {want: auth.CodeRateLimited, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
@@ -218,7 +218,7 @@ func TestWaitingForMessagesEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	test, err := w.Kit(seal.New()).DrawTest(t.Context(), u, auth.ChannelEmail)
+	test, err := host.Of(w).DrawTest(t.Context(), u, auth.ChannelEmail)
 	if err != nil {
 		t.Fatal(err)
 	}

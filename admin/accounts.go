@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -34,10 +36,17 @@ type Account struct {
 
 // PendingChange is an address or number that an account is to have once its owner
 // proves it.
-type PendingChange = auth.KitPending
+type PendingChange struct {
+	Field     string // "email", "phone"
+	Value     string
+	ExpiresAt time.Time
+}
 
 // Lock is a limit that is used up: "password", "code" or "factor".
-type Lock = auth.KitLock
+type Lock struct {
+	Limit string
+	Until time.Time // the next attempt
+}
 
 // User reads one account whole. Errors: CodeUserNotFound.
 func (m *Admin) User(ctx context.Context, who Actor, id string) (Account, error) {
@@ -52,7 +61,13 @@ func (m *Admin) account(ctx context.Context, key store.UserKey) (Account, error)
 	if err != nil {
 		return Account{}, m.gone(err)
 	}
-	a := Account{User: k.User, HasPassword: k.PasswordHash != "", Factors: []auth.Factor{}, RecoveryCodesLeft: k.Factors.RecoveryLeft, Pending: k.Pending, Locks: k.Locks, Notes: k.Notes}
+	a := Account{User: k.User, HasPassword: k.PasswordHash != "", Factors: []auth.Factor{}, RecoveryCodesLeft: k.Factors.RecoveryLeft, Pending: []PendingChange{}, Locks: []Lock{}, Notes: k.Notes}
+	for _, p := range k.Pending {
+		a.Pending = append(a.Pending, PendingChange(p))
+	}
+	for _, l := range k.Locks {
+		a.Locks = append(a.Locks, Lock(l))
+	}
 	for _, f := range k.Factors.List {
 		if f.Enabled {
 			a.Factors = append(a.Factors, f)
@@ -116,14 +131,14 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 	if p.SendInvitation && (p.Email == "" || p.Password != "" || p.PasswordHash != "") {
 		return auth.User{}, m.kit.Invalid("send", "needs an address, and an account without a password")
 	}
-	n := &auth.KitNewAccount{ImportUserParams: auth.ImportUserParams{
+	n := &host.NewAccount{ImportUser: host.ImportUser{
 		ID: p.ID, Email: p.Email, EmailVerified: p.EmailVerified, Phone: p.Phone, PhoneVerified: p.PhoneVerified, FullName: p.FullName,
 		PasswordHash: p.PasswordHash, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Roles: slices.Compact(slices.Sorted(slices.Values(p.Roles))),
 	}, Password: p.Password, Notes: p.Notes}
-	f := fieldsOfNew(n.ImportUserParams)
+	f := fieldsOfNew(n.ImportUser)
 	f.credentials = f.credentials || p.Password != ""
-	var leave *auth.KitPermit
-	var send auth.KitSend
+	var leave *host.Permit
+	var send host.Send
 	id, err := carryOut(ctx, m, who, opCreateUser, "", auth.EventUserCreated, func(t *turn) (string, error) {
 		if err := m.mayWriteFields(t, f); err != nil {
 			return "", err
@@ -173,7 +188,7 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 // as long as it is kept. One that is there may be gone by the time that another is made,
 // and is refused, too: there.
 func (m *Admin) neverUsed(ctx context.Context, id string) (there bool, err error) {
-	taken := m.kit.Error(auth.CodeUserAlreadyExists, &store.ConflictError{Field: "id"})
+	taken := m.fail(auth.CodeUserAlreadyExists, &store.ConflictError{Field: "id"})
 	switch _, err := m.store.User(ctx, store.ByID(id)); {
 	case err == nil:
 		return true, taken
@@ -245,12 +260,12 @@ func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (
 			return auth.User{}, err
 		}
 		if p.AppMetadata != nil && t.own(t.target.ID) {
-			return auth.User{}, m.kit.Refusal(auth.CodeTargetStronger, "You cannot change your own app_metadata.")
+			return auth.User{}, auth.Reject(auth.CodeTargetStronger, "You cannot change your own app_metadata.")
 		}
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
-		patch, err := m.kit.Edit(ctx, &t.change, t.target, auth.KitEdit{
+		patch, err := m.kit.Edit(ctx, &t.change, t.target, host.Edit{
 			FullName: p.FullName, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Notes: p.Notes,
 			Email: p.Email, EmailVerified: p.EmailVerified, Phone: p.Phone, PhoneVerified: p.PhoneVerified,
 		})
@@ -260,7 +275,7 @@ func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (
 		t.edited(patch)
 		u, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
 		if errors.Is(err, store.ErrConflict) {
-			err = m.kit.Error(auth.CodeUserAlreadyExists, err)
+			err = m.fail(auth.CodeUserAlreadyExists, err)
 		}
 		return u, err
 	})

@@ -114,9 +114,9 @@ func (m *Admin) resolve(ctx context.Context, who Actor, op operation) (*acting, 
 	s, u, err := m.store.Session(ctx, who.caller.SessionID, m.kit.Now())
 	switch {
 	case errors.Is(err, store.ErrBanned):
-		return nil, m.kit.Error(auth.CodeUserBanned, err)
+		return nil, m.fail(auth.CodeUserBanned, err)
 	case errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrSessionEnded) || err == nil && u.ID != who.caller.UserID:
-		return nil, m.kit.Error(auth.CodeSessionEnded, err)
+		return nil, m.fail(auth.CodeSessionEnded, err)
 	case err != nil:
 		return nil, m.kit.StoreError(err)
 	}

@@ -20,7 +20,7 @@ import (
 	"slices"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -51,7 +51,7 @@ type Options struct {
 // Admin carries the operations out. It is safe for concurrent use.
 type Admin struct {
 	auth        *auth.Auth
-	kit         auth.Kit
+	kit         host.Kit
 	store       auth.Store
 	roles       store.RoleStore
 	directory   store.DirectoryStore
@@ -83,7 +83,7 @@ type Admin struct {
 // as those of this module have them; the error names each that is missing. Into a
 // table of roles that was never touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
-	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off, authorize: o.Authorize, tellImpersonated: o.TellImpersonated, wake: make(chan struct{}, 1), endsAtOnce: revokedAtOnce, importSize: maxImportSize, importRows: maxImportRows, exportPage: usersAtOnce}
+	m := &Admin{auth: a, kit: host.Of(a), requireMFA: o.RequireMFA != auth.Off, authorize: o.Authorize, tellImpersonated: o.TellImpersonated, wake: make(chan struct{}, 1), endsAtOnce: revokedAtOnce, importSize: maxImportSize, importRows: maxImportRows, exportPage: usersAtOnce}
 	m.store = m.kit.Store()
 	faults := []error{
 		capability(m.store, &m.roles),
@@ -162,3 +162,8 @@ func (m *Admin) addReadyRoles(ctx context.Context) error {
 //
 //	mux.Handle("/auth/v1/admin/", adm.Handler())
 func (m *Admin) Handler() http.Handler { return m.handler }
+
+// fail makes the error of a code; cause, which may be nil, goes to the log only.
+func (m *Admin) fail(c auth.Code, cause error) *auth.Error {
+	return host.As[*auth.Error](m.kit.Error(string(c), cause))
+}

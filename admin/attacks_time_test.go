@@ -103,7 +103,7 @@ func TestLinksOfOptionsEndWithAPromotion(t *testing.T) {
 		o.do(owner, "POST /roles", `{"name":"strong","permissions":["auth.users.ban"]}`).want(201)
 		for i, promoted := range []bool{false, true} {
 			target := o.LoginAs(t, fmt.Sprintf("target%d@example.com", i))
-			made, err := o.adm.MakeLink(t.Context(), admin.System("support-key"), admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: target.User.ID})
+			made, err := o.adm.MakeLink(t.Context(), admin.System("support-key"), admin.MakeLinkParams{Type: admin.LinkMagicLink, UserID: target.User.ID})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestLinkMakerBannedMeanwhile(t *testing.T) {
 		tap := storetap.New(st)
 		o := newOffice(t, tap)
 		maker, target := o.operator("maker@example.com", admin.PermCredentials), o.LoginAs(t, "target@example.com")
-		made, err := o.adm.MakeLink(t.Context(), actor(maker), admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: target.User.ID})
+		made, err := o.adm.MakeLink(t.Context(), actor(maker), admin.MakeLinkParams{Type: admin.LinkMagicLink, UserID: target.User.ID})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestLinkTargetsRoleGrowsMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		maker, target := o.operator("maker@example.com", admin.PermCredentials), o.LoginAs(t, "target@example.com", authtest.Roles("grows"))
-		made, err := o.adm.MakeLink(t.Context(), actor(maker), admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: target.User.ID})
+		made, err := o.adm.MakeLink(t.Context(), actor(maker), admin.MakeLinkParams{Type: admin.LinkMagicLink, UserID: target.User.ID})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q store.
 		return EventPage{}, err
 	}
 	if op.pattern == opTimeline.pattern && uuid.Validate(q.Involving) != nil {
-		return EventPage{}, m.kit.Error(auth.CodeUserNotFound, nil)
+		return EventPage{}, m.fail(auth.CodeUserNotFound, nil)
 	}
 	q.Limit = pageSize(q.Limit)
 	if err := q.Check(); err != nil {
@@ -83,14 +83,14 @@ func (m *Admin) AuditEvent(ctx context.Context, who Actor, id string) (auth.Even
 		return auth.Event{}, err
 	}
 	if uuid.Validate(id) != nil {
-		return auth.Event{}, m.kit.Error(auth.CodeNotFound, nil)
+		return auth.Event{}, m.fail(auth.CodeNotFound, nil)
 	}
 	list, err := m.events.Events(ctx, store.EventQuery{ID: id, Limit: 1})
 	switch {
 	case err != nil:
 		return auth.Event{}, m.kit.StoreError(err)
 	case len(list) == 0:
-		return auth.Event{}, m.kit.Error(auth.CodeNotFound, nil)
+		return auth.Event{}, m.fail(auth.CodeNotFound, nil)
 	}
 	return list[0], nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/store"
 )
@@ -26,7 +26,7 @@ import (
 // written waits until what happened is recorded and counted.
 func (o *office) written() {
 	o.t.Helper()
-	if err := o.Kit(seal.New()).Written(o.t.Context()); err != nil {
+	if err := host.Of(o).Written(o.t.Context()); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -134,7 +134,7 @@ func TestAuditExport(t *testing.T) {
 		events, _ := store.Capability[store.EventStore](st)
 		var many []auth.Event
 		for i := range 1201 { // more than two pages
-			e := auth.Event{ID: o.Kit(seal.New()).NewID(), Type: auth.EventSignInFailed, At: o.Clock.Now().Add(-time.Hour).UTC(), Reason: "plain"}
+			e := auth.Event{ID: host.Of(o).NewID(), Type: auth.EventSignInFailed, At: o.Clock.Now().Add(-time.Hour).UTC(), Reason: "plain"}
 			if i < 6 {
 				e.Client.UserAgent = []string{"=HYPERLINK(1)", "+1", "-1", "@x", "\tx", "\rx"}[i] //nolint:gosec // there are six
 			}
@@ -197,7 +197,7 @@ func TestAuditExportBreaksOff(t *testing.T) {
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		var list []auth.Event
 		for range 1100 {
-			list = append(list, auth.Event{ID: o.Kit(seal.New()).NewID(), Type: auth.EventSignInFailed, At: o.Clock.Now().UTC()})
+			list = append(list, auth.Event{ID: host.Of(o).NewID(), Type: auth.EventSignInFailed, At: o.Clock.Now().UTC()})
 		}
 		events, _ := store.Capability[store.EventStore](st)
 		if err := events.AddEvents(t.Context(), list); err != nil {

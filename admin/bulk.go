@@ -48,11 +48,11 @@ type BulkParams struct {
 
 // BulkDetails are what the actions take.
 type BulkDetails struct {
-	Reason     string        `json:"reason,omitempty"`
-	Until      time.Time     `json:"until,omitzero"`        // of a ban
-	Role       string        `json:"role,omitempty"`        // of add_role and remove_role
-	Type       auth.LinkType `json:"type,omitempty"`        // of send
-	RedirectTo string        `json:"redirect_to,omitempty"` // likewise
+	Reason     string    `json:"reason,omitempty"`
+	Until      time.Time `json:"until,omitzero"`        // of a ban
+	Role       string    `json:"role,omitempty"`        // of add_role and remove_role
+	Type       LinkType  `json:"type,omitempty"`        // of send
+	RedirectTo string    `json:"redirect_to,omitempty"` // likewise
 }
 
 // BulkItem is what came of one account.
@@ -259,13 +259,13 @@ func (m *Admin) checkBulk(ctx context.Context, a *acting, p BulkParams) error {
 		case p.Role == "":
 			return m.kit.Invalid("role", "is required")
 		case p.Role != auth.RoleOwner && find(a.roles, p.Role).Name == "" && p.Action == BulkAddRole:
-			return m.kit.Error(auth.CodeRoleNotFound, nil)
+			return m.fail(auth.CodeRoleNotFound, nil)
 		}
 	case BulkSend:
 		if p.Reason != "" {
 			return m.kit.Invalid("reason", "goes with no message")
 		}
-		if !slices.Contains([]auth.LinkType{auth.LinkVerify, auth.LinkReset, auth.LinkMagicLink, auth.LinkCode, auth.LinkInvite}, p.Type) {
+		if !slices.Contains([]LinkType{LinkVerify, LinkReset, LinkMagicLink, LinkCode, LinkInvite}, p.Type) {
 			return m.kit.Invalid("type", "has to be verify, reset, magic_link, invite or code")
 		}
 	}
@@ -295,7 +295,7 @@ func (m *Admin) doToEach(ctx context.Context, who Actor, b bulkAction, p BulkPar
 		var err error
 		switch {
 		case a.own(id):
-			err = m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
+			err = auth.Reject(auth.CodeTargetStronger, "You cannot do this to your own account.")
 		case p.DryRun:
 			err = m.tryOn(ctx, who, b, p.BulkDetails, id)
 		default:

@@ -63,7 +63,7 @@ func (m *Admin) pick(ctx context.Context, who Actor, p ListUsersParams) ([]strin
 		}
 		switch {
 		case len(ids) > maxSelection:
-			return nil, m.kit.Refusal(auth.CodeQueryTooBroad, fmt.Sprintf("More than %d accounts match.", maxSelection))
+			return nil, auth.Reject(auth.CodeQueryTooBroad, fmt.Sprintf("More than %d accounts match.", maxSelection))
 		case page.Next == nil:
 			return ids, nil
 		}
@@ -82,12 +82,12 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 		var p bulkJobParams
 		if err == nil && j.Kind == bulkJob.name {
 			if err := errors.Join(json.Unmarshal(j.Actor, &made), json.Unmarshal(j.Params, &p)); err != nil {
-				return "", m.kit.Error(auth.CodeInternal, err) // no try will help
+				return "", m.fail(auth.CodeInternal, err) // no try will help
 			}
 		}
 		switch {
 		case errors.Is(err, store.ErrNotFound), err == nil && (j.Kind != bulkJob.name || !made.same(t.forJob()) || j.State != store.JobReceiving):
-			return "", m.kit.Refusal(auth.CodeNotFound, "There is no such selection of yours, or it was used, or is over.")
+			return "", auth.Reject(auth.CodeNotFound, "There is no such selection of yours, or it was used, or is over.")
 		case err != nil:
 			return "", err
 		case p.Action != b.name:
@@ -119,11 +119,11 @@ func doBulk(ctx context.Context, m *Admin, who Actor, j store.Job, input []byte)
 	var p bulkJobParams
 	var ids []string
 	if err := errors.Join(json.Unmarshal(j.Params, &p), json.Unmarshal(input, &ids)); err != nil {
-		return nil, m.kit.Error(auth.CodeInternal, err) // no try will help
+		return nil, m.fail(auth.CodeInternal, err) // no try will help
 	}
 	b, ok := bulkActionOf(p.Action)
 	if !ok {
-		return nil, m.kit.Error(auth.CodeInternal, errors.New("an unknown action"))
+		return nil, m.fail(auth.CodeInternal, errors.New("an unknown action"))
 	}
 	ctx = context.WithValue(ctx, requestKey{}, &once{route: opBulk.pattern, key: j.ID, hash: []byte(j.ID), life: jobKept, job: true})
 	list, err := m.doToEach(ctx, who, b, BulkParams{BulkDetails: p.BulkDetails}, ids)

@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"strconv"
 	"time"
-
-	"github.com/authmount/auth"
 )
 
 func (m *Admin) handleBulk(who Actor, w http.ResponseWriter, r *http.Request) error {
@@ -19,7 +17,7 @@ func (m *Admin) handleBulk(who Actor, w http.ResponseWriter, r *http.Request) er
 		Reason      string         `json:"reason"`
 		Until       *time.Time     `json:"until"`
 		Role        string         `json:"role"`
-		Type        auth.LinkType  `json:"type"`
+		Type        LinkType       `json:"type"`
 		RedirectTo  string         `json:"redirect_to"`
 	}
 	if err := m.kit.Decode(r, &p); err != nil {

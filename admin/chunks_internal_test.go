@@ -5,6 +5,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
+
 	"github.com/authmount/auth/store"
 )
 
@@ -20,7 +23,7 @@ func TestChunksThatCannotBeRead(t *testing.T) {
 	} {
 		j := store.Job{ID: "j", Kind: c.kind, Params: []byte(c.params)}
 		k, _ := kindOf(j)
-		work, err := k.plan(t.Context(), &Admin{}, j, []byte(c.input))
+		work, err := k.plan(t.Context(), &Admin{kit: host.Of(new(auth.Auth))}, j, []byte(c.input))
 		if err == nil && work.do != nil {
 			_, err = work.do(t.Context(), Actor{}, j)
 		}

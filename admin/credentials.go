@@ -98,9 +98,9 @@ func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParam
 		gone := slices.DeleteFunc(a.Factors, func(f auth.Factor) bool { return p.FactorID != "" && f.ID != p.FactorID })
 		switch st := m.kit.Factors(); {
 		case len(gone) == 0 && p.FactorID != "":
-			return auth.User{}, m.kit.Error(auth.CodeNotFound, nil)
+			return auth.User{}, m.fail(auth.CodeNotFound, nil)
 		case len(gone) == 0:
-			return auth.User{}, m.kit.Error(auth.CodeMFANotEnabled, nil)
+			return auth.User{}, m.fail(auth.CodeMFANotEnabled, nil)
 		default:
 			if err := m.because(t, p.Reason); err != nil {
 				return auth.User{}, err
@@ -137,7 +137,7 @@ func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.Use
 		}
 		i := slices.IndexFunc(t.target.Identities, func(i auth.Identity) bool { return i.ID == p.IdentityID })
 		if i < 0 {
-			return auth.User{}, m.kit.Error(auth.CodeNotFound, nil)
+			return auth.User{}, m.fail(auth.CodeNotFound, nil)
 		}
 		gone := t.target.Identities[i]
 		c, err := m.store.Credentials(ctx, store.ByID(t.target.ID))
@@ -145,7 +145,7 @@ func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.Use
 			return auth.User{}, err
 		}
 		if !p.Force && !m.kit.OtherWayIn(ctx, c, gone.Provider) {
-			return auth.User{}, m.kit.Error(auth.CodeLastSignInMethod, nil)
+			return auth.User{}, m.fail(auth.CodeLastSignInMethod, nil)
 		}
 		m.retell(ctx, t, func(e *auth.Event) { e.Provider = gone.Provider })
 		if err := m.because(t, p.Reason); err != nil {

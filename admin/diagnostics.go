@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -14,7 +14,7 @@ var opDiagnostics = operation{pattern: "GET /diagnostics", permission: PermSetti
 
 // Diagnosis is how the service is doing, as one instance sees it.
 type Diagnosis struct {
-	auth.KitDiagnosis
+	host.Diagnosis
 
 	APIKeys []KeyAge `json:"api_keys"` // secret keys of the store that are live, the oldest texts first, at most MaxKeyAges
 }

@@ -21,7 +21,7 @@ func TestEachChoiceIsTaken(t *testing.T) {
 		_, err := o.adm.Bulk(t.Context(), admin.System("test"), p)
 		return err
 	}
-	for _, kind := range []auth.LinkType{auth.LinkVerify, auth.LinkReset, auth.LinkMagicLink, auth.LinkCode, auth.LinkInvite} {
+	for _, kind := range []admin.LinkType{admin.LinkVerify, admin.LinkReset, admin.LinkMagicLink, admin.LinkCode, admin.LinkInvite} {
 		if err := bulk(admin.BulkParams{Action: admin.BulkSend, BulkDetails: admin.BulkDetails{Type: kind}}); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}

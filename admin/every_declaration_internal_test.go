@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -90,8 +91,8 @@ func TestEachFieldAsksForWhatItIs(t *testing.T) {
 		"EmailVerified": "credentials", "EmailVerifiedAt": "credentials", "PhoneVerified": "credentials", "PhoneVerifiedAt": "credentials",
 		"PasswordHash": "credentials", "TOTPSecret": "credentials", "Identities": "credentials", "Roles": "roles", "BannedUntil": "ban",
 	}
-	var none auth.ImportUserParams
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[auth.ImportUserParams]()) {
+	var none host.ImportUser
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[host.ImportUser]()) {
 		p := none
 		reflect.ValueOf(&p).Elem().FieldByIndex(field.Index).Set(filled(field.Type))
 		if got := kindOfFields(fieldsOfNew(p)); got != ofNew[field.Name] {

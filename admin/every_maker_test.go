@@ -51,7 +51,7 @@ func TestWhatMakersAnswerForAsWrittenDown(t *testing.T) {
 			}
 		}},
 		{"a link", func(o *office, by admin.Actor, ada *authtest.SignedIn, _ int) func() error {
-			made, err := o.adm.MakeLink(o.t.Context(), by, admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: ada.User.ID})
+			made, err := o.adm.MakeLink(o.t.Context(), by, admin.MakeLinkParams{Type: admin.LinkMagicLink, UserID: ada.User.ID})
 			if err != nil {
 				o.t.Fatal(err)
 			}

@@ -91,19 +91,19 @@ func TestEachCapabilityIsNeeded(t *testing.T) {
 		name string
 		add  func(p plain) auth.Store
 	}{
-		{"auth.RoleStore", func(p plain) auth.Store { return withRoles{p, m} }},
-		{"auth.DirectoryStore", func(p plain) auth.Store { return withDirectory{p, m} }},
-		{"auth.EventStore", func(p plain) auth.Store { return withEvents{p, m} }},
-		{"auth.SettingsStore", func(p plain) auth.Store { return withSettings{p, m} }},
-		{"auth.LimitStore", func(p plain) auth.Store { return withLimits{p, m} }},
-		{"auth.KeyStore", func(p plain) auth.Store { return withKeys{p, m} }},
-		{"auth.StatsStore", func(p plain) auth.Store { return withStats{p, m} }},
-		{"auth.ImpersonationStore", func(p plain) auth.Store { return withImpersonations{p, m} }},
-		{"auth.SessionListStore", func(p plain) auth.Store { return withSessionList{p, m} }},
-		{"auth.JobStore", func(p plain) auth.Store { return withJobs{p, m} }},
-		{"auth.MessageLogStore", func(p plain) auth.Store { return withMessages{p, m} }},
-		{"auth.InvitationStore", func(p plain) auth.Store { return withInvitations{p, m} }},
-		{"auth.AnonymizeStore", func(p plain) auth.Store { return withAnonymizing{p, m} }},
+		{"store.RoleStore", func(p plain) auth.Store { return withRoles{p, m} }},
+		{"store.DirectoryStore", func(p plain) auth.Store { return withDirectory{p, m} }},
+		{"store.EventStore", func(p plain) auth.Store { return withEvents{p, m} }},
+		{"store.SettingsStore", func(p plain) auth.Store { return withSettings{p, m} }},
+		{"store.LimitStore", func(p plain) auth.Store { return withLimits{p, m} }},
+		{"store.KeyStore", func(p plain) auth.Store { return withKeys{p, m} }},
+		{"store.StatsStore", func(p plain) auth.Store { return withStats{p, m} }},
+		{"store.ImpersonationStore", func(p plain) auth.Store { return withImpersonations{p, m} }},
+		{"store.SessionListStore", func(p plain) auth.Store { return withSessionList{p, m} }},
+		{"store.JobStore", func(p plain) auth.Store { return withJobs{p, m} }},
+		{"store.MessageLogStore", func(p plain) auth.Store { return withMessages{p, m} }},
+		{"store.InvitationStore", func(p plain) auth.Store { return withInvitations{p, m} }},
+		{"store.AnonymizeStore", func(p plain) auth.Store { return withAnonymizing{p, m} }},
 	}
 	for missing := range len(links) + 1 {
 		var s auth.Store = withFactors{plain{Store: m}, m}

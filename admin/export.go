@@ -25,7 +25,9 @@ func (m *Admin) ExportUser(ctx context.Context, who Actor, userID string) (*auth
 		if _, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID}); err != nil {
 			return nil, err
 		}
-		return m.kit.Export(ctx, t.target.ID)
+		e, err := m.kit.Export(ctx, t.target.ID)
+		export, _ := e.(*auth.Export)
+		return export, err
 	})
 }
 

@@ -56,7 +56,7 @@ func (m *Admin) asksElsewhere(r *http.Request) (Actor, error) {
 	case errors.As(err, &refused) && refused != nil:
 		return Actor{}, refused
 	case err != nil:
-		return Actor{}, m.kit.Error(auth.CodeMissingToken, err)
+		return Actor{}, m.fail(auth.CodeMissingToken, err)
 	}
 	return External(i), nil
 }
@@ -68,7 +68,7 @@ func (m *Admin) resolveExternal(i Identity, a *acting) error {
 		i.Label = i.ID
 	}
 	if !isName(i.ID) || !isName(i.Label) {
-		return m.kit.Error(auth.CodeMissingToken, fmt.Errorf("an admin.Identity needs an ID; it and Label are text of up to %d bytes", maxIdentity))
+		return m.fail(auth.CodeMissingToken, fmt.Errorf("an admin.Identity needs an ID; it and Label are text of up to %d bytes", maxIdentity))
 	}
 	a.external, a.label, a.permissions = &i, i.Label, []string{}
 	for _, p := range i.Permissions {

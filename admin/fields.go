@@ -2,6 +2,7 @@ package admin
 
 import (
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -24,7 +25,7 @@ type writtenFields struct {
 }
 
 // fieldsOfNew are those of an account to be made.
-func fieldsOfNew(p auth.ImportUserParams) writtenFields {
+func fieldsOfNew(p host.ImportUser) writtenFields {
 	f := writtenFields{
 		credentials: p.PasswordHash != "" || p.TOTPSecret != "" || len(p.Identities) > 0 ||
 			p.EmailVerified || !p.EmailVerifiedAt.IsZero() || p.PhoneVerified || !p.PhoneVerifiedAt.IsZero(),
@@ -68,7 +69,7 @@ func (m *Admin) mayWriteFields(t *turn, f writtenFields) error {
 			continue
 		}
 		if t.own(t.target.ID) {
-			return m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
+			return auth.Reject(auth.CodeTargetStronger, "You cannot do this to your own account.")
 		}
 		if err := m.outranks(t.acting, t.target, field.op.against); err != nil {
 			return err

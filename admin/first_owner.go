@@ -18,7 +18,7 @@ var opFirstOwnerLink = operation{pattern: "first owner link"}
 // with Options.Authorize.
 func (m *Admin) FirstOwnerLink(ctx context.Context) (string, error) {
 	if m.authorize != nil {
-		return "", m.kit.Error(auth.CodeInternal, errors.New("with Options.Authorize nobody's account opens the admin side"))
+		return "", m.fail(auth.CodeInternal, errors.New("with Options.Authorize nobody's account opens the admin side"))
 	}
 	return carryOut(ctx, m, System("first owner"), opFirstOwnerLink, "", auth.EventLinkMade, func(t *turn) (string, error) {
 		t.record.Target = auth.RoleOwner

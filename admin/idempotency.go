@@ -60,7 +60,7 @@ func (m *Admin) withKey(op operation, r *http.Request) (*http.Request, error) {
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return r, m.kit.Error(auth.CodeBadJSON, err)
+		return r, m.fail(auth.CodeBadJSON, err)
 	}
 	sum := sha256.Sum256(body)
 	o.read(m, sum[:])
@@ -173,7 +173,7 @@ func repeated[T any](ctx context.Context, m *Admin, op operation, targetID strin
 		return v, m.kit.Invalid("Idempotency-Key", "was used for another request")
 	}
 	if op.secret {
-		return v, m.kit.Error(auth.CodeIdempotencyReplayed, again)
+		return v, m.fail(auth.CodeIdempotencyReplayed, again)
 	}
 	if len(again.Result) > 0 {
 		return v, json.Unmarshal(again.Result, &v)

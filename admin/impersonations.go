@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -49,7 +50,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 	}
 	id, err := carryOut(ctx, m, who, opImpersonate, p.UserID, auth.EventImpersonationBegun, func(t *turn) (string, error) {
 		if t.by.Session == nil {
-			return "", m.kit.Refusal(auth.CodeImpersonationForbidden, "Only somebody who is signed in may act as somebody else.")
+			return "", auth.Reject(auth.CodeImpersonationForbidden, "Only somebody who is signed in may act as somebody else.")
 		}
 		if err := m.at(t, p.Revision); err != nil {
 			return "", err
@@ -65,7 +66,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 		}
 		e.SessionID = i.ID
 		if m.tellImpersonated && t.target.EmailVerified() {
-			m.kit.Enclose(ctx, &t.change, auth.KitMail{Kind: auth.KindImpersonated, To: t.target})
+			m.kit.Enclose(ctx, &t.change, host.Mail{Kind: auth.KindImpersonated, To: t.target})
 		}
 		return i.ID, m.impersonations.BeginImpersonation(ctx, store.BeginImpersonation{Change: t.change, Impersonation: i})
 	})
@@ -76,13 +77,14 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 		url, err := m.kit.ImpersonationURL(ctx, who.authority(), id, p.RedirectTo)
 		return ImpersonateResult{SessionID: id, URL: url}, err
 	}
-	t, err := m.kit.ImpersonationTokens(ctx, id)
+	made, err := m.kit.ImpersonationTokens(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrSessionEnded), errors.Is(err, store.ErrNotFound): // meanwhile
-		return ImpersonateResult{}, m.kit.Error(auth.CodeSessionEnded, err)
+		return ImpersonateResult{}, m.fail(auth.CodeSessionEnded, err)
 	case err != nil:
 		return ImpersonateResult{}, m.kit.StoreError(err)
 	}
+	t, _ := made.(*auth.Tokens)
 	return ImpersonateResult{SessionID: id, AccessToken: t.AccessToken, ExpiresIn: t.ExpiresIn}, nil
 }
 
@@ -109,7 +111,7 @@ func (m *Admin) EndImpersonation(ctx context.Context, who Actor, id, reason stri
 	case errors.Is(err, store.ErrSessionEnded):
 		return nil
 	case errors.Is(err, store.ErrNotFound):
-		return m.kit.Error(auth.CodeSessionNotFound, err)
+		return m.fail(auth.CodeSessionNotFound, err)
 	case err != nil:
 		return m.kit.StoreError(err)
 	}
@@ -120,7 +122,7 @@ func (m *Admin) EndImpersonation(ctx context.Context, who Actor, id, reason stri
 		t.change.Events[0].Event.SessionID = i.ID
 		err := m.impersonations.EndImpersonation(ctx, store.EndImpersonation{Change: t.change, ID: i.ID})
 		if errors.Is(err, store.ErrNotFound) {
-			err = m.kit.Error(auth.CodeSessionNotFound, err)
+			err = m.fail(auth.CodeSessionNotFound, err)
 		}
 		return struct{}{}, err
 	})

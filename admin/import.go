@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/wire"
 	"github.com/authmount/auth/store"
 )
@@ -162,7 +163,7 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *store.Job, p Impo
 	case errors.Is(err, bufio.ErrTooLong):
 		return m.kit.Invalid("rows", fmt.Sprintf("have more than %d bytes in line %d", maxImportLine, n+1))
 	case err != nil:
-		return m.kit.Error(auth.CodeBadJSON, err)
+		return m.fail(auth.CodeBadJSON, err)
 	}
 	if err := seal(); err != nil {
 		return err
@@ -207,8 +208,8 @@ type importIdentity struct {
 	LastSignInAt time.Time `json:"last_sign_in_at"`
 }
 
-func (r importRow) params() auth.ImportUserParams {
-	p := auth.ImportUserParams{
+func (r importRow) params() host.ImportUser {
+	p := host.ImportUser{
 		ID: r.ID, Email: r.Email, EmailVerified: r.EmailVerified, EmailVerifiedAt: r.EmailVerifiedAt, Phone: r.Phone, PhoneVerified: r.PhoneVerified, PhoneVerifiedAt: r.PhoneVerifiedAt,
 		FullName: r.FullName, PasswordHash: r.PasswordHash, TOTPSecret: r.TOTPSecret, UserMetadata: r.UserMetadata, AppMetadata: r.AppMetadata, Roles: r.Roles,
 		BannedUntil: r.BannedUntil, CreatedAt: r.CreatedAt, LastSignInAt: r.LastSignInAt,
@@ -235,7 +236,7 @@ func planImport(ctx context.Context, m *Admin, j store.Job, input []byte) (chunk
 	im := &importing{Admin: m}
 	var lines []importLine
 	if err := errors.Join(json.Unmarshal(j.Params, &im.params), json.Unmarshal(input, &lines)); err != nil {
-		return chunkWork{}, m.kit.Error(auth.CodeInternal, err) // no try will help
+		return chunkWork{}, m.fail(auth.CodeInternal, err) // no try will help
 	}
 	im.rows, im.users, im.results = make([]importRow, len(lines)), make([]store.NewUser, len(lines)), make([]rowResult, len(lines))
 	for i, line := range lines {
@@ -302,7 +303,7 @@ func (im *importing) parse(ctx context.Context, i int, line importLine) {
 	if !r.chosen {
 		r.ID = line.ID
 	}
-	nu, err := im.kit.NewAccount(ctx, &auth.KitNewAccount{ImportUserParams: r.params()})
+	nu, err := im.kit.NewAccount(ctx, &host.NewAccount{ImportUser: r.params()})
 	if err != nil {
 		im.results[i] = im.results[i].because(err)
 		return
@@ -318,7 +319,7 @@ func (m *Admin) read(data []byte, r *importRow) error {
 	case errors.As(err, &wrong):
 		return m.kit.Invalid(wrong.Name, "has the wrong type")
 	case err != nil:
-		return m.kit.Error(auth.CodeBadJSON, err)
+		return m.fail(auth.CodeBadJSON, err)
 	case len(unknown) > 0:
 		name := unknown[0]
 		return m.kit.Invalid(strings.ToValidUTF8(name[:min(len(name), 64)], "?"), "is no field of accounts")

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -19,10 +20,10 @@ func (im *importing) conflicting(ctx context.Context, i int) error {
 	case err != nil:
 		return err
 	case field == "": // gone meanwhile, or the audit log does not know that it was made
-		*r = r.because(im.kit.Error(auth.CodeUserAlreadyExists, nil))
+		*r = r.because(im.fail(auth.CodeUserAlreadyExists, nil))
 		return nil
 	case im.params.OnConflict != OnConflictUpdate:
-		*r = r.because(im.kit.Error(auth.CodeUserAlreadyExists, nil))
+		*r = r.because(im.fail(auth.CodeUserAlreadyExists, nil))
 		r.ID, r.Field = u.ID, field
 		if im.params.OnConflict == OnConflictSkip {
 			r.Result = resultSkipped
@@ -96,7 +97,7 @@ func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 		}
 		u, err := im.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
 		if errors.Is(err, store.ErrConflict) {
-			err = im.kit.Error(auth.CodeUserAlreadyExists, err)
+			err = im.fail(auth.CodeUserAlreadyExists, err)
 		}
 		if err == nil && patch.Roles != nil {
 			im.kit.Stale(u)
@@ -114,7 +115,7 @@ func (im *importing) patch(ctx context.Context, t *turn, r importRow) (store.Use
 		}
 		return &s
 	}
-	e := auth.KitEdit{FullName: given(r.FullName), UserMetadata: r.UserMetadata, AppMetadata: r.AppMetadata, Email: given(r.Email), Phone: given(r.Phone)}
+	e := host.Edit{FullName: given(r.FullName), UserMetadata: r.UserMetadata, AppMetadata: r.AppMetadata, Email: given(r.Email), Phone: given(r.Phone)}
 	if r.EmailVerified || !r.EmailVerifiedAt.IsZero() {
 		e.EmailVerified = ptr(true)
 	}

@@ -38,7 +38,7 @@ func (m *Admin) handleImportUsers(who Actor, w http.ResponseWriter, r *http.Requ
 	}
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || !slices.Contains([]string{mediaNDJSON, "application/ndjson", "application/jsonl"}, media) {
-		return m.kit.Refusal(auth.CodeUnsupportedMediaType, "Send one JSON object a line as application/x-ndjson.")
+		return auth.Reject(auth.CodeUnsupportedMediaType, "Send one JSON object a line as application/x-ndjson.")
 	}
 	id, err := m.ImportUsers(r.Context(), who, p, upload{r.Body, http.NewResponseController(w)})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -17,6 +18,19 @@ var (
 	opInviteAgain    = operation{pattern: "POST /invitations/{id}/resend", permission: PermUsersWrite, fails: []auth.Code{auth.CodeNotFound, auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeReauthNeeded, auth.CodeRateLimited}}
 	opWithdrawInvite = operation{pattern: "DELETE /invitations/{id}", permission: PermUsersWrite, fails: []auth.Code{auth.CodeNotFound, auth.CodeTargetStronger, auth.CodeReauthNeeded}}
 )
+
+// Invitation is an invitation to an address that waits to be accepted.
+type Invitation struct {
+	ID         string         `json:"id"` // follows from the address, of which there is one at a time
+	Email      string         `json:"email"`
+	Roles      []string       `json:"roles"`
+	Metadata   map[string]any `json:"metadata"` // becomes the account's app_metadata, merged into what is there (RFC 7396)
+	RedirectTo string         `json:"redirect_to"`
+	By         auth.Actor     `json:"by"` // in whose name it is: who made it, or sent it again last
+	CreatedAt  time.Time      `json:"created_at"`
+	SentAt     time.Time      `json:"sent_at"`
+	ExpiresAt  time.Time      `json:"expires_at"`
+}
 
 // InviteParams invite somebody.
 type InviteParams struct {
@@ -34,13 +48,13 @@ type InviteParams struct {
 // still make it: with the actor's permissions, ban, account or key it goes, too. Errors:
 // CodeValidationFailed, CodeRedirectNotAllowed, CodeRoleNotFound, CodeTargetStronger,
 // CodeReauthNeeded, CodeRateLimited.
-func (m *Admin) Invite(ctx context.Context, who Actor, p InviteParams) (auth.Invitation, error) {
-	inv, err := m.kit.CleanInvitation(auth.Invitation{Email: p.Email, Roles: p.Roles, Metadata: p.Metadata, RedirectTo: p.RedirectTo}, p.Life)
+func (m *Admin) Invite(ctx context.Context, who Actor, p InviteParams) (Invitation, error) {
+	inv, err := m.cleanInvitation(Invitation{Email: p.Email, Roles: p.Roles, Metadata: p.Metadata, RedirectTo: p.RedirectTo}, p.Life)
 	if err != nil {
 		return inv, err
 	}
-	var send auth.KitSend
-	return carryOut(ctx, m, who, opInvite, "", auth.EventInvited, func(t *turn) (auth.Invitation, error) {
+	var send host.Send
+	return carryOut(ctx, m, who, opInvite, "", auth.EventInvited, func(t *turn) (Invitation, error) {
 		before, hash, err := m.invitation(ctx, inv.ID)
 		if err != nil && !errors.Is(err, auth.CodeNotFound) {
 			return inv, err
@@ -52,25 +66,29 @@ func (m *Admin) Invite(ctx context.Context, who Actor, p InviteParams) (auth.Inv
 // Invitations lists the invitations that wait, newest first. after, which may be nil,
 // is where the page before ended; the next page is asked for with what is returned,
 // which is nil after the last.
-func (m *Admin) Invitations(ctx context.Context, who Actor, after *store.InvitationCursor, limit int) ([]auth.Invitation, *store.InvitationCursor, error) {
+func (m *Admin) Invitations(ctx context.Context, who Actor, after *store.InvitationCursor, limit int) ([]Invitation, *store.InvitationCursor, error) {
 	if _, err := m.reader(ctx, who, opInvitations); err != nil {
 		return nil, nil, err
 	}
-	list, _, next, err := m.kit.Invitations(ctx, "", after, pageSize(limit))
+	found, _, next, err := m.kit.Invitations(ctx, "", after, pageSize(limit))
+	var list []Invitation
+	for _, inv := range found {
+		list = append(list, Invitation(inv))
+	}
 	return list, next, err
 }
 
 // InviteAgain sends an invitation again, with a new link for as long as the first was
 // to live; the old link dies. From now on it is in the actor's name. Errors as for
 // Invite, and CodeNotFound.
-func (m *Admin) InviteAgain(ctx context.Context, who Actor, id string) (auth.Invitation, error) {
-	var send auth.KitSend
-	return carryOut(ctx, m, who, opInviteAgain, "", auth.EventInvited, func(t *turn) (auth.Invitation, error) {
+func (m *Admin) InviteAgain(ctx context.Context, who Actor, id string) (Invitation, error) {
+	var send host.Send
+	return carryOut(ctx, m, who, opInviteAgain, "", auth.EventInvited, func(t *turn) (Invitation, error) {
 		before, hash, err := m.invitation(ctx, id)
 		if err != nil {
 			return before, err
 		}
-		inv, err := m.kit.CleanInvitation(before, before.ExpiresAt.Sub(before.SentAt))
+		inv, err := m.cleanInvitation(before, before.ExpiresAt.Sub(before.SentAt))
 		if err != nil {
 			return inv, err
 		}
@@ -94,39 +112,44 @@ func (m *Admin) WithdrawInvitation(ctx context.Context, who Actor, id string) er
 		}
 		err = m.kit.WithdrawInvitation(ctx, t.change, hash)
 		if errors.Is(err, store.ErrNotFound) {
-			err = m.kit.Error(auth.CodeNotFound, err)
+			err = m.fail(auth.CodeNotFound, err)
 		}
 		return struct{}{}, err
 	})
 	return err
 }
 
+func (m *Admin) cleanInvitation(inv Invitation, life time.Duration) (Invitation, error) {
+	clean, err := m.kit.CleanInvitation(host.Invitation(inv), life)
+	return Invitation(clean), err
+}
+
 // invitation is the one of an id, and by what the store knows it. Errors:
 // CodeNotFound.
-func (m *Admin) invitation(ctx context.Context, id string) (auth.Invitation, []byte, error) {
+func (m *Admin) invitation(ctx context.Context, id string) (Invitation, []byte, error) {
 	if id == "" {
-		return auth.Invitation{}, nil, m.kit.Error(auth.CodeNotFound, nil)
+		return Invitation{}, nil, m.fail(auth.CodeNotFound, nil)
 	}
 	list, hashes, _, err := m.kit.Invitations(ctx, id, nil, 1)
 	switch {
 	case err != nil:
-		return auth.Invitation{}, nil, err
+		return Invitation{}, nil, err
 	case len(list) == 0:
-		return auth.Invitation{}, nil, m.kit.Error(auth.CodeNotFound, nil)
+		return Invitation{}, nil, m.fail(auth.CodeNotFound, nil)
 	}
-	return list[0], hashes[0], nil
+	return Invitation(list[0]), hashes[0], nil
 }
 
 // invite stores and sends an invitation in the actor's name, in place of the one that was
 // seen, by its hash, and gave the roles before.
-func (m *Admin) invite(ctx context.Context, t *turn, send *auth.KitSend, inv auth.Invitation, before []string, seen []byte) (auth.Invitation, error) {
+func (m *Admin) invite(ctx context.Context, t *turn, send *host.Send, inv Invitation, before []string, seen []byte) (Invitation, error) {
 	t.record.Target = store.EmailKey(inv.Email)
 	if self := cmp.Or(t.user, t.creator); self != nil && store.EmailKey(self.Email) == store.EmailKey(inv.Email) {
-		return inv, m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
+		return inv, auth.Reject(auth.CodeTargetStronger, "You cannot do this to your own account.")
 	}
 	for _, r := range inv.Roles {
 		if r != auth.RoleOwner && find(t.roles, r).Name == "" {
-			return inv, m.kit.Error(auth.CodeRoleNotFound, nil)
+			return inv, m.fail(auth.CodeRoleNotFound, nil)
 		}
 	}
 	if err := m.mayInvite(t, slices.Concat(before, inv.Roles)); err != nil {
@@ -137,7 +160,7 @@ func (m *Admin) invite(ctx context.Context, t *turn, send *auth.KitSend, inv aut
 	if err := t.keep(inv); err != nil {
 		return inv, err
 	}
-	return inv, m.kit.Invite(ctx, &t.change, send, inv, seen)
+	return inv, m.kit.Invite(ctx, &t.change, send, host.Invitation(inv), seen)
 }
 
 // mayInvite judges whether the actor may make, replace or take back an invitation
@@ -147,7 +170,7 @@ func (m *Admin) mayInvite(t *turn, roles []string) error {
 		return nil
 	}
 	if t.untraceable() {
-		return m.kit.Refusal(auth.CodeTargetStronger, "Invite without roles, and give them once the account is there.")
+		return auth.Reject(auth.CodeTargetStronger, "Invite without roles, and give them once the account is there.")
 	}
 	if err := m.allow(t.acting, fieldOfRoles); err != nil {
 		return err
@@ -158,13 +181,13 @@ func (m *Admin) mayInvite(t *turn, roles []string) error {
 // judgeInvitation tells whether whoever an invitation is from could still make it, and
 // on what that rests: what they may do is judged when it is accepted, not when it was
 // made. Errors: CodeInvalidToken.
-func (m *Admin) judgeInvitation(ctx context.Context, inv auth.Invitation) (auth.InvitationTerms, error) {
-	over := func(why string) (auth.InvitationTerms, error) {
-		return auth.InvitationTerms{}, m.kit.Error(auth.CodeInvalidToken, errors.New(why))
+func (m *Admin) judgeInvitation(ctx context.Context, inv host.Invitation) (host.Terms, error) {
+	over := func(why string) (host.Terms, error) {
+		return host.Terms{}, m.fail(auth.CodeInvalidToken, errors.New(why))
 	}
 	held, table, terms, err := m.holdsNow(ctx, inv.By)
 	if err != nil {
-		return auth.InvitationTerms{}, err
+		return host.Terms{}, err
 	}
 	if !grants(held, PermUsersWrite) {
 		return over("the inviter may not invite any more")

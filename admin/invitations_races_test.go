@@ -20,21 +20,21 @@ func TestInvitationMeanwhile(t *testing.T) {
 		tap := storetap.New(store)
 		o, _ := withRole(t, tap)
 		system := admin.System("test")
-		strong := func(ctx context.Context, email string, _ auth.Invitation, _ string) error {
+		strong := func(ctx context.Context, email string, _ admin.Invitation, _ string) error {
 			_, err := o.adm.Invite(ctx, system, admin.InviteParams{Email: email, Roles: []string{auth.RoleOwner}})
 			return err
 		}
 		for _, c := range []struct {
 			email     string // of the one case
 			first     bool   // there is an invitation before
-			meanwhile func(ctx context.Context, email string, i auth.Invitation, token string) error
+			meanwhile func(ctx context.Context, email string, i admin.Invitation, token string) error
 			want      auth.Code
 			left      []string // what the invitation gives that waits in the end; nil: none waits
 		}{
-			{"withdrawn@example.com", true, func(ctx context.Context, _ string, i auth.Invitation, _ string) error {
+			{"withdrawn@example.com", true, func(ctx context.Context, _ string, i admin.Invitation, _ string) error {
 				return o.adm.WithdrawInvitation(ctx, system, i.ID)
 			}, auth.CodeNotFound, nil},
-			{"accepted@example.com", true, func(_ context.Context, _ string, _ auth.Invitation, token string) error {
+			{"accepted@example.com", true, func(_ context.Context, _ string, _ admin.Invitation, token string) error {
 				_, err := o.accept(token)
 				return err
 			}, auth.CodeNotFound, nil},
@@ -42,7 +42,7 @@ func TestInvitationMeanwhile(t *testing.T) {
 			{"new@example.com", false, strong, auth.CodeTargetStronger, []string{auth.RoleOwner}},
 		} {
 			boss := o.operator("boss-"+c.email, notes, admin.PermUsersWrite, admin.PermRolesAssign)
-			var i auth.Invitation
+			var i admin.Invitation
 			var token string
 			if c.first {
 				o.Clock.Advance(2 * time.Minute)

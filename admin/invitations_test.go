@@ -32,7 +32,7 @@ func (o *office) invitedToken(email string) string {
 }
 
 // invite has an operator invite somebody, and returns the token.
-func (o *office) invite(who admin.Actor, email string, roles ...string) (auth.Invitation, string) {
+func (o *office) invite(who admin.Actor, email string, roles ...string) (admin.Invitation, string) {
 	o.t.Helper()
 	i, err := o.adm.Invite(o.t.Context(), who, admin.InviteParams{Email: email, Roles: roles})
 	if err != nil {
@@ -190,34 +190,34 @@ func TestInvitationTellsOfAccounts(t *testing.T) {
 // keep whoever it is from from making it. Nothing is made or given then.
 func TestInvitationEnds(t *testing.T) {
 	code := admin.System("test")
-	ends := map[string]func(t *testing.T, o *office, boss *authtest.SignedIn, i auth.Invitation) error{
-		"sent again": func(t *testing.T, o *office, boss *authtest.SignedIn, i auth.Invitation) error {
+	ends := map[string]func(t *testing.T, o *office, boss *authtest.SignedIn, i admin.Invitation) error{
+		"sent again": func(t *testing.T, o *office, boss *authtest.SignedIn, i admin.Invitation) error {
 			o.Clock.Advance(time.Minute)
 			_, err := o.adm.InviteAgain(t.Context(), actor(boss), i.ID)
 			return err
 		},
-		"taken back": func(t *testing.T, o *office, boss *authtest.SignedIn, i auth.Invitation) error {
+		"taken back": func(t *testing.T, o *office, boss *authtest.SignedIn, i admin.Invitation) error {
 			return o.adm.WithdrawInvitation(t.Context(), actor(boss), i.ID)
 		},
-		"expired": func(_ *testing.T, o *office, _ *authtest.SignedIn, _ auth.Invitation) error {
+		"expired": func(_ *testing.T, o *office, _ *authtest.SignedIn, _ admin.Invitation) error {
 			o.Clock.Advance(7 * 24 * time.Hour)
 			return nil
 		},
-		"the inviter is demoted": func(t *testing.T, o *office, boss *authtest.SignedIn, _ auth.Invitation) error {
+		"the inviter is demoted": func(t *testing.T, o *office, boss *authtest.SignedIn, _ admin.Invitation) error {
 			_, err := o.adm.SetRoles(t.Context(), code, admin.SetRolesParams{UserID: boss.User.ID})
 			return err
 		},
-		"the inviter is banned": func(t *testing.T, o *office, boss *authtest.SignedIn, _ auth.Invitation) error {
+		"the inviter is banned": func(t *testing.T, o *office, boss *authtest.SignedIn, _ admin.Invitation) error {
 			_, err := o.adm.BanUser(t.Context(), code, admin.BanUserParams{UserID: boss.User.ID, Reason: "x"})
 			return err
 		},
-		"the inviter is deleted": func(t *testing.T, o *office, boss *authtest.SignedIn, _ auth.Invitation) error {
+		"the inviter is deleted": func(t *testing.T, o *office, boss *authtest.SignedIn, _ admin.Invitation) error {
 			return o.adm.DeleteUser(t.Context(), code, admin.DeleteUserParams{UserID: boss.User.ID, Reason: "x"})
 		},
-		"the role grows beyond the inviter": func(t *testing.T, o *office, _ *authtest.SignedIn, _ auth.Invitation) error {
+		"the role grows beyond the inviter": func(t *testing.T, o *office, _ *authtest.SignedIn, _ admin.Invitation) error {
 			return o.permitIn(t.Context(), "editor", notes, "money.send")
 		},
-		"the role is deleted": func(t *testing.T, o *office, _ *authtest.SignedIn, _ auth.Invitation) error {
+		"the role is deleted": func(t *testing.T, o *office, _ *authtest.SignedIn, _ admin.Invitation) error {
 			_, err := o.adm.DeleteRole(t.Context(), code, admin.DeleteRoleParams{Name: "editor"})
 			return err
 		},
@@ -404,19 +404,19 @@ func TestInvitationEndsWhileItIsAccepted(t *testing.T) {
 		tap := storetap.New(st)
 		o, _ := withRole(t, tap)
 		n := 0
-		for name, end := range map[string]func(ctx context.Context, boss *authtest.SignedIn, i auth.Invitation) error{
-			"taken back": func(ctx context.Context, _ *authtest.SignedIn, i auth.Invitation) error {
+		for name, end := range map[string]func(ctx context.Context, boss *authtest.SignedIn, i admin.Invitation) error{
+			"taken back": func(ctx context.Context, _ *authtest.SignedIn, i admin.Invitation) error {
 				return o.adm.WithdrawInvitation(ctx, code, i.ID)
 			},
-			"the inviter is demoted": func(ctx context.Context, boss *authtest.SignedIn, _ auth.Invitation) error {
+			"the inviter is demoted": func(ctx context.Context, boss *authtest.SignedIn, _ admin.Invitation) error {
 				_, err := o.adm.SetRoles(ctx, code, admin.SetRolesParams{UserID: boss.User.ID})
 				return err
 			},
-			"the inviter is banned": func(ctx context.Context, boss *authtest.SignedIn, _ auth.Invitation) error {
+			"the inviter is banned": func(ctx context.Context, boss *authtest.SignedIn, _ admin.Invitation) error {
 				_, err := o.adm.BanUser(ctx, code, admin.BanUserParams{UserID: boss.User.ID, Reason: "x"})
 				return err
 			},
-			"a role grows": func(ctx context.Context, _ *authtest.SignedIn, _ auth.Invitation) error {
+			"a role grows": func(ctx context.Context, _ *authtest.SignedIn, _ admin.Invitation) error {
 				return o.permitIn(ctx, "editor", "money.send")
 			},
 		} {

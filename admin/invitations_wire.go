@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/store"
 )
 
@@ -28,7 +27,7 @@ type invitationView struct {
 	ExpiresAt  time.Time      `json:"expires_at"`
 }
 
-func viewInvitation(i auth.Invitation) invitationView {
+func viewInvitation(i Invitation) invitationView {
 	return invitationView{
 		ID: i.ID, Email: i.Email, Roles: orNone(i.Roles), Metadata: i.Metadata, RedirectTo: optional(i.RedirectTo),
 		InvitedBy: actorView{optional(string(i.By.Kind)), optional(i.By.ID), optional(i.By.SessionID), nil},
@@ -57,8 +56,8 @@ func (m *Admin) handleInvite(who Actor, w http.ResponseWriter, r *http.Request) 
 	return m.writeInvitation(w, http.StatusCreated)(m.Invite(r.Context(), who, in))
 }
 
-func (m *Admin) writeInvitation(w http.ResponseWriter, status int) func(auth.Invitation, error) error {
-	return func(i auth.Invitation, err error) error {
+func (m *Admin) writeInvitation(w http.ResponseWriter, status int) func(Invitation, error) error {
+	return func(i Invitation, err error) error {
 		if err != nil {
 			return err
 		}

@@ -188,7 +188,7 @@ func (m *Admin) mayReadJob(ctx context.Context, who Actor, op operation, id stri
 	k, known := kindOf(j)
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && !known:
-		return store.Job{}, m.kit.Error(auth.CodeNotFound, err)
+		return store.Job{}, m.fail(auth.CodeNotFound, err)
 	case err != nil:
 		return store.Job{}, m.kit.StoreError(err)
 	}
@@ -264,7 +264,7 @@ func (m *Admin) receive(ctx context.Context, a *acting, kind string, params any)
 		j.Params, err = json.Marshal(params)
 	}
 	if err != nil {
-		return j, m.kit.Error(auth.CodeInternal, err)
+		return j, m.fail(auth.CodeInternal, err)
 	}
 	return j, m.storeError(m.jobs.PutJob(ctx, j))
 }
@@ -282,7 +282,7 @@ func (m *Admin) addRows(ctx context.Context, j *store.Job, rows int, input any) 
 func (m *Admin) chunkOf(j *store.Job, rows int, input any) (store.JobChunk, error) {
 	plain, err := json.Marshal(input)
 	if err != nil {
-		return store.JobChunk{}, m.kit.Error(auth.CodeInternal, err)
+		return store.JobChunk{}, m.fail(auth.CodeInternal, err)
 	}
 	c := store.JobChunk{JobID: j.ID, N: j.Chunks, Rows: rows, Input: m.kit.SealJob(j.ID, plain)}
 	j.Chunks, j.Rows = j.Chunks+1, j.Rows+rows
@@ -307,7 +307,7 @@ func (m *Admin) start(ctx context.Context, t *turn, j store.Job) (string, error)
 	_, err := m.jobs.StartJob(ctx, store.StartJob{Change: t.change, ID: j.ID, ExpiresAt: t.change.Now.Add(jobKept)})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return "", m.kit.Error(auth.CodeNotFound, err)
+		return "", m.fail(auth.CodeNotFound, err)
 	case err != nil:
 		return "", err
 	}

@@ -253,7 +253,7 @@ func (m *Admin) resultsOf(ctx context.Context, j store.Job, c plannedChunk) ([]r
 func careful[T any](m *Admin, do func() (T, error)) (v T, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = m.kit.Error(auth.CodeInternal, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
+			err = m.fail(auth.CodeInternal, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
 			m.kit.Log().Error("auth: what is done to many accounts, or by a job, panicked", "error", err)
 		}
 	}()

@@ -45,14 +45,14 @@ func (m *Admin) actingKey(ctx context.Context, who Actor) (store.APIKey, error) 
 	if who.keyID == "" {
 		k, _, there := m.kit.SecretKeyNamed(who.keyName)
 		if !there {
-			return k, m.kit.Error(auth.CodeInvalidAPIKey, errors.New("the options have no key of the name any more"))
+			return k, m.fail(auth.CodeInvalidAPIKey, errors.New("the options have no key of the name any more"))
 		}
 		return k, nil
 	}
 	k, err := m.keys.Key(ctx, who.keyID)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && (!k.Live(m.kit.Now()) || k.Revision != who.keyAt):
-		return k, m.kit.Error(auth.CodeInvalidAPIKey, errors.New("the key is over, or was changed"))
+		return k, m.fail(auth.CodeInvalidAPIKey, errors.New("the key is over, or was changed"))
 	case err != nil:
 		return k, m.kit.StoreError(err)
 	}
@@ -68,7 +68,7 @@ func (m *Admin) keyMay(ctx context.Context, k store.APIKey, roles store.RoleTabl
 	u, err := m.store.User(ctx, store.ByID(k.CreatedBy))
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && u.Banned(m.kit.Now()):
-		return nil, nil, m.kit.Error(auth.CodeInvalidAPIKey, errors.New("whoever made the key is banned or gone"))
+		return nil, nil, m.fail(auth.CodeInvalidAPIKey, errors.New("whoever made the key is banned or gone"))
 	case err != nil:
 		return nil, nil, m.kit.StoreError(err)
 	}

@@ -43,7 +43,7 @@ func TestKeyIsRevokedWhileWhatItMadeIsUsed(t *testing.T) {
 			}
 		},
 		"a link": func(o *office, by admin.Actor, n string) func() error {
-			made, err := o.adm.MakeLink(o.t.Context(), by, admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: o.LoginAs(o.t, "ada"+n).User.ID})
+			made, err := o.adm.MakeLink(o.t.Context(), by, admin.MakeLinkParams{Type: admin.LinkMagicLink, UserID: o.LoginAs(o.t, "ada"+n).User.ID})
 			if err != nil {
 				o.t.Fatal(err)
 			}
@@ -119,7 +119,7 @@ func TestWhatKeysOfTheOptionsMadeEndsWithThem(t *testing.T) {
 				before := newOffice(t, store, auth.WithSecretKeys(auth.SecretKey{Key: text, Scopes: []string{"*"}}))
 				ada := before.LoginAs(t, "ada@example.com")
 				_, invited := before.invite(admin.Key(text), "new@example.com")
-				made, err := before.adm.MakeLink(t.Context(), admin.Key(text), admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: ada.User.ID})
+				made, err := before.adm.MakeLink(t.Context(), admin.Key(text), admin.MakeLinkParams{Type: admin.LinkMagicLink, UserID: ada.User.ID})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -148,7 +148,7 @@ func TestLinksOfTheOptionsKeysEndWithTheStrengthOfTheKey(t *testing.T) {
 		o.permit("reader", admin.PermUsersRead)
 		for i, role := range []string{"", "reader", auth.RoleOwner} {
 			u := o.LoginAs(t, fmt.Sprintf("ada%d@example.com", i)).User
-			made, err := o.adm.MakeLink(t.Context(), admin.Key(text), admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: u.ID})
+			made, err := o.adm.MakeLink(t.Context(), admin.Key(text), admin.MakeLinkParams{Type: admin.LinkMagicLink, UserID: u.ID})
 			if err != nil {
 				t.Fatal(err)
 			}

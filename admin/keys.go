@@ -236,16 +236,16 @@ func (m *Admin) keyOf(ctx context.Context, t *turn, id string, revision *int64) 
 	k, err := m.keys.Key(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return k, m.kit.Refusal(auth.CodeNotFound, "There is no such key.")
+		return k, auth.Reject(auth.CodeNotFound, "There is no such key.")
 	case err != nil:
 		return k, m.kit.StoreError(err)
 	}
 	t.record.Target = k.Name
 	switch {
 	case !k.RevokedAt.IsZero():
-		return k, m.kit.Refusal(auth.CodeNotFound, "This key was revoked. Make a new one.")
+		return k, auth.Reject(auth.CodeNotFound, "This key was revoked. Make a new one.")
 	case revision != nil && *revision != k.Revision:
-		return k, m.kit.Error(auth.CodePreconditionFailed, nil)
+		return k, m.fail(auth.CodePreconditionFailed, nil)
 	}
 	return k, nil
 }
@@ -259,14 +259,14 @@ func (m *Admin) mayEdit(t *turn, k store.APIKey, ownersOnly bool) error {
 }
 
 func (m *Admin) stronger() error {
-	return m.kit.Refusal(auth.CodeTargetStronger, "This key is for an owner, or somebody who may do what it may, to change.")
+	return auth.Reject(auth.CodeTargetStronger, "This key is for an owner, or somebody who may do what it may, to change.")
 }
 
 // putKey gives a key a new text and stores it, in place of the one at a revision.
 func (m *Admin) putKey(ctx context.Context, t *turn, k *NewKey, revision *int64) error {
 	text, err := apikey.New(apikey.Parts{Public: k.Public, Environment: k.Environment, ID: k.ID})
 	if err != nil {
-		return m.kit.Error(auth.CodeInternal, err)
+		return m.fail(auth.CodeInternal, err)
 	}
 	k.Hash = apikey.Hash(text)
 	kept, err := m.keys.PutKey(ctx, store.PutKey{Change: t.change, Key: k.APIKey, IfRevision: revision})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -20,9 +21,28 @@ var (
 	linkEndpoints = []endpoint{{opMakeLink, (*Admin).handleMakeLink}, {opSend, (*Admin).handleSend}}
 )
 
+// LinkType is what a link or code is for.
+type LinkType string
+
+// The types.
+const (
+	LinkVerify    = LinkType(host.LinkVerify)    // confirms the account's address
+	LinkReset     = LinkType(host.LinkReset)     // chooses a new password
+	LinkMagicLink = LinkType(host.LinkMagicLink) // signs in
+	LinkInvite    = LinkType(host.LinkInvite)    // chooses the first password of an account that has none
+	LinkCode      = LinkType(host.LinkCode)      // a code by text, which signs in; there is no link
+)
+
+// MadeLink is a link that an operator had made. There is no code beside it: a code is
+// judged before it is known which link it belongs to, and so without its maker.
+type MadeLink struct {
+	URL       string
+	ExpiresAt time.Time
+}
+
 // MakeLinkParams ask for a link. The account is named by one of UserID and Email.
 type MakeLinkParams struct {
-	Type       auth.LinkType // any but auth.LinkCode
+	Type       LinkType // any but LinkCode
 	UserID     string
 	Email      string
 	RedirectTo string // on the allow-list; may be empty
@@ -33,23 +53,24 @@ type MakeLinkParams struct {
 // type that was mailed before, and is of use only while the actor could make it still. Its
 // use has the notices of the flow; the audit log has who made it, and not the link. Errors: CodeUserNotFound, CodeTargetStronger,
 // CodeValidationFailed, CodeMethodDisabled, CodeUserBanned, CodeRedirectNotAllowed.
-func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (auth.MadeLink, error) {
+func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (MadeLink, error) {
 	if (p.UserID == "") == (p.Email == "") {
-		return auth.MadeLink{}, m.kit.Invalid("user_id", "or email has to be given, and not both")
+		return MadeLink{}, m.kit.Invalid("user_id", "or email has to be given, and not both")
 	}
 	if p.Email != "" {
 		if _, err := m.reader(ctx, who, opMakeLink); err != nil { // whose the address is, is not for everybody
-			return auth.MadeLink{}, err
+			return MadeLink{}, err
 		}
 		u, err := m.store.User(ctx, store.ByEmail(p.Email))
 		if err != nil {
-			return auth.MadeLink{}, m.gone(err)
+			return MadeLink{}, m.gone(err)
 		}
 		p.UserID = u.ID
 	}
-	return carryOut(ctx, m, who, opMakeLink, p.UserID, auth.EventLinkMade, func(t *turn) (auth.MadeLink, error) {
+	return carryOut(ctx, m, who, opMakeLink, p.UserID, auth.EventLinkMade, func(t *turn) (MadeLink, error) {
 		t.change.Events[0].Event.Method = string(p.Type)
-		return m.kit.Link(ctx, &t.change, p.Type, t.target.ID, p.RedirectTo)
+		made, err := m.kit.Link(ctx, &t.change, host.LinkType(p.Type), t.target.ID, p.RedirectTo)
+		return MadeLink(made), err
 	})
 }
 
@@ -57,7 +78,7 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (auth
 // stronger than its account as both are now, as for each operation that lets them in as it.
 // What code of the application and people whom it alone knows may do, nobody can tell by
 // then: an account that may do anything has to be as it was. Errors: CodeInvalidToken.
-func (m *Admin) judgeLink(ctx context.Context, maker auth.LinkMaker, u auth.User) (auth.InvitationTerms, error) {
+func (m *Admin) judgeLink(ctx context.Context, maker host.LinkMaker, u auth.User) (host.Terms, error) {
 	held, table, terms, err := m.holdsNow(ctx, maker.By)
 	if err != nil {
 		return terms, err
@@ -74,7 +95,7 @@ func (m *Admin) judgeLink(ctx context.Context, maker auth.LinkMaker, u auth.User
 		}
 	}
 	if err != nil {
-		return terms, m.kit.Error(auth.CodeInvalidToken, err)
+		return terms, m.fail(auth.CodeInvalidToken, err)
 	}
 	terms.IfUsers = append(terms.IfUsers, auth.UserAt{ID: u.ID, CredentialRevision: &u.CredentialRevision})
 	return terms, nil
@@ -83,7 +104,7 @@ func (m *Admin) judgeLink(ctx context.Context, maker auth.LinkMaker, u auth.User
 // SendParams have a link or code sent.
 type SendParams struct {
 	UserID     string
-	Type       auth.LinkType
+	Type       LinkType
 	RedirectTo string
 }
 
@@ -93,19 +114,19 @@ type SendParams struct {
 // CodeTargetStronger, CodeValidationFailed, CodeMethodDisabled, CodeUserBanned,
 // CodeRedirectNotAllowed, CodeRateLimited.
 func (m *Admin) Send(ctx context.Context, who Actor, p SendParams) (string, error) {
-	var send auth.KitSend
+	var send host.Send
 	return carryOut(ctx, m, who, opSend, p.UserID, auth.EventMessageAsked, func(t *turn) (string, error) {
 		t.change.Events[0].Event.Method = string(p.Type)
-		return m.kit.SendLink(ctx, &t.change, &send, p.Type, t.target.ID, p.RedirectTo)
+		return m.kit.SendLink(ctx, &t.change, &send, host.LinkType(p.Type), t.target.ID, p.RedirectTo)
 	})
 }
 
 func (m *Admin) handleMakeLink(who Actor, w http.ResponseWriter, r *http.Request) error {
 	var p struct {
-		Type       auth.LinkType `json:"type"`
-		UserID     string        `json:"user_id"`
-		Email      string        `json:"email"`
-		RedirectTo string        `json:"redirect_to"`
+		Type       LinkType `json:"type"`
+		UserID     string   `json:"user_id"`
+		Email      string   `json:"email"`
+		RedirectTo string   `json:"redirect_to"`
 	}
 	if err := m.kit.Decode(r, &p); err != nil {
 		return err
@@ -122,8 +143,8 @@ func (m *Admin) handleMakeLink(who Actor, w http.ResponseWriter, r *http.Request
 
 func (m *Admin) handleSend(who Actor, w http.ResponseWriter, r *http.Request) error {
 	var p struct {
-		Type       auth.LinkType `json:"type"`
-		RedirectTo string        `json:"redirect_to"`
+		Type       LinkType `json:"type"`
+		RedirectTo string   `json:"redirect_to"`
 	}
 	if err := m.kit.Decode(r, &p); err != nil {
 		return err

@@ -72,7 +72,7 @@ func TestSentOnBehalf(t *testing.T) {
 		o := newOffice(t, store)
 		support := o.LoginAs(t, "support@example.com", authtest.Roles(admin.RoleSupport), authtest.AAL2())
 		ada := o.LoginAs(t, "ada@example.com", authtest.Unverified())
-		for _, typ := range []auth.LinkType{auth.LinkVerify, auth.LinkMagicLink, auth.LinkReset} {
+		for _, typ := range []admin.LinkType{admin.LinkVerify, admin.LinkMagicLink, admin.LinkReset} {
 			o.do(support, "POST /users/"+ada.User.ID+"/send", `{"type":"`+string(typ)+`"}`).want(202)
 			o.do(support, "POST /users/"+ada.User.ID+"/send", `{"type":"`+string(typ)+`"}`).want(429, auth.CodeRateLimited)
 		}

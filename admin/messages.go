@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -70,7 +71,7 @@ func (m *Admin) RetryMessage(ctx context.Context, who Actor, id string) error {
 	if err != nil {
 		return err
 	}
-	var send auth.KitSend
+	var send host.Send
 	_, err = carryOut(ctx, m, who, opRetryMessage, before.UserID, auth.EventMessageAsked, func(t *turn) (none struct{}, err error) {
 		now, err := m.message(ctx, id)
 		if err != nil {
@@ -80,7 +81,7 @@ func (m *Admin) RetryMessage(ctx context.Context, who Actor, id string) error {
 			t.record.Target = now.To
 		}
 		if t.target.Banned(m.kit.Now()) {
-			return none, m.kit.Error(auth.CodeUserBanned, nil)
+			return none, m.fail(auth.CodeUserBanned, nil)
 		}
 		t.change.Events[0].Event.Message = now.Kind
 		t.changed("message_id", nil, id)
@@ -103,14 +104,14 @@ func (m *Admin) RetryMessage(ctx context.Context, who Actor, id string) error {
 func (m *Admin) message(ctx context.Context, id string) (store.MessageRecord, error) {
 	q := store.MessageQuery{ID: id, Limit: 1}
 	if id == "" || q.Check() != nil {
-		return store.MessageRecord{}, m.kit.Error(auth.CodeNotFound, nil)
+		return store.MessageRecord{}, m.fail(auth.CodeNotFound, nil)
 	}
 	list, err := m.messages.ListMessages(ctx, q)
 	switch {
 	case err != nil:
 		return store.MessageRecord{}, m.kit.StoreError(err)
 	case len(list) == 0:
-		return store.MessageRecord{}, m.kit.Error(auth.CodeNotFound, nil)
+		return store.MessageRecord{}, m.fail(auth.CodeNotFound, nil)
 	}
 	return list[0], nil
 }

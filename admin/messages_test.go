@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -60,7 +60,7 @@ func (o *office) settled() {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), 30*time.Second)
 	defer cancel()
-	o.Kit(seal.New()).MessagesSent(ctx)
+	host.Of(o).MessagesSent(ctx)
 }
 
 // messages are those of a query, by code of the application.

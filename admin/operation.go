@@ -54,15 +54,15 @@ func (m *Admin) allow(a *acting, op operation) error {
 	case a.system():
 		return nil
 	case !m.permissions.admits(a.permissions):
-		return m.kit.Error(auth.CodeNotAdmin, nil)
+		return m.fail(auth.CodeNotAdmin, nil)
 	case op.permission != "" && !a.may(op.permission):
 		return m.missing(op.permission)
 	case a.key != nil: // a program proves nothing anew, and what asks for that of people names its permission
 		return nil
 	case m.factorMissing(a):
-		return m.kit.Error(auth.CodeInsufficientAAL, nil)
+		return m.fail(auth.CodeInsufficientAAL, nil)
 	case op.stepUp && !a.begun && !m.fresh(a):
-		return m.kit.Error(auth.CodeReauthNeeded, nil)
+		return m.fail(auth.CodeReauthNeeded, nil)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (m *Admin) factorMissing(a *acting) bool {
 }
 
 func (m *Admin) missing(permission string) error {
-	err := m.kit.Error(auth.CodeMissingPermission, nil)
+	err := m.fail(auth.CodeMissingPermission, nil)
 	err.Permission = permission
 	return err
 }
@@ -98,7 +98,7 @@ func (m *Admin) outranks(a *acting, target auth.User, against strength) error {
 		enough = covers(a.permissions, theirs)
 	}
 	if !enough {
-		return m.kit.Error(auth.CodeTargetStronger, nil)
+		return m.fail(auth.CodeTargetStronger, nil)
 	}
 	return nil
 }
@@ -195,11 +195,11 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 		}
 		targetID = t.target.ID // ids have more than one form
 		if t.target.Anonymized() && op.permission != PermUsersDelete {
-			return t, m.kit.Error(auth.CodeUserNotFound, nil) // nobody is, and nobody becomes it again
+			return t, m.fail(auth.CodeUserNotFound, nil) // nobody is, and nobody becomes it again
 		}
 		t.record.Target = labelOf(t.target)
 		if a.own(targetID) && !op.self {
-			return t, m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
+			return t, auth.Reject(auth.CodeTargetStronger, "You cannot do this to your own account.")
 		}
 		if err := m.outranks(a, t.target, op.against); err != nil {
 			return t, err
@@ -228,7 +228,7 @@ func (m *Admin) at(t *turn, revision *int64) error {
 		return nil
 	}
 	if *revision != t.target.Revision {
-		return m.kit.Error(auth.CodePreconditionFailed, nil)
+		return m.fail(auth.CodePreconditionFailed, nil)
 	}
 	t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: t.target.ID, Revision: revision})
 	return nil
@@ -264,7 +264,7 @@ func (m *Admin) failed(err error) error {
 
 func (m *Admin) gone(err error) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return m.kit.Error(auth.CodeUserNotFound, err)
+		return m.fail(auth.CodeUserNotFound, err)
 	}
 	return m.kit.StoreError(err)
 }

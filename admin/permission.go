@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -179,8 +180,8 @@ func grants(held []string, wanted string) bool {
 // holdsNow is what somebody in whose name something waits may do by now, by the table of
 // roles as it is, and on what that rests. Errors: CodeInvalidToken if they are gone, banned
 // or over.
-func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, table store.RoleTable, terms auth.InvitationTerms, err error) {
-	over := func(why string) error { return m.kit.Error(auth.CodeInvalidToken, errors.New(why)) }
+func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, table store.RoleTable, terms host.Terms, err error) {
+	over := func(why string) error { return m.fail(auth.CodeInvalidToken, errors.New(why)) }
 	if table, err = m.roles.Roles(ctx); err != nil {
 		return nil, table, terms, m.kit.StoreError(err)
 	}

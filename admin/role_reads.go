@@ -35,7 +35,7 @@ func (m *Admin) roleOf(t store.RoleTable, name string) (store.RolePermissions, e
 	}
 	r := find(t, name)
 	if r.Name == "" {
-		return r, m.kit.Error(auth.CodeRoleNotFound, nil)
+		return r, m.fail(auth.CodeRoleNotFound, nil)
 	}
 	return r, nil
 }

@@ -191,7 +191,7 @@ func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (
 			return done, err
 		}
 		if done.Users.N > 0 {
-			return done, m.kit.Refusal(auth.CodeRoleInUse, fmt.Sprintf("%d accounts have this role. Take it from them first.", done.Users.N))
+			return done, auth.Reject(auth.CodeRoleInUse, fmt.Sprintf("%d accounts have this role. Take it from them first.", done.Users.N))
 		}
 		if t.dry = p.DryRun; t.dry {
 			return done, nil
@@ -200,9 +200,9 @@ func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (
 		table, err := m.roles.DeleteRole(ctx, store.DeleteRole{Change: t.change, Name: p.Name})
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			err = m.kit.Error(auth.CodeRoleNotFound, err)
+			err = m.fail(auth.CodeRoleNotFound, err)
 		case errors.Is(err, store.ErrConflict):
-			err = m.kit.Error(auth.CodeRoleInUse, err)
+			err = m.fail(auth.CodeRoleInUse, err)
 		case err == nil:
 			m.kit.StaleRole(p.Name, table)
 		}
@@ -238,9 +238,9 @@ func (m *Admin) mayWrite(t *turn, name string, revision *int64) (store.RolePermi
 	before := find(t.roles, name)
 	switch {
 	case name == auth.RoleOwner:
-		return before, m.kit.Refusal(auth.CodeTargetStronger, "The role owner cannot be changed.")
+		return before, auth.Reject(auth.CodeTargetStronger, "The role owner cannot be changed.")
 	case before.Name == "":
-		return before, m.kit.Error(auth.CodeRoleNotFound, nil)
+		return before, m.fail(auth.CodeRoleNotFound, nil)
 	}
 	if err := m.atRoles(t, revision); err != nil {
 		return before, err
@@ -251,7 +251,7 @@ func (m *Admin) mayWrite(t *turn, name string, revision *int64) (store.RolePermi
 // atRoles judges whether the table of roles is still the one that a caller saw.
 func (m *Admin) atRoles(t *turn, revision *int64) error {
 	if revision != nil && *revision != t.roles.Revision {
-		return m.kit.Error(auth.CodePreconditionFailed, nil)
+		return m.fail(auth.CodePreconditionFailed, nil)
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func (m *Admin) atRoles(t *turn, revision *int64) error {
 // they do not have.
 func (m *Admin) mayGive(t *turn, permissions []string) error {
 	if !covers(t.permissions, permissions) {
-		return m.kit.Refusal(auth.CodeTargetStronger, "You can only give and take permissions that you have.")
+		return auth.Reject(auth.CodeTargetStronger, "You can only give and take permissions that you have.")
 	}
 	return nil
 }
@@ -314,7 +314,7 @@ func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role strin
 	}
 	return carryOut(ctx, m, who, opGrant, u.ID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
 		if !t.target.EmailVerified() || store.EmailKey(t.target.Email) != store.EmailKey(email) {
-			return t.target, m.kit.Error(auth.CodeEmailNotVerified, nil)
+			return t.target, m.fail(auth.CodeEmailNotVerified, nil)
 		}
 		return m.assign(ctx, t, append(slices.Clone(t.target.Roles), role), "")
 	})
@@ -358,7 +358,7 @@ func (m *Admin) assign(ctx context.Context, t *turn, roles []string, why string)
 func (m *Admin) mayAssign(t *turn, roles []string) error {
 	for _, r := range roles {
 		if r != auth.RoleOwner && find(t.roles, r).Name == "" && !slices.Contains(t.target.Roles, r) {
-			return m.kit.Error(auth.CodeRoleNotFound, nil)
+			return m.fail(auth.CodeRoleNotFound, nil)
 		}
 	}
 	return m.mayGive(t, permissionsIn(t.roles, roles))

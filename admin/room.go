@@ -52,7 +52,7 @@ func (r Room) Auth() *auth.Auth { return r.m.auth }
 // Serve has the endpoint answer that a request's method and path, below /admin, name,
 // for somebody. Errors: those of the operation, CodeNotFound where there is none.
 func (r Room) Serve(who Actor, w http.ResponseWriter, req *http.Request) error {
-	c := &call{who: who, err: r.m.kit.Error(auth.CodeNotFound, nil)}
+	c := &call{who: who, err: r.m.fail(auth.CodeNotFound, nil)}
 	req = req.WithContext(context.WithValue(req.Context(), callKey{}, c))
 	if _, pattern := r.mux.Handler(req); pattern != "" && path.Clean(req.URL.Path) == req.URL.Path {
 		r.mux.ServeHTTP(w, req)
@@ -106,7 +106,7 @@ func (k Known) Looking() Actor { return k.who }
 func (k Known) May(pattern string) error {
 	op, ok := k.r.ops[pattern]
 	if !ok {
-		return k.r.m.kit.Error(auth.CodeNotFound, nil)
+		return k.r.m.fail(auth.CodeNotFound, nil)
 	}
 	return k.r.m.allow(k.a, op)
 }

@@ -50,7 +50,7 @@ func (m *Admin) EndSession(ctx context.Context, who Actor, id, reason string) er
 	case errors.Is(err, store.ErrSessionEnded):
 		return nil
 	case errors.Is(err, store.ErrNotFound):
-		return m.kit.Error(auth.CodeSessionNotFound, err)
+		return m.fail(auth.CodeSessionNotFound, err)
 	case err != nil && !errors.Is(err, store.ErrBanned):
 		return m.kit.StoreError(err)
 	}

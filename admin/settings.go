@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -84,7 +85,7 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 		case err != nil:
 			return now, err
 		case p.Revision != nil && *p.Revision != now.Revision:
-			return now, m.kit.Error(auth.CodePreconditionFailed, nil)
+			return now, m.fail(auth.CodePreconditionFailed, nil)
 		case len(changes) == 0:
 			return now, m.kit.Invalid("body", "names no setting")
 		}
@@ -111,7 +112,7 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 // leavesAnOwner judges that somebody who could switch everything back can still sign
 // in, and be let in here, and makes it a condition of the change that they stay who they are. Where no
 // owner could before, nobody is shut out. Errors: CodeLastOwner.
-func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit auth.KitSettingsEdit) error {
+func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit host.SettingsEdit) error {
 	unbanned, lost := false, false
 	q := store.UserQuery{Role: auth.RoleOwner, Banned: &unbanned, Now: m.kit.Now(), Limit: maxPage}
 	for {
@@ -141,7 +142,7 @@ func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit auth.KitSetting
 		q.After = q.Cursor(list[len(list)-1])
 	}
 	if lost {
-		return m.kit.Refusal(auth.CodeLastOwner, "No owner could sign in any more. Leave a way in that one of them has.")
+		return auth.Reject(auth.CodeLastOwner, "No owner could sign in any more. Leave a way in that one of them has.")
 	}
 	return nil
 }
@@ -167,7 +168,7 @@ func (m *Admin) TrySMS(ctx context.Context, who Actor) (TryResult, error) {
 }
 
 func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by auth.Channel) (TryResult, error) {
-	var test *auth.KitTest // drawn once, however often the change is tried
+	var test host.TestMessage // drawn once, however often the change is tried
 	before, err := carryOut(ctx, m, who, op, "", auth.EventSettingsTested, func(t *turn) (TryResult, error) {
 		t.record.Target = string(by)
 		if t.user == nil {
@@ -208,7 +209,7 @@ func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by aut
 func (m *Admin) TryProvider(ctx context.Context, who Actor, name string) (TryResult, error) {
 	_, err := carryOut(ctx, m, who, opTestProvider, "", auth.EventSettingsTested, func(t *turn) (store.StoredSettings, error) {
 		if !m.kit.HasProvider(name) {
-			return store.StoredSettings{}, m.kit.Error(auth.CodeUnknownProvider, nil)
+			return store.StoredSettings{}, m.fail(auth.CodeUnknownProvider, nil)
 		}
 		t.record.Target = name
 		return m.settings.PutSettings(ctx, store.PutSettings{Change: t.change})

@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/store"
 )
@@ -223,7 +223,7 @@ func TestExportsEndWithTheirActor(t *testing.T) {
 				}
 				var list []auth.Event
 				for range 1100 {
-					list = append(list, auth.Event{ID: o.Kit(seal.New()).NewID(), Type: auth.EventSignInFailed, At: o.Clock.Now().UTC()})
+					list = append(list, auth.Event{ID: host.Of(o).NewID(), Type: auth.EventSignInFailed, At: o.Clock.Now().UTC()})
 				}
 				events, _ := store.Capability[store.EventStore](st)
 				if err := events.AddEvents(t.Context(), list); err != nil {

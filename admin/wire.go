@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 )
 
 // endpoint is an operation at its door.
@@ -82,11 +83,11 @@ func (m *Admin) formed(op operation, r *http.Request) error {
 		}
 	}
 	if given := r.Header.Get("If-Match"); given != "" && given != "*" && op.revisable() && !slices.Contains(op.fails, auth.CodePreconditionFailed) {
-		return m.kit.Error(auth.CodePreconditionFailed, nil)
+		return m.fail(auth.CodePreconditionFailed, nil)
 	}
 	site := r.Header.Get("Sec-Fetch-Site")
 	if op.recorded && r.Header.Get("Authorization") == "" && site != "" && site != "same-origin" && site != "none" {
-		return m.kit.Error(auth.CodeCrossSiteRequest, nil)
+		return m.fail(auth.CodeCrossSiteRequest, nil)
 	}
 	return nil
 }
@@ -122,13 +123,13 @@ func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune
 
 // mount serves the table. Who asks is found here, for all endpoints alike.
 func (m *Admin) mount() (http.Handler, error) {
-	var routes []auth.KitRoute
-	access := auth.KitOperating
+	var routes []host.Route
+	access := host.Operating
 	if m.authorize != nil {
-		access = auth.KitElsewhere
+		access = host.Elsewhere
 	}
 	for _, e := range endpoints() {
-		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: access, WhenOff: true, Streams: e.op.streams, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
+		routes = append(routes, host.Route{Pattern: e.op.pattern, Access: access, WhenOff: true, Streams: e.op.streams, Errors: host.Codes(e.op.failures()...), Handle: func(w http.ResponseWriter, r *http.Request) error {
 			who, err := m.asks(r)
 			if err != nil {
 				return err
@@ -218,11 +219,11 @@ func (m *Admin) ifMatch(r *http.Request) (*int64, error) {
 	}
 	text, err := strconv.Unquote(h)
 	if err != nil {
-		return nil, m.kit.Error(auth.CodePreconditionFailed, err)
+		return nil, m.fail(auth.CodePreconditionFailed, err)
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return nil, m.kit.Error(auth.CodePreconditionFailed, err)
+		return nil, m.fail(auth.CodePreconditionFailed, err)
 	}
 	return &n, nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -99,7 +99,7 @@ func newService(tb testing.TB, opts ...auth.Option) *service {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := s.Kit(seal.New()).CheapPasswords(); err != nil {
+	if _, err := host.Of(s).CheapPasswords(); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = s.Close(context.Background()) })

@@ -27,7 +27,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
 )
@@ -90,7 +90,7 @@ func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 	e.Auth, err = auth.New(tb.Context(), e.Store, append(base, opts...)...)
 	if err == nil {
 		var cheap bool
-		cheap, err = e.Kit(seal.New()).CheapPasswords()
+		cheap, err = host.Of(e).CheapPasswords()
 		e.passwordHash = usualHash
 		if cheap {
 			e.passwordHash = cheapHash
@@ -256,14 +256,14 @@ func (e *Env) permit(tb testing.TB, role string, permissions []string) {
 	if _, err := roles.PutRole(tb.Context(), store.PutRole{Change: change, Role: store.RolePermissions{Name: role, Permissions: permissions}}); err != nil {
 		tb.Fatal(err)
 	}
-	e.Kit(seal.New()).ForgetRoles()
+	host.Of(e).ForgetRoles()
 }
 
 // enrol gives somebody who has just signed in a second factor.
 func (e *Env) enrol(tb testing.TB, email string, t *auth.Tokens) *auth.Tokens {
 	tb.Helper()
 	me := auth.Caller{UserID: t.User.ID, SessionID: t.SessionID}
-	secret, err := e.Kit(seal.New()).BeginTOTP(tb.Context(), auth.SetupTOTPParams{Caller: me})
+	secret, err := host.Of(e).BeginTOTP(tb.Context(), auth.SessionRef{ID: me.SessionID, UserID: me.UserID})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func (e *Env) Mail(tb testing.TB, to string, k auth.Kind) auth.Message {
 func (e *Env) messagesSent() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	e.Kit(seal.New()).MessagesSent(ctx)
+	host.Of(e).MessagesSent(ctx)
 }
 
 // MintToken signs an access token with the claims given on top of valid ones

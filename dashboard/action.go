@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 )
 
 // action is a form that does one operation: a page of its own, which the module opens
@@ -59,7 +60,7 @@ func (v *visit) runAction() error {
 		if errors.Is(err, auth.CodeReauthNeeded) || errors.Is(err, auth.CodeInsufficientAAL) || errors.Is(err, auth.CodeSessionEnded) {
 			return err
 		}
-		e := v.d.kit.WriteError(v.w, v.r, err)
+		e := host.As[*auth.Error](v.d.kit.WriteError(v.w, v.r, err))
 		p, again := v.actionPage(e)
 		if again != nil {
 			return err

@@ -21,6 +21,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/internal/webpage"
@@ -48,10 +49,10 @@ type Options struct {
 // concurrent use.
 type Dashboard struct {
 	room   admin.Room
-	kit    auth.Kit
+	kit    host.Kit
 	prefix string
 	look   webpage.Look
-	jar    auth.KitJar
+	jar    host.Jar
 	signIn *pages.Pages // nil: the application has an admin login of its own
 	mux    *http.ServeMux
 	looks  looks
@@ -60,11 +61,11 @@ type Dashboard struct {
 // New makes the dashboard of an admin side. The error names everything that is wrong.
 func New(adm *admin.Admin, o Options) (*Dashboard, error) {
 	room := adm.Room(seal.New())
-	d := &Dashboard{room: room, kit: room.Auth().Kit(seal.New()), prefix: strings.TrimSuffix(o.Prefix, "/")}
+	d := &Dashboard{room: room, kit: host.Of(room.Auth()), prefix: strings.TrimSuffix(o.Prefix, "/")}
 	if o.Prefix == "" {
 		d.prefix = DefaultPrefix
 	}
-	d.jar = auth.KitJar{Name: "admin", SignInURL: d.path("/sign-in")}
+	d.jar = host.Jar{Name: "admin", SignInURL: d.path("/sign-in")}
 	d.look = webpage.Look{Brand: o.Brand, Logo: o.Logo, Accent: o.Accent, Home: d.path("/"), SignIn: d.jar.SignInURL}
 	if d.look.Brand == "" {
 		d.look.Brand = d.kit.Site().App
@@ -78,7 +79,7 @@ func New(adm *admin.Admin, o Options) (*Dashboard, error) {
 	}
 	if len(errs) == 0 && !room.HasLogin() {
 		var err error
-		if d.signIn, err = pages.NewApart(seal.New(), room.Auth(), pages.Options{Prefix: d.prefix, Home: d.path("/"), Brand: d.look.Brand, Logo: o.Logo, Accent: o.Accent}, d.jar); err != nil {
+		if d.signIn, err = pages.NewApart(room.Auth(), pages.Options{Prefix: d.prefix, Home: d.path("/"), Brand: d.look.Brand, Logo: o.Logo, Accent: o.Accent}, d.jar); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -132,7 +133,7 @@ func (d *Dashboard) mount() *http.ServeMux {
 		}
 	}
 	mux.Handle(d.prefix, http.RedirectHandler(d.path("/"), http.StatusSeeOther))
-	mux.Handle("/", d.handle(route{show: func(v *visit) (*page, error) { return nil, v.d.kit.Error(auth.CodeNotFound, nil) }}))
+	mux.Handle("/", d.handle(route{show: func(v *visit) (*page, error) { return nil, auth.Reject(auth.CodeNotFound, "") }}))
 	return mux
 }
 
@@ -144,7 +145,7 @@ func (d *Dashboard) whileOn(below string, h http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !d.room.Auth().Settings(r.Context()).Enabled.On() {
-			d.problem(w, r, d.kit.WriteError(w, r, d.kit.Error(auth.CodeNotFound, nil)))
+			d.problem(w, r, d.kit.WriteError(w, r, auth.Reject(auth.CodeNotFound, "")))
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -34,9 +34,9 @@ func firstOwnerRoute() route {
 		ask: func(v *visit, body map[string]any) (object, error) {
 			c := auth.ClaimsFrom(v.ctx)
 			if c == nil {
-				return nil, v.d.kit.Error(auth.CodeMissingToken, nil)
+				return nil, auth.Reject(auth.CodeMissingToken, "")
 			}
-			_, err := v.d.kit.BecomeFirstOwner(v.ctx, c.Caller(), v.form.Get("token"))
+			_, err := v.d.kit.BecomeFirstOwner(v.ctx, auth.SessionRef{ID: c.SessionID, UserID: c.UserID}, v.form.Get("token"))
 			return nil, err
 		},
 	}}

@@ -19,7 +19,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/dashboard"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
 )
@@ -264,10 +264,10 @@ func (*failingSMS) Send(context.Context, auth.Message) error {
 func (o *office) failedMessage(u auth.User) string {
 	o.t.Helper()
 	who := admin.System("test")
-	if _, err := o.adm.Send(o.t.Context(), who, admin.SendParams{UserID: u.ID, Type: auth.LinkCode}); err != nil {
+	if _, err := o.adm.Send(o.t.Context(), who, admin.SendParams{UserID: u.ID, Type: admin.LinkCode}); err != nil {
 		o.t.Fatal(err)
 	}
-	o.Kit(seal.New()).MessagesSent(o.t.Context())
+	host.Of(o).MessagesSent(o.t.Context())
 	p, err := o.adm.Messages(o.t.Context(), who, admin.MessagesParams{State: store.MessageFailed})
 	if err != nil || len(p.Messages) == 0 {
 		o.t.Fatalf("no message failed: %v", err)

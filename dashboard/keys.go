@@ -42,7 +42,7 @@ func (v *visit) key() (object, error) {
 			}
 		}
 		if o.str("next_cursor") == "" {
-			return nil, v.d.kit.Error(auth.CodeNotFound, nil)
+			return nil, auth.Reject(auth.CodeNotFound, "")
 		}
 		q.Set("cursor", o.str("next_cursor"))
 	}

@@ -109,7 +109,7 @@ func (d *Dashboard) serveAsset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
 	a, ok := d.looks.assets[name]
 	if !ok {
-		d.problem(w, r, d.kit.Error(auth.CodeNotFound, nil))
+		d.problem(w, r, auth.Reject(auth.CodeNotFound, ""))
 		return
 	}
 	h := w.Header()

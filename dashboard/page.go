@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 )
 
 // page is what a screen shows, in blocks.
@@ -180,7 +181,8 @@ func (v *visit) render(status int, p *page) {
 }
 
 // problem is the page for what no page could be made of.
-func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, e *auth.Error) {
+func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, err error) {
+	e := host.As[*auth.Error](err)
 	v := d.newVisit(route{}, w, r)
 	p := &page{Title: v.t("That did not work")}
 	switch e.Status {

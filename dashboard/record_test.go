@@ -100,7 +100,7 @@ func sceneOf(t *testing.T, e *authtest.Env, adm *admin.Admin) *strings.Replacer 
 	must(err)
 	_, err = adm.CreateKey(t.Context(), who, admin.CreateKeyParams{Name: "deploy", Scopes: []string{"auth.users.read"}})
 	must(err)
-	_, err = adm.Send(t.Context(), who, admin.SendParams{UserID: ada.User.ID, Type: auth.LinkReset})
+	_, err = adm.Send(t.Context(), who, admin.SendParams{UserID: ada.User.ID, Type: admin.LinkReset})
 	must(err)
 	p, err := adm.AuditLog(t.Context(), who, admin.AuditLogParams{})
 	must(err)

@@ -66,12 +66,12 @@ func (d *Dashboard) handle(rt route) http.Handler {
 	})
 	admitted := http.Handler(inner)
 	if !d.room.HasLogin() {
-		admitted = d.kit.RequirePage(inner)
+		admitted = d.kit.RequirePage(inner, false)
 	}
 	return d.kit.InJar(d.jar, d.kit.Page(func(w http.ResponseWriter, r *http.Request) error {
 		if methods := rt.methods(); !slices.Contains(methods, r.Method) {
 			w.Header().Set("Allow", strings.Join(methods, ", "))
-			return d.kit.Error(auth.CodeMethodNotAllowed, nil)
+			return auth.Reject(auth.CodeMethodNotAllowed, "")
 		}
 		admitted.ServeHTTP(w, r)
 		return nil
@@ -139,7 +139,7 @@ func (d *Dashboard) begin(rt route, w http.ResponseWriter, r *http.Request) (*vi
 		v.who = v.me.Looking()
 	}
 	if !v.me.Admin && !rt.anybody {
-		return v, d.kit.Error(auth.CodeNotAdmin, nil)
+		return v, auth.Reject(auth.CodeNotAdmin, "")
 	}
 	if rt.asks != "" {
 		err = v.begins(rt.asks)

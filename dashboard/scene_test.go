@@ -46,7 +46,7 @@ func (o *office) scene() auth.User {
 	must(err)
 	_, err = o.adm.CreateKey(ctx, who, admin.CreateKeyParams{Name: hostile, Scopes: []string{"auth.users.read"}})
 	must(err)
-	_, err = o.adm.Send(ctx, who, admin.SendParams{UserID: ada.ID, Type: auth.LinkReset})
+	_, err = o.adm.Send(ctx, who, admin.SendParams{UserID: ada.ID, Type: admin.LinkReset})
 	must(err)
 	return ada
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/authmount/auth"
 )
 
 // showSettings are the switches, with where each value is from.
@@ -145,7 +147,7 @@ func (v *visit) setting() (name string, s, all object, err error) {
 	}
 	name = v.r.PathValue("name")
 	if s = all.of("settings").of(name); s == nil {
-		return "", nil, nil, v.d.kit.Error("not_found", nil)
+		return "", nil, nil, auth.Reject(auth.CodeNotFound, "")
 	}
 	return name, s, all, nil
 }

@@ -40,7 +40,7 @@ func showUser(v *visit) (*page, error) {
 	}
 	show, ok := shown[tab]
 	if !ok {
-		return nil, v.d.kit.Error(auth.CodeNotFound, nil)
+		return nil, auth.Reject(auth.CodeNotFound, "")
 	}
 	v.locked(p, u, at)
 	return p, show(v, p, u, at)

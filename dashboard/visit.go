@@ -14,6 +14,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/wire"
 )
 
@@ -223,7 +224,7 @@ func (v *visit) noted() string {
 func (v *visit) problemText(err error) string {
 	var e *auth.Error
 	if !errors.As(err, &e) {
-		e = v.d.kit.Error(auth.CodeInternal, err)
+		e = host.As[*auth.Error](v.d.kit.Error(string(auth.CodeInternal), err))
 	}
 	switch {
 	case e.Code == auth.CodeMissingPermission && e.Permission != "":

@@ -70,7 +70,7 @@ func postConfirmEmail(v *visit) (string, error) {
 
 func showPassword(v *visit) error {
 	if !v.Settings.Methods.Password {
-		return v.p.kit.Error(auth.CodeMethodDisabled, nil)
+		return auth.Reject(auth.CodeMethodDisabled, "")
 	}
 	v.Username = v.user.Email
 	if v.Username == "" {
@@ -121,7 +121,7 @@ func postPhoneCode(v *visit) (string, error) {
 
 func showDelete(v *visit) error {
 	if !v.p.a.Settings(v.ctx).AccountDeletion.On() {
-		return v.p.kit.Error(auth.CodeNotFound, nil)
+		return auth.Reject(auth.CodeNotFound, "")
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func showSend(channel string) func(*visit) error {
 			v.Remember = v.kept()
 		}
 		if on := v.Settings.Methods; (channel == "mail" && !on.MagicLink) || (channel == "phone" && !on.PhoneOTP) {
-			return v.p.kit.Error(auth.CodeMethodDisabled, nil)
+			return auth.Reject(auth.CodeMethodDisabled, "")
 		}
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 )
 
 // Paths are the paths of all pages that take a method, with something in place of
@@ -30,7 +30,7 @@ func (p *Pages) Texts(locale string) map[string]string { return p.texts[locale] 
 // Apart are the paths, below the prefix, of the same pages with sessions of their own.
 func Apart() []string {
 	var list []string
-	for _, rt := range (&Pages{jar: &auth.KitJar{}}).routes() {
+	for _, rt := range (&Pages{jar: &host.Jar{}}).routes() {
 		list = append(list, strings.ReplaceAll(rt.at, "{provider}", "acme"))
 	}
 	slices.Sort(list)

@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/redirect"
-	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/internal/webpage"
 )
 
@@ -52,8 +52,8 @@ type Options struct {
 // concurrent use.
 type Pages struct {
 	a          *auth.Auth
-	kit        auth.Kit
-	site       auth.KitSite
+	kit        host.Kit
+	site       host.Site
 	prefix     string
 	missedOnce sync.Once // of what the log says only once
 	home       string
@@ -65,7 +65,7 @@ type Pages struct {
 	css        template.CSS
 	styles     string
 	mux        *http.ServeMux
-	jar        *auth.KitJar // nil: the sessions are the application's
+	jar        *host.Jar // nil: the sessions are the application's
 }
 
 // New makes the pages of a service that has [auth.WithCookies]. From then on the
@@ -78,12 +78,12 @@ func New(a *auth.Auth, o Options) (*Pages, error) {
 // NewApart makes pages to sign in to something else than the application: their
 // sessions are in a jar, whose SignInURL is that of their prefix, and there is no
 // account and no sign-up.
-func NewApart(_ seal.Key, a *auth.Auth, o Options, jar auth.KitJar) (*Pages, error) {
+func NewApart(a *auth.Auth, o Options, jar host.Jar) (*Pages, error) {
 	return build(a, o, &jar)
 }
 
-func build(a *auth.Auth, o Options, jar *auth.KitJar) (*Pages, error) {
-	k := a.Kit(seal.New())
+func build(a *auth.Auth, o Options, jar *host.Jar) (*Pages, error) {
+	k := host.Of(a)
 	p := &Pages{jar: jar, a: a, kit: k, site: k.Site(), prefix: strings.TrimSuffix(o.Prefix, "/"), home: o.Home, labels: o.ProviderLabels}
 	if o.Prefix == "" {
 		p.prefix = DefaultPrefix
@@ -104,9 +104,9 @@ func build(a *auth.Auth, o Options, jar *auth.KitJar) (*Pages, error) {
 	}
 	p.mux.Handle("/", p.kit.Page(func(_ http.ResponseWriter, r *http.Request) error {
 		p.missed(r)
-		return k.Error(auth.CodeNotFound, nil)
+		return auth.Reject(auth.CodeNotFound, "")
 	}, p.problem))
-	k.UsePages(auth.KitPages{Look: p.look, Returns: p.path(backPath), Holds: p.holds, Apart: jar != nil})
+	k.UsePages(host.PageOptions{Look: p.look, Returns: p.path(backPath), Holds: p.holds, Apart: jar != nil})
 	return p, nil
 }
 

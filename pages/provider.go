@@ -5,6 +5,7 @@ import (
 	"html/template"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 )
 
 // showProvider sends the browser to a provider.
@@ -55,7 +56,7 @@ func showBack(v *visit) error {
 		return err
 	}
 	if err != nil {
-		v.flow.Error = v.p.kit.WriteError(v.w, v.r, err).Code
+		v.flow.Error = host.As[*auth.Error](v.p.kit.WriteError(v.w, v.r, err)).Code
 		return fallback
 	}
 	to, err := v.signedIn(tokens)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 )
 
 // access says who may see a page.
@@ -115,12 +116,12 @@ func (p *Pages) handler(rt route) http.Handler {
 	})
 	admitted := p.a.Optional(inner)
 	if rt.access != public {
-		admitted = p.kit.RequirePage(inner, auth.CheckSession())
+		admitted = p.kit.RequirePage(inner, true)
 	}
 	page := p.kit.Page(func(w http.ResponseWriter, r *http.Request) error {
 		if !slices.Contains(rt.methods(), r.Method) {
 			w.Header().Set("Allow", strings.Join(rt.methods(), ", "))
-			return p.kit.Error(auth.CodeMethodNotAllowed, nil)
+			return auth.Reject(auth.CodeMethodNotAllowed, "")
 		}
 		admitted.ServeHTTP(w, r)
 		return nil
@@ -156,7 +157,7 @@ func (p *Pages) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 			v.redirect(string(to))
 			return nil
 		}
-		e := p.kit.WriteError(w, r, err)
+		e := host.As[*auth.Error](p.kit.WriteError(w, r, err))
 		status = e.Status
 		v.fail(e)
 		if r.Method != http.MethodPost {
@@ -198,7 +199,8 @@ func (v *visit) admit() error {
 }
 
 // problem is the page for what no page could be made of.
-func (p *Pages) problem(w http.ResponseWriter, r *http.Request, e *auth.Error) {
+func (p *Pages) problem(w http.ResponseWriter, r *http.Request, err error) {
+	e := host.As[*auth.Error](err)
 	v := p.newView(r, "problem")
 	t := p.texts[v.Locale]
 	v.Problem = t.or("error."+string(e.Code), "error.internal", "wait", t.wait(e.RetryAfter))

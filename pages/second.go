@@ -131,7 +131,7 @@ func showFactor(v *visit) error {
 		return nil
 	}
 	if !v.Settings.Methods.TOTP {
-		return v.p.kit.Error(auth.CodeMethodDisabled, nil)
+		return auth.Reject(auth.CodeMethodDisabled, "")
 	}
 	return v.keepSetup()
 }

@@ -89,7 +89,7 @@ func showSignUp(v *visit) error {
 	case v.claims != nil && v.r.Method != "POST":
 		return goTo(v.returnTo())
 	case !v.Settings.SignupEnabled:
-		return v.p.kit.Error(auth.CodeSignupDisabled, nil)
+		return auth.Reject(auth.CodeSignupDisabled, "")
 	case !v.Settings.Methods.Password:
 		return goTo(v.p.path("/sign-in") + v.Query)
 	}
@@ -120,7 +120,7 @@ func showSent(text string) func(*visit) error {
 
 func showForgot(v *visit) error {
 	if !v.Settings.Methods.Password {
-		return v.p.kit.Error(auth.CodeMethodDisabled, nil)
+		return auth.Reject(auth.CodeMethodDisabled, "")
 	}
 	return nil
 }

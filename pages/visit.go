@@ -81,7 +81,7 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 	to := r.URL.Query().Get("return_to")
 	if to != "" {
 		if !redirect.IsLocal(to) {
-			return nil, p.kit.Error(auth.CodeRedirectNotAllowed, errors.New("return_to"))
+			return nil, p.kit.Error(string(auth.CodeRedirectNotAllowed), errors.New("return_to"))
 		}
 		if returnable(to) { // a longer one leads home
 			v.to, v.Query = to, "?"+url.Values{"return_to": {to}}.Encode()

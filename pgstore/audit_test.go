@@ -13,8 +13,8 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/pgtest"
-	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/pgstore"
 	"github.com/authmount/auth/store"
 )
@@ -57,7 +57,7 @@ func TestPeopleOutliveTheAuditLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			ada := env.LoginAs(t, "ada@example.com")
-			kit := env.Kit(seal.New())
+			kit := host.Of(env)
 			told = nil
 			mend := obstruct(t, s, schema)
 			ctx := t.Context()

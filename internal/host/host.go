@@ -1,0 +1,44 @@
+// Package host is the internal API of auth.Auth: the machinery behind the endpoints, for
+// the packages of this module that are built on Auth (admin, dashboard, pages, authtest).
+// No rule has a second copy outside the root package, and no importer sees this API.
+//
+// The root package implements [Kit] and registers itself; the others call [Of]. Types of
+// the root cannot be named here: error codes cross as strings, errors as error, results
+// such as auth.Tokens as any, and parameters as structs with the same fields.
+package host
+
+import (
+	"errors"
+	"sync/atomic"
+)
+
+// Kit is everything that Auth offers to the packages built on it. It is safe for
+// concurrent use.
+type Kit interface {
+	HTTP
+	Pages
+	Changes
+	Accounts
+	Messages
+	Links
+	Keys
+	Settings
+	Jobs
+	Testing
+}
+
+var registered atomic.Pointer[func(a any) Kit]
+
+// Register makes of known to Of. The root package calls it once, in its init.
+func Register(of func(a any) Kit) { registered.Store(&of) }
+
+// Of returns the internal API of a, which is an *auth.Auth or embeds one.
+func Of(a any) Kit { return (*registered.Load())(a) }
+
+// As is the error of type T in the tree of err, or the zero value: of an *auth.Error that
+// crossed as error.
+func As[T error](err error) T {
+	var e T
+	errors.As(err, &e)
+	return e
+}
