@@ -2,7 +2,6 @@ package auth_test
 
 import (
 	"bytes"
-	"flag"
 	"go/ast"
 	"go/doc"
 	"go/parser"
@@ -14,9 +13,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write down what is compared: api.txt, the document, testdata/traces")
+	"github.com/authmount/auth/internal/harness"
+)
 
 // TestAPI compares the exported API with its committed listing, so that every
 // change of it is one that somebody meant.
@@ -26,7 +25,7 @@ func TestAPI(t *testing.T) {
 		lines = append(lines, listAPI(t, dir)...)
 	}
 	got := strings.Join(lines, "\n") + "\n"
-	if *update {
+	if *harness.Update {
 		if err := os.WriteFile("api.txt", []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golang-jwt/jwt/v5"
-
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/harness"
+	"github.com/golang-jwt/jwt/v5"
 )
 
 // Compare BareParse with VerifyCold, BareHandler with RequireWarm, and
@@ -19,13 +19,13 @@ import (
 
 func benchEnv(b *testing.B, opts ...auth.Option) (*authtest.Env, *authtest.SignedIn) {
 	b.Helper()
-	env := newEnv(b, append([]auth.Option{auth.WithSigningKeys(signingKey), auth.WithRateLimits(auth.RateLimits{Off: true}), auth.WithPasswords(auth.PasswordOptions{Argon2id: usualCost})}, opts...)...)
+	env := harness.NewEnv(b, append([]auth.Option{auth.WithSigningKeys(harness.SigningKey), auth.WithRateLimits(auth.RateLimits{Off: true}), auth.WithPasswords(auth.PasswordOptions{Argon2id: harness.UsualCost})}, opts...)...)
 	return env, env.LoginAs(b, "ada@example.com")
 }
 
 func BenchmarkBareParse(b *testing.B) {
 	env, ada := benchEnv(b)
-	key := func(*jwt.Token) (any, error) { return &signingKey.PublicKey, nil }
+	key := func(*jwt.Token) (any, error) { return &harness.SigningKey.PublicKey, nil }
 	parser := jwt.NewParser(jwt.WithTimeFunc(env.Clock.Now))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -58,9 +58,11 @@ func BenchmarkVerifyWarm(b *testing.B) {
 // silent is a response writer that costs nothing.
 type silent struct{ header http.Header }
 
-func (s silent) Header() http.Header       { return s.header }
+func (s silent) Header() http.Header { return s.header }
+
 func (silent) Write(p []byte) (int, error) { return len(p), nil }
-func (silent) WriteHeader(int)             {}
+
+func (silent) WriteHeader(int) {}
 
 func benchHandler(b *testing.B, wrap func(*authtest.Env, http.Handler) http.Handler) {
 	env, ada := benchEnv(b)
@@ -101,7 +103,7 @@ func BenchmarkRefreshHandler(b *testing.B) {
 		r.Header.Set("Content-Type", "application/json")
 		rec := httptest.NewRecorder()
 		env.Handler().ServeHTTP(rec, r)
-		var s session
+		var s harness.Session
 		if err := json.Unmarshal(rec.Body.Bytes(), &s); err != nil || s.RefreshToken == "" {
 			b.Fatalf("%d %s", rec.Code, rec.Body)
 		}

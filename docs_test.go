@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/authmount/auth/internal/harness"
 )
 
 // snippetDocs are the pages whose Go snippets have to compile.
@@ -40,7 +42,7 @@ var (
 // The Go snippets of the documents compile. "…" at the end of a list of
 // arguments stands for more of them.
 func TestSnippets(t *testing.T) {
-	if os.Getenv(onPostgres) != "" {
+	if os.Getenv(harness.OnPostgres) != "" {
 		return // about documents, whatever the store
 	}
 	overlay, packages := map[string]string{}, []string{"./internal/snippets"}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/store"
 )
 
@@ -26,7 +27,7 @@ func TestDocumentListing(t *testing.T) {
 			Responses map[string]any `json:"responses"`
 		} `json:"paths"`
 	}
-	if err := json.Unmarshal(auth.Document(), &doc); err != nil {
+	if err := json.Unmarshal(harness.Document(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
@@ -37,7 +38,7 @@ func TestDocumentListing(t *testing.T) {
 		}
 	}
 	const listing = "testdata/operations.txt"
-	if *update {
+	if *harness.Update {
 		if err := os.WriteFile(listing, []byte(strings.Join(lines, "")), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -66,12 +67,12 @@ func TestDocumentListing(t *testing.T) {
 // that a change of it is seen.
 func TestDocumentFile(t *testing.T) {
 	var doc bytes.Buffer
-	if err := json.Indent(&doc, auth.Document(), "", "  "); err != nil {
+	if err := json.Indent(&doc, harness.Document(), "", "  "); err != nil {
 		t.Fatal(err)
 	}
 	doc.WriteByte('\n')
 	const name = "openapi.json"
-	if *update {
+	if *harness.Update {
 		if err := os.WriteFile(name, doc.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -140,70 +141,70 @@ func TestLimitsOfRoutes(t *testing.T) {
 		}
 	}
 	idp := authtest.StartProvider(t)
-	store := &drawStore{Store: newStore(t), drawn: map[auth.Rate]bool{}}
-	w := &world{t: t, Env: authtest.NewOn(t, store, auth.WithProvider(idp.Google()), auth.WithRateLimits(limits), auth.WithMail(auth.MailOptions{Sync: true}))}
+	store := &drawStore{Store: harness.NewStore(t), drawn: map[auth.Rate]bool{}}
+	w := &harness.World{T: t, Env: authtest.NewOn(t, store, auth.WithProvider(idp.Google()), auth.WithRateLimits(limits), auth.WithMail(auth.MailOptions{Sync: true}))}
 	idp.Now = w.Clock.Now
 
 	const number = "+4930123456"
-	ada, ben := w.LoginAs(t, "ada@example.com"), w.signUp("ben@example.com")
-	caller := decodeAs[session](w.otp(number, w.phoneCode(number)).want(200))
-	second := w.enrol(caller.AccessToken)
+	ada, ben := w.LoginAs(t, "ada@example.com"), w.PostSignUp("ben@example.com")
+	caller := harness.DecodeAs[harness.Session](w.PostOTP(number, w.PhoneCode(number)).Want(200))
+	second := w.Enrol(caller.AccessToken)
 	cyd := w.LoginAs(t, "cyd@example.com")
-	cydSecond := w.enrol(cyd.AccessToken)
-	setup := decodeAs[struct{ Secret string }](w.do("POST", "/2fa/setup-totp", nil, bearer(ben.AccessToken)).want(200))
-	code := w.phoneCode(number)
+	cydSecond := w.Enrol(cyd.AccessToken)
+	setup := harness.DecodeAs[struct{ Secret string }](w.Do("POST", "/2fa/setup-totp", nil, harness.Bearer(ben.AccessToken)).Want(200))
+	code := w.PhoneCode(number)
 	login := map[string]any{"email": "cyd@example.com", "password": authtest.Password}
-	mfa := decodeAs[struct {
+	mfa := harness.DecodeAs[struct {
 		Token string `json:"mfa_token"`
-	}](w.do("POST", "/login", login).want(403)).Token
+	}](w.Do("POST", "/login", login).Want(403)).Token
 	store.names(limits)
 
 	// What makes an account, with an address that nobody vouches for.
-	magic := []string{w.magicLink("m1@example.com", nil), w.magicLink("m2@example.com", nil)}
-	opened := w.opened(w.magicLink("m4@example.com", bound()))
-	byCode := w.askByMail("m3@example.com", nil)
-	first := w.phoneCode("+4930222222")
+	magic := []string{w.MagicLink("m1@example.com", nil), w.MagicLink("m2@example.com", nil)}
+	opened := w.Opened(w.MagicLink("m4@example.com", harness.BoundToBrowser()))
+	byCode := w.AskByMail("m3@example.com", nil)
+	first := w.PhoneCode("+4930222222")
 	who := func(s string) authtest.Person { return authtest.Person{Subject: s, Email: s + "@example.com"} }
-	back := func(s string, come func(v *visitor, with string) *answer) func() *answer {
-		v := w.visitor(idp)
-		to := v.start("google", "")
+	back := func(s string, come func(v *harness.Visitor, with string) *harness.Answer) func() *harness.Answer {
+		v := w.NewVisitor(idp)
+		to := v.Start("google", "")
 		idp.SignsIn(who(s))
 		with := idp.Authorize(t, to).Encode()
-		return func() *answer { return come(v, with) }
+		return func() *harness.Answer { return come(v, with) }
 	}
-	callbacks := map[string]func() *answer{
-		"GET /oauth/{provider}/callback": back("c1", func(v *visitor, with string) *answer {
-			return v.do("GET", "/oauth/google/callback?"+with, nil)
+	callbacks := map[string]func() *harness.Answer{
+		"GET /oauth/{provider}/callback": back("c1", func(v *harness.Visitor, with string) *harness.Answer {
+			return v.Do("GET", "/oauth/google/callback?"+with, nil)
 		}),
-		"POST /oauth/{provider}/callback": back("c2", func(v *visitor, with string) *answer {
-			return v.do("POST", "/oauth/google/callback", with, form)
+		"POST /oauth/{provider}/callback": back("c2", func(v *harness.Visitor, with string) *harness.Answer {
+			return v.Do("POST", "/oauth/google/callback", with, harness.Form)
 		}),
 	}
-	invited := w.invited("invited@example.com")
+	invited := w.Invited("invited@example.com")
 	store.names(limits)
 
 	covered := map[string][]string{}
-	table := auth.RouteLimits(w.Auth)
+	table := harness.RouteLimits(w.Auth)
 	for _, step := range []struct {
 		route string
 		body  map[string]any
 		token string
 		want  int
 	}{
-		{"POST /signup", map[string]any{"email": "eve@example.com", "password": goodPassword}, "", 200},
-		{"POST /login", map[string]any{"email": "cyd@example.com", "password": authtest.Password, "totp_code": w.code(cydSecond.secret, 0)}, "", 200},
+		{"POST /signup", map[string]any{"email": "eve@example.com", "password": harness.GoodPassword}, "", 200},
+		{"POST /login", map[string]any{"email": "cyd@example.com", "password": authtest.Password, "totp_code": w.Code(cydSecond.Secret, 0)}, "", 200},
 		{"POST /refresh", map[string]any{"refresh_token": ada.RefreshToken}, "", 200},
 		{"GET /oauth/{provider}", nil, "", 302},
-		{"POST /signup", map[string]any{"phone": "+4930333333", "password": goodPassword}, "", 200},
+		{"POST /signup", map[string]any{"phone": "+4930333333", "password": harness.GoodPassword}, "", 200},
 		{"POST /oauth/{provider}/id-token", map[string]any{"id_token": idp.IDToken("google", who("n1"), "")}, "", 200},
-		{"POST /invitations/accept", map[string]any{"token": invited, "password": goodPassword}, "", 200},
+		{"POST /invitations/accept", map[string]any{"token": invited, "password": harness.GoodPassword}, "", 200},
 		{"GET /magic-link/verify?token=" + magic[0], nil, "", 200},
 		{"POST /magic-link/verify", map[string]any{"token": magic[1]}, "", 200},
-		{"POST /magic-link/verify", map[string]any{"email": "m3@example.com", "code": byCode.code, "request_id": byCode.request}, "", 200},
-		{"POST /exchange", map[string]any{"code": opened, "code_verifier": verifier}, "", 200},
+		{"POST /magic-link/verify", map[string]any{"email": "m3@example.com", "code": byCode.Code, "request_id": byCode.Request}, "", 200},
+		{"POST /exchange", map[string]any{"code": opened, "code_verifier": harness.Verifier}, "", 200},
 		{"POST /otp/verify", map[string]any{"phone": "+4930222222", "otp": first}, "", 200},
 		{"POST /magic-link/send", map[string]any{"email": "ada@example.com"}, "", 200},
-		{"POST /otp/verify", map[string]any{"phone": number, "otp": code, "totp_code": w.code(second.secret, 0)}, "", 200},
+		{"POST /otp/verify", map[string]any{"phone": number, "otp": code, "totp_code": w.Code(second.Secret, 0)}, "", 200},
 		{"POST /otp/send", map[string]any{"phone": number}, "", 200},
 		{"POST /forgot-password", map[string]any{"email": "ada@example.com"}, "", 200},
 		{"POST /verify-email", nil, ben.AccessToken, 200},
@@ -211,25 +212,25 @@ func TestLimitsOfRoutes(t *testing.T) {
 		{"PATCH /me", map[string]any{"email": "ada@example.org", "phone": "+4930654321"}, ada.AccessToken, 200},
 		{"POST /me/confirm", map[string]any{"password": authtest.Password}, ada.AccessToken, 200},
 		{"POST /me/confirm", map[string]any{"totp_code": "000000"}, cydSecond.AccessToken, 422},
-		{"POST /me/password", map[string]any{"current_password": authtest.Password, "new_password": goodPassword}, ada.AccessToken, 200},
+		{"POST /me/password", map[string]any{"current_password": authtest.Password, "new_password": harness.GoodPassword}, ada.AccessToken, 200},
 		{"POST /me/identities/{provider}", nil, ada.AccessToken, 200},
-		{"POST /2fa/verify-and-enable", map[string]any{"totp_code": w.code(setup.Secret, 0)}, ben.AccessToken, 200},
+		{"POST /2fa/verify-and-enable", map[string]any{"totp_code": w.Code(setup.Secret, 0)}, ben.AccessToken, 200},
 		{"POST /2fa/verify", map[string]any{"mfa_token": mfa, "totp_code": "000000"}, "", 422},
 	} {
-		w.call(step.route, step.body, step.token).want(step.want)
+		w.Call(step.route, step.body, step.token).Want(step.want)
 		route, _, _ := strings.Cut(step.route, "?")
 		covered[route] = append(covered[route], store.names(limits)...)
 	}
 	for route, come := range callbacks {
-		come().want(200)
+		come().Want(200)
 		covered[route] = store.names(limits)
 	}
 
 	// A second factor that was shown long ago is switched off by another code.
 	w.Clock.Advance(20 * time.Minute)
-	stale := w.refresh(cydSecond.RefreshToken).session().AccessToken
+	stale := w.PostRefresh(cydSecond.RefreshToken).Session().AccessToken
 	store.names(limits)
-	w.do("POST", "/2fa/disable", map[string]any{"totp_code": "000000"}, bearer(stale)).want(422)
+	w.Do("POST", "/2fa/disable", map[string]any{"totp_code": "000000"}, harness.Bearer(stale)).Want(422)
 	covered["POST /2fa/disable"] = store.names(limits)
 	for route, drawn := range covered {
 		got := slices.Compact(slices.Sorted(slices.Values(drawn)))
@@ -242,19 +243,4 @@ func TestLimitsOfRoutes(t *testing.T) {
 			t.Errorf("%s has limits that this test does not draw from", route)
 		}
 	}
-}
-
-// call sends a request to a row of the route table.
-func (w *world) call(route string, body map[string]any, token string) *answer {
-	w.t.Helper()
-	method, path, _ := strings.Cut(route, " ")
-	var headers []header
-	if token != "" {
-		headers = append(headers, bearer(token))
-	}
-	var sent any // nil is no body
-	if body != nil {
-		sent = body
-	}
-	return w.do(method, strings.Replace(path, "{provider}", "google", 1), sent, headers...)
 }

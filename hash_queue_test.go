@@ -4,11 +4,33 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
+
+// Those who want an account from everywhere fill its share of the queue for hashes;
+// the owner's device has a share of its own.
+func TestDevicesWaitApart(t *testing.T) {
+	w, _ := harness.NewAttemptWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 1, Queue: 8, Argon2id: harness.UsualCost}))
+	ada := w.Account("ada@example.com", harness.GoodPassword)
+	release := auth.FillQueue(w.Auth, ada.ID)
+	defer release()
+	try := func(device string) error {
+		ctx, cancel := context.WithTimeout(harness.OnDeviceContext(t.Context(), device), 100*time.Millisecond)
+		defer cancel()
+		return w.AttemptLogin(ctx, harness.GoodPassword)
+	}
+	if err := try("strange"); !errors.Is(err, auth.CodeOverloaded) {
+		t.Errorf("a stranger: %v", err)
+	}
+	if err := try(harness.OwnDevice); errors.Is(err, auth.CodeOverloaded) {
+		t.Errorf("the owner's device: %v", err)
+	}
+}
 
 // Where a password cannot be hashed, nothing is made of it: no account, no session, no
 // other password, and whoever asked may do it again. What they had shown for it stays
@@ -16,59 +38,59 @@ import (
 func TestNoPasswordIsNoneWithoutItsHash(t *testing.T) {
 	type asked struct {
 		queue string // whose share is full
-		do    func(w *world) error
+		do    func(w *harness.World) error
 	}
-	answered := func(a *answer) error {
-		if a.status >= 400 {
-			return decodeAs[struct{ Code auth.Code }](a).Code
+	answered := func(a *harness.Answer) error {
+		if a.Status >= 400 {
+			return harness.DecodeAs[struct{ Code auth.Code }](a).Code
 		}
 		return nil
 	}
 	const newID = "0195a0c4-0000-7000-8000-000000000001"
-	for name, prepare := range map[string]func(w *world) asked{
-		"sign-up by address": func(*world) asked {
-			return asked{"eve@example.com", func(w *world) error {
-				return answered(w.do("POST", "/signup", map[string]any{"email": "Eve@example.com", "password": goodPassword}))
+	for name, prepare := range map[string]func(w *harness.World) asked{
+		"sign-up by address": func(*harness.World) asked {
+			return asked{"eve@example.com", func(w *harness.World) error {
+				return answered(w.Do("POST", "/signup", map[string]any{"email": "Eve@example.com", "password": harness.GoodPassword}))
 			}}
 		},
-		"sign-up by number": func(*world) asked {
-			return asked{"+4930123456", func(w *world) error {
-				return answered(w.do("POST", "/signup", map[string]any{"phone": "+4930123456", "password": goodPassword}))
+		"sign-up by number": func(*harness.World) asked {
+			return asked{"+4930123456", func(w *harness.World) error {
+				return answered(w.Do("POST", "/signup", map[string]any{"phone": "+4930123456", "password": harness.GoodPassword}))
 			}}
 		},
-		"reset": func(w *world) asked {
-			s := w.member("ada@example.com")
-			w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).want(200)
-			token := w.linkToken("ada@example.com", auth.KindResetPassword)
-			return asked{s.User.ID, func(w *world) error {
-				return answered(w.do("POST", "/reset-password", map[string]any{"token": token, "new_password": "another phrase of words"}))
+		"reset": func(w *harness.World) asked {
+			s := w.Member("ada@example.com")
+			w.Do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).Want(200)
+			token := w.LinkToken("ada@example.com", auth.KindResetPassword)
+			return asked{s.User.ID, func(w *harness.World) error {
+				return answered(w.Do("POST", "/reset-password", map[string]any{"token": token, "new_password": "another phrase of words"}))
 			}}
 		},
-		"invitation": func(w *world) asked {
-			token := w.invited("eve@example.com")
-			return asked{"eve@example.com", func(w *world) error {
-				_, err := w.AcceptInvitation(w.t.Context(), auth.AcceptInvitationParams{Token: token, Password: goodPassword})
+		"invitation": func(w *harness.World) asked {
+			token := w.Invited("eve@example.com")
+			return asked{"eve@example.com", func(w *harness.World) error {
+				_, err := w.AcceptInvitation(w.T.Context(), auth.AcceptInvitationParams{Token: token, Password: harness.GoodPassword})
 				return err
 			}}
 		},
-		"an operator's account": func(w *world) asked {
-			account := host.NewAccount{ImportUser: host.ImportUser{ID: newID, Email: "eve@example.com"}, Password: goodPassword}
-			return asked{newID, func(w *world) error {
+		"an operator's account": func(w *harness.World) asked {
+			account := host.NewAccount{ImportUser: host.ImportUser{ID: newID, Email: "eve@example.com"}, Password: harness.GoodPassword}
+			return asked{newID, func(w *harness.World) error {
 				kit := host.Of(w)
-				nu, err := kit.NewAccount(w.t.Context(), &account)
+				nu, err := kit.NewAccount(w.T.Context(), &account)
 				if err != nil {
 					return err
 				}
 				if nu.PasswordHash == "" {
-					w.t.Error("an account without its password")
+					w.T.Error("an account without its password")
 				}
-				_, err = kit.Store().CreateUser(w.t.Context(), store.CreateUser{Change: kit.Change(w.t.Context(), auth.Authority{System: "test"}), NewUser: nu})
+				_, err = kit.Store().CreateUser(w.T.Context(), store.CreateUser{Change: kit.Change(w.T.Context(), auth.Authority{System: "test"}), NewUser: nu})
 				return err
 			}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 1, Queue: 8, Argon2id: usualCost}), auth.WithMail(auth.MailOptions{Sync: true}))
+			w := harness.NewWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 1, Queue: 8, Argon2id: harness.UsualCost}), auth.WithMail(auth.MailOptions{Sync: true}))
 			a := prepare(w)
 			is := func() (list []store.Credentials) {
 				for _, key := range []store.UserKey{store.ByEmail("ada@example.com"), store.ByEmail("eve@example.com"), store.ByPhone("+4930123456")} {
@@ -82,14 +104,14 @@ func TestNoPasswordIsNoneWithoutItsHash(t *testing.T) {
 				return list
 			}
 			was, mails := is(), len(w.Inbox.Messages())
-			w.fired()
+			w.Fired()
 			release := auth.FillQueue(w.Auth, a.queue)
 			err := a.do(w)
 			release()
 			if !errors.Is(err, auth.CodeOverloaded) {
 				t.Errorf("without its hash: %v", err)
 			}
-			w.wantEvents()
+			w.WantEvents()
 			now := is()
 			if len(now) != len(was) || len(was) > 0 && (now[0].PasswordHash != was[0].PasswordHash || now[0].User.Revision != was[0].User.Revision) || len(w.Inbox.Messages()) != mails {
 				t.Errorf("something came of it: %+v", now)

@@ -6,11 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/store"
 )
 
@@ -40,24 +46,24 @@ func onlyNoted(t *testing.T, store auth.Store) store.MessageRecord {
 
 // What is told of a message stays true when the process dies that was to send it.
 func TestMessageLogOverACrash(t *testing.T) {
-	st, mail := newStore(t), &postOffice{}
-	dying := instance(t, st, &postOffice{})
+	st, mail := harness.NewStore(t), &harness.PostOffice{}
+	dying := instance(t, st, &harness.PostOffice{})
 	shut(t, dying)
 	magicLink(t, dying, "ada@example.com")
 	was := onlyNoted(t, st)
 	if was.State != store.MessageQueued || was.Attempts != 0 || was.Kind != auth.KindMagicLink || was.Channel != auth.ChannelEmail || was.To != "a•••a@e•••e.com" || was.UserID != "" {
 		t.Errorf("recorded %+v", was)
 	}
-	later(t, instance(t, st, mail), auth.Lease(dying.Auth))
+	later(t, instance(t, st, mail), harness.Lease(dying.Auth))
 	is := onlyNoted(t, st)
-	if is.ID != was.ID || is.State != store.MessageSent || is.Attempts != 2 || len(mail.got) != 1 || mail.got[0].ID != is.ID {
-		t.Errorf("recorded %+v, sent %+v", is, mail.received())
+	if is.ID != was.ID || is.State != store.MessageSent || is.Attempts != 2 || len(mail.Got) != 1 || mail.Got[0].ID != is.ID {
+		t.Errorf("recorded %+v, sent %+v", is, received(mail))
 	}
 }
 
 // A message that nobody sends any more was dropped, and not sent.
 func TestMessageLogOfWhatWasDropped(t *testing.T) {
-	st, mail := newStore(t), &postOffice{}
+	st, mail := harness.NewStore(t), &harness.PostOffice{}
 	e := instance(t, st, mail)
 	shut(t, e)
 	magicLink(t, e, "ada@example.com")
@@ -71,8 +77,8 @@ func TestMessageLogOfWhatWasDropped(t *testing.T) {
 
 // What fails for now waits, what fails for good has failed, each with the reason.
 func TestMessageLogOfFailures(t *testing.T) {
-	st := newStore(t)
-	mail := &postOffice{answer: func(n int) error {
+	st := harness.NewStore(t)
+	mail := &harness.PostOffice{Answer: func(n int) error {
 		if n == 1 {
 			return errors.New("busy")
 		}
@@ -95,8 +101,8 @@ func TestMessageLogOfFailures(t *testing.T) {
 // Decoys are nobody's message: operators see none, and what is recorded of one costs the
 // change the same and goes when it is over.
 func TestMessageLogHasNoDecoys(t *testing.T) {
-	store := newStore(t)
-	e := instance(t, store, &postOffice{})
+	store := harness.NewStore(t)
+	e := instance(t, store, &harness.PostOffice{})
 	for i := range 2 { // from a process that sends, and from one that has stopped
 		if i == 1 {
 			shut(t, e)
@@ -109,7 +115,7 @@ func TestMessageLogHasNoDecoys(t *testing.T) {
 			t.Errorf("told of %+v", list)
 		}
 	}
-	later(t, instance(t, store, &postOffice{}), 2*time.Minute+auth.Lease(e.Auth))
+	later(t, instance(t, store, &harness.PostOffice{}), 2*time.Minute+harness.Lease(e.Auth))
 	if list := noted(t, store); len(list) != 0 {
 		t.Errorf("told of %+v", list)
 	}
@@ -119,11 +125,11 @@ func TestMessageLogHasNoDecoys(t *testing.T) {
 // lists what lets one in.
 func TestErrorsOfMailersHideLinksAndCodes(t *testing.T) {
 	var log bytes.Buffer
-	store, told := newStore(t), make(chan auth.Event, 10)
+	store, told := harness.NewStore(t), make(chan auth.Event, 10)
 	var secrets []string
-	mail := &postOffice{}
-	mail.answer = func(n int) error {
-		m := mail.got[n-1]
+	mail := &harness.PostOffice{}
+	mail.Answer = func(n int) error {
+		m := mail.Got[n-1]
 		_, token, _ := strings.Cut(m.Link, "token=")
 		secrets = append(secrets, token, m.Code, m.To)
 		return auth.Permanent(fmt.Errorf("554 refused: %s %s %s\n%s", m.To, m.Link, token, m.Text))
@@ -141,5 +147,61 @@ func TestErrorsOfMailersHideLinksAndCodes(t *testing.T) {
 				t.Errorf("%s: %q shows %q", name, text, s)
 			}
 		}
+	}
+}
+
+// The owner of an address that was given for an account once more gets a link that
+// works, also where the store was away when it was asked for the account.
+func TestOwnerOfATakenAddressGetsAGoodLink(t *testing.T) {
+	tap := storetap.New(harness.NewStore(t))
+	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, tap, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))}
+	auth.Retries(w.Auth, time.Millisecond)
+	body := map[string]any{"email": harness.AdaMail, "password": harness.GoodPassword}
+	w.Do("POST", "/signup", body).Want(200)
+	var mu sync.Mutex
+	var failed []string // the first of each call once the account was found to be there
+	tap.Reset(storetap.Hooks{Fault: func(_ context.Context, method string, _ int) storetap.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if method == "CreateUser" {
+			failed = []string{}
+		} else if failed != nil && !slices.Contains(failed, method) {
+			failed = append(failed, method)
+			return storetap.FailsBefore
+		}
+		return storetap.NoFault
+	}})
+	w.Do("POST", "/signup", body).Want(200)
+	token := w.LinkToken(harness.AdaMail, auth.KindAccountExists)
+	tap.Reset(storetap.Hooks{})
+	if mu.Lock(); !slices.Equal(failed, []string{"Take", "User", "PutToken"}) {
+		t.Errorf("failed: %v", failed)
+	}
+	mu.Unlock()
+	w.Do("POST", "/reset-password", map[string]any{"token": token, "new_password": "another horse battery"}).Want(200)
+	w.PostLogin(harness.AdaMail, "another horse battery").Session()
+}
+
+// Whoever proved the password of an account whose address is not confirmed is sent the link
+// again, also where the store was away for it.
+func TestConfirmationIsSentAgainAfterAFault(t *testing.T) {
+	tap := storetap.New(harness.NewStore(t))
+	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, tap, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))}
+	auth.Retries(w.Auth, time.Millisecond)
+	w.Do("POST", "/signup", map[string]any{"email": harness.AdaMail, "password": harness.GoodPassword}).Want(200)
+	w.LinkToken(harness.AdaMail, auth.KindVerifyEmail)
+	w.Clock.Advance(10 * time.Minute)
+	w.Inbox.Clear()
+	var failed atomic.Bool
+	tap.Reset(storetap.Hooks{Fault: func(_ context.Context, method string, _ int) storetap.Fault {
+		if method == "PutToken" && !failed.Swap(true) {
+			return storetap.FailsBefore
+		}
+		return storetap.NoFault
+	}})
+	w.Do("POST", "/login", map[string]any{"email": harness.AdaMail, "password": harness.GoodPassword}).Want(401)
+	w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken(harness.AdaMail, auth.KindVerifyEmail)}).Want(200)
+	if tap.Reset(storetap.Hooks{}); !failed.Load() {
+		t.Error("nothing failed")
 	}
 }

@@ -12,44 +12,28 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
 )
 
-// postOffice is a mailer that keeps what it was given, and answers as it is told.
-type postOffice struct {
-	mu     sync.Mutex
-	got    []auth.Message
-	answer func(n int) error // to the n-th message, from 1; nil: taken
-}
-
-func (p *postOffice) Send(_ context.Context, m auth.Message) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.got = append(p.got, m)
-	if p.answer == nil {
-		return nil
-	}
-	return p.answer(len(p.got))
-}
-
 // received is what was handed in, by kind.
-func (p *postOffice) received() []auth.Kind {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func received(p *harness.PostOffice) []auth.Kind {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
 	kinds := []auth.Kind{}
-	for _, m := range p.got {
+	for _, m := range p.Got {
 		kinds = append(kinds, m.Kind)
 	}
 	return kinds
 }
 
 // wrote tells whether something was handed in for an address.
-func (p *postOffice) wrote(to string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.got, func(m auth.Message) bool { return m.To == to })
+func wrote(p *harness.PostOffice, to string) bool {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	return slices.ContainsFunc(p.Got, func(m auth.Message) bool { return m.To == to })
 }
 
 var outboxSecret = []byte("an outbox's secret of 32 bytes..")
@@ -104,21 +88,21 @@ func waiting(t *testing.T, st auth.Store, at time.Time) int {
 // What was committed is sent, also if the process dies before it could: after its
 // lease, by whoever is there, and not before.
 func TestOutboxOutlivesACrash(t *testing.T) {
-	store, first, second := newStore(t), &postOffice{}, &postOffice{}
+	store, first, second := harness.NewStore(t), &harness.PostOffice{}, &harness.PostOffice{}
 	dying := instance(t, store, first)
 	shut(t, dying) // from here on it commits, and sends nothing
 	magicLink(t, dying, "ada@example.com")
-	later(t, instance(t, store, second), auth.Lease(dying.Auth)-time.Second)
-	if got := second.received(); len(got) != 0 {
+	later(t, instance(t, store, second), harness.Lease(dying.Auth)-time.Second)
+	if got := received(second); len(got) != 0 {
 		t.Fatalf("taken from a process that may be at it: %v", got)
 	}
 	e := instance(t, store, second)
-	later(t, e, auth.Lease(e.Auth))
-	if got := second.received(); !slices.Equal(got, []auth.Kind{auth.KindMagicLink}) || second.got[0].To != "ada@example.com" || second.got[0].Link == "" {
-		t.Errorf("sent %v", second.got)
+	later(t, e, harness.Lease(e.Auth))
+	if got := received(second); !slices.Equal(got, []auth.Kind{auth.KindMagicLink}) || second.Got[0].To != "ada@example.com" || second.Got[0].Link == "" {
+		t.Errorf("sent %v", second.Got)
 	}
-	if len(first.received()) != 0 || waiting(t, store, e.Clock.Now().Add(time.Minute)) != 0 {
-		t.Errorf("the first sent %v, and %d wait", first.received(), waiting(t, store, e.Clock.Now().Add(time.Minute)))
+	if len(received(first)) != 0 || waiting(t, store, e.Clock.Now().Add(time.Minute)) != 0 {
+		t.Errorf("the first sent %v, and %d wait", received(first), waiting(t, store, e.Clock.Now().Add(time.Minute)))
 	}
 }
 
@@ -136,13 +120,13 @@ func (l lostAnswer) PutToken(ctx context.Context, c store.PutToken) error {
 
 // A change whose outcome nobody learned has its message sent.
 func TestOutboxWhenTheOutcomeIsUnknown(t *testing.T) {
-	store, mail := newStore(t), &postOffice{}
+	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	e := instance(t, lostAnswer{store}, mail)
 	if _, err := e.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "ada@example.com"}); err == nil {
 		t.Fatal("no error")
 	}
-	later(t, e, auth.Lease(e.Auth))
-	if got := mail.received(); !slices.Equal(got, []auth.Kind{auth.KindMagicLink}) {
+	later(t, e, harness.Lease(e.Auth))
+	if got := received(mail); !slices.Equal(got, []auth.Kind{auth.KindMagicLink}) {
 		t.Errorf("sent %v", got)
 	}
 }
@@ -150,7 +134,7 @@ func TestOutboxWhenTheOutcomeIsUnknown(t *testing.T) {
 // As long as nothing goes wrong, each message is sent once, however many
 // instances look for more.
 func TestOutboxSendsOnce(t *testing.T) {
-	store, mail := newStore(t), &postOffice{}
+	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	one, two := instance(t, store, mail), instance(t, store, mail)
 	const many = 20
 	for i := range many {
@@ -158,30 +142,30 @@ func TestOutboxSendsOnce(t *testing.T) {
 		auth.Poll(t.Context(), two.Auth)
 	}
 	shut(t, one)
-	later(t, two, auth.Lease(one.Auth))
+	later(t, two, harness.Lease(one.Auth))
 	seen := map[string]int{}
-	for _, m := range mail.got {
+	for _, m := range mail.Got {
 		seen[m.To]++
 	}
-	if len(mail.got) != many || len(seen) != many {
-		t.Errorf("%d messages to %d addresses", len(mail.got), len(seen))
+	if len(mail.Got) != many || len(seen) != many {
+		t.Errorf("%d messages to %d addresses", len(mail.Got), len(seen))
 	}
 }
 
 // A message is not sent once its token is of no use.
 func TestOutboxDropsDeadTokens(t *testing.T) {
-	store, mail := newStore(t), &postOffice{}
+	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	e := instance(t, store, mail)
 	shut(t, e)
 	magicLink(t, e, "ada@example.com")
 	e.Clock.Advance(2 * time.Minute)
 	magicLink(t, e, "ada@example.com") // the first does not work any more
 	next := instance(t, store, mail)
-	later(t, next, 2*time.Minute+auth.Lease(e.Auth))
-	if len(mail.got) != 1 {
-		t.Fatalf("sent %v", mail.received())
+	later(t, next, 2*time.Minute+harness.Lease(e.Auth))
+	if len(mail.Got) != 1 {
+		t.Fatalf("sent %v", received(mail))
 	}
-	if _, err := next.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: tokenOf(t, mail.got[0].Link)}); err != nil {
+	if _, err := next.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: tokenOf(t, mail.Got[0].Link)}); err != nil {
 		t.Error(err)
 	}
 }
@@ -198,7 +182,7 @@ func tokenOf(t *testing.T, link string) string {
 // Decoys are recorded and erased like messages, and never reach a mailer: neither
 // of the process that recorded them nor of another.
 func TestOutboxDecoys(t *testing.T) {
-	store, mail := newStore(t), &postOffice{}
+	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	e := instance(t, store, mail)
 	send := func() {
 		t.Helper()
@@ -213,31 +197,31 @@ func TestOutboxDecoys(t *testing.T) {
 	shut(t, e)
 	e.Clock.Advance(2 * time.Hour) // the first ones are dead: they would not make way
 	send()
-	if n := waiting(t, store, e.Clock.Now().Add(auth.Lease(e.Auth))); n != 3 {
+	if n := waiting(t, store, e.Clock.Now().Add(harness.Lease(e.Auth))); n != 3 {
 		t.Errorf("%d decoys are recorded and not erased, want the 3 of the process that cannot send", n)
 	}
 	next := instance(t, store, mail)
-	later(t, next, 2*time.Hour+auth.Lease(e.Auth))
-	if n := waiting(t, store, next.Clock.Now().Add(time.Minute)); n != 0 || len(mail.got) != 0 {
-		t.Errorf("%d wait, sent %v", n, mail.received())
+	later(t, next, 2*time.Hour+harness.Lease(e.Auth))
+	if n := waiting(t, store, next.Clock.Now().Add(time.Minute)); n != 0 || len(mail.Got) != 0 {
+		t.Errorf("%d wait, sent %v", n, received(mail))
 	}
 }
 
 // A refusal for now is tried again, by any instance, under the same id.
 func TestOutboxRetries(t *testing.T) {
 	busy := func(int) error { return errors.New("busy") }
-	store, first, second := newStore(t), &postOffice{answer: busy}, &postOffice{}
+	store, first, second := harness.NewStore(t), &harness.PostOffice{Answer: busy}, &harness.PostOffice{}
 	one := instance(t, store, first)
 	auth.Retries(one.Auth, 4*time.Second)
 	magicLink(t, one, "ada@example.com")
 	shut(t, one) // what it holds is tried once, and goes back to the store
 	later(t, instance(t, store, second), 3*time.Second)
-	if len(first.got) != 1 || len(second.got) != 0 {
-		t.Fatalf("%d and %d attempts", len(first.got), len(second.got))
+	if len(first.Got) != 1 || len(second.Got) != 0 {
+		t.Fatalf("%d and %d attempts", len(first.Got), len(second.Got))
 	}
 	later(t, instance(t, store, second), 4*time.Second)
-	if len(second.got) != 1 || second.got[0].ID != first.got[0].ID || second.got[0].ID == "" || second.got[0].Link != first.got[0].Link {
-		t.Errorf("%+v\nthen %+v", first.got, second.got)
+	if len(second.Got) != 1 || second.Got[0].ID != first.Got[0].ID || second.Got[0].ID == "" || second.Got[0].Link != first.Got[0].Link {
+		t.Errorf("%+v\nthen %+v", first.Got, second.Got)
 	}
 }
 
@@ -254,16 +238,16 @@ func TestOutboxGivesUp(t *testing.T) {
 		"expires meanwhile": {errors.New("busy"), 9, 20 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := newStore(t)
-			mail := &postOffice{answer: func(int) error { return c.answer }}
-			w := &world{t: t}
-			e := instance(t, store, mail, auth.WithMail(auth.MailOptions{Attempts: c.attempts}), auth.WithHooks(auth.Hooks{OnEvent: w.record}))
+			store := harness.NewStore(t)
+			mail := &harness.PostOffice{Answer: func(int) error { return c.answer }}
+			w := &harness.World{T: t}
+			e := instance(t, store, mail, auth.WithMail(auth.MailOptions{Attempts: c.attempts}), auth.WithHooks(auth.Hooks{OnEvent: w.Record}))
 			auth.Retries(e.Auth, c.pause)
 			magicLink(t, e, "ada@example.com")
 			shut(t, e)
-			w.wantEvents(auth.EventMessageFailed)
-			if n := waiting(t, store, e.Clock.Now().Add(time.Hour/5)); n != 0 || len(mail.got) != 1 {
-				t.Errorf("%d wait after %d attempts", n, len(mail.got))
+			w.WantEvents(auth.EventMessageFailed)
+			if n := waiting(t, store, e.Clock.Now().Add(time.Hour/5)); n != 0 || len(mail.Got) != 1 {
+				t.Errorf("%d wait after %d attempts", n, len(mail.Got))
 			}
 		})
 	}
@@ -272,7 +256,7 @@ func TestOutboxGivesUp(t *testing.T) {
 // A command beside the service sends nothing of its own: what it records is sent by an
 // instance of the service, with all that is overdue.
 func TestWithoutBackground(t *testing.T) {
-	store, busy, command, service := newStore(t), &postOffice{answer: func(int) error { return errors.New("busy") }}, &postOffice{}, &postOffice{}
+	store, busy, command, service := harness.NewStore(t), &harness.PostOffice{Answer: func(int) error { return errors.New("busy") }}, &harness.PostOffice{}, &harness.PostOffice{}
 	one := instance(t, store, busy)
 	auth.Retries(one.Auth, time.Second)
 	magicLink(t, one, "ada@example.com")
@@ -280,20 +264,20 @@ func TestWithoutBackground(t *testing.T) {
 	e := instance(t, store, command, auth.WithoutBackground())
 	magicLink(t, e, "eve@example.com")
 	shut(t, e)
-	if len(command.got) != 0 {
-		t.Errorf("the command sent %v", command.received())
+	if len(command.Got) != 0 {
+		t.Errorf("the command sent %v", received(command))
 	}
 	later(t, instance(t, store, service), time.Minute)
-	if !service.wrote("ada@example.com") || !service.wrote("eve@example.com") {
-		t.Errorf("the service sent %v", service.received())
+	if !wrote(service, "ada@example.com") || !wrote(service, "eve@example.com") {
+		t.Errorf("the service sent %v", received(service))
 	}
 }
 
 // A message without a token is worth sending for three days, and no longer.
 func TestOutboxNoticesLast(t *testing.T) {
 	for pause, kept := range map[time.Duration]int{71 * time.Hour: 1, 73 * time.Hour: 0} {
-		store := newStore(t)
-		e := instance(t, store, &postOffice{answer: func(int) error { return errors.New("busy") }})
+		store := harness.NewStore(t)
+		e := instance(t, store, &harness.PostOffice{Answer: func(int) error { return errors.New("busy") }})
 		s := e.LoginAs(t, "ada@example.com")
 		auth.Retries(e.Auth, pause)
 		by := auth.Caller{UserID: s.User.ID, SessionID: s.SessionID}
@@ -310,9 +294,9 @@ func TestOutboxNoticesLast(t *testing.T) {
 // A message that waited for longer than its lease is not sent by the process that
 // held it: another may be at it.
 func TestOutboxLeaseRunsOut(t *testing.T) {
-	store, mail := newStore(t), &postOffice{}
+	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	hold, held := make(chan struct{}), make(chan struct{})
-	mail.answer = func(n int) error {
+	mail.Answer = func(n int) error {
 		if n == 1 {
 			close(held)
 			<-hold
@@ -323,47 +307,47 @@ func TestOutboxLeaseRunsOut(t *testing.T) {
 	magicLink(t, e, "ada@example.com")
 	<-held
 	magicLink(t, e, "eve@example.com") // waits behind it
-	e.Clock.Advance(auth.Lease(e.Auth))
-	other := &postOffice{}
-	later(t, instance(t, store, other), auth.Lease(e.Auth))
+	e.Clock.Advance(harness.Lease(e.Auth))
+	other := &harness.PostOffice{}
+	later(t, instance(t, store, other), harness.Lease(e.Auth))
 	close(hold)
 	shut(t, e)
-	if len(mail.got) != 1 || mail.got[0].To != "ada@example.com" || !other.wrote("eve@example.com") {
-		t.Errorf("%+v and %+v", mail.received(), other.received())
+	if len(mail.Got) != 1 || mail.Got[0].To != "ada@example.com" || !wrote(other, "eve@example.com") {
+		t.Errorf("%+v and %+v", received(mail), received(other))
 	}
 }
 
 // A full queue loses nothing that the store has.
 func TestOutboxQueueIsFull(t *testing.T) {
-	store, mail := newStore(t), &postOffice{}
+	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	hold, held := make(chan struct{}), make(chan struct{})
-	mail.answer = func(n int) error {
+	mail.Answer = func(n int) error {
 		if n == 1 {
 			close(held)
 			<-hold
 		}
 		return nil
 	}
-	w := &world{t: t}
-	e := instance(t, store, mail, auth.WithMail(auth.MailOptions{Queue: 1, Workers: 1}), auth.WithHooks(auth.Hooks{OnEvent: w.record}))
+	w := &harness.World{T: t}
+	e := instance(t, store, mail, auth.WithMail(auth.MailOptions{Queue: 1, Workers: 1}), auth.WithHooks(auth.Hooks{OnEvent: w.Record}))
 	magicLink(t, e, "ada@example.com")
 	<-held
 	magicLink(t, e, "eve@example.com")
 	close(hold)
 	shut(t, e)
-	w.wantEvents()
-	later(t, instance(t, store, mail), auth.Lease(e.Auth))
-	if len(mail.got) != 2 || mail.got[1].To != "eve@example.com" {
-		t.Errorf("sent %+v", mail.received())
+	w.WantEvents()
+	later(t, instance(t, store, mail), harness.Lease(e.Auth))
+	if len(mail.Got) != 2 || mail.Got[1].To != "eve@example.com" {
+		t.Errorf("sent %+v", received(mail))
 	}
 }
 
 // Close delivers what the process holds, and leaves to the store what it cannot
 // in time.
 func TestOutboxClose(t *testing.T) {
-	store, mail := newStore(t), &postOffice{}
+	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	hold, held := make(chan struct{}), make(chan struct{})
-	mail.answer = func(n int) error {
+	mail.Answer = func(n int) error {
 		if n == 1 {
 			close(held)
 			<-hold
@@ -380,9 +364,9 @@ func TestOutboxClose(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	close(hold)
-	other := &postOffice{}
-	later(t, instance(t, store, other), auth.Lease(e.Auth))
-	if !mail.wrote("eve@example.com") && !other.wrote("eve@example.com") { // a worker that had just become free may
+	other := &harness.PostOffice{}
+	later(t, instance(t, store, other), harness.Lease(e.Auth))
+	if !wrote(mail, "eve@example.com") && !wrote(other, "eve@example.com") { // a worker that had just become free may
 		t.Error("left behind")
 	}
 }
@@ -390,31 +374,31 @@ func TestOutboxClose(t *testing.T) {
 // A message outlives a rotation of the secret. Whoever cannot open it leaves it to
 // those who can.
 func TestOutboxAfterARotation(t *testing.T) {
-	store, mail := newStore(t), &postOffice{}
+	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	e := instance(t, store, mail)
 	shut(t, e)
 	magicLink(t, e, "ada@example.com")
 	newer := []byte("another secret, and a newer one..")
 	stranger := instance(t, store, mail, auth.WithSecret([]byte("a secret of some other service...")))
 	auth.Retries(stranger.Auth, time.Second)
-	later(t, stranger, auth.Lease(e.Auth))
-	if len(mail.got) != 0 {
+	later(t, stranger, harness.Lease(e.Auth))
+	if len(mail.Got) != 0 {
 		t.Fatal("opened without the secret")
 	}
-	later(t, instance(t, store, mail, auth.WithSecret(newer, outboxSecret)), auth.Lease(e.Auth)+time.Second)
-	if got := mail.received(); !slices.Equal(got, []auth.Kind{auth.KindMagicLink}) {
+	later(t, instance(t, store, mail, auth.WithSecret(newer, outboxSecret)), harness.Lease(e.Auth)+time.Second)
+	if got := received(mail); !slices.Equal(got, []auth.Kind{auth.KindMagicLink}) {
 		t.Errorf("sent %v", got)
 	}
 }
 
 // A row's message opens in that row only.
 func TestOutboxMessagesAreBound(t *testing.T) {
-	st, mail := newStore(t), &postOffice{}
+	st, mail := harness.NewStore(t), &harness.PostOffice{}
 	e := instance(t, st, mail)
 	shut(t, e)
 	magicLink(t, e, "ada@example.com")
 	s, _ := store.Capability[store.OutboxStore](st)
-	list, err := s.ClaimMessages(t.Context(), store.ClaimMessages{Now: e.Clock.Now().Add(auth.Lease(e.Auth)), Until: e.Clock.Now().Add(time.Hour), Limit: 1})
+	list, err := s.ClaimMessages(t.Context(), store.ClaimMessages{Now: e.Clock.Now().Add(harness.Lease(e.Auth)), Until: e.Clock.Now().Add(time.Hour), Limit: 1})
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%v, %v", list, err)
 	}
@@ -435,21 +419,21 @@ func TestOutboxMessagesAreBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	later(t, instance(t, st, mail), 0)
-	if len(mail.got) != 0 {
-		t.Errorf("sent %v", mail.received())
+	if len(mail.Got) != 0 {
+		t.Errorf("sent %v", received(mail))
 	}
 }
 
 // A store that keeps no messages has them sent from memory.
 func TestWithoutAnOutbox(t *testing.T) {
-	mail := &postOffice{}
+	mail := &harness.PostOffice{}
 	e := instance(t, struct{ auth.Store }{memstore.New()}, mail)
 	magicLink(t, e, "ada@example.com")
-	if _, err := e.SignUp(t.Context(), auth.SignUpParams{Email: "eve@example.com", Password: goodPassword}); err != nil {
+	if _, err := e.SignUp(t.Context(), auth.SignUpParams{Email: "eve@example.com", Password: harness.GoodPassword}); err != nil {
 		t.Fatal(err)
 	}
 	shut(t, e)
-	got := mail.received()
+	got := received(mail)
 	slices.Sort(got)
 	if !slices.Equal(got, []auth.Kind{auth.KindMagicLink, auth.KindVerifyEmail}) {
 		t.Errorf("sent %v", got)
@@ -459,8 +443,8 @@ func TestWithoutAnOutbox(t *testing.T) {
 // With Sync the answer waits for the first attempt; what that fails at is tried
 // again all the same.
 func TestOutboxSync(t *testing.T) {
-	store := newStore(t)
-	mail := &postOffice{answer: func(n int) error {
+	store := harness.NewStore(t)
+	mail := &harness.PostOffice{Answer: func(n int) error {
 		if n == 2 {
 			return errors.New("busy")
 		}
@@ -469,18 +453,14 @@ func TestOutboxSync(t *testing.T) {
 	e := instance(t, store, mail, auth.WithMail(auth.MailOptions{Sync: true}))
 	auth.Retries(e.Auth, time.Second)
 	magicLink(t, e, "ada@example.com")
-	if len(mail.got) != 1 {
-		t.Errorf("%d sent", len(mail.got))
+	if len(mail.Got) != 1 {
+		t.Errorf("%d sent", len(mail.Got))
 	}
 	magicLink(t, e, "eve@example.com")
 	later(t, e, time.Second)
-	if len(mail.got) != 3 || mail.got[1].ID != mail.got[2].ID {
-		t.Errorf("sent %+v", mail.got)
+	if len(mail.Got) != 3 || mail.Got[1].ID != mail.Got[2].ID {
+		t.Errorf("sent %+v", mail.Got)
 	}
-}
-
-func containsAny(s string, words ...string) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 }
 
 // Every endpoint that sends makes the same store calls, with messages of the same
@@ -523,18 +503,18 @@ func TestSendsMakeTheSameCalls(t *testing.T) {
 			return err
 		}},
 		"sign-up to confirm": {false, func(e *authtest.Env, _ auth.Caller, known bool) error {
-			_, err := e.SignUp(ctx, auth.SignUpParams{Email: whose(known, taken, free), Password: goodPassword})
+			_, err := e.SignUp(ctx, auth.SignUpParams{Email: whose(known, taken, free), Password: harness.GoodPassword})
 			return err
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var runs [2][]string
 			for i, known := range []bool{false, true} {
-				tap := storetap.New(newStore(t))
+				tap := storetap.New(harness.NewStore(t))
 				e := authtest.NewOn(t, tap, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 				e.LoginAs(t, taken)
 				bob, phone, at := e.LoginAs(t, "bob@example.com"), takenNumber, e.Clock.Now()
-				(&world{Env: e, t: t}).patch(bob.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
+				(&harness.World{Env: e, T: t}).Patch(bob.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
 				var by auth.Caller
 				if c.signedIn {
 					s := e.LoginAs(t, "eve@example.com")
@@ -565,7 +545,7 @@ func TestSendsMakeTheSameCalls(t *testing.T) {
 				asking = false
 				mu.Unlock()
 			}
-			if !slices.Equal(runs[0], runs[1]) || len(runs[0]) < 2 || !containsAny(strings.Join(runs[0], ";"), "message of") {
+			if !slices.Equal(runs[0], runs[1]) || len(runs[0]) < 2 || !harness.ContainsAny(strings.Join(runs[0], ";"), "message of") {
 				t.Errorf("unknown: %q\nknown:   %q", runs[0], runs[1])
 			}
 		})

@@ -83,13 +83,3 @@ type Jobs interface {
 	// after the other.
 	ImportAll(ctx context.Context, c store.CreateUsers) ([]error, error)
 }
-
-// Testing is for package authtest.
-type Testing interface {
-	// CheapPasswords makes hashing cost next to nothing, and reports whether it does;
-	// costs that an option names are kept. Call it before the first password.
-	CheapPasswords() (cheap bool, err error)
-	// BeginTOTP is Auth.SetupTOTP without the QR code, which costs more than the rest of a
-	// sign-in with a second factor.
-	BeginTOTP(ctx context.Context, by store.SessionRef) (secret string, err error)
-}

@@ -1,0 +1,157 @@
+package harness
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
+	"github.com/authmount/auth/store"
+)
+
+// Reauthenticate posts a proof in a session.
+func (w *World) Reauthenticate(s Session, body map[string]any) *Answer {
+	w.T.Helper()
+	return w.Do("POST", "/me/confirm", body, Bearer(s.AccessToken))
+}
+
+const GoodPassword = "correct horse battery"
+
+// PostSignUp makes an account through the wire.
+func (w *World) PostSignUp(email string) Session {
+	w.T.Helper()
+	return w.Do("POST", "/signup", map[string]any{"email": email, "password": GoodPassword}).Session()
+}
+
+// Member is signUp of somebody who confirms the address.
+func (w *World) Member(email string) Session {
+	w.T.Helper()
+	s := w.PostSignUp(email)
+	w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken(email, auth.KindVerifyEmail)}, Bearer(s.AccessToken)).Want(200)
+	return s
+}
+
+// Squatter is signUp of somebody who does not have that mailbox, but has proved a
+// number of their own, so that the account may grow other ways in.
+func (w *World) Squatter(email string) Session {
+	w.T.Helper()
+	s := w.PostSignUp(email)
+	phone, at := "+4930555555", w.Clock.Now()
+	w.Patch(s.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
+	return s
+}
+
+// LinkToken waits for a message and returns the token of its link.
+func (w *World) LinkToken(to string, k auth.Kind) string {
+	w.T.Helper()
+	u, err := url.Parse(w.Mail(w.T, to, k).Link)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return u.Query().Get("token")
+}
+
+// Alive tells whether /me still takes an access token.
+func (w *World) Alive(access string) bool {
+	w.T.Helper()
+	return w.Do("GET", "/me", nil, Bearer(access)).Status == http.StatusOK
+}
+
+// Invited invites an address, as the admin side does, and returns the link's token.
+func (w *World) Invited(email string) string {
+	w.T.Helper()
+	kit, ctx := host.Of(w), w.T.Context()
+	kit.JudgeInvitations(func(context.Context, host.Invitation) (host.Terms, error) {
+		return host.Terms{}, nil
+	})
+	inv, err := kit.CleanInvitation(host.Invitation{Email: email, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}, 0)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	c := kit.Change(ctx, auth.Authority{System: "test"})
+	if err := kit.Invite(ctx, &c, &host.Send{}, inv, nil); err != nil {
+		w.T.Fatal(err)
+	}
+	kit.Committed(ctx, c, nil)
+	return w.LinkToken(email, auth.KindInvitation)
+}
+
+// UsualCost is what hashing costs where no option says otherwise, for tests of what
+// comes of that; authtest makes it cheap.
+var UsualCost = auth.Argon2idParams{Memory: 19456, Time: 2, Threads: 1} //nolint:gochecknoglobals // a constant
+
+func (w *World) DeleteSession(s Session) {
+	w.T.Helper()
+	w.Do("POST", "/logout", nil, Bearer(s.AccessToken)).Want(204)
+}
+
+// Later is the code of the next time step.
+func (w *World) Later(secret string) string {
+	w.Clock.Advance(time.Minute)
+	return w.Code(secret, 0)
+}
+
+// PostConfirm proves an account's address.
+func (w *World) PostConfirm(email string) {
+	w.T.Helper()
+	w.Do("GET", "/verify-email?token="+w.LinkToken(email, auth.KindVerifyEmail), nil).Want(200)
+}
+
+func (w *World) PostLogin(email, password string) *Answer {
+	w.T.Helper()
+	return w.Do("POST", "/login", map[string]any{"email": email, "password": password})
+}
+
+// Link begins to link an identity and returns the provider's URL.
+func (v *Visitor) Link(provider string, s Session, body any) string {
+	v.T.Helper()
+	return DecodeAs[map[string]string](v.Do("POST", "/me/identities/"+provider, body, Bearer(s.AccessToken)).Want(200))["url"]
+}
+
+// StopToken waits for a notice and returns the token of its link.
+func (w *World) StopToken(to string, k auth.Kind) string {
+	w.T.Helper()
+	m := w.Mail(w.T, to, k)
+	u, err := url.Parse(m.Link)
+	if err != nil || !strings.HasSuffix(u.Path, "/secure-account") || !strings.Contains(m.Text, m.Link) {
+		w.T.Fatalf("link %q in %q", m.Link, m.Text)
+	}
+	return u.Query().Get("token")
+}
+
+// SignInAgain signs somebody in once more.
+func (w *World) SignInAgain(email string) Session {
+	w.T.Helper()
+	return w.Do("POST", "/login", map[string]any{"email": email, "password": GoodPassword}).Session()
+}
+
+// ChangeEmailTo changes an account's address and returns the token of the first notice.
+func (w *World) ChangeEmailTo(s Session, from, to string) string {
+	w.T.Helper()
+	w.Do("PATCH", "/me", map[string]any{"email": to}, Bearer(s.AccessToken)).Want(200)
+	token := w.StopToken(from, auth.KindEmailChangeRequested)
+	w.Do("GET", "/verify-email?token="+w.LinkToken(to, auth.KindChangeEmail), nil).Want(200)
+	return token
+}
+
+var SendsAtOnce = auth.WithMail(auth.MailOptions{Sync: true})
+
+func (w *World) PostRefresh(token string) *Answer {
+	w.T.Helper()
+	return w.Do("POST", "/refresh", map[string]any{"refresh_token": token})
+}
+
+const BcryptHash = "$2a$04$49naKluVAA8PZ9/Md4snduZxJTOzKK8/tYyhRZetdNcIo4pCRTRLK"
+
+// Imported brings somebody over.
+func (w *World) Imported(p auth.ImportUserParams) auth.User {
+	w.T.Helper()
+	u, err := w.ImportUser(w.T.Context(), p)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return u
+}

@@ -1,0 +1,172 @@
+package harness
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+
+	"github.com/authmount/auth"
+)
+
+// The class: the store does not keep still. At each store call of each route it
+// fails, with or without the effect, it waits until whoever asked has asked again,
+// or whoever asked leaves. What holds whatever becomes of a request is
+// invariants.
+
+// HostileRows are requests of all routes: those of the class's table, and those
+// that nobody can lose an account in the middle of.
+func HostileRows() map[string][]Row {
+	get := func(path string) []Row {
+		return []Row{{Name: "reads", Kind: OnStolen, Prepare: func(s *Scene) func() *Answer {
+			return func() *Answer { return s.Evil.Send("GET", path, nil) }
+		}}}
+	}
+	ask := func(path string, body func(s *Scene) map[string]any) []Row {
+		return ForKinds(Row{Name: "asks", Prepare: func(s *Scene) func() *Answer {
+			b := body(s)
+			return func() *Answer { return s.Evil.Send("POST", path, b) }
+		}}, OnAddress, OnNumber, OnStolen)
+	}
+	byEmail := func(s *Scene) map[string]any { return map[string]any{"email": s.Email} }
+	table := map[string][]Row{
+		"GET /oauth/{provider}":                 get("/oauth/google"),
+		"GET /settings":                         get("/settings"),
+		"GET /.well-known/jwks.json":            get("/.well-known/jwks.json"),
+		"GET /.well-known/openid-configuration": get("/.well-known/openid-configuration"),
+		"GET /openapi.json":                     get("/openapi.json"),
+		"GET /healthz":                          get("/healthz"),
+		"POST /magic-link/send":                 ask("/magic-link/send", byEmail),
+		"POST /forgot-password":                 ask("/forgot-password", byEmail),
+		"POST /otp/send":                        ask("/otp/send", func(s *Scene) map[string]any { return map[string]any{"phone": s.Number} }),
+		"GET /invitations/accept": {{Name: "shows the form", Kind: OnStolen, Prepare: func(s *Scene) func() *Answer {
+			token := s.Invited(s.Email)
+			return func() *Answer { return s.Evil.Send("GET", "/invitations/accept?token="+token, nil) }
+		}}},
+		"GET /reset-password": {{Name: "shows the form", Kind: OnStolen, Prepare: func(s *Scene) func() *Answer {
+			token := s.found("/forgot-password", auth.KindResetPassword, nil)
+			return func() *Answer { return s.Evil.Send("GET", "/reset-password?token="+token, nil) }
+		}}},
+	}
+	for pattern, rows := range ClassTable() {
+		table[pattern] = slices.Concat(rows, ownersRows()[pattern], newcomersRows()[pattern])
+	}
+	maps.Copy(table, stoppingRows())
+	return table
+}
+
+// ownersRows are requests by which a rightful owner comes to an account.
+func ownersRows() map[string][]Row {
+	comes := func(k Kind, prepare func(s *Scene) func() *Answer) []Row {
+		r := Row{Name: "takes it over", Kind: k, except: map[Act]string{}, Prepare: prepare}
+		for _, a := range k.acts() {
+			r.except[a] = "it is its owner's by then"
+		}
+		return []Row{r}
+	}
+	byCode := comes(OnAddress, func(s *Scene) func() *Answer {
+		body := map[string]any{"email": s.Email, "code": s.mail(s.Email, auth.KindVerifyEmail).Code}
+		return func() *Answer { return s.Evil.Send("POST", "/verify-email", body) }
+	})
+	byCode[0].Name = "takes it over by code"
+	return map[string][]Row{
+		"POST /magic-link/verify": comes(OnAddress, func(s *Scene) func() *Answer {
+			token := s.found("/magic-link/send", auth.KindMagicLink, nil)
+			return func() *Answer { return s.Evil.Send("POST", "/magic-link/verify", map[string]any{"token": token}) }
+		}),
+		"POST /reset-password": comes(OnAddress, func(s *Scene) func() *Answer {
+			s.Enrols()
+			body := map[string]any{"token": s.found("/forgot-password", auth.KindResetPassword, nil), "new_password": OwnPassword}
+			return func() *Answer { return s.Evil.Send("POST", "/reset-password", body) }
+		}),
+		"POST /verify-email": append(comes(OnAddress, func(s *Scene) func() *Answer {
+			body := url.Values{"token": {s.token(s.Email, auth.KindVerifyEmail)}, "disown": {"1"}}.Encode()
+			return func() *Answer { return s.Evil.Send("POST", "/verify-email", body, Form) }
+		}), byCode...),
+		"POST /otp/verify": comes(OnNumber, func(s *Scene) func() *Answer {
+			s.Evil.Send("POST", "/otp/send", map[string]any{"phone": s.Number}).Want(200)
+			body := map[string]any{"phone": s.Number, "otp": s.mail(s.Number, auth.KindPhoneCode).Code}
+			return func() *Answer { return s.Evil.Send("POST", "/otp/verify", body) }
+		}),
+		"GET /oauth/{provider}/callback": comes(OnIdentity, func(s *Scene) func() *Answer {
+			owner := s.NewPerson(s.T.Context())
+			back := owner.Back("google", owner.Begin("google", ""), s.Ada)
+			return func() *Answer { owner.ctx = s.Evil.ctx; return back() }
+		}),
+	}
+}
+
+// stoppingRows are requests by which the owner stops a thief, with the link of a
+// notice.
+func stoppingRows() map[string][]Row {
+	stops := func(name string, request func(s *Scene, token string) *Answer, moved bool) Row {
+		r := Row{Name: name, Kind: OnStolen, except: map[Act]string{}, Prepare: func(s *Scene) func() *Answer {
+			s.Evil.Send("PATCH", "/me", map[string]any{"email": s.EvilMail}, s.Authorization()).Want(200)
+			token := s.token(s.Email, auth.KindEmailChangeRequested)
+			if moved {
+				s.Evil.Send("GET", "/verify-email?token="+s.token(s.EvilMail, auth.KindChangeEmail), nil).Want(200)
+			}
+			return func() *Answer { return request(s, token) }
+		}}
+		for _, a := range r.Kind.acts() {
+			r.except[a] = "it rests on the mailbox, on purpose"
+		}
+		return r
+	}
+	shows := func(s *Scene, token string) *Answer { return s.Evil.Send("GET", "/secure-account?token="+token, nil) }
+	secures := func(s *Scene, token string) *Answer {
+		return s.Evil.Send("POST", "/secure-account", map[string]any{"token": token})
+	}
+	return map[string][]Row{
+		"GET /secure-account":  {stops("shows it", shows, false)},
+		"POST /secure-account": {stops("stops a change", secures, false), stops("takes the address back", secures, true)},
+	}
+}
+
+// newcomersRows are requests by which somebody who has no account gets one.
+func newcomersRows() map[string][]Row {
+	comes := func(name string, prepare func(s *Scene) func() *Answer) Row {
+		r := Row{Name: name, Kind: OnNothing, except: map[Act]string{}, Prepare: prepare}
+		for _, a := range r.Kind.acts() {
+			r.except[a] = "the account is made in the middle of it"
+		}
+		return r
+	}
+	link := func(s *Scene) string { return s.found("/magic-link/send", auth.KindMagicLink, nil) }
+	return map[string][]Row{
+		"POST /signup": {comes("by number", func(s *Scene) func() *Answer {
+			body := map[string]any{"phone": s.Number, "password": EvilPassword}
+			return func() *Answer { return s.Evil.Send("POST", "/signup", body) }
+		})},
+		"GET /magic-link/verify": {comes("comes first", func(s *Scene) func() *Answer {
+			token := link(s)
+			return func() *Answer { return s.Evil.Send("GET", "/magic-link/verify?token="+token, nil) }
+		})},
+		"POST /magic-link/verify": {comes("comes first", func(s *Scene) func() *Answer {
+			token := link(s)
+			return func() *Answer { return s.Evil.Send("POST", "/magic-link/verify", map[string]any{"token": token}) }
+		})},
+		"POST /exchange": {comes("comes first, by a bound link", func(s *Scene) func() *Answer {
+			s.opensFound(BoundToBrowser()).Want(303)
+			body := map[string]any{"code": s.Evil.codes[len(s.Evil.codes)-1], "code_verifier": Verifier}
+			return func() *Answer { return s.Evil.Send("POST", "/exchange", body) }
+		})},
+		"POST /invitations/accept": {comes("comes first", func(s *Scene) func() *Answer {
+			body := map[string]any{"token": s.Invited(s.EvilMail), "password": EvilPassword}
+			return func() *Answer { return s.Evil.Send("POST", "/invitations/accept", body) }
+		})},
+		"POST /otp/verify": {comes("comes first", func(s *Scene) func() *Answer {
+			s.Evil.Send("POST", "/otp/send", map[string]any{"phone": s.Number}).Want(200)
+			body := map[string]any{"phone": s.Number, "otp": s.mail(s.Number, auth.KindPhoneCode).Code}
+			return func() *Answer { return s.Evil.Send("POST", "/otp/verify", body) }
+		})},
+		"POST /oauth/{provider}/callback": {comes("comes first", func(s *Scene) func() *Answer {
+			s.apple.EmailVerified = false
+			return s.Evil.Back("apple", s.Evil.Begin("apple", ""), s.apple)
+		})},
+		"POST /oauth/{provider}/id-token": {comes("comes first", func(s *Scene) func() *Answer {
+			s.apple.EmailVerified = false
+			body := map[string]any{"id_token": s.idp.IDToken("apple", s.apple, "")}
+			return func() *Answer { return s.Evil.Send("POST", "/oauth/apple/id-token", body) }
+		})},
+	}
+}

@@ -1,0 +1,148 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/pgstores"
+	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/memstore"
+)
+
+// Update is the flag -update: golden files are written, not compared.
+var Update = flag.Bool("update", false, "write what is compared: api.txt, the document, traces")
+
+// OnPostgres is the environment variable that makes the scenarios run on pgstore.
+const OnPostgres = "AUTH_TEST_ON_POSTGRES"
+
+// Main is the TestMain of a package of black-box tests. It declares their flags: tests
+// that try everything in a long table run a sample of it, unless -all is given; -seed
+// repeats one.
+func Main(m *testing.M) {
+	flag.Bool("all", false, "run what the tests would otherwise draw a sample of")
+	flag.Uint64("seed", 0, "draw the sample of an earlier run (0: another one)")
+	flag.Parse()
+	skip := flagged[string]("test.skip")
+	if os.Getenv(OnPostgres) == "" && flagged[string]("test.run") == "" && (skip == "" || !regexp.MustCompile(skip).MatchString("TestEverythingOnPostgres")) && flagged[string]("test.list") == "" {
+		runOnPostgres() // from the beginning, beside the tests that wait for each other
+	}
+	os.Exit(pgtest.Main(m))
+}
+
+// All tells whether -all was given.
+func All() bool { return flagged[bool]("all") }
+
+// flagged is the value of a flag that Main declared.
+func flagged[T any](name string) T {
+	return flag.Lookup(name).Value.(flag.Getter).Get().(T)
+}
+
+// DrawSeed is the seed of a test's sample, which is printed for -seed.
+func DrawSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := flagged[uint64]("seed")
+	for seed == 0 {
+		seed = rand.Uint64() //nolint:gosec // picks a sample
+	}
+	t.Logf("a sample; again with -seed %d, the whole with -all", seed)
+	return seed
+}
+
+// Sampler is a source of choices for a test, its own since tests are parallel.
+func Sampler(t *testing.T, seed uint64) *rand.Rand {
+	t.Helper()
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(t.Name()))
+	return rand.New(rand.NewPCG(seed, name.Sum64())) //nolint:gosec // a sample, not a secret
+}
+
+// NewStore is what the scenarios run on: memory or, in a process of its own,
+// Postgres.
+func NewStore(tb testing.TB) auth.Store {
+	tb.Helper()
+	if os.Getenv(OnPostgres) != "" {
+		return pgstores.New(tb)
+	}
+	return memstore.New()
+}
+
+// NewEnv is authtest.New on newStore.
+func NewEnv(tb testing.TB, opts ...auth.Option) *authtest.Env {
+	tb.Helper()
+	return authtest.NewOn(tb, NewStore(tb), opts...)
+}
+
+// EverythingOnPostgres runs all scenarios of a package again, unchanged, on a real
+// Postgres, in a process of its own. At least so many tests have to pass.
+func EverythingOnPostgres(t *testing.T, atLeast int) {
+	t.Helper()
+	if os.Getenv(OnPostgres) != "" {
+		return
+	}
+	t.Parallel()
+	again := runOnPostgres()
+	<-again.over
+	out, passed := again.out.String(), 0
+	for lines := bufio.NewScanner(strings.NewReader(out)); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "--- PASS") {
+			passed++
+		}
+	}
+	if again.err != nil || passed < atLeast {
+		t.Errorf("%v, %d tests passed\n%s", again.err, passed, failures(out))
+	}
+}
+
+// SecondRun is this package's tests in a process of their own.
+type SecondRun struct {
+	over chan struct{} // closed at its end
+	out  bytes.Buffer  // from then on
+	err  error
+}
+
+// runOnPostgres begins the second run.
+var runOnPostgres = sync.OnceValue(func() *SecondRun {
+	r := &SecondRun{over: make(chan struct{})}
+	left := flagged[time.Duration]("test.timeout")
+	if left > 0 {
+		left -= time.Minute // it says where it hangs, while there is time to tell
+	}
+	cmd := exec.Command(os.Args[0], "-test.v", fmt.Sprintf("-test.timeout=%s", left), "-test.skip="+flagged[string]("test.skip"),
+		fmt.Sprintf("-all=%v", All()), fmt.Sprintf("-seed=%d", flagged[uint64]("seed")))
+	cmd.Env = append(os.Environ(), OnPostgres+"=1")
+	cmd.Stdout, cmd.Stderr = &r.out, &r.out
+	go func() {
+		defer close(r.over)
+		r.err = cmd.Run()
+	}()
+	return r
+})
+
+// failures are the lines of a run's output that tell what failed.
+func failures(out string) string {
+	var b strings.Builder
+	keep := 0
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "--- FAIL") || strings.Contains(line, "panic:") || strings.Contains(line, "DATA RACE") {
+			keep = 15
+		}
+		if keep > 0 {
+			b.WriteString(line)
+			keep--
+		}
+	}
+	return b.String()
+}

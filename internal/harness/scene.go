@@ -1,0 +1,268 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
+)
+
+const (
+	EvilPassword = "squatter horse battery"
+	evilNew      = "squatter other battery"
+	OwnPassword  = "rightful horse battery"
+	OwnNew       = "rightful other battery"
+	MustEnrol    = "Has To Enrol"
+)
+
+// ClassWorld is a service that many scenes play in, one after the other.
+type ClassWorld struct {
+	*World
+	Tap    *storetap.Tap
+	idp    *authtest.Provider
+	Scenes int
+	Known  bool // people say which device they are at
+}
+
+func NewClassWorldOn(t *testing.T, store auth.Store, r Row, more ...auth.Option) *ClassWorld {
+	t.Helper()
+	w := &ClassWorld{Tap: storetap.New(store), idp: authtest.StartProvider(t)}
+	settings := auth.Settings{AccountDeletion: auth.On}
+	if r.Confirm {
+		settings.RequireConfirmation = auth.On
+	}
+	w.World = &World{T: t, Log: &SyncBuffer{}}
+	w.Env = authtest.NewOn(t, w.Tap, append([]auth.Option{
+		auth.WithProvider(w.idp.Google(), w.idp.GitHub(), w.idp.Facebook(), w.idp.Apple()),
+		auth.WithRateLimits(auth.RateLimits{Off: true}),
+		auth.WithMail(auth.MailOptions{Sync: true}),
+		auth.WithSettings(settings),
+		auth.WithMFA(auth.MFAOptions{RequiredFor: func(u auth.User) bool { return u.FullName == MustEnrol && u.Unproved() }}),
+	}, more...)...)
+	if err := CheapPasswords(w.Auth); err != nil {
+		t.Fatal(err)
+	}
+	w.idp.Now = w.Clock.Now
+	return w
+}
+
+// Scene is one account, whose it should be, and who is on it.
+type Scene struct {
+	*ClassWorld
+	row           Row
+	Id            string // of the account
+	Email, Number string // the owner's
+	Ada           authtest.Person
+
+	Evil             *Person
+	EvilMail         string
+	EvilNumber       string
+	face, Git, apple authtest.Person
+	Session          Session // the one that the request is made in
+	Secret           string  // of a second factor
+	recovery         []string
+	Mfa              bool // the factor is the owner's
+
+	Lost   bool     // by the act
+	Start  Snapshot // right before the request
+	Before Snapshot // right after the act
+	people int      // so far
+}
+
+// NewScene begins a new one.
+func (w *ClassWorld) NewScene(r Row) *Scene {
+	w.T.Helper()
+	w.Scenes++
+	w.Inbox.Clear()
+	n := w.Scenes
+	s := &Scene{
+		ClassWorld: w, row: r,
+		Email: fmt.Sprintf("ada%d@example.com", n), Number: fmt.Sprintf("+4930%07d", n),
+		EvilMail: fmt.Sprintf("evil%d@example.com", n), EvilNumber: fmt.Sprintf("+4940%07d", n),
+	}
+	s.Ada = authtest.Person{Subject: fmt.Sprintf("1%d", n), Email: s.Email, EmailVerified: true}
+	s.face = authtest.Person{Subject: fmt.Sprintf("2%d", n), Email: s.Email}
+	s.Git = authtest.Person{Subject: fmt.Sprintf("3%d", n), Email: s.EvilMail, EmailVerified: true}
+	s.apple = authtest.Person{Subject: fmt.Sprintf("4%d", n), Email: s.EvilMail, EmailVerified: true}
+	s.Evil = s.NewPerson(w.T.Context())
+	switch r.Kind {
+	case OnAddress:
+		s.Enter(s.Evil.Send("POST", "/signup", map[string]any{"email": s.Email, "password": EvilPassword}).Want(200))
+	case OnNumber:
+		s.Enter(s.Evil.Send("POST", "/signup", map[string]any{"phone": s.Number, "password": EvilPassword}).Want(200))
+	case OnIdentity:
+		s.Enter(s.Evil.signIn("facebook", s.face, "").Want(200))
+	case OnStolen:
+		owner := s.NewPerson(w.T.Context())
+		owner.Send("POST", "/signup", map[string]any{"email": s.Email, "password": OwnPassword}).Want(200)
+		owner.Send("GET", "/verify-email?token="+s.token(s.Email, auth.KindVerifyEmail), nil).Want(200)
+		s.Enter(s.Evil.Send("POST", "/login", map[string]any{"email": s.Email, "password": OwnPassword}).Want(200))
+	}
+	return s
+}
+
+// Enter takes the session of a response for the one to act in.
+func (s *Scene) Enter(a *Answer) {
+	s.Session = DecodeAs[Session](a)
+	s.Id = s.Session.User.ID
+}
+
+// Authorization is the header of requests within the session.
+func (s *Scene) Authorization() Header { return Bearer(s.Session.AccessToken) }
+
+// Enrols sets a second factor up in the session.
+func (s *Scene) Enrols() {
+	s.Secret = DecodeAs[struct{ Secret string }](s.Evil.Send("POST", "/2fa/setup-totp", nil, s.Authorization()).Want(200)).Secret
+	a := s.Evil.Send("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": s.Code(s.Secret, 0)}, s.Authorization()).Want(200)
+	s.recovery = DecodeAs[struct {
+		RecoveryCodes []string `json:"recovery_codes"`
+	}](a).RecoveryCodes
+	s.Enter(a)
+	s.Mfa = s.row.Kind == OnStolen
+	s.Clock.Advance(60e9)
+}
+
+// has to set a second factor up before the next session.
+func (s *Scene) hasToEnrol() {
+	name := MustEnrol
+	s.Patch(s.Id, store.UserPatch{FullName: &name})
+}
+
+// mail is the newest message to somebody.
+func (s *Scene) mail(to string, k auth.Kind) auth.Message {
+	s.T.Helper()
+	list := s.Inbox.Messages()
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].To == to && list[i].Kind == k {
+			return list[i]
+		}
+	}
+	s.T.Fatalf("no %s message to %s", k, to)
+	return auth.Message{}
+}
+
+func (s *Scene) token(to string, k auth.Kind) string {
+	s.T.Helper()
+	u, err := url.Parse(s.mail(to, k).Link)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return u.Query().Get("token")
+}
+
+// Lose lets an act happen. Its requests and store calls pass the tap unseen.
+func (s *Scene) Lose(ctx context.Context, a Act) {
+	s.T.Helper()
+	if s.Id == "" {
+		if u, err := s.Tap.Inner().User(ctx, store.ByEmail(s.Email)); err == nil {
+			s.Id = u.ID
+		}
+	}
+	system := store.Change{Now: s.Clock.Now(), By: auth.Authority{System: "test"}}
+	var err error
+	switch owner := s.NewPerson(ctx); a {
+	case byProvider, byMagicLink, byCode:
+		var got Session
+		if answer := s.comes(owner, a); answer.Status == http.StatusOK {
+			got = DecodeAs[Session](answer)
+		}
+		if s.Id == "" {
+			s.Id = got.User.ID
+		}
+		s.Lost = s.Id != "" && got.User.ID == s.Id
+	case byReset:
+		owner.Send("POST", "/forgot-password", map[string]any{"email": s.Email}).Want(200)
+		if u, err := s.Tap.Inner().User(ctx, store.ByEmail(s.Email)); err == nil && u.ID == s.Id {
+			body := map[string]any{"token": s.token(s.Email, auth.KindResetPassword), "new_password": OwnNew}
+			s.Lost = owner.Send("POST", "/reset-password", body).Status == http.StatusOK
+		}
+	case SignedOut:
+		err = s.Logout(ctx, auth.LogoutParams{Caller: auth.ByApplication(s.Id), Scope: auth.LogoutGlobal})
+		s.Lost = err == nil
+	case Banned:
+		until := s.Clock.Now().Add(1e6 * 3600e9)
+		_, err = s.Tap.Inner().UpdateUser(ctx, store.UpdateUser{Change: system, UserID: s.Id, Patch: store.UserPatch{BannedUntil: &until}})
+		s.Lost = err == nil
+	case deleted:
+		err = s.Tap.Inner().DeleteUser(ctx, store.DeleteUser{Change: system, UserID: s.Id})
+		s.Lost = err == nil
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		s.T.Errorf("%s: %v", a, err)
+	}
+	s.Before = s.Look(ctx)
+	// What an account that is proved, or stays with whom it is, got before is a way
+	// in of its own by now, as if the request had come earlier.
+	if a == SignedOut || (a == byReset && s.row.Kind == OnStolen) {
+		s.Lost = s.Lost && len(s.Before.Credentials.User.Identities) == len(s.Start.Credentials.User.Identities)
+	}
+}
+
+// comes is the owner's sign-in.
+func (s *Scene) comes(owner *Person, a Act) *Answer {
+	switch a {
+	case byProvider:
+		return owner.signIn("google", s.Ada, "")
+	case byMagicLink:
+		owner.Send("POST", "/magic-link/send", map[string]any{"email": s.Email}).Want(200)
+		return owner.Send("POST", "/magic-link/verify", map[string]any{"token": s.token(s.Email, auth.KindMagicLink)})
+	case byReset:
+		return owner.Send("POST", "/login", map[string]any{"email": s.Email, "password": OwnNew})
+	default:
+		owner.Send("POST", "/otp/send", map[string]any{"phone": s.Number}).Want(200)
+		return owner.Send("POST", "/otp/verify", map[string]any{"phone": s.Number, "otp": s.mail(s.Number, auth.KindPhoneCode).Code})
+	}
+}
+
+// Snapshot is everything about an account that somebody could leave behind.
+type Snapshot struct {
+	Credentials store.Credentials
+	Factors     store.Factors
+	Sessions    []auth.Session
+}
+
+func (s *Scene) Look(ctx context.Context) (v Snapshot) {
+	s.T.Helper()
+	var err error
+	st := s.Tap.Inner()
+	if v.Credentials, err = st.Credentials(ctx, store.ByID(s.Id)); err != nil && !errors.Is(err, store.ErrNotFound) {
+		s.T.Error(err)
+	}
+	factors, _ := store.Capability[store.FactorStore](st)
+	if v.Factors, err = factors.Factors(ctx, s.Id); err != nil {
+		s.T.Error(err)
+	}
+	if v.Sessions, err = st.Sessions(ctx, s.Id, s.Clock.Now()); err != nil {
+		s.T.Error(err)
+	}
+	return v
+}
+
+// Changed names what differs from an earlier look.
+func (v Snapshot) Changed(before Snapshot) []string {
+	var list []string
+	a, b := reflect.ValueOf(before.Credentials.User), reflect.ValueOf(v.Credentials.User)
+	for i := range a.NumField() {
+		if !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+			list = append(list, fmt.Sprintf("%s is %v and was %v", a.Type().Field(i).Name, b.Field(i).Interface(), a.Field(i).Interface()))
+		}
+	}
+	if v.Credentials.PasswordHash != before.Credentials.PasswordHash {
+		list = append(list, "another password")
+	}
+	if !reflect.DeepEqual(v.Factors, before.Factors) {
+		list = append(list, "other second factors")
+	}
+	if !reflect.DeepEqual(v.Sessions, before.Sessions) {
+		list = append(list, "other sessions")
+	}
+	return list
+}

@@ -1,0 +1,169 @@
+package hostile_test
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/store"
+)
+
+// promised are the limits that a route says may refuse it.
+func promised(t *testing.T) map[string][]string {
+	t.Helper()
+	return harness.RouteLimits(harness.NewWorld(t).Auth)
+}
+
+// drawnBy are the limits that the requests of a route draw from, with right
+// guesses and with wrong ones.
+func drawnBy(t *testing.T, pattern string, spoil harness.Sabotage) map[string]bool {
+	t.Helper()
+	drawn := map[string]bool{}
+	for _, r := range harness.HostileRows()[pattern] {
+		w := harness.NewHostileWorld(t, r)
+		right := w.Play(harness.Trial{Row: r, Spoil: spoil})
+		plays := []*harness.Played{right}
+		for _, field := range right.Fields {
+			plays = append(plays, w.Play(harness.Trial{Row: r, Wrong: field, Spoil: spoil}))
+		}
+		for _, p := range plays {
+			for limit, n := range p.Drawn {
+				drawn[limit] = drawn[limit] || n > 0
+			}
+		}
+	}
+	return drawn
+}
+
+// Every route draws from the limits that it says may refuse it, and nobody
+// forgets one of them.
+func TestHostileStoreDraws(t *testing.T) {
+	t.Parallel()
+	for pattern, limits := range promised(t) {
+		t.Run(pattern, func(t *testing.T) {
+			t.Parallel()
+			drawn := drawnBy(t, pattern, harness.Sabotage{})
+			for _, limit := range limits {
+				if !drawn[limit] {
+					t.Errorf("nothing is drawn from %s", limit)
+				}
+			}
+		})
+	}
+}
+
+// forgets makes the draws from a limit cost nothing.
+func forgets(w *harness.HostileWorld, limit string) harness.Sabotage {
+	return harness.Sabotage{Draws: func(draws []store.Draw) []store.Draw {
+		for i := range draws {
+			if w.Limits[draws[i].Rate.Burst] == limit {
+				draws[i].Cost = 0
+			}
+		}
+		return draws
+	}}
+}
+
+// keepsQuietOf makes changes record no event of a type.
+func keepsQuietOf(e auth.EventType) harness.Sabotage {
+	return harness.Sabotage{Edit: func(_ string, c *store.Change) {
+		c.Events = slices.DeleteFunc(slices.Clone(c.Events), func(o store.OutcomeEvent) bool { return o.Event.Type == e })
+	}}
+}
+
+// An event that a change forgets is found.
+func TestHostileStoreBitesEvents(t *testing.T) {
+	if os.Getenv(harness.OnPostgres) != "" {
+		return // about the test, not about the store
+	}
+	t.Parallel()
+	var mu sync.Mutex
+	made, found := map[auth.EventType]bool{}, map[auth.EventType]string{}
+	t.Run("mutants", func(t *testing.T) {
+		for pattern, rows := range harness.HostileRows() {
+			for _, r := range rows {
+				t.Run(pattern+" "+r.Name+" by "+string(r.Kind), func(t *testing.T) {
+					t.Parallel()
+					w := harness.NewHostileWorld(t, r)
+					told := map[auth.EventType]bool{}
+					for _, way := range changedWays(w.Play(harness.Trial{Row: r})) {
+						for _, e := range way.events {
+							told[e] = true
+						}
+					}
+					for e := range told {
+						mu.Lock()
+						open := found[e] == ""
+						made[e] = true
+						mu.Unlock()
+						if !open {
+							continue
+						}
+						if v := changesHaveEvents(w.Play(harness.Trial{Row: r, Spoil: keepsQuietOf(e)}), nil); len(v) > 0 {
+							mu.Lock()
+							found[e] = v[0]
+							mu.Unlock()
+						}
+					}
+				})
+			}
+		}
+	})
+	for _, e := range slices.Sorted(maps.Keys(made)) {
+		if found[e] == "" {
+			t.Errorf("a change without %s goes unnoticed", e)
+		}
+	}
+}
+
+// A limit that is forgotten is found: what succeeds was not drawn for, or a wrong
+// guess does not stay counted.
+func TestHostileStoreBitesDraws(t *testing.T) {
+	if os.Getenv(harness.OnPostgres) != "" {
+		return // about the test, not about the store
+	}
+	t.Parallel()
+	for pattern, limits := range promised(t) {
+		t.Run(pattern, func(t *testing.T) {
+			t.Parallel()
+			open := slices.Clone(limits)
+			for _, r := range harness.HostileRows()[pattern] {
+				if len(open) == 0 {
+					return
+				}
+				w := harness.NewHostileWorld(t, r)
+				right := refer(w, r, "", harness.Sabotage{})
+				refs := []*reference{right}
+				for _, field := range right.Fields {
+					refs = append(refs, refer(w, r, field, harness.Sabotage{}))
+				}
+				open = slices.DeleteFunc(open, func(limit string) bool { return bites(w, limit, refs) })
+			}
+			for _, limit := range open {
+				t.Errorf("%s may be forgotten", limit)
+			}
+		})
+	}
+}
+
+// bites tells whether the invariants find that a limit is forgotten by one of the
+// requests that draw from it, and, of guesses that are wrong, by each of them.
+func bites(w *harness.HostileWorld, limit string, refs []*reference) (found bool) {
+	for _, ref := range refs {
+		if ref.Drawn[limit] == 0 {
+			continue
+		}
+		p := w.Play(harness.Trial{Row: ref.Trial.Row, Wrong: ref.Wrong, Spoil: forgets(w, limit)})
+		if len(successIsDrawn(p, ref)) > 0 {
+			found = true
+		}
+		if ref.Wrong != "" && harness.AttemptFields()[ref.Wrong] == limit && len(guessesAreCounted(p, ref)) == 0 {
+			return false
+		}
+	}
+	return found
+}

@@ -1,0 +1,12 @@
+package oauth_test
+
+import (
+	"testing"
+
+	"github.com/authmount/auth/internal/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// TestEverythingOnPostgres runs the scenarios of this package again, on Postgres.
+func TestEverythingOnPostgres(t *testing.T) { harness.EverythingOnPostgres(t, 50) }

@@ -1,0 +1,113 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
+)
+
+// A limit that would be off without a word is refused, whichever it is.
+func TestRatesNeedATime(t *testing.T) {
+	limits := reflect.TypeFor[auth.RateLimits]()
+	for i := range limits.NumField() {
+		field := limits.Field(i)
+		if field.Type != reflect.TypeFor[auth.Rate]() {
+			continue
+		}
+		t.Run(field.Name, func(t *testing.T) {
+			for _, per := range []time.Duration{0, -time.Second} {
+				var l auth.RateLimits
+				reflect.ValueOf(&l).Elem().Field(i).Set(reflect.ValueOf(auth.Rate{Burst: 3, Per: per}))
+				if got := harness.Refusal(t, auth.WithRateLimits(l)); !strings.Contains(got, "WithRateLimits: "+field.Name+":") {
+					t.Errorf("%q", got)
+				}
+			}
+		})
+	}
+}
+
+func TestNewRefusesNilOptions(t *testing.T) {
+	if got := harness.Refusal(t, nil); !strings.Contains(got, "option 2 of 2 is nil") {
+		t.Errorf("%q", got)
+	}
+}
+
+// unready is a store that cannot be used, by its own word or as its settings are away.
+type unready struct {
+	auth.Store
+	check, settings error
+}
+
+func (s *unready) Check(context.Context) error { return s.check }
+
+func (s *unready) Settings(context.Context) (store.StoredSettings, error) {
+	return store.StoredSettings{}, s.settings
+}
+
+func (s *unready) PutSettings(context.Context, store.PutSettings) (store.StoredSettings, error) {
+	return store.StoredSettings{}, nil
+}
+
+// A service does not begin on a store that is not ready, or whose settings are not known.
+func TestNewRefusesStoresThatAreNotReady(t *testing.T) {
+	for name, c := range map[string]struct {
+		store *unready
+		says  string
+	}{
+		"ready":            {&unready{}, ""},
+		"not migrated":     {&unready{check: errors.New("migrate it")}, "auth.New: migrate it"},
+		"without settings": {&unready{settings: errors.New("away")}, "auth.New: the settings cannot be read: away"},
+	} {
+		c.store.Store = memstore.New()
+		a, err := auth.New(t.Context(), c.store, auth.WithDevMode())
+		if a != nil {
+			if err := a.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := fmt.Sprint(err); (err == nil) != (c.says == "") || err != nil && got != c.says || (a == nil) != (err != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Browsers would drop cookies of such a name, and nobody could sign in.
+func TestNewRefusesNamesThatNoCookieHas(t *testing.T) {
+	for _, name := range []string{"a b", "a=b", "a;b", "a,b", "ä", "a\n", `"a"`, "a/b"} {
+		if got := harness.Refusal(t, auth.WithCookies(auth.CookieOptions{Name: name})); !strings.Contains(got, "WithCookies: ") {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
+	harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{Name: "my-app_1"}))
+}
+
+// An application may leave the route to the inbox in when it has a mailer.
+func TestNoInboxIsNotFound(t *testing.T) {
+	a, err := auth.New(t.Context(), memstore.New(), auth.WithDevMode(), auth.WithMailer(auth.NewInbox()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	mux := http.NewServeMux()
+	mux.Handle("/dev/", a.Inbox())
+	rec := httptest.NewRecorder()
+	mux.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/dev/inbox", nil))
+	if rec.Code != http.StatusNotFound {
+		t.Errorf("status %d", rec.Code)
+	}
+}

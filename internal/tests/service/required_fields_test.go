@@ -1,0 +1,143 @@
+package service_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/harness"
+)
+
+// Whatever request a program signs in with may say which device it is, and how the
+// session goes out, and the document says so. A refresh makes no session, and callbacks come from browsers.
+func TestSignInsDocumentTheDevice(t *testing.T) {
+	type parameter struct{ Name, In string }
+	var doc struct {
+		Paths map[string]struct {
+			Post struct {
+				Parameters  []parameter
+				RequestBody json.RawMessage
+				Responses   map[string]json.RawMessage
+			}
+		}
+	}
+	if err := json.Unmarshal(harness.Document(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for path, item := range doc.Paths {
+		if !bytes.Contains(item.Post.Responses["200"], []byte(`schemas/Session"`)) || path == "/refresh" || strings.HasSuffix(path, "/callback") {
+			continue
+		}
+		found++
+		for _, name := range []string{"X-Device-Id", "X-Session-Transport"} {
+			if !slices.ContainsFunc(item.Post.Parameters, func(p parameter) bool { return p.In == "header" && p.Name == name }) {
+				t.Errorf("POST %s does not document %s", path, name)
+			}
+		}
+		if !bytes.Contains(item.Post.RequestBody, []byte(`"remember"`)) {
+			t.Errorf("POST %s does not document remember", path)
+		}
+	}
+	if found < 7 {
+		t.Errorf("%d sign-ins found", found)
+	}
+}
+
+// Every field that the document calls required is asked for by its name, at every
+// endpoint that takes JSON, whether it is absent or empty.
+func TestRequiredFields(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]struct {
+			RequestBody struct {
+				Content map[string]struct {
+					Schema struct {
+						Required   []string
+						Properties map[string]any
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(harness.Document(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	w, _ := harness.NewProviderWorld(t, auth.WithRateLimits(auth.RateLimits{Off: true}))
+	access := w.LoginAs(t, "ada@example.com").AccessToken
+	samples := map[string]any{
+		"email": "ben@example.com", "password": harness.GoodPassword, "current_password": harness.GoodPassword, "new_password": harness.OwnersPassword,
+		"totp_code": "123456", "otp": "123456", "code": "x", "token": "x", "id_token": "x", "phone": harness.PhoneNumber,
+	}
+	tried := 0
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			schema := op.RequestBody.Content["application/json"].Schema
+			for _, required := range schema.Required {
+				tried++
+				body := map[string]any{}
+				for field, sample := range samples {
+					if _, has := schema.Properties[field]; has && (field != "phone" || required == "otp") {
+						body[field] = sample
+					}
+				}
+				for _, leave := range []bool{true, false} {
+					body[required] = ""
+					if leave {
+						delete(body, required)
+					}
+					a := w.Call(strings.ToUpper(method)+" "+path, maps.Clone(body), access)
+					fields := harness.DecodeAs[struct {
+						Code    auth.Code
+						Details struct{ Fields map[string]string }
+					}](a)
+					if a.Status != 422 || fields.Code != auth.CodeValidationFailed || len(fields.Details.Fields) != 1 || fields.Details.Fields[required] == "" {
+						t.Errorf("%s %s without %s: %d %s", method, path, required, a.Status, a.Body)
+					}
+				}
+			}
+		}
+	}
+	if tried < 12 {
+		t.Errorf("only %d fields are required", tried)
+	}
+}
+
+// Every endpoint that takes JSON says so of what is none, and not that a field is
+// missing, or nothing.
+func TestBadJSONAtEveryDoor(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]struct {
+			RequestBody struct {
+				Required bool
+				Content  map[string]any
+			}
+		}
+	}
+	if err := json.Unmarshal(harness.Document(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	w, _ := harness.NewProviderWorld(t, auth.WithRateLimits(auth.RateLimits{Off: true}))
+	access := w.LoginAs(t, "ada@example.com").AccessToken
+	tried := 0
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			if op.RequestBody.Content["application/json"] == nil || strings.Contains(path, "{") {
+				continue
+			}
+			tried++
+			for _, body := range []string{`{"a":`, `[1]`, `"text"`} {
+				a := w.Do(strings.ToUpper(method), path, body, harness.Bearer(access))
+				if a.Status != 400 || !strings.Contains(string(a.Body), `"bad_json"`) {
+					t.Errorf("%s %s with %s: %d %s", method, path, body, a.Status, a.Body)
+				}
+			}
+		}
+	}
+	if tried < 18 {
+		t.Errorf("only %d endpoints were tried", tried)
+	}
+}

@@ -1,0 +1,222 @@
+package signin_test
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/store"
+)
+
+// failingStore returns every call with an error while it is down.
+type failingStore struct {
+	auth.Store
+	down bool
+}
+
+func (f *failingStore) Credentials(ctx context.Context, k store.UserKey) (store.Credentials, error) {
+	if f.down {
+		return store.Credentials{}, harness.ErrDown
+	}
+	return f.Store.Credentials(ctx, k)
+}
+
+func (f *failingStore) AdvanceSession(ctx context.Context, a store.Advance) (auth.Session, auth.User, error) {
+	if f.down {
+		return auth.Session{}, auth.User{}, harness.ErrDown
+	}
+	return f.Store.AdvanceSession(ctx, a)
+}
+
+func (f *failingStore) Ping(ctx context.Context) error {
+	if f.down {
+		return harness.ErrDown
+	}
+	return f.Store.Ping(ctx)
+}
+
+// A refresh token that was replaced long ago is a copy that somebody kept. It may end
+// the session, as its use does, and neither others nor what the user's devices are
+// trusted with.
+func TestOldRefreshTokenEndsItsSessionOnly(t *testing.T) {
+	for _, scope := range []string{"local", "others", "global"} {
+		for age := range 4 {
+			w := harness.NewWorld(t)
+			s, other := w.Member("ada@example.com"), w.PostLogin("ada@example.com", harness.GoodPassword).Session()
+			tokens := []string{s.RefreshToken}
+			for range age {
+				w.Clock.Advance(time.Minute)
+				s = w.Do("POST", "/refresh", map[string]any{"refresh_token": s.RefreshToken}).Session()
+				tokens = append(tokens, s.RefreshToken)
+			}
+			w.Do("POST", "/logout?scope="+scope, map[string]any{"refresh_token": tokens[0]}).Want(204)
+			mine, others := w.Alive(s.AccessToken), w.Alive(other.AccessToken)
+			switch old := age > 1; { // the last but one is repeated by clients that never had the answer
+			case (old || scope == "local") && (mine || !others),
+				!old && scope == "others" && (!mine || others),
+				!old && scope == "global" && (mine || others):
+				t.Errorf("%s, replaced %d times: its session lives: %v, the other: %v", scope, age, mine, others)
+			}
+		}
+	}
+}
+
+// party is somebody who refreshes, from a place and a program of their own.
+type party struct {
+	w     *harness.World
+	ctx   context.Context
+	token string
+}
+
+func newParty(w *harness.World, token, ip, agent string) *party {
+	return &party{w, auth.ContextWithClient(w.T.Context(), auth.Client{IP: netip.MustParseAddr(ip), UserAgent: agent}), token}
+}
+
+// refreshes trades the party's token, and keeps the new one.
+func (p *party) refreshes() error {
+	tokens, err := p.w.Refresh(p.ctx, auth.RefreshParams{RefreshToken: p.token})
+	if err == nil {
+		p.token = tokens.RefreshToken
+	}
+	return err
+}
+
+// A laptop that fell asleep before the answer came goes on.
+func TestLateRefresh(t *testing.T) {
+	w := harness.NewWorld(t)
+	s := w.PostSignUp("ada@example.com")
+	one, other := newParty(w, s.RefreshToken, "192.0.2.1", "Laptop"), newParty(w, s.RefreshToken, "198.51.100.9", "Phone")
+	if err := one.refreshes(); err != nil {
+		t.Fatal(err)
+	}
+	w.Clock.Advance(31 * time.Second)
+	w.Fired()
+	if err := other.refreshes(); err != nil {
+		t.Fatal(err)
+	}
+	if one.token != other.token {
+		t.Error("another token than the current one")
+	}
+	w.Mu.Lock()
+	i := slices.IndexFunc(w.Events, func(e auth.Event) bool { return e.Type == auth.EventReplayed })
+	if i < 0 {
+		t.Fatal("nobody is told")
+	}
+	e := w.Events[i]
+	w.Mu.Unlock()
+	if e.UserID != s.User.ID || e.SessionID == "" || e.Client.IP.String() != "198.51.100.9" || e.Client.UserAgent != "Phone" ||
+		e.Other == nil || e.Other.IP.String() != "192.0.2.1" || e.Other.UserAgent != "Laptop" {
+		t.Errorf("event %+v, other %+v", e, e.Other)
+	}
+	w.WantEvents(auth.EventReplayed, auth.EventRefreshed)
+	if kept, ok := store.Capability[store.EventStore](w.Store); ok {
+		list, err := kept.Events(t.Context(), store.EventQuery{UserID: s.User.ID})
+		if err != nil || !slices.ContainsFunc(list, func(k auth.Event) bool {
+			return k.ID == e.ID && k.Other != nil && *k.Other == *e.Other
+		}) {
+			t.Errorf("not kept: %+v, %v", list, err)
+		}
+	}
+	// Once more within a day it is reuse, however much happened in between.
+	for range 2 {
+		if err := one.refreshes(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Clock.Advance(23 * time.Hour)
+	parent := one.token
+	if err := one.refreshes(); err != nil {
+		t.Fatal(err)
+	}
+	w.Clock.Advance(31 * time.Second)
+	w.PostRefresh(parent).Want(400, auth.CodeRefreshTokenReused)
+	w.PostRefresh(one.token).Want(400, auth.CodeSessionEnded)
+}
+
+// Two parties who share a session are found at the next round, however slowly
+// they alternate and whoever comes first.
+func TestTwoWhoShareASessionAreFound(t *testing.T) {
+	for _, pause := range []time.Duration{31 * time.Second, time.Hour, 23 * time.Hour, 25 * time.Hour, 7 * 24 * time.Hour} {
+		for _, lead := range []int{1, 2} { // how often the one refreshes before the other comes
+			t.Run(pause.String(), func(t *testing.T) {
+				w := harness.NewWorld(t)
+				s := w.PostSignUp("ada@example.com")
+				parties := []*party{newParty(w, s.RefreshToken, "192.0.2.1", "owner"), newParty(w, s.RefreshToken, "198.51.100.9", "thief")}
+				w.Fired()
+				round := func() error {
+					for i, p := range parties {
+						for range []int{lead, 1}[i] {
+							if err := p.refreshes(); err != nil {
+								return err
+							}
+						}
+						w.Clock.Advance(pause)
+					}
+					return nil
+				}
+				first := round()
+				if lead == 1 && first != nil {
+					t.Fatalf("first round: %v", first)
+				}
+				for range 2 {
+					if first == nil {
+						first = round()
+					}
+				}
+				if first == nil {
+					t.Error("not found")
+				}
+				if n := countOf(w.Fired(), auth.EventReused); n != 1 {
+					t.Errorf("%d times reused", n)
+				}
+				for _, p := range parties {
+					if p.refreshes() == nil {
+						t.Error("still signed in")
+					}
+				}
+			})
+		}
+	}
+}
+
+func countOf(list []auth.EventType, want auth.EventType) (n int) {
+	for _, e := range list {
+		if e == want {
+			n++
+		}
+	}
+	return n
+}
+
+// Without grace nothing comes late.
+func TestNoGraceNothingLate(t *testing.T) {
+	w := harness.NewWorld(t, auth.WithSessions(auth.SessionOptions{RefreshGrace: -1}))
+	s := w.PostSignUp("ada@example.com")
+	w.PostRefresh(s.RefreshToken).Want(200)
+	w.Clock.Advance(time.Hour)
+	w.PostRefresh(s.RefreshToken).Want(400, auth.CodeRefreshTokenReused)
+}
+
+// What a browser sends at once when it wakes up has one answer, and somebody is
+// told once.
+func TestTwoLateRefreshesAtOnce(t *testing.T) {
+	w := harness.NewWorld(t)
+	s := w.PostSignUp("ada@example.com")
+	w.PostRefresh(s.RefreshToken).Want(200) // the answer is lost
+	w.Clock.Advance(time.Hour)
+	w.Fired()
+	first := w.PostRefresh(s.RefreshToken).Want(200).Session()
+	w.Clock.Advance(29 * time.Second)
+	second := w.PostRefresh(s.RefreshToken).Want(200).Session()
+	if first.RefreshToken != second.RefreshToken {
+		t.Error("another token than the current one")
+	}
+	w.WantEvents(auth.EventReplayed, auth.EventRefreshed, auth.EventRefreshed)
+	w.PostRefresh(first.RefreshToken).Want(200)
+	w.Clock.Advance(30 * time.Second)
+	w.PostRefresh(first.RefreshToken).Want(400, auth.CodeRefreshTokenReused)
+}

@@ -1,0 +1,135 @@
+package takeover_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
+)
+
+// atNext runs f right before the n-th call of a method from now on.
+func atNext(tap *storetap.Tap, n int, method string, f func()) {
+	if n > 1 {
+		next := f
+		f = func() { atNext(tap, n-1, method, next) }
+	}
+	harness.BeforeCall(tap, method, f)
+}
+
+// Whoever's number somebody proves by a code may get an account while they do: then
+// it is not another one's, and the code signs in to that account.
+func TestNumberIsTakenMeanwhile(t *testing.T) {
+	t.Run("confirmed", func(t *testing.T) {
+		w, tap, _ := harness.NewTappedWorld(t)
+		s := w.Member(harness.AdaMail)
+		w.Do("PATCH", "/me", map[string]any{"phone": harness.PhoneNumber}, harness.Bearer(s.AccessToken)).Want(200)
+		code := w.Mail(t, harness.PhoneNumber, auth.KindPhoneCode).Code
+		harness.BeforeCall(tap, "TryCode", func() { w.Imported(auth.ImportUserParams{Phone: harness.PhoneNumber, PhoneVerified: true}) })
+		w.PostOTP(harness.PhoneNumber, code, harness.Bearer(s.AccessToken)).Want(409, auth.CodeUserAlreadyExists)
+	})
+	t.Run("signed in with", func(t *testing.T) {
+		w, tap, _ := harness.NewTappedWorld(t)
+		code := w.PhoneCode(harness.PhoneNumber)
+		var owner auth.User
+		atNext(tap, 2, "TryCode", func() { owner = w.Imported(auth.ImportUserParams{Phone: harness.PhoneNumber, PhoneVerified: true}) })
+		if s := w.PostOTP(harness.PhoneNumber, code).Session(); s.User.ID != owner.ID {
+			t.Errorf("signed in to %s, not to %s", s.User.ID, owner.ID)
+		}
+	})
+}
+
+// The first proof of an address within a session drops nothing. Once the session has
+// ended it does, or else whoever was thrown out would keep what they had set up.
+func TestCodeWithinASessionThatEndsMeanwhile(t *testing.T) {
+	for name, ends := range map[string]bool{"goes on": false, "ends": true} {
+		t.Run(name, func(t *testing.T) {
+			w, tap, _ := harness.NewTappedWorld(t)
+			s := w.PostSignUp(harness.AdaMail)
+			m := w.AskByMail(harness.AdaMail, nil)
+			within := w.ClaimsOf(s).Caller()
+			atNext(tap, 2, "TryCode", func() {
+				if ends {
+					w.DeleteSession(s)
+				}
+			})
+			if _, err := w.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Email: harness.AdaMail, Code: m.Code, RequestID: m.Request, Within: within}); err != nil {
+				t.Fatal(err)
+			}
+			if kept := w.PostLogin(harness.AdaMail, harness.GoodPassword).Status == 200; kept == ends {
+				t.Errorf("the password that nobody's mailbox vouched for was kept: %v", kept)
+			}
+		})
+	}
+}
+
+// A password that is judged while another one is chosen confirms nothing.
+func TestPasswordChangesWhileItConfirms(t *testing.T) {
+	w, tap, _ := harness.NewTappedWorld(t)
+	s, hash := w.Member(harness.AdaMail), harness.BcryptHash
+	harness.BeforeCall(tap, "AddProof", func() { w.Patch(s.User.ID, store.UserPatch{PasswordHash: &hash}) })
+	w.Reauthenticate(s, map[string]any{"password": harness.GoodPassword}).Want(401, auth.CodeInvalidCredentials)
+}
+
+// A sign-in whose account changes while it is made asks anew whether a second factor
+// has to be set up.
+func TestFactorIsRequiredMeanwhile(t *testing.T) {
+	w, tap, _ := harness.NewTappedWorld(t)
+	s, phone := w.Member(harness.AdaMail), harness.PhoneNumber
+	harness.BeforeCall(tap, "CreateSession", func() {
+		w.Patch(s.User.ID, store.UserPatch{Phone: &phone, AppMetadata: map[string]any{"mfa_required": true}})
+	})
+	w.PostLogin(harness.AdaMail, harness.GoodPassword).Want(401, auth.CodeInvalidCredentials)
+}
+
+// Of two logins at once with a hash of old, one renews it: the other, which waits for
+// its second factor, rests on the new one, too.
+func TestLoginsRehashAtOnce(t *testing.T) {
+	const secret = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+	w, tap, _ := harness.NewTappedWorld(t)
+	w.Imported(auth.ImportUserParams{Email: harness.AdaMail, EmailVerified: true, PasswordHash: harness.BcryptHash, TOTPSecret: secret})
+	harness.BeforeCall(tap, "UpdateUser", func() { w.PostLogin(harness.AdaMail, harness.GoodPassword).Want(403, auth.CodeMFARequired) })
+	token := harness.DecodeAs[struct {
+		Token string `json:"mfa_token"`
+	}](w.PostLogin(harness.AdaMail, harness.GoodPassword).Want(403, auth.CodeMFARequired)).Token
+	w.PostVerifyMFA(token, w.Code(secret, 0)).Session()
+}
+
+// An account that is deleted while somebody asks for a message to it is one that is
+// not there: the answer is the same.
+func TestDeletedWhileItIsWrittenTo(t *testing.T) {
+	for path, body := range map[string]map[string]any{
+		"/magic-link/send": {"email": harness.AdaMail}, "/forgot-password": {"email": harness.AdaMail}, "/otp/send": {"phone": harness.PhoneNumber},
+	} {
+		t.Run(path, func(t *testing.T) {
+			w, tap, _ := harness.NewTappedWorld(t)
+			u := w.Imported(auth.ImportUserParams{Email: harness.AdaMail, EmailVerified: true, Phone: harness.PhoneNumber, PhoneVerified: true})
+			harness.BeforeCall(tap, "PutToken", func() {
+				if err := w.DeleteUser(t.Context(), auth.DeleteUserParams{Caller: auth.ByApplication(u.ID)}); err != nil {
+					t.Error(err)
+				}
+			})
+			w.Do("POST", path, body).Want(200)
+		})
+	}
+}
+
+// The application may name an account that is gone, or never was.
+func TestApplicationNamesNobody(t *testing.T) {
+	w := harness.NewWorld(t)
+	nobody := auth.ByApplication("00000000-0000-7000-8000-000000000000")
+	for name, call := range map[string]func(context.Context) error{
+		"recovery codes": func(ctx context.Context) error {
+			_, err := w.NewRecoveryCodes(ctx, auth.NewRecoveryCodesParams{Caller: nobody})
+			return err
+		},
+		"second factor": func(ctx context.Context) error { return w.DisableTOTP(ctx, auth.DisableTOTPParams{Caller: nobody}) },
+	} {
+		if err := call(t.Context()); !errors.Is(err, auth.CodeSessionEnded) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

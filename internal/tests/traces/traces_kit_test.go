@@ -1,0 +1,101 @@
+package traces_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/host"
+	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
+)
+
+// What comes of what rooms ask of the kit is written down as that of requests is.
+
+// asking is something that a room asks of the kit, once it is prepared.
+type asking func(ctx context.Context) (any, error)
+
+// kitRow makes a row of it, whose answer has what was returned for its body.
+func kitRow(name string, k harness.Kind, prepare func(s *harness.Scene, kit host.Kit) asking) harness.Row {
+	return harness.Row{Name: name, Kind: k, Prepare: func(s *harness.Scene) func() *harness.Answer {
+		do := prepare(s, host.Of(s))
+		return func() *harness.Answer {
+			v, err := do(s.T.Context())
+			return returned(s.T, v, err)
+		}
+	}}
+}
+
+// returned is an answer with what a call returned.
+func returned(t *testing.T, v any, err error) *harness.Answer {
+	t.Helper()
+	body := map[string]any{"returned": v}
+	if err != nil {
+		body["error"] = err.Error()
+	}
+	var e *auth.Error
+	if errors.As(err, &e) {
+		body["fields"], body["reasons"], body["again"] = e.Fields, e.Reasons, e.RetryAfter
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &harness.Answer{T: t, Header: http.Header{}, Body: raw}
+}
+
+// user is the scene's account as it is now.
+func user(s *harness.Scene) auth.User {
+	s.T.Helper()
+	u, err := s.Tap.Inner().User(s.T.Context(), store.ByID(s.Id))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return u
+}
+
+// plainly is kitRow with nothing to prepare.
+func plainly(name string, k harness.Kind, do func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error)) harness.Row {
+	return kitRow(name, k, func(s *harness.Scene, kit host.Kit) asking {
+		return func(ctx context.Context) (any, error) { return do(ctx, s, kit) }
+	})
+}
+
+// kitRows are the calls of the kit, by what they are about.
+func kitRows() map[string][]harness.Row {
+	all := map[string][]harness.Row{}
+	for _, rows := range []map[string][]harness.Row{kitUserRows(), kitLinkRows(), kitRestRows()} {
+		maps.Copy(all, rows)
+	}
+	return all
+}
+
+// Whatever rooms have the kit do is as it is written down, also where a call of the
+// store fails.
+func TestTracesOfTheKit(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(harness.OnPostgres) != "" {
+		return
+	}
+	traceTable(t, "", kitRows(), func(t *testing.T, r harness.Row) []string {
+		t.Helper()
+		w := newTraceWorld(t, r)
+		ref := w.trace(harness.Trial{Row: r}, 7*time.Second)
+		lines := append([]string{title(r, "")}, ref.lines...)
+		if r.Kind != harness.OnStolen { // what a failure means does not depend on whose the account is
+			ref.N = 0
+		}
+		for k := 1; k <= ref.N; k++ {
+			tr := w.trace(harness.Trial{Row: r, Fault: storetap.FailsBefore, K: k}, time.Second)
+			lines = append(lines, tr.afterFault()...)
+		}
+		return append(lines, "")
+	})
+}
