@@ -13,9 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth/internal/webpage"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
 )
 
 // scripted is a mailer that answers as it is told, attempt by attempt.

@@ -9,9 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth/internal/address"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
 )
 
 var (
