@@ -7,7 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/authmount/auth/store"
 )
@@ -109,4 +112,140 @@ func (a *Auth) knownDevice(ctx context.Context, userID string) (string, error) {
 		return "", storeFailed(err)
 	}
 	return deviceOf(ctx, c), nil
+}
+
+type clientKey struct{}
+
+// requestClient is a Client in a context.
+type requestClient struct {
+	Client
+	unsure bool // IP is the nearest place that proxies vouch for, and may not be the client's
+}
+
+// ClientContext is r's context for operations called from Go: with the client's
+// address by the rules of WithTrustedProxies, what it says of itself and its device,
+// and the language that messages should have, as the endpoints have them.
+func (a *Auth) ClientContext(r *http.Request) context.Context { return a.identify(r.Context(), r) }
+
+// ContextWithClient says who is asking, for operations called from Go where there
+// is no request; see [Auth.ClientContext]. Without it, limits per IP address do not
+// apply.
+func ContextWithClient(ctx context.Context, c Client) context.Context {
+	return context.WithValue(ctx, clientKey{}, requestClient{Client: c})
+}
+
+func clientFrom(ctx context.Context) Client {
+	c, _ := ctx.Value(clientKey{}).(requestClient)
+	return c.Client
+}
+
+// ipString is an address, or "" if it is not known.
+func ipString(ip netip.Addr) string {
+	if !ip.IsValid() {
+		return ""
+	}
+	return ip.String()
+}
+
+// deviceLabel is what people call the device behind a user agent, such as
+// "Firefox on Linux"; "" if it does not say. It is a hint for people, made of
+// fixed words, so that nothing that a stranger wrote is shown as ours.
+func deviceLabel(userAgent string) string {
+	first := func(pairs ...string) string {
+		for i := 0; i < len(pairs); i += 2 {
+			if strings.Contains(userAgent, pairs[i]) {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+	// Browsers name their ancestors, too, so the youngest comes first.
+	browser := first("Edg", "Edge", "OPR/", "Opera", "SamsungBrowser", "Samsung Internet", "Firefox", "Firefox", "FxiOS", "Firefox",
+		"CriOS", "Chrome", "Chrome", "Chrome", "Safari", "Safari", "curl/", "curl", "Go-http-client", "a program")
+	system := first("iPhone", "iPhone", "iPad", "iPad", "Android", "Android", "CrOS", "ChromeOS", "Windows", "Windows", "Mac OS X", "macOS", "Linux", "Linux")
+	switch {
+	case browser != "" && system != "":
+		return browser + " on " + system
+	case browser != "":
+		return browser
+	}
+	return system
+}
+
+// A device that its user trusts (MFAOptions.TrustDevices) stands in for the second
+// factor at sign-ins, in the one place where that is asked for. The store keeps and
+// judges trust, in the step that makes a session.
+
+// reasonTrusted is Event.Reason of a sign-in without the second factor.
+const reasonTrusted = "trusted_device"
+
+// onTrustedDevice tells whether the device that asks is one that the user trusts.
+func (a *Auth) onTrustedDevice(ctx context.Context, u User) (bool, error) {
+	key := onThisDevice(ctx, store.ByID(u.ID))
+	if a.cfg.mfa.TrustDevices == 0 || key.Device == "" {
+		return false, nil
+	}
+	c, err := a.store.Credentials(ctx, key)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, storeFailed(err)
+	}
+	return a.now().Before(c.TrustedUntil), nil
+}
+
+// trustUntil is until when the device of a session is trusted from its sign-in on;
+// zero: that changes nothing. A recovery code has nobody's device trusted.
+func (a *Auth) trustUntil(s signIn, sess Session) time.Time {
+	byApp := slices.ContainsFunc(sess.AMR, func(m AMR) bool { return m.Method == methodTOTP })
+	if a.cfg.mfa.TrustDevices == 0 || !s.trust || !byApp || sess.Device == "" {
+		return time.Time{}
+	}
+	return sess.CreatedAt.Add(a.cfg.mfa.TrustDevices)
+}
+
+// reason is Event.Reason of the sign-in.
+func (s *signIn) reason() string {
+	if s.onTrusted {
+		return reasonTrusted
+	}
+	return ""
+}
+
+// A session on a device that the account was not seen on is told to its owner, in
+// the step that makes it. The store judges the device (NewDevice); every flow that
+// makes a session of an account that was there before goes through makeSession.
+
+// makeSession has a session made by store, as the change c. If the store refuses it
+// for its device, it is made once more with what the owner is told; at once, if the
+// device is expected to be new. It tells of what has come about.
+func (a *Auth) makeSession(ctx context.Context, c store.Change, u User, s Session, expected bool, st func(store.Change, store.NewDevice) (User, error)) (User, error) {
+	if !expected {
+		made, err := st(c, store.NewDevice{Refuse: true})
+		if !errors.Is(err, store.ErrNewDevice) {
+			if err == nil {
+				a.committed(ctx, c, store.OutcomeDone, nil)
+			}
+			return made, err
+		}
+	}
+	secret, t := a.newStopLink(u, s, &u.CredentialRevision)
+	link := ""
+	if secret != "" {
+		link = a.linkURL(KindNewDevice, secret)
+	}
+	told := a.newChangeOf(ctx, c.By, account{User: u, stop: link}, done(Event{Type: EventNewDevice, UserID: u.ID, SessionID: s.ID}))
+	with := c
+	with.Events = append(slices.Clip(c.Events), store.OutcomeEvent{On: store.OutcomeNewDevice, Event: told.Events[0].Event})
+	isNew := false
+	on := store.NewDevice{Messages: told.Messages, Made: func() { isNew = true }}
+	if link != "" && len(told.Messages) > 0 { // a link that nobody is told need not be stored
+		on.Tokens = []store.Token{t}
+	}
+	made, err := st(with, on)
+	if err == nil {
+		a.committed(ctx, c, store.OutcomeDone, nil)
+		if isNew {
+			a.committed(ctx, told, store.OutcomeDone, nil)
+		}
+	}
+	return made, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/outbox"
+	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/store"
 )
 
@@ -236,3 +237,21 @@ func (a *Auth) redeemWithin(ctx context.Context, p store.Purpose, hash []byte, w
 	}
 	return d, u, err
 }
+
+// allowRedirect checks redirect_to against the allow-list. Empty is allowed and
+// means no redirect.
+func (a *Auth) allowRedirect(target string) error {
+	if target == "" {
+		return nil
+	}
+	if err := redirect.Check(target, a.redirects()); err != nil {
+		return fail(CodeRedirectNotAllowed, notListed(target, a.settings.now.Load().redirects, err))
+	}
+	return nil
+}
+
+// withQuery adds parameters to an allowed redirect target.
+func withQuery(target string, add url.Values) string { return redirect.WithQuery(target, add) }
+
+// isLoopbackHost tells whether a URL's host is this machine.
+func isLoopbackHost(host string) bool { return redirect.IsLoopback(host) }

@@ -3,11 +3,15 @@ package auth
 import (
 	"context"
 	"embed"
+	"errors"
 	"io/fs"
 	"log/slog"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/authmount/auth/internal/address"
 	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/internal/visible"
 	"github.com/authmount/auth/internal/webpage"
@@ -160,4 +164,110 @@ func (a *Auth) newOutbox() (*outbox.Outbox, error) {
 func (a *Auth) mailLook() outbox.Look {
 	look := a.look()
 	return outbox.Look{Palette: look.Palette(), Logo: look.MailLogo(a.cfg.baseURL)}
+}
+
+// NormalizeEmail checks one bare address strictly and returns the form that is
+// kept: NFC, the domain lower-cased and IDNA-mapped to ASCII (RFC 5891), the
+// local part's case as given. Display names, comments, quoted local parts,
+// address literals, lists, encoded words, control, bidirectional and invisible
+// characters are refused, and so is a local part that another one could be taken
+// for: its letters are in NFKC and of one script (UTS #39, section 3.3), its
+// digits ASCII, and neither one letter nor the whole looks like ASCII.
+func NormalizeEmail(email string) (string, error) { return address.NormalizeEmail(email) }
+
+// maskEmail hides most of an address from whoever looks at the screen.
+func maskEmail(email string) string { return address.MaskEmail(email) }
+
+// maskAddress is maskEmail for phone numbers, too.
+func maskAddress(to string) string { return address.Mask(to) }
+
+// requiredEmail is NormalizeEmail for a field that must be there.
+func requiredEmail(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("is required")
+	}
+	return NormalizeEmail(s)
+}
+
+// inboxSize is how many messages an inbox keeps.
+const inboxSize = 200
+
+// Inbox is a Mailer that keeps messages instead of sending them, for development
+// and tests. It serves a page at any path that ends in /inbox and JSON at any
+// that ends in /messages.
+//
+// Whoever can read it can sign in as anybody, so [New] takes it as mailer or SMS
+// sender only where the base URL is http on a loopback host, and it answers only
+// requests that come from this machine, for a loopback host, and past no proxy;
+// that also keeps out web pages that rebind a name of theirs to this machine. The
+// zero value is not usable; see NewInbox.
+type Inbox struct {
+	mu      sync.Mutex
+	list    []Message
+	changed chan struct{} // closed at the next message
+}
+
+// NewInbox makes an empty inbox. It is safe for concurrent use.
+func NewInbox() *Inbox { return &Inbox{changed: make(chan struct{})} }
+
+// Send keeps a message; when there are too many, the oldest goes.
+func (in *Inbox) Send(_ context.Context, m Message) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.list = append(in.list, m)
+	if len(in.list) > inboxSize {
+		in.list = slices.Delete(in.list, 0, len(in.list)-inboxSize)
+	}
+	close(in.changed)
+	in.changed = make(chan struct{})
+	return nil
+}
+
+// Messages lists what is there, newest last.
+func (in *Inbox) Messages() []Message {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return append([]Message{}, in.list...)
+}
+
+// Clear forgets all messages.
+func (in *Inbox) Clear() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.list = nil
+}
+
+// Wait returns the newest message that matches, as soon as there is one, or the
+// context's error.
+func (in *Inbox) Wait(ctx context.Context, match func(Message) bool) (Message, error) {
+	for {
+		in.mu.Lock()
+		list, changed := slices.Clone(in.list), in.changed
+		in.mu.Unlock()
+		for _, m := range slices.Backward(list) {
+			if match(m) { // without the lock: it may look into the inbox itself
+				return m, nil
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Message{}, ctx.Err()
+		}
+	}
+}
+
+// ServeHTTP shows the messages. A nil Inbox has no page: a route to [Auth.Inbox] may
+// stay where there is none.
+func (in *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if in == nil {
+		http.NotFound(w, r)
+		return
+	}
+	outbox.ServeInbox(w, r, func() (list []outbox.Message) {
+		for _, m := range in.Messages() {
+			list = append(list, outbox.Message(m))
+		}
+		return list
+	})
 }

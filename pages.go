@@ -1,9 +1,15 @@
 package auth
 
 import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"html/template"
 	"net/http"
 	"strings"
+	"sync"
 
+	"github.com/authmount/auth/internal/visible"
 	"github.com/authmount/auth/internal/webpage"
 )
 
@@ -83,4 +89,121 @@ func seeOther(w http.ResponseWriter, to string) error {
 	h.Set("Referrer-Policy", "no-referrer")
 	w.WriteHeader(http.StatusSeeOther)
 	return nil
+}
+
+// page is what a link page shows; templates see it as it is, with App.
+type page struct {
+	Name       string // "confirm_sign_in", "type_code", "confirm_email", "reset_password", "accept_invitation", "secure_account", "first_owner", "done", "problem"
+	App        string
+	Logo       template.URL // address of the application's logo, or ""
+	Home       string       // where the application begins, or ""
+	SignIn     string       // its sign-in page, or ""
+	Locale     string
+	Action     string   // where the form posts
+	Token      string   // of the link, hidden in the form
+	Address    string   // masked
+	Problem    string   // what went wrong
+	Code       Code     // of the problem
+	OfLink     bool     // problem: it is one of a link
+	Reasons    []string // of weak_password
+	MinLength  int
+	First      bool           // reset_password: there was none before, nor any session
+	TypedCode  string         // type_code: to be typed where it was asked for
+	TakesOver  bool           // confirm_sign_in: what others have set up on the account goes
+	Done       string         // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "secured", "accepted", "owner"
+	TakenOver  bool           // what others had set up on the account is gone
+	Disownable bool           // confirm_email: the account may be somebody else's doing
+	MadeAt     string         // when it was made
+	MadeFrom   string         // and by which device, if that is known
+	MovesBack  bool           // secure_account: the address becomes the account's again
+	ResetSent  bool           // disowned, secured: a link to choose a password was sent
+	SignInTo   bool           // accept_invitation: the address has an account, whose owner has to sign in first
+	SignedIn   bool           // accept_invitation: they have; first_owner: somebody is
+	NoPassword bool           // accept_invitation: passwords are switched off
+	Providers  []providerLink // accept_invitation
+	FormTarget string         // origin that the form's answer redirects to
+}
+
+var pageNames = []string{"confirm_sign_in", "type_code", "confirm_email", "reset_password", "accept_invitation", "secure_account", "first_owner", "done", "problem"}
+
+// pages are the parsed pages by name and locale.
+type pages struct {
+	app       func() string
+	langs     *webpage.Languages
+	templates map[string]*template.Template
+	css       []byte
+}
+
+func newPages(o MailOptions) (*pages, error) {
+	o.defaults()
+	l := layered(o.Templates)
+	langs, err := webpage.FindLanguages(l, "page", "done", "html", o.Locale)
+	if err != nil {
+		return nil, fmt.Errorf("WithMail: %w", err)
+	}
+	css, err := l.Read("page/style.css")
+	if err != nil {
+		return nil, err
+	}
+	p := &pages{app: func() string { return visible.Line(o.AppName) }, langs: langs, css: css}
+	if o.Templates == nil {
+		p.templates, err = builtinPages()
+	} else {
+		p.templates, err = parsePages(l, langs.Names)
+	}
+	return p, err
+}
+
+// builtinPages parses the built-in pages once for all, as builtinMails does mails.
+var builtinPages = sync.OnceValues(func() (map[string]*template.Template, error) {
+	l := layered(nil)
+	langs, err := webpage.FindLanguages(l, "page", "done", "html", builtinLocale)
+	if err != nil {
+		return nil, err
+	}
+	return parsePages(l, langs.Names)
+})
+
+// parsePages parses the pages of some languages, by "name.locale".
+func parsePages(l webpage.Layers, locales []string) (map[string]*template.Template, error) {
+	layout, err := l.Read("page/layout.html")
+	if err != nil {
+		return nil, err
+	}
+	parsed := map[string]*template.Template{}
+	for _, loc := range locales {
+		for _, name := range pageNames {
+			body, err := l.Read("page/" + name + "." + loc + ".html")
+			if err != nil {
+				return nil, fmt.Errorf("template: %w", err)
+			}
+			t, err := template.New("layout").Parse(string(layout))
+			if err == nil {
+				_, err = t.Parse(string(body))
+			}
+			if err != nil {
+				return nil, fmt.Errorf("template %s.%s.html: %w", name, loc, err)
+			}
+			parsed[name+"."+loc] = t
+		}
+	}
+	return parsed, nil
+}
+
+// write responds with a page, in the application's look.
+func (p *pages) write(w http.ResponseWriter, r *http.Request, status int, pg page, look webpage.Look) {
+	pg.App, pg.Locale = cmp.Or(look.Brand, p.app()), p.langs.Pick(pg.Locale)
+	pg.Logo, pg.Home, pg.SignIn = template.URL(look.Logo), look.Home, look.SignIn //nolint:gosec // the application's own, judged by Look.Check
+	css := string(p.css) + look.CSS()
+	var b bytes.Buffer
+	data := struct {
+		page
+		CSS template.CSS
+	}{pg, template.CSS(css)} //nolint:gosec // the embedder's own file, allowed by its hash
+	if err := p.templates[pg.Name+"."+pg.Locale].Execute(&b, data); err != nil {
+		panic(fmt.Errorf("page %s: %w", pg.Name, err)) // answered as 500 like any panic
+	}
+	webpage.Write(w, r, webpage.Response{
+		Status: status, Locale: pg.Locale, Styles: webpage.Hash([]byte(css)), Look: look, FormTarget: pg.FormTarget, Body: b.Bytes(),
+	})
 }

@@ -7,18 +7,18 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/crypto/bcrypt"
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/authmount/auth/internal/clientip"
 	"github.com/authmount/auth/internal/commonpw"
 	"github.com/authmount/auth/internal/passhash"
 	"github.com/authmount/auth/internal/pwpool"
+	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/text/unicode/norm"
 )
 
 // PasswordOptions are the password policy and the cost of hashing.
@@ -301,4 +301,32 @@ func hashFailed(err error) error {
 		return err
 	}
 	return retryAfter(CodeUnavailable, time.Second, err)
+}
+
+// overloads counts refusals for want of a place in the queue for hashes. A client
+// can bring them about at will, so the log has a line for those of a second, not
+// one for each.
+type overloads struct {
+	mu     sync.Mutex
+	logged time.Time
+	count  int // since then
+}
+
+// add counts a refusal, and returns how many there were if a line is due; else 0.
+func (o *overloads) add(now time.Time) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.count++
+	if now.Sub(o.logged) < time.Second {
+		return 0
+	}
+	n := o.count
+	o.logged, o.count = now, 0
+	return n
+}
+
+func (a *Auth) logOverload(ctx context.Context) {
+	if n := a.overloads.add(a.now()); n > 0 {
+		a.cfg.log.WarnContext(ctx, "auth: overloaded: the queue for password hashes, or a client's share of it, is full", "refused", n)
+	}
 }

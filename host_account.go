@@ -2,7 +2,10 @@ package auth
 
 import (
 	"context"
+	"encoding/base32"
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -257,3 +260,52 @@ func (k kit) Unlinking(i Identity) store.UserPatch {
 }
 
 func (k kit) Factors() store.FactorStore { return k.a.factors }
+
+func (k kit) Export(ctx context.Context, userID string) (any, error) {
+	return k.a.exportOf(ctx, SessionsParams{UserID: userID}, CodeUserNotFound)
+}
+
+func (k kit) Anonymize(ctx context.Context, c store.Change, u User, label string) (User, error) {
+	s, ok := store.Capability[store.AnonymizeStore](k.a.store)
+	if !ok {
+		return User{}, fail(CodeInternal, errors.New("the store is no store.AnonymizeStore"))
+	}
+	p := store.AnonymizeUser{Change: c, UserID: u.ID, Label: label, Subjects: []string{u.ID}}
+	if u.Email != "" {
+		p.Names = append(p.Names, store.EmailKey(u.Email))
+		p.Subjects = append(p.Subjects, store.EmailKey(u.Email), invitationID(u.Email))
+		p.Recipients = append(p.Recipients, k.a.recipient(u.Email))
+	}
+	if u.Phone != "" {
+		p.Subjects, p.Recipients = append(p.Subjects, u.Phone), append(p.Recipients, k.a.recipient(u.Phone))
+	}
+	if err := k.a.recorder.Flush(ctx); err != nil {
+		return User{}, storeFailed(err)
+	}
+	return s.AnonymizeUser(ctx, p)
+}
+
+func (k kit) WriteExport(w http.ResponseWriter, r *http.Request, export any) error {
+	return k.a.writeExport(w, r, export.(*Export))
+}
+
+func (k kit) TOTPSecret(ctx context.Context, userID string) (string, error) {
+	if k.a.factors == nil {
+		return "", nil
+	}
+	all, err := k.a.factors.Factors(ctx, userID)
+	if err != nil {
+		return "", storeFailed(err)
+	}
+	for _, f := range all.List {
+		if !f.Enabled || f.Kind != store.FactorTOTP {
+			continue
+		}
+		secret, _, err := k.a.keys.Open(f.Secret, []byte(f.UserID))
+		if err != nil {
+			return "", fail(CodeInternal, fmt.Errorf("the second factor of user %s: %w", f.UserID, err))
+		}
+		return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret), nil
+	}
+	return "", nil
+}
