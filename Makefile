@@ -15,7 +15,7 @@ RACE := -race $(PURE:%=-gcflags=%=-race=false)
 
 # Whoever takes longest begins first, so that nobody is left to run alone at the end. The
 # go command runs each package once, in this order, and ./... after it names them all.
-LONGEST := . ./pgstore ./dashboard ./admin ./pages
+LONGEST := ./internal/tests/takeover ./internal/tests/hostile ./internal/tests/signin . ./pgstore ./dashboard ./admin ./pages
 
 .PHONY: help fmt vet lint test test-all test-pg-versions test-peers test-faults test-clients race mutants fuzz bench bench-pg bench-growth vuln api check
 
@@ -46,8 +46,8 @@ test: ## everything: format, vet, race, conformance, Postgres, browser, API list
 
 test-all: ## what `make test` draws a sample of, on both stores, and the races on 16 processors
 	@scripts/ensure-postgres.sh
-	go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' . -all
-	AUTH_TEST_ON_POSTGRES=1 go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' . -all
+	go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' ./internal/tests/hostile ./internal/tests/takeover -all
+	AUTH_TEST_ON_POSTGRES=1 go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' ./internal/tests/hostile ./internal/tests/takeover -all
 	GOMAXPROCS=16 go test $(RACE) -count=1 -timeout 30m -run 'Parallel|Race|Conformance|Pool|Queue' ./...
 
 test-pg-versions: ## pgstore on each version of Postgres; PG_VERSIONS="14 18" narrows it

@@ -49,12 +49,22 @@ func (s *suite) String() string {
 // change of one, and hold no promise.
 const textual = "^TestStatementsAsSent"
 
-// onPostgres has the root's scenarios run on pgstore; TestEverythingOnPostgres
+// onPostgres has the scenarios of the flows run on pgstore; TestEverythingOnPostgres
 // does that itself, all at once.
 const (
 	onPostgres = "AUTH_TEST_ON_POSTGRES=1"
 	allAtOnce  = "TestEverythingOnPostgres"
 )
+
+// flows are the folders with the tests of the flows: the root and internal/tests.
+func (w *workshop) flows() []string {
+	dirs := []string{"."}
+	below, _ := filepath.Glob(filepath.Join(w.root, "internal", "tests", "*"))
+	for _, dir := range below {
+		dirs = append(dirs, path.Join("internal/tests", filepath.Base(dir)))
+	}
+	return dirs
+}
 
 // judge runs tests on each mutant until one fails.
 func (w *workshop) judge(ctx context.Context, sample []*mutant, known map[string]string) error {
@@ -64,7 +74,7 @@ func (w *workshop) judge(ctx context.Context, sample []*mutant, known map[string
 		return err
 	}
 	dirs := packages(sample)
-	for _, dir := range []string{".", "memstore"} { // where the flows are tested
+	for _, dir := range append(w.flows(), "memstore") {
 		if here, _ := filepath.Glob(filepath.Join(w.root, dir, "*_test.go")); len(here) > 0 {
 			dirs = append(dirs, "./"+dir)
 		}
@@ -143,8 +153,8 @@ func (w *workshop) compile(ctx context.Context, name, overlay string, dirs []str
 			continue // it has no tests
 		}
 		suites = append(suites, &suite{dir: path.Clean(dir), binary: binary, postgres: path.Clean(dir) == "pgstore"})
-		if path.Clean(dir) == "." && slices.Contains(dirs, "./pgstore") {
-			suites = append(suites, &suite{dir: ".", binary: binary, postgres: true, flows: true})
+		if slices.Contains(w.flows(), path.Clean(dir)) && slices.Contains(dirs, "./pgstore") {
+			suites = append(suites, &suite{dir: path.Clean(dir), binary: binary, postgres: true, flows: true})
 		}
 	}
 	return suites, nil
@@ -235,8 +245,10 @@ func (b *bench) kill(ctx context.Context, m *mutant, suites []*suite) error {
 	}
 	if m.killer == "" && m.dir() == "pgstore" {
 		for _, s := range suites {
-			if s.flows {
-				return b.killWith(ctx, m, s)
+			if s.flows && m.killer == "" {
+				if err := b.killWith(ctx, m, s); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -250,8 +262,10 @@ func (b *bench) alone(ctx context.Context, m *mutant, suites []*suite) ([]*suite
 		return nil, err
 	}
 	dirs := []string{"./" + m.dir()}
-	if m.dir() != "." && m.dir() != "memstore" {
-		dirs = append(dirs, ".")
+	for _, dir := range b.w.flows() {
+		if m.dir() != "memstore" && m.dir() != dir {
+			dirs = append(dirs, "./"+dir)
+		}
 	}
 	built, err := b.w.compile(ctx, filepath.Join("alone", strconv.Itoa(m.id)), overlay, dirs)
 	for _, s := range built {

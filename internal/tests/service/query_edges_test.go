@@ -90,11 +90,11 @@ func TestQueriesAreCheckedToTheirEdges(t *testing.T) {
 		messages("state", func(q *store.MessageQuery) { q.State = "other" }), messages("", func(q *store.MessageQuery) { q.Kind = auth.KindMagicLink }), messages("kind", func(q *store.MessageQuery) { q.Kind = "other" }),
 		messages("", func(q *store.MessageQuery) { q.After = &store.MessageCursor{Time: time.Unix(0, 0), ID: id} }), messages("cursor", func(q *store.MessageQuery) { q.After = &store.MessageCursor{Time: time.Unix(0, -1), ID: id} }), messages("cursor", func(q *store.MessageQuery) { q.After = &store.MessageCursor{Time: at} }),
 	} {
-		var e *auth.Error
+		var e *store.InvalidError
 		switch err := c.query.Check(); {
 		case c.field == "" && err != nil:
 			t.Errorf("case %d, %+v: %v", i, c.query, err)
-		case c.field != "" && (!errors.As(err, &e) || e.Code != auth.CodeValidationFailed || len(e.Fields) != 1 || e.Fields[c.field] == ""):
+		case c.field != "" && (!errors.As(err, &e) || e.Field != c.field || e.Problem == ""):
 			t.Errorf("case %d, %+v: %v, and %s is wrong", i, c.query, err, c.field)
 		}
 	}

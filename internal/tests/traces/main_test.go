@@ -9,4 +9,4 @@ import (
 func TestMain(m *testing.M) { harness.Main(m) }
 
 // TestEverythingOnPostgres runs the scenarios of this package again, on Postgres.
-func TestEverythingOnPostgres(t *testing.T) { harness.EverythingOnPostgres(t, 5) }
+func TestEverythingOnPostgres(t *testing.T) { harness.EverythingOnPostgres(t, 2) }
