@@ -215,15 +215,24 @@ func (a *Auth) admitted(r *http.Request) (*Claims, error) {
 // givenBearer is the bearer token that the Authorization header brings, and
 // whether it brings one at all, right or wrong; see token.Bearer.
 func (a *Auth) givenBearer(r *http.Request) (text string, given bool) {
-	text, given, _ = token.Bearer(r, a.isAPIKey)
+	text, given, _ = a.readBearer(r)
 	return text, given
+}
+
+// readBearer is token.Bearer for a service with API keys, of which none is a token.
+func (a *Auth) readBearer(r *http.Request) (text string, given bool, err error) {
+	text, given, err = token.Bearer(r)
+	if given && a.isAPIKey(text) {
+		return "", false, token.ErrMissing
+	}
+	return text, given, err
 }
 
 // bearer finds a request's access token (RFC 6750, section 2.1), in cookie mode
 // also in its cookie. A bearer token wins over cookies, and one that is no good is
 // not made up for by them. Tokens in URLs and forms are not looked for.
 func (a *Auth) bearer(r *http.Request) (string, error) {
-	text, given, err := token.Bearer(r, a.isAPIKey)
+	text, given, err := a.readBearer(r)
 	if given {
 		return text, tokenFailed(err)
 	}

@@ -161,7 +161,10 @@ func (a *Auth) Verify(token string) (*Claims, error) {
 // not be changed or handed out.
 func (a *Auth) verifyShared(text string) (*Claims, error) {
 	c, err := a.verifier.Verify(text)
-	return (*Claims)(c), tokenFailed(err)
+	if err != nil {
+		return nil, tokenFailed(err)
+	}
+	return (*Claims)(c), nil
 }
 
 // verify is verifyShared for the endpoints, which ask the store about the session.

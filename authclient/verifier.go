@@ -158,7 +158,7 @@ func (v *Verifier) admit(r *http.Request, reqs []auth.Requirement) (*token.Claim
 	if err != nil {
 		return nil, err
 	}
-	text, _, err := token.Bearer(r, nil)
+	text, _, err := token.Bearer(r)
 	if err != nil {
 		return nil, token.Root.Error(err)
 	}

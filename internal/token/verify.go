@@ -123,10 +123,9 @@ func (v *Verifier) find(t *jwt.Token) (any, error) {
 
 // Bearer finds a request's access token in its Authorization header (RFC 6750,
 // section 2.1). given is true if the header brings a bearer token, valid or not. Some
-// client libraries send the API key there until there is a session: that is none;
-// isAPIKey, which may be nil, finds the keys that do not have a public key's form.
+// client libraries send the API key there until there is a session: that is none.
 // Errors: ErrMissing and ErrInvalid.
-func Bearer(r *http.Request, isAPIKey func(string) bool) (text string, given bool, err error) {
+func Bearer(r *http.Request) (text string, given bool, err error) {
 	header := r.Header.Get("Authorization")
 	scheme, text, _ := strings.Cut(header, " ")
 	switch text = strings.TrimSpace(text); {
@@ -135,7 +134,7 @@ func Bearer(r *http.Request, isAPIKey func(string) bool) (text string, given boo
 			return "", false, errNoBearer
 		}
 		return "", false, ErrMissing
-	case isAPIKey != nil && isAPIKey(text), isPublicKey(text):
+	case isPublicKey(text):
 		return "", false, ErrMissing
 	case text == "":
 		return "", true, errEmptyBearer
