@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
-	"github.com/golang-jwt/jwt/v5"
 )
 
 // Compare BareParse with VerifyCold, BareHandler with RequireWarm, and

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/authmount/auth/store"
 	"github.com/google/uuid"
+
+	"github.com/authmount/auth/store"
 )
 
 // attempts bounds how often a change is decided anew.

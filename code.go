@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/authmount/auth/store"
 	"github.com/google/uuid"
+
+	"github.com/authmount/auth/store"
 )
 
 // Codes by text and by mail: what is done with them once they are right. They are

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
@@ -18,7 +20,6 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
 )
 
 // The audit log goes back as far as WithAuditLog says, 90 days by default, and is

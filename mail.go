@@ -116,7 +116,7 @@ const builtinLocale = "en"
 // builtinMails parses the built-in templates once for all, which takes a tenth of a
 // second.
 var builtinMails = sync.OnceValues(func() (*outbox.Templates, error) {
-	return outbox.ParseTemplates(layered(nil), builtinLocale, outbox.Dress{App: func() string { return "" }, CodeLife: mailCodeLife})
+	return outbox.ParseTemplates(layered(nil), builtinLocale, outbox.Service{App: func() string { return "" }, CodeLife: mailCodeLife})
 })
 
 // parseMails parses the templates of mails, whose options have their defaults.
@@ -125,7 +125,7 @@ func parseMails(o MailOptions) (*outbox.Templates, error) {
 		return builtinMails()
 	}
 	app := visible.Line(o.AppName)
-	return outbox.ParseTemplates(layered(o.Templates), o.Locale, outbox.Dress{App: func() string { return app }, Host: o.host, CodeLife: mailCodeLife})
+	return outbox.ParseTemplates(layered(o.Templates), o.Locale, outbox.Service{App: func() string { return app }, Host: o.host, CodeLife: mailCodeLife})
 }
 
 // newOutbox starts the queue of messages.
@@ -146,7 +146,7 @@ func (a *Auth) newOutbox() (*outbox.Outbox, error) {
 		Mail:      func(ctx context.Context, m outbox.Message) error { return c.mailer.Send(ctx, Message(m)) },
 		SMS:       func(ctx context.Context, m outbox.Message) error { return c.sms.Send(ctx, Message(m)) },
 		Templates: mails,
-		Dress:     outbox.Dress{App: a.appName, Host: m.host, Texts: a.mailTexts, Look: a.mailLook, CodeLife: mailCodeLife},
+		Service:   outbox.Service{App: a.appName, Host: m.host, Texts: a.mailTexts, Look: a.mailLook, CodeLife: mailCodeLife},
 		Open:      a.openMessage,
 		Sent:      func(k Kind) { a.counter.Count(store.MetricMessages, string(k)) },
 		Failed: func(ctx context.Context, m outbox.Message, err error) {

@@ -6,9 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/language"
+
 	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
-	"golang.org/x/text/language"
 )
 
 // Messages leave by enclose alone, and it takes only what has drawn its limits:

@@ -13,12 +13,13 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/authmount/auth/internal/clientip"
 	"github.com/authmount/auth/internal/commonpw"
 	"github.com/authmount/auth/internal/passhash"
 	"github.com/authmount/auth/internal/pwpool"
-	"golang.org/x/crypto/bcrypt"
-	"golang.org/x/text/unicode/norm"
 )
 
 // PasswordOptions are the password policy and the cost of hashing.

@@ -12,9 +12,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
 )
 
 // freshFor is how recent a sign-in has to be for changes that could lock the

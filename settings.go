@@ -10,10 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rs/cors"
+
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/internal/visible"
 	"github.com/authmount/auth/store"
-	"github.com/rs/cors"
 )
 
 // Switch is whether something is on. The zero value leaves it as it is by

@@ -11,10 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/authmount/auth/internal/token"
-	"github.com/authmount/auth/store"
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/hotp"
+
+	"github.com/authmount/auth/internal/token"
+	"github.com/authmount/auth/store"
 )
 
 // The parameters that authenticator apps agree on (RFC 6238, section 4).

@@ -10,8 +10,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/authmount/auth/store"
 	"github.com/skip2/go-qrcode"
+
+	"github.com/authmount/auth/store"
 )
 
 // TOTPSetup is what an authenticator app needs to know.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/host"
-
 	"github.com/authmount/auth/store"
 )
 

@@ -1,13 +1,12 @@
 package authclient
 
 import (
+	"log/slog"
 	"net/http"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
-
-	"log/slog"
 )
 
 // Each option is refused by the constructors that it is not for, with its name; none is

@@ -12,10 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/memstore"
-
-	"github.com/authmount/auth"
 )
 
 // said are all texts that the code says, but for codes of the wire.

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/store"

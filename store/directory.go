@@ -9,8 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/authmount/auth/internal/jsonvalue"
 	"github.com/google/uuid"
+
+	"github.com/authmount/auth/internal/jsonvalue"
 )
 
 // DirectoryStore lists accounts, for the admin side.

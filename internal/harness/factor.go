@@ -4,10 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/pquerna/otp/totp"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/store"
-	"github.com/pquerna/otp/totp"
 )
 
 // ChangeByTest is a change behind the service's back.

@@ -1,6 +1,6 @@
 // Package outbox sends the messages of a service: it renders and queues them, claims
-// them from a store that keeps them, and reports their outcomes to it. Which event calls
-// for which message, and how many somebody may ask for, is decided by the root package.
+// them from a store that keeps them, and reports their outcomes to it. The root package
+// decides which messages to send.
 package outbox
 
 import (
@@ -91,7 +91,8 @@ func Seal(m *store.SealedMessage, o Outgoing, seal func(body, bound []byte) []by
 	m.Body = seal(body, boundTo(*m))
 }
 
-// Open reads what Seal wrote. open undoes seal, also under a former secret.
+// Open returns the message in the body of m. open reverses the seal of Seal, also under a
+// former secret.
 func Open(m store.SealedMessage, open func(sealed, bound []byte) ([]byte, error)) (Outgoing, error) {
 	var o Outgoing
 	body, err := open(m.Body, boundTo(m))

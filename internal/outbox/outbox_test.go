@@ -13,9 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth/internal/webpage"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
 )
 
 // scripted is a mailer that answers as it is told, attempt by attempt.
@@ -56,13 +57,13 @@ type mailer interface {
 // templates are the built-in ones.
 var templates = sync.OnceValues(func() (*Templates, error) { return parse("App", "en", nil) })
 
-func dressed(app string) Dress {
-	return Dress{App: func() string { return app }, CodeLife: 10 * time.Minute}
+func testService(app string) Service {
+	return Service{App: func() string { return app }, CodeLife: 10 * time.Minute}
 }
 
 // parse parses the built-in templates below own ones.
 func parse(app, locale string, own fs.FS) (*Templates, error) {
-	return ParseTemplates(webpage.Layers{Own: own, Builtin: os.DirFS("../../templates")}, locale, dressed(app))
+	return ParseTemplates(webpage.Layers{Own: own, Builtin: os.DirFS("../../templates")}, locale, testService(app))
 }
 
 // testOutbox has the defaults of the root's MailOptions.
@@ -74,7 +75,7 @@ func testOutbox(t *testing.T, o Options, m mailer) (*Outbox, *failures) {
 		t.Fatal(err)
 	}
 	o.Queue, o.Workers, o.Attempts, o.Timeout = cmp.Or(o.Queue, 1024), cmp.Or(o.Workers, 4), cmp.Or(o.Attempts, 5), cmp.Or(o.Timeout, 30*time.Second)
-	o.Mail, o.Dress, o.Log, o.Now = m.Send, dressed("App"), slog.New(slog.DiscardHandler), time.Now
+	o.Mail, o.Service, o.Log, o.Now = m.Send, testService("App"), slog.New(slog.DiscardHandler), time.Now
 	o.Sent = func(store.Kind) {}
 	o.Failed = func(_ context.Context, _ Message, err error) {
 		failed.mu.Lock()

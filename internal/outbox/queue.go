@@ -9,9 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth/internal/address"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
 )
 
 var (
@@ -31,7 +32,7 @@ type Options struct {
 
 	Mail, SMS Sender
 	Templates *Templates
-	Dress     Dress
+	Service   Service
 	Open      func(store.SealedMessage) (Outgoing, error)
 	Sent      func(store.Kind)                                // a message was sent
 	Failed    func(ctx context.Context, m Message, err error) // one was given up
@@ -269,7 +270,7 @@ func (b *Outbox) unseal(q *queuedMessage) (err error) {
 // that one that ignores its context blocks a worker no longer than Timeout. A few
 // such attempts may linger; beyond that attempts fail at once.
 func (b *Outbox) deliver(ctx context.Context, q *queuedMessage) error {
-	m, err := b.o.Templates.render(q.Outgoing, b.o.Dress)
+	m, err := b.o.Templates.render(q.Outgoing, b.o.Service)
 	if err != nil {
 		return Permanent(err)
 	}

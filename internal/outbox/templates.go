@@ -28,8 +28,8 @@ type Templates struct {
 	html  map[string]*htmltemplate.Template
 }
 
-// Dress is what a service adds to its templates.
-type Dress struct {
+// Service describes the service that sends messages.
+type Service struct {
 	App      func() string            // the application's name
 	Host     string                   // of the base URL
 	Texts    func() map[string]string // Settings.Texts; nil: none
@@ -39,18 +39,18 @@ type Dress struct {
 
 // ParseTemplates parses the templates in the folder mail of l, so that a mistake in an
 // override is found by New and not by a reader. A locale may lack a kind; the default
-// must have all. Each is tried in d.
-func ParseTemplates(l webpage.Layers, locale string, d Dress) (*Templates, error) {
+// must have all. Each is tried with s.
+func ParseTemplates(l webpage.Layers, locale string, s Service) (*Templates, error) {
 	langs, err := webpage.FindLanguages(l, "mail", "layout", "html", locale)
 	if err != nil {
 		return nil, fmt.Errorf("WithMail: %w", err)
 	}
 	m := &Templates{langs: langs, text: map[string]*texttemplate.Template{}, html: map[string]*htmltemplate.Template{}}
-	return m, m.parse(l, locale, d)
+	return m, m.parse(l, locale, s)
 }
 
 // parse fills in the templates of every language.
-func (m *Templates) parse(l webpage.Layers, locale string, d Dress) error {
+func (m *Templates) parse(l webpage.Layers, locale string, s Service) error {
 	for _, loc := range m.langs.Names {
 		layout, err := l.Read("mail/layout." + loc + ".html")
 		if err != nil {
@@ -84,7 +84,7 @@ func (m *Templates) parse(l webpage.Layers, locale string, d Dress) error {
 			if err != nil {
 				return fmt.Errorf("template %s.html: %w", name, err)
 			}
-			if _, err := m.render(Outgoing{Kind: k, Locale: loc, To: "a@example.com", Link: "https://example.com"}, d); err != nil {
+			if _, err := m.render(Outgoing{Kind: k, Locale: loc, To: "a@example.com", Link: "https://example.com"}, s); err != nil {
 				return fmt.Errorf("template %s: %w", name, err)
 			}
 		}
@@ -126,10 +126,10 @@ type Look struct {
 var builtinColors = webpage.Palette{Light: "#1f4fd8", OnLight: "#ffffff", Dark: "#8ab4ff", OnDark: "#0b1a33"}
 
 // looks is how a message looks.
-func (d Dress) looks() Look {
+func (s Service) looks() Look {
 	var l Look
-	if d.Look != nil {
-		l = d.Look()
+	if s.Look != nil {
+		l = s.Look()
 	}
 	if l.Palette == (webpage.Palette{}) {
 		l.Palette = builtinColors
@@ -138,7 +138,7 @@ func (d Dress) looks() Look {
 }
 
 // render makes the message in the reader's language.
-func (m *Templates) render(o Outgoing, dress Dress) (Message, error) {
+func (m *Templates) render(o Outgoing, s Service) (Message, error) {
 	loc := m.langs.Pick(o.Locale)
 	if m.text[string(o.Kind)+"."+loc] == nil {
 		loc = m.langs.Names[0]
@@ -150,8 +150,8 @@ func (m *Templates) render(o Outgoing, dress Dress) (Message, error) {
 	}
 	minutes := int(o.ExpiresIn / time.Minute)
 	d := mailData{
-		App: dress.App(), Name: SafeName(o.Name), Link: o.Link, Code: o.Code, Host: dress.Host, Minutes: minutes, To: o.To,
-		NewAddress: visible.Line(o.NewAddress), Provider: o.Provider, IP: o.IP, Device: o.Device, Time: o.At.UTC().Format("2006-01-02 15:04 UTC"), CodeMinutes: int(dress.CodeLife / time.Minute),
+		App: s.App(), Name: SafeName(o.Name), Link: o.Link, Code: o.Code, Host: s.Host, Minutes: minutes, To: o.To,
+		NewAddress: visible.Line(o.NewAddress), Provider: o.Provider, IP: o.IP, Device: o.Device, Time: o.At.UTC().Format("2006-01-02 15:04 UTC"), CodeMinutes: int(s.CodeLife / time.Minute),
 	}
 	if minutes >= 120 {
 		d.Hours = minutes / 60
@@ -159,8 +159,8 @@ func (m *Templates) render(o Outgoing, dress Dress) (Message, error) {
 			d.Days = d.Hours / 24
 		}
 	}
-	d.Look = dress.looks()
-	d.Lead, d.Footer = dress.own(string(o.Kind)+".intro", loc), dress.own("footer", loc)
+	d.Look = s.looks()
+	d.Lead, d.Footer = s.own(string(o.Kind)+".intro", loc), s.own("footer", loc)
 	var subject, body, rich bytes.Buffer
 	if o.Via() == store.ChannelSMS {
 		if err := text.Execute(&body, d); err != nil {
@@ -171,7 +171,7 @@ func (m *Templates) render(o Outgoing, dress Dress) (Message, error) {
 	if err := text.ExecuteTemplate(&subject, "subject", d); err != nil {
 		return Message{}, err
 	}
-	d.Subject = visible.Line(cmp.Or(dress.own(string(o.Kind)+".subject", loc), subject.String()))
+	d.Subject = visible.Line(cmp.Or(s.own(string(o.Kind)+".subject", loc), subject.String()))
 	if err := text.Execute(&body, d); err != nil {
 		return Message{}, err
 	}
@@ -185,11 +185,11 @@ func (m *Templates) render(o Outgoing, dress Dress) (Message, error) {
 }
 
 // own is what operators have mails say in a language; empty: nothing.
-func (d Dress) own(name, locale string) string {
-	if d.Texts == nil {
+func (s Service) own(name, locale string) string {
+	if s.Texts == nil {
 		return ""
 	}
-	texts := d.Texts()
+	texts := s.Texts()
 	if own, ok := texts[name+"."+locale]; ok {
 		return own
 	}

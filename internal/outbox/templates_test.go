@@ -21,7 +21,7 @@ func TestEveryMessageRenders(t *testing.T) {
 			continue // texts
 		}
 		for _, loc := range []string{"en", "de"} {
-			m, err := mails.render(Outgoing{Kind: k, Locale: loc, To: "ada@example.com", Name: "Ada", Link: "https://auth.test/x?token=t&a=b", ExpiresIn: time.Hour, NewAddress: "new@example.com", IP: "192.0.2.1"}, dressed("App"))
+			m, err := mails.render(Outgoing{Kind: k, Locale: loc, To: "ada@example.com", Name: "Ada", Link: "https://auth.test/x?token=t&a=b", ExpiresIn: time.Hour, NewAddress: "new@example.com", IP: "192.0.2.1"}, testService("App"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +50,7 @@ func TestMessagesResistInjection(t *testing.T) {
 		"<script>alert(1)</script>", "Click https://evil.test/win", "evil.test/win", "Visit evil.com now", "www evil test", "Ada\r\nBcc: evil@example.com",
 		"\u202egnp.exe", strings.Repeat("buy now ", 20), "Prize! Call +1 555", "a@evil.test", "&#60;b&#62;",
 	} {
-		m, err := mails.render(Outgoing{Kind: store.KindMagicLink, To: "ada@example.com", Name: name, Link: "https://auth.test/x", IP: "192.0.2.1"}, dressed("App\r\nBcc: evil@example.com"))
+		m, err := mails.render(Outgoing{Kind: store.KindMagicLink, To: "ada@example.com", Name: name, Link: "https://auth.test/x", IP: "192.0.2.1"}, testService("App\r\nBcc: evil@example.com"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,12 +79,12 @@ func TestTemplateOverrides(t *testing.T) {
 		t.Fatal(err)
 	}
 	for loc, want := range map[string]string{"en": "Mine", "fr-CA": "Le mien", "de": "Dein Anmeldelink für App", "tlh": "Mine"} {
-		if m, err := mails.render(Outgoing{Kind: store.KindMagicLink, Locale: loc, To: "a@example.com"}, dressed("App")); err != nil || m.Subject != want {
+		if m, err := mails.render(Outgoing{Kind: store.KindMagicLink, Locale: loc, To: "a@example.com"}, testService("App")); err != nil || m.Subject != want {
 			t.Errorf("%s: %q, %v", loc, m.Subject, err)
 		}
 	}
 	// A language that lacks a message falls back to the default.
-	if m, err := mails.render(Outgoing{Kind: store.KindVerifyEmail, Locale: "fr", To: "a@example.com"}, dressed("App")); err != nil || m.Locale != "en" {
+	if m, err := mails.render(Outgoing{Kind: store.KindVerifyEmail, Locale: "fr", To: "a@example.com"}, testService("App")); err != nil || m.Locale != "en" {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for name, broken := range map[string]fstest.MapFS{

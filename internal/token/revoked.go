@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/authmount/auth/store"
 	"github.com/google/uuid"
+
+	"github.com/authmount/auth/store"
 )
 
 // Revocations remembers what has ended, and what has become stale, while access tokens

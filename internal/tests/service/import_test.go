@@ -14,12 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
 )
 
 // wholeImport is somebody of whom another system knew everything.

@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/apikey"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
 )
 
 // keyReads counts how often a store's keys are read, and may fail.

@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pquerna/otp/totp"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/keys"
 	"github.com/authmount/auth/store"
-	"github.com/pquerna/otp/totp"
 )
 
 // A rotation, from the first day of the new secret to the day on which the old one

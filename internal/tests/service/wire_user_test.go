@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
 )
 
 // What may be absent is null or empty, never left out; what only the store needs

@@ -12,12 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
 )
 
 // devices are the devices of a user's live sessions, newest first.

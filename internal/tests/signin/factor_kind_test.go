@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/pquerna/otp/totp"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
-	"github.com/pquerna/otp/totp"
 )
 
 // A factor of another kind is no authenticator app, whatever its secret; nor is an

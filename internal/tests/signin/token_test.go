@@ -16,12 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
-	"github.com/golang-jwt/jwt/v5"
 )
 
 func TestAccessTokenContents(t *testing.T) {

@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
 )
 
 // Whoever judged an old password cannot write it, or what they choose, over the

@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
 )
 
 // recorder is a store that remembers which tokens it was given.

@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/store"
-	"github.com/google/uuid"
 )
 
 // robbed is an account whose address a thief's session has moved to another one,

@@ -2,9 +2,12 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,4 +124,84 @@ func TestExportsHaveEveryPart(t *testing.T) {
 	if err := (&Auth{store: struct{ Store }{}, cfg: config{now: time.Now}}).exportMore(t.Context(), bare); err != nil || !reflect.DeepEqual(bare, &Export{User: User{ID: "ada"}}) {
 		t.Errorf("of a store that keeps little: %+v, %v", bare, err)
 	}
+}
+
+// Metadata are as large as they are with their numbers written out, which is how Postgres
+// keeps and returns them: nobody makes accounts that are many times as large to read as
+// they were to write.
+func TestMetadataAreBoundedWithNumbersWrittenOut(t *testing.T) {
+	list := func(n int, v any) map[string]any {
+		all := make([]any, n)
+		for i := range all {
+			all[i] = v
+		}
+		return map[string]any{"a": all}
+	}
+	for name, c := range map[string]struct {
+		m    map[string]any
+		good bool
+	}{
+		"small ones":                 {list(2000, 5.5), true},
+		"the smallest, few":          {list(40, math.SmallestNonzeroFloat64), true},
+		"the smallest, many":         {list(60, math.SmallestNonzeroFloat64), false},
+		"the largest, few":           {list(50, math.MaxFloat64), true},
+		"the largest, many":          {list(60, -math.MaxFloat64), false},
+		"large ones of Go, few":      {list(50, json.Number("1e308")), true},
+		"large ones of Go, many":     {list(60, json.Number("1E+308")), false},
+		"beyond what numbers can be": {list(1, json.Number("1e400")), false},
+		"texts that look so":         {list(1500, "1e308"), true},
+		"names that look so":         {map[string]any{strings.Repeat("1e308 ", 2500): 1e300}, true},
+	} {
+		if err := checkMetadata(c.m); (err == nil) != c.good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzRate(f *testing.F) {
+	f.Add(5, int64(time.Minute), int64(0), 1)
+	f.Add(3, int64(time.Second), int64(-5), -2)
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, burst int, per, offset int64, cost int) {
+		if burst < 1 || burst > 1000 || per < int64(time.Millisecond) || per > int64(24*time.Hour) || cost < -2000 || cost > 2000 || offset > per || offset < -per {
+			return
+		}
+		r := Rate{Burst: burst, Per: time.Duration(per)}
+		next, ok, wait, remaining := r.Apply(now.Add(time.Duration(offset)), now, cost)
+		if remaining < 0 || remaining > burst || (ok && wait != 0) || (!ok && wait <= 0) || (ok && next.Before(now)) {
+			t.Errorf("%v %d %d: %v %v %v %d", r, offset, cost, next, ok, wait, remaining)
+		}
+	})
+}
+
+// A rate of nothing refuses nothing, and has nobody wait.
+func TestNoRate(t *testing.T) {
+	t.Parallel()
+	for _, r := range []Rate{{}, {Burst: 5}, {Per: time.Minute}} {
+		if _, ok, wait, remaining := r.Apply(time.Time{}, time.Now(), 7); !ok || wait != 0 || remaining < 1 {
+			t.Errorf("%v: %t %v %d", r, ok, wait, remaining)
+		}
+	}
+}
+
+func FuzzVerify(f *testing.F) {
+	c := &config{secrets: [][]byte{[]byte("a secret of the fuzzer's, 32 b.!")}, now: func() time.Time { return time.Unix(1767323045, 0) }}
+	c.tokens.Issuer = "https://auth.test"
+	c.tokens.Remember = -1
+	a := &Auth{cfg: *c}
+	if err := a.buildTokens(); err != nil {
+		f.Fatal(err)
+	}
+	good, _, err := a.accessToken(context.Background(), User{ID: "u"}, Session{ID: "s"}, nil, c.now())
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{good, good + "A", good[1:], "a.b.c", "..", "eyJhbGciOiJub25lIn0.e30.", strings.ToLower(good)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if claims, err := a.Verify(s); err == nil && claims.UserID != "u" {
+			t.Errorf("%q is accepted: %+v", s, claims)
+		}
+	})
 }
