@@ -61,6 +61,9 @@ type traceWorld struct {
 
 func newTraceWorld(t *testing.T, r harness.Row, more ...auth.Option) *traceWorld {
 	t.Helper()
+	if os.Getenv(harness.OnPostgres) != "" {
+		t.Skip("reads what memstore keeps")
+	}
 	w := &traceWorld{file: filepath.Join(t.TempDir(), "store.json")}
 	store, err := memstore.Open(w.file)
 	if err != nil {
