@@ -32,7 +32,7 @@ var rootModules = []string{
 func TestDependencies(t *testing.T) {
 	const self = "github.com/authmount/auth"
 	modules := map[string]string{} // module to one of its packages
-	for pkg, module := range rootDependencies(t) {
+	for pkg, module := range dependencies(t, ".") {
 		switch {
 		case pkg == "net/smtp":
 			t.Error("the root package imports net/smtp, which belongs to smtpmail")
@@ -56,12 +56,21 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// rootDependencies maps each package that the root needs to its module, which
+// TestStoresDoNotImportTheRoot: a store needs the contract, and nothing of the flows.
+func TestStoresDoNotImportTheRoot(t *testing.T) {
+	for _, dir := range []string{"./store", "./memstore", "./pgstore", "./storetest", "./examples/store"} {
+		if _, imported := dependencies(t, dir)["github.com/authmount/auth"]; imported {
+			t.Errorf("%s imports the root", dir)
+		}
+	}
+}
+
+// dependencies maps each package that a folder needs to its module, which
 // is "" in the standard library. One platform is named, because what is needed
 // differs between them.
-func rootDependencies(t *testing.T) map[string]string {
+func dependencies(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{with .Module}}{{.Path}}{{end}}", ".")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{with .Module}}{{.Path}}{{end}}", dir)
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
