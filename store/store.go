@@ -407,19 +407,3 @@ func (t *Token) CodeHash(now time.Time) ([]byte, bool) {
 	}
 	return t.Hash, true
 }
-
-// Draw is a change of one rate-limit bucket. A positive Cost draws; zero only
-// asks whether one could be drawn; a negative one gives back, never beyond full
-// and never refused.
-type Draw struct {
-	Key  string
-	Rate Rate
-	Cost int
-}
-
-// Decision is the outcome of Take.
-type Decision struct {
-	Allowed    bool
-	RetryAfter time.Duration // when not allowed: until all of the draws would be
-	Remaining  []int         // for each draw, what is left in its bucket afterwards; on a refusal, in which nothing was drawn, what is there
-}
