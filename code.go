@@ -15,7 +15,7 @@ import (
 )
 
 // Codes by text and by mail: what is done with them once they are right. They are
-// judged in guess_code.go.
+// judged in attempt_code.go.
 
 // useCode uses a sign-in code up and returns the account of the number or address
 // that it proves: the one there is, or a new one. As with magic links, holding it

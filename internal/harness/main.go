@@ -32,14 +32,24 @@ const OnPostgres = "AUTH_TEST_ON_POSTGRES"
 // that try everything in a long table run a sample of it, unless -all is given; -seed
 // repeats one.
 func Main(m *testing.M) {
-	flag.Bool("all", false, "run what the tests would otherwise draw a sample of")
-	flag.Uint64("seed", 0, "draw the sample of an earlier run (0: another one)")
-	flag.Parse()
+	declareFlags()
 	skip := flagged[string]("test.skip")
 	if os.Getenv(OnPostgres) == "" && flagged[string]("test.run") == "" && (skip == "" || !regexp.MustCompile(skip).MatchString("TestEverythingOnPostgres")) && flagged[string]("test.list") == "" {
 		runOnPostgres() // from the beginning, beside the tests that wait for each other
 	}
 	os.Exit(pgtest.Main(m))
+}
+
+// MainOnMemory is Main for a package whose tests need no second run on Postgres.
+func MainOnMemory(m *testing.M) {
+	declareFlags()
+	os.Exit(m.Run())
+}
+
+func declareFlags() {
+	flag.Bool("all", false, "run what the tests would otherwise draw a sample of")
+	flag.Uint64("seed", 0, "draw the sample of an earlier run (0: another one)")
+	flag.Parse()
 }
 
 // All tells whether -all was given.

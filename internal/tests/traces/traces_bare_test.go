@@ -2,7 +2,6 @@ package traces_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,9 +20,6 @@ import (
 // where that is what was asked for.
 func TestTracesOfABareStore(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(harness.OnPostgres) != "" {
-		return
-	}
 	w := &harness.ClassWorld{World: &harness.World{T: t, Log: &harness.SyncBuffer{}}, Tap: storetap.New(struct{ auth.Store }{memstore.New()})}
 	w.Env = authtest.NewOn(t, w.Tap, auth.WithRateLimits(auth.RateLimits{Off: true}), auth.WithMail(auth.MailOptions{Sync: true}))
 	s := w.NewScene(harness.Row{Kind: harness.OnStolen})

@@ -20,9 +20,6 @@ import (
 // besides a refusal is written down (see traces_test.go).
 func TestTracesOfOutagesAreNoRefusals(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(harness.OnPostgres) != "" {
-		return // what a call returns that fails is the tap's, whatever the store
-	}
 	traceTable(t, "outage ", harness.HostileRows(), outages)
 }
 

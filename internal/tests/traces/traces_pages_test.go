@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,9 +19,6 @@ import (
 // Where a script asks for its session in cookies, it is in cookies, and not in the body.
 func TestTracesOfCookies(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(harness.OnPostgres) != "" {
-		return
-	}
 	traceTable(t, "cookie ", cookieRows(), func(t *testing.T, r harness.Row) []string {
 		t.Helper()
 		w := newTraceWorld(t, r, auth.WithCookies(auth.CookieOptions{}))
@@ -47,9 +43,6 @@ func cookieRows() map[string][]harness.Row {
 // Pages and forms of invitations, and users from another system.
 func TestTracesOfPages(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(harness.OnPostgres) != "" {
-		return
-	}
 	traceTable(t, "", pageRows(), func(t *testing.T, r harness.Row) (lines []string) {
 		t.Helper()
 		tr := newTraceWorld(t, r).trace(harness.Trial{Row: r}, time.Second)
@@ -243,9 +236,6 @@ func importRows() (rows []harness.Row) {
 // What is no body of a route is refused as it is written down, signed in or not.
 func TestTracesOfOddBodies(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(harness.OnPostgres) != "" {
-		return
-	}
 	w := newTraceWorld(t, harness.Row{})
 	s := w.NewScene(harness.Row{Kind: harness.OnStolen})
 	bodies := map[string]harness.Header{

@@ -61,9 +61,6 @@ type traceWorld struct {
 
 func newTraceWorld(t *testing.T, r harness.Row, more ...auth.Option) *traceWorld {
 	t.Helper()
-	if os.Getenv(harness.OnPostgres) != "" {
-		t.Skip("reads what memstore keeps")
-	}
 	w := &traceWorld{file: filepath.Join(t.TempDir(), "store.json")}
 	store, err := memstore.Open(w.file)
 	if err != nil {
@@ -301,9 +298,6 @@ func (tr *tracing) page(html string) string {
 // Whatever a request does is as it is written down.
 func TestTracesOfRequests(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(harness.OnPostgres) != "" {
-		return // what is asked of a store does not depend on which it is
-	}
 	traceTable(t, "", harness.HostileRows(), func(t *testing.T, r harness.Row) []string { return traced(t, r) })
 }
 
@@ -335,9 +329,6 @@ func title(r harness.Row, wrong string) string {
 // was refreshed, it is another story.
 func TestTracesOfLateRequests(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(harness.OnPostgres) != "" {
-		return
-	}
 	traceTable(t, "late ", harness.HostileRows(), func(t *testing.T, r harness.Row) []string {
 		t.Helper()
 		tr := newTraceWorld(t, r).trace(harness.Trial{Row: r}, 20*time.Minute)

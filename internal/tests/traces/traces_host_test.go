@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"os"
 	"testing"
 	"time"
 
@@ -81,9 +80,6 @@ func kitRows() map[string][]harness.Row {
 // store fails.
 func TestTracesOfTheKit(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(harness.OnPostgres) != "" {
-		return
-	}
 	traceTable(t, "", kitRows(), func(t *testing.T, r harness.Row) []string {
 		t.Helper()
 		w := newTraceWorld(t, r)
