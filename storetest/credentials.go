@@ -50,7 +50,7 @@ func credentials() checks {
 			for i := range reflect.TypeFor[store.UserPatch]().NumField() {
 				name := reflect.TypeFor[store.UserPatch]().Field(i).Name
 				_, ok := known[name]
-				equal(b, "naming in storetest/credentials.go knows UserPatch."+name+", and whether it raises CredentialRevision as UserPatch.raisesCredentials in store_user.go has it:", ok, true)
+				equal(b, "naming in storetest/credentials.go knows UserPatch."+name+", and whether it raises CredentialRevision as UserPatch.raisesCredentials in store/user.go has it:", ok, true)
 			}
 		},
 		"a patch raises the revisions that it has to": func(b *bench) {
