@@ -129,14 +129,6 @@ func optionalTime(t time.Time) *time.Time {
 	return &t
 }
 
-// nullable is optional for members that have no type of their own.
-func nullable(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
-
 func wireTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 func orEmpty[T any](list []T) []T {

@@ -127,7 +127,7 @@ func Document() []byte {
 	}
 	defer func() { _ = a.Close(context.Background()) }()
 	rec := httptest.NewRecorder()
-	a.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "https://auth.test/auth/v1/openapi.json", http.NoBody))
+	a.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "https://auth.test/auth/v1/openapi.json", http.NoBody))
 	if rec.Code != http.StatusOK {
 		panic(rec.Body.String())
 	}

@@ -108,7 +108,7 @@ func changesAreWhole(p *harness.Played, ref *reference) (list []string) {
 	if e.session != ref.then.session && !nothingCame {
 		list = append(list, fmt.Sprintf("asked again (%s), the session is %s, not %s", e.answer, e.session, ref.then.session))
 	}
-	goesOn := p.Trial.Row.Session || strings.HasPrefix(e.answer, "2") || p.Answer().Status == ref.Answer().Status
+	goesOn := p.Row.Session || strings.HasPrefix(e.answer, "2") || p.Answer().Status == ref.Answer().Status
 	if e.refresh != ref.then.refresh && e.refresh != "" && goesOn {
 		list = append(list, fmt.Sprintf("asked again (%s), the refresh token is %s, not %s", e.answer, e.refresh, ref.then.refresh))
 	}
@@ -201,11 +201,11 @@ func changesHaveEvents(p *harness.Played, _ *reference) (list []string) {
 // whoever lost it.
 func outlives(p *harness.Played, a harness.Act) []string {
 	p.Start = p.Was
-	if p.Trial.Row.Kind == harness.OnStolen { // what was done to an account while it was theirs stays
+	if p.Row.Kind == harness.OnStolen { // what was done to an account while it was theirs stays
 		p.Mfa = p.Look(p.T.Context()).Credentials.User.MFAEnabled
 	}
 	p.Lose(p.T.Context(), a)
-	if !p.Lost || (p.Trial.Row.Kind == harness.OnStolen && p.Before.Credentials.User.Phone != p.Was.Credentials.User.Phone) {
+	if !p.Lost || (p.Row.Kind == harness.OnStolen && p.Before.Credentials.User.Phone != p.Was.Credentials.User.Phone) {
 		return nil // a number that was proved is a way in of its own, which stays
 	}
 	return p.Leftovers(a)

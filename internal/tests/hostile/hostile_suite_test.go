@@ -157,7 +157,7 @@ func bites(w *harness.HostileWorld, limit string, refs []*reference) (found bool
 		if ref.Drawn[limit] == 0 {
 			continue
 		}
-		p := w.Play(harness.Trial{Row: ref.Trial.Row, Wrong: ref.Wrong, Spoil: forgets(w, limit)})
+		p := w.Play(harness.Trial{Row: ref.Row, Wrong: ref.Wrong, Spoil: forgets(w, limit)})
 		if len(successIsDrawn(p, ref)) > 0 {
 			found = true
 		}

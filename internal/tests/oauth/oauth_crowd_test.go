@@ -59,7 +59,7 @@ func TestOneIdentityInManyTabs(t *testing.T) {
 			answers := make([]*harness.Answer, tabs)
 			var wg sync.WaitGroup
 			for i, v := range open {
-				wg.Go(func() { answers[i] = v.Visitor.Back("google", v.back) })
+				wg.Go(func() { answers[i] = v.Back("google", v.back) })
 			}
 			wg.Wait()
 			signedUp := 0
