@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -71,21 +70,6 @@ func allowed(methods map[string]route) string {
 	}
 	slices.Sort(list)
 	return strings.Join(list, ", ")
-}
-
-// byPrefix tells a path with the mount's prefix from one without. A path
-// that is not in its plain form is not found, where a mux would redirect.
-func (a *Auth) byPrefix(bare, mounted, notFound http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method == http.MethodConnect || r.URL.Path != path.Clean("/"+r.URL.Path):
-			notFound.ServeHTTP(w, r)
-		case strings.HasPrefix(r.URL.Path, a.cfg.prefix+"/"):
-			mounted.ServeHTTP(w, r)
-		default:
-			bare.ServeHTTP(w, r)
-		}
-	})
 }
 
 // endpoint turns a handler that returns an error into an http.Handler: request

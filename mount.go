@@ -82,3 +82,18 @@ func (a *Auth) noteServed(r *http.Request) {
 		a.servedPort.Store(int32(at.Port)) //nolint:gosec // a port has 16 bits
 	}
 }
+
+// byPrefix tells a path with the mount's prefix from one without. A path
+// that is not in its plain form is not found, where a mux would redirect.
+func (a *Auth) byPrefix(bare, mounted, notFound http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodConnect || r.URL.Path != path.Clean("/"+r.URL.Path):
+			notFound.ServeHTTP(w, r)
+		case strings.HasPrefix(r.URL.Path, a.cfg.prefix+"/"):
+			mounted.ServeHTTP(w, r)
+		default:
+			bare.ServeHTTP(w, r)
+		}
+	})
+}

@@ -1,9 +1,13 @@
 package authclient
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,5 +162,30 @@ func TestGoodTokenOutlastsTheOutage(t *testing.T) {
 	s.clock.Advance(11 * time.Second)
 	if _, err := c.Token(t.Context()); !errors.Is(err, auth.CodeUnavailable) || c.State().Status != StatusOffline {
 		t.Error(err, c.State())
+	}
+}
+
+// While a verifier has no keys, requests leave no line in the log: there could be any
+// number of them, and the failure to read the keys is logged.
+func TestRequestsBeforeTheKeysAreNotLogged(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	var log bytes.Buffer
+	v, err := NewVerifier(t.Context(), server.URL, WithLateStart(), WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := v.Require(http.NotFoundHandler())
+	for range 3 {
+		rec := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/notes", http.NoBody)
+		r.Header.Set("Authorization", "Bearer x")
+		h.ServeHTTP(rec, r)
+		if rec.Code != http.StatusServiceUnavailable || rec.Header().Get("Retry-After") != "1" {
+			t.Errorf("answered %d, Retry-After %q", rec.Code, rec.Header().Get("Retry-After"))
+		}
+	}
+	if strings.Contains(log.String(), "request failed") {
+		t.Errorf("the log says %s", log.String())
 	}
 }

@@ -1,3 +1,6 @@
+// Package harness is the world in which the black-box tests of the root run: a service
+// whose events and log are recorded, persons and browsers, an inbox, providers, and the
+// same tests once more on Postgres. Only tests import it.
 package harness
 
 import (

@@ -17,8 +17,8 @@ type Changes interface {
 	// NewID makes a UUIDv7 (RFC 9562).
 	NewID() string
 
-	// Change starts a change of the store by an authority, with its events, for none of
-	// which the owner of an account gets a notice.
+	// Change starts a change of the store by an authority, with its events. It sends no
+	// notices.
 	Change(ctx context.Context, by store.Authority, events ...store.OutcomeEvent) store.Change
 	// ChangeOf is Change of a user, as read before it, with the notices that its events
 	// call for.
@@ -32,8 +32,8 @@ type Changes interface {
 	Draw(r store.Rate, limit, value string, cost int) store.Draw
 	// Take draws from rate limits. Errors: rate_limited.
 	Take(ctx context.Context, draws ...store.Draw) error
-	// Fingerprint tells contents apart. Nobody can try contents without the service's
-	// secret.
+	// Fingerprint is a keyed hash of sum: without the service's secret nobody can search
+	// for the content.
 	Fingerprint(sum []byte) []byte
 	// Written writes the events and counts that this process still holds.
 	Written(ctx context.Context) error
@@ -62,9 +62,9 @@ type Accounts interface {
 	// returned as they are.
 	Taken(err error) error
 	// Edit checks a change of an account as it was read, and adds to c the notices that
-	// it calls for and its conditions. The operator's word verifies an address; only
-	// links and codes to the former address or phone number are removed. Errors:
-	// validation_failed.
+	// it calls for and its conditions. An operator may declare an address verified.
+	// Links and codes to the former address or phone number are removed, and nothing
+	// else. Errors: validation_failed.
 	Edit(ctx context.Context, c *store.Change, u store.User, e Edit) (store.UserPatch, error)
 	// PasswordOf is the patch of a new password, or of no password (nil): all sessions
 	// end, with everything that was started by the password. Errors: weak_password,
@@ -78,14 +78,14 @@ type Accounts interface {
 	OtherWayIn(ctx context.Context, c store.Credentials, provider string) bool
 	// Unlinking removes an identity from an account, with everything it started.
 	Unlinking(i store.Identity) store.UserPatch
-	// EndingAll completes the end of all sessions of a user with the tokens and devices
-	// that end with them, so that no session that is about to start is spared.
+	// EndingAll adds to the end of all sessions of a user the removal of tokens and
+	// devices, so that a sign-in under way cannot complete.
 	EndingAll(c store.RevokeSessions) store.RevokeSessions
 	// DeleteUser deletes an account as it was read, if Hooks.BeforeDelete agrees.
 	DeleteUser(ctx context.Context, u store.User, c store.DeleteUser) error
 	// Anonymize removes from an account everything that identifies a person. Events that
-	// this process still holds are written before, so that they are included; events of
-	// another process, one second old at most, are not. Errors: the store's.
+	// this process still holds are written first; events that another process still
+	// holds, for a second at most, are missed. Errors: the store's.
 	Anonymize(ctx context.Context, c store.Change, u store.User, label string) (store.User, error)
 	// Export reads everything that is stored about a user, as an *auth.Export. Errors:
 	// user_not_found.
@@ -110,8 +110,9 @@ type Accounts interface {
 	Roles(ctx context.Context) (store.RoleTable, error)
 	// ForgetRoles makes this process read the table of roles again.
 	ForgetRoles()
-	// Stale refuses in this process, at once, the access tokens that a change of roles
-	// has made stale; a feed reaches the others (Revoke). u is the user as changed.
+	// Stale makes this process refuse at once the access tokens that a change of roles
+	// has made stale; other processes learn of it from the feed. u is the user as
+	// changed.
 	Stale(u store.User)
 	// StaleRole is Stale for the bearers of a role whose permissions have changed; t is
 	// the table as changed.
@@ -128,8 +129,8 @@ type Accounts interface {
 	// ImpersonationTokens makes the access token of a live impersonation, as an
 	// *auth.Tokens. Errors: ErrSessionEnded, ErrNotFound, and those of custom claims.
 	ImpersonationTokens(ctx context.Context, id string) (any, error)
-	// ImpersonationURL is the address at which a browser starts to act in an
-	// impersonation: a redirect_to that was checked, with a code for POST /exchange.
+	// ImpersonationURL is redirectTo, which was checked, with a code for POST /exchange:
+	// the address at which a browser starts to act as the user.
 	ImpersonationURL(ctx context.Context, by store.Authority, id, redirectTo string) (string, error)
 }
 
@@ -154,7 +155,7 @@ type Pending struct {
 	ExpiresAt time.Time
 }
 
-// Edit is what an operator changes of an account; nil stays.
+// Edit is a change of an account by an operator. A nil field is not changed.
 type Edit struct {
 	FullName      *string        // "" removes it
 	UserMetadata  map[string]any // merge patches (RFC 7396)
@@ -166,7 +167,7 @@ type Edit struct {
 	Notes         *string
 }
 
-// NewAccount is an account that an operator creates. The zero ID is a new one.
+// NewAccount is an account that an operator creates. NewAccount fills in an empty ID.
 type NewAccount struct {
 	ImportUser
 	Password string // or PasswordHash

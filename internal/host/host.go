@@ -29,14 +29,13 @@ type Kit interface {
 
 var registered atomic.Pointer[func(a any) Kit]
 
-// Register makes of known to Of. The root package calls it once, in its init.
+// Register sets the function that Of calls. The root package does so in its init.
 func Register(of func(a any) Kit) { registered.Store(&of) }
 
 // Of returns the internal API of a, which is an *auth.Auth or embeds one.
 func Of(a any) Kit { return (*registered.Load())(a) }
 
-// As is the error of type T in the tree of err, or the zero value: of an *auth.Error that
-// crossed as error.
+// As is the first error of type T in the tree of err, or the zero value.
 func As[T error](err error) T {
 	var e T
 	errors.As(err, &e)

@@ -33,8 +33,7 @@ type HTTP interface {
 	Decode(r *http.Request, v any) error
 	// DecodeOptional is Decode for endpoints whose body may be absent.
 	DecodeOptional(r *http.Request, v any) error
-	// ReadForm reads a posted form, in which each name comes once, except the names of
-	// boxes. Errors: unsupported_media_type, bad_json.
+	// ReadForm reads a posted form. Each name may occur once, except those in boxes. Errors: unsupported_media_type, bad_json.
 	ReadForm(r *http.Request, boxes ...string) (url.Values, error)
 	// WriteJSON writes a response.
 	WriteJSON(w http.ResponseWriter, status int, v any) error
@@ -52,8 +51,8 @@ type Pages interface {
 	// Site describes the service to its pages.
 	Site() Site
 	// UsePages gives the pages of links the look of other pages, and lets providers and
-	// links lead back there. A second call replaces the first, also for pages that are
-	// apart.
+	// links lead back there. A second call replaces the first; pages that are apart
+	// replace only such pages.
 	UsePages(p PageOptions)
 	// Page serves a page as the endpoints are served: request ids, settings, client,
 	// panics, the whole request before any check, and a post only from the same origin.
@@ -82,10 +81,9 @@ type Pages interface {
 	TrustDevices() time.Duration
 }
 
-// Jar is where the pages of a package keep sessions that are not the application's:
-// cookies with names of their own, so that a browser signed in to one is not signed in to
-// the other, and which no other origin can make a browser use, those of WithCORS neither.
-// The tokens in them are tokens like any: who holds one can use it anywhere.
+// Jar is a separate set of session cookies, so that a browser that is signed in to the
+// dashboard is not signed in to the application. Other origins cannot make a browser use
+// them, not even those of WithCORS. The tokens in them are ordinary tokens.
 type Jar struct {
 	Name      string // "admin"
 	SignInURL string // where RequirePage sends visitors
@@ -100,14 +98,14 @@ const (
 	Keyed                   // the public API key, where keys are configured
 	SignedIn                // the API key and a live session; see HTTP.Current
 	Operating               // SignedIn, or a secret key in place of both; see Keys.GivenKey
-	Elsewhere               // a secret key, or a request that passed CheckOrigin and whose caller the package finds itself
+	Elsewhere               // a secret key, or a same-origin request whose caller the package identifies
 )
 
 // Route is one row of the route table of a package.
 type Route struct {
 	Pattern string // method and path below the package's prefix
 	Access  Access
-	WhenOff bool     // it is there while Settings.Enabled is off, too, and judges itself for whom
+	WhenOff bool     // it is served while Settings.Enabled is off; the handler decides for whom
 	Errors  []string // codes, beyond those that follow from the access and a body
 	Handle  func(http.ResponseWriter, *http.Request) error
 

@@ -23,9 +23,8 @@ type Links interface {
 	// CleanInvitation checks an invitation, and fills in the fields that follow from it.
 	// A life of 0 is seven days. Errors: validation_failed, redirect_not_allowed.
 	CleanInvitation(inv Invitation, life time.Duration) (Invitation, error)
-	// Invite stores an invitation, which has passed CleanInvitation, in place of the
-	// invitation to the address that was seen, by its hash (empty: none), and encloses its
-	// mail. Errors: rate_limited, ErrStale if another invitation waits by now, and the
+	// Invite stores an invitation, which has passed CleanInvitation, and encloses its mail.
+	// It replaces the invitation whose hash is seen (empty: there is none). Errors: rate_limited, ErrStale if another invitation waits by now, and the
 	// store's.
 	Invite(ctx context.Context, c *store.Change, send *Send, inv Invitation, seen []byte) error
 	// Invitations lists the invitations that wait, newest first, or the invitation with an
@@ -60,12 +59,12 @@ type Invitation struct {
 	ExpiresAt  time.Time      `json:"expires_at"`
 }
 
-// Terms are what the acceptance of an invitation rests on, besides the
-// invitation itself.
+// Terms are the conditions under which an invitation or an operator's link is still
+// valid.
 type Terms struct {
 	IfRoles *int64
 	IfUsers []store.UserAt
-	IfKey   *store.KeyRef // that it was made with
+	IfKey   *store.KeyRef // the key it was made with
 }
 
 // LinkType is what a link or code is for.
@@ -80,8 +79,8 @@ const (
 	LinkCode      LinkType = "code"       // a code by text, which signs in; there is no link
 )
 
-// MadeLink is a link that an operator had made. There is no code beside it: a code is
-// judged before it is known which link it belongs to, and so without its maker.
+// MadeLink is a link that an operator had made. It has no code, because a code is checked
+// before its link, and so the link's maker, is known.
 type MadeLink struct {
 	URL       string
 	ExpiresAt time.Time

@@ -56,9 +56,9 @@ type Mail struct {
 	Provider   string
 }
 
-// Send is the leave to send one message, drawn once however often a change is
-// decided anew. The zero value has drawn nothing.
+// Send draws once from the limits of operators' messages, however often a change is
+// decided again. The zero value has drawn nothing.
 type Send struct{ Private any }
 
-// Permit is the leave to send one message.
+// Permit is the result of PermitVerification, for one message.
 type Permit struct{ Private any }

@@ -16,8 +16,8 @@ type Settings interface {
 	// EditSettings changes a document: values as the wire has them, by name; null removes
 	// the stored value. Errors: validation_failed.
 	EditSettings(stored store.StoredSettings, changes map[string]json.RawMessage) (SettingsEdit, error)
-	// LetsIn reports whether a user could sign in before an edit and after it, with a
-	// second factor if one is asked for, whatever the settings say.
+	// LetsIn reports whether a user could sign in before an edit and after it. factor asks
+	// for a second factor, whatever the settings say.
 	LetsIn(e SettingsEdit, c store.Credentials, factor bool) (before, after bool)
 	// ReadSettings puts settings that were just written in force in this process. If they
 	// cannot be read now, they come into force as in the other processes, within a second.
@@ -60,7 +60,7 @@ type Keys interface {
 	// SecretKeys are those of WithSecretKeys.
 	SecretKeys() []store.APIKey
 	// SecretKeyNamed is the key of the options with a name. named reports whether the name
-	// is one of such a key at all, there whether the options still have it.
+	// has the form of such a key's, there whether the options still have the key.
 	SecretKeyNamed(name string) (key store.APIKey, named, there bool)
 	// ForgetKeys makes this process read the public keys again.
 	ForgetKeys()

@@ -1,5 +1,5 @@
 // Package journal records the events of a service: Recorder writes them to the audit
-// log, and Counter adds them to the figures. Both write in the background, in batches.
+// log, and Counter adds them to the statistics that operators see. Both write in the background, in batches.
 // Background runs functions until the service is closed.
 package journal
 

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/authmount/auth/store"
@@ -27,6 +28,11 @@ type Message struct {
 	Code    string
 	Locale  string
 	At      time.Time
+}
+
+// LogValue keeps link, code and text out of the log.
+func (m Message) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", m.ID), slog.String("kind", string(m.Kind)))
 }
 
 // Sender delivers a message, by the rules of the root's Mailer.

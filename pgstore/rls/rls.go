@@ -1,5 +1,5 @@
-// Package rls runs the application's own queries on Postgres as the person who asks,
-// under its policies of row-level security.
+// Package rls runs an application's own queries as the signed-in user, so that the
+// row-level security of Postgres applies to them.
 package rls
 
 import (
