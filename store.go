@@ -2,8 +2,8 @@ package auth
 
 import "github.com/authmount/auth/store"
 
-// The types of package store that applications meet. Everything else of the contract
-// is for authors of stores, and only there.
+// The types of package store that applications meet; go doc store.User shows the fields
+// of User, and so on. The rest of the contract is for authors of stores.
 type (
 	Store      = store.Store
 	User       = store.User
@@ -27,6 +27,14 @@ type (
 
 // RoleOwner is the role that permits everything.
 const RoleOwner = store.RoleOwner
+
+// The kinds of actors, for Event.Actor.
+const (
+	ActorUser     = store.ActorUser
+	ActorKey      = store.ActorKey
+	ActorSystem   = store.ActorSystem
+	ActorExternal = store.ActorExternal
+)
 
 // The types of events.
 const (

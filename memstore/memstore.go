@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Store is an auth.Store in memory. It is safe for concurrent use; one mutex
+// Store is a store.Store in memory. It is safe for concurrent use; one mutex
 // makes every method one step. NewUser.Creating is called under it, and must not
 // call the store.
 type Store struct {

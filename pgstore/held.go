@@ -21,7 +21,7 @@ func (h *held) session(id string) *sessionRow {
 }
 
 // liveSession is a live session and its user; otherwise the error is that of
-// auth.Store.Session.
+// store.Store.Session.
 func (h *held) liveSession(id string, now time.Time) (*sessionRow, *lockedUser, error) {
 	sess := h.session(id)
 	if sess == nil {
@@ -65,7 +65,7 @@ func (h *held) guessIsWrong(on target, now time.Time) bool {
 }
 
 // liveCode is the code, if the guess is right; otherwise the error is that of
-// auth.Store.TryCode.
+// store.Store.TryCode.
 func (h *held) liveCode(g *guess, now time.Time) (*store.Token, error) {
 	if h.code == nil {
 		return nil, store.ErrNotFound

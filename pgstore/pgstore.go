@@ -6,7 +6,7 @@
 //	defer store.Close()
 //	a, err := auth.New(ctx, store, …)
 //
-// Every method of auth.Store is one step, also behind a connection pooler in
+// Every method of store.Store is one step, also behind a connection pooler in
 // transaction mode. What everybody does all the time (a sign-up, a login, a
 // refresh, a read) is one statement, which holds no lock across a round trip,
 // unless its store.Change rests on more than the row that the statement itself
@@ -37,7 +37,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Store is an auth.Store on Postgres 13 or later, with every capability. It is
+// Store is a store.Store on Postgres 13 or later, with every capability. It is
 // safe for concurrent use.
 type Store struct {
 	pool     *pgxpool.Pool
@@ -85,7 +85,7 @@ var (
 	_ store.AnonymizeStore  = (*Store)(nil)
 )
 
-// Contract is the version of auth.Store that this package was written for.
+// Contract is the version of store.Store that this package was written for.
 func (s *Store) Contract() int { return 7 }
 
 // Option changes how a Store works.

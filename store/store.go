@@ -1,7 +1,9 @@
 // Package store is the contract between Authmount and a database: the interfaces that
 // a store implements, the records it keeps, and the changes it makes. Applications
-// read package auth; authors of stores read this package, and check their work with
-// package storetest. Package examples/store is a small store to begin with.
+// read package auth; authors of stores read this package: first Store, then Change, then
+// Capability, and check their work with package storetest. Package examples/store is a
+// small store to begin with. Texts of errors begin with "auth:", whichever store returns
+// them.
 package store
 
 import (

@@ -1,7 +1,7 @@
-// Package storetest holds an auth.Store to its promises.
+// Package storetest holds a store.Store to its promises.
 //
 //	func TestStore(t *testing.T) {
-//		storetest.Run(t, func(t *testing.T) auth.Store { return mystore.New(t) })
+//		storetest.Run(t, func(t *testing.T) store.Store { return mystore.New(t) })
 //	}
 //
 // Each subtest gets a store of its own and is named after the promise it checks.
@@ -28,10 +28,10 @@ import (
 // checks are the promises of one group, by name.
 type checks map[string]func(*bench)
 
-// Run checks every promise of auth.Store, and of each capability that the store
+// Run checks every promise of store.Store, and of each capability that the store
 // has: store.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
 // ImportStore, RotationStore, ProofStore, ExportStore, AccountStore, DirectoryStore, LimitStore,
-// StatsStore, SettingsStore, DiagnosticStore, ImpersonationStore, SessionListStore,
+// StatsStore, SettingsStore, JobStore, DiagnosticStore, ImpersonationStore, SessionListStore,
 // InvitationStore, AnonymizeStore, MessageLogStore and FirstOwnerStore.
 // It logs which those are
 // and which type has them. open makes an empty store, and

@@ -1,4 +1,4 @@
-// Package store is a small auth.Store to begin one's own from: plain maps, one
+// Package store is a small store.Store to begin one's own from: plain maps, one
 // mutex, none of the optional capabilities. It is complete (storetest passes)
 // and slow (every change copies the maps, every search walks them). A way to go
 // about a store of your own, in the order of this file (of the methods, those of
@@ -27,7 +27,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Store is an auth.Store in memory, safe for concurrent use. NewUser.Creating is
+// Store is a store.Store in memory, safe for concurrent use. NewUser.Creating is
 // called while its mutex is held, and must not call the store.
 type Store struct {
 	mu sync.Mutex
