@@ -35,8 +35,6 @@ type Changes interface {
 	// Fingerprint is a keyed hash of sum: without the service's secret nobody can search
 	// for the content.
 	Fingerprint(sum []byte) []byte
-	// Written writes the events and counts that this process still holds.
-	Written(ctx context.Context) error
 	// EventsLost is how many events this process could not record.
 	EventsLost() int
 

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/authmount/auth/store"
 )
@@ -22,9 +21,6 @@ type Settings interface {
 	// ReadSettings puts settings that were just written in force in this process. If they
 	// cannot be read now, they come into force as in the other processes, within a second.
 	ReadSettings(ctx context.Context)
-	// SettingsRead is the revision of the settings in force here, and the time at which
-	// the store was read last; zero: never.
-	SettingsRead() (revision int64, at time.Time)
 	// HasProvider reports whether there is a provider of a name.
 	HasProvider(name string) bool
 	// ReachProvider asks a provider for its discovery document and its keys, or, if it has

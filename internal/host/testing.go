@@ -17,6 +17,11 @@ type Testing interface {
 	// sign-in with a second factor.
 	BeginTOTP(ctx context.Context, by store.SessionRef) (secret string, err error)
 
+	// Written writes the events and counts that this process still holds.
+	Written(ctx context.Context) error
+	// SettingsRead is the revision of the settings in force here, and the time at which
+	// the store was read last; zero: never.
+	SettingsRead() (revision int64, at time.Time)
 	// Hashes is how many password hashes were computed so far.
 	Hashes() uint64
 	// Refund writes all refunds of attempts to the store now.
