@@ -28,7 +28,7 @@ notes http.Handler
 db *pgstore.Store
 a *auth.Auth
 adm *admin.Admin
-url, id, key, userID, servicesID, accountSID, authToken string
+url, id, key, userID, accountSID, authToken string
 secret []byte`
 
 var (
