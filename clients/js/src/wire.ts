@@ -321,19 +321,19 @@ export type WireCode =
 
 /** What requests carry, by method and path. */
 export type Bodies = {
-  /** Change one's particulars. */
+  /** Change the profile. */
   "PATCH /me": {
     email?: Email;
     full_name?: string | null;
     phone?: Phone;
     user_metadata?: Record<string, unknown>;
   };
-  /** Switch the second factor off. */
+  /** Disable the second factor. */
   "POST /2fa/disable": {
     recovery_code?: string;
     totp_code?: string;
   };
-  /** Show the second factor. */
+  /** Verify the second factor. */
   "POST /2fa/verify": {
     mfa_token?: string;
     recovery_code?: string;
@@ -341,7 +341,7 @@ export type Bodies = {
     totp_code?: string;
     trust_device?: TrustDevice;
   };
-  /** Switch the second factor on. */
+  /** Enable the second factor. */
   "POST /2fa/verify-and-enable": {
     remember?: Remember;
     totp_code: string;
@@ -370,7 +370,7 @@ export type Bodies = {
     password: string;
     phone?: Phone;
     remember?: Remember;
-    /** Of a user with a second factor; may be sent to /2fa/verify instead. */
+    /** The code of a user with a second factor; it may be sent to /2fa/verify instead. */
     totp_code?: string;
     trust_device?: TrustDevice;
   };
@@ -389,7 +389,7 @@ export type Bodies = {
   };
   /** Complete a magic link or its code. */
   "POST /magic-link/verify": {
-    /** From the mail, in place of token. */
+    /** From the mail, instead of token. */
     code?: string;
     code_verifier?: CodeVerifier;
     email?: Email;
@@ -398,12 +398,12 @@ export type Bodies = {
     request_id?: string;
     token?: string;
   };
-  /** Prove again who one is. */
+  /** Authenticate again. */
   "POST /me/confirm": {
     password?: string;
     totp_code?: string;
   };
-  /** Link a provider's identity to one's account. */
+  /** Link a provider's identity. */
   "POST /me/identities/{provider}": {
     code_challenge?: CodeChallenge;
     code_challenge_method?: "S256";
@@ -411,17 +411,17 @@ export type Bodies = {
     redirect_to?: RedirectTo;
     scopes?: string[];
   };
-  /** Change one's password. */
+  /** Change the password. */
   "POST /me/password": {
     current_password?: string;
     new_password: NewPassword;
   };
   /** Sign in with a native app's ID token. */
   "POST /oauth/{provider}/id-token": {
-    /** The provider's; handed to the application if it belongs to the ID token. */
+    /** The provider's access token; passed to the application if it belongs to the ID token. */
     access_token?: string;
     id_token: string;
-    /** As the app chose it; required if the token has one. Of a token whose nonce has the form of a SHA-256 in hex or base64: what was hashed. */
+    /** The app's nonce; required if the token has one. If the token's nonce has the form of a SHA-256 in hex or base64, send the value that was hashed. */
     nonce?: string;
     remember?: Remember;
   };
@@ -435,7 +435,7 @@ export type Bodies = {
     otp: string;
     phone: Phone;
     remember?: Remember;
-    /** From /otp/send. Without it, anybody's wrong codes for the number count. */
+    /** From /otp/send. Without it, the wrong codes of all clients for the phone number count. */
     request_id?: string;
     totp_code?: string;
     trust_device?: TrustDevice;
@@ -450,7 +450,7 @@ export type Bodies = {
     new_password: NewPassword;
     token: string;
   };
-  /** Stop what a notice tells of. */
+  /** Secure an account with an account recovery link. */
   "POST /secure-account": {
     token: string;
   };
@@ -464,12 +464,12 @@ export type Bodies = {
     remember?: Remember;
     user_metadata?: Record<string, unknown>;
   };
-  /** Confirm one's address. */
+  /** Confirm the email address. */
   "POST /verify-email": {
-    /** From the mail, with email, in place of token. */
+    /** From the mail, with email, instead of token. */
     code?: string;
     email?: Email;
-    /** With code: what /signup returned. It shows that whoever reads the mail signed up. */
+    /** With code: the request_id of /signup. It shows that the reader of the mail also signed up. */
     request_id?: string;
     token?: string;
   };
