@@ -28,6 +28,7 @@ notes http.Handler
 db *pgstore.Store
 a *auth.Auth
 adm *admin.Admin
+c *authclient.Client
 url, id, key, userID, accountSID, authToken string
 secret []byte`
 
@@ -36,8 +37,8 @@ var (
 	declared = regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`)
 )
 
-// The Go snippets of the documents compile. "…" at the end of a list of
-// arguments stands for more of them.
+// The Go snippets of the documents compile. "…" in a list of arguments
+// stands for more of them.
 func TestSnippets(t *testing.T) {
 	if os.Getenv(harness.OnPostgres) != "" {
 		return // about documents, whatever the store
@@ -84,7 +85,7 @@ func TestSnippets(t *testing.T) {
 	if err := os.WriteFile(list, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-o", dir, "-overlay", list}, packages...)...)
+	build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-gcflags=-e", "-overlay", list}, packages...)...)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -108,7 +109,7 @@ func snippetFile(n int, where, code string) string {
 			fmt.Fprintf(&b, "import %q\n", pkg)
 		}
 	}
-	fmt.Fprintf(&b, "\nfunc snippet%d(%s) {{\n//line %s\n%s\n", n, strings.ReplaceAll(snippetParams, "\n", ", "), where, strings.ReplaceAll(code, ", …)", ")"))
+	fmt.Fprintf(&b, "\nfunc snippet%d(%s) {{\n//line %s\n%s\n", n, strings.ReplaceAll(snippetParams, "\n", ", "), where, strings.NewReplacer(", …)", ")", ", …,", ",").Replace(code))
 	for _, m := range declared.FindAllStringSubmatch(code, -1) {
 		for name := range strings.SplitSeq(m[1], ", ") {
 			fmt.Fprintf(&b, "_ = %s\n", name)
