@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"time"
 
@@ -180,7 +179,7 @@ func ExampleAuth_SetCookies() {
 			a.WriteError(w, r, err) // or the form again, with a message for the error's Code
 			return
 		}
-		http.Redirect(w, r, back, http.StatusSeeOther) //nolint:gosec // CheckReturn has checked it
+		http.Redirect(w, r, back, http.StatusSeeOther)
 	}
 	if _, err := a.SignUp(ctx, auth.SignUpParams{Email: "ada@example.com", Password: "correct horse battery"}); err != nil {
 		log.Fatal(err)
@@ -218,9 +217,14 @@ func ExampleWithCookies() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	form := strings.NewReader("email=ada@example.com&password=correct+horse+battery")
+	req, err := http.NewRequestWithContext(ctx, "POST", srv.URL+"/account/sign-up", form)
+	if err != nil {
+		log.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	browser := &http.Client{Jar: jar}
-	form := url.Values{"email": {"ada@example.com"}, "password": {"correct horse battery"}}
-	res, err := browser.PostForm(srv.URL+"/account/sign-up", form)
+	res, err := browser.Do(req)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -317,7 +321,7 @@ func ExampleWithRateLimits() {
 func ExampleWithCaptcha() {
 	ctx := context.Background()
 	cloudflare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprintf(w, `{"success": %t}`, r.FormValue("response") == "solved")
+		_ = json.NewEncoder(w).Encode(map[string]bool{"success": r.FormValue("response") == "solved"})
 	}))
 	defer cloudflare.Close() // in production: without WithURL, Cloudflare itself
 	a, err := auth.New(ctx, memstore.New(), auth.WithDevMode(),

@@ -1,13 +1,13 @@
 package auth_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -122,7 +122,8 @@ func ExampleByApplication() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := export.Write(ctx, os.Stderr); err != nil { // in production: to a file
+	var archive bytes.Buffer // in production: a file
+	if err := export.Write(ctx, &archive); err != nil {
 		log.Fatal(err)
 	}
 	if err := a.DeleteUser(ctx, auth.DeleteUserParams{Caller: auth.ByApplication(user.ID)}); err != nil {

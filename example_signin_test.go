@@ -211,15 +211,12 @@ func ExampleAuth_SendPhoneCode() {
 // Offer sign-in with Google. A link to /auth/v1/oauth/google starts it.
 func ExampleWithProvider() {
 	ctx := context.Background()
-	idp := authtest.NewProvider("")
-	idpServer := httptest.NewServer(idp)
-	defer idpServer.Close()
-	idp.Issuer = idpServer.URL
-	idp.SignsIn(authtest.Person{Subject: "7", Email: "ada@example.com", EmailVerified: true})
-
 	mux := http.NewServeMux()
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
+	idp := authtest.NewProvider(srv.URL + "/idp")
+	idp.SignsIn(authtest.Person{Subject: "7", Email: "ada@example.com", EmailVerified: true})
+	mux.Handle("/idp/", idp)
 	a, err := auth.New(ctx, memstore.New(), auth.WithDevMode(), auth.WithBaseURL(srv.URL+"/auth/v1"),
 		auth.WithCookies(auth.CookieOptions{}), auth.WithProvider(idp.Google())) // in production: provider.Google(id, secret)
 	if err != nil {
@@ -236,7 +233,11 @@ func ExampleWithProvider() {
 		log.Fatal(err)
 	}
 	browser := &http.Client{Jar: jar}
-	res, err := browser.Get(srv.URL + "/auth/v1/oauth/google?redirect_to=" + url.QueryEscape(srv.URL+"/notes"))
+	req, err := http.NewRequestWithContext(ctx, "GET", srv.URL+"/auth/v1/oauth/google?redirect_to="+url.QueryEscape(srv.URL+"/notes"), http.NoBody)
+	if err != nil {
+		log.Fatal(err)
+	}
+	res, err := browser.Do(req)
 	if err != nil {
 		log.Fatal(err)
 	}
