@@ -127,7 +127,7 @@ func ExampleAuth_AcceptInvitation() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	link, err := url.Parse(mail.Link) // leads to a page, which does what follows
+	link, err := url.Parse(mail.Link) // leads to a page, which accepts the invitation
 	if err != nil {
 		log.Fatal(err)
 	}

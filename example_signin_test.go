@@ -21,7 +21,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// Create an account. The error says what is wrong with a password.
+// Create an account. The error lists the reasons against a password.
 func ExampleAuth_SignUp() {
 	ctx := context.Background()
 	a, err := auth.New(ctx, memstore.New(), auth.WithDevMode())
@@ -45,8 +45,7 @@ func ExampleAuth_SignUp() {
 	// ada@example.com false
 }
 
-// Sign in with a password, and tell the errors that a user can do something about from
-// the others.
+// Sign in with a password. Show users the errors that they can act on, and log the others.
 func ExampleAuth_Login() {
 	ctx := context.Background()
 	a, err := auth.New(ctx, memstore.New(), auth.WithDevMode())
@@ -140,7 +139,7 @@ func ExampleAuth_SendMagicLink() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	link, err := url.Parse(mail.Link) // leads to a page with a button, which does what follows
+	link, err := url.Parse(mail.Link) // leads to a page with a button, which completes the sign-in
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -22,7 +22,7 @@ type timedStore struct {
 // Unwrap lets the service find the optional powers of the wrapped store.
 func (s timedStore) Unwrap() auth.Store { return s.Store }
 
-// Credentials is what a login reads.
+// Credentials reads a user and the password hash at a login.
 func (s timedStore) Credentials(ctx context.Context, key store.UserKey) (store.Credentials, error) {
 	start := time.Now()
 	defer func() { s.record("Credentials", time.Since(start)) }()
