@@ -188,7 +188,7 @@ func TestWrittenTellsWhatIsNot(t *testing.T) {
 
 // storedSettings is a store of settings.
 type storedSettings struct {
-	store.SettingsStore
+	store.ProjectStore
 	is  store.StoredSettings
 	err error
 }
@@ -206,7 +206,7 @@ func TestSettingsThatAreRead(t *testing.T) {
 	var log bytes.Buffer
 	st := &storedSettings{is: store.StoredSettings{Revision: 1, Document: []byte(`{"sender_name":"Acme"}`)}}
 	a := &Auth{cfg: config{log: slog.New(slog.NewTextHandler(&log, nil)), baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
-	a.settings.store = st
+	a.project = st
 	over, end := context.WithCancel(t.Context())
 	end()
 	read := func(want string, revision int64, told bool) {

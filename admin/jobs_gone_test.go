@@ -120,7 +120,7 @@ func TestRowsFindNumbersHoweverTheyAreSpelt(t *testing.T) {
 // late is a store before whose second step of an import something happens.
 type late struct {
 	*forgetful
-	store.ImportStore
+	store.AdminStore
 	steps  atomic.Int32
 	before func()
 }
@@ -131,14 +131,14 @@ func (s *late) CreateUsers(ctx context.Context, c store.CreateUsers) ([]error, e
 	if s.steps.Add(1) == 2 {
 		s.before()
 	}
-	return s.ImportStore.CreateUsers(ctx, c)
+	return s.AdminStore.CreateUsers(ctx, c)
 }
 
 // The actor goes right before what was done is done again.
 func TestActorGoesBeforeWhatWasDoneIsDoneAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
-		imports, _ := store.Capability[store.ImportStore](st)
-		s := &late{forgetful: forgets(st), ImportStore: imports}
+		imports, _ := store.Capability[store.AdminStore](st)
+		s := &late{forgetful: forgets(st), AdminStore: imports}
 		o := newOffice(t, s)
 		clerk := o.operator("clerk@example.com", admin.PermUsersImport, admin.PermUsersWrite)
 		s.times.Store(1)

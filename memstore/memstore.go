@@ -86,30 +86,11 @@ type (
 )
 
 var (
-	_ store.Store           = (*Store)(nil)
-	_ store.FactorStore     = (*Store)(nil)
-	_ store.EventStore      = (*Store)(nil)
-	_ store.OutboxStore     = (*Store)(nil)
-	_ store.RoleStore       = (*Store)(nil)
-	_ store.KeyStore        = (*Store)(nil)
-	_ store.ImportStore     = (*Store)(nil)
-	_ store.RotationStore   = (*Store)(nil)
-	_ store.ProofStore      = (*Store)(nil)
-	_ store.ExportStore     = (*Store)(nil)
-	_ store.AccountStore    = (*Store)(nil)
-	_ store.SettingsStore   = (*Store)(nil)
-	_ store.DiagnosticStore = (*Store)(nil)
-	_ store.StatsStore      = (*Store)(nil)
-	_ store.LimitStore      = (*Store)(nil)
-
-	_ store.ImpersonationStore = (*Store)(nil)
-	_ store.SessionListStore   = (*Store)(nil)
-
-	_ store.InvitationStore = (*Store)(nil)
-	_ store.AnonymizeStore  = (*Store)(nil)
-	_ store.FirstOwnerStore = (*Store)(nil)
-
-	_ store.MessageLogStore = (*Store)(nil)
+	_ store.Store        = (*Store)(nil)
+	_ store.FactorStore  = (*Store)(nil)
+	_ store.Journal      = (*Store)(nil)
+	_ store.ProjectStore = (*Store)(nil)
+	_ store.AdminStore   = (*Store)(nil)
 )
 
 // New makes an empty store.
@@ -126,7 +107,7 @@ func New() *Store {
 }
 
 // Contract is the version of auth's contract that this store was written for.
-func (s *Store) Contract() int { return 7 }
+func (s *Store) Contract() int { return 8 }
 
 // lock takes the mutex unless the caller has given up.
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {

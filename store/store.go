@@ -15,6 +15,8 @@ import (
 // ContractVersion is the version of the contract that this package describes. A Store's Contract returns the version it was written
 // for. What each asks of stores that the one before did not:
 //
+//   - 8: five interfaces: [Store], which has AddProof, Held, Account and EverOwned too,
+//     [FactorStore], [Journal], [ProjectStore] and [AdminStore]
 //   - 7: [Change].IfKey; codes without a subject are nobody's ([TryCode])
 //   - 6: [PutToken].Yields
 //   - 5: [PutToken].Supersedes
@@ -22,7 +24,7 @@ import (
 //     refresh token that comes again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code
 //     at once ([Token].Code), [NewUser].Factors
-const ContractVersion = 7
+const ContractVersion = 8
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
@@ -65,6 +67,11 @@ type Store interface {
 	// session was made for the user on key.Device before, and until when that is
 	// trusted.
 	Credentials(ctx context.Context, key UserKey) (Credentials, error)
+	// Held lists what is kept about a user and not over at now, each in the order
+	// of its first time; what is kept of no user, or of none, is empty lists.
+	Held(ctx context.Context, userID string, now time.Time) (Held, error)
+	// Account returns what Credentials and Held do, and the errors of Credentials.
+	Account(ctx context.Context, key UserKey, now time.Time) (Credentials, Held, error)
 	// UpdateUser applies a patch. ErrNotFound if there is no such user, a
 	// *ConflictError if a new address, phone or identity is taken; nothing
 	// changed then.
@@ -120,6 +127,10 @@ type Store interface {
 	// ended session never comes back.
 	RevokeSessions(ctx context.Context, c RevokeSessions) ([]string, error)
 
+	// AddProof adds a proof to a live session, in place of one of the same method,
+	// and leaves its AAL and everything else of it as it is. Errors as for Session.
+	AddProof(ctx context.Context, c AddProof) (Session, User, error)
+
 	// PutToken keeps a token and removes any older one of the same purpose and
 	// subject. An empty subject supersedes nothing. ErrNotFound if its UserID
 	// names a user who is gone; ErrStale if it is to supersede another one.
@@ -153,6 +164,9 @@ type Store interface {
 	// that were not seen for DeviceLife. It returns how many it deleted and changes
 	// no other answer.
 	Sweep(ctx context.Context, now time.Time, limit int) (int, error)
+	// EverOwned tells whether anybody has ever had RoleOwner, whatever became of them.
+	EverOwned(ctx context.Context) (bool, error)
+
 	// Ping tells whether the store can answer.
 	Ping(ctx context.Context) error
 }
@@ -408,4 +422,23 @@ func (t *Token) CodeHash(now time.Time) ([]byte, bool) {
 		return t.Code, true
 	}
 	return t.Hash, true
+}
+
+// Capability finds an optional power of a store, in the store itself or in what
+// it wraps (Unwrap() Store):
+//
+//	factors, ok := store.Capability[store.FactorStore](store)
+func Capability[T any](s Store) (T, bool) {
+	for s != nil {
+		if c, ok := s.(T); ok {
+			return c, true
+		}
+		w, ok := s.(interface{ Unwrap() Store })
+		if !ok {
+			break
+		}
+		s = w.Unwrap()
+	}
+	var none T
+	return none, false
 }

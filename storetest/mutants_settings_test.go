@@ -14,7 +14,7 @@ func settingsMutants() map[string]mutant {
 		return func(s store.Store) store.Store {
 			m := m // of this store
 			m.base = base{s}
-			m.SettingsStore, _ = store.Capability[store.SettingsStore](s)
+			m.ProjectStore, _ = store.Capability[store.ProjectStore](s)
 			return m
 		}
 	}
@@ -29,7 +29,7 @@ func settingsMutants() map[string]mutant {
 
 type settingsMutant struct {
 	base
-	store.SettingsStore
+	store.ProjectStore
 	blind, tidy, empties, silent bool
 }
 
@@ -51,7 +51,7 @@ func (s settingsMutant) PutSettings(ctx context.Context, c store.PutSettings) (s
 	if s.silent {
 		c.Events, c.Messages = nil, nil
 	}
-	return s.SettingsStore.PutSettings(ctx, c)
+	return s.ProjectStore.PutSettings(ctx, c)
 }
 
 // uncounted knows of no message.

@@ -22,7 +22,7 @@ import (
 // keyReads counts how often a store's keys are read, and may fail.
 type keyReads struct {
 	auth.Store
-	keys  store.KeyStore
+	keys  store.ProjectStore
 	lists atomic.Int64
 	uses  atomic.Int64
 	fails atomic.Bool
@@ -32,7 +32,7 @@ type keyReads struct {
 func newKeyReads(t *testing.T) *keyReads {
 	t.Helper()
 	s := harness.NewStore(t)
-	keys, ok := store.Capability[store.KeyStore](s)
+	keys, ok := store.Capability[store.ProjectStore](s)
 	if !ok {
 		t.Fatal("the store keeps no keys")
 	}
