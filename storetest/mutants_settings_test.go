@@ -22,7 +22,7 @@ func settingsMutants() map[string]mutant {
 		"settings are put at any revision": {broken(settingsMutant{blind: true}), []string{"settings/settings at another revision stay", "settings/of parallel changes of the settings one wins"}},
 		"settings are tidied":              {broken(settingsMutant{tidy: true}), []string{"settings/settings come back byte by byte"}},
 		"a record empties the settings":    {broken(settingsMutant{empties: true}), []string{"settings/no document records only"}},
-		"messages are not counted":         {func(s store.Store) store.Store { return uncounted{base{s}} }, []string{"diagnosis/messages that wait are counted"}},
+		"messages are not counted":         {func(s store.Store) store.Store { return uncounted{base{s}, capability[store.AdminStore](base{s})} }, []string{"diagnosis/messages that wait are counted"}},
 		"settings are recorded by nobody":  {broken(settingsMutant{silent: true}), []string{"permissions/PutSettings/session"}},
 	}
 }
@@ -55,7 +55,10 @@ func (s settingsMutant) PutSettings(ctx context.Context, c store.PutSettings) (s
 }
 
 // uncounted knows of no message.
-type uncounted struct{ base }
+type uncounted struct {
+	base
+	store.AdminStore
+}
 
 func (uncounted) Diagnose(context.Context) (store.StoreDiagnosis, error) {
 	return store.StoreDiagnosis{}, nil
