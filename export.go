@@ -17,8 +17,8 @@ const exportPage = 500
 // ExportParams ask for everything that is held about the caller.
 type ExportParams struct{ Caller }
 
-// Export is everything that is held about a user, without secrets. What the store
-// cannot tell, for want of the capability, is empty.
+// Export is everything that is held about a user, without secrets. Factors and events
+// are empty if the store lacks the interfaces that keep them.
 type Export struct {
 	At          time.Time
 	User        User

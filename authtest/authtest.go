@@ -62,7 +62,7 @@ func New(tb testing.TB, opts ...auth.Option) *Env {
 // NewOn is New on a store of the test's own, as auth.New has it: a *pgstore.Store
 // to test what is particular to Postgres, one of the application's, or one that
 // several Envs share (SameKeys). The store stays open; closing it is the test's.
-// Permissions needs it to be an store.ProjectStore, AAL2 an store.FactorStore. Passwords are
+// Permissions needs it to be a store.ProjectStore, AAL2 a store.FactorStore. Passwords are
 // hashed at next to no cost, unless WithPasswords names one.
 func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 	tb.Helper()

@@ -1,7 +1,6 @@
 // Package memstore keeps users, sessions and tokens in memory, for tests, demos
 // and servers of one process that can bear to lose what came after the last
-// snapshot. It has every optional capability: factors, events, outbox, roles,
-// keys, imports and rotations.
+// snapshot. It has every optional interface of package store.
 //
 //	store := memstore.New()                // gone with the process
 //	store, err := memstore.Open("auth.db") // read now, written by Save

@@ -37,7 +37,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Store is a store.Store on Postgres 13 or later, with every capability. It is
+// Store is a store.Store on Postgres 13 or later, with every optional interface. It is
 // safe for concurrent use.
 type Store struct {
 	pool     *pgxpool.Pool

@@ -30,11 +30,11 @@ type Change struct {
 	KeepOwner bool     // afterwards at least one unbanned user has RoleOwner, else ErrLastOwner
 
 	// FirstOwner: before this change nobody has ever had RoleOwner, whatever became of
-	// them, else ErrOwned. Only stores that are a Store judge it.
+	// them, else ErrOwned.
 	FirstOwner bool
 
-	// Recorded in the same step by stores that can (Journal, Journal), and
-	// left out by others.
+	// Recorded in the same step by a store that is a Journal, and left out by
+	// others.
 	Events   []OutcomeEvent
 	Messages []SealedMessage // if the outcome is OutcomeDone
 

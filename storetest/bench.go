@@ -19,7 +19,7 @@ import (
 // parallel is how many goroutines race for one thing.
 const parallel = 50
 
-// bench is one store under test. Capabilities that it lacks are nil.
+// bench is one store under test. Interfaces that it lacks are nil.
 type bench struct {
 	reporter
 	store.Store

@@ -56,7 +56,7 @@ func complete[T any](b *bench, v T, but ...string) {
 	}
 }
 
-// records are that of everything that is kept every member is. Capabilities also keep
+// records are that of everything that is kept every member is. Optional interfaces also keep
 // times in UTC and to the microsecond, whatever zone they came in.
 func records() checks {
 	return checks{

@@ -86,7 +86,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// found names the type that has a capability, and those that wrap it.
+// found names the type that has an interface, and those that wrap it.
 func found(s store.Store, face reflect.Type) string {
 	var through []string
 	for s != nil {

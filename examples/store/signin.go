@@ -26,7 +26,7 @@ func (s *Store) CreateSession(ctx context.Context, c store.CreateSession) (store
 			err = t.onNewDevice(c.OnNewDevice)
 		}
 		if err == nil && c.KeepSessions > 0 {
-			ended = t.keepSessions(c.Session, c.KeepSessions, c.Now) // capability: and c.Events of OutcomeSessionsEnded
+			ended = t.keepSessions(c.Session, c.KeepSessions, c.Now) // optional: and c.Events of OutcomeSessionsEnded
 		}
 		return u, err
 	})
@@ -98,7 +98,7 @@ func (t *tx) onNewDevice(on store.NewDevice) error {
 	if on.Refuse {
 		return store.ErrNewDevice
 	}
-	for _, token := range on.Tokens { // capability: and on.Messages, c.Events of OutcomeNewDevice
+	for _, token := range on.Tokens { // optional: and on.Messages, c.Events of OutcomeNewDevice
 		if err := t.addToken(token); err != nil {
 			return err
 		}

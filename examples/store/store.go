@@ -10,8 +10,8 @@
 //     Nothing else here is as important.
 //  3. The methods, each group with its part of storetest: go test -race -run
 //     TestStore/users, and so on.
-//  4. The optional interfaces, from FactorStore to AdminStore, in any
-//     order. The places where they come in are marked "capability:".
+//  4. The optional interfaces, from FactorStore to AdminStore, in any order. The
+//     places where they come in are marked "optional:".
 package store
 
 import (
@@ -113,21 +113,21 @@ func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx
 		t.tables = tables{maps.Clone(before.users), maps.Clone(before.sessions), maps.Clone(before.tokens), before.buckets, maps.Clone(before.done), maps.Clone(before.devices), before.owned}
 		out, err := do(t) // what the method says of its target, and the effect
 		if t.outcome == store.OutcomeWrongCode {
-			s.db.tokens = t.tokens // counted, or conditions would make guesses free (capability: and c.Events of it)
+			s.db.tokens = t.tokens // counted, or conditions would make guesses free (optional: and c.Events of it)
 			return none, err
 		}
 		if err := t.once(c.Idempotency, c.Now); err != nil {
 			return none, err
 		}
 		if t.outcome == store.OutcomeReused {
-			s.db.sessions = t.sessions // ended, although the method fails (capability: and c.Events of it)
+			s.db.sessions = t.sessions // ended, although the method fails (optional: and c.Events of it)
 			return out, err
 		}
 		if err != nil {
 			return none, err
 		}
 		stale := func(at store.UserAt) bool { return !before.stillSo(at, t.token, c.Now) }
-		if slices.ContainsFunc(c.IfUsers, stale) || !is(c.IfRoles, 0) || c.IfKey != nil { // capability: the revision of the roles, and the keys
+		if slices.ContainsFunc(c.IfUsers, stale) || !is(c.IfRoles, 0) || c.IfKey != nil { // optional: the revision of the roles, and the keys
 			return none, store.ErrStale
 		}
 		owns := func(u store.Credentials) bool {
@@ -142,7 +142,7 @@ func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx
 		if err := t.last(); err != nil {
 			return none, err
 		}
-		s.db = t.tables // capability: and c.Events of OutcomeDone, c.Messages
+		s.db = t.tables // optional: and c.Events of OutcomeDone, c.Messages
 		return out, nil
 	})
 }
@@ -165,7 +165,7 @@ func (db *tables) authority(by store.Authority, now time.Time) error {
 		}
 		owner = token.UserID
 	case by.Key != nil:
-		return store.ErrKeyEnded // capability: without keys none is live
+		return store.ErrKeyEnded // optional: without keys none is live
 	}
 	if u := db.users[owner].User; u.Banned(now) {
 		return store.ErrBanned
@@ -239,7 +239,7 @@ func (s *Store) Account(ctx context.Context, key store.UserKey, now time.Time) (
 	return c, held, err
 }
 
-func (db *tables) held(userID string, now time.Time) (h store.Held) { // capability: and the messages that wait
+func (db *tables) held(userID string, now time.Time) (h store.Held) { // optional: and the messages that wait
 	for d, s := range db.devices {
 		if d.userID == userID && d.hash != forgotten && now.Before(s.last.Add(store.DeviceLife)) {
 			h.Devices = append(h.Devices, store.HeldDevice{Device: d.hash, FirstSeenAt: s.first, LastSeenAt: s.last})
@@ -356,7 +356,7 @@ func (t *tx) update(id string, p *store.UserPatch, now time.Time) (store.User, e
 	t.dropTokens(id, p.DropTokens)
 	if p.DropCredentials {
 		maps.DeleteFunc(t.tokens, func(_ tokenKey, token store.Token) bool { return token.UserID == id })
-	} // capability: and the factors, by DropFactors and DropCredentials
+	} // optional: and the factors, by DropFactors and DropCredentials
 	return t.save(c)
 }
 
@@ -453,7 +453,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 			// An answer was lost, or two windows asked at once: the same successor.
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && sess.mayReplay(c.Now):
 			sess.ReplayedAt, sess.Replayed, t.outcome = c.Now, sess.Counter, store.OutcomeReplayed
-			other = []store.Client{sess.Client()} // capability: Event.Other
+			other = []store.Client{sess.Client()} // optional: Event.Other
 		default:
 			sess.Revoked, t.outcome, err = true, store.OutcomeReused, store.ErrReused
 		}

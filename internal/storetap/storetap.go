@@ -53,12 +53,11 @@ type Hooks struct {
 }
 
 // Tap is a store that hands every call on to another one, with hooks around it.
-// It has the capabilities of this package's interfaces that the other one has,
-// found by store.Capability as ever, and all of their calls pass the hooks, too.
-// Capabilities that it does not know are not passed on. Safe for concurrent use.
+// It has the optional interfaces that the other one has, found by store.Capability, and
+// all of their calls pass the hooks, too. Other methods are not passed on. Safe for concurrent use.
 type Tap struct {
 	inner store.Store
-	chain store.Store // what Unwrap returns: the capabilities, one link each
+	chain store.Store // what Unwrap returns: the optional interfaces, one link each
 
 	mu    sync.Mutex
 	hooks Hooks
@@ -102,10 +101,10 @@ func (t *Tap) Calls() int {
 // Inner is the store behind the tap, for those who interfere.
 func (t *Tap) Inner() store.Store { return t.inner }
 
-// Unwrap leads to the capabilities, not to the store behind.
+// Unwrap leads to the optional interfaces, not to the store behind.
 func (t *Tap) Unwrap() store.Store { return t.chain }
 
-// link is a store with one capability; next has the others.
+// link is a store with one optional interface; next has the others.
 type link struct {
 	store.Store
 	next store.Store

@@ -105,7 +105,7 @@ func TestEveryMethodIsTapped(t *testing.T) {
 				})
 				store, ok := capability(tap, face)
 				if !ok {
-					t.Fatal("the capability is gone")
+					t.Fatal("the interface is gone")
 				}
 				args, change := arguments(t.Context(), store.MethodByName(method.Name).Type())
 				call := store.MethodByName(method.Name).Call
@@ -150,7 +150,7 @@ func TestEveryMethodIsTapped(t *testing.T) {
 	}
 }
 
-func TestNoCapabilityIsInvented(t *testing.T) {
+func TestNoInterfaceIsInvented(t *testing.T) {
 	t.Parallel()
 	full := &recorder{}
 	for name, c := range map[string]struct {
@@ -200,7 +200,7 @@ func TestCallsOfAHookPassUnseen(t *testing.T) {
 	}
 }
 
-// plain, withFactors and wrapper are stores with fewer or hidden capabilities.
+// plain, withFactors and wrapper are stores with fewer or hidden interfaces.
 type (
 	plain       struct{ store.Store }
 	withFactors struct {
