@@ -41,10 +41,10 @@ type Journal interface {
 	// other caller gets them before. Expired ones, and those whose token is not
 	// live any more, are left out.
 	ClaimMessages(ctx context.Context, c ClaimMessages) ([]SealedMessage, error)
-	// FinishMessage erases a message, or lets it be claimed again at RetryAt. Where the
-	// store is a Journal, too, it also keeps a failed message, unclaimed, until
-	// KeepUntil or its ExpiresAt, whichever comes first, and notes what became of it in
-	// the same step; of a message that is MessageSent nothing else is noted afterwards.
+	// FinishMessage erases a message, or lets it be claimed again at RetryAt. It
+	// also keeps a failed message, unclaimed, until KeepUntil or its ExpiresAt,
+	// whichever comes first, and notes the message's state in the same step; of a
+	// message that is MessageSent nothing else is noted afterwards.
 	// One that is gone is no error.
 	FinishMessage(ctx context.Context, f FinishMessage) error
 
