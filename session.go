@@ -139,8 +139,8 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 		var ended []string
 		if tokens.User, err = a.makeSession(ctx, c, u, sess, s.newDevice, func(c store.Change, on store.NewDevice) (User, error) {
 			return a.store.CreateSession(ctx, store.CreateSession{
-				Change: c, Session: sess, KeepSessions: max(0, a.cfg.sessions.MaxPerUser), Ended: func(ids []string) { ended = ids }, OnNewDevice: on,
-				OnTrustedDevice: s.onTrusted, TrustUntil: a.trustUntil(s, sess),
+				Change: c, NewSession: store.NewSession{Session: sess, KeepSessions: max(0, a.cfg.sessions.MaxPerUser), Ended: func(ids []string) { ended = ids }, OnNewDevice: on,
+					OnTrustedDevice: s.onTrusted, TrustUntil: a.trustUntil(s, sess)},
 			})
 		}); err != nil {
 			return nil, err

@@ -43,7 +43,7 @@ func TestSnapshotOfUser(t *testing.T) {
 	for _, id := range []string{sessionID, endedID} {
 		sess := newSession(id)
 		sess.Device = "device"
-		_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), Session: sess})
+		_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), NewSession: store.NewSession{Session: sess}})
 		ok(t, err)
 	}
 	_, err = s.RevokeSessions(ctx, store.RevokeSessions{Change: system(now), UserID: userID, Filter: store.SessionFilter{ID: endedID}})

@@ -41,7 +41,7 @@ func somebody(t *testing.T, s whole, rotated time.Time) store.Session {
 	u, err := s.CreateUser(t.Context(), store.CreateUser{Change: c, NewUser: store.NewUser{User: store.User{ID: uuid.NewString(), CreatedAt: now, UpdatedAt: now}}})
 	done(t, err)
 	sess := store.Session{ID: uuid.NewString(), UserID: u.ID, AAL: store.LevelAAL1, CreatedAt: now, LastActiveAt: now, RotatedAt: rotated, IdleUntil: now.Add(time.Hour)}
-	_, err = s.CreateSession(t.Context(), store.CreateSession{Change: c, Session: sess})
+	_, err = s.CreateSession(t.Context(), store.CreateSession{Change: c, NewSession: store.NewSession{Session: sess}})
 	done(t, err)
 	return sess
 }

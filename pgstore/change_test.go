@@ -262,7 +262,7 @@ func asItIs(u store.User, id string) store.Change {
 func userChangesAtSignIn(t *testing.T, s *pgstore.Store) meeting {
 	u := withUser(t, s)
 	return meeting{rename(s, byTest(), u.ID), func(ctx context.Context) error {
-		_, err := s.CreateSession(ctx, store.CreateSession{Change: asItIs(u, u.ID), Session: newSession(u.ID)})
+		_, err := s.CreateSession(ctx, store.CreateSession{Change: asItIs(u, u.ID), NewSession: store.NewSession{Session: newSession(u.ID)}})
 		return err
 	}, store.ErrStale}
 }

@@ -163,7 +163,7 @@ func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (store.U
 			return nil, err
 		}
 		if kept == nil {
-			if _, _, _, err := s.insertSession(ctx, tx, of.id, sessionAlone(&store.CreateSession{Change: c.Change, Session: c.Session}), nil, none, new(bool)); err != nil {
+			if _, _, _, err := s.insertSession(ctx, tx, of.id, sessionAlone(&store.CreateSession{Change: c.Change, NewSession: store.NewSession{Session: c.Session}}), nil, none, new(bool)); err != nil {
 				return nil, err
 			}
 		}

@@ -169,7 +169,7 @@ func (s *Store) createSession(ctx context.Context, c store.CreateSession) (u sto
 
 // sessionAlone is a session that is judged, and without what is recorded with it.
 func sessionAlone(c *store.CreateSession) *store.CreateSession {
-	return &store.CreateSession{Change: store.Change{Now: c.Now, By: c.By}, Session: c.Session, KeepSessions: c.KeepSessions, OnTrustedDevice: c.OnTrustedDevice}
+	return &store.CreateSession{Change: store.Change{Now: c.Now, By: c.By}, NewSession: store.NewSession{Session: c.Session, KeepSessions: c.KeepSessions, OnTrustedDevice: c.OnTrustedDevice}}
 }
 
 // insertSession returns errNotAlone if the user is not as it is to be. ok tells

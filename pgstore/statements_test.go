@@ -117,7 +117,7 @@ func checkStatements(t *testing.T, mode pgx.QueryExecMode) {
 	}{
 		{"read", 1, func() error { _, err := s.Credentials(ctx, store.ByEmail("Ada@example.com")); return err }},
 		{"session", 1, func() error {
-			_, err := s.CreateSession(ctx, store.CreateSession{Change: with(byTest(), named(ada.ID)), Session: newSession(ada.ID)})
+			_, err := s.CreateSession(ctx, store.CreateSession{Change: with(byTest(), named(ada.ID)), NewSession: store.NewSession{Session: newSession(ada.ID)}})
 			return err
 		}},
 		{"refresh", 1, func() error {

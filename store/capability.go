@@ -65,6 +65,7 @@ type Held struct {
 type HeldDevice struct {
 	Device                  string // as Session.Device has it
 	FirstSeenAt, LastSeenAt time.Time
+	Origin
 }
 
 // HeldToken is a token or code.

@@ -47,6 +47,7 @@ type Impersonation struct {
 	UserAgent      string
 
 	// What it rests on, set by the store.
+	Sequence                    int64 // the user's
 	UserRevision, ActorRevision int64 // User.CredentialRevision
 	RolesRevision               int64 // RoleTable.Revision
 }

@@ -25,6 +25,7 @@ type Session struct {
 	IP           string
 	UserAgent    string
 	Device       string // Client.Device of the sign-in; empty: not known
+	Origin
 }
 
 // Client is who used the session last, as far as the session tells.
@@ -84,9 +85,10 @@ func (m AMR) Time() time.Time { return time.Unix(m.Timestamp, 0).UTC() }
 type SessionFilter struct {
 	ID     string    // only this one
 	Except string    // all but this one
-	Since  time.Time // only those made then or later
-	Before time.Time // only those made before
-	IP     string    // only those at this address
+	Before time.Time // only those created before, by the clock of the caller that created them
+	IP     string    // only those at this IP address
+
+	FromSequence int64 // only those of at least this Sequence
 }
 
 // Assurance levels of sessions.
@@ -109,10 +111,13 @@ type SessionListStore interface {
 	// an empty list. The query has passed its Check. No plan of it reads the table
 	// whole.
 	ListSessions(ctx context.Context, q SessionQuery) ([]Session, error)
-	// EndEverySession ends up to Limit live sessions of everybody that were made at or
-	// before Until, but for Except, and impersonations likewise, and returns how many
-	// it ended; callers repeat it until that is less than Limit. A feed is told that all
-	// of them are over (Revocation.All), and not of each.
+	// SessionOrder returns a number that the store raises with every session and
+	// impersonation that it creates, of whichever user.
+	SessionOrder(ctx context.Context) (int64, error)
+	// EndEverySession ends up to Limit live sessions and impersonations of all users that
+	// were created while SessionOrder was Until or less, except Except, and returns how
+	// many it ended; callers repeat it until that is less than Limit. A feed is told that
+	// all of them have ended (Revocation.All), and not of each.
 	EndEverySession(ctx context.Context, c EndEverySession) (int, error)
 }
 
@@ -159,7 +164,8 @@ func (q *SessionQuery) Check() error {
 // EndEverySession is the parameter of SessionListStore.EndEverySession.
 type EndEverySession struct {
 	Change
-	Until  time.Time // required
-	Except string    // the id of a session that goes on; empty: none
+	Until  int64     // as SessionOrder returned it
+	At     time.Time // for the feed (Revocation.At)
+	Except string    // the id of a session that is kept; empty: none
 	Limit  int       // required, from 1
 }

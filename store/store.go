@@ -272,6 +272,10 @@ type (
 	// CreateSession is the parameter of Store.CreateSession.
 	CreateSession struct {
 		Change
+		NewSession
+	}
+	// NewSession is a session to create.
+	NewSession struct {
 		Session Session
 
 		// KeepSessions is how many live sessions the user has at most afterwards,
@@ -396,6 +400,8 @@ type Token struct {
 	// code at once: using either uses up both. Empty: Hash.
 	Code          []byte
 	CodeExpiresAt time.Time // no code any more from then on; zero: like the token
+
+	Origin // of a token with a UserID; see there
 }
 
 // CodeHash is what TryCode compares guesses with at now; false if the token is no

@@ -191,7 +191,7 @@ func (b *bench) newSession(userID string) store.Session {
 
 // signIn adds a session at its time, on conditions.
 func (b *bench) signIn(s store.Session, ifUsers ...store.UserAt) (store.User, error) {
-	c := store.CreateSession{Change: by(s.CreatedAt), Session: s}
+	c := store.CreateSession{Change: by(s.CreatedAt), NewSession: store.NewSession{Session: s}}
 	c.IfUsers = ifUsers
 	return b.CreateSession(b.ctx(), c)
 }

@@ -111,7 +111,7 @@ func impersonations() checks {
 		},
 		"it counts for no cap": func(b *bench) {
 			_, i := b.stage()
-			_, err := b.CreateSession(b.ctx(), store.CreateSession{Change: by(now), Session: b.newSession(i.UserID), KeepSessions: 1})
+			_, err := b.CreateSession(b.ctx(), store.CreateSession{Change: by(now), NewSession: store.NewSession{Session: b.newSession(i.UserID), KeepSessions: 1}})
 			b.ok(err)
 			b.liveActing(i, now, true)
 		},

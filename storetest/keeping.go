@@ -12,7 +12,7 @@ import (
 // signInKeeping adds a session and keeps so many, and returns those that ended by
 // it, as the store tells.
 func (b *bench) signInKeeping(s store.Session, n int, ifUsers ...store.UserAt) (ended []string, err error) {
-	c := store.CreateSession{Change: by(s.CreatedAt), Session: s, KeepSessions: n}
+	c := store.CreateSession{Change: by(s.CreatedAt), NewSession: store.NewSession{Session: s, KeepSessions: n}}
 	c.IfUsers = ifUsers
 	c.Ended = func(ids []string) {
 		if ended != nil || len(ids) == 0 {

@@ -142,7 +142,7 @@ type forward struct{ base }
 func (s forward) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	u, err := s.Store.CreateSession(ctx, c)
 	if err != nil {
-		again := store.CreateSession{Change: change(c.Now), Session: c.Session}
+		again := store.CreateSession{Change: change(c.Now), NewSession: store.NewSession{Session: c.Session}}
 		_, _ = s.Store.CreateSession(context.WithoutCancel(ctx), again)
 		_, _ = s.RevokeSessions(context.WithoutCancel(ctx), store.RevokeSessions{Change: change(c.Now), UserID: c.Session.UserID})
 	}

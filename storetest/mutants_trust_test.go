@@ -118,7 +118,7 @@ func (s trustsRefused) CreateSession(ctx context.Context, c store.CreateSession)
 	if err != nil && !c.TrustUntil.IsZero() {
 		other := c.Session
 		other.ID = uuid.NewString()
-		_, _ = s.Store.CreateSession(context.WithoutCancel(ctx), store.CreateSession{Change: change(c.Now), Session: other, TrustUntil: c.TrustUntil})
+		_, _ = s.Store.CreateSession(context.WithoutCancel(ctx), store.CreateSession{Change: change(c.Now), NewSession: store.NewSession{Session: other, TrustUntil: c.TrustUntil}})
 	}
 	return u, err
 }

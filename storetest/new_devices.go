@@ -19,7 +19,7 @@ func (b *bench) arriving(userID, device string) *arrival {
 	b.Helper()
 	s := b.newSession(userID)
 	s.Device = device
-	a := &arrival{CreateSession: store.CreateSession{Change: by(now), Session: s}, events: map[store.Outcome]string{}}
+	a := &arrival{CreateSession: store.CreateSession{Change: by(now), NewSession: store.NewSession{Session: s}}, events: map[store.Outcome]string{}}
 	for on := range store.OutcomeNewDevice + 1 {
 		e := b.event(now)
 		a.events[on] = e.ID

@@ -370,7 +370,7 @@ func sessions() checks {
 		"a caller who has gone changes nothing": func(b *bench) {
 			u := b.user("ada@example.com")
 			s, never := b.session(u.ID), b.newSession(u.ID)
-			_, err := b.CreateSession(cancelled(), store.CreateSession{Change: by(now), Session: never})
+			_, err := b.CreateSession(cancelled(), store.CreateSession{Change: by(now), NewSession: store.NewSession{Session: never}})
 			b.gone(err)
 			_, _, err = b.AdvanceSession(cancelled(), store.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)})
 			b.gone(err)
