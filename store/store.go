@@ -15,6 +15,7 @@ import (
 // ContractVersion is the version of the contract that this package describes. A Store's Contract returns the version it was written
 // for. What each asks of stores that the one before did not:
 //
+//   - 8: [Origin], second factors with a state ([UseFactor]) and [Completion]
 //   - 7: [Change].IfKey; codes without a subject are nobody's ([TryCode])
 //   - 6: [PutToken].Yields
 //   - 5: [PutToken].Supersedes
@@ -22,7 +23,7 @@ import (
 //     refresh token that comes again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code
 //     at once ([Token].Code), [NewUser].Factors
-const ContractVersion = 7
+const ContractVersion = 8
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //

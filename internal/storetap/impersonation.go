@@ -18,6 +18,11 @@ func (s *sessionLists) ListSessions(ctx context.Context, q store.SessionQuery) (
 	return s.inner.ListSessions(ctx, q)
 }
 
+func (s *sessionLists) SessionOrder(ctx context.Context) (n int64, err error) {
+	defer s.tap.enter(&ctx, "SessionOrder", nil)(&err, &n)
+	return s.inner.SessionOrder(ctx)
+}
+
 func (s *sessionLists) EndEverySession(ctx context.Context, c store.EndEverySession) (n int, err error) {
 	defer s.tap.enter(&ctx, "EndEverySession", &c.Change)(&err, &n)
 	return s.inner.EndEverySession(ctx, c)
