@@ -12,7 +12,6 @@ import (
 type impersonation struct {
 	store.Impersonation
 	ended bool
-	order int64 // see SessionOrder
 }
 
 // liveImpersonation tells whether what an impersonation rests on is so still.
@@ -43,8 +42,7 @@ func (s *Store) BeginImpersonation(ctx context.Context, c store.BeginImpersonati
 		i.UserRevision, i.ActorRevision, i.RolesRevision = u.CredentialRevision, actor.CredentialRevision, s.rolesRevision
 		allUTC(&i.CreatedAt, &i.ExpiresAt)
 		return &effect{about: u.ID, apply: func() error {
-			s.order++
-			s.impersonations[i.ID] = &impersonation{Impersonation: i, order: s.order}
+			s.impersonations[i.ID] = &impersonation{Impersonation: i}
 			return nil
 		}}, nil
 	})

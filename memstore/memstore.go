@@ -42,7 +42,7 @@ type Store struct {
 	rolesRevision int64
 	settings      store.StoredSettings
 	owned         bool  // there has been an owner
-	order         int64 // of the newest session or impersonation
+	order         int64 // of the newest session
 
 	counts map[countKey]int64
 	active map[activeKey]bool

@@ -32,7 +32,7 @@ func (s *session) picked(q *store.SessionQuery) bool {
 		!s.CreatedAt.Before(q.Since) && (q.Before.IsZero() || s.CreatedAt.Before(q.Before))
 }
 
-// SessionOrder returns the number of the newest session or impersonation.
+// SessionOrder returns the number of the newest session.
 func (s *Store) SessionOrder(ctx context.Context) (int64, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -53,9 +53,7 @@ func (s *Store) EndEverySession(ctx context.Context, c store.EndEverySession) (e
 				}
 			}
 			for _, i := range s.impersonations {
-				if i.order <= c.Until {
-					i.ended = true
-				}
+				i.ended = true
 			}
 			return nil
 		}}, nil

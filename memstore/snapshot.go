@@ -33,7 +33,7 @@ type snapshot struct {
 	Counts         []store.Count        `json:"counts,omitempty"`
 	Active         []savedActive        `json:"active,omitempty"`
 	Settings       store.StoredSettings `json:"settings,omitzero"`
-	Impersonations []savedImpersonation `json:"impersonations,omitempty"`
+	Impersonations []store.Impersonation`json:"impersonations,omitempty"`
 	Owned          bool                 `json:"owned,omitempty"`
 	Jobs           []savedJob           `json:"jobs,omitempty"`
 }
@@ -67,11 +67,6 @@ type savedSession struct {
 	ReplayedAt time.Time `json:"replayed_at,omitzero"`
 	Replayed   uint32    `json:"replayed,omitempty"`
 	Order      int64     `json:"order"`
-}
-
-type savedImpersonation struct {
-	Impersonation store.Impersonation `json:"impersonation"`
-	Order         int64               `json:"order"`
 }
 
 // Open makes a store from the snapshot at path, or an empty one if there is no
@@ -146,8 +141,7 @@ func (s *Store) load(b []byte) error {
 		s.done[changeKey{i.Actor, i.Route, i.Key}] = &i
 	}
 	for _, i := range snap.Impersonations {
-		s.impersonations[i.Impersonation.ID] = &impersonation{Impersonation: i.Impersonation, order: i.Order}
-		s.order = max(s.order, i.Order)
+		s.impersonations[i.ID] = &impersonation{Impersonation: i}
 	}
 	for _, j := range snap.Jobs {
 		s.jobs[j.Job.ID] = &job{j.Job, j.Chunks}
@@ -232,7 +226,7 @@ func (s *Store) snapshot() snapshot {
 	}
 	for _, i := range s.impersonations {
 		if !i.ended {
-			snap.Impersonations = append(snap.Impersonations, savedImpersonation{i.Impersonation, i.order})
+			snap.Impersonations = append(snap.Impersonations, i.Impersonation)
 		}
 	}
 	return snap

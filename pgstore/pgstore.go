@@ -86,7 +86,7 @@ var (
 )
 
 // Contract is the version of store.Store that this package was written for.
-func (s *Store) Contract() int { return 7 }
+func (s *Store) Contract() int { return 8 }
 
 // Option changes how a Store works.
 type Option func(*Store) error

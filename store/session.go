@@ -111,12 +111,12 @@ type SessionListStore interface {
 	// an empty list. The query has passed its Check. No plan of it reads the table
 	// whole.
 	ListSessions(ctx context.Context, q SessionQuery) ([]Session, error)
-	// SessionOrder returns a number that the store raises with every session and
-	// impersonation that it creates, of whichever user.
+	// SessionOrder returns a number that the store raises with every session that it
+	// creates, of any user.
 	SessionOrder(ctx context.Context) (int64, error)
-	// EndEverySession ends up to Limit live sessions and impersonations of all users that
-	// were created while SessionOrder was Until or less, except Except, and returns how
-	// many it ended; callers repeat it until that is less than Limit. A feed is told that
+	// EndEverySession ends up to Limit live sessions of all users that were created while
+	// SessionOrder was Until or less, except Except, and all impersonations, and returns
+	// how many sessions it ended; callers repeat it until that is less than Limit. A feed is told that
 	// all of them have ended (Revocation.All), and not of each.
 	EndEverySession(ctx context.Context, c EndEverySession) (int, error)
 }

@@ -297,7 +297,7 @@ func (p *UserPatch) raisesCredentials(u User) bool {
 func (p *UserPatch) Adds(u User) bool {
 	return value(p.Email) != "" || value(p.Phone) != "" || value(p.PasswordHash) != "" ||
 		!value(p.EmailVerifiedAt).IsZero() || !value(p.PhoneVerifiedAt).IsZero() ||
-		p.Link != nil && !slices.ContainsFunc(u.Identities, sameIdentity(p.Link.Provider, p.Link.Subject))
+		p.Link != nil && (p.DropCredentials || !slices.ContainsFunc(u.Identities, sameIdentity(p.Link.Provider, p.Link.Subject)))
 }
 
 // Begin sets the sequences of a new user and of its identities, for stores that keep Go
