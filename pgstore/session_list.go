@@ -76,7 +76,7 @@ const (
 
 	endEveryImpersonation = `update auth.impersonations i set ended_at = $1::timestamptz where i.ended_at is null`
 
-	sessionOrder = `select last_value from auth.sessions_ordinal_seq`
+	sessionOrder = `select case when o.is_called then o.last_value else 0 end from auth.sessions_ordinal_seq o`
 )
 
 // SessionOrder returns the number of the newest session.

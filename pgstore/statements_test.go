@@ -91,7 +91,7 @@ func checkStatements(t *testing.T, mode pgx.QueryExecMode) {
 			t.Fatal(err)
 		}
 	}
-	factor := pending(t, s, raised(hers))
+	factor := pending(t, s, hers)
 	named := func(id string) store.UserAt {
 		return store.UserAt{ID: id, CredentialRevision: new(int64), EmailVerified: new(bool), Email: &ada.Email}
 	}

@@ -234,7 +234,7 @@ func deviceFactors() checks {
 			u := b.user("ada@example.com")
 			f, s := b.pending(u.ID), b.newSession(u.ID)
 			s.Device = "one"
-			_, err := b.enable(f, s)
+			_, err := b.enableAnew(f, s)
 			b.ok(err)
 			b.knows(u.ID, "one", true)
 		},

@@ -34,11 +34,10 @@ func doors() map[string]func(*world) attempt {
 
 		"PutFactor":        putFactor,
 		"EnableFactor":     enableFactor,
-		"UseTOTPStep":      useTOTPStep,
+		"UseFactor":        useFactor,
 		"UseRecoveryCode":  useRecoveryCode,
 		"PutRecoveryCodes": putRecoveryCodes,
 		"RemoveFactor":     removeFactor,
-		"RaiseSession":     raiseSession,
 
 		"PutRole":    putRole,
 		"DeleteRole": deleteRole,

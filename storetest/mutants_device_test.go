@@ -131,8 +131,11 @@ func (s losesDevice) CreateUser(ctx context.Context, c store.CreateUser) (store.
 
 type enrolsNowhere struct{ factorBase }
 
-func (s enrolsNowhere) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
-	c.Session.Device = ""
+func (s enrolsNowhere) EnableFactor(ctx context.Context, c store.EnableFactor) (store.FactorResult, error) {
+	if c.Create != nil {
+		created := *c.Create
+		created.Session.Device, c.Create = "", &created
+	}
 	return s.FactorStore.EnableFactor(ctx, c)
 }
 
