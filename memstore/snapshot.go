@@ -30,12 +30,12 @@ type snapshot struct {
 	Keys     []store.APIKey      `json:"keys"`
 	Done     []store.Idempotency `json:"done"`
 
-	Counts         []store.Count        `json:"counts,omitempty"`
-	Active         []savedActive        `json:"active,omitempty"`
-	Settings       store.StoredSettings `json:"settings,omitzero"`
-	Impersonations []store.Impersonation`json:"impersonations,omitempty"`
-	Owned          bool                 `json:"owned,omitempty"`
-	Jobs           []savedJob           `json:"jobs,omitempty"`
+	Counts         []store.Count         `json:"counts,omitempty"`
+	Active         []savedActive         `json:"active,omitempty"`
+	Settings       store.StoredSettings  `json:"settings,omitzero"`
+	Impersonations []store.Impersonation `json:"impersonations,omitempty"`
+	Owned          bool                  `json:"owned,omitempty"`
+	Jobs           []savedJob            `json:"jobs,omitempty"`
 }
 
 type savedUser struct {

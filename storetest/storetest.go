@@ -48,7 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 	has := newBench(t, open(t))
 	for group, all := range map[string]checks{
-		"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": merge(devices(), newDevices(), deviceTrust()), "refresh": merge(refresh(), replays()),
+		"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": merge(devices(), newDevices(), deviceTrust()), "refresh": merge(refresh(), replays()), "order": merge(sequenceChecks(), clockChecks(), handles()),
 		"tokens": tokens(), "codes": merge(codes(), linkCodes()), "limits": limits(), "upkeep": merge(upkeep(), sweeps(has)),
 		"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "races": races(has),
 		"kept": merge(kept(), records(), taken(has)), "gone": gone(has), "nobody": merge(nobody(has), nothing(), heldInOrder()),
@@ -62,6 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		checks checks
 	}{
 		{"factors", reflect.TypeFor[store.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors(), newDeviceFactors(), factorTrust(), born(), factorRecords(), factorsOfNobody())},
+		{"second factors", reflect.TypeFor[store.FactorStore](), has.factors != nil, merge(factorKinds(), factorOrder(), completions())},
 		{"events", reflect.TypeFor[store.EventStore](), has.events != nil, merge(events(), eventLists(), eventRecords())},
 		{"outbox", reflect.TypeFor[store.OutboxStore](), has.outbox != nil, merge(outbox(), outboxRecords(has))},
 		{"roles", reflect.TypeFor[store.RoleStore](), has.roles != nil, merge(roles(), roleRecords())},
@@ -81,7 +82,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"jobs", reflect.TypeFor[store.JobStore](), has.work != nil, merge(jobs(), jobRecords())},
 		{"message log", reflect.TypeFor[store.MessageLogStore](), has.posted != nil && has.outbox != nil, messageLog()},
 		{"stats", reflect.TypeFor[store.StatsStore](), has.stats != nil, stats()},
-		{"session lists", reflect.TypeFor[store.SessionListStore](), has.logins != nil, sessionLists()},
+		{"session lists", reflect.TypeFor[store.SessionListStore](), has.logins != nil, merge(sessionLists(), everySessionByOrder())},
 		{"impersonations", reflect.TypeFor[store.ImpersonationStore](), has.acting != nil, merge(impersonations(), impersonationRecords())},
 		{"rotation", reflect.TypeFor[store.RotationStore](), has.uses != nil, rotation()},
 	} {
