@@ -80,19 +80,17 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	if err := a.letIn(ctx, s.user); err != nil {
 		return nil, err
 	}
-	var tokens *Tokens
-	var err error
 	if s.waiting != nil || s.user.MFAEnabled && s.code != (factorCode{}) {
-		tokens, err = a.signInWithFactor(ctx, s)
-	} else {
-		if s.onTrusted, err = a.withoutFactor(ctx, s); err != nil {
-			return nil, err
-		}
-		if err := a.beforeSignIn(ctx, s.attempt()); err != nil {
-			return nil, err
-		}
-		tokens, err = a.startSession(ctx, s, a.newSession(ctx, s.user.ID, s.amr, now))
+		return a.signInWithFactor(ctx, s)
 	}
+	var err error
+	if s.onTrusted, err = a.withoutFactor(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := a.beforeSignIn(ctx, s.attempt()); err != nil {
+		return nil, err
+	}
+	tokens, err := a.startSession(ctx, s, a.newSession(ctx, s.user.ID, s.amr, now))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, fail(s.gone, err)
@@ -137,7 +135,7 @@ func (a *Auth) signInWithFactor(ctx context.Context, s signIn) (*Tokens, error) 
 	if err != nil {
 		return nil, err
 	}
-	tokens.RecoveryCodesLeft = used.left
+	tokens.RecoveryCodesLeft, tokens.remember = used.left, s.remember
 	return tokens, nil
 }
 

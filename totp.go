@@ -129,7 +129,7 @@ type usedFactor struct {
 // were read.
 func (a *Auth) useFactor(ctx context.Context, f factorUse) (usedFactor, error) {
 	if a.factors == nil {
-		return usedFactor{}, fail(CodeInvalidTOTPCode, nil)
+		return usedFactor{}, fail(CodeInvalidTOTPCode, lacks[store.FactorStore]())
 	}
 	if f.code.recovery != "" {
 		return a.useRecoveryCode(ctx, f)

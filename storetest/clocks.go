@@ -70,13 +70,13 @@ func everySessionByOrder() checks {
 		"every session ends that was created before, and none after, at any time of a caller": func(b *bench) {
 			order := func() int64 {
 				b.Helper()
-				n, err := b.logins.SessionOrder(b.ctx())
+				n, err := b.admin.SessionOrder(b.ctx())
 				b.ok(err)
 				return n
 			}
 			end := func(until int64, want int) {
 				b.Helper()
-				n, err := b.logins.EndEverySession(b.ctx(), store.EndEverySession{Change: by(now), Until: until, At: now, Limit: 100})
+				n, err := b.admin.EndEverySession(b.ctx(), store.EndEverySession{Change: by(now), Until: until, At: now, Limit: 100})
 				b.ok(err)
 				equal(b, "number of sessions that ended", n, want)
 			}

@@ -103,8 +103,8 @@ func factorKinds() checks {
 				nu.Factors = []store.Factor{theirs}
 				_, err := b.create(nu)
 				b.of("%s", taken.Label).conflict(err, "factor")
-				if b.imports != nil {
-					errs, err := b.imports.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: []store.ImportedRow{{User: nu.User, Factors: nu.Factors}}})
+				if b.admin != nil {
+					errs, err := b.admin.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: []store.ImportedRow{{User: nu.User, Factors: nu.Factors}}})
 					b.ok(err)
 					need(b, "number of results", len(errs), 1)
 					b.of("%s", taken.Label).conflict(errs[0], "factor")
@@ -323,13 +323,13 @@ func factorOrder() checks {
 			u, err := b.create(nu)
 			b.ok(err)
 			b.begins(b.account(u), u, "factor phone")
-			if b.imports == nil {
+			if b.admin == nil {
 				return
 			}
 			row := store.ImportedRow{User: b.newUser("eve@example.com").User, PasswordHash: "hash", Factors: []store.Factor{b.newFactor("")}}
 			row.User.EmailVerifiedAt, row.User.Identities = now, []store.Identity{b.identity("p", "1")}
 			row.User.Identities[0].Origin, row.User.Sequence, row.User.PasswordAddedBy = f.Origin, 99, 99
-			errs, err := b.imports.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: []store.ImportedRow{row}})
+			errs, err := b.admin.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: []store.ImportedRow{row}})
 			b.ok(err)
 			equal(b, "results", errs, []error{nil})
 			imported := newWorld(b).as(row.User.ID)
@@ -373,8 +373,8 @@ func handles() checks {
 			same.User.Handle = nu.User.Handle
 			_, err = b.create(same)
 			b.conflict(err, "handle")
-			if b.imports != nil {
-				errs, err := b.imports.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: []store.ImportedRow{{User: same.User}}})
+			if b.admin != nil {
+				errs, err := b.admin.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: []store.ImportedRow{{User: same.User}}})
 				b.ok(err)
 				need(b, "number of results", len(errs), 1)
 				b.conflict(errs[0], "handle")

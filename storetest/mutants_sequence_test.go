@@ -269,8 +269,8 @@ func completionMutants() map[string]mutant {
 		"pending factors raise the sequence":    of("second factors/enabling a factor and replacing recovery codes raise the sequence", func(b factorBase) store.Store { return pendingRaises{b} }),
 		"factors that come later begin at 1":    of("second factors/clocks that differ change no order of factors", func(b factorBase) store.Store { return editsOrigins{b, 1} }),
 		"factors of new users begin at 0":       of("second factors/factors that come with a user begin at 1", func(b factorBase) store.Store { return editsOrigins{b, 0} }),
-		"sessions by order end up to a time":    caught("session lists/every session ends that was created before, and none after, at any time of a caller", func(b base) store.Store { return upToTime{b, capability[store.SessionListStore](b)} }),
-		"the order of sessions begins too late": caught("session lists/every session ends that was created before, and none after, at any time of a caller", func(b base) store.Store { return ordersLate{b, capability[store.SessionListStore](b)} }),
+		"sessions by order end up to a time":    caught("session lists/every session ends that was created before, and none after, at any time of a caller", func(b base) store.Store { return upToTime{b, capability[store.AdminStore](b)} }),
+		"the order of sessions begins too late": caught("session lists/every session ends that was created before, and none after, at any time of a caller", func(b base) store.Store { return ordersLate{b, capability[store.AdminStore](b)} }),
 	}
 	return all
 }
@@ -373,7 +373,7 @@ func (s editsOrigins) Factors(ctx context.Context, userID string) (store.Factors
 // upToTime ends sessions that were created up to the time of the change.
 type upToTime struct {
 	base
-	store.SessionListStore
+	store.AdminStore
 }
 
 func (s upToTime) EndEverySession(ctx context.Context, c store.EndEverySession) (n int, err error) {
@@ -394,10 +394,10 @@ func (s upToTime) EndEverySession(ctx context.Context, c store.EndEverySession) 
 // ordersLate names the session that comes next before there is any.
 type ordersLate struct {
 	base
-	store.SessionListStore
+	store.AdminStore
 }
 
 func (s ordersLate) SessionOrder(ctx context.Context) (int64, error) {
-	n, err := s.SessionListStore.SessionOrder(ctx)
+	n, err := s.AdminStore.SessionOrder(ctx)
 	return max(n, 1), err
 }

@@ -52,12 +52,10 @@ func (a *account) origins() map[string]store.Origin {
 			all["factor "+f.Label] = f.Origin
 		}
 	}
-	if a.exports != nil {
-		held, err := a.exports.Held(a.ctx(), a.id, now)
-		a.ok(err)
-		for _, d := range held.Devices {
-			all["device "+d.Device] = d.Origin
-		}
+	held, err := a.Held(a.ctx(), a.id, now)
+	a.ok(err)
+	for _, d := range held.Devices {
+		all["device "+d.Device] = d.Origin
 	}
 	maps.DeleteFunc(all, func(_ string, o store.Origin) bool { return o == store.Origin{} })
 	all["account"] = store.Origin{Sequence: u.Sequence}
@@ -85,9 +83,7 @@ func (a *account) remove(name string, addedBy int64, do func() error, removed []
 		delete(want, thing)
 	}
 	for _, thing := range added {
-		if thing[:min(7, len(thing))] != "device " || a.exports != nil {
-			want[thing] = store.Origin{Sequence: sequence, AddedBy: addedBy}
-		}
+		want[thing] = store.Origin{Sequence: sequence, AddedBy: addedBy}
 	}
 	need(a.of("%s", name), "origins", a.origins(), want)
 }
@@ -190,12 +186,10 @@ func sequenceChecks() checks {
 			b.ok(a.issue("link", store.PurposeMagicLink, by(now)))
 			s := a.sessions["one"]
 			a.step("a refresh", 0, func() error { _, err := b.advance(s.ID, 0, now.Add(us)); return err })
-			if b.proofs != nil {
-				a.step("another method of a session", 0, func() error {
-					_, _, err := b.proofs.AddProof(b.ctx(), store.AddProof{Change: bySession(s), SessionID: s.ID, Proof: totp})
-					return err
-				})
-			}
+			a.step("another method of a session", 0, func() error {
+				_, _, err := b.AddProof(b.ctx(), store.AddProof{Change: bySession(s), SessionID: s.ID, Proof: totp})
+				return err
+			})
 			for name, p := range map[string]store.UserPatch{
 				"names and metadata": {FullName: ptr("x"), UserMetadata: map[string]any{"x": "y"}, AppMetadata: map[string]any{"x": "y"}, Notes: ptr("x")},
 				"a rehash":           {Rehash: ptr("x")},
@@ -250,7 +244,7 @@ func sequenceChecks() checks {
 			a.step("in the name of another token", 0, a.patch(byToken(a.tokens["link"]), store.UserPatch{PasswordHash: ptr("d")}), "Password")
 			external := store.Change{Now: now, By: store.Authority{External: "4711"}}
 			a.step("by somebody outside", 0, a.patch(external, store.UserPatch{PasswordHash: ptr("e")}), "Password")
-			if b.keys != nil {
+			if b.project != nil {
 				k, err := b.putKey(b.newKey("k"))
 				b.ok(err)
 				c := store.Change{Now: now, By: store.Authority{Key: &store.KeyRef{ID: k.ID, Revision: k.Revision}}}
@@ -313,9 +307,7 @@ func (b *bench) begins(a *account, u store.User, things ...string) {
 	b.Helper()
 	want := map[string]store.Origin{"account": {Sequence: 1}}
 	for _, thing := range things {
-		if thing != "device one" || b.exports != nil {
-			want[thing] = store.Origin{Sequence: 1}
-		}
+		want[thing] = store.Origin{Sequence: 1}
 	}
 	if u.Email != "" {
 		want["Email"] = store.Origin{Sequence: 1}

@@ -17,10 +17,10 @@ func endEverySession(w *world) attempt {
 		own = w.sessions[0]
 	}
 	w.device(u.ID)
-	until, err := w.logins.SessionOrder(w.ctx())
+	until, err := w.admin.SessionOrder(w.ctx())
 	w.ok(err)
 	return attempt{user: w.as(u.ID), call: func(ctx context.Context, c store.Change) error {
-		_, err := w.logins.EndEverySession(ctx, store.EndEverySession{Change: c, Until: until, At: c.Now, Except: own, Limit: 1000})
+		_, err := w.admin.EndEverySession(ctx, store.EndEverySession{Change: c, Until: until, At: c.Now, Except: own, Limit: 1000})
 		return err
 	}}
 }
@@ -61,7 +61,7 @@ func (b *bench) guests() (live []store.Session) {
 	return live
 }
 
-// sessionLists checks SessionListStore.
+// sessionLists checks AdminStore.
 func sessionLists() checks {
 	at := now.Add(2 * minute)
 	return checks{
@@ -94,7 +94,7 @@ func sessionLists() checks {
 					q.After = nil
 					got := []string{}
 					for range len(want) + 2 {
-						list, err := b.logins.ListSessions(b.ctx(), q)
+						list, err := b.admin.ListSessions(b.ctx(), q)
 						b.ok(err)
 						for _, s := range list {
 							got = append(got, s.ID)
@@ -111,7 +111,7 @@ func sessionLists() checks {
 		},
 		"a list holds whole sessions": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
-			list, err := b.logins.ListSessions(b.ctx(), store.SessionQuery{Limit: 10, Now: now})
+			list, err := b.admin.ListSessions(b.ctx(), store.SessionQuery{Limit: 10, Now: now})
 			b.ok(err)
 			need(b, "the number of sessions", len(list), 1)
 			b.sameSession(list[0], s)
@@ -119,7 +119,7 @@ func sessionLists() checks {
 		"everybody's sessions end, except the one named and those created later": func(b *bench) {
 			live := b.guests()
 			spared := live[len(live)-1].ID
-			until, err := b.logins.SessionOrder(b.ctx())
+			until, err := b.admin.SessionOrder(b.ctx())
 			b.ok(err)
 			later := b.newSession(live[0].UserID) // by a caller whose clock is late
 			later.CreatedAt = now.Add(-minute)
@@ -128,7 +128,7 @@ func sessionLists() checks {
 			want := []string{spared, later.ID}
 			total := 0
 			for {
-				n, err := b.logins.EndEverySession(b.ctx(), store.EndEverySession{Change: by(at), Until: until, At: at, Except: spared, Limit: 2})
+				n, err := b.admin.EndEverySession(b.ctx(), store.EndEverySession{Change: by(at), Until: until, At: at, Except: spared, Limit: 2})
 				b.ok(err)
 				need(b, "the number that ended of at most 2", min(n, 2), n)
 				if total += n; n < 2 {
@@ -136,7 +136,7 @@ func sessionLists() checks {
 				}
 			}
 			equal(b, "the number that ended", total, len(live)-1)
-			list, err := b.logins.ListSessions(b.ctx(), store.SessionQuery{Limit: 100, Now: at})
+			list, err := b.admin.ListSessions(b.ctx(), store.SessionQuery{Limit: 100, Now: at})
 			b.ok(err)
 			got := []string{}
 			for _, s := range list {
@@ -164,13 +164,13 @@ func sessionLists() checks {
 			listed(b, "ended", ended, []string{later.ID})
 		},
 		"everybody's impersonations end, too": func(b *bench) {
-			if b.acting == nil {
+			if b.admin == nil {
 				return
 			}
 			operator, i := b.stage()
-			until, err := b.logins.SessionOrder(b.ctx())
+			until, err := b.admin.SessionOrder(b.ctx())
 			b.ok(err)
-			_, err = b.logins.EndEverySession(b.ctx(), store.EndEverySession{Change: by(now), Until: until, At: now, Except: operator.ID, Limit: 100})
+			_, err = b.admin.EndEverySession(b.ctx(), store.EndEverySession{Change: by(now), Until: until, At: now, Except: operator.ID, Limit: 100})
 			b.ok(err)
 			b.liveActing(i, now, false)
 		},

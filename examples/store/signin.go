@@ -26,7 +26,7 @@ func (s *Store) CreateSession(ctx context.Context, c store.CreateSession) (store
 			err = t.onNewDevice(c.OnNewDevice)
 		}
 		if err == nil && c.KeepSessions > 0 {
-			ended = t.keepSessions(c.Session, c.KeepSessions, c.Now) // capability: and c.Events of OutcomeSessionsEnded
+			ended = t.keepSessions(c.Session, c.KeepSessions, c.Now) // optional: and c.Events of OutcomeSessionsEnded
 		}
 		return u, err
 	})
@@ -44,7 +44,7 @@ type device struct{ userID, hash string }
 
 // seen is what is remembered of a device.
 type seen struct {
-	last         time.Time
+	first, last  time.Time
 	trustedUntil time.Time
 	trustedAt    int64 // the user's CredentialRevision then: trust ends when it rises
 	store.Origin
@@ -75,7 +75,7 @@ func (t *tx) see(d device, at time.Time, origin store.Origin) {
 	}
 	if !known {
 		t.forgetDevices(d.userID, store.MaxDevices-1)
-		s.Origin = origin // capability: for ExportStore
+		s.first, s.Origin = at, origin
 	}
 	s.last = at
 	t.devices[d] = s
@@ -99,7 +99,7 @@ func (t *tx) onNewDevice(on store.NewDevice) error {
 	if on.Refuse {
 		return store.ErrNewDevice
 	}
-	for _, token := range on.Tokens { // capability: and on.Messages, c.Events of OutcomeNewDevice
+	for _, token := range on.Tokens { // optional: and on.Messages, c.Events of OutcomeNewDevice
 		if err := t.addToken(token); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (t *tx) forget(userID string, f store.SessionFilter) {
 	}
 	for d, s := range t.devices {
 		if d.userID == userID && f.ID == "" { // known still, and trusted no more
-			t.devices[d] = seen{last: s.last, Origin: s.Origin}
+			t.devices[d] = seen{first: s.first, last: s.last, Origin: s.Origin}
 		}
 	}
 }
