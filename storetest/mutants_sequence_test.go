@@ -78,7 +78,7 @@ func sequenceMutants() map[string]mutant {
 		}),
 		"identities linked again are new": users(orderRaised, func(u *store.User) {
 			for i := range u.Identities {
-				u.Identities[i].Origin.Sequence = u.Sequence
+				u.Identities[i].Sequence = u.Sequence
 			}
 		}),
 		"removed fields keep their sequence": users(orderRaised, func(u *store.User) { u.PhoneSequence = max(u.PhoneSequence, 2) }),
