@@ -18,9 +18,8 @@ import (
 // codes.
 
 // useCode uses up a sign-in code. It returns the account of the verified phone number
-// or email address, or creates one. As with magic links, the person who verifies it
-// takes over an account whose credentials were all unverified, unless they verify it
-// within a live session of that account.
+// or email address, or creates one. As with magic links, the first verification
+// removes all other credentials of the account, except within a live session of it.
 func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeGuess, within Caller) (User, error) {
 	// The usual case takes one step: the phone number or email address is already
 	// verified for an account. Otherwise nothing has happened yet.
