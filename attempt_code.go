@@ -13,8 +13,8 @@ import (
 const (
 	// maxCodeTries is the number of wrong attempts after which a code is invalid.
 	maxCodeTries = 5
-	// codeBackstop is the same limit in the store. It counts the attempts of all
-	// clients together that have request ids.
+	// codeBackstop is the limit in the store, for all clients together. It is higher
+	// because every request id has attempts of its own.
 	codeBackstop = 50
 	// codeTriesFor is how long the attempts at a code stay used up, unless another code
 	// is sent. It is longer than the lifetime of any code.
@@ -85,16 +85,16 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t store.TryCode) (User,
 }
 
 // codeAttempt returns the attempt at a phone number's or email address's code. The
-// limits do not depend on the code's purpose, or on whether a code or an account
-// exists, so that responses do not reveal it.
+// limits do not depend on whether a code or an account exists, so that responses do not
+// reveal it. All but the first count the codes of all purposes together.
 //
 // A caller with the id of a valid request has separate limits: the usual number for
 // the request, and the usual number for the pair of recipient and client IP address.
 // So does a signed-in user who confirms an email address of their own. Strangers'
 // attempts therefore cannot lock the owner out.
 //
-// A right code shows that the caller owns the recipient. It ends all runs of failures
-// there.
+// A right code shows that the caller owns the recipient. It ends the run of
+// failures there, also of strangers' failures.
 func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t store.TryCode) attempt {
 	owner := func(ctx context.Context) (User, error) { return a.store.User(ctx, g.owner()) }
 	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor})

@@ -85,7 +85,7 @@ func (a *Auth) SetCookies(w http.ResponseWriter, r *http.Request, t *Tokens, set
 // writing the body.
 func (a *Auth) ClearCookies(w http.ResponseWriter) { a.clearCookies(context.Background(), w) }
 
-// CheckOrigin refuses a changing request that another site made a browser send, with
+// CheckOrigin refuses a state-changing request that another site made a browser send, with
 // CodeCrossSiteRequest. Requests of programs, safe methods and the origins of WithCORS
 // pass. Handlers of sign-in forms call it first, so that no site can sign a visitor in
 // to the attacker's account.
@@ -171,9 +171,9 @@ func over(err error) bool {
 	return errors.Is(err, CodeSessionEnded) || errors.Is(err, CodeRefreshTokenReused) || errors.Is(err, CodeInvalidRefreshToken)
 }
 
-// accessCookie reads the access token from a cookie, in cookie mode. A changing request
-// must come from the same origin, because browsers also attach cookies to other sites'
-// requests.
+// accessCookie reads the access token from a cookie, in cookie mode. A state-changing
+// request must come from the same origin, because browsers also attach cookies to other
+// sites' requests.
 func (a *Auth) accessCookie(r *http.Request) (string, error) {
 	access, _ := a.cookieNames(r.Context())
 	return a.sessionCookie(r, access)
@@ -222,7 +222,7 @@ func (a *Auth) hasSessionCookie(r *http.Request) bool {
 	return a.hasCookies(r.Context()) && !given && (soleCookie(r, access) != nil || soleCookie(r, refresh) != nil)
 }
 
-// sameOrigin refuses a changing request that another site made a browser send.
+// sameOrigin refuses a state-changing request that another site made a browser send.
 // Errors: CodeCrossSiteRequest.
 //
 // Sec-Fetch-Site "none" means that the visitor made the request by hand. It decides
