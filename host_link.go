@@ -87,7 +87,7 @@ func (k kit) SendLink(ctx context.Context, c *store.Change, send *host.Send, t h
 	}
 	id := c.Messages[before].ID
 	if c.Idempotency != nil {
-		c.Idempotency.Result = []byte(strconv.Quote(id)) // JSON, as package host stores it
+		c.Idempotency.Result = []byte(strconv.Quote(id)) // JSON, as packages built on Auth store it
 	}
 	return id, a.store.PutToken(ctx, store.PutToken{Change: *c, Token: token})
 }
