@@ -25,7 +25,8 @@ func (k kit) Settings(stored store.StoredSettings) ([]host.Setting, error) {
 	o := &k.a.settings.options
 	s, faults := o.settle(&k.a.cfg, d)
 	var list []host.Setting
-	for _, f := range settingFields() {
+	for i := range declaredSettings {
+		f := &declaredSettings[i]
 		why := o.lockedBy(&k.a.cfg, f)
 		list = append(list, host.Setting{Name: f.name, Value: f.value(&s), Source: o.source(f, d, faults), Locked: why != "", Why: why})
 	}
@@ -54,7 +55,7 @@ func (k kit) EditSettings(stored store.StoredSettings, changes map[string]json.R
 	both.after, _ = o.settle(&k.a.cfg, next)
 	e.Private = both
 	e.Changes = map[string]store.FieldChange{}
-	for _, f := range settingFields() {
+	for _, f := range declaredSettings {
 		if was, is := f.value(&both.before), f.value(&both.after); !reflect.DeepEqual(was, is) {
 			e.Changes[f.name] = store.FieldChange{Before: was, After: is}
 		}
@@ -64,7 +65,7 @@ func (k kit) EditSettings(stored store.StoredSettings, changes map[string]json.R
 
 func (k kit) LetsIn(e host.SettingsEdit, c store.Credentials, factor bool) (before, after bool) {
 	both, _ := e.Private.(settingsPair)
-	return k.a.wayIn(both.before, c, factor), k.a.wayIn(both.after, c, factor)
+	return k.a.canSignIn(both.before, c, factor), k.a.canSignIn(both.after, c, factor)
 }
 
 func (k kit) ReadSettings(ctx context.Context) {

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -251,16 +250,17 @@ func WithSessions(o SessionOptions) Option {
 // call replaces the first of its kind.
 func WithSettings(s Settings) Option {
 	return func(c *config) {
-		for _, f := range settingFields() {
-			if f.option != "WithSettings" && !f.unset(&s) {
-				c.fail("WithSettings", fmt.Errorf("%s is set with %s", f.name, f.option))
+		own := Settings{} // a copy, which the caller cannot change
+		for _, d := range declaredSettings {
+			if d.option != "" && !d.unset(&s) {
+				c.fail("WithSettings", fmt.Errorf("%s is set with %s", d.name, d.option))
 			}
+			d.copy(&own, &s)
 		}
-		s.MFARequiredFor = slices.Clone(s.MFARequiredFor)
 		if c.says("WithSettings") {
-			c.openSettings = s
+			c.openSettings = own
 		} else {
-			c.settings = s
+			c.settings = own
 		}
 	}
 }

@@ -184,7 +184,7 @@ func TestWaysInUnderSettings(t *testing.T) {
 		for _, c := range changes {
 			c(w)
 		}
-		if got := w.a.wayIn(w.s, w.c, w.f); got != want {
+		if got := w.a.canSignIn(w.s, w.c, w.f); got != want {
 			t.Errorf("%s: %t", what, got)
 		}
 	}

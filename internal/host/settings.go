@@ -30,6 +30,30 @@ type Settings interface {
 	Diagnose(ctx context.Context) (Diagnosis, error)
 }
 
+// SettingKind is the type of a setting's values.
+type SettingKind string
+
+// The kinds of settings.
+const (
+	SettingSwitch  SettingKind = "switch"  // true or false
+	SettingNumber  SettingKind = "number"  // an integer
+	SettingSeconds SettingKind = "seconds" // an integer
+	SettingList    SettingKind = "list"    // of texts
+	SettingText    SettingKind = "text"
+	SettingTexts   SettingKind = "texts" // an object of texts
+)
+
+// SettingDeclaration declares a setting, independent of an Auth.
+type SettingDeclaration struct {
+	Name        string
+	Kind        SettingKind
+	Label       string // in English
+	Description string
+	Min         int64 // of a number or of seconds
+	MaxEntries  int   // of a list or texts
+	Example     any   // of a list, a text or texts, as JSON
+}
+
 // Setting is one setting as a document in the store and the options make it.
 type Setting struct {
 	Name   string
