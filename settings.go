@@ -155,7 +155,7 @@ var declaredSettings = []setting{
 	},
 	{
 		name: "password_breach_check", label: "Check passwords against known leaks",
-		description: "New passwords are looked up in known leaks. Needs PasswordOptions.Breach.",
+		description: "New passwords are looked up in known leaks. It needs PasswordOptions.Breach, which turns it on.",
 		at:          func(s *Settings) any { return &s.BreachCheck }, def: is(Off),
 		option: "WithPasswords", take: func(c *config, s *Settings) {
 			if c.passwords.Breach != nil {
@@ -202,7 +202,7 @@ var declaredSettings = []setting{
 	},
 	{
 		name: "sender_name", label: "Sender name",
-		description: "The application's name in messages and pages. Package pages reads it when it starts.",
+		description: "The application's name in messages and pages, by default the host name of the base URL. Package pages reads it when it starts.",
 		at:          func(s *Settings) any { return &s.SenderName },
 		def: func(c *config) any {
 			if c.baseURL == nil {

@@ -321,7 +321,7 @@ func TestSettingsShareNothing(t *testing.T) {
 // SettingsRows are the rows of the table in docs/settings.md.
 func SettingsRows() string {
 	var b strings.Builder
-	b.WriteString("| setting | type | default | option | |\n|---|---|---|---|---|\n")
+	b.WriteString("| setting | default | option | |\n|---|---|---|---|\n")
 	c := configOf()
 	c.baseURL = &url.URL{Host: "app.example.com"}
 	defaults := defaultSettings(&c)
@@ -338,7 +338,7 @@ func SettingsRows() string {
 			}
 			text += " Example: `" + string(example) + "`."
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | `%s` | `%s` | %s |\n", d.name, d.kind(), was, d.setBy(), text)
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", d.name, was, d.setBy(), text)
 	}
 	return b.String()
 }
