@@ -69,7 +69,8 @@ type config struct {
 	open         map[string]bool // by option: its last call was within Default
 	wrapped      bool            // within Default
 	settable     bool            // the option within Default sets settings
-	keepsFactors bool            // the store is a FactorStore
+	keepsFactors bool            // the store is a store.FactorStore
+	audited      bool            // WithAuditLog was called
 }
 
 // fail adds an error to those of New. It splits joined errors, so that each line of a log
@@ -582,7 +583,7 @@ func WithClock(now func() time.Time) Option {
 // is the sweeper, the sender of messages, the reader of settings and the worker of jobs. By
 // default New starts all of it.
 //
-// With a store that keeps messages (OutboxStore), messages are recorded, and an instance of
+// With a store that keeps messages (Journal), messages are recorded, and an instance of
 // the service with the same secret sends them. Without such an instance nothing is sent.
 func WithoutBackground() Option { return func(c *config) { c.idle = true } }
 

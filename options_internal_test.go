@@ -111,7 +111,7 @@ func TestOptionsKeepTheirOwn(t *testing.T) {
 // slowStart is a store that records the timeouts of its first calls.
 type slowStart struct {
 	Store
-	store.SettingsStore
+	store.ProjectStore
 	may []time.Duration
 }
 
@@ -133,7 +133,7 @@ func TestStoreIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStart{}
 		a := &Auth{}
-		a.settings.store = s
+		a.project = s
 		for what, err := range map[string]error{"ready": checkStore(t.Context(), s), "settings": a.begin(t.Context())} {
 			if err == nil || !strings.Contains(err.Error(), "away") {
 				t.Errorf("%s: %v", what, err)

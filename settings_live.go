@@ -25,7 +25,6 @@ const (
 
 // liveSettings are the settings in force in this process.
 type liveSettings struct {
-	store   store.SettingsStore // nil: they never change
 	options optionSettings
 
 	reading sync.Mutex // held from a read until its settings are in force, so that an older read cannot come last
@@ -84,12 +83,12 @@ func (a *Auth) put(ctx context.Context, stored store.StoredSettings) error {
 // readSettings reads the store, and puts its settings in force if their revision is new.
 func (a *Auth) readSettings(ctx context.Context) error {
 	l := &a.settings
-	if l.store == nil {
+	if a.project == nil {
 		return nil
 	}
 	l.reading.Lock()
 	defer l.reading.Unlock()
-	stored, err := l.store.Settings(ctx)
+	stored, err := a.project.Settings(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,7 +102,7 @@ func (a *Auth) readSettings(ctx context.Context) error {
 // followSettings reads the settings periodically until ctx ends. While the store cannot
 // be read, the settings of the last read stay in force.
 func (a *Auth) followSettings(ctx context.Context) {
-	if a.settings.store == nil {
+	if a.project == nil {
 		return
 	}
 	tick := time.NewTicker(settingsEvery)
