@@ -22,7 +22,7 @@ type kit struct{ a *Auth }
 var _ host.Kit = kit{}
 
 func init() {
-	host.Register(func(a any) host.Kit { return kit{a.(interface{ self() *Auth }).self()} })
+	host.Register(func(a any) host.Kit { return kit{a.(interface{ self() *Auth }).self()} }, hostSettings())
 }
 
 // self returns the Auth, even if a struct embeds it.
