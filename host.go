@@ -122,7 +122,7 @@ func (k kit) ForgetRoles() { k.a.roleTable.known.Store(nil) }
 func (k kit) MessagesSent(ctx context.Context) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for k.a.outbox.UnderWay() > 0 {
+	for k.a.outbox.Pending() > 0 {
 		select {
 		case <-ctx.Done():
 			return
@@ -178,7 +178,7 @@ func (k kit) Written(ctx context.Context) error {
 	return nil
 }
 
-func (k kit) EventsLost() int { return k.a.recorder.Losses() }
+func (k kit) EventsLost() int { return k.a.recorder.Lost() }
 
 func (k kit) Stale(u User) {
 	k.a.Revoke(store.Revocation{UserID: u.ID, Stale: u.CredentialRevision, At: k.a.now()})

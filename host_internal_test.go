@@ -250,7 +250,7 @@ func TestMessagesJoinTransactions(t *testing.T) {
 		if c.want {
 			at, tries = ch.Now, 0
 		}
-		if m := ch.Messages[0]; a.outbox.Joins(ctx) != c.want || !m.NextAt.Equal(at) || m.Attempts != tries {
+		if m := ch.Messages[0]; a.outbox.JoinsTransaction(ctx) != c.want || !m.NextAt.Equal(at) || m.Attempts != tries {
 			t.Errorf("%s: due %v after, attempts %d", name, m.NextAt.Sub(ch.Now), m.Attempts)
 		}
 	}

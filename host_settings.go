@@ -131,7 +131,7 @@ func (t *testMessage) Enclose(ctx context.Context, c *store.Change) {
 	t.a.enclose(ctx, c, t.out, t.to, nil)
 	if len(c.Messages) > before {
 		t.id = c.Messages[before].ID
-		t.first = t.a.outbox.WatchFirst(t.id)
+		t.first = t.a.outbox.WatchFirstAttempt(t.id)
 	}
 }
 
@@ -151,7 +151,7 @@ func (t *testMessage) Wait(ctx context.Context) (done bool, err error) {
 // Forget ends the interest in the message, not the message.
 func (t *testMessage) Forget() {
 	if t.id != "" {
-		t.a.outbox.ForgetFirst(t.id)
+		t.a.outbox.ForgetFirstAttempt(t.id)
 	}
 }
 
@@ -212,7 +212,7 @@ func (k kit) Short(s string) string {
 type seenKey struct{}
 
 func (k kit) Seen(r *http.Request) context.Context {
-	c := host.RequestClient{Peer: r.RemoteAddr, Unheeded: clientip.Unheeded(r, k.a.cfg.trustedProxies)}
+	c := host.RequestClient{Peer: r.RemoteAddr, Unheeded: clientip.HeadersIgnored(r, k.a.cfg.trustedProxies)}
 	for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
 		if r.Header.Get(h) != "" {
 			c.Forwarded = append(c.Forwarded, h)
@@ -224,7 +224,7 @@ func (k kit) Seen(r *http.Request) context.Context {
 func (k kit) Diagnose(ctx context.Context) (host.Diagnosis, error) {
 	client, _ := ctx.Value(seenKey{}).(host.RequestClient)
 	client.IP, client.TrustedProxies = ipString(clientFrom(ctx).IP), len(k.a.cfg.trustedProxies)
-	d := host.Diagnosis{Now: k.a.now(), Client: client, Mail: host.MailQueue{Here: k.a.outbox.UnderWay()}}
+	d := host.Diagnosis{Now: k.a.now(), Client: client, Mail: host.MailQueue{Here: k.a.outbox.Pending()}}
 	if d.Client.Forwarded == nil {
 		d.Client.Forwarded = []string{}
 	}

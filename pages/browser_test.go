@@ -46,7 +46,7 @@ func serveSite(t *testing.T, opts ...auth.Option) *served {
 	t.Cleanup(srv.Close)
 
 	s.ctx = browsertest.New(t, 1440, 900)
-	browsertest.Complaints(s.ctx, t)
+	browsertest.FailOnErrors(s.ctx, t)
 	return s
 }
 
