@@ -72,7 +72,7 @@ func TestFiguresAreAsDecided(t *testing.T) {
 	for what, c := range map[string]struct{ is, want int }{
 		"bytes of a captcha's token":                      {maxCaptcha, 8 << 10},
 		"captchas of an address":                          {captchasPerIP, 60},
-		"times as many failures from an address":          {perAddressMore, 3},
+		"times as many failures from an address":          {ipFailureFactor, 3},
 		"failures in a row of which the owner is told":    {tellAtRun, 20},
 		"wrong guesses that a code survives":              {maxCodeTries, 5},
 		"of all who name requests":                        {codeBackstop, 50},

@@ -70,8 +70,8 @@ func (a *Auth) loginAs(ctx context.Context, c store.Credentials, name string, p 
 	}
 	g.asks = true
 	rehash, err := a.judgePassword(ctx, g)
-	if errors.Is(err, errCaptchaAsked) { // not while it holds a place where passwords are hashed
-		if err := a.solved(ctx); err != nil {
+	if errors.Is(err, errCaptchaRequired) { // not while it holds a place where passwords are hashed
+		if err := a.verifyCaptcha(ctx); err != nil {
 			return nil, err
 		}
 		g.asks = false

@@ -37,7 +37,7 @@ const profiles = `create table if not exists profiles (
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
-	database := flag.String("database", "", "connection string; default: what the PG… environment variables say")
+	database := flag.String("database", "", "connection string; default: the PG… environment variables")
 	flag.Parse()
 	if err := run(*addr, *database); err != nil {
 		log.Fatal(err)

@@ -63,7 +63,7 @@ func optionRows() []optionRow {
 		row("", auth.WithPrefix("/a/b/")),
 		row("WithSigningKeys: the key is nil", auth.WithSigningKeys(nil)),
 		row("WithClaims: the function is nil", auth.WithClaims(nil)),
-		row("WithCaptcha: a Verifier is needed: turnstile.New, hcaptcha.New, or another one", auth.WithCaptcha(auth.CaptchaOptions{})),
+		row("WithCaptcha: a Verifier is required: turnstile.New, hcaptcha.New or another one", auth.WithCaptcha(auth.CaptchaOptions{})),
 		row("WithTokens: the life of an access token must be at most 24 hours", auth.WithTokens(auth.TokenOptions{Life: 24*time.Hour + 1})),
 		row("WithTokens: the life of an access token must be at most 24 hours", auth.WithTokens(auth.TokenOptions{Life: -1})),
 		row("", auth.WithTokens(auth.TokenOptions{Life: 24 * time.Hour})),
