@@ -342,8 +342,8 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 // with a challenge whose verifier is where it was asked for.
 func (a *Auth) typedElsewhere(r *http.Request, d linkData) bool {
 	for _, room := range a.pageRooms() {
-		if d.Challenge != "" && d.RedirectTo == originOf(a.cfg.baseURL.String())+room.Returns {
-			return !room.Holds(r, d.Challenge)
+		if d.Challenge != "" && d.RedirectTo == originOf(a.cfg.baseURL.String())+room.ReturnPath {
+			return !room.HasVerifier(r, d.Challenge)
 		}
 	}
 	return d.RedirectTo == "" && (a.cfg.cookies == nil || d.Challenge != "")

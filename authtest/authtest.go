@@ -252,7 +252,7 @@ func (e *Env) definePermissions(tb testing.TB, role string, permissions []string
 	if _, err := roles.PutRole(tb.Context(), store.PutRole{Change: change, Role: store.RolePermissions{Name: role, Permissions: permissions}}); err != nil {
 		tb.Fatal(err)
 	}
-	host.Of(e).ForgetRoles()
+	host.Of(e).ReloadRoles()
 }
 
 // enrol gives a user who has just signed in a second factor.
@@ -312,7 +312,7 @@ func (e *Env) Mail(tb testing.TB, to string, k auth.Kind) auth.Message {
 func (e *Env) messagesSent() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	host.Of(e).MessagesSent(ctx)
+	host.Of(e).WaitForMessages(ctx)
 }
 
 // MintToken signs an access token for a user and session that do not exist, with the

@@ -30,8 +30,8 @@ type Changes interface {
 	Emit(ctx context.Context, by store.Authority, e store.Event)
 	// Draw returns the rate limit's bucket for a value, and the cost to count.
 	Draw(r store.Rate, limit, value string, cost int) store.Draw
-	// Take counts against rate limits. Errors: rate_limited.
-	Take(ctx context.Context, draws ...store.Draw) error
+	// CheckLimits counts against rate limits. Errors: rate_limited.
+	CheckLimits(ctx context.Context, draws ...store.Draw) error
 	// Fingerprint returns a keyed hash of sum. Without the service's secret nobody can
 	// search for the content.
 	Fingerprint(sum []byte) []byte
@@ -56,30 +56,30 @@ type Accounts interface {
 	// rules and hashes it; a second call with the same p does not hash it again. Errors:
 	// those of ImportUser, weak_password, overloaded.
 	NewAccount(ctx context.Context, p *NewAccount) (store.NewUser, error)
-	// Taken returns the error for a value that another account has. It returns other
+	// DuplicateError returns the error for a value that another account has. It returns other
 	// errors of stores unchanged.
-	Taken(err error) error
+	DuplicateError(err error) error
 	// Edit checks a change of an account as it was read, and adds the change's notices
 	// and conditions to c. An operator may declare an email address or phone number
 	// verified. Links and codes to the former ones are removed, nothing else. Errors:
 	// validation_failed.
 	Edit(ctx context.Context, c *store.Change, u store.User, e Edit) (store.UserPatch, error)
-	// PasswordOf returns the patch for a new password, or for none (nil): all sessions
+	// PasswordPatch returns the patch for a new password, or for none (nil): all sessions
 	// end, with everything that the password started. Errors: weak_password,
 	// validation_failed, overloaded, and those of hooks.
-	PasswordOf(ctx context.Context, u store.User, password *string) (store.UserPatch, error)
-	// WithHash adds a password hash of another system to the edit of an account, unless
+	PasswordPatch(ctx context.Context, u store.User, password *string) (store.UserPatch, error)
+	// AddPasswordHash adds a password hash of another system to the edit of an account, unless
 	// the account has that hash already. It is a change of the password, with its
 	// consequences and notice. Errors: validation_failed, those of hooks, and the
 	// store's.
-	WithHash(ctx context.Context, c *store.Change, u store.User, hash string, p *store.UserPatch) error
-	// OtherWayIn reports whether the user could still sign in without a provider.
-	OtherWayIn(ctx context.Context, c store.Credentials, provider string) bool
-	// Unlinking returns the patch that removes an identity, with everything it started.
-	Unlinking(i store.Identity) store.UserPatch
-	// EndingAll adds the removal of tokens and devices to the revocation of all sessions
+	AddPasswordHash(ctx context.Context, c *store.Change, u store.User, hash string, p *store.UserPatch) error
+	// CanSignInWithout reports whether the user could still sign in without a provider.
+	CanSignInWithout(ctx context.Context, c store.Credentials, provider string) bool
+	// UnlinkPatch returns the patch that removes an identity, with everything it started.
+	UnlinkPatch(i store.Identity) store.UserPatch
+	// RemoveTokens adds the removal of tokens and devices to the revocation of all sessions
 	// of a user, so that a sign-in in progress cannot complete.
-	EndingAll(c store.RevokeSessions) store.RevokeSessions
+	RemoveTokens(c store.RevokeSessions) store.RevokeSessions
 	// DeleteUser deletes an account as it was read, if Hooks.BeforeDelete agrees.
 	DeleteUser(ctx context.Context, u store.User, c store.DeleteUser) error
 	// Anonymize removes everything that identifies a person from an account. It writes
@@ -96,25 +96,25 @@ type Accounts interface {
 	TOTPSecret(ctx context.Context, userID string) (string, error)
 	// Factors returns the store of second factors, or nil.
 	Factors() store.FactorStore
-	// Fresh reports whether the session has recent authentication, with the second factor
+	// RecentlyAuthenticated reports whether the session has recent authentication, with the second factor
 	// if the user has one.
-	Fresh(u store.User, s store.Session) bool
-	// ForgiveFailures resets the counts of failed passwords after a new password.
-	ForgiveFailures(ctx context.Context, u store.User)
+	RecentlyAuthenticated(u store.User, s store.Session) bool
+	// ResetFailures resets the counts of failed passwords after a new password.
+	ResetFailures(ctx context.Context, u store.User)
 	// LockKeys returns the buckets of all limits of failures at an account (LimitStore).
 	LockKeys(ctx context.Context, u store.User) ([]string, error)
 
 	// Roles returns this process's table of roles: at most a second old, and never older
 	// than a change by this process. It is shared; do not change it.
 	Roles(ctx context.Context) (store.RoleTable, error)
-	// ForgetRoles makes this process read the table of roles again.
-	ForgetRoles()
-	// Stale makes this process reject the access tokens that a change of roles made
+	// ReloadRoles makes this process read the table of roles again.
+	ReloadRoles()
+	// MarkStale makes this process reject the access tokens that a change of roles made
 	// stale. Other processes receive it from the feed. u is the changed user.
-	Stale(u store.User)
-	// StaleRole is Stale for all users with a role whose permissions changed. t is the
+	MarkStale(u store.User)
+	// MarkRoleStale is MarkStale for all users with a role whose permissions changed. t is the
 	// changed table.
-	StaleRole(role string, t store.RoleTable)
+	MarkRoleStale(role string, t store.RoleTable)
 
 	// SessionInfo returns a session as an auth.SessionInfo. current, which may be empty,
 	// is the id of the caller's session.

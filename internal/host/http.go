@@ -24,8 +24,8 @@ type HTTP interface {
 	Current(ctx context.Context) (store.Session, store.User)
 	// RequestID returns the id of a context's request, or "".
 	RequestID(ctx context.Context) string
-	// Seen returns a request's context with the facts that Diagnose reports.
-	Seen(r *http.Request) context.Context
+	// WithFacts returns a request's context with the facts that Diagnose reports.
+	WithFacts(r *http.Request) context.Context
 
 	// Decode reads a JSON object into the struct that v points to, strictly.
 	Decode(r *http.Request, v any) error
@@ -75,8 +75,8 @@ type Pages interface {
 	BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error)
 	// PreferredLocale returns the visitor's preferred language.
 	PreferredLocale(ctx context.Context, u store.User) string
-	// FreshFor returns how long a sign-in counts as recent.
-	FreshFor() time.Duration
+	// RecentPeriod returns how long a sign-in counts as recent.
+	RecentPeriod() time.Duration
 	// TrustDevices returns how long a device can be trusted for the second factor; 0:
 	// never.
 	TrustDevices() time.Duration
@@ -98,17 +98,17 @@ const (
 	Open      Access = iota // everyone: for navigations of a browser
 	Keyed                   // the public API key, if keys are configured
 	SignedIn                // the API key and a live session; see HTTP.Current
-	Operating               // SignedIn, or a secret key in place of both; see Keys.GivenKey
+	Operating               // SignedIn, or a secret key in place of both; see Keys.RequestKey
 	Elsewhere               // a secret key, or a same-origin request whose caller the package identifies
 )
 
 // Route is one row of a package's route table.
 type Route struct {
-	Pattern string // method and path below the package's prefix
-	Access  Access
-	WhenOff bool     // served while Settings.Enabled is off; the handler checks the caller
-	Errors  []string // codes in addition to those of the access and the body
-	Handle  func(http.ResponseWriter, *http.Request) error
+	Pattern      string // method and path below the package's prefix
+	Access       Access
+	WhenDisabled bool     // served while Settings.Enabled is off; the handler checks the caller
+	Errors       []string // codes in addition to those of the access and the body
+	Handle       func(http.ResponseWriter, *http.Request) error
 
 	// Streams leaves reading the body to Handle, which checks the caller again after the
 	// last byte.
@@ -128,17 +128,17 @@ func Codes[C ~string](list ...C) []string {
 
 // PageOptions are pages that another package serves for the application.
 type PageOptions struct {
-	Look    webpage.Look
-	Returns string // path of the page to which providers and links redirect
+	Look       webpage.Look
+	ReturnPath string // path of the page to which providers and links redirect
 
 	// Apart: the pages have their own look and sign-in, and the pages of links do not use
 	// them.
-	Apart bool
+	Separate bool
 
-	// Holds reports whether a browser has the verifier of a code challenge. If it has
-	// not, a link with a redirect to Returns stays unused: its page shows the code, to be
+	// HasVerifier reports whether a browser has the verifier of a code challenge. If it has
+	// not, a link with a redirect to ReturnPath stays unused: its page shows the code, to be
 	// typed in the browser that requested it.
-	Holds func(r *http.Request, challenge string) bool
+	HasVerifier func(r *http.Request, challenge string) bool
 }
 
 // Site describes the service to its pages.

@@ -12,18 +12,18 @@ type Links interface {
 	// Link creates a link for a user in the change c. Errors: validation_failed (the
 	// account has no email address for the link, or does not need it), method_disabled,
 	// user_banned, redirect_not_allowed, and the store's.
-	Link(ctx context.Context, c *store.Change, t LinkType, userID, redirectTo string) (MadeLink, error)
+	Link(ctx context.Context, c *store.Change, t LinkType, userID, redirectTo string) (CreatedLink, error)
 	// SendLink is Link, but only the user sees the link: it is mailed or sent by SMS, and
 	// counts against the limits of messages. It returns the id of the message.
 	SendLink(ctx context.Context, c *store.Change, send *Send, t LinkType, userID, redirectTo string) (string, error)
-	// JudgeLinks sets the function that checks whether the creator of a link could still
+	// CheckLinks sets the function that checks whether the creator of a link could still
 	// create it, and returns the conditions. Its error is invalid_token or an outage.
-	JudgeLinks(judge func(ctx context.Context, maker LinkMaker, u store.User) (Terms, error))
+	CheckLinks(judge func(ctx context.Context, maker LinkMaker, u store.User) (Terms, error))
 
-	// CleanInvitation checks an invitation and sets its derived fields. A life of 0 is
+	// CheckInvitation checks an invitation and sets its derived fields. A life of 0 is
 	// seven days. Errors: validation_failed, redirect_not_allowed.
-	CleanInvitation(inv Invitation, life time.Duration) (Invitation, error)
-	// Invite stores an invitation that CleanInvitation returned, and adds its mail to the
+	CheckInvitation(inv Invitation, life time.Duration) (Invitation, error)
+	// Invite stores an invitation that CheckInvitation returned, and adds its mail to the
 	// change. It replaces the invitation with the hash seen (empty: none). Errors:
 	// rate_limited, ErrStale if another invitation exists by now, and the store's.
 	Invite(ctx context.Context, c *store.Change, send *Send, inv Invitation, seen []byte) error
@@ -33,9 +33,9 @@ type Links interface {
 	// WithdrawInvitation uses an invitation up without effect. Errors: ErrNotFound if it
 	// no longer exists.
 	WithdrawInvitation(ctx context.Context, c store.Change, hash []byte) error
-	// JudgeInvitations sets the function that checks whether an invitation may still be
+	// CheckInvitations sets the function that checks whether an invitation may still be
 	// accepted. Its error is invalid_token or an outage.
-	JudgeInvitations(judge func(context.Context, Invitation) (Terms, error))
+	CheckInvitations(judge func(context.Context, Invitation) (Terms, error))
 
 	// PutFirstOwnerLink replaces the link of the first owner and returns the new one.
 	// ErrOwned if there has been an owner.
@@ -78,9 +78,9 @@ const (
 	LinkCode      LinkType = "code"       // a code by SMS that signs in, without a link
 )
 
-// MadeLink is a link that an operator created. It has no code, because a code is checked
+// CreatedLink is a link that an operator created. It has no code, because a code is checked
 // before its link, and so the link's creator, is known.
-type MadeLink struct {
+type CreatedLink struct {
 	URL       string
 	ExpiresAt time.Time
 }

@@ -8,8 +8,8 @@ import (
 
 // Messages sends messages by the rules that hold at every endpoint.
 type Messages interface {
-	// Enclose adds a message for a user to a change; Committed sends it.
-	Enclose(ctx context.Context, c *store.Change, m Mail)
+	// AddMessage adds a message for a user to a change; Committed sends it.
+	AddMessage(ctx context.Context, c *store.Change, m Mail)
 	// PermitVerification counts the message that verifies an email address against the
 	// limits. Errors: rate_limited.
 	PermitVerification(ctx context.Context, address string) (Permit, error)
@@ -19,26 +19,26 @@ type Messages interface {
 	// sets one. Errors: method_disabled, rate_limited.
 	InviteNew(ctx context.Context, c *store.Change, send *Send, nu *store.NewUser) error
 	// RetryMessage sends a failed message again, under its id, in the change c; it counts
-	// against the limits of operators' messages. Call SendWaiting after the change to
+	// against the limits of operators' messages. Call SendDue after the change to
 	// send it at once. Errors: ErrNotFound if it cannot be sent again, ErrStale if
 	// another caller was faster, rate_limited, and the store's.
 	RetryMessage(ctx context.Context, c *store.Change, send *Send, id string) error
-	// SendWaiting makes this process look for due messages now.
-	SendWaiting()
-	// MessagesSent waits until this process has no message to send, or ctx is done.
-	MessagesSent(ctx context.Context)
-	// DrawTest counts a test message to an operator against the limits. Errors:
+	// SendDue makes this process look for due messages now.
+	SendDue()
+	// WaitForMessages waits until this process has no message to send, or ctx is done.
+	WaitForMessages(ctx context.Context)
+	// PermitTest counts a test message to an operator against the limits. Errors:
 	// validation_failed unless the operator's email address or phone number is verified,
 	// method_disabled without a sender, rate_limited.
-	DrawTest(ctx context.Context, u store.User, by store.Channel) (TestMessage, error)
-	// Short shortens a text for a list.
-	Short(s string) string
+	PermitTest(ctx context.Context, u store.User, by store.Channel) (TestMessage, error)
+	// Shorten shortens a text for a list.
+	Shorten(s string) string
 }
 
 // TestMessage is a permitted message to an operator's own email address or phone number.
 type TestMessage interface {
-	// Enclose adds the message to a change. It replaces an earlier change that failed.
-	Enclose(ctx context.Context, c *store.Change)
+	// Add adds the message to a change. It replaces an earlier change that failed.
+	Add(ctx context.Context, c *store.Change)
 	// Wait waits for the first attempt to send the message after its change was
 	// committed. done reports whether there was an attempt; err is the sender's error.
 	Wait(ctx context.Context) (done bool, err error)

@@ -15,18 +15,18 @@ type Settings interface {
 	// EditSettings changes a document. changes are values in the form of the wire, by
 	// name; null removes the stored value. Errors: validation_failed.
 	EditSettings(stored store.StoredSettings, changes map[string]json.RawMessage) (SettingsEdit, error)
-	// LetsIn reports whether a user could sign in before and after an edit. factor
+	// CanSignIn reports whether a user could sign in before and after an edit. factor
 	// requires a second factor regardless of the settings.
-	LetsIn(e SettingsEdit, c store.Credentials, factor bool) (before, after bool)
-	// ReadSettings applies settings that were just written in this process. If they
+	CanSignIn(e SettingsEdit, c store.Credentials, factor bool) (before, after bool)
+	// ReloadSettings applies settings that were just written in this process. If they
 	// cannot be read now, they apply within a second, as in the other processes.
-	ReadSettings(ctx context.Context)
+	ReloadSettings(ctx context.Context)
 	// HasProvider reports whether a provider exists.
 	HasProvider(name string) bool
-	// ReachProvider fetches a provider's discovery document and keys, or, if it has
+	// TestProvider fetches a provider's discovery document and keys, or, if it has
 	// neither, checks that it responds. detail describes the result.
-	ReachProvider(ctx context.Context, name string) (detail string, err error)
-	// Diagnose reports the state of the service. ctx comes from HTTP.Seen.
+	TestProvider(ctx context.Context, name string) (detail string, err error)
+	// Diagnose reports the state of the service. ctx comes from HTTP.WithFacts.
 	Diagnose(ctx context.Context) (Diagnosis, error)
 }
 
@@ -48,8 +48,8 @@ type SettingsEdit struct {
 
 // Keys finds API keys.
 type Keys interface {
-	// GivenKey returns the secret key with which a request was admitted as Operating.
-	GivenKey(ctx context.Context) (string, bool)
+	// RequestKey returns the secret key with which a request was admitted as Operating.
+	RequestKey(ctx context.Context) (string, bool)
 	// SecretKey returns the current state of a secret key. A key of WithSecretKeys has no
 	// ID. Errors: invalid_api_key, rate_limited.
 	SecretKey(ctx context.Context, text string) (store.APIKey, error)
@@ -58,23 +58,23 @@ type Keys interface {
 	// SecretKeyNamed returns the key of WithSecretKeys with a name. named reports whether
 	// the name has the form of such names, there whether the key is still configured.
 	SecretKeyNamed(name string) (key store.APIKey, named, there bool)
-	// ForgetKeys makes this process read the public keys again.
-	ForgetKeys()
+	// ReloadKeys makes this process read the public keys again.
+	ReloadKeys()
 }
 
 // Jobs runs work that outlives a request.
 type Jobs interface {
-	// Behind runs f in the background. Close cancels its context and waits for it.
-	Behind(f func(ctx context.Context))
+	// Background runs f in the background. Close cancels its context and waits for it.
+	Background(f func(ctx context.Context))
 	// SealJob encrypts the input of a job, for that job only.
 	SealJob(jobID string, plain []byte) []byte
 	// OpenJob decrypts a result of SealJob, also under a previous secret.
 	OpenJob(jobID string, sealed []byte) ([]byte, error)
-	// ForJob returns the context of a job's work. The request id of its events is the
+	// JobContext returns the context of a job's work. The request id of its events is the
 	// job's id.
-	ForJob(ctx context.Context, id string) context.Context
-	// ImportsAtOnce reports whether ImportAll creates users in one step.
-	ImportsAtOnce() bool
+	JobContext(ctx context.Context, id string) context.Context
+	// HasBulkImport reports whether ImportAll creates users in one step.
+	HasBulkImport() bool
 	// ImportAll creates users in one step of the store, and returns for each user why it
 	// was not created. The error is errors.ErrUnsupported if users must be created one by
 	// one.

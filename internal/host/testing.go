@@ -17,17 +17,17 @@ type Testing interface {
 	// a sign-in with a second factor.
 	BeginTOTP(ctx context.Context, by store.SessionRef) (secret string, err error)
 
-	// Written writes the events and counts that wait in this process.
-	Written(ctx context.Context) error
-	// SettingsRead returns the revision of the settings in force in this process, and the
+	// Flush writes the events and counts that wait in this process.
+	Flush(ctx context.Context) error
+	// SettingsState returns the revision of the settings in force in this process, and the
 	// time of the last read; zero: never.
-	SettingsRead() (revision int64, at time.Time)
+	SettingsState() (revision int64, at time.Time)
 	// Hashes returns how many password hashes were computed so far.
 	Hashes() uint64
 	// Refund writes all refunds of attempts to the store now.
 	Refund(ctx context.Context) error
-	// HoldRefunds delays refunds until Refund or the next attempt.
-	HoldRefunds()
+	// DelayRefunds delays refunds until Refund or the next attempt.
+	DelayRefunds()
 	// Lease returns how long a message belongs to the process that recorded it.
 	Lease() time.Duration
 	// OpenMessage returns the kind and the recipient of a sealed message.
