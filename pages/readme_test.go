@@ -34,7 +34,7 @@ func TestReadmeProgram(t *testing.T) {
 	if lines > 25 {
 		t.Errorf("the smallest program has %d lines", lines)
 	}
-	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // a port that is free
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // a free port
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestReadmeProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, file)
-	build.Dir = ".." // the file's module is this one
+	build.Dir = ".." // the file is part of this module
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -80,7 +80,7 @@ func TestReadmeProgram(t *testing.T) {
 	}
 }
 
-// until tries until a server answers.
+// until repeats a request until the server responds.
 func until(t *testing.T, try func() (*http.Response, error)) *http.Response {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -73,8 +73,8 @@ func TestSignUpToConfirm(t *testing.T) {
 	b.submit("login", address, "password", password).want(t, 200, "/", "")
 }
 
-// The code that an owner types at the end of her own sign-up does not confirm the
-// sign-up of a squatter who came first: she is told, and chooses her password.
+// The code that an owner types at the end of her sign-up does not confirm the earlier
+// sign-up of another person: she sees a notice and sets her password.
 func TestSignUpCodeConfirmsOnlyItsOwnSignUp(t *testing.T) {
 	const evil = "the attacker's horse"
 	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
@@ -84,7 +84,7 @@ func TestSignUpCodeConfirmsOnlyItsOwnSignUp(t *testing.T) {
 	s.Clock.Advance(2 * time.Minute)
 	owner.open("/account/sign-up")
 	owner.submit("email", address, "password", password).want(t, 200, "/account/sign-up/code", "")
-	s.Mail(t, address, auth.KindAccountExists) // whose link a later one supersedes
+	s.Mail(t, address, auth.KindAccountExists) // a later link replaces its link
 	p := owner.submit("code", s.Mail(t, address, auth.KindVerifyEmail).Code).want(t, 200, "/account/sign-in", "")
 	if !strings.Contains(p.text(), "We have sent you a link to choose yours") {
 		t.Error(p.text())
@@ -97,7 +97,7 @@ func TestSignUpCodeConfirmsOnlyItsOwnSignUp(t *testing.T) {
 	owner.submit("login", address, "password", "another-Passphrase-8").want(t, 200, "/", "")
 }
 
-// Who signed up first keeps the password, also with a code that was sent again.
+// The first person to sign up keeps the password, also with a code that was sent again.
 func TestSignUpCodeKeepsThePassword(t *testing.T) {
 	for name, again := range map[string]bool{"the first code": false, "sent again": true} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func code(t *testing.T, s *site, secret string) string {
 	return c
 }
 
-// enrol sets a second factor up on the page that is shown, with a wrong code first.
+// enrol sets up a second factor on the current page, with a wrong code first.
 func enrol(t *testing.T, b *browser) (secret string, recovery []string) {
 	t.Helper()
 	path := b.page.url.Path
@@ -244,7 +244,7 @@ func TestLinkByMail(t *testing.T) {
 	b.open("/account/sign-in/mail?return_to=/notes")
 	b.submit("email", address).want(t, 200, "/account/sign-in/code", "Enter the code")
 	mail := s.Mail(t, address, auth.KindMagicLink)
-	other := s.browser(t) // another one is shown the code, and spends nothing
+	other := s.browser(t) // another browser shows the code and does not use the link
 	if p := other.open(mail.Link); p.status != 200 || !strings.Contains(p.text(), mail.Code) || strings.Contains(p.body, "<form") {
 		t.Errorf("%d %s", p.status, p.text())
 	}
@@ -307,7 +307,8 @@ func TestProvider(t *testing.T) {
 	b.open("/account/sign-in/with/nobody").want(t, 404, "/account/sign-in/with/nobody", "That did not work")
 }
 
-// "Keep me signed in" holds for the other ways, too: a link says what the box would.
+// "Keep me signed in" also applies to other sign-in methods, through a parameter of the
+// link.
 func TestRememberOtherWays(t *testing.T) {
 	lasts := func(b *browser) bool {
 		u, _ := url.Parse(origin)
@@ -342,20 +343,20 @@ func TestRememberOtherWays(t *testing.T) {
 		}
 		b = s.browser(t)
 		b.open(way(b, "/sign-in/mail"))
-		b.submit("email", address) // the box as it is
+		b.submit("email", address) // the checkbox as it is
 		b.open(s.Mail(t, address, auth.KindMagicLink).Link)
 		b.submit().want(t, 200, "/notes", "")
 		if lasts(b) != want {
 			t.Errorf("%s: a link's session lasts %v", link, !want)
 		}
 	}
-	// Nothing to choose where there is no box.
+	// No choice without the checkbox.
 	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{Password: auth.Off}))
 	b := s.browser(t)
 	if strings.Contains(b.open("/account/sign-in").body, "remember=false") {
 		t.Error(b.page.body)
 	}
-	b.open("/account/forgot-password").want(t, 403, "/account/forgot-password", "") // there is no password to choose
+	b.open("/account/forgot-password").want(t, 403, "/account/forgot-password", "") // passwords are disabled
 }
 
 func TestProviderThatFails(t *testing.T) {
