@@ -41,7 +41,7 @@ func TestFieldsSayWhatTheyAreFor(t *testing.T) {
 // The sign-in field asks for a phone number only if it is a sign-in method.
 func TestSignInFieldNamesWhatIsOn(t *testing.T) {
 	t.Parallel()
-	for label, phones := range map[string]auth.Switch{"E-mail address": auth.Off, "E-mail address or phone number": auth.On} {
+	for label, phones := range map[string]auth.Switch{"Email address": auth.Off, "Email address or phone number": auth.On} {
 		b := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{Phone: phones})).browser(t)
 		page := b.open("/account/sign-in")
 		kind := "email"

@@ -54,7 +54,7 @@ func TestWhereAPageBegins(t *testing.T) {
 		t.Error("the code is not begun with")
 	}
 	b.open("/account/sign-up")
-	if p := b.submit("full_name", "Ada", "email", "none", "password", "short"); !strings.HasPrefix(textOf(p.all("title")[0]), "Not yet:") {
+	if p := b.submit("full_name", "Ada", "email", "none", "password", "short"); !strings.HasPrefix(textOf(p.all("title")[0]), "Error:") {
 		t.Error("the title does not say that something is wrong")
 	}
 }
@@ -91,7 +91,7 @@ func TestWhosePasswordIsChanged(t *testing.T) {
 // method.
 func TestSignUpThatIsOff(t *testing.T) {
 	off := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{SignUp: auth.Off})).browser(t)
-	off.open("/account/sign-up").want(t, 403, "/account/sign-up", "That did not work")
+	off.open("/account/sign-up").want(t, 403, "/account/sign-up", "Something went wrong")
 	none := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{Password: auth.Off})).browser(t)
 	if p := none.open("/account/sign-up?return_to=/notes").want(t, 200, "/account/sign-in", ""); p.url.Query().Get("return_to") != "/notes" {
 		t.Error(p.url)

@@ -132,9 +132,9 @@ func TestForgottenPassword(t *testing.T) {
 	if p := b.submit("email", "nonsense").want(t, 422, "/account/forgot-password", ""); p.wrong(t, "email") == "" {
 		t.Error(p.text())
 	}
-	b.submit("email", address).want(t, 200, "/account/forgot-password/sent", "Look into your mail")
+	b.submit("email", address).want(t, 200, "/account/forgot-password/sent", "Check your email")
 	b.open(s.Mail(t, address, auth.KindResetPassword).Link)
-	p := b.submit("new_password", "another-Passphrase-8").want(t, 200, "/auth/v1/reset-password", "Your password is changed")
+	p := b.submit("new_password", "another-Passphrase-8").want(t, 200, "/auth/v1/reset-password", "Your password was changed")
 	if !strings.Contains(p.body, `href="/account/sign-in"`) {
 		t.Errorf("no way back: %s", p.body)
 	}
@@ -304,7 +304,7 @@ func TestProvider(t *testing.T) {
 	b.open("/account/sign-in/with/acme?return_to=/notes")
 	b.atProvider(idp, authtest.Person{Subject: "1", Email: address, EmailVerified: true}).want(t, 200, "/notes", "")
 
-	b.open("/account/sign-in/with/nobody").want(t, 404, "/account/sign-in/with/nobody", "That did not work")
+	b.open("/account/sign-in/with/nobody").want(t, 404, "/account/sign-in/with/nobody", "Something went wrong")
 }
 
 // "Keep me signed in" also applies to other sign-in methods, through a parameter of the
@@ -372,7 +372,7 @@ func TestProviderThatFails(t *testing.T) {
 		t.Error(p.text())
 	}
 	p = b.open("/auth/v1/oauth/acme/callback?code=x&state=y")
-	p.want(t, 400, "/auth/v1/oauth/acme/callback", "That did not work")
+	p.want(t, 400, "/auth/v1/oauth/acme/callback", "Something went wrong")
 	if !strings.Contains(p.body, `href="/`) {
 		t.Error("no way back")
 	}

@@ -100,7 +100,7 @@ func TestWasThatYou(t *testing.T) {
 		s := w.Do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword}, harness.Header{Name: "User-Agent", Value: firefox}).Session()
 		token := w.LinkToken("ada@example.com", auth.KindVerifyEmail)
 		page := string(w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200).Body)
-		for _, part := range []string{"Was that you?", "Firefox on Linux", "2026", "that was me", "not me"} {
+		for _, part := range []string{"Was this you?", "Firefox on Linux", "2026", "that was me", "not me"} {
 			if !strings.Contains(page, part) {
 				t.Errorf("the page does not say %q: %s", part, page)
 			}
