@@ -173,7 +173,7 @@ func TestTemplatesThatCannotBeRead(t *testing.T) {
 		"layout.html": "{{", "parts.html": `{{define "x"}}`, "sign_in.html": "{{nosuch}}",
 		"problem.html": `{{define "title"}}{{end}}{{define "body"}}{{template "field" (field . "x" "label")}}{{end}}`,
 	} {
-		if p, err := pages.New(a, pages.Options{Templates: fstest.MapFS{name: {Data: []byte(text)}}}); err == nil || p != nil || name == "problem.html" && !strings.Contains(err.Error(), "a property without value") {
+		if p, err := pages.New(a, pages.Options{Templates: fstest.MapFS{name: {Data: []byte(text)}}}); err == nil || p != nil || name == "problem.html" && !strings.Contains(err.Error(), "a property without a value") {
 			t.Errorf("%s cannot be parsed: %v", name, err)
 		}
 	}

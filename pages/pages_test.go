@@ -33,7 +33,7 @@ func TestNewRefuses(t *testing.T) {
 		want string
 	}{
 		"no cookies":              {want: "auth.WithCookies(auth.CookieOptions{})"},
-		"a captcha":               {auth: []auth.Option{cookies, auth.WithCaptcha(auth.CaptchaOptions{Verifier: nobody{}})}, want: "auth.WithCaptcha is on"},
+		"a captcha":               {auth: []auth.Option{cookies, auth.WithCaptcha(auth.CaptchaOptions{Verifier: nobody{}})}, want: "auth.WithCaptcha is set"},
 		"another prefix":          {o: pages.Options{Prefix: "/login"}, auth: []auth.Option{cookies}, want: `the sign-in page is at "/login/sign-in"`},
 		"home elsewhere":          {o: pages.Options{Home: "https://evil.example"}, auth: []auth.Option{cookies}, want: "Home"},
 		"no colour":               {o: pages.Options{Accent: "red"}, auth: []auth.Option{cookies}, want: "#rrggbb"},

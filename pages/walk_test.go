@@ -86,7 +86,7 @@ func TestSignUpCodeConfirmsOnlyItsOwnSignUp(t *testing.T) {
 	owner.submit("email", address, "password", password).want(t, 200, "/account/sign-up/code", "")
 	s.Mail(t, address, auth.KindAccountExists) // a later link replaces its link
 	p := owner.submit("code", s.Mail(t, address, auth.KindVerifyEmail).Code).want(t, 200, "/account/sign-in", "")
-	if !strings.Contains(p.text(), "We have sent you a link to choose yours") {
+	if !strings.Contains(p.text(), "We have sent you a link to choose your own") {
 		t.Error(p.text())
 	}
 	thief.open("/account/sign-in")
@@ -192,7 +192,7 @@ func TestSecondFactor(t *testing.T) {
 	third.submit("login", address, "password", password)
 	third.open("/account/sign-in/second?with=recovery")
 	third.submit("with", "recovery", "code", recovery[0]).want(t, 200, "/", "")
-	if p := third.open("/account/"); !strings.Contains(p.text(), "Recovery codes that are left: 9") {
+	if p := third.open("/account/"); !strings.Contains(p.text(), "Recovery codes left: 9") {
 		t.Error(p.text())
 	}
 
@@ -389,7 +389,7 @@ func TestLinkAndUnlink(t *testing.T) {
 	b := s.browser(t)
 	b.signIn(address)
 	b.open("/account/")
-	p := b.submit("provider", "acme", "do", "link").want(t, 200, "/account/identities", "On to Acme")
+	p := b.submit("provider", "acme", "do", "link").want(t, 200, "/account/identities", "Continue to Acme")
 	next := attr(p.meta("refresh"), "content")
 	_, target, _ := strings.Cut(next, "url=")
 	b.page.url, _ = url.Parse(target)
@@ -428,7 +428,7 @@ func TestAccount(t *testing.T) {
 	if p = b.submit("current_password", password, "password", "password"); p.want(t, 422, "/account/password", "").wrong(t, "password") == "" {
 		t.Error(p.text())
 	}
-	if p = b.submit("current_password", password, "password", "another-Passphrase-8").want(t, 200, "/account/", ""); !strings.Contains(p.text(), "password is changed") {
+	if p = b.submit("current_password", password, "password", "another-Passphrase-8").want(t, 200, "/account/", ""); !strings.Contains(p.text(), "password was changed") {
 		t.Error(p.text())
 	}
 
