@@ -61,7 +61,7 @@ func New(tb testing.TB, opts ...auth.Option) *Env {
 
 // NewOn is New on the test's own store: a *pgstore.Store to test Postgres, a store of the
 // application, or one that several Envs share (SameKeys). The store stays open; the test
-// closes it. Permissions needs a store.RoleStore, AAL2 a store.FactorStore. Hashing
+// closes it. Permissions needs a store.ProjectStore, AAL2 a store.FactorStore. Hashing
 // passwords is nearly free, unless WithPasswords sets a cost.
 func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 	tb.Helper()
@@ -226,7 +226,7 @@ func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn
 // logUndefined logs undefined roles, because a misspelled role would be hard to find.
 func (e *Env) logUndefined(tb testing.TB, names []string) {
 	tb.Helper()
-	st, ok := store.Capability[store.RoleStore](e.Store)
+	st, ok := store.Capability[store.ProjectStore](e.Store)
 	if !ok || len(names) == 0 {
 		return
 	}
@@ -244,7 +244,7 @@ func (e *Env) logUndefined(tb testing.TB, names []string) {
 // definePermissions defines a role's permissions.
 func (e *Env) definePermissions(tb testing.TB, role string, permissions []string) {
 	tb.Helper()
-	roles, ok := store.Capability[store.RoleStore](e.Store)
+	roles, ok := store.Capability[store.ProjectStore](e.Store)
 	if !ok {
 		tb.Fatalf("authtest.Permissions: the store %T has no roles", e.Store)
 	}

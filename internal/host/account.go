@@ -101,7 +101,7 @@ type Accounts interface {
 	RecentlyAuthenticated(u store.User, s store.Session) bool
 	// ResetFailures resets the counts of failed passwords after a new password.
 	ResetFailures(ctx context.Context, u store.User)
-	// LockKeys returns the buckets of all limits of failures at an account (LimitStore).
+	// LockKeys returns the buckets of all limits of failures at an account (AdminStore).
 	LockKeys(ctx context.Context, u store.User) ([]string, error)
 
 	// Roles returns this process's table of roles: at most a second old, and never older

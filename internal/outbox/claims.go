@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A store that stores messages (OutboxStore) receives each message in the change that
+// A store that stores messages (Journal) receives each message in the change that
 // causes it. The process that records a message holds a claim to it: it sends the message
 // at once from its own queue, without another statement, and deletes it afterwards. If
 // that process does not finish in time, because it crashed, was closed or did not learn
@@ -39,7 +39,7 @@ const (
 
 // messageClaims claims messages from the store.
 type messageClaims struct {
-	store    store.OutboxStore
+	store    store.Journal
 	interval time.Duration
 	inTx     func(context.Context) bool // nil: never
 
@@ -56,7 +56,7 @@ func newMessageClaims() messageClaims {
 
 // useStore sets the store of messages and starts to claim overdue ones, unless other
 // processes do that (idle).
-func (b *Outbox) useStore(s store.OutboxStore, inTx func(context.Context) bool, idle bool) {
+func (b *Outbox) useStore(s store.Journal, inTx func(context.Context) bool, idle bool) {
 	b.store, b.inTx = s, inTx
 	if idle {
 		b.inTx = func(context.Context) bool { return true }

@@ -12,7 +12,7 @@ import (
 
 // shelf is a store that records outcomes and has no messages to claim.
 type shelf struct {
-	store.OutboxStore
+	store.Journal
 	finished []store.FinishMessage
 }
 

@@ -17,7 +17,7 @@ import (
 
 // finishing is a store that records outcomes.
 type finishing struct {
-	store.OutboxStore
+	store.Journal
 	told []store.FinishMessage
 	err  error
 }

@@ -39,7 +39,7 @@ type Options struct {
 	Log       *slog.Logger
 	Now       func() time.Time
 
-	Store store.OutboxStore          // nil: messages are in memory only
+	Store store.Journal              // nil: messages are in memory only
 	InTx  func(context.Context) bool // reports whether a context has a transaction of the application; nil: never
 	Idle  bool                       // other processes send the stored messages
 }

@@ -106,7 +106,7 @@ func TestPausesGrow(t *testing.T) {
 
 // asking is a store that records when messages are claimed.
 type asking struct {
-	store.OutboxStore
+	store.Journal
 	mu    sync.Mutex
 	at    []time.Time
 	until []time.Duration
