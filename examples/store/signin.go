@@ -47,6 +47,7 @@ type seen struct {
 	first, last  time.Time
 	trustedUntil time.Time
 	trustedAt    int64 // the user's CredentialRevision at that time; a higher one ends the trust
+	store.Origin
 }
 
 // trust marks the device of a new session as trusted.
@@ -67,14 +68,14 @@ func (db *tables) trustedUntil(d device) time.Time {
 }
 
 // see stores that a session was created on a device.
-func (t *tx) see(d device, at time.Time) {
+func (t *tx) see(d device, at time.Time, origin store.Origin) {
 	s, known := t.devices[d]
 	if d.hash == "" || known && s.last.After(at) {
 		return
 	}
 	if !known {
 		t.forgetDevices(d.userID, store.MaxDevices-1)
-		s.first = at
+		s.first, s.Origin = at, origin
 	}
 	s.last = at
 	t.devices[d] = s
@@ -145,7 +146,7 @@ func (t *tx) forget(userID string, f store.SessionFilter) {
 	}
 	for d, s := range t.devices {
 		if d.userID == userID && f.ID == "" { // still known but no longer trusted
-			t.devices[d] = seen{first: s.first, last: s.last}
+			t.devices[d] = seen{first: s.first, last: s.last, Origin: s.Origin}
 		}
 	}
 }

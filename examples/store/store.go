@@ -90,8 +90,10 @@ func read[T any](ctx context.Context, s *Store, f func(db *tables) (T, error)) (
 type tx struct {
 	tables
 	outcome store.Outcome
-	token   *store.Token // the token or code that this call uses
-	last    func() error // called last, after all other checks
+	token   *store.Token            // the token or code that this call uses
+	by      store.Authority         // authority of the change
+	origins map[string]store.Origin // by user: the origin of what the change adds
+	last    func() error            // called last, after all other checks
 }
 
 // change makes one change. The order is the contract's, and a store on a database has the
@@ -108,7 +110,7 @@ func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx
 		if err := before.authority(c.By, c.Now); err != nil {
 			return none, err
 		}
-		t := &tx{last: func() error { return nil }}
+		t := &tx{by: c.By, origins: map[string]store.Origin{}, last: func() error { return nil }}
 		t.tables = tables{maps.Clone(before.users), maps.Clone(before.sessions), maps.Clone(before.tokens), before.buckets, maps.Clone(before.done), maps.Clone(before.devices), before.owned}
 		out, err := do(t) // the method's own conditions and its effect
 		if t.outcome == store.OutcomeWrongCode {
@@ -144,6 +146,37 @@ func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx
 		s.db = t.tables // optional: and c.Events of OutcomeDone, c.Messages
 		return out, nil
 	})
+}
+
+// origin returns the Origin of everything that the change adds to a user. It raises the
+// user's sequence once.
+func (t *tx) origin(userID string) store.Origin {
+	o, raised := t.origins[userID]
+	if !raised {
+		c := t.users[userID]
+		c.User.Sequence++
+		t.users[userID] = c
+		o = store.Origin{Sequence: c.User.Sequence, AddedBy: t.addedBy(userID)}
+		t.origins[userID] = o
+	}
+	return o
+}
+
+// addedBy returns the sequence of the user's session or enrolment token that is the
+// authority of the change or is redeemed by it; 0 if there is none.
+func (t *tx) addedBy(userID string) int64 {
+	token := t.token
+	switch {
+	case t.by.Session != nil && t.by.Session.UserID == userID:
+		return t.sessions[t.by.Session.ID].Sequence
+	case t.by.Token != nil:
+		authority := t.tokens[keyOf(t.by.Token.Purpose, t.by.Token.Hash)]
+		token = &authority
+	}
+	if token != nil && token.Purpose == store.PurposeEnroll && token.UserID == userID {
+		return token.Sequence
+	}
+	return 0
 }
 
 // authority checks whether the authority of a change may still act. Proof and System
@@ -241,7 +274,7 @@ func (s *Store) Account(ctx context.Context, key store.UserKey, now time.Time) (
 func (db *tables) held(userID string, now time.Time) (h store.Held) { // optional: and the messages that wait
 	for d, s := range db.devices {
 		if d.userID == userID && d.hash != forgotten && now.Before(s.last.Add(store.DeviceLife)) {
-			h.Devices = append(h.Devices, store.HeldDevice{Device: d.hash, FirstSeenAt: s.first, LastSeenAt: s.last})
+			h.Devices = append(h.Devices, store.HeldDevice{Device: d.hash, FirstSeenAt: s.first, LastSeenAt: s.last, Origin: s.Origin})
 		}
 	}
 	for _, t := range db.tokens {
@@ -267,7 +300,7 @@ func (db *tables) find(key store.UserKey) (store.Credentials, error) {
 	for id, c := range db.users {
 		u := &c.User
 		if (key.ID != "" && key.ID == id) || (key.Email != "" && store.EmailKey(key.Email) == store.EmailKey(u.Email)) ||
-			(key.Phone != "" && key.Phone == u.Phone) || (key.Provider != "" && slices.ContainsFunc(u.Identities, same(key.Provider, key.Subject))) {
+			(key.Phone != "" && key.Phone == u.Phone) || (key.Handle != "" && key.Handle == u.Handle) || (key.Provider != "" && slices.ContainsFunc(u.Identities, same(key.Provider, key.Subject))) {
 			return c, nil
 		}
 	}
@@ -288,6 +321,8 @@ func (t *tx) save(c store.Credentials) (store.User, error) {
 		return *u, &store.ConflictError{Field: "email"}
 	case taken(store.ByPhone(u.Phone)):
 		return *u, &store.ConflictError{Field: "phone"}
+	case taken(store.ByHandle(u.Handle)):
+		return *u, &store.ConflictError{Field: "handle"}
 	}
 	for i, id := range u.Identities {
 		if taken(store.ByIdentity(id.Provider, id.Subject)) || slices.ContainsFunc(u.Identities[:i], same(id.Provider, id.Subject)) {
@@ -310,6 +345,9 @@ func (t *tx) create(ctx context.Context, n store.NewUser) (store.User, error) {
 	if _, taken := t.users[n.User.ID]; taken {
 		return n.User, &store.ConflictError{Field: "id"}
 	}
+	n.User = clone(n.User)
+	n.User.Begin(n.PasswordHash != "")
+	t.origins[n.User.ID] = store.Origin{Sequence: n.User.Sequence} // of all that comes with it
 	u, err := t.save(store.Credentials{User: n.User, PasswordHash: n.PasswordHash, Notes: n.Notes})
 	if err == nil && n.Session != nil {
 		u, err = t.addSession(*n.Session, false)
@@ -338,7 +376,12 @@ func (t *tx) update(id string, p *store.UserPatch, now time.Time) (store.User, e
 	if p == nil || p.Empty() {
 		return c.User, nil
 	}
-	c = clone(p.Apply(c, now))
+	addedBy := t.addedBy(id)
+	after := clone(p.Apply(c, now, addedBy))
+	if after.User.Sequence > c.User.Sequence {
+		t.origins[id] = store.Origin{Sequence: after.User.Sequence, AddedBy: addedBy}
+	}
+	c = after
 	if p.DropCredentials {
 		t.revoke(id, store.SessionFilter{}, now)
 	}
@@ -400,8 +443,10 @@ func (t *tx) addSession(sess store.Session, onTrusted bool) (store.User, error) 
 	case taken:
 		return c.User, &store.ConflictError{Field: "id"}
 	}
+	sess.Origin = t.origin(sess.UserID)
 	t.sessions[sess.ID] = session{Session: clone(sess)}
-	t.see(device{sess.UserID, sess.Device}, sess.CreatedAt)
+	t.see(device{sess.UserID, sess.Device}, sess.CreatedAt, sess.Origin)
+	c = t.users[sess.UserID]
 	c.User.LastSignInAt = sess.CreatedAt // does not raise a revision
 	t.users[sess.UserID] = c
 	return c.User, nil
@@ -509,7 +554,8 @@ func (s *Store) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]s
 func (t *tx) revoke(userID string, f store.SessionFilter, now time.Time) []string {
 	ended := []string{}
 	for id, sess := range t.sessions {
-		if sess.UserID == userID && sess.live(now) && (f.ID == "" || f.ID == id) && f.Except != id && !sess.CreatedAt.Before(f.Since) {
+		if sess.UserID == userID && sess.live(now) && (f.ID == "" || f.ID == id) && f.Except != id && sess.Sequence >= f.FromSequence &&
+			(f.Before.IsZero() || sess.CreatedAt.Before(f.Before)) && (f.IP == "" || f.IP == sess.IP) {
 			sess.Revoked = true
 			t.sessions[id] = sess
 			ended = append(ended, id)
