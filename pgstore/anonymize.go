@@ -19,8 +19,8 @@ const (
 
 	deleteMessagesTo = `delete from auth.messages m where m.user_id = $1::uuid or m.recipient = any ($2::text[]) and m.recipient <> ''`
 
-	// selectEventsTelling reads a page of the events about a user, and of the events
-	// whose actor the user is.
+	// selectEventsTelling reads a page of the events about a user or caused by the
+	// user.
 	selectEventsTelling = `select e.id, coalesce(e.user_id::text, ''), e.data from auth.events e where e.user_id = $1::uuid and e.id > $2::uuid
 		union
 		select e.id, coalesce(e.user_id::text, ''), e.data from auth.events e
@@ -61,8 +61,8 @@ func (s *Store) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (store
 	return u, nil
 }
 
-// tokenPurposes returns the purposes of tokens that have a subject, for an index whose
-// first column is the purpose.
+// tokenPurposes returns the purposes of tokens that have a subject, for an index that
+// begins with the purpose.
 func tokenPurposes() []string {
 	return purposes([]store.Purpose{
 		store.PurposeMagicLink, store.PurposeVerifyEmail, store.PurposeReset, store.PurposeExchange, store.PurposePhoneCode, store.PurposeMFA, store.PurposeEnroll,

@@ -38,8 +38,8 @@ func banAsked(list []store.UserAt) *bool {
 	return list[0].Banned
 }
 
-// tryCode checks a code and counts the attempt, for calls whose only effect is to use
-// the code up. $6 is true if there are conditions on the code's user. The statement
+// tryCode checks a code and counts the attempt, for calls that have no effect but to
+// use the code up. $6 is true if there are conditions on the code's user. The statement
 // never waits, so that it reads code and user at one instant. A transaction handles
 // locked rows and refusals.
 //

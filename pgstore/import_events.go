@@ -54,7 +54,7 @@ func tell(rows []store.ImportedRow) *telling {
 	return t
 }
 
-// of returns the events of the rows whose users were created.
+// of returns the events of the created users' rows.
 func (t *telling) of(made []bool) (*eventRows, error) {
 	t.Wait()
 	c := &eventRows{}

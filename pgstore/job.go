@@ -188,7 +188,7 @@ func (s *Store) soon(ctx context.Context, q querier, id *string, sql string, arg
 	return j, err
 }
 
-// ClaimJob claims a running job whose lease has expired.
+// ClaimJob claims a running job with an expired lease.
 func (s *Store) ClaimJob(ctx context.Context, c store.ClaimJob) (store.Job, error) {
 	var j store.Job
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {

@@ -150,9 +150,9 @@ func WithRowLevelSecurity() Option {
 }
 
 // WithTimeout limits the duration of each call, including the wait for a connection;
-// default 10 s. A call whose context is cancelled returns at once while it waits for a
-// connection, and within a second afterwards, because a statement that was sent may
-// finish.
+// default 10 s. If a call's context is cancelled, the call returns at once while it
+// waits for a connection, and otherwise within a second, because a statement that was
+// sent may finish.
 func WithTimeout(d time.Duration) Option {
 	return func(s *Store) error {
 		if d <= 0 {
