@@ -152,12 +152,12 @@ func created(nu store.NewUser) store.User {
 	return u
 }
 
-// areAbout tells whether no message is for anybody but this user.
+// areAbout reports whether all messages are for this user or for no user.
 func areAbout(messages []store.SealedMessage, userID string) bool {
 	return !slices.ContainsFunc(messages, func(m store.SealedMessage) bool { return m.UserID != "" && m.UserID != userID })
 }
 
-// rolesOf keeps a role that is given to somebody from being deleted meanwhile.
+// rolesOf returns the lock that keeps a user's new roles from being deleted meanwhile.
 func rolesOf(roles []string) roleLock {
 	if len(roles) > 0 {
 		return rolesStay
