@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Admin calls all operations of the admin API with a secret key, "sk_…". It is safe for
+// Admin calls the operations of the admin API with a secret key, "sk_…". It is safe for
 // concurrent use, and needs no closing. The key's scopes limit its operations; the
 // comment of each method names the permission.
 //

@@ -137,8 +137,7 @@ func (c *Client) signedIn(ctx context.Context, s *Session, generation uint64) er
 	return &Error{Code: CodeNoSession, Message: "Another sign-in or sign-out came in between."}
 }
 
-// void makes the results of all calls under way be ignored. It returns the new
-// generation.
+// void discards the results of all calls under way, and returns the new generation.
 func (c *Client) void() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -128,8 +128,8 @@ const ownerIsLeft = `select exists (select from auth.users u
 	where u.roles <> '{}' and u.roles @> array['` + store.RoleOwner + `'] and (u.banned_until is null or u.banned_until <= $1::timestamptz))`
 
 // judge checks IfUsers, IfRoles, IfKey, KeepOwner and FirstOwner. The owner that
-// ownerIsLeft finds cannot be about to lose the role, because every change with
-// KeepOwner locks all owners.
+// ownerIsLeft finds cannot be about to lose the role, because every change that may
+// remove an owner has KeepOwner and so locks all owners.
 func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *store.Change, h *held, r *result) error {
 	for _, want := range c.IfUsers {
 		id := want.ID

@@ -67,7 +67,7 @@ func (b *query) add(text string, args ...any) {
 	b.sql.WriteString(text)
 }
 
-// usersQuery is the statement for a list of accounts.
+// usersQuery returns the statement for a list of accounts.
 func usersQuery(q store.UserQuery) *query {
 	b := &query{}
 	b.sql.WriteString(listUsers)

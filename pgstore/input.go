@@ -185,7 +185,7 @@ func text(v any) string {
 }
 
 // micro returns a time as the database stores it. It truncates, because the database
-// rounds times that it reads from JSON, and limits the year to four digits.
+// would round times that it reads from JSON. Years have at most four digits.
 func micro(t time.Time) time.Time {
 	if t.After(forever) {
 		return forever

@@ -12,9 +12,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Take counts a call against all its limits, or against none if one refuses. A function
-// of the database decides. Take computes the remaining amounts here by the same
-// arithmetic.
+// Take counts draws against all their limits, or against none if one refuses. A
+// function of the database decides. Take computes the remaining amounts here by the
+// same arithmetic.
 func (s *Store) Take(ctx context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
 	if len(draws) == 1 && draws[0].Cost > 0 && draws[0].Rate.Burst > 0 && draws[0].Rate.Per > 0 {
 		return s.takeOne(ctx, draws, now)
@@ -59,8 +59,8 @@ func bucket(r store.Rate) (step, full int64) {
 	return step, step * int64(r.Burst)
 }
 
-// draw is a call that counts against one limit, such as a refresh. It does without the
-// loops of the database's function.
+// draw counts a call against one limit, such as a refresh. It does without the loops of
+// the database's function.
 type draw struct {
 	key              string
 	now, drawn, full int64 // nanoseconds

@@ -23,7 +23,7 @@ var (
 	//go:embed migrations/*.sql
 	migrationFiles embed.FS
 	// policyRoles creates the roles of WithRowLevelSecurity and grants their
-	// privileges. It may be applied several times.
+	// privileges. It can be applied again.
 	//go:embed rls.sql
 	policyRoles string
 )

@@ -31,7 +31,8 @@ const (
 // that added this one; otherwise $27 is null and $28 is 0.
 //
 // The functions that delete surplus sessions and devices are only called if there may
-// be some. The user's row, which is locked, counts the sessions at most.
+// be some. The user's row, which is locked, holds an upper bound of the number of
+// sessions.
 //
 // Most sign-ins send no message. For them the statement leaves out the parts for
 // messages ($29) and for a new device (messages $30, tokens $31), which take time even

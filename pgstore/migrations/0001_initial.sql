@@ -410,9 +410,9 @@ create table auth.revocations (
 );
 create index revocations_at_idx on auth.revocations (at);
 
--- take counts a call against all its limits, or against none if one refuses, and
--- returns their earlier states. Rows are locked in the order of their keys, so that
--- calls cannot deadlock. The arithmetic is that of GCRA; the caller repeats it on the
+-- take counts draws against all their limits, or against none if one refuses, and
+-- returns the earlier states. Rows are locked in the order of their keys, so that calls
+-- cannot deadlock. The arithmetic is that of GCRA; the caller repeats it on the
 -- returned states.
 create function auth.take(keys text[], steps bigint[], fulls bigint[], costs integer[], now_ns bigint)
 returns bigint[] language plpgsql as $$
