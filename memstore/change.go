@@ -26,7 +26,7 @@ type effect struct {
 	left  int          // set by apply: the recovery codes left
 
 	addedBy int64                   // Origin.AddedBy of the change's additions
-	origins map[string]store.Origin // by user: the Origin of what the change adds
+	origins map[string]store.Origin // by user: the Origin of the change's additions
 	codes   bool                    // left is set
 
 	other *store.Client // of OutcomeReplayed
