@@ -15,15 +15,17 @@ import (
 // work, in order, and their results. Sweep deletes jobs past ExpiresAt, except running
 // ones.
 //
-// An impersonation is a session in which an actor acts as another user. No other method of
-// a store treats one as a session: it cannot be refreshed, is in no list of a user's
-// sessions, and is no authority for a change ([Authority]). Only RevokeSessions also ends
-// the impersonations of its UserID that match its filter, and returns their ids. An
-// impersonation is live until it has expired or was ended, and only while the actor's
+// An impersonation is a session in which an actor acts as another user. It is not treated
+// as a session otherwise: it cannot be refreshed, is in no list of a user's sessions, and
+// is no authority for a change ([Authority]). RevokeSessions and UserPatch.Revoke also end
+// the user's impersonations that match the filter, and RevokeSessions returns their ids.
+// EndEverySession ends all impersonations.
+//
+// An impersonation is live until it has expired or was ended, and only while the actor's
 // session is live, neither account is banned, and three revisions are unchanged: the
-// CredentialRevision of the actor, that of the user, and the revision of the table of
-// roles. So it ends with the actor's session, with any change of the permissions of either,
-// and with a change of the user's credentials.
+// CredentialRevision of the actor and of the user, and the revision of the table of roles.
+// So it ends with the actor's session, with any change of the permissions of either, and
+// with a change of the user's credentials.
 type AdminStore interface {
 	// ListUsers returns the accounts that match all of a query, in its order, at most
 	// Limit, after the place After. The list is empty if there are none. Callers check the

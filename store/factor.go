@@ -22,14 +22,14 @@ type FactorStore interface {
 	// raises both revisions, and ends the user's other sessions, all except Completion's.
 	// Errors: ErrNotFound if the factor is unknown or another user's; a *ConflictError of
 	// "factor" if it is enabled already, or if another factor of the kind is and this one
-	// is not Several; and those of Completion.
+	// is not Several; and the errors of Completion.
 	EnableFactor(ctx context.Context, c EnableFactor) (FactorResult, error)
 	// UseFactor replaces an enabled factor's state if the state is still State, and sets
 	// LastUsedAt. Errors: ErrNotFound if the factor is unknown, another user's or pending;
-	// ErrUsed if the state has changed; and those of Completion.
+	// ErrUsed if the state has changed; and the errors of Completion.
 	UseFactor(ctx context.Context, c UseFactor) (FactorResult, error)
 	// UseRecoveryCode deletes the recovery code with one of the hashes. Errors: ErrNotFound
-	// if the user has none of them; and those of Completion.
+	// if the user has none of them; and the errors of Completion.
 	UseRecoveryCode(ctx context.Context, c UseRecoveryCode) (FactorResult, error)
 	// PutRecoveryCodes replaces all codes and ends the trust in all devices (see
 	// Store.CreateSession). ErrNotFound if the user has no enabled factor.

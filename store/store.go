@@ -70,9 +70,10 @@ type Store interface {
 	// it does not know.
 	Contract() int
 
-	// CreateUser adds a user with everything in NewUser. It returns a *ConflictError, and
-	// keeps nothing, if an id, email address, phone number, handle, identity or factor is
-	// taken. An error of NewUser.Creating is returned unchanged.
+	// CreateUser adds a user with everything in NewUser, or nothing. Errors: a
+	// *ConflictError if an id, email address, phone number, handle, identity or factor is
+	// taken; ErrMFARequired as NewUser.Factors says; ErrNotFound if a token names another
+	// user who does not exist; and the error of NewUser.Creating, unchanged.
 	CreateUser(ctx context.Context, c CreateUser) (User, error)
 	// User finds one user, banned or not. ErrNotFound if there is none.
 	User(ctx context.Context, key UserKey) (User, error)
@@ -277,7 +278,7 @@ type InvalidError struct{ Field, Problem string }
 func (e *InvalidError) Error() string { return "auth: " + e.Field + " " + e.Problem }
 
 // DrawFirst draws c.Draw with the store's own Take, for stores that draw before they look
-// at the session. Errors: a *LimitedError if the bucket refuses, and those of take.
+// at the session. Errors: a *LimitedError if the bucket refuses, and the errors of take.
 func (c *Advance) DrawFirst(ctx context.Context, take func(context.Context, []Draw, time.Time) (Decision, error)) error {
 	if c.Draw.Rate.Burst <= 0 || c.Draw.Rate.Per <= 0 {
 		return nil

@@ -94,7 +94,7 @@ func (f *filler) text(name string) string {
 	}
 }
 
-// filled describes a user with every field set except those of owned.
+// filled describes a user with every field set except the fields of owned.
 func (b *bench) filled(f *filler) store.NewUser {
 	b.Helper()
 	nu := store.NewUser{PasswordHash: "hash", Notes: "noted"}
