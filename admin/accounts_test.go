@@ -149,7 +149,7 @@ func TestCreateUser(t *testing.T) {
 func TestCreateUserVerifies(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, _ := newScene(t, store)
-		if _, err := o.adm.CreateUser(t.Context(), admin.System("crm"), admin.CreateUserParams{Email: "ada@example.com", SendVerification: true}); err != nil {
+		if _, err := o.adm.CreateUser(t.Context(), admin.System("crm"), admin.CreateUserParams{Email: "ada@example.com", Send: admin.SendVerification}); err != nil {
 			t.Fatal(err)
 		}
 		v, err := o.VerifyEmail(t.Context(), auth.VerifyEmailParams{Token: o.token("ada@example.com", auth.KindVerifyEmail)})
@@ -347,7 +347,7 @@ func TestCreateUserInvites(t *testing.T) {
 func TestCreateUserInvitesToPasswords(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st, auth.WithSettings(auth.Settings{Password: auth.Off}))
-		_, err := o.adm.CreateUser(t.Context(), admin.System("test"), admin.CreateUserParams{Email: "ada@example.com", SendInvitation: true})
+		_, err := o.adm.CreateUser(t.Context(), admin.System("test"), admin.CreateUserParams{Email: "ada@example.com", Send: admin.SendInvitation})
 		wantCode(t, err, auth.CodeMethodDisabled)
 		if _, err := o.behind().User(t.Context(), store.ByEmail("ada@example.com")); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("made all the same: %v", err)

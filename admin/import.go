@@ -47,7 +47,7 @@ var (
 type ImportUsersParams struct {
 	// OnConflict says what happens to a row whose id, address, number or identity an
 	// account has: OnConflictError if empty.
-	OnConflict string `json:"on_conflict"`
+	OnConflict string `json:"on_conflict" query:"on_conflict"`
 }
 
 // importLine is a row that waits, with the id of the account that it makes unless it

@@ -31,9 +31,8 @@ func (u upload) Read(b []byte) (int, error) {
 }
 
 func (m *Admin) handleImportUsers(who Actor, w http.ResponseWriter, r *http.Request) error {
-	v := m.values(r)
-	p := ImportUsersParams{OnConflict: v.text("on_conflict")}
-	if err := v.done(); err != nil {
+	var p ImportUsersParams
+	if err := m.query(r.URL.Query(), &p); err != nil {
 		return err
 	}
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -47,5 +46,6 @@ func (m *Admin) handleImportUsers(who Actor, w http.ResponseWriter, r *http.Requ
 		}
 		return err
 	}
-	return m.writeJobID(w, id)
+	a := startedJob(id)
+	return m.kit.WriteJSON(w, a.status, a.body)
 }

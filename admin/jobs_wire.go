@@ -1,29 +1,24 @@
 package admin
 
 import (
-	"net/http"
+	"context"
+	"io"
 	"time"
 
 	"github.com/authmount/auth/store"
 )
 
 var jobEndpoints = []endpoint{
-	{opBulk, (*Admin).handleBulk},
+	op(opBulk, (*Admin).bulk),
 	{opImportUsers, (*Admin).handleImportUsers},
-	{opJob, (*Admin).handleJob},
-	{opJobResults, (*Admin).handleJobResults},
+	op(opJob, byID((*Admin).Job)),
+	export(opJobResults, "results", func(idOnly) string { return FormatNDJSON }, func(m *Admin, ctx context.Context, who Actor, p idOnly, w io.Writer) error {
+		return m.JobResults(ctx, who, p.ID, w)
+	}),
 }
 
-func (m *Admin) handleJob(who Actor, w http.ResponseWriter, r *http.Request) error {
-	j, err := m.Job(r.Context(), who, r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	var finished *time.Time
-	if !j.Finished.IsZero() {
-		finished = &j.Finished
-	}
-	return m.kit.WriteJSON(w, http.StatusOK, struct {
+func (j Job) reply(*Admin) reply {
+	return reply{body: struct {
 		ID         string         `json:"id"`
 		Kind       string         `json:"kind"`
 		State      store.JobState `json:"state"`
@@ -34,10 +29,5 @@ func (m *Admin) handleJob(who Actor, w http.ResponseWriter, r *http.Request) err
 		CreatedAt  time.Time      `json:"created_at"`
 		FinishedAt *time.Time     `json:"finished_at"`
 		ExpiresAt  time.Time      `json:"expires_at"`
-	}{j.ID, j.Kind, j.State, j.Rows, j.Counts.Done, j.Counts.Skipped, j.Counts.Failed, j.Created, finished, j.Expires})
-}
-
-func (m *Admin) handleJobResults(who Actor, w http.ResponseWriter, r *http.Request) error {
-	out := &download{w: w, name: "results." + FormatNDJSON, media: mediaNDJSON}
-	return m.finish(r, out, m.JobResults(r.Context(), who, r.PathValue("id"), out))
+	}{j.ID, j.Kind, j.State, j.Rows, j.Counts.Done, j.Counts.Skipped, j.Counts.Failed, j.Created, orNever(j.Finished), j.Expires}}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	opSettings     = operation{pattern: "GET /settings", permission: PermSettingsRead}
+	opSettings     = operation{strict: true, pattern: "GET /settings", permission: PermSettingsRead}
 	opSetSettings  = operation{pattern: "PATCH /settings", permission: PermSettingsWrite, stepUp: true, fails: []auth.Code{auth.CodePreconditionFailed, auth.CodeLastOwner}}
 	opTestMail     = operation{pattern: "POST /settings/test-mail", permission: PermSettingsWrite, stepUp: true, fails: []auth.Code{auth.CodeRateLimited}}
 	opTestSMS      = operation{pattern: "POST /settings/test-sms", permission: PermSettingsWrite, stepUp: true, fails: []auth.Code{auth.CodeRateLimited, auth.CodeMethodDisabled}}

@@ -1,18 +1,24 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
-	"net/http"
-	"strconv"
 )
 
 var settingsEndpoints = []endpoint{
-	{opSettings, (*Admin).handleSettings},
-	{opSetSettings, (*Admin).handleSetSettings},
-	{opTestMail, (*Admin).handleTestMail},
-	{opTestSMS, (*Admin).handleTestSMS},
-	{opTestProvider, (*Admin).handleTestProvider},
-	{opDiagnostics, (*Admin).handleDiagnostics},
+	op(opSettings, bare((*Admin).Settings)),
+	op(opSetSettings, (*Admin).setSettings),
+	op(opTestMail, bare((*Admin).TryMail)),
+	op(opTestSMS, bare((*Admin).TrySMS)),
+	op(opTestProvider, func(m *Admin, ctx context.Context, who Actor, p providerParams) (TryResult, error) {
+		return m.TryProvider(ctx, who, p.Name)
+	}),
+	op(opDiagnostics, bare((*Admin).Diagnostics)),
+}
+
+// providerParams name a provider.
+type providerParams struct {
+	Name string `path:"name"`
 }
 
 type settingView struct {
@@ -22,10 +28,7 @@ type settingView struct {
 	Why    string `json:"locked_because,omitempty"`
 }
 
-func (m *Admin) writeSettings(w http.ResponseWriter, t SettingsTable, err error) error {
-	if err != nil {
-		return err
-	}
+func (t SettingsTable) reply(*Admin) reply {
 	out := struct {
 		Revision int64                  `json:"revision"`
 		Settings map[string]settingView `json:"settings"`
@@ -33,57 +36,27 @@ func (m *Admin) writeSettings(w http.ResponseWriter, t SettingsTable, err error)
 	for _, s := range t.Settings {
 		out.Settings[s.Name] = settingView{s.Value, s.Source, s.Locked, s.Why}
 	}
-	w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(t.Revision, 10)))
-	return m.kit.WriteJSON(w, http.StatusOK, out)
+	return reply{revision: &t.Revision, body: out}
 }
 
-func (m *Admin) handleSettings(who Actor, w http.ResponseWriter, r *http.Request) error {
-	if err := m.values(r).done(); err != nil {
-		return err
-	}
-	t, err := m.Settings(r.Context(), who)
-	return m.writeSettings(w, t, err)
-}
-
-func (m *Admin) handleSetSettings(who Actor, w http.ResponseWriter, r *http.Request) error {
-	var body map[string]json.RawMessage
-	rev, err := m.ifMatch(r)
-	if err == nil {
-		err = m.kit.Decode(r, &body)
-	}
-	if err != nil {
-		return err
-	}
-	set := map[string]any{}
-	for name, raw := range body {
-		set[name] = raw
-	}
-	t, err := m.SetSettings(r.Context(), who, SetSettingsParams{Set: set, Revision: rev})
-	return m.writeSettings(w, t, err)
-}
-
-func (m *Admin) writeTest(w http.ResponseWriter, t TryResult, err error) error {
-	if err != nil {
-		return err
-	}
-	return m.kit.WriteJSON(w, http.StatusOK, struct {
+func (t TryResult) reply(*Admin) reply {
+	return reply{body: struct {
 		OK     bool   `json:"ok"`
 		Queued bool   `json:"queued"`
 		Detail string `json:"detail"`
-	}(t))
+	}(t)}
 }
 
-func (m *Admin) handleTestMail(who Actor, w http.ResponseWriter, r *http.Request) error {
-	t, err := m.TryMail(r.Context(), who)
-	return m.writeTest(w, t, err)
+// setSettingsBody is SetSettingsParams on the wire, where the body is the settings.
+type setSettingsBody struct {
+	Set      map[string]json.RawMessage `json:"*"`
+	Revision *int64                     `header:"If-Match"`
 }
 
-func (m *Admin) handleTestSMS(who Actor, w http.ResponseWriter, r *http.Request) error {
-	t, err := m.TrySMS(r.Context(), who)
-	return m.writeTest(w, t, err)
-}
-
-func (m *Admin) handleTestProvider(who Actor, w http.ResponseWriter, r *http.Request) error {
-	t, err := m.TryProvider(r.Context(), who, r.PathValue("name"))
-	return m.writeTest(w, t, err)
+func (m *Admin) setSettings(ctx context.Context, who Actor, p setSettingsBody) (SettingsTable, error) {
+	set := map[string]any{}
+	for name, raw := range p.Set {
+		set[name] = raw
+	}
+	return m.SetSettings(ctx, who, SetSettingsParams{Set: set, Revision: p.Revision})
 }

@@ -6,21 +6,10 @@ import (
 	"net/http"
 )
 
-// Answer is a value that an endpoint returns.
-type Answer struct{ Value any }
-
-// Taker is a ResponseWriter of this module's own that has the value rather than the
-// JSON of it: pages over the endpoints read it as it is.
-type Taker interface{ TakeAnswer(a Answer) }
-
 // Write sends v as JSON, with Cache-Control: no-store unless the header is set
 // already. The error says that v cannot be encoded; nothing has been written
 // then. A client that has gone is no error.
 func Write(w http.ResponseWriter, status int, v any) error {
-	if t, ok := w.(Taker); ok {
-		t.TakeAnswer(Answer{v})
-		return nil
-	}
 	if err := json.NewEncoder(response{w, status}).Encode(v); err != nil {
 		return fmt.Errorf("encode response: %w", err)
 	}
