@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 	"reflect"
 	"strings"
 	"time"
@@ -217,13 +218,14 @@ type userCursor struct {
 
 // fingerprint tells filters apart.
 func fingerprint(f UserFilter) string {
-	h, fields := sha256.New(), reflect.ValueOf(f)
+	query, fields := url.Values{}, reflect.ValueOf(f)
 	for i := range fields.NumField() {
 		if v := fields.Field(i); !v.IsZero() {
-			fmt.Fprintf(h, "%s=%q\n", fields.Type().Field(i).Name, fmt.Sprint(reflect.Indirect(v)))
+			query.Set(fields.Type().Field(i).Tag.Get("query"), fmt.Sprint(reflect.Indirect(v)))
 		}
 	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
+	sum := sha256.Sum256([]byte(query.Encode()))
+	return hex.EncodeToString(sum[:8])
 }
 
 // searched is the query for accounts that somebody asks for, and what the text was taken

@@ -284,6 +284,9 @@ func bulkFields(v *visit) ([]field, error) {
 }
 
 func doBulk(v *visit) (any, error) {
+	if v.bulk() == nil {
+		return nil, v.begins("POST /users/{id}/ban")
+	}
 	return v.d.adm.Bulk(v.ctx, v.who, admin.BulkParams{
 		Action: admin.BulkAction(v.said("action")), UserIDs: v.several("ids"), DryRun: !v.ticked("sure"),
 		BulkDetails: admin.BulkDetails{Reason: v.said("reason"), Role: v.said("role"), Type: admin.LinkType(v.said("type"))},
