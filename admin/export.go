@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"reflect"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/store"
@@ -13,7 +14,7 @@ var (
 
 	opAnonymize = operation{bodyless: true, pattern: "POST /users/{id}/anonymize", permission: PermUsersDelete, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
 
-	personEndpoints = []endpoint{{opExportUser, (*Admin).handleExportUser}, op(opAnonymize, (*Admin).AnonymizeUser)}
+	personEndpoints = []endpoint{{opExportUser, reflect.TypeFor[none](), (*Admin).handleExportUser}, op(opAnonymize, (*Admin).AnonymizeUser)}
 )
 
 // ExportUser reads everything that is held about an account, for its owner: what they

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"io"
+	"reflect"
 	"time"
 
 	"github.com/authmount/auth/store"
@@ -10,7 +11,7 @@ import (
 
 var jobEndpoints = []endpoint{
 	op(opBulk, (*Admin).bulk),
-	{opImportUsers, (*Admin).handleImportUsers},
+	{opImportUsers, reflect.TypeFor[none](), (*Admin).handleImportUsers},
 	op(opJob, byID((*Admin).Job)),
 	export(opJobResults, "results", func(idOnly) string { return FormatNDJSON }, func(m *Admin, ctx context.Context, who Actor, p idOnly, w io.Writer) error {
 		return m.JobResults(ctx, who, p.ID, w)

@@ -23,6 +23,7 @@ import (
 // answers a request for it.
 type endpoint struct {
 	op     operation
+	params reflect.Type // P
 	handle func(m *Admin, who Actor, w http.ResponseWriter, r *http.Request) error
 }
 
@@ -33,7 +34,7 @@ type endpoint struct {
 // [Admin.reader] or [carryOut].
 func op[P, R any](o operation, do func(*Admin, context.Context, Actor, P) (R, error)) endpoint {
 	read := parametersOf[P](o)
-	return endpoint{o, func(m *Admin, who Actor, w http.ResponseWriter, r *http.Request) error {
+	return endpoint{o, reflect.TypeFor[P](), func(m *Admin, who Actor, w http.ResponseWriter, r *http.Request) error {
 		p, err := read(m, r)
 		if err != nil {
 			return err
@@ -58,7 +59,7 @@ func op[P, R any](o operation, do func(*Admin, context.Context, Actor, P) (R, er
 // The file has the name and the extension of its format.
 func export[P any](o operation, name string, format func(P) string, do func(*Admin, context.Context, Actor, P, io.Writer) error) endpoint {
 	read := parametersOf[P](o)
-	return endpoint{o, func(m *Admin, who Actor, w http.ResponseWriter, r *http.Request) error {
+	return endpoint{o, reflect.TypeFor[P](), func(m *Admin, who Actor, w http.ResponseWriter, r *http.Request) error {
 		p, err := read(m, r)
 		if err != nil {
 			return err
