@@ -53,7 +53,7 @@ func (m *Admin) ExportAuditLog(ctx context.Context, who Actor, p ExportAuditLogP
 		for name, value := range filtersOf(q) {
 			t.changed(name, nil, value)
 		}
-		return struct{}{}, m.events.AddEvents(ctx, []auth.Event{t.change.Events[0].Event})
+		return struct{}{}, m.journal.AddEvents(ctx, []auth.Event{t.change.Events[0].Event})
 	})
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (m *Admin) writeEventsTo(ctx context.Context, who Actor, q store.EventQuery
 		}
 	}
 	for {
-		list, err := m.events.Events(ctx, q)
+		list, err := m.journal.Events(ctx, q)
 		if err != nil {
 			return m.kit.StoreError(err)
 		}

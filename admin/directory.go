@@ -120,7 +120,7 @@ const (
 type UserPage struct {
 	Users      []auth.User
 	Matched    Matched          // what UserFilter.Search was taken for; empty without
-	Count      *store.UserCount // if it was asked for
+	Count      *store.Total // if it was asked for
 	NextCursor *string          // of the page after; nil: this was the last
 
 	next *store.UserQuery // the query for the page after
@@ -171,11 +171,11 @@ func (m *Admin) listUsers(ctx context.Context, p userSearch) (UserPage, error) {
 		return UserPage{}, err
 	}
 	page.Matched = matched
-	if page.Users, err = m.directory.ListUsers(ctx, q); err != nil {
+	if page.Users, err = m.admin.ListUsers(ctx, q); err != nil {
 		return UserPage{}, m.kit.StoreError(err)
 	}
 	if p.Count {
-		n, err := m.directory.CountUsers(ctx, q)
+		n, err := m.admin.CountUsers(ctx, q)
 		if err != nil {
 			return UserPage{}, m.kit.StoreError(err)
 		}
