@@ -57,9 +57,9 @@ func mutantReached(id int) {
 }
 `
 
-// moduleRoot is the folder of the module that is worked in.
+// moduleRoot is the folder of the module that is mutated, which this one replaces by a path.
 func moduleRoot(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/authmount/auth").Output()
 	return strings.TrimSpace(string(out)), err
 }
 

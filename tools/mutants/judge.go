@@ -67,7 +67,7 @@ func (w *workshop) flows() []string {
 }
 
 // judge runs tests on each mutant until one fails.
-func (w *workshop) judge(ctx context.Context, sample []*mutant, known map[string]string) error {
+func (w *workshop) judge(ctx context.Context, sample []*mutant) error {
 	together := slices.DeleteFunc(slices.Clone(sample), func(m *mutant) bool { return m.alone })
 	overlay, _, err := w.overlay("all", together)
 	if err != nil {
@@ -104,11 +104,7 @@ func (w *workshop) judge(ctx context.Context, sample []*mutant, known map[string
 		}
 		verdict := "killed by " + m.killer
 		if m.killer == "" {
-			m.why = known[m.key()]
 			verdict = "SURVIVED\n" + m.key()
-			if m.why != "" {
-				verdict = "equivalent"
-			}
 		}
 		_, _ = fmt.Fprintf(w.out, "%d/%d %s: %s\n", done.Add(1), len(sample), m.place(), verdict)
 		return nil
@@ -269,9 +265,9 @@ func (b *bench) alone(ctx context.Context, m *mutant, suites []*suite) ([]*suite
 	}
 	built, err := b.w.compile(ctx, filepath.Join("alone", strconv.Itoa(m.id)), overlay, dirs)
 	for _, s := range built {
-		for _, known := range suites {
-			if known.dir == s.dir && known.flows == s.flows {
-				s.tests = known.tests
+		for _, of := range suites {
+			if of.dir == s.dir && of.flows == s.flows {
+				s.tests = of.tests
 			}
 		}
 	}

@@ -31,7 +31,6 @@ type mutant struct {
 	alone      bool // it needs a build of its own
 
 	killer string // the test that failed
-	why    string // it is equivalent
 }
 
 func (m *mutant) dir() string   { return path.Dir(m.file) }
@@ -42,12 +41,12 @@ func (m *mutant) key() string {
 	return fmt.Sprintf("%s %s\n- %s\n+ %s\n", m.file, m.fn, m.before, cmp.Or(m.after, "nothing"))
 }
 
-// isJudge tells whether what a file does matters to who gets in. What does not is
+// matters reports whether a file matters to security. The files that do not are
 // named here, so that a new file counts until somebody says otherwise.
-func isJudge(file string) bool {
+func matters(file string) bool {
 	for _, dir := range []string{
 		"examples/", "bench/", "authtest/", "storetest/", "scripts/", "tools/", "openapi/", // no part of a service
-		"internal/apicheck/", "internal/axetest/", "internal/browsertest/", "internal/harness/", "internal/hostileclient/", "internal/mutants/", "internal/peertest/", "internal/pgstores/", "internal/pgtest/", "internal/storetap/", // help tests
+		"internal/apicheck/", "internal/axetest/", "internal/browsertest/", "internal/harness/", "internal/hostileclient/", "internal/peertest/", "internal/pgstores/", "internal/pgtest/", "internal/storetap/", // help tests
 		"internal/openapi/", // writes a document
 	} {
 		if strings.HasPrefix(file, dir) {
@@ -82,7 +81,7 @@ func candidates(root string, only *regexp.Regexp) ([]*mutant, error) {
 		switch rel = filepath.ToSlash(rel); {
 		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") && rel != ".":
 			return filepath.SkipDir
-		case !d.IsDir() && isJudge(rel):
+		case !d.IsDir() && matters(rel):
 			files = append(files, rel)
 		}
 		return nil
