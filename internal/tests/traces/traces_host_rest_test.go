@@ -125,8 +125,8 @@ func kitTries() (rows []harness.Row) {
 			}
 			return d, err
 		}),
-		plainly("tells what is written", harness.OnStolen, func(ctx context.Context, _ *harness.Scene, kit host.Kit) (any, error) {
-			kit.Emit(ctx, harness.ByOperator(), auth.Event{Type: auth.EventAdminDenied, UserID: "user", Record: &store.Record{Operation: "op", Denied: true}})
+		plainly("tells what is written", harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
+			kit.Emit(ctx, harness.ByOperator(), auth.Event{Type: auth.EventAdminDenied, UserID: s.Id, Record: &store.Record{Operation: "op", Denied: true}})
 			return kit.EventsLost(), kit.Written(ctx)
 		}),
 	)

@@ -51,9 +51,8 @@ func (tr *tracing) say(format string, args ...any) {
 // traceWorld is a hostile world whose store can be read whole.
 type traceWorld struct {
 	*harness.HostileWorld
-	store *memstore.Store
-	file  string
-	says  []harness.Header // of the request, besides what the row has it say
+	rows func() map[string]any // of the store, by table
+	says []harness.Header      // of the request, besides what the row has it say
 
 	mu   sync.Mutex
 	told func(what string, v any)
@@ -61,15 +60,21 @@ type traceWorld struct {
 
 func newTraceWorld(t *testing.T, r harness.Row, more ...auth.Option) *traceWorld {
 	t.Helper()
-	w := &traceWorld{file: filepath.Join(t.TempDir(), "store.json")}
-	store, err := memstore.Open(w.file)
+	w := &traceWorld{}
+	file := filepath.Join(t.TempDir(), "store.json")
+	st, err := memstore.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.store = store
-	w.HostileWorld = harness.NewHostileWorldOn(t, store, r, append([]auth.Option{auth.WithHooks(w.hooks())}, more...)...)
-	w.Known = true
+	w.rows = func() map[string]any { return savedRows(t, st, file) }
+	w.start(t, st, r, more...)
 	return w
+}
+
+func (w *traceWorld) start(t *testing.T, st auth.Store, r harness.Row, more ...auth.Option) {
+	t.Helper()
+	w.HostileWorld = harness.NewHostileWorldOn(t, st, r, append([]auth.Option{auth.WithHooks(w.hooks())}, more...)...)
+	w.Known = true
 }
 
 // hooks tell the trace that goes on of events, and of what they are asked.
@@ -103,16 +108,21 @@ func (w *traceWorld) whole() map[string]any {
 	if err := host.Of(w).Written(w.T.Context()); err != nil {
 		w.T.Fatal(err)
 	}
-	if err := w.store.Save(w.T.Context()); err != nil {
-		w.T.Fatal(err)
+	return w.rows()
+}
+
+// savedRows are the rows of a store in memory, from its file.
+func savedRows(t *testing.T, st *memstore.Store, file string) (all map[string]any) {
+	t.Helper()
+	if err := st.Save(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	raw, err := os.ReadFile(w.file)
+	raw, err := os.ReadFile(file)
 	if err != nil {
-		w.T.Fatal(err)
+		t.Fatal(err)
 	}
-	var all map[string]any
 	if err := json.Unmarshal(raw, &all); err != nil {
-		w.T.Fatal(err)
+		t.Fatal(err)
 	}
 	return all
 }
