@@ -6,7 +6,7 @@ PG_VERSIONS ?= 14 15 16 17 18
 # Requests one after the other, compared with golden files; stores with faults, which the
 # suite has to notice; pure functions, called for every code point: the race detector has
 # nothing to find there, and these tests would take most of the time.
-STEPWISE := Test(Ledger|Transcript|Traces|SuiteBites|[A-Za-z]+WrittenDown|WhatIsDecided|KeysOfAllCodePoints|CaseVariantsShareTheKey)
+STEPWISE := Test(Ledger|Transcript|Traces|Outages|SuiteBites|[A-Za-z]+WrittenDown|WhatIsDecided|KeysOfAllCodePoints|CaseVariantsShareTheKey)
 
 # Hashes, pictures and compression share nothing and take much of the race detector's time,
 # so they are compiled without it.
@@ -49,6 +49,7 @@ test-all: ## what `make test` draws a sample of, on both stores, and the races o
 	@scripts/ensure-postgres.sh
 	go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' ./internal/tests/hostile ./internal/tests/takeover -all
 	AUTH_TEST_ON_POSTGRES=1 go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' ./internal/tests/hostile ./internal/tests/takeover -all
+	go test -count=1 -timeout 30m -run Outages ./internal/tests/traces -all
 	GOMAXPROCS=16 go test $(RACE) -count=1 -timeout 30m -run 'Parallel|Race|Conformance|Pool|Queue' ./...
 
 test-pg-versions: ## pgstore on each version of Postgres; PG_VERSIONS="14 18" narrows it

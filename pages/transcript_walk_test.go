@@ -15,8 +15,8 @@ import (
 // Whole visits, with everything that was shown, kept and said on the way.
 func TestTranscriptOfVisits(t *testing.T) { visits(t, false) }
 
-// The same visits, where each call of the store fails once before it is of use: whoever
-// is there is told to try again, nothing was done, and the next try goes on.
+// The same visits are the same where each call of the store fails once: the visitor is
+// asked to try again, nothing was done, and the next attempt goes on.
 func TestTranscriptOfVisitsThroughOutages(t *testing.T) { visits(t, true) }
 
 func visits(t *testing.T, outages bool) {
@@ -25,9 +25,7 @@ func visits(t *testing.T, outages bool) {
 		t.Helper()
 		tr := newTranscript(t)
 		tr.outages = outages
-		if outages {
-			opts = append(opts, auth.WithRateLimits(auth.RateLimits{Off: true})) // a try that failed has drawn
-		}
+		opts = append(opts, auth.WithRateLimits(auth.RateLimits{Off: true})) // an attempt that failed counts
 		return newSite(t, o, opts...), tr
 	}
 	const number = "+491701234567"
