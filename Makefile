@@ -6,7 +6,7 @@ PG_VERSIONS ?= 14 15 16 17 18
 # Requests one after the other, compared with golden files; stores with faults, which the
 # suite has to notice; pure functions, called for every code point: the race detector has
 # nothing to find there, and these tests would take most of the time.
-STEPWISE := Test(Ledger|Transcript|Traces|Outages|SuiteBites|[A-Za-z]+WrittenDown|WhatIsDecided|KeysOfAllCodePoints|CaseVariantsShareTheKey)
+STEPWISE := Test(Ledger|Transcript|Traces|SuiteBites|[A-Za-z]+WrittenDown|WhatIsDecided|KeysOfAllCodePoints|CaseVariantsShareTheKey)
 
 # Hashes, pictures and compression share nothing and take much of the race detector's time,
 # so they are compiled without it.

@@ -22,7 +22,7 @@ import (
 // succeeds with all its effects. After an outage the same request, made again, ends where
 // it ends without one: no effect is missing, doubled or left over, and no message is lost
 // or sent twice. Every request of the other tests here takes part; on Postgres a sample.
-func TestOutagesAreReportedOrHarmless(t *testing.T) {
+func TestTracesOfOutages(t *testing.T) {
 	t.Parallel()
 	rows := harness.HostileRows()
 	for _, more := range []map[string][]harness.Row{kitRows(), pageRows()} {
