@@ -144,7 +144,7 @@ func (w *traceWorld) effects(p *harness.Played, was map[string]any, mails int) [
 var attempted = regexp.MustCompile(`(?i)^~ messages <id>.(attempts|next_?at):`)
 
 // ofScene is a part of a row that is another for each scene, or for each attempt to send.
-var ofScene = regexp.MustCompile(`(?i)(•••)[^"]*|("last_?step":)\d+|("subject":)"\d+"|("at":)"<now\d{4,}h[^"]*"|(last_step:|user.revision:).*|"(?:revision|sessions_at_most)":\d+,?|"(?:attempts|next_?at)":[^,]*,|"devices":{[^}]*}},|"last_?sign_?in_?at":"<now0s>",?`)
+var ofScene = regexp.MustCompile(`(?i)(•••)[^"]*|("last_?step":)\d+|("subject":)"\d+"|("at":)"<now\d{4,}h[^"]*"|(last_step:|<id>\.(?:user\.)?revision:).*|"(?:revision|sessions_at_most)":\d+,?|"(?:attempts|next_?at)":[^,]*,|"devices":{[^}]*}},|"last_?sign_?in_?at":"<now0s>",?`)
 
 // outage reports whether an answer says that the service is unavailable.
 func outage(a *harness.Answer) bool {
@@ -155,7 +155,7 @@ func outage(a *harness.Answer) bool {
 var (
 	// usedUp are lines that remain of evidence which an outage cost: a token or code that
 	// counts once, and the failure.
-	usedUp = regexp.MustCompile(`(?i)^- tokens |last_?step|"sign_in.failed"|^~ users <id>\.devices|^- devices|user\.(updatedat|revision)`)
+	usedUp = regexp.MustCompile(`(?i)^- tokens |last_?step|"sign_in.failed"|^~ users <id>\.devices|^- devices|^~ users <id>\.(user\.)?(updated|revision)`)
 	// follows are lines of a change that comes after the one which uses the evidence up: a
 	// session, or the link to a new password. The person signs in, or requests the link.
 	follows = regexp.MustCompile(`(?i)^. (sessions|tokens|devices) |"user.signed_in"|"device.new"|"new_device"|^sent new_device|"reset_password"|^sent reset_password|^~ users <id>\.(devices|(user\.)?(last_?sign_?in|updated|revision)|sessions_at_most)`)
@@ -166,7 +166,7 @@ var (
 // tolerated are differences that an outage may make, by the end of a row's title: the
 // method that fails, and the lines that differ.
 var tolerated = map[string]struct{ method, lines, reason string }{
-	"all":                                {"", `"user.updated"|user.Revision|phone_code`, "each member of the body is a change of its own"},
+	"all":                                {"", `"user.updated"|evision|phone_code`, "each member of the body is a change of its own"},
 	"signs up once more":                 {"", `account_exists|^\+ tokens`, "an answer that differs reports that the address has an account"},
 	"address of another":                 {"", `account_exists|^\+ tokens`, "an answer that differs reports that the address has an account"},
 	"accepts an account's at a provider": {"", `invitation.accepted|user.(Roles|roles)|evision`, "the sign-in links the identity, and the invitation waits for the next"},
