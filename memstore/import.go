@@ -19,6 +19,7 @@ func (s *Store) CreateUsers(ctx context.Context, c store.CreateUsers) (results [
 		for i, row := range c.Users {
 			u := newUser(row.User, row.PasswordHash)
 			u.Revision, u.CredentialRevision = 0, 0
+			u.Begin(u.hash != "")
 			if results[i] = s.mayAdd(u, row.Factors, claimed); results[i] != nil {
 				continue
 			}
@@ -65,7 +66,18 @@ func (s *Store) mayAdd(u *user, factors []store.Factor, claimed map[claim]bool) 
 			return &store.ConflictError{Field: v.field}
 		}
 	}
-	return u.arm(factors)
+	for _, f := range factors {
+		if v := (claim{"factor", string(f.Credential)}); v.value != "" && (claimed[v] || s.withCred[v.value] != nil) {
+			return &store.ConflictError{Field: "factor"}
+		}
+	}
+	if err := u.arm(factors); err != nil {
+		return err
+	}
+	for _, f := range factors {
+		claimed[claim{"factor", string(f.Credential)}] = true
+	}
+	return nil
 }
 
 // claimsOf are the unique values of a user.
@@ -77,6 +89,9 @@ func claimsOf(u *store.User) []claim {
 	if u.Phone != "" {
 		list = append(list, claim{"phone", u.Phone})
 	}
+	if u.Handle != "" {
+		list = append(list, claim{"handle", u.Handle})
+	}
 	for _, i := range u.Identities {
 		list = append(list, claim{"identity", i.Provider + "\x00" + i.Subject})
 	}
@@ -85,13 +100,14 @@ func claimsOf(u *store.User) []claim {
 
 // arm gives a new user second factors, enabled.
 func (u *user) arm(factors []store.Factor) error {
-	u.MFAEnabled = len(factors) > 0
+	u.MFAEnabled = false
 	for _, f := range factors {
 		f = copyFactor(f)
-		if u.hasKind(f.Kind) || u.factors[f.ID] != nil {
+		if u.hasKind(&f) || u.factors[f.ID] != nil {
 			return &store.ConflictError{Field: "factor"}
 		}
-		f.UserID, f.Enabled = u.ID, true
+		f.UserID, f.Enabled, f.Origin = u.ID, true, store.Origin{Sequence: u.Sequence}
+		u.MFAEnabled = u.MFAEnabled || f.Required
 		u.factors[f.ID] = &f
 	}
 	return nil

@@ -154,7 +154,7 @@ func TestTimesAreUTC(t *testing.T) {
 	s := withUser(t, store.User{Email: want.Email, EmailVerifiedAt: at, CreatedAt: at, UpdatedAt: at})
 	first := newSession(sessionID)
 	first.CreatedAt, first.ExpiresAt = at, at.Add(24*time.Hour)
-	_, err := s.CreateSession(ctx, store.CreateSession{Change: system(at), Session: first})
+	_, err := s.CreateSession(ctx, store.CreateSession{Change: system(at), NewSession: store.NewSession{Session: first}})
 	ok(t, err)
 	got, err := s.UpdateUser(ctx, store.UpdateUser{Change: system(at), UserID: userID, Patch: store.UserPatch{
 		BannedUntil: &at, Link: &store.Identity{ID: "1", Provider: "p", CreatedAt: at}, Roles: &[]string{},
@@ -172,7 +172,7 @@ func TestTimesAreUTC(t *testing.T) {
 
 func BenchmarkAdvanceSession(b *testing.B) {
 	ctx, s := b.Context(), withUser(b, store.User{})
-	_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), Session: newSession(sessionID)})
+	_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), NewSession: store.NewSession{Session: newSession(sessionID)}})
 	ok(b, err)
 	b.ReportAllocs()
 	counter := uint32(0)

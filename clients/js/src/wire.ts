@@ -1,6 +1,6 @@
 // Generated from openapi.json by scripts/types.mjs: change that, not this.
 
-/** A way in which somebody proved who they are. */
+/** An authentication method that the session used. */
 export type AMR = {
   method: string;
   timestamp: UnixTime;
@@ -9,13 +9,13 @@ export type AMR = {
 /** PKCE (RFC 7636) between the application and /exchange, method S256. */
 export type CodeChallenge = string;
 
-/** PKCE (RFC 7636); required where the flow began with a code_challenge. */
+/** PKCE (RFC 7636); required if the flow started with a code_challenge. */
 export type CodeVerifier = string;
 
-/** The account waits for its address to be confirmed. */
+/** The account's address must be confirmed first. */
 export type ConfirmationRequired = {
   confirmation_required: true;
-  /** Opaque. Give it back with the code in the mail at /verify-email, or with the one in the text at /otp/verify. */
+  /** Opaque. Send it together with the mailed code at /verify-email, or with the code of the text message at /otp/verify. */
   request_id: string;
   user: User;
 };
@@ -38,43 +38,43 @@ export type EmailVerified = {
 
 export type Empty = Record<string, never>;
 
-/** The session, now at aal2, and the recovery codes, shown this once. */
+/** The session, now at aal2, and the recovery codes, shown only once. */
 export type Enabled = {
-  /** JWT for the Authorization header; null where it is in a cookie. */
+  /** JWT for the Authorization header; null if it is in a cookie. */
   access_token: string | null;
   expires_at: UnixTime;
-  /** Seconds the access token lives. */
+  /** Lifetime of the access token in seconds. */
   expires_in: number;
   recovery_codes: TenCodes;
   /** Only after a recovery code was used. */
   recovery_codes_left?: number;
-  /** Opaque; trade it at /refresh. Null where it is in a cookie. */
+  /** Opaque; use it at /refresh. Null if it is in a cookie. */
   refresh_token: string | null;
   token_type: "bearer";
   user: User;
 };
 
 export type Error = {
-  /** Stable; compare with this. */
+  /** Stable; compare this. */
   code: string;
   details?: {
-    /** validation_failed: what is wrong with which field. */
+    /** validation_failed: the problem of each field. */
     fields?: Record<string, string>;
-    /** missing_permission: which. */
+    /** missing_permission: the permission. */
     permission?: string;
-    /** weak_password: why. */
+    /** weak_password: the reasons. */
     reasons?: ("length" | "too_long" | "common" | "similar" | "breached")[];
-    /** missing_permission: the role that was asked for in place of a permission. */
+    /** missing_permission: the required role, if the route requires a role. */
     role?: string;
   };
-  /** Seconds the mfa_token lives. */
+  /** Lifetime of the mfa_token in seconds. */
   expires_in?: number;
   factors?: ("totp" | "recovery_code")[];
-  /** For people; may change. */
+  /** For display; may change. */
   message: string;
-  /** mfa_required, mfa_enrollment_required: go on with it at /2fa/verify, or as bearer of the enrolment. */
+  /** mfa_required, mfa_enrollment_required: continue with it at /2fa/verify, or as bearer token of the enrolment. */
   mfa_token?: string;
-  /** The X-Request-Id of this HTTP request, for the log. Not the request_id that asking for a code returns. */
+  /** The X-Request-Id of this HTTP request, for the log. It is not the request_id of a sent code. */
   request_id: string;
 };
 
@@ -134,7 +134,7 @@ export type JWKS = {
   })[];
 };
 
-/** See /settings for the least length. */
+/** See /settings for the minimum length. */
 export type NewPassword = string;
 
 /** E.164, such as +4930123456. */
@@ -146,27 +146,27 @@ export type RecoveryCodes = {
   recovery_codes: TenCodes;
 };
 
-/** Where the browser goes on to at the end; has to be on the allow-list. */
+/** The browser's next page at the end; it must be on the allow-list. */
 export type RedirectTo = string;
 
-/** Of a session in cookies: whether the browser keeps them when it is closed. What was said holds for every refresh. */
+/** For sessions in cookies: whether the browser keeps them when it is closed. Refreshes keep the value. */
 export type Remember = boolean;
 
 export type SentCode = {
-  /** Opaque. Give it back with the code: whoever does has tries of their own. It names the request for a code, and has nothing to do with the request_id of an error, which is the X-Request-Id of one HTTP request. */
+  /** Opaque. Send it together with the code: then only this client's attempts count. It identifies the request for a code. The request_id of an error is different: it is the X-Request-Id of one HTTP request. */
   request_id: string;
 };
 
 /** A completed sign-in. */
 export type Session = {
-  /** JWT for the Authorization header; null where it is in a cookie. */
+  /** JWT for the Authorization header; null if it is in a cookie. */
   access_token: string | null;
   expires_at: UnixTime;
-  /** Seconds the access token lives. */
+  /** Lifetime of the access token in seconds. */
   expires_in: number;
   /** Only after a recovery code was used. */
   recovery_codes_left?: number;
-  /** Opaque; trade it at /refresh. Null where it is in a cookie. */
+  /** Opaque; use it at /refresh. Null if it is in a cookie. */
   refresh_token: string | null;
   token_type: "bearer";
   user: User;
@@ -177,11 +177,11 @@ export type SessionInfo = {
   amr: AMR[];
   created_at: Time;
   current: boolean;
-  /** What people call the device, such as "Firefox on Linux", from its user agent. */
+  /** The device's name, such as "Firefox on Linux", from its user agent. */
   device: string | null;
   expires_at: Time;
   id: UUID;
-  /** The id of somebody of the service who acts as the user; null: it is the user's own. */
+  /** The id of the operator who impersonates the user; null: a session of the user. */
   impersonated_by: string | null;
   ip: string | null;
   last_active_at: Time;
@@ -210,7 +210,7 @@ export type Settings = {
   signup_enabled: boolean;
 };
 
-/** Somebody else had signed up with the address: whatever they set up is gone, the password too. */
+/** A different person had signed up with the address: all their credentials were removed, also the password. */
 export type TakenOver = {
   /** A link to choose a password was mailed. */
   reset_sent: boolean;
@@ -225,25 +225,25 @@ export type Time = string;
 export type TOTPSetup = {
   /** The URI as a PNG data URI. */
   qr_code: string;
-  /** Base32, to type in. */
+  /** Base32, for manual entry. */
   secret: string;
   /** otpauth:// URI. */
   uri: string;
 };
 
-/** With a right totp_code, where the service lets devices be trusted: the device (its cookie, or X-Device-Id) is not asked for a second factor for some time. Otherwise ignored. */
+/** With a valid totp_code, if the service allows trusted devices: the second factor is not required on this device (its cookie, or X-Device-Id) for some time. Otherwise ignored. */
 export type TrustDevice = boolean;
 
 /** Unix seconds. */
 export type UnixTime = number;
 
-/** Where to send the browser to. */
+/** The URL for the browser. */
 export type URL = {
   url: string;
 };
 
 export type User = {
-  /** The server's; users cannot change it. */
+  /** Data of the server; users cannot change it. */
   app_metadata: Record<string, unknown>;
   banned_until: Time | null;
   created_at: Time;
@@ -260,11 +260,11 @@ export type User = {
   phone_verified_at: Time | null;
   roles: string[];
   updated_at: Time;
-  /** The user's own, at most 16 KiB. Never trust it. */
+  /** Data of the user, at most 16 KiB. Never trust it. */
   user_metadata: Record<string, unknown>;
 };
 
-/** UUID; those made here are of version 7. */
+/** A UUID; new ones have version 7. */
 export type UUID = string;
 
 /** Codes with which the server refuses. */
@@ -321,19 +321,19 @@ export type WireCode =
 
 /** What requests carry, by method and path. */
 export type Bodies = {
-  /** Change one's particulars. */
+  /** Change the profile. */
   "PATCH /me": {
     email?: Email;
     full_name?: string | null;
     phone?: Phone;
     user_metadata?: Record<string, unknown>;
   };
-  /** Switch the second factor off. */
+  /** Disable the second factor. */
   "POST /2fa/disable": {
     recovery_code?: string;
     totp_code?: string;
   };
-  /** Show the second factor. */
+  /** Verify the second factor. */
   "POST /2fa/verify": {
     mfa_token?: string;
     recovery_code?: string;
@@ -341,7 +341,7 @@ export type Bodies = {
     totp_code?: string;
     trust_device?: TrustDevice;
   };
-  /** Switch the second factor on. */
+  /** Enable the second factor. */
   "POST /2fa/verify-and-enable": {
     remember?: Remember;
     totp_code: string;
@@ -370,7 +370,7 @@ export type Bodies = {
     password: string;
     phone?: Phone;
     remember?: Remember;
-    /** Of a user with a second factor; may be sent to /2fa/verify instead. */
+    /** The code of a user with a second factor; it may be sent to /2fa/verify instead. */
     totp_code?: string;
     trust_device?: TrustDevice;
   };
@@ -389,7 +389,7 @@ export type Bodies = {
   };
   /** Complete a magic link or its code. */
   "POST /magic-link/verify": {
-    /** From the mail, in place of token. */
+    /** From the mail, instead of token. */
     code?: string;
     code_verifier?: CodeVerifier;
     email?: Email;
@@ -398,12 +398,12 @@ export type Bodies = {
     request_id?: string;
     token?: string;
   };
-  /** Prove again who one is. */
+  /** Authenticate again. */
   "POST /me/confirm": {
     password?: string;
     totp_code?: string;
   };
-  /** Link a provider's identity to one's account. */
+  /** Link a provider's identity. */
   "POST /me/identities/{provider}": {
     code_challenge?: CodeChallenge;
     code_challenge_method?: "S256";
@@ -411,17 +411,17 @@ export type Bodies = {
     redirect_to?: RedirectTo;
     scopes?: string[];
   };
-  /** Change one's password. */
+  /** Change the password. */
   "POST /me/password": {
     current_password?: string;
     new_password: NewPassword;
   };
   /** Sign in with a native app's ID token. */
   "POST /oauth/{provider}/id-token": {
-    /** The provider's; handed to the application if it belongs to the ID token. */
+    /** The provider's access token; passed to the application if it belongs to the ID token. */
     access_token?: string;
     id_token: string;
-    /** As the app chose it; required if the token has one. Of a token whose nonce has the form of a SHA-256 in hex or base64: what was hashed. */
+    /** The app's nonce; required if the token has one. If the token's nonce has the form of a SHA-256 in hex or base64, send the value that was hashed. */
     nonce?: string;
     remember?: Remember;
   };
@@ -435,7 +435,7 @@ export type Bodies = {
     otp: string;
     phone: Phone;
     remember?: Remember;
-    /** From /otp/send. Without it, anybody's wrong codes for the number count. */
+    /** From /otp/send. Without it, the wrong codes of all clients for the phone number count. */
     request_id?: string;
     totp_code?: string;
     trust_device?: TrustDevice;
@@ -450,7 +450,7 @@ export type Bodies = {
     new_password: NewPassword;
     token: string;
   };
-  /** Stop what a notice tells of. */
+  /** Secure an account with an account recovery link. */
   "POST /secure-account": {
     token: string;
   };
@@ -464,12 +464,12 @@ export type Bodies = {
     remember?: Remember;
     user_metadata?: Record<string, unknown>;
   };
-  /** Confirm one's address. */
+  /** Confirm the email address. */
   "POST /verify-email": {
-    /** From the mail, with email, in place of token. */
+    /** From the mail, with email, instead of token. */
     code?: string;
     email?: Email;
-    /** With code: what /signup returned. It shows that whoever reads the mail signed up. */
+    /** With code: the request_id of /signup. It shows that the reader of the mail also signed up. */
     request_id?: string;
     token?: string;
   };

@@ -155,7 +155,7 @@ func outage(a *harness.Answer) bool {
 var (
 	// usedUp are lines that remain of evidence which an outage cost: a token or code that
 	// counts once, and the failure.
-	usedUp = regexp.MustCompile(`(?i)^- tokens |last_?step|"sign_in.failed"|^~ users <id>\.devices|^- devices|^~ users <id>\.(user\.)?(updated|revision)`)
+	usedUp = regexp.MustCompile(`(?i)^- tokens |last_?step|last_?used_?at|"sign_in.failed"|^~ users <id>\.devices|^- devices|^~ users <id>\.(user\.)?(updated|revision)`)
 	// follows are lines of a change that comes after the one which uses the evidence up: a
 	// session, or the link to a new password. The person signs in, or requests the link.
 	follows = regexp.MustCompile(`(?i)^. (sessions|tokens|devices) |"user.signed_in"|"device.new"|"new_device"|^sent new_device|"reset_password"|^sent reset_password|^~ users <id>\.(devices|(user\.)?(last_?sign_?in|updated|revision)|sessions_at_most)`)
@@ -169,7 +169,7 @@ var tolerated = map[string]struct{ method, lines, reason string }{
 	"all":                                {"", `"user.updated"|evision|phone_code`, "each member of the body is a change of its own"},
 	"signs up once more":                 {"", `account_exists|^\+ tokens`, "an answer that differs reports that the address has an account"},
 	"address of another":                 {"", `account_exists|^\+ tokens`, "an answer that differs reports that the address has an account"},
-	"accepts an account's at a provider": {"", `invitation.accepted|user.(Roles|roles)|evision`, "the sign-in links the identity, and the invitation waits for the next"},
+	"accepts an account's at a provider": {"", `invitation.accepted|[.](Roles|roles)|evision|^[+] revocations`, "the sign-in links the identity, and the invitation waits for the next"},
 	"asked to confirm":                   {"", `verify_email`, "an answer that differs reports that the password is right"},
 	"with an outdated hash":              {"UpdateUser", `password_hash|evision`, "the next sign-in hashes it again"},
 }
