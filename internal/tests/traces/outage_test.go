@@ -134,7 +134,7 @@ func (w *traceWorld) effects(p *harness.Played, was map[string]any, mails int) [
 	}
 	same := strings.NewReplacer(p.Email, "own@mail", strings.ToUpper(p.Email[:4])+p.Email[4:], "own@mail", p.EvilMail, "evil@mail", p.Number, "own number", p.EvilNumber, "evil number")
 	for i := range lines {
-		lines[i] = ofScene.ReplaceAllString(nameless.ReplaceAllString(same.Replace(lines[i]), "<id>"), "$1$2$3$4$5")
+		lines[i] = ofScene.ReplaceAllString(nameless.ReplaceAllString(same.Replace(lines[i]), "<id>"), "$1$2$3$4$5$6")
 	}
 	slices.Sort(lines)
 	return slices.DeleteFunc(lines, attempted.MatchString)
@@ -144,7 +144,7 @@ func (w *traceWorld) effects(p *harness.Played, was map[string]any, mails int) [
 var attempted = regexp.MustCompile(`(?i)^~ messages <id>.(attempts|next_?at):`)
 
 // ofScene is a part of a row that is another for each scene, or for each attempt to send.
-var ofScene = regexp.MustCompile(`(?i)(•••)[^"]*|("last_?step":)\d+|("subject":)"\d+"|("at":)"<now\d{4,}h[^"]*"|(last_step:|<id>\.(?:user\.)?revision:).*|"(?:revision|sessions_at_most)":\d+,?|"(?:attempts|next_?at)":[^,]*,|"devices":{[^}]*}},|"last_?sign_?in_?at":"<now0s>",?`)
+var ofScene = regexp.MustCompile(`(?i)(•••)[^"]*|("last_?step":)\d+|("subject":)"\d+"|("at":)"<now\d{4,}h[^"]*"|((?:last_step|<id>\.(?:user\.)?revision|\.\w*sequence|\.\w*added_?by|\.state):).*|("state":)"(?:[a-z0-9+/]{8,}={0,2}|\\\\x[0-9a-f]+)"|"\w*sequence":\d+,?|"\w*added_?by":\d+,?|"(?:order|ordinal)":\d+,?|"(?:revision|sessions_at_most)":\d+,?|"(?:attempts|next_?at)":[^,]*,|"devices":{[^}]*}},|"last_?sign_?in_?at":"<now0s>",?`)
 
 // outage reports whether an answer says that the service is unavailable.
 func outage(a *harness.Answer) bool {
@@ -155,10 +155,10 @@ func outage(a *harness.Answer) bool {
 var (
 	// usedUp are lines that remain of evidence which an outage cost: a token or code that
 	// counts once, and the failure.
-	usedUp = regexp.MustCompile(`(?i)^- tokens |last_?step|last_?used_?at|"sign_in.failed"|^~ users <id>\.devices|^- devices|^~ users <id>\.(user\.)?(updated|revision)`)
+	usedUp = regexp.MustCompile(`(?i)^- tokens |last_?step|last_?used_?at|^~ users <id>\.factors:|^~ factors <id>\.state|"sign_in.failed"|^~ users <id>\.devices|^- devices|^~ users <id>\.(user\.)?(updated|revision|sequence)`)
 	// follows are lines of a change that comes after the one which uses the evidence up: a
 	// session, or the link to a new password. The person signs in, or requests the link.
-	follows = regexp.MustCompile(`(?i)^. (sessions|tokens|devices) |"user.signed_in"|"device.new"|"new_device"|^sent new_device|"reset_password"|^sent reset_password|^~ users <id>\.(devices|(user\.)?(last_?sign_?in|updated|revision)|sessions_at_most)`)
+	follows = regexp.MustCompile(`(?i)^. (sessions|tokens|devices) |"user.signed_in"|"device.new"|"new_device"|^sent new_device|"reset_password"|^sent reset_password|^~ users <id>\.(devices|(user\.)?(last_?sign_?in|updated|revision|sequence)|sessions_at_most)`)
 	// lost is a notice whose loss is recorded.
 	lost = regexp.MustCompile(`"message":"(\w+)","reason":"unavailable"`)
 )
