@@ -52,14 +52,29 @@ func (u *user) hasKind(f *store.Factor) bool {
 	return false
 }
 
-// credentialTaken checks the credentials of new factors.
-func (s *Store) credentialTaken(list []store.Factor) error {
+// factorTaken checks the ids and credentials of new factors.
+func (s *Store) factorTaken(list []store.Factor) error {
+	creds := map[string]bool{}
 	for _, f := range list {
-		if s.withCred[string(f.Credential)] != nil {
+		cred := string(f.Credential)
+		if s.factors[f.ID] != nil || s.withCred[cred] != nil || creds[cred] {
 			return &store.ConflictError{Field: "factor"}
 		}
+		creds[cred] = cred != ""
 	}
 	return nil
+}
+
+func (s *Store) indexFactor(f *store.Factor) {
+	s.factors[f.ID] = f
+	if len(f.Credential) > 0 {
+		s.withCred[string(f.Credential)] = f
+	}
+}
+
+func (s *Store) unindexFactor(f *store.Factor) {
+	delete(s.factors, f.ID)
+	delete(s.withCred, string(f.Credential))
 }
 
 // PutFactor stores a pending factor and removes an older pending one.
@@ -76,7 +91,7 @@ func (s *Store) PutFactor(ctx context.Context, c store.PutFactor) error {
 			}
 		}
 		holder := s.withCred[string(c.Factor.Credential)]
-		if same := u.factors[c.Factor.ID]; u.hasKind(&c.Factor) || holder != nil && holder != older || same != nil && same != older {
+		if same := s.factors[c.Factor.ID]; u.hasKind(&c.Factor) || holder != nil && holder != older || same != nil && same != older {
 			return nil, &store.ConflictError{Field: "factor"}
 		}
 		return &effect{about: u.ID, apply: func() error {
@@ -86,9 +101,7 @@ func (s *Store) PutFactor(ctx context.Context, c store.PutFactor) error {
 			pending := copyFactor(c.Factor)
 			pending.Enabled, pending.Origin = false, store.Origin{}
 			u.factors[pending.ID] = &pending
-			if len(pending.Credential) > 0 {
-				s.withCred[string(pending.Credential)] = &pending
-			}
+			s.indexFactor(&pending)
 			return nil
 		}}, nil
 	})
@@ -96,7 +109,7 @@ func (s *Store) PutFactor(ctx context.Context, c store.PutFactor) error {
 
 func (s *Store) dropFactor(u *user, f *store.Factor) {
 	delete(u.factors, f.ID)
-	delete(s.withCred, string(f.Credential))
+	s.unindexFactor(f)
 }
 
 // planCompletion checks what the use of a factor completes, and adds it to e, whose

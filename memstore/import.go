@@ -23,7 +23,7 @@ func (s *Store) CreateUsers(ctx context.Context, c store.CreateUsers) (results [
 			if results[i] = s.mayAdd(u, row.Factors, claimed); results[i] != nil {
 				continue
 			}
-			for _, v := range claimsOf(&u.User) {
+			for _, v := range claimsOf(&u.User, row.Factors) {
 				claimed[v] = true
 			}
 			made[i], e.noChange = u, false
@@ -61,27 +61,19 @@ func (s *Store) mayAdd(u *user, factors []store.Factor, claimed map[claim]bool) 
 	if err := s.conflict(&u.User, ""); err != nil {
 		return err
 	}
-	for _, v := range claimsOf(&u.User) {
+	if err := s.factorTaken(factors); err != nil {
+		return err
+	}
+	for _, v := range claimsOf(&u.User, factors) {
 		if claimed[v] {
 			return &store.ConflictError{Field: v.field}
 		}
 	}
-	for _, f := range factors {
-		if v := (claim{"factor", string(f.Credential)}); v.value != "" && (claimed[v] || s.withCred[v.value] != nil) {
-			return &store.ConflictError{Field: "factor"}
-		}
-	}
-	if err := u.arm(factors); err != nil {
-		return err
-	}
-	for _, f := range factors {
-		claimed[claim{"factor", string(f.Credential)}] = true
-	}
-	return nil
+	return u.arm(factors)
 }
 
-// claimsOf are the unique values of a user.
-func claimsOf(u *store.User) []claim {
+// claimsOf are the unique values of a user and its factors.
+func claimsOf(u *store.User, factors []store.Factor) []claim {
 	list := []claim{{"id", u.ID}}
 	if u.Email != "" {
 		list = append(list, claim{"email", store.EmailKey(u.Email)})
@@ -94,6 +86,12 @@ func claimsOf(u *store.User) []claim {
 	}
 	for _, i := range u.Identities {
 		list = append(list, claim{"identity", i.Provider + "\x00" + i.Subject})
+	}
+	for _, f := range factors {
+		list = append(list, claim{"factor", "id " + f.ID})
+		if len(f.Credential) > 0 {
+			list = append(list, claim{"factor", "credential " + string(f.Credential)})
+		}
 	}
 	return list
 }

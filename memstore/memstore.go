@@ -25,6 +25,7 @@ type Store struct {
 	byPhone  map[string]string
 	byHandle map[string]string
 	byIdent  map[ident]string
+	factors  map[string]*store.Factor // of all users, by id
 	withCred map[string]*store.Factor // by Factor.Credential
 	sessions map[string]*session
 	tokens   map[tokenID]*store.Token
@@ -101,7 +102,7 @@ var (
 // New makes an empty store.
 func New() *Store {
 	return &Store{
-		users: map[string]*user{}, byEmail: map[string]string{}, byPhone: map[string]string{}, byHandle: map[string]string{}, byIdent: map[ident]string{}, withCred: map[string]*store.Factor{},
+		users: map[string]*user{}, byEmail: map[string]string{}, byPhone: map[string]string{}, byHandle: map[string]string{}, byIdent: map[ident]string{}, factors: map[string]*store.Factor{}, withCred: map[string]*store.Factor{},
 		sessions: map[string]*session{}, tokens: map[tokenID]*store.Token{}, live: map[subject]tokenID{}, buckets: map[string]bucket{},
 		done: map[changeKey]*store.Idempotency{}, messages: map[string]*message{}, log: map[string]*loggedMessage{},
 		keys: map[string]*store.APIKey{}, byHash: map[string]string{}, roles: map[string]store.RolePermissions{},

@@ -149,7 +149,8 @@ func TestTimesAreUTC(t *testing.T) {
 	ctx, at := t.Context(), now.Add(7).In(time.FixedZone("east", 3600))
 	want := store.User{
 		ID: userID, Email: "a@example.com", EmailVerifiedAt: now, CreatedAt: now, UpdatedAt: now, LastSignInAt: now, BannedUntil: now,
-		Roles: []string{}, Revision: 1, CredentialRevision: 1, Identities: []store.Identity{{ID: "1", Provider: "p", CreatedAt: now}},
+		Roles: []string{}, Revision: 1, CredentialRevision: 1, Identities: []store.Identity{{ID: "1", Provider: "p", CreatedAt: now, Origin: store.Origin{Sequence: 3}}},
+		Sequence: 3, PasswordSequence: 1, EmailSequence: 1, EmailVerifiedSequence: 1,
 	}
 	s := withUser(t, store.User{Email: want.Email, EmailVerifiedAt: at, CreatedAt: at, UpdatedAt: at})
 	first := newSession(sessionID)

@@ -26,7 +26,7 @@ func (s *Store) planCreate(ctx context.Context, nu store.NewUser, created *store
 	if u.MFAEnabled && nu.Session != nil && nu.Session.AAL != store.LevelAAL2 {
 		return nil, store.ErrMFARequired
 	}
-	if err := s.credentialTaken(nu.Factors); err != nil {
+	if err := s.factorTaken(nu.Factors); err != nil {
 		return nil, err
 	}
 	if s.users[u.ID] != nil || (nu.Session != nil && s.sessions[nu.Session.ID] != nil) {
@@ -108,9 +108,7 @@ func (s *Store) index(u *user) {
 		s.byHandle[u.Handle] = u.ID
 	}
 	for _, f := range u.factors {
-		if len(f.Credential) > 0 {
-			s.withCred[string(f.Credential)] = f
-		}
+		s.indexFactor(f)
 	}
 	for _, i := range u.Identities {
 		s.byIdent[ident{i.Provider, i.Subject}] = u.ID
@@ -122,7 +120,7 @@ func (s *Store) unindex(u *user) {
 	delete(s.byPhone, u.Phone)
 	delete(s.byHandle, u.Handle)
 	for _, f := range u.factors {
-		delete(s.withCred, string(f.Credential))
+		s.unindexFactor(f)
 	}
 	for _, i := range u.Identities {
 		delete(s.byIdent, ident{i.Provider, i.Subject})

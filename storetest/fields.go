@@ -12,8 +12,15 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// owned are the members of User that the store itself works out.
-func owned() []string { return []string{"MFAEnabled", "Revision", "CredentialRevision", "Claims"} }
+// owned are the members of User that the store itself works out. The sequences have
+// checks of their own.
+func owned() []string {
+	names := []string{"MFAEnabled", "Revision", "CredentialRevision", "Claims", "Sequence"}
+	for name := range sequences(&store.User{}) {
+		names = append(names, name+"Sequence", name+"AddedBy")
+	}
+	return names
+}
 
 // acts are the members of UserPatch that do something rather than set a value;
 // each has checks of its own.

@@ -25,7 +25,7 @@ type proofBase struct {
 type proofLifts struct{ proofBase }
 
 func (s proofLifts) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
-	sess, u, err := s.ProofStore.AddProof(ctx, c)
+	sess, u, err := s.Store.AddProof(ctx, c)
 	sess.AAL = store.LevelAAL2
 	return sess, u, err
 }

@@ -274,7 +274,7 @@ func (s *Store) Account(ctx context.Context, key store.UserKey, now time.Time) (
 func (db *tables) held(userID string, now time.Time) (h store.Held) { // optional: and the messages that wait
 	for d, s := range db.devices {
 		if d.userID == userID && d.hash != forgotten && now.Before(s.last.Add(store.DeviceLife)) {
-			h.Devices = append(h.Devices, store.HeldDevice{Device: d.hash, FirstSeenAt: s.first, LastSeenAt: s.last})
+			h.Devices = append(h.Devices, store.HeldDevice{Device: d.hash, FirstSeenAt: s.first, LastSeenAt: s.last, Origin: s.Origin})
 		}
 	}
 	for _, t := range db.tokens {
