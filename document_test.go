@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/openapi"
 	"github.com/authmount/auth/store"
 )
 
@@ -66,18 +67,17 @@ func TestDocumentListing(t *testing.T) {
 // The document itself is committed, too: for clients to generate from, and so
 // that a change of it is seen.
 func TestDocumentFile(t *testing.T) {
-	var doc bytes.Buffer
-	if err := json.Indent(&doc, harness.Document(), "", "  "); err != nil {
+	doc, err := openapi.Format(harness.Document())
+	if err != nil {
 		t.Fatal(err)
 	}
-	doc.WriteByte('\n')
 	const name = "openapi.json"
 	if *harness.Update {
-		if err := os.WriteFile(name, doc.Bytes(), 0o600); err != nil {
+		if err := os.WriteFile(name, doc, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if committed, err := os.ReadFile(name); err != nil || !bytes.Equal(committed, doc.Bytes()) {
+	if committed, err := os.ReadFile(name); err != nil || !bytes.Equal(committed, doc) {
 		t.Errorf("%s is not what the handler serves (%v): go test -run TestDocumentFile -update .", name, err)
 	}
 }
