@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,11 +14,12 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/openapi"
 	"github.com/authmount/auth/memstore"
 )
 
-var update = flag.Bool("update", false, "write testdata/operations.txt and openapi.json")
+var update = harness.Update
 
 // What each operation asks for is written down a second time, apart from the code that
 // the other tests read it from: one that forgets its permission, its proof or how strong
