@@ -86,12 +86,11 @@ type Auth struct {
 	signer    *token.Signer
 	verifier  *token.Verifier
 	revoked   *token.Revocations
-	factors   store.FactorStore // nil: the store cannot
-	proofs    store.ProofStore  // likewise
-	roleStore store.RoleStore   // likewise
-	imports   store.ImportStore // likewise
+	factors   store.FactorStore // nil: the store lacks it; likewise the next three
+	journal   store.Journal
+	project   store.ProjectStore
+	admin     store.AdminStore
 	roleTable *roleTable
-	keyStore  store.KeyStore // nil: the store cannot
 	rooms     rooms
 
 	publicKeys *publicKeys
@@ -149,11 +148,9 @@ func New(ctx context.Context, st Store, opts ...Option) (*Auth, error) {
 	} else {
 		c.checkContract(st)
 		a.factors, c.keepsFactors = store.Capability[store.FactorStore](st)
-		a.proofs, _ = store.Capability[store.ProofStore](st)
-		a.roleStore, _ = store.Capability[store.RoleStore](st)
-		a.imports, _ = store.Capability[store.ImportStore](st)
-		a.settings.store, _ = store.Capability[store.SettingsStore](st)
-		a.keyStore, _ = store.Capability[store.KeyStore](st)
+		a.journal, _ = store.Capability[store.Journal](st)
+		a.project, _ = store.Capability[store.ProjectStore](st)
+		a.admin, _ = store.Capability[store.AdminStore](st)
 	}
 	c.settlePrefix()
 	if c.devMode {
@@ -161,10 +158,8 @@ func New(ctx context.Context, st Store, opts ...Option) (*Auth, error) {
 	}
 	c.check()
 	a.settings.options = c.newOptionSettings()
-	for option, on := range map[string]bool{"WithSettings": a.settings.options.base.MFARequired.On() || len(a.settings.options.base.MFARequiredFor) > 0, "WithMFA": c.mfa.RequiredFor != nil} {
-		if on && a.factors == nil && st != nil {
-			c.fail(option, fmt.Errorf("a second factor is required, and the store %T is no FactorStore, nor wraps one", st))
-		}
+	if st != nil {
+		a.checkOptions(&c)
 	}
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
@@ -190,7 +185,7 @@ func New(ctx context.Context, st Store, opts ...Option) (*Auth, error) {
 // service that was switched off must not come up switched on, so without them there
 // is none.
 func (a *Auth) begin(ctx context.Context) error {
-	if a.settings.store == nil {
+	if a.project == nil {
 		return a.put(ctx, store.StoredSettings{})
 	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
@@ -334,7 +329,7 @@ func (a *Auth) Handler() http.Handler { return a.handler }
 func (a *Auth) Inbox() *Inbox { return a.inbox }
 
 // Close stops the sweeper, delivers the messages that this process holds, and writes
-// what it has still to record and to count, until ctx ends. What is left then stays in a store that keeps messages (OutboxStore),
+// what it has still to record and to count, until ctx ends. What is left then stays in a store that keeps messages (store.Journal),
 // and another instance, or this one when it is started again with the same secret,
 // sends it; with other stores it is lost. The error says how many. Call it after
 // the HTTP server has shut down. It may be called again.

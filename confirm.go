@@ -26,8 +26,7 @@ type ConfirmParams struct {
 //
 // Errors: CodeValidationFailed unless it is given one of the two,
 // CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled,
-// CodeMethodDisabled (passwords are switched off, or the store is no
-// [store.ProofStore]), CodeRateLimited, CodeOverloaded, CodeSessionEnded,
+// CodeMethodDisabled (passwords are switched off), CodeRateLimited, CodeOverloaded, CodeSessionEnded,
 // CodeUserBanned.
 func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) error {
 	if (p.Password == "") == (p.TOTPCode == "") {
@@ -43,7 +42,7 @@ func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) error {
 // confirmByPassword adds the proof only while the password is the one that was
 // judged.
 func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) error {
-	if a.proofs == nil || !a.Settings(ctx).Password.On() {
+	if !a.Settings(ctx).Password.On() {
 		return fail(CodeMethodDisabled, nil)
 	}
 	if _, _, err := a.liveSession(ctx, p.Caller, CodeSessionEnded); err != nil {
@@ -58,7 +57,7 @@ func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) error {
 	}
 	c := a.newChange(ctx, p.authority(), done(Event{Type: EventSessionConfirmed, UserID: p.UserID, SessionID: p.SessionID, Method: methodPassword}))
 	c.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &of.PasswordHash}}
-	_, _, err = a.proofs.AddProof(ctx, store.AddProof{Change: c, SessionID: p.SessionID, Proof: AMR{Method: methodPassword, Timestamp: c.Now.Unix()}})
+	_, _, err = a.store.AddProof(ctx, store.AddProof{Change: c, SessionID: p.SessionID, Proof: AMR{Method: methodPassword, Timestamp: c.Now.Unix()}})
 	if errors.Is(err, store.ErrStale) { // changed meanwhile: the proof is out of date
 		return fail(CodeInvalidCredentials, err)
 	}

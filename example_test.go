@@ -1,22 +1,29 @@
 package auth_test
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/signal"
+	"testing"
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authclient"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/dashboard"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/smtpmail"
 )
 
-// Mount every endpoint, and protect a handler of your own.
+// Mount every endpoint, and protect a handler of the application.
 func Example() {
 	secret := make([]byte, 32) // in production: the same 32 random bytes in every instance
 	_, _ = rand.Read(secret)
@@ -41,133 +48,202 @@ func Example() {
 	// Output: true
 }
 
-// A page for those who are signed in: a session in cookies is refreshed in place,
-// and others are sent to the sign-in page, with the way back.
-func ExampleAuth_RequirePage() {
-	a, err := auth.New(context.Background(), memstore.New(), auth.WithDevMode(), auth.WithCookies(auth.CookieOptions{SignInURL: "/signin"}))
+// Start on a development machine: messages go to a page instead of a mail server.
+func ExampleWithDevMode() {
+	ctx := context.Background()
+	a, err := auth.New(ctx, memstore.New(), auth.WithDevMode())
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer func() { _ = a.Close(context.Background()) }()
+	defer func() { _ = a.Close(ctx) }()
 
 	mux := http.NewServeMux()
 	mux.Handle("/auth/v1/", a.Handler())
-	mux.Handle("GET /notes", a.RequirePage(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprintln(w, "notes of", auth.ClaimsFrom(r.Context()).Email)
-	})))
-	mux.HandleFunc("POST /signin", func(w http.ResponseWriter, r *http.Request) { // or a form that posts to /auth/v1/login
-		back := cmp.Or(r.FormValue("return_to"), "/")
-		if err := errors.Join(a.CheckOrigin(r), a.CheckReturn(back)); err != nil {
-			a.WriteError(w, r, err)
-			return
-		}
-		tokens, err := a.Login(r.Context(), auth.LoginParams{Email: r.FormValue("email"), Password: r.FormValue("password")})
-		if err == nil {
-			err = a.SetCookies(w, r, tokens, auth.Remember(r.FormValue("remember") != ""))
-		}
-		if err != nil {
-			a.WriteError(w, r, err)
-			return
-		}
-		http.Redirect(w, r, back, http.StatusSeeOther) //nolint:gosec // CheckReturn has judged it
-	})
+	mux.Handle("/dev/", a.Inbox()) // http://127.0.0.1:8080/dev/inbox shows every message
 
-	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), "GET", "/notes?page=2", nil))
-	fmt.Println(w.Code, w.Header().Get("Location"))
-	// Output: 303 /signin?return_to=%2Fnotes%3Fpage%3D2
+	if _, err := a.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: "ada@example.com"}); err != nil {
+		log.Fatal(err)
+	}
+	m, err := a.Inbox().Wait(ctx, func(m auth.Message) bool { return m.Kind == auth.KindMagicLink })
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.To, m.Link != "")
+	// Output: ada@example.com true
 }
 
-// Every endpoint is a method, too.
-func ExampleAuth_SignUp() {
-	a, err := auth.New(context.Background(), memstore.New(), auth.WithDevMode())
+// Stop the HTTP server first and then the service, which sends the messages that wait.
+func ExampleAuth_Close() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	a, err := auth.New(ctx, memstore.New(), auth.WithDevMode())
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx := context.Background()
-	defer func() { _ = a.Close(ctx) }()
+	srv := &http.Server{Addr: "127.0.0.1:0", Handler: a.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.ListenAndServe() }()
 
-	_, err = a.SignUp(ctx, auth.SignUpParams{Email: "ada@example.com", Password: "password"})
-	var e *auth.Error
-	if errors.As(err, &e) {
-		fmt.Println(e.Code, e.Reasons)
+	stop() // an interrupt does the same
+	select {
+	case err := <-failed:
+		log.Print(err)
+	case <-ctx.Done():
 	}
-	res, err := a.SignUp(ctx, auth.SignUpParams{Email: "ada@example.com", Password: "correct horse battery"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(res.User.Email, res.User.EmailVerified())
-	// Output:
-	// weak_password [common]
-	// ada@example.com false
+	end, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	fmt.Println(errors.Join(srv.Shutdown(end), a.Close(end)))
+	// Output: <nil>
 }
 
-// Bring users over from another system with their password hashes.
-func ExampleAuth_ImportUser() {
-	a, err := auth.New(context.Background(), memstore.New(), auth.WithDevMode())
+// Use the service in a command that does one thing and ends.
+func ExampleWithoutBackground() {
+	ctx := context.Background()
+	a, err := auth.New(ctx, memstore.New(), auth.WithDevMode(), auth.WithoutBackground())
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx := context.Background()
 	defer func() { _ = a.Close(ctx) }()
 
-	_, err = a.ImportUser(ctx, auth.ImportUserParams{
-		Email: "ada@example.com", EmailVerified: true,
-		PasswordHash: "$2y$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", // bcrypt
-	})
+	user, err := a.ImportUser(ctx, auth.ImportUserParams{Email: "ada@example.com", EmailVerified: true})
 	if err != nil {
 		log.Fatal(err)
 	}
-	tokens, err := a.Login(ctx, auth.LoginParams{Email: "ada@example.com", Password: "U*U"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(tokens.User.Email) // from now on the hash is argon2id
+	fmt.Println(user.Email)
 	// Output: ada@example.com
 }
 
-// Put claims of your own into access tokens.
-func ExampleWithClaims() {
-	a, err := auth.New(context.Background(), memstore.New(), auth.WithDevMode(),
-		auth.WithClaims(func(context.Context, auth.User) (map[string]any, error) {
-			return map[string]any{"plan": "pro"}, nil
-		}))
+// Log to a handler of the application. Parameters may be logged, because they hide
+// their secrets.
+func ExampleWithLogger() {
+	ctx := context.Background()
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{} // so that this example prints the same every time
+			}
+			return a
+		},
+	}))
+	a, err := auth.New(ctx, memstore.New(), auth.WithDevMode(), auth.WithLogger(logger))
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx := context.Background()
 	defer func() { _ = a.Close(ctx) }()
 
+	params := auth.LoginParams{Email: "ada@example.com", Password: "correct horse battery"}
+	if _, err := a.Login(ctx, params); err != nil {
+		logger.WarnContext(ctx, "login failed", "params", params, "err", err)
+	}
+	// Output: level=WARN msg="login failed" params.email=a•••a@e•••e.com params.password=[redacted] err="auth: invalid_credentials"
+}
+
+// Lock one setting, and give another a value that operators may change.
+func ExampleDefault() {
+	ctx := context.Background()
+	a, err := auth.New(ctx, memstore.New(), auth.WithDevMode(),
+		auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}),
+		auth.Default(auth.WithSettings(auth.Settings{SignUp: auth.Off})),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = a.Close(ctx) }()
+	adm, err := admin.New(ctx, a, admin.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	setup := admin.System("setup")
+	_, err = adm.SetSettings(ctx, setup, admin.SetSettingsParams{Set: map[string]any{"email_confirmation_required": false}})
+	fmt.Println(errors.Is(err, auth.CodeValidationFailed)) // the option has locked it
+	if _, err := adm.SetSettings(ctx, setup, admin.SetSettingsParams{Set: map[string]any{"signup_enabled": true}}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(a.Settings(ctx).SignUp.On())
+	// Output:
+	// true
+	// true
+}
+
+// Give operators a dashboard. The first owner opens the link that is printed.
+func Example_dashboard() {
+	ctx := context.Background()
+	a, err := auth.New(ctx, memstore.New(), auth.WithDevMode(), auth.WithBaseURL("http://127.0.0.1:8080/auth/v1"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = a.Close(ctx) }()
+	adm, err := admin.New(ctx, a, admin.Options{
+		Permissions: []admin.Permission{{Name: "notes.write", Description: "Change the notes of other people."}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	dash, err := dashboard.New(adm, dashboard.Options{Brand: "Notes"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/auth/v1/", a.Handler())
+	mux.Handle("/auth/v1/admin/", adm.Handler())
+	mux.Handle("/dashboard/", dash)
+
+	link, err := dash.FirstOwnerLink(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(link[:len("http://127.0.0.1:8080/dashboard/")])
+	// Output: http://127.0.0.1:8080/dashboard/
+}
+
+// Verify access tokens in a service that has no store.
+func Example_verifier() {
+	ctx := context.Background()
+	mux := http.NewServeMux()
+	srv := httptest.NewServer(mux) // the service with the store is another process
+	defer srv.Close()
+	a, err := auth.New(ctx, memstore.New(), auth.WithDevMode(), auth.WithBaseURL(srv.URL+"/auth/v1"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = a.Close(ctx) }()
+	mux.Handle("/auth/v1/", a.Handler())
 	res, err := a.SignUp(ctx, auth.SignUpParams{Email: "ada@example.com", Password: "correct horse battery"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	claims, err := a.Verify(res.Tokens.AccessToken)
+
+	v, err := authclient.NewVerifier(ctx, srv.URL)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(claims.Custom["plan"], claims.ExpiresAt.Sub(claims.IssuedAt) == 15*time.Minute)
-	// Output: pro true
+	notes := v.Require(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintln(w, "notes of", authclient.ClaimsFrom(r.Context()).Email)
+	}))
+	r := httptest.NewRequestWithContext(ctx, "GET", "/notes", http.NoBody)
+	r.Header.Set("Authorization", "Bearer "+res.Tokens.AccessToken)
+	w := httptest.NewRecorder()
+	notes.ServeHTTP(w, r)
+	fmt.Print(w.Code, " ", w.Body)
+	// Output: 200 notes of ada@example.com
 }
 
-// Let only some people sign up.
-func ExampleWithHooks() {
-	a, err := auth.New(context.Background(), memstore.New(), auth.WithDevMode(),
-		auth.WithHooks(auth.Hooks{
-			BeforeSignUp: func(_ context.Context, s auth.SignUpAttempt) error {
-				if s.Email != "ada@example.com" {
-					return auth.Reject(auth.CodeSignupDisabled, "Signing up is by invitation.")
-				}
-				return nil
-			},
-		}))
-	if err != nil {
-		log.Fatal(err)
-	}
-	ctx := context.Background()
-	defer func() { _ = a.Close(ctx) }()
+// Test a handler of the application with a signed-in user.
+func Example_testing() {
+	notes := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 
-	_, err = a.SignUp(ctx, auth.SignUpParams{Email: "eve@example.com", Password: "correct horse battery"})
-	fmt.Println(errors.Is(err, auth.CodeSignupDisabled))
-	// Output: true
+	_ = func(t *testing.T) { // func TestNotes(t *testing.T)
+		env := authtest.New(t)
+		ada := env.LoginAs(t, "ada@example.com", authtest.Permissions("notes.write"))
+
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/notes", http.NoBody)
+		ada.Sign(r)
+		w := httptest.NewRecorder()
+		env.Require(notes, auth.HasPermission("notes.write")).ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			t.Errorf("status %d, want 200", w.Code)
+		}
+	}
 }

@@ -17,8 +17,8 @@ const exportPage = 500
 // ExportParams ask for everything that is held about the caller.
 type ExportParams struct{ Caller }
 
-// Export is everything that is held about a user, without secrets. What the store
-// cannot tell, for want of the capability, is empty.
+// Export is everything that is held about a user, without secrets. Factors and events
+// are empty if the store lacks the interfaces that keep them.
 type Export struct {
 	At          time.Time
 	User        User
@@ -80,36 +80,16 @@ func (a *Auth) exportMore(ctx context.Context, e *Export) (err error) {
 			e.Factors[i].Secret, e.Factors[i].LastStep = nil, 0
 		}
 	}
-	if e.Held, err = a.held(ctx, e.User.ID); err != nil {
+	if e.Held, err = a.store.Held(ctx, e.User.ID, a.now()); err != nil {
 		return err
 	}
-	if s, ok := store.Capability[store.EventStore](a.store); ok {
+	if s := a.journal; s != nil {
 		e.events = func(ctx context.Context, before *Event) ([]Event, error) {
 			return s.Events(ctx, store.EventQuery{UserID: e.User.ID, Before: before, Limit: exportPage})
 		}
 		e.first, err = e.events(ctx, nil)
 	}
 	return err
-}
-
-// held is what the store keeps about a user besides, as far as it can tell.
-func (a *Auth) held(ctx context.Context, userID string) (Held, error) {
-	s, ok := store.Capability[store.ExportStore](a.store)
-	if !ok {
-		return Held{}, nil
-	}
-	return s.Held(ctx, userID, a.now())
-}
-
-// account is an account with what the store keeps about it besides.
-func (a *Auth) account(ctx context.Context, key store.UserKey) (c store.Credentials, h Held, err error) {
-	if s, ok := store.Capability[store.AccountStore](a.store); ok {
-		return s.Account(ctx, key, a.now())
-	}
-	if c, err = a.store.Credentials(ctx, key); err == nil {
-		h, err = a.held(ctx, c.User.ID)
-	}
-	return c, h, err
 }
 
 // Write writes the export as one JSON object. An error is the writer's or the

@@ -22,9 +22,6 @@ const (
 )
 
 func (k kit) PutFirstOwnerLink(ctx context.Context, c store.Change) (string, error) {
-	if _, ok := store.Capability[store.FirstOwnerStore](k.a.store); !ok {
-		return "", fail(CodeInternal, errors.New("the store is no store.FirstOwnerStore"))
-	}
 	c.FirstOwner = true
 	secret, t := k.a.newLink(store.PurposeFirstOwner, firstOwnerLife, linkData{})
 	t.Subject = firstOwnerSubject
@@ -83,14 +80,12 @@ func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (
 // linkOfOwner is what is wrong with a link that is not live: that it was used, say, to
 // become the owner.
 func (a *Auth) linkOfOwner(ctx context.Context, gone error) error {
-	if s, ok := store.Capability[store.FirstOwnerStore](a.store); ok {
-		owned, err := s.EverOwned(ctx)
-		if err != nil {
-			return storeFailed(err)
-		}
-		if owned {
-			return storeFailed(store.ErrOwned)
-		}
+	owned, err := a.store.EverOwned(ctx)
+	if err != nil {
+		return storeFailed(err)
+	}
+	if owned {
+		return storeFailed(store.ErrOwned)
 	}
 	return linkFailed(gone)
 }

@@ -195,7 +195,7 @@ func (t ProviderToken) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user_id", t.UserID), slog.String("provider", t.Provider), slog.String("tokens", redacted))
 }
 
-// AuditOptions are about the audit log, which stores keep that can (EventStore).
+// AuditOptions are about the audit log, which a [store.Journal] keeps.
 type AuditOptions struct {
 	// Retention is how long events are kept; default 90 days, at least a day. Events
 	// hold addresses of clients and of people, and outlive the accounts that they are
@@ -204,8 +204,10 @@ type AuditOptions struct {
 }
 
 // WithAuditLog says how long the audit log goes back. A second call replaces the
-// first.
-func WithAuditLog(o AuditOptions) Option { return func(c *config) { c.audit = o } }
+// first. It needs a store that is a [store.Journal].
+func WithAuditLog(o AuditOptions) Option {
+	return func(c *config) { c.audit, c.audited = o, true }
+}
 
 const defaultRetention = 90 * 24 * time.Hour
 
@@ -221,26 +223,25 @@ func (o *AuditOptions) check() error {
 
 // eventWriter is the store's AddEvents, nil if it keeps no events.
 func (a *Auth) eventWriter() func(context.Context, []Event) error {
-	if s, ok := store.Capability[store.EventStore](a.store); ok {
-		return s.AddEvents
+	if a.journal != nil {
+		return a.journal.AddEvents
 	}
 	return nil
 }
 
 // countWriter is the store's AddCounts, nil if it keeps no figures.
 func (a *Auth) countWriter() func(context.Context, store.AddCounts) error {
-	if s, ok := store.Capability[store.StatsStore](a.store); ok {
-		return s.AddCounts
+	if a.project != nil {
+		return a.project.AddCounts
 	}
 	return nil
 }
 
 // sweepEvents deletes what the audit log has kept long enough, up to n events.
 func (a *Auth) sweepEvents(ctx context.Context, n int) (int, error) {
-	s, ok := store.Capability[store.EventStore](a.store)
-	if !ok || a.cfg.audit.Retention < 0 {
+	if a.journal == nil || a.cfg.audit.Retention < 0 {
 		return 0, nil
 	}
 	now := a.now()
-	return s.SweepEvents(ctx, now.Add(-a.cfg.audit.Retention), now, n)
+	return a.journal.SweepEvents(ctx, now.Add(-a.cfg.audit.Retention), now, n)
 }

@@ -107,14 +107,14 @@ func (k kit) Take(ctx context.Context, draws ...store.Draw) error {
 }
 
 func (k kit) Roles(ctx context.Context) (store.RoleTable, error) {
-	if k.a.roleStore == nil {
+	if k.a.project == nil {
 		return store.RoleTable{}, nil
 	}
 	known, err := k.a.rolePermissions(ctx)
 	if err == nil && known.younger(rolesFor) {
 		return known.table, nil
 	}
-	return k.a.roleStore.Roles(ctx) // tokens make do with what is older while somebody reads, or nobody can
+	return k.a.project.Roles(ctx) // tokens make do with what is older while somebody reads, or nobody can
 }
 
 func (k kit) ForgetRoles() { k.a.roleTable.known.Store(nil) }
@@ -204,13 +204,13 @@ func (k kit) ForJob(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }
 
-func (k kit) ImportsAtOnce() bool { return k.a.imports != nil && k.a.creating() == nil }
+func (k kit) ImportsAtOnce() bool { return k.a.admin != nil && k.a.creating() == nil }
 
 func (k kit) ImportAll(ctx context.Context, c store.CreateUsers) ([]error, error) {
 	if !k.ImportsAtOnce() {
 		return nil, errors.ErrUnsupported
 	}
-	return k.a.imports.CreateUsers(ctx, c)
+	return k.a.admin.CreateUsers(ctx, c)
 }
 
 func (k kit) WithHash(ctx context.Context, c *store.Change, u User, hash string, p *store.UserPatch) error {

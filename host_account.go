@@ -24,7 +24,7 @@ const passwordByOperator = "operator"
 const maxNotes = 16 << 10
 
 func (k kit) Account(ctx context.Context, key store.UserKey) (host.Account, error) {
-	c, held, err := k.a.account(ctx, key)
+	c, held, err := k.a.store.Account(ctx, key, k.a.now())
 	if err != nil {
 		return host.Account{}, err
 	}
@@ -266,9 +266,8 @@ func (k kit) Export(ctx context.Context, userID string) (any, error) {
 }
 
 func (k kit) Anonymize(ctx context.Context, c store.Change, u User, label string) (User, error) {
-	s, ok := store.Capability[store.AnonymizeStore](k.a.store)
-	if !ok {
-		return User{}, fail(CodeInternal, errors.New("the store is no store.AnonymizeStore"))
+	if k.a.admin == nil {
+		return User{}, fail(CodeInternal, lacks[store.AdminStore]())
 	}
 	p := store.AnonymizeUser{Change: c, UserID: u.ID, Label: label, Subjects: []string{u.ID}}
 	if u.Email != "" {
@@ -282,7 +281,7 @@ func (k kit) Anonymize(ctx context.Context, c store.Change, u User, label string
 	if err := k.a.recorder.Flush(ctx); err != nil {
 		return User{}, storeFailed(err)
 	}
-	return s.AnonymizeUser(ctx, p)
+	return k.a.admin.AnonymizeUser(ctx, p)
 }
 
 func (k kit) WriteExport(w http.ResponseWriter, r *http.Request, export any) error {

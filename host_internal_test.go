@@ -58,6 +58,7 @@ func TestRoomsThatPeopleComeBackTo(t *testing.T) {
 // whoLeft is a store that keeps what it was asked to make nobody's.
 type whoLeft struct {
 	Store
+	store.AdminStore
 	got []store.AnonymizeUser
 }
 
@@ -82,7 +83,7 @@ func TestAnonymizingTakesEveryName(t *testing.T) {
 		{User{ID: "u", Email: mail, Phone: number}, store.AnonymizeUser{Names: []string{"ada@example.com"}, Subjects: []string{"u", "ada@example.com", invited, number}, Recipients: []string{toMail, toNumber}}},
 	} {
 		s := &whoLeft{}
-		a.store = s
+		a.admin = s
 		c.want.UserID, c.want.Label, c.want.Change = "u", "somebody", store.Change{Now: time.Unix(1, 0), KeepOwner: true}
 		u, err := kit{a}.Anonymize(t.Context(), c.want.Change, c.u, "somebody")
 		if err != nil || u.ID != "u" || !reflect.DeepEqual(s.got, []store.AnonymizeUser{c.want}) {
@@ -90,13 +91,13 @@ func TestAnonymizingTakesEveryName(t *testing.T) {
 		}
 	}
 	s := &whoLeft{}
-	a.store = s
+	a.admin = s
 	a.recorder = journal.NewRecorder(func(context.Context, []Event) error { return errors.New("away") }, slog.New(slog.DiscardHandler))
 	a.recorder.Add([]Event{{Type: EventSignInFailed}})
 	if _, err := (kit{a}).Anonymize(t.Context(), store.Change{}, User{ID: "u"}, ""); !errors.Is(err, CodeUnavailable) || s.got != nil {
 		t.Errorf("%v, %+v", err, s.got)
 	}
-	a.store = &drawing{}
+	a.admin = nil
 	if _, err := (kit{a}).Anonymize(t.Context(), store.Change{}, User{ID: "u"}, ""); !errors.Is(err, CodeInternal) {
 		t.Errorf("a store that cannot: %v", err)
 	}
@@ -188,7 +189,7 @@ func TestWrittenTellsWhatIsNot(t *testing.T) {
 
 // storedSettings is a store of settings.
 type storedSettings struct {
-	store.SettingsStore
+	store.ProjectStore
 	is  store.StoredSettings
 	err error
 }
@@ -206,7 +207,7 @@ func TestSettingsThatAreRead(t *testing.T) {
 	var log bytes.Buffer
 	st := &storedSettings{is: store.StoredSettings{Revision: 1, Document: []byte(`{"sender_name":"Acme"}`)}}
 	a := &Auth{cfg: config{log: slog.New(slog.NewTextHandler(&log, nil)), baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
-	a.settings.store = st
+	a.project = st
 	over, end := context.WithCancel(t.Context())
 	end()
 	read := func(want string, revision int64, told bool) {
@@ -259,6 +260,7 @@ func TestMessagesJoinTransactions(t *testing.T) {
 // listing is a store that answers a question about invitations as it is told.
 type listing struct {
 	Store
+	store.AdminStore
 	asked store.InvitationQuery
 	list  []store.Token
 	err   error
@@ -300,7 +302,8 @@ func TestInvitationsAreListedWhole(t *testing.T) {
 		"that cannot be asked for":   {&listing{err: errors.New("away")}, 2, nil, "", CodeUnavailable},
 		"of a store that has none":   {&drawing{}, 2, nil, "", CodeInternal},
 	} {
-		auth := &Auth{store: c.store, cfg: config{now: func() time.Time { return now }}}
+		admin, _ := store.Capability[store.AdminStore](c.store)
+		auth := &Auth{store: c.store, admin: admin, cfg: config{now: func() time.Time { return now }}}
 		list, hashes, next, err := kit{auth}.Invitations(t.Context(), "id", at, c.limit)
 		if c.code != "" {
 			if !errors.Is(err, c.code) || list != nil || hashes != nil || next != nil {

@@ -234,11 +234,10 @@ func (k kit) WithdrawInvitation(ctx context.Context, c store.Change, hash []byte
 }
 
 func (k kit) Invitations(ctx context.Context, id string, after *store.InvitationCursor, limit int) (list []host.Invitation, hashes [][]byte, next *store.InvitationCursor, err error) {
-	s, ok := store.Capability[store.InvitationStore](k.a.store)
-	if !ok {
-		return nil, nil, nil, fail(CodeInternal, errors.New("the store is no store.InvitationStore"))
+	if k.a.admin == nil {
+		return nil, nil, nil, fail(CodeInternal, lacks[store.AdminStore]())
 	}
-	tokens, err := s.ListInvitations(ctx, store.InvitationQuery{Subject: id, Now: k.a.now(), After: after, Limit: limit})
+	tokens, err := k.a.admin.ListInvitations(ctx, store.InvitationQuery{Subject: id, Now: k.a.now(), After: after, Limit: limit})
 	if err != nil {
 		return nil, nil, nil, storeFailed(err)
 	}
@@ -258,11 +257,10 @@ func (k kit) Invitations(ctx context.Context, id string, after *store.Invitation
 
 func (k kit) RetryMessage(ctx context.Context, c *store.Change, send *host.Send, id string) error {
 	a := k.a
-	s, ok := store.Capability[store.MessageLogStore](a.store)
-	if !ok {
-		return fail(CodeInternal, errors.New("the store is no store.MessageLogStore"))
+	if a.journal == nil {
+		return fail(CodeInternal, lacks[store.Journal]())
 	}
-	m, err := s.FailedMessage(ctx, id, c.Now)
+	m, err := a.journal.FailedMessage(ctx, id, c.Now)
 	if err != nil {
 		return err
 	}
@@ -273,7 +271,7 @@ func (k kit) RetryMessage(ctx context.Context, c *store.Change, send *host.Send,
 	if _, err := drawSend(ctx, a, send, o.Kind, o.To); err != nil {
 		return err
 	}
-	return s.RetryMessage(ctx, store.RetryMessage{Change: *c, ID: id})
+	return a.journal.RetryMessage(ctx, store.RetryMessage{Change: *c, ID: id})
 }
 
 func (k kit) SendWaiting() { k.a.outbox.Wake() }

@@ -81,7 +81,7 @@ func (a *Auth) locks(ctx context.Context, u User, h Held) ([]host.Lock, error) {
 }
 
 func (k kit) LockKeys(ctx context.Context, u User) ([]string, error) {
-	held, err := k.a.held(ctx, u.ID)
+	held, err := k.a.store.Held(ctx, u.ID, k.a.now())
 	if err != nil {
 		return nil, err
 	}

@@ -240,12 +240,11 @@ func (k kit) Diagnose(ctx context.Context) (host.Diagnosis, error) {
 	for i := range d.Keys {
 		d.Keys[i].Signs = d.Keys[i].ID == k.a.keys.Signing().ID
 	}
-	store, ok := store.Capability[store.DiagnosticStore](k.a.store)
-	if !ok {
+	if k.a.admin == nil {
 		return d, nil
 	}
 	begun := time.Now()
-	s, err := store.Diagnose(ctx)
+	s, err := k.a.admin.Diagnose(ctx)
 	if err != nil {
 		return d, storeFailed(err)
 	}

@@ -36,11 +36,10 @@ func sessionOf(i *store.Impersonation) Session {
 
 // liveImpersonation reads an impersonation, which has to be live.
 func (a *Auth) liveImpersonation(ctx context.Context, id string) (store.Impersonation, User, error) {
-	st, ok := store.Capability[store.ImpersonationStore](a.store)
-	if !ok {
+	if a.admin == nil {
 		return store.Impersonation{}, User{}, store.ErrNotFound
 	}
-	return st.Impersonation(ctx, id, a.now())
+	return a.admin.Impersonation(ctx, id, a.now())
 }
 
 // currentImpersonation is Current of an impersonation. Errors: CodeSessionEnded.
@@ -111,11 +110,10 @@ func (a *Auth) deniedImpersonator(rt route, r *http.Request, err error) {
 // impersonationInfos are the live impersonations of a user, for the list of sessions.
 func (a *Auth) impersonationInfos(ctx context.Context, p SessionsParams) ([]SessionInfo, error) {
 	infos := []SessionInfo{}
-	store, ok := store.Capability[store.ImpersonationStore](a.store)
-	if !ok {
+	if a.admin == nil {
 		return infos, nil
 	}
-	list, err := store.Impersonations(ctx, p.UserID, a.now())
+	list, err := a.admin.Impersonations(ctx, p.UserID, a.now())
 	if err != nil {
 		return nil, storeFailed(err)
 	}
@@ -168,13 +166,12 @@ func (a *Auth) logoutImpersonation(w http.ResponseWriter, r *http.Request, claim
 	if _, err := a.accessCookie(r); err != nil { // it has to come from the same origin
 		return err
 	}
-	st, ok := store.Capability[store.ImpersonationStore](a.store)
-	if !ok {
-		return fail(CodeSessionEnded, nil)
+	if a.admin == nil {
+		return fail(CodeSessionEnded, lacks[store.AdminStore]())
 	}
 	ctx := r.Context()
 	c := a.newChange(ctx, Authority{Session: claims.Impersonator}, done(Event{Type: EventImpersonationEnded, UserID: claims.UserID, SessionID: claims.SessionID}))
-	err := st.EndImpersonation(ctx, store.EndImpersonation{Change: c, ID: claims.SessionID})
+	err := a.admin.EndImpersonation(ctx, store.EndImpersonation{Change: c, ID: claims.SessionID})
 	switch {
 	case err == nil:
 		a.committed(ctx, c, store.OutcomeDone, nil)

@@ -41,7 +41,7 @@ func TestImpersonationAsASession(t *testing.T) {
 // oneImpersonation is a store that has one, or an error.
 type oneImpersonation struct {
 	Store
-	store.ImpersonationStore
+	store.AdminStore
 	i   store.Impersonation
 	err error
 }
@@ -69,7 +69,7 @@ func TestImpersonationOfATokenIsItsOwn(t *testing.T) {
 	} {
 		i := store.Impersonation{ID: "i", UserID: "ada", ActorID: "eve", ActorSessionID: "s"}
 		c.edit(&i)
-		a := &Auth{store: &oneImpersonation{i: i, err: c.err}, cfg: config{now: now}}
+		a := &Auth{admin: &oneImpersonation{i: i, err: c.err}, cfg: config{now: now}}
 		s, u, err := a.currentImpersonation(t.Context(), &Claims{UserID: "ada", SessionID: "i", Impersonator: &SessionRef{UserID: "eve", ID: "s"}})
 		switch {
 		case c.want == "" && (err != nil || s.ID != "i" || u.ID != "ada"):
@@ -87,7 +87,7 @@ func TestImpersonationOfATokenIsItsOwn(t *testing.T) {
 // endedImpersonations is a store of impersonations that keeps what it was asked to end.
 type endedImpersonations struct {
 	Store
-	store.ImpersonationStore
+	store.AdminStore
 	list  []store.Impersonation
 	ended []store.EndImpersonation
 	err   error
@@ -109,10 +109,11 @@ func (s *endedImpersonations) Impersonations(_ context.Context, userID string, _
 	return s.list, s.err
 }
 
-func impersonating(store Store) (*Auth, *[]Event) {
+func impersonating(st Store) (*Auth, *[]Event) {
 	now := time.Unix(1767323045, 0).UTC()
 	var events []Event
-	a := &Auth{store: store, counter: &journal.Counter{}, recorder: &journal.Recorder{}, outbox: &outbox.Outbox{}, cfg: config{now: func() time.Time { return now }, baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
+	admin, _ := store.Capability[store.AdminStore](st)
+	a := &Auth{store: st, admin: admin, counter: &journal.Counter{}, recorder: &journal.Recorder{}, outbox: &outbox.Outbox{}, cfg: config{now: func() time.Time { return now }, baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
 	a.cfg.hooks = []Hooks{{OnEvent: func(_ context.Context, e Event) { events = append(events, e) }}}
 	return a, &events
 }

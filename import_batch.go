@@ -24,7 +24,7 @@ type ImportResult struct {
 type ImportSummary struct{ Created, Refused int }
 
 // ImportUsers is ImportUser for many. It reads the sequence once, holds 500
-// users at a time, and creates those in one step of the store (ImportStore) unless
+// users at a time, and creates those in one step of the store (AdminStore) unless
 // Hooks.OnUserCreating is used; with that, or a store that cannot, it takes one
 // after the other. A user who is refused hinders no other. each, unless it is nil,
 // is told of every user, in their order, once that has been decided.
@@ -38,7 +38,7 @@ func (a *Auth) ImportUsers(ctx context.Context, users iter.Seq[ImportUserParams]
 	if each == nil {
 		each = func(ImportResult) {}
 	}
-	im := &importRun{Auth: a, each: each, oneByOne: a.imports == nil || a.creating() != nil}
+	im := &importRun{Auth: a, each: each, oneByOne: a.admin == nil || a.creating() != nil}
 	for p := range users {
 		if ctx.Err() != nil {
 			return im.sum, storeFailed(ctx.Err())
@@ -138,7 +138,7 @@ func (im *importRun) createAll(ctx context.Context) ([]store.Change, error) {
 	if len(rows) == 0 {
 		return changes, nil
 	}
-	results, err := im.imports.CreateUsers(ctx, store.CreateUsers{Change: im.newChange(ctx, ByApplication("").authority()), Users: rows})
+	results, err := im.admin.CreateUsers(ctx, store.CreateUsers{Change: im.newChange(ctx, ByApplication("").authority()), Users: rows})
 	if err != nil {
 		return nil, storeFailed(err)
 	}

@@ -37,7 +37,7 @@ func TestAuditRetention(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for after, want := range c.after {
 				env := authtest.New(t, c.opts...)
-				st, _ := store.Capability[store.EventStore](env.Store)
+				st, _ := store.Capability[store.Journal](env.Store)
 				var list []auth.Event
 				for range 3 {
 					list = append(list, auth.Event{ID: uuid.NewString(), Type: auth.EventSignInFailed, At: env.Clock.Now()})
@@ -137,7 +137,7 @@ func TestNoticesCannotBeForgotten(t *testing.T) {
 // hangingRoles is a store whose table of roles cannot be read any more.
 type hangingRoles struct {
 	auth.Store
-	store.RoleStore
+	store.ProjectStore
 	hang atomic.Bool
 }
 
@@ -146,14 +146,14 @@ func (h *hangingRoles) Roles(ctx context.Context) (store.RoleTable, error) {
 		<-ctx.Done()
 		return store.RoleTable{}, ctx.Err()
 	}
-	return h.RoleStore.Roles(ctx)
+	return h.ProjectStore.Roles(ctx)
 }
 
 // Somebody whose read of the roles hangs holds nobody else up: they are given what
 // was known a moment ago.
 func TestHangingRolesHoldNobodyUp(t *testing.T) {
 	inner := memstore.New()
-	store := &hangingRoles{Store: inner, RoleStore: inner}
+	store := &hangingRoles{Store: inner, ProjectStore: inner}
 	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, store)}
 	ada := w.LoginAs(t, "ada@example.com", authtest.Roles("editor"))
 	store.hang.Store(true)

@@ -127,10 +127,10 @@ func (a *Auth) findSecretKey(ctx context.Context, text string) (found store.APIK
 		return found, nil, nil
 	}
 	parts, ok := apikey.Parse(text)
-	if !ok || parts.Public || a.keyStore == nil {
+	if !ok || parts.Public || a.project == nil {
 		return store.APIKey{}, errUnknownSecretKey, nil
 	}
-	k, err := a.keyStore.Key(ctx, parts.ID)
+	k, err := a.project.Key(ctx, parts.ID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return store.APIKey{}, nil, err
 	}
@@ -167,7 +167,7 @@ func (a *Auth) noteUse(ctx context.Context, k *store.APIKey) {
 	if k.ID == "" || now.Sub(k.LastUsedAt) < usesNoted {
 		return
 	}
-	if err := a.keyStore.UseKey(ctx, k.ID, now); err != nil {
+	if err := a.project.UseKey(ctx, k.ID, now); err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: the use of an API key was not noted", "key", k.ID, "error", err)
 	}
 }
@@ -215,7 +215,7 @@ func (k *knownKeys) fresh() bool { return k != nil && time.Since(k.at) < publicK
 // and from where the context says.
 func (a *Auth) isStoredKey(ctx context.Context, text string) (bool, error) {
 	parts, ok := apikey.Parse(text)
-	if !ok || !parts.Public || a.keyStore == nil {
+	if !ok || !parts.Public || a.project == nil {
 		return false, nil
 	}
 	known, err := a.storedKeys(ctx)
@@ -254,7 +254,7 @@ func (a *Auth) storedKeys(ctx context.Context) (*knownKeys, error) {
 	q := store.KeyQuery{Public: &public, LiveAt: a.now(), Limit: page}
 	k := &knownKeys{at: time.Now(), byHash: map[string]*publicKey{}} // of the process: how old something read is, no fake clock tells
 	for {
-		list, err := a.keyStore.Keys(ctx, q)
+		list, err := a.project.Keys(ctx, q)
 		if err != nil {
 			return nil, err
 		}

@@ -44,7 +44,7 @@ func TestSecretKeysOfOptionsHaveNames(t *testing.T) {
 
 // askedKeys is a store of keys that counts what is read.
 type askedKeys struct {
-	store.KeyStore
+	store.ProjectStore
 	list  []store.APIKey
 	reads int
 }
@@ -95,7 +95,7 @@ func TestOnlyTextsOfKeysAreLookedUp(t *testing.T) {
 			},
 		} {
 			store := &askedKeys{list: []store.APIKey{{ID: "k", Public: true, Hash: apikey.Hash(public)}}}
-			a := &Auth{keyStore: store, publicKeys: &publicKeys{reading: make(chan struct{}, 1)}, cfg: config{now: time.Now}}
+			a := &Auth{project: store, publicKeys: &publicKeys{reading: make(chan struct{}, 1)}, cfg: config{now: time.Now}}
 			found, err := look(a)
 			if err != nil || found != (c.public[as] == 1) || store.reads != c.reads[as] {
 				t.Errorf("%s as %d: %t, %v, %d reads", name, as, found, err, store.reads)
@@ -249,7 +249,7 @@ func TestRefusedTokensHaveCodes(t *testing.T) {
 
 // usedKeys is a store of keys that cannot note their use.
 type usedKeys struct {
-	store.KeyStore
+	store.ProjectStore
 	noted []string
 	err   error
 }
@@ -276,7 +276,7 @@ func TestUseOfKeysIsNoted(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		s := &usedKeys{err: c.err}
-		a := &Auth{keyStore: s, cfg: config{now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(&log, nil))}}
+		a := &Auth{project: s, cfg: config{now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(&log, nil))}}
 		a.noteUse(t.Context(), &c.key)
 		if len(s.noted) != c.want || (log.Len() > 0) != (c.log != "") || !strings.Contains(log.String(), c.log) {
 			t.Errorf("%s: noted %v, the log says %q", name, s.noted, log.String())
@@ -286,7 +286,7 @@ func TestUseOfKeysIsNoted(t *testing.T) {
 
 // heldKey is a store of one key.
 type heldKey struct {
-	store.KeyStore
+	store.ProjectStore
 	key  store.APIKey
 	err  error
 	used []time.Time
@@ -361,7 +361,7 @@ func TestSecretKeysAreJudgedByAllThatIsKept(t *testing.T) {
 		if c.edit != nil {
 			c.edit(&store.key)
 		}
-		a := &Auth{keyStore: store, cfg: config{now: func() time.Time { return now }}}
+		a := &Auth{project: store, cfg: config{now: func() time.Time { return now }}}
 		k, wrong, err := a.findSecretKey(context.WithValue(t.Context(), clientKey{}, c.client), c.text)
 		switch {
 		case (err != nil) != c.fails:
@@ -381,7 +381,7 @@ func TestUsesOfKeysAreNotedOnceAMinute(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	for ago, noted := range map[time.Duration]int{time.Minute: 1, time.Minute - time.Microsecond: 0, 0: 0, time.Hour: 1, -time.Second: 0} {
 		st := &heldKey{key: store.APIKey{ID: "k"}}
-		a := &Auth{keyStore: st, cfg: config{now: func() time.Time { return now }}}
+		a := &Auth{project: st, cfg: config{now: func() time.Time { return now }}}
 		a.noteUse(t.Context(), &store.APIKey{ID: "k", LastUsedAt: now.Add(-ago)})
 		if len(st.used) != noted || noted == 1 && !st.used[0].Equal(now) {
 			t.Errorf("%s ago: noted %v", ago, st.used)

@@ -206,7 +206,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 	if checked < 30 {
 		t.Errorf("only %d defaults were found", checked)
 	}
-	if docs := fieldDocs(t, "mail.go", "MailOptions"); !strings.Contains(docs["Attempts"], fmt.Sprintf("default %d (about four hours) with a store that keeps messages (OutboxStore), else %d", keptAttempts, mail.Attempts)) {
+	if docs := fieldDocs(t, "mail.go", "MailOptions"); !strings.Contains(docs["Attempts"], fmt.Sprintf("default %d (about four hours) with a store that keeps messages (store.Journal), else %d", keptAttempts, mail.Attempts)) {
 		t.Errorf("%d and %d tries: %s", keptAttempts, mail.Attempts, docs["Attempts"])
 	}
 	if r := (RateLimits{}).withDefaults().ConsecutiveFailures; r != (Rate{Burst: 100, Per: 10 * 365 * 24 * time.Hour}) || int(r.Per/time.Duration(r.Burst)/(24*time.Hour)) != 36 {

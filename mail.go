@@ -61,7 +61,7 @@ type MailOptions struct {
 	Locale    string        // BCP 47; used when the reader's language is not there; default "en"
 	Queue     int           // messages in this process, waiting or being retried; default 1024
 	Workers   int           // messages sent at once; default 4
-	Attempts  int           // tries of a message, with growing pauses from a second on; default 20 (about four hours) with a store that keeps messages (OutboxStore), else 5
+	Attempts  int           // tries of a message, with growing pauses from a second on; default 20 (about four hours) with a store that keeps messages (store.Journal), else 5
 	Timeout   time.Duration // of one attempt; default 30 s
 
 	// Sync makes a request wait until the first attempt to hand its message over,
@@ -131,8 +131,7 @@ func parseMails(o MailOptions) (*outbox.Templates, error) {
 // newOutbox starts the queue of messages.
 func (a *Auth) newOutbox() (*outbox.Outbox, error) {
 	c := &a.cfg
-	st, keeps := store.Capability[store.OutboxStore](a.store)
-	if keeps && c.mail.Attempts <= 0 {
+	if a.journal != nil && c.mail.Attempts <= 0 {
 		c.mail.Attempts = keptAttempts
 	}
 	m := c.mail
@@ -152,9 +151,9 @@ func (a *Auth) newOutbox() (*outbox.Outbox, error) {
 		Failed: func(ctx context.Context, m outbox.Message, err error) {
 			a.emit(ctx, Event{Type: EventMessageFailed, Message: m.Kind, Err: err})
 		},
-		Log: c.log, Now: a.now, Store: st, Idle: c.idle,
+		Log: c.log, Now: a.now, Store: a.journal, Idle: c.idle,
 	}
-	if j, ok := store.Capability[interface{ InTransaction(context.Context) bool }](a.store); keeps && ok {
+	if j, ok := store.Capability[interface{ InTransaction(context.Context) bool }](a.store); a.journal != nil && ok {
 		o.InTx = j.InTransaction
 	}
 	return outbox.New(o), nil

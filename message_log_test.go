@@ -23,7 +23,7 @@ import (
 // noted is what a store tells of messages, newest first.
 func noted(t *testing.T, st auth.Store) []store.MessageRecord {
 	t.Helper()
-	s, ok := store.Capability[store.MessageLogStore](st)
+	s, ok := store.Capability[store.Journal](st)
 	if !ok {
 		t.Fatal("the store does not tell what became of messages")
 	}

@@ -40,6 +40,7 @@ func otherSecret(token string) error {
 // noteSetup says in the log what is no fault, but would puzzle whoever forgot it.
 func (a *Auth) noteSetup(ctx context.Context) {
 	c := &a.cfg
+	a.noteStoreParts(ctx)
 	if c.devMode && a.inbox != nil {
 		c.log.InfoContext(ctx, "auth: dev mode: messages go to Auth.Inbox, which shows them where it is mounted: mux.Handle(\"/dev/\", a.Inbox())")
 	}

@@ -69,7 +69,8 @@ type config struct {
 	open         map[string]bool // by option: what it said last, it said within Default
 	wrapped      bool            // within Default
 	settable     bool            // the option within said something of settings
-	keepsFactors bool            // the store is a FactorStore
+	keepsFactors bool            // the store is a store.FactorStore
+	audited      bool            // WithAuditLog was given
 }
 
 // fail adds an error to those of New. Of joined ones each names the option: a log
@@ -559,7 +560,7 @@ func WithClock(now func() time.Time) Option {
 
 // WithoutBackground is for commands that do something and end: New starts nothing that
 // goes on behind the callers' backs, no sweeper, no sender of messages, no follower of
-// settings and no worker of jobs. With a store that keeps messages (OutboxStore), what is
+// settings and no worker of jobs. With a store that keeps messages (Journal), what is
 // to be sent is recorded, and sent by an instance of the service that has the same secret.
 func WithoutBackground() Option { return func(c *config) { c.idle = true } }
 

@@ -205,7 +205,7 @@ func TestOptionsKeepTheirOwn(t *testing.T) {
 // slowStart is a store that notes for how long it may take to say that it is ready.
 type slowStart struct {
 	Store
-	store.SettingsStore
+	store.ProjectStore
 	may []time.Duration
 }
 
@@ -227,7 +227,7 @@ func TestStoreIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStart{}
 		a := &Auth{}
-		a.settings.store = s
+		a.project = s
 		for what, err := range map[string]error{"ready": checkStore(t.Context(), s), "settings": a.begin(t.Context())} {
 			if err == nil || !strings.Contains(err.Error(), "away") {
 				t.Errorf("%s: %v", what, err)

@@ -74,7 +74,7 @@ func magicLink(t *testing.T, e *authtest.Env, email string) {
 // waiting is how many messages the store still has.
 func waiting(t *testing.T, st auth.Store, at time.Time) int {
 	t.Helper()
-	s, ok := store.Capability[store.OutboxStore](st)
+	s, ok := store.Capability[store.Journal](st)
 	if !ok {
 		t.Fatal("the store keeps no messages")
 	}
@@ -397,7 +397,7 @@ func TestOutboxMessagesAreBound(t *testing.T) {
 	e := instance(t, st, mail)
 	shut(t, e)
 	magicLink(t, e, "ada@example.com")
-	s, _ := store.Capability[store.OutboxStore](st)
+	s, _ := store.Capability[store.Journal](st)
 	list, err := s.ClaimMessages(t.Context(), store.ClaimMessages{Now: e.Clock.Now().Add(harness.Lease(e.Auth)), Until: e.Clock.Now().Add(time.Hour), Limit: 1})
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%v, %v", list, err)

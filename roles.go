@@ -55,7 +55,7 @@ type knownRoles struct {
 func (k *knownRoles) younger(d time.Duration) bool { return k != nil && time.Since(k.at) < d }
 
 // permissionsOf are the permissions of roles, sorted, each once, and the revision of
-// the table that says so. Without a RoleStore only the owner's role permits anything.
+// the table that says so. Without a ProjectStore only the owner's role permits anything.
 func (a *Auth) permissionsOf(ctx context.Context, roles []string) ([]string, int64, error) {
 	if len(roles) == 0 {
 		return []string{}, 0, nil
@@ -80,7 +80,7 @@ func (a *Auth) permissionsOf(ctx context.Context, roles []string) ([]string, int
 // not stale. One caller reads; the others take what is known, and wait only if
 // nothing is.
 func (a *Auth) rolePermissions(ctx context.Context) (*knownRoles, error) {
-	if a.roleStore == nil {
+	if a.project == nil {
 		return &knownRoles{}, nil
 	}
 	t := a.roleTable
@@ -107,7 +107,7 @@ func (a *Auth) rolePermissions(ctx context.Context) (*knownRoles, error) {
 	if current(k, rolesFor) { // read while this waited
 		return k, nil
 	}
-	table, err := a.roleStore.Roles(ctx)
+	table, err := a.project.Roles(ctx)
 	switch {
 	case err != nil && k.younger(rolesAtAll):
 		return k, nil //nolint:nilerr // see rolesAtAll

@@ -14,7 +14,7 @@ import (
 
 // roleReads is a table of roles that counts how often it is read.
 type roleReads struct {
-	store.RoleStore
+	store.ProjectStore
 	reads int
 	table store.RoleTable
 	err   error
@@ -48,7 +48,7 @@ func TestRolesAreKnownForASecond(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &roleReads{table: table(1, "old")}
-			a := &Auth{roleStore: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}, revoked: &token.Revocations{}}
+			a := &Auth{project: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}, revoked: &token.Revocations{}}
 			if p, revision, err := a.permissionsOf(t.Context(), []string{"editor"}); err != nil || revision != 1 || !slices.Equal(p, []string{"old"}) {
 				t.Fatalf("%v at %d, %v", p, revision, err)
 			}
@@ -89,7 +89,7 @@ func TestOneReadsTheRoles(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
 			store := &roleReads{table: store.RoleTable{Revision: 2}}
-			a := &Auth{roleStore: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}, revoked: &token.Revocations{}}
+			a := &Auth{project: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}, revoked: &token.Revocations{}}
 			if c.known != nil {
 				c.known.at = time.Now()
 				a.roleTable.known.Store(c.known)

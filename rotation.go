@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/authmount/auth/store"
@@ -32,13 +31,12 @@ type SecretUses struct {
 // and recovery codes could not be used any more, messages not be sent, and
 // sessions not be refreshed. Access tokens (15 minutes, see TokenOptions), codes
 // and what counts limits are not told of. It reads whole tables: call it by hand.
-// Errors: CodeUnavailable; CodeInternal with a store that is no RotationStore.
+// Errors: CodeUnavailable; CodeInternal with a store that is no [store.AdminStore].
 func (a *Auth) Rotation(ctx context.Context) (Rotation, error) {
-	store, ok := store.Capability[store.RotationStore](a.store)
-	if !ok {
-		return Rotation{}, fail(CodeInternal, fmt.Errorf("the store %T is no RotationStore, nor wraps one", a.store))
+	if a.admin == nil {
+		return Rotation{}, fail(CodeInternal, lacks[store.AdminStore]())
 	}
-	uses, err := store.KeyUses(ctx, a.now())
+	uses, err := a.admin.KeyUses(ctx, a.now())
 	if err != nil {
 		return Rotation{}, storeFailed(err)
 	}

@@ -142,7 +142,6 @@ const (
 
 // liveSettings are the settings in force in this process.
 type liveSettings struct {
-	store   store.SettingsStore // nil: they do not change
 	options optionSettings
 
 	reading sync.Mutex // one reads and puts in force at a time, so that nothing older comes last
@@ -202,12 +201,12 @@ func (a *Auth) put(ctx context.Context, stored store.StoredSettings) error {
 // readSettings brings what is in force up to what the store has.
 func (a *Auth) readSettings(ctx context.Context) error {
 	l := &a.settings
-	if l.store == nil {
+	if a.project == nil {
 		return nil
 	}
 	l.reading.Lock()
 	defer l.reading.Unlock()
-	stored, err := l.store.Settings(ctx)
+	stored, err := a.project.Settings(ctx)
 	if err != nil {
 		return err
 	}
@@ -221,7 +220,7 @@ func (a *Auth) readSettings(ctx context.Context) error {
 // followSettings reads the settings again and again, until ctx ends. While the store
 // cannot be read, what was read last stays in force.
 func (a *Auth) followSettings(ctx context.Context) {
-	if a.settings.store == nil {
+	if a.project == nil {
 		return
 	}
 	tick := time.NewTicker(settingsEvery)

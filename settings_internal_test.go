@@ -64,7 +64,7 @@ func TestSettingsThatDoNotCountAreTold(t *testing.T) {
 
 // waywardSettings is a store of settings that is away now and then.
 type waywardSettings struct {
-	store.SettingsStore
+	store.ProjectStore
 	away atomic.Bool
 }
 
@@ -81,7 +81,7 @@ func TestSettingsThatCannotBeReadAreToldOnce(t *testing.T) {
 		var log lockedBuffer
 		s := &waywardSettings{}
 		a := &Auth{cfg: config{log: slog.New(slog.NewTextHandler(&log, nil)), baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
-		a.settings.store = s
+		a.project = s
 		ctx, end := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); a.followSettings(ctx) }()

@@ -1,6 +1,14 @@
 package auth
 
-import "github.com/authmount/auth/store"
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+
+	"github.com/authmount/auth/store"
+)
 
 // The types of package store that applications meet; go doc store.User shows the fields
 // of User, and so on. The rest of the contract is for authors of stores.
@@ -128,3 +136,67 @@ const (
 	ChannelEmail = store.ChannelEmail
 	ChannelSMS   = store.ChannelSMS
 )
+
+// storePart is an interface of package store that a store may lack.
+type storePart struct {
+	face     reflect.Type
+	features string // that need it
+	has      func(Store) bool
+}
+
+func part[T any](features string) storePart {
+	return storePart{reflect.TypeFor[T](), features, func(s Store) bool {
+		_, ok := store.Capability[T](s)
+		return ok
+	}}
+}
+
+// storeParts are all of them. The documentation of package store lists the same.
+func storeParts() []storePart {
+	return []storePart{
+		part[store.FactorStore]("second factors, recovery codes"),
+		part[store.Journal]("audit log, messages that outlive the process, message log, package admin"),
+		part[store.ProjectStore]("permissions of roles, stored API keys, settings changed at run time, figures, package admin"),
+		part[store.AdminStore]("package admin, impersonation, imports of many users in one step, Rotation"),
+	}
+}
+
+// lacks is the error of an operation or option that needs an interface that the store
+// lacks.
+func lacks[T any]() error {
+	parts := storeParts()
+	i := slices.IndexFunc(parts, func(p storePart) bool { return p.face == reflect.TypeFor[T]() })
+	return fmt.Errorf("the store is no %s, nor wraps one, which is needed for: %s", parts[i].face, parts[i].features)
+}
+
+// noteStoreParts logs which interfaces the store lacks, and the features that are off
+// because of that.
+func (a *Auth) noteStoreParts(ctx context.Context) {
+	var off []any
+	for _, p := range storeParts() {
+		if !p.has(a.store) {
+			off = append(off, slog.String(p.face.String(), p.features))
+		}
+	}
+	if len(off) > 0 {
+		a.cfg.log.InfoContext(ctx, fmt.Sprintf("auth: the store %T lacks interfaces, and the features that need them are off", a.store), off...)
+	}
+}
+
+// checkOptions refuses options that need an interface that the store lacks.
+func (a *Auth) checkOptions(c *config) {
+	set := a.settings.options.base
+	if a.factors == nil {
+		for option, on := range map[string]bool{
+			"WithSettings": set.MFARequired.On() || len(set.MFARequiredFor) > 0,
+			"WithMFA":      c.mfa.RequiredFor != nil || c.mfa.TrustDevices > 0,
+		} {
+			if on {
+				c.fail(option, lacks[store.FactorStore]())
+			}
+		}
+	}
+	if c.audited && a.journal == nil {
+		c.fail("WithAuditLog", lacks[store.Journal]())
+	}
+}

@@ -110,7 +110,7 @@ type shown struct {
 // given, and only while the user's ways in are as they were read.
 func (a *Auth) useFactor(ctx context.Context, by Authority, u User, code factorCode) (shown, error) {
 	if a.factors == nil {
-		return shown{}, fail(CodeInvalidTOTPCode, nil)
+		return shown{}, fail(CodeInvalidTOTPCode, lacks[store.FactorStore]())
 	}
 	if code.recovery != "" {
 		return a.useRecoveryCode(ctx, by, u, code)

@@ -95,6 +95,9 @@ func (a *Auth) SetupTOTP(ctx context.Context, p SetupTOTPParams) (*TOTPSetup, er
 
 // beginTOTP is SetupTOTP up to the forms in which the secret is shown.
 func (a *Auth) beginTOTP(ctx context.Context, p SetupTOTPParams) (User, []byte, error) {
+	if a.factors == nil {
+		return User{}, nil, fail(CodeMethodDisabled, lacks[store.FactorStore]())
+	}
 	if !a.totpOn(ctx) {
 		return User{}, nil, fail(CodeMethodDisabled, nil)
 	}
@@ -164,6 +167,9 @@ type EnabledTOTP struct {
 // (MFAToken is not good any more), CodeUserBanned, CodeMethodDisabled,
 // CodeValidationFailed.
 func (a *Auth) EnableTOTP(ctx context.Context, p EnableTOTPParams) (*EnabledTOTP, error) {
+	if a.factors == nil {
+		return nil, fail(CodeMethodDisabled, lacks[store.FactorStore]())
+	}
 	if !a.totpOn(ctx) {
 		return nil, fail(CodeMethodDisabled, nil)
 	}

@@ -23,7 +23,7 @@ type DisableTOTPParams struct {
 // CodeRateLimited, CodeSessionEnded, CodeUserBanned.
 func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 	if a.factors == nil {
-		return fail(CodeMFANotEnabled, nil)
+		return fail(CodeMFANotEnabled, lacks[store.FactorStore]())
 	}
 	me, err := a.acting(ctx, p.Caller)
 	if err != nil {
@@ -162,7 +162,7 @@ type NewRecoveryCodesParams struct{ Caller }
 // CodeSessionEnded, CodeUserBanned.
 func (a *Auth) NewRecoveryCodes(ctx context.Context, p NewRecoveryCodesParams) ([]string, error) {
 	if a.factors == nil {
-		return nil, fail(CodeMFANotEnabled, nil)
+		return nil, fail(CodeMFANotEnabled, lacks[store.FactorStore]())
 	}
 	me, err := a.acting(ctx, p.Caller)
 	if err == nil && !me.user.MFAEnabled {

@@ -195,7 +195,7 @@ func (m *Admin) neverUsed(ctx context.Context, id string) (there bool, err error
 	case !errors.Is(err, store.ErrNotFound):
 		return false, m.kit.StoreError(err)
 	}
-	list, err := m.events.Events(ctx, store.EventQuery{UserID: id, Limit: 1})
+	list, err := m.journal.Events(ctx, store.EventQuery{UserID: id, Limit: 1})
 	if err != nil {
 		return false, m.kit.StoreError(err)
 	}

@@ -137,7 +137,7 @@ func (m *Admin) rolesFor(ctx context.Context, op operation) (store.RoleTable, er
 	if op.reads() && op.permission != PermRolesRead {
 		return m.kit.Roles(ctx)
 	}
-	return m.roles.Roles(ctx)
+	return m.project.Roles(ctx)
 }
 
 // permissionsIn are what roles permit by a table, sorted, each once. A role that is

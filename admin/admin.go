@@ -53,23 +53,15 @@ type Admin struct {
 	auth        *auth.Auth
 	kit         host.Kit
 	store       auth.Store
-	roles       store.RoleStore
-	directory   store.DirectoryStore
-	events      store.EventStore
-	settings    store.SettingsStore
-	limits      store.LimitStore
-	keys        store.KeyStore
-	stats       store.StatsStore
+	journal     store.Journal
+	project     store.ProjectStore
+	admin       store.AdminStore
 	permissions catalog
 	requireMFA  bool
 	authorize   func(*http.Request) (Identity, error)
 
-	impersonations   store.ImpersonationStore
-	sessions         store.SessionListStore
-	messages         store.MessageLogStore
 	tellImpersonated bool
 
-	jobs       store.JobStore
 	endsAtOnce int           // see revokedAtOnce
 	importSize int64         // see maxImportSize
 	importRows int           // see maxImportRows
@@ -79,26 +71,17 @@ type Admin struct {
 	handler http.Handler
 }
 
-// New builds the operations on a. The store needs the capabilities that they rest on,
-// as those of this module have them; the error names each that is missing. Into a
+// New builds the operations on a. The store has to be a store.Journal,
+// a store.ProjectStore and a store.AdminStore, as those of this module are; the error
+// names each that is missing. Into a
 // table of roles that was never touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	m := &Admin{auth: a, kit: host.Of(a), requireMFA: o.RequireMFA != auth.Off, authorize: o.Authorize, tellImpersonated: o.TellImpersonated, wake: make(chan struct{}, 1), endsAtOnce: revokedAtOnce, importSize: maxImportSize, importRows: maxImportRows, exportPage: usersAtOnce}
 	m.store = m.kit.Store()
 	faults := []error{
-		capability(m.store, &m.roles),
-		capability(m.store, &m.directory),
-		capability(m.store, &m.events),
-		capability(m.store, &m.settings),
-		capability(m.store, &m.limits),
-		capability(m.store, &m.keys),
-		capability(m.store, &m.stats),
-		capability(m.store, &m.impersonations),
-		capability(m.store, &m.sessions),
-		capability(m.store, &m.jobs),
-		capability(m.store, &m.messages),
-		capability(m.store, new(store.InvitationStore)),
-		capability(m.store, new(store.AnonymizeStore)),
+		capability(m.store, &m.journal),
+		capability(m.store, &m.project),
+		capability(m.store, &m.admin),
 	}
 	var err error
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {
@@ -124,7 +107,7 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	return m, nil
 }
 
-// capability finds a capability of the store.
+// capability finds an optional interface of the store.
 func capability[T any](s auth.Store, into *T) error {
 	found, ok := store.Capability[T](s)
 	if !ok {
@@ -139,7 +122,7 @@ func capability[T any](s auth.Store, into *T) error {
 func (m *Admin) addReadyRoles(ctx context.Context) error {
 	ready := readyRoles()
 	for {
-		t, err := m.roles.Roles(ctx)
+		t, err := m.project.Roles(ctx)
 		if err != nil {
 			return err
 		}
@@ -152,7 +135,7 @@ func (m *Admin) addReadyRoles(ctx context.Context) error {
 		}
 		c := m.kit.Change(ctx, System("first start").authority())
 		c.IfRoles = &t.Revision
-		if _, err := m.roles.PutRole(ctx, store.PutRole{Change: c, Role: ready[n]}); err != nil && !errors.Is(err, store.ErrStale) {
+		if _, err := m.project.PutRole(ctx, store.PutRole{Change: c, Role: ready[n]}); err != nil && !errors.Is(err, store.ErrStale) {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ func TestRolesAreShownAsTheyAre(t *testing.T) {
 		owner := o.owner()
 		o.do(owner, "GET /roles", "").want(200)
 		o.do(owner, "GET /users", "").want(200) // from here on the table is known here
-		roles, _ := store.Capability[store.RoleStore](st)
+		roles, _ := store.Capability[store.ProjectStore](st)
 		now := o.Clock.Now()
 		c := store.Change{Now: now, By: auth.Authority{System: "another process"}}
 		if _, err := roles.PutRole(t.Context(), store.PutRole{Change: c, Role: store.RolePermissions{Name: "newcomer", Permissions: []string{}, CreatedAt: now, UpdatedAt: now}}); err != nil {

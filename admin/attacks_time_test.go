@@ -149,7 +149,7 @@ func TestLinkTargetsRoleGrowsMeanwhile(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		tap := storetap.New(st)
 		o := newOffice(t, tap)
-		roles, _ := store.Capability[store.RoleStore](st)
+		roles, _ := store.Capability[store.ProjectStore](st)
 		put := func(ctx context.Context, permissions ...string) error {
 			_, err := roles.PutRole(ctx, store.PutRole{Change: store.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}, Role: store.RolePermissions{Name: "grows", Permissions: permissions, CreatedAt: o.Clock.Now(), UpdatedAt: o.Clock.Now()}})
 			return err

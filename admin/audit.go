@@ -66,7 +66,7 @@ func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q store.
 	if err := q.Check(); err != nil {
 		return EventPage{}, m.kit.StoreError(err)
 	}
-	list, err := m.events.Events(ctx, q)
+	list, err := m.journal.Events(ctx, q)
 	if err != nil {
 		return EventPage{}, m.kit.StoreError(err)
 	}
@@ -85,7 +85,7 @@ func (m *Admin) AuditEvent(ctx context.Context, who Actor, id string) (auth.Even
 	if uuid.Validate(id) != nil {
 		return auth.Event{}, m.fail(auth.CodeNotFound, nil)
 	}
-	list, err := m.events.Events(ctx, store.EventQuery{ID: id, Limit: 1})
+	list, err := m.journal.Events(ctx, store.EventQuery{ID: id, Limit: 1})
 	switch {
 	case err != nil:
 		return auth.Event{}, m.kit.StoreError(err)

@@ -49,7 +49,7 @@ func (m *Admin) ExportAuditLog(ctx context.Context, who Actor, p ExportAuditLogP
 		for name, value := range filtersOf(p.EventQuery) {
 			t.changed(name, nil, value)
 		}
-		return struct{}{}, m.events.AddEvents(ctx, []auth.Event{t.change.Events[0].Event})
+		return struct{}{}, m.journal.AddEvents(ctx, []auth.Event{t.change.Events[0].Event})
 	})
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (m *Admin) writeEventsTo(ctx context.Context, who Actor, p ExportAuditLogPa
 		}
 	}
 	for {
-		list, err := m.events.Events(ctx, p.EventQuery)
+		list, err := m.journal.Events(ctx, p.EventQuery)
 		if err != nil {
 			return m.kit.StoreError(err)
 		}

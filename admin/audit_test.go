@@ -131,7 +131,7 @@ func TestAuditExport(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
-		events, _ := store.Capability[store.EventStore](st)
+		events, _ := store.Capability[store.Journal](st)
 		var many []auth.Event
 		for i := range 1201 { // more than two pages
 			e := auth.Event{ID: host.Of(o).NewID(), Type: auth.EventSignInFailed, At: o.Clock.Now().Add(-time.Hour).UTC(), Reason: "plain"}
@@ -199,7 +199,7 @@ func TestAuditExportBreaksOff(t *testing.T) {
 		for range 1100 {
 			list = append(list, auth.Event{ID: host.Of(o).NewID(), Type: auth.EventSignInFailed, At: o.Clock.Now().UTC()})
 		}
-		events, _ := store.Capability[store.EventStore](st)
+		events, _ := store.Capability[store.Journal](st)
 		if err := events.AddEvents(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}

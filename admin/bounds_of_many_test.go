@@ -24,7 +24,7 @@ func TestSelectionHasAnEnd(t *testing.T) {
 	for i := range 10_001 {
 		c.Users = append(c.Users, store.ImportedRow{User: auth.User{ID: uuid.NewString(), Email: fmt.Sprintf("many%d@example.com", i), CreatedAt: o.Clock.Now(), UpdatedAt: o.Clock.Now()}})
 	}
-	imports, _ := store.Capability[store.ImportStore](st)
+	imports, _ := store.Capability[store.AdminStore](st)
 	if _, err := imports.CreateUsers(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func (m *Admin) selectFor(ctx context.Context, who Actor, a *acting, b bulkActio
 
 // isEverybody tells whether a filter has picked all accounts that there are, or would.
 func (m *Admin) isEverybody(ctx context.Context, p ListUsersParams, picked int) (bool, error) {
-	n, err := m.directory.CountUsers(ctx, store.UserQuery{Now: m.kit.Now()})
+	n, err := m.admin.CountUsers(ctx, store.UserQuery{Now: m.kit.Now()})
 	return p.picksAll() || n.Exact && int64(picked) >= n.N, m.storeError(err)
 }
 
@@ -77,7 +77,7 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 		if err := m.allow(t.acting, b.op); err != nil {
 			return "", err
 		}
-		j, err := m.jobs.Job(ctx, id, m.kit.Now())
+		j, err := m.admin.Job(ctx, id, m.kit.Now())
 		var made jobActor
 		var p bulkJobParams
 		if err == nil && j.Kind == bulkJob.name {

@@ -189,6 +189,6 @@ func (m *Admin) Unlock(ctx context.Context, who Actor, p UnlockParams) (auth.Use
 		if err := m.because(t, p.Reason); err != nil {
 			return auth.User{}, err
 		}
-		return t.target, m.limits.ClearLimits(ctx, store.ClearLimits{Change: t.change, UserID: t.target.ID, Keys: keys})
+		return t.target, m.admin.ClearLimits(ctx, store.ClearLimits{Change: t.change, UserID: t.target.ID, Keys: keys})
 	})
 }

@@ -56,7 +56,7 @@ func (m *Admin) keyAges(ctx context.Context) ([]KeyAge, error) {
 	q := store.KeyQuery{Public: ptr(false), LiveAt: now, Limit: maxPage}
 	ages := []KeyAge{}
 	for len(ages) < keysLooked {
-		list, err := m.keys.Keys(ctx, q)
+		list, err := m.project.Keys(ctx, q)
 		if err != nil {
 			return nil, m.kit.StoreError(err)
 		}

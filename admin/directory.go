@@ -36,7 +36,7 @@ const (
 type UserPage struct {
 	Users   []auth.User
 	Matched Matched          // what ListUsersParams.Search was taken for; empty without
-	Count   *store.UserCount // if it was asked for
+	Count   *store.Total     // if it was asked for
 	Next    *store.UserQuery // what to ask for the page after; nil: this was the last
 }
 
@@ -58,11 +58,11 @@ func (m *Admin) listUsers(ctx context.Context, p ListUsersParams) (UserPage, err
 		return UserPage{}, err
 	}
 	page.Matched = matched
-	if page.Users, err = m.directory.ListUsers(ctx, q); err != nil {
+	if page.Users, err = m.admin.ListUsers(ctx, q); err != nil {
 		return UserPage{}, m.kit.StoreError(err)
 	}
 	if p.Count {
-		n, err := m.directory.CountUsers(ctx, q)
+		n, err := m.admin.CountUsers(ctx, q)
 		if err != nil {
 			return UserPage{}, m.kit.StoreError(err)
 		}

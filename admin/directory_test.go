@@ -168,7 +168,7 @@ func TestLookupUser(t *testing.T) {
 // broad is a store that finds every list too broad.
 type broad struct {
 	auth.Store
-	store.DirectoryStore
+	store.AdminStore
 }
 
 func (s broad) Unwrap() auth.Store { return s.Store }

@@ -49,7 +49,7 @@ var bounds = map[string]struct {
 		return err
 	}},
 	"roles": {499, 500, func(o *office, n int) error { // there are as many, and one is made
-		roles, _ := store.Capability[store.RoleStore](o.behind())
+		roles, _ := store.Capability[store.ProjectStore](o.behind())
 		for i := 0; ; i++ {
 			table, err := roles.Roles(o.t.Context())
 			if err != nil {
@@ -162,7 +162,7 @@ func TestPagesOfEverything(t *testing.T) {
 	o := newOffice(t, memstore.New())
 	ctx, system := t.Context(), admin.System("test")
 	const n = 203
-	keys, _ := store.Capability[store.KeyStore](o.Store)
+	keys, _ := store.Capability[store.ProjectStore](o.Store)
 	for i := range n {
 		u, err := o.ImportUser(ctx, auth.ImportUserParams{Email: fmt.Sprintf("user%d@example.com", i), Roles: []string{"support"}})
 		if err != nil {
@@ -277,7 +277,7 @@ func TestPagesOfEverything(t *testing.T) {
 
 // eventPages looks at the pages of the audit log.
 func (o *office) eventPages(pages func(name string, next func(limit int) (ids []string, more bool))) {
-	events, _ := store.Capability[store.EventStore](o.Store)
+	events, _ := store.Capability[store.Journal](o.Store)
 	var list []auth.Event
 	for range 203 {
 		list = append(list, auth.Event{ID: uuid.NewString(), Type: auth.EventSignInFailed, UserID: "01a1fb4c-2b13-7a71-806e-d67843451400", At: o.Clock.Now()})

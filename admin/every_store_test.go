@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// plain is a store without any capability but those of the next one.
+// plain is a store without any optional interface but those of the next one.
 type plain struct {
 	auth.Store
 	next auth.Store
@@ -22,88 +22,38 @@ type plain struct {
 
 func (p plain) Unwrap() auth.Store { return p.next }
 
-// Stores with one capability each.
+// Stores with one optional interface each.
 type (
 	withFactors struct {
 		plain
 		store.FactorStore
 	}
-	withRoles struct {
+	withJournal struct {
 		plain
-		store.RoleStore
+		store.Journal
 	}
-	withDirectory struct {
+	withProject struct {
 		plain
-		store.DirectoryStore
+		store.ProjectStore
 	}
-	withEvents struct {
+	withAdmin struct {
 		plain
-		store.EventStore
-	}
-	withSettings struct {
-		plain
-		store.SettingsStore
-	}
-	withLimits struct {
-		plain
-		store.LimitStore
-	}
-	withKeys struct {
-		plain
-		store.KeyStore
-	}
-	withStats struct {
-		plain
-		store.StatsStore
-	}
-	withImpersonations struct {
-		plain
-		store.ImpersonationStore
-	}
-	withSessionList struct {
-		plain
-		store.SessionListStore
-	}
-	withJobs struct {
-		plain
-		store.JobStore
-	}
-	withMessages struct {
-		plain
-		store.MessageLogStore
-	}
-	withInvitations struct {
-		plain
-		store.InvitationStore
-	}
-	withAnonymizing struct {
-		plain
-		store.AnonymizeStore
+		store.AdminStore
 	}
 )
 
-// Without any one of the capabilities that it rests on the admin side does not come up,
+// Without any one of the interfaces that it needs the admin side does not come up,
 // and names it.
-func TestEachCapabilityIsNeeded(t *testing.T) {
+func TestEachInterfaceIsNeeded(t *testing.T) {
 	t.Parallel()
 	m := memstore.New()
 	links := []struct {
 		name string
 		add  func(p plain) auth.Store
 	}{
-		{"store.RoleStore", func(p plain) auth.Store { return withRoles{p, m} }},
-		{"store.DirectoryStore", func(p plain) auth.Store { return withDirectory{p, m} }},
-		{"store.EventStore", func(p plain) auth.Store { return withEvents{p, m} }},
-		{"store.SettingsStore", func(p plain) auth.Store { return withSettings{p, m} }},
-		{"store.LimitStore", func(p plain) auth.Store { return withLimits{p, m} }},
-		{"store.KeyStore", func(p plain) auth.Store { return withKeys{p, m} }},
-		{"store.StatsStore", func(p plain) auth.Store { return withStats{p, m} }},
-		{"store.ImpersonationStore", func(p plain) auth.Store { return withImpersonations{p, m} }},
-		{"store.SessionListStore", func(p plain) auth.Store { return withSessionList{p, m} }},
-		{"store.JobStore", func(p plain) auth.Store { return withJobs{p, m} }},
-		{"store.MessageLogStore", func(p plain) auth.Store { return withMessages{p, m} }},
-		{"store.InvitationStore", func(p plain) auth.Store { return withInvitations{p, m} }},
-		{"store.AnonymizeStore", func(p plain) auth.Store { return withAnonymizing{p, m} }},
+		{"store.Journal", func(p plain) auth.Store { return withJournal{p, m} }},
+		{"store.ProjectStore", func(p plain) auth.Store { return withProject{p, m} }},
+		{"store.AdminStore", func(p plain) auth.Store { return withAdmin{p, m} }},
 	}
 	for missing := range len(links) + 1 {
 		var s auth.Store = withFactors{plain{Store: m}, m}

@@ -14,8 +14,7 @@ var opFirstOwnerLink = operation{pattern: "first owner link"}
 // signed in with a proved address and opens it within 30 minutes. A new one supersedes
 // the older. Show it to the operator of the service alone, on a terminal say, and never
 // write it to a log. Errors: auth.CodeRoleInUse once there has ever been an owner,
-// whatever became of them; auth.CodeInternal if the store is no store.FirstOwnerStore, or
-// with Options.Authorize.
+// whatever became of them; auth.CodeInternal with Options.Authorize.
 func (m *Admin) FirstOwnerLink(ctx context.Context) (string, error) {
 	if m.authorize != nil {
 		return "", m.fail(auth.CodeInternal, errors.New("with Options.Authorize nobody's account opens the admin side"))

@@ -68,7 +68,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 		if m.tellImpersonated && t.target.EmailVerified() {
 			m.kit.Enclose(ctx, &t.change, host.Mail{Kind: auth.KindImpersonated, To: t.target})
 		}
-		return i.ID, m.impersonations.BeginImpersonation(ctx, store.BeginImpersonation{Change: t.change, Impersonation: i})
+		return i.ID, m.admin.BeginImpersonation(ctx, store.BeginImpersonation{Change: t.change, Impersonation: i})
 	})
 	if err != nil {
 		return ImpersonateResult{}, err
@@ -93,7 +93,7 @@ func (m *Admin) Impersonations(ctx context.Context, who Actor) ([]store.Imperson
 	if _, err := m.reader(ctx, who, opImpersonations); err != nil {
 		return nil, err
 	}
-	list, err := m.impersonations.Impersonations(ctx, "", m.kit.Now())
+	list, err := m.admin.Impersonations(ctx, "", m.kit.Now())
 	if err != nil {
 		return nil, m.kit.StoreError(err)
 	}
@@ -106,7 +106,7 @@ func (m *Admin) EndImpersonation(ctx context.Context, who Actor, id, reason stri
 	if _, err := m.reader(ctx, who, opEndImpersonation); err != nil {
 		return err
 	}
-	i, _, err := m.impersonations.Impersonation(ctx, id, m.kit.Now())
+	i, _, err := m.admin.Impersonation(ctx, id, m.kit.Now())
 	switch {
 	case errors.Is(err, store.ErrSessionEnded):
 		return nil
@@ -120,7 +120,7 @@ func (m *Admin) EndImpersonation(ctx context.Context, who Actor, id, reason stri
 			return struct{}{}, err
 		}
 		t.change.Events[0].Event.SessionID = i.ID
-		err := m.impersonations.EndImpersonation(ctx, store.EndImpersonation{Change: t.change, ID: i.ID})
+		err := m.admin.EndImpersonation(ctx, store.EndImpersonation{Change: t.change, ID: i.ID})
 		if errors.Is(err, store.ErrNotFound) {
 			err = m.fail(auth.CodeSessionNotFound, err)
 		}

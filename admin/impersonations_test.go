@@ -26,7 +26,7 @@ import (
 func (o *office) acted(target *authtest.SignedIn) string {
 	o.t.Helper()
 	by := o.LoginAs(o.t, "acting@example.com")
-	st, _ := store.Capability[store.ImpersonationStore](o.Store)
+	st, _ := store.Capability[store.AdminStore](o.Store)
 	id, now := uuid.NewString(), o.Clock.Now()
 	err := st.BeginImpersonation(o.t.Context(), store.BeginImpersonation{
 		Change:        store.Change{Now: now, By: auth.Authority{System: "test"}},
@@ -181,8 +181,7 @@ func TestImpersonationLeavesNoTrace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			exports, _ := store.Capability[store.ExportStore](s.Store)
-			held, err := exports.Held(t.Context(), id, s.Clock.Now())
+			held, err := s.Store.Held(t.Context(), id, s.Clock.Now())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -126,7 +126,7 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *store.Job, p Impo
 		if _, err := m.reader(ctx, who, opImportUsers); err != nil {
 			return err
 		}
-		err := m.jobs.AddJobChunk(ctx, sealed...)
+		err := m.admin.AddJobChunk(ctx, sealed...)
 		sealed, waiting = nil, 0
 		return m.storeError(err)
 	}

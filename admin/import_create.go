@@ -180,7 +180,7 @@ func (im *importing) recall(ctx context.Context) error {
 }
 
 func (im *importing) recallRow(ctx context.Context, i int, r *rowResult) error {
-	list, err := im.events.Events(ctx, store.EventQuery{Involving: im.rows[i].ID, RequestID: im.job.ID, Type: string(auth.EventUserImported), Limit: maxPage})
+	list, err := im.journal.Events(ctx, store.EventQuery{Involving: im.rows[i].ID, RequestID: im.job.ID, Type: string(auth.EventUserImported), Limit: maxPage})
 	if err != nil {
 		return im.kit.StoreError(err)
 	}

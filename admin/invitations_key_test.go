@@ -78,11 +78,11 @@ type keyless struct {
 	lost bool
 }
 
-func (s *keyless) Unwrap() auth.Store { return &lostKeys{s, s.Store.(store.KeyStore)} }
+func (s *keyless) Unwrap() auth.Store { return &lostKeys{s, s.Store.(store.ProjectStore)} }
 
 type lostKeys struct {
 	*keyless
-	store.KeyStore
+	store.ProjectStore
 }
 
 func (s *lostKeys) Unwrap() auth.Store { return s.Store }
@@ -91,7 +91,7 @@ func (s *lostKeys) Key(ctx context.Context, id string) (store.APIKey, error) {
 	if s.lost {
 		return store.APIKey{}, store.ErrNotFound
 	}
-	return s.KeyStore.Key(ctx, id)
+	return s.ProjectStore.Key(ctx, id)
 }
 
 // Whoever answers for the key that invited is judged with the effect: what happens to

@@ -163,7 +163,7 @@ func (m *Admin) JobResults(ctx context.Context, who Actor, id string, w io.Write
 		return err
 	}
 	for n := range j.Next {
-		c, err := m.jobs.JobChunk(ctx, j.ID, n)
+		c, err := m.admin.JobChunk(ctx, j.ID, n)
 		if err != nil {
 			return m.kit.StoreError(err)
 		}
@@ -184,7 +184,7 @@ func (m *Admin) mayReadJob(ctx context.Context, who Actor, op operation, id stri
 	if err != nil {
 		return store.Job{}, err
 	}
-	j, err := m.jobs.Job(ctx, id, m.kit.Now())
+	j, err := m.admin.Job(ctx, id, m.kit.Now())
 	k, known := kindOf(j)
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && !known:
@@ -266,7 +266,7 @@ func (m *Admin) receive(ctx context.Context, a *acting, kind string, params any)
 	if err != nil {
 		return j, m.fail(auth.CodeInternal, err)
 	}
-	return j, m.storeError(m.jobs.PutJob(ctx, j))
+	return j, m.storeError(m.admin.PutJob(ctx, j))
 }
 
 // addRows adds a chunk to a job that is received.
@@ -275,7 +275,7 @@ func (m *Admin) addRows(ctx context.Context, j *store.Job, rows int, input any) 
 	if err != nil {
 		return err
 	}
-	return m.storeError(m.jobs.AddJobChunk(ctx, c))
+	return m.storeError(m.admin.AddJobChunk(ctx, c))
 }
 
 // chunkOf is the next chunk of a job that is received, sealed. It counts as a part of it.
@@ -304,7 +304,7 @@ func (m *Admin) start(ctx context.Context, t *turn, j store.Job) (string, error)
 	if err := t.keep(j.ID); err != nil {
 		return "", err
 	}
-	_, err := m.jobs.StartJob(ctx, store.StartJob{Change: t.change, ID: j.ID, ExpiresAt: t.change.Now.Add(jobKept)})
+	_, err := m.admin.StartJob(ctx, store.StartJob{Change: t.change, ID: j.ID, ExpiresAt: t.change.Now.Add(jobKept)})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return "", m.fail(auth.CodeNotFound, err)

@@ -21,8 +21,7 @@ import (
 // that has been taken, or for as long as it is given.
 type patient struct {
 	auth.Store
-	store.ImportStore
-	store.JobStore
+	store.AdminStore
 	most time.Duration
 
 	fails string // the step that is not answered the first time
@@ -70,26 +69,25 @@ func (s *patient) CreateUsers(ctx context.Context, c store.CreateUsers) ([]error
 	}
 	s.mu.Unlock()
 	if fails && lost {
-		_, _ = s.ImportStore.CreateUsers(ctx, c)
+		_, _ = s.AdminStore.CreateUsers(ctx, c)
 	}
 	if fails {
 		return nil, errors.New("an outage")
 	}
-	return s.ImportStore.CreateUsers(ctx, c)
+	return s.AdminStore.CreateUsers(ctx, c)
 }
 
 func (s *patient) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) (store.Job, error) {
 	s.mu.Lock()
 	s.kept = append(s.kept, f.Until.Sub(f.Now))
 	s.mu.Unlock()
-	return s.JobStore.FinishJobChunk(ctx, f)
+	return s.AdminStore.FinishJobChunk(ctx, f)
 }
 
 // patience is a patient store.
 func patience(st auth.Store) *patient {
-	imports, _ := store.Capability[store.ImportStore](st)
-	jobs, _ := store.Capability[store.JobStore](st)
-	return &patient{Store: st, ImportStore: imports, JobStore: jobs}
+	admin, _ := store.Capability[store.AdminStore](st)
+	return &patient{Store: st, AdminStore: admin}
 }
 
 // workedOffByOne works a job off, of which no lease ends before its time.

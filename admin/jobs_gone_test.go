@@ -120,7 +120,6 @@ func TestRowsFindNumbersHoweverTheyAreSpelt(t *testing.T) {
 // late is a store before whose second step of an import something happens.
 type late struct {
 	*forgetful
-	store.ImportStore
 	steps  atomic.Int32
 	before func()
 }
@@ -131,14 +130,13 @@ func (s *late) CreateUsers(ctx context.Context, c store.CreateUsers) ([]error, e
 	if s.steps.Add(1) == 2 {
 		s.before()
 	}
-	return s.ImportStore.CreateUsers(ctx, c)
+	return s.forgetful.CreateUsers(ctx, c)
 }
 
 // The actor goes right before what was done is done again.
 func TestActorGoesBeforeWhatWasDoneIsDoneAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
-		imports, _ := store.Capability[store.ImportStore](st)
-		s := &late{forgetful: forgets(st), ImportStore: imports}
+		s := &late{forgetful: forgets(st)}
 		o := newOffice(t, s)
 		clerk := o.operator("clerk@example.com", admin.PermUsersImport, admin.PermUsersWrite)
 		s.times.Store(1)

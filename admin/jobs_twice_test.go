@@ -23,7 +23,7 @@ import (
 // keeps it, as one does that crashes, or a process that ends before it can tell.
 type forgetful struct {
 	auth.Store
-	store.JobStore
+	store.AdminStore
 	times atomic.Int64
 
 	meanwhile func() // comes after each that is lost; may be nil
@@ -33,8 +33,8 @@ type forgetful struct {
 }
 
 func forgets(s auth.Store) *forgetful {
-	jobs, _ := store.Capability[store.JobStore](s)
-	return &forgetful{Store: s, JobStore: jobs, told: map[string][]string{}}
+	jobs, _ := store.Capability[store.AdminStore](s)
+	return &forgetful{Store: s, AdminStore: jobs, told: map[string][]string{}}
 }
 
 func (s *forgetful) Unwrap() auth.Store { return s.Store }
@@ -51,7 +51,7 @@ func (s *forgetful) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) 
 		}
 		return store.Job{}, errors.New("the store has crashed")
 	}
-	return s.JobStore.FinishJobChunk(ctx, f)
+	return s.AdminStore.FinishJobChunk(ctx, f)
 }
 
 // of is what was told of the first chunk of a job.

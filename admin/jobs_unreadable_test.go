@@ -19,7 +19,7 @@ import (
 // altering is a store whose jobs are others than those that were put into it.
 type altering struct {
 	auth.Store
-	store.JobStore
+	store.AdminStore
 
 	mu   sync.Mutex
 	job  func(j *store.Job)
@@ -28,8 +28,8 @@ type altering struct {
 }
 
 func alters(s auth.Store) *altering {
-	jobs, _ := store.Capability[store.JobStore](s)
-	return &altering{Store: s, JobStore: jobs}
+	jobs, _ := store.Capability[store.AdminStore](s)
+	return &altering{Store: s, AdminStore: jobs}
 }
 
 func (s *altering) Unwrap() auth.Store { return s.Store }
@@ -42,7 +42,7 @@ func (s *altering) set(job func(j *store.Job), read func(c *store.JobChunk)) {
 }
 
 func (s *altering) ClaimJob(ctx context.Context, c store.ClaimJob) (store.Job, error) {
-	j, err := s.JobStore.ClaimJob(ctx, c)
+	j, err := s.AdminStore.ClaimJob(ctx, c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.job != nil && err == nil {
@@ -52,7 +52,7 @@ func (s *altering) ClaimJob(ctx context.Context, c store.ClaimJob) (store.Job, e
 }
 
 func (s *altering) JobChunk(ctx context.Context, id string, n int) (store.JobChunk, error) {
-	c, err := s.JobStore.JobChunk(ctx, id, n)
+	c, err := s.AdminStore.JobChunk(ctx, id, n)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.read != nil && err == nil {
@@ -65,7 +65,7 @@ func (s *altering) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) (
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = append(s.told, string(f.Output))
-	return s.JobStore.FinishJobChunk(ctx, f)
+	return s.AdminStore.FinishJobChunk(ctx, f)
 }
 
 func (s *altering) ends() []string {
@@ -90,7 +90,7 @@ func alteredOffice(t *testing.T) (*altering, *office) {
 type noParameters struct{ *altering }
 
 func (s noParameters) Job(ctx context.Context, id string, now time.Time) (store.Job, error) {
-	j, err := s.JobStore.Job(ctx, id, now)
+	j, err := s.AdminStore.Job(ctx, id, now)
 	j.Params = []byte("{")
 	return j, err
 }

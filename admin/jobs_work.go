@@ -68,7 +68,7 @@ func (w *worker) close() {
 // was one: jobs take turns.
 func (w *worker) workOne(ctx context.Context) bool {
 	now := w.kit.Now()
-	j, err := w.jobs.ClaimJob(ctx, store.ClaimJob{Now: now, Until: now.Add(jobLease)})
+	j, err := w.admin.ClaimJob(ctx, store.ClaimJob{Now: now, Until: now.Add(jobLease)})
 	if err == nil {
 		err = w.takeTurn(ctx, j)
 	}
@@ -124,7 +124,7 @@ func (w *worker) finish(ctx context.Context, j store.Job, c plannedChunk, result
 		output = append(append(output, line...), '\n')
 	}
 	now := w.kit.Now()
-	_, err := w.jobs.FinishJobChunk(ctx, store.FinishJobChunk{JobID: j.ID, N: c.N, Output: output, Counts: tally(results), Now: now, Until: now.Add(keep)})
+	_, err := w.admin.FinishJobChunk(ctx, store.FinishJobChunk{JobID: j.ID, N: c.N, Output: output, Counts: tally(results), Now: now, Until: now.Add(keep)})
 	return err
 }
 
@@ -210,7 +210,7 @@ func (w *worker) planNext(ctx context.Context, j store.Job) {
 
 // plan reads a chunk of a job, and judges what it asks for.
 func (m *Admin) plan(ctx context.Context, j store.Job, n int) (p plannedChunk, err error) {
-	if p.JobChunk, err = m.jobs.JobChunk(ctx, j.ID, n); err != nil {
+	if p.JobChunk, err = m.admin.JobChunk(ctx, j.ID, n); err != nil {
 		return p, err
 	}
 	k, known := kindOf(j)

@@ -49,7 +49,7 @@ func (m *Admin) actingKey(ctx context.Context, who Actor) (store.APIKey, error) 
 		}
 		return k, nil
 	}
-	k, err := m.keys.Key(ctx, who.keyID)
+	k, err := m.project.Key(ctx, who.keyID)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && (!k.Live(m.kit.Now()) || k.Revision != who.keyAt):
 		return k, m.fail(auth.CodeInvalidAPIKey, errors.New("the key is over, or was changed"))

@@ -41,7 +41,7 @@ func (m *Admin) ListKeys(ctx context.Context, who Actor, q store.KeyQuery) (KeyP
 		return KeyPage{}, err
 	}
 	q.Limit = pageSize(q.Limit)
-	list, err := m.keys.Keys(ctx, q)
+	list, err := m.project.Keys(ctx, q)
 	if err != nil {
 		return KeyPage{}, m.kit.StoreError(err)
 	}
@@ -233,7 +233,7 @@ func (m *Admin) RevokeKey(ctx context.Context, who Actor, p RevokeKeyParams) err
 // keyOf reads the key that an operation is about. Errors: CodeNotFound,
 // CodePreconditionFailed.
 func (m *Admin) keyOf(ctx context.Context, t *turn, id string, revision *int64) (store.APIKey, error) {
-	k, err := m.keys.Key(ctx, id)
+	k, err := m.project.Key(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return k, auth.Reject(auth.CodeNotFound, "There is no such key.")
@@ -269,7 +269,7 @@ func (m *Admin) putKey(ctx context.Context, t *turn, k *NewKey, revision *int64)
 		return m.fail(auth.CodeInternal, err)
 	}
 	k.Hash = apikey.Hash(text)
-	kept, err := m.keys.PutKey(ctx, store.PutKey{Change: t.change, Key: k.APIKey, IfRevision: revision})
+	kept, err := m.project.PutKey(ctx, store.PutKey{Change: t.change, Key: k.APIKey, IfRevision: revision})
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func (m *Admin) putKey(ctx context.Context, t *turn, k *NewKey, revision *int64)
 
 // replaceKey stores a key in place of the one that was read.
 func (m *Admin) replaceKey(ctx context.Context, t *turn, k *store.APIKey, before store.APIKey) error {
-	kept, err := m.keys.PutKey(ctx, store.PutKey{Change: t.change, Key: *k, IfRevision: &before.Revision})
+	kept, err := m.project.PutKey(ctx, store.PutKey{Change: t.change, Key: *k, IfRevision: &before.Revision})
 	if err != nil {
 		return err
 	}

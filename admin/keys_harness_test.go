@@ -35,7 +35,7 @@ func (o *office) keyOf(u auth.User, scopes ...string) admin.NewKey {
 	o.t.Helper()
 	k := o.key(admin.System("test"), scopes...)
 	k.CreatedBy = u.ID
-	keys, _ := store.Capability[store.KeyStore](o.Store)
+	keys, _ := store.Capability[store.ProjectStore](o.Store)
 	var err error
 	if k.APIKey, err = keys.PutKey(o.t.Context(), store.PutKey{Change: store.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}, Key: k.APIKey}); err != nil {
 		o.t.Fatal(err)

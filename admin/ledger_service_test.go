@@ -50,7 +50,7 @@ func TestLedgerOfStats(t *testing.T) {
 		l.crew()
 		l.signIn("eye", authtest.Permissions(admin.PermStatsRead), authtest.AAL2())
 		l.written()
-		stats, _ := store.Capability[store.StatsStore](l.behind())
+		stats, _ := store.Capability[store.ProjectStore](l.behind())
 		now := l.Clock.Now()
 		var all store.AddCounts
 		for i, metric := range store.Metrics() {

@@ -339,7 +339,7 @@ func (l *ledger) after(write func(what, text string)) {
 	l.t.Helper()
 	l.settled()
 	l.written()
-	st, _ := store.Capability[store.EventStore](l.behind())
+	st, _ := store.Capability[store.Journal](l.behind())
 	list, err := st.Events(l.t.Context(), store.EventQuery{Limit: 200})
 	if err != nil {
 		l.t.Fatal(err)

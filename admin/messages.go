@@ -45,7 +45,7 @@ func (m *Admin) Messages(ctx context.Context, who Actor, p MessagesParams) (Mess
 	if err := q.Check(); err != nil {
 		return MessagePage{}, m.kit.StoreError(err)
 	}
-	list, err := m.messages.ListMessages(ctx, q)
+	list, err := m.journal.ListMessages(ctx, q)
 	if err != nil {
 		return MessagePage{}, m.kit.StoreError(err)
 	}
@@ -106,7 +106,7 @@ func (m *Admin) message(ctx context.Context, id string) (store.MessageRecord, er
 	if id == "" || q.Check() != nil {
 		return store.MessageRecord{}, m.fail(auth.CodeNotFound, nil)
 	}
-	list, err := m.messages.ListMessages(ctx, q)
+	list, err := m.journal.ListMessages(ctx, q)
 	switch {
 	case err != nil:
 		return store.MessageRecord{}, m.kit.StoreError(err)

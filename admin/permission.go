@@ -182,7 +182,7 @@ func grants(held []string, wanted string) bool {
 // or over.
 func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, table store.RoleTable, terms host.Terms, err error) {
 	over := func(why string) error { return m.fail(auth.CodeInvalidToken, errors.New(why)) }
-	if table, err = m.roles.Roles(ctx); err != nil {
+	if table, err = m.project.Roles(ctx); err != nil {
 		return nil, table, terms, m.kit.StoreError(err)
 	}
 	terms.IfRoles = &table.Revision
@@ -213,7 +213,7 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, tab
 		answers(u)
 		return permissionsIn(table, u.Roles), table, terms, nil
 	case store.ActorKey:
-		k, err := m.keys.Key(ctx, by.ID)
+		k, err := m.project.Key(ctx, by.ID)
 		switch {
 		case errors.Is(err, store.ErrNotFound) || err == nil && !k.Live(m.kit.Now()):
 			return nil, table, terms, over("its maker's key is over")

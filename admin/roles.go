@@ -54,7 +54,7 @@ func (m *Admin) Roles(ctx context.Context, who Actor) (store.RoleTable, error) {
 // RoleChange is what a change of a role led to, or would lead to.
 type RoleChange struct {
 	Role  store.RolePermissions // as it is now; one that was deleted, as it was
-	Users store.UserCount       // that have it, counted just before
+	Users store.Total           // that have it, counted just before
 }
 
 // CreateRoleParams make a role.
@@ -155,7 +155,7 @@ func (m *Admin) putRole(ctx context.Context, t *turn, before, role store.RolePer
 	if err := t.keep(done); err != nil {
 		return done, err
 	}
-	table, err := m.roles.PutRole(ctx, store.PutRole{Change: t.change, Role: role})
+	table, err := m.project.PutRole(ctx, store.PutRole{Change: t.change, Role: role})
 	if err != nil {
 		return done, err
 	}
@@ -165,8 +165,8 @@ func (m *Admin) putRole(ctx context.Context, t *turn, before, role store.RolePer
 }
 
 // having counts who has a role.
-func (m *Admin) having(ctx context.Context, role string) (store.UserCount, error) {
-	n, err := m.directory.CountUsers(ctx, store.UserQuery{Role: role, Limit: 1, Now: m.kit.Now()})
+func (m *Admin) having(ctx context.Context, role string) (store.Total, error) {
+	n, err := m.admin.CountUsers(ctx, store.UserQuery{Role: role, Limit: 1, Now: m.kit.Now()})
 	return n, m.kit.StoreError(err)
 }
 
@@ -197,7 +197,7 @@ func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (
 			return done, nil
 		}
 		t.changed("permissions", orNone(before.Permissions), nil)
-		table, err := m.roles.DeleteRole(ctx, store.DeleteRole{Change: t.change, Name: p.Name})
+		table, err := m.project.DeleteRole(ctx, store.DeleteRole{Change: t.change, Name: p.Name})
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			err = m.fail(auth.CodeRoleNotFound, err)

@@ -198,7 +198,7 @@ func TestRoleUsers(t *testing.T) {
 // to it.
 func TestRolesOfTheApplicationsOwn(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
-		roles, _ := store.Capability[store.RoleStore](st)
+		roles, _ := store.Capability[store.ProjectStore](st)
 		change := store.Change{Now: time.Now(), By: auth.Authority{System: "test"}}
 		if _, err := roles.PutRole(t.Context(), store.PutRole{Change: change, Role: store.RolePermissions{Name: "editor", Permissions: []string{notes}}}); err != nil {
 			t.Fatal(err)

@@ -37,7 +37,7 @@ func (m *Admin) sessionPage(ctx context.Context, q store.SessionQuery) (SessionP
 	if err := q.Check(); err != nil {
 		return SessionPage{}, m.kit.StoreError(err)
 	}
-	list, err := m.sessions.ListSessions(ctx, q)
+	list, err := m.admin.ListSessions(ctx, q)
 	if err != nil {
 		return SessionPage{}, m.kit.StoreError(err)
 	}
@@ -228,7 +228,7 @@ func (m *Admin) revokeAll(ctx context.Context, who Actor, why string) (RevokeSes
 
 // revokePart ends some of the sessions, and tells whether those were all.
 func (m *Admin) revokePart(ctx context.Context, c store.Change, of revokedAll) (n int, whole bool, err error) {
-	n, err = m.sessions.EndEverySession(ctx, store.EndEverySession{Change: c, Until: of.Until, Except: of.Except, Limit: m.endsAtOnce})
+	n, err = m.admin.EndEverySession(ctx, store.EndEverySession{Change: c, Until: of.Until, Except: of.Except, Limit: m.endsAtOnce})
 	if err == nil {
 		m.auth.Revoke(store.Revocation{All: true, At: of.Until, Spared: of.Except})
 	}

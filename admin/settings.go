@@ -40,7 +40,7 @@ func (m *Admin) Settings(ctx context.Context, who Actor) (SettingsTable, error) 
 	if _, err := m.reader(ctx, who, opSettings); err != nil {
 		return SettingsTable{}, err
 	}
-	stored, err := m.settings.Settings(ctx)
+	stored, err := m.project.Settings(ctx)
 	if err != nil {
 		return SettingsTable{}, m.kit.StoreError(err)
 	}
@@ -80,7 +80,7 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 		changes[name] = raw
 	}
 	stored, err := carryOut(ctx, m, who, opSetSettings, "", auth.EventSettingsChanged, func(t *turn) (store.StoredSettings, error) {
-		now, err := m.settings.Settings(ctx)
+		now, err := m.project.Settings(ctx)
 		switch {
 		case err != nil:
 			return now, err
@@ -100,7 +100,7 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 		for name, c := range edit.Changes {
 			t.changed(name, c.Before, c.After)
 		}
-		return m.settings.PutSettings(ctx, store.PutSettings{Change: t.change, Revision: now.Revision, Document: edit.Document})
+		return m.project.PutSettings(ctx, store.PutSettings{Change: t.change, Revision: now.Revision, Document: edit.Document})
 	})
 	if err != nil {
 		return SettingsTable{}, err
@@ -116,7 +116,7 @@ func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit host.SettingsEd
 	unbanned, lost := false, false
 	q := store.UserQuery{Role: auth.RoleOwner, Banned: &unbanned, Now: m.kit.Now(), Limit: maxPage}
 	for {
-		list, err := m.directory.ListUsers(ctx, q)
+		list, err := m.admin.ListUsers(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by aut
 		if err := t.keep(TryResult{Queued: true, Detail: "it was asked for before"}); err != nil {
 			return TryResult{}, err
 		}
-		_, err := m.settings.PutSettings(ctx, store.PutSettings{Change: t.change})
+		_, err := m.project.PutSettings(ctx, store.PutSettings{Change: t.change})
 		return TryResult{}, err
 	})
 	if test != nil {
@@ -212,7 +212,7 @@ func (m *Admin) TryProvider(ctx context.Context, who Actor, name string) (TryRes
 			return store.StoredSettings{}, m.fail(auth.CodeUnknownProvider, nil)
 		}
 		t.record.Target = name
-		return m.settings.PutSettings(ctx, store.PutSettings{Change: t.change})
+		return m.project.PutSettings(ctx, store.PutSettings{Change: t.change})
 	})
 	if err != nil {
 		return TryResult{}, err

@@ -185,7 +185,7 @@ func TestSettingsRefused(t *testing.T) {
 				t.Errorf("%s: %v, want one about %s", body, a.body, field)
 			}
 		}
-		kept, _ := store.Capability[store.SettingsStore](st)
+		kept, _ := store.Capability[store.ProjectStore](st)
 		stored, err := kept.Settings(t.Context())
 		if err != nil || stored.Revision != 0 || !o.Settings(t.Context()).MagicLink.On() {
 			t.Errorf("something was changed: %+v, %v", stored, err)

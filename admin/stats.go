@@ -44,7 +44,7 @@ func (m *Admin) Stats(ctx context.Context, who Actor, p StatsParams) (Stats, err
 	if err := m.settle(&p); err != nil {
 		return Stats{}, err
 	}
-	list, err := m.stats.Counts(ctx, store.CountQuery{Metrics: p.Metrics, From: p.From, To: p.To, By: p.Interval})
+	list, err := m.project.Counts(ctx, store.CountQuery{Metrics: p.Metrics, From: p.From, To: p.To, By: p.Interval})
 	if err != nil {
 		return Stats{}, m.kit.StoreError(err)
 	}
@@ -184,7 +184,7 @@ func (m *Admin) Overview(ctx context.Context, who Actor, p OverviewParams) (Over
 
 // fill reads what an overview shows.
 func (m *Admin) fill(ctx context.Context, o *Overview, now time.Time, period time.Duration) (err error) {
-	if o.Totals, err = m.stats.Totals(ctx, now); err != nil {
+	if o.Totals, err = m.project.Totals(ctx, now); err != nil {
 		return err
 	}
 	metrics := slices.DeleteFunc(store.Metrics(), func(c store.Metric) bool { return c == store.MetricActiveUsers })
@@ -194,7 +194,7 @@ func (m *Admin) fill(ctx context.Context, o *Overview, now time.Time, period tim
 	}
 	figures := map[of]int{}
 	for i, from := range []time.Time{o.From, o.From.Add(-period)} {
-		list, err := m.stats.Counts(ctx, store.CountQuery{Metrics: metrics, From: from, To: from.Add(period), By: store.Whole})
+		list, err := m.project.Counts(ctx, store.CountQuery{Metrics: metrics, From: from, To: from.Add(period), By: store.Whole})
 		if err != nil {
 			return err
 		}
@@ -217,7 +217,7 @@ func (m *Admin) fill(ctx context.Context, o *Overview, now time.Time, period tim
 	if week := begins[store.PeriodWeek]; week.Before(oldest) {
 		oldest = week
 	}
-	active, err := m.stats.Counts(ctx, store.CountQuery{Metrics: []store.Metric{store.MetricActiveUsers}, From: oldest, To: now.Add(time.Hour), By: store.Hourly})
+	active, err := m.project.Counts(ctx, store.CountQuery{Metrics: []store.Metric{store.MetricActiveUsers}, From: oldest, To: now.Add(time.Hour), By: store.Hourly})
 	for label, since := range begins {
 		o.Active[label] = 0
 		for _, c := range active {

@@ -75,7 +75,7 @@ func (m *Admin) ExportUsers(ctx context.Context, who Actor, p ExportUsersParams,
 		for name, value := range filtersOfUsers(p.ListUsersParams) {
 			t.changed(name, nil, value)
 		}
-		return struct{}{}, m.events.AddEvents(ctx, []auth.Event{t.change.Events[0].Event})
+		return struct{}{}, m.journal.AddEvents(ctx, []auth.Event{t.change.Events[0].Event})
 	})
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ type exportedPage struct {
 func (m *Admin) exportedPage(ctx context.Context, p ListUsersParams) (page exportedPage) {
 	q, _, err := m.searched(ctx, p)
 	if err == nil {
-		page.users, err = m.directory.ListUserRows(ctx, q)
+		page.users, err = m.admin.ListUserRows(ctx, q)
 	}
 	if err != nil {
 		page.err = m.kit.StoreError(err)

@@ -225,7 +225,7 @@ func TestExportsEndWithTheirActor(t *testing.T) {
 				for range 1100 {
 					list = append(list, auth.Event{ID: host.Of(o).NewID(), Type: auth.EventSignInFailed, At: o.Clock.Now().UTC()})
 				}
-				events, _ := store.Capability[store.EventStore](st)
+				events, _ := store.Capability[store.Journal](st)
 				if err := events.AddEvents(t.Context(), list); err != nil {
 					t.Fatal(err)
 				}

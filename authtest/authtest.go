@@ -62,7 +62,7 @@ func New(tb testing.TB, opts ...auth.Option) *Env {
 // NewOn is New on a store of the test's own, as auth.New has it: a *pgstore.Store
 // to test what is particular to Postgres, one of the application's, or one that
 // several Envs share (SameKeys). The store stays open; closing it is the test's.
-// Permissions needs it to be an store.RoleStore, AAL2 an store.FactorStore. Passwords are
+// Permissions needs it to be a store.ProjectStore, AAL2 a store.FactorStore. Passwords are
 // hashed at next to no cost, unless WithPasswords names one.
 func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 	tb.Helper()
@@ -230,7 +230,7 @@ func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn
 // test in the dark.
 func (e *Env) nameUnknown(tb testing.TB, names []string) {
 	tb.Helper()
-	st, ok := store.Capability[store.RoleStore](e.Store)
+	st, ok := store.Capability[store.ProjectStore](e.Store)
 	if !ok || len(names) == 0 {
 		return
 	}
@@ -248,7 +248,7 @@ func (e *Env) nameUnknown(tb testing.TB, names []string) {
 // permit says what a role permits.
 func (e *Env) permit(tb testing.TB, role string, permissions []string) {
 	tb.Helper()
-	roles, ok := store.Capability[store.RoleStore](e.Store)
+	roles, ok := store.Capability[store.ProjectStore](e.Store)
 	if !ok {
 		tb.Fatalf("authtest.Permissions: the store %T keeps no roles", e.Store)
 	}

@@ -21,7 +21,7 @@ import (
 func (o *office) extremes(roles int) (long, rightToLeft auth.User) {
 	o.t.Helper()
 	ctx, who := o.t.Context(), admin.System("test")
-	table, ok := store.Capability[store.RoleStore](o.Store)
+	table, ok := store.Capability[store.ProjectStore](o.Store)
 	if !ok {
 		o.t.Fatal("the store keeps no roles")
 	}

@@ -63,13 +63,13 @@ func object(m map[string]any) (json.RawMessage, error) {
 }
 
 // CountUsers counts all that a query picks, exactly.
-func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.UserCount, error) {
+func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.Total, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return store.UserCount{}, err
+		return store.Total{}, err
 	}
 	defer unlock()
-	c := store.UserCount{Exact: true}
+	c := store.Total{Exact: true}
 	for _, u := range s.users {
 		if picked(u, &q) {
 			c.N++

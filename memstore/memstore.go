@@ -1,7 +1,6 @@
 // Package memstore keeps users, sessions and tokens in memory, for tests, demos
 // and servers of one process that can bear to lose what came after the last
-// snapshot. It has every optional capability: factors, events, outbox, roles,
-// keys, imports and rotations.
+// snapshot. It has every optional interface of package store.
 //
 //	store := memstore.New()                // gone with the process
 //	store, err := memstore.Open("auth.db") // read now, written by Save
@@ -86,30 +85,11 @@ type (
 )
 
 var (
-	_ store.Store           = (*Store)(nil)
-	_ store.FactorStore     = (*Store)(nil)
-	_ store.EventStore      = (*Store)(nil)
-	_ store.OutboxStore     = (*Store)(nil)
-	_ store.RoleStore       = (*Store)(nil)
-	_ store.KeyStore        = (*Store)(nil)
-	_ store.ImportStore     = (*Store)(nil)
-	_ store.RotationStore   = (*Store)(nil)
-	_ store.ProofStore      = (*Store)(nil)
-	_ store.ExportStore     = (*Store)(nil)
-	_ store.AccountStore    = (*Store)(nil)
-	_ store.SettingsStore   = (*Store)(nil)
-	_ store.DiagnosticStore = (*Store)(nil)
-	_ store.StatsStore      = (*Store)(nil)
-	_ store.LimitStore      = (*Store)(nil)
-
-	_ store.ImpersonationStore = (*Store)(nil)
-	_ store.SessionListStore   = (*Store)(nil)
-
-	_ store.InvitationStore = (*Store)(nil)
-	_ store.AnonymizeStore  = (*Store)(nil)
-	_ store.FirstOwnerStore = (*Store)(nil)
-
-	_ store.MessageLogStore = (*Store)(nil)
+	_ store.Store        = (*Store)(nil)
+	_ store.FactorStore  = (*Store)(nil)
+	_ store.Journal      = (*Store)(nil)
+	_ store.ProjectStore = (*Store)(nil)
+	_ store.AdminStore   = (*Store)(nil)
 )
 
 // New makes an empty store.
@@ -126,7 +106,7 @@ func New() *Store {
 }
 
 // Contract is the version of auth's contract that this store was written for.
-func (s *Store) Contract() int { return 7 }
+func (s *Store) Contract() int { return 8 }
 
 // lock takes the mutex unless the caller has given up.
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {

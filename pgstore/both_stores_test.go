@@ -14,9 +14,7 @@ import (
 // whole is a store with what these tests are about.
 type whole interface {
 	store.Store
-	store.ImpersonationStore
-	store.JobStore
-	store.RotationStore
+	store.AdminStore
 }
 
 func onBoth(t *testing.T, test func(t *testing.T, s whole)) {
@@ -145,7 +143,7 @@ func TestFiguresAreKeptForTheirTime(t *testing.T) {
 				t.Errorf("%s: %d, %v", what, n, err)
 			}
 		}
-		stats := s.(store.StatsStore)
+		stats := s.(store.ProjectStore)
 		hour, day := now.Truncate(time.Hour), now.Truncate(24*time.Hour)
 		var counts []store.Count
 		for _, label := range []string{"a", "b", "c"} {

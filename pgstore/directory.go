@@ -241,20 +241,20 @@ func (s *Store) ListUserRows(ctx context.Context, q store.UserQuery) ([]store.Us
 
 // CountUsers counts accounts one by one, as far as that is exact, and otherwise asks
 // the planner.
-func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.UserCount, error) {
+func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.Total, error) {
 	some := &query{}
 	some.sql.WriteString(someUsers)
 	some.filter(q)
 	var n int64
-	err := s.bounded(ctx, some.as(countUsers, store.UserCountExact+1), func(rows pgx.Rows) (err error) {
+	err := s.bounded(ctx, some.as(countUsers, store.CountedExactly+1), func(rows pgx.Rows) (err error) {
 		n, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
 		return err
 	})
 	if err != nil && !errors.Is(err, store.ErrTooBroad) {
-		return store.UserCount{}, err
+		return store.Total{}, err
 	}
-	if err == nil && n <= store.UserCountExact {
-		return store.UserCount{N: n, Exact: true}, nil
+	if err == nil && n <= store.CountedExactly {
+		return store.Total{N: n, Exact: true}, nil
 	}
 	least := n // 0: it took too long
 	var plan []struct {
@@ -270,9 +270,9 @@ func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.UserCo
 		return json.Unmarshal(raw, &plan)
 	})
 	if err != nil {
-		return store.UserCount{}, err
+		return store.Total{}, err
 	}
-	return store.UserCount{N: max(least, int64(plan[0].Plan.Rows))}, nil
+	return store.Total{N: max(least, int64(plan[0].Plan.Rows))}, nil
 }
 
 // as is a statement around this one, with the same arguments.

@@ -37,7 +37,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Store is a store.Store on Postgres 13 or later, with every capability. It is
+// Store is a store.Store on Postgres 13 or later, with every optional interface. It is
 // safe for concurrent use.
 type Store struct {
 	pool     *pgxpool.Pool
@@ -63,30 +63,15 @@ type Store struct {
 }
 
 var (
-	_ store.Store           = (*Store)(nil)
-	_ store.FactorStore     = (*Store)(nil)
-	_ store.EventStore      = (*Store)(nil)
-	_ store.OutboxStore     = (*Store)(nil)
-	_ store.RoleStore       = (*Store)(nil)
-	_ store.KeyStore        = (*Store)(nil)
-	_ store.ImportStore     = (*Store)(nil)
-	_ store.RotationStore   = (*Store)(nil)
-	_ store.ProofStore      = (*Store)(nil)
-	_ store.ExportStore     = (*Store)(nil)
-	_ store.AccountStore    = (*Store)(nil)
-	_ store.SettingsStore   = (*Store)(nil)
-	_ store.DiagnosticStore = (*Store)(nil)
-	_ store.StatsStore      = (*Store)(nil)
-	_ store.LimitStore      = (*Store)(nil)
-
-	_ store.InvitationStore = (*Store)(nil)
-	_ store.FirstOwnerStore = (*Store)(nil)
-	_ store.MessageLogStore = (*Store)(nil)
-	_ store.AnonymizeStore  = (*Store)(nil)
+	_ store.Store        = (*Store)(nil)
+	_ store.FactorStore  = (*Store)(nil)
+	_ store.Journal      = (*Store)(nil)
+	_ store.ProjectStore = (*Store)(nil)
+	_ store.AdminStore   = (*Store)(nil)
 )
 
 // Contract is the version of store.Store that this package was written for.
-func (s *Store) Contract() int { return 7 }
+func (s *Store) Contract() int { return 8 }
 
 // Option changes how a Store works.
 type Option func(*Store) error

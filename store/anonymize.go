@@ -1,23 +1,11 @@
 package store
 
 import (
-	"context"
 	"slices"
 	"time"
 )
 
-// AnonymizeStore makes an account nobody's while its id stays.
-type AnonymizeStore interface {
-	// AnonymizeUser removes whatever tells who a user is, at one instant: it applies
-	// AnonymizeUser.Patch, deletes the user's sessions, also those that had ended,
-	// tokens about Subjects, and messages that wait for the user or Recipients, and
-	// rewrites the events about the user, those of which the user is the actor, and
-	// those about no user whose Record.Target is one of Names (AnonymizeUser.Rewrite). The change's own events are recorded as they are
-	// given. ErrNotFound if there is no such user.
-	AnonymizeUser(ctx context.Context, c AnonymizeUser) (User, error)
-}
-
-// AnonymizeUser is the parameter of AnonymizeStore.AnonymizeUser.
+// AnonymizeUser is the parameter of AdminStore.AnonymizeUser.
 type AnonymizeUser struct {
 	Change
 	UserID     string

@@ -25,21 +25,21 @@ type Change struct {
 	By  Authority // in whose name; the zero value is ErrInvalidChange
 
 	IfUsers   []UserAt // all of it is still so, else ErrStale; a user who is gone is ErrStale, too
-	IfRoles   *int64   // the revision of the table of roles (RoleStore; 0 without one) is this, else ErrStale
-	IfKey     *KeyRef  // this API key (KeyStore) is live and unchanged, else ErrStale
+	IfRoles   *int64   // the revision of the table of roles (ProjectStore; 0 without one) is this, else ErrStale
+	IfKey     *KeyRef  // this API key (ProjectStore) is live and unchanged, else ErrStale
 	KeepOwner bool     // afterwards at least one unbanned user has RoleOwner, else ErrLastOwner
 
 	// FirstOwner: before this change nobody has ever had RoleOwner, whatever became of
-	// them, else ErrOwned. Only stores that are a FirstOwnerStore judge it.
+	// them, else ErrOwned.
 	FirstOwner bool
 
-	// Recorded in the same step by stores that can (EventStore, OutboxStore), and
-	// left out by others.
+	// Recorded in the same step by a store that is a Journal, and left out by
+	// others.
 	Events   []OutcomeEvent
 	Messages []SealedMessage // if the outcome is OutcomeDone
 
 	// Unrecorded receives the events of a change that came about although they could
-	// not be recorded; the caller sees to them (EventStore.AddEvents). Without it, such
+	// not be recorded; the caller sees to them (Journal.AddEvents). Without it, such
 	// a change fails. It is called at most once, after the change, and must not call
 	// the store.
 	Unrecorded func([]Event)
@@ -134,7 +134,7 @@ type SealedMessage struct {
 	ExpiresAt time.Time // not after
 	Attempts  int       // how often it was claimed
 
-	Log MessageLog // for stores that tell what became of messages (MessageLogStore); not sealed
+	Log MessageLog // for stores that tell what became of messages (Journal); not sealed
 }
 
 // Idempotency makes a change happen once. A record lives until ExpiresAt; while

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -14,23 +13,6 @@ import (
 	"github.com/authmount/auth/internal/jsonvalue"
 )
 
-// DirectoryStore lists accounts, for the admin side.
-type DirectoryStore interface {
-	// ListUsers returns the accounts that match all of a query, in its order, at most
-	// Limit of them, after the one that After names. None is an empty list. The query
-	// has passed its Check. No plan of it reads the table whole. A combination of
-	// filters that would read too much is ErrTooBroad.
-	ListUsers(ctx context.Context, q UserQuery) ([]User, error)
-	// ListUserRows is ListUsers for whoever passes metadata on and does not look into
-	// them: the same accounts in the same order, and the same errors. The metadata are
-	// the caller's own copies.
-	ListUserRows(ctx context.Context, q UserQuery) ([]UserRow, error)
-	// CountUsers counts the accounts that match all of a query, wherever its cursor
-	// is and whatever its Limit: exactly up to UserCountExact, and beyond that, or if
-	// it would read too much, by an estimate.
-	CountUsers(ctx context.Context, q UserQuery) (UserCount, error)
-}
-
 // UserRow is an account with its metadata as the JSON that is kept.
 type UserRow struct {
 	User // whose UserMetadata and AppMetadata are nil
@@ -38,15 +20,6 @@ type UserRow struct {
 	// Each is the text of one JSON object, "{}" for none: valid, and spaced and ordered
 	// as the store likes.
 	UserMetadataJSON, AppMetadataJSON json.RawMessage
-}
-
-// UserCountExact is up to how many accounts are counted one by one.
-const UserCountExact = 10_000
-
-// UserCount is how many accounts there are.
-type UserCount struct {
-	N     int64
-	Exact bool // false: about so many, and never fewer than UserCountExact if those were counted
 }
 
 // ErrTooBroad: a query would read too much.

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"net/netip"
 	"strings"
 	"time"
@@ -95,25 +94,18 @@ const (
 	LevelAAL2 = "aal2" // two
 )
 
+// AddProof is the parameter of Store.AddProof.
+type AddProof struct {
+	Change
+	SessionID string
+	Proof     AMR
+}
+
 // Client is who is asking: for rate limits, sessions and the log.
 type Client struct {
 	IP        netip.Addr `json:"ip"`
 	UserAgent string     `json:"user_agent,omitempty"`
 	Device    string     `json:"-"` // hash of what the device says it is; empty: it does not say
-}
-
-// SessionListStore lists and ends sessions across users, for the admin side.
-type SessionListStore interface {
-	// ListSessions returns the live sessions that match all of a query, newest first by
-	// (CreatedAt, ID), at most Limit of them, after the one that After names. None is
-	// an empty list. The query has passed its Check. No plan of it reads the table
-	// whole.
-	ListSessions(ctx context.Context, q SessionQuery) ([]Session, error)
-	// EndEverySession ends up to Limit live sessions of everybody that were made at or
-	// before Until, but for Except, and impersonations likewise, and returns how many
-	// it ended; callers repeat it until that is less than Limit. A feed is told that all
-	// of them are over (Revocation.All), and not of each.
-	EndEverySession(ctx context.Context, c EndEverySession) (int, error)
 }
 
 // SessionQuery picks live sessions. Fields at zero pick all; those set have to hold
@@ -156,7 +148,7 @@ func (q *SessionQuery) Check() error {
 	return nil
 }
 
-// EndEverySession is the parameter of SessionListStore.EndEverySession.
+// EndEverySession is the parameter of AdminStore.EndEverySession.
 type EndEverySession struct {
 	Change
 	Until  time.Time // required

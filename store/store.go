@@ -1,9 +1,23 @@
 // Package store is the contract between Authmount and a database: the interfaces that
 // a store implements, the records it keeps, and the changes it makes. Applications
 // read package auth; authors of stores read this package: first Store, then Change, then
-// Capability, and check their work with package storetest. Package examples/store is a
-// small store to begin with. Texts of errors begin with "auth:", whichever store returns
-// them.
+// the optional interfaces, and check their work with package storetest. Package
+// examples/store is a small store to begin with. Texts of errors begin with "auth:",
+// whichever store returns them.
+//
+// There are five interfaces. Every store implements [Store]; the other four are optional,
+// each with the features that need it:
+//
+//   - [FactorStore]: second factors, recovery codes
+//   - [Journal]: audit log, messages that outlive the process, message log, package admin
+//   - [ProjectStore]: permissions of roles, stored API keys, settings changed at run time,
+//     figures, package admin
+//   - [AdminStore]: package admin, impersonation, imports of many users in one step,
+//     Auth.Rotation
+//
+// auth.New logs which of them a store lacks, and refuses options that need one. Some
+// single methods are optional, too, found by [Capability]: Check, Close,
+// InTransaction, WatchRevocations and Unwrap.
 package store
 
 import (
@@ -12,9 +26,11 @@ import (
 	"time"
 )
 
-// ContractVersion is the version of the contract that this package describes. A Store's Contract returns the version it was written
-// for. What each asks of stores that the one before did not:
+// ContractVersion is the version of the contract that this package describes. A Store's
+// Contract returns the version it was written for. What each asks of stores that the one before did not:
 //
+//   - 8: five interfaces: [Store], which has AddProof, Held, Account and EverOwned too,
+//     [FactorStore], [Journal], [ProjectStore] and [AdminStore]
 //   - 7: [Change].IfKey; codes without a subject are nobody's ([TryCode])
 //   - 6: [PutToken].Yields
 //   - 5: [PutToken].Supersedes
@@ -22,7 +38,7 @@ import (
 //     refresh token that comes again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code
 //     at once ([Token].Code), [NewUser].Factors
-const ContractVersion = 7
+const ContractVersion = 8
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
@@ -45,10 +61,10 @@ const ContractVersion = 7
 // lists are in the order of (CreatedAt, ID).
 //
 // Package storetest holds the conformance suite for implementations;
-// examples/store is a small one to begin with. Optional powers are separate
-// small interfaces (capabilities), found by [Capability]; a wrapper exposes the
-// store it wraps by a method Unwrap() Store. New calls a method
-// Check(context.Context) error, if there is one, and fails with its error.
+// examples/store is a small one to begin with. [Capability] finds the optional
+// interfaces; a wrapper exposes the store it wraps by a method Unwrap() Store. New
+// calls a method Check(context.Context) error, if there is one, and fails with its
+// error.
 type Store interface {
 	// Contract returns, as a literal, the ContractVersion that the store was
 	// written for. New refuses another one, so that a condition that the store
@@ -65,6 +81,11 @@ type Store interface {
 	// session was made for the user on key.Device before, and until when that is
 	// trusted.
 	Credentials(ctx context.Context, key UserKey) (Credentials, error)
+	// Held lists what is kept about a user and not over at now, each in the order
+	// of its first time; what is kept of no user, or of none, is empty lists.
+	Held(ctx context.Context, userID string, now time.Time) (Held, error)
+	// Account returns what Credentials and Held do, and the errors of Credentials.
+	Account(ctx context.Context, key UserKey, now time.Time) (Credentials, Held, error)
 	// UpdateUser applies a patch. ErrNotFound if there is no such user, a
 	// *ConflictError if a new address, phone or identity is taken; nothing
 	// changed then.
@@ -120,6 +141,10 @@ type Store interface {
 	// ended session never comes back.
 	RevokeSessions(ctx context.Context, c RevokeSessions) ([]string, error)
 
+	// AddProof adds a proof to a live session, in place of one of the same method,
+	// and leaves its AAL and everything else of it as it is. Errors as for Session.
+	AddProof(ctx context.Context, c AddProof) (Session, User, error)
+
 	// PutToken keeps a token and removes any older one of the same purpose and
 	// subject. An empty subject supersedes nothing. ErrNotFound if its UserID
 	// names a user who is gone; ErrStale if it is to supersede another one.
@@ -149,10 +174,13 @@ type Store interface {
 	Take(ctx context.Context, draws []Draw, now time.Time) (Decision, error)
 	// Sweep deletes up to limit things that are over at now (expired sessions,
 	// revoked ones once they would have expired, expired tokens, full buckets,
-	// idempotency records, and what capabilities keep for a time), and devices
+	// idempotency records, and what the optional interfaces keep for a time), and devices
 	// that were not seen for DeviceLife. It returns how many it deleted and changes
 	// no other answer.
 	Sweep(ctx context.Context, now time.Time, limit int) (int, error)
+	// EverOwned tells whether anybody has ever had RoleOwner, whatever became of them.
+	EverOwned(ctx context.Context) (bool, error)
+
 	// Ping tells whether the store can answer.
 	Ping(ctx context.Context) error
 }
@@ -408,4 +436,23 @@ func (t *Token) CodeHash(now time.Time) ([]byte, bool) {
 		return t.Code, true
 	}
 	return t.Hash, true
+}
+
+// Capability finds an optional interface of a store, in the store itself or in the
+// store that it wraps (Unwrap() Store):
+//
+//	factors, ok := store.Capability[store.FactorStore](store)
+func Capability[T any](s Store) (T, bool) {
+	for s != nil {
+		if c, ok := s.(T); ok {
+			return c, true
+		}
+		w, ok := s.(interface{ Unwrap() Store })
+		if !ok {
+			break
+		}
+		s = w.Unwrap()
+	}
+	var none T
+	return none, false
 }

@@ -74,6 +74,31 @@ type Credentials struct {
 	Notes        string    // what operators noted; never shown to the user
 }
 
+// Held is what a store keeps about a user, without anything secret.
+type Held struct {
+	Devices  []HeldDevice
+	Pending  []HeldToken   // tokens and codes that are live
+	Messages []HeldMessage // that wait to be sent
+}
+
+// HeldDevice is a device that the user signed in on.
+type HeldDevice struct {
+	Device                  string // as Session.Device has it
+	FirstSeenAt, LastSeenAt time.Time
+}
+
+// HeldToken is a token or code.
+type HeldToken struct {
+	Purpose   Purpose
+	Subject   string
+	Data      []byte
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// HeldMessage is a message.
+type HeldMessage struct{ CreatedAt, ExpiresAt time.Time }
+
 // UserKey names one user by exactly one of its unique values.
 type UserKey struct {
 	ID       string

@@ -6,11 +6,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// accounts checks AccountStore.
+// accounts checks Store.Account.
 func accounts() checks {
 	return checks{
 		"an account is what its two reads are": func(b *bench) {
-			need(b, "whether there is an ExportStore beside it", b.exports != nil, true)
 			u, eve := b.whole(), b.user("eve@example.com")
 			for _, id := range []string{eve.ID, u.ID} {
 				b.signInOn(id, "one", now)
@@ -23,12 +22,12 @@ func accounts() checks {
 			email.Device = "one"
 			for _, key := range []store.UserKey{store.ByID(u.ID), email, store.ByPhone(u.Phone), store.ByIdentity("q", "1"), store.ByID(eve.ID)} {
 				for _, at := range []time.Time{now, now.Add(time.Hour)} {
-					got, held, err := b.whose.Account(b.ctx(), key, at)
+					got, held, err := b.Account(b.ctx(), key, at)
 					b.ok(err)
 					want, err := b.Credentials(b.ctx(), key)
 					b.ok(err)
 					equal(b, "account", got, want)
-					kept, err := b.exports.Held(b.ctx(), want.User.ID, at)
+					kept, err := b.Held(b.ctx(), want.User.ID, at)
 					b.ok(err)
 					equal(b, "what is held", held, kept)
 					equal(b, "how many devices are held", len(held.Devices), 1)
@@ -39,7 +38,7 @@ func accounts() checks {
 		"nobody's account is not found": func(b *bench) {
 			b.whole()
 			for _, key := range []store.UserKey{store.ByID(b.id()), store.ByEmail("eve@example.com"), store.ByPhone("+4930000000"), store.ByIdentity("q", "2"), store.ByID("\x00"), store.ByEmail("\xff@example.com")} {
-				_, held, err := b.whose.Account(b.ctx(), key, now)
+				_, held, err := b.Account(b.ctx(), key, now)
 				b.is(err, store.ErrNotFound)
 				equal(b, "what is held", held, store.Held{})
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// anonymizing checks AnonymizeStore.
+// anonymizing checks AdminStore.
 func anonymizing() checks {
 	return checks{
 		"whatever tells who somebody was goes, and the id stays": func(b *bench) {
@@ -23,7 +23,7 @@ func anonymizing() checks {
 			for _, t := range []store.Token{about, mine, others} {
 				b.ok(b.put(t))
 			}
-			left, err := b.nobody.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Label: "label", Subjects: []string{"subject"}})
+			left, err := b.admin.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Label: "label", Subjects: []string{"subject"}})
 			b.ok(err)
 			want := (&store.AnonymizeUser{}).Patch().Apply(store.Credentials{User: u, PasswordHash: "hash"}, now)
 			b.sameUser(left, want.User)
@@ -41,11 +41,11 @@ func anonymizing() checks {
 			b.ok(err)
 			_, err = b.User(b.ctx(), store.ByEmail(u.Email))
 			b.is(err, store.ErrNotFound)
-			_, err = b.nobody.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: b.id()})
+			_, err = b.admin.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: b.id()})
 			b.is(err, store.ErrNotFound)
 		},
 		"events tell of them no more": func(b *bench) {
-			if b.events == nil {
+			if b.journal == nil {
 				return
 			}
 			u, eve := b.whole(), b.user("eve@example.com")
@@ -66,14 +66,14 @@ func anonymizing() checks {
 			record(u.ID, store.Event{})
 			record("", store.Event{Actor: eves, Record: &store.Record{Target: "name"}})
 			record("", store.Event{Actor: eves, Record: &store.Record{Target: "other"}})
-			before, err := b.events.Events(b.ctx(), store.EventQuery{})
+			before, err := b.journal.Events(b.ctx(), store.EventQuery{})
 			b.ok(err)
 			c := store.AnonymizeUser{Change: by(now.Add(time.Second)), UserID: u.ID, Label: "label", Names: []string{"name"}}
 			own := store.Event{ID: b.id(), Type: store.EventUserAnonymized, At: now.Add(time.Second), UserID: u.ID, Reason: "asked", Actor: eves}
 			c.Events = []store.OutcomeEvent{{Event: own}}
-			_, err = b.nobody.AnonymizeUser(b.ctx(), c)
+			_, err = b.admin.AnonymizeUser(b.ctx(), c)
 			b.ok(err)
-			after, err := b.events.Events(b.ctx(), store.EventQuery{})
+			after, err := b.journal.Events(b.ctx(), store.EventQuery{})
 			b.ok(err)
 			want := []store.Event{own}
 			for _, e := range before {
@@ -92,14 +92,14 @@ func anonymizing() checks {
 			}
 		},
 		"messages to them are not sent": func(b *bench) {
-			if b.outbox == nil {
+			if b.journal == nil {
 				return
 			}
 			u := b.whole()
 			mine, to, others := b.message(), b.message(), b.message()
 			mine.UserID, to.Recipient, others.Recipient = u.ID, "her", "him"
 			b.post(u.ID, mine, to, others)
-			_, err := b.nobody.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Recipients: []string{"her"}})
+			_, err := b.admin.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Recipients: []string{"her"}})
 			b.ok(err)
 			b.claims(now, others.ID)
 		},
@@ -109,7 +109,7 @@ func anonymizing() checks {
 func anonymizeUser(w *world) attempt {
 	u, ids := w.settled()
 	return attempt{user: u, about: u.ID, ends: ids, call: func(ctx context.Context, c store.Change) error {
-		_, err := w.nobody.AnonymizeUser(ctx, store.AnonymizeUser{Change: c, UserID: u.ID, Label: u.ID})
+		_, err := w.admin.AnonymizeUser(ctx, store.AnonymizeUser{Change: c, UserID: u.ID, Label: u.ID})
 		return err
 	}}
 }

@@ -19,7 +19,7 @@ import (
 // parallel is how many goroutines race for one thing.
 const parallel = 50
 
-// bench is one store under test. Capabilities that it lacks are nil.
+// bench is one store under test. Interfaces that it lacks are nil.
 type bench struct {
 	reporter
 	store.Store
@@ -28,28 +28,9 @@ type bench struct {
 	calls   *calls
 	about   string // what the next assertions are about, by of
 	factors store.FactorStore
-	events  store.EventStore
-	outbox  store.OutboxStore
-	roles   store.RoleStore
-	keys    store.KeyStore
-	proofs  store.ProofStore
-	exports store.ExportStore
-	whose   store.AccountStore
-	imports store.ImportStore
-	uses    store.RotationStore
-	people  store.DirectoryStore
-	clears  store.LimitStore
-	stats   store.StatsStore
-
-	settings store.SettingsStore
-	health   store.DiagnosticStore
-	acting   store.ImpersonationStore
-	logins   store.SessionListStore
-	invited  store.InvitationStore
-	founded  store.FirstOwnerStore
-	nobody   store.AnonymizeStore
-	work     store.JobStore
-	posted   store.MessageLogStore
+	journal store.Journal
+	project store.ProjectStore
+	admin   store.AdminStore
 }
 
 func newBench(t *testing.T, s store.Store) *bench {
@@ -58,27 +39,9 @@ func newBench(t *testing.T, s store.Store) *bench {
 	s, asked := watch(s)
 	b := &bench{reporter: t, Store: s, test: t, under: under, calls: asked}
 	b.factors, _ = store.Capability[store.FactorStore](s)
-	b.events, _ = store.Capability[store.EventStore](s)
-	b.outbox, _ = store.Capability[store.OutboxStore](s)
-	b.roles, _ = store.Capability[store.RoleStore](s)
-	b.keys, _ = store.Capability[store.KeyStore](s)
-	b.exports, _ = store.Capability[store.ExportStore](s)
-	b.whose, _ = store.Capability[store.AccountStore](s)
-	b.proofs, _ = store.Capability[store.ProofStore](s)
-	b.imports, _ = store.Capability[store.ImportStore](s)
-	b.people, _ = store.Capability[store.DirectoryStore](s)
-	b.settings, _ = store.Capability[store.SettingsStore](s)
-	b.health, _ = store.Capability[store.DiagnosticStore](s)
-	b.clears, _ = store.Capability[store.LimitStore](s)
-	b.stats, _ = store.Capability[store.StatsStore](s)
-	b.logins, _ = store.Capability[store.SessionListStore](s)
-	b.acting, _ = store.Capability[store.ImpersonationStore](s)
-	b.posted, _ = store.Capability[store.MessageLogStore](s)
-	b.nobody, _ = store.Capability[store.AnonymizeStore](s)
-	b.work, _ = store.Capability[store.JobStore](s)
-	b.invited, _ = store.Capability[store.InvitationStore](s)
-	b.founded, _ = store.Capability[store.FirstOwnerStore](s)
-	b.uses, _ = store.Capability[store.RotationStore](s)
+	b.journal, _ = store.Capability[store.Journal](s)
+	b.project, _ = store.Capability[store.ProjectStore](s)
+	b.admin, _ = store.Capability[store.AdminStore](s)
 	return b
 }
 

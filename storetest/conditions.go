@@ -143,8 +143,8 @@ func permits(b *bench, prepare func(*world) attempt) {
 		"an owner is left": func(c *store.Change) { c.KeepOwner = true },
 		"the same roles":   func(c *store.Change) { c.IfRoles = ptr(w.rolesRevision()) },
 	}
-	if w.keys != nil {
-		k, err := w.keys.PutKey(w.ctx(), store.PutKey{Change: by(now), Key: w.newKey()})
+	if w.project != nil {
+		k, err := w.project.PutKey(w.ctx(), store.PutKey{Change: by(now), Key: w.newKey()})
 		w.ok(err)
 		all["the same key"] = func(c *store.Change) { c.IfKey = &store.KeyRef{ID: k.ID, Revision: k.Revision} }
 		all["key"] = func(c *store.Change) { c.By = store.Authority{Key: &store.KeyRef{ID: k.ID, Revision: k.Revision}} }
@@ -187,10 +187,10 @@ func permits(b *bench, prepare func(*world) attempt) {
 // rolesRevision is the revision of the table of roles, if there is one.
 func (b *bench) rolesRevision() int64 {
 	b.Helper()
-	if b.roles == nil {
+	if b.project == nil {
 		return 0
 	}
-	t, err := b.roles.Roles(b.ctx())
+	t, err := b.project.Roles(b.ctx())
 	b.ok(err)
 	return t.Revision
 }
@@ -339,11 +339,11 @@ func (w *world) dead() map[string]refusal {
 func (w *world) deadKeys(key func(name string, ref store.KeyRef)) {
 	w.Helper()
 	key("that never was", store.KeyRef{ID: w.id()})
-	if w.keys == nil {
+	if w.project == nil {
 		return
 	}
 	put := func(k store.APIKey) store.APIKey {
-		k, err := w.keys.PutKey(w.ctx(), store.PutKey{Change: by(now), Key: k})
+		k, err := w.project.PutKey(w.ctx(), store.PutKey{Change: by(now), Key: k})
 		w.ok(err)
 		return k
 	}

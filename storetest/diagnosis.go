@@ -12,13 +12,13 @@ func diagnosis() checks {
 		"messages that wait are counted": func(b *bench) {
 			count := func(want store.StoreDiagnosis) {
 				b.Helper()
-				got, err := b.health.Diagnose(b.ctx())
+				got, err := b.admin.Diagnose(b.ctx())
 				b.ok(err)
 				need(b, "StoreDiagnosis.Waiting", got.Waiting, want.Waiting)
 				need(b, "StoreDiagnosis.Oldest", got.Oldest, want.Oldest)
 			}
 			count(store.StoreDiagnosis{})
-			if b.outbox == nil {
+			if b.journal == nil {
 				return
 			}
 			ids := []string{b.id(), b.id(), b.id()}
@@ -30,13 +30,13 @@ func diagnosis() checks {
 				b.ok(err)
 			}
 			count(store.StoreDiagnosis{Waiting: 3, Oldest: now.Add(-minute)})
-			b.ok(b.outbox.FinishMessage(b.ctx(), store.FinishMessage{ID: ids[1]}))
+			b.ok(b.journal.FinishMessage(b.ctx(), store.FinishMessage{ID: ids[1]}))
 			count(store.StoreDiagnosis{Waiting: 2, Oldest: now})
-			b.ok(b.outbox.FinishMessage(b.ctx(), store.FinishMessage{ID: ids[0], State: store.MessageFailed, At: now, Attempts: 1, KeepUntil: now.Add(minute)}))
+			b.ok(b.journal.FinishMessage(b.ctx(), store.FinishMessage{ID: ids[0], State: store.MessageFailed, At: now, Attempts: 1, KeepUntil: now.Add(minute)}))
 			count(store.StoreDiagnosis{Waiting: 1, Oldest: now.Add(minute)})
 		},
 		"a caller who has gone learns nothing": func(b *bench) {
-			_, err := b.health.Diagnose(cancelled())
+			_, err := b.admin.Diagnose(cancelled())
 			b.gone(err)
 		},
 	}

@@ -148,7 +148,7 @@ func ids(list []store.User) []string {
 	return out
 }
 
-// directory checks DirectoryStore.
+// directory checks AdminStore.
 func directory() checks {
 	return checks{
 		"lists hold whom a query picks, in its order, page by page": func(b *bench) {
@@ -188,20 +188,20 @@ func directory() checks {
 					}
 				}
 				q.Limit, q.After = 1, q.Cursor(everybody[2])
-				got, err := b.people.CountUsers(b.ctx(), q)
+				got, err := b.admin.CountUsers(b.ctx(), q)
 				b.of("%s", name).ok(err)
-				equal(b.of("%s", name), "the count", got, store.UserCount{N: n, Exact: true})
+				equal(b.of("%s", name), "the count", got, store.Total{N: n, Exact: true})
 			}
 		},
 		"an empty list is no error": func(b *bench) {
-			list, err := b.people.ListUsers(b.ctx(), store.UserQuery{Limit: 10, Now: now})
+			list, err := b.admin.ListUsers(b.ctx(), store.UserQuery{Limit: 10, Now: now})
 			b.ok(err)
 			equal(b, "the list", list, []store.User{})
 		},
 		"a list holds whole accounts, and copies": func(b *bench) {
 			u := b.whole()
 			for range 2 {
-				list, err := b.people.ListUsers(b.ctx(), store.UserQuery{Limit: 10, Now: now})
+				list, err := b.admin.ListUsers(b.ctx(), store.UserQuery{Limit: 10, Now: now})
 				b.ok(err)
 				need(b, "the list", list, []store.User{u})
 				list[0].Roles[0], list[0].UserMetadata["a"], list[0].Identities[0].Subject = "x", "x", "x"
@@ -216,7 +216,7 @@ func (b *bench) pages(name string, q store.UserQuery, want []store.User) {
 	q.After = nil
 	var got []string
 	for range len(want) + 2 {
-		list, err := b.people.ListUsers(b.ctx(), q)
+		list, err := b.admin.ListUsers(b.ctx(), q)
 		b.ok(err)
 		if len(list) > q.Limit {
 			b.of("%s", name).wrong("the number of a page", len(list), fmt.Sprintf("at most %d", q.Limit))

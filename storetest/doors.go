@@ -63,14 +63,8 @@ func doors() map[string]func(*world) attempt {
 // faces are the interfaces of stores.
 func faces() []reflect.Type {
 	return []reflect.Type{
-		reflect.TypeFor[store.Store](), reflect.TypeFor[store.FactorStore](), reflect.TypeFor[store.EventStore](),
-		reflect.TypeFor[store.OutboxStore](), reflect.TypeFor[store.RoleStore](), reflect.TypeFor[store.KeyStore](),
-		reflect.TypeFor[store.ProofStore](), reflect.TypeFor[store.ExportStore](), reflect.TypeFor[store.AccountStore](),
-		reflect.TypeFor[store.ImportStore](), reflect.TypeFor[store.RotationStore](), reflect.TypeFor[store.StatsStore](), reflect.TypeFor[store.SettingsStore](),
-		reflect.TypeFor[store.DirectoryStore](), reflect.TypeFor[store.LimitStore](),
-		reflect.TypeFor[store.ImpersonationStore](), reflect.TypeFor[store.SessionListStore](),
-		reflect.TypeFor[store.InvitationStore](), reflect.TypeFor[store.AnonymizeStore](), reflect.TypeFor[store.JobStore](),
-		reflect.TypeFor[store.MessageLogStore](), reflect.TypeFor[store.FirstOwnerStore](),
+		reflect.TypeFor[store.Store](), reflect.TypeFor[store.FactorStore](), reflect.TypeFor[store.Journal](),
+		reflect.TypeFor[store.ProjectStore](), reflect.TypeFor[store.AdminStore](),
 	}
 }
 

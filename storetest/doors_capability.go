@@ -79,7 +79,7 @@ func addProof(w *world) attempt {
 	u := w.person()
 	s := w.device(u.ID)
 	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c store.Change) error {
-		_, _, err := w.proofs.AddProof(ctx, store.AddProof{Change: c, SessionID: s.ID, Proof: store.AMR{Method: "again", Timestamp: 1}})
+		_, _, err := w.AddProof(ctx, store.AddProof{Change: c, SessionID: s.ID, Proof: store.AMR{Method: "again", Timestamp: 1}})
 		return err
 	}}
 }
@@ -87,28 +87,28 @@ func addProof(w *world) attempt {
 func putRole(w *world) attempt {
 	name := w.id()
 	return attempt{user: w.person(), call: func(ctx context.Context, c store.Change) error {
-		_, err := w.roles.PutRole(ctx, store.PutRole{Change: c, Role: store.RolePermissions{Name: name, Permissions: []string{"a:b"}}})
+		_, err := w.project.PutRole(ctx, store.PutRole{Change: c, Role: store.RolePermissions{Name: name, Permissions: []string{"a:b"}}})
 		return err
 	}}
 }
 
 func deleteRole(w *world) attempt {
 	name := w.id()
-	_, err := w.roles.PutRole(w.ctx(), store.PutRole{Change: by(now), Role: store.RolePermissions{Name: name}})
+	_, err := w.project.PutRole(w.ctx(), store.PutRole{Change: by(now), Role: store.RolePermissions{Name: name}})
 	w.ok(err)
 	return attempt{user: w.person(), call: func(ctx context.Context, c store.Change) error {
-		_, err := w.roles.DeleteRole(ctx, store.DeleteRole{Change: c, Name: name})
+		_, err := w.project.DeleteRole(ctx, store.DeleteRole{Change: c, Name: name})
 		return err
 	}}
 }
 
 func putKey(w *world) attempt {
 	k := w.newKey()
-	_, err := w.keys.PutKey(w.ctx(), store.PutKey{Change: by(now), Key: k})
+	_, err := w.project.PutKey(w.ctx(), store.PutKey{Change: by(now), Key: k})
 	w.ok(err)
 	k.RevokedAt = now
 	return attempt{user: w.person(), call: func(ctx context.Context, c store.Change) error {
-		_, err := w.keys.PutKey(ctx, store.PutKey{Change: c, Key: k})
+		_, err := w.project.PutKey(ctx, store.PutKey{Change: c, Key: k})
 		return err
 	}}
 }
@@ -118,7 +118,7 @@ func clearLimits(w *world) attempt {
 	w.take(now, store.Draw{Key: key, Rate: five, Cost: 1})
 	w.drawn = append(w.drawn, key)
 	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c store.Change) error {
-		return w.clears.ClearLimits(ctx, store.ClearLimits{Change: c, UserID: u.ID, Keys: []string{key}})
+		return w.admin.ClearLimits(ctx, store.ClearLimits{Change: c, UserID: u.ID, Keys: []string{key}})
 	}}
 }
 
@@ -128,7 +128,7 @@ func createUsers(w *world) attempt {
 		w.users = append(w.users, row.User.ID)
 	}
 	return attempt{user: w.person(), call: func(ctx context.Context, c store.Change) error {
-		results, err := w.imports.CreateUsers(ctx, store.CreateUsers{Change: c, Users: rows})
+		results, err := w.admin.CreateUsers(ctx, store.CreateUsers{Change: c, Users: rows})
 		return errors.Join(append(results, err)...)
 	}}
 }

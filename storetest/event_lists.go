@@ -108,7 +108,7 @@ func eventLists() checks {
 	return checks{
 		"lists of events hold what a query picks, in its order, page by page": func(b *bench) {
 			all, people := b.happenings()
-			b.ok(b.events.AddEvents(b.ctx(), all))
+			b.ok(b.journal.AddEvents(b.ctx(), all))
 			slices.SortFunc(all, func(x, y store.Event) int {
 				if c := y.At.Compare(x.At); c != 0 {
 					return c
@@ -130,12 +130,12 @@ func eventLists() checks {
 		},
 		"events that came without a change are kept once": func(b *bench) {
 			all, _ := b.happenings()
-			b.ok(b.events.AddEvents(b.ctx(), all[:2]))
+			b.ok(b.journal.AddEvents(b.ctx(), all[:2]))
 			spoilt := all[0]
 			spoilt.Reason = "spoilt"
-			b.ok(b.events.AddEvents(b.ctx(), []store.Event{spoilt, all[2]}))
-			b.ok(b.events.AddEvents(b.ctx(), nil))
-			got, err := b.events.Events(b.ctx(), store.EventQuery{})
+			b.ok(b.journal.AddEvents(b.ctx(), []store.Event{spoilt, all[2]}))
+			b.ok(b.journal.AddEvents(b.ctx(), nil))
+			got, err := b.journal.Events(b.ctx(), store.EventQuery{})
 			b.ok(err)
 			need(b, "number of events", len(got), 3)
 			for _, e := range got {
@@ -146,7 +146,7 @@ func eventLists() checks {
 			e := b.event(now)
 			e.Reason, e.Client.UserAgent = "a\x00b", "c\xff\x00d"
 			e.Record = &store.Record{Target: "e\x00f", Changes: map[string]store.FieldChange{"g": {Before: "h\x00i", After: `\u0000`}}}
-			b.ok(b.events.AddEvents(b.ctx(), []store.Event{e}))
+			b.ok(b.journal.AddEvents(b.ctx(), []store.Event{e}))
 			b.lists(store.EventQuery{}, e.ID)
 		},
 		"an operation's event names the sessions that it ended": func(b *bench) {
@@ -160,7 +160,7 @@ func eventLists() checks {
 				c.Events = []store.OutcomeEvent{{Event: e}}
 				_, err := b.RevokeSessions(b.ctx(), c)
 				b.ok(err)
-				got, err := b.events.Events(b.ctx(), store.EventQuery{ID: e.ID})
+				got, err := b.journal.Events(b.ctx(), store.EventQuery{ID: e.ID})
 				b.ok(err)
 				need(b, "number of events", len(got), 1)
 				listed(b, "Event.SessionIDs", got[0].SessionIDs, want)
@@ -168,10 +168,10 @@ func eventLists() checks {
 		},
 		"a sweep of events takes those before an instant, up to a limit": func(b *bench) {
 			all, _ := b.happenings()
-			b.ok(b.events.AddEvents(b.ctx(), all))
+			b.ok(b.journal.AddEvents(b.ctx(), all))
 			total := 0
 			for range len(all) {
-				n, err := b.events.SweepEvents(b.ctx(), now.Add(9*minute), now, 5)
+				n, err := b.journal.SweepEvents(b.ctx(), now.Add(9*minute), now, 5)
 				b.ok(err)
 				if n > 5 {
 					b.wrong("number of events swept", n, "at most 5")
@@ -181,7 +181,7 @@ func eventLists() checks {
 				}
 			}
 			equal(b, "number of events swept", total, 18)
-			left, err := b.events.Events(b.ctx(), store.EventQuery{Limit: 100})
+			left, err := b.journal.Events(b.ctx(), store.EventQuery{Limit: 100})
 			b.ok(err)
 			need(b, "number of events left", len(left), 18)
 			equal(b, "the oldest", left[17].At, now.Add(9*minute))
@@ -194,7 +194,7 @@ func (b *bench) eventPages(name string, q store.EventQuery, want []string) {
 	b.Helper()
 	got := []string{}
 	for range len(want) + 2 {
-		list, err := b.events.Events(b.ctx(), q)
+		list, err := b.journal.Events(b.ctx(), q)
 		b.ok(err)
 		if len(list) > q.Limit {
 			b.of("%s", name).wrong("the number of a page", len(list), fmt.Sprintf("at most %d", q.Limit))

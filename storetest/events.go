@@ -31,7 +31,7 @@ func (b *bench) event(at time.Time) store.Event {
 // lists wants these events, in this order.
 func (b *bench) lists(q store.EventQuery, want ...string) {
 	b.Helper()
-	list, err := b.events.Events(b.ctx(), q)
+	list, err := b.journal.Events(b.ctx(), q)
 	b.ok(err)
 	got := []string{}
 	for _, e := range list {
@@ -54,7 +54,7 @@ func events() checks {
 			e.Other = &store.Client{IP: netip.MustParseAddr("2001:db8::2"), UserAgent: "other"}
 			bare := b.event(now)
 			b.say(u.ID, e, bare)
-			got, err := b.events.Events(b.ctx(), store.EventQuery{})
+			got, err := b.journal.Events(b.ctx(), store.EventQuery{})
 			b.ok(err)
 			bare.UserID = u.ID // filled in; that of the other is not touched
 			equal(b, "events", got, []store.Event{bare, e})
@@ -102,7 +102,7 @@ func events() checks {
 			b.say(u.ID, e)
 			e.SessionIDs[0] = "spoilt"
 			for range 2 {
-				got, err := b.events.Events(b.ctx(), store.EventQuery{})
+				got, err := b.journal.Events(b.ctx(), store.EventQuery{})
 				b.ok(err)
 				need(b, "number of events", len(got), 1)
 				need(b, "Event.SessionIDs", got[0].SessionIDs, []string{"a"})
@@ -222,7 +222,7 @@ func events() checks {
 				c.Events = []store.OutcomeEvent{{Event: e}}
 				_, err := b.factors.UseRecoveryCode(b.ctx(), c)
 				b.ok(err)
-				got, err := b.events.Events(b.ctx(), store.EventQuery{Limit: 1})
+				got, err := b.journal.Events(b.ctx(), store.EventQuery{Limit: 1})
 				b.ok(err)
 				e.Left, e.UserID = left, u.ID
 				need(b, "number of events", len(got), 1)
@@ -242,7 +242,7 @@ func events() checks {
 			b.lists(store.EventQuery{UserID: u.ID}, two.ID, one.ID)
 		},
 		"a caller who has gone gets no list": func(b *bench) {
-			_, err := b.events.Events(cancelled(), store.EventQuery{})
+			_, err := b.journal.Events(cancelled(), store.EventQuery{})
 			b.gone(err)
 		},
 	}

@@ -6,11 +6,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// exports checks ExportStore.
+// exports checks Store.Held.
 func exports(has *bench) checks {
 	held := func(b *bench, userID string, at time.Time, want store.Held) {
 		b.Helper()
-		got, err := b.exports.Held(b.ctx(), userID, at)
+		got, err := b.Held(b.ctx(), userID, at)
 		b.ok(err)
 		equal(b, "export", got, want)
 	}
@@ -48,7 +48,7 @@ func exports(has *bench) checks {
 			held(b, eve.ID, now, of(eve.ID))
 		},
 	}
-	if has.outbox == nil {
+	if has.journal == nil {
 		return all
 	}
 	all["messages that wait are listed"] = func(b *bench) {

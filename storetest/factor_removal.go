@@ -63,15 +63,15 @@ func factorRemoval() checks {
 			b.ok(err)
 			c := removal(u.ID, second.ID, "r1")
 			told := b.event(now)
-			if b.events != nil {
+			if b.journal != nil {
 				c.Events = []store.OutcomeEvent{{Event: told}}
 			}
 			got, err := b.factors.RemoveFactor(b.ctx(), c)
 			b.ok(err)
 			equal(b, "User.MFAEnabled, with another factor,", got.MFAEnabled, true)
 			b.has(f, 1)
-			if b.events != nil {
-				list, err := b.events.Events(b.ctx(), store.EventQuery{Limit: 1})
+			if b.journal != nil {
+				list, err := b.journal.Events(b.ctx(), store.EventQuery{Limit: 1})
 				b.ok(err)
 				need(b, "number of events", len(list), 1)
 				equal(b, "Event.ID", list[0].ID, told.ID)

@@ -16,7 +16,7 @@ func (b *bench) beFirst(id string) error {
 func firstOwner() checks {
 	owned := func(b *bench, want bool) {
 		b.Helper()
-		got, err := b.founded.EverOwned(b.ctx())
+		got, err := b.EverOwned(b.ctx())
 		b.ok(err)
 		equal(b, "EverOwned", got, want)
 	}
@@ -46,7 +46,7 @@ func firstOwner() checks {
 			gone(b, "made", func() string { return b.owner().ID })
 		},
 		"an owner among many who were made at once counts": func(b *bench) {
-			if b.imports == nil {
+			if b.admin == nil {
 				return
 			}
 			gone(b, "imported", func() string {

@@ -18,11 +18,11 @@ func (b *bench) acts(actor store.Session, userID string) store.Impersonation {
 }
 
 func (b *bench) beginActing(i store.Impersonation) error {
-	return b.acting.BeginImpersonation(b.ctx(), store.BeginImpersonation{Change: by(now), Impersonation: i})
+	return b.admin.BeginImpersonation(b.ctx(), store.BeginImpersonation{Change: by(now), Impersonation: i})
 }
 
 func (b *bench) endActing(id string, at time.Time) error {
-	return b.acting.EndImpersonation(b.ctx(), store.EndImpersonation{Change: by(at), ID: id})
+	return b.admin.EndImpersonation(b.ctx(), store.EndImpersonation{Change: by(at), ID: id})
 }
 
 // stage is an operator's session, and an impersonation of somebody by it.
@@ -38,7 +38,7 @@ func (b *bench) stage() (operator store.Session, i store.Impersonation) {
 // agree.
 func (b *bench) liveActing(i store.Impersonation, at time.Time, want bool) {
 	b.Helper()
-	_, u, err := b.acting.Impersonation(b.ctx(), i.ID, at)
+	_, u, err := b.admin.Impersonation(b.ctx(), i.ID, at)
 	if want {
 		b.ok(err)
 		need(b, "User.ID", u.ID, i.UserID)
@@ -46,7 +46,7 @@ func (b *bench) liveActing(i store.Impersonation, at time.Time, want bool) {
 		b.is(err, store.ErrSessionEnded)
 	}
 	for _, userID := range []string{i.UserID, ""} {
-		list, err := b.acting.Impersonations(b.ctx(), userID, at)
+		list, err := b.admin.Impersonations(b.ctx(), userID, at)
 		b.ok(err)
 		equal(b.of("of %q", userID), "listed", slices.ContainsFunc(list, func(o store.Impersonation) bool { return o.ID == i.ID }), want)
 	}
@@ -56,7 +56,7 @@ func beginImpersonation(w *world) attempt {
 	u := w.person()
 	i := w.acts(w.device(w.person().ID), u.ID)
 	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c store.Change) error {
-		return w.acting.BeginImpersonation(ctx, store.BeginImpersonation{Change: c, Impersonation: i})
+		return w.admin.BeginImpersonation(ctx, store.BeginImpersonation{Change: c, Impersonation: i})
 	}}
 }
 
@@ -65,16 +65,16 @@ func endImpersonation(w *world) attempt {
 	i := w.acts(w.device(w.person().ID), u.ID)
 	w.ok(w.beginActing(i))
 	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c store.Change) error {
-		return w.acting.EndImpersonation(ctx, store.EndImpersonation{Change: c, ID: i.ID})
+		return w.admin.EndImpersonation(ctx, store.EndImpersonation{Change: c, ID: i.ID})
 	}}
 }
 
-// impersonations check ImpersonationStore.
+// impersonations check AdminStore.
 func impersonations() checks {
 	all := checks{
 		"an impersonation is kept, and read with its user": func(b *bench) {
 			_, i := b.stage()
-			got, u, err := b.acting.Impersonation(b.ctx(), i.ID, now)
+			got, u, err := b.admin.Impersonation(b.ctx(), i.ID, now)
 			b.ok(err)
 			i.UserRevision, i.ActorRevision, i.RolesRevision = got.UserRevision, got.ActorRevision, got.RolesRevision
 			equal(b, "Impersonation", got, i)
@@ -163,7 +163,7 @@ func impersonations() checks {
 				wg.Go(func() { _, _ = b.revoke(operator.UserID, store.SessionFilter{}) })
 				wg.Go(func() { _ = b.beginActing(i) })
 				wg.Wait()
-				_, _, err := b.acting.Impersonation(b.ctx(), i.ID, now)
+				_, _, err := b.admin.Impersonation(b.ctx(), i.ID, now)
 				if err == nil {
 					b.wrong("Impersonation", "live", "none")
 				}
@@ -192,7 +192,7 @@ func impersonations() checks {
 			return err
 		},
 		"a change of any role": func(b *bench, _ store.Session, _ store.Impersonation) error {
-			if b.roles == nil {
+			if b.project == nil {
 				return nil
 			}
 			_, err := b.putRole(store.RolePermissions{Name: "x"})

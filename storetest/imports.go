@@ -13,7 +13,7 @@ import (
 // importAll creates many users now, and wants an answer about each.
 func (b *bench) importAll(rows ...store.ImportedRow) []error {
 	b.Helper()
-	results, err := b.imports.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: rows})
+	results, err := b.admin.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: rows})
 	b.ok(err)
 	need(b, "number of results", len(results), len(rows))
 	return results
@@ -159,7 +159,7 @@ func imports() checks {
 			b.absent(row.User)
 		},
 		"events come with those who are created": func(b *bench) {
-			if b.events == nil {
+			if b.journal == nil {
 				return
 			}
 			b.user("taken@example.com")
@@ -170,9 +170,9 @@ func imports() checks {
 			b.conflict(b.importAll(refused, made)[0], "email")
 			c := store.CreateUsers{Change: by(now), Users: []store.ImportedRow{refused}}
 			newWorld(b).witness(&c.Change)
-			_, err := b.imports.CreateUsers(b.ctx(), c) // nobody is created: nothing to tell
+			_, err := b.admin.CreateUsers(b.ctx(), c) // nobody is created: nothing to tell
 			b.ok(err)
-			list, err := b.events.Events(b.ctx(), store.EventQuery{})
+			list, err := b.journal.Events(b.ctx(), store.EventQuery{})
 			b.ok(err)
 			need(b, "number of events", len(list), 1)
 			equal(b, "Event.ID", list[0].ID, made.Events[0].ID)
@@ -193,7 +193,7 @@ func imports() checks {
 					}
 					rows = append(rows, row)
 				}
-				results, err := b.imports.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: rows})
+				results, err := b.admin.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: rows})
 				for _, r := range results {
 					if r != nil && !errors.Is(r, store.ErrConflict) {
 						err = r

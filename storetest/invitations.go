@@ -6,7 +6,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// invitations checks InvitationStore.
+// invitations checks AdminStore.
 func invitations() checks {
 	const purpose = store.PurposeInvitation
 	put := func(b *bench, secret, subject string, at time.Time) {
@@ -17,7 +17,7 @@ func invitations() checks {
 	}
 	subjects := func(b *bench, q store.InvitationQuery) []string {
 		b.Helper()
-		list, err := b.invited.ListInvitations(b.ctx(), q)
+		list, err := b.admin.ListInvitations(b.ctx(), q)
 		b.ok(err)
 		names := []string{}
 		for _, t := range list {
@@ -41,7 +41,7 @@ func invitations() checks {
 			equal(b, "subjects", subjects(b, store.InvitationQuery{Now: now, Limit: 10}), all)
 			q := store.InvitationQuery{Now: now, Limit: 2}
 			for range 4 {
-				page, err := b.invited.ListInvitations(b.ctx(), q)
+				page, err := b.admin.ListInvitations(b.ctx(), q)
 				b.ok(err)
 				for _, t := range page {
 					want = append(want, t.Subject)
@@ -61,14 +61,14 @@ func invitations() checks {
 			t := newToken("new", "a")
 			t.Purpose, t.CreatedAt, t.ExpiresAt, t.Data = purpose, now.Add(us), now.Add(minute), []byte("data")
 			b.ok(b.put(t))
-			list, err := b.invited.ListInvitations(b.ctx(), store.InvitationQuery{Subject: "a", Now: now, Limit: 10})
+			list, err := b.admin.ListInvitations(b.ctx(), store.InvitationQuery{Subject: "a", Now: now, Limit: 10})
 			b.ok(err)
 			equal(b, "tokens", list, []store.Token{t})
 			_, _, err = b.RedeemToken(b.ctx(), store.Redemption{Change: by(now), Purpose: purpose, Hash: hashOf("used")})
 			b.ok(err)
 			equal(b, "subjects", subjects(b, store.InvitationQuery{Now: now, Limit: 10}), []string{"a"})
 			equal(b, "subjects", subjects(b, store.InvitationQuery{Subject: "b", Now: now, Limit: 10}), []string{})
-			_, err = b.invited.ListInvitations(cancelled(), store.InvitationQuery{Now: now, Limit: 10})
+			_, err = b.admin.ListInvitations(cancelled(), store.InvitationQuery{Now: now, Limit: 10})
 			b.gone(err)
 		},
 	}

@@ -12,9 +12,9 @@ import (
 func (b *bench) aJob(chunks int) store.Job {
 	b.Helper()
 	j := store.Job{ID: b.id(), Kind: "kind", Actor: []byte("who"), Params: []byte("what"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
-	b.ok(b.work.PutJob(b.ctx(), j))
+	b.ok(b.admin.PutJob(b.ctx(), j))
 	for n := range chunks {
-		b.ok(b.work.AddJobChunk(b.ctx(), store.JobChunk{JobID: j.ID, N: n, Rows: 2, Input: fmt.Append(nil, "in ", n)}))
+		b.ok(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: j.ID, N: n, Rows: 2, Input: fmt.Append(nil, "in ", n)}))
 	}
 	return j
 }
@@ -22,40 +22,40 @@ func (b *bench) aJob(chunks int) store.Job {
 // running is a job that runs.
 func (b *bench) running(chunks int) store.Job {
 	b.Helper()
-	j, err := b.work.StartJob(b.ctx(), store.StartJob{Change: by(now), ID: b.aJob(chunks).ID, ExpiresAt: now.Add(2 * time.Hour)})
+	j, err := b.admin.StartJob(b.ctx(), store.StartJob{Change: by(now), ID: b.aJob(chunks).ID, ExpiresAt: now.Add(2 * time.Hour)})
 	b.ok(err)
 	return j
 }
 
 func (b *bench) finishChunk(id string, n int, at time.Time) (store.Job, error) {
-	return b.work.FinishJobChunk(b.ctx(), store.FinishJobChunk{JobID: id, N: n, Output: fmt.Append(nil, "out ", n), Counts: store.JobCounts{Done: 1, Skipped: 2, Failed: 3}, Now: at, Until: at.Add(minute)})
+	return b.admin.FinishJobChunk(b.ctx(), store.FinishJobChunk{JobID: id, N: n, Output: fmt.Append(nil, "out ", n), Counts: store.JobCounts{Done: 1, Skipped: 2, Failed: 3}, Now: at, Until: at.Add(minute)})
 }
 
 func (b *bench) claimJob(at time.Time) (store.Job, error) {
-	return b.work.ClaimJob(b.ctx(), store.ClaimJob{Now: at, Until: at.Add(minute)})
+	return b.admin.ClaimJob(b.ctx(), store.ClaimJob{Now: at, Until: at.Add(minute)})
 }
 
-// jobs checks JobStore.
+// jobs checks AdminStore.
 func jobs() checks {
 	return checks{
 		"a job is received chunk by chunk, and nobody gets it before it is started": func(b *bench) {
 			want := b.aJob(2)
 			want.State, want.Chunks, want.Rows = store.JobReceiving, 2, 4
-			b.conflict(b.work.PutJob(b.ctx(), want), "job")
-			b.is(b.work.AddJobChunk(b.ctx(), store.JobChunk{JobID: want.ID, N: 1, Rows: 1}), store.ErrStale)
-			b.is(b.work.AddJobChunk(b.ctx(), store.JobChunk{JobID: want.ID, N: 3, Rows: 1}), store.ErrStale)
-			b.is(b.work.AddJobChunk(b.ctx(), store.JobChunk{JobID: b.id(), Rows: 1}), store.ErrNotFound)
+			b.conflict(b.admin.PutJob(b.ctx(), want), "job")
+			b.is(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: want.ID, N: 1, Rows: 1}), store.ErrStale)
+			b.is(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: want.ID, N: 3, Rows: 1}), store.ErrStale)
+			b.is(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: b.id(), Rows: 1}), store.ErrNotFound)
 			_, err := b.claimJob(now)
 			b.is(err, store.ErrNotFound)
 			_, err = b.finishChunk(want.ID, 0, now)
 			b.is(err, store.ErrStale)
-			got, err := b.work.Job(b.ctx(), want.ID, now)
+			got, err := b.admin.Job(b.ctx(), want.ID, now)
 			b.ok(err)
 			equal(b, "job", got, want)
-			c, err := b.work.JobChunk(b.ctx(), want.ID, 1)
+			c, err := b.admin.JobChunk(b.ctx(), want.ID, 1)
 			b.ok(err)
 			equal(b, "input", string(c.Input), "in 1")
-			_, err = b.work.JobChunk(b.ctx(), want.ID, 2)
+			_, err = b.admin.JobChunk(b.ctx(), want.ID, 2)
 			b.is(err, store.ErrNotFound)
 		},
 		"several chunks are received at once, or none of them": func(b *bench) {
@@ -63,45 +63,45 @@ func jobs() checks {
 			chunk := func(id string, n int) store.JobChunk {
 				return store.JobChunk{JobID: id, N: n, Rows: n, Input: fmt.Append(nil, "in ", n), Output: []byte("out")}
 			}
-			b.ok(b.work.AddJobChunk(b.ctx(), chunk(j.ID, 1), chunk(j.ID, 2), chunk(j.ID, 3)))
-			b.is(b.work.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(j.ID, 6)), store.ErrStale)
-			b.is(b.work.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(j.ID, 4)), store.ErrStale)
-			b.is(b.work.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(b.aJob(5).ID, 5)), store.ErrStale)
-			b.ok(b.work.AddJobChunk(b.ctx()))
-			got, err := b.work.Job(b.ctx(), j.ID, now)
+			b.ok(b.admin.AddJobChunk(b.ctx(), chunk(j.ID, 1), chunk(j.ID, 2), chunk(j.ID, 3)))
+			b.is(b.admin.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(j.ID, 6)), store.ErrStale)
+			b.is(b.admin.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(j.ID, 4)), store.ErrStale)
+			b.is(b.admin.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(b.aJob(5).ID, 5)), store.ErrStale)
+			b.ok(b.admin.AddJobChunk(b.ctx()))
+			got, err := b.admin.Job(b.ctx(), j.ID, now)
 			b.ok(err)
 			j.State, j.Chunks, j.Rows = store.JobReceiving, 4, 2+1+2+3
 			equal(b, "job", got, j)
 			for n := 1; n < 4; n++ {
-				c, err := b.work.JobChunk(b.ctx(), j.ID, n)
+				c, err := b.admin.JobChunk(b.ctx(), j.ID, n)
 				b.ok(err)
 				equal(b, "chunk", fmt.Sprintf("%d %d %s %s", c.N, c.Rows, c.Input, c.Output), fmt.Sprintf("%d %d in %d ", n, n, n))
 			}
-			_, err = b.work.JobChunk(b.ctx(), j.ID, 4)
+			_, err = b.admin.JobChunk(b.ctx(), j.ID, 4)
 			b.is(err, store.ErrNotFound)
 		},
 		"a job is started once, and in time": func(b *bench) {
 			j := b.aJob(1)
 			start := store.StartJob{Change: by(now), ID: j.ID, ExpiresAt: now.Add(2 * time.Hour)}
-			got, err := b.work.StartJob(b.ctx(), start)
+			got, err := b.admin.StartJob(b.ctx(), start)
 			b.ok(err)
 			j.State, j.Chunks, j.Rows, j.LeaseUntil, j.ExpiresAt = store.JobRunning, 1, 2, now, now.Add(2*time.Hour)
 			equal(b, "job", got, j)
-			_, err = b.work.StartJob(b.ctx(), start)
+			_, err = b.admin.StartJob(b.ctx(), start)
 			b.is(err, store.ErrStale)
-			b.is(b.work.AddJobChunk(b.ctx(), store.JobChunk{JobID: j.ID, N: 1, Rows: 1}), store.ErrStale)
+			b.is(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: j.ID, N: 1, Rows: 1}), store.ErrStale)
 			late := store.StartJob{Change: by(now.Add(time.Hour)), ID: b.aJob(1).ID, ExpiresAt: now.Add(2 * time.Hour)}
-			_, err = b.work.StartJob(b.ctx(), late)
+			_, err = b.admin.StartJob(b.ctx(), late)
 			b.is(err, store.ErrNotFound)
 			late.ID = b.id()
-			_, err = b.work.StartJob(b.ctx(), late)
+			_, err = b.admin.StartJob(b.ctx(), late)
 			b.is(err, store.ErrNotFound)
 			none := b.running(0)
 			equal(b, "state of a job of nothing", none.State, store.JobDone)
 		},
 		"a running job is had by one caller at a time, the one that waits longest first": func(b *bench) {
 			first := b.running(2)
-			second, err := b.work.StartJob(b.ctx(), store.StartJob{Change: by(now.Add(us)), ID: b.aJob(1).ID, ExpiresAt: now.Add(2 * time.Hour)})
+			second, err := b.admin.StartJob(b.ctx(), store.StartJob{Change: by(now.Add(us)), ID: b.aJob(1).ID, ExpiresAt: now.Add(2 * time.Hour)})
 			b.ok(err)
 			for _, id := range []string{first.ID, second.ID} {
 				j, err := b.claimJob(now.Add(us))
@@ -128,7 +128,7 @@ func jobs() checks {
 			equal(b, "job", got, j)
 			_, err = b.finishChunk(j.ID, 0, now)
 			b.is(err, store.ErrStale)
-			c, err := b.work.JobChunk(b.ctx(), j.ID, 0)
+			c, err := b.admin.JobChunk(b.ctx(), j.ID, 0)
 			b.ok(err)
 			equal(b, "output", string(c.Output), "out 0")
 			equal(b, "what is left of the input", len(c.Input), 0)
@@ -151,24 +151,24 @@ func jobs() checks {
 			_, err := b.Sweep(b.ctx(), now.Add(2*time.Hour), 100)
 			b.ok(err)
 			for _, id := range []string{received.ID, done.ID} {
-				_, err := b.work.Job(b.ctx(), id, now)
+				_, err := b.admin.Job(b.ctx(), id, now)
 				b.is(err, store.ErrNotFound)
 			}
-			_, err = b.work.Job(b.ctx(), run.ID, now.Add(3*time.Hour))
+			_, err = b.admin.Job(b.ctx(), run.ID, now.Add(3*time.Hour))
 			b.ok(err)
 		},
 		"what is over is not read, swept or not": func(b *bench) {
 			j := b.aJob(1)
-			_, err := b.work.Job(b.ctx(), j.ID, now.Add(time.Hour))
+			_, err := b.admin.Job(b.ctx(), j.ID, now.Add(time.Hour))
 			b.is(err, store.ErrNotFound)
 		},
 		"a caller who has gone gets no job": func(b *bench) {
 			j := b.running(1)
-			_, err := b.work.Job(cancelled(), j.ID, now)
+			_, err := b.admin.Job(cancelled(), j.ID, now)
 			b.gone(err)
-			_, err = b.work.ClaimJob(cancelled(), store.ClaimJob{Now: now, Until: now})
+			_, err = b.admin.ClaimJob(cancelled(), store.ClaimJob{Now: now, Until: now})
 			b.gone(err)
-			_, err = b.work.FinishJobChunk(cancelled(), store.FinishJobChunk{JobID: j.ID, Now: now, Until: now})
+			_, err = b.admin.FinishJobChunk(cancelled(), store.FinishJobChunk{JobID: j.ID, Now: now, Until: now})
 			b.gone(err)
 		},
 	}
@@ -178,7 +178,7 @@ func startJob(w *world) attempt {
 	j := w.aJob(1)
 	w.jobs = append(w.jobs, j.ID)
 	return attempt{user: w.person(), call: func(ctx context.Context, c store.Change) error {
-		_, err := w.work.StartJob(ctx, store.StartJob{Change: c, ID: j.ID, ExpiresAt: now.Add(time.Hour)})
+		_, err := w.admin.StartJob(ctx, store.StartJob{Change: c, ID: j.ID, ExpiresAt: now.Add(time.Hour)})
 		return err
 	}}
 }

@@ -44,24 +44,24 @@ func kept() checks {
 				b.ok(err)
 				survives(b, f)
 			}
-			if b.events != nil {
+			if b.journal != nil {
 				b.say(u.ID, b.event(now))
-				list, err := b.events.Events(b.ctx(), store.EventQuery{})
+				list, err := b.journal.Events(b.ctx(), store.EventQuery{})
 				b.ok(err)
 				survives(b, list)
 			}
-			if b.outbox != nil {
+			if b.journal != nil {
 				b.post(u.ID, b.message())
-				list, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1})
+				list, err := b.journal.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1})
 				b.ok(err)
 				survives(b, list)
 			}
-			if b.roles != nil {
+			if b.project != nil {
 				table, err := b.putRole(store.RolePermissions{Name: "one", Permissions: []string{"a:b"}})
 				b.ok(err)
 				survives(b, table)
 			}
-			if b.keys != nil {
+			if b.project != nil {
 				k, err := b.putKey(b.newKey("k"))
 				b.ok(err)
 				survives(b, k)
@@ -99,7 +99,7 @@ func kept() checks {
 					b.ok(b.putFactor(f))
 					b.has(f, 0)
 				}
-				if b.keys != nil {
+				if b.project != nil {
 					k := b.newKey(version)
 					k.ID = id()
 					_, err := b.putKey(k)

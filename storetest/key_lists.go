@@ -22,7 +22,7 @@ func keyLists() checks {
 				if i%4 == 0 {
 					k.ExpiresAt = now
 				}
-				k, err := b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now.Add(time.Duration(i/3) * us)), Key: k})
+				k, err := b.project.PutKey(b.ctx(), store.PutKey{Change: by(now.Add(time.Duration(i/3) * us)), Key: k})
 				b.ok(err)
 				all = append(all, k)
 			}
@@ -42,7 +42,7 @@ func keyLists() checks {
 			}
 		},
 		"an empty list of keys is no error": func(b *bench) {
-			list, err := b.keys.Keys(b.ctx(), store.KeyQuery{Limit: 10})
+			list, err := b.project.Keys(b.ctx(), store.KeyQuery{Limit: 10})
 			b.ok(err)
 			equal(b, "the list", list, []store.APIKey{})
 		},
@@ -51,7 +51,7 @@ func keyLists() checks {
 			b.ok(err)
 			use := func(at, want int) {
 				b.Helper()
-				b.ok(b.keys.UseKey(b.ctx(), k.ID, now.Add(us*time.Duration(at))))
+				b.ok(b.project.UseKey(b.ctx(), k.ID, now.Add(us*time.Duration(at))))
 				k.LastUsedAt = now.Add(us * time.Duration(want))
 				b.keeps(k)
 			}
@@ -60,28 +60,28 @@ func keyLists() checks {
 			use(5+60e6-1, 5)
 			use(5+60e6, 5+60e6)
 			k.Name = "renamed"
-			k, err = b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: k, IfRevision: ptr(int64(0))})
+			k, err = b.project.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: k, IfRevision: ptr(int64(0))})
 			b.ok(err)
 			equal(b, "LastUsedAt of a key that is replaced", k.LastUsedAt, now.Add(us*time.Duration(5+60e6)))
 			for _, id := range []string{b.id(), "x", ""} {
-				b.ok(b.keys.UseKey(b.ctx(), id, now))
+				b.ok(b.project.UseKey(b.ctx(), id, now))
 			}
 		},
 		"a key is replaced only as it was seen": func(b *bench) {
 			k := b.newKey("k")
 			unseen := store.PutKey{Change: by(now), Key: k, IfRevision: ptr(int64(0))}
-			_, err := b.keys.PutKey(b.ctx(), unseen)
+			_, err := b.project.PutKey(b.ctx(), unseen)
 			b.is(err, store.ErrStale)
-			_, err = b.keys.Key(b.ctx(), k.ID)
+			_, err = b.project.Key(b.ctx(), k.ID)
 			b.is(err, store.ErrNotFound)
 			k, err = b.putKey(k)
 			b.ok(err)
 			k.Name = "first"
 			seen := k.Revision
-			first, err := b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: k, IfRevision: &seen})
+			first, err := b.project.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: k, IfRevision: &seen})
 			b.ok(err)
 			k.Name = "second"
-			_, err = b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: k, IfRevision: &seen})
+			_, err = b.project.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: k, IfRevision: &seen})
 			b.is(err, store.ErrStale)
 			b.keeps(first)
 		},
@@ -91,7 +91,7 @@ func keyLists() checks {
 			won, _ := b.race(func(i int) error {
 				next := k
 				next.Hash = hashOf(fmt.Sprint("next", i))
-				_, err := b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: next, IfRevision: &k.Revision})
+				_, err := b.project.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: next, IfRevision: &k.Revision})
 				return err
 			}, store.ErrStale)
 			equal(b, "won of many at once", won, 1)
@@ -104,7 +104,7 @@ func (b *bench) keyPages(name string, q store.KeyQuery, want []string) {
 	b.Helper()
 	got := []string{}
 	for range len(want) + 2 {
-		list, err := b.keys.Keys(b.ctx(), q)
+		list, err := b.project.Keys(b.ctx(), q)
 		b.ok(err)
 		for _, k := range list {
 			got = append(got, k.ID)

@@ -8,7 +8,7 @@ import (
 )
 
 func (b *bench) putKey(k store.APIKey) (store.APIKey, error) {
-	return b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: k})
+	return b.project.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: k})
 }
 
 // newKey describes an API key of whom everything is known.
@@ -23,7 +23,7 @@ func (b *bench) newKey(secret string) store.APIKey {
 // keeps wants an API key as the store keeps it.
 func (b *bench) keeps(want store.APIKey) {
 	b.Helper()
-	got, err := b.keys.Key(b.ctx(), want.ID)
+	got, err := b.project.Key(b.ctx(), want.ID)
 	b.ok(err)
 	b.sameKey(got, want)
 }
@@ -63,7 +63,7 @@ func keys() checks {
 		},
 		"an unknown key is not found": func(b *bench) {
 			for _, id := range []string{b.id(), "x", ""} {
-				_, err := b.keys.Key(b.ctx(), id)
+				_, err := b.project.Key(b.ctx(), id)
 				b.is(err, store.ErrNotFound)
 			}
 		},
@@ -73,7 +73,7 @@ func keys() checks {
 			b.ok(err)
 			k.Name, k.Scopes, k.RevokedAt, k.ExpiresAt, k.Hash = "other", nil, now.Add(us), now, hashOf("other")
 			k.Public, k.Environment, k.Networks, k.Adopted, k.CreatedBy, k.PreviousHash, k.PreviousUntil = false, "test", nil, false, "", nil, time.Time{}
-			got, err := b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now.Add(us)), Key: k})
+			got, err := b.project.PutKey(b.ctx(), store.PutKey{Change: by(now.Add(us)), Key: k})
 			b.ok(err)
 			k.CreatedAt, k.Revision = now, max(got.Revision, 1)
 			b.sameKey(got, k)
@@ -86,7 +86,7 @@ func keys() checks {
 			other.Hash = hashOf("k")
 			_, err = b.putKey(other)
 			b.conflict(err, "key")
-			_, err = b.keys.Key(b.ctx(), other.ID)
+			_, err = b.project.Key(b.ctx(), other.ID)
 			b.is(err, store.ErrNotFound)
 			k.CreatedAt = now
 			b.keeps(k)
@@ -99,11 +99,11 @@ func keys() checks {
 				of.Hash[0], of.PreviousHash[0], of.Scopes[0], of.Networks[0] = of.Hash[0]^1, of.PreviousHash[0]^1, "spoilt", "spoilt"
 			}
 			for range 2 {
-				got, err := b.keys.Key(b.ctx(), k.ID)
+				got, err := b.project.Key(b.ctx(), k.ID)
 				b.ok(err)
 				need(b, "APIKey.Scopes[0], after callers wrote into theirs,", got.Scopes[0], "b")
 				need(b, "APIKey.Hash[0], after callers wrote into theirs,", got.Hash[0], hashOf("k")[0])
-				list, err := b.keys.Keys(b.ctx(), store.KeyQuery{Limit: 1})
+				list, err := b.project.Keys(b.ctx(), store.KeyQuery{Limit: 1})
 				b.ok(err)
 				need(b, "the list, after callers wrote into theirs,", list, []store.APIKey{got})
 				for _, of := range []store.APIKey{list[0], got} {
@@ -137,11 +137,11 @@ func keys() checks {
 			k := b.newKey("k")
 			_, err := b.putKey(k)
 			b.ok(err)
-			_, err = b.keys.Key(cancelled(), k.ID)
+			_, err = b.project.Key(cancelled(), k.ID)
 			b.gone(err)
-			_, err = b.keys.Keys(cancelled(), store.KeyQuery{Limit: 1})
+			_, err = b.project.Keys(cancelled(), store.KeyQuery{Limit: 1})
 			b.gone(err)
-			b.gone(b.keys.UseKey(cancelled(), k.ID, now))
+			b.gone(b.project.UseKey(cancelled(), k.ID, now))
 		},
 	})
 }

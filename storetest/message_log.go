@@ -23,7 +23,7 @@ func (b *bench) records(q store.MessageQuery) []store.MessageRecord {
 	if q.Limit == 0 {
 		q.Limit = 1000
 	}
-	list, err := b.posted.ListMessages(b.ctx(), q)
+	list, err := b.journal.ListMessages(b.ctx(), q)
 	b.ok(err)
 	return list
 }
@@ -37,7 +37,7 @@ func (b *bench) noted(m store.SealedMessage, f store.FinishMessage) {
 
 func (b *bench) end(f store.FinishMessage) {
 	b.Helper()
-	b.ok(b.outbox.FinishMessage(b.ctx(), f))
+	b.ok(b.journal.FinishMessage(b.ctx(), f))
 }
 
 // fail posts a message, and ends it as failed, kept for half an hour.
@@ -52,12 +52,12 @@ func (b *bench) fail(m store.SealedMessage) store.FinishMessage {
 // useless wants a message that cannot be sent again.
 func (b *bench) useless(id string, at time.Time) {
 	b.Helper()
-	_, err := b.posted.FailedMessage(b.ctx(), id, at)
+	_, err := b.journal.FailedMessage(b.ctx(), id, at)
 	b.is(err, store.ErrNotFound)
-	b.is(b.posted.RetryMessage(b.ctx(), store.RetryMessage{Change: by(at), ID: id}), store.ErrStale)
+	b.is(b.journal.RetryMessage(b.ctx(), store.RetryMessage{Change: by(at), ID: id}), store.ErrStale)
 }
 
-// messageLog checks MessageLogStore.
+// messageLog checks Journal.
 func messageLog() checks {
 	const link, reset = store.KindMagicLink, store.KindResetPassword
 	return merge(checks{
@@ -121,16 +121,16 @@ func messageLog() checks {
 			b.noted(m, f)
 			b.claims(now)
 			b.claims(now.Add(30*minute - us))
-			got, err := b.posted.FailedMessage(b.ctx(), m.ID, now)
+			got, err := b.journal.FailedMessage(b.ctx(), m.ID, now)
 			b.ok(err)
 			want := m
 			want.Log, want.NextAt, want.ExpiresAt = store.MessageLog{}, got.NextAt, f.KeepUntil
 			need(b, "the message", got, want)
 			at := now.Add(2 * us)
-			b.ok(b.posted.RetryMessage(b.ctx(), store.RetryMessage{Change: by(at), ID: m.ID}))
+			b.ok(b.journal.RetryMessage(b.ctx(), store.RetryMessage{Change: by(at), ID: m.ID}))
 			b.noted(m, store.FinishMessage{State: store.MessageQueued, At: at, Error: f.Error})
 			b.useless(m.ID, at)
-			list, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: at, Until: at.Add(minute), Limit: 10})
+			list, err := b.journal.ClaimMessages(b.ctx(), store.ClaimMessages{Now: at, Until: at.Add(minute), Limit: 10})
 			b.ok(err)
 			need(b, "the number of messages claimed", len(list), 1)
 			equal(b, "SealedMessage.Attempts", list[0].Attempts, 1)
@@ -147,7 +147,7 @@ func messageLog() checks {
 				b.fail(m)
 			}
 			for _, id := range []string{long.ID, short.ID, used.ID} {
-				_, err := b.posted.FailedMessage(b.ctx(), id, now.Add(minute-us))
+				_, err := b.journal.FailedMessage(b.ctx(), id, now.Add(minute-us))
 				b.ok(err)
 			}
 			b.ok(b.redeem("t"))
@@ -163,7 +163,7 @@ func messageLog() checks {
 			m := b.told(link, "")
 			b.fail(m)
 			won, _ := b.race(func(int) error {
-				return b.posted.RetryMessage(b.ctx(), store.RetryMessage{Change: by(now), ID: m.ID})
+				return b.journal.RetryMessage(b.ctx(), store.RetryMessage{Change: by(now), ID: m.ID})
 			}, store.ErrStale)
 			equal(b, "retries that succeeded", won, 1)
 			b.claims(now, m.ID)
@@ -189,11 +189,11 @@ func messageLog() checks {
 		"a caller who has gone learns and changes nothing": func(b *bench) {
 			m := b.told(link, "")
 			f := b.fail(m)
-			_, err := b.posted.ListMessages(cancelled(), store.MessageQuery{Limit: 1})
+			_, err := b.journal.ListMessages(cancelled(), store.MessageQuery{Limit: 1})
 			b.gone(err)
-			_, err = b.posted.FailedMessage(cancelled(), m.ID, now)
+			_, err = b.journal.FailedMessage(cancelled(), m.ID, now)
 			b.gone(err)
-			b.gone(b.posted.RetryMessage(cancelled(), store.RetryMessage{Change: by(now), ID: m.ID}))
+			b.gone(b.journal.RetryMessage(cancelled(), store.RetryMessage{Change: by(now), ID: m.ID}))
 			b.noted(m, f)
 		},
 	}, messageLists(link, reset), messagesOfUsers(link))
@@ -276,7 +276,7 @@ func messagesOfUsers(kind store.Kind) checks {
 			b.noted(others, store.FinishMessage{State: store.MessageQueued, At: others.CreatedAt})
 		},
 		"what is noted of messages to the anonymised goes": func(b *bench) {
-			if b.nobody == nil {
+			if b.admin == nil {
 				return
 			}
 			u, other := b.whole(), b.user("eve@example.com")
@@ -286,7 +286,7 @@ func messagesOfUsers(kind store.Kind) checks {
 			for _, m := range []store.SealedMessage{mine, to, others, nobodys} {
 				b.end(store.FinishMessage{ID: m.ID, State: store.MessageFailed, At: now, KeepUntil: now.Add(minute)})
 			}
-			_, err := b.nobody.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Recipients: []string{"her", ""}})
+			_, err := b.admin.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Recipients: []string{"her", ""}})
 			b.ok(err)
 			for _, m := range []store.SealedMessage{mine, to} {
 				b.useless(m.ID, now)
@@ -294,7 +294,7 @@ func messagesOfUsers(kind store.Kind) checks {
 			}
 			for _, m := range []store.SealedMessage{others, nobodys} {
 				b.noted(m, store.FinishMessage{State: store.MessageFailed, At: now})
-				_, err := b.posted.FailedMessage(b.ctx(), m.ID, now)
+				_, err := b.journal.FailedMessage(b.ctx(), m.ID, now)
 				b.ok(err)
 			}
 		},
@@ -305,6 +305,6 @@ func retryMessage(w *world) attempt {
 	m := w.told(store.KindMagicLink, "")
 	w.fail(m)
 	return attempt{user: w.person(), call: func(ctx context.Context, c store.Change) error {
-		return w.posted.RetryMessage(ctx, store.RetryMessage{Change: c, ID: m.ID})
+		return w.journal.RetryMessage(ctx, store.RetryMessage{Change: c, ID: m.ID})
 	}}
 }

@@ -10,31 +10,35 @@ import (
 func anonymizeMutants() map[string]mutant {
 	const all, told, sent = "anonymizing/whatever tells who somebody was goes, and the id stays", "anonymizing/events tell of them no more", "anonymizing/messages to them are not sent"
 	editing := func(edit func(*store.AnonymizeUser)) func(base) store.Store {
-		return func(b base) store.Store { return leaves{b, edit} }
+		return func(b base) store.Store { return leaves{b, capability[store.AdminStore](b), edit} }
 	}
 	return map[string]mutant{
 		"the anonymous are told of by tokens":   caught(all, editing(func(c *store.AnonymizeUser) { c.Subjects = nil })),
 		"the anonymous are sent messages":       caught(sent, editing(func(c *store.AnonymizeUser) { c.Recipients = nil })),
 		"the anonymous have another label":      caught(told, editing(func(c *store.AnonymizeUser) { c.Label = "another" })),
 		"the anonymous are named still":         caught(told, editing(func(c *store.AnonymizeUser) { c.Names = nil })),
-		"the anonymous are patched, not hidden": caught(told, func(b base) store.Store { return onlyPatched{b} }),
-		"the anonymous keep what had ended":     caught(all, func(b base) store.Store { return onlyPatched{b} }),
+		"the anonymous are patched, not hidden": caught(told, func(b base) store.Store { return onlyPatched{b, capability[store.AdminStore](b)} }),
+		"the anonymous keep what had ended":     caught(all, func(b base) store.Store { return onlyPatched{b, capability[store.AdminStore](b)} }),
 	}
 }
 
 // leaves asks for less.
 type leaves struct {
 	base
+	store.AdminStore
 	edit func(*store.AnonymizeUser)
 }
 
 func (s leaves) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (store.User, error) {
 	s.edit(&c)
-	return capability[store.AnonymizeStore](s.base).AnonymizeUser(ctx, c)
+	return s.AdminStore.AnonymizeUser(ctx, c)
 }
 
 // onlyPatched takes the account for all there is.
-type onlyPatched struct{ base }
+type onlyPatched struct {
+	base
+	store.AdminStore
+}
 
 func (s onlyPatched) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (store.User, error) {
 	return s.UpdateUser(ctx, store.UpdateUser{Change: c.Change, UserID: c.UserID, Patch: *c.Patch()})

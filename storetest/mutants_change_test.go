@@ -17,7 +17,7 @@ import (
 func methods() []string {
 	var names []string
 	for _, face := range []reflect.Type{
-		reflect.TypeFor[store.Store](), reflect.TypeFor[store.FactorStore](), reflect.TypeFor[store.RoleStore](), reflect.TypeFor[store.KeyStore](),
+		reflect.TypeFor[store.Store](), reflect.TypeFor[store.FactorStore](), reflect.TypeFor[store.ProjectStore](),
 	} {
 		for i := range face.NumMethod() {
 			m := face.Method(i)
@@ -119,7 +119,7 @@ func changeMutants() map[string]mutant {
 			}
 		}, "a key that was revoked"),
 		"keys may have changed": condition(func(s store.Store, c *store.Change) {
-			if keys, ok := store.Capability[store.KeyStore](s); ok && c.By.Key != nil {
+			if keys, ok := store.Capability[store.ProjectStore](s); ok && c.By.Key != nil {
 				if k, err := keys.Key(context.Background(), c.By.Key.ID); err == nil {
 					c.By.Key = &store.KeyRef{ID: k.ID, Revision: k.Revision}
 				}
@@ -217,11 +217,11 @@ func askThenChange(s store.Store, c *store.Change) {
 		_, _, err := s.Session(ctx, ref.ID, c.Now)
 		ok = ok && err == nil
 	}
-	if keys, has := store.Capability[store.KeyStore](s); has && c.By.Key != nil {
+	if keys, has := store.Capability[store.ProjectStore](s); has && c.By.Key != nil {
 		k, err := keys.Key(ctx, c.By.Key.ID)
 		ok = ok && err == nil && k.Live(c.Now) && k.Revision == c.By.Key.Revision
 	}
-	if roles, has := store.Capability[store.RoleStore](s); has && c.IfRoles != nil {
+	if roles, has := store.Capability[store.ProjectStore](s); has && c.IfRoles != nil {
 		t, err := roles.Roles(ctx)
 		ok = ok && err == nil && t.Revision == *c.IfRoles
 	}

@@ -11,17 +11,17 @@ import (
 func directoryMutants() map[string]mutant {
 	lists := func(check string, edit func(*store.UserQuery)) mutant {
 		return caught("directory/"+check, func(b base) store.Store {
-			return editsQuery{b, capability[store.DirectoryStore](b), edit}
+			return editsQuery{b, capability[store.AdminStore](b), edit}
 		})
 	}
 	clears := func(check string, edit func(*store.ClearLimits)) mutant {
 		return caught("clearing/"+check, func(b base) store.Store {
-			return editsClearing{b, capability[store.LimitStore](b), edit}
+			return editsClearing{b, capability[store.AdminStore](b), edit}
 		})
 	}
 	rows := func(check string, edit func(*store.UserQuery, []store.UserRow) []store.UserRow) mutant {
 		return caught("rows/"+check, func(b base) store.Store {
-			return editsRows{b, capability[store.DirectoryStore](b), edit}
+			return editsRows{b, capability[store.AdminStore](b), edit}
 		})
 	}
 	const given = "rows have metadata as they were given"
@@ -73,41 +73,41 @@ func directoryMutants() map[string]mutant {
 // editsQuery is asked for other lists than it is told.
 type editsQuery struct {
 	base
-	store.DirectoryStore
+	store.AdminStore
 	edit func(*store.UserQuery)
 }
 
 func (s editsQuery) ListUsers(ctx context.Context, q store.UserQuery) ([]store.User, error) {
 	s.edit(&q)
-	return s.DirectoryStore.ListUsers(ctx, q)
+	return s.AdminStore.ListUsers(ctx, q)
 }
 
-func (s editsQuery) CountUsers(ctx context.Context, q store.UserQuery) (store.UserCount, error) {
+func (s editsQuery) CountUsers(ctx context.Context, q store.UserQuery) (store.Total, error) {
 	s.edit(&q)
-	return s.DirectoryStore.CountUsers(ctx, q)
+	return s.AdminStore.CountUsers(ctx, q)
 }
 
 // editsRows gives other rows than it is asked for.
 type editsRows struct {
 	base
-	store.DirectoryStore
+	store.AdminStore
 	edit func(*store.UserQuery, []store.UserRow) []store.UserRow
 }
 
 func (s editsRows) ListUserRows(ctx context.Context, q store.UserQuery) ([]store.UserRow, error) {
 	s.edit(&q, nil)
-	list, err := s.DirectoryStore.ListUserRows(ctx, q)
+	list, err := s.AdminStore.ListUserRows(ctx, q)
 	return s.edit(&q, list), err
 }
 
 // editsClearing clears other limits than it is told.
 type editsClearing struct {
 	base
-	store.LimitStore
+	store.AdminStore
 	edit func(*store.ClearLimits)
 }
 
 func (s editsClearing) ClearLimits(ctx context.Context, c store.ClearLimits) error {
 	s.edit(&c)
-	return s.LimitStore.ClearLimits(ctx, c)
+	return s.AdminStore.ClearLimits(ctx, c)
 }

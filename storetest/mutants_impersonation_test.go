@@ -12,7 +12,7 @@ import (
 // acting is a store that is broken about impersonations.
 type acting struct {
 	base
-	store.ImpersonationStore
+	store.AdminStore
 	begin func(ctx context.Context, s acting, c store.BeginImpersonation) error
 	read  func(ctx context.Context, s acting, id string, now time.Time) (store.Impersonation, store.User, error)
 	end   func(ctx context.Context, s acting, c store.EndImpersonation) error
@@ -22,31 +22,31 @@ func (s acting) BeginImpersonation(ctx context.Context, c store.BeginImpersonati
 	if s.begin != nil {
 		return s.begin(ctx, s, c)
 	}
-	return s.ImpersonationStore.BeginImpersonation(ctx, c)
+	return s.AdminStore.BeginImpersonation(ctx, c)
 }
 
 func (s acting) Impersonation(ctx context.Context, id string, now time.Time) (store.Impersonation, store.User, error) {
 	if s.read != nil {
 		return s.read(ctx, s, id, now)
 	}
-	return s.ImpersonationStore.Impersonation(ctx, id, now)
+	return s.AdminStore.Impersonation(ctx, id, now)
 }
 
 func (s acting) EndImpersonation(ctx context.Context, c store.EndImpersonation) error {
 	if s.end != nil {
 		return s.end(ctx, s, c)
 	}
-	return s.ImpersonationStore.EndImpersonation(ctx, c)
+	return s.AdminStore.EndImpersonation(ctx, c)
 }
 
 // goesOn takes every impersonation that it has begun for a live one.
 func goesOn(b base) store.Store {
-	st, _ := store.Capability[store.ImpersonationStore](b.Store)
+	st, _ := store.Capability[store.AdminStore](b.Store)
 	var mu sync.Mutex
 	begun := map[string]store.Impersonation{}
-	return acting{base: b, ImpersonationStore: st,
+	return acting{base: b, AdminStore: st,
 		begin: func(ctx context.Context, s acting, c store.BeginImpersonation) error {
-			err := s.ImpersonationStore.BeginImpersonation(ctx, c)
+			err := s.AdminStore.BeginImpersonation(ctx, c)
 			if err == nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -55,7 +55,7 @@ func goesOn(b base) store.Store {
 			return err
 		},
 		read: func(ctx context.Context, s acting, id string, now time.Time) (store.Impersonation, store.User, error) {
-			i, u, err := s.ImpersonationStore.Impersonation(ctx, id, now)
+			i, u, err := s.AdminStore.Impersonation(ctx, id, now)
 			mu.Lock()
 			defer mu.Unlock()
 			if was, ok := begun[id]; ok && errors.Is(err, store.ErrSessionEnded) {
@@ -70,8 +70,8 @@ func goesOn(b base) store.Store {
 func impersonationMutants() map[string]mutant {
 	of := func(check string, edit func(a *acting)) mutant {
 		return caught("impersonations/"+check, func(b base) store.Store {
-			store, _ := store.Capability[store.ImpersonationStore](b.Store)
-			a := acting{base: b, ImpersonationStore: store}
+			store, _ := store.Capability[store.AdminStore](b.Store)
+			a := acting{base: b, AdminStore: store}
 			edit(&a)
 			return a
 		})
@@ -83,12 +83,12 @@ func impersonationMutants() map[string]mutant {
 				_, err := s.CreateSession(ctx, store.CreateSession{Change: store.Change{Now: c.Now, By: system}, Session: store.Session{
 					ID: i.ID, UserID: i.UserID, AAL: store.LevelAAL1, CreatedAt: c.Now, LastActiveAt: c.Now, RotatedAt: c.Now, IdleUntil: i.ExpiresAt,
 				}})
-				return errors.Join(err, s.ImpersonationStore.BeginImpersonation(ctx, c))
+				return errors.Join(err, s.AdminStore.BeginImpersonation(ctx, c))
 			}
 		}),
 		"an impersonation begins by any session": of("none begins of nobody, of the banned, or by a session that is not live", func(a *acting) {
 			a.begin = func(ctx context.Context, s acting, c store.BeginImpersonation) error {
-				if err := s.ImpersonationStore.BeginImpersonation(ctx, c); !errors.Is(err, store.ErrSessionEnded) {
+				if err := s.AdminStore.BeginImpersonation(ctx, c); !errors.Is(err, store.ErrSessionEnded) {
 					return err
 				}
 				return nil

@@ -12,7 +12,7 @@ import (
 // importBase is a store with imports of its own.
 type importBase struct {
 	base
-	store.ImportStore
+	store.AdminStore
 }
 
 // importedOtherwise is a mutant that edits a call of CreateUsers or its results.
@@ -28,7 +28,7 @@ func (s importedOtherwise) CreateUsers(ctx context.Context, c store.CreateUsers)
 func importMutants() map[string]mutant {
 	of := func(check string, call func(s importBase, ctx context.Context, c store.CreateUsers) ([]error, error)) mutant {
 		return caught("imports/"+check, func(b base) store.Store {
-			i, _ := store.Capability[store.ImportStore](b.Store)
+			i, _ := store.Capability[store.AdminStore](b.Store)
 			return importedOtherwise{importBase{b, i}, call}
 		})
 	}
@@ -56,7 +56,7 @@ func importMutants() map[string]mutant {
 		"imports ask, then make":  of("of parallel imports of the same users one wins each", askThenMake),
 		"refused ones take":       of("one who is refused takes no value from those after", takesAnyway),
 		"imports are shared": caught("imports/values are copies", func(b base) store.Store {
-			i, _ := store.Capability[store.ImportStore](b.Store)
+			i, _ := store.Capability[store.AdminStore](b.Store)
 			return &sharing{importBase{b, i}, map[string]store.User{}}
 		}),
 		"users are born without factors": caught("factors/a user comes with second factors", func(b base) store.Store {
@@ -179,7 +179,7 @@ func (s *sharing) CreateUsers(ctx context.Context, c store.CreateUsers) ([]error
 	for _, row := range c.Users {
 		s.given[row.User.ID] = row.User
 	}
-	return s.ImportStore.CreateUsers(ctx, c)
+	return s.AdminStore.CreateUsers(ctx, c)
 }
 
 func (s *sharing) User(ctx context.Context, key store.UserKey) (store.User, error) {

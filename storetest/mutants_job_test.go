@@ -19,7 +19,7 @@ func jobMutants() map[string]mutant {
 	)
 	on := func(edit func(*jobMutant)) func(base) store.Store {
 		return func(b base) store.Store {
-			m := &jobMutant{base: b, JobStore: capability[store.JobStore](b)}
+			m := &jobMutant{base: b, AdminStore: capability[store.AdminStore](b)}
 			edit(m)
 			return m
 		}
@@ -39,7 +39,7 @@ func jobMutants() map[string]mutant {
 
 type jobMutant struct {
 	base
-	store.JobStore
+	store.AdminStore
 	anyPlace, late, noLease, anyOrder, noOutput, unswept, byAnybody bool
 
 	oneByOne, onlyOne bool
@@ -47,7 +47,7 @@ type jobMutant struct {
 
 func (m *jobMutant) AddJobChunk(ctx context.Context, chunks ...store.JobChunk) error {
 	if len(chunks) == 0 {
-		return m.JobStore.AddJobChunk(ctx)
+		return m.AdminStore.AddJobChunk(ctx)
 	}
 	if j, err := m.Job(ctx, chunks[0].JobID, time.Time{}); m.anyPlace && err == nil {
 		for i := range chunks {
@@ -56,7 +56,7 @@ func (m *jobMutant) AddJobChunk(ctx context.Context, chunks ...store.JobChunk) e
 	}
 	if m.oneByOne {
 		for _, c := range chunks {
-			if err := m.JobStore.AddJobChunk(ctx, c); err != nil {
+			if err := m.AdminStore.AddJobChunk(ctx, c); err != nil {
 				return err
 			}
 		}
@@ -65,7 +65,7 @@ func (m *jobMutant) AddJobChunk(ctx context.Context, chunks ...store.JobChunk) e
 	if m.onlyOne {
 		chunks = chunks[:1]
 	}
-	return m.JobStore.AddJobChunk(ctx, chunks...)
+	return m.AdminStore.AddJobChunk(ctx, chunks...)
 }
 
 func (m *jobMutant) StartJob(ctx context.Context, c store.StartJob) (store.Job, error) {
@@ -75,14 +75,14 @@ func (m *jobMutant) StartJob(ctx context.Context, c store.StartJob) (store.Job, 
 	if m.byAnybody {
 		c.By = system
 	}
-	return m.JobStore.StartJob(ctx, c)
+	return m.AdminStore.StartJob(ctx, c)
 }
 
 func (m *jobMutant) ClaimJob(ctx context.Context, c store.ClaimJob) (store.Job, error) {
 	if m.noLease {
 		c.Until = c.Now
 	}
-	return m.JobStore.ClaimJob(ctx, c)
+	return m.AdminStore.ClaimJob(ctx, c)
 }
 
 func (m *jobMutant) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) (store.Job, error) {
@@ -92,7 +92,7 @@ func (m *jobMutant) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) 
 	if m.noOutput {
 		f.Output = nil
 	}
-	return m.JobStore.FinishJobChunk(ctx, f)
+	return m.AdminStore.FinishJobChunk(ctx, f)
 }
 
 func (m *jobMutant) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {

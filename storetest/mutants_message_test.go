@@ -23,7 +23,7 @@ func messageMutants() map[string]mutant {
 	)
 	posting := func(m postOffice) func(base) store.Store {
 		return func(b base) store.Store {
-			m.base, m.OutboxStore, m.MessageLogStore = b, capability[store.OutboxStore](b), capability[store.MessageLogStore](b)
+			m.base, m.Journal = b, capability[store.Journal](b)
 			return m
 		}
 	}
@@ -44,15 +44,14 @@ func messageMutants() map[string]mutant {
 		"records have no recipient":             caught(nobody, posting(postOffice{change: func(m *store.SealedMessage) { m.Recipient = "" }})),
 		"records are as old as they are read":   caught(swept, posting(postOffice{change: func(m *store.SealedMessage) { m.CreatedAt = m.NextAt }})),
 		"a message is retried twice":            caught(once, posting(postOffice{retries: 1})),
-		"what was sent has failed":              caught(sent, func(b base) store.Store { return forgetful{b, &store.MessageRecord{}} }),
+		"what was sent has failed":              caught(sent, func(b base) store.Store { return forgetful{b, capability[store.Journal](b), &store.MessageRecord{}} }),
 	}
 }
 
 // postOffice is a store that is broken about messages.
 type postOffice struct {
 	base
-	store.OutboxStore
-	store.MessageLogStore
+	store.Journal
 	query   func(*store.MessageQuery)
 	finish  func(*store.FinishMessage)
 	change  func(*store.SealedMessage)
@@ -63,14 +62,14 @@ func (s postOffice) ListMessages(ctx context.Context, q store.MessageQuery) ([]s
 	if s.query != nil {
 		s.query(&q)
 	}
-	return s.MessageLogStore.ListMessages(ctx, q)
+	return s.Journal.ListMessages(ctx, q)
 }
 
 func (s postOffice) FinishMessage(ctx context.Context, f store.FinishMessage) error {
 	if s.finish != nil {
 		s.finish(&f)
 	}
-	return s.OutboxStore.FinishMessage(ctx, f)
+	return s.Journal.FinishMessage(ctx, f)
 }
 
 func (s postOffice) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
@@ -86,7 +85,7 @@ func (s postOffice) UpdateUser(ctx context.Context, c store.UpdateUser) (store.U
 }
 
 func (s postOffice) RetryMessage(ctx context.Context, c store.RetryMessage) error {
-	err := s.MessageLogStore.RetryMessage(ctx, c)
+	err := s.Journal.RetryMessage(ctx, c)
 	if s.retries > 0 {
 		return nil
 	}
@@ -96,30 +95,19 @@ func (s postOffice) RetryMessage(ctx context.Context, c store.RetryMessage) erro
 // forgetful notes the last thing that is said of a message.
 type forgetful struct {
 	base
+	store.Journal
 	last *store.MessageRecord
 }
 
 func (s forgetful) ListMessages(ctx context.Context, q store.MessageQuery) ([]store.MessageRecord, error) {
-	list, err := capability[store.MessageLogStore](s.base).ListMessages(ctx, q)
+	list, err := s.Journal.ListMessages(ctx, q)
 	for i := range list {
 		list[i].State, list[i].UpdatedAt, list[i].Attempts = s.last.State, s.last.UpdatedAt, s.last.Attempts
 	}
 	return list, err
 }
 
-func (s forgetful) FailedMessage(ctx context.Context, id string, now time.Time) (store.SealedMessage, error) {
-	return capability[store.MessageLogStore](s.base).FailedMessage(ctx, id, now)
-}
-
-func (s forgetful) RetryMessage(ctx context.Context, c store.RetryMessage) error {
-	return capability[store.MessageLogStore](s.base).RetryMessage(ctx, c)
-}
-
-func (s forgetful) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([]store.SealedMessage, error) {
-	return capability[store.OutboxStore](s.base).ClaimMessages(ctx, c)
-}
-
 func (s forgetful) FinishMessage(ctx context.Context, f store.FinishMessage) error {
 	s.last.State, s.last.UpdatedAt, s.last.Attempts = f.State, f.At, f.Attempts
-	return capability[store.OutboxStore](s.base).FinishMessage(ctx, f)
+	return s.Journal.FinishMessage(ctx, f)
 }

@@ -11,7 +11,7 @@ type forgetsOwners struct{ base }
 
 func (s forgetsOwners) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	if c.FirstOwner {
-		list, err := capability[store.DirectoryStore](s.base).ListUsers(ctx, store.UserQuery{Role: store.RoleOwner, Limit: 1, Now: c.Now})
+		list, err := capability[store.AdminStore](s.base).ListUsers(ctx, store.UserQuery{Role: store.RoleOwner, Limit: 1, Now: c.Now})
 		if err != nil {
 			return store.User{}, err
 		}

@@ -9,7 +9,7 @@ import (
 
 func proofMutants() map[string]mutant {
 	of := func(check string, broken func(proofBase) store.Store) mutant {
-		return caught(check, func(b base) store.Store { return broken(proofBase{b, capability[store.ProofStore](b)}) })
+		return caught(check, func(b base) store.Store { return broken(proofBase{b}) })
 	}
 	return map[string]mutant{
 		"a password lifts a session": of("proofs/a proof leaves the level as it is", func(b proofBase) store.Store { return proofLifts{b} }),
@@ -20,7 +20,6 @@ func proofMutants() map[string]mutant {
 // proofBase is a store with proofs of its own.
 type proofBase struct {
 	base
-	store.ProofStore
 }
 
 type proofLifts struct{ proofBase }
@@ -37,7 +36,7 @@ func (s proofForgets) AddProof(ctx context.Context, c store.AddProof) (store.Ses
 
 func exportMutants() map[string]mutant {
 	of := func(check string, broken func(exportBase) store.Store) mutant {
-		return caught(check, func(b base) store.Store { return broken(exportBase{b, capability[store.ExportStore](b)}) })
+		return caught(check, func(b base) store.Store { return broken(exportBase{b}) })
 	}
 	const check = "exports/what is held of a user is listed, and of nobody else"
 	return map[string]mutant{
@@ -53,7 +52,6 @@ func exportMutants() map[string]mutant {
 // exportBase is a store with exports of its own.
 type exportBase struct {
 	base
-	store.ExportStore
 }
 
 type holdsNothing struct{ exportBase }
@@ -65,7 +63,7 @@ func (s holdsNothing) Held(context.Context, string, time.Time) (store.Held, erro
 type holdsOver struct{ exportBase }
 
 func (s holdsOver) Held(ctx context.Context, userID string, now time.Time) (store.Held, error) {
-	return s.ExportStore.Held(ctx, userID, now.Add(-24*time.Hour))
+	return s.base.Held(ctx, userID, now.Add(-24*time.Hour))
 }
 
 type wholeHoldsNothing struct{ exportBase }

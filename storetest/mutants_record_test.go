@@ -22,28 +22,28 @@ func recordMutants() map[string]mutant {
 			}
 		})),
 		"added events are lost": caught("events/events that came without a change are kept once", func(b base) store.Store {
-			return addsMutant{eventMutant{b, func(*store.EventQuery, []store.Event) {}}, 0}
+			return addsMutant{eventMutant{b, capability[store.Journal](b), func(*store.EventQuery, []store.Event) {}}, 0}
 		}),
 		"a sweep knows no limit": caught("events/a sweep of events takes those before an instant, up to a limit", func(b base) store.Store {
-			return addsMutant{eventMutant{b, func(*store.EventQuery, []store.Event) {}}, 1000}
+			return addsMutant{eventMutant{b, capability[store.Journal](b), func(*store.EventQuery, []store.Event) {}}, 1000}
 		}),
-		"everybody counts each time": caught("stats/an account is active once a day, week and month", func(b base) store.Store { return countsMutant{b, capability[store.StatsStore](b)} }),
+		"everybody counts each time": caught("stats/an account is active once a day, week and month", func(b base) store.Store { return countsMutant{b, capability[store.ProjectStore](b)} }),
 		"events forget the client": caught("events/an event comes back as it went in", eventful(func(_ *store.EventQuery, list []store.Event) {
 			each(list, func(e *store.Event) { e.Client = store.Client{} })
 		})),
 		"events forget whose they are":     caught("permissions/UpdateUser/session", eventful(func(_ *store.EventQuery, list []store.Event) { each(list, func(e *store.Event) { e.UserID = "" }) })),
 		"events forget what ended":         caught("permissions/RevokeSessions/session", eventful(func(_ *store.EventQuery, list []store.Event) { each(list, func(e *store.Event) { e.SessionIDs = nil }) })),
 		"events forget how many are left":  caught("events/a recovery code's event tells how many are left", eventful(func(_ *store.EventQuery, list []store.Event) { each(list, func(e *store.Event) { e.Left = 0 }) })),
-		"messages are claimed for good":    caught("outbox/a message is finished or tried again", func(b base) store.Store { return outboxMutant{b, 24 * time.Hour, false} }),
-		"messages are not claimed":         caught("outbox/of parallel claims one gets a message", func(b base) store.Store { return outboxMutant{b, 0, false} }),
-		"messages are never erased":        caught("outbox/a message is finished or tried again", func(b base) store.Store { return outboxMutant{b, 0, true} }),
-		"the table's revision is its size": caught("roles/roles are added, replaced and removed", func(b base) store.Store { return sizes{b, capability[store.RoleStore](b)} }),
-		"roles of users are removed":       caught("roles/a role that somebody has is not removed", func(b base) store.Store { return takesRoles{b, capability[store.RoleStore](b)} }),
-		"keys keep their revision":         caught("keys/a key is replaced at a new revision", func(b base) store.Store { return sameRevision{b, capability[store.KeyStore](b)} }),
-		"keys are replaced unseen":         caught("keys/a key is replaced only as it was seen", func(b base) store.Store { return unseeing{b, capability[store.KeyStore](b)} }),
-		"lists hold keys that are over":    caught("keys/keys are listed, newest first, by page", func(b base) store.Store { return overToo{b, capability[store.KeyStore](b)} }),
-		"keys are used at another time":    caught("keys/a key's use is noted once a minute", func(b base) store.Store { return noting{b, capability[store.KeyStore](b)} }),
-		"revoked keys are gone":            caught("keys/a key is replaced at a new revision", func(b base) store.Store { return onlyLive{b, capability[store.KeyStore](b)} }),
+		"messages are claimed for good":    caught("outbox/a message is finished or tried again", func(b base) store.Store { return outboxMutant{b, capability[store.Journal](b), 24 * time.Hour, false} }),
+		"messages are not claimed":         caught("outbox/of parallel claims one gets a message", func(b base) store.Store { return outboxMutant{b, capability[store.Journal](b), 0, false} }),
+		"messages are never erased":        caught("outbox/a message is finished or tried again", func(b base) store.Store { return outboxMutant{b, capability[store.Journal](b), 0, true} }),
+		"the table's revision is its size": caught("roles/roles are added, replaced and removed", func(b base) store.Store { return sizes{b, capability[store.ProjectStore](b)} }),
+		"roles of users are removed":       caught("roles/a role that somebody has is not removed", func(b base) store.Store { return takesRoles{b, capability[store.ProjectStore](b)} }),
+		"keys keep their revision":         caught("keys/a key is replaced at a new revision", func(b base) store.Store { return sameRevision{b, capability[store.ProjectStore](b)} }),
+		"keys are replaced unseen":         caught("keys/a key is replaced only as it was seen", func(b base) store.Store { return unseeing{b, capability[store.ProjectStore](b)} }),
+		"lists hold keys that are over":    caught("keys/keys are listed, newest first, by page", func(b base) store.Store { return overToo{b, capability[store.ProjectStore](b)} }),
+		"keys are used at another time":    caught("keys/a key's use is noted once a minute", func(b base) store.Store { return noting{b, capability[store.ProjectStore](b)} }),
+		"revoked keys are gone":            caught("keys/a key is replaced at a new revision", func(b base) store.Store { return onlyLive{b, capability[store.ProjectStore](b)} }),
 	}
 }
 
@@ -62,26 +62,19 @@ func each(list []store.Event, edit func(*store.Event)) {
 // eventMutant asks for other events, or returns them changed.
 type eventMutant struct {
 	base
+	store.Journal
 	edit func(q *store.EventQuery, list []store.Event)
 }
 
 func eventful(edit func(q *store.EventQuery, list []store.Event)) func(base) store.Store {
-	return func(b base) store.Store { return eventMutant{b, edit} }
+	return func(b base) store.Store { return eventMutant{b, capability[store.Journal](b), edit} }
 }
 
 func (s eventMutant) Events(ctx context.Context, q store.EventQuery) ([]store.Event, error) {
 	s.edit(&q, nil)
-	list, err := capability[store.EventStore](s.base).Events(ctx, q)
+	list, err := s.Journal.Events(ctx, q)
 	s.edit(&q, list)
 	return list, err
-}
-
-func (s eventMutant) AddEvents(ctx context.Context, list []store.Event) error {
-	return capability[store.EventStore](s.base).AddEvents(ctx, list)
-}
-
-func (s eventMutant) SweepEvents(ctx context.Context, before, now time.Time, limit int) (int, error) {
-	return capability[store.EventStore](s.base).SweepEvents(ctx, before, now, limit)
 }
 
 // addsMutant adds no events, or sweeps too many.
@@ -94,17 +87,17 @@ func (s addsMutant) AddEvents(ctx context.Context, list []store.Event) error {
 	if s.limit == 0 {
 		return nil
 	}
-	return s.eventMutant.AddEvents(ctx, list)
+	return s.Journal.AddEvents(ctx, list)
 }
 
 func (s addsMutant) SweepEvents(ctx context.Context, before, now time.Time, _ int) (int, error) {
-	return s.eventMutant.SweepEvents(ctx, before, now, s.limit)
+	return s.Journal.SweepEvents(ctx, before, now, s.limit)
 }
 
 // countsMutant counts whoever is active as often as they come.
 type countsMutant struct {
 	base
-	store.StatsStore
+	store.ProjectStore
 }
 
 func (s countsMutant) AddCounts(ctx context.Context, c store.AddCounts) error {
@@ -114,12 +107,13 @@ func (s countsMutant) AddCounts(ctx context.Context, c store.AddCounts) error {
 		}
 	}
 	c.Active = nil
-	return s.StatsStore.AddCounts(ctx, c)
+	return s.ProjectStore.AddCounts(ctx, c)
 }
 
 // outboxMutant claims messages for another time, and finishes none.
 type outboxMutant struct {
 	base
+	store.Journal
 	claimed time.Duration
 	deaf    bool
 }
@@ -128,24 +122,24 @@ func (s outboxMutant) ClaimMessages(ctx context.Context, c store.ClaimMessages) 
 	if !s.deaf {
 		c.Until = c.Now.Add(s.claimed)
 	}
-	return capability[store.OutboxStore](s.base).ClaimMessages(ctx, c)
+	return s.Journal.ClaimMessages(ctx, c)
 }
 
 func (s outboxMutant) FinishMessage(ctx context.Context, f store.FinishMessage) error {
 	if s.deaf || s.claimed > 0 {
 		return nil
 	}
-	return capability[store.OutboxStore](s.base).FinishMessage(ctx, f)
+	return s.Journal.FinishMessage(ctx, f)
 }
 
 // sizes takes the number of roles for their revision.
 type sizes struct {
 	base
-	store.RoleStore
+	store.ProjectStore
 }
 
 func (s sizes) Roles(ctx context.Context) (store.RoleTable, error) {
-	t, err := s.RoleStore.Roles(ctx)
+	t, err := s.ProjectStore.Roles(ctx)
 	t.Revision = int64(len(t.Roles))
 	return t, err
 }
@@ -153,11 +147,11 @@ func (s sizes) Roles(ctx context.Context) (store.RoleTable, error) {
 // takesRoles takes a role from those who have it.
 type takesRoles struct {
 	base
-	store.RoleStore
+	store.ProjectStore
 }
 
 func (s takesRoles) DeleteRole(ctx context.Context, c store.DeleteRole) (store.RoleTable, error) {
-	t, err := s.RoleStore.DeleteRole(ctx, c)
+	t, err := s.ProjectStore.DeleteRole(ctx, c)
 	if err != nil {
 		return s.Roles(ctx)
 	}
@@ -166,22 +160,22 @@ func (s takesRoles) DeleteRole(ctx context.Context, c store.DeleteRole) (store.R
 
 type sameRevision struct {
 	base
-	store.KeyStore
+	store.ProjectStore
 }
 
 func (s sameRevision) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, error) {
-	k, err := s.KeyStore.PutKey(ctx, c)
+	k, err := s.ProjectStore.PutKey(ctx, c)
 	k.Revision = 0
 	return k, err
 }
 
 type onlyLive struct {
 	base
-	store.KeyStore
+	store.ProjectStore
 }
 
 func (s onlyLive) Key(ctx context.Context, id string) (store.APIKey, error) {
-	k, err := s.KeyStore.Key(ctx, id)
+	k, err := s.ProjectStore.Key(ctx, id)
 	if err == nil && !k.RevokedAt.IsZero() {
 		return store.APIKey{}, store.ErrNotFound
 	}
@@ -191,31 +185,31 @@ func (s onlyLive) Key(ctx context.Context, id string) (store.APIKey, error) {
 // unseeing replaces keys whatever they are.
 type unseeing struct {
 	base
-	store.KeyStore
+	store.ProjectStore
 }
 
 func (s unseeing) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, error) {
 	c.IfRevision = nil
-	return s.KeyStore.PutKey(ctx, c)
+	return s.ProjectStore.PutKey(ctx, c)
 }
 
 // overToo lists keys that are over among those that are live.
 type overToo struct {
 	base
-	store.KeyStore
+	store.ProjectStore
 }
 
 func (s overToo) Keys(ctx context.Context, q store.KeyQuery) ([]store.APIKey, error) {
 	q.LiveAt = time.Time{}
-	return s.KeyStore.Keys(ctx, q)
+	return s.ProjectStore.Keys(ctx, q)
 }
 
 // noting notes uses of keys at another time.
 type noting struct {
 	base
-	store.KeyStore
+	store.ProjectStore
 }
 
 func (s noting) UseKey(ctx context.Context, id string, at time.Time) error {
-	return s.KeyStore.UseKey(ctx, id, at.Add(time.Hour))
+	return s.ProjectStore.UseKey(ctx, id, at.Add(time.Hour))
 }

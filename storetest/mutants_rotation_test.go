@@ -10,12 +10,12 @@ import (
 // recounts is a store that tells something else of what is kept.
 type recounts struct {
 	base
-	store.RotationStore
+	store.AdminStore
 	edit func(ctx context.Context, s recounts, u *store.KeyUses)
 }
 
 func (s recounts) KeyUses(ctx context.Context, now time.Time) (store.KeyUses, error) {
-	u, err := s.RotationStore.KeyUses(ctx, now)
+	u, err := s.AdminStore.KeyUses(ctx, now)
 	if err == nil {
 		s.edit(ctx, s, &u)
 	}
@@ -25,7 +25,7 @@ func (s recounts) KeyUses(ctx context.Context, now time.Time) (store.KeyUses, er
 func rotationMutants() map[string]mutant {
 	of := func(check string, edit func(ctx context.Context, s recounts, u *store.KeyUses)) mutant {
 		return caught("rotation/"+check, func(b base) store.Store {
-			r, _ := store.Capability[store.RotationStore](b.Store)
+			r, _ := store.Capability[store.AdminStore](b.Store)
 			return recounts{b, r, edit}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 // sessionListing is a store that is broken about lists of sessions.
 type sessionListing struct {
 	base
-	store.SessionListStore
+	store.AdminStore
 	list func(q *store.SessionQuery)
 	end  func(c *store.EndEverySession)
 }
@@ -19,14 +19,14 @@ func (s sessionListing) ListSessions(ctx context.Context, q store.SessionQuery) 
 	if s.list != nil {
 		s.list(&q)
 	}
-	return s.SessionListStore.ListSessions(ctx, q)
+	return s.AdminStore.ListSessions(ctx, q)
 }
 
 func (s sessionListing) EndEverySession(ctx context.Context, c store.EndEverySession) (int, error) {
 	if s.end != nil {
 		s.end(&c)
 	}
-	return s.SessionListStore.EndEverySession(ctx, c)
+	return s.AdminStore.EndEverySession(ctx, c)
 }
 
 // anywhere ends sessions whatever their address.
@@ -40,7 +40,7 @@ func (s anywhere) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([
 func sessionListMutants() map[string]mutant {
 	of := func(check string, list func(q *store.SessionQuery), end func(c *store.EndEverySession)) mutant {
 		return caught("session lists/"+check, func(b base) store.Store {
-			store, _ := store.Capability[store.SessionListStore](b.Store)
+			store, _ := store.Capability[store.AdminStore](b.Store)
 			return sessionListing{b, store, list, end}
 		})
 	}

@@ -14,7 +14,7 @@ func settingsMutants() map[string]mutant {
 		return func(s store.Store) store.Store {
 			m := m // of this store
 			m.base = base{s}
-			m.SettingsStore, _ = store.Capability[store.SettingsStore](s)
+			m.ProjectStore, _ = store.Capability[store.ProjectStore](s)
 			return m
 		}
 	}
@@ -22,14 +22,14 @@ func settingsMutants() map[string]mutant {
 		"settings are put at any revision": {broken(settingsMutant{blind: true}), []string{"settings/settings at another revision stay", "settings/of parallel changes of the settings one wins"}},
 		"settings are tidied":              {broken(settingsMutant{tidy: true}), []string{"settings/settings come back byte by byte"}},
 		"a record empties the settings":    {broken(settingsMutant{empties: true}), []string{"settings/no document records only"}},
-		"messages are not counted":         {func(s store.Store) store.Store { return uncounted{base{s}} }, []string{"diagnosis/messages that wait are counted"}},
+		"messages are not counted":         {func(s store.Store) store.Store { return uncounted{base{s}, capability[store.AdminStore](base{s})} }, []string{"diagnosis/messages that wait are counted"}},
 		"settings are recorded by nobody":  {broken(settingsMutant{silent: true}), []string{"permissions/PutSettings/session"}},
 	}
 }
 
 type settingsMutant struct {
 	base
-	store.SettingsStore
+	store.ProjectStore
 	blind, tidy, empties, silent bool
 }
 
@@ -51,11 +51,14 @@ func (s settingsMutant) PutSettings(ctx context.Context, c store.PutSettings) (s
 	if s.silent {
 		c.Events, c.Messages = nil, nil
 	}
-	return s.SettingsStore.PutSettings(ctx, c)
+	return s.ProjectStore.PutSettings(ctx, c)
 }
 
 // uncounted knows of no message.
-type uncounted struct{ base }
+type uncounted struct {
+	base
+	store.AdminStore
+}
 
 func (uncounted) Diagnose(context.Context) (store.StoreDiagnosis, error) {
 	return store.StoreDiagnosis{}, nil

@@ -42,8 +42,8 @@ func (b *bench) wasNew(a *arrival, want bool) {
 	equal(b.of("device %q", a.Session.Device), "NewDevice.Made, calls", a.told, calls)
 	_, err := b.PeekToken(b.ctx(), a.token.Purpose, a.token.Hash, now)
 	b.is(err, found)
-	if b.events != nil {
-		list, err := b.events.Events(b.ctx(), store.EventQuery{UserID: a.Session.UserID, Limit: 1000})
+	if b.journal != nil {
+		list, err := b.journal.Events(b.ctx(), store.EventQuery{UserID: a.Session.UserID, Limit: 1000})
 		b.ok(err)
 		i := slices.IndexFunc(list, func(e store.Event) bool { return e.ID == a.events[store.OutcomeNewDevice] })
 		equal(b.of("device %q", a.Session.Device), "event of OutcomeNewDevice recorded", i >= 0, want)
@@ -51,11 +51,11 @@ func (b *bench) wasNew(a *arrival, want bool) {
 			equal(b.of("device %q", a.Session.Device), "Event.SessionIDs, how many", len(list[i].SessionIDs), 0)
 		}
 	}
-	if b.outbox != nil {
-		list, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now, Until: now.Add(us), Limit: 1000})
+	if b.journal != nil {
+		list, err := b.journal.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now, Until: now.Add(us), Limit: 1000})
 		b.ok(err)
 		for _, m := range list {
-			b.ok(b.outbox.FinishMessage(b.ctx(), store.FinishMessage{ID: m.ID}))
+			b.ok(b.journal.FinishMessage(b.ctx(), store.FinishMessage{ID: m.ID}))
 		}
 		got := slices.ContainsFunc(list, func(m store.SealedMessage) bool { return m.ID == a.OnNewDevice.Messages[0].ID })
 		equal(b.of("device %q", a.Session.Device), "message of NewDevice recorded", got, want)

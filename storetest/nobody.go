@@ -106,20 +106,20 @@ func (b *bench) namesNobody(id string) {
 	b.is(err, store.ErrNotFound)
 	_, _, err = b.Session(b.ctx(), s.ID, now)
 	b.is(err, store.ErrSessionEnded)
-	if b.events != nil {
+	if b.journal != nil {
 		b.say(u.ID, b.event(now))
 		for _, q := range []store.EventQuery{{ActorID: id}, {Target: id}, {RequestID: id}, {Target: id, ActorID: u.ID}} {
 			b.lists(q)
 		}
 	}
-	if b.outbox != nil {
-		b.ok(b.outbox.FinishMessage(b.ctx(), store.FinishMessage{ID: id, State: store.MessageSent, At: now}))
+	if b.journal != nil {
+		b.ok(b.journal.FinishMessage(b.ctx(), store.FinishMessage{ID: id, State: store.MessageSent, At: now}))
 	}
-	if b.work != nil {
-		b.is(b.work.AddJobChunk(b.ctx(), store.JobChunk{JobID: id}), store.ErrNotFound)
-		_, err := b.work.StartJob(b.ctx(), store.StartJob{Change: by(now), ID: id, ExpiresAt: now.Add(minute)})
+	if b.admin != nil {
+		b.is(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: id}), store.ErrNotFound)
+		_, err := b.admin.StartJob(b.ctx(), store.StartJob{Change: by(now), ID: id, ExpiresAt: now.Add(minute)})
 		b.is(err, store.ErrNotFound)
-		_, err = b.work.FinishJobChunk(b.ctx(), store.FinishJobChunk{JobID: id, Now: now, Until: now})
+		_, err = b.admin.FinishJobChunk(b.ctx(), store.FinishJobChunk{JobID: id, Now: now, Until: now})
 		b.is(err, store.ErrNotFound)
 	}
 }

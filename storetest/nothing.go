@@ -22,7 +22,7 @@ func nothing() checks {
 			equal(b, "tries", t.Tries, 0)
 		},
 		"whoever is made nobody's takes nothing along that is about nothing": func(b *bench) {
-			if b.nobody == nil {
+			if b.admin == nil {
 				return
 			}
 			u := b.whole()
@@ -30,19 +30,19 @@ func nothing() checks {
 			about.Purpose = store.PurposeMagicLink
 			b.token(about)
 			var m store.SealedMessage
-			if b.outbox != nil {
+			if b.journal != nil {
 				m = b.message()
 				m.Recipient, m.Log = "", store.MessageLog{Kind: "magic_link", Channel: "mail"}
 				b.post(b.user("eve@example.com").ID, m)
 			}
-			_, err := b.nobody.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Subjects: []string{""}, Recipients: []string{""}})
+			_, err := b.admin.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Subjects: []string{""}, Recipients: []string{""}})
 			b.ok(err)
 			_, err = b.PeekToken(b.ctx(), about.Purpose, about.Hash, now)
 			b.ok(err)
-			if b.outbox != nil {
+			if b.journal != nil {
 				b.claims(now, m.ID)
 			}
-			if b.outbox != nil && b.posted != nil {
+			if b.journal != nil {
 				equal(b, "messages that are noted", len(b.records(store.MessageQuery{ID: m.ID, Limit: 9})), 1)
 			}
 		},
@@ -102,7 +102,7 @@ func factorsOfNobody() checks {
 // heldInOrder are that what is kept of an account is listed in its order.
 func heldInOrder() checks {
 	return checks{"what is kept of an account is in the order of its times": func(b *bench) {
-		if b.outbox == nil || b.exports == nil {
+		if b.journal == nil {
 			return
 		}
 		u := b.whole()
@@ -115,7 +115,7 @@ func heldInOrder() checks {
 				want = append(want, store.HeldMessage{CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt})
 			}
 		}
-		h, err := b.exports.Held(b.ctx(), u.ID, now)
+		h, err := b.Held(b.ctx(), u.ID, now)
 		b.ok(err)
 		equal(b, "messages", h.Messages, []store.HeldMessage{want[3], want[2], want[5], want[4], want[1], want[0]})
 	}}

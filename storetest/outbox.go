@@ -30,7 +30,7 @@ func (b *bench) claims(at time.Time, want ...string) {
 
 func (b *bench) claimsOf(limit int, at time.Time, want ...string) {
 	b.Helper()
-	list, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: at, Until: at.Add(minute), Limit: limit})
+	list, err := b.journal.ClaimMessages(b.ctx(), store.ClaimMessages{Now: at, Until: at.Add(minute), Limit: limit})
 	b.ok(err)
 	var got []string
 	for _, m := range list {
@@ -41,7 +41,7 @@ func (b *bench) claimsOf(limit int, at time.Time, want ...string) {
 
 func (b *bench) finish(id string, retry time.Time) {
 	b.Helper()
-	b.ok(b.outbox.FinishMessage(b.ctx(), store.FinishMessage{ID: id, RetryAt: retry}))
+	b.ok(b.journal.FinishMessage(b.ctx(), store.FinishMessage{ID: id, RetryAt: retry}))
 }
 
 // outbox are that messages are kept until they are sent.
@@ -58,7 +58,7 @@ func outbox() checks {
 			m.Body[0], m.Token.Hash[0] = 'x', m.Token.Hash[0]^1
 			for i := range 2 {
 				at := now.Add(time.Duration(i) * minute / 2)
-				got, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: at, Until: at.Add(minute / 2), Limit: 1})
+				got, err := b.journal.ClaimMessages(b.ctx(), store.ClaimMessages{Now: at, Until: at.Add(minute / 2), Limit: 1})
 				b.ok(err)
 				want.Attempts, want.NextAt = i+1, at.Add(minute/2)
 				if len(got) == 1 {
@@ -148,7 +148,7 @@ func outbox() checks {
 			var mu sync.Mutex
 			times := map[string]int{}
 			b.race(func(int) error {
-				list, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 3})
+				list, err := b.journal.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 3})
 				mu.Lock()
 				defer mu.Unlock()
 				for _, m := range list {
@@ -157,7 +157,7 @@ func outbox() checks {
 				return err
 			})
 			for range parallel { // what was passed over while others held it
-				list, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 3})
+				list, err := b.journal.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 3})
 				b.ok(err)
 				if len(list) == 0 {
 					break
@@ -185,9 +185,9 @@ func outbox() checks {
 			u := b.user("ada@example.com")
 			m := b.message()
 			b.post(u.ID, m)
-			_, err := b.outbox.ClaimMessages(cancelled(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1})
+			_, err := b.journal.ClaimMessages(cancelled(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1})
 			b.gone(err)
-			b.gone(b.outbox.FinishMessage(cancelled(), store.FinishMessage{ID: m.ID}))
+			b.gone(b.journal.FinishMessage(cancelled(), store.FinishMessage{ID: m.ID}))
 			b.claims(now, m.ID)
 		},
 	}

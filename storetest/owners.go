@@ -89,7 +89,7 @@ func owners() checks {
 			b.ok(err)
 		},
 		"owners among many who were made at once are there, unless they are banned": func(b *bench) {
-			if b.imports == nil {
+			if b.admin == nil {
 				return
 			}
 			row := b.row("")
@@ -97,10 +97,10 @@ func owners() checks {
 			c := store.CreateUsers{Change: by(now), Users: []store.ImportedRow{row}}
 			c.KeepOwner = true
 			c.Users[0].User.BannedUntil = now.Add(us)
-			_, err := b.imports.CreateUsers(b.ctx(), c)
+			_, err := b.admin.CreateUsers(b.ctx(), c)
 			b.is(err, store.ErrLastOwner)
 			c.Users[0].User.BannedUntil = now
-			_, err = b.imports.CreateUsers(b.ctx(), c)
+			_, err = b.admin.CreateUsers(b.ctx(), c)
 			b.ok(err)
 		},
 		"two owners who remove each other leave one": func(b *bench) {

@@ -4,10 +4,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// proofs checks ProofStore.
+// proofs checks Store.AddProof.
 func proofs() checks {
 	add := func(b *bench, id string, c store.Change, proof store.AMR) (store.Session, store.User, error) {
-		return b.proofs.AddProof(b.ctx(), store.AddProof{Change: c, SessionID: id, Proof: proof})
+		return b.AddProof(b.ctx(), store.AddProof{Change: c, SessionID: id, Proof: proof})
 	}
 	return checks{
 		"a proof is added to a live session": func(b *bench) {

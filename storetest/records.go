@@ -56,7 +56,7 @@ func complete[T any](b *bench, v T, but ...string) {
 	}
 }
 
-// records are that of everything that is kept every member is. Capabilities also keep
+// records are that of everything that is kept every member is. Optional interfaces also keep
 // times in UTC and to the microsecond, whatever zone they came in.
 func records() checks {
 	return checks{
@@ -200,7 +200,7 @@ func eventRecords() checks {
 					complete(b, e, "ID", "At", "Err")
 				}
 				e.ID, e.At = b.id(), now
-				b.ok(b.events.AddEvents(b.ctx(), []store.Event{abroad(e)}))
+				b.ok(b.journal.AddEvents(b.ctx(), []store.Event{abroad(e)}))
 				later := e
 				later.ID = b.id()
 				c := by(now)
@@ -208,7 +208,7 @@ func eventRecords() checks {
 				_, err := b.CreateUser(b.ctx(), store.CreateUser{Change: c, NewUser: b.newUser("")})
 				b.ok(err)
 				for _, want := range []store.Event{e, later} {
-					got, err := b.events.Events(b.ctx(), store.EventQuery{ID: want.ID})
+					got, err := b.journal.Events(b.ctx(), store.EventQuery{ID: want.ID})
 					b.ok(err)
 					need(b, "number of events", len(got), 1)
 					if want.UserID == "" && want.ID == later.ID {
@@ -236,7 +236,7 @@ func outboxRecords(has *bench) checks {
 			sent := abroad(m)
 			sent.Attempts = 0
 			b.post(u.ID, sent)
-			got, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now.Add(us).In(east), Until: now.In(east).Add(minute/2 + 7), Limit: 2})
+			got, err := b.journal.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now.Add(us).In(east), Until: now.In(east).Add(minute/2 + 7), Limit: 2})
 			b.ok(err)
 			need(b, "number of messages", len(got), 1)
 			m.NextAt = got[0].NextAt // as it is, or as it will be
@@ -247,7 +247,7 @@ func outboxRecords(has *bench) checks {
 			b.claims(now.Add(minute/2), m.ID)
 		},
 	}
-	if has.posted == nil {
+	if has.journal == nil {
 		return all
 	}
 	all["every member of a record of a message is kept"] = func(b *bench) {
@@ -259,13 +259,13 @@ func outboxRecords(has *bench) checks {
 		want := store.MessageRecord{ID: m.ID, MessageLog: m.Log, State: store.MessageFailed, Attempts: 3, CreatedAt: now, UpdatedAt: now.Add(us), Error: "why"}
 		complete(b, want)
 		complete(b, want.MessageLog)
-		b.ok(b.outbox.FinishMessage(b.ctx(), abroad(store.FinishMessage{ID: m.ID, State: want.State, At: want.UpdatedAt, Attempts: want.Attempts, Error: want.Error, KeepUntil: now.Add(minute)})))
+		b.ok(b.journal.FinishMessage(b.ctx(), abroad(store.FinishMessage{ID: m.ID, State: want.State, At: want.UpdatedAt, Attempts: want.Attempts, Error: want.Error, KeepUntil: now.Add(minute)})))
 		got := b.records(store.MessageQuery{ID: m.ID})
 		need(b, "number of records", len(got), 1)
 		equal(b, "MessageRecord", got[0], want)
-		_, err := b.posted.FailedMessage(b.ctx(), m.ID, now.Add(minute-us).In(east))
+		_, err := b.journal.FailedMessage(b.ctx(), m.ID, now.Add(minute-us).In(east))
 		b.ok(err)
-		_, err = b.posted.FailedMessage(b.ctx(), m.ID, now.Add(minute).In(east))
+		_, err = b.journal.FailedMessage(b.ctx(), m.ID, now.Add(minute).In(east))
 		b.is(err, store.ErrNotFound)
 	}
 	return all
@@ -280,16 +280,16 @@ func keyRecords() checks {
 				CreatedBy: b.id(), Adopted: true, Revision: 1, CreatedAt: now, ExpiresAt: now.Add(time.Hour), RevokedAt: now.Add(minute), LastUsedAt: now.Add(us), RotatedAt: now.Add(2 * us),
 				PreviousHash: hashOf("before"), PreviousUntil: now.Add(3 * us),
 			}
-			_, err := b.keys.PutKey(b.ctx(), store.PutKey{Change: abroad(by(now)), Key: store.APIKey{ID: k.ID, Hash: hashOf("before")}})
+			_, err := b.project.PutKey(b.ctx(), store.PutKey{Change: abroad(by(now)), Key: store.APIKey{ID: k.ID, Hash: hashOf("before")}})
 			b.ok(err)
-			b.ok(b.keys.UseKey(b.ctx(), k.ID, k.LastUsedAt.In(east).Add(7)))
-			got, err := b.keys.PutKey(b.ctx(), store.PutKey{Change: abroad(by(now.Add(minute))), Key: abroad(k), IfRevision: new(int64)})
+			b.ok(b.project.UseKey(b.ctx(), k.ID, k.LastUsedAt.In(east).Add(7)))
+			got, err := b.project.PutKey(b.ctx(), store.PutKey{Change: abroad(by(now.Add(minute))), Key: abroad(k), IfRevision: new(int64)})
 			b.ok(err)
 			equal(b, "APIKey, of PutKey", got, k)
-			got, err = b.keys.Key(b.ctx(), k.ID)
+			got, err = b.project.Key(b.ctx(), k.ID)
 			b.ok(err)
 			equal(b, "APIKey, of Key", got, k)
-			list, err := b.keys.Keys(b.ctx(), store.KeyQuery{Limit: 2})
+			list, err := b.project.Keys(b.ctx(), store.KeyQuery{Limit: 2})
 			b.ok(err)
 			equal(b, "APIKey, of Keys", list, []store.APIKey{k})
 			complete(b, k)
@@ -306,10 +306,10 @@ func roleRecords() checks {
 			put := func(at time.Time, n int64) {
 				b.Helper()
 				want := store.RoleTable{Revision: n, Roles: []store.RolePermissions{r}}
-				got, err := b.roles.PutRole(b.ctx(), store.PutRole{Change: abroad(by(at)), Role: abroad(r)})
+				got, err := b.project.PutRole(b.ctx(), store.PutRole{Change: abroad(by(at)), Role: abroad(r)})
 				b.ok(err)
 				equal(b, "RoleTable, of PutRole", got, want)
-				got, err = b.roles.Roles(b.ctx())
+				got, err = b.project.Roles(b.ctx())
 				b.ok(err)
 				equal(b, "RoleTable, of Roles", got, want)
 			}
@@ -327,48 +327,48 @@ func jobRecords() checks {
 			j := store.Job{ID: b.id(), Kind: "kind", Actor: []byte("who"), Params: []byte("what"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 			sent := abroad(j)
 			sent.State, sent.Chunks, sent.Next, sent.Rows, sent.Counts = store.JobDone, 7, 7, 7, store.JobCounts{Done: 7} // the store's to count
-			b.ok(b.work.PutJob(b.ctx(), sent))
+			b.ok(b.admin.PutJob(b.ctx(), sent))
 			j.State = store.JobReceiving
 			read := func(at time.Time) {
 				b.Helper()
-				got, err := b.work.Job(b.ctx(), j.ID, at.In(east))
+				got, err := b.admin.Job(b.ctx(), j.ID, at.In(east))
 				b.ok(err)
 				equal(b, "Job", got, j)
 			}
 			read(now)
-			b.ok(b.work.AddJobChunk(b.ctx(), store.JobChunk{JobID: j.ID, Rows: 2, Input: []byte("in"), Output: []byte("nothing yet")}))
+			b.ok(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: j.ID, Rows: 2, Input: []byte("in"), Output: []byte("nothing yet")}))
 			j.Chunks, j.Rows = 1, 2
 			read(now)
-			c, err := b.work.JobChunk(b.ctx(), j.ID, 0)
+			c, err := b.admin.JobChunk(b.ctx(), j.ID, 0)
 			b.ok(err)
 			c.Output = append([]byte(nil), c.Output...)
 			equal(b, "JobChunk", c, store.JobChunk{JobID: j.ID, Rows: 2, Input: []byte("in")})
-			got, err := b.work.StartJob(b.ctx(), store.StartJob{Change: abroad(by(now)), ID: j.ID, ExpiresAt: now.In(east).Add(2*time.Hour + 7)})
+			got, err := b.admin.StartJob(b.ctx(), store.StartJob{Change: abroad(by(now)), ID: j.ID, ExpiresAt: now.In(east).Add(2*time.Hour + 7)})
 			b.ok(err)
 			j.State, j.LeaseUntil, j.ExpiresAt = store.JobRunning, now, now.Add(2*time.Hour)
 			equal(b, "Job, of StartJob", got, j)
 			read(now)
-			got, err = b.work.ClaimJob(b.ctx(), abroad(store.ClaimJob{Now: now, Until: now.Add(minute)}))
+			got, err = b.admin.ClaimJob(b.ctx(), abroad(store.ClaimJob{Now: now, Until: now.Add(minute)}))
 			b.ok(err)
 			j.LeaseUntil = now.Add(minute)
 			equal(b, "Job, of ClaimJob", got, j)
 			read(now)
-			got, err = b.work.FinishJobChunk(b.ctx(), abroad(store.FinishJobChunk{JobID: j.ID, Output: []byte("out"), Counts: store.JobCounts{Done: 1, Skipped: 2, Failed: 3}, Now: now.Add(us), Until: now.Add(2 * minute)}))
+			got, err = b.admin.FinishJobChunk(b.ctx(), abroad(store.FinishJobChunk{JobID: j.ID, Output: []byte("out"), Counts: store.JobCounts{Done: 1, Skipped: 2, Failed: 3}, Now: now.Add(us), Until: now.Add(2 * minute)}))
 			b.ok(err)
 			j.State, j.Next, j.Counts, j.LeaseUntil, j.FinishedAt = store.JobDone, 1, store.JobCounts{Done: 1, Skipped: 2, Failed: 3}, now.Add(2*minute), now.Add(us)
 			equal(b, "Job, of FinishJobChunk", got, j)
 			complete(b, j)
 			read(now.Add(2*time.Hour - us))
-			_, err = b.work.Job(b.ctx(), j.ID, now.Add(2*time.Hour))
+			_, err = b.admin.Job(b.ctx(), j.ID, now.Add(2*time.Hour))
 			b.is(err, store.ErrNotFound)
 			for n, want := range map[int]error{-1: store.ErrNotFound, 0: nil, 1: store.ErrNotFound} {
-				_, err := b.work.JobChunk(b.ctx(), j.ID, n)
+				_, err := b.admin.JobChunk(b.ctx(), j.ID, n)
 				b.of("chunk %d", n).is(err, want)
 			}
 		},
 		"a job of nothing is done once it is started": func(b *bench) {
 			j := b.aJob(0)
-			got, err := b.work.StartJob(b.ctx(), store.StartJob{Change: abroad(by(now)), ID: j.ID, ExpiresAt: now.Add(2 * time.Hour)})
+			got, err := b.admin.StartJob(b.ctx(), store.StartJob{Change: abroad(by(now)), ID: j.ID, ExpiresAt: now.Add(2 * time.Hour)})
 			b.ok(err)
 			j.State, j.LeaseUntil, j.FinishedAt, j.ExpiresAt = store.JobDone, now, now, now.Add(2*time.Hour)
 			equal(b, "Job", got, j)
@@ -387,28 +387,28 @@ func impersonationRecords() checks {
 			}
 			_, err := b.update(operator.UserID, store.UserPatch{Roles: &[]string{"r"}})
 			b.ok(err)
-			if b.roles != nil {
+			if b.project != nil {
 				_, err := b.putRole(store.RolePermissions{Name: "x"})
 				b.ok(err)
 			}
 			i := b.acts(operator, u.ID)
-			b.ok(b.acting.BeginImpersonation(b.ctx(), store.BeginImpersonation{Change: abroad(by(now)), Impersonation: abroad(i)}))
+			b.ok(b.admin.BeginImpersonation(b.ctx(), store.BeginImpersonation{Change: abroad(by(now)), Impersonation: abroad(i)}))
 			of := func(id string) int64 {
 				u, err := b.User(b.ctx(), store.ByID(id))
 				b.ok(err)
 				return u.CredentialRevision
 			}
 			i.UserRevision, i.ActorRevision, i.RolesRevision = of(u.ID), of(operator.UserID), b.rolesRevision()
-			got, whom, err := b.acting.Impersonation(b.ctx(), i.ID, now.In(east))
+			got, whom, err := b.admin.Impersonation(b.ctx(), i.ID, now.In(east))
 			b.ok(err)
 			equal(b, "Impersonation", got, i)
 			now, err := b.User(b.ctx(), store.ByID(u.ID))
 			b.ok(err)
 			b.sameUser(whom, now)
-			list, err := b.acting.Impersonations(b.ctx(), u.ID, i.CreatedAt)
+			list, err := b.admin.Impersonations(b.ctx(), u.ID, i.CreatedAt)
 			b.ok(err)
 			equal(b, "Impersonations", list, []store.Impersonation{i})
-			if b.roles != nil {
+			if b.project != nil {
 				complete(b, i)
 			}
 		},
@@ -420,12 +420,12 @@ func settingsRecords() checks {
 	return checks{
 		"every member of settings is kept": func(b *bench) {
 			c := store.PutSettings{Change: abroad(by(now)), Document: []byte(`{ "a": 1 }`)}
-			got, err := b.settings.PutSettings(b.ctx(), c)
+			got, err := b.project.PutSettings(b.ctx(), c)
 			b.ok(err)
 			want := store.StoredSettings{Revision: got.Revision, Document: c.Document, UpdatedAt: now}
 			complete(b, want)
 			equal(b, "StoredSettings, of PutSettings", got, want)
-			got, err = b.settings.Settings(b.ctx())
+			got, err = b.project.Settings(b.ctx())
 			b.ok(err)
 			equal(b, "StoredSettings", got, want)
 		},

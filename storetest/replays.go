@@ -94,10 +94,10 @@ func replays() checks {
 			equal(b, "Session.Counter", got.Counter, 1)
 			want := store.Client{IP: netip.MustParseAddr("192.0.2.7"), UserAgent: "theirs"}
 			equal(b, "clients that Replayed was told of", told, []store.Client{want})
-			if b.events == nil {
+			if b.journal == nil {
 				return
 			}
-			list, err := b.events.Events(b.ctx(), store.EventQuery{UserID: s.UserID})
+			list, err := b.journal.Events(b.ctx(), store.EventQuery{UserID: s.UserID})
 			b.ok(err)
 			need(b, "number of events", len(list), 1)
 			equal(b, "Event.ID", list[0].ID, a.Events[store.OutcomeReplayed].Event.ID)

@@ -7,17 +7,17 @@ import (
 )
 
 func (b *bench) putRole(r store.RolePermissions) (store.RoleTable, error) {
-	return b.roles.PutRole(b.ctx(), store.PutRole{Change: by(now), Role: r})
+	return b.project.PutRole(b.ctx(), store.PutRole{Change: by(now), Role: r})
 }
 
 func (b *bench) deleteRole(name string) (store.RoleTable, error) {
-	return b.roles.DeleteRole(b.ctx(), store.DeleteRole{Change: by(now), Name: name})
+	return b.project.DeleteRole(b.ctx(), store.DeleteRole{Change: by(now), Name: name})
 }
 
 // table wants the table of roles.
 func (b *bench) table(want store.RoleTable) {
 	b.Helper()
-	got, err := b.roles.Roles(b.ctx())
+	got, err := b.project.Roles(b.ctx())
 	b.ok(err)
 	b.sameTable(got, want)
 }
@@ -57,7 +57,7 @@ func roles() checks {
 			b.sameTable(t, want)
 			b.table(want)
 			one.Permissions = []string{"c:d"}
-			t, err = b.roles.PutRole(b.ctx(), store.PutRole{Change: by(now.Add(us)), Role: one})
+			t, err = b.project.PutRole(b.ctx(), store.PutRole{Change: by(now.Add(us)), Role: one})
 			b.ok(err)
 			one.UpdatedAt = now.Add(us)
 			want = store.RoleTable{Revision: max(t.Revision, want.Revision+1), Roles: []store.RolePermissions{one, two}}
@@ -80,7 +80,7 @@ func roles() checks {
 			b.ok(err)
 			r.Permissions[0], t.Roles[0].Permissions[0] = "spoilt", "spoilt"
 			for range 2 {
-				t, err := b.roles.Roles(b.ctx())
+				t, err := b.project.Roles(b.ctx())
 				b.ok(err)
 				need(b, "Roles[0].Permissions[0], after callers wrote into theirs,", t.Roles[0].Permissions[0], "a:b")
 				t.Roles[0].Permissions[0] = "spoilt"
@@ -107,7 +107,7 @@ func roles() checks {
 			won, lost := b.race(func(i int) error {
 				c := store.PutRole{Change: by(now), Role: store.RolePermissions{Name: fmt.Sprint(i)}}
 				c.IfRoles = &t.Revision
-				_, err := b.roles.PutRole(b.ctx(), c)
+				_, err := b.project.PutRole(b.ctx(), c)
 				return err
 			}, store.ErrStale)
 			b.oneWon(won, lost, store.ErrStale)
@@ -131,7 +131,7 @@ func roles() checks {
 			}
 		},
 		"a caller who has gone reads no table": func(b *bench) {
-			_, err := b.roles.Roles(cancelled())
+			_, err := b.project.Roles(cancelled())
 			b.gone(err)
 		},
 	}

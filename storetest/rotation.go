@@ -9,7 +9,7 @@ import (
 // counted wants what is counted by key.
 func (b *bench) counted(at time.Time, want store.KeyUses) {
 	b.Helper()
-	got, err := b.uses.KeyUses(b.ctx(), at)
+	got, err := b.admin.KeyUses(b.ctx(), at)
 	b.ok(err)
 	for _, m := range []*map[string]int{&got.Factors, &got.RecoveryCodes, &got.Messages, &want.Factors, &want.RecoveryCodes, &want.Messages} {
 		if *m == nil {
@@ -47,7 +47,7 @@ func rotation() checks {
 				want.RecoveryCodes = map[string]int{"00000003": 2, "00000004": 2}
 				want.OldestRefresh = now
 			}
-			if b.outbox != nil {
+			if b.journal != nil {
 				c := by(now)
 				for i, key := range []string{"00000005", "00000005", "00000006"} {
 					until := now.Add(minute * time.Duration(i))
@@ -89,7 +89,7 @@ func rotation() checks {
 			b.counted(now.Add(2*time.Hour), store.KeyUses{}) // all are over
 		},
 		"a caller who has gone learns nothing": func(b *bench) {
-			_, err := b.uses.KeyUses(cancelled(), now)
+			_, err := b.admin.KeyUses(cancelled(), now)
 			b.gone(err)
 		},
 	}

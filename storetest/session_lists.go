@@ -18,7 +18,7 @@ func endEverySession(w *world) attempt {
 	w.ok(err)
 	w.sessions = append(w.sessions, old.ID)
 	return attempt{user: w.as(u.ID), call: func(ctx context.Context, c store.Change) error {
-		_, err := w.logins.EndEverySession(ctx, store.EndEverySession{Change: c, Until: old.CreatedAt, Limit: 1000})
+		_, err := w.admin.EndEverySession(ctx, store.EndEverySession{Change: c, Until: old.CreatedAt, Limit: 1000})
 		return err
 	}}
 }
@@ -59,7 +59,7 @@ func (b *bench) guests() (live []store.Session) {
 	return live
 }
 
-// sessionLists checks SessionListStore.
+// sessionLists checks AdminStore.
 func sessionLists() checks {
 	at := now.Add(2 * minute)
 	return checks{
@@ -92,7 +92,7 @@ func sessionLists() checks {
 					q.After = nil
 					got := []string{}
 					for range len(want) + 2 {
-						list, err := b.logins.ListSessions(b.ctx(), q)
+						list, err := b.admin.ListSessions(b.ctx(), q)
 						b.ok(err)
 						for _, s := range list {
 							got = append(got, s.ID)
@@ -109,7 +109,7 @@ func sessionLists() checks {
 		},
 		"a list holds whole sessions": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
-			list, err := b.logins.ListSessions(b.ctx(), store.SessionQuery{Limit: 10, Now: now})
+			list, err := b.admin.ListSessions(b.ctx(), store.SessionQuery{Limit: 10, Now: now})
 			b.ok(err)
 			need(b, "the number of sessions", len(list), 1)
 			b.sameSession(list[0], s)
@@ -126,7 +126,7 @@ func sessionLists() checks {
 			}
 			total := 0
 			for {
-				n, err := b.logins.EndEverySession(b.ctx(), store.EndEverySession{Change: by(at), Until: until, Except: spared, Limit: 2})
+				n, err := b.admin.EndEverySession(b.ctx(), store.EndEverySession{Change: by(at), Until: until, Except: spared, Limit: 2})
 				b.ok(err)
 				need(b, "the number that ended of at most 2", min(n, 2), n)
 				if total += n; n < 2 {
@@ -134,7 +134,7 @@ func sessionLists() checks {
 				}
 			}
 			equal(b, "the number that ended", total, len(live)-len(want))
-			list, err := b.logins.ListSessions(b.ctx(), store.SessionQuery{Limit: 100, Now: at})
+			list, err := b.admin.ListSessions(b.ctx(), store.SessionQuery{Limit: 100, Now: at})
 			b.ok(err)
 			got := []string{}
 			for _, s := range list {
@@ -162,11 +162,11 @@ func sessionLists() checks {
 			listed(b, "ended", ended, []string{later.ID})
 		},
 		"everybody's impersonations end, too": func(b *bench) {
-			if b.acting == nil {
+			if b.admin == nil {
 				return
 			}
 			operator, i := b.stage()
-			_, err := b.logins.EndEverySession(b.ctx(), store.EndEverySession{Change: by(now), Until: now, Except: operator.ID, Limit: 100})
+			_, err := b.admin.EndEverySession(b.ctx(), store.EndEverySession{Change: by(now), Until: now, Except: operator.ID, Limit: 100})
 			b.ok(err)
 			b.liveActing(i, now, false)
 		},

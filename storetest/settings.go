@@ -8,13 +8,13 @@ import (
 )
 
 func (b *bench) putSettings(revision int64, document string) (store.StoredSettings, error) {
-	return b.settings.PutSettings(b.ctx(), store.PutSettings{Change: by(now), Revision: revision, Document: []byte(document)})
+	return b.project.PutSettings(b.ctx(), store.PutSettings{Change: by(now), Revision: revision, Document: []byte(document)})
 }
 
 // hasSettings wants the document of settings.
 func (b *bench) hasSettings(want store.StoredSettings) {
 	b.Helper()
-	got, err := b.settings.Settings(b.ctx())
+	got, err := b.project.Settings(b.ctx())
 	b.ok(err)
 	equal(b, "StoredSettings", got, want)
 }
@@ -30,7 +30,7 @@ func settings() checks {
 			want := store.StoredSettings{Revision: 1, Document: []byte(document), UpdatedAt: now}
 			equal(b, "StoredSettings", got, want)
 			b.hasSettings(want)
-			got, err = b.settings.PutSettings(b.ctx(), store.PutSettings{Change: by(now.Add(us)), Revision: 1, Document: []byte("{}")})
+			got, err = b.project.PutSettings(b.ctx(), store.PutSettings{Change: by(now.Add(us)), Revision: 1, Document: []byte("{}")})
 			b.ok(err)
 			want = store.StoredSettings{Revision: 2, Document: []byte("{}"), UpdatedAt: now.Add(us)}
 			equal(b, "StoredSettings", got, want)
@@ -49,7 +49,7 @@ func settings() checks {
 			want, err := b.putSettings(0, document)
 			b.ok(err)
 			for _, revision := range []int64{1, 7} {
-				got, err := b.settings.PutSettings(b.ctx(), store.PutSettings{Change: by(now.Add(minute)), Revision: revision})
+				got, err := b.project.PutSettings(b.ctx(), store.PutSettings{Change: by(now.Add(minute)), Revision: revision})
 				b.ok(err)
 				equal(b, "StoredSettings", got, want)
 			}
@@ -57,11 +57,11 @@ func settings() checks {
 		},
 		"settings are copies": func(b *bench) {
 			mine := []byte(document)
-			got, err := b.settings.PutSettings(b.ctx(), store.PutSettings{Change: by(now), Document: mine})
+			got, err := b.project.PutSettings(b.ctx(), store.PutSettings{Change: by(now), Document: mine})
 			b.ok(err)
 			mine[0], got.Document[0] = 'x', 'x'
 			for range 2 {
-				got, err := b.settings.Settings(b.ctx())
+				got, err := b.project.Settings(b.ctx())
 				b.ok(err)
 				need(b, "StoredSettings.Document, after callers wrote into theirs,", string(got.Document), document)
 				got.Document[0] = 'x'
@@ -75,7 +75,7 @@ func settings() checks {
 			b.oneWon(won, lost, store.ErrStale)
 		},
 		"a caller who has gone reads no settings": func(b *bench) {
-			_, err := b.settings.Settings(cancelled())
+			_, err := b.project.Settings(cancelled())
 			b.gone(err)
 		},
 	}
@@ -83,10 +83,10 @@ func settings() checks {
 
 func putSettings(w *world) attempt {
 	u := w.person()
-	d, err := w.settings.Settings(w.ctx())
+	d, err := w.project.Settings(w.ctx())
 	w.ok(err)
 	return attempt{user: u, call: func(ctx context.Context, c store.Change) error {
-		_, err := w.settings.PutSettings(ctx, store.PutSettings{Change: c, Revision: d.Revision, Document: []byte(`{"a":1}`)})
+		_, err := w.project.PutSettings(ctx, store.PutSettings{Change: c, Revision: d.Revision, Document: []byte(`{"a":1}`)})
 		return err
 	}}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// stats checks StatsStore.
+// stats checks ProjectStore.
 func stats() checks {
 	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC) // a Friday
 	at := func(hours int) time.Time { return day.Add(time.Duration(hours) * time.Hour) }
@@ -14,25 +14,25 @@ func stats() checks {
 	return checks{
 		"nothing is counted, or told, for a caller who has gone": func(b *bench) {
 			one := store.AddCounts{Counts: []store.Count{{Metric: store.MetricSignIns, Label: "password", At: at(1), N: 1}}}
-			b.gone(b.stats.AddCounts(cancelled(), one))
-			_, err := b.stats.Counts(cancelled(), all)
+			b.gone(b.project.AddCounts(cancelled(), one))
+			_, err := b.project.Counts(cancelled(), all)
 			b.gone(err)
-			_, err = b.stats.Totals(cancelled(), day)
+			_, err = b.project.Totals(cancelled(), day)
 			b.gone(err)
-			list, err := b.stats.Counts(b.ctx(), all)
+			list, err := b.project.Counts(b.ctx(), all)
 			b.ok(err)
 			equal(b, "number of counts", len(list), 0)
 		},
 		"counts are added up, by the hour and by the day": func(b *bench) {
 			for range 2 {
-				b.ok(b.stats.AddCounts(b.ctx(), store.AddCounts{Counts: []store.Count{
+				b.ok(b.project.AddCounts(b.ctx(), store.AddCounts{Counts: []store.Count{
 					{Metric: store.MetricSignIns, Label: "password", At: at(1).Add(59 * minute), N: 2},
 					{Metric: store.MetricSignIns, Label: "password", At: at(23), N: 1},
 					{Metric: store.MetricSignIns, Label: "google", At: at(1), N: 7},
 					{Metric: store.MetricSignUps, Label: "password", At: at(-1), N: 1},
 				}}))
 			}
-			b.ok(b.stats.AddCounts(b.ctx(), store.AddCounts{}))
+			b.ok(b.project.AddCounts(b.ctx(), store.AddCounts{}))
 			count := func(m store.Metric, label string, hours int, n int64) store.Count {
 				return store.Count{Metric: m, Label: label, At: at(hours), N: n}
 			}
@@ -51,7 +51,7 @@ func stats() checks {
 				"the end exclusive": {store.CountQuery{Metrics: store.Metrics(), From: at(1), To: at(23)}, []store.Count{count(store.MetricSignIns, "google", 1, 14), count(store.MetricSignIns, "password", 1, 4)}},
 				"nothing":           {store.CountQuery{From: at(-24), To: at(24)}, []store.Count{}},
 			} {
-				got, err := b.stats.Counts(b.ctx(), c.q)
+				got, err := b.project.Counts(b.ctx(), c.q)
 				b.ok(err)
 				equal(b.of("%s", name), "counts", got, c.want)
 			}
@@ -63,14 +63,14 @@ func stats() checks {
 				for _, id := range ids {
 					c.Active = append(c.Active, store.Activity{UserID: id, At: at})
 				}
-				b.ok(b.stats.AddCounts(b.ctx(), c))
+				b.ok(b.project.AddCounts(b.ctx(), c))
 			}
 			add(at(1), ada, bob, ada)
 			add(at(23), ada)
 			add(at(3*24), ada)  // the Monday after
 			add(at(-3*24), bob) // the Tuesday before, in another year
 			add(at(25*24), bob) // the month's end
-			got, err := b.stats.Counts(b.ctx(), all)
+			got, err := b.project.Counts(b.ctx(), all)
 			b.ok(err)
 			sums := map[string]int64{}
 			for _, c := range got {
@@ -87,10 +87,10 @@ func stats() checks {
 		"of calls at once none counts an account twice": func(b *bench) {
 			who := []store.Activity{{UserID: b.id(), At: now}, {UserID: b.id(), At: now}, {UserID: b.id(), At: now}}
 			won, _ := b.race(func(i int) error {
-				return b.stats.AddCounts(b.ctx(), store.AddCounts{Active: who[i%2:], Counts: []store.Count{{Metric: store.MetricSignIns, At: now, N: 1}}})
+				return b.project.AddCounts(b.ctx(), store.AddCounts{Active: who[i%2:], Counts: []store.Count{{Metric: store.MetricSignIns, At: now, N: 1}}})
 			})
 			equal(b, "calls that worked", won, parallel)
-			got, err := b.stats.Counts(b.ctx(), store.CountQuery{Metrics: store.Metrics(), From: day, To: at(24)})
+			got, err := b.project.Counts(b.ctx(), store.CountQuery{Metrics: store.Metrics(), From: day, To: at(24)})
 			b.ok(err)
 			want := map[string]int64{"day": 3, "": parallel}
 			for _, c := range got {
@@ -104,29 +104,29 @@ func stats() checks {
 			for at, until := range []time.Time{now, now.Add(us)} {
 				_, err := b.update(bob.ID, store.UserPatch{BannedUntil: &until})
 				b.ok(err)
-				got, err := b.stats.Totals(b.ctx(), now)
+				got, err := b.project.Totals(b.ctx(), now)
 				b.ok(err)
 				equal(b, "totals", got, store.Totals{Users: store.Total{N: 2, Exact: true}, WithFactor: store.Total{Exact: true}, Banned: store.Total{N: int64(at), Exact: true}})
 			}
 			if b.factors != nil {
 				b.enrolled()
-				got, err := b.stats.Totals(b.ctx(), now)
+				got, err := b.project.Totals(b.ctx(), now)
 				b.ok(err)
 				equal(b, "with a factor", got.WithFactor.N, int64(1))
 			}
 		},
 		"a sweep leaves the figures of a year": func(b *bench) {
-			b.ok(b.stats.AddCounts(b.ctx(), store.AddCounts{Counts: []store.Count{{Metric: store.MetricSignIns, At: now, N: 1}}, Active: []store.Activity{{UserID: b.id(), At: now}}}))
+			b.ok(b.project.AddCounts(b.ctx(), store.AddCounts{Counts: []store.Count{{Metric: store.MetricSignIns, At: now, N: 1}}, Active: []store.Activity{{UserID: b.id(), At: now}}}))
 			_, err := b.Sweep(b.ctx(), now.AddDate(0, 0, 380), 1000)
 			b.ok(err)
-			got, err := b.stats.Counts(b.ctx(), all)
+			got, err := b.project.Counts(b.ctx(), all)
 			b.ok(err)
 			equal(b, "number of counts", len(got), 4)
 		},
 		"a caller who has gone gets no figures": func(b *bench) {
-			_, err := b.stats.Counts(cancelled(), all)
+			_, err := b.project.Counts(cancelled(), all)
 			b.gone(err)
-			_, err = b.stats.Totals(cancelled(), now)
+			_, err = b.project.Totals(cancelled(), now)
 			b.gone(err)
 		},
 	}

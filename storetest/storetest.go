@@ -9,6 +9,17 @@
 // found by reflection over the interfaces: a method that this package does not
 // know fails. Run it with -race: the races are real parallel calls.
 //
+// The groups of subtests, by the interface that a store needs for them:
+//
+//   - store.Store: users, fields, patches, credentials, sessions, keeping, devices,
+//     refresh, tokens, codes, limits, upkeep, conditions, permissions, idempotency,
+//     owners, first owner, races, kept, gone, nobody, proofs, exports, accounts
+//   - store.FactorStore: factors
+//   - store.Journal: events, outbox, message log
+//   - store.ProjectStore: roles, keys, settings, stats
+//   - store.AdminStore: imports, directory, rows, diagnosis, clearing, invitations,
+//     anonymizing, jobs, session lists, impersonations, rotation
+//
 // A failure names the call, what came and what was wanted; of structs and lists
 // it tells only the members that differ:
 //
@@ -28,73 +39,54 @@ import (
 // checks are the promises of one group, by name.
 type checks map[string]func(*bench)
 
-// Run checks every promise of store.Store, and of each capability that the store
-// has: store.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
-// ImportStore, RotationStore, ProofStore, ExportStore, AccountStore, DirectoryStore, LimitStore,
-// StatsStore, SettingsStore, JobStore, DiagnosticStore, ImpersonationStore, SessionListStore,
-// InvitationStore, AnonymizeStore, MessageLogStore and FirstOwnerStore.
-// It logs which those are
-// and which type has them. open makes an empty store, and
-// arranges for its end with t.Cleanup.
+// Run checks every promise of store.Store, and of each optional interface that the store
+// has. It logs which those are and which type has them; the groups of the others do not
+// run. open makes an empty store, and arranges for its end with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
-	run := func(t *testing.T, group string, all checks) {
-		t.Helper()
-		t.Run(group, func(t *testing.T) {
-			for name, check := range all {
-				t.Run(name, func(t *testing.T) { check(newBench(t, open(t))) })
-			}
-		})
-	}
 	has := newBench(t, open(t))
-	for group, all := range map[string]checks{
-		"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": merge(devices(), newDevices(), deviceTrust()), "refresh": merge(refresh(), replays()),
-		"tokens": tokens(), "codes": merge(codes(), linkCodes()), "limits": limits(), "upkeep": merge(upkeep(), sweeps(has)),
-		"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "races": races(has),
-		"kept": merge(kept(), records(), taken(has)), "gone": gone(has), "nobody": merge(nobody(has), nothing(), heldInOrder()),
-	} {
-		run(t, group, all)
-	}
 	for _, c := range []struct {
-		name   string
 		face   reflect.Type
 		has    bool
-		checks checks
+		groups map[string]checks
 	}{
-		{"factors", reflect.TypeFor[store.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors(), newDeviceFactors(), factorTrust(), born(), factorRecords(), factorsOfNobody())},
-		{"events", reflect.TypeFor[store.EventStore](), has.events != nil, merge(events(), eventLists(), eventRecords())},
-		{"outbox", reflect.TypeFor[store.OutboxStore](), has.outbox != nil, merge(outbox(), outboxRecords(has))},
-		{"roles", reflect.TypeFor[store.RoleStore](), has.roles != nil, merge(roles(), roleRecords())},
-		{"keys", reflect.TypeFor[store.KeyStore](), has.keys != nil, merge(keys(), keyRecords())},
-		{"exports", reflect.TypeFor[store.ExportStore](), has.exports != nil, exports(has)},
-		{"accounts", reflect.TypeFor[store.AccountStore](), has.whose != nil, accounts()},
-		{"proofs", reflect.TypeFor[store.ProofStore](), has.proofs != nil, proofs()},
-		{"imports", reflect.TypeFor[store.ImportStore](), has.imports != nil, imports()},
-		{"directory", reflect.TypeFor[store.DirectoryStore](), has.people != nil, directory()},
-		{"rows", reflect.TypeFor[store.DirectoryStore](), has.people != nil, userRows()},
-		{"settings", reflect.TypeFor[store.SettingsStore](), has.settings != nil, merge(settings(), settingsRecords())},
-		{"diagnosis", reflect.TypeFor[store.DiagnosticStore](), has.health != nil, diagnosis()},
-		{"clearing", reflect.TypeFor[store.LimitStore](), has.clears != nil, clearing()},
-		{"invitations", reflect.TypeFor[store.InvitationStore](), has.invited != nil, invitations()},
-		{"anonymizing", reflect.TypeFor[store.AnonymizeStore](), has.nobody != nil, anonymizing()},
-		{"first owner", reflect.TypeFor[store.FirstOwnerStore](), has.founded != nil, firstOwner()},
-		{"jobs", reflect.TypeFor[store.JobStore](), has.work != nil, merge(jobs(), jobRecords())},
-		{"message log", reflect.TypeFor[store.MessageLogStore](), has.posted != nil && has.outbox != nil, messageLog()},
-		{"stats", reflect.TypeFor[store.StatsStore](), has.stats != nil, stats()},
-		{"session lists", reflect.TypeFor[store.SessionListStore](), has.logins != nil, sessionLists()},
-		{"impersonations", reflect.TypeFor[store.ImpersonationStore](), has.acting != nil, merge(impersonations(), impersonationRecords())},
-		{"rotation", reflect.TypeFor[store.RotationStore](), has.uses != nil, rotation()},
+		{reflect.TypeFor[store.Store](), true, map[string]checks{
+			"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": merge(devices(), newDevices(), deviceTrust()), "refresh": merge(refresh(), replays()),
+			"tokens": tokens(), "codes": merge(codes(), linkCodes()), "limits": limits(), "upkeep": merge(upkeep(), sweeps(has)),
+			"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "first owner": firstOwner(), "races": races(has),
+			"kept": merge(kept(), records(), taken(has)), "gone": gone(has), "nobody": merge(nobody(has), nothing(), heldInOrder()),
+			"proofs": proofs(), "exports": exports(has), "accounts": accounts(),
+		}},
+		{reflect.TypeFor[store.FactorStore](), has.factors != nil, map[string]checks{
+			"factors": merge(factors(), factorUse(), factorRemoval(), deviceFactors(), newDeviceFactors(), factorTrust(), born(), factorRecords(), factorsOfNobody()),
+		}},
+		{reflect.TypeFor[store.Journal](), has.journal != nil, map[string]checks{
+			"events": merge(events(), eventLists(), eventRecords()), "outbox": merge(outbox(), outboxRecords(has)), "message log": messageLog(),
+		}},
+		{reflect.TypeFor[store.ProjectStore](), has.project != nil, map[string]checks{
+			"roles": merge(roles(), roleRecords()), "keys": merge(keys(), keyRecords()), "settings": merge(settings(), settingsRecords()), "stats": stats(),
+		}},
+		{reflect.TypeFor[store.AdminStore](), has.admin != nil, map[string]checks{
+			"imports": imports(), "directory": directory(), "rows": userRows(), "diagnosis": diagnosis(), "clearing": clearing(), "invitations": invitations(), "anonymizing": anonymizing(),
+			"jobs": merge(jobs(), jobRecords()), "session lists": sessionLists(), "impersonations": merge(impersonations(), impersonationRecords()), "rotation": rotation(),
+		}},
 	} {
 		if !c.has {
-			t.Logf("%s: none, its checks do not run", c.name)
+			t.Logf("%s: none, its checks do not run", c.face)
 			continue
 		}
-		t.Logf("%s: %s", c.name, found(has.under, c.face))
-		run(t, c.name, c.checks)
+		t.Logf("%s: %s", c.face, found(has.under, c.face))
+		for group, all := range c.groups {
+			t.Run(group, func(t *testing.T) {
+				for name, check := range all {
+					t.Run(name, func(t *testing.T) { check(newBench(t, open(t))) })
+				}
+			})
+		}
 	}
 }
 
-// found names the type that has a capability, and those that wrap it.
+// found names the type that has an interface, and those that wrap it.
 func found(s store.Store, face reflect.Type) string {
 	var through []string
 	for s != nil {

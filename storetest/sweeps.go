@@ -61,10 +61,10 @@ func (b *bench) perishables() map[string]func() (over time.Time) {
 			return now.Add(store.DeviceLife)
 		},
 	}
-	if b.work != nil {
+	if b.admin != nil {
 		all["jobs"] = until(func() { b.aJob(1) })
 	}
-	if b.acting != nil {
+	if b.admin != nil {
 		all["impersonations"] = until(func() {
 			operator := b.lasting(b.user("").ID)
 			_, err := b.signIn(operator)
@@ -74,20 +74,20 @@ func (b *bench) perishables() map[string]func() (over time.Time) {
 			b.ok(b.beginActing(i))
 		})
 	}
-	if b.outbox != nil {
+	if b.journal != nil {
 		all["messages"] = until(func() {
 			m := b.message()
 			m.ExpiresAt, m.Log = end, store.MessageLog{}
 			b.post(b.user("").ID, m)
 		})
 	}
-	if b.outbox != nil && b.posted != nil {
+	if b.journal != nil {
 		all["records of messages"] = func() time.Time {
 			m := b.message()
 			m.CreatedAt, m.ExpiresAt = now, now.Add(aeon)
 			m.Log = store.MessageLog{Kind: store.KindMagicLink, Channel: store.ChannelEmail, To: "a•"}
 			b.post(b.user("").ID, m)
-			b.ok(b.outbox.FinishMessage(b.ctx(), store.FinishMessage{ID: m.ID, State: store.MessageSent, At: now, Attempts: 1}))
+			b.ok(b.journal.FinishMessage(b.ctx(), store.FinishMessage{ID: m.ID, State: store.MessageSent, At: now, Attempts: 1}))
 			return now.Add(store.MessageLogLife)
 		}
 	}

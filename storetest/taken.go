@@ -13,7 +13,7 @@ func taken(has *bench) checks {
 	for kind, field := range map[string]string{
 		"user": "id", "session": "id", "session of a new user": "id", "identity": "identity", "key": "key", "job": "job", "impersonation": "id",
 	} {
-		if (kind == "key" && has.keys == nil) || (kind == "job" && has.work == nil) || (kind == "impersonation" && has.acting == nil) {
+		if (kind == "key" && has.project == nil) || ((kind == "job" || kind == "impersonation") && has.admin == nil) {
 			continue
 		}
 		all["the id of a "+kind+" is taken once"] = func(b *bench) {
@@ -84,7 +84,7 @@ func taken(has *bench) checks {
 					if second {
 						j.Kind = "another"
 					}
-					return b.work.PutJob(b.ctx(), j)
+					return b.admin.PutJob(b.ctx(), j)
 				}
 			case "impersonation":
 				i := b.acts(s, other.ID)

@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// userRows checks DirectoryStore.ListUserRows by DirectoryStore.ListUsers.
+// userRows checks AdminStore.ListUserRows by AdminStore.ListUsers.
 func userRows() checks {
 	return checks{
 		"rows are the accounts of a list, page by page": func(b *bench) {
@@ -17,7 +17,7 @@ func userRows() checks {
 				q.Limit = 5
 				for range 10 {
 					b.rowsOf(name, q)
-					list, err := b.people.ListUsers(b.ctx(), q)
+					list, err := b.admin.ListUsers(b.ctx(), q)
 					b.ok(err)
 					if len(list) < q.Limit {
 						break
@@ -35,7 +35,7 @@ func userRows() checks {
 			b.ok(err)
 			b.rowsOf("of texts that need escapes", store.UserQuery{Limit: 10, Now: now})
 			for range 2 {
-				list, err := b.people.ListUserRows(b.ctx(), store.UserQuery{Limit: 10, Now: now})
+				list, err := b.admin.ListUserRows(b.ctx(), store.UserQuery{Limit: 10, Now: now})
 				b.ok(err)
 				need(b, "the number of rows", len(list), 1)
 				equal(b, "what there is for no metadata", strings.TrimSpace(string(list[0].AppMetadataJSON)), "{}")
@@ -43,7 +43,7 @@ func userRows() checks {
 			}
 		},
 		"no rows are no error": func(b *bench) {
-			list, err := b.people.ListUserRows(b.ctx(), store.UserQuery{Limit: 10, Now: now})
+			list, err := b.admin.ListUserRows(b.ctx(), store.UserQuery{Limit: 10, Now: now})
 			b.ok(err)
 			equal(b, "the number of rows", len(list), 0)
 		},
@@ -53,9 +53,9 @@ func userRows() checks {
 // rowsOf wants the rows of a query to be what its list is.
 func (b *bench) rowsOf(name string, q store.UserQuery) {
 	b.Helper()
-	want, err := b.people.ListUsers(b.ctx(), q)
+	want, err := b.admin.ListUsers(b.ctx(), q)
 	b.ok(err)
-	rows, err := b.people.ListUserRows(b.ctx(), q)
+	rows, err := b.admin.ListUserRows(b.ctx(), q)
 	b.of("%s", name).ok(err)
 	for i := range want { // lists may have an empty map or none
 		for _, m := range []*map[string]any{&want[i].UserMetadata, &want[i].AppMetadata} {

@@ -103,25 +103,25 @@ func (w *world) state() []string {
 		add("limit", key, d, err)
 	}
 	for _, id := range w.jobs {
-		j, err := w.work.Job(w.ctx(), id, now)
+		j, err := w.admin.Job(w.ctx(), id, now)
 		add("job", id, j, err)
 	}
-	if w.acting != nil {
-		list, err := w.acting.Impersonations(w.ctx(), "", now)
+	if w.admin != nil {
+		list, err := w.admin.Impersonations(w.ctx(), "", now)
 		add("impersonations", "of all", list, err)
 	}
-	if w.roles != nil {
-		t, err := w.roles.Roles(w.ctx())
+	if w.project != nil {
+		t, err := w.project.Roles(w.ctx())
 		add("table", "of roles", t, err)
 	}
-	if w.keys != nil {
+	if w.project != nil {
 		for _, id := range w.apiKeys {
-			k, err := w.keys.Key(w.ctx(), id)
+			k, err := w.project.Key(w.ctx(), id)
 			add("key", id, k, err)
 		}
 	}
-	if w.settings != nil {
-		d, err := w.settings.Settings(w.ctx())
+	if w.project != nil {
+		d, err := w.project.Settings(w.ctx())
 		add("settings", string(d.Document), d.Revision, err)
 	}
 	return append(lines, w.recorded()...)
@@ -131,22 +131,22 @@ func (w *world) state() []string {
 // again at once.
 func (w *world) recorded() []string {
 	var lines []string
-	if w.events != nil {
-		list, err := w.events.Events(w.ctx(), store.EventQuery{Limit: 1000})
+	if w.journal != nil {
+		list, err := w.journal.Events(w.ctx(), store.EventQuery{Limit: 1000})
 		lines = append(lines, fmt.Sprintf("events: %d, %v", len(list), err))
 		for _, e := range list {
 			lines = append(lines, fmt.Sprintf("event %+v", e))
 		}
 	}
-	if w.outbox != nil {
-		list, err := w.outbox.ClaimMessages(w.ctx(), store.ClaimMessages{Now: now, Until: now, Limit: 1000})
+	if w.journal != nil {
+		list, err := w.journal.ClaimMessages(w.ctx(), store.ClaimMessages{Now: now, Until: now, Limit: 1000})
 		lines = append(lines, fmt.Sprintf("messages: %d, %v", len(list), err))
 		for _, m := range list {
 			m.NextAt, m.Attempts = now, 0
 			lines = append(lines, fmt.Sprintf("message %+v", m))
 		}
 	}
-	if w.posted != nil {
+	if w.journal != nil {
 		for _, r := range w.records(store.MessageQuery{}) {
 			lines = append(lines, fmt.Sprintf("record %+v", r))
 		}
@@ -194,8 +194,8 @@ type witnesses struct {
 // had to fill in, and the message if one of them is OutcomeDone.
 func (w *world) noticed(ids witnesses, about string, ended []string, outcomes ...store.Outcome) {
 	w.Helper()
-	if w.events != nil {
-		list, err := w.events.Events(w.ctx(), store.EventQuery{Limit: 1000})
+	if w.journal != nil {
+		list, err := w.journal.Events(w.ctx(), store.EventQuery{Limit: 1000})
 		w.ok(err)
 		for on, id := range ids.events {
 			i := slices.IndexFunc(list, func(e store.Event) bool { return e.ID == id })
@@ -209,13 +209,13 @@ func (w *world) noticed(ids witnesses, about string, ended []string, outcomes ..
 			}
 		}
 	}
-	if w.outbox != nil {
-		list, err := w.outbox.ClaimMessages(w.ctx(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1000})
+	if w.journal != nil {
+		list, err := w.journal.ClaimMessages(w.ctx(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1000})
 		w.ok(err)
 		got := slices.ContainsFunc(list, func(m store.SealedMessage) bool { return m.ID == ids.message })
 		equal(w.bench, "message recorded", got, slices.Contains(outcomes, store.OutcomeDone))
 	}
-	if w.posted != nil {
+	if w.journal != nil {
 		equal(w.bench, "message noted", len(w.records(store.MessageQuery{ID: ids.message})) == 1, slices.Contains(outcomes, store.OutcomeDone))
 	}
 }

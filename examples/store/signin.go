@@ -26,7 +26,7 @@ func (s *Store) CreateSession(ctx context.Context, c store.CreateSession) (store
 			err = t.onNewDevice(c.OnNewDevice)
 		}
 		if err == nil && c.KeepSessions > 0 {
-			ended = t.keepSessions(c.Session, c.KeepSessions, c.Now) // capability: and c.Events of OutcomeSessionsEnded
+			ended = t.keepSessions(c.Session, c.KeepSessions, c.Now) // optional: and c.Events of OutcomeSessionsEnded
 		}
 		return u, err
 	})
@@ -44,7 +44,7 @@ type device struct{ userID, hash string }
 
 // seen is what is remembered of a device.
 type seen struct {
-	last         time.Time
+	first, last  time.Time
 	trustedUntil time.Time
 	trustedAt    int64 // the user's CredentialRevision then: trust ends when it rises
 }
@@ -74,6 +74,7 @@ func (t *tx) see(d device, at time.Time) {
 	}
 	if !known {
 		t.forgetDevices(d.userID, store.MaxDevices-1)
+		s.first = at
 	}
 	s.last = at
 	t.devices[d] = s
@@ -97,7 +98,7 @@ func (t *tx) onNewDevice(on store.NewDevice) error {
 	if on.Refuse {
 		return store.ErrNewDevice
 	}
-	for _, token := range on.Tokens { // capability: and on.Messages, c.Events of OutcomeNewDevice
+	for _, token := range on.Tokens { // optional: and on.Messages, c.Events of OutcomeNewDevice
 		if err := t.addToken(token); err != nil {
 			return err
 		}
@@ -144,7 +145,7 @@ func (t *tx) forget(userID string, f store.SessionFilter) {
 	}
 	for d, s := range t.devices {
 		if d.userID == userID && f.ID == "" { // known still, and trusted no more
-			t.devices[d] = seen{last: s.last}
+			t.devices[d] = seen{first: s.first, last: s.last}
 		}
 	}
 }

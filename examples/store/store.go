@@ -1,5 +1,5 @@
 // Package store is a small store.Store to begin one's own from: plain maps, one
-// mutex, none of the optional capabilities. It is complete (storetest passes)
+// mutex, none of the optional interfaces. It is complete (storetest passes)
 // and slow (every change copies the maps, every search walks them). A way to go
 // about a store of your own, in the order of this file (of the methods, those of
 // tokens are in tokens.go, and what comes with a new session is in signin.go):
@@ -10,8 +10,8 @@
 //     Nothing else here is as important.
 //  3. The methods, each group with its part of storetest: go test -race -run
 //     TestStore/users, and so on.
-//  4. What your database can do besides, from FactorStore to KeyStore, in any
-//     order. The places where they come in are marked "capability:".
+//  4. The optional interfaces, from FactorStore to AdminStore, in any order. The
+//     places where they come in are marked "optional:".
 package store
 
 import (
@@ -45,6 +45,7 @@ type tables struct {
 	buckets  map[string]time.Time // when each is full again
 	done     map[changeKey]store.Idempotency
 	devices  map[device]seen
+	owned    bool // there has been an owner
 }
 
 type (
@@ -64,12 +65,12 @@ type (
 
 // New makes an empty store.
 func New() *Store {
-	return &Store{db: tables{map[string]store.Credentials{}, map[string]session{}, map[tokenKey]store.Token{}, map[string]time.Time{}, map[changeKey]store.Idempotency{}, map[device]seen{}}}
+	return &Store{db: tables{map[string]store.Credentials{}, map[string]session{}, map[tokenKey]store.Token{}, map[string]time.Time{}, map[changeKey]store.Idempotency{}, map[device]seen{}, false}}
 }
 
 // Contract is a literal and never store.ContractVersion: a later auth may ask for
 // conditions that this code does not know, and has to be able to tell.
-func (s *Store) Contract() int { return 7 }
+func (s *Store) Contract() int { return 8 }
 
 // Ping tells whether the store can answer.
 func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }
@@ -109,24 +110,24 @@ func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx
 			return none, err
 		}
 		t := &tx{last: func() error { return nil }}
-		t.tables = tables{maps.Clone(before.users), maps.Clone(before.sessions), maps.Clone(before.tokens), before.buckets, maps.Clone(before.done), maps.Clone(before.devices)}
+		t.tables = tables{maps.Clone(before.users), maps.Clone(before.sessions), maps.Clone(before.tokens), before.buckets, maps.Clone(before.done), maps.Clone(before.devices), before.owned}
 		out, err := do(t) // what the method says of its target, and the effect
 		if t.outcome == store.OutcomeWrongCode {
-			s.db.tokens = t.tokens // counted, or conditions would make guesses free (capability: and c.Events of it)
+			s.db.tokens = t.tokens // counted, or conditions would make guesses free (optional: and c.Events of it)
 			return none, err
 		}
 		if err := t.once(c.Idempotency, c.Now); err != nil {
 			return none, err
 		}
 		if t.outcome == store.OutcomeReused {
-			s.db.sessions = t.sessions // ended, although the method fails (capability: and c.Events of it)
+			s.db.sessions = t.sessions // ended, although the method fails (optional: and c.Events of it)
 			return out, err
 		}
 		if err != nil {
 			return none, err
 		}
 		stale := func(at store.UserAt) bool { return !before.stillSo(at, t.token, c.Now) }
-		if slices.ContainsFunc(c.IfUsers, stale) || !is(c.IfRoles, 0) || c.IfKey != nil { // capability: the revision of the roles, and the keys
+		if slices.ContainsFunc(c.IfUsers, stale) || !is(c.IfRoles, 0) || c.IfKey != nil { // optional: the revision of the roles, and the keys
 			return none, store.ErrStale
 		}
 		owns := func(u store.Credentials) bool {
@@ -135,10 +136,13 @@ func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx
 		if c.KeepOwner && !slices.ContainsFunc(slices.Collect(maps.Values(t.users)), owns) { // as it is afterwards
 			return none, store.ErrLastOwner
 		}
+		if c.FirstOwner && before.owned {
+			return none, store.ErrOwned
+		}
 		if err := t.last(); err != nil {
 			return none, err
 		}
-		s.db = t.tables // capability: and c.Events of OutcomeDone, c.Messages
+		s.db = t.tables // optional: and c.Events of OutcomeDone, c.Messages
 		return out, nil
 	})
 }
@@ -161,7 +165,7 @@ func (db *tables) authority(by store.Authority, now time.Time) error {
 		}
 		owner = token.UserID
 	case by.Key != nil:
-		return store.ErrKeyEnded // capability: without keys none is live
+		return store.ErrKeyEnded // optional: without keys none is live
 	}
 	if u := db.users[owner].User; u.Banned(now) {
 		return store.ErrBanned
@@ -206,13 +210,58 @@ func (s *Store) User(ctx context.Context, key store.UserKey) (store.User, error)
 
 // Credentials finds one user with the password hash.
 func (s *Store) Credentials(ctx context.Context, key store.UserKey) (store.Credentials, error) {
-	return read(ctx, s, func(db *tables) (store.Credentials, error) {
-		c, err := db.find(key)
-		_, known := db.devices[device{c.User.ID, key.Device}]
-		c.KnownDevice = known && key.Device != forgotten
-		c.TrustedUntil = db.trustedUntil(device{c.User.ID, key.Device})
+	return read(ctx, s, func(db *tables) (store.Credentials, error) { return db.credentials(key) })
+}
+
+func (db *tables) credentials(key store.UserKey) (store.Credentials, error) {
+	c, err := db.find(key)
+	_, known := db.devices[device{c.User.ID, key.Device}]
+	c.KnownDevice = known && key.Device != forgotten
+	c.TrustedUntil = db.trustedUntil(device{c.User.ID, key.Device})
+	return c, err
+}
+
+// Held lists what is kept about a user.
+func (s *Store) Held(ctx context.Context, userID string, now time.Time) (store.Held, error) {
+	return read(ctx, s, func(db *tables) (store.Held, error) { return db.held(userID, now), nil })
+}
+
+// Account is Credentials and Held in one read.
+func (s *Store) Account(ctx context.Context, key store.UserKey, now time.Time) (store.Credentials, store.Held, error) {
+	var held store.Held
+	c, err := read(ctx, s, func(db *tables) (store.Credentials, error) {
+		c, err := db.credentials(key)
+		if err == nil {
+			held = db.held(c.User.ID, now)
+		}
 		return c, err
 	})
+	return c, held, err
+}
+
+func (db *tables) held(userID string, now time.Time) (h store.Held) { // optional: and the messages that wait
+	for d, s := range db.devices {
+		if d.userID == userID && d.hash != forgotten && now.Before(s.last.Add(store.DeviceLife)) {
+			h.Devices = append(h.Devices, store.HeldDevice{Device: d.hash, FirstSeenAt: s.first, LastSeenAt: s.last})
+		}
+	}
+	for _, t := range db.tokens {
+		if userID != "" && t.UserID == userID && now.Before(t.ExpiresAt) {
+			h.Pending = append(h.Pending, clone(store.HeldToken{Purpose: t.Purpose, Subject: t.Subject, Data: t.Data, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt}))
+		}
+	}
+	slices.SortFunc(h.Devices, func(a, b store.HeldDevice) int {
+		return cmp.Or(a.FirstSeenAt.Compare(b.FirstSeenAt), cmp.Compare(a.Device, b.Device))
+	})
+	slices.SortFunc(h.Pending, func(a, b store.HeldToken) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ExpiresAt.Compare(b.ExpiresAt), cmp.Compare(a.Purpose, b.Purpose))
+	})
+	return h
+}
+
+// EverOwned tells whether there has been an owner.
+func (s *Store) EverOwned(ctx context.Context) (bool, error) {
+	return read(ctx, s, func(db *tables) (bool, error) { return db.owned, nil })
 }
 
 func (db *tables) find(key store.UserKey) (store.Credentials, error) {
@@ -247,6 +296,7 @@ func (t *tx) save(c store.Credentials) (store.User, error) {
 	}
 	slices.SortFunc(u.Identities, func(a, b store.Identity) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
 	t.users[u.ID] = c
+	t.owned = t.owned || slices.Contains(u.Roles, store.RoleOwner)
 	return *u, nil
 }
 
@@ -306,7 +356,7 @@ func (t *tx) update(id string, p *store.UserPatch, now time.Time) (store.User, e
 	t.dropTokens(id, p.DropTokens)
 	if p.DropCredentials {
 		maps.DeleteFunc(t.tokens, func(_ tokenKey, token store.Token) bool { return token.UserID == id })
-	} // capability: and the factors, by DropFactors and DropCredentials
+	} // optional: and the factors, by DropFactors and DropCredentials
 	return t.save(c)
 }
 
@@ -403,7 +453,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 			// An answer was lost, or two windows asked at once: the same successor.
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && sess.mayReplay(c.Now):
 			sess.ReplayedAt, sess.Replayed, t.outcome = c.Now, sess.Counter, store.OutcomeReplayed
-			other = []store.Client{sess.Client()} // capability: Event.Other
+			other = []store.Client{sess.Client()} // optional: Event.Other
 		default:
 			sess.Revoked, t.outcome, err = true, store.OutcomeReused, store.ErrReused
 		}
@@ -413,6 +463,20 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 	if err == nil && len(other) > 0 && c.Replayed != nil {
 		c.Replayed(other[0])
 	}
+	return out.Of.Session, out.User, err
+}
+
+// AddProof adds a proof to a session, in place of one of the same method.
+func (s *Store) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
+	out, err := change(ctx, s, &c.Change, func(t *tx) (pair[session], error) {
+		found, err := t.session(c.SessionID, c.Now)
+		if err == nil {
+			others := slices.DeleteFunc(slices.Clone(found.Of.AMR), func(a store.AMR) bool { return a.Method == c.Proof.Method })
+			found.Of.AMR = append(others, c.Proof)
+			t.sessions[c.SessionID] = found.Of
+		}
+		return found, err
+	})
 	return out.Of.Session, out.User, err
 }
 

@@ -40,7 +40,7 @@ type Letter struct {
 // claims them once their lease is over, then those that were sent.
 func (p *Played) letters() []Letter {
 	p.T.Helper()
-	st, _ := store.Capability[store.OutboxStore](p.Tap.Inner())
+	st, _ := store.Capability[store.Journal](p.Tap.Inner())
 	later := p.Clock.Now().Add(Lease(p.Auth) + time.Second)
 	kept, err := st.ClaimMessages(p.T.Context(), store.ClaimMessages{Now: later, Until: later, Limit: 1000})
 	if err != nil {
@@ -338,7 +338,7 @@ func (p *Played) hooks(leave func(), release, arrived chan struct{}) storetap.Ho
 // recorded are the newest events of everybody.
 func (w *ClassWorld) recorded() []auth.Event {
 	w.T.Helper()
-	st, _ := store.Capability[store.EventStore](w.Tap.Inner())
+	st, _ := store.Capability[store.Journal](w.Tap.Inner())
 	list, err := st.Events(w.T.Context(), store.EventQuery{Limit: 100})
 	if err != nil {
 		w.T.Fatal(err)

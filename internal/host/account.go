@@ -100,7 +100,7 @@ type Accounts interface {
 	Fresh(u store.User, s store.Session) bool
 	// ForgiveFailures resets the counts of failed passwords, after a new password.
 	ForgiveFailures(ctx context.Context, u store.User)
-	// LockKeys names the buckets of all limits on failures at an account (LimitStore).
+	// LockKeys names the buckets of all limits on failures at an account (AdminStore).
 	LockKeys(ctx context.Context, u store.User) ([]string, error)
 
 	// Roles is the table of roles as this process knows it: a second old at most, and

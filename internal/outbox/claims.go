@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A store that keeps messages (OutboxStore) has each of them from the moment of
+// A store that keeps messages (Journal) has each of them from the moment of
 // the change that it tells of. Whoever records one holds it as if claimed: it is
 // sent from this process's queue at once, without another statement, and erased
 // afterwards. What that process did not finish in time, because it crashed, was
@@ -39,7 +39,7 @@ const (
 
 // keeper is the store's part in the outbox.
 type keeper struct {
-	store store.OutboxStore
+	store store.Journal
 	every time.Duration
 	inTx  func(context.Context) bool // nil: never
 
@@ -56,7 +56,7 @@ func newKeeper() keeper {
 
 // keepIn makes a store the keeper of messages and begins to look for those that
 // are overdue, unless others do (idle).
-func (b *Outbox) keepIn(s store.OutboxStore, inTx func(context.Context) bool, idle bool) {
+func (b *Outbox) keepIn(s store.Journal, inTx func(context.Context) bool, idle bool) {
 	b.store, b.inTx = s, inTx
 	if idle {
 		b.inTx = func(context.Context) bool { return true }

@@ -12,7 +12,7 @@ import (
 
 // shelf is a store that notes what becomes of messages, and has none to claim.
 type shelf struct {
-	store.OutboxStore
+	store.Journal
 	finished []store.FinishMessage
 }
 

@@ -17,7 +17,7 @@ import (
 
 // finishing is a store that keeps what it is told of messages.
 type finishing struct {
-	store.OutboxStore
+	store.Journal
 	told []store.FinishMessage
 	err  error
 }

@@ -39,7 +39,7 @@ type Options struct {
 	Log       *slog.Logger
 	Now       func() time.Time
 
-	Store store.OutboxStore          // nil: messages are in memory only
+	Store store.Journal              // nil: messages are in memory only
 	InTx  func(context.Context) bool // whether a context joins a transaction of the application's; nil: never
 	Idle  bool                       // others send what is in the store
 }

@@ -106,7 +106,7 @@ func TestPausesGrow(t *testing.T) {
 
 // asking is a store of messages that notes when it is asked for some.
 type asking struct {
-	store.OutboxStore
+	store.Journal
 	mu    sync.Mutex
 	at    []time.Time
 	until []time.Duration

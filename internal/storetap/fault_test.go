@@ -136,7 +136,11 @@ func TestEveryMethodFails(t *testing.T) {
 			tap.Reset(storetap.Hooks{Background: true, Fault: func(context.Context, string, int) storetap.Fault { return storetap.FailsAfter }})
 			store, _ := capability(tap, face)
 			args, _ := arguments(t.Context(), store.MethodByName(method.Name).Type())
-			out := store.MethodByName(method.Name).Call(args)
+			call := store.MethodByName(method.Name).Call
+			if method.Type.IsVariadic() {
+				call = store.MethodByName(method.Name).CallSlice
+			}
+			out := call(args)
 			if err, _ := out[len(out)-1].Interface().(error); !errors.Is(err, storetap.ErrFault) || inner.method != method.Name {
 				t.Errorf("%s: %v, handed on to %q", method.Name, err, inner.method)
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// recorder remembers the call that it got, and has every capability.
+// recorder remembers the call that it got, and has every optional interface.
 type recorder struct {
 	method string
 	args   []any
@@ -229,4 +229,80 @@ func (r *recorder) ListSessions(_ context.Context, q store.SessionQuery) ([]stor
 
 func (r *recorder) EndEverySession(_ context.Context, c store.EndEverySession) (int, error) {
 	return 0, r.saw("EndEverySession", c)
+}
+
+func (r *recorder) EverOwned(_ context.Context) (bool, error) {
+	return false, r.saw("EverOwned")
+}
+
+func (r *recorder) ListMessages(_ context.Context, q store.MessageQuery) ([]store.MessageRecord, error) {
+	return nil, r.saw("ListMessages", q)
+}
+
+func (r *recorder) FailedMessage(_ context.Context, id string, now time.Time) (store.SealedMessage, error) {
+	return store.SealedMessage{}, r.saw("FailedMessage", id, now)
+}
+
+func (r *recorder) RetryMessage(_ context.Context, c store.RetryMessage) error {
+	return r.saw("RetryMessage", c)
+}
+
+func (r *recorder) Settings(_ context.Context) (store.StoredSettings, error) {
+	return store.StoredSettings{}, r.saw("Settings")
+}
+
+func (r *recorder) PutSettings(_ context.Context, c store.PutSettings) (store.StoredSettings, error) {
+	return store.StoredSettings{}, r.saw("PutSettings", c)
+}
+
+func (r *recorder) ListUsers(_ context.Context, q store.UserQuery) ([]store.User, error) {
+	return nil, r.saw("ListUsers", q)
+}
+
+func (r *recorder) ListUserRows(_ context.Context, q store.UserQuery) ([]store.UserRow, error) {
+	return nil, r.saw("ListUserRows", q)
+}
+
+func (r *recorder) CountUsers(_ context.Context, q store.UserQuery) (store.Total, error) {
+	return store.Total{}, r.saw("CountUsers", q)
+}
+
+func (r *recorder) ListInvitations(_ context.Context, q store.InvitationQuery) ([]store.Token, error) {
+	return nil, r.saw("ListInvitations", q)
+}
+
+func (r *recorder) AnonymizeUser(_ context.Context, c store.AnonymizeUser) (store.User, error) {
+	return store.User{}, r.saw("AnonymizeUser", c)
+}
+
+func (r *recorder) Diagnose(_ context.Context) (store.StoreDiagnosis, error) {
+	return store.StoreDiagnosis{}, r.saw("Diagnose")
+}
+
+func (r *recorder) PutJob(_ context.Context, j store.Job) error {
+	return r.saw("PutJob", j)
+}
+
+func (r *recorder) AddJobChunk(_ context.Context, chunks ...store.JobChunk) error {
+	return r.saw("AddJobChunk", chunks)
+}
+
+func (r *recorder) StartJob(_ context.Context, c store.StartJob) (store.Job, error) {
+	return store.Job{}, r.saw("StartJob", c)
+}
+
+func (r *recorder) Job(_ context.Context, id string, now time.Time) (store.Job, error) {
+	return store.Job{}, r.saw("Job", id, now)
+}
+
+func (r *recorder) JobChunk(_ context.Context, id string, n int) (store.JobChunk, error) {
+	return store.JobChunk{}, r.saw("JobChunk", id, n)
+}
+
+func (r *recorder) ClaimJob(_ context.Context, c store.ClaimJob) (store.Job, error) {
+	return store.Job{}, r.saw("ClaimJob", c)
+}
+
+func (r *recorder) FinishJobChunk(_ context.Context, f store.FinishJobChunk) (store.Job, error) {
+	return store.Job{}, r.saw("FinishJobChunk", f)
 }

@@ -53,12 +53,11 @@ type Hooks struct {
 }
 
 // Tap is a store that hands every call on to another one, with hooks around it.
-// It has the capabilities of this package's interfaces that the other one has,
-// found by store.Capability as ever, and all of their calls pass the hooks, too.
-// Capabilities that it does not know are not passed on. Safe for concurrent use.
+// It has the optional interfaces that the other one has, found by store.Capability, and
+// all of their calls pass the hooks, too. Other methods are not passed on. Safe for concurrent use.
 type Tap struct {
 	inner store.Store
-	chain store.Store // what Unwrap returns: the capabilities, one link each
+	chain store.Store // what Unwrap returns: the optional interfaces, one link each
 
 	mu    sync.Mutex
 	hooks Hooks
@@ -72,55 +71,15 @@ func New(inner store.Store) *Tap {
 	if c, ok := store.Capability[store.FactorStore](inner); ok {
 		end.next = &factors{end, t, c}
 	}
-	if c, ok := store.Capability[store.EventStore](inner); ok {
-		end.next = &events{end, t, c}
+	if c, ok := store.Capability[store.Journal](inner); ok {
+		end.next = &journal{end, t, c}
 	}
-	if c, ok := store.Capability[store.OutboxStore](inner); ok {
-		end.next = &outbox{end, t, c}
+	if c, ok := store.Capability[store.ProjectStore](inner); ok {
+		end.next = &project{end, t, c}
 	}
-	if c, ok := store.Capability[store.RoleStore](inner); ok {
-		end.next = &roles{end, t, c}
+	if c, ok := store.Capability[store.AdminStore](inner); ok {
+		end.next = &admin{end, t, c}
 	}
-	if c, ok := store.Capability[store.KeyStore](inner); ok {
-		end.next = &keys{end, t, c}
-	}
-	if c, ok := store.Capability[store.ProofStore](inner); ok {
-		end.next = &proofs{end, t, c}
-	}
-	if c, ok := store.Capability[store.ExportStore](inner); ok {
-		end.next = &exports{end, t, c}
-	}
-	if c, ok := store.Capability[store.AccountStore](inner); ok {
-		end.next = &accounts{end, t, c}
-	}
-	if c, ok := store.Capability[store.DirectoryStore](inner); ok {
-		end.next = &directory{end, t, c}
-	}
-	if c, ok := store.Capability[store.LimitStore](inner); ok {
-		end.next = &limits{end, t, c}
-	}
-	if c, ok := store.Capability[store.StatsStore](inner); ok {
-		end.next = &stats{end, t, c}
-	}
-	if c, ok := store.Capability[store.ImportStore](inner); ok {
-		end.next = &imports{end, t, c}
-	}
-	if c, ok := store.Capability[store.RotationStore](inner); ok {
-		end.next = &rotation{end, t, c}
-	}
-	if c, ok := store.Capability[store.SettingsStore](inner); ok {
-		end.next = &settings{end, t, c}
-	}
-	if c, ok := store.Capability[store.DiagnosticStore](inner); ok {
-		end.next = &diagnosis{end, t, c}
-	}
-	if c, ok := store.Capability[store.ImpersonationStore](inner); ok {
-		end.next = &impersonations{end, t, c}
-	}
-	if c, ok := store.Capability[store.SessionListStore](inner); ok {
-		end.next = &sessionLists{end, t, c}
-	}
-	t.forAdmin(&end, inner)
 	t.chain = end.next
 	return t
 }
@@ -142,10 +101,10 @@ func (t *Tap) Calls() int {
 // Inner is the store behind the tap, for those who interfere.
 func (t *Tap) Inner() store.Store { return t.inner }
 
-// Unwrap leads to the capabilities, not to the store behind.
+// Unwrap leads to the optional interfaces, not to the store behind.
 func (t *Tap) Unwrap() store.Store { return t.chain }
 
-// link is a store with one capability; next has the others.
+// link is a store with one optional interface; next has the others.
 type link struct {
 	store.Store
 	next store.Store
@@ -198,49 +157,49 @@ func (t *Tap) enter(ctx *context.Context, method string, c *store.Change) func(e
 // Contract is the other store's; it says nothing about accounts and is no call.
 func (t *Tap) Contract() int { return t.inner.Contract() }
 
-// CreateUser is auth.Store's.
+// CreateUser is store.Store's.
 func (t *Tap) CreateUser(ctx context.Context, c store.CreateUser) (u store.User, err error) {
 	defer t.enter(&ctx, "CreateUser", &c.Change)(&err, &u)
 	return t.inner.CreateUser(ctx, c)
 }
 
-// User is auth.Store's.
+// User is store.Store's.
 func (t *Tap) User(ctx context.Context, key store.UserKey) (u store.User, err error) {
 	defer t.enter(&ctx, "User", nil)(&err, &u)
 	return t.inner.User(ctx, key)
 }
 
-// Credentials is auth.Store's.
+// Credentials is store.Store's.
 func (t *Tap) Credentials(ctx context.Context, key store.UserKey) (c store.Credentials, err error) {
 	defer t.enter(&ctx, "Credentials", nil)(&err, &c)
 	return t.inner.Credentials(ctx, key)
 }
 
-// UpdateUser is auth.Store's.
+// UpdateUser is store.Store's.
 func (t *Tap) UpdateUser(ctx context.Context, c store.UpdateUser) (u store.User, err error) {
 	defer t.enter(&ctx, "UpdateUser", &c.Change)(&err, &u)
 	return t.inner.UpdateUser(ctx, c)
 }
 
-// DeleteUser is auth.Store's.
+// DeleteUser is store.Store's.
 func (t *Tap) DeleteUser(ctx context.Context, c store.DeleteUser) (err error) {
 	defer t.enter(&ctx, "DeleteUser", &c.Change)(&err)
 	return t.inner.DeleteUser(ctx, c)
 }
 
-// CreateSession is auth.Store's.
+// CreateSession is store.Store's.
 func (t *Tap) CreateSession(ctx context.Context, c store.CreateSession) (u store.User, err error) {
 	defer t.enter(&ctx, "CreateSession", &c.Change)(&err, &u)
 	return t.inner.CreateSession(ctx, c)
 }
 
-// Session is auth.Store's.
+// Session is store.Store's.
 func (t *Tap) Session(ctx context.Context, id string, now time.Time) (s store.Session, u store.User, err error) {
 	defer t.enter(&ctx, "Session", nil)(&err, &s, &u)
 	return t.inner.Session(ctx, id, now)
 }
 
-// AdvanceSession is auth.Store's.
+// AdvanceSession is store.Store's.
 func (t *Tap) AdvanceSession(ctx context.Context, c store.Advance) (s store.Session, u store.User, err error) {
 	edit, took := t.taken(ctx)
 	defer t.enter(&ctx, "AdvanceSession", &c.Change)(&err, &s, &u)
@@ -259,43 +218,43 @@ func (t *Tap) AdvanceSession(ctx context.Context, c store.Advance) (s store.Sess
 	return t.inner.AdvanceSession(ctx, c)
 }
 
-// Sessions is auth.Store's.
+// Sessions is store.Store's.
 func (t *Tap) Sessions(ctx context.Context, userID string, now time.Time) (list []store.Session, err error) {
 	defer t.enter(&ctx, "Sessions", nil)(&err, &list)
 	return t.inner.Sessions(ctx, userID, now)
 }
 
-// RevokeSessions is auth.Store's.
+// RevokeSessions is store.Store's.
 func (t *Tap) RevokeSessions(ctx context.Context, c store.RevokeSessions) (ids []string, err error) {
 	defer t.enter(&ctx, "RevokeSessions", &c.Change)(&err, &ids)
 	return t.inner.RevokeSessions(ctx, c)
 }
 
-// PutToken is auth.Store's.
+// PutToken is store.Store's.
 func (t *Tap) PutToken(ctx context.Context, c store.PutToken) (err error) {
 	defer t.enter(&ctx, "PutToken", &c.Change)(&err)
 	return t.inner.PutToken(ctx, c)
 }
 
-// PeekToken is auth.Store's.
+// PeekToken is store.Store's.
 func (t *Tap) PeekToken(ctx context.Context, p store.Purpose, hash []byte, now time.Time) (tok store.Token, err error) {
 	defer t.enter(&ctx, "PeekToken", nil)(&err, &tok)
 	return t.inner.PeekToken(ctx, p, hash, now)
 }
 
-// RedeemToken is auth.Store's.
+// RedeemToken is store.Store's.
 func (t *Tap) RedeemToken(ctx context.Context, c store.Redemption) (tok store.Token, u store.User, err error) {
 	defer t.enter(&ctx, "RedeemToken", &c.Change)(&err, &tok, &u)
 	return t.inner.RedeemToken(ctx, c)
 }
 
-// TryCode is auth.Store's.
+// TryCode is store.Store's.
 func (t *Tap) TryCode(ctx context.Context, c store.TryCode) (tok store.Token, u store.User, err error) {
 	defer t.enter(&ctx, "TryCode", &c.Change)(&err, &tok, &u)
 	return t.inner.TryCode(ctx, c)
 }
 
-// Take is auth.Store's.
+// Take is store.Store's.
 func (t *Tap) Take(ctx context.Context, draws []store.Draw, now time.Time) (d store.Decision, err error) {
 	edit, took := t.taken(ctx)
 	defer t.enter(&ctx, "Take", nil)(&err, &d)
@@ -306,13 +265,37 @@ func (t *Tap) Take(ctx context.Context, draws []store.Draw, now time.Time) (d st
 	return d, err
 }
 
-// Sweep is auth.Store's.
+// Sweep is store.Store's.
 func (t *Tap) Sweep(ctx context.Context, now time.Time, limit int) (n int, err error) {
 	defer t.enter(&ctx, "Sweep", nil)(&err, &n)
 	return t.inner.Sweep(ctx, now, limit)
 }
 
-// Ping is auth.Store's.
+// AddProof is store.Store's.
+func (t *Tap) AddProof(ctx context.Context, c store.AddProof) (sess store.Session, u store.User, err error) {
+	defer t.enter(&ctx, "AddProof", &c.Change)(&err, &sess, &u)
+	return t.inner.AddProof(ctx, c)
+}
+
+// Held is store.Store's.
+func (t *Tap) Held(ctx context.Context, userID string, now time.Time) (h store.Held, err error) {
+	defer t.enter(&ctx, "Held", nil)(&err, &h)
+	return t.inner.Held(ctx, userID, now)
+}
+
+// Account is store.Store's.
+func (t *Tap) Account(ctx context.Context, key store.UserKey, now time.Time) (c store.Credentials, h store.Held, err error) {
+	defer t.enter(&ctx, "Account", nil)(&err, &c, &h)
+	return t.inner.Account(ctx, key, now)
+}
+
+// EverOwned is store.Store's.
+func (t *Tap) EverOwned(ctx context.Context) (owned bool, err error) {
+	defer t.enter(&ctx, "EverOwned", nil)(&err, &owned)
+	return t.inner.EverOwned(ctx)
+}
+
+// Ping is store.Store's.
 func (t *Tap) Ping(ctx context.Context) (err error) {
 	defer t.enter(&ctx, "Ping", nil)(&err)
 	return t.inner.Ping(ctx)

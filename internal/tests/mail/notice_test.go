@@ -243,7 +243,7 @@ func TestDoorsLeaveNotices(t *testing.T) {
 				if !slices.Contains(w.Fired(), d.event) {
 					t.Errorf("the hooks were not told of %s", d.event)
 				}
-				events, _ := store.Capability[store.EventStore](w.Store)
+				events, _ := store.Capability[store.Journal](w.Store)
 				list, err := events.Events(t.Context(), store.EventQuery{})
 				if err != nil || !slices.ContainsFunc(list, func(e auth.Event) bool { return e.Type == d.event }) {
 					t.Errorf("%s is not recorded: %v", d.event, err)

@@ -16,7 +16,7 @@ import (
 // recorded.
 func TestEventsOfAnAccount(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
-	st, ok := store.Capability[store.EventStore](w.Store)
+	st, ok := store.Capability[store.Journal](w.Store)
 	if !ok {
 		t.Fatal("the store keeps no events")
 	}

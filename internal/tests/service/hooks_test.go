@@ -114,7 +114,7 @@ func TestEvents(t *testing.T) {
 // are told.
 func TestEventsAreRecorded(t *testing.T) {
 	w := harness.NewWorld(t)
-	st, ok := store.Capability[store.EventStore](w.Store)
+	st, ok := store.Capability[store.Journal](w.Store)
 	if !ok {
 		t.Fatal("the store keeps no events")
 	}

@@ -69,6 +69,7 @@ func TestProvidersAreReached(t *testing.T) {
 // sick is a store that says how it is doing as it is told.
 type sick struct {
 	auth.Store
+	store.AdminStore
 	says store.StoreDiagnosis
 	err  error
 }
@@ -80,7 +81,8 @@ func (s *sick) Diagnose(context.Context) (store.StoreDiagnosis, error) { return 
 // A diagnosis has all that the store says of itself, and nothing of what does not apply;
 // and who asks, as it is seen here.
 func TestDiagnosisIsWhole(t *testing.T) {
-	s := &sick{Store: memstore.New()}
+	m := memstore.New()
+	s := &sick{Store: m, AdminStore: m}
 	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, s, auth.WithTrustedProxies("10.0.0.0/8", "fd00::/8"))}
 	kit := host.Of(w)
 	var got host.Diagnosis

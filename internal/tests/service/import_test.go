@@ -281,7 +281,7 @@ func TestImportUsersTellsHooks(t *testing.T) {
 		t.Fatal(sum, err)
 	}
 	w.WantEvents(auth.EventUserImported, auth.EventUserImported)
-	events, _ := store.Capability[store.EventStore](w.Store)
+	events, _ := store.Capability[store.Journal](w.Store)
 	list, err := events.Events(t.Context(), store.EventQuery{})
 	if err != nil || len(list) != 2 || list[0].UserID == list[1].UserID || list[0].UserID == "" {
 		t.Errorf("%+v, %v", list, err)

@@ -22,7 +22,7 @@ import (
 // keyReads counts how often a store's keys are read, and may fail.
 type keyReads struct {
 	auth.Store
-	keys  store.KeyStore
+	store.ProjectStore
 	lists atomic.Int64
 	uses  atomic.Int64
 	fails atomic.Bool
@@ -32,38 +32,30 @@ type keyReads struct {
 func newKeyReads(t *testing.T) *keyReads {
 	t.Helper()
 	s := harness.NewStore(t)
-	keys, ok := store.Capability[store.KeyStore](s)
+	keys, ok := store.Capability[store.ProjectStore](s)
 	if !ok {
 		t.Fatal("the store keeps no keys")
 	}
-	return &keyReads{Store: s, keys: keys}
+	return &keyReads{Store: s, ProjectStore: keys}
 }
 
 func (s *keyReads) Unwrap() auth.Store { return s.Store }
-
-func (s *keyReads) Key(ctx context.Context, id string) (store.APIKey, error) {
-	return s.keys.Key(ctx, id)
-}
 
 func (s *keyReads) Keys(ctx context.Context, q store.KeyQuery) ([]store.APIKey, error) {
 	s.lists.Add(1)
 	if s.fails.Load() {
 		return nil, errors.New("no keys today")
 	}
-	list, err := s.keys.Keys(ctx, q)
+	list, err := s.ProjectStore.Keys(ctx, q)
 	if s.read != nil {
 		s.read()
 	}
 	return list, err
 }
 
-func (s *keyReads) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, error) {
-	return s.keys.PutKey(ctx, c)
-}
-
 func (s *keyReads) UseKey(ctx context.Context, id string, at time.Time) error {
 	s.uses.Add(1)
-	return s.keys.UseKey(ctx, id, at)
+	return s.ProjectStore.UseKey(ctx, id, at)
 }
 
 // put stores a key, and returns it with its text.

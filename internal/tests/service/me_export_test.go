@@ -145,7 +145,7 @@ func TestExportIsReadWithinTheSession(t *testing.T) {
 	}
 }
 
-// A store without capabilities has less to tell.
+// A store without optional interfaces has less to tell.
 func TestExportOfAPlainStore(t *testing.T) {
 	w := &harness.World{T: t, Env: authtest.NewOn(t, harness.PlainStore{Store: memstore.New()})}
 	if got := export(w, w.LoginAs(t, "ada@example.com").AccessToken); got.User.Email != "ada@example.com" || len(got.Events) != 0 || len(got.Sessions) != 1 {

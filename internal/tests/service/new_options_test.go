@@ -187,9 +187,14 @@ func TestNewSays(t *testing.T) {
 	for option, o := range map[string]auth.Option{
 		"WithSettings": auth.WithSettings(auth.Settings{MFARequired: auth.On}),
 		"WithMFA":      auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return false }}),
+		"WithAuditLog": auth.WithAuditLog(auth.AuditOptions{}),
 	} {
 		try(memstore.New(), "", append(slices.Clone(usual), o)...)
-		try(harness.PlainStore{Store: memstore.New()}, option+": a second factor is required, and the store harness.PlainStore is no FactorStore, nor wraps one", append(slices.Clone(usual), o)...)
+		says := ": the store is no store.FactorStore, nor wraps one, which is needed for: second factors, recovery codes"
+		if option == "WithAuditLog" {
+			says = ": the store is no store.Journal, nor wraps one, which is needed for: audit log, messages that outlive the process, message log, package admin"
+		}
+		try(harness.PlainStore{Store: memstore.New()}, option+says, append(slices.Clone(usual), o)...)
 		try(nil, "a store is needed: memstore.New(), or another Store", append(slices.Clone(usual), o)...)
 	}
 	for _, p := range refusals(t) {

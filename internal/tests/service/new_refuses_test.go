@@ -2,8 +2,10 @@ package service_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -46,6 +48,7 @@ func TestNewRefusesNilOptions(t *testing.T) {
 // unready is a store that cannot be used, by its own word or as its settings are away.
 type unready struct {
 	auth.Store
+	store.ProjectStore
 	check, settings error
 }
 
@@ -53,10 +56,6 @@ func (s *unready) Check(context.Context) error { return s.check }
 
 func (s *unready) Settings(context.Context) (store.StoredSettings, error) {
 	return store.StoredSettings{}, s.settings
-}
-
-func (s *unready) PutSettings(context.Context, store.PutSettings) (store.StoredSettings, error) {
-	return store.StoredSettings{}, nil
 }
 
 // A service does not begin on a store that is not ready, or whose settings are not known.
@@ -69,7 +68,8 @@ func TestNewRefusesStoresThatAreNotReady(t *testing.T) {
 		"not migrated":     {&unready{check: errors.New("migrate it")}, "auth.New: migrate it"},
 		"without settings": {&unready{settings: errors.New("away")}, "auth.New: the settings cannot be read: away"},
 	} {
-		c.store.Store = memstore.New()
+		m := memstore.New()
+		c.store.Store, c.store.ProjectStore = m, m
 		a, err := auth.New(t.Context(), c.store, auth.WithDevMode())
 		if a != nil {
 			if err := a.Close(t.Context()); err != nil {
@@ -109,5 +109,81 @@ func TestNoInboxIsNotFound(t *testing.T) {
 	mux.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/dev/inbox", nil))
 	if rec.Code != http.StatusNotFound {
 		t.Errorf("status %d", rec.Code)
+	}
+}
+
+// A service logs which interfaces its store lacks, once, and an operation that needs one
+// of them names it.
+func TestMissingInterfacesAreNamed(t *testing.T) {
+	m := memstore.New()
+	for name, c := range map[string]struct {
+		store auth.Store
+		want  []string
+	}{
+		"whole": {m, nil},
+		"a store that lacks the journal": {struct {
+			auth.Store
+			store.FactorStore
+			store.ProjectStore
+			store.AdminStore
+		}{m, m, m, m}, []string{"store.Journal"}},
+		"bare": {harness.PlainStore{Store: m}, []string{"store.FactorStore", "store.Journal", "store.ProjectStore", "store.AdminStore"}},
+	} {
+		var log harness.SyncBuffer
+		a, err := auth.New(t.Context(), c.store, auth.WithDevMode(), auth.WithLogger(slog.New(slog.NewJSONHandler(&log, nil))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = a.Close(context.Background()) })
+		lines := 0
+		for line := range strings.Lines(log.String()) {
+			if !strings.Contains(line, "lacks interfaces") {
+				continue
+			}
+			lines++
+			var got map[string]any
+			if err := json.Unmarshal([]byte(line), &got); err != nil || got["level"] != "INFO" || len(got) != len(c.want)+3 {
+				t.Errorf("%s: %s, %v", name, line, err)
+			}
+			for _, face := range c.want {
+				if features, _ := got[face].(string); features == "" {
+					t.Errorf("%s: nothing about %s in %s", name, face, line)
+				}
+			}
+		}
+		if want := min(len(c.want), 1); lines != want {
+			t.Errorf("%s: %d lines, want %d", name, lines, want)
+		}
+	}
+	a, err := auth.New(t.Context(), harness.PlainStore{Store: m}, auth.WithDevMode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close(context.Background()) })
+	for face, do := range map[string]func() error{
+		"SetupTOTP: store.FactorStore": func() error {
+			_, err := a.SetupTOTP(t.Context(), auth.SetupTOTPParams{})
+			if !errors.Is(err, auth.CodeMethodDisabled) {
+				t.Errorf("SetupTOTP: %v", err)
+			}
+			return err
+		},
+		"EnableTOTP: store.FactorStore": func() error {
+			_, err := a.EnableTOTP(t.Context(), auth.EnableTOTPParams{})
+			return err
+		},
+		"NewRecoveryCodes: store.FactorStore": func() error {
+			_, err := a.NewRecoveryCodes(t.Context(), auth.NewRecoveryCodesParams{})
+			return err
+		},
+		"Rotation: store.AdminStore": func() error {
+			_, err := a.Rotation(t.Context())
+			return err
+		},
+	} {
+		_, face, _ := strings.Cut(face, ": ")
+		if err := do(); err == nil || !strings.Contains(err.Error(), "the store is no "+face) {
+			t.Errorf("%v, want it to name %s", err, face)
+		}
 	}
 }

@@ -263,7 +263,7 @@ func actsAs(w *harness.World, actor harness.Session, id string) string {
 		ID: kit.NewSessionID(), UserID: id, ActorID: actor.User.ID, ActorSessionID: w.ClaimsOf(actor).SessionID,
 		CreatedAt: now, ExpiresAt: now.Add(auth.ImpersonationLife), Reason: "to see",
 	}
-	st, _ := store.Capability[store.ImpersonationStore](w.Store)
+	st, _ := store.Capability[store.AdminStore](w.Store)
 	if err := st.BeginImpersonation(ctx, store.BeginImpersonation{Change: kit.Change(ctx, harness.ByOperator()), Impersonation: i}); err != nil {
 		w.T.Fatal(err)
 	}

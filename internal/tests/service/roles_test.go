@@ -18,7 +18,7 @@ import (
 // that.
 func TestHasPermission(t *testing.T) {
 	w := harness.NewWorld(t)
-	roles, ok := store.Capability[store.RoleStore](w.Store)
+	roles, ok := store.Capability[store.ProjectStore](w.Store)
 	if !ok {
 		t.Fatal("the store keeps no roles")
 	}

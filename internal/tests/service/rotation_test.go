@@ -125,7 +125,7 @@ func TestRotationCountsMessages(t *testing.T) {
 
 func TestRotationNeedsItsStore(t *testing.T) {
 	a := harness.NewPlainOn(t, harness.PlainStore{Store: harness.NewStore(t)})
-	if _, err := a.Rotation(t.Context()); !errors.Is(err, auth.CodeInternal) || !strings.Contains(err.Error(), "RotationStore") {
+	if _, err := a.Rotation(t.Context()); !errors.Is(err, auth.CodeInternal) || !strings.Contains(err.Error(), "AdminStore") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

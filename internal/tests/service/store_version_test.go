@@ -12,7 +12,7 @@ import (
 
 // restsOnAtVersion is what the contract asks of stores at store.ContractVersion, member by member of
 // what every change is told and of the conditions in it.
-const restsOnAtVersion = `version 7
+const restsOnAtVersion = `version 8
 Change: Now By IfUsers IfRoles IfKey KeepOwner FirstOwner Events Messages Unrecorded Idempotency
 Authority: Session Token Key Proof System External
 SessionRef: ID UserID

@@ -17,12 +17,19 @@ import (
 // damaged is a store some of whose rows are not what was written.
 type damaged struct {
 	auth.Store
+	store.Journal
 	token   func(t *store.Token)  // of a token that is read or redeemed
 	session func(s *auth.Session) // of a session that was moved on
 	tryCode error                 // what comes of a code in place of a judgement
 	tryFrom int                   // after so many that are judged
 	create  error                 // and of an account
 	message store.SealedMessage   // the one that failed
+}
+
+func newDamaged(t *testing.T) *damaged {
+	st := harness.NewStore(t)
+	journal, _ := store.Capability[store.Journal](st)
+	return &damaged{Store: st, Journal: journal}
 }
 
 func (s *damaged) Unwrap() auth.Store { return s.Store }
@@ -63,10 +70,6 @@ func (s *damaged) CreateUser(ctx context.Context, c store.CreateUser) (auth.User
 		return auth.User{}, s.create
 	}
 	return s.Store.CreateUser(ctx, c)
-}
-
-func (s *damaged) ListMessages(context.Context, store.MessageQuery) ([]store.MessageRecord, error) {
-	return nil, errors.New("not of interest")
 }
 
 func (s *damaged) FailedMessage(context.Context, string, time.Time) (store.SealedMessage, error) {
@@ -177,7 +180,7 @@ func TestRowsThatCannotBeReadPermitNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			idp := authtest.StartProvider(t)
-			s := &damaged{Store: harness.NewStore(t)}
+			s := newDamaged(t)
 			w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, s, append([]auth.Option{auth.WithProvider(idp.GitHub())}, c.opts...)...)}
 			idp.Now = w.Clock.Now
 			if made, err := c.try(w, s, idp); !errors.Is(err, c.want) || made == true {
@@ -191,7 +194,8 @@ var errNoClaims = errors.New("no claims")
 
 // An import into a store that does not answer ends, and is no row of refusals.
 func TestImportsEndWithTheStore(t *testing.T) {
-	s := &damaged{Store: harness.NewStore(t), create: harness.ErrDown}
+	s := newDamaged(t)
+	s.create = harness.ErrDown
 	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, harness.PlainStore{Store: s})}
 	told := 0
 	users := func(yield func(auth.ImportUserParams) bool) {

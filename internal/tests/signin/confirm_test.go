@@ -9,7 +9,6 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
-	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
 )
 
@@ -92,13 +91,6 @@ func TestConfirmRefusals(t *testing.T) {
 	off := harness.NewWorld(t, auth.WithSettings(auth.Settings{Password: auth.Off}))
 	in := off.Do("GET", "/magic-link/verify?token="+off.MagicLink("ada@example.com", nil), nil).Session()
 	off.Reauthenticate(in, map[string]any{"password": harness.GoodPassword}).Want(403, auth.CodeMethodDisabled)
-}
-
-// A store that cannot add proofs confirms by no password.
-func TestStoreWithoutProofs(t *testing.T) {
-	w := &harness.World{T: t, Env: authtest.NewOn(t, harness.PlainStore{Store: memstore.New()})}
-	s := w.LoginAs(t, "ada@example.com")
-	w.Do("POST", "/me/confirm", map[string]any{"password": authtest.Password}, harness.Bearer(s.AccessToken)).Want(403, auth.CodeMethodDisabled)
 }
 
 // The caller's own session is confirmed, and no other's.

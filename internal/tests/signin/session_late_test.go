@@ -113,7 +113,7 @@ func TestLateRefresh(t *testing.T) {
 		t.Errorf("event %+v, other %+v", e, e.Other)
 	}
 	w.WantEvents(auth.EventReplayed, auth.EventRefreshed)
-	if kept, ok := store.Capability[store.EventStore](w.Store); ok {
+	if kept, ok := store.Capability[store.Journal](w.Store); ok {
 		list, err := kept.Events(t.Context(), store.EventQuery{UserID: s.User.ID})
 		if err != nil || !slices.ContainsFunc(list, func(k auth.Event) bool {
 			return k.ID == e.ID && k.Other != nil && *k.Other == *e.Other

@@ -66,7 +66,7 @@ func kitSettings() (rows []harness.Row) {
 		}
 	}
 	return append(rows, kitRow("are read", harness.OnStolen, func(s *harness.Scene, kit host.Kit) asking {
-		st, _ := store.Capability[store.SettingsStore](s.Tap.Inner())
+		st, _ := store.Capability[store.ProjectStore](s.Tap.Inner())
 		if _, err := st.PutSettings(s.T.Context(), store.PutSettings{Change: kit.Change(s.T.Context(), harness.ByOperator()), Document: []byte(`{"sender_name":"Acme"}`)}); err != nil {
 			s.T.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func kitImpersonation() []harness.Row {
 			now := s.Clock.Now()
 			c := kit.Change(ctx, harness.ByOperator())
 			i := store.Impersonation{ID: kit.NewSessionID(), UserID: s.Id, ActorID: actor.User.ID, ActorSessionID: sessionIDOf(s, actor.AccessToken), CreatedAt: now, ExpiresAt: now.Add(auth.ImpersonationLife), Reason: "to see"}
-			st, _ := store.Capability[store.ImpersonationStore](s.Tap.Inner())
+			st, _ := store.Capability[store.AdminStore](s.Tap.Inner())
 			if err := st.BeginImpersonation(ctx, store.BeginImpersonation{Change: c, Impersonation: i}); err != nil {
 				s.T.Fatal(err)
 			}
@@ -268,14 +268,14 @@ func kitImpersonation() []harness.Row {
 			return s.Evil.Send("GET", "/sessions", nil, s.Authorization())
 		}),
 		of("has ended, and reads", func(ctx context.Context, s *harness.Scene, kit host.Kit, i store.Impersonation, token string) *harness.Answer {
-			st, _ := store.Capability[store.ImpersonationStore](s.Tap.Inner())
+			st, _ := store.Capability[store.AdminStore](s.Tap.Inner())
 			if err := st.EndImpersonation(ctx, store.EndImpersonation{Change: kit.Change(ctx, harness.ByOperator()), ID: i.ID}); err != nil {
 				s.T.Fatal(err)
 			}
 			return s.Evil.Send("GET", "/me", nil, harness.Bearer(token))
 		}),
 		of("has ended, and signs out", func(ctx context.Context, s *harness.Scene, kit host.Kit, i store.Impersonation, token string) *harness.Answer {
-			st, _ := store.Capability[store.ImpersonationStore](s.Tap.Inner())
+			st, _ := store.Capability[store.AdminStore](s.Tap.Inner())
 			if err := st.EndImpersonation(ctx, store.EndImpersonation{Change: kit.Change(ctx, harness.ByOperator()), ID: i.ID}); err != nil {
 				s.T.Fatal(err)
 			}
