@@ -71,7 +71,7 @@ func (g *goWriter) declare(name, comment, embeds string, fields []field) {
 	g.printf("}\n")
 }
 
-// result declares the type of what the server sends, unless it is declared. It begins with
+// result declares the type of a response, unless it is declared. It begins with
 // the type of another component, or with none.
 func (g *goWriter) result(name, comment string, s *schema, embeds string) {
 	if g.written[name] {
@@ -217,7 +217,7 @@ func goName(member string) string {
 	return out.String()
 }
 
-// singular is the name of one of several.
+// singular is the name of one entry.
 func singular(name string) string {
 	switch {
 	case strings.HasSuffix(name, "Series"):

@@ -11,7 +11,7 @@ import (
 // call writes a method, and the types that it has to itself.
 func (g *goWriter) call(c *call) {
 	if c.lines != nil {
-		g.declare(c.name.result, "is one account of Admin.ImportUsers.", "", g.body(c.lines, c.name.result))
+		g.declare(c.result, "is one account of Admin.ImportUsers.", "", g.body(c.lines, c.result))
 		return
 	}
 	texts, path := c.goPath()
@@ -80,7 +80,7 @@ func (c *call) queryStatement() string {
 	return "k.query = queryOf(q)\n"
 }
 
-// once writes a method whose response is read whole.
+// once writes a method that reads its response whole.
 func (g *goWriter) once(c *call, signature func(string) string, prepared string) {
 	typ, rows := g.results(c)
 	g.comment(c, "")
@@ -102,10 +102,10 @@ func (g *goWriter) once(c *call, signature func(string) string, prepared string)
 }
 
 // results is the type of the result. With rows, the response is an object that has nothing
-// but a list, whose name it is.
+// but a list; rows is the name of the list.
 func (g *goWriter) results(c *call) (typ, rows string) {
-	if c.name.result == "json.RawMessage" {
-		return c.name.result, ""
+	if c.result == "json.RawMessage" {
+		return c.result, ""
 	}
 	whole := &schema{keywords: keywords{Properties: map[string]*schema{}}}
 	for _, s := range c.results {
@@ -121,17 +121,17 @@ func (g *goWriter) results(c *call) (typ, rows string) {
 	if first.Ref != "" && len(g.deref(first).Properties) == len(whole.Properties) {
 		return g.component(last(first.Ref), "", "", false), ""
 	}
-	g.result(c.name.result, "is the result of Admin."+c.method+".", whole, "")
-	return c.name.result, ""
+	g.result(c.result, "is the result of Admin."+c.method+".", whole, "")
+	return c.result, ""
 }
 
-// row is the type of one of many results.
+// row is the type of one entry of a list.
 func (g *goWriter) row(s *schema, c *call) string {
 	if s.Ref != "" {
 		return g.component(last(s.Ref), "", "", false)
 	}
-	g.result(c.name.result, "is one result of Admin."+c.method+".", s, "")
-	return c.name.result
+	g.result(c.result, "is one result of Admin."+c.method+".", s, "")
+	return c.result
 }
 
 // pages writes a method that follows cursors, and one that reads a page.
@@ -155,11 +155,11 @@ func (g *goWriter) pages(c *call, input, args string, names []string, signature 
 	g.printf("func (a *Admin) %s(ctx context.Context, %sopts ...CallOption) (*%s, error) {\nk := %s\n%sreturn run[%s](ctx, a, k)\n}\n", page, args, page, prepared, c.queryStatement(), page)
 }
 
-// stream writes a method whose response is read bit by bit.
+// stream writes a method that returns its response as a stream.
 func (g *goWriter) stream(c *call, signature func(string) string, prepared string) {
 	if len(c.query) == 0 {
 		g.comment(c, "")
-		g.printf("%sreturn rowsOf[%s](ctx, a, %s)\n}\n", signature("iter.Seq2["+c.name.result+", error]"), c.name.result, prepared)
+		g.printf("%sreturn rowsOf[%s](ctx, a, %s)\n}\n", signature("iter.Seq2["+c.result+", error]"), c.result, prepared)
 		return
 	}
 	g.comment(c, "The caller closes the stream; Rows reads it.")
@@ -178,7 +178,7 @@ func (g *goWriter) comment(c *call, more string) {
 	g.printf("\n%s", goComment(text+" "+more))
 }
 
-// body is the fields of what a call sends. Members that are not required are left out if
+// body is the fields of a request body. Members that are not required are left out if
 // they are empty.
 func (g *goWriter) body(s *schema, parent string) []field {
 	var fields []field

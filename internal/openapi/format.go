@@ -9,7 +9,8 @@ import (
 // lineLength is the length up to which Format writes an object or array on one line.
 const lineLength = 120
 
-// Format writes a document for people: what fits is on one line, the rest is indented.
+// Format writes a document for people: short objects and arrays are on one line, the others
+// are indented.
 // The order of names stays.
 func Format(doc []byte) ([]byte, error) {
 	var out bytes.Buffer
