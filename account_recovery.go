@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -31,7 +32,7 @@ func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID str
 			return "", goneOr(CodeSessionEnded, err)
 		}
 	}
-	secret, t := a.newStopLink(u, s, nil)
+	secret, t := a.newStopLink(u, s)
 	if secret == "" {
 		return "", nil
 	}
@@ -42,13 +43,13 @@ func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID str
 }
 
 // newStopLink is the link of stopLink, which is still to be stored, about a session
-// (the zero one: the application asked); none if nobody has proved the address. waysIn is
-// the account's CredentialRevision when the session began, nil if that is not known.
-func (a *Auth) newStopLink(u User, s Session, waysIn *int64) (secret string, t store.Token) {
+// (the zero one: the application asked); none if the address is not verified. The link
+// for a session that the same change creates has the session's sequence as its own.
+func (a *Auth) newStopLink(u User, s Session) (secret string, t store.Token) {
 	if u.Email == "" || !u.EmailVerified() {
 		return "", store.Token{}
 	}
-	secret, t = a.newLink(store.PurposeStop, stopLife, linkData{Email: u.Email, SessionID: s.ID, ProvedAt: u.EmailVerifiedAt, Since: s.CreatedAt, WaysIn: waysIn, AMR: s.AMR})
+	secret, t = a.newLink(store.PurposeStop, stopLife, linkData{Email: u.Email, SessionID: s.ID, VerifiedAt: u.EmailVerifiedAt, VerifiedSequence: u.EmailVerifiedSequence, Sequence: s.Sequence, AMR: s.AMR})
 	t.UserID = u.ID
 	return secret, t
 }
@@ -100,6 +101,7 @@ func (a *Auth) SecureAccount(ctx context.Context, p SecureAccountParams) error {
 // secureAccount is SecureAccount, and tells whether the reset was sent.
 func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err error) {
 	d, u, err := a.redeem(ctx, store.PurposeStop, token, func(t store.Token, d linkData) (store.Redemption, error) {
+		d.Sequence = cmp.Or(d.Sequence, t.Sequence)
 		u, moves, holder, err := a.stopping(ctx, t, d)
 		switch {
 		case err != nil:
@@ -109,7 +111,7 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 		}
 		patch := store.UserPatch{DropTokens: append(dyingWithPassword(), store.PurposeVerifyEmail, store.PurposeEmailCode), DropDevices: true}
 		if d.SessionID != "" { // none: the application asked
-			patch.Revoke = &store.SessionFilter{Since: d.Since} // a second one, on a device that was known by then, was told to nobody
+			patch.Revoke = &store.SessionFilter{FromSequence: d.Sequence} // a second one, on a device that was known by then, was told to nobody
 			if moves || store.EmailKey(u.Email) == store.EmailKey(d.Email) {
 				if err := a.dropPassword(ctx, u, d, &patch); err != nil {
 					return store.Redemption{}, err
@@ -125,7 +127,7 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 			if err := a.outrank(ctx, u, d); err != nil {
 				return store.Redemption{}, err
 			}
-			patch.Email, patch.EmailVerifiedAt = &d.Email, &d.ProvedAt
+			patch.Email, patch.EmailVerifiedAt = &d.Email, &d.VerifiedAt
 			patch.Revoke, patch.DropTokens = &store.SessionFilter{}, dyingWithAddress()
 			events = append(events, done(Event{Type: EventEmailChanged, UserID: u.ID}))
 		}
@@ -144,16 +146,16 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 
 // dropPassword adds to a patch that stops a session that the password goes, if the
 // session rests on it, or a live one that was made since: whoever knows it would be
-// back at once, or once passwords are on again. So does one that may have been set since,
-// by whomever: the session could have done it. A reset goes to the account's address.
+// back at once, or once passwords are on again. So does one that was set from the session
+// on, by anyone: the session could have done it. A reset goes to the account's address.
 func (a *Auth) dropPassword(ctx context.Context, u User, d linkData, p *store.UserPatch) error {
-	rests := d.WaysIn == nil || *d.WaysIn != u.CredentialRevision || slices.ContainsFunc(d.AMR, isPassword)
+	rests := u.PasswordSequence >= d.Sequence || slices.ContainsFunc(d.AMR, isPassword)
 	if !rests {
 		list, err := a.store.Sessions(ctx, u.ID, a.now())
 		if err != nil {
 			return storeFailed(err)
 		}
-		rests = slices.ContainsFunc(list, func(s Session) bool { return !s.CreatedAt.Before(d.Since) && slices.ContainsFunc(s.AMR, isPassword) })
+		rests = slices.ContainsFunc(list, func(s Session) bool { return s.Sequence >= d.Sequence && slices.ContainsFunc(s.AMR, isPassword) })
 	}
 	if rests {
 		p.PasswordHash = new(string)
@@ -192,9 +194,9 @@ func (a *Auth) stopping(ctx context.Context, t store.Token, d linkData) (u User,
 	switch {
 	case err != nil:
 		return u, false, holder, err
-	case slices.ContainsFunc(marks, func(m stopMark) bool { return m.outranks(t.CreatedAt, d.ProvedAt) }):
+	case slices.ContainsFunc(marks, func(m stopMark) bool { return m.outranks(t.Sequence, d.VerifiedSequence) }):
 		return u, false, holder, fail(CodeInvalidToken, errors.New("an earlier address took the account back"))
-	case store.EmailKey(u.Email) == store.EmailKey(d.Email) || u.EmailVerifiedAt.Before(d.ProvedAt):
+	case store.EmailKey(u.Email) == store.EmailKey(d.Email) || u.EmailVerifiedSequence < d.VerifiedSequence:
 		return u, false, holder, nil
 	}
 	holder, err = a.store.User(ctx, store.ByEmail(d.Email))
@@ -232,10 +234,10 @@ func (a *Auth) detachEmail(ctx context.Context, u User) error {
 // identity only: before the last of them it is made without the rest, and undo
 // returns ErrStale.
 func (a *Auth) undo(ctx context.Context, u User, d linkData, p *store.UserPatch) (events []store.OutcomeEvent, err error) {
-	if d.Since.IsZero() {
+	if d.SessionID == "" {
 		return nil, nil
 	}
-	if i := slices.IndexFunc(u.Identities, func(i Identity) bool { return i.CreatedAt.After(d.Since) }); i >= 0 {
+	if i := slices.IndexFunc(u.Identities, func(i Identity) bool { return i.Sequence >= d.Sequence }); i >= 0 {
 		gone := u.Identities[i]
 		c := a.newChangeOf(ctx, byStranger("account secured"), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: gone.Provider}))
 		c.IfUsers = []UserAt{credentialsStill(u)}
@@ -246,7 +248,7 @@ func (a *Auth) undo(ctx context.Context, u User, d linkData, p *store.UserPatch)
 		}
 		return nil, store.ErrStale
 	}
-	if u.PhoneVerifiedAt.After(d.Since) {
+	if max(u.PhoneSequence, u.PhoneVerifiedSequence) >= d.Sequence {
 		p.Phone, p.PhoneVerifiedAt = new(string), new(time.Time)
 		events = append(events, done(Event{Type: EventUserUpdated, UserID: u.ID}))
 	}
@@ -257,7 +259,7 @@ func (a *Auth) undo(ctx context.Context, u User, d linkData, p *store.UserPatch)
 	if err != nil {
 		return nil, storeFailed(err)
 	}
-	if slices.ContainsFunc(factors.List, func(f Factor) bool { return f.Enabled && f.CreatedAt.After(d.Since) }) {
+	if slices.ContainsFunc(factors.List, func(f Factor) bool { return f.Enabled && f.Sequence >= d.Sequence }) {
 		p.DropFactors = true
 		events = append(events, done(Event{Type: EventMFADisabled, UserID: u.ID}))
 	}
@@ -270,12 +272,13 @@ func (a *Auth) undo(ctx context.Context, u User, d linkData, p *store.UserPatch)
 // gone on to an address that is newer than theirs. Links to earlier addresses stay,
 // since the one that was used may be a thief's.
 type stopMark struct {
-	At       time.Time `json:"at"`
-	ProvedAt time.Time `json:"proved_at"`
+	At               time.Time `json:"at"`       // for the end of its life
+	Sequence         int64     `json:"sequence"` // the account's then
+	VerifiedSequence int64     `json:"verified_sequence"`
 }
 
-func (m stopMark) outranks(sent, proved time.Time) bool {
-	return !sent.After(m.At) && proved.After(m.ProvedAt)
+func (m stopMark) outranks(sent, verified int64) bool {
+	return sent <= m.Sequence && verified > m.VerifiedSequence
 }
 
 // marksHash is where an account's marks are kept: no link has a secret to it.
@@ -310,9 +313,9 @@ func (a *Auth) outrank(ctx context.Context, u User, d linkData) error {
 	}
 	now := a.now()
 	marks = slices.DeleteFunc(marks, func(m stopMark) bool {
-		return !now.Before(m.At.Add(stopLife)) || !m.ProvedAt.Before(d.ProvedAt)
+		return !now.Before(m.At.Add(stopLife)) || m.VerifiedSequence >= d.VerifiedSequence
 	})
-	_, t := a.newLink(store.PurposeStop, stopLife, linkData{Marks: append(marks, stopMark{now, d.ProvedAt})})
+	_, t := a.newLink(store.PurposeStop, stopLife, linkData{Marks: append(marks, stopMark{now, u.Sequence, d.VerifiedSequence})})
 	t.Hash, t.UserID, t.Subject = marksHash(u.ID), u.ID, "marks "+u.ID
 	return a.putToken(ctx, byStranger("account taken back"), t, credentialsStill(u))
 }

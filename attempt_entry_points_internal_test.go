@@ -15,8 +15,8 @@ import (
 
 // judging are the calls that tell whether somebody's secret was right.
 var judging = []string{
-	"passwords.verify", "TryCode", "UseTOTPStep", "UseRecoveryCode", "RemoveFactor", // the last unless it is plainly shown no code
-	"matchTOTP", "useFactor", "useRecoveryCode", // which judge in a guess of their callers'
+	"passwords.verify", "TryCode", "UseFactor", "UseRecoveryCode", "RemoveFactor", // the last unless it is plainly shown no code
+	"matchTOTP", "useTOTP", "useFactor", "useRecoveryCode", // which judge in a guess of their callers'
 }
 
 // No secret is judged but within guess, which draws before and settles after: a
@@ -116,7 +116,7 @@ func shownNoCode(call *ast.CallExpr) bool {
 // random bits.
 func TestStoresJudgeKnownSecrets(t *testing.T) {
 	known := map[string]string{
-		"TryCode": "guess", "UseTOTPStep": "guess", "UseRecoveryCode": "guess", "RemoveFactor": "guess",
+		"TryCode": "guess", "UseFactor": "guess", "UseRecoveryCode": "guess", "RemoveFactor": "guess",
 		"RedeemToken": "256 bits", "PeekToken": "256 bits", "PutRecoveryCodes": "new ones", "EnableFactor": "a step that judgeFirstCode found",
 	}
 	for _, i := range []reflect.Type{reflect.TypeFor[Store](), reflect.TypeFor[store.FactorStore](), reflect.TypeFor[store.Journal](), reflect.TypeFor[store.ProjectStore](), reflect.TypeFor[store.AdminStore]()} {
@@ -126,7 +126,7 @@ func TestStoresJudgeKnownSecrets(t *testing.T) {
 				in := method.Type.In(p)
 				secret := in == reflect.TypeFor[[]byte]()
 				if in.Kind() == reflect.Struct {
-					for _, field := range []string{"Hash", "Hashes", "Step", "Code", "Secret", "Recovery"} {
+					for _, field := range []string{"Hash", "Hashes", "State", "Code", "Secret", "Recovery"} {
 						_, ok := in.FieldByName(field)
 						secret = secret || ok
 					}

@@ -216,18 +216,18 @@ func (s *signIn) reason() string {
 
 // makeSession has a session made by store, as the change c. If the store refuses it
 // for its device, it is made once more with what the owner is told; at once, if the
-// device is expected to be new. It tells of what has come about.
-func (a *Auth) makeSession(ctx context.Context, c store.Change, u User, s Session, expected bool, st func(store.Change, store.NewDevice) (User, error)) (User, error) {
+// device is expected to be new. It commits the change; edit completes its events.
+func (a *Auth) makeSession(ctx context.Context, c store.Change, u User, s Session, expected bool, edit func(*Event), st func(store.Change, store.NewDevice) (User, error)) (User, error) {
 	if !expected {
 		made, err := st(c, store.NewDevice{Refuse: true})
 		if !errors.Is(err, store.ErrNewDevice) {
 			if err == nil {
-				a.committed(ctx, c, store.OutcomeDone, nil)
+				a.committed(ctx, c, store.OutcomeDone, edit)
 			}
 			return made, err
 		}
 	}
-	secret, t := a.newStopLink(u, s, &u.CredentialRevision)
+	secret, t := a.newStopLink(u, s)
 	link := ""
 	if secret != "" {
 		link = a.linkURL(KindNewDevice, secret)
@@ -242,7 +242,7 @@ func (a *Auth) makeSession(ctx context.Context, c store.Change, u User, s Sessio
 	}
 	made, err := st(with, on)
 	if err == nil {
-		a.committed(ctx, c, store.OutcomeDone, nil)
+		a.committed(ctx, c, store.OutcomeDone, edit)
 		if isNew {
 			a.committed(ctx, told, store.OutcomeDone, nil)
 		}

@@ -16,11 +16,7 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// snippetDocs are the pages whose Go snippets have to compile.
-var snippetDocs = []string{"README.md", "docs/authclient.md", "docs/deployment.md", "docs/import.md", "docs/metrics.md"}
-
-// snippetParams is what a snippet may use without saying where it comes from, a
-// parameter to a line.
+// snippetParams are the values that a snippet may use without a declaration.
 const snippetParams = `t *testing.T
 ctx context.Context
 err error
@@ -29,9 +25,11 @@ r *http.Request
 req *http.Request
 rec *httptest.ResponseRecorder
 notes http.Handler
-store *pgstore.Store
+db *pgstore.Store
 a *auth.Auth
-url, id, key, accountSID, authToken string
+adm *admin.Admin
+c *authclient.Client
+url, id, key, userID, accountSID, authToken string
 secret []byte`
 
 var (
@@ -39,8 +37,8 @@ var (
 	declared = regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`)
 )
 
-// The Go snippets of the documents compile. "…" at the end of a list of
-// arguments stands for more of them.
+// The Go snippets of the documents compile. "…" in a list of arguments
+// stands for more of them.
 func TestSnippets(t *testing.T) {
 	if os.Getenv(harness.OnPostgres) != "" {
 		return // about documents, whatever the store
@@ -48,7 +46,11 @@ func TestSnippets(t *testing.T) {
 	overlay, packages := map[string]string{}, []string{"./internal/snippets"}
 	dir := t.TempDir()
 	n := 0
-	for _, doc := range snippetDocs {
+	docs, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range append(docs, "README.md") {
 		text, err := os.ReadFile(doc)
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +74,7 @@ func TestSnippets(t *testing.T) {
 			overlay[absolute(t, filepath.Join(in, name))] = path
 		}
 	}
-	if n < 5 {
+	if n < 20 {
 		t.Fatalf("only %d snippets found", n)
 	}
 	b, err := json.Marshal(map[string]any{"Replace": overlay})
@@ -83,7 +85,7 @@ func TestSnippets(t *testing.T) {
 	if err := os.WriteFile(list, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-o", dir, "-overlay", list}, packages...)...)
+	build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-gcflags=-e", "-overlay", list}, packages...)...)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -95,18 +97,19 @@ func snippetFile(n int, where, code string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "package snippets\n\n")
 	for _, pkg := range []string{
-		"context", "encoding/json", "errors", "log", "net/http", "net/http/httptest", "os", "slices", "sync", "testing", "time", "fmt",
-		"github.com/authmount/auth", "github.com/authmount/auth/authclient", "github.com/authmount/auth/authtest", "github.com/authmount/auth/hibp",
-		"github.com/authmount/auth/pgstore", "github.com/authmount/auth/provider", "github.com/authmount/auth/smtpmail",
+		"context", "encoding/json", "errors", "fmt", "log", "net/http", "net/http/httptest", "os", "slices", "strings", "sync", "testing", "time",
+		"github.com/authmount/auth", "github.com/authmount/auth/admin", "github.com/authmount/auth/authclient", "github.com/authmount/auth/authtest",
+		"github.com/authmount/auth/dashboard", "github.com/authmount/auth/hibp", "github.com/authmount/auth/pgstore", "github.com/authmount/auth/pgstore/rls",
+		"github.com/authmount/auth/provider", "github.com/authmount/auth/smtpmail", "github.com/authmount/auth/store", "github.com/authmount/auth/turnstile",
 		"github.com/authmount/auth/twiliosms", "github.com/jackc/pgx/v5",
 	} {
 		alias := strings.TrimSuffix(pkg, "/v5")
 		alias = alias[strings.LastIndex(alias, "/")+1:]
-		if strings.Contains(code+snippetParams, alias+".") {
+		if regexp.MustCompile(`\b` + alias + `\.[A-Z]`).MatchString(code + snippetParams) {
 			fmt.Fprintf(&b, "import %q\n", pkg)
 		}
 	}
-	fmt.Fprintf(&b, "\nfunc snippet%d(%s) {{\n//line %s\n%s\n", n, strings.ReplaceAll(snippetParams, "\n", ", "), where, strings.ReplaceAll(code, ", …)", ")"))
+	fmt.Fprintf(&b, "\nfunc snippet%d(%s) {{\n//line %s\n%s\n", n, strings.ReplaceAll(snippetParams, "\n", ", "), where, strings.NewReplacer(", …)", ")", ", …,", ",").Replace(code))
 	for _, m := range declared.FindAllStringSubmatch(code, -1) {
 		for name := range strings.SplitSeq(m[1], ", ") {
 			fmt.Fprintf(&b, "_ = %s\n", name)

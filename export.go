@@ -77,7 +77,7 @@ func (a *Auth) exportMore(ctx context.Context, e *Export) (err error) {
 		}
 		e.Factors, e.CodesLeft = f.List, f.RecoveryLeft
 		for i := range e.Factors {
-			e.Factors[i].Secret, e.Factors[i].LastStep = nil, 0
+			e.Factors[i].Secret, e.Factors[i].State = nil, nil
 		}
 	}
 	if e.Held, err = a.store.Held(ctx, e.User.ID, a.now()); err != nil {

@@ -46,7 +46,7 @@ type partedFactors struct {
 func (s partedFactors) Factors(_ context.Context, userID string) (store.Factors, error) {
 	at := time.Unix(7, 0)
 	return store.Factors{RecoveryLeft: 3, List: []Factor{
-		{ID: "f", UserID: userID, Kind: store.FactorTOTP, Enabled: true, Secret: []byte("secret"), LastStep: 7, CreatedAt: at}, {ID: "g", UserID: userID, Secret: []byte("other"), LastStep: 8},
+		{ID: "f", UserID: userID, Kind: store.FactorTOTP, Enabled: true, Secret: []byte("secret"), State: []byte{7}, CreatedAt: at}, {ID: "g", UserID: userID, Secret: []byte("other"), State: []byte{8}},
 	}}, s.ask("factors")
 }
 

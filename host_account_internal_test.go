@@ -174,7 +174,7 @@ func TestImportedFactorIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	sealed := f.Secret
-	if want := (Factor{ID: f.ID, UserID: "ada", Kind: store.FactorTOTP, Secret: sealed, CreatedAt: now}); f.ID == "" || !isID(f.ID) || !reflect.DeepEqual(f, want) {
+	if want := (Factor{ID: f.ID, UserID: "ada", Kind: store.FactorTOTP, Required: true, Secret: sealed, CreatedAt: now}); f.ID == "" || !isID(f.ID) || !reflect.DeepEqual(f, want) {
 		t.Errorf("%+v, want %+v", f, want)
 	}
 	if plain, _, err := keys.Open(sealed, []byte("ada")); err != nil || string(plain) != "Hello!\xde\xad\xbe\xef" {

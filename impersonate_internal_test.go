@@ -21,7 +21,7 @@ func TestImpersonationAsASession(t *testing.T) {
 	begun := time.Unix(1767323045, 0).UTC()
 	i := store.Impersonation{
 		ID: "i", UserID: "ada", ActorID: "eve", ActorSessionID: "s", Reason: "to see", CreatedAt: begun, ExpiresAt: begun.Add(time.Minute),
-		IP: "192.0.2.7", UserAgent: "browser", UserRevision: 1, ActorRevision: 2, RolesRevision: 3,
+		IP: "192.0.2.7", UserAgent: "browser", Sequence: 4, UserRevision: 1, ActorRevision: 2, RolesRevision: 3,
 	}
 	v := reflect.ValueOf(i)
 	for n := range v.NumField() {

@@ -95,7 +95,7 @@ func importRefused(err error) error {
 // newImport judges what an import gives, and makes the user of it.
 func (a *Auth) newImport(p ImportUserParams) (store.NewUser, error) {
 	now := a.now()
-	u := User{UserMetadata: orEmptyMap(p.UserMetadata), AppMetadata: p.AppMetadata, Roles: p.Roles, UpdatedAt: now}
+	u := User{UserMetadata: orEmptyMap(p.UserMetadata), AppMetadata: p.AppMetadata, Roles: p.Roles, UpdatedAt: now, Handle: newHandle()}
 	for _, judge := range []func(*ImportUserParams, *User, time.Time) error{a.importID, importTimes, importAddresses, importFacts, a.importIdentities} {
 		if err := judge(&p, &u, now); err != nil {
 			return store.NewUser{}, err
@@ -262,5 +262,5 @@ func (a *Auth) importTOTP(userID, encoded string, now time.Time) (Factor, error)
 	if len(secret) < minImportedTOTP || len(secret) > maxImportedTOTP {
 		return Factor{}, invalid("totp_secret", "has fewer than 10 bytes or more than 64")
 	}
-	return Factor{ID: a.newID(), UserID: userID, Kind: store.FactorTOTP, Secret: a.keys.Seal(secret, []byte(userID)), CreatedAt: now}, nil
+	return Factor{ID: a.newID(), UserID: userID, Kind: store.FactorTOTP, Required: true, Secret: a.keys.Seal(secret, []byte(userID)), CreatedAt: now}, nil
 }

@@ -29,9 +29,11 @@ type linkData struct {
 	Device     string `json:"device,omitempty"`    // verification: the user agent that signed up, as it said of itself
 	AMR        []AMR  `json:"amr,omitempty"`       // exchange codes: the proof already given; notices: those of the session that they tell of
 
-	ProvedAt time.Time `json:"proved_at,omitzero"` // of a notice: since when Email is the account's
-	Since    time.Time `json:"since,omitzero"`     // of a notice: when the session that it tells of began
-	WaysIn   *int64    `json:"ways_in,omitempty"`  // of a notice: the account's CredentialRevision then, if it is known
+	// Of a notice: when Email was verified, in both orders, and the sequence of the session
+	// that it reports; 0 if the token's own sequence is the session's.
+	VerifiedAt       time.Time `json:"verified_at,omitzero"`
+	VerifiedSequence int64     `json:"verified_sequence,omitempty"`
+	Sequence         int64     `json:"sequence,omitempty"`
 
 	Marks []stopMark `json:"marks,omitempty"` // of no link: see stopMark
 

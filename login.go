@@ -86,7 +86,7 @@ func (a *Auth) loginAs(ctx context.Context, c store.Credentials, name string, p 
 	if rehash {
 		c.PasswordHash = a.rehash(ctx, c, p.Password)
 	}
-	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), by: byPassword(c.PasswordHash), totp: p.TOTPCode, trust: p.TrustDevice, gone: CodeInvalidCredentials, newDevice: onNewDevice(ctx, c)})
+	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), by: byPassword(c.PasswordHash), code: factorCode{totp: p.TOTPCode}, trust: p.TrustDevice, gone: CodeInvalidCredentials, newDevice: onNewDevice(ctx, c)})
 }
 
 // unconfirmed tells whether a user may not sign in with a password yet. Whoever

@@ -183,7 +183,7 @@ func (a *Auth) VerifyPhoneCode(ctx context.Context, p VerifyPhoneCodeParams) (*T
 		return nil, err
 	}
 	a.unlockPassword(ctx, u, false)
-	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Phone: phone}, amr: a.proof(methodPhoneCode), totp: p.TOTPCode, trust: p.TrustDevice, gone: CodeInvalidCode})
+	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Phone: phone}, amr: a.proof(methodPhoneCode), code: factorCode{totp: p.TOTPCode}, trust: p.TrustDevice, gone: CodeInvalidCode})
 }
 
 func (a *Auth) checkPhoneCode(ctx context.Context, number, code string) (string, error) {

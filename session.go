@@ -24,13 +24,13 @@ const freshFor = 15 * time.Minute
 
 // signIn is a proof that was right, on its way to a session.
 type signIn struct {
-	user   User
-	amr    []AMR
-	totp   string // a code that came along with the first proof
-	second bool   // the second factor was shown
-	trust  bool   // the device is to be trusted, if an app's code was shown
-	by     provenBy
-	gone   Code // the error if the user changed or went since the proof was judged
+	user    User
+	amr     []AMR
+	code    factorCode      // of a second factor; the zero value: none came with the sign-in
+	waiting *store.TokenRef // the token that the sign-in waited with for code, which is used up; nil: none
+	trust   bool            // the device is to be trusted, if the code is an app's
+	by      provenBy
+	gone    Code // the error if the user changed or went since the proof was judged
 
 	newDevice bool // expected; the store decides
 	onTrusted bool // the device stands in for the second factor; likewise
@@ -80,18 +80,17 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	if err := a.letIn(ctx, s.user); err != nil {
 		return nil, err
 	}
-	amr, aal, onTrusted, err := a.secondFactor(ctx, s)
-	s.onTrusted = onTrusted
-	if err != nil {
+	if s.waiting != nil || s.user.MFAEnabled && s.code != (factorCode{}) {
+		return a.signInWithFactor(ctx, s)
+	}
+	var err error
+	if s.onTrusted, err = a.withoutFactor(ctx, s); err != nil {
 		return nil, err
 	}
-	method := s.amr[0].Method
-	if err := a.beforeSignIn(ctx, SignInAttempt{User: s.user, Method: method, Provider: s.by.Provider}); err != nil {
+	if err := a.beforeSignIn(ctx, s.attempt()); err != nil {
 		return nil, err
 	}
-	sess := a.newSession(ctx, s.user.ID, amr, now)
-	sess.AAL = aal
-	tokens, err := a.startSession(ctx, s, sess)
+	tokens, err := a.startSession(ctx, s, a.newSession(ctx, s.user.ID, s.amr, now))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, fail(s.gone, err)
@@ -104,15 +103,75 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	return tokens, nil
 }
 
-// startSession makes the session on the condition that the account's ways in are
-// as they were when what the proof rests on was found among them. If they have
-// changed, a password and an identity are looked for anew. A link or code, also
-// one of a second factor, is used up by now, and would not be good any more after
-// most changes: it is not.
+// attempt is the sign-in as hooks see it.
+func (s *signIn) attempt() SignInAttempt {
+	return SignInAttempt{User: s.user, Method: s.amr[0].Method, Provider: s.by.Provider}
+}
+
+// signInWithFactor creates the session in the change that consumes the second factor,
+// and the token that the sign-in waited with. If the change is refused, neither is used up.
+func (a *Auth) signInWithFactor(ctx context.Context, s signIn) (*Tokens, error) {
+	use := factorUse{by: byProof(), user: s.user, code: s.code}
+	if s.waiting != nil {
+		use.draws = []guessDraw{a.perMFAToken(s.waiting.Hash)}
+	}
+	var tokens *Tokens
+	use.complete = func(own context.Context, f *factorChange) (r store.FactorResult, err error) {
+		if err := a.beforeSignIn(own, s.attempt()); err != nil {
+			return r, err
+		}
+		sess := a.newSession(own, s.user.ID, withProof(s.amr, f.proof), f.Now)
+		sess.AAL = store.LevelAAL2
+		tokens, err = a.createSession(own, f.Change, s, s.user, sess, f.edit, func(c store.Change, n store.NewSession) (User, error) {
+			r, err = f.store(c, store.Completion{Redeem: s.waiting, Create: &n})
+			return r.User, err
+		})
+		if errors.Is(err, store.ErrStale) {
+			err = fail(s.gone, err)
+		}
+		return r, err
+	}
+	used, err := a.judgeFactor(ctx, use)
+	if err != nil {
+		return nil, err
+	}
+	tokens.RecoveryCodesLeft, tokens.remember = used.left, s.remember
+	return tokens, nil
+}
+
+// createSession mints the tokens of a session of u and has st create it, as the change c
+// with the events of a sign-in.
+func (a *Auth) createSession(ctx context.Context, c store.Change, s signIn, u User, sess Session, edit func(*Event), st func(store.Change, store.NewSession) (User, error)) (*Tokens, error) {
+	tokens, err := a.mint(ctx, u, sess)
+	if err != nil {
+		return nil, err
+	}
+	c.Events = append(c.Events, a.newChange(ctx, c.By, done(Event{Type: EventSignedIn, UserID: u.ID, SessionID: sess.ID, Method: sess.AMR[0].Method, Provider: s.by.Provider, Reason: s.reason()}),
+		store.OutcomeEvent{On: store.OutcomeSessionsEnded, Event: Event{Type: EventSessionsEnded, UserID: u.ID}}).Events...)
+	var ended []string
+	tokens.User, err = a.makeSession(ctx, c, u, sess, s.newDevice, edit, func(c store.Change, on store.NewDevice) (User, error) {
+		return st(c, store.NewSession{
+			Session: sess, KeepSessions: max(0, a.cfg.sessions.MaxPerUser), Ended: func(ids []string) { ended = ids }, OnNewDevice: on,
+			OnTrustedDevice: s.onTrusted, TrustUntil: a.trustUntil(s, sess),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if ended != nil {
+		a.committed(ctx, c, store.OutcomeSessionsEnded, func(e *Event) { e.SessionIDs = ended })
+	}
+	return tokens, nil
+}
+
+// startSession creates the session of a sign-in without a second factor, on the condition
+// that the account's credentials are as they were when the sign-in found its own among
+// them. If they have changed, it looks for a password and an identity again. A link or a
+// code is used up by now and would be invalid after most changes, so it is refused.
 func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Tokens, error) {
 	u, look := s.user, false
 	return change(func() (*Tokens, error) {
-		if look && (s.by.Email != "" || s.by.Phone != "" || sess.AAL == store.LevelAAL2) {
+		if look && (s.by.Email != "" || s.by.Phone != "") {
 			return nil, fail(s.gone, store.ErrStale)
 		}
 		if look {
@@ -124,31 +183,16 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 				return nil, fail(s.gone, errors.New("what the proof rested on is gone"))
 			}
 			u = c.User
-			if sess.AAL != store.LevelAAL2 && a.mfaRequired(ctx, u) {
+			if a.mfaRequired(ctx, u) {
 				return nil, fail(s.gone, errors.New("a second factor is required by now"))
 			}
 		}
 		look = true
-		tokens, err := a.mint(ctx, u, sess)
-		if err != nil {
-			return nil, err
-		}
-		c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedIn, UserID: u.ID, SessionID: sess.ID, Method: sess.AMR[0].Method, Provider: s.by.Provider, Reason: s.reason()}),
-			store.OutcomeEvent{On: store.OutcomeSessionsEnded, Event: Event{Type: EventSessionsEnded, UserID: u.ID}})
+		c := a.newChange(ctx, byProof())
 		c.IfUsers = []UserAt{credentialsStill(u)}
-		var ended []string
-		if tokens.User, err = a.makeSession(ctx, c, u, sess, s.newDevice, func(c store.Change, on store.NewDevice) (User, error) {
-			return a.store.CreateSession(ctx, store.CreateSession{
-				Change: c, Session: sess, KeepSessions: max(0, a.cfg.sessions.MaxPerUser), Ended: func(ids []string) { ended = ids }, OnNewDevice: on,
-				OnTrustedDevice: s.onTrusted, TrustUntil: a.trustUntil(s, sess),
-			})
-		}); err != nil {
-			return nil, err
-		}
-		if ended != nil {
-			a.committed(ctx, c, store.OutcomeSessionsEnded, func(e *Event) { e.SessionIDs = ended })
-		}
-		return tokens, nil
+		return a.createSession(ctx, c, s, u, sess, nil, func(c store.Change, n store.NewSession) (User, error) {
+			return a.store.CreateSession(ctx, store.CreateSession{Change: c, NewSession: n})
+		})
 	})
 }
 

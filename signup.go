@@ -3,6 +3,8 @@ package auth
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -351,5 +353,13 @@ func (a *Auth) newUser(p accountPermit, u User) store.NewUser {
 	if !p.drawn {
 		panic("auth: an account that drew no limits")
 	}
+	u.Handle = newHandle()
 	return store.NewUser{User: u, Creating: a.creating()}
+}
+
+// newHandle is User.Handle of a new account.
+func newHandle() string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // never fails (crypto/rand)
+	return base64.RawURLEncoding.EncodeToString(b)
 }

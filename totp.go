@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base32"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -52,26 +53,21 @@ func (a *Auth) totpOn(ctx context.Context) bool {
 	return a.factors != nil && a.Settings(ctx).TOTP.On()
 }
 
-// secondFactor is the part of completeSignIn that decides between a session and
-// a question: it returns all proofs, the level that was reached, and whether the
-// device stands in for what that lacks.
-func (a *Auth) secondFactor(ctx context.Context, s signIn) (proofs []AMR, aal string, onTrusted bool, err error) {
+// withoutFactor decides whether a sign-in without a second factor may have a session:
+// it reports whether a trusted device replaces the factor, or returns the error that asks
+// for a factor or for its enrolment.
+func (a *Auth) withoutFactor(ctx context.Context, s signIn) (onTrusted bool, err error) {
 	switch {
-	case s.second:
-		return s.amr, store.LevelAAL2, false, nil
-	case s.user.MFAEnabled && s.totp == "":
-		onTrusted, err := a.onTrustedDevice(ctx, s.user)
+	case s.user.MFAEnabled:
+		onTrusted, err = a.onTrustedDevice(ctx, s.user)
 		if err == nil && !onTrusted {
 			err = a.ask(ctx, CodeMFARequired, store.PurposeMFA, s)
 		}
-		return s.amr, store.LevelAAL1, onTrusted, err
-	case s.user.MFAEnabled:
-		second, err := a.judgeFactor(ctx, byProof(), s.user, factorCode{totp: s.totp})
-		return withProof(s.amr, second.proof), store.LevelAAL2, false, err
+		return onTrusted, err
 	case a.mfaRequired(ctx, s.user):
-		return nil, "", false, a.ask(ctx, CodeMFAEnrollmentRequired, store.PurposeEnroll, s)
+		return false, a.ask(ctx, CodeMFAEnrollmentRequired, store.PurposeEnroll, s)
 	}
-	return s.amr, store.LevelAAL1, false, nil
+	return false, nil
 }
 
 // ask stops a sign-in with a token that carries the proof already given on to
@@ -100,71 +96,152 @@ type factorCode struct {
 	disables       bool // the recovery code also removes the second factors
 }
 
-// shown is a second factor that was right.
-type shown struct {
+// factorUse is a code of a user's second factor, and what it completes.
+type factorUse struct {
+	by    Authority // the user's session, or byProof
+	user  User
+	code  factorCode
+	draws []guessDraw // of this entry point, in addition to those of every factor
+
+	// complete, if set, consumes the factor by factorChange.store and commits the change.
+	// An app's code was checked before; a recovery code is checked by the store. It is
+	// called again if another request used the factor meanwhile. Without it the change
+	// completes nothing else.
+	complete func(ctx context.Context, f *factorChange) (store.FactorResult, error)
+}
+
+// factorChange is the change that consumes a second factor.
+type factorChange struct {
+	store.Change
+	proof AMR
+	store func(c store.Change, done store.Completion) (store.FactorResult, error)
+	edit  func(*Event) // completes the events, for committed
+}
+
+// usedFactor is a second factor that was valid and has been consumed.
+type usedFactor struct {
+	store.FactorResult
 	proof AMR
 	left  *int // recovery codes that are left, after one was used
 }
 
-// useFactor uses a code up, in the name of a session or of a proof that was just
-// given, and only while the user's ways in are as they were read.
-func (a *Auth) useFactor(ctx context.Context, by Authority, u User, code factorCode) (shown, error) {
+// useFactor consumes a code, on the condition that the user's credentials are as they
+// were read.
+func (a *Auth) useFactor(ctx context.Context, f factorUse) (usedFactor, error) {
 	if a.factors == nil {
-		return shown{}, fail(CodeInvalidTOTPCode, lacks[store.FactorStore]())
+		return usedFactor{}, fail(CodeInvalidTOTPCode, lacks[store.FactorStore]())
 	}
-	if code.recovery != "" {
-		return a.useRecoveryCode(ctx, by, u, code)
+	if f.code.recovery != "" {
+		return a.useRecoveryCode(ctx, f)
 	}
-	c := a.newChange(ctx, by)
-	c.IfUsers = []UserAt{credentialsStill(u)}
-	list, err := a.factors.Factors(ctx, u.ID)
-	if err != nil {
-		return shown{}, storeFailed(err)
+	for range attempts {
+		used, err := a.useTOTP(ctx, f)
+		if !errors.Is(err, store.ErrUsed) || errors.Is(err, CodeInvalidTOTPCode) {
+			return used, err
+		}
 	}
-	for _, f := range list.List {
-		if f.Kind != store.FactorTOTP { // one that is not enabled, the store refuses
-			continue
-		}
-		m, err := a.matchTOTP(f, code.totp, c.Now)
-		if err != nil {
-			return shown{}, err
-		}
-		if !m.ok {
-			continue
-		}
-		if err := a.factors.UseTOTPStep(ctx, store.UseTOTPStep{Change: c, UserID: u.ID, FactorID: f.ID, Step: m.step, Secret: m.sealed}); err != nil {
-			return shown{}, factorFailed(err)
-		}
-		return shown{AMR{Method: methodTOTP, Timestamp: c.Now.Unix()}, nil}, nil
-	}
-	return shown{}, fail(CodeInvalidTOTPCode, nil)
+	return usedFactor{}, retryAfter(CodeUnavailable, time.Second, store.ErrUsed)
 }
 
-// useRecoveryCode uses a code up, also one that was made under a previous secret,
-// in one step with what it is shown for if that is to remove the second factors.
-func (a *Auth) useRecoveryCode(ctx context.Context, by Authority, u User, code factorCode) (shown, error) {
-	tells := []store.OutcomeEvent{done(Event{Type: EventRecoveryCodeUsed, UserID: u.ID})}
-	if code.disables {
-		tells = append(tells, done(Event{Type: EventMFADisabled, UserID: u.ID}))
-	}
-	c := a.newChangeOf(ctx, by, account{User: u}, tells...)
-	c.IfUsers = []UserAt{credentialsStill(u)}
-	hashes := a.keys.RecoveryCode(u.ID, code.recovery)
-	left, err := 0, error(nil)
-	if code.disables {
-		_, err = a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: u.ID, Recovery: hashes})
-	} else {
-		left, err = a.factors.UseRecoveryCode(ctx, store.UseRecoveryCode{Change: c, UserID: u.ID, Hashes: hashes})
-	}
+// useTOTP is useFactor for the code of an authenticator app. ErrUsed: another request
+// used the factor meanwhile.
+func (a *Auth) useTOTP(ctx context.Context, f factorUse) (usedFactor, error) {
+	list, err := a.factors.Factors(ctx, f.user.ID)
 	if err != nil {
-		return shown{}, factorFailed(err)
+		return usedFactor{}, storeFailed(err)
 	}
-	a.committed(ctx, c, store.OutcomeDone, func(e *Event) { e.Left = left })
-	return shown{AMR{Method: methodRecovery, Timestamp: c.Now.Unix()}, &left}, nil
+	for _, factor := range list.List {
+		if factor.Kind != store.FactorTOTP || !factor.Enabled {
+			continue
+		}
+		m, err := a.matchTOTP(factor, f.code.totp, a.now())
+		if err != nil {
+			return usedFactor{}, err
+		}
+		switch {
+		case !m.ok:
+			continue
+		case m.step <= totpStep(factor.State): // used before, or older (RFC 6238, section 5.2)
+			return usedFactor{}, fail(CodeInvalidTOTPCode, store.ErrUsed)
+		}
+		return a.consumeFactor(ctx, f, methodTOTP, nil, func(c store.Change, done store.Completion) (store.FactorResult, error) {
+			return a.factors.UseFactor(ctx, store.UseFactor{
+				Change: c, UserID: f.user.ID, FactorID: factor.ID, State: factor.State, NewState: totpState(m.step), Secret: m.sealed, Completion: done,
+			})
+		})
+	}
+	return usedFactor{}, fail(CodeInvalidTOTPCode, nil)
+}
+
+// useRecoveryCode consumes a recovery code, also one that was created under a previous
+// secret, and removes the second factors in the same change if the code says so.
+func (a *Auth) useRecoveryCode(ctx context.Context, f factorUse) (usedFactor, error) {
+	hashes := a.keys.RecoveryCode(f.user.ID, f.code.recovery)
+	events := []store.OutcomeEvent{done(Event{Type: EventRecoveryCodeUsed, UserID: f.user.ID})}
+	if f.code.disables {
+		events = append(events, done(Event{Type: EventMFADisabled, UserID: f.user.ID}))
+	}
+	used, err := a.consumeFactor(ctx, f, methodRecovery, events, func(c store.Change, done store.Completion) (store.FactorResult, error) {
+		if f.code.disables {
+			u, err := a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: f.user.ID, Recovery: hashes})
+			return store.FactorResult{User: u}, err
+		}
+		return a.factors.UseRecoveryCode(ctx, store.UseRecoveryCode{Change: c, UserID: f.user.ID, Hashes: hashes, Completion: done})
+	})
+	if err == nil {
+		used.left = &used.RecoveryLeft
+	}
+	return used, err
+}
+
+// consumeFactor makes the change of a factor's use, with the events of the factor in
+// front.
+func (a *Auth) consumeFactor(ctx context.Context, f factorUse, method string, events []store.OutcomeEvent, st func(store.Change, store.Completion) (store.FactorResult, error)) (used usedFactor, err error) {
+	c := factorChange{Change: a.newChangeOf(ctx, f.by, account{User: f.user}, events...)}
+	c.IfUsers = []UserAt{credentialsStill(f.user)}
+	c.proof = AMR{Method: method, Timestamp: c.Now.Unix()}
+	left := 0
+	c.store = func(ch store.Change, done store.Completion) (store.FactorResult, error) {
+		r, err := st(ch, done)
+		left = r.RecoveryLeft
+		return r, err
+	}
+	c.edit = func(e *Event) {
+		if e.Type == EventRecoveryCodeUsed {
+			e.Left = left
+		}
+	}
+	if f.complete != nil {
+		used.FactorResult, err = f.complete(ctx, &c)
+	} else if used.FactorResult, err = c.store(c.Change, store.Completion{}); err == nil {
+		a.committed(ctx, c.Change, store.OutcomeDone, c.edit)
+	}
+	used.proof = c.proof
+	switch {
+	case errors.Is(err, store.ErrUsed):
+		return usedFactor{}, err
+	case err != nil:
+		return usedFactor{}, factorFailed(err)
+	}
+	return used, nil
+}
+
+// totpState is Factor.State of an authenticator app: the newest time step that was used.
+func totpState(step int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(step)) } //nolint:gosec // after 1970
+
+func totpStep(state []byte) int64 {
+	if len(state) != 8 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(state)) //nolint:gosec // as totpState wrote it
 }
 
 // factorFailed makes absent, used and outdated the same error.
 func factorFailed(err error) error {
+	var known *Error
+	if errors.As(err, &known) {
+		return err
+	}
 	if errors.Is(err, store.ErrUsed) || errors.Is(err, store.ErrStale) {
 		return fail(CodeInvalidTOTPCode, err)
 	}
@@ -219,15 +296,17 @@ func (a *Auth) newRecoveryCodes(userID string) (codes []string, hashes [][]byte)
 	return codes, hashes
 }
 
-// judgeFactor judges a second factor, at whichever door, in the name of by; more
-// are draws of that door. A TOTP code is good once, and never older than the
-// newest one used (RFC 6238, 5.2). Errors: CodeInvalidTOTPCode, CodeRateLimited.
-func (a *Auth) judgeFactor(ctx context.Context, by Authority, u User, c factorCode, more ...guessDraw) (shown, error) {
+// judgeFactor checks and consumes a second factor, at every endpoint that takes one. The
+// code of an app is valid once, and never if it is older than the newest one used
+// (RFC 6238, section 5.2). Errors: CodeInvalidTOTPCode, CodeRateLimited, those of
+// factorUse.complete.
+func (a *Auth) judgeFactor(ctx context.Context, f factorUse) (usedFactor, error) {
+	u, c := f.user, f.code
 	device, err := a.knownDevice(ctx, u.ID)
 	if err != nil {
-		return shown{}, err
+		return usedFactor{}, err
 	}
-	t := a.factorAttempt(u, more)
+	t := a.factorAttempt(u, f.draws)
 	totp, recovery := a.inARow("factor", u.ID, device), a.inARow("recovery", u.ID, device)
 	if c.recovery != "" {
 		t.method = methodRecovery
@@ -236,16 +315,16 @@ func (a *Auth) judgeFactor(ctx context.Context, by Authority, u User, c factorCo
 	} else {
 		t.draws = append(t.draws, totp)
 	}
-	var proof shown
+	var used usedFactor
 	err = a.guess(ctx, t, func(own context.Context, draw func() error) error {
 		if err := draw(); err != nil {
 			return err
 		}
 		var err error
-		proof, err = a.useFactor(own, by, u, c)
+		used, err = a.useFactor(own, f)
 		return err
 	})
-	return proof, err
+	return used, err
 }
 
 // judgeFirstCode judges the code that ends an enrolment. What it is compared with

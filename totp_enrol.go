@@ -113,7 +113,7 @@ func (a *Auth) beginTOTP(ctx context.Context, p SetupTOTPParams) (User, []byte, 
 	}
 	c := a.newChange(ctx, authority)
 	c.IfUsers = []UserAt{credentialsStill(e.user)}
-	f := Factor{ID: a.newID(), UserID: e.user.ID, Kind: store.FactorTOTP, Secret: a.keys.Seal(secret, []byte(e.user.ID)), CreatedAt: c.Now}
+	f := Factor{ID: a.newID(), UserID: e.user.ID, Kind: store.FactorTOTP, Required: true, Secret: a.keys.Seal(secret, []byte(e.user.ID)), CreatedAt: c.Now}
 	err = a.factors.PutFactor(ctx, store.PutFactor{Change: c, Factor: f})
 	switch {
 	case errors.Is(err, store.ErrConflict):
@@ -228,11 +228,18 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 	c := a.newChangeOf(ctx, authority, account{User: e.user}, events...)
 	c.IfUsers = []UserAt{credentialsStill(e.user)}
 	codes, hashes := a.newRecoveryCodes(e.user.ID)
-	s.AAL, s.AMR = store.LevelAAL2, withProof(s.AMR, AMR{Method: methodTOTP, Timestamp: c.Now.Unix()})
-	u, err := a.makeSession(ctx, c, e.user, s, false, func(c store.Change, on store.NewDevice) (User, error) {
-		return a.factors.EnableFactor(ctx, store.EnableFactor{
-			Change: c, UserID: e.user.ID, FactorID: f.ID, Step: m.step, Recovery: hashes, Session: s, Redeem: e.token, OnNewDevice: on,
-		})
+	proof := AMR{Method: methodTOTP, Timestamp: c.Now.Unix()}
+	var r store.FactorResult
+	_, err := a.makeSession(ctx, c, e.user, s, false, nil, func(c store.Change, on store.NewDevice) (_ User, err error) {
+		enable := store.EnableFactor{Change: c, UserID: e.user.ID, FactorID: f.ID, State: totpState(m.step), Recovery: hashes}
+		if e.token == nil {
+			enable.Raise = &store.RaisedLevel{SessionID: s.ID, Method: proof}
+		} else {
+			s.AAL, s.AMR = store.LevelAAL2, withProof(e.session.AMR, proof)
+			enable.Redeem, enable.Create = e.token, &store.NewSession{Session: s, OnNewDevice: on}
+		}
+		r, err = a.factors.EnableFactor(ctx, enable)
+		return r.User, err
 	})
 	switch {
 	case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrNotFound):
@@ -242,7 +249,7 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 	case err != nil:
 		return nil, storeFailed(err)
 	}
-	tokens, err := a.mint(ctx, u, s)
+	tokens, err := a.mint(ctx, r.User, r.Session)
 	if err != nil {
 		return nil, err
 	}

@@ -36,10 +36,10 @@ func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 	case !p.application && a.mfaRequired(ctx, u):
 		return fail(CodeMFAEnforced, nil)
 	case p.RecoveryCode != "": // used up in the same step
-		_, err = a.judgeFactor(ctx, p.authority(), u, factorCode{recovery: p.RecoveryCode, disables: true})
+		_, err = a.judgeFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{recovery: p.RecoveryCode, disables: true}})
 		return err
 	case p.TOTPCode != "":
-		_, err = a.judgeFactor(ctx, p.authority(), u, factorCode{totp: p.TOTPCode})
+		_, err = a.judgeFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{totp: p.TOTPCode}})
 	case a.showedFactor(p.Caller, me.session) != nil:
 		err = fail(CodeReauthNeeded, nil) // a code would do
 	}
@@ -84,25 +84,10 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 	case c.User.Banned(a.now()):
 		return nil, fail(CodeUserBanned, nil) // before a code is used up
 	}
-	waiting := Authority{Token: &store.TokenRef{Purpose: store.PurposeMFA, Hash: t.Hash}}
-	second, err := a.judgeFactor(ctx, waiting, c.User, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode}, a.perMFAToken(t.Hash))
-	if err != nil {
-		return nil, err
-	}
-	ch := a.newChange(ctx, byProof())
-	ch.IfUsers = []UserAt{credentialsStill(c.User)}
-	_, u, err := a.store.RedeemToken(ctx, store.Redemption{Change: ch, Purpose: store.PurposeMFA, Hash: t.Hash})
-	if errors.Is(err, store.ErrStale) {
-		return nil, fail(CodeInvalidToken, err)
-	}
-	if err != nil {
-		return nil, linkFailed(err)
-	}
-	tokens, err := a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: withProof(d.AMR, second.proof), second: true, trust: p.TrustDevice, gone: CodeInvalidToken, remember: d.Remember})
-	if err == nil {
-		tokens.RecoveryCodesLeft = second.left
-	}
-	return tokens, err
+	return a.completeSignIn(ctx, signIn{
+		user: c.User, by: d.By, amr: d.AMR, waiting: &store.TokenRef{Purpose: store.PurposeMFA, Hash: t.Hash},
+		code: factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode}, trust: p.TrustDevice, gone: CodeInvalidToken, remember: d.Remember,
+	})
 }
 
 // StepUpParams raise a session by one of the codes.
@@ -116,41 +101,42 @@ type StepUpParams struct {
 // CodeMFANotEnabled, CodeInvalidTOTPCode, CodeRateLimited, CodeSessionEnded,
 // CodeUserBanned.
 func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
-	raised, u, second, err := a.raise(ctx, p.Caller, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode})
+	used, err := a.raise(ctx, p.Caller, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode})
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := a.mint(ctx, u, raised)
+	tokens, err := a.mint(ctx, used.User, used.Session)
 	if err == nil {
-		tokens.RecoveryCodesLeft = second.left
+		tokens.RecoveryCodesLeft = used.left
 	}
 	return tokens, err
 }
 
-// raise has a second factor judged and lifts the caller's session to AAL2 by it,
-// which the events given tell of.
-func (a *Auth) raise(ctx context.Context, by Caller, code factorCode, tells ...EventType) (Session, User, shown, error) {
-	s, u, err := a.liveSession(ctx, by, CodeSessionEnded)
+// raise consumes a second factor and lifts the caller's session to AAL2 in the same
+// change, which records an event of each of the types given.
+func (a *Auth) raise(ctx context.Context, by Caller, code factorCode, types ...EventType) (usedFactor, error) {
+	_, u, err := a.liveSession(ctx, by, CodeSessionEnded)
 	if err == nil && !u.MFAEnabled {
 		err = fail(CodeMFANotEnabled, nil)
 	}
 	if err != nil {
-		return s, u, shown{}, err
+		return usedFactor{}, err
 	}
-	second, err := a.judgeFactor(ctx, by.authority(), u, code)
-	if err != nil {
-		return s, u, second, err
-	}
-	var events []store.OutcomeEvent
-	for _, t := range tells {
-		events = append(events, done(Event{Type: t, UserID: by.UserID, SessionID: by.SessionID, Method: second.proof.Method}))
-	}
-	c := a.newChange(ctx, by.authority(), events...)
-	if s, u, err = a.factors.RaiseSession(ctx, store.RaiseSession{Change: c, SessionID: by.SessionID, Proof: second.proof}); err != nil {
-		return s, u, second, goneOr(CodeSessionEnded, err)
-	}
-	a.committed(ctx, c, store.OutcomeDone, nil)
-	return s, u, second, nil
+	return a.judgeFactor(ctx, factorUse{by: by.authority(), user: u, code: code, complete: func(own context.Context, f *factorChange) (store.FactorResult, error) {
+		c := f.Change
+		for _, t := range types {
+			raised := a.newChange(own, c.By, done(Event{Type: t, UserID: by.UserID, SessionID: by.SessionID, Method: f.proof.Method}))
+			c.Events = append(c.Events, raised.Events...)
+		}
+		r, err := f.store(c, store.Completion{Raise: &store.RaisedLevel{SessionID: by.SessionID, Method: f.proof}})
+		if errors.Is(err, store.ErrSessionEnded) {
+			err = fail(CodeSessionEnded, err)
+		}
+		if err == nil {
+			a.committed(own, c, store.OutcomeDone, f.edit)
+		}
+		return r, err
+	}})
 }
 
 // NewRecoveryCodesParams replace a user's recovery codes.

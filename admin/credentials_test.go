@@ -173,7 +173,7 @@ func TestUnlockClearsAllCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.ID, s.Device = "4d6f9f0e-7d0c-4a55-9f1a-2b3c4d5e6f70", "device of hers"
-		if _, err := o.Store.CreateSession(t.Context(), store.CreateSession{Change: o.change(), Session: s}); err != nil {
+		if _, err := o.Store.CreateSession(t.Context(), store.CreateSession{Change: o.change(), NewSession: store.NewSession{Session: s}}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 { // codes, of five tries each

@@ -169,7 +169,7 @@ func TestPagesOfEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := auth.Session{ID: uuid.NewString(), UserID: u.ID, CreatedAt: o.Clock.Now(), RotatedAt: o.Clock.Now(), LastActiveAt: o.Clock.Now(), IdleUntil: o.Clock.Now().Add(time.Hour)}
-		if _, err := o.Store.CreateSession(ctx, store.CreateSession{Change: o.change(), Session: s}); err != nil {
+		if _, err := o.Store.CreateSession(ctx, store.CreateSession{Change: o.change(), NewSession: store.NewSession{Session: s}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := keys.PutKey(ctx, store.PutKey{Change: o.change(), Key: store.APIKey{ID: uuid.NewString(), Name: fmt.Sprint("key", i), Environment: "live", Scopes: []string{"*"}, Hash: []byte(u.ID), CreatedAt: o.Clock.Now()}}); err != nil {

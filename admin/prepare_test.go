@@ -60,17 +60,16 @@ func (o *office) arm(target *authtest.SignedIn) {
 	}
 	ctx, id := o.t.Context(), target.User.ID
 	now := o.Clock.Now()
-	s := auth.Session{ID: uuid.NewString(), UserID: id, CreatedAt: now, RotatedAt: now, LastActiveAt: now, IdleUntil: now.Add(time.Hour)}
-	var err error
+	var done store.Completion
 	if target.SessionID != "" {
-		s, _, err = o.behind().Session(ctx, target.SessionID, now)
+		done.Raise = &store.RaisedLevel{SessionID: target.SessionID, Method: auth.AMR{Method: "totp", Timestamp: now.Unix()}}
+	} else {
+		s := auth.Session{ID: uuid.NewString(), UserID: id, AAL: store.LevelAAL2, CreatedAt: now, RotatedAt: now, LastActiveAt: now, IdleUntil: now.Add(time.Hour)}
+		done.Create = &store.NewSession{Session: s}
 	}
+	err := factors.PutFactor(ctx, store.PutFactor{Change: o.change(), Factor: auth.Factor{ID: id, UserID: id, Kind: store.FactorTOTP, Required: true, Label: "phone", Secret: []byte("sealed"), CreatedAt: o.Clock.Now()}})
 	if err == nil {
-		s.AAL = store.LevelAAL2
-		err = factors.PutFactor(ctx, store.PutFactor{Change: o.change(), Factor: auth.Factor{ID: id, UserID: id, Kind: store.FactorTOTP, Label: "phone", Secret: []byte("sealed"), CreatedAt: o.Clock.Now()}})
-	}
-	if err == nil {
-		_, err = factors.EnableFactor(ctx, store.EnableFactor{Change: o.change(), UserID: id, FactorID: id, Step: 1, Recovery: [][]byte{[]byte(id)}, Session: s})
+		_, err = factors.EnableFactor(ctx, store.EnableFactor{Change: o.change(), UserID: id, FactorID: id, State: []byte{1}, Recovery: [][]byte{[]byte(id)}, Completion: done})
 	}
 	if err != nil {
 		o.t.Fatal(err)

@@ -190,7 +190,8 @@ const revokedAtOnce = 5000
 // whoever repeats the request has the rest ended, and nothing that was begun since.
 type revokedAll struct {
 	RevokeSessionsResult
-	Until  time.Time `json:"until"`
+	At     time.Time `json:"at"`
+	Until  int64     `json:"until"` // AdminStore.SessionOrder at that time
 	Except string    `json:"except,omitempty"`
 	whole  bool
 }
@@ -201,7 +202,10 @@ func (m *Admin) revokeAll(ctx context.Context, who Actor, why string) (RevokeSes
 	res, err := carryOut(ctx, m, who, opRevokeAll, "", auth.EventSessionsEnded, func(t *turn) (res revokedAll, err error) {
 		t.keepReason(why)
 		t.record.Target = permAll
-		res.Until = t.change.Now
+		res.At = t.change.Now
+		if res.Until, err = m.admin.SessionOrder(ctx); err != nil {
+			return res, err
+		}
 		if t.user != nil {
 			res.Except = t.session.ID
 		}
@@ -228,9 +232,9 @@ func (m *Admin) revokeAll(ctx context.Context, who Actor, why string) (RevokeSes
 
 // revokePart ends some of the sessions, and tells whether those were all.
 func (m *Admin) revokePart(ctx context.Context, c store.Change, of revokedAll) (n int, whole bool, err error) {
-	n, err = m.admin.EndEverySession(ctx, store.EndEverySession{Change: c, Until: of.Until, Except: of.Except, Limit: m.endsAtOnce})
+	n, err = m.admin.EndEverySession(ctx, store.EndEverySession{Change: c, Until: of.Until, At: of.At, Except: of.Except, Limit: m.endsAtOnce})
 	if err == nil {
-		m.auth.Revoke(store.Revocation{All: true, At: of.Until, Spared: of.Except})
+		m.auth.Revoke(store.Revocation{All: true, At: of.At, Spared: of.Except})
 	}
 	return n, err == nil && n < m.endsAtOnce, err
 }

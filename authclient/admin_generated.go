@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Actor is an object of the admin API. In whose name something happens.
+// Actor is an object of the admin API. An actor.
 type Actor struct {
 	ID        string  `json:"id"`
 	Kind      string  `json:"kind"`  // One of "user", "key", "system", "external".
-	Label     string  `json:"label"` // As people call them.
+	Label     string  `json:"label"` // The name of the actor.
 	SessionID *string `json:"session_id"`
 }
 
@@ -23,7 +23,7 @@ type Actor struct {
 type AdminUser struct {
 	User
 
-	Revision int64  `json:"revision"` // Rises with every change; also the ETag, for If-Match.
+	Revision int64  `json:"revision"` // Increases with every change; also the ETag, for If-Match.
 	Status   string `json:"status"`   // One of "active", "banned", "unconfirmed".
 }
 
@@ -35,7 +35,7 @@ type Whoami struct {
 	User          *AdminUser `json:"user"`
 }
 
-// Me is GET /me: who one is on the admin side.
+// Me is GET /me: the caller on the admin side.
 func (a *Admin) Me(ctx context.Context, opts ...CallOption) (*Whoami, error) {
 	return run[Whoami](ctx, a, a.prepared("GET", "/me", nil, opts))
 }
@@ -47,7 +47,7 @@ type Permission struct {
 	Privileged  bool   `json:"privileged"`
 }
 
-// Permissions is GET /permissions: the permissions that are declared. Permission:
+// Permissions is GET /permissions: list the declared permissions. Permission:
 // auth.roles.read.
 func (a *Admin) Permissions(ctx context.Context, opts ...CallOption) ([]Permission, error) {
 	v, err := run[struct {
@@ -71,8 +71,8 @@ type CheckResult struct {
 	Via     []string `json:"via"`
 }
 
-// Check is POST /check: may somebody do something. By the roles as they are now.
-// Permission: auth.roles.read.
+// Check is POST /check: check a permission of a user. By the current roles. Permission:
+// auth.roles.read.
 func (a *Admin) Check(ctx context.Context, p CheckParams, opts ...CallOption) (*CheckResult, error) {
 	return run[CheckResult](ctx, a, a.prepared("POST", "/check", p, opts))
 }
@@ -104,7 +104,7 @@ type OverviewFigure struct {
 // Total is an object of the admin API.
 type Total struct {
 	Count int  `json:"count"`
-	Exact bool `json:"exact"` // Else it is about so many: above 10,000.
+	Exact bool `json:"exact"` // false: an estimate, above 10,000.
 }
 
 // OverviewTotals is Overview.Totals.
@@ -133,7 +133,7 @@ type Overview struct {
 	Warnings    []OverviewWarning   `json:"warnings"`
 }
 
-// Overview is GET /overview: how the service is. Permission: auth.stats.read.
+// Overview is GET /overview: the state of the service. Permission: auth.stats.read.
 func (a *Admin) Overview(ctx context.Context, q OverviewQuery, opts ...CallOption) (*Overview, error) {
 	k := a.prepared("GET", "/overview", nil, opts)
 	k.query = queryOf(q)
@@ -142,10 +142,10 @@ func (a *Admin) Overview(ctx context.Context, q OverviewQuery, opts ...CallOptio
 
 // StatsQuery selects the results of Admin.Stats. Empty fields do not narrow it.
 type StatsQuery struct {
-	From time.Time `query:"from"` // Cut to the interval.
-	// In UTC. At most 31 days by the hour, 400 by the day. One of "hour", "day".
+	From time.Time `query:"from"` // Rounded to the interval.
+	// In UTC. At most 31 days by hour, 400 by day. One of "hour", "day".
 	Interval string `query:"interval"`
-	// Names with commas between; absent: all. sign_ups, sign_ins, sign_in_failures,
+	// Names separated by commas; absent: all. sign_ups, sign_ins, sign_in_failures,
 	// active_users, factors, messages_sent, messages_failed, limits_hit, tokens_reused,
 	// operations_denied
 	Metrics []string  `query:"metrics"`
@@ -176,11 +176,11 @@ type Stats struct {
 	To       time.Time     `json:"to"`
 }
 
-// Stats is GET /stats: figures over time. Counted by each instance and added every ten
-// seconds. Labels are the method or provider (sign_ups, sign_ins), the error code
-// (sign_in_failures), the kind (messages_sent, messages_failed), enabled or disabled
-// (factors), and day, week or month (active_users: accounts that were active in it, at
-// its begin). Permission: auth.stats.read.
+// Stats is GET /stats: figures over time. Each instance counts in memory and stores the
+// figures every ten seconds. Labels are the method or provider (sign_ups, sign_ins),
+// the error code (sign_in_failures), the kind (messages_sent, messages_failed), enabled
+// or disabled (factors), and day, week or month (active_users: accounts that were
+// active in it, at its start). Permission: auth.stats.read.
 func (a *Admin) Stats(ctx context.Context, q StatsQuery, opts ...CallOption) (*Stats, error) {
 	k := a.prepared("GET", "/stats", nil, opts)
 	k.query = queryOf(q)
@@ -266,26 +266,26 @@ type UserQuery struct {
 	Count       string    `query:"count"`
 	CreatedFrom time.Time `query:"created_from"`
 	CreatedTo   time.Time `query:"created_to"` // Exclusive.
-	Cursor      string    `query:"cursor"`     // Of the same query; any other one is refused.
-	Email       string    `query:"email"`      // The whole address, whatever its case.
-	IDs         []string  `query:"ids"`        // One of these ids, with commas between them; at most 200.
+	Cursor      string    `query:"cursor"`     // A cursor of the same query; any other is refused.
+	Email       string    `query:"email"`      // The complete address, in any case.
+	IDs         []string  `query:"ids"`        // Ids separated by commas; at most 200.
 	Limit       int       `query:"limit"`
 	MFA         *bool     `query:"mfa"`
 	Order       string    `query:"order"` // One of "asc", "desc".
 	Phone       string    `query:"phone"`
-	Provider    string    `query:"provider"` // There is an identity of it.
-	// An id, or a whole address or number that somebody has, or else what an address or
-	// name begins with; matched tells which.
+	Provider    string    `query:"provider"` // Accounts with an identity of this provider.
+	// An id, the complete email address or phone number of an account, or else the start of
+	// an address or name; matched reports how it was read.
 	Q            string    `query:"q"`
 	Role         string    `query:"role"`
 	SignedInFrom time.Time `query:"signed_in_from"`
 	SignedInTo   time.Time `query:"signed_in_to"` // Exclusive.
 	Sort         string    `query:"sort"`         // One of "created_at", "last_sign_in_at", "email".
-	// invited: those of the unconfirmed who have no password, so that nothing but a link
-	// that is mailed lets them in; they are shown as unconfirmed. One of "active",
-	// "banned", "unconfirmed", "invited".
+	// invited: unconfirmed accounts without a password, which only a mailed link can sign
+	// in; they are shown as unconfirmed. One of "active", "banned", "unconfirmed",
+	// "invited".
 	Status   string            `query:"status"`
-	Subject  string            `query:"subject"`   // With provider: this one.
+	Subject  string            `query:"subject"`   // With provider: the subject of the identity.
 	Metadata map[string]string `query:"metadata."` // By members of app_metadata, up to ten.
 }
 
@@ -297,16 +297,15 @@ type UserPageCount struct {
 
 // UserPage is one page of Admin.Users.
 type UserPage struct {
-	Count *UserPageCount `json:"count"`
-	// What q was taken for. One of "id", "email", "phone", "prefix".
-	Matched    *string     `json:"matched"`
-	NextCursor *string     `json:"next_cursor"` // What to ask for the next page with; null: this was the last.
-	Users      []AdminUser `json:"users"`
+	Count      *UserPageCount `json:"count"`
+	Matched    *string        `json:"matched"`     // How q was read. One of "id", "email", "phone", "prefix".
+	NextCursor *string        `json:"next_cursor"` // The cursor of the next page; null on the last page.
+	Users      []AdminUser    `json:"users"`
 }
 
-// Users is GET /users: accounts. Filters have to hold together. metadata.<name>=<value>
-// picks by a member of app_metadata, up to ten of them: its value is that text, or the
-// number, true, false or null that it spells. Filters that would read too much
+// Users is GET /users: accounts. All filters must match. metadata.<name>=<value>
+// matches a member of app_metadata, up to ten of them: its value is that text, or the
+// number, true, false or null with that spelling. Filters that would read too much
 // together: 422 query_too_broad. Permission: auth.users.read. It follows cursors to the
 // end; UserPage reads one page.
 func (a *Admin) Users(ctx context.Context, q UserQuery, opts ...CallOption) iter.Seq2[AdminUser, error] {
@@ -334,7 +333,7 @@ type UserLookup struct {
 	Subject  string `query:"subject"`
 }
 
-// Factor is an object of the admin API. A second factor that is enabled.
+// Factor is an object of the admin API. An enabled second factor.
 type Factor struct {
 	ID         string     `json:"id"`
 	CreatedAt  time.Time  `json:"created_at"`
@@ -356,21 +355,20 @@ type AccountPendingChange struct {
 	Value     string    `json:"value"`
 }
 
-// Account is an object of the admin API. Everything that operators see of an account.
+// Account is an object of the admin API. An account as operators see it.
 type Account struct {
 	AdminUser
 
 	Factors           []Factor               `json:"factors"`
 	HasPassword       bool                   `json:"has_password"`
-	Locks             []AccountLock          `json:"locks"`           // Limits on failures that are used up.
-	Notes             string                 `json:"notes"`           // Operators' own; users never see them.
-	PendingChanges    []AccountPendingChange `json:"pending_changes"` // What waits for its proof.
+	Locks             []AccountLock          `json:"locks"`           // Limits on failures that are exhausted.
+	Notes             string                 `json:"notes"`           // Notes of operators; users never see them.
+	PendingChanges    []AccountPendingChange `json:"pending_changes"` // Pending verifications.
 	RecoveryCodesLeft int                    `json:"recovery_codes_left"`
 }
 
-// LookupUser is GET /users/lookup: the one account that has a value. An address
-// (whatever its case), a number, or provider and subject: one of them. Permission:
-// auth.users.read.
+// LookupUser is GET /users/lookup: look up an account. One of: an email address (in any
+// case), a phone number, or provider and subject. Permission: auth.users.read.
 func (a *Admin) LookupUser(ctx context.Context, q UserLookup, opts ...CallOption) (*Account, error) {
 	k := a.prepared("GET", "/users/lookup", nil, opts)
 	k.query = queryOf(q)
@@ -389,23 +387,22 @@ type CreateUserParams struct {
 	Email         string         `json:"email,omitempty"`
 	EmailVerified bool           `json:"email_verified,omitempty"`
 	FullName      string         `json:"full_name,omitempty"`
-	Notes         string         `json:"notes,omitempty"`         // Operators' own; users never see them.
+	Notes         string         `json:"notes,omitempty"`         // Notes of operators; users never see them.
 	Password      string         `json:"password,omitempty"`      // Absent: none.
-	PasswordHash  string         `json:"password_hash,omitempty"` // In place of a password: argon2, bcrypt, scrypt or PBKDF2.
+	PasswordHash  string         `json:"password_hash,omitempty"` // Instead of a password: argon2, bcrypt, scrypt or PBKDF2.
 	Phone         string         `json:"phone,omitempty"`
 	PhoneVerified bool           `json:"phone_verified,omitempty"`
 	Roles         []string       `json:"roles,omitempty"`
-	// verify: mail the link that proves the address. invite: mail the link by which its
-	// owner chooses a password, and proves the address by that; good for seven days. One of
-	// "verify", "invite".
+	// verify: mail a verification link. invite: mail a link for seven days with which the
+	// owner chooses a password and verifies the address. One of "verify", "invite".
 	Send         string         `json:"send,omitempty"`
 	UserMetadata map[string]any `json:"user_metadata,omitempty"`
 }
 
-// CreateUser is POST /users: make an account. With an address, a number, or both.
-// password, password_hash and true verified flags need auth.credentials, too, roles
-// need auth.roles.assign and the permissions of the roles, and either needs a proof of
-// the last 15 minutes. Permission: auth.users.write.
+// CreateUser is POST /users: create an account. With an email address, a phone number,
+// or both. password, password_hash and true verified flags also need auth.credentials;
+// roles also need auth.roles.assign and the permissions of the roles. Either needs a
+// sign-in within the last 15 minutes. Permission: auth.users.write.
 func (a *Admin) CreateUser(ctx context.Context, p CreateUserParams, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("POST", "/users", p, opts))
 }
@@ -422,33 +419,33 @@ type UpdateUserChanges struct {
 	UserMetadata  Change[map[string]any] `json:"user_metadata,omitzero"` // A merge patch (RFC 7396).
 }
 
-// UpdateUser is PATCH /users/{id}: edit an account. Absent members stay. email, phone
-// and the verified flags need auth.credentials and a proof of the last 15 minutes, too;
-// a new address or number is not verified unless that is said with it, and whoever has
-// the former and the new address is told. Nobody writes their own app_metadata or ways
-// in. Permission: auth.users.write.
+// UpdateUser is PATCH /users/{id}: edit an account. Absent members keep their values.
+// email, phone and the verified flags also need auth.credentials and a sign-in within
+// the last 15 minutes. A new address or phone number is unverified unless its flag says
+// otherwise; the former and the new address are notified. Operators cannot change their
+// own app_metadata or sign-in methods. Permission: auth.users.write.
 func (a *Admin) UpdateUser(ctx context.Context, userID string, p UpdateUserChanges, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("PATCH", "/users/"+segment(userID), p, opts))
 }
 
-// DeleteUser is POST /users/{id}/delete: delete an account. With everything of it but
+// DeleteUser is POST /users/{id}/delete: delete an account. With all its data except
 // its rows of the audit log. Permission: auth.users.delete.
 func (a *Admin) DeleteUser(ctx context.Context, userID, reason string, opts ...CallOption) error {
 	return a.wire.do(ctx, a.prepared("POST", "/users/"+segment(userID)+"/delete", reasonBody(reason), opts), nil)
 }
 
-// AnonymizeUser is POST /users/{id}/anonymize: make an account nobody's. Whatever tells
-// who it was of goes, for good, also from the audit log; the id stays. Nobody signs in
-// to it any more. The reason stays in the audit log: name nobody there. Permission:
-// auth.users.delete.
+// AnonymizeUser is POST /users/{id}/anonymize: anonymise an account. Removes everything
+// that identifies its owner, permanently, also from the audit log; the id remains. The
+// account can never sign in again. The reason remains in the audit log, so write no
+// name into it. Permission: auth.users.delete.
 func (a *Admin) AnonymizeUser(ctx context.Context, userID, reason string, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("POST", "/users/"+segment(userID)+"/anonymize", reasonBody(reason), opts))
 }
 
-// ExportUser is GET /users/{id}/export: everything that is held about somebody. What
-// GET /me/export has, for a request under data protection law. Who else acted is left
-// out. It is recorded itself. Needs a proof of the last 15 minutes. Permission:
-// auth.users.export.
+// ExportUser is GET /users/{id}/export: export a user's data. The document of GET
+// /me/export, for a request under data protection law. Other persons who acted are left
+// out. The export itself is recorded. Needs a sign-in within the last 15 minutes.
+// Permission: auth.users.export.
 func (a *Admin) ExportUser(ctx context.Context, userID string, opts ...CallOption) (json.RawMessage, error) {
 	v, err := run[json.RawMessage](ctx, a, a.prepared("GET", "/users/"+segment(userID)+"/export", nil, opts))
 	if err != nil {
@@ -474,9 +471,9 @@ func (a *Admin) UnbanUser(ctx context.Context, userID, reason string, opts ...Ca
 	return run[AdminUser](ctx, a, a.prepared("POST", "/users/"+segment(userID)+"/unban", reasonBody(reason), opts))
 }
 
-// UnlockUser is POST /users/{id}/unlock: clear the limits on failures. Those of
-// passwords, codes and second factors, whatever the name and device. Permission:
-// auth.users.ban.
+// UnlockUser is POST /users/{id}/unlock: reset the limits on failures. The limits of
+// passwords, codes and second factors, for all names and devices of the account.
+// Permission: auth.users.ban.
 func (a *Admin) UnlockUser(ctx context.Context, userID, reason string, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("POST", "/users/"+segment(userID)+"/unlock", reasonBody(reason), opts))
 }
@@ -487,14 +484,14 @@ type SetPasswordParams struct {
 	Reason   string  `json:"reason,omitempty"` // For the audit log.
 }
 
-// SetPassword is POST /users/{id}/password: set or remove somebody's password. All
-// their sessions end, and they are told by mail. Needs a proof of the last 15 minutes.
-// Permission: auth.credentials.
+// SetPassword is POST /users/{id}/password: set or remove a password. All sessions of
+// the account end, and its owner is notified by mail. Needs a sign-in within the last
+// 15 minutes. Permission: auth.credentials.
 func (a *Admin) SetPassword(ctx context.Context, userID string, p SetPasswordParams, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("POST", "/users/"+segment(userID)+"/password", p, opts))
 }
 
-// Factors is GET /users/{id}/factors: somebody's second factors. Permission:
+// Factors is GET /users/{id}/factors: list an account's second factors. Permission:
 // auth.users.read.
 func (a *Admin) Factors(ctx context.Context, userID string, opts ...CallOption) ([]Factor, error) {
 	v, err := run[struct {
@@ -506,33 +503,33 @@ func (a *Admin) Factors(ctx context.Context, userID string, opts ...CallOption) 
 	return v.Rows, nil
 }
 
-// RemoveFactors is DELETE /users/{id}/factors: remove all of somebody's second factors.
-// With their recovery codes. They are told by mail. Needs a proof of the last 15
-// minutes. Permission: auth.credentials.
+// RemoveFactors is DELETE /users/{id}/factors: remove all second factors of an account.
+// The recovery codes are removed too. The owner is notified by mail. Needs a sign-in
+// within the last 15 minutes. Permission: auth.credentials.
 func (a *Admin) RemoveFactors(ctx context.Context, userID, reason string, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("DELETE", "/users/"+segment(userID)+"/factors", reasonBody(reason), opts))
 }
 
-// RemoveFactor is DELETE /users/{id}/factors/{factor}: remove one of somebody's second
-// factors. As DELETE /admin/users/{id}/factors. Permission: auth.credentials.
+// RemoveFactor is DELETE /users/{id}/factors/{factor}: remove one second factor of an
+// account. Like DELETE /admin/users/{id}/factors. Permission: auth.credentials.
 func (a *Admin) RemoveFactor(ctx context.Context, userID, factorID, reason string, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("DELETE", "/users/"+segment(userID)+"/factors/"+segment(factorID), reasonBody(reason), opts))
 }
 
 // RemoveIdentityParams are the parameters of Admin.RemoveIdentity.
 type RemoveIdentityParams struct {
-	Force  bool   `json:"force,omitempty"`  // Also if nobody could sign in any more.
+	Force  bool   `json:"force,omitempty"`  // Unlink it even if no sign-in method remains.
 	Reason string `json:"reason,omitempty"` // For the audit log.
 }
 
-// RemoveIdentity is DELETE /users/{id}/identities/{identity}: take an identity off an
-// account. Its owner is told by mail. Needs a proof of the last 15 minutes. Permission:
-// auth.credentials.
+// RemoveIdentity is DELETE /users/{id}/identities/{identity}: unlink an identity from
+// an account. Its owner is notified by mail. Needs a sign-in within the last 15
+// minutes. Permission: auth.credentials.
 func (a *Admin) RemoveIdentity(ctx context.Context, userID, identityID string, p RemoveIdentityParams, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("DELETE", "/users/"+segment(userID)+"/identities/"+segment(identityID), p, opts))
 }
 
-// UserSessions is GET /users/{id}/sessions: somebody's live sessions. Newest first.
+// UserSessions is GET /users/{id}/sessions: list a user's live sessions. Newest first.
 // Permission: auth.sessions.read.
 func (a *Admin) UserSessions(ctx context.Context, userID string, opts ...CallOption) ([]SessionInfo, error) {
 	v, err := run[struct {
@@ -544,7 +541,7 @@ func (a *Admin) UserSessions(ctx context.Context, userID string, opts ...CallOpt
 	return v.Rows, nil
 }
 
-// EndUserSessions is DELETE /users/{id}/sessions: sign somebody out everywhere.
+// EndUserSessions is DELETE /users/{id}/sessions: sign a user out everywhere.
 // Permission: auth.sessions.revoke.
 func (a *Admin) EndUserSessions(ctx context.Context, userID, reason string, opts ...CallOption) error {
 	return a.wire.do(ctx, a.prepared("DELETE", "/users/"+segment(userID)+"/sessions", reasonBody(reason), opts), nil)
@@ -556,20 +553,20 @@ type SetRolesParams struct {
 	Roles  []string `json:"roles"`
 }
 
-// SetRoles is PUT /users/{id}/roles: say which roles somebody has. Only roles whose
-// permissions one has. Needs a proof of the last 15 minutes. Permission:
+// SetRoles is PUT /users/{id}/roles: set the roles of a user. Only roles with
+// permissions of the caller. Needs a sign-in within the last 15 minutes. Permission:
 // auth.roles.assign.
 func (a *Admin) SetRoles(ctx context.Context, userID string, p SetRolesParams, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("PUT", "/users/"+segment(userID)+"/roles", p, opts))
 }
 
-// AddRole is POST /users/{id}/roles/{role}: give somebody a role. As PUT
+// AddRole is POST /users/{id}/roles/{role}: give a role to a user. Like PUT
 // /admin/users/{id}/roles. Permission: auth.roles.assign.
 func (a *Admin) AddRole(ctx context.Context, userID, role string, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("POST", "/users/"+segment(userID)+"/roles/"+segment(role), nil, opts))
 }
 
-// RemoveRole is DELETE /users/{id}/roles/{role}: take a role from somebody. As PUT
+// RemoveRole is DELETE /users/{id}/roles/{role}: take a role from a user. Like PUT
 // /admin/users/{id}/roles. Permission: auth.roles.assign.
 func (a *Admin) RemoveRole(ctx context.Context, userID, role string, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("DELETE", "/users/"+segment(userID)+"/roles/"+segment(role), nil, opts))
@@ -578,7 +575,7 @@ func (a *Admin) RemoveRole(ctx context.Context, userID, role string, opts ...Cal
 // ImpersonateParams are the parameters of Admin.Impersonate.
 type ImpersonateParams struct {
 	Reason string `json:"reason"` // For the audit log.
-	// Where a browser goes on: the answer has url in place of the token.
+	// The browser's next page: the response has url instead of the token.
 	RedirectTo string `json:"redirect_to,omitempty"`
 }
 
@@ -587,22 +584,22 @@ type ImpersonationToken struct {
 	AccessToken string `json:"access_token"`
 	ExpiresIn   int    `json:"expires_in"`
 	SessionID   string `json:"session_id"`
-	// redirect_to with a code that POST /exchange trades, within a minute.
+	// redirect_to with a code for POST /exchange, valid for a minute.
 	URL string `json:"url"`
 }
 
-// Impersonate is POST /users/{id}/impersonate: act as somebody else. For 15 minutes at
-// most, and only while one's own session is live. There is no refresh. The token opens
-// the application's own routes, GET /me, GET /sessions and POST /logout. One needs all
-// of the account's permissions and one more, but for owners, and a proof of the last 15
-// minutes. Permission: auth.impersonate.
+// Impersonate is POST /users/{id}/impersonate: impersonate a user. For at most 15
+// minutes, while the operator's own session is live, without refresh. The token opens
+// the application's own routes, GET /me, GET /sessions and POST /logout. The operator
+// needs all of the account's permissions and one more (owners do not need one more),
+// and a sign-in within the last 15 minutes. Permission: auth.impersonate.
 func (a *Admin) Impersonate(ctx context.Context, userID string, p ImpersonateParams, opts ...CallOption) (*ImpersonationToken, error) {
 	return run[ImpersonationToken](ctx, a, a.prepared("POST", "/users/"+segment(userID)+"/impersonate", p, opts))
 }
 
 // SendParams are the parameters of Admin.Send.
 type SendParams struct {
-	// Where the browser goes on to at the end; has to be on the allow-list.
+	// The browser's next page at the end; it must be on the allow-list.
 	RedirectTo string `json:"redirect_to,omitempty"`
 	Type       string `json:"type"` // One of "verify", "reset", "magic_link", "code", "invite".
 }
@@ -612,9 +609,9 @@ type MessageID struct {
 	MessageID string `json:"message_id"`
 }
 
-// Send is POST /users/{id}/send: have a link or code sent to somebody. To the account's
-// own address, or its number (code). Draws the limits of what is sent, by whom it goes
-// to. Permission: auth.messages.send.
+// Send is POST /users/{id}/send: send a link or code to a user. To the account's own
+// email address, or its phone number (code). It counts against the recipient's limits.
+// Permission: auth.messages.send.
 func (a *Admin) Send(ctx context.Context, userID string, p SendParams, opts ...CallOption) (*MessageID, error) {
 	return run[MessageID](ctx, a, a.prepared("POST", "/users/"+segment(userID)+"/send", p, opts))
 }
@@ -626,12 +623,11 @@ type UserEventQuery struct {
 	Limit  int    `query:"limit"`
 }
 
-// AuditEventActor is AuditEvent.Actor. In whose name it happened; all null for a
-// stranger.
+// AuditEventActor is AuditEvent.Actor. The actor; all null for a stranger.
 type AuditEventActor struct {
 	ID        *string `json:"id"`
 	Kind      *string `json:"kind"`  // One of "user", "key", "system", "external".
-	Label     *string `json:"label"` // As people call them; the account may be gone.
+	Label     *string `json:"label"` // The actor's name at that time; the account may be deleted.
 	SessionID *string `json:"session_id"`
 }
 
@@ -644,34 +640,34 @@ type AuditEventChange struct {
 // AuditEvent is an object of the admin API.
 type AuditEvent struct {
 	ID         string                      `json:"id"`
-	Actor      AuditEventActor             `json:"actor"` // In whose name it happened; all null for a stranger.
+	Actor      AuditEventActor             `json:"actor"` // The actor; all null for a stranger.
 	At         time.Time                   `json:"at"`
-	Changes    map[string]AuditEventChange `json:"changes"` // By field: what it was and what it became.
+	Changes    map[string]AuditEventChange `json:"changes"` // By field: the values before and after.
 	IP         *string                     `json:"ip"`
 	Method     *string                     `json:"method"`
-	Operation  *string                     `json:"operation"` // Of the admin side: the method and path.
+	Operation  *string                     `json:"operation"` // The method and path, for operations of the admin side.
 	Outcome    string                      `json:"outcome"`   // One of "done", "denied", "failed".
 	Provider   *string                     `json:"provider"`
 	Reason     *string                     `json:"reason"`
 	RequestID  *string                     `json:"request_id"`
 	SessionID  *string                     `json:"session_id"`
-	SessionIDs []string                    `json:"session_ids"` // Those that ended.
-	// As people call it: an account or a role, of operations of the admin side.
+	SessionIDs []string                    `json:"session_ids"` // The sessions that ended.
+	// The name of the account or role, for operations of the admin side.
 	Target    *string `json:"target"`
 	Type      string  `json:"type"`
 	UserAgent *string `json:"user_agent"`
-	UserID    *string `json:"user_id"` // Whom it is about.
+	UserID    *string `json:"user_id"` // The account that the event is about.
 }
 
 // UserEventPage is one page of Admin.UserEvents.
 type UserEventPage struct {
 	Events     []AuditEvent `json:"events"`
-	NextCursor *string      `json:"next_cursor"` // What to ask for the next page with; null: this was the last.
+	NextCursor *string      `json:"next_cursor"` // The cursor of the next page; null on the last page.
 }
 
-// UserEvents is GET /users/{id}/events: what happened to an account, and what it did.
-// Newest first; of one that is gone, too. Permission: auth.audit.read. It follows
-// cursors to the end; UserEventPage reads one page.
+// UserEvents is GET /users/{id}/events: the timeline of an account. Events about and by
+// the account, newest first; also of a deleted account. Permission: auth.audit.read. It
+// follows cursors to the end; UserEventPage reads one page.
 func (a *Admin) UserEvents(ctx context.Context, userID string, q UserEventQuery, opts ...CallOption) iter.Seq2[AuditEvent, error] {
 	return all(ctx, q, func(q *UserEventQuery) *string { return &q.Cursor }, func(ctx context.Context, q UserEventQuery) ([]AuditEvent, *string, error) {
 		p, err := a.UserEventPage(ctx, userID, q, opts...)
@@ -698,25 +694,25 @@ type BulkParams struct {
 	Filter map[string]any `json:"filter,omitempty"` // The filters of GET /admin/users, by name.
 	IDs    []string       `json:"ids,omitempty"`
 	Reason string         `json:"reason,omitempty"` // For the audit log.
-	// Where the browser goes on to at the end; has to be on the allow-list.
+	// The browser's next page at the end; it must be on the allow-list.
 	RedirectTo  string `json:"redirect_to,omitempty"`
-	Role        string `json:"role,omitempty"`         // Of add_role and remove_role.
-	SelectionID string `json:"selection_id,omitempty"` // Of a dry run; only action goes with it.
-	// Of send. One of "verify", "reset", "magic_link", "code", "invite".
+	Role        string `json:"role,omitempty"`         // For add_role and remove_role.
+	SelectionID string `json:"selection_id,omitempty"` // The selection of a dry run; send only action with it.
+	// For send. One of "verify", "reset", "magic_link", "code", "invite".
 	Type  string    `json:"type,omitempty"`
-	Until time.Time `json:"until,omitzero"` // Of a ban; absent: for ever.
+	Until time.Time `json:"until,omitzero"` // For ban; absent: for ever.
 }
 
-// RowResult is an object of the admin API. What came of one account.
+// RowResult is an object of the admin API. The outcome for one account.
 type RowResult struct {
-	ID      string `json:"id"`   // Of the account.
-	Code    string `json:"code"` // Why it was not done, as of errors.
+	ID      string `json:"id"`   // The account's id.
+	Code    string `json:"code"` // The error code.
 	Field   string `json:"field"`
 	Message string `json:"message"`
-	// skipped: one may not do it to this account, or it was there. One of "done",
-	// "skipped", "failed".
+	// skipped: the operator may not do it to this account, or the account exists. One of
+	// "done", "skipped", "failed".
 	Result string `json:"result"`
-	Row    int    `json:"row"` // Of an import: the line, from 1.
+	Row    int    `json:"row"` // For imports: the line, from 1.
 }
 
 // BulkResult is the result of Admin.Bulk.
@@ -731,13 +727,14 @@ type BulkResult struct {
 	Skipped     int         `json:"skipped"`
 }
 
-// Bulk is POST /users/bulk: do something to many accounts. To those of ids, one after
-// the other: one that may not be touched is skipped, and one that fails keeps no other
-// from it. Or to those that a filter picks, up to 10,000: with dry_run first, which
-// says of each what would come of it and returns a selection; with its id it is done
-// behind the caller's back, to these accounts and no others. A filter needs a proof of
-// the last 15 minutes, and one that picks everybody is for those who may do everything.
-// Needs what the action's own operation needs, and its permission.
+// Bulk is POST /users/bulk: apply an action to many accounts. With ids: to these
+// accounts, in order. An account that the operator may not change is skipped, and a
+// failure does not stop the others. With filter: to up to 10,000 accounts, in two
+// requests. dry_run reports the outcome for each account and returns a selection; the
+// second request with its id applies the action in the background, to exactly these
+// accounts. A filter needs a sign-in within the last 15 minutes, and one that matches
+// all accounts needs the permission *. Also needs the permission and conditions of the
+// action's own operation.
 func (a *Admin) Bulk(ctx context.Context, p BulkParams, opts ...CallOption) (*BulkResult, error) {
 	return run[BulkResult](ctx, a, a.prepared("POST", "/users/bulk", p, opts))
 }
@@ -776,81 +773,82 @@ type ImportRow struct {
 type ExportQuery struct {
 	CreatedFrom time.Time `query:"created_from"`
 	CreatedTo   time.Time `query:"created_to"` // Exclusive.
-	Email       string    `query:"email"`      // The whole address, whatever its case.
-	// Which, with commas between them: id, email, email_verified_at, phone,
-	// phone_verified_at, full_name, status, roles, mfa_enabled, identities, user_metadata,
-	// app_metadata, created_at, updated_at, last_sign_in_at, banned_until, password_hash,
-	// totp_secret. Absent: all but the last two.
+	Email       string    `query:"email"`      // The complete address, in any case.
+	// Names separated by commas: id, email, email_verified_at, phone, phone_verified_at,
+	// full_name, status, roles, mfa_enabled, identities, user_metadata, app_metadata,
+	// created_at, updated_at, last_sign_in_at, banned_until, password_hash, totp_secret.
+	// Absent: all except the last two.
 	Fields []string `query:"fields"`
-	// ndjson: one object a line. csv: with a line of names, lists and objects as JSON; a
-	// cell that begins with =, +, -, @, a tab or a carriage return has an apostrophe before
+	// ndjson: one object per line. csv: with a header line, lists and objects as JSON; a
+	// cell that starts with =, +, -, @, a tab or a carriage return has an apostrophe before
 	// it. One of "ndjson", "csv".
 	Format   Format   `query:"format"`
-	IDs      []string `query:"ids"` // One of these ids, with commas between them; at most 200.
+	IDs      []string `query:"ids"` // Ids separated by commas; at most 200.
 	MFA      *bool    `query:"mfa"`
 	Order    string   `query:"order"` // One of "asc", "desc".
 	Phone    string   `query:"phone"`
-	Provider string   `query:"provider"` // There is an identity of it.
-	// An id, or a whole address or number that somebody has, or else what an address or
-	// name begins with; matched tells which.
+	Provider string   `query:"provider"` // Accounts with an identity of this provider.
+	// An id, the complete email address or phone number of an account, or else the start of
+	// an address or name; matched reports how it was read.
 	Q            string    `query:"q"`
 	Role         string    `query:"role"`
 	SignedInFrom time.Time `query:"signed_in_from"`
 	SignedInTo   time.Time `query:"signed_in_to"` // Exclusive.
 	Sort         string    `query:"sort"`         // One of "created_at", "last_sign_in_at", "email".
-	// invited: those of the unconfirmed who have no password, so that nothing but a link
-	// that is mailed lets them in; they are shown as unconfirmed. One of "active",
-	// "banned", "unconfirmed", "invited".
+	// invited: unconfirmed accounts without a password, which only a mailed link can sign
+	// in; they are shown as unconfirmed. One of "active", "banned", "unconfirmed",
+	// "invited".
 	Status   string            `query:"status"`
-	Subject  string            `query:"subject"`   // With provider: this one.
+	Subject  string            `query:"subject"`   // With provider: the subject of the identity.
 	Metadata map[string]string `query:"metadata."` // By members of app_metadata, up to ten.
 }
 
-// ExportUsers is GET /users/export: export accounts. All accounts that the filters of
-// GET /admin/users pick, as they are when they are read. password_hash and totp_secret
-// come only where fields names them, which needs auth.credentials, too; of accounts
-// that one is not stronger than, and of one's own, they stay empty, and
-// secrets_withheld is true. The export is in the audit log itself. A connection that
-// breaks off means that the rest is missing. Needs a proof of the last 15 minutes.
-// Permission: auth.users.export. The caller closes the stream; Rows reads it.
+// ExportUsers is GET /users/export: export accounts. All accounts that match the
+// filters of GET /admin/users, as they are when they are read. password_hash and
+// totp_secret appear only if fields names them, which also needs auth.credentials. They
+// are empty, with secrets_withheld true, for the operator's own account and for
+// accounts that are not weaker. The export itself is recorded in the audit log. An
+// interrupted connection means that the rest is missing. Needs a sign-in within the
+// last 15 minutes. Permission: auth.users.export. The caller closes the stream; Rows
+// reads it.
 func (a *Admin) ExportUsers(ctx context.Context, q ExportQuery, opts ...CallOption) (io.ReadCloser, error) {
 	k := a.prepared("GET", "/users/export", nil, opts)
 	k.query = queryOf(q)
 	return a.stream(ctx, k, q.Format.mediaType())
 }
 
-// Job is an object of the admin API. Work that goes on by itself.
+// Job is an object of the admin API. Work in the background.
 type Job struct {
 	ID         string     `json:"id"`
 	CreatedAt  time.Time  `json:"created_at"`
 	Done       int        `json:"done"`
-	ExpiresAt  time.Time  `json:"expires_at"` // Until then it can be begun, or its results can be read.
+	ExpiresAt  time.Time  `json:"expires_at"` // Until then it can be started, or its results can be read.
 	Failed     int        `json:"failed"`
 	FinishedAt *time.Time `json:"finished_at"`
 	Kind       string     `json:"kind"` // One of "import", "bulk".
 	Rows       int        `json:"rows"`
 	Skipped    int        `json:"skipped"`
-	// receiving: it is not begun. One of "receiving", "running", "done".
+	// receiving: it has not started. One of "receiving", "running", "done".
 	State string `json:"state"`
 }
 
-// Job is GET /jobs/{id}: how far a job is. Goes on whatever becomes of the process that
-// is at it, in the name and with the permissions of who began it, while they are signed
-// in. The permission of what it does
+// Job is GET /jobs/{id}: read a job. A job survives the crash of its process. It acts
+// with the permissions of its creator, while the creator is signed in. Needs the
+// permission of its operation.
 func (a *Admin) Job(ctx context.Context, id string, opts ...CallOption) (*Job, error) {
 	return run[Job](ctx, a, a.prepared("GET", "/jobs/"+segment(id), nil, opts))
 }
 
-// JobResults is GET /jobs/{id}/results: what came of each row of a job. Of those that
-// are done, in their order: an AdminRowResult a line. The permission of what it does
+// JobResults is GET /jobs/{id}/results: read the results of a job. The completed rows
+// in their order, one AdminRowResult per line. Needs the permission of its operation.
 func (a *Admin) JobResults(ctx context.Context, id string, opts ...CallOption) iter.Seq2[RowResult, error] {
 	return rowsOf[RowResult](ctx, a, a.prepared("GET", "/jobs/"+segment(id)+"/results", nil, opts))
 }
 
 // LinkParams are the parameters of Admin.CreateLink.
 type LinkParams struct {
-	Email string `json:"email,omitempty"` // In place of user_id.
-	// Where the browser goes on to at the end; has to be on the allow-list.
+	Email string `json:"email,omitempty"` // Instead of user_id.
+	// The browser's next page at the end; it must be on the allow-list.
 	RedirectTo string `json:"redirect_to,omitempty"`
 	// invite: to choose a first password. One of "verify", "reset", "magic_link", "invite".
 	Type   string `json:"type"`
@@ -863,10 +861,11 @@ type Link struct {
 	URL       string    `json:"url"`
 }
 
-// CreateLink is POST /links: make a link for somebody. To give to the account's owner:
-// it does what the mailed one of the type does, whose place it takes. Only for accounts
-// that may less than oneself. Needs a proof of the last 15 minutes. The audit log has
-// who made it, not the link. Permission: auth.credentials.
+// CreateLink is POST /links: create a link for a user. A link to pass on to the
+// account's owner. It works like the mailed link of the type, and replaces it. Only for
+// accounts with fewer permissions than the operator. Needs a sign-in within the last 15
+// minutes. The audit log records its creator, not the link. Permission:
+// auth.credentials.
 func (a *Admin) CreateLink(ctx context.Context, p LinkParams, opts ...CallOption) (*Link, error) {
 	return run[Link](ctx, a, a.prepared("POST", "/links", p, opts))
 }
@@ -874,13 +873,13 @@ func (a *Admin) CreateLink(ctx context.Context, p LinkParams, opts ...CallOption
 // SessionQuery selects the results of Admin.Sessions. Empty fields do not narrow it.
 type SessionQuery struct {
 	AAL    string    `query:"aal"`    // One of "aal1", "aal2".
-	Before time.Time `query:"before"` // Made before.
-	// Part of the user agent, whatever its case. Needs user, ip or since beside it.
+	Before time.Time `query:"before"` // Created before.
+	// A part of the user agent, in any case. It needs user, ip or since.
 	Client string    `query:"client"`
 	Cursor string    `query:"cursor"`
 	IP     string    `query:"ip"`
 	Limit  int       `query:"limit"`
-	Since  time.Time `query:"since"` // Made then or later.
+	Since  time.Time `query:"since"` // Created then or later.
 	User   string    `query:"user"`
 }
 
@@ -892,13 +891,13 @@ type UserSession struct {
 
 // SessionPage is one page of Admin.Sessions.
 type SessionPage struct {
-	NextCursor *string       `json:"next_cursor"` // What to ask for the next page with; null: this was the last.
+	NextCursor *string       `json:"next_cursor"` // The cursor of the next page; null on the last page.
 	Sessions   []UserSession `json:"sessions"`
 }
 
-// Sessions is GET /sessions: live sessions of everybody. Newest first. Filters have to
-// hold together. Permission: auth.sessions.read. It follows cursors to the end;
-// SessionPage reads one page.
+// Sessions is GET /sessions: list live sessions. Newest first. All filters must match.
+// Permission: auth.sessions.read. It follows cursors to the end; SessionPage reads one
+// page.
 func (a *Admin) Sessions(ctx context.Context, q SessionQuery, opts ...CallOption) iter.Seq2[UserSession, error] {
 	return all(ctx, q, func(q *SessionQuery) *string { return &q.Cursor }, func(ctx context.Context, q SessionQuery) ([]UserSession, *string, error) {
 		p, err := a.SessionPage(ctx, q, opts...)
@@ -932,19 +931,20 @@ type RevokeParams struct {
 
 // RevokeResult is the result of Admin.RevokeSessions.
 type RevokeResult struct {
-	Ended   int  `json:"ended"`
-	More    bool `json:"more"`    // There may be others: repeat it.
-	Skipped int  `json:"skipped"` // Accounts that one may not touch, or that are gone.
-	Users   int  `json:"users"`   // Whose they were.
+	Ended int  `json:"ended"`
+	More  bool `json:"more"` // There may be more: repeat the request.
+	// Accounts that the operator may not change, or that are deleted.
+	Skipped int `json:"skipped"`
+	Users   int `json:"users"` // The accounts of the ended sessions.
 }
 
-// RevokeSessions is POST /sessions/revoke: end sessions of several accounts. Of these
-// accounts, at this address, made before a time: what is given has to hold together. Of
-// 1000 accounts in one call at most; those that one may not touch are skipped, and
-// one's own session goes on. all ends everybody's, with their access tokens; it goes
-// alone, and needs the permission * and a proof of the last 15 minutes. before alone
-// needs such a proof, too, and is all if it is to come. Permission:
-// auth.sessions.revoke.
+// RevokeSessions is POST /sessions/revoke: end sessions of several accounts. Sessions
+// of these accounts, from this IP address, created before a time: all given conditions
+// must match. At most 1000 accounts in one call. Accounts that the operator may not
+// change are skipped, and the operator's own session remains. all ends the sessions of
+// all users, with their access tokens; it stands alone and needs the permission * and a
+// sign-in within the last 15 minutes. before alone also needs such a sign-in, and is
+// the same as all if it is in the future. Permission: auth.sessions.revoke.
 func (a *Admin) RevokeSessions(ctx context.Context, p RevokeParams, opts ...CallOption) (*RevokeResult, error) {
 	return run[RevokeResult](ctx, a, a.prepared("POST", "/sessions/revoke", p, opts))
 }
@@ -964,7 +964,7 @@ type RoleList struct {
 	Roles    []Role `json:"roles"`
 }
 
-// Roles is GET /roles: the roles. owner, which permits everything, is not among them.
+// Roles is GET /roles: list the roles. Without owner, which permits everything.
 // Permission: auth.roles.read.
 func (a *Admin) Roles(ctx context.Context, opts ...CallOption) (*RoleList, error) {
 	return run[RoleList](ctx, a, a.prepared("GET", "/roles", nil, opts))
@@ -991,15 +991,15 @@ type RoleMatrix struct {
 	Roles       []string               `json:"roles"` // owner, and the others by name.
 }
 
-// RoleMatrix is GET /roles/matrix: which roles hold which permission. Every permission
-// that is declared, and each role that holds it, by its name or a pattern. Permission:
+// RoleMatrix is GET /roles/matrix: the matrix of roles and permissions. Each declared
+// permission with the roles that hold it, by its name or a pattern. Permission:
 // auth.roles.read.
 func (a *Admin) RoleMatrix(ctx context.Context, opts ...CallOption) (*RoleMatrix, error) {
 	return run[RoleMatrix](ctx, a, a.prepared("GET", "/roles/matrix", nil, opts))
 }
 
-// Role is GET /roles/{role}: a role. owner, too. ETag is the revision of the table of
-// roles. Permission: auth.roles.read.
+// Role is GET /roles/{role}: read a role. Also owner. The ETag is the revision of the
+// table of roles. Permission: auth.roles.read.
 func (a *Admin) Role(ctx context.Context, role string, opts ...CallOption) (*Role, error) {
 	return run[Role](ctx, a, a.prepared("GET", "/roles/"+segment(role), nil, opts))
 }
@@ -1019,13 +1019,13 @@ type RoleUser struct {
 
 // RoleUserPage is one page of Admin.RoleUsers.
 type RoleUserPage struct {
-	NextCursor *string    `json:"next_cursor"` // What to ask for the next page with; null: this was the last.
+	NextCursor *string    `json:"next_cursor"` // The cursor of the next page; null on the last page.
 	Users      []RoleUser `json:"users"`
 }
 
-// RoleUsers is GET /roles/{role}/users: who has a role. Who they are, and no more: GET
-// /admin/users?role= shows accounts. Permission: auth.roles.read. It follows cursors to
-// the end; RoleUserPage reads one page.
+// RoleUsers is GET /roles/{role}/users: list the holders of a role. Only their
+// identities; GET /admin/users?role= returns accounts. Permission: auth.roles.read. It
+// follows cursors to the end; RoleUserPage reads one page.
 func (a *Admin) RoleUsers(ctx context.Context, role string, q RoleUserQuery, opts ...CallOption) iter.Seq2[RoleUser, error] {
 	return all(ctx, q, func(q *RoleUserQuery) *string { return &q.Cursor }, func(ctx context.Context, q RoleUserQuery) ([]RoleUser, *string, error) {
 		p, err := a.RoleUserPage(ctx, role, q, opts...)
@@ -1058,9 +1058,9 @@ type RoleChange struct {
 	Users  Total `json:"users"`
 }
 
-// CreateRole is POST /roles: make a role. Only with permissions that one has; if there
-// is one of the name: 422 validation_failed. With dry_run it is judged, and nothing is
-// changed (200). Needs a proof of the last 15 minutes. Permission: auth.roles.write.
+// CreateRole is POST /roles: create a role. Only with permissions of the caller. An
+// existing name: 422 validation_failed. With dry_run it is checked, and nothing changes
+// (200). Needs a sign-in within the last 15 minutes. Permission: auth.roles.write.
 func (a *Admin) CreateRole(ctx context.Context, p CreateRoleParams, opts ...CallOption) (*RoleChange, error) {
 	return run[RoleChange](ctx, a, a.prepared("POST", "/roles", p, opts))
 }
@@ -1072,15 +1072,15 @@ type UpdateRoleChanges struct {
 	Permissions Change[[]string] `json:"permissions,omitzero"`
 }
 
-// UpdateRole is PATCH /roles/{role}: change a role. What is absent stays. Only with
-// permissions that one has. With dry_run it is judged, and nothing is changed. Needs a
-// proof of the last 15 minutes. Permission: auth.roles.write.
+// UpdateRole is PATCH /roles/{role}: change a role. Absent members keep their values.
+// Only with permissions of the caller. With dry_run it is checked, and nothing changes.
+// Needs a sign-in within the last 15 minutes. Permission: auth.roles.write.
 func (a *Admin) UpdateRole(ctx context.Context, role string, p UpdateRoleChanges, opts ...CallOption) (*RoleChange, error) {
 	return run[RoleChange](ctx, a, a.prepared("PATCH", "/roles/"+segment(role), p, opts))
 }
 
-// DeleteRole is DELETE /roles/{role}: delete a role that nobody has. With dry_run=true
-// it is judged, and nothing is changed. Needs a proof of the last 15 minutes.
+// DeleteRole is DELETE /roles/{role}: delete a role without holders. With dry_run=true
+// it is checked, and nothing changes. Needs a sign-in within the last 15 minutes.
 // Permission: auth.roles.write.
 func (a *Admin) DeleteRole(ctx context.Context, role string, dryRun bool, opts ...CallOption) (*RoleChange, error) {
 	k := a.prepared("DELETE", "/roles/"+segment(role), nil, opts)
@@ -1093,7 +1093,7 @@ func (a *Admin) DeleteRole(ctx context.Context, role string, dryRun bool, opts .
 // Impersonation is an object of the admin API.
 type Impersonation struct {
 	ID             string    `json:"id"`
-	ActorID        string    `json:"actor_id"` // Who acts as the user.
+	ActorID        string    `json:"actor_id"` // The operator.
 	ActorSessionID string    `json:"actor_session_id"`
 	CreatedAt      time.Time `json:"created_at"`
 	ExpiresAt      time.Time `json:"expires_at"`
@@ -1103,8 +1103,8 @@ type Impersonation struct {
 	UserID         string    `json:"user_id"`
 }
 
-// Impersonations is GET /impersonations: who acts as whom. Right now, newest first, at
-// most 1000. Permission: auth.impersonate.
+// Impersonations is GET /impersonations: list impersonations. The live ones, newest
+// first, at most 1000. Permission: auth.impersonate.
 func (a *Admin) Impersonations(ctx context.Context, opts ...CallOption) ([]Impersonation, error) {
 	v, err := run[struct {
 		Rows []Impersonation `json:"impersonations"`
@@ -1124,12 +1124,12 @@ func (a *Admin) EndImpersonation(ctx context.Context, id, reason string, opts ..
 // InvitationQuery selects the results of Admin.Invitations. Empty fields do not narrow
 // it.
 type InvitationQuery struct {
-	Cursor string `query:"cursor"` // next_cursor of the page before.
-	Limit  int    `query:"limit"`  // How many.
+	Cursor string `query:"cursor"` // next_cursor of the previous page.
+	Limit  int    `query:"limit"`  // The number of items.
 }
 
-// InvitationInvitedBy is Invitation.InvitedBy. In whose name it is. It is good only
-// while they could still make it.
+// InvitationInvitedBy is Invitation.InvitedBy. Its creator. It works only while the
+// creator may still create it.
 type InvitationInvitedBy struct {
 	ID        *string `json:"id"`
 	Kind      *string `json:"kind"` // One of "user", "key", "system", "external".
@@ -1139,14 +1139,14 @@ type InvitationInvitedBy struct {
 
 // Invitation is an object of the admin API.
 type Invitation struct {
-	// Stays the same when it is sent again: of each address there is one.
+	// It does not change when the invitation is sent again: each address has one.
 	ID        string    `json:"id"`
 	CreatedAt time.Time `json:"created_at"`
 	Email     string    `json:"email"`
 	ExpiresAt time.Time `json:"expires_at"`
-	// In whose name it is. It is good only while they could still make it.
+	// Its creator. It works only while the creator may still create it.
 	InvitedBy  InvitationInvitedBy `json:"invited_by"`
-	Metadata   map[string]any      `json:"metadata"` // Becomes the account's app_metadata.
+	Metadata   map[string]any      `json:"metadata"` // The account's future app_metadata.
 	RedirectTo *string             `json:"redirect_to"`
 	Roles      []string            `json:"roles"`
 	SentAt     time.Time           `json:"sent_at"`
@@ -1155,12 +1155,12 @@ type Invitation struct {
 // InvitationPage is one page of Admin.Invitations.
 type InvitationPage struct {
 	Invitations []Invitation `json:"invitations"`
-	NextCursor  *string      `json:"next_cursor"` // What to ask for the next page with; null: this was the last.
+	NextCursor  *string      `json:"next_cursor"` // The cursor of the next page; null on the last page.
 }
 
-// Invitations is GET /invitations: invitations that wait. Newest first; those that were
-// accepted or are over are not among them. Permission: auth.users.read. It follows
-// cursors to the end; InvitationPage reads one page.
+// Invitations is GET /invitations: list pending invitations. Newest first, without
+// accepted and expired ones. Permission: auth.users.read. It follows cursors to the
+// end; InvitationPage reads one page.
 func (a *Admin) Invitations(ctx context.Context, q InvitationQuery, opts ...CallOption) iter.Seq2[Invitation, error] {
 	return all(ctx, q, func(q *InvitationQuery) *string { return &q.Cursor }, func(ctx context.Context, q InvitationQuery) ([]Invitation, *string, error) {
 		p, err := a.InvitationPage(ctx, q, opts...)
@@ -1183,71 +1183,69 @@ type InviteParams struct {
 	Email     string         `json:"email"`
 	ExpiresIn int            `json:"expires_in,omitempty"` // Seconds; absent: seven days.
 	Metadata  map[string]any `json:"metadata,omitempty"`   // Becomes the app_metadata of a new account.
-	// Where the browser goes on to at the end; has to be on the allow-list.
+	// The browser's next page at the end; it must be on the allow-list.
 	RedirectTo string   `json:"redirect_to,omitempty"`
 	Roles      []string `json:"roles,omitempty"`
 }
 
-// Invite is POST /invitations: invite somebody. Mails a link to make an account with,
-// good once. It takes the place of an older one to the address. Roles only if one may
-// give them: that needs auth.roles.assign, too, and a proof of the last 15 minutes.
+// Invite is POST /invitations: invite a user. Mails a link that creates an account and
+// works once. It replaces an older invitation to the address. Roles also need
+// auth.roles.assign, their permissions and a sign-in within the last 15 minutes.
 // Permission: auth.users.write.
 func (a *Admin) Invite(ctx context.Context, p InviteParams, opts ...CallOption) (*Invitation, error) {
 	return run[Invitation](ctx, a, a.prepared("POST", "/invitations", p, opts))
 }
 
 // ResendInvitation is POST /invitations/{id}/resend: send an invitation again. With a
-// new link; the old one dies. It is in one's own name from now on, and takes what
-// making it takes. Permission: auth.users.write.
+// new link; the old one stops working. The caller becomes its creator and needs the
+// same permissions as for a new invitation. Permission: auth.users.write.
 func (a *Admin) ResendInvitation(ctx context.Context, id string, opts ...CallOption) (*Invitation, error) {
 	return run[Invitation](ctx, a, a.prepared("POST", "/invitations/"+segment(id)+"/resend", nil, opts))
 }
 
-// RevokeInvitation is DELETE /invitations/{id}: take an invitation back. One with roles
-// only if one may give them. Permission: auth.users.write.
+// RevokeInvitation is DELETE /invitations/{id}: withdraw an invitation. An invitation
+// with roles needs the permission to give them. Permission: auth.users.write.
 func (a *Admin) RevokeInvitation(ctx context.Context, id string, opts ...CallOption) error {
 	return a.wire.do(ctx, a.prepared("DELETE", "/invitations/"+segment(id), nil, opts), nil)
 }
 
 // MessageQuery selects the results of Admin.Messages. Empty fields do not narrow it.
 type MessageQuery struct {
-	Cursor string    `query:"cursor"` // next_cursor of the page before.
-	From   time.Time `query:"from"`   // Made then or later.
-	Kind   string    `query:"kind"`   // As in the answer.
-	Limit  int       `query:"limit"`  // How many.
+	Cursor string    `query:"cursor"` // next_cursor of the previous page.
+	From   time.Time `query:"from"`   // Created then or later.
+	Kind   string    `query:"kind"`   // As in the response.
+	Limit  int       `query:"limit"`  // The number of items.
 	State  string    `query:"state"`  // One of "queued", "sent", "failed", "dropped".
-	To     time.Time `query:"to"`     // Made before.
-	User   string    `query:"user"`   // For this account.
+	To     time.Time `query:"to"`     // Created before.
+	User   string    `query:"user"`   // Messages for this account.
 }
 
-// SentMessage is an object of the admin API. What became of a message, without what is
-// in it.
+// SentMessage is an object of the admin API. The state of a message, without its
+// content.
 type SentMessage struct {
 	ID        string    `json:"id"`       // The same in every attempt, and in the Message-ID.
-	Attempts  int       `json:"attempts"` // That are over, since it was last queued.
+	Attempts  int       `json:"attempts"` // Completed attempts since it was last queued.
 	Channel   string    `json:"channel"`  // One of "mail", "sms".
 	CreatedAt time.Time `json:"created_at"`
-	// Of the last attempt that failed, without address, link and code.
+	// The error of the last failed attempt, without address, link and code.
 	Error *string `json:"error"`
-	// Which template: verify_email, magic_link, reset_password, …
-	Kind string `json:"kind"`
-	// sent: handed over for delivery. failed: refused for good, or too often. dropped:
-	// expired, or of no use any more, before it was sent. One of "queued", "sent",
-	// "failed", "dropped".
+	Kind  string  `json:"kind"` // The template: verify_email, magic_link, reset_password, …
+	// sent: accepted for delivery. failed: refused permanently, or too often. dropped:
+	// expired or obsolete before it was sent. One of "queued", "sent", "failed", "dropped".
 	State     string    `json:"state"`
-	To        string    `json:"to"` // The address or number, masked.
+	To        string    `json:"to"` // The email address or phone number, masked.
 	UpdatedAt time.Time `json:"updated_at"`
-	UserID    *string   `json:"user_id"` // The account that it is for; null: none, or not known.
+	UserID    *string   `json:"user_id"` // The recipient's account; null: none, or unknown.
 }
 
 // MessagePage is one page of Admin.Messages.
 type MessagePage struct {
 	Messages   []SentMessage `json:"messages"`
-	NextCursor *string       `json:"next_cursor"` // What to ask for the next page with; null: this was the last.
+	NextCursor *string       `json:"next_cursor"` // The cursor of the next page; null on the last page.
 }
 
-// Messages is GET /messages: which messages went out. Of the last seven days, newest
-// first: sent, waiting, failed and dropped. Filters have to hold together. Permission:
+// Messages is GET /messages: list messages. The messages of the last seven days, newest
+// first: sent, waiting, failed and dropped. All filters must match. Permission:
 // auth.messages.read. It follows cursors to the end; MessagePage reads one page.
 func (a *Admin) Messages(ctx context.Context, q MessageQuery, opts ...CallOption) iter.Seq2[SentMessage, error] {
 	return all(ctx, q, func(q *MessageQuery) *string { return &q.Cursor }, func(ctx context.Context, q MessageQuery) ([]SentMessage, *string, error) {
@@ -1266,18 +1264,19 @@ func (a *Admin) MessagePage(ctx context.Context, q MessageQuery, opts ...CallOpt
 	return run[MessagePage](ctx, a, k)
 }
 
-// RetryMessage is POST /messages/{id}/retry: send a message again that failed. The same
-// message under the same id, within 24 hours and while what it carries is good. Draws
-// the limits of what operators send, by whom it goes to. One that was sent, waits, was
-// dropped or has expired: 422 validation_failed. Permission: auth.messages.send.
+// RetryMessage is POST /messages/{id}/retry: send a failed message again. The same
+// message under the same id, within 24 hours and while its link or code is valid. It
+// counts against the recipient's limits of messages by operators. A message that was
+// sent, waits, was dropped or has expired: 422 validation_failed. Permission:
+// auth.messages.send.
 func (a *Admin) RetryMessage(ctx context.Context, id string, opts ...CallOption) (*MessageID, error) {
 	return run[MessageID](ctx, a, a.prepared("POST", "/messages/"+segment(id)+"/retry", nil, opts))
 }
 
 // AuditQuery selects the results of Admin.AuditEvents. Empty fields do not narrow it.
 type AuditQuery struct {
-	Action string `query:"action"` // A type of events, or the begin of some: user.*
-	// Who did it: the id of a user or key, or the name of code of the application.
+	Action string `query:"action"` // An event type, or a prefix: user.*
+	// The actor: the id of a user or key, or the name of code of the application.
 	Actor     string    `query:"actor"`
 	Cursor    string    `query:"cursor"`
 	From      time.Time `query:"from"`
@@ -1285,20 +1284,20 @@ type AuditQuery struct {
 	Limit     int       `query:"limit"`
 	Outcome   string    `query:"outcome"` // One of "done", "denied", "failed".
 	RequestID string    `query:"request_id"`
-	// Whom or what it is about: the id of an account, or a name, of a role for one.
+	// The target: the id of an account, or a name, for example of a role.
 	Target string    `query:"target"`
 	To     time.Time `query:"to"`   // Exclusive.
-	User   string    `query:"user"` // About or by this account.
+	User   string    `query:"user"` // Events about or by this account.
 }
 
 // AuditPage is one page of Admin.AuditEvents.
 type AuditPage struct {
 	Events     []AuditEvent `json:"events"`
-	NextCursor *string      `json:"next_cursor"` // What to ask for the next page with; null: this was the last.
+	NextCursor *string      `json:"next_cursor"` // The cursor of the next page; null on the last page.
 }
 
-// AuditEvents is GET /audit-logs: what has happened. Newest first. Filters have to hold
-// together. What was refused and what failed is there about a second later. Permission:
+// AuditEvents is GET /audit-logs: search the audit log. Newest first. All filters must
+// match. Refused and failed operations appear about a second later. Permission:
 // auth.audit.read. It follows cursors to the end; AuditPage reads one page.
 func (a *Admin) AuditEvents(ctx context.Context, q AuditQuery, opts ...CallOption) iter.Seq2[AuditEvent, error] {
 	return all(ctx, q, func(q *AuditQuery) *string { return &q.Cursor }, func(ctx context.Context, q AuditQuery) ([]AuditEvent, *string, error) {
@@ -1326,10 +1325,10 @@ func (a *Admin) AuditEvent(ctx context.Context, id string, opts ...CallOption) (
 // AuditExportQuery selects the results of Admin.ExportAudit. Empty fields do not narrow
 // it.
 type AuditExportQuery struct {
-	Action string `query:"action"` // A type of events, or the begin of some: user.*
-	// Who did it: the id of a user or key, or the name of code of the application.
+	Action string `query:"action"` // An event type, or a prefix: user.*
+	// The actor: the id of a user or key, or the name of code of the application.
 	Actor string `query:"actor"`
-	// ndjson: one AuditEvent a line. csv: with a line of names; a cell that begins with =,
+	// ndjson: one AuditEvent per line. csv: with a header line; a cell that starts with =,
 	// +, -, @, a tab or a carriage return has an apostrophe before it. One of "ndjson",
 	// "csv".
 	Format    Format    `query:"format"`
@@ -1337,16 +1336,16 @@ type AuditExportQuery struct {
 	IP        string    `query:"ip"`
 	Outcome   string    `query:"outcome"` // One of "done", "denied", "failed".
 	RequestID string    `query:"request_id"`
-	// Whom or what it is about: the id of an account, or a name, of a role for one.
+	// The target: the id of an account, or a name, for example of a role.
 	Target string    `query:"target"`
 	To     time.Time `query:"to"`   // Exclusive.
-	User   string    `query:"user"` // About or by this account.
+	User   string    `query:"user"` // Events about or by this account.
 }
 
-// ExportAudit is GET /audit-logs/export: export the audit log. All events that the
-// filters of GET /admin/audit-logs pick, newest first, as they are read. The export is
-// in the audit log itself. A connection that breaks off means that the rest is missing.
-// Needs a proof of the last 15 minutes. Permission: auth.audit.export. The caller
+// ExportAudit is GET /audit-logs/export: export the audit log. All events that match
+// the filters of GET /admin/audit-logs, newest first, streamed. The export itself is
+// recorded in the audit log. An interrupted connection means that the rest is missing.
+// Needs a sign-in within the last 15 minutes. Permission: auth.audit.export. The caller
 // closes the stream; Rows reads it.
 func (a *Admin) ExportAudit(ctx context.Context, q AuditExportQuery, opts ...CallOption) (io.ReadCloser, error) {
 	k := a.prepared("GET", "/audit-logs/export", nil, opts)
@@ -1359,43 +1358,40 @@ type KeyQuery struct {
 	Cursor string `query:"cursor"`
 	Kind   string `query:"kind"` // One of "secret", "public".
 	Limit  int    `query:"limit"`
-	// Without those that were revoked or have expired. One of "live".
-	Status string `query:"status"`
+	Status string `query:"status"` // Without revoked and expired keys. One of "live".
 }
 
-// APIKey is an object of the admin API. An API key, without its text.
+// APIKey is an object of the admin API. An API key without its secret text.
 type APIKey struct {
-	ID      string `json:"id"`
-	Name    string `json:"name"`
-	Adopted bool   `json:"adopted"` // It is the service's own, whatever becomes of who made it.
-	// Networks from which alone it may be used; none: from anywhere.
-	CIDRs       []string   `json:"cidrs"`
-	CreatedAt   time.Time  `json:"created_at"`
-	CreatedBy   *string    `json:"created_by"` // Whose permissions bound it; null: it is the service's own.
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Adopted   bool      `json:"adopted"` // It belongs to the service and is independent of its creator.
+	CIDRs     []string  `json:"cidrs"`   // The only networks from which it works; none: from anywhere.
+	CreatedAt time.Time `json:"created_at"`
+	// The account that limits its permissions; null: it belongs to the service.
+	CreatedBy   *string    `json:"created_by"`
 	Environment string     `json:"environment"`
 	ExpiresAt   *time.Time `json:"expires_at"`
-	// A secret key opens the admin side to a program; a public one names an application.
-	// One of "secret", "public".
+	// A secret key authenticates a program at the admin side; a public key identifies an
+	// application. One of "secret", "public".
 	Kind          string     `json:"kind"`
-	LastUsedAt    *time.Time `json:"last_used_at"`   // To the minute.
-	PreviousUntil *time.Time `json:"previous_until"` // Until when the text before the last rotation is good.
-	Revision      int64      `json:"revision"`       // Rises with every change; also the ETag, for If-Match.
+	LastUsedAt    *time.Time `json:"last_used_at"`   // Accurate to the minute.
+	PreviousUntil *time.Time `json:"previous_until"` // The time until which the previous text works.
+	Revision      int64      `json:"revision"`       // Increases with every change; also the ETag, for If-Match.
 	RevokedAt     *time.Time `json:"revoked_at"`
-	// Since when its text is the present one; null: since created_at.
-	RotatedAt *time.Time `json:"rotated_at"`
-	// Permissions, of which it has those that whoever made it has, too.
-	Scopes []string `json:"scopes"`
-	Status string   `json:"status"` // One of "live", "expired", "revoked".
+	RotatedAt     *time.Time `json:"rotated_at"` // The time of the last rotation; null: none since created_at.
+	Scopes        []string   `json:"scopes"`     // Permissions; the key has those that its creator also has.
+	Status        string     `json:"status"`     // One of "live", "expired", "revoked".
 }
 
 // KeyPage is one page of Admin.Keys.
 type KeyPage struct {
 	Keys       []APIKey `json:"keys"`
-	NextCursor *string  `json:"next_cursor"` // What to ask for the next page with; null: this was the last.
+	NextCursor *string  `json:"next_cursor"` // The cursor of the next page; null on the last page.
 }
 
-// Keys is GET /keys: the API keys. Newest first, without their texts. Permission:
-// auth.keys.read. It follows cursors to the end; KeyPage reads one page.
+// Keys is GET /keys: list API keys. Newest first, without their secret texts.
+// Permission: auth.keys.read. It follows cursors to the end; KeyPage reads one page.
 func (a *Admin) Keys(ctx context.Context, q KeyQuery, opts ...CallOption) iter.Seq2[APIKey, error] {
 	return all(ctx, q, func(q *KeyQuery) *string { return &q.Cursor }, func(ctx context.Context, q KeyQuery) ([]APIKey, *string, error) {
 		p, err := a.KeyPage(ctx, q, opts...)
@@ -1420,19 +1416,20 @@ type CreateKeyParams struct {
 	Environment string    `json:"environment,omitempty"` // Part of the text, to tell keys apart.
 	ExpiresAt   time.Time `json:"expires_at,omitzero"`   // Absent: never.
 	Kind        string    `json:"kind,omitempty"`        // One of "secret", "public".
-	Scopes      []string  `json:"scopes,omitempty"`      // Permissions, or patterns such as auth.users.*, that one has.
+	// Permissions of the creator, or patterns such as auth.users.*.
+	Scopes []string `json:"scopes,omitempty"`
 }
 
-// NewAPIKey is an object of the admin API. An API key with its text, which is shown
-// this once.
+// NewAPIKey is an object of the admin API. An API key with its secret text, which is
+// shown only once.
 type NewAPIKey struct {
 	APIKey
 
-	Key string `json:"key"` // Keep it: it is kept nowhere else.
+	Key string `json:"key"` // Store it: the server does not.
 }
 
-// CreateKey is POST /keys: make an API key. With permissions that one has, and for as
-// long as one has them. Needs a proof of the last 15 minutes. Permission:
+// CreateKey is POST /keys: create an API key. With permissions of the creator, while
+// the creator has them. Needs a sign-in within the last 15 minutes. Permission:
 // auth.keys.write.
 func (a *Admin) CreateKey(ctx context.Context, p CreateKeyParams, opts ...CallOption) (*NewAPIKey, error) {
 	return run[NewAPIKey](ctx, a, a.prepared("POST", "/keys", p, opts))
@@ -1441,35 +1438,37 @@ func (a *Admin) CreateKey(ctx context.Context, p CreateKeyParams, opts ...CallOp
 // UpdateKeyChanges are the parameters of Admin.UpdateKey.
 type UpdateKeyChanges struct {
 	Name Change[string] `json:"name,omitzero"`
-	// For owners: it goes on when whoever made it is banned, deleted or may do less.
+	// For owners: the key keeps working if its creator is banned, deleted or loses
+	// permissions.
 	Adopted   Change[bool]      `json:"adopted,omitzero"`
 	CIDRs     Change[[]string]  `json:"cidrs,omitzero"`      // Networks such as 192.0.2.0/24.
 	ExpiresAt Change[time.Time] `json:"expires_at,omitzero"` // null: never.
-	Scopes    Change[[]string]  `json:"scopes,omitzero"`     // Permissions, or patterns such as auth.users.*, that one has.
+	// Permissions of the creator, or patterns such as auth.users.*.
+	Scopes Change[[]string] `json:"scopes,omitzero"`
 }
 
-// UpdateKey is PATCH /keys/{id}: change an API key. What is absent stays. Only keys of
-// which one has all permissions; the service's own are for owners. Needs a proof of the
-// last 15 minutes. Permission: auth.keys.write.
+// UpdateKey is PATCH /keys/{id}: change an API key. Absent members keep their values.
+// The caller needs all permissions of the key; keys of the service are for owners.
+// Needs a sign-in within the last 15 minutes. Permission: auth.keys.write.
 func (a *Admin) UpdateKey(ctx context.Context, id string, p UpdateKeyChanges, opts ...CallOption) (*APIKey, error) {
 	return run[APIKey](ctx, a, a.prepared("PATCH", "/keys/"+segment(id), p, opts))
 }
 
-// RevokeKey is DELETE /keys/{id}: revoke an API key. For good; it stays in the list. A
-// secret key stops at once, a public one within a second. Needs a proof of the last 15
-// minutes. Permission: auth.keys.write.
+// RevokeKey is DELETE /keys/{id}: revoke an API key. Permanently; the key remains in
+// the list. A secret key stops at once, a public one within a second. Needs a sign-in
+// within the last 15 minutes. Permission: auth.keys.write.
 func (a *Admin) RevokeKey(ctx context.Context, id, reason string, opts ...CallOption) error {
 	return a.wire.do(ctx, a.prepared("DELETE", "/keys/"+segment(id), reasonBody(reason), opts), nil)
 }
 
 // RotateKeyParams are the parameters of Admin.RotateKey.
 type RotateKeyParams struct {
-	Overlap int `json:"overlap,omitempty"` // Seconds for which the text before stays good.
+	Overlap int `json:"overlap,omitempty"` // Seconds for which the previous text keeps working.
 }
 
-// RotateKey is POST /keys/{id}/rotate: give an API key another text. For who made it,
-// or an owner. Of two at once one happens, and the other is 412. Needs a proof of the
-// last 15 minutes. Permission: auth.keys.write.
+// RotateKey is POST /keys/{id}/rotate: rotate an API key. For its creator or an owner.
+// Of two simultaneous rotations one succeeds, and the other gets 412. Needs a sign-in
+// within the last 15 minutes. Permission: auth.keys.write.
 func (a *Admin) RotateKey(ctx context.Context, id string, p RotateKeyParams, opts ...CallOption) (*NewAPIKey, error) {
 	return run[NewAPIKey](ctx, a, a.prepared("POST", "/keys/"+segment(id)+"/rotate", p, opts))
 }

@@ -135,10 +135,10 @@ func startSession(ctx context.Context, st auth.Store, c store.Credentials) error
 	}
 	now := time.Now()
 	change := store.Change{Now: now, By: auth.Authority{Proof: true}, IfUsers: []auth.UserAt{{ID: c.User.ID, CredentialRevision: &c.User.CredentialRevision}}}
-	_, err = st.CreateSession(ctx, store.CreateSession{Change: change, Session: auth.Session{
+	_, err = st.CreateSession(ctx, store.CreateSession{Change: change, NewSession: store.NewSession{Session: auth.Session{
 		ID: id.String(), UserID: c.User.ID, AAL: store.LevelAAL1, AMR: []auth.AMR{{Method: "password", Timestamp: now.Unix()}},
 		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(720 * time.Hour), IP: "127.0.0.1", UserAgent: userAgent,
-	}})
+	}}})
 	return err
 }
 

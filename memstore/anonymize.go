@@ -10,7 +10,7 @@ import (
 // AnonymizeUser makes an account nobody's.
 func (s *Store) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (left store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
-		e, err := s.planUpdate(c.UserID, c.Patch(), c.Now, &left)
+		e, err := s.planUpdate(&c.Change, c.UserID, c.Patch(), nil, &left)
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,10 @@ type effect struct {
 	apply func() error // nil: nothing to do; an error means that nothing was done
 	ended []string     // set by apply: the sessions that it ended
 	left  int          // set by apply: the recovery codes that are left
-	codes bool         // left counts
+
+	addedBy int64                   // Origin.AddedBy of what the change adds
+	origins map[string]store.Origin // by user: the origin of what the change adds
+	codes   bool                    // left counts
 
 	other *store.Client // of OutcomeReplayed
 
@@ -47,6 +50,9 @@ func (s *Store) change(ctx context.Context, c *store.Change, plan func() (*effec
 	e, err := s.judge(c, plan)
 	if err != nil {
 		return err
+	}
+	if e.about != "" {
+		e.addedBy = s.addedBy(c.By, e.about, e.uses)
 	}
 	if e.apply != nil {
 		if err := e.apply(); err != nil {
@@ -96,6 +102,42 @@ func (s *Store) judge(c *store.Change, plan func() (*effect, error)) (*effect, e
 		return nil, store.ErrOwned
 	}
 	return e, nil
+}
+
+// origin is the Origin of what a change adds to a user, whose sequence it raises once.
+func (e *effect) origin(u *user) store.Origin {
+	o, raised := e.origins[u.ID]
+	if !raised {
+		u.Sequence++
+		o = store.Origin{Sequence: u.Sequence}
+		if u.ID == e.about {
+			o.AddedBy = e.addedBy
+		}
+		e.setOrigin(u.ID, o)
+	}
+	return o
+}
+
+func (e *effect) setOrigin(userID string, o store.Origin) {
+	if e.origins == nil {
+		e.origins = map[string]store.Origin{}
+	}
+	e.origins[userID] = o
+}
+
+// addedBy is the sequence of the user's session or enrolment token in whose name a change
+// happens, or which it redeems; 0 if there is none.
+func (s *Store) addedBy(by store.Authority, userID string, redeems *store.Token) int64 {
+	if by.Session != nil && by.Session.UserID == userID {
+		return s.sessions[by.Session.ID].Sequence
+	}
+	if by.Token != nil {
+		redeems = s.tokens[refID(*by.Token)]
+	}
+	if redeems != nil && redeems.Purpose == store.PurposeEnroll && redeems.UserID == userID {
+		return redeems.Sequence
+	}
+	return 0
 }
 
 // authority tells whether the one in whose name a change happens may still act.
@@ -195,7 +237,7 @@ func (s *Store) record(c *store.Change, e *effect) {
 	}
 	if e.tells != nil {
 		for _, t := range e.tells.Tokens {
-			s.addToken(t)
+			s.addToken(t, e)
 		}
 		for _, m := range e.tells.Messages {
 			s.addMessage(m)

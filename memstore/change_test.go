@@ -16,7 +16,7 @@ func prepared(t *testing.T) *memstore.Store {
 	t.Helper()
 	ctx, s := t.Context(), withUser(t, store.User{Email: "ada@example.com", Roles: []string{store.RoleOwner}, BannedUntil: now})
 	for _, id := range []string{sessionID, endedID} {
-		_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), Session: newSession(id)})
+		_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), NewSession: store.NewSession{Session: newSession(id)}})
 		ok(t, err)
 	}
 	_, err := s.RevokeSessions(ctx, store.RevokeSessions{Change: system(now), UserID: userID, Filter: store.SessionFilter{ID: endedID}})

@@ -39,7 +39,7 @@ func (s *Store) Held(ctx context.Context, userID string, now time.Time) (h store
 func (s *Store) held(u *user, now time.Time) (h store.Held) {
 	for hash, d := range u.devices {
 		if hash != forgotten && now.Before(d.Last.Add(store.DeviceLife)) {
-			h.Devices = append(h.Devices, store.HeldDevice{Device: hash, FirstSeenAt: d.First, LastSeenAt: d.Last})
+			h.Devices = append(h.Devices, store.HeldDevice{Device: hash, FirstSeenAt: d.First, LastSeenAt: d.Last, Origin: d.Origin})
 		}
 	}
 	for id := range u.tokens {

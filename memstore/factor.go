@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"slices"
@@ -21,7 +22,7 @@ func (s *Store) Factors(ctx context.Context, userID string) (store.Factors, erro
 		for _, f := range u.factors {
 			all.List = append(all.List, copyFactor(*f))
 		}
-		all.RecoveryLeft = len(u.recovery)
+		all.RecoveryLeft, all.Recovery = len(u.recovery), u.recoveryOrigin
 	}
 	slices.SortFunc(all.List, func(a, b store.Factor) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
 	return all, nil
@@ -41,94 +42,173 @@ func (u *user) enabled(id string) *store.Factor {
 	return nil
 }
 
-// hasKind tells whether a factor of this kind is enabled.
-func (u *user) hasKind(kind string) bool {
-	for _, f := range u.factors {
-		if f.Enabled && f.Kind == kind {
+// hasKind reports whether another factor of f's kind is enabled and excludes f.
+func (u *user) hasKind(f *store.Factor) bool {
+	for _, other := range u.factors {
+		if other.Enabled && other.Kind == f.Kind && !f.Several {
 			return true
 		}
 	}
 	return false
 }
 
-// PutFactor keeps a pending factor in place of an older pending one.
+// factorTaken checks the ids and credentials of new factors.
+func (s *Store) factorTaken(list []store.Factor) error {
+	creds := map[string]bool{}
+	for _, f := range list {
+		cred := string(f.Credential)
+		if s.factors[f.ID] != nil || s.withCred[cred] != nil || creds[cred] {
+			return &store.ConflictError{Field: "factor"}
+		}
+		creds[cred] = cred != ""
+	}
+	return nil
+}
+
+func (s *Store) indexFactor(f *store.Factor) {
+	s.factors[f.ID] = f
+	if len(f.Credential) > 0 {
+		s.withCred[string(f.Credential)] = f
+	}
+}
+
+func (s *Store) unindexFactor(f *store.Factor) {
+	delete(s.factors, f.ID)
+	delete(s.withCred, string(f.Credential))
+}
+
+// PutFactor stores a pending factor and removes an older pending one.
 func (s *Store) PutFactor(ctx context.Context, c store.PutFactor) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.Factor.UserID]
-		switch {
-		case u == nil:
+		if u == nil {
 			return nil, store.ErrNotFound
-		case u.hasKind(c.Factor.Kind):
+		}
+		var older *store.Factor
+		for _, f := range u.factors {
+			if !f.Enabled && f.Kind == c.Factor.Kind {
+				older = f
+			}
+		}
+		holder := s.withCred[string(c.Factor.Credential)]
+		if same := s.factors[c.Factor.ID]; u.hasKind(&c.Factor) || holder != nil && holder != older || same != nil && same != older {
 			return nil, &store.ConflictError{Field: "factor"}
 		}
 		return &effect{about: u.ID, apply: func() error {
-			for id, f := range u.factors {
-				if f.Kind == c.Factor.Kind {
-					delete(u.factors, id)
-				}
+			if older != nil {
+				s.dropFactor(u, older)
 			}
 			pending := copyFactor(c.Factor)
-			pending.Enabled = false
+			pending.Enabled, pending.Origin = false, store.Origin{}
 			u.factors[pending.ID] = &pending
+			s.indexFactor(&pending)
 			return nil
 		}}, nil
 	})
 }
 
-// EnableFactor switches a pending factor on.
-func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (owner store.User, err error) {
+func (s *Store) dropFactor(u *user, f *store.Factor) {
+	delete(u.factors, f.ID)
+	s.unindexFactor(f)
+}
+
+// planCompletion checks what the use of a factor completes, and adds it to e, whose
+// apply has to call the function that it returns.
+func (s *Store) planCompletion(e *effect, u *user, c *store.Completion, now time.Time, to *store.FactorResult) (func(), error) {
+	if c.Redeem != nil {
+		if e.uses = s.liveToken(refID(*c.Redeem), now); e.uses == nil || e.uses.UserID != u.ID {
+			return nil, store.ErrNotFound
+		}
+	}
+	var raised *session
+	switch {
+	case c.Raise != nil:
+		raised = s.sessions[c.Raise.SessionID]
+		if raised == nil || raised.UserID != u.ID || !raised.liveAt(now) {
+			return nil, store.ErrSessionEnded
+		}
+	case c.Create != nil:
+		n := *c.Create
+		n.Session.UserID = u.ID
+		switch {
+		case n.Session.AAL != store.LevelAAL2:
+			return nil, store.ErrMFARequired
+		case u.Banned(n.Session.CreatedAt):
+			return nil, store.ErrBanned
+		}
+		if err := s.mayCreate(e, u, &n, now); err != nil {
+			return nil, err
+		}
+	}
+	if u.Banned(now) && (c.Redeem != nil || c.Raise != nil || c.Create != nil) {
+		return nil, store.ErrBanned
+	}
+	return func() {
+		switch {
+		case raised != nil:
+			raised.AAL, raised.AMR = store.LevelAAL2, withMethod(raised.AMR, c.Raise.Method)
+			to.Session = copySession(raised.Session)
+		case c.Create != nil:
+			s.addSession(u, c.Create.Session, e)
+			created := c.Create
+			u.trust(created)
+			e.ended = append(e.ended, s.keepSessions(u, created.Session.ID, created.KeepSessions, now)...)
+			slices.Sort(e.ended)
+			to.Session = copySession(s.sessions[created.Session.ID].Session)
+		}
+		if c.Redeem != nil {
+			s.dropToken(refID(*c.Redeem))
+		}
+		to.User = copyUser(u.User)
+	}, nil
+}
+
+// completed calls the callbacks of a completion that has come about.
+func (e *effect) completed(c *store.Completion) {
+	if c.Create != nil && c.Create.Ended != nil && len(e.ended) > 0 {
+		c.Create.Ended(slices.Clone(e.ended))
+	}
+	e.made()
+}
+
+// EnableFactor enables a pending factor.
+func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (done store.FactorResult, err error) {
 	var e *effect
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.UserID]
 		if u == nil || u.factors[c.FactorID] == nil {
 			return nil, store.ErrNotFound
 		}
-		f, kept := u.factors[c.FactorID], s.sessions[c.Session.ID]
-		switch {
-		case f.Enabled || u.hasKind(f.Kind):
+		f := u.factors[c.FactorID]
+		if f.Enabled || u.hasKind(f) {
 			return nil, &store.ConflictError{Field: "factor"}
-		case kept != nil && (kept.UserID != u.ID || !kept.liveAt(c.Now)):
-			return nil, store.ErrSessionEnded
-		case u.Banned(c.Now) || (kept == nil && u.Banned(c.Session.CreatedAt)):
-			return nil, store.ErrBanned
-		case kept == nil && c.Session.AAL != store.LevelAAL2:
-			return nil, store.ErrMFARequired
 		}
 		e = &effect{about: u.ID}
-		if kept == nil {
-			if err := e.onDevice(u, &c.Session, &c.OnNewDevice); err != nil {
-				return nil, err
-			}
-		}
-		if c.Redeem != nil {
-			if e.uses = s.liveToken(refID(*c.Redeem), c.Now); e.uses == nil {
-				return nil, store.ErrNotFound
-			}
+		complete, err := s.planCompletion(e, u, &c.Completion, c.Now, &done)
+		if err != nil {
+			return nil, err
 		}
 		e.apply = func() error {
-			f.Enabled, f.LastStep = true, c.Step
-			u.recovery, u.MFAEnabled = cloneAll(c.Recovery), true
+			f.Enabled, f.State, f.Origin = true, slices.Clone(c.State), e.origin(u)
+			if c.Recovery != nil {
+				u.recovery, u.recoveryOrigin = cloneAll(c.Recovery), e.origin(u)
+			}
+			u.MFAEnabled = u.MFAEnabled || f.Required
 			u.touchCredentials(c.Now)
-			e.ended = s.revoke(u, store.SessionFilter{Except: c.Session.ID}, c.Now)
-			if kept != nil {
-				kept.AAL, kept.AMR = c.Session.AAL, slices.Clone(c.Session.AMR)
-			} else {
-				first := c.Session
-				first.UserID = u.ID
-				s.addSession(u, first)
+			kept := ""
+			if c.Raise != nil {
+				kept = c.Raise.SessionID
 			}
-			if c.Redeem != nil {
-				s.dropToken(refID(*c.Redeem))
-			}
-			owner = copyUser(u.User)
+			e.ended = s.revoke(u, store.SessionFilter{Except: kept}, c.Now)
+			complete()
 			return nil
 		}
 		return e, nil
 	})
 	if err == nil {
-		e.made()
+		e.completed(&c.Completion)
 	}
-	return owner, err
+	return done, err
 }
 
 // touchCredentials marks a change of a way in or of a second factor.
@@ -138,31 +218,42 @@ func (u *user) touchCredentials(now time.Time) {
 	u.CredentialRevision++
 }
 
-// UseTOTPStep moves the newest step used forward.
-func (s *Store) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
-	return s.change(ctx, &c.Change, func() (*effect, error) {
-		if c.FactorID == "" {
-			return nil, store.ErrNotFound
-		}
-		f := s.users[c.UserID].enabled(c.FactorID)
+// UseFactor replaces an enabled factor's state.
+func (s *Store) UseFactor(ctx context.Context, c store.UseFactor) (done store.FactorResult, err error) {
+	var e *effect
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		u := s.users[c.UserID]
+		f := u.enabled(c.FactorID)
 		switch {
-		case f == nil:
+		case f == nil || c.FactorID == "":
 			return nil, store.ErrNotFound
-		case c.Step <= f.LastStep:
+		case !bytes.Equal(f.State, c.State):
 			return nil, store.ErrUsed
 		}
-		return &effect{about: c.UserID, apply: func() error {
-			f.LastStep, f.LastUsedAt = c.Step, c.Now
+		e = &effect{about: u.ID}
+		complete, err := s.planCompletion(e, u, &c.Completion, c.Now, &done)
+		if err != nil {
+			return nil, err
+		}
+		e.apply = func() error {
+			f.State, f.LastUsedAt = slices.Clone(c.NewState), c.Now
 			if len(c.Secret) > 0 {
 				f.Secret = slices.Clone(c.Secret)
 			}
+			complete()
 			return nil
-		}}, nil
+		}
+		return e, nil
 	})
+	if err == nil {
+		e.completed(&c.Completion)
+	}
+	return done, err
 }
 
-// UseRecoveryCode uses a recovery code up.
-func (s *Store) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (left int, err error) {
+// UseRecoveryCode deletes a recovery code.
+func (s *Store) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (done store.FactorResult, err error) {
+	var e *effect
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.UserID]
 		if u == nil {
@@ -172,16 +263,24 @@ func (s *Store) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (l
 		if at < 0 {
 			return nil, store.ErrNotFound
 		}
-		e := &effect{about: u.ID, codes: true}
+		e = &effect{about: u.ID, codes: true}
+		complete, err := s.planCompletion(e, u, &c.Completion, c.Now, &done)
+		if err != nil {
+			return nil, err
+		}
 		e.apply = func() error {
 			u.recovery = slices.Delete(u.recovery, at, at+1)
-			left = len(u.recovery)
-			e.left = left
+			e.left = len(u.recovery)
+			complete()
+			done.RecoveryLeft = e.left
 			return nil
 		}
 		return e, nil
 	})
-	return left, err
+	if err == nil {
+		e.completed(&c.Completion)
+	}
+	return done, err
 }
 
 // codeAt finds the recovery code that has one of the hashes; -1 if there is none.
@@ -198,11 +297,13 @@ func (s *Store) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) 
 		if u.enabled("") == nil {
 			return nil, store.ErrNotFound
 		}
-		return &effect{about: u.ID, apply: func() error {
-			u.recovery = cloneAll(c.Hashes)
+		e := &effect{about: u.ID}
+		e.apply = func() error {
+			u.recovery, u.recoveryOrigin = cloneAll(c.Hashes), e.origin(u)
 			u.trustNone()
 			return nil
-		}}, nil
+		}
+		return e, nil
 	})
 }
 
@@ -224,13 +325,17 @@ func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (owner s
 			if at >= 0 {
 				u.recovery = slices.Delete(u.recovery, at, at+1)
 			}
-			if c.FactorID == "" {
-				clear(u.factors)
-			} else {
-				delete(u.factors, c.FactorID)
+			for id, f := range u.factors {
+				if c.FactorID == "" || c.FactorID == id {
+					s.dropFactor(u, f)
+				}
+			}
+			u.MFAEnabled = false
+			for _, f := range u.factors {
+				u.MFAEnabled = u.MFAEnabled || f.Enabled && f.Required
 			}
 			if u.enabled("") == nil {
-				u.MFAEnabled, u.recovery = false, nil
+				u.recovery, u.recoveryOrigin = nil, store.Origin{}
 			}
 			e.left = len(u.recovery)
 			u.touchCredentials(c.Now)
@@ -242,13 +347,8 @@ func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (owner s
 	return owner, err
 }
 
-// RaiseSession lifts a session to AAL2.
-func (s *Store) RaiseSession(ctx context.Context, c store.RaiseSession) (store.Session, store.User, error) {
-	return s.addProof(ctx, store.AddProof(c), store.LevelAAL2)
-}
-
 func copyFactor(f store.Factor) store.Factor {
-	f.Secret = slices.Clone(f.Secret)
+	f.Credential, f.Secret, f.State = slices.Clone(f.Credential), slices.Clone(f.Secret), slices.Clone(f.State)
 	allUTC(&f.CreatedAt, &f.LastUsedAt)
 	return f
 }

@@ -38,6 +38,7 @@ func (s *Store) BeginImpersonation(ctx context.Context, c store.BeginImpersonati
 		case s.impersonations[i.ID] != nil:
 			return nil, &store.ConflictError{Field: "id"}
 		}
+		i.Sequence = u.Sequence
 		i.UserRevision, i.ActorRevision, i.RolesRevision = u.CredentialRevision, actor.CredentialRevision, s.rolesRevision
 		allUTC(&i.CreatedAt, &i.ExpiresAt)
 		return &effect{about: u.ID, apply: func() error {
@@ -104,7 +105,7 @@ func (s *Store) EndImpersonation(ctx context.Context, c store.EndImpersonation) 
 // revokeImpersonations ends those of a user that match, and returns their ids.
 func (s *Store) revokeImpersonations(u *user, f store.SessionFilter, now time.Time) (ended []string) {
 	for id, i := range s.impersonations {
-		if i.UserID == u.ID && s.liveImpersonation(i, now) && (f.ID == "" || f.ID == id) && f.Except != id && !i.CreatedAt.Before(f.Since) &&
+		if i.UserID == u.ID && s.liveImpersonation(i, now) && (f.ID == "" || f.ID == id) && f.Except != id && i.Sequence >= f.FromSequence &&
 			(f.Before.IsZero() || i.CreatedAt.Before(f.Before)) && (f.IP == "" || f.IP == i.IP) {
 			i.ended = true
 			ended = append(ended, id)

@@ -19,10 +19,11 @@ func (s *Store) CreateUsers(ctx context.Context, c store.CreateUsers) (results [
 		for i, row := range c.Users {
 			u := newUser(row.User, row.PasswordHash)
 			u.Revision, u.CredentialRevision = 0, 0
+			u.Begin(u.hash != "")
 			if results[i] = s.mayAdd(u, row.Factors, claimed); results[i] != nil {
 				continue
 			}
-			for _, v := range claimsOf(&u.User) {
+			for _, v := range claimsOf(&u.User, row.Factors) {
 				claimed[v] = true
 			}
 			made[i], e.noChange = u, false
@@ -60,7 +61,10 @@ func (s *Store) mayAdd(u *user, factors []store.Factor, claimed map[claim]bool) 
 	if err := s.conflict(&u.User, ""); err != nil {
 		return err
 	}
-	for _, v := range claimsOf(&u.User) {
+	if err := s.factorTaken(factors); err != nil {
+		return err
+	}
+	for _, v := range claimsOf(&u.User, factors) {
 		if claimed[v] {
 			return &store.ConflictError{Field: v.field}
 		}
@@ -68,8 +72,8 @@ func (s *Store) mayAdd(u *user, factors []store.Factor, claimed map[claim]bool) 
 	return u.arm(factors)
 }
 
-// claimsOf are the unique values of a user.
-func claimsOf(u *store.User) []claim {
+// claimsOf are the unique values of a user and its factors.
+func claimsOf(u *store.User, factors []store.Factor) []claim {
 	list := []claim{{"id", u.ID}}
 	if u.Email != "" {
 		list = append(list, claim{"email", store.EmailKey(u.Email)})
@@ -77,21 +81,31 @@ func claimsOf(u *store.User) []claim {
 	if u.Phone != "" {
 		list = append(list, claim{"phone", u.Phone})
 	}
+	if u.Handle != "" {
+		list = append(list, claim{"handle", u.Handle})
+	}
 	for _, i := range u.Identities {
 		list = append(list, claim{"identity", i.Provider + "\x00" + i.Subject})
+	}
+	for _, f := range factors {
+		list = append(list, claim{"factor", "id " + f.ID})
+		if len(f.Credential) > 0 {
+			list = append(list, claim{"factor", "credential " + string(f.Credential)})
+		}
 	}
 	return list
 }
 
 // arm gives a new user second factors, enabled.
 func (u *user) arm(factors []store.Factor) error {
-	u.MFAEnabled = len(factors) > 0
+	u.MFAEnabled = false
 	for _, f := range factors {
 		f = copyFactor(f)
-		if u.hasKind(f.Kind) || u.factors[f.ID] != nil {
+		if u.hasKind(&f) || u.factors[f.ID] != nil {
 			return &store.ConflictError{Field: "factor"}
 		}
-		f.UserID, f.Enabled = u.ID, true
+		f.UserID, f.Enabled, f.Origin = u.ID, true, store.Origin{Sequence: u.Sequence}
+		u.MFAEnabled = u.MFAEnabled || f.Required
 		u.factors[f.ID] = &f
 	}
 	return nil

@@ -23,7 +23,10 @@ type Store struct {
 	users    map[string]*user
 	byEmail  map[string]string // EmailKey → user id
 	byPhone  map[string]string
+	byHandle map[string]string
 	byIdent  map[ident]string
+	factors  map[string]*store.Factor // of all users, by id
+	withCred map[string]*store.Factor // by Factor.Credential
 	sessions map[string]*session
 	tokens   map[tokenID]*store.Token
 	live     map[subject]tokenID // what a newer token supersedes
@@ -38,7 +41,8 @@ type Store struct {
 
 	rolesRevision int64
 	settings      store.StoredSettings
-	owned         bool // there has been an owner
+	owned         bool  // there has been an owner
+	order         int64 // of the newest session
 
 	counts map[countKey]int64
 	active map[activeKey]bool
@@ -50,17 +54,19 @@ type Store struct {
 type (
 	user struct {
 		store.User
-		hash     string
-		notes    string
-		factors  map[string]*store.Factor
-		recovery [][]byte
-		sessions map[string]bool
-		tokens   map[tokenID]bool
-		devices  map[string]device
+		hash           string
+		notes          string
+		factors        map[string]*store.Factor
+		recovery       [][]byte
+		recoveryOrigin store.Origin
+		sessions       map[string]bool
+		tokens         map[tokenID]bool
+		devices        map[string]device
 	}
 	device struct { // on which the user has signed in
 		First time.Time `json:"first"`
 		Last  time.Time `json:"last"`
+		store.Origin
 
 		TrustedUntil time.Time `json:"trusted_until,omitzero"`
 		TrustedAt    int64     `json:"trusted_at,omitempty"` // the user's CredentialRevision then: trust ends when it rises
@@ -70,6 +76,7 @@ type (
 		revoked    bool
 		replayedAt time.Time // when an outdated token was let pass
 		replayed   uint32    // and the counter then
+		order      int64     // see SessionOrder
 	}
 	ident   struct{ provider, subject string }
 	tokenID struct {
@@ -95,7 +102,7 @@ var (
 // New makes an empty store.
 func New() *Store {
 	return &Store{
-		users: map[string]*user{}, byEmail: map[string]string{}, byPhone: map[string]string{}, byIdent: map[ident]string{},
+		users: map[string]*user{}, byEmail: map[string]string{}, byPhone: map[string]string{}, byHandle: map[string]string{}, byIdent: map[ident]string{}, factors: map[string]*store.Factor{}, withCred: map[string]*store.Factor{},
 		sessions: map[string]*session{}, tokens: map[tokenID]*store.Token{}, live: map[subject]tokenID{}, buckets: map[string]bucket{},
 		done: map[changeKey]*store.Idempotency{}, messages: map[string]*message{}, log: map[string]*loggedMessage{},
 		keys: map[string]*store.APIKey{}, byHash: map[string]string{}, roles: map[string]store.RolePermissions{},

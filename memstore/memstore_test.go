@@ -149,12 +149,13 @@ func TestTimesAreUTC(t *testing.T) {
 	ctx, at := t.Context(), now.Add(7).In(time.FixedZone("east", 3600))
 	want := store.User{
 		ID: userID, Email: "a@example.com", EmailVerifiedAt: now, CreatedAt: now, UpdatedAt: now, LastSignInAt: now, BannedUntil: now,
-		Roles: []string{}, Revision: 1, CredentialRevision: 1, Identities: []store.Identity{{ID: "1", Provider: "p", CreatedAt: now}},
+		Roles: []string{}, Revision: 1, CredentialRevision: 1, Identities: []store.Identity{{ID: "1", Provider: "p", CreatedAt: now, Origin: store.Origin{Sequence: 3}}},
+		Sequence: 3, PasswordSequence: 1, EmailSequence: 1, EmailVerifiedSequence: 1,
 	}
 	s := withUser(t, store.User{Email: want.Email, EmailVerifiedAt: at, CreatedAt: at, UpdatedAt: at})
 	first := newSession(sessionID)
 	first.CreatedAt, first.ExpiresAt = at, at.Add(24*time.Hour)
-	_, err := s.CreateSession(ctx, store.CreateSession{Change: system(at), Session: first})
+	_, err := s.CreateSession(ctx, store.CreateSession{Change: system(at), NewSession: store.NewSession{Session: first}})
 	ok(t, err)
 	got, err := s.UpdateUser(ctx, store.UpdateUser{Change: system(at), UserID: userID, Patch: store.UserPatch{
 		BannedUntil: &at, Link: &store.Identity{ID: "1", Provider: "p", CreatedAt: at}, Roles: &[]string{},
@@ -172,7 +173,7 @@ func TestTimesAreUTC(t *testing.T) {
 
 func BenchmarkAdvanceSession(b *testing.B) {
 	ctx, s := b.Context(), withUser(b, store.User{})
-	_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), Session: newSession(sessionID)})
+	_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), NewSession: store.NewSession{Session: newSession(sessionID)}})
 	ok(b, err)
 	b.ReportAllocs()
 	counter := uint32(0)

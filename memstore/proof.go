@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -9,23 +8,22 @@ import (
 )
 
 // AddProof adds a proof to a session.
-func (s *Store) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
-	return s.addProof(ctx, c, "")
-}
-
-// addProof adds a proof to a session and, with a level, lifts it to that.
-func (s *Store) addProof(ctx context.Context, c store.AddProof, aal string) (proved store.Session, owner store.User, err error) {
+func (s *Store) AddProof(ctx context.Context, c store.AddProof) (proved store.Session, owner store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		sess, u, err := s.get(c.SessionID, c.Now)
 		if err != nil {
 			return nil, err
 		}
 		return &effect{about: u.ID, apply: func() error {
-			others := slices.DeleteFunc(slices.Clone(sess.AMR), func(a store.AMR) bool { return a.Method == c.Proof.Method })
-			sess.AAL, sess.AMR = cmp.Or(aal, sess.AAL), append(others, c.Proof)
+			sess.AMR = withMethod(sess.AMR, c.Proof)
 			proved, owner = copySession(sess.Session), copyUser(u.User)
 			return nil
 		}}, nil
 	})
 	return proved, owner, err
+}
+
+// withMethod adds an entry to a list of methods, in place of one of the same method.
+func withMethod(list []store.AMR, m store.AMR) []store.AMR {
+	return append(slices.DeleteFunc(slices.Clone(list), func(other store.AMR) bool { return other.Method == m.Method }), m)
 }

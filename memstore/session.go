@@ -14,23 +14,13 @@ func (s *Store) CreateSession(ctx context.Context, c store.CreateSession) (owner
 	var e *effect
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.Session.UserID]
-		switch {
-		case u == nil:
-			return nil, store.ErrNotFound
-		case u.Banned(c.Session.CreatedAt):
-			return nil, store.ErrBanned
-		case u.MFAEnabled && c.Session.AAL != store.LevelAAL2 && (!c.OnTrustedDevice || !c.Now.Before(u.trustedUntil(c.Session.Device))):
-			return nil, store.ErrMFARequired
-		case s.sessions[c.Session.ID] != nil:
-			return nil, &store.ConflictError{Field: "id"}
-		}
-		e = &effect{about: u.ID}
-		if err := e.onDevice(u, &c.Session, &c.OnNewDevice); err != nil {
+		e = &effect{about: c.Session.UserID}
+		if err := s.mayCreate(e, u, &c.NewSession, c.Now); err != nil {
 			return nil, err
 		}
 		e.apply = func() error {
-			s.addSession(u, c.Session)
-			u.trust(&c)
+			s.addSession(u, c.Session, e)
+			u.trust(&c.NewSession)
 			e.ended = s.keepSessions(u, c.Session.ID, c.KeepSessions, c.Now)
 			owner = copyUser(u.User)
 			return nil
@@ -44,6 +34,21 @@ func (s *Store) CreateSession(ctx context.Context, c store.CreateSession) (owner
 		e.made()
 	}
 	return owner, err
+}
+
+// mayCreate checks whether a session may be created for u, who may be nil.
+func (s *Store) mayCreate(e *effect, u *user, n *store.NewSession, now time.Time) error {
+	switch {
+	case u == nil:
+		return store.ErrNotFound
+	case u.Banned(n.Session.CreatedAt):
+		return store.ErrBanned
+	case u.MFAEnabled && n.Session.AAL != store.LevelAAL2 && (!n.OnTrustedDevice || !now.Before(u.trustedUntil(n.Session.Device))):
+		return store.ErrMFARequired
+	case s.sessions[n.Session.ID] != nil:
+		return &store.ConflictError{Field: "id"}
+	}
+	return e.onDevice(u, &n.Session, &n.OnNewDevice)
 }
 
 // onDevice judges the device of a session that is to be made.
@@ -91,21 +96,24 @@ func (s *Store) keepSessions(u *user, made string, n int, now time.Time) (ended 
 	return ended
 }
 
-func (s *Store) addSession(u *user, sess store.Session) {
-	s.sessions[sess.ID] = &session{Session: copySession(sess)}
+func (s *Store) addSession(u *user, sess store.Session, e *effect) {
+	s.order++
+	kept := &session{Session: copySession(sess), order: s.order}
+	kept.UserID, kept.Origin = u.ID, e.origin(u)
+	s.sessions[sess.ID] = kept
 	u.sessions[sess.ID] = true
 	u.LastSignInAt = utc(sess.CreatedAt)
-	u.see(sess.Device, u.LastSignInAt)
+	u.see(sess.Device, u.LastSignInAt, kept.Origin)
 }
 
 // see remembers a device, of all of the user's those seen last.
-func (u *user) see(hash string, at time.Time) {
+func (u *user) see(hash string, at time.Time, origin store.Origin) {
 	if hash == "" {
 		return
 	}
 	d, known := u.devices[hash]
 	if !known {
-		d.First = at
+		d.First, d.Origin = at, origin
 	}
 	if at.After(d.Last) {
 		d.Last = at
@@ -305,7 +313,7 @@ func (s *Store) dropDevices(u *user, f store.SessionFilter) {
 func (s *Store) revoke(u *user, f store.SessionFilter, now time.Time) (ended []string) {
 	for id := range u.sessions {
 		sess := s.sessions[id]
-		if sess.liveAt(now) && (f.ID == "" || f.ID == id) && f.Except != id && !sess.CreatedAt.Before(f.Since) &&
+		if sess.liveAt(now) && (f.ID == "" || f.ID == id) && f.Except != id && sess.Sequence >= f.FromSequence &&
 			(f.Before.IsZero() || sess.CreatedAt.Before(f.Before)) && (f.IP == "" || f.IP == sess.IP) {
 			sess.revoked = true
 			ended = append(ended, id)

@@ -32,20 +32,28 @@ func (s *session) picked(q *store.SessionQuery) bool {
 		!s.CreatedAt.Before(q.Since) && (q.Before.IsZero() || s.CreatedAt.Before(q.Before))
 }
 
-// EndEverySession ends sessions of everybody.
+// SessionOrder returns the number of the newest session.
+func (s *Store) SessionOrder(ctx context.Context) (int64, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	return s.order, nil
+}
+
+// EndEverySession ends sessions of all users.
 func (s *Store) EndEverySession(ctx context.Context, c store.EndEverySession) (ended int, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		return &effect{apply: func() error {
 			for _, sess := range s.sessions {
-				if ended < c.Limit && sess.liveAt(c.Now) && sess.ID != c.Except && !sess.CreatedAt.After(c.Until) {
+				if ended < c.Limit && sess.liveAt(c.Now) && sess.ID != c.Except && sess.order <= c.Until {
 					sess.revoked = true
 					ended++
 				}
 			}
 			for _, i := range s.impersonations {
-				if !i.CreatedAt.After(c.Until) {
-					i.ended = true
-				}
+				i.ended = true
 			}
 			return nil
 		}}, nil

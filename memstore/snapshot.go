@@ -15,7 +15,7 @@ import (
 )
 
 // snapshotVersion is raised when the format changes.
-const snapshotVersion = 2
+const snapshotVersion = 3
 
 // snapshot is the file's format. Rate limits are not kept: they are short.
 type snapshot struct {
@@ -39,11 +39,12 @@ type snapshot struct {
 }
 
 type savedUser struct {
-	User     store.User     `json:"user"`
-	Hash     string         `json:"password_hash"`
-	Factors  []store.Factor `json:"factors,omitempty"`
-	Recovery [][]byte       `json:"recovery,omitempty"`
-	Notes    string         `json:"notes,omitempty"`
+	User           store.User     `json:"user"`
+	Hash           string         `json:"password_hash"`
+	Factors        []store.Factor `json:"factors,omitempty"`
+	Recovery       [][]byte       `json:"recovery,omitempty"`
+	RecoveryOrigin store.Origin   `json:"recovery_origin,omitzero"`
+	Notes          string         `json:"notes,omitempty"`
 
 	Devices map[string]device `json:"devices,omitempty"`
 }
@@ -65,6 +66,7 @@ type savedSession struct {
 
 	ReplayedAt time.Time `json:"replayed_at,omitzero"`
 	Replayed   uint32    `json:"replayed,omitempty"`
+	Order      int64     `json:"order"`
 }
 
 // Open makes a store from the snapshot at path, or an empty one if there is no
@@ -103,14 +105,15 @@ func (s *Store) load(b []byte) error {
 		if u == nil {
 			return errors.New("a session of no user")
 		}
-		s.sessions[saved.Session.ID] = &session{saved.Session, saved.Revoked, saved.ReplayedAt, saved.Replayed}
+		s.sessions[saved.Session.ID] = &session{saved.Session, saved.Revoked, saved.ReplayedAt, saved.Replayed, saved.Order}
+		s.order = max(s.order, saved.Order)
 		u.sessions[saved.Session.ID] = true
 	}
 	for _, t := range snap.Tokens {
 		if t.UserID != "" && s.users[t.UserID] == nil {
 			return errors.New("a token of no user")
 		}
-		s.addToken(t)
+		s.keepToken(t)
 	}
 	s.events = snap.Events
 	for _, m := range snap.Messages {
@@ -154,7 +157,7 @@ func (s *Store) loadUser(saved savedUser) error {
 	if err := s.conflict(&u.User, ""); err != nil {
 		return err
 	}
-	u.recovery, u.notes = saved.Recovery, saved.Notes
+	u.recovery, u.recoveryOrigin, u.notes = saved.Recovery, saved.RecoveryOrigin, saved.Notes
 	maps.Copy(u.devices, saved.Devices)
 	for _, f := range saved.Factors {
 		u.factors[f.ID] = &f
@@ -188,14 +191,14 @@ func (s *Store) Save(ctx context.Context) error {
 func (s *Store) snapshot() snapshot {
 	snap := snapshot{Version: snapshotVersion, Events: s.events, Roles: s.roleTable(), Settings: s.settings, Owned: s.owned}
 	for _, u := range s.users {
-		saved := savedUser{User: u.User, Hash: u.hash, Recovery: u.recovery, Notes: u.notes, Devices: u.devices}
+		saved := savedUser{User: u.User, Hash: u.hash, Recovery: u.recovery, RecoveryOrigin: u.recoveryOrigin, Notes: u.notes, Devices: u.devices}
 		for _, f := range u.factors {
 			saved.Factors = append(saved.Factors, *f)
 		}
 		snap.Users = append(snap.Users, saved)
 	}
 	for _, sess := range s.sessions {
-		snap.Sessions = append(snap.Sessions, savedSession{sess.Session, sess.revoked, sess.replayedAt, sess.replayed})
+		snap.Sessions = append(snap.Sessions, savedSession{sess.Session, sess.revoked, sess.replayedAt, sess.replayed, sess.order})
 	}
 	for _, t := range s.tokens {
 		snap.Tokens = append(snap.Tokens, *t)

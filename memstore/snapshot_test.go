@@ -43,15 +43,13 @@ func TestSnapshotOfUser(t *testing.T) {
 	for _, id := range []string{sessionID, endedID} {
 		sess := newSession(id)
 		sess.Device = "device"
-		_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), Session: sess})
+		_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), NewSession: store.NewSession{Session: sess}})
 		ok(t, err)
 	}
 	_, err = s.RevokeSessions(ctx, store.RevokeSessions{Change: system(now), UserID: userID, Filter: store.SessionFilter{ID: endedID}})
 	ok(t, err)
 	ok(t, s.PutFactor(ctx, store.PutFactor{Change: system(now), Factor: store.Factor{ID: "f", UserID: userID, Kind: store.FactorTOTP, Secret: []byte("s"), CreatedAt: now}}))
-	second := newSession(sessionID)
-	second.AAL = store.LevelAAL2
-	_, err = s.EnableFactor(ctx, store.EnableFactor{Change: system(now), UserID: userID, FactorID: "f", Step: 7, Recovery: [][]byte{hash(1), hash(2)}, Session: second})
+	_, err = s.EnableFactor(ctx, store.EnableFactor{Change: system(now), UserID: userID, FactorID: "f", State: []byte("7"), Recovery: [][]byte{hash(1), hash(2)}, Completion: store.Completion{Raise: &store.RaisedLevel{SessionID: sessionID}}})
 	ok(t, err)
 	onDevice := func(key store.UserKey) store.UserKey { key.Device = "device"; return key }
 	want, err := s.Credentials(ctx, onDevice(store.ByID(userID)))
@@ -76,7 +74,7 @@ func TestSnapshotOfUser(t *testing.T) {
 			t.Errorf("by %s: %+v, %v, want %+v", name, got, err, want)
 		}
 	}
-	if got, err := again.Factors(ctx, userID); err != nil || !reflect.DeepEqual(got, factors) || got.RecoveryLeft != 2 || got.List[0].LastStep != 7 {
+	if got, err := again.Factors(ctx, userID); err != nil || !reflect.DeepEqual(got, factors) || got.RecoveryLeft != 2 || string(got.List[0].State) != "7" {
 		t.Errorf("factors %+v, %v, want %+v", got, err, factors)
 	}
 	got, _, err := again.Session(ctx, sessionID, now)
@@ -86,8 +84,8 @@ func TestSnapshotOfUser(t *testing.T) {
 	_, _, err = again.Session(ctx, endedID, now)
 	is(t, err, store.ErrSessionEnded)
 	left, err := again.UseRecoveryCode(ctx, store.UseRecoveryCode{Change: system(now), UserID: userID, Hashes: [][]byte{hash(2)}})
-	if err != nil || left != 1 {
-		t.Errorf("%d recovery codes left, %v", left, err)
+	if err != nil || left.RecoveryLeft != 1 {
+		t.Errorf("%d recovery codes left, %v", left.RecoveryLeft, err)
 	}
 }
 

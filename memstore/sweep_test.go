@@ -29,7 +29,7 @@ func TestSweepTakesNothingEarly(t *testing.T) {
 			sess.IdleUntil = now.Add(100 * time.Hour)
 			_, err := s.CreateUser(t.Context(), store.CreateUser{Change: system(now), NewUser: store.NewUser{User: store.User{ID: userID}}})
 			ok(t, err)
-			_, err = s.CreateSession(t.Context(), store.CreateSession{Change: system(now), Session: sess})
+			_, err = s.CreateSession(t.Context(), store.CreateSession{Change: system(now), NewSession: store.NewSession{Session: sess}})
 			ok(t, err)
 			for range 2 {
 				i := store.Impersonation{ID: uuid.NewString(), UserID: userID, ActorID: userID, ActorSessionID: sessionID, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}

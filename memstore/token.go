@@ -18,12 +18,14 @@ func (s *Store) PutToken(ctx context.Context, c store.PutToken) error {
 		if c.Supersedes != nil && !bytes.Equal(s.liveHash(subject{c.Token.Purpose, c.Token.Subject}, c.Now), *c.Supersedes) {
 			return nil, store.ErrStale
 		}
-		return &effect{about: c.Token.UserID, apply: func() error {
+		e := &effect{about: c.Token.UserID}
+		e.apply = func() error {
 			if !c.Yields || s.liveHash(subject{c.Token.Purpose, c.Token.Subject}, c.Now) == nil {
-				s.addToken(c.Token)
+				s.addToken(c.Token, e)
 			}
 			return nil
-		}}, nil
+		}
+		return e, nil
 	})
 }
 
@@ -36,7 +38,18 @@ func (s *Store) liveHash(about subject, now time.Time) []byte {
 	return nil
 }
 
-func (s *Store) addToken(t store.Token) {
+// addToken stores a token of a change with its Origin.
+func (s *Store) addToken(t store.Token, e *effect) {
+	t.Origin = store.Origin{}
+	if u := s.users[t.UserID]; u != nil && t.Purpose == store.PurposeEnroll {
+		t.Origin = e.origin(u)
+	} else if u != nil {
+		t.Sequence = u.Sequence
+	}
+	s.keepToken(t)
+}
+
+func (s *Store) keepToken(t store.Token) {
 	id, about := tokenID{t.Purpose, string(t.Hash)}, subject{t.Purpose, t.Subject}
 	s.dropToken(id)
 	if t.Subject != "" {
@@ -98,7 +111,7 @@ func (s *Store) RedeemToken(ctx context.Context, c store.Redemption) (t store.To
 		if token == nil {
 			return nil, store.ErrNotFound
 		}
-		return s.planUse(ctx, token, c.Effect, c.Now, &t, &u)
+		return s.planUse(ctx, &c.Change, token, c.Effect, &t, &u)
 	})
 	return t, u, err
 }
@@ -123,7 +136,7 @@ func (s *Store) TryCode(ctx context.Context, c store.TryCode) (t store.Token, u 
 				return nil
 			}}, nil
 		}
-		return s.planUse(ctx, code, c.Effect, c.Now, &t, &u)
+		return s.planUse(ctx, &c.Change, code, c.Effect, &t, &u)
 	})
 	return t, u, err
 }
@@ -141,14 +154,14 @@ func whose(t *store.Token, e store.Effect) string {
 
 // planUse plans to use a token up together with its effect, and tells both to
 // used and owner.
-func (s *Store) planUse(ctx context.Context, t *store.Token, do store.Effect, now time.Time, used *store.Token, owner *store.User) (*effect, error) {
+func (s *Store) planUse(ctx context.Context, c *store.Change, t *store.Token, do store.Effect, used *store.Token, owner *store.User) (*effect, error) {
 	e := &effect{}
 	if id := whose(t, do); do.Create != nil || id != "" {
 		var err error
 		if do.Create != nil {
 			e, err = s.planCreate(ctx, *do.Create, owner)
 		} else {
-			e, err = s.planUpdate(id, do.Patch, now, owner)
+			e, err = s.planUpdate(c, id, do.Patch, t, owner)
 		}
 		if err != nil {
 			return nil, err

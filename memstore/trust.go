@@ -8,7 +8,7 @@ import (
 
 // trust has a session's device trusted by its user, who was given the session just
 // before.
-func (u *user) trust(c *store.CreateSession) {
+func (u *user) trust(c *store.NewSession) {
 	d, known := u.devices[c.Session.Device]
 	if c.TrustUntil.IsZero() || c.Session.AAL != store.LevelAAL2 || !known {
 		return

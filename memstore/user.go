@@ -19,11 +19,15 @@ func (s *Store) planCreate(ctx context.Context, nu store.NewUser, created *store
 	u := newUser(nu.User, nu.PasswordHash)
 	u.notes = nu.Notes
 	u.Revision, u.CredentialRevision = 0, 0
+	u.Begin(u.hash != "")
 	if err := u.arm(nu.Factors); err != nil {
 		return nil, err
 	}
 	if u.MFAEnabled && nu.Session != nil && nu.Session.AAL != store.LevelAAL2 {
 		return nil, store.ErrMFARequired
+	}
+	if err := s.factorTaken(nu.Factors); err != nil {
+		return nil, err
 	}
 	if s.users[u.ID] != nil || (nu.Session != nil && s.sessions[nu.Session.ID] != nil) {
 		return nil, &store.ConflictError{Field: "id"}
@@ -39,7 +43,9 @@ func (s *Store) planCreate(ctx context.Context, nu store.NewUser, created *store
 	if nu.Session != nil {
 		u.LastSignInAt = nu.Session.CreatedAt
 	}
-	return &effect{about: u.ID, after: &u.User, apply: func() error {
+	e := &effect{about: u.ID, after: &u.User}
+	e.setOrigin(u.ID, store.Origin{Sequence: u.Sequence})
+	e.apply = func() error {
 		if nu.Creating != nil {
 			// Nothing is kept yet, so there is nothing to undo.
 			if err := nu.Creating(ctx, copyUser(u.User)); err != nil {
@@ -49,16 +55,15 @@ func (s *Store) planCreate(ctx context.Context, nu store.NewUser, created *store
 		s.users[u.ID] = u
 		s.index(u)
 		if nu.Session != nil {
-			first := *nu.Session
-			first.UserID = u.ID
-			s.addSession(u, first)
+			s.addSession(u, *nu.Session, e)
 		}
 		for _, t := range nu.Tokens {
-			s.addToken(t)
+			s.addToken(t, e)
 		}
 		*created = copyUser(u.User)
 		return nil
-	}}, nil
+	}
+	return e, nil
 }
 
 func newUser(u store.User, hash string) *user {
@@ -76,6 +81,9 @@ func (s *Store) conflict(u *store.User, self string) error {
 	}
 	if id, ok := s.byPhone[u.Phone]; u.Phone != "" && taken(id, ok) {
 		return &store.ConflictError{Field: "phone"}
+	}
+	if id, ok := s.byHandle[u.Handle]; u.Handle != "" && taken(id, ok) {
+		return &store.ConflictError{Field: "handle"}
 	}
 	seen := map[ident]bool{}
 	for _, i := range u.Identities {
@@ -96,6 +104,12 @@ func (s *Store) index(u *user) {
 	if u.Phone != "" {
 		s.byPhone[u.Phone] = u.ID
 	}
+	if u.Handle != "" {
+		s.byHandle[u.Handle] = u.ID
+	}
+	for _, f := range u.factors {
+		s.indexFactor(f)
+	}
 	for _, i := range u.Identities {
 		s.byIdent[ident{i.Provider, i.Subject}] = u.ID
 	}
@@ -104,6 +118,10 @@ func (s *Store) index(u *user) {
 func (s *Store) unindex(u *user) {
 	delete(s.byEmail, store.EmailKey(u.Email))
 	delete(s.byPhone, u.Phone)
+	delete(s.byHandle, u.Handle)
+	for _, f := range u.factors {
+		s.unindexFactor(f)
+	}
 	for _, i := range u.Identities {
 		delete(s.byIdent, ident{i.Provider, i.Subject})
 	}
@@ -118,6 +136,8 @@ func (s *Store) find(k store.UserKey) *user {
 		id, ok = s.byEmail[store.EmailKey(k.Email)]
 	case k.Phone != "":
 		id, ok = s.byPhone[k.Phone]
+	case k.Handle != "":
+		id, ok = s.byHandle[k.Handle]
 	default:
 		id, ok = s.byIdent[ident{k.Provider, k.Subject}]
 	}
@@ -154,12 +174,13 @@ func (u *user) credentials(device string) store.Credentials {
 
 // UpdateUser applies a patch.
 func (s *Store) UpdateUser(ctx context.Context, c store.UpdateUser) (u store.User, err error) {
-	err = s.change(ctx, &c.Change, func() (*effect, error) { return s.planUpdate(c.UserID, &c.Patch, c.Now, &u) })
+	err = s.change(ctx, &c.Change, func() (*effect, error) { return s.planUpdate(&c.Change, c.UserID, &c.Patch, nil, &u) })
 	return u, err
 }
 
 // planUpdate plans to apply a patch, which may be nil, and tells updated.
-func (s *Store) planUpdate(id string, p *store.UserPatch, now time.Time, updated *store.User) (*effect, error) {
+// The change redeems a token, if redeems is set.
+func (s *Store) planUpdate(c *store.Change, id string, p *store.UserPatch, redeems *store.Token, updated *store.User) (*effect, error) {
 	u := s.users[id]
 	if u == nil {
 		return nil, store.ErrNotFound
@@ -172,7 +193,7 @@ func (s *Store) planUpdate(id string, p *store.UserPatch, now time.Time, updated
 		}
 		return e, nil
 	}
-	after := p.Apply(store.Credentials{User: u.User, PasswordHash: u.hash, Notes: u.notes}, now)
+	after := p.Apply(store.Credentials{User: u.User, PasswordHash: u.hash, Notes: u.notes}, c.Now, s.addedBy(c.By, id, redeems))
 	next := copyUser(after.User)
 	if err := s.conflict(&next, id); err != nil {
 		return nil, err
@@ -180,6 +201,10 @@ func (s *Store) planUpdate(id string, p *store.UserPatch, now time.Time, updated
 	e.replaces, e.after = id, &next
 	e.apply = func() error {
 		s.unindex(u)
+		if p.DropFactors || p.DropCredentials {
+			clear(u.factors)
+			u.recovery, u.recoveryOrigin = nil, store.Origin{}
+		}
 		u.User = next
 		s.index(u)
 		u.hash, u.notes = after.PasswordHash, after.Notes
@@ -191,11 +216,7 @@ func (s *Store) planUpdate(id string, p *store.UserPatch, now time.Time, updated
 		case p.DropDevices:
 			s.dropDevices(u, store.SessionFilter{})
 		}
-		if p.DropFactors || p.DropCredentials {
-			clear(u.factors)
-			u.recovery = nil
-		}
-		e.ended = s.dropProofs(u, p, now)
+		e.ended = s.dropProofs(u, p, c.Now)
 		*updated = copyUser(u.User)
 		return nil
 	}

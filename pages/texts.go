@@ -67,7 +67,7 @@ func loadTexts(own fs.FS, locale string) (texts, error) {
 	}
 	for name, text := range changed {
 		if _, ok := all[name]; !ok {
-			err = errors.Join(err, fmt.Errorf("texts.%s.json: there is no text %q; docs/pages.md lists them", locale, name))
+			err = errors.Join(err, fmt.Errorf("texts.%s.json: there is no text %q; pages/templates/texts.en.json lists them", locale, name))
 		}
 		all[name] = text
 	}

@@ -41,7 +41,7 @@ func (s *Store) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (store
 	var u store.User
 	p := c.Patch()
 	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}, roles: rolesOfPatch(p)}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
-		r, err := s.patch(ctx, tx, h.user(c.UserID), p, c.Now, &u)
+		r, err := s.patch(ctx, tx, h.user(c.UserID), p, c.Now, 0, &u)
 		if err != nil {
 			return nil, err
 		}

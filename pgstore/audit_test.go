@@ -291,7 +291,7 @@ func BenchmarkAudit(b *testing.B) {
 		})
 		b.Run("statement/"+name, func(b *testing.B) {
 			for b.Loop() {
-				c := store.CreateSession{Change: with(byTest()), Session: newSession(u.ID), KeepSessions: 100}
+				c := store.CreateSession{Change: with(byTest()), NewSession: store.NewSession{Session: newSession(u.ID), KeepSessions: 100}}
 				c.Unrecorded = func([]store.Event) {}
 				if _, err := st.CreateSession(b.Context(), c); err != nil {
 					b.Fatal(err)

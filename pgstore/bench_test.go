@@ -104,7 +104,7 @@ func benchUser(b *testing.B, s *pgstore.Store, c store.CreateUser) store.User {
 
 func signInTo(b *testing.B, s *pgstore.Store, u store.User, device string, keep int) {
 	b.Helper()
-	c := store.CreateSession{Change: with(byTest(), store.UserAt{ID: u.ID, CredentialRevision: &u.CredentialRevision}), Session: benchSession(u.ID, device)}
+	c := store.CreateSession{Change: with(byTest(), store.UserAt{ID: u.ID, CredentialRevision: &u.CredentialRevision}), NewSession: store.NewSession{Session: benchSession(u.ID, device)}}
 	c.KeepSessions = keep
 	c.Events = append(c.Events, store.OutcomeEvent{On: store.OutcomeSessionsEnded, Event: store.Event{ID: newID(), Type: store.EventSessionsEnded, At: c.Now}})
 	if _, err := s.CreateSession(b.Context(), c); err != nil {

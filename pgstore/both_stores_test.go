@@ -39,7 +39,7 @@ func somebody(t *testing.T, s whole, rotated time.Time) store.Session {
 	u, err := s.CreateUser(t.Context(), store.CreateUser{Change: c, NewUser: store.NewUser{User: store.User{ID: uuid.NewString(), CreatedAt: now, UpdatedAt: now}}})
 	done(t, err)
 	sess := store.Session{ID: uuid.NewString(), UserID: u.ID, AAL: store.LevelAAL1, CreatedAt: now, LastActiveAt: now, RotatedAt: rotated, IdleUntil: now.Add(time.Hour)}
-	_, err = s.CreateSession(t.Context(), store.CreateSession{Change: c, Session: sess})
+	_, err = s.CreateSession(t.Context(), store.CreateSession{Change: c, NewSession: store.NewSession{Session: sess}})
 	done(t, err)
 	return sess
 }
@@ -53,7 +53,7 @@ func TestFiltersPickImpersonations(t *testing.T) {
 			left   []string
 		}{
 			"all":    {store.SessionFilter{}, nil},
-			"since":  {store.SessionFilter{Since: now}, []string{"early"}},
+			"since":  {store.SessionFilter{FromSequence: 3}, []string{"early"}},
 			"before": {store.SessionFilter{Before: now}, []string{"late"}},
 			"at":     {store.SessionFilter{IP: "192.0.2.1"}, []string{"late"}},
 			"one":    {store.SessionFilter{ID: "early"}, []string{"late"}},
@@ -61,10 +61,15 @@ func TestFiltersPickImpersonations(t *testing.T) {
 		} {
 			actor, target := somebody(t, s, now), somebody(t, s, now)
 			ids := map[string]string{"early": uuid.NewString(), "late": uuid.NewString()}
-			for which, at := range map[string]time.Time{"early": now.Add(-time.Microsecond), "late": now} {
-				i := store.Impersonation{ID: ids[which], UserID: target.UserID, ActorID: actor.UserID, ActorSessionID: actor.ID, CreatedAt: at, ExpiresAt: now.Add(time.Hour), IP: "192.0.2.2"}
+			for _, which := range []string{"early", "late"} {
+				i := store.Impersonation{ID: ids[which], UserID: target.UserID, ActorID: actor.UserID, ActorSessionID: actor.ID, CreatedAt: now, ExpiresAt: now.Add(time.Hour), IP: "192.0.2.2"}
 				if which == "early" {
-					i.IP = "192.0.2.1"
+					i.IP, i.CreatedAt = "192.0.2.1", now.Add(-time.Microsecond)
+				} else { // the user's sequence is 3 from then on
+					again := target
+					again.ID = uuid.NewString()
+					_, err := s.CreateSession(t.Context(), store.CreateSession{Change: store.Change{Now: now, By: store.Authority{System: "test"}}, NewSession: store.NewSession{Session: again}})
+					done(t, err)
 				}
 				done(t, s.BeginImpersonation(t.Context(), store.BeginImpersonation{Change: store.Change{Now: now, By: store.Authority{System: "test"}}, Impersonation: i}))
 			}

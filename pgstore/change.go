@@ -30,7 +30,8 @@ type result struct {
 	left     *int          // the recovery codes that are left
 	other    *store.Client // of OutcomeReplayed
 
-	tells *store.NewDevice // of OutcomeNewDevice
+	tells    *store.NewDevice // of OutcomeNewDevice
+	sequence int64            // that the session on it has
 
 	last func() error // to be done once all conditions were judged; may be nil
 
@@ -224,7 +225,7 @@ func (s *Store) record(ctx context.Context, tx pgx.Tx, c *store.Change, h *held,
 		b.Queue(s.sql(insertMessages), messagesInput(c.Messages))
 	}
 	if on := r.tells; on != nil {
-		b.Queue(s.sql(insertTokensOnly), tokensInput(on.Tokens...))
+		b.Queue(s.sql(insertTokensOnly), tokensInput(withOrigin(on.Tokens, store.Origin{Sequence: r.sequence})...))
 		b.Queue(s.sql(insertMessages), messagesInput(on.Messages))
 	}
 	return send(ctx, tx, b)

@@ -146,7 +146,7 @@ func refreshOfBanned(t *testing.T, s *pgstore.Store) meeting {
 	u, sess := withSession(t, s)
 	until := time.Now().Add(time.Hour)
 	return meeting{func(ctx context.Context) error {
-		_, _, err := s.RaiseSession(ctx, store.RaiseSession{Change: byTest(), SessionID: sess.ID})
+		_, _, err := s.AddProof(ctx, store.AddProof{Change: byTest(), SessionID: sess.ID, Proof: store.AMR{Method: "password"}})
 		if err == nil {
 			_, err = patch(ctx, s, u.ID, store.UserPatch{BannedUntil: &until})
 		}
@@ -262,7 +262,7 @@ func asItIs(u store.User, id string) store.Change {
 func userChangesAtSignIn(t *testing.T, s *pgstore.Store) meeting {
 	u := withUser(t, s)
 	return meeting{rename(s, byTest(), u.ID), func(ctx context.Context) error {
-		_, err := s.CreateSession(ctx, store.CreateSession{Change: asItIs(u, u.ID), Session: newSession(u.ID)})
+		_, err := s.CreateSession(ctx, store.CreateSession{Change: asItIs(u, u.ID), NewSession: store.NewSession{Session: newSession(u.ID)}})
 		return err
 	}, store.ErrStale}
 }
@@ -302,7 +302,7 @@ func refreshOfEnded(t *testing.T, s *pgstore.Store) meeting {
 
 func sameFactor(t *testing.T, s *pgstore.Store) meeting {
 	u := withUser(t, s)
-	e := pending(t, s, raised(newSession(u.ID)))
+	e := pendingAnew(t, s, newSession(u.ID))
 	return meeting{func(ctx context.Context) error {
 		_, err := s.EnableFactor(ctx, e)
 		return err

@@ -106,7 +106,7 @@ func (s *Store) TryCode(ctx context.Context, c store.TryCode) (store.Token, stor
 			return nil, err
 		}
 		t, u = *found, store.User{}
-		return s.use(ctx, tx, h, found, &c.Effect, c.Now, &u)
+		return s.use(ctx, tx, h, &c.Change, found, &c.Effect, &u)
 	})
 	if err != nil {
 		return store.Token{}, store.User{}, err

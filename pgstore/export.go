@@ -14,10 +14,10 @@ import (
 
 // heldBy is what is held about the user ($1) at a time ($2).
 func heldBy(user, now string) string {
-	return strings.NewReplacer("$1", user, "$2", now).Replace(`select 'device', d.device, '', ''::bytea, d.first_seen_at, d.last_seen_at from auth.devices d
+	return strings.NewReplacer("$1", user, "$2", now).Replace(`select 'device', d.device, '', ''::bytea, d.first_seen_at, d.last_seen_at, d.sequence, d.added_by from auth.devices d
 	where d.user_id = $1 and d.device <> '` + forgotten + `' and d.last_seen_at > $2::timestamptz - interval '9600 hours'
-	union all select 'token', t.purpose, t.subject, t.data, t.created_at, t.expires_at from auth.tokens t where t.user_id = $1 and t.expires_at > $2::timestamptz
-	union all select 'message', '', '', ''::bytea, m.created_at, m.expires_at from auth.messages m where m.user_id = $1 and m.expires_at > $2::timestamptz
+	union all select 'token', t.purpose, t.subject, t.data, t.created_at, t.expires_at, 0, 0 from auth.tokens t where t.user_id = $1 and t.expires_at > $2::timestamptz
+	union all select 'message', '', '', ''::bytea, m.created_at, m.expires_at, 0, 0 from auth.messages m where m.user_id = $1 and m.expires_at > $2::timestamptz
 	order by 1, 5, 6, 2`)
 }
 
@@ -27,7 +27,7 @@ var selectHeld = heldBy("$1::uuid", "$2")
 // them: no device is asked for.
 var heldOfKey = func() map[string]string {
 	all := map[string]string{}
-	for condition, now := range map[string]string{byID: "$2", byEmail: "$2", byPhone: "$2", byIdentity: "$3"} {
+	for condition, now := range map[string]string{byID: "$2", byEmail: "$2", byPhone: "$2", byHandle: "$2", byIdentity: "$3"} {
 		all[condition] = `with u as (select u.id from auth.users u where ` + strings.NewReplacer("$2", "$1", "$3", "$2").Replace(condition) + `) ` + heldBy("(select u.id from u)", now)
 	}
 	return all
@@ -54,10 +54,11 @@ func heldOf(rows pgx.Rows) (h store.Held, err error) {
 	var kind, name, subject string
 	var data []byte
 	var from, to pgtype.Timestamptz
-	_, err = pgx.ForEachRow(rows, []any{&kind, &name, &subject, &data, &from, &to}, func() error {
+	var by store.Origin
+	_, err = pgx.ForEachRow(rows, []any{&kind, &name, &subject, &data, &from, &to, &by.Sequence, &by.AddedBy}, func() error {
 		switch kind {
 		case "device":
-			h.Devices = append(h.Devices, store.HeldDevice{Device: name, FirstSeenAt: at(from), LastSeenAt: at(to)})
+			h.Devices = append(h.Devices, store.HeldDevice{Device: name, FirstSeenAt: at(from), LastSeenAt: at(to), Origin: by})
 		case "token":
 			h.Pending = append(h.Pending, store.HeldToken{Purpose: store.Purpose(name), Subject: subject, Data: data, CreatedAt: at(from), ExpiresAt: at(to)})
 		case "message":

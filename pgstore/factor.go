@@ -1,8 +1,11 @@
 package pgstore
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -10,12 +13,12 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-const factorColumns = `f.id, f.user_id, f.kind, f.label, f.secret, f.enabled, f.created_at, f.last_used_at, f.last_step`
+const factorColumns = `f.id, f.user_id, f.kind, f.several, f.required, f.label, f.credential, f.secret, f.state, f.enabled, f.created_at, f.last_used_at, f.sequence, f.added_by`
 
 func factorOf(row pgx.CollectableRow) (store.Factor, error) {
 	var f store.Factor
 	var created, used pgtype.Timestamptz
-	err := row.Scan(&f.ID, &f.UserID, &f.Kind, &f.Label, &f.Secret, &f.Enabled, &created, &used, &f.LastStep)
+	err := row.Scan(&f.ID, &f.UserID, &f.Kind, &f.Several, &f.Required, &f.Label, &f.Credential, &f.Secret, &f.State, &f.Enabled, &created, &used, &f.Sequence, &f.AddedBy)
 	f.CreatedAt, f.LastUsedAt = at(created), at(used)
 	return f, err
 }
@@ -24,7 +27,7 @@ const selectFactors = `select ` + factorColumns + ` from auth.factors f where f.
 
 const countCodes = `select count(*) from auth.recovery_codes where user_id = $1::uuid`
 
-const factorsAndCodes = `select (` + countCodes + `), ` + factorColumns + ` from (select) one left join auth.factors f on f.user_id = $1::uuid order by f.created_at, f.id`
+const countRecovery = `select (` + countCodes + `), u.recovery_sequence, u.recovery_added_by from auth.users u where u.id = $1::uuid`
 
 // Factors reads a user's factors.
 func (s *Store) Factors(ctx context.Context, userID string) (store.Factors, error) {
@@ -34,24 +37,20 @@ func (s *Store) Factors(ctx context.Context, userID string) (store.Factors, erro
 		return all, ctx.Err()
 	}
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		all.List = []store.Factor{}
-		rows, err := q.Query(ctx, s.sql(factorsAndCodes), id)
-		if err != nil {
+		all = store.Factors{}
+		b := &pgx.Batch{}
+		b.Queue(s.sql(selectFactors), id).Query(func(rows pgx.Rows) (err error) {
+			all.List, err = pgx.CollectRows(rows, factorOf)
 			return err
-		}
-		var f store.Factor
-		var fid, user, kind, label pgtype.Text
-		var enabled pgtype.Bool
-		var step pgtype.Int8
-		var created, used pgtype.Timestamptz
-		_, err = pgx.ForEachRow(rows, []any{&all.RecoveryLeft, &fid, &user, &kind, &label, &f.Secret, &enabled, &created, &used, &step}, func() error {
-			if fid.Valid {
-				all.List = append(all.List, store.Factor{ID: fid.String, UserID: user.String, Kind: kind.String, Label: label.String, Secret: f.Secret,
-					Enabled: enabled.Bool, CreatedAt: at(created), LastUsedAt: at(used), LastStep: step.Int64})
-			}
-			return nil
 		})
-		return err
+		b.Queue(s.sql(countRecovery), id).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&all.RecoveryLeft, &all.Recovery.Sequence, &all.Recovery.AddedBy)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			return err
+		})
+		return q.SendBatch(ctx, b).Close()
 	})
 	if err != nil {
 		return store.Factors{}, err
@@ -81,17 +80,18 @@ func enabled(list []store.Factor, id string) *store.Factor {
 	return &list[i]
 }
 
-func hasKind(list []store.Factor, kind string) bool {
-	return slices.ContainsFunc(list, func(f store.Factor) bool { return f.Enabled && f.Kind == kind })
+// hasKind reports whether an enabled factor of f's kind excludes f.
+func hasKind(list []store.Factor, f *store.Factor) bool {
+	return !f.Several && slices.ContainsFunc(list, func(o store.Factor) bool { return o.Enabled && o.Kind == f.Kind })
 }
 
 const (
 	dropPending  = `delete from auth.factors f where f.user_id = $1::uuid and f.kind = $2::text and not f.enabled`
-	insertFactor = `insert into auth.factors (id, user_id, kind, label, secret, created_at, last_used_at, last_step)
-	values ($1::uuid, $2::uuid, $3::text, $4::text, $5::bytea, $6::timestamptz, $7::timestamptz, $8::bigint)`
+	insertFactor = `insert into auth.factors (id, user_id, kind, several, required, label, credential, secret, state, created_at, last_used_at)
+	values ($1::uuid, $2::uuid, $3::text, $4::boolean, $5::boolean, $6::text, $7::bytea, $8::bytea, $9::bytea, $10::timestamptz, $11::timestamptz)`
 )
 
-// PutFactor keeps a pending factor in place of an older pending one.
+// PutFactor stores a pending factor and removes an older pending one.
 func (s *Store) PutFactor(ctx context.Context, c store.PutFactor) error {
 	f := &c.Factor
 	return s.change(ctx, &c.Change, target{users: []string{f.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
@@ -100,17 +100,25 @@ func (s *Store) PutFactor(ctx context.Context, c store.PutFactor) error {
 		if err != nil {
 			return nil, err
 		}
-		if hasKind(list, f.Kind) {
+		if hasKind(list, f) {
 			return nil, &store.ConflictError{Field: "factor"}
 		}
 		b := &pgx.Batch{}
 		b.Queue(s.sql(dropPending), of.id, f.Kind)
-		b.Queue(s.sql(insertFactor), f.ID, of.id, f.Kind, f.Label, orEmpty(f.Secret), f.CreatedAt, moment(f.LastUsedAt), f.LastStep)
+		b.Queue(s.sql(insertFactor), f.ID, of.id, f.Kind, f.Several, f.Required, f.Label, orNoBytes(f.Credential), orEmpty(f.Secret), orEmpty(f.State), f.CreatedAt, moment(f.LastUsedAt))
 		return &result{about: of.id}, send(ctx, tx, b)
 	})
 }
 
-const enableFactor = `update auth.factors set enabled = true, last_step = $2::bigint where id = $1::uuid`
+// orNoBytes is null for none.
+func orNoBytes(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+const enableFactor = `update auth.factors set enabled = true, state = $2::bytea, sequence = $3::bigint, added_by = $4::bigint where id = $1::uuid`
 
 const replaceCodes = `with gone as (
 		delete from auth.recovery_codes c where c.user_id = $1::uuid and c.hash <> all ($2::bytea[])
@@ -118,91 +126,152 @@ const replaceCodes = `with gone as (
 	insert into auth.recovery_codes (user_id, hash) select distinct $1::uuid, h from unnest($2::bytea[]) h
 	on conflict (user_id, hash) do nothing`
 
-const raiseTo = `update auth.sessions set aal = $2::text, amr = $3::jsonb where id = $1::uuid`
+const (
+	setRecovery = `update auth.users u set recovery_sequence = $2::bigint, recovery_added_by = $3::bigint, sequence = greatest(u.sequence, $2::bigint) where u.id = $1::uuid`
 
-// EnableFactor switches a pending factor on.
-func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
-	on := target{users: []string{c.UserID}, sessions: []string{c.Session.ID}}
+	raiseTo = `update auth.sessions set aal = $2::text, amr = $3::jsonb where id = $1::uuid`
+)
+
+// completes is what a completion locks, beside the user.
+func completes(userID string, c *store.Completion) target {
+	on := target{users: []string{userID}}
+	if c.Raise != nil {
+		on.sessions = []string{c.Raise.SessionID}
+	}
 	if c.Redeem != nil {
 		on.tokens = []store.TokenRef{*c.Redeem}
 	}
-	var u store.User
-	isNew := false
-	err := s.change(ctx, &c.Change, on, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+	return on
+}
+
+// mayComplete checks what the use of a factor completes.
+func (s *Store) mayComplete(ctx context.Context, tx pgx.Tx, h *held, of *lockedUser, c *store.Completion, now time.Time, r *result) error {
+	if c.Redeem != nil {
+		if r.used = h.token(*c.Redeem, now); r.used == nil || r.used.UserID != of.id {
+			return store.ErrNotFound
+		}
+	}
+	if c.Raise != nil {
+		if sess := h.session(c.Raise.SessionID); sess == nil || sess.s.UserID != of.id || !sess.liveAt(now) {
+			return store.ErrSessionEnded
+		}
+	}
+	if c.Create != nil && c.Create.Session.AAL != store.LevelAAL2 {
+		return store.ErrMFARequired
+	}
+	if of.banned(now) && (c.Redeem != nil || c.Raise != nil || c.Create != nil) {
+		return store.ErrBanned
+	}
+	if c.Create == nil {
+		return nil
+	}
+	return s.mayCreate(ctx, tx, of, c.Create, now, r)
+}
+
+// complete does what mayComplete allowed, and reads the user as it then is.
+func (s *Store) complete(ctx context.Context, tx pgx.Tx, h *held, of *lockedUser, c *store.Completion, ch *store.Change, r *result) (done store.FactorResult, err error) {
+	b := &pgx.Batch{}
+	if c.Redeem != nil {
+		b.Queue(s.sql(useToken), string(c.Redeem.Purpose), c.Redeem.Hash)
+	}
+	sessionID := ""
+	switch {
+	case c.Raise != nil:
+		before, err := h.session(c.Raise.SessionID).session()
+		if err != nil {
+			return done, err
+		}
+		sessionID = before.ID
+		b.Queue(s.sql(raiseTo), before.ID, store.LevelAAL2, text(withMethod(before.AMR, c.Raise.Method)))
+	case c.Create != nil:
+		sessionID, _ = canonical(c.Create.Session.ID)
+		by := of.origin(h.addedBy(&ch.By, of.id, r.used))
+		if _, err := s.addSession(ctx, tx, of, c.Create, ch, by, r); err != nil {
+			return done, err
+		}
+	}
+	if sessionID != "" {
+		b.Queue(s.sql(readProved), sessionID).QueryRow(func(row pgx.Row) error {
+			var r sessionUser
+			err := row.Scan(r.sess.andUser(&r.user, &r.user.claims)...)
+			if err == nil {
+				done.Session, done.User, err = r.both()
+			}
+			return err
+		})
+	} else {
+		s.queueUser(b, selectUser, of.id, &done.User)
+	}
+	return done, send(ctx, tx, b)
+}
+
+// completed calls the callbacks of a completion that has come about.
+func completed(c *store.Completion, r *result) {
+	if c.Create == nil {
+		return
+	}
+	made(&c.Create.OnNewDevice, r.tells != nil)
+	if c.Create.Ended != nil && len(r.ended) > 0 {
+		c.Create.Ended(r.ended)
+	}
+}
+
+// EnableFactor enables a pending factor.
+func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (done store.FactorResult, err error) {
+	var r *result
+	err = s.change(ctx, &c.Change, completes(c.UserID, &c.Completion), func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(c.UserID)
 		list, err := s.factors(ctx, tx, of)
 		if err != nil {
 			return nil, err
 		}
-		kept := h.session(c.Session.ID)
-		if err := mayEnable(&c, list, of, kept); err != nil {
+		id, _ := canonical(c.FactorID)
+		i := slices.IndexFunc(list, func(f store.Factor) bool { return f.ID == id })
+		switch {
+		case i < 0:
+			return nil, store.ErrNotFound
+		case list[i].Enabled, hasKind(list, &list[i]):
+			return nil, &store.ConflictError{Field: "factor"}
+		}
+		r = &result{about: of.id}
+		if err := s.mayComplete(ctx, tx, h, of, &c.Completion, c.Now, r); err != nil {
 			return nil, err
 		}
-		r := &result{about: of.id}
-		if kept == nil {
-			if err := s.onDevice(ctx, tx, of, &c.Session, &c.OnNewDevice, r); err != nil {
-				return nil, err
-			}
-		}
-		isNew = r.tells != nil
+		by := of.origin(h.addedBy(&c.By, of.id, r.used))
 		b := &pgx.Batch{}
-		if c.Redeem != nil {
-			if r.used = h.token(*c.Redeem, c.Now); r.used == nil {
-				return nil, store.ErrNotFound
-			}
-			b.Queue(s.sql(useToken), string(c.Redeem.Purpose), c.Redeem.Hash)
+		b.Queue(s.sql(enableFactor), list[i].ID, orEmpty(c.State), by.Sequence, by.AddedBy)
+		if c.Recovery != nil {
+			b.Queue(s.sql(replaceCodes), of.id, c.Recovery)
+			b.Queue(s.sql(setRecovery), of.id, by.Sequence, by.AddedBy)
 		}
-		b.Queue(s.sql(enableFactor), c.FactorID, c.Step)
-		b.Queue(s.sql(replaceCodes), of.id, orEmpty(c.Recovery))
-		s.queueMFA(b, of.id, c.Now, true)
-		s.queueRevoke(b, of.id, store.SessionFilter{Except: c.Session.ID}, c.Now, &r.ended)
-		if kept != nil {
-			b.Queue(s.sql(raiseTo), kept.s.ID, c.Session.AAL, text(orEmpty(c.Session.AMR)))
+		s.queueMFA(b, of.id, c.Now, of.mfaEnabled || list[i].Required, &by.Sequence)
+		kept := ""
+		if c.Raise != nil {
+			kept = c.Raise.SessionID
 		}
+		s.queueRevoke(b, of.id, store.SessionFilter{Except: kept}, c.Now, &r.ended)
 		if err := send(ctx, tx, b); err != nil {
 			return nil, err
 		}
-		if kept == nil {
-			if _, _, _, err := s.insertSession(ctx, tx, of.id, sessionAlone(&store.CreateSession{Change: c.Change, Session: c.Session}), nil, none, new(bool)); err != nil {
-				return nil, err
-			}
-		}
-		b = &pgx.Batch{}
-		s.queueUser(b, selectUser, of.id, &u)
-		return r, send(ctx, tx, b)
+		of.credentialRevision++ // for trust in the device of a session that is created
+		done, err = s.complete(ctx, tx, h, of, &c.Completion, &c.Change, r)
+		of.credentialRevision--
+		slices.Sort(r.ended)
+		return r, err
 	})
 	if err != nil {
-		return store.User{}, err
+		return store.FactorResult{}, err
 	}
-	made(&c.OnNewDevice, isNew)
-	return u, nil
+	completed(&c.Completion, r)
+	return done, nil
 }
 
-// mayEnable judges whether the factor may be enabled; kept is the session named,
-// or nil if there is none.
-func mayEnable(c *store.EnableFactor, list []store.Factor, of *lockedUser, kept *sessionRow) error {
-	id, _ := canonical(c.FactorID)
-	i := slices.IndexFunc(list, func(f store.Factor) bool { return f.ID == id })
-	switch {
-	case i < 0:
-		return store.ErrNotFound
-	case hasKind(list, list[i].Kind):
-		return &store.ConflictError{Field: "factor"}
-	case kept != nil && (kept.s.UserID != of.id || !kept.liveAt(c.Now)):
-		return store.ErrSessionEnded
-	case of.banned(c.Now), kept == nil && of.banned(c.Session.CreatedAt):
-		return store.ErrBanned
-	case kept == nil && c.Session.AAL != store.LevelAAL2:
-		return store.ErrMFARequired
-	}
-	return nil
-}
+const useFactor = `update auth.factors set state = $2::bytea, last_used_at = $3::timestamptz, secret = coalesce($4::bytea, secret) where id = $1::uuid`
 
-const useStep = `update auth.factors set last_step = $2::bigint, last_used_at = $3::timestamptz, secret = coalesce($4::bytea, secret) where id = $1::uuid`
-
-// UseTOTPStep moves the newest step used forward.
-func (s *Store) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
-	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+// UseFactor replaces an enabled factor's state.
+func (s *Store) UseFactor(ctx context.Context, c store.UseFactor) (done store.FactorResult, err error) {
+	var r *result
+	err = s.change(ctx, &c.Change, completes(c.UserID, &c.Completion), func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(c.UserID)
 		list, err := s.factors(ctx, tx, of)
 		if err != nil {
@@ -212,16 +281,24 @@ func (s *Store) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
 		switch {
 		case f == nil, c.FactorID == "":
 			return nil, store.ErrNotFound
-		case c.Step <= f.LastStep:
+		case !bytes.Equal(f.State, c.State):
 			return nil, store.ErrUsed
 		}
-		var secret []byte // null
-		if len(c.Secret) > 0 {
-			secret = c.Secret
+		r = &result{about: of.id}
+		if err := s.mayComplete(ctx, tx, h, of, &c.Completion, c.Now, r); err != nil {
+			return nil, err
 		}
-		_, err = tx.Exec(ctx, s.sql(useStep), f.ID, c.Step, c.Now, secret)
-		return &result{about: of.id}, err
+		if _, err := tx.Exec(ctx, s.sql(useFactor), f.ID, orEmpty(c.NewState), c.Now, orNoBytes(c.Secret)); err != nil {
+			return nil, err
+		}
+		done, err = s.complete(ctx, tx, h, of, &c.Completion, &c.Change, r)
+		return r, err
 	})
+	if err != nil {
+		return store.FactorResult{}, err
+	}
+	completed(&c.Completion, r)
+	return done, nil
 }
 
 const deleteCode = `delete from auth.recovery_codes c where c.user_id = $1::uuid
@@ -236,24 +313,33 @@ func (s *Store) useCode(ctx context.Context, tx pgx.Tx, of *lockedUser, hashes [
 	return err
 }
 
-// UseRecoveryCode uses a recovery code up.
-func (s *Store) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (int, error) {
-	left := 0
-	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+// UseRecoveryCode deletes a recovery code.
+func (s *Store) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (done store.FactorResult, err error) {
+	var r *result
+	err = s.change(ctx, &c.Change, completes(c.UserID, &c.Completion), func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(c.UserID)
 		if of == nil {
 			return nil, store.ErrNotFound
 		}
-		err := s.useCode(ctx, tx, of, c.Hashes)
-		if err != nil {
+		if err := s.useCode(ctx, tx, of, c.Hashes); err != nil {
 			return nil, err
 		}
-		return &result{about: of.id, left: &left}, tx.QueryRow(ctx, s.sql(countCodes), of.id).Scan(&left)
+		r = &result{about: of.id, left: new(int)}
+		if err := s.mayComplete(ctx, tx, h, of, &c.Completion, c.Now, r); err != nil {
+			return nil, err
+		}
+		if err := tx.QueryRow(ctx, s.sql(countCodes), of.id).Scan(r.left); err != nil {
+			return nil, err
+		}
+		done, err = s.complete(ctx, tx, h, of, &c.Completion, &c.Change, r)
+		done.RecoveryLeft = *r.left
+		return r, err
 	})
 	if err != nil {
-		return 0, err
+		return store.FactorResult{}, err
 	}
-	return left, nil
+	completed(&c.Completion, r)
+	return done, nil
 }
 
 // PutRecoveryCodes replaces the recovery codes.
@@ -268,7 +354,9 @@ func (s *Store) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) 
 			return nil, store.ErrNotFound
 		}
 		b := &pgx.Batch{}
+		by := of.origin(h.addedBy(&c.By, of.id, nil))
 		b.Queue(s.sql(replaceCodes), of.id, orEmpty(c.Hashes))
+		b.Queue(s.sql(setRecovery), of.id, by.Sequence, by.AddedBy)
 		b.Queue(s.sql(trustNone), of.id)
 		return &result{about: of.id}, send(ctx, tx, b)
 	})
@@ -297,10 +385,14 @@ func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.U
 			r.left = new(int)
 		}
 		b := &pgx.Batch{}
-		others := slices.ContainsFunc(list, func(o store.Factor) bool { return o.Enabled && o.ID != f.ID })
+		var others, required bool // enabled ones that are left
+		for _, o := range list {
+			others = others || o.Enabled && o.ID != f.ID
+			required = required || o.Enabled && o.Required && o.ID != f.ID
+		}
 		switch {
 		case c.FactorID == "":
-			others = false
+			others, required = false, false
 			b.Queue(s.sql(dropFactors), of.id)
 		case others:
 			b.Queue(s.sql(dropFactor), f.ID)
@@ -308,7 +400,10 @@ func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.U
 			b.Queue(s.sql(dropFactor), f.ID)
 			b.Queue(s.sql(replaceCodes), of.id, [][]byte{})
 		}
-		s.queueMFA(b, of.id, c.Now, others)
+		if !others {
+			b.Queue(s.sql(setRecovery), of.id, 0, 0)
+		}
+		s.queueMFA(b, of.id, c.Now, required, nil)
 		s.queueUser(b, selectUser, of.id, &u)
 		if r.left != nil {
 			b.Queue(s.sql(countCodes), of.id).QueryRow(func(row pgx.Row) error { return row.Scan(r.left) })
@@ -319,9 +414,4 @@ func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.U
 		return store.User{}, err
 	}
 	return u, nil
-}
-
-// RaiseSession lifts a session to AAL2.
-func (s *Store) RaiseSession(ctx context.Context, c store.RaiseSession) (store.Session, store.User, error) {
-	return s.addProof(ctx, store.AddProof(c), store.LevelAAL2)
 }

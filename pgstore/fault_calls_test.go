@@ -64,15 +64,15 @@ func (f faulty) PutFactor(ctx context.Context, c store.PutFactor) error {
 	return none1(f, ctx, c, f.Store.PutFactor)
 }
 
-func (f faulty) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
+func (f faulty) EnableFactor(ctx context.Context, c store.EnableFactor) (store.FactorResult, error) {
 	return one1(f, ctx, c, f.Store.EnableFactor)
 }
 
-func (f faulty) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
-	return none1(f, ctx, c, f.Store.UseTOTPStep)
+func (f faulty) UseFactor(ctx context.Context, c store.UseFactor) (store.FactorResult, error) {
+	return one1(f, ctx, c, f.Store.UseFactor)
 }
 
-func (f faulty) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (int, error) {
+func (f faulty) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (store.FactorResult, error) {
 	return one1(f, ctx, c, f.Store.UseRecoveryCode)
 }
 
@@ -82,10 +82,6 @@ func (f faulty) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) 
 
 func (f faulty) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
 	return one1(f, ctx, c, f.Store.RemoveFactor)
-}
-
-func (f faulty) RaiseSession(ctx context.Context, c store.RaiseSession) (store.Session, store.User, error) {
-	return two1(f, ctx, c, f.Store.RaiseSession)
 }
 
 func (f faulty) BeginImpersonation(ctx context.Context, c store.BeginImpersonation) error {

@@ -44,13 +44,38 @@ func (h *held) key(id string) *store.APIKey {
 	return h.keys[id]
 }
 
-// token is a live token, or nil.
-func (h *held) token(ref store.TokenRef, now time.Time) *store.Token {
+// addedBy is Origin.AddedBy of what a change adds to a user: the sequence of the user's
+// session or enrolment token in whose name it happens, or which it redeems.
+func (h *held) addedBy(by *store.Authority, userID string, redeems *store.Token) int64 {
+	userID, _ = canonical(userID)
+	if by.Session != nil {
+		if sess := h.session(by.Session.ID); sess != nil && sess.s.UserID == userID {
+			return sess.s.Sequence
+		}
+	}
+	if by.Token != nil {
+		redeems = h.anyToken(*by.Token)
+	}
+	if redeems != nil && redeems.Purpose == store.PurposeEnroll && redeems.UserID == userID {
+		return redeems.Sequence
+	}
+	return 0
+}
+
+// anyToken is a token, live or not, or nil.
+func (h *held) anyToken(ref store.TokenRef) *store.Token {
 	for i := range h.tokens {
-		t := &h.tokens[i]
-		if t.Purpose == ref.Purpose && bytes.Equal(t.Hash, ref.Hash) && now.Before(t.ExpiresAt) {
+		if t := &h.tokens[i]; t.Purpose == ref.Purpose && bytes.Equal(t.Hash, ref.Hash) {
 			return t
 		}
+	}
+	return nil
+}
+
+// token is a live token, or nil.
+func (h *held) token(ref store.TokenRef, now time.Time) *store.Token {
+	if t := h.anyToken(ref); t != nil && now.Before(t.ExpiresAt) {
+		return t
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func withSession(t *testing.T, s *pgstore.Store) (store.User, store.Session) {
 func addSession(t *testing.T, s *pgstore.Store, userID string) store.Session {
 	t.Helper()
 	sess := newSession(userID)
-	if _, err := s.CreateSession(t.Context(), store.CreateSession{Change: byTest(), Session: sess}); err != nil {
+	if _, err := s.CreateSession(t.Context(), store.CreateSession{Change: byTest(), NewSession: store.NewSession{Session: sess}}); err != nil {
 		t.Fatal(err)
 	}
 	return sess

@@ -11,7 +11,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-const impersonationColumns = `i.id, i.user_id, i.actor_id, i.actor_session, i.reason, i.created_at, i.expires_at, i.ip, i.user_agent, i.user_revision, i.actor_revision, i.roles_revision`
+const impersonationColumns = `i.id, i.user_id, i.actor_id, i.actor_session, i.reason, i.created_at, i.expires_at, i.ip, i.user_agent, i.sequence, i.user_revision, i.actor_revision, i.roles_revision`
 
 // impersonationIsLive judges an impersonation i at $2 by all that it rests on.
 const (
@@ -27,8 +27,8 @@ const (
 )
 
 const (
-	insertImpersonation = `insert into auth.impersonations (id, user_id, actor_id, actor_session, reason, created_at, expires_at, ip, user_agent, user_revision, actor_revision, roles_revision)
-	values ($1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::text, $6::timestamptz, $7::timestamptz, $8::text, $9::text, $10::bigint, $11::bigint, $12::bigint)`
+	insertImpersonation = `insert into auth.impersonations (id, user_id, actor_id, actor_session, reason, created_at, expires_at, ip, user_agent, user_revision, actor_revision, roles_revision, sequence)
+	values ($1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::text, $6::timestamptz, $7::timestamptz, $8::text, $9::text, $10::bigint, $11::bigint, $12::bigint, $13::bigint)`
 
 	readImpersonation = `select ` + impersonationColumns + `, ` + impersonationIsLive + `, ` + userFacts + `
 	from auth.impersonations i` + impersonationRests + ` where i.id = $1::uuid`
@@ -48,7 +48,7 @@ const (
 	revokeImpersonations = `update auth.impersonations e set ended_at = $2::timestamptz
 	from auth.impersonations i` + impersonationRests + `
 	where e.id = i.id and i.user_id = $1::uuid and ` + impersonationIsLive + `
-		and ($3::uuid is null or i.id = $3::uuid) and ($4::uuid is null or i.id <> $4::uuid) and ($5::timestamptz is null or i.created_at >= $5::timestamptz)
+		and ($3::uuid is null or i.id = $3::uuid) and ($4::uuid is null or i.id <> $4::uuid) and i.sequence >= $5::bigint
 		and ($6::timestamptz is null or i.created_at < $6::timestamptz) and ($7::text is null or i.ip = $7::text)
 	returning e.id`
 )
@@ -61,7 +61,7 @@ type impersonationRow struct {
 
 func (r *impersonationRow) into() []any {
 	i := &r.i
-	return []any{&i.ID, &i.UserID, &i.ActorID, &i.ActorSessionID, &i.Reason, &r.created, &r.expires, &i.IP, &i.UserAgent, &i.UserRevision, &i.ActorRevision, &i.RolesRevision}
+	return []any{&i.ID, &i.UserID, &i.ActorID, &i.ActorSessionID, &i.Reason, &r.created, &r.expires, &i.IP, &i.UserAgent, &i.Sequence, &i.UserRevision, &i.ActorRevision, &i.RolesRevision}
 }
 
 func (r *impersonationRow) impersonation() store.Impersonation {
@@ -85,7 +85,7 @@ func (s *Store) BeginImpersonation(ctx context.Context, c store.BeginImpersonati
 			return nil, store.ErrBanned
 		}
 		_, err := tx.Exec(ctx, s.sql(insertImpersonation), i.ID, u.id, actor.id, sess.s.ID, asText(i.Reason), micro(i.CreatedAt), micro(i.ExpiresAt), asText(i.IP), asText(i.UserAgent),
-			u.credentialRevision, actor.credentialRevision, h.roles)
+			u.credentialRevision, actor.credentialRevision, h.roles, u.sequence)
 		return &result{about: u.id}, err
 	})
 }
@@ -188,7 +188,7 @@ func (s *Store) EndImpersonation(ctx context.Context, c store.EndImpersonation) 
 // queueRevokeImpersonations adds to a batch what ends impersonations of a user who is
 // locked. ended receives their ids.
 func (s *Store) queueRevokeImpersonations(b *pgx.Batch, userID, only, except string, f store.SessionFilter, now time.Time, ended *[]string) {
-	b.Queue(s.sql(revokeImpersonations), userID, now, orNull(only), orNull(except), moment(f.Since), moment(f.Before), orNull(asText(f.IP))).Query(func(rows pgx.Rows) (err error) {
+	b.Queue(s.sql(revokeImpersonations), userID, now, orNull(only), orNull(except), f.FromSequence, moment(f.Before), orNull(asText(f.IP))).Query(func(rows pgx.Rows) (err error) {
 		*ended, err = pgx.AppendRows(*ended, rows, pgx.RowTo[string])
 		return err
 	})

@@ -11,17 +11,20 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-const factorRecord = `f (id uuid, user_id uuid, kind text, label text, secret bytea, created_at timestamptz, last_used_at timestamptz, last_step bigint)`
+const factorRecord = `f (id uuid, user_id uuid, kind text, several boolean, required boolean, label text, credential bytea, secret bytea, state bytea, created_at timestamptz, last_used_at timestamptz)`
 
 type factorInput struct {
 	ID         string     `json:"id"`
 	UserID     string     `json:"user_id"`
 	Kind       string     `json:"kind"`
+	Several    bool       `json:"several"`
+	Required   bool       `json:"required"`
 	Label      string     `json:"label"`
+	Credential *bytea     `json:"credential"`
 	Secret     bytea      `json:"secret"`
+	State      bytea      `json:"state"`
 	CreatedAt  time.Time  `json:"created_at"`
 	LastUsedAt *time.Time `json:"last_used_at"`
-	LastStep   int64      `json:"last_step"`
 }
 
 // factorsInput is the parameter for factors that come with a user.
@@ -32,30 +35,30 @@ func factorsInput(userID string, list ...store.Factor) string {
 func factorInputs(userID string, list []store.Factor) []factorInput {
 	inputs := []factorInput{}
 	for _, f := range list {
-		inputs = append(inputs, factorInput{ID: f.ID, UserID: userID, Kind: f.Kind, Label: f.Label, Secret: f.Secret,
-			CreatedAt: micro(f.CreatedAt), LastUsedAt: moment(f.LastUsedAt), LastStep: f.LastStep})
+		inputs = append(inputs, factorInput{ID: f.ID, UserID: userID, Kind: f.Kind, Several: f.Several, Required: f.Required, Label: f.Label, Credential: maybeBytes(f.Credential),
+			Secret: f.Secret, State: f.State, CreatedAt: micro(f.CreatedAt), LastUsedAt: moment(f.LastUsedAt)})
 	}
 	return inputs
 }
 
-const insertFactors = `insert into auth.factors (id, user_id, kind, label, secret, enabled, created_at, last_used_at, last_step)
-	select f.id, f.user_id, f.kind, f.label, f.secret, true, f.created_at, f.last_used_at, f.last_step`
+const insertFactors = `insert into auth.factors (id, user_id, kind, several, required, label, credential, secret, state, enabled, created_at, last_used_at, sequence)
+	select f.id, f.user_id, f.kind, f.several, f.required, f.label, f.credential, f.secret, f.state, true, f.created_at, f.last_used_at, 1`
 
 // armUser gives a user ($1) who was made in the same transaction second factors
 // ($2).
 const armUser = `with f as (
 		` + insertFactors + ` from jsonb_to_recordset($2::jsonb) as ` + factorRecord + `
 	)
-	update auth.users u set mfa_enabled = true where u.id = $1::uuid`
+	update auth.users u set mfa_enabled = exists (select from jsonb_to_recordset($2::jsonb) as ` + factorRecord + ` where f.required) where u.id = $1::uuid`
 
-// importedUsers are users as columns ($3 to $20), which Postgres reads in a tenth of the time
+// importedUsers are users as columns ($3 to $21), which Postgres reads in a tenth of the time
 // that it takes for the same in JSON.
 const importedUsers = `unnest($3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::timestamptz[],
 			$9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::boolean[],
-			$16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19::timestamptz[], $20::boolean[]) with ordinality
+			$16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19::timestamptz[], $20::boolean[], $21::text[]) with ordinality
 		as r (id, email, email_key, email_verified_at, phone, phone_verified_at,
 			full_name, name_key, user_metadata, app_metadata, roles, password_hash, mfa_enabled,
-			created_at, updated_at, last_sign_in_at, banned_until, linked, n)`
+			created_at, updated_at, last_sign_in_at, banned_until, linked, handle, n)`
 
 // importColumns are the parameters of importedUsers.
 type importColumns struct {
@@ -63,6 +66,7 @@ type importColumns struct {
 	emails, emailKeys, phones, nameKeys []*string
 	names, userMetadata, appMetadata    []string
 	roles, hashes                       []string
+	handles                             []*string
 	emailsVerified, phonesVerified      []*time.Time
 	created, updated                    []time.Time
 	signedIn, banned                    []*time.Time
@@ -73,7 +77,7 @@ func (c *importColumns) args() []any {
 	return []any{
 		c.ids, c.emails, c.emailKeys, c.emailsVerified, c.phones, c.phonesVerified,
 		c.names, c.nameKeys, c.userMetadata, c.appMetadata, c.roles, c.hashes, c.mfa,
-		c.created, c.updated, c.signedIn, c.banned, c.linked,
+		c.created, c.updated, c.signedIn, c.banned, c.linked, c.handles,
 	}
 }
 
@@ -97,6 +101,7 @@ func (c *importColumns) add(row store.ImportedRow) (store.User, error) {
 	c.created, c.updated = append(c.created, u.CreatedAt), append(c.updated, u.UpdatedAt)
 	c.signedIn, c.banned = append(c.signedIn, moment(u.LastSignInAt)), append(c.banned, moment(u.BannedUntil))
 	c.mfa, c.linked = append(c.mfa, u.MFAEnabled), append(c.linked, len(u.Identities) > 0)
+	c.handles = append(c.handles, orNull(asText(u.Handle)))
 	return u, nil
 }
 
@@ -128,17 +133,21 @@ type importIdentityInput struct {
 const insertImported = `with taken as (
 		select i.user_id from jsonb_to_recordset($1::jsonb) as ` + importIdentityRecord + `
 		join auth.identities o on o.provider = i.provider and o.subject = i.subject
+		union all
+		select f.user_id from jsonb_to_recordset($2::jsonb) as ` + factorRecord + ` join auth.factors o on o.credential = f.credential
 	), u as (
 		insert into auth.users (id, email, email_key, email_verified_at, phone, phone_verified_at, full_name, user_metadata, app_metadata, roles,
-			password_hash, mfa_enabled, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key)
+			password_hash, mfa_enabled, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key, handle,
+			sequence, password_sequence, email_sequence, email_verified_sequence, phone_sequence, phone_verified_sequence)
 		select r.id, r.email, r.email_key, r.email_verified_at, r.phone, r.phone_verified_at, r.full_name, r.user_metadata::jsonb, r.app_metadata::jsonb, r.roles::text[],
-			r.password_hash, r.mfa_enabled, r.created_at, r.updated_at, r.last_sign_in_at, r.banned_until, r.linked, r.name_key
+			r.password_hash, r.mfa_enabled, r.created_at, r.updated_at, r.last_sign_in_at, r.banned_until, r.linked, r.name_key, r.handle,
+			1, (r.password_hash <> '')::integer, (r.email_key is not null)::integer, (r.email_verified_at is not null)::integer, (r.phone is not null)::integer, (r.phone_verified_at is not null)::integer
 		from ` + importedUsers + ` where r.id not in (select taken.user_id from taken) order by r.n
 		on conflict do nothing
 		returning id
 	), identities as (
-		insert into auth.identities (id, user_id, provider, subject, email, created_at, last_sign_in_at)
-		select i.id, i.user_id, i.provider, i.subject, i.email, i.created_at, i.last_sign_in_at
+		insert into auth.identities (id, user_id, provider, subject, email, created_at, last_sign_in_at, sequence)
+		select i.id, i.user_id, i.provider, i.subject, i.email, i.created_at, i.last_sign_in_at, 1
 		from jsonb_to_recordset($1::jsonb) as ` + importIdentityRecord + ` join u on u.id = i.user_id order by i.n
 		on conflict do nothing
 		returning user_id
@@ -148,15 +157,18 @@ const insertImported = `with taken as (
 	select u.id, coalesce(i.n, 0) from u left join (select i.user_id, count(*) as n from identities i group by i.user_id) i on i.user_id = u.id`
 
 // conflictsOf tells which value of users, of whom are given id, keys of address and
-// number ($2 to $4), with identities ($1) is taken; empty if none is by now.
+// number, and handle ($2 to $5), with identities ($1) and factors ($6), is taken; empty if none is by now.
 const conflictsOf = `select r.n, case
 			when exists (select from auth.users u where u.id = r.id) then 'id'
 			when exists (select from auth.users u where u.email_key = r.email_key) then 'email'
 			when exists (select from auth.users u where u.phone = r.phone) then 'phone'
+			when exists (select from auth.users u where u.handle = r.handle) then 'handle'
 			when exists (select from jsonb_to_recordset($1::jsonb) as ` + importIdentityRecord + `
 				join auth.identities o on o.provider = i.provider and o.subject = i.subject where i.user_id = r.id) then 'identity'
+			when exists (select from jsonb_to_recordset($6::jsonb) as ` + factorRecord + `
+				join auth.factors o on o.credential = f.credential where f.user_id = r.id) then 'factor'
 			else '' end
-	from unnest($2::uuid[], $3::text[], $4::text[]) with ordinality as r (id, email_key, phone, n)`
+	from unnest($2::uuid[], $3::text[], $4::text[], $5::text[]) with ordinality as r (id, email_key, phone, handle, n)`
 
 const deleteUsers = `delete from auth.users where id = any ($1::uuid[])`
 
@@ -251,23 +263,31 @@ func (im *importing) heldTwice(n int) string {
 		}
 	}
 	for _, f := range im.rows[n].Factors {
-		if twice("factor", f.Kind) {
+		if !f.Several && twice("factor", f.Kind) || len(f.Credential) > 0 && twice("credential", string(f.Credential)) {
 			return "factor"
 		}
 	}
 	return ""
 }
 
-// distinct are the first rows of each id, and the others.
+// distinct are the first rows of each id and of each credential, and the others.
 func (im *importing) distinct(pending []int) (first, others []int) {
 	seen := map[string]bool{}
 	for _, n := range pending {
 		id, _ := canonical(im.rows[n].User.ID)
-		if seen[id] {
+		values := []string{id}
+		for _, f := range im.rows[n].Factors {
+			if len(f.Credential) > 0 {
+				values = append(values, "credential "+string(f.Credential))
+			}
+		}
+		if slices.ContainsFunc(values, func(v string) bool { return seen[v] }) {
 			others = append(others, n)
 			continue
 		}
-		seen[id] = true
+		for _, v := range values {
+			seen[v] = true
+		}
 		first = append(first, n)
 	}
 	return first, others
@@ -279,11 +299,7 @@ func (im *importing) insert(ctx context.Context, try []int) (left []int, err err
 	if err != nil {
 		return nil, err
 	}
-	factors := []factorInput{}
-	for _, n := range try {
-		factors = append(factors, factorInputs(im.rows[n].User.ID, im.rows[n].Factors)...)
-	}
-	rows, err := im.tx.Query(ctx, im.sql(insertImported), append([]any{identities, text(factors)}, users.args()...)...)
+	rows, err := im.tx.Query(ctx, im.sql(insertImported), append([]any{identities, im.factors(try)}, users.args()...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +339,7 @@ func (im *importing) judge(ctx context.Context, refused []int) (left []int, err 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := im.tx.Query(ctx, im.sql(conflictsOf), identities, users.ids, users.emailKeys, users.phones)
+	rows, err := im.tx.Query(ctx, im.sql(conflictsOf), identities, users.ids, users.emailKeys, users.phones, users.handles, im.factors(refused))
 	if err != nil {
 		return nil, err
 	}
@@ -338,6 +354,15 @@ func (im *importing) judge(ctx context.Context, refused []int) (left []int, err 
 		return nil
 	})
 	return left, err
+}
+
+// factors is the parameter for the factors of some of the users.
+func (im *importing) factors(of []int) string {
+	factors := []factorInput{}
+	for _, n := range of {
+		factors = append(factors, factorInputs(im.rows[n].User.ID, im.rows[n].Factors)...)
+	}
+	return text(factors)
 }
 
 // input are the parameters for some of the users and for their identities.

@@ -72,7 +72,7 @@ type sessionInput struct {
 
 //nolint:gosec // names of columns
 const tokenRecord = `t (purpose text, hash bytea, subject text, user_id uuid, data bytea,
-			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer, code bytea, code_expires_at timestamptz)`
+			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer, code bytea, code_expires_at timestamptz, sequence bigint, added_by bigint)`
 
 type tokenInput struct {
 	Purpose   store.Purpose `json:"purpose"`
@@ -87,6 +87,9 @@ type tokenInput struct {
 	Code      *bytea        `json:"code"`
 
 	CodeExpiresAt *time.Time `json:"code_expires_at"`
+
+	Sequence *int64 `json:"sequence"` // null: the user's present one
+	AddedBy  int64  `json:"added_by"`
 }
 
 const identityRecord = `i (id uuid, provider text, subject text, email text, created_at timestamptz, last_sign_in_at timestamptz)`
@@ -139,8 +142,18 @@ func tokensInput(list ...store.Token) string {
 	}
 	return listOf(last, func(t store.Token) tokenInput {
 		return tokenInput{Purpose: t.Purpose, Hash: t.Hash, Subject: t.Subject, UserID: orNull(t.UserID), Data: t.Data,
-			CreatedAt: micro(t.CreatedAt), ExpiresAt: micro(t.ExpiresAt), MaxTries: t.MaxTries, Tries: t.Tries, Code: maybeBytes(t.Code), CodeExpiresAt: moment(t.CodeExpiresAt)}
+			CreatedAt: micro(t.CreatedAt), ExpiresAt: micro(t.ExpiresAt), MaxTries: t.MaxTries, Tries: t.Tries, Code: maybeBytes(t.Code), CodeExpiresAt: moment(t.CodeExpiresAt), Sequence: orNull(t.Sequence), AddedBy: t.AddedBy}
 	})
+}
+
+// withOrigin are tokens with the origin that they are to have; the zero one: the user's
+// present sequence.
+func withOrigin(list []store.Token, by store.Origin) []store.Token {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Origin = by
+	}
+	return list
 }
 
 func identitiesInput(list ...store.Identity) string {

@@ -91,7 +91,7 @@ func TestInTxRefusals(t *testing.T) {
 				return err
 			}},
 			"a stale sign-in": {store.ErrStale, func() error {
-				_, err := s.CreateSession(ctx, store.CreateSession{Change: old, Session: newSession(ada.ID)})
+				_, err := s.CreateSession(ctx, store.CreateSession{Change: old, NewSession: store.NewSession{Session: newSession(ada.ID)}})
 				return err
 			}},
 		} {

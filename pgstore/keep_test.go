@@ -46,7 +46,7 @@ func TestSignInCountsOnlyWhereNeeded(t *testing.T) {
 			}
 			sess := newSession(userID)
 			sess.Device = step.device
-			if _, err := s.CreateSession(ctx, store.CreateSession{Change: byTest(), Session: sess, KeepSessions: step.keep}); err != nil {
+			if _, err := s.CreateSession(ctx, store.CreateSession{Change: byTest(), NewSession: store.NewSession{Session: sess, KeepSessions: step.keep}}); err != nil {
 				return err
 			}
 			if n, m := calls(sessions), calls(devices); n != step.sessions || m != step.devices {

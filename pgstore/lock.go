@@ -61,6 +61,7 @@ type lockedUser struct {
 	mfaEnabled                   bool
 	bannedUntil                  time.Time
 	revision, credentialRevision int64
+	sequence                     int64
 }
 
 func (u *lockedUser) banned(now time.Time) bool { return now.Before(u.bannedUntil) }
@@ -73,7 +74,7 @@ const (
 	lockRolesChange = `select r.revision from auth.role_revision r for update`
 
 	lockUsers = `select u.id, coalesce(u.email_key, ''), coalesce(u.phone, ''), u.email_verified_at is not null, u.phone_verified_at is not null,
-			u.password_hash, u.mfa_enabled, u.banned_until, u.revision, u.credential_revision
+			u.password_hash, u.mfa_enabled, u.banned_until, u.revision, u.credential_revision, u.sequence
 		from auth.users u
 		where u.id = any ($1::uuid[]
 			|| array(select s.user_id from auth.sessions s where s.id = any ($2::uuid[]))
@@ -155,7 +156,7 @@ func (s *Store) lockUsers(b *pgx.Batch, c *store.Change, on *target, h *held) {
 	b.Queue(s.sql(lockUsers), users, canonicalAll(sessions...), purposes, hashes, string(code.purpose), code.subject, c.KeepOwner).Query(func(rows pgx.Rows) error {
 		var u lockedUser
 		var banned pgtype.Timestamptz
-		_, err := pgx.ForEachRow(rows, []any{&u.id, &u.emailKey, &u.phone, &u.emailVerified, &u.phoneVerified, &u.passwordHash, &u.mfaEnabled, &banned, &u.revision, &u.credentialRevision}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&u.id, &u.emailKey, &u.phone, &u.emailVerified, &u.phoneVerified, &u.passwordHash, &u.mfaEnabled, &banned, &u.revision, &u.credentialRevision, &u.sequence}, func() error {
 			one := u
 			one.bannedUntil = at(banned)
 			h.users[u.id] = &one

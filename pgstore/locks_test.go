@@ -121,7 +121,7 @@ func TestNoDeadlocks(t *testing.T) {
 			}
 		},
 		"remove factor twice": func(t *testing.T, u store.User) []func() error {
-			if _, err := s.EnableFactor(ctx, pending(t, s, raised(newSession(u.ID)))); err != nil {
+			if _, err := s.EnableFactor(ctx, pendingAnew(t, s, newSession(u.ID))); err != nil {
 				t.Fatal(err)
 			}
 			return []func() error{
@@ -141,7 +141,7 @@ func TestNoDeadlocks(t *testing.T) {
 			for range 10 {
 				kept = addSession(t, s, u.ID)
 			}
-			enable := pending(t, s, raised(kept))
+			enable := pending(t, s, kept)
 			return []func() error{
 				func() error {
 					_, err := s.RevokeSessions(ctx, store.RevokeSessions{Change: byTest(), UserID: u.ID})
@@ -179,20 +179,23 @@ func TestNoDeadlocks(t *testing.T) {
 	}
 }
 
-// raised is a session at AAL2.
-func raised(s store.Session) store.Session {
-	s.AAL = store.LevelAAL2
-	return s
+// pendingAnew stores a pending factor; the result would enable it with a new session.
+func pendingAnew(t *testing.T, s *pgstore.Store, sess store.Session) store.EnableFactor {
+	t.Helper()
+	e := pending(t, s, sess)
+	sess.AAL = store.LevelAAL2
+	e.Completion = store.Completion{Create: &store.NewSession{Session: sess}}
+	return e
 }
 
-// pending keeps a pending factor of a session's user; the result would enable it.
+// pending stores a pending factor; the result would enable it within a session.
 func pending(t *testing.T, s *pgstore.Store, sess store.Session) store.EnableFactor {
 	t.Helper()
-	f := store.Factor{ID: newSession("").ID, UserID: sess.UserID, Kind: store.FactorTOTP, Secret: []byte("x"), CreatedAt: now}
+	f := store.Factor{ID: newSession("").ID, UserID: sess.UserID, Kind: store.FactorTOTP, Required: true, Secret: []byte("x"), CreatedAt: now}
 	if err := s.PutFactor(t.Context(), store.PutFactor{Change: byTest(), Factor: f}); err != nil {
 		t.Fatal(err)
 	}
-	return store.EnableFactor{Change: byTest(), UserID: sess.UserID, FactorID: f.ID, Session: sess}
+	return store.EnableFactor{Change: byTest(), UserID: sess.UserID, FactorID: f.ID, Completion: store.Completion{Raise: &store.RaisedLevel{SessionID: sess.ID, Method: store.AMR{Method: "totp"}}}}
 }
 
 // A code that superseded meanwhile may be that of a user who was made meanwhile.

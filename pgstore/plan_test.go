@@ -81,7 +81,7 @@ func TestPlans(t *testing.T) {
 		"sign in": {1, []string{"users_pkey", "devices_pkey"}, func() error {
 			sess := newSession(ada.ID)
 			sess.Device = "device"
-			_, err := st.CreateSession(ctx, store.CreateSession{Change: with(byTest(), still...), Session: sess, KeepSessions: 100})
+			_, err := st.CreateSession(ctx, store.CreateSession{Change: with(byTest(), still...), NewSession: store.NewSession{Session: sess, KeepSessions: 100}})
 			return err
 		}},
 		"refresh": {1, []string{"sessions_pkey", "users_pkey"}, func() error {

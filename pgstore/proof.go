@@ -1,7 +1,6 @@
 package pgstore
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -14,11 +13,6 @@ const readProved = `select ` + sessionColumns + `, ` + userFacts + `, ` + claims
 
 // AddProof adds a proof to a session.
 func (s *Store) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
-	return s.addProof(ctx, c, "")
-}
-
-// addProof adds a proof to a session and, with a level, lifts it to that.
-func (s *Store) addProof(ctx context.Context, c store.AddProof, aal string) (store.Session, store.User, error) {
 	var sess store.Session
 	var u store.User
 	err := s.change(ctx, &c.Change, target{sessions: []string{c.SessionID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
@@ -30,9 +24,8 @@ func (s *Store) addProof(ctx context.Context, c store.AddProof, aal string) (sto
 		if err != nil {
 			return nil, err
 		}
-		proofs := append(slices.DeleteFunc(before.AMR, func(a store.AMR) bool { return a.Method == c.Proof.Method }), c.Proof)
 		b := &pgx.Batch{}
-		b.Queue(s.sql(raiseTo), before.ID, cmp.Or(aal, before.AAL), text(proofs))
+		b.Queue(s.sql(raiseTo), before.ID, before.AAL, text(withMethod(before.AMR, c.Proof)))
 		b.Queue(s.sql(readProved), before.ID).QueryRow(func(row pgx.Row) error {
 			var r sessionUser
 			err := row.Scan(r.sess.andUser(&r.user, &r.user.claims)...)
@@ -47,4 +40,9 @@ func (s *Store) addProof(ctx context.Context, c store.AddProof, aal string) (sto
 		return store.Session{}, store.User{}, err
 	}
 	return sess, u, nil
+}
+
+// withMethod adds an entry to a list of methods, in place of one of the same method.
+func withMethod(list []store.AMR, m store.AMR) []store.AMR {
+	return append(slices.DeleteFunc(slices.Clone(list), func(other store.AMR) bool { return other.Method == m.Method }), m)
 }

@@ -96,7 +96,7 @@ func TestTimeout(t *testing.T) {
 	}
 	calls := map[string]func() error{
 		"a statement": func() error {
-			_, err := s.CreateSession(t.Context(), store.CreateSession{Change: byTest(), Session: newSession(u.ID)})
+			_, err := s.CreateSession(t.Context(), store.CreateSession{Change: byTest(), NewSession: store.NewSession{Session: newSession(u.ID)}})
 			return err
 		},
 		"a transaction": func() error {

@@ -21,20 +21,24 @@ const userColumns = "u.id, " + userFacts
 // userFacts are the columns of a user whose id is known.
 const userFacts = `u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
-	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end`
+	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end, u.handle,
+	u.sequence, u.password_sequence, u.password_added_by, u.email_sequence, u.email_added_by,
+	u.email_verified_sequence, u.email_verified_added_by, u.phone_sequence, u.phone_added_by, u.phone_verified_sequence, u.phone_verified_added_by`
 
 // maybeUserColumns are userColumns of a row that may not be there (outer joins).
 const maybeUserColumns = `coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false), u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
-	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end`
+	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end, u.handle,
+	coalesce(u.sequence, 0), coalesce(u.password_sequence, 0), coalesce(u.password_added_by, 0), coalesce(u.email_sequence, 0), coalesce(u.email_added_by, 0),
+	coalesce(u.email_verified_sequence, 0), coalesce(u.email_verified_added_by, 0), coalesce(u.phone_sequence, 0), coalesce(u.phone_added_by, 0), coalesce(u.phone_verified_sequence, 0), coalesce(u.phone_verified_added_by, 0)`
 
 // claimsColumn is replaced by a call of the claims function, if there is one.
 const claimsColumn = `null::jsonb /* claims */`
 
 const sessionColumns = `s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at,
-	s.ip, s.user_agent, s.device, s.revoked_at`
+	s.ip, s.user_agent, s.device, s.revoked_at, s.sequence, s.added_by`
 
-const tokenColumns = `t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at` //nolint:gosec // names of columns
+const tokenColumns = `t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at, t.sequence, t.added_by` //nolint:gosec // names of columns
 
 // userRow receives userColumns or maybeUserColumns.
 type userRow struct {
@@ -52,7 +56,9 @@ func (r *userRow) facts() []any {
 	u := &r.u
 	return []any{
 		(*zeronull.Text)(&u.Email), &r.emailVerified, (*zeronull.Text)(&u.Phone), &r.phoneVerified, &u.FullName, &r.userMetadata, &r.appMetadata, &u.Roles, &u.MFAEnabled,
-		&r.created, &r.updated, &r.signedIn, &r.banned, &u.Revision, &u.CredentialRevision, &r.identities,
+		&r.created, &r.updated, &r.signedIn, &r.banned, &u.Revision, &u.CredentialRevision, &r.identities, (*zeronull.Text)(&u.Handle),
+		&u.Sequence, &u.PasswordSequence, &u.PasswordAddedBy, &u.EmailSequence, &u.EmailAddedBy, &u.EmailVerifiedSequence, &u.EmailVerifiedAddedBy,
+		&u.PhoneSequence, &u.PhoneAddedBy, &u.PhoneVerifiedSequence, &u.PhoneVerifiedAddedBy,
 	}
 }
 
@@ -109,7 +115,7 @@ type sessionRow struct {
 
 func (r *sessionRow) into() []any {
 	s := &r.s
-	return []any{&s.ID, &s.UserID, &r.counter, &r.rotated, &s.AAL, &r.amr, &r.created, &r.active, &r.idle, &r.ends, &s.IP, &s.UserAgent, &s.Device, &r.ended}
+	return []any{&s.ID, &s.UserID, &r.counter, &r.rotated, &s.AAL, &r.amr, &r.created, &r.active, &r.idle, &r.ends, &s.IP, &s.UserAgent, &s.Device, &r.ended, &s.Sequence, &s.AddedBy}
 }
 
 func (r *sessionRow) session() (store.Session, error) {
@@ -153,7 +159,7 @@ type tokenRow struct {
 
 func (r *tokenRow) into() []any {
 	t := &r.t
-	return []any{(*string)(&t.Purpose), &t.Hash, &t.Subject, &t.UserID, &t.Data, &r.created, &r.expires, &t.MaxTries, &t.Tries, &t.Code, &r.codeExpires}
+	return []any{(*string)(&t.Purpose), &t.Hash, &t.Subject, &t.UserID, &t.Data, &r.created, &r.expires, &t.MaxTries, &t.Tries, &t.Code, &r.codeExpires, &t.Sequence, &t.AddedBy}
 }
 
 func (r *tokenRow) token() store.Token {

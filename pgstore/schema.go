@@ -183,7 +183,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 // migrate is Migrate of a package that knows these migrations.
 func (s *Store) migrate(ctx context.Context, list []migration) error {
 	behind := s.ready(ctx, len(list))
-	if behind == nil || errors.Is(behind, ErrSchemaAhead) {
+	if behind == nil || errors.Is(behind, ErrSchemaAhead) || errors.Is(behind, ErrSchemaForeign) {
 		return behind
 	}
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
@@ -234,6 +234,9 @@ var (
 	// ErrSchemaAhead: a newer version of this package has migrated, and this one
 	// does not work beside it.
 	ErrSchemaAhead = errors.New("pgstore: a newer version of this package has migrated: update the package")
+	// ErrSchemaForeign: the schema was created by other migrations than this package's,
+	// such as those of its versions before the first release. It is left unchanged.
+	ErrSchemaForeign = errors.New("pgstore: the schema was created by other migrations")
 )
 
 // Check tells whether the schema is one that this package works with (its own, or
@@ -277,6 +280,8 @@ func (s *Store) upToDate(ctx context.Context, known int) error {
 	switch {
 	case errors.As(err, &e) && e.Code == notPermitted:
 		return fmt.Errorf("pgstore: this role lacks privileges on the schema %q (docs/deployment.md lists them): %w", s.schema, err)
+	case errors.Is(err, ErrSchemaForeign):
+		return err
 	case err != nil:
 		return fmt.Errorf("pgstore: %w", err)
 	case have.version < known:
@@ -287,9 +292,14 @@ func (s *Store) upToDate(ctx context.Context, known int) error {
 	return nil
 }
 
-// applied is the newest migration that was applied; the zero value for none.
+// applied is the newest migration that was applied, with the name of the first one; the
+// zero value for none.
 func (s *Store) applied(ctx context.Context, q querier) (have migration, err error) {
-	err = q.QueryRow(ctx, s.sql("select coalesce(max(version), 0), coalesce(max(compatible_from), 0) from auth.schema_version")).Scan(&have.version, &have.compatible)
+	err = q.QueryRow(ctx, s.sql("select coalesce(max(version), 0), coalesce(max(compatible_from), 0), coalesce(min(name) filter (where version = 1), '') from auth.schema_version")).
+		Scan(&have.version, &have.compatible, &have.name)
+	if first := migrations()[0].name; err == nil && have.version > 0 && have.name != first {
+		return migration{}, fmt.Errorf("%w: version 1 of schema %q is named %q, not %q: use another schema (WithSchema) or database", ErrSchemaForeign, s.schema, have.name, first)
+	}
 	var e *pgconn.PgError
 	if errors.As(err, &e) && slices.Contains([]string{"42P01", "3F000"}, e.Code) { // no such table, no such schema
 		return migration{}, nil

@@ -83,7 +83,7 @@ func written(t *testing.T) map[string]string {
 // that, and nowhere else. What it may stand before is known from the migrations.
 func TestInSchemaEverywhere(t *testing.T) {
 	texts := written(t)
-	names := []string{}
+	names := []string{"sessions_ordinal_seq"} // comes with a column
 	made := regexp.MustCompile(`create (?:or replace )?(?:unlogged )?(?:table|function|view|type|sequence)(?: if not exists)? auth\.([a-z_]+)`)
 	for _, text := range texts {
 		for _, m := range made.FindAllStringSubmatch(text, -1) {

@@ -16,11 +16,11 @@ import (
 // insertSessions keeps the sessions s of users, and insertDevices what they were
 // made on.
 const (
-	insertSessions = `insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent, device)
-		select s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device
+	insertSessions = `insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent, device, sequence, added_by)
+		select s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device, s.sequence, s.added_by
 		from s`
-	insertDevices = `insert into auth.devices as d (user_id, device, first_seen_at, last_seen_at)
-		select s.user_id, s.device, s.created_at, s.created_at from s where s.device <> ''`
+	insertDevices = `insert into auth.devices as d (user_id, device, first_seen_at, last_seen_at, sequence, added_by)
+		select s.user_id, s.device, s.created_at, s.created_at, s.sequence, s.added_by from s where s.device <> ''`
 )
 
 // createSession judges all conditions on the row that it changes, so that they
@@ -29,8 +29,9 @@ const (
 // functions, for those that are too many, are called where there may be some: how
 // many sessions there can be is counted in the user's row, which is locked here.
 // $26 refuses a device that is new. Most sign-ins send nothing, and go without the
-// parts for messages ($27) and for what comes with a new device (messages $28,
-// tokens $29), which cost something even for none. One on no device ($2) asks for
+// parts for messages ($29) and for what comes with a new device (messages $30,
+// tokens $31), which cost something even for none. In a transaction $27 is the sequence that
+// the change raises the user to, and $28 who added the session; alone it is by no session. One on no device ($2) asks for
 // others in a statement of its own, which is planned for itself.
 const (
 	createSession        = lockSignIn + signInIf + seenThere + signInStill + makeSessionQuietly
@@ -39,21 +40,8 @@ const (
 	makeSessionQuietly = makeSession + endSessions + recordSignIn + `, about.ended) as noted from about
 	)` + signedIn + `, false, ` + noted + ` from u, about`
 
-	createSessionTelling = lockSignIn + `
-		from (select b.last_sign_in_at as at from auth.users b where b.id = $4::uuid) before` + signInIf + seenOn + signInStill + `, before.at is not null as was_here` + makeSession + endSessions + `,
-			coalesce(u.was_here and case when $2::text = '' then ` + hasDevices + ` else (select d.inserted from devices d) end, false) as new_device` + recordSignIn + ` || case when about.new_device then array[` + newDevice + `] else '{}' end, about.ended) as noted from about
-	), post as materialized (
-		select m.* from about, jsonb_to_recordset($27::jsonb || case when about.new_device then $28::jsonb else '[]' end) as ` + messageRecord + `
-	), messages as (
-		` + insertPost + `
-	), logged as (
-		` + logPost + `
-	), tokens as (
-		` + insertTokens + ` from about, jsonb_to_recordset($29::jsonb) as ` + tokenRecord + ` where about.new_device` + supersede + `
-	)` + signedIn + `, about.new_device, ` + noted + ` from u, about`
-
 	lockSignIn = `with u as (
-		update auth.users u set last_sign_in_at = $5::timestamptz, sessions_at_most = u.sessions_at_most + 1`
+		update auth.users u set last_sign_in_at = $5::timestamptz, sessions_at_most = u.sessions_at_most + 1, sequence = coalesce($27::bigint, u.sequence + 1)`
 	signInIf = `
 		where u.id = $4::uuid and (u.banned_until is null or u.banned_until <= $5::timestamptz) and ($6::boolean or not u.mfa_enabled)
 			and (not $26::boolean or u.last_sign_in_at is null or `
@@ -63,7 +51,7 @@ const (
 	makeSession = `
 	), s as materialized (
 		select $3::uuid as id, u.id as user_id, $17::bigint as counter, $18::timestamptz as rotated_at, $19::text as aal, $20::jsonb as amr, $5::timestamptz as created_at,
-			$21::timestamptz as last_active_at, $22::timestamptz as idle_until, $23::timestamptz as expires_at, $24::text as ip, $25::text as user_agent, $2::text as device
+			$21::timestamptz as last_active_at, $22::timestamptz as idle_until, $23::timestamptz as expires_at, $24::text as ip, $25::text as user_agent, $2::text as device, u.sequence, $28::bigint as added_by
 		from u
 	), sessions as (
 		` + insertSessions + `
@@ -87,6 +75,19 @@ const (
 	seenNowhere = `not ` + hasDevices
 	seenOn      = `case when $2::text = '' then ` + seenNowhere + ` else ` + seenThere + ` end`
 )
+
+var createSessionTelling = lockSignIn + `
+		from (select b.last_sign_in_at as at from auth.users b where b.id = $4::uuid) before` + signInIf + seenOn + signInStill + `, before.at is not null as was_here` + makeSession + endSessions + `,
+			coalesce(u.was_here and case when $2::text = '' then ` + hasDevices + ` else (select d.inserted from devices d) end, false) as new_device` + recordSignIn + ` || case when about.new_device then array[` + newDevice + `] else '{}' end, about.ended) as noted from about
+	), post as materialized (
+		select m.* from about, jsonb_to_recordset($29::jsonb || case when about.new_device then $30::jsonb else '[]' end) as ` + messageRecord + `
+	), messages as (
+		` + insertPost + `
+	), logged as (
+		` + logPost + `
+	), tokens as (
+		` + insertTokens(`(select u.sequence from u)`) + ` from about, jsonb_to_recordset($31::jsonb) as ` + tokenRecord + ` where about.new_device` + supersede + `
+	)` + signedIn + `, about.new_device, ` + noted + ` from u, about`
 
 // auth.OutcomeSessionsEnded and auth.OutcomeNewDevice.
 const (
@@ -128,7 +129,7 @@ func (s *Store) createSession(ctx context.Context, c store.CreateSession) (u sto
 		events, tried := s.noting(&c.Change)
 		var ok bool
 		err := s.do(b, func(ctx context.Context, q querier) (err error) {
-			u, ended, isNew, err = s.insertSession(ctx, q, id, &c, c.IfUsers, events, &ok)
+			u, ended, isNew, err = s.insertSession(ctx, q, id, &c, c.IfUsers, nil, events, &ok)
 			return err
 		})
 		if err == nil && (!ok || !tried) {
@@ -144,22 +145,13 @@ func (s *Store) createSession(ctx context.Context, c store.CreateSession) (u sto
 	}
 	err = s.change(b, &c.Change, target{users: []string{id}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(id)
-		switch {
-		case of == nil:
+		if of == nil {
 			return nil, store.ErrNotFound
-		case of.banned(c.Session.CreatedAt):
-			return nil, store.ErrBanned
-		}
-		if err := s.mayPass(ctx, tx, of, &c); err != nil {
-			return nil, err
 		}
 		r := &result{about: of.id}
-		err := s.onDevice(ctx, tx, of, &c.Session, &c.OnNewDevice, r)
+		err := s.mayCreate(ctx, tx, of, &c.NewSession, c.Now, r)
 		if err == nil {
-			u, r.ended, _, err = s.insertSession(ctx, tx, of.id, sessionAlone(&c), nil, none, new(bool))
-		}
-		if err == nil {
-			err = s.trust(ctx, tx, of, &c)
+			u, err = s.addSession(ctx, tx, of, &c.NewSession, &c.Change, of.origin(h.addedBy(&c.By, of.id, nil)), r)
 		}
 		ended, isNew = r.ended, r.tells != nil
 		return r, err
@@ -167,24 +159,53 @@ func (s *Store) createSession(ctx context.Context, c store.CreateSession) (u sto
 	return u, ended, isNew, err
 }
 
-// sessionAlone is a session that is judged, and without what is recorded with it.
-func sessionAlone(c *store.CreateSession) *store.CreateSession {
-	return &store.CreateSession{Change: store.Change{Now: c.Now, By: c.By}, Session: c.Session, KeepSessions: c.KeepSessions, OnTrustedDevice: c.OnTrustedDevice}
+// mayCreate checks whether a session may be created for a user who is locked.
+func (s *Store) mayCreate(ctx context.Context, tx pgx.Tx, of *lockedUser, n *store.NewSession, now time.Time, r *result) error {
+	if of.banned(n.Session.CreatedAt) {
+		return store.ErrBanned
+	}
+	if err := s.mayPass(ctx, tx, of, n, now); err != nil {
+		return err
+	}
+	return s.onDevice(ctx, tx, of, &n.Session, &n.OnNewDevice, r)
 }
 
-// insertSession returns errNotAlone if the user is not as it is to be. ok tells
-// whether the events were recorded.
-func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *store.CreateSession, still []store.UserAt, events string, ok *bool) (u store.User, ended []string, isNew bool, err error) {
+// addSession creates a session that mayCreate allowed, without what the change records.
+func (s *Store) addSession(ctx context.Context, tx pgx.Tx, of *lockedUser, n *store.NewSession, c *store.Change, by store.Origin, r *result) (store.User, error) {
+	alone := &store.CreateSession{Change: store.Change{Now: c.Now, By: c.By}, NewSession: store.NewSession{Session: n.Session, KeepSessions: n.KeepSessions, OnTrustedDevice: true}}
+	u, ended, _, err := s.insertSession(ctx, tx, of.id, alone, nil, &by, none, new(bool))
+	r.ended = append(r.ended, ended...)
+	r.sequence = by.Sequence
+	if err == nil {
+		err = s.trust(ctx, tx, of, n)
+	}
+	return u, err
+}
+
+// origin is the Origin of what a change adds to a user who is locked. Every statement of
+// the change that adds something sets the user's sequence to it.
+func (u *lockedUser) origin(addedBy int64) store.Origin {
+	return store.Origin{Sequence: u.sequence + 1, AddedBy: addedBy}
+}
+
+// insertSession returns errNotAlone if the user is not as it is to be. by is the origin in
+// a transaction. ok tells whether the events were recorded.
+func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *store.CreateSession, still []store.UserAt, by *store.Origin, events string, ok *bool) (u store.User, ended []string, isNew bool, err error) {
 	sess, on := &c.Session, &c.OnNewDevice
 	args := append([]any{events, asText(sess.Device), sess.ID, userID, micro(sess.CreatedAt), sess.AAL == store.LevelAAL2 || c.OnTrustedDevice}, stillInput(still)...)
 	args = append(args, c.KeepSessions, c.Now, store.MaxDevices, int64(sess.Counter), micro(sess.RotatedAt), sess.AAL, text(orEmpty(sess.AMR)),
 		micro(sess.LastActiveAt), micro(sess.IdleUntil), moment(sess.ExpiresAt), asText(sess.IP), asText(sess.UserAgent), on.Refuse)
+	if by == nil {
+		args = append(args, nil, 0)
+	} else {
+		args = append(args, by.Sequence, by.AddedBy)
+	}
 	sql := createSession
 	if sess.Device == "" {
 		sql = createSessionNowhere
 	}
 	if len(c.Messages)+len(on.Messages)+len(on.Tokens) > 0 || on.Made != nil || slices.ContainsFunc(c.Events, whenNewDevice) {
-		sql, args = createSessionTelling, append(args, messagesInput(c.Messages), messagesInput(on.Messages), tokensInput(on.Tokens...))
+		sql, args = createSessionTelling, append(args, messagesInput(c.Messages), messagesInput(on.Messages), tokensInput(withOrigin(on.Tokens, store.Origin{})...))
 	}
 	var r userRow
 	if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(r.into(), &ended, nil, &isNew, ok)...); errors.Is(err, pgx.ErrNoRows) {
@@ -336,7 +357,7 @@ func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]s
 
 const revokeSessions = `update auth.sessions s set revoked_at = $2::timestamptz
 	where s.user_id = $1::uuid and s.revoked_at is null and least(s.idle_until, s.expires_at) > $2::timestamptz
-		and ($3::uuid is null or s.id = $3::uuid) and ($4::uuid is null or s.id <> $4::uuid) and ($5::timestamptz is null or s.created_at >= $5::timestamptz)
+		and ($3::uuid is null or s.id = $3::uuid) and ($4::uuid is null or s.id <> $4::uuid) and s.sequence >= $5::bigint
 		and ($6::timestamptz is null or s.created_at < $6::timestamptz) and ($7::text is null or s.ip = $7::text)
 	returning s.id`
 
@@ -375,7 +396,7 @@ func (s *Store) queueRevoke(b *pgx.Batch, userID string, f store.SessionFilter, 
 		return // nobody's
 	}
 	except, _ := canonical(f.Except)
-	b.Queue(s.sql(revokeSessions), userID, now, orNull(only), orNull(except), moment(f.Since), moment(f.Before), orNull(asText(f.IP))).Query(func(rows pgx.Rows) (err error) {
+	b.Queue(s.sql(revokeSessions), userID, now, orNull(only), orNull(except), f.FromSequence, moment(f.Before), orNull(asText(f.IP))).Query(func(rows pgx.Rows) (err error) {
 		*ended, err = pgx.AppendRows(*ended, rows, pgx.RowTo[string])
 		return err
 	})

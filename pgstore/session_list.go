@@ -69,13 +69,21 @@ const (
 
 	endEverySession = `with over as (
 			select s.id from auth.sessions s
-			where s.revoked_at is null and s.created_at <= $2::timestamptz and least(s.idle_until, s.expires_at) > $1::timestamptz and s.id is distinct from $3::uuid
+			where s.revoked_at is null and s.ordinal <= $2::bigint and least(s.idle_until, s.expires_at) > $1::timestamptz and s.id is distinct from $3::uuid
 			order by s.created_at, s.id limit $4::integer for update
 		)
 		update auth.sessions s set revoked_at = $1::timestamptz from over where s.id = over.id`
 
-	endEveryImpersonation = `update auth.impersonations i set ended_at = $1::timestamptz where i.ended_at is null and i.created_at <= $2::timestamptz`
+	endEveryImpersonation = `update auth.impersonations i set ended_at = $1::timestamptz where i.ended_at is null`
+
+	sessionOrder = `select case when o.is_called then o.last_value else 0 end from auth.sessions_ordinal_seq o`
 )
+
+// SessionOrder returns the number of the newest session.
+func (s *Store) SessionOrder(ctx context.Context) (n int64, err error) {
+	err = s.do(ctx, func(ctx context.Context, q querier) error { return q.QueryRow(ctx, s.sql(sessionOrder)).Scan(&n) })
+	return n, err
+}
 
 // EndEverySession ends sessions of everybody. The trigger is quiet for the rest of the
 // transaction, which is this one's own unless the caller's is joined (InTx).
@@ -84,13 +92,13 @@ func (s *Store) EndEverySession(ctx context.Context, c store.EndEverySession) (i
 	spared, _ := canonical(c.Except)
 	err := s.change(ctx, &c.Change, target{}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
 		b := &pgx.Batch{}
-		b.Queue(s.sql(tellEverybody), micro(c.Until), orNull(spared))
+		b.Queue(s.sql(tellEverybody), micro(c.At), orNull(spared))
 		b.Queue(quietly)
-		b.Queue(s.sql(endEverySession), c.Now, micro(c.Until), orNull(spared), c.Limit).Exec(func(tag commandTag) error {
+		b.Queue(s.sql(endEverySession), c.Now, c.Until, orNull(spared), c.Limit).Exec(func(tag commandTag) error {
 			ended = tag.RowsAffected()
 			return nil
 		})
-		b.Queue(s.sql(endEveryImpersonation), c.Now, micro(c.Until))
+		b.Queue(s.sql(endEveryImpersonation), c.Now)
 		b.Queue(`select set_config('authmount.quietly', '', true)`)
 		return &result{}, send(ctx, tx, b)
 	})

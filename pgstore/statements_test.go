@@ -91,7 +91,7 @@ func checkStatements(t *testing.T, mode pgx.QueryExecMode) {
 			t.Fatal(err)
 		}
 	}
-	factor := pending(t, s, raised(hers))
+	factor := pending(t, s, hers)
 	named := func(id string) store.UserAt {
 		return store.UserAt{ID: id, CredentialRevision: new(int64), EmailVerified: new(bool), Email: &ada.Email}
 	}
@@ -117,7 +117,7 @@ func checkStatements(t *testing.T, mode pgx.QueryExecMode) {
 	}{
 		{"read", 1, func() error { _, err := s.Credentials(ctx, store.ByEmail("Ada@example.com")); return err }},
 		{"session", 1, func() error {
-			_, err := s.CreateSession(ctx, store.CreateSession{Change: with(byTest(), named(ada.ID)), Session: newSession(ada.ID)})
+			_, err := s.CreateSession(ctx, store.CreateSession{Change: with(byTest(), named(ada.ID)), NewSession: store.NewSession{Session: newSession(ada.ID)}})
 			return err
 		}},
 		{"refresh", 1, func() error {

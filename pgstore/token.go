@@ -15,17 +15,23 @@ import (
 
 // insertTokens is followed by where the tokens come from, as t, and by supersede:
 // a token takes the place of an older one about the same, in the same row.
-const (
-	//nolint:gosec // names of columns
-	insertTokens = `insert into auth.tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_tries, tries, code, code_expires_at)
-		select t.purpose, t.hash, t.subject, t.user_id, t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at`
-	supersede = `
+//
+// sequence is the expression for the user's sequence, where the token does not say it.
+func insertTokens(sequence string) string {
+	return `insert into auth.tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_tries, tries, code, code_expires_at, sequence, added_by)
+		select t.purpose, t.hash, t.subject, t.user_id, t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at,
+			case when t.user_id is null then 0 else coalesce(t.sequence, ` + sequence + `, 0) end, t.added_by`
+}
+
+// sequenceOfUser is the sequence of a token's user as the statement finds it.
+const sequenceOfUser = `(select u.sequence from auth.users u where u.id = t.user_id)`
+
+const supersede = `
 		on conflict (purpose, subject) where subject <> '' do update set hash = excluded.hash, user_id = excluded.user_id, data = excluded.data,
 			created_at = excluded.created_at, expires_at = excluded.expires_at, max_tries = excluded.max_tries, tries = excluded.tries,
-			code = excluded.code, code_expires_at = excluded.code_expires_at`
-)
+			code = excluded.code, code_expires_at = excluded.code_expires_at, sequence = excluded.sequence, added_by = excluded.added_by`
 
-const insertTokensOnly = insertTokens + ` from jsonb_to_recordset($1::jsonb) as ` + tokenRecord + supersede
+var insertTokensOnly = insertTokens(sequenceOfUser) + ` from jsonb_to_recordset($1::jsonb) as ` + tokenRecord + supersede
 
 // putToken locks the user before the token, as everybody does. It is one statement
 // for tokens that supersede and those that yield, so that the time it takes does not
@@ -36,7 +42,7 @@ var putToken = putTokenHead + yield() + putTokenTail
 // written again as it is.
 func yield() string {
 	var set []string
-	for _, column := range []string{"hash", "user_id", "data", "created_at", "expires_at", "max_tries", "tries", "code", "code_expires_at"} {
+	for _, column := range []string{"hash", "user_id", "data", "created_at", "expires_at", "max_tries", "tries", "code", "code_expires_at", "sequence", "added_by"} {
 		set = append(set, column+" = case when tokens.expires_at > $5::timestamptz then tokens."+column+" else excluded."+column+" end")
 	}
 	return `
@@ -44,12 +50,12 @@ func yield() string {
 }
 
 // putFirstToken puts a token that supersedes none, or nothing.
-const putFirstToken = putTokenHead + ` on conflict (purpose, subject) where subject <> '' do nothing` + putTokenTail
+var putFirstToken = putTokenHead + ` on conflict (purpose, subject) where subject <> '' do nothing` + putTokenTail
 
-const putTokenHead = `with who as materialized (
-		select u.id from auth.users u where u.id = $3::uuid for key share
+var putTokenHead = `with who as materialized (
+		select u.id, u.sequence from auth.users u where u.id = $3::uuid for key share
 	), token as (
-		` + insertTokens + ` from jsonb_to_recordset($4::jsonb) as ` + tokenRecord + `
+		` + insertTokens(`(select who.sequence from who)`) + ` from jsonb_to_recordset($4::jsonb) as ` + tokenRecord + `
 		where $3::uuid is null or exists (select from who)`
 
 const putTokenTail = `
@@ -67,7 +73,8 @@ func (s *Store) PutToken(ctx context.Context, c store.PutToken) error {
 	if _, ok := canonical(c.Token.UserID); !ok && c.Token.UserID != "" {
 		return cmp.Or(ctx.Err(), store.ErrNotFound)
 	}
-	if plain(&c.Change) && len(c.IfUsers) == 0 && c.Supersedes == nil && areAbout(c.Messages, c.Token.UserID) {
+	c.Token.Origin = store.Origin{}
+	if plain(&c.Change) && len(c.IfUsers) == 0 && c.Supersedes == nil && c.Token.Purpose != store.PurposeEnroll && areAbout(c.Messages, c.Token.UserID) {
 		events, tried := s.noting(&c.Change)
 		var ok bool
 		err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
@@ -80,9 +87,16 @@ func (s *Store) PutToken(ctx context.Context, c store.PutToken) error {
 		return err
 	}
 	return s.change(ctx, &c.Change, target{users: []string{c.Token.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
-		var err error
-		if c.Token.UserID != "" && h.user(c.Token.UserID) == nil {
+		of, err := h.user(c.Token.UserID), error(nil)
+		switch {
+		case c.Token.UserID == "":
+		case of == nil:
 			return nil, store.ErrNotFound
+		case c.Token.Purpose == store.PurposeEnroll:
+			c.Token.Origin = of.origin(h.addedBy(&c.By, of.id, nil))
+			if _, err := tx.Exec(ctx, s.sql(setSequence), of.id, c.Token.Sequence); err != nil {
+				return nil, err
+			}
 		}
 		if c.Supersedes == nil {
 			_, err = s.putToken(ctx, tx, &c, none, none)
@@ -92,6 +106,9 @@ func (s *Store) PutToken(ctx context.Context, c store.PutToken) error {
 		return &result{about: c.Token.UserID}, err
 	})
 }
+
+// setSequence raises a user's sequence to that of a change.
+const setSequence = `update auth.users u set sequence = $2::bigint where u.id = $1::uuid`
 
 const (
 	//nolint:gosec // no credentials
@@ -205,7 +222,7 @@ func (s *Store) RedeemToken(ctx context.Context, c store.Redemption) (store.Toke
 			return nil, store.ErrNotFound
 		}
 		t, u = *found, store.User{}
-		return s.use(ctx, tx, h, found, &c.Effect, c.Now, &u)
+		return s.use(ctx, tx, h, &c.Change, found, &c.Effect, &u)
 	})
 	if err != nil {
 		return store.Token{}, store.User{}, err
@@ -253,14 +270,14 @@ func (s *Store) redeemAlone(ctx context.Context, c *store.Redemption) (store.Tok
 const useToken = `delete from auth.tokens where purpose = $1::text and hash = $2::bytea`
 
 // use uses a token up that is locked, together with its effect.
-func (s *Store) use(ctx context.Context, tx pgx.Tx, h *held, t *store.Token, e *store.Effect, now time.Time, u *store.User) (*result, error) {
+func (s *Store) use(ctx context.Context, tx pgx.Tx, h *held, c *store.Change, t *store.Token, e *store.Effect, u *store.User) (*result, error) {
 	r := &result{}
 	var err error
 	switch id := cmp.Or(e.UserID, t.UserID); {
 	case e.Create != nil:
 		r, err = s.create(ctx, tx, *e.Create, u)
 	case id != "":
-		r, err = s.patch(ctx, tx, h.user(id), e.Patch, now, u)
+		r, err = s.patch(ctx, tx, h.user(id), e.Patch, c.Now, h.addedBy(&c.By, id, t), u)
 	}
 	if err != nil {
 		return nil, err

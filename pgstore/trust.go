@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,10 +19,10 @@ const (
 )
 
 // mayPass judges whether a user who is locked may have a session at its level.
-func (s *Store) mayPass(ctx context.Context, tx pgx.Tx, of *lockedUser, c *store.CreateSession) error {
+func (s *Store) mayPass(ctx context.Context, tx pgx.Tx, of *lockedUser, c *store.NewSession, now time.Time) error {
 	trusted := !of.mfaEnabled || c.Session.AAL == store.LevelAAL2
 	if !trusted && c.OnTrustedDevice {
-		err := tx.QueryRow(ctx, s.sql(trustsDevice), of.id, asText(c.Session.Device), c.Now, of.credentialRevision).Scan(&trusted)
+		err := tx.QueryRow(ctx, s.sql(trustsDevice), of.id, asText(c.Session.Device), now, of.credentialRevision).Scan(&trusted)
 		if err != nil {
 			return err
 		}
@@ -34,7 +35,7 @@ func (s *Store) mayPass(ctx context.Context, tx pgx.Tx, of *lockedUser, c *store
 
 // trust has the device of a session that was just made trusted by its user, who is
 // locked.
-func (s *Store) trust(ctx context.Context, tx pgx.Tx, of *lockedUser, c *store.CreateSession) error {
+func (s *Store) trust(ctx context.Context, tx pgx.Tx, of *lockedUser, c *store.NewSession) error {
 	if c.TrustUntil.IsZero() || c.Session.AAL != store.LevelAAL2 {
 		return nil
 	}

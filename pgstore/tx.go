@@ -136,15 +136,17 @@ func refused(err error) bool {
 // field is which value a constraint keeps unique; empty if it is none of ours.
 func field(constraint string) string {
 	switch constraint {
-	case "users_pkey", "identities_pkey", "sessions_pkey", "factors_pkey", "impersonations_pkey":
+	case "users_pkey", "identities_pkey", "sessions_pkey", "impersonations_pkey":
 		return "id"
 	case "users_email_key_key":
 		return "email"
+	case "users_handle_key":
+		return "handle"
 	case "users_phone_key":
 		return "phone"
 	case "identities_provider_subject_key":
 		return "identity"
-	case "factors_enabled_key", "factors_pending_key":
+	case "factors_pkey", "factors_enabled_key", "factors_pending_key", "factors_credential_key":
 		return "factor"
 	case "roles_pkey":
 		return "role"

@@ -24,7 +24,7 @@ func TestUnreadableRowsAreErrors(t *testing.T) {
 	acting := store.Impersonation{ID: uuid.NewString(), UserID: u.ID, ActorID: u.ID, ActorSessionID: sess.ID, CreatedAt: at, ExpiresAt: until}
 	job := store.Job{ID: uuid.NewString(), Kind: "x", CreatedAt: at, ExpiresAt: until}
 	key := store.APIKey{ID: uuid.NewString(), Name: "x", Hash: hashOf("key")}
-	factor := pending(t, s, raised(sess))
+	factor := pending(t, s, sess)
 	token := ofUser(newCode("1", "about", 0), u.ID)
 	failed := store.SealedMessage{ID: uuid.NewString(), Body: []byte("x"), CreatedAt: at, NextAt: at, ExpiresAt: until, Log: store.MessageLog{Kind: "x", Channel: "mail"}}
 	ctx := t.Context()

@@ -84,7 +84,7 @@ func TestEventsAreRecordedOrGivenBack(t *testing.T) {
 			sess := newSession(u.ID)
 			sess.Device = "new"
 			return change{about: u.ID, ended: []string{before.ID}, want: []store.Outcome{store.OutcomeDone, store.OutcomeSessionsEnded, store.OutcomeNewDevice}, call: func(s *pgstore.Store, c store.Change) error {
-				_, err := s.CreateSession(t.Context(), store.CreateSession{Change: c, Session: sess, KeepSessions: 1})
+				_, err := s.CreateSession(t.Context(), store.CreateSession{Change: c, NewSession: store.NewSession{Session: sess, KeepSessions: 1}})
 				return err
 			}}
 		},

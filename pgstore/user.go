@@ -16,23 +16,25 @@ import (
 
 // insertUser creates a user with everything that comes with it: $3 sessions, $4
 // tokens, $5 identities.
-const insertUser = `with u as (
+var insertUser = `with u as (
 		insert into auth.users (id, email, email_key, email_verified_at, phone, phone_verified_at, full_name, user_metadata, app_metadata, roles,
-			password_hash, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key, notes)
+			password_hash, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key, notes,
+			handle, sequence, password_sequence, email_sequence, email_verified_sequence, phone_sequence, phone_verified_sequence)
 		values ($6::uuid, $7::text, $8::text, $9::timestamptz, $10::text, $11::timestamptz, $12::text, $13::jsonb, $14::jsonb, $15::text[],
-			$16::text, $17::timestamptz, $18::timestamptz, $19::timestamptz, $20::timestamptz, $21::boolean, $22::text, $23::text)
+			$16::text, $17::timestamptz, $18::timestamptz, $19::timestamptz, $20::timestamptz, $21::boolean, $22::text, $23::text,
+			$24::text, 1, ($16::text <> '')::integer, ($7::text is not null)::integer, ($9::timestamptz is not null)::integer, ($10::text is not null)::integer, ($11::timestamptz is not null)::integer)
 		returning id
 	), s as materialized (
-		select u.id as user_id, s.* from u, jsonb_to_recordset($3::jsonb) as ` + sessionRecord + `
+		select u.id as user_id, s.*, 1 as sequence, 0 as added_by from u, jsonb_to_recordset($3::jsonb) as ` + sessionRecord + `
 	), sessions as (
 		` + insertSessions + `
 	), devices as (
 		` + insertDevices + `
 	), tokens as (
-		` + insertTokens + ` from u, jsonb_to_recordset($4::jsonb) as ` + tokenRecord + supersede + `
+		` + insertTokens(sequenceOfUser) + ` from u, jsonb_to_recordset($4::jsonb) as ` + tokenRecord + supersede + `
 	), identities as (
-		insert into auth.identities (id, user_id, provider, subject, email, created_at, last_sign_in_at)
-		select i.id, u.id, i.provider, i.subject, i.email, i.created_at, i.last_sign_in_at from u, jsonb_to_recordset($5::jsonb) as ` + identityRecord + `
+		insert into auth.identities (id, user_id, provider, subject, email, created_at, last_sign_in_at, sequence)
+		select i.id, u.id, i.provider, i.subject, i.email, i.created_at, i.last_sign_in_at, 1 from u, jsonb_to_recordset($5::jsonb) as ` + identityRecord + `
 	), about as (
 		select u.id as user_id, 0 as outcome from u
 	), ` + recorded + `
@@ -75,7 +77,7 @@ func (s *Store) create(ctx context.Context, tx pgx.Tx, nu store.NewUser, u *stor
 		return nil, store.ErrMFARequired
 	}
 	r := &result{about: u.ID, last: func() error { return s.finishCreating(ctx, tx, nu, u) }}
-	if _, err := s.insertUser(ctx, tx, nu, none, none); err != nil || !u.MFAEnabled {
+	if _, err := s.insertUser(ctx, tx, nu, none, none); err != nil || len(nu.Factors) == 0 {
 		return r, err
 	}
 	_, err := tx.Exec(ctx, s.sql(armUser), u.ID, factorsInput(u.ID, nu.Factors...))
@@ -110,16 +112,28 @@ func (s *Store) insertUser(ctx context.Context, q querier, nu store.NewUser, eve
 	if nu.Session != nil {
 		sessions = sessionsInput(*nu.Session)
 	}
-	err = q.QueryRow(ctx, s.sql(insertUser), events, messages, sessions, tokensInput(nu.Tokens...), identitiesInput(u.Identities...),
+	err = q.QueryRow(ctx, s.sql(insertUser), events, messages, sessions, tokensInput(firstTokens(u.ID, nu.Tokens)...), identitiesInput(u.Identities...),
 		u.ID, orNull(u.Email), orNull(store.EmailKey(u.Email)), moment(u.EmailVerifiedAt), orNull(u.Phone), moment(u.PhoneVerifiedAt), u.FullName, userMetadata, appMetadata, orEmpty(u.Roles),
-		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(store.NameKey(u.FullName)), nu.Notes).Scan(&ok)
+		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(store.NameKey(u.FullName)), nu.Notes, orNull(u.Handle)).Scan(&ok)
 	return ok, err
+}
+
+// firstTokens are tokens that come with a new user.
+func firstTokens(userID string, list []store.Token) []store.Token {
+	list = withOrigin(list, store.Origin{})
+	for i := range list {
+		if list[i].UserID == userID {
+			list[i].Sequence = 1
+		}
+	}
+	return list
 }
 
 // created is the user that CreateUser makes.
 func created(nu store.NewUser) store.User {
 	u := nu.User
-	u.MFAEnabled, u.Revision, u.CredentialRevision, u.Claims = len(nu.Factors) > 0, 0, 0, nil
+	u.MFAEnabled = slices.ContainsFunc(nu.Factors, func(f store.Factor) bool { return f.Required })
+	u.Revision, u.CredentialRevision, u.Claims = 0, 0, nil
 	if nu.Session != nil {
 		u.LastSignInAt = nu.Session.CreatedAt
 	}
@@ -131,6 +145,7 @@ func created(nu store.NewUser) store.User {
 		id := &u.Identities[i]
 		id.CreatedAt, id.LastSignInAt = micro(id.CreatedAt), micro(id.LastSignInAt)
 	}
+	u.Begin(nu.PasswordHash != "")
 	slices.SortFunc(u.Identities, func(a, b store.Identity) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
@@ -157,6 +172,7 @@ const (
 	byID       = `u.id = $2::uuid`
 	byEmail    = `u.email_key = $2::text`
 	byPhone    = `u.phone = $2::text`
+	byHandle   = `u.handle = $2::text`
 	byIdentity = `u.id = (select i.user_id from auth.identities i where i.provider = $2::text and i.subject = $3::text)`
 
 	credentials = `select u.password_hash, u.notes, d.device is not null, case when d.trusted_revision = u.credential_revision then d.trusted_until end,
@@ -188,7 +204,7 @@ func (s *Store) Credentials(ctx context.Context, key store.UserKey) (store.Crede
 
 // where is the condition that finds a user, with its arguments; none if that is nobody's.
 func where(key store.UserKey) (condition string, args []any) {
-	if !isText(key.Email + key.Phone + key.Provider + key.Subject) {
+	if !isText(key.Email + key.Phone + key.Handle + key.Provider + key.Subject) {
 		return "", nil
 	}
 	device := key.Device
@@ -204,6 +220,8 @@ func where(key store.UserKey) (condition string, args []any) {
 		return byEmail, []any{device, store.EmailKey(key.Email)}
 	case key.Phone != "":
 		return byPhone, []any{device, key.Phone}
+	case key.Handle != "":
+		return byHandle, []any{device, key.Handle}
 	}
 	return byIdentity, []any{device, key.Provider, key.Subject}
 }
@@ -225,7 +243,7 @@ func isText(s string) bool { return !strings.ContainsRune(s, 0) && utf8.ValidStr
 func (s *Store) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	var u store.User
 	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}, roles: rolesOfPatch(&c.Patch)}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
-		return s.patch(ctx, tx, h.user(c.UserID), &c.Patch, c.Now, &u)
+		return s.patch(ctx, tx, h.user(c.UserID), &c.Patch, c.Now, h.addedBy(&c.By, c.UserID, nil), &u)
 	})
 	if err != nil {
 		return store.User{}, err
@@ -268,10 +286,11 @@ func (s *Store) queueUser(b *pgx.Batch, sql, id string, u *store.User) {
 
 //nolint:gosec // no credentials
 const touchCredentials = `update auth.users u set updated_at = $2::timestamptz, revision = u.revision + 1, credential_revision = u.credential_revision + 1,
-		mfa_enabled = $3::boolean
+		mfa_enabled = $3::boolean, sequence = coalesce($4::bigint, u.sequence)
 	where u.id = $1::uuid`
 
-// queueMFA adds to a batch what marks that second factors have changed.
-func (s *Store) queueMFA(b *pgx.Batch, id string, now time.Time, enabled bool) {
-	b.Queue(s.sql(touchCredentials), id, now, enabled)
+// queueMFA adds to a batch the change of the user's row that a change of second factors
+// makes; sequence is nil if nothing is added.
+func (s *Store) queueMFA(b *pgx.Batch, id string, now time.Time, enabled bool, sequence *int64) {
+	b.Queue(s.sql(touchCredentials), id, now, enabled, sequence)
 }

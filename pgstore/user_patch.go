@@ -11,12 +11,15 @@ import (
 
 // patchUser changes the user's own row. $3 tells whether the patch raises the
 // credential revision whatever there was; $4 drops all ways in but those that
-// the patch names; a new identity ($24, $25) raises it, too.
+// the patch names; a new identity ($24, $25) raises it, too. $29 tells whether the patch
+// raises the sequence in any case, and $28 who adds what it adds.
 const patchUser = `update auth.users u set
 		updated_at = $2::timestamptz,
 		revision = u.revision + 1,
 		credential_revision = u.credential_revision + case when $3::boolean or $24::text is not null and not exists (
 			select from auth.identities i where i.user_id = u.id and i.provider = $24::text and i.subject = $25::text) then 1 else 0 end,
+		sequence = u.sequence + case when $29::boolean or $24::text is not null and ($4::boolean or not exists (
+			select from auth.identities i where i.user_id = u.id and i.provider = $24::text and i.subject = $25::text)) then 1 else 0 end,
 		email = case when $5::boolean then $6::text when $4::boolean and not $8::boolean then null else u.email end,
 		email_key = case when $5::boolean then $7::text when $4::boolean and not $8::boolean then null else u.email_key end,
 		email_verified_at = case when $8::boolean then $9::timestamptz when $4::boolean and not $5::boolean then null else u.email_verified_at end,
@@ -31,6 +34,18 @@ const patchUser = `update auth.users u set
 		banned_until = case when $20::boolean then $21::timestamptz else u.banned_until end,
 		mfa_enabled = u.mfa_enabled and not $22::boolean,
 		linked = u.linked or $23::boolean,
+		password_sequence = case when $17::text is not null then case when $17::text <> '' then u.sequence + 1 else 0 end when $4::boolean then 0 else u.password_sequence end,
+		password_added_by = case when $17::text is not null then case when $17::text <> '' then $28::bigint else 0 end when $4::boolean then 0 else u.password_added_by end,
+		email_sequence = case when $5::boolean then case when $6::text is not null then u.sequence + 1 else 0 end when $4::boolean and not $8::boolean then 0 else u.email_sequence end,
+		email_added_by = case when $5::boolean then case when $6::text is not null then $28::bigint else 0 end when $4::boolean and not $8::boolean then 0 else u.email_added_by end,
+		email_verified_sequence = case when $8::boolean then case when $9::timestamptz is not null then u.sequence + 1 else 0 end when $4::boolean and not $5::boolean then 0 else u.email_verified_sequence end,
+		email_verified_added_by = case when $8::boolean then case when $9::timestamptz is not null then $28::bigint else 0 end when $4::boolean and not $5::boolean then 0 else u.email_verified_added_by end,
+		phone_sequence = case when $10::boolean then case when $11::text is not null then u.sequence + 1 else 0 end when $4::boolean and not $12::boolean then 0 else u.phone_sequence end,
+		phone_added_by = case when $10::boolean then case when $11::text is not null then $28::bigint else 0 end when $4::boolean and not $12::boolean then 0 else u.phone_added_by end,
+		phone_verified_sequence = case when $12::boolean then case when $13::timestamptz is not null then u.sequence + 1 else 0 end when $4::boolean and not $10::boolean then 0 else u.phone_verified_sequence end,
+		phone_verified_added_by = case when $12::boolean then case when $13::timestamptz is not null then $28::bigint else 0 end when $4::boolean and not $10::boolean then 0 else u.phone_verified_added_by end,
+		recovery_sequence = case when $22::boolean then 0 else u.recovery_sequence end,
+		recovery_added_by = case when $22::boolean then 0 else u.recovery_added_by end,
 		notes = coalesce($27::text, u.notes)
 	where u.id = $1::uuid`
 
@@ -42,8 +57,8 @@ const unlink = `delete from auth.identities i where i.user_id = $1::uuid and i.p
 
 // link adds an identity, or renews the user's own. It touches no row if the
 // identity is somebody else's.
-const link = `insert into auth.identities as i (id, user_id, provider, subject, email, created_at, last_sign_in_at)
-	values ($2::uuid, $1::uuid, $3::text, $4::text, $5::text, $6::timestamptz, $7::timestamptz)
+const link = `insert into auth.identities as i (id, user_id, provider, subject, email, created_at, last_sign_in_at, sequence, added_by)
+	values ($2::uuid, $1::uuid, $3::text, $4::text, $5::text, $6::timestamptz, $7::timestamptz, (select u.sequence from auth.users u where u.id = $1::uuid), $8::bigint)
 	on conflict (provider, subject) do update set id = excluded.id, email = excluded.email, created_at = excluded.created_at, last_sign_in_at = excluded.last_sign_in_at
 		where i.user_id = excluded.user_id`
 
@@ -55,7 +70,7 @@ const dropTokens = `delete from auth.tokens t where t.user_id = $1::uuid and ($3
 
 // patch applies a patch, which may be nil, to a user who is locked (nil: there is
 // none), and reads the user as it then is.
-func (s *Store) patch(ctx context.Context, tx pgx.Tx, of *lockedUser, p *store.UserPatch, now time.Time, u *store.User) (*result, error) {
+func (s *Store) patch(ctx context.Context, tx pgx.Tx, of *lockedUser, p *store.UserPatch, now time.Time, addedBy int64, u *store.User) (*result, error) {
 	if of == nil {
 		return nil, store.ErrNotFound
 	}
@@ -63,10 +78,10 @@ func (s *Store) patch(ctx context.Context, tx pgx.Tx, of *lockedUser, p *store.U
 	b := &pgx.Batch{}
 	read := selectUser
 	if p != nil && !p.Empty() {
-		if err := s.queuePatch(b, of.id, p, now); err != nil {
+		if err := s.queuePatch(b, of.id, p, now, addedBy); err != nil {
 			return nil, err
 		}
-		s.queueReach(b, of.id, p, now, r)
+		s.queueReach(b, of.id, p, now, addedBy, r)
 		if p.BannedUntil != nil { // leads to no token, and must not fail for want of claims
 			read = selectUserAsKept
 		}
@@ -76,7 +91,7 @@ func (s *Store) patch(ctx context.Context, tx pgx.Tx, of *lockedUser, p *store.U
 }
 
 // queuePatch adds the part about the user's own row.
-func (s *Store) queuePatch(b *pgx.Batch, id string, p *store.UserPatch, now time.Time) error {
+func (s *Store) queuePatch(b *pgx.Batch, id string, p *store.UserPatch, now time.Time, addedBy int64) error {
 	userMetadata, err := objectOrNull(p.UserMetadata)
 	if err != nil {
 		return err
@@ -95,18 +110,20 @@ func (s *Store) queuePatch(b *pgx.Batch, id string, p *store.UserPatch, now time
 	}
 	raises := p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil ||
 		p.PasswordHash != nil || p.Unlink != nil || p.Roles != nil || p.BannedUntil != nil || p.DropFactors || p.DropCredentials
+	alone := *p
+	alone.Link = nil // the statement finds out whether that is new
 	b.Queue(s.sql(patchUser), id, now, raises, p.DropCredentials,
 		p.Email != nil, orNull(value(p.Email)), orNull(store.EmailKey(value(p.Email))), p.EmailVerifiedAt != nil, moment(value(p.EmailVerifiedAt)),
 		p.Phone != nil, orNull(value(p.Phone)), p.PhoneVerifiedAt != nil, moment(value(p.PhoneVerifiedAt)),
 		p.FullName, userMetadata, appMetadata, p.PasswordHash, p.Rehash, roles, p.BannedUntil != nil, moment(value(p.BannedUntil)),
-		p.DropFactors || p.DropCredentials, p.Link != nil, provider, subject, store.NameKey(value(p.FullName)), p.Notes)
+		p.DropFactors || p.DropCredentials, p.Link != nil, provider, subject, store.NameKey(value(p.FullName)), p.Notes, addedBy, alone.Adds(store.User{}))
 	return nil
 }
 
 // queueReach adds what a patch changes besides the user's own row. Whoever makes
 // a session, token, identity or factor of the user locks the user's row, too, so
 // that none of them comes about meanwhile.
-func (s *Store) queueReach(b *pgx.Batch, id string, p *store.UserPatch, now time.Time, r *result) {
+func (s *Store) queueReach(b *pgx.Batch, id string, p *store.UserPatch, now time.Time, addedBy int64, r *result) {
 	switch {
 	case p.DropCredentials:
 		s.queueRevoke(b, id, store.SessionFilter{}, now, &r.ended)
@@ -118,7 +135,7 @@ func (s *Store) queueReach(b *pgx.Batch, id string, p *store.UserPatch, now time
 		b.Queue(s.sql(unlink), id, p.Unlink.Provider, p.Unlink.Subject)
 	}
 	if l := p.Link; l != nil {
-		b.Queue(s.sql(link), id, l.ID, l.Provider, l.Subject, l.Email, l.CreatedAt, moment(l.LastSignInAt)).Exec(func(tag commandTag) error {
+		b.Queue(s.sql(link), id, l.ID, l.Provider, l.Subject, l.Email, l.CreatedAt, moment(l.LastSignInAt), addedBy).Exec(func(tag commandTag) error {
 			if tag.RowsAffected() == 0 {
 				return &store.ConflictError{Field: "identity"}
 			}

@@ -44,10 +44,13 @@ type AdminStore interface {
 	// an empty list. The query has passed its Check. No plan of it reads the table
 	// whole.
 	ListSessions(ctx context.Context, q SessionQuery) ([]Session, error)
-	// EndEverySession ends up to Limit live sessions of everybody that were made at or
-	// before Until, but for Except, and impersonations likewise, and returns how many
-	// it ended; callers repeat it until that is less than Limit. A feed is told that all
-	// of them are over (Revocation.All), and not of each.
+	// SessionOrder returns a number that the store raises with every session that it
+	// creates, of any user.
+	SessionOrder(ctx context.Context) (int64, error)
+	// EndEverySession ends up to Limit live sessions of all users that were created while
+	// SessionOrder was Until or less, except Except, and all impersonations, and returns
+	// how many sessions it ended; callers repeat it until that is less than Limit. A feed
+	// is told that all of them have ended (Revocation.All), and not of each.
 	EndEverySession(ctx context.Context, c EndEverySession) (int, error)
 
 	// ListInvitations returns those that are live and have a subject, newest first in
@@ -205,6 +208,7 @@ type Impersonation struct {
 	UserAgent      string
 
 	// What it rests on, set by the store.
+	Sequence                    int64 // the user's
 	UserRevision, ActorRevision int64 // User.CredentialRevision
 	RolesRevision               int64 // RoleTable.Revision
 }

@@ -24,6 +24,7 @@ type Session struct {
 	IP           string
 	UserAgent    string
 	Device       string // Client.Device of the sign-in; empty: not known
+	Origin
 }
 
 // Client is who used the session last, as far as the session tells.
@@ -83,9 +84,10 @@ func (m AMR) Time() time.Time { return time.Unix(m.Timestamp, 0).UTC() }
 type SessionFilter struct {
 	ID     string    // only this one
 	Except string    // all but this one
-	Since  time.Time // only those made then or later
-	Before time.Time // only those made before
-	IP     string    // only those at this address
+	Before time.Time // only those created before, by the clock of the caller that created them
+	IP     string    // only those at this IP address
+
+	FromSequence int64 // only those of at least this Sequence
 }
 
 // Assurance levels of sessions.
@@ -151,7 +153,8 @@ func (q *SessionQuery) Check() error {
 // EndEverySession is the parameter of AdminStore.EndEverySession.
 type EndEverySession struct {
 	Change
-	Until  time.Time // required
-	Except string    // the id of a session that goes on; empty: none
+	Until  int64     // as SessionOrder returned it
+	At     time.Time // for the feed (Revocation.At)
+	Except string    // the id of a session that is kept; empty: none
 	Limit  int       // required, from 1
 }

@@ -30,7 +30,8 @@ import (
 // Contract returns the version it was written for. What each asks of stores that the one before did not:
 //
 //   - 8: five interfaces: [Store], which has AddProof, Held, Account and EverOwned too,
-//     [FactorStore], [Journal], [ProjectStore] and [AdminStore]
+//     [FactorStore], [Journal], [ProjectStore] and [AdminStore]; [Origin]; second factors
+//     with a state ([UseFactor]), and [Completion]
 //   - 7: [Change].IfKey; codes without a subject are nobody's ([TryCode])
 //   - 6: [PutToken].Yields
 //   - 5: [PutToken].Supersedes
@@ -300,6 +301,10 @@ type (
 	// CreateSession is the parameter of Store.CreateSession.
 	CreateSession struct {
 		Change
+		NewSession
+	}
+	// NewSession is a session to create.
+	NewSession struct {
 		Session Session
 
 		// KeepSessions is how many live sessions the user has at most afterwards,
@@ -424,6 +429,8 @@ type Token struct {
 	// code at once: using either uses up both. Empty: Hash.
 	Code          []byte
 	CodeExpiresAt time.Time // no code any more from then on; zero: like the token
+
+	Origin // of a token with a UserID; see there
 }
 
 // CodeHash is what TryCode compares guesses with at now; false if the token is no

@@ -31,7 +31,20 @@ type User struct {
 	BannedUntil     time.Time // zero: not banned
 
 	Revision           int64 // rises with every change of the user
-	CredentialRevision int64 // rises with ways in, second factors, roles and bans only
+	CredentialRevision int64 // rises with credentials, second factors, roles and bans only
+
+	// Handle is random, names the account to authenticators (WebAuthn's user handle), and
+	// never changes: base64url, without padding, of 32 bytes. Empty: there is none.
+	Handle string
+
+	// Sequence orders what takes effect for the account (see Origin). The store sets it
+	// and the fields below, whatever a parameter has in them.
+	Sequence                                    int64
+	PasswordSequence, PasswordAddedBy           int64
+	EmailSequence, EmailAddedBy                 int64
+	EmailVerifiedSequence, EmailVerifiedAddedBy int64
+	PhoneSequence, PhoneAddedBy                 int64
+	PhoneVerifiedSequence, PhoneVerifiedAddedBy int64
 
 	// Claims go into the user's access tokens, as those of WithClaims do. They
 	// are worked out by stores that can, in the read before a sign-in or refresh,
@@ -63,6 +76,30 @@ type Identity struct {
 	Email        string    `json:"email"`
 	CreatedAt    time.Time `json:"created_at"`
 	LastSignInAt time.Time `json:"last_sign_in_at"`
+	Origin
+}
+
+// Origin is when, in the order of an account's changes, something of the account took
+// effect, and who added it. The store sets it, whatever a parameter has in it.
+//
+// A change raises User.Sequence by one, with the user locked, if it adds or replaces a
+// session, device, password, enabled factor, set of recovery codes, identity, email
+// address or phone number, verifies one of the last two, or issues an enrolment token
+// (PurposeEnroll). All that the change adds has the raised value as its Sequence: records
+// as Origin, fields of the user as User.PasswordSequence and so on. A field that is
+// removed has the sequence 0. Other tokens have the present value and do not raise it.
+// Refresh, step-up, rehash, removal, anonymisation, bans, roles, trust in a device and
+// revocation do not raise it. A new user begins at 1, with all that comes with it.
+//
+// What came "from a session on" has a Sequence of at least the session's. Clocks of
+// different machines cannot tell before from after; this can.
+type Origin struct {
+	Sequence int64 `json:"sequence"`
+
+	// AddedBy is the Sequence of the session or enrolment token of the same user in
+	// whose name it was added, or which the change redeemed; 0 if there was none: by a
+	// sign-in, the application, an operator or an import.
+	AddedBy int64 `json:"added_by"`
 }
 
 // Credentials is what a password login needs to know, from one read.
@@ -85,6 +122,7 @@ type Held struct {
 type HeldDevice struct {
 	Device                  string // as Session.Device has it
 	FirstSeenAt, LastSeenAt time.Time
+	Origin
 }
 
 // HeldToken is a token or code.
@@ -104,6 +142,7 @@ type UserKey struct {
 	ID       string
 	Email    string // compared by EmailKey
 	Phone    string
+	Handle   string // User.Handle
 	Provider string // with Subject
 	Subject  string
 
@@ -119,22 +158,26 @@ func ByEmail(email string) UserKey { return UserKey{Email: email} }
 // ByPhone names a user by E.164 number.
 func ByPhone(phone string) UserKey { return UserKey{Phone: phone} }
 
+// ByHandle names a user by its random handle.
+func ByHandle(handle string) UserKey { return UserKey{Handle: handle} }
+
 // ByIdentity names a user by its account at a provider.
 func ByIdentity(provider, subject string) UserKey {
 	return UserKey{Provider: provider, Subject: subject}
 }
 
 // NewUser is a user to create, with all that is created in the same step.
-// Identities come in User; MFAEnabled and the revisions are the store's own:
-// MFAEnabled tells whether there are Factors, and the revisions begin at 0.
+// Identities come in User; MFAEnabled, the revisions and sequences are the store's own:
+// MFAEnabled tells whether one of Factors is Required, the revisions begin at 0, and
+// User.Sequence at 1.
 type NewUser struct {
 	User         User
 	PasswordHash string
 	Notes        string   // of operators
 	Session      *Session // first session; sets LastSignInAt
 	Tokens       []Token  // as for PutToken
-	// Factors are second factors, enabled, at most one of a kind, and the user's
-	// whatever their UserID says. Only a FactorStore is given any. A first session
+	// Factors are second factors, enabled, and the user's whatever their UserID says;
+	// of a kind that is not Several at most one. Only a FactorStore is given any. A first session
 	// has to be AAL2 then: ErrMFARequired.
 	Factors []Factor
 
@@ -149,7 +192,9 @@ type NewUser struct {
 // stay as they are. Every applied patch that is not empty sets UpdatedAt and
 // raises Revision. It raises CredentialRevision if it names Email, Phone, either
 // VerifiedAt, PasswordHash, Unlink, Roles, BannedUntil, DropFactors or
-// DropCredentials, or Link of an identity that the user does not have yet.
+// DropCredentials, or Link of an identity that the user does not have yet. It raises
+// Sequence (see Origin) if it names an Email, a Phone, a VerifiedAt or a PasswordHash
+// that is not empty, or Link of such an identity.
 type UserPatch struct {
 	Email           *string    // EmailVerifiedAt stays as it is: name both
 	EmailVerifiedAt *time.Time // the zero time: not verified
@@ -190,9 +235,15 @@ func (p *UserPatch) Empty() bool {
 // Apply returns what a patch makes of a user and the password hash, for stores
 // that patch in Go; c is left as it is. Beside it the store has to do what the
 // patch says of sessions (Revoke), tokens (DropTokens) and factors (DropFactors)
-// and devices (DropDevices), and of all of them for DropCredentials.
-func (p *UserPatch) Apply(c Credentials, now time.Time) Credentials {
+// and devices (DropDevices), and of all of them for DropCredentials. addedBy is
+// Origin.AddedBy of what it adds.
+func (p *UserPatch) Apply(c Credentials, now time.Time, addedBy int64) Credentials {
 	u := c.User
+	var by Origin
+	if p.Adds(c.User) {
+		u.Sequence++
+		by = Origin{u.Sequence, addedBy}
+	}
 	u.Roles, u.Identities = slices.Clone(u.Roles), slices.Clone(u.Identities)
 	u.UpdatedAt = now
 	u.Revision++
@@ -202,11 +253,14 @@ func (p *UserPatch) Apply(c Credentials, now time.Time) Credentials {
 	replace(&c.PasswordHash, p.Rehash)
 	if p.DropCredentials { // all but what the patch names, which comes below
 		c.PasswordHash, u.Identities = "", nil
+		u.PasswordSequence, u.PasswordAddedBy = 0, 0
 		if p.Email == nil && p.EmailVerifiedAt == nil {
 			u.Email, u.EmailVerifiedAt = "", time.Time{}
+			u.EmailSequence, u.EmailAddedBy, u.EmailVerifiedSequence, u.EmailVerifiedAddedBy = 0, 0, 0, 0
 		}
 		if p.Phone == nil && p.PhoneVerifiedAt == nil {
 			u.Phone, u.PhoneVerifiedAt = "", time.Time{}
+			u.PhoneSequence, u.PhoneAddedBy, u.PhoneVerifiedSequence, u.PhoneVerifiedAddedBy = 0, 0, 0, 0
 		}
 	}
 	if p.DropCredentials || p.DropFactors {
@@ -217,6 +271,11 @@ func (p *UserPatch) Apply(c Credentials, now time.Time) Credentials {
 	replace(&u.EmailVerifiedAt, p.EmailVerifiedAt)
 	replace(&u.Phone, p.Phone)
 	replace(&u.PhoneVerifiedAt, p.PhoneVerifiedAt)
+	mark(&u.PasswordSequence, &u.PasswordAddedBy, p.PasswordHash, by)
+	mark(&u.EmailSequence, &u.EmailAddedBy, p.Email, by)
+	mark(&u.EmailVerifiedSequence, &u.EmailVerifiedAddedBy, p.EmailVerifiedAt, by)
+	mark(&u.PhoneSequence, &u.PhoneAddedBy, p.Phone, by)
+	mark(&u.PhoneVerifiedSequence, &u.PhoneVerifiedAddedBy, p.PhoneVerifiedAt, by)
 	replace(&u.FullName, p.FullName)
 	replace(&u.BannedUntil, p.BannedUntil)
 	replace(&c.Notes, p.Notes)
@@ -234,7 +293,12 @@ func (p *UserPatch) Apply(c Credentials, now time.Time) Credentials {
 		u.Identities = slices.DeleteFunc(u.Identities, sameIdentity(p.Unlink.Provider, p.Unlink.Subject))
 	}
 	if p.Link != nil {
-		u.Identities = append(slices.DeleteFunc(u.Identities, sameIdentity(p.Link.Provider, p.Link.Subject)), *p.Link)
+		linked, same := *p.Link, sameIdentity(p.Link.Provider, p.Link.Subject)
+		linked.Origin = by
+		if i := slices.IndexFunc(u.Identities, same); i >= 0 {
+			linked.Origin = u.Identities[i].Origin
+		}
+		u.Identities = append(slices.DeleteFunc(u.Identities, same), linked)
 		slices.SortStableFunc(u.Identities, func(a, b Identity) int {
 			if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
 				return c
@@ -252,6 +316,53 @@ func (p *UserPatch) raisesCredentials(u User) bool {
 	return p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil ||
 		p.PasswordHash != nil || p.Unlink != nil || p.Roles != nil || p.BannedUntil != nil || p.DropFactors || p.DropCredentials ||
 		(p.Link != nil && !slices.ContainsFunc(u.Identities, sameIdentity(p.Link.Provider, p.Link.Subject)))
+}
+
+// Adds reports whether the patch adds or replaces something that raises the user's
+// Sequence (see Origin).
+func (p *UserPatch) Adds(u User) bool {
+	return value(p.Email) != "" || value(p.Phone) != "" || value(p.PasswordHash) != "" ||
+		!value(p.EmailVerifiedAt).IsZero() || !value(p.PhoneVerifiedAt).IsZero() ||
+		p.Link != nil && (p.DropCredentials || !slices.ContainsFunc(u.Identities, sameIdentity(p.Link.Provider, p.Link.Subject)))
+}
+
+// Begin sets the sequences of a new user and of its identities, for stores that keep Go
+// values: everything begins at 1.
+func (u *User) Begin(hasPassword bool) {
+	first := func(there bool) (sequence, addedBy int64) {
+		if there {
+			return 1, 0
+		}
+		return 0, 0
+	}
+	u.Sequence = 1
+	u.PasswordSequence, u.PasswordAddedBy = first(hasPassword)
+	u.EmailSequence, u.EmailAddedBy = first(u.Email != "")
+	u.EmailVerifiedSequence, u.EmailVerifiedAddedBy = first(u.EmailVerified())
+	u.PhoneSequence, u.PhoneAddedBy = first(u.Phone != "")
+	u.PhoneVerifiedSequence, u.PhoneVerifiedAddedBy = first(u.PhoneVerified())
+	for i := range u.Identities {
+		u.Identities[i].Origin = Origin{Sequence: 1}
+	}
+}
+
+// mark notes when a field that a patch names was set; a zero value is a removal.
+func mark[T comparable](sequence, addedBy *int64, to *T, by Origin) {
+	var none T
+	switch {
+	case to == nil:
+	case *to == none:
+		*sequence, *addedBy = 0, 0
+	default:
+		*sequence, *addedBy = by.Sequence, by.AddedBy
+	}
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
 
 func sameIdentity(provider, subject string) func(Identity) bool {

@@ -25,7 +25,7 @@ func anonymizing() checks {
 			}
 			left, err := b.admin.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Label: "label", Subjects: []string{"subject"}})
 			b.ok(err)
-			want := (&store.AnonymizeUser{}).Patch().Apply(store.Credentials{User: u, PasswordHash: "hash"}, now)
+			want := (&store.AnonymizeUser{}).Patch().Apply(store.Credentials{User: u, PasswordHash: "hash"}, now, 0)
 			b.sameUser(left, want.User)
 			b.stands(want)
 			equal(b, "User.Anonymized", left.Anonymized(), true)

@@ -78,7 +78,7 @@ func devices() checks {
 			again.ID = old.ID
 			_, err = b.signIn(again)
 			b.refuses(err, "an id given twice")
-			_, err = b.CreateSession(cancelled(), store.CreateSession{Change: by(now), Session: s})
+			_, err = b.CreateSession(cancelled(), store.CreateSession{Change: by(now), NewSession: store.NewSession{Session: s}})
 			b.gone(err)
 			_, err = b.update(u.ID, store.UserPatch{BannedUntil: ptr(now.Add(us))})
 			b.ok(err)
@@ -234,7 +234,7 @@ func deviceFactors() checks {
 			u := b.user("ada@example.com")
 			f, s := b.pending(u.ID), b.newSession(u.ID)
 			s.Device = "one"
-			_, err := b.enable(f, s)
+			_, err := b.enableAnew(f, s)
 			b.ok(err)
 			b.knows(u.ID, "one", true)
 		},

@@ -34,11 +34,10 @@ func doors() map[string]func(*world) attempt {
 
 		"PutFactor":        putFactor,
 		"EnableFactor":     enableFactor,
-		"UseTOTPStep":      useTOTPStep,
+		"UseFactor":        useFactor,
 		"UseRecoveryCode":  useRecoveryCode,
 		"PutRecoveryCodes": putRecoveryCodes,
 		"RemoveFactor":     removeFactor,
-		"RaiseSession":     raiseSession,
 
 		"PutRole":    putRole,
 		"DeleteRole": deleteRole,
@@ -157,7 +156,7 @@ func createSession(w *world) attempt {
 	s.Device = "device"
 	w.sessions = append(w.sessions, s.ID)
 	return attempt{user: u, about: u.ID, ends: ids, isNew: true, call: func(ctx context.Context, c store.Change) error {
-		_, err := w.CreateSession(ctx, store.CreateSession{Change: c, Session: s, KeepSessions: 1})
+		_, err := w.CreateSession(ctx, store.CreateSession{Change: c, NewSession: store.NewSession{Session: s, KeepSessions: 1}})
 		return err
 	}}
 }

@@ -36,10 +36,19 @@ func (w *world) armed() (store.User, store.Factor) {
 	return u, f
 }
 
-func useTOTPStep(w *world) attempt {
+func useFactor(w *world) attempt {
 	u, f := w.armed()
+	s := w.newSession(u.ID)
+	s.AAL = store.LevelAAL2
+	_, err := w.signIn(s)
+	w.ok(err)
+	w.sessions = append(w.sessions, s.ID)
+	u = w.as(u.ID)
 	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c store.Change) error {
-		return w.factors.UseTOTPStep(ctx, store.UseTOTPStep{Change: c, UserID: u.ID, FactorID: f.ID, Step: 101, Secret: []byte("anew")})
+		use := using(f, "101")
+		use.Change, use.Secret, use.Raise = c, []byte("anew"), &store.RaisedLevel{SessionID: s.ID, Method: totp}
+		_, err := w.factors.UseFactor(ctx, use)
+		return err
 	}}
 }
 
@@ -62,15 +71,6 @@ func removeFactor(w *world) attempt {
 	u, _ := w.armed()
 	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c store.Change) error {
 		_, err := w.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: u.ID})
-		return err
-	}}
-}
-
-func raiseSession(w *world) attempt {
-	u := w.person()
-	s := w.device(u.ID)
-	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c store.Change) error {
-		_, _, err := w.factors.RaiseSession(ctx, store.RaiseSession{Change: c, SessionID: s.ID, Proof: totp})
 		return err
 	}}
 }

@@ -161,7 +161,7 @@ func events() checks {
 				},
 				"no user": func(c store.Change) error { return b.DeleteUser(b.ctx(), store.DeleteUser{Change: c, UserID: b.id()}) },
 				"no such user's session": func(c store.Change) error {
-					_, err := b.CreateSession(b.ctx(), store.CreateSession{Change: c, Session: b.newSession(b.id())})
+					_, err := b.CreateSession(b.ctx(), store.CreateSession{Change: c, NewSession: store.NewSession{Session: b.newSession(b.id())}})
 					return err
 				},
 				"ended session": func(c store.Change) error {

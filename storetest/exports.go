@@ -31,7 +31,7 @@ func exports(has *bench) checks {
 					b.ok(b.put(t))
 				}
 			}
-			devices := []store.HeldDevice{{Device: "one", FirstSeenAt: now, LastSeenAt: now.Add(2 * minute)}, {Device: "two", FirstSeenAt: now.Add(minute), LastSeenAt: now.Add(minute)}}
+			devices := []store.HeldDevice{{Device: "one", FirstSeenAt: now, LastSeenAt: now.Add(2 * minute), Origin: store.Origin{Sequence: 3}}, {Device: "two", FirstSeenAt: now.Add(minute), LastSeenAt: now.Add(minute), Origin: store.Origin{Sequence: 2}}}
 			of := func(id string) store.Held {
 				h := store.Held{Devices: devices}
 				for _, p := range []store.Purpose{store.PurposeMagicLink, store.PurposeReset} {

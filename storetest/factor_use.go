@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"fmt"
+
 	"github.com/authmount/auth/store"
 )
 
@@ -48,9 +50,6 @@ func factorUse() checks {
 			b.ok(err)
 			_, err = b.advance(s.ID, 0, now)
 			b.ok(err)
-			_, got, err := b.factors.RaiseSession(b.ctx(), store.RaiseSession{Change: by(now), SessionID: s.ID, Proof: totp})
-			b.ok(err)
-			b.sameUser(got, u)
 			_, err = b.revoke(u.ID, store.SessionFilter{})
 			b.ok(err)
 			b.stands(store.Credentials{User: u, PasswordHash: "hash"})
@@ -59,14 +58,20 @@ func factorUse() checks {
 		},
 		"using a factor leaves the rest of it and its user alone": func(b *bench) {
 			u, _, f := b.enrolled()
-			use := store.UseTOTPStep{Change: by(now.Add(us)), UserID: u.ID, FactorID: f.ID, Step: 200}
-			b.ok(b.factors.UseTOTPStep(b.ctx(), use))
-			f.LastStep, f.LastUsedAt = 200, now.Add(us)
+			use := using(f, "200")
+			use.Now = now.Add(us)
+			done, err := b.factors.UseFactor(b.ctx(), use)
+			b.ok(err)
+			b.sameUser(done.User, u)
+			equal(b, "FactorResult.Session", done.Session, store.Session{})
+			f.State, f.LastUsedAt = []byte("200"), now.Add(us)
 			b.has(f, 2)
-			use.Now, use.Step, use.Secret = now.Add(2*us), 201, []byte("sealed anew")
-			b.ok(b.factors.UseTOTPStep(b.ctx(), use))
-			use.Secret[0] = 'x'
-			f.LastStep, f.LastUsedAt, f.Secret = 201, now.Add(2*us), []byte("sealed anew")
+			use = using(f, "201")
+			use.Now, use.Secret = now.Add(2*us), []byte("sealed anew")
+			_, err = b.factors.UseFactor(b.ctx(), use)
+			b.ok(err)
+			use.Secret[0], use.NewState[0] = 'x', 'x'
+			f.State, f.LastUsedAt, f.Secret = []byte("201"), now.Add(2*us), []byte("sealed anew")
 			b.has(f, 2)
 			b.recovers(u.ID, "r1")
 			b.has(f, 1)
@@ -78,23 +83,23 @@ func factorUse() checks {
 			u := b.whole()
 			f := b.newFactor(u.ID)
 			want := f
-			want.Secret = []byte("sealed")
+			want.Secret, want.State = []byte("sealed"), []byte("0")
 			b.ok(b.putFactor(f))
-			f.Secret[0] = 'x'
+			f.Secret[0], f.State[0] = 'x', 'x'
 			read, err := b.factors.Factors(b.ctx(), u.ID)
 			b.ok(err)
-			read.List[0].Secret[0] = 'x'
+			read.List[0].Secret[0], read.List[0].State[0] = 'x', 'x'
 			s := b.session(u.ID)
 			e := enabling(f, s)
 			enabled, err := b.factors.EnableFactor(b.ctx(), e)
 			b.ok(err)
-			e.Recovery[0][0], e.Session.AMR[0].Method = e.Recovery[0][0]^1, "spoilt"
-			want.Enabled, want.LastStep = true, 100
+			e.Recovery[0][0], e.State[0], enabled.Session.AMR[0].Method = e.Recovery[0][0]^1, 'x', "spoilt"
+			want.Enabled, want.State = true, []byte("100")
 			b.has(want, 2)
 			b.recovers(u.ID, "r1")
-			raised, reader, err := b.factors.RaiseSession(b.ctx(), store.RaiseSession{Change: by(now), SessionID: s.ID, Proof: totp})
+			used, err := b.raise(want, "101", s.ID)
 			b.ok(err)
-			raised.AMR[0].Method = "spoilt"
+			used.Session.AMR[0].Method = "spoilt"
 			kept, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
 			equal(b, "Session.AMR[0].Method, after callers wrote into theirs,", kept.AMR[0].Method, "password")
@@ -104,27 +109,35 @@ func factorUse() checks {
 			b.recovers(u.ID, "n1")
 			removed, err := b.removeFactor(u.ID, "")
 			b.ok(err)
-			for _, shared := range []store.User{enabled, reader, removed} {
+			for _, shared := range []store.User{enabled.User, used.User, removed} {
 				shared.Roles[0] = "spoilt"
 			}
 			u, err = b.User(b.ctx(), store.ByID(u.ID))
 			b.ok(err)
 			equal(b, "User.Roles[0], after callers wrote into theirs,", u.Roles[0], "r")
 		},
-		"a step is used once, and never an older one": func(b *bench) {
+		"a factor is used in the state that was read, and in no other": func(b *bench) {
 			_, _, f := b.enrolled()
-			b.is(b.step(f, 100), store.ErrUsed)
-			b.is(b.step(f, 99), store.ErrUsed)
-			b.ok(b.step(f, 102))
-			b.is(b.step(f, 102), store.ErrUsed)
-			b.is(b.step(f, 101), store.ErrUsed)
-			b.ok(b.step(f, 103))
+			for _, other := range []string{"", "0", "99", "101", "1000"} {
+				read := f
+				read.State = []byte(other)
+				b.of("state %q", other).is(b.useFactor(read, "102"), store.ErrUsed)
+			}
+			b.has(f, 2)
+			b.ok(b.useFactor(f, "102"))
+			b.is(b.useFactor(f, "103"), store.ErrUsed)
+			f.State = []byte("102")
+			b.ok(b.useFactor(f, "102")) // a counter that stays at 0
+			b.ok(b.useFactor(f, ""))
+			f.State = nil
+			b.ok(b.useFactor(f, "103"))
+			f.State = []byte("103")
 			foreign := f
 			foreign.UserID = b.user("").ID
-			b.is(b.step(foreign, 200), store.ErrNotFound)
+			b.is(b.useFactor(foreign, "200"), store.ErrNotFound)
 			foreign = f
 			foreign.ID = b.id()
-			b.is(b.step(foreign, 200), store.ErrNotFound)
+			b.is(b.useFactor(foreign, "200"), store.ErrNotFound)
 		},
 		"a recovery code works once": func(b *bench) {
 			u, _, _ := b.enrolled()
@@ -143,40 +156,56 @@ func factorUse() checks {
 			_, err = b.recover(u.ID, "n1")
 			b.ok(err)
 		},
-		"raising lifts a live session": func(b *bench) {
-			want := store.Credentials{User: b.whole(), PasswordHash: "hash"}
-			s, ended := b.session(want.User.ID), b.session(want.User.ID)
-			want.User.LastSignInAt = now
+		"using a factor raises a live session": func(b *bench) {
+			u, _, f := b.enrolled()
+			eve, foreign, _ := b.enrol(b.user("eve@example.com"))
+			at2 := func() store.Session {
+				s := b.newSession(u.ID)
+				s.AAL = store.LevelAAL2
+				_, err := b.signIn(s)
+				b.ok(err)
+				return s
+			}
+			s, ended := at2(), at2()
 			_, err := b.revoke(s.UserID, store.SessionFilter{ID: ended.ID})
 			b.ok(err)
 			moved, err := b.advance(s.ID, 0, now)
 			b.ok(err)
-			raise := func(id string, c store.Change, proof store.AMR) (store.Session, store.User, error) {
-				return b.factors.RaiseSession(b.ctx(), store.RaiseSession{Change: c, SessionID: id, Proof: proof})
-			}
+			want := store.Credentials{User: u, PasswordHash: "hash"}
+			want.User.LastSignInAt = now
 			first := moved.AMR
-			for i := range 2 { // the second proof of a method takes the place of the first
-				proof := store.AMR{Method: "totp", Timestamp: now.Unix() + int64(i)}
-				moved.AAL, moved.AMR = store.LevelAAL2, append(first[:len(first):len(first)], proof)
-				got, user, err := raise(s.ID, by(now.Add(minute)), proof)
+			for i := range 2 { // the second entry of a method takes the place of the first
+				method := store.AMR{Method: "totp", Timestamp: now.Unix() + int64(i)}
+				moved.AMR = append(first[:len(first):len(first)], method)
+				c := using(f, fmt.Sprint(i))
+				c.Now, c.Raise = now.Add(minute), &store.RaisedLevel{SessionID: s.ID, Method: method}
+				done, err := b.factors.UseFactor(b.ctx(), c)
 				b.ok(err)
-				b.sameSession(got, moved)
-				b.sameUser(user, want.User)
+				f.State, f.LastUsedAt = c.NewState, c.Now
+				b.sameSession(done.Session, moved)
+				b.sameUser(done.User, want.User)
 				read, _, err := b.Session(b.ctx(), s.ID, now)
 				b.ok(err)
 				b.sameSession(read, moved)
 				b.stands(want)
+				b.has(f, 2)
 			}
-			_, _, err = raise(ended.ID, by(now), totp)
+			for name, id := range map[string]string{"ended": ended.ID, "unknown": b.id(), "another user's": foreign.ID} {
+				_, err = b.raise(f, "x", id)
+				b.of("a session that is %s", name).is(err, store.ErrSessionEnded)
+			}
+			late := using(f, "x")
+			late.Now, late.Raise = moved.IdleUntil, &store.RaisedLevel{SessionID: s.ID, Method: totp}
+			_, err = b.factors.UseFactor(b.ctx(), late)
 			b.is(err, store.ErrSessionEnded)
-			_, _, err = raise(s.ID, by(moved.IdleUntil), totp)
-			b.is(err, store.ErrSessionEnded)
-			_, _, err = raise(b.id(), by(now), totp)
-			b.is(err, store.ErrNotFound)
 			_, err = b.update(s.UserID, store.UserPatch{BannedUntil: ptr(now.Add(us))})
 			b.ok(err)
-			_, _, err = raise(s.ID, by(now), totp)
+			_, err = b.raise(f, "x", s.ID)
 			b.is(err, store.ErrBanned)
+			b.has(f, 2)
+			_, _, err = b.Session(b.ctx(), foreign.ID, now)
+			b.ok(err)
+			_ = eve
 		},
 		"no session outlives an enabling without the factor": func(b *bench) {
 			for range 20 {
@@ -214,7 +243,7 @@ func factorUse() checks {
 					case 1:
 						err = b.putFactor(b.newFactor(u.ID))
 					case 2:
-						_, err = b.enable(f, b.newSession(u.ID))
+						_, err = b.enableAnew(f, b.newSession(u.ID))
 					case 3:
 						_, err = b.update(u.ID, store.UserPatch{DropFactors: i%8 == 3, FullName: ptr("x")})
 					}
@@ -234,7 +263,7 @@ func factorUse() checks {
 			u := b.user("ada@example.com")
 			f := b.pending(u.ID)
 			won, lost := b.race(func(int) error {
-				_, err := b.enable(f, b.newSession(u.ID))
+				_, err := b.enableAnew(f, b.newSession(u.ID))
 				return err
 			}, store.ErrConflict)
 			b.oneWon(won, lost, store.ErrConflict)
@@ -242,9 +271,9 @@ func factorUse() checks {
 			b.ok(err)
 			equal(b, "number of sessions", len(list), 1)
 		},
-		"of parallel uses of a step one wins": func(b *bench) {
+		"of parallel uses of a state one wins": func(b *bench) {
 			_, _, f := b.enrolled()
-			won, lost := b.race(func(int) error { return b.step(f, 101) }, store.ErrUsed)
+			won, lost := b.race(func(i int) error { return b.useFactor(f, fmt.Sprint(101+i)) }, store.ErrUsed)
 			b.oneWon(won, lost, store.ErrUsed)
 		},
 		"of parallel uses of a recovery code one wins": func(b *bench) {
@@ -259,7 +288,8 @@ func factorUse() checks {
 			u, _, f := b.enrolled()
 			_, err := b.factors.Factors(cancelled(), u.ID)
 			b.gone(err)
-			b.gone(b.factors.UseTOTPStep(cancelled(), store.UseTOTPStep{Change: by(now), UserID: u.ID, FactorID: f.ID, Step: 200}))
+			_, err = b.factors.UseFactor(cancelled(), using(f, "200"))
+			b.gone(err)
 			b.has(f, 2)
 		},
 	}

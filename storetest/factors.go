@@ -6,13 +6,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// totp is a proof by the factor.
+// totp is an authentication with the factor.
 var totp = store.AMR{Method: "totp", Timestamp: now.Unix()}
 
 // newFactor describes a pending factor.
 func (b *bench) newFactor(userID string) store.Factor {
 	b.Helper()
-	return store.Factor{ID: b.id(), UserID: userID, Kind: store.FactorTOTP, Label: "phone", Secret: []byte("sealed"), CreatedAt: now}
+	return store.Factor{ID: b.id(), UserID: userID, Kind: store.FactorTOTP, Required: true, Label: "phone", Secret: []byte("sealed"), State: []byte("0"), CreatedAt: now}
 }
 
 func (b *bench) putFactor(f store.Factor) error {
@@ -27,16 +27,37 @@ func (b *bench) pending(userID string) store.Factor {
 	return f
 }
 
-// enabling describes the end of an enrolment on a session.
+// enabling describes the end of an enrolment within a session.
 func enabling(f store.Factor, s store.Session) store.EnableFactor {
-	s.AAL, s.AMR = store.LevelAAL2, append(slices.Clip(s.AMR), totp)
 	return store.EnableFactor{
-		Change: by(now), UserID: f.UserID, FactorID: f.ID, Step: 100, Recovery: [][]byte{hashOf("r1"), hashOf("r2")}, Session: s,
+		Change: by(now), UserID: f.UserID, FactorID: f.ID, State: []byte("100"), Recovery: [][]byte{hashOf("r1"), hashOf("r2")},
+		Completion: store.Completion{Raise: &store.RaisedLevel{SessionID: s.ID, Method: totp}},
 	}
 }
 
+// enablingAnew describes the end of an enrolment with a new session.
+func enablingAnew(f store.Factor, s store.Session) store.EnableFactor {
+	e := enabling(f, s)
+	e.Completion = store.Completion{Create: &store.NewSession{Session: raised(s)}}
+	return e
+}
+
+// raised is a session as a second factor leaves it.
+func raised(s store.Session) store.Session {
+	s.AAL, s.AMR = store.LevelAAL2, append(slices.Clip(s.AMR), totp)
+	return s
+}
+
+// enable enables a factor within a session.
 func (b *bench) enable(f store.Factor, s store.Session) (store.User, error) {
-	return b.factors.EnableFactor(b.ctx(), enabling(f, s))
+	done, err := b.factors.EnableFactor(b.ctx(), enabling(f, s))
+	return done.User, err
+}
+
+// enableAnew enables a factor with a new session.
+func (b *bench) enableAnew(f store.Factor, s store.Session) (store.User, error) {
+	done, err := b.factors.EnableFactor(b.ctx(), enablingAnew(f, s))
+	return done.User, err
 }
 
 // enrolled adds a whole user with a factor, and the session it was enabled on.
@@ -52,7 +73,7 @@ func (b *bench) enrol(u store.User) (store.User, store.Session, store.Factor) {
 	s, f := b.session(u.ID), b.pending(u.ID)
 	u, err := b.enable(f, s)
 	b.ok(err)
-	f.Enabled, f.LastStep = true, 100
+	f.Enabled, f.State = true, []byte("100")
 	return u, s, f
 }
 
@@ -64,6 +85,11 @@ func (b *bench) has(want store.Factor, left int) {
 	if len(got.List) == 1 && want.LastUsedAt.IsZero() {
 		got.List[0].LastUsedAt = want.LastUsedAt // may be the enabling's
 	}
+	got.Recovery = store.Origin{}
+	for i := range got.List {
+		got.List[i].Origin = store.Origin{}
+	}
+	want.Origin = store.Origin{}
 	equal(b, "Factors", got, store.Factors{List: []store.Factor{want}, RecoveryLeft: left})
 }
 
@@ -75,9 +101,22 @@ func (b *bench) hasNone(userID string) {
 	equal(b, "Factors", got, store.Factors{List: []store.Factor{}})
 }
 
-// step uses a time step of a factor.
-func (b *bench) step(f store.Factor, step int64) error {
-	return b.factors.UseTOTPStep(b.ctx(), store.UseTOTPStep{Change: by(now), UserID: f.UserID, FactorID: f.ID, Step: step})
+// using describes the use of a factor, which leaves it in a new state.
+func using(f store.Factor, state string) store.UseFactor {
+	return store.UseFactor{Change: by(now), UserID: f.UserID, FactorID: f.ID, State: f.State, NewState: []byte(state)}
+}
+
+// useFactor uses a factor as it was read, which leaves it in a new state.
+func (b *bench) useFactor(f store.Factor, state string) error {
+	_, err := b.factors.UseFactor(b.ctx(), using(f, state))
+	return err
+}
+
+// raise lifts a session by the use of a factor as it was read.
+func (b *bench) raise(f store.Factor, state, sessionID string) (store.FactorResult, error) {
+	c := using(f, state)
+	c.Raise = &store.RaisedLevel{SessionID: sessionID, Method: totp}
+	return b.factors.UseFactor(b.ctx(), c)
 }
 
 // recover uses a recovery code.
@@ -86,7 +125,8 @@ func (b *bench) recover(userID string, code ...string) (int, error) {
 	for _, s := range code {
 		c.Hashes = append(c.Hashes, hashOf(s))
 	}
-	return b.factors.UseRecoveryCode(b.ctx(), c)
+	done, err := b.factors.UseRecoveryCode(b.ctx(), c)
+	return done.RecoveryLeft, err
 }
 
 // recovers wants these recovery codes to be good, and uses them up.
@@ -120,13 +160,13 @@ func (b *bench) forgotten(f store.Factor) {
 	_, err = b.recover(f.UserID, "r2")
 	b.is(err, store.ErrNotFound)
 	b.is(b.renew(f.UserID, "n1"), store.ErrNotFound)
-	b.is(b.step(f, 200), store.ErrNotFound)
+	b.is(b.useFactor(f, "200"), store.ErrNotFound)
 	next, s := b.pending(f.UserID), b.session(f.UserID)
 	e := enabling(next, s)
-	e.Step, e.Recovery = 7, [][]byte{hashOf("n1")}
+	e.State, e.Recovery = []byte("7"), [][]byte{hashOf("n1")}
 	_, err = b.factors.EnableFactor(b.ctx(), e)
 	b.ok(err)
-	next.Enabled, next.LastStep = true, 7
+	next.Enabled, next.State = true, []byte("7")
 	b.has(next, 1)
 	_, err = b.recover(f.UserID, "r2")
 	b.is(err, store.ErrNotFound)
@@ -142,7 +182,7 @@ func factors() checks {
 			b.is(b.putFactor(b.newFactor(b.id())), store.ErrNotFound)
 			first, f := b.pending(u.ID), b.pending(u.ID)
 			for _, none := range []store.Factor{first, f} {
-				b.is(b.step(none, 7), store.ErrNotFound)
+				b.is(b.useFactor(none, "7"), store.ErrNotFound)
 				_, err := b.removeFactor(u.ID, none.ID)
 				b.is(err, store.ErrNotFound)
 			}
@@ -164,38 +204,39 @@ func factors() checks {
 			b.is(err, store.ErrNotFound)
 			moved, err := b.advance(kept.ID, 0, now)
 			b.ok(err)
-			e := enabling(f, kept) // as read before that refresh, which has to last
+			e := enabling(f, kept)
 			e.Now = now.Add(us)
-			got, err := b.factors.EnableFactor(b.ctx(), e)
+			done, err := b.factors.EnableFactor(b.ctx(), e)
 			b.ok(err)
+			got := done.User
 			u.MFAEnabled, u.UpdatedAt = true, e.Now
 			u.Revision, u.CredentialRevision = max(got.Revision, u.Revision+1), max(got.CredentialRevision, u.CredentialRevision+1)
 			b.sameUser(got, u)
 			b.stands(store.Credentials{User: u, PasswordHash: "hash"})
 			s, _, err := b.Session(b.ctx(), kept.ID, now)
 			b.ok(err)
-			moved.AAL, moved.AMR = e.Session.AAL, e.Session.AMR
-			b.sameSession(s, moved)
+			b.sameSession(s, raised(moved))
+			b.sameSession(done.Session, s)
 			_, _, err = b.Session(b.ctx(), ended.ID, now)
 			b.is(err, store.ErrSessionEnded)
 			_, _, err = b.Session(b.ctx(), foreign.ID, now)
 			b.ok(err)
-			f.Enabled, f.LastStep = true, 100
+			f.Enabled, f.State = true, []byte("100")
 			b.has(f, 2)
 			_, err = b.enable(f, kept)
 			b.conflict(err, "factor")
 			b.conflict(b.putFactor(b.newFactor(u.ID)), "factor")
 			b.has(f, 2)
 		},
-		"enabling makes a session that is not there": func(b *bench) {
+		"enabling creates a session": func(b *bench) {
 			u := b.user("ada@example.com")
 			s, f := b.newSession(u.ID), b.pending(u.ID)
-			user, err := b.enable(f, s)
+			user, err := b.enableAnew(f, s)
 			b.ok(err)
 			equal(b, "User.LastSignInAt", user.LastSignInAt, s.CreatedAt)
 			got, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
-			b.sameSession(got, enabling(f, s).Session)
+			b.sameSession(got, raised(s))
 		},
 		"an enabling that fails changes nothing": func(b *bench) {
 			u := b.user("ada@example.com")
@@ -237,7 +278,7 @@ func factors() checks {
 			t := newToken("t", "subject")
 			t.Purpose, t.UserID = store.PurposeEnroll, u.ID
 			b.token(t)
-			e := enabling(f, b.newSession(u.ID))
+			e := enablingAnew(f, b.newSession(u.ID))
 			e.By, e.Redeem = store.Authority{Proof: true}, &store.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
 			_, err := b.factors.EnableFactor(b.ctx(), e)
 			b.ok(err)
@@ -247,11 +288,9 @@ func factors() checks {
 		"an enabling raises nobody else's session": func(b *bench) {
 			u := b.whole()
 			foreign, f := b.session(b.user("eve@example.com").ID), b.pending(u.ID)
-			e := enabling(f, foreign)
-			_, err := b.factors.EnableFactor(b.ctx(), e)
+			_, err := b.enable(f, foreign)
 			b.is(err, store.ErrSessionEnded)
-			e.Session.UserID = u.ID
-			_, err = b.factors.EnableFactor(b.ctx(), e)
+			_, err = b.enable(f, store.Session{ID: b.id()})
 			b.is(err, store.ErrSessionEnded)
 			s, _, err := b.Session(b.ctx(), foreign.ID, now)
 			b.ok(err)
@@ -333,7 +372,7 @@ func factors() checks {
 			b.ok(b.delete(u.ID))
 			b.hasNone(u.ID)
 			b.is(b.putFactor(b.newFactor(u.ID)), store.ErrNotFound)
-			b.is(b.step(f, 200), store.ErrNotFound)
+			b.is(b.useFactor(f, "200"), store.ErrNotFound)
 		},
 	}
 }

@@ -76,7 +76,7 @@ func impersonations() checks {
 			_, i := b.stage()
 			got, u, err := b.admin.Impersonation(b.ctx(), i.ID, now)
 			b.ok(err)
-			i.UserRevision, i.ActorRevision, i.RolesRevision = got.UserRevision, got.ActorRevision, got.RolesRevision
+			i.Sequence, i.UserRevision, i.ActorRevision, i.RolesRevision = u.Sequence, got.UserRevision, got.ActorRevision, got.RolesRevision
 			equal(b, "Impersonation", got, i)
 			equal(b, "User.Email", u.Email, "ada@example.com")
 			b.liveActing(i, now, true)
@@ -111,7 +111,7 @@ func impersonations() checks {
 		},
 		"it counts for no cap": func(b *bench) {
 			_, i := b.stage()
-			_, err := b.CreateSession(b.ctx(), store.CreateSession{Change: by(now), Session: b.newSession(i.UserID), KeepSessions: 1})
+			_, err := b.CreateSession(b.ctx(), store.CreateSession{Change: by(now), NewSession: store.NewSession{Session: b.newSession(i.UserID), KeepSessions: 1}})
 			b.ok(err)
 			b.liveActing(i, now, true)
 		},

@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -22,26 +23,27 @@ func factorMutants() map[string]mutant {
 		})
 	}
 	return map[string]mutant{
-		"a TOTP step is get, then put":     of("factors/of parallel uses of a step one wins", func(b factorBase) store.Store { return stepRace{b} }),
-		"recovery codes are get, then put": of("factors/of parallel uses of a recovery code one wins", func(b factorBase) store.Store { return recoveryRace{b} }),
-		"older steps pass":                 of("factors/a step is used once, and never an older one", func(b factorBase) store.Store { return anyStep{b} }),
-		"recovery codes outlive a factor":  of("factors/removing forgets everything", func(b factorBase) store.Store { return &heirloom{factorBase: b} }),
-		"sign-ins move the step":           of("factors/a session's life leaves the factor alone", func(b factorBase) store.Store { return movesStep{b} }),
-		"new codes raise the revision":     of("factors/using a factor leaves the rest of it and its user alone", func(b factorBase) store.Store { return codesRaise{b} }),
-		"raising moves the counter":        of("factors/raising lifts a live session", func(b factorBase) store.Store { return raisesCounter{b} }),
-		"raising piles proofs up":          of("factors/raising lifts a live session", func(b factorBase) store.Store { return piles{b} }),
-		"enabling brings sessions back":    of("factors/an enabling that fails changes nothing", func(b factorBase) store.Store { return revivesSession{b} }),
-		"enabling leaves its token good":   of("factors/enabling uses up its token", func(b factorBase) store.Store { return keepsToken{b} }),
-		"enabling is get, then put":        of("factors/of parallel enablings one wins", func(b factorBase) store.Store { return enableRace{b} }),
-		"secrets are shared":               of("factors/factors are copies", func(b factorBase) store.Store { return &sharesSecret{factorBase: b, kept: map[string][]byte{}} }),
-		"removals take any recovery code":  of("factors/a removal that is shown no good code changes nothing", func(b factorBase) store.Store { return anyCode{b} }),
-		"removals use the code up first":   of("factors/a removal that is refused uses no code up", func(b factorBase) store.Store { return codeFirst{b} }),
-		"removals leave the code good":     of("factors/a removal of one factor uses its code up and no other", func(b factorBase) store.Store { return leavesCode{b} }),
-		"removals check, then use a code":  of("factors/of a removal and a use by one recovery code one wins", func(b factorBase) store.Store { return removalRace{b} }),
-		"updates drop the factor":          caught("factors/a patch that does not name the factor leaves it alone", patched(func(p *store.UserPatch) { p.DropFactors = true })),
-		"updates drop recovery codes":      of("factors/a patch that does not name the factor leaves it alone", func(b factorBase) store.Store { return dropsCodes{b} }),
-		"refused updates drop the factor":  of("factors/a patch that is refused leaves the factor alone", func(b factorBase) store.Store { return refusedDrops{b} }),
-		"patches only hide the factor":     of("factors/a patch removes the factor", func(b factorBase) store.Store { return hidesFactor{b} }),
+		"a state is get, then put":               of("factors/of parallel uses of a state one wins", func(b factorBase) store.Store { return stateRace{b} }),
+		"recovery codes are get, then put":       of("factors/of parallel uses of a recovery code one wins", func(b factorBase) store.Store { return recoveryRace{b} }),
+		"any state is the present one":           of("factors/a factor is used in the state that was read, and in no other", func(b factorBase) store.Store { return anyState{b} }),
+		"states are compared by their beginning": of("factors/a factor is used in the state that was read, and in no other", func(b factorBase) store.Store { return prefixState{b} }),
+		"recovery codes outlive a factor":        of("factors/removing forgets everything", func(b factorBase) store.Store { return &heirloom{factorBase: b} }),
+		"sign-ins change the state":              of("factors/a session's life leaves the factor alone", func(b factorBase) store.Store { return movesState{b} }),
+		"new codes raise the revision":           of("factors/using a factor leaves the rest of it and its user alone", func(b factorBase) store.Store { return codesRaise{b} }),
+		"raising moves the counter":              of("factors/using a factor raises a live session", func(b factorBase) store.Store { return raisesCounter{b} }),
+		"raising keeps earlier entries":          of("factors/using a factor raises a live session", func(b factorBase) store.Store { return piles{b} }),
+		"enabling creates a session instead":     of("factors/an enabling that fails changes nothing", func(b factorBase) store.Store { return createsInstead{b} }),
+		"enabling leaves its token good":         of("factors/enabling uses up its token", func(b factorBase) store.Store { return keepsToken{b} }),
+		"enabling is get, then put":              of("factors/of parallel enablings one wins", func(b factorBase) store.Store { return enableRace{b} }),
+		"secrets are shared":                     of("factors/factors are copies", func(b factorBase) store.Store { return &sharesSecret{factorBase: b, kept: map[string][]byte{}} }),
+		"removals take any recovery code":        of("factors/a removal that is shown no good code changes nothing", func(b factorBase) store.Store { return anyCode{b} }),
+		"removals use the code up first":         of("factors/a removal that is refused uses no code up", func(b factorBase) store.Store { return codeFirst{b} }),
+		"removals leave the code good":           of("factors/a removal of one factor uses its code up and no other", func(b factorBase) store.Store { return leavesCode{b} }),
+		"removals check, then use a code":        of("factors/of a removal and a use by one recovery code one wins", func(b factorBase) store.Store { return removalRace{b} }),
+		"updates drop the factor":                caught("factors/a patch that does not name the factor leaves it alone", patched(func(p *store.UserPatch) { p.DropFactors = true })),
+		"updates drop recovery codes":            of("factors/a patch that does not name the factor leaves it alone", func(b factorBase) store.Store { return dropsCodes{b} }),
+		"refused updates drop the factor":        of("factors/a patch that is refused leaves the factor alone", func(b factorBase) store.Store { return refusedDrops{b} }),
+		"patches only hide the factor":           of("factors/a patch removes the factor", func(b factorBase) store.Store { return hidesFactor{b} }),
 	}
 }
 
@@ -54,38 +56,48 @@ func (b factorBase) one(ctx context.Context, userID string) (f store.Factor, lef
 	return fs.List[0], fs.RecoveryLeft, true
 }
 
-type stepRace struct{ factorBase }
+type stateRace struct{ factorBase }
 
-func (s stepRace) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
+func (s stateRace) UseFactor(ctx context.Context, c store.UseFactor) (store.FactorResult, error) {
 	f, _, ok := s.one(ctx, c.UserID)
-	if !ok || c.Step <= f.LastStep {
-		return s.FactorStore.UseTOTPStep(ctx, c)
+	if !ok || !bytes.Equal(f.State, c.State) {
+		return s.FactorStore.UseFactor(ctx, c)
 	}
 	pause()
-	_ = s.FactorStore.UseTOTPStep(ctx, c)
-	return nil
+	_, _ = s.FactorStore.UseFactor(ctx, c)
+	return store.FactorResult{}, nil
 }
 
 type recoveryRace struct{ factorBase }
 
-func (s recoveryRace) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (int, error) {
+func (s recoveryRace) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (store.FactorResult, error) {
 	_, left, _ := s.one(ctx, c.UserID)
 	if left < 2 {
 		return s.FactorStore.UseRecoveryCode(ctx, c)
 	}
 	pause()
 	_, _ = s.FactorStore.UseRecoveryCode(ctx, c)
-	return left - 1, nil
+	return store.FactorResult{RecoveryLeft: left - 1}, nil
 }
 
-type anyStep struct{ factorBase }
+// anyState compares the state that was read with none.
+type anyState struct{ factorBase }
 
-func (s anyStep) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
-	err := s.FactorStore.UseTOTPStep(ctx, c)
-	if f, _, ok := s.one(ctx, c.UserID); ok && errors.Is(err, store.ErrUsed) && c.Step < f.LastStep {
-		return nil
+func (s anyState) UseFactor(ctx context.Context, c store.UseFactor) (store.FactorResult, error) {
+	if f, _, ok := s.one(ctx, c.UserID); ok {
+		c.State = f.State
 	}
-	return err
+	return s.FactorStore.UseFactor(ctx, c)
+}
+
+// prefixState compares the beginning of the state only.
+type prefixState struct{ factorBase }
+
+func (s prefixState) UseFactor(ctx context.Context, c store.UseFactor) (store.FactorResult, error) {
+	if f, _, ok := s.one(ctx, c.UserID); ok && bytes.HasPrefix(f.State, c.State) {
+		c.State = f.State
+	}
+	return s.FactorStore.UseFactor(ctx, c)
 }
 
 // anyCode does not know the member.
@@ -167,7 +179,7 @@ type heirloom struct {
 	codes [][]byte
 }
 
-func (s *heirloom) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
+func (s *heirloom) EnableFactor(ctx context.Context, c store.EnableFactor) (store.FactorResult, error) {
 	s.mu.Lock()
 	c.Recovery = append(s.codes, c.Recovery...)
 	s.codes = c.Recovery
@@ -175,12 +187,12 @@ func (s *heirloom) EnableFactor(ctx context.Context, c store.EnableFactor) (stor
 	return s.FactorStore.EnableFactor(ctx, c)
 }
 
-type movesStep struct{ factorBase }
+type movesState struct{ factorBase }
 
-func (s movesStep) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
+func (s movesState) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	u, err := s.Store.CreateSession(ctx, c)
 	if f, _, ok := s.one(ctx, c.Session.UserID); err == nil && ok {
-		_ = s.UseTOTPStep(ctx, store.UseTOTPStep{Change: change(c.Now), UserID: f.UserID, FactorID: f.ID, Step: f.LastStep + 1})
+		_, _ = s.UseFactor(ctx, store.UseFactor{Change: change(c.Now), UserID: f.UserID, FactorID: f.ID, State: f.State, NewState: append(f.State, '1')})
 	}
 	return u, err
 }
@@ -196,57 +208,62 @@ func (s codesRaise) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCod
 
 type raisesCounter struct{ factorBase }
 
-func (s raisesCounter) RaiseSession(ctx context.Context, c store.RaiseSession) (store.Session, store.User, error) {
-	sess, u, err := s.FactorStore.RaiseSession(ctx, c)
-	if err != nil {
-		return sess, u, err
+func (s raisesCounter) UseFactor(ctx context.Context, c store.UseFactor) (store.FactorResult, error) {
+	done, err := s.FactorStore.UseFactor(ctx, c)
+	if err != nil || c.Raise == nil {
+		return done, err
 	}
-	return s.AdvanceSession(ctx, store.Advance{Change: change(c.Now), SessionID: c.SessionID, Counter: sess.Counter, IdleUntil: sess.IdleUntil})
+	done.Session, _, err = s.AdvanceSession(ctx, store.Advance{Change: change(c.Now), SessionID: done.Session.ID, Counter: done.Session.Counter, IdleUntil: done.Session.IdleUntil})
+	return done, err
 }
 
-// piles keeps the proof of a method that was given before.
+// piles keeps the earlier entry of a method.
 type piles struct{ factorBase }
 
-func (s piles) RaiseSession(ctx context.Context, c store.RaiseSession) (store.Session, store.User, error) {
-	before, _, _ := s.Session(ctx, c.SessionID, c.Now)
-	sess, u, err := s.FactorStore.RaiseSession(ctx, c)
-	if err == nil {
-		sess.AMR = append(before.AMR, c.Proof)
+func (s piles) UseFactor(ctx context.Context, c store.UseFactor) (store.FactorResult, error) {
+	if c.Raise == nil {
+		return s.FactorStore.UseFactor(ctx, c)
 	}
-	return sess, u, err
+	before, _, _ := s.Session(ctx, c.Raise.SessionID, c.Now)
+	done, err := s.FactorStore.UseFactor(ctx, c)
+	if err == nil {
+		done.Session.AMR = append(before.AMR, c.Raise.Method)
+	}
+	return done, err
 }
 
-type revivesSession struct{ factorBase }
+// createsInstead creates a session where it cannot raise one.
+type createsInstead struct{ factorBase }
 
-func (s revivesSession) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
-	u, err := s.FactorStore.EnableFactor(ctx, c)
+func (s createsInstead) EnableFactor(ctx context.Context, c store.EnableFactor) (store.FactorResult, error) {
+	done, err := s.FactorStore.EnableFactor(ctx, c)
 	if errors.Is(err, store.ErrSessionEnded) {
-		c.Session.ID = c.FactorID // another
+		c.Raise, c.Create = nil, &store.NewSession{Session: store.Session{ID: c.FactorID, AAL: store.LevelAAL2, CreatedAt: c.Now, LastActiveAt: c.Now, RotatedAt: c.Now, IdleUntil: c.Now}}
 		return s.FactorStore.EnableFactor(ctx, c)
 	}
-	return u, err
+	return done, err
 }
 
 type keepsToken struct{ factorBase }
 
-func (s keepsToken) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
+func (s keepsToken) EnableFactor(ctx context.Context, c store.EnableFactor) (store.FactorResult, error) {
 	c.Redeem = nil
 	return s.FactorStore.EnableFactor(ctx, c)
 }
 
 type enableRace struct{ factorBase }
 
-func (s enableRace) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
+func (s enableRace) EnableFactor(ctx context.Context, c store.EnableFactor) (store.FactorResult, error) {
 	f, _, ok := s.one(ctx, c.UserID)
 	if !ok || f.Enabled {
 		return s.FactorStore.EnableFactor(ctx, c)
 	}
 	pause()
-	u, err := s.FactorStore.EnableFactor(ctx, c)
+	done, err := s.FactorStore.EnableFactor(ctx, c)
 	if errors.Is(err, store.ErrConflict) {
 		err = nil
 	}
-	return u, err
+	return done, err
 }
 
 type sharesSecret struct {

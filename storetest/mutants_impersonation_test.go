@@ -80,9 +80,9 @@ func impersonationMutants() map[string]mutant {
 		"an impersonation signs the user in": of("nothing of the user's is touched", func(a *acting) {
 			a.begin = func(ctx context.Context, s acting, c store.BeginImpersonation) error {
 				i := c.Impersonation
-				_, err := s.CreateSession(ctx, store.CreateSession{Change: store.Change{Now: c.Now, By: system}, Session: store.Session{
+				_, err := s.CreateSession(ctx, store.CreateSession{Change: store.Change{Now: c.Now, By: system}, NewSession: store.NewSession{Session: store.Session{
 					ID: i.ID, UserID: i.UserID, AAL: store.LevelAAL1, CreatedAt: c.Now, LastActiveAt: c.Now, RotatedAt: c.Now, IdleUntil: i.ExpiresAt,
-				}})
+				}}})
 				return errors.Join(err, s.AdminStore.BeginImpersonation(ctx, c))
 			}
 		}),

@@ -13,7 +13,7 @@ func newDeviceMutants() map[string]mutant {
 	creating := func(check string, edit func(*store.CreateSession)) mutant {
 		return caught(check, func(b base) store.Store { return editsSession{b, edit} })
 	}
-	enrolling := func(check string, edit func(*store.EnableFactor)) mutant {
+	enrolling := func(check string, edit func(*store.NewSession)) mutant {
 		return caught(check, func(b base) store.Store {
 			f, _ := store.Capability[store.FactorStore](b.Store)
 			return editsEnrolment{factorBase{b, f}, edit}
@@ -37,8 +37,8 @@ func newDeviceMutants() map[string]mutant {
 			}
 		}),
 		"no device is new only while others are known": caught("devices/no device is new to whoever had any that were forgotten", func(b base) store.Store { return &unmindful{base: b} }),
-		"an enrolment on a new device is not refused":  enrolling("factors/an enrolment's session on a new device is refused", func(c *store.EnableFactor) { c.OnNewDevice.Refuse = false }),
-		"an enrolment's new device is not told":        enrolling("factors/an enrolment's session tells of a new device", func(c *store.EnableFactor) { c.OnNewDevice = store.NewDevice{} }),
+		"an enrolment on a new device is not refused":  enrolling("factors/an enrolment's session on a new device is refused", func(c *store.NewSession) { c.OnNewDevice.Refuse = false }),
+		"an enrolment's new device is not told":        enrolling("factors/an enrolment's session tells of a new device", func(c *store.NewSession) { c.OnNewDevice = store.NewDevice{} }),
 		"parallel sign-ins all tell":                   caught(parallel, func(b base) store.Store { return tellsAll{b} }),
 	}
 }
@@ -55,11 +55,15 @@ func (s editsSession) CreateSession(ctx context.Context, c store.CreateSession) 
 
 type editsEnrolment struct {
 	factorBase
-	edit func(*store.EnableFactor)
+	edit func(*store.NewSession)
 }
 
-func (s editsEnrolment) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
-	s.edit(&c)
+func (s editsEnrolment) EnableFactor(ctx context.Context, c store.EnableFactor) (store.FactorResult, error) {
+	if c.Create != nil {
+		created := *c.Create
+		s.edit(&created)
+		c.Create = &created
+	}
 	return s.FactorStore.EnableFactor(ctx, c)
 }
 

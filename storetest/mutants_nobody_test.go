@@ -36,8 +36,11 @@ type lenient struct {
 	store.FactorStore
 }
 
-func (s lenient) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
-	c.Session.AAL = store.LevelAAL2
+func (s lenient) EnableFactor(ctx context.Context, c store.EnableFactor) (store.FactorResult, error) {
+	if c.Create != nil {
+		created := *c.Create
+		created.Session.AAL, c.Create = store.LevelAAL2, &created
+	}
 	return s.FactorStore.EnableFactor(ctx, c)
 }
 

@@ -25,7 +25,9 @@ type proofBase struct {
 type proofLifts struct{ proofBase }
 
 func (s proofLifts) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
-	return capability[store.FactorStore](s.base).RaiseSession(ctx, store.RaiseSession(c))
+	sess, u, err := s.Store.AddProof(ctx, c)
+	sess.AAL = store.LevelAAL2
+	return sess, u, err
 }
 
 type proofForgets struct{ proofBase }

@@ -47,7 +47,7 @@ func rotationMutants() map[string]mutant {
 // keepsSeal drops the secret that was sealed anew.
 type keepsSeal struct{ factorBase }
 
-func (s keepsSeal) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
+func (s keepsSeal) UseFactor(ctx context.Context, c store.UseFactor) (store.FactorResult, error) {
 	c.Secret = nil
-	return s.FactorStore.UseTOTPStep(ctx, c)
+	return s.FactorStore.UseFactor(ctx, c)
 }

@@ -2,6 +2,7 @@ package storetest_test
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/authmount/auth/store"
@@ -44,15 +45,15 @@ func sessionListMutants() map[string]mutant {
 			return sessionListing{b, store, list, end}
 		})
 	}
-	const listed, ended = "lists hold the live sessions that a query picks, newest first, page by page", "everybody's sessions end, but for those spared and those made later"
+	const listed, ended = "lists hold the live sessions that a query picks, newest first, page by page", "everybody's sessions end, except the one named and those created later"
 	return map[string]mutant{
 		"a list of sessions forgets the address":   of(listed, func(q *store.SessionQuery) { q.IP = "" }, nil),
 		"a list of sessions forgets the client":    of(listed, func(q *store.SessionQuery) { q.Client = "" }, nil),
 		"a list of sessions forgets its end":       of(listed, func(q *store.SessionQuery) { q.Before = time.Time{} }, nil),
 		"a list of sessions begins again":          of(listed, func(q *store.SessionQuery) { q.After = nil }, nil),
 		"a list of sessions tells of what is over": of(listed, func(q *store.SessionQuery) { q.Now = q.Now.Add(-time.Hour) }, nil),
-		"nobody is spared":                         of(ended, nil, func(c *store.EndEverySession) { c.Except = "" }),
-		"those made later end, too":                of(ended, nil, func(c *store.EndEverySession) { c.Until = c.Now }),
+		"no session is kept":                       of(ended, nil, func(c *store.EndEverySession) { c.Except = "" }),
+		"those created later end, too":             of(ended, nil, func(c *store.EndEverySession) { c.Until = math.MaxInt64 }),
 		"sessions end at any address":              caught("session lists/a user's sessions end by their address and age", func(b base) store.Store { return anywhere{b} }),
 	}
 }

@@ -118,7 +118,7 @@ func (s trustsRefused) CreateSession(ctx context.Context, c store.CreateSession)
 	if err != nil && !c.TrustUntil.IsZero() {
 		other := c.Session
 		other.ID = uuid.NewString()
-		_, _ = s.Store.CreateSession(context.WithoutCancel(ctx), store.CreateSession{Change: change(c.Now), Session: other, TrustUntil: c.TrustUntil})
+		_, _ = s.Store.CreateSession(context.WithoutCancel(ctx), store.CreateSession{Change: change(c.Now), NewSession: store.NewSession{Session: other, TrustUntil: c.TrustUntil}})
 	}
 	return u, err
 }
@@ -144,8 +144,8 @@ func (s trustRace) CreateSession(ctx context.Context, c store.CreateSession) (st
 // stepsEndTrust forgets devices with every code.
 type stepsEndTrust struct{ factorBase }
 
-func (s stepsEndTrust) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
-	err := s.FactorStore.UseTOTPStep(ctx, c)
+func (s stepsEndTrust) UseFactor(ctx context.Context, c store.UseFactor) (store.FactorResult, error) {
+	done, err := s.FactorStore.UseFactor(ctx, c)
 	_, _ = s.UpdateUser(ctx, store.UpdateUser{Change: change(c.Now), UserID: c.UserID, Patch: store.UserPatch{DropDevices: true}})
-	return err
+	return done, err
 }

@@ -19,7 +19,7 @@ func (b *bench) arriving(userID, device string) *arrival {
 	b.Helper()
 	s := b.newSession(userID)
 	s.Device = device
-	a := &arrival{CreateSession: store.CreateSession{Change: by(now), Session: s}, events: map[store.Outcome]string{}}
+	a := &arrival{CreateSession: store.CreateSession{Change: by(now), NewSession: store.NewSession{Session: s}}, events: map[store.Outcome]string{}}
 	for on := range store.OutcomeNewDevice + 1 {
 		e := b.event(now)
 		a.events[on] = e.ID
@@ -192,8 +192,8 @@ func newDeviceFactors() checks {
 	enrol := func(b *bench, u store.User, device string) (*arrival, error) {
 		b.Helper()
 		a := b.arriving(u.ID, device)
-		c := enabling(b.pending(u.ID), a.Session)
-		c.Events, c.OnNewDevice = a.Events, a.OnNewDevice
+		c := enablingAnew(b.pending(u.ID), a.Session)
+		c.Events, c.Create.OnNewDevice = a.Events, a.OnNewDevice
 		_, err := b.factors.EnableFactor(b.ctx(), c)
 		if err != nil {
 			return a, err
@@ -218,14 +218,14 @@ func newDeviceFactors() checks {
 			b.arrive(u.ID, "one", false)
 			a := b.arriving(u.ID, "two")
 			f := b.pending(u.ID)
-			c := enabling(f, a.Session)
-			c.Events, c.OnNewDevice = a.Events, a.OnNewDevice
-			c.OnNewDevice.Refuse = true
+			c := enablingAnew(f, a.Session)
+			c.Events, c.Create.OnNewDevice = a.Events, a.OnNewDevice
+			c.Create.OnNewDevice.Refuse = true
 			_, err := b.factors.EnableFactor(b.ctx(), c)
 			b.is(err, store.ErrNewDevice)
 			b.wasNew(a, false)
 			b.knows(u.ID, "two", false)
-			c.OnNewDevice.Refuse = false
+			c.Create.OnNewDevice.Refuse = false
 			_, err = b.factors.EnableFactor(b.ctx(), c)
 			b.ok(err)
 			b.wasNew(a, true)
@@ -236,8 +236,7 @@ func newDeviceFactors() checks {
 			s := b.signInOn(u.ID, "", now)
 			a := b.arriving(u.ID, "two")
 			c := enabling(b.pending(u.ID), s)
-			c.Events, c.OnNewDevice = a.Events, a.OnNewDevice
-			c.OnNewDevice.Refuse = true
+			c.Events = a.Events
 			_, err := b.factors.EnableFactor(b.ctx(), c)
 			b.ok(err)
 			b.wasNew(a, false)

@@ -66,23 +66,23 @@ func factorsOfNobody() checks {
 		"a first session that showed no second factor enables none": func(b *bench) {
 			u := b.whole()
 			f, s := b.pending(u.ID), b.newSession(u.ID)
-			c := enabling(f, s)
-			c.Session.AAL = store.LevelAAL1
+			c := enablingAnew(f, s)
+			c.Create.Session.AAL = store.LevelAAL1
 			_, err := b.factors.EnableFactor(b.ctx(), c)
 			b.is(err, store.ErrMFARequired)
 			_, _, err = b.Session(b.ctx(), s.ID, now)
 			b.is(err, store.ErrNotFound)
 			b.has(f, 0)
-			_, err = b.enable(f, s)
+			_, err = b.enableAnew(f, s)
 			b.ok(err)
 			_, _, err = b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
 		},
-		"a step names its factor": func(b *bench) {
+		"a use names its factor": func(b *bench) {
 			_, _, f := b.enrolled()
 			unnamed := f
 			unnamed.ID = ""
-			b.is(b.step(unnamed, 101), store.ErrNotFound)
+			b.is(b.useFactor(unnamed, "101"), store.ErrNotFound)
 			b.has(f, 2)
 		},
 		"nobody has factors or recovery codes": func(b *bench) {
@@ -91,8 +91,8 @@ func factorsOfNobody() checks {
 			f := b.newFactor(id)
 			_, recovered := b.recover(id, "r1")
 			_, removed := b.removeFactor(id, "")
-			_, enabled := b.enable(f, b.newSession(id))
-			for _, err := range []error{recovered, removed, enabled, b.renew(id, "n1"), b.step(f, 101), b.putFactor(f)} {
+			_, enabled := b.enableAnew(f, b.newSession(id))
+			for _, err := range []error{recovered, removed, enabled, b.renew(id, "n1"), b.useFactor(f, "101"), b.putFactor(f)} {
 				b.is(err, store.ErrNotFound)
 			}
 		},

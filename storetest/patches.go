@@ -199,6 +199,7 @@ func patches() checks {
 			renewed.LastSignInAt, renewed.Email = now.Add(minute), "b@example.com"
 			got, err := b.update(u.ID, store.UserPatch{Link: &renewed})
 			b.ok(err)
+			renewed.Origin = store.Origin{Sequence: 2}
 			equal(b, "User.Identities", got.Identities, []store.Identity{renewed})
 			_, err = b.update(u.ID, store.UserPatch{Unlink: ptr(store.ByIdentity("p", "other"))})
 			b.ok(err)

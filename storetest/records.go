@@ -63,7 +63,7 @@ func records() checks {
 		"every member of a token is kept": func(b *bench) {
 			t := store.Token{
 				Purpose: store.PurposeInvitation, Hash: hashOf("link"), Subject: "subject", UserID: b.user("ada@example.com").ID, Data: []byte(`{"a":1}`),
-				CreatedAt: now, ExpiresAt: now.Add(minute), MaxTries: 3, Code: hashOf("code"), CodeExpiresAt: now.Add(minute / 2),
+				CreatedAt: now, ExpiresAt: now.Add(minute), MaxTries: 3, Code: hashOf("code"), CodeExpiresAt: now.Add(minute / 2), Origin: store.Origin{Sequence: 1},
 			}
 			complete(b, t, "Tries")
 			b.ok(b.PutToken(b.ctx(), store.PutToken{Change: by(now), Token: t}))
@@ -105,6 +105,7 @@ func records() checks {
 			b.reads("after CreateUser", want)
 			got, _, err := b.Session(b.ctx(), first.ID, now)
 			b.ok(err)
+			first.Origin = store.Origin{Sequence: 1}
 			equal(b, "Session", got, first)
 			until := now.Add(-minute)
 			p := store.UserPatch{BannedUntil: &until, EmailVerifiedAt: ptr(now.Add(us)), PhoneVerifiedAt: ptr(now.Add(2 * us))}
@@ -139,28 +140,29 @@ func factorRecords() checks {
 	return checks{
 		"every member of a factor is kept": func(b *bench) {
 			u := b.user("ada@example.com")
-			f := store.Factor{ID: b.id(), UserID: u.ID, Kind: store.FactorTOTP, Label: "phone", Secret: []byte("sealed"), Enabled: true, CreatedAt: now, LastUsedAt: now, LastStep: 7}
+			f := store.Factor{ID: b.id(), UserID: u.ID, Kind: store.FactorTOTP, Several: true, Required: true, Label: "phone", Credential: []byte("credential"), Secret: []byte("sealed"), State: []byte("7"), Enabled: true, CreatedAt: now, LastUsedAt: now, Origin: store.Origin{Sequence: 2, AddedBy: 1}}
 			complete(b, f)
 			f.LastUsedAt = time.Time{} // until a code is used
 			sent := abroad(f)
-			sent.Enabled, sent.LastStep = false, 0
+			sent.Enabled = false
 			b.ok(b.factors.PutFactor(b.ctx(), store.PutFactor{Change: abroad(by(now)), Factor: sent}))
 			pending := f
-			pending.Enabled, pending.LastStep = false, 0
+			pending.Enabled = false
 			b.has(pending, 0)
 			s := b.newSession(u.ID)
 			s.AAL = store.LevelAAL2
 			_, err := b.factors.EnableFactor(b.ctx(), store.EnableFactor{
-				Change: abroad(by(now)), UserID: u.ID, FactorID: f.ID, Step: 7, Recovery: [][]byte{hashOf("1"), hashOf("2")}, Session: abroad(s),
+				Change: abroad(by(now)), UserID: u.ID, FactorID: f.ID, State: []byte("7"), Recovery: [][]byte{hashOf("1"), hashOf("2")}, Completion: store.Completion{Create: &store.NewSession{Session: abroad(s)}},
 			})
 			b.ok(err)
 			b.has(f, 2)
 			got, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
-			equal(b, "Session", got, s)
+			b.sameSession(got, s)
 			at := now.Add(minute)
-			b.ok(b.factors.UseTOTPStep(b.ctx(), store.UseTOTPStep{Change: abroad(by(at)), UserID: u.ID, FactorID: f.ID, Step: 8}))
-			f.LastStep, f.LastUsedAt = 8, at
+			_, err = b.factors.UseFactor(b.ctx(), store.UseFactor{Change: abroad(by(at)), UserID: u.ID, FactorID: f.ID, State: f.State, NewState: []byte("8")})
+			b.ok(err)
+			f.State, f.LastUsedAt = []byte("8"), at
 			b.has(f, 2)
 		},
 	}
@@ -398,6 +400,7 @@ func impersonationRecords() checks {
 				b.ok(err)
 				return u.CredentialRevision
 			}
+			i.Sequence = newWorld(b).as(u.ID).Sequence
 			i.UserRevision, i.ActorRevision, i.RolesRevision = of(u.ID), of(operator.UserID), b.rolesRevision()
 			got, whom, err := b.admin.Impersonation(b.ctx(), i.ID, now.In(east))
 			b.ok(err)

@@ -35,7 +35,7 @@ func rotation() checks {
 					}
 					s := b.newSession(u.ID)
 					s.AAL = store.LevelAAL2
-					e := store.EnableFactor{Change: by(now), UserID: u.ID, FactorID: f.ID, Step: 1, Session: s}
+					e := store.EnableFactor{Change: by(now), UserID: u.ID, FactorID: f.ID, State: []byte("1"), Completion: store.Completion{Create: &store.NewSession{Session: s}}}
 					e.Recovery = [][]byte{[]byte("00000003" + b.id()), []byte("00000004" + b.id())}
 					_, err := b.factors.EnableFactor(b.ctx(), e)
 					b.ok(err)
@@ -65,7 +65,10 @@ func rotation() checks {
 				return
 			}
 			u, s, f := b.enrolled()
-			b.ok(b.factors.UseTOTPStep(b.ctx(), store.UseTOTPStep{Change: by(now), UserID: u.ID, FactorID: f.ID, Step: 101, Secret: []byte("00000009anew")}))
+			anew := using(f, "101")
+			anew.Secret = []byte("00000009anew")
+			_, err := b.factors.UseFactor(b.ctx(), anew)
+			b.ok(err)
 			codes := store.PutRecoveryCodes{Change: by(now), UserID: u.ID, Hashes: [][]byte{[]byte("00000009" + b.id())}}
 			b.ok(b.factors.PutRecoveryCodes(b.ctx(), codes))
 			b.counted(now, store.KeyUses{Factors: map[string]int{"00000009": 1}, RecoveryCodes: map[string]int{"00000009": 1}, OldestRefresh: s.RotatedAt})

@@ -330,15 +330,17 @@ func sessions() checks {
 			revoke(store.SessionFilter{ID: one.ID}, one.ID)
 			revoke(store.SessionFilter{ID: one.ID})
 			revoke(store.SessionFilter{ID: two.ID, Except: two.ID})
-			later := make([]string, 3) // made a microsecond after one another
+			later, from := make([]string, 3), make([]int64, 4) // created one after the other, by clocks that are late
 			for i := range later {
-				later[i] = b.signInOn(u.ID, "", two.CreatedAt.Add(time.Duration(i+1)*us)).ID
+				later[i] = b.signInOn(u.ID, "", two.CreatedAt.Add(-time.Duration(i+1)*us)).ID
+				kept, _, err := b.Session(b.ctx(), later[i], now)
+				b.ok(err)
+				from[i], from[i+1] = kept.Sequence, kept.Sequence+1
 			}
-			since := func(i int) time.Time { return two.CreatedAt.Add(time.Duration(i+1) * us) }
-			revoke(store.SessionFilter{Since: since(3)})
-			revoke(store.SessionFilter{Since: since(1), Except: later[1]}, later[2])
-			revoke(store.SessionFilter{Since: since(1), ID: later[0]})
-			revoke(store.SessionFilter{Since: since(0)}, later[0], later[1])
+			revoke(store.SessionFilter{FromSequence: from[3]})
+			revoke(store.SessionFilter{FromSequence: from[1], Except: later[1]}, later[2])
+			revoke(store.SessionFilter{FromSequence: from[1], ID: later[0]})
+			revoke(store.SessionFilter{FromSequence: from[0]}, later[0], later[1])
 			revoke(store.SessionFilter{Except: two.ID}, three.ID, four.ID)
 			_, _, err = b.Session(b.ctx(), three.ID, now)
 			b.is(err, store.ErrSessionEnded)
@@ -370,7 +372,7 @@ func sessions() checks {
 		"a caller who has gone changes nothing": func(b *bench) {
 			u := b.user("ada@example.com")
 			s, never := b.session(u.ID), b.newSession(u.ID)
-			_, err := b.CreateSession(cancelled(), store.CreateSession{Change: by(now), Session: never})
+			_, err := b.CreateSession(cancelled(), store.CreateSession{Change: by(now), NewSession: store.NewSession{Session: never}})
 			b.gone(err)
 			_, _, err = b.AdvanceSession(cancelled(), store.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)})
 			b.gone(err)

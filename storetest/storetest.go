@@ -51,14 +51,15 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		groups map[string]checks
 	}{
 		{reflect.TypeFor[store.Store](), true, map[string]checks{
-			"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": merge(devices(), newDevices(), deviceTrust()), "refresh": merge(refresh(), replays()),
+			"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": merge(devices(), newDevices(), deviceTrust()), "refresh": merge(refresh(), replays()), "order": merge(sequenceChecks(), clockChecks(), handles()),
 			"tokens": tokens(), "codes": merge(codes(), linkCodes()), "limits": limits(), "upkeep": merge(upkeep(), sweeps(has)),
 			"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "first owner": firstOwner(), "races": races(has),
 			"kept": merge(kept(), records(), taken(has)), "gone": gone(has), "nobody": merge(nobody(has), nothing(), heldInOrder()),
 			"proofs": proofs(), "exports": exports(has), "accounts": accounts(),
 		}},
 		{reflect.TypeFor[store.FactorStore](), has.factors != nil, map[string]checks{
-			"factors": merge(factors(), factorUse(), factorRemoval(), deviceFactors(), newDeviceFactors(), factorTrust(), born(), factorRecords(), factorsOfNobody()),
+			"factors":        merge(factors(), factorUse(), factorRemoval(), deviceFactors(), newDeviceFactors(), factorTrust(), born(), factorRecords(), factorsOfNobody()),
+			"second factors": merge(factorKinds(), factorOrder(), completions()),
 		}},
 		{reflect.TypeFor[store.Journal](), has.journal != nil, map[string]checks{
 			"events": merge(events(), eventLists(), eventRecords()), "outbox": merge(outbox(), outboxRecords(has)), "message log": messageLog(),
@@ -68,7 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		}},
 		{reflect.TypeFor[store.AdminStore](), has.admin != nil, map[string]checks{
 			"imports": imports(), "directory": directory(), "rows": userRows(), "diagnosis": diagnosis(), "clearing": clearing(), "invitations": invitations(), "anonymizing": anonymizing(),
-			"jobs": merge(jobs(), jobRecords()), "session lists": sessionLists(), "impersonations": merge(impersonations(), impersonationRecords()), "rotation": rotation(),
+			"jobs": merge(jobs(), jobRecords()), "session lists": merge(sessionLists(), everySessionByOrder()), "impersonations": merge(impersonations(), impersonationRecords()), "rotation": rotation(),
 		}},
 	} {
 		if !c.has {

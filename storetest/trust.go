@@ -15,7 +15,7 @@ func (b *bench) trusting(userID, device string, until time.Time) store.CreateSes
 	b.Helper()
 	s := b.newSession(userID)
 	s.Device, s.AAL, s.AMR = device, store.LevelAAL2, append(s.AMR, totp)
-	return store.CreateSession{Change: by(now), Session: s, TrustUntil: until}
+	return store.CreateSession{Change: by(now), NewSession: store.NewSession{Session: s, TrustUntil: until}}
 }
 
 // trust signs in on a device that is trusted from then on.
@@ -42,7 +42,7 @@ func (b *bench) passing(userID, device string, at time.Time, more ...store.UserA
 	b.Helper()
 	s := b.newSession(userID)
 	s.Device, s.CreatedAt, s.IdleUntil = device, at, at.Add(time.Hour)
-	c := store.CreateSession{Change: by(at), Session: s, OnTrustedDevice: true}
+	c := store.CreateSession{Change: by(at), NewSession: store.NewSession{Session: s, OnTrustedDevice: true}}
 	c.IfUsers = more
 	_, err := b.CreateSession(b.ctx(), c)
 	return err
@@ -193,7 +193,7 @@ func factorTrust() checks {
 			b.trust(u.ID, "one", now.Add(month))
 			s := b.newSession(u.ID)
 			s.Device = "one"
-			_, err := b.CreateSession(b.ctx(), store.CreateSession{Change: by(now), Session: s, OnTrustedDevice: true})
+			_, err := b.CreateSession(b.ctx(), store.CreateSession{Change: by(now), NewSession: store.NewSession{Session: s, OnTrustedDevice: true}})
 			b.ok(err)
 			got, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
@@ -251,10 +251,11 @@ func factorTrust() checks {
 		"using second factors leaves trust alone": func(b *bench) {
 			u, s, f := b.enrolled()
 			b.trust(u.ID, "one", now.Add(month))
-			b.ok(b.step(f, 200))
+			b.ok(b.useFactor(f, "200"))
+			f.State = []byte("200")
 			_, err := b.recover(u.ID, "r1")
 			b.ok(err)
-			_, _, err = b.factors.RaiseSession(b.ctx(), store.RaiseSession{Change: by(now), SessionID: s.ID, Proof: totp})
+			_, err = b.raise(f, "201", s.ID)
 			b.ok(err)
 			b.ok(b.passing(u.ID, "one", now))
 		},

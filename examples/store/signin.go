@@ -47,6 +47,7 @@ type seen struct {
 	first, last  time.Time
 	trustedUntil time.Time
 	trustedAt    int64 // the user's CredentialRevision then: trust ends when it rises
+	store.Origin
 }
 
 // trust has a device trusted that a session was just made on.
@@ -67,14 +68,14 @@ func (db *tables) trustedUntil(d device) time.Time {
 }
 
 // see remembers that a session was made on a device.
-func (t *tx) see(d device, at time.Time) {
+func (t *tx) see(d device, at time.Time, origin store.Origin) {
 	s, known := t.devices[d]
 	if d.hash == "" || known && s.last.After(at) {
 		return
 	}
 	if !known {
 		t.forgetDevices(d.userID, store.MaxDevices-1)
-		s.first = at
+		s.first, s.Origin = at, origin
 	}
 	s.last = at
 	t.devices[d] = s
@@ -145,7 +146,7 @@ func (t *tx) forget(userID string, f store.SessionFilter) {
 	}
 	for d, s := range t.devices {
 		if d.userID == userID && f.ID == "" { // known still, and trusted no more
-			t.devices[d] = seen{first: s.first, last: s.last}
+			t.devices[d] = seen{first: s.first, last: s.last, Origin: s.Origin}
 		}
 	}
 }

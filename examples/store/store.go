@@ -91,8 +91,10 @@ func read[T any](ctx context.Context, s *Store, f func(db *tables) (T, error)) (
 type tx struct {
 	tables
 	outcome store.Outcome
-	token   *store.Token // the token or code that this call uses up
-	last    func() error // called when nothing else can refuse the change
+	token   *store.Token            // the token or code that this call uses up
+	by      store.Authority         // in whose name the change happens
+	origins map[string]store.Origin // by user: the origin of what the change adds
+	last    func() error            // called when nothing else can refuse the change
 }
 
 // change makes one change. The order is the contract's, and a store on a
@@ -109,7 +111,7 @@ func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx
 		if err := before.authority(c.By, c.Now); err != nil {
 			return none, err
 		}
-		t := &tx{last: func() error { return nil }}
+		t := &tx{by: c.By, origins: map[string]store.Origin{}, last: func() error { return nil }}
 		t.tables = tables{maps.Clone(before.users), maps.Clone(before.sessions), maps.Clone(before.tokens), before.buckets, maps.Clone(before.done), maps.Clone(before.devices), before.owned}
 		out, err := do(t) // what the method says of its target, and the effect
 		if t.outcome == store.OutcomeWrongCode {
@@ -145,6 +147,36 @@ func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx
 		s.db = t.tables // optional: and c.Events of OutcomeDone, c.Messages
 		return out, nil
 	})
+}
+
+// origin is the Origin of what the change adds to a user, whose sequence it raises once.
+func (t *tx) origin(userID string) store.Origin {
+	o, raised := t.origins[userID]
+	if !raised {
+		c := t.users[userID]
+		c.User.Sequence++
+		t.users[userID] = c
+		o = store.Origin{Sequence: c.User.Sequence, AddedBy: t.addedBy(userID)}
+		t.origins[userID] = o
+	}
+	return o
+}
+
+// addedBy is the sequence of the user's own session or enrolment token in whose name the
+// change happens, or which it redeems; 0 if there is none.
+func (t *tx) addedBy(userID string) int64 {
+	token := t.token
+	switch {
+	case t.by.Session != nil && t.by.Session.UserID == userID:
+		return t.sessions[t.by.Session.ID].Sequence
+	case t.by.Token != nil:
+		authority := t.tokens[keyOf(t.by.Token.Purpose, t.by.Token.Hash)]
+		token = &authority
+	}
+	if token != nil && token.Purpose == store.PurposeEnroll && token.UserID == userID {
+		return token.Sequence
+	}
+	return 0
 }
 
 // authority tells whether the one in whose name a change happens may still act.
@@ -242,7 +274,7 @@ func (s *Store) Account(ctx context.Context, key store.UserKey, now time.Time) (
 func (db *tables) held(userID string, now time.Time) (h store.Held) { // optional: and the messages that wait
 	for d, s := range db.devices {
 		if d.userID == userID && d.hash != forgotten && now.Before(s.last.Add(store.DeviceLife)) {
-			h.Devices = append(h.Devices, store.HeldDevice{Device: d.hash, FirstSeenAt: s.first, LastSeenAt: s.last})
+			h.Devices = append(h.Devices, store.HeldDevice{Device: d.hash, FirstSeenAt: s.first, LastSeenAt: s.last, Origin: s.Origin})
 		}
 	}
 	for _, t := range db.tokens {
@@ -268,7 +300,7 @@ func (db *tables) find(key store.UserKey) (store.Credentials, error) {
 	for id, c := range db.users {
 		u := &c.User
 		if (key.ID != "" && key.ID == id) || (key.Email != "" && store.EmailKey(key.Email) == store.EmailKey(u.Email)) ||
-			(key.Phone != "" && key.Phone == u.Phone) || (key.Provider != "" && slices.ContainsFunc(u.Identities, same(key.Provider, key.Subject))) {
+			(key.Phone != "" && key.Phone == u.Phone) || (key.Handle != "" && key.Handle == u.Handle) || (key.Provider != "" && slices.ContainsFunc(u.Identities, same(key.Provider, key.Subject))) {
 			return c, nil
 		}
 	}
@@ -288,6 +320,8 @@ func (t *tx) save(c store.Credentials) (store.User, error) {
 		return *u, &store.ConflictError{Field: "email"}
 	case taken(store.ByPhone(u.Phone)):
 		return *u, &store.ConflictError{Field: "phone"}
+	case taken(store.ByHandle(u.Handle)):
+		return *u, &store.ConflictError{Field: "handle"}
 	}
 	for i, id := range u.Identities {
 		if taken(store.ByIdentity(id.Provider, id.Subject)) || slices.ContainsFunc(u.Identities[:i], same(id.Provider, id.Subject)) {
@@ -310,6 +344,9 @@ func (t *tx) create(ctx context.Context, n store.NewUser) (store.User, error) {
 	if _, taken := t.users[n.User.ID]; taken {
 		return n.User, &store.ConflictError{Field: "id"}
 	}
+	n.User = clone(n.User)
+	n.User.Begin(n.PasswordHash != "")
+	t.origins[n.User.ID] = store.Origin{Sequence: n.User.Sequence} // of all that comes with it
 	u, err := t.save(store.Credentials{User: n.User, PasswordHash: n.PasswordHash, Notes: n.Notes})
 	if err == nil && n.Session != nil {
 		u, err = t.addSession(*n.Session, false)
@@ -338,7 +375,12 @@ func (t *tx) update(id string, p *store.UserPatch, now time.Time) (store.User, e
 	if p == nil || p.Empty() {
 		return c.User, nil
 	}
-	c = clone(p.Apply(c, now))
+	addedBy := t.addedBy(id)
+	after := clone(p.Apply(c, now, addedBy))
+	if after.User.Sequence > c.User.Sequence {
+		t.origins[id] = store.Origin{Sequence: after.User.Sequence, AddedBy: addedBy}
+	}
+	c = after
 	if p.DropCredentials {
 		t.revoke(id, store.SessionFilter{}, now)
 	}
@@ -400,8 +442,10 @@ func (t *tx) addSession(sess store.Session, onTrusted bool) (store.User, error) 
 	case taken:
 		return c.User, &store.ConflictError{Field: "id"}
 	}
+	sess.Origin = t.origin(sess.UserID)
 	t.sessions[sess.ID] = session{Session: clone(sess)}
-	t.see(device{sess.UserID, sess.Device}, sess.CreatedAt)
+	t.see(device{sess.UserID, sess.Device}, sess.CreatedAt, sess.Origin)
+	c = t.users[sess.UserID]
 	c.User.LastSignInAt = sess.CreatedAt // no revision rises
 	t.users[sess.UserID] = c
 	return c.User, nil
@@ -508,7 +552,8 @@ func (s *Store) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]s
 func (t *tx) revoke(userID string, f store.SessionFilter, now time.Time) []string {
 	ended := []string{}
 	for id, sess := range t.sessions {
-		if sess.UserID == userID && sess.live(now) && (f.ID == "" || f.ID == id) && f.Except != id && !sess.CreatedAt.Before(f.Since) {
+		if sess.UserID == userID && sess.live(now) && (f.ID == "" || f.ID == id) && f.Except != id && sess.Sequence >= f.FromSequence &&
+			(f.Before.IsZero() || sess.CreatedAt.Before(f.Before)) && (f.IP == "" || f.IP == sess.IP) {
 			sess.Revoked = true
 			t.sessions[id] = sess
 			ended = append(ended, id)

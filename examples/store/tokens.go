@@ -52,6 +52,14 @@ func (t *tx) addToken(token store.Token) error {
 	maps.DeleteFunc(t.tokens, func(_ tokenKey, older store.Token) bool {
 		return token.Subject != "" && older.Subject == token.Subject && older.Purpose == token.Purpose
 	})
+	token.Origin = store.Origin{}
+	switch {
+	case token.UserID == "":
+	case token.Purpose == store.PurposeEnroll:
+		token.Origin = t.origin(token.UserID)
+	default:
+		token.Sequence = t.users[token.UserID].User.Sequence
+	}
 	t.tokens[keyOf(token.Purpose, token.Hash)] = clone(token)
 	return nil
 }

@@ -47,6 +47,11 @@ func (s *admin) ListSessions(ctx context.Context, q store.SessionQuery) (list []
 	return s.inner.ListSessions(ctx, q)
 }
 
+func (s *admin) SessionOrder(ctx context.Context) (n int64, err error) {
+	defer s.tap.enter(&ctx, "SessionOrder", nil)(&err, &n)
+	return s.inner.SessionOrder(ctx)
+}
+
 func (s *admin) EndEverySession(ctx context.Context, c store.EndEverySession) (n int, err error) {
 	defer s.tap.enter(&ctx, "EndEverySession", &c.Change)(&err, &n)
 	return s.inner.EndEverySession(ctx, c)

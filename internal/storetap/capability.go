@@ -42,18 +42,18 @@ func (s *factors) PutFactor(ctx context.Context, c store.PutFactor) (err error) 
 	return s.inner.PutFactor(ctx, c)
 }
 
-func (s *factors) EnableFactor(ctx context.Context, c store.EnableFactor) (u store.User, err error) {
-	defer s.tap.enter(&ctx, "EnableFactor", &c.Change)(&err, &u)
+func (s *factors) EnableFactor(ctx context.Context, c store.EnableFactor) (r store.FactorResult, err error) {
+	defer s.tap.enter(&ctx, "EnableFactor", &c.Change)(&err, &r)
 	return s.inner.EnableFactor(ctx, c)
 }
 
-func (s *factors) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) (err error) {
-	defer s.tap.enter(&ctx, "UseTOTPStep", &c.Change)(&err)
-	return s.inner.UseTOTPStep(ctx, c)
+func (s *factors) UseFactor(ctx context.Context, c store.UseFactor) (r store.FactorResult, err error) {
+	defer s.tap.enter(&ctx, "UseFactor", &c.Change)(&err, &r)
+	return s.inner.UseFactor(ctx, c)
 }
 
-func (s *factors) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (left int, err error) {
-	defer s.tap.enter(&ctx, "UseRecoveryCode", &c.Change)(&err, &left)
+func (s *factors) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (r store.FactorResult, err error) {
+	defer s.tap.enter(&ctx, "UseRecoveryCode", &c.Change)(&err, &r)
 	return s.inner.UseRecoveryCode(ctx, c)
 }
 
@@ -65,11 +65,6 @@ func (s *factors) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes
 func (s *factors) RemoveFactor(ctx context.Context, c store.RemoveFactor) (u store.User, err error) {
 	defer s.tap.enter(&ctx, "RemoveFactor", &c.Change)(&err, &u)
 	return s.inner.RemoveFactor(ctx, c)
-}
-
-func (s *factors) RaiseSession(ctx context.Context, c store.RaiseSession) (sess store.Session, u store.User, err error) {
-	defer s.tap.enter(&ctx, "RaiseSession", &c.Change)(&err, &sess, &u)
-	return s.inner.RaiseSession(ctx, c)
 }
 
 func (s *journal) Events(ctx context.Context, q store.EventQuery) (list []store.Event, err error) {

@@ -99,16 +99,16 @@ func (r *recorder) PutFactor(_ context.Context, c store.PutFactor) error {
 	return r.saw("PutFactor", c)
 }
 
-func (r *recorder) EnableFactor(_ context.Context, c store.EnableFactor) (store.User, error) {
-	return store.User{}, r.saw("EnableFactor", c)
+func (r *recorder) EnableFactor(_ context.Context, c store.EnableFactor) (store.FactorResult, error) {
+	return store.FactorResult{}, r.saw("EnableFactor", c)
 }
 
-func (r *recorder) UseTOTPStep(_ context.Context, c store.UseTOTPStep) error {
-	return r.saw("UseTOTPStep", c)
+func (r *recorder) UseFactor(_ context.Context, c store.UseFactor) (store.FactorResult, error) {
+	return store.FactorResult{}, r.saw("UseFactor", c)
 }
 
-func (r *recorder) UseRecoveryCode(_ context.Context, c store.UseRecoveryCode) (int, error) {
-	return 0, r.saw("UseRecoveryCode", c)
+func (r *recorder) UseRecoveryCode(_ context.Context, c store.UseRecoveryCode) (store.FactorResult, error) {
+	return store.FactorResult{}, r.saw("UseRecoveryCode", c)
 }
 
 func (r *recorder) PutRecoveryCodes(_ context.Context, c store.PutRecoveryCodes) error {
@@ -117,10 +117,6 @@ func (r *recorder) PutRecoveryCodes(_ context.Context, c store.PutRecoveryCodes)
 
 func (r *recorder) RemoveFactor(_ context.Context, c store.RemoveFactor) (store.User, error) {
 	return store.User{}, r.saw("RemoveFactor", c)
-}
-
-func (r *recorder) RaiseSession(_ context.Context, c store.RaiseSession) (store.Session, store.User, error) {
-	return store.Session{}, store.User{}, r.saw("RaiseSession", c)
 }
 
 func (r *recorder) AddProof(_ context.Context, c store.AddProof) (store.Session, store.User, error) {
@@ -225,6 +221,10 @@ func (r *recorder) EndImpersonation(_ context.Context, c store.EndImpersonation)
 
 func (r *recorder) ListSessions(_ context.Context, q store.SessionQuery) ([]store.Session, error) {
 	return nil, r.saw("ListSessions", q)
+}
+
+func (r *recorder) SessionOrder(_ context.Context) (int64, error) {
+	return 0, r.saw("SessionOrder")
 }
 
 func (r *recorder) EndEverySession(_ context.Context, c store.EndEverySession) (int, error) {

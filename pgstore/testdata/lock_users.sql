@@ -1,5 +1,5 @@
 select u.id, coalesce(u.email_key, ''), coalesce(u.phone, ''), u.email_verified_at is not null, u.phone_verified_at is not null,
-			u.password_hash, u.mfa_enabled, u.banned_until, u.revision, u.credential_revision
+			u.password_hash, u.mfa_enabled, u.banned_until, u.revision, u.credential_revision, u.sequence
 		from auth.users u
 		where u.id = any ($1::uuid[]
 			|| array(select s.user_id from auth.sessions s where s.id = any ($2::uuid[]))

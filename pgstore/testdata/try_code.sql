@@ -26,7 +26,9 @@ with t as materialized (
 		select auth.note_events($1::jsonb, j.user_id, array[case j.verdict when 'right' then 0 else 1 end], '{}') as noted
 		from judged j where j.verdict in ('right', 'wrong')
 	)
-	select j.verdict, coalesce((select events.noted from events), true), t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at, coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,
+	select j.verdict, coalesce((select events.noted from events), true), t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at, t.sequence, t.added_by, coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false), u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
-	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end, case when j.verdict = 'right' then null::jsonb /* claims */ end
+	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end, u.handle,
+	coalesce(u.sequence, 0), coalesce(u.password_sequence, 0), coalesce(u.password_added_by, 0), coalesce(u.email_sequence, 0), coalesce(u.email_added_by, 0),
+	coalesce(u.email_verified_sequence, 0), coalesce(u.email_verified_added_by, 0), coalesce(u.phone_sequence, 0), coalesce(u.phone_added_by, 0), coalesce(u.phone_verified_sequence, 0), coalesce(u.phone_verified_added_by, 0), case when j.verdict = 'right' then null::jsonb /* claims */ end
 	from judged j join t on true left join u on true

@@ -52,11 +52,13 @@ func TestImportKeepsEverything(t *testing.T) {
 	}
 	slices.SortFunc(kept.Identities, func(a, b auth.Identity) int { return -strings.Compare(a.Subject, b.Subject) })
 	google, github := p.Identities[0], p.Identities[1]
+	google.Sequence, github.Sequence = 1, 1
 	google.CreatedAt = p.CreatedAt // nobody said
 	want := auth.User{
 		ID: strings.ToLower(p.ID), Email: "Ada@example.com", EmailVerifiedAt: p.EmailVerifiedAt, Phone: "+4930123456", PhoneVerifiedAt: p.PhoneVerifiedAt,
 		FullName: p.FullName, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Roles: p.Roles, MFAEnabled: true,
-		Identities: []auth.Identity{github, google}, CreatedAt: p.CreatedAt, LastSignInAt: p.LastSignInAt, UpdatedAt: kept.UpdatedAt,
+		Identities: []auth.Identity{github, google}, CreatedAt: p.CreatedAt, LastSignInAt: p.LastSignInAt, UpdatedAt: kept.UpdatedAt, Handle: kept.Handle,
+		Sequence: 1, PasswordSequence: 1, EmailSequence: 1, EmailVerifiedSequence: 1, PhoneSequence: 1, PhoneVerifiedSequence: 1,
 	}
 	if !reflect.DeepEqual(kept, want) {
 		t.Errorf("kept\n%+v\nwant\n%+v", kept, want)

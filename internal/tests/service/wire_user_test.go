@@ -75,7 +75,7 @@ func TestSessionInfo(t *testing.T) {
 	for ip, want := range map[string]netip.Addr{"": {}, "unknown": {}, "192.0.2.1": netip.MustParseAddr("192.0.2.1"), "2001:db8::1": netip.MustParseAddr("2001:db8::1")} {
 		now := w.Clock.Now()
 		s := auth.Session{ID: uuid.NewString(), UserID: ada.User.ID, AAL: store.LevelAAL1, CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour), IP: ip}
-		if _, err := w.Store.CreateSession(t.Context(), store.CreateSession{Change: store.Change{Now: now, By: auth.Authority{System: "test"}}, Session: s}); err != nil {
+		if _, err := w.Store.CreateSession(t.Context(), store.CreateSession{Change: store.Change{Now: now, By: auth.Authority{System: "test"}}, NewSession: store.NewSession{Session: s}}); err != nil {
 			t.Fatal(err)
 		}
 		list, err := w.Sessions(t.Context(), auth.SessionsParams{UserID: ada.User.ID, Current: s.ID})

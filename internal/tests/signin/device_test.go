@@ -288,10 +288,10 @@ func TestDeviceCookie(t *testing.T) {
 func addSession(w *harness.World, userID string) {
 	w.T.Helper()
 	now := w.Clock.Now()
-	_, err := w.Store.CreateSession(w.T.Context(), store.CreateSession{Change: store.Change{Now: now, By: auth.Authority{System: "test"}}, Session: auth.Session{
+	_, err := w.Store.CreateSession(w.T.Context(), store.CreateSession{Change: store.Change{Now: now, By: auth.Authority{System: "test"}}, NewSession: store.NewSession{Session: auth.Session{
 		ID: uuid.NewString(), UserID: userID, AAL: store.LevelAAL1, AMR: []auth.AMR{{Method: "password", Timestamp: now.Unix()}},
 		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour),
-	}})
+	}}})
 	if err != nil {
 		w.T.Fatal(err)
 	}

@@ -44,7 +44,8 @@ func TestFactorsOfOtherKinds(t *testing.T) {
 	secret := harness.DecodeAs[struct{ Secret string }](w.Do("POST", "/2fa/setup-totp", nil, harness.Bearer(ada.AccessToken)).Want(200)).Secret
 	other := put()
 	if _, err := factors.EnableFactor(t.Context(), store.EnableFactor{
-		Change: w.ChangeByTest(), UserID: ada.User.ID, FactorID: other.ID, Session: auth.Session{ID: ada.SessionID, UserID: ada.User.ID, AAL: store.LevelAAL2},
+		Change: w.ChangeByTest(), UserID: ada.User.ID, FactorID: other.ID,
+		Completion: store.Completion{Raise: &store.RaisedLevel{SessionID: ada.SessionID, Method: auth.AMR{Method: "other"}}},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -222,7 +222,7 @@ func TestTrustIsOffByDefault(t *testing.T) {
 	w, _, s := harness.NewDeviceWorld(t)
 	e := w.Enrol(s.AccessToken)
 	s = w.Trust(e)
-	c := store.CreateSession{Change: w.ChangeByTest(), TrustUntil: w.Clock.Now().Add(time.Hour)}
+	c := store.CreateSession{Change: w.ChangeByTest(), NewSession: store.NewSession{TrustUntil: w.Clock.Now().Add(time.Hour)}}
 	c.Session = auth.Session{ID: harness.NewID(w.Auth), UserID: s.User.ID, AAL: store.LevelAAL2, CreatedAt: c.Now, LastActiveAt: c.Now, RotatedAt: c.Now, IdleUntil: c.TrustUntil, Device: deviceOf(w, s.User.ID)}
 	if w.Passes(harness.OnDevice(harness.Laptop)) {
 		t.Error("trusted by a field")

@@ -156,11 +156,11 @@ func TestSignInLosesWhatItRestsOn(t *testing.T) {
 			lose(w, s)
 			w.Do("POST", "/2fa/verify", map[string]any{"mfa_token": token, "totp_code": w.Code(second.Secret, 0)}).Want(400, auth.CodeInvalidToken)
 		})
-		t.Run(name+", between the second factor and the session", func(t *testing.T) {
+		t.Run(name+", while the second factor is checked", func(t *testing.T) {
 			w, tap, idp, s := person(t)
 			second := w.Enrol(s.AccessToken)
 			token := harness.DecodeAs[map[string]any](proof.show(w, idp).Want(403, auth.CodeMFARequired))["mfa_token"]
-			harness.BeforeCall(tap, "RedeemToken", func() { lose(w, s) })
+			harness.BeforeCall(tap, "UseFactor", func() { lose(w, s) })
 			w.Do("POST", "/2fa/verify", map[string]any{"mfa_token": token, "totp_code": w.Code(second.Secret, 0)}).Want(400, auth.CodeInvalidToken)
 		})
 		t.Run(name+", while something else changes", func(t *testing.T) {

@@ -36,7 +36,7 @@ func TestSecondFactorReplacedInFlight(t *testing.T) {
 			mfaToken := harness.DecodeAs[map[string]any](w.PostLogin("ada@example.com", harness.GoodPassword).Want(403, auth.CodeMFARequired))["mfa_token"].(string)
 			var fresh harness.Enrolled
 			tap.Reset(storetap.Hooks{Before: func(_ context.Context, method string, _ int) {
-				if method != "CreateSession" {
+				if method != "UseFactor" && method != "UseRecoveryCode" {
 					return
 				}
 				tap.Reset(storetap.Hooks{})

@@ -89,7 +89,7 @@ func TestPatchedUsersShareNothing(t *testing.T) {
 		"nothing": {}, "roles": {Roles: &roles}, "metadata": {UserMetadata: whole().User.UserMetadata, AppMetadata: whole().User.AppMetadata}, "unlink": {Unlink: &key}, "link": {Link: &auth.Identity{Provider: "google", Subject: "3", CreatedAt: now.Add(-1)}},
 	} {
 		c := whole()
-		got := p.Apply(c, now)
+		got := p.Apply(c, now, 0)
 		if fmt.Sprint(c) != fmt.Sprint(whole()) {
 			t.Errorf("%s: what it was applied to is %+v", name, c)
 		}

@@ -13,11 +13,11 @@ export interface OverviewInput {
 
 /** What {@link AdminOperations} takes for GET /admin/stats. */
 export interface StatsInput {
-  /** Cut to the interval. */
+  /** Rounded to the interval. */
   from?: string | undefined;
-  /** In UTC. At most 31 days by the hour, 400 by the day. */
+  /** In UTC. At most 31 days by hour, 400 by day. */
   interval?: "hour" | "day" | undefined;
-  /** Names with commas between; absent: all. sign_ups, sign_ins, sign_in_failures, active_users, factors, messages_sent, messages_failed, limits_hit, tokens_reused, operations_denied */
+  /** Names separated by commas; absent: all. sign_ups, sign_ins, sign_in_failures, active_users, factors, messages_sent, messages_failed, limits_hit, tokens_reused, operations_denied */
   metrics?: string | undefined;
   /** Exclusive; absent: now. */
   to?: string | undefined;
@@ -30,11 +30,11 @@ export interface UsersListInput {
   createdFrom?: string | undefined;
   /** Exclusive. */
   createdTo?: string | undefined;
-  /** Of the same query; any other one is refused. */
+  /** A cursor of the same query; any other is refused. */
   cursor?: string | undefined;
-  /** The whole address, whatever its case. */
+  /** The complete address, in any case. */
   email?: string | undefined;
-  /** One of these ids, with commas between them; at most 200. */
+  /** Ids separated by commas; at most 200. */
   ids?: string | undefined;
   limit?: number | undefined;
   /** By members of app_metadata, up to ten. */
@@ -42,18 +42,18 @@ export interface UsersListInput {
   mfa?: boolean | undefined;
   order?: "asc" | "desc" | undefined;
   phone?: string | undefined;
-  /** There is an identity of it. */
+  /** Accounts with an identity of this provider. */
   provider?: string | undefined;
-  /** An id, or a whole address or number that somebody has, or else what an address or name begins with; matched tells which. */
+  /** An id, the complete email address or phone number of an account, or else the start of an address or name; matched reports how it was read. */
   q?: string | undefined;
   role?: string | undefined;
   signedInFrom?: string | undefined;
   /** Exclusive. */
   signedInTo?: string | undefined;
   sort?: "created_at" | "last_sign_in_at" | "email" | undefined;
-  /** invited: those of the unconfirmed who have no password, so that nothing but a link that is mailed lets them in; they are shown as unconfirmed. */
+  /** invited: unconfirmed accounts without a password, which only a mailed link can sign in; they are shown as unconfirmed. */
   status?: "active" | "banned" | "unconfirmed" | "invited" | undefined;
-  /** With provider: this one. */
+  /** With provider: the subject of the identity. */
   subject?: string | undefined;
 }
 
@@ -76,12 +76,12 @@ export interface UsersCreateInput {
   notes?: string | undefined;
   /** Absent: none. */
   password?: string | undefined;
-  /** In place of a password: argon2, bcrypt, scrypt or PBKDF2. */
+  /** Instead of a password: argon2, bcrypt, scrypt or PBKDF2. */
   passwordHash?: string | undefined;
   phone?: string | undefined;
   phoneVerified?: boolean | undefined;
   roles?: string[] | undefined;
-  /** verify: mail the link that proves the address. invite: mail the link by which its owner chooses a password, and proves the address by that; good for seven days. */
+  /** verify: mail a verification link. invite: mail a link for seven days with which the owner chooses a password and verifies the address. */
   send?: "verify" | "invite" | undefined;
   userMetadata?: Record<string, unknown> | undefined;
 }
@@ -146,7 +146,7 @@ export interface UsersRemoveFactorInput {
 
 /** What {@link AdminOperations} takes for DELETE /admin/users/{id}/identities/{identity}. */
 export interface UsersUnlinkIdentityInput {
-  /** Also if nobody could sign in any more. */
+  /** Unlink it even if no sign-in method remains. */
   force?: boolean | undefined;
   reason?: string | undefined;
 }
@@ -165,7 +165,7 @@ export interface UsersSetRolesInput {
 /** What {@link AdminOperations} takes for POST /admin/users/{id}/impersonate. */
 export interface UsersImpersonateInput {
   reason: string;
-  /** Where a browser goes on: the answer has url in place of the token. */
+  /** The browser's next page: the response has url instead of the token. */
   redirectTo?: string | undefined;
 }
 
@@ -190,13 +190,13 @@ export interface UsersBulkInput {
   ids?: string[] | undefined;
   reason?: string | undefined;
   redirectTo?: string | undefined;
-  /** Of add_role and remove_role. */
+  /** For add_role and remove_role. */
   role?: string | undefined;
-  /** Of a dry run; only action goes with it. */
+  /** The selection of a dry run; send only action with it. */
   selectionId?: string | undefined;
-  /** Of send. */
+  /** For send. */
   type?: "" | "verify" | "reset" | "magic_link" | "code" | "invite" | undefined;
-  /** Of a ban; absent: for ever. */
+  /** For ban; absent: for ever. */
   until?: string | null | undefined;
 }
 
@@ -232,7 +232,7 @@ export interface UsersImportRow {
 
 /** What {@link AdminOperations} takes for POST /admin/users/import. */
 export interface UsersImportInput {
-  /** What becomes of a row whose id, address, number or identity an account has. update: what the row gives is changed, by the rules of the operations that it stands for; identities, a factor and times stay. */
+  /** The treatment of a row with the id, address, phone number or identity of an existing account. update: the account gets the row's values by the rules of the single operations, and keeps its identities, factor and times. */
   onConflict?: "error" | "skip" | "update" | undefined;
 }
 
@@ -241,37 +241,37 @@ export interface UsersExportInput {
   createdFrom?: string | undefined;
   /** Exclusive. */
   createdTo?: string | undefined;
-  /** The whole address, whatever its case. */
+  /** The complete address, in any case. */
   email?: string | undefined;
-  /** Which, with commas between them: id, email, email_verified_at, phone, phone_verified_at, full_name, status, roles, mfa_enabled, identities, user_metadata, app_metadata, created_at, updated_at, last_sign_in_at, banned_until, password_hash, totp_secret. Absent: all but the last two. */
+  /** Names separated by commas: id, email, email_verified_at, phone, phone_verified_at, full_name, status, roles, mfa_enabled, identities, user_metadata, app_metadata, created_at, updated_at, last_sign_in_at, banned_until, password_hash, totp_secret. Absent: all except the last two. */
   fields?: string | undefined;
-  /** ndjson: one object a line. csv: with a line of names, lists and objects as JSON; a cell that begins with =, +, -, @, a tab or a carriage return has an apostrophe before it. */
+  /** ndjson: one object per line. csv: with a header line, lists and objects as JSON; a cell that starts with =, +, -, @, a tab or a carriage return has an apostrophe before it. */
   format?: "ndjson" | "csv" | undefined;
-  /** One of these ids, with commas between them; at most 200. */
+  /** Ids separated by commas; at most 200. */
   ids?: string | undefined;
   /** By members of app_metadata, up to ten. */
   metadata?: Record<string, string | number | boolean | null> | undefined;
   mfa?: boolean | undefined;
   order?: "asc" | "desc" | undefined;
   phone?: string | undefined;
-  /** There is an identity of it. */
+  /** Accounts with an identity of this provider. */
   provider?: string | undefined;
-  /** An id, or a whole address or number that somebody has, or else what an address or name begins with; matched tells which. */
+  /** An id, the complete email address or phone number of an account, or else the start of an address or name; matched reports how it was read. */
   q?: string | undefined;
   role?: string | undefined;
   signedInFrom?: string | undefined;
   /** Exclusive. */
   signedInTo?: string | undefined;
   sort?: "created_at" | "last_sign_in_at" | "email" | undefined;
-  /** invited: those of the unconfirmed who have no password, so that nothing but a link that is mailed lets them in; they are shown as unconfirmed. */
+  /** invited: unconfirmed accounts without a password, which only a mailed link can sign in; they are shown as unconfirmed. */
   status?: "active" | "banned" | "unconfirmed" | "invited" | undefined;
-  /** With provider: this one. */
+  /** With provider: the subject of the identity. */
   subject?: string | undefined;
 }
 
 /** What {@link AdminOperations} takes for POST /admin/links. */
 export interface LinksCreateInput {
-  /** In place of user_id. */
+  /** Instead of user_id. */
   email?: string | undefined;
   redirectTo?: string | undefined;
   /** invite: to choose a first password. */
@@ -282,14 +282,14 @@ export interface LinksCreateInput {
 /** What {@link AdminOperations} takes for GET /admin/sessions. */
 export interface SessionsListInput {
   aal?: "aal1" | "aal2" | undefined;
-  /** Made before. */
+  /** Created before. */
   before?: string | undefined;
-  /** Part of the user agent, whatever its case. Needs user, ip or since beside it. */
+  /** A part of the user agent, in any case. It needs user, ip or since. */
   client?: string | undefined;
   cursor?: string | undefined;
   ip?: string | undefined;
   limit?: number | undefined;
-  /** Made then or later. */
+  /** Created then or later. */
   since?: string | undefined;
   user?: string | undefined;
 }
@@ -341,9 +341,9 @@ export interface ImpersonationsEndInput {
 
 /** What {@link AdminOperations} takes for GET /admin/invitations. */
 export interface InvitationsListInput {
-  /** next_cursor of the page before. */
+  /** next_cursor of the previous page. */
   cursor?: string | undefined;
-  /** How many. */
+  /** The number of items. */
   limit?: number | undefined;
 }
 
@@ -360,26 +360,26 @@ export interface InvitationsCreateInput {
 
 /** What {@link AdminOperations} takes for GET /admin/messages. */
 export interface MessagesListInput {
-  /** next_cursor of the page before. */
+  /** next_cursor of the previous page. */
   cursor?: string | undefined;
-  /** Made then or later. */
+  /** Created then or later. */
   from?: string | undefined;
-  /** As in the answer. */
+  /** As in the response. */
   kind?: string | undefined;
-  /** How many. */
+  /** The number of items. */
   limit?: number | undefined;
   state?: "queued" | "sent" | "failed" | "dropped" | undefined;
-  /** Made before. */
+  /** Created before. */
   to?: string | undefined;
-  /** For this account. */
+  /** Messages for this account. */
   user?: string | undefined;
 }
 
 /** What {@link AdminOperations} takes for GET /admin/audit-logs. */
 export interface AuditListInput {
-  /** A type of events, or the begin of some: user.* */
+  /** An event type, or a prefix: user.* */
   action?: string | undefined;
-  /** Who did it: the id of a user or key, or the name of code of the application. */
+  /** The actor: the id of a user or key, or the name of code of the application. */
   actor?: string | undefined;
   cursor?: string | undefined;
   from?: string | undefined;
@@ -387,31 +387,31 @@ export interface AuditListInput {
   limit?: number | undefined;
   outcome?: "done" | "denied" | "failed" | undefined;
   requestId?: string | undefined;
-  /** Whom or what it is about: the id of an account, or a name, of a role for one. */
+  /** The target: the id of an account, or a name, for example of a role. */
   target?: string | undefined;
   /** Exclusive. */
   to?: string | undefined;
-  /** About or by this account. */
+  /** Events about or by this account. */
   user?: string | undefined;
 }
 
 /** What {@link AdminOperations} takes for GET /admin/audit-logs/export. */
 export interface AuditExportInput {
-  /** A type of events, or the begin of some: user.* */
+  /** An event type, or a prefix: user.* */
   action?: string | undefined;
-  /** Who did it: the id of a user or key, or the name of code of the application. */
+  /** The actor: the id of a user or key, or the name of code of the application. */
   actor?: string | undefined;
-  /** ndjson: one AuditEvent a line. csv: with a line of names; a cell that begins with =, +, -, @, a tab or a carriage return has an apostrophe before it. */
+  /** ndjson: one AuditEvent per line. csv: with a header line; a cell that starts with =, +, -, @, a tab or a carriage return has an apostrophe before it. */
   format?: "ndjson" | "csv" | undefined;
   from?: string | undefined;
   ip?: string | undefined;
   outcome?: "done" | "denied" | "failed" | undefined;
   requestId?: string | undefined;
-  /** Whom or what it is about: the id of an account, or a name, of a role for one. */
+  /** The target: the id of an account, or a name, for example of a role. */
   target?: string | undefined;
   /** Exclusive. */
   to?: string | undefined;
-  /** About or by this account. */
+  /** Events about or by this account. */
   user?: string | undefined;
 }
 
@@ -420,7 +420,7 @@ export interface KeysListInput {
   cursor?: string | undefined;
   kind?: "secret" | "public" | undefined;
   limit?: number | undefined;
-  /** Without those that were revoked or have expired. */
+  /** Without revoked and expired keys. */
   status?: "live" | undefined;
 }
 
@@ -438,7 +438,7 @@ export interface KeysCreateInput {
 
 /** What {@link AdminOperations} takes for PATCH /admin/keys/{id}. */
 export interface KeysUpdateInput {
-  /** For owners: it goes on when whoever made it is banned, deleted or may do less. */
+  /** For owners: the key keeps working if its creator is banned, deleted or loses permissions. */
   adopted?: boolean | undefined;
   cidrs?: string[] | undefined;
   /** null: never. */
@@ -454,7 +454,7 @@ export interface KeysDeleteInput {
 
 /** What {@link AdminOperations} takes for POST /admin/keys/{id}/rotate. */
 export interface KeysRotateInput {
-  /** Seconds for which the text before stays good. */
+  /** Seconds for which the previous text keeps working. */
   overlap?: number | undefined;
 }
 

@@ -7,7 +7,7 @@ import type { APIKey, AdminAccount, AdminActor, AdminFactor, AdminJob, AdminJobI
 /** Every operation of the admin side. */
 export interface AdminOperations {
   /**
-   * Who one is on the admin side.
+   * The caller on the admin side.
    *
    * `GET /admin/me`
    */
@@ -18,7 +18,7 @@ export interface AdminOperations {
     user: AdminUser | null;
   }>>;
   /**
-   * The permissions that are declared.
+   * List the declared permissions.
    *
    * auth.roles.read
    *
@@ -32,9 +32,9 @@ export interface AdminOperations {
     }[];
   }>>;
   /**
-   * May somebody do something?.
+   * Check a permission of a user.
    *
-   * By the roles as they are now. auth.roles.read
+   * By the current roles. auth.roles.read
    *
    * `POST /admin/check`
    */
@@ -43,7 +43,7 @@ export interface AdminOperations {
     via: string[];
   }>>;
   /**
-   * How the service is.
+   * The state of the service.
    *
    * auth.stats.read
    *
@@ -77,7 +77,7 @@ export interface AdminOperations {
   /**
    * Figures over time.
    *
-   * Counted by each instance and added every ten seconds. Labels are the method or provider (sign_ups, sign_ins), the error code (sign_in_failures), the kind (messages_sent, messages_failed), enabled or disabled (factors), and day, week or month (active_users: accounts that were active in it, at its begin). auth.stats.read
+   * Each instance counts in memory and stores the figures every ten seconds. Labels are the method or provider (sign_ups, sign_ins), the error code (sign_in_failures), the kind (messages_sent, messages_failed), enabled or disabled (factors), and day, week or month (active_users: accounts that were active in it, at its start). auth.stats.read
    *
    * `GET /admin/stats`
    */
@@ -106,7 +106,7 @@ export interface AdminOperations {
     /**
      * Accounts.
      *
-     * Filters have to hold together. metadata.<name>=<value> picks by a member of app_metadata, up to ten of them: its value is that text, or the number, true, false or null that it spells. Filters that would read too much together: 422 query_too_broad. auth.users.read
+     * All filters must match. metadata.<name>=<value> matches a member of app_metadata, up to ten of them: its value is that text, or the number, true, false or null with that spelling. Filters that would read too much together: 422 query_too_broad. auth.users.read
      *
      * `GET /admin/users`
      */
@@ -115,15 +115,15 @@ export interface AdminOperations {
         exact: boolean;
         users: number;
       } | null;
-      /** What q was taken for. */
+      /** How q was read. */
       matched: "id" | "email" | "phone" | "prefix" | null;
       next_cursor: Cursor;
       users: AdminUser[];
     }, AdminUser>;
     /**
-     * The one account that has a value.
+     * Look up an account.
      *
-     * An address (whatever its case), a number, or provider and subject: one of them. auth.users.read
+     * One of: an email address (in any case), a phone number, or provider and subject. auth.users.read
      *
      * `GET /admin/users/lookup`
      */
@@ -137,9 +137,9 @@ export interface AdminOperations {
      */
     get(id: string, options?: CallOptions): Promise<Result<AdminAccount>>;
     /**
-     * Make an account.
+     * Create an account.
      *
-     * With an address, a number, or both. password, password_hash and true verified flags need auth.credentials, too, roles need auth.roles.assign and the permissions of the roles, and either needs a proof of the last 15 minutes. auth.users.write
+     * With an email address, a phone number, or both. password, password_hash and true verified flags also need auth.credentials; roles also need auth.roles.assign and the permissions of the roles. Either needs a sign-in within the last 15 minutes. auth.users.write
      *
      * `POST /admin/users`
      */
@@ -147,7 +147,7 @@ export interface AdminOperations {
     /**
      * Edit an account.
      *
-     * Absent members stay. email, phone and the verified flags need auth.credentials and a proof of the last 15 minutes, too; a new address or number is not verified unless that is said with it, and whoever has the former and the new address is told. Nobody writes their own app_metadata or ways in. auth.users.write
+     * Absent members keep their values. email, phone and the verified flags also need auth.credentials and a sign-in within the last 15 minutes. A new address or phone number is unverified unless its flag says otherwise; the former and the new address are notified. Operators cannot change their own app_metadata or sign-in methods. auth.users.write
      *
      * `PATCH /admin/users/{id}`
      */
@@ -155,23 +155,23 @@ export interface AdminOperations {
     /**
      * Delete an account.
      *
-     * With everything of it but its rows of the audit log. auth.users.delete
+     * With all its data except its rows of the audit log. auth.users.delete
      *
      * `POST /admin/users/{id}/delete`
      */
     delete(id: string, input: UsersDeleteInput, options?: CallOptions): Promise<Result<null>>;
     /**
-     * Make an account nobody's.
+     * Anonymise an account.
      *
-     * Whatever tells who it was of goes, for good, also from the audit log; the id stays. Nobody signs in to it any more. The reason stays in the audit log: name nobody there. auth.users.delete
+     * Removes everything that identifies its owner, permanently, also from the audit log; the id remains. The account can never sign in again. The reason remains in the audit log, so write no name into it. auth.users.delete
      *
      * `POST /admin/users/{id}/anonymize`
      */
     anonymize(id: string, input: UsersAnonymizeInput, options?: CallOptions): Promise<Result<AdminUser>>;
     /**
-     * Everything that is held about somebody.
+     * Export a user's data.
      *
-     * What GET /me/export has, for a request under data protection law. Who else acted is left out. It is recorded itself. Needs a proof of the last 15 minutes. auth.users.export
+     * The document of GET /me/export, for a request under data protection law. Other persons who acted are left out. The export itself is recorded. Needs a sign-in within the last 15 minutes. auth.users.export
      *
      * `GET /admin/users/{id}/export`
      */
@@ -193,23 +193,23 @@ export interface AdminOperations {
      */
     unban(id: string, input?: UsersUnbanInput, options?: CallOptions): Promise<Result<AdminUser>>;
     /**
-     * Clear the limits on failures.
+     * Reset the limits on failures.
      *
-     * Those of passwords, codes and second factors, whatever the name and device. auth.users.ban
+     * The limits of passwords, codes and second factors, for all names and devices of the account. auth.users.ban
      *
      * `POST /admin/users/{id}/unlock`
      */
     unlock(id: string, input?: UsersUnlockInput, options?: CallOptions): Promise<Result<AdminUser>>;
     /**
-     * Set or remove somebody's password.
+     * Set or remove a password.
      *
-     * All their sessions end, and they are told by mail. Needs a proof of the last 15 minutes. auth.credentials
+     * All sessions of the account end, and its owner is notified by mail. Needs a sign-in within the last 15 minutes. auth.credentials
      *
      * `POST /admin/users/{id}/password`
      */
     setPassword(id: string, input: UsersSetPasswordInput, options?: CallOptions): Promise<Result<AdminUser>>;
     /**
-     * Somebody's second factors.
+     * List an account's second factors.
      *
      * auth.users.read
      *
@@ -219,31 +219,31 @@ export interface AdminOperations {
       factors: AdminFactor[];
     }>>;
     /**
-     * Remove all of somebody's second factors.
+     * Remove all second factors of an account.
      *
-     * With their recovery codes. They are told by mail. Needs a proof of the last 15 minutes. auth.credentials
+     * The recovery codes are removed too. The owner is notified by mail. Needs a sign-in within the last 15 minutes. auth.credentials
      *
      * `DELETE /admin/users/{id}/factors`
      */
     removeFactors(id: string, input?: UsersRemoveFactorsInput, options?: CallOptions): Promise<Result<AdminUser>>;
     /**
-     * Remove one of somebody's second factors.
+     * Remove one second factor of an account.
      *
-     * As DELETE /admin/users/{id}/factors. auth.credentials
+     * Like DELETE /admin/users/{id}/factors. auth.credentials
      *
      * `DELETE /admin/users/{id}/factors/{factor}`
      */
     removeFactor(id: string, factor: string, input?: UsersRemoveFactorInput, options?: CallOptions): Promise<Result<AdminUser>>;
     /**
-     * Take an identity off an account.
+     * Unlink an identity from an account.
      *
-     * Its owner is told by mail. Needs a proof of the last 15 minutes. auth.credentials
+     * Its owner is notified by mail. Needs a sign-in within the last 15 minutes. auth.credentials
      *
      * `DELETE /admin/users/{id}/identities/{identity}`
      */
     unlinkIdentity(id: string, identity: string, input?: UsersUnlinkIdentityInput, options?: CallOptions): Promise<Result<AdminUser>>;
     /**
-     * Somebody's live sessions.
+     * List a user's live sessions.
      *
      * Newest first. auth.sessions.read
      *
@@ -251,7 +251,7 @@ export interface AdminOperations {
      */
     sessions(id: string, options?: CallOptions): Promise<Result<Sessions>>;
     /**
-     * Sign somebody out everywhere.
+     * Sign a user out everywhere.
      *
      * auth.sessions.revoke
      *
@@ -259,33 +259,33 @@ export interface AdminOperations {
      */
     endSessions(id: string, input?: UsersEndSessionsInput, options?: CallOptions): Promise<Result<null>>;
     /**
-     * Say which roles somebody has.
+     * Set the roles of a user.
      *
-     * Only roles whose permissions one has. Needs a proof of the last 15 minutes. auth.roles.assign
+     * Only roles with permissions of the caller. Needs a sign-in within the last 15 minutes. auth.roles.assign
      *
      * `PUT /admin/users/{id}/roles`
      */
     setRoles(id: string, input: UsersSetRolesInput, options?: CallOptions): Promise<Result<AdminUser>>;
     /**
-     * Give somebody a role.
+     * Give a role to a user.
      *
-     * As PUT /admin/users/{id}/roles. auth.roles.assign
+     * Like PUT /admin/users/{id}/roles. auth.roles.assign
      *
      * `POST /admin/users/{id}/roles/{role}`
      */
     addRole(id: string, role: string, options?: CallOptions): Promise<Result<AdminUser>>;
     /**
-     * Take a role from somebody.
+     * Take a role from a user.
      *
-     * As PUT /admin/users/{id}/roles. auth.roles.assign
+     * Like PUT /admin/users/{id}/roles. auth.roles.assign
      *
      * `DELETE /admin/users/{id}/roles/{role}`
      */
     removeRole(id: string, role: string, options?: CallOptions): Promise<Result<AdminUser>>;
     /**
-     * Act as somebody else.
+     * Impersonate a user.
      *
-     * For 15 minutes at most, and only while one's own session is live. There is no refresh. The token opens the application's own routes, GET /me, GET /sessions and POST /logout. One needs all of the account's permissions and one more, but for owners, and a proof of the last 15 minutes. auth.impersonate
+     * For at most 15 minutes, while the operator's own session is live, without refresh. The token opens the application's own routes, GET /me, GET /sessions and POST /logout. The operator needs all of the account's permissions and one more (owners do not need one more), and a sign-in within the last 15 minutes. auth.impersonate
      *
      * `POST /admin/users/{id}/impersonate`
      */
@@ -293,13 +293,13 @@ export interface AdminOperations {
       access_token?: string;
       expires_in?: number;
       session_id: UUID;
-      /** redirect_to with a code that POST /exchange trades, within a minute. */
+      /** redirect_to with a code for POST /exchange, valid for a minute. */
       url?: string;
     }>>;
     /**
-     * Have a link or code sent to somebody.
+     * Send a link or code to a user.
      *
-     * To the account's own address, or its number (code). Draws the limits of what is sent, by whom it goes to. auth.messages.send
+     * To the account's own email address, or its phone number (code). It counts against the recipient's limits. auth.messages.send
      *
      * `POST /admin/users/{id}/send`
      */
@@ -307,9 +307,9 @@ export interface AdminOperations {
       message_id: UUID;
     }>>;
     /**
-     * What happened to an account, and what it did.
+     * The timeline of an account.
      *
-     * Newest first; of one that is gone, too. auth.audit.read
+     * Events about and by the account, newest first; also of a deleted account. auth.audit.read
      *
      * `GET /admin/users/{id}/events`
      */
@@ -318,9 +318,9 @@ export interface AdminOperations {
       next_cursor: Cursor;
     }, AuditEvent>;
     /**
-     * Do something to many accounts.
+     * Apply an action to many accounts.
      *
-     * To those of ids, one after the other: one that may not be touched is skipped, and one that fails keeps no other from it. Or to those that a filter picks, up to 10,000: with dry_run first, which says of each what would come of it and returns a selection; with its id it is done behind the caller's back, to these accounts and no others. A filter needs a proof of the last 15 minutes, and one that picks everybody is for those who may do everything. Needs what the action's own operation needs, and its permission.
+     * With ids: to these accounts, in order. An account that the operator may not change is skipped, and a failure does not stop the others. With filter: to up to 10,000 accounts, in two requests. dry_run reports the outcome for each account and returns a selection; the second request with its id applies the action in the background, to exactly these accounts. A filter needs a sign-in within the last 15 minutes, and one that matches all accounts needs the permission *. Also needs the permission and conditions of the action's own operation.
      *
      * `POST /admin/users/bulk`
      */
@@ -336,7 +336,7 @@ export interface AdminOperations {
     /**
      * Import accounts.
      *
-     * One account a line, up to 256 KiB each, a million and 4 GiB in all; 120 imports and dry runs of selections an hour for an actor. They are made behind the caller's back once the last line is there; nothing is made before. A row that cannot be made hinders no other. A hash, an identity, a TOTP secret or something verified needs auth.credentials, too, roles need auth.roles.assign and their permissions, a ban auth.users.ban. No message is sent, but the notices of what an update changes. Needs a proof of the last 15 minutes. auth.users.import
+     * One account per line, up to 256 KiB each, a million lines and 4 GiB in all; an actor may start 120 imports and dry runs of selections an hour. The import runs in the background after the last line has arrived, and never before. A failed row does not stop the others. A hash, an identity, a TOTP secret or a verified flag also needs auth.credentials, roles need auth.roles.assign and their permissions, a ban needs auth.users.ban. No messages are sent, except notices of updates. Needs a sign-in within the last 15 minutes. auth.users.import
      *
      * `POST /admin/users/import`
      */
@@ -344,7 +344,7 @@ export interface AdminOperations {
     /**
      * Export accounts.
      *
-     * All accounts that the filters of GET /admin/users pick, as they are when they are read. password_hash and totp_secret come only where fields names them, which needs auth.credentials, too; of accounts that one is not stronger than, and of one's own, they stay empty, and secrets_withheld is true. The export is in the audit log itself. A connection that breaks off means that the rest is missing. Needs a proof of the last 15 minutes. auth.users.export
+     * All accounts that match the filters of GET /admin/users, as they are when they are read. password_hash and totp_secret appear only if fields names them, which also needs auth.credentials. They are empty, with secrets_withheld true, for the operator's own account and for accounts that are not weaker. The export itself is recorded in the audit log. An interrupted connection means that the rest is missing. Needs a sign-in within the last 15 minutes. auth.users.export
      *
      * `GET /admin/users/export`
      */
@@ -352,17 +352,17 @@ export interface AdminOperations {
   };
   readonly jobs: {
     /**
-     * How far a job is.
+     * Read a job.
      *
-     * Goes on whatever becomes of the process that is at it, in the name and with the permissions of who began it, while they are signed in. The permission of what it does
+     * A job survives the crash of its process. It acts with the permissions of its creator, while the creator is signed in. Needs the permission of its operation.
      *
      * `GET /admin/jobs/{id}`
      */
     get(id: string, options?: CallOptions): Promise<Result<AdminJob>>;
     /**
-     * What came of each row of a job.
+     * Read the results of a job.
      *
-     * Of those that are done, in their order: an AdminRowResult a line. The permission of what it does
+     * The completed rows in their order, one AdminRowResult per line. Needs the permission of its operation.
      *
      * `GET /admin/jobs/{id}/results`
      */
@@ -370,9 +370,9 @@ export interface AdminOperations {
   };
   readonly links: {
     /**
-     * Make a link for somebody.
+     * Create a link for a user.
      *
-     * To give to the account's owner: it does what the mailed one of the type does, whose place it takes. Only for accounts that may less than oneself. Needs a proof of the last 15 minutes. The audit log has who made it, not the link. auth.credentials
+     * A link to pass on to the account's owner. It works like the mailed link of the type, and replaces it. Only for accounts with fewer permissions than the operator. Needs a sign-in within the last 15 minutes. The audit log records its creator, not the link. auth.credentials
      *
      * `POST /admin/links`
      */
@@ -383,9 +383,9 @@ export interface AdminOperations {
   };
   readonly sessions: {
     /**
-     * Live sessions of everybody.
+     * List live sessions.
      *
-     * Newest first. Filters have to hold together. auth.sessions.read
+     * Newest first. All filters must match. auth.sessions.read
      *
      * `GET /admin/sessions`
      */
@@ -410,25 +410,25 @@ export interface AdminOperations {
     /**
      * End sessions of several accounts.
      *
-     * Of these accounts, at this address, made before a time: what is given has to hold together. Of 1000 accounts in one call at most; those that one may not touch are skipped, and one's own session goes on. all ends everybody's, with their access tokens; it goes alone, and needs the permission * and a proof of the last 15 minutes. before alone needs such a proof, too, and is all if it is to come. auth.sessions.revoke
+     * Sessions of these accounts, from this IP address, created before a time: all given conditions must match. At most 1000 accounts in one call. Accounts that the operator may not change are skipped, and the operator's own session remains. all ends the sessions of all users, with their access tokens; it stands alone and needs the permission * and a sign-in within the last 15 minutes. before alone also needs such a sign-in, and is the same as all if it is in the future. auth.sessions.revoke
      *
      * `POST /admin/sessions/revoke`
      */
     revoke(input: SessionsRevokeInput, options?: CallOptions): Promise<Result<{
       ended: number;
-      /** There may be others: repeat it. */
+      /** There may be more: repeat the request. */
       more: boolean;
-      /** Accounts that one may not touch, or that are gone. */
+      /** Accounts that the operator may not change, or that are deleted. */
       skipped: number;
-      /** Whose they were. */
+      /** The accounts of the ended sessions. */
       users: number;
     }>>;
   };
   readonly roles: {
     /**
-     * The roles.
+     * List the roles.
      *
-     * owner, which permits everything, is not among them. auth.roles.read
+     * Without owner, which permits everything. auth.roles.read
      *
      * `GET /admin/roles`
      */
@@ -437,9 +437,9 @@ export interface AdminOperations {
       roles: Role[];
     }>>;
     /**
-     * Which roles hold which permission.
+     * The matrix of roles and permissions.
      *
-     * Every permission that is declared, and each role that holds it, by its name or a pattern. auth.roles.read
+     * Each declared permission with the roles that hold it, by its name or a pattern. auth.roles.read
      *
      * `GET /admin/roles/matrix`
      */
@@ -459,17 +459,17 @@ export interface AdminOperations {
       roles: string[];
     }>>;
     /**
-     * A role.
+     * Read a role.
      *
-     * owner, too. ETag is the revision of the table of roles. auth.roles.read
+     * Also owner. The ETag is the revision of the table of roles. auth.roles.read
      *
      * `GET /admin/roles/{role}`
      */
     get(role: string, options?: CallOptions): Promise<Result<Role>>;
     /**
-     * Who has a role.
+     * List the holders of a role.
      *
-     * Who they are, and no more: GET /admin/users?role= shows accounts. auth.roles.read
+     * Only their identities; GET /admin/users?role= returns accounts. auth.roles.read
      *
      * `GET /admin/roles/{role}/users`
      */
@@ -486,9 +486,9 @@ export interface AdminOperations {
       label: string;
     }>;
     /**
-     * Make a role.
+     * Create a role.
      *
-     * Only with permissions that one has; if there is one of the name: 422 validation_failed. With dry_run it is judged, and nothing is changed (200). Needs a proof of the last 15 minutes. auth.roles.write
+     * Only with permissions of the caller. An existing name: 422 validation_failed. With dry_run it is checked, and nothing changes (200). Needs a sign-in within the last 15 minutes. auth.roles.write
      *
      * `POST /admin/roles`
      */
@@ -496,15 +496,15 @@ export interface AdminOperations {
     /**
      * Change a role.
      *
-     * What is absent stays. Only with permissions that one has. With dry_run it is judged, and nothing is changed. Needs a proof of the last 15 minutes. auth.roles.write
+     * Absent members keep their values. Only with permissions of the caller. With dry_run it is checked, and nothing changes. Needs a sign-in within the last 15 minutes. auth.roles.write
      *
      * `PATCH /admin/roles/{role}`
      */
     update(role: string, input: RolesUpdateInput, options?: CallOptions): Promise<Result<RoleChange>>;
     /**
-     * Delete a role that nobody has.
+     * Delete a role without holders.
      *
-     * With dry_run=true it is judged, and nothing is changed. Needs a proof of the last 15 minutes. auth.roles.write
+     * With dry_run=true it is checked, and nothing changes. Needs a sign-in within the last 15 minutes. auth.roles.write
      *
      * `DELETE /admin/roles/{role}`
      */
@@ -512,9 +512,9 @@ export interface AdminOperations {
   };
   readonly impersonations: {
     /**
-     * Who acts as whom.
+     * List impersonations.
      *
-     * Right now, newest first, at most 1000. auth.impersonate
+     * The live ones, newest first, at most 1000. auth.impersonate
      *
      * `GET /admin/impersonations`
      */
@@ -532,9 +532,9 @@ export interface AdminOperations {
   };
   readonly invitations: {
     /**
-     * Invitations that wait.
+     * List pending invitations.
      *
-     * Newest first; those that were accepted or are over are not among them. auth.users.read
+     * Newest first, without accepted and expired ones. auth.users.read
      *
      * `GET /admin/invitations`
      */
@@ -543,9 +543,9 @@ export interface AdminOperations {
       next_cursor: Cursor;
     }, Invitation>;
     /**
-     * Invite somebody.
+     * Invite a user.
      *
-     * Mails a link to make an account with, good once. It takes the place of an older one to the address. Roles only if one may give them: that needs auth.roles.assign, too, and a proof of the last 15 minutes. auth.users.write
+     * Mails a link that creates an account and works once. It replaces an older invitation to the address. Roles also need auth.roles.assign, their permissions and a sign-in within the last 15 minutes. auth.users.write
      *
      * `POST /admin/invitations`
      */
@@ -553,15 +553,15 @@ export interface AdminOperations {
     /**
      * Send an invitation again.
      *
-     * With a new link; the old one dies. It is in one's own name from now on, and takes what making it takes. auth.users.write
+     * With a new link; the old one stops working. The caller becomes its creator and needs the same permissions as for a new invitation. auth.users.write
      *
      * `POST /admin/invitations/{id}/resend`
      */
     resend(id: string, options?: CallOptions): Promise<Result<Invitation>>;
     /**
-     * Take an invitation back.
+     * Withdraw an invitation.
      *
-     * One with roles only if one may give them. auth.users.write
+     * An invitation with roles needs the permission to give them. auth.users.write
      *
      * `DELETE /admin/invitations/{id}`
      */
@@ -569,9 +569,9 @@ export interface AdminOperations {
   };
   readonly messages: {
     /**
-     * Which messages went out.
+     * List messages.
      *
-     * Of the last seven days, newest first: sent, waiting, failed and dropped. Filters have to hold together. auth.messages.read
+     * The messages of the last seven days, newest first: sent, waiting, failed and dropped. All filters must match. auth.messages.read
      *
      * `GET /admin/messages`
      */
@@ -580,9 +580,9 @@ export interface AdminOperations {
       next_cursor: Cursor;
     }, SentMessage>;
     /**
-     * Send a message again that failed.
+     * Send a failed message again.
      *
-     * The same message under the same id, within 24 hours and while what it carries is good. Draws the limits of what operators send, by whom it goes to. One that was sent, waits, was dropped or has expired: 422 validation_failed. auth.messages.send
+     * The same message under the same id, within 24 hours and while its link or code is valid. It counts against the recipient's limits of messages by operators. A message that was sent, waits, was dropped or has expired: 422 validation_failed. auth.messages.send
      *
      * `POST /admin/messages/{id}/retry`
      */
@@ -592,9 +592,9 @@ export interface AdminOperations {
   };
   readonly audit: {
     /**
-     * What has happened.
+     * Search the audit log.
      *
-     * Newest first. Filters have to hold together. What was refused and what failed is there about a second later. auth.audit.read
+     * Newest first. All filters must match. Refused and failed operations appear about a second later. auth.audit.read
      *
      * `GET /admin/audit-logs`
      */
@@ -613,7 +613,7 @@ export interface AdminOperations {
     /**
      * Export the audit log.
      *
-     * All events that the filters of GET /admin/audit-logs pick, newest first, as they are read. The export is in the audit log itself. A connection that breaks off means that the rest is missing. Needs a proof of the last 15 minutes. auth.audit.export
+     * All events that match the filters of GET /admin/audit-logs, newest first, streamed. The export itself is recorded in the audit log. An interrupted connection means that the rest is missing. Needs a sign-in within the last 15 minutes. auth.audit.export
      *
      * `GET /admin/audit-logs/export`
      */
@@ -621,9 +621,9 @@ export interface AdminOperations {
   };
   readonly keys: {
     /**
-     * The API keys.
+     * List API keys.
      *
-     * Newest first, without their texts. auth.keys.read
+     * Newest first, without their secret texts. auth.keys.read
      *
      * `GET /admin/keys`
      */
@@ -632,9 +632,9 @@ export interface AdminOperations {
       next_cursor: Cursor;
     }, APIKey>;
     /**
-     * Make an API key.
+     * Create an API key.
      *
-     * With permissions that one has, and for as long as one has them. Needs a proof of the last 15 minutes. auth.keys.write
+     * With permissions of the creator, while the creator has them. Needs a sign-in within the last 15 minutes. auth.keys.write
      *
      * `POST /admin/keys`
      */
@@ -642,7 +642,7 @@ export interface AdminOperations {
     /**
      * Change an API key.
      *
-     * What is absent stays. Only keys of which one has all permissions; the service's own are for owners. Needs a proof of the last 15 minutes. auth.keys.write
+     * Absent members keep their values. The caller needs all permissions of the key; keys of the service are for owners. Needs a sign-in within the last 15 minutes. auth.keys.write
      *
      * `PATCH /admin/keys/{id}`
      */
@@ -650,15 +650,15 @@ export interface AdminOperations {
     /**
      * Revoke an API key.
      *
-     * For good; it stays in the list. A secret key stops at once, a public one within a second. Needs a proof of the last 15 minutes. auth.keys.write
+     * Permanently; the key remains in the list. A secret key stops at once, a public one within a second. Needs a sign-in within the last 15 minutes. auth.keys.write
      *
      * `DELETE /admin/keys/{id}`
      */
     delete(id: string, input?: KeysDeleteInput, options?: CallOptions): Promise<Result<null>>;
     /**
-     * Give an API key another text.
+     * Rotate an API key.
      *
-     * For who made it, or an owner. Of two at once one happens, and the other is 412. Needs a proof of the last 15 minutes. auth.keys.write
+     * For its creator or an owner. Of two simultaneous rotations one succeeds, and the other gets 412. Needs a sign-in within the last 15 minutes. auth.keys.write
      *
      * `POST /admin/keys/{id}/rotate`
      */

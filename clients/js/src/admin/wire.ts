@@ -42,44 +42,44 @@ export type AdminErrorCode =
   | "validation_failed"
   | "weak_password";
 
-/** A way in which somebody proved who they are. */
+/** An authentication method that the session used. */
 export interface AMR {
   method: string;
   timestamp: UnixTime;
 }
 
-/** An API key, without its text. */
+/** An API key without its secret text. */
 export interface APIKey {
-  /** It is the service's own, whatever becomes of who made it. */
+  /** It belongs to the service and is independent of its creator. */
   adopted: boolean;
-  /** Networks from which alone it may be used; none: from anywhere. */
+  /** The only networks from which it works; none: from anywhere. */
   cidrs: string[];
   created_at: Time;
-  /** Whose permissions bound it; null: it is the service's own. */
+  /** The account that limits its permissions; null: it belongs to the service. */
   created_by: string | null;
   environment: string;
   expires_at: Time | null;
   id: UUID;
-  /** A secret key opens the admin side to a program; a public one names an application. */
+  /** A secret key authenticates a program at the admin side; a public key identifies an application. */
   kind: "secret" | "public";
-  /** To the minute. */
+  /** Accurate to the minute. */
   last_used_at: string | null;
   name: string;
-  /** Until when the text before the last rotation is good. */
+  /** The time until which the previous text works. */
   previous_until: string | null;
-  /** Rises with every change; also the ETag, for If-Match. */
+  /** Increases with every change; also the ETag, for If-Match. */
   revision: number;
   revoked_at: Time | null;
-  /** Since when its text is the present one; null: since created_at. */
+  /** The time of the last rotation; null: none since created_at. */
   rotated_at: string | null;
-  /** Permissions, of which it has those that whoever made it has, too. */
+  /** Permissions; the key has those that its creator also has. */
   scopes: string[];
   status: "live" | "expired" | "revoked";
 }
 
-/** Everything that operators see of an account. */
+/** An account as operators see it. */
 export interface AdminAccount {
-  /** The server's; users cannot change it. */
+  /** Data of the server; users cannot change it. */
   app_metadata: Record<string, unknown>;
   banned_until: Time | null;
   created_at: Time;
@@ -92,14 +92,14 @@ export interface AdminAccount {
   id: UUID;
   identities: Identity[];
   last_sign_in_at: Time | null;
-  /** Limits on failures that are used up. */
+  /** Limits on failures that are exhausted. */
   locks: ({
     limit: "password" | "code" | "factor";
     until: Time;
   })[];
   mfa_enabled: boolean;
   notes: Notes;
-  /** What waits for its proof. */
+  /** Pending verifications. */
   pending_changes: ({
     expires_at: Time;
     field: "email" | "phone";
@@ -109,25 +109,25 @@ export interface AdminAccount {
   phone_verified: boolean;
   phone_verified_at: Time | null;
   recovery_codes_left: number;
-  /** Rises with every change; also the ETag, for If-Match. */
+  /** Increases with every change; also the ETag, for If-Match. */
   revision: number;
   roles: string[];
   status: "active" | "banned" | "unconfirmed";
   updated_at: Time;
-  /** The user's own, at most 16 KiB. Never trust it. */
+  /** Data of the user, at most 16 KiB. Never trust it. */
   user_metadata: Record<string, unknown>;
 }
 
-/** In whose name something happens. */
+/** An actor. */
 export interface AdminActor {
   id: string;
   kind: "user" | "key" | "system" | "external";
-  /** As people call them. */
+  /** The name of the actor. */
   label: string;
   session_id: string | null;
 }
 
-/** A second factor that is enabled. */
+/** An enabled second factor. */
 export interface AdminFactor {
   created_at: Time;
   id: UUID;
@@ -136,11 +136,11 @@ export interface AdminFactor {
   last_used_at: Time | null;
 }
 
-/** Work that goes on by itself. */
+/** Work in the background. */
 export interface AdminJob {
   created_at: Time;
   done: number;
-  /** Until then it can be begun, or its results can be read. */
+  /** Until then it can be started, or its results can be read. */
   expires_at: string;
   failed: number;
   finished_at: Time | null;
@@ -148,7 +148,7 @@ export interface AdminJob {
   kind: "import" | "bulk";
   rows: number;
   skipped: number;
-  /** receiving: it is not begun. */
+  /** receiving: it has not started. */
   state: "receiving" | "running" | "done";
 }
 
@@ -158,17 +158,17 @@ export interface AdminJobID {
 
 export type AdminMetric = "sign_ups" | "sign_ins" | "sign_in_failures" | "active_users" | "factors" | "messages_sent" | "messages_failed" | "limits_hit" | "tokens_reused" | "operations_denied";
 
-/** What came of one account. */
+/** The outcome for one account. */
 export interface AdminRowResult {
-  /** Why it was not done, as of errors. */
+  /** The error code. */
   code?: string;
   field?: string;
-  /** Of the account. */
+  /** The account's id. */
   id?: string;
   message?: string;
-  /** skipped: one may not do it to this account, or it was there. */
+  /** skipped: the operator may not do it to this account, or the account exists. */
   result: "done" | "skipped" | "failed";
-  /** Of an import: the line, from 1. */
+  /** For imports: the line, from 1. */
   row?: number;
 }
 
@@ -201,13 +201,13 @@ export interface AdminSettings {
 
 export interface AdminTotal {
   count: number;
-  /** Else it is about so many: above 10,000. */
+  /** false: an estimate, above 10,000. */
   exact: boolean;
 }
 
 /** An account as the admin side shows it. */
 export interface AdminUser {
-  /** The server's; users cannot change it. */
+  /** Data of the server; users cannot change it. */
   app_metadata: Record<string, unknown>;
   banned_until: Time | null;
   created_at: Time;
@@ -222,26 +222,26 @@ export interface AdminUser {
   phone: string | null;
   phone_verified: boolean;
   phone_verified_at: Time | null;
-  /** Rises with every change; also the ETag, for If-Match. */
+  /** Increases with every change; also the ETag, for If-Match. */
   revision: number;
   roles: string[];
   status: "active" | "banned" | "unconfirmed";
   updated_at: Time;
-  /** The user's own, at most 16 KiB. Never trust it. */
+  /** Data of the user, at most 16 KiB. Never trust it. */
   user_metadata: Record<string, unknown>;
 }
 
 export interface AuditEvent {
-  /** In whose name it happened; all null for a stranger. */
+  /** The actor; all null for a stranger. */
   actor: {
     id: string | null;
     kind: "user" | "key" | "system" | "external" | null;
-    /** As people call them; the account may be gone. */
+    /** The actor's name at that time; the account may be deleted. */
     label: string | null;
     session_id: string | null;
   };
   at: Time;
-  /** By field: what it was and what it became. */
+  /** By field: the values before and after. */
   changes: Record<string, {
     after: unknown;
     before: unknown;
@@ -249,24 +249,24 @@ export interface AuditEvent {
   id: UUID;
   ip: string | null;
   method: string | null;
-  /** Of the admin side: the method and path. */
+  /** The method and path, for operations of the admin side. */
   operation: string | null;
   outcome: "done" | "denied" | "failed";
   provider: string | null;
   reason: string | null;
   request_id: string | null;
   session_id: string | null;
-  /** Those that ended. */
+  /** The sessions that ended. */
   session_ids: UUID[];
-  /** As people call it: an account or a role, of operations of the admin side. */
+  /** The name of the account or role, for operations of the admin side. */
   target: string | null;
   type: string;
   user_agent: string | null;
-  /** Whom it is about. */
+  /** The account that the event is about. */
   user_id: string | null;
 }
 
-/** What to ask for the next page with; null: this was the last. */
+/** The cursor of the next page; null on the last page. */
 export type Cursor = string | null;
 
 export interface Diagnostics {
@@ -368,7 +368,7 @@ export interface Identity {
 }
 
 export interface Impersonation {
-  /** Who acts as the user. */
+  /** The operator. */
   actor_id: string;
   actor_session_id: UUID;
   created_at: Time;
@@ -384,16 +384,16 @@ export interface Invitation {
   created_at: Time;
   email: string;
   expires_at: Time;
-  /** Stays the same when it is sent again: of each address there is one. */
+  /** It does not change when the invitation is sent again: each address has one. */
   id: string;
-  /** In whose name it is. It is good only while they could still make it. */
+  /** Its creator. It works only while the creator may still create it. */
   invited_by: {
     id: string | null;
     kind: "user" | "key" | "system" | "external" | null;
     label: string | null;
     session_id: string | null;
   };
-  /** Becomes the account's app_metadata. */
+  /** The account's future app_metadata. */
   metadata: Record<string, unknown>;
   redirect_to: string | null;
   roles: string[];
@@ -408,7 +408,7 @@ export interface ListSetting {
   value: string[];
 }
 
-/** An API key with its text, which is shown this once. */
+/** An API key with its secret text, which is shown only once. */
 export interface NewAPIKey {
   adopted: boolean;
   cidrs: string[];
@@ -417,7 +417,7 @@ export interface NewAPIKey {
   environment: string;
   expires_at: Time | null;
   id: UUID;
-  /** Keep it: it is kept nowhere else. */
+  /** Store it: the server does not. */
   key: string;
   kind: "secret" | "public";
   last_used_at: Time | null;
@@ -430,7 +430,7 @@ export interface NewAPIKey {
   status: "live" | "expired" | "revoked";
 }
 
-/** Operators' own; users never see them. */
+/** Notes of operators; users never see them. */
 export type Notes = string;
 
 export interface NumberSetting {
@@ -456,24 +456,24 @@ export interface RoleChange {
   users: AdminTotal;
 }
 
-/** What became of a message, without what is in it. */
+/** The state of a message, without its content. */
 export interface SentMessage {
-  /** That are over, since it was last queued. */
+  /** Completed attempts since it was last queued. */
   attempts: number;
   channel: "mail" | "sms";
   created_at: Time;
-  /** Of the last attempt that failed, without address, link and code. */
+  /** The error of the last failed attempt, without address, link and code. */
   error: string | null;
   /** The same in every attempt, and in the Message-ID. */
   id: string;
-  /** Which template: verify_email, magic_link, reset_password, … */
+  /** The template: verify_email, magic_link, reset_password, … */
   kind: string;
-  /** sent: handed over for delivery. failed: refused for good, or too often. dropped: expired, or of no use any more, before it was sent. */
+  /** sent: accepted for delivery. failed: refused permanently, or too often. dropped: expired or obsolete before it was sent. */
   state: "queued" | "sent" | "failed" | "dropped";
-  /** The address or number, masked. */
+  /** The email address or phone number, masked. */
   to: string;
   updated_at: Time;
-  /** The account that it is for; null: none, or not known. */
+  /** The recipient's account; null: none, or unknown. */
   user_id: string | null;
 }
 
@@ -482,11 +482,11 @@ export interface SessionInfo {
   amr: AMR[];
   created_at: Time;
   current: boolean;
-  /** What people call the device, such as "Firefox on Linux", from its user agent. */
+  /** The device's name, such as "Firefox on Linux", from its user agent. */
   device: string | null;
   expires_at: Time;
   id: UUID;
-  /** The id of somebody of the service who acts as the user; null: it is the user's own. */
+  /** The id of the operator who impersonates the user; null: a session of the user. */
   impersonated_by: string | null;
   ip: string | null;
   last_active_at: Time;
@@ -532,14 +532,14 @@ export interface TextsSetting {
 /** RFC 3339 in UTC, at most microseconds. */
 export type Time = string;
 
-/** UUID; those made here are of version 7. */
+/** A UUID; new ones have version 7. */
 export type UUID = string;
 
 /** Unix seconds. */
 export type UnixTime = number;
 
 export interface User {
-  /** The server's; users cannot change it. */
+  /** Data of the server; users cannot change it. */
   app_metadata: Record<string, unknown>;
   banned_until: Time | null;
   created_at: Time;
@@ -556,6 +556,6 @@ export interface User {
   phone_verified_at: Time | null;
   roles: string[];
   updated_at: Time;
-  /** The user's own, at most 16 KiB. Never trust it. */
+  /** Data of the user, at most 16 KiB. Never trust it. */
   user_metadata: Record<string, unknown>;
 }

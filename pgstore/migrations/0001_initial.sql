@@ -1,0 +1,632 @@
+-- Users, identities, sessions, single-use tokens, second factors, roles, API keys,
+-- rate limits, and what is recorded with changes of them.
+-- Times come from the application's clock. Nothing here can sign anybody in:
+-- tokens are hashes, sessions are counters.
+
+create table auth.users (
+	id uuid primary key,
+	email text,
+	email_key text unique, -- what addresses are compared by
+	email_verified_at timestamptz,
+	phone text unique,
+	phone_verified_at timestamptz,
+	full_name text not null default '',
+	user_metadata jsonb not null default '{}',
+	app_metadata jsonb not null default '{}',
+	roles text[] not null default '{}',
+	password_hash text not null default '',
+	mfa_enabled boolean not null default false,
+	linked boolean not null default false, -- false: never had an identity, so that none need be looked for
+	created_at timestamptz not null,
+	updated_at timestamptz not null,
+	last_sign_in_at timestamptz,
+	banned_until timestamptz,
+	revision bigint not null default 0,
+	credential_revision bigint not null default 0,
+	handle text unique, -- random; names the account to authenticators
+	-- The order in which things took effect for the account, and the sequence of the session
+	-- or enrolment token that added each (0: none). Clocks cannot tell this order.
+	sequence bigint not null default 0,
+	password_sequence bigint not null default 0,
+	password_added_by bigint not null default 0,
+	email_sequence bigint not null default 0,
+	email_added_by bigint not null default 0,
+	email_verified_sequence bigint not null default 0,
+	email_verified_added_by bigint not null default 0,
+	phone_sequence bigint not null default 0,
+	phone_added_by bigint not null default 0,
+	phone_verified_sequence bigint not null default 0,
+	phone_verified_added_by bigint not null default 0,
+	recovery_sequence bigint not null default 0,
+	recovery_added_by bigint not null default 0,
+	name_key text, -- full_name in lower case, which databases do not agree on
+	notes text not null default '', -- of operators
+	sessions_at_most integer not null default 1 -- no fewer than have not been ended: every sign-in adds one, a count corrects it
+) with (fillfactor = 85); -- room for updates in place: last_sign_in_at changes at every sign-in
+-- Most users have no role, and a sign-up does not touch this index.
+create index users_roles_idx on auth.users using gin (roles) with (fastupdate = off) where roles <> '{}';
+-- Lists of accounts: one index for each order, of which the one by email also finds
+-- prefixes, one for prefixes of names, and one for each filter that few accounts match.
+create index users_created_at_idx on auth.users (created_at, id);
+create index users_signed_in_idx on auth.users (coalesce(last_sign_in_at, '-infinity'), id);
+create index users_email_order_idx on auth.users (coalesce(email_key, '') collate "C", id);
+create index users_name_prefix_idx on auth.users (name_key text_pattern_ops) where name_key is not null;
+create index users_banned_idx on auth.users (banned_until) where banned_until is not null;
+create index users_mfa_idx on auth.users (id) where mfa_enabled;
+create index users_with_factor_idx on auth.users (created_at, id) where mfa_enabled;
+create index users_app_metadata_idx on auth.users using gin (app_metadata jsonb_path_ops) with (fastupdate = off) where app_metadata <> '{}';
+create index users_unproved_idx on auth.users (created_at, id) where email_verified_at is null and phone_verified_at is null;
+create index users_invited_idx on auth.users (created_at, id) where email_verified_at is null and phone_verified_at is null and password_hash = '';
+
+create table auth.identities (
+	id uuid primary key,
+	user_id uuid not null references auth.users on delete cascade,
+	provider text not null,
+	subject text not null,
+	email text not null default '',
+	created_at timestamptz not null,
+	last_sign_in_at timestamptz,
+	sequence bigint not null default 0,
+	added_by bigint not null default 0,
+	constraint identities_provider_subject_key unique (provider, subject)
+);
+create index identities_user_id_idx on auth.identities (user_id);
+
+-- A function costs nothing unless it is called; a sub-select of most statements
+-- would be set up each time, also for users without identities.
+create function auth.identities_of(one uuid) returns jsonb language sql stable as $$
+	select jsonb_agg(to_jsonb(i) - 'user_id' order by i.created_at, i.id) from auth.identities i where i.user_id = one
+$$;
+
+create table auth.sessions (
+	id uuid primary key,
+	user_id uuid not null references auth.users on delete cascade,
+	counter bigint not null,
+	rotated_at timestamptz not null,
+	aal text not null,
+	amr jsonb not null default '[]',
+	created_at timestamptz not null,
+	last_active_at timestamptz not null,
+	idle_until timestamptz not null,
+	expires_at timestamptz,
+	ip text not null default '',
+	user_agent text not null default '',
+	device text not null default '',
+	revoked_at timestamptz,
+	replayed_at timestamptz, -- when an outdated refresh token was accepted, and the counter then
+	replayed_counter bigint,
+	sequence bigint not null default 0,
+	added_by bigint not null default 0,
+	ordinal bigint not null generated always as identity, -- the order of all sessions
+	-- The day of the end, for sweeps. It changes once a day at most, so that a
+	-- refresh updates its row in place and touches no index.
+	ends_on date not null generated always as ((least(idle_until, expires_at) at time zone 'UTC')::date) stored
+) with (fillfactor = 75);
+create index sessions_user_id_idx on auth.sessions (user_id, revoked_at); -- those that ended pile up until they are swept
+create index sessions_ends_on_idx on auth.sessions (ends_on);
+-- Lists of the sessions of all users, by age and by IP address. A refresh changes neither
+-- column unless the address is another one, and updates its row in place.
+create index sessions_live_idx on auth.sessions (created_at, id) where revoked_at is null;
+create index sessions_live_ip_idx on auth.sessions (ip, created_at, id) where revoked_at is null;
+
+-- The devices on which somebody has signed in, by hashes of what they say they
+-- are.
+create table auth.devices (
+	user_id uuid not null references auth.users on delete cascade,
+	device text not null,
+	first_seen_at timestamptz not null,
+	last_seen_at timestamptz not null,
+	-- Until when the device may sign in without the second factor, and the credential
+	-- revision of the user when that was set: it is over once that rises.
+	trusted_until timestamptz,
+	trusted_revision bigint,
+	sequence bigint not null default 0,
+	added_by bigint not null default 0,
+	seen_on date not null generated always as ((last_seen_at at time zone 'UTC')::date) stored, -- for sweeps, as ends_on
+	primary key (user_id, device)
+) with (fillfactor = 85);
+create index devices_seen_on_idx on auth.devices (seen_on);
+
+create table auth.tokens (
+	purpose text not null,
+	hash bytea not null,
+	subject text not null default '',
+	user_id uuid references auth.users on delete cascade,
+	data bytea not null default '',
+	created_at timestamptz not null,
+	expires_at timestamptz not null,
+	max_tries integer not null default 0,
+	tries integer not null default 0,
+	code bytea, -- of a token that is a link and a code at once: the hash of the code
+	code_expires_at timestamptz,
+	sequence bigint not null default 0,
+	added_by bigint not null default 0,
+	primary key (purpose, hash)
+);
+create unique index tokens_subject_key on auth.tokens (purpose, subject) where subject <> '';
+create index tokens_user_id_idx on auth.tokens (user_id) where user_id is not null;
+create index tokens_expires_at_idx on auth.tokens (expires_at);
+create index tokens_invitations_idx on auth.tokens (created_at, subject collate "C") where purpose = 'invitation' and subject <> '';
+
+create table auth.factors (
+	id uuid primary key,
+	user_id uuid not null references auth.users on delete cascade,
+	kind text not null,
+	several boolean not null default false, -- a user may have several of this kind
+	required boolean not null default false, -- while it is enabled, a sign-in needs a second factor
+	label text not null default '',
+	credential bytea, -- such as a passkey's credential id
+	secret bytea not null, -- sealed by the application
+	state bytea not null default '', -- changes with every use
+	enabled boolean not null default false,
+	created_at timestamptz not null,
+	last_used_at timestamptz,
+	sequence bigint not null default 0,
+	added_by bigint not null default 0
+);
+create index factors_user_id_idx on auth.factors (user_id);
+create unique index factors_credential_key on auth.factors (credential) where credential is not null;
+create unique index factors_enabled_key on auth.factors (user_id, kind) where enabled and not several;
+create unique index factors_pending_key on auth.factors (user_id, kind) where not enabled;
+
+create table auth.recovery_codes (
+	user_id uuid not null references auth.users on delete cascade,
+	hash bytea not null,
+	primary key (user_id, hash)
+);
+
+-- What has happened. Events outlive whom they are about.
+create table auth.events (
+	id uuid primary key,
+	type text not null,
+	at timestamptz not null,
+	user_id uuid,
+	session_id uuid,
+	data jsonb not null default '{}'
+);
+create index events_at_idx on auth.events (at, id);
+create index events_user_id_idx on auth.events (user_id, at, id) where user_id is not null;
+-- The filters of the audit log. Events that a user caused for themselves are found as
+-- events about them, so that most rows are in one index of the two.
+create index events_type_idx on auth.events (type text_pattern_ops, at, id);
+create index events_ip_idx on auth.events ((data -> 'client' ->> 'ip'), at, id);
+create index events_actor_idx on auth.events ((data -> 'actor' ->> 'id'), at, id)
+	where (data -> 'actor' ->> 'id') is distinct from user_id::text and (data -> 'actor' ->> 'id') is not null;
+create index events_target_idx on auth.events ((data -> 'record' ->> 'target'), at, id) where (data -> 'record' ->> 'target') is not null;
+create index events_request_idx on auth.events ((data -> 'record' ->> 'request_id'), at, id) where (data -> 'record' ->> 'request_id') is not null;
+create index events_denied_idx on auth.events (at, id) where (data -> 'record' ->> 'denied') = 'true';
+
+-- The outbox: messages that come with changes, until they are sent.
+create table auth.messages (
+	id uuid primary key,
+	user_id uuid references auth.users on delete cascade,
+	purpose text not null default '', -- with one: of no use once this token is not live any more
+	hash bytea not null default '',
+	body bytea not null, -- sealed by the application
+	created_at timestamptz not null,
+	next_at timestamptz not null,
+	expires_at timestamptz not null,
+	attempts integer not null default 0,
+	recipient text not null default '', -- a hash, by which messages to the same recipient are found
+	failed boolean not null default false -- kept for a while, and not claimed
+);
+create index messages_recipient_idx on auth.messages (recipient) where recipient <> '';
+create index messages_next_at_idx on auth.messages (next_at);
+create index messages_expires_at_idx on auth.messages (expires_at);
+create index messages_user_id_idx on auth.messages (user_id) where user_id is not null;
+
+-- The outcome of each message, without its content. A decoy, which is never sent, has a
+-- row and the same index entries. There is no reference to users, which would cost decoys
+-- one less.
+create table auth.message_log (
+	id uuid primary key, -- the message's
+	kind text not null, -- empty: a decoy
+	channel text not null,
+	shown text not null, -- to whom, masked
+	user_id uuid,
+	recipient text not null, -- as messages have it
+	state text not null default 'queued',
+	attempts integer not null default 0,
+	created_at timestamptz not null,
+	updated_at timestamptz not null,
+	error text not null default ''
+);
+create index message_log_created_at_idx on auth.message_log (created_at, id);
+create index message_log_state_idx on auth.message_log (state, created_at, id);
+create index message_log_kind_idx on auth.message_log (kind, created_at, id);
+create index message_log_user_id_idx on auth.message_log (user_id, created_at, id);
+create index message_log_recipient_idx on auth.message_log (recipient);
+
+-- What was done under an idempotency key.
+create table auth.idempotency (
+	actor text not null,
+	route text not null,
+	key text not null,
+	request_hash bytea not null,
+	result bytea not null,
+	expires_at timestamptz not null,
+	primary key (actor, route, key)
+);
+create index idempotency_expires_at_idx on auth.idempotency (expires_at);
+
+create table auth.roles (
+	name text primary key,
+	description text not null default '',
+	permissions text[] not null default '{}',
+	created_at timestamptz not null,
+	updated_at timestamptz not null
+);
+-- The revision of that table, in one row, which is locked by whoever changes a
+-- role and by whatever rests on what roles permit.
+create table auth.role_revision (
+	one boolean primary key default true check (one),
+	revision bigint not null default 0
+);
+insert into auth.role_revision default values;
+
+create table auth.api_keys (
+	id uuid primary key,
+	name text not null default '',
+	hash bytea not null,
+	scopes text[] not null default '{}',
+	created_by uuid,
+	revision bigint not null default 0,
+	created_at timestamptz not null,
+	expires_at timestamptz,
+	revoked_at timestamptz,
+	rotated_at timestamptz, -- since when it has its present text; null: since it was created
+	is_public boolean not null default false,
+	environment text not null default '',
+	networks text[] not null default '{}',
+	adopted boolean not null default false,
+	last_used_at timestamptz,
+	previous_hash bytea, -- the text before a rotation, and until when it is valid
+	previous_until timestamptz,
+	constraint api_keys_hash_key unique (hash)
+);
+create index api_keys_created_at_idx on auth.api_keys (created_at, id);
+create index api_keys_public_idx on auth.api_keys (created_at, id) where is_public and revoked_at is null; -- which every instance polls
+
+-- The settings that are changed while the service runs: one document, as JSON in
+-- the very bytes that it was given. Before it is first written there is no row.
+create table auth.settings (
+	one boolean primary key default true check (one),
+	revision bigint not null,
+	document text not null,
+	updated_at timestamptz not null
+);
+
+-- Sessions in which somebody acts as somebody else. They are apart from sessions, so
+-- that nothing that knows those takes one for one. Each keeps the revisions that it
+-- rests on, and is live only while those are so.
+create table auth.impersonations (
+	id uuid primary key,
+	user_id uuid not null references auth.users on delete cascade,
+	actor_id uuid not null references auth.users on delete cascade,
+	actor_session uuid not null references auth.sessions on delete cascade,
+	reason text not null default '',
+	created_at timestamptz not null,
+	expires_at timestamptz not null,
+	ended_at timestamptz,
+	ip text not null default '',
+	user_agent text not null default '',
+	sequence bigint not null, -- the user's
+	user_revision bigint not null,
+	actor_revision bigint not null,
+	roles_revision bigint not null
+);
+create index impersonations_user_id_idx on auth.impersonations (user_id);
+create index impersonations_actor_id_idx on auth.impersonations (actor_id);
+create index impersonations_actor_session_idx on auth.impersonations (actor_session);
+create index impersonations_created_at_idx on auth.impersonations (created_at, id);
+create index impersonations_expires_at_idx on auth.impersonations (expires_at);
+
+-- Work that goes on by itself, in chunks. What is to be done is sealed, and goes once it
+-- is done.
+create table auth.jobs (
+	id uuid primary key,
+	kind text not null,
+	state text not null,
+	actor bytea not null,
+	params bytea not null,
+	chunks integer not null default 0,
+	next integer not null default 0,
+	rows_in integer not null default 0,
+	done integer not null default 0,
+	skipped integer not null default 0,
+	failed integer not null default 0,
+	created_at timestamptz not null,
+	lease_until timestamptz,
+	finished_at timestamptz,
+	expires_at timestamptz not null
+);
+create index jobs_running_idx on auth.jobs (lease_until, id) where state = 'running';
+create index jobs_expires_at_idx on auth.jobs (expires_at) where state <> 'running';
+
+create table auth.job_chunks (
+	job_id uuid not null references auth.jobs on delete cascade,
+	n integer not null,
+	rows_in integer not null,
+	input bytea not null,
+	output bytea not null default '',
+	primary key (job_id, n)
+);
+
+-- Who was the first owner ever, whatever became of them; null: there was none. There is
+-- one row, which every door that makes an owner passes.
+create table auth.first_owner (
+	one boolean primary key default true check (one),
+	user_id uuid
+);
+insert into auth.first_owner default values;
+
+-- How often something happened, by the hour. Every instance adds what it counted,
+-- every few seconds.
+create table auth.counts (
+	metric text not null,
+	label text not null,
+	at timestamptz not null,
+	n bigint not null,
+	primary key (at, metric, label)
+);
+
+-- Who was active in a day, week or month, once each, so that auth.counts can say how
+-- many.
+create table auth.active (
+	since date not null,
+	period text not null,
+	user_id uuid not null,
+	primary key (since, period, user_id)
+);
+
+-- A bucket is the instant at which it will be full again, in nanoseconds since
+-- 1970. One that is full is no different from none. A limit that starts anew
+-- after a crash is not worth a write to the disk for each request.
+create unlogged table auth.limits (
+	key text primary key,
+	tat bigint not null
+) with (fillfactor = 50);
+
+-- Who sweeps: one instance at a time.
+create table auth.leases (
+	name text primary key,
+	holder uuid not null,
+	until timestamptz not null
+);
+
+-- What ended or became stale before its access tokens did, for instances that watch: a
+-- session (of this user), or without one all of a user's; all sessions that began until a
+-- time, except one; or the tokens of a user, or of the holders of a role, that rest on an
+-- older revision.
+create table auth.revocations (
+	id uuid primary key default gen_random_uuid(),
+	at timestamptz not null default clock_timestamp(),
+	session_id uuid,
+	user_id uuid,
+	everybody_until timestamptz,
+	spared uuid,
+	stale_user uuid,
+	stale_role text,
+	revision bigint
+);
+create index revocations_at_idx on auth.revocations (at);
+
+-- take draws from every bucket or from none, and answers what they were before.
+-- Rows are locked in the order of their keys, so that calls cannot deadlock. The
+-- arithmetic is that of GCRA; the caller repeats it on what is answered.
+create function auth.take(keys text[], steps bigint[], fulls bigint[], costs integer[], now_ns bigint)
+returns bigint[] language plpgsql as $$
+declare
+	k text;
+	before bigint[] := '{}';
+	after bigint[] := '{}';
+	one bigint;
+	distinct_keys text[] := array(select distinct u from unnest(keys) u order by u);
+	allowed boolean := true;
+begin
+	if 0 = all (costs) then -- only asking: nothing to lock or to write
+		return array(select coalesce(l.tat, 0) from unnest(keys) with ordinality as d (key, i) left join auth.limits l using (key) order by d.i);
+	end if;
+	foreach k in array distinct_keys loop
+		select tat into one from auth.limits where key = k for update;
+		if not found then
+			insert into auth.limits as l (key, tat) values (k, 0) on conflict (key) do update set key = excluded.key returning tat into one;
+		end if;
+		before := before || one;
+	end loop;
+	after := before;
+	for i in 1 .. cardinality(keys) loop
+		declare
+			at integer := array_position(distinct_keys, keys[i]);
+			tat bigint := greatest(after[at], now_ns);
+			need integer := case when costs[i] = 0 then 1 else costs[i] end;
+		begin
+			if steps[i] > 0 then
+				if need > 0 and tat + steps[i] * need - now_ns > fulls[i] then
+					allowed := false;
+				elsif costs[i] <> 0 then
+					after[at] := greatest(tat + steps[i] * need, now_ns);
+				end if;
+			end if;
+		end;
+	end loop;
+	if allowed then
+		for i in 1 .. cardinality(distinct_keys) loop
+			if after[i] <> before[i] then
+				update auth.limits set tat = after[i] where key = distinct_keys[i];
+			end if;
+		end loop;
+	end if;
+	return array(select before[array_position(distinct_keys, d.key)] from unnest(keys) with ordinality as d (key, i) order by d.i);
+end $$;
+
+-- What follows is for a sign-in, while it holds its user's row. These are functions
+-- because each statement of one sees what was committed while the sign-in waited
+-- for that row. The parts of its own statement do not, and sign-ins at once would
+-- leave more than are kept.
+
+-- end_least_active_sessions ends of a user's live sessions, beside the one that
+-- was just made, all but the keep - 1 that were active last, and answers which. It
+-- counts those that are left, expired ones as well, whatever the clock.
+create function auth.end_least_active_sessions(who uuid, made uuid, keep integer, now_at timestamptz)
+returns text[] language plpgsql as $$
+declare
+	ended text[];
+	others integer;
+begin
+	select count(*) into others from auth.sessions s where s.user_id = who and s.id <> made and s.revoked_at is null;
+	if others >= keep then
+		with over as (
+			select s.id from auth.sessions s
+			where s.user_id = who and s.id <> made and s.revoked_at is null and least(s.idle_until, s.expires_at) > now_at
+			order by s.last_active_at desc, s.id desc offset keep - 1
+		), revoked as (
+			update auth.sessions s set revoked_at = now_at from over where s.id = over.id returning s.id
+		)
+		select array_agg(r.id::text order by r.id) into ended from revoked r;
+	end if;
+	update auth.users u set sessions_at_most = others + 1 - coalesce(cardinality(ended), 0) where u.id = who;
+	return coalesce(ended, '{}');
+end $$;
+
+-- forget_least_seen_devices forgets of a user's devices, beside the one that was
+-- just seen, all but the keep - 1 that were seen last.
+create function auth.forget_least_seen_devices(who uuid, seen text, keep integer) returns void language plpgsql as $$
+begin
+	if exists (select from auth.devices d where d.user_id = who offset keep) then
+		delete from auth.devices d using (
+			select o.device from auth.devices o where o.user_id = who and o.device <> seen order by o.last_seen_at desc, o.device offset keep - 1
+		) over where d.user_id = who and d.device = over.device;
+	end if;
+end $$;
+
+create function auth.note_revocation() returns trigger language plpgsql security definer set search_path = '' as $$
+declare
+	sid uuid;
+	uid uuid;
+begin
+	if tg_table_name = 'sessions' then
+		sid := old.id;
+		uid := old.user_id;
+	else
+		uid := old.id;
+	end if;
+	insert into auth.revocations (session_id, user_id) values (sid, uid);
+	perform pg_notify('auth_revoked', concat_ws(' ', 's' || sid::text, 'u' || uid::text));
+	return null;
+end $$;
+
+create trigger session_revoked after update of revoked_at on auth.sessions for each row
+	when (old.revoked_at is null and new.revoked_at is not null and coalesce(current_setting('authmount.quietly', true), '') = '')
+	execute function auth.note_revocation();
+create trigger user_banned after update of banned_until on auth.users for each row
+	when (new.banned_until is not null and new.banned_until is distinct from old.banned_until) execute function auth.note_revocation();
+create trigger user_deleted after delete on auth.users for each row execute function auth.note_revocation();
+
+create function auth.note_stale() returns trigger language plpgsql security definer set search_path = '' as $$
+begin
+	if tg_table_name = 'users' then
+		insert into auth.revocations (stale_user, revision) values (new.id, new.credential_revision);
+	else
+		insert into auth.revocations (stale_role, revision)
+		select coalesce(new.name, old.name), r.revision from auth.role_revision r;
+	end if;
+	perform pg_notify('auth_revoked', 'r');
+	return null;
+end $$;
+
+create trigger user_stale after update of roles on auth.users for each row
+	when (new.roles is distinct from old.roles) execute function auth.note_stale();
+create trigger role_added after insert or delete on auth.roles for each row execute function auth.note_stale();
+create trigger role_stale after update of permissions on auth.roles for each row
+	when (new.permissions is distinct from old.permissions) execute function auth.note_stale();
+
+create function auth.note_impersonation_end() returns trigger language plpgsql security definer set search_path = '' as $$
+begin
+	insert into auth.revocations (session_id, user_id) values (old.id, old.user_id);
+	perform pg_notify('auth_revoked', 's' || old.id::text);
+	return null;
+end $$;
+create trigger impersonation_ended after update of ended_at on auth.impersonations for each row
+	when (old.ended_at is null and new.ended_at is not null) execute function auth.note_impersonation_end();
+
+create function auth.note_owner() returns trigger language plpgsql security definer set search_path = '' as $$
+begin
+	update auth.first_owner set user_id = new.id where user_id is null;
+	return null;
+end $$;
+
+create trigger user_owner after insert or update of roles on auth.users for each row
+	when (new.roles @> array['owner']) execute function auth.note_owner();
+
+-- note_events records, of the events of a change, those that name one of its
+-- outcomes (null: all). If that fails, or takes longer than a second because
+-- somebody holds the table, so does the change, if one of them must be recorded;
+-- otherwise it comes about without them, and the answer is false.
+create function auth.note_events(list jsonb, who uuid, outcomes integer[], ended text[]) returns boolean
+language plpgsql set lock_timeout = '1s' as $$
+begin
+	if list = '[]' then
+		return true;
+	end if;
+	begin
+		insert into auth.events (id, type, at, user_id, session_id, data)
+			select e.id, e.type, e.at, coalesce(e.user_id, who), e.session_id,
+				case when e."on" = 3 and ended <> '{}' then e.data || jsonb_build_object('session_ids', ended) else e.data end
+			from jsonb_to_recordset(list) as e ("on" integer, id uuid, type text, at timestamptz, user_id uuid, session_id uuid, data jsonb)
+			where outcomes is null or e."on" = any (outcomes)
+			on conflict (id) do nothing;
+	exception when others then
+		if list @? '$[*] ? (@.must == true)' then
+			raise;
+		end if;
+		return false;
+	end;
+	return true;
+end $$;
+
+-- note_rows records events that are given as columns, which it reads in a fraction of the
+-- time that note_events takes for the same in JSON: a change that has hundreds of them
+-- fails if one cannot be recorded, or if that takes longer than a second because somebody
+-- holds the table.
+create function auth.note_rows(ids uuid[], types text[], ats timestamptz[], users uuid[], sessions uuid[], datas text[]) returns void
+language sql set lock_timeout = '1s' as $$
+	insert into auth.events (id, type, at, user_id, session_id, data)
+		select e.id, e.type, e.at, e.user_id, e.session_id, e.data::jsonb
+		from unnest(ids, types, ats, users, sessions, datas) as e (id, type, at, user_id, session_id, data)
+		on conflict (id) do nothing
+$$;
+
+-- For row-level security: what the access token of the request says.
+create function auth.jwt() returns jsonb language sql stable as $$
+	select nullif(current_setting('request.jwt.claims', true), '')::jsonb
+$$;
+create function auth.uid() returns uuid language sql stable as $$
+	select nullif(nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub', '')::uuid
+$$;
+create function auth.role() returns text language sql stable as $$
+	select nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'role'
+$$;
+create function auth.email() returns text language sql stable as $$
+	select nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'email'
+$$;
+
+-- For row-level security: whether the access token of the request has a permission, by
+-- its name or by one that covers it ("*", or "notes.*" for "notes.write"), as
+-- Claims.HasPermission has it. Where the token left its permissions out, they are those
+-- of its roles, as the table has them now; that table is nobody's to read otherwise.
+create function auth.authorize(permission text) returns boolean language sql stable security definer set search_path = '' as $$
+	select exists (
+		select from (select nullif(current_setting('request.jwt.claims', true), '')::jsonb as said) c,
+			lateral (
+				select jsonb_array_elements_text(case when jsonb_typeof(c.said -> 'permissions') = 'array' then c.said -> 'permissions' else '[]' end)
+				union all
+				select unnest(r.permissions) from auth.roles r where (c.said -> 'omitted') ? 'permissions' and (c.said -> 'roles') ? r.name
+				union all
+				select '*' where (c.said -> 'omitted') ? 'permissions' and (c.said -> 'roles') ? 'owner'
+			) h (held)
+		where h.held in (permission, '*') or h.held like '%.*' and starts_with(permission, left(h.held, -1))
+	)
+$$;
+
+revoke all on all functions in schema auth from public;
