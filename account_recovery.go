@@ -14,16 +14,17 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A notice to an account's proved address about something that a session did
-// carries a link by which its reader stops that session, and what it has begun.
+// A notice to a verified email address about something that a session did carries an
+// account recovery link. The link revokes the session and undoes its changes.
 
-// stopLife is for how long the reader of such a notice may act on it.
+// stopLife is the lifetime of account recovery links.
 const stopLife = 7 * 24 * time.Hour
 
-// stopLink makes the link for a notice to u's address about what a session did,
-// to be put into the notice; none if nobody has proved the address. It is stored in
-// the name and on the conditions of what the notice tells of. It supersedes no
-// other one, so that further requests cannot take the first one's link away.
+// stopLink stores an account recovery link and returns its secret, for a notice to
+// u's email address about something that a session did. It returns "" if the address
+// is not verified. It stores the link under the authority and conditions of the
+// change. The link supersedes no earlier one, so that further requests cannot
+// invalidate that one.
 func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID string, still ...UserAt) (string, error) {
 	var s Session
 	if sessionID != "" && u.EmailVerified() {
@@ -42,9 +43,10 @@ func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID str
 	return secret, nil
 }
 
-// newStopLink is the link of stopLink, which is still to be stored, about a session
-// (the zero one: the application asked); none if the address is not verified. The link
-// for a session that the same change creates has the session's sequence as its own.
+// newStopLink returns the link of stopLink about a session (the zero Session: the
+// application made the change), for the caller to store. The secret is "" if the
+// address is not verified. If the same change creates the session, the link takes the
+// session's sequence as its own.
 func (a *Auth) newStopLink(u User, s Session) (secret string, t store.Token) {
 	if u.Email == "" || !u.EmailVerified() {
 		return "", store.Token{}
@@ -54,13 +56,13 @@ func (a *Auth) newStopLink(u User, s Session) (secret string, t store.Token) {
 	return secret, t
 }
 
-// notice is a notice to u's address with a link that stops a session, if there is
-// room for it: a link that nobody is told need not be stored. Beyond the limit it
-// is a decoy.
+// notice returns a notice to u's email address with an account recovery link. Beyond
+// the limit on notices it returns a decoy, and stores no link, because nobody would
+// receive it.
 func (a *Auth) notice(ctx context.Context, by Authority, k Kind, u User, sessionID, newAddress string, still ...UserAt) (outbox.Outgoing, error) {
 	o := outbox.Outgoing{Kind: k, To: u.Email, NewAddress: newAddress, ExpiresIn: stopLife, Proved: u.EmailVerified()}
 	if !o.Proved {
-		return o, nil // there is no such link, and the notice draws when it is enclosed
+		return o, nil // there is no link, and the notice counts against the limit when it is enclosed
 	}
 	if u.Email == "" || !a.roomFor(ctx, o, u) {
 		return outbox.Outgoing{Kind: k}, nil
@@ -72,33 +74,37 @@ func (a *Auth) notice(ctx context.Context, by Authority, k Kind, u User, session
 	return o, err
 }
 
-// SecureAccountParams stop a session with the token of a notice.
+// SecureAccountParams are the parameters of SecureAccount.
 type SecureAccountParams struct {
 	Token string
 }
 
-// SecureAccount stops the session that a notice told of, with the token of the
-// link in it: the session ends with all that were made since, every change of
-// address or number and every sign-in that is under way is dropped, so is what the
-// account has got since that session began (a number, second factors, identities),
-// and a link to choose a new password goes to the address that the notice went to.
-// If one of those sessions rests on the password, or a way in has changed since or may
-// have, nobody signs in with the password any more, whoever set it.
-// No link is sent while passwords are off, to an account that keeps another address, and
-// beyond the limit of such mails.
+// SecureAccount revokes the session that a notice reported, with the token of the
+// notice's account recovery link. In addition it
 //
-// If the account has moved to another address since, it moves back, and all
-// sessions end; another account that has the address, but never proved it, loses
-// it. Of two addresses that left the account the one that was proved first
-// outranks: whoever took the account cannot use the notice to an address of their
-// own, and no such notice works any more. Errors: CodeInvalidToken,
-// CodeUserAlreadyExists if the address was taken at this very moment.
+//   - revokes all sessions created after that one,
+//   - drops every sign-in and every change of an email address or phone number that
+//     waits for confirmation,
+//   - removes the phone number, second factors and identities that the account got
+//     after the session began,
+//   - removes the password if one of those sessions was signed in with it, or if it was
+//     set after the session began, unless the account keeps another email address,
+//   - sends a link to choose a new password to the address of the notice. It sends none
+//     while passwords are off, to an account that keeps another email address, or
+//     beyond the limit on such messages.
+//
+// If the account has moved to an email address that was verified later, it moves
+// back, and all its sessions are revoked. Another account that has the old address
+// without having verified it loses it. If links to two former addresses compete, the
+// address that was verified first wins, so that an attacker cannot use a notice to
+// their own address. Errors: CodeInvalidToken, CodeUserAlreadyExists (the address was
+// taken at the same moment).
 func (a *Auth) SecureAccount(ctx context.Context, p SecureAccountParams) error {
 	_, err := a.secureAccount(ctx, p.Token)
 	return err
 }
 
-// secureAccount is SecureAccount, and tells whether the reset was sent.
+// secureAccount is SecureAccount, and reports whether it sent the password reset.
 func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err error) {
 	d, u, err := a.redeem(ctx, store.PurposeStop, token, func(t store.Token, d linkData) (store.Redemption, error) {
 		d.Sequence = cmp.Or(d.Sequence, t.Sequence)
@@ -110,8 +116,8 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 			return store.Redemption{}, a.detachEmail(ctx, holder)
 		}
 		patch := store.UserPatch{DropTokens: append(dyingWithPassword(), store.PurposeVerifyEmail, store.PurposeEmailCode), DropDevices: true}
-		if d.SessionID != "" { // none: the application asked
-			patch.Revoke = &store.SessionFilter{FromSequence: d.Sequence} // a second one, on a device that was known by then, was told to nobody
+		if d.SessionID != "" { // none: the application made the change
+			patch.Revoke = &store.SessionFilter{FromSequence: d.Sequence} // includes sessions on devices known by then, which no notice reported
 			if moves || store.EmailKey(u.Email) == store.EmailKey(d.Email) {
 				if err := a.dropPassword(ctx, u, d, &patch); err != nil {
 					return store.Redemption{}, err
@@ -144,10 +150,10 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 	return a.sendAnswer(ctx, u.Email)
 }
 
-// dropPassword adds to a patch that stops a session that the password goes, if the
-// session rests on it, or a live one that was made since: whoever knows it would be
-// back at once, or once passwords are on again. So does one that was set from the session
-// on, by anyone: the session could have done it. A reset goes to the account's address.
+// dropPassword removes the password if the session rests on it, or a live session
+// created since does. An attacker who knows it would be back at once, or as soon as
+// passwords are on again. It also removes a password set after the session began,
+// because the session could have set it. A reset goes to the account's address.
 func (a *Auth) dropPassword(ctx context.Context, u User, d linkData, p *store.UserPatch) error {
 	rests := u.PasswordSequence >= d.Sequence || slices.ContainsFunc(d.AMR, isPassword)
 	if !rests {
@@ -165,15 +171,15 @@ func (a *Auth) dropPassword(ctx context.Context, u User, d linkData, p *store.Us
 
 func isPassword(m AMR) bool { return m.Method == methodPassword }
 
-// sendAnswer sends the link to choose a password that the use of a mailed link
-// promises, whether or not the browser waits for it, and tells whether it did. The
-// mailed link is used up by now and works once: a limit that cannot be drawn from
-// holds nothing back.
+// sendAnswer sends the link to choose a password after a mailed link was used, even
+// if the browser does not wait for it. It reports whether it sent one. The mailed link
+// works only once and is used up, so a limit that cannot be read does not hold the
+// message back.
 func (a *Auth) sendAnswer(ctx context.Context, address string) (sent bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	allowed, err := a.takeAnswer(ctx, KindResetPassword, address)
 	if errors.Is(err, CodeRateLimited) {
-		return false, nil // they know the way
+		return false, nil // an earlier message has the link
 	}
 	if err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: limit of notices not drawn", "kind", string(KindResetPassword), "error", err)
@@ -182,10 +188,11 @@ func (a *Auth) sendAnswer(ctx context.Context, address string) (sent bool, err e
 	return err == nil, err
 }
 
-// stopping is whom the link of a notice is about, and whether the address that it
-// went to becomes the account's again: it has another one by now, which was proved
-// later, and nobody else has proved this one to be theirs. holder is who has it
-// without a proof, if anybody. CodeInvalidToken if the link is outranked.
+// stopping returns the user of a recovery link. moves reports whether the link's
+// address becomes the account's again: the account has another one that was verified
+// later, and no other account has verified this one. holder is an account that has
+// the address unverified, if there is one. It returns CodeInvalidToken if the link is
+// outranked.
 func (a *Auth) stopping(ctx context.Context, t store.Token, d linkData) (u User, moves bool, holder User, err error) {
 	if u, err = a.store.User(ctx, store.ByID(t.UserID)); err != nil {
 		return u, false, holder, linkFailed(err)
@@ -209,9 +216,9 @@ func (a *Auth) stopping(ctx context.Context, t store.Token, d linkData) (u User,
 	return u, !holder.EmailVerified(), holder, nil
 }
 
-// detachEmail takes an address off an account that never proved it, for whoever
-// has. Of an account that nobody has proved to be theirs nothing is left. It
-// returns ErrStale, since nothing is decided yet.
+// detachEmail removes an unverified email address from its account, for the account
+// that verified it. An account with nothing verified loses all its credentials. It
+// returns ErrStale, so that the caller decides anew.
 func (a *Auth) detachEmail(ctx context.Context, u User) error {
 	no, none := false, ""
 	c := a.newChange(ctx, byStranger("address proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
@@ -228,11 +235,10 @@ func (a *Auth) detachEmail(ctx context.Context, u User) error {
 	return store.ErrStale
 }
 
-// undo adds to a patch that stops a session what takes off the account what it has
-// got since that session began, and returns the events. What it had before stays:
-// a mailed link removes no second factor of its owner's. A patch removes one
-// identity only: before the last of them it is made without the rest, and undo
-// returns ErrStale.
+// undo adds to a recovery patch the removal of credentials that the account got
+// after the session began, and returns the events. It keeps older ones: a mailed link
+// must not remove the owner's second factor. One patch removes only one identity. undo
+// therefore removes each in a change of its own, and returns ErrStale.
 func (a *Auth) undo(ctx context.Context, u User, d linkData, p *store.UserPatch) (events []store.OutcomeEvent, err error) {
 	if d.SessionID == "" {
 		return nil, nil
@@ -266,14 +272,14 @@ func (a *Auth) undo(ctx context.Context, u User, d linkData, p *store.UserPatch)
 	return events, nil
 }
 
-// stopMark tells that at some instant an address that was proved at another one
-// took the account back. Links sent until then to addresses that were proved later
-// are whoever's it was taken from: they work no more, also once the account has
-// gone on to an address that is newer than theirs. Links to earlier addresses stay,
-// since the one that was used may be a thief's.
+// stopMark records that an address, verified at VerifiedSequence, recovered the
+// account. It voids the links that were sent until then to addresses verified later,
+// because an attacker may own those. They stay void even if the account moves to a
+// newer address. Links to addresses verified earlier still work, because the recovery
+// itself may have been an attacker's.
 type stopMark struct {
 	At               time.Time `json:"at"`       // for the end of its life
-	Sequence         int64     `json:"sequence"` // the account's then
+	Sequence         int64     `json:"sequence"` // the account's, at that time
 	VerifiedSequence int64     `json:"verified_sequence"`
 }
 
@@ -281,13 +287,13 @@ func (m stopMark) outranks(sent, verified int64) bool {
 	return sent <= m.Sequence && verified > m.VerifiedSequence
 }
 
-// marksHash is where an account's marks are kept: no link has a secret to it.
+// marksHash is the key of an account's marks. No secret hashes to it.
 func marksHash(userID string) []byte {
 	h := sha256.Sum256([]byte("stop marks\x00" + userID))
 	return h[:]
 }
 
-// stopMarks are those of an account that may still matter.
+// stopMarks returns the marks of an account that may still matter.
 func (a *Auth) stopMarks(ctx context.Context, userID string) (marks []stopMark, err error) {
 	t, err := a.store.PeekToken(ctx, store.PurposeStop, marksHash(userID), a.now())
 	switch {
@@ -303,9 +309,9 @@ func (a *Auth) stopMarks(ctx context.Context, userID string) (marks []stopMark, 
 	return d.Marks, nil
 }
 
-// outrank records that a link is about to take its account back. Should that not
-// come about, the links that are void are those that could not have stood against
-// it. ErrStale if the account has changed.
+// outrank records that a link is about to recover its account. If the recovery then
+// fails, the record voids only links that this one outranks anyway. It returns
+// ErrStale if the account has changed.
 func (a *Auth) outrank(ctx context.Context, u User, d linkData) error {
 	marks, err := a.stopMarks(ctx, u.ID)
 	if err != nil {
@@ -320,7 +326,7 @@ func (a *Auth) outrank(ctx context.Context, u User, d linkData) error {
 	return a.putToken(ctx, byStranger("account taken back"), t, credentialsStill(u))
 }
 
-// handleSecurePage is GET /secure-account; opening it never uses the link up.
+// handleSecurePage is GET /secure-account. It never uses the link up.
 func (a *Auth) handleSecurePage(w http.ResponseWriter, r *http.Request) error {
 	if !fromProgram(r) {
 		return a.askToSecure(w, r, r.URL.Query().Get("token"))
@@ -335,7 +341,7 @@ func (a *Auth) handleSecurePage(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, struct{}{})
 }
 
-// askToSecure shows what the button will do.
+// askToSecure shows the confirmation page.
 func (a *Auth) askToSecure(w http.ResponseWriter, r *http.Request, secret string) error {
 	t, d, err := a.peekMailed(r.Context(), store.PurposeStop, secret)
 	if err != nil {
@@ -366,7 +372,7 @@ func (a *Auth) handleSecureAccount(w http.ResponseWriter, r *http.Request) error
 	return writeJSON(w, http.StatusOK, struct{}{})
 }
 
-// handleSecurePost is the page's button.
+// handleSecurePost handles the form of the confirmation page.
 func (a *Auth) handleSecurePost(w http.ResponseWriter, r *http.Request) error {
 	form, err := a.readForm(r)
 	if err != nil {

@@ -11,43 +11,43 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Every secret that somebody could guess is judged here: passwords, second
-// factors, recovery codes, phone codes.
+// Rate limits of secrets that an attacker could find by trying: passwords, second
+// factors, recovery codes and phone codes.
 //
-//   - A try is drawn before the secret is judged, in a context that ends with
-//     nobody's request. What was judged has been counted, whatever became of the
-//     client.
-//   - A right guess gives its try back, and ends the run of failures before it. So
-//     does one that nothing was judged of.
-//   - Whatever is guessed at, the address of the client counts, too: who guesses at
-//     many things at once is stopped, and fills no store.
-//   - A wrong one is told (EventSignInFailed), and long runs are told to the
-//     account's owner.
+//   - Every attempt is counted before the secret is checked, in a context that the
+//     request does not cancel. An attempt therefore counts even if the client
+//     disconnects.
+//   - A right secret refunds its attempt and ends the run of failures. An attempt
+//     that checked nothing is refunded, too.
+//   - Every attempt also counts against the client's IP address. This stops a client
+//     that tries many accounts, and keeps it from filling the store.
+//   - A wrong secret emits EventSignInFailed. The account's owner is notified of a
+//     long run of failures.
 
 const (
-	guessTimeout = 30 * time.Second // from the draw to the end
-	longestWait  = time.Hour        // that a refusal tells of: who is closed out for longer has other ways in
-	tellAtRun    = 20               // failures in a row, of which the owner is told
-	runOfNames   = 24 * time.Hour   // in which a run of failures is forgotten that is nobody's
+	guessTimeout = 30 * time.Second // from counting the attempt to its end
+	longestWait  = time.Hour        // the longest Retry-After; a user who is locked for longer has other sign-in methods
+	tellAtRun    = 20               // failures in a row after which the owner is notified
+	runOfNames   = 24 * time.Hour   // after which a run of failures of an unknown account is forgotten
 )
 
-// guessDraw is what an attempt draws from one bucket, and what becomes of that.
+// guessDraw is one rate limit of an attempt, and how the attempt is refunded.
 type guessDraw struct {
 	store.Draw
-	whole bool // a right guess fills the bucket, or else gives back what it drew
+	whole bool // a right secret fills the bucket; otherwise only the attempt is refunded
 	run   bool // it counts failures in a row
-	kept  bool // it counts right guesses, too
-	known bool // it is for what is known to be somebody's; see attempt.nobodys
+	kept  bool // right secrets count, too: they are not refunded
+	known bool // the bucket of a known account; see attempt.nobodys
 
-	captchaAfter int // with more failures than so many a captcha is due; 0: it says nothing of that
+	captchaAfter int // more failures than this require a captcha; 0: never
 }
 
-// guessDraw draws one try.
+// guessDraw returns the draw of one attempt.
 func (a *Auth) guessDraw(r Rate, limit, value string) guessDraw {
 	return guessDraw{Draw: a.draw(r, limit, value, 1)}
 }
 
-// byClient is the draw of every guess, by the address of the client.
+// byClient returns the draw of an attempt from the bucket of the client's IP address.
 func (a *Auth) byClient(ctx context.Context, t attempt) guessDraw {
 	if t.method == methodPassword {
 		return a.askingAfter(guessDraw{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip")}, perAddressMore)
@@ -55,11 +55,11 @@ func (a *Auth) byClient(ctx context.Context, t attempt) guessDraw {
 	return guessDraw{Draw: a.perIP(ctx, a.cfg.limits.CodesPerIP, "code-ip")}
 }
 
-// refilled is a draw from a bucket that a right guess fills.
+// refilled returns d as a draw from a bucket that a right secret fills.
 func (d guessDraw) refilled() guessDraw { d.whole = true; return d }
 
-// inARow is a draw that counts failures in a row. limit and value name what was
-// guessed at; see countedApart for device.
+// inARow returns a draw that counts failures in a row. limit and value name the
+// secret under attack; see countedApart for device.
 func (a *Auth) inARow(limit, value, device string) guessDraw {
 	limit, value = countedApart(limit, value, device)
 	d := a.guessDraw(a.cfg.limits.ConsecutiveFailures, limit+"-run", value).refilled()
@@ -67,10 +67,10 @@ func (a *Auth) inARow(limit, value, device string) guessDraw {
 	return d
 }
 
-// inARowBy are the draws that count failures in a row at what goes by a name, which
-// may be nobody's: anybody can think of names, so what is kept of them lasts no
-// longer than runOfNames. Within that time a name answers alike whether it is an
-// account's (known) or not, also when it becomes one's meanwhile.
+// inARowBy returns the draws that count failures in a row for a name. Anybody can
+// invent names, so the bucket of an unknown account lasts no longer than runOfNames.
+// Within that time the responses do not depend on whether an account has the name
+// (known), even if one is created meanwhile.
 func (a *Auth) inARowBy(limit, name string, known bool, device string) []guessDraw {
 	long := a.inARow(limit, name, device)
 	if long.Rate.Per <= runOfNames || device != "" {
@@ -81,13 +81,13 @@ func (a *Auth) inARowBy(limit, name string, known bool, device string) []guessDr
 	if known {
 		return []guessDraw{short, long}
 	}
-	short.run = true // which costs what an account's costs
+	short.run = true // as many reads and writes as for a known account
 	return []guessDraw{short}
 }
 
 // countedApart names the bucket of a device that has signed in to the account
-// before (deviceOf), so that strangers cannot close the account to it. "" is any
-// other device.
+// before (deviceOf), so that strangers cannot lock the account for it. device is ""
+// for every other device.
 func countedApart(limit, value, device string) (string, string) {
 	if device == "" {
 		return limit, value
@@ -95,27 +95,27 @@ func countedApart(limit, value, device string) (string, string) {
 	return limit + "-device", value + " " + device
 }
 
-// attempt is what a guess is about, and what it draws before it is judged. The
-// first draw names what is guessed at.
+// attempt is one check of a secret, and the rate limits that count it first. The
+// first draw names the secret under attack.
 type attempt struct {
 	draws   []guessDraw
-	method  string // of the event; none: no sign-in failed
-	userID  string // likewise; may be empty
+	method  string // of the event; "": a failure emits no event
+	userID  string // of the event; may be empty
 	owner   func(ctx context.Context) (User, error)
-	refills []guessDraw // a right guess also fills these buckets
+	refills []guessDraw // buckets that a right secret fills in addition
 
-	// nobodys, if set, tells after a wrong guess whether its name is nobody's, so that
-	// a right one need not read that. inARowBy was told that it is known.
+	// nobodys, if set, reports after a wrong secret whether the name's account is
+	// unknown. A right secret does not need that read. inARowBy must have got known.
 	nobodys func(ctx context.Context) bool
 
-	due func(draws []guessDraw, d store.Decision) error // if set: what has to come first, by what was drawn; then nothing is judged
+	due func(draws []guessDraw, d store.Decision) error // if set: returns an error, after counting and before the check, if another step is due first
 }
 
-// guess draws, has a secret judged, and gives back what it drew or tells of a
-// failure. judge gets a context that no request ends, and calls draw right before
-// it judges; a refusal, which draw returns, it passes on. It returns nil for a right guess, and CodeInvalid… for a
-// wrong one; after any other error nothing was judged, or what was right could
-// not be carried out.
+// guess counts an attempt, has its secret checked, and refunds the attempt or
+// reports a failure. judge gets a context that the request does not cancel. It
+// calls draw right before it checks the secret, and returns draw's error. It returns
+// nil for a right secret and CodeInvalid… for a wrong one. Any other error means that
+// nothing was checked, or that the operation failed after a right secret.
 func (a *Auth) guess(ctx context.Context, t attempt, judge func(ctx context.Context, draw func() error) error) error {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -124,12 +124,12 @@ func (a *Auth) guess(ctx context.Context, t attempt, judge func(ctx context.Cont
 		drawn bool
 		leave = func() {}
 	)
-	defer func() { leave() }() // once its tries are given back
+	defer func() { leave() }() // after the attempt is refunded
 	timer := time.AfterFunc(guessTimeout, cancel)
 	defer timer.Stop()
 	t.draws = append(slices.Clip(t.draws), a.byClient(ctx, t))
 	err := judge(own, func() error {
-		timer.Reset(guessTimeout) // however long it waited for its turn
+		timer.Reset(guessTimeout) // waiting for earlier attempts does not count
 		var err error
 		if d, leave, err = a.drawAttempt(ctx, own, t.draws); err != nil {
 			return err
@@ -162,8 +162,8 @@ func (a *Auth) guess(ctx context.Context, t attempt, judge func(ctx context.Cont
 	return err
 }
 
-// forgetKnown makes of the draws at a name what inARowBy makes of one that is
-// nobody's.
+// forgetKnown turns the draws of a known name into the draws that inARowBy returns
+// for an unknown one.
 func (a *Auth) forgetKnown(draws []guessDraw) {
 	for i := range draws {
 		if draws[i].known {
@@ -173,7 +173,7 @@ func (a *Auth) forgetKnown(draws []guessDraw) {
 	}
 }
 
-// wrongGuess tells whether an error means that a guess was judged and was wrong.
+// wrongGuess reports whether err means that a secret was checked and was wrong.
 func wrongGuess(err error) bool {
 	for _, c := range []Code{CodeInvalidCredentials, CodeInvalidTOTPCode, CodeInvalidCode, CodeRateLimited} {
 		if errors.Is(err, c) {
@@ -183,8 +183,8 @@ func wrongGuess(err error) bool {
 	return false
 }
 
-// refundsOf is what is given back of the draws of a guess, whether it was right
-// or not judged at all.
+// refundsOf returns the refunds of an attempt with a right secret, or of one that
+// checked nothing.
 func refundsOf(draws []guessDraw, right bool) []store.Draw {
 	var list []store.Draw
 	for _, d := range draws {
@@ -200,10 +200,10 @@ func refundsOf(draws []guessDraw, right bool) []store.Draw {
 	return list
 }
 
-// drawAttempt draws, with what waits to be given back in front. Where no try is
-// left but others are being judged, it waits for them as long as the request does:
-// they may be right, and many right guesses at once are no failures. leave has to
-// be called when the guess is over.
+// drawAttempt counts an attempt, after the refunds that wait. If no attempt is left
+// while others are in progress, it waits for them until the request ends, because
+// they may succeed and be refunded. The caller must call leave when the attempt is
+// over.
 func (a *Auth) drawAttempt(request, own context.Context, all []guessDraw) (d store.Decision, leave func(), err error) {
 	leave = func() {}
 	var draws []store.Draw
@@ -212,7 +212,7 @@ func (a *Auth) drawAttempt(request, own context.Context, all []guessDraw) (d sto
 			draws = append(draws, d.Draw)
 		}
 	}
-	if err := request.Err(); err != nil { // nobody waits for it: nothing is drawn or judged
+	if err := request.Err(); err != nil { // the client has left: count and check nothing
 		return d, leave, retryAfter(CodeUnavailable, time.Second, err)
 	}
 	if len(draws) == 0 {
@@ -240,8 +240,8 @@ func (a *Auth) drawAttempt(request, own context.Context, all []guessDraw) (d sto
 	return d, leave, err
 }
 
-// drawInTurn draws once those are done that draw from the same. With
-// CodeRateLimited it returns what to wait for before trying again, if anything.
+// drawInTurn waits for earlier draws from the same bucket, and then draws. With
+// CodeRateLimited it returns a channel to wait on before the next try, or nil.
 func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws []store.Draw) (d store.Decision, others <-chan struct{}, err error) {
 	select {
 	case at.turn <- struct{}{}:
@@ -249,7 +249,7 @@ func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws 
 	case <-request.Done():
 		return d, nil, retryAfter(CodeUnavailable, time.Second, request.Err())
 	}
-	others = a.pending.others(at) // first: what ends from here on may have given back too late for this draw
+	others = a.pending.others(at) // before the draw, because an attempt that ends during it may be refunded too late for it
 	if d, err = a.takeWithRefunds(own, draws, refundsAtOnce); err != nil {
 		return d, nil, storeFailed(err)
 	}
@@ -261,8 +261,8 @@ func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws 
 	return d, others, retryAfter(CodeRateLimited, min(d.RetryAfter, longestWait), nil)
 }
 
-// tellOfRun tells an account's owner of a long run of failures, once: of those
-// that draw from a bucket, one finds it at this level.
+// tellOfRun notifies the account's owner of a long run of failures. It does so once,
+// because only one attempt brings the bucket to this level.
 func (a *Auth) tellOfRun(ctx context.Context, t attempt, d store.Decision) {
 	left := d.Remaining
 	for _, s := range t.draws {
@@ -276,8 +276,8 @@ func (a *Auth) tellOfRun(ctx context.Context, t attempt, d store.Decision) {
 	}
 }
 
-// tellOwner sends the notice of failures in a row. It is worked out behind the
-// request's back, where its duration does not tell whether there is an account.
+// tellOwner sends the notice of failures in a row. It reads the account in the
+// background, so that the response time does not reveal whether there is one.
 func (a *Auth) tellOwner(asked context.Context, owner func(context.Context) (User, error)) {
 	a.outbox.Prepare(asked, KindManyFailedSignIns, func(background context.Context) (*store.SealedMessage, error) {
 		u, err := owner(background)
@@ -298,28 +298,28 @@ func (a *Auth) tellOwner(asked context.Context, owner func(context.Context) (Use
 	})
 }
 
-// itself is a user who is known already.
+// itself returns an attempt's owner if the user has been read already.
 func itself(u User) func(context.Context) (User, error) {
 	return func(context.Context) (User, error) { return u, nil }
 }
 
-// pendingGuesses are the guesses that are drawn and not judged yet, by what they are
-// about. A right one gives its try back, so that a guess that finds none left
-// waits for those before it.
+// pendingGuesses holds the attempts in progress, by the secret under attack. A right
+// secret refunds its attempt, so an attempt that finds none left waits for the
+// earlier ones.
 type pendingGuesses struct {
 	mu sync.Mutex
 	of map[string]*pendingGuess
 }
 
-// pendingGuess is all that go on about one thing.
+// pendingGuess counts the attempts in progress at one secret.
 type pendingGuess struct {
 	joined  int
-	turn    chan struct{} // held by the one that draws
-	judging int           // how many have drawn, and are not over
-	ended   chan struct{} // closed when one of those has ended
+	turn    chan struct{} // held by the attempt that draws
+	judging int           // attempts that have drawn and are not over
+	ended   chan struct{} // closed when one of those is over
 }
 
-// join adds one to the guesses about key, until leave.
+// join adds an attempt at key, until leave.
 func (p *pendingGuesses) join(key string) *pendingGuess {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -330,7 +330,7 @@ func (p *pendingGuesses) join(key string) *pendingGuess {
 	return p.of[key]
 }
 
-// leave undoes join; drawn tells that the guess had drawn.
+// leave undoes join. drawn reports whether the attempt had drawn.
 func (p *pendingGuesses) leave(key string, drawn bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -345,15 +345,15 @@ func (p *pendingGuesses) leave(key string, drawn bool) {
 	}
 }
 
-// drew counts a guess that has drawn.
+// drew counts an attempt that has drawn.
 func (p *pendingGuesses) drew(at *pendingGuess) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at.judging++
 }
 
-// others is closed when one of the guesses that have drawn ends; nil if there are
-// none.
+// others returns a channel that is closed when an attempt that has drawn ends, or
+// nil if there is none.
 func (p *pendingGuesses) others(at *pendingGuess) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

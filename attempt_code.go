@@ -11,37 +11,37 @@ import (
 )
 
 const (
-	// maxCodeTries is how many wrong guesses a code survives.
+	// maxCodeTries is the number of wrong attempts after which a code is invalid.
 	maxCodeTries = 5
-	// codeBackstop is how many it survives in the store, for guesses of all who
-	// have ids of requests of their own.
+	// codeBackstop is the limit in the store, for all clients together. It is higher
+	// because every request id has attempts of its own.
 	codeBackstop = 50
-	// codeTriesFor is how long the tries at a code stay used up, unless another
-	// code is sent. It is longer than any code lives.
+	// codeTriesFor is how long the attempts at a code stay used up, unless another code
+	// is sent. It is longer than the lifetime of any code.
 	codeTriesFor = 24 * time.Hour
 )
 
-// codeGuess is a code by text or mail that somebody gives.
+// codeGuess is an attempt to use a code from a text message or email.
 type codeGuess struct {
-	to     string // the number, or the address as EmailKey, that it was sent to
+	to     string // the phone number or EmailKey to which the code was sent
 	mailed bool
-	email  string // mailed codes: the address as it was given
+	email  string // mailed codes: the email address as entered
 	code   string
-	method string // of the sign-in; empty: it is none
+	method string // of the sign-in; "": the code signs nobody in
 
-	request string // the id that asking for the code returned, if it is known
-	about   string // whom that id is to be about
-	userID  string // who is signed in and gives the code, if that is known
-	sent    string // mailed codes without either: what their tries count by
+	request string // the id that the code's request returned, if known
+	about   string // the subject that the id must name
+	userID  string // the signed-in user who enters the code, if any
+	sent    string // mailed codes without either: the key that counts their attempts
 
-	bound string // mailed codes: what has to be shown besides, see mailCode
+	bound string // mailed codes: the code challenge or session that the code is bound to; see addCode
 }
 
 func phoneGuess(phone, code, request string) codeGuess {
 	return codeGuess{to: phone, code: code, method: methodPhoneCode, request: request, about: phone}
 }
 
-// owner finds the account of the number or address.
+// owner returns the key of the account with the phone number or email address.
 func (g codeGuess) owner() store.UserKey {
 	if g.mailed {
 		return store.ByEmail(g.to)
@@ -56,9 +56,9 @@ func (a *Auth) codeHash(g codeGuess, p store.Purpose, subject string) []byte {
 	return a.phoneCodeHash(p, subject, g.code)
 }
 
-// tryCode judges a code under the caps on wrong ones, and applies the effect
-// of the right one in the same step. Errors: CodeInvalidCode, CodeRateLimited,
-// ErrStale as it is, and those of storeFailed; a *ConflictError is in there.
+// tryCode checks a code under the limits on wrong ones. In the same step it applies
+// the effect of a right one. Errors: CodeInvalidCode, CodeRateLimited, ErrStale
+// unchanged, and those of storeFailed, which may wrap a *ConflictError.
 func (a *Auth) tryCode(ctx context.Context, g codeGuess, t store.TryCode) (User, error) {
 	t.Hash = a.codeHash(g, t.Purpose, t.Subject)
 	var u User
@@ -84,15 +84,17 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t store.TryCode) (User,
 	return u, err
 }
 
-// codeAttempt are those at one number or address, whatever the code is for and whether or not
-// there is a code or an account: the same guesses are answered alike everywhere.
-// Whoever shows the id of a request has tries of their own, so that nobody's
-// guesses lock the owner out: as many as a code has for the request, and what
-// numbers have for the number and the address of the client. So does whoever is
-// signed in and confirms an address of their own.
+// codeAttempt returns the attempt at a phone number's or email address's code. The
+// limits do not depend on whether a code or an account exists, so that responses do not
+// reveal it. All but the first count the codes of all purposes together.
 //
-// A right code shows that the number or address is theirs, and ends the run of
-// anybody's failures at it.
+// A caller with the id of a valid request has separate limits: the usual number for
+// the request, and the usual number for the pair of recipient and client IP address.
+// So does a signed-in user who confirms an email address of their own. Strangers'
+// attempts therefore cannot lock the owner out.
+//
+// A right code shows that the caller owns the recipient. It ends the run of
+// failures there, also of strangers' failures.
 func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t store.TryCode) attempt {
 	owner := func(ctx context.Context) (User, error) { return a.store.User(ctx, g.owner()) }
 	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor})
@@ -116,17 +118,18 @@ func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t store.TryCode) at
 	}
 }
 
-// ofUser is what tries of somebody who is signed in count by.
+// ofUser is the key that counts the attempts of a signed-in user.
 func ofUser(id string) string { return "user " + id }
 
-// codeDraw is a try at the code that was sent last for a purpose and subject. One
-// for another purpose has others, so that asking for it revives no code.
+// codeDraw returns an attempt at the last code sent for a purpose and subject. Each
+// purpose counts separately, so that requesting one code does not revive another.
 func (a *Auth) codeDraw(p store.Purpose, subject string) guessDraw {
 	return a.guessDraw(a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor}), "code-sent", string(p)+" "+subject).refilled()
 }
 
-// refillCode gives a code tries of its own that was stored in place of the one
-// before. Earlier would revive that one. counted is what they count by.
+// refillCode resets the attempts at a code, after the new code replaced the old one
+// in the store. Resetting them earlier would revive the old one. counted are the keys
+// that count the attempts.
 func (a *Auth) refillCode(ctx context.Context, p store.Purpose, counted ...string) {
 	var draws []guessDraw
 	for _, by := range counted {
@@ -137,7 +140,7 @@ func (a *Auth) refillCode(ctx context.Context, p store.Purpose, counted ...strin
 	}
 }
 
-// always is a limit that no option changes, unless all are off.
+// always returns a limit that only Limits.Off changes.
 func (a *Auth) always(r Rate) Rate {
 	if a.cfg.limits.Off {
 		return Rate{}

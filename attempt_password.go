@@ -7,30 +7,32 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// passwordGuess is a password that somebody gives for an account's.
+// passwordGuess is an attempt to use an account's password.
 type passwordGuess struct {
 	of       store.Credentials
-	name     string // what the account was called, in its one form; empty: its first name
+	name     string // the name that the user entered, in normal form; "": the account's first name
 	password string
 
-	asks bool // a captcha may be due before it is judged: errCaptchaAsked
+	asks bool // a captcha may be due before the check: errCaptchaAsked
 
-	// hidden, if set, makes a right password count and answer as a wrong one. It
-	// is called with a context that no request ends.
+	// hidden, if set, makes a right password count and answer as a wrong one. It is
+	// called with a context that the request does not cancel.
 	hidden func(ctx context.Context)
 }
 
-// judgePassword judges a password, and does the same work and counting where
-// there is none. Failures count by what the account was called, so that an address
-// and a number do not tell that they are one account's, and a name does not tell
-// when it becomes one's; by device where the user has signed in on it before; and
-// by the address of the client. A right password empties the former, for all names
-// of the account, and gives back its try by address. Errors: CodeInvalidCredentials,
-// CodeRateLimited, CodeOverloaded.
+// judgePassword checks a password. It does the same work and counting for an unknown
+// account.
+//
+// Failures count by the entered name. Responses therefore do not reveal that an email
+// address and a phone number belong to one account, or when a name becomes an
+// account's. They count separately on devices on which the user has signed in before,
+// and also by the client's IP address. A right password resets the counts of all the
+// account's names, and refunds the attempt by IP address. Errors:
+// CodeInvalidCredentials, CodeRateLimited, CodeOverloaded.
 func (a *Auth) judgePassword(ctx context.Context, g passwordGuess) (rehash bool, err error) {
 	account, device := cmp.Or(g.of.User.ID, g.name), deviceOf(ctx, g.of)
 	if device != "" {
-		account += " " + device // strangers do not use up what the owner's device has
+		account += " " + device // strangers do not use up the attempts of the owner's devices
 	}
 	t := a.passwordAttempt(g, account, device)
 	if g.asks {
@@ -64,15 +66,15 @@ func (a *Auth) passwordAttempt(g passwordGuess, account, device string) attempt 
 	}
 }
 
-// passwordDraw are those of a failure with one name, known to be an account's or
-// not.
+// passwordDraw returns the draws that count failures with one name. known reports
+// whether an account has the name.
 func (a *Auth) passwordDraw(name string, known bool, device string) []guessDraw {
 	limit, value := countedApart("login", name, device)
 	now := a.askingAfter(a.guessDraw(a.cfg.limits.LoginPerAccount, limit, value).refilled(), 1)
 	return append([]guessDraw{now}, a.inARowBy("login", name, known, device)...)
 }
 
-// passwordDraws are those of all names of a user.
+// passwordDraws returns the draws of all names of a user.
 func (a *Auth) passwordDraws(u User, device string) (list []guessDraw) {
 	for _, name := range namesOf(u) {
 		list = append(list, a.passwordDraw(name, true, device)...)
@@ -80,7 +82,7 @@ func (a *Auth) passwordDraws(u User, device string) (list []guessDraw) {
 	return list
 }
 
-// namesOf are what a user may be called at a login, each in its one form.
+// namesOf returns the names with which a user can log in, in normal form.
 func namesOf(u User) (list []string) {
 	if u.Email != "" {
 		list = append(list, store.EmailKey(u.Email))
@@ -91,12 +93,11 @@ func namesOf(u User) (list []string) {
 	return list
 }
 
-// nameOf is one of a user's names, or the id of who has none.
+// nameOf returns one of the user's names, or the id if there is none.
 func nameOf(u User) string { return append(namesOf(u), u.ID)[0] }
 
-// passwordLocks are the counts of failed passwords that somebody empties who has
-// shown to be the owner by other means, so that they do not stay locked out by
-// somebody else's guesses.
+// passwordLocks returns the counts of failed passwords that are reset after the owner
+// has signed in by other means, so that other people's failures do not lock them out.
 func (a *Auth) passwordLocks(ctx context.Context, u User) []guessDraw {
 	list := a.passwordDraws(u, "")
 	if device := clientFrom(ctx).Device; device != "" {
@@ -105,9 +106,9 @@ func (a *Auth) passwordLocks(ctx context.Context, u User) []guessDraw {
 	return list
 }
 
-// unlockPassword empties the counts of failed passwords. At once means before it
-// returns, also where other instances ask next; if that cannot be done, the owner
-// waits a little, which is no reason to fail what they did.
+// unlockPassword resets the counts of failed passwords. With atOnce it does so before
+// it returns, so that other instances see it. If that fails it only logs, because the
+// owner merely waits a little longer.
 func (a *Auth) unlockPassword(ctx context.Context, u User, atOnce bool) {
 	draws := refundsOf(a.passwordLocks(ctx, u), true)
 	if !atOnce {

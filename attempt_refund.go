@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	refundAfter   = time.Second      // what no guess took along is given back by itself
-	refundsAtOnce = 16               // taken along by one guess
-	refundsBatch  = 256              // by a statement of their own
-	refundsAtMost = 1 << 14          // buckets that wait
+	refundAfter   = time.Second      // a refund waits this long for an attempt to carry it
+	refundsAtOnce = 16               // carried by one attempt
+	refundsBatch  = 256              // in a statement of their own
+	refundsAtMost = 1 << 14          // buckets with waiting refunds
 	refundTimeout = 10 * time.Second // of that statement
 )
 
-// refunds are tries that were drawn and are given back: the next guess of this
-// process takes them along in front of its own draws, so that a right password
-// costs no statement more than a wrong one. Losing them, in a crash or when there
-// are too many, costs tries and lets nobody in.
+// refunds holds refunds of attempts. The process's next attempt writes them together
+// with its own draws, so that a right password costs no more statements than a wrong
+// one. If refunds are lost, in a crash or because there are too many, users have fewer
+// attempts.
 type refunds struct {
 	take  func(ctx context.Context, draws []store.Draw) error
 	after func(d time.Duration, f func()) // time.AfterFunc
 
 	mu      sync.Mutex
 	waiting map[string]store.Draw
-	armed   bool // after was called, and not overdue yet
+	armed   bool // after was called, and overdue has not run yet
 	closed  bool
 
 	flushing sync.Mutex
 }
 
-// newRefunds gives back to the store, by the service's clock.
+// newRefunds returns refunds that are written to the store.
 func (a *Auth) newRefunds() *refunds {
 	take := func(ctx context.Context, draws []store.Draw) error {
 		_, err := a.store.Take(ctx, draws, a.now())
@@ -41,9 +41,9 @@ func (a *Auth) newRefunds() *refunds {
 	return &refunds{take: take, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, waiting: map[string]store.Draw{}}
 }
 
-// takeWithRefunds draws, with what waits to be given back of the same buckets in
-// front, and of others, up to n in all. Like the store's, its decision is about the
-// draws alone.
+// takeWithRefunds draws, after waiting refunds: first those of the same buckets, then
+// others, up to n in all. Its decision covers the draws alone, as Store.Take returns
+// it.
 func (a *Auth) takeWithRefunds(ctx context.Context, draws []store.Draw, n int) (store.Decision, error) {
 	back := a.refunds.pick(n, draws)
 	d, err := a.store.Take(ctx, append(back, draws...), a.now())
@@ -57,8 +57,8 @@ func (a *Auth) takeWithRefunds(ctx context.Context, draws []store.Draw, n int) (
 	return d, nil
 }
 
-// add gives tries back: as many as their cost says, and never more than there
-// were.
+// add queues refunds. A draw's negative cost says how much; a bucket never gets more
+// than its burst.
 func (r *refunds) add(draws ...store.Draw) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,8 +79,8 @@ func (r *refunds) add(draws ...store.Draw) {
 	}
 }
 
-// pick takes up to n that wait off the list, first those of the buckets that are
-// about to be drawn from.
+// pick removes up to n waiting refunds from the queue, and returns them. Those of the
+// buckets in about come first.
 func (r *refunds) pick(n int, about []store.Draw) []store.Draw {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *refunds) overdue() {
 	_ = r.flush(ctx) // lost, if it fails
 }
 
-// flush gives back all that wait.
+// flush writes all waiting refunds.
 func (r *refunds) flush(ctx context.Context) error {
 	r.flushing.Lock()
 	defer r.flushing.Unlock()
@@ -125,7 +125,7 @@ func (r *refunds) flush(ctx context.Context) error {
 	}
 }
 
-// close flushes, and takes no more.
+// close flushes, and accepts no more refunds.
 func (r *refunds) close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true

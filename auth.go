@@ -11,14 +11,16 @@
 //		auth.WithRedirectURLs("https://app.example.com/*"),
 //	)
 //	if err != nil {
-//		log.Fatal(err) // says what is missing or unsafe
+//
+// lists everything that is missing or unsafe
+//
 //	}
 //	defer a.Close(context.Background())
 //	mux.Handle("/auth/v1/", a.Handler())
 //	mux.Handle("GET /notes", a.Require(notes)) // in it: auth.ClaimsFrom(r.Context())
 //
-// Pages take [WithCookies] and [Auth.RequirePage] in place of Require; bearer tokens
-// work beside them.
+// Pages use [WithCookies] and [Auth.RequirePage] instead of Require. Bearer tokens
+// still work there.
 //
 // Every endpoint is also a method of [Auth], free of HTTP: [Auth.SignUp],
 // [Auth.Login], [Auth.Refresh] and so on. They take a context and one parameter
@@ -39,9 +41,9 @@
 //
 // # Stores
 //
-// A [Store] keeps everything. Package memstore is one in memory, pgstore one on
-// Postgres. Authors of other stores read package store, which is the contract, and
-// check their work with package storetest.
+// A [Store] holds all data. Package memstore has one in memory, pgstore one on
+// Postgres. Package store is the contract for authors of other stores, and package
+// storetest checks an implementation.
 //
 // # Errors
 //
@@ -51,8 +53,9 @@
 //
 // # Compatibility
 //
-// The error codes, the wire and the exported API follow semantic versioning. Only the
-// contract of stores may change in between, together with [store.ContractVersion].
+// The error codes, the wire format and the exported API follow semantic versioning.
+// The contract of stores may change in any release, together with
+// [store.ContractVersion].
 package auth
 
 import (
@@ -86,7 +89,7 @@ type Auth struct {
 	signer    *token.Signer
 	verifier  *token.Verifier
 	revoked   *token.Revocations
-	factors   store.FactorStore // nil: the store lacks it; likewise the next three
+	factors   store.FactorStore // nil if the store lacks it; so are the next three
 	journal   store.Journal
 	project   store.ProjectStore
 	admin     store.AdminStore
@@ -103,19 +106,19 @@ type Auth struct {
 	pending   pendingGuesses
 	outbox    *outbox.Outbox
 	pages     *pages
-	room      atomic.Pointer[host.PageOptions]                                                // the application's pages, if there are any
+	room      atomic.Pointer[host.PageOptions]                                                // the application's pages, if any
 	apart     atomic.Pointer[host.PageOptions]                                                // pages with sessions of their own
-	makers    atomic.Pointer[func(context.Context, host.LinkMaker, User) (host.Terms, error)] // judges whether links that operators were given still hold, if there is an admin side
-	inviters  atomic.Pointer[func(context.Context, host.Invitation) (host.Terms, error)]      // judges whether invitations still hold, if there is an admin side
+	makers    atomic.Pointer[func(context.Context, host.LinkMaker, User) (host.Terms, error)] // checks that links created by operators still hold; nil without the admin API
+	inviters  atomic.Pointer[func(context.Context, host.Invitation) (host.Terms, error)]      // checks that invitations still hold; nil without the admin API
 	settings  liveSettings
 	handler   http.Handler
 	inbox     *Inbox
-	client    *http.Client // towards providers
+	client    *http.Client // for requests to providers
 	providers map[string]*oauthClient
 
 	providerNames []string // as configured
 
-	missedOnce   sync.Once // of what the log says only once
+	missedOnce   sync.Once // these guard warnings that are logged only once
 	insecureOnce sync.Once
 	unheededOnce sync.Once
 
@@ -125,10 +128,9 @@ type Auth struct {
 	background *journal.Background
 }
 
-// New checks the configuration and starts the send queue and the sweeper; Close
-// ends them. ctx bounds New itself, which may ask the store whether it is ready.
-// The error names everything that is missing or unsafe, and the option that would
-// mend it.
+// New checks the configuration, and starts the send queue and the sweeper. Close
+// stops them. ctx bounds New itself, which may ask the store whether it is ready. The
+// error lists everything that is missing or unsafe, each with the option to fix it.
 func New(ctx context.Context, st Store, opts ...Option) (*Auth, error) {
 	c := config{
 		log:      slog.Default(),
@@ -181,9 +183,9 @@ func New(ctx context.Context, st Store, opts ...Option) (*Auth, error) {
 	return a, nil
 }
 
-// begin puts the first settings in force: those of the store, if it keeps any. A
-// service that was switched off must not come up switched on, so without them there
-// is none.
+// begin applies the first settings, from the store if it keeps any. If they cannot be
+// read it returns an error, because a service that was switched off must not start
+// switched on.
 func (a *Auth) begin(ctx context.Context) error {
 	if a.project == nil {
 		return a.put(ctx, store.StoredSettings{})
@@ -196,16 +198,15 @@ func (a *Auth) begin(ctx context.Context) error {
 	return nil
 }
 
-// checkContract refuses a store that does not know every condition it may be
-// given.
+// checkContract refuses a store of another contract version.
 func (c *config) checkContract(st Store) {
 	if v := st.Contract(); v != store.ContractVersion {
 		c.errs = append(c.errs, fmt.Errorf("the store %T keeps version %d of the store contract, this package needs %d: update the older of both, see ContractVersion", st, v, store.ContractVersion))
 	}
 }
 
-// checkStore asks a store that can tell whether it is ready to be used, such as
-// one whose schema has to be migrated first.
+// checkStore calls the store's Check method, if it has one. It fails, for example,
+// while the schema needs a migration.
 func checkStore(ctx context.Context, st Store) error {
 	s, ok := store.Capability[interface{ Check(context.Context) error }](st)
 	if !ok {
@@ -216,8 +217,8 @@ func checkStore(ctx context.Context, st Store) error {
 	return s.Check(ctx)
 }
 
-// developing fills in what dev mode may make up, and returns the inbox that
-// stands in for a mailer, if one is needed.
+// developing fills in the defaults of dev mode. It returns an inbox that replaces the
+// mailer, if none is configured.
 func (c *config) developing() *Inbox {
 	if c.secrets == nil {
 		s := make([]byte, 32)
@@ -241,7 +242,7 @@ func (c *config) developing() *Inbox {
 	return in
 }
 
-// check collects what is missing or unsafe.
+// check records missing and unsafe configuration in c.errs.
 func (c *config) check() {
 	need := func(ok bool, option, what string) {
 		if !ok {
@@ -288,7 +289,7 @@ func (c *config) check() {
 	c.checkTokens()
 }
 
-// build makes the parts from a checked configuration.
+// build creates the parts of a from the checked configuration.
 func (a *Auth) build() error {
 	c := &a.cfg
 	c.limits = c.limits.withDefaults()
@@ -320,36 +321,36 @@ func (a *Auth) build() error {
 	return nil
 }
 
-// Handler serves every endpoint; mount it at the prefix, or anywhere behind
+// Handler serves every endpoint. Mount it at the prefix, or anywhere behind
 // http.StripPrefix.
 func (a *Auth) Handler() http.Handler { return a.handler }
 
-// Inbox holds the messages of dev mode; it is nil when there is a mailer or
-// outside dev mode, and as a handler says then that there is nothing (404).
+// Inbox returns the messages of dev mode. It is nil outside dev mode or if a mailer
+// is configured. A nil Inbox is a handler that responds with 404.
 func (a *Auth) Inbox() *Inbox { return a.inbox }
 
-// Close stops the sweeper, delivers the messages that this process holds, and writes
-// what it has still to record and to count, until ctx ends. What is left then stays in a store that keeps messages (store.Journal),
-// and another instance, or this one when it is started again with the same secret,
-// sends it; with other stores it is lost. The error says how many. Call it after
+// Close stops the sweeper, delivers this process's messages, and writes its pending
+// events and counts, until ctx ends. It returns an error with the number of messages
+// left. A store that keeps messages (store.Journal) still has them, and another
+// instance with the same secret sends them; other stores lose them. Call Close after
 // the HTTP server has shut down. It may be called again.
 //
-// A process that ends without it, by log.Fatal for instance or a signal, loses
-// nothing on Postgres: what it had not sent is sent within minutes of the next
-// start. On memory it loses that, with everything else that is in memory.
+// A process that ends without Close, by log.Fatal or a signal, loses no messages on
+// Postgres: they are sent within minutes of the next start. In memory they are lost
+// with everything else.
 func (a *Auth) Close(ctx context.Context) error {
 	a.background.Close()
 	a.client.CloseIdleConnections()
 	return errors.Join(a.refunds.close(ctx), a.outbox.Close(ctx), a.recorder.Close(ctx), a.counter.Close(ctx))
 }
 
-// sweepEvery and sweepBatch keep deletion gentle: small bites, often.
+// sweepEvery and sweepBatch keep deletions small and frequent.
 const (
 	sweepEvery = time.Minute
 	sweepBatch = 1000
 )
 
-// sweep deletes what has expired, until ctx ends.
+// sweep deletes expired data until ctx ends.
 func (a *Auth) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -376,10 +377,10 @@ func (a *Auth) sweep(ctx context.Context) {
 	}
 }
 
-// now is the clock in the precision that stores keep.
+// now returns the time in the precision of stores.
 func (a *Auth) now() time.Time { return a.cfg.now().UTC().Truncate(time.Microsecond) }
 
-// newID makes a UUIDv7 (RFC 9562).
+// newID returns a UUIDv7 (RFC 9562).
 func (a *Auth) newID() string {
 	return uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
 }

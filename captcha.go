@@ -11,40 +11,40 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Verifier tells whether a person has solved a captcha. Packages turnstile and
-// hcaptcha have one each.
+// Verifier checks captchas. Packages turnstile and hcaptcha have one each.
 type Verifier interface {
-	// Verify judges the token that the captcha's widget gave to the client at ip,
-	// which may be zero. ErrCaptcha, wrapped or not, means that it is not good;
-	// any other error, that it could not be judged. It must be safe for concurrent
-	// use and keep to the context.
+	// Verify checks the token that the captcha's widget gave the client at ip, which
+	// may be zero. It returns ErrCaptcha, wrapped or not, for an invalid token, and
+	// another error if it could not check the token. It must be safe for concurrent use
+	// and respect ctx.
 	Verify(ctx context.Context, token string, ip netip.Addr) error
 }
 
-// ErrCaptcha: a captcha was not solved, or its token was used before.
+// ErrCaptcha means that a captcha was not solved, or that its token was used before.
 var ErrCaptcha = errors.New("auth: the captcha was not solved")
 
-// CaptchaOptions say who judges captchas, and when one is asked for.
+// CaptchaOptions configure captchas.
 type CaptchaOptions struct {
 	Verifier Verifier // required
 
-	// AfterFailures is after how many wrong passwords lately a login needs one: so
-	// many under one name, or three times as many from one address. Names that
-	// nobody has count alike. Default 3; negative: never.
+	// AfterFailures is the number of recent wrong passwords after which a login needs
+	// a captcha: this many for one name, or three times as many from one IP address.
+	// Unknown accounts count the same. Default 3; negative: never.
 	AfterFailures int
-	// FailOpen lets requests pass while the Verifier cannot answer, with a warning
-	// in the log. By default they are refused: CodeUnavailable.
+	// FailOpen lets requests pass, with a warning in the log, while the Verifier
+	// fails. By default they are refused with CodeUnavailable.
 	FailOpen bool
 	// Timeout bounds a verification. Default 5 s.
 	Timeout time.Duration
 }
 
-// WithCaptcha asks for a captcha at sign-ups, wherever anybody may have a message
-// sent, and at logins after wrong passwords. Its token comes in the header
-// X-Captcha-Token, in forms in the field captcha_token or the one that the widget
-// adds. Without a good one the answer is CodeValidationFailed, with the field
-// "captcha". Go methods ask for none: whoever calls them answers for it, and
-// pages.New, whose pages call them, refuses. The default is no captcha. A second call replaces the first.
+// WithCaptcha requires a captcha for sign-ups, for requests that send a message to
+// anybody's address, and for logins after wrong passwords. The token is in the header
+// X-Captcha-Token; in forms it is in the field captcha_token or the widget's own field.
+// Without a valid token the error is CodeValidationFailed with the field "captcha". Go
+// methods require no captcha, because their caller is responsible. pages.New refuses
+// the option, because its pages call those methods. The default is no captcha. A
+// second call replaces the first.
 func WithCaptcha(o CaptchaOptions) Option {
 	return func(c *config) {
 		if o.Verifier == nil {
@@ -65,17 +65,17 @@ const (
 	maxCaptcha     = 8 << 10 // bytes of a token
 	captchasPerIP  = 60      // verifications in captchaPeriod
 	captchaPeriod  = 5 * time.Minute
-	perAddressMore = 3 // how many times as many failures from an address
+	perAddressMore = 3 // factor of AfterFailures for one IP address
 )
 
-// captchaFields are those of forms: ours, and those that widgets add by themselves.
+// captchaFields returns the form fields of captcha tokens: ours and the widgets' own.
 func captchaFields() []string {
 	return []string{fieldCaptcha, "cf-turnstile-response", "h-captcha-response", "g-recaptcha-response"}
 }
 
 type captchaKey struct{}
 
-// withCaptcha keeps what a request brings of a captcha for those who ask for it.
+// withCaptcha stores a request's captcha token in its context.
 func (a *Auth) withCaptcha(r *http.Request) *http.Request {
 	if a.cfg.captcha == nil {
 		return r
@@ -89,12 +89,12 @@ func (a *Auth) withCaptcha(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), captchaKey{}, token))
 }
 
-// errCaptchaAsked tells a guess that was not judged for want of a captcha.
+// errCaptchaAsked marks an attempt that was not checked because it needs a captcha.
 var errCaptchaAsked = errors.New("a captcha is asked for")
 
-// solved judges the captcha of a request. It draws by the address of the client
-// first, so that nobody has the Verifier flooded, and before anything else is
-// drawn, so that nobody without a captcha uses up what others have.
+// solved checks the captcha of a request. It first counts against the client's IP
+// address, so that nobody can flood the Verifier. It comes before every other limit,
+// so that a request without a captcha cannot use up a limit that others share.
 func (a *Auth) solved(ctx context.Context) error {
 	token, asked := ctx.Value(captchaKey{}).(string)
 	switch {
@@ -125,9 +125,8 @@ func (a *Auth) solved(ctx context.Context) error {
 	return retryAfter(CodeUnavailable, time.Second, err)
 }
 
-// captchaDue tells whether the draws of a password that is about to be judged show
-// so many failures lately that it needs a captcha, which the request has not shown
-// yet.
+// captchaDue returns an error if a password attempt needs a captcha, because of
+// recent failures in its draws, and the request has none that was checked.
 func (a *Auth) captchaDue(ctx context.Context, draws []guessDraw, d store.Decision) error {
 	if _, asked := ctx.Value(captchaKey{}).(string); !asked {
 		return nil
@@ -147,8 +146,8 @@ func (a *Auth) captchaDue(ctx context.Context, draws []guessDraw, d store.Decisi
 	return nil
 }
 
-// askingAfter makes a draw one after whose failures a captcha is asked for; times
-// is how many times as many as under one name.
+// askingAfter returns d as a draw that requires a captcha after failures. times
+// multiplies AfterFailures.
 func (a *Auth) askingAfter(d guessDraw, times int) guessDraw {
 	if a.cfg.captcha != nil {
 		d.captchaAfter = max(0, a.cfg.captcha.AfterFailures*times)

@@ -11,13 +11,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// attempts bounds how often a change is decided anew.
+// attempts bounds the calls of try in change.
 const attempts = 20
 
-// change is the one loop around the store's conditional changes. try reads what
-// it decides on, decides, and makes the change on the condition that all of it is
-// still so (Change.IfUsers); if it is not (ErrStale), it is called again. What it
-// decides against, with an *Error, is returned as it is.
+// change is the loop around the store's conditional changes. try reads the current
+// state, decides, and changes it on the condition that it is still the same
+// (Change.IfUsers). If it is not (ErrStale), change calls try again. An *Error of try
+// is returned unchanged.
 func change[T any](try func() (T, error)) (T, error) {
 	for range attempts {
 		v, err := try()
@@ -30,11 +30,10 @@ func change[T any](try func() (T, error)) (T, error) {
 	return none, retryAfter(CodeUnavailable, time.Second, store.ErrStale)
 }
 
-// Caller says in whose name a method of Auth acts: the person who is signed in
-// to a session (see Claims.Caller), or the application (ByApplication). In
-// somebody's name a change lands only while that session is live and its user not
-// banned, judged at the moment it is stored. Errors: CodeSessionEnded, also
-// without a session, and CodeUserBanned.
+// Caller is the authority under which a method of Auth acts: a signed-in user's
+// session (see Claims.Caller), or the application (ByApplication). A change by a
+// session is stored only if at that moment the session is live and its user is not
+// banned. Errors: CodeSessionEnded (also without a session), CodeUserBanned.
 type Caller struct {
 	UserID    string
 	SessionID string
@@ -42,15 +41,15 @@ type Caller struct {
 	application bool
 }
 
-// ByApplication acts upon a user for the application itself, which answers for
-// it: no session has to be live, and no sign-in recent.
+// ByApplication acts on a user for the application, which takes the responsibility.
+// It needs no live session and no recent sign-in.
 func ByApplication(userID string) Caller { return Caller{UserID: userID, application: true} }
 
-// session is the session named. One that was left out is one that nobody has, so
+// session returns the session's id. A missing id becomes one that does not exist, so
 // that forgetting it grants nothing.
 func (c Caller) session() string { return cmp.Or(c.SessionID, uuid.Nil.String()) }
 
-// authority is in whose name the store is to make a change.
+// authority returns the store's Authority for a change by c.
 func (c Caller) authority() Authority {
 	if c.application {
 		return Authority{System: "application"}
@@ -58,22 +57,22 @@ func (c Caller) authority() Authority {
 	return Authority{Session: &SessionRef{ID: c.session(), UserID: c.UserID}}
 }
 
-// byProof is the authority of whoever has just proved who they are.
+// byProof is the authority of a person who has just authenticated.
 func byProof() Authority { return Authority{Proof: true} }
 
-// byStranger is the authority of what is done for anybody who asks.
+// byStranger is the authority of a flow that anybody may start.
 func byStranger(flow string) Authority { return Authority{System: flow} }
 
-// newChange begins a change of no account, or one that no owner has to be told of
-// (see newChangeOf), with the events that it records.
+// newChange returns a change with its events. It adds no notice to an account's owner;
+// see newChangeOf.
 func (a *Auth) newChange(ctx context.Context, by Authority, events ...store.OutcomeEvent) store.Change {
 	return a.newChangeOf(ctx, by, account{}, events...)
 }
 
-// done is an event of a change that comes about.
+// done returns an event that is recorded if the change succeeds.
 func done(e Event) store.OutcomeEvent { return store.OutcomeEvent{On: store.OutcomeDone, Event: e} }
 
-// actorOf is who stands behind an event that happens by an authority.
+// actorOf returns the actor of an event under an authority.
 func actorOf(by Authority, e Event) Actor {
 	switch {
 	case by.Session != nil:
@@ -86,14 +85,14 @@ func actorOf(by Authority, e Event) Actor {
 		return Actor{Kind: store.ActorExternal, ID: by.External}
 	}
 	if e.UserID == "" {
-		return Actor{} // nobody knows yet
+		return Actor{} // not known yet
 	}
 	return Actor{Kind: store.ActorUser, ID: e.UserID, SessionID: e.SessionID}
 }
 
-// committed sends the messages of a change that has come about on their way, and
-// tells the application's hooks of its events: the same that the store recorded,
-// completed by edit with what only the store knew. The request may be over by now.
+// committed sends the messages of a change that has succeeded, and calls the
+// application's hooks with its events. edit completes the events with details that
+// only the store knew. The request may be over by now.
 func (a *Auth) committed(ctx context.Context, c store.Change, on store.Outcome, edit func(*Event)) {
 	if on == store.OutcomeDone {
 		a.outbox.Post(ctx, c.Messages)
@@ -110,7 +109,7 @@ func (a *Auth) committed(ctx context.Context, c store.Change, on store.Outcome, 
 	}
 }
 
-// about fills in the user that a change turned out to be about.
+// about returns an edit that sets the user of a change.
 func about(userID string) func(*Event) {
 	return func(e *Event) {
 		if e.UserID == "" {
@@ -119,14 +118,14 @@ func about(userID string) func(*Event) {
 	}
 }
 
-// credentialsStill is the condition that a user's ways in are as they were read.
+// credentialsStill is the condition that a user's credentials have not changed.
 func credentialsStill(u User) UserAt {
 	return UserAt{ID: u.ID, CredentialRevision: &u.CredentialRevision}
 }
 
-// update applies a patch and tells of it. Errors: ErrStale as it is, for change;
-// CodeSessionEnded if the user is gone, and those of storeFailed; a *ConflictError
-// is in there.
+// update applies a patch, and reports it. Errors: ErrStale unchanged, for change;
+// CodeSessionEnded if the user does not exist any more, and those of storeFailed,
+// which may wrap a *ConflictError.
 func (a *Auth) update(ctx context.Context, c store.Change, userID string, p store.UserPatch) (User, error) {
 	u, err := a.store.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: userID, Patch: p})
 	switch {

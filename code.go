@@ -14,16 +14,15 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Codes by text and by mail: what is done with them once they are right. They are
-// judged in attempt_code.go.
+// The use of right codes from text messages and emails. attempt_code.go checks
+// codes.
 
-// useCode uses a sign-in code up and returns the account of the number or address
-// that it proves: the one there is, or a new one. As with magic links, holding it
-// outranks whatever was set up before it was proved, unless that is proved within a
-// live session of the same account.
+// useCode uses up a sign-in code. It returns the account of the verified phone number
+// or email address, or creates one. As with magic links, the first verification
+// removes all other credentials of the account, except within a live session of it.
 func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeGuess, within Caller) (User, error) {
-	// The usual case, in one step: the number or address is proved already, as
-	// somebody's whom the code names. Otherwise nothing has happened yet.
+	// The usual case takes one step: the phone number or email address is already
+	// verified for an account. Otherwise nothing has happened yet.
 	yes, no := true, false
 	still := UserAt{Phone: &g.to, PhoneVerified: &yes, Banned: &no}
 	if g.mailed {
@@ -55,17 +54,17 @@ func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeGuess, within
 		return r, nil
 	}
 	u, err := a.redeemCode(ctx, g, first, decide)
-	if within.SessionID != "" && errors.Is(err, CodeSessionEnded) { // counts as none
+	if within.SessionID != "" && errors.Is(err, CodeSessionEnded) { // an ended session counts as none
 		within = Caller{}
 		u, err = a.redeemCode(ctx, g, first, decide)
 	}
 	return u, err
 }
 
-// redeemCode uses a code up together with its effect, which decide works out once
-// first has shown, by ErrStale, that the code is right and that it takes more than
-// first: nobody has anything worked out by guessing. The effect is applied only if
-// the code is right still, and what it rests on.
+// redeemCode uses up a code together with its effect. decide computes the effect, but
+// only after first has returned ErrStale: the code is right, and needs more than
+// first. Wrong codes therefore cause no work. The effect is applied only if the code is
+// still right and the effect's conditions still hold.
 func (a *Auth) redeemCode(ctx context.Context, g codeGuess, first store.TryCode, decide func() (store.Redemption, error)) (User, error) {
 	u, err := a.tryCode(ctx, g, first)
 	if !errors.Is(err, store.ErrStale) {
@@ -87,58 +86,57 @@ func (a *Auth) redeemCode(ctx context.Context, g codeGuess, first store.TryCode,
 	})
 }
 
-// onlyIfRight is a first try that shows whether a code is right, and spends
-// nothing.
+// onlyIfRight returns a first step for redeemCode that shows whether a code is right
+// and does not use it up.
 func (a *Auth) onlyIfRight(ctx context.Context, p store.Purpose, subject string) store.TryCode {
 	c := a.newChange(ctx, byProof())
 	c.IfUsers = []UserAt{nobody()}
 	return store.TryCode{Change: c, Purpose: p, Subject: subject}
 }
 
-// nobody is a condition that never holds.
+// nobody returns a condition that never holds.
 func nobody() UserAt { return UserAt{ID: uuid.Nil.String()} }
 
-// A mail that carries a link carries a code, too, for whoever reads it on another
-// device than the one that asks. Both are one token, so that using either uses up
-// both.
+// An email with a link also carries a code, for users who read it on another device.
+// Both are one token, so that using either uses up both.
 
 const (
-	mailCodeLife   = 10 * time.Minute // at most 10 (NIST SP 800-63B-4), however long the link lives
+	mailCodeLife   = 10 * time.Minute // at most 10 minutes (NIST SP 800-63B-4), even if the link lives longer
 	mailCodeDigits = 1_000_000
 )
 
-// mailCode is the code beside a link. Whoever has the link can work it out, so that
-// its page shows it, and nobody else, since the link is random.
+// mailCode derives the code from the link's random secret. The link's page can
+// therefore show the code, and nobody without the link can compute it.
 func mailCode(secret string) string {
 	sum := sha256.Sum256([]byte("authmount mail code\x00" + secret))
 	return fmt.Sprintf("%06d", binary.BigEndian.Uint64(sum[:8])%mailCodeDigits)
 }
 
-// addCode makes a link's token a code's, too. Only a MAC is kept. It is bound to the
-// address, and to what has to be shown besides: the code challenge of a sign-in, or
-// the session that asked for a new address. Without an address it is a decoy's.
+// addCode adds a code to a link's token. The token holds only a MAC. The code is
+// bound to the email address, and to bound: the code challenge of a sign-in, or the
+// session that requested a new address. Without an address the code is a decoy.
 func (a *Auth) addCode(t *store.Token, secret, address, bound string) (code string) {
 	code = mailCode(secret)
 	t.CodeExpiresAt, t.MaxTries = t.CreatedAt.Add(mailCodeLife), codeBackstop
 	if address == "" {
-		_, t.Code = newLinkToken() // no guess is right
+		_, t.Code = newLinkToken() // no code matches
 		return code
 	}
 	t.Code = a.keys.MailCode(string(t.Purpose), t.Subject, store.EmailKey(address), bound, code)[0]
 	return code
 }
 
-// cleanCode is a code as people type it.
+// cleanCode removes the spaces and dashes that people type in a code.
 func cleanCode(s string) string { return strings.NewReplacer(" ", "", "-", "").Replace(s) }
 
-// mailRequest is whom the id of a request for a sign-in by mail is about.
+// mailRequest is the subject of the request id of a sign-in by email.
 func mailRequest(address, challenge string) string { return store.EmailKey(address) + " " + challenge }
 
-// A new address is nobody's yet, so that a code that was sent to it does not tell
-// whose it is: another token does, of whoever asked for the address last. It
-// proves nothing.
+// A new email address belongs to no account yet, so a code sent to it does not name
+// the account. A second token does: it records the last account that requested the
+// address. It verifies nothing.
 
-// tellWhoseCode records who is sent a code to a new address.
+// tellWhoseCode records the account that is sent a code to a new address.
 func (a *Auth) tellWhoseCode(ctx context.Context, by Caller, u User, address string) error {
 	_, t := a.newLink(store.PurposeEmailCode, mailCodeLife, linkData{Email: address, SessionID: by.SessionID})
 	t.Hash, t.UserID, t.Subject = whoseCodeHash(address), u.ID, store.EmailKey(address)
@@ -150,9 +148,9 @@ func whoseCodeHash(address string) []byte {
 	return sum[:]
 }
 
-// verifyingGuess is a code that confirms an address: whose address it is to become,
-// and what the link beside the code carries. Without a session, the code says
-// whose it is only by the address: the account's that has it, or asked for it.
+// verifyingGuess returns the attempt to confirm an email address by a code, with the
+// token and data of the link in the same message. Without a session, the address
+// alone names the account: the account that has it, or the one that requested it.
 func (a *Auth) verifyingGuess(ctx context.Context, p VerifyEmailParams) (codeGuess, store.Token, linkData, error) {
 	var t store.Token
 	var d linkData
@@ -171,7 +169,7 @@ func (a *Auth) verifyingGuess(ctx context.Context, p VerifyEmailParams) (codeGue
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return codeGuess{}, t, d, storeFailed(err)
 	}
-	asked, whose, err := a.peekHash(ctx, store.PurposeEmailCode, whoseCodeHash(email)) // in any case, so that it takes as long
+	asked, whose, err := a.peekHash(ctx, store.PurposeEmailCode, whoseCodeHash(email)) // always read, so that response times are equal
 	if err != nil && !errors.Is(err, CodeInvalidToken) {
 		return codeGuess{}, t, d, err
 	}
@@ -181,7 +179,7 @@ func (a *Auth) verifyingGuess(ctx context.Context, p VerifyEmailParams) (codeGue
 	case p.Within.SessionID != "":
 		d.SessionID = p.Within.SessionID
 	default:
-		t.UserID, d.SessionID = asked.UserID, whose.SessionID // none: no guess is right
+		t.UserID, d.SessionID = asked.UserID, whose.SessionID // none: no code matches
 	}
 	g := codeGuess{to: store.EmailKey(email), mailed: true, email: email, code: cleanCode(p.Code), userID: p.Within.UserID, sent: store.EmailKey(email), bound: d.SessionID}
 	return g, t, d, nil

@@ -10,23 +10,23 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ConfirmParams are a fresh proof for the session of the caller: the password, or
-// a code of the second factor.
+// ConfirmParams authenticate the caller of a session again: with the password, or
+// with a code of the second factor.
 type ConfirmParams struct {
 	Caller
 	Password string
 	TOTPCode string
 }
 
-// Confirm records on the caller's session that somebody has just proved who they
-// are, so that what asks for a recent sign-in is open for 15 minutes. The access
-// token of before does not tell of it: the next refresh does. A code also raises
-// the session to AAL2, as StepUp does; a password leaves the level as it is.
-// Wrong ones count as at any other door.
+// Confirm records a new authentication on the caller's session. Operations that need
+// a recent sign-in are then allowed for 15 minutes. The current access token does not
+// contain it; the token of the next refresh does. A code also raises the session to
+// AAL2, as StepUp does; a password does not change the level. Failures count as at a
+// login.
 //
-// Errors: CodeValidationFailed unless it is given one of the two,
-// CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled,
-// CodeMethodDisabled (passwords are switched off), CodeRateLimited, CodeOverloaded, CodeSessionEnded,
+// Errors: CodeValidationFailed (unless exactly one of the two is set),
+// CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled, CodeMethodDisabled
+// (passwords are switched off), CodeRateLimited, CodeOverloaded, CodeSessionEnded,
 // CodeUserBanned.
 func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) error {
 	if (p.Password == "") == (p.TOTPCode == "") {
@@ -39,8 +39,8 @@ func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) error {
 	return a.confirmByPassword(ctx, p)
 }
 
-// confirmByPassword adds the proof only while the password is the one that was
-// judged.
+// confirmByPassword records the authentication only if the password is still the one
+// that was checked.
 func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) error {
 	if !a.Settings(ctx).Password.On() {
 		return fail(CodeMethodDisabled, nil)
@@ -58,7 +58,7 @@ func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) error {
 	c := a.newChange(ctx, p.authority(), done(Event{Type: EventSessionConfirmed, UserID: p.UserID, SessionID: p.SessionID, Method: methodPassword}))
 	c.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &of.PasswordHash}}
 	_, _, err = a.store.AddProof(ctx, store.AddProof{Change: c, SessionID: p.SessionID, Proof: AMR{Method: methodPassword, Timestamp: c.Now.Unix()}})
-	if errors.Is(err, store.ErrStale) { // changed meanwhile: the proof is out of date
+	if errors.Is(err, store.ErrStale) { // the password was changed meanwhile
 		return fail(CodeInvalidCredentials, err)
 	}
 	if err != nil {
@@ -82,18 +82,17 @@ func (a *Auth) handleConfirm(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, struct{}{})
 }
 
-// LogValue keeps the proof out of the log.
+// LogValue keeps the password and the code out of the log.
 func (p ConfirmParams) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user_id", p.UserID), slog.String("proof", redacted))
 }
 
-// What somebody has to have shown lately before they may change how an account is
-// signed in to is asked for here, by the operations themselves: endpoints and
-// callers from Go are held to the same. The application answers for what it does
-// (ByApplication).
+// Changes of credentials need a recent authentication. The operations themselves
+// check it, so that the rule is the same for endpoints and Go callers. It does not
+// apply to the application (ByApplication), which takes the responsibility.
 
-// acting reads in whose name a call acts: the user and the live session; the zero
-// session for the application.
+// acting returns the user and live session of a caller. The session is zero for the
+// application.
 func (a *Auth) acting(ctx context.Context, by Caller) (current, error) {
 	if by.application {
 		u, err := a.store.User(ctx, store.ByID(by.UserID))
@@ -106,8 +105,8 @@ func (a *Auth) acting(ctx context.Context, by Caller) (current, error) {
 	return current{session: s, user: u}, err
 }
 
-// actingLately is acting by somebody who proved who they are lately:
-// CodeReauthNeeded.
+// actingLately is acting for a caller with a recent authentication. Errors:
+// CodeReauthNeeded and those of acting.
 func (a *Auth) actingLately(ctx context.Context, by Caller) (current, error) {
 	me, err := a.acting(ctx, by)
 	if err == nil && !by.application && !a.fresh(me.session) {
@@ -116,8 +115,8 @@ func (a *Auth) actingLately(ctx context.Context, by Caller) (current, error) {
 	return me, err
 }
 
-// showedFactor asks for a second factor that was shown on the session lately.
-// Errors: CodeInsufficientAAL, CodeReauthNeeded.
+// showedFactor checks that the session used a second factor recently. Errors:
+// CodeInsufficientAAL, CodeReauthNeeded.
 func (a *Auth) showedFactor(by Caller, s Session) error {
 	switch {
 	case by.application || a.freshAAL2(s):
@@ -128,7 +127,7 @@ func (a *Auth) showedFactor(by Caller, s Session) error {
 	return fail(CodeReauthNeeded, nil)
 }
 
-// fresh tells whether somebody proved who they are on this session lately.
+// fresh reports whether the session has a recent authentication.
 func (a *Auth) fresh(s Session) bool {
 	var newest int64
 	for _, m := range s.AMR {
@@ -137,7 +136,7 @@ func (a *Auth) fresh(s Session) bool {
 	return a.now().Sub(time.Unix(newest, 0)) < freshFor
 }
 
-// freshAAL2 tells whether the second factor was shown on this session lately.
+// freshAAL2 reports whether the session used a second factor recently.
 func (a *Auth) freshAAL2(s Session) bool {
 	for _, m := range s.AMR {
 		if (m.Method == methodTOTP || m.Method == methodRecovery) && a.now().Sub(time.Unix(m.Timestamp, 0)) < freshFor {

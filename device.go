@@ -15,9 +15,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A device says who it is by a cookie or by a header. That is no proof of
-// anything: it only tells a place where somebody has signed in before from all
-// others, and is as hard to guess as who made it saw to.
+// A device is identified by a cookie or a header. That is no authentication: it only
+// tells a device that the user has signed in on before from all others. It is as hard
+// to forge as its creator made it.
 const (
 	deviceHeader     = "X-Device-Id"
 	deviceCookieLife = int(store.DeviceLife / 1e9) // seconds
@@ -27,9 +27,9 @@ const (
 
 type newDeviceKey struct{}
 
-// identify adds to a request's context who sent it, and in which language to write
-// to them. A browser with sessions in cookies that does not say which device it is
-// becomes a new one, and is told so with the cookies of its sign-in.
+// identify adds the client, its device and its languages to a request's context. A
+// browser with cookie sessions and without a device id becomes a new device; its
+// sign-in sets the cookie.
 func (a *Auth) identify(ctx context.Context, r *http.Request) context.Context {
 	if accept := r.Header.Get("Accept-Language"); accept != "" && len(accept) <= maxLanguages {
 		ctx = context.WithValue(ctx, languageKey{}, accept)
@@ -45,7 +45,7 @@ func (a *Auth) identify(ctx context.Context, r *http.Request) context.Context {
 	return context.WithValue(ctx, clientKey{}, c)
 }
 
-// deviceID is what a request says of its device, or "".
+// deviceID returns the device id of a request, or "".
 func (a *Auth) deviceID(r *http.Request) string {
 	if ids := r.Header.Values(deviceHeader); len(ids) == 1 && validDeviceID(ids[0]) {
 		return ids[0]
@@ -60,8 +60,8 @@ func validDeviceID(id string) bool {
 	return len(id) >= minDeviceID && len(id) <= maxDeviceID && !strings.ContainsFunc(id, notUnreserved)
 }
 
-// deviceHash is the form in which a device is kept. The identifier itself
-// would let whoever reads the store pass for its owner's device.
+// deviceHash is the stored form of a device id. The id itself would let a reader of
+// the store pose as the owner's device.
 func deviceHash(id string) string {
 	if id == "" {
 		return ""
@@ -70,18 +70,18 @@ func deviceHash(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// newDevice is what the browser of a sign-in is to say from now on, if the
-// session was made on a device that is new.
+// newDevice returns the device id for the sign-in to set in the browser, if the
+// session was created on a new device.
 func newDevice(ctx context.Context, s Session) string {
-	id, _ := ctx.Value(newDeviceKey{}).(string) // "": none was made up
+	id, _ := ctx.Value(newDeviceKey{}).(string) // "": no new id
 	if s.Device != deviceHash(id) {
 		return ""
 	}
 	return id
 }
 
-// deviceOf is the device that asks, if the user has signed in on it before; ""
-// otherwise. c was read by onThisDevice.
+// deviceOf returns the request's device if the user has signed in on it before, and
+// "" otherwise. c was read by onThisDevice.
 func deviceOf(ctx context.Context, c store.Credentials) string {
 	if !c.KnownDevice {
 		return ""
@@ -89,13 +89,13 @@ func deviceOf(ctx context.Context, c store.Credentials) string {
 	return clientFrom(ctx).Device
 }
 
-// onNewDevice tells whether the user has signed in, and not on the device that
-// asks. c was read by onThisDevice.
+// onNewDevice reports whether the user has signed in before, but not on the request's
+// device. c was read by onThisDevice.
 func onNewDevice(ctx context.Context, c store.Credentials) bool {
 	return clientFrom(ctx).Device != "" && !c.KnownDevice && !c.User.LastSignInAt.IsZero()
 }
 
-// onThisDevice asks for Credentials.KnownDevice, too.
+// onThisDevice returns a key that also reads Credentials.KnownDevice.
 func onThisDevice(ctx context.Context, key store.UserKey) store.UserKey {
 	key.Device = clientFrom(ctx).Device
 	return key
@@ -119,17 +119,16 @@ type clientKey struct{}
 // requestClient is a Client in a context.
 type requestClient struct {
 	Client
-	unsure bool // IP is the nearest place that proxies vouch for, and may not be the client's
+	unsure bool // IP is the nearest address that the proxies vouch for, and may not be the client's
 }
 
-// ClientContext is r's context for operations called from Go: with the client's
-// address by the rules of WithTrustedProxies, what it says of itself and its device,
-// and the language that messages should have, as the endpoints have them.
+// ClientContext returns r's context for operations called from Go. Like the context of
+// the endpoints, it has the client's IP address by the rules of WithTrustedProxies,
+// its user agent and device, and the language for messages.
 func (a *Auth) ClientContext(r *http.Request) context.Context { return a.identify(r.Context(), r) }
 
-// ContextWithClient says who is asking, for operations called from Go where there
-// is no request; see [Auth.ClientContext]. Without it, limits per IP address do not
-// apply.
+// ContextWithClient sets the client for operations called from Go without a request;
+// see [Auth.ClientContext]. Without a client, limits per IP address do not apply.
 func ContextWithClient(ctx context.Context, c Client) context.Context {
 	return context.WithValue(ctx, clientKey{}, requestClient{Client: c})
 }
@@ -139,7 +138,7 @@ func clientFrom(ctx context.Context) Client {
 	return c.Client
 }
 
-// ipString is an address, or "" if it is not known.
+// ipString formats an IP address; "" if it is unknown.
 func ipString(ip netip.Addr) string {
 	if !ip.IsValid() {
 		return ""
@@ -147,9 +146,9 @@ func ipString(ip netip.Addr) string {
 	return ip.String()
 }
 
-// deviceLabel is what people call the device behind a user agent, such as
-// "Firefox on Linux"; "" if it does not say. It is a hint for people, made of
-// fixed words, so that nothing that a stranger wrote is shown as ours.
+// deviceLabel returns a readable name for a user agent, such as "Firefox on Linux",
+// or "" for an unknown one. It consists of fixed words, so that a stranger's text
+// never appears as ours.
 func deviceLabel(userAgent string) string {
 	first := func(pairs ...string) string {
 		for i := 0; i < len(pairs); i += 2 {
@@ -159,7 +158,7 @@ func deviceLabel(userAgent string) string {
 		}
 		return ""
 	}
-	// Browsers name their ancestors, too, so the youngest comes first.
+	// Browsers also name their ancestors, so the youngest comes first.
 	browser := first("Edg", "Edge", "OPR/", "Opera", "SamsungBrowser", "Samsung Internet", "Firefox", "Firefox", "FxiOS", "Firefox",
 		"CriOS", "Chrome", "Chrome", "Chrome", "Safari", "Safari", "curl/", "curl", "Go-http-client", "a program")
 	system := first("iPhone", "iPhone", "iPad", "iPad", "Android", "Android", "CrOS", "ChromeOS", "Windows", "Windows", "Mac OS X", "macOS", "Linux", "Linux")
@@ -172,14 +171,14 @@ func deviceLabel(userAgent string) string {
 	return system
 }
 
-// A device that its user trusts (MFAOptions.TrustDevices) stands in for the second
-// factor at sign-ins, in the one place where that is asked for. The store keeps and
-// judges trust, in the step that makes a session.
+// A trusted device (MFAOptions.TrustDevices) replaces the second factor at sign-ins,
+// and nowhere else. The store keeps the trust, and checks it in the step that creates
+// a session.
 
 // reasonTrusted is Event.Reason of a sign-in without the second factor.
 const reasonTrusted = "trusted_device"
 
-// onTrustedDevice tells whether the device that asks is one that the user trusts.
+// onTrustedDevice reports whether the user trusts the request's device.
 func (a *Auth) onTrustedDevice(ctx context.Context, u User) (bool, error) {
 	key := onThisDevice(ctx, store.ByID(u.ID))
 	if a.cfg.mfa.TrustDevices == 0 || key.Device == "" {
@@ -192,8 +191,8 @@ func (a *Auth) onTrustedDevice(ctx context.Context, u User) (bool, error) {
 	return a.now().Before(c.TrustedUntil), nil
 }
 
-// trustUntil is until when the device of a session is trusted from its sign-in on;
-// zero: that changes nothing. A recovery code has nobody's device trusted.
+// trustUntil returns the time until which a sign-in trusts the session's device, or
+// zero for no change. A recovery code makes no device trusted.
 func (a *Auth) trustUntil(s signIn, sess Session) time.Time {
 	byApp := slices.ContainsFunc(sess.AMR, func(m AMR) bool { return m.Method == methodTOTP })
 	if a.cfg.mfa.TrustDevices == 0 || !s.trust || !byApp || sess.Device == "" {
@@ -210,13 +209,14 @@ func (s *signIn) reason() string {
 	return ""
 }
 
-// A session on a device that the account was not seen on is told to its owner, in
-// the step that makes it. The store judges the device (NewDevice); every flow that
-// makes a session of an account that was there before goes through makeSession.
+// A session on a new device is reported to the account's owner, in the step that
+// creates it. The store decides whether the device is new (NewDevice). Every flow that
+// creates a session of an existing account calls makeSession.
 
-// makeSession has a session made by store, as the change c. If the store refuses it
-// for its device, it is made once more with what the owner is told; at once, if the
-// device is expected to be new. It commits the change; edit completes its events.
+// makeSession creates a session by st, as the change c. If the store refuses it
+// because of a new device, makeSession retries with a notice to the owner; with
+// expected it adds the notice at once. It commits the change; edit completes its
+// events.
 func (a *Auth) makeSession(ctx context.Context, c store.Change, u User, s Session, expected bool, edit func(*Event), st func(store.Change, store.NewDevice) (User, error)) (User, error) {
 	if !expected {
 		made, err := st(c, store.NewDevice{Refuse: true})
@@ -237,7 +237,7 @@ func (a *Auth) makeSession(ctx context.Context, c store.Change, u User, s Sessio
 	with.Events = append(slices.Clip(c.Events), store.OutcomeEvent{On: store.OutcomeNewDevice, Event: told.Events[0].Event})
 	isNew := false
 	on := store.NewDevice{Messages: told.Messages, Made: func() { isNew = true }}
-	if link != "" && len(told.Messages) > 0 { // a link that nobody is told need not be stored
+	if link != "" && len(told.Messages) > 0 { // without a notice nobody would receive the link
 		on.Tokens = []store.Token{t}
 	}
 	made, err := st(with, on)

@@ -244,3 +244,25 @@ func TestLimitsOfRoutes(t *testing.T) {
 		}
 	}
 }
+
+// The table in docs/settings.md is written from the declarations of the settings.
+func TestSettingsPage(t *testing.T) {
+	const name, begin, end = "docs/settings.md", "-update . -->\n", "<!-- /written -->"
+	page, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(page), begin)
+	was, after, ok := strings.Cut(rest, end)
+	if !ok {
+		t.Fatalf("%s has no place for the table", name)
+	}
+	is := auth.SettingsRows()
+	if *harness.Update {
+		if err := os.WriteFile(name, []byte(before+begin+is+end+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	} else if was != is {
+		t.Errorf("the table in %s is not that of the declarations: go test -run TestSettingsPage -update .", name)
+	}
+}

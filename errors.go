@@ -82,7 +82,7 @@ const (
 	CodeOverloaded            Code = "overloaded"
 )
 
-// errorTable is the one place that knows what a code means on the wire.
+// errorTable defines the status and message of every code.
 var errorTable = map[Code]struct {
 	Status  int
 	Message string
@@ -150,20 +150,20 @@ var errorTable = map[Code]struct {
 	CodeOverloaded:           {http.StatusServiceUnavailable, "The service is busy. Try again soon."},
 }
 
-// Error is a failed operation as the caller may know it. Code, Message and
-// the like go over the wire; the cause is for errors.Is, errors.As and the log,
+// Error is a failed operation, as far as the caller may know. Its exported fields
+// go over the wire. The cause is for errors.Is, errors.As and the log,
 // and is never serialised.
 type Error struct {
 	Code       Code
 	Status     int               // HTTP status
 	Message    string            // for people
-	Fields     map[string]string // validation_failed: what is wrong with which field
+	Fields     map[string]string // validation_failed: the problem of each field
 	Reasons    []string          // weak_password: "length", "too_long", "breached", "common", "similar"
 	RetryAfter time.Duration     // rate_limited, unavailable, overloaded
-	Permission string            // missing_permission: which, if one was asked for by its name
-	Role       string            // missing_permission: which role was asked for in place of a permission
-	MFAToken   string            // mfa_required, mfa_enrollment_required: to go on with; a secret
-	Factors    []string          // mfa_required: what is accepted
+	Permission string            // missing_permission: the permission, if one was requested by name
+	Role       string            // missing_permission: the role, if one was requested instead of a permission
+	MFAToken   string            // mfa_required, mfa_enrollment_required: continues the sign-in; a secret
+	Factors    []string          // mfa_required: the accepted kinds
 	ExpiresIn  int               // of MFAToken, in seconds
 	cause      error
 }
@@ -185,10 +185,10 @@ func (e *Error) Unwrap() error { return e.cause }
 // Is matches the error's Code.
 func (e *Error) Is(target error) bool { return target == error(e.Code) }
 
-// Reject makes an error with one of the Code constants and a message of the
+// Reject returns an error with one of the Code constants and a message of the
 // caller's own, for hooks that refuse an operation, requirements and Profile
-// functions. An empty message takes the code's own. Codes are frozen: one that is
-// none of the constants becomes CodeInternal, which is a 500.
+// functions. An empty message uses the code's own. Codes are frozen: any other code
+// becomes CodeInternal, with status 500.
 func Reject(c Code, message string) *Error {
 	e := fail(c, nil)
 	if message != "" {
@@ -197,7 +197,7 @@ func Reject(c Code, message string) *Error {
 	return e
 }
 
-// fail makes the error for a code; cause may be nil.
+// fail returns the error for a code; cause may be nil.
 func fail(c Code, cause error) *Error {
 	row, ok := errorTable[c]
 	if !ok {
@@ -206,7 +206,7 @@ func fail(c Code, cause error) *Error {
 	return &Error{Code: c, Status: row.Status, Message: row.Message, cause: cause}
 }
 
-// failStatus is fail for the codes whose status depends on the endpoint.
+// failStatus is fail for codes with a status that depends on the endpoint.
 func failStatus(c Code, status int, cause error) *Error {
 	e := fail(c, cause)
 	e.Status = status
@@ -232,8 +232,8 @@ func retryAfter(c Code, d time.Duration, cause error) *Error {
 	return e
 }
 
-// storeFailed turns whatever a store could not do into the error for callers:
-// typed errors pass, conditions keep their names, the rest is an outage.
+// storeFailed converts an error of the store into the error for callers. An *Error
+// passes unchanged, a failed condition gets its code, any other error is an outage.
 func storeFailed(err error) error {
 	var (
 		e   *Error
@@ -248,7 +248,7 @@ func storeFailed(err error) error {
 		return invalid(bad.Field, bad.Problem)
 	case errors.Is(err, store.ErrBanned):
 		return fail(CodeUserBanned, err)
-	case errors.Is(err, store.ErrSessionEnded): // in whose name it was to happen
+	case errors.Is(err, store.ErrSessionEnded): // the session of the change's authority
 		return fail(CodeSessionEnded, err)
 	case errors.Is(err, store.ErrLastOwner):
 		return fail(CodeLastOwner, err)
@@ -273,8 +273,8 @@ func hookRefused(err error) error {
 	return fail(CodeInternal, err)
 }
 
-// reason is what people may read of why something failed: a code, or the words of
-// whoever sends messages.
+// reason returns the public reason of a failure: a code, or the text of a message
+// sender's error.
 func reason(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -283,7 +283,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// goneOr is a code for a user who is not there any more, and an outage
+// goneOr returns the code gone if err is ErrNotFound, and the error of storeFailed
 // otherwise.
 func goneOr(gone Code, err error) error {
 	if errors.Is(err, store.ErrNotFound) {

@@ -14,37 +14,36 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// exchangeCode makes the single-use code that a redirect carries in place of
-// tokens. gone is the error if the user has changed since they were read, and was found
-// not to be banned.
+// exchangeCode creates the single-use code that a redirect carries instead of tokens.
+// It returns gone if the user has changed since they were read and found not to be
+// banned.
 func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method string, gone Code) (string, error) {
 	secret, code := a.newLink(store.PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.proof(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By, Remember: d.Remember})
 	code.UserID = u.ID
 	authority := byProof()
-	if d.SessionID != "" { // a linking, in the name of who asked for it
+	if d.SessionID != "" { // linking acts under the session that requested it
 		authority = Caller{UserID: u.ID, SessionID: d.SessionID}.authority()
 	}
 	err := a.putToken(ctx, authority, code, credentialsStill(u))
 	if errors.Is(err, store.ErrStale) || errors.Is(err, CodeInvalidToken) || errors.Is(err, CodeSessionEnded) {
-		return "", fail(gone, err) // changed hands meanwhile
+		return "", fail(gone, err) // the account changed meanwhile
 	}
 	return secret, err
 }
 
-// ExchangeParams trade the code that a redirect carried for tokens.
+// ExchangeParams are the parameters of Exchange.
 type ExchangeParams struct {
 	Code         string
 	CodeVerifier string
 }
 
-// Exchange trades the code that a redirect carried for tokens. Where the flow
-// began with a code challenge, the verifier must match it (RFC 7636); the code
-// is used up by the first try, right or wrong. A magic link that was asked for with
-// a challenge is used up here and not where it is opened, and only with the right
-// verifier. Errors: CodeInvalidCode, CodeBadCodeVerifier, CodeUserBanned,
-// CodeMFARequired, CodeMFAEnrollmentRequired, CodeIdentityAlreadyExists and
-// CodeEmailNotVerified where the exchange links an identity, and for such links
-// those of VerifyMagicLink.
+// Exchange trades the code that a redirect carried for tokens. If the flow started
+// with a code challenge, the verifier must match it (RFC 7636). The first attempt uses
+// up the code, right or wrong. A magic link that was requested with a challenge is used
+// up here instead of where it is opened, and only with the right verifier. Errors:
+// CodeInvalidCode, CodeBadCodeVerifier, CodeUserBanned, CodeMFARequired,
+// CodeMFAEnrollmentRequired; CodeIdentityAlreadyExists and CodeEmailNotVerified if the
+// exchange links an identity; those of VerifyMagicLink for such a link.
 func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) {
 	t, u, err := a.store.RedeemToken(ctx, store.Redemption{Change: a.newChange(ctx, byProof()), Purpose: store.PurposeExchange, Hash: hashLinkToken(p.Code)})
 	if errors.Is(err, store.ErrNotFound) {
@@ -99,13 +98,13 @@ func (a *Auth) handleExchange(w http.ResponseWriter, r *http.Request) error {
 	return a.writeTokens(w, r, tokens)
 }
 
-// validChallenge tells whether s is the base64url of a SHA-256 hash.
+// validChallenge reports whether s is the base64url of a SHA-256 hash.
 func validChallenge(s string) bool {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
 	return err == nil && len(b) == sha256.Size
 }
 
-// challengeOf is the S256 challenge of a verifier, or "" of none.
+// challengeOf returns the S256 challenge of a verifier, or "" for none.
 func challengeOf(verifier string) string {
 	if verifier == "" {
 		return ""
@@ -114,8 +113,8 @@ func challengeOf(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// checkVerifier compares a verifier with the challenge of its flow. A verifier
-// without a challenge is refused too: it hints at a mix-up of flows (RFC 9700,
+// checkVerifier compares a verifier with the challenge of its flow. It also refuses a
+// verifier without a challenge, because that hints at a mix-up of flows (RFC 9700,
 // 2.1.1).
 func checkVerifier(challenge, verifier string) error {
 	switch {
@@ -132,7 +131,8 @@ func notUnreserved(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~", r)
 }
 
-// checkChallengeMethod refuses what would silently be no PKCE, or another one.
+// checkChallengeMethod refuses a method other than S256, and a method without a
+// challenge, instead of silently using no PKCE.
 func checkChallengeMethod(method, challenge string) error {
 	switch {
 	case method != "" && method != "S256":
@@ -143,22 +143,22 @@ func checkChallengeMethod(method, challenge string) error {
 	return nil
 }
 
-// A magic link that was asked for with a code challenge is not spent where it is
-// opened, since whoever opens it may be somebody else, or a machine: it leads on with
-// a code that refers to it, and the exchange redeems the link itself, with the
-// verifier. A wrong one ends that code, and another opening makes another.
+// A magic link that was requested with a code challenge is not used up where it is
+// opened, because a stranger or a machine may open it. It redirects with a code that
+// refers to it, and the exchange redeems the link itself with the verifier. A wrong
+// verifier uses up that code; opening the link again creates another.
 
-// opening is a bound link that was opened: in which session, and by whom, which is
-// who an account that it makes is counted for.
+// opening is a bound link that was opened, with the session and client that opened
+// it. A new account counts against that client.
 type opening struct {
 	Link   []byte `json:"link"` // hash
 	Within Caller `json:"within"`
 	By     Client `json:"by"`
 }
 
-// redirectBound returns where the browser goes on to from a bound link, with a code
-// that is good for as long as the link is, at most for exchangeLife. Errors:
-// CodeInvalidToken if the link is over by now, CodeUserBanned.
+// redirectBound returns the URL to which a bound link redirects, with a code. The code
+// is valid as long as the link, at most for exchangeLife. Errors: CodeInvalidToken (the
+// link is not valid any more), CodeUserBanned, CodeMethodDisabled.
 func (a *Auth) redirectBound(ctx context.Context, link store.Token, d linkData, within Caller) (string, error) {
 	if !a.Settings(ctx).MagicLink.On() {
 		return "", fail(CodeMethodDisabled, nil)
@@ -172,7 +172,7 @@ func (a *Auth) redirectBound(ctx context.Context, link store.Token, d linkData, 
 	return withQuery(d.RedirectTo, url.Values{"code": {secret}}), nil
 }
 
-// exchangeOpened redeems the link that a code refers to, and signs in.
+// exchangeOpened redeems the link to which a code refers, and signs the user in.
 func (a *Auth) exchangeOpened(ctx context.Context, o opening, verifier string) (*Tokens, error) {
 	m, err := a.useMagicLink(ContextWithClient(ctx, o.By), o.Link, verifier, o.Within)
 	switch {

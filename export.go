@@ -11,31 +11,30 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// exportPage is how many events an export reads at a time.
+// exportPage is the number of events that an export reads at a time.
 const exportPage = 500
 
-// ExportParams ask for everything that is held about the caller.
+// ExportParams are the parameters of Export.
 type ExportParams struct{ Caller }
 
-// Export is everything that is held about a user, without secrets. Factors and events
-// are empty if the store lacks the interfaces that keep them.
+// Export is all data about a user, without secrets. Factors and events are empty if
+// the store does not keep them.
 type Export struct {
 	At          time.Time
 	User        User
 	HasPassword bool
-	Sessions    []SessionInfo // those that are live
+	Sessions    []SessionInfo // live ones
 	Factors     []Factor      // without their secrets
 	CodesLeft   int           // recovery codes
 	Held
 
-	events func(ctx context.Context, before *Event) ([]Event, error) // the next page of those about the user
+	events func(ctx context.Context, before *Event) ([]Event, error) // the next page of the user's events
 	first  []Event
 }
 
-// Export reads everything that is held about the caller, who has to have signed
-// in lately; all of it was read while the session was live. The events, of which
-// there may be many, are read as it is written (Export.Write). Errors:
-// CodeReauthNeeded, CodeSessionEnded, CodeUserBanned.
+// Export reads all data about the caller, who must have signed in recently. It is all
+// read while the session is live. Export.Write reads the events, because there may be
+// many. Errors: CodeReauthNeeded, CodeSessionEnded, CodeUserBanned.
 func (a *Auth) Export(ctx context.Context, p ExportParams) (*Export, error) {
 	if _, err := a.actingLately(ctx, p.Caller); err != nil {
 		return nil, err
@@ -44,15 +43,14 @@ func (a *Auth) Export(ctx context.Context, p ExportParams) (*Export, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What comes after is older than this page, so all of it was there before.
+	// Later pages are older than this one, so their events existed before this check.
 	if _, err := a.actingLately(ctx, p.Caller); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-// exportOf reads everything that is held about somebody. gone is the error without
-// such an account.
+// exportOf reads all data about a user. gone is the error for an unknown user.
 func (a *Auth) exportOf(ctx context.Context, p SessionsParams, gone Code) (*Export, error) {
 	c, err := a.store.Credentials(ctx, store.ByID(p.UserID))
 	if err != nil {
@@ -68,7 +66,7 @@ func (a *Auth) exportOf(ctx context.Context, p SessionsParams, gone Code) (*Expo
 	return e, nil
 }
 
-// exportMore reads what stores keep that can.
+// exportMore reads the data that depends on the store's interfaces, and Held.
 func (a *Auth) exportMore(ctx context.Context, e *Export) (err error) {
 	if a.factors != nil {
 		f, err := a.factors.Factors(ctx, e.User.ID)
@@ -92,15 +90,15 @@ func (a *Auth) exportMore(ctx context.Context, e *Export) (err error) {
 	return err
 }
 
-// Write writes the export as one JSON object. An error is the writer's or the
-// store's, and what was written by then is no whole object.
+// Write writes the export as one JSON object. It returns an error of the writer or the
+// store; the object written so far is then incomplete.
 func (e *Export) Write(ctx context.Context, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	head, err := json.Marshal(e.view())
 	if err != nil {
 		return err
 	}
-	_, _ = out.Write(head[:len(head)-1]) // what fails is told by Flush
+	_, _ = out.Write(head[:len(head)-1]) // Flush returns the error
 	_, _ = out.WriteString(`,"events":[`)
 	sep := ""
 	for page := e.first; len(page) > 0; {
@@ -124,8 +122,8 @@ func (e *Export) Write(ctx context.Context, w io.Writer) error {
 	return out.Flush()
 }
 
-// shown is an event without what it tells of others than the user: who acted, and
-// from where, what they are called, and what operators note for themselves.
+// shown removes the data about other people from an event: the actor, their client and
+// name, and operators' notes.
 func (e *Export) shown(event Event) Event {
 	if event.Record = event.Record.Clone(); event.Record != nil {
 		event.Record.Actor = ""
@@ -200,8 +198,8 @@ func (a *Auth) handleExport(w http.ResponseWriter, r *http.Request) error {
 	return a.writeExport(w, r, e)
 }
 
-// writeExport responds with an export. What fails once the response has begun cuts it
-// short, so that nobody takes a part for the whole.
+// writeExport responds with an export. An error after the start of the response cuts
+// it short, so that the client notices that it is incomplete.
 func (a *Auth) writeExport(w http.ResponseWriter, r *http.Request, e *Export) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")

@@ -11,13 +11,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// The first owner of a service that nobody owns may be whoever opens a link that its
-// operator was shown. The store judges that nobody has ever been one
-// (Change.FirstOwner).
+// A service that never had an owner gets its first one by a link that is shown to its
+// operator: the signed-in user who opens it. The store checks that there was never an
+// owner (Change.FirstOwner).
 
 const (
 	firstOwnerLife    = 30 * time.Minute
-	firstOwnerSubject = "first owner" // of which there is one link: a new one supersedes it
+	firstOwnerSubject = "first owner" // the subject of all such links: a new one supersedes the old one
 	firstOwnerPath    = "/first-owner"
 )
 
@@ -43,9 +43,9 @@ func (k kit) BecomeFirstOwner(ctx context.Context, by SessionRef, secret string)
 	return k.a.becomeFirstOwner(ctx, Caller{UserID: by.UserID, SessionID: by.ID}, secret)
 }
 
-// becomeFirstOwner gives the role to whoever is signed in, and uses the link up.
+// becomeFirstOwner gives the owner role to the signed-in user, and uses the link up.
 // Errors: CodeInvalidToken, CodeSessionEnded, CodeUserBanned, CodeEmailNotVerified,
-// CodeRoleInUse if there has been an owner.
+// CodeRoleInUse (there has been an owner).
 func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (User, error) {
 	return change(func() (User, error) {
 		s, u, err := a.liveSession(ctx, by, CodeSessionEnded)
@@ -77,8 +77,8 @@ func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (
 	})
 }
 
-// linkOfOwner is what is wrong with a link that is not live: that it was used, say, to
-// become the owner.
+// linkOfOwner returns the error for a link that is not valid: ErrOwned if there has been
+// an owner, for example because the link was used.
 func (a *Auth) linkOfOwner(ctx context.Context, gone error) error {
 	owned, err := a.store.EverOwned(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (a *Auth) handleFirstOwner(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// handleFirstOwnerPage is GET /admin/first-owner; opening it gives nobody anything.
+// handleFirstOwnerPage is GET /admin/first-owner. It changes nothing.
 func (a *Auth) handleFirstOwnerPage(w http.ResponseWriter, r *http.Request) error {
 	secret := r.URL.Query().Get("token")
 	if _, _, err := a.peek(r.Context(), store.PurposeFirstOwner, secret); err != nil {
@@ -124,7 +124,7 @@ func (a *Auth) handleFirstOwnerPage(w http.ResponseWriter, r *http.Request) erro
 	return nil
 }
 
-// handleFirstOwnerForm is the page's form, for whoever is signed in by cookie.
+// handleFirstOwnerForm handles the page's form for a user signed in by cookie.
 func (a *Auth) handleFirstOwnerForm(w http.ResponseWriter, r *http.Request) error {
 	form, err := a.readForm(r)
 	if err != nil {

@@ -29,8 +29,8 @@ func (a *Auth) mount(routes []route) http.Handler {
 		}
 		byPath[pattern][method] = rt
 	}
-	// It works with and without the mount's prefix. In one mux, endpoints could
-	// collide with a prefix that sounds like them.
+	// The handler works with and without the mount's prefix. Two muxes avoid collisions
+	// between endpoints and a prefix of the same name.
 	bare, mounted := http.NewServeMux(), http.NewServeMux()
 	for pattern, methods := range byPath {
 		allow := allowed(methods)
@@ -72,8 +72,8 @@ func allowed(methods map[string]route) string {
 	return strings.Join(list, ", ")
 }
 
-// endpoint turns a handler that returns an error into an http.Handler: request
-// id, panics and error responses are dealt with here and nowhere else.
+// endpoint turns a handler that returns an error into an http.Handler. It sets the
+// request id, recovers from panics, and writes error responses.
 func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(a.identify(withRequestID(w, r), r))
@@ -108,13 +108,13 @@ func requestID(ctx context.Context) string {
 	return id
 }
 
-// serve enforces a route's access, once the whole request is there, and calls it.
+// serve reads the whole request, enforces the route's access, and calls it.
 func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	var err error
 	if !rt.streams {
 		err = a.takeBody(w, r)
 	}
-	if !rt.whenOff && !a.settings.now.Load().settings.Enabled.On() { // by now, whatever it was when the head came
+	if !rt.whenOff && !a.settings.now.Load().settings.Enabled.On() { // checked after the body, because the setting may change meanwhile
 		return fail(CodeNotFound, nil)
 	}
 	if err != nil {
@@ -152,7 +152,7 @@ func (a *Auth) admit(rt route, w http.ResponseWriter, r *http.Request) error {
 		return rt.handle(w, r)
 	}
 	if rt.access == elsewhere {
-		if err := a.sameOrigin(r); err != nil { // what a login of the application's goes by is mostly a cookie
+		if err := a.sameOrigin(r); err != nil { // the application's own login is mostly a cookie
 			return err
 		}
 		return rt.handle(w, r)
@@ -199,15 +199,15 @@ type (
 type current struct {
 	session  Session
 	user     User
-	mfaToken string // of a sign-in that waits for enrolment, in place of a session
+	mfaToken string // of a sign-in that waits for enrolment; there is no session
 }
 
-// caller is in whose name a signed-in request acts.
+// caller returns the Caller of a signed-in request.
 func (c current) caller() Caller { return Caller{UserID: c.user.ID, SessionID: c.session.ID} }
 
-// live reads the session that a request's access token belongs to. One that is known
-// to be stale is refused here as by Require, so that a client hears of it wherever it
-// asks; what the endpoints do goes by the store in any case.
+// live reads the session of a request's access token. It refuses a token that is known
+// to be stale, as Require does, so that clients learn of it at every endpoint. The
+// endpoints themselves rely on the store in any case.
 func (a *Auth) live(r *http.Request) (current, error) {
 	claims, revisions, err := a.authenticate(r)
 	if err == nil && claims.Impersonator == nil && a.revoked.Stale((*token.Claims)(claims), revisions) {
@@ -229,8 +229,8 @@ func validRequestID(id string) bool {
 	return id != "" && len(id) <= 128 && !strings.ContainsFunc(id, notUnreserved)
 }
 
-// checkKey compares the API key with each one configured, in constant time, and with
-// the public ones of the store.
+// checkKey compares the API key with each configured one, in constant time, and with
+// the store's public ones.
 func (a *Auth) checkKey(r *http.Request) error {
 	if len(a.cfg.apiKeys) == 0 {
 		return nil
@@ -269,12 +269,12 @@ func (a *Auth) isAPIKey(key string) bool {
 	return ok == 1
 }
 
-// writeError logs an error and answers with it.
+// writeError logs an error and writes it as the response.
 func (a *Auth) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	respond(w, a.logged(r, err))
 }
 
-// respond is the one place error responses are written.
+// respond writes every error response.
 func respond(w http.ResponseWriter, e *Error) {
 	body := struct {
 		Code      Code           `json:"code"`
@@ -296,10 +296,10 @@ func respond(w http.ResponseWriter, e *Error) {
 		body.Details = map[string]any{"role": e.Role}
 	}
 	writeErrorHeaders(w, e)
-	_ = writeJSON(w, e.Status, body) // strings only: it can be encoded
+	_ = writeJSON(w, e.Status, body) // cannot fail: strings only
 }
 
-// writeErrorHeaders sets what a status promises besides its body.
+// writeErrorHeaders sets the headers that the error's status requires.
 func writeErrorHeaders(w http.ResponseWriter, e *Error) {
 	h := w.Header()
 	h.Del("Cache-Control")
@@ -315,7 +315,7 @@ func writeErrorHeaders(w http.ResponseWriter, e *Error) {
 	}
 }
 
-// logged makes any error a typed one and logs it.
+// logged converts any error to an *Error and logs it.
 func (a *Auth) logged(r *http.Request, err error) *Error {
 	e := asError(err)
 	if e.Code == CodeOverloaded {
@@ -325,7 +325,7 @@ func (a *Auth) logged(r *http.Request, err error) *Error {
 	return e
 }
 
-// asError is the typed error in an error, or CodeInternal.
+// asError returns the *Error in err, or CodeInternal.
 func asError(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -334,7 +334,7 @@ func asError(err error) *Error {
 	return e
 }
 
-// logFailure logs a request that failed with e, which is the typed error in err.
+// logFailure logs a failed request. e is the *Error in err.
 func logFailure(log *slog.Logger, r *http.Request, e *Error, err error) {
 	id, _ := r.Context().Value(requestIDKey{}).(string)
 	said := []any{"method", r.Method, "path", r.URL.Path, "code", string(e.Code), "request_id", id}
@@ -353,11 +353,11 @@ func writeDocument(w http.ResponseWriter, doc []byte) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Cache-Control", "public, max-age=600")
-	_, _ = w.Write(doc) // a client that has gone needs no answer
+	_, _ = w.Write(doc) // the client may have disconnected
 	return nil
 }
 
-// JWKS is the set of public keys that verify access tokens (RFC 7517), as JSON.
+// JWKS returns the public keys that verify access tokens (RFC 7517), as JSON.
 func (a *Auth) JWKS() []byte { return a.keys.JWKS() }
 
 func (a *Auth) handleHealth(w http.ResponseWriter, r *http.Request) error {
@@ -367,9 +367,9 @@ func (a *Auth) handleHealth(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// within is the live session that a request carries besides its link or code:
-// that of the same person, if it is of the same account. None, or one that is
-// over, is no error.
+// within returns the session of the access token that a request carries in addition
+// to its link or code. It may have ended or belong to another account; the store
+// checks that. A missing session or an invalid cookie is no error.
 func (a *Auth) within(r *http.Request) (Caller, error) {
 	claims, _, err := a.authenticate(r)
 	_, given := a.givenBearer(r)

@@ -14,24 +14,24 @@ import (
 // bodyWait is how long a client may take to send a body.
 const bodyWait = 10 * time.Second
 
-// waitForBody bounds how long a request's body is waited for, whoever reads it:
-// the endpoint, or the server, which reads what an endpoint has left. A server's
-// own ReadTimeout stays where it is shorter. Writers without deadlines, such as
-// those of tests, work without.
+// waitForBody bounds the time in which a client may send the body. The bound also
+// covers the server's reads of a rest that the endpoint left. A shorter ReadTimeout of
+// the server stays in force. Writers without deadlines, such as those of tests, have no
+// bound.
 func (a *Auth) waitForBody(w http.ResponseWriter, r *http.Request) {
 	wait := a.cfg.bodyWait
 	if srv, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && srv.ReadTimeout > 0 && srv.ReadTimeout <= wait {
 		return
 	}
 	if hasBody(r) {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait)) // see above
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait)) // fails for writers without deadlines
 	}
 }
 
-// takeBody reads a request's whole body, for the handlers to decode. It comes
-// before anything else about the request is judged: a client may let any time pass
-// before it sends the last byte, and what was judged would be true no longer.
-// After an error the deadline stays, for the server's attempt to read the rest.
+// takeBody reads the whole body of a request, for the handlers to decode. It must come
+// before all checks of the request: a client may delay the last byte, and the
+// result of an earlier check could be out of date. After an error the deadline stays,
+// because the server tries to read the rest.
 func (a *Auth) takeBody(w http.ResponseWriter, r *http.Request) error {
 	if !hasBody(r) {
 		return nil
@@ -50,10 +50,10 @@ func (a *Auth) takeBody(w http.ResponseWriter, r *http.Request) error {
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// Bodies in and out. What they look like is known to internal/wire; here its
-// errors get their codes.
+// Request and response bodies. Package internal/wire defines their format; the
+// functions here convert its errors.
 
-// bodyFailed is the error for callers of what was wrong with a body.
+// bodyFailed converts an error of package wire into the error for callers.
 func bodyFailed(err error) error {
 	switch {
 	case err == nil:
@@ -74,8 +74,9 @@ func readBody(r *http.Request) ([]byte, error) {
 	return body, bodyFailed(err)
 }
 
-// decode reads a JSON object, or a form where the endpoint takes one, into the struct that v points to. Absent fields
-// and nulls leave zero values. See wire.Unmarshal for what is refused.
+// decode reads a JSON object into the struct at v; it also reads a form where the
+// endpoint accepts one. Absent fields and nulls leave zero values. wire.Unmarshal lists
+// the refused input.
 func decode(r *http.Request, v any) error {
 	if t := transportOf(r.Context()); t != nil && t.form != nil {
 		return t.form.decode(v)
@@ -83,7 +84,7 @@ func decode(r *http.Request, v any) error {
 	return bodyFailed(wire.Decode(r, v))
 }
 
-// decodeOptional is decode for endpoints whose body may be absent.
+// decodeOptional is decode for endpoints with an optional body.
 func decodeOptional(r *http.Request, v any) error {
 	err := decode(r, v)
 	if errors.Is(err, wire.ErrNoBody) {
@@ -92,11 +93,11 @@ func decodeOptional(r *http.Request, v any) error {
 	return err
 }
 
-// isForm tells whether a request was posted by a page.
+// isForm reports whether a page posted the request.
 func isForm(r *http.Request) bool { return wire.IsForm(r) }
 
-// readForm parses a page's bounded post. It comes from the page itself or not
-// at all: another site's form could sign a visitor in to an account of its own.
+// readForm parses the bounded form of a page. It refuses forms from other sites,
+// because they could sign a visitor in to the attacker's account.
 func (a *Auth) readForm(r *http.Request) (url.Values, error) {
 	if err := a.sameOrigin(r); err != nil {
 		return nil, err
@@ -105,12 +106,12 @@ func (a *Auth) readForm(r *http.Request) (url.Values, error) {
 	return form, bodyFailed(err)
 }
 
-// acceptsByName tells whether Accept names a media type, wildcards aside.
+// acceptsByName reports whether Accept names a media type, wildcards excluded.
 func acceptsByName(r *http.Request, mediaType string) bool { return wire.Accepts(r, mediaType) }
 
-// writeJSON is the one way a JSON body is written.
+// writeJSON writes every JSON response body.
 func writeJSON(w http.ResponseWriter, status int, v any) error {
-	if t, ok := v.(Tokens); ok { // encoding/json goes over what a MarshalJSON wrote once more
+	if t, ok := v.(Tokens); ok { // faster: encoding/json parses the output of a MarshalJSON again
 		v = t.View()
 	}
 	if err := wire.Write(w, status, v); err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// cookieName is what the names of all cookies have in common.
+// cookieName returns the common part of all cookie names.
 func (a *Auth) cookieName() string {
 	if a.cfg.cookies != nil && a.cfg.cookies.Name != "" {
 		return a.cfg.cookies.Name
@@ -17,9 +17,9 @@ func (a *Auth) cookieName() string {
 	return "authmount"
 }
 
-// cookieNamed is the name of one cookie. The prefix makes browsers
-// refuse it where it could be planted by another host (RFC 6265bis); it needs
-// https, so on a loopback host in dev mode it is left out.
+// cookieNamed returns the name of one cookie. The prefix makes browsers refuse cookies
+// that another host planted (RFC 6265bis). It needs https, so dev mode leaves it out on
+// a loopback host.
 func (a *Auth) cookieNamed(what string) string {
 	if a.cfg.baseURL.Scheme == "http" {
 		return a.cookieName() + "-" + what
@@ -27,8 +27,8 @@ func (a *Auth) cookieNamed(what string) string {
 	return "__Host-" + a.cookieName() + "-" + what
 }
 
-// soleCookie is the cookie of that name, or nil. Of two none is believed: another
-// host of the site, or a path below, may have planted one of them.
+// soleCookie returns the cookie of a name, or nil. If there are two it returns nil,
+// because another host of the site, or a path below, may have planted one.
 func soleCookie(r *http.Request, name string) *http.Cookie {
 	if all := r.CookiesNamed(name); len(all) == 1 {
 		return all[0]
@@ -36,35 +36,35 @@ func soleCookie(r *http.Request, name string) *http.Cookie {
 	return nil
 }
 
-// CookieSetting says something about the cookies that [Auth.SetCookies] sets.
+// CookieSetting configures the cookies that [Auth.SetCookies] sets.
 type CookieSetting func(*cookieSettings)
 
 type cookieSettings struct{ remember *bool }
 
-// Remember tells whether the browser keeps the cookies when it is closed, as
-// "remember me" has it; without it they end with the browser's session. What was
-// said at the sign-in holds for every refresh.
+// Remember sets whether the browser keeps the cookies after it is closed ("remember
+// me"). Otherwise they end with the browser's session. The choice at the sign-in
+// applies to every refresh.
 func Remember(on bool) CookieSetting {
 	return func(s *cookieSettings) { s.remember = &on }
 }
 
-// SetCookies signs a browser in: the response carries the tokens in cookies that
-// scripts cannot read, by the names that [CookieOptions] tells, in place of those
-// that it would have carried. It is for pages of the application's own, that call
-// [Auth.Login] and the like, and comes before the body:
+// SetCookies signs a browser in. It sets the tokens in cookies that scripts cannot
+// read, with the names in [CookieOptions], and replaces those set earlier in the same
+// response. It is for the application's own pages that call [Auth.Login] and similar
+// methods. Call it before writing the body:
 //
 //	tokens, err := a.Login(ctx, auth.LoginParams{…})
 //	…
 //	err = a.SetCookies(w, r, tokens, auth.Remember(r.FormValue("remember") != ""))
 //
-// Without [Remember] it is as was said when the sign-in began (StartOAuthParams,
-// SendMagicLinkParams); where nothing was, the browser keeps the cookies, unless they
-// take the place of cookies of the same session that it does not keep.
+// Without [Remember] the choice at the start of the sign-in applies (StartOAuthParams,
+// SendMagicLinkParams). If there was none, the browser keeps the cookies, unless they
+// replace cookies of the same session that it does not keep.
 //
-// A post from another site signs nobody in: CodeCrossSiteRequest, and nothing is
-// set; [Auth.CheckOrigin] tells so before the password is judged. On a GET,
-// which any site can make a browser send, only the application knows whether the
-// visitor wanted this. Without [WithCookies] the error is CodeInternal.
+// A post from another site fails with CodeCrossSiteRequest and sets nothing. Call
+// [Auth.CheckOrigin] to find that out before the password is checked. Any site can make
+// a browser send a GET, so only the application knows whether the visitor wanted it.
+// Without [WithCookies] the error is CodeInternal.
 func (a *Auth) SetCookies(w http.ResponseWriter, r *http.Request, t *Tokens, settings ...CookieSetting) error {
 	if !a.hasCookies(r.Context()) {
 		return fail(CodeInternal, errors.New("SetCookies needs the option WithCookies"))
@@ -80,24 +80,24 @@ func (a *Auth) SetCookies(w http.ResponseWriter, r *http.Request, t *Tokens, set
 	return nil
 }
 
-// ClearCookies signs a browser out: it forgets the cookies that SetCookies set, but
-// for the one that tells which device it is. The session itself goes on until
-// [Auth.Logout] ends it. It comes before the body.
+// ClearCookies signs a browser out: it deletes the cookies of SetCookies, except the
+// device cookie. The session stays live until [Auth.Logout] revokes it. Call it before
+// writing the body.
 func (a *Auth) ClearCookies(w http.ResponseWriter) { a.clearCookies(context.Background(), w) }
 
-// CheckOrigin refuses a request that changes something and that another site made
-// a browser send, with CodeCrossSiteRequest; requests of programs, safe methods
-// and the origins of WithCORS pass. Handlers of sign-in forms call it first, so
-// that no site can sign a visitor in to an account of its own.
+// CheckOrigin refuses a state-changing request that another site made a browser send, with
+// CodeCrossSiteRequest. Requests of programs, safe methods and the origins of WithCORS
+// pass. Handlers of sign-in forms call it first, so that no site can sign a visitor in
+// to the attacker's account.
 func (a *Auth) CheckOrigin(r *http.Request) error { return a.sameOrigin(r) }
 
-// brief marks the refresh token's cookie where the browser is not to keep it: what
-// comes back from a browser does not tell for how long it was set.
+// brief marks a refresh token cookie that the browser does not keep when it is closed.
+// Browsers do not send back the lifetime of a cookie.
 const brief = ".brief"
 
-// setCookies carries tokens in cookies. No GET may lead here but a provider's
-// callback, which is bound to its browser: images and frames of other sites make
-// such requests, too.
+// setCookies sets the tokens as cookies. No GET may call it except a provider's
+// callback, which is bound to its browser, because images and frames of other sites
+// also send GETs.
 func (a *Auth) setCookies(w http.ResponseWriter, r *http.Request, t *Tokens, remember *bool) {
 	a.insecure(r)
 	access, refresh := a.cookieNames(r.Context())
@@ -114,7 +114,7 @@ func (a *Auth) setCookies(w http.ResponseWriter, r *http.Request, t *Tokens, rem
 		value, life, idle = value+brief, 0, 0
 	}
 	a.setCookie(w, access, t.AccessToken, life)
-	if t.RefreshToken == "" { // of an impersonation: nothing renews it, nor makes it another session
+	if t.RefreshToken == "" { // an impersonation: it cannot be refreshed or continued in another session
 		value, idle = "", -1
 	}
 	a.setCookie(w, refresh, value, idle)
@@ -123,8 +123,8 @@ func (a *Auth) setCookies(w http.ResponseWriter, r *http.Request, t *Tokens, rem
 	}
 }
 
-// replaces tells whether tokens take the place of cookies of the same session, and
-// whether the browser keeps those.
+// replaces reports whether tokens replace cookies of the same session, and whether the
+// browser keeps those.
 func (a *Auth) replaces(r *http.Request, t *Tokens) (same, kept bool) {
 	_, refresh := a.cookieNames(r.Context())
 	c := soleCookie(r, refresh)
@@ -136,13 +136,13 @@ func (a *Auth) replaces(r *http.Request, t *Tokens) (same, kept bool) {
 	return ok && id == t.SessionID, !forgets
 }
 
-// setCookie sets a cookie, in place of one that the response has set before; a
-// maxAge of 0 is as long as the browser is open, and -1 takes it away.
+// setCookie sets a cookie, and replaces one of the same name in the response. A maxAge
+// of 0 lasts until the browser is closed, and -1 deletes the cookie.
 func (a *Auth) setCookie(w http.ResponseWriter, name, value string, maxAge int) {
 	h := w.Header()
 	h["Set-Cookie"] = slices.DeleteFunc(h["Set-Cookie"], func(line string) bool { return strings.HasPrefix(line, name+"=") })
 	if h.Get("Cache-Control") == "" {
-		h.Set("Cache-Control", "no-store") // nobody else may be given this response
+		h.Set("Cache-Control", "no-store") // caches must not give this response to others
 	}
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever the base URL is https; http is for loopback only
 		Name: name, Value: value, Path: "/", MaxAge: maxAge,
@@ -159,21 +159,21 @@ func (a *Auth) clearCookies(ctx context.Context, w http.ResponseWriter) {
 	a.setCookie(w, refresh, "", -1)
 }
 
-// staleCookie tells whether an error is that of an access token in a cookie that is
-// no good any more.
+// staleCookie reports whether err is about an access token in a cookie that is not
+// valid any more.
 func (a *Auth) staleCookie(r *http.Request, err error) bool {
 	return a.hasSessionCookie(r) && (errors.Is(err, CodeBadToken) || errors.Is(err, CodeTokenStale) || errors.Is(err, CodeSessionEnded))
 }
 
-// over tells whether cookies can never work again after an error, so that the
-// browser should not keep sending them. An outage is no reason.
+// over reports whether err means that the cookies can never work again, so that the
+// browser should delete them. An outage does not.
 func over(err error) bool {
 	return errors.Is(err, CodeSessionEnded) || errors.Is(err, CodeRefreshTokenReused) || errors.Is(err, CodeInvalidRefreshToken)
 }
 
-// accessCookie reads the access token from a cookie, if cookie mode is on. A
-// request that changes something has to come from the same origin: the browser
-// attaches cookies to other sites' requests too.
+// accessCookie reads the access token from a cookie, in cookie mode. A state-changing
+// request must come from the same origin, because browsers also attach cookies to other
+// sites' requests.
 func (a *Auth) accessCookie(r *http.Request) (string, error) {
 	access, _ := a.cookieNames(r.Context())
 	return a.sessionCookie(r, access)
@@ -186,9 +186,9 @@ func (a *Auth) refreshCookie(r *http.Request) (string, error) {
 	return strings.TrimSuffix(value, brief), err
 }
 
-// sessionCookie reads one of the session's cookies; beside a bearer token, right or
-// wrong, there is none. Whoever takes it for a credential gives the session back
-// in cookies, too.
+// sessionCookie reads a cookie of the session. It returns "" if there is a bearer
+// token, right or wrong. It records that the credential came from a cookie, so that new
+// tokens are returned in cookies.
 func (a *Auth) sessionCookie(r *http.Request, name string) (string, error) {
 	if _, given := a.givenBearer(r); given || !a.hasCookies(r.Context()) {
 		return "", nil
@@ -204,8 +204,8 @@ func (a *Auth) sessionCookie(r *http.Request, name string) (string, error) {
 	return c.Value, nil
 }
 
-// besideCookies notes that a sign-in goes on from a session, or from one that was,
-// whose cookies come with it: what comes of it goes there, too.
+// besideCookies records that a sign-in's request has session cookies, live or not, so
+// that its tokens are returned in cookies, too.
 func (a *Auth) besideCookies(r *http.Request) error {
 	_, err := a.accessCookie(r)
 	if err == nil {
@@ -214,20 +214,20 @@ func (a *Auth) besideCookies(r *http.Request) error {
 	return err
 }
 
-// hasSessionCookie tells whether a request brings a cookie of a session, right or
-// wrong, and no bearer token.
+// hasSessionCookie reports whether a request has a session cookie, right or wrong, and
+// no bearer token.
 func (a *Auth) hasSessionCookie(r *http.Request) bool {
 	access, refresh := a.cookieNames(r.Context())
 	_, given := a.givenBearer(r)
 	return a.hasCookies(r.Context()) && !given && (soleCookie(r, access) != nil || soleCookie(r, refresh) != nil)
 }
 
-// sameOrigin refuses a request that changes something and that another site made a
-// browser send. Errors: CodeCrossSiteRequest.
+// sameOrigin refuses a state-changing request that another site made a browser send.
+// Errors: CodeCrossSiteRequest.
 //
-// "none" says that the visitor made the request by hand, which is no word on a
-// request that names an origin: the origin is judged. "same-origin" stays enough,
-// since Origin is "null" where a page tells nobody of its address.
+// Sec-Fetch-Site "none" means that the visitor made the request by hand. It decides
+// nothing if the request has an Origin: then the origin is checked. "same-origin" is
+// enough, because Origin is "null" on pages that hide their URL.
 func (a *Auth) sameOrigin(r *http.Request) error {
 	if r.Header.Get("Origin") != "" && r.Header.Get("Sec-Fetch-Site") == "none" {
 		r = r.WithContext(r.Context())
@@ -236,7 +236,7 @@ func (a *Auth) sameOrigin(r *http.Request) error {
 	}
 	origins := a.settings.now.Load().crossOrigin
 	if jarOf(r.Context()) != nil {
-		origins = http.NewCrossOriginProtection() // which trusts nobody else
+		origins = http.NewCrossOriginProtection() // trusts no other origin
 	}
 	if err := origins.Check(r); err != nil {
 		return fail(CodeCrossSiteRequest, err)

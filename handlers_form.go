@@ -11,23 +11,23 @@ import (
 	"github.com/authmount/auth/internal/wire"
 )
 
-// Forms of pages that the application draws, where cookies are on: the endpoints
-// of sign-ins take them like JSON, with these fields besides their own.
+// Forms on the application's own pages, in cookie mode. The sign-in endpoints accept
+// them like JSON, with these fields in addition to their own.
 const (
-	fieldReturnTo   = "return_to"   // where the browser goes once it is done
-	fieldRedirectTo = "redirect_to" // likewise, unless the endpoint has such a field of its own
-	fieldRemember   = "remember"    // a box: without it the browser forgets the session when it is closed
+	fieldReturnTo   = "return_to"   // the page to which the browser goes afterwards
+	fieldRedirectTo = "redirect_to" // the same, unless the endpoint has a field of that name
+	fieldRemember   = "remember"    // a checkbox: without it the browser drops the session when it is closed
 	fieldAPIKey     = "apikey"      // forms cannot send headers
 )
 
-// postedForm is a form, and what it says besides the endpoint's own fields.
+// postedForm is a form with its additional fields.
 type postedForm struct {
-	values   url.Values // each name once, but for boxes
+	values   url.Values // each name once, except checkboxes
 	returnTo string
-	remember *bool // nil: there is no such box, or it is not ticked
+	remember *bool // nil: no such checkbox, or not ticked
 }
 
-// readPosted reads a form as strictly as JSON. The names given are of several boxes.
+// readPosted reads a form as strictly as JSON. boxes name groups of checkboxes.
 func readPosted(r *http.Request, boxes ...string) (*postedForm, error) {
 	values, err := wire.ReadForm(r)
 	if err == nil {
@@ -43,7 +43,7 @@ func readPosted(r *http.Request, boxes ...string) (*postedForm, error) {
 	return f, nil
 }
 
-// said is what a form or a query says of keeping the cookies; nil if nothing.
+// said returns the remember field of a form or query; nil if there is none.
 func said(values url.Values) (*bool, error) {
 	if !values.Has(fieldRemember) {
 		return nil, nil
@@ -52,8 +52,9 @@ func said(values url.Values) (*bool, error) {
 	return &on, err
 }
 
-// saidOf is what a request says that begins a sign-in which ends elsewhere: JSON by
-// its field, and a form by its box, which is not sent unless it is ticked.
+// saidOf returns the remember choice of a request that starts a sign-in which ends
+// elsewhere: the field in JSON, the checkbox in a form. Browsers send a checkbox only
+// if it is ticked.
 func saidOf(ctx context.Context, field *bool) *bool {
 	if t := transportOf(ctx); t != nil && t.form != nil && field == nil {
 		return new(bool)
@@ -76,21 +77,21 @@ func (f *postedForm) decode(v any) error {
 	return formFailed(wire.FillForm(f.values, v, append(captchaFields(), fieldReturnTo, fieldRedirectTo, fieldRemember, fieldAPIKey)...))
 }
 
-// checkReturns refuses a form that would lead elsewhere, before it has an effect.
+// checkReturns refuses a form with a forbidden redirect target, before it has effects.
 func (a *Auth) checkReturns(rt route, f *postedForm) error {
 	if err := a.CheckReturn(f.returnTo); err != nil {
 		return err
 	}
-	if rt.done != doneSent { // there redirect_to is the link's
+	if rt.done != doneSent { // with doneSent the endpoint checks redirect_to for its link
 		return a.CheckReturn(f.values.Get(fieldRedirectTo))
 	}
 	return nil
 }
 
-// CheckReturn tells whether a browser may be sent on to target after a sign-in:
-// nil for a path of this very origin ("/notes?page=2"), for an address on the list
-// of [WithRedirectURLs], and for none. Otherwise CodeRedirectNotAllowed; so it is
-// for whatever browsers read in two ways, such as "//host" or "/\host".
+// CheckReturn reports whether a browser may be redirected to target after a sign-in.
+// It returns nil for a path of this origin ("/notes?page=2"), a URL on the list of
+// [WithRedirectURLs], and "". Otherwise it returns CodeRedirectNotAllowed, also for
+// targets that browsers read in two ways, such as "//host" or "/\host".
 func (a *Auth) CheckReturn(target string) error {
 	if redirect.IsLocal(target) {
 		return nil
@@ -98,16 +99,16 @@ func (a *Auth) CheckReturn(target string) error {
 	return a.allowRedirect(target)
 }
 
-// Pages that end a form's post without anywhere to go: what they say.
+// The messages of the page shown after a form that has no redirect target.
 const (
 	doneSignedIn  = "signed_in"
 	doneSignedOut = "signed_out"
 	doneSent      = "sent"
 )
 
-// answerForm calls the handler of a form and turns what it answers into what a
-// browser can use: the page to go on to, else a page that says what has happened,
-// else, where nobody asks for a page by name, the handler's JSON.
+// answerForm calls the handler of a form and turns its response into one for
+// browsers: a redirect to the next page, otherwise a page with the result. If the
+// request does not accept HTML by name, it is the handler's JSON.
 func (a *Auth) answerForm(rt route, w http.ResponseWriter, r *http.Request) error {
 	f, out := transportOf(r.Context()).form, &heldResponse{header: w.Header()}
 	if err := rt.handle(out, r); err != nil {
@@ -119,7 +120,7 @@ func (a *Auth) answerForm(rt route, w http.ResponseWriter, r *http.Request) erro
 		to = cmp.Or(to, f.values.Get(fieldRedirectTo))
 	}
 	switch {
-	case out.status >= http.StatusMultipleChoices: // the handler knows where to go
+	case out.status >= http.StatusMultipleChoices: // the handler has set a redirect
 	case to != "":
 		w.Header().Del("Content-Type")
 		return seeOther(w, to)
@@ -131,11 +132,11 @@ func (a *Auth) answerForm(rt route, w http.ResponseWriter, r *http.Request) erro
 		return a.showDone(w, r, page{Done: done}, "")
 	}
 	w.WriteHeader(out.status)
-	_, _ = w.Write(out.body.Bytes()) // a client that has gone needs no answer
+	_, _ = w.Write(out.body.Bytes()) // the client may have disconnected
 	return nil
 }
 
-// heldResponse keeps what a handler writes; its headers are the response's.
+// heldResponse buffers a handler's response. Its headers are the response's.
 type heldResponse struct {
 	header http.Header
 	status int

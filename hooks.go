@@ -11,9 +11,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// SignUpAttempt is what BeforeSignUp decides on.
+// SignUpAttempt is the argument of BeforeSignUp.
 type SignUpAttempt struct {
-	Email         string // or Phone; sign-ups by a provider may have neither
+	Email         string // or Phone; sign-ups with a provider may have neither
 	EmailVerified bool   // by the provider
 	Phone         string
 	FullName      string
@@ -22,19 +22,20 @@ type SignUpAttempt struct {
 	Provider      string // of "oauth"
 }
 
-// SignInAttempt is what BeforeSignIn decides on, after the proof was right.
+// SignInAttempt is the argument of BeforeSignIn, which runs after the credentials were
+// verified.
 type SignInAttempt struct {
 	User     User
 	Method   string
 	Provider string // of "oauth"
 }
 
-// PasswordChange is what BeforePasswordChange decides on: a password that is good
-// enough, and that somebody may choose who knows the one before or came by a link.
-// Nothing is changed yet, and something else may still refuse it.
+// PasswordChange is the argument of BeforePasswordChange. The new password is strong
+// enough, and the caller may set it. Nothing has changed yet, and another check may still
+// refuse it.
 type PasswordChange struct {
 	User   User
-	Method string // "change", from within a session, "reset", by a link, "invitation" or "operator"
+	Method string // "change" (within a session), "reset" (by a link), "invitation" or "operator"
 }
 
 // The methods of a PasswordChange.
@@ -45,46 +46,40 @@ const (
 	passwordByInvitation = "invitation"
 )
 
-// Hooks are functions of the application's own. Each may be nil, must be safe
-// for concurrent use, and gets the request's context with its client
-// ([ContextWithClient]). Those of several WithHooks are called one after the
-// other, in the order of the options.
+// Hooks are functions of the application. Each may be nil, must be safe for concurrent
+// use, and gets the request's context with its client ([ContextWithClient]). The hooks
+// of several WithHooks run in the order of the options.
 //
-// The before-hooks may refuse: an [*Error] (see [Reject]) is answered as it is,
-// any other error becomes 500, the hooks behind it are not called, and nothing
-// changes. A panic becomes 500.
+// The before-hooks may refuse. An [*Error] (see [Reject]) becomes the response, any
+// other error or a panic becomes a 500. Later hooks do not run, and nothing changes.
 //
-// The after-hooks, OnEvent and OnProviderToken, observe what has been committed.
-// They cannot harm it: a panic is logged, and neither the answer nor the hooks
-// behind it suffer.
+// The after-hooks, OnEvent and OnProviderToken, observe committed changes. A panic is
+// logged; it affects neither the response nor later hooks.
 type Hooks struct {
 	BeforeSignUp func(ctx context.Context, s SignUpAttempt) error
 	BeforeSignIn func(ctx context.Context, s SignInAttempt) error
-	// BeforePasswordChange decides on a password that takes the place of another
-	// one, or is the first of an account that is there. Sign-ups and imports have
-	// hooks of their own.
+	// BeforePasswordChange decides on a new password of an existing account.
+	// Sign-ups and imports have hooks of their own.
 	BeforePasswordChange func(ctx context.Context, p PasswordChange) error
-	// BeforeDelete decides on the end of an account, whoever asks for it. It is asked
-	// once more of an account that changed meanwhile. Once it
-	// agrees, the store may still refuse (CodeLastOwner, a session that has ended).
+	// BeforeDelete decides on every deletion of an account. It runs again if the
+	// account has changed meanwhile. After it agrees, the store may still refuse
+	// (CodeLastOwner, CodeSessionEnded).
 	BeforeDelete func(ctx context.Context, u User) error
-	// OnUserCreating is called in the step that creates an account, whichever way
-	// and also by ImportUser, and its error undoes it. With pgstore that is a
-	// transaction, which pgstore.Tx(ctx) returns: a row of the application's own
-	// is there with the account or not at all. One that gave way to another
-	// transaction is made again, the call included. It must not call Auth.
+	// OnUserCreating runs in the step that creates an account, by any method including
+	// ImportUser. Its error undoes the step. With pgstore that is a transaction, which
+	// pgstore.Tx(ctx) returns: the application's own rows are committed with the account
+	// or not at all. If the transaction is retried, the hook runs again. It must not
+	// call Auth.
 	OnUserCreating func(ctx context.Context, u User) error
-	// OnEvent observes what has happened. It runs inside the request, so it
-	// should be quick.
+	// OnEvent observes events. It runs inside the request, so it should be quick.
 	OnEvent func(ctx context.Context, e Event)
-	// OnProviderToken receives what a provider gave for a person who has just
-	// proved to be a user, before BeforeSignIn and before any second factor is
-	// asked for. Authmount keeps no such tokens. An identity linked by /exchange
-	// comes without.
+	// OnProviderToken receives a provider's tokens for a user who has just signed in
+	// there. It runs before BeforeSignIn and before any second factor. Authmount does not
+	// keep these tokens. It does not run for an identity linked by /exchange.
 	OnProviderToken func(ctx context.Context, t ProviderToken)
 }
 
-// ProviderToken is a provider's permission to act for a person.
+// ProviderToken is a provider's permission to act for a user.
 type ProviderToken struct {
 	UserID       string
 	Provider     string
@@ -92,11 +87,11 @@ type ProviderToken struct {
 	AccessToken  string
 	RefreshToken string // if the provider gave one
 	TokenType    string
-	ExpiresAt    time.Time // zero: not told
+	ExpiresAt    time.Time // zero: unknown
 }
 
-// emit tells the application that something has happened, counts it, and has it
-// recorded if that did not come with a change.
+// emit calls the application's hooks with an event, counts it, and records it unless a
+// change has done so.
 func (a *Auth) emit(ctx context.Context, e Event) {
 	e = a.dated(ctx, e)
 	a.recorder.Observe(e)
@@ -108,7 +103,7 @@ func (a *Auth) emit(ctx context.Context, e Event) {
 	}
 }
 
-// codeOf is the code of an error.
+// codeOf returns the code of an error.
 func codeOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -117,7 +112,7 @@ func codeOf(err error) string {
 	return string(CodeInternal)
 }
 
-// observe calls an after-hook, which cannot harm what has happened.
+// observe calls an after-hook, and logs its panics.
 func (a *Auth) observe(ctx context.Context, hook func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -127,7 +122,7 @@ func (a *Auth) observe(ctx context.Context, hook func()) {
 	hook()
 }
 
-// dated fills in what every event has, unless it has it already.
+// dated fills in the event's missing id, client, time and reason.
 func (a *Auth) dated(ctx context.Context, e Event) Event {
 	if e.ID == "" {
 		e.ID, e.Client = a.newID(), clientFrom(ctx)
@@ -141,7 +136,7 @@ func (a *Auth) dated(ctx context.Context, e Event) Event {
 	return e
 }
 
-// before asks the before-hooks that pick finds, in order, until one refuses.
+// before runs the before-hooks that pick selects, in order, until one refuses.
 func before[T any](ctx context.Context, a *Auth, about T, pick func(Hooks) func(context.Context, T) error) error {
 	for _, h := range a.cfg.hooks {
 		if ask := pick(h); ask != nil {
@@ -169,7 +164,7 @@ func (a *Auth) beforeDelete(ctx context.Context, u User) error {
 	return before(ctx, a, u, func(h Hooks) func(context.Context, User) error { return h.BeforeDelete })
 }
 
-// creating is the hooks in the form stores call them.
+// creating returns the OnUserCreating hooks in the form that stores call.
 func (a *Auth) creating() func(context.Context, User) error {
 	var hooks []func(context.Context, User) error
 	for _, h := range a.cfg.hooks {
@@ -195,16 +190,16 @@ func (t ProviderToken) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user_id", t.UserID), slog.String("provider", t.Provider), slog.String("tokens", redacted))
 }
 
-// AuditOptions are about the audit log, which a [store.Journal] keeps.
+// AuditOptions configure the audit log of a [store.Journal].
 type AuditOptions struct {
-	// Retention is how long events are kept; default 90 days, at least a day. Events
-	// hold addresses of clients and of people, and outlive the accounts that they are
-	// about: keep them as long as you may and need to. Below zero: for ever.
+	// Retention is how long events are kept: by default 90 days, at least a day, and
+	// for ever if negative. Events contain IP addresses and email addresses, and outlive
+	// the accounts they are about. Keep them no longer than you need and the law allows.
 	Retention time.Duration
 }
 
-// WithAuditLog says how long the audit log goes back. A second call replaces the
-// first. It needs a store that is a [store.Journal].
+// WithAuditLog sets the retention of the audit log. It needs a store that is a
+// [store.Journal]. A second call replaces the first.
 func WithAuditLog(o AuditOptions) Option {
 	return func(c *config) { c.audit, c.audited = o, true }
 }
@@ -221,7 +216,7 @@ func (o *AuditOptions) check() error {
 	return nil
 }
 
-// eventWriter is the store's AddEvents, nil if it keeps no events.
+// eventWriter returns the store's AddEvents, or nil if it keeps no events.
 func (a *Auth) eventWriter() func(context.Context, []Event) error {
 	if a.journal != nil {
 		return a.journal.AddEvents
@@ -229,7 +224,7 @@ func (a *Auth) eventWriter() func(context.Context, []Event) error {
 	return nil
 }
 
-// countWriter is the store's AddCounts, nil if it keeps no figures.
+// countWriter returns the store's AddCounts, or nil if it keeps no counts.
 func (a *Auth) countWriter() func(context.Context, store.AddCounts) error {
 	if a.project != nil {
 		return a.project.AddCounts
@@ -237,7 +232,7 @@ func (a *Auth) countWriter() func(context.Context, store.AddCounts) error {
 	return nil
 }
 
-// sweepEvents deletes what the audit log has kept long enough, up to n events.
+// sweepEvents deletes up to n events that are older than the retention.
 func (a *Auth) sweepEvents(ctx context.Context, n int) (int, error) {
 	if a.journal == nil || a.cfg.audit.Retention < 0 {
 		return 0, nil

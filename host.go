@@ -15,17 +15,17 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// kit is what Auth offers to the packages of this module that are built on it: package
+// kit implements host.Kit for this module's packages that are built on Auth. Package
 // host describes each method.
 type kit struct{ a *Auth }
 
 var _ host.Kit = kit{}
 
 func init() {
-	host.Register(func(a any) host.Kit { return kit{a.(interface{ self() *Auth }).self()} })
+	host.Register(func(a any) host.Kit { return kit{a.(interface{ self() *Auth }).self()} }, hostSettings())
 }
 
-// self is the Auth itself, also of a struct that embeds it.
+// self returns the Auth, even if a struct embeds it.
 func (a *Auth) self() *Auth { return a }
 
 func (k kit) Handler(below string, routes []host.Route) http.Handler {
@@ -49,7 +49,7 @@ func roomRows(below string, routes []host.Route) []route {
 	return rows
 }
 
-// accessOf is an access of package host in the route table.
+// accessOf maps an access of package host to one of the route table.
 func accessOf(a host.Access) access {
 	return map[host.Access]access{host.Open: open, host.Keyed: keyed, host.SignedIn: signedIn, host.Operating: operating, host.Elsewhere: elsewhere}[a]
 }
@@ -114,7 +114,7 @@ func (k kit) Roles(ctx context.Context) (store.RoleTable, error) {
 	if err == nil && known.younger(rolesFor) {
 		return known.table, nil
 	}
-	return k.a.project.Roles(ctx) // tokens make do with what is older while somebody reads, or nobody can
+	return k.a.project.Roles(ctx) // tokens use older roles while a read is in progress or fails
 }
 
 func (k kit) ForgetRoles() { k.a.roleTable.known.Store(nil) }
@@ -135,7 +135,7 @@ func (k kit) Enclose(ctx context.Context, c *store.Change, m host.Mail) {
 	k.a.enclose(ctx, c, outbox.Outgoing{Kind: m.Kind, To: m.To.Email, NewAddress: m.NewAddress, Provider: m.Provider}, m.To, nil)
 }
 
-// What the admin side builds on.
+// Methods for the admin API.
 
 func (k kit) Fresh(u User, s Session) bool {
 	if u.MFAEnabled {
@@ -166,7 +166,7 @@ func (k kit) Fingerprint(sum []byte) []byte {
 	return []byte(k.a.keys.RateLimit("request", string(sum)))
 }
 
-// What the audit log and figures build on.
+// Methods for the audit log and metrics.
 
 func (k kit) Written(ctx context.Context) error {
 	if err := k.a.recorder.Flush(ctx); err != nil {
@@ -188,7 +188,7 @@ func (k kit) StaleRole(role string, t store.RoleTable) {
 	k.a.Revoke(store.Revocation{Role: role, Stale: t.Revision, At: k.a.now()})
 }
 
-// What the admin side builds jobs on.
+// Methods for jobs of the admin API.
 
 func (k kit) Behind(f func(ctx context.Context)) { k.a.background.Run(f) }
 
@@ -229,7 +229,7 @@ func (k kit) WithHash(ctx context.Context, c *store.Change, u User, hash string,
 	return nil
 }
 
-// What the admin side builds on for API keys.
+// Methods for API keys of the admin API.
 
 func (rt route) takesSecretKeys() bool { return rt.access == operating || rt.access == elsewhere }
 
@@ -244,7 +244,7 @@ func (k kit) SecretKey(ctx context.Context, text string) (store.APIKey, error) {
 
 func (k kit) SecretKeys() []store.APIKey { return k.a.cfg.secretKeys }
 
-// optionKeyName is what the name of a secret key of the options begins with.
+// optionKeyName is the prefix of the names of secret keys set by options.
 const optionKeyName = "secret key "
 
 func (k kit) SecretKeyNamed(name string) (key store.APIKey, named, there bool) {

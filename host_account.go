@@ -15,12 +15,12 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What operators do with accounts, by the rules that hold for everybody.
+// Operators' actions on accounts. They follow the same rules as the owners' actions.
 
-// passwordByOperator is the method of a PasswordChange by the admin side.
+// passwordByOperator is the method of a PasswordChange by an operator.
 const passwordByOperator = "operator"
 
-// maxNotes bounds what operators note about an account, in bytes.
+// maxNotes bounds operators' notes about an account, in bytes.
 const maxNotes = 16 << 10
 
 func (k kit) Account(ctx context.Context, key store.UserKey) (host.Account, error) {
@@ -42,7 +42,8 @@ func (k kit) Account(ctx context.Context, key store.UserKey) (host.Account, erro
 	return out, err
 }
 
-// pendingChanges are the addresses and numbers that wait for their proof.
+// pendingChanges returns the email addresses and phone numbers that wait for
+// verification.
 func pendingChanges(u User, h Held) []host.Pending {
 	list := []host.Pending{}
 	for _, t := range h.Pending {
@@ -152,7 +153,7 @@ func (k kit) Edit(ctx context.Context, c *store.Change, u User, e host.Edit) (st
 	return p, k.a.editRoots(ctx, c, u, e, &p)
 }
 
-// editRoots is Edit of addresses and numbers.
+// editRoots is the part of Edit for the email address and phone number.
 func (a *Auth) editRoots(ctx context.Context, c *store.Change, u User, e host.Edit, p *store.UserPatch) error {
 	email, err := editRoot("email", u.Email, u.EmailVerifiedAt, e.Email, e.EmailVerified, NormalizeEmail, store.EmailKey, c.Now)
 	if err != nil {
@@ -170,7 +171,7 @@ func (a *Auth) editRoots(ctx context.Context, c *store.Change, u User, e host.Ed
 	if email.moves {
 		p.DropTokens = dyingWithAddress()
 		a.tell(ctx, c, of, EventEmailChanged)
-		if email.is != "" { // who has it now is told, too
+		if email.is != "" { // the new address is notified, too
 			a.enclose(ctx, c, outbox.Outgoing{Kind: KindEmailChanged, To: email.is, NewAddress: email.is}, u, nil)
 		}
 	}
@@ -190,18 +191,18 @@ func (a *Auth) editRoots(ctx context.Context, c *store.Change, u User, e host.Ed
 	return nil
 }
 
-// tell adds an event to a change of an account, with its notice.
+// tell adds an event and its notice to a change of an account.
 func (a *Auth) tell(ctx context.Context, c *store.Change, of account, e EventType) {
 	more := a.newChangeOf(ctx, c.By, of, done(Event{Type: e, UserID: of.ID}))
 	c.Events, c.Messages = append(c.Events, more.Events...), append(c.Messages, more.Messages...)
 }
 
-// rootEdit is what becomes of an address or number.
+// rootEdit is an edited email address or phone number.
 type rootEdit struct {
-	is         string     // afterwards
+	is         string     // after the edit
 	value      *string    // for the patch
-	verifiedAt *time.Time // likewise
-	moves      bool       // it is another one
+	verifiedAt *time.Time // for the patch
+	moves      bool       // it differs from the old one
 }
 
 func editRoot(field, is string, since time.Time, to *string, verified *bool, clean func(string) (string, error), key func(string) string, now time.Time) (rootEdit, error) {

@@ -14,14 +14,15 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What operators make or have sent for somebody: the flows' own links and codes.
+// Links and codes that operators create or send: the same as those of the flows.
 
 func (k kit) JudgeLinks(judge func(ctx context.Context, maker host.LinkMaker, u User) (host.Terms, error)) {
 	k.a.makers.Store(&judge)
 }
 
-// stillMade adds to a redemption what its link's maker has to be allowed still. A process
-// without the admin side cannot tell, and takes no such link.
+// stillMade adds to a redemption the conditions under which the link's creator may
+// still use it. A process without the admin API cannot check them, so it refuses the
+// link.
 func (a *Auth) stillMade(ctx context.Context, t store.Token, d linkData, c *store.Change) error {
 	if d.Maker == nil {
 		return nil
@@ -42,7 +43,7 @@ func (a *Auth) stillMade(ctx context.Context, t store.Token, d linkData, c *stor
 	return nil
 }
 
-// madeBy notes in a link who is given it.
+// madeBy records the link's creator in the link.
 func madeBy(t *store.Token, by Actor, u User) error {
 	d, err := readLink(t.Data)
 	if err == nil {
@@ -86,12 +87,12 @@ func (k kit) SendLink(ctx context.Context, c *store.Change, send *host.Send, t h
 	}
 	id := c.Messages[before].ID
 	if c.Idempotency != nil {
-		c.Idempotency.Result = []byte(strconv.Quote(id)) // JSON, as rooms keep it
+		c.Idempotency.Result = []byte(strconv.Quote(id)) // JSON, as packages built on Auth store it
 	}
 	return id, a.store.PutToken(ctx, store.PutToken{Change: *c, Token: token})
 }
 
-// operatorsLink makes a link or code for a user, with the message that would carry it.
+// operatorsLink creates a link or code for a user, and the message that carries it.
 func (a *Auth) operatorsLink(ctx context.Context, t host.LinkType, userID, redirectTo string) (store.Token, outbox.Outgoing, User, error) {
 	c, err := a.store.Credentials(ctx, store.ByID(userID))
 	if err != nil {
@@ -130,7 +131,8 @@ func (a *Auth) operatorsLink(ctx context.Context, t host.LinkType, userID, redir
 	return token, o, u, nil
 }
 
-// mayHaveLink tells whether a link or code of a type makes sense for somebody.
+// mayHaveLink returns an error unless a link or code of type t makes sense for the
+// account.
 func (a *Auth) mayHaveLink(ctx context.Context, t host.LinkType, c store.Credentials) error {
 	u, settings := c.User, a.Settings(ctx)
 	off := false
@@ -162,17 +164,17 @@ func (a *Auth) mayHaveLink(ctx context.Context, t host.LinkType, c store.Credent
 	return nil
 }
 
-// What the admin side builds invitations on.
+// Methods for invitations of the admin API.
 
-// How long invitations live.
+// Lifetimes of invitations.
 const (
 	invitationLife     = 7 * 24 * time.Hour
 	leastInvitation    = 5 * time.Minute
 	mostInvitationLife = 30 * 24 * time.Hour
 )
 
-// drawSend draws for a message that an operator sends: by its kind and whom it goes to,
-// apart from what strangers ask for.
+// drawSend counts an operator's message by its kind and recipient. It does not use
+// the limit on messages that strangers request.
 func drawSend(ctx context.Context, a *Auth, s *host.Send, k Kind, to string) (sendPermit, error) {
 	drawn, ok := s.Private.(sendPermit)
 	if !ok {
@@ -266,7 +268,7 @@ func (k kit) RetryMessage(ctx context.Context, c *store.Change, send *host.Send,
 	}
 	o, err := a.openMessage(m)
 	if err != nil {
-		return fmt.Errorf("%w: %w", store.ErrNotFound, err) // sealed with a secret that nobody has any more
+		return fmt.Errorf("%w: %w", store.ErrNotFound, err) // sealed with a secret that is no longer configured
 	}
 	if _, err := drawSend(ctx, a, send, o.Kind, o.To); err != nil {
 		return err

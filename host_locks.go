@@ -10,15 +10,15 @@ import (
 
 func (k kit) ForgiveFailures(ctx context.Context, u User) { k.a.unlockPassword(ctx, u, true) }
 
-// lockDraw is a limit on what is guessed at an account.
+// lockDraw is a limit on attempts at an account.
 type lockDraw struct {
 	limit string
 	store.Draw
 }
 
-// lockDraws are the limits on failures at an account, by each name that it has and
-// each device that it was signed in on. Tries at one code are not among them: a code
-// that was guessed at too often stays dead.
+// lockDraws returns the limits on failures at an account, for each of its names and
+// each device that it was signed in on. It leaves out the attempts at a single code: a
+// code with too many wrong attempts stays invalid.
 func (a *Auth) lockDraws(u User, devices []store.HeldDevice) (list []lockDraw) {
 	add := func(limit string, draws ...guessDraw) {
 		for _, d := range draws {
@@ -50,7 +50,7 @@ func (a *Auth) lockDraws(u User, devices []store.HeldDevice) (list []lockDraw) {
 	return list
 }
 
-// locks are the limits in which nothing is left.
+// locks returns the limits that are used up.
 func (a *Auth) locks(ctx context.Context, u User, h Held) ([]host.Lock, error) {
 	draws := a.lockDraws(u, h.Devices)
 	all := make([]store.Draw, len(draws))

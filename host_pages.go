@@ -36,7 +36,7 @@ func (k kit) UsePages(p host.PageOptions) {
 	k.a.room.Store(&p)
 }
 
-// pageRooms are the pages that providers and links may lead back to.
+// pageRooms returns the mounted pages that providers and links may redirect back to.
 func (a *Auth) pageRooms() []*host.PageOptions {
 	var list []*host.PageOptions
 	for _, room := range []*host.PageOptions{a.room.Load(), a.apart.Load()} {
@@ -47,7 +47,7 @@ func (a *Auth) pageRooms() []*host.PageOptions {
 	return list
 }
 
-// look is how the pages of links look.
+// look returns the look of the pages that links open.
 func (a *Auth) look() webpage.Look {
 	if room := a.room.Load(); room != nil {
 		return room.Look
@@ -55,7 +55,7 @@ func (a *Auth) look() webpage.Look {
 	return webpage.Look{}
 }
 
-// redirects is the allow-list, with the pages of rooms that people come back to.
+// redirects returns the allow-list, with the mounted pages that users return to.
 func (a *Auth) redirects() []redirect.Pattern {
 	listed := a.settings.now.Load().redirects
 	var own []redirect.Pattern
@@ -85,7 +85,7 @@ func (k kit) servePage(w http.ResponseWriter, r *http.Request, h func(http.Respo
 		}
 	}()
 	k.a.waitForBody(w, r)
-	if jarOf(r.Context()) == nil && !k.a.Settings(r.Context()).Enabled.On() { // whoever may switch it on signs in to a jar
+	if jarOf(r.Context()) == nil && !k.a.Settings(r.Context()).Enabled.On() { // pages with their own sessions stay open, so that an operator can switch sign-in on again
 		return fail(CodeNotFound, nil)
 	}
 	if err := k.a.takeBody(w, r); err != nil {
@@ -143,7 +143,7 @@ func (k kit) BindBrowser(w http.ResponseWriter, r *http.Request, provider string
 
 type jarKey struct{}
 
-// jarOf is the jar of a request's pages; nil: the application's.
+// jarOf returns the cookie jar of a request's pages, or nil for the application's.
 func jarOf(ctx context.Context) *host.Jar {
 	jar, _ := ctx.Value(jarKey{}).(*host.Jar)
 	return jar
@@ -165,10 +165,10 @@ func (k kit) RequirePage(next http.Handler, live bool) http.Handler {
 
 func (k kit) ClearCookies(w http.ResponseWriter, r *http.Request) { k.a.clearCookies(r.Context(), w) }
 
-// hasCookies tells whether sessions of a request may be in cookies.
+// hasCookies reports whether a request's sessions may be in cookies.
 func (a *Auth) hasCookies(ctx context.Context) bool { return a.cfg.cookies != nil || jarOf(ctx) != nil }
 
-// cookieNames are the names of the tokens' cookies.
+// cookieNames returns the names of the token cookies.
 func (a *Auth) cookieNames(ctx context.Context) (access, refresh string) {
 	of := ""
 	if jar := jarOf(ctx); jar != nil {
@@ -177,7 +177,7 @@ func (a *Auth) cookieNames(ctx context.Context) (access, refresh string) {
 	return a.cookieNamed(of + "access"), a.cookieNamed(of + "refresh")
 }
 
-// signInPage is where visitors without a session are sent.
+// signInPage returns the page to which visitors without a session are redirected.
 func (a *Auth) signInPage(ctx context.Context) string {
 	if jar := jarOf(ctx); jar != nil {
 		return jar.SignInURL

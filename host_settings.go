@@ -25,14 +25,15 @@ func (k kit) Settings(stored store.StoredSettings) ([]host.Setting, error) {
 	o := &k.a.settings.options
 	s, faults := o.settle(&k.a.cfg, d)
 	var list []host.Setting
-	for _, f := range settingFields() {
+	for i := range declaredSettings {
+		f := &declaredSettings[i]
 		why := o.lockedBy(&k.a.cfg, f)
 		list = append(list, host.Setting{Name: f.name, Value: f.value(&s), Source: o.source(f, d, faults), Locked: why != "", Why: why})
 	}
 	return list, nil
 }
 
-// settingsPair is the private part of a KitSettingsEdit.
+// settingsPair is the private part of a host.SettingsEdit.
 type settingsPair struct{ before, after Settings }
 
 func (k kit) EditSettings(stored store.StoredSettings, changes map[string]json.RawMessage) (host.SettingsEdit, error) {
@@ -54,7 +55,7 @@ func (k kit) EditSettings(stored store.StoredSettings, changes map[string]json.R
 	both.after, _ = o.settle(&k.a.cfg, next)
 	e.Private = both
 	e.Changes = map[string]store.FieldChange{}
-	for _, f := range settingFields() {
+	for _, f := range declaredSettings {
 		if was, is := f.value(&both.before), f.value(&both.after); !reflect.DeepEqual(was, is) {
 			e.Changes[f.name] = store.FieldChange{Before: was, After: is}
 		}
@@ -64,7 +65,7 @@ func (k kit) EditSettings(stored store.StoredSettings, changes map[string]json.R
 
 func (k kit) LetsIn(e host.SettingsEdit, c store.Credentials, factor bool) (before, after bool) {
 	both, _ := e.Private.(settingsPair)
-	return k.a.wayIn(both.before, c, factor), k.a.wayIn(both.after, c, factor)
+	return k.a.canSignIn(both.before, c, factor), k.a.canSignIn(both.after, c, factor)
 }
 
 func (k kit) ReadSettings(ctx context.Context) {
@@ -80,13 +81,13 @@ func (k kit) SettingsRead() (revision int64, at time.Time) {
 	return k.a.settings.now.Load().revision, at
 }
 
-// What operators try out, and what they are told of how the service is doing.
+// Tests of the configuration, and diagnostics, for operators.
 
-// testWait is for how long an operator waits for the first attempt at a test message.
+// testWait is the timeout for the first attempt to send a test message.
 const testWait = 10 * time.Second
 
-// testMessage is a message to an operator's own address or number, which has drawn its
-// limits.
+// testMessage is a message to an operator's own email address or phone number. Its rate
+// limits have been charged.
 type testMessage struct {
 	a     *Auth
 	to    User
@@ -115,7 +116,7 @@ func (k kit) DrawTest(ctx context.Context, u User, by Channel) (host.TestMessage
 		return nil, invalid("phone", "your own account has no confirmed number")
 	}
 	t.out = outbox.Outgoing{Kind: KindTestSMS, Channel: ChannelSMS, To: u.Phone}
-	if err = k.a.takeSMS(ctx, atOwners, u.Phone); err == nil { // like the code that it tries out
+	if err = k.a.takeSMS(ctx, atOwners, u.Phone); err == nil { // as for a code
 		t.out.Permit, err = k.a.spendSMS(ctx, u.Phone)
 	}
 	if err != nil {
@@ -124,7 +125,8 @@ func (k kit) DrawTest(ctx context.Context, u User, by Channel) (host.TestMessage
 	return t, nil
 }
 
-// Enclose puts the message into a change, in place of one of a change that did not come about.
+// Enclose adds the message to a change. If an earlier change failed, this message replaces
+// the one in that change.
 func (t *testMessage) Enclose(ctx context.Context, c *store.Change) {
 	t.Forget()
 	before := len(c.Messages)
@@ -135,8 +137,8 @@ func (t *testMessage) Enclose(ctx context.Context, c *store.Change) {
 	}
 }
 
-// Wait waits for the first attempt at the message, once its change has come about.
-// done tells whether there was one by now; err is what the sender said.
+// Wait waits for the first attempt to send the message, after its change is committed. done
+// reports whether there was one; err is the sender's error.
 func (t *testMessage) Wait(ctx context.Context) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, testWait)
 	defer cancel()
@@ -148,7 +150,7 @@ func (t *testMessage) Wait(ctx context.Context) (done bool, err error) {
 	}
 }
 
-// Forget ends the interest in the message, not the message.
+// Forget stops watching the message. It is still sent.
 func (t *testMessage) Forget() {
 	if t.id != "" {
 		t.a.outbox.ForgetFirst(t.id)
@@ -161,7 +163,7 @@ func (k kit) ReachProvider(ctx context.Context, name string) (detail string, err
 	p := *k.a.providers[name]
 	ctx, cancel := p.bounded(ctx)
 	defer cancel()
-	if p.discovery != nil { // as nobody remembers it
+	if p.discovery != nil { // without the cached document
 		p.discovery = oidc.NewDiscovery(p.http, p.Issuer, p.now, p.Timeout)
 	}
 	e, err := p.endpoints(ctx)
@@ -169,7 +171,7 @@ func (k kit) ReachProvider(ctx context.Context, name string) (detail string, err
 		return "", err
 	}
 	if _, err := p.config(e); err != nil {
-		return "", errors.New("the client secret cannot be made") // whatever the cause says of it
+		return "", errors.New("the client secret cannot be created") // the cause may quote the key
 	}
 	if e.jwks == "" {
 		return "it answers; it has no keys to read", reach(ctx, p.http, e.auth)
@@ -184,7 +186,7 @@ func (k kit) ReachProvider(ctx context.Context, name string) (detail string, err
 	return fmt.Sprintf("it answers; %d keys", n), nil
 }
 
-// reach asks whether a server answers, whatever it says.
+// reach reports whether a server answers without a server error.
 func reach(ctx context.Context, client *http.Client, url string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodHead, url, nil)
 	if err != nil {

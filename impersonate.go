@@ -13,20 +13,22 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Somebody may act as somebody else, by a session of its own kind (Impersonation) that
-// the admin side begins. Its access token says whose it is and who acts ("act"), lives
-// no longer than it, and there is no refresh token. It opens the application's own
-// routes and those of Authmount's that the route table lets through (route.act); all
-// others are closed to it, those of rooms and those to come among them.
+// An operator may act as another user, in a session of its own kind (Impersonation)
+// that the admin API starts. Its access token names the user and the operator ("act"),
+// and expires with the session at the latest. There is no refresh token. The token is
+// valid for the application's own routes and for those of Authmount with route.act. All
+// other routes refuse it: also those of packages built on Auth and, by default, new
+// ones.
 
-// ImpersonationLife is for how long somebody acts as somebody else at most.
+// ImpersonationLife is the longest duration of an impersonation.
 const ImpersonationLife = 15 * time.Minute
 
-// methodImpersonation is the proof of such a session: none of the user's.
+// methodImpersonation is the only amr entry of such a session: the user did not
+// authenticate.
 const methodImpersonation = "impersonation"
 
-// sessionOf is an impersonation as a session of its user, at the lower level: no factor
-// of the user was shown.
+// sessionOf returns an impersonation as a session of its user. It has AAL1, because the
+// user showed no second factor.
 func sessionOf(i *store.Impersonation) Session {
 	return Session{
 		ID: i.ID, UserID: i.UserID, AAL: store.LevelAAL1, AMR: []AMR{{Method: methodImpersonation, Timestamp: i.CreatedAt.Unix()}},
@@ -34,7 +36,7 @@ func sessionOf(i *store.Impersonation) Session {
 	}
 }
 
-// liveImpersonation reads an impersonation, which has to be live.
+// liveImpersonation reads an impersonation that is live.
 func (a *Auth) liveImpersonation(ctx context.Context, id string) (store.Impersonation, User, error) {
 	if a.admin == nil {
 		return store.Impersonation{}, User{}, store.ErrNotFound
@@ -42,7 +44,7 @@ func (a *Auth) liveImpersonation(ctx context.Context, id string) (store.Imperson
 	return a.admin.Impersonation(ctx, id, a.now())
 }
 
-// currentImpersonation is Current of an impersonation. Errors: CodeSessionEnded.
+// currentImpersonation is Current for an impersonation. Errors: CodeSessionEnded.
 func (a *Auth) currentImpersonation(ctx context.Context, c *Claims) (Session, User, error) {
 	i, u, err := a.liveImpersonation(ctx, c.SessionID)
 	switch {
@@ -56,9 +58,9 @@ func (a *Auth) currentImpersonation(ctx context.Context, c *Claims) (Session, Us
 	return sessionOf(&i), u, nil
 }
 
-// impersonator is the claims of a request whose access token is one of an
-// impersonation, live or not; nil of any other request. A token that does not say so
-// costs nothing but a look.
+// impersonator returns the claims of a request with the access token of an
+// impersonation, live or not, and nil for any other request. It verifies the token only
+// if its payload contains "act".
 func (a *Auth) impersonator(r *http.Request) *Claims {
 	text, given := a.givenBearer(r)
 	if !given && a.hasCookies(r.Context()) {
@@ -79,8 +81,8 @@ func (a *Auth) impersonator(r *http.Request) *Claims {
 	return c
 }
 
-// notImpersonated refuses whoever acts as somebody else: CodeImpersonationForbidden.
-// One whose impersonation has ended is nobody in particular.
+// notImpersonated refuses a request of a live impersonation. Errors:
+// CodeImpersonationForbidden. The token of an ended one counts as no token.
 func (a *Auth) notImpersonated(r *http.Request) error {
 	c := a.impersonator(r)
 	if c == nil {
@@ -96,8 +98,8 @@ func (a *Auth) notImpersonated(r *http.Request) error {
 	return err
 }
 
-// deniedImpersonator records that somebody tried an operation of the admin side as
-// somebody else, behind their back.
+// deniedImpersonator records an operation of the admin API that was refused because the
+// request came from an impersonation.
 func (a *Auth) deniedImpersonator(rt route, r *http.Request, err error) {
 	if rt.access != operating || !errors.Is(err, CodeImpersonationForbidden) {
 		return
@@ -107,7 +109,7 @@ func (a *Auth) deniedImpersonator(rt route, r *http.Request, err error) {
 		Record: &store.Record{Actor: c.Impersonator.UserID, Target: c.UserID, RequestID: requestID(r.Context()), Operation: strings.Replace(rt.pattern, " /admin/", " /", 1), Denied: true}})
 }
 
-// impersonationInfos are the live impersonations of a user, for the list of sessions.
+// impersonationInfos returns the live impersonations of a user, for the session list.
 func (a *Auth) impersonationInfos(ctx context.Context, p SessionsParams) ([]SessionInfo, error) {
 	infos := []SessionInfo{}
 	if a.admin == nil {
@@ -125,13 +127,13 @@ func (a *Auth) impersonationInfos(ctx context.Context, p SessionsParams) ([]Sess
 	return infos, nil
 }
 
-// impersonationTokens make the access token of a live impersonation.
+// impersonationTokens creates the access token of a live impersonation.
 func (a *Auth) impersonationTokens(ctx context.Context, id string) (*Tokens, error) {
 	i, u, err := a.liveImpersonation(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	a.revoked.RaiseRoles(i.RolesRevision) // the roles are as new as what it rests on
+	a.revoked.RaiseRoles(i.RolesRevision) // the role table must be at least as new as the impersonation's
 	custom, err := a.customClaims(ctx, u)
 	if err != nil {
 		return nil, err
@@ -145,7 +147,7 @@ func (a *Auth) impersonationTokens(ctx context.Context, id string) (*Tokens, err
 }
 
 // exchangeImpersonation trades the code of a redirect for the token. Errors:
-// CodeInvalidCode if the impersonation has ended.
+// CodeInvalidCode (the impersonation has ended).
 func (a *Auth) exchangeImpersonation(ctx context.Context, id string) (*Tokens, error) {
 	t, err := a.impersonationTokens(ctx, id)
 	switch {
@@ -157,13 +159,13 @@ func (a *Auth) exchangeImpersonation(ctx context.Context, id string) (*Tokens, e
 	return t, nil
 }
 
-// logoutImpersonation ends an impersonation, and nothing of the user's. One that has
-// ended already is no error.
+// logoutImpersonation ends an impersonation, and no session of the user. It succeeds if
+// the impersonation has ended already.
 func (a *Auth) logoutImpersonation(w http.ResponseWriter, r *http.Request, claims *Claims, scope LogoutScope) error {
 	if scope != "" && scope != LogoutLocal {
 		return fail(CodeImpersonationForbidden, nil)
 	}
-	if _, err := a.accessCookie(r); err != nil { // it has to come from the same origin
+	if _, err := a.accessCookie(r); err != nil { // refuses requests from another origin
 		return err
 	}
 	if a.admin == nil {

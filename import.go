@@ -17,26 +17,26 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ImportUserParams bring a user over from another system. All that is there is
-// taken on the application's word: nothing is proved anew.
+// ImportUserParams describe a user of another system. The import trusts the
+// application: it verifies nothing again.
 type ImportUserParams struct {
-	ID              string // any UUID but the one of zeros; empty: a new one
-	Email           string // of Email, Phone and Identities there has to be one
-	EmailVerified   bool   // since EmailVerifiedAt, or if that is zero, since now
+	ID              string // any UUID except the nil UUID; empty: a new one
+	Email           string // one of Email, Phone and Identities is required
+	EmailVerified   bool   // at EmailVerifiedAt, or now if that is zero
 	EmailVerifiedAt time.Time
 	Phone           string // with the country code
-	PhoneVerified   bool   // likewise
+	PhoneVerified   bool   // at PhoneVerifiedAt, or now if that is zero
 	PhoneVerifiedAt time.Time
 	FullName        string
 	PasswordHash    string // see ValidPasswordHash for the formats; empty: no password
 
-	// TOTPSecret is the secret of an authenticator app, in base32: six digits,
-	// SHA-1, 30 seconds, 10 to 64 bytes. It is sealed, and switched on at once.
-	// Recovery codes do not come with it: the user makes new ones.
+	// TOTPSecret is the secret of an authenticator app, in base32: six digits, SHA-1,
+	// 30 seconds, 10 to 64 bytes. It is stored sealed and enabled at once. Recovery codes
+	// are not imported: the user creates new ones.
 	TOTPSecret string
 
-	// Identities are accounts at providers, at most one of each. Their ids are
-	// made anew; a CreatedAt of zero is the user's.
+	// Identities are accounts at providers, at most one for each provider. They get
+	// new ids; a zero CreatedAt becomes the user's.
 	Identities []Identity
 
 	UserMetadata map[string]any
@@ -52,12 +52,12 @@ func (p ImportUserParams) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", p.ID), slog.String("email", p.Email), slog.String("phone", p.Phone), slog.String("password_hash", redacted), slog.String("totp_secret", redacted))
 }
 
-// ImportUser adds a user with what another system kept of them: a password hash,
-// which is renewed at the first login, a second factor, identities. Of bcrypt
-// hashes see ValidPasswordHash. No message is sent (see SendWelcome) and no limit
-// applies. Errors: CodeValidationFailed with the field; CodeUserAlreadyExists and,
-// for an identity, CodeIdentityAlreadyExists, each with a *ConflictError that says
-// which value is taken ("id", "email", "phone", "identity"); CodeUnavailable.
+// ImportUser creates a user with data of another system: a password hash, which is
+// renewed at the first login, a second factor, identities. See ValidPasswordHash for
+// bcrypt hashes. It sends no message (see SendWelcome), and no limit applies. Errors:
+// CodeValidationFailed with the field; CodeUserAlreadyExists and, for an identity,
+// CodeIdentityAlreadyExists, each with a *ConflictError that names the taken value
+// ("id", "email", "phone", "identity"); CodeUnavailable.
 func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error) {
 	im, err := a.newImport(p)
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error)
 	return a.importOne(ctx, im)
 }
 
-// importOne creates a user by itself, with the application's hook.
+// importOne creates one user, with the application's hook.
 func (a *Auth) importOne(ctx context.Context, im store.NewUser) (User, error) {
 	im.Creating = a.creating()
 	c := a.newChange(ctx, ByApplication("").authority(), done(imported(im.User)))
@@ -80,7 +80,7 @@ func (a *Auth) importOne(ctx context.Context, im store.NewUser) (User, error) {
 
 func imported(u User) Event { return Event{Type: EventUserImported, UserID: u.ID} }
 
-// importRefused tells a value that is taken from a store that cannot answer.
+// importRefused converts a conflict into its code, and other errors with storeFailed.
 func importRefused(err error) error {
 	var taken *store.ConflictError
 	switch {
@@ -92,7 +92,7 @@ func importRefused(err error) error {
 	return storeFailed(err)
 }
 
-// newImport judges what an import gives, and makes the user of it.
+// newImport checks the parameters of an import, and returns the user.
 func (a *Auth) newImport(p ImportUserParams) (store.NewUser, error) {
 	now := a.now()
 	u := User{UserMetadata: orEmptyMap(p.UserMetadata), AppMetadata: p.AppMetadata, Roles: p.Roles, UpdatedAt: now, Handle: newHandle()}
@@ -124,10 +124,11 @@ func (a *Auth) importID(p *ImportUserParams, u *User, _ time.Time) error {
 	return nil
 }
 
-// clockSkew is by how much the clock of another system may be ahead.
+// clockSkew is the time by which another system's clock may be ahead.
 const clockSkew = time.Minute
 
-// importTimes are times of the past, which a store can keep.
+// importTimes checks that the times are in a range that stores can keep and, except
+// BannedUntil, not in the future.
 func importTimes(p *ImportUserParams, u *User, now time.Time) error {
 	type moment struct {
 		field string
@@ -153,7 +154,7 @@ func importTimes(p *ImportUserParams, u *User, now time.Time) error {
 			return invalid(t.field, "is in the future")
 		}
 	}
-	if p.BannedUntil.Equal(store.AnonymizedUntil()) { // which tells something else
+	if p.BannedUntil.Equal(store.AnonymizedUntil()) { // that time marks anonymized accounts
 		p.BannedUntil = p.BannedUntil.AddDate(-1, 0, 0)
 	}
 	u.CreatedAt, u.LastSignInAt, u.BannedUntil = cmp.Or(p.CreatedAt, now), p.LastSignInAt, p.BannedUntil
@@ -189,7 +190,7 @@ func importAddresses(p *ImportUserParams, u *User, now time.Time) (err error) {
 	return nil
 }
 
-// checkHash judges the password hash of another system.
+// checkHash checks a password hash of another system.
 func checkHash(hash string) error {
 	if err := ValidPasswordHash(hash); err != nil {
 		return invalid("password_hash", err.Error())
@@ -221,7 +222,7 @@ func importFacts(p *ImportUserParams, u *User, _ time.Time) (err error) {
 	return nil
 }
 
-// importIdentities follow the rules that hold for those that providers tell of.
+// importIdentities checks identities by the rules for those that providers report.
 func (a *Auth) importIdentities(p *ImportUserParams, u *User, _ time.Time) error {
 	seen := map[string]bool{}
 	for _, i := range p.Identities {
@@ -242,14 +243,14 @@ func (a *Auth) importIdentities(p *ImportUserParams, u *User, _ time.Time) error
 	return nil
 }
 
-// Bounds of a TOTP secret from elsewhere, in bytes. Google's own has 10, less than
-// RFC 4226 asks for; to lose the factor would be worse.
+// Bounds of an imported TOTP secret, in bytes. Google's secrets have 10, fewer than RFC
+// 4226 requires, but losing the factor would be worse.
 const (
 	minImportedTOTP = 10
 	maxImportedTOTP = 64
 )
 
-// importTOTP seals the secret of a second factor.
+// importTOTP returns a second factor with the sealed secret.
 func (a *Auth) importTOTP(userID, encoded string, now time.Time) (Factor, error) {
 	if a.factors == nil {
 		return Factor{}, invalid("totp_secret", "cannot be kept: the store is no FactorStore")

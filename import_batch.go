@@ -8,32 +8,31 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// importBatch is how many users are created in one step. With the most metadata
-// that each may have they make about 15 MiB.
+// importBatch is the number of users created in one step. With the most metadata they
+// take about 15 MiB.
 const importBatch = 500
 
-// ImportResult is what became of one of many users.
+// ImportResult is the result for one user.
 type ImportResult struct {
-	Index int    // its place in the sequence, from 0
-	ID    string // of the user who was created; empty otherwise
-	Err   error  // why not, as of ImportUser; nil if the user was created
+	Index int    // position in the sequence, from 0
+	ID    string // of the created user; otherwise empty
+	Err   error  // an error of ImportUser; nil if the user was created
 }
 
-// ImportSummary is how far an import came: of the sequence's users, that many
-// from its beginning were created or refused. What it counts as created is there.
+// ImportSummary counts the users that were created or refused, from the start of the
+// sequence.
 type ImportSummary struct{ Created, Refused int }
 
-// ImportUsers is ImportUser for many. It reads the sequence once, holds 500
-// users at a time, and creates those in one step of the store (AdminStore) unless
-// Hooks.OnUserCreating is used; with that, or a store that cannot, it takes one
-// after the other. A user who is refused hinders no other. each, unless it is nil,
-// is told of every user, in their order, once that has been decided.
+// ImportUsers is ImportUser for many users. It reads the sequence once, in batches of
+// 500, and creates each batch in one step of the store (AdminStore). With
+// Hooks.OnUserCreating, or a store without that step, it creates them one by one. A
+// refused user does not affect the others. It calls each, unless nil, with every
+// result, in order.
 //
-// It stops with CodeUnavailable when the store does not answer or ctx ends
-// (errors.Is(err, context.Canceled)): the summary and each tell how far it came.
-// Of at most 500 users after that it is not known; import them again, and
-// those who are there are refused with a *ConflictError. Calls at the same time
-// are safe: a user who is in both is created once.
+// It stops with CodeUnavailable if the store fails or ctx ends (errors.Is(err,
+// context.Canceled)). The summary and each then show how far it came. The next 500
+// users at most may or may not exist. Import them again: existing ones are refused with
+// a *ConflictError. Concurrent calls are safe: a user in both is created once.
 func (a *Auth) ImportUsers(ctx context.Context, users iter.Seq[ImportUserParams], each func(ImportResult)) (ImportSummary, error) {
 	if each == nil {
 		each = func(ImportResult) {}
@@ -54,16 +53,16 @@ func (a *Auth) ImportUsers(ctx context.Context, users iter.Seq[ImportUserParams]
 	return im.sum, err
 }
 
-// importRun is a call of ImportUsers.
+// importRun is the state of a call of ImportUsers.
 type importRun struct {
 	*Auth
 	each     func(ImportResult)
 	oneByOne bool
 	sum      ImportSummary
-	read     []importing // not decided yet
+	read     []importing // not created or refused yet
 }
 
-// importing is a user who was read; err is why it cannot be created.
+// importing is a user that was read; err is the reason to refuse it.
 type importing struct {
 	user store.NewUser
 	err  error
@@ -74,7 +73,7 @@ func (im *importRun) add(p ImportUserParams) {
 	im.read = append(im.read, importing{u, err})
 }
 
-// flush decides about all that were read.
+// flush creates or refuses all users that were read.
 func (im *importRun) flush(ctx context.Context) error {
 	var changes []store.Change
 	if !im.oneByOne {
@@ -101,12 +100,12 @@ func (im *importRun) flush(ctx context.Context) error {
 	return nil
 }
 
-// stopped tells a store that does not answer from a user who is refused.
+// stopped reports whether err means that the store fails, not that a user is refused.
 func stopped(ctx context.Context, err error) bool {
 	return err != nil && (ctx.Err() != nil || errors.Is(err, CodeUnavailable))
 }
 
-// decided tells what became of the next user.
+// decided reports the result for the next user.
 func (im *importRun) decided(one *importing) {
 	r := ImportResult{Index: im.sum.Created + im.sum.Refused, Err: one.err}
 	if one.err == nil {
@@ -118,8 +117,8 @@ func (im *importRun) decided(one *importing) {
 	im.each(r)
 }
 
-// createAll creates those of the users that were read who can be created, in one
-// step, and returns what was recorded of each.
+// createAll creates the valid ones of the users that were read, in one step, and
+// returns their changes.
 func (im *importRun) createAll(ctx context.Context) ([]store.Change, error) {
 	changes := make([]store.Change, len(im.read))
 	var rows []store.ImportedRow

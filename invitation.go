@@ -13,29 +13,29 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Invitations are made on the admin side, and accepted here. One is a token that was
-// mailed to the invited address: using it up, with the account that it makes or the
-// roles that it gives, is one step of the store.
+// The admin API creates invitations, and this file accepts them. An invitation is a
+// token that was mailed to the invited email address. The store uses it up in the same
+// step in which it creates the account or adds the roles.
 
 const methodInvitation = "invitation"
 
-// holdTerms adds terms to what a change rests on.
+// holdTerms adds terms to the conditions of a change.
 func holdTerms(c *store.Change, t host.Terms) {
 	c.IfRoles, c.IfKey = t.IfRoles, t.IfKey
 	c.IfUsers = append(c.IfUsers, t.IfUsers...)
 }
 
-// invitationID is the id of the invitation to an address.
+// invitationID returns the id of the invitation to an email address.
 func invitationID(email string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("invitation "+store.EmailKey(email))).String()
 }
 
-// AcceptInvitationParams accept an invitation.
+// AcceptInvitationParams are the parameters of AcceptInvitation.
 type AcceptInvitationParams struct {
 	Token    string
-	Password string // for the account that it makes; empty within a session
-	FullName string // likewise; may be empty
-	Within   Caller // the live session of the account that has the invited address, if there is one
+	Password string // for a new or taken-over account; empty within a session
+	FullName string // of such an account; may be empty
+	Within   Caller // the live session of the account with the invited address, if there is one
 }
 
 // LogValue keeps the secrets out of the log.
@@ -43,15 +43,15 @@ func (p AcceptInvitationParams) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("token", redacted), slog.String("password", redacted))
 }
 
-// AcceptInvitation makes the account of whoever was invited, with the roles of the
-// invitation, and signs in to it. An account of the address that nobody has proved to
-// be theirs is taken over; one that was proved gets the roles only within a live
-// session of its own (Within), without a password: CodeAccountExists otherwise. The
-// invitation is good once, and only while whoever it is from could still make it: an
-// operator who was demoted, banned or deleted meanwhile takes it along. Sign-up may be
-// switched off. Errors: CodeInvalidToken, CodeAccountExists, CodeWeakPassword,
-// CodeValidationFailed, CodeMethodDisabled, CodeOverloaded, CodeRateLimited,
-// CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired, those of
+// AcceptInvitation creates the account of an invited person, with the roles of the
+// invitation, and signs in to it. An existing account with the address unverified is
+// taken over. An account with the address verified gets the roles only within a live
+// session of its own (Within) and without a password; otherwise the error is
+// CodeAccountExists. An invitation is valid once, and only while the inviter could
+// still create it: it ends if they are demoted, banned or deleted. It also works while
+// sign-up is switched off. Errors: CodeInvalidToken, CodeAccountExists,
+// CodeWeakPassword, CodeValidationFailed, CodeMethodDisabled, CodeOverloaded,
+// CodeRateLimited, CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired, those of
 // Hooks.BeforeSignUp and BeforePasswordChange.
 func (a *Auth) AcceptInvitation(ctx context.Context, p AcceptInvitationParams) (*Tokens, error) {
 	done, err := a.acceptInvitation(ctx, p)
@@ -61,16 +61,16 @@ func (a *Auth) AcceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 	return a.signInInvited(ctx, done)
 }
 
-// acceptedInvitation is an invitation after it was accepted.
+// acceptedInvitation is the result of accepting an invitation.
 type acceptedInvitation struct {
 	linkData
 	user      User
-	within    Caller // the session that it was accepted in
+	within    Caller // the session in which it was accepted
 	takenOver bool
 }
 
-// signInInvited is the session of whoever accepted: the one that it happened in, or a
-// new one.
+// signInInvited returns tokens of the session in which the invitation was accepted, or
+// of a new one.
 func (a *Auth) signInInvited(ctx context.Context, in acceptedInvitation) (*Tokens, error) {
 	if in.within.SessionID == "" {
 		return a.completeSignIn(ctx, signIn{user: in.user, by: provenBy{Email: in.Email}, amr: a.proof(methodInvitation), gone: CodeInvalidToken})
@@ -90,7 +90,7 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 	p.FullName = name
 	out := acceptedInvitation{}
 	var permit accountPermit
-	var hash string // of the password for a new account, worked out once
+	var hash string // of the new account's password, computed once
 	out.linkData, out.user, err = a.redeemWithin(ctx, store.PurposeInvitation, hashLinkToken(p.Token), &p.Within, func(_ store.Token, d linkData) (store.Redemption, error) {
 		out.takenOver, out.within = false, Caller{}
 		terms, err := a.stillInvited(ctx, d)
@@ -128,8 +128,8 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 	return out, err
 }
 
-// stillInvited tells whether whoever an invitation is from may still make it, and on
-// what that rests. A process without the admin side cannot tell, and accepts none.
+// stillInvited checks that the inviter may still create the invitation, and returns the
+// conditions. A process without the admin API cannot check it, and refuses.
 func (a *Auth) stillInvited(ctx context.Context, d linkData) (host.Terms, error) {
 	judge := a.inviters.Load()
 	switch {
@@ -141,7 +141,7 @@ func (a *Auth) stillInvited(ctx context.Context, d linkData) (host.Terms, error)
 	return (*judge)(ctx, *d.Invitation)
 }
 
-// invitedPassword judges and hashes the password of a new account.
+// invitedPassword checks and hashes the password of a new account.
 func (a *Auth) invitedPassword(ctx context.Context, permit *accountPermit, d linkData, p AcceptInvitationParams) (string, error) {
 	if err := a.maySetInvitedPassword(ctx, p); err != nil {
 		return "", err
@@ -169,7 +169,7 @@ func (a *Auth) maySetInvitedPassword(ctx context.Context, p AcceptInvitationPara
 	return nil
 }
 
-// invitedUser is the account that an invitation makes.
+// invitedUser returns the account that an invitation creates.
 func (a *Auth) invitedUser(d linkData, name string) User {
 	now := a.now()
 	return User{
@@ -178,15 +178,15 @@ func (a *Auth) invitedUser(d linkData, name string) User {
 	}
 }
 
-// creatingInvited is the change by which an invitation makes an account.
+// creatingInvited returns the change in which an invitation creates an account.
 func (a *Auth) creatingInvited(ctx context.Context, d linkData, terms host.Terms, u User, provider string) store.Change {
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodInvitation, Provider: provider}), accepted(d, u, nil))
 	holdTerms(&c, terms)
 	return c
 }
 
-// givingRoles is the use of an invitation by the owner of the account that has the
-// address, within a session of it or having proved the address just now.
+// givingRoles returns the redemption of an invitation by the account's owner: within a
+// session of the account, or right after a provider verified the address.
 func (a *Auth) givingRoles(ctx context.Context, d linkData, terms host.Terms, u User, within Caller) (store.Redemption, error) {
 	switch {
 	case u.Banned(a.now()):
@@ -201,9 +201,9 @@ func (a *Auth) givingRoles(ctx context.Context, d linkData, terms host.Terms, u 
 	return r, nil
 }
 
-// takingOverInvited is the use of an invitation to an address whose account nobody has
-// proved to be theirs. It rests on no revision of an account without roles, so that
-// whoever keeps changing it cannot keep the invited out.
+// takingOverInvited returns the redemption that takes over an account with the invited
+// address unverified. For an account without roles it has no condition on the revision,
+// so that an attacker who keeps changing the account cannot block the invited person.
 func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms host.Terms, u User, p AcceptInvitationParams) (store.Redemption, error) {
 	if u.Banned(a.now()) {
 		return store.Redemption{}, fail(CodeUserBanned, nil)
@@ -228,18 +228,18 @@ func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms host.Ter
 	return r, nil
 }
 
-// giveInvited puts what an invitation gives into a patch.
+// giveInvited adds the invitation's roles to a patch.
 func giveInvited(p *store.UserPatch, d linkData, u User) {
 	roles := rolesWith(u.Roles, d.Invitation.Roles)
-	p.Roles = &roles // the metadata is a new account's: what one that is there has, may be more than the inviter may write
+	p.Roles = &roles // metadata is only for new accounts: an existing one's may be beyond the inviter's permissions
 }
 
-// rolesWith are roles with more, sorted, each once.
+// rolesWith returns roles and more together, sorted and without duplicates.
 func rolesWith(roles, more []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat([]string{}, roles, more))))
 }
 
-// accepted is the event of an invitation's acceptance, with its row of the audit log.
+// accepted returns the event of an acceptance, with its entry in the audit log.
 func accepted(d linkData, u User, before []string) store.OutcomeEvent {
 	return done(Event{Type: EventInvitationAccepted, UserID: u.ID, Record: &store.Record{
 		Actor: d.Email, Target: d.Email,
@@ -247,7 +247,7 @@ func accepted(d linkData, u User, before []string) store.OutcomeEvent {
 	}})
 }
 
-// userComing is the user whom a sign-in at a provider is of.
+// userComing returns the user of a sign-in at a provider.
 func (a *Auth) userComing(ctx context.Context, p *oauthClient, who provider.Profile, st oauthState) (User, error) {
 	if st.Invitation == nil {
 		return a.userOf(ctx, p, who)
@@ -255,8 +255,8 @@ func (a *Auth) userComing(ctx context.Context, p *oauthClient, who provider.Prof
 	return a.acceptByIdentity(ctx, p, who, st.Invitation)
 }
 
-// acceptByIdentity accepts an invitation by a sign-in at a provider that has proved
-// the invited address. Whom an account belongs to, is judged as in any such sign-in.
+// acceptByIdentity accepts an invitation by a sign-in at a provider that has verified
+// the invited address. The account is found as in any such sign-in.
 func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, who provider.Profile, hash []byte) (User, error) {
 	var permit accountPermit
 	_, u, err := a.redeemHash(ctx, store.PurposeInvitation, hash, func(_ store.Token, d linkData) (store.Redemption, error) {
@@ -290,7 +290,7 @@ func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, who provide
 	return u, err
 }
 
-// isNew tells whether neither the identity nor its address has an account.
+// isNew reports whether neither the identity nor its email address has an account.
 func (a *Auth) isNew(ctx context.Context, p *oauthClient, who provider.Profile) (bool, error) {
 	for _, key := range []store.UserKey{store.ByIdentity(p.Name, who.Subject), store.ByEmail(who.Email)} {
 		_, err := a.store.User(ctx, key)

@@ -11,19 +11,19 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// providerLink leads from a page to a provider.
+// providerLink is a page's link to a provider.
 type providerLink struct{ Name, URL string }
 
-// openedInvitation is an invitation as its page shows it.
+// openedInvitation is an invitation for display.
 type openedInvitation struct {
 	linkData
 	token    string
 	expires  time.Time
-	account  *User // that has the address, proved; nil: none
-	signedIn bool  // the request is of that account
+	account  *User // the account with the address verified, or signed in; nil: none
+	signedIn bool  // the request is signed in to that account
 }
 
-// openInvitation looks at an invitation. Errors: CodeInvalidToken.
+// openInvitation reads an invitation. Errors: CodeInvalidToken.
 func (a *Auth) openInvitation(r *http.Request, secret string) (openedInvitation, error) {
 	t, d, err := a.peekMailed(r.Context(), store.PurposeInvitation, secret)
 	o := openedInvitation{linkData: d, token: secret, expires: t.ExpiresAt}
@@ -47,7 +47,7 @@ func (a *Auth) openInvitation(r *http.Request, secret string) (openedInvitation,
 	return o, nil
 }
 
-// handleInvitation is GET /invitations/accept; opening it never accepts.
+// handleInvitation is GET /invitations/accept. It never accepts the invitation.
 func (a *Auth) handleInvitation(w http.ResponseWriter, r *http.Request) error {
 	secret := r.URL.Query().Get("token")
 	if !fromProgram(r) {
@@ -60,7 +60,7 @@ func (a *Auth) handleInvitation(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, map[string]any{"email": o.Email, "account_exists": o.account != nil, "expires_at": wireTime(o.expires)})
 }
 
-// askInvited shows the page that an invitation leads to.
+// askInvited shows the page of an invitation.
 func (a *Auth) askInvited(w http.ResponseWriter, r *http.Request, status int, secret string, pg page) error {
 	o, err := a.openInvitation(r, secret)
 	if err != nil {
@@ -76,8 +76,8 @@ func (a *Auth) askInvited(w http.ResponseWriter, r *http.Request, status int, se
 	return nil
 }
 
-// invitedProviders are the providers that an invitation can be accepted by, where
-// their sign-in leads back to something that people can use.
+// invitedProviders returns the providers with which the invitation can be accepted. It
+// returns none if their sign-in would not lead back to a usable page.
 func (a *Auth) invitedProviders(r *http.Request, o openedInvitation) []providerLink {
 	if !a.Settings(r.Context()).OAuth.On() || a.cfg.cookies == nil && o.RedirectTo == "" {
 		return nil
@@ -118,8 +118,8 @@ func (a *Auth) handleAcceptInvitation(w http.ResponseWriter, r *http.Request) er
 	return a.writeTokens(w, r, tokens)
 }
 
-// handleInvitationForm is the page's form. In cookie mode it signs the browser in. A
-// password that is refused shows the form again, with the reasons.
+// handleInvitationForm handles the page's form. In cookie mode it signs the browser in.
+// If the password is refused, it shows the form again with the reasons.
 func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) error {
 	form, err := a.readForm(r)
 	if err != nil {

@@ -16,24 +16,24 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// SecretKey is a secret API key that is not kept in the store.
+// SecretKey is a secret API key that is not in the store.
 type SecretKey struct {
 	Key    string   // "sk_" and at least 13 more characters
-	Scopes []string // the permissions that it has; "*" for all that keys may have
+	Scopes []string // the key's permissions; "*" for all that keys may have
 }
 
 // LogValue keeps the key out of the log.
 func (k SecretKey) LogValue() slog.Value { return slog.AnyValue(k.Scopes) }
 
-// Format keeps the key out of what is printed, whatever the verb.
+// Format keeps the key out of printed text, for every verb.
 func (k SecretKey) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "{%s %v}", redacted, k.Scopes) }
 
 const shortestSecretKey = 16
 
-// WithSecretKeys names secret keys for programs that use the admin side, besides those
-// in the store (see package admin): they say which operations they may call, and are
-// sent as bearer token. They are good for as long as the option has them. By default
-// there are none. Further calls add more.
+// WithSecretKeys adds secret keys for programs that use the admin API, in addition to
+// those in the store (see package admin). A key's scopes are the operations it may call.
+// Programs send it as the bearer token. It is valid as long as the option contains it.
+// The default is no key. Further calls add more.
 func WithSecretKeys(keys ...SecretKey) Option {
 	return func(c *config) {
 		for _, k := range keys {
@@ -51,13 +51,13 @@ func WithSecretKeys(keys ...SecretKey) Option {
 	}
 }
 
-// What is wrong with a secret key. The caller is told nothing of it.
+// Reasons to refuse a secret key, for the log. The response does not contain them.
 var (
 	errUnknownSecretKey = mistake{errors.New("a secret key that neither the store nor WithSecretKeys has")}
 	errSecretInBrowser  = mistake{errors.New("a secret key that a browser sent: whoever looks at the page can read it, so make another one")}
 )
 
-// givenSecretKey is the secret key of a request: the bearer token, or, without an
+// givenSecretKey returns the secret key of a request: the bearer token, or, without an
 // Authorization header, the API key.
 func givenSecretKey(r *http.Request) (string, bool) {
 	given := []string{r.Header.Get("Apikey"), r.Header.Get("X-Api-Key")}
@@ -75,13 +75,13 @@ func givenSecretKey(r *http.Request) (string, bool) {
 	return "", false
 }
 
-// fromBrowser tells whether a page made a request: programs send neither header.
+// fromBrowser reports whether a page sent a request: programs send neither header.
 func fromBrowser(r *http.Request) bool {
 	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
 }
 
-// admitSecretKey lets a request through that brings a secret key. Errors:
-// CodeInvalidAPIKey, CodeRateLimited.
+// admitSecretKey admits a request with a secret key. Errors: CodeInvalidAPIKey,
+// CodeRateLimited.
 func (a *Auth) admitSecretKey(r *http.Request, secret string) (*http.Request, error) {
 	if fromBrowser(r) {
 		err := fail(CodeInvalidAPIKey, errSecretInBrowser)
@@ -96,10 +96,10 @@ func (a *Auth) admitSecretKey(r *http.Request, secret string) (*http.Request, er
 
 type secretKeyKey struct{}
 
-// secretKey is the key that a text is, if it may be used now and from where the context
-// says. Whatever is wrong with it, the answer is the same. Wrong ones count by the
-// client's address; the right one is never kept from working by them. Errors:
-// CodeInvalidAPIKey, CodeRateLimited.
+// secretKey returns the key for a text, if it may be used now and by the context's
+// client. The response is the same for every reason to refuse it. Failures count by the
+// client's IP address, but never block a right key. Errors: CodeInvalidAPIKey,
+// CodeRateLimited.
 func (a *Auth) secretKey(ctx context.Context, text string) (store.APIKey, error) {
 	k, wrong, err := a.findSecretKey(ctx, text)
 	switch {
@@ -115,8 +115,8 @@ func (a *Auth) secretKey(ctx context.Context, text string) (store.APIKey, error)
 	return k, nil
 }
 
-// findSecretKey judges a text. wrong is why it is no key that may be used; it says
-// nothing of the key unless the text is that key.
+// findSecretKey finds the key for a text. wrong is the reason to refuse it; it names a
+// key only if the text is that key.
 func (a *Auth) findSecretKey(ctx context.Context, text string) (found store.APIKey, wrong, err error) {
 	for _, k := range a.cfg.secretKeys {
 		if apikey.Is(text, k.Hash) {
@@ -135,7 +135,7 @@ func (a *Auth) findSecretKey(ctx context.Context, text string) (found store.APIK
 		return store.APIKey{}, nil, err
 	}
 	now := a.now()
-	right := apikey.Is(text, k.Hash) // of none, if there is no such key
+	right := apikey.Is(text, k.Hash) // k is empty if there is no such key
 	before := apikey.Is(text, k.PreviousHash) && now.Before(k.PreviousUntil)
 	switch {
 	case !right && !before || k.Public:
@@ -148,8 +148,9 @@ func (a *Auth) findSecretKey(ctx context.Context, text string) (found store.APIK
 	return k, nil, nil
 }
 
-// usableFrom tells whether the key may be used from where a client is. Where a client
-// that is unsure seems to be is often the proxy, which is in many a network of one's own.
+// usableFrom reports whether the client's IP address is in the key's networks. An unsure
+// address is refused, because it is often the proxy's, and that is often in a private
+// network.
 func usableFrom(ctx context.Context, k *store.APIKey) bool {
 	c, _ := ctx.Value(clientKey{}).(requestClient)
 	return len(k.Networks) == 0 || !c.unsure && slices.ContainsFunc(k.Networks, func(n string) bool {
@@ -158,10 +159,10 @@ func usableFrom(ctx context.Context, k *store.APIKey) bool {
 	})
 }
 
-// usesNoted is how far apart uses of a key are that are noted.
+// usesNoted is the least time between two recorded uses of a key.
 const usesNoted = time.Minute
 
-// noteUse has the store note that a key is used. No request fails for it.
+// noteUse records the use of a key. A failure does not fail the request.
 func (a *Auth) noteUse(ctx context.Context, k *store.APIKey) {
 	now := a.now()
 	if k.ID == "" || now.Sub(k.LastUsedAt) < usesNoted {
@@ -172,25 +173,25 @@ func (a *Auth) noteUse(ctx context.Context, k *store.APIKey) {
 	}
 }
 
-// publicKeysFor is how long the public keys of the store are remembered: one that was
-// revoked stops within a second everywhere.
+// publicKeysFor is how long the store's public keys are cached. A revoked key stops
+// working within a second on every instance.
 const publicKeysFor = time.Second / 2
 
-// publicKeys remembers the public keys of the store, all of them, so that whoever makes
-// keys up has nothing read.
+// publicKeys caches all public keys of the store, so that invented keys cause no reads.
 type publicKeys struct {
 	known   atomic.Pointer[knownKeys]
-	changes atomic.Int64  // how often a key was changed here
-	reading chan struct{} // has room for the one who reads
+	changes atomic.Int64  // number of changes of keys on this instance
+	reading chan struct{} // held by the goroutine that reads
 }
 
-// forget has the keys read anew.
+// forget makes the next use read the keys again.
 func (t *publicKeys) forget() {
 	t.changes.Add(1)
 	t.known.Store(nil)
 }
 
-// remember keeps what was read after a number of changes: of one since, it may know nothing.
+// remember caches keys that were read after changes changes, unless there was another
+// one since.
 func (t *publicKeys) remember(k *knownKeys, changes int64) {
 	t.known.Store(k)
 	if t.changes.Load() != changes {
@@ -199,20 +200,20 @@ func (t *publicKeys) remember(k *knownKeys, changes int64) {
 }
 
 type knownKeys struct {
-	at     time.Time // before they were read
+	at     time.Time // just before the read
 	byHash map[string]*publicKey
 }
 
 type publicKey struct {
 	store.APIKey
-	until time.Time // of the hash before a rotation; zero: of the present one
+	until time.Time // the end of a rotated hash; zero: the current one
 	noted atomic.Bool
 }
 
 func (k *knownKeys) fresh() bool { return k != nil && time.Since(k.at) < publicKeysFor }
 
-// isStoredKey tells whether a text is a public key of the store that may be used now
-// and from where the context says.
+// isStoredKey reports whether a text is a public key of the store that may be used now
+// and by the context's client.
 func (a *Auth) isStoredKey(ctx context.Context, text string) (bool, error) {
 	parts, ok := apikey.Parse(text)
 	if !ok || !parts.Public || a.project == nil {
@@ -232,8 +233,8 @@ func (a *Auth) isStoredKey(ctx context.Context, text string) (bool, error) {
 	return true, nil
 }
 
-// storedKeys are the live public keys of the store, not older than publicKeysFor. One
-// caller reads, the others wait.
+// storedKeys returns the live public keys of the store, not older than publicKeysFor.
+// One caller reads, and the others wait.
 func (a *Auth) storedKeys(ctx context.Context) (*knownKeys, error) {
 	t := a.publicKeys
 	if k := t.known.Load(); k.fresh() {
@@ -252,7 +253,7 @@ func (a *Auth) storedKeys(ctx context.Context) (*knownKeys, error) {
 	const page = 200
 	public := true
 	q := store.KeyQuery{Public: &public, LiveAt: a.now(), Limit: page}
-	k := &knownKeys{at: time.Now(), byHash: map[string]*publicKey{}} // of the process: how old something read is, no fake clock tells
+	k := &knownKeys{at: time.Now(), byHash: map[string]*publicKey{}} // the process's time, because a test's clock does not show the age of the cache
 	for {
 		list, err := a.project.Keys(ctx, q)
 		if err != nil {

@@ -12,32 +12,32 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// RateLimits are the limits of all flows. The comments on the fields name the
-// defaults, which also stand for a Burst of 0; a field with a negative Burst is off.
-// Which endpoints a limit may refuse is in the OpenAPI document.
+// RateLimits configures the limits of all flows. The comments on the fields give the
+// defaults, which also replace a Burst of 0. A negative Burst turns a limit off. The
+// OpenAPI document lists the limits of each endpoint.
 type RateLimits struct {
 	LoginPerAccount      Rate // wrong passwords, by name of the account: 10 in 5 min
 	LoginPerIP           Rate // wrong passwords: 100 in 5 min
-	SignInsPerAccount    Rate // passwords judged, right ones too, apart for devices that the user signed in on before: 60 in 1 min
-	SignupPerIP          Rate // accounts made, whatever the door (sign-up, first use of a link or code, provider): 20 in 1 h
-	SendGap              Rate // messages of a kind to one address or number, but for a sign-up's own: 1 in 60 s; changes of number and the confirmations that logins send count apart
-	SendPerAddress       Rate // messages of a kind to one address or number: 5 in 1 h; what sign-ups send counts apart, too
-	SendPerIP            Rate // messages asked for, also by sign-ups: 30 in 1 h
-	NoticesPerAddress    Rate // notices of a kind to an address that was proved: 20 in 1 h; beyond it they are left out, with EventMessageFailed
-	NoticesUnproved      Rate // notices of all kinds to an address that nobody has proved, likewise: 5 in 1 h
+	SignInsPerAccount    Rate // checked passwords, including right ones, separately for known devices of the user: 60 in 1 min
+	SignupPerIP          Rate // new accounts by any method (sign-up, first use of a link or code, provider): 20 in 1 h
+	SendGap              Rate // messages of a kind to one email address or phone number, except a sign-up's own: 1 in 60 s; separate for phone number changes and for confirmations sent by logins
+	SendPerAddress       Rate // messages of a kind to one email address or phone number: 5 in 1 h; separate for sign-ups, too
+	SendPerIP            Rate // requested messages, including those of sign-ups: 30 in 1 h
+	NoticesPerAddress    Rate // notices of a kind to a verified address: 20 in 1 h; beyond it they are dropped, with EventMessageFailed
+	NoticesUnproved      Rate // notices of all kinds to an unverified address, with the same result: 5 in 1 h
 	RefreshPerSession    Rate // 120 in 1 min
-	CodesPerAddress      Rate // wrong codes by text or mail, of whoever shows the id of the request by number or address and address of the client: 10 in 1 h
+	CodesPerAddress      Rate // wrong codes from text messages and emails, by recipient; with the id of the request by recipient and client IP address: 10 in 1 h
 	CodesPerAddressDaily Rate // the same: 30 in 24 h
 	CodesPerIP           Rate // wrong phone, TOTP and recovery codes: 100 in 5 min
 	FactorPerUser        Rate // wrong TOTP and recovery codes: 5 in 5 min
-	ConsecutiveFailures  Rate // wrong guesses in a row at a password, second factor or number, from devices that the user never signed in on, or on one: 100, of which one comes back after 36 days; for a name that is nobody's all within 24 h
+	ConsecutiveFailures  Rate // failures in a row at a password, second factor or phone number, from all unknown devices together or one known device: 100, one of which returns every 36 days; for an unknown account all return within 24 h
 	SecretKeysPerIP      Rate // wrong secret API keys: 100 in 5 min
-	OAuthPerIP           Rate // sign-ins begun at providers, and ID tokens: 300 in 5 min
-	SMSBudget            Rate // text messages that go out, in all: 1000 in 1 h
+	OAuthPerIP           Rate // sign-ins started at providers, and ID tokens: 300 in 5 min
+	SMSBudget            Rate // all sent text messages: 1000 in 1 h
 
-	PasswordChangesPerUser Rate // changes from within a session, which whoever knows the password can make: 10 in 24 h
+	PasswordChangesPerUser Rate // changes within a session, by anybody who knows the password: 10 in 24 h
 
-	Off bool // no limits at all: for load tests only
+	Off bool // no limits: only for load tests
 }
 
 func (l RateLimits) withDefaults() RateLimits {
@@ -71,14 +71,14 @@ func (l RateLimits) withDefaults() RateLimits {
 	return l
 }
 
-// draw names the bucket of a limit and what it counts by. Values are hidden
-// behind a MAC, so that the store's table of limits holds no addresses.
+// draw returns a draw from the bucket of a limit and value. A MAC hides the value, so
+// that the store's table of limits contains no addresses.
 func (a *Auth) draw(r Rate, limit, value string, cost int) store.Draw {
 	return store.Draw{Key: a.keys.RateLimit(limit, value), Rate: r, Cost: cost}
 }
 
-// perIP is a draw that counts by the client's address; it does not count when
-// the address is not known.
+// perIP returns a draw that counts by the client's IP address. It counts nothing if the
+// IP address is unknown.
 func (a *Auth) perIP(ctx context.Context, r Rate, limit string) store.Draw {
 	ip := clientFrom(ctx).IP
 	if !ip.IsValid() {
@@ -87,20 +87,20 @@ func (a *Auth) perIP(ctx context.Context, r Rate, limit string) store.Draw {
 	return a.draw(r, limit, clientip.LimitKey(ip), 1)
 }
 
-// check refuses rates that never refuse although they look as if they did.
+// check refuses a Burst without a Per, because such a limit would never refuse.
 func (l RateLimits) check() error {
 	var errs []error
 	v := reflect.ValueOf(l)
 	for i := range v.NumField() {
-		if r, _ := v.Field(i).Interface().(Rate); r.Burst > 0 && r.Per <= 0 { // what is none, has no Burst
+		if r, _ := v.Field(i).Interface().(Rate); r.Burst > 0 && r.Per <= 0 { // fields of other types have no Burst
 			errs = append(errs, fmt.Errorf("%s: a Burst of %d needs a Per, the time in which it comes back", v.Type().Field(i).Name, r.Burst))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// take draws, and returns CodeRateLimited if a bucket refuses. Draws without a
-// limit are left out.
+// take draws, and returns CodeRateLimited if a bucket refuses. It ignores draws without
+// a limit.
 func (a *Auth) take(ctx context.Context, draws ...store.Draw) error {
 	active := limited(draws)
 	if len(active) == 0 {
@@ -109,7 +109,7 @@ func (a *Auth) take(ctx context.Context, draws ...store.Draw) error {
 	return a.decided(a.store.Take(ctx, active, a.now()))
 }
 
-// takeAlong is take, with what waits to be given back of the same buckets in front.
+// takeAlong is take after the waiting refunds of the same buckets.
 func (a *Auth) takeAlong(ctx context.Context, draws ...store.Draw) error {
 	active := limited(draws)
 	if len(active) == 0 {
@@ -118,12 +118,12 @@ func (a *Auth) takeAlong(ctx context.Context, draws ...store.Draw) error {
 	return a.decided(a.takeWithRefunds(ctx, active, 0))
 }
 
-// limited leaves out draws without a limit.
+// limited returns the draws that have a limit.
 func limited(draws []store.Draw) []store.Draw {
 	return slices.DeleteFunc(slices.Clone(draws), func(d store.Draw) bool { return d.Rate.Burst <= 0 })
 }
 
-// decided is the error of a decision.
+// decided returns the error of a decision.
 func (a *Auth) decided(d store.Decision, err error) error {
 	if err != nil {
 		return storeFailed(err)

@@ -49,7 +49,6 @@ func TestFiguresAreAsDecided(t *testing.T) {
 		"a sign-in is fresh":                                    {freshFor, 15 * time.Minute},
 		"the second factor is waited for":                       {mfaLife, 5 * time.Minute},
 		"somebody is impersonated":                              {ImpersonationLife, 15 * time.Minute},
-		"the shortest session that the store can ask for":       {leastLife, 5 * time.Minute},
 		"a device is remembered":                                {store.DeviceLife, 400 * day},
 		"a device can be trusted":                               {store.MaxTrust, 30 * day},
 		"between two outdated refresh tokens that are let pass": {store.ReplayGap, day},
@@ -86,7 +85,6 @@ func TestFiguresAreAsDecided(t *testing.T) {
 		"bytes of a path that tells of a mount":           {maxMissed, 256},
 		"bytes of Accept-Language":                        {maxLanguages, 256},
 		"bytes of a password":                             {maxPasswordBytes, 4096},
-		"entries of a list of the settings":               {maxSettingList, 50},
 		"ids of a query":                                  {store.MaxQueryIDs, 200},
 		"events of a page, by default":                    {store.DefaultEventLimit, 50},
 		"devices of a user":                               {store.MaxDevices, 50},
@@ -177,7 +175,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	sessions := SessionOptions{}.withDefaults()
-	sessions.IdleTimeout = defaultSettings().IdleTimeout
+	sessions.IdleTimeout = defaultSettings(&config{}).IdleTimeout
 	checked := 0
 	for _, o := range []struct {
 		file string

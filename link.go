@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// How long links and codes live.
+// Lifetimes of links and codes.
 const (
 	magicLife    = 15 * time.Minute
 	verifyLife   = 24 * time.Hour
@@ -21,34 +21,34 @@ const (
 	exchangeLife = time.Minute
 )
 
-// linkData is what a link carries, kept beside its token in the store.
+// linkData is the data of a link, stored with its token.
 type linkData struct {
-	Email      string `json:"email,omitempty"` // the address it was sent to, and proves; none: a decoy
+	Email      string `json:"email,omitempty"` // the email address to which it was sent and which it verifies; "": a decoy
 	RedirectTo string `json:"redirect_to,omitempty"`
 	Challenge  string `json:"challenge,omitempty"` // PKCE S256 (RFC 7636)
-	Device     string `json:"device,omitempty"`    // verification: the user agent that signed up, as it said of itself
-	AMR        []AMR  `json:"amr,omitempty"`       // exchange codes: the proof already given; notices: those of the session that they tell of
+	Device     string `json:"device,omitempty"`    // verification: the user agent that signed up
+	AMR        []AMR  `json:"amr,omitempty"`       // exchange codes: the authentication so far; notices: that of the reported session
 
-	// Of a notice: when Email was verified, in both orders, and the sequence of the session
-	// that it reports; 0 if the token's own sequence is the session's.
+	// Of a notice: the time and the sequence at which Email was verified, and the sequence
+	// of the reported session; 0 if that is the token's own.
 	VerifiedAt       time.Time `json:"verified_at,omitzero"`
 	VerifiedSequence int64     `json:"verified_sequence,omitempty"`
 	Sequence         int64     `json:"sequence,omitempty"`
 
-	Marks []stopMark `json:"marks,omitempty"` // of no link: see stopMark
+	Marks []stopMark `json:"marks,omitempty"` // not for links: see stopMark
 
-	Identity   *Identity        `json:"identity,omitempty"`   // exchange codes: to link by the exchange
-	SessionID  string           `json:"session_id,omitempty"` // exchange codes and new addresses: the session that asked, and has to be live still; notices: the session that they tell of
-	By         provenBy         `json:"by,omitzero"`          // exchange, MFA and enrolment: what the proof already given rests on
-	Acts       string           `json:"acts,omitempty"`       // exchange codes: the impersonation to go on in, in place of a proof
+	Identity   *Identity        `json:"identity,omitempty"`   // exchange codes: the identity to link
+	SessionID  string           `json:"session_id,omitempty"` // exchange codes and new addresses: the requesting session, which must still be live; notices: the reported session
+	By         provenBy         `json:"by,omitzero"`          // exchange, MFA and enrolment: the credential that was used
+	Acts       string           `json:"acts,omitempty"`       // exchange codes: the impersonation to continue in, instead of an authentication
 	Invitation *host.Invitation `json:"invitation,omitempty"` // of an invitation
-	Maker      *host.LinkMaker  `json:"maker,omitempty"`      // of a link that an operator was given
-	Opened     *opening         `json:"opened,omitempty"`     // exchange codes: the link to redeem, in place of a proof
+	Maker      *host.LinkMaker  `json:"maker,omitempty"`      // of a link that an operator created
+	Opened     *opening         `json:"opened,omitempty"`     // exchange codes: the link to redeem, instead of an authentication
 
-	Remember *bool `json:"remember,omitempty"` // of a sign-in: whether the browser keeps its cookies, as it was said when it began
+	Remember *bool `json:"remember,omitempty"` // of a sign-in: the remember choice at its start
 }
 
-// newLink makes a single-use token; the caller says whose and about what it is.
+// newLink returns a single-use token. The caller sets its user and subject.
 func (a *Auth) newLink(p store.Purpose, life time.Duration, d linkData) (secret string, t store.Token) {
 	data, err := json.Marshal(d)
 	if err != nil {
@@ -59,8 +59,8 @@ func (a *Auth) newLink(p store.Purpose, life time.Duration, d linkData) (secret 
 	return secret, store.Token{Purpose: p, Hash: hash, Data: data, CreatedAt: now, ExpiresAt: now.Add(life)}
 }
 
-// putToken stores a token in somebody's name, if what it rests on is still so.
-// Errors: CodeInvalidToken if its user is gone, ErrStale, and those of storeFailed.
+// putToken stores a token under an authority, if the conditions still hold. Errors:
+// CodeInvalidToken (its user does not exist any more), ErrStale, those of storeFailed.
 func (a *Auth) putToken(ctx context.Context, by Authority, t store.Token, still ...UserAt) error {
 	return a.putChange(ctx, a.newChange(ctx, by), t, still)
 }
@@ -78,7 +78,7 @@ func (a *Auth) keepToken(ctx context.Context, p store.PutToken) error {
 	return linkFailed(err)
 }
 
-// linkPaths are the paths of the pages that links lead to.
+// linkPaths returns the path of the page that a link opens.
 func linkPaths(k Kind) string {
 	switch k {
 	case KindMagicLink:
@@ -94,10 +94,10 @@ func linkPaths(k Kind) string {
 	}
 }
 
-// linkURL is built from the configured URL, never from a request's Host.
+// linkURL uses the configured URL, never a request's Host.
 func (a *Auth) linkURL(k Kind, secret string) string {
 	base, ok := a.cfg.links.URLs[k]
-	if !ok && k == KindWelcome { // the same page, unless there is one of its own
+	if !ok && k == KindWelcome { // the same page, unless a separate one is configured
 		return a.linkURL(KindResetPassword, secret)
 	}
 	if !ok {
@@ -106,10 +106,10 @@ func (a *Auth) linkURL(k Kind, secret string) string {
 	return withQuery(base, url.Values{"token": {secret}})
 }
 
-// sendLink mails a link about an address that may have no account. Either way
-// it looks up, and stores a token with a message; without an account, and
-// unless strangers are welcome, the token is not told to anybody and the
-// message is a decoy. It goes to the address as stored, never as asked for.
+// sendLink mails a link to an email address that may have no account. In both cases it
+// reads the account, and stores a token and a message. Without an account, and unless
+// strangers is set, nobody receives the token and the message is a decoy. An existing
+// account gets the message at its stored address, not at the requested spelling.
 func (a *Auth) sendLink(ctx context.Context, k Kind, p store.Purpose, life time.Duration, email string, d linkData, strangers bool) error {
 	allowed, err := a.takeSend(ctx, atOwners, k, email)
 	if err != nil {
@@ -118,8 +118,8 @@ func (a *Auth) sendLink(ctx context.Context, k Kind, p store.Purpose, life time.
 	return a.sendAllowedLink(ctx, allowed, k, p, life, email, d, strangers)
 }
 
-// sendAllowedLink is sendLink once its limits are drawn. KindWelcome is for those
-// who have no password to change yet, and KindResetPassword for everybody else.
+// sendAllowedLink is sendLink after its limits. KindWelcome is only for users without a
+// password; it becomes KindResetPassword for all others.
 func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, p store.Purpose, life time.Duration, email string, d linkData, strangers bool) error {
 	c, err := a.store.Credentials(ctx, store.ByEmail(email))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -141,19 +141,18 @@ func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, 
 		message.Code = a.addCode(&link, secret, to, d.Challenge)
 	}
 	err = a.mailToken(ctx, byStranger("send"), link, message, u)
-	if errors.Is(err, CodeInvalidToken) { // deleted since the look-up: nobody to write to
+	if errors.Is(err, CodeInvalidToken) { // deleted since the read: no recipient
 		return nil
 	}
 	return err
 }
 
-// peek reads a link without using it up. CodeInvalidToken if it is not live, or
-// a decoy.
+// peek reads a link without using it up. Errors: CodeInvalidToken (not valid any more).
 func (a *Auth) peek(ctx context.Context, p store.Purpose, secret string) (store.Token, linkData, error) {
 	return a.peekHash(ctx, p, hashLinkToken(secret))
 }
 
-// peekHash is peek by what a token is kept as.
+// peekHash is peek by the stored hash.
 func (a *Auth) peekHash(ctx context.Context, p store.Purpose, hash []byte) (store.Token, linkData, error) {
 	t, err := a.store.PeekToken(ctx, p, hash, a.now())
 	if err != nil {
@@ -163,7 +162,7 @@ func (a *Auth) peekHash(ctx context.Context, p store.Purpose, hash []byte) (stor
 	return t, d, err
 }
 
-// readLink reads what newLink kept.
+// readLink decodes the data that newLink stored.
 func readLink(data []byte) (d linkData, err error) {
 	if err := json.Unmarshal(data, &d); err != nil {
 		return d, fail(CodeInternal, err)
@@ -171,8 +170,8 @@ func readLink(data []byte) (d linkData, err error) {
 	return d, nil
 }
 
-// peekMailed is peek for links that were mailed: one without an address is a
-// decoy.
+// peekMailed is peek for mailed links. It refuses those without an address, because they
+// are decoys.
 func (a *Auth) peekMailed(ctx context.Context, p store.Purpose, secret string) (store.Token, linkData, error) {
 	return a.peekMailedHash(ctx, p, hashLinkToken(secret))
 }
@@ -185,19 +184,18 @@ func (a *Auth) peekMailedHash(ctx context.Context, p store.Purpose, hash []byte)
 	return t, d, err
 }
 
-// linkFailed makes unknown, used, superseded and expired the same error.
+// linkFailed returns the same error for unknown, used, superseded and expired links.
 func linkFailed(err error) error {
 	return goneOr(CodeInvalidToken, err)
 }
 
-// redeem uses a mailed link up together with its effect, which decide works out
-// from the user as they are; the redemption it returns is applied only if they
-// still are so.
+// redeem uses up a mailed link together with its effect. decide computes the effect from
+// the current user, and the redemption is applied only if the user has not changed.
 func (a *Auth) redeem(ctx context.Context, p store.Purpose, secret string, decide func(store.Token, linkData) (store.Redemption, error)) (linkData, User, error) {
 	return a.redeemHash(ctx, p, hashLinkToken(secret), decide)
 }
 
-// redeemHash is redeem by what a token is kept as.
+// redeemHash is redeem by the stored hash.
 func (a *Auth) redeemHash(ctx context.Context, p store.Purpose, hash []byte, decide func(store.Token, linkData) (store.Redemption, error)) (linkData, User, error) {
 	var d linkData
 	u, err := change(func() (User, error) {
@@ -220,7 +218,7 @@ func (a *Auth) redeemHash(ctx context.Context, p store.Purpose, hash []byte, dec
 			a.committed(ctx, r.Change, store.OutcomeDone, about(u.ID))
 			return u, nil
 		case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrConflict) && r.Create != nil:
-			return u, store.ErrStale // changed, or signed up, meanwhile
+			return u, store.ErrStale // changed or signed up meanwhile
 		case errors.Is(err, store.ErrConflict):
 			return u, fail(CodeUserAlreadyExists, err)
 		}
@@ -229,8 +227,8 @@ func (a *Auth) redeemHash(ctx context.Context, p store.Purpose, hash []byte, dec
 	return d, u, err
 }
 
-// redeemWithin is redeemHash within a session. One that has ended meanwhile counts
-// as none.
+// redeemWithin is redeemHash within a session. If the session has ended meanwhile, it
+// continues without one.
 func (a *Auth) redeemWithin(ctx context.Context, p store.Purpose, hash []byte, within *Caller, decide func(store.Token, linkData) (store.Redemption, error)) (linkData, User, error) {
 	d, u, err := a.redeemHash(ctx, p, hash, decide)
 	if within.SessionID != "" && errors.Is(err, CodeSessionEnded) {
@@ -240,8 +238,8 @@ func (a *Auth) redeemWithin(ctx context.Context, p store.Purpose, hash []byte, w
 	return d, u, err
 }
 
-// allowRedirect checks redirect_to against the allow-list. Empty is allowed and
-// means no redirect.
+// allowRedirect checks redirect_to against the allow-list. "" is allowed and means no
+// redirect.
 func (a *Auth) allowRedirect(target string) error {
 	if target == "" {
 		return nil
@@ -255,5 +253,5 @@ func (a *Auth) allowRedirect(target string) error {
 // withQuery adds parameters to an allowed redirect target.
 func withQuery(target string, add url.Values) string { return redirect.WithQuery(target, add) }
 
-// isLoopbackHost tells whether a URL's host is this machine.
+// isLoopbackHost reports whether a URL's host is this machine.
 func isLoopbackHost(host string) bool { return redirect.IsLoopback(host) }

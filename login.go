@@ -10,31 +10,32 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Ways of signing in, as amr and events name them.
+// Sign-in methods, as in amr and events.
 const (
 	methodPassword  = token.MethodPassword
 	methodMagicLink = "magic_link"
 	methodPhoneCode = token.MethodPhoneCode
 )
 
-// LoginParams are a password login.
+// LoginParams are the parameters of Login.
 type LoginParams struct {
 	Email    string `json:"email"` // or Phone
 	Phone    string `json:"phone"`
 	Password string `json:"password"`
-	TOTPCode string `json:"totp_code"` // of a user with a second factor; may come later, see VerifyMFA
+	TOTPCode string `json:"totp_code"` // of a user with a second factor; may also follow later, see VerifyMFA
 
 	TrustDevice bool `json:"trust_device"` // with TOTPCode: as VerifyMFAParams.TrustDevice
 }
 
-// Login signs in with a password. An unknown address, an account without a
-// password and a wrong password are the same error, CodeInvalidCredentials, for
-// the same work; where confirmation is required so is the right password of an
-// account that is not confirmed, which gets its mail once more. Only after the
-// right password: CodeUserBanned, and CodeMFARequired or CodeMFAEnrollmentRequired, whose Error
-// carries the MFAToken to go on with; CodeInvalidTOTPCode for a TOTPCode that is
-// wrong. Also CodeValidationFailed, CodeMethodDisabled, CodeRateLimited (after too
-// many failures), CodeOverloaded.
+// Login signs a user in with a password. An unknown address, an account without a
+// password and a wrong password are the same error, CodeInvalidCredentials, after the
+// same work. If confirmation is required, so is the right password of an unconfirmed
+// account, which gets its confirmation message again.
+//
+// Errors: CodeValidationFailed, CodeMethodDisabled, CodeInvalidCredentials,
+// CodeRateLimited (too many failures), CodeOverloaded. Only after the right password:
+// CodeUserBanned, CodeInvalidTOTPCode (a wrong TOTPCode), CodeMFARequired and
+// CodeMFAEnrollmentRequired, with the MFAToken to continue.
 func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 	if !a.Settings(ctx).Password.On() {
 		return nil, fail(CodeMethodDisabled, nil)
@@ -58,7 +59,7 @@ func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 	return tokens, err
 }
 
-// loginAs is Login as whoever was found under a name, or nobody.
+// loginAs is Login for the account found under a name, which may be unknown.
 func (a *Auth) loginAs(ctx context.Context, c store.Credentials, name string, p LoginParams) (*Tokens, error) {
 	g := passwordGuess{of: c, name: name, password: p.Password}
 	if a.unconfirmed(ctx, c.User) {
@@ -70,7 +71,7 @@ func (a *Auth) loginAs(ctx context.Context, c store.Credentials, name string, p 
 	}
 	g.asks = true
 	rehash, err := a.judgePassword(ctx, g)
-	if errors.Is(err, errCaptchaAsked) { // not while it holds a place where passwords are hashed
+	if errors.Is(err, errCaptchaAsked) { // solved before the retry, so that a slow Verifier does not hold a hashing slot
 		if err := a.solved(ctx); err != nil {
 			return nil, err
 		}
@@ -89,13 +90,13 @@ func (a *Auth) loginAs(ctx context.Context, c store.Credentials, name string, p 
 	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), by: byPassword(c.PasswordHash), code: factorCode{totp: p.TOTPCode}, trust: p.TrustDevice, gone: CodeInvalidCredentials, newDevice: onNewDevice(ctx, c)})
 }
 
-// unconfirmed tells whether a user may not sign in with a password yet. Whoever
-// signed up with an address must not learn from that whether it was taken.
+// unconfirmed reports whether a user must verify an address before a password sign-in.
+// Otherwise a sign-up followed by a login would reveal whether the address was taken.
 func (a *Auth) unconfirmed(ctx context.Context, u User) bool {
 	return a.Settings(ctx).RequireConfirmation.On() && !u.EmailVerified() && !u.PhoneVerified()
 }
 
-// loginKey is whom a login names, and the name in its one form.
+// loginKey returns the key of the account, and the name in normal form.
 func loginKey(p LoginParams) (store.UserKey, string, error) {
 	if p.Phone != "" && p.Email == "" {
 		phone, err := NormalizePhone(p.Phone)
@@ -111,8 +112,8 @@ func loginKey(p LoginParams) (store.UserKey, string, error) {
 	return store.ByEmail(email), store.EmailKey(email), nil
 }
 
-// rehash brings a hash up to the present parameters while the password is at
-// hand. It may fail without harm, and gives way to a change made meanwhile.
+// rehash renews a hash with the current parameters while the password is known. A
+// failure does no harm. A concurrent change of the password wins.
 func (a *Auth) rehash(ctx context.Context, c store.Credentials, password string) string {
 	hash, err := a.passwords.hash(ctx, c.User.ID, password)
 	if err == nil {
@@ -123,7 +124,7 @@ func (a *Auth) rehash(ctx context.Context, c store.Credentials, password string)
 	if err == nil {
 		return hash
 	}
-	if errors.Is(err, store.ErrStale) { // somebody else rehashed the same password, or it was changed
+	if errors.Is(err, store.ErrStale) { // another login rehashed it, or the password was changed
 		now, err := a.store.Credentials(ctx, store.ByID(c.User.ID))
 		if err == nil && now.User.CredentialRevision == c.User.CredentialRevision {
 			return now.PasswordHash

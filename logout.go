@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// LogoutScope says which sessions a logout ends.
+// LogoutScope selects the sessions that a logout ends.
 type LogoutScope string
 
 // The scopes.
@@ -37,15 +37,15 @@ func (s LogoutScope) filter(sessionID string) store.SessionFilter {
 	}
 }
 
-// LogoutParams end sessions from within one.
+// LogoutParams are the parameters of Logout.
 type LogoutParams struct {
 	Caller
 	Scope LogoutScope // default LogoutLocal
 }
 
-// Logout ends sessions of a user. It is no error if the caller's session has
-// ended already; then nothing else ends either. Errors: CodeValidationFailed for
-// another scope, and without a session unless the application ends all.
+// Logout ends sessions of a user. If the caller's session has ended already, it ends
+// nothing and returns nil. Errors: CodeValidationFailed (an unknown scope, or no session
+// unless the application ends all).
 func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 	if err := p.Scope.check(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 		return invalid("session_id", "is required, unless the application ends all sessions")
 	}
 	_, err := a.endSessions(ctx, p.authority(), p.UserID, p.Scope.filter(p.SessionID), false)
-	if errors.Is(err, CodeUserBanned) { // who signs out is when the ban is over, but of nothing else
+	if errors.Is(err, CodeUserBanned) { // a banned user may end only their own session
 		_, err = a.endSessions(ctx, byStranger("logout"), p.UserID, store.SessionFilter{ID: p.session()}, false)
 	}
 	if errors.Is(err, CodeSessionEnded) {
@@ -63,12 +63,12 @@ func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 	return err
 }
 
-// endSessions ends a user's sessions and returns the ids of those it ended, which
-// the event names, too. If it is one only, forget tells whether its device goes along.
+// endSessions ends a user's sessions, and returns their ids, which are also in the event.
+// forget reports whether the device of a single session is forgotten.
 func (a *Auth) endSessions(ctx context.Context, by Authority, userID string, f store.SessionFilter, forget bool) ([]string, error) {
 	c := a.newChange(ctx, by, store.OutcomeEvent{On: store.OutcomeSessionsEnded, Event: Event{Type: EventSessionsEnded, UserID: userID}})
 	r := store.RevokeSessions{Change: c, UserID: userID, Filter: f, DropDevices: forget}
-	if f.ID == "" { // whoever ends the others does not mean to spare one that is about to begin, nor where they were
+	if f.ID == "" { // also stop sign-ins in progress, and forget the devices
 		r.DropTokens, r.DropDevices = dyingWithPassword(), true
 	}
 	ended, err := a.store.RevokeSessions(ctx, r)
@@ -81,8 +81,8 @@ func (a *Auth) endSessions(ctx context.Context, by Authority, userID string, f s
 	return ended, nil
 }
 
-// handleLogout takes a bearer token or, from a client whose access token has
-// expired, the refresh token. Either may have ended already.
+// handleLogout accepts an access token or, after it has expired, the refresh token. The
+// session may have ended already.
 func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 	var p struct {
 		RefreshToken string `json:"refresh_token"`
@@ -118,10 +118,10 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// loggingOut finds the session of a logout. One that has ended is no session and
-// no error. old tells that it was named by a refresh token that was replaced more
-// than once since: a copy, which may end the session, as it would if it were used
-// (RFC 9700, 4.14.2), and no other.
+// loggingOut returns the session of a logout. An ended session is none, and no error. old
+// reports that a refresh token that was replaced more than once named it. Such a token is
+// a copy. It may end its own session, because its use would do so (RFC 9700, 4.14.2),
+// but no other.
 func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) (by Caller, old bool, err error) {
 	if refresh == "" {
 		claims, _, err := a.authenticate(r)
@@ -150,16 +150,16 @@ func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) 
 	return Caller{UserID: s.UserID, SessionID: s.ID}, counter+1 < s.Counter, nil
 }
 
-// EndSessionParams end one session of a user, End, from within another or from
-// outside.
+// EndSessionParams are the parameters of EndSession. End is the id of the session to
+// end.
 type EndSessionParams struct {
 	Caller
 	End string
 }
 
-// EndSession ends one session of a user, and forgets its device, unless it is the
-// caller's own. CodeSessionNotFound if the user has no
-// such live session, whoever else may have it; CodeSessionEnded, CodeUserBanned.
+// EndSession ends one session of a user. It forgets the session's device, unless the
+// session is the caller's own. Errors: CodeSessionNotFound (the user has no such live
+// session), CodeSessionEnded, CodeUserBanned.
 func (a *Auth) EndSession(ctx context.Context, p EndSessionParams) error {
 	if !isID(p.End) {
 		return fail(CodeSessionNotFound, nil)

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"errors"
@@ -10,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,11 +19,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Option sets one thing about an Auth. What is left out has the default its
-// doc names; what cannot have a safe default, New asks for.
+// Option configures one aspect of an [Auth]. Each option documents its default. [New]
+// reports the options that are required and have no safe default.
 type Option func(*config)
 
-// config is what the options say, before New has checked it.
+// config collects the options, before New checks them.
 type config struct {
 	errs []error
 
@@ -66,15 +66,15 @@ type config struct {
 	bodyWait       time.Duration
 
 	openSettings Settings        // of WithSettings within Default
-	open         map[string]bool // by option: what it said last, it said within Default
+	open         map[string]bool // by option: its last call was within Default
 	wrapped      bool            // within Default
-	settable     bool            // the option within said something of settings
+	settable     bool            // the option within Default sets settings
 	keepsFactors bool            // the store is a store.FactorStore
-	audited      bool            // WithAuditLog was given
+	audited      bool            // WithAuditLog was called
 }
 
-// fail adds an error to those of New. Of joined ones each names the option: a log
-// may take their lines apart.
+// fail adds an error to those of New. It splits joined errors, so that each line of a log
+// names the option.
 func (c *config) fail(option string, err error) {
 	if list, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") {
 		for _, e := range list.Unwrap() {
@@ -87,11 +87,16 @@ func (c *config) fail(option string, err error) {
 
 // Identity and keys
 
-// WithSecret sets the secret that every key is derived from (HKDF, RFC 5869):
-// at least 32 random bytes, the same in every instance. To rotate, put the new
-// secret first and the previous ones behind it: tokens of those are good until
-// they expire, and second factors for as long as the secret they are sealed under
-// is here; a TOTP code that is used seals its factor anew. There is no default. A second call replaces the first.
+// WithSecret sets the secret from which every key is derived (HKDF, RFC 5869): at least 32
+// random bytes, the same in every instance. It is required outside dev mode.
+//
+// To rotate it, pass the new secret first and the previous ones after it. Tokens of a
+// previous secret stay valid until they expire. A second factor stays valid for as long as
+// the secret that seals it is passed; using a TOTP code seals its factor again under the
+// current secret. Removing a secret too early therefore disables the second factors that it
+// still seals.
+//
+// A second call replaces the first.
 func WithSecret(current []byte, previous ...[]byte) Option {
 	return func(c *config) {
 		c.secrets = nil
@@ -105,14 +110,15 @@ func WithSecret(current []byte, previous ...[]byte) Option {
 }
 
 // WithBaseURL sets the public URL of the mounted handler, such as
-// "https://app.example.com/auth/v1". Its path is also what the handler answers
-// at, unless WithPrefix says otherwise. Links in messages and the tokens' issuer
-// come from it and never from a request's Host. It has to be https, except on
-// loopback hosts in dev mode. There is no default outside dev mode. A second call
-// replaces the first.
+// "https://app.example.com/auth/v1". It is required outside dev mode. It has to be https,
+// except on loopback hosts in dev mode.
+//
+// Links in messages and the issuer of tokens come from this URL and never from a request's
+// Host header, because clients control that header. Its path is also the path of the
+// handler, unless WithPrefix sets another one. A second call replaces the first.
 func WithBaseURL(raw string) Option {
 	return func(c *config) {
-		c.baseURL = &url.URL{} // one that is bad is not missing, too
+		c.baseURL = &url.URL{} // an invalid URL is not reported as missing too
 		u, err := url.Parse(strings.TrimSuffix(raw, "/"))
 		switch {
 		case err != nil:
@@ -125,11 +131,12 @@ func WithBaseURL(raw string) Option {
 	}
 }
 
-// WithPrefix sets the path the handler is mounted at, for handlers that are
-// reached by another one than the public URL's. The default is the path of the
-// base URL, or "/auth/v1" if that has none. Requests are accepted with and without
-// it, so behind http.StripPrefix it is not needed. One that misses it is logged,
-// once. A second call replaces the first.
+// WithPrefix sets the path at which the handler is mounted, if it differs from the path of
+// the public URL. The default is the path of the base URL, or "/auth/v1" if that has none.
+//
+// Requests are accepted with and without the prefix, so it is not needed behind
+// http.StripPrefix. The first request without it is logged. A second call replaces the
+// first.
 func WithPrefix(prefix string) Option {
 	return func(c *config) {
 		c.prefix, c.prefixed = strings.TrimSuffix(prefix, "/"), true
@@ -143,33 +150,37 @@ func WithPrefix(prefix string) Option {
 	}
 }
 
-// TokenOptions are the settings of access tokens.
+// TokenOptions configure access tokens.
 type TokenOptions struct {
 	Issuer    string        // "iss"; default: the base URL
 	Audience  string        // "aud"; default "authenticated"
 	Life      time.Duration // default 15 minutes, at most 24 hours
 	Algorithm string        // of the derived key: "ES256" (default), "EdDSA" or "HS256"
-	Remember  int           // verified tokens kept in memory; default 10,000, negative: none
-	// TokenType is the "typ" of the header: "at+jwt" (RFC 9068), which is the default,
-	// or "JWT" for verifiers that refuse that. "JWT" lets any token pass for an access
-	// token that the same key signed for this issuer and audience with a session in
-	// it: sign nothing else with that key.
+	Remember  int           // verified tokens cached in memory; default 10,000, negative: none
+	// TokenType is the "typ" of the header: "at+jwt" (RFC 9068), the default, or "JWT"
+	// for verifiers that refuse "at+jwt". With "JWT", every token that the same key
+	// signs for this issuer and audience with a session in it passes for an access
+	// token: sign nothing else with that key.
 	TokenType string
 	// AMRStrings makes "amr" a list of strings (RFC 8176: "pwd", "otp", "sms", "mfa",
-	// and the method's own name where that has none), and adds "auth_time", the time of
-	// the newest proof. The default is a list of objects with method and timestamp.
-	// Claims.AMR has the strings then, and that time for each.
+	// or the method's own name if the RFC has none), and adds "auth_time", the time of
+	// the latest authentication. Claims.AMR then has the strings, each with that time.
+	// The default is a list of objects with method and timestamp.
 	AMRStrings bool
 }
 
-// WithTokens sets how access tokens are made. A second call replaces the first.
+// WithTokens configures access tokens. The defaults are those of [TokenOptions]. An access
+// token cannot be revoked at services that only verify its signature, so a longer Life lets
+// stolen tokens work for longer. A second call replaces the first.
 func WithTokens(o TokenOptions) Option { return func(c *config) { c.tokens = o } }
 
-// WithSigningKeys replaces the derived signing key: current signs, and previous
-// public keys are still accepted and published. The algorithm follows from the
-// key: ECDSA P-256 is ES256, Ed25519 is EdDSA, RSA of 2048 bits or more is RS256.
-// See WithSharedSecret for HS256 with a secret of the verifier's.
-// A second call replaces the first.
+// WithSigningKeys replaces the signing key that is derived from the secret. current signs;
+// tokens signed with the keys of the previous public keys are still accepted, and these
+// keys are published. The default is the derived key.
+//
+// The key decides the algorithm: ECDSA P-256 is ES256, Ed25519 is EdDSA, RSA of 2048 bits
+// or more is RS256. See WithSharedSecret for HS256. A second call replaces the first, and a
+// call of WithSharedSecret.
 func WithSigningKeys(current crypto.Signer, previous ...crypto.PublicKey) Option {
 	return func(c *config) {
 		if current == nil {
@@ -179,14 +190,18 @@ func WithSigningKeys(current crypto.Signer, previous ...crypto.PublicKey) Option
 	}
 }
 
-// WithClaims adds claims of the application's own to every access token. The
-// registered and Authmount's own names cannot be overridden, nor those that may
-// become so: act, scope, client_id, org, org_role, is_anonymous, omitted. A token
-// stays below 3 kB: of claims that would make it longer the largest are left out,
-// are named in [Claims].Omitted ("*": all of them), and the log warns once. So
-// whatever a claim withholds must not be allowed where it is missing. An error fails
-// the sign-in or refresh with 503. Functions of several calls add up; of claims with
-// one name the last counts.
+// WithClaims adds the application's claims to every access token. The default is none.
+// Functions of several calls add up; the last function that returns a claim's name decides
+// its value.
+//
+// Registered claims and the claims of Authmount cannot be overridden, nor can the reserved
+// names act, scope, client_id, org, org_role, is_anonymous and omitted. An error of f fails
+// the sign-in or refresh with 503.
+//
+// A token stays below 3 kB, because headers and cookies have limits. If claims would exceed
+// that, the largest are left out and named in [Claims].Omitted ("*": all of them), and the
+// log warns once. A claim can therefore be missing: do not allow anything because a claim
+// is absent.
 func WithClaims(f func(ctx context.Context, u User) (map[string]any, error)) Option {
 	return func(c *config) {
 		if f == nil {
@@ -198,40 +213,33 @@ func WithClaims(f func(ctx context.Context, u User) (map[string]any, error)) Opt
 
 // Sessions
 
-// SessionOptions are how long sessions live, how many a user has, and how
-// refreshing is judged.
+// SessionOptions configure the life of sessions, their number and their refresh.
 type SessionOptions struct {
-	// RefreshGrace is for how long the refresh token before the current one still
-	// yields the current one, so that a lost response or a second tab does no
-	// harm. Default 30 s, at most 5 minutes; negative: never, and never late
-	// either (see Auth.Refresh).
+	// RefreshGrace is the time in which the previous refresh token still returns the
+	// current one, because responses get lost and tabs refresh at the same time.
+	// Default 30 s, at most 5 minutes; negative: never, and never late either (see
+	// Auth.Refresh). A longer time hides the reuse of stolen tokens for longer.
 	RefreshGrace time.Duration
-	// IdleTimeout ends a session this long after its last refresh; default 30
-	// days.
+	// IdleTimeout is the time from the last refresh until a session expires. Default
+	// 30 days.
 	IdleTimeout time.Duration
-	// Lifetime ends every session this long after sign-in, however active it is;
-	// default: no such end.
+	// Lifetime is the time from the sign-in until a session expires, however active it
+	// is. Default: unlimited.
 	Lifetime time.Duration
-	// MaxPerUser is how many live sessions a user has at most; with one more, the
-	// least active ends. Default 100; negative: any number, which lets whoever
-	// can sign in make the lists of sessions as long as they like.
+	// MaxPerUser is the maximum of live sessions of a user; one more revokes the least
+	// active. Default 100; negative: unlimited, which lets a user grow the table of
+	// sessions without bound.
 	MaxPerUser int
 }
 
 func (o SessionOptions) withDefaults() SessionOptions {
-	switch {
-	case o.RefreshGrace == 0:
-		o.RefreshGrace = 30 * time.Second
-	case o.RefreshGrace < 0:
-		o.RefreshGrace = 0
-	}
-	if o.MaxPerUser == 0 {
-		o.MaxPerUser = 100
-	}
+	o.RefreshGrace = max(cmp.Or(o.RefreshGrace, 30*time.Second), 0)
+	o.MaxPerUser = cmp.Or(o.MaxPerUser, 100)
 	return o
 }
 
-// WithSessions sets how long sessions live and how many a user has. A second call replaces the first.
+// WithSessions configures the life of sessions and their number per user. The defaults are
+// those of [SessionOptions]. A second call replaces the first.
 func WithSessions(o SessionOptions) Option {
 	return func(c *config) {
 		switch {
@@ -245,29 +253,32 @@ func WithSessions(o SessionOptions) Option {
 	}
 }
 
-// What people can do
+// Features
 
-// WithSettings says what is on, and locks it; fields at zero keep their default and
-// can be changed while the service runs. Within [Default] it locks nothing. A second
-// call replaces the first of its kind.
+// WithSettings sets features and locks them: operators cannot change these fields. Fields
+// at zero keep their default, and operators can change them while the service runs. Within
+// [Default] it locks nothing. Fields that have an option of their own, such as
+// PasswordMinLength, are an error here. A second call replaces the first; calls within
+// Default and outside of it add up.
 func WithSettings(s Settings) Option {
 	return func(c *config) {
-		for _, f := range settingFields() {
-			if f.option != "WithSettings" && !f.unset(&s) {
-				c.fail("WithSettings", fmt.Errorf("%s is set with %s", f.name, f.option))
+		own := Settings{} // a copy, which the caller cannot change
+		for _, d := range declaredSettings {
+			if d.option != "" && !d.unset(&s) {
+				c.fail("WithSettings", fmt.Errorf("%s is set with %s", d.name, d.option))
 			}
+			d.copy(&own, &s)
 		}
-		s.MFARequiredFor = slices.Clone(s.MFARequiredFor)
 		if c.says("WithSettings") {
-			c.openSettings = s
+			c.openSettings = own
 		} else {
-			c.settings = s
+			c.settings = own
 		}
 	}
 }
 
-// WithPasswords sets the password policy and hashing. A second call replaces the
-// first.
+// WithPasswords sets the password policy and the cost of hashing. The defaults are those of
+// [PasswordOptions]. A second call replaces the first.
 func WithPasswords(o PasswordOptions) Option {
 	return func(c *config) {
 		c.says("WithPasswords")
@@ -275,29 +286,30 @@ func WithPasswords(o PasswordOptions) Option {
 	}
 }
 
-// MFAOptions say who needs a second factor besides everybody
-// (Settings.MFARequired) and those with "mfa_required": true in AppMetadata, and
-// where it need not be shown each time.
+// MFAOptions configure second factors, in addition to Settings.MFARequired,
+// Settings.MFARequiredFor and "mfa_required": true in an account's AppMetadata.
 type MFAOptions struct {
-	// RequiredFor names users who have to set one up before the first session,
-	// such as those with a role. It is called at every sign-in and must be quick
-	// and safe for concurrent use. Default: nobody.
+	// RequiredFor reports whether a user has to set up a second factor before the first
+	// session. It is called at every sign-in and must be fast and safe for concurrent
+	// use. Default: no user.
 	RequiredFor func(u User) bool
 
-	// TrustDevices lets users say, with a code of their app, that the device on
-	// which they sign in is not asked for one for so long: up to MaxTrust, 30 days.
-	// Sessions that begin there without a code are at LevelAAL1. It ends early with
-	// whatever changes how the account is signed in to (password, address, number,
-	// identities, second factors, recovery codes), with a change of roles, a ban, a
-	// takeover, and when all other sessions are ended. Whoever has the device's
-	// cookie, or X-Device-Id, and the first factor needs no second one: apps have to
-	// make that identifier at random and keep it secret. Default 0: no device is
-	// trusted, nor any that was while this was set.
+	// TrustDevices is the time for which users can trust a device, when they enter a
+	// code of their app on it: up to MaxTrust, 30 days. A sign-in on a trusted device
+	// needs no second factor, and its session is at LevelAAL1. Default 0: no device is
+	// trusted, including those that were trusted before.
+	//
+	// Trust ends early when a credential changes (password, email address, phone
+	// number, identities, second factors, recovery codes), when roles change, and with
+	// a ban, a takeover or the revocation of all other sessions. The device's cookie or
+	// X-Device-Id replaces the second factor, so apps must create that identifier at
+	// random and keep it secret.
 	TrustDevices time.Duration
 }
 
-// WithMFA sets who needs a second factor, and whether devices may be trusted. A
-// second call replaces the first.
+// WithMFA configures second factors: the users who need one, and trusted devices. By
+// default no further user needs one and no device is trusted. A second call replaces the
+// first.
 func WithMFA(o MFAOptions) Option {
 	return func(c *config) {
 		if o.TrustDevices < 0 || o.TrustDevices > store.MaxTrust {
@@ -307,35 +319,35 @@ func WithMFA(o MFAOptions) Option {
 	}
 }
 
-// WithProvider lets people sign in with outside services; package provider has
-// Google, GitHub, Facebook, Twitter, Microsoft, Apple, Discord, OIDC for any
-// OpenID provider and OAuth2 for the rest. Register {base URL}/oauth/{name}/callback
-// with the service. Further calls add more. The default is none.
+// WithProvider adds sign-in with external providers. Package provider has Google, GitHub,
+// Facebook, Twitter, Microsoft, Apple, Discord, OIDC for any OpenID provider and OAuth2 for
+// the rest. Register {base URL}/oauth/{name}/callback with the provider. The default is
+// none. Further calls add more.
 func WithProvider(p ...provider.Provider) Option {
 	return func(c *config) { c.providers = append(c.providers, p...) }
 }
 
-// WithHooks adds functions that are called before and after what happens, behind
-// those of earlier calls.
+// WithHooks adds functions that run before and after events. The default is none. Hooks of
+// further calls run after those of earlier calls.
 func WithHooks(h Hooks) Option { return func(c *config) { c.hooks = append(c.hooks, h) } }
 
 // Messages and links
 
-// WithMailer sets what delivers e-mail. There is no default outside dev mode.
-// A second call replaces the first.
+// WithMailer sets the sender of email. It is required outside dev mode, whose default is
+// the inbox. A second call replaces the first.
 func WithMailer(m Mailer) Option { return func(c *config) { c.mailer = m } }
 
-// WithSMSSender sets what delivers text messages, and switches phone codes on.
-// In dev mode without a mailer the default is the inbox. A second call replaces
-// the first.
+// WithSMSSender sets the sender of text messages, and enables codes by text message. The
+// default is none; in dev mode without a mailer it is the inbox. Text messages cost money:
+// [RateLimits] bounds them. A second call replaces the first.
 func WithSMSSender(s SMSSender) Option { return func(c *config) { c.sms = s } }
 
-// WithPhone sets how phone codes are made and which countries are served. A
-// second call replaces the first.
+// WithPhone configures codes by text message and the countries that are served. The
+// defaults are those of [PhoneOptions]. A second call replaces the first.
 func WithPhone(o PhoneOptions) Option { return func(c *config) { c.phone = o } }
 
-// WithMail sets names, templates and the send queue. A second call replaces the
-// first.
+// WithMail configures the application's name, templates and the send queue. The defaults
+// are those of [MailOptions]. A second call replaces the first.
 func WithMail(o MailOptions) Option {
 	return func(c *config) {
 		c.says("WithMail")
@@ -343,40 +355,42 @@ func WithMail(o MailOptions) Option {
 	}
 }
 
-// LinkMode says when a mailed link is completed by being opened.
+// LinkMode decides when opening a mailed link completes it.
 type LinkMode int
 
 // The modes.
 const (
-	// ConfirmLinks shows a page with a button, which completes the link, so that
-	// mail scanners and previews use no links up. Programs complete it at once:
-	// those that accept application/json by name, or accept anything and neither
-	// send Sec-Fetch-* headers nor name themselves Mozilla/.
+	// ConfirmLinks shows a page with a button that completes the link, so that mail
+	// scanners and previews do not use links up. Programs complete it at once: they
+	// accept application/json by name, or accept anything, send no Sec-Fetch-* headers
+	// and have no User-Agent that starts with Mozilla/.
 	ConfirmLinks LinkMode = iota
-	// DirectLinks completes a link whenever it is opened. Mail scanners that
-	// follow links will use them up. With WithCookies a link to sign in keeps its
-	// page in browsers: only a post signs one in.
+	// DirectLinks completes a link whenever it is opened. Mail scanners that follow
+	// links use them up. With WithCookies a sign-in link still shows its page in
+	// browsers, because only a POST may set the session's cookies.
 	DirectLinks
-	// StrictLinks completes a link at once only for programs that ask for
-	// application/json by name, against scanners that pose as other programs.
+	// StrictLinks completes a link at once only for programs that accept
+	// application/json by name, because some scanners look like other programs.
 	StrictLinks
 )
 
-// LinkOptions are how mailed links work.
+// LinkOptions configure mailed links.
 type LinkOptions struct {
 	Mode LinkMode // default ConfirmLinks
-	// URLs point the links of some messages to pages of the application's own,
-	// which have to post the token they get as ?token= to the endpoint. By default
-	// they lead to the pages that Authmount serves.
+	// URLs replace the pages of Authmount by pages of the application, for the links
+	// of some kinds of messages. Such a page gets the token as ?token= and has to POST
+	// it to the endpoint. Default: the pages of Authmount.
 	URLs map[Kind]string
 }
 
-// WithLinks sets how mailed links work. A second call replaces the first.
+// WithLinks configures mailed links. The default is ConfirmLinks with the pages of
+// Authmount. With DirectLinks, mail scanners that follow links use them up. A second call
+// replaces the first.
 func WithLinks(o LinkOptions) Option {
 	return func(c *config) {
 		c.links = LinkOptions{Mode: o.Mode, URLs: maps.Clone(o.URLs)}
 		if o.Mode < ConfirmLinks || o.Mode > StrictLinks {
-			c.fail("WithLinks", errors.New("there is no such mode"))
+			c.fail("WithLinks", errors.New("the mode is unknown"))
 		}
 		for _, raw := range o.URLs {
 			if u, err := url.Parse(raw); err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.Fragment != "" {
@@ -386,10 +400,12 @@ func WithLinks(o LinkOptions) Option {
 	}
 }
 
-// WithRedirectURLs sets the allow-list for redirect_to: exact URLs, or URLs
-// that end in "/*" for everything below; https, an application's own scheme, or
-// http on loopback hosts, where every port matches. A path alone is never allowed.
-// Without it no redirect is allowed; dev mode allows loopback hosts. Further calls add more.
+// WithRedirectURLs adds to the list of URLs that redirect_to may name: exact URLs, or URLs
+// that end in "/*" for every path below. They are https, an application's own scheme, or
+// http on loopback hosts with any port. A path without a host is never allowed.
+//
+// The default is none; dev mode allows loopback hosts. Sign-in codes are sent to these
+// URLs, so list only hosts that you control. Further calls add more.
 func WithRedirectURLs(patterns ...string) Option {
 	return func(c *config) {
 		c.opens("WithRedirectURLs")
@@ -406,11 +422,12 @@ func WithRedirectURLs(patterns ...string) Option {
 
 // Requests
 
-// WithAPIKeys requires one of these public keys in the apikey or X-API-Key
-// header of every endpoint that is not a browser navigation. They say which
-// application is calling and are no secret. By default no key is needed. Where one
-// is, public keys of the store (see package admin) will do, too. Further calls add
-// more.
+// WithAPIKeys requires one of these public keys in the apikey or X-API-Key header of every
+// request, except navigation in browsers. By default no key is needed. If one is, public
+// keys in the store (see package admin) are accepted too.
+//
+// The keys identify the calling application. They are no secret and protect nothing by
+// themselves. Further calls add more.
 func WithAPIKeys(keys ...string) Option {
 	return func(c *config) {
 		for _, k := range keys {
@@ -422,8 +439,9 @@ func WithAPIKeys(keys ...string) Option {
 	}
 }
 
-// WithRateLimits changes the rate limits; fields that are zero keep their
-// default. A Rate with a Burst needs a Per. A second call replaces the first.
+// WithRateLimits changes the rate limits. Fields at zero keep their default; see
+// [RateLimits]. A Rate with a Burst needs a Per. Higher limits let attackers try more
+// passwords and codes. A second call replaces the first.
 func WithRateLimits(l RateLimits) Option {
 	return func(c *config) {
 		if err := l.check(); err != nil {
@@ -433,13 +451,14 @@ func WithRateLimits(l RateLimits) Option {
 	}
 }
 
-// WithTrustedProxies names the networks (CIDR) of reverse proxies whose
-// X-Forwarded-For and Forwarded headers are believed. A proxy has to see to one of
-// them, and should remove the other: where both are there and lead to different
-// addresses, the client is taken to be the proxy, so that whoever sends the other
-// shares the proxy's rate limits, and no key that is bound to networks is good. A
-// Forwarded without an equals sign counts for nothing. By default the client is whoever
-// connects. Further calls add more.
+// WithTrustedProxies sets the networks (CIDR) of the reverse proxies whose X-Forwarded-For
+// and Forwarded headers are trusted. By default the client is the peer of the connection.
+//
+// A proxy has to set one of the two headers, and should remove the other: if they name
+// different addresses, the proxy itself counts as the client, so a client that sends the
+// other header shares the proxy's rate limits, and keys bound to networks are refused. A
+// Forwarded header without an equals sign is ignored. Clients in a trusted network can name
+// any address, so do not list networks with other hosts. Further calls add more.
 func WithTrustedProxies(cidrs ...string) Option {
 	return func(c *config) {
 		for _, s := range cidrs {
@@ -453,9 +472,10 @@ func WithTrustedProxies(cidrs ...string) Option {
 	}
 }
 
-// WithCORS lets pages of these origins ("https://app.example.com") call the
-// endpoints. "*" means any origin and cannot be used with cookies. By default
-// no other origin may. Further calls add more.
+// WithCORS allows pages of these origins ("https://app.example.com") to call the endpoints.
+// By default no other origin is allowed. "*" allows every origin and cannot be combined
+// with cookies. With cookies, pages of these origins act as the signed-in user, so list
+// only origins that you control. Further calls add more.
 func WithCORS(origins ...string) Option {
 	return func(c *config) {
 		c.opens("WithCORS")
@@ -475,36 +495,37 @@ func checkOrigin(o string) error {
 	return nil
 }
 
-// CookieOptions are the settings of sessions in cookies.
+// CookieOptions configure sessions in cookies.
 type CookieOptions struct {
-	// Name is the middle part of the cookies' names: letters, digits and the other
-	// characters of a token (RFC 6265); default "authmount". The cookies are
-	// __Host-<name>-access and __Host-<name>-refresh, and __Host-<name>-device for
-	// which device it is; on loopback http they lack the prefix, which needs https.
+	// Name is the middle part of the cookies' names, of the characters of a token (RFC
+	// 6265). Default "authmount". The cookies are __Host-<name>-access,
+	// __Host-<name>-refresh and __Host-<name>-device, which identifies the device. On
+	// loopback http they have no prefix, because the prefix needs https.
 	Name string
 
-	// SignInURL is the page that RequirePage sends visitors to who have to sign in:
-	// a path of the same origin, or an https address; default "/account/sign-in", that of package pages. It is
-	// given return_to, the path where the visitor was going (see Auth.CheckReturn),
-	// and reason, the code of what was missing ("session_ended",
-	// "insufficient_aal", …), none for a visitor without a session.
+	// SignInURL is the page to which RequirePage redirects visitors who have to sign
+	// in: a path of the same origin, or an https URL. Default "/account/sign-in", the
+	// page of package pages. Its parameters are return_to, the path of the refused
+	// request (see Auth.CheckReturn), and reason, the error code ("session_ended",
+	// "insufficient_aal", …), which is absent for a visitor without a session.
 	SignInURL string
 }
 
-// WithCookies lets sessions be in HttpOnly cookies, for pages, beside those whose
-// tokens are in response bodies, for programs: one Auth serves both.
+// WithCookies adds sessions in HttpOnly cookies, for pages. Programs still get tokens in
+// response bodies: one Auth serves both. By default there are no cookies.
 //
-// A sign-in by a form, or by JSON with the header "X-Session-Transport: cookie",
-// sets the cookies and returns no tokens; what comes in by cookie goes out by
-// cookie; other JSON gets tokens and no cookies. A bearer token wins over cookies,
-// and one that is refused never falls back to them. Requests that rely on a
-// cookie, or ask for one, and change something are refused with
-// CodeCrossSiteRequest (403) unless they come from
-// the same origin or one of WithCORS. See [Auth.RequirePage] and [Auth.SetCookies]
-// for pages of the application's own. A second call replaces the first.
+// A sign-in by a form, or by JSON with the header "X-Session-Transport: cookie", sets the
+// cookies and returns no tokens. Requests with a session cookie get cookies; other JSON
+// requests get tokens and no cookies. A bearer token takes precedence over cookies, and a
+// refused one never falls back to them.
+//
+// Requests that use or set a cookie and change something are refused with
+// CodeCrossSiteRequest (403), unless they come from the same origin or from an origin of
+// WithCORS. See [Auth.RequirePage] and [Auth.SetCookies] for the application's own pages. A
+// second call replaces the first.
 func WithCookies(o CookieOptions) Option {
 	return func(c *config) {
-		if o.Name != "" && (&http.Cookie{Name: o.Name}).Valid() != nil { //nolint:gosec // asks of the name only
+		if o.Name != "" && (&http.Cookie{Name: o.Name}).Valid() != nil { //nolint:gosec // only checks the name
 			c.fail("WithCookies", fmt.Errorf("%q cannot be in a cookie's name", o.Name))
 		}
 		if o.SignInURL == "" {
@@ -517,12 +538,12 @@ func WithCookies(o CookieOptions) Option {
 	}
 }
 
-// WithOnRefused chooses what Require, RequirePage and Optional answer when they do
-// not let a request through; err is an *Error. Without it Require answers as the
-// wire's errors say, and RequirePage sends visitors to the sign-in page;
-// [Auth.WriteError] is the wire's answer, for some requests of an f that makes
-// pages for others. The cookies of a session that is over are taken away before f
-// is called. A second call replaces the first.
+// WithOnRefused sets the response of Require, RequirePage and Optional to requests that
+// they refuse; err is an *Error. By default Require responds with the JSON error, and
+// RequirePage redirects to the sign-in page.
+//
+// f can call [Auth.WriteError] for the JSON error. The cookies of an expired session are
+// removed before f is called. A second call replaces the first.
 func WithOnRefused(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return func(c *config) {
 		if f == nil {
@@ -532,10 +553,10 @@ func WithOnRefused(f func(w http.ResponseWriter, r *http.Request, err error)) Op
 	}
 }
 
-// The surroundings
+// Environment
 
-// WithLogger sets where the log goes; default slog.Default(). Secrets are never
-// logged. A second call replaces the first.
+// WithLogger sets the logger. The default is slog.Default(). Secrets are never logged. A
+// second call replaces the first.
 func WithLogger(l *slog.Logger) Option {
 	return func(c *config) {
 		if l == nil {
@@ -546,8 +567,8 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// WithClock sets the clock, for tests; default time.Now. A second call replaces
-// the first.
+// WithClock sets the clock, for tests. The default is time.Now. A second call replaces the
+// first.
 func WithClock(now func() time.Time) Option {
 	return func(c *config) {
 		if now == nil {
@@ -558,15 +579,20 @@ func WithClock(now func() time.Time) Option {
 	}
 }
 
-// WithoutBackground is for commands that do something and end: New starts nothing that
-// goes on behind the callers' backs, no sweeper, no sender of messages, no follower of
-// settings and no worker of jobs. With a store that keeps messages (Journal), what is
-// to be sent is recorded, and sent by an instance of the service that has the same secret.
+// WithoutBackground is for commands that run and exit: New starts no background work, which
+// is the sweeper, the sender of messages, the reader of settings and the worker of jobs. By
+// default New starts all of it.
+//
+// With a store that keeps messages (Journal), messages are recorded, and an instance of
+// the service with the same secret sends them. Without such an instance nothing is sent.
 func WithoutBackground() Option { return func(c *config) { c.idle = true } }
 
-// WithDevMode is for development on one's own machine: an ephemeral secret if
-// none is set, http on loopback, redirects to loopback, and, if no mailer is
-// set, messages that go to Inbox instead of being sent. Without WithBaseURL, links
-// begin with http://127.0.0.1 and the port that is served; providers call back to
-// port 8080. Never use it where others can connect.
+// WithDevMode is for development on your own machine. It creates an ephemeral secret if
+// none is set, and allows http and redirects on loopback hosts. If no mailer is set,
+// messages are kept in Inbox instead of being sent. Without WithBaseURL, links start with
+// http://127.0.0.1 and the port that is served, and providers call back to port 8080. The
+// default is off.
+//
+// Never use it where others can connect: anyone who can read the inbox can sign in as any
+// user.
 func WithDevMode() Option { return func(c *config) { c.devMode = true } }

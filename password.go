@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,11 @@ type PasswordOptions struct {
 	Workers          int            // hashes computed at once; default GOMAXPROCS
 	Queue            int            // callers waiting for a hash, a quarter of them for one client address (IPv6: /64) or account at most, by turns; one more gets CodeOverloaded; default 512
 }
+
+// minPasswordLength is the default of MinLength, and its minimum.
+const minPasswordLength = 8
+
+func (o PasswordOptions) maxLength() int { return cmp.Or(o.MaxLength, 256) }
 
 // Argon2idParams are the parameters of argon2id (RFC 9106). Hashes with weaker
 // ones are renewed at the next login.
@@ -68,8 +74,8 @@ func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
 			*n = def
 		}
 	}
-	set(&o.MinLength, 8)
-	set(&o.MaxLength, 256)
+	set(&o.MinLength, minPasswordLength)
+	o.MaxLength = o.maxLength()
 	set(&o.Workers, runtime.GOMAXPROCS(0))
 	set(&o.Queue, 512)
 	usual := o.BcryptCost == 0 && o.Argon2id == (Argon2idParams{})
@@ -87,8 +93,11 @@ func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
 	case o.BcryptCost != 0 && (o.BcryptCost < bcrypt.DefaultCost || o.BcryptCost > 16):
 		return nil, errors.New("WithPasswords: BcryptCost has to lie between 10 and 16")
 	}
-	if err := checkMinLength(o.MinLength, o.MaxLength); err != nil {
-		return nil, fmt.Errorf("WithPasswords: %w", err)
+	switch {
+	case o.MinLength < minPasswordLength:
+		return nil, fmt.Errorf("WithPasswords: MinLength below %d is unsafe (NIST SP 800-63B-4)", minPasswordLength)
+	case o.MinLength > o.MaxLength:
+		return nil, errors.New("WithPasswords: MinLength is above MaxLength, so no password would do")
 	}
 	if o.BcryptCost == 0 { // before the first hash is made with them
 		if err := passhash.Argon2id(a).Check(); err != nil {
@@ -107,17 +116,6 @@ func (p *passwords) standIn() (err error) {
 	}
 	p.dummy, err = passhash.Parse(nobodys)
 	return err
-}
-
-// checkMinLength judges how long passwords have to be, whoever says so.
-func checkMinLength(n, most int) error {
-	switch {
-	case n < 8:
-		return errors.New("MinLength below 8 is unsafe (NIST SP 800-63B-4)")
-	case n > most:
-		return errors.New("MinLength is above MaxLength, so no password would do")
-	}
-	return nil
 }
 
 // passwordRules are what of the policy may change while the service runs.

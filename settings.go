@@ -2,23 +2,17 @@ package auth
 
 import (
 	"context"
-	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/rs/cors"
-
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/redirect"
-	"github.com/authmount/auth/internal/visible"
-	"github.com/authmount/auth/store"
 )
 
-// Switch is whether something is on. The zero value leaves it as it is by
-// default.
+// Switch turns something on or off. The zero value keeps the default.
 type Switch uint8
 
 // The positions of a Switch.
@@ -27,48 +21,244 @@ const (
 	Off
 )
 
-// On tells whether the switch is on; one that was left alone is not.
+// On reports whether s is [On].
 func (s Switch) On() bool { return s == On }
 
-// Settings say what is on, and how long and large things are. A field that no option
-// sets has the default that is named here; what [Auth.Settings] returns has all of
-// them. WithSettings sets those that no other option is named for.
+// Settings turn features on and off, and set their limits. A field that no option sets
+// has the default that is named beside it; [Auth.Settings] returns every field.
+// [WithSettings] sets the fields that have no option of their own.
 //
-// What an option sets is locked. Everything else, and what an option sets within
-// [Default], can be changed while the service runs, by those who hold the permission
-// auth.settings.write (package admin), and is in force in every instance within a
-// second.
+// An option locks the fields that it sets. Every other field, and every field that an
+// option sets within [Default], can be changed while the service runs, by operators with
+// the permission auth.settings.write (package admin). A change is in force in every
+// instance within a second. See docs/settings.md.
 type Settings struct {
-	Enabled             Switch   // On. Off: every endpoint is 404, but for /healthz, the admin side, and the sign-in of those who may change settings
-	SignUp              Switch   // On. Off: nobody new, whether by form, link, code or provider
-	RequireConfirmation Switch   // Off. On: an address must be confirmed before the first sign-in
-	Password            Switch   // On: sign-up, login, change and reset of passwords
-	MagicLink           Switch   // On
-	Phone               Switch   // On: phone codes, given an SMSSender
-	OAuth               Switch   // On: sign-in at providers. Off: identities can still be unlinked
-	TOTP                Switch   // On. Off: no new second factors; those there are stay in force
-	MFARequired         Switch   // Off. On: everybody has to have a second factor
-	MFARequiredFor      []string // nobody. Whoever has one of these roles has to have a second factor
-	AccountDeletion     Switch   // Off. On: people may delete their account with DELETE /me
-	AutoLinking         Switch   // On: a provider's identity joins an account by an address that both sides proved
+	Enabled             Switch   // default On; Off answers 404 everywhere, except to operators who may change settings
+	SignUp              Switch   // default On; Off: no new accounts, by any method
+	RequireConfirmation Switch   // default Off; On: an email address must be verified before the first sign-in
+	Password            Switch   // default On: passwords
+	MagicLink           Switch   // default On: sign-in links by email
+	Phone               Switch   // default On: codes by text message; they need an SMSSender
+	OAuth               Switch   // default On: sign-in with providers; identities can be unlinked in either position
+	TOTP                Switch   // default On; Off: no new second factors; existing ones stay in force
+	MFARequired         Switch   // default Off; On: everybody needs a second factor
+	MFARequiredFor      []string // default none; holders of these roles need a second factor
+	AccountDeletion     Switch   // default Off; On: users may delete their account with DELETE /me
+	AutoLinking         Switch   // default On: a provider's identity joins the account whose email address both have verified
 
-	PasswordMinLength int           // 8; PasswordOptions.MinLength
-	BreachCheck       Switch        // On, given a checker: PasswordOptions.Breach
-	IdleTimeout       time.Duration // 30 days; SessionOptions.IdleTimeout, at the next refresh
-	Lifetime          time.Duration // 0: none; SessionOptions.Lifetime, of sessions that begin
-	RedirectURLs      []string      // none, besides those of WithRedirectURLs
-	CORSOrigins       []string      // none, besides those of WithCORS
-	SenderName        string        // MailOptions.AppName
+	PasswordMinLength int           // default 8; set by PasswordOptions.MinLength
+	BreachCheck       Switch        // default On with a PasswordOptions.Breach, which sets it
+	IdleTimeout       time.Duration // default 30 days; set by SessionOptions.IdleTimeout; counts from the next refresh
+	Lifetime          time.Duration // default 0, unlimited; set by SessionOptions.Lifetime; applies to new sessions
+	RedirectURLs      []string      // default none; further entries for the list of WithRedirectURLs
+	CORSOrigins       []string      // default none; further entries for the list of WithCORS
+	SenderName        string        // default the host of the base URL; set by MailOptions.AppName
 
-	// Texts are words of the operators' own in mails, plain and without links, by
-	// names: "magic_link.subject" in place of the subject that the template of a kind
-	// has, "magic_link.intro" above what it says, and "footer" below every mail.
-	// With a language behind it ("footer.de") a text is for that one.
-	Texts map[string]string // none
+	// Texts replace or add words in mails, plain and without links. "magic_link.subject"
+	// replaces the subject of a kind's template, "magic_link.intro" is a paragraph above
+	// its text, and "footer" is below every mail. A language at the end ("footer.de")
+	// limits a text to that language. Default none.
+	Texts map[string]string
 }
 
-// Settings returns what is in force at present. It is the one place that flows ask,
-// reads no store, and is safe for concurrent use.
+// setting declares one setting: its field, option, default, bounds and texts. Options,
+// the stored document, the admin API, its OpenAPI description, the dashboard and
+// docs/settings.md all read this declaration. The type of the field decides the type of
+// the setting (see kind).
+type setting struct {
+	name        string              // on the wire and in the store; it never changes
+	label       string              // on the dashboard, in English; dashboard/texts has the translations
+	description string              // in the OpenAPI document and in docs/settings.md
+	at          func(*Settings) any // a pointer to the field
+	def         func(*config) any   // the default; nil: zero
+
+	option string                                // the option that sets it; "": WithSettings
+	take   func(*config, *Settings)              // moves the option's value into the settings; nil: there is none to move
+	min    int64                                 // of a number, or of a number of seconds
+	max    func(_ *config, base *Settings) int64 // likewise, given the settings without stored values; nil: none
+	valid  func(string) error                    // of a text, or of each entry of a list
+	closed func(*config) string                  // the reason why it cannot be stored, or ""; nil: it can
+
+	example any // as JSON, of lists and texts
+}
+
+// declaredSettings are all settings, in the order in which they are listed.
+var declaredSettings = []setting{
+	{
+		name: "enabled", label: "Service",
+		description: "Off: every endpoint answers 404, except /healthz, the admin endpoints, and the sign-in of accounts that may change settings.",
+		at:          func(s *Settings) any { return &s.Enabled }, def: is(On),
+	},
+	{
+		name: "signup_enabled", label: "Sign-up",
+		description: "Off: no new accounts, by any method.",
+		at:          func(s *Settings) any { return &s.SignUp }, def: is(On),
+	},
+	{
+		name: "email_confirmation_required", label: "Email addresses must be verified first",
+		description: "On: an email address must be verified before the first sign-in.",
+		at:          func(s *Settings) any { return &s.RequireConfirmation }, def: is(Off),
+	},
+	{
+		name: "password_enabled", label: "Passwords",
+		description: "Sign-up, sign-in, change and reset with passwords.",
+		at:          func(s *Settings) any { return &s.Password }, def: is(On),
+	},
+	{
+		name: "magic_link_enabled", label: "Magic links",
+		description: "Sign-in links by email.",
+		at:          func(s *Settings) any { return &s.MagicLink }, def: is(On),
+	},
+	{
+		name: "phone_enabled", label: "Codes by text message",
+		description: "Sign-in codes by text message. They need an SMSSender.",
+		at:          func(s *Settings) any { return &s.Phone }, def: is(On),
+	},
+	{
+		name: "oauth_enabled", label: "Providers",
+		description: "Sign-in with providers. Off: identities can still be unlinked.",
+		at:          func(s *Settings) any { return &s.OAuth }, def: is(On),
+	},
+	{
+		name: "totp_enabled", label: "Authenticator apps",
+		description: "Off: no new second factors; existing ones stay in force.",
+		at:          func(s *Settings) any { return &s.TOTP }, def: is(On),
+	},
+	{
+		name: "mfa_required", label: "Second factor for everybody",
+		description: "Everybody needs a second factor.",
+		at:          func(s *Settings) any { return &s.MFARequired }, def: is(Off),
+		closed: needsFactors,
+	},
+	{
+		name: "mfa_required_for", label: "Second factor for roles",
+		description: "Holders of these roles need a second factor.",
+		at:          func(s *Settings) any { return &s.MFARequiredFor },
+		valid:       checkRoleName, closed: needsFactors, example: []string{"editor"},
+	},
+	{
+		name: "account_deletion", label: "Users may delete their account",
+		description: "Users may delete their own account.",
+		at:          func(s *Settings) any { return &s.AccountDeletion }, def: is(Off),
+	},
+	{
+		name: "auto_linking", label: "Link identities by verified email address",
+		description: "A provider's identity joins the account whose email address both the provider and the account have verified.",
+		at:          func(s *Settings) any { return &s.AutoLinking }, def: is(On),
+	},
+	{
+		name: "password_min_length", label: "Minimum length of passwords",
+		description: "Characters that a new password needs, up to PasswordOptions.MaxLength.",
+		at:          func(s *Settings) any { return &s.PasswordMinLength }, def: is(minPasswordLength),
+		option: "WithPasswords", take: func(c *config, s *Settings) { s.PasswordMinLength = c.passwords.MinLength },
+		min: minPasswordLength, max: func(c *config, _ *Settings) int64 { return int64(c.passwords.maxLength()) },
+	},
+	{
+		name: "password_breach_check", label: "Check passwords against known leaks",
+		description: "New passwords are looked up in known leaks. It needs PasswordOptions.Breach, which turns it on.",
+		at:          func(s *Settings) any { return &s.BreachCheck }, def: is(Off),
+		option: "WithPasswords", take: func(c *config, s *Settings) {
+			if c.passwords.Breach != nil {
+				s.BreachCheck = On
+			}
+		},
+		closed: func(c *config) string {
+			return closedUnless(c.passwords.Breach != nil, "needs a checker: PasswordOptions.Breach")
+		},
+	},
+	{
+		name: "session_idle_timeout", label: "Sessions expire when idle for",
+		description: "Time from a session's last refresh until it expires. It counts from the next refresh. Can only be shortened.",
+		at:          func(s *Settings) any { return &s.IdleTimeout }, def: is(30 * 24 * time.Hour),
+		option: "WithSessions", take: func(c *config, s *Settings) { s.IdleTimeout, c.sessions.IdleTimeout = c.sessions.IdleTimeout, 0 },
+		min: minSessionSeconds, max: func(_ *config, base *Settings) int64 { return onlyShorter(base.IdleTimeout) },
+	},
+	{
+		name: "session_lifetime", label: "Sessions expire after",
+		description: "Time from the sign-in until a session expires, however active it is; 0 is unlimited. It applies to new sessions. Can only be shortened.",
+		at:          func(s *Settings) any { return &s.Lifetime },
+		option:      "WithSessions", take: func(c *config, s *Settings) { s.Lifetime, c.sessions.Lifetime = c.sessions.Lifetime, 0 },
+		min: minSessionSeconds, max: func(_ *config, base *Settings) int64 { return onlyShorter(base.Lifetime) },
+	},
+	{
+		name: "redirect_urls", label: "Further redirect URLs",
+		description: "URLs that redirect_to may name in addition to those of the option. Only where the option is within auth.Default, because sign-in codes are sent to these URLs.",
+		at:          func(s *Settings) any { return &s.RedirectURLs },
+		option:      "WithRedirectURLs", valid: func(u string) error { _, err := redirect.ParsePattern(u); return err },
+		closed: func(c *config) string {
+			return closedUnless(c.open["WithRedirectURLs"], "can be added only where the option is open: auth.Default(auth.WithRedirectURLs(…))")
+		},
+		example: []string{"https://two.example.com/*"},
+	},
+	{
+		name: "cors_origins", label: "Further allowed origins",
+		description: "Origins that may call the endpoints in addition to those of the option: https, or http on loopback, and never *. Only where the option is within auth.Default.",
+		at:          func(s *Settings) any { return &s.CORSOrigins },
+		option:      "WithCORS", valid: checkStoredOrigin,
+		closed: func(c *config) string {
+			return closedUnless(c.open["WithCORS"], "can be added only where the option is open: auth.Default(auth.WithCORS(…))")
+		},
+		example: []string{"https://two.example.com"},
+	},
+	{
+		name: "sender_name", label: "Sender name",
+		description: "The application's name in messages and pages, by default the host name of the base URL. Package pages reads it when it starts.",
+		at:          func(s *Settings) any { return &s.SenderName },
+		def: func(c *config) any {
+			if c.baseURL == nil {
+				return ""
+			}
+			return c.baseURL.Hostname()
+		},
+		option: "WithMail", take: func(c *config, s *Settings) { s.SenderName, c.mail.AppName = c.mail.AppName, "" },
+		valid: checkSenderName, example: "Notes",
+	},
+	{
+		name: "texts", label: "Texts of mails",
+		description: "Words in mails, plain and without links, by names: magic_link.subject replaces the subject of a kind's template (150 characters), magic_link.intro is a paragraph above its text (1000), and footer is below every mail; each also for one language (footer.de). Text messages have none. A change replaces the whole object.",
+		at:          func(s *Settings) any { return &s.Texts },
+		example:     map[string]string{"footer": "Notes Ltd"},
+	},
+}
+
+// minSessionSeconds is the shortest stored time of sessions: with less, operators could
+// not stay signed in for long enough to undo it.
+const minSessionSeconds = 5 * 60
+
+func is(v any) func(*config) any { return func(*config) any { return v } }
+
+// onlyShorter is the maximum of a time that can only be shortened; 0 is unlimited.
+func onlyShorter(base time.Duration) int64 {
+	if base == 0 {
+		return math.MaxInt64
+	}
+	return int64(base / time.Second)
+}
+
+func closedUnless(open bool, reason string) string {
+	if open {
+		return ""
+	}
+	return reason
+}
+
+func needsFactors(c *config) string {
+	return closedUnless(c.keepsFactors, "needs a store that keeps second factors (FactorStore)")
+}
+
+// hostSettings are the declarations for the packages that are built on Auth.
+func hostSettings() []host.SettingDeclaration {
+	var list []host.SettingDeclaration
+	for _, d := range declaredSettings {
+		list = append(list, host.SettingDeclaration{
+			Name: d.name, Kind: d.kind(), Label: d.label, Description: d.describe(), Min: d.min, MaxEntries: d.maxEntries(), Example: d.example,
+		})
+	}
+	return list
+}
+
+// Settings returns the settings in force. It reads no store, and is safe for concurrent
+// use.
 func (a *Auth) Settings(context.Context) Settings {
 	s := a.settings.now.Load().settings
 	s.MFARequiredFor, s.RedirectURLs, s.CORSOrigins = slices.Clone(s.MFARequiredFor), slices.Clone(s.RedirectURLs), slices.Clone(s.CORSOrigins)
@@ -76,7 +266,7 @@ func (a *Auth) Settings(context.Context) Settings {
 	return s
 }
 
-// PublicSettings is what GET /settings returns: what a sign-in page needs.
+// PublicSettings are the settings that a sign-in page needs. GET /settings returns them.
 type PublicSettings struct {
 	Enabled                   bool            `json:"enabled"`
 	SignupEnabled             bool            `json:"signup_enabled"`
@@ -87,7 +277,7 @@ type PublicSettings struct {
 	Password                  PasswordSetting `json:"password"`
 }
 
-// EnabledMethods tells which ways of signing in are on.
+// EnabledMethods lists the sign-in methods that are on.
 type EnabledMethods struct {
 	Password  bool `json:"password"`
 	MagicLink bool `json:"magic_link"`
@@ -96,12 +286,12 @@ type EnabledMethods struct {
 	TOTP      bool `json:"totp"`
 }
 
-// PasswordSetting is what a password form needs to know.
+// PasswordSetting is the part of the password policy that forms show.
 type PasswordSetting struct {
 	MinLength int `json:"min_length"`
 }
 
-// PublicSettings returns what a sign-in page needs to know.
+// PublicSettings returns the settings that a sign-in page needs.
 func (a *Auth) PublicSettings(ctx context.Context) PublicSettings {
 	s := a.Settings(ctx)
 	return PublicSettings{
@@ -121,7 +311,7 @@ func (a *Auth) PublicSettings(ctx context.Context) PublicSettings {
 	}
 }
 
-// providersOn are the names of the providers, in the order they were configured.
+// providersOn lists the names of the providers, in the order of the options.
 func (a *Auth) providersOn(ctx context.Context) []string {
 	if !a.Settings(ctx).OAuth.On() {
 		return []string{}
@@ -131,180 +321,4 @@ func (a *Auth) providersOn(ctx context.Context) []string {
 
 func (a *Auth) handleSettings(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, a.PublicSettings(r.Context()))
-}
-
-// How often each instance looks whether somebody has changed the settings, and for
-// how long. No request waits for it, nor makes it.
-const (
-	settingsEvery = time.Second * 9 / 10 // with the reading itself, within a second
-	settingsWait  = 5 * time.Second
-)
-
-// liveSettings are the settings in force in this process.
-type liveSettings struct {
-	options optionSettings
-
-	reading sync.Mutex // one reads and puts in force at a time, so that nothing older comes last
-	now     atomic.Pointer[inForce]
-	readAt  atomic.Int64 // when the store was read last, in Unix nanoseconds; 0: never
-	failing atomic.Bool
-}
-
-// inForce is what is in force at one time, with what is made of it. It is not written
-// to any more.
-type inForce struct {
-	settings    Settings
-	revision    int64
-	redirects   []redirect.Pattern
-	cors        *cors.Cors // nil: no other origin may call
-	crossOrigin *http.CrossOriginProtection
-}
-
-// put puts the options and a document in force. What of the document does not count,
-// the log tells.
-func (a *Auth) put(ctx context.Context, stored store.StoredSettings) error {
-	d, err := parseDocument(stored.Document)
-	if err != nil {
-		return err
-	}
-	s, faults := a.settings.options.settle(&a.cfg, d)
-	if len(faults) > 0 {
-		a.cfg.log.WarnContext(ctx, "auth: settings in the store that do not count", "revision", stored.Revision, "why", faults)
-	}
-	if !s.Enabled.On() {
-		s.SignUp = Off
-	}
-	f := &inForce{settings: s, revision: stored.Revision, redirects: slices.Clone(a.cfg.redirects), crossOrigin: http.NewCrossOriginProtection()}
-	for _, u := range s.RedirectURLs {
-		p, err := redirect.ParsePattern(u)
-		if err != nil {
-			return err
-		}
-		f.redirects = append(f.redirects, p)
-	}
-	origins := append(slices.Clone(a.cfg.corsOrigins), s.CORSOrigins...)
-	if len(origins) > 0 {
-		f.cors = a.newCORS(origins)
-	}
-	for _, o := range append(origins, originOf(a.cfg.baseURL.String())) {
-		if o == "*" {
-			continue // excludes cookies, which are all that is protected
-		}
-		if err := f.crossOrigin.AddTrustedOrigin(o); err != nil {
-			return fmt.Errorf("WithCORS: %w", err)
-		}
-	}
-	a.settings.now.Store(f)
-	return nil
-}
-
-// readSettings brings what is in force up to what the store has.
-func (a *Auth) readSettings(ctx context.Context) error {
-	l := &a.settings
-	if a.project == nil {
-		return nil
-	}
-	l.reading.Lock()
-	defer l.reading.Unlock()
-	stored, err := a.project.Settings(ctx)
-	if err != nil {
-		return err
-	}
-	l.readAt.Store(time.Now().UnixNano())
-	if now := l.now.Load(); now != nil && now.revision == stored.Revision {
-		return nil
-	}
-	return a.put(ctx, stored)
-}
-
-// followSettings reads the settings again and again, until ctx ends. While the store
-// cannot be read, what was read last stays in force.
-func (a *Auth) followSettings(ctx context.Context) {
-	if a.project == nil {
-		return
-	}
-	tick := time.NewTicker(settingsEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		reading, cancel := context.WithTimeout(ctx, settingsWait)
-		err := a.readSettings(reading)
-		cancel()
-		if failing := err != nil && ctx.Err() == nil; failing != a.settings.failing.Swap(failing) {
-			if failing {
-				a.cfg.log.WarnContext(ctx, "auth: the settings cannot be read; those read last stay in force", "error", err)
-			} else {
-				a.cfg.log.InfoContext(ctx, "auth: the settings can be read again")
-			}
-		}
-	}
-}
-
-func (a *Auth) newCORS(origins []string) *cors.Cors {
-	return cors.New(cors.Options{
-		AllowedOrigins:   origins,
-		AllowedMethods:   []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
-		AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", captchaHeader, "X-Api-Key", "X-Device-Id", "X-Request-Id", transportHeader},
-		ExposedHeaders:   []string{"Date", "Retry-After", "X-Request-Id"},
-		AllowCredentials: a.cfg.cookies != nil,
-		MaxAge:           600,
-	})
-}
-
-// withCORS answers other origins by the list that is in force.
-func (a *Auth) withCORS(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := a.settings.now.Load().cors; c != nil {
-			c.ServeHTTP(w, r, h.ServeHTTP)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
-}
-
-// mailTexts are what operators have mails say. They are shared, and not to be changed.
-func (a *Auth) mailTexts() map[string]string { return a.settings.now.Load().settings.Texts }
-
-// appName is the name of the application, as messages and pages show it.
-func (a *Auth) appName() string { return visible.Line(a.settings.now.Load().settings.SenderName) }
-
-// permSettings is the permission of those who may change settings, and so may sign in
-// while everything is switched off: nobody else could switch it on again.
-const permSettings = "auth.settings.write"
-
-// letIn judges whether somebody may come in while the service is switched off. Errors:
-// CodeNotFound, as for everything then.
-func (a *Auth) letIn(ctx context.Context, u User) error {
-	if a.settings.now.Load().settings.Enabled.On() {
-		return nil
-	}
-	held, _, err := a.permissionsOf(ctx, u.Roles)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(held, func(p string) bool { return grants(p, permSettings) }) {
-		return fail(CodeNotFound, nil)
-	}
-	return nil
-}
-
-// wayIn tells whether somebody could sign in under settings, with something of theirs
-// that is proved and the second factor that they would be asked for: by the settings, or
-// anyway.
-func (a *Auth) wayIn(s Settings, c store.Credentials, factor bool) bool {
-	u := &c.User
-	linked := slices.ContainsFunc(u.Identities, func(i Identity) bool { return a.providers[i.Provider] != nil })
-	switch {
-	case s.Password.On() && c.PasswordHash != "" && (!s.RequireConfirmation.On() || u.EmailVerified() || u.PhoneVerified()):
-	case s.MagicLink.On() && u.Email != "" && u.EmailVerified():
-	case s.Phone.On() && a.cfg.sms != nil && u.PhoneVerified():
-	case s.OAuth.On() && linked:
-	default:
-		return false
-	}
-	return u.MFAEnabled || !factor && !a.mfaRequiredBy(s, *u) || a.factors != nil && s.TOTP.On()
 }

@@ -41,6 +41,7 @@ func document(kind string) ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	describeSettings(kind, whole)
 	offerKeys(whole)
 	return json.Marshal(whole)
 }

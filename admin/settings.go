@@ -18,24 +18,24 @@ var (
 	opTestProvider = operation{pattern: "POST /settings/test-provider/{name}", permission: PermSettingsWrite, stepUp: true, fails: []auth.Code{auth.CodeUnknownProvider}}
 )
 
-// Setting is one setting, as it is in force.
+// Setting is one setting.
 type Setting struct {
 	Name   string
 	Value  any    // as in JSON
 	Source string // "option", "store" or "default"
-	Locked bool   // it cannot be changed here
-	Why    string // it is locked
+	Locked bool   // operators cannot change it
+	Why    string // the reason, if it is locked
 }
 
-// SettingsTable is every setting, at one revision of what the store says of them.
+// SettingsTable is every setting, at one revision of the stored settings.
 type SettingsTable struct {
 	Revision int64
 	Settings []Setting
 }
 
-// Settings lists every setting: its value, where that is from, and whether it can be
-// changed here. It is read from the store, which may be ahead of what is in force by
-// a second. Errors are those of every operation.
+// Settings lists every setting with its value, its source, and whether operators can change
+// it. It reads the store, which can be up to a second ahead of the settings in force. Errors
+// are those of every operation.
 func (m *Admin) Settings(ctx context.Context, who Actor) (SettingsTable, error) {
 	if _, err := m.reader(ctx, who, opSettings); err != nil {
 		return SettingsTable{}, err
@@ -56,20 +56,20 @@ func (m *Admin) settingsTable(stored store.StoredSettings) (SettingsTable, error
 	return t, err
 }
 
-// SetSettingsParams change settings.
+// SetSettingsParams are the parameters of [Admin.SetSettings].
 type SetSettingsParams struct {
-	// Set has values as in JSON (booleans, numbers, texts, lists of texts; times are
-	// seconds), by the names that Settings lists. Nil takes back what the store says,
-	// so that the option or the default counts again.
+	// Set has the new values as in JSON (booleans, numbers, strings, lists of strings;
+	// times are seconds), by the names that Settings lists. Nil removes the stored value,
+	// so that the option or the default applies again.
 	Set map[string]any
 
-	Revision *int64 // of the settings as they were seen; nil: whatever it is
+	Revision *int64 // the expected revision; nil: any
 }
 
-// SetSettings changes settings, all of them or none, which are in force in every
-// instance within a second. Errors: CodeValidationFailed, which names whatever is
-// unknown, locked or not right; CodeLastOwner for what would leave no owner a way to
-// sign in; CodePreconditionFailed.
+// SetSettings changes settings, all of them or none. They are in force in every instance
+// within a second. Errors: CodeValidationFailed, which names every setting that is unknown,
+// locked or invalid; CodeLastOwner for a change that leaves no owner able to sign in;
+// CodePreconditionFailed for another revision.
 func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams) (SettingsTable, error) {
 	changes := map[string]json.RawMessage{}
 	for name, v := range p.Set {
@@ -109,9 +109,10 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 	return m.settingsTable(stored)
 }
 
-// leavesAnOwner judges that somebody who could switch everything back can still sign
-// in, and be let in here, and makes it a condition of the change that they stay who they are. Where no
-// owner could before, nobody is shut out. Errors: CodeLastOwner.
+// leavesAnOwner checks that at least one owner can still sign in and use the admin API after
+// the edit, because only such an owner can undo every change. It makes that owner's
+// credentials a condition of the change. If no owner could sign in before, every edit is
+// allowed. Errors: CodeLastOwner.
 func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit host.SettingsEdit) error {
 	unbanned, lost := false, false
 	q := store.UserQuery{Role: auth.RoleOwner, Banned: &unbanned, Now: m.kit.Now(), Limit: maxPage}
@@ -147,28 +148,28 @@ func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit host.SettingsEd
 	return nil
 }
 
-// TryResult is what came of trying something out.
+// TryResult is the result of a test.
 type TryResult struct {
 	OK     bool
-	Queued bool   // not known yet: it is tried again for a while, as every message is
-	Detail string // what was reached, or why it was not; no secrets
+	Queued bool   // no result yet: like every message, it is retried for some time
+	Detail string // the result, or the reason of the failure; without secrets
 }
 
-// TryMail sends a mail to the actor's own, proved address, and waits for the mail
-// server's word, for up to ten seconds. It draws the limits of every message. Errors:
-// CodeValidationFailed for an actor without such an address, CodeRateLimited.
+// TryMail sends a mail to the actor's own verified email address, and waits up to ten seconds
+// for the first attempt. It counts against the rate limits of messages. Errors:
+// CodeValidationFailed for an actor without a verified email address, CodeRateLimited.
 func (m *Admin) TryMail(ctx context.Context, who Actor) (TryResult, error) {
 	return m.testMessage(ctx, who, opTestMail, auth.ChannelEmail)
 }
 
-// TrySMS is TryMail of a text message to the actor's own number. Also
-// CodeMethodDisabled without an SMSSender.
+// TrySMS is TryMail for a text message to the actor's own verified phone number. Further
+// errors: CodeMethodDisabled without an SMSSender.
 func (m *Admin) TrySMS(ctx context.Context, who Actor) (TryResult, error) {
 	return m.testMessage(ctx, who, opTestSMS, auth.ChannelSMS)
 }
 
 func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by auth.Channel) (TryResult, error) {
-	var test host.TestMessage // drawn once, however often the change is tried
+	var test host.TestMessage // created once, however often the change is retried
 	before, err := carryOut(ctx, m, who, op, "", auth.EventSettingsTested, func(t *turn) (TryResult, error) {
 		t.record.Target = string(by)
 		if t.user == nil {
@@ -203,8 +204,7 @@ func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by aut
 	return TryResult{OK: true, Detail: "it was handed over"}, nil
 }
 
-// TryProvider asks a provider for what can be asked without anybody signing in: its
-// discovery document and its keys, past what is remembered of them. Errors:
+// TryProvider fetches a provider's discovery document and keys, bypassing the cache. Errors:
 // CodeUnknownProvider.
 func (m *Admin) TryProvider(ctx context.Context, who Actor, name string) (TryResult, error) {
 	_, err := carryOut(ctx, m, who, opTestProvider, "", auth.EventSettingsTested, func(t *turn) (store.StoredSettings, error) {
@@ -219,7 +219,7 @@ func (m *Admin) TryProvider(ctx context.Context, who Actor, name string) (TryRes
 	}
 	detail, err := m.kit.ReachProvider(ctx, name)
 	if err != nil {
-		return TryResult{Detail: m.kit.Short(err.Error())}, nil //nolint:nilerr // that it cannot be reached is what was asked
+		return TryResult{Detail: m.kit.Short(err.Error())}, nil //nolint:nilerr // the failure is the result of the test
 	}
 	return TryResult{OK: true, Detail: detail}, nil
 }

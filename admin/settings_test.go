@@ -2,11 +2,13 @@ package admin_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
@@ -57,140 +60,118 @@ func (a *answer) setting(name string) map[string]any {
 	return s
 }
 
-func (a *answer) wantSetting(name string, value any, source string, locked bool) {
-	a.t.Helper()
-	s := a.setting(name)
-	if fmt.Sprint(s["value"]) != fmt.Sprint(value) || s["source"] != source || s["locked"] != locked || (s["locked_because"] != nil) != locked {
-		a.t.Errorf("%s is %v, want %v of %s, locked %v", name, s, value, source, locked)
+// settingSample is a valid value of a setting that is not the one in force, and an
+// invalid one, as JSON. The bounds are tested beside the declarations, in the root package.
+func settingSample(t *testing.T, d host.SettingDeclaration, now any) (valid, invalid string) {
+	t.Helper()
+	var v, wrong any
+	switch d.Kind {
+	case host.SettingSwitch:
+		v, wrong = now != true, "true"
+	case host.SettingNumber, host.SettingSeconds:
+		if v, wrong = d.Min, d.Min-1; fmt.Sprint(now) == fmt.Sprint(v) {
+			v = d.Min + 1
+		}
+	case host.SettingList:
+		v, wrong = d.Example, []string{""}
+	case host.SettingText:
+		v, wrong = d.Example, ""
+	case host.SettingTexts:
+		v, wrong = d.Example, map[string]string{"": "x"}
 	}
+	list, err := json.Marshal([]any{v, wrong})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var raw []json.RawMessage
+	if err := json.Unmarshal(list, &raw); err != nil {
+		t.Fatal(err)
+	}
+	return string(raw[0]), string(raw[1])
 }
 
-// Each setting says where it is from, and what an option says is locked unless it is
-// wrapped in Default.
-func TestSettingsTable(t *testing.T) {
+// Every setting can be changed, if its value is valid and the revision is the current one;
+// else nothing changes. A change is in force at once, is recorded, and null restores the
+// value of the options. Other instances follow.
+func TestEverySetting(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
-		o := newOffice(t, st,
-			auth.WithSettings(auth.Settings{AccountDeletion: auth.On}),
-			auth.Default(auth.WithSettings(auth.Settings{MagicLink: auth.Off, AccountDeletion: auth.Off})),
-			auth.WithPasswords(auth.PasswordOptions{MinLength: 10}),
+		opts := []auth.Option{
+			auth.Default(auth.WithPasswords(auth.PasswordOptions{Breach: leaked{}})),
 			auth.Default(auth.WithSessions(auth.SessionOptions{IdleTimeout: 48 * time.Hour})),
-			auth.Default(auth.WithCORS("https://app.test")))
+			auth.Default(auth.WithRedirectURLs()), auth.Default(auth.WithCORS()), auth.WithCookies(auth.CookieOptions{}),
+		}
+		o, two := newOffice(t, st, opts...), newOffice(t, st, opts...)
 		owner := o.owner()
-		a := o.do(owner, "GET /settings", "").want(200)
-		a.wantSetting("account_deletion", true, "option", true)
-		a.wantSetting("magic_link_enabled", false, "option", false)
-		a.wantSetting("signup_enabled", true, "default", false)
-		a.wantSetting("password_min_length", 10, "option", true)
-		a.wantSetting("password_breach_check", false, "default", true)
-		a.wantSetting("session_idle_timeout", 48*3600, "option", false)
-		a.wantSetting("session_lifetime", 0, "default", false)
-		a.wantSetting("redirect_urls", []any{}, "default", true)
-		a.wantSetting("cors_origins", []any{}, "default", false)
-		if a.header.Get("ETag") != `"0"` {
-			t.Errorf("ETag %s", a.header.Get("ETag"))
+		all := map[string]json.RawMessage{}
+		for _, d := range host.DeclaredSettings() {
+			before, was := o.do(owner, "GET /settings", "").want(200), o.Settings(t.Context())
+			revision := before.header.Get("ETag")
+			valid, invalid := settingSample(t, d, before.setting(d.Name)["value"])
+			change := func(value string) string { return `{"` + d.Name + `":` + value + `}` }
+
+			other := `"account_deletion":true`
+			if d.Name == "account_deletion" {
+				other = `"totp_enabled":false`
+			}
+			refused := o.do(owner, "PATCH /settings", `{`+other+`,"`+d.Name+`":`+invalid+`}`).want(422, auth.CodeValidationFailed)
+			details, _ := refused.body["details"].(map[string]any)
+			if fields, _ := details["fields"].(map[string]any); len(fields) != 1 || fields[d.Name] == nil {
+				t.Errorf("%s as %s: %v", d.Name, invalid, refused.body)
+			}
+			o.do(owner, "PATCH /settings", change(valid), `If-Match: "999"`).want(412, auth.CodePreconditionFailed)
+			if after := o.do(owner, "GET /settings", "").want(200); after.header.Get("ETag") != revision || !reflect.DeepEqual(after.body, before.body) || !reflect.DeepEqual(o.Settings(t.Context()), was) {
+				t.Errorf("%s: refused, and yet changed to %v", d.Name, after.body)
+			}
+
+			changed := o.do(owner, "PATCH /settings", change(valid), "If-Match: "+revision).want(200)
+			s := changed.setting(d.Name)
+			if raw, err := json.Marshal(s["value"]); err != nil || string(raw) != valid || s["source"] != "store" || s["locked"] != false || changed.header.Get("ETag") == revision {
+				t.Errorf("%s as %s: %v, ETag %s", d.Name, valid, s, changed.header.Get("ETag"))
+			}
+			if reflect.DeepEqual(o.Settings(t.Context()), was) {
+				t.Errorf("%s as %s is not in force", d.Name, valid)
+			}
+			if r := o.audit()[0]; r.Type != auth.EventSettingsChanged || len(r.Record.Changes) != 1 || r.Record.Changes[d.Name].Before == nil || r.Record.Changes[d.Name].After == nil {
+				t.Errorf("%s: recorded %+v", d.Name, r.Record)
+			}
+			restored := o.do(owner, "PATCH /settings", change("null")).want(200)
+			if !reflect.DeepEqual(restored.body["settings"], before.body["settings"]) || !reflect.DeepEqual(o.Settings(t.Context()), was) {
+				t.Errorf("%s, restored: %v, was %v", d.Name, restored.setting(d.Name), before.setting(d.Name))
+			}
+			if d.Kind != host.SettingSwitch {
+				all[d.Name] = json.RawMessage(valid)
+			}
 		}
-		a = o.do(owner, "PATCH /settings", `{"magic_link_enabled":true,"session_idle_timeout":3600,"session_lifetime":7200,"cors_origins":["https://two.test"],"sender_name":"Notes"}`, `If-Match: "0"`).want(200)
-		a.wantSetting("magic_link_enabled", true, "store", false)
-		a.wantSetting("session_idle_timeout", 3600, "store", false)
-		a.wantSetting("cors_origins", []any{"https://two.test"}, "store", false)
-		now := o.Settings(t.Context()) // at once, where it was changed
-		if !now.MagicLink.On() || now.IdleTimeout != time.Hour || now.Lifetime != 2*time.Hour || !slices.Equal(now.CORSOrigins, []string{"https://two.test"}) || now.SenderName != "Notes" {
-			t.Errorf("in force: %+v", now)
+		body, err := json.Marshal(all)
+		if err != nil {
+			t.Fatal(err)
 		}
-		o.do(owner, "PATCH /settings", `{"sender_name":"Late"}`, `If-Match: "0"`).want(412, auth.CodePreconditionFailed)
-		a = o.do(owner, "PATCH /settings", `{"magic_link_enabled":null}`).want(200)
-		a.wantSetting("magic_link_enabled", false, "option", false)
-		a.wantSetting("sender_name", "Notes", "store", false)
-		row := o.audit()[0]
-		if row.Type != auth.EventSettingsChanged || len(row.Record.Changes) != 1 || row.Record.Changes["magic_link_enabled"] != (store.FieldChange{Before: true, After: false}) {
-			t.Errorf("recorded %+v", row.Record)
+		o.do(owner, "PATCH /settings", string(body)).want(200)
+		two.await(func() bool { return reflect.DeepEqual(two.Settings(t.Context()), o.Settings(t.Context())) })
+		for _, body := range []string{`[]`, `null`, `{"enabled":true,"enabled":false}`, `{"session_lifetime":1e3000}`} {
+			o.do(owner, "PATCH /settings", body).want(400, auth.CodeBadJSON)
+		}
+		for _, body := range []string{`{}`, `{"Enabled":false}`, `{"signup_enabled":null,"no_such":null}`} {
+			o.do(owner, "PATCH /settings", body).want(422, auth.CodeValidationFailed)
 		}
 	})
 }
 
-// What may not be said is refused by name, and nothing of the request counts: an
-// operator cannot go past what the application's code says.
-func TestSettingsRefused(t *testing.T) {
-	onStores(t, func(t *testing.T, st auth.Store) {
-		o := newOffice(t, st, auth.WithSettings(auth.Settings{SignUp: auth.Off}), auth.Default(auth.WithSessions(auth.SessionOptions{IdleTimeout: time.Hour})), auth.Default(auth.WithCORS()), auth.WithCookies(auth.CookieOptions{}))
-		owner := o.owner()
-		for body, field := range map[string]string{
-			`{"signup_enabled":true}`:                      "signup_enabled", // locked
-			`{"signup_enabled":null,"no_such":null}`:       "no_such",
-			`{"totally_unknown":1}`:                        "totally_unknown",
-			`{"Enabled":false}`:                            "Enabled",
-			`{"session_idle_timeout":3601}`:                "session_idle_timeout", // longer
-			`{"session_idle_timeout":299}`:                 "session_idle_timeout",
-			`{"session_lifetime":0}`:                       "session_lifetime",
-			`{"session_lifetime":-1}`:                      "session_lifetime",
-			`{"session_lifetime":1e3000}`:                  "",
-			`{"redirect_urls":["https://evil.example/*"]}`: "redirect_urls", // not open
-			`{"cors_origins":["*"]}`:                       "cors_origins",
-			`{"cors_origins":["http://app.test"]}`:         "cors_origins",
-			`{"cors_origins":["https://app.test/path"]}`:   "cors_origins",
-			`{"cors_origins":["https://*.test"]}`:          "cors_origins",
-			`{"cors_origins":"https://app.test"}`:          "cors_origins",
-			`{"cors_origins":[` + strings.Repeat(`"https://a.test",`, 50) + `"https://a.test"]}`: "cors_origins",
-			`{"password_min_length":7}`:                                           "password_min_length",
-			`{"password_min_length":257}`:                                         "password_min_length",
-			`{"password_min_length":"12"}`:                                        "password_min_length",
-			`{"password_breach_check":true}`:                                      "password_breach_check", // no checker
-			`{"mfa_required_for":[""]}`:                                           "mfa_required_for",
-			`{"mfa_required":"false"}`:                                            "mfa_required",
-			`{"sender_name":""}`:                                                  "sender_name",
-			`{"sender_name":"a\r\nBcc: b@example.com"}`:                           "sender_name",
-			`{"sender_name":"Win at evil.example"}`:                               "sender_name",
-			`{"sender_name":"evil\u3002example"}`:                                 "sender_name",
-			`{"sender_name":"evil\u2024example"}`:                                 "sender_name",
-			`{"texts":{"footer":"see evil\u2024com"}}`:                            "texts",
-			`{"texts":{"footer":"open 1.2.3.4/x"}}`:                               "texts",
-			`{"texts":{"footer":"call tel:+15551234567"}}`:                        "texts",
-			`{"cors_origins":["https://a@b.test"]}`:                               "cors_origins",
-			`{"texts":{"footer":"Notes Ltd","phone_code.intro":"x"}}`:             "texts", // no mail
-			`{"texts":{"gone.intro":"x"}}`:                                        "texts",
-			`{"texts":{"magic_link":"x"}}`:                                        "texts",
-			`{"texts":{"magic_link.body":"x"}}`:                                   "texts",
-			`{"texts":{"magic_link.subject":"a\r\nBcc: b@c.test"}}`:               "texts",
-			`{"texts":{"magic_link.subject":"` + strings.Repeat("x", 151) + `"}}`: "texts",
-			`{"texts":{"magic_link.intro":"` + strings.Repeat("x", 1001) + `"}}`:  "texts",
-			`{"texts":{"magic_link.intro":"\u202efdp"}}`:                          "texts",
-			`{"texts":{"magic_link.intro":""}}`:                                   "texts",
-			`{"texts":{"magic_link.intro":" x"}}`:                                 "texts",
-			`{"texts":{"magic_link.intro":"Go to HTTPS://evil.test"}}`:            "texts",
-			`{"texts":{"footer":"see www.evil.test"}}`:                            "texts",
-			`{"texts":{"footer":"Come to evil.example now"}}`:                     "texts",
-			`{"texts":{"magic_link.subject":"Win at evil.example"}}`:              "texts",
-			`{"texts":{"footer":"ada@evil。example"}}`:                             "texts",
-			`{"texts":{"footer.":"x"}}`:                                           "texts",
-			`{"texts":{"footer.not a language":"x"}}`:                             "texts",
-			`{"texts":{"footer.de.at":"x"}}`:                                      "texts",
-			`{"texts":{"footer":1}}`:                                              "texts",
-			`{"texts":["footer"]}`:                                                "texts",
-			`{"magic_link_enabled":false,"password_min_length":1}`:                "password_min_length",
-			`{}`:                               "body",
-			`[]`:                               "",
-			`null`:                             "",
-			`{"enabled":true,"enabled":false}`: "",
-		} {
-			a := o.do(owner, "PATCH /settings", body)
-			if field == "" {
-				a.want(400, auth.CodeBadJSON)
-				continue
-			}
-			if a.status != 422 {
-				t.Errorf("%.80s: %d", body, a.status)
-			}
-			details, _ := a.body["details"].(map[string]any)
-			if fields, _ := details["fields"].(map[string]any); fields[field] == nil {
-				t.Errorf("%s: %v, want one about %s", body, a.body, field)
-			}
+// An option locks its settings, and the list of settings says so.
+func TestSettingsOfOptionsAreLocked(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New(), auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
+	owner := o.owner()
+	for name, locked := range map[string]bool{"account_deletion": true, "redirect_urls": true, "cors_origins": true, "password_breach_check": true, "signup_enabled": false} {
+		s := o.do(owner, "GET /settings", "").want(200).setting(name)
+		if s["locked"] != locked || (s["locked_because"] != nil) != locked {
+			t.Errorf("%s: %v", name, s)
 		}
-		kept, _ := store.Capability[store.ProjectStore](st)
-		stored, err := kept.Settings(t.Context())
-		if err != nil || stored.Revision != 0 || !o.Settings(t.Context()).MagicLink.On() {
-			t.Errorf("something was changed: %+v, %v", stored, err)
-		}
-	})
+	}
+	o.do(owner, "PATCH /settings", `{"account_deletion":false,"signup_enabled":false}`).want(422, auth.CodeValidationFailed)
+	if s := o.Settings(t.Context()); !s.AccountDeletion.On() || !s.SignUp.On() {
+		t.Errorf("%+v", s)
+	}
 }
 
 // A setting that would leave no owner a way to sign in is refused, whichever switch it
@@ -582,14 +563,4 @@ func TestDiagnostics(t *testing.T) {
 			t.Errorf("mail %v, store %v", mail, at)
 		}
 	})
-}
-
-// Texts of mails may be as long as is said, and no longer.
-func TestLengthOfTexts(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t, memstore.New())
-	owner := o.owner()
-	for n, status := range map[int]int{150: 200, 151: 422} {
-		o.do(owner, "PATCH /settings", `{"texts":{"magic_link.subject":"`+strings.Repeat("a", n)+`"}}`).want(status)
-	}
 }

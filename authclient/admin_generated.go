@@ -1475,7 +1475,7 @@ func (a *Admin) RotateKey(ctx context.Context, id string, p RotateKeyParams, opt
 
 // SwitchSetting is an object of the admin API.
 type SwitchSetting struct {
-	// An option of the application says it: it cannot be changed here.
+	// An option of the application sets it: it cannot be changed here.
 	Locked        bool   `json:"locked"`
 	LockedBecause string `json:"locked_because"`
 	Source        string `json:"source"` // One of "option", "store", "default".
@@ -1484,7 +1484,7 @@ type SwitchSetting struct {
 
 // ListSetting is an object of the admin API.
 type ListSetting struct {
-	// An option of the application says it: it cannot be changed here.
+	// An option of the application sets it: it cannot be changed here.
 	Locked        bool     `json:"locked"`
 	LockedBecause string   `json:"locked_because"`
 	Source        string   `json:"source"` // One of "option", "store", "default".
@@ -1493,7 +1493,7 @@ type ListSetting struct {
 
 // NumberSetting is an object of the admin API.
 type NumberSetting struct {
-	// An option of the application says it: it cannot be changed here.
+	// An option of the application sets it: it cannot be changed here.
 	Locked        bool   `json:"locked"`
 	LockedBecause string `json:"locked_because"`
 	Source        string `json:"source"` // One of "option", "store", "default".
@@ -1502,7 +1502,7 @@ type NumberSetting struct {
 
 // TextSetting is an object of the admin API.
 type TextSetting struct {
-	// An option of the application says it: it cannot be changed here.
+	// An option of the application sets it: it cannot be changed here.
 	Locked        bool   `json:"locked"`
 	LockedBecause string `json:"locked_because"`
 	Source        string `json:"source"` // One of "option", "store", "default".
@@ -1511,7 +1511,7 @@ type TextSetting struct {
 
 // TextsSetting is an object of the admin API.
 type TextsSetting struct {
-	// An option of the application says it: it cannot be changed here.
+	// An option of the application sets it: it cannot be changed here.
 	Locked        bool              `json:"locked"`
 	LockedBecause string            `json:"locked_because"`
 	Source        string            `json:"source"` // One of "option", "store", "default".
@@ -1556,31 +1556,49 @@ func (a *Admin) Settings(ctx context.Context, opts ...CallOption) (*AdminSetting
 
 // SettingsChanges are the parameters of Admin.UpdateSettings.
 type SettingsChanges struct {
-	AccountDeletion           Change[bool]     `json:"account_deletion,omitzero"`
-	AutoLinking               Change[bool]     `json:"auto_linking,omitzero"`
-	CORSOrigins               Change[[]string] `json:"cors_origins,omitzero"` // Besides those of the options; only where the option is open.
-	EmailConfirmationRequired Change[bool]     `json:"email_confirmation_required,omitzero"`
-	// Off: every endpoint is 404, but for /healthz, the admin side, and the sign-in of
-	// those who may change settings.
-	Enabled             Change[bool]     `json:"enabled,omitzero"`
-	MagicLinkEnabled    Change[bool]     `json:"magic_link_enabled,omitzero"`
-	MFARequired         Change[bool]     `json:"mfa_required,omitzero"`     // Everybody has to have a second factor.
-	MFARequiredFor      Change[[]string] `json:"mfa_required_for,omitzero"` // Roles whose holders have to have a second factor.
-	OAuthEnabled        Change[bool]     `json:"oauth_enabled,omitzero"`
-	PasswordBreachCheck Change[bool]     `json:"password_breach_check,omitzero"`
-	PasswordEnabled     Change[bool]     `json:"password_enabled,omitzero"`
-	PasswordMinLength   Change[int]      `json:"password_min_length,omitzero"` // At least 8.
-	PhoneEnabled        Change[bool]     `json:"phone_enabled,omitzero"`
-	RedirectURLs        Change[[]string] `json:"redirect_urls,omitzero"`        // Besides those of the options; only where the option is open.
-	SenderName          Change[string]   `json:"sender_name,omitzero"`          // The name of the application in messages and pages.
-	SessionIdleTimeout  Change[int]      `json:"session_idle_timeout,omitzero"` // Seconds. Can only be shortened, to 300 at least.
-	SessionLifetime     Change[int]      `json:"session_lifetime,omitzero"`     // Seconds; 0: none. Can only be shortened, to 300 at least.
-	SignupEnabled       Change[bool]     `json:"signup_enabled,omitzero"`
-	// What mails say besides their templates, by names such as magic_link.subject,
-	// magic_link.intro and footer, each with a language behind it, too (footer.de). Plain,
-	// and without links.
+	AccountDeletion Change[bool] `json:"account_deletion,omitzero"` // Users may delete their own account.
+	// A provider's identity joins the account whose email address both the provider and the
+	// account have verified.
+	AutoLinking Change[bool] `json:"auto_linking,omitzero"`
+	// Origins that may call the endpoints in addition to those of the option: https, or
+	// http on loopback, and never *. Only where the option is within auth.Default.
+	CORSOrigins Change[[]string] `json:"cors_origins,omitzero"`
+	// On: an email address must be verified before the first sign-in.
+	EmailConfirmationRequired Change[bool] `json:"email_confirmation_required,omitzero"`
+	// Off: every endpoint answers 404, except /healthz, the admin endpoints, and the
+	// sign-in of accounts that may change settings.
+	Enabled          Change[bool]     `json:"enabled,omitzero"`
+	MagicLinkEnabled Change[bool]     `json:"magic_link_enabled,omitzero"` // Sign-in links by email.
+	MFARequired      Change[bool]     `json:"mfa_required,omitzero"`       // Everybody needs a second factor.
+	MFARequiredFor   Change[[]string] `json:"mfa_required_for,omitzero"`   // Holders of these roles need a second factor.
+	// Sign-in with providers. Off: identities can still be unlinked.
+	OAuthEnabled Change[bool] `json:"oauth_enabled,omitzero"`
+	// New passwords are looked up in known leaks. It needs PasswordOptions.Breach, which
+	// turns it on.
+	PasswordBreachCheck Change[bool] `json:"password_breach_check,omitzero"`
+	PasswordEnabled     Change[bool] `json:"password_enabled,omitzero"` // Sign-up, sign-in, change and reset with passwords.
+	// Characters that a new password needs, up to PasswordOptions.MaxLength. At least 8.
+	PasswordMinLength Change[int]  `json:"password_min_length,omitzero"`
+	PhoneEnabled      Change[bool] `json:"phone_enabled,omitzero"` // Sign-in codes by text message. They need an SMSSender.
+	// URLs that redirect_to may name in addition to those of the option. Only where the
+	// option is within auth.Default, because sign-in codes are sent to these URLs.
+	RedirectURLs Change[[]string] `json:"redirect_urls,omitzero"`
+	// The application's name in messages and pages, by default the host name of the base
+	// URL. Package pages reads it when it starts.
+	SenderName Change[string] `json:"sender_name,omitzero"`
+	// Time from a session's last refresh until it expires. It counts from the next refresh.
+	// Can only be shortened. In seconds, at least 300.
+	SessionIdleTimeout Change[int] `json:"session_idle_timeout,omitzero"`
+	// Time from the sign-in until a session expires, however active it is; 0 is unlimited.
+	// It applies to new sessions. Can only be shortened. In seconds, at least 300.
+	SessionLifetime Change[int]  `json:"session_lifetime,omitzero"`
+	SignupEnabled   Change[bool] `json:"signup_enabled,omitzero"` // Off: no new accounts, by any method.
+	// Words in mails, plain and without links, by names: magic_link.subject replaces the
+	// subject of a kind's template (150 characters), magic_link.intro is a paragraph above
+	// its text (1000), and footer is below every mail; each also for one language
+	// (footer.de). Text messages have none. A change replaces the whole object.
 	Texts       Change[map[string]string] `json:"texts,omitzero"`
-	TOTPEnabled Change[bool]              `json:"totp_enabled,omitzero"` // Off: no new second factors.
+	TOTPEnabled Change[bool]              `json:"totp_enabled,omitzero"` // Off: no new second factors; existing ones stay in force.
 }
 
 // UpdateSettings is PATCH /settings: change settings. All that are named or none; null

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/webpage"
 )
 
@@ -71,6 +72,9 @@ func (d *Dashboard) load() error {
 			return fmt.Errorf("texts.%s.json: %w", lang, err)
 		}
 		l.texts[lang] = t
+	}
+	for _, s := range host.DeclaredSettings() {
+		l.texts["en"][s.Name] = s.Label
 	}
 	css, err := files.ReadFile("assets/dashboard.css")
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 )
 
 // showSettings are the switches, with where each value is from.
@@ -80,11 +81,18 @@ func settingsOf(all object) []setting {
 	return list
 }
 
-// settingText is a value as people read it. Those of sessions are spans, in seconds.
+// inSeconds reports whether a setting is a number of seconds.
+func inSeconds(name string) bool {
+	return slices.ContainsFunc(host.DeclaredSettings(), func(d host.SettingDeclaration) bool {
+		return d.Name == name && d.Kind == host.SettingSeconds
+	})
+}
+
+// settingText is a value as the page shows it.
 func (v *visit) settingText(name string, value any) string {
 	switch value := value.(type) {
 	case float64:
-		if strings.HasPrefix(name, "session_") {
+		if inSeconds(name) {
 			return v.span(int64(value))
 		}
 		return strconv.FormatFloat(value, 'f', -1, 64)
@@ -164,7 +172,7 @@ func settingFields(v *visit) ([]field, error) {
 		f.Type, f.Checked = "check", value
 	case float64:
 		f.Type, f.Value = "number", strconv.FormatFloat(value, 'f', -1, 64)
-		if strings.HasPrefix(name, "session_") {
+		if inSeconds(name) {
 			f.Hint = v.t("Seconds")
 		}
 	case []any:

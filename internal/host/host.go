@@ -27,13 +27,25 @@ type Kit interface {
 	Testing
 }
 
-var registered atomic.Pointer[func(a any) Kit]
+type registration struct {
+	of       func(a any) Kit
+	settings []SettingDeclaration
+}
 
-// Register sets the function that Of calls. The root package does so in its init.
-func Register(of func(a any) Kit) { registered.Store(&of) }
+var registered atomic.Pointer[registration]
+
+// Register sets the results of Of and DeclaredSettings. The root package calls it in its
+// init.
+func Register(of func(a any) Kit, settings []SettingDeclaration) {
+	registered.Store(&registration{of, settings})
+}
 
 // Of returns the internal API of a, which is an *auth.Auth or embeds one.
-func Of(a any) Kit { return (*registered.Load())(a) }
+func Of(a any) Kit { return registered.Load().of(a) }
+
+// DeclaredSettings are the declarations of all settings, in their order. They are shared:
+// do not change them.
+func DeclaredSettings() []SettingDeclaration { return registered.Load().settings }
 
 // As is the first error of type T in the tree of err, or the zero value.
 func As[T error](err error) T {

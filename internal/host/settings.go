@@ -9,8 +9,8 @@ import (
 
 // Settings reads and changes the settings of the running service, and diagnoses it.
 type Settings interface {
-	// Settings are the settings that a document in the store makes, in the order of their
-	// table.
+	// Settings lists the settings that result from a stored document, in the order of their
+	// declarations.
 	Settings(stored store.StoredSettings) ([]Setting, error)
 	// EditSettings changes a document: values as the wire has them, by name; null removes
 	// the stored value. Errors: validation_failed.
@@ -30,13 +30,37 @@ type Settings interface {
 	Diagnose(ctx context.Context) (Diagnosis, error)
 }
 
-// Setting is one setting as a document in the store and the options make it.
+// SettingKind is the type of a setting's values.
+type SettingKind string
+
+// The kinds of settings.
+const (
+	SettingSwitch  SettingKind = "switch"  // true or false
+	SettingNumber  SettingKind = "number"  // an integer
+	SettingSeconds SettingKind = "seconds" // an integer
+	SettingList    SettingKind = "list"    // of texts
+	SettingText    SettingKind = "text"
+	SettingTexts   SettingKind = "texts" // an object of texts
+)
+
+// SettingDeclaration declares a setting, independent of an Auth.
+type SettingDeclaration struct {
+	Name        string
+	Kind        SettingKind
+	Label       string // in English
+	Description string
+	Min         int64 // of a number or of seconds
+	MaxEntries  int   // of a list or texts
+	Example     any   // of a list, a text or texts, as JSON
+}
+
+// Setting is one setting, given the options and a stored document.
 type Setting struct {
 	Name   string
 	Value  any    // as the wire has it
 	Source string // "option", "store" or "default"
-	Locked bool   // the store may not change it
-	Why    string // it is locked
+	Locked bool   // it cannot be stored
+	Why    string // the reason, if it is locked
 }
 
 // SettingsEdit is a document that was changed.

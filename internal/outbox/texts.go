@@ -20,14 +20,14 @@ import (
 const (
 	maxMailSubject = 150
 	maxMailText    = 1000
-	maxMailTexts   = 200
+	MaxTexts       = 200
 )
 
 // CheckTexts judges such texts: their names are those of mails, and they hold
 // nothing that could disguise, begin a header, or lead anywhere.
 func CheckTexts(texts map[string]string) error {
-	if len(texts) > maxMailTexts {
-		return fmt.Errorf("has more than %d texts", maxMailTexts)
+	if len(texts) > MaxTexts {
+		return fmt.Errorf("has more than %d texts", MaxTexts)
 	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if err := checkText(name, texts[name]); err != nil {

@@ -460,35 +460,44 @@ export interface KeysRotateInput {
 
 /** What {@link AdminOperations} takes for PATCH /admin/settings. */
 export interface SettingsUpdateInput {
+  /** Users may delete their own account. */
   accountDeletion?: boolean | null | undefined;
+  /** A provider's identity joins the account whose email address both the provider and the account have verified. */
   autoLinking?: boolean | null | undefined;
-  /** Besides those of the options; only where the option is open. */
+  /** Origins that may call the endpoints in addition to those of the option: https, or http on loopback, and never *. Only where the option is within auth.Default. */
   corsOrigins?: string[] | null | undefined;
+  /** On: an email address must be verified before the first sign-in. */
   emailConfirmationRequired?: boolean | null | undefined;
-  /** Off: every endpoint is 404, but for /healthz, the admin side, and the sign-in of those who may change settings. */
+  /** Off: every endpoint answers 404, except /healthz, the admin endpoints, and the sign-in of accounts that may change settings. */
   enabled?: boolean | null | undefined;
+  /** Sign-in links by email. */
   magicLinkEnabled?: boolean | null | undefined;
-  /** Everybody has to have a second factor. */
+  /** Everybody needs a second factor. */
   mfaRequired?: boolean | null | undefined;
-  /** Roles whose holders have to have a second factor. */
+  /** Holders of these roles need a second factor. */
   mfaRequiredFor?: string[] | null | undefined;
+  /** Sign-in with providers. Off: identities can still be unlinked. */
   oauthEnabled?: boolean | null | undefined;
+  /** New passwords are looked up in known leaks. It needs PasswordOptions.Breach, which turns it on. */
   passwordBreachCheck?: boolean | null | undefined;
+  /** Sign-up, sign-in, change and reset with passwords. */
   passwordEnabled?: boolean | null | undefined;
-  /** At least 8. */
+  /** Characters that a new password needs, up to PasswordOptions.MaxLength. At least 8. */
   passwordMinLength?: number | null | undefined;
+  /** Sign-in codes by text message. They need an SMSSender. */
   phoneEnabled?: boolean | null | undefined;
-  /** Besides those of the options; only where the option is open. */
+  /** URLs that redirect_to may name in addition to those of the option. Only where the option is within auth.Default, because sign-in codes are sent to these URLs. */
   redirectUrls?: string[] | null | undefined;
-  /** The name of the application in messages and pages. */
+  /** The application's name in messages and pages, by default the host name of the base URL. Package pages reads it when it starts. */
   senderName?: string | null | undefined;
-  /** Seconds. Can only be shortened, to 300 at least. */
+  /** Time from a session's last refresh until it expires. It counts from the next refresh. Can only be shortened. In seconds, at least 300. */
   sessionIdleTimeout?: number | null | undefined;
-  /** Seconds; 0: none. Can only be shortened, to 300 at least. */
+  /** Time from the sign-in until a session expires, however active it is; 0 is unlimited. It applies to new sessions. Can only be shortened. In seconds, at least 300. */
   sessionLifetime?: number | null | undefined;
+  /** Off: no new accounts, by any method. */
   signupEnabled?: boolean | null | undefined;
-  /** What mails say besides their templates, by names such as magic_link.subject, magic_link.intro and footer, each with a language behind it, too (footer.de). Plain, and without links. */
+  /** Words in mails, plain and without links, by names: magic_link.subject replaces the subject of a kind's template (150 characters), magic_link.intro is a paragraph above its text (1000), and footer is below every mail; each also for one language (footer.de). Text messages have none. A change replaces the whole object. */
   texts?: Record<string, string> | null | undefined;
-  /** Off: no new second factors. */
+  /** Off: no new second factors; existing ones stay in force. */
   totpEnabled?: boolean | null | undefined;
 }

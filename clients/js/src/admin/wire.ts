@@ -401,7 +401,7 @@ export interface Invitation {
 }
 
 export interface ListSetting {
-  /** An option of the application says it: it cannot be changed here. */
+  /** An option of the application sets it: it cannot be changed here. */
   locked: boolean;
   locked_because?: string;
   source: "option" | "store" | "default";
@@ -434,7 +434,7 @@ export interface NewAPIKey {
 export type Notes = string;
 
 export interface NumberSetting {
-  /** An option of the application says it: it cannot be changed here. */
+  /** An option of the application sets it: it cannot be changed here. */
   locked: boolean;
   locked_because?: string;
   source: "option" | "store" | "default";
@@ -498,7 +498,7 @@ export interface Sessions {
 }
 
 export interface SwitchSetting {
-  /** An option of the application says it: it cannot be changed here. */
+  /** An option of the application sets it: it cannot be changed here. */
   locked: boolean;
   locked_because?: string;
   source: "option" | "store" | "default";
@@ -514,7 +514,7 @@ export interface TestResult {
 }
 
 export interface TextSetting {
-  /** An option of the application says it: it cannot be changed here. */
+  /** An option of the application sets it: it cannot be changed here. */
   locked: boolean;
   locked_because?: string;
   source: "option" | "store" | "default";
@@ -522,7 +522,7 @@ export interface TextSetting {
 }
 
 export interface TextsSetting {
-  /** An option of the application says it: it cannot be changed here. */
+  /** An option of the application sets it: it cannot be changed here. */
   locked: boolean;
   locked_because?: string;
   source: "option" | "store" | "default";

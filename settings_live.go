@@ -1,0 +1,191 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/cors"
+
+	"github.com/authmount/auth/internal/redirect"
+	"github.com/authmount/auth/internal/visible"
+	"github.com/authmount/auth/store"
+)
+
+// How often each instance reads the settings, in the background, and the timeout of one
+// read. No request reads them or waits for a read.
+const (
+	settingsEvery = time.Second * 9 / 10 // a change is in force within a second, including the read
+	settingsWait  = 5 * time.Second
+)
+
+// liveSettings are the settings in force in this process.
+type liveSettings struct {
+	options optionSettings
+
+	reading sync.Mutex // held from a read until its settings are in force, so that an older read cannot come last
+	now     atomic.Pointer[inForce]
+	readAt  atomic.Int64 // time of the last read, in Unix nanoseconds; 0: never
+	failing atomic.Bool
+}
+
+// inForce are the settings in force, and values derived from them. It is immutable.
+type inForce struct {
+	settings    Settings
+	revision    int64
+	redirects   []redirect.Pattern
+	cors        *cors.Cors // nil: no other origin is allowed
+	crossOrigin *http.CrossOriginProtection
+}
+
+// put puts the options and a stored document in force. It logs the stored values that it
+// ignores.
+func (a *Auth) put(ctx context.Context, stored store.StoredSettings) error {
+	d, err := parseDocument(stored.Document)
+	if err != nil {
+		return err
+	}
+	s, faults := a.settings.options.settle(&a.cfg, d)
+	if len(faults) > 0 {
+		a.cfg.log.WarnContext(ctx, "auth: some stored settings are ignored", "revision", stored.Revision, "reasons", faults)
+	}
+	if !s.Enabled.On() {
+		s.SignUp = Off
+	}
+	f := &inForce{settings: s, revision: stored.Revision, redirects: slices.Clone(a.cfg.redirects), crossOrigin: http.NewCrossOriginProtection()}
+	for _, u := range s.RedirectURLs {
+		p, err := redirect.ParsePattern(u)
+		if err != nil {
+			return err
+		}
+		f.redirects = append(f.redirects, p)
+	}
+	origins := append(slices.Clone(a.cfg.corsOrigins), s.CORSOrigins...)
+	if len(origins) > 0 {
+		f.cors = a.newCORS(origins)
+	}
+	for _, o := range append(origins, originOf(a.cfg.baseURL.String())) {
+		if o == "*" {
+			continue // WithCORS("*") excludes cookies, and only cookies need this protection
+		}
+		if err := f.crossOrigin.AddTrustedOrigin(o); err != nil {
+			return fmt.Errorf("WithCORS: %w", err)
+		}
+	}
+	a.settings.now.Store(f)
+	return nil
+}
+
+// readSettings reads the store, and puts its settings in force if their revision is new.
+func (a *Auth) readSettings(ctx context.Context) error {
+	l := &a.settings
+	if a.project == nil {
+		return nil
+	}
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	stored, err := a.project.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	l.readAt.Store(time.Now().UnixNano())
+	if now := l.now.Load(); now != nil && now.revision == stored.Revision {
+		return nil
+	}
+	return a.put(ctx, stored)
+}
+
+// followSettings reads the settings periodically until ctx ends. While the store cannot
+// be read, the settings of the last read stay in force.
+func (a *Auth) followSettings(ctx context.Context) {
+	if a.project == nil {
+		return
+	}
+	tick := time.NewTicker(settingsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		reading, cancel := context.WithTimeout(ctx, settingsWait)
+		err := a.readSettings(reading)
+		cancel()
+		if failing := err != nil && ctx.Err() == nil; failing != a.settings.failing.Swap(failing) {
+			if failing {
+				a.cfg.log.WarnContext(ctx, "auth: the settings cannot be read; those read last stay in force", "error", err)
+			} else {
+				a.cfg.log.InfoContext(ctx, "auth: the settings can be read again")
+			}
+		}
+	}
+}
+
+func (a *Auth) newCORS(origins []string) *cors.Cors {
+	return cors.New(cors.Options{
+		AllowedOrigins:   origins,
+		AllowedMethods:   []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
+		AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", captchaHeader, "X-Api-Key", "X-Device-Id", "X-Request-Id", transportHeader},
+		ExposedHeaders:   []string{"Date", "Retry-After", "X-Request-Id"},
+		AllowCredentials: a.cfg.cookies != nil,
+		MaxAge:           600,
+	})
+}
+
+// withCORS applies the list of allowed origins that is in force.
+func (a *Auth) withCORS(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c := a.settings.now.Load().cors; c != nil {
+			c.ServeHTTP(w, r, h.ServeHTTP)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// mailTexts are the operators' texts in mails. The map is shared: do not change it.
+func (a *Auth) mailTexts() map[string]string { return a.settings.now.Load().settings.Texts }
+
+// appName is the application's name in messages and pages.
+func (a *Auth) appName() string { return visible.Line(a.settings.now.Load().settings.SenderName) }
+
+// permSettings is the permission to change settings. Its holders can sign in while the
+// service is switched off, because they have to switch it on again.
+const permSettings = "auth.settings.write"
+
+// letIn checks whether a user may sign in, also while the service is switched off. Errors:
+// CodeNotFound, which is the answer of every endpoint then.
+func (a *Auth) letIn(ctx context.Context, u User) error {
+	if a.settings.now.Load().settings.Enabled.On() {
+		return nil
+	}
+	held, _, err := a.permissionsOf(ctx, u.Roles)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(held, func(p string) bool { return grants(p, permSettings) }) {
+		return fail(CodeNotFound, nil)
+	}
+	return nil
+}
+
+// canSignIn reports whether a user could sign in under s: with a verified sign-in method
+// that is on, and with the second factor that s or factor requires.
+func (a *Auth) canSignIn(s Settings, c store.Credentials, factor bool) bool {
+	u := &c.User
+	linked := slices.ContainsFunc(u.Identities, func(i Identity) bool { return a.providers[i.Provider] != nil })
+	switch {
+	case s.Password.On() && c.PasswordHash != "" && (!s.RequireConfirmation.On() || u.EmailVerified() || u.PhoneVerified()):
+	case s.MagicLink.On() && u.Email != "" && u.EmailVerified():
+	case s.Phone.On() && a.cfg.sms != nil && u.PhoneVerified():
+	case s.OAuth.On() && linked:
+	default:
+		return false
+	}
+	return u.MFAEnabled || !factor && !a.mfaRequiredBy(s, *u) || a.factors != nil && s.TOTP.On()
+}
