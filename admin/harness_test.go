@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
-	"github.com/authmount/auth/internal/apicheck"
+	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/pgstores"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/memstore"
@@ -42,7 +42,7 @@ type office struct {
 	t   *testing.T
 	adm *admin.Admin
 	mux *http.ServeMux
-	api *apicheck.Checker // the document, which every response is held to
+	api *harness.Contract // the document, which every response is held to
 
 	deploy string // the id of a key, for what is about one
 	job    string // of a job, likewise
@@ -89,17 +89,17 @@ func newOfficeWith(t *testing.T, store auth.Store, of admin.Options, opts ...aut
 // write and read one for each office would take longer than most tests.
 var checkers = struct {
 	sync.Mutex
-	by map[bool]*apicheck.Checker
-}{by: map[bool]*apicheck.Checker{}}
+	by map[bool]*harness.Contract
+}{by: map[bool]*harness.Contract{}}
 
-func documentFor(o *office, elsewhere bool) (*apicheck.Checker, error) {
+func documentFor(o *office, elsewhere bool) (*harness.Contract, error) {
 	checkers.Lock()
 	defer checkers.Unlock()
 	if c := checkers.by[elsewhere]; c != nil {
 		return c, nil
 	}
 	doc := o.document()
-	c, err := apicheck.Load(doc)
+	c, err := harness.NewContract(doc)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %.300s", err, doc)
 	}

@@ -4,20 +4,22 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/openapi"
 	"github.com/authmount/auth/memstore"
 )
 
-var update = flag.Bool("update", false, "write testdata/ledger and openapi.json")
+var update = harness.Update
 
 // What each operation asks for is written down a second time, apart from the code that
 // the other tests read it from: one that forgets its permission, its proof or how strong
@@ -50,25 +52,78 @@ func TestOperationsAskForWhatIsWrittenDown(t *testing.T) {
 	compareLedgers(t, string(want), got)
 }
 
-// The document of a service with its admin side is committed, for clients to generate
-// from, and so that a change of it is seen.
+// The admin side's share of the document is committed, for clients to generate from, and
+// so that a change of it is seen.
 func TestDocumentFile(t *testing.T) {
 	o := newOffice(t, memstore.New())
-	var doc bytes.Buffer
-	if err := json.Indent(&doc, o.document(), "", "\t"); err != nil {
+	doc, err := openapi.Format(adminsShare(t, o.document()))
+	if err != nil {
 		t.Fatal(err)
 	}
-	doc.WriteByte('\n')
 	const name = "openapi.json"
 	if *update {
-		if err := os.WriteFile(name, doc.Bytes(), 0o600); err != nil {
+		if err := os.WriteFile(name, doc, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if committed, err := os.ReadFile(name); err != nil || !bytes.Equal(committed, doc.Bytes()) {
+	if committed, err := os.ReadFile(name); err != nil || !bytes.Equal(committed, doc) {
 		t.Errorf("%s is not what the handler serves (%v): go test ./admin -run TestDocumentFile -update", name, err)
 	}
 }
+
+// adminsShare leaves out of a document the operations that are in the openapi.json of the
+// root, the HEAD of each GET, and the components that only these use.
+func adminsShare(t *testing.T, doc []byte) []byte {
+	t.Helper()
+	var all struct {
+		OpenAPI    json.RawMessage                       `json:"openapi"`
+		Info       json.RawMessage                       `json:"info"`
+		Servers    json.RawMessage                       `json:"servers"`
+		Security   json.RawMessage                       `json:"security"`
+		Tags       json.RawMessage                       `json:"tags"`
+		Paths      map[string]map[string]json.RawMessage `json:"paths"`
+		Components map[string]map[string]json.RawMessage `json:"components"`
+	}
+	if err := json.Unmarshal(doc, &all); err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	var follow func(text []byte)
+	follow = func(text []byte) {
+		for _, ref := range reference.FindAllSubmatch(text, -1) {
+			if name := string(ref[0]); !used[name] {
+				used[name] = true
+				follow(all.Components[string(ref[1])][string(ref[2])])
+			}
+		}
+	}
+	for path, operations := range all.Paths {
+		delete(operations, "head")
+		if !strings.HasPrefix(path, "/admin/") {
+			delete(all.Paths, path)
+			continue
+		}
+		for _, operation := range operations {
+			follow(operation)
+		}
+	}
+	for section, components := range all.Components {
+		for name := range components {
+			if section != "securitySchemes" && !used[`"#/components/`+section+`/`+name+`"`] {
+				delete(components, name)
+			}
+		}
+	}
+	var share bytes.Buffer
+	enc := json.NewEncoder(&share)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(all); err != nil {
+		t.Fatal(err)
+	}
+	return share.Bytes()
+}
+
+var reference = regexp.MustCompile(`"#/components/(\w+)/([^"]+)"`)
 
 // Whatever a service's options are, its document is the same, but for who lets operators
 // in: which is why the harness reads it once.

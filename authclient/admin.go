@@ -125,6 +125,19 @@ func (a *Admin) stream(ctx context.Context, k call, mediaType string) (io.ReadCl
 	return res.Body, nil
 }
 
+// rowsOf sends a call and reads the JSON lines of its response.
+func rowsOf[T any](ctx context.Context, a *Admin, k call) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		r, err := a.stream(ctx, k, NDJSON.mediaType())
+		if err != nil {
+			var none T
+			yield(none, err)
+			return
+		}
+		Rows[T](r)(yield)
+	}
+}
+
 // Format is the format of an export.
 type Format string
 
@@ -233,3 +246,66 @@ func reasonBody(reason string) any {
 		Reason string `json:"reason,omitempty"`
 	}{reason}
 }
+
+// ImportParams are of Admin.ImportUsers.
+type ImportParams struct {
+	// OnConflict says what becomes of a row whose account is there already: "error", the
+	// default, "skip" or "update".
+	OnConflict string
+}
+
+// ImportUsers is POST /users/import: import accounts. The rows are sent as they come, and
+// never held in memory together; an error among them ends the request, and nothing is
+// imported. It returns the id of a job, see Job and JobResults. Since rows can be read
+// only once, it is not repeated by itself: call it again with the same IdempotencyKey.
+// Permission: auth.users.import.
+func (a *Admin) ImportUsers(ctx context.Context, rows iter.Seq2[ImportRow, error], p ImportParams, opts ...CallOption) (jobID string, err error) {
+	r, w := io.Pipe()
+	defer func() { _ = r.Close() }() // ends the writer, whatever became of the request
+	var failed error
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		failed = writeRows(w, rows)
+		_ = w.CloseWithError(failed)
+	}()
+	jobID, err = a.ImportUsersFrom(ctx, r, p, opts...)
+	_ = r.Close()
+	<-written
+	if failed != nil && !isClosed(failed) {
+		return "", failed
+	}
+	return jobID, err
+}
+
+// ImportUsersFrom is ImportUsers of rows that are JSON lines already, as ExportUsers
+// writes them.
+func (a *Admin) ImportUsersFrom(ctx context.Context, lines io.Reader, p ImportParams, opts ...CallOption) (jobID string, err error) {
+	k := a.prepared("POST", "/users/import", nil, opts)
+	k.stream, k.mediaType, k.endless = lines, "application/x-ndjson", true
+	if p.OnConflict != "" {
+		k.query = url.Values{"on_conflict": {p.OnConflict}}
+	}
+	v, err := run[struct {
+		JobID string `json:"job_id"`
+	}](ctx, a, k)
+	if err != nil {
+		return "", err
+	}
+	return v.JobID, nil
+}
+
+func writeRows(w io.Writer, rows iter.Seq2[ImportRow, error]) error {
+	e := json.NewEncoder(w)
+	for row, err := range rows {
+		if err == nil {
+			err = e.Encode(row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isClosed(err error) bool { return errors.Is(err, io.ErrClosedPipe) }

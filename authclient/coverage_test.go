@@ -166,17 +166,13 @@ func compare(t *testing.T, asked map[string]bool, want []string) {
 	}
 }
 
-// The Go types have the members that the document gives them, each and no other.
+// The types that are written by hand have the members that the document gives them, each
+// and no other.
 func TestTypesAreTheDocuments(t *testing.T) {
 	t.Parallel()
 	d := readDocument(t)
 	for name, typ := range map[string]reflect.Type{
 		"User": reflect.TypeFor[User](), "SessionInfo": reflect.TypeFor[SessionInfo](), "Settings": reflect.TypeFor[Settings](), "TOTPSetup": reflect.TypeFor[TOTPSetup](),
-		"AdminUser": reflect.TypeFor[AdminUser](), "AdminAccount": reflect.TypeFor[Account](), "AdminFactor": reflect.TypeFor[Factor](), "AdminJob": reflect.TypeFor[Job](),
-		"AdminRowResult": reflect.TypeFor[RowResult](), "AdminSettings": reflect.TypeFor[AdminSettings](), "AdminTotal": reflect.TypeFor[Total](), "AdminActor": reflect.TypeFor[Actor](),
-		"APIKey": reflect.TypeFor[APIKey](), "NewAPIKey": reflect.TypeFor[NewAPIKey](), "AuditEvent": reflect.TypeFor[AuditEvent](), "Diagnostics": reflect.TypeFor[Diagnostics](),
-		"Impersonation": reflect.TypeFor[Impersonation](), "Invitation": reflect.TypeFor[Invitation](), "Role": reflect.TypeFor[Role](), "RoleChange": reflect.TypeFor[RoleChange](),
-		"SentMessage": reflect.TypeFor[SentMessage](), "TestResult": reflect.TypeFor[TestResult](), "SwitchSetting": reflect.TypeFor[SwitchSetting](),
 	} {
 		s, ok := d.Components.Schemas[name]
 		if !ok {

@@ -92,6 +92,7 @@ type document struct {
 	OpenAPI    string            `json:"openapi"`
 	Info       object            `json:"info"`
 	Servers    []object          `json:"servers"`
+	Security   any               `json:"security,omitempty"` // of operations that name none
 	Tags       []object          `json:"tags"`
 	Paths      map[string]object `json:"paths"`
 	Components components        `json:"components"`
@@ -100,6 +101,7 @@ type document struct {
 type components struct {
 	Schemas         object `json:"schemas"`
 	Responses       object `json:"responses"`
+	Parameters      object `json:"parameters,omitempty"`
 	Headers         object `json:"headers"`
 	SecuritySchemes object `json:"securitySchemes"`
 }
@@ -117,7 +119,7 @@ type builder struct {
 func Build(e Envelope, parts ...Part) ([]byte, error) {
 	b := &builder{envelope: e, doc: document{
 		OpenAPI: "3.1.0", Servers: []object{{"url": e.Server}}, Tags: []object{}, Paths: map[string]object{},
-		Components: components{Schemas: object{}, Responses: object{}, Headers: headers(), SecuritySchemes: object{}},
+		Components: components{Schemas: object{}, Responses: object{}, Parameters: object{}, Headers: headers(), SecuritySchemes: object{}},
 	}}
 	read := make([]prose, len(parts))
 	sources := object{}
@@ -138,6 +140,7 @@ func Build(e Envelope, parts ...Part) ([]byte, error) {
 	for i, p := range parts {
 		b.part(p.Routes, read[i])
 	}
+	b.shareRepeats()
 	if b.doc.Info == nil {
 		b.fault("no part has an info")
 	}
@@ -279,13 +282,13 @@ func (b *builder) security(rt Route) []object {
 var parameter = regexp.MustCompile(`\{([^}]+)\}`)
 
 // parameters are those of the path, in their order, those of the query, and headers.
-func (b *builder) parameters(path string, op operation, p prose) []object {
-	var list []object
+func (b *builder) parameters(path string, op operation, p prose) []any {
+	var list []any
 	for _, m := range parameter.FindAllStringSubmatch(path, -1) {
 		if p.Parameters[m[1]] == "" {
 			b.fault("%s: the parameter %s has no prose: describe it in openapi/prose.json", path, m[1])
 		}
-		list = append(list, object{"name": m[1], "in": "path", "required": true, "description": p.Parameters[m[1]], "schema": object{"type": "string"}})
+		list = append(list, shareable{camel(m[1]), object{"name": m[1], "in": "path", "required": true, "description": p.Parameters[m[1]], "schema": object{"type": "string"}}})
 	}
 	add := func(name, in string, schema object) {
 		s := maps.Clone(schema)
@@ -295,7 +298,7 @@ func (b *builder) parameters(path string, op operation, p prose) []object {
 			delete(s, "description")
 		}
 		q["schema"] = b.schema(s, false)
-		list = append(list, q)
+		list = append(list, shareable{camel(name), q})
 	}
 	for _, name := range sorted(op.Query) {
 		add(name, "query", op.Query[name])

@@ -81,24 +81,24 @@ func TestBuild(t *testing.T) {
 		at   []string
 		want string
 	}{
-		"server":        {[]string{"servers"}, `[{"url":"/v1"}]`},
-		"tags":          {[]string{"tags"}, `[{"name":"Things"}]`},
-		"info":          {[]string{"info", "title"}, `"Things"`},
-		"name":          {append(get, "operationId"), `"getThingsById"`},
-		"open":          {append(get, "security"), `[]`},
-		"alternatives":  {append(post, "security"), `[{"bearer":[],"key":[]},{}]`},
-		"prose":         {append(post, "description"), `"Makes one."`},
-		"no prose":      {append(get, "description"), `null`},
-		"no body":       {append(get, "requestBody"), `null`},
-		"received":      {append(post, "requestBody", "content", "application/json", "schema"), `{"properties":{"note":{"type":"string"}},"type":"object"}`},
-		"required body": {append(post, "requestBody", "required"), `true`},
-		"example":       {append(post, "requestBody", "content", "application/json", "example", "note"), `"\u003cn\u003e"`},
-		"parameters": {append(get, "parameters"), `[{"description":"Which.","in":"path","name":"id","required":true,"schema":{"type":"string"}},` +
-			`{"description":"Why.","in":"query","name":"q","schema":{"type":"string"}}]`},
+		"server":         {[]string{"servers"}, `[{"url":"/v1"}]`},
+		"tags":           {[]string{"tags"}, `[{"name":"Things"}]`},
+		"info":           {[]string{"info", "title"}, `"Things"`},
+		"name":           {append(get, "operationId"), `"getThingsById"`},
+		"open":           {append(get, "security"), `[]`},
+		"alternatives":   {append(post, "security"), `[{"bearer":[],"key":[]},{}]`},
+		"prose":          {append(post, "description"), `"Makes one."`},
+		"no prose":       {append(get, "description"), `null`},
+		"no body":        {append(get, "requestBody"), `null`},
+		"received":       {append(post, "requestBody", "content", "application/json", "schema"), `{"properties":{"note":{"type":"string"}},"type":"object"}`},
+		"required body":  {append(post, "requestBody", "required"), `true`},
+		"example":        {append(post, "requestBody", "content", "application/json", "example", "note"), `"\u003cn\u003e"`},
+		"parameters":     {append(get, "parameters"), `[{"$ref":"#/components/parameters/Id"},{"$ref":"#/components/parameters/Q"}]`}, // HEAD has them, too
+		"path":           {[]string{"components", "parameters", "Id"}, `{"description":"Which.","in":"path","name":"id","required":true,"schema":{"type":"string"}}`},
+		"query":          {[]string{"components", "parameters", "Q"}, `{"description":"Why.","in":"query","name":"q","schema":{"type":"string"}}`},
 		"success":        {append(get, "responses", "200", "content", "application/json", "schema"), `{"$ref":"#/components/schemas/Thing"}`},
 		"page":           {append(get, "responses", "200", "content", "text/html", "schema"), `{"type":"string"}`},
-		"error page":     {append(get, "responses", "404"), `{"$ref":"#/components/responses/not_found_page_404"}`},
-		"shared error":   {append(post, "responses", "404"), `{"$ref":"#/components/responses/not_found_404"}`},
+		"error page":     {append(get, "responses", "404", "content", "text/html", "schema"), `{"type":"string"}`},
 		"codes":          {append(post, "responses", "422", "content", "application/json", "schema", "allOf"), `[{"$ref":"#/components/schemas/Error"},{"properties":{"code":{"enum":["invalid","weak"]}}}]`},
 		"codes once":     {append(post, "responses", "400", "content", "application/json", "schema", "allOf"), `[{"$ref":"#/components/schemas/Error"},{"properties":{"code":{"enum":["bad_json","ended"]}}}]`},
 		"limit":          {append(post, "responses", "429", "description"), `"Too many attempts. Limited are requests of an address (PerIP)."`},
@@ -108,8 +108,8 @@ func TestBuild(t *testing.T) {
 		"nothing there":  {append(post, "responses", "204"), `{"description":"Made.","headers":{"X-Request-Id":{"$ref":"#/components/headers/X-Request-Id"}}}`},
 		"retry":          {append(post, "responses", "429", "headers", "Retry-After"), `{"$ref":"#/components/headers/Retry-After"}`},
 		"head":           {append(head, "operationId"), `"headThingsById"`},
-		"head errors":    {append(head, "responses", "404"), `{"$ref":"#/components/responses/head_404"}`},
-		"head, no body":  {[]string{"components", "responses", "head_404", "content"}, `null`},
+		"head errors":    {append(head, "responses", "404", "description"), `"Not there, or switched off."`},
+		"head, no body":  {append(head, "responses", "404", "content"), `null`},
 		"returned": {[]string{"components", "schemas", "Thing"}, `{"additionalProperties":false,"properties":{"id":{"type":"string"},"kind":{"enum":["a"]},` +
 			`"note":{"type":["string","null"]},"part":{"anyOf":[{"$ref":"#/components/schemas/Part"},{"type":"null"}]}},"required":["id","note","part"],"type":"object"}`},
 		"items": {[]string{"components", "schemas", "Part", "properties", "of"}, `{"items":{"$ref":"#/components/schemas/Thing"},"type":"array"}`},
@@ -134,7 +134,7 @@ func TestBuildParts(t *testing.T) {
 		Routes: []Route{{Pattern: "GET /rooms", Security: [][]string{{"key"}}}},
 	}
 	doc := build(t, thingsPart(), room)
-	if got := at(t, doc, "paths", "/rooms", "get", "security"); got != `[{"key":[]}]` {
+	if got := at(t, doc, "security"); got != `[{"key":[]}]` {
 		t.Error(got)
 	}
 	if got := at(t, doc, "paths", "/rooms", "get", "responses", "200", "headers", "Cache-Control", "schema"); got != `{"const":"public"}` {
@@ -148,6 +148,64 @@ func TestBuildParts(t *testing.T) {
 		if other, _ := Build(envelope, thingsPart(), room); !bytes.Equal(one, other) {
 			t.Fatal("two builds differ")
 		}
+	}
+}
+
+// Equal responses of several operations become one component, named after their codes, or
+// after the status where there are many. The most frequent keeps the plain name.
+func TestBuildShares(t *testing.T) {
+	many := []Error{{"a_b", 403}, {"b", 403}, {"c", 403}, {"d", 403}}
+	var routes []Route
+	operations := map[string]any{}
+	for i, errors := range [][]Error{many[:3], many[:3], many, {many[3], many[2], many[1], many[0]}, append(many[1:4:4], Error{"e", 403}), append(many[1:4:4], Error{"e", 403}), many, many[:1]} {
+		pattern := "POST /" + string(rune('a'+i))
+		routes = append(routes, Route{Pattern: pattern, Errors: errors, Security: [][]string{{"key"}}})
+		operations[pattern] = map[string]any{"tag": "Things", "summary": "One", "query": map[string]any{"from": map[string]any{"type": []string{"string", "integer"}[min(i/6, 1)]}},
+			"responses": map[string]any{"200": map[string]any{"description": "It.", "json": "Thing"}}}
+	}
+	prose, err := json.Marshal(map[string]any{"operations": operations})
+	if err != nil {
+		t.Fatal(err)
+	}
+	things := thingsPart()
+	doc := build(t, things, Part{Routes: routes, Prose: prose})
+	for i, want := range []string{"ABOrBOrC", "ABOrBOrC", "Forbidden", "Forbidden", "Forbidden2", "Forbidden2", "Forbidden"} {
+		operation := []string{"paths", "/" + string(rune('a'+i)), "post"}
+		if got := at(t, doc, append(operation, "responses", "403")...); got != `{"$ref":"#/components/responses/`+want+`"}` {
+			t.Error(i, got)
+		}
+		if got := at(t, doc, append(operation, "responses", "200")...); got != `{"$ref":"#/components/responses/Thing"}` {
+			t.Error(i, got)
+		}
+		if got := at(t, doc, append(operation, "parameters")...); got != `[{"$ref":"#/components/parameters/`+[]string{"From", "GFrom"}[i/6]+`"}]` {
+			t.Error(i, got)
+		}
+	}
+	for where, want := range map[string]string{
+		"paths /h post responses 403 description":   `"Not allowed."`,
+		"components responses Forbidden2 $ref":      `null`,
+		"components parameters From schema":         `{"type":"string"}`,
+		"components parameters GFrom schema":        `{"type":"integer"}`,
+		"security":                                  `[{"key":[]}]`,
+		"paths /a post security":                    `null`,
+		"paths /things/{id} get security":           `[]`,
+		"components responses ABOrBOrC description": `"Not allowed."`,
+	} {
+		if got := at(t, doc, strings.Fields(where)...); got != want {
+			t.Errorf("%s: %s, want %s", where, got, want)
+		}
+	}
+}
+
+func TestFormat(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	got, err := Format([]byte(`{"b":{"c":[1,true,"a:,\\\"{"]},"a":["` + long + `",{"` + long + `":"` + long + `"},[],"<"]}`))
+	want := "{\n\t\"b\": {\"c\": [1, true, \"a:,\\\\\\\"{\"]},\n\t\"a\": [\n\t\t\"" + long + "\",\n\t\t{\n\t\t\t\"" + long + "\": \"" + long + "\"\n\t\t},\n\t\t[],\n\t\t\"<\"\n\t]\n}\n"
+	if err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	if _, err := Format([]byte(`{"a":}`)); err == nil {
+		t.Error("no JSON is formatted")
 	}
 }
 

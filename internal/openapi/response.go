@@ -105,11 +105,15 @@ func (b *builder) responses(rt Route, op operation, p prose) object {
 	return all
 }
 
-func (b *builder) success(status int, r response) object {
+func (b *builder) success(status int, r response) shareable {
 	o := object{"description": r.Description}
+	name := statusName(status)
 	content := object{}
 	if r.JSON != nil {
 		content["application/json"] = object{"schema": b.schema(r.JSON, true)}
+		if schema, ok := r.JSON.(string); ok {
+			name = schema
+		}
 	}
 	for _, mediaType := range r.Other {
 		content[mediaType] = object{"schema": object{"type": "string"}}
@@ -126,7 +130,7 @@ func (b *builder) success(status int, r response) object {
 		h["Cache-Control"] = object{"required": true, "description": "The same for everybody.", "schema": object{"const": r.Cache}}
 	}
 	o["headers"] = h
-	return o
+	return shareable{name, o}
 }
 
 // errors are the codes that a route may return, by status.
@@ -165,30 +169,18 @@ func (b *builder) limits(rt Route, p prose) string {
 	return " Limited are " + strings.Join(list, ", ") + "."
 }
 
-// failure is the response of an error. Those with one code and nothing of their
-// own are shared, under the code.
-func (b *builder) failure(status int, codes []string, description string, page bool) object {
+// failure is the response of an error.
+func (b *builder) failure(status int, codes []string, description string, page bool) shareable {
+	slices.Sort(codes)
+	name := failureName(status, codes)
 	content := object{"application/json": object{"schema": object{"allOf": []any{
 		b.named("Error"), object{"properties": object{"code": object{"enum": codes}}},
 	}}}}
-	name := codes[0]
 	if page {
 		content["text/html"] = object{"schema": object{"type": "string"}}
-		name += "_page"
+		name += "Page"
 	}
-	r := object{"description": description, "headers": headersOf(append(promises(status), "Cache-Control")...), "content": content}
-	if len(codes) > 1 || description != meaning(status) {
-		return r
-	}
-	return b.share(name, status, r)
-}
-
-// share puts a response where others find it. The status is in its name because a
-// code may come with two.
-func (b *builder) share(name string, status int, r object) object {
-	name += "_" + strconv.Itoa(status)
-	b.doc.Components.Responses[name] = r
-	return object{"$ref": "#/components/responses/" + name}
+	return shareable{name, object{"description": description, "headers": headersOf(append(promises(status), "Cache-Control")...), "content": content}}
 }
 
 // head is the HEAD of a GET: it changes nothing, and has no body.
@@ -203,7 +195,7 @@ func (b *builder) head(rt Route, path string, op operation, p prose) object {
 		if status == http.StatusOK {
 			description = "It is there."
 		}
-		responses[strconv.Itoa(status)] = b.share("head", status, object{"description": description, "headers": headersOf(promises(status)...)})
+		responses[strconv.Itoa(status)] = shareable{"Head" + statusName(status), object{"description": description, "headers": headersOf(promises(status)...)}}
 	}
 	o["responses"] = responses
 	return o

@@ -27,7 +27,7 @@ trap 'rm -rf "$work"' EXIT
 (cd "$repository" && go build -o "$work/server" ./examples/server)
 export AUTHMOUNT_SERVER="$work/server"
 
-node scripts/admin.mjs --check
+(cd "$repository" && go run ./internal/clientgen -check)
 npm run build
 npm run sizes
 npm test

@@ -1,0 +1,98 @@
+package main
+
+// name is how the clients name an operation of the admin API. The document has everything
+// else about it.
+type name struct {
+	operation string
+	group     string // the TypeScript object that has the method, unless it is at the top
+	ts        string // the TypeScript method
+	method    string // the Go method
+	input     string // the Go type of its parameters, if it is not the method's name with Params, Changes or Query
+	result    string // the Go type of its result or of one row, where the document has no name for it
+}
+
+// names are in the order of the TypeScript client.
+var names = []name{
+	{"GET /admin/me", "", "me", "Me", "", "Whoami"},
+	{"GET /admin/permissions", "", "permissions", "Permissions", "", "Permission"},
+	{"POST /admin/check", "", "check", "Check", "", "CheckResult"},
+	{"GET /admin/overview", "", "overview", "Overview", "", "Overview"},
+	{"GET /admin/stats", "", "stats", "Stats", "", "Stats"},
+	{"GET /admin/diagnostics", "", "diagnostics", "Diagnostics", "", ""},
+	{"GET /admin/users", "users", "list", "Users", "UserQuery", ""},
+	{"GET /admin/users/lookup", "users", "lookup", "LookupUser", "UserLookup", ""},
+	{"GET /admin/users/{id}", "users", "get", "User", "", ""},
+	{"POST /admin/users", "users", "create", "CreateUser", "", ""},
+	{"PATCH /admin/users/{id}", "users", "update", "UpdateUser", "", ""},
+	{"POST /admin/users/{id}/delete", "users", "delete", "DeleteUser", "", ""},
+	{"POST /admin/users/{id}/anonymize", "users", "anonymize", "AnonymizeUser", "", ""},
+	{"GET /admin/users/{id}/export", "users", "exportData", "ExportUser", "", "json.RawMessage"},
+	{"POST /admin/users/{id}/ban", "users", "ban", "BanUser", "BanParams", ""},
+	{"POST /admin/users/{id}/unban", "users", "unban", "UnbanUser", "", ""},
+	{"POST /admin/users/{id}/unlock", "users", "unlock", "UnlockUser", "", ""},
+	{"POST /admin/users/{id}/password", "users", "setPassword", "SetPassword", "", ""},
+	{"GET /admin/users/{id}/factors", "users", "factors", "Factors", "", ""},
+	{"DELETE /admin/users/{id}/factors", "users", "removeFactors", "RemoveFactors", "", ""},
+	{"DELETE /admin/users/{id}/factors/{factor}", "users", "removeFactor", "RemoveFactor", "", ""},
+	{"DELETE /admin/users/{id}/identities/{identity}", "users", "unlinkIdentity", "RemoveIdentity", "", ""},
+	{"GET /admin/users/{id}/sessions", "users", "sessions", "UserSessions", "", ""},
+	{"DELETE /admin/users/{id}/sessions", "users", "endSessions", "EndUserSessions", "", ""},
+	{"PUT /admin/users/{id}/roles", "users", "setRoles", "SetRoles", "", ""},
+	{"POST /admin/users/{id}/roles/{role}", "users", "addRole", "AddRole", "", ""},
+	{"DELETE /admin/users/{id}/roles/{role}", "users", "removeRole", "RemoveRole", "", ""},
+	{"POST /admin/users/{id}/impersonate", "users", "impersonate", "Impersonate", "", "ImpersonationToken"},
+	{"POST /admin/users/{id}/send", "users", "send", "Send", "", "MessageID"},
+	{"GET /admin/users/{id}/events", "users", "events", "UserEvents", "UserEventQuery", ""},
+	{"POST /admin/users/bulk", "users", "bulk", "Bulk", "", "BulkResult"},
+	{"POST /admin/users/import", "users", "import", "", "", "ImportRow"}, // the Go method is not generated: it streams
+	{"GET /admin/users/export", "users", "export", "ExportUsers", "ExportQuery", ""},
+	{"GET /admin/jobs/{id}", "jobs", "get", "Job", "", ""},
+	{"GET /admin/jobs/{id}/results", "jobs", "results", "JobResults", "", "RowResult"},
+	{"POST /admin/links", "links", "create", "CreateLink", "LinkParams", "Link"},
+	{"GET /admin/sessions", "sessions", "list", "Sessions", "SessionQuery", "UserSession"},
+	{"DELETE /admin/sessions/{id}", "sessions", "end", "EndSession", "", ""},
+	{"POST /admin/sessions/revoke", "sessions", "revoke", "RevokeSessions", "RevokeParams", "RevokeResult"},
+	{"GET /admin/roles", "roles", "list", "Roles", "", "RoleList"},
+	{"GET /admin/roles/matrix", "roles", "matrix", "RoleMatrix", "", "RoleMatrix"},
+	{"GET /admin/roles/{role}", "roles", "get", "Role", "", ""},
+	{"GET /admin/roles/{role}/users", "roles", "users", "RoleUsers", "RoleUserQuery", "RoleUser"},
+	{"POST /admin/roles", "roles", "create", "CreateRole", "", ""},
+	{"PATCH /admin/roles/{role}", "roles", "update", "UpdateRole", "", ""},
+	{"DELETE /admin/roles/{role}", "roles", "delete", "DeleteRole", "", ""},
+	{"GET /admin/impersonations", "impersonations", "list", "Impersonations", "", ""},
+	{"DELETE /admin/impersonations/{id}", "impersonations", "end", "EndImpersonation", "", ""},
+	{"GET /admin/invitations", "invitations", "list", "Invitations", "InvitationQuery", ""},
+	{"POST /admin/invitations", "invitations", "create", "Invite", "", ""},
+	{"POST /admin/invitations/{id}/resend", "invitations", "resend", "ResendInvitation", "", ""},
+	{"DELETE /admin/invitations/{id}", "invitations", "delete", "RevokeInvitation", "", ""},
+	{"GET /admin/messages", "messages", "list", "Messages", "MessageQuery", ""},
+	{"POST /admin/messages/{id}/retry", "messages", "retry", "RetryMessage", "", "MessageID"},
+	{"GET /admin/audit-logs", "audit", "list", "AuditEvents", "AuditQuery", ""},
+	{"GET /admin/audit-logs/{id}", "audit", "get", "AuditEvent", "", ""},
+	{"GET /admin/audit-logs/export", "audit", "export", "ExportAudit", "AuditExportQuery", ""},
+	{"GET /admin/keys", "keys", "list", "Keys", "KeyQuery", ""},
+	{"POST /admin/keys", "keys", "create", "CreateKey", "", ""},
+	{"PATCH /admin/keys/{id}", "keys", "update", "UpdateKey", "", ""},
+	{"DELETE /admin/keys/{id}", "keys", "delete", "RevokeKey", "", ""},
+	{"POST /admin/keys/{id}/rotate", "keys", "rotate", "RotateKey", "", ""},
+	{"GET /admin/settings", "settings", "get", "Settings", "", ""},
+	{"PATCH /admin/settings", "settings", "update", "UpdateSettings", "SettingsChanges", ""},
+	{"POST /admin/settings/test-mail", "settings", "testMail", "TestMail", "", ""},
+	{"POST /admin/settings/test-sms", "settings", "testSms", "TestSMS", "", ""},
+	{"POST /admin/settings/test-provider/{name}", "settings", "testProvider", "TestProvider", "", ""},
+}
+
+// leftOut are pages for a person who is signed in, not for programs.
+var leftOut = []string{"GET /admin/first-owner", "POST /admin/first-owner"}
+
+// goTypes are the Go names of components that are named otherwise in the document. Those
+// of User and SessionInfo are written by hand.
+var goTypes = map[string]string{
+	"AdminAccount": "Account", "AdminActor": "Actor", "AdminFactor": "Factor", "AdminJob": "Job", "AdminRowResult": "RowResult", "AdminTotal": "Total",
+}
+
+// embedded are the Go types that a type begins with: it has all their members.
+var embedded = map[string]string{"AdminUser": "User", "AdminAccount": "AdminUser", "NewAPIKey": "APIKey"}
+
+// separated are query parameters that hold several values with commas between them.
+var separated = map[string]bool{"ids": true, "fields": true, "metrics": true}
