@@ -246,7 +246,7 @@ func (a *Auth) enclose(ctx context.Context, c *store.Change, o outbox.Outgoing, 
 	if m.Recipient = a.recipient(o.To); o.To == "" {
 		m.Recipient = a.recipient(m.ID) // a decoy tells nothing by it
 	}
-	if a.outbox.Joins(ctx) { // others decide whether and when it is recorded
+	if a.outbox.JoinsTransaction(ctx) { // others decide whether and when it is recorded
 		m.NextAt, m.Attempts = c.Now, 0
 	}
 	if o.To != "" { // operators are told of no decoy: nothing goes out

@@ -126,7 +126,7 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 	if err != nil && !errors.Is(err, CodeInvalidToken) { // deleted since the look-up: nobody to write to
 		return SentCode{}, err
 	}
-	return SentCode{RequestID: a.keys.Request(phone, t.ExpiresAt)}, nil
+	return SentCode{RequestID: a.keys.RequestID(phone, t.ExpiresAt)}, nil
 }
 
 // newPhoneCode makes a code for a number and the token that judges it. Only a MAC

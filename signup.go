@@ -285,15 +285,15 @@ func (p SignUpParams) LogValue() slog.Value {
 // link, since codes that are sent later prove the same sign-up.
 func (a *Auth) signUpRequest(u User) string {
 	if u.Phone != "" { // proving a number takes over in any case: for tries of their own
-		return a.keys.Request(u.Phone, a.now().Add(a.cfg.phone.Life))
+		return a.keys.RequestID(u.Phone, a.now().Add(a.cfg.phone.Life))
 	}
-	return a.keys.Request(ofSignUp(u), a.now().Add(verifyLife))
+	return a.keys.RequestID(ofSignUp(u), a.now().Add(verifyLife))
 }
 
 // signedUp tells whether an id was returned by the sign-up that made an account,
 // with the address that it has.
 func (a *Auth) signedUp(u User, request string) bool {
-	return a.keys.ValidRequest(ofSignUp(u), request, a.now())
+	return a.keys.ValidRequestID(ofSignUp(u), request, a.now())
 }
 
 func ofSignUp(u User) string { return "sign-up " + u.ID + " " + store.EmailKey(u.Email) }
