@@ -43,7 +43,7 @@ const redacted = "[redacted]" // replaces secrets in the log
 // jwt-secret. The secret has at least 32 random bytes and is none of WithSecret's.
 // Tokens of the previous ones are still accepted. The key itself signs; nothing is
 // derived from it, and it is not published. Of WithSharedSecret and WithSigningKeys,
-// the last call counts. The default is a key pair.
+// the last call counts; a second call replaces the first. The default is a key pair.
 //
 // Anyone with this secret can create tokens for any user with any role, and Require
 // accepts them. With [CheckSession], and at the endpoints, such a token also needs the
