@@ -119,7 +119,7 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 	code, t := a.newPhoneCode(store.PurposePhoneCode, phone)
 	t.UserID = u.ID
 	if to == "" {
-		_, t.Hash = newLinkToken() // a decoy: no guess is right
+		_, t.Hash = newLinkToken() // a decoy: no attempt is right
 	}
 	err = a.sendCode(ctx, byStranger("send"), t, a.phoneMessage(allowed, to, code), u)
 	if err != nil && !errors.Is(err, CodeInvalidToken) { // the user was deleted since the look-up
@@ -245,7 +245,7 @@ func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone st
 	code, t := a.newPhoneCode(purpose, subject)
 	t.UserID = u.ID
 	if to == "" {
-		_, t.Hash = newLinkToken() // a decoy: no guess is right
+		_, t.Hash = newLinkToken() // a decoy: no attempt is right
 	}
 	return a.sendCode(ctx, by.authority(), t, a.phoneMessage(allowed, to, code), u)
 }

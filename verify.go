@@ -136,9 +136,9 @@ type VerifiedEmail struct {
 // that requested it is live.
 //
 // A link deletes nothing. A reader who does not know the account can answer no on the
-// page, or request a magic link or a reset, and take the account over. A code cannot
-// ask: outside of a session and without the RequestID of the sign-up, it makes the
-// mailbox's owner take the account over. The password is deleted, and a link to choose
+// page, or request a magic link or a reset, and take the account over. A code has no
+// such page: outside of a session and without the RequestID of the sign-up, the
+// mailbox's owner takes the account over. The password is deleted, and a link to choose
 // a new one is sent.
 //
 // Errors: CodeInvalidToken, CodeUserAlreadyExists if the new address was taken
