@@ -50,7 +50,7 @@ func (a *Auth) guessDraw(r Rate, limit, value string) guessDraw {
 // byClient returns the draw of an attempt from the bucket of the client's IP address.
 func (a *Auth) byClient(ctx context.Context, t attempt) guessDraw {
 	if t.method == methodPassword {
-		return a.askingAfter(guessDraw{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip")}, perAddressMore)
+		return a.withCaptchaAfter(guessDraw{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip")}, ipFailureFactor)
 	}
 	return guessDraw{Draw: a.perIP(ctx, a.cfg.limits.CodesPerIP, "code-ip")}
 }

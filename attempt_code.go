@@ -100,7 +100,7 @@ func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t store.TryCode) at
 	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor})
 	now, from := a.codeDraw(t.Purpose, cmp.Or(g.sent, t.Subject)), g.to
 	switch {
-	case a.keys.ValidRequest(g.about, g.request, a.now()):
+	case a.keys.ValidRequestID(g.about, g.request, a.now()):
 		now, from = a.guessDraw(code, "code-request", g.request).refilled(), g.to+" "+clientip.LimitKey(clientFrom(ctx).IP)
 	case g.userID != "":
 		now, from = a.codeDraw(t.Purpose, ofUser(g.userID)), ofUser(g.userID)

@@ -70,7 +70,7 @@ func (a *Auth) passwordAttempt(g passwordGuess, account, device string) attempt 
 // whether an account has the name.
 func (a *Auth) passwordDraw(name string, known bool, device string) []guessDraw {
 	limit, value := countedApart("login", name, device)
-	now := a.askingAfter(a.guessDraw(a.cfg.limits.LoginPerAccount, limit, value).refilled(), 1)
+	now := a.withCaptchaAfter(a.guessDraw(a.cfg.limits.LoginPerAccount, limit, value).refilled(), 1)
 	return append([]guessDraw{now}, a.inARowBy("login", name, known, device)...)
 }
 

@@ -178,7 +178,7 @@ func TestLinksRestOnTheirMakers(t *testing.T) {
 		a := &Auth{store: &userStore{err: c.gone}}
 		asked := 0
 		if c.judges {
-			kit{a}.JudgeLinks(func(_ context.Context, m host.LinkMaker, u User) (host.Terms, error) {
+			kit{a}.CheckLinks(func(_ context.Context, m host.LinkMaker, u User) (host.Terms, error) {
 				if asked++; m != *maker || u.ID != "ada" {
 					t.Errorf("%s: asked of %+v, %+v", name, m, u)
 				}

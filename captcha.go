@@ -11,44 +11,43 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Verifier checks captchas. Packages turnstile and hcaptcha have one each.
+// Verifier verifies captchas. Packages turnstile and hcaptcha implement it.
 type Verifier interface {
-	// Verify checks the token that the captcha's widget gave the client at ip, which
-	// may be zero. It returns ErrCaptcha, wrapped or not, for an invalid token, and
-	// another error if it could not check the token. It must be safe for concurrent use
-	// and respect ctx.
+	// Verify checks the token that the captcha's widget gave to the client at ip, which
+	// may be the zero Addr. ErrCaptcha, wrapped or not, means that the token is invalid;
+	// any other error, that it could not be checked. Verify must be safe for concurrent
+	// use and respect the context.
 	Verify(ctx context.Context, token string, ip netip.Addr) error
 }
 
-// ErrCaptcha means that a captcha was not solved, or that its token was used before.
+// ErrCaptcha: a captcha was not solved, or its token was used before.
 var ErrCaptcha = errors.New("auth: the captcha was not solved")
 
-// CaptchaOptions configure captchas.
+// CaptchaOptions set the verifier of captchas and when one is required.
 type CaptchaOptions struct {
 	Verifier Verifier // required
 
-	// AfterFailures is the number of recent wrong passwords after which a login needs
-	// a captcha: this many for one name, or three times as many from one IP address.
-	// Unknown accounts count the same. Default 3; negative: never.
+	// AfterFailures is the number of recent wrong passwords after which a login requires
+	// a captcha: this many for one login name, or three times as many from one IP
+	// address. Unknown login names count in the same way. Default 3; negative: never.
 	AfterFailures int
-	// FailOpen lets requests pass, with a warning in the log, while the Verifier
-	// fails. By default they are refused with CodeUnavailable.
+	// FailOpen admits requests while the Verifier is unavailable, with a warning in the
+	// log. By default they are rejected: CodeUnavailable.
 	FailOpen bool
-	// Timeout bounds a verification. Default 5 s.
+	// Timeout limits a verification. Default 5 s.
 	Timeout time.Duration
 }
 
-// WithCaptcha requires a captcha for sign-ups, for requests that send a message to
-// anybody's address, and for logins after wrong passwords. The token is in the header
-// X-Captcha-Token; in forms it is in the field captcha_token or the widget's own field.
-// Without a valid token the error is CodeValidationFailed with the field "captcha". Go
-// methods require no captcha, because their caller is responsible. pages.New refuses
-// the option, because its pages call those methods. The default is no captcha. A
-// second call replaces the first.
+// WithCaptcha requires a captcha at sign-up, at public endpoints that send messages, and
+// at login after wrong passwords. Clients send its token in the header X-Captcha-Token,
+// or in forms in the field captcha_token or the widget's own field. Without a valid token
+// the response is CodeValidationFailed with the field "captcha". Go methods require none,
+// because their caller is responsible; pages.New, whose pages call them, returns an
+// error. The default is no captcha. A second call replaces the first.
 func WithCaptcha(o CaptchaOptions) Option {
 	return func(c *config) {
 		if o.Verifier == nil {
-			c.fail("WithCaptcha", errors.New("a Verifier is needed: turnstile.New, hcaptcha.New, or another one"))
+			c.fail("WithCaptcha", errors.New("a Verifier is required: turnstile.New, hcaptcha.New or another one"))
 			return
 		}
 		o.AfterFailures = cmp.Or(o.AfterFailures, 3)
@@ -60,15 +59,15 @@ func WithCaptcha(o CaptchaOptions) Option {
 }
 
 const (
-	captchaHeader  = "X-Captcha-Token"
-	fieldCaptcha   = "captcha_token"
-	maxCaptcha     = 8 << 10 // bytes of a token
-	captchasPerIP  = 60      // verifications in captchaPeriod
-	captchaPeriod  = 5 * time.Minute
-	perAddressMore = 3 // factor of AfterFailures for one IP address
+	captchaHeader   = "X-Captcha-Token"
+	fieldCaptcha    = "captcha_token"
+	maxCaptcha      = 8 << 10 // bytes of a token
+	captchasPerIP   = 60      // verifications in captchaPeriod
+	captchaPeriod   = 5 * time.Minute
+	ipFailureFactor = 3 // factor of AfterFailures for one IP address
 )
 
-// captchaFields returns the form fields of captcha tokens: ours and the widgets' own.
+// captchaFields are the form fields of tokens: our own, and those that widgets add.
 func captchaFields() []string {
 	return []string{fieldCaptcha, "cf-turnstile-response", "h-captcha-response", "g-recaptcha-response"}
 }
@@ -89,16 +88,16 @@ func (a *Auth) withCaptcha(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), captchaKey{}, token))
 }
 
-// errCaptchaAsked marks an attempt that was not checked because it needs a captcha.
-var errCaptchaAsked = errors.New("a captcha is asked for")
+// errCaptchaRequired is the cause of a login rejected because it needs a captcha.
+var errCaptchaRequired = errors.New("a captcha is required")
 
-// solved checks the captcha of a request. It first counts against the client's IP
-// address, so that nobody can flood the Verifier. It comes before every other limit,
-// so that a request without a captcha cannot use up a limit that others share.
-func (a *Auth) solved(ctx context.Context) error {
-	token, asked := ctx.Value(captchaKey{}).(string)
+// verifyCaptcha verifies the captcha of a request. It first counts against a limit of the
+// client's IP address, to protect the Verifier from floods. It runs before any other
+// limit, so that requests without a captcha cannot use up the limits of others.
+func (a *Auth) verifyCaptcha(ctx context.Context) error {
+	token, required := ctx.Value(captchaKey{}).(string)
 	switch {
-	case !asked:
+	case !required:
 		return nil
 	case token == "":
 		return invalid("captcha", "is required")
@@ -119,36 +118,36 @@ func (a *Auth) solved(ctx context.Context) error {
 		e.cause = err
 		return e
 	case ctx.Err() == nil && a.cfg.captcha.FailOpen:
-		a.cfg.log.WarnContext(ctx, "auth: captcha not verified, let pass", "error", err)
+		a.cfg.log.WarnContext(ctx, "auth: captcha not verified, request admitted", "error", err)
 		return nil
 	}
 	return retryAfter(CodeUnavailable, time.Second, err)
 }
 
-// captchaDue returns an error if a password attempt needs a captcha, because of
-// recent failures in its draws, and the request has none that was checked.
+// captchaDue returns an error if the counts of a login show so many recent failures that
+// it needs a captcha, and the request has none yet.
 func (a *Auth) captchaDue(ctx context.Context, draws []guessDraw, d store.Decision) error {
-	if _, asked := ctx.Value(captchaKey{}).(string); !asked {
+	if _, required := ctx.Value(captchaKey{}).(string); !required {
 		return nil
 	}
-	left := d.Remaining
+	remaining := d.Remaining
 	for _, s := range draws {
-		if s.Rate.Burst <= 0 || len(left) == 0 {
+		if s.Rate.Burst <= 0 || len(remaining) == 0 {
 			continue
 		}
-		if s.captchaAfter > 0 && s.Rate.Burst-left[0] > s.captchaAfter {
+		if s.captchaAfter > 0 && s.Rate.Burst-remaining[0] > s.captchaAfter {
 			e := invalid("captcha", "is required")
-			e.cause = errCaptchaAsked
+			e.cause = errCaptchaRequired
 			return e
 		}
-		left = left[1:]
+		remaining = remaining[1:]
 	}
 	return nil
 }
 
-// askingAfter returns d as a draw that requires a captcha after failures. times
-// multiplies AfterFailures.
-func (a *Auth) askingAfter(d guessDraw, times int) guessDraw {
+// withCaptchaAfter sets the number of failures after which a captcha is required: times is the
+// factor of AfterFailures.
+func (a *Auth) withCaptchaAfter(d guessDraw, times int) guessDraw {
 	if a.cfg.captcha != nil {
 		d.captchaAfter = max(0, a.cfg.captcha.AfterFailures*times)
 	}

@@ -95,7 +95,7 @@ func actorOf(by Authority, e Event) Actor {
 // only the store knew. The request may be over by now.
 func (a *Auth) committed(ctx context.Context, c store.Change, on store.Outcome, edit func(*Event)) {
 	if on == store.OutcomeDone {
-		a.outbox.Post(ctx, c.Messages)
+		a.outbox.Enqueue(ctx, c.Messages)
 		a.drawNotices(ctx, c)
 	}
 	for _, e := range c.Events {

@@ -63,4 +63,4 @@ func EndlessEvents(e *Export) {
 func SweepEvents(ctx context.Context, a *Auth, n int) (int, error) { return a.sweepEvents(ctx, n) }
 
 // AwaitedMessages is how many messages somebody waits for the first attempt at.
-func AwaitedMessages(a *Auth) int { return a.outbox.Awaited() }
+func AwaitedMessages(a *Auth) int { return a.outbox.Watched() }

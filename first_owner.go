@@ -66,7 +66,7 @@ func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (
 		switch {
 		case err == nil:
 			a.committed(ctx, c, store.OutcomeDone, about(u.ID))
-			kit{a}.Stale(owner)
+			kit{a}.MarkStale(owner)
 			return owner, nil
 		case errors.Is(err, store.ErrStale):
 			return owner, err

@@ -162,7 +162,7 @@ func (a *Auth) admit(rt route, w http.ResponseWriter, r *http.Request) error {
 	}
 	r = a.withCaptcha(r)
 	if rt.captcha {
-		if err := a.solved(r.Context()); err != nil {
+		if err := a.verifyCaptcha(r.Context()); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func roomRows(below string, routes []host.Route) []route {
 	rows := make([]route, 0, len(routes))
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.Pattern, " ")
-		row := route{pattern: method + " " + below + path, access: accessOf(r.Access), whenOff: r.WhenOff, judges: r.WhenOff, streams: r.Streams, errors: codes(r.Errors), handle: r.Handle, form: r.Form}
+		row := route{pattern: method + " " + below + path, access: accessOf(r.Access), whenOff: r.WhenDisabled, judges: r.WhenDisabled, streams: r.Streams, errors: codes(r.Errors), handle: r.Handle, form: r.Form}
 		if row.takesSecretKeys() {
 			row.limits = []string{"SecretKeysPerIP"}
 		}
@@ -102,7 +102,7 @@ func (k kit) Draw(r Rate, limit, value string, cost int) store.Draw {
 	return k.a.draw(r, limit, value, cost)
 }
 
-func (k kit) Take(ctx context.Context, draws ...store.Draw) error {
+func (k kit) CheckLimits(ctx context.Context, draws ...store.Draw) error {
 	return k.a.take(ctx, draws...)
 }
 
@@ -117,12 +117,12 @@ func (k kit) Roles(ctx context.Context) (store.RoleTable, error) {
 	return k.a.project.Roles(ctx) // tokens use older roles while a read is in progress or fails
 }
 
-func (k kit) ForgetRoles() { k.a.roleTable.known.Store(nil) }
+func (k kit) ReloadRoles() { k.a.roleTable.known.Store(nil) }
 
-func (k kit) MessagesSent(ctx context.Context) {
+func (k kit) WaitForMessages(ctx context.Context) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for k.a.outbox.UnderWay() > 0 {
+	for k.a.outbox.Pending() > 0 {
 		select {
 		case <-ctx.Done():
 			return
@@ -131,13 +131,13 @@ func (k kit) MessagesSent(ctx context.Context) {
 	}
 }
 
-func (k kit) Enclose(ctx context.Context, c *store.Change, m host.Mail) {
+func (k kit) AddMessage(ctx context.Context, c *store.Change, m host.Mail) {
 	k.a.enclose(ctx, c, outbox.Outgoing{Kind: m.Kind, To: m.To.Email, NewAddress: m.NewAddress, Provider: m.Provider}, m.To, nil)
 }
 
 // Methods for the admin API.
 
-func (k kit) Fresh(u User, s Session) bool {
+func (k kit) RecentlyAuthenticated(u User, s Session) bool {
 	if u.MFAEnabled {
 		return k.a.freshAAL2(s)
 	}
@@ -153,7 +153,7 @@ func (k kit) Emit(ctx context.Context, by Authority, e Event) {
 	k.a.emit(ctx, e)
 }
 
-func (k kit) EndingAll(c store.RevokeSessions) store.RevokeSessions {
+func (k kit) RemoveTokens(c store.RevokeSessions) store.RevokeSessions {
 	c.DropTokens, c.DropDevices = dyingWithPassword(), true
 	return c
 }
@@ -168,7 +168,7 @@ func (k kit) Fingerprint(sum []byte) []byte {
 
 // Methods for the audit log and metrics.
 
-func (k kit) Written(ctx context.Context) error {
+func (k kit) Flush(ctx context.Context) error {
 	if err := k.a.recorder.Flush(ctx); err != nil {
 		return storeFailed(err)
 	}
@@ -178,19 +178,19 @@ func (k kit) Written(ctx context.Context) error {
 	return nil
 }
 
-func (k kit) EventsLost() int { return k.a.recorder.Losses() }
+func (k kit) EventsLost() int { return k.a.recorder.Lost() }
 
-func (k kit) Stale(u User) {
+func (k kit) MarkStale(u User) {
 	k.a.Revoke(store.Revocation{UserID: u.ID, Stale: u.CredentialRevision, At: k.a.now()})
 }
 
-func (k kit) StaleRole(role string, t store.RoleTable) {
+func (k kit) MarkRoleStale(role string, t store.RoleTable) {
 	k.a.Revoke(store.Revocation{Role: role, Stale: t.Revision, At: k.a.now()})
 }
 
 // Methods for jobs of the admin API.
 
-func (k kit) Behind(f func(ctx context.Context)) { k.a.background.Run(f) }
+func (k kit) Background(f func(ctx context.Context)) { k.a.background.Run(f) }
 
 func (k kit) SealJob(jobID string, plain []byte) []byte {
 	return k.a.keys.SealJob(plain, []byte(jobID))
@@ -200,20 +200,20 @@ func (k kit) OpenJob(jobID string, sealed []byte) ([]byte, error) {
 	return k.a.keys.OpenJob(sealed, []byte(jobID))
 }
 
-func (k kit) ForJob(ctx context.Context, id string) context.Context {
+func (k kit) JobContext(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }
 
-func (k kit) ImportsAtOnce() bool { return k.a.admin != nil && k.a.creating() == nil }
+func (k kit) HasBulkImport() bool { return k.a.admin != nil && k.a.creating() == nil }
 
 func (k kit) ImportAll(ctx context.Context, c store.CreateUsers) ([]error, error) {
-	if !k.ImportsAtOnce() {
+	if !k.HasBulkImport() {
 		return nil, errors.ErrUnsupported
 	}
 	return k.a.admin.CreateUsers(ctx, c)
 }
 
-func (k kit) WithHash(ctx context.Context, c *store.Change, u User, hash string, p *store.UserPatch) error {
+func (k kit) AddPasswordHash(ctx context.Context, c *store.Change, u User, hash string, p *store.UserPatch) error {
 	had, err := k.a.store.Credentials(ctx, store.ByID(u.ID))
 	if err != nil || had.PasswordHash == hash {
 		return err
@@ -233,7 +233,7 @@ func (k kit) WithHash(ctx context.Context, c *store.Change, u User, hash string,
 
 func (rt route) takesSecretKeys() bool { return rt.access == operating || rt.access == elsewhere }
 
-func (k kit) GivenKey(ctx context.Context) (string, bool) {
+func (k kit) RequestKey(ctx context.Context) (string, bool) {
 	text, ok := ctx.Value(secretKeyKey{}).(string)
 	return text, ok
 }
@@ -255,7 +255,7 @@ func (k kit) SecretKeyNamed(name string) (key store.APIKey, named, there bool) {
 	return k.SecretKeys()[at], true, true
 }
 
-func (k kit) ForgetKeys() { k.a.publicKeys.forget() }
+func (k kit) ReloadKeys() { k.a.publicKeys.forget() }
 
 func (k kit) CheapPasswords() (cheap bool, err error) {
 	p := k.a.passwords
@@ -275,7 +275,7 @@ func (k kit) Hashes() uint64 { return k.a.passwords.works() }
 
 func (k kit) Refund(ctx context.Context) error { return k.a.refunds.flush(ctx) }
 
-func (k kit) HoldRefunds() { k.a.refunds.after = func(time.Duration, func()) {} }
+func (k kit) DelayRefunds() { k.a.refunds.after = func(time.Duration, func()) {} }
 
 func (k kit) Lease() time.Duration { return k.a.outbox.Lease() }
 

@@ -88,7 +88,7 @@ func (k kit) NewAccount(ctx context.Context, p *host.NewAccount) (store.NewUser,
 	return nu, nil
 }
 
-func (k kit) Taken(err error) error {
+func (k kit) DuplicateError(err error) error {
 	if errors.Is(err, store.ErrConflict) {
 		return importRefused(err)
 	}
@@ -237,7 +237,7 @@ func checkNotes(s string) error {
 	return nil
 }
 
-func (k kit) PasswordOf(ctx context.Context, u User, password *string) (store.UserPatch, error) {
+func (k kit) PasswordPatch(ctx context.Context, u User, password *string) (store.UserPatch, error) {
 	p := store.UserPatch{Revoke: &store.SessionFilter{}, DropTokens: dyingWithPassword(), DropDevices: true}
 	if password == nil {
 		p.PasswordHash = new(string)
@@ -251,11 +251,11 @@ func (k kit) PasswordOf(ctx context.Context, u User, password *string) (store.Us
 	return p, err
 }
 
-func (k kit) OtherWayIn(ctx context.Context, c store.Credentials, provider string) bool {
+func (k kit) CanSignInWithout(ctx context.Context, c store.Credentials, provider string) bool {
 	return k.a.otherWayIn(ctx, c, provider)
 }
 
-func (k kit) Unlinking(i Identity) store.UserPatch {
+func (k kit) UnlinkPatch(i Identity) store.UserPatch {
 	key := store.ByIdentity(i.Provider, i.Subject)
 	return store.UserPatch{Unlink: &key, DropTokens: dyingWithPassword()}
 }

@@ -27,7 +27,7 @@ func TestRoomsThatPeopleComeBackTo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, apart := &host.PageOptions{Returns: "/auth/return"}, &host.PageOptions{Returns: "/admin/return", Apart: true}
+	own, apart := &host.PageOptions{ReturnPath: "/auth/return"}, &host.PageOptions{ReturnPath: "/admin/return", Separate: true}
 	for name, c := range map[string]struct {
 		use  []*host.PageOptions
 		want []string
@@ -36,7 +36,7 @@ func TestRoomsThatPeopleComeBackTo(t *testing.T) {
 		"one's own":       {[]*host.PageOptions{own}, []string{"https://auth.test:8443/auth/return"}},
 		"apart":           {[]*host.PageOptions{apart}, []string{"https://auth.test:8443/admin/return"}},
 		"both":            {[]*host.PageOptions{apart, own}, []string{"https://auth.test:8443/auth/return", "https://auth.test:8443/admin/return"}},
-		"one's own twice": {[]*host.PageOptions{{Returns: "/old"}, own}, []string{"https://auth.test:8443/auth/return"}},
+		"one's own twice": {[]*host.PageOptions{{ReturnPath: "/old"}, own}, []string{"https://auth.test:8443/auth/return"}},
 	} {
 		a := &Auth{cfg: config{log: slog.New(slog.DiscardHandler), redirects: []redirect.Pattern{listed}, baseURL: &url.URL{Scheme: "https", Host: "auth.test:8443", Path: "/auth/v1"}}}
 		if err := a.put(t.Context(), store.StoredSettings{}); err != nil {
@@ -174,7 +174,7 @@ func TestWrittenTellsWhatIsNot(t *testing.T) {
 			fault = nil
 		}
 		a := &Auth{recorder: r, counter: n}
-		err := kit{a}.Written(t.Context())
+		err := kit{a}.Flush(t.Context())
 		switch {
 		case c.events && c.figures && (err != nil || events != 2 || figures != 1):
 			t.Errorf("%v, %d events and %d figures", err, events, figures)
@@ -213,8 +213,8 @@ func TestSettingsThatAreRead(t *testing.T) {
 	read := func(want string, revision int64, told bool) {
 		t.Helper()
 		log.Reset()
-		kit{a}.ReadSettings(over)
-		at, when := kit{a}.SettingsRead()
+		kit{a}.ReloadSettings(over)
+		at, when := kit{a}.SettingsState()
 		if now := time.Now(); a.appName() != want || at != revision || when.After(now) || now.Sub(when) > time.Minute || strings.Contains(log.String(), "settings cannot be read") != told {
 			t.Errorf("%s at %d, read at %v: %s", a.appName(), at, when, log.String())
 		}
@@ -251,7 +251,7 @@ func TestMessagesJoinTransactions(t *testing.T) {
 		if c.want {
 			at, tries = ch.Now, 0
 		}
-		if m := ch.Messages[0]; a.outbox.Joins(ctx) != c.want || !m.NextAt.Equal(at) || m.Attempts != tries {
+		if m := ch.Messages[0]; a.outbox.JoinsTransaction(ctx) != c.want || !m.NextAt.Equal(at) || m.Attempts != tries {
 			t.Errorf("%s: due %v after, attempts %d", name, m.NextAt.Sub(ch.Now), m.Attempts)
 		}
 	}

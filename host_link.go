@@ -16,7 +16,7 @@ import (
 
 // Links and codes that operators create or send: the same as those of the flows.
 
-func (k kit) JudgeLinks(judge func(ctx context.Context, maker host.LinkMaker, u User) (host.Terms, error)) {
+func (k kit) CheckLinks(judge func(ctx context.Context, maker host.LinkMaker, u User) (host.Terms, error)) {
 	k.a.makers.Store(&judge)
 }
 
@@ -53,22 +53,22 @@ func madeBy(t *store.Token, by Actor, u User) error {
 	return err
 }
 
-func (k kit) Link(ctx context.Context, c *store.Change, t host.LinkType, userID, redirectTo string) (host.MadeLink, error) {
+func (k kit) Link(ctx context.Context, c *store.Change, t host.LinkType, userID, redirectTo string) (host.CreatedLink, error) {
 	if t == host.LinkCode {
-		return host.MadeLink{}, invalid("type", "has no link")
+		return host.CreatedLink{}, invalid("type", "has no link")
 	}
 	token, o, u, err := k.a.operatorsLink(ctx, t, userID, redirectTo)
 	if err != nil {
-		return host.MadeLink{}, err
+		return host.CreatedLink{}, err
 	}
 	if err := madeBy(&token, actorOf(c.By, Event{}), u); err != nil {
-		return host.MadeLink{}, err
+		return host.CreatedLink{}, err
 	}
 	token.Code, token.CodeExpiresAt, token.MaxTries = nil, time.Time{}, 0
 	if err := k.a.store.PutToken(ctx, store.PutToken{Change: *c, Token: token}); err != nil {
-		return host.MadeLink{}, err
+		return host.CreatedLink{}, err
 	}
-	return host.MadeLink{URL: o.Link, ExpiresAt: token.ExpiresAt}, nil
+	return host.CreatedLink{URL: o.Link, ExpiresAt: token.ExpiresAt}, nil
 }
 
 func (k kit) SendLink(ctx context.Context, c *store.Change, send *host.Send, t host.LinkType, userID, redirectTo string) (string, error) {
@@ -190,11 +190,11 @@ func drawSend(ctx context.Context, a *Auth, s *host.Send, k Kind, to string) (se
 	return drawn, nil
 }
 
-func (k kit) JudgeInvitations(judge func(context.Context, host.Invitation) (host.Terms, error)) {
+func (k kit) CheckInvitations(judge func(context.Context, host.Invitation) (host.Terms, error)) {
 	k.a.inviters.Store(&judge)
 }
 
-func (k kit) CleanInvitation(inv host.Invitation, life time.Duration) (host.Invitation, error) {
+func (k kit) CheckInvitation(inv host.Invitation, life time.Duration) (host.Invitation, error) {
 	email, err := requiredEmail(inv.Email)
 	if err != nil {
 		return inv, invalid("email", err.Error())
@@ -276,4 +276,4 @@ func (k kit) RetryMessage(ctx context.Context, c *store.Change, send *host.Send,
 	return a.journal.RetryMessage(ctx, store.RetryMessage{Change: *c, ID: id})
 }
 
-func (k kit) SendWaiting() { k.a.outbox.Wake() }
+func (k kit) SendDue() { k.a.outbox.Wake() }

@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-func (k kit) ForgiveFailures(ctx context.Context, u User) { k.a.unlockPassword(ctx, u, true) }
+func (k kit) ResetFailures(ctx context.Context, u User) { k.a.unlockPassword(ctx, u, true) }
 
 // lockDraw is a limit on attempts at an account.
 type lockDraw struct {

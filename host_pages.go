@@ -29,7 +29,7 @@ func (k kit) Site() host.Site {
 func (k kit) Log() *slog.Logger { return k.a.cfg.log }
 
 func (k kit) UsePages(p host.PageOptions) {
-	if p.Apart {
+	if p.Separate {
 		k.a.apart.Store(&p)
 		return
 	}
@@ -60,7 +60,7 @@ func (a *Auth) redirects() []redirect.Pattern {
 	listed := a.settings.now.Load().redirects
 	var own []redirect.Pattern
 	for _, room := range a.pageRooms() {
-		own = append(own, redirect.Pattern{Scheme: a.cfg.baseURL.Scheme, Host: a.cfg.baseURL.Hostname(), Port: a.cfg.baseURL.Port(), Path: room.Returns})
+		own = append(own, redirect.Pattern{Scheme: a.cfg.baseURL.Scheme, Host: a.cfg.baseURL.Hostname(), Port: a.cfg.baseURL.Port(), Path: room.ReturnPath})
 	}
 	return append(own, listed...)
 }
@@ -127,7 +127,7 @@ func (k kit) SetCookie(w http.ResponseWriter, what, value string, maxAge int) {
 
 func (k kit) PreferredLocale(ctx context.Context, u User) string { return preferredLocale(ctx, u) }
 
-func (k kit) FreshFor() time.Duration { return freshFor }
+func (k kit) RecentPeriod() time.Duration { return freshFor }
 
 func (k kit) TrustDevices() time.Duration { return k.a.cfg.mfa.TrustDevices }
 

@@ -63,18 +63,18 @@ func (k kit) EditSettings(stored store.StoredSettings, changes map[string]json.R
 	return e, nil
 }
 
-func (k kit) LetsIn(e host.SettingsEdit, c store.Credentials, factor bool) (before, after bool) {
+func (k kit) CanSignIn(e host.SettingsEdit, c store.Credentials, factor bool) (before, after bool) {
 	both, _ := e.Private.(settingsPair)
 	return k.a.canSignIn(both.before, c, factor), k.a.canSignIn(both.after, c, factor)
 }
 
-func (k kit) ReadSettings(ctx context.Context) {
+func (k kit) ReloadSettings(ctx context.Context) {
 	if err := k.a.readSettings(context.WithoutCancel(ctx)); err != nil {
 		k.a.cfg.log.WarnContext(ctx, "auth: the settings cannot be read", "error", err)
 	}
 }
 
-func (k kit) SettingsRead() (revision int64, at time.Time) {
+func (k kit) SettingsState() (revision int64, at time.Time) {
 	if n := k.a.settings.readAt.Load(); n > 0 {
 		at = time.Unix(0, n).UTC()
 	}
@@ -96,7 +96,7 @@ type testMessage struct {
 	first <-chan error
 }
 
-func (k kit) DrawTest(ctx context.Context, u User, by Channel) (host.TestMessage, error) {
+func (k kit) PermitTest(ctx context.Context, u User, by Channel) (host.TestMessage, error) {
 	t := &testMessage{a: k.a, to: u}
 	var err error
 	if by == ChannelEmail {
@@ -125,15 +125,14 @@ func (k kit) DrawTest(ctx context.Context, u User, by Channel) (host.TestMessage
 	return t, nil
 }
 
-// Enclose adds the message to a change. If an earlier change failed, this message replaces
-// the one in that change.
-func (t *testMessage) Enclose(ctx context.Context, c *store.Change) {
+// Add puts the message into a change, in place of one of an earlier change that failed.
+func (t *testMessage) Add(ctx context.Context, c *store.Change) {
 	t.Forget()
 	before := len(c.Messages)
 	t.a.enclose(ctx, c, t.out, t.to, nil)
 	if len(c.Messages) > before {
 		t.id = c.Messages[before].ID
-		t.first = t.a.outbox.WatchFirst(t.id)
+		t.first = t.a.outbox.WatchFirstAttempt(t.id)
 	}
 }
 
@@ -153,13 +152,13 @@ func (t *testMessage) Wait(ctx context.Context) (done bool, err error) {
 // Forget stops watching the message. It is still sent.
 func (t *testMessage) Forget() {
 	if t.id != "" {
-		t.a.outbox.ForgetFirst(t.id)
+		t.a.outbox.ForgetFirstAttempt(t.id)
 	}
 }
 
 func (k kit) HasProvider(name string) bool { return k.a.providers[name] != nil }
 
-func (k kit) ReachProvider(ctx context.Context, name string) (detail string, err error) {
+func (k kit) TestProvider(ctx context.Context, name string) (detail string, err error) {
 	p := *k.a.providers[name]
 	ctx, cancel := p.bounded(ctx)
 	defer cancel()
@@ -203,7 +202,7 @@ func reach(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-func (k kit) Short(s string) string {
+func (k kit) Shorten(s string) string {
 	const most = 300
 	if r := []rune(visible.Line(s)); len(r) > most {
 		return string(r[:most]) + "…"
@@ -213,8 +212,8 @@ func (k kit) Short(s string) string {
 
 type seenKey struct{}
 
-func (k kit) Seen(r *http.Request) context.Context {
-	c := host.RequestClient{Peer: r.RemoteAddr, Unheeded: clientip.Unheeded(r, k.a.cfg.trustedProxies)}
+func (k kit) WithFacts(r *http.Request) context.Context {
+	c := host.RequestClient{Peer: r.RemoteAddr, Unheeded: clientip.HeadersIgnored(r, k.a.cfg.trustedProxies)}
 	for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
 		if r.Header.Get(h) != "" {
 			c.Forwarded = append(c.Forwarded, h)
@@ -226,11 +225,11 @@ func (k kit) Seen(r *http.Request) context.Context {
 func (k kit) Diagnose(ctx context.Context) (host.Diagnosis, error) {
 	client, _ := ctx.Value(seenKey{}).(host.RequestClient)
 	client.IP, client.TrustedProxies = ipString(clientFrom(ctx).IP), len(k.a.cfg.trustedProxies)
-	d := host.Diagnosis{Now: k.a.now(), Client: client, Mail: host.MailQueue{Here: k.a.outbox.UnderWay()}}
+	d := host.Diagnosis{Now: k.a.now(), Client: client, Mail: host.MailQueue{Here: k.a.outbox.Pending()}}
 	if d.Client.Forwarded == nil {
 		d.Client.Forwarded = []string{}
 	}
-	revision, read := k.SettingsRead()
+	revision, read := k.SettingsState()
 	d.Settings = host.SettingsAt{Revision: revision, ReadAt: known(read), Failing: k.a.settings.failing.Load()}
 	var set struct {
 		Keys []host.KeyInfo `json:"keys"`

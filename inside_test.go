@@ -75,13 +75,13 @@ func TestOneTestMessageIsAwaited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	test, err := kit.DrawTest(ctx, u, auth.ChannelEmail)
+	test, err := kit.PermitTest(ctx, u, auth.ChannelEmail)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the change of the first did not come about
 		c := kit.Change(ctx, auth.Authority{System: "test"})
-		test.Enclose(ctx, &c)
+		test.Add(ctx, &c)
 		if n := auth.AwaitedMessages(w.Auth); n != 1 || len(c.Messages) != 1 {
 			t.Errorf("%d awaited, %d enclosed", n, len(c.Messages))
 		}

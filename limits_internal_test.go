@@ -71,7 +71,7 @@ func TestFiguresAreAsDecided(t *testing.T) {
 	for what, c := range map[string]struct{ is, want int }{
 		"bytes of a captcha's token":                      {maxCaptcha, 8 << 10},
 		"captchas of an address":                          {captchasPerIP, 60},
-		"times as many failures from an address":          {perAddressMore, 3},
+		"times as many failures from an address":          {ipFailureFactor, 3},
 		"failures in a row of which the owner is told":    {tellAtRun, 20},
 		"wrong guesses that a code survives":              {maxCodeTries, 5},
 		"of all who name requests":                        {codeBackstop, 50},
@@ -124,7 +124,7 @@ func TestBoundsAreAsPromised(t *testing.T) {
 		"languages of a browser": {func(n int) bool { return shortLocale(xs(n)) == xs(n) }, 0, 128},
 		"notes about an account": {func(n int) bool { return checkNotes(xs(n)) == nil }, 0, 16 << 10},
 		"seconds that an invitation is good for": {func(n int) bool {
-			_, err := kit{a}.CleanInvitation(host.Invitation{Email: "ada@example.com"}, time.Duration(n)*time.Second)
+			_, err := kit{a}.CheckInvitation(host.Invitation{Email: "ada@example.com"}, time.Duration(n)*time.Second)
 			return err == nil
 		}, 300, 30 * 24 * 3600},
 		"a TOTP secret from elsewhere": {func(n int) bool {
@@ -138,7 +138,7 @@ func TestBoundsAreAsPromised(t *testing.T) {
 		"a verifier (RFC 7636, 4.1)": {func(n int) bool { return checkVerifier(challengeOf(xs(n)), xs(n)) == nil }, 43, 128},
 		"a full name":                {func(n int) bool { _, err := cleanName(strings.Repeat("ü", n)); return err == nil }, 0, maxName},
 		"metadata":                   {func(n int) bool { return checkMetadata(map[string]any{"": xs(n - len(`{"":""}`))}) == nil }, 0, maxMetadata},
-		"a text of a list":           {func(n int) bool { return kit{a}.Short(xs(n)) == xs(n) }, 0, 300},
+		"a text of a list":           {func(n int) bool { return kit{a}.Shorten(xs(n)) == xs(n) }, 0, 300},
 		"a code from a provider": {func(n int) bool {
 			return (&oauthClient{}).judgeCallback(endpoints{}, OAuthCallback{Code: xs(n)}) == nil
 		}, 1, 4096},

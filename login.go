@@ -71,8 +71,8 @@ func (a *Auth) loginAs(ctx context.Context, c store.Credentials, name string, p 
 	}
 	g.asks = true
 	rehash, err := a.judgePassword(ctx, g)
-	if errors.Is(err, errCaptchaAsked) { // solved before the retry, so that a slow Verifier does not hold a hashing slot
-		if err := a.solved(ctx); err != nil {
+	if errors.Is(err, errCaptchaRequired) { // solved before the retry, so that a slow Verifier does not hold a hashing slot
+		if err := a.verifyCaptcha(ctx); err != nil {
 			return nil, err
 		}
 		g.asks = false

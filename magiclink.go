@@ -42,7 +42,7 @@ func (a *Auth) SendMagicLink(ctx context.Context, p SendMagicLinkParams) (SentCo
 	if err := a.sendLink(ctx, KindMagicLink, store.PurposeMagicLink, magicLife, email, linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge, Remember: p.Remember}, strangers); err != nil {
 		return SentCode{}, err
 	}
-	return SentCode{RequestID: a.keys.Request(mailRequest(email, p.CodeChallenge), a.now().Add(mailCodeLife))}, nil
+	return SentCode{RequestID: a.keys.RequestID(mailRequest(email, p.CodeChallenge), a.now().Add(mailCodeLife))}, nil
 }
 
 func (a *Auth) handleMagicLinkSend(w http.ResponseWriter, r *http.Request) error {
@@ -128,7 +128,7 @@ func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*
 		request: p.RequestID, bound: challengeOf(p.CodeVerifier),
 	}
 	g.about = mailRequest(email, g.bound)
-	if !a.keys.ValidRequest(g.about, g.request, a.now()) { // the caller did not request a code: no code is checked
+	if !a.keys.ValidRequestID(g.about, g.request, a.now()) { // the caller did not request a code: no code is checked
 		return nil, fail(CodeInvalidCode, errors.New("request_id is over, or of another address or code_verifier"))
 	}
 	u, err := a.useCode(ctx, store.PurposeMagicLink, g, p.Within)
@@ -341,8 +341,8 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 // challenge.
 func (a *Auth) typedElsewhere(r *http.Request, d linkData) bool {
 	for _, room := range a.pageRooms() {
-		if d.Challenge != "" && d.RedirectTo == originOf(a.cfg.baseURL.String())+room.Returns {
-			return !room.Holds(r, d.Challenge)
+		if d.Challenge != "" && d.RedirectTo == originOf(a.cfg.baseURL.String())+room.ReturnPath {
+			return !room.HasVerifier(r, d.Challenge)
 		}
 	}
 	return d.RedirectTo == "" && (a.cfg.cookies == nil || d.Challenge != "")

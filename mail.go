@@ -61,7 +61,7 @@ type MailOptions struct {
 	Locale    string        // BCP 47; used when the reader's language is not there; default "en"
 	Queue     int           // messages in this process, waiting or being retried; default 1024
 	Workers   int           // messages sent at once; default 4
-	Attempts  int           // attempts to send a message, with growing pauses from a second on; default 20 (about four hours) with a store that stores messages (store.Journal), else 5
+	Attempts  int           // attempts to send a message, with growing pauses from a second on; default 20 (about four hours) with a store that keeps messages (store.Journal), else 5
 	Timeout   time.Duration // of one attempt; default 30 s
 
 	// Sync makes a request wait for the first attempt to hand its message over, instead

@@ -248,7 +248,7 @@ func (a *Auth) enclose(ctx context.Context, c *store.Change, o outbox.Outgoing, 
 	if m.Recipient = a.recipient(o.To); o.To == "" {
 		m.Recipient = a.recipient(m.ID) // does not identify a decoy
 	}
-	if a.outbox.Joins(ctx) { // the application's transaction, or another process, decides whether and when it is sent
+	if a.outbox.JoinsTransaction(ctx) { // the application's transaction, or another process, decides whether and when it is sent
 		m.NextAt, m.Attempts = c.Now, 0
 	}
 	if o.To != "" { // decoys are not in the message log, because they are not sent

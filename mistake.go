@@ -120,7 +120,7 @@ func describedURL(raw string) string {
 // clientOf returns the client of a request. It logs, once, forwarding headers from a
 // peer that is no trusted proxy: behind a proxy, all clients would count as one.
 func (a *Auth) clientOf(r *http.Request) requestClient {
-	if clientip.Unheeded(r, a.cfg.trustedProxies) {
+	if clientip.HeadersIgnored(r, a.cfg.trustedProxies) {
 		a.unheededOnce.Do(func() {
 			a.cfg.log.InfoContext(r.Context(), "auth: X-Forwarded-For or Forwarded of a peer that is no trusted proxy counts for nothing: if it is your proxy, name it by WithTrustedProxies", "peer", r.RemoteAddr)
 		})

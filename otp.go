@@ -125,7 +125,7 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 	if err != nil && !errors.Is(err, CodeInvalidToken) { // the user was deleted since the look-up
 		return SentCode{}, err
 	}
-	return SentCode{RequestID: a.keys.Request(phone, t.ExpiresAt)}, nil
+	return SentCode{RequestID: a.keys.RequestID(phone, t.ExpiresAt)}, nil
 }
 
 // newPhoneCode creates a code for a phone number and its token. The token has only a

@@ -109,9 +109,9 @@ func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
 
 // standIn creates the hash that replaces a missing one.
 func (p *passwords) standIn() (err error) {
-	nobodys := passhash.Argon2id(p.o.Argon2id).Nobodys()
+	nobodys := passhash.Argon2id(p.o.Argon2id).MakeUnknown()
 	if p.o.BcryptCost > 0 {
-		nobodys = passhash.NobodysBcrypt(p.o.BcryptCost)
+		nobodys = passhash.MakeUnknownBcrypt(p.o.BcryptCost)
 	}
 	p.dummy, err = passhash.Parse(nobodys)
 	return err

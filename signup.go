@@ -286,15 +286,15 @@ func (p SignUpParams) LogValue() slog.Value {
 // a later code completes the same sign-up.
 func (a *Auth) signUpRequest(u User) string {
 	if u.Phone != "" { // verifying a number always takes over; the id only separates attempts
-		return a.keys.Request(u.Phone, a.now().Add(a.cfg.phone.Life))
+		return a.keys.RequestID(u.Phone, a.now().Add(a.cfg.phone.Life))
 	}
-	return a.keys.Request(ofSignUp(u), a.now().Add(verifyLife))
+	return a.keys.RequestID(ofSignUp(u), a.now().Add(verifyLife))
 }
 
 // signedUp reports whether an id comes from the sign-up that created an account with
 // its present address.
 func (a *Auth) signedUp(u User, request string) bool {
-	return a.keys.ValidRequest(ofSignUp(u), request, a.now())
+	return a.keys.ValidRequestID(ofSignUp(u), request, a.now())
 }
 
 func ofSignUp(u User) string { return "sign-up " + u.ID + " " + store.EmailKey(u.Email) }

@@ -171,7 +171,7 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 			}
 		}
 		_, err = m.store.CreateUser(ctx, store.CreateUser{Change: t.change, NewUser: nu})
-		return nu.User.ID, m.kit.Taken(err)
+		return nu.User.ID, m.kit.DuplicateError(err)
 	})
 	if err != nil {
 		return auth.User{}, err

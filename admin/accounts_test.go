@@ -182,7 +182,7 @@ func TestUpdateUser(t *testing.T) {
 		if a.body["email"] != "Countess@example.com" || a.body["email_verified"] != false {
 			t.Errorf("%v", a.body)
 		}
-		if m := o.Mail(t, "ada@example.com", auth.KindEmailChanged); !strings.Contains(m.Text, "no longer come to ada@example.com") {
+		if m := o.Mail(t, "ada@example.com", auth.KindEmailChanged); !strings.Contains(m.Text, "no longer send messages to ada@example.com") {
 			t.Errorf("%s", m.Text)
 		}
 		if m := o.Mail(t, "Countess@example.com", auth.KindEmailChanged); strings.Contains(m.Text, "no longer come") {

@@ -98,12 +98,12 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	if err := m.addReadyRoles(ctx); err != nil {
 		return nil, fmt.Errorf("admin: add the first roles: %w", err)
 	}
-	m.kit.JudgeInvitations(m.judgeInvitation)
-	m.kit.JudgeLinks(m.judgeLink)
+	m.kit.CheckInvitations(m.judgeInvitation)
+	m.kit.CheckLinks(m.judgeLink)
 	if m.handler, err = m.mount(); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
-	m.kit.Behind(m.workOff)
+	m.kit.Background(m.workOff)
 	return m, nil
 }
 

@@ -26,7 +26,7 @@ import (
 // written waits until what happened is recorded and counted.
 func (o *office) written() {
 	o.t.Helper()
-	if err := host.Of(o).Written(o.t.Context()); err != nil {
+	if err := host.Of(o).Flush(o.t.Context()); err != nil {
 		o.t.Fatal(err)
 	}
 }

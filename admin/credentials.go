@@ -44,7 +44,7 @@ func (m *Admin) SetPassword(ctx context.Context, who Actor, p SetPasswordParams)
 		if err != nil {
 			return auth.User{}, err
 		}
-		patch, err := m.kit.PasswordOf(ctx, t.target, p.Password)
+		patch, err := m.kit.PasswordPatch(ctx, t.target, p.Password)
 		if err != nil {
 			return auth.User{}, err
 		}
@@ -55,7 +55,7 @@ func (m *Admin) SetPassword(ctx context.Context, who Actor, p SetPasswordParams)
 		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
 	})
 	if err == nil && p.Password != nil {
-		m.kit.ForgiveFailures(ctx, u) // of the password before
+		m.kit.ResetFailures(ctx, u) // of the password before
 	}
 	return u, err
 }
@@ -144,7 +144,7 @@ func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.Use
 		if err != nil {
 			return auth.User{}, err
 		}
-		if !p.Force && !m.kit.OtherWayIn(ctx, c, gone.Provider) {
+		if !p.Force && !m.kit.CanSignInWithout(ctx, c, gone.Provider) {
 			return auth.User{}, m.fail(auth.CodeLastSignInMethod, nil)
 		}
 		m.retell(ctx, t, func(e *auth.Event) { e.Provider = gone.Provider })
@@ -152,7 +152,7 @@ func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.Use
 			return auth.User{}, err
 		}
 		t.changed("identities", gone.Provider+" "+gone.Subject, nil)
-		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: m.kit.Unlinking(gone)})
+		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: m.kit.UnlinkPatch(gone)})
 	})
 }
 

@@ -76,7 +76,7 @@ func (m *Admin) handleDiagnostics(who Actor, w http.ResponseWriter, r *http.Requ
 	if err := m.values(r).done(); err != nil {
 		return err
 	}
-	d, err := m.Diagnostics(m.kit.Seen(r), who)
+	d, err := m.Diagnostics(m.kit.WithFacts(r), who)
 	if err != nil {
 		return err
 	}

@@ -101,9 +101,9 @@ func (a *acting) aal() string {
 func (m *Admin) fresh(a *acting) bool {
 	if a.external != nil {
 		ago := m.kit.Now().Sub(a.external.AuthTime)
-		return ago < m.kit.FreshFor() && ago > -clockSkew
+		return ago < m.kit.RecentPeriod() && ago > -clockSkew
 	}
-	return m.kit.Fresh(*a.user, a.session)
+	return m.kit.RecentlyAuthenticated(*a.user, a.session)
 }
 
 // clockSkew is how far ahead the clock of the application's login may be.

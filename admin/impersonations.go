@@ -66,7 +66,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 		}
 		e.SessionID = i.ID
 		if m.tellImpersonated && t.target.EmailVerified() {
-			m.kit.Enclose(ctx, &t.change, host.Mail{Kind: auth.KindImpersonated, To: t.target})
+			m.kit.AddMessage(ctx, &t.change, host.Mail{Kind: auth.KindImpersonated, To: t.target})
 		}
 		return i.ID, m.admin.BeginImpersonation(ctx, store.BeginImpersonation{Change: t.change, Impersonation: i})
 	})

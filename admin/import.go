@@ -107,7 +107,7 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *store.Job, p Impo
 	var chunk []importLine
 	var sealed []store.JobChunk // not kept yet
 	size, waiting, most := 0, 0, chunkRows
-	if m.kit.ImportsAtOnce() && p.OnConflict != OnConflictUpdate { // updates are a step each
+	if m.kit.HasBulkImport() && p.OnConflict != OnConflictUpdate { // updates are a step each
 		most = importedRows
 	}
 	seal := func() error {
@@ -249,7 +249,7 @@ func planImport(ctx context.Context, m *Admin, j store.Job, input []byte) (chunk
 // of a chunk rests on the others, unless accounts are changed, or the application has a
 // word in it.
 func (im *importing) rests() map[string]bool {
-	if !im.kit.ImportsAtOnce() || im.params.OnConflict == OnConflictUpdate {
+	if !im.kit.HasBulkImport() || im.params.OnConflict == OnConflictUpdate {
 		return nil
 	}
 	all := map[string]bool{}

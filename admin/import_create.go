@@ -36,7 +36,7 @@ func (im *importing) createAll(ctx context.Context, part string) error {
 // refused tells all that is undecided as refused, but for what was done when it was tried
 // before, each row under a key of its own.
 func (im *importing) refused(ctx context.Context, why error) error {
-	if !im.kit.ImportsAtOnce() {
+	if !im.kit.HasBulkImport() {
 		if err := im.recall(ctx); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 			results[i].Result, results[i].ID = resultDone, im.rows[i].ID
 			t.change.Events = append(t.change.Events, changes[n].Events...)
 		case !errors.Is(errs[n], store.ErrConflict), im.params.OnConflict == OnConflictError:
-			results[i] = results[i].because(im.kit.Taken(errs[n]))
+			results[i] = results[i].because(im.kit.DuplicateError(errs[n]))
 		}
 	}
 	return nil

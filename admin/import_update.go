@@ -100,7 +100,7 @@ func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 			err = im.fail(auth.CodeUserAlreadyExists, err)
 		}
 		if err == nil && patch.Roles != nil {
-			im.kit.Stale(u)
+			im.kit.MarkStale(u)
 		}
 		return u, err
 	})
@@ -136,7 +136,7 @@ func (im *importing) patch(ctx context.Context, t *turn, r importRow) (store.Use
 	}
 	t.edited(patch)
 	if r.PasswordHash != "" {
-		if err := im.kit.WithHash(ctx, &t.change, t.target, r.PasswordHash, &patch); err != nil {
+		if err := im.kit.AddPasswordHash(ctx, &t.change, t.target, r.PasswordHash, &patch); err != nil {
 			return patch, err
 		}
 		if patch.PasswordHash != nil {

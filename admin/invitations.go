@@ -120,7 +120,7 @@ func (m *Admin) WithdrawInvitation(ctx context.Context, who Actor, id string) er
 }
 
 func (m *Admin) cleanInvitation(inv Invitation, life time.Duration) (Invitation, error) {
-	clean, err := m.kit.CleanInvitation(host.Invitation(inv), life)
+	clean, err := m.kit.CheckInvitation(host.Invitation(inv), life)
 	return Invitation(clean), err
 }
 

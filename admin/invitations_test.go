@@ -153,7 +153,7 @@ func TestInvitationPage(t *testing.T) {
 		if page := o.page("POST", "/invitations/accept", "token="+token+"&password="); !strings.Contains(page, "<form") {
 			t.Errorf("a form without a password: %s", page)
 		}
-		if page := o.page("POST", "/invitations/accept", "token="+token+"&password="+url.QueryEscape(password)); !strings.Contains(page, "You have accepted") {
+		if page := o.page("POST", "/invitations/accept", "token="+token+"&password="+url.QueryEscape(password)); !strings.Contains(page, "Invitation accepted") {
 			t.Errorf("page: %s", page)
 		}
 		if page := o.page("GET", "/invitations/accept?token="+token, ""); strings.Contains(page, "<form") {

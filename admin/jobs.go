@@ -253,7 +253,7 @@ var jobRate = auth.Rate{Burst: 120, Per: time.Hour}
 // and which does nothing until it is started. Errors: CodeRateLimited.
 func (m *Admin) receive(ctx context.Context, a *acting, kind string, params any) (store.Job, error) {
 	if !a.system() {
-		if err := m.kit.Take(ctx, m.kit.Draw(jobRate, "admin_jobs", a.name(), 1)); err != nil {
+		if err := m.kit.CheckLimits(ctx, m.kit.Draw(jobRate, "admin_jobs", a.name(), 1)); err != nil {
 			return store.Job{}, err
 		}
 	}

@@ -228,7 +228,7 @@ func (m *Admin) plan(ctx context.Context, j store.Job, n int) (p plannedChunk, e
 		p.chunkWork = allFail(p.Rows, err)
 		return p, nil
 	}
-	p.chunkWork, err = careful(m, func() (chunkWork, error) { return k.plan(m.kit.ForJob(ctx, j.ID), m, j, input) })
+	p.chunkWork, err = careful(m, func() (chunkWork, error) { return k.plan(m.kit.JobContext(ctx, j.ID), m, j, input) })
 	if err != nil && !outage(ctx, err) {
 		p.chunkWork, err = allFail(p.Rows, err), nil
 	}
@@ -241,7 +241,7 @@ func (m *Admin) resultsOf(ctx context.Context, j store.Job, c plannedChunk) ([]r
 	if err := json.Unmarshal(j.Actor, &who); err != nil {
 		return allFailed(c.Rows, err), nil
 	}
-	results, err := careful(m, func() ([]rowResult, error) { return c.do(m.kit.ForJob(ctx, j.ID), who.actor(), j) })
+	results, err := careful(m, func() ([]rowResult, error) { return c.do(m.kit.JobContext(ctx, j.ID), who.actor(), j) })
 	if err != nil && !outage(ctx, err) {
 		return allFailed(c.Rows, err), nil
 	}

@@ -273,7 +273,7 @@ func (m *Admin) putKey(ctx context.Context, t *turn, k *NewKey, revision *int64)
 	if err != nil {
 		return err
 	}
-	m.kit.ForgetKeys()
+	m.kit.ReloadKeys()
 	k.APIKey, k.Secret = kept, Secret{&text}
 	return nil
 }
@@ -284,7 +284,7 @@ func (m *Admin) replaceKey(ctx context.Context, t *turn, k *store.APIKey, before
 	if err != nil {
 		return err
 	}
-	m.kit.ForgetKeys()
+	m.kit.ReloadKeys()
 	*k = kept
 	return nil
 }

@@ -95,7 +95,7 @@ func (m *Admin) RetryMessage(ctx context.Context, who Actor, id string) error {
 		return none, err
 	})
 	if err == nil {
-		m.kit.SendWaiting()
+		m.kit.SendDue()
 	}
 	return err
 }

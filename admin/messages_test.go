@@ -60,7 +60,7 @@ func (o *office) settled() {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), 30*time.Second)
 	defer cancel()
-	host.Of(o).MessagesSent(ctx)
+	host.Of(o).WaitForMessages(ctx)
 }
 
 // messages are those of a query, by code of the application.

@@ -159,7 +159,7 @@ func (m *Admin) putRole(ctx context.Context, t *turn, before, role store.RolePer
 	if err != nil {
 		return done, err
 	}
-	m.kit.StaleRole(role.Name, table)
+	m.kit.MarkRoleStale(role.Name, table)
 	done.Role = find(table, role.Name)
 	return done, nil
 }
@@ -204,7 +204,7 @@ func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (
 		case errors.Is(err, store.ErrConflict):
 			err = m.fail(auth.CodeRoleInUse, err)
 		case err == nil:
-			m.kit.StaleRole(p.Name, table)
+			m.kit.MarkRoleStale(p.Name, table)
 		}
 		return done, err
 	})
@@ -348,7 +348,7 @@ func (m *Admin) assign(ctx context.Context, t *turn, roles []string, why string)
 	t.changed("roles", orNone(t.target.Roles), roles)
 	u, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: store.UserPatch{Roles: &roles}})
 	if err == nil {
-		m.kit.Stale(u)
+		m.kit.MarkStale(u)
 	}
 	return u, err
 }

@@ -117,7 +117,7 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 			}
 			c := store.RevokeSessions{Change: t.change, UserID: t.target.ID, Filter: f}
 			if p.IP == "" && p.Before.IsZero() {
-				c = m.kit.EndingAll(c)
+				c = m.kit.RemoveTokens(c)
 			}
 			if err := m.keepEnded(ctx, t, f); err != nil {
 				return nil, err

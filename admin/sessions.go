@@ -34,7 +34,7 @@ func (m *Admin) EndSessions(ctx context.Context, who Actor, userID, reason strin
 		if err := m.because(t, reason); err != nil {
 			return nil, err
 		}
-		t.ended, err = m.store.RevokeSessions(ctx, m.kit.EndingAll(store.RevokeSessions{Change: t.change, UserID: t.target.ID}))
+		t.ended, err = m.store.RevokeSessions(ctx, m.kit.RemoveTokens(store.RevokeSessions{Change: t.change, UserID: t.target.ID}))
 		return t.ended, err
 	})
 }

@@ -105,7 +105,7 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 	if err != nil {
 		return SettingsTable{}, err
 	}
-	m.kit.ReadSettings(ctx)
+	m.kit.ReloadSettings(ctx)
 	return m.settingsTable(stored)
 }
 
@@ -129,7 +129,7 @@ func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit host.SettingsEd
 			if err != nil {
 				return err
 			}
-			before, after := m.kit.LetsIn(edit, c, m.requireMFA)
+			before, after := m.kit.CanSignIn(edit, c, m.requireMFA)
 			if after {
 				t.change.KeepOwner = true
 				t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: u.ID, CredentialRevision: &c.User.CredentialRevision})
@@ -176,13 +176,13 @@ func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by aut
 			return TryResult{}, m.kit.Invalid("actor", "is no account with an address")
 		}
 		if test == nil {
-			drawn, err := m.kit.DrawTest(ctx, *t.user, by)
+			drawn, err := m.kit.PermitTest(ctx, *t.user, by)
 			if err != nil {
 				return TryResult{}, err
 			}
 			test = drawn
 		}
-		test.Enclose(ctx, &t.change)
+		test.Add(ctx, &t.change)
 		if err := t.keep(TryResult{Queued: true, Detail: "it was asked for before"}); err != nil {
 			return TryResult{}, err
 		}
@@ -197,7 +197,7 @@ func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by aut
 	}
 	switch done, err := test.Wait(ctx); {
 	case err != nil:
-		return TryResult{Detail: m.kit.Short(err.Error())}, nil
+		return TryResult{Detail: m.kit.Shorten(err.Error())}, nil
 	case !done:
 		return TryResult{Queued: true, Detail: "the first attempt takes long; it goes on"}, nil
 	}
@@ -217,9 +217,9 @@ func (m *Admin) TryProvider(ctx context.Context, who Actor, name string) (TryRes
 	if err != nil {
 		return TryResult{}, err
 	}
-	detail, err := m.kit.ReachProvider(ctx, name)
+	detail, err := m.kit.TestProvider(ctx, name)
 	if err != nil {
-		return TryResult{Detail: m.kit.Short(err.Error())}, nil //nolint:nilerr // the failure is the result of the test
+		return TryResult{Detail: m.kit.Shorten(err.Error())}, nil //nolint:nilerr // the failure is the result of the test
 	}
 	return TryResult{OK: true, Detail: detail}, nil
 }

@@ -129,7 +129,7 @@ func (m *Admin) mount() (http.Handler, error) {
 		access = host.Elsewhere
 	}
 	for _, e := range endpoints() {
-		routes = append(routes, host.Route{Pattern: e.op.pattern, Access: access, WhenOff: true, Streams: e.op.streams, Errors: host.Codes(e.op.failures()...), Handle: func(w http.ResponseWriter, r *http.Request) error {
+		routes = append(routes, host.Route{Pattern: e.op.pattern, Access: access, WhenDisabled: true, Streams: e.op.streams, Errors: host.Codes(e.op.failures()...), Handle: func(w http.ResponseWriter, r *http.Request) error {
 			who, err := m.asks(r)
 			if err != nil {
 				return err
@@ -164,7 +164,7 @@ func (m *Admin) answer(e endpoint, who Actor, w http.ResponseWriter, r *http.Req
 
 // asks finds out who sent a request that was let through.
 func (m *Admin) asks(r *http.Request) (Actor, error) {
-	if text, ok := m.kit.GivenKey(r.Context()); ok {
+	if text, ok := m.kit.RequestKey(r.Context()); ok {
 		return Key(text), nil
 	}
 	if m.authorize != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth"
 )
 
-// User reads who is signed in from the server, which knows at once when a session was
-// ended.
+// User reads the signed-in user from the server. The server's answer reflects an ended
+// session at once.
 func (c *Client) User(ctx context.Context) (*User, error) {
 	u := &User{}
 	if err := c.as(ctx, call{method: http.MethodGet, path: "/me", repeat: repeatAlways}, u); err != nil {
@@ -20,15 +20,15 @@ func (c *Client) User(ctx context.Context) (*User, error) {
 	return u, nil
 }
 
-// UserOf reads whom an access token belongs to, whoever is signed in here. Errors:
-// auth.CodeBadToken, CodeSessionEnded, CodeUserBanned.
+// UserOf reads the user of an access token, independently of this client's session.
+// Errors: auth.CodeBadToken, CodeSessionEnded, CodeUserBanned.
 func (c *Client) UserOf(ctx context.Context, accessToken string) (*User, error) {
 	u := &User{}
 	err := c.wire.do(ctx, call{method: http.MethodGet, path: "/me", bearer: accessToken, repeat: repeatAlways}, u)
 	return orNil(u, err)
 }
 
-// note keeps what the server said of the user.
+// note stores the user that the server returned in the session.
 func (c *Client) note(u User) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -44,17 +44,18 @@ func (c *Client) note(u User) {
 	c.changed()
 }
 
-// UpdateUserParams change what is set. A new address or number takes effect when it is
-// confirmed: ConfirmEmail, ConfirmPhone.
+// UpdateUserParams are the parameters of UpdateUser; unset fields remain unchanged. A
+// new email address or phone number takes effect when it is confirmed: ConfirmEmail,
+// ConfirmPhone.
 type UpdateUserParams struct {
 	FullName     *string        `json:"full_name,omitempty"`
 	Email        string         `json:"email,omitempty"`
 	Phone        string         `json:"phone,omitempty"`
-	UserMetadata map[string]any `json:"user_metadata,omitempty"` // merged; nil removes a member (RFC 7396)
+	UserMetadata map[string]any `json:"user_metadata,omitempty"` // merged; nil deletes a member (RFC 7396)
 }
 
 // UpdateUser edits the account. Errors: auth.CodeValidationFailed, CodeReauthNeeded and
-// CodeEmailNotVerified for address and number.
+// CodeEmailNotVerified for an email address or phone number.
 func (c *Client) UpdateUser(ctx context.Context, p UpdateUserParams) (*User, error) {
 	u := &User{}
 	if err := c.as(ctx, call{method: http.MethodPatch, path: "/me", body: p}, u); err != nil {
@@ -64,8 +65,8 @@ func (c *Client) UpdateUser(ctx context.Context, p UpdateUserParams) (*User, err
 	return u, nil
 }
 
-// ConfirmPhone confirms a number with the code that was sent to it, within the session.
-// It signs in anew.
+// ConfirmPhone confirms a phone number within the session, with the code that was sent
+// to it, and returns a new session.
 func (c *Client) ConfirmPhone(ctx context.Context, phone, code string) (*Session, error) {
 	token, err := c.Token(ctx)
 	if err != nil {
@@ -74,8 +75,8 @@ func (c *Client) ConfirmPhone(ctx context.Context, phone, code string) (*Session
 	return c.signIn(ctx, call{path: "/otp/verify", bearer: token, body: map[string]string{"phone": phone, "otp": code}})
 }
 
-// SendEmailConfirmation has the address of the account confirmed by mail. Confirmed
-// already, nothing is sent.
+// SendEmailConfirmation sends a confirmation to the account's email address. It sends
+// nothing if the address is confirmed.
 func (c *Client) SendEmailConfirmation(ctx context.Context) error {
 	return c.as(ctx, call{method: http.MethodPost, path: "/verify-email"}, nil)
 }
@@ -88,8 +89,8 @@ type ConfirmEmailParams struct {
 	RequestID string
 }
 
-// ConfirmEmail confirms an address. Within a session it is that session's proof; see
-// TakenOver for what it may mean outside of one. No session is issued. Errors:
+// ConfirmEmail confirms an email address. If a user is signed in, it uses that session;
+// otherwise see EmailConfirmation.TakenOver. It returns no session. Errors:
 // auth.CodeInvalidToken, CodeInvalidCode.
 func (c *Client) ConfirmEmail(ctx context.Context, p ConfirmEmailParams) (*EmailConfirmation, error) {
 	k := call{method: http.MethodPost, path: "/verify-email", body: filled{"token": p.Token, "email": p.Email, "code": p.Code, "request_id": p.RequestID}.set()}
@@ -107,47 +108,49 @@ func (c *Client) ConfirmEmail(ctx context.Context, p ConfirmEmailParams) (*Email
 	return orNil(v, c.as(ctx, k, v))
 }
 
-// EmailConfirmation tells what a confirmation did.
+// EmailConfirmation is the result of ConfirmEmail.
 type EmailConfirmation struct {
-	TakenOver bool `json:"taken_over"` // what somebody else had set up on the account is gone
-	ResetSent bool `json:"reset_sent"` // and a mail to choose a password is on its way
+	TakenOver bool `json:"taken_over"` // credentials that another person had added to the account were deleted
+	ResetSent bool `json:"reset_sent"` // a mail to choose a password was sent
 }
 
-// ResetPasswordForEmail has a link to choose a new password sent. It succeeds whether
-// there is such an account or not.
+// ResetPasswordForEmail sends a link to choose a new password. It succeeds whether the
+// account exists or not.
 func (c *Client) ResetPasswordForEmail(ctx context.Context, email, redirectTo string) error {
 	err := c.wire.do(ctx, call{method: http.MethodPost, path: "/forgot-password", body: filled{"email": email, "redirect_to": redirectTo}.set()}, nil)
 	return err
 }
 
-// ResetPassword chooses a new password with the token of a mailed link. Every session
-// ends, and none is issued: sign in. Errors: auth.CodeInvalidToken; CodeWeakPassword,
-// after which the token stays good.
+// ResetPassword sets a new password with the token of a mailed link. It ends all
+// sessions and returns none: sign in afterwards. Errors: auth.CodeInvalidToken;
+// CodeWeakPassword, after which the token remains valid.
 func (c *Client) ResetPassword(ctx context.Context, token, newPassword string) error {
 	err := c.wire.do(ctx, call{method: http.MethodPost, path: "/reset-password", body: map[string]string{"token": token, "new_password": newPassword}}, nil)
 	return err
 }
 
-// ChangePassword changes the password; the current one is empty if there is none. Other
-// sessions end. Errors: auth.CodeInvalidCredentials, CodeWeakPassword, CodeSamePassword.
+// ChangePassword changes the password. current is empty if the account has none. Other
+// sessions end. Errors: auth.CodeInvalidCredentials, CodeWeakPassword,
+// CodeSamePassword.
 func (c *Client) ChangePassword(ctx context.Context, current, next string) error {
 	return c.as(ctx, call{method: http.MethodPost, path: "/me/password", body: filled{"current_password": current, "new_password": next}.set()}, nil)
 }
 
-// Confirm proves anew who is there, by password or a code of the app, for what asks for
-// a recent proof (auth.CodeReauthNeeded). The server keeps it with the session; no token
-// changes.
+// Confirm authenticates the user again, by password or a code of the authenticator app,
+// for calls that require a recent authentication (auth.CodeReauthNeeded). The server
+// stores it with the session; no token changes.
 func (c *Client) Confirm(ctx context.Context, p ConfirmParams) error {
 	return c.as(ctx, call{method: http.MethodPost, path: "/me/confirm", body: p}, nil)
 }
 
-// ConfirmParams are a proof: Password or TOTPCode.
+// ConfirmParams are Password or TOTPCode.
 type ConfirmParams struct {
 	Password string `json:"password,omitempty"`
 	TOTPCode string `json:"totp_code,omitempty"`
 }
 
-// UnlinkIdentity takes a provider off the account. Errors: auth.CodeLastSignInMethod.
+// UnlinkIdentity removes a provider from the account. Errors:
+// auth.CodeLastSignInMethod.
 func (c *Client) UnlinkIdentity(ctx context.Context, provider string) error {
 	return c.as(ctx, call{method: http.MethodDelete, path: "/me/identities/" + segment(provider)}, nil)
 }
@@ -188,15 +191,17 @@ func (c *Client) EndOtherSessions(ctx context.Context) error {
 	return c.as(ctx, call{method: http.MethodDelete, path: "/sessions", repeat: repeatAlways}, nil)
 }
 
-// Export is everything that is held about the account, as JSON. It needs a recent proof.
+// Export returns all data held about the account, as JSON. It requires a recent
+// authentication.
 func (c *Client) Export(ctx context.Context) (json.RawMessage, error) {
 	var doc json.RawMessage
 	err := c.as(ctx, call{method: http.MethodGet, path: "/me/export", repeat: repeatAlways}, &doc)
 	return doc, err
 }
 
-// DeleteAccount deletes the account, where the server allows it, and signs out. It needs
-// a recent proof. Errors: auth.CodeReauthNeeded, CodeLastOwner, CodeMethodDisabled.
+// DeleteAccount deletes the account, if the server allows that, and signs out. It
+// requires a recent authentication. Errors: auth.CodeReauthNeeded, CodeLastOwner,
+// CodeMethodDisabled.
 func (c *Client) DeleteAccount(ctx context.Context) error {
 	if err := c.as(ctx, call{method: http.MethodDelete, path: "/me"}, nil); err != nil {
 		return err
@@ -205,14 +210,14 @@ func (c *Client) DeleteAccount(ctx context.Context) error {
 	return err
 }
 
-// SecureAccount follows the link of a notice of a new device: it ends that session and
-// has a reset sent. Errors: auth.CodeInvalidToken.
+// SecureAccount uses the link of a notice about a new device: it ends the session on
+// that device and sends a password reset. Errors: auth.CodeInvalidToken.
 func (c *Client) SecureAccount(ctx context.Context, token string) error {
 	err := c.wire.do(ctx, call{method: http.MethodPost, path: "/secure-account", body: map[string]string{"token": token}}, nil)
 	return err
 }
 
-// Settings are what a sign-in page has to know.
+// Settings are the settings that a sign-in page needs.
 type Settings struct {
 	Enabled                   bool            `json:"enabled"`
 	SignupEnabled             bool            `json:"signup_enabled"`
@@ -225,7 +230,7 @@ type Settings struct {
 	} `json:"password"`
 }
 
-// SettingsMethods tells which ways to sign in are on.
+// SettingsMethods lists the enabled sign-in methods.
 type SettingsMethods struct {
 	Password  bool `json:"password"`
 	MagicLink bool `json:"magic_link"`
@@ -241,7 +246,7 @@ func (c *Client) Settings(ctx context.Context) (*Settings, error) {
 	return orNil(s, err)
 }
 
-// Healthy tells whether the server and its store answer: nil if so.
+// Healthy returns nil if the server and its store answer.
 func (c *Client) Healthy(ctx context.Context) error {
 	err := c.wire.do(ctx, call{method: http.MethodGet, path: "/healthz"}, nil)
 	return err

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// Admin carries out the operations of the admin side as a program with a secret key,
-// "sk_…": every one there is. It is safe for concurrent use, and needs no closing. What a
-// key may do, its scopes say; the comment of each method names the permission.
+// Admin calls the operations of the admin API with a secret key, "sk_…". It is safe for
+// concurrent use, and needs no closing. The key's scopes limit its operations; the
+// comment of each method names the permission.
 //
-// Every POST carries an Idempotency-Key, so that one whose answer was lost is repeated
-// without being done twice; see IdempotencyKey for one of your own. Methods that list
+// Every POST has an Idempotency-Key, so that a call without an answer can be repeated
+// without a second effect; see IdempotencyKey to choose the key. Methods that list
 // follow cursors:
 //
 //	for u, err := range c.Users(ctx, authclient.UserQuery{Role: "editor"}) {
@@ -31,8 +31,9 @@ import (
 //	}
 type Admin struct{ wire *wire }
 
-// NewAdmin makes a client of the admin side of the project at a URL, to which /auth/v1
-// is added if it is a bare origin. It contacts nobody. The key belongs on servers only.
+// NewAdmin returns a client of the admin API of the project at a URL. If the URL is a
+// bare origin, /auth/v1 is added. NewAdmin sends no request. Use the key on servers
+// only.
 func NewAdmin(url, key string, opts ...Option) (*Admin, error) {
 	c, err := newConfig(forAdmin, url, opts)
 	if err == nil && !strings.HasPrefix(key, "sk_") {
@@ -45,20 +46,20 @@ func NewAdmin(url, key string, opts ...Option) (*Admin, error) {
 	return &Admin{newWire(c)}, nil
 }
 
-// CallOption is for one call of an Admin.
+// CallOption configures one call of an Admin.
 type CallOption func(*call)
 
-// IfRevision has an operation carried out only if what it changes still has the revision
-// that was read. Otherwise: auth.CodePreconditionFailed. The server refuses it, too,
-// where an operation knows no revisions.
+// IfRevision makes an operation fail with auth.CodePreconditionFailed if its object no
+// longer has the revision that was read. The server also refuses it for operations that
+// do not support revisions.
 func IfRevision(revision int64) CallOption {
 	return func(c *call) { c.header.Set("If-Match", strconv.Quote(strconv.FormatInt(revision, 10))) }
 }
 
-// IdempotencyKey has a POST done once however often it is called with this key within 24
-// hours, also by another process. The default is a random one for each call. The same
-// key with another body is refused; the repetition of what returned a secret is, too:
-// auth.CodeIdempotencyReplayed.
+// IdempotencyKey sets the key of a POST. All calls with the same key within 24 hours
+// take effect once, also if they come from several processes. The default is a random
+// key for each call. The server refuses the same key with another body, and the
+// repetition of a call that returned a secret: auth.CodeIdempotencyReplayed.
 func IdempotencyKey(key string) CallOption {
 	return func(c *call) {
 		if c.method == http.MethodPost {
@@ -67,7 +68,7 @@ func IdempotencyKey(key string) CallOption {
 	}
 }
 
-// prepared is a call of an operation.
+// prepared returns the call of an operation.
 func (a *Admin) prepared(method, path string, body any, opts []CallOption) call {
 	k := call{method: method, path: "/admin" + path, body: body, bearer: a.wire.apiKey, header: http.Header{}, repeat: repeatAlways}
 	if method == http.MethodPost {
@@ -77,19 +78,19 @@ func (a *Admin) prepared(method, path string, body any, opts []CallOption) call 
 		o(&k)
 	}
 	if method == http.MethodDelete || method == http.MethodPatch && k.header.Get("If-Match") != "" {
-		k.repeat = repeatRefused // done before, its repetition would look like a failure
+		k.repeat = repeatRefused // if the first call took effect, its repetition would fail
 	}
 	return k
 }
 
-// run sends a call and returns what the answer holds.
+// run sends a call and returns its result.
 func run[T any](ctx context.Context, a *Admin, k call) (*T, error) {
 	v := new(T)
 	err := a.wire.do(ctx, k, v)
 	return orNil(v, err)
 }
 
-// all follows cursors from page to page.
+// all iterates over the rows of all pages.
 func all[Q, T any](ctx context.Context, q Q, at func(*Q) *string, page func(context.Context, Q) ([]T, *string, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		q := q
@@ -105,7 +106,7 @@ func all[Q, T any](ctx context.Context, q Q, at func(*Q) *string, page func(cont
 					return
 				}
 			}
-			if next == nil || *next == "" || *next == *at(&q) { // a server that names the same page again would have no end
+			if next == nil || *next == "" || *next == *at(&q) { // a server that repeats a cursor would cause an endless loop
 				return
 			}
 			*at(&q) = *next
@@ -113,7 +114,7 @@ func all[Q, T any](ctx context.Context, q Q, at func(*Q) *string, page func(cont
 	}
 }
 
-// stream opens an answer that is read bit by bit; the caller closes it.
+// stream opens an answer that is read in parts. The caller closes it.
 func (a *Admin) stream(ctx context.Context, k call, mediaType string) (io.ReadCloser, error) {
 	k.endless = true
 	k.header.Set("Accept", mediaType)
@@ -124,13 +125,13 @@ func (a *Admin) stream(ctx context.Context, k call, mediaType string) (io.ReadCl
 	return res.Body, nil
 }
 
-// Format is of an export.
+// Format is the format of an export.
 type Format string
 
 // The formats.
 const (
-	NDJSON Format = "ndjson" // one JSON object to a line
-	CSV    Format = "csv"    // with a head
+	NDJSON Format = "ndjson" // one JSON object per line
+	CSV    Format = "csv"    // with a header row
 )
 
 func (f Format) mediaType() string {
@@ -140,8 +141,8 @@ func (f Format) mediaType() string {
 	return "application/x-ndjson"
 }
 
-// Rows reads a stream of JSON lines, such as ExportUsers with NDJSON returns, and closes
-// it at the end. A stream that was cut off ends with an error.
+// Rows reads a stream of JSON lines, such as that of ExportUsers with NDJSON, and
+// closes it at the end. It returns an error for a truncated stream.
 func Rows[T any](r io.ReadCloser) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		defer func() { _ = r.Close() }()
@@ -164,7 +165,7 @@ func Rows[T any](r io.ReadCloser) iter.Seq2[T, error] {
 	}
 }
 
-// streamCause leaves out of an error what it may quote of the stream.
+// streamCause returns an error's cause without quotes from the stream.
 func streamCause(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -174,26 +175,26 @@ func streamCause(err error) error {
 	return noAnswer(err).cause
 }
 
-// Change is a member of a PATCH: its zero value leaves what there is.
+// Change is a member of a PATCH. Its zero value leaves the member unchanged.
 type Change[T any] struct {
 	given bool
 	value *T
 }
 
-// Set changes to a value.
+// Set returns a change to a value.
 func Set[T any](v T) Change[T] { return Change[T]{true, &v} }
 
-// Null removes what there is, or goes back to the default.
+// Null returns a change that deletes the value, or restores the default.
 func Null[T any]() Change[T] { return Change[T]{given: true} }
 
-// IsZero tells whether nothing is to be changed.
+// IsZero reports whether nothing is to be changed.
 func (c Change[T]) IsZero() bool { return !c.given }
 
 // MarshalJSON writes the value, or null.
 func (c Change[T]) MarshalJSON() ([]byte, error) { return json.Marshal(c.value) }
 
-// queryOf writes a query struct, whose fields name their parameters; empty ones are left
-// out.
+// queryOf returns the parameters of a query struct, named by its field tags. Empty
+// fields are left out.
 func queryOf(q any) url.Values {
 	out := url.Values{}
 	v := reflect.ValueOf(q)
@@ -226,8 +227,7 @@ func queryOf(q any) url.Values {
 	return out
 }
 
-// reasonBody is what operations take that ask for nothing but a reason, which is for the
-// audit log.
+// reasonBody returns the body of operations that take only a reason for the audit log.
 func reasonBody(reason string) any {
 	return struct {
 		Reason string `json:"reason,omitempty"`

@@ -5,35 +5,35 @@ import (
 	"sync"
 )
 
-// Client acts as one person: it signs in, keeps the session, refreshes it and calls the
-// endpoints in its name. It is safe for concurrent use, and needs no closing. A server
-// makes one for each person it acts for, never one for all.
+// Client acts as one user: it signs in, stores the session, refreshes it and calls the
+// endpoints with it. It is safe for concurrent use, and needs no closing. A server must
+// use one Client for each user, never one for all.
 //
-// Only the server's word ends a session: invalid_refresh_token, refresh_token_reused and
-// session_ended of a refresh, and user_banned. Whatever else goes wrong leaves it, and
-// the next call tries again.
+// Only the server ends a session: a refresh that answers invalid_refresh_token,
+// refresh_token_reused or session_ended, or any call that answers user_banned. After
+// any other error the session remains, and the next call tries again.
 type Client struct {
 	wire  *wire
 	store TokenStore
 
-	writing sync.Mutex // held while store and session change together
+	writing sync.Mutex // held while store and session change
 
 	mu          sync.Mutex
 	session     *Session
 	loaded      bool
 	outage      outage
 	mfa         pending
-	endWait     func() // stops the timer of mfa
+	endWait     func() // stops mfa's timer
 	unconfirmed *User
-	generation  uint64 // rises with every sign-in and sign-out
+	generation  uint64 // incremented by every sign-in and sign-out
 	flight      *flight
 	listeners   map[*listener]struct{}
 	told        State
 	toldToken   string
 }
 
-// NewClient makes a client for the project at a URL, to which /auth/v1 is added if it
-// is a bare origin. It contacts nobody. The error names every option that is wrong.
+// NewClient returns a client for the project at a URL. If the URL is a bare origin,
+// /auth/v1 is added. NewClient sends no request. The error names every invalid option.
 func NewClient(url string, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(forClient, url, opts)
 	if err != nil {
@@ -46,10 +46,10 @@ func NewClient(url string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Restore reads the store, if that was not done yet, and returns the state. It contacts
-// the server only if the store holds a refresh token alone, to learn whose it is; while
-// it cannot be asked, the status is StatusLoading. Calls that need a session do all of
-// it themselves.
+// Restore reads the store, unless that was done before, and returns the state. It calls
+// the server only if the store holds nothing but a refresh token, to read its user.
+// While the server does not answer, the status is StatusLoading. Calling Restore is
+// optional: calls that need a session restore it themselves.
 func (c *Client) Restore(ctx context.Context) (State, error) {
 	err := c.load(ctx)
 	if s, _ := c.current(); err == nil && s != nil && s.User.ID == "" {
@@ -78,20 +78,21 @@ func (c *Client) load(ctx context.Context) error {
 	return nil
 }
 
-// storeFailed is the error of a token store, which is the application's.
+// storeFailed wraps an error of a token store, which is the application's.
 func storeFailed(err error) error {
 	return &Error{Code: CodeNetwork, Message: "The stored session cannot be read or written.", cause: err}
 }
 
-// adopt stores a session and makes it the client's; nil forgets it. Of a session that
-// was begun before another sign-in or sign-out, nothing is kept: ok is false.
+// adopt stores a session and makes it the client's; nil deletes it. ok is false if
+// there was another sign-in or sign-out since generation; then nothing is stored.
 func (c *Client) adopt(ctx context.Context, s *Session, generation uint64) (ok bool, err error) {
 	return c.replace(ctx, s, generation, false)
 }
 
-// replace is adopt; a new sign-in voids what else is under way.
+// replace is adopt. If voids is set, the new session also cancels calls that are under
+// way.
 func (c *Client) replace(ctx context.Context, s *Session, generation uint64, voids bool) (ok bool, err error) {
-	ctx = context.WithoutCancel(ctx) // what the server did has been done
+	ctx = context.WithoutCancel(ctx) // the server has carried out its part
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	c.mu.Lock()
@@ -120,8 +121,9 @@ func (c *Client) replace(ctx context.Context, s *Session, generation uint64, voi
 	return true, nil
 }
 
-// signedIn keeps the session of a sign-in that began in a generation. If there was a
-// sign-out meanwhile, or another sign-in, that one wins, and the session is ended.
+// signedIn stores the session of a sign-in that started in a generation. If there was
+// another sign-in or sign-out since then, that takes precedence, and signedIn ends the
+// new session.
 func (c *Client) signedIn(ctx context.Context, s *Session, generation uint64) error {
 	ok, err := c.replace(ctx, s, generation, true)
 	if ok || err != nil {
@@ -135,7 +137,7 @@ func (c *Client) signedIn(ctx context.Context, s *Session, generation uint64) er
 	return &Error{Code: CodeNoSession, Message: "Another sign-in or sign-out came in between."}
 }
 
-// void makes whatever is under way come to nothing.
+// void discards the results of all calls under way, and returns the new generation.
 func (c *Client) void() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,8 +151,8 @@ func (c *Client) current() (*Session, uint64) {
 	return c.session.clone(), c.generation
 }
 
-// Session is the session as it is, with tokens that may have expired; nil: nobody is
-// signed in. It contacts nobody. See Token for a token to use.
+// Session returns the session, or nil if no user is signed in. Its tokens may have
+// expired. It sends no request. See Token for a token to use.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	if err := c.load(ctx); err != nil {
 		return nil, err

@@ -13,15 +13,14 @@
 //	adm, err := authclient.NewAdmin("https://app.example.com", os.Getenv("AUTH_SECRET_KEY"))
 //	for u, err := range adm.Users(ctx, authclient.UserQuery{Role: "editor"}) { … }
 //
-// A context bounds the one call that it is given to, and nothing that is kept: keys and
-// sessions outlive it. Nothing but the configured URL is contacted, and redirects are not
-// followed.
+// A context limits only the call that receives it; stored keys and sessions outlive it.
+// The package sends requests only to the configured URL, and follows no redirects.
 //
 // # Errors
 //
-// Client and Admin return an [*Error], which has the wire's code:
+// Client and Admin return an [*Error] with the server's code:
 //
 //	if errors.Is(err, auth.CodeInvalidCredentials) { … }
 //
-// The Verifier returns those of package auth, as [auth.Auth.Verify] does.
+// The Verifier returns errors of package auth, as [auth.Auth.Verify] does.
 package authclient

@@ -17,36 +17,35 @@ import (
 	"github.com/authmount/auth/internal/outbound"
 )
 
-// The codes of what the server did not say itself. All others are package auth's, such
-// as [auth.CodeInvalidCredentials].
+// The codes of errors that did not come from the server. All other codes are package
+// auth's, such as [auth.CodeInvalidCredentials].
 const (
-	CodeNetwork     auth.Code = "network_error"       // no answer was to be had; the cause is in the chain
-	CodeBadResponse auth.Code = "bad_response"        // an answer that is none of Authmount's: a proxy, or another URL
-	CodeNoSession             = auth.CodeMissingToken // nobody is signed in; a server says the same of a request without a token
-	CodeUsed        auth.Code = "flow_used"           // a Flow is completed once
-	CodeForeignURL  auth.Code = "foreign_origin"      // a redirect that did not come from this flow
+	CodeNetwork     auth.Code = "network_error"       // there was no answer; the cause is in the chain
+	CodeBadResponse auth.Code = "bad_response"        // the answer is not Authmount's: a proxy, or another URL
+	CodeNoSession             = auth.CodeMissingToken // no user is signed in; a server also answers this to a request without a token
+	CodeUsed        auth.Code = "flow_used"           // the Flow was completed before
+	CodeForeignURL  auth.Code = "foreign_origin"      // the redirect does not belong to a flow
 )
 
-// Error is what the server refused, or what kept it from being asked. It can be
-// compared by code: errors.Is(err, auth.CodeInvalidCredentials). It holds no secrets
-// that formatting it would show.
+// Error is an error of the server, or the reason why there is no answer. Compare it by
+// code: errors.Is(err, auth.CodeInvalidCredentials). Formatting it shows no secrets.
 type Error struct {
 	Code       auth.Code
-	Status     int    // of HTTP; 0: there was no answer
-	Message    string // for people, as the server says it
+	Status     int    // the HTTP status; 0: there was no answer
+	Message    string // the server's message, for people
 	RequestID  string // for the server's log
 	RetryAfter time.Duration
-	Fields     map[string]string // validation_failed: what is wrong with which field
+	Fields     map[string]string // validation_failed: the error of each invalid field
 	Reasons    []string          // weak_password: "length", "too_long", "breached", "common", "similar"
 	Permission string            // missing_permission
-	Role       string            // missing_permission, where a role was asked for in place of one
-	Factors    []string          // mfa_required: what is accepted
+	Role       string            // missing_permission, if a role is required instead
+	Factors    []string          // mfa_required: the accepted factors
 
 	mfa   pending
 	cause error
 }
 
-// Error names code, fields and cause. It quotes nothing that was sent.
+// Error returns code, fields and cause. It quotes nothing of the request.
 func (e *Error) Error() string {
 	s := "authclient: " + string(e.Code)
 	for _, field := range slices.Sorted(maps.Keys(e.Fields)) {
@@ -64,22 +63,22 @@ func (e *Error) Unwrap() error { return e.cause }
 // Is matches the error's Code.
 func (e *Error) Is(target error) bool { return target == error(e.Code) }
 
-// Temporary tells whether the same may succeed later: no answer, 408, 429 and 5xx. It
-// says nothing against a session.
+// Temporary reports whether the same call may succeed later: no answer, 408, 429 and
+// 5xx. Such an error does not end a session.
 func (e *Error) Temporary() bool {
 	return e.Status == 0 && e.Code == CodeNetwork || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status >= 500 || e.Code == CodeBadResponse
 }
 
-// LogValue logs what Error says, and the request's id.
+// LogValue returns the error's text, code and status, and the request's id.
 func (e *Error) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("code", string(e.Code)), slog.Int("status", e.Status), slog.String("request_id", e.RequestID), slog.String("error", e.Error()))
 }
 
-// GoString keeps %#v from showing what the error carries along.
+// GoString returns the same as Error, so that %#v does not show unexported fields.
 func (e *Error) GoString() string { return e.Error() }
 
-// endsSession tells whether an answer to a refresh says that the session is over.
-// Nothing else does: an outage is no sign-out.
+// endsSession reports whether the error of a refresh ends the session. An outage does
+// not.
 func endsSession(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -94,8 +93,8 @@ func endsSession(err error) bool {
 	return false
 }
 
-// noAnswer is the error of a request that got none. The HTTP client's own quotes the
-// URL, whose query may be a secret.
+// noAnswer returns the error of a request without an answer. The HTTP client's error
+// quotes the URL, and its query may be a secret.
 func noAnswer(err error) *Error {
 	e := &Error{Code: CodeNetwork, Message: "The server did not answer.", cause: outbound.Cause(err)}
 	if errors.Is(err, context.Canceled) {
@@ -104,8 +103,8 @@ func noAnswer(err error) *Error {
 	return e
 }
 
-// refused reads the error that an answer is. One that is not the wire's, such as a
-// proxy's page, keeps its status only.
+// refused reads the error of an answer. If that is not the server's, such as a proxy's
+// page, only its status is used.
 func refused(res *http.Response) *Error {
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
 	var w struct {
@@ -139,7 +138,8 @@ func refused(res *http.Response) *Error {
 	return e
 }
 
-// retryAfter reads the header's two forms (RFC 9110, section 10.2.3); 0: it says nothing.
+// retryAfter reads the header's two forms (RFC 9110, section 10.2.3). It returns 0 if
+// there is no valid value.
 func retryAfter(h string, now time.Time) time.Duration {
 	if n, err := strconv.Atoi(h); err == nil && n > 0 {
 		return min(time.Duration(n)*time.Second, 24*time.Hour)

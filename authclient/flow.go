@@ -13,12 +13,12 @@ import (
 	"github.com/authmount/auth"
 )
 
-// Flow is a sign-in, or the linking of an identity, that goes on elsewhere: at a
-// provider, or in a mailbox. Several may be under way at once; each has a verifier of its
-// own (PKCE S256, RFC 7636) and is completed once.
+// Flow is a sign-in, or the linking of an identity, that continues elsewhere: at a
+// provider, or in a mailbox. Several flows may be under way at the same time. Each has
+// its own verifier (PKCE S256, RFC 7636) and can be completed once.
 type Flow struct {
-	URL       string // where to send the person, in a browser; empty after SendOTP
-	RequestID string // of SendOTP
+	URL       string // the page to open in the user's browser; empty after SendOTP
+	RequestID string // set by SendOTP
 
 	c            *Client
 	linking      bool
@@ -34,25 +34,25 @@ func newFlow(c *Client) *Flow {
 	return &Flow{c: c, verifier: base64.RawURLEncoding.EncodeToString(b)}
 }
 
-// challenge adds what binds the flow to its verifier.
+// challenge adds the parameters that bind the flow to its verifier.
 func (f *Flow) challenge(to map[string]any) {
 	sum := sha256.Sum256([]byte(f.verifier))
 	to["code_challenge"], to["code_challenge_method"] = base64.RawURLEncoding.EncodeToString(sum[:]), "S256"
 }
 
-// OAuthParams are of a sign-in at a provider.
+// OAuthParams are the parameters of a sign-in at a provider.
 type OAuthParams struct {
 	Provider   string
-	RedirectTo string   // required: where the browser comes back to; on the server's allow-list
-	Scopes     []string // beyond what signing in needs
+	RedirectTo string   // required: the page to which the browser returns; on the server's allow-list
+	Scopes     []string // additional scopes
 	LoginHint  string
 	Prompt     string // "none", "login", "consent", "select_account"
-	Invitation string // token of an invitation to accept by it
+	Invitation string // token of an invitation that the sign-in accepts
 }
 
-// SignInWithOAuth begins a sign-in at a provider: send a browser to Flow.URL, and give
-// the URL that it comes back to, to Flow.Complete. Errors: auth.CodeUnknownProvider,
-// CodeRedirectNotAllowed, CodeMethodDisabled.
+// SignInWithOAuth starts a sign-in at a provider. Open Flow.URL in a browser, and pass
+// the URL to which the browser returns to Flow.Complete. Errors:
+// auth.CodeUnknownProvider, CodeRedirectNotAllowed, CodeMethodDisabled.
 func (c *Client) SignInWithOAuth(ctx context.Context, p OAuthParams) (*Flow, error) {
 	f := newFlow(c)
 	params := map[string]any{}
@@ -78,9 +78,10 @@ type urlWire struct {
 	URL string `json:"url"`
 }
 
-// LinkIdentity begins to link an identity at a provider to the account: send a browser to
-// Flow.URL; Flow.Complete makes the link. It needs a proof of the last 15 minutes, see
-// Confirm. Errors: auth.CodeReauthNeeded, CodeEmailNotVerified, CodeIdentityAlreadyExists.
+// LinkIdentity starts to link an identity at a provider to the account. Open Flow.URL
+// in a browser; Flow.Complete creates the link. It requires an authentication within
+// the last 15 minutes, see Confirm. Errors: auth.CodeReauthNeeded,
+// CodeEmailNotVerified, CodeIdentityAlreadyExists.
 func (c *Client) LinkIdentity(ctx context.Context, p OAuthParams) (*Flow, error) {
 	f := newFlow(c)
 	f.linking = true
@@ -100,10 +101,10 @@ func (c *Client) LinkIdentity(ctx context.Context, p OAuthParams) (*Flow, error)
 	return f, nil
 }
 
-// Complete takes the URL that the browser came back to, or its query, and signs in with
-// the code in it. A flow is completed once, whatever comes of it. Errors: what the server
-// said in the redirect, such as auth.CodeOAuthDenied; CodeForeignURL if there is neither
-// code nor error in it; CodeUsed; those of Client.Exchange.
+// Complete signs in with the code in the URL to which the browser returned, or in its
+// query. A flow can be completed once, successfully or not. Errors: the server's error
+// in the redirect, such as auth.CodeOAuthDenied; CodeForeignURL if there is neither
+// code nor error; CodeUsed; those of Client.Exchange.
 func (f *Flow) Complete(ctx context.Context, redirected string) (*Session, error) {
 	_, query, found := strings.Cut(redirected, "?")
 	if !found {
@@ -122,7 +123,7 @@ func (f *Flow) Complete(ctx context.Context, redirected string) (*Session, error
 		return nil, err
 	}
 	k := call{path: "/exchange", body: map[string]string{"code": q.Get("code"), "code_verifier": verifier}}
-	if f.linking { // in the name of who asked for it
+	if f.linking { // as the user who started the flow
 		token, err := f.c.Token(ctx)
 		if err != nil {
 			return nil, err
@@ -139,7 +140,7 @@ func codeOr(text string, otherwise auth.Code) auth.Code {
 	return auth.Code(text)
 }
 
-// take takes the verifier out: a code dies with the first try.
+// take returns the verifier once, because a code is invalid after the first attempt.
 func (f *Flow) take() (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,8 +152,9 @@ func (f *Flow) take() (string, error) {
 	return v, nil
 }
 
-// Verify signs in with the code that SendOTP had sent. A wrong one may be tried again,
-// within the server's limits. Errors: auth.CodeInvalidCode; those of a sign-in.
+// Verify signs in with the code that SendOTP had sent. After a wrong code it may be
+// called again, within the server's limits. Errors: auth.CodeInvalidCode; those of a
+// sign-in.
 func (f *Flow) Verify(ctx context.Context, code string) (*Session, error) {
 	f.mu.Lock()
 	verifier := f.verifier

@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// Scope says which sessions a sign-out ends.
+// Scope selects the sessions that a sign-out ends.
 type Scope string
 
 // The scopes.
@@ -17,9 +17,9 @@ const (
 	ScopeGlobal Scope = "global" // all
 )
 
-// SignOut ends sessions; an empty scope is ScopeLocal. But for ScopeOthers the client is
-// signed out whatever the server says: an error tells that the session may live on
-// there. Signed out already is no error.
+// SignOut ends sessions; an empty scope is ScopeLocal. Except with ScopeOthers the
+// client is signed out even if it returns an error, which means that the server may not
+// have ended the session. It is no error if no user is signed in.
 func (c *Client) SignOut(ctx context.Context, scope Scope) error {
 	if err := c.load(ctx); err != nil && scope == ScopeOthers {
 		return err
@@ -35,9 +35,9 @@ func (c *Client) SignOut(ctx context.Context, scope Scope) error {
 	return errors.Join(storeErr, c.logout(ctx, s, scope))
 }
 
-// logout ends a session by its refresh token, which does not expire within minutes, and
-// says whose with the access token, while that is good. One that has ended before is no
-// error.
+// logout ends a session by its refresh token, which lives longer than the access token.
+// It also sends the access token while that is valid, to identify the user. A session
+// that has already ended is no error.
 func (c *Client) logout(ctx context.Context, s *Session, scope Scope) error {
 	k := call{
 		method: http.MethodPost, path: "/logout", query: map[string][]string{"scope": {string(cmp.Or(scope, ScopeLocal))}},

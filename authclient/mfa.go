@@ -9,12 +9,12 @@ import (
 type MFAParams struct {
 	TOTPCode     string `json:"totp_code,omitempty"`
 	RecoveryCode string `json:"recovery_code,omitempty"`
-	TrustDevice  bool   `json:"trust_device,omitempty"` // do not ask this device again, where the server allows it
+	TrustDevice  bool   `json:"trust_device,omitempty"` // trust this device from now on, if the server allows it
 }
 
-// VerifyMFA completes the sign-in that answered auth.CodeMFARequired, or steps the
-// session up that there is. Errors: auth.CodeInvalidTOTPCode; CodeInvalidToken, if the
-// sign-in took too long: begin anew.
+// VerifyMFA completes a sign-in that returned auth.CodeMFARequired, or raises the
+// current session's level. Errors: auth.CodeInvalidTOTPCode; CodeInvalidToken if the
+// sign-in took too long and has to be started again.
 func (c *Client) VerifyMFA(ctx context.Context, p MFAParams) (*Session, error) {
 	body := filled{"totp_code": p.TOTPCode, "recovery_code": p.RecoveryCode, "trust_device": p.TrustDevice}
 	k := call{path: "/2fa/verify"}
@@ -34,16 +34,16 @@ func (c *Client) VerifyMFA(ctx context.Context, p MFAParams) (*Session, error) {
 	return s, err
 }
 
-// TOTPSetup is what an authenticator app is set up with. It is a secret.
+// TOTPSetup holds the data to set up an authenticator app. It is a secret.
 type TOTPSetup struct {
 	Secret string `json:"secret"`
 	URI    string `json:"uri"`     // otpauth://
-	QRCode string `json:"qr_code"` // the same as picture, a data URI
+	QRCode string `json:"qr_code"` // the URI as a picture, a data URI
 }
 
-// EnrollTOTP begins to set up an authenticator app; EnableTOTP completes it. After a
-// sign-in that answered auth.CodeMFAEnrollmentRequired it works without a session.
-// Errors: auth.CodeMFAAlreadyEnabled.
+// EnrollTOTP starts to set up an authenticator app; EnableTOTP completes it. After a
+// sign-in that returned auth.CodeMFAEnrollmentRequired it needs no session. Errors:
+// auth.CodeMFAAlreadyEnabled.
 func (c *Client) EnrollTOTP(ctx context.Context) (*TOTPSetup, error) {
 	s := &TOTPSetup{}
 	k := call{method: http.MethodPost, path: "/2fa/setup-totp"}
@@ -56,9 +56,9 @@ func (c *Client) EnrollTOTP(ctx context.Context) (*TOTPSetup, error) {
 	return orNil(s, c.as(ctx, k, s))
 }
 
-// EnableTOTP switches the second factor on with a code of the app that was set up, and
-// returns recovery codes to keep, each good once. The session is renewed; others end.
-// Errors: auth.CodeInvalidTOTPCode, CodeMFANotPending.
+// EnableTOTP enables the second factor with a code of the new authenticator app. It
+// returns recovery codes, each of which can be used once. It renews the session and
+// ends the others. Errors: auth.CodeInvalidTOTPCode, CodeMFANotPending.
 func (c *Client) EnableTOTP(ctx context.Context, code string) (recoveryCodes []string, err error) {
 	k := call{method: http.MethodPost, path: "/2fa/verify-and-enable", body: map[string]string{"totp_code": code}}
 	waits, ok := c.waiting()
@@ -82,19 +82,19 @@ func (c *Client) EnableTOTP(ctx context.Context, code string) (recoveryCodes []s
 	if err == nil {
 		err = c.signedIn(ctx, s, generation)
 	}
-	return w.RecoveryCodes, err // which are not shown again
+	return w.RecoveryCodes, err // also with an error, because the server does not show them again
 }
 
-// DisableTOTP switches the second factor off; the zero MFAParams will do with a session
-// that showed it in the last 15 minutes. Errors: auth.CodeReauthNeeded, CodeMFAEnforced,
+// DisableTOTP disables the second factor. p may be empty if the session used its second
+// factor in the last 15 minutes. Errors: auth.CodeReauthNeeded, CodeMFAEnforced,
 // CodeMFANotEnabled.
 func (c *Client) DisableTOTP(ctx context.Context, p MFAParams) error {
 	p.TrustDevice = false
 	return c.as(ctx, call{method: http.MethodPost, path: "/2fa/disable", body: p}, nil)
 }
 
-// RecoveryCodes makes new recovery codes; the old ones are void. The session has to have
-// shown its second factor of late. Errors: auth.CodeReauthNeeded.
+// RecoveryCodes returns new recovery codes; the old ones become invalid. The session
+// must have used its second factor recently. Errors: auth.CodeReauthNeeded.
 func (c *Client) RecoveryCodes(ctx context.Context) ([]string, error) {
 	var w struct {
 		RecoveryCodes []string `json:"recovery_codes"`

@@ -13,11 +13,12 @@ import (
 	"github.com/authmount/auth/internal/outbound"
 )
 
-// Option configures NewVerifier, NewClient or NewAdmin. Each says for which of them it
-// is; the others refuse it. A second one replaces the first, unless it says otherwise.
+// Option configures NewVerifier, NewClient or NewAdmin. The comment of each option
+// names the constructors that accept it; the others return an error. A later option
+// replaces an earlier one, unless its comment says otherwise.
 type Option func(*config)
 
-// kinds of clients that an option may be for.
+// The constructors that an option may be for.
 const (
 	forVerifier = "NewVerifier"
 	forClient   = "NewClient"
@@ -45,32 +46,31 @@ type config struct {
 	late     bool
 }
 
-// takes notes that an option belongs to some kinds of clients only.
+// takes records an error if the option is not for this constructor.
 func (c *config) takes(option string, kinds ...string) {
 	if !slices.Contains(kinds, c.kind) {
 		c.errs = append(c.errs, fmt.Errorf("%s is for %s", option, strings.Join(kinds, " and ")))
 	}
 }
 
-// WithHTTPClient sends requests by a client of your own, for its transport and its
-// limits. It is copied; redirects are not followed whatever it says: they would carry
-// tokens to where nobody configured them to go. The default has connections of its own.
-// For all three.
+// WithHTTPClient sends requests with the transport and the limits of h, which is
+// copied. Redirects are never followed, because they would send tokens to URLs that are
+// not configured. The default has connections of its own. For all three.
 func WithHTTPClient(h *http.Client) Option { return func(c *config) { c.http = h } }
 
-// WithLogger is told of what goes on behind calls, never of secrets. The default is
-// slog.Default. For all three.
+// WithLogger sets the logger for events in the background, without secrets. The default
+// is slog.Default. For all three.
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
-// WithPlainHTTP allows a URL with http on a host other than loopback. Tokens and keys
-// can then be read by whoever sees the traffic: only for networks that are trusted, such
+// WithPlainHTTP allows a URL with http on a host other than loopback. Anyone who can
+// read the traffic then sees tokens and keys, so use it only on trusted networks, such
 // as a mesh that encrypts. For all three.
 func WithPlainHTTP() Option { return func(c *config) { c.plain = true } }
 
-// WithRetries says how often a request is repeated that got no answer, 429 or 503, and
-// may be repeated; the default is 2, and 0 repeats none. It waits between them, longer
-// each time or as long as Retry-After says, never beyond the call's context. For
-// NewClient and NewAdmin.
+// WithRetries sets how often to repeat a request that failed temporarily (see
+// [Error.Temporary]) and may be repeated. The default is 2; 0 repeats none. The pauses
+// grow or follow Retry-After, and do not exceed the call's context. For NewClient and
+// NewAdmin.
 func WithRetries(n int) Option {
 	return func(c *config) {
 		c.takes("WithRetries", forClient, forAdmin)
@@ -78,8 +78,8 @@ func WithRetries(n int) Option {
 	}
 }
 
-// WithAPIKey is the project's public API key, "pk_…", which servers that have keys ask
-// for. For NewClient, and for NewVerifier with CheckSession.
+// WithAPIKey sets the project's public API key, "pk_…", for servers that require one.
+// For NewClient, and for NewVerifier with CheckSession.
 func WithAPIKey(key string) Option {
 	return func(c *config) {
 		c.takes("WithAPIKey", forClient, forVerifier)
@@ -90,8 +90,8 @@ func WithAPIKey(key string) Option {
 	}
 }
 
-// WithTokenStore keeps the session in a store of your own, see [FileStore]; the default
-// is memory. For NewClient.
+// WithTokenStore stores the session in s, such as a [FileStore]; the default is memory.
+// For NewClient.
 func WithTokenStore(s TokenStore) Option {
 	return func(c *config) {
 		c.takes("WithTokenStore", forClient)
@@ -100,8 +100,8 @@ func WithTokenStore(s TokenStore) Option {
 }
 
 // WithTokenOrigins adds origins, such as "https://api.example.com", to which
-// [Client.Transport] sends the access token, beside the project's own. A second call
-// adds. For NewClient.
+// [Client.Transport] sends the access token in addition to the project's own. Several
+// calls add up. For NewClient.
 func WithTokenOrigins(origins ...string) Option {
 	return func(c *config) {
 		c.takes("WithTokenOrigins", forClient)
@@ -120,8 +120,9 @@ func WithTokenOrigins(origins ...string) Option {
 	}
 }
 
-// WithDeviceID is sent as X-Device-Id: 16 to 128 letters and digits, made at random once
-// and kept, by which the server knows a device again. For NewClient.
+// WithDeviceID sets the X-Device-Id header, by which the server recognizes the device.
+// The id has 16 to 128 letters and digits; generate it once at random and store it. For
+// NewClient.
 func WithDeviceID(id string) Option {
 	return func(c *config) {
 		c.takes("WithDeviceID", forClient)
@@ -129,8 +130,8 @@ func WithDeviceID(id string) Option {
 	}
 }
 
-// WithIssuer pins the issuer of tokens. The default is the one that the server's
-// discovery document names when it is first read. For NewVerifier.
+// WithIssuer sets the issuer of tokens. The default is the issuer in the server's
+// discovery document when it is first read. For NewVerifier.
 func WithIssuer(issuer string) Option {
 	return func(c *config) {
 		c.takes("WithIssuer", forVerifier)
@@ -138,8 +139,8 @@ func WithIssuer(issuer string) Option {
 	}
 }
 
-// WithAudience is the audience that tokens must have, for a server with an Audience in
-// its auth.TokenOptions. The default is "authenticated". For NewVerifier.
+// WithAudience sets the audience of tokens, for a server with an Audience in its
+// auth.TokenOptions. The default is "authenticated". For NewVerifier.
 func WithAudience(audience string) Option {
 	return func(c *config) {
 		c.takes("WithAudience", forVerifier)
@@ -148,8 +149,8 @@ func WithAudience(audience string) Option {
 }
 
 // WithPlainTokenType accepts tokens whose "typ" is "JWT", for a server with that
-// TokenType in its auth.TokenOptions. Other JWTs of the same keys could then pass for
-// access tokens. For NewVerifier.
+// TokenType in its auth.TokenOptions. Other JWTs with the same keys are then accepted
+// as access tokens, too. For NewVerifier.
 func WithPlainTokenType() Option {
 	return func(c *config) {
 		c.takes("WithPlainTokenType", forVerifier)
@@ -157,8 +158,8 @@ func WithPlainTokenType() Option {
 	}
 }
 
-// WithRemember says how many verified tokens are kept, so that a repetition costs no
-// signature check; the default is 10,000, and -1 keeps none. For NewVerifier.
+// WithRemember sets how many verified tokens are cached, so that the next use needs no
+// signature check. The default is 10,000; -1 disables the cache. For NewVerifier.
 func WithRemember(n int) Option {
 	return func(c *config) {
 		c.takes("WithRemember", forVerifier)
@@ -166,8 +167,8 @@ func WithRemember(n int) Option {
 	}
 }
 
-// WithLateStart lets NewVerifier return although the server cannot be asked for its keys
-// yet. Until it can, tokens are answered by 503 unavailable. For NewVerifier.
+// WithLateStart lets NewVerifier succeed although the server's keys cannot be read yet.
+// Until they can, the error for all tokens is 503 unavailable. For NewVerifier.
 func WithLateStart() Option {
 	return func(c *config) {
 		c.takes("WithLateStart", forVerifier)
@@ -198,7 +199,7 @@ func newConfig(kind, rawURL string, opts []Option) (*config, error) {
 	}
 	own := *c.http
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	own.Jar = nil // tokens travel in headers, and a jar would be shared between people
+	own.Jar = nil // tokens are in headers, and users would share the jar
 	c.http = &own
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, fmt.Errorf("authclient.%s: %w", kind, err)
@@ -206,7 +207,7 @@ func newConfig(kind, rawURL string, opts []Option) (*config, error) {
 	return c, nil
 }
 
-// readURL is the mount that a project's URL names: a bare origin gets the usual path.
+// readURL returns the base URL of a project. A bare origin gets the usual path.
 func readURL(raw string, plain bool) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -226,7 +227,7 @@ func readURL(raw string, plain bool) (*url.URL, error) {
 	return u, nil
 }
 
-// originOf is scheme, host and port (RFC 6454), with the port spelled out.
+// originOf returns scheme, host and port (RFC 6454), always with the port.
 func originOf(u *url.URL) string {
 	scheme, port := strings.ToLower(u.Scheme), u.Port()
 	if port == "" {

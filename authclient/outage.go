@@ -7,20 +7,22 @@ import (
 	"time"
 )
 
-// longestRest is how far the pauses between refreshes grow that the server did not ask
-// for.
+// longestRest limits the pauses between refreshes, unless the server requests longer
+// ones.
 const longestRest = time.Minute
 
-// outage is that refreshes fail, for no fault of the session's. Its zero value is none.
+// outage records failing refreshes that do not end the session. Its zero value is no
+// outage.
 type outage struct {
 	err      error
 	failures int
-	resume   time.Time // none is tried before; the store is read still
+	resume   time.Time // no refresh before; the store is read all the same
 }
 
-// note counts a failure. The next try waits for as long as the server asks, or for a
-// time that doubles, and up to half of that longer, so that those who failed together do
-// not come back together. A refresh that its callers gave up tells nothing of the server.
+// note counts a failure. The pause before the next refresh is that of the server's
+// Retry-After, or doubles with each failure. Up to half of it is added at random, so
+// that clients do not return at the same time. A refresh that its callers cancelled
+// says nothing about the server, so it causes no pause.
 func (o *outage) note(err error, now time.Time) {
 	o.err = err
 	if errors.Is(err, context.Canceled) {

@@ -9,15 +9,15 @@ import (
 	"github.com/authmount/auth"
 )
 
-// Pending is what a sign-in or sign-up waits for. It holds no secrets.
+// Pending describes the next step of a sign-in or sign-up. It holds no secrets.
 type Pending struct {
-	Factors   []string  // mfa: what is accepted, such as "totp"
-	ExpiresAt time.Time // mfa and enroll: until then it can be completed
-	Email     string    // confirm: the address, or
-	Phone     string    // the number
+	Factors   []string  // mfa: the accepted factors, such as "totp"
+	ExpiresAt time.Time // mfa and enroll: the end of the time to complete it
+	Email     string    // confirm: the email address, or
+	Phone     string    // confirm: the phone number
 }
 
-// pending is a sign-in that a second factor has to complete.
+// pending is a sign-in that needs a second factor.
 type pending struct {
 	token   string
 	enroll  bool
@@ -26,16 +26,16 @@ type pending struct {
 	until   time.Time
 }
 
-// LogValue keeps the token out of the log.
+// LogValue hides the token from logs.
 func (pending) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// shown is what everybody may know of it.
+// shown returns the public part.
 func (p pending) shown() *Pending {
 	return &Pending{Factors: slices.Clone(p.factors), ExpiresAt: p.until}
 }
 
-// waitFor has a sign-in wait for its factor, and the listeners told when that time ends.
-// The zero pending ends the wait. The caller holds the lock.
+// waitFor sets the sign-in that needs a second factor, and notifies the listeners when
+// it expires. The zero pending removes it. The caller holds the lock.
 func (c *Client) waitFor(p pending) {
 	if c.endWait != nil {
 		c.endWait()
@@ -51,7 +51,7 @@ func (c *Client) waitFor(p pending) {
 	}
 }
 
-// await notes that a sign-in waits for a second factor.
+// await stores the pending sign-in of an error, if it has one.
 func (c *Client) await(err error, generation uint64) {
 	var e *Error
 	if !errors.As(err, &e) || e.mfa.token == "" {
@@ -68,14 +68,15 @@ func (c *Client) await(err error, generation uint64) {
 	}
 }
 
-// waiting is the token of a sign-in that waits for a second factor, if there is one.
+// waiting returns the pending sign-in. ok is false if there is none or it has expired.
 func (c *Client) waiting() (pending, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mfa, c.mfa.token != "" && c.wire.now().Before(c.mfa.until)
 }
 
-// givenUp ends the wait if an answer says that the server waits no longer.
+// givenUp removes the pending sign-in if the server's error means that it has expired
+// there.
 func (c *Client) givenUp(err error, p pending) {
 	if !errors.Is(err, auth.CodeInvalidToken) && (!p.enroll || !isUnauthorized(err)) {
 		return
@@ -88,7 +89,7 @@ func (c *Client) givenUp(err error, p pending) {
 	}
 }
 
-// confirmed ends the wait for a confirmation: signing in is next.
+// confirmed removes the pending confirmation: signing in is the next step.
 func (c *Client) confirmed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

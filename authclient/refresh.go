@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// renewed returns an access token in place of one that will not do. One caller
-// refreshes for all, apart from any one's context.
+// renewed returns an access token in place of an unusable one. One refresh serves all
+// callers, independently of the context of each.
 func (c *Client) renewed(ctx context.Context, old string) (string, error) {
 	c.mu.Lock()
 	switch {
@@ -55,9 +55,9 @@ func (c *Client) fly(ctx context.Context, f *flight) {
 	close(f.done)
 }
 
-// leave gives a refresh up that nobody waits for any more, so that the next caller does
-// not wait for a server that hangs. Whatever came of it: asked again, the server gives
-// the same successor.
+// leave cancels a refresh that no caller waits for any more, so that the next caller
+// does not wait for a server that hangs. Cancelling is safe: the server returns the
+// same successor when asked again.
 func (c *Client) leave(f *flight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,9 +70,9 @@ func (c *Client) leave(f *flight) {
 	}
 }
 
-// refresh trades the refresh token. The store is read before: another process may have
-// been quicker, or have signed out. The server answers the same successor to whoever
-// asks a second time, so that it may be repeated after a lost answer.
+// refresh exchanges the refresh token. It reads the store first, because another
+// process may have refreshed the session or signed out. The call may be repeated after
+// a lost answer, because the server returns the same successor.
 func (c *Client) refresh(ctx context.Context) error {
 	mine, generation := c.current()
 	if mine == nil {
@@ -113,7 +113,7 @@ func (c *Client) refresh(ctx context.Context) error {
 	return err
 }
 
-// held is the error of an outage that is not to be tried again yet.
+// held returns the error of an outage until its pause has passed.
 func (c *Client) held() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,8 +123,8 @@ func (c *Client) held() error {
 	return nil
 }
 
-// adoptStored takes what another process has stored meanwhile. done: there is nothing
-// left to refresh.
+// adoptStored takes over the session that another process has stored meanwhile. done
+// reports that there is nothing left to refresh.
 func (c *Client) adoptStored(ctx context.Context, mine *Session, generation uint64) (done bool, err error) {
 	stored, err := c.store.Load(ctx)
 	switch {

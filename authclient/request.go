@@ -20,24 +20,24 @@ import (
 
 const (
 	maxErrorBody = 64 << 10
-	maxBody      = 16 << 20 // of an answer that is read whole
+	maxBody      = 16 << 20 // of an answer that is read as a whole
 
 	firstPause = 200 * time.Millisecond
-	maxPause   = 10 * time.Second // a Retry-After beyond it is the caller's to wait for
-	callTime   = 30 * time.Second // of one try of a call whose context has no end
+	maxPause   = 10 * time.Second // a longer Retry-After is left to the caller
+	callTime   = 30 * time.Second // the time limit of a call without a deadline
 )
 
-// repeat says when a request may be sent again.
+// repeat selects the errors after which a request may be sent again.
 type repeat int
 
 const (
-	repeatRefused repeat = iota // only what was certainly not carried out: no connection, 429, overloaded
-	repeatAlways                // carried out twice it does no harm
+	repeatRefused repeat = iota // only if it was certainly not carried out: no connection, 429, overloaded
+	repeatAlways                // always, because a second execution does no harm
 )
 
 // call is one request of the wire.
 type call struct {
-	method, path string // below the mount
+	method, path string // relative to the base URL
 	query        url.Values
 	body         any       // marshalled, unless stream is set
 	stream       io.Reader // sent as it is, once; nil: none
@@ -45,10 +45,10 @@ type call struct {
 	header       http.Header
 	bearer       string
 	repeat       repeat
-	endless      bool // its answer is read for as long as it takes
+	endless      bool // no time limit for reading the answer
 }
 
-// wire sends calls to one server.
+// wire sends calls to a server.
 type wire struct {
 	*config
 	pause func(ctx context.Context, d time.Duration) error
@@ -57,7 +57,7 @@ type wire struct {
 
 func newWire(c *config) *wire { return &wire{config: c, pause: pauseFor, after: callAfter} }
 
-// callAfter calls a function later, unless it is stopped before.
+// callAfter calls a function later, unless stop is called first.
 func callAfter(d time.Duration, f func()) (stop func()) {
 	t := time.AfterFunc(d, f)
 	return func() { t.Stop() }
@@ -89,7 +89,7 @@ func (w *wire) do(ctx context.Context, c call, out any) error {
 	}
 	defer func() { _ = res.Body.Close() }()
 	if out == nil || res.StatusCode == http.StatusNoContent {
-		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxErrorBody)) // so that the connection is kept
+		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxErrorBody)) // keeps the connection open
 		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
@@ -102,11 +102,11 @@ func (w *wire) do(ctx context.Context, c call, out any) error {
 	return nil
 }
 
-// open sends a call, as often as it may, and returns an answer that is a success. Its
-// body is the caller's to close.
+// open sends a call, with repetitions, and returns a successful answer. The caller
+// closes its body.
 func (w *wire) open(ctx context.Context, c call) (*http.Response, error) {
 	if slices.ContainsFunc(strings.Split(c.path, "/")[1:], func(part string) bool { return part == "" || part == "." || part == ".." }) {
-		// Proxies tidy paths: it would be another operation.
+		// Proxies normalize paths, so the request would reach another operation.
 		return nil, &Error{Code: auth.CodeValidationFailed, Message: "An id is empty, or consists of dots."}
 	}
 	body, err := c.encoded()
@@ -123,7 +123,7 @@ func (w *wire) open(ctx context.Context, c call) (*http.Response, error) {
 			return nil, err
 		}
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
-			return nil, err // which says more than that time ran out
+			return nil, err // which is more precise than a timeout
 		}
 		if w.pause(ctx, d) != nil {
 			return nil, err
@@ -131,7 +131,7 @@ func (w *wire) open(ctx context.Context, c call) (*http.Response, error) {
 	}
 }
 
-// again tells whether and when to repeat what got this answer.
+// again returns the pause before a repetition, and whether the call may be repeated.
 func (e *Error) again(r repeat, try int) (time.Duration, bool) {
 	var op *net.OpError
 	unsent := errors.As(e.cause, &op) && op.Op == "dial"
@@ -147,8 +147,8 @@ func (e *Error) again(r repeat, try int) (time.Duration, bool) {
 	return jitter(firstPause << try), true
 }
 
-// jitter is a time between d and twice that, so that those who failed together do not
-// come back together.
+// jitter returns a random time from d to 2d, so that clients do not return at the same
+// time.
 func jitter(d time.Duration) time.Duration { return d + rand.N(d) } //nolint:gosec // no secret
 
 func (c call) encoded() ([]byte, error) {
@@ -169,7 +169,7 @@ func (w *wire) once(ctx context.Context, c call, body []byte) (*http.Response, *
 	var content io.Reader
 	switch {
 	case c.stream != nil:
-		content = io.NopCloser(c.stream) // whose owner closes it
+		content = io.NopCloser(c.stream) // its owner closes it
 	case body != nil:
 		content = bytes.NewReader(body)
 	}
@@ -214,5 +214,5 @@ func (w *wire) once(ctx context.Context, c call, body []byte) (*http.Response, *
 	return res, nil
 }
 
-// segment is one part of a path, escaped.
+// segment escapes one part of a path.
 func segment(s string) string { return url.PathEscape(s) }

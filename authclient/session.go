@@ -9,18 +9,19 @@ import (
 	"github.com/authmount/auth"
 )
 
-// User is the wire's User object.
+// User is the API's User object.
 type User = auth.UserView
 
-// Session is a completed sign-in; stores may hold its RefreshToken alone. Its tokens are secrets: formatting and logging a
-// session show neither, marshalling it as JSON does, for stores.
+// Session is a completed sign-in. Stores may hold its RefreshToken alone. The tokens
+// are secrets: formatting and logging a session show none of them; JSON contains them,
+// for stores.
 type Session struct {
 	AccessToken  string    `json:"access_token"`
 	RefreshToken string    `json:"refresh_token"`
 	ExpiresAt    time.Time `json:"expires_at"` // of the access token, by the clock of this machine
 	User         User      `json:"user"`
 
-	// RecoveryCodesLeft is there after a sign-in with a recovery code.
+	// RecoveryCodesLeft is set after a sign-in with a recovery code.
 	RecoveryCodesLeft *int `json:"recovery_codes_left,omitempty"`
 }
 
@@ -30,20 +31,21 @@ func (s Session) String() string { return "session of user " + s.User.ID + " [re
 // GoString leaves the tokens out of %#v.
 func (s Session) GoString() string { return s.String() }
 
-// LogValue keeps the tokens out of the log.
+// LogValue hides the tokens from logs.
 func (s Session) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user_id", s.User.ID), slog.Time("expires_at", s.ExpiresAt), slog.String("tokens", "[redacted]"))
 }
 
-// early is how long before its end an access token is not used any more, so that it
-// arrives while it is good.
+// early is the margin before its expiry in which an access token is no longer used, so
+// that it is still valid when it arrives.
 const early = 30 * time.Second
 
-// fresh tells whether the access token can be used without a refresh. The margin is the
-// same for all: one that lives for no longer than it is renewed for every call.
+// fresh reports whether the access token can be used without a refresh. The margin does
+// not depend on the token's life, so a token that lives for less is refreshed for every
+// call.
 func (s *Session) fresh(now time.Time) bool { return now.Add(early).Before(s.ExpiresAt) }
 
-// valid tells whether the access token has not expired.
+// valid reports whether the access token has not expired.
 func (s *Session) valid(now time.Time) bool { return now.Before(s.ExpiresAt) }
 
 func (s *Session) clone() *Session {
@@ -61,7 +63,7 @@ func cloneUser(u User) User {
 	return u
 }
 
-// sessionWire is the wire's Session object.
+// sessionWire is the API's Session object.
 type sessionWire struct {
 	AccessToken       string `json:"access_token"`
 	RefreshToken      string `json:"refresh_token"`
@@ -70,8 +72,8 @@ type sessionWire struct {
 	RecoveryCodesLeft *int   `json:"recovery_codes_left"`
 }
 
-// session dates the token by when the answer was asked for, so that a clock that is
-// wrong does no harm.
+// session computes the expiry from the time of the request by the local clock, so that
+// a wrong clock does no harm.
 func (w sessionWire) session(asked time.Time) (*Session, error) {
 	if w.AccessToken == "" || w.RefreshToken == "" || w.User.ID == "" {
 		return nil, &Error{Code: CodeBadResponse, Message: "The answer holds no session."}

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// SignUpParams are of a new account: Email or Phone, and Password.
+// SignUpParams are the parameters of SignUp: Email or Phone, and Password.
 type SignUpParams struct {
 	Email        string         `json:"email,omitempty"`
 	Phone        string         `json:"phone,omitempty"` // E.164
 	Password     string         `json:"password"`
 	FullName     string         `json:"full_name,omitempty"`
 	UserMetadata map[string]any `json:"user_metadata,omitempty"`
-	RedirectTo   string         `json:"redirect_to,omitempty"` // where the confirmation link leads
+	RedirectTo   string         `json:"redirect_to,omitempty"` // the page that the confirmation link opens
 	CaptchaToken string         `json:"-"`
 }
 
-// SignUpResult is an account, and its session if it need not be confirmed first.
+// SignUpResult is a new account, and its session unless confirmation is required.
 type SignUpResult struct {
 	User      User
 	Session   *Session // nil: confirmation is required
-	RequestID string   // to give back with the confirmation code
+	RequestID string   // to send with the confirmation code
 }
 
-// SignUp makes an account and signs it in, or has its confirmation sent. Where
-// confirmation is required, the result is the same whether the address was taken or not.
-// Errors: auth.CodeUserAlreadyExists, CodeWeakPassword (Reasons), CodeValidationFailed
+// SignUp creates an account and signs in, or sends a confirmation. If confirmation is
+// required, the result does not reveal whether the email address is taken. Errors:
+// auth.CodeUserAlreadyExists, CodeWeakPassword (Reasons), CodeValidationFailed
 // (Fields), CodeSignupDisabled.
 func (c *Client) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error) {
 	if err := c.load(ctx); err != nil {
@@ -72,35 +72,36 @@ func captcha(token string) http.Header {
 	return http.Header{"X-Captcha-Token": {token}}
 }
 
-// PasswordParams are of a sign-in by password: Email or Phone, and Password.
+// PasswordParams are the parameters of SignInWithPassword: Email or Phone, and
+// Password.
 type PasswordParams struct {
 	Email        string `json:"email,omitempty"`
 	Phone        string `json:"phone,omitempty"`
 	Password     string `json:"password"`
 	TOTPCode     string `json:"totp_code,omitempty"`    // both factors in one call
-	TrustDevice  bool   `json:"trust_device,omitempty"` // do not ask this device for the factor again
+	TrustDevice  bool   `json:"trust_device,omitempty"` // trust this device from now on, if the server allows it
 	CaptchaToken string `json:"-"`
 }
 
 // SignInWithPassword signs in. Errors: auth.CodeInvalidCredentials; CodeMFARequired,
-// after which VerifyMFA completes the sign-in; CodeMFAEnrollmentRequired, after which
-// EnrollTOTP and EnableTOTP do; CodeUserBanned.
+// after which call VerifyMFA; CodeMFAEnrollmentRequired, after which call EnrollTOTP
+// and EnableTOTP; CodeUserBanned.
 func (c *Client) SignInWithPassword(ctx context.Context, p PasswordParams) (*Session, error) {
 	return c.signIn(ctx, call{path: "/login", body: p, header: captcha(p.CaptchaToken)})
 }
 
-// OTPParams are of a code or link to sign in with: Email or Phone.
+// OTPParams are the parameters of SendOTP: Email or Phone.
 type OTPParams struct {
 	Email        string
 	Phone        string // E.164
-	RedirectTo   string // of the link in the mail; it comes back there with a code, see Flow.Complete
-	NoSignUp     bool   // for existing accounts only; the answer is the same
+	RedirectTo   string // the page that the mailed link opens, with a code for Flow.Complete
+	NoSignUp     bool   // send to existing accounts only; the answer is the same for others
 	CaptchaToken string
 }
 
-// SendOTP has a code sent: by text message to Phone, or with a link by mail to Email. It
-// succeeds whether there is such an account or not. The link opens only for the returned
-// flow (PKCE, RFC 7636); the code is typed: Flow.Verify.
+// SendOTP sends a code to sign in: by text message to Phone, or with a link by mail to
+// Email. It succeeds whether the account exists or not. The link only works with the
+// returned flow (PKCE, RFC 7636); pass a typed code to Flow.Verify.
 func (c *Client) SendOTP(ctx context.Context, p OTPParams) (*Flow, error) {
 	if err := c.load(ctx); err != nil {
 		return nil, err
@@ -131,12 +132,13 @@ func (c *Client) SendOTP(ctx context.Context, p OTPParams) (*Flow, error) {
 	return f, nil
 }
 
-// VerifyOTPParams are of a code that was typed in, for those who keep no Flow.
+// VerifyOTPParams are the parameters of VerifyOTP, for programs that do not keep the
+// Flow.
 type VerifyOTPParams struct {
 	Email        string
 	Phone        string
 	Code         string
-	RequestID    string // of SendOTP: wrong tries then count for this request only
+	RequestID    string // from SendOTP: wrong codes then count only against this request
 	CodeVerifier string
 	TOTPCode     string // with Phone
 	TrustDevice  bool   // with Phone
@@ -156,14 +158,15 @@ func (c *Client) VerifyMagicLink(ctx context.Context, token string) (*Session, e
 	return c.signIn(ctx, call{path: "/magic-link/verify", body: map[string]string{"token": token}})
 }
 
-// Exchange trades the code that a redirect brought, with the verifier of the flow that
-// it belongs to. Flow.Complete does so. Errors: auth.CodeInvalidCode,
-// CodeBadCodeVerifier: the code is gone in any case.
+// Exchange signs in with the code of a redirect and the verifier of its flow, as
+// Flow.Complete does. The code is invalid afterwards. Errors: auth.CodeInvalidCode,
+// CodeBadCodeVerifier.
 func (c *Client) Exchange(ctx context.Context, code, verifier string) (*Session, error) {
 	return c.signIn(ctx, call{path: "/exchange", body: filled{"code": code, "code_verifier": verifier}.set()})
 }
 
-// IDTokenParams are of a sign-in by the library of a provider on the device.
+// IDTokenParams are the parameters of SignInWithIDToken, for sign-ins with a provider's
+// library on the device.
 type IDTokenParams struct {
 	Provider    string `json:"-"`
 	IDToken     string `json:"id_token"`
@@ -171,20 +174,20 @@ type IDTokenParams struct {
 	AccessToken string `json:"access_token,omitempty"`
 }
 
-// SignInWithIDToken signs in by an ID token of a provider.
+// SignInWithIDToken signs in with an ID token of a provider.
 func (c *Client) SignInWithIDToken(ctx context.Context, p IDTokenParams) (*Session, error) {
 	return c.signIn(ctx, call{path: "/oauth/" + segment(p.Provider) + "/id-token", body: p})
 }
 
-// InvitationView is what an invitation says before it is accepted.
+// InvitationView describes an invitation before it is accepted.
 type InvitationView struct {
 	Email         string    `json:"email"`
 	AccountExists bool      `json:"account_exists"`
 	ExpiresAt     time.Time `json:"expires_at"`
 }
 
-// AcceptInvitationParams accept an invitation. Password may be empty where the account
-// has one.
+// AcceptInvitationParams are the parameters of AcceptInvitation. Password may be empty
+// if the account has one.
 type AcceptInvitationParams struct {
 	Token    string `json:"token"`
 	Password string `json:"password,omitempty"`
@@ -203,7 +206,8 @@ func (c *Client) AcceptInvitation(ctx context.Context, p AcceptInvitationParams)
 	return c.signIn(ctx, call{path: "/invitations/accept", body: p})
 }
 
-// signIn sends a call that completes a sign-in, or says which second factor it lacks.
+// signIn sends a call that completes a sign-in. If a second factor is required, it
+// stores the pending sign-in.
 func (c *Client) signIn(ctx context.Context, k call) (*Session, error) {
 	if err := c.load(ctx); err != nil {
 		c.wire.log.WarnContext(ctx, "authclient: the stored session cannot be read", "error", err)
@@ -223,7 +227,7 @@ func (c *Client) signIn(ctx context.Context, k call) (*Session, error) {
 	return orNil(s, c.signedIn(ctx, s, generation))
 }
 
-// filled is a body of which empty members are left out.
+// filled is a request body; set removes its empty members.
 type filled map[string]any
 
 func (f filled) set() map[string]any {

@@ -5,38 +5,38 @@ import (
 	"reflect"
 )
 
-// Status is what a client knows of who is signed in.
+// Status is the sign-in status of a client.
 type Status string
 
-// The statuses, and what leads on from them.
+// The statuses, and the calls that follow.
 const (
-	StatusLoading   Status = "loading"    // it is not known yet: signed-in or signed-out
-	StatusSignedOut Status = "signed-out" // nobody
-	StatusSignedIn  Status = "signed-in"  // a session with a token, or one that can be had
-	StatusOffline   Status = "offline"    // a session whose token has expired, and the server cannot be asked
-	StatusMFA       Status = "mfa"        // a second factor is asked for, see Client.VerifyMFA
+	StatusLoading   Status = "loading"    // not known yet: signed-in or signed-out
+	StatusSignedOut Status = "signed-out" // no user is signed in
+	StatusSignedIn  Status = "signed-in"  // a session with a valid token, or one that can be refreshed
+	StatusOffline   Status = "offline"    // the session's token has expired, and the server does not answer
+	StatusMFA       Status = "mfa"        // a second factor is required, see Client.VerifyMFA
 	StatusEnroll    Status = "enroll"     // a second factor has to be set up, see Client.EnrollTOTP
-	StatusConfirm   Status = "confirm"    // an address has to be confirmed before the first sign-in
+	StatusConfirm   Status = "confirm"    // the email address or phone number has to be confirmed before the first sign-in
 )
 
-// State is a snapshot, the receiver's own. It holds no tokens.
+// State is a snapshot, which the receiver may change. It holds no tokens.
 type State struct {
 	Status  Status
-	User    *User    // signed-in and offline: who; else nil
-	Pending *Pending // mfa, enroll and confirm: what is waited for
+	User    *User    // signed-in and offline: the user; otherwise nil
+	Pending *Pending // mfa, enroll and confirm: the next step
 }
 
-// listener gets states one after the other, never two at once.
+// listener receives states one after the other, never two at the same time.
 type listener struct {
 	tell    func(State)
 	waiting []State
 	running bool
 }
 
-// Subscribe has a function told of the present state, and of every change of status,
-// user or token after it is stored. It runs on a goroutine of its own, one call at a
-// time, so that it may call any method, the returned one included; a panic in it is
-// logged. The returned function ends that; a call under way is not waited for.
+// Subscribe calls f with the current state, and after every stored change of status,
+// user or token. f runs on a goroutine of its own, one call at a time. It may call any
+// method, and also cancel; a panic in it is logged. cancel ends the subscription; it
+// does not wait for a running call.
 func (c *Client) Subscribe(f func(State)) (cancel func()) {
 	l := &listener{tell: f}
 	c.mu.Lock()
@@ -51,18 +51,19 @@ func (c *Client) Subscribe(f func(State)) (cancel func()) {
 	}
 }
 
-// State is the present state. It asks nobody; Restore reads the store.
+// State returns the current state. It sends no request and does not read the store;
+// Restore does.
 func (c *Client) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.snapshot()
 }
 
-// snapshot is the state. The caller holds the lock.
+// snapshot returns the current state. The caller holds the lock.
 func (c *Client) snapshot() State {
 	now := c.wire.now()
 	switch {
-	case c.session != nil && c.session.User.ID == "": // a refresh token alone was kept
+	case c.session != nil && c.session.User.ID == "": // the store held a refresh token alone
 		return State{Status: StatusLoading}
 	case c.session != nil:
 		u := cloneUser(c.session.User)
@@ -89,7 +90,8 @@ func orEmpty(s *string) string {
 	return *s
 }
 
-// changed tells the listeners, if there is something to tell. The caller holds the lock.
+// changed notifies the listeners if state or token have changed. The caller holds the
+// lock.
 func (c *Client) changed() {
 	s, token := c.snapshot(), ""
 	if c.session != nil {
@@ -104,7 +106,7 @@ func (c *Client) changed() {
 	}
 }
 
-// queue has one listener told. The caller holds the lock.
+// queue adds a state to one listener's queue. The caller holds the lock.
 func (c *Client) queue(l *listener, s State) {
 	l.waiting = append(l.waiting, s)
 	if !l.running {

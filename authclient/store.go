@@ -10,19 +10,19 @@ import (
 	"sync"
 )
 
-// TokenStore keeps the session of one person. Implementations are safe for concurrent
-// use; a call is bounded by its context. What is stored opens an account: keep it where
-// nobody else reads.
+// TokenStore stores the session of one user. Implementations must be safe for
+// concurrent use and respect each call's context. The stored tokens give access to the
+// account: keep them where no other user can read them.
 type TokenStore interface {
 	// Load returns the session, or nil if there is none.
 	Load(ctx context.Context) (*Session, error)
 	// Save replaces the session.
 	Save(ctx context.Context, s *Session) error
-	// Clear forgets it. Nothing to forget is no error.
+	// Clear deletes the session. It is no error if there is none.
 	Clear(ctx context.Context) error
 }
 
-// MemoryStore keeps the session as long as the process lives. Its zero value is ready.
+// MemoryStore keeps the session in memory. Its zero value is ready to use.
 type MemoryStore struct {
 	mu sync.Mutex
 	s  *Session
@@ -46,8 +46,8 @@ func (m *MemoryStore) Save(_ context.Context, s *Session) error {
 // Clear implements TokenStore.
 func (m *MemoryStore) Clear(context.Context) error { return m.Save(context.Background(), nil) }
 
-// FileStore keeps the session in a file that only its owner can read, for command-line
-// programs. Several processes may share it: each reads it before it refreshes.
+// FileStore stores the session in a file that only its owner can read, for command-line
+// programs. Several processes may share it, because each reads it before it refreshes.
 type FileStore struct{ Path string }
 
 // Load implements TokenStore.
@@ -66,7 +66,7 @@ func (f FileStore) Load(context.Context) (*Session, error) {
 	return &s, nil
 }
 
-// Save implements TokenStore. The file is replaced in one step.
+// Save implements TokenStore. It replaces the file in one step.
 func (f FileStore) Save(_ context.Context, s *Session) error {
 	b, err := json.Marshal(s) //nolint:gosec // tokens are what is to be stored
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 	"github.com/authmount/auth"
 )
 
-// Token is an access token that is good for half a minute at least, refreshed if need
-// be; while no other is to be had, it is the one that there is, until it expires. Errors: CodeNoSession if nobody is signed in; what ended the session, if that just
-// came out; CodeNetwork and the like, if it cannot be refreshed now.
+// Token returns an access token that is valid for at least 30 seconds, after a refresh
+// if necessary. If the refresh fails, it returns the current token until that expires.
+// Errors: CodeNoSession if no user is signed in; the error of the refresh that ended
+// the session; CodeNetwork or another error if the session cannot be refreshed now.
 func (c *Client) Token(ctx context.Context) (string, error) {
 	if err := c.load(ctx); err != nil {
 		return "", err
@@ -47,9 +48,9 @@ func (c *Client) Refresh(ctx context.Context) error {
 	return err
 }
 
-// as sends a call in the name of who is signed in. A token that the server does not take
-// is refreshed once: it may be stale (auth.CodeTokenStale), or a clock wrong; a refresh
-// also tells for sure whether the session has ended.
+// as sends a call as the signed-in user. If the server rejects the token, as refreshes
+// it once: it may be stale (auth.CodeTokenStale), or a clock may be wrong. The refresh
+// also shows whether the session has ended.
 func (c *Client) as(ctx context.Context, k call, out any) error {
 	token, err := c.Token(ctx)
 	if err != nil {
@@ -73,15 +74,15 @@ func (c *Client) as(ctx context.Context, k call, out any) error {
 	return err
 }
 
-// sameOwner tells whether two access tokens are of one account. Somebody else may have
-// signed in while a request was on its way: what one asked for is not sent again in
-// another's name.
+// sameOwner reports whether two access tokens are of the same account. Another user may
+// have signed in during a request, which must not be repeated as that user.
 func sameOwner(a, b string) bool {
 	one, other := subject(a), subject(b)
 	return one != "" && one == other
 }
 
-// subject is whom an access token is of, as it says itself; "" where it cannot be read.
+// subject returns the user id in an access token, without verifying it, or "" if it
+// cannot be read.
 func subject(token string) string {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, _ := strings.Cut(rest, ".")

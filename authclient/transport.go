@@ -10,12 +10,12 @@ import (
 	"github.com/authmount/auth"
 )
 
-// Transport is an http.RoundTripper that sends the access token along, as bearer token,
-// with requests to the project's origin and those of WithTokenOrigins, and with no
-// others: not after a redirect either. A request that brings an Authorization header
-// keeps it. The token is refreshed if need be; where an answer says that it is stale
-// (auth.CodeTokenStale), it is refreshed and the request sent once more, if its body can
-// be had again (http.Request.GetBody). A nil base is http.DefaultTransport.
+// Transport returns an http.RoundTripper that adds the access token as bearer token to
+// requests to the project's origin and those of WithTokenOrigins, and to no others, not
+// even after a redirect. It does not change a request that has an Authorization header.
+// It refreshes the token if necessary. If the answer's code is auth.CodeTokenStale, it
+// refreshes the token and sends the request once more, provided that the body can be
+// read again (http.Request.GetBody). A nil base is http.DefaultTransport.
 //
 //	app := &http.Client{Transport: client.Transport(nil)}
 func (c *Client) Transport(base http.RoundTripper) http.RoundTripper {
@@ -73,7 +73,8 @@ func signed(r *http.Request, token string) *http.Request {
 	return out
 }
 
-// saysStale reads an error's code, and leaves the body as it was.
+// saysStale reports whether an answer's code is auth.CodeTokenStale. It leaves the body
+// readable.
 func saysStale(res *http.Response) bool {
 	head, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
 	res.Body = struct {

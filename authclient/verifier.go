@@ -17,57 +17,58 @@ import (
 )
 
 const (
-	keysRefresh = 10 * time.Minute // as long as the server lets its key set be cached
-	keysStale   = time.Hour        // after so long without a request, the next one waits for new keys
-	keysWait    = 2 * time.Second  // but no longer than this
+	keysRefresh = 10 * time.Minute // the server's cache time for its key set
+	keysStale   = time.Hour        // after this time without a request, the next one waits for new keys
+	keysWait    = 2 * time.Second  // the longest such wait
 
-	// Anybody can make up key ids: so many lookups for unknown ones are made in a row,
-	// and one for each interval in the long run.
+	// Anyone can invent key ids. So the number of lookups for unknown ids is limited:
+	// this many in a row, and one per interval in the long run.
 	unknownKeys     = 5
 	unknownInterval = time.Minute
 
-	keysPause = 5 * time.Second // between tries while the server cannot be reached
+	keysPause = 5 * time.Second // between attempts while the server does not answer
 )
 
-// Verifier verifies the access tokens of an Authmount server in another process: the
-// same claims, requirements and errors as package auth has there. It is safe for
-// concurrent use, and needs no closing.
+// Verifier verifies the access tokens of an Authmount server in another process, with
+// the same claims, requirements and errors as package auth. It is safe for concurrent
+// use, and needs no closing.
 //
-// The keys are read from the server's key set and kept. They are read again behind the
-// requests' backs every ten minutes, and when a token names a key that is not known, a
-// few times a minute at most. While the server cannot be reached the last ones stay
-// good. No request waits for the network, but the first with an unknown key and the
-// first after an hour without any.
+// Verifier caches the keys of the server's key set. It reads them again in the
+// background every ten minutes, and when a token has an unknown key id, at most a few
+// times a minute. While the server does not answer, the last keys remain valid.
+// Requests wait for the network only if their key id is unknown, after an hour without
+// requests, and while there are no keys.
 //
-// As with [auth.Auth.Verify], a session that has ended passes until its token expires:
-// ask for [auth.CheckSession], which asks the server each time, or call Revoke.
+// As with [auth.Auth.Verify], the token of an ended session is valid until it expires.
+// To prevent that, require [auth.CheckSession], which calls the server each time, or
+// call Revoke.
 type Verifier struct {
 	wire    *wire
 	revoked *token.Revocations
 
-	core    atomic.Pointer[token.Verifier] // nil: no keys yet
+	core    atomic.Pointer[token.Verifier] // nil while there are no keys
 	readAt  atomic.Int64                   // when the keys were read; Unix nanoseconds
-	againAt atomic.Int64                   // not before, after a failure
+	againAt atomic.Int64                   // after a failure: no read before this time
 
 	mu      sync.Mutex
 	issuer  string
 	jwks    string
 	flight  *flight
-	unknown time.Time // when all lookups for unknown keys are to be had again
+	unknown time.Time // when the limit of lookups for unknown keys is fully refunded
 }
 
-// flight is something that one does for all who wait.
+// flight is one operation for all its waiting callers.
 type flight struct {
 	done chan struct{}
 	err  error
 
-	waiting int    // of a refresh
-	cancel  func() // likewise
+	waiting int    // for a refresh
+	cancel  func() // for a refresh
 }
 
-// NewVerifier makes a verifier for the server at a URL, to which /auth/v1 is added if it
-// is a bare origin, and reads its keys. ctx bounds that, and not what the verifier does
-// later. The error says why there are no keys, see [WithLateStart]; a server that signs
+// NewVerifier returns a verifier for the server at a URL, and reads its keys. If the
+// URL is a bare origin, /auth/v1 is added. ctx limits only NewVerifier itself. It
+// returns an error if the keys cannot be read, see [WithLateStart]; a server that signs
 // with a shared secret (HS256) publishes none.
 func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, error) {
 	c, err := newConfig(forVerifier, url, opts)
@@ -76,17 +77,17 @@ func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, er
 	}
 	c.retries = 0
 	v := &Verifier{wire: newWire(c), issuer: c.issuer}
-	v.revoked = token.NewRevocations(token.Options{Life: token.MaxLife}, v.Now) // the longest, because the server's is not known
+	v.revoked = token.NewRevocations(token.Options{Life: token.MaxLife}, v.Now) // the longest possible, because the server's is not known
 	if err := v.wait(ctx, v.read()); err != nil && !c.late {
 		return nil, err
 	}
 	return v, nil
 }
 
-// Verify checks an access token as [auth.Auth.Verify] does: signature, issuer, audience,
-// type and times. ctx bounds how long to wait for a key that is not known yet. The claims
-// are the caller's own copy. Errors (*auth.Error): CodeBadToken, CodeSessionEnded and
-// CodeTokenStale of what Revoke told of, CodeUnavailable while there are no keys.
+// Verify checks an access token as [auth.Auth.Verify] does: signature, issuer,
+// audience, type and times. ctx limits the wait for an unknown key. The caller may
+// change the claims. Errors (*auth.Error): CodeBadToken; CodeSessionEnded and
+// CodeTokenStale after Revoke; CodeUnavailable while there are no keys.
 func (v *Verifier) Verify(ctx context.Context, token string) (*auth.Claims, error) {
 	k, err := v.keys(ctx)
 	if err != nil {
@@ -99,11 +100,11 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*auth.Claims, erro
 	return (*auth.Claims)(c.Clone()), nil
 }
 
-// Require lets only requests with a valid access token through to next, which finds
-// its claims by [ClaimsFrom]. Others are answered as [auth.Auth.Require] answers them.
-// Of the requirements, auth.CheckSession asks the server. A token from which permissions
-// were left out because they are too many does not meet auth.HasPermission here: nobody
-// but the server knows the roles.
+// Require passes only requests with a valid access token to next, which reads the
+// claims with [ClaimsFrom]. It answers other requests as [auth.Auth.Require] does. The
+// requirement auth.CheckSession calls the server. A token that omits its permissions
+// because they are too many does not meet auth.HasPermission here, because only the
+// server knows the roles.
 func (v *Verifier) Require(next http.Handler, reqs ...auth.Requirement) http.Handler {
 	return v.RequireAll(reqs...)(next)
 }
@@ -128,20 +129,20 @@ func (v *Verifier) RequireAll(reqs ...auth.Requirement) func(http.Handler) http.
 	}
 }
 
-// ClaimsFrom returns the claims of the request that Require let through, or nil. They
-// are the caller's own copy. It is [auth.ClaimsFrom], which works as well.
+// ClaimsFrom returns the claims of a request that Require passed on, or nil. The caller
+// may change them. It is the same as [auth.ClaimsFrom].
 func ClaimsFrom(ctx context.Context) *auth.Claims { return auth.ClaimsFrom(ctx) }
 
-// Revoke makes the verifier refuse the access tokens of what has ended, or is stale, as
-// [auth.Auth.Revoke] does: for services that learn of it, such as by pgstore's
-// WatchRevocations.
+// Revoke makes the verifier refuse the access tokens of a revocation, as
+// [auth.Auth.Revoke] does. It is for services that receive revocations, for instance
+// from pgstore's WatchRevocations.
 func (v *Verifier) Revoke(r store.Revocation) { v.revoked.Add(r) }
 
-// Now is the time by the verifier's clock, for requirements.
+// Now returns the time of the verifier's clock, for requirements.
 func (v *Verifier) Now() time.Time { return v.wire.now() }
 
-// LiveSession asks the server whether the session of a request's access token is live,
-// see [auth.CheckSession].
+// LiveSession calls the server to check that the session of a request's access token is
+// live, see [auth.CheckSession].
 func (v *Verifier) LiveSession(r *http.Request, _ *auth.Claims) error {
 	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	err := v.wire.do(r.Context(), call{method: http.MethodGet, path: "/me", bearer: strings.TrimSpace(token)}, nil)
@@ -156,8 +157,8 @@ func (v *Verifier) LiveSession(r *http.Request, _ *auth.Claims) error {
 	return unavailable()
 }
 
-// admit verifies the access token of a request and checks requirements. They get a copy
-// of the claims, because they may be the application's.
+// admit verifies the access token of a request and checks requirements. Requirements
+// receive a copy of the claims, because they may be application code.
 func (v *Verifier) admit(r *http.Request, reqs []auth.Requirement) (*token.Claims, error) {
 	k, err := v.keys(r.Context())
 	if err != nil {
@@ -180,8 +181,8 @@ func (v *Verifier) admit(r *http.Request, reqs []auth.Requirement) (*token.Claim
 	return c, nil
 }
 
-// verify checks a token with the keys k, and once more if it names a key that is not
-// among them and there are newer ones.
+// verify checks a token with the keys k. If the token has another key id and newer keys
+// can be read, it checks the token again with those.
 func (v *Verifier) verify(ctx context.Context, k *token.Verifier, text string) (*token.Claims, error) {
 	c, err := k.Verify(text)
 	if errors.Is(err, token.ErrOtherKey) && v.mayLookUp() && v.wait(ctx, v.read()) == nil {
@@ -192,12 +193,12 @@ func (v *Verifier) verify(ctx context.Context, k *token.Verifier, text string) (
 	return c, token.Root.Error(err)
 }
 
-// keys are those to judge by. It sees to it that they are read again in time. Errors:
+// keys returns the current keys, and has them read again in time. Errors:
 // CodeUnavailable while there are none.
 func (v *Verifier) keys(ctx context.Context) (*token.Verifier, error) {
 	k, now := v.core.Load(), v.wire.now().UnixNano()
 	age := time.Duration(now - v.readAt.Load())
-	if again := v.againAt.Load(); k != nil && age >= 0 && age < keysRefresh || now < again && again-now <= int64(keysPause) { // a clock may be set back
+	if again := v.againAt.Load(); k != nil && age >= 0 && age < keysRefresh || now < again && again-now <= int64(keysPause) { // the clock may have been set back
 		return orUnavailable(k)
 	}
 	f := v.read()
@@ -206,7 +207,7 @@ func (v *Verifier) keys(ctx context.Context) (*token.Verifier, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, keysWait)
 	defer cancel()
-	if v.wait(limited, f) != nil && k != nil && ctx.Err() == nil { // the last good ones will do, without a wait for each request
+	if v.wait(limited, f) != nil && k != nil && ctx.Err() == nil { // use the last keys, without a wait for each request
 		v.againAt.Store(v.wire.now().Add(keysPause).UnixNano())
 	}
 	return orUnavailable(v.core.Load())
@@ -219,8 +220,8 @@ func orUnavailable(k *token.Verifier) (*token.Verifier, error) {
 	return k, nil
 }
 
-// read has the keys read, by one for all, and apart from the caller's context: it may
-// leave while others wait.
+// read starts reading the keys, once for all callers, and without the caller's context,
+// because the caller may leave while others wait.
 func (v *Verifier) read() *flight {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -254,8 +255,9 @@ func (v *Verifier) wait(ctx context.Context, f *flight) error {
 	}
 }
 
-// fetch reads the issuer, if it is not known, and the keys. Both come from below the
-// configured URL, whatever the discovery document names: nothing else is contacted.
+// fetch reads the keys, and the issuer if it is not known. It reads both below the
+// configured URL and ignores the URLs in the discovery document, so that it calls no
+// other server.
 func (v *Verifier) fetch(ctx context.Context) error {
 	v.mu.Lock()
 	issuer := v.issuer
@@ -298,7 +300,8 @@ func unavailable() *auth.Error {
 	return e
 }
 
-// mayLookUp draws one lookup for an unknown key.
+// mayLookUp counts a lookup for an unknown key against the limit, and reports whether
+// it is allowed.
 func (v *Verifier) mayLookUp() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -315,10 +318,10 @@ func (v *Verifier) mayLookUp() bool {
 	return true
 }
 
-// rawDocument is a JSON document as it came.
+// rawDocument is an unparsed JSON document.
 type rawDocument []byte
 
-// UnmarshalJSON keeps the document.
+// UnmarshalJSON stores a copy of the document.
 func (d *rawDocument) UnmarshalJSON(b []byte) error {
 	*d = append((*d)[:0], b...)
 	return nil

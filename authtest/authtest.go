@@ -1,5 +1,5 @@
-// Package authtest is for the tests of applications that use Authmount: a whole
-// service in memory, with a clock the test moves, an inbox the test reads, and
+// Package authtest is for the tests of applications that use Authmount: a whole service
+// in memory, with a clock that the test moves, an inbox that the test reads, and
 // shortcuts to signed-in users.
 //
 //	env := authtest.New(t)
@@ -32,13 +32,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// BaseURL is where an Env believes to be mounted.
+// BaseURL is the base URL of every Env.
 const BaseURL = "https://auth.test/auth/v1"
 
-// Password is the password of every user that LoginAs makes.
+// Password is the password of every user that LoginAs creates.
 const Password = "authtest-Passphrase-7" //nolint:gosec // for tests
 
-// Env is an auth.Auth on memory with everything a test wants to reach.
+// Env is an auth.Auth in memory with everything that tests use.
 type Env struct {
 	*auth.Auth
 	Store auth.Store
@@ -46,24 +46,23 @@ type Env struct {
 	Inbox *auth.Inbox
 
 	key          *ecdsa.PrivateKey
-	passwordHash string // of Password, at what a hash costs here
+	passwordHash string // hash of Password at this Env's cost
 
 	mu       sync.Mutex
-	recovery map[string][]string // codes of those whom AAL2 gave a second factor, by address
+	recovery map[string][]string // recovery codes of users created with AAL2, by email address
 }
 
-// New makes an Env in memory and closes it when the test ends. The options come
-// after Env's own, so they may replace its clock, its keys or its mailer.
+// New returns an Env in memory and closes it when the test ends. The options come after
+// Env's own, so they may replace its clock, keys or mailer.
 func New(tb testing.TB, opts ...auth.Option) *Env {
 	tb.Helper()
 	return NewOn(tb, memstore.New(), opts...)
 }
 
-// NewOn is New on a store of the test's own, as auth.New has it: a *pgstore.Store
-// to test what is particular to Postgres, one of the application's, or one that
-// several Envs share (SameKeys). The store stays open; closing it is the test's.
-// Permissions needs it to be a store.ProjectStore, AAL2 a store.FactorStore. Passwords are
-// hashed at next to no cost, unless WithPasswords names one.
+// NewOn is New on the test's own store: a *pgstore.Store to test Postgres, a store of the
+// application, or one that several Envs share (SameKeys). The store stays open; the test
+// closes it. Permissions needs a store.ProjectStore, AAL2 a store.FactorStore. Hashing
+// passwords is nearly free, unless WithPasswords sets a cost.
 func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -110,20 +109,19 @@ func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 	return e
 }
 
-// SameKeys makes another Env sign with this one's key, as the instances of one
-// service do.
+// SameKeys makes another Env sign with this one's key, as the instances of one service
+// do.
 func (e *Env) SameKeys() auth.Option { return auth.WithSigningKeys(e.key) }
 
-// sender puts messages into an inbox that nobody serves; New would not take the
-// inbox itself for a service on https.
+// sender puts messages into an inbox that is not served, because New does not accept an
+// auth.Inbox for a service on https.
 type sender struct{ inbox *auth.Inbox }
 
 func (s sender) Send(ctx context.Context, m auth.Message) error { return s.inbox.Send(ctx, m) }
 
-// Clock is a clock that stands still until the test moves it. It is safe for
-// concurrent use.
+// Clock is a clock that only the test moves. It is safe for concurrent use.
 type Clock struct {
-	settle func() // waits for messages on their way
+	settle func() // waits for messages being sent
 
 	mu  sync.Mutex
 	now time.Time
@@ -136,9 +134,9 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// Advance moves the clock on, once the messages that are on their way are sent: a moved
-// clock could make them late, and one that stands still would never bring them back. It
-// waits for them a second at most, as a mailer may hang.
+// Advance moves the clock forward after pending messages were sent, because they could
+// expire or wait forever otherwise. It waits for them a second at most, in case the
+// mailer hangs.
 func (c *Clock) Advance(d time.Duration) {
 	if c.settle != nil {
 		c.settle()
@@ -153,48 +151,47 @@ type SignedIn struct {
 	auth.Tokens
 }
 
-// Sign puts the access token into a request.
+// Sign adds the access token to a request.
 func (s *SignedIn) Sign(r *http.Request) { r.Header.Set("Authorization", "Bearer "+s.AccessToken) }
 
-// UserOption changes the user that LoginAs makes.
+// UserOption changes the user that LoginAs creates.
 type UserOption func(*person)
 
-// person is whom LoginAs makes.
+// person is a user that LoginAs creates.
 type person struct {
 	auth.ImportUserParams
 	permissions []string
 	aal2        bool
 }
 
-// Roles gives the user roles. What they permit is up to PutRole on Env.Store; see
-// Permissions. One that permits nothing, as nobody made it, is named in the test's log.
+// Roles gives the user roles. Define their permissions with PutRole on Env.Store; see
+// Permissions. Undefined roles, which permit nothing, are named in the test's log.
 func Roles(roles ...string) UserOption {
 	return func(p *person) { p.Roles = append(p.Roles, roles...) }
 }
 
-// Permissions gives the user a role of their own that permits these.
+// Permissions gives the user a separate role with these permissions.
 func Permissions(permissions ...string) UserOption {
 	return func(p *person) { p.permissions = append(p.permissions, permissions...) }
 }
 
-// AAL2 gives the user a second factor, and LoginAs signs in with it: the session is
-// at store.LevelAAL2. Later calls of LoginAs use a recovery code each, of which there
-// are ten.
+// AAL2 gives the user a second factor, and LoginAs signs in with it: the session has
+// store.LevelAAL2. Later calls of LoginAs use one of the ten recovery codes each.
 func AAL2() UserOption { return func(p *person) { p.aal2 = true } }
 
-// AppMetadata gives the user metadata of the server's.
+// AppMetadata sets the user's app_metadata.
 func AppMetadata(m map[string]any) UserOption {
 	return func(p *person) { p.AppMetadata = m }
 }
 
-// Unverified leaves the user's address unconfirmed.
+// Unverified leaves the user's email address unverified.
 func Unverified() UserOption {
 	return func(p *person) { p.EmailVerified = false }
 }
 
-// LoginAs signs a user in by a real login, and makes the user first if there is
-// none with that address: verified, with Password as password. The options
-// matter only for a new user.
+// LoginAs signs a user in with a real login. If no user has the email address, it first
+// creates one with the password Password and a verified address. The options only apply
+// to a new user.
 func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn {
 	tb.Helper()
 	p := person{ImportUserParams: auth.ImportUserParams{Email: email, EmailVerified: true, PasswordHash: e.passwordHash}}
@@ -204,9 +201,9 @@ func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn
 	if len(p.permissions) > 0 {
 		own := "authtest " + email
 		p.Roles = append(p.Roles, own)
-		e.permit(tb, own, p.permissions)
+		e.definePermissions(tb, own, p.permissions)
 	}
-	e.nameUnknown(tb, p.Roles)
+	e.logUndefined(tb, p.Roles)
 	_, err := e.ImportUser(tb.Context(), p.ImportUserParams)
 	made := err == nil
 	if err != nil && !errors.Is(err, auth.CodeUserAlreadyExists) {
@@ -226,9 +223,8 @@ func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn
 	return &SignedIn{Tokens: *t}
 }
 
-// nameUnknown logs roles that nobody made: a misspelt one would leave whoever reads the
-// test in the dark.
-func (e *Env) nameUnknown(tb testing.TB, names []string) {
+// logUndefined logs undefined roles, because a misspelled role would be hard to find.
+func (e *Env) logUndefined(tb testing.TB, names []string) {
 	tb.Helper()
 	st, ok := store.Capability[store.ProjectStore](e.Store)
 	if !ok || len(names) == 0 {
@@ -245,21 +241,21 @@ func (e *Env) nameUnknown(tb testing.TB, names []string) {
 	}
 }
 
-// permit says what a role permits.
-func (e *Env) permit(tb testing.TB, role string, permissions []string) {
+// definePermissions defines a role's permissions.
+func (e *Env) definePermissions(tb testing.TB, role string, permissions []string) {
 	tb.Helper()
 	roles, ok := store.Capability[store.ProjectStore](e.Store)
 	if !ok {
-		tb.Fatalf("authtest.Permissions: the store %T keeps no roles", e.Store)
+		tb.Fatalf("authtest.Permissions: the store %T has no roles", e.Store)
 	}
 	change := store.Change{Now: e.Clock.Now(), By: auth.Authority{System: "authtest"}}
 	if _, err := roles.PutRole(tb.Context(), store.PutRole{Change: change, Role: store.RolePermissions{Name: role, Permissions: permissions}}); err != nil {
 		tb.Fatal(err)
 	}
-	host.Of(e).ForgetRoles()
+	host.Of(e).ReloadRoles()
 }
 
-// enrol gives somebody who has just signed in a second factor.
+// enrol gives a user who has just signed in a second factor.
 func (e *Env) enrol(tb testing.TB, email string, t *auth.Tokens) *auth.Tokens {
 	tb.Helper()
 	me := auth.Caller{UserID: t.User.ID, SessionID: t.SessionID}
@@ -284,7 +280,7 @@ func (e *Env) enrol(tb testing.TB, email string, t *auth.Tokens) *auth.Tokens {
 	return on.Tokens
 }
 
-// nextCode is a recovery code that was not used yet.
+// nextCode returns an unused recovery code.
 func (e *Env) nextCode(tb testing.TB, email string) string {
 	tb.Helper()
 	e.mu.Lock()
@@ -297,9 +293,9 @@ func (e *Env) nextCode(tb testing.TB, email string) string {
 	return codes[0]
 }
 
-// Mail waits for the newest message to an address whose kind is k, and fails
-// the test if none comes. What was asked for before has come by then, unless the
-// sender holds it up for more than a second.
+// Mail waits for the newest message of kind k to an email address or phone number, and
+// fails the test if none arrives. All messages that were requested before have arrived by
+// then, unless the sender takes more than a second.
 func (e *Env) Mail(tb testing.TB, to string, k auth.Kind) auth.Message {
 	tb.Helper()
 	e.messagesSent()
@@ -312,17 +308,17 @@ func (e *Env) Mail(tb testing.TB, to string, k auth.Kind) auth.Message {
 	return m
 }
 
-// messagesSent waits, a second at most, until no message is on its way.
+// messagesSent waits, a second at most, until no message is being sent.
 func (e *Env) messagesSent() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	host.Of(e).MessagesSent(ctx)
+	host.Of(e).WaitForMessages(ctx)
 }
 
-// MintToken signs an access token with the claims given on top of valid ones
-// for a user and session that do not exist; nil values remove a claim. It needs
-// Env's own signing key. Handlers behind Require accept it, CheckSession and the
-// endpoints that read the store do not.
+// MintToken signs an access token for a user and session that do not exist, with the
+// given claims in addition to valid ones; nil values remove a claim. It needs Env's own
+// signing key. Handlers behind Require accept the token; CheckSession and endpoints that
+// read the store do not.
 func (e *Env) MintToken(tb testing.TB, claims map[string]any) string {
 	tb.Helper()
 	now := e.Clock.Now()
@@ -373,7 +369,7 @@ func (e *Env) keyID(tb testing.TB) string {
 	return set.Keys[0].ID
 }
 
-// Password, hashed with the default parameters and with next to none.
+// Hashes of Password, with the default parameters and with the cheapest ones.
 const (
 	usualHash = "$argon2id$v=19$m=19456,t=2,p=1$extRb7sDvqc+cpFoNmTh4Q$lTvMvAgc12VEeg4/9s6ENCW3pI/d7HVtt7nLZiw692A"
 	cheapHash = "$argon2id$v=19$m=64,t=1,p=1$MQRmY9BL53AzJP6xHMQmYg$ivA9LwWXyscZpKBtYwwks48mobTxRHJjFk77kQ26e5U"

@@ -11,9 +11,9 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// An application's test: a handler behind Require, a signed-in editor, a clock
-// that moves, a message that is read.
-func TestUse(t *testing.T) {
+// The test of an application: a handler behind Require, a signed-in editor, a moving
+// clock, a message.
+func TestApplication(t *testing.T) {
 	env := authtest.New(t)
 	notes := env.Require(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprint(w, auth.ClaimsFrom(r.Context()).Email)

@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// held is a mailer that sends only once it is let go, and notes at what time.
+// held is a mailer that sends only when the test allows it, and records the time.
 type held struct {
 	goOn chan struct{}
 	now  func() time.Time
@@ -26,8 +26,8 @@ func (h *held) Send(ctx context.Context, _ auth.Message) error {
 	}
 }
 
-// A message that is on its way when the clock is moved is sent before it is: after that it
-// could have come too late for its lease, and would not have come at all.
+// A pending message is sent before the clock moves. Otherwise its lease could expire and
+// it would not be sent at all.
 func TestMessagesAreSentBeforeTheClockMoves(t *testing.T) {
 	h := &held{goOn: make(chan struct{}), sent: make(chan time.Time, 1)}
 	env := authtest.New(t, auth.WithMailer(h))

@@ -14,8 +14,7 @@ import (
 
 var notes = http.NotFoundHandler()
 
-// A test of an application: somebody who may edit, before a handler that asks for
-// it.
+// The test of an application: a user with a permission, and a handler that requires it.
 func ExampleNew() {
 	_ = func(t *testing.T) {
 		env := authtest.New(t)
@@ -31,7 +30,7 @@ func ExampleNew() {
 	}
 }
 
-// A test on the application's own store; pgstore.Open gives the one of production.
+// A test on the application's own store; in production it comes from pgstore.Open.
 func ExampleNewOn() {
 	_ = func(t *testing.T) {
 		st := memstore.New()

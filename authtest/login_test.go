@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// answers is how a protected handler answers somebody.
+// answers returns the status of a protected handler for a user.
 func answers(t *testing.T, env *authtest.Env, who *authtest.SignedIn, reqs ...auth.Requirement) int {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
@@ -38,7 +38,7 @@ func TestLoginAsWithPermissions(t *testing.T) {
 	}
 }
 
-// listener is a test whose log is looked at.
+// listener is a test whose log is read.
 type listener struct {
 	testing.TB
 	said string
@@ -46,8 +46,8 @@ type listener struct {
 
 func (l *listener) Logf(format string, values ...any) { l.said += fmt.Sprintf(format, values...) }
 
-// A role that nobody made, such as a misspelt one, is told of.
-func TestUnknownRolesAreNamed(t *testing.T) {
+// Undefined roles, such as misspelled ones, are logged.
+func TestUndefinedRolesAreLogged(t *testing.T) {
 	env := authtest.New(t)
 	l := &listener{TB: t}
 	env.LoginAs(l, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.Permissions("notes.write"))
@@ -60,14 +60,13 @@ func TestUnknownRolesAreNamed(t *testing.T) {
 	}
 }
 
-// hiding is a store of an application's own that wraps another.
+// hiding is an application's store that wraps another one.
 type hiding struct{ auth.Store }
 
 func (h hiding) Unwrap() auth.Store { return h.Store }
 
-// What LoginAs is told adds up, on a store of the test's own, too, and whoever
-// signs in again has all of it.
-func TestLoginAsComposes(t *testing.T) {
+// The options of LoginAs combine, also on another store, and persist at the next sign-in.
+func TestLoginAsOptions(t *testing.T) {
 	inner := memstore.New()
 	env := authtest.NewOn(t, hiding{inner})
 	opts := []authtest.UserOption{

@@ -18,50 +18,49 @@ import (
 	"github.com/authmount/auth/provider"
 )
 
-// Provider is an identity provider for tests and examples: an OpenID provider
-// with discovery, keys and PKCE, that also speaks as Google, Microsoft, Apple,
-// GitHub, Facebook, Twitter and Discord do. It lets anybody be anybody, so it
-// belongs on loopback hosts only.
+// Provider is an identity provider for tests and examples: an OpenID provider with
+// discovery, keys and PKCE that can also act as Google, Microsoft, Apple, GitHub,
+// Facebook, Twitter and Discord. Anyone can sign in as anyone, so only use it on loopback
+// hosts.
 //
 //	idp := authtest.StartProvider(t)
 //	env := authtest.New(t, auth.WithProvider(idp.Google(), idp.GitHub()))
 //	idp.Now = env.Clock.Now
 //	ada := env.SignInWith(t, idp, "google", authtest.Person{Subject: "1", Email: "ada@example.com", EmailVerified: true})
 //
-// It is safe for concurrent use, but for its exported fields, which are to be
-// set before the first request.
+// It is safe for concurrent use. Set its exported fields before the first request.
 type Provider struct {
 	Issuer string           // its URL
 	Now    func() time.Time // clock of its tokens; default time.Now
 
 	mux  *http.ServeMux
-	done chan struct{} // closed at the end, so that slow responses let go
+	done chan struct{} // closed at the end, to stop slow responses
 
 	mu       sync.Mutex
 	key      *rsa.PrivateKey
 	kid      string
-	person   *Person // who signs in without being asked
+	person   *Person // signs in without the page; nil: the page asks
 	deny     bool
 	fault    Fault
 	grants   map[string]grant // by code, then by access token
-	greeted  map[string]bool  // Apple's subjects whose name was told
+	greeted  map[string]bool  // Apple's subjects after their first sign-in
 	requests map[string]int   // by path
 }
 
-// Person is somebody who signs in at a Provider.
+// Person is a user of a Provider.
 type Person struct {
 	Subject       string
 	Email         string
 	EmailVerified bool
 	Name          string
-	// Claims replace or add to the claims of the ID token; nil removes one.
+	// Claims are added to the claims of the ID token, or replace them; nil removes one.
 	Claims map[string]any
 }
 
-// Fault is a way for a Provider to misbehave.
+// Fault is a failure of a Provider.
 type Fault string
 
-// The faults. Those of the ID token concern every OpenID style.
+// The faults. Those of the ID token apply to every OpenID style.
 const (
 	NoFault        Fault = ""
 	BadSignature   Fault = "bad signature"        // signed by a key other than the one named
@@ -71,30 +70,30 @@ const (
 	WrongNonce     Fault = "wrong nonce"          // of another sign-in
 	WrongIssuer    Fault = "wrong issuer"         // iss of the ID token
 	WrongAudience  Fault = "wrong audience"       // for another client
-	Expired        Fault = "expired"              // an hour ago
-	NoIDToken      Fault = "no ID token"          // left out
+	Expired        Fault = "expired"              // expired an hour ago
+	NoIDToken      Fault = "no ID token"          // no ID token in the response
 	OtherUserInfo  Fault = "userinfo of another"  // about another subject
 	OtherCallback  Fault = "callback of another"  // iss of the callback (RFC 9207)
 	HugeBody       Fault = "huge body"            // responses never end
 	Slow           Fault = "slow"                 // responses never begin
 	ServerError    Fault = "server error"         // status 500
-	Garbage        Fault = "garbage"              // responses are no JSON
+	Garbage        Fault = "garbage"              // responses are not JSON
 	EchoedSecret   Fault = "echoed secret"        // the token endpoint refuses and quotes the client's secret
 	OtherDiscovery Fault = "discovery of another" // issuer of the discovery document
 )
 
-// grant is what a code or an access token stands for.
+// grant is the data of a code or an access token.
 type grant struct {
 	style    string
 	person   Person
 	redirect string
-	code     string // the challenge's; empty for access tokens
+	code     string // the code challenge; empty for access tokens
 	nonce    string
-	email    bool // the scope was asked for
-	openID   bool // likewise, or the style has ID tokens in any case
+	email    bool // the scope email was requested
+	openID   bool // the scope openid was requested, or the style always has ID tokens
 }
 
-// TenantID is the Microsoft tenant that a Person is of by default.
+// TenantID is the default Microsoft tenant of a Person.
 const TenantID = "11111111-2222-4333-8444-555555555555"
 
 const (
@@ -104,8 +103,8 @@ const (
 	appleKeyID   = "AUTHTEST02"
 )
 
-// NewProvider makes a Provider to be served at the URL issuer. Its pages let the
-// visitor choose who to be.
+// NewProvider returns a Provider to serve at the URL issuer. Its page lets the visitor
+// choose a user.
 func NewProvider(issuer string) *Provider {
 	p := &Provider{
 		Issuer: strings.TrimSuffix(issuer, "/"), Now: time.Now, done: make(chan struct{}), key: firstKey(), kid: "1",
@@ -157,7 +156,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// failing misbehaves in the ways that concern every response.
+// failing applies the faults of all responses.
 func (p *Provider) failing(w http.ResponseWriter, r *http.Request, f Fault) bool {
 	switch f {
 	case ServerError:
@@ -181,31 +180,31 @@ func (p *Provider) failing(w http.ResponseWriter, r *http.Request, f Fault) bool
 	return true
 }
 
-// Requests tells how often a path below the issuer was asked for.
+// Requests returns how often a path below the issuer was requested.
 func (p *Provider) Requests(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.requests[path]
 }
 
-// Misbehave makes the provider fail from now on, until NoFault.
+// Misbehave sets a fault until it is called with NoFault.
 func (p *Provider) Misbehave(f Fault) {
 	if f == BadSignature {
-		otherKey() // takes a while to make, which is no part of the fault
+		otherKey() // creates the key now, because that takes a while
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault = f
 }
 
-// SignsIn makes a person sign in without being asked, from now on.
+// SignsIn makes a user sign in without the page, from now on.
 func (p *Provider) SignsIn(who Person) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.person, p.deny = &who, false
 }
 
-// Denies makes whoever comes cancel the sign-in, from now on.
+// Denies makes every visitor cancel the sign-in, from now on.
 func (p *Provider) Denies() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,12 +219,12 @@ func (p *Provider) RotateKey() {
 	p.key, p.kid = key, p.kid+"1"
 }
 
-// OIDC is the provider as an OpenID provider that is discovered.
+// OIDC returns the provider as an OpenID provider with discovery.
 func (p *Provider) OIDC(name string) provider.Provider {
 	return provider.OIDC(name, p.Issuer, clientID, clientSecret)
 }
 
-// at points a provider's endpoints here.
+// at sets a provider's endpoints to this one.
 func (p *Provider) at(made provider.Provider, style, userInfo string) provider.Provider {
 	made.AuthURL, made.TokenURL = p.Issuer+"/"+style+"/authorize", p.Issuer+"/"+style+"/token"
 	if userInfo != "" {
@@ -240,46 +239,46 @@ func (p *Provider) at(made provider.Provider, style, userInfo string) provider.P
 	return made
 }
 
-// Google is the provider in the shape of Google.
+// Google returns the provider in the shape of Google.
 func (p *Provider) Google() provider.Provider {
 	return p.at(provider.Google(clientID, clientSecret), "google", "/oidc/userinfo")
 }
 
-// Microsoft is the provider in the shape of Microsoft, for every tenant. A
-// person is of the tenant TenantID unless their claim "tid" names another.
-// EmailVerified becomes the claim xms_edov.
+// Microsoft returns the provider in the shape of Microsoft, for every tenant. A user is
+// of the tenant TenantID unless their claim "tid" names another. EmailVerified becomes
+// the claim xms_edov.
 func (p *Provider) Microsoft() provider.Provider {
 	made := p.at(provider.Microsoft(clientID, clientSecret), "microsoft", "")
 	made.Issuer = p.Issuer + "/{tenant}/v2.0"
 	return made
 }
 
-// Apple is the provider in the shape of Apple.
+// Apple returns the provider in the shape of Apple.
 func (p *Provider) Apple() provider.Provider {
 	der, err := x509.MarshalPKCS8PrivateKey(appleKey())
 	if err != nil {
-		panic(err) // the key is of a kind that can be marshalled
+		panic(err) // this kind of key can be marshaled
 	}
 	p8 := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 	return p.at(provider.Apple(clientID, appleTeam, appleKeyID, p8), "apple", "")
 }
 
-// GitHub is the provider in the shape of GitHub.
+// GitHub returns the provider in the shape of GitHub.
 func (p *Provider) GitHub() provider.Provider {
 	return p.at(provider.GitHub(clientID, clientSecret), "github", "/github/user")
 }
 
-// Facebook is the provider in the shape of Facebook.
+// Facebook returns the provider in the shape of Facebook.
 func (p *Provider) Facebook() provider.Provider {
 	return p.at(provider.Facebook(clientID, clientSecret), "facebook", "/facebook/me")
 }
 
-// Twitter is the provider in the shape of X.
+// Twitter returns the provider in the shape of X.
 func (p *Provider) Twitter() provider.Provider {
 	return p.at(provider.Twitter(clientID, clientSecret), "twitter", "/twitter/2/users/me")
 }
 
-// Discord is the provider in the shape of Discord.
+// Discord returns the provider in the shape of Discord.
 func (p *Provider) Discord() provider.Provider {
 	return p.at(provider.Discord(clientID, clientSecret), "discord", "/discord/users/@me")
 }
@@ -310,8 +309,8 @@ func (p *Provider) has(f Fault) bool {
 	return p.fault == f
 }
 
-// checkRequest finds what is wrong with an authorization request. Unlike most
-// real providers it insists on all that a careful client sends.
+// checkRequest returns the problem of an authorization request, or "". Unlike most real
+// providers it requires everything that a careful client sends.
 func checkRequest(style string, q url.Values) string {
 	target, err := url.Parse(q.Get("redirect_uri"))
 	switch {
@@ -349,7 +348,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	p.callBack(w, r, style, q, person, deny)
 }
 
-// callBack sends the browser back with a code, or without.
+// callBack redirects the browser back, with a code or with an error.
 func (p *Provider) callBack(w http.ResponseWriter, r *http.Request, style string, q url.Values, person *Person, deny bool) {
 	back := url.Values{"state": {q.Get("state")}}
 	if deny {
@@ -380,7 +379,7 @@ func (p *Provider) callBack(w http.ResponseWriter, r *http.Request, style string
 		showPost(w, q.Get("redirect_uri"), back)
 		return
 	}
-	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound) //nolint:gosec // as a provider does; for tests
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound) //nolint:gosec // as providers do; for tests
 }
 
 func respond(w http.ResponseWriter, status int, v any) {
@@ -389,7 +388,7 @@ func respond(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// newID20 makes a code or token of 160 bits.
+// newID20 returns a code or token of 160 bits.
 func newID20() string {
 	b := make([]byte, 20)
 	_, _ = rand.Read(b) // never fails (crypto/rand)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// caller finds whom an API request is about.
+// caller returns the user of an API request.
 func (p *Provider) caller(w http.ResponseWriter, r *http.Request) (Person, bool) {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	p.mu.Lock()
@@ -101,7 +101,7 @@ func (p *Provider) discordUser(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// number makes a GitHub id of any subject.
+// number derives a GitHub id from any subject.
 func number(subject string) uint64 {
 	if n, err := strconv.ParseUint(subject, 10, 64); err == nil {
 		return n

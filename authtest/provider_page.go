@@ -13,8 +13,7 @@ import (
 	"github.com/authmount/auth"
 )
 
-// The pages that a Provider shows to people: one to choose who to be, and the
-// one that posts Apple's callback.
+// The pages of a Provider: one to choose a user, and the one that posts Apple's callback.
 
 const pageStyle = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Dev provider</title><style>
@@ -47,8 +46,7 @@ func showPost(w http.ResponseWriter, to string, values url.Values) {
 	_ = postPage.Execute(w, map[string]any{"To": to, "Values": values})
 }
 
-// choose takes what the page of choice posted. Whoever gives the same address
-// is the same person.
+// choose handles the post of the page. The same email address is always the same user.
 func (p *Provider) choose(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
 		http.Error(w, "malformed form", http.StatusBadRequest)
@@ -68,8 +66,8 @@ func (p *Provider) choose(w http.ResponseWriter, r *http.Request) {
 
 var hiddenInput = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)">`)
 
-// Authorize goes to the provider as a browser would, and returns what it sends
-// back with.
+// Authorize opens the provider as a browser would, and returns the parameters of the
+// callback.
 func (p *Provider) Authorize(tb testing.TB, authURL string) url.Values {
 	tb.Helper()
 	r := httptest.NewRequestWithContext(tb.Context(), http.MethodGet, authURL, http.NoBody)
@@ -93,7 +91,7 @@ func (p *Provider) Authorize(tb testing.TB, authURL string) url.Values {
 	return nil
 }
 
-// SignInWith signs a person in with a configured provider that p plays.
+// SignInWith signs a user in with a configured provider that p plays.
 func (e *Env) SignInWith(tb testing.TB, p *Provider, name string, who Person) *SignedIn {
 	tb.Helper()
 	const browser = "authtest-browser"

@@ -52,13 +52,13 @@ func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// hasIDTokens tells which styles are OpenID providers.
+// hasIDTokens reports whether a style is an OpenID provider.
 func hasIDTokens(style string) bool {
 	return slices.Contains([]string{"oidc", "google", "microsoft", "apple"}, style)
 }
 
-// givesIDToken tells whether the code of an authorization request is worth an ID
-// token. Apple has no scope "openid".
+// givesIDToken reports whether the response for a code has an ID token. Apple has no
+// scope "openid".
 func givesIDToken(style, scope string) bool {
 	return style == "apple" || (hasIDTokens(style) && slices.Contains(strings.Fields(scope), "openid"))
 }
@@ -105,9 +105,9 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, body)
 }
 
-// knowsClient authenticates the client the way the style asks for. The discovery
-// document names no method, so that a secret comes by client_secret_basic there;
-// a client without one is public, and PKCE stands for it.
+// knowsClient authenticates the client in the style's way. The discovery document names
+// no method, so the secret must come by client_secret_basic; a client without a secret is
+// public and uses PKCE only.
 func (p *Provider) knowsClient(style string, r *http.Request) bool {
 	id, secret, basic := r.BasicAuth()
 	if !basic {
@@ -132,9 +132,8 @@ func (p *Provider) knowsClient(style string, r *http.Request) bool {
 	return err == nil && t.Valid
 }
 
-// IDToken mints an ID token as a native app would get it from the provider's
-// library. style is "oidc", "google", "microsoft" or "apple"; it panics over any
-// other.
+// IDToken returns an ID token as a native app gets it from the provider's library. style
+// is "oidc", "google", "microsoft" or "apple"; it panics for other styles.
 func (p *Provider) IDToken(style string, who Person, nonce string) string {
 	if !hasIDTokens(style) {
 		panic(fmt.Sprintf("authtest: IDToken: no ID tokens of style %q", style))
@@ -181,12 +180,12 @@ func (p *Provider) IDToken(style string, who Person, nonce string) string {
 	return signed
 }
 
-// claims are the claims of an ID token of good faith.
+// claims returns the claims of a valid ID token.
 func (p *Provider) claims(style string, who Person, nonce string) jwt.MapClaims {
 	now := p.Now()
 	c := jwt.MapClaims{
 		"iss": p.Issuer, "sub": who.Subject, "aud": clientID, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
-		"jti": rand.Text(), // no two tokens are alike, also where the clock stands still
+		"jti": rand.Text(), // makes every token unique, even if the clock stands still
 	}
 	set := func(name, v string) {
 		if v != "" {
@@ -214,13 +213,13 @@ func (p *Provider) claims(style string, who Person, nonce string) jwt.MapClaims 
 			c["xms_edov"] = "1"
 		}
 	}
-	return c // those of "oidc" come from the userinfo endpoint
+	return c // the claims of "oidc" come from the userinfo endpoint
 }
 
 func publicPEM(key *rsa.PublicKey) []byte {
 	der, err := x509.MarshalPKIXPublicKey(crypto.PublicKey(key))
 	if err != nil {
-		panic(err) // the key is of a kind that can be marshalled
+		panic(err) // this kind of key can be marshaled
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }

@@ -19,39 +19,39 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// How much the admin side is measured on. One row of the audit log in a hundred is of
-// an operator, of whom there are a few.
+// The sizes for the measurements of the admin endpoints. One row in a hundred of the
+// audit log is of one of a few operators.
 const (
 	adminUsers  = 1_000_000
 	adminEvents = 5_000_000
 	operators   = 20
 )
 
-// adminGoal is how much longer a page may take than a bare query for its rows.
+// adminGoal is the allowed ratio of a page to a bare query for its rows.
 const adminGoal = 1.5
 
-// page is one that operators look at, and a bare query for the same rows.
+// page is a page of operators, and a bare query for the same rows.
 type page struct {
 	name string
 	ours func(ctx context.Context, who admin.Actor) (int, error)
 	sql  string
 	args func() []any
 
-	took [4][]float64 // by an operator, by code of the application, bare for either: the median of each round, µs
+	took [4][]float64 // median of each round in µs: by an operator, by application code, and the bare query for each
 }
 
-// actorRows are what an operator's request reads besides the page: who it is.
+// actorRows are the rows that an operator's request reads in addition: the operator's
+// account.
 const actorRows = `select s.*, u.* from auth.sessions s join auth.users u on u.id = s.user_id where s.id = $1::uuid`
 
-// accountRows are what an account's page shows: its row, and those of what is held about it.
+// accountRows are the rows of an account's page: the account and its data.
 const accountRows = `select u.*,
 	(select jsonb_agg(d) from auth.devices d where d.user_id = u.id),
 	(select jsonb_agg(t) from auth.tokens t where t.user_id = u.id),
 	(select jsonb_agg(m) from auth.messages m where m.user_id = u.id)
 	from auth.users u where u.email_key = $1::text`
 
-// loadEvents fills the audit log with what users did over 90 days, and operators to
-// them.
+// loadEvents fills the audit log with 90 days of events by users and operators.
 const loadEvents = `insert into auth.events (id, type, at, user_id, session_id, data)
 	select gen_random_uuid(), case when g % 100 = 0 then 'user.banned' when g % 3 = 0 then 'session.ended' else 'user.signed_in' end,
 		now() - g * (interval '90 days' / $1::integer), u.id, null,
@@ -61,7 +61,7 @@ const loadEvents = `insert into auth.events (id, type, at, user_id, session_id, 
 			else jsonb_build_object('actor', jsonb_build_object('kind', 'user', 'id', u.id), 'method', 'password', 'client', jsonb_build_object('ip', '203.0.113.' || g % 200, 'user_agent', $3::text)) end
 	from generate_series(1, $1::integer) g join lateral (select id, email from auth.users where email_key = 'user' || lpad((g::bigint * 7919 % $4::integer)::text, 7, '0') || '@example.com') u on true`
 
-// office makes a database with as much in it as the admin side is measured on.
+// office creates a database with the sizes above.
 func (b *bench) office(ctx context.Context) (*pgxpool.Pool, error) {
 	began := time.Now()
 	database, err := load(ctx, b.cluster, "office", "bcrypt", adminUsers)
@@ -88,8 +88,7 @@ func (b *bench) office(ctx context.Context) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// measureAdmin compares what the admin side shows of many accounts with bare queries
-// for the same rows.
+// measureAdmin compares lists of the admin endpoints with bare queries for the same rows.
 func (b *bench) measureAdmin(ctx context.Context) error {
 	pool, err := b.office(ctx)
 	if err != nil {
@@ -131,7 +130,7 @@ func (b *bench) measureAdmin(ctx context.Context) error {
 	return b.measureDashboard(ctx, a, adm)
 }
 
-// measure lets all take turns.
+// measure alternates between all contenders.
 func (p *page) measure(ctx context.Context, b *bench, pool *pgxpool.Pool, who admin.Actor) error {
 	bare := func(sql string, args ...any) (int, error) {
 		rows, err := pool.Query(ctx, sql, args...)
@@ -152,7 +151,7 @@ func (p *page) measure(ctx context.Context, b *bench, pool *pgxpool.Pool, who ad
 			return bare(p.sql, p.args()...)
 		},
 	}
-	for round := -1; round < b.rounds; round++ { // the first warms up
+	for round := -1; round < b.rounds; round++ { // the first round is a warm-up
 		for i, turn := range turns {
 			var took []float64
 			for end := time.Now().Add(b.round); len(took) == 0 || time.Now().Before(end); {
@@ -163,7 +162,7 @@ func (p *page) measure(ctx context.Context, b *bench, pool *pgxpool.Pool, who ad
 					return err
 				}
 				if n == 0 {
-					return fmt.Errorf("nothing was found by %d", i)
+					return fmt.Errorf("contender %d found nothing", i)
 				}
 			}
 			if round >= 0 {
@@ -174,7 +173,7 @@ func (p *page) measure(ctx context.Context, b *bench, pool *pgxpool.Pool, who ad
 	return nil
 }
 
-// adminPages are the pages that are looked at.
+// adminPages are the measured pages.
 func adminPages(adm *admin.Admin) []*page {
 	const users = `select * from auth.users where true`
 	const events = `select * from auth.events where true`

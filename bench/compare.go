@@ -29,7 +29,7 @@ func (b *bench) stop() {
 	}
 }
 
-// server starts a server process that ends with this run.
+// server starts a server process that stops with this run.
 func (b *bench) server(binary, mode, database string, args ...string) (*process, error) {
 	p, err := start(binary, append([]string{"-serve", mode, "-database", database}, args...)...)
 	if err == nil {
@@ -40,24 +40,24 @@ func (b *bench) server(binary, mode, database string, args ...string) (*process,
 
 func (b *bench) printf(format string, args ...any) { _, _ = fmt.Fprintf(b.out, format, args...) }
 
-// contender takes turns with the others of its comparison. The first of a
-// comparison is the floor.
+// contender is measured in turns with the others of its comparison. The first one is the
+// floor.
 type contender struct {
 	name string
 	proc *process
 	turn func(ctx context.Context, d time.Duration) (int, error)
-	goal float64 // of the floor's throughput; 0: none
+	goal float64 // required ratio to the floor's throughput; 0: none
 
-	perSecond, server, postgres []float64 // of each round; CPU in ms per request
+	perSecond, server, postgres []float64 // by round; CPU in ms per request
 }
 
-// usedUsers is how many users of those loaded take part.
+// usedUsers is the number of loaded users that are measured.
 const (
 	loadedUsers = 10_000
 	usedUsers   = 512
 )
 
-// compare measures everything that was asked for.
+// compare runs the selected measurements.
 func (b *bench) compare(ctx context.Context) error {
 	b.printf("%d rounds of %v for each contender\n", b.rounds, b.round)
 	for _, hash := range []string{"bcrypt", "argon2id"} {
@@ -73,9 +73,8 @@ func (b *bench) compare(ctx context.Context) error {
 	return nil
 }
 
-// comparePasswords measures login and sign-up beside the bare hash, which runs in
-// the same process: where its memory happens to lie makes a hash that needs much
-// of it faster or slower.
+// comparePasswords compares login and sign-up with the bare hash in the same process,
+// because the location of its memory makes a memory-hard hash faster or slower.
 func (b *bench) comparePasswords(ctx context.Context, hash string) error {
 	workers := cmp.Or(b.workers, 8)
 	database, err := load(ctx, b.cluster, hash, hash, loadedUsers)
@@ -100,8 +99,7 @@ func (b *bench) comparePasswords(ctx context.Context, hash string) error {
 	})
 }
 
-// compareSessions measures GET /me and POST /refresh beside one SELECT and one
-// UPDATE.
+// compareSessions compares GET /me and POST /refresh with one SELECT and one UPDATE.
 func (b *bench) compareSessions(ctx context.Context) error {
 	database, err := load(ctx, b.cluster, "sessions", "bcrypt", loadedUsers)
 	if err != nil {
@@ -111,7 +109,7 @@ func (b *bench) compareSessions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Each contender has sessions of its own.
+	// Each contender has its own sessions.
 	tokens, refreshSize, meSize, err := signIn(ctx, server.addr, used(0, 0))
 	if err != nil {
 		return err
@@ -125,7 +123,7 @@ func (b *bench) compareSessions(ctx context.Context) error {
 			return err
 		}
 	}
-	counts := []int{1, 8, 32} // more requests at a time share more
+	counts := []int{1, 8, 32} // more concurrent requests share more statements
 	if b.workers > 0 {
 		counts = []int{b.workers}
 	}
@@ -134,7 +132,7 @@ func (b *bench) compareSessions(ctx context.Context) error {
 		if b.only != "refresh" {
 			err = c.me(ctx, tokens, meSize)
 		}
-		if err == nil && b.only != "me" && (workers > 1 || b.workers == 1) { // one commit at a time is about the disk
+		if err == nil && b.only != "me" && (workers > 1 || b.workers == 1) { // one commit at a time measures the disk
 			err = c.refresh(ctx, i*4*usedUsers, refreshSize)
 		}
 		if err != nil {
@@ -144,7 +142,7 @@ func (b *bench) compareSessions(ctx context.Context) error {
 	return nil
 }
 
-// sessionComparison is one number of workers.
+// sessionComparison compares with one number of workers.
 type sessionComparison struct {
 	*bench
 	database     string
@@ -178,7 +176,7 @@ func (b sessionComparison) me(ctx context.Context, tokens []string, size int) er
 	return b.writeProfiles(ctx, list[0], list[1])
 }
 
-// refresh uses sessions of four times as many users as take part elsewhere.
+// refresh uses sessions of four times as many users as the other measurements.
 func (b sessionComparison) refresh(ctx context.Context, first, size int) error {
 	updates, err := b.server("", "update", b.database, "-size", strconv.Itoa(size))
 	if err != nil {
@@ -201,7 +199,7 @@ func (b sessionComparison) refresh(ctx context.Context, first, size int) error {
 	if b.before != nil {
 		list = append(list, &contender{name: "POST /refresh, other build", proc: b.before, turn: asLoad(b.before.addr, refreshers(b.workers, used(first+usedUsers, 1)))})
 	}
-	// Limits are per session, so there are enough of these.
+	// Limits are per session, so there are enough sessions.
 	many := slices.Concat(used(first, 2), used(first+usedUsers, 2), used(first+2*usedUsers, 2), used(first+3*usedUsers, 2))
 	list = append(list, &contender{name: "POST /refresh, limits on", proc: limited, turn: asLoad(limited.addr, refreshers(b.workers, many))},
 		&contender{name: "net/http + UPDATE + ES256", proc: signing, turn: asLoad(signing.addr, repeaters(b.workers, rows))})
@@ -211,9 +209,9 @@ func (b sessionComparison) refresh(ctx context.Context, first, size int) error {
 	return b.writeProfiles(ctx, list[0], list[1])
 }
 
-// measure lets the contenders take turns and prints what came out.
+// measure alternates between the contenders and prints the result.
 func (b *bench) measure(ctx context.Context, title string, list []*contender) error {
-	pid, err := os.ReadFile(b.cluster.Dir + "/postmaster.pid") // its first line
+	pid, err := os.ReadFile(b.cluster.Dir + "/postmaster.pid") // the first line is the pid
 	if err != nil {
 		return err
 	}
@@ -230,7 +228,7 @@ func (b *bench) measure(ctx context.Context, title string, list []*contender) er
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
 		}
-		slices.Reverse(turns) // nobody always follows the same one
+		slices.Reverse(turns) // vary the order
 	}
 	b.report(title, list)
 	return nil
@@ -267,7 +265,7 @@ func (c *contender) measure(ctx context.Context, d time.Duration, postmaster str
 	return nil
 }
 
-// report prints a table of medians. A ratio is the median of the rounds' own.
+// report prints a table of medians. A ratio is the median of the ratios of the rounds.
 func (b *bench) report(title string, list []*contender) {
 	b.printf("\n%s\n\n| | requests/s | ms CPU, server | ms CPU, Postgres | of the floor's CPU | of the floor's throughput | goal |\n|---|---|---|---|---|---|---|\n", title)
 	for i, c := range list {

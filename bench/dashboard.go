@@ -16,12 +16,12 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// screen is one of the dashboard, and the operations that it asks, in Go.
+// screen is a page of the dashboard, and the operations that it calls, in Go.
 type screen struct {
 	name, at string
 	asks     func(ctx context.Context, who admin.Actor) error
 
-	took [2][]float64 // the page and its operations: the median of each round, µs
+	took [2][]float64 // median of each round in µs, for the page and for its operations
 }
 
 // measureDashboard compares screens, from the request to the last byte of the page, with
@@ -69,7 +69,7 @@ func (b *bench) measureDashboard(ctx context.Context, a *auth.Auth, adm *admin.A
 			},
 			func() error { return s.asks(ctx, who) },
 		}
-		for round := -1; round < b.rounds; round++ { // the first warms up
+		for round := -1; round < b.rounds; round++ { // the first round is a warm-up
 			for i, turn := range both {
 				var took []float64
 				for end := time.Now().Add(b.round); len(took) == 0 || time.Now().Before(end); {
@@ -94,8 +94,7 @@ func (b *bench) measureDashboard(ctx context.Context, a *auth.Auth, adm *admin.A
 	return nil
 }
 
-// sink is what a page is written to; a recorder would keep a copy, which costs as much as
-// the page.
+// sink discards a page. A recorder would copy it, which costs as much as the page.
 type sink struct {
 	header       http.Header
 	status, size int
@@ -108,7 +107,7 @@ func (s *sink) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// screens are those of the dashboard's navigation, and an account's.
+// screens are the pages in the dashboard's navigation, and an account's page.
 func screens(adm *admin.Admin) []*screen {
 	ada := userID(4711).String()
 	names := func(ctx context.Context, who admin.Actor, ids []string) error {

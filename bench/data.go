@@ -19,11 +19,11 @@ import (
 	"github.com/authmount/auth/pgstore"
 )
 
-// sessionsEach is how many sessions every user has.
+// sessionsEach is the number of sessions per user.
 const sessionsEach = 3
 
-// The ids of what is loaded follow from its number and, as version 7 does, rise
-// with time.
+// Ids of loaded records are derived from their number and, as in version 7, increase with
+// time.
 func userID(user int) uuid.UUID { return idOf(1, user, 0) }
 
 func sessionID(user, session int) uuid.UUID { return idOf(2, user, session) }
@@ -40,7 +40,7 @@ func idOf(kind byte, user, session int) uuid.UUID {
 
 func email(user int) string { return fmt.Sprintf("user%07d@example.com", user) }
 
-// load makes a database with the schema and users that can log in.
+// load creates a database with the schema and users that can sign in.
 func load(ctx context.Context, cluster *pgtest.Server, name, hash string, users int) (url string, err error) {
 	admin, err := pgx.Connect(ctx, cluster.URL)
 	if err != nil {
@@ -64,7 +64,8 @@ func load(ctx context.Context, cluster *pgtest.Server, name, hash string, users 
 		return "", err
 	}
 	defer conn.Release()
-	// What is loaded is consistent; checking every reference takes longer than the rest.
+	// The loaded data is consistent, and checking every reference would take longer than
+	// all the rest.
 	if _, err := conn.Exec(ctx, "set session_replication_role = replica"); err != nil {
 		return "", err
 	}
@@ -94,8 +95,8 @@ func load(ctx context.Context, cluster *pgtest.Server, name, hash string, users 
 	return url, err
 }
 
-// loadFloor adds what the floors read and write: documents of a length, and
-// sessions like the library's.
+// loadFloor adds the data of the floors: documents of a certain length, and sessions like
+// the library's.
 func loadFloor(ctx context.Context, url string, users, size int) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -122,8 +123,8 @@ func loadFloor(ctx context.Context, url string, users, size int) error {
 	return err
 }
 
-// Keys are what the library derives from the secret, so that what was loaded can
-// be used without a login each.
+// Keys are derived from the secret as in the library, so that loaded sessions can be used
+// without a login.
 var (
 	refreshKey = derive("refresh token", 32)
 	accessKey  = derive("signing HS256", 32)
@@ -133,12 +134,12 @@ var (
 func derive(purpose string, n int) []byte {
 	key, err := hkdf.Key(sha256.New, []byte(secret), nil, "authmount v1 "+purpose, n)
 	if err != nil {
-		panic(err) // only for a length that is not asked for
+		panic(err) // only for lengths that are not used
 	}
 	return key
 }
 
-// refreshToken is the first refresh token of a session.
+// refreshToken returns the first refresh token of a session.
 func refreshToken(session uuid.UUID) string {
 	const version = "v1."
 	body := append(session[:], 0, 0, 0, 0)
@@ -148,7 +149,7 @@ func refreshToken(session uuid.UUID) string {
 	return version + base64.RawURLEncoding.EncodeToString(h.Sum(body))
 }
 
-// accessToken is one of a session, for servers with -hs256.
+// accessToken returns an access token of a session, for servers with -hs256.
 func accessToken(user, session uuid.UUID) string {
 	now := time.Now()
 	t := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{

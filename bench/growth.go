@@ -22,16 +22,16 @@ import (
 // growthSizes are the numbers of users. Each is compared with the first.
 var growthSizes = []int{1_000, 100_000, 1_000_000}
 
-// growthGoal is how much slower the most users may make what everybody does.
+// growthGoal is the allowed slowdown of common operations with the most users.
 const growthGoal = 1.25
 
-// population is a number of users, with a database and a server of its own.
+// population is a database with a number of users, and its own server.
 type population struct {
 	users     int
 	database  string
 	server    *process
 	relations []relation
-	took      [][][]float64 // of each operation and round: µs
+	took      [][][]float64 // µs, by operation and round
 }
 
 // relation is a table or an index.
@@ -40,7 +40,7 @@ type relation struct {
 	bytes int64
 }
 
-// operation is what one client does, to a user picked anew for each request.
+// operation is the work of one client, for a random user in each request.
 type operation struct {
 	name   string
 	client func(p *population) worker
@@ -69,13 +69,13 @@ func (p *population) anybody() int {
 	return rand.IntN(p.users) //nolint:gosec // a sample
 }
 
-// visitor asks for something that leaves nothing to remember.
+// visitor makes requests that have no state.
 type visitor func(to []byte) []byte
 
 func (v visitor) next(to []byte) []byte { return v(to) }
 func (visitor) got([]byte) error        { return nil }
 
-// returning refreshes anybody's session with the newest token it has.
+// returning refreshes a random user's session with its newest token.
 type returning struct {
 	p      *population
 	newest map[int]string
@@ -97,8 +97,8 @@ func (r *returning) got(body []byte) error {
 	return nil
 }
 
-// measureGrowth compares what people do all the time, and what is kept of them,
-// between few users and many.
+// measureGrowth compares common operations, and the size of the stored data, between few
+// users and many.
 func (b *bench) measureGrowth(ctx context.Context) error {
 	var list []*population
 	for _, users := range growthSizes {
@@ -139,10 +139,9 @@ func (b *bench) populate(ctx context.Context, users int) (*population, error) {
 	return p, err
 }
 
-// settle brings a database to where it is once it has worked for a while: the
-// tables are in Postgres's own memory, and what was loaded is on the disk. Bitmap
-// scans it is because pages that COPY writes or a sequential scan reads soon make
-// room for the next.
+// settle brings a database to the state after a while of work: the tables are in
+// Postgres's memory, and loaded data is on the disk. It uses bitmap scans, because pages
+// from COPY and sequential scans are evicted soon.
 func settle(ctx context.Context, database string) error {
 	conn, err := pgx.Connect(ctx, database)
 	if err != nil {
@@ -158,7 +157,7 @@ func settle(ctx context.Context, database string) error {
 	return err
 }
 
-// relations are the tables of users and sessions, each with its indexes.
+// relations are the tables of users and sessions, with their indexes.
 func relations(ctx context.Context, database string) ([]relation, error) {
 	conn, err := pgx.Connect(ctx, database)
 	if err != nil {
@@ -177,7 +176,7 @@ func relations(ctx context.Context, database string) ([]relation, error) {
 	})
 }
 
-// reportSizes prints a table of MB; its last column is about the most users.
+// reportSizes prints a table of sizes in MB. The last column is about the most users.
 func (b *bench) reportSizes(list []*population) {
 	b.printf("\nsizes in MB, %d sessions for each user\n\n|", sessionsEach)
 	for _, p := range list {
@@ -203,8 +202,8 @@ func (b *bench) reportSizes(list []*population) {
 	})
 }
 
-// reportPlans prints how Postgres carries out what the operations send, and
-// fails if it would read a table whole.
+// reportPlans prints Postgres's plans for the operations, and fails if a table is read
+// completely.
 func (b *bench) reportPlans(ctx context.Context, list []*population) error {
 	b.printf("\nplans\n\n")
 	for _, p := range list {
@@ -236,7 +235,7 @@ func (b *bench) reportPlansOf(ctx context.Context, p *population) error {
 		return err
 	}
 	defer func() { _ = a.Close(ctx) }()
-	const crowd = 50 // whose sessions come at once, and share statements
+	const crowd = 50 // users whose sessions arrive at once and share statements
 	refresh := func(user int) error {
 		_, err := a.Refresh(ctx, auth.RefreshParams{RefreshToken: refreshToken(sessionID(user, 2))})
 		return err
@@ -278,7 +277,7 @@ func (b *bench) reportPlansOf(ctx context.Context, p *population) error {
 	return nil
 }
 
-// atOnce does something for the first users, all at the same time.
+// atOnce runs a function for the first users, all at the same time.
 func atOnce(users int, f func(user int) error) error {
 	errs := make([]error, users)
 	var wg sync.WaitGroup
@@ -289,7 +288,7 @@ func atOnce(users int, f func(user int) error) error {
 	return errors.Join(errs...)
 }
 
-// measureLatency lets the populations take turns with one client each.
+// measureLatency alternates between the populations with one client each.
 func (b *bench) measureLatency(ctx context.Context, o operation, list []*population) error {
 	clients := all(len(list), func(i int) worker { return o.client(list[i]) })
 	turns := all(len(list), func(i int) int { return i })
@@ -308,12 +307,12 @@ func (b *bench) measureLatency(ctx context.Context, o operation, list []*populat
 			last := len(list[i].took) - 1
 			list[i].took[last] = append(list[i].took[last], took)
 		}
-		slices.Reverse(turns) // nobody always follows the same one
+		slices.Reverse(turns) // vary the order
 	}
 	return nil
 }
 
-// latencies are what the requests of one client took, one after the other, in µs.
+// latencies returns the durations of one client's consecutive requests in µs.
 func latencies(ctx context.Context, addr string, w worker, d time.Duration) ([]float64, error) {
 	c, err := dial(ctx, addr)
 	if err != nil {
@@ -336,7 +335,7 @@ func latencies(ctx context.Context, addr string, w worker, d time.Duration) ([]f
 	return took, nil
 }
 
-// reportLatency prints a table. A ratio is the median of the rounds' own.
+// reportLatency prints a table. A ratio is the median of the ratios of the rounds.
 func (b *bench) reportLatency(list []*population) {
 	few := list[0]
 	b.printf("\nlatency, %d rounds of %v, one request at a time\n\n| | users | requests | median, µs | p99, µs | median / median of %d users | goal |\n|---|---|---|---|---|---|---|\n", b.rounds, b.round, few.users)

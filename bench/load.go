@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// process is a server in a process of its own.
+// process is a server in a separate process.
 type process struct {
 	addr  string
 	cmd   *exec.Cmd
@@ -54,7 +54,7 @@ func (p *process) stop() {
 	_ = p.cmd.Wait()
 }
 
-// get is for what is asked of a server outside the measurement.
+// get makes a request outside the measurement.
 func (p *process) get(ctx context.Context, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.addr+path, nil)
 	if err != nil {
@@ -72,14 +72,14 @@ func (p *process) get(ctx context.Context, path string) ([]byte, error) {
 	return body, err
 }
 
-// worker is one client: it makes requests and looks at the answers.
+// worker is one client: it writes requests and checks the responses.
 type worker interface {
 	next(to []byte) []byte // appends a request
 	got(body []byte) error
 }
 
-// client is a connection that is kept alive. It does little for itself, because
-// it shares the processors with what it measures.
+// client is a keep-alive connection. It does little work, because it shares the
+// processors with the server.
 type client struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -95,7 +95,7 @@ func dial(ctx context.Context, addr string) (*client, error) {
 	return &client{conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
-// ask makes one request; the answer's body is good until the next.
+// ask makes one request. The response's body is valid until the next request.
 func (c *client) ask(w worker) ([]byte, error) {
 	c.req = w.next(c.req[:0])
 	body, err := c.send()
@@ -105,7 +105,7 @@ func (c *client) ask(w worker) ([]byte, error) {
 	return body, w.got(body)
 }
 
-// send sends the request that req holds, and returns the body of the answer.
+// send sends the request in req and returns the response's body.
 func (c *client) send() ([]byte, error) {
 	if _, err := c.conn.Write(c.req); err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (c *client) send() ([]byte, error) {
 		}
 	}
 	if length < 0 {
-		return nil, errors.New("an answer without a length")
+		return nil, errors.New("a response without a length")
 	}
 	if cap(c.body) < length {
 		c.body = make([]byte, length)
@@ -149,7 +149,7 @@ func (c *client) send() ([]byte, error) {
 	return c.body, nil
 }
 
-// drive keeps every worker busy for d, and returns how many requests there were.
+// drive keeps every worker busy for d and returns the number of requests.
 func drive[W worker](ctx context.Context, addr string, workers []W, d time.Duration) (int, error) {
 	end := time.Now().Add(d)
 	counts, errs := make([]int, len(workers)), make([]error, len(workers))
@@ -178,19 +178,19 @@ func drive[W worker](ctx context.Context, addr string, workers []W, d time.Durat
 	return total, errors.Join(append(errs, ctx.Err())...)
 }
 
-// tick is the unit of CPU times in /proc, on every Linux that Go runs on.
+// tick is the unit of CPU times in /proc on Linux.
 const tick = 10 * time.Millisecond
 
-// stat reads a process's parent and CPU time; dead children count too if asked.
+// stat returns a process's parent and CPU time, with dead children if requested.
 func stat(pid string, children bool) (parent string, cpu time.Duration, err error) {
 	raw, err := os.ReadFile(filepath.Join("/proc", pid, "stat")) //nolint:gosec // a number
 	if err != nil {
 		return "", 0, err
 	}
-	_, rest, _ := strings.Cut(string(raw), ") ") // the name may hold anything
+	_, rest, _ := strings.Cut(string(raw), ") ") // the name may contain anything
 	f := strings.Fields(rest)
 	if len(f) < 15 {
-		return "", 0, fmt.Errorf("/proc/%s/stat is not as expected", pid)
+		return "", 0, fmt.Errorf("/proc/%s/stat has an unexpected format", pid)
 	}
 	times := f[11:13]
 	if children {
@@ -206,13 +206,13 @@ func stat(pid string, children bool) (parent string, cpu time.Duration, err erro
 	return f[1], cpu, nil
 }
 
-// cpuOf is the CPU time that a process has used.
+// cpuOf returns the CPU time of a process.
 func cpuOf(pid string) (time.Duration, error) {
 	_, cpu, err := stat(pid, false)
 	return cpu, err
 }
 
-// cpuOfFamily is the CPU time of a process and all its children, dead or alive.
+// cpuOfFamily returns the CPU time of a process and all its children, dead or alive.
 func cpuOfFamily(pid string) (time.Duration, error) {
 	_, total, err := stat(pid, true)
 	if err != nil {
@@ -226,7 +226,7 @@ func cpuOfFamily(pid string) (time.Duration, error) {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
 		}
-		if parent, cpu, err := stat(e.Name(), false); err == nil && parent == pid { // others come and go
+		if parent, cpu, err := stat(e.Name(), false); err == nil && parent == pid { // other processes start and stop
 			total += cpu
 		}
 	}

@@ -1,7 +1,7 @@
-// Bench measures Authmount on Postgres, over HTTP and in a process of its own,
-// beside floors: the least that a server could do for the same answer. All
-// contenders of a comparison take turns in short rounds, so that what else runs
-// on the machine meets them alike; what counts is the ratio. See README.md.
+// Bench measures Authmount on Postgres, over HTTP and in a separate process, against
+// floors: the least that a server could do for the same response. The contenders of a
+// comparison alternate in short rounds, so that other load on the machine affects them
+// equally; the result is the ratio. See README.md.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 
 // config are the flags.
 type config struct {
-	// What to measure.
+	// Measurements.
 	growth  bool
 	admin   bool
 	moving  bool
@@ -32,7 +32,7 @@ type config struct {
 	profile string
 	against string
 
-	// What a server process is told.
+	// Options of a server process.
 	serve    string
 	database string
 	hash     string
@@ -49,18 +49,18 @@ func main() {
 	}
 }
 
-// check refuses what would measure something else than was asked for.
+// check rejects flags that would measure something unintended.
 func (c config) check() error {
 	sessions := c.only == "me" || c.only == "refresh"
 	switch {
 	case !sessions && !slices.Contains([]string{"", "bcrypt", "argon2id"}, c.only):
-		return fmt.Errorf("-only: there is no %q", c.only)
+		return fmt.Errorf("-only: unknown measurement %q", c.only)
 	case c.workers < 0 || c.workers > usedUsers:
 		return fmt.Errorf("-workers: between 1 and %d", usedUsers)
 	case c.profile != "" && !sessions:
 		return errors.New("-profile: needs -only me or -only refresh")
 	case (c.growth || c.admin || c.moving) && (c.only != "" || c.against != ""):
-		return errors.New("-growth and -admin: measure all there is, and one build")
+		return errors.New("-growth and -admin measure everything, and only one build")
 	}
 	return nil
 }
@@ -68,21 +68,21 @@ func (c config) check() error {
 func run() error {
 	var c config
 	flag.BoolVar(&c.growth, "growth", false, "measure how cost grows with the number of users")
-	flag.BoolVar(&c.admin, "admin", false, "measure what the admin side shows of a million users, beside bare queries")
-	flag.BoolVar(&c.moving, "transfer", false, "measure imports and exports, beside bare COPYs")
+	flag.BoolVar(&c.admin, "admin", false, "compare the admin endpoints for a million users with bare queries")
+	flag.BoolVar(&c.moving, "transfer", false, "compare imports and exports with bare COPYs")
 	flag.StringVar(&c.only, "only", "", "measure only this: me, refresh, bcrypt or argon2id")
 	flag.IntVar(&c.rounds, "rounds", 0, "rounds of each comparison (default 7, with -growth 25)")
 	flag.DurationVar(&c.round, "round", 0, "length of a contender's turn (default 3s, with -growth 500ms)")
 	flag.IntVar(&c.workers, "workers", 0, "requests at a time (default 8; /me and /refresh with 32, too, and /me with 1)")
 	flag.StringVar(&c.profile, "profile", "", "with -only me or refresh: write a CPU profile of the server to this file afterwards, and one of the floor to this name with .floor")
-	flag.StringVar(&c.against, "against", "", "another build of this tool, whose /me and /refresh are contenders, too")
-	flag.StringVar(&c.serve, "serve", "", "be a server: auth, select, update or empty (the tool starts these itself)")
+	flag.StringVar(&c.against, "against", "", "another build of this tool, to compare its /me and /refresh")
+	flag.StringVar(&c.serve, "serve", "", "run as a server: auth, select, update or empty (started by the tool)")
 	flag.StringVar(&c.database, "database", "", "with -serve: connection string")
 	flag.StringVar(&c.hash, "hash", "bcrypt", "with -serve: bcrypt or argon2id")
-	flag.BoolVar(&c.limits, "limits", false, "with -serve auth: rate limits as by default")
-	flag.BoolVar(&c.hs256, "hs256", false, "with -serve auth: sign access tokens with HS256, so that the tool can make them")
-	flag.BoolVar(&c.sign, "sign", false, "with -serve update: sign something with ES256, as whoever issues a token has to")
-	flag.IntVar(&c.size, "size", 0, "with -serve: length of the answer")
+	flag.BoolVar(&c.limits, "limits", false, "with -serve auth: use the default rate limits")
+	flag.BoolVar(&c.hs256, "hs256", false, "with -serve auth: sign access tokens with HS256, so that the tool can create them")
+	flag.BoolVar(&c.sign, "sign", false, "with -serve update: also make an ES256 signature, as for an access token")
+	flag.IntVar(&c.size, "size", 0, "with -serve: length of the response")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
@@ -95,7 +95,7 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// Durability as by default: a commit waits until the disk has it.
+	// Default durability: a commit waits for the disk.
 	settings := []string{"max_connections=100"}
 	if c.growth || c.admin {
 		settings = append(settings, "shared_buffers=2GB", "max_wal_size=4GB")
@@ -107,7 +107,7 @@ func run() error {
 	defer cluster.Remove()
 	b := &bench{config: c, cluster: cluster, out: os.Stdout}
 	defer b.stop()
-	if c.growth { // one request is over soon, and many short turns average the noise of a machine out
+	if c.growth { // requests are short, and many short turns average out the noise of the machine
 		b.rounds, b.round = cmp.Or(c.rounds, 25), cmp.Or(c.round, 500*time.Millisecond)
 		err = b.measureGrowth(ctx)
 	} else if c.admin {

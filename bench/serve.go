@@ -37,8 +37,8 @@ const (
 	password = "correct horse battery staple"
 )
 
-// serve is the server process: it says where it listens, and ends with the
-// process that started it.
+// serve runs the server process: it prints its address and stops with the process that
+// started it.
 func serve(c config) error {
 	ctx := context.Background()
 	var err error
@@ -51,7 +51,7 @@ func serve(c config) error {
 		answer := bytes.Repeat([]byte("x"), c.size)
 		http.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { respond(w, answer) })
 	default:
-		err = fmt.Errorf("there is no server %q", c.serve)
+		err = fmt.Errorf("unknown server %q", c.serve)
 	}
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func serve(c config) error {
 	return nil
 }
 
-// respond returns as the library's handlers do.
+// respond writes responses as the library's handlers do.
 func respond(w http.ResponseWriter, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
@@ -84,7 +84,7 @@ type nowhere struct{}
 
 func (nowhere) Send(context.Context, auth.Message) error { return nil }
 
-// serveAuth is Authmount, as an application mounts it.
+// serveAuth serves Authmount as an application mounts it.
 func serveAuth(ctx context.Context, c config) error {
 	st, err := pgstore.Open(ctx, c.database)
 	if err != nil {
@@ -104,7 +104,7 @@ func serveAuth(ctx context.Context, c config) error {
 	}
 	http.Handle(prefix+"/", a.Handler())
 	http.HandleFunc("GET /hashes", runHashes(h))
-	// What a login asks of the store, without the hash that hides it.
+	// The store calls of a login, without the hash that hides their cost.
 	http.HandleFunc("GET /credentials/{email}", func(w http.ResponseWriter, r *http.Request) {
 		found, err := st.Credentials(r.Context(), store.ByEmail(r.PathValue("email")))
 		if err != nil {
@@ -127,7 +127,7 @@ func serveAuth(ctx context.Context, c config) error {
 	return nil
 }
 
-// startSession keeps a session as a login does.
+// startSession stores a session as a login does.
 func startSession(ctx context.Context, st auth.Store, c store.Credentials) error {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -142,9 +142,9 @@ func startSession(ctx context.Context, st auth.Store, c store.Credentials) error
 	return err
 }
 
-// newAuth is Authmount as the tool configures it.
+// newAuth returns Authmount with the tool's configuration.
 func newAuth(ctx context.Context, store auth.Store, c config) (*auth.Auth, error) {
-	tokens := auth.TokenOptions{Life: 24 * time.Hour} // outlives the measurement
+	tokens := auth.TokenOptions{Life: 24 * time.Hour} // longer than the measurement
 	if c.hs256 {
 		tokens.Algorithm = "HS256"
 	}
@@ -160,8 +160,8 @@ func newAuth(ctx context.Context, store auth.Store, c config) (*auth.Auth, error
 	return auth.New(ctx, store, opts...)
 }
 
-// serveFloor is net/http and one statement that finds its row by the primary
-// key. pgx prepares it once per connection.
+// serveFloor is net/http and one statement that finds its row by the primary key. pgx
+// prepares it once per connection.
 func serveFloor(ctx context.Context, c config) error {
 	pool, err := pgxpool.New(ctx, c.database)
 	if err != nil {
@@ -201,9 +201,9 @@ func serveFloor(ctx context.Context, c config) error {
 	return nil
 }
 
-// runHashes judges the password again and again, with as many callers as there
-// are workers and as many hashes at once as there are processors, and returns how
-// many it could in the time asked for.
+// runHashes verifies a password repeatedly, with as many callers as workers and as many
+// concurrent hashes as processors, and returns the number of verifications in the given
+// time.
 func runHashes(h *passhash.Hash) http.HandlerFunc {
 	cpu := make(chan struct{}, runtime.GOMAXPROCS(0))
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -21,21 +21,21 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// How much is imported and exported, beside bare COPYs of the same rows.
+// Sizes and goal of imports and exports, compared with bare COPYs of the same rows.
 const (
-	transferRows = 20_000 // of an import
-	transferGoal = 0.5    // of a bare COPY's speed
+	transferRows = 20_000 // rows of an import
+	transferGoal = 0.5    // required fraction of a bare COPY's speed
 )
 
-// transfers are imports and exports, and the COPYs beside them.
+// transfers runs imports, exports and their COPYs.
 type transfers struct {
 	*bench
 	auth *auth.Auth
 	adm  *admin.Admin
 	pool *pgxpool.Pool
 	who  admin.Actor
-	next int            // makes the addresses of each import its own
-	told map[string]any // what an import's row of the audit log has besides
+	next int            // makes the addresses of each import unique
+	told map[string]any // the details of an import's row in the audit log
 }
 
 // measureTransfers compares imports and exports with COPY.
@@ -70,7 +70,7 @@ func (b *bench) measureTransfers(ctx context.Context) error {
 	return t.report(ctx, t.copyOut, map[string]func(context.Context) (int, error){"export as NDJSON": t.export(admin.FormatNDJSON), "export as CSV": t.export(admin.FormatCSV)})
 }
 
-// report lets contenders take turns with a COPY.
+// report alternates between contenders and a COPY.
 func (t *transfers) report(ctx context.Context, bare func(context.Context) (int, error), ours map[string]func(context.Context) (int, error)) error {
 	names := slices.Sorted(func(yield func(string) bool) {
 		for name := range ours {
@@ -104,7 +104,7 @@ func (t *transfers) report(ctx context.Context, bare func(context.Context) (int,
 	return nil
 }
 
-// watchMemory tells by how much the heap has grown at most until it is asked.
+// watchMemory returns a function that reports the largest growth of the heap so far.
 func watchMemory() func() uint64 {
 	heap := func() uint64 {
 		var m runtime.MemStats
@@ -135,7 +135,7 @@ func watchMemory() func() uint64 {
 	}
 }
 
-// people are the rows of an import.
+// people returns the rows of an import.
 func (t *transfers) people() iter.Seq[auth.ImportUserParams] {
 	t.next++
 	round := t.next
@@ -182,8 +182,8 @@ func (t *transfers) importByJob(ctx context.Context) (int, error) {
 	}
 }
 
-// copyIn is a bare COPY of such rows into the same tables, with their indexes and
-// triggers: of the accounts, and of the rows of the audit log that tell of each.
+// copyIn makes a bare COPY of such rows into the same tables, with their indexes and
+// triggers: the accounts and their rows in the audit log.
 func (t *transfers) copyIn(ctx context.Context) (int, error) {
 	n, err := t.copyAccounts(ctx)
 	if err != nil {
@@ -217,7 +217,7 @@ func (t *transfers) export(format string) func(context.Context) (int, error) {
 	}
 }
 
-// lines counts what is written to it.
+// lines counts the lines written to it.
 type lines int
 
 func (l *lines) Write(b []byte) (int, error) {

@@ -25,7 +25,7 @@ func request(to []byte, method, path, token, body string) []byte {
 	return append(append(to, "\r\n"...), body...)
 }
 
-// repeat asks the same things again and again.
+// repeat makes the same requests repeatedly.
 type repeat struct {
 	requests [][]byte
 	i        int
@@ -41,7 +41,7 @@ func (r *repeat) got([]byte) error { return nil }
 // refresher refreshes its sessions in turn.
 type refresher struct {
 	tokens []string
-	access []string // if kept: the newest access tokens
+	access []string // the newest access tokens, if stored
 	keep   bool
 	i      int
 }
@@ -64,14 +64,14 @@ func (r *refresher) got(body []byte) error {
 	return nil
 }
 
-// member cuts a string that needs no unescaping out of an object.
+// member returns a string without escapes from an object.
 func member(object []byte, name string) string {
 	_, rest, _ := bytes.Cut(object, []byte(`"`+name+`":"`))
 	value, _, _ := bytes.Cut(rest, []byte(`"`))
 	return string(value)
 }
 
-// newcomer signs up again and again.
+// newcomer signs up repeatedly.
 type newcomer struct{}
 
 var newcomers atomic.Int64
@@ -83,12 +83,12 @@ func (newcomer) next(to []byte) []byte {
 
 func (newcomer) got([]byte) error { return nil }
 
-// used are the sessions, one each, of the users from first on who take part.
+// used returns one session each of the measured users, starting with first.
 func used(first, session int) []uuid.UUID {
 	return all(usedUsers, func(i int) uuid.UUID { return sessionID(first+i, session) })
 }
 
-// refreshers share sessions out among n workers.
+// refreshers divides sessions among n workers.
 func refreshers(n int, sessions []uuid.UUID) []*refresher {
 	list := make([]*refresher, n)
 	for i := range list {
@@ -101,7 +101,7 @@ func refreshers(n int, sessions []uuid.UUID) []*refresher {
 	return list
 }
 
-// repeaters share requests out among n workers.
+// repeaters divides requests among n workers.
 func repeaters(n int, requests [][]byte) []*repeat {
 	list := make([]*repeat, n)
 	for i := range list {
@@ -113,8 +113,8 @@ func repeaters(n int, requests [][]byte) []*repeat {
 	return list
 }
 
-// signIn refreshes each session once, and returns the access tokens and how long
-// the returns to a refresh and to GET /me are.
+// signIn refreshes each session once and returns the access tokens and the lengths of the
+// responses to a refresh and to GET /me.
 func signIn(ctx context.Context, addr string, sessions []uuid.UUID) (tokens []string, refresh, me int, err error) {
 	c, err := dial(ctx, addr)
 	if err != nil {
@@ -143,7 +143,7 @@ func loginRequest(user int) []byte {
 	return request(nil, "POST", prefix+"/login", "", fmt.Sprintf(`{"email":"%s","password":"%s"}`, email(user), password))
 }
 
-// all makes a list of n.
+// all returns a list of n.
 func all[T any](n int, f func(i int) T) []T {
 	list := make([]T, n)
 	for i := range list {
@@ -152,7 +152,7 @@ func all[T any](n int, f func(i int) T) []T {
 	return list
 }
 
-// asLoad is a contender's turn: workers at an address.
+// asLoad returns a contender's turn: workers at an address.
 func asLoad[W worker](addr string, workers []W) func(context.Context, time.Duration) (int, error) {
 	return func(ctx context.Context, d time.Duration) (int, error) { return drive(ctx, addr, workers, d) }
 }

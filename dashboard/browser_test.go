@@ -21,7 +21,7 @@ import (
 func (o *office) window(email string, scripts bool) context.Context {
 	o.t.Helper()
 	ctx := browsertest.New(o.t, 1440, 900)
-	browsertest.Complaints(ctx, o.t)
+	browsertest.FailOnErrors(ctx, o.t)
 	browsertest.Do(ctx, o.t, emulation.SetScriptExecutionDisabled(!scripts))
 	o.enter(ctx, o.t, email)
 	return ctx

@@ -20,7 +20,7 @@ func TestDeniedFormsAreRecorded(t *testing.T) {
 	}
 	op := o.user("looks-on@example.com", "looks-on")
 	denied := func() int {
-		if err := host.Of(o).Written(t.Context()); err != nil {
+		if err := host.Of(o).Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: store.EventQuery{Type: string(auth.EventAdminDenied), ActorID: op.ID, Limit: 200}})

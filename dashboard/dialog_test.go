@@ -45,7 +45,7 @@ func TestDialogs(t *testing.T) {
 func TestEveryFormWithScripts(t *testing.T) {
 	t.Parallel()
 	ctx := browsertest.New(t, 1440, 900)
-	browsertest.Complaints(ctx, t)
+	browsertest.FailOnErrors(ctx, t)
 	opened := 0
 	for _, at := range dashboard.Forms() { // one after the other: cookies know no ports
 		deed := deeds[at]

@@ -267,7 +267,7 @@ func (o *office) failedMessage(u auth.User) string {
 	if _, err := o.adm.Send(o.t.Context(), who, admin.SendParams{UserID: u.ID, Type: admin.LinkCode}); err != nil {
 		o.t.Fatal(err)
 	}
-	host.Of(o).MessagesSent(o.t.Context())
+	host.Of(o).WaitForMessages(o.t.Context())
 	p, err := o.adm.Messages(o.t.Context(), who, admin.MessagesParams{State: store.MessageFailed})
 	if err != nil || len(p.Messages) == 0 {
 		o.t.Fatalf("no message failed: %v", err)

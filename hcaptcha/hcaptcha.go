@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/internal/siteverify"
 )
 
-// Client asks the service. It is safe for concurrent use.
+// Client verifies tokens. It is safe for concurrent use.
 type Client struct{ service siteverify.Service }
 
 var _ auth.Verifier = (*Client)(nil)
@@ -24,17 +24,17 @@ var _ auth.Verifier = (*Client)(nil)
 // Option changes a Client.
 type Option func(*Client)
 
-// WithURL sets where the service is; default https://api.hcaptcha.com/siteverify.
+// WithURL sets the URL of the service; default https://api.hcaptcha.com/siteverify.
 func WithURL(url string) Option { return func(c *Client) { c.service.URL = url } }
 
-// WithHostname takes only captchas that were solved on pages of this host; default
-// any that the service takes for the secret.
+// WithHostname accepts only captchas that were solved on pages of this host. The default
+// is every host that the service accepts for the secret.
 func WithHostname(host string) Option { return func(c *Client) { c.service.Hostname = host } }
 
-// WithHTTPClient sets the client; default one of its own.
+// WithHTTPClient sets the client; the default is a new one.
 func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.service.Client = h } }
 
-// New makes a Client with the secret key of a site.
+// New returns a Client with the secret key of a site.
 func New(secret string, opts ...Option) *Client {
 	c := &Client{siteverify.Service{Name: "hcaptcha", Refused: auth.ErrCaptcha, URL: "https://api.hcaptcha.com/siteverify", Client: outbound.NewClient(), Fields: url.Values{"secret": {secret}}}}
 	for _, o := range opts {
@@ -43,8 +43,8 @@ func New(secret string, opts ...Option) *Client {
 	return c
 }
 
-// Verify tells whether a token is good. Errors: auth.ErrCaptcha; any other one if
-// the service does not tell. They hold neither the secret nor the token.
+// Verify checks a token. Errors: auth.ErrCaptcha for an invalid token; any other error if
+// the service is unavailable. They contain neither the secret nor the token.
 func (c *Client) Verify(ctx context.Context, token string, ip netip.Addr) error {
 	return c.service.Verify(ctx, token, ip)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/authmount/auth/hcaptcha"
 )
 
-// A token that is not good, or of another host, is auth.ErrCaptcha, and whatever
-// else the service does is another error.
+// An invalid token, or one of another host, is auth.ErrCaptcha; other responses are other
+// errors.
 func TestVerify(t *testing.T) {
 	for body, want := range map[string]error{
 		`{"success":true,"hostname":"app.example.com"}`:              nil,

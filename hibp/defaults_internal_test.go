@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What is documented of a Client that nobody changed, and of each option.
+// The documented defaults and options.
 func TestDefaults(t *testing.T) {
 	c := New()
 	if c.url != "https://api.pwnedpasswords.com" || c.timeout != 2*time.Second || c.minCount != 1 || c.client == nil || c.client == http.DefaultClient {

@@ -1,10 +1,10 @@
-// Package hibp checks passwords against the Pwned Passwords range API, which
-// learns only the first five hex digits of a password's SHA-1 (k-anonymity).
+// Package hibp checks passwords with the Pwned Passwords range API, which receives only
+// the first five hex digits of a password's SHA-1 (k-anonymity).
 //
 //	auth.WithPasswords(auth.PasswordOptions{Breach: hibp.New()})
 //
-// A check that fails or takes too long lets the password pass, with a warning in
-// the log, unless PasswordOptions.BreachFailClosed is set.
+// If a check fails or takes too long, the password is accepted with a warning in the log,
+// unless PasswordOptions.BreachFailClosed is set.
 package hibp
 
 import (
@@ -24,10 +24,10 @@ import (
 	"github.com/authmount/auth"
 )
 
-// maxResponse bounds what is read; a padded range has about 40 KiB.
+// maxResponse limits the size of a response; a padded range has about 40 KiB.
 const maxResponse = 1 << 20
 
-// Client asks the API. It is safe for concurrent use.
+// Client calls the API. It is safe for concurrent use.
 type Client struct {
 	url      string
 	timeout  time.Duration
@@ -40,19 +40,20 @@ var _ auth.BreachChecker = (*Client)(nil)
 // Option changes a Client.
 type Option func(*Client)
 
-// WithURL sets where the API is; default https://api.pwnedpasswords.com.
+// WithURL sets the URL of the API; default https://api.pwnedpasswords.com.
 func WithURL(url string) Option { return func(c *Client) { c.url = strings.TrimSuffix(url, "/") } }
 
-// WithTimeout bounds one check; default 2 s.
+// WithTimeout limits one check; default 2 s.
 func WithTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = d } }
 
-// WithMinCount sets how many leaks a password must be in to count; default 1.
+// WithMinCount sets the number of leaks from which a password counts as breached; default
+// 1.
 func WithMinCount(n int) Option { return func(c *Client) { c.minCount = n } }
 
-// WithHTTPClient sets the client; default one of its own.
+// WithHTTPClient sets the client; the default is a new one.
 func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.client = h } }
 
-// New makes a Client.
+// New returns a Client.
 func New(opts ...Option) *Client {
 	c := &Client{url: "https://api.pwnedpasswords.com", timeout: 2 * time.Second, minCount: 1, client: &http.Client{}}
 	for _, o := range opts {
@@ -61,7 +62,7 @@ func New(opts ...Option) *Client {
 	return c
 }
 
-// Breached tells whether a password is in a known leak. Errors never hold the
+// Breached reports whether a password is in a known leak. Errors never contain the
 // password or any part of its hash.
 func (c *Client) Breached(ctx context.Context, password string) (bool, error) {
 	sum := sha1.Sum([]byte(password)) //nolint:gosec // the API's index
@@ -72,24 +73,24 @@ func (c *Client) Breached(ctx context.Context, password string) (bool, error) {
 	if err != nil {
 		return false, errors.New("hibp: the URL is not valid")
 	}
-	req.Header.Set("Add-Padding", "true") // so that the size of the answer tells nothing
+	req.Header.Set("Add-Padding", "true") // hides the number of entries
 	req.Header.Set("User-Agent", "authmount")
 	res, err := c.client.Do(req)
 	if err != nil {
 		if at := (*url.Error)(nil); errors.As(err, &at) {
-			err = at.Err // without the URL, which holds a part of the hash
+			err = at.Err // without the URL, which contains a part of the hash
 		}
 		return false, fmt.Errorf("hibp: %w", err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
-		return false, fmt.Errorf("hibp: the API answered %d", res.StatusCode)
+		return false, fmt.Errorf("hibp: the API returned status %d", res.StatusCode)
 	}
 	return c.search(res.Body, digits[5:])
 }
 
-// search reads lines like "0018A45C4D1DEF81644B54AB7F969B88D65:3"; padding has
-// the count 0.
+// search reads lines such as "0018A45C4D1DEF81644B54AB7F969B88D65:3". Padding has the
+// count 0.
 func (c *Client) search(body io.Reader, suffix string) (bool, error) {
 	limited := &io.LimitedReader{R: body, N: maxResponse}
 	lines := bufio.NewScanner(limited)
@@ -97,7 +98,7 @@ func (c *Client) search(body io.Reader, suffix string) (bool, error) {
 		hash, count, _ := strings.Cut(strings.TrimSpace(lines.Text()), ":")
 		n, err := strconv.Atoi(count)
 		if err != nil || len(hash) != len(suffix) {
-			return false, errors.New("hibp: the answer cannot be read")
+			return false, errors.New("hibp: malformed response")
 		}
 		if strings.EqualFold(hash, suffix) {
 			return n >= c.minCount, nil
@@ -107,7 +108,7 @@ func (c *Client) search(body io.Reader, suffix string) (bool, error) {
 		return false, fmt.Errorf("hibp: %w", err)
 	}
 	if limited.N == 0 {
-		return false, errors.New("hibp: the answer is too long")
+		return false, errors.New("hibp: the response is too long")
 	}
 	return false, nil
 }

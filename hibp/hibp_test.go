@@ -40,7 +40,7 @@ func TestBreached(t *testing.T) {
 		"server error":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, nil, false, true},
 		"rate limited":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, nil, false, true},
 		"not the API":      {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, nil, false, true},
-		"endless":          {lines(slices.Repeat([]string{strings.Repeat(" ", 25) + other + ":1"}, 20000)...), nil, false, true}, // lines of 64 bytes, so that the limit cuts none
+		"endless":          {lines(slices.Repeat([]string{strings.Repeat(" ", 25) + other + ":1"}, 20000)...), nil, false, true}, // lines of 64 bytes, so that the limit is between lines
 		"one endless line": {lines(strings.Repeat("x", 1<<20)), nil, false, true},
 		"no count":         {lines(suffix), nil, false, true},
 		"no count of it":   {lines(suffix + ":"), nil, false, true},
@@ -57,7 +57,7 @@ func TestBreached(t *testing.T) {
 			}))
 			t.Cleanup(func() {
 				api.CloseClientConnections()
-				go api.Close() // may wait for the slow one
+				go api.Close() // may wait for the slow handler
 			})
 			patience := time.Minute
 			if name == "slow" {
@@ -84,7 +84,7 @@ func lines(list ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, strings.Join(list, "\r\n")) }
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestUnreachable(t *testing.T) {
 	if _, err := hibp.New(hibp.WithURL("http://127.0.0.1:1")).Breached(t.Context(), password); err == nil || strings.Contains(err.Error(), "/range/") {
 		t.Errorf("error %v", err)
 	}

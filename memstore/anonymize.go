@@ -7,7 +7,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// AnonymizeUser makes an account nobody's.
+// AnonymizeUser removes everything that identifies a user.
 func (s *Store) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (left store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		e, err := s.planUpdate(&c.Change, c.UserID, c.Patch(), nil, &left)

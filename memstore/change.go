@@ -9,34 +9,33 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// effect is what a method means to do to its target. Planning one changes
-// nothing; apply does, after every condition was judged.
+// effect is the planned work of a method. Planning changes nothing; apply does, after every
+// condition was checked.
 type effect struct {
-	about    string        // the id of the one user it is about; empty: none
+	about    string        // the id of the one user that it is about; empty: none
 	uses     *store.Token  // the token or code that the call itself uses up
 	outcome  store.Outcome // OutcomeDone, or one that comes with a refusal
-	refusal  error         // what the method returns although it has an effect
-	noChange bool          // nothing happens, so nothing is recorded either
+	refusal  error         // the error of a method that has an effect nevertheless
+	noChange bool          // nothing changes, so nothing is recorded either
 
-	replaces string      // the user who becomes after, or who goes if after is nil
-	after    *store.User // for the rule about the last owner
+	replaces string      // the user that after replaces, or that is deleted if after is nil
+	after    *store.User // for the condition about the last owner
 
-	apply func() error // nil: nothing to do; an error means that nothing was done
-	ended []string     // set by apply: the sessions that it ended
-	left  int          // set by apply: the recovery codes that are left
+	apply func() error // nil: no work; if it fails, nothing was changed
+	ended []string     // set by apply: the ended sessions
+	left  int          // set by apply: the recovery codes left
 
-	addedBy int64                   // Origin.AddedBy of what the change adds
-	origins map[string]store.Origin // by user: the origin of what the change adds
-	codes   bool                    // left counts
+	addedBy int64                   // Origin.AddedBy of the change's additions
+	origins map[string]store.Origin // by user: the Origin of the change's additions
+	codes   bool                    // left is set
 
 	other *store.Client // of OutcomeReplayed
 
 	tells *store.NewDevice // of OutcomeNewDevice
 }
 
-// change is every mutating method: under the mutex it asks plan what the method
-// means to do, judges the change's conditions, applies the effect and records
-// what comes with it.
+// change runs every mutating method. Under the mutex it plans the effect, checks the
+// change's conditions, applies the effect, and records the change's events and messages.
 func (s *Store) change(ctx context.Context, c *store.Change, plan func() (*effect, error)) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -65,15 +64,15 @@ func (s *Store) change(ctx context.Context, c *store.Change, plan func() (*effec
 	return e.refusal
 }
 
-// judge is the only place where conditions are judged, in the order that
-// store.Change gives. The caller holds the mutex until the effect is applied.
+// judge checks all conditions, in the order of store.Change. The caller holds the mutex
+// until the effect is applied.
 func (s *Store) judge(c *store.Change, plan func() (*effect, error)) (*effect, error) {
 	if err := s.authority(c.By, c.Now); err != nil {
 		return nil, err
 	}
 	e, planErr := plan()
 	if planErr == nil && e.outcome == store.OutcomeWrongCode {
-		return e, nil // counted, whatever else is asked
+		return e, nil // counted, even if another condition does not hold
 	}
 	if err := s.repeated(c.Idempotency, c.Now); err != nil {
 		return nil, err
@@ -104,7 +103,8 @@ func (s *Store) judge(c *store.Change, plan func() (*effect, error)) (*effect, e
 	return e, nil
 }
 
-// origin is the Origin of what a change adds to a user, whose sequence it raises once.
+// origin returns the Origin of a change's additions to a user. It raises the user's
+// sequence once.
 func (e *effect) origin(u *user) store.Origin {
 	o, raised := e.origins[u.ID]
 	if !raised {
@@ -125,8 +125,8 @@ func (e *effect) setOrigin(userID string, o store.Origin) {
 	e.origins[userID] = o
 }
 
-// addedBy is the sequence of the user's session or enrolment token in whose name a change
-// happens, or which it redeems; 0 if there is none.
+// addedBy returns the sequence of the user's session or enrolment token that is the
+// change's authority or that it redeems; 0 if there is none.
 func (s *Store) addedBy(by store.Authority, userID string, redeems *store.Token) int64 {
 	if by.Session != nil && by.Session.UserID == userID {
 		return s.sessions[by.Session.ID].Sequence
@@ -140,7 +140,7 @@ func (s *Store) addedBy(by store.Authority, userID string, redeems *store.Token)
 	return 0
 }
 
-// authority tells whether the one in whose name a change happens may still act.
+// authority checks that the authority of a change is live and its user not banned.
 func (s *Store) authority(by store.Authority, now time.Time) error {
 	var owner string
 	switch {
@@ -167,13 +167,13 @@ func (s *Store) authority(by store.Authority, now time.Time) error {
 	return nil
 }
 
-// keyLives tells whether an API key is live, and as it was read.
+// keyLives reports whether an API key is live and unchanged.
 func (s *Store) keyLives(ref store.KeyRef, now time.Time) bool {
 	k := s.keys[ref.ID]
 	return k != nil && k.Revision == ref.Revision && k.Live(now)
 }
 
-// repeated tells whether a change was made before under its key.
+// repeated checks whether a change was made before under its idempotency key.
 func (s *Store) repeated(i *store.Idempotency, now time.Time) error {
 	if i == nil {
 		return nil
@@ -185,7 +185,7 @@ func (s *Store) repeated(i *store.Idempotency, now time.Time) error {
 	return &store.RepeatedError{Same: bytes.Equal(done.RequestHash, i.RequestHash), Result: slices.Clone(done.Result)}
 }
 
-// stillSo tells whether all of at holds; uses is the token of this very call.
+// stillSo reports whether all of at holds; uses is the token that the call uses up.
 func (s *Store) stillSo(at store.UserAt, uses *store.Token, now time.Time) bool {
 	id := at.ID
 	if id == "" && uses != nil {
@@ -200,7 +200,7 @@ func (s *Store) stillSo(at store.UserAt, uses *store.Token, now time.Time) bool 
 
 func is[T comparable](want *T, got T) bool { return want == nil || *want == got }
 
-// ownerAfter tells whether an unbanned owner is left after an effect.
+// ownerAfter reports whether an unbanned owner is left after an effect.
 func (s *Store) ownerAfter(e *effect, now time.Time) bool {
 	owns := func(u *store.User) bool { return !u.Banned(now) && slices.Contains(u.Roles, store.RoleOwner) }
 	if e.after != nil && owns(e.after) {
@@ -214,8 +214,8 @@ func (s *Store) ownerAfter(e *effect, now time.Time) bool {
 	return false
 }
 
-// record keeps what comes with a change. Messages and the idempotency key belong
-// to a change that was done; events to the outcome that they name.
+// record stores the events and messages of a change. Messages and the idempotency key
+// belong to OutcomeDone; each event belongs to the outcome that it names.
 func (s *Store) record(c *store.Change, e *effect) {
 	for _, o := range c.Events {
 		switch {

@@ -9,9 +9,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Copies keep the store's values and the caller's apart, and times in one form.
+// Copies separate the store's values from the caller's, and bring times into one form.
 
-// utc is the form of every time that is kept: UTC, to the microsecond.
+// utc returns t as it is stored: in UTC, to the microsecond.
 func utc(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 func allUTC(times ...*time.Time) {
@@ -23,7 +23,7 @@ func allUTC(times ...*time.Time) {
 func copyUser(u store.User) store.User {
 	u.UserMetadata, u.AppMetadata = jsonvalue.CloneObject(u.UserMetadata), jsonvalue.CloneObject(u.AppMetadata)
 	u.Roles, u.Identities = slices.Clone(u.Roles), slices.Clone(u.Identities)
-	u.Claims = nil // kept nowhere
+	u.Claims = nil // not stored
 	allUTC(&u.EmailVerifiedAt, &u.PhoneVerifiedAt, &u.CreatedAt, &u.UpdatedAt, &u.LastSignInAt, &u.BannedUntil)
 	for i := range u.Identities {
 		allUTC(&u.Identities[i].CreatedAt, &u.Identities[i].LastSignInAt)
@@ -51,7 +51,7 @@ func cloneAll(list [][]byte) [][]byte {
 	return out
 }
 
-// byAge is the order of lists: by time and then by id.
+// byAge orders lists by time and then by id.
 func byAge(a time.Time, aID string, b time.Time, bID string) int {
 	if c := a.Compare(b); c != 0 {
 		return c

@@ -6,7 +6,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Diagnose tells how many messages wait.
+// Diagnose counts the messages that wait to be sent.
 func (s *Store) Diagnose(ctx context.Context) (store.StoreDiagnosis, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ListUsers goes over all accounts: memory is for tests and small services.
+// ListUsers scans all accounts, because memory is for tests and small services.
 func (s *Store) ListUsers(ctx context.Context, q store.UserQuery) ([]store.User, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Store) ListUserRows(ctx context.Context, q store.UserQuery) ([]store.Us
 	return rows, nil
 }
 
-// object is the text of metadata.
+// object returns metadata as JSON.
 func object(m map[string]any) (json.RawMessage, error) {
 	if m == nil {
 		return json.RawMessage("{}"), nil
@@ -62,7 +62,7 @@ func object(m map[string]any) (json.RawMessage, error) {
 	return json.Marshal(m)
 }
 
-// CountUsers counts all that a query picks, exactly.
+// CountUsers counts all accounts that a query picks, exactly.
 func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.Total, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.Total,
 	return c, nil
 }
 
-// picked tells whether an account matches all of a query but its place in the list.
+// picked reports whether an account matches all of a query except its place in the list.
 func picked(u *user, q *store.UserQuery) bool {
 	within := func(t, from, to time.Time) bool {
 		return (from.IsZero() || !t.Before(from)) && (to.IsZero() || t.Before(to))

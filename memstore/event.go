@@ -11,10 +11,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-const maxEvents = 10_000 // so many are kept, the newest
+const maxEvents = 10_000 // the newest that are kept
 
-// addEvent records an event with what only the store knows. ended is given for
-// OutcomeSessionsEnded.
+// addEvent records an event and fills in the fields that only the store knows. ended is set
+// if the event lists the sessions that ended.
 func (s *Store) addEvent(ev store.Event, e *effect, ended []string) {
 	if ev.UserID == "" {
 		ev.UserID = e.about
@@ -31,7 +31,7 @@ func (s *Store) addEvent(ev store.Event, e *effect, ended []string) {
 	s.keepEvent(ev)
 }
 
-// keepEvent keeps an event, unless it is there.
+// keepEvent stores an event, unless its id is known.
 func (s *Store) keepEvent(ev store.Event) {
 	ev = copyEvent(ev)
 	i, there := slices.BinarySearchFunc(s.events, ev, compareEvents)
@@ -41,11 +41,11 @@ func (s *Store) keepEvent(ev store.Event) {
 	s.events = slices.Insert(s.events, i, ev)
 	if n := len(s.events) - maxEvents; n > 0 {
 		clear(s.events[:n])
-		s.events = s.events[n:] // moves nothing; append makes room now and then
+		s.events = s.events[n:] // moves nothing; append reallocates now and then
 	}
 }
 
-// Events lists events, newest first. It goes over all of them.
+// Events lists events, newest first. It scans all of them.
 func (s *Store) Events(ctx context.Context, q store.EventQuery) ([]store.Event, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Store) Events(ctx context.Context, q store.EventQuery) ([]store.Event, 
 	return list, nil
 }
 
-// eventPicked tells whether an event matches all of a query but its place in the list.
+// eventPicked reports whether an event matches all of a query except its place in the list.
 func eventPicked(e *store.Event, q *store.EventQuery) bool {
 	r := e.Record
 	if r == nil {
@@ -89,14 +89,14 @@ func eventPicked(e *store.Event, q *store.EventQuery) bool {
 		(q.From.IsZero() || !e.At.Before(q.From)) && (q.To.IsZero() || e.At.Before(q.To))
 }
 
-// sameID tells whether two texts are one UUID.
+// sameID reports whether two texts are the same UUID.
 func sameID(a, b string) bool {
 	x, err := uuid.Parse(a)
 	y, err2 := uuid.Parse(b)
 	return err == nil && err2 == nil && x == y
 }
 
-// AddEvents records events that came without a change.
+// AddEvents records events that belong to no change.
 func (s *Store) AddEvents(ctx context.Context, list []store.Event) error {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Store) AddEvents(ctx context.Context, list []store.Event) error {
 	return nil
 }
 
-// SweepEvents deletes up to limit events that are too old, and counts them.
+// SweepEvents deletes up to limit events that are too old, and returns the count.
 func (s *Store) SweepEvents(ctx context.Context, before, _ time.Time, limit int) (int, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -126,8 +126,7 @@ func (s *Store) SweepEvents(ctx context.Context, before, _ time.Time, limit int)
 
 func compareEvents(a, b store.Event) int { return byAge(a.At, a.ID, b.At, b.ID) }
 
-// copyEvent leaves out the error and the device, which are for the process in
-// which it happened.
+// copyEvent omits the error and the device, which only the process of the event needs.
 func copyEvent(e store.Event) store.Event {
 	e.SessionIDs, e.Err, e.Client.Device = slices.Clone(e.SessionIDs), nil, ""
 	e.At, e.Record = utc(e.At), e.Record.Clone()

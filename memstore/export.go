@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Account finds one user with what is kept about them.
+// Account returns a user's credentials and the data that Held lists.
 func (s *Store) Account(ctx context.Context, k store.UserKey, now time.Time) (c store.Credentials, h store.Held, err error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Store) Account(ctx context.Context, k store.UserKey, now time.Time) (c 
 	return u.credentials(k.Device), s.held(u, utc(now)), nil
 }
 
-// Held lists what is kept about a user.
+// Held lists the stored data about a user.
 func (s *Store) Held(ctx context.Context, userID string, now time.Time) (h store.Held, err error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {

@@ -112,8 +112,7 @@ func (s *Store) dropFactor(u *user, f *store.Factor) {
 	s.unindexFactor(f)
 }
 
-// planCompletion checks what the use of a factor completes, and adds it to e, whose
-// apply has to call the function that it returns.
+// planCompletion checks c and adds it to e. e.apply must call the function that it returns.
 func (s *Store) planCompletion(e *effect, u *user, c *store.Completion, now time.Time, to *store.FactorResult) (func(), error) {
 	if c.Redeem != nil {
 		if e.uses = s.liveToken(refID(*c.Redeem), now); e.uses == nil || e.uses.UserID != u.ID {
@@ -163,7 +162,7 @@ func (s *Store) planCompletion(e *effect, u *user, c *store.Completion, now time
 	}, nil
 }
 
-// completed calls the callbacks of a completion that has come about.
+// completed calls the callbacks of a completion after the change.
 func (e *effect) completed(c *store.Completion) {
 	if c.Create != nil && c.Create.Ended != nil && len(e.ended) > 0 {
 		c.Create.Ended(slices.Clone(e.ended))
@@ -211,7 +210,7 @@ func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (done st
 	return done, err
 }
 
-// touchCredentials marks a change of a way in or of a second factor.
+// touchCredentials marks a change of a credential or a second factor.
 func (u *user) touchCredentials(now time.Time) {
 	u.UpdatedAt = now
 	u.Revision++
@@ -283,7 +282,8 @@ func (s *Store) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (d
 	return done, err
 }
 
-// codeAt finds the recovery code that has one of the hashes; -1 if there is none.
+// codeAt returns the index of the recovery code with one of the hashes; -1 if there is
+// none.
 func (u *user) codeAt(hashes [][]byte) int {
 	return slices.IndexFunc(u.recovery, func(kept []byte) bool {
 		return slices.ContainsFunc(hashes, func(h []byte) bool { return subtle.ConstantTimeCompare(kept, h) == 1 })
@@ -307,7 +307,7 @@ func (s *Store) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) 
 	})
 }
 
-// RemoveFactor switches one second factor off, or all of them.
+// RemoveFactor removes one second factor, or all of them.
 func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (owner store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.UserID]

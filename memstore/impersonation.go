@@ -14,7 +14,7 @@ type impersonation struct {
 	ended bool
 }
 
-// liveImpersonation tells whether what an impersonation rests on is so still.
+// liveImpersonation reports whether an impersonation is live (see store.AdminStore).
 func (s *Store) liveImpersonation(i *impersonation, now time.Time) bool {
 	sess, actor, u := s.sessions[i.ActorSessionID], s.users[i.ActorID], s.users[i.UserID]
 	return !i.ended && now.Before(i.ExpiresAt) &&
@@ -23,7 +23,7 @@ func (s *Store) liveImpersonation(i *impersonation, now time.Time) bool {
 		u != nil && !u.Banned(now) && u.CredentialRevision == i.UserRevision && s.rolesRevision == i.RolesRevision
 }
 
-// BeginImpersonation keeps an impersonation.
+// BeginImpersonation stores an impersonation.
 func (s *Store) BeginImpersonation(ctx context.Context, c store.BeginImpersonation) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		i := c.Impersonation
@@ -65,7 +65,7 @@ func (s *Store) Impersonation(ctx context.Context, id string, now time.Time) (st
 	return i.Impersonation, copyUser(s.users[i.UserID].User), nil
 }
 
-// mostImpersonations is how many a list has at most.
+// mostImpersonations is the highest number of impersonations in a list.
 const mostImpersonations = 1000
 
 // Impersonations lists live impersonations, newest first.
@@ -102,7 +102,7 @@ func (s *Store) EndImpersonation(ctx context.Context, c store.EndImpersonation) 
 	})
 }
 
-// revokeImpersonations ends those of a user that match, and returns their ids.
+// revokeImpersonations ends a user's impersonations that match, and returns their ids.
 func (s *Store) revokeImpersonations(u *user, f store.SessionFilter, now time.Time) (ended []string) {
 	for id, i := range s.impersonations {
 		if i.UserID == u.ID && s.liveImpersonation(i, now) && (f.ID == "" || f.ID == id) && f.Except != id && i.Sequence >= f.FromSequence &&
@@ -114,7 +114,7 @@ func (s *Store) revokeImpersonations(u *user, f store.SessionFilter, now time.Ti
 	return ended
 }
 
-// dropImpersonations forgets those of or by a user who goes.
+// dropImpersonations deletes the impersonations of or by a deleted user.
 func (s *Store) dropImpersonations(userID string) {
 	maps.DeleteFunc(s.impersonations, func(_ string, i *impersonation) bool { return i.UserID == userID || i.ActorID == userID })
 }

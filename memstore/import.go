@@ -10,7 +10,7 @@ import (
 // claim is a unique value that a user has.
 type claim struct{ field, value string }
 
-// CreateUsers adds each of the users that can be added.
+// CreateUsers creates each of the users that it can.
 func (s *Store) CreateUsers(ctx context.Context, c store.CreateUsers) (results []error, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		e := &effect{noChange: true}
@@ -52,8 +52,7 @@ func (s *Store) CreateUsers(ctx context.Context, c store.CreateUsers) (results [
 	return results, nil
 }
 
-// mayAdd tells what keeps a user from being added, beside others that claim
-// values.
+// mayAdd returns the error that prevents adding a user next to the users of claimed.
 func (s *Store) mayAdd(u *user, factors []store.Factor, claimed map[claim]bool) error {
 	if s.users[u.ID] != nil {
 		return &store.ConflictError{Field: "id"}
@@ -72,7 +71,7 @@ func (s *Store) mayAdd(u *user, factors []store.Factor, claimed map[claim]bool) 
 	return u.arm(factors)
 }
 
-// claimsOf are the unique values of a user and its factors.
+// claimsOf returns the unique values of a user and its factors.
 func claimsOf(u *store.User, factors []store.Factor) []claim {
 	list := []claim{{"id", u.ID}}
 	if u.Email != "" {
@@ -96,7 +95,7 @@ func claimsOf(u *store.User, factors []store.Factor) []claim {
 	return list
 }
 
-// arm gives a new user second factors, enabled.
+// arm gives a new user enabled second factors.
 func (u *user) arm(factors []store.Factor) error {
 	u.MFAEnabled = false
 	for _, f := range factors {

@@ -64,7 +64,7 @@ func (s *Store) AddJobChunk(ctx context.Context, chunks ...store.JobChunk) error
 	})
 }
 
-// StartJob has a job run.
+// StartJob starts a job.
 func (s *Store) StartJob(ctx context.Context, c store.StartJob) (started store.Job, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		j := s.jobs[c.ID]
@@ -110,7 +110,7 @@ func (s *Store) JobChunk(ctx context.Context, id string, n int) (read store.JobC
 	return read, err
 }
 
-// ClaimJob picks a job that runs and that nobody is at.
+// ClaimJob returns a running job that no worker has claimed.
 func (s *Store) ClaimJob(ctx context.Context, c store.ClaimJob) (store.Job, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Store) ClaimJob(ctx context.Context, c store.ClaimJob) (store.Job, erro
 	return copyJob(next.Job), nil
 }
 
-// FinishJobChunk keeps what came of a chunk.
+// FinishJobChunk stores the result of a chunk.
 func (s *Store) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) (after store.Job, err error) {
 	err = s.withJob(ctx, f.JobID, func(j *job) error {
 		if j.State != store.JobRunning || f.N != j.Next {

@@ -43,7 +43,7 @@ func (s *Store) Keys(ctx context.Context, q store.KeyQuery) ([]store.APIKey, err
 	return list, nil
 }
 
-// UseKey notes that an API key is used.
+// UseKey records the use of an API key.
 func (s *Store) UseKey(ctx context.Context, id string, at time.Time) error {
 	unlock, err := s.lock(ctx)
 	if err != nil {

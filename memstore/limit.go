@@ -44,7 +44,7 @@ func (s *Store) Take(ctx context.Context, draws []store.Draw, now time.Time) (st
 		d.Remaining = append(d.Remaining, remaining)
 	}
 	if !d.Allowed {
-		// What was drawn above is not kept, so the counts are as they were.
+		// The draws above are discarded, so the counts are the previous ones.
 		for i, draw := range draws {
 			_, _, _, d.Remaining[i] = draw.Rate.Apply(s.buckets[draw.Key].full, now, 0)
 		}

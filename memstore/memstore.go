@@ -1,8 +1,8 @@
-// Package memstore keeps users, sessions and tokens in memory, for tests, demos
-// and servers of one process that can bear to lose what came after the last
-// snapshot. It has every optional interface of package store.
+// Package memstore keeps users, sessions and tokens in memory, for tests, demos and servers
+// of one process that can afford to lose everything since the last snapshot. It implements
+// every optional interface of package store.
 //
-//	store := memstore.New()                // gone with the process
+//	store := memstore.New()                // lost with the process
 //	store, err := memstore.Open("auth.db") // read now, written by Save
 package memstore
 
@@ -14,9 +14,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Store is a store.Store in memory. It is safe for concurrent use; one mutex
-// makes every method one step. NewUser.Creating is called under it, and must not
-// call the store.
+// Store is a store.Store in memory. It is safe for concurrent use: one mutex makes every
+// method a single step. NewUser.Creating is called with the mutex held and must not call
+// the store.
 type Store struct {
 	mu       sync.Mutex
 	path     string // of the snapshot; empty: none
@@ -29,19 +29,19 @@ type Store struct {
 	withCred map[string]*store.Factor // by Factor.Credential
 	sessions map[string]*session
 	tokens   map[tokenID]*store.Token
-	live     map[subject]tokenID // what a newer token supersedes
+	live     map[subject]tokenID // the token that a newer one supersedes
 	buckets  map[string]bucket
 	done     map[changeKey]*store.Idempotency
 	events   []store.Event // in the order of (At, ID)
 	messages map[string]*message
 	log      map[string]*loggedMessage // by the message's id
 	keys     map[string]*store.APIKey
-	byHash   map[string]string // of a key → its id
+	byHash   map[string]string // of a key → the key's id
 	roles    map[string]store.RolePermissions
 
 	rolesRevision int64
 	settings      store.StoredSettings
-	owned         bool  // there has been an owner
+	owned         bool  // there has been an owner at some time
 	order         int64 // of the newest session
 
 	counts map[countKey]int64
@@ -63,19 +63,19 @@ type (
 		tokens         map[tokenID]bool
 		devices        map[string]device
 	}
-	device struct { // on which the user has signed in
+	device struct { // that the user has signed in on
 		First time.Time `json:"first"`
 		Last  time.Time `json:"last"`
 		store.Origin
 
 		TrustedUntil time.Time `json:"trusted_until,omitzero"`
-		TrustedAt    int64     `json:"trusted_at,omitempty"` // the user's CredentialRevision then: trust ends when it rises
+		TrustedAt    int64     `json:"trusted_at,omitempty"` // the user's CredentialRevision then: trust ends when that rises
 	}
 	session struct {
 		store.Session
 		revoked    bool
-		replayedAt time.Time // when an outdated token was let pass
-		replayed   uint32    // and the counter then
+		replayedAt time.Time // when an outdated token was accepted last
+		replayed   uint32    // the counter then
 		order      int64     // see SessionOrder
 	}
 	ident   struct{ provider, subject string }
@@ -99,7 +99,7 @@ var (
 	_ store.AdminStore   = (*Store)(nil)
 )
 
-// New makes an empty store.
+// New creates an empty store.
 func New() *Store {
 	return &Store{
 		users: map[string]*user{}, byEmail: map[string]string{}, byPhone: map[string]string{}, byHandle: map[string]string{}, byIdent: map[ident]string{}, factors: map[string]*store.Factor{}, withCred: map[string]*store.Factor{},
@@ -112,10 +112,10 @@ func New() *Store {
 	}
 }
 
-// Contract is the version of auth's contract that this store was written for.
+// Contract returns the version of the store contract that this store was written for.
 func (s *Store) Contract() int { return 8 }
 
-// lock takes the mutex unless the caller has given up.
+// lock takes the mutex unless the context is cancelled.
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 	s.mu.Lock()
 	if err := ctx.Err(); err != nil {
@@ -125,11 +125,11 @@ func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 	return s.mu.Unlock, nil
 }
 
-// Ping succeeds as long as the context is alive.
+// Ping fails only if the context is cancelled.
 func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }
 
-// Sweep deletes what is over. It looks at everything that is kept until limit
-// things were deleted, and holds the lock meanwhile.
+// Sweep deletes expired rows. It scans all rows until limit of them are deleted, and holds
+// the lock meanwhile.
 func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	}
 	defer unlock()
 	n := 0
-	// Messages come before the tokens that some of them wait for, which changes
-	// nothing but which of the two a small limit reaches first.
+	// Messages come before the tokens that some of them depend on. The order only matters
+	// to a small limit.
 	n += sweep(s.messages, limit-n, func(m *message) bool { return !s.sendable(m, now) }, func(id string) { s.dropMessage(id, now) })
 	n += sweep(s.log, limit-n, func(l *loggedMessage) bool { return !now.Before(l.CreatedAt.Add(store.MessageLogLife)) }, func(id string) { delete(s.log, id) })
 	n += sweep(s.tokens, limit-n, func(t *store.Token) bool { return !now.Before(t.ExpiresAt) }, s.dropToken)
@@ -154,7 +154,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	return n, nil
 }
 
-// sweep drops up to limit things of m that are over, and counts them.
+// sweep deletes up to limit rows of m that are over, and returns the count.
 func sweep[K comparable, V any](m map[K]V, limit int, over func(V) bool, drop func(K)) (n int) {
 	for k, v := range m {
 		if n >= limit {

@@ -11,16 +11,16 @@ import (
 // message is a message of the outbox.
 type message struct {
 	store.SealedMessage
-	Failed bool `json:"failed,omitempty"` // it is kept, and not claimed
+	Failed bool `json:"failed,omitempty"` // kept, but not claimed
 }
 
-// loggedMessage is what became of a message.
+// loggedMessage is the record of a message.
 type loggedMessage struct {
 	store.MessageRecord
 	Recipient string
 }
 
-// note brings the record of a message up to date.
+// note updates the record of a message.
 func (s *Store) note(f store.FinishMessage) {
 	l := s.log[f.ID]
 	switch {
@@ -32,7 +32,7 @@ func (s *Store) note(f store.FinishMessage) {
 	}
 }
 
-// dropMessage deletes a message that is not sent any more.
+// dropMessage deletes a message that will not be sent.
 func (s *Store) dropMessage(id string, now time.Time) {
 	delete(s.messages, id)
 	if l := s.log[id]; l != nil && l.State == store.MessageQueued {
@@ -40,7 +40,8 @@ func (s *Store) dropMessage(id string, now time.Time) {
 	}
 }
 
-// dropLog deletes the records of messages to somebody, with what failed of them.
+// dropLog deletes the records of messages to a user or recipients, and their failed
+// messages.
 func (s *Store) dropLog(userID string, recipients ...string) {
 	for id, l := range s.log {
 		if l.UserID == userID || l.Recipient != "" && slices.Contains(recipients, l.Recipient) {
@@ -52,7 +53,7 @@ func (s *Store) dropLog(userID string, recipients ...string) {
 	}
 }
 
-// ListMessages goes over all records: memory is for tests and small services.
+// ListMessages scans all records, because memory is for tests and small services.
 func (s *Store) ListMessages(ctx context.Context, q store.MessageQuery) ([]store.MessageRecord, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -69,13 +70,13 @@ func (s *Store) ListMessages(ctx context.Context, q store.MessageQuery) ([]store
 	return slices.Clip(list[:min(len(list), q.Limit)]), nil
 }
 
-// picked tells whether a record matches all of a query but its place in the list.
+// picked reports whether a record matches all of a query except its place in the list.
 func (l *loggedMessage) picked(q *store.MessageQuery) bool {
 	return l.Kind != "" && (q.ID == "" || q.ID == l.ID) && (q.State == "" || q.State == l.State) && (q.Kind == "" || q.Kind == l.Kind) &&
 		(q.UserID == "" || q.UserID == l.UserID) && !l.CreatedAt.Before(q.From) && (q.To.IsZero() || l.CreatedAt.Before(q.To))
 }
 
-// failed is a message that was kept as failed and can be sent again, or nil.
+// failed returns a failed message that can be sent again, or nil.
 func (s *Store) failed(id string, now time.Time) *message {
 	if m := s.messages[id]; m != nil && m.Failed && s.sendable(m, now) {
 		return m

@@ -8,8 +8,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// addMessage keeps a message. One for a user who is gone, as after the change
-// that removed it, goes with the user.
+// addMessage stores a message, unless its user has been deleted, for example by the same
+// change.
 func (s *Store) addMessage(m store.SealedMessage) {
 	if m.UserID != "" && s.users[m.UserID] == nil {
 		return
@@ -20,12 +20,12 @@ func (s *Store) addMessage(m store.SealedMessage) {
 	s.messages[m.ID] = &message{SealedMessage: m}
 }
 
-// sendable tells whether a message has neither expired nor lost its token.
+// sendable reports whether a message has not expired and its token, if any, is live.
 func (s *Store) sendable(m *message, now time.Time) bool {
 	return now.Before(m.ExpiresAt) && (m.Token.Purpose == "" || s.liveToken(refID(m.Token), now) != nil)
 }
 
-// ClaimMessages hands out messages that are due.
+// ClaimMessages returns messages that are due.
 func (s *Store) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([]store.SealedMessage, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -48,7 +48,8 @@ func (s *Store) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([]sto
 	return list, nil
 }
 
-// FinishMessage erases a message, puts it off or keeps it as failed, and notes it.
+// FinishMessage deletes a message, postpones it or keeps it as failed, and updates its
+// record.
 func (s *Store) FinishMessage(ctx context.Context, f store.FinishMessage) error {
 	unlock, err := s.lock(ctx)
 	if err != nil {

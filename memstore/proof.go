@@ -7,7 +7,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// AddProof adds a proof to a session.
+// AddProof adds an authentication method to a session.
 func (s *Store) AddProof(ctx context.Context, c store.AddProof) (proved store.Session, owner store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		sess, u, err := s.get(c.SessionID, c.Now)
@@ -23,7 +23,7 @@ func (s *Store) AddProof(ctx context.Context, c store.AddProof) (proved store.Se
 	return proved, owner, err
 }
 
-// withMethod adds an entry to a list of methods, in place of one of the same method.
+// withMethod adds an entry to a list of methods and replaces one of the same method.
 func withMethod(list []store.AMR, m store.AMR) []store.AMR {
 	return append(slices.DeleteFunc(slices.Clone(list), func(other store.AMR) bool { return other.Method == m.Method }), m)
 }

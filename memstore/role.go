@@ -26,7 +26,7 @@ func (s *Store) roleTable() store.RoleTable {
 	return t
 }
 
-// EverOwned tells whether there has been an owner.
+// EverOwned reports whether there has been an owner at some time.
 func (s *Store) EverOwned(ctx context.Context) (bool, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Store) PutRole(ctx context.Context, c store.PutRole) (t store.RoleTable
 	return t, err
 }
 
-// DeleteRole removes a role that nobody has.
+// DeleteRole removes a role that no user has.
 func (s *Store) DeleteRole(ctx context.Context, c store.DeleteRole) (t store.RoleTable, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		if _, ok := s.roles[c.Name]; !ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// KeyUses counts what is kept under which key.
+// KeyUses counts the stored data of each key.
 func (s *Store) KeyUses(ctx context.Context, now time.Time) (store.KeyUses, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {

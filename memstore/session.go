@@ -51,7 +51,7 @@ func (s *Store) mayCreate(e *effect, u *user, n *store.NewSession, now time.Time
 	return e.onDevice(u, &n.Session, &n.OnNewDevice)
 }
 
-// onDevice judges the device of a session that is to be made.
+// onDevice checks whether the device of a new session is new to the user.
 func (e *effect) onDevice(u *user, sess *store.Session, on *store.NewDevice) error {
 	_, known := u.devices[sess.Device]
 	if sess.Device == "" {
@@ -67,16 +67,15 @@ func (e *effect) onDevice(u *user, sess *store.Session, on *store.NewDevice) err
 	return nil
 }
 
-// made tells the caller of a device that was new.
+// made calls NewDevice.Made if the device was new.
 func (e *effect) made() {
 	if e.tells != nil && e.tells.Made != nil {
 		e.tells.Made()
 	}
 }
 
-// keepSessions ends all live sessions of a user but the one just made and, of the
-// others, those active last, so that n are left. It returns the ids of those it
-// ended, sorted.
+// keepSessions ends live sessions of a user until n are left: the new one and the most
+// recently active others. It returns the sorted ids of the ended sessions.
 func (s *Store) keepSessions(u *user, made string, n int, now time.Time) (ended []string) {
 	if n <= 0 {
 		return nil
@@ -106,7 +105,7 @@ func (s *Store) addSession(u *user, sess store.Session, e *effect) {
 	u.see(sess.Device, u.LastSignInAt, kept.Origin)
 }
 
-// see remembers a device, of all of the user's those seen last.
+// see remembers a device and forgets the least recently seen one if there are too many.
 func (u *user) see(hash string, at time.Time, origin store.Origin) {
 	if hash == "" {
 		return
@@ -138,8 +137,8 @@ func (s *Store) dropSession(id string) {
 	delete(s.sessions, id)
 }
 
-// get finds a live session whose user is not banned. With ErrBanned it returns
-// both, too.
+// get returns a live session of a user who is not banned. With ErrBanned it also returns
+// the session and user.
 func (s *Store) get(id string, now time.Time) (*session, *user, error) {
 	sess := s.sessions[id]
 	if sess == nil {
@@ -171,7 +170,7 @@ func (s *Store) Session(ctx context.Context, id string, now time.Time) (store.Se
 	return copySession(sess.Session), copyUser(u.User), err
 }
 
-// AdvanceSession moves the counter of a session on.
+// AdvanceSession advances the counter of a session.
 func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (advanced store.Session, owner store.User, err error) {
 	if err := c.Check(); err != nil {
 		return store.Session{}, store.User{}, err
@@ -193,7 +192,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (advanced s
 		case c.Counter == sess.Counter:
 			move = func() { sess.advance(c) }
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && (c.Now.Before(sess.RotatedAt.Add(c.Grace)) || sess.justReplayed(&c)):
-			e.noChange, move = true, func() {} // the same successor once more
+			e.noChange, move = true, func() {} // the same successor again
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && sess.mayReplay(c.Now):
 			who := sess.Client()
 			e.outcome, e.other = store.OutcomeReplayed, &who
@@ -216,14 +215,14 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (advanced s
 	return advanced, owner, err
 }
 
-// justReplayed tells whether the counter before was let pass within grace, and
-// nobody has moved on since: what one browser sends at once has one answer.
+// justReplayed reports whether the previous counter was accepted late less than Grace ago
+// and the counter has not moved since. It lets a browser send several requests at once.
 func (s *session) justReplayed(c *store.Advance) bool {
 	return s.replayed == s.Counter && c.Now.Before(s.replayedAt.Add(c.Grace))
 }
 
-// mayReplay tells whether the counter before may come late: not often, and not
-// twice in a row, so that two who share a session are found out.
+// mayReplay reports whether the previous counter may be accepted late. It may rarely, and
+// not twice in a row, so that two clients that share a session are detected.
 func (s *session) mayReplay(now time.Time) bool {
 	return s.replayedAt.IsZero() || !now.Before(s.replayedAt.Add(store.ReplayGap)) && s.replayed+1 != s.Counter
 }
@@ -279,9 +278,9 @@ func (s *Store) RevokeSessions(ctx context.Context, c store.RevokeSessions) (end
 	return ended, err
 }
 
-// forgotten is remembered in place of devices that were forgotten, as long as they
-// would have been: a client that says nothing of its device is told of still.
-const forgotten = "-" // the hash of none
+// forgotten marks that devices were forgotten, for as long as those would have been
+// remembered. It makes a client that sends no device still count as new.
+const forgotten = "-" // no device has this hash
 
 // dropDevices forgets the user's devices, as RevokeSessions.DropDevices says.
 func (s *Store) dropDevices(u *user, f store.SessionFilter) {

@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ListSessions goes over all sessions: memory is for tests and small services.
+// ListSessions scans all sessions, because memory is for tests and small services.
 func (s *Store) ListSessions(ctx context.Context, q store.SessionQuery) ([]store.Session, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -25,14 +25,14 @@ func (s *Store) ListSessions(ctx context.Context, q store.SessionQuery) ([]store
 	return slices.Clip(list[:min(len(list), q.Limit)]), nil
 }
 
-// picked tells whether a session matches all of a query but its place in the list.
+// picked reports whether a session matches all of a query except its place in the list.
 func (s *session) picked(q *store.SessionQuery) bool {
 	return (q.UserID == "" || s.UserID == q.UserID) && (q.IP == "" || s.IP == q.IP) && (q.AAL == "" || s.AAL == q.AAL) &&
 		strings.Contains(strings.ToLower(s.UserAgent), strings.ToLower(q.Client)) &&
 		!s.CreatedAt.Before(q.Since) && (q.Before.IsZero() || s.CreatedAt.Before(q.Before))
 }
 
-// SessionOrder returns the number of the newest session.
+// SessionOrder returns the order of the newest session.
 func (s *Store) SessionOrder(ctx context.Context) (int64, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {

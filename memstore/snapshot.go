@@ -17,7 +17,7 @@ import (
 // snapshotVersion is raised when the format changes.
 const snapshotVersion = 3
 
-// snapshot is the file's format. Rate limits are not kept: they are short.
+// snapshot is the format of the file. Rate limits are not saved, because they are short.
 type snapshot struct {
 	Version  int                 `json:"version"`
 	Users    []savedUser         `json:"users"`
@@ -69,8 +69,8 @@ type savedSession struct {
 	Order      int64     `json:"order"`
 }
 
-// Open makes a store from the snapshot at path, or an empty one if there is no
-// such file. A file that cannot be read whole is an error.
+// Open creates a store from the snapshot at path, or an empty one if there is no such file.
+// A file that cannot be read completely is an error.
 func Open(path string) (*Store, error) {
 	s := New()
 	s.path = path
@@ -167,8 +167,8 @@ func (s *Store) loadUser(saved savedUser) error {
 	return nil
 }
 
-// Save writes the snapshot: whole or not at all, readable by the owner only. It
-// holds password hashes.
+// Save writes the snapshot, wholly or not at all. Only the file's owner can read it,
+// because it contains password hashes.
 func (s *Store) Save(ctx context.Context) error {
 	if s.path == "" {
 		return errors.New("memstore: the store has no file; see Open")
@@ -232,8 +232,8 @@ func (s *Store) snapshot() snapshot {
 	return snap
 }
 
-// replace writes a file beside the old one and renames it over, so that a crash
-// leaves one of the two.
+// replace writes a temporary file in the same directory and renames it to path, so that a
+// crash leaves the old file or the new one.
 func replace(path string, b []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {

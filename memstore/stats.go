@@ -22,7 +22,8 @@ type (
 	}
 )
 
-// For how long figures are kept, and who was active: longer than a month.
+// The times for which counts and active accounts are kept. activeFor is longer than a
+// month.
 const (
 	countsFor = 400 * 24 * time.Hour
 	activeFor = 40 * 24 * time.Hour
@@ -79,7 +80,7 @@ func (s *Store) Counts(ctx context.Context, q store.CountQuery) ([]store.Count, 
 	return list, nil
 }
 
-// Totals counts what there is now.
+// Totals counts the current accounts.
 func (s *Store) Totals(ctx context.Context, now time.Time) (t store.Totals, err error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -99,7 +100,8 @@ func (s *Store) Totals(ctx context.Context, now time.Time) (t store.Totals, err 
 	return t, nil
 }
 
-// sweepStats deletes up to limit figures that are too old, and counts them.
+// sweepStats deletes up to limit counts and active accounts that are too old, and returns
+// the number of them.
 func (s *Store) sweepStats(now time.Time, limit int) (n int) {
 	for k := range s.counts {
 		if n < limit && k.at.Before(now.Add(-countsFor)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// PutToken keeps a token in place of an older one about the same.
+// PutToken stores a token and deletes an older one of the same purpose and subject.
 func (s *Store) PutToken(ctx context.Context, c store.PutToken) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		if c.Token.UserID != "" && s.users[c.Token.UserID] == nil {
@@ -29,7 +29,8 @@ func (s *Store) PutToken(ctx context.Context, c store.PutToken) error {
 	})
 }
 
-// liveHash is of the live token about something; nil: there is none.
+// liveHash returns the hash of the live token of a purpose and subject; nil if there is
+// none.
 func (s *Store) liveHash(about subject, now time.Time) []byte {
 	id, ok := s.live[about]
 	if t := s.liveToken(id, now); ok && t != nil {
@@ -81,7 +82,7 @@ func (s *Store) dropToken(id tokenID) {
 
 func refID(r store.TokenRef) tokenID { return tokenID{r.Purpose, string(r.Hash)} }
 
-// liveToken returns nil for a token that is unknown or over.
+// liveToken returns nil for an unknown or expired token.
 func (s *Store) liveToken(id tokenID, now time.Time) *store.Token {
 	t := s.tokens[id]
 	if t == nil || !now.Before(t.ExpiresAt) {
@@ -116,7 +117,7 @@ func (s *Store) RedeemToken(ctx context.Context, c store.Redemption) (t store.To
 	return t, u, err
 }
 
-// TryCode judges a guess and counts it.
+// TryCode checks an attempt at a code and counts it.
 func (s *Store) TryCode(ctx context.Context, c store.TryCode) (t store.Token, u store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		id, ok := s.live[subject{c.Purpose, c.Subject}]
@@ -141,7 +142,7 @@ func (s *Store) TryCode(ctx context.Context, c store.TryCode) (t store.Token, u 
 	return t, u, err
 }
 
-// whose is the id of the user that the use of a token is about, if there is one.
+// whose returns the id of the user that the use of a token is about, if there is one.
 func whose(t *store.Token, e store.Effect) string {
 	switch {
 	case e.Create != nil:
@@ -152,8 +153,7 @@ func whose(t *store.Token, e store.Effect) string {
 	return t.UserID
 }
 
-// planUse plans to use a token up together with its effect, and tells both to
-// used and owner.
+// planUse plans to use a token up together with its effect. apply sets used and owner.
 func (s *Store) planUse(ctx context.Context, c *store.Change, t *store.Token, do store.Effect, used *store.Token, owner *store.User) (*effect, error) {
 	e := &effect{}
 	if id := whose(t, do); do.Create != nil || id != "" {

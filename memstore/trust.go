@@ -6,8 +6,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// trust has a session's device trusted by its user, who was given the session just
-// before.
+// trust makes a session's device trusted by its user. The session was just added.
 func (u *user) trust(c *store.NewSession) {
 	d, known := u.devices[c.Session.Device]
 	if c.TrustUntil.IsZero() || c.Session.AAL != store.LevelAAL2 || !known {
@@ -17,8 +16,8 @@ func (u *user) trust(c *store.NewSession) {
 	u.devices[c.Session.Device] = d
 }
 
-// trustedUntil is until when the user trusts a device. What has raised the
-// revision of the user's credentials since has ended that.
+// trustedUntil returns until when the user trusts a device. A rise of the user's
+// CredentialRevision ends that.
 func (u *user) trustedUntil(hash string) time.Time {
 	d := u.devices[hash]
 	if d.TrustedAt != u.CredentialRevision {

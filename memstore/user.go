@@ -8,13 +8,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// CreateUser adds a user with everything that comes with it.
+// CreateUser adds a user with everything in NewUser.
 func (s *Store) CreateUser(ctx context.Context, c store.CreateUser) (u store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) { return s.planCreate(ctx, c.NewUser, &u) })
 	return u, err
 }
 
-// planCreate plans to add a user, and tells created.
+// planCreate plans to add a user. apply sets created.
 func (s *Store) planCreate(ctx context.Context, nu store.NewUser, created *store.User) (*effect, error) {
 	u := newUser(nu.User, nu.PasswordHash)
 	u.notes = nu.Notes
@@ -47,7 +47,7 @@ func (s *Store) planCreate(ctx context.Context, nu store.NewUser, created *store
 	e.setOrigin(u.ID, store.Origin{Sequence: u.Sequence})
 	e.apply = func() error {
 		if nu.Creating != nil {
-			// Nothing is kept yet, so there is nothing to undo.
+			// Nothing is stored yet, so there is nothing to undo.
 			if err := nu.Creating(ctx, copyUser(u.User)); err != nil {
 				return err
 			}
@@ -72,8 +72,8 @@ func newUser(u store.User, hash string) *user {
 	return kept
 }
 
-// conflict finds a unique value of u that a user other than self has, or an
-// identity that u has twice.
+// conflict finds a unique value of u that another user than self has, or an identity that u
+// has twice.
 func (s *Store) conflict(u *store.User, self string) error {
 	taken := func(id string, ok bool) bool { return ok && id != self }
 	if id, ok := s.byEmail[store.EmailKey(u.Email)]; u.Email != "" && taken(id, ok) {
@@ -153,7 +153,7 @@ func (s *Store) User(ctx context.Context, k store.UserKey) (store.User, error) {
 	return c.User, err
 }
 
-// Credentials finds one user with the password hash.
+// Credentials returns a user with the password hash.
 func (s *Store) Credentials(ctx context.Context, k store.UserKey) (store.Credentials, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -178,8 +178,8 @@ func (s *Store) UpdateUser(ctx context.Context, c store.UpdateUser) (u store.Use
 	return u, err
 }
 
-// planUpdate plans to apply a patch, which may be nil, and tells updated.
-// The change redeems a token, if redeems is set.
+// planUpdate plans to apply a patch, which may be nil. apply sets updated. redeems, if set,
+// is the token that the change redeems.
 func (s *Store) planUpdate(c *store.Change, id string, p *store.UserPatch, redeems *store.Token, updated *store.User) (*effect, error) {
 	u := s.users[id]
 	if u == nil {
@@ -210,7 +210,7 @@ func (s *Store) planUpdate(c *store.Change, id string, p *store.UserPatch, redee
 		u.hash, u.notes = after.PasswordHash, after.Notes
 		switch {
 		case p.DropCredentials:
-			clear(u.devices) // of whoever had the account before
+			clear(u.devices) // the previous owner's
 		case p.DropDevices && p.Revoke != nil:
 			s.dropDevices(u, *p.Revoke)
 		case p.DropDevices:
@@ -223,8 +223,8 @@ func (s *Store) planUpdate(c *store.Change, id string, p *store.UserPatch, redee
 	return e, nil
 }
 
-// dropProofs ends the sessions and removes the tokens that a patch names, and
-// returns the ids of the sessions, sorted.
+// dropProofs ends the sessions and deletes the tokens that a patch names. It returns the
+// sorted ids of the ended sessions.
 func (s *Store) dropProofs(u *user, p *store.UserPatch, now time.Time) (ended []string) {
 	switch {
 	case p.DropCredentials:
@@ -241,7 +241,7 @@ func (s *Store) dropProofs(u *user, p *store.UserPatch, now time.Time) (ended []
 	return ended
 }
 
-// dropTokens removes a user's tokens of some purposes.
+// dropTokens deletes a user's tokens of some purposes.
 func (s *Store) dropTokens(u *user, purposes []store.Purpose) {
 	for id := range u.tokens {
 		if slices.Contains(purposes, id.purpose) {
@@ -250,7 +250,7 @@ func (s *Store) dropTokens(u *user, purposes []store.Purpose) {
 	}
 }
 
-// DeleteUser removes the user and what belongs to it. Its events stay.
+// DeleteUser deletes the user and everything that belongs to it, except its events.
 func (s *Store) DeleteUser(ctx context.Context, c store.DeleteUser) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.UserID]

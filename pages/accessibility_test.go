@@ -16,14 +16,14 @@ import (
 	"github.com/authmount/auth/internal/browsertest"
 )
 
-// looker is somebody who walks through a site and looks at its pages.
+// looker walks through a site and checks its pages.
 type looker struct {
 	*served
 	axe, lang string
 	looks     []axetest.Look
 }
 
-// look looks for what keeps people from using the page that there is.
+// look checks the accessibility of the current page.
 func (l *looker) look(name string) {
 	l.t.Helper()
 	var lang string
@@ -34,7 +34,7 @@ func (l *looker) look(name string) {
 	axetest.Check(l.ctx, l.t, l.axe, name+"-"+l.lang, l.looks, func(look string) chromedp.Action { return browsertest.Shot(l.t, look) })
 }
 
-// submit waits for the page that comes after the steps.
+// submit waits for the page after the steps.
 func (l *looker) submit(steps ...chromedp.Action) {
 	l.t.Helper()
 	var before string
@@ -42,7 +42,7 @@ func (l *looker) submit(steps ...chromedp.Action) {
 	l.do(append(steps, browsertest.Until(`!window.mark && document.readyState === 'complete'`))...)
 }
 
-// press submits the form that comes first, whatever is in it.
+// press submits the first form as it is.
 func (l *looker) press(steps ...chromedp.Action) {
 	l.t.Helper()
 	l.submit(append(steps,
@@ -56,7 +56,7 @@ func (l *looker) opens(to string, k auth.Kind) {
 	l.open(strings.TrimPrefix(l.Mail(l.t, to, k).Link, l.url))
 }
 
-// another goes on in a browser that knows nothing of what was before.
+// another continues in a browser without cookies.
 func (l *looker) another() { l.t.Helper(); l.do(network.ClearBrowserCookies()) }
 
 func (l *looker) signIn() {
@@ -65,9 +65,9 @@ func (l *looker) signIn() {
 	l.submit(browsertest.Type("#login", address), browsertest.Type("#password", password+kb.Enter))
 }
 
-// TestAccessibility looks at every page, also with errors, for what WCAG 2.2 at
-// the levels A and AA is violated by, in light and dark at three sizes. In German
-// texts are longer, which is narrowest on a phone.
+// TestAccessibility checks every page, also with errors, for violations of WCAG 2.2 A and
+// AA, in light and dark at three sizes. German texts are longer, which matters most on a
+// phone.
 func TestAccessibility(t *testing.T) {
 	axe := axetest.Source(t)
 	for lang, looks := range map[string][]axetest.Look{"en": axetest.Looks(), "de": {{Scheme: "dark", Width: 320, Height: 640}, {Scheme: "light", Width: 1440, Height: 900}}} {
@@ -145,8 +145,8 @@ func looksAtAccount(l *looker) {
 	l.look("second-factor-recovery")
 }
 
-// looksAtLeaving looks at the page that leads on to a provider, which has nothing to
-// show as yet, so that the browser stays.
+// looksAtLeaving checks the page that forwards to a provider. The provider does not
+// respond yet, so that the browser stays.
 func (l *looker) looksAtLeaving() {
 	l.open("/account/")
 	chromedp.ListenTarget(l.ctx, func(event any) {

@@ -43,7 +43,7 @@ func order(first bool) int {
 	return 1
 }
 
-// done is the account, with what has been done.
+// done returns the path of the account, which then shows a notice.
 func (v *visit) done(notice string) string {
 	v.flow.Notice = notice
 	return v.p.path("/")

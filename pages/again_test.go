@@ -13,8 +13,8 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// Whoever needs a second factor in the midst of something shows it, or sets one up, and
-// is led back; a recovery code does, too.
+// A visitor who needs a second factor for an action verifies it, or sets one up, and
+// returns; also with a recovery code.
 func TestSecondFactorInTheMidst(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -31,7 +31,7 @@ func TestSecondFactorInTheMidst(t *testing.T) {
 	b.submit("code", recovery[0]).want(t, 200, "/notes", "")
 }
 
-// Who only has to show a second factor is not led to set another one up.
+// A visitor who only has to verify a second factor is not asked to set one up.
 func TestNoSecondSetup(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -48,8 +48,7 @@ func TestNoSecondSetup(t *testing.T) {
 	}
 }
 
-// A number that is confirmed is not asked about again, and what was entered wrong is
-// said beside its field.
+// A confirmed phone number is not asked for again, and errors are shown at their fields.
 func TestWhatWasEnteredIsAnswered(t *testing.T) {
 	const number = "+491701234567"
 	s := newSite(t, pages.Options{})
@@ -71,8 +70,7 @@ func TestWhatWasEnteredIsAnswered(t *testing.T) {
 	b.open("/account/phone/code").want(t, 200, "/account/phone", "")
 }
 
-// What a browser brings along as gone wrong is said in the words of the pages, or in
-// none of its own.
+// Unknown errors in the cookie are shown with the texts of the pages only.
 func TestUnknownFailureIsSaidPlainly(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	root, _ := url.Parse(origin)
@@ -85,8 +83,7 @@ func TestUnknownFailureIsSaidPlainly(t *testing.T) {
 	}
 }
 
-// Providers are called what the application calls them, and what cannot be unlinked is
-// said where it is.
+// Providers have the application's labels, and a refused unlink is shown on its page.
 func TestProvidersByTheirNames(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	s := newSite(t, pages.Options{ProviderLabels: map[string]string{"acme": "Our staff"}}, auth.WithProvider(idp.OIDC("acme")))
@@ -102,7 +99,7 @@ func TestProvidersByTheirNames(t *testing.T) {
 	}
 }
 
-// A prefix that is no plain path is refused: the pages would be found nowhere.
+// New rejects a prefix that is not a plain path.
 func TestPrefixIsAPath(t *testing.T) {
 	for _, prefix := range []string{"/login?x", "/login#x", "/{login}", "login", "//login", "https://auth.test/login"} {
 		a := authtest.New(t, auth.WithCookies(auth.CookieOptions{})).Auth

@@ -17,8 +17,8 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// Forms of other sites, also of hosts beside this one, change nothing: whatever the
-// page, whoever is signed in.
+// Forms of other sites, also of neighboring hosts, change nothing on any page for any
+// user.
 func TestFormsOfOtherSites(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")), auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
@@ -91,7 +91,8 @@ func TestOpenRedirect(t *testing.T) {
 	}
 }
 
-// The cookie that leads from page to page is the browser's, and may be anything.
+// The cookie with the state between pages is under the browser's control and may contain
+// anything.
 func TestForgedFlow(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	s.LoginAs(t, address)
@@ -115,7 +116,7 @@ func TestForgedFlow(t *testing.T) {
 	}
 }
 
-// What strangers say is text, wherever it is shown.
+// Texts from strangers are escaped everywhere.
 func TestStoredScript(t *testing.T) {
 	const script = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>`
 	idp := authtest.StartProvider(t)
@@ -143,7 +144,7 @@ func TestStoredScript(t *testing.T) {
 	}
 }
 
-// Every page is sent under the strict policy, kept nowhere, framed by nobody.
+// Every page has the strict policy, is not cached and cannot be framed.
 func TestHeadersOfPages(t *testing.T) {
 	s := newSite(t, pages.Options{Logo: "https://cdn.example/logo.svg"})
 	b := s.browser(t)
@@ -178,9 +179,8 @@ func TestHeadersOfPages(t *testing.T) {
 	}
 }
 
-// No password, code, key or token is in an address that the browser asks for or in
-// the log. (The code of a redirect is: it is good for a minute, once, for whoever
-// holds the verifier.)
+// No password, code, key or token is in a URL or in the log. (Except the code of a
+// redirect: it is valid for a minute, once, with the verifier.)
 func TestSecretsStayInside(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -191,7 +191,7 @@ func TestSecretsStayInside(t *testing.T) {
 	b.open("/account/sign-in")
 	b.submit("login", address, "password", "wrong-Passphrase-1")
 	b.submit("login", address, "password", password).want(t, 200, "/account/sign-in/second", "")
-	b.submit("code", recovery[0]) // in the wrong place
+	b.submit("code", recovery[0]) // in the wrong field
 	b.open("/account/sign-in/second?with=recovery")
 	s.Clock.Advance(time.Minute)
 	typed := code(t, s, secret)
@@ -217,8 +217,8 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 }
 
-// A stranger cannot sign a browser in to an account of the stranger's own: the code
-// of a sign-in that another browser began is good for nothing here.
+// Login CSRF: the code of a sign-in that another browser started cannot sign this browser
+// in.
 func TestLoginOfAStranger(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")))
@@ -234,7 +234,7 @@ func TestLoginOfAStranger(t *testing.T) {
 		t.Fatal(link)
 	}
 	victim := s.browser(t)
-	victim.open("/account/sign-in/with/acme") // with a sign-in of its own under way, or without
+	victim.open("/account/sign-in/with/acme") // with its own sign-in in progress, or without
 	victim.page = nil
 	p := victim.open(link).want(t, 200, "/account/sign-in", "")
 	if !strings.Contains(p.text(), "another browser") {
@@ -243,7 +243,7 @@ func TestLoginOfAStranger(t *testing.T) {
 	victim.open("/notes").want(t, 200, "/account/sign-in", "")
 }
 
-// Of two cookies of one name none is believed: another host may have planted one.
+// Two cookies of the same name are ignored, because another host may have set one.
 func TestTwoCookiesOfOneName(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -280,7 +280,7 @@ func TestTwoCookiesOfOneName(t *testing.T) {
 	}
 }
 
-// Opening a page changes nothing, whoever opens it, and a HEAD spends nothing.
+// GET changes nothing, for any visitor, and HEAD uses nothing up.
 func TestGetChangesNothing(t *testing.T) {
 	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
 	b := s.browser(t)
@@ -292,7 +292,7 @@ func TestGetChangesNothing(t *testing.T) {
 		}
 	}
 	p := b.open("/account/").want(t, 200, "/account/", "")
-	if strings.Contains(p.body, "Mallory") || len(s.Inbox.Messages()) > 1 { // that of the sign-in
+	if strings.Contains(p.body, "Mallory") || len(s.Inbox.Messages()) > 1 { // the message of the sign-in
 		t.Error("something has changed")
 	}
 	for _, path := range []string{"/account/sign-out", "/account/sessions", "/account/profile"} {

@@ -20,7 +20,7 @@ import (
 
 const logo = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Ccircle cx='16' cy='16' r='15' fill='%23c2410c'/%3E%3C/svg%3E"
 
-// served is a site on a real port, with a browser that looks at it.
+// served is a site on a real port, with a browser.
 type served struct {
 	*site
 	url string
@@ -29,8 +29,7 @@ type served struct {
 	t   *testing.T
 }
 
-// serveSite starts a site and a browser; what the browser complains about fails the
-// test.
+// serveSite starts a site and a browser. Errors that the browser reports fail the test.
 func serveSite(t *testing.T, opts ...auth.Option) *served {
 	t.Helper()
 	s := &served{t: t}
@@ -46,7 +45,7 @@ func serveSite(t *testing.T, opts ...auth.Option) *served {
 	t.Cleanup(srv.Close)
 
 	s.ctx = browsertest.New(t, 1440, 900)
-	browsertest.Complaints(s.ctx, t)
+	browsertest.FailOnErrors(s.ctx, t)
 	return s
 }
 
@@ -63,7 +62,7 @@ func (s *served) at(path string) {
 	s.do(browsertest.Until(`location.pathname === '` + path + `' && document.readyState === 'complete'`))
 }
 
-// tab goes on by the Tab key to what the selector names.
+// tab presses Tab until the selected element has the focus.
 func (s *served) tab(selector string) {
 	s.t.Helper()
 	for range 60 {
@@ -80,7 +79,7 @@ func quote(s string) string { return "`" + s + "`" }
 
 func (s *served) typed(text string) { s.t.Helper(); s.do(browsertest.Press(text)) }
 
-// value reads a field's value.
+// value returns a field's value.
 func (s *served) value(selector string) (v string) {
 	s.t.Helper()
 	s.do(chromedp.Evaluate(`document.querySelector(`+quote(selector)+`).value`, &v))
@@ -106,7 +105,7 @@ func TestByKeyboard(t *testing.T) {
 			s.typed("000000" + kb.Enter)
 			s.do(browsertest.Until(`document.readyState === 'complete' && document.getElementById('code-error')`))
 			secret := s.value("input[name=secret]")
-			s.do(browsertest.Until(`document.activeElement.id === 'code'`)) // where the error is
+			s.do(browsertest.Until(`document.activeElement.id === 'code'`)) // the field with the error
 			s.typed(code(t, s.site, secret) + kb.Enter)
 			s.do(browsertest.Until(`document.querySelectorAll('.codes li').length === 10`))
 
@@ -129,7 +128,7 @@ func TestByKeyboard(t *testing.T) {
 	}
 }
 
-// The back button shows nothing of the account to who comes after.
+// After sign-out the back button shows nothing of the account.
 func TestBackAfterSignOut(t *testing.T) {
 	s := serveSite(t)
 	s.LoginAs(t, address)
@@ -145,13 +144,12 @@ func TestBackAfterSignOut(t *testing.T) {
 	s.do(browsertest.Until(`!document.body.textContent.includes('` + address + `')`))
 }
 
-// Providers whose pages are of another origin are reached and come back, without a
-// script, under the policy.
+// Providers on another origin work without a script under the policy.
 func TestProviderInBrowser(t *testing.T) {
 	s := serveSite(t)
 	s.idp.SignsIn(authtest.Person{Subject: "1", Email: address, EmailVerified: true})
 	s.open("/account/sign-in")
-	shown := func(link string, want bool) { // exactly one of the two is there
+	shown := func(link string, want bool) { // exactly one of the two is shown
 		s.do(browsertest.Until(fmt.Sprintf(`(getComputedStyle(document.querySelector("a.%s[href*='/with/acme']")).display !== 'none') === %v`, link, want)))
 	}
 	shown("kept", true)

@@ -22,8 +22,8 @@ func showSend(channel string) func(*visit) error {
 	}
 }
 
-// startBound remembers where a sign-in that ends on another page leads, and returns
-// the challenge that binds it to this browser (PKCE, RFC 7636).
+// startBound stores the target of a sign-in that ends on another page, and returns the
+// challenge that binds it to this browser (PKCE, RFC 7636).
 func (v *visit) startBound(remember bool) (challenge string) {
 	v.flow.Verifier, v.flow.ReturnTo, v.flow.Remember, v.flow.Linking = oauth2.GenerateVerifier(), v.returnTo(), remember, ""
 	return oauth2.S256ChallengeFromVerifier(v.flow.Verifier)
@@ -76,7 +76,7 @@ func postCode(v *visit) (string, error) {
 	return v.signedIn(tokens)
 }
 
-// within is the session that something is proved in, if there is one.
+// within returns the caller of the current session, if there is one.
 func (v *visit) within() auth.Caller {
 	if v.claims == nil {
 		return auth.Caller{}
@@ -84,8 +84,8 @@ func (v *visit) within() auth.Caller {
 	return v.claims.Caller()
 }
 
-// showAddressCode asks for the code that proves an address, in the mail beside its
-// link; again is the page to ask for another one.
+// showAddressCode shows the form for the code that verifies an email address, which is
+// next to the link in the mail; again is the page that sends another one.
 func showAddressCode(again string) func(*visit) error {
 	return func(v *visit) error {
 		if v.flow.Address == "" {
@@ -117,7 +117,7 @@ func postAddressCode(then string) func(*visit) (string, error) {
 	}
 }
 
-// code is the code that was typed. Errors: CodeValidationFailed for none.
+// code returns the code from the form. Errors: CodeValidationFailed for an empty field.
 func (v *visit) code() (string, error) {
 	code := digits(v.form.Get("code"))
 	if code == "" {
@@ -126,13 +126,13 @@ func (v *visit) code() (string, error) {
 	return code, nil
 }
 
-// holds tells whether a browser has the verifier of a code challenge.
+// holds reports whether a browser has the verifier of a code challenge.
 func (p *Pages) holds(r *http.Request, challenge string) bool {
 	f := p.flowOf(r)
 	return f.Verifier != "" && oauth2.S256ChallengeFromVerifier(f.Verifier) == challenge
 }
 
-// digits is a code as people type it.
+// digits removes spaces and hyphens from a code.
 func digits(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == ' ' || r == '-' || r == '\u00a0' {

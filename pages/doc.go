@@ -1,7 +1,7 @@
-// Package pages has ready pages for applications that the server draws: sign-in by
-// password, provider, link and text message, sign-up, forgotten password, second
-// factor with QR code and recovery codes, and the account with addresses, linked
-// providers, devices and deletion.
+// Package pages has ready-made pages for applications that render HTML on the server:
+// sign-in with password, provider, link and text message, sign-up, forgotten password,
+// second factor with QR code and recovery codes, and the account with email address,
+// phone number, linked providers, devices and deletion.
 //
 //	a, err := auth.New(ctx, store, …, auth.WithCookies(auth.CookieOptions{}))
 //	p, err := pages.New(a, pages.Options{Brand: "Notes", Accent: "#0f766e", Home: "/notes"})
@@ -9,21 +9,19 @@
 //	mux.Handle("/account/", p)
 //	mux.Handle("/notes", a.RequirePage(notes)) // a visitor without a session signs in first
 //
-// They work without scripts and are sent under a policy that lets none run. They
-// are in English and German, as the visitor prefers, in light and dark, and meet
-// WCAG 2.2 AA. Which ways of signing in they show follows from the settings and
-// providers of the service. Templates and texts can be replaced one by one, see
-// [Options.Templates] and [View].
+// The pages work without scripts, and their policy allows none. They are in English and
+// German, as the visitor prefers, in light and dark, and meet WCAG 2.2 AA. The settings
+// and providers of the service decide which sign-in methods they show. Templates and
+// texts can be replaced one by one, see [Options.Templates] and [View].
 //
-// Every form is posted to the page that it is on, from this very origin only
-// (CSRF), and leads on by a redirect if it went well. What went wrong is said at the
-// field that it is about, with the status that the endpoint of the wire has. What a
-// browser has to keep from one page to the next, such as that a password was right
-// and the second factor is missing, is in a cookie that scripts cannot read, for
-// twenty minutes; nothing of it is in an address. A sign-in that leads through a
-// provider or a mail is bound to the browser that began it (PKCE).
+// Every form posts to its own page, from this origin only (CSRF), and redirects on
+// success. An error is shown at its field, with the status of the corresponding endpoint.
+// State between two pages, such as a verified password while the second factor is
+// missing, is in a cookie that scripts cannot read, for twenty minutes; none of it is in
+// a URL. A sign-in through a provider or a mail is bound to the browser that started it
+// (PKCE).
 //
-// The addresses below the prefix, which may be linked to:
+// Paths below the prefix that applications may link to:
 //
 //	/sign-in?return_to=/notes   also /sign-up?return_to=…
 //	/forgot-password

@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// The pages for everybody, and those that ask for a sign-in of lately: written down once
-// more, so that no page is opened by a slip in the table.
+// The public pages and those that need a recent sign-in, listed again to detect a mistake
+// in the table of routes.
 var (
 	forEverybody = []string{
 		"/sign-in", "/sign-in/mail", "/sign-in/phone", "/sign-in/code", "/sign-in/with/acme", "/sign-in/back", "/sign-in/second", "/sign-in/enrol",
@@ -29,14 +29,14 @@ var (
 	}
 )
 
-// Nobody gets to a page of the account, by opening or by posting, and whoever signed in
-// long ago gets to none of those that could take an account away.
+// The account needs a session for GET and POST, and pages that could take over an account
+// need a recent sign-in.
 func TestPagesAskWhoIsThere(t *testing.T) {
 	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
 	b := s.browser(t)
 	b.signIn(address)
 	s.Clock.Advance(20 * time.Minute)
-	b.open("/account/") // renews the access token, and not the proof
+	b.open("/account/") // renews the access token, not the sign-in
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		for _, path := range s.pages.Paths(method) {
 			at := strings.TrimPrefix(path, "/account")
@@ -55,7 +55,7 @@ func TestPagesAskWhoIsThere(t *testing.T) {
 	}
 }
 
-// Pages of a side with sessions of its own lead in and out, and have no account.
+// Pages with separate sessions have sign-in and sign-out, but no account.
 func TestPagesApartHaveNoAccount(t *testing.T) {
 	want := slices.Sorted(slices.Values(apart))
 	if got := pages.Apart(); !slices.Equal(got, want) {
@@ -63,8 +63,7 @@ func TestPagesApartHaveNoAccount(t *testing.T) {
 	}
 }
 
-// The pages in the middle of something lead back to its beginning where nothing of it is
-// known, and say nothing.
+// Pages in the middle of a flow redirect to its start if the browser has no state.
 func TestNothingInTheMiddleOfNothing(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -88,9 +87,8 @@ func TestNothingInTheMiddleOfNothing(t *testing.T) {
 	}
 }
 
-// A link to sign in with opens only in the browser that asked for it: not in one that
-// has asked for another, and not in one that has asked for none, whatever the link was
-// bound to.
+// A sign-in link works only in the browser that requested it, not in one that requested
+// another link or none.
 func TestLinkOfAnotherBrowser(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -114,7 +112,7 @@ func TestLinkOfAnotherBrowser(t *testing.T) {
 	}
 }
 
-// What somebody was in the middle of is gone with their sign-out.
+// Sign-out deletes the state of flows.
 func TestSignOutForgetsWhatWasBegun(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -128,8 +126,8 @@ func TestSignOutForgetsWhatWasBegun(t *testing.T) {
 	}
 }
 
-// A session that ended elsewhere is said on the pages for everybody, and does not send
-// the browser from one to the other without end.
+// A session that was ended elsewhere is reported on public pages and causes no redirect
+// loop.
 func TestEndedSessionDoesNotGoInCircles(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	other := authtest.NewOn(t, s.Store, s.SameKeys())

@@ -12,8 +12,8 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// An application with sign-in pages: whoever is not signed in is sent there, with
-// the way back.
+// An application with sign-in pages: a visitor without a session signs in first and
+// returns.
 func Example() {
 	a, err := auth.New(context.Background(), memstore.New(),
 		auth.WithDevMode(), // for your own machine; see auth.New for the rest
@@ -25,7 +25,7 @@ func Example() {
 	defer func() { _ = a.Close(context.Background()) }()
 	p, err := pages.New(a, pages.Options{Brand: "Notes", Accent: "#0f766e", Home: "/notes"})
 	if err != nil {
-		log.Fatal(err) // says which file, text or option is wrong
+		log.Fatal(err) // names the wrong file, text or option
 	}
 	notes := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "Notes of %s", auth.ClaimsFrom(r.Context()).Email)

@@ -9,8 +9,7 @@ import (
 	"github.com/authmount/auth/internal/host"
 )
 
-// Paths are the paths of all pages that take a method, with something in place of
-// what varies.
+// Paths returns the paths of all pages with a method, with example values for parameters.
 func (p *Pages) Paths(method string) []string {
 	var list []string
 	for _, rt := range p.routes() {
@@ -21,13 +20,13 @@ func (p *Pages) Paths(method string) []string {
 	return list
 }
 
-// Posts are the paths that take forms.
+// Posts returns the paths with forms.
 func (p *Pages) Posts() []string { return p.Paths(http.MethodPost) }
 
-// Texts are the texts of a language.
+// Texts returns the texts of a language.
 func (p *Pages) Texts(locale string) map[string]string { return p.texts[locale] }
 
-// Apart are the paths, below the prefix, of the same pages with sessions of their own.
+// Apart returns the paths below the prefix of pages with separate sessions.
 func Apart() []string {
 	var list []string
 	for _, rt := range (&Pages{jar: &host.Jar{}}).routes() {
@@ -37,5 +36,5 @@ func Apart() []string {
 	return list
 }
 
-// Wait is how a language says how long something takes.
+// Wait formats a duration in a language.
 func (p *Pages) Wait(locale string, d time.Duration) string { return p.texts[locale].wait(d) }

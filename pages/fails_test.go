@@ -19,8 +19,8 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// fails has every call of a method of the store fail until the returned function is called,
-// which tells how many did.
+// fails makes every call of a store method fail until the returned function is called,
+// which returns the number of failures.
 func (s *site) fails(method string) (stop func() int) {
 	n := 0
 	s.tap.Reset(storetap.Hooks{Fault: func(_ context.Context, m string, _ int) storetap.Fault {
@@ -33,8 +33,8 @@ func (s *site) fails(method string) (stop func() int) {
 	return func() int { s.tap.Reset(storetap.Hooks{}); return n }
 }
 
-// joins signs somebody in by a page of the application's, in another tab, while a page is
-// open: what the pages remember stays.
+// joins signs a user in on a page of the application, in another tab, while a page is
+// open: the state of the pages stays.
 func (b *browser) joins(email string) {
 	b.t.Helper()
 	other := b.site.browser(b.t)
@@ -46,8 +46,8 @@ func (b *browser) joins(email string) {
 	}
 }
 
-// Whoever signs in over somebody else, whose session could not be ended, is told so: that
-// one would go on unseen.
+// If a user signs in while the session of another user cannot be ended, the page says so,
+// because that session would continue.
 func TestSessionsThatCannotBeReplaced(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")))
@@ -73,7 +73,7 @@ func TestSessionsThatCannotBeReplaced(t *testing.T) {
 	}
 }
 
-// So is whoever has to set a second factor up first.
+// The same holds if the new user first has to set up a second factor.
 func TestEnrolmentOverAnotherSession(t *testing.T) {
 	var required atomic.Bool
 	s := newSite(t, pages.Options{}, auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return required.Load() }}))
@@ -92,7 +92,7 @@ func TestEnrolmentOverAnotherSession(t *testing.T) {
 	}
 }
 
-// A sign-in at a provider of somebody with a second factor asks for that.
+// A sign-in at a provider asks a user with a second factor for it.
 func TestProviderAndSecondFactor(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")))
@@ -109,7 +109,7 @@ func TestProviderAndSecondFactor(t *testing.T) {
 	other.submit("code", code(t, s, secret)).want(t, 200, "/notes", "")
 }
 
-// A second factor of which no secret could be kept is not shown.
+// The page does not show a second factor that could not be stored.
 func TestFactorsThatCannotBeKept(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -122,7 +122,7 @@ func TestFactorsThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// What is posted in another way than by a form of the pages is refused.
+// Posts without the pages' form are rejected.
 func TestPostsThatAreNoForm(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	for kind, want := range map[string]int{"application/json": http.StatusUnsupportedMediaType, "": http.StatusUnsupportedMediaType} {
@@ -137,7 +137,7 @@ func TestPostsThatAreNoForm(t *testing.T) {
 	}
 }
 
-// locked is a folder of templates of which one file cannot be read.
+// locked is a folder of templates with one unreadable file.
 type locked struct {
 	fstest.MapFS
 	name string
@@ -159,8 +159,8 @@ func (l locked) ReadFile(name string) ([]byte, error) {
 	return l.MapFS.ReadFile(name)
 }
 
-// A template of the application's that cannot be read, or not be parsed, is an error of
-// New, whichever it is: nobody gets the built-in page in its place, or a blank one.
+// New returns an error for every template of the application that cannot be read or
+// parsed, and never uses the built-in page or a blank one instead.
 func TestTemplatesThatCannotBeRead(t *testing.T) {
 	a := authtest.New(t, auth.WithCookies(auth.CookieOptions{})).Auth
 	for _, name := range []string{"style.css", "layout.html", "parts.html", "sign_in.html", "texts.en.json"} {
@@ -173,14 +173,13 @@ func TestTemplatesThatCannotBeRead(t *testing.T) {
 		"layout.html": "{{", "parts.html": `{{define "x"}}`, "sign_in.html": "{{nosuch}}",
 		"problem.html": `{{define "title"}}{{end}}{{define "body"}}{{template "field" (field . "x" "label")}}{{end}}`,
 	} {
-		if p, err := pages.New(a, pages.Options{Templates: fstest.MapFS{name: {Data: []byte(text)}}}); err == nil || p != nil || name == "problem.html" && !strings.Contains(err.Error(), "a property without value") {
+		if p, err := pages.New(a, pages.Options{Templates: fstest.MapFS{name: {Data: []byte(text)}}}); err == nil || p != nil || name == "problem.html" && !strings.Contains(err.Error(), "a property without a value") {
 			t.Errorf("%s cannot be parsed: %v", name, err)
 		}
 	}
 }
 
-// A page whose template fails for this visitor alone is a page that says so, or at least
-// an error, and never a blank one.
+// If a template fails for one visitor, the page shows an error and is never blank.
 func TestPagesThatFailForSomebody(t *testing.T) {
 	page := func(fails string) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte(`{{define "title"}}{{end}}{{define "body"}}{{if ` + fails + `}}{{index .Devices 99}}{{end}}{{end}}`)}

@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// Managers of passwords and browsers fill fields in that say what they are for.
+// Fields have the attributes that password managers and browsers use.
 func TestFieldsSayWhatTheyAreFor(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("templates/*.html")
@@ -38,10 +38,10 @@ func TestFieldsSayWhatTheyAreFor(t *testing.T) {
 	}
 }
 
-// Who may sign in by number is asked for either, and nobody else is.
+// The sign-in field asks for a phone number only if it is a sign-in method.
 func TestSignInFieldNamesWhatIsOn(t *testing.T) {
 	t.Parallel()
-	for label, phones := range map[string]auth.Switch{"E-mail address": auth.Off, "E-mail address or phone number": auth.On} {
+	for label, phones := range map[string]auth.Switch{"Email address": auth.Off, "Email address or phone number": auth.On} {
 		b := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{Phone: phones})).browser(t)
 		page := b.open("/account/sign-in")
 		kind := "email"

@@ -10,8 +10,8 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// What the browser keeps between pages is small enough for browsers, wherever the
-// visitor was going; an address that is too long leads home.
+// The state between pages fits into a cookie with any target; a target that is too long
+// is replaced by Home.
 func TestFlowFitsInCookie(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -44,7 +44,7 @@ func TestFlowFitsInCookie(t *testing.T) {
 	}
 }
 
-// What the browser keeps of a sign-in under way is gone after twenty minutes.
+// The state of a sign-in expires after twenty minutes.
 func TestFlowLife(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)

@@ -23,21 +23,21 @@ import (
 )
 
 const (
-	origin   = "https://auth.test" // of authtest.BaseURL
+	origin   = "https://auth.test" // origin of authtest.BaseURL
 	password = authtest.Password
 	address  = "ada@example.com"
 )
 
-// site is an application with the pages: one protected page at /notes.
+// site is an application with the pages and one protected page at /notes.
 type site struct {
 	*authtest.Env
 	handler http.Handler
 	pages   *pages.Pages
 	log     *logged
-	tap     *storetap.Tap // of its store
+	tap     *storetap.Tap // records calls of the store
 }
 
-// logged collects what is logged.
+// logged collects the log.
 type logged struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -79,18 +79,18 @@ func newSite(t *testing.T, o pages.Options, opts ...auth.Option) *site {
 	return s
 }
 
-// browser is a browser without scripts: it keeps cookies, follows redirects and
-// posts the forms that it was shown.
+// browser is a browser without scripts: it stores cookies, follows redirects and posts
+// forms of pages.
 type browser struct {
 	t      *testing.T
 	site   *site
 	jar    *cookiejar.Jar
 	header http.Header
-	trail  []string // every address that it asked for
+	trail  []string // every requested URL
 	page   *shown
 }
 
-// shown is what the browser shows.
+// shown is the page that the browser shows.
 type shown struct {
 	url    *url.URL
 	status int
@@ -111,7 +111,7 @@ func (s *site) browser(t *testing.T) *browser {
 	}}
 }
 
-// send makes one request, without following redirects.
+// send makes one request without following redirects.
 func (b *browser) send(method, target string, form url.Values) *http.Response {
 	b.t.Helper()
 	u, err := url.Parse(target)
@@ -146,8 +146,8 @@ func (b *browser) send(method, target string, form url.Values) *http.Response {
 	return res
 }
 
-// open asks for a page and follows redirects within the site; one that leads
-// elsewhere ends it, with the address in page.url.
+// open requests a page and follows redirects within the site. A redirect to another site
+// ends it, with the URL in page.url.
 func (b *browser) open(target string) *shown {
 	b.t.Helper()
 	return b.follow(b.send(http.MethodGet, target, nil)) //nolint:bodyclose // a recorder's
@@ -185,8 +185,8 @@ func (b *browser) follow(res *http.Response) *shown {
 	return nil
 }
 
-// submit posts the form that has all the fields given, with its own hidden ones;
-// "do" presses the button of that value.
+// submit posts the form that has all the given fields, with its hidden ones; "do" presses
+// the button with that value.
 func (b *browser) submit(fields ...string) *shown {
 	b.t.Helper()
 	for _, f := range b.page.forms() {
@@ -198,7 +198,7 @@ func (b *browser) submit(fields ...string) *shown {
 	return nil
 }
 
-// press posts the form with that action.
+// press posts the form with an action.
 func (b *browser) press(action string, fields ...string) *shown {
 	b.t.Helper()
 	for _, f := range b.page.forms() {
@@ -214,7 +214,7 @@ func (b *browser) press(action string, fields ...string) *shown {
 type form struct {
 	action string
 	values url.Values
-	names  map[string][]string // of fields and buttons: values
+	names  map[string][]string // values of fields and buttons
 }
 
 func (f form) filled(fields []string) (url.Values, bool) {
@@ -324,7 +324,7 @@ func (p *shown) heading() string {
 	return ""
 }
 
-// wrong is what a page says of a field, which has to be tied to it.
+// wrong returns the error of a field, which must be associated with it.
 func (p *shown) wrong(t *testing.T, field string) string {
 	t.Helper()
 	input := p.find(field)
@@ -338,7 +338,7 @@ func (p *shown) wrong(t *testing.T, field string) string {
 	return text
 }
 
-// want fails unless the page has that status, path and heading.
+// want fails the test unless the page has this status, path and heading.
 func (p *shown) want(t *testing.T, status int, path, heading string) *shown {
 	t.Helper()
 	if p.status != status || p.url.Path != path || (heading != "" && p.heading() != heading) {
@@ -347,16 +347,16 @@ func (p *shown) want(t *testing.T, status int, path, heading string) *shown {
 	return p
 }
 
-// signIn signs a user in, who is made first if there is none with that address.
+// signIn signs a user in, and creates the user first if needed.
 func (b *browser) signIn(email string) {
 	b.t.Helper()
 	b.site.LoginAs(b.t, email)
-	b.site.Clock.Advance(time.Millisecond) // sessions are listed by their time
+	b.site.Clock.Advance(time.Millisecond) // sessions are sorted by time
 	b.open("/account/sign-in")
 	b.submit("login", email, "password", password)
 }
 
-// input returns the field of that name.
+// input returns the field with a name.
 func (p *shown) input(name string) *html.Node {
 	for n := range p.doc.Descendants() {
 		if n.Type == html.ElementNode && n.Data == "input" && attr(n, "name") == name {
@@ -385,8 +385,7 @@ func (p *shown) meta(equiv string) *html.Node {
 	return &html.Node{}
 }
 
-// atProvider signs a person in at the provider whose page the browser was sent
-// to, and comes back.
+// atProvider signs a person in on the provider's page, and returns.
 func (b *browser) atProvider(idp *authtest.Provider, who authtest.Person) *shown {
 	b.t.Helper()
 	if who.Subject != "" {

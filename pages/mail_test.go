@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// Mails look as the pages do, in both themes, and as ever where there are none.
+// Mails have the look of the pages in both themes, and the default look without pages.
 func TestMailsLookLikePages(t *testing.T) {
 	for name, c := range map[string]struct {
 		o    pages.Options

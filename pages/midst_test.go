@@ -14,8 +14,8 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// What fails after the second factor was shown is told, and has not come about: whoever
-// believes that a factor is off, or that codes are good, would find out too late.
+// A failure after the second factor was verified is reported and has no effect, because a
+// visitor who believes that a factor is off, or codes are valid, would notice too late.
 func TestFailuresBehindTheSecondFactor(t *testing.T) {
 	for do, row := range map[string]struct{ method, said string }{
 		"disable": {"RemoveFactor", "Your second factor is off"},
@@ -49,7 +49,7 @@ func TestFailuresBehindTheSecondFactor(t *testing.T) {
 	}
 }
 
-// Providers are called as people call them, unless the application says otherwise.
+// Providers have their usual labels, unless the application sets others.
 func TestProvidersHaveTheirUsualNames(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	var opts []auth.Option
@@ -72,7 +72,7 @@ func TestProvidersHaveTheirUsualNames(t *testing.T) {
 	}
 }
 
-// A form that is none, or too long, is an error of whoever sends it, and comes to nothing.
+// A malformed or oversized form is the client's error and changes nothing.
 func TestFormsThatAreNone(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)

@@ -15,47 +15,45 @@ import (
 	"github.com/authmount/auth/internal/webpage"
 )
 
-// DefaultPrefix is where the pages are, unless Options.Prefix says otherwise.
+// DefaultPrefix is the default of Options.Prefix.
 const DefaultPrefix = "/account"
 
-// Options are what an application may choose. The zero value will do.
+// Options configure the pages. The zero value is valid.
 type Options struct {
 	// Brand is the application's name; default: MailOptions.AppName.
 	Brand string
-	// Logo is the address of an image: a path of the same origin, an https
-	// address, or data:image/…; default: none. It is shown beside the brand, 32
-	// pixels high, on white and on nearly black; in mails, too, if browsers load it by
-	// https.
+	// Logo is the URL of an image: a path of the same origin, an https URL, or
+	// data:image/…; default: none. It is shown next to the brand, 32 pixels high, on
+	// white and on nearly black. Mails also show it if it can be loaded by https.
 	Logo string
-	// Accent is the colour of buttons and links, and of buttons in mails, "#rrggbb";
-	// default: a blue. Where
-	// it could not be read it is made darker, and lighter for those who prefer dark
-	// pages, so that it keeps the contrast that WCAG 2.2 asks for.
+	// Accent is the color of buttons and links, also in mails, as "#rrggbb"; default: a
+	// blue. If needed for the contrast of WCAG 2.2, it is made darker, and lighter on
+	// dark pages.
 	Accent string
-	// Home is where people go after they have signed in, unless they were going
-	// somewhere, and where the brand leads: a path of the same origin; default "/".
+	// Home is the page after sign-in, unless the visitor came from another page, and the
+	// target of the brand: a path of the same origin; default "/".
 	Home string
-	// Prefix is the path below which the pages are; default [DefaultPrefix]. With
-	// another one, CookieOptions.SignInURL has to be Prefix + "/sign-in".
+	// Prefix is the path below which the pages are; default [DefaultPrefix]. With another
+	// one, set CookieOptions.SignInURL to Prefix + "/sign-in".
 	Prefix string
-	// Templates has files that take the place of those of this package, one by
-	// one, and texts: "texts.en.json" has those that are to be other ones, and
-	// "texts.fr.json" adds a language. docs/pages.md lists the files, the variables and
-	// the texts. A file by another name is an error of New. Default: none.
+	// Templates has files that replace files of this package, one by one, and texts:
+	// "texts.en.json" replaces English texts, "texts.fr.json" adds a language.
+	// docs/pages.md lists the files, the variables and the texts. New returns an error
+	// for other file names. Default: none.
 	Templates fs.FS
-	// ProviderLabels are what people call the providers, by their names: {"acme":
-	// "Example SSO"}. Default: their usual names.
+	// ProviderLabels are the labels of providers by their names: {"acme": "Example SSO"}.
+	// Default: their usual names.
 	ProviderLabels map[string]string
 }
 
-// Pages is an http.Handler that serves the pages, see [New]. It is safe for
-// concurrent use.
+// Pages is an http.Handler that serves the pages, see [New]. It is safe for concurrent
+// use.
 type Pages struct {
 	a          *auth.Auth
 	kit        host.Kit
 	site       host.Site
 	prefix     string
-	missedOnce sync.Once // of what the log says only once
+	missedOnce sync.Once // logs a missed request once
 	home       string
 	look       webpage.Look
 	labels     map[string]string
@@ -65,19 +63,19 @@ type Pages struct {
 	css        template.CSS
 	styles     string
 	mux        *http.ServeMux
-	jar        *host.Jar // nil: the sessions are the application's
+	jar        *host.Jar // nil: the application's sessions
 }
 
-// New makes the pages of a service that has [auth.WithCookies]. From then on the
-// pages that mailed links lead to look like these, lead back to the application,
-// and providers return here. The error names everything that is wrong.
+// New returns the pages of a service that has [auth.WithCookies]. From then on the pages
+// of mailed links have the same look and link back to the application, and providers
+// return here. The error contains all problems.
 func New(a *auth.Auth, o Options) (*Pages, error) {
 	return build(a, o, nil)
 }
 
-// NewApart makes pages to sign in to something else than the application: their
-// sessions are in a jar, whose SignInURL is that of their prefix, and there is no
-// account and no sign-up.
+// NewApart returns pages for another part than the application, such as the dashboard:
+// their sessions are in a jar, whose SignInURL is the sign-in page below their prefix,
+// and they have no account and no sign-up.
 func NewApart(a *auth.Auth, o Options, jar host.Jar) (*Pages, error) {
 	return build(a, o, &jar)
 }
@@ -106,24 +104,24 @@ func build(a *auth.Auth, o Options, jar *host.Jar) (*Pages, error) {
 		p.missed(r)
 		return auth.Reject(auth.CodeNotFound, "")
 	}, p.problem))
-	k.UsePages(host.PageOptions{Look: p.look, Returns: p.path(backPath), Holds: p.holds, Apart: jar != nil})
+	k.UsePages(host.PageOptions{Look: p.look, ReturnPath: p.path(backPath), HasVerifier: p.holds, Separate: jar != nil})
 	return p, nil
 }
 
-// check tells what is wrong with the options.
+// check returns the problems of the options.
 func (p *Pages) check() error {
 	var errs []error
 	if err := p.look.Check(); err != nil {
 		errs = append(errs, err)
 	}
 	if !redirect.IsLocal(p.home) {
-		errs = append(errs, fmt.Errorf("the option Home, %q, is no path of the same origin", p.home))
+		errs = append(errs, fmt.Errorf("the option Home, %q, is not a path of the same origin", p.home))
 	}
 	if !redirect.IsLocal(p.prefix) || strings.ContainsAny(p.prefix, "?#{}") {
-		errs = append(errs, fmt.Errorf("the option Prefix, %q, is no plain path", p.prefix))
+		errs = append(errs, fmt.Errorf("the option Prefix, %q, is not a plain path", p.prefix))
 	}
-	if p.site.Captcha { // or these would be the door without one
-		errs = append(errs, errors.New("auth.WithCaptcha is on, and these pages, which run no script, ask for no captcha: leave it out, or draw the forms yourself and post them to the endpoints"))
+	if p.site.Captcha { // these pages would bypass the captcha
+		errs = append(errs, errors.New("auth.WithCaptcha is set, but these pages run no scripts and cannot show a captcha: remove the option, or write your own forms and post them to the endpoints"))
 	}
 	if p.jar != nil {
 		return errors.Join(errs...)
@@ -133,19 +131,18 @@ func (p *Pages) check() error {
 		errs = append(errs, errors.New("the sessions of pages are in cookies: add the option auth.WithCookies(auth.CookieOptions{}) to auth.New"))
 	case want, p.site.Origin + want:
 	default:
-		errs = append(errs, fmt.Errorf("CookieOptions.SignInURL is %q, and the sign-in page is at %q: set one of them to the other", p.site.SignInURL, want))
+		errs = append(errs, fmt.Errorf("CookieOptions.SignInURL is %q, but the sign-in page is at %q: make them equal", p.site.SignInURL, want))
 	}
 	return errors.Join(errs...)
 }
 
-// path is where something below the prefix is.
+// path returns the path of a page below the prefix.
 func (p *Pages) path(below string) string { return p.prefix + below }
 
 // ServeHTTP serves the pages; mount it at Prefix + "/".
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
 
-// Must is New for programs that cannot do without: it panics where New returns an
-// error.
+// Must is New for programs that need the pages: it panics if New returns an error.
 func Must(a *auth.Auth, o Options) *Pages {
 	p, err := New(a, o)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// nobody has solved a captcha.
+// nobody is a verifier that rejects every captcha.
 type nobody struct{}
 
 func (nobody) Verify(context.Context, string, netip.Addr) error { return auth.ErrCaptcha }
@@ -33,7 +33,7 @@ func TestNewRefuses(t *testing.T) {
 		want string
 	}{
 		"no cookies":              {want: "auth.WithCookies(auth.CookieOptions{})"},
-		"a captcha":               {auth: []auth.Option{cookies, auth.WithCaptcha(auth.CaptchaOptions{Verifier: nobody{}})}, want: "auth.WithCaptcha is on"},
+		"a captcha":               {auth: []auth.Option{cookies, auth.WithCaptcha(auth.CaptchaOptions{Verifier: nobody{}})}, want: "auth.WithCaptcha is set"},
 		"another prefix":          {o: pages.Options{Prefix: "/login"}, auth: []auth.Option{cookies}, want: `the sign-in page is at "/login/sign-in"`},
 		"home elsewhere":          {o: pages.Options{Home: "https://evil.example"}, auth: []auth.Option{cookies}, want: "Home"},
 		"no colour":               {o: pages.Options{Accent: "red"}, auth: []auth.Option{cookies}, want: "#rrggbb"},
@@ -64,7 +64,7 @@ func TestAnotherPrefix(t *testing.T) {
 	}
 }
 
-// Pages that are mounted where they do not believe to be say so, once; others never do.
+// Pages that are mounted outside their prefix log that once; others never do.
 func TestMissedPrefix(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	ask := func(path string) string {
@@ -72,18 +72,18 @@ func TestMissedPrefix(t *testing.T) {
 		return s.log.String()
 	}
 	for _, path := range []string{"/account", "/account/", "/account/nothing", "/account/sign-in"} {
-		if log := ask(path); strings.Contains(log, "missed the pages") {
+		if log := ask(path); strings.Contains(log, "outside the prefix of the pages") {
 			t.Errorf("%s: %s", path, log)
 		}
 	}
 	for _, path := range []string{"/accounts", "/sign-in", "/account2/sign-in"} {
-		if log := ask(path); strings.Count(log, "missed the pages") != 1 || !strings.Contains(log, "seen=/accounts") {
+		if log := ask(path); strings.Count(log, "outside the prefix of the pages") != 1 || !strings.Contains(log, "seen=/accounts") {
 			t.Errorf("%s: %s", path, log)
 		}
 	}
 }
 
-// Templates and texts are replaced one by one, and a language can be added.
+// Templates and texts can be replaced one by one, and a language can be added.
 func TestTemplatesOfOnesOwn(t *testing.T) {
 	s := newSite(t, pages.Options{Templates: fstest.MapFS{
 		"signed_out.html": {Data: []byte(`{{define "title"}}x{{end}}{{define "body"}}<h1>Bye from {{.Brand}}</h1>{{end}}`)},
@@ -99,8 +99,8 @@ func TestTemplatesOfOnesOwn(t *testing.T) {
 	b.open("/account/sign-in").want(t, 200, "/account/sign-in", "Bei Notes anmelden")
 }
 
-// Every language has every text, with the same values in it, and every error of the
-// wire that there may be has one.
+// Every language has every text, with the same placeholders, and every error that can
+// occur has a text.
 func TestTexts(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	en, de := s.pages.Texts("en"), s.pages.Texts("de")
@@ -142,7 +142,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// docs/pages.md names every template and variable.
+// docs/pages.md lists every template and variable.
 func TestDocument(t *testing.T) {
 	doc, err := os.ReadFile("../docs/pages.md")
 	if err != nil {
@@ -168,7 +168,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// Whatever the colour, text in it and on it can be read in light and in dark.
+// Must panics if New returns an error.
 func TestMust(t *testing.T) {
 	defer func() {
 		if err, ok := recover().(error); !ok || !strings.Contains(errors.Unwrap(err).Error(), "WithCookies") {

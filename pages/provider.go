@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/internal/host"
 )
 
-// showProvider sends the browser to a provider.
+// showProvider redirects the browser to a provider.
 func showProvider(v *visit) error {
 	if v.r.Method == "HEAD" {
 		return nil
@@ -23,8 +23,8 @@ func showProvider(v *visit) error {
 	return goTo(to)
 }
 
-// showBack is where providers and links lead back to, with a code that only this
-// browser can exchange, or with what went wrong.
+// showBack is the target of providers and links, with a code that only this browser can
+// exchange, or with an error.
 func showBack(v *visit) error {
 	if v.r.Method == "HEAD" {
 		return nil
@@ -47,7 +47,7 @@ func showBack(v *visit) error {
 		return fallback
 	case q.Get("code") == "":
 		return fallback
-	case verifier == "": // without it, a stranger's code could sign this browser in
+	case verifier == "": // without a verifier, another person's code could sign this browser in
 		v.flow.Error = auth.CodeBadCodeVerifier
 		return fallback
 	}
@@ -86,8 +86,9 @@ func postIdentities(v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The policy holds the answer to a form to this origin, so that a page leads on.
+	// The policy limits redirects after a form post to this origin, so a page forwards
+	// the browser.
 	v.flow.Linking, v.flow.Verifier = provider, ""
-	v.Page, v.Wide, v.Provider, v.Next = "leaving", false, v.p.label(provider), template.URL(to) //nolint:gosec // of a provider that is configured
+	v.Page, v.Wide, v.Provider, v.Next = "leaving", false, v.p.label(provider), template.URL(to) //nolint:gosec // URL of a configured provider
 	return "", nil
 }

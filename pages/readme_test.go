@@ -25,7 +25,7 @@ func TestDocumentedProgram(t *testing.T) {
 		t.Fatal("docs/pages.md has no program with pages")
 	}
 	program = "package main\n" + program
-	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // a port that is free
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // a free port
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestDocumentedProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, file)
-	build.Dir = ".." // the file's module is this one
+	build.Dir = ".." // the file is part of this module
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -71,7 +71,7 @@ func TestDocumentedProgram(t *testing.T) {
 	}
 }
 
-// until tries until a server answers.
+// until repeats a request until the server responds.
 func until(t *testing.T, try func() (*http.Response, error)) *http.Response {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

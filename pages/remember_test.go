@@ -10,8 +10,7 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// A second factor that is shown again leaves the cookies of a session lasting, or
-// not, as its sign-in had it.
+// Verifying a second factor again keeps the life of the session's cookies.
 func TestStepUpKeepsWhatWasRemembered(t *testing.T) {
 	for name, remember := range map[string]string{"remembered": "1", "until the browser is closed": ""} {
 		t.Run(name, func(t *testing.T) {

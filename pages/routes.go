@@ -13,28 +13,27 @@ import (
 type access int
 
 const (
-	public   access = iota // everybody
-	signedIn               // a live session
-	fresh                  // one whose sign-in was lately
+	public   access = iota // everyone
+	signedIn               // users with a live session
+	fresh                  // users with a recent sign-in
 )
 
 // route is a page.
 type route struct {
-	at     string // below the prefix
-	apart  bool   // it is there for pages with sessions of their own, too
-	page   string // its template
+	at     string // path below the prefix
+	apart  bool   // also served by NewApart
+	page   string // name of its template
 	access access
-	fields []string                     // of its form, in their order
-	show   func(*visit) error           // fills the page in; nil: nothing to fill in
-	post   func(*visit) (string, error) // where the browser goes on to; "" shows the page
-	noGet  bool                         // it is only posted to
+	fields []string                     // fields of its form, in order
+	show   func(*visit) error           // sets the page's data; may be nil
+	post   func(*visit) (string, error) // returns the next path; "" shows the page
+	noGet  bool                         // only accepts posts
 }
 
-// backPath is where providers and links lead back to.
+// backPath is the target of providers and links.
 const backPath = "/sign-in/back"
 
-// routes is the table of all pages. What is said here holds for all of them; see
-// serve.
+// routes is the table of all pages. See serve.
 func (p *Pages) routes() []route {
 	all := []route{
 		{at: "/sign-in", apart: true, page: "sign_in", fields: []string{"login", "password"}, show: showSignIn, post: postSignIn},
@@ -71,10 +70,10 @@ func (p *Pages) routes() []route {
 	return all
 }
 
-// path is the pattern of a route's path.
+// path returns the pattern of a route's path.
 func (rt route) path(p *Pages) string { return p.prefix + rt.at }
 
-// focus is the field that a page begins with, if it has one purpose.
+// focus returns the field that has the focus on pages with one purpose.
 func (rt route) focus() string {
 	if rt.page == "enter_code" || rt.page == "second_factor" {
 		return "code"
@@ -82,19 +81,19 @@ func (rt route) focus() string {
 	return ""
 }
 
-// missed notes, once, a request outside the prefix: the pages are mounted at another
-// path than they believe, and none of them will ever be found.
+// missed logs, once, a request outside the prefix: then the pages are mounted at another
+// path and no page is found.
 func (p *Pages) missed(r *http.Request) {
 	if r.URL.Path == p.prefix || strings.HasPrefix(r.URL.Path, p.prefix+"/") {
 		return
 	}
 	p.missedOnce.Do(func() {
-		p.kit.Log().WarnContext(r.Context(), "pages: a request missed the pages: if they are mounted there, set Options.Prefix, and CookieOptions.SignInURL, to that path, and put no http.StripPrefix around them",
+		p.kit.Log().WarnContext(r.Context(), "pages: a request is outside the prefix of the pages: if they are mounted at its path, set Options.Prefix and CookieOptions.SignInURL to that path, and do not use http.StripPrefix",
 			"seen", r.URL.Path, "prefix", p.prefix)
 	})
 }
 
-// methods are what a route takes.
+// methods returns the HTTP methods of a route.
 func (rt route) methods() []string {
 	var list []string
 	if !rt.noGet {
@@ -106,8 +105,7 @@ func (rt route) methods() []string {
 	return list
 }
 
-// handler serves a page as the endpoints are served; who may see it is said by the
-// library.
+// handler serves a page as endpoints are served. The page checks the visitor's access.
 func (p *Pages) handler(rt route) http.Handler {
 	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := p.serve(rt, w, r); err != nil {
@@ -132,8 +130,8 @@ func (p *Pages) handler(rt route) http.Handler {
 	return page
 }
 
-// serve answers a request of a page: a post leads on to another page if it went
-// well, and shows the same page again if it did not.
+// serve handles a request: a successful post redirects to another page, a failed one
+// shows the same page again.
 func (p *Pages) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	v, err := p.begin(rt, w, r)
 	if err != nil {
@@ -149,7 +147,7 @@ func (p *Pages) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 			v.redirect(to)
 			return nil
 		}
-		v.flow.Notice = "" // it was not done
+		v.flow.Notice = "" // the notice is about a success
 	}
 	status := http.StatusOK
 	if err != nil {
@@ -165,7 +163,7 @@ func (p *Pages) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 			return v.render(status)
 		}
 	}
-	err = nil // it is said on the page
+	err = nil // the page shows it
 	if rt.show != nil {
 		err = rt.show(v)
 	}
@@ -179,7 +177,7 @@ func (p *Pages) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	return v.render(status)
 }
 
-// admit reads who is signed in, and asks for a fresh sign-in where one is needed.
+// admit reads the session, and redirects to sign-in if a recent one is required.
 func (v *visit) admit() error {
 	if v.rt.access == public {
 		return nil
@@ -193,12 +191,12 @@ func (v *visit) admit() error {
 	v.texts = v.p.texts[v.Locale]
 	v.User = User{Email: u.Email, EmailVerified: u.EmailVerified(), Phone: u.Phone, FullName: u.FullName, MFAEnabled: u.MFAEnabled}
 	if v.rt.access == fresh {
-		return auth.FreshAuth(v.p.kit.FreshFor())(v.p.a, v.r, v.claims)
+		return auth.FreshAuth(v.p.kit.RecentPeriod())(v.p.a, v.r, v.claims)
 	}
 	return nil
 }
 
-// problem is the page for what no page could be made of.
+// problem shows the error page.
 func (p *Pages) problem(w http.ResponseWriter, r *http.Request, err error) {
 	e := host.As[*auth.Error](err)
 	v := p.newView(r, "problem")

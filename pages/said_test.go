@@ -13,8 +13,8 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// Why somebody has to sign in again is said to whom it is about, and nothing else that
-// an address may name.
+// The reason for a new sign-in is shown only to its user, and only known reasons are
+// shown.
 func TestReasonsToSignInAgain(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	notice := func(p *shown) string {
@@ -40,10 +40,10 @@ func TestReasonsToSignInAgain(t *testing.T) {
 	}
 	b := s.browser(t)
 	b.signIn(address)
-	b.open("/account/sign-in?reason=session_ended").want(t, 200, "/", "") // whose session goes on
+	b.open("/account/sign-in?reason=session_ended").want(t, 200, "/", "") // the session is still live
 }
 
-// How long to wait is said in the unit that people would use.
+// A waiting time is shown in a suitable unit.
 func TestWaitIsSaidInAFittingUnit(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	for d, want := range map[time.Duration]string{
@@ -56,8 +56,7 @@ func TestWaitIsSaidInAFittingUnit(t *testing.T) {
 	}
 }
 
-// A form of the account that fails shows the page again on which it is, whole, with what
-// went wrong.
+// A failed form of the account shows its whole page again, with the error.
 func TestFailedFormShowsItsPageAgain(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")))
@@ -88,8 +87,7 @@ func TestFailedFormShowsItsPageAgain(t *testing.T) {
 	}
 }
 
-// The device that asks is the first in the list, and one of the others can be signed out
-// alone.
+// The current device is the first in the list, and each of the others can be signed out.
 func TestDevicesOfAnAccount(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	first, second, third := s.browser(t), s.browser(t), s.browser(t)
@@ -106,7 +104,7 @@ func TestDevicesOfAnAccount(t *testing.T) {
 	var others []string
 	for _, f := range second.open("/account/").forms() {
 		if id := f.values.Get("id"); id != "" {
-			others = append(others, id) // the latest first: of the third, then of the first
+			others = append(others, id) // newest first: the third, then the first
 		}
 	}
 	second.press("/account/sessions", "id", others[1]).want(t, 200, "/account/", "")
@@ -114,7 +112,7 @@ func TestDevicesOfAnAccount(t *testing.T) {
 	first.open("/account/").want(t, 200, "/account/sign-in", "")
 }
 
-// Whoever confirms an address from the account is told where the code went.
+// A visitor who verifies an email address from the account sees where the code was sent.
 func TestConfirmFromTheAccount(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -133,10 +131,10 @@ func TestConfirmFromTheAccount(t *testing.T) {
 	}
 }
 
-// A page of something that is off says so, instead of showing a form for nothing.
+// The page of a disabled feature says so instead of showing a form.
 func TestPagesOfWhatIsOff(t *testing.T) {
 	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{Password: auth.Off, MagicLink: auth.Off, Phone: auth.Off, TOTP: auth.Off}))
-	who := authtest.NewOn(t, s.Store, s.SameKeys()).LoginAs(t, address) // where there still was one
+	who := authtest.NewOn(t, s.Store, s.SameKeys()).LoginAs(t, address) // created while it was enabled
 	b, rec := s.browser(t), httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, origin+"/", http.NoBody)
 	if err := s.SetCookies(rec, r, &who.Tokens); err != nil {
@@ -153,7 +151,7 @@ func TestPagesOfWhatIsOff(t *testing.T) {
 	}
 }
 
-// What is to be scanned comes back from the form only as the image that it was.
+// The QR code from the form must be an image.
 func TestOnlyAnImageIsScanned(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -167,7 +165,7 @@ func TestOnlyAnImageIsScanned(t *testing.T) {
 	}
 }
 
-// Fields say how short and how long what is entered may be.
+// Fields have the limits of their lengths.
 func TestFieldsSayTheirLengths(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)

@@ -12,14 +12,14 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// A mistake in a template is found by New wherever it is: also in what is shown only to
-// some, or after something went wrong.
+// New detects a mistake anywhere in a template, also in parts that are shown to few
+// visitors or after an error.
 func TestTemplatesAreTriedWhole(t *testing.T) {
 	a := authtest.New(t, auth.WithCookies(auth.CookieOptions{})).Auth
 	var parts []string
 	for in, of := range map[string]reflect.Type{"": reflect.TypeFor[pages.View](), "User.": reflect.TypeFor[pages.User](), "Settings.Methods.": reflect.TypeFor[auth.EnabledMethods]()} {
 		for _, f := range reflect.VisibleFields(of) {
-			if f.IsExported() && f.Name != "EmailVerified" { // which is shown where it is not
+			if f.IsExported() && f.Name != "EmailVerified" { // the template shows the opposite
 				parts = append(parts, in+f.Name)
 			}
 		}

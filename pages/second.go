@@ -20,7 +20,7 @@ func showSecond(v *visit) error {
 	return nil
 }
 
-// secondFactor is a code as it was typed: of the app, or for recovery.
+// secondFactor returns the code from the form: of the app or for recovery.
 func (v *visit) secondFactor() (totp, recovery string) {
 	code := digits(v.form.Get("code"))
 	if len(code) == 6 && strings.Trim(code, "0123456789") == "" {
@@ -49,7 +49,7 @@ func postSecond(v *visit) (string, error) {
 	return v.signedIn(tokens)
 }
 
-// overOr begins the sign-in anew if the one that waits is over.
+// overOr restarts the sign-in if the pending one has expired.
 func (v *visit) overOr(err error) error {
 	if is(err, auth.CodeInvalidToken, auth.CodeBadToken) && v.flow.MFAToken != "" {
 		v.flow.MFAToken, v.flow.Error = "", auth.CodeInvalidToken
@@ -78,7 +78,7 @@ func postForcedEnrol(v *visit) (string, error) {
 	return "", nil
 }
 
-// enrol begins to set a second factor up, or ends it; the page shows the result.
+// enrol starts or completes the setup of a second factor; the page shows the result.
 func (v *visit) enrol(by auth.Caller, mfaToken, to string) error {
 	if v.form.Get("do") != "enable" {
 		setup, err := v.p.a.SetupTOTP(v.ctx, auth.SetupTOTPParams{Caller: by, MFAToken: mfaToken})
@@ -113,8 +113,8 @@ func (v *visit) setup(secret, qr string) {
 	v.Setup = &Setup{Secret: secret, Spaced: strings.Join(groups, " "), QRCode: template.URL(qr)} //nolint:gosec // a PNG, see keepSetup
 }
 
-// keepSetup shows what is to be scanned once more after a wrong code: the form
-// brings it along, since the store keeps the secret sealed.
+// keepSetup shows the QR code again after a wrong code: the form contains it, because the
+// store has the secret encrypted.
 func (v *visit) keepSetup() error {
 	secret, qr := v.form.Get("secret"), v.form.Get("qr")
 	image, ok := strings.CutPrefix(qr, "data:image/png;base64,")
@@ -166,8 +166,8 @@ func postFactor(v *visit) (string, error) {
 	return "", nil
 }
 
-// continueTo is where somebody was going who had to set a second factor up, or the
-// account.
+// continueTo returns the original target of a visitor who had to set up a second factor,
+// or the account.
 func (v *visit) continueTo() string {
 	if v.flow.ReturnTo != "" {
 		return v.returnTo()

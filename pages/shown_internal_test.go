@@ -2,8 +2,7 @@ package pages
 
 import "testing"
 
-// Routes of one page have the same to show, also where a page is only posted to and drawn
-// when that fails.
+// All routes of one page set the same data, also those that only accept posts.
 func TestRoutesOfAPageAreShown(t *testing.T) {
 	shown := map[string]map[bool][]string{}
 	for _, rt := range (&Pages{}).routes() {

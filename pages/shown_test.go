@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// Signing out ends the session, and not only this browser's memory of it.
+// Sign-out ends the session, not only its cookies.
 func TestSignOutEndsTheSession(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b, copied := s.browser(t), s.browser(t)
@@ -25,7 +25,7 @@ func TestSignOutEndsTheSession(t *testing.T) {
 	copied.open("/account/").want(t, 200, "/account/sign-in", "")
 }
 
-// Links are looked at without being opened, by programs that ask for the head alone.
+// HEAD requests of programs that inspect links get the page's headers.
 func TestEveryPageHasAHead(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -39,8 +39,7 @@ func TestEveryPageHasAHead(t *testing.T) {
 	}
 }
 
-// The field that a page is for is the one that it begins with; after a failure, the
-// first that is wrong.
+// The focus is on the page's main field, and after an error on the first wrong one.
 func TestWhereAPageBegins(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -55,12 +54,12 @@ func TestWhereAPageBegins(t *testing.T) {
 		t.Error("the code is not begun with")
 	}
 	b.open("/account/sign-up")
-	if p := b.submit("full_name", "Ada", "email", "none", "password", "short"); !strings.HasPrefix(textOf(p.all("title")[0]), "Not yet:") {
+	if p := b.submit("full_name", "Ada", "email", "none", "password", "short"); !strings.HasPrefix(textOf(p.all("title")[0]), "Error:") {
 		t.Error("the title does not say that something is wrong")
 	}
 }
 
-// A wrong password says that the address may be unconfirmed only where that matters.
+// A wrong password mentions an unverified address only if that matters.
 func TestWrongPasswordSaysWhy(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -70,7 +69,7 @@ func TestWrongPasswordSaysWhy(t *testing.T) {
 	}
 }
 
-// Managers of passwords are told whose a new password is.
+// The form for a new password names the account for password managers.
 func TestWhosePasswordIsChanged(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
@@ -88,19 +87,19 @@ func TestWhosePasswordIsChanged(t *testing.T) {
 	}
 }
 
-// Where nobody new is taken there is no form to sign up, and where there are no
-// passwords the way to sign up is another.
+// If sign-up is disabled there is no form, and without passwords sign-up has another
+// method.
 func TestSignUpThatIsOff(t *testing.T) {
 	off := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{SignUp: auth.Off})).browser(t)
-	off.open("/account/sign-up").want(t, 403, "/account/sign-up", "That did not work")
+	off.open("/account/sign-up").want(t, 403, "/account/sign-up", "Something went wrong")
 	none := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{Password: auth.Off})).browser(t)
 	if p := none.open("/account/sign-up?return_to=/notes").want(t, 200, "/account/sign-in", ""); p.url.Query().Get("return_to") != "/notes" {
 		t.Error(p.url)
 	}
 }
 
-// Where somebody was going outlasts the confirmation of their address, and a code that
-// was not typed is asked for.
+// The target survives the verification of an email address, and an empty code is an
+// error.
 func TestConfirmationLeadsOn(t *testing.T) {
 	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	b := s.browser(t)
@@ -110,11 +109,11 @@ func TestConfirmationLeadsOn(t *testing.T) {
 		t.Error(p.text())
 	}
 	code := s.Mail(t, address, auth.KindVerifyEmail).Code
-	b.submit("code", code[:3]+" - "+code[3:]).want(t, 200, "/account/sign-in", "") // as people type it
+	b.submit("code", code[:3]+" - "+code[3:]).want(t, 200, "/account/sign-in", "") // with spaces and hyphens
 	b.submit("login", address, "password", password).want(t, 200, "/notes", "")
 }
 
-// A code by text that others guessed at without its request stays good for who asked.
+// Wrong codes from others without the request do not invalidate a code by SMS.
 func TestStrangersDoNotUseUpTheTries(t *testing.T) {
 	const number = "+491701234567"
 	s := newSite(t, pages.Options{})
@@ -130,8 +129,8 @@ func TestStrangersDoNotUseUpTheTries(t *testing.T) {
 	b.submit("code", code).want(t, 200, "/", "")
 }
 
-// There is no way around a second factor that is required, and less than a day of trust
-// is called one.
+// A required second factor cannot be skipped, and less than a day of trust is shown as a
+// day.
 func TestSecondFactorSaysWhatItIs(t *testing.T) {
 	var required atomic.Bool
 	s := newSite(t, pages.Options{}, auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return required.Load() }, TrustDevices: 12 * time.Hour}))
@@ -151,8 +150,8 @@ func TestSecondFactorSaysWhatItIs(t *testing.T) {
 	}
 }
 
-// A provider that is linked is in the list once, and one that is linked and not on offer
-// any more is there to be unlinked.
+// A linked provider is listed once, and a linked provider that is no longer offered can
+// be unlinked.
 func TestProvidersAreListedOnce(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")), auth.WithProvider(idp.OIDC("globex")))

@@ -29,11 +29,11 @@ func showSignIn(v *visit) error {
 	return nil
 }
 
-// kept tells whether the browser is to remember a sign-in that a link leads to.
+// kept reports whether the browser should stay signed in after a sign-in by link.
 func (v *visit) kept() bool { return v.r.URL.Query().Get("remember") != "false" }
 
-// toSecondFactor leads somebody who is signed in to where a second factor is shown,
-// or set up.
+// toSecondFactor redirects a signed-in user to the page that verifies or sets up a second
+// factor.
 func (v *visit) toSecondFactor() error {
 	_, u, err := v.p.a.Current(v.ctx, v.claims)
 	if err != nil {
@@ -61,11 +61,11 @@ func postSignIn(v *visit) (string, error) {
 	return v.signedIn(tokens)
 }
 
-// signedIn signs the browser in, in place of whoever was, and is where it goes on.
+// signedIn signs the browser in, in place of an earlier user, and returns the next path.
 func (v *visit) signedIn(t *auth.Tokens) (string, error) {
 	to := v.returnTo()
 	same := v.claims != nil && v.claims.SessionID == t.SessionID
-	var settings []auth.CookieSetting // none: a session that goes on is kept for as long as it was
+	var settings []auth.CookieSetting // none for an existing session: its cookies keep their life
 	if !same {
 		settings = append(settings, auth.Remember(v.flow.Remember))
 	}

@@ -29,11 +29,10 @@ func builtin() fs.FS {
 	return in
 }
 
-// shared are the templates that the pages are made with.
+// shared are the templates that all pages use.
 var shared = [...]string{"layout.html", "parts.html"}
 
-// load reads and tries all templates, so that a mistake is found by New and not by
-// a visitor.
+// load parses all templates and executes them, so that New reports mistakes.
 func (p *Pages) load(own fs.FS) error {
 	names, err := fs.Glob(builtin(), "*.html")
 	if err != nil {
@@ -48,7 +47,7 @@ func (p *Pages) load(own fs.FS) error {
 		return err
 	}
 	css := string(p.site.Style) + string(style) + p.look.CSS()
-	p.css, p.styles = template.CSS(css), webpage.Hash([]byte(css)) //nolint:gosec // the application's own file, allowed by its hash
+	p.css, p.styles = template.CSS(css), webpage.Hash([]byte(css)) //nolint:gosec // the application's file, allowed by its hash
 	if p.langs, err = p.languagesOf(l); err != nil {
 		return err
 	}
@@ -60,8 +59,8 @@ func (p *Pages) load(own fs.FS) error {
 	return p.parseAll(own, l, names)
 }
 
-// builtinTemplates parses and tries the built-in templates once for all pages of a
-// process: templates are not changed once they are parsed.
+// builtinTemplates parses and executes the built-in templates once per process, because
+// templates are immutable after parsing.
 var builtinTemplates = sync.OnceValues(func() (*Pages, error) {
 	p, l := &Pages{}, webpage.Layers{Builtin: builtin()}
 	names, err := fs.Glob(l.Builtin, "*.html")
@@ -74,7 +73,7 @@ var builtinTemplates = sync.OnceValues(func() (*Pages, error) {
 	return p, p.parseAll(nil, l, names)
 })
 
-// parseAll fills in the texts and templates of every language.
+// parseAll parses the texts and templates of every language.
 func (p *Pages) parseAll(own fs.FS, l webpage.Layers, names []string) error {
 	p.texts, p.templates = map[string]texts{}, map[string]map[string]*template.Template{}
 	for _, loc := range p.langs.Names {
@@ -89,7 +88,7 @@ func (p *Pages) parseAll(own fs.FS, l webpage.Layers, names []string) error {
 	return nil
 }
 
-// checkFiles refuses files that would never be read.
+// checkFiles rejects files that would never be read.
 func checkFiles(own fs.FS, names []string) error {
 	if own == nil {
 		return nil
@@ -142,7 +141,7 @@ func add(l webpage.Layers, to *template.Template, name string) error {
 	return err
 }
 
-// try executes a template with much and with little to show.
+// try executes a template with much data and with little.
 func (p *Pages) try(locale, name string) error {
 	full := sample()
 	full.Page, full.Locale = name, locale
@@ -156,7 +155,7 @@ func (p *Pages) try(locale, name string) error {
 }
 
 func (p *Pages) execute(v *View) ([]byte, error) {
-	v.Brand, v.Logo, v.Home, v.Prefix = p.look.Brand, template.URL(p.look.Logo), p.home, p.prefix //nolint:gosec // judged by Look.Check
+	v.Brand, v.Logo, v.Home, v.Prefix = p.look.Brand, template.URL(p.look.Logo), p.home, p.prefix //nolint:gosec // checked by Look.Check
 	v.CSS, v.Failed = p.css, v.Problem != "" || len(v.errors) > 0
 	page := p.templates[v.Locale][v.Page]
 	if page == nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/authmount/auth/internal/webpage"
 )
 
-// texts are the texts of one language by name. "{name}" in them is replaced.
+// texts are the texts of one language by key. "{name}" in them is replaced.
 type texts map[string]string
 
-// of is a text with its values, given as name, value, name, value.
+// of returns a text with values, given as name, value, name, value.
 func (t texts) of(name string, values ...any) string {
 	text, ok := t[name]
 	if !ok {
@@ -26,7 +26,7 @@ func (t texts) of(name string, values ...any) string {
 	return text
 }
 
-// or is the text by that name, or else by another.
+// or returns the text of a key, or else of another key.
 func (t texts) or(name, other string, values ...any) string {
 	if _, ok := t[name]; !ok {
 		name = other
@@ -34,7 +34,7 @@ func (t texts) or(name, other string, values ...any) string {
 	return t.of(name, values...)
 }
 
-// wait says how long something takes.
+// wait formats a duration.
 func (t texts) wait(d time.Duration) string {
 	switch minutes := int((d + time.Minute - 1) / time.Minute); {
 	case d <= 50*time.Second:
@@ -48,8 +48,8 @@ func (t texts) wait(d time.Duration) string {
 	}
 }
 
-// loadTexts reads the texts of a language: those of this package, or else of the
-// default language, with the application's own in their place.
+// loadTexts reads the texts of a language: those of this package, or else of the default
+// language, replaced by the application's own.
 func loadTexts(own fs.FS, locale string) (texts, error) {
 	all, err := readTexts(builtin(), "texts."+locale+".json")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +86,7 @@ func readTexts(in fs.FS, name string) (texts, error) {
 	return t, nil
 }
 
-// languagesOf finds the languages that there are texts in.
+// languagesOf returns the languages that have texts.
 func (p *Pages) languagesOf(l webpage.Layers) (*webpage.Languages, error) {
 	if langs, err := webpage.FindLanguages(l, ".", "texts", "json", p.site.Locale); err == nil {
 		return langs, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// visitor is somebody in front of a browser, who has come as far as come leads.
+// visitor is a browser after certain steps.
 type visitor struct {
 	name string
 	come func(b *browser, email string)
@@ -31,7 +31,7 @@ func visitors(required *atomic.Bool) []visitor {
 		{"signed in long ago", func(b *browser, email string) {
 			signIn(b, email)
 			b.site.Clock.Advance(20 * time.Minute)
-			b.open("/account/") // renews the access token, and not the proof
+			b.open("/account/") // renews the access token, not the sign-in
 		}},
 		{"with second factor", func(b *browser, email string) {
 			signIn(b, email)
@@ -60,13 +60,13 @@ func visitors(required *atomic.Bool) []visitor {
 	}
 }
 
-// every is what may be asked of any page.
+// every are the queries for every page.
 var every = []string{
 	"", "return_to=/notes", "return_to=https://evil.example/", "with=recovery", "remember=false",
 	"reason=session_ended", "reason=reauth_needed", "reason=insufficient_aal", "error=x&error_code=oauth_denied", "error=x&error_code=unheard_of", "error=x", "code=x",
 }
 
-// wrong are forms that nothing good can come of.
+// wrong are invalid forms.
 var wrong = []url.Values{
 	{},
 	{
@@ -79,8 +79,7 @@ var wrong = []url.Values{
 	},
 }
 
-// Every page, to everybody, with whatever an address may ask and with forms that are
-// empty or wrong: all that is shown, kept and said.
+// Every page for every visitor, with all queries and with empty or wrong forms.
 func TestTranscriptOfEveryPage(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	tr := newTranscript(t)
@@ -94,7 +93,7 @@ func TestTranscriptOfEveryPage(t *testing.T) {
 		plain := s.handler
 		tr.of(s)
 		taped, n := s.handler, 0
-		come := func() *browser { // somebody new
+		come := func() *browser { // a new visitor
 			n++
 			s.handler = plain
 			b := s.browser(t)
@@ -104,7 +103,7 @@ func TestTranscriptOfEveryPage(t *testing.T) {
 			return b
 		}
 		kept := come().jar.Cookies(&url.URL{Scheme: "https", Host: "auth.test", Path: "/account/"})
-		again := func() *browser { // as if nothing had been looked at
+		again := func() *browser { // a new visitor with the same history
 			b := s.browser(t)
 			b.jar.SetCookies(&url.URL{Scheme: "https", Host: "auth.test", Path: "/"}, kept)
 			return b

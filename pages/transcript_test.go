@@ -27,25 +27,25 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/*.txt anew")
 
-// transcript is all that a site was asked and answered, written so that two runs of the
-// same visits are equal: what is random has a name instead.
+// transcript records all requests and responses of a site. Random values get names, so
+// that two runs of the same visits are equal.
 type transcript struct {
 	t  *testing.T
 	mu sync.Mutex
 
 	notes []note
-	pages map[string]int // that were shown, and by which number they are called
-	heads map[string]int // headers, likewise
-	forms map[string]int // likewise
+	pages map[string]int // numbers of pages already shown
+	heads map[string]int // numbers of headers
+	forms map[string]int // numbers of forms
 
-	outages bool // each call of the store fails once before it is of use
+	outages bool // each call of the store fails once before it succeeds
 }
 
-// note is a request, or a heading.
+// note is a request or a heading.
 type note struct {
 	asked, path string
 	answer      string
-	news        string // pages, headers and forms that were not there before
+	news        string // pages, headers and forms that are new
 }
 
 func newTranscript(t *testing.T) *transcript {
@@ -53,7 +53,7 @@ func newTranscript(t *testing.T) *transcript {
 	return &transcript{t: t, pages: map[string]int{}, heads: map[string]int{}, forms: map[string]int{}}
 }
 
-// of has whatever a site answers from now on written down.
+// of records all further responses of a site.
 func (tr *transcript) of(s *site) {
 	inner := s.handler
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -81,8 +81,8 @@ func (tr *transcript) of(s *site) {
 	})
 }
 
-// spent are the calls, by page, that come when what was typed has been used up: where they
-// fail, somebody has to begin again.
+// spent are the store calls, by page, that follow after the entered value was used up: if
+// they fail, the visitor has to start again.
 var spent = map[string][]string{
 	"POST /account/sign-in/code":   {"CreateSession"},
 	"GET /account/sign-in/back":    {"CreateSession"},
@@ -90,8 +90,8 @@ var spent = map[string][]string{
 	"POST /account/second-factor":  {"RaiseSession"},
 }
 
-// inAnOutage asks while each call of the store fails in turn, and returns the first answer
-// that is none of an outage; nil if there is none, as for whatever does not come here.
+// inAnOutage repeats a request while each call of the store fails in turn, and returns
+// the first response that is not an outage; nil if the request does not get here.
 func (tr *transcript) inAnOutage(s *site, r *http.Request, ask func() *httptest.ResponseRecorder) *httptest.ResponseRecorder {
 	defer s.tap.Reset(storetap.Hooks{})
 	for k := 1; tr.outages && strings.HasPrefix(r.URL.Path, "/account/"); k++ {
@@ -116,7 +116,7 @@ func (tr *transcript) inAnOutage(s *site, r *http.Request, ask func() *httptest.
 	return nil
 }
 
-// say heads what follows.
+// say adds a heading.
 func (tr *transcript) say(format string, args ...any) {
 	tr.notes = append(tr.notes, note{asked: fmt.Sprintf("\n# "+format+"\n", args...)})
 }
@@ -150,7 +150,7 @@ func (tr *transcript) note(r *http.Request, form string, rec *httptest.ResponseR
 	tr.notes = append(tr.notes, n)
 }
 
-// fields are those of a form.
+// fields returns the fields of a form.
 func fields(t *testing.T, form string) string {
 	t.Helper()
 	var b strings.Builder
@@ -164,7 +164,7 @@ func fields(t *testing.T, form string) string {
 	return b.String()
 }
 
-// kept is what a browser is to keep.
+// kept returns the cookies of a response.
 func kept(h http.Header) string {
 	var b strings.Builder
 	for _, c := range (&http.Response{Header: h}).Cookies() {
@@ -179,7 +179,7 @@ func kept(h http.Header) string {
 	return b.String()
 }
 
-// hidden are headers that are written down otherwise, or follow from the rest.
+// hidden are headers that are recorded elsewhere or follow from the rest.
 var hidden = []string{"Content-Length", "Date", "X-Request-Id", "Set-Cookie", "Location", "Content-Security-Policy"}
 
 func headers(h http.Header) string {
@@ -193,14 +193,14 @@ func headers(h http.Header) string {
 	return strings.Join(lines, "")
 }
 
-// telling are the attributes that tell something.
+// telling are the recorded attributes.
 var telling = []string{
 	"name", "type", "value", "action", "method", "href", "src", "autocomplete", "inputmode", "minlength", "maxlength", "required", "autofocus", "checked",
 	"aria-invalid", "aria-describedby", "content", "lang", "for",
 }
 
-// outline is what a page shows: an element with something to tell, and the text in it, a
-// line; what is above the page's own is one.
+// outline returns the content of a page, one line per element with recorded attributes or
+// text. The frame of the page is one line.
 func outline(n *html.Node) string {
 	var b strings.Builder
 	line := " "
@@ -240,7 +240,7 @@ func outline(n *html.Node) string {
 	return "    " + strings.TrimSpace(b.String()) + "\n"
 }
 
-// random are what each run has another one of, and its name.
+// random are the values that differ in each run, with their names.
 var random = []struct {
 	re   *regexp.Regexp
 	name string
@@ -259,7 +259,7 @@ var (
 	words      = regexp.MustCompile(`^([A-Z]?[a-z]+|[A-Z])$`)
 )
 
-// named is a text with names in place of what is random.
+// named replaces random values in a text by names.
 func named(text string) string {
 	for _, r := range random {
 		text = r.re.ReplaceAllString(text, r.name)
@@ -274,7 +274,7 @@ func named(text string) string {
 	})
 }
 
-// String is the transcript; of one page, what has the same answer is together.
+// String returns the transcript. Requests with the same response are combined.
 func (tr *transcript) String() string {
 	var b strings.Builder
 	for rest := tr.notes; len(rest) > 0; {
@@ -298,7 +298,7 @@ func (tr *transcript) String() string {
 	return strings.ReplaceAll(b.String(), " \n", "\n")
 }
 
-// compare wants the transcript to be the one of a file.
+// compare compares the transcript with a file.
 func (tr *transcript) compare(name string) {
 	tr.t.Helper()
 	if tr.outages {

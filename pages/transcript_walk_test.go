@@ -12,11 +12,11 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// Whole visits, with everything that was shown, kept and said on the way.
+// Whole visits with everything that was shown.
 func TestTranscriptOfVisits(t *testing.T) { visits(t, false) }
 
-// The same visits, where each call of the store fails once before it is of use: whoever
-// is there is told to try again, nothing was done, and the next try goes on.
+// The same visits while each call of the store fails once: the visitor is asked to try
+// again, nothing was changed, and the next attempt succeeds.
 func TestTranscriptOfVisitsThroughOutages(t *testing.T) { visits(t, true) }
 
 func visits(t *testing.T, outages bool) {
@@ -26,7 +26,7 @@ func visits(t *testing.T, outages bool) {
 		tr := newTranscript(t)
 		tr.outages = outages
 		if outages {
-			opts = append(opts, auth.WithRateLimits(auth.RateLimits{Off: true})) // a try that failed has drawn
+			opts = append(opts, auth.WithRateLimits(auth.RateLimits{Off: true})) // failed attempts count against limits
 		}
 		return newSite(t, o, opts...), tr
 	}

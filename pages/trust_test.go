@@ -8,8 +8,8 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// Where devices may be trusted there is a box for it, beside a code of the app at a
-// sign-in and nowhere else, and a browser in which it was ticked is not asked again.
+// If devices may be trusted, the page for a code of the app has a checkbox at sign-in
+// only, and a browser that checked it is not asked again.
 func TestTrustThisDevice(t *testing.T) {
 	for name, life := range map[string]time.Duration{"on": 30 * 24 * time.Hour, "off": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -44,5 +44,5 @@ func TestTrustThisDevice(t *testing.T) {
 	}
 }
 
-// boxed tells whether a page offers to trust the device.
+// boxed reports whether a page offers to trust the device.
 func boxed(p *shown) bool { return attr(p.input("trust_device"), "type") == "checkbox" }

@@ -10,16 +10,15 @@ import (
 	"github.com/authmount/auth"
 )
 
-// View is what templates see: every variable of every template. What a page has no
-// use for is at zero. In templates there are two functions besides:
+// View is the data of all templates. Variables that a page does not use are zero.
+// Templates also have two functions:
 //
 //	{{t "sign_in.heading" "brand" .Brand}}
 //	{{template "field" (field . "email" "label" (t "label.email") "type" "email" "autocomplete" "username" "required" "yes")}}
 //
-// t is a text in the visitor's language, with values for what is in braces in it.
-// field describes a field of the page's form, by its name, for the template
-// "field" of parts.html: its value as it was entered, and what is wrong with it,
-// come with it.
+// t returns a text in the visitor's language, with values for its placeholders in braces.
+// field returns a field of the page's form by its name, for the template "field" of
+// parts.html, with the entered value and its error.
 type View struct {
 	// Every page
 	Page     string       // name of its template, without ".html"
@@ -28,57 +27,57 @@ type View struct {
 	Logo     template.URL // Options.Logo
 	Home     string       // Options.Home
 	Prefix   string       // Options.Prefix
-	CSS      template.CSS // the one style sheet that the policy lets through
-	Action   string       // where the form of the page posts to
-	Query    string       // "?return_to=…" for links to pages that lead on to the same place, or ""
-	Briefly  string       // Query and "remember=false", for links to ways to sign in that the browser is to forget
-	SignedIn bool         // whether to show the way to sign out
-	Wide     bool         // the account
-	Next     template.URL // leaving: where the browser goes on to by itself
+	CSS      template.CSS // the style sheet that the policy allows
+	Action   string       // target of the page's form
+	Query    string       // "?return_to=…" for links that keep the visitor's target, or ""
+	Briefly  string       // Query with "remember=false", for links to sign-in methods if the browser should not stay signed in
+	SignedIn bool         // whether to show "Sign out"
+	Wide     bool         // the account page
+	Next     template.URL // leaving: the URL to which the browser is forwarded
 	Settings auth.PublicSettings
 
-	// What went wrong, or well
-	Failed  bool     // something went wrong
-	Problem string   // what, if it is about no field
-	Reasons []string // more of it
-	Notice  string   // what has just been done
+	// Errors and notices
+	Failed  bool     // the page shows an error
+	Problem string   // text of an error that belongs to no field
+	Reasons []string // details of the error
+	Notice  string   // text about a completed action
 
 	// sign_in, sign_up, send_code
-	LoginLabel string     // name of the label's text: label.email, or label.email_or_phone
+	LoginLabel string     // key of the label: label.email or label.email_or_phone
 	LoginType  string     // "email" or "text"
-	Remember   bool       // the box "keep me signed in" is ticked
-	Again      bool       // it is to show once more that it is the same person
-	Providers  []Provider // account: also those that are linked and not on offer any more
-	OtherWays  bool       // there is another way than a password
-	MinLength  int        // of passwords
+	Remember   bool       // "Keep me signed in" is checked
+	Again      bool       // the visitor has to sign in again
+	Providers  []Provider // account: also linked ones that are no longer offered
+	OtherWays  bool       // there are methods other than a password
+	MinLength  int        // minimum length of passwords
 
-	Message   string // check_mail: name of the text that says what was sent
+	Message   string // check_mail: key of the text about the sent mail
 	Channel   string // send_code, enter_code: "mail" or "phone"
-	Address   string // enter_code: where the code went
-	SendAgain string // enter_code: the page to ask for another one
+	Address   string // enter_code: the recipient of the code
+	SendAgain string // enter_code: the page that sends another one
 
-	Recovery      bool     // second_factor: a recovery code is asked for
-	TrustDays     int      // second_factor: for how many days the device can be trusted; 0: there is no such box
-	Trust         bool     // second_factor: the box is ticked
-	Forced        bool     // enrol: there is no way around it
-	Setup         *Setup   // enrol: what to scan; nil before it has begun
+	Recovery      bool     // second_factor: asks for a recovery code
+	TrustDays     int      // second_factor: days for which the device can be trusted; 0: no checkbox
+	Trust         bool     // second_factor: the checkbox is checked
+	Forced        bool     // enrol: a second factor is required
+	Setup         *Setup   // enrol: the QR code; nil before the setup
 	RecoveryCodes []string // recovery_codes
-	ContinueTo    string   // recovery_codes: where to go on
+	ContinueTo    string   // recovery_codes: the next page
 
 	// account and the pages below
 	User      User
 	Username  string // password: for password managers
 	Devices   []Device
 	Deletable bool
-	Provider  string // leaving: what people call it
+	Provider  string // leaving: the provider's label
 
-	values  map[string]string   // what was entered
-	errors  map[string]string   // what is wrong with it, by field
-	reasons map[string][]string // more of it
-	focus   string              // the field to begin with
+	values  map[string]string   // entered values by field
+	errors  map[string]string   // errors by field
+	reasons map[string][]string // details of errors by field
+	focus   string              // the field with the focus
 }
 
-// User is who is signed in.
+// User is the signed-in user.
 type User struct {
 	Email         string
 	EmailVerified bool
@@ -87,19 +86,19 @@ type User struct {
 	MFAEnabled    bool
 }
 
-// Provider is a way to sign in elsewhere.
+// Provider is an identity provider.
 type Provider struct {
-	Name   string // in addresses
-	Label  string // for people
-	Linked bool   // account: to this one
-	Email  string // account: the address that it has there
+	Name   string // in paths
+	Label  string // shown to visitors
+	Linked bool   // account: linked to this account
+	Email  string // account: email address at the provider
 }
 
-// Setup is what an authenticator app has to be told.
+// Setup is the data for an authenticator app.
 type Setup struct {
 	Secret string       // base32
-	Spaced string       // the same in groups, to type
-	QRCode template.URL // an image, as data URI
+	Spaced string       // the secret in groups, for typing
+	QRCode template.URL // an image as data URI
 }
 
 // Device is a session.
@@ -108,7 +107,7 @@ type Device struct {
 	Name       string // "Firefox on Linux"
 	IP         string
 	LastActive string // in the visitor's language
-	Current    bool   // the one that asks
+	Current    bool   // the device of this request
 }
 
 // Field is a field of a form.
@@ -122,11 +121,11 @@ type Field struct {
 	DescribedBy                    string // ids of its error and its hint
 }
 
-// newField is the function "field" of templates.
+// newField is the template function "field".
 func newField(v *View, name string, pairs ...any) (Field, error) {
 	f := Field{Name: name, Type: "text", Value: v.values[name], Error: v.errors[name], Reasons: v.reasons[name], Focus: v.focus == name}
 	if len(pairs)%2 != 0 {
-		return f, fmt.Errorf("field %q: a property without value", name)
+		return f, fmt.Errorf("field %q: a property without a value", name)
 	}
 	var required string
 	texts := map[any]*string{"label": &f.Label, "type": &f.Type, "autocomplete": &f.Autocomplete, "inputmode": &f.InputMode, "hint": &f.Hint, "required": &required}
@@ -156,7 +155,7 @@ func newField(v *View, name string, pairs ...any) (Field, error) {
 	return f, nil
 }
 
-// usualNames are what people call the providers that are built in.
+// usualName returns the usual label of a provider.
 func usualName(provider string) string {
 	switch provider {
 	case "github":
@@ -173,8 +172,7 @@ func (p *Pages) label(provider string) string {
 	return cmp.Or(p.labels[provider], usualName(provider))
 }
 
-// providers are the ways to sign in elsewhere, with the identities that somebody
-// has there.
+// providers returns the identity providers, with the identities of an account.
 func (p *Pages) providers(on []string, linked []auth.Identity) []Provider {
 	var list []Provider
 	for _, name := range on {

@@ -23,39 +23,39 @@ type visit struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	ctx    context.Context
-	form   url.Values   // what was posted
-	claims *auth.Claims // nil: nobody is signed in
-	user   auth.User    // on pages of the account
+	form   url.Values   // the posted form
+	claims *auth.Claims // nil without a session
+	user   auth.User    // set on pages of the account
 	texts  texts
-	to     string // where a local return_to leads; "": none
+	to     string // the path in return_to, or ""
 	flow   flow
-	before flow // as the browser sent it
+	before flow // the flow that the browser sent
 	View
 }
 
-// flow is what a browser keeps between pages, in a cookie that scripts cannot
-// read: nothing of it is ever in an address.
+// flow is the browser's state between pages, in a cookie that scripts cannot read. None
+// of it is ever in a URL.
 type flow struct {
-	MFAToken  string    `json:"m,omitempty"` // of a sign-in that waits for a second factor
-	Enrol     bool      `json:"e,omitempty"` // it has to be set up first
-	Verifier  string    `json:"v,omitempty"` // PKCE: of a sign-in at a provider, or by a link
+	MFAToken  string    `json:"m,omitempty"` // token of a sign-in that waits for a second factor
+	Enrol     bool      `json:"e,omitempty"` // the second factor has to be set up first
+	Verifier  string    `json:"v,omitempty"` // PKCE verifier of a sign-in by provider or link
 	ReturnTo  string    `json:"r,omitempty"`
 	Remember  bool      `json:"k,omitempty"`
-	Channel   string    `json:"c,omitempty"` // where a code went
+	Channel   string    `json:"c,omitempty"` // channel of the sent code
 	Address   string    `json:"a,omitempty"`
 	RequestID string    `json:"i,omitempty"`
-	Linking   string    `json:"l,omitempty"` // provider that is being linked
-	Notice    string    `json:"n,omitempty"` // name of a text to show once
-	Count     int       `json:"x,omitempty"` // {n} in it
-	Error     auth.Code `json:"f,omitempty"` // what went wrong on the page before
+	Linking   string    `json:"l,omitempty"` // provider to link
+	Notice    string    `json:"n,omitempty"` // key of a text to show once
+	Count     int       `json:"x,omitempty"` // value of {n} in that text
+	Error     auth.Code `json:"f,omitempty"` // error of the previous page
 }
 
 const (
 	flowLife  = 20 * time.Minute
-	maxReturn = 1024 // of an address to return to, in bytes: browsers drop a cookie above 4,096
+	maxReturn = 1024 // length of a return path in bytes: browsers drop cookies above 4,096
 )
 
-// flowCookie is the cookie that a browser keeps the flow in.
+// flowCookie returns the name of the cookie with the flow.
 func (p *Pages) flowCookie() string {
 	if p.jar != nil {
 		return p.jar.Name + "-pages"
@@ -63,15 +63,15 @@ func (p *Pages) flowCookie() string {
 	return "pages"
 }
 
-// returnable tells whether a page may lead on to an address, and remember it.
+// returnable reports whether a page may redirect to a path and store it.
 func returnable(to string) bool { return len(to) <= maxReturn && redirect.IsLocal(to) }
 
-// goTo is where a page leads instead of being shown.
+// goTo is an error that redirects to a path instead of showing the page.
 type goTo string
 
 func (goTo) Error() string { return "elsewhere" }
 
-// begin reads what a request brings along.
+// begin reads a request.
 func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit, error) {
 	v := &visit{p: p, rt: rt, w: w, r: r, ctx: r.Context(), claims: auth.ClaimsFrom(r.Context())}
 	v.flow = p.flowOf(r)
@@ -83,7 +83,7 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 		if !redirect.IsLocal(to) {
 			return nil, p.kit.Error(string(auth.CodeRedirectNotAllowed), errors.New("return_to"))
 		}
-		if returnable(to) { // a longer one leads home
+		if returnable(to) { // a longer one is ignored
 			v.to, v.Query = to, "?"+url.Values{"return_to": {to}}.Encode()
 			v.Briefly = v.Query + "&remember=false"
 		}
@@ -97,7 +97,7 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 		return nil, err
 	}
 	for name := range v.form {
-		if !strings.Contains(name, "password") && name != "code" { // nothing that is secret, or good once
+		if !strings.Contains(name, "password") && name != "code" { // no secrets and no codes
 			v.values[name] = v.form.Get(name)
 		}
 	}
@@ -105,7 +105,7 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 	return v, nil
 }
 
-// flowOf reads what a browser keeps between pages; what cannot be read is nothing.
+// flowOf reads the flow from its cookie. An invalid cookie is an empty flow.
 func (p *Pages) flowOf(r *http.Request) flow {
 	var f flow
 	b, err := base64.RawURLEncoding.DecodeString(p.kit.Cookie(r, p.flowCookie()))
@@ -115,7 +115,7 @@ func (p *Pages) flowOf(r *http.Request) flow {
 	return f
 }
 
-// newView is a page before anything is known of the visitor.
+// newView returns the view of a page without a user.
 func (p *Pages) newView(r *http.Request, page string) View {
 	s := p.a.PublicSettings(r.Context())
 	v := View{
@@ -133,7 +133,7 @@ func (p *Pages) newView(r *http.Request, page string) View {
 	return v
 }
 
-// keep stores what the browser is to bring along to the next page.
+// keep stores the flow in its cookie.
 func (v *visit) keep() {
 	switch v.flow {
 	case v.before:
@@ -142,7 +142,7 @@ func (v *visit) keep() {
 	default:
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false) // which would make six bytes of each "&"
+		e.SetEscapeHTML(false) // escaping takes six bytes for each "&"
 		if err := e.Encode(v.flow); err != nil {
 			panic(err) // strings only
 		}
@@ -150,7 +150,7 @@ func (v *visit) keep() {
 	}
 }
 
-// redirect sends the browser on, with GET.
+// redirect redirects the browser with status 303.
 func (v *visit) redirect(to string) {
 	v.keep()
 	h := v.w.Header()
@@ -175,7 +175,7 @@ func (v *visit) render(status int) error {
 	return v.p.show(v.w, v.r, status, &v.View)
 }
 
-// returnTo is where the visitor was going.
+// returnTo returns the visitor's target.
 func (v *visit) returnTo() string {
 	switch {
 	case v.to != "":
@@ -186,7 +186,7 @@ func (v *visit) returnTo() string {
 	return v.p.home
 }
 
-// signIn is the sign-in page that leads back to a page of these.
+// signIn returns the sign-in page with a reason and a page to return to.
 func (v *visit) signIn(reason auth.Code, back string) goTo {
 	q := url.Values{"reason": {string(reason)}}
 	if back != "" {
@@ -195,8 +195,8 @@ func (v *visit) signIn(reason auth.Code, back string) goTo {
 	return goTo(v.p.path("/sign-in") + "?" + q.Encode())
 }
 
-// here is the page to come back to: this one, or the account for what is only
-// posted to.
+// here returns the page to return to: this page, or the account for pages that only
+// accept posts.
 func (v *visit) here() string {
 	if v.rt.noGet {
 		return v.p.path("/")
@@ -204,7 +204,7 @@ func (v *visit) here() string {
 	return v.r.URL.Path
 }
 
-// elsewhere is the page that an error leads to, where it is not one to show.
+// elsewhere returns the page to which an error redirects, if it does.
 func (v *visit) elsewhere(err error) (to goTo, ok bool) {
 	var e *auth.Error
 	switch {
@@ -224,7 +224,7 @@ func (v *visit) elsewhere(err error) (to goTo, ok bool) {
 	return "", false
 }
 
-// fail puts what went wrong where it was entered.
+// fail shows an error, at its field if it has one.
 func (v *visit) fail(e *auth.Error) {
 	text := v.texts.or("error."+string(e.Code), "error.internal", "wait", v.texts.wait(e.RetryAfter))
 	if e.Code == auth.CodeInvalidCredentials && v.Settings.EmailConfirmationRequired {
@@ -259,8 +259,7 @@ func (v *visit) fail(e *auth.Error) {
 	}
 }
 
-// fieldFor is the field of this page that a code, or a field of the wire, is about;
-// "" if none.
+// fieldFor returns this page's field for a code or a field of the wire, or "".
 func (v *visit) fieldFor(what string) string {
 	for _, field := range about(what) {
 		if slices.Contains(v.rt.fields, field) {
@@ -270,8 +269,8 @@ func (v *visit) fieldFor(what string) string {
 	return ""
 }
 
-// about lists fields, the likeliest first, that a code or a field of the wire may
-// be about.
+// about lists the fields that a code or a field of the wire may belong to, the most
+// likely first.
 func about(what string) []string {
 	switch what {
 	case string(auth.CodeInvalidCredentials):

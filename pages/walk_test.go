@@ -73,8 +73,8 @@ func TestSignUpToConfirm(t *testing.T) {
 	b.submit("login", address, "password", password).want(t, 200, "/", "")
 }
 
-// The code that an owner types at the end of her own sign-up does not confirm the
-// sign-up of a squatter who came first: she is told, and chooses her password.
+// The code that an owner types at the end of her sign-up does not confirm the earlier
+// sign-up of another person: she sees a notice and sets her password.
 func TestSignUpCodeConfirmsOnlyItsOwnSignUp(t *testing.T) {
 	const evil = "the attacker's horse"
 	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
@@ -84,9 +84,9 @@ func TestSignUpCodeConfirmsOnlyItsOwnSignUp(t *testing.T) {
 	s.Clock.Advance(2 * time.Minute)
 	owner.open("/account/sign-up")
 	owner.submit("email", address, "password", password).want(t, 200, "/account/sign-up/code", "")
-	s.Mail(t, address, auth.KindAccountExists) // whose link a later one supersedes
+	s.Mail(t, address, auth.KindAccountExists) // a later link replaces its link
 	p := owner.submit("code", s.Mail(t, address, auth.KindVerifyEmail).Code).want(t, 200, "/account/sign-in", "")
-	if !strings.Contains(p.text(), "We have sent you a link to choose yours") {
+	if !strings.Contains(p.text(), "We have sent you a link to choose your own") {
 		t.Error(p.text())
 	}
 	thief.open("/account/sign-in")
@@ -97,7 +97,7 @@ func TestSignUpCodeConfirmsOnlyItsOwnSignUp(t *testing.T) {
 	owner.submit("login", address, "password", "another-Passphrase-8").want(t, 200, "/", "")
 }
 
-// Who signed up first keeps the password, also with a code that was sent again.
+// The first person to sign up keeps the password, also with a code that was sent again.
 func TestSignUpCodeKeepsThePassword(t *testing.T) {
 	for name, again := range map[string]bool{"the first code": false, "sent again": true} {
 		t.Run(name, func(t *testing.T) {
@@ -132,9 +132,9 @@ func TestForgottenPassword(t *testing.T) {
 	if p := b.submit("email", "nonsense").want(t, 422, "/account/forgot-password", ""); p.wrong(t, "email") == "" {
 		t.Error(p.text())
 	}
-	b.submit("email", address).want(t, 200, "/account/forgot-password/sent", "Look into your mail")
+	b.submit("email", address).want(t, 200, "/account/forgot-password/sent", "Check your email")
 	b.open(s.Mail(t, address, auth.KindResetPassword).Link)
-	p := b.submit("new_password", "another-Passphrase-8").want(t, 200, "/auth/v1/reset-password", "Your password is changed")
+	p := b.submit("new_password", "another-Passphrase-8").want(t, 200, "/auth/v1/reset-password", "Your password was changed")
 	if !strings.Contains(p.body, `href="/account/sign-in"`) {
 		t.Errorf("no way back: %s", p.body)
 	}
@@ -151,7 +151,7 @@ func code(t *testing.T, s *site, secret string) string {
 	return c
 }
 
-// enrol sets a second factor up on the page that is shown, with a wrong code first.
+// enrol sets up a second factor on the current page, with a wrong code first.
 func enrol(t *testing.T, b *browser) (secret string, recovery []string) {
 	t.Helper()
 	path := b.page.url.Path
@@ -192,7 +192,7 @@ func TestSecondFactor(t *testing.T) {
 	third.submit("login", address, "password", password)
 	third.open("/account/sign-in/second?with=recovery")
 	third.submit("with", "recovery", "code", recovery[0]).want(t, 200, "/", "")
-	if p := third.open("/account/"); !strings.Contains(p.text(), "Recovery codes that are left: 9") {
+	if p := third.open("/account/"); !strings.Contains(p.text(), "Recovery codes left: 9") {
 		t.Error(p.text())
 	}
 
@@ -244,7 +244,7 @@ func TestLinkByMail(t *testing.T) {
 	b.open("/account/sign-in/mail?return_to=/notes")
 	b.submit("email", address).want(t, 200, "/account/sign-in/code", "Enter the code")
 	mail := s.Mail(t, address, auth.KindMagicLink)
-	other := s.browser(t) // another one is shown the code, and spends nothing
+	other := s.browser(t) // another browser shows the code and does not use the link
 	if p := other.open(mail.Link); p.status != 200 || !strings.Contains(p.text(), mail.Code) || strings.Contains(p.body, "<form") {
 		t.Errorf("%d %s", p.status, p.text())
 	}
@@ -304,10 +304,11 @@ func TestProvider(t *testing.T) {
 	b.open("/account/sign-in/with/acme?return_to=/notes")
 	b.atProvider(idp, authtest.Person{Subject: "1", Email: address, EmailVerified: true}).want(t, 200, "/notes", "")
 
-	b.open("/account/sign-in/with/nobody").want(t, 404, "/account/sign-in/with/nobody", "That did not work")
+	b.open("/account/sign-in/with/nobody").want(t, 404, "/account/sign-in/with/nobody", "Something went wrong")
 }
 
-// "Keep me signed in" holds for the other ways, too: a link says what the box would.
+// "Keep me signed in" also applies to other sign-in methods, through a parameter of the
+// link.
 func TestRememberOtherWays(t *testing.T) {
 	lasts := func(b *browser) bool {
 		u, _ := url.Parse(origin)
@@ -342,20 +343,20 @@ func TestRememberOtherWays(t *testing.T) {
 		}
 		b = s.browser(t)
 		b.open(way(b, "/sign-in/mail"))
-		b.submit("email", address) // the box as it is
+		b.submit("email", address) // the checkbox as it is
 		b.open(s.Mail(t, address, auth.KindMagicLink).Link)
 		b.submit().want(t, 200, "/notes", "")
 		if lasts(b) != want {
 			t.Errorf("%s: a link's session lasts %v", link, !want)
 		}
 	}
-	// Nothing to choose where there is no box.
+	// No choice without the checkbox.
 	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{Password: auth.Off}))
 	b := s.browser(t)
 	if strings.Contains(b.open("/account/sign-in").body, "remember=false") {
 		t.Error(b.page.body)
 	}
-	b.open("/account/forgot-password").want(t, 403, "/account/forgot-password", "") // there is no password to choose
+	b.open("/account/forgot-password").want(t, 403, "/account/forgot-password", "") // passwords are disabled
 }
 
 func TestProviderThatFails(t *testing.T) {
@@ -371,7 +372,7 @@ func TestProviderThatFails(t *testing.T) {
 		t.Error(p.text())
 	}
 	p = b.open("/auth/v1/oauth/acme/callback?code=x&state=y")
-	p.want(t, 400, "/auth/v1/oauth/acme/callback", "That did not work")
+	p.want(t, 400, "/auth/v1/oauth/acme/callback", "Something went wrong")
 	if !strings.Contains(p.body, `href="/`) {
 		t.Error("no way back")
 	}
@@ -388,7 +389,7 @@ func TestLinkAndUnlink(t *testing.T) {
 	b := s.browser(t)
 	b.signIn(address)
 	b.open("/account/")
-	p := b.submit("provider", "acme", "do", "link").want(t, 200, "/account/identities", "On to Acme")
+	p := b.submit("provider", "acme", "do", "link").want(t, 200, "/account/identities", "Continue to Acme")
 	next := attr(p.meta("refresh"), "content")
 	_, target, _ := strings.Cut(next, "url=")
 	b.page.url, _ = url.Parse(target)
@@ -427,7 +428,7 @@ func TestAccount(t *testing.T) {
 	if p = b.submit("current_password", password, "password", "password"); p.want(t, 422, "/account/password", "").wrong(t, "password") == "" {
 		t.Error(p.text())
 	}
-	if p = b.submit("current_password", password, "password", "another-Passphrase-8").want(t, 200, "/account/", ""); !strings.Contains(p.text(), "password is changed") {
+	if p = b.submit("current_password", password, "password", "another-Passphrase-8").want(t, 200, "/account/", ""); !strings.Contains(p.text(), "password was changed") {
 		t.Error(p.text())
 	}
 

@@ -13,18 +13,18 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Refresh. The statement does what happens all the time: the counter moves on, or
-// within grace nothing changes. It first locks the row, so that of parallel calls
-// one moves the counter, and goes past one that somebody else has locked, so that
-// it waits for nobody. It then writes the very version that it saw before it
-// locked: session and user are as they were at one instant. What it leaves out
-// (reuse, a session that is not live, one that somebody has locked or has just
-// changed) a transaction does.
+// The statement of a refresh handles the common cases: the counter advances, or nothing
+// changes within the grace period. It locks the session's row first, so that only one
+// of several parallel calls advances the counter. It skips a row that another
+// transaction has locked, so it never waits. It then updates the row only if that is
+// still the version that it read before the lock, so that session and user are those of
+// one instant. A transaction handles the remaining cases: reuse, a session that is not
+// live, and a row that is locked or has just changed.
 //
-// What the call draws from a limit is drawn in between, for those whose row will be
-// written, so that nobody draws twice; where the bucket refuses, nothing is written.
-// Draws share a statement if they are alike but for the bucket and the time. Whoever is
-// left out draws in a statement of its own.
+// The statement also counts the call against its rate limit, after the lock and only
+// for rows that it will update, so that no call counts twice. If the limit refuses, the
+// statement updates nothing. Calls share a statement if their limits differ only in
+// bucket and time; other calls have a statement of their own.
 const (
 	advanceOne = `with free as materialized (
 		select ` + asked + `
@@ -64,20 +64,20 @@ const (
 	returning f.n, ` + sessionColumns + `, ` + userFacts + `, ` + claimsColumn
 )
 
-// advance is one call.
+// advance holds the parameters of one call of the statement.
 type advance struct {
 	id        string
 	counter   uint32
 	now       time.Time
-	graced    time.Time // a counter that moved after this may come again
+	graced    time.Time // the previous counter is accepted if the counter advanced after this
 	idleUntil time.Time
 	ip, agent string
-	draw      draw // without a key: nothing is drawn
+	draw      draw // without a key there is no rate limit
 }
 
 func (r *sessionUser) advanced() []any { return r.sess.andUser(&r.user, &r.user.claims) }
 
-// AdvanceSession moves the counter of a session on. Calls at the same time share
+// AdvanceSession advances the counter of a session. Simultaneous calls share
 // statements.
 func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Session, store.User, error) {
 	if err := c.Check(); err != nil {
@@ -128,14 +128,14 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 				sess, u, err = s.endReused(ctx, tx, found, c.Now)
 				return &result{about: of.id, outcome: store.OutcomeReused, refusal: store.ErrReused}, err
 			}
-			a.graced = time.Time{} // however late it is
+			a.graced = time.Time{} // the previous counter is accepted at any age
 			if passed {
 				who := found.s.Client()
 				other = &who
 				r = &result{about: of.id, outcome: store.OutcomeReplayed, other: other}
 			}
 		}
-		one, err := s.advance(ctx, tx, a) // which the locks do not keep out, as they are this transaction's own
+		one, err := s.advance(ctx, tx, a) // its own transaction's locks do not make the statement skip the row
 		if err == nil && one == nil {
 			err = errMoved
 		}
@@ -154,8 +154,10 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 	return sess, u, err
 }
 
-// replay lets the counter before come late, where it may: not twice in a row, but
-// for what one browser sends at once, which has one answer.
+// replay accepts the previous counter after its grace period, and records that. It
+// accepts no two within store.ReplayGap, and not those of two successive counters.
+// had.again is true if the same replay was accepted within the grace period, as for
+// several requests that a browser sends at once; these get the same answer.
 const replay = `with had as (
 		select s.id, s.replayed_counter = s.counter and s.replayed_at > $4::timestamptz as again from auth.sessions s where s.id = $1::uuid
 	), passed as (
@@ -166,8 +168,8 @@ const replay = `with had as (
 	)
 	select exists (select from passed), coalesce((select had.again from had), false)`
 
-// replay tells whether a counter that is outdated is let pass, which it remembers,
-// or was within grace, and may come again.
+// replay checks an outdated counter. It returns passed if it accepted the counter now,
+// and again if it did so within the grace period before.
 func (s *Store) replay(ctx context.Context, tx pgx.Tx, found *sessionRow, c *store.Advance) (passed, again bool, err error) {
 	if c.Grace <= 0 || found.counter != int64(c.Counter)+1 {
 		return false, false, nil
@@ -178,8 +180,8 @@ func (s *Store) replay(ctx context.Context, tx pgx.Tx, found *sessionRow, c *sto
 
 func whenDone(e store.OutcomeEvent) bool { return e.On == store.OutcomeDone }
 
-// endReused ends a session whose counter came too late. It asks for no claims,
-// which could fail and undo it.
+// endReused revokes a session that received an outdated counter. It does not call the
+// claims function, because a failure of that would undo the revocation.
 func (s *Store) endReused(ctx context.Context, tx pgx.Tx, found *sessionRow, now time.Time) (sess store.Session, u store.User, err error) {
 	b := &pgx.Batch{}
 	var ended []string
@@ -200,7 +202,7 @@ func (s *Store) advanceOne(ctx context.Context, a advance) (r *sessionUser, err 
 	return r, err
 }
 
-// advance returns nil for what the statement leaves out.
+// advance returns nil if the statement does not apply (see advanceOne).
 func (s *Store) advance(ctx context.Context, q querier, a advance) (*sessionUser, error) {
 	var n int
 	r := &sessionUser{}
@@ -212,9 +214,9 @@ func (s *Store) advance(ctx context.Context, q querier, a advance) (*sessionUser
 	return r, err
 }
 
-// advanceMany finds no row for what the statement leaves out, for all but one of
-// several calls for one session, and for draws that are not like the first. Each of
-// them is then done alone.
+// advanceMany runs the statement for several calls. It finds no row for calls that the
+// statement does not handle, for all but one of several calls for one session, and for
+// calls with a rate limit unlike the first call's. Each of these then runs alone.
 func (s *Store) advanceMany(ctx context.Context, calls []*gather.Call[advance, *sessionUser]) error {
 	n := len(calls)
 	ids, counters, ips, agents, keys, ats := make([]pgtype.UUID, n), make([]int64, n), make([]string, n), make([]string, n), make([]string, n), make([]int64, n)
@@ -223,7 +225,7 @@ func (s *Store) advanceMany(ctx context.Context, calls []*gather.Call[advance, *
 	for i, c := range calls {
 		a := &c.Arg
 		if a.draw.drawn != like.drawn || a.draw.full != like.full {
-			continue // no id finds nothing
+			continue // a null id finds nothing
 		}
 		keys[i], ats[i] = a.draw.key, a.draw.now
 		ids[i], counters[i], ips[i], agents[i] = idOf(a.id), int64(a.counter), a.ip, a.agent

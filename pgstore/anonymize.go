@@ -19,8 +19,8 @@ const (
 
 	deleteMessagesTo = `delete from auth.messages m where m.user_id = $1::uuid or m.recipient = any ($2::text[]) and m.recipient <> ''`
 
-	// A page of the events that tell of somebody: about them, or of what they did to
-	// others.
+	// selectEventsTelling reads a page of the events about a user or caused by the
+	// user.
 	selectEventsTelling = `select e.id, coalesce(e.user_id::text, ''), e.data from auth.events e where e.user_id = $1::uuid and e.id > $2::uuid
 		union
 		select e.id, coalesce(e.user_id::text, ''), e.data from auth.events e
@@ -33,10 +33,10 @@ const (
 	rewriteEvents = `update auth.events e set data = n.data from jsonb_to_recordset($1::jsonb) as n (id uuid, data jsonb) where e.id = n.id`
 )
 
-// rewritten is how many events are rewritten at a time.
+// rewritten is the number of events that are rewritten at a time.
 const rewritten = 500
 
-// AnonymizeUser makes an account nobody's.
+// AnonymizeUser removes all personal data from an account.
 func (s *Store) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (store.User, error) {
 	var u store.User
 	p := c.Patch()
@@ -61,8 +61,8 @@ func (s *Store) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (store
 	return u, nil
 }
 
-// tokenPurposes are those of tokens that have a subject, for an index that begins with
-// them.
+// tokenPurposes returns the purposes of tokens that have a subject, for an index that
+// begins with the purpose.
 func tokenPurposes() []string {
 	return purposes([]store.Purpose{
 		store.PurposeMagicLink, store.PurposeVerifyEmail, store.PurposeReset, store.PurposeExchange, store.PurposePhoneCode, store.PurposeMFA, store.PurposeEnroll,
@@ -70,7 +70,7 @@ func tokenPurposes() []string {
 	})
 }
 
-// rewriteEvents takes a user out of the events, a page at a time.
+// rewriteEvents removes a user from the events, a page at a time.
 func (s *Store) rewriteEvents(ctx context.Context, tx pgx.Tx, c *store.AnonymizeUser) error {
 	type row struct {
 		ID   string    `json:"id"`
@@ -105,7 +105,7 @@ func (s *Store) rewriteEvents(ctx context.Context, tx pgx.Tx, c *store.Anonymize
 	}
 }
 
-// event is an event with what it says besides its columns.
+// event returns an event with the fields that are not in columns of their own.
 func (d eventData) event() store.Event {
 	return store.Event{
 		Actor: d.Actor, SessionIDs: d.SessionIDs, Method: d.Method, Provider: d.Provider, Message: d.Message, Left: d.Left, Reason: d.Reason,

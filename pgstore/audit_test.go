@@ -85,11 +85,11 @@ func TestPeopleOutliveTheAuditLog(t *testing.T) {
 			if err == nil || errors.Is(err, context.DeadlineExceeded) || sum.Created != 0 || !errors.Is(readErr, store.ErrNotFound) {
 				t.Errorf("an import came about unrecorded, or waited for longer than events may: %v, %+v, %v", err, sum, readErr)
 			}
-			if err := kit.Written(ctx); err == nil {
+			if err := kit.Flush(ctx); err == nil {
 				t.Error("written all the same")
 			}
 			mend()
-			if err := kit.Written(ctx); err != nil {
+			if err := kit.Flush(ctx); err != nil {
 				t.Fatal(err)
 			}
 			list, err := s.Events(ctx, store.EventQuery{Limit: 200})

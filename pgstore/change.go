@@ -12,38 +12,39 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// plain tells whether a change rests on nothing but its method's own target and
-// IfUsers, so that one statement may be the whole of it.
+// plain reports whether a change depends only on its method's own target and IfUsers,
+// so that a single statement can carry it out.
 func plain(c *store.Change) bool {
-	names := func(o store.OutcomeEvent) bool { return o.Event.Record != nil } // what a statement alone does not
+	names := func(o store.OutcomeEvent) bool { return o.Event.Record != nil } // a single statement cannot record these
 	return (c.By.Proof || c.By.System != "") && c.IfRoles == nil && c.IfKey == nil && !c.KeepOwner && !c.FirstOwner && c.Idempotency == nil && !slices.ContainsFunc(c.Events, names)
 }
 
-// result is what the effect of a change was.
+// result describes the effect of a change.
 type result struct {
-	about    string        // the one user it is about; empty: none
-	used     *store.Token  // the token or code that the call itself used up
-	outcome  store.Outcome // OutcomeDone, or what refusal is
-	refusal  error         // what the method returns although it had an effect
-	noChange bool          // nothing happened, so nothing is recorded either
-	ended    []string      // the sessions that ended
-	left     *int          // the recovery codes that are left
-	other    *store.Client // of OutcomeReplayed
+	about    string        // the user that the change is about; empty: none
+	used     *store.Token  // the token or code that the call redeemed
+	outcome  store.Outcome // OutcomeDone, or the outcome of refusal
+	refusal  error         // an error that the method returns although its effect is committed
+	noChange bool          // nothing changed, so nothing is recorded
+	ended    []string      // the sessions that were revoked
+	left     *int          // the number of remaining recovery codes
+	other    *store.Client // for OutcomeReplayed
 
-	tells    *store.NewDevice // of OutcomeNewDevice
-	sequence int64            // that the session on it has
+	tells    *store.NewDevice // for OutcomeNewDevice
+	sequence int64            // of the session on the new device
 
-	last func() error // to be done once all conditions were judged; may be nil
+	last func() error // called after all conditions were checked; may be nil
 
-	untold, tried bool // the events were not recorded, and whether it was tried
+	untold, tried bool // the events were not recorded; recording them was attempted
 }
 
-// change is every mutating method, but for what a single statement does: in a
-// transaction it locks what the change rests on, judges the authority by what it
-// has locked, has the effect f, judges the other conditions, and records what
-// comes with it. The conditions are judged after the effect, as what a method
-// says of its target comes first (a value that is taken, for one, turns out by
-// the attempt); they are judged by what was locked before it, and undo it.
+// change runs a mutating method in a transaction, for all methods and cases that a
+// single statement cannot handle. It locks the rows that the change depends on, checks
+// the authority, runs the effect f, checks the other conditions, and records events,
+// messages and the idempotency key. It checks the conditions after the effect, because
+// errors about the method's target come first, and some of them, such as a conflict,
+// only show in the attempt. It checks them against the rows as they were locked before
+// the effect. A failed condition undoes the effect.
 func (s *Store) change(ctx context.Context, c *store.Change, on target, f func(context.Context, pgx.Tx, *held) (*result, error)) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -58,7 +59,7 @@ func (s *Store) change(ctx context.Context, c *store.Change, on target, f func(c
 		if err := h.authority(&c.By, c.Now); err != nil {
 			return err
 		}
-		if h.repeated != nil && !h.guessIsWrong(on, c.Now) { // a wrong guess counts whatever the conditions say
+		if h.repeated != nil && !h.guessIsWrong(on, c.Now) { // a wrong code counts as an attempt in a repetition, too
 			return h.repeated
 		}
 		r, err = f(ctx, tx, h)
@@ -89,7 +90,8 @@ func (s *Store) change(ctx context.Context, c *store.Change, on target, f func(c
 	return err
 }
 
-// authority tells whether the one in whose name a change happens may still act.
+// authority checks that the session, token or API key that authorizes a change is still
+// valid. Errors: ErrSessionEnded, ErrNotFound, ErrKeyEnded, ErrBanned.
 func (h *held) authority(by *store.Authority, now time.Time) error {
 	var who string
 	switch {
@@ -116,7 +118,7 @@ func (h *held) authority(by *store.Authority, now time.Time) error {
 	return nil
 }
 
-// keyLives tells whether an API key is live, and as it was read.
+// keyLives reports whether an API key is live and still has the revision that was read.
 func (h *held) keyLives(ref store.KeyRef, now time.Time) bool {
 	k := h.key(ref.ID)
 	return k != nil && k.Revision == ref.Revision && k.Live(now)
@@ -125,9 +127,9 @@ func (h *held) keyLives(ref store.KeyRef, now time.Time) bool {
 const ownerIsLeft = `select exists (select from auth.users u
 	where u.roles <> '{}' and u.roles @> array['` + store.RoleOwner + `'] and (u.banned_until is null or u.banned_until <= $1::timestamptz))`
 
-// judge judges IfUsers, IfRoles, IfKey, KeepOwner and FirstOwner. An owner whom this statement sees
-// and whom nobody has locked here cannot be about to go: whoever ends an owner
-// has locked all of them.
+// judge checks IfUsers, IfRoles, IfKey, KeepOwner and FirstOwner. The owner that
+// ownerIsLeft finds cannot be about to lose the role, because every change that may
+// remove an owner has KeepOwner and so locks all owners.
 func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *store.Change, h *held, r *result) error {
 	for _, want := range c.IfUsers {
 		id := want.ID
@@ -159,7 +161,7 @@ func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *store.Change, h *held, 
 	return nil
 }
 
-// still tells whether all that is asked of a user holds.
+// still reports whether a user meets all conditions of want.
 func (u *lockedUser) still(want store.UserAt, now time.Time) bool {
 	return u != nil &&
 		is(want.Revision, u.revision) && is(want.CredentialRevision, u.credentialRevision) && is(want.PasswordHash, u.passwordHash) &&
@@ -169,8 +171,8 @@ func (u *lockedUser) still(want store.UserAt, now time.Time) bool {
 
 func is[T comparable](want *T, have T) bool { return want == nil || *want == have }
 
-// claimKey takes an idempotency key, unless a change was made under it. Of
-// parallel calls with the same one the others wait for how the first ends.
+// claimKey stores an idempotency key, unless an earlier change used it. Parallel calls
+// with the same key wait until the first one ends.
 const claimKey = `insert into auth.idempotency as i (actor, route, key, request_hash, result, expires_at)
 	values ($1::text, $2::text, $3::text, $4::bytea, $5::bytea, $6::timestamptz)
 	on conflict (actor, route, key) do update set request_hash = excluded.request_hash, result = excluded.result, expires_at = excluded.expires_at
@@ -180,7 +182,7 @@ const selectKeyed = `select request_hash, result from auth.idempotency where act
 
 const releaseKey = `delete from auth.idempotency where actor = $1::text and route = $2::text and key = $3::text`
 
-// claim adds to a batch what takes the change's idempotency key.
+// claim adds the statements that store the change's idempotency key to a batch.
 func (s *Store) claim(b *pgx.Batch, i *store.Idempotency, now time.Time, h *held) {
 	var claimed bool
 	b.Queue(s.sql(claimKey), i.Actor, i.Route, i.Key, orEmpty(i.RequestHash), orEmpty(i.Result), i.ExpiresAt, now).Exec(func(tag commandTag) error {
@@ -200,8 +202,8 @@ func (s *Store) claim(b *pgx.Batch, i *store.Idempotency, now time.Time, h *held
 	})
 }
 
-// record keeps what comes with a change. Messages and the idempotency key belong
-// to a change that was done; events to the outcome that they name.
+// record stores the events, messages and idempotency key of a change. Messages and the
+// key are stored only for OutcomeDone, events for the outcome that they name.
 func (s *Store) record(ctx context.Context, tx pgx.Tx, c *store.Change, h *held, r *result) error {
 	b := &pgx.Batch{}
 	done := r.outcome == store.OutcomeDone && !r.noChange

@@ -10,13 +10,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// stillSo is UserAt but for bans, of a user u. Null is not asked.
+// stillSo checks store.UserAt, except Banned, against a user u. A null parameter is not
+// checked.
 const stillSo = `($7::bigint is null or u.revision = $7::bigint) and ($8::bigint is null or u.credential_revision = $8::bigint)
 			and ($9::text is null or u.password_hash = $9::text)
 			and ($10::text is null or coalesce(u.email_key, '') = $10::text) and ($11::boolean is null or (u.email_verified_at is not null) = $11::boolean)
 			and ($12::text is null or coalesce(u.phone, '') = $12::text) and ($13::boolean is null or (u.phone_verified_at is not null) = $13::boolean)`
 
-// stillInput are the parameters of stillSo.
+// stillInput returns the parameters of stillSo.
 func stillInput(list []store.UserAt) []any {
 	var want store.UserAt
 	if len(list) > 0 {
@@ -29,7 +30,7 @@ func stillInput(list []store.UserAt) []any {
 	return []any{want.Revision, want.CredentialRevision, want.PasswordHash, want.Email, want.EmailVerified, want.Phone, want.PhoneVerified}
 }
 
-// banAsked is what is asked of the user's ban; nil: nothing.
+// banAsked returns the condition on the user's ban, or nil if there is none.
 func banAsked(list []store.UserAt) *bool {
 	if len(list) == 0 {
 		return nil
@@ -37,15 +38,15 @@ func banAsked(list []store.UserAt) *bool {
 	return list[0].Banned
 }
 
-// tryCode judges a guess that has no effect but the use of the code, and counts
-// it. $6 tells whether there is something to judge of the code's user. It waits
-// for nobody, so that it sees the code and the user as they are at one instant;
-// what somebody has locked is left to a transaction, and so are refusals.
+// tryCode checks a code and counts the attempt, for calls that have no effect but to
+// use the code up. $6 is true if there are conditions on the code's user. The statement
+// never waits, so that it reads code and user at one instant. A transaction handles
+// locked rows and refusals.
 //
-// The row is found again by its subject: a code that superseded since the
-// statement began has another hash, which the statement's snapshot does not
-// know. The claims function is called for the right guess alone, since a failure
-// of it would undo the count.
+// The statement finds the token's row a second time by its subject, because a code that
+// superseded it meanwhile has a hash that the statement's snapshot does not show. It
+// calls the claims function only for a correct code, because a failure of that would
+// undo the count.
 const tryCode = `with t as materialized (
 		select * from auth.tokens t where t.purpose = $3::text and t.subject = $4::text and t.subject <> '' and t.expires_at > $2::timestamptz
 			and (t.code_expires_at is null or t.code_expires_at > $2::timestamptz)
@@ -74,10 +75,10 @@ const tryCode = `with t as materialized (
 	select j.verdict, ` + noted + `, ` + tokenColumns + `, ` + maybeUserColumns + `, case when j.verdict = 'right' then ` + claimsColumn + ` end
 	from judged j join t on true left join u on true`
 
-// TryCode judges a guess and counts it. Without an effect, and with conditions on
-// the code's own user alone, it is one statement. That compares hashes not in
-// constant time: they are keyed, so that what a comparison's duration tells about
-// one helps nobody to find the next guess.
+// TryCode checks a code and counts the attempt. It is one statement if the code has no
+// other effect and all conditions are about the code's own user. That statement does
+// not compare hashes in constant time. The hashes are keyed, so the duration of one
+// comparison does not help to guess the code.
 func (s *Store) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
 	if err := c.Check(); err != nil {
 		return store.Token{}, store.User{}, err
@@ -116,7 +117,7 @@ func (s *Store) TryCode(ctx context.Context, c store.TryCode) (store.Token, stor
 
 const countWrong = `update auth.tokens set tries = tries + 1 where purpose = $1::text and hash = $2::bytea`
 
-// countWrong counts a wrong guess at a code that is locked.
+// countWrong counts a wrong attempt at a code that is locked.
 func (s *Store) countWrong(ctx context.Context, tx pgx.Tx, t *store.Token, c *store.TryCode, wrong error) (*result, error) {
 	about := cmp.Or(c.UserID, t.UserID)
 	if c.Create != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// diagnose counts no further than it has to, and finds the oldest message among those
-// that it counts.
+// diagnose counts up to 10,000 waiting messages, and finds the oldest of those that it
+// counts.
 const diagnose = `select clock_timestamp(), (select max(v.version) from auth.schema_version v), count(m.*), min(m.created_at)
 	from (select m.created_at from auth.messages m where not m.failed order by m.next_at limit 10000) m`
 
-// Diagnose tells how the store is doing.
+// Diagnose reports the state of the store.
 func (s *Store) Diagnose(ctx context.Context) (store.StoreDiagnosis, error) {
 	var d store.StoreDiagnosis
 	err := s.do(ctx, func(ctx context.Context, q querier) error {

@@ -17,8 +17,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Lists and counts of accounts begin with these. Which conditions follow depends on
-// what is asked, so that each has a plan of its own: one statement for all of them
+// Lists and counts of accounts begin with these statements. Each query adds only its
+// own conditions and so has its own plan, because one statement for all conditions
 // would read the whole table.
 const (
 	listUsers  = `select ` + userColumns + ` from auth.users u where true`
@@ -27,25 +27,25 @@ const (
 	guessUsers = `explain (format json) %s`
 )
 
-// bounds hold for the statement behind it, which shares its transaction: for how long
-// it may read, and that it is planned for the values it is given. What picks few of
-// one table may pick most of another, or of the same with other values.
+// bounds applies to the next statement in the same transaction. It limits the reading
+// time, and has the statement planned for its actual values, because the share of rows
+// that a condition selects depends on the table and on the value.
 const bounds = `select set_config('statement_timeout', $1::text, true), set_config('plan_cache_mode', 'force_custom_plan', true)`
 
-// fullPage bounds what room is made for a list before it is read.
+// fullPage bounds the capacity that is allocated for a list before it is read.
 const fullPage = 1000
 
-// listPatience is for how long a list may read.
+// listPatience is the time limit for reading a list.
 const listPatience = 2 * time.Second
 
-// orders are what lists are sorted by, and what the cursor is compared with.
+// orders holds the sort keys of lists, and the type to which the cursor is cast.
 var orders = map[store.UserSort]struct{ columns, cursor string }{
 	store.SortCreated:  {"u.created_at", "timestamptz"},
 	store.SortSignedIn: {"coalesce(u.last_sign_in_at, '-infinity')", "timestamptz"},
 	store.SortEmail:    {"coalesce(u.email_key, '') collate \"C\"", "text"},
 }
 
-// query is a statement in the making.
+// query builds a statement.
 type query struct {
 	sql  strings.Builder
 	args []any
@@ -67,7 +67,7 @@ func (b *query) add(text string, args ...any) {
 	b.sql.WriteString(text)
 }
 
-// usersQuery is the statement for a list of accounts.
+// usersQuery returns the statement for a list of accounts.
 func usersQuery(q store.UserQuery) *query {
 	b := &query{}
 	b.sql.WriteString(listUsers)
@@ -76,8 +76,8 @@ func usersQuery(q store.UserQuery) *query {
 	return b
 }
 
-// filter adds what a query picks accounts by. Conditions that an index is made for
-// are written as the index has them.
+// filter adds all conditions of a query. A condition that has an index is written as
+// the index expression.
 func (b *query) filter(q store.UserQuery) {
 	b.filterNames(q)
 	b.filterFacts(q)
@@ -94,7 +94,7 @@ func (b *query) filter(q store.UserQuery) {
 	}
 }
 
-// filterNames adds what accounts are called by.
+// filterNames adds the conditions on ids, addresses, names and identities.
 func (b *query) filterNames(q store.UserQuery) {
 	if q.ID != "" {
 		b.where(`u.id = ?::uuid`, q.ID)
@@ -119,7 +119,7 @@ func (b *query) filterNames(q store.UserQuery) {
 	}
 }
 
-// filterFacts adds what is so about accounts.
+// filterFacts adds the conditions on roles, metadata and the state of accounts.
 func (b *query) filterFacts(q store.UserQuery) {
 	if q.Role != "" {
 		b.where(`u.roles <> '{}' and u.roles @> array[?::text]`, q.Role)
@@ -155,11 +155,11 @@ func (b *query) filterFacts(q store.UserQuery) {
 	}
 }
 
-// hasIdentity looks for identities of those who ever had one, and are asked for them
-// only then: a sub-select would be made into a table of all identities.
+// hasIdentity looks for identities only of users who have or had one. It calls a
+// function because Postgres would turn a sub-select into a table of all identities.
 const hasIdentity = `u.linked and auth.identities_of(u.id) is not null`
 
-// page adds which of those accounts, and in which order.
+// page adds the cursor, the order and the limit.
 func (b *query) page(q store.UserQuery) {
 	order, ok := orders[q.Sort]
 	if !ok {
@@ -183,16 +183,16 @@ func (b *query) page(q store.UserQuery) {
 	b.add(` order by `+order.columns+direction+`, u.id`+direction+` limit ?::integer`, q.Limit)
 }
 
-// prefix is a pattern for what begins so.
+// prefix returns a LIKE pattern for texts that begin with s.
 func prefix(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) + "%"
 }
 
-// ListUsers lists accounts. In a transaction of the application's (InTx) it reads
-// for as long as that lets it.
+// ListUsers lists accounts. Within the application's transaction (InTx) only that
+// transaction's own timeouts limit it.
 func (s *Store) ListUsers(ctx context.Context, q store.UserQuery) ([]store.User, error) {
 	list := []store.User{}
-	if q.Limit > store.MaxQueryIDs { // an export's, of which all pages but the last are full
+	if q.Limit > store.MaxQueryIDs { // exports: all pages but the last are full
 		list = make([]store.User, 0, min(q.Limit, fullPage))
 	}
 	err := s.bounded(ctx, usersQuery(q), func(rows pgx.Rows) (err error) {
@@ -211,8 +211,8 @@ func (s *Store) ListUsers(ctx context.Context, q store.UserQuery) ([]store.User,
 	return list, nil
 }
 
-// ListUserRows lists accounts, whose metadata are left as jsonb writes them. Exports read
-// by it, a hundred thousand accounts and more: one place receives all rows.
+// ListUserRows lists accounts with their metadata as raw JSON. Exports of a hundred
+// thousand accounts and more use it, so all rows are scanned into the same variables.
 func (s *Store) ListUserRows(ctx context.Context, q store.UserQuery) ([]store.UserRow, error) {
 	var list []store.UserRow
 	err := s.bounded(ctx, usersQuery(q), func(rows pgx.Rows) error {
@@ -239,8 +239,8 @@ func (s *Store) ListUserRows(ctx context.Context, q store.UserQuery) ([]store.Us
 	return list, nil
 }
 
-// CountUsers counts accounts one by one, as far as that is exact, and otherwise asks
-// the planner.
+// CountUsers counts up to store.CountedExactly accounts, and otherwise returns the
+// planner's estimate.
 func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.Total, error) {
 	some := &query{}
 	some.sql.WriteString(someUsers)
@@ -256,7 +256,7 @@ func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.Total,
 	if err == nil && n <= store.CountedExactly {
 		return store.Total{N: n, Exact: true}, nil
 	}
-	least := n // 0: it took too long
+	least := n // 0 if counting took too long
 	var plan []struct {
 		Plan struct {
 			Rows float64 `json:"Plan Rows"`
@@ -275,18 +275,19 @@ func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.Total,
 	return store.Total{N: max(least, int64(plan[0].Plan.Rows))}, nil
 }
 
-// as is a statement around this one, with the same arguments.
+// as returns a statement around this one, with the same arguments.
 func (b *query) as(around string, more ...any) *query {
 	out := &query{args: b.args}
 	fmt.Fprintf(&out.sql, around, append([]any{b.sql.String()}, more...)...)
 	return out
 }
 
-// bounded makes a query that may turn out to read too much: store.ErrTooBroad.
+// bounded runs a query within listPatience. Errors: store.ErrTooBroad if it takes
+// longer.
 func (s *Store) bounded(ctx context.Context, b *query, read func(pgx.Rows) error) error {
 	err := s.do(ctx, func(ctx context.Context, on querier) error {
 		batch := &pgx.Batch{}
-		if Tx(ctx) == nil { // else they would hold for the rest of the application's transaction
+		if Tx(ctx) == nil { // otherwise the settings would apply to the rest of the application's transaction
 			batch.Queue(bounds, strconv.FormatInt(listPatience.Milliseconds(), 10))
 		}
 		batch.Queue(s.sql(b.sql.String()), b.args...).Query(read)

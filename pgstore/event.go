@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// eventData is what an event says besides the columns that it has of its own.
+// eventData holds the fields of an event that have no column of their own.
 type eventData struct {
 	Actor      store.Actor  `json:"actor"`
 	SessionIDs []string     `json:"session_ids,omitempty"`
@@ -28,22 +28,23 @@ type eventData struct {
 	Record *store.Record `json:"record,omitempty"`
 }
 
-// dataOf leaves out the one character that Postgres keeps no text with: what
-// strangers send must not make an event fail.
+// dataOf returns an event's data without NUL characters, which Postgres cannot store.
+// Input from strangers must not make recording an event fail.
 func dataOf(e store.Event) eventData {
 	d := eventData{e.Actor, e.SessionIDs, e.Method, e.Provider, e.Message, e.Left, clean(e.Reason), e.Client, e.Other, cleanRecord(e.Record)}
 	d.Client.UserAgent = clean(d.Client.UserAgent)
 	return d
 }
 
-// cleanRecord cleans what is in a record, which may be of a request that was refused.
+// cleanRecord removes NUL characters from a record, which may hold the fields of a
+// refused request.
 func cleanRecord(r *store.Record) *store.Record {
 	if r == nil {
 		return nil
 	}
 	c := *r
 	c.Actor, c.Target, c.RequestID = clean(c.Actor), clean(c.Target), clean(c.RequestID)
-	own := false // its changes are a copy
+	own := false // c.Changes is a copy
 	for field, v := range r.Changes {
 		if isClean(v.Before) && isClean(v.After) {
 			continue
@@ -56,7 +57,8 @@ func cleanRecord(r *store.Record) *store.Record {
 	return &c
 }
 
-// isClean tells whether Postgres keeps a value. Most need no look at their JSON.
+// isClean reports whether Postgres can store a value. It avoids marshalling for the
+// most frequent types.
 func isClean(v any) bool {
 	switch v := v.(type) {
 	case nil, bool, int, time.Time:
@@ -68,17 +70,17 @@ func isClean(v any) bool {
 	return err != nil || !bytes.Contains(b, []byte(`\u0000`))
 }
 
-// clean is a text without the character that Postgres keeps no text with.
+// clean removes NUL characters, which Postgres cannot store in text.
 func clean(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
 const eventColumns = `e.id, e.type, e.at, coalesce(e.user_id::text, ''), coalesce(e.session_id::text, ''), e.data`
 
-// noteEvents is for events that were chosen before, and filled in.
+// noteEvents records events that were selected and completed before.
 const noteEvents = `select auth.note_events($1::jsonb, null, null, '{}')`
 
-// recorded are the parts of a statement that record the events ($1) and messages
-// ($2, with what is noted of them) of its change in the same step. They follow a part about (user_id,
-// outcome), which has a row if there was a change.
+// recorded holds the parts of a statement that record the events ($1) and messages ($2)
+// of its change, and the log of these messages, in the same step. They follow a part
+// about (user_id, outcome), which has a row if there was a change.
 const recorded = `events as (
 		select auth.note_events($1::jsonb, about.user_id, array[about.outcome], '{}') as noted from about
 	), post as materialized (
@@ -89,11 +91,11 @@ const recorded = `events as (
 		` + logPost + `
 	)`
 
-// noted tells whether the events were recorded; see noting.
+// noted is true if the events were recorded or there were none; see noting.
 const noted = `coalesce((select events.noted from events), true)`
 
-// chosen are the events of a change that ended so, with what only the store
-// knows.
+// chosen returns the events of a change for the outcome that it had, completed with
+// data that only the store knows.
 func chosen(c *store.Change, r *result) []store.OutcomeEvent {
 	var list []store.OutcomeEvent
 	for _, o := range c.Events {
@@ -119,9 +121,9 @@ func chosen(c *store.Change, r *result) []store.OutcomeEvent {
 	return list
 }
 
-// noting is a change's events as the parameter of its statement. Those that the
-// caller keeps (store.Change.Unrecorded) are left out for a while once some could not
-// be recorded, so that not everybody waits for the same lock.
+// noting returns a change's events as the parameter of its statement. After an event
+// could not be recorded, it leaves out events with a fallback (store.Change.Unrecorded)
+// for a while, so that not every call waits for the same lock.
 func (s *Store) noting(c *store.Change) (input string, tried bool) {
 	if c.Unrecorded != nil && s.troubled.now() {
 		return none, false
@@ -129,7 +131,8 @@ func (s *Store) noting(c *store.Change) (input string, tried bool) {
 	return eventsInput(c.Unrecorded == nil, c.Events), true
 }
 
-// unrecorded gives the caller the events of a change that came about without them.
+// unrecorded passes the events of a change that was made without them to
+// store.Change.Unrecorded.
 func (s *Store) unrecorded(c *store.Change, r *result, tried bool) {
 	if tried {
 		s.troubled.begin()
@@ -143,10 +146,10 @@ func (s *Store) unrecorded(c *store.Change, r *result, tried bool) {
 	}
 }
 
-// troubled remembers that events could not be recorded.
+// troubled remembers that recording events failed.
 type troubled struct{ until atomic.Int64 }
 
-// troubleFor is for how long.
+// troubleFor is the time for which it does so.
 const troubleFor = 5 * time.Second
 
 func (t *troubled) now() bool { return time.Now().UnixNano() < t.until.Load() }

@@ -14,10 +14,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// The audit log: what it is asked for, what comes without a change, and its end.
+// The audit log: its lists, events that come without a change, and its sweep.
 
-// What an event says of its actor, as events_actor_idx has it: what somebody did
-// themselves is not in there, but in the index of whom it is about.
+// Expressions on an event's data. eventActor and bySomebody are written as in
+// events_actor_idx. That index leaves out events that users caused for themselves;
+// these are found as events about the user.
 const (
 	eventActor  = `(e.data -> 'actor' ->> 'id')`
 	bySomebody  = eventActor + ` is distinct from e.user_id::text`
@@ -25,8 +26,8 @@ const (
 	eventFailed = `e.type in ('` + string(store.EventSignInFailed) + `', '` + string(store.EventMessageFailed) + `')`
 )
 
-// kinds are the types that begin so (from $1, before $2), each found by its index:
-// there are a few dozens, however many events there are.
+// kinds finds all event types in a range, with one index lookup for each. There are
+// only a few dozen types, however many events there are.
 const kinds = `with recursive kinds as (
 		(select e.type from auth.events e where e.type ~>=~ ?::text and e.type ~<~ ?::text order by e.type using ~<~ limit 1)
 	union all
@@ -35,14 +36,15 @@ const kinds = `with recursive kinds as (
 	)
 	`
 
-// How many is part of the text: were it a parameter, Postgres would plan each list
-// anew, for fear of one that is long, which takes as long as reading a page.
+// The limit is part of the statement's text. If it were a parameter, Postgres would
+// plan each list anew, which takes as long as reading a page.
 const newestFirst = ` order by e.at desc, e.id desc limit `
 
-// Of one type, the newest come by the index of types alone if it is a range of it
-// that is read, in its order: an equality would let Postgres go through all events by
-// time, until it has found enough. Where few are left by other filters, the index of
-// types is not worth it, and the type no condition on it.
+// ofType and ofKind are ranges, sorted in the order of the index of types, so that
+// Postgres reads the newest events of a type from that index. With an equality Postgres
+// might scan all events by time until it has found enough. If other filters leave few
+// events, that index is not worth reading; fewOfType and fewOfPrefix are written so
+// that it does not apply.
 const (
 	ofType      = `e.type ~>=~ ?::text and e.type ~<=~ ?::text`
 	ofKind      = `e.type ~>=~ k.type and e.type ~<=~ k.type`
@@ -51,15 +53,15 @@ const (
 	fewOfPrefix = `e.type || '' like ?::text`
 )
 
-// condition is one of a statement, in which each ? is an argument.
+// condition is a condition of a statement. Each ? in it is an argument.
 type condition struct {
 	sql  string
 	args []any
 }
 
-// eventsQuery is the statement for a list of events. ok is false if there can be
-// none. Which conditions it has depends on what is asked, so that each has a plan of
-// its own.
+// eventsQuery returns the statement for a list of events. ok is false if no event can
+// match. The statement has only the conditions of its query, so that each combination
+// has its own plan.
 func eventsQuery(q store.EventQuery) (b *query, ok bool) {
 	limit := q.Limit
 	if limit <= 0 {
@@ -75,7 +77,7 @@ func eventsQuery(q store.EventQuery) (b *query, ok bool) {
 	begin, isPrefix := strings.CutSuffix(q.Type, "*")
 	switch {
 	case isPrefix && !narrow: // the newest of each type
-		below := begin[:len(begin)-1] + "/" // which is behind the dot
+		below := begin[:len(begin)-1] + "/" // the character after the dot
 		b.add(kinds, begin, below, below)
 		b.add(`select e.* from kinds k cross join lateral (`)
 		b.events(append(all, condition{ofKind, nil}), newestOf, limit)
@@ -113,9 +115,9 @@ func (b *query) events(all []condition, order string, limit int) {
 	b.add(order + strconv.Itoa(limit))
 }
 
-// waysTo are what is asked of who did it and whom it is about: events that meet one
-// of the lists, none of which holds one that another does. few tells whether that
-// picks by somebody's id.
+// waysTo returns the conditions on id, actor and user as alternatives. An event matches
+// if it meets all conditions of one alternative, and no event meets two. few reports
+// whether there are such conditions. ok is false if no event can match.
 func waysTo(q store.EventQuery) (ways [][]condition, few, ok bool) {
 	var fixed []condition
 	about := func(id string) {
@@ -145,10 +147,10 @@ func waysTo(q store.EventQuery) (ways [][]condition, few, ok bool) {
 	}
 	actor, involved := idOrName(q.ActorID), idOrName(q.Involving)
 	if actor == "" && q.ActorID != "" || involved == "" && q.Involving != "" {
-		return nil, false, false // what nothing is left of names nobody, rather than everybody
+		return nil, false, false // a name without valid characters matches no event, rather than all
 	}
 	if involved != "" && actor != "" && actor != involved {
-		about(involved) // then it was somebody else
+		about(involved) // another user caused the event
 	}
 	if !ok {
 		return nil, false, false
@@ -172,7 +174,7 @@ func waysTo(q store.EventQuery) (ways [][]condition, few, ok bool) {
 	return [][]condition{own, theirs}, few, true
 }
 
-// idOrName is an id as it is kept, or a name as it is.
+// idOrName returns an id in its stored form, and a name as it is.
 func idOrName(s string) string {
 	if id, ok := canonical(s); ok {
 		return id
@@ -180,10 +182,11 @@ func idOrName(s string) string {
 	return asKept(s)
 }
 
-// asKept is a text as an event has it.
+// asKept returns a text as events store it.
 func asKept(s string) string { return asText(clean(s)) }
 
-// filters are the other conditions. few tells whether one of them picks few events.
+// filters returns the other conditions. few reports whether one of them selects few
+// events.
 func filters(q store.EventQuery) (all []condition, few bool) {
 	if q.IP.IsValid() {
 		all, few = append(all, condition{`(e.data -> 'client' ->> 'ip') = ?::text`, []any{q.IP.String()}}), true
@@ -252,7 +255,7 @@ func eventOf(row pgx.CollectableRow) (e store.Event, err error) {
 	return e, nil
 }
 
-// AddEvents records events that came without a change.
+// AddEvents records events without a change.
 func (s *Store) AddEvents(ctx context.Context, list []store.Event) error {
 	if len(list) == 0 {
 		return ctx.Err()
@@ -274,8 +277,8 @@ func (s *Store) AddEvents(ctx context.Context, list []store.Event) error {
 const sweepEvents = `with over as (select id from auth.events where at < $1::timestamptz limit $2::integer for update skip locked)
 	delete from auth.events e using over where e.id = over.id`
 
-// SweepEvents deletes up to limit events from before an instant. Of several instances
-// only the one that sweeps does.
+// SweepEvents deletes up to limit events that are older than before. Only the instance
+// that holds the sweep lease does so; the others return 0.
 func (s *Store) SweepEvents(ctx context.Context, before, now time.Time, limit int) (int, error) {
 	total := 0
 	err := s.do(ctx, func(ctx context.Context, q querier) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// heldBy is what is held about the user ($1) at a time ($2).
+// heldBy returns the statement for the data held about a user ($1) at a time ($2).
 func heldBy(user, now string) string {
 	return strings.NewReplacer("$1", user, "$2", now).Replace(`select 'device', d.device, '', ''::bytea, d.first_seen_at, d.last_seen_at, d.sequence, d.added_by from auth.devices d
 	where d.user_id = $1 and d.device <> '` + forgotten + `' and d.last_seen_at > $2::timestamptz - interval '9600 hours'
@@ -23,8 +23,8 @@ func heldBy(user, now string) string {
 
 var selectHeld = heldBy("$1::uuid", "$2")
 
-// heldOfKey asks it of whoever a condition finds, by the values in it and the time behind
-// them: no device is asked for.
+// heldOfKey holds the same statement for each condition that finds a user. Its
+// parameters are the condition's values without the device, then the time.
 var heldOfKey = func() map[string]string {
 	all := map[string]string{}
 	for condition, now := range map[string]string{byID: "$2", byEmail: "$2", byPhone: "$2", byHandle: "$2", byIdentity: "$3"} {
@@ -33,7 +33,7 @@ var heldOfKey = func() map[string]string {
 	return all
 }()
 
-// Held lists what is kept about a user.
+// Held lists the devices, tokens and messages stored about a user.
 func (s *Store) Held(ctx context.Context, userID string, now time.Time) (store.Held, error) {
 	id, ok := canonical(userID)
 	if !ok {
@@ -69,8 +69,8 @@ func heldOf(rows pgx.Rows) (h store.Held, err error) {
 	return h, err
 }
 
-// Account finds one user with the password hash and what is kept about them, in one
-// round trip.
+// Account returns a user with the password hash and the data of Held, in one round
+// trip.
 func (s *Store) Account(ctx context.Context, key store.UserKey, now time.Time) (store.Credentials, store.Held, error) {
 	condition, args := where(key)
 	if condition == "" {

@@ -58,7 +58,7 @@ func (s *Store) Factors(ctx context.Context, userID string) (store.Factors, erro
 	return all, nil
 }
 
-// factors reads the factors of a user who is locked: nobody else changes them.
+// factors reads the factors of a locked user, which no other change can alter.
 func (s *Store) factors(ctx context.Context, tx pgx.Tx, of *lockedUser) ([]store.Factor, error) {
 	if of == nil {
 		return nil, store.ErrNotFound
@@ -91,7 +91,7 @@ const (
 	values ($1::uuid, $2::uuid, $3::text, $4::boolean, $5::boolean, $6::text, $7::bytea, $8::bytea, $9::bytea, $10::timestamptz, $11::timestamptz)`
 )
 
-// PutFactor stores a pending factor and removes an older pending one.
+// PutFactor stores a pending factor and deletes an older pending one of the same kind.
 func (s *Store) PutFactor(ctx context.Context, c store.PutFactor) error {
 	f := &c.Factor
 	return s.change(ctx, &c.Change, target{users: []string{f.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
@@ -110,7 +110,7 @@ func (s *Store) PutFactor(ctx context.Context, c store.PutFactor) error {
 	})
 }
 
-// orNoBytes is null for none.
+// orNoBytes returns nil, which is null, for an empty slice.
 func orNoBytes(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
@@ -132,7 +132,7 @@ const (
 	raiseTo = `update auth.sessions set aal = $2::text, amr = $3::jsonb where id = $1::uuid`
 )
 
-// completes is what a completion locks, beside the user.
+// completes returns the user and the other rows that a completion locks.
 func completes(userID string, c *store.Completion) target {
 	on := target{users: []string{userID}}
 	if c.Raise != nil {
@@ -144,7 +144,8 @@ func completes(userID string, c *store.Completion) target {
 	return on
 }
 
-// mayComplete checks what the use of a factor completes.
+// mayComplete checks that a completion is allowed: that its token, session and user
+// permit it.
 func (s *Store) mayComplete(ctx context.Context, tx pgx.Tx, h *held, of *lockedUser, c *store.Completion, now time.Time, r *result) error {
 	if c.Redeem != nil {
 		if r.used = h.token(*c.Redeem, now); r.used == nil || r.used.UserID != of.id {
@@ -168,7 +169,8 @@ func (s *Store) mayComplete(ctx context.Context, tx pgx.Tx, h *held, of *lockedU
 	return s.mayCreate(ctx, tx, of, c.Create, now, r)
 }
 
-// complete does what mayComplete allowed, and reads the user as it then is.
+// complete carries out a completion that mayComplete allowed, and reads the user
+// afterwards.
 func (s *Store) complete(ctx context.Context, tx pgx.Tx, h *held, of *lockedUser, c *store.Completion, ch *store.Change, r *result) (done store.FactorResult, err error) {
 	b := &pgx.Batch{}
 	if c.Redeem != nil {
@@ -205,7 +207,7 @@ func (s *Store) complete(ctx context.Context, tx pgx.Tx, h *held, of *lockedUser
 	return done, send(ctx, tx, b)
 }
 
-// completed calls the callbacks of a completion that has come about.
+// completed calls the callbacks of a completion that was committed.
 func completed(c *store.Completion, r *result) {
 	if c.Create == nil {
 		return
@@ -253,7 +255,7 @@ func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (done st
 		if err := send(ctx, tx, b); err != nil {
 			return nil, err
 		}
-		of.credentialRevision++ // for trust in the device of a session that is created
+		of.credentialRevision++ // for the trust in the device of a new session
 		done, err = s.complete(ctx, tx, h, of, &c.Completion, &c.Change, r)
 		of.credentialRevision--
 		slices.Sort(r.ended)
@@ -304,7 +306,7 @@ func (s *Store) UseFactor(ctx context.Context, c store.UseFactor) (done store.Fa
 const deleteCode = `delete from auth.recovery_codes c where c.user_id = $1::uuid
 	and c.hash = (select o.hash from auth.recovery_codes o where o.user_id = $1::uuid and o.hash = any ($2::bytea[]) limit 1)`
 
-// useCode uses up the recovery code that has one of the hashes.
+// useCode deletes the recovery code that has one of the hashes. Errors: ErrNotFound.
 func (s *Store) useCode(ctx context.Context, tx pgx.Tx, of *lockedUser, hashes [][]byte) error {
 	tag, err := tx.Exec(ctx, s.sql(deleteCode), of.id, orEmpty(hashes))
 	if err == nil && tag.RowsAffected() == 0 {
@@ -364,7 +366,7 @@ func (s *Store) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) 
 
 const dropFactor = `delete from auth.factors where id = $1::uuid`
 
-// RemoveFactor switches one second factor off, or all of them.
+// RemoveFactor deletes one second factor, or all of them.
 func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
 	var u store.User
 	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
@@ -385,7 +387,7 @@ func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.U
 			r.left = new(int)
 		}
 		b := &pgx.Batch{}
-		var others, required bool // enabled ones that are left
+		var others, required bool // other enabled factors, and whether one of them is required
 		for _, o := range list {
 			others = others || o.Enabled && o.ID != f.ID
 			required = required || o.Enabled && o.Required && o.ID != f.ID

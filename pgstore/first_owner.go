@@ -8,10 +8,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// selectFirstOwner names the first owner ever, or nobody ("").
+// selectFirstOwner reads the id of the first owner ever; "" if there was none.
 const selectFirstOwner = `select coalesce(o.user_id::text, '') from auth.first_owner o`
 
-// EverOwned tells whether there has been an owner.
+// EverOwned reports whether there has ever been an owner.
 func (s *Store) EverOwned(ctx context.Context) (bool, error) {
 	var first string
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
@@ -20,10 +20,10 @@ func (s *Store) EverOwned(ctx context.Context) (bool, error) {
 	return first != "", err
 }
 
-// judgeFirst judges FirstOwner after the effect, which has waited at the one row of
-// first_owner for whoever else was making an owner: if it names somebody else by now,
-// they were first. The user whom this change makes owner was locked when h.first was
-// read, so that nobody made them one since.
+// judgeFirst checks FirstOwner after the effect. The effect has waited at the one row
+// of first_owner for any other change that makes a user an owner. If the row now names
+// another user, that user was first. No other change can have made this change's user
+// an owner since h.first was read, because the user was locked before.
 func (s *Store) judgeFirst(ctx context.Context, tx pgx.Tx, h *held, r *result) error {
 	var first string
 	if err := tx.QueryRow(ctx, s.sql(selectFirstOwner)).Scan(&first); err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// user is a user who was locked, or nil: there is none, or none of that id was to
-// be locked.
+// user returns a locked user, or nil if there is none or it was not locked.
 func (h *held) user(id string) *lockedUser {
 	id, _ = canonical(id)
 	return h.users[id]
@@ -20,7 +19,7 @@ func (h *held) session(id string) *sessionRow {
 	return h.sessions[id]
 }
 
-// liveSession is a live session and its user; otherwise the error is that of
+// liveSession returns a live session and its user. Its errors are those of
 // store.Store.Session.
 func (h *held) liveSession(id string, now time.Time) (*sessionRow, *lockedUser, error) {
 	sess := h.session(id)
@@ -44,8 +43,9 @@ func (h *held) key(id string) *store.APIKey {
 	return h.keys[id]
 }
 
-// addedBy is Origin.AddedBy of what a change adds to a user: the sequence of the user's
-// session or enrolment token in whose name it happens, or which it redeems.
+// addedBy returns Origin.AddedBy for a credential that a change adds to a user. That is
+// the sequence of the user's session or enrolment token that authorizes the change or
+// is redeemed by it, or 0.
 func (h *held) addedBy(by *store.Authority, userID string, redeems *store.Token) int64 {
 	userID, _ = canonical(userID)
 	if by.Session != nil {
@@ -62,7 +62,7 @@ func (h *held) addedBy(by *store.Authority, userID string, redeems *store.Token)
 	return 0
 }
 
-// anyToken is a token, live or not, or nil.
+// anyToken returns a token, live or expired, or nil.
 func (h *held) anyToken(ref store.TokenRef) *store.Token {
 	for i := range h.tokens {
 		if t := &h.tokens[i]; t.Purpose == ref.Purpose && bytes.Equal(t.Hash, ref.Hash) {
@@ -72,7 +72,7 @@ func (h *held) anyToken(ref store.TokenRef) *store.Token {
 	return nil
 }
 
-// token is a live token, or nil.
+// token returns a live token, or nil.
 func (h *held) token(ref store.TokenRef, now time.Time) *store.Token {
 	if t := h.anyToken(ref); t != nil && now.Before(t.ExpiresAt) {
 		return t
@@ -80,7 +80,7 @@ func (h *held) token(ref store.TokenRef, now time.Time) *store.Token {
 	return nil
 }
 
-// guessIsWrong tells whether the change is a guess that counts as a wrong one.
+// guessIsWrong reports whether the change is an attempt with a wrong code.
 func (h *held) guessIsWrong(on target, now time.Time) bool {
 	if on.code == nil {
 		return false
@@ -89,7 +89,7 @@ func (h *held) guessIsWrong(on target, now time.Time) bool {
 	return err == store.ErrWrongCode //nolint:errorlint // made right here
 }
 
-// liveCode is the code, if the guess is right; otherwise the error is that of
+// liveCode returns the code if the attempt is correct. Its errors are those of
 // store.Store.TryCode.
 func (h *held) liveCode(g *guess, now time.Time) (*store.Token, error) {
 	if h.code == nil {

@@ -13,7 +13,8 @@ import (
 
 const impersonationColumns = `i.id, i.user_id, i.actor_id, i.actor_session, i.reason, i.created_at, i.expires_at, i.ip, i.user_agent, i.sequence, i.user_revision, i.actor_revision, i.roles_revision`
 
-// impersonationIsLive judges an impersonation i at $2 by all that it rests on.
+// impersonationIsLive checks, at $2, that an impersonation i and everything that it
+// depends on is live and unchanged.
 const (
 	impersonationRests = `
 		join auth.users u on u.id = i.user_id
@@ -70,8 +71,9 @@ func (r *impersonationRow) impersonation() store.Impersonation {
 	return i
 }
 
-// BeginImpersonation keeps an impersonation. What it rests on is locked: whoever ends
-// the actor's session waits for this, or this finds it ended.
+// BeginImpersonation stores an impersonation. It locks the users and the actor's
+// session, so that a change that revokes that session waits for it, or has been made
+// before.
 func (s *Store) BeginImpersonation(ctx context.Context, c store.BeginImpersonation) error {
 	i := c.Impersonation
 	return s.change(ctx, &c.Change, target{users: []string{i.UserID, i.ActorID}, sessions: []string{i.ActorSessionID}, roles: rolesStay}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
@@ -147,11 +149,11 @@ func (s *Store) Impersonations(ctx context.Context, userID string, now time.Time
 	return list, err
 }
 
-// EndImpersonation ends an impersonation. Whom it is about never changes, so that it
-// may be read before that is locked.
+// EndImpersonation ends an impersonation. It reads the user, actor and session before
+// it locks them, because they never change.
 func (s *Store) EndImpersonation(ctx context.Context, c store.EndImpersonation) error {
 	id, _ := canonical(c.ID)
-	ctx, done, err := s.bound(ctx) // for both statements: whoever leaves between them stops nothing
+	ctx, done, err := s.bound(ctx) // for both statements: a caller who leaves between them does not stop the second
 	if err != nil {
 		return err
 	}
@@ -185,8 +187,8 @@ func (s *Store) EndImpersonation(ctx context.Context, c store.EndImpersonation) 
 	})
 }
 
-// queueRevokeImpersonations adds to a batch what ends impersonations of a user who is
-// locked. ended receives their ids.
+// queueRevokeImpersonations adds to a batch the statement that ends impersonations of a
+// locked user. ended receives their ids.
 func (s *Store) queueRevokeImpersonations(b *pgx.Batch, userID, only, except string, f store.SessionFilter, now time.Time, ended *[]string) {
 	b.Queue(s.sql(revokeImpersonations), userID, now, orNull(only), orNull(except), f.FromSequence, moment(f.Before), orNull(asText(f.IP))).Query(func(rows pgx.Rows) (err error) {
 		*ended, err = pgx.AppendRows(*ended, rows, pgx.RowTo[string])

@@ -27,7 +27,7 @@ type factorInput struct {
 	LastUsedAt *time.Time `json:"last_used_at"`
 }
 
-// factorsInput is the parameter for factors that come with a user.
+// factorsInput returns the parameter for the factors of a new user.
 func factorsInput(userID string, list ...store.Factor) string {
 	return text(factorInputs(userID, list))
 }
@@ -44,15 +44,15 @@ func factorInputs(userID string, list []store.Factor) []factorInput {
 const insertFactors = `insert into auth.factors (id, user_id, kind, several, required, label, credential, secret, state, enabled, created_at, last_used_at, sequence)
 	select f.id, f.user_id, f.kind, f.several, f.required, f.label, f.credential, f.secret, f.state, true, f.created_at, f.last_used_at, 1`
 
-// armUser gives a user ($1) who was made in the same transaction second factors
-// ($2).
+// armUser adds second factors ($2) to a user ($1) who was created in the same
+// transaction.
 const armUser = `with f as (
 		` + insertFactors + ` from jsonb_to_recordset($2::jsonb) as ` + factorRecord + `
 	)
 	update auth.users u set mfa_enabled = exists (select from jsonb_to_recordset($2::jsonb) as ` + factorRecord + ` where f.required) where u.id = $1::uuid`
 
-// importedUsers are users as columns ($3 to $21), which Postgres reads in a tenth of the time
-// that it takes for the same in JSON.
+// importedUsers reads users from columns ($3 to $21). Postgres needs a tenth of the
+// time that it needs to read them from JSON.
 const importedUsers = `unnest($3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::timestamptz[],
 			$9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::boolean[],
 			$16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19::timestamptz[], $20::boolean[], $21::text[]) with ordinality
@@ -60,7 +60,7 @@ const importedUsers = `unnest($3::uuid[], $4::text[], $5::text[], $6::timestampt
 			full_name, name_key, user_metadata, app_metadata, roles, password_hash, mfa_enabled,
 			created_at, updated_at, last_sign_in_at, banned_until, linked, handle, n)`
 
-// importColumns are the parameters of importedUsers.
+// importColumns holds the parameters of importedUsers.
 type importColumns struct {
 	ids                                 []string
 	emails, emailKeys, phones, nameKeys []*string
@@ -107,7 +107,7 @@ func (c *importColumns) add(row store.ImportedRow) (store.User, error) {
 
 var inArray = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// arrayText is a list as Postgres writes an array.
+// arrayText returns a list as the text of a Postgres array.
 func arrayText(list []string) string {
 	if len(list) == 0 {
 		return "{}"
@@ -127,9 +127,9 @@ type importIdentityInput struct {
 	identityInput
 }
 
-// insertImported creates those users of whom no unique value is taken, with
-// their identities ($1) and factors ($2), and tells who they are and how many of
-// their identities were kept: one that was taken this very moment is left out.
+// insertImported creates the users without a conflict, with their identities ($1) and
+// factors ($2). It returns their ids and the number of identities that it stored for
+// each: an identity that another transaction takes at the same time is left out.
 const insertImported = `with taken as (
 		select i.user_id from jsonb_to_recordset($1::jsonb) as ` + importIdentityRecord + `
 		join auth.identities o on o.provider = i.provider and o.subject = i.subject
@@ -156,8 +156,9 @@ const insertImported = `with taken as (
 	)
 	select u.id, coalesce(i.n, 0) from u left join (select i.user_id, count(*) as n from identities i group by i.user_id) i on i.user_id = u.id`
 
-// conflictsOf tells which value of users, of whom are given id, keys of address and
-// number, and handle ($2 to $5), with identities ($1) and factors ($6), is taken; empty if none is by now.
+// conflictsOf returns the conflicting field of each user, or "" if there is no conflict
+// any more. Its parameters are identities ($1), ids, keys of email addresses, phone
+// numbers and handles ($2 to $5), and factors ($6).
 const conflictsOf = `select r.n, case
 			when exists (select from auth.users u where u.id = r.id) then 'id'
 			when exists (select from auth.users u where u.email_key = r.email_key) then 'email'
@@ -172,8 +173,8 @@ const conflictsOf = `select r.n, case
 
 const deleteUsers = `delete from auth.users where id = any ($1::uuid[])`
 
-// CreateUsers adds each of the users that can be added, in one statement, and one
-// more that tells why some cannot.
+// CreateUsers creates the users without a conflict in one statement, and finds the
+// reasons for the others in a second one.
 func (s *Store) CreateUsers(ctx context.Context, c store.CreateUsers) ([]error, error) {
 	var results []error
 	roles := rolesAreNotAsked
@@ -183,7 +184,7 @@ func (s *Store) CreateUsers(ctx context.Context, c store.CreateUsers) ([]error, 
 		}
 	}
 	telling := tell(c.Users)
-	defer telling.Wait() // the rows are the caller's
+	defer telling.Wait() // the goroutine reads the caller's rows
 	err := s.change(ctx, &c.Change, target{roles: roles}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
 		im := &importing{Store: s, tx: tx, rows: c.Users, results: make([]error, len(c.Users)), made: make([]bool, len(c.Users))}
 		if err := im.run(ctx); err != nil {
@@ -205,21 +206,22 @@ func (s *Store) CreateUsers(ctx context.Context, c store.CreateUsers) ([]error, 
 	return results, nil
 }
 
-// importing is a call of CreateUsers.
+// importing is one call of CreateUsers.
 type importing struct {
 	*Store
 	tx      pgx.Tx
 	rows    []store.ImportedRow
 	results []error
-	any     bool   // somebody was created
-	made    []bool // who
+	any     bool   // a user was created
+	made    []bool // the rows of the created users
 }
 
-// rounds bounds how often users are tried whom nothing seems to keep out: whoever
-// stood in their way has gone meanwhile, or was refused for another value.
+// rounds bounds how often users are inserted again who were refused without a conflict.
+// Their conflict has gone meanwhile: the other row was deleted, or was itself refused
+// because of another value.
 const rounds = 10
 
-// run creates who can be created. Those with one id are tried one after the
+// run creates the users. Rows with the same id or credential are inserted one after the
 // other.
 func (im *importing) run(ctx context.Context) error {
 	var pending []int
@@ -248,7 +250,7 @@ func (im *importing) run(ctx context.Context) error {
 	return errMoved
 }
 
-// heldTwice is what a user would have twice, by itself.
+// heldTwice returns the field that one row by itself has twice, or "".
 func (im *importing) heldTwice(n int) string {
 	seen := map[string]bool{}
 	twice := func(kind string, values ...string) bool {
@@ -270,7 +272,7 @@ func (im *importing) heldTwice(n int) string {
 	return ""
 }
 
-// distinct are the first rows of each id and of each credential, and the others.
+// distinct returns the first row of each id and each credential, and the other rows.
 func (im *importing) distinct(pending []int) (first, others []int) {
 	seen := map[string]bool{}
 	for _, n := range pending {
@@ -293,7 +295,7 @@ func (im *importing) distinct(pending []int) (first, others []int) {
 	return first, others
 }
 
-// insert creates users, and returns the rows of those whom something keeps out.
+// insert creates users. It returns the rows that it did not create.
 func (im *importing) insert(ctx context.Context, try []int) (left []int, err error) {
 	users, identities, err := im.input(try)
 	if err != nil {
@@ -329,8 +331,8 @@ func (im *importing) insert(ctx context.Context, try []int) (left []int, err err
 	return left, err
 }
 
-// judge tells of users what keeps them out, and returns the rows of those whom
-// nothing does by now.
+// judge stores the conflicts of refused rows as their results. It returns the rows that
+// have no conflict any more.
 func (im *importing) judge(ctx context.Context, refused []int) (left []int, err error) {
 	if len(refused) == 0 {
 		return nil, nil
@@ -356,7 +358,7 @@ func (im *importing) judge(ctx context.Context, refused []int) (left []int, err 
 	return left, err
 }
 
-// factors is the parameter for the factors of some of the users.
+// factors returns the parameter for the factors of some of the rows.
 func (im *importing) factors(of []int) string {
 	factors := []factorInput{}
 	for _, n := range of {
@@ -365,7 +367,7 @@ func (im *importing) factors(of []int) string {
 	return text(factors)
 }
 
-// input are the parameters for some of the users and for their identities.
+// input returns the parameters for some of the rows and for their identities.
 func (im *importing) input(of []int) (users *importColumns, identities string, err error) {
 	users = &importColumns{}
 	idents := []importIdentityInput{}

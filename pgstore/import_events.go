@@ -8,10 +8,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// noteRows records events that must be recorded, given as columns.
+// noteRows records events that must be recorded, passed as columns.
 const noteRows = `select auth.note_rows($1::uuid[], $2::text[], $3::timestamptz[], $4::uuid[], $5::uuid[], $6::text[])`
 
-// eventRows are the parameters of noteRows.
+// eventRows holds the parameters of noteRows.
 type eventRows struct {
 	ids      []string
 	types    []string
@@ -28,11 +28,11 @@ func (c *eventRows) add(e store.Event, data string) {
 	c.users, c.sessions, c.data = append(c.users, orNull(e.UserID)), append(c.sessions, orNull(e.SessionID)), append(c.data, data)
 }
 
-// telling works out what the events of an import's rows say while Postgres creates the
-// users, before it is known of whom it is needed.
+// telling marshals the events of an import's rows while Postgres creates the users,
+// before it is known which events are needed.
 type telling struct {
 	rows []store.ImportedRow
-	data [][]string // of each row's events
+	data [][]string // one per event of each row
 	err  error
 	sync.WaitGroup
 }
@@ -54,7 +54,7 @@ func tell(rows []store.ImportedRow) *telling {
 	return t
 }
 
-// of are the events of those rows of which something was made.
+// of returns the events of the created users' rows.
 func (t *telling) of(made []bool) (*eventRows, error) {
 	t.Wait()
 	c := &eventRows{}

@@ -12,13 +12,12 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// How auth's types become parameters. What a statement may write any number of
-// is one parameter, a list in JSON, so that the statement's text does not depend
-// on how many there are. Each list is read by one record type, whose columns are
-// named like those of its table.
+// How auth's types become parameters. A list of any length is one parameter in JSON, so
+// that the statement's text does not depend on the length. One record type reads each
+// list; its columns are named as in the table.
 
-// An event, to be recorded if the change ends as "on" says. The database's function
-// note_events reads it.
+// eventInput is an event to be recorded if the change has the outcome On. The database
+// function note_events reads it.
 type eventInput struct {
 	On        store.Outcome   `json:"on"`
 	Must      bool            `json:"must"` // the change fails without it
@@ -88,7 +87,7 @@ type tokenInput struct {
 
 	CodeExpiresAt *time.Time `json:"code_expires_at"`
 
-	Sequence *int64 `json:"sequence"` // null: the user's present one
+	Sequence *int64 `json:"sequence"` // null: the user's current sequence
 	AddedBy  int64  `json:"added_by"`
 }
 
@@ -103,11 +102,11 @@ type identityInput struct {
 	LastSignInAt *time.Time `json:"last_sign_in_at"`
 }
 
-// none is a list of nothing.
+// none is an empty list.
 const none = "[]"
 
-// eventsInput is the parameter for events. The store's own facts are filled in by
-// the statement, or by record before.
+// eventsInput returns the parameter for events. The statement fills in the data that
+// only the store knows, unless chosen has done so before.
 func eventsInput(must bool, list []store.OutcomeEvent) string {
 	return listOf(list, func(o store.OutcomeEvent) eventInput {
 		e := o.Event
@@ -130,7 +129,7 @@ func sessionsInput(list ...store.Session) string {
 	})
 }
 
-// tokensInput leaves out tokens that a later one of the list supersedes: one
+// tokensInput leaves out tokens that a later one in the list supersedes, because a
 // statement cannot write a row twice.
 func tokensInput(list ...store.Token) string {
 	var last []store.Token
@@ -146,8 +145,8 @@ func tokensInput(list ...store.Token) string {
 	})
 }
 
-// withOrigin are tokens with the origin that they are to have; the zero one: the user's
-// present sequence.
+// withOrigin returns copies of tokens with an origin. The zero origin stands for the
+// user's current sequence.
 func withOrigin(list []store.Token, by store.Origin) []store.Token {
 	list = slices.Clone(list)
 	for i := range list {
@@ -173,20 +172,20 @@ func listOf[A, B any](list []A, input func(A) B) string {
 	return text(inputs)
 }
 
-// asText is a text as JSON would have it, which knows no bytes that are no text.
+// asText replaces invalid UTF-8, as JSON does.
 func asText(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
-// text is a value as JSON.
+// text returns a value as JSON.
 func text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // strings, numbers and times
+		panic(err) // cannot happen: only strings, numbers and times
 	}
 	return string(b)
 }
 
-// micro is an instant as the database keeps it. In JSON it would round instead of
-// cutting off, and there are no years of five digits.
+// micro returns a time as the database stores it. It truncates, because the database
+// would round times that it reads from JSON. Years have at most four digits.
 func micro(t time.Time) time.Time {
 	if t.After(forever) {
 		return forever
@@ -194,7 +193,7 @@ func micro(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Microsecond)
 }
 
-// moment is an instant, or null for the zero time.
+// moment returns a time as the database stores it, or nil for the zero time.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -203,7 +202,7 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// maybeBytes is null for none.
+// maybeBytes returns nil for an empty slice.
 func maybeBytes(b []byte) *bytea {
 	if len(b) == 0 {
 		return nil
@@ -211,13 +210,13 @@ func maybeBytes(b []byte) *bytea {
 	return (*bytea)(&b)
 }
 
-// bytea are bytes as Postgres reads them from JSON.
+// bytea marshals bytes as Postgres reads them from JSON.
 type bytea []byte
 
-// MarshalText is encoding.TextMarshaler's.
+// MarshalText implements encoding.TextMarshaler.
 func (b bytea) MarshalText() ([]byte, error) { return hex.AppendEncode([]byte(`\x`), b), nil }
 
-// object is a map as jsonb has it.
+// object returns a map as JSON for jsonb.
 func object(m map[string]any) (string, error) {
 	if len(m) == 0 {
 		return "{}", nil
@@ -226,7 +225,7 @@ func object(m map[string]any) (string, error) {
 	return string(b), err
 }
 
-// orNull is null for the zero value.
+// orNull returns nil for the zero value.
 func orNull[T comparable](v T) *T {
 	if v == *new(T) {
 		return nil
@@ -234,8 +233,8 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
-// canonical is an id as the database writes it. Anything that is no UUID is
-// nobody's id.
+// canonical returns an id as the database writes it. ok is false if it is not a UUID,
+// which no row has.
 func canonical(id string) (string, bool) {
 	u, err := uuid.Parse(id)
 	if err != nil {
@@ -244,7 +243,7 @@ func canonical(id string) (string, bool) {
 	return u.String(), true
 }
 
-// canonicalAll leaves out what is no id.
+// canonicalAll returns the canonical form of all valid ids, without duplicates.
 func canonicalAll(ids ...string) []string {
 	list := []string{}
 	for _, id := range ids {
@@ -255,7 +254,7 @@ func canonicalAll(ids ...string) []string {
 	return list
 }
 
-// orEmpty is an empty list for nil, which JSON would call null.
+// orEmpty returns an empty list for nil, which JSON would write as null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -17,7 +17,7 @@ const listInvitations = `select ` + tokenColumns + ` from auth.tokens t
 const selectInvitation = `select ` + tokenColumns + ` from auth.tokens t
 	where t.purpose = '` + string(store.PurposeInvitation) + `' and t.subject = $2::text and t.subject <> '' and t.expires_at > $1::timestamptz`
 
-// ListInvitations lists the invitations that are live.
+// ListInvitations lists the live invitations.
 func (s *Store) ListInvitations(ctx context.Context, q store.InvitationQuery) ([]store.Token, error) {
 	sql, args := listInvitations, []any{q.Now, nil, "", q.Limit}
 	if q.After != nil {

@@ -32,7 +32,8 @@ const (
 	insertJob = `insert into auth.jobs (id, kind, state, actor, params, created_at, expires_at)
 	values ($1::uuid, $2::text, 'receiving', $3::bytea, $4::bytea, $5::timestamptz, $6::timestamptz) on conflict (id) do nothing`
 
-	// Of two at the same chunk the second waits for the first, and finds another n.
+	// If two calls add the same chunk, the second waits for the first, and then finds
+	// another number of chunks.
 	addJobChunks = `with j as (
 		update auth.jobs j set chunks = j.chunks + cardinality($3::integer[]), rows_in = j.rows_in + (select sum(r) from unnest($3::integer[]) r)
 		where j.id = $1::uuid and j.state = 'receiving' and j.chunks = $2::integer
@@ -71,8 +72,8 @@ const (
 	select ` + jobColumns + ` from j`
 )
 
-// onJob runs a statement about a job. Without a row it is ErrStale if the job is there,
-// and else ErrNotFound.
+// onJob runs a statement about a job. If that finds no row, the error is ErrStale if
+// the job exists, and otherwise ErrNotFound.
 func (s *Store) onJob(ctx context.Context, id string, f func(ctx context.Context, q querier, id string) error) error {
 	id, ok := canonical(id)
 	if !ok {
@@ -129,7 +130,7 @@ func (s *Store) AddJobChunk(ctx context.Context, chunks ...store.JobChunk) error
 	})
 }
 
-// StartJob has a job run.
+// StartJob starts a job.
 func (s *Store) StartJob(ctx context.Context, c store.StartJob) (store.Job, error) {
 	id, ok := canonical(c.ID)
 	if !ok {
@@ -164,15 +165,15 @@ func (s *Store) Job(ctx context.Context, id string, now time.Time) (store.Job, e
 	return s.oneJob(ctx, selectJob, id, now)
 }
 
-// notYet has the commit of the statement before it, which shares its transaction, not
-// wait for the disk while there is work left of the job ($1; null: whichever).
+// notYet, in the same transaction as the statement before it, lets the commit return
+// before the disk has it while the job ($1; null: any) is running.
 const notYet = `select set_config('synchronous_commit', 'off', true)
 	where $1::uuid is null or exists (select from auth.jobs j where j.id = $1::uuid and j.state = 'running')`
 
-// soon runs a statement about the work on a job. While the job goes on, what it did may
-// be forgotten if the database crashes within the second, unless a commit that waits has
-// taken it along: a lease is then anybody's, and a chunk whose rows were all done is done
-// once more, which the keys of its changes turn into a look at what came of it.
+// soon runs a statement about the work on a job. While the job is running, a crash of
+// the database within a second may undo the statement, unless a later commit has waited
+// for the disk. A lease is then free again. A chunk that was done is done once more,
+// and the idempotency keys of its changes return their first results.
 func (s *Store) soon(ctx context.Context, q querier, id *string, sql string, args ...any) (store.Job, error) {
 	var j store.Job
 	b := &pgx.Batch{}
@@ -180,14 +181,14 @@ func (s *Store) soon(ctx context.Context, q querier, id *string, sql string, arg
 		j, err = jobOf(row)
 		return err
 	})
-	if Tx(ctx) == nil { // else it would hold for the rest of the application's transaction
+	if Tx(ctx) == nil { // otherwise the setting would apply to the rest of the application's transaction
 		b.Queue(s.sql(notYet), id)
 	}
 	err := q.SendBatch(ctx, b).Close()
 	return j, err
 }
 
-// ClaimJob picks a job that runs and that nobody is at.
+// ClaimJob claims a running job with an expired lease.
 func (s *Store) ClaimJob(ctx context.Context, c store.ClaimJob) (store.Job, error) {
 	var j store.Job
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
@@ -231,9 +232,9 @@ func (s *Store) JobChunk(ctx context.Context, id string, n int) (store.JobChunk,
 	return c, nil
 }
 
-// FinishJobChunk keeps what came of a chunk. A row that was not done could turn out
-// differently another time, whoever has read of it: its commit waits for the disk, and so
-// does that of the last chunk.
+// FinishJobChunk stores the result of a chunk. Its commit waits for the disk if rows
+// were skipped or failed, because they could have another result the second time. The
+// commit of the last chunk waits, too.
 func (s *Store) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) (j store.Job, err error) {
 	err = s.onJob(ctx, f.JobID, func(ctx context.Context, q querier, id string) error {
 		args := []any{id, f.N, orEmpty(f.Output), f.Counts.Done, f.Counts.Skipped, f.Counts.Failed, micro(f.Now), micro(f.Until)}

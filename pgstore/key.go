@@ -25,8 +25,7 @@ func keyOf(row pgx.CollectableRow) (store.APIKey, error) {
 
 const selectKey = `select ` + keyColumns + ` from auth.api_keys k where k.id = $1::uuid`
 
-// listKeys is what lists of keys begin with; which conditions follow depends on what is
-// asked.
+// listKeys is the beginning of lists of keys; each query adds only its own conditions.
 const listKeys = `select ` + keyColumns + ` from auth.api_keys k where true`
 
 const putKey = `insert into auth.api_keys as k (id, name, is_public, environment, hash, scopes, networks, created_by, adopted, created_at, expires_at, revoked_at, previous_hash, previous_until, rotated_at)
@@ -37,7 +36,8 @@ const putKey = `insert into auth.api_keys as k (id, name, is_public, environment
 		rotated_at = excluded.rotated_at
 	returning ` + keyColumns
 
-// useKey waits for nobody: a key that a change holds is noted at its next use.
+// useKey does not wait for a lock: if a change has locked the key, its next use is
+// noted instead.
 const useKey = `update auth.api_keys k set last_used_at = $2::timestamptz
 	where k.id = (select u.id from auth.api_keys u
 		where u.id = $1::uuid and (u.last_used_at is null or u.last_used_at <= $2::timestamptz - interval '1 minute')
@@ -94,7 +94,7 @@ func (s *Store) Keys(ctx context.Context, q store.KeyQuery) ([]store.APIKey, err
 	return list, nil
 }
 
-// UseKey notes that an API key is used.
+// UseKey stores the time at which an API key was last used.
 func (s *Store) UseKey(ctx context.Context, id string, at time.Time) error {
 	id, ok := canonical(id)
 	if !ok {

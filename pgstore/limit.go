@@ -12,9 +12,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Take draws from every bucket or from none. The database decides, in a
-// function; what is left in the buckets is worked out here by the same
-// arithmetic.
+// Take counts draws against all their limits, or against none if one refuses. A
+// function of the database decides. Take computes the remaining amounts here by the
+// same arithmetic.
 func (s *Store) Take(ctx context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
 	if len(draws) == 1 && draws[0].Cost > 0 && draws[0].Rate.Burst > 0 && draws[0].Rate.Per > 0 {
 		return s.takeOne(ctx, draws, now)
@@ -37,10 +37,10 @@ func (s *Store) Take(ctx context.Context, draws []store.Draw, now time.Time) (st
 	return decide(draws, before, now), nil
 }
 
-// clearLimits locks in the order in which take does.
+// clearLimits locks rows in the same order as take.
 const clearLimits = `delete from auth.limits where key in (select l.key from auth.limits l where l.key = any ($1::text[]) order by l.key for update)`
 
-// ClearLimits fills buckets again.
+// ClearLimits resets rate limits.
 func (s *Store) ClearLimits(ctx context.Context, c store.ClearLimits) error {
 	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		u := h.user(c.UserID)
@@ -52,15 +52,15 @@ func (s *Store) ClearLimits(ctx context.Context, c store.ClearLimits) error {
 	})
 }
 
-// bucket is how long one token of a rate takes to come back, and all of them, in
+// bucket returns the time in which a rate refunds one call, and all of them, in
 // nanoseconds.
 func bucket(r store.Rate) (step, full int64) {
 	step = int64(r.Per / time.Duration(r.Burst))
 	return step, step * int64(r.Burst)
 }
 
-// draw is a draw from one bucket, such as a refresh makes, without the loops of the
-// database's function.
+// draw counts a call against one limit, such as a refresh. It does without the loops of
+// the database's function.
 type draw struct {
 	key              string
 	now, drawn, full int64 // nanoseconds
@@ -71,8 +71,8 @@ func drawOf(d store.Draw, now time.Time) draw {
 	return draw{d.Key, now.UnixNano(), step * int64(d.Cost), full}
 }
 
-// takeOne is Take for one bucket. It goes out with others, unless the context carries
-// a transaction.
+// takeOne is Take for one limit. It shares a statement with other calls, unless the
+// context carries a transaction.
 func (s *Store) takeOne(ctx context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
 	d := drawOf(draws[0], now)
 	b, done, err := s.bound(ctx)
@@ -91,16 +91,17 @@ func (s *Store) takeOne(ctx context.Context, draws []store.Draw, now time.Time) 
 	return decide(draws, []int64{before}, now), nil
 }
 
-// drawOne draws from a bucket, and works out what that was from what it has become.
+// drawOne counts a call against a limit, and computes the earlier state from the new
+// one.
 const drawOne = `insert into auth.limits as l (key, tat) values ($1::text, $2::bigint + $3::bigint)
 	on conflict (key) do update set tat = greatest(l.tat, $2::bigint) + $3::bigint where greatest(l.tat, $2::bigint) + $3::bigint - $2::bigint <= $4::bigint
 	returning tat - $3::bigint`
 
-// drawnOut is what a bucket that refuses was. One that has become fuller since
-// refuses all the same.
+// drawnOut reads the state of a limit that refuses. A limit that has refunded calls
+// since then refuses all the same.
 const drawnOut = `select greatest(max(tat), $2::bigint + $3::bigint) from auth.limits where key = $1::text`
 
-// drawOne returns what the bucket was.
+// drawOne returns the state of the limit before the call.
 func (s *Store) drawOne(ctx context.Context, d draw) (before int64, err error) {
 	err = s.do(ctx, func(ctx context.Context, q querier) error {
 		if d.drawn <= d.full {
@@ -114,11 +115,11 @@ func (s *Store) drawOne(ctx context.Context, d draw) (before int64, err error) {
 	return before, err
 }
 
-// drawMany draws from several buckets. It leaves out those that refuse and those
-// that somebody has locked, or changed meanwhile, so that nobody waits for others.
-// The plan is made once, most often while the table is as good as empty, when reading
-// it whole looks cheap: it is written so that each row can only be found by its key,
-// and only be written where it was found.
+// drawMany counts calls against several limits. It leaves out limits that refuse, and
+// rows that another transaction has locked or changed meanwhile, so that no call waits
+// for others. Postgres plans it once, usually while the table is almost empty and
+// reading it whole looks cheap. So the statement is written such that each row can only
+// be found by its key, and only be written where it was found.
 const drawMany = `with d as (
 		select * from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) with ordinality as d (key, now, drawn, whole, n) where d.drawn <= d.whole
 	), held as materialized (
@@ -135,8 +136,8 @@ const drawMany = `with d as (
 	)
 	select n, before from again union all select d.n, d.now from first join d on d.key = first.key`
 
-// drawMany leaves out all but one of several draws from one bucket, too. What is left
-// out is drawn alone.
+// drawMany also leaves out all but one of several calls for one limit. Each call that
+// is left out runs alone.
 func (s *Store) drawMany(ctx context.Context, calls []*gather.Call[draw, int64]) error {
 	var keys []string
 	var nows, drawn, fulls []int64
@@ -146,7 +147,7 @@ func (s *Store) drawMany(ctx context.Context, calls []*gather.Call[draw, int64])
 			keys, nows, drawn, fulls, sent = append(keys, d.key), append(nows, d.now), append(drawn, d.drawn), append(fulls, d.full), append(sent, c)
 		}
 	}
-	before := map[int]int64{} // by the number of the call, from one
+	before := map[int]int64{} // by the call's number, from one
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		clear(before)
 		rows, err := q.Query(ctx, s.sql(drawMany), keys, nows, drawn, fulls)
@@ -170,7 +171,7 @@ func (s *Store) drawMany(ctx context.Context, calls []*gather.Call[draw, int64])
 	return nil
 }
 
-// decide answers what the database decided, from what the buckets were before.
+// decide computes the database's decision from the earlier states of the limits.
 func decide(draws []store.Draw, before []int64, now time.Time) store.Decision {
 	d := store.Decision{Allowed: true}
 	tats := make(map[string]time.Time, len(draws))
@@ -186,7 +187,7 @@ func decide(draws []store.Draw, before []int64, now time.Time) store.Decision {
 		tats[draw.Key] = next
 		d.Remaining = append(d.Remaining, remaining)
 	}
-	if !d.Allowed { // nothing was drawn
+	if !d.Allowed { // nothing was counted
 		for i, draw := range draws {
 			_, _, _, d.Remaining[i] = draw.Rate.Apply(time.Unix(0, before[i]), now, 0) //nolint:gosec // one for each draw
 		}

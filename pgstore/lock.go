@@ -13,8 +13,8 @@ import (
 
 type commandTag = pgconn.CommandTag
 
-// target is what a method itself changes, to be locked together with what its
-// change rests on.
+// target names the rows that a method changes. They are locked together with the rows
+// that its change depends on.
 type target struct {
 	users    []string
 	sessions []string         // and their users
@@ -24,14 +24,14 @@ type target struct {
 	roles    roleLock
 }
 
-// guess is a guess at a code.
+// guess is an attempt with a code.
 type guess struct {
 	purpose store.Purpose
 	subject string
 	hash    []byte
 }
 
-// roleLock is how the revision of the table of roles is locked.
+// roleLock says how to lock the revision of the table of roles.
 type roleLock int
 
 const (
@@ -40,19 +40,19 @@ const (
 	rolesChange
 )
 
-// held is what was locked, as it is once it is locked.
+// held holds the locked rows as they were after the lock.
 type held struct {
-	roles    int64 // the revision of the table of roles, if that was locked
+	roles    int64 // the revision of the table of roles, if it was locked
 	users    map[string]*lockedUser
 	sessions map[string]*sessionRow
 	tokens   []store.Token
 	code     *store.Token
 	keys     map[string]*store.APIKey
-	repeated error  // the *RepeatedError of a change that was made before
-	first    string // the first owner ever, if that was asked; empty: none
+	repeated error  // the *RepeatedError of a repeated idempotency key
+	first    string // the first owner ever, if it was read; empty: none
 }
 
-// lockedUser is what of a user changes are judged by.
+// lockedUser holds the columns of a user that changes are checked against.
 type lockedUser struct {
 	id                           string
 	emailKey, phone              string
@@ -66,9 +66,9 @@ type lockedUser struct {
 
 func (u *lockedUser) banned(now time.Time) bool { return now.Before(u.bannedUntil) }
 
-// The locks, in the order in which they are taken. Whatever is locked for a user
-// is locked after that user's row, so that two changes of one user wait for each
-// other there and nowhere else.
+// The locks, in the order in which they are taken. A user's row is locked before all
+// other rows of the user, so that two changes of one user wait for each other only
+// there.
 const (
 	lockRoles       = `select r.revision from auth.role_revision r for share`
 	lockRolesChange = `select r.revision from auth.role_revision r for update`
@@ -93,7 +93,8 @@ const (
 	lockCode = `select ` + tokenColumns + ` from auth.tokens t where t.purpose = $1::text and t.subject = $2::text and t.subject <> '' for update`
 )
 
-// lock locks what a change rests on and what it changes, in one round trip.
+// lock locks the rows that a change depends on and those that it changes, in one round
+// trip.
 func (s *Store) lock(ctx context.Context, tx pgx.Tx, c *store.Change, on target) (*held, error) {
 	h := &held{users: map[string]*lockedUser{}, sessions: map[string]*sessionRow{}, keys: map[string]*store.APIKey{}}
 	b := &pgx.Batch{}
@@ -123,7 +124,7 @@ func (s *Store) lock(ctx context.Context, tx pgx.Tx, c *store.Change, on target)
 	}
 	for _, t := range found {
 		if t.UserID != "" && h.user(t.UserID) == nil {
-			return nil, errMoved // it came, or superseded one of somebody else's, while this waited for the user
+			return nil, errMoved // the token was created, or superseded another user's, while this call waited for the user
 		}
 	}
 	return h, nil
@@ -134,7 +135,7 @@ func (s *Store) lockUsers(b *pgx.Batch, c *store.Change, on *target, h *held) {
 	for _, want := range c.IfUsers {
 		users = append(users, want.ID)
 	}
-	for _, m := range c.Messages { // which refer to them
+	for _, m := range c.Messages { // messages have a foreign key to users
 		users = append(users, m.UserID)
 	}
 	sessions, tokens := on.sessions, on.tokens
@@ -188,7 +189,7 @@ func (s *Store) lockSessions(b *pgx.Batch, c *store.Change, on *target, h *held)
 func (s *Store) lockKeys(b *pgx.Batch, c *store.Change, on *target, h *held) {
 	keys, sql := on.keys, lockKeysChange
 	if len(keys) == 0 {
-		sql = lockKeys // whoever acts in the name of one and the same key goes on at the same time
+		sql = lockKeys // calls with the same key may run at the same time
 	}
 	if by := c.By.Key; by != nil {
 		keys = append([]string{by.ID}, keys...)

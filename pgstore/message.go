@@ -11,9 +11,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// listMessages is what lists of messages begin with; which conditions follow depends on
-// what is asked. Decoys are left out, which are few: they are over as soon as a worker
-// looks at them, and have no row then.
+// listMessages is the beginning of lists of messages; each query adds only its own
+// conditions. It leaves out decoys. These are few, because a worker deletes their rows
+// as soon as it claims them.
 const listMessages = `select l.id, l.kind, l.channel, l.shown, coalesce(l.user_id::text, ''), l.state, l.attempts, l.created_at, l.updated_at, l.error
 	from auth.message_log l where l.kind <> ''`
 
@@ -40,7 +40,7 @@ func messagesQuery(q store.MessageQuery) *query {
 	return b
 }
 
-// ListMessages lists what became of messages.
+// ListMessages lists the records of messages and their outcomes.
 func (s *Store) ListMessages(ctx context.Context, q store.MessageQuery) ([]store.MessageRecord, error) {
 	b := messagesQuery(q)
 	var list []store.MessageRecord
@@ -62,7 +62,7 @@ func (s *Store) ListMessages(ctx context.Context, q store.MessageQuery) ([]store
 	return list, err
 }
 
-// ofUse is that a failed message (m) can be sent at $2.
+// ofUse is true if a failed message (m) can be sent at $2.
 const ofUse = `m.failed and m.expires_at > $2::timestamptz
 		and (m.purpose = '' or exists (select from auth.tokens t where t.purpose = m.purpose and t.hash = m.hash and t.expires_at > $2::timestamptz))`
 
@@ -77,7 +77,8 @@ const (
 	)
 	select count(*) from again`
 
-	// What is noted of messages to somebody, with those that are kept as failed.
+	// deleteLogOf deletes the log of a user's messages, and the failed ones among
+	// these.
 	deleteLogOf = `with gone as (
 		delete from auth.message_log l where l.user_id = $1::uuid or l.recipient = any ($2::text[]) and l.recipient <> ''
 		returning l.id
@@ -85,7 +86,7 @@ const (
 	delete from auth.messages m using gone where m.id = gone.id and m.failed`
 )
 
-// FailedMessage returns a message that was kept as failed.
+// FailedMessage returns a failed message that can be sent again.
 func (s *Store) FailedMessage(ctx context.Context, id string, now time.Time) (store.SealedMessage, error) {
 	id, ok := canonical(id)
 	if !ok {
@@ -108,7 +109,7 @@ func (s *Store) FailedMessage(ctx context.Context, id string, now time.Time) (st
 	return list[0], nil
 }
 
-// RetryMessage lets a failed message be claimed again.
+// RetryMessage queues a failed message again.
 func (s *Store) RetryMessage(ctx context.Context, c store.RetryMessage) error {
 	id, _ := canonical(c.ID)
 	return s.change(ctx, &c.Change, target{}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {

@@ -8,11 +8,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// isNewDevice asks of a user who is locked what the statements above find out.
+// isNewDevice reports, for a locked user, whether a device is new, as the statements of
+// CreateSession do.
 const isNewDevice = `select u.last_sign_in_at is not null and not ` + seenOn + ` from auth.users u where u.id = $1::uuid`
 
-// onDevice judges the device of a session that is to be made for a user who is
-// locked.
+// onDevice checks the device of a session that is to be created for a locked user.
 func (s *Store) onDevice(ctx context.Context, tx pgx.Tx, of *lockedUser, sess *store.Session, on *store.NewDevice, r *result) error {
 	var isNew bool
 	if err := tx.QueryRow(ctx, s.sql(isNewDevice), of.id, asText(sess.Device)).Scan(&isNew); err != nil || !isNew {
@@ -25,19 +25,19 @@ func (s *Store) onDevice(ctx context.Context, tx pgx.Tx, of *lockedUser, sess *s
 	return nil
 }
 
-// made tells the caller of a device that was new.
+// made calls NewDevice.Made if the device was new.
 func made(on *store.NewDevice, isNew bool) {
 	if isNew && on.Made != nil {
 		on.Made()
 	}
 }
 
-// forgotten is remembered in place of devices that were forgotten, as long as they
-// would have been: a client that says nothing of its device is told of still.
+// forgotten replaces the devices that were forgotten, for as long as these would have
+// been kept. A client that sends no device is then still reported as a new one.
 const forgotten = "-" // the hash of none
 
-// forgetDevices forgets devices of a user who is locked: that of the session $2
-// only, if there is one, and not that of $3.
+// forgetDevices deletes devices of a locked user: only that of session $2 if given, and
+// never that of session $3.
 const forgetDevices = `with gone as (
 		delete from auth.devices d where d.user_id = $1::uuid and d.device <> '` + forgotten + `'
 			and ($2::uuid is null or d.device = (select s.device from auth.sessions s where s.id = $2::uuid and s.user_id = $1::uuid))
@@ -48,11 +48,11 @@ const forgetDevices = `with gone as (
 	select $1::uuid, '` + forgotten + `', max(gone.last_seen_at), max(gone.last_seen_at) from gone having count(*) > 0
 	on conflict (user_id, device) do update set last_seen_at = greatest(d.last_seen_at, excluded.last_seen_at)`
 
-// queueForget adds to a batch what store.RevokeSessions.DropDevices says.
+// queueForget adds to a batch the statements of store.RevokeSessions.DropDevices.
 func (s *Store) queueForget(b *pgx.Batch, userID string, f store.SessionFilter) {
 	only, ok := canonical(f.ID)
 	if f.ID != "" && !ok {
-		return // nobody's
+		return // no session has this id
 	}
 	except, _ := canonical(f.Except)
 	b.Queue(s.sql(forgetDevices), userID, orNull(only), orNull(except))

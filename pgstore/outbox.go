@@ -17,8 +17,8 @@ const (
 	messageColumns = `m.id, coalesce(m.user_id::text, ''), m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts, m.recipient`
 )
 
-// insertPost and logPost keep the messages of a part of the statement, post, and
-// begin what is noted of them.
+// insertPost and logPost store the messages of the statement's part post, and create
+// their log.
 const (
 	insertPost = `insert into auth.messages (` + messageNames + `)
 		select ` + messageInputs + ` from post m
@@ -29,8 +29,8 @@ const (
 		on conflict (id) do nothing`
 )
 
-// insertMessages leaves out those for a user who is gone, as after the change
-// that removed them.
+// insertMessages leaves out messages for a user who does not exist, as after the change
+// that deletes the user.
 const insertMessages = `with post as materialized (
 		select m.* from jsonb_to_recordset($1::jsonb) as ` + messageRecord + `
 		where m.user_id is null or exists (select from auth.users u where u.id = m.user_id)
@@ -48,13 +48,15 @@ const claimMessages = `with due as materialized (
 	update auth.messages m set attempts = m.attempts + 1, next_at = $2::timestamptz from due where m.id = due.id
 	returning ` + messageColumns
 
-// What ends an attempt begins with what becomes of the message, and notes that.
+// The statements that end an attempt: each changes or deletes the message and updates
+// its log.
 const (
 	deleteMessage = `with finished as (
 		delete from auth.messages m where m.id = $1::uuid
 	)` + noteMessage
 
-	// Until it expires, it is not due, also for those who know no failed ones.
+	// A failed message is not due until it expires, not even for versions that do not
+	// know failed.
 	keepMessage = `with finished as (
 		update auth.messages m set failed = true, expires_at = least(m.expires_at, $6::timestamptz), next_at = least(m.expires_at, $6::timestamptz) where m.id = $1::uuid
 	)` + noteMessage
@@ -73,8 +75,8 @@ const (
 	delete from auth.message_log l where l.id = $1::uuid and l.state <> '` + string(store.MessageSent) + `'`
 )
 
-// ClaimMessages hands out messages that are due. It goes past those that another
-// caller is just being given.
+// ClaimMessages claims messages that are due. It skips messages that another caller is
+// claiming.
 func (s *Store) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([]store.SealedMessage, error) {
 	var list []store.SealedMessage
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
@@ -107,7 +109,8 @@ func messageOf(row pgx.CollectableRow) (store.SealedMessage, error) {
 	return m, err
 }
 
-// FinishMessage erases a message, puts it off or keeps it as failed, and notes it.
+// FinishMessage deletes a message, postpones it or keeps it as failed, and updates its
+// log.
 func (s *Store) FinishMessage(ctx context.Context, f store.FinishMessage) error {
 	id, ok := canonical(f.ID)
 	if !ok {

@@ -6,16 +6,15 @@
 //	defer store.Close()
 //	a, err := auth.New(ctx, store, …)
 //
-// Every method of store.Store is one step, also behind a connection pooler in
-// transaction mode. What everybody does all the time (a sign-up, a login, a
-// refresh, a read) is one statement, which holds no lock across a round trip,
-// unless its store.Change rests on more than the row that the statement itself
-// changes. Everything else is a short transaction: it locks, judges what it has
-// locked, and has its effect.
+// Every method of store.Store is atomic, also behind a connection pooler in transaction
+// mode. Frequent calls (a sign-up, a login, a refresh, a read) are one statement, and
+// hold no lock across a round trip, unless their store.Change depends on more than the
+// row that the statement changes. Every other call is a short transaction: it locks
+// rows, checks them, and then changes them.
 //
 // # The application's own tables
 //
-// [InTx] runs store calls inside a transaction of the application's, and
+// [InTx] runs store calls inside the application's transaction, and
 // auth.Hooks.OnUserCreating runs inside the store's ([Tx]). [rls.AsUser] runs
 // statements as the signed-in user, for row-level security.
 package pgstore
@@ -41,19 +40,19 @@ import (
 // safe for concurrent use.
 type Store struct {
 	pool     *pgxpool.Pool
-	own      bool // the pool was made by Open
+	own      bool // Open created the pool
 	schema   string
 	claims   string // name of the claims function; empty: none
-	policies bool   // there are roles for row-level security
-	migrates bool   // Open migrates
+	policies bool   // WithRowLevelSecurity
+	migrates bool   // AutoMigrate
 	timeout  time.Duration
-	holder   string          // names this store among those that sweep
+	holder   string          // identifies this store in the lease of the sweep
 	texts    sync.Map        // statement as written → for this schema
-	open     context.Context // ends with Close, and the feeds with it
+	open     context.Context // cancelled by Close, which ends the feeds
 	close    context.CancelFunc
 
-	feeds atomic.Int64 // how many follow revocations
-	fedAt atomic.Int64 // when one of them looked last, in Unix nanoseconds
+	feeds atomic.Int64 // running WatchRevocations
+	fedAt atomic.Int64 // last read by one of them, in Unix nanoseconds
 
 	timeouts timeouts
 	troubled troubled
@@ -81,9 +80,10 @@ var (
 	qualifiedName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}(\.[a-z_][a-z0-9_]{0,62})?$`)
 )
 
-// WithSchema names the schema that the tables are in; default "auth". Lower-case
-// letters, digits and underscores, and no keyword of SQL. Nothing else should be
-// in it: the migration takes the right to call its functions from everybody.
+// WithSchema names the schema that the tables are in; default "auth". The name consists
+// of lower-case letters, digits and underscores, and is no SQL keyword. Keep nothing
+// else in the schema, because the migration revokes the right to call its functions
+// from PUBLIC.
 func WithSchema(name string) Option {
 	return func(s *Store) error {
 		if !plainName.MatchString(name) {
@@ -97,25 +97,24 @@ func WithSchema(name string) Option {
 	}
 }
 
-// WithClaimsFunction names an SQL function that takes the user's id (uuid) and
-// returns jsonb, whose object goes into the user's access tokens as custom
-// claims:
+// WithClaimsFunction names an SQL function that takes the user's id (uuid) and returns
+// a jsonb object. Its members become custom claims of the user's access tokens:
 //
 //	create function shop.claims(id uuid) returns jsonb language sql stable as $$
 //		select jsonb_build_object('plan', p.plan) from shop.profiles p where p.user_id = $1
 //	$$;
 //
-// Write $1, or a name that no column has: a bare user_id would be the column, and
-// everybody would get the first row's claims. The store's own role has to be able
-// to call it and to read what it reads.
+// Write $1, or a name that no column has: a bare user_id would be the column, and every
+// user would get the first row's claims. The store's role needs the right to call the
+// function and to read its tables.
 //
-// It is called in the same round trip as the read before a sign-in or refresh,
-// and sees what was committed before; if it fails, so does that, with 503. At a
-// sign-up it is called in the transaction that creates the account, which it then
-// undoes. auth.New refuses a function that is not there. Names of Authmount's own
-// claims are ignored. null means no claims. Keep it quick: it runs before a
-// password is judged, and only where there is an account, so that its duration
-// tells strangers of one.
+// The store calls the function in the same round trip as the read before a sign-in or
+// refresh; the function sees committed data. If it fails, the sign-in or refresh fails
+// with 503. At a sign-up the store calls it in the transaction that creates the
+// account, and its failure undoes that. auth.New refuses a function that does not
+// exist. Names of Authmount's own claims are ignored. null means no claims. Keep the
+// function quick: it runs before the password is checked, and only if the account
+// exists, so a slow one reveals that.
 func WithClaimsFunction(name string) Option {
 	return func(s *Store) error {
 		if !qualifiedName.MatchString(name) {
@@ -126,11 +125,10 @@ func WithClaimsFunction(name string) Option {
 	}
 }
 
-// AutoMigrate has Open call Migrate before it returns, so that a program runs on an
-// empty database as on any other. Instances may start together: one migrates, and
-// the others wait for it. The role that connects has to own the schema, or to be
-// allowed to make one; see docs/deployment.md for one that is not. It is for Open
-// alone: New and Schema do nothing about it.
+// AutoMigrate has Open call Migrate before it returns, so that a program also starts on
+// an empty database. Instances may start together: one migrates, and the others wait
+// for it. The connecting role must own the schema or have the right to create it; for
+// other roles see docs/deployment.md. New and Schema ignore this option.
 func AutoMigrate() Option {
 	return func(s *Store) error {
 		s.migrates = true
@@ -138,11 +136,12 @@ func AutoMigrate() Option {
 	}
 }
 
-// WithRowLevelSecurity has Migrate and Schema make the roles anon and authenticated,
-// which [rls.AsUser] acts as and policies are written for, and let them call auth.uid()
-// and the like. They belong to the whole cluster: a role that may not create them
-// needs an administrator to have done so. Check then asks whether they are there.
-// Without the option, no such role is needed.
+// WithRowLevelSecurity has Migrate and Schema create the roles anon and authenticated,
+// and grant them the right to call auth.uid(), auth.jwt(), auth.role(), auth.email()
+// and auth.authorize(). [rls.AsUser] runs statements as these roles, and policies are
+// written for them. The roles belong to the whole cluster; if the migrating role may
+// not create them, an administrator has to. Check fails if they are missing. Without
+// this option the roles are not needed.
 func WithRowLevelSecurity() Option {
 	return func(s *Store) error {
 		s.policies = true
@@ -150,9 +149,10 @@ func WithRowLevelSecurity() Option {
 	}
 }
 
-// WithTimeout bounds each call, waiting for a connection included; default 10 s.
-// If a call's context is cancelled while it waits for a connection, it ends at
-// once; after that, within a second: a statement on its way is let finish.
+// WithTimeout limits the duration of each call, including the wait for a connection;
+// default 10 s. If a call's context is cancelled, the call returns at once while it
+// waits for a connection, and otherwise within a second, because a statement that was
+// sent may finish.
 func WithTimeout(d time.Duration) Option {
 	return func(s *Store) error {
 		if d <= 0 {
@@ -163,14 +163,14 @@ func WithTimeout(d time.Duration) Option {
 	}
 }
 
-// Open connects to Postgres with a pool of its own. url is a connection string
-// as pgxpool.ParseConfig takes it, with several hosts for failover if need be:
-// postgres://user:password@one,two/db?target_session_attrs=read-write. Behind a
-// pooler in transaction mode that keeps no prepared statements (PgBouncer unless
+// Open connects to Postgres with a pool of its own. url is a connection string for
+// pgxpool.ParseConfig, which may list several hosts for failover:
+// postgres://user:password@one,two/db?target_session_attrs=read-write. Behind a pooler
+// in transaction mode that keeps no prepared statements (PgBouncer unless
 // max_prepared_statements is above zero, the default since 1.24), add
-// default_query_exec_mode=exec. An empty url means what the PG… environment
-// variables say, as with psql. Open does not wait for the database to answer, but
-// with AutoMigrate it needs an answer, until ctx ends.
+// default_query_exec_mode=exec. If url is empty, the PG… environment variables apply,
+// as with psql. Open does not wait for the database, except with AutoMigrate, where it
+// waits until ctx ends.
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -195,15 +195,15 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// errBadURL does without pgx's error, which repeats the string, in some cases with
-// the password.
+// errBadURL replaces pgx's error, which repeats the connection string and sometimes the
+// password.
 var errBadURL = errors.New("pgstore: the connection string cannot be parsed: it is postgres://user:password@host/database, with special characters of the password percent-encoded, or host=… user=… dbname=…")
 
-// New makes a Store on a pool of the application's.
+// New returns a Store on the application's pool.
 func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 	id := uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
 	s := &Store{pool: pool, schema: defaultSchema, timeout: 10 * time.Second, holder: id}
-	atOnce := max(1, int(pool.Config().MaxConns)/2) // the other half is left to everything else
+	atOnce := max(1, int(pool.Config().MaxConns)/2) // the other half is for all other calls
 	s.reads = gather.New(gather.Config[string, *sessionUser]{One: s.readOne, Many: s.readMany, Refused: refused, Limit: atOnce})
 	s.advances = gather.New(gather.Config[advance, *sessionUser]{One: s.advanceOne, Many: s.advanceMany, Refused: refused, Limit: atOnce})
 	s.draws = gather.New(gather.Config[draw, int64]{One: s.drawOne, Many: s.drawMany, Refused: refused, Limit: atOnce})
@@ -216,8 +216,8 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// Close ends WatchRevocations, and the pool that Open made. One that was passed to
-// New stays open.
+// Close ends WatchRevocations and closes a pool that Open created. It does not close a
+// pool that was passed to New.
 func (s *Store) Close() {
 	s.close()
 	if s.own {
@@ -225,10 +225,10 @@ func (s *Store) Close() {
 	}
 }
 
-// Pool is the pool of connections, for the application's own statements.
+// Pool returns the pool of connections, for the application's own statements.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
-// Ping asks the database for an answer.
+// Ping checks that the database answers.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.do(ctx, func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, "select 1")
@@ -236,7 +236,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	})
 }
 
-// sql is a statement for this store's schema.
+// sql returns a statement, written for the schema auth, for this store's schema and
+// claims function.
 func (s *Store) sql(text string) string {
 	if s.schema == defaultSchema && s.claims == "" {
 		return text

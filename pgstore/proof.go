@@ -11,7 +11,7 @@ import (
 
 const readProved = `select ` + sessionColumns + `, ` + userFacts + `, ` + claimsColumn + ` from auth.sessions s join auth.users u on u.id = s.user_id where s.id = $1::uuid`
 
-// AddProof adds a proof to a session.
+// AddProof adds a recent authentication to a session.
 func (s *Store) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
 	var sess store.Session
 	var u store.User
@@ -42,7 +42,8 @@ func (s *Store) AddProof(ctx context.Context, c store.AddProof) (store.Session, 
 	return sess, u, nil
 }
 
-// withMethod adds an entry to a list of methods, in place of one of the same method.
+// withMethod adds an entry to a list of methods. It replaces an entry of the same
+// method.
 func withMethod(list []store.AMR, m store.AMR) []store.AMR {
 	return append(slices.DeleteFunc(slices.Clone(list), func(other store.AMR) bool { return other.Method == m.Method }), m)
 }

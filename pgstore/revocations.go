@@ -13,60 +13,60 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// How the feed of revocations is kept.
+// The times of the feed of revocations.
 const (
 	reconnectAfter = 500 * time.Millisecond // doubled up to reconnectMost
 	reconnectMost  = 5 * time.Second
 	lookAnyway     = 15 * time.Second // finds a connection that died silently
-	// A transaction may commit later than others that began after it, so each
-	// look goes back a little, and now and then one goes back as far as an
+	// A transaction may commit later than others that began after it. So each read
+	// overlaps the one before, and now and then a read goes back as far as an
 	// application's transactions (InTx) may last.
 	overlap     = time.Minute
 	longest     = 15 * time.Minute
-	longestLife = 25 * time.Hour // of access tokens, and some
-	// Access tokens are dated by the application's clock, what ended by the
-	// database's. What they may differ by is what tokens are allowed, too.
+	longestLife = 25 * time.Hour // the longest life of access tokens, and a margin
+	// The application's clock dates access tokens, the database's clock dates
+	// revocations. Tokens are verified with the same tolerance.
 	clocksDiffer = 30 * time.Second
 )
 
 // WatchParams is the parameter of WatchRevocations.
 type WatchParams struct {
-	// Tell is called with everything that ends, one call after the other, and
-	// may be told the same again. It should return quickly: the next is told
-	// after it. Required; an Auth's Revoke.
+	// Tell is called with each revocation, one call after the other, and may receive
+	// the same one again. It should return quickly, because the next call waits for it.
+	// Required; an Auth's Revoke.
 	Tell func(store.Revocation)
-	// Direct is a connection string of the database itself, as Open takes it, for
-	// stores behind a pooler in transaction mode. Default: connections are made as
-	// the pool's are.
+	// Direct is a connection string of the database itself, as for Open, for stores
+	// behind a pooler in transaction mode. Default: the pool's.
 	Direct string
-	// Logger is told what goes wrong. Default: slog.Default().
+	// Logger receives errors. Default: slog.Default().
 	Logger *slog.Logger
 }
 
-// WatchRevocations tells an Auth of every session that ends, every user who is
-// banned or deleted, and every change of roles and of what they permit, in whichever
-// instance, within a second or so, so that Require refuses their access tokens at
-// once, or asks for newer ones:
+// WatchRevocations reports to an Auth every session that ends, every user who is banned
+// or deleted, and every change of roles and their permissions, on any instance, within
+// about a second. Require then refuses their access tokens at once, or requires newer
+// ones:
 //
 //	go store.WatchRevocations(ctx, pgstore.WatchParams{Tell: a.Revoke})
 //
-// A session that has ended is told with both its id and its user's; a user who
-// was banned or deleted with the user's alone; a change of roles with the revision
-// that tokens have to rest on.
+// A session that has ended is reported with its own id and its user's id; a banned or
+// deleted user with the user's id alone; a change of roles with the revision that
+// tokens must have.
 //
-// It listens on a connection of its own (LISTEN), which a pooler in transaction
-// mode cannot give: Direct leads past it. It reconnects, and catches up with what
-// it missed; what a transaction ended that takes longer than 15 minutes (InTx), it
-// may miss. It returns ctx's error when ctx ends, context.Canceled when the store
-// is closed, and at once if Tell is missing or Direct cannot be parsed, which it
-// logs, too. It may be called several times at the same time.
+// WatchRevocations listens on a connection of its own (LISTEN). A pooler in transaction
+// mode does not support that; set Direct there. It reconnects after failures and
+// reports missed revocations. It may miss the revocations of a transaction that takes
+// longer than 15 minutes (InTx). It may be called several times at the same time.
+//
+// It returns ctx's error when ctx ends, context.Canceled when the store is closed, and
+// logs and returns an error at once if Tell is missing or Direct cannot be parsed.
 func (s *Store) WatchRevocations(ctx context.Context, p WatchParams) error {
 	if p.Logger == nil {
 		p.Logger = slog.Default()
 	}
 	pool, err := s.listenerConfig(p)
 	if err != nil {
-		// Logged, as whoever runs this by a go statement never sees the error.
+		// Logged, because a go statement discards the error.
 		p.Logger.ErrorContext(ctx, "pgstore: there is no feed of revocations", "error", err)
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *Store) WatchRevocations(ctx context.Context, p WatchParams) error {
 	return ctx.Err()
 }
 
-// listenerConfig says how to connect.
+// listenerConfig returns the configuration of the connection.
 func (s *Store) listenerConfig(p WatchParams) (*pgxpool.Config, error) {
 	if p.Tell == nil {
 		return nil, errors.New("pgstore: WatchRevocations: Tell is missing")
@@ -117,8 +117,8 @@ func (s *Store) listen(ctx context.Context, pool *pgxpool.Config, since *time.Ti
 	s.feeds.Add(1)
 	defer s.feeds.Add(-1)
 	now, cancel := context.WithCancel(ctx)
-	cancel()           // does not wait
-	far := time.Time{} // when a look went far back
+	cancel()           // ended at once, so that it does not wait
+	far := time.Time{} // the time of the last read that went far back
 	for {
 		back := overlap
 		if time.Since(far) >= lookAnyway {
@@ -134,18 +134,18 @@ func (s *Store) listen(ctx context.Context, pool *pgxpool.Config, since *time.Ti
 		if err != nil && (ctx.Err() != nil || quiet.Err() == nil) {
 			return err
 		}
-		for err == nil { // many may have come at once: one look is for all of them
+		for err == nil { // several may have arrived; one read covers all of them
 			_, err = conn.WaitForNotification(now)
 		}
 	}
 }
 
-// listener connects as the pool does, and listens.
+// listener opens a connection as the pool does, and listens.
 func (s *Store) listener(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	cfg := pool.ConnConfig.Copy()
-	if pool.BeforeConnect != nil { // passwords that last for minutes come from here
+	if pool.BeforeConnect != nil { // BeforeConnect may supply short-lived passwords
 		if err := pool.BeforeConnect(ctx, cfg); err != nil {
 			return nil, err
 		}
@@ -158,7 +158,7 @@ func (s *Store) listener(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, 
 		err = pool.AfterConnect(ctx, conn)
 	}
 	if err == nil {
-		_, err = conn.Exec(ctx, "listen "+s.schema+"_revoked") // a plain name
+		_, err = conn.Exec(ctx, "listen "+s.schema+"_revoked") // the schema is a plain name
 	}
 	if err != nil {
 		_ = conn.Close(ctx)
@@ -170,8 +170,7 @@ func (s *Store) listener(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, 
 const selectRevocations = `select coalesce(session_id::text, ''), coalesce(user_id::text, stale_user::text, ''), coalesce(stale_role, ''), coalesce(revision, 0),
 		everybody_until is not null, coalesce(spared::text, ''), everybody_until, at from auth.revocations where at > $1::timestamptz order by at`
 
-// catchUp tells what has ended since it was called last, and some of what it told
-// before.
+// catchUp reports the revocations since its last call, and some earlier ones again.
 func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, back time.Duration, tell func(store.Revocation)) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -180,7 +179,7 @@ func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, b
 		return err
 	}
 	var r store.Revocation
-	var everybody pgtype.Timestamptz // by the clock of sessions, as their ids are
+	var everybody pgtype.Timestamptz // by the application's clock, as the sessions
 	_, err = pgx.ForEachRow(rows, []any{&r.SessionID, &r.UserID, &r.Role, &r.Stale, &r.All, &r.Spared, &everybody, &r.At}, func() error {
 		if r.At.After(*since) {
 			*since = r.At

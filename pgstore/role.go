@@ -9,9 +9,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// selectRoles reads the revision together with what it is the revision of. That there
-// is one of it, Postgres has to be told: it takes a table that nobody analysed for long,
-// and compiles what it expects to join that with all roles.
+// selectRoles reads the roles together with their revision. "limit 1" tells Postgres
+// that there is one revision. Without it, Postgres takes a table that was never
+// analysed for a long one, and compiles the join with all roles.
 const selectRoles = `select v.revision, r.name, r.description, r.permissions, r.created_at, r.updated_at
 	from (select revision from auth.role_revision limit 1) v left join auth.roles r on true order by r.name collate "C"`
 
@@ -68,7 +68,7 @@ func (s *Store) PutRole(ctx context.Context, c store.PutRole) (store.RoleTable, 
 	})
 }
 
-// DeleteRole removes a role that nobody has.
+// DeleteRole deletes a role that no user has.
 func (s *Store) DeleteRole(ctx context.Context, c store.DeleteRole) (store.RoleTable, error) {
 	return s.changeRoles(ctx, &c.Change, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, s.sql(deleteRole), c.Name)
@@ -89,7 +89,7 @@ func (s *Store) DeleteRole(ctx context.Context, c store.DeleteRole) (store.RoleT
 	})
 }
 
-// changeRoles holds the revision of the table of roles while f changes that.
+// changeRoles locks the revision of the table of roles while f changes the table.
 func (s *Store) changeRoles(ctx context.Context, c *store.Change, f func(context.Context, pgx.Tx) error) (store.RoleTable, error) {
 	var t store.RoleTable
 	err := s.change(ctx, c, target{roles: rolesChange}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {

@@ -10,8 +10,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// keyUses counts what begins alike ($2 bytes), and finds the session at $1 whose
-// refresh token is the oldest. It reads whole tables.
+// keyUses counts sealed data by its first $2 bytes, which identify the key, and finds
+// the oldest refresh token among the sessions that are live at $1. It reads whole
+// tables.
 const keyUses = `select 'factor', substring(f.secret from 1 for $2::integer) as key, count(*), null::timestamptz from auth.factors f group by key
 	union all
 	select 'code', substring(c.hash from 1 for $2::integer) as key, count(*), null::timestamptz from auth.recovery_codes c group by key
@@ -22,7 +23,7 @@ const keyUses = `select 'factor', substring(f.secret from 1 for $2::integer) as 
 	select 'session', ''::bytea, count(*), min(s.rotated_at) from auth.sessions s
 		where s.revoked_at is null and least(s.idle_until, s.expires_at) > $1::timestamptz`
 
-// KeyUses counts what is kept under which key.
+// KeyUses counts the stored data that each key sealed.
 func (s *Store) KeyUses(ctx context.Context, now time.Time) (store.KeyUses, error) {
 	var uses store.KeyUses
 	err := s.do(ctx, func(ctx context.Context, q querier) error {

@@ -25,7 +25,7 @@ const userFacts = `u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	u.sequence, u.password_sequence, u.password_added_by, u.email_sequence, u.email_added_by,
 	u.email_verified_sequence, u.email_verified_added_by, u.phone_sequence, u.phone_added_by, u.phone_verified_sequence, u.phone_verified_added_by`
 
-// maybeUserColumns are userColumns of a row that may not be there (outer joins).
+// maybeUserColumns are userColumns of a row that may be missing (outer joins).
 const maybeUserColumns = `coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false), u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
 	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end, u.handle,
@@ -62,7 +62,7 @@ func (r *userRow) facts() []any {
 	}
 }
 
-// user is the row's user. It is for one call for each row that was received.
+// user returns the row's user. It may be called once for each row.
 func (r *userRow) user() (store.User, error) {
 	u := &r.u
 	u.EmailVerifiedAt, u.PhoneVerifiedAt = at(r.emailVerified), at(r.phoneVerified)
@@ -85,7 +85,7 @@ func (r *userRow) user() (store.User, error) {
 	return *u, nil
 }
 
-// asKept is user with the metadata as they are kept, also for one call.
+// asKept is user with the metadata as raw JSON. It may be called once for each row.
 func (r *userRow) asKept() (row store.UserRow, err error) {
 	for _, part := range []struct {
 		raw  *[]byte
@@ -129,7 +129,7 @@ func (r *sessionRow) session() (store.Session, error) {
 	return s, nil
 }
 
-// liveAt tells whether the session has not ended.
+// liveAt reports whether the session is live.
 func (r *sessionRow) liveAt(now time.Time) bool {
 	s := store.Session{IdleUntil: at(r.idle), ExpiresAt: at(r.ends)}
 	return !r.ended.Valid && now.Before(s.End())
@@ -140,7 +140,7 @@ func (r *sessionRow) andUser(u *userRow, more ...any) []any {
 	return append(append(r.into(), u.facts()...), more...)
 }
 
-// both are the session and the user of a row.
+// both returns the session and the user of a row.
 func (r *sessionRow) both(ur *userRow) (store.Session, store.User, error) {
 	ur.u.ID = r.s.UserID
 	u, err := ur.user()
@@ -174,11 +174,11 @@ func tokenOf(row pgx.CollectableRow) (store.Token, error) {
 	return r.token(), err
 }
 
-// forever is what 'infinity' is read as: whoever bans somebody by a statement of
-// their own may well write that, and the zero time would mean no ban at all.
+// forever is returned for 'infinity', which an operator may write as the end of a ban.
+// The zero time would mean no ban.
 var forever = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// at is a time, or the zero time for null and '-infinity'.
+// at returns a time, or the zero time for null and '-infinity'.
 func at(t pgtype.Timestamptz) time.Time {
 	switch {
 	case !t.Valid || t.InfinityModifier == pgtype.NegativeInfinity:
@@ -196,8 +196,8 @@ func utc(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// parseProofs reads what a session proved. Most sessions have one proof, which in the
-// one form that jsonb has is quicker to read than JSON.
+// parseProofs reads a session's authentication methods. Most sessions have one; its
+// only form in jsonb is read without the slower JSON decoder.
 func parseProofs(raw []byte) ([]store.AMR, error) {
 	if one, ok := strings.CutPrefix(string(raw), `[{"method": "`); ok {
 		method, rest, _ := strings.Cut(one, `", "timestamp": `)

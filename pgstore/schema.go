@@ -22,38 +22,37 @@ const defaultSchema = "auth"
 var (
 	//go:embed migrations/*.sql
 	migrationFiles embed.FS
-	// policyRoles makes the roles of WithRowLevelSecurity and says what they may; it
-	// may be applied again.
+	// policyRoles creates the roles of WithRowLevelSecurity and grants their
+	// privileges. It can be applied again.
 	//go:embed rls.sql
 	policyRoles string
 )
 
-// migration is one step of the schema; steps only ever follow each other. The
-// first line of its file may say which code works beside it:
+// migration is one step of the schema; steps are only ever appended. The first line of
+// its file may name the oldest package version, by its schema, that still works after
+// the step:
 //
 //	-- compatible from 3
 //
-// That is the oldest version of the schema whose package still works once the
-// step was taken, so that processes of it go on during a deploy, and new ones
-// start. A step that only adds (a table, a column that may be left out, an index)
-// keeps the number of the step before it. One that takes something away has to
-// wait until the code of one minor release did without it, and names the version
-// that this release came with. Without the line, no older package works beside
-// the step.
+// Processes of that version keep running during a deploy, and new ones start. A step
+// that only adds something (a table, an optional column, an index) repeats the version
+// of the step before it. A step that removes something has to wait for one minor
+// release that does not need it, and names the version of that release. Without the
+// line, no older package works after the step.
 type migration struct {
 	version    int
 	name       string
-	compatible int // the oldest version whose package works beside it
+	compatible int // the oldest package version that works after it
 	sql        string
 }
 
 const compatibleFrom = "-- compatible from "
 
-// migrations are all steps that this package knows, in order.
+// migrations returns all steps of this package, in order.
 func migrations() []migration {
 	list, err := readMigrations(migrationFiles, "migrations")
 	if err != nil {
-		panic(err) // they are compiled in
+		panic(err) // they are embedded
 	}
 	return list
 }
@@ -88,8 +87,8 @@ func readMigrations(files fs.FS, dir string) ([]migration, error) {
 	return list, nil
 }
 
-// inSchema rewrites a statement that was written for the schema auth. It
-// replaces auth where that is a whole word, and
+// inSchema rewrites a statement for another schema than auth. It replaces auth as a
+// whole word in
 //
 //	auth.users      // a name follows
 //	schema auth     // or "exists auth": the schema itself
@@ -114,7 +113,7 @@ func inSchema(text, schema string) string {
 	}
 }
 
-// namesSchema tells whether the word auth between two texts is the schema's name.
+// namesSchema reports whether the word auth between two texts is the schema's name.
 func namesSchema(before, after string) bool {
 	if before != "" && isNamePart(before[len(before)-1]) {
 		return false
@@ -130,13 +129,13 @@ func namesSchema(before, after string) bool {
 	return false
 }
 
-// isNamePart tells whether a byte can be part of a name in SQL as it is written
-// here: in lower case, without quotes. A dot before auth makes that a column.
+// isNamePart reports whether a byte can be part of a name in this package's SQL: in
+// lower case, without quotes. After a dot, auth is a column.
 func isNamePart(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '.'
 }
 
-// versions is the table that says which migrations were applied.
+// versions creates the table that records the applied migrations.
 const versions = `
 create schema if not exists auth;
 create table if not exists auth.schema_version (
@@ -147,9 +146,8 @@ create table if not exists auth.schema_version (
 );
 `
 
-// Schema returns all migrations as SQL, for those who apply them by tools of
-// their own, as an administrator for instance. It may be applied to an empty
-// database, in one transaction.
+// Schema returns all migrations as SQL, to apply with another tool, such as by an
+// administrator. Apply it to an empty database, in one transaction.
 func Schema(opts ...Option) (string, error) {
 	s := &Store{schema: defaultSchema}
 	for _, o := range opts {
@@ -170,17 +168,18 @@ func Schema(opts ...Option) (string, error) {
 }
 
 // Migrate brings the schema up to date, in one transaction under a lock, so that
-// instances may start together. It does nothing if the schema is up to date, or
-// if a newer version of this package has migrated and this one works beside it.
+// instances may start together. It does nothing if the schema is up to date, or if a
+// newer version of this package has migrated it and this version works with it.
 //
-// So deploys may roll: instances of the release before go on, and start, beside
-// what the new one has migrated. What the code of one minor release needs, the
-// migrations of the next one leave; after longer leaps it can be ErrSchemaAhead.
+// This allows rolling deploys: instances of the previous minor release keep running and
+// start after the new one has migrated. The migrations of a minor release keep
+// everything that the code of the previous one needs. Older versions may get
+// ErrSchemaAhead.
 func (s *Store) Migrate(ctx context.Context) error {
 	return s.migrate(ctx, migrations())
 }
 
-// migrate is Migrate of a package that knows these migrations.
+// migrate is Migrate with the given migrations.
 func (s *Store) migrate(ctx context.Context, list []migration) error {
 	behind := s.ready(ctx, len(list))
 	if behind == nil || errors.Is(behind, ErrSchemaAhead) || errors.Is(behind, ErrSchemaForeign) {
@@ -227,35 +226,34 @@ func (s *Store) migrate(ctx context.Context, list []migration) error {
 
 const notPermitted = "42501" // SQLSTATE insufficient_privilege
 
-// What is wrong with a schema.
+// Errors of Migrate and Check about the schema.
 var (
 	// ErrSchemaBehind: migrations are missing. Call Migrate, or apply Schema().
 	ErrSchemaBehind = errors.New("pgstore: migrations are missing: call Migrate or apply Schema")
-	// ErrSchemaAhead: a newer version of this package has migrated, and this one
-	// does not work beside it.
+	// ErrSchemaAhead: a newer version of this package has migrated, and this one does
+	// not work with its schema.
 	ErrSchemaAhead = errors.New("pgstore: a newer version of this package has migrated: update the package")
 	// ErrSchemaForeign: the schema was created by other migrations than this package's,
 	// such as those of its versions before the first release. It is left unchanged.
 	ErrSchemaForeign = errors.New("pgstore: the schema was created by other migrations")
 )
 
-// Check tells whether the schema is one that this package works with (its own, or
-// a newer one that leaves all it needs), and whether there are the roles of
-// WithRowLevelSecurity and a claims function where they are asked for. auth.New
-// calls it.
+// Check checks that this package works with the schema: its own, or a newer one that
+// keeps everything it needs. It also checks the roles of WithRowLevelSecurity and the
+// claims function, if these are configured. auth.New calls it.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.ready(ctx, len(migrations())); err != nil || s.claims == "" {
 		return err
 	}
-	// Looked up and permitted, but not called.
+	// Checks that the function exists and may be called, without calling it.
 	if _, err := s.pool.Exec(ctx, s.sql("select "+s.claims+"(u.id) from auth.users u limit 0")); err != nil {
 		return fmt.Errorf("pgstore: the claims function cannot be called: %w", err)
 	}
 	return nil
 }
 
-// ready tells whether everything is there that Migrate makes: what upToDate looks
-// at, and the roles for policies where they are asked for.
+// ready checks everything that Migrate creates: the version of the schema, and the
+// roles for policies if they are configured.
 func (s *Store) ready(ctx context.Context, known int) error {
 	if err := s.upToDate(ctx, known); err != nil || !s.policies {
 		return err
@@ -272,8 +270,8 @@ func (s *Store) ready(ctx context.Context, known int) error {
 	return nil
 }
 
-// upToDate tells whether a package that knows this many migrations works with
-// those that were applied.
+// upToDate checks that a package with this number of migrations works with the applied
+// ones.
 func (s *Store) upToDate(ctx context.Context, known int) error {
 	have, err := s.applied(ctx, s.pool)
 	var e *pgconn.PgError
@@ -292,8 +290,8 @@ func (s *Store) upToDate(ctx context.Context, known int) error {
 	return nil
 }
 
-// applied is the newest migration that was applied, with the name of the first one; the
-// zero value for none.
+// applied returns the newest applied migration, with the name of the first one, or the
+// zero value if there is none. Errors: ErrSchemaForeign.
 func (s *Store) applied(ctx context.Context, q querier) (have migration, err error) {
 	err = q.QueryRow(ctx, s.sql("select coalesce(max(version), 0), coalesce(max(compatible_from), 0), coalesce(min(name) filter (where version = 1), '') from auth.schema_version")).
 		Scan(&have.version, &have.compatible, &have.name)

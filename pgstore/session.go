@@ -13,8 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// insertSessions keeps the sessions s of users, and insertDevices what they were
-// made on.
+// insertSessions stores the sessions s of users, and insertDevices their devices.
 const (
 	insertSessions = `insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent, device, sequence, added_by)
 		select s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device, s.sequence, s.added_by
@@ -23,16 +22,22 @@ const (
 		select s.user_id, s.device, s.created_at, s.created_at, s.sequence, s.added_by from s where s.device <> ''`
 )
 
-// createSession judges all conditions on the row that it changes, so that they
-// hold of the row as it is once it is locked. $6 tells whether there was a second
-// factor, or that none is needed was judged before; $14 is how many sessions are kept, $15 now, $16 how many devices. The
-// functions, for those that are too many, are called where there may be some: how
-// many sessions there can be is counted in the user's row, which is locked here.
-// $26 refuses a device that is new. Most sign-ins send nothing, and go without the
-// parts for messages ($29) and for what comes with a new device (messages $30,
-// tokens $31), which cost something even for none. In a transaction $27 is the sequence that
-// the change raises the user to, and $28 who added the session; alone it is by no session. One on no device ($2) asks for
-// others in a statement of its own, which is planned for itself.
+// createSession checks all conditions against the user's row as it is once locked.
+//
+// Parameters: $6 is true if there was a second factor, or if a check before found that
+// none is needed. $14 is the number of sessions to keep, $15 the current time, $16 the
+// number of devices to keep. $26 refuses a new device. In a transaction $27 is the
+// sequence to which the change raises the user's, and $28 the sequence of the session
+// that added this one; otherwise $27 is null and $28 is 0.
+//
+// The functions that delete surplus sessions and devices are only called if there may
+// be some. The user's row, which is locked, holds an upper bound of the number of
+// sessions.
+//
+// Most sign-ins send no message. For them the statement leaves out the parts for
+// messages ($29) and for a new device (messages $30, tokens $31), which take time even
+// if empty. A session without a device ($2) has a statement of its own, because the
+// check for other devices needs its own plan.
 const (
 	createSession        = lockSignIn + signInIf + seenThere + signInStill + makeSessionQuietly
 	createSessionNowhere = lockSignIn + signInIf + seenNowhere + signInStill + makeSessionQuietly
@@ -95,8 +100,8 @@ const (
 	newDevice     = "5"
 )
 
-// CreateSession adds a session. With conditions on the session's user alone it is
-// one statement.
+// CreateSession adds a session. It is one statement if all conditions are about the
+// session's user.
 func (s *Store) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	u, ended, isNew, err := s.createSession(ctx, c)
 	if err != nil {
@@ -122,9 +127,9 @@ func (s *Store) createSession(ctx context.Context, c store.CreateSession) (u sto
 	mayBeSimple := len(c.IfUsers) == 0
 	if len(c.IfUsers) == 1 {
 		other, _ := canonical(c.IfUsers[0].ID)
-		mayBeSimple = other == id && c.IfUsers[0].Banned == nil // which the statement judges at another instant
+		mayBeSimple = other == id && c.IfUsers[0].Banned == nil // the statement checks a ban at another instant
 	}
-	asksTrust := c.OnTrustedDevice || !c.TrustUntil.IsZero() // rare, and judged by more than the statement has
+	asksTrust := c.OnTrustedDevice || !c.TrustUntil.IsZero() // rare, and the statement lacks the check
 	if !asksTrust && plain(&c.Change) && mayBeSimple && id != "" && areAbout(slices.Concat(c.Messages, c.OnNewDevice.Messages), c.Session.UserID) {
 		events, tried := s.noting(&c.Change)
 		var ok bool
@@ -159,7 +164,7 @@ func (s *Store) createSession(ctx context.Context, c store.CreateSession) (u sto
 	return u, ended, isNew, err
 }
 
-// mayCreate checks whether a session may be created for a user who is locked.
+// mayCreate checks whether a session may be created for a locked user.
 func (s *Store) mayCreate(ctx context.Context, tx pgx.Tx, of *lockedUser, n *store.NewSession, now time.Time, r *result) error {
 	if of.banned(n.Session.CreatedAt) {
 		return store.ErrBanned
@@ -170,7 +175,8 @@ func (s *Store) mayCreate(ctx context.Context, tx pgx.Tx, of *lockedUser, n *sto
 	return s.onDevice(ctx, tx, of, &n.Session, &n.OnNewDevice, r)
 }
 
-// addSession creates a session that mayCreate allowed, without what the change records.
+// addSession creates a session that mayCreate allowed, without the events and messages
+// of the change.
 func (s *Store) addSession(ctx context.Context, tx pgx.Tx, of *lockedUser, n *store.NewSession, c *store.Change, by store.Origin, r *result) (store.User, error) {
 	alone := &store.CreateSession{Change: store.Change{Now: c.Now, By: c.By}, NewSession: store.NewSession{Session: n.Session, KeepSessions: n.KeepSessions, OnTrustedDevice: true}}
 	u, ended, _, err := s.insertSession(ctx, tx, of.id, alone, nil, &by, none, new(bool))
@@ -182,14 +188,15 @@ func (s *Store) addSession(ctx context.Context, tx pgx.Tx, of *lockedUser, n *st
 	return u, err
 }
 
-// origin is the Origin of what a change adds to a user who is locked. Every statement of
-// the change that adds something sets the user's sequence to it.
+// origin returns the Origin of everything that a change adds to a locked user. Each
+// statement of the change that adds something sets the user's sequence to it.
 func (u *lockedUser) origin(addedBy int64) store.Origin {
 	return store.Origin{Sequence: u.sequence + 1, AddedBy: addedBy}
 }
 
-// insertSession returns errNotAlone if the user is not as it is to be. by is the origin in
-// a transaction. ok tells whether the events were recorded.
+// insertSession returns errNotAlone if the user does not meet the conditions. by is the
+// origin in a transaction, and otherwise nil. ok is set to whether the events were
+// recorded.
 func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *store.CreateSession, still []store.UserAt, by *store.Origin, events string, ok *bool) (u store.User, ended []string, isNew bool, err error) {
 	sess, on := &c.Session, &c.OnNewDevice
 	args := append([]any{events, asText(sess.Device), sess.ID, userID, micro(sess.CreatedAt), sess.AAL == store.LevelAAL2 || c.OnTrustedDevice}, stillInput(still)...)
@@ -225,15 +232,14 @@ type sessionUser struct {
 
 func (r *sessionUser) both() (store.Session, store.User, error) { return r.sess.both(&r.user) }
 
-// Arrays behind a select of their own do not tempt Postgres to plan anew for
-// each length.
+// The arrays are in a sub-select, so that Postgres does not plan anew for each length.
 const (
 	readOne  = `select ` + sessionColumns + `, ` + userFacts + ` from auth.sessions s join auth.users u on u.id = s.user_id where s.id = $1::uuid`
 	readMany = `select r.n, ` + sessionColumns + `, ` + userFacts + ` from unnest((select $1::uuid[])) with ordinality r (id, n)
 		join auth.sessions s on s.id = r.id join auth.users u on u.id = s.user_id`
 )
 
-// Session reads a session with its user. Calls at the same time share statements.
+// Session reads a session with its user. Simultaneous calls share statements.
 func (s *Store) Session(ctx context.Context, id string, now time.Time) (store.Session, store.User, error) {
 	r, err := gathered(ctx, s, s.reads, s.readOne, id, id)
 	if err != nil {
@@ -274,14 +280,14 @@ func (s *Store) readMany(ctx context.Context, calls []*gather.Call[string, *sess
 	if err != nil {
 		return err
 	}
-	for i, c := range calls { // one that was not found is not there
+	for i, c := range calls { // nil if not found
 		c.Return(found[i])
 	}
 	return nil
 }
 
-// gathered makes a call about a session, with others unless the context carries
-// a transaction.
+// gathered runs a call about a session. It shares a statement with other calls, unless
+// the context carries a transaction.
 func gathered[A any](ctx context.Context, s *Store, g *gather.Group[A, *sessionUser], one func(context.Context, A) (*sessionUser, error), arg A, id string) (*sessionUser, error) {
 	b, done, err := s.bound(ctx)
 	if err != nil {
@@ -289,7 +295,7 @@ func gathered[A any](ctx context.Context, s *Store, g *gather.Group[A, *sessionU
 	}
 	defer done()
 	if _, ok := canonical(id); !ok {
-		return nil, store.ErrNotFound // nobody's
+		return nil, store.ErrNotFound // no session has this id
 	}
 	if Tx(ctx) != nil {
 		return one(b, arg)
@@ -297,8 +303,8 @@ func gathered[A any](ctx context.Context, s *Store, g *gather.Group[A, *sessionU
 	return g.Do(b, arg)
 }
 
-// findAll returns what was found for each of n calls, or nil. The first column is
-// the call's number, from one.
+// findAll returns the row of each of n calls, or nil. The first column is the call's
+// number, from one.
 func (s *Store) findAll(ctx context.Context, n int, sql string, args []any, into func(*sessionUser) []any) ([]*sessionUser, error) {
 	found := make([]*sessionUser, n)
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
@@ -322,7 +328,7 @@ func (s *Store) findAll(ctx context.Context, n int, sql string, args []any, into
 func idOf(s string) pgtype.UUID {
 	var id pgtype.UUID
 	c, _ := canonical(s)
-	_ = id.Scan(c) // what is no id is null, and finds nothing
+	_ = id.Scan(c) // an invalid id is null, and finds nothing
 	return id
 }
 
@@ -361,7 +367,7 @@ const revokeSessions = `update auth.sessions s set revoked_at = $2::timestamptz
 		and ($6::timestamptz is null or s.created_at < $6::timestamptz) and ($7::text is null or s.ip = $7::text)
 	returning s.id`
 
-// RevokeSessions ends a user's live sessions that match.
+// RevokeSessions revokes a user's live sessions that match.
 func (s *Store) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]string, error) {
 	var ended []string
 	id, _ := canonical(c.UserID)
@@ -388,12 +394,13 @@ func (s *Store) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]s
 	return ended, nil
 }
 
-// queueRevoke adds to a batch what ends sessions of a user who is locked, so that
-// no two end a user's sessions in different orders. ended receives their ids.
+// queueRevoke adds to a batch the statement that revokes sessions of a locked user. The
+// lock keeps two calls from revoking the user's sessions in different orders. ended
+// receives their ids.
 func (s *Store) queueRevoke(b *pgx.Batch, userID string, f store.SessionFilter, now time.Time, ended *[]string) {
 	only, ok := canonical(f.ID)
 	if f.ID != "" && !ok {
-		return // nobody's
+		return // no session has this id
 	}
 	except, _ := canonical(f.Except)
 	b.Queue(s.sql(revokeSessions), userID, now, orNull(only), orNull(except), f.FromSequence, moment(f.Before), orNull(asText(f.IP))).Query(func(rows pgx.Rows) (err error) {
@@ -403,7 +410,7 @@ func (s *Store) queueRevoke(b *pgx.Batch, userID string, f store.SessionFilter, 
 	s.queueRevokeImpersonations(b, userID, only, except, f, now, ended)
 }
 
-// Callers are the contexts of all calls that share the statement that a context
-// belongs to, for a tracer that links to their spans (pgx.QueryTracer): a shared
-// statement has no single parent. For any other context there are none.
+// Callers returns the contexts of all calls that share the statement of a context. A
+// tracer (pgx.QueryTracer) can link to their spans, because a shared statement has no
+// single parent. For any other context it returns nil.
 func Callers(ctx context.Context) []context.Context { return gather.Callers(ctx) }

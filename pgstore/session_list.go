@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// listLive is what lists of sessions begin with; as with accounts, which conditions
-// follow depends on what is asked.
+// listLive is the beginning of lists of sessions; each query adds only its own
+// conditions.
 const listLive = `select ` + sessionColumns + ` from auth.sessions s where s.revoked_at is null`
 
 func sessionsQuery(q store.SessionQuery) *query {
@@ -37,7 +37,7 @@ func sessionsQuery(q store.SessionQuery) *query {
 	return b
 }
 
-// ListSessions lists live sessions of everybody.
+// ListSessions lists live sessions of all users.
 func (s *Store) ListSessions(ctx context.Context, q store.SessionQuery) ([]store.Session, error) {
 	b := sessionsQuery(q)
 	var list []store.Session
@@ -60,8 +60,8 @@ func (s *Store) ListSessions(ctx context.Context, q store.SessionQuery) ([]store
 }
 
 const (
-	// quietly keeps the trigger of sessions from telling of each: endEverySession
-	// tells of all at once.
+	// quietly keeps the trigger of sessions from notifying for each row, because
+	// endEverySession notifies once for all.
 	quietly = `select set_config('authmount.quietly', 'on', true)`
 
 	tellEverybody = `with told as (insert into auth.revocations (everybody_until, spared) values ($1::timestamptz, $2::uuid))
@@ -85,8 +85,8 @@ func (s *Store) SessionOrder(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// EndEverySession ends sessions of everybody. The trigger is quiet for the rest of the
-// transaction, which is this one's own unless the caller's is joined (InTx).
+// EndEverySession revokes sessions of all users. It disables the trigger only for its
+// own statements, also in the application's transaction (InTx).
 func (s *Store) EndEverySession(ctx context.Context, c store.EndEverySession) (int, error) {
 	var ended int64
 	spared, _ := canonical(c.Except)

@@ -12,9 +12,9 @@ import (
 
 const selectSettings = `select s.revision, s.document, s.updated_at from auth.settings s where s.one`
 
-// putSettings comes after the locks of what the change rests on; of two at one
-// revision the second waits here, and then finds another one. Before the first there
-// is no row, which is revision 0.
+// putSettings runs after the locks. If two calls have the same revision, the second
+// waits here, and then finds another revision. Before the first document there is no
+// row, which is revision 0.
 const putSettings = `insert into auth.settings as s (one, revision, document, updated_at)
 	select true, 1, $2::text, $3::timestamptz where $1::bigint = 0 or exists (select from auth.settings)
 	on conflict (one) do update set revision = s.revision + 1, document = excluded.document, updated_at = excluded.updated_at
@@ -36,7 +36,7 @@ func settingsOf(row pgx.Row) (store.StoredSettings, error) {
 	return d, nil
 }
 
-// readSettings reads the document, which may not have been written yet.
+// readSettings reads the document. If there is none yet, it returns the zero value.
 func (s *Store) readSettings(ctx context.Context, q querier) (store.StoredSettings, error) {
 	d, err := settingsOf(q.QueryRow(ctx, s.sql(selectSettings)))
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -10,9 +10,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// addCounts adds to counts ($1), and counts of who was active ($2) those who were not
-// yet. Rows are written in one order, so that instances that add at once wait for
-// each other and not in a circle.
+// addCounts adds counts ($1), and counts users ($2) who were not yet active in a
+// period. Rows are written in one order, so that instances that add at the same time
+// cannot deadlock.
 const addCounts = `with active as (
 		insert into auth.active (since, period, user_id)
 		select distinct a.since, a.period, a.user_id from jsonb_to_recordset($2::jsonb) as a (since date, period text, user_id uuid)
@@ -28,7 +28,7 @@ const addCounts = `with active as (
 	select d.metric, d.label, d.at, sum(d.n) from counted d group by d.metric, d.label, d.at order by d.at, d.metric, d.label
 	on conflict (at, metric, label) do update set n = c.n + excluded.n`
 
-// By the hour, by the day, and in one.
+// Sums by hour, by day, and over the whole time.
 const (
 	wholeCounts = `select c.metric, c.label, $2::timestamptz, sum(c.n)::bigint from auth.counts c
 	where c.metric = any ($1::text[]) and c.at >= $2::timestamptz and c.at < $3::timestamptz
@@ -46,8 +46,8 @@ const (
 	order by d.metric collate "C", d.label collate "C", d.day`
 )
 
-// totals counts rows up to one more than those that are counted exactly ($2), by an
-// index, and has what Postgres thinks that there are.
+// totals counts rows by an index, up to one more than are counted exactly ($2), and
+// returns Postgres's estimates.
 const totals = `select
 		(select count(*) from (select u.id from auth.users u order by u.id limit $2::integer) counted),
 		(select greatest(r.reltuples, 0)::bigint from pg_class r where r.oid = to_regclass('auth.users')),
@@ -122,7 +122,7 @@ func (s *Store) Counts(ctx context.Context, c store.CountQuery) ([]store.Count, 
 	return list, nil
 }
 
-// Totals counts what there is now.
+// Totals counts the present accounts.
 func (s *Store) Totals(ctx context.Context, now time.Time) (t store.Totals, err error) {
 	var counted, about [3]int64
 	err = s.do(ctx, func(ctx context.Context, q querier) error {

@@ -7,15 +7,16 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// lease is for how long whoever swept last is the one who sweeps.
+// lease is the time for which the instance that swept last remains the one that sweeps.
 const lease = 3 * time.Minute
 
 const takeLease = `insert into auth.leases as l (name, holder, until) values ('sweep', $1::uuid, $2::timestamptz + $3::interval)
 	on conflict (name) do update set holder = excluded.holder, until = excluded.until
 	where l.holder = excluded.holder or l.until <= $2::timestamptz`
 
-// What to delete is found once: as a subquery (in …) it may be run for each row
-// of the table, and then finds others each time. $1 is now, $2 how many.
+// The rows to delete are found once, in a "with" part. Postgres may run a subquery (in
+// …) for each row of the table, and then find others each time. $1 is the current time,
+// $2 the limit.
 const (
 	//nolint:gosec // names of columns
 	sweepTokens = `with over as (select purpose, hash from auth.tokens where expires_at <= $1::timestamptz limit $2::integer for update skip locked)
@@ -28,7 +29,7 @@ const (
 	sweepLimits = `with over as (select key from auth.limits where tat <= (extract(epoch from $1::timestamptz) * 1000000)::bigint * 1000 limit $2::integer for update skip locked)
 	delete from auth.limits l using over where l.key = over.key`
 
-	// By the database's clock, like the rows.
+	// By the database's clock, as the rows are.
 	sweepRevocations = `with over as (select id from auth.revocations where at < now() - interval '25 hours' and $1::timestamptz is not null limit $2::integer for update skip locked)
 	delete from auth.revocations r using over where r.id = over.id`
 
@@ -43,7 +44,7 @@ const (
 	sweepCounts = `with over as (select metric, at, label from auth.counts where at < $1::timestamptz - interval '9600 hours' limit $2::integer for update skip locked)
 	delete from auth.counts c using over where c.metric = over.metric and c.at = over.at and c.label = over.label`
 
-	// Longer than a month, which they are about.
+	// Longer than a month, the longest period.
 	sweepActive = `with over as (select since, period, user_id from auth.active where since < (($1::timestamptz - interval '960 hours') at time zone 'UTC')::date
 		limit $2::integer for update skip locked)
 	delete from auth.active a using over where a.since = over.since and a.period = over.period and a.user_id = over.user_id`
@@ -51,12 +52,12 @@ const (
 	sweepImpersonations = `with over as (select id from auth.impersonations where expires_at <= $1::timestamptz limit $2::integer for update skip locked)
 	delete from auth.impersonations i using over where i.id = over.id`
 
-	// One that runs ends some day.
+	// A running job is not deleted, because it will end.
 	sweepJobs = `with over as (select id from auth.jobs where expires_at <= $1::timestamptz and state <> 'running' limit $2::integer for update skip locked)
 	delete from auth.jobs j using over where j.id = over.id`
 
-	// Those whose token is gone are found once they are due, and stay so: nobody claims
-	// them.
+	// Messages without a live token are found once they are due. They are not claimed,
+	// so they remain due.
 	sweepMessages = `with expired as (
 		select id from auth.messages m where m.expires_at <= $1::timestamptz limit $2::integer for update skip locked
 	), useless as (
@@ -76,8 +77,8 @@ const (
 	delete from auth.message_log l using over where l.id = over.id`
 )
 
-// Sweep deletes what is over, a few rows at a time, past rows that others hold.
-// Of several instances only one sweeps; the others return 0.
+// Sweep deletes expired rows, up to limit, and skips rows that others have locked. Only
+// the instance that holds the lease sweeps; the others return 0.
 func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
 	total := 0
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
@@ -101,7 +102,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	return total, err
 }
 
-// sweeps tells whether this instance is the one that sweeps.
+// sweeps reports whether this instance holds the lease of the sweep, or takes it.
 func (s *Store) sweeps(ctx context.Context, q querier, now time.Time) (bool, error) {
 	tag, err := q.Exec(ctx, s.sql(takeLease), s.holder, now, lease)
 	return err == nil && tag.RowsAffected() > 0, err

@@ -8,34 +8,34 @@ import (
 	"time"
 )
 
-// patience is for how long a statement goes on whose caller has gone. Only one
-// that waits, for a row that is locked for instance, takes as long.
+// patience is the time for which a statement continues after its caller has left. Only
+// a statement that waits, for a locked row for instance, takes as long.
 const patience = time.Second
 
-// timeouts ends calls that take too long. All of them may take equally long, so
-// that those that began first are over first, and one timer, set for the oldest,
-// does for all. With context.WithTimeout each call has a timer of its own; where
-// little else goes on that is the first to go off, and the runtime wakes a thread
-// to wait for it, which costs a tenth of what reading a session takes.
+// timeouts ends calls that take too long. All calls have the same time limit, so the
+// oldest ones expire first, and one timer for the oldest is enough. With
+// context.WithTimeout each call would have its own timer. On an idle machine that is
+// the next timer of the runtime, which wakes a thread to wait for it; that costs a
+// tenth of the time for reading a session.
 type timeouts struct {
 	mu        sync.Mutex
-	all, left line // those with a caller, those whose caller has gone
+	all, left line // calls with a caller, and calls that their caller has left
 }
 
-// line is the calls under way, from the oldest to the newest.
+// line lists the running calls, from the oldest to the newest.
 type line struct {
 	oldest, end *bounded
 	timer       *time.Timer
-	set         bool // the timer will go off, though perhaps for nobody
+	set         bool // the timer is running, though perhaps for no call
 }
 
-// bounded is the context of a call that must not take too long. Its Err is
-// context.DeadlineExceeded after that.
+// bounded is the context of a call with a time limit. Its Err is
+// context.DeadlineExceeded afterwards.
 //
-// It has the caller's values, and ends with the caller's context while the call
-// waits to begin. A statement that is on its way is let finish: ending it means to
-// close the connection, so that whoever gives requests up by the hundred would
-// have the pool open connections anew, which costs far more than the statements.
+// It has the caller's values, and ends with the caller's context while the call waits
+// to start. A statement that was sent may finish, because cancelling it means closing
+// the connection. Callers who cancel requests by the hundred would otherwise make the
+// pool open connections anew, which costs far more than the statements.
 type bounded struct {
 	context.Context //nolint:containedctx // this is a context
 	cancel          context.CancelCauseFunc
@@ -44,21 +44,22 @@ type bounded struct {
 	state           atomic.Int32
 	deadline        time.Time
 
-	// Of the line that it is in; nil: in none.
+	// Its place in a line; nil: in none.
 	line         *line
 	newer, older *bounded
 	until        time.Time
-	cause        error // why it ends then
+	cause        error // the error at until
 }
 
 // The states of a bounded.
 const (
 	waits int32 = iota
 	works
-	wasLeft // while it waited
+	wasLeft // the caller left while the call waited
 )
 
-// begin bounds a call, which has to be given to done when it is over.
+// begin starts the time limit of a call. The caller passes the result to done
+// afterwards.
 func (t *timeouts) begin(ctx context.Context, most time.Duration) *bounded {
 	b := &bounded{caller: ctx}
 	b.Context, b.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -82,8 +83,9 @@ func (t *timeouts) done(b *bounded) {
 	b.cancel(nil)
 }
 
-// work is called before a statement is sent. From the first on the call outlasts
-// its caller. It returns an error if the call has ended before.
+// work is called before a statement is sent. After its first call, the end of the
+// caller's context no longer ends the call. It returns an error if the call has already
+// ended.
 func (b *bounded) work() error {
 	if b.state.Load() == works {
 		return b.Err()
@@ -97,7 +99,7 @@ func (b *bounded) work() error {
 	return nil
 }
 
-// leaves is called once the caller of a call has gone.
+// leaves is called when the caller's context ends.
 func (t *timeouts) leaves(b *bounded) {
 	if b.state.CompareAndSwap(waits, wasLeft) {
 		b.cancel(b.caller.Err())
@@ -107,13 +109,13 @@ func (t *timeouts) leaves(b *bounded) {
 	defer t.mu.Unlock()
 	until := time.Now().Add(patience)
 	if b.line == nil || b.until.Before(until) {
-		return // over, or about to be
+		return // finished, or about to expire
 	}
 	t.quit(b)
 	t.join(&t.left, b, until, patience, b.caller.Err())
 }
 
-// join puts a call at the end of a line. t.mu is held.
+// join appends a call to a line. t.mu is held.
 func (t *timeouts) join(l *line, b *bounded, until time.Time, most time.Duration, cause error) {
 	b.line, b.until, b.cause = l, until, cause
 	if b.older = l.end; b.older == nil {
@@ -123,7 +125,7 @@ func (t *timeouts) join(l *line, b *bounded, until time.Time, most time.Duration
 	}
 	l.end = b
 	switch {
-	case l.set: // for an older call, so that it goes off early enough
+	case l.set: // for an older call, so it fires early enough
 	case l.timer == nil:
 		l.timer = time.AfterFunc(most, func() { t.expire(l) })
 	default:
@@ -132,7 +134,7 @@ func (t *timeouts) join(l *line, b *bounded, until time.Time, most time.Duration
 	l.set = true
 }
 
-// quit takes a call off its line. t.mu is held.
+// quit removes a call from its line. t.mu is held.
 func (t *timeouts) quit(b *bounded) {
 	l := b.line
 	if l == nil {
@@ -151,7 +153,7 @@ func (t *timeouts) quit(b *bounded) {
 	b.line, b.older, b.newer = nil, nil, nil
 }
 
-// expire ends the calls of a line whose time is over.
+// expire ends the calls of a line that have reached their time limit.
 func (t *timeouts) expire(l *line) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -165,10 +167,10 @@ func (t *timeouts) expire(l *line) {
 	}
 }
 
-// Deadline is context.Context's.
+// Deadline implements context.Context.
 func (b *bounded) Deadline() (time.Time, bool) { return b.deadline, true }
 
-// Err is context.Context's.
+// Err implements context.Context.
 func (b *bounded) Err() error {
 	if b.Context.Err() == nil {
 		return nil

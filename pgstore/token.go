@@ -13,17 +13,19 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// insertTokens is followed by where the tokens come from, as t, and by supersede:
-// a token takes the place of an older one about the same, in the same row.
+// insertTokens returns the beginning of a statement that inserts tokens. The source of
+// the tokens follows, as t, then supersede: a token replaces an older one with the same
+// purpose and subject, in the same row.
 //
-// sequence is the expression for the user's sequence, where the token does not say it.
+// sequence is the expression for the user's sequence, for tokens that do not have one
+// of their own.
 func insertTokens(sequence string) string {
 	return `insert into auth.tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_tries, tries, code, code_expires_at, sequence, added_by)
 		select t.purpose, t.hash, t.subject, t.user_id, t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at,
 			case when t.user_id is null then 0 else coalesce(t.sequence, ` + sequence + `, 0) end, t.added_by`
 }
 
-// sequenceOfUser is the sequence of a token's user as the statement finds it.
+// sequenceOfUser is the sequence of a token's user before the statement.
 const sequenceOfUser = `(select u.sequence from auth.users u where u.id = t.user_id)`
 
 const supersede = `
@@ -33,13 +35,13 @@ const supersede = `
 
 var insertTokensOnly = insertTokens(sequenceOfUser) + ` from jsonb_to_recordset($1::jsonb) as ` + tokenRecord + supersede
 
-// putToken locks the user before the token, as everybody does. It is one statement
-// for tokens that supersede and those that yield, so that the time it takes does not
-// tell which it was.
+// putToken locks the user before the token, as all statements do. It is the same
+// statement for tokens that supersede and tokens that yield, so that its duration does
+// not reveal which was the case.
 var putToken = putTokenHead + yield() + putTokenTail
 
-// yield is supersede, but for a token that is live at $5, if there is one: that is
-// written again as it is.
+// yield returns supersede for tokens that yield: if $5 is not null and the older token
+// is live at $5, that is written again unchanged.
 func yield() string {
 	var set []string
 	for _, column := range []string{"hash", "user_id", "data", "created_at", "expires_at", "max_tries", "tries", "code", "code_expires_at", "sequence", "added_by"} {
@@ -49,7 +51,7 @@ func yield() string {
 		on conflict (purpose, subject) where subject <> '' do update set ` + strings.Join(set, ",\n\t\t\t")
 }
 
-// putFirstToken puts a token that supersedes none, or nothing.
+// putFirstToken inserts a token if there is none with the same purpose and subject.
 var putFirstToken = putTokenHead + ` on conflict (purpose, subject) where subject <> '' do nothing` + putTokenTail
 
 var putTokenHead = `with who as materialized (
@@ -65,7 +67,7 @@ const putTokenTail = `
 	), ` + recorded + `
 	select ` + noted + ` from token`
 
-// PutToken keeps a token in place of an older one about the same.
+// PutToken stores a token. It replaces an older one with the same purpose and subject.
 func (s *Store) PutToken(ctx context.Context, c store.PutToken) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -118,7 +120,8 @@ const (
 	dropDeadToken = `delete from auth.tokens t where t.purpose = $1::text and t.subject = $2::text and t.subject <> '' and t.expires_at <= $3::timestamptz`
 )
 
-// putTokenOver keeps a token in place of the one that it names.
+// putTokenOver stores a token in place of the one that c.Supersedes names. Errors:
+// ErrStale.
 func (s *Store) putTokenOver(ctx context.Context, tx pgx.Tx, c *store.PutToken) error {
 	var hash []byte
 	err := tx.QueryRow(ctx, s.sql(lockTokenAbout), string(c.Token.Purpose), c.Token.Subject, c.Now).Scan(&hash)
@@ -134,13 +137,14 @@ func (s *Store) putTokenOver(ctx context.Context, tx pgx.Tx, c *store.PutToken) 
 	if _, err = tx.Exec(ctx, s.sql(dropDeadToken), string(c.Token.Purpose), c.Token.Subject, c.Now); err == nil {
 		_, err = s.insertToken(ctx, tx, putFirstToken, c.Token, none, none)
 	}
-	if errors.Is(err, store.ErrNotFound) { // somebody put one meanwhile
+	if errors.Is(err, store.ErrNotFound) { // another call put a token meanwhile
 		err = store.ErrStale
 	}
 	return err
 }
 
-// putToken keeps a token that supersedes any, or yields to a live one.
+// putToken stores a token that supersedes any older one, or yields to a live one. ok
+// reports whether the events were recorded.
 func (s *Store) putToken(ctx context.Context, q querier, c *store.PutToken, events, messages string) (ok bool, err error) {
 	var yieldsAt *time.Time
 	if c.Yields {
@@ -149,7 +153,8 @@ func (s *Store) putToken(ctx context.Context, q querier, c *store.PutToken, even
 	return s.insertToken(ctx, q, putToken, c.Token, events, messages, yieldsAt)
 }
 
-// insertToken tells whether the events were recorded.
+// insertToken runs putToken or putFirstToken. ok reports whether the events were
+// recorded.
 func (s *Store) insertToken(ctx context.Context, q querier, sql string, t store.Token, events, messages string, more ...any) (ok bool, err error) {
 	args := append([]any{events, messages, orNull(t.UserID), tokensInput(t)}, more...)
 	err = q.QueryRow(ctx, s.sql(sql), args...).Scan(&ok)
@@ -177,9 +182,9 @@ func (s *Store) PeekToken(ctx context.Context, p store.Purpose, hash []byte, now
 	return t, nil
 }
 
-// redeem uses a token up that has no effect but that. It waits for nobody, so
-// that it sees the token and the user as they are at one instant: a token that
-// somebody has locked is not found, and left to a transaction.
+// redeem uses up a token, for calls without another effect. It never waits, so that it
+// reads token and user at one instant. It does not find a token that another
+// transaction has locked; a transaction handles that.
 const redeem = `with t as materialized (
 		select * from auth.tokens t where t.purpose = $3::text and t.hash = $4::bytea and t.expires_at > $5::timestamptz for update skip locked
 	), u as materialized (
@@ -192,7 +197,7 @@ const redeem = `with t as materialized (
 	), ` + recorded + `
 	select ` + tokenColumns + `, ` + maybeUserColumns + `, ` + claimsColumn + `, ` + noted + ` from t join used on true left join u on true`
 
-// RedeemToken uses a token up together with its effect. Without an effect and
+// RedeemToken uses up a token together with its effect. Without an effect and
 // conditions it is one statement.
 func (s *Store) RedeemToken(ctx context.Context, c store.Redemption) (store.Token, store.User, error) {
 	if err := c.Check(); err != nil {
@@ -208,7 +213,7 @@ func (s *Store) RedeemToken(ctx context.Context, c store.Redemption) (store.Toke
 		if !errors.Is(err, errNotAlone) {
 			return t, u, err
 		}
-		if _, err = s.PeekToken(b, c.Purpose, c.Hash, c.Now); err != nil { // most often there is none
+		if _, err = s.PeekToken(b, c.Purpose, c.Hash, c.Now); err != nil { // usually there is no such token
 			return store.Token{}, store.User{}, err
 		}
 	}
@@ -230,11 +235,11 @@ func (s *Store) RedeemToken(ctx context.Context, c store.Redemption) (store.Toke
 	return t, u, nil
 }
 
-// errNotAlone is for a statement that found nothing it could change, which a
-// transaction has to look into.
+// errNotAlone is returned if a single statement changed no row, so that a transaction
+// has to find out the reason.
 var errNotAlone = errors.New("pgstore: not alone")
 
-// isNone tells whether an effect changes nothing.
+// isNone reports whether an effect changes nothing.
 func isNone(e *store.Effect) bool { return e.Create == nil && (e.Patch == nil || e.Patch.Empty()) }
 
 func (s *Store) redeemAlone(ctx context.Context, c *store.Redemption) (store.Token, store.User, error) {
@@ -269,7 +274,7 @@ func (s *Store) redeemAlone(ctx context.Context, c *store.Redemption) (store.Tok
 //nolint:gosec // no credentials
 const useToken = `delete from auth.tokens where purpose = $1::text and hash = $2::bytea`
 
-// use uses a token up that is locked, together with its effect.
+// use uses up a locked token together with its effect.
 func (s *Store) use(ctx context.Context, tx pgx.Tx, h *held, c *store.Change, t *store.Token, e *store.Effect, u *store.User) (*result, error) {
 	r := &result{}
 	var err error

@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A device is trusted at one revision of the user's credentials: what raises that
-// needs to know nothing of devices, and ends all trust.
+// A device is trusted at one credential revision of its user. Every change that raises
+// the revision ends all trust, without knowing of devices.
 const (
 	trustsDevice = `select exists (select from auth.devices d
 		where d.user_id = $1::uuid and d.device = $2::text and d.trusted_until > $3::timestamptz and d.trusted_revision = $4::bigint)`
@@ -18,7 +18,8 @@ const (
 	trustNone   = `update auth.devices d set trusted_until = null, trusted_revision = null where d.user_id = $1::uuid and d.trusted_until is not null`
 )
 
-// mayPass judges whether a user who is locked may have a session at its level.
+// mayPass checks whether a locked user may have a session at its level without a second
+// factor. Errors: ErrMFARequired.
 func (s *Store) mayPass(ctx context.Context, tx pgx.Tx, of *lockedUser, c *store.NewSession, now time.Time) error {
 	trusted := !of.mfaEnabled || c.Session.AAL == store.LevelAAL2
 	if !trusted && c.OnTrustedDevice {
@@ -33,8 +34,7 @@ func (s *Store) mayPass(ctx context.Context, tx pgx.Tx, of *lockedUser, c *store
 	return nil
 }
 
-// trust has the device of a session that was just made trusted by its user, who is
-// locked.
+// trust marks the device of a new session as trusted by its user, who is locked.
 func (s *Store) trust(ctx context.Context, tx pgx.Tx, of *lockedUser, c *store.NewSession) error {
 	if c.TrustUntil.IsZero() || c.Session.AAL != store.LevelAAL2 {
 		return nil

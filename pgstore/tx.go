@@ -21,19 +21,18 @@ type querier interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// retries bounds how often a call is made again that provably changed nothing.
+// retries bounds how often a call that provably changed nothing is run.
 const retries = 3
 
-// errMoved is for a call that locked the wrong rows, as what said which are the
-// right ones has changed meanwhile. It is undone and made again.
+// errMoved is returned by a call that locked the wrong rows, because the row that names
+// them changed meanwhile. The call is undone and run again.
 var errMoved = errors.New("pgstore: what was to be locked has changed too often")
 
-// counted is an outcome that is an error for the caller and none for the
-// transaction: what it counted or revoked stays.
+// counted is an error for the caller of a transaction that is committed all the same,
+// with the attempts that it counted or the sessions that it revoked.
 type counted struct{ error }
 
-// do runs one statement: in the transaction that the context carries, or on the
-// pool.
+// do runs f in the transaction that the context carries, or on the pool.
 func (s *Store) do(ctx context.Context, f func(context.Context, querier) error) error {
 	if Tx(ctx) != nil {
 		return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error { return f(ctx, tx) })
@@ -41,9 +40,9 @@ func (s *Store) do(ctx context.Context, f func(context.Context, querier) error) 
 	return s.again(ctx, f)
 }
 
-// inTx runs f in a transaction: one of its own, or as a part of the one that the
-// context carries. Then an outcome that is an error, such as a conflict, does not
-// abort the application's transaction.
+// inTx runs f in a transaction of its own, or in a savepoint of the one that the
+// context carries. An error such as a conflict then does not abort the application's
+// transaction.
 func (s *Store) inTx(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
 	return s.again(ctx, func(ctx context.Context, within querier) error {
 		var kept *counted
@@ -61,9 +60,9 @@ func (s *Store) inTx(ctx context.Context, f func(context.Context, pgx.Tx) error)
 	})
 }
 
-// again makes a call, on the transaction that the context carries or on a
-// connection of the pool, and makes it again if it provably changed nothing. It
-// bounds the call's time (see bounded).
+// again runs a call, on the transaction that the context carries or on a connection of
+// the pool, and repeats it if it provably changed nothing. It limits the call's
+// duration (see bounded).
 func (s *Store) again(ctx context.Context, f func(context.Context, querier) error) error {
 	b, done, err := s.bound(ctx)
 	if err != nil {
@@ -77,7 +76,7 @@ func (s *Store) again(ctx context.Context, f func(context.Context, querier) erro
 		} else {
 			err = s.pooled(b, f)
 		}
-		// The application's transaction is its own to make again.
+		// Only the application can repeat its own transaction.
 		if err == nil || !errors.Is(err, errMoved) && (joined != nil || !changedNothing(err)) {
 			break
 		}
@@ -85,8 +84,8 @@ func (s *Store) again(ctx context.Context, f func(context.Context, querier) erro
 	return s.outcome(err)
 }
 
-// bound bounds a call of one statement or several, which is over once done is
-// called. It returns the context's error if that has ended.
+// bound limits the duration of a call of one or several statements; done ends it. It
+// returns the context's error if that has ended.
 func (s *Store) bound(ctx context.Context) (b *bounded, done func(), err error) {
 	if b, ok := ctx.(*bounded); ok { // the call is a part of another one
 		return b, func() {}, b.Err()
@@ -98,7 +97,7 @@ func (s *Store) bound(ctx context.Context) (b *bounded, done func(), err error) 
 	return b, func() { s.timeouts.done(b) }, nil
 }
 
-// pooled makes a call on a connection of the pool.
+// pooled runs a call on a connection of the pool.
 func (s *Store) pooled(b *bounded, f func(context.Context, querier) error) error {
 	c, err := s.pool.Acquire(b)
 	if err != nil {
@@ -108,7 +107,7 @@ func (s *Store) pooled(b *bounded, f func(context.Context, querier) error) error
 	return within(b, c, f)
 }
 
-// within makes a call unless its caller has gone meanwhile.
+// within runs a call unless its caller has left meanwhile.
 func within(b *bounded, q querier, f func(context.Context, querier) error) error {
 	if err := b.work(); err != nil {
 		return err
@@ -116,24 +115,24 @@ func within(b *bounded, q querier, f func(context.Context, querier) error) error
 	return f(b, q)
 }
 
-// changedNothing tells whether a call can be made again without harm: it never
-// reached the server, or was rolled back for the sake of another.
+// changedNothing reports whether a call can be repeated without harm: it never reached
+// the server, or was rolled back in favour of another.
 func changedNothing(err error) bool {
 	if pgconn.SafeToRetry(err) {
 		return true
 	}
 	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01") // gave way to another
+	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01") // serialization_failure, deadlock_detected
 }
 
-// refused tells an error that the database gave from one that leaves open what
-// it did.
+// refused reports whether the database itself returned an error. Other errors leave
+// open whether the statement took effect.
 func refused(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e)
 }
 
-// field is which value a constraint keeps unique; empty if it is none of ours.
+// field returns the field that a constraint keeps unique, or "" for other constraints.
 func field(constraint string) string {
 	switch constraint {
 	case "users_pkey", "identities_pkey", "sessions_pkey", "impersonations_pkey":
@@ -156,16 +155,16 @@ func field(constraint string) string {
 	return ""
 }
 
-// hookFailed is an error of NewUser.Creating. It is returned as it is: what the
-// application's own constraints say, or rows it did not find, are no outcomes of
-// the store's, even if they bear the same names.
+// hookFailed is an error of NewUser.Creating, which is returned unchanged. Constraints
+// of the application's tables and rows that the hook does not find are not outcomes of
+// the store, even if they have the same names.
 type hookFailed struct{ error }
 
 func (h hookFailed) Unwrap() error { return h.error }
 
-// outcome makes auth's errors of the database's. Only what is about this store's
-// own tables is one: triggers and the claims function may fail for reasons of
-// their own.
+// outcome converts errors of the database to errors of package store. It converts only
+// errors about this store's own tables, because triggers and the claims function may
+// fail for reasons of their own.
 func (s *Store) outcome(err error) error {
 	var hook hookFailed
 	if errors.As(err, &hook) {
@@ -183,7 +182,7 @@ func (s *Store) outcome(err error) error {
 		return fmt.Errorf("%w (%s)", err, e.Where)
 	case e.Code == "23505" && e.SchemaName == s.schema && field(e.ConstraintName) != "":
 		return &store.ConflictError{Field: field(e.ConstraintName)}
-	case e.Code == "23503" && e.SchemaName == s.schema: // a user who is gone
+	case e.Code == "23503" && e.SchemaName == s.schema: // the user was deleted
 		return store.ErrNotFound
 	case e.Where != "":
 		return fmt.Errorf("%w (%s)", err, e.Where)
@@ -193,27 +192,27 @@ func (s *Store) outcome(err error) error {
 
 type txKey struct{}
 
-// InTx makes store calls with the context it returns take part in a transaction
-// of the application's: Auth's methods, too. They are undone if it is rolled
-// back; their messages are sent a few seconds after it was committed. Failed logins, wrong codes and
-// ended sessions are undone as well, so use it for what should happen together
-// (an import, a sign-up with more), never around a login.
+// InTx returns a context with which store calls and Auth's methods take part in the
+// application's transaction. A rollback undoes them; their messages are sent a few
+// seconds after the commit. A rollback also undoes the counting of failed logins and
+// wrong codes and the end of sessions. So use InTx for changes that belong together (an
+// import, a sign-up with more rows), and never around a login.
 func InTx(ctx context.Context, tx pgx.Tx) context.Context { return context.WithValue(ctx, txKey{}, tx) }
 
-// Tx is the transaction that a context carries, in auth.Hooks.OnUserCreating or
-// after InTx. It is nil outside of a change on this store, so on other stores, too:
+// Tx returns the transaction that a context carries, in auth.Hooks.OnUserCreating or
+// after InTx. It is nil outside of a change on this store, and so with other stores:
 // test hooks that use it with authtest.NewOn and a Store of this package.
 func Tx(ctx context.Context) pgx.Tx {
 	tx, _ := ctx.Value(txKey{}).(pgx.Tx)
 	return tx
 }
 
-// InTransaction tells whether changes with this context come about only with a
-// transaction of the application's (InTx).
+// InTransaction reports whether changes with this context are part of the application's
+// transaction (InTx).
 func (s *Store) InTransaction(ctx context.Context) bool { return Tx(ctx) != nil }
 
-// send sends a batch in one round trip. Each statement of it takes a snapshot of
-// its own, and so sees what those before it waited for.
+// send sends a batch in one round trip. Each statement takes its own snapshot, and so
+// sees the changes for which the statements before it waited.
 func send(ctx context.Context, tx pgx.Tx, b *pgx.Batch) error {
 	if b.Len() == 0 {
 		return nil

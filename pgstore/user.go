@@ -14,8 +14,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// insertUser creates a user with everything that comes with it: $3 sessions, $4
-// tokens, $5 identities.
+// insertUser creates a user with sessions ($3), tokens ($4) and identities ($5).
 var insertUser = `with u as (
 		insert into auth.users (id, email, email_key, email_verified_at, phone, phone_verified_at, full_name, user_metadata, app_metadata, roles,
 			password_hash, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key, notes,
@@ -40,9 +39,9 @@ var insertUser = `with u as (
 	), ` + recorded + `
 	select ` + noted + ` from u`
 
-// CreateUser adds a user with everything that comes with it. It is one statement
-// unless there are factors, a NewUser.Creating or a claims function, which need a
-// transaction around them.
+// CreateUser adds a user with its session, tokens, identities and factors. It is one
+// statement, or a transaction if there are factors, roles, a NewUser.Creating or a
+// claims function.
 func (s *Store) CreateUser(ctx context.Context, c store.CreateUser) (store.User, error) {
 	if err := c.Check(); err != nil {
 		return store.User{}, err
@@ -84,7 +83,8 @@ func (s *Store) create(ctx context.Context, tx pgx.Tx, nu store.NewUser, u *stor
 	return r, err
 }
 
-// finishCreating is what happens to a new user in the transaction that made it.
+// finishCreating calls the hook and the claims function for a new user, in the
+// transaction that creates the user.
 func (s *Store) finishCreating(ctx context.Context, tx pgx.Tx, nu store.NewUser, u *store.User) error {
 	if nu.Creating != nil {
 		if err := nu.Creating(ctx, *u); err != nil {
@@ -97,7 +97,7 @@ func (s *Store) finishCreating(ctx context.Context, tx pgx.Tx, nu store.NewUser,
 	return tx.QueryRow(ctx, "select "+s.claims+"($1::uuid)", u.ID).Scan(&u.Claims)
 }
 
-// insertUser tells whether the events were recorded.
+// insertUser runs the statement. ok reports whether the events were recorded.
 func (s *Store) insertUser(ctx context.Context, q querier, nu store.NewUser, events, messages string) (ok bool, err error) {
 	u := created(nu)
 	userMetadata, err := object(u.UserMetadata)
@@ -118,7 +118,7 @@ func (s *Store) insertUser(ctx context.Context, q querier, nu store.NewUser, eve
 	return ok, err
 }
 
-// firstTokens are tokens that come with a new user.
+// firstTokens returns the tokens of a new user with their origin.
 func firstTokens(userID string, list []store.Token) []store.Token {
 	list = withOrigin(list, store.Origin{})
 	for i := range list {
@@ -129,7 +129,7 @@ func firstTokens(userID string, list []store.Token) []store.Token {
 	return list
 }
 
-// created is the user that CreateUser makes.
+// created returns the user that CreateUser stores.
 func created(nu store.NewUser) store.User {
 	u := nu.User
 	u.MFAEnabled = slices.ContainsFunc(nu.Factors, func(f store.Factor) bool { return f.Required })
@@ -152,12 +152,12 @@ func created(nu store.NewUser) store.User {
 	return u
 }
 
-// areAbout tells whether no message is for anybody but this user.
+// areAbout reports whether all messages are for this user or for no user.
 func areAbout(messages []store.SealedMessage, userID string) bool {
 	return !slices.ContainsFunc(messages, func(m store.SealedMessage) bool { return m.UserID != "" && m.UserID != userID })
 }
 
-// rolesOf keeps a role that is given to somebody from being deleted meanwhile.
+// rolesOf returns the lock that keeps a user's new roles from being deleted meanwhile.
 func rolesOf(roles []string) roleLock {
 	if len(roles) > 0 {
 		return rolesStay
@@ -165,9 +165,9 @@ func rolesOf(roles []string) roleLock {
 	return rolesAreNotAsked
 }
 
-// Reads of one user, by each of its unique values ($2, and $3), and whether a device ($1)
-// is known, and trusted. That is asked of no device, too, which none is kept as: what depends
-// on a parameter's value would be planned anew each time.
+// Reads of one user by each unique value ($2, and $3), and whether a device ($1) is
+// known and trusted. A request without a device also looks for one, and finds none: a
+// condition that depends on a parameter's value would be planned anew each time.
 const (
 	byID       = `u.id = $2::uuid`
 	byEmail    = `u.email_key = $2::text`
@@ -202,7 +202,8 @@ func (s *Store) Credentials(ctx context.Context, key store.UserKey) (store.Crede
 	return c, nil
 }
 
-// where is the condition that finds a user, with its arguments; none if that is nobody's.
+// where returns the condition that finds a user and its arguments, or "" if the key
+// cannot match any user.
 func where(key store.UserKey) (condition string, args []any) {
 	if !isText(key.Email + key.Phone + key.Handle + key.Provider + key.Subject) {
 		return "", nil
@@ -236,7 +237,7 @@ func credentialsOf(row pgx.Row) (c store.Credentials, err error) {
 	return c, err
 }
 
-// isText tells whether Postgres keeps such a text.
+// isText reports whether Postgres can store a text.
 func isText(s string) bool { return !strings.ContainsRune(s, 0) && utf8.ValidString(s) }
 
 // UpdateUser applies a patch.
@@ -253,7 +254,7 @@ func (s *Store) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User,
 
 const deleteUser = `delete from auth.users where id = $1::uuid`
 
-// DeleteUser removes the user; what has no foreign key comes first.
+// DeleteUser deletes the user. Rows without a foreign key are deleted first.
 func (s *Store) DeleteUser(ctx context.Context, c store.DeleteUser) error {
 	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		u := h.user(c.UserID)
@@ -272,7 +273,7 @@ const (
 	selectUserAsKept = `select ` + userColumns + `, null::jsonb from auth.users u where u.id = $1::uuid`
 )
 
-// queueUser adds to a batch what reads a user as it then is.
+// queueUser adds to a batch the statement that reads a user after the others.
 func (s *Store) queueUser(b *pgx.Batch, sql, id string, u *store.User) {
 	b.Queue(s.sql(sql), id).QueryRow(func(row pgx.Row) error {
 		var r userRow
@@ -289,8 +290,8 @@ const touchCredentials = `update auth.users u set updated_at = $2::timestamptz, 
 		mfa_enabled = $3::boolean, sequence = coalesce($4::bigint, u.sequence)
 	where u.id = $1::uuid`
 
-// queueMFA adds to a batch the change of the user's row that a change of second factors
-// makes; sequence is nil if nothing is added.
+// queueMFA adds to a batch the update of the user's row for a change of second factors.
+// sequence is nil if nothing is added.
 func (s *Store) queueMFA(b *pgx.Batch, id string, now time.Time, enabled bool, sequence *int64) {
 	b.Queue(s.sql(touchCredentials), id, now, enabled, sequence)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// patchUser changes the user's own row. $3 tells whether the patch raises the
-// credential revision whatever there was; $4 drops all ways in but those that
-// the patch names; a new identity ($24, $25) raises it, too. $29 tells whether the patch
-// raises the sequence in any case, and $28 who adds what it adds.
+// patchUser changes the user's own row. $3 is true if the patch raises the credential
+// revision in any case. A new identity ($24, $25) raises it, too. $4 deletes all
+// credentials except those that the patch sets. $29 is true if the patch raises the
+// sequence in any case. $28 is the sequence of the session that adds the credentials.
 const patchUser = `update auth.users u set
 		updated_at = $2::timestamptz,
 		revision = u.revision + 1,
@@ -55,8 +55,8 @@ const dropDevices = `delete from auth.devices d where d.user_id = $1::uuid`
 
 const unlink = `delete from auth.identities i where i.user_id = $1::uuid and i.provider = $2::text and i.subject = $3::text`
 
-// link adds an identity, or renews the user's own. It touches no row if the
-// identity is somebody else's.
+// link adds an identity, or renews the user's own. It changes no row if the identity is
+// another user's.
 const link = `insert into auth.identities as i (id, user_id, provider, subject, email, created_at, last_sign_in_at, sequence, added_by)
 	values ($2::uuid, $1::uuid, $3::text, $4::text, $5::text, $6::timestamptz, $7::timestamptz, (select u.sequence from auth.users u where u.id = $1::uuid), $8::bigint)
 	on conflict (provider, subject) do update set id = excluded.id, email = excluded.email, created_at = excluded.created_at, last_sign_in_at = excluded.last_sign_in_at
@@ -68,8 +68,8 @@ const dropFactors = `with codes as (delete from auth.recovery_codes where user_i
 //nolint:gosec // no credentials
 const dropTokens = `delete from auth.tokens t where t.user_id = $1::uuid and ($3::boolean or t.purpose = any ($2::text[]))`
 
-// patch applies a patch, which may be nil, to a user who is locked (nil: there is
-// none), and reads the user as it then is.
+// patch applies a patch, which may be nil, to a locked user, and reads the user
+// afterwards. Errors: ErrNotFound if of is nil.
 func (s *Store) patch(ctx context.Context, tx pgx.Tx, of *lockedUser, p *store.UserPatch, now time.Time, addedBy int64, u *store.User) (*result, error) {
 	if of == nil {
 		return nil, store.ErrNotFound
@@ -82,7 +82,7 @@ func (s *Store) patch(ctx context.Context, tx pgx.Tx, of *lockedUser, p *store.U
 			return nil, err
 		}
 		s.queueReach(b, of.id, p, now, addedBy, r)
-		if p.BannedUntil != nil { // leads to no token, and must not fail for want of claims
+		if p.BannedUntil != nil { // issues no token, and must not fail because of claims
 			read = selectUserAsKept
 		}
 	}
@@ -90,7 +90,7 @@ func (s *Store) patch(ctx context.Context, tx pgx.Tx, of *lockedUser, p *store.U
 	return r, send(ctx, tx, b)
 }
 
-// queuePatch adds the part about the user's own row.
+// queuePatch adds the change of the user's own row to a batch.
 func (s *Store) queuePatch(b *pgx.Batch, id string, p *store.UserPatch, now time.Time, addedBy int64) error {
 	userMetadata, err := objectOrNull(p.UserMetadata)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Store) queuePatch(b *pgx.Batch, id string, p *store.UserPatch, now time
 	raises := p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil ||
 		p.PasswordHash != nil || p.Unlink != nil || p.Roles != nil || p.BannedUntil != nil || p.DropFactors || p.DropCredentials
 	alone := *p
-	alone.Link = nil // the statement finds out whether that is new
+	alone.Link = nil // the statement checks whether the identity is new
 	b.Queue(s.sql(patchUser), id, now, raises, p.DropCredentials,
 		p.Email != nil, orNull(value(p.Email)), orNull(store.EmailKey(value(p.Email))), p.EmailVerifiedAt != nil, moment(value(p.EmailVerifiedAt)),
 		p.Phone != nil, orNull(value(p.Phone)), p.PhoneVerifiedAt != nil, moment(value(p.PhoneVerifiedAt)),
@@ -120,9 +120,9 @@ func (s *Store) queuePatch(b *pgx.Batch, id string, p *store.UserPatch, now time
 	return nil
 }
 
-// queueReach adds what a patch changes besides the user's own row. Whoever makes
-// a session, token, identity or factor of the user locks the user's row, too, so
-// that none of them comes about meanwhile.
+// queueReach adds a patch's changes to other tables to a batch. No session, token,
+// identity or factor of the user can be added meanwhile, because that locks the user's
+// row, too.
 func (s *Store) queueReach(b *pgx.Batch, id string, p *store.UserPatch, now time.Time, addedBy int64, r *result) {
 	switch {
 	case p.DropCredentials:
@@ -144,7 +144,7 @@ func (s *Store) queueReach(b *pgx.Batch, id string, p *store.UserPatch, now time
 	}
 	switch {
 	case p.DropCredentials:
-		b.Queue(s.sql(dropDevices), id) // of whoever had the account before
+		b.Queue(s.sql(dropDevices), id) // devices of the account's previous holder
 	case p.DropDevices:
 		s.queueForget(b, id, value(p.Revoke))
 	}
@@ -171,7 +171,7 @@ func rolesOfPatch(p *store.UserPatch) roleLock {
 	return rolesOf(*p.Roles)
 }
 
-// objectOrNull is null for a map that is to stay.
+// objectOrNull returns a map as JSON, or nil, which leaves the column unchanged.
 func objectOrNull(m map[string]any) (*string, error) {
 	if m == nil {
 		return nil, nil //nolint:nilnil // null
@@ -180,7 +180,7 @@ func objectOrNull(m map[string]any) (*string, error) {
 	return &o, err
 }
 
-// value is the zero value for nil.
+// value returns *p, or the zero value for nil.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

@@ -11,19 +11,19 @@ import (
 	"github.com/authmount/auth/internal/outbound"
 )
 
-// API asks a provider's API in the name of the person who has signed in. Every
-// request is bounded by the provider's Timeout and every response by 1 MiB;
-// redirects are not followed; URLs have to be absolute and https. The person's
-// access token goes along as bearer, so ask nobody but the provider. Errors hold
-// nothing that the provider sent. It is safe for concurrent use.
+// API calls a provider's API with the access token of the user who signed in. Every
+// request is limited by the provider's Timeout and every response to 1 MiB; redirects are
+// not followed; URLs must be absolute and https. The access token is sent as bearer
+// token, so only call the provider. Errors contain nothing that the provider sent. It is
+// safe for concurrent use.
 type API struct {
 	provider    Provider
 	accessToken string
 	client      *http.Client
 }
 
-// NewAPI makes what Profile gets. Package auth calls it; an application does so
-// to test its Profile. A nil client is one that follows no redirects.
+// NewAPI returns the API for Profile. Package auth calls it; applications call it to test
+// their Profile. With a nil client it uses one that follows no redirects.
 func NewAPI(p Provider, client *http.Client, accessToken string) *API {
 	if client == nil {
 		client = outbound.NewClient()
@@ -31,17 +31,17 @@ func NewAPI(p Provider, client *http.Client, accessToken string) *API {
 	return &API{provider: p, client: client, accessToken: accessToken}
 }
 
-// Provider returns the provider as it was configured.
+// Provider returns the provider's configuration.
 func (api *API) Provider() Provider { return api.provider }
 
-// AccessToken returns the person's token, for services that want it elsewhere
-// than in the header.
+// AccessToken returns the user's access token, for services that do not expect it in the
+// header.
 func (api *API) AccessToken() string { return api.accessToken }
 
 // LogValue keeps the secrets out of the log.
 func (api *API) LogValue() slog.Value { return api.provider.LogValue() }
 
-// String keeps the secrets out of what fmt prints.
+// String returns a text without secrets, for fmt.
 func (api *API) String() string { return "API of " + api.provider.String() }
 
 // GoString is String.
@@ -79,24 +79,24 @@ func (api *API) json(ctx context.Context, r Request, v any) error {
 	return nil
 }
 
-// Request is a request of any kind to a provider's API.
+// Request is any request to a provider's API.
 type Request struct {
 	Method      string // default GET
 	URL         string
 	Header      http.Header // an Authorization here replaces the access token
-	ContentType string      // of Body
+	ContentType string      // content type of Body
 	Body        []byte
 }
 
-// Response is a response of any status and kind, read to its end.
+// Response is a response of any status and type, with its whole body.
 type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte // at most 1 MiB
 }
 
-// Do sends a request, and returns the response whatever its status. The error is
-// of a request that could not be made, or of a response that did not come whole.
+// Do sends a request and returns the response with any status. The error is of a request
+// that could not be sent or a response that is incomplete.
 func (api *API) Do(ctx context.Context, r Request) (*Response, error) {
 	h := r.Header.Clone()
 	if h == nil {
@@ -108,7 +108,7 @@ func (api *API) Do(ctx context.Context, r Request) (*Response, error) {
 	if r.ContentType != "" {
 		h.Set("Content-Type", r.ContentType)
 	}
-	res, err := outbound.Do(ctx, api.client, outbound.Request{Method: r.Method, URL: r.URL, Header: h, Body: r.Body}) // no method is GET, as in net/http
+	res, err := outbound.Do(ctx, api.client, outbound.Request{Method: r.Method, URL: r.URL, Header: h, Body: r.Body}) // an empty method is GET, as in net/http
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ type StatusError struct{ Status int }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("status %d", e.Status) }
 
-// withheld tells whether the API said that it will not tell.
+// withheld reports whether the API refused to return the data.
 func withheld(err error) bool {
 	var s *StatusError
 	return errors.As(err, &s) && (s.Status == http.StatusForbidden || s.Status == http.StatusNotFound)

@@ -17,7 +17,7 @@ import (
 	"github.com/authmount/auth/provider"
 )
 
-// service is a provider's API that says what it got.
+// service is a provider's API that returns the request.
 func service(t *testing.T) (*provider.API, string) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -78,7 +78,7 @@ func TestAPIPostForm(t *testing.T) {
 	}
 }
 
-// Any method, content type and header, and any response.
+// Do sends any method, content type and header, and returns any response.
 func TestAPIDo(t *testing.T) {
 	api, at := service(t)
 	for name, c := range map[string]struct {
@@ -119,7 +119,7 @@ func TestAPIDo(t *testing.T) {
 	}
 }
 
-// A body of 1 MiB is read whole, a longer one is an error and not cut.
+// A body of 1 MiB is read completely; a longer one is an error.
 func TestAPIBody(t *testing.T) {
 	api, at := service(t)
 	res, err := api.Do(t.Context(), provider.Request{URL: at + "/long/1048576"})
@@ -131,7 +131,8 @@ func TestAPIBody(t *testing.T) {
 	}
 }
 
-// Errors tell where and what, and nothing that the provider or the caller sent.
+// Errors name the endpoint and the problem, and contain nothing that the provider or the
+// caller sent.
 func TestAPIErrors(t *testing.T) {
 	api, at := service(t)
 	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -163,7 +164,7 @@ func TestAPIErrors(t *testing.T) {
 	}
 }
 
-// Neither log nor fmt print what must not be seen.
+// Secrets are neither logged nor printed.
 func TestRedaction(t *testing.T) {
 	api, _ := service(t)
 	var log strings.Builder

@@ -12,14 +12,14 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Apple signs in with Apple accounts. The private key is the .p8 file (PEM) that
-// belongs to keyID; the client's secret is made from it for every request.
+// Apple signs in with Apple accounts. privateKey is the .p8 file (PEM) of keyID; the
+// client secret is made from it for every request.
 //
 // https://developer.apple.com/documentation/signinwithapplerestapi and
 // https://developer.apple.com/documentation/signinwithapplejs/authorizationi/id_token
-// (November 2026). The callback is a form post of Apple's page; the name comes
-// with it, unsigned, at the first sign-in only. email_verified is a string or a
-// boolean; the address may be a relay of Apple's, which forwards.
+// (November 2026). The callback is a form post by Apple's page. The name is in the post,
+// unsigned, at the first sign-in only. email_verified is a string or a boolean; the email
+// address may be a relay address of Apple.
 func Apple(clientID, teamID, keyID string, privateKey []byte, opts ...Option) Provider {
 	key, err := parseAppleKey(privateKey)
 	if err == nil && (teamID == "" || keyID == "") {
@@ -45,7 +45,7 @@ func Apple(clientID, teamID, keyID string, privateKey []byte, opts ...Option) Pr
 	}.with(opts)
 }
 
-// appleSecretLife is short, because a new secret is made for every request.
+// appleSecretLife is short because every request gets a new secret.
 const appleSecretLife = 5 * time.Minute
 
 func parseAppleKey(p8 []byte) (*ecdsa.PrivateKey, error) {
@@ -59,12 +59,12 @@ func parseAppleKey(p8 []byte) (*ecdsa.PrivateKey, error) {
 	}
 	key, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok || key.Curve.Params().BitSize != 256 {
-		return nil, errors.New("the private key is not of the curve P-256")
+		return nil, errors.New("the private key is not on the curve P-256")
 	}
 	return key, nil
 }
 
-// appleName is the name in what Apple posts beside the code.
+// appleName returns the name from the callback's parameter "user".
 func appleName(user string) string {
 	var u struct {
 		Name struct {

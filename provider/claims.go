@@ -8,15 +8,14 @@ import (
 // Claims are the claims of a verified ID token, or of the userinfo endpoint.
 type Claims map[string]any
 
-// Text returns a claim that is a string, and "" for any other.
+// Text returns a string claim, and "" for other claims.
 func (c Claims) Text(name string) string {
 	s, _ := c[name].(string)
 	return s
 }
 
-// Flag returns a claim that some providers write as a boolean and others as a
-// string. What is not plainly true is false: "false" is a string that is not
-// empty, too.
+// Flag returns a claim that some providers send as a boolean and others as a string. It
+// is false for every other value, including the string "false".
 func (c Claims) Flag(name string) bool {
 	switch v := c[name].(type) {
 	case bool:

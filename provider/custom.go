@@ -2,9 +2,8 @@ package provider
 
 import "context"
 
-// OIDC is any OpenID provider. Its endpoints come from its discovery document
-// (OpenID Connect Discovery 1.0), which is read when they are first needed. A
-// public client has no secret.
+// OIDC is any OpenID provider. Its endpoints come from its discovery document (OpenID
+// Connect Discovery 1.0), which is read on first use. A public client has no secret.
 func OIDC(name, issuer, clientID, clientSecret string, opts ...Option) Provider {
 	return Provider{
 		Name: name, ClientID: clientID, ClientSecret: clientSecret, Issuer: issuer,
@@ -12,8 +11,7 @@ func OIDC(name, issuer, clientID, clientSecret string, opts ...Option) Provider 
 	}.with(opts)
 }
 
-// OAuth2Options describe a provider without ID tokens. The fields are those of
-// Provider.
+// OAuth2Options describe a provider without ID tokens. The fields are those of Provider.
 type OAuth2Options struct {
 	ClientID     string
 	ClientSecret string
@@ -24,8 +22,8 @@ type OAuth2Options struct {
 	Profile      func(ctx context.Context, api *API) (Profile, error)
 }
 
-// OAuth2 is a provider for which there is no function here. PKCE is sent in any
-// case; the callback is {base URL}/oauth/{name}/callback.
+// OAuth2 is a provider that has no function in this package. PKCE is always used; the
+// callback is {base URL}/oauth/{name}/callback.
 func OAuth2(name string, o OAuth2Options, opts ...Option) Provider {
 	return Provider{
 		Name: name, ClientID: o.ClientID, ClientSecret: o.ClientSecret, Scopes: o.Scopes,

@@ -8,8 +8,8 @@ import (
 // Discord signs in with Discord accounts.
 //
 // https://discord.com/developers/docs/topics/oauth2,
-// https://discord.com/developers/docs/resources/user (November 2026). PKCE is
-// accepted, S256 only.
+// https://discord.com/developers/docs/resources/user (November 2026). PKCE is supported
+// with S256 only.
 func Discord(clientID, clientSecret string, opts ...Option) Provider {
 	return Provider{
 		Name: "discord", ClientID: clientID, ClientSecret: clientSecret,
@@ -27,7 +27,7 @@ func discordProfile(ctx context.Context, api *API) (Profile, error) {
 		Username   string `json:"username"`
 		GlobalName string `json:"global_name"`
 		Email      string `json:"email"`
-		Verified   bool   `json:"verified"` // the address
+		Verified   bool   `json:"verified"` // the email address is verified
 	}
 	err := api.Get(ctx, api.provider.UserInfoURL, &u)
 	return Profile{Subject: u.ID, Email: u.Email, EmailVerified: u.Verified, FullName: cmp.Or(u.GlobalName, u.Username)}, err

@@ -8,18 +8,18 @@ import (
 	"github.com/authmount/auth/provider"
 )
 
-// Any field may be changed while a provider is made.
+// An option may change any field.
 func ExampleOption() {
 	p := provider.Microsoft("client id", "client secret", func(p *provider.Provider) {
 		p.Tenant = "organizations"                       // no personal accounts
 		p.Scopes = append(p.Scopes, "User.Read")         // for the application, see auth.Hooks.OnProviderToken
-		p.Audiences = []string{"client id of the phone"} // whose ID tokens are accepted, too
+		p.Audiences = []string{"client id of the phone"} // ID tokens for it are also accepted
 	})
 	fmt.Println(p.Validate())
 	// Output: <nil>
 }
 
-// A provider for which there is no function, and whose API wants a POST.
+// A provider without its own function, with an API that needs a POST.
 func ExampleOAuth2() {
 	const api = "https://api.chat.example.com"
 	p := provider.OAuth2("chat", provider.OAuth2Options{

@@ -8,8 +8,8 @@ import (
 	"net/url"
 )
 
-// Facebook signs in with Facebook accounts. Facebook does not say whether it
-// proved an address, so that addresses from there are never believed.
+// Facebook signs in with Facebook accounts. Facebook does not report whether an email
+// address is verified, so its addresses always count as unverified.
 //
 // https://developers.facebook.com/documentation/facebook-login/guides/advanced/manual-flow,
 // https://developers.facebook.com/docs/graph-api/changelog (v26.0, July 2026),
@@ -27,8 +27,8 @@ func Facebook(clientID, clientSecret string, opts ...Option) Provider {
 	}.with(opts)
 }
 
-// facebookProfile proves with each call that the caller knows the app's secret,
-// so that a token stolen from the app is of no use elsewhere.
+// facebookProfile sends appsecret_proof with each call, which shows that the caller knows
+// the app's secret, so that a token stolen from the app is invalid elsewhere.
 func facebookProfile(ctx context.Context, api *API) (Profile, error) {
 	mac := hmac.New(sha256.New, []byte(api.provider.ClientSecret))
 	mac.Write([]byte(api.accessToken))

@@ -17,9 +17,9 @@ import (
 	"github.com/authmount/auth/provider"
 )
 
-// What a service documents of itself: a scope too few and there is no address, another
-// issuer and nobody gets in.
-func TestWhatServicesAskFor(t *testing.T) {
+// The documented requirements of each service: with a missing scope there is no email
+// address, with another issuer no sign-in.
+func TestServiceRequirements(t *testing.T) {
 	all := every(t)
 	for name, want := range map[string]struct{ scopes, issuer, userInfo, denied string }{
 		"google":    {"openid email profile", "https://accounts.google.com", "https://openidconnect.googleapis.com/v1/userinfo", ""},
@@ -46,7 +46,7 @@ func TestWhatServicesAskFor(t *testing.T) {
 	}
 }
 
-// What Authmount sets itself is nobody else's to set.
+// Parameters of the protocol cannot be set.
 func TestReservedParameters(t *testing.T) {
 	for _, name := range []string{"client_id", "redirect_uri", "response_type", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "response_mode"} {
 		p := provider.Google("id", "s", func(p *provider.Provider) { p.AuthParams = map[string]string{name: "mine"} })
@@ -59,8 +59,8 @@ func TestReservedParameters(t *testing.T) {
 	}
 }
 
-// Of each rule, the side that TestValidate does not try.
-func TestValidateTellsOneThing(t *testing.T) {
+// The other side of each rule of TestValidate.
+func TestValidateOneProblem(t *testing.T) {
 	key, _ := p8(t, elliptic.P256())
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -76,14 +76,14 @@ func TestValidateTellsOneThing(t *testing.T) {
 	const id = "72F988BF-86f1-41af-91ab-2d7cd011db47"
 	for name, c := range map[string]struct {
 		p    provider.Provider
-		want string // "" if it will do
+		want string // "" for none
 	}{
 		"a public client":              {provider.OIDC("oidc", "https://op.example.com", "id", ""), ""},
 		"endpoints without an issuer":  {provider.Google("id", "s", func(p *provider.Provider) { p.Issuer = "" }), "the issuer is missing"},
 		"discovery without ID tokens":  {provider.Provider{Name: "own", ClientID: "id", Discovery: true, Profile: whoever}, "the issuer is missing"},
 		"no token endpoint":            {provider.Google("id", "s", func(p *provider.Provider) { p.TokenURL = "" }), "AuthURL and TokenURL are missing"},
 		"Apple's key without its id":   {provider.Apple("id", "team", "", key), "the team id or the key id is missing"},
-		"Apple's key of another kind":  {provider.Apple("id", "team", "key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), "the private key is not of the curve P-256"},
+		"Apple's key of another kind":  {provider.Apple("id", "team", "key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), "the private key is not on the curve P-256"},
 		"nothing of Apple's":           {provider.Apple("id", "", "", nil), "the private key is not PEM"},
 		"one tenant":                   {tenant(id), ""},
 		"personal accounts":            {tenant("consumers"), ""},
@@ -98,8 +98,8 @@ func TestValidateTellsOneThing(t *testing.T) {
 	}
 }
 
-// Who somebody is, as each service tells it.
-func TestProfilesOfServices(t *testing.T) {
+// The user that each service describes.
+func TestProfiles(t *testing.T) {
 	ada := provider.Profile{Subject: "7", Email: "ada@example.com", EmailVerified: true, FullName: "Ada"}
 	unverified, nameless, noAddress := ada, ada, provider.Profile{Subject: "7", FullName: "Ada"}
 	unverified.EmailVerified = false
@@ -137,7 +137,7 @@ func TestProfilesOfServices(t *testing.T) {
 // proof is HMAC-SHA256 of the access token by the client secret.
 const proof = "c6a9d13ce09b1abfe6d15aa2861c9cce2fa18eb554583cfe79c5b82b1d4219b2"
 
-// profile asks a server that has these pages, whose bodies may be a status.
+// profile calls Profile against a server with these pages; a page may be a status.
 func profile(t *testing.T, p provider.Provider, pages map[string]string) (provider.Profile, error) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -153,8 +153,8 @@ func profile(t *testing.T, p provider.Provider, pages map[string]string) (provid
 	return p.Profile(t.Context(), provider.NewAPI(p, nil, "t0ken"))
 }
 
-// An outage must not be taken for somebody without an address, or for nobody.
-func TestProfileOfAServiceInTrouble(t *testing.T) {
+// An outage is neither a user without an email address nor a missing user.
+func TestProfileOutage(t *testing.T) {
 	all := every(t)
 	for _, name := range []string{"discord", "facebook", "twitter", "github"} {
 		var status *provider.StatusError

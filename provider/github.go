@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 )
 
-// GitHub signs in with GitHub accounts. For GitHub Enterprise Server change
-// AuthURL, TokenURL, UserInfoURL (…/api/v3/user) and Issuer.
+// GitHub signs in with GitHub accounts. For GitHub Enterprise Server change AuthURL,
+// TokenURL, UserInfoURL (…/api/v3/user) and Issuer.
 //
 // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps,
-// https://docs.github.com/en/rest/users/emails (November 2026). PKCE is S256
-// only, since July 2025. Errors of the token endpoint come with status 200. The
-// callback has carried iss on and off since April 2026.
+// https://docs.github.com/en/rest/users/emails (November 2026). PKCE is supported with
+// S256 only, since July 2025. Errors of the token endpoint have status 200. The callback
+// has had iss on and off since April 2026.
 func GitHub(clientID, clientSecret string, opts ...Option) Provider {
 	return Provider{
 		Name: "github", ClientID: clientID, ClientSecret: clientSecret,
@@ -25,8 +25,8 @@ func GitHub(clientID, clientSecret string, opts ...Option) Provider {
 	}.with(opts)
 }
 
-// githubProfile takes the primary address from the list of addresses: the one
-// in the profile is what the person chose to show, proved or not.
+// githubProfile reads the primary address from the list of email addresses, because the
+// profile has the address that the user chose to show, verified or not.
 func githubProfile(ctx context.Context, api *API) (Profile, error) {
 	var u struct {
 		ID    json.Number `json:"id"`
@@ -42,7 +42,7 @@ func githubProfile(ctx context.Context, api *API) (Profile, error) {
 		Verified bool   `json:"verified"`
 	}
 	if err := api.Get(ctx, api.provider.UserInfoURL+"/emails", &list); err != nil && !withheld(err) {
-		return Profile{}, err // withheld: the person did not grant user:email
+		return Profile{}, err // withheld: the user did not grant user:email
 	}
 	p := Profile{Subject: u.ID.String(), FullName: cmp.Or(u.Name, u.Login)}
 	for _, e := range list {

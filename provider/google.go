@@ -2,10 +2,10 @@ package provider
 
 // Google signs in with Google accounts.
 //
-// Endpoints, issuer and claims: https://accounts.google.com/.well-known/openid-configuration
-// and https://developers.google.com/identity/openid-connect/reference
-// (November 2026). The callback may carry iss (RFC 9207). ID tokens name the
-// issuer with or without "https://".
+// Endpoints, issuer and claims:
+// https://accounts.google.com/.well-known/openid-configuration and
+// https://developers.google.com/identity/openid-connect/reference (November 2026). The
+// callback may have iss (RFC 9207). ID tokens name the issuer with or without "https://".
 func Google(clientID, clientSecret string, opts ...Option) Provider {
 	return Provider{
 		Name: "google", ClientID: clientID, ClientSecret: clientSecret,

@@ -9,15 +9,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// Microsoft signs in with Microsoft accounts, of companies and personal ones.
-// Set Tenant to let in only one company. An address is believed only if it
-// comes with the optional claim xms_edov, or from a personal account: any tenant's
-// administrator can write any address (nOAuth). Add xms_edov and email to the
-// ID token in the app registration.
+// Microsoft signs in with Microsoft accounts of companies and persons. Set Tenant to
+// admit only one company. An email address counts as verified only with the optional
+// claim xms_edov or from a personal account, because any tenant's administrator can enter
+// any address (nOAuth). Add xms_edov and email to the ID token in the app registration.
 //
 // https://learn.microsoft.com/en-us/entra/identity-platform/id-token-claims-reference,
-// …/optional-claims-reference, …/migrate-off-email-claim-authorization
-// (November 2026). xms_edov has been seen as true, 1, "1" and "true".
+// …/optional-claims-reference, …/migrate-off-email-claim-authorization (November 2026).
+// xms_edov has been seen as true, 1, "1" and "true".
 func Microsoft(clientID, clientSecret string, opts ...Option) Provider {
 	return Provider{
 		Name: "microsoft", ClientID: clientID, ClientSecret: clientSecret,
@@ -37,7 +36,7 @@ const personalTenant = "9188040d-6c67-4c5b-b112-36a304b66dad"
 func checkTenant(p *Provider) error {
 	words := []string{"common", "organizations", "consumers"}
 	if !slices.Contains(words, p.Tenant) && !isTenantID(strings.ToLower(p.Tenant)) {
-		return fmt.Errorf("the tenant is %q; it has to be the tenant's id, or one of %q", p.Tenant, words)
+		return fmt.Errorf("the tenant is %q; it must be the tenant's id, or one of %q", p.Tenant, words)
 	}
 	return nil
 }
@@ -47,7 +46,7 @@ func isTenantID(s string) bool {
 	return err == nil && id.String() == s
 }
 
-// microsoftIssuer is the issuer of the tenant that the token names.
+// microsoftIssuer returns the issuer of the token's tenant.
 func microsoftIssuer(p *Provider, c Claims) string {
 	tid := strings.ToLower(c.Text("tid"))
 	if !isTenantID(tid) {
@@ -56,7 +55,7 @@ func microsoftIssuer(p *Provider, c Claims) string {
 	return strings.ReplaceAll(p.Issuer, tenantMark, tid)
 }
 
-// microsoftProfile lets in the tenants that may sign in.
+// microsoftProfile rejects accounts of other tenants than the configured ones.
 func microsoftProfile(p *Provider, c Claims) (Profile, error) {
 	tid := strings.ToLower(c.Text("tid"))
 	personal := tid == personalTenant
@@ -64,15 +63,15 @@ func microsoftProfile(p *Provider, c Claims) (Profile, error) {
 	case "common":
 	case "organizations":
 		if personal {
-			return Profile{}, errors.New("a personal account, where only those of organizations may sign in")
+			return Profile{}, errors.New("a personal account, but only accounts of organizations may sign in")
 		}
 	case "consumers":
 		if !personal {
-			return Profile{}, errors.New("an account of an organization, where only personal ones may sign in")
+			return Profile{}, errors.New("an account of an organization, but only personal accounts may sign in")
 		}
 	default:
 		if tid != strings.ToLower(p.Tenant) {
-			return Profile{}, errors.New("an account of another tenant than the one configured")
+			return Profile{}, errors.New("an account of another tenant than the configured one")
 		}
 	}
 	who := c.Profile()

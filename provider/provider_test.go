@@ -37,7 +37,7 @@ func p8(t *testing.T, curve elliptic.Curve) ([]byte, *ecdsa.PrivateKey) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), key
 }
 
-// every is one of each kind, as they are made.
+// every returns one provider of each kind.
 func every(t *testing.T, opts ...provider.Option) map[string]provider.Provider {
 	key, _ := p8(t, elliptic.P256())
 	return map[string]provider.Provider{
@@ -52,7 +52,7 @@ func every(t *testing.T, opts ...provider.Option) map[string]provider.Provider {
 	}
 }
 
-// What the constructors make is complete, and what options set is in it.
+// The constructors return complete providers, and options change them.
 func TestConstructors(t *testing.T) {
 	all := every(t, func(p *provider.Provider) { p.Timeout = time.Second }, func(p *provider.Provider) { p.Audiences = []string{p.Name} })
 	for name, p := range all {
@@ -76,43 +76,43 @@ func TestConstructors(t *testing.T) {
 	if !slices.Equal(basic, []string{"twitter"}) {
 		t.Errorf("basic authentication: %v", basic)
 	}
-	// A literal is as good as what a function makes.
+	// A literal is equivalent to a constructor.
 	literal := provider.Provider{Name: "mine", ClientID: "id", ClientSecret: "s", AuthURL: "https://a.test/a", TokenURL: "https://a.test/t", Profile: whoever}
 	if err := literal.Validate(); err != nil {
 		t.Error(err)
 	}
 }
 
-// What cannot work is refused in words that say what to mend.
+// An invalid configuration is rejected with an error that says how to fix it.
 func TestValidate(t *testing.T) {
 	key, _ := p8(t, elliptic.P256())
 	large, _ := p8(t, elliptic.P384())
 	set := func(f func(*provider.Provider)) provider.Provider { return provider.Google("id", "s3cr3t", f) }
 	for want, p := range map[string]provider.Provider{
-		"the name has":                     provider.OIDC("No Good", "https://op.example.com", "id", "s3cr3t"),
-		"client id is missing":             provider.GitHub("", "s3cr3t"),
-		"client secret is missing":         provider.GitHub("id", ""),
-		"issuer is missing":                provider.OIDC("oidc", "", "id", "s3cr3t"),
-		"before /.well-known/":             provider.OIDC("oidc", "https://op.example.com/.well-known/openid-configuration", "id", "s3cr3t"),
-		"Issuer is not https":              provider.OIDC("oidc", "http://op.example.com", "id", "s3cr3t"),
-		"TokenURL is not an absolute":      set(func(p *provider.Provider) { p.TokenURL = "/token" }),
-		"AuthURL is not https":             set(func(p *provider.Provider) { p.AuthURL = "http://op.example.com" }),
-		"UserInfoURL is not https":         set(func(p *provider.Provider) { p.UserInfoURL = "http://op.example.com" }),
-		"JWKSURL is not https":             set(func(p *provider.Provider) { p.JWKSURL = "http://op.example.com" }),
-		"AuthURL and TokenURL":             set(func(p *provider.Provider) { p.AuthURL = "" }),
-		"JWKSURL is missing":               set(func(p *provider.Provider) { p.JWKSURL = "" }),
-		`scope "openid"`:                   set(func(p *provider.Provider) { p.Scopes = []string{"email"} }),
-		"timeout is negative":              set(func(p *provider.Provider) { p.Timeout = -1 }),
-		"Tenant is for endpoints":          set(func(p *provider.Provider) { p.Tenant = "common" }),
-		"with {tenant} in them":            provider.Microsoft("id", "s3cr3t", func(p *provider.Provider) { p.Tenant = "" }),
-		"each tenant needs IssuerOf":       provider.OIDC("own", "https://a.test/{tenant}", "id", "s3cr3t", func(p *provider.Provider) { p.Tenant = "x" }),
-		`the tenant is "contoso.com"`:      provider.Microsoft("id", "s3cr3t", func(p *provider.Provider) { p.Tenant = "contoso.com" }),
-		"Profile is missing":               provider.OAuth2("own", provider.OAuth2Options{ClientID: "id", ClientSecret: "s3cr3t", AuthURL: "https://a.test", TokenURL: "https://a.test"}),
-		"not PEM":                          provider.Apple("id", "team", "key", []byte("x")),
-		"not PKCS #8":                      provider.Apple("id", "team", "key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("s3cr3t")})),
-		"not of the curve P-256":           provider.Apple("id", "team", "key", large),
-		"ProfileOf reads ID tokens":        set(func(p *provider.Provider) { p.Profile = whoever }),
-		"team id or the key id is missing": provider.Apple("id", "", "key", key),
+		"the name must":                     provider.OIDC("No Good", "https://op.example.com", "id", "s3cr3t"),
+		"client id is missing":              provider.GitHub("", "s3cr3t"),
+		"client secret is missing":          provider.GitHub("id", ""),
+		"issuer is missing":                 provider.OIDC("oidc", "", "id", "s3cr3t"),
+		"before /.well-known/":              provider.OIDC("oidc", "https://op.example.com/.well-known/openid-configuration", "id", "s3cr3t"),
+		"Issuer is not https":               provider.OIDC("oidc", "http://op.example.com", "id", "s3cr3t"),
+		"TokenURL is not an absolute":       set(func(p *provider.Provider) { p.TokenURL = "/token" }),
+		"AuthURL is not https":              set(func(p *provider.Provider) { p.AuthURL = "http://op.example.com" }),
+		"UserInfoURL is not https":          set(func(p *provider.Provider) { p.UserInfoURL = "http://op.example.com" }),
+		"JWKSURL is not https":              set(func(p *provider.Provider) { p.JWKSURL = "http://op.example.com" }),
+		"AuthURL and TokenURL":              set(func(p *provider.Provider) { p.AuthURL = "" }),
+		"JWKSURL is missing":                set(func(p *provider.Provider) { p.JWKSURL = "" }),
+		`scope "openid"`:                    set(func(p *provider.Provider) { p.Scopes = []string{"email"} }),
+		"timeout is negative":               set(func(p *provider.Provider) { p.Timeout = -1 }),
+		"Tenant must be set if and only if": set(func(p *provider.Provider) { p.Tenant = "common" }),
+		"an endpoint contains {tenant}":     provider.Microsoft("id", "s3cr3t", func(p *provider.Provider) { p.Tenant = "" }),
+		"each tenant needs IssuerOf":        provider.OIDC("own", "https://a.test/{tenant}", "id", "s3cr3t", func(p *provider.Provider) { p.Tenant = "x" }),
+		`the tenant is "contoso.com"`:       provider.Microsoft("id", "s3cr3t", func(p *provider.Provider) { p.Tenant = "contoso.com" }),
+		"Profile is missing":                provider.OAuth2("own", provider.OAuth2Options{ClientID: "id", ClientSecret: "s3cr3t", AuthURL: "https://a.test", TokenURL: "https://a.test"}),
+		"not PEM":                           provider.Apple("id", "team", "key", []byte("x")),
+		"not PKCS #8":                       provider.Apple("id", "team", "key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("s3cr3t")})),
+		"not on the curve P-256":            provider.Apple("id", "team", "key", large),
+		"ProfileOf reads ID tokens":         set(func(p *provider.Provider) { p.Profile = whoever }),
+		"team id or the key id is missing":  provider.Apple("id", "", "key", key),
 	} {
 		err := p.Validate()
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cr3t") {
@@ -121,7 +121,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Apple's secret is a token that the app's key signs, for a few minutes.
+// Apple's secret is a token that the app's key signs, valid for a few minutes.
 func TestAppleSecret(t *testing.T) {
 	raw, key := p8(t, elliptic.P256())
 	p := provider.Apple("app", "team", "kid", raw)
@@ -154,7 +154,7 @@ func TestAppleSecret(t *testing.T) {
 	}
 }
 
-// Whose word about an address counts at Microsoft, and who may come in.
+// Verified email addresses and admitted tenants of Microsoft.
 func TestMicrosoft(t *testing.T) {
 	const (
 		company  = "11111111-2222-4333-8444-555555555555"
@@ -204,7 +204,7 @@ func TestMicrosoft(t *testing.T) {
 	}
 }
 
-// Google's tokens may name it without a scheme, which stands for Google alone.
+// Google's tokens may name the issuer without a scheme, which is valid for Google only.
 func TestGoogleIssuer(t *testing.T) {
 	for _, c := range []struct{ issuer, named, want string }{
 		{"https://accounts.google.com", "accounts.google.com", "accounts.google.com"},

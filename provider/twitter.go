@@ -6,14 +6,13 @@ import (
 	"net/url"
 )
 
-// Twitter signs in with X accounts, under the name "twitter". The address needs
-// "Request email from users" in the developer portal; without it accounts have
-// none.
+// Twitter signs in with X accounts, under the name "twitter". The email address requires
+// "Request email from users" in the developer portal; without it accounts have none.
 //
 // https://docs.x.com/fundamentals/authentication/oauth-2-0/authorization-code,
-// https://docs.x.com/x-api/users/get-my-user (November 2026): users/me needs
-// tweet.read, too; confirmed_email is there only once it was confirmed. The
-// field "verified" is the blue tick and says nothing about the address.
+// https://docs.x.com/x-api/users/get-my-user (November 2026): users/me also needs
+// tweet.read; confirmed_email is only present once it was confirmed. The field "verified"
+// is the blue tick, not about the email address.
 func Twitter(clientID, clientSecret string, opts ...Option) Provider {
 	return Provider{
 		Name: "twitter", ClientID: clientID, ClientSecret: clientSecret,

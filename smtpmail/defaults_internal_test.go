@@ -7,9 +7,8 @@ import (
 	"github.com/wneessen/go-mail"
 )
 
-// A URL that does not say so must not send a password in the clear, nor to a port that
-// speaks something else.
-func TestWhatAURLMeans(t *testing.T) {
+// By default no password is sent unencrypted, or to the port of another protocol.
+func TestURLDefaults(t *testing.T) {
 	for url, want := range map[string]struct {
 		server string
 		policy mail.TLSPolicy

@@ -1,14 +1,5 @@
-// Package smtpmail sends Authmount's messages over SMTP (RFC 5321).
-//
-//	auth.WithMailer(smtpmail.New(os.Getenv("SMTP_URL")))
-//
-// The URL names the server, the account and the sender:
-//
-//	smtp://user:password@smtp.example.com:587?from=Example+<no-reply@example.com>
-//	smtps://…:465     TLS from the first byte
-//
-// smtp:// insists on STARTTLS, except on loopback hosts. Query parameters: from
-// (required), tls=required|opportunistic|none, helo.
+// smtp:// requires STARTTLS, except on loopback hosts. Query parameters: from (required),
+// tls=required|opportunistic|none, helo.
 package smtpmail
 
 import (
@@ -30,10 +21,10 @@ import (
 	"github.com/authmount/auth/internal/address"
 )
 
-// Mailer sends messages by one SMTP server, with a connection for each. It is
-// safe for concurrent use.
+// Mailer sends messages through one SMTP server, with a connection for each message. It
+// is safe for concurrent use.
 type Mailer struct {
-	err     error // what is wrong with the URL
+	err     error // error of the URL
 	host    string
 	from    *netmail.Address
 	options []mail.Option
@@ -42,15 +33,14 @@ type Mailer struct {
 // Option changes a Mailer.
 type Option func(*Mailer)
 
-// WithTLSConfig sets the TLS configuration, for servers with a certificate of a
-// private authority. The default trusts the system's authorities and needs TLS
-// 1.2.
+// WithTLSConfig sets the TLS configuration, for servers with a certificate of a private
+// authority. The default trusts the system's authorities and requires TLS 1.2.
 func WithTLSConfig(c *tls.Config) Option {
 	return func(m *Mailer) { m.options = append(m.options, mail.WithTLSConfig(c)) }
 }
 
-// New makes a Mailer from a URL. A URL that is no good is reported by Validate,
-// which auth.New asks, and by every Send.
+// New returns a Mailer for a URL. Validate, which auth.New calls, and every Send report
+// an invalid URL.
 func New(rawURL string, opts ...Option) *Mailer {
 	m := &Mailer{}
 	m.err = m.configure(rawURL)
@@ -60,12 +50,11 @@ func New(rawURL string, opts ...Option) *Mailer {
 	return m
 }
 
-// configure reads the URL. Its errors do not repeat the URL, which may hold a
-// password.
+// configure reads the URL. Its errors do not quote the URL, which may contain a password.
 func (m *Mailer) configure(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil || (u.Scheme != "smtp" && u.Scheme != "smtps") || u.Hostname() == "" {
-		return errors.New("smtpmail: the URL is not like smtp://user:password@host:587?from=no-reply@example.com")
+		return errors.New("smtpmail: the URL must be like smtp://user:password@host:587?from=no-reply@example.com")
 	}
 	q := u.Query()
 	m.host = u.Hostname()
@@ -86,7 +75,7 @@ func (m *Mailer) configure(rawURL string) error {
 	}
 	if p := u.Port(); p != "" {
 		if port, _ = strconv.Atoi(p); port < 1 || port > 65535 {
-			return errors.New("smtpmail: the port is none from 1 to 65535")
+			return errors.New("smtpmail: the port must be from 1 to 65535")
 		}
 	}
 	m.options = append(m.options, mail.WithPort(port))
@@ -108,21 +97,20 @@ func tlsPolicy(name, host string) (mail.TLSPolicy, error) {
 	case "none":
 		return mail.NoTLS, nil
 	case "":
-		if ip, _ := netip.ParseAddr(host); host == "localhost" || ip.IsLoopback() { // the zero address is no loopback one
+		if ip, _ := netip.ParseAddr(host); host == "localhost" || ip.IsLoopback() { // the zero address is not loopback
 			return mail.TLSOpportunistic, nil
 		}
 		return mail.TLSMandatory, nil
 	}
-	return mail.TLSMandatory, errors.New("smtpmail: tls is none of required, opportunistic and none")
+	return mail.TLSMandatory, errors.New("smtpmail: tls must be required, opportunistic or none")
 }
 
-// Validate tells what is wrong with the URL, if anything.
+// Validate returns the error of the URL, if any.
 func (m *Mailer) Validate() error { return m.err }
 
-// Send hands a message to the server. Its errors do not show the address in full. A
-// refusal for good (5xx) and a message
-// that cannot be written are marked auth.Permanent; anything else may be tried
-// again. The context bounds the whole exchange.
+// Send sends a message. Its errors mask the email address. Permanent failures (5xx) and
+// invalid messages are marked auth.Permanent; other errors may be retried. The context
+// limits the whole exchange.
 func (m *Mailer) Send(ctx context.Context, msg auth.Message) error {
 	if m.err != nil {
 		return auth.Permanent(m.err)
@@ -143,11 +131,11 @@ func (m *Mailer) Send(ctx context.Context, msg auth.Message) error {
 		return fmt.Errorf("smtpmail: connect: %w", err)
 	}
 	err = client.Send(out)
-	_ = client.Close() // the message was taken or not: a failed goodbye changes nothing
-	return refused(err, msg.To)
+	_ = client.Close() // an error of QUIT does not change the result
+	return sendError(err, msg.To)
 }
 
-// compose writes the message with both alternatives.
+// compose returns the message with both alternatives.
 func (m *Mailer) compose(msg auth.Message) (*mail.Msg, error) {
 	out := mail.NewMsg()
 	out.FromMailAddress(m.from)
@@ -157,8 +145,8 @@ func (m *Mailer) compose(msg auth.Message) (*mail.Msg, error) {
 	_, domain, _ := strings.Cut(m.from.Address, "@")
 	out.Subject(msg.Subject)
 	out.SetDateWithValue(msg.At)
-	out.SetMessageIDWithValue(msg.ID + "@" + domain)     // the same in every retry, so that a second copy can be told
-	out.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no vacation notices, please
+	out.SetMessageIDWithValue(msg.ID + "@" + domain)     // the same in every retry, so that a second copy is recognized
+	out.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no automatic replies
 	if msg.Locale != "" {
 		out.SetGenHeader("Content-Language", msg.Locale)
 	}
@@ -169,9 +157,9 @@ func (m *Mailer) compose(msg auth.Message) (*mail.Msg, error) {
 	return out, nil
 }
 
-// refused tells refusals for good from those that a later try may overcome. Its
-// errors go to logs, where servers' replies would show whom they are about.
-func refused(err error, to string) error {
+// sendError marks permanent failures. Its errors mask the email address, which servers
+// quote, because they are logged.
+func sendError(err error, to string) error {
 	if err == nil {
 		return nil
 	}

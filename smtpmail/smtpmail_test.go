@@ -32,8 +32,8 @@ import (
 // server is a real SMTP server on loopback.
 type server struct {
 	addr   string
-	refuse *smtp.SMTPError // of every recipient
-	drop   bool            // the connection at the first one
+	refuse *smtp.SMTPError // response to every recipient
+	drop   bool            // drops the connection at the first recipient
 
 	mu   sync.Mutex
 	got  []delivery
@@ -99,8 +99,8 @@ func (s *smtpSession) Data(r io.Reader) error {
 func (s *smtpSession) Reset()        {}
 func (s *smtpSession) Logout() error { return nil }
 
-// start runs a server, with TLS if a configuration is given: from the first byte
-// if implicit, else by STARTTLS.
+// start runs a server, with TLS if config is set: from the first byte if implicit, else
+// by STARTTLS.
 func start(t *testing.T, s *server, config *tls.Config, implicit bool) {
 	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -118,7 +118,7 @@ func start(t *testing.T, s *server, config *tls.Config, implicit bool) {
 	t.Cleanup(func() { _ = srv.Close() })
 }
 
-// certificate makes a server's and a client's TLS configuration.
+// certificate returns a server's and a client's TLS configuration.
 func certificate(t *testing.T) (forServer, forClient *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -196,7 +196,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// checkMessage reads a message as a mail client would.
+// checkMessage reads a message as a mail program would.
 func checkMessage(t *testing.T, data []byte) {
 	t.Helper()
 	m, err := mail.ReadMessage(bytes.NewReader(data))
@@ -236,7 +236,7 @@ func checkMessage(t *testing.T, data []byte) {
 	}
 }
 
-// Which failures are worth another try.
+// Permanent and temporary failures.
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse    smtp.SMTPError
@@ -257,7 +257,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A server's refusal quotes the address; the error, which goes to a log, does not.
+// A server's error quotes the email address; the returned error, which is logged, does
+// not.
 func TestErrorsHideTheAddress(t *testing.T) {
 	for name, code := range map[string]int{"for good": 550, "for now": 451} {
 		t.Run(name, func(t *testing.T) {
@@ -277,7 +278,7 @@ func TestErrorsHideTheAddress(t *testing.T) {
 	}
 }
 
-func TestInsistsOnTLS(t *testing.T) {
+func TestRequiresTLS(t *testing.T) {
 	s := &server{}
 	start(t, s, nil, false)
 	if err := smtpmail.New("smtp://"+s.addr+"?from=a@example.com&tls=required").Send(t.Context(), message); err == nil {
@@ -311,8 +312,8 @@ func TestHangingServer(t *testing.T) {
 	}
 }
 
-// A connection that breaks off says nothing of the message: it is tried again.
-func TestBrokenConnectionIsNoRefusal(t *testing.T) {
+// A broken connection is not a permanent failure.
+func TestBrokenConnection(t *testing.T) {
 	s := &server{drop: true}
 	start(t, s, nil, false)
 	if err := smtpmail.New("smtp://"+s.addr+"?from=a@example.com").Send(t.Context(), message); err == nil || auth.IsPermanent(err) {
@@ -336,7 +337,7 @@ func TestBadURLs(t *testing.T) {
 	}
 }
 
-// Header injection: line breaks in any field start no header.
+// Header injection: line breaks in a field start no header.
 func TestNoHeaderInjection(t *testing.T) {
 	s := &server{}
 	start(t, s, nil, false)

@@ -8,126 +8,129 @@ import (
 	"github.com/authmount/auth/internal/keys"
 )
 
-// AdminStore is what the admin side of a service rests on: lists of accounts, sessions
-// and invitations, imports, jobs, impersonation, and upkeep. The rules of [Store] apply.
+// AdminStore keeps the data of package admin: lists of accounts, sessions and invitations,
+// imports, jobs, impersonation, and maintenance. The rules of [Store] apply.
 //
-// Jobs are work that goes on by itself after its request has ended, also in another
-// process: chunks of work, in their order, and their results. Sweep deletes jobs that are
-// over (ExpiresAt), but for running ones.
+// A job is work that continues after its request, also in another process. It has chunks of
+// work, in order, and their results. Sweep deletes jobs past ExpiresAt, except running
+// ones.
 //
-// Impersonations are the sessions in which an actor acts as another user. They are a
-// kind of their own: no other method of a store reads one as a session, so that none can
-// be refreshed, counts among a user's, is made anywhere but here, or gives the authority
-// for a change ([Authority]). Only RevokeSessions ends those of its UserID that match
-// its filter, too, and returns their ids. One is live until it was ended or has expired,
-// and only while all of this holds: the actor's session is live, neither account is
-// banned, and the actor's and the user's CredentialRevision and the revision of the table
-// of roles are what they were when it began. So it ends with the actor's session, with
-// any change of what either may do, and when the user's credentials change.
+// An impersonation is a session in which an actor acts as another user. It is not treated
+// as a session otherwise: it cannot be refreshed, is in no list of a user's sessions, and
+// is no authority for a change ([Authority]). RevokeSessions and UserPatch.Revoke also end
+// the user's impersonations that match the filter, and RevokeSessions returns their ids.
+// EndEverySession ends all impersonations.
+//
+// An impersonation is live until it has expired or was ended, and only while the actor's
+// session is live, neither account is banned, and three revisions are unchanged: the
+// CredentialRevision of the actor and of the user, and the revision of the table of roles.
+// So it ends with the actor's session, with any change of the permissions of either, and
+// with a change of the user's credentials.
 type AdminStore interface {
 	// ListUsers returns the accounts that match all of a query, in its order, at most
-	// Limit of them, after the one that After names. None is an empty list. The query
-	// has passed its Check. No plan of it reads the table whole. A combination of
-	// filters that would read too much is ErrTooBroad.
+	// Limit, after the place After. The list is empty if there are none. Callers check the
+	// query first (UserQuery.Check). No query may scan the whole table; if a combination of
+	// filters would read too much, the error is ErrTooBroad.
 	ListUsers(ctx context.Context, q UserQuery) ([]User, error)
-	// ListUserRows is ListUsers for whoever passes metadata on and does not look into
-	// them: the same accounts in the same order, and the same errors. The metadata are
-	// the caller's own copies.
+	// ListUserRows is ListUsers for callers that pass metadata on as JSON without reading
+	// it: it returns the same accounts in the same order, and the same errors. The caller
+	// owns the returned JSON.
 	ListUserRows(ctx context.Context, q UserQuery) ([]UserRow, error)
-	// CountUsers counts the accounts that match all of a query, wherever its cursor
-	// is and whatever its Limit: exactly up to CountedExactly, and beyond that, or if
-	// it would read too much, by an estimate.
+	// CountUsers counts the accounts that match all of a query and ignores its After and
+	// Limit. The count is exact up to CountedExactly. Above that, or if an exact count
+	// would read too much, it is an estimate.
 	CountUsers(ctx context.Context, q UserQuery) (Total, error)
 
 	// ListSessions returns the live sessions that match all of a query, newest first by
-	// (CreatedAt, ID), at most Limit of them, after the one that After names. None is
-	// an empty list. The query has passed its Check. No plan of it reads the table
-	// whole.
+	// (CreatedAt, ID), at most Limit, after the place After. The list is empty if there are
+	// none. Callers check the query first (SessionQuery.Check). No query may scan the whole
+	// table.
 	ListSessions(ctx context.Context, q SessionQuery) ([]Session, error)
-	// SessionOrder returns a number that the store raises with every session that it
+	// SessionOrder returns a counter that the store raises with every session that it
 	// creates, of any user.
 	SessionOrder(ctx context.Context) (int64, error)
-	// EndEverySession ends up to Limit live sessions of all users that were created while
-	// SessionOrder was Until or less, except Except, and all impersonations, and returns
-	// how many sessions it ended; callers repeat it until that is less than Limit. A feed
-	// is told that all of them have ended (Revocation.All), and not of each.
+	// EndEverySession ends up to Limit live sessions of all users, except Except, that were
+	// created while SessionOrder was at most Until, and all impersonations. It returns the
+	// number of sessions that it ended. Callers repeat it until that is below Limit. A feed
+	// of revocations receives one Revocation with All, not one for each session.
 	EndEverySession(ctx context.Context, c EndEverySession) (int, error)
 
-	// ListInvitations returns those that are live and have a subject, newest first in
-	// the order of (CreatedAt, Subject), at most Limit of them, after the one that
-	// After names. None is an empty list.
+	// ListInvitations returns the live invitations that have a subject, newest first by
+	// (CreatedAt, Subject), at most Limit, after the place After. The list is empty if
+	// there are none.
 	ListInvitations(ctx context.Context, q InvitationQuery) ([]Token, error)
 
-	// CreateUsers creates each of the users, or tells why not: the list it
-	// returns has an entry for each, in their order, which is nil if the user was
-	// created, and otherwise what CreateUser would have returned (a
-	// *ConflictError). One that is refused keeps nothing and hinders no other; of
-	// two in one call that want the same value the first is created. An error of
-	// the call itself means that nobody was created and nothing recorded.
+	// CreateUsers creates each of the users that it can. The list that it returns has one
+	// entry per user, in their order: nil if the user was created, otherwise the error that
+	// CreateUser would have returned (a *ConflictError). A refused user keeps nothing and
+	// does not affect the others; of two users in one call with the same unique value, the
+	// first is created. If the call itself fails, no user is created and nothing recorded.
 	CreateUsers(ctx context.Context, c CreateUsers) ([]error, error)
 
-	// AnonymizeUser removes whatever tells who a user is, at one instant: it applies
-	// AnonymizeUser.Patch, deletes the user's sessions, also those that had ended,
-	// tokens about Subjects, and messages that wait for the user or Recipients, and
-	// rewrites the events about the user, those of which the user is the actor, and
-	// those about no user whose Record.Target is one of Names (AnonymizeUser.Rewrite). The change's own events are recorded as they are
-	// given. ErrNotFound if there is no such user.
+	// AnonymizeUser removes everything that identifies a user, at one instant. It applies
+	// AnonymizeUser.Patch and deletes the user's sessions, including ended ones, tokens
+	// with one of Subjects, and messages that wait for the user or one of Recipients. It
+	// rewrites (AnonymizeUser.Rewrite) the events about the user, the events with the user
+	// as actor, and the events about no user with a Record.Target in Names. The change's
+	// own events are recorded unchanged. ErrNotFound if there is no such user.
 	AnonymizeUser(ctx context.Context, c AnonymizeUser) (User, error)
 
-	// ClearLimits fills the buckets that Keys names, as if nothing was ever drawn
-	// from them; one that is not there is no error. The change is about UserID:
-	// ErrNotFound if there is no such user.
+	// ClearLimits fills the buckets of Keys, as if nothing had been drawn. A missing bucket
+	// is no error. The change is about UserID: ErrNotFound if there is no such user.
 	ClearLimits(ctx context.Context, c ClearLimits) error
 
-	// BeginImpersonation keeps an impersonation with the revisions of its beginning,
-	// and touches nothing of the user's. ErrNotFound if there is no such user,
-	// ErrBanned if either is banned, ErrSessionEnded if the actor's session is not
-	// live or not the actor's, a *ConflictError of "id" if the id is taken. The change
-	// is about the user.
+	// BeginImpersonation stores an impersonation with the current revisions and changes no
+	// data of the user. Errors: ErrNotFound if there is no such user; ErrBanned if either
+	// account is banned; ErrSessionEnded if the actor's session is not live or not the
+	// actor's; a *ConflictError of "id" if the id is taken. The change is about the user.
 	BeginImpersonation(ctx context.Context, c BeginImpersonation) error
-	// Impersonation reads one with its user. ErrNotFound if there is none,
-	// ErrSessionEnded if it is not live.
+	// Impersonation reads an impersonation with its user. Errors: ErrNotFound if there is
+	// none; ErrSessionEnded if it is not live.
 	Impersonation(ctx context.Context, id string, now time.Time) (Impersonation, User, error)
-	// Impersonations lists those that are live at now, newest first, at most 1000: of
-	// one user, or of all if userID is empty. None is an empty list.
+	// Impersonations lists the impersonations that are live at now, newest first, at most
+	// 1000: of one user, or of all if userID is empty. The list is empty if there are none.
 	Impersonations(ctx context.Context, userID string, now time.Time) ([]Impersonation, error)
-	// EndImpersonation ends one. ErrNotFound if there is none, ErrSessionEnded if it
-	// is not live. The change is about the user.
+	// EndImpersonation ends an impersonation. Errors: ErrNotFound if there is none;
+	// ErrSessionEnded if it is not live. The change is about the user.
 	EndImpersonation(ctx context.Context, c EndImpersonation) error
 
-	// PutJob adds a job without chunks. Job.State is JobReceiving. It changes nothing
-	// else: work begins by StartJob. A *ConflictError of "job" if the id is taken.
+	// PutJob adds a job without chunks, in state JobReceiving. Work starts only with
+	// StartJob. A *ConflictError of "job" if the id is taken.
 	PutJob(ctx context.Context, j Job) error
-	// AddJobChunk adds the next chunk (N is Job.Chunks) of a job that is received, or
-	// several of one job that follow each other, all of them or none, and their rows to
-	// those of the job. ErrNotFound if there is no such job; ErrStale if it is in
-	// another state, or an N is not the next.
+	// AddJobChunk adds the next chunk of a job in state JobReceiving (N is Job.Chunks), or
+	// several consecutive chunks of one job, all or none, and adds their rows to the job's.
+	// Errors: ErrNotFound if there is no such job; ErrStale if the job is in another state
+	// or an N is not the next.
 	AddJobChunk(ctx context.Context, chunks ...JobChunk) error
-	// StartJob has a job that was received run: it can be claimed from Change.Now on.
-	// ErrNotFound if there is none, or it is over; ErrStale if it is in another state.
+	// StartJob starts a job in state JobReceiving: it can be claimed from Change.Now on. A
+	// job without chunks becomes JobDone at once. Errors: ErrNotFound if there is none or
+	// it has expired; ErrStale if it is in another state.
 	StartJob(ctx context.Context, c StartJob) (Job, error)
-	// Job reads a job. ErrNotFound if there is none, or it is over at now.
+	// Job reads a job. ErrNotFound if there is none, or if it has expired at now and is not
+	// running.
 	Job(ctx context.Context, id string, now time.Time) (Job, error)
 	// JobChunk reads a chunk. ErrNotFound if there is none.
 	JobChunk(ctx context.Context, id string, n int) (JobChunk, error)
-	// ClaimJob picks a running job whose LeaseUntil has come, the longest ago first,
-	// and moves that to Until, so that no other caller gets it before. ErrNotFound if
-	// there is none.
+	// ClaimJob returns a running job whose LeaseUntil has passed, the longest ago first,
+	// and moves LeaseUntil to Until. No other caller gets the job before then.
+	// ErrNotFound if there is none.
 	ClaimJob(ctx context.Context, c ClaimJob) (Job, error)
-	// FinishJobChunk keeps what came of the chunk Job.Next, forgets what was to be
-	// done, adds its counts to those of the job, and moves Next and LeaseUntil on;
-	// after the last one the job is JobDone. ErrStale if N is not Next or the job does
-	// not run; ErrNotFound if there is none. That a chunk is finished whose rows were
-	// all done may be forgotten in a crash of the store while the job goes on, and so may
-	// a claim: such a chunk is done once more, and what it did is told again. Whatever
-	// else was returned is kept, and that the job is done.
+	// FinishJobChunk stores the result of the chunk Job.Next, deletes its input, adds its
+	// counts to the job's, and advances Next and LeaseUntil. After the last chunk the job
+	// is JobDone. Errors: ErrStale if N is not Next or the job is not running; ErrNotFound
+	// if there is no such job.
+	//
+	// If the store crashes while the job runs, it may forget that a chunk was finished if
+	// all of the chunk's rows were done, and it may forget a claim. The chunk is then done
+	// again, and its result stored again. Every other result, and the state JobDone, is
+	// durable.
 	FinishJobChunk(ctx context.Context, f FinishJobChunk) (Job, error)
 
-	// Diagnose reports how the store is doing, for operators.
+	// Diagnose reports the state of the store to operators.
 	Diagnose(ctx context.Context) (StoreDiagnosis, error)
 
-	// KeyUses counts what is kept, without changing anything. It may read whole
-	// tables.
+	// KeyUses counts the stored data of each key, without changing anything. It may scan
+	// whole tables.
 	KeyUses(ctx context.Context, now time.Time) (KeyUses, error)
 }
 
@@ -138,15 +141,14 @@ type ClearLimits struct {
 	Keys   []string // as in Draw
 }
 
-// CreateUsers is the parameter of AdminStore.CreateUsers. The change is about no
-// one user; what it records is recorded if anybody was created.
+// CreateUsers is the parameter of AdminStore.CreateUsers. The change is about no single
+// user. Its events and messages are recorded if any user was created.
 type CreateUsers struct {
 	Change
 	Users []ImportedRow
 }
 
-// ImportedRow is a user to create among others, with what is created in the same
-// step.
+// ImportedRow is one of the users to create, with everything created in the same step.
 type ImportedRow struct {
 	User         User // as in NewUser
 	PasswordHash string
@@ -154,25 +156,24 @@ type ImportedRow struct {
 	Events       []Event  // recorded if the user is created
 }
 
-// KeyIDSize is how many bytes name the key that something was made under. What
-// stores keep sealed (Factor.Secret, SealedMessage.Body) and the hashes of
-// recovery codes begin with them.
+// KeyIDSize is the number of bytes that identify a key. Sealed data (Factor.Secret,
+// SealedMessage.Body) and the hashes of recovery codes begin with the id of their key.
 const KeyIDSize = keys.IDSize
 
-// KeyUses are how many there are of what is made under a key, by the first
-// KeyIDSize bytes of it, or all if there are fewer.
+// KeyUses counts stored data by key: by its first KeyIDSize bytes, or all of its bytes if
+// there are fewer.
 type KeyUses struct {
-	Factors       map[string]int // by Factor.Secret, enabled and pending
+	Factors       map[string]int // by Factor.Secret; enabled and pending
 	RecoveryCodes map[string]int // by their hashes
-	Messages      map[string]int // by SealedMessage.Body, of those that are not over at now (ExpiresAt)
-	// OldestRefresh is the earliest RotatedAt of the sessions that are live at
-	// now; zero: there are none.
+	Messages      map[string]int // by SealedMessage.Body; only those that have not expired at now
+	// OldestRefresh is the earliest RotatedAt of the sessions that are live at now; zero if
+	// there are none.
 	OldestRefresh time.Time
 }
 
 // InvitationQuery picks invitations.
 type InvitationQuery struct {
-	Subject string            // only the one about this; empty: all that have one
+	Subject string            // only those with this subject; empty: all that have one
 	Now     time.Time         // required
 	After   *InvitationCursor // for the next page
 	Limit   int               // required, from 1
@@ -184,10 +185,10 @@ type InvitationCursor struct {
 	Subject   string    `json:"subject"`
 }
 
-// Cursor is the place behind t.
+// Cursor returns the place after t.
 func (t *Token) Cursor() InvitationCursor { return InvitationCursor{t.CreatedAt, t.Subject} }
 
-// Compare is the order of lists of invitations, for stores that sort in Go.
+// Compare compares places in a list of invitations, for stores that sort in Go.
 func (c InvitationCursor) Compare(o InvitationCursor) int {
 	if at := o.CreatedAt.Compare(c.CreatedAt); at != 0 {
 		return at
@@ -207,7 +208,7 @@ type Impersonation struct {
 	IP             string
 	UserAgent      string
 
-	// What it rests on, set by the store.
+	// Set by the store when the impersonation begins.
 	Sequence                    int64 // the user's
 	UserRevision, ActorRevision int64 // User.CredentialRevision
 	RolesRevision               int64 // RoleTable.Revision
@@ -225,12 +226,12 @@ type EndImpersonation struct {
 	ID string
 }
 
-// StoreDiagnosis is how a store is doing. What does not apply is zero.
+// StoreDiagnosis is the state of a store. A field that does not apply to the store is zero.
 type StoreDiagnosis struct {
 	Now     time.Time // by the store's own clock
 	Schema  int       // the version of its schema
-	Waiting int       // messages that wait to be sent, counted up to 10,000
+	Waiting int       // messages that wait to be sent; may be counted only up to 10,000
 	Oldest  time.Time // when the oldest of them was recorded
 	Feeds   int       // feeds of revocations that this process follows
-	FeedAt  time.Time // when one of them looked last
+	FeedAt  time.Time // when one of them last checked
 }

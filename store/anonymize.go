@@ -9,21 +9,20 @@ import (
 type AnonymizeUser struct {
 	Change
 	UserID     string
-	Label      string   // in place of what people call the user, in events
-	Names      []string // what events about no account call the user
-	Subjects   []string // of tokens
-	Recipients []string // of messages, see SealedMessage.Recipient
+	Label      string   // replaces the user's name in events
+	Names      []string // the user's names in events about no account
+	Subjects   []string // subjects of tokens to delete
+	Recipients []string // recipients of messages to delete (SealedMessage.Recipient)
 }
 
-// Anonymized tells whether nobody can tell any more, or be, whose account it was. It
-// is banned for good.
+// Anonymized reports whether the user was anonymised. An anonymised account is banned
+// forever and identifies no person.
 func (u *User) Anonymized() bool { return u.BannedUntil.Equal(AnonymizedUntil()) }
 
-// AnonymizedUntil is until when the anonymised are banned: an instant of their own, by
-// which they are told.
+// AnonymizedUntil is the BannedUntil of anonymised users, an instant that marks them.
 func AnonymizedUntil() time.Time { return time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC) }
 
-// Patch is what becomes of the user.
+// Patch returns the change of the user.
 func (c *AnonymizeUser) Patch() *UserPatch {
 	until := AnonymizedUntil()
 	return &UserPatch{
@@ -32,7 +31,7 @@ func (c *AnonymizeUser) Patch() *UserPatch {
 	}
 }
 
-// Rewrite is what becomes of an event.
+// Rewrite returns the anonymised form of an event.
 func (c *AnonymizeUser) Rewrite(e Event) Event {
 	about, by := e.UserID == c.UserID, e.Actor.Kind == ActorUser && e.Actor.ID == c.UserID
 	others := e.Actor.Kind == ActorKey || e.Actor.Kind == ActorExternal || e.Actor.Kind == ActorUser && !by
@@ -56,7 +55,7 @@ func (c *AnonymizeUser) Rewrite(e Event) Event {
 	return e
 }
 
-// keptChanges are the changes that an event about somebody keeps.
+// keptChanges returns the changes that an event about the user keeps.
 func keptChanges(of map[string]FieldChange) map[string]FieldChange {
 	kept := map[string]FieldChange{}
 	for field, change := range of {

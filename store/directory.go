@@ -13,37 +13,37 @@ import (
 	"github.com/authmount/auth/internal/jsonvalue"
 )
 
-// UserRow is an account with its metadata as the JSON that is kept.
+// UserRow is an account with its metadata as stored JSON.
 type UserRow struct {
-	User // whose UserMetadata and AppMetadata are nil
+	User // UserMetadata and AppMetadata are nil
 
-	// Each is the text of one JSON object, "{}" for none: valid, and spaced and ordered
-	// as the store likes.
+	// Each is the text of one valid JSON object, "{}" if there is none. Spacing and order
+	// of members are the store's choice.
 	UserMetadataJSON, AppMetadataJSON json.RawMessage
 }
 
-// ErrTooBroad: a query would read too much.
+// ErrTooBroad: the query would read too much.
 var ErrTooBroad = errors.New("auth: query reads too much")
 
-// UserQuery picks accounts. Fields at zero pick all; those set have to hold together.
+// UserQuery picks accounts that match all of its fields. A zero field matches all.
 type UserQuery struct {
 	ID       string
-	IDs      []string // one of these; at most MaxQueryIDs; none: any
-	Email    string   // the whole address, by EmailKey
+	IDs      []string // one of these; at most MaxQueryIDs; empty: any
+	Email    string   // the whole email address, compared by EmailKey
 	Phone    string   // E.164
-	Provider string   // there is an identity of it
-	Subject  string   // and it is this one
-	Prefix   string   // of the address (by EmailKey) or of the name (by NameKey)
+	Provider string   // has an identity of this provider
+	Subject  string   // has this identity; needs Provider
+	Prefix   string   // of the email address (by EmailKey) or of the name (by NameKey)
 	Role     string
 
-	// Metadata are members of AppMetadata, by name: each has this text as its value,
-	// or the number, true, false or null that the text spells (see MetadataValues).
+	// Metadata are members of AppMetadata by name. A member matches if it is this text, or
+	// the number, true, false or null that the text spells (see MetadataValues).
 	Metadata map[string]string
 
 	Banned    *bool // at Now
-	Confirmed *bool // an address, number or identity was proved: not User.Unproved
-	MFA       *bool // there is an enabled factor
-	Password  *bool // there is one
+	Confirmed *bool // has a verified email address, a verified phone number or an identity (User.Unproved is false)
+	MFA       *bool // User.MFAEnabled
+	Password  *bool // has a password
 
 	CreatedFrom, CreatedTo   time.Time // from, inclusive; to, exclusive
 	SignedInFrom, SignedInTo time.Time
@@ -55,30 +55,30 @@ type UserQuery struct {
 	Now   time.Time   // required for Banned
 }
 
-// NameKey is the form of a full name by which lists are searched: in lower case, as
-// Unicode has it without a locale. Stores that have a rule of their own for that keep
-// it beside the name.
+// NameKey returns the form of a full name that lists search by: in lower case, by Unicode's
+// rules without a locale. Stores with lower-casing rules of their own store this form with
+// the name.
 func NameKey(name string) string { return strings.ToLower(name) }
 
-// UserSort is what a list of accounts is sorted by; those who are alike in it are in
-// the order of their ids.
+// UserSort is the field by which a list of accounts is sorted. Accounts with equal fields
+// are in the order of their ids.
 type UserSort string
 
 // The orders.
 const (
 	SortCreated  UserSort = "created_at"
-	SortSignedIn UserSort = "last_sign_in_at" // those who never did are the oldest
-	SortEmail    UserSort = "email"           // by EmailKey; those without come first
+	SortSignedIn UserSort = "last_sign_in_at" // accounts that never signed in are the oldest
+	SortEmail    UserSort = "email"           // by EmailKey; accounts without an email address come first
 )
 
 // UserCursor is a place in a list of accounts.
 type UserCursor struct {
-	Time  time.Time `json:"time,omitzero"`   // by the time that the list is sorted by
+	Time  time.Time `json:"time,omitzero"`   // the time that the list is sorted by
 	Email string    `json:"email,omitempty"` // SortEmail: EmailKey
 	ID    string    `json:"id"`
 }
 
-// Cursor is the place behind u in the query's order.
+// Cursor returns the place after u in the query's order.
 func (q *UserQuery) Cursor(u User) *UserCursor {
 	switch q.Sort {
 	case SortSignedIn:
@@ -89,13 +89,13 @@ func (q *UserQuery) Cursor(u User) *UserCursor {
 	return &UserCursor{Time: u.CreatedAt, ID: u.ID}
 }
 
-// MaxQueryIDs is how many ids a query names at most.
+// MaxQueryIDs is the highest number of ids in a query.
 const MaxQueryIDs = 200
 
-// maxMetadataFilters bounds how many members of the metadata a query names.
+// maxMetadataFilters is the highest number of metadata members in a query.
 const maxMetadataFilters = 10
 
-// Check tells what is wrong with a query: an *InvalidError.
+// Check returns an *InvalidError if the query is invalid.
 func (q *UserQuery) Check() error {
 	for _, f := range []struct{ name, text string }{
 		{"email", q.Email}, {"phone", q.Phone}, {"provider", q.Provider}, {"subject", q.Subject}, {"q", q.Prefix}, {"role", q.Role},
@@ -131,18 +131,17 @@ func (q *UserQuery) Check() error {
 	return nil
 }
 
-// maxFilter is how long what is searched for may be, in bytes.
+// maxFilter is the highest length of a filter in bytes.
 const maxFilter = 512
 
 // isUUID reports whether s is a UUID in its usual form, in either case.
 func isUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }
 
-// isText tells whether any store can look for a text.
+// isText reports whether every store can search for s.
 func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// MetadataValues are the values of a member of the metadata that a text of
-// UserQuery.Metadata stands for: itself, and the number, true, false or null that it
-// spells.
+// MetadataValues returns the values that match a text of UserQuery.Metadata: the text
+// itself, and the number, true, false or null that it spells.
 func MetadataValues(text string) []any {
 	list := []any{text}
 	var spelled any
@@ -155,8 +154,8 @@ func MetadataValues(text string) []any {
 	return list
 }
 
-// HasMetadata tells whether metadata have all members that the query names, for
-// stores that search in Go.
+// HasMetadata reports whether metadata has all members that the query names, for stores
+// that search in Go.
 func (q *UserQuery) HasMetadata(metadata map[string]any) bool {
 	for name, text := range q.Metadata {
 		have, ok := metadata[name]
@@ -167,7 +166,7 @@ func (q *UserQuery) HasMetadata(metadata map[string]any) bool {
 	return true
 }
 
-// Compare is the query's order, for stores that sort in Go.
+// Compare compares two places in the query's order, for stores that sort in Go.
 func (q *UserQuery) Compare(a, b *UserCursor) int {
 	c := a.Time.Compare(b.Time)
 	if c == 0 {

@@ -5,61 +5,58 @@ import (
 	"time"
 )
 
-// FactorStore keeps second factors and recovery codes. The rules of Store apply:
-// every method is one complete transition, and every one that changes something
-// takes a Change.
+// FactorStore keeps second factors and recovery codes. The rules of [Store] apply: every
+// method is one complete transition, and every method that changes something takes a
+// Change.
 type FactorStore interface {
-	// Factors reads a user's factors, pending and enabled, in the order of
-	// (CreatedAt, ID), and how many recovery codes are left. It returns an empty list
-	// for an unknown user.
+	// Factors returns a user's factors, pending and enabled, in the order of (CreatedAt,
+	// ID), and the number of recovery codes left. An unknown user has an empty list.
 	Factors(ctx context.Context, userID string) (Factors, error)
-	// PutFactor stores a pending factor and removes an older pending one of the same
-	// kind. Errors: ErrNotFound without the user; a *ConflictError of "factor" if the
-	// id or Credential is taken, or if one of the kind is enabled and the factor is not
+	// PutFactor stores a pending factor and deletes an older pending one of the same kind.
+	// Errors: ErrNotFound if there is no such user; a *ConflictError of "factor" if the id
+	// or Credential is taken, or if a factor of the kind is enabled and the new one is not
 	// Several.
 	PutFactor(ctx context.Context, c PutFactor) error
-	// EnableFactor enables a pending factor: it replaces its state and, if Recovery is
-	// set, the recovery codes, sets User.MFAEnabled if the factor is Required, raises
-	// both revisions, and ends the user's other sessions, all but the one of
-	// Completion. Errors: ErrNotFound if the factor is unknown or another user's, a
-	// *ConflictError of "factor" if it is enabled, or if another one of the kind is and
-	// the factor is not Several, and those of Completion.
+	// EnableFactor enables a pending factor. It replaces the factor's state and, if
+	// Recovery is set, the recovery codes, sets User.MFAEnabled if the factor is Required,
+	// raises both revisions, and ends the user's other sessions, all except Completion's.
+	// Errors: ErrNotFound if the factor is unknown or another user's; a *ConflictError of
+	// "factor" if it is enabled already, or if another factor of the kind is and this one
+	// is not Several; and the errors of Completion.
 	EnableFactor(ctx context.Context, c EnableFactor) (FactorResult, error)
-	// UseFactor replaces an enabled factor's state if it is still the one that was
-	// read, and sets LastUsedAt. Errors: ErrNotFound if the factor is unknown, another
-	// user's or pending, ErrUsed if the state is another one by now, and those of
-	// Completion.
+	// UseFactor replaces an enabled factor's state if the state is still State, and sets
+	// LastUsedAt. Errors: ErrNotFound if the factor is unknown, another user's or pending;
+	// ErrUsed if the state has changed; and the errors of Completion.
 	UseFactor(ctx context.Context, c UseFactor) (FactorResult, error)
-	// UseRecoveryCode deletes the recovery code that has one of the hashes. Errors:
-	// ErrNotFound if the user has none of them, and those of Completion.
+	// UseRecoveryCode deletes the recovery code with one of the hashes. Errors: ErrNotFound
+	// if the user has none of them; and the errors of Completion.
 	UseRecoveryCode(ctx context.Context, c UseRecoveryCode) (FactorResult, error)
-	// PutRecoveryCodes replaces all codes; no device is trusted afterwards (see
-	// Store.CreateSession). ErrNotFound without an enabled factor.
+	// PutRecoveryCodes replaces all codes and ends the trust in all devices (see
+	// Store.CreateSession). ErrNotFound if the user has no enabled factor.
 	PutRecoveryCodes(ctx context.Context, c PutRecoveryCodes) error
-	// RemoveFactor removes an enabled factor or, without FactorID, every factor.
-	// User.MFAEnabled says afterwards whether an enabled factor is left that is
-	// Required; with the last enabled factor the recovery codes are removed. It raises
-	// both revisions. With Recovery it also deletes that code, and changes nothing if
-	// the user does not have it. ErrNotFound if nothing enabled was there, or no such
-	// code.
+	// RemoveFactor removes an enabled factor or, without FactorID, every factor. It sets
+	// User.MFAEnabled to whether an enabled Required factor is left, and raises both
+	// revisions. With the last enabled factor it deletes the recovery codes. With Recovery
+	// it also deletes that code. ErrNotFound, and no change, if no such factor is enabled
+	// or the user does not have the code.
 	RemoveFactor(ctx context.Context, c RemoveFactor) (User, error)
 }
 
-// FactorTOTP is the kind of time-based one-time passwords (RFC 6238).
+// FactorTOTP is the kind of factors that use time-based one-time passwords (RFC 6238).
 const FactorTOTP = "totp"
 
 // Factor is one of a user's second factors.
 type Factor struct {
 	ID       string // a UUID
 	UserID   string
-	Kind     string // FactorTOTP
+	Kind     string // such as FactorTOTP
 	Several  bool   // a user may have several enabled factors of this kind
 	Required bool   // while it is enabled, a sign-in needs a second factor (User.MFAEnabled)
-	Label    string // the user's own name for it
+	Label    string // the user's own name for the factor
 
-	Credential []byte // of all factors only this one has it (a passkey's credential id); empty: none
-	Secret     []byte // what does not change, sealed by the caller if it is secret
-	State      []byte // what changes with every use, such as the newest time step or counter; opaque
+	Credential []byte // such as a passkey's credential id; unique over all factors; empty: none
+	Secret     []byte // the constant part, sealed by the caller if it is secret
+	State      []byte // opaque; changes with every use, for example the newest time step or counter
 
 	Enabled    bool // false: pending
 	CreatedAt  time.Time
@@ -67,33 +64,33 @@ type Factor struct {
 	Origin               // zero while pending
 }
 
-// Factors is everything a user has of second factors.
+// Factors holds the second factors and recovery codes of a user.
 type Factors struct {
 	List         []Factor
 	RecoveryLeft int
-	Recovery     Origin // of the present set of recovery codes
+	Recovery     Origin // of the current set of recovery codes
 }
 
-// FactorResult is the state after a change of FactorStore.
+// FactorResult is the state after a change by FactorStore.
 type FactorResult struct {
 	User         User
-	Session      Session // that Completion raised or created; zero without one
+	Session      Session // raised or created by Completion; zero without one
 	RecoveryLeft int     // of UseRecoveryCode
 }
 
-// Completion is what the use of a second factor completes in the same change. Its parts
-// are optional; of Raise and Create at most one is set.
+// Completion is completed by the use of a second factor in the same change. Its parts are
+// optional; at most one of Raise and Create is set.
 type Completion struct {
-	Redeem *TokenRef    // a token of the user that is used up
-	Raise  *RaisedLevel // a live session of the user that rises to AAL2
+	Redeem *TokenRef    // a token of the user, which is used up
+	Raise  *RaisedLevel // a live session of the user, which is raised to AAL2
 	Create *NewSession  // a session at AAL2 that is created as by CreateSession
 
-	// Errors, after those of the factor: ErrNotFound if Redeem is not live, or is of
-	// another user; for Raise ErrSessionEnded if the session is unknown, ended or
-	// another user's; for Create those of CreateSession; ErrBanned for each.
+	// Errors, after those of the factor: ErrNotFound if Redeem is not live or another
+	// user's; for Raise ErrSessionEnded if the session is unknown, ended or another user's;
+	// for Create those of CreateSession; ErrBanned for each.
 }
 
-// RaisedLevel lifts a session to AAL2 by adding an authentication method, in place of
+// RaisedLevel raises a session to AAL2 by adding an authentication method, which replaces
 // an earlier entry of the same method.
 type RaisedLevel struct {
 	SessionID string
@@ -113,7 +110,7 @@ type (
 		UserID   string
 		FactorID string
 		State    []byte   // after the first use
-		Recovery [][]byte // hashes that replace the recovery codes; nil: they are kept
+		Recovery [][]byte // hashes that replace the recovery codes; nil: no change
 		Completion
 	}
 	// UseFactor is the parameter of FactorStore.UseFactor.
@@ -123,14 +120,14 @@ type (
 		FactorID string
 		State    []byte // Factor.State as it was read
 		NewState []byte // replaces it
-		Secret   []byte // if set: the same secret, sealed anew
+		Secret   []byte // if set: the same secret, sealed again
 		Completion
 	}
 	// UseRecoveryCode is the parameter of FactorStore.UseRecoveryCode.
 	UseRecoveryCode struct {
 		Change
 		UserID string
-		Hashes [][]byte // of one code, under present and previous keys
+		Hashes [][]byte // of one code, under current and previous keys
 		Completion
 	}
 	// PutRecoveryCodes is the parameter of FactorStore.PutRecoveryCodes.
@@ -144,6 +141,6 @@ type (
 		Change
 		UserID   string
 		FactorID string   // empty: all
-		Recovery [][]byte // hashes of a recovery code to delete, under present and previous keys; nil: none
+		Recovery [][]byte // hashes of one recovery code to delete, under current and previous keys; nil: none
 	}
 )

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// JobState is how far a job is.
+// JobState is the progress of a job.
 type JobState string
 
 // The states.
@@ -19,32 +19,32 @@ type Job struct {
 	ID     string // a UUID
 	Kind   string
 	State  JobState
-	Actor  []byte // in whose name, as the package that made the job writes it
-	Params []byte // likewise
-	Chunks int    // how many there are
-	Next   int    // the one that is to be done next, from 0
+	Actor  []byte // the authority, in a form of the package that created the job
+	Params []byte // in a form of that package
+	Chunks int    // number of chunks
+	Next   int    // the next chunk to do, from 0
 	Rows   int    // in all chunks
 	Counts JobCounts
 
 	CreatedAt  time.Time
-	LeaseUntil time.Time // while it runs: until then somebody is at it
-	FinishedAt time.Time // zero: it is not
+	LeaseUntil time.Time // while the job runs: no other worker may claim it before
+	FinishedAt time.Time // zero: not finished
 	ExpiresAt  time.Time
 }
 
-// JobCounts is what came of rows.
+// JobCounts counts rows by result.
 type JobCounts struct{ Done, Skipped, Failed int }
 
 // JobChunk is a part of a job.
 type JobChunk struct {
 	JobID  string
 	N      int    // from 0
-	Rows   int    // how many are in it
-	Input  []byte // empty once it is done
-	Output []byte // empty before
+	Rows   int    // number of rows
+	Input  []byte // empty after the chunk is finished
+	Output []byte // empty until the chunk is finished
 }
 
-// StartJob is the parameter of AdminStore.StartJob. The change is about no one user.
+// StartJob is the parameter of AdminStore.StartJob. The change is about no single user.
 type StartJob struct {
 	Change
 	ID        string
@@ -63,7 +63,7 @@ type FinishJobChunk struct {
 	Now, Until time.Time
 }
 
-// Plus adds counts.
+// Plus returns the sums of c and o.
 func (c JobCounts) Plus(o JobCounts) JobCounts {
 	return JobCounts{c.Done + o.Done, c.Skipped + o.Skipped, c.Failed + o.Failed}
 }

@@ -10,56 +10,55 @@ import (
 	"github.com/google/uuid"
 )
 
-// Journal keeps the events and the messages that come with changes ([Change]). The
-// rules of [Store] apply.
+// Journal keeps the events and the messages of changes ([Change]). The rules of [Store]
+// apply.
 //
-// Messages are kept until they are sent. Sweep deletes those that have expired and, once
-// they are due, those whose token is not live any more. A store whose changes may wait
-// for the end of a caller's transaction has a method InTransaction(context.Context)
-// bool, found by [Capability].
+// Messages are kept until they are sent. Sweep deletes messages that have expired and, once
+// they are due, messages with a token that is not live any more. A store with changes that
+// may wait for the end of a caller's transaction has a method
+// InTransaction(context.Context) bool, found by [Capability].
 //
-// A record of a message begins as MessageQueued in the step that keeps the message, and
-// FinishMessage brings it up to date in the step that erases the message or puts it
-// off. A message that Sweep deletes unsent is MessageDropped from then on. Sweep deletes
-// records MessageLogLife after their messages were made; they go with their user, too,
-// and by AnonymizeUser also those to its Recipients.
+// A message's record starts as MessageQueued in the step that stores the message.
+// FinishMessage updates it in the step that deletes or postpones the message. A message
+// that Sweep deletes unsent becomes MessageDropped. Sweep deletes records MessageLogLife
+// after their messages were created. They are also deleted with their user, and by
+// AnonymizeUser if they are about one of its Recipients.
 type Journal interface {
-	// Events lists events, newest first, in the order of (At, ID). None is an
-	// empty list. The query has passed its Check. However many events there are, it
-	// reads those that a filter picks, and not all of them.
+	// Events lists events, newest first by (At, ID). The list is empty if there are none.
+	// Callers check the query first (EventQuery.Check). The cost depends on the events that
+	// a filter picks, not on the number of all events.
 	Events(ctx context.Context, q EventQuery) ([]Event, error)
-	// AddEvents records events that came without a change, all or none. Those whose
-	// id is there already stay as they are, so that it may be repeated.
+	// AddEvents records events that belong to no change, all or none. Events with a known
+	// id are not changed, so the call may be repeated.
 	AddEvents(ctx context.Context, list []Event) error
-	// SweepEvents deletes up to limit events that happened before an instant, the
-	// oldest or any others of them, and counts them. Of several instances on one
-	// store, it may have one do so, and answer the others with 0.
+	// SweepEvents deletes up to limit events older than before, in any order, and returns
+	// the count. If several instances share a store, it may let one of them do so and
+	// return 0 to the others.
 	SweepEvents(ctx context.Context, before, now time.Time, limit int) (int, error)
 
-	// ClaimMessages returns up to Limit messages whose NextAt has come, oldest
-	// first, counts the attempt, and moves their NextAt to Until, so that no
-	// other caller gets them before. Expired ones, and those whose token is not
-	// live any more, are left out.
+	// ClaimMessages returns up to Limit messages with a NextAt that has passed, oldest
+	// first. It counts the attempt and moves NextAt to Until, so that no other caller gets
+	// them before. It leaves out expired messages and those with a token that is not live
+	// any more.
 	ClaimMessages(ctx context.Context, c ClaimMessages) ([]SealedMessage, error)
-	// FinishMessage erases a message, or lets it be claimed again at RetryAt. It
-	// also keeps a failed message, unclaimed, until KeepUntil or its ExpiresAt,
-	// whichever comes first, and notes the message's state in the same step; of a
-	// message that is MessageSent nothing else is noted afterwards.
-	// One that is gone is no error.
+	// FinishMessage deletes a message or, with RetryAt, lets it be claimed again from then
+	// on. With KeepUntil it keeps a failed message, which is not claimed, until KeepUntil
+	// or ExpiresAt, if that is earlier. It updates the message's record in the same step;
+	// a record in state MessageSent is not changed any more. A missing message is no error.
 	FinishMessage(ctx context.Context, f FinishMessage) error
 
 	// ListMessages returns the records that match all of a query, newest first by
-	// (CreatedAt, ID), at most Limit of them, after the one that After names. None is an
-	// empty list. Decoys (MessageLog without a Kind) are in no list. The query has passed
-	// its Check. No plan of it reads the table whole.
+	// (CreatedAt, ID), at most Limit, after the place After. The list is empty if there are
+	// none. It never contains decoys (MessageLog without a Kind). Callers check the query
+	// first (MessageQuery.Check). No query may scan the whole table.
 	ListMessages(ctx context.Context, q MessageQuery) ([]MessageRecord, error)
 	// FailedMessage returns a message that FinishMessage kept as failed. ErrNotFound if
-	// there is none, if it is erased or has expired, and if its token is not live any
+	// there is none, if it was deleted or has expired, or if its token is not live any
 	// more.
 	FailedMessage(ctx context.Context, id string, now time.Time) (SealedMessage, error)
-	// RetryMessage lets a failed message be claimed again from Change.Now on: it is
-	// MessageQueued then, with no attempts. ErrStale if FailedMessage would not
-	// find it, so that of calls at once one succeeds.
+	// RetryMessage lets a failed message be claimed again from Change.Now on, as
+	// MessageQueued and without attempts. ErrStale if FailedMessage would not find it. Of
+	// concurrent calls one succeeds.
 	RetryMessage(ctx context.Context, c RetryMessage) error
 }
 
@@ -72,48 +71,48 @@ type ClaimMessages struct {
 // FinishMessage is the parameter of Journal.FinishMessage.
 type FinishMessage struct {
 	ID      string
-	RetryAt time.Time // zero: it is over
+	RetryAt time.Time // zero: no retry
 
-	// What is noted of it (MessageRecord).
-	State     MessageState // with RetryAt: MessageQueued; empty: nothing was sent, and its record goes
+	// The new state of the record (MessageRecord).
+	State     MessageState // with RetryAt: MessageQueued; empty: nothing was sent, and the record is deleted
 	At        time.Time
 	Attempts  int
 	Error     string
-	KeepUntil time.Time // of a MessageFailed one; zero: it is erased
+	KeepUntil time.Time // with MessageFailed; zero: the message is deleted
 }
 
-// DefaultEventLimit is how many events a page has if EventQuery.Limit is 0.
+// DefaultEventLimit is the number of events in a page if EventQuery.Limit is 0.
 const DefaultEventLimit = 50
 
-// EventQuery picks events. Fields at zero pick all; those set have to hold together.
+// EventQuery picks events that match all of its fields. A zero field matches all.
 type EventQuery struct {
 	ID        string // this one
 	UserID    string // about this user
-	Involving string // about this user or by it
-	ActorID   string // by this user or key, or by code of this name (Actor.ID)
-	Target    string // a UUID: about this user; else about what Record.Target calls so
-	Type      string // an EventType, or the begin of some, such as "user.*"
+	Involving string // about this user or with it as actor
+	ActorID   string // Actor.ID: a user or key, or the name of code
+	Target    string // a UUID: about this user; otherwise Record.Target is this
+	Type      string // an EventType, or a prefix such as "user.*"
 	IP        netip.Addr
 	RequestID string
 	Outcome   EventOutcome
 
 	From, To time.Time // from, inclusive; to, exclusive
 
-	Before *Event // after this one in the list (by At and ID), for the next page
-	Limit  int    // at most so many; 0: DefaultEventLimit
+	Before *Event // start after this one in the list (by At and ID), for the next page
+	Limit  int    // at most this many; 0: DefaultEventLimit
 }
 
-// EventOutcome is how what an event tells of ended.
+// EventOutcome is the result of the action that an event reports.
 type EventOutcome string
 
 // The outcomes.
 const (
 	EventDone   EventOutcome = "done"
-	EventDenied EventOutcome = "denied" // an operation of the admin side that somebody may not do
+	EventDenied EventOutcome = "denied" // an operation of the admin side without permission
 	EventFailed EventOutcome = "failed" // a sign-in, or a message
 )
 
-// Outcome is how what e tells of ended.
+// Outcome returns the result of the action that e reports.
 func (e *Event) Outcome() EventOutcome {
 	switch {
 	case e.Record != nil && e.Record.Denied:
@@ -126,7 +125,7 @@ func (e *Event) Outcome() EventOutcome {
 
 var eventPattern = regexp.MustCompile(`^[a-z_]+(\.[a-z_]+)*(\.\*)?$`)
 
-// Check tells what is wrong with a query: an *InvalidError.
+// Check returns an *InvalidError if the query is invalid.
 func (q *EventQuery) Check() error {
 	for field, value := range map[string]string{"actor": q.ActorID, "target": q.Target, "request_id": q.RequestID} {
 		if len(value) > 320 {
@@ -149,7 +148,7 @@ func (q *EventQuery) Check() error {
 	return nil
 }
 
-// MessageState is what became of a message.
+// MessageState is the state of a message.
 type MessageState string
 
 // The states.
@@ -157,43 +156,43 @@ const (
 	MessageQueued  MessageState = "queued"  // waits for its first attempt, or another one
 	MessageSent    MessageState = "sent"    // handed over for delivery
 	MessageFailed  MessageState = "failed"  // refused for good, or too often
-	MessageDropped MessageState = "dropped" // expired, or of no use any more, before it was sent
+	MessageDropped MessageState = "dropped" // expired, or its token was not live any more, before it was sent
 )
 
-// MessageLogLife is for how long it is kept what became of a message.
+// MessageLogLife is the time for which the record of a message is kept.
 const MessageLogLife = 7 * 24 * time.Hour
 
-// MessageLog is what may be told of a sealed message. Without a Kind it is a decoy: it
-// is kept like any other, so that keeping it takes as long, and is in no list, since
-// nothing goes out.
+// MessageLog is the part of a sealed message that may be shown. A message without a Kind is
+// a decoy: it is stored like any other, so that it takes as long, but it is in no list,
+// because nothing is sent.
 type MessageLog struct {
 	Kind    Kind
 	Channel Channel
 	To      string // masked
-	UserID  string // whom it is for, if they have an account; its record goes with them
+	UserID  string // the recipient's, if they have an account; the record is deleted with it
 }
 
-// MessageRecord tells of a message, without what is in it.
+// MessageRecord describes a message without its content.
 type MessageRecord struct {
 	ID string // the message's
 	MessageLog
 
 	State     MessageState
-	Attempts  int // that are over, since it was last queued
+	Attempts  int // finished attempts, since it was last queued
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	Error     string // of the last attempt that failed, without address, link and code
+	Error     string // of the last failed attempt, without recipient, link and code
 }
 
-// MessageQuery picks records of messages. Fields at zero pick all; those set have to
-// hold together.
+// MessageQuery picks records of messages that match all of its fields. A zero field matches
+// all.
 type MessageQuery struct {
 	ID     string
 	State  MessageState
 	Kind   Kind
 	UserID string
 
-	From, To time.Time // made from, inclusive; to, exclusive
+	From, To time.Time // of CreatedAt: from, inclusive; to, exclusive
 
 	After *MessageCursor // for the next page
 	Limit int            // required, from 1
@@ -211,12 +210,12 @@ type RetryMessage struct {
 	ID string
 }
 
-// messageStates are all there are.
+// messageStates returns all states.
 func messageStates() []MessageState {
 	return []MessageState{MessageQueued, MessageSent, MessageFailed, MessageDropped}
 }
 
-// Check tells what is wrong with a query: an *InvalidError.
+// Check returns an *InvalidError if the query is invalid.
 func (q *MessageQuery) Check() error {
 	switch {
 	case q.Limit < 1:

@@ -3,44 +3,44 @@ package store
 // Kind names a message and its template.
 type Kind string
 
-// The messages that are sent.
+// The kinds of messages.
 const (
-	KindVerifyEmail     Kind = "verify_email"     // confirm the address of a new account
-	KindChangeEmail     Kind = "change_email"     // confirm a new address, sent to it
+	KindVerifyEmail     Kind = "verify_email"     // verify the email address of a new account
+	KindChangeEmail     Kind = "change_email"     // verify a new email address, sent to it
 	KindMagicLink       Kind = "magic_link"       // sign in
 	KindResetPassword   Kind = "reset_password"   // choose a new password
 	KindWelcome         Kind = "welcome"          // choose a first password
-	KindAccountExists   Kind = "account_exists"   // somebody signed up with an address that has an account
+	KindAccountExists   Kind = "account_exists"   // a sign-up with an email address that has an account
 	KindPasswordChanged Kind = "password_changed" // notice
-	KindEmailChanged    Kind = "email_changed"    // notice, sent to the old address
+	KindEmailChanged    Kind = "email_changed"    // notice, sent to the old email address
 	KindMFAEnabled      Kind = "mfa_enabled"      // notice
 
-	KindEmailChangeRequested Kind = "email_change_requested" // notice, sent to the present address when another one is asked for
+	KindEmailChangeRequested Kind = "email_change_requested" // notice, sent to the current email address when a change is requested
 
 	KindMFADisabled Kind = "mfa_disabled" // notice
 	KindPhoneCode   Kind = "phone_code"   // text message
 
-	KindTakenOver         Kind = "account_taken_over"   // notice: an unproved account went to its owner
-	KindManyFailedSignIns Kind = "many_failed_sign_ins" // notice: many wrong guesses in a row
+	KindTakenOver         Kind = "account_taken_over"   // notice: an unverified account went to its owner
+	KindManyFailedSignIns Kind = "many_failed_sign_ins" // notice: many failed sign-ins in a row
 
 	KindIdentityLinked   Kind = "identity_linked"   // notice
 	KindIdentityUnlinked Kind = "identity_unlinked" // notice
-	KindPhoneChanged     Kind = "phone_changed"     // notice: a number was added or replaced
+	KindPhoneChanged     Kind = "phone_changed"     // notice: a phone number was added or replaced
 
 	KindRecoveryCodeUsed      Kind = "recovery_code_used"      // notice
 	KindRecoveryCodesReplaced Kind = "recovery_codes_replaced" // notice
 
-	KindNewDevice Kind = "new_device" // notice: a sign-in on a device that the account was not seen on
+	KindNewDevice Kind = "new_device" // notice: a sign-in on a device that is new to the account
 
-	KindTestMail     Kind = "test_mail"    // an operator tries out the Mailer
-	KindTestSMS      Kind = "test_sms"     // text message: an operator tries out the SMSSender
-	KindImpersonated Kind = "impersonated" // notice: somebody of the service acts as the user
-	KindInvitation   Kind = "invitation"   // make an account, or take roles; sent for an operator
+	KindTestMail     Kind = "test_mail"    // an operator tests the Mailer
+	KindTestSMS      Kind = "test_sms"     // text message: an operator tests the SMSSender
+	KindImpersonated Kind = "impersonated" // notice: an operator acts as the user
+	KindInvitation   Kind = "invitation"   // create an account, or accept roles; sent for an operator
 
-	KindAccountDeleted Kind = "account_deleted" // notice, sent to the address that the account had proved
+	KindAccountDeleted Kind = "account_deleted" // notice, sent to the account's verified email address
 )
 
-// Kinds are all of them.
+// Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{
 		KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindInvitation, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindNewDevice, KindAccountDeleted, KindImpersonated,
@@ -48,7 +48,7 @@ func Kinds() []Kind {
 	}
 }
 
-// Channel is the way a message travels.
+// Channel is the medium that delivers a message.
 type Channel string
 
 // The channels.

@@ -9,11 +9,10 @@ type Rate struct {
 	Per   time.Duration
 }
 
-// Apply is the bucket's arithmetic (GCRA), for stores. tat is what the store
-// keeps for the bucket: the instant at which it will be full again (zero for a
-// new one). Cost is as in Draw. It returns the instant to keep, whether the
-// draw is allowed (if not, the instant is unchanged), how long to wait until it
-// would be, and how many tokens remain.
+// Apply computes a draw from a bucket (GCRA), for stores. tat is the instant, kept by the
+// store, at which the bucket is full again; zero for a new bucket. cost is as in Draw. It
+// returns the instant to keep (unchanged if the draw is refused), whether the draw is
+// allowed, how long to wait until it would be, and how many tokens remain.
 func (r Rate) Apply(tat, now time.Time, cost int) (next time.Time, ok bool, wait time.Duration, remaining int) {
 	if r.Burst <= 0 || r.Per <= 0 {
 		return tat, true, 0, 1
@@ -40,9 +39,9 @@ func (r Rate) Apply(tat, now time.Time, cost int) (next time.Time, ok bool, wait
 	return tat, true, 0, int((full - tat.Sub(now)) / step)
 }
 
-// Draw is a change of one rate-limit bucket. A positive Cost draws; zero only
-// asks whether one could be drawn; a negative one gives back, never beyond full
-// and never refused.
+// Draw is a change of one rate-limit bucket. A positive Cost draws. Zero only checks
+// whether one token could be drawn. A negative Cost refunds, at most until the bucket is
+// full, and is never refused.
 type Draw struct {
 	Key  string
 	Rate Rate
@@ -52,6 +51,6 @@ type Draw struct {
 // Decision is the outcome of Take.
 type Decision struct {
 	Allowed    bool
-	RetryAfter time.Duration // when not allowed: until all of the draws would be
-	Remaining  []int         // for each draw, what is left in its bucket afterwards; on a refusal, in which nothing was drawn, what is there
+	RetryAfter time.Duration // if refused: the wait until all draws would be allowed
+	Remaining  []int         // for each draw, the tokens in its bucket afterwards; a refusal draws nothing
 }

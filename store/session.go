@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Session is one signed-in device. Its tokens are derived from ID and Counter;
-// the store holds no secret.
+// Session is one signed-in device. Its tokens are derived from ID and Counter, so the store
+// holds no secret.
 type Session struct {
 	ID           string // a UUID
 	UserID       string
@@ -27,13 +27,13 @@ type Session struct {
 	Origin
 }
 
-// Client is who used the session last, as far as the session tells.
+// Client is the IP address and user agent of the session's last use. Device is empty.
 func (s *Session) Client() Client {
 	ip, _ := netip.ParseAddr(s.IP)
 	return Client{IP: ip, UserAgent: s.UserAgent}
 }
 
-// End is the instant at which the session ends if nothing happens before.
+// End is the instant at which the session ends unless it is refreshed or revoked before.
 func (s *Session) End() time.Time {
 	if !s.ExpiresAt.IsZero() && s.ExpiresAt.Before(s.IdleUntil) {
 		return s.ExpiresAt
@@ -41,59 +41,58 @@ func (s *Session) End() time.Time {
 	return s.IdleUntil
 }
 
-// What a store remembers of devices: of each user those seen last, so many, and
-// none that was not seen for so long.
+// Limits of the devices that a store remembers: MaxDevices most recently seen devices of
+// each user, and none that was not seen for DeviceLife.
 const (
 	MaxDevices = 50
 	DeviceLife = 400 * 24 * time.Hour
 )
 
-// MaxTrust is for how long a device may be trusted for the second factor at most.
+// MaxTrust is the longest time for which a device may be trusted for the second factor.
 const MaxTrust = 30 * 24 * time.Hour
 
-// NewDevice is what a store does about a session that it makes on a device that is
-// new: the user has signed in before (LastSignInAt), and Session.Device is none of
-// the devices that are remembered of them. No device, which is an empty one, is new
-// to a user of whom any are, or were until they were forgotten (DropDevices): for
-// that, too, DeviceLife is long enough.
+// NewDevice controls the creation of a session on a new device. A device is new if the user
+// has signed in before (LastSignInAt), and Session.Device is none of the user's remembered
+// devices. An empty Device is new if the store remembers any device of the user, or has
+// forgotten one (DropDevices) that was last seen less than DeviceLife ago.
 type NewDevice struct {
-	Refuse bool // the change is ErrNewDevice, among what the method says of its target
+	Refuse bool // the change is ErrNewDevice, checked with the method's other errors about its target
 
-	// Recorded in the same step, with the change's events of OutcomeNewDevice.
+	// Recorded in the same step as the change's events of OutcomeNewDevice.
 	Tokens   []Token         // of the session's user, as by PutToken
-	Messages []SealedMessage // likewise, as Change.Messages
+	Messages []SealedMessage // of the session's user, as Change.Messages
 
-	Made func() // if set, called once such a change has come about
+	Made func() // if set, called once after such a change
 }
 
-// ReplayGap is for how long after an outdated refresh token was let pass once no
-// other one of the session is (Store.AdvanceSession).
+// ReplayGap is the time after an accepted outdated refresh token in which no other one of
+// the session is accepted (Store.AdvanceSession).
 const ReplayGap = 24 * time.Hour
 
-// AMR is one proof given for a session (RFC 8176 gives some of the names).
+// AMR is one authentication method used for a session (RFC 8176 defines some of the names).
 type AMR struct {
 	Method    string `json:"method"`    // "password", "magic_link", "otp", "oauth", "totp", "recovery_code"
 	Timestamp int64  `json:"timestamp"` // Unix seconds
 }
 
-// Time is when the proof was given, in UTC.
+// Time is the instant of the authentication, in UTC.
 func (m AMR) Time() time.Time { return time.Unix(m.Timestamp, 0).UTC() }
 
-// SessionFilter picks sessions of one user: those of which all is true. The zero
-// value means all.
+// SessionFilter picks sessions of one user that match all of its fields. The zero value
+// matches all.
 type SessionFilter struct {
 	ID     string    // only this one
 	Except string    // all but this one
-	Before time.Time // only those created before, by the clock of the caller that created them
+	Before time.Time // only those with an earlier CreatedAt, by the clock of the caller that created them
 	IP     string    // only those at this IP address
 
-	FromSequence int64 // only those of at least this Sequence
+	FromSequence int64 // only those with at least this Sequence
 }
 
-// Assurance levels of sessions.
+// Authenticator assurance levels of sessions.
 const (
 	LevelAAL1 = "aal1" // one factor
-	LevelAAL2 = "aal2" // two
+	LevelAAL2 = "aal2" // two factors
 )
 
 // AddProof is the parameter of Store.AddProof.
@@ -103,22 +102,21 @@ type AddProof struct {
 	Proof     AMR
 }
 
-// Client is who is asking: for rate limits, sessions and the log.
+// Client is the client that sent a request: for rate limits, sessions and the log.
 type Client struct {
 	IP        netip.Addr `json:"ip"`
 	UserAgent string     `json:"user_agent,omitempty"`
-	Device    string     `json:"-"` // hash of what the device says it is; empty: it does not say
+	Device    string     `json:"-"` // hash of the device's own identifier; empty: it sent none
 }
 
-// SessionQuery picks live sessions. Fields at zero pick all; those set have to hold
-// together.
+// SessionQuery picks live sessions that match all of its fields. A zero field matches all.
 type SessionQuery struct {
 	UserID string
-	IP     string // as Session.IP has it
+	IP     string // in the form of Session.IP
 	AAL    string
-	Client string    // part of the user agent, whatever its case
-	Since  time.Time // made then or later
-	Before time.Time // made before
+	Client string    // part of the user agent, in any case
+	Since  time.Time // created then or later
+	Before time.Time // created before
 
 	After *SessionCursor // for the next page
 	Limit int            // required, from 1
@@ -131,7 +129,7 @@ type SessionCursor struct {
 	ID   string    `json:"id"`
 }
 
-// Check tells what is wrong with a query: an *InvalidError.
+// Check returns an *InvalidError if the query is invalid.
 func (q *SessionQuery) Check() error {
 	switch {
 	case q.Limit < 1:
@@ -153,7 +151,7 @@ func (q *SessionQuery) Check() error {
 // EndEverySession is the parameter of AdminStore.EndEverySession.
 type EndEverySession struct {
 	Change
-	Until  int64     // as SessionOrder returned it
+	Until  int64     // the result of SessionOrder
 	At     time.Time // for the feed (Revocation.At)
 	Except string    // the id of a session that is kept; empty: none
 	Limit  int       // required, from 1

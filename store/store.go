@@ -1,23 +1,23 @@
-// Package store is the contract between Authmount and a database: the interfaces that
-// a store implements, the records it keeps, and the changes it makes. Applications
-// read package auth; authors of stores read this package: first Store, then Change, then
-// the optional interfaces, and check their work with package storetest. Package
-// examples/store is a small store to begin with. Texts of errors begin with "auth:",
-// whichever store returns them.
+// Package store is the contract between Authmount and a database: the interfaces that a
+// store implements, the records that it keeps, and the changes that it makes. Applications
+// read package auth. Authors of stores read this package: first [Store], then [Change],
+// then the optional interfaces. Package storetest checks an implementation. Package
+// examples/store is a small store to start from. Error texts begin with "auth:" in every
+// store.
 //
-// There are five interfaces. Every store implements [Store]; the other four are optional,
-// each with the features that need it:
+// There are five interfaces. Every store implements [Store]. The other four are optional;
+// each enables the features that need it:
 //
 //   - [FactorStore]: second factors, recovery codes
 //   - [Journal]: audit log, messages that outlive the process, message log, package admin
 //   - [ProjectStore]: permissions of roles, stored API keys, settings changed at run time,
-//     figures, package admin
+//     statistics, package admin
 //   - [AdminStore]: package admin, impersonation, imports of many users in one step,
 //     Auth.Rotation
 //
-// auth.New logs which of them a store lacks, and refuses options that need one. Some
-// single methods are optional, too, found by [Capability]: Check, Close,
-// InTransaction, WatchRevocations and Unwrap.
+// auth.New logs which of them a store lacks, and refuses options that need a missing one.
+// Some single methods are optional, too: Check, Close, InTransaction, WatchRevocations and
+// Unwrap. [Capability] finds them.
 package store
 
 import (
@@ -26,213 +26,223 @@ import (
 	"time"
 )
 
-// ContractVersion is the version of the contract that this package describes. A Store's
-// Contract returns the version it was written for. What each asks of stores that the one before did not:
+// ContractVersion is the version of the contract that this package describes. A store's
+// Contract method returns the version that the store was written for. Each version adds
+// requirements:
 //
-//   - 8: five interfaces: [Store], which has AddProof, Held, Account and EverOwned too,
+//   - 8: five interfaces: [Store], which gains AddProof, Held, Account and EverOwned,
 //     [FactorStore], [Journal], [ProjectStore] and [AdminStore]; [Origin]; second factors
 //     with a state ([UseFactor]), and [Completion]
-//   - 7: [Change].IfKey; codes without a subject are nobody's ([TryCode])
+//   - 7: [Change].IfKey; a code without a subject is never found ([TryCode])
 //   - 6: [PutToken].Yields
 //   - 5: [PutToken].Supersedes
-//   - 4: [UserPatch].Notes, [UserAt].Banned, [NewDevice] of CreateSession and EnableFactor, and a late
-//     refresh token that comes again within [Advance].Grace
-//   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code
-//     at once ([Token].Code), [NewUser].Factors
+//   - 4: [UserPatch].Notes, [UserAt].Banned, [NewDevice] of CreateSession and EnableFactor,
+//     and a late refresh token that is presented again within [Advance].Grace
+//   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code at
+//     once ([Token].Code), [NewUser].Factors
 const ContractVersion = 8
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
-// Every method is one complete state transition: the caller passes hashes and
-// the clock, the store decides and returns an outcome. There is no way to read a
-// single-use thing and mark it used afterwards, so that race cannot be written.
-// What changes an account takes a parameter that embeds [Change]: in whose name
-// it happens, what must still be so, and what is recorded with it. The store
-// judges those conditions after it holds its locks, at the same instant as the
-// effect.
+// Every method is one complete state transition: the caller passes hashes and the current
+// time, and the store decides and returns an outcome. No method reads a single-use token
+// for another one to mark as used afterwards, so callers cannot create that race. A method
+// that changes an account takes a parameter that embeds [Change]: the authority for the
+// change, its conditions, and the events and messages to record with it. The store checks
+// the conditions while it holds its locks, at the same instant as the effect.
 //
-// Implementations must be safe for concurrent use, must apply each method
-// wholly or not at all, and must not keep references to arguments or hand out
-// references to what they keep. They return the outcome errors of this file
-// (wrapped or not; callers use errors.Is); any other error means that the store
-// could not answer, and becomes 503. A cancelled context stops a method before
-// it takes effect, with the context's error; one that is cancelled meanwhile may
-// let it finish, with its outcome. Times are UTC with microseconds. An instant
-// equal to an expiry counts as expired, everywhere. Ids are UUIDs of any version;
-// lists are in the order of (CreatedAt, ID).
+// Implementations are safe for concurrent use. They apply each method wholly or not at all.
+// They keep no references to arguments and return no references to stored values. They
+// return the outcome errors of this file, wrapped or not; callers use errors.Is. Any other
+// error means that the store could not answer, and becomes HTTP status 503. A context
+// cancelled before a method takes effect stops it with the context's error. A method whose
+// context is cancelled later may finish with its outcome. Times are UTC, in microseconds.
+// An instant equal to an expiry counts as expired. IDs are UUIDs of any version. Lists are
+// in the order of (CreatedAt, ID).
 //
-// Package storetest holds the conformance suite for implementations;
-// examples/store is a small one to begin with. [Capability] finds the optional
-// interfaces; a wrapper exposes the store it wraps by a method Unwrap() Store. New
-// calls a method Check(context.Context) error, if there is one, and fails with its
-// error.
+// Package storetest is the conformance suite; examples/store is a small implementation.
+// [Capability] finds the optional interfaces. A wrapper exposes the store that it wraps by
+// a method Unwrap() Store. If a store has a method Check(context.Context) error, auth.New
+// calls it and fails with its error.
 type Store interface {
-	// Contract returns, as a literal, the ContractVersion that the store was
-	// written for. New refuses another one, so that a condition that the store
-	// does not know is never ignored in silence.
+	// Contract returns, as a literal, the ContractVersion that the store was written for.
+	// auth.New refuses any other version, because a store silently ignores conditions that
+	// it does not know.
 	Contract() int
 
-	// CreateUser adds a user together with everything that comes with it. An
-	// id, address, phone, identity or factor that is taken: a *ConflictError, and
-	// nothing is kept. An error of NewUser.Creating is returned as it is.
+	// CreateUser adds a user with everything in NewUser, or nothing. Errors: a
+	// *ConflictError if an id, email address, phone number, handle, identity or factor is
+	// taken; ErrMFARequired as NewUser.Factors says; ErrNotFound if a token names another
+	// user who does not exist; and the error of NewUser.Creating, unchanged.
 	CreateUser(ctx context.Context, c CreateUser) (User, error)
 	// User finds one user, banned or not. ErrNotFound if there is none.
 	User(ctx context.Context, key UserKey) (User, error)
-	// Credentials is User together with the password hash, in one read, whether a
-	// session was made for the user on key.Device before, and until when that is
-	// trusted.
+	// Credentials returns the user and the password hash in one read. It also returns
+	// whether a session was created for the user on key.Device before, and until when the
+	// user trusts that device. ErrNotFound if there is no such user.
 	Credentials(ctx context.Context, key UserKey) (Credentials, error)
-	// Held lists what is kept about a user and not over at now, each in the order
-	// of its first time; what is kept of no user, or of none, is empty lists.
+	// Held lists the devices, live tokens and pending messages of a user that have not
+	// expired at now, each list oldest first. An unknown user has empty lists.
 	Held(ctx context.Context, userID string, now time.Time) (Held, error)
-	// Account returns what Credentials and Held do, and the errors of Credentials.
+	// Account returns the results of Credentials and Held in one call. Errors: as for
+	// Credentials.
 	Account(ctx context.Context, key UserKey, now time.Time) (Credentials, Held, error)
-	// UpdateUser applies a patch. ErrNotFound if there is no such user, a
-	// *ConflictError if a new address, phone or identity is taken; nothing
-	// changed then.
+	// UpdateUser applies a patch. Errors: ErrNotFound if there is no such user; a
+	// *ConflictError if a new email address, phone number or identity is taken. On an error
+	// nothing is changed.
 	UpdateUser(ctx context.Context, c UpdateUser) (User, error)
-	// DeleteUser removes the user with its identities, sessions, tokens, factors
-	// and devices. ErrNotFound if there is no such user.
+	// DeleteUser deletes the user with its identities, sessions, tokens, factors and
+	// devices. ErrNotFound if there is no such user.
 	DeleteUser(ctx context.Context, c DeleteUser) error
 
-	// CreateSession adds a session and sets the user's LastSignInAt to the
-	// session's CreatedAt, without raising a revision. Of the user's other live
-	// sessions those stay that were active last, KeepSessions - 1 of them, however
-	// many calls there are at once; the rest end. The session's Device is
-	// remembered as seen at CreatedAt, as it is wherever a session is made
-	// (CreateUser, EnableFactor, Effect.Create); of each user at most MaxDevices
-	// are, those seen last. ErrNotFound if the user is gone, ErrBanned if banned at
-	// that time, ErrMFARequired if the user has a second factor and the session is
-	// neither AAL2 nor allowed by OnTrustedDevice, a *ConflictError if the id is
-	// taken, ErrNewDevice as OnNewDevice says.
+	// CreateSession adds a session and sets the user's LastSignInAt to the session's
+	// CreatedAt, without raising a revision. If KeepSessions is set, the KeepSessions - 1
+	// most recently active of the user's other live sessions are kept and the rest end,
+	// also under concurrent calls.
 	//
-	// A user's device is trusted from a session with TrustUntil on, up to that
-	// instant. That ends early with any rise of the user's CredentialRevision, with
-	// PutRecoveryCodes, with RevokeSessions.DropDevices, also of the device that
-	// stays, and with the device. It never comes back by itself.
+	// The store remembers the session's Device as seen at CreatedAt. It does so wherever a
+	// session is created (CreateUser, EnableFactor, Effect.Create). It keeps the MaxDevices
+	// most recently seen devices of each user.
+	//
+	// Errors: ErrNotFound if there is no such user; ErrBanned if the user is banned at
+	// CreatedAt; ErrMFARequired if the user has a second factor and the session is neither
+	// AAL2 nor allowed by OnTrustedDevice; a *ConflictError if the id is taken;
+	// ErrNewDevice as OnNewDevice says.
+	//
+	// A session with TrustUntil makes its device trusted by the user up to that instant.
+	// Trust ends early when the user's CredentialRevision rises, when the device is
+	// forgotten, with PutRecoveryCodes, and with RevokeSessions.DropDevices without
+	// Filter.ID, also for a device that is kept. It is never restored by itself.
 	CreateSession(ctx context.Context, c CreateSession) (User, error)
-	// Session reads a session with its user. ErrNotFound if there never was one
-	// or its user is gone, ErrBanned, beside the session and user, if the user is
-	// banned at now (also when the session has ended), ErrSessionEnded if it was revoked or has expired.
+	// Session reads a session with its user. Errors: ErrNotFound if the session or its user
+	// does not exist; ErrBanned, together with the session and user, if the user is banned
+	// at now, even if the session has ended; ErrSessionEnded if the session was revoked or
+	// has expired.
 	Session(ctx context.Context, id string, now time.Time) (Session, User, error)
-	// AdvanceSession is refresh, as one compare-and-swap. If the presented
-	// counter is the current one, the counter goes up by one and the session is
-	// marked active (OutcomeDone). If it is the one before and less than Grace
-	// has passed since the counter moved, the session is returned unchanged, so
-	// that the caller hands out the same successor. Once Grace is over (of more
-	// than zero) that is granted still, as OutcomeReplayed, unless it was within
-	// ReplayGap before, or when the counter was one less than it is; the store
-	// remembers of each session when and at which counter it last was. For Grace
-	// after that, and while the counter has not moved, it is returned unchanged
-	// once more, as often as it is asked for: a browser that wakes up sends several
-	// requests at once. If the counter is older, or was not granted, the session is revoked, and that stays
-	// so: ErrReused, with the session and user (OutcomeReused). A counter from the
-	// future: ErrSessionEnded, nothing changed. Otherwise errors as for Session.
+	// AdvanceSession refreshes a session as one compare-and-swap. The presented counter
+	// decides:
 	//
-	// If Draw has a Rate, it is drawn in the same step, as by Take, also where there
-	// is no session to move on. What the bucket refuses is a *LimitedError before
-	// anything else, and changes nothing.
+	//   - The current counter: the counter goes up by one and the session is marked active
+	//     (OutcomeDone).
+	//   - The previous counter, less than Grace after the counter moved: the session is
+	//     returned unchanged, so that the caller issues the same successor.
+	//   - The previous counter later, if Grace is above zero: the session is returned
+	//     unchanged, as OutcomeReplayed. This is refused if it happened within ReplayGap
+	//     before, or when the counter was one lower. The store remembers the time and the
+	//     counter of the last replay of each session. For Grace after a replay, while the
+	//     counter has not moved, the previous counter is accepted as often as it is
+	//     presented, because a browser that wakes up sends several requests at once.
+	//   - An older counter, or a refused one: the session is revoked although the method
+	//     fails. ErrReused, with the session and user (OutcomeReused).
+	//   - A higher counter: ErrSessionEnded. Nothing is changed.
+	//
+	// Other errors: as for Session. If Draw has a Rate, the store takes it in the same
+	// step, as Take does, even if there is no such session. If the bucket refuses, the
+	// error is a *LimitedError, before the session is looked at, and nothing is changed.
 	AdvanceSession(ctx context.Context, c Advance) (Session, User, error)
-	// Sessions lists the live sessions of a user, newest first; none is an
-	// empty list, also when there is no such user.
+	// Sessions lists the live sessions of a user, newest first. The list is empty if there
+	// are none or no such user.
 	Sessions(ctx context.Context, userID string, now time.Time) ([]Session, error)
-	// RevokeSessions ends the user's live sessions that match, removes the user's
-	// tokens of the purposes named and, for DropDevices, devices, and returns the ids of the sessions that it
-	// ended, sorted. None, or no such user, is an empty list and no error. An
-	// ended session never comes back.
+	// RevokeSessions ends the user's live sessions that match, deletes the user's tokens of
+	// the named purposes and, with DropDevices, devices. It returns the sorted ids of the
+	// sessions that it ended. The list is empty, without an error, if there are none or no
+	// such user. An ended session never becomes live again.
 	RevokeSessions(ctx context.Context, c RevokeSessions) ([]string, error)
 
-	// AddProof adds a proof to a live session, in place of one of the same method,
-	// and leaves its AAL and everything else of it as it is. Errors as for Session.
+	// AddProof adds an authentication method to a live session and replaces an entry of the
+	// same method. It changes nothing else of the session, in particular not its AAL.
+	// Errors: as for Session.
 	AddProof(ctx context.Context, c AddProof) (Session, User, error)
 
-	// PutToken keeps a token and removes any older one of the same purpose and
-	// subject. An empty subject supersedes nothing. ErrNotFound if its UserID
-	// names a user who is gone; ErrStale if it is to supersede another one.
+	// PutToken stores a token and deletes any older one of the same purpose and subject. A
+	// token with an empty subject replaces none. Errors: ErrNotFound if UserID names a user
+	// who does not exist; ErrStale as Supersedes says.
 	PutToken(ctx context.Context, c PutToken) error
-	// PeekToken reads a live token and leaves it as it is. ErrNotFound if it is
+	// PeekToken reads a live token without using it up. ErrNotFound if the token is
 	// unknown, used, superseded or expired.
 	PeekToken(ctx context.Context, p Purpose, hash []byte, now time.Time) (Token, error)
-	// RedeemToken uses a token up and applies its effect, both or neither: of
-	// parallel calls one succeeds and the others get ErrNotFound, and an effect
-	// that is refused (ErrStale, *ConflictError, ErrNotFound) leaves the token
-	// good. A token that is not live is ErrNotFound before IfUsers, IfRoles, IfKey and
-	// KeepOwner are judged.
+	// RedeemToken uses a token up and applies its effect, both or neither. Of concurrent
+	// calls one succeeds and the others return ErrNotFound. If the effect is refused
+	// (ErrStale, *ConflictError, ErrNotFound), the token stays valid. A token that is not
+	// live is ErrNotFound before IfUsers, IfRoles, IfKey and KeepOwner are checked.
 	RedeemToken(ctx context.Context, c Redemption) (Token, User, error)
-	// TryCode judges a guess at the live code of a purpose and subject (see
-	// Token.Code) and counts it in the same step, in this order. ErrNotFound if
-	// there is no live code, or no subject. ErrTooManyTries if MaxTries wrong guesses had been counted before
-	// this one (the right code loses too). ErrWrongCode if it was wrong: counted,
-	// whatever the conditions but the authority say (OutcomeWrongCode). The right
-	// code is used up together with its effect, or neither, as by RedeemToken.
-	// Hashes are compared in constant time where the comparison's duration could
-	// tell something.
+	// TryCode checks an attempt at the live code of a purpose and subject (see Token.Code)
+	// and counts it in the same step, in this order:
+	//
+	//   - ErrNotFound if there is no live code, or the subject is empty.
+	//   - ErrTooManyTries if MaxTries wrong attempts were counted before, even if the code
+	//     is right.
+	//   - ErrWrongCode if the code is wrong. The attempt is counted (OutcomeWrongCode),
+	//     even if a condition other than the authority does not hold.
+	//   - Otherwise the code is used up and its effect applied, both or neither, as by
+	//     RedeemToken.
+	//
+	// Hashes are compared in constant time where timing could reveal something.
 	TryCode(ctx context.Context, c TryCode) (Token, User, error)
 
-	// Take draws from every bucket named, or from none of them if one refuses.
-	// Draws with a key that comes twice are applied one after the other. Limits
-	// belong to no account, so there is nothing to be conditional on.
+	// Take draws from every named bucket, or from none if one refuses. Draws with the same
+	// key are applied one after the other. It takes no Change, because limits belong to no
+	// account.
 	Take(ctx context.Context, draws []Draw, now time.Time) (Decision, error)
-	// Sweep deletes up to limit things that are over at now (expired sessions,
-	// revoked ones once they would have expired, expired tokens, full buckets,
-	// idempotency records, and what the optional interfaces keep for a time), and devices
-	// that were not seen for DeviceLife. It returns how many it deleted and changes
-	// no other answer.
+	// Sweep deletes up to limit rows that are over at now: expired sessions, revoked
+	// sessions once they would have expired, expired tokens, full buckets, idempotency
+	// records, expired rows of the optional interfaces, and devices not seen for
+	// DeviceLife. It returns the count and changes the answer of no other method.
 	Sweep(ctx context.Context, now time.Time, limit int) (int, error)
-	// EverOwned tells whether anybody has ever had RoleOwner, whatever became of them.
+	// EverOwned reports whether any user ever had RoleOwner, even if that user has lost the
+	// role or was deleted.
 	EverOwned(ctx context.Context) (bool, error)
 
-	// Ping tells whether the store can answer.
+	// Ping reports whether the store can answer.
 	Ping(ctx context.Context) error
 }
 
-// What a Store returns besides success.
+// The outcome errors of a Store.
 var (
-	// ErrNotFound: there is no such thing, or it is not live any more.
+	// ErrNotFound: there is no such row, or it is not live any more.
 	ErrNotFound = errors.New("auth: not found")
-	// ErrConflict: a unique value is taken. Stores return a *ConflictError,
-	// which matches it.
+	// ErrConflict: a unique value is taken. Stores return a *ConflictError, which matches
+	// it.
 	ErrConflict = errors.New("auth: already taken")
-	// ErrStale: a condition of the change (IfUsers, IfRoles, IfKey) does not hold any
-	// more.
+	// ErrStale: a condition of the change (IfUsers, IfRoles, IfKey) no longer holds.
 	ErrStale = errors.New("auth: changed meanwhile")
 	// ErrBanned: the user is banned.
 	ErrBanned = errors.New("auth: user is banned")
 	// ErrMFARequired: the user has a second factor and the session lacks it.
 	ErrMFARequired = errors.New("auth: second factor required")
-	// ErrNewDevice: the session would be made on a device that the user was not
-	// seen on, and the caller has not said what is recorded then.
+	// ErrNewDevice: the session's device is new to the user, and the caller set
+	// NewDevice.Refuse.
 	ErrNewDevice = errors.New("auth: device not seen before")
 	// ErrSessionEnded: the session was revoked or has expired.
 	ErrSessionEnded = errors.New("auth: session has ended")
-	// ErrKeyEnded: the API key in whose name a change was to happen is revoked,
-	// expired or another by now.
+	// ErrKeyEnded: the API key that is the authority of the change is revoked, expired or
+	// changed.
 	ErrKeyEnded = errors.New("auth: API key has ended")
-	// ErrReused: an outdated refresh token came back; the session is revoked.
+	// ErrReused: an outdated refresh token was presented; the session is revoked.
 	ErrReused = errors.New("auth: refresh token reused")
-	// ErrWrongCode: the guess was wrong and has been counted.
+	// ErrWrongCode: the code was wrong, and the attempt has been counted.
 	ErrWrongCode = errors.New("auth: wrong code")
-	// ErrTooManyTries: no guesses are left for the code.
+	// ErrTooManyTries: no attempts are left for the code.
 	ErrTooManyTries = errors.New("auth: too many tries")
-	// ErrUsed: a code that is good once was used before.
+	// ErrUsed: a single-use code was used before.
 	ErrUsed = errors.New("auth: used before")
 	// ErrLastOwner: no unbanned owner would be left.
 	ErrLastOwner = errors.New("auth: the last owner has to stay")
-	// ErrOwned: there has been an owner, see Change.FirstOwner.
+	// ErrOwned: there has been an owner (see Change.FirstOwner).
 	ErrOwned = errors.New("auth: there has been an owner")
-	// ErrLimited: the bucket that the call was to draw from refused. Stores return a
-	// *LimitedError, which matches it.
+	// ErrLimited: the rate limit of the call refused. Stores return a *LimitedError, which
+	// matches it.
 	ErrLimited = errors.New("auth: limit used up")
-	// ErrRepeated: the change was made before under its idempotency key. Stores
-	// return a *RepeatedError, which matches it.
+	// ErrRepeated: a change with the same idempotency key was made before. Stores return a
+	// *RepeatedError, which matches it.
 	ErrRepeated = errors.New("auth: done before")
-	// ErrInvalidChange: the caller did not say when, in whose name, or on what a
-	// change rests. It is a mistake in the program.
+	// ErrInvalidChange: the change has no time, or not exactly one authority. It is a
+	// mistake in the program.
 	ErrInvalidChange = errors.New("auth: a change without time (Change.Now), or without exactly one authority (Change.By)")
 )
 
-// ConflictError says which unique value is taken: "id", "email", "phone",
-// "identity", "factor", "role" or "key". It matches ErrConflict.
+// ConflictError names the unique value that is taken: "id", "email", "phone", "handle",
+// "identity", "factor", "role", "key" or "job". It matches ErrConflict.
 type ConflictError struct{ Field string }
 
 func (e *ConflictError) Error() string { return "auth: " + e.Field + " already taken" }
@@ -240,11 +250,11 @@ func (e *ConflictError) Error() string { return "auth: " + e.Field + " already t
 // Is makes errors.Is(err, ErrConflict) true.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// RepeatedError says that a change with the same idempotency key was made
-// before. Nothing changed now. It matches ErrRepeated.
+// RepeatedError says that a change with the same idempotency key was made before. The call
+// changed nothing. It matches ErrRepeated.
 type RepeatedError struct {
-	Same   bool   // the request was the same, too
-	Result []byte // Idempotency.Result as it was given then
+	Same   bool   // the request had the same RequestHash
+	Result []byte // Idempotency.Result of the first change
 }
 
 func (e *RepeatedError) Error() string { return ErrRepeated.Error() }
@@ -252,7 +262,7 @@ func (e *RepeatedError) Error() string { return ErrRepeated.Error() }
 // Is makes errors.Is(err, ErrRepeated) true.
 func (e *RepeatedError) Is(target error) bool { return target == ErrRepeated }
 
-// LimitedError says that a limit was used up. Nothing changed. It matches ErrLimited.
+// LimitedError says that a rate limit is used up. Nothing changed. It matches ErrLimited.
 type LimitedError struct {
 	RetryAfter time.Duration // as Decision.RetryAfter
 }
@@ -262,13 +272,13 @@ func (e *LimitedError) Error() string { return ErrLimited.Error() }
 // Is makes errors.Is(err, ErrLimited) true.
 func (e *LimitedError) Is(target error) bool { return target == ErrLimited }
 
-// InvalidError says what is wrong with a parameter of a query.
+// InvalidError names a parameter of a query and its problem.
 type InvalidError struct{ Field, Problem string }
 
 func (e *InvalidError) Error() string { return "auth: " + e.Field + " " + e.Problem }
 
-// DrawFirst draws what the call takes from a limit, by the store's own Take: for stores
-// that draw before they look at the session. Errors: a *LimitedError, and those of take.
+// DrawFirst draws c.Draw with the store's own Take, for stores that draw before they look
+// at the session. Errors: a *LimitedError if the bucket refuses, and the errors of take.
 func (c *Advance) DrawFirst(ctx context.Context, take func(context.Context, []Draw, time.Time) (Decision, error)) error {
 	if c.Draw.Rate.Burst <= 0 || c.Draw.Rate.Per <= 0 {
 		return nil
@@ -307,37 +317,37 @@ type (
 	NewSession struct {
 		Session Session
 
-		// KeepSessions is how many live sessions the user has at most afterwards,
-		// this one among them; 0: any number.
+		// KeepSessions is the highest number of live sessions that the user has afterwards,
+		// with this one; 0: any number.
 		KeepSessions int
-		// Ended, if set, is called with the ids of the sessions that ended, sorted,
-		// once the change has come about; not if there are none.
+		// Ended, if set, is called after the change with the sorted ids of the sessions
+		// that ended. It is not called if none did.
 		Ended func(ids []string)
 
 		OnNewDevice NewDevice
 
-		// OnTrustedDevice allows a session that is not AAL2 to a user with a second
-		// factor if the session's Device is trusted by the user at Now.
+		// OnTrustedDevice allows a session below AAL2 to a user with a second factor, if
+		// the user trusts the session's Device at Now.
 		OnTrustedDevice bool
-		// TrustUntil, if set, has the session's Device, if there is one, trusted by
-		// the user until then, whatever was said of it before. It is for sessions at
-		// AAL2, and without effect for others.
+		// TrustUntil, if set, makes the session's Device trusted by the user until then,
+		// and replaces an earlier instant. It has an effect only on sessions at AAL2 with a
+		// Device.
 		TrustUntil time.Time
 	}
-	// Advance is the parameter of Store.AdvanceSession: the session and counter
-	// a refresh token names, and what to write if it is current.
+	// Advance is the parameter of Store.AdvanceSession: the session and counter of a
+	// refresh token, and the values to write if the counter is current.
 	Advance struct {
 		Change
 		SessionID string
 		Counter   uint32
-		Grace     time.Duration // 0: the counter before is never accepted
+		Grace     time.Duration // 0: the previous counter is never accepted
 		IdleUntil time.Time
-		IP        string // "": keep
-		UserAgent string // "": keep
-		Draw      Draw   // what the call takes from a limit; without a Rate: nothing
+		IP        string // "": unchanged
+		UserAgent string // "": unchanged
+		Draw      Draw   // drawn from a rate limit by the call; without a Rate: nothing
 
-		// Replayed, if set, is called with the Client of the session, who has its
-		// current counter, once a change has come about as OutcomeReplayed.
+		// Replayed, if set, is called after a change with OutcomeReplayed. Its argument is
+		// the Client of the session, which has the current counter.
 		Replayed func(other Client)
 	}
 	// RevokeSessions is the parameter of Store.RevokeSessions.
@@ -345,11 +355,11 @@ type (
 		Change
 		UserID     string
 		Filter     SessionFilter
-		DropTokens []Purpose // of sessions in the making; whether or not one ended
+		DropTokens []Purpose // purposes of tokens of unfinished sign-ins; deleted even if no session ends
 
-		// DropDevices forgets the devices that the user signed in on, likewise: only
-		// that of the user's session Filter.ID, if there is one, live or not; and in
-		// any case not that of Filter.Except.
+		// DropDevices forgets the user's devices, even if no session ends. With Filter.ID
+		// it forgets only the device of that session of the user, live or not. It never
+		// forgets the device of Filter.Except.
 		DropDevices bool
 	}
 	// PutToken is the parameter of Store.PutToken.
@@ -357,13 +367,13 @@ type (
 		Change
 		Token Token
 
-		// Supersedes: the live token of the purpose and subject has this hash (empty:
-		// there is none), else ErrStale. Nil is not asked.
+		// Supersedes is the hash of the live token of the purpose and subject; empty: there
+		// is none. If it differs, the error is ErrStale. Nil is not checked.
 		Supersedes *[]byte
 
-		// Yields leaves a live token of the purpose and subject in its place, and
-		// Token is not kept; all else happens as it does without. It takes as long
-		// as superseding does, since who asked is not to learn of the other.
+		// Yields keeps a live token of the purpose and subject and does not store Token.
+		// Everything else happens as without it. It takes as long as replacing that token,
+		// because the caller must not learn that there is one.
 		Yields bool
 	}
 	// Redemption is the parameter of Store.RedeemToken.
@@ -378,63 +388,63 @@ type (
 		Change
 		Purpose Purpose
 		Subject string
-		Hash    []byte // of the guess
+		Hash    []byte // of the presented code
 		Effect
 	}
 )
 
-// Effect is what the use of a token or code does in the same step: at most one
-// of Patch, on UserID (or the token's own user if empty), and Create. With
-// neither a user nor Create, the token is used up and the zero User returned. An
-// empty patch, like none, changes nothing and returns the user.
+// Effect is applied in the same step as the use of a token or code: at most one of Create
+// and Patch. Patch applies to UserID, or to the token's own user if that is empty. With
+// neither a user nor Create, the token is used up and the zero User returned. An empty or
+// nil Patch changes nothing and returns the user.
 type Effect struct {
 	UserID string
 	Patch  *UserPatch
 	Create *NewUser
 }
 
-// Purpose is what a token is good for; a token never serves another one.
+// Purpose is the use that a token is issued for. A token is never accepted for another one.
 type Purpose string
 
 // The purposes of tokens.
 const (
 	PurposeMagicLink   Purpose = "magic_link"
-	PurposeVerifyEmail Purpose = "verify_email" // the account's address or a new one
+	PurposeVerifyEmail Purpose = "verify_email" // of the account's email address, or a new one
 	PurposeReset       Purpose = "reset_password"
 	PurposeExchange    Purpose = "exchange"
 	PurposePhoneCode   Purpose = "phone_code"   // sign in
-	PurposeMFA         Purpose = "mfa"          // go on to the second factor
-	PurposeEnroll      Purpose = "mfa_enroll"   // go on to setting one up
-	PurposePhoneChange Purpose = "phone_change" // make a number one's own
-	PurposeOAuth       Purpose = "oauth_state"  // come back from a provider
-	PurposeEmailCode   Purpose = "email_code"   // tell whom a code to a new address was sent for
-	PurposeStop        Purpose = "stop_session" // stop a session that a notice tells of
+	PurposeMFA         Purpose = "mfa"          // continue with the second factor
+	PurposeEnroll      Purpose = "mfa_enroll"   // continue with the enrolment of a second factor
+	PurposePhoneChange Purpose = "phone_change" // add or change a phone number
+	PurposeOAuth       Purpose = "oauth_state"  // return from a provider
+	PurposeEmailCode   Purpose = "email_code"   // finds the account for which a code was sent to a new email address
+	PurposeStop        Purpose = "stop_session" // revoke a session from the link in a notice
 	PurposeInvitation  Purpose = "invitation"   // accept an invitation
 	PurposeFirstOwner  Purpose = "first_owner"  // become the first owner
 )
 
-// Token is a single-use secret, kept as a hash only.
+// Token is a single-use secret. Only its hash is stored.
 type Token struct {
 	Purpose   Purpose
 	Hash      []byte // 32 bytes; unique within a purpose
-	Subject   string // what it is about; a newer token of the same purpose and subject supersedes it
-	UserID    string // empty while there is no user; deleted with the user otherwise
-	Data      []byte // the caller's, opaque to the store
+	Subject   string // such as an email address; a newer token of the same purpose and subject supersedes it
+	UserID    string // empty: no user; otherwise deleted with the user
+	Data      []byte // opaque to the store
 	CreatedAt time.Time
 	ExpiresAt time.Time
-	MaxTries  int // codes only: wrong guesses allowed
-	Tries     int // codes only: wrong guesses counted
+	MaxTries  int // codes only: wrong attempts allowed
+	Tries     int // codes only: wrong attempts counted
 
-	// Code is what TryCode compares guesses with, for a token that is a link and a
-	// code at once: using either uses up both. Empty: Hash.
+	// Code is the hash that TryCode compares attempts with, for a token that is a link and
+	// a code at once: the use of either uses up both. Empty: Hash.
 	Code          []byte
-	CodeExpiresAt time.Time // no code any more from then on; zero: like the token
+	CodeExpiresAt time.Time // the code is not accepted from then on; zero: as the token
 
-	Origin // of a token with a UserID; see there
+	Origin // only of a token with a UserID
 }
 
-// CodeHash is what TryCode compares guesses with at now; false if the token is no
-// live code.
+// CodeHash returns the hash that TryCode compares attempts with. It returns false if the
+// token is not a live code at now.
 func (t *Token) CodeHash(now time.Time) ([]byte, bool) {
 	if !now.Before(t.ExpiresAt) || !t.CodeExpiresAt.IsZero() && !now.Before(t.CodeExpiresAt) {
 		return nil, false

@@ -11,8 +11,8 @@ import (
 	"github.com/authmount/auth/internal/jsonvalue"
 )
 
-// User is a person as the store keeps it. It survives a round trip through JSON;
-// what the wire shows of it is an auth.UserView.
+// User is an account as the store keeps it. It survives a round trip through JSON.
+// Responses show an auth.UserView instead.
 type User struct {
 	ID              string // a UUID
 	Email           string // as given, normalised; compare by EmailKey
@@ -23,7 +23,7 @@ type User struct {
 	UserMetadata    map[string]any // the user's own; never trusted
 	AppMetadata     map[string]any // the server's
 	Roles           []string
-	MFAEnabled      bool // has an enabled factor
+	MFAEnabled      bool // has an enabled factor that is Required
 	Identities      []Identity
 	CreatedAt       time.Time
 	UpdatedAt       time.Time
@@ -31,14 +31,14 @@ type User struct {
 	BannedUntil     time.Time // zero: not banned
 
 	Revision           int64 // rises with every change of the user
-	CredentialRevision int64 // rises with credentials, second factors, roles and bans only
+	CredentialRevision int64 // rises only with credentials, second factors, roles and bans
 
-	// Handle is random, names the account to authenticators (WebAuthn's user handle), and
-	// never changes: base64url, without padding, of 32 bytes. Empty: there is none.
+	// Handle is WebAuthn's user handle: 32 random bytes that name the account to
+	// authenticators and never change, in base64url without padding. Empty: there is none.
 	Handle string
 
-	// Sequence orders what takes effect for the account (see Origin). The store sets it
-	// and the fields below, whatever a parameter has in them.
+	// Sequence orders the changes that take effect for the account (see Origin). The store
+	// sets it and the fields below, and ignores them in parameters.
 	Sequence                                    int64
 	PasswordSequence, PasswordAddedBy           int64
 	EmailSequence, EmailAddedBy                 int64
@@ -46,29 +46,28 @@ type User struct {
 	PhoneSequence, PhoneAddedBy                 int64
 	PhoneVerifiedSequence, PhoneVerifiedAddedBy int64
 
-	// Claims go into the user's access tokens, as those of WithClaims do. They
-	// are worked out by stores that can, in the read before a sign-in or refresh,
-	// and are kept nowhere.
+	// Claims go into the user's access tokens, like those of WithClaims. A store that can
+	// compute them does so in the read before a sign-in or refresh. They are not stored.
 	Claims map[string]any `json:"-"`
 }
 
-// EmailVerified tells whether the address was proved.
+// EmailVerified reports whether the email address is verified.
 func (u *User) EmailVerified() bool { return !u.EmailVerifiedAt.IsZero() }
 
-// PhoneVerified tells whether the number was proved.
+// PhoneVerified reports whether the phone number is verified.
 func (u *User) PhoneVerified() bool { return !u.PhoneVerifiedAt.IsZero() }
 
-// Banned tells whether the user is banned at now.
+// Banned reports whether the user is banned at now.
 func (u *User) Banned(now time.Time) bool { return now.Before(u.BannedUntil) }
 
-// Unproved tells whether nobody ever proved an address, number or identity of
-// the account. Such an account belongs to whoever first does.
+// Unproved reports whether the account has no verified email address, no verified phone
+// number and no identity. Such an account belongs to the first person who verifies one.
 func (u *User) Unproved() bool {
 	return !u.EmailVerified() && !u.PhoneVerified() && len(u.Identities) == 0
 }
 
-// Identity is a user's account at an outside provider; (Provider, Subject) is
-// unique over all users.
+// Identity is a user's account at an external provider. (Provider, Subject) is unique over
+// all users.
 type Identity struct {
 	ID           string    `json:"id"`
 	Provider     string    `json:"provider"`
@@ -79,43 +78,44 @@ type Identity struct {
 	Origin
 }
 
-// Origin is when, in the order of an account's changes, something of the account took
-// effect, and who added it. The store sets it, whatever a parameter has in it.
+// Origin records when, in the order of an account's changes, a part of the account took
+// effect, and which session or token added it. The store sets it and ignores it in
+// parameters.
 //
 // A change raises User.Sequence by one, with the user locked, if it adds or replaces a
-// session, device, password, enabled factor, set of recovery codes, identity, email
-// address or phone number, verifies one of the last two, or issues an enrolment token
-// (PurposeEnroll). All that the change adds has the raised value as its Sequence: records
-// as Origin, fields of the user as User.PasswordSequence and so on. A field that is
-// removed has the sequence 0. Other tokens have the present value and do not raise it.
-// Refresh, step-up, rehash, removal, anonymisation, bans, roles, trust in a device and
-// revocation do not raise it. A new user begins at 1, with all that comes with it.
+// session, device, password, enabled factor, set of recovery codes, identity, email address
+// or phone number, verifies an email address or phone number, or issues an enrolment token
+// (PurposeEnroll). Everything that the change adds has the raised value as its Sequence:
+// records as Origin, fields of the user as User.PasswordSequence and so on. A removed field
+// has sequence 0. Other tokens have the current value and do not raise it. Refresh,
+// step-up, rehash, removal, anonymisation, bans, roles, trust in a device and revocation do
+// not raise it. A new user, with everything created with it, starts at 1.
 //
-// What came "from a session on" has a Sequence of at least the session's. Clocks of
-// different machines cannot tell before from after; this can.
+// Everything added "from a session on" has a Sequence of at least the session's. A sequence
+// orders changes reliably; the clocks of different machines do not.
 type Origin struct {
 	Sequence int64 `json:"sequence"`
 
-	// AddedBy is the Sequence of the session or enrolment token of the same user in
-	// whose name it was added, or which the change redeemed; 0 if there was none: by a
-	// sign-in, the application, an operator or an import.
+	// AddedBy is the Sequence of the session or enrolment token of the same user that was
+	// the change's authority or that the change redeemed. It is 0 for a sign-in, the
+	// application, an operator or an import.
 	AddedBy int64 `json:"added_by"`
 }
 
-// Credentials is what a password login needs to know, from one read.
+// Credentials is the data for a password login, from one read.
 type Credentials struct {
 	User         User
 	PasswordHash string    // PHC or another supported format; empty: no password
 	KnownDevice  bool      // the user has signed in on UserKey.Device before
-	TrustedUntil time.Time // the user trusts UserKey.Device until then, which may have passed; zero: not, or not any more
-	Notes        string    // what operators noted; never shown to the user
+	TrustedUntil time.Time // the user trusts UserKey.Device until then, which may have passed; zero: no trust
+	Notes        string    // operators' notes; never shown to the user
 }
 
-// Held is what a store keeps about a user, without anything secret.
+// Held is the data that a store keeps about a user, without secrets.
 type Held struct {
 	Devices  []HeldDevice
-	Pending  []HeldToken   // tokens and codes that are live
-	Messages []HeldMessage // that wait to be sent
+	Pending  []HeldToken   // live tokens and codes
+	Messages []HeldMessage // waiting to be sent
 }
 
 // HeldDevice is a device that the user signed in on.
@@ -146,16 +146,16 @@ type UserKey struct {
 	Provider string // with Subject
 	Subject  string
 
-	Device string // for Credentials.KnownDevice and TrustedUntil only; names nobody
+	Device string // for Credentials.KnownDevice and TrustedUntil only; identifies no user
 }
 
 // ByID names a user by id.
 func ByID(id string) UserKey { return UserKey{ID: id} }
 
-// ByEmail names a user by e-mail address, whatever its case.
+// ByEmail names a user by email address, in any case.
 func ByEmail(email string) UserKey { return UserKey{Email: email} }
 
-// ByPhone names a user by E.164 number.
+// ByPhone names a user by phone number in E.164 form.
 func ByPhone(phone string) UserKey { return UserKey{Phone: phone} }
 
 // ByHandle names a user by its random handle.
@@ -166,77 +166,75 @@ func ByIdentity(provider, subject string) UserKey {
 	return UserKey{Provider: provider, Subject: subject}
 }
 
-// NewUser is a user to create, with all that is created in the same step.
-// Identities come in User; MFAEnabled, the revisions and sequences are the store's own:
-// MFAEnabled tells whether one of Factors is Required, the revisions begin at 0, and
-// User.Sequence at 1.
+// NewUser is a user to create, with everything that is created in the same step. Identities
+// come in User. The store sets MFAEnabled, the revisions and the sequences: MFAEnabled is
+// true if one of Factors is Required, revisions start at 0, and User.Sequence at 1.
 type NewUser struct {
 	User         User
 	PasswordHash string
-	Notes        string   // of operators
+	Notes        string   // operators' notes
 	Session      *Session // first session; sets LastSignInAt
 	Tokens       []Token  // as for PutToken
-	// Factors are second factors, enabled, and the user's whatever their UserID says;
-	// of a kind that is not Several at most one. Only a FactorStore is given any. A first session
-	// has to be AAL2 then: ErrMFARequired.
+	// Factors are second factors, stored as enabled and under the user's id; their
+	// UserID is ignored. At most one may be of a kind that is not Several. Only a FactorStore
+	// receives any. If one is Required, a first session below AAL2 is ErrMFARequired.
 	Factors []Factor
 
-	// Creating, if set, is called in the step that creates the user, and its
-	// error undoes the step and is returned. A store with transactions calls it
-	// inside the one and gives it a context to reach it by; it may undo that and
-	// call it again.
+	// Creating, if set, is called in the step that creates the user. If it fails, the step
+	// is undone and its error returned. A store with transactions calls it inside the
+	// transaction, with a context that gives access to it, and may roll back and call it
+	// again.
 	Creating func(ctx context.Context, u User) error
 }
 
-// UserPatch is a change to one user, applied wholly or not at all. Nil fields
-// stay as they are. Every applied patch that is not empty sets UpdatedAt and
-// raises Revision. It raises CredentialRevision if it names Email, Phone, either
-// VerifiedAt, PasswordHash, Unlink, Roles, BannedUntil, DropFactors or
-// DropCredentials, or Link of an identity that the user does not have yet. It raises
-// Sequence (see Origin) if it names an Email, a Phone, a VerifiedAt or a PasswordHash
-// that is not empty, or Link of such an identity.
+// UserPatch is a change to one user, applied wholly or not at all. Nil fields are not
+// changed. Every applied patch that is not empty sets UpdatedAt and raises Revision. It
+// raises CredentialRevision if it names Email, Phone, either VerifiedAt, PasswordHash,
+// Unlink, Roles, BannedUntil, DropFactors or DropCredentials, or Link of an identity that
+// the user does not have yet. It raises Sequence (see Origin) if it names an Email, Phone,
+// VerifiedAt or PasswordHash that is not empty, or Link of such an identity.
 type UserPatch struct {
-	Email           *string    // EmailVerifiedAt stays as it is: name both
+	Email           *string    // EmailVerifiedAt is not changed by it: name both
 	EmailVerifiedAt *time.Time // the zero time: not verified
 	Phone           *string
 	PhoneVerifiedAt *time.Time
 	FullName        *string
-	UserMetadata    map[string]any // replaces the whole; empty and non-nil clears
-	AppMetadata     map[string]any // likewise
+	UserMetadata    map[string]any // replaces the whole map; empty and non-nil clears it
+	AppMetadata     map[string]any // as UserMetadata
 	PasswordHash    *string        // "" removes the password
-	Rehash          *string        // the same password under other parameters: no change of a way in
-	Roles           *[]string      // replaces the whole
+	Rehash          *string        // the same password under other parameters: no change of a credential
+	Roles           *[]string      // replaces the whole list
 	BannedUntil     *time.Time     // the zero time lifts a ban
 	Notes           *string        // Credentials.Notes
 
-	Link   *Identity // add an identity, or replace the user's own of the same provider and subject whole: a field left zero becomes zero
-	Unlink *UserKey  // remove the identity with this Provider and Subject; none: no change
+	Link   *Identity // add an identity, or replace the user's own of the same provider and subject completely, including zero fields
+	Unlink *UserKey  // remove the identity with this Provider and Subject; no effect if there is none
 
 	Revoke      *SessionFilter // end these sessions
 	DropTokens  []Purpose      // remove the user's tokens of these purposes
 	DropFactors bool           // remove every second factor, pending or enabled, and the recovery codes
-	DropDevices bool           // forget the devices that the user signed in on, by Revoke as RevokeSessions.DropDevices says by Filter
+	DropDevices bool           // forget the user's devices, by Revoke as RevokeSessions.DropDevices does by Filter
 
-	// DropCredentials removes every way in but those that the same patch names:
-	// the password (unless PasswordHash is set), the address (unless Email or
-	// EmailVerifiedAt is set), the number (unless Phone or PhoneVerifiedAt is
-	// set), all identities (but Link), all factors and recovery codes, all tokens
-	// and all sessions; with them the devices are forgotten. A kind of way in that comes later is removed, too.
+	// DropCredentials removes every credential that the same patch does not name: the
+	// password (unless PasswordHash is set), the email address (unless Email or
+	// EmailVerifiedAt is set), the phone number (unless Phone or PhoneVerifiedAt is set),
+	// all identities (except Link), all factors and recovery codes, all tokens, all
+	// sessions and all devices. It will also remove kinds of credentials that are added to
+	// this package later.
 	DropCredentials bool
 }
 
-// Empty tells whether the patch would change nothing.
+// Empty reports whether the patch would change nothing.
 func (p *UserPatch) Empty() bool {
 	return p.Email == nil && p.EmailVerifiedAt == nil && p.Phone == nil && p.PhoneVerifiedAt == nil && p.FullName == nil &&
 		p.UserMetadata == nil && p.AppMetadata == nil && p.PasswordHash == nil && p.Rehash == nil && p.Roles == nil && p.BannedUntil == nil && p.Notes == nil &&
 		p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil && !p.DropFactors && !p.DropDevices && !p.DropCredentials
 }
 
-// Apply returns what a patch makes of a user and the password hash, for stores
-// that patch in Go; c is left as it is. Beside it the store has to do what the
-// patch says of sessions (Revoke), tokens (DropTokens) and factors (DropFactors)
-// and devices (DropDevices), and of all of them for DropCredentials. addedBy is
-// Origin.AddedBy of what it adds.
+// Apply returns the user and password hash after a patch, for stores that patch in Go. It
+// does not change c. The store itself applies Revoke to sessions, DropTokens to tokens,
+// DropFactors to factors and DropDevices to devices, and DropCredentials to all of them.
+// addedBy is the Origin.AddedBy of everything that the patch adds.
 func (p *UserPatch) Apply(c Credentials, now time.Time, addedBy int64) Credentials {
 	u := c.User
 	var by Origin
@@ -251,7 +249,7 @@ func (p *UserPatch) Apply(c Credentials, now time.Time, addedBy int64) Credentia
 		u.CredentialRevision++
 	}
 	replace(&c.PasswordHash, p.Rehash)
-	if p.DropCredentials { // all but what the patch names, which comes below
+	if p.DropCredentials { // the fields that the patch names are set below
 		c.PasswordHash, u.Identities = "", nil
 		u.PasswordSequence, u.PasswordAddedBy = 0, 0
 		if p.Email == nil && p.EmailVerifiedAt == nil {
@@ -310,15 +308,15 @@ func (p *UserPatch) Apply(c Credentials, now time.Time, addedBy int64) Credentia
 	return c
 }
 
-// raisesCredentials tells whether a patch touches ways in, second factors, roles
-// or a ban.
+// raisesCredentials reports whether a patch changes credentials, second factors, roles or a
+// ban.
 func (p *UserPatch) raisesCredentials(u User) bool {
 	return p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil ||
 		p.PasswordHash != nil || p.Unlink != nil || p.Roles != nil || p.BannedUntil != nil || p.DropFactors || p.DropCredentials ||
 		(p.Link != nil && !slices.ContainsFunc(u.Identities, sameIdentity(p.Link.Provider, p.Link.Subject)))
 }
 
-// Adds reports whether the patch adds or replaces something that raises the user's
+// Adds reports whether the patch adds or replaces something and so raises the user's
 // Sequence (see Origin).
 func (p *UserPatch) Adds(u User) bool {
 	return value(p.Email) != "" || value(p.Phone) != "" || value(p.PasswordHash) != "" ||
@@ -326,8 +324,8 @@ func (p *UserPatch) Adds(u User) bool {
 		p.Link != nil && (p.DropCredentials || !slices.ContainsFunc(u.Identities, sameIdentity(p.Link.Provider, p.Link.Subject)))
 }
 
-// Begin sets the sequences of a new user and of its identities, for stores that keep Go
-// values: everything begins at 1.
+// Begin sets the sequences of a new user and its identities to 1, for stores that keep Go
+// values.
 func (u *User) Begin(hasPassword bool) {
 	first := func(there bool) (sequence, addedBy int64) {
 		if there {
@@ -346,7 +344,7 @@ func (u *User) Begin(hasPassword bool) {
 	}
 }
 
-// mark notes when a field that a patch names was set; a zero value is a removal.
+// mark records the origin of a field that a patch names; the zero value removes the field.
 func mark[T comparable](sequence, addedBy *int64, to *T, by Origin) {
 	var none T
 	switch {
@@ -380,28 +378,27 @@ func (c Credentials) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user_id", c.User.ID), slog.String("password_hash", "[redacted]"))
 }
 
-// EmailKey is the form in which addresses are compared: two addresses are the
-// same account if and only if their keys are equal. It is NormalizeEmail's form
-// under Unicode's simple case folding, which knows no locale; of what
-// NormalizeEmail refuses, it is the key of no address. Stores keep it, use it for
-// lookups and uniqueness, and never compute or compare addresses otherwise.
+// EmailKey returns the form in which email addresses are compared: two addresses belong to
+// the same account if and only if their keys are equal. It is NormalizeEmail's form under
+// Unicode's simple case folding, which is independent of locales. If NormalizeEmail refuses
+// an address, its key matches no valid address. Stores keep the key, use it for lookups and
+// uniqueness, and never compute or compare addresses in another way.
 func EmailKey(email string) string { return address.EmailKey(email) }
 
-// Revocation says that one session has ended, that all sessions of a user have, or
-// everybody's, at a time; or that nothing has ended, and tokens are stale, because
-// what they say of roles is not so any more (Stale).
+// Revocation reports to other processes that sessions have ended: one session, all of a
+// user, or all of all users up to a time. With Stale it reports instead that no session has
+// ended, but that tokens are outdated because roles have changed.
 type Revocation struct {
-	SessionID string // only this session; empty: all of the user's that began until At
-	UserID    string // whose; may be empty beside a SessionID
-	All       bool   // everybody's sessions that began until At
-	Spared    string // with All: the id of a session that goes on; may be empty
+	SessionID string // only this session; empty: all of the user's that were created until At
+	UserID    string // the user; may be empty if SessionID is set
+	All       bool   // all sessions of all users that were created until At
+	Spared    string // with All: the id of a session that continues; may be empty
 	At        time.Time
 
-	// Stale, if it is not zero, is the revision that tokens have to rest on from now
-	// on: of the user UserID (User.CredentialRevision), or of the table of roles, for
-	// the tokens of whoever has Role. Older ones are refused with CodeTokenStale,
-	// which a refresh mends. Revisions tell exactly which tokens were made before a
-	// change and which after it, where times of two clocks, in seconds, would not.
+	// Stale, if not zero, is the lowest valid revision of tokens: of the user UserID
+	// (User.CredentialRevision), or of the table of roles, for tokens with Role. Older
+	// tokens are refused with CodeTokenStale until the client refreshes. Revisions order
+	// tokens and changes exactly; times in seconds of two clocks would not.
 	Stale int64
 	Role  string
 }

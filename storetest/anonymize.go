@@ -53,7 +53,7 @@ func anonymizing() checks {
 				b.Helper()
 				e.ID, e.Type, e.At, e.UserID = b.id(), store.EventUserUpdated, now, userID
 				e.Client = store.Client{UserAgent: "engine"}
-				t := store.PutToken{Change: by(now), Token: newToken(b.id(), "")} // about nobody
+				t := store.PutToken{Change: by(now), Token: newToken(b.id(), "")} // about no user
 				t.Events = []store.OutcomeEvent{{Event: e}}
 				b.ok(b.PutToken(b.ctx(), t))
 			}

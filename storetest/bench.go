@@ -16,17 +16,17 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// parallel is how many goroutines race for one thing.
+// parallel is the number of goroutines in a race.
 const parallel = 50
 
-// bench is one store under test. Interfaces that it lacks are nil.
+// bench is one store under test. The interfaces that it lacks are nil.
 type bench struct {
 	reporter
 	store.Store
-	test    *testing.T  // failed by report alone
-	under   store.Store // the store itself; Store tells calls of what is asked
+	test    *testing.T  // failed only by report
+	under   store.Store // the store itself; the embedded Store records calls
 	calls   *calls
-	about   string // what the next assertions are about, by of
+	about   string // the subject of the next assertions, set by of
 	factors store.FactorStore
 	journal store.Journal
 	project store.ProjectStore
@@ -45,7 +45,7 @@ func newBench(t *testing.T, s store.Store) *bench {
 	return b
 }
 
-// now is the instant that the checks take place at.
+// now is the instant of the checks.
 var now = time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 
 const (
@@ -53,14 +53,14 @@ const (
 	minute = time.Minute
 )
 
-// by is a change without conditions at an instant.
+// by returns a change without conditions at an instant.
 func by(at time.Time) store.Change {
 	return store.Change{Now: at, By: store.Authority{System: "storetest"}}
 }
 
 func (b *bench) ctx() context.Context { return b.Context() }
 
-// id makes a UUIDv7.
+// id returns a new UUIDv7.
 func (b *bench) id() string {
 	b.Helper()
 	id, err := uuid.NewV7()
@@ -75,7 +75,7 @@ func hashOf(s string) []byte {
 
 func ptr[T any](v T) *T { return &v }
 
-// newUser describes a user with an address.
+// newUser describes a user with an email address.
 func (b *bench) newUser(email string) store.NewUser {
 	b.Helper()
 	return store.NewUser{User: store.User{ID: b.id(), Email: email, CreatedAt: now, UpdatedAt: now}}
@@ -86,7 +86,7 @@ func (b *bench) create(nu store.NewUser) (store.User, error) {
 	return b.CreateUser(b.ctx(), store.CreateUser{Change: by(now), NewUser: nu})
 }
 
-// user adds a user with an address.
+// user adds a user with an email address.
 func (b *bench) user(email string) store.User {
 	b.Helper()
 	u, err := b.create(b.newUser(email))
@@ -94,7 +94,7 @@ func (b *bench) user(email string) store.User {
 	return u
 }
 
-// whole adds a user of whom everything is known, with the password hash "hash".
+// whole adds a user with every field set and the password hash "hash".
 func (b *bench) whole() store.User {
 	b.Helper()
 	nu := b.newUser("ada@example.com")
@@ -113,7 +113,7 @@ func (b *bench) identity(provider, subject string) store.Identity {
 	return store.Identity{ID: b.id(), Provider: provider, Subject: subject, Email: "x@example.com", CreatedAt: now, LastSignInAt: now}
 }
 
-// update patches a user now.
+// update patches a user at now.
 func (b *bench) update(id string, p store.UserPatch) (store.User, error) {
 	return b.UpdateUser(b.ctx(), store.UpdateUser{Change: by(now), UserID: id, Patch: p})
 }
@@ -123,7 +123,7 @@ func (b *bench) updateAt(at time.Time, id string, p store.UserPatch) (store.User
 	return b.UpdateUser(b.ctx(), store.UpdateUser{Change: by(at), UserID: id, Patch: p})
 }
 
-// updateIf patches a user on a condition on it.
+// updateIf patches a user under a condition.
 func (b *bench) updateIf(at store.UserAt, p store.UserPatch) (store.User, error) {
 	c := store.UpdateUser{Change: by(now), UserID: at.ID, Patch: p}
 	c.IfUsers = []store.UserAt{at}
@@ -134,7 +134,7 @@ func (b *bench) delete(id string) error {
 	return b.DeleteUser(b.ctx(), store.DeleteUser{Change: by(now), UserID: id})
 }
 
-// stands wants a user and the password hash as the store keeps them.
+// stands checks the stored user and password hash.
 func (b *bench) stands(want store.Credentials) {
 	b.Helper()
 	got, err := b.Credentials(b.ctx(), store.ByID(want.User.ID))
@@ -152,7 +152,7 @@ func (b *bench) newSession(userID string) store.Session {
 	}
 }
 
-// signIn adds a session at its time, on conditions.
+// signIn adds a session at its CreatedAt, under conditions.
 func (b *bench) signIn(s store.Session, ifUsers ...store.UserAt) (store.User, error) {
 	c := store.CreateSession{Change: by(s.CreatedAt), NewSession: store.NewSession{Session: s}}
 	c.IfUsers = ifUsers
@@ -168,7 +168,7 @@ func (b *bench) session(userID string) store.Session {
 	return s
 }
 
-// revoke ends sessions of a user now.
+// revoke ends sessions of a user at now.
 func (b *bench) revoke(userID string, f store.SessionFilter) ([]string, error) {
 	return b.RevokeSessions(b.ctx(), store.RevokeSessions{Change: by(now), UserID: userID, Filter: f})
 }
@@ -189,41 +189,41 @@ func newToken(secret, subject string) store.Token {
 	}
 }
 
-// newCode describes a code with a number of tries.
+// newCode describes a code with a number of attempts.
 func newCode(code, subject string, tries int) store.Token {
 	t := newToken(code, subject)
 	t.MaxTries = tries
 	return t
 }
 
-// put keeps a token.
+// put stores a token.
 func (b *bench) put(t store.Token) error {
 	return b.PutToken(b.ctx(), store.PutToken{Change: by(now), Token: t})
 }
 
-// token keeps a token and wants no error.
+// token stores a token and expects no error.
 func (b *bench) token(t store.Token) {
 	b.Helper()
 	b.ok(b.put(t))
 }
 
-// use uses up a token that newToken described, with an effect.
+// use uses up a token of newToken, with an effect.
 func (b *bench) use(secret string, e store.Effect) (store.Token, store.User, error) {
 	return b.RedeemToken(b.ctx(), store.Redemption{Change: proof(now), Purpose: store.PurposeMagicLink, Hash: hashOf(secret), Effect: e})
 }
 
-// proof is a change in the name of the token that it uses up.
+// proof returns a change with the token that it uses up as authority.
 func proof(at time.Time) store.Change {
 	return store.Change{Now: at, By: store.Authority{Proof: true}}
 }
 
-// redeem uses up a token that newToken described.
+// redeem uses up a token of newToken.
 func (b *bench) redeem(secret string) error {
 	_, _, err := b.use(secret, store.Effect{})
 	return err
 }
 
-// guess tries a code that newCode described.
+// guess makes an attempt at a code of newCode.
 func (b *bench) guess(subject, code string, e store.Effect) (store.Token, store.User, error) {
 	return b.TryCode(b.ctx(), store.TryCode{Change: proof(now), Purpose: store.PurposeMagicLink, Subject: subject, Hash: hashOf(code), Effect: e})
 }
@@ -233,8 +233,8 @@ func (b *bench) try(subject, code string) error {
 	return err
 }
 
-// race runs f in many goroutines at once and counts the outcomes: nil, or the
-// first of the errors named that matches. Any other error fails the test.
+// race runs f in many goroutines at once and counts the outcomes: nil, or the first of the
+// named errors that matches. Any other error fails the test.
 func (b *bench) race(f func(i int) error, outcomes ...error) (won int, lost map[error]int) {
 	b.Helper()
 	return b.raceOf(parallel, f, outcomes...)
@@ -273,21 +273,21 @@ func (b *bench) raceOf(n int, f func(i int) error, outcomes ...error) (won int, 
 	return won, lost
 }
 
-// cancelled is a context of a caller that has gone.
+// cancelled returns a cancelled context.
 func cancelled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }
 
-// sameUser compares users; the store may spell empty lists and maps either way. The
-// sequences have checks of their own.
+// sameUser compares users. A store may return empty lists and maps or nil. Other checks
+// compare the sequences.
 func (b *bench) sameUser(got, want store.User) {
 	b.Helper()
 	equal(b, "User", withoutSequences(plain(got)), withoutSequences(plain(want)))
 }
 
-// withoutSequences is a user with every sequence at 0.
+// withoutSequences returns a user with all sequences at 0.
 func withoutSequences(u store.User) store.User {
 	u.Sequence = 0
 	for _, field := range sequences(&u) {
@@ -300,10 +300,10 @@ func withoutSequences(u store.User) store.User {
 	return u
 }
 
-// fieldSequence is where a user keeps the origin of one of its fields.
+// fieldSequence points to the origin of one of a user's fields.
 type fieldSequence struct{ Sequence, AddedBy *int64 }
 
-// sequences are those of a user's fields, by the fields' names.
+// sequences returns the origins of a user's fields, by the fields' names.
 func sequences(u *store.User) map[string]fieldSequence {
 	return map[string]fieldSequence{
 		"Password":      {&u.PasswordSequence, &u.PasswordAddedBy},
@@ -343,7 +343,7 @@ func (b *bench) sameToken(got, want store.Token) {
 	equal(b, "Token", plainToken(got), plainToken(want))
 }
 
-// plainToken is a token whose lists and times are spelled one way.
+// plainToken returns a token with its empty lists and its times in one form.
 func plainToken(t store.Token) store.Token {
 	for _, at := range []*time.Time{&t.CreatedAt, &t.ExpiresAt, &t.CodeExpiresAt} {
 		*at = at.UTC()

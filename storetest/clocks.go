@@ -7,10 +7,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// clocks are changes of two callers: one clock is five minutes ahead, one behind.
+// clocks are changes of two callers: one clock is five minutes fast, one five minutes slow.
 var clocks = []store.Change{by(now.Add(5 * minute)), by(now.Add(-5 * minute))}
 
-// clockChecks are about callers with clocks that differ.
+// clockChecks checks callers with different clocks.
 func clockChecks() checks {
 	return checks{
 		"what comes later has the larger sequence at any time of a caller": func(b *bench) {
@@ -64,7 +64,7 @@ func clockChecks() checks {
 	}
 }
 
-// everySessionByOrder are about EndEverySession and clocks that differ.
+// everySessionByOrder checks EndEverySession with different clocks.
 func everySessionByOrder() checks {
 	return checks{
 		"every session ends that was created before, and none after, at any time of a caller": func(b *bench) {
@@ -80,7 +80,7 @@ func everySessionByOrder() checks {
 				b.ok(err)
 				equal(b, "number of sessions that ended", n, want)
 			}
-			none := order() // before there is any session
+			none := order() // before the first session
 			ada, eve := b.account(b.user("ada@example.com")), b.account(b.user("eve@example.com"))
 			b.ok(ada.signInAs("fast", "", clocks[0]))
 			end(none, 0)

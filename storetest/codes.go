@@ -44,7 +44,7 @@ func codes() checks {
 			}
 			b.is(b.try("+491", "123456"), store.ErrTooManyTries)
 			b.is(b.try("+491", "000000"), store.ErrTooManyTries)
-			b.token(newCode("654321", "+491", 3)) // a new code has tries of its own
+			b.token(newCode("654321", "+491", 3)) // a new code has its own count of attempts
 			b.ok(b.try("+491", "654321"))
 		},
 		"a token without tries is no code": func(b *bench) {
@@ -82,7 +82,7 @@ func codes() checks {
 						if err := b.put(newCode(code, subject, 1000)); err != nil {
 							return err
 						}
-						return store.ErrWrongCode // no guess
+						return store.ErrWrongCode // not an attempt at the code
 					}
 					return b.try(subject, code)
 				}, store.ErrWrongCode, store.ErrNotFound)
@@ -102,7 +102,7 @@ func codes() checks {
 					}
 					return b.try(subject, "000000")
 				}, store.ErrWrongCode, store.ErrTooManyTries)
-				for range parallel { // a store that never counts would never stop
+				for range parallel { // bounded, because a store might never count
 					if !errors.Is(b.try(subject, "000000"), store.ErrWrongCode) {
 						break
 					}

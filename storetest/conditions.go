@@ -12,14 +12,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// refusal is why a change does not happen.
+// refusal is the reason why a change must be refused.
 type refusal struct {
 	edit func(*store.Change)
 	want error
 }
 
-// conditions are that a change happens if all conditions hold, at every method,
-// and not at all if one does not.
+// conditions checks, at every method, that a change happens if all conditions hold, and not
+// at all if one does not.
 func conditions(has *bench) checks {
 	return merge(atDoors(has, refuses), checks{
 		"every method that changes something is known": func(b *bench) {
@@ -51,7 +51,7 @@ func conditions(has *bench) checks {
 	})
 }
 
-// inOrder breaks several conditions at once.
+// inOrder violates several conditions at once.
 func inOrder(b *bench) {
 	w := newWorld(b)
 	u := w.person()
@@ -63,7 +63,7 @@ func inOrder(b *bench) {
 	_, err = b.CreateUser(b.ctx(), made)
 	b.ok(err)
 	before := w.state()
-	c := store.UpdateUser{UserID: b.id(), Patch: *sweeping()} // nobody
+	c := store.UpdateUser{UserID: b.id(), Patch: *sweeping()} // an unknown user
 	c.By = store.Authority{Session: &store.SessionRef{ID: s.ID, UserID: u.ID}}
 	c.Idempotency, c.IfUsers, c.KeepOwner = once(), []store.UserAt{{ID: u.ID, Revision: ptr(int64(99))}}, true
 	w.witness(&c.Change)
@@ -87,10 +87,10 @@ func inOrder(b *bench) {
 	b.ok(err)
 }
 
-// permissions are that what is conditional happens, at every method.
+// permissions checks, at every method, that a change happens if its conditions hold.
 func permissions(has *bench) checks { return atDoors(has, permits) }
 
-// refuses tries a call in every way in which it must be refused.
+// refuses makes a call with each reason to refuse it.
 func refuses(b *bench, prepare func(*world) attempt) {
 	w := newWorld(b)
 	dead, a := w.dead(), prepare(w)
@@ -106,7 +106,7 @@ func refuses(b *bench, prepare func(*world) attempt) {
 			b.fails(a.call(ctx, c), r.want)
 			landed = !b.unchanged("refused", before, w.state())
 		})
-		if landed { // what follows needs a call that can succeed
+		if landed { // the next attempt needs a call that can succeed
 			w.users, w.sessions, w.apiKeys, w.tokens = nil, nil, nil, nil
 			a = prepare(w)
 			stale = w.stale(a)
@@ -120,14 +120,14 @@ func refuses(b *bench, prepare func(*world) attempt) {
 		try(name, w.ctx(), stale[name])
 	}
 	try("a caller who has gone", cancelled(), refusal{func(*store.Change) {}, context.Canceled})
-	w.ok(a.call(w.ctx(), by(now))) // so it was for the conditions
+	w.ok(a.call(w.ctx(), by(now))) // so the refusals were due to the conditions
 	if len(differences(before, w.state())) == 0 {
 		w.wrong("effect", nil, "one")
 	}
 }
 
-// permits makes a call in every way in which it must succeed, and looks at what
-// is recorded.
+// permits makes a call with each condition that holds, and checks the recorded events and
+// messages.
 func permits(b *bench, prepare func(*world) attempt) {
 	w := newWorld(b)
 	w.person(store.RoleOwner)
@@ -184,7 +184,7 @@ func permits(b *bench, prepare func(*world) attempt) {
 	}
 }
 
-// rolesRevision is the revision of the table of roles, if there is one.
+// rolesRevision returns the revision of the table of roles; 0 without one.
 func (b *bench) rolesRevision() int64 {
 	b.Helper()
 	if b.project == nil {
@@ -195,11 +195,11 @@ func (b *bench) rolesRevision() int64 {
 	return t.Revision
 }
 
-// onUser are conditions on one member of a user, whose ID is to be set.
+// onUser holds conditions on one field of a user; the caller sets their ID.
 type onUser struct{ right, wrong []store.UserAt }
 
-// conditionsOn are conditions on each member of a user, who has the password
-// hash "hash" and whose address and number are known and verified.
+// conditionsOn returns conditions on each field of a user with the password hash "hash" and
+// a verified email address and phone number.
 func conditionsOn(u store.User) map[string]onUser {
 	return map[string]onUser{
 		"ID":                 {right: []store.UserAt{{}}},
@@ -214,7 +214,7 @@ func conditionsOn(u store.User) map[string]onUser {
 	}
 }
 
-// stale are conditions on users, roles and owners that do not hold.
+// stale returns conditions on users, roles and owners that do not hold.
 func (w *world) stale(a attempt) map[string]refusal {
 	w.Helper()
 	all := map[string]refusal{}
@@ -264,7 +264,7 @@ func (w *world) stale(a attempt) map[string]refusal {
 	return all
 }
 
-// dead are changes without time or authority, or in the name of what has ended.
+// dead returns changes without time or authority, or with an authority that is not live.
 func (w *world) dead() map[string]refusal {
 	w.Helper()
 	all := map[string]refusal{
@@ -335,7 +335,7 @@ func (w *world) dead() map[string]refusal {
 	return all
 }
 
-// deadKeys are API keys that are over, or not as they were read.
+// deadKeys passes API keys that are not live or have changed.
 func (w *world) deadKeys(key func(name string, ref store.KeyRef)) {
 	w.Helper()
 	key("that never was", store.KeyRef{ID: w.id()})

@@ -7,8 +7,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// naming are patches that name one member of UserPatch each, for a user that
-// whole has added, and whether they raise CredentialRevision.
+// naming returns patches that each name one field of UserPatch, for a user of whole, and
+// whether they raise CredentialRevision.
 func (b *bench) naming() map[string]struct {
 	patch store.UserPatch
 	rises bool
@@ -41,8 +41,7 @@ func (b *bench) naming() map[string]struct {
 	}
 }
 
-// credentials are about ways in: when they count as changed, and that all of
-// them can be dropped.
+// credentials checks when credentials count as changed, and that all can be dropped.
 func credentials() checks {
 	return checks{
 		"every member of a patch is known": func(b *bench) {
@@ -59,7 +58,7 @@ func credentials() checks {
 				b.token(newToken("t", "subject"))
 				for _, apply := range []func() (store.User, error){
 					func() (store.User, error) { return b.updateAt(now.Add(us), u.ID, c.patch) },
-					func() (store.User, error) { // once more is a change, too, but for Link
+					func() (store.User, error) { // a repeated patch is a change, too, except Link
 						_, got, err := b.use("t", store.Effect{UserID: u.ID, Patch: &c.patch})
 						return got, err
 					},
@@ -76,7 +75,7 @@ func credentials() checks {
 					b.ok(err)
 					b.sameUser(stored, got)
 					if u = got; name == "Link" {
-						c.rises = false // it is the user's own by now
+						c.rises = false // the user has the identity already
 					}
 					if name == "Unlink" {
 						break
@@ -132,7 +131,7 @@ func credentials() checks {
 	}
 }
 
-// kept are ways in that a patch names, beside DropCredentials.
+// kept returns patches that name credentials in addition to DropCredentials.
 func (b *bench) kept() map[string]patchCase {
 	b.Helper()
 	linked, renewed := b.identity("p", "3"), b.identity("p", "1")
@@ -157,8 +156,8 @@ func (b *bench) kept() map[string]patchCase {
 	}
 }
 
-// dropped drops all ways into an account that has every kind of them, but for
-// those named, and looks whether one is left.
+// dropped drops all credentials except the named ones from an account that has every kind,
+// and checks that none is left.
 func (b *bench) dropped(apply func(id string, p store.UserPatch) (store.User, error), named patchCase) {
 	b.Helper()
 	u := b.whole()
@@ -174,7 +173,7 @@ func (b *bench) dropped(apply func(id string, p store.UserPatch) (store.User, er
 		store.PurposeMagicLink, store.PurposeVerifyEmail, store.PurposeReset, store.PurposeExchange, store.PurposePhoneCode,
 		store.PurposeMFA, store.PurposeEnroll, store.PurposePhoneChange, store.PurposeOAuth, "one that comes later",
 	}
-	owners := map[string]bool{u.ID: false, other.ID: true} // whose tokens stay
+	owners := map[string]bool{u.ID: false, other.ID: true} // the users with tokens that must be kept
 	for id := range owners {
 		for _, p := range purposes {
 			t := newToken(id+string(p), id+string(p))

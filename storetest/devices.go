@@ -17,7 +17,7 @@ func (b *bench) signInOn(userID, device string, at time.Time) store.Session {
 	return s
 }
 
-// knows wants a device to be known of a user, or not to be.
+// knows checks whether a user's device is known.
 func (b *bench) knows(userID, device string, want bool) {
 	b.Helper()
 	b.recognises(store.ByID(userID), device, want)
@@ -31,12 +31,12 @@ func (b *bench) recognises(key store.UserKey, device string, want bool) {
 	equal(b.of("device %q of %+v", device, key), "Credentials.KnownDevice", c.KnownDevice, want)
 }
 
-// devices are about what a store remembers of the devices of sign-ins.
+// devices checks how a store remembers devices.
 func devices() checks {
 	return checks{
 		"a device is known to the account that signed in on it": func(b *bench) {
 			u, eve := b.whole(), b.user("eve@example.com")
-			b.session(eve.ID) // on a device that says nothing
+			b.session(eve.ID) // without a device
 			b.session(u.ID)
 			b.signInOn(eve.ID, "hers", now)
 			b.signInOn(u.ID, "other", now)
@@ -133,7 +133,7 @@ func devices() checks {
 			other := b.signInOn(eve.ID, "one", now)
 			revoke(store.SessionFilter{Except: sessions["one"].ID}, false)
 			b.knows(u.ID, "two", true)
-			revoke(store.SessionFilter{Except: sessions["one"].ID}, true) // although no session ends any more
+			revoke(store.SessionFilter{Except: sessions["one"].ID}, true) // even if no session ends
 			b.knows(u.ID, "one", true)
 			b.knows(u.ID, "two", false)
 			b.signInOn(u.ID, "two", now)
@@ -185,7 +185,7 @@ func devices() checks {
 			for i := range store.MaxDevices {
 				b.signInOn(u.ID, name(i), now.Add(time.Duration(i)*us))
 			}
-			b.signInOn(u.ID, name(0), now.Add(minute)) // none is one too many
+			b.signInOn(u.ID, name(0), now.Add(minute)) // one device too many
 			for i := range store.MaxDevices {
 				b.knows(u.ID, name(i), true)
 			}
@@ -201,9 +201,9 @@ func devices() checks {
 			b.signInOn(u.ID, "old", now)
 			b.signInOn(u.ID, "seen again", now)
 			b.signInOn(u.ID, "seen again", now.Add(us))
-			b.signInOn(u.ID, "seen again", now) // by a clock that is behind
+			b.signInOn(u.ID, "seen again", now) // by a clock that is slow
 			_, err := b.Sweep(b.ctx(), now.Add(store.DeviceLife-us), 100)
-			b.ok(err) // the sessions
+			b.ok(err) // deletes the sessions
 			b.knows(u.ID, "old", true)
 			n, err := b.Sweep(b.ctx(), now.Add(store.DeviceLife), 0)
 			b.ok(err)
@@ -227,7 +227,7 @@ func devices() checks {
 	}
 }
 
-// deviceFactors is for stores of factors, whose enrolment may make a session.
+// deviceFactors checks devices of sessions that an enrolment creates.
 func deviceFactors() checks {
 	return checks{
 		"an enrolment's session makes its device known": func(b *bench) {

@@ -6,7 +6,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// diagnosis is that a store tells how it is doing.
+// diagnosis checks AdminStore.Diagnose.
 func diagnosis() checks {
 	return checks{
 		"messages that wait are counted": func(b *bench) {

@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// crowd are accounts that differ in everything that lists are picked and sorted by.
-// Several are alike in what a list is sorted by.
+// crowd adds accounts that differ in every field that lists filter and sort by. Some have
+// equal sort fields.
 func (b *bench) crowd() []store.User {
 	b.Helper()
 	var list []store.User
@@ -35,7 +35,7 @@ func (b *bench) crowd() []store.User {
 			u.BannedUntil = now.Add(minute)
 		}
 		if i%6 == 2 {
-			u.BannedUntil = now // over, to the microsecond
+			u.BannedUntil = now // expired, to the microsecond
 		}
 		if i%4 == 1 {
 			u.Roles = []string{"editor", "other"}
@@ -63,7 +63,7 @@ func (b *bench) crowd() []store.User {
 	return list
 }
 
-// expected tells whether a query picks somebody.
+// expected reports whether a query picks a user.
 func expected(u store.User, q store.UserQuery) bool {
 	key := ""
 	if u.Email != "" {
@@ -92,7 +92,7 @@ func expected(u store.User, q store.UserQuery) bool {
 	return !slices.Contains(rest, false)
 }
 
-// queries are what lists are asked for.
+// queries returns the tested queries.
 func queries() map[string]store.UserQuery {
 	all := map[string]store.UserQuery{}
 	for name, q := range map[string]store.UserQuery{
@@ -139,7 +139,7 @@ func queries() map[string]store.UserQuery {
 	return all
 }
 
-// ids are whom a list names.
+// ids returns the ids of the users in a list.
 func ids(list []store.User) []string {
 	out := []string{}
 	for _, u := range list {
@@ -210,7 +210,7 @@ func directory() checks {
 	}
 }
 
-// pages goes through a list and wants it to hold these.
+// pages reads a list page by page and compares it with want.
 func (b *bench) pages(name string, q store.UserQuery, want []store.User) {
 	b.Helper()
 	q.After = nil

@@ -8,18 +8,18 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// attempt is a call that succeeds once, if its conditions hold.
+// attempt is a call that succeeds once if its conditions hold.
 type attempt struct {
-	user  store.User // somebody whom conditions can be on, as the store has them
-	self  bool       // it uses up a token or code that names the user
-	about string     // whom an event without a user is about; empty: nobody
-	ends  []string   // the sessions that end by it
-	isNew bool       // it makes a session on a device that is new
+	user  store.User // a stored user for conditions
+	self  bool       // the call uses up a token or code of the user
+	about string     // the user of events without one; empty: none
+	ends  []string   // the sessions that it ends
+	isNew bool       // it creates a session on a new device
 	call  func(ctx context.Context, c store.Change) error
 }
 
-// doors are the methods that change something, each with what prepares a call.
-// An attempt may be prepared again and again in one world.
+// doors returns the mutating methods, each with a function that prepares a call. An attempt
+// may be prepared repeatedly in one world.
 func doors() map[string]func(*world) attempt {
 	return map[string]func(*world) attempt{
 		"CreateUser":     createUser,
@@ -59,7 +59,7 @@ func doors() map[string]func(*world) attempt {
 	}
 }
 
-// faces are the interfaces of stores.
+// faces returns the interfaces of stores.
 func faces() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[store.Store](), reflect.TypeFor[store.FactorStore](), reflect.TypeFor[store.Journal](),
@@ -67,7 +67,7 @@ func faces() []reflect.Type {
 	}
 }
 
-// changing are the methods of an interface that take a Change.
+// changing returns the methods of an interface that take a Change.
 func changing(face reflect.Type) []string {
 	var names []string
 	for i := range face.NumMethod() {
@@ -83,8 +83,8 @@ func changing(face reflect.Type) []string {
 	return names
 }
 
-// atDoors makes a check of each method that the store has and that takes a
-// Change. A method that doors does not know fails.
+// atDoors creates a check for each method of the store that takes a Change. A method that
+// is missing from the list fails.
 func atDoors(has *bench, check func(b *bench, prepare func(*world) attempt)) checks {
 	all, known := checks{}, doors()
 	for _, face := range faces() {
@@ -116,7 +116,7 @@ func createUser(w *world) attempt {
 	}}
 }
 
-// sweeping is a patch that changes a good deal.
+// sweeping returns a patch of many fields.
 func sweeping() *store.UserPatch {
 	return &store.UserPatch{
 		FullName: ptr("x"), PasswordHash: ptr("x"), Roles: &[]string{"x"}, Revoke: &store.SessionFilter{},
@@ -124,7 +124,7 @@ func sweeping() *store.UserPatch {
 	}
 }
 
-// settled is a person with two devices and a token; ids are the devices', sorted.
+// settled returns a person with two sessions and a token; ids are the sessions', sorted.
 func (w *world) settled() (u store.User, ids []string) {
 	w.Helper()
 	u = w.person()

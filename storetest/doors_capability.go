@@ -28,7 +28,7 @@ func enableFactor(w *world) attempt {
 	}}
 }
 
-// armed is a person with an enabled factor.
+// armed returns a person with an enabled factor.
 func (w *world) armed() (store.User, store.Factor) {
 	w.Helper()
 	u, s, f := w.enrol(w.person())

@@ -10,8 +10,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// happenings are events that differ in everything that lists are picked by. Several
-// happened at once.
+// happenings adds events that differ in every field that lists filter by. Some have the
+// same time.
 func (b *bench) happenings() (list []store.Event, people []string) {
 	b.Helper()
 	people = []string{b.id(), b.id(), b.id()}
@@ -41,7 +41,7 @@ func (b *bench) happenings() (list []store.Event, people []string) {
 	return list, people
 }
 
-// wanted tells whether a query picks an event.
+// wanted reports whether a query picks an event.
 func wanted(e store.Event, q store.EventQuery) bool {
 	var r store.Record
 	if e.Record != nil {
@@ -68,8 +68,7 @@ func wanted(e store.Event, q store.EventQuery) bool {
 	return !slices.Contains(rest, false)
 }
 
-// eventQueries are what the audit log is asked for: each filter alone, and filters
-// that combine.
+// eventQueries returns each filter of the audit log alone, and combinations.
 func eventQueries(all []store.Event, people []string) map[string]store.EventQuery {
 	ip := netip.MustParseAddr("2001:db8::1")
 	return map[string]store.EventQuery{
@@ -102,8 +101,7 @@ func eventQueries(all []store.Event, people []string) map[string]store.EventQuer
 	}
 }
 
-// eventLists are what the audit log is read by, what comes without a change, and its
-// end.
+// eventLists checks Events, AddEvents and SweepEvents.
 func eventLists() checks {
 	return checks{
 		"lists of events hold what a query picks, in its order, page by page": func(b *bench) {
@@ -189,7 +187,7 @@ func eventLists() checks {
 	}
 }
 
-// eventPages goes through a list and wants it to hold these.
+// eventPages reads a list page by page and compares it with want.
 func (b *bench) eventPages(name string, q store.EventQuery, want []string) {
 	b.Helper()
 	got := []string{}

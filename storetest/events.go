@@ -11,7 +11,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// say records events with a change of a user.
+// say records events in a change of a user.
 func (b *bench) say(userID string, events ...store.Event) {
 	b.Helper()
 	c := store.UpdateUser{Change: by(now), UserID: userID, Patch: store.UserPatch{FullName: ptr("x")}}
@@ -28,7 +28,7 @@ func (b *bench) event(at time.Time) store.Event {
 	return store.Event{ID: b.id(), Type: store.EventUserUpdated, At: at}
 }
 
-// lists wants these events, in this order.
+// lists checks the events of a query, in order.
 func (b *bench) lists(q store.EventQuery, want ...string) {
 	b.Helper()
 	list, err := b.journal.Events(b.ctx(), q)
@@ -41,7 +41,7 @@ func (b *bench) lists(q store.EventQuery, want ...string) {
 	listed(b.of("%s", difference.Show(q)), "ids of events", got, want)
 }
 
-// events are that what has happened is kept, and only that.
+// events checks that the events of a change are recorded, and no others.
 func events() checks {
 	return checks{
 		"an event comes back as it went in": func(b *bench) {
@@ -56,7 +56,7 @@ func events() checks {
 			b.say(u.ID, e, bare)
 			got, err := b.journal.Events(b.ctx(), store.EventQuery{})
 			b.ok(err)
-			bare.UserID = u.ID // filled in; that of the other is not touched
+			bare.UserID = u.ID // filled in; the other event's is unchanged
 			equal(b, "events", got, []store.Event{bare, e})
 		},
 		"events are listed, newest first, by page": func(b *bench) {
@@ -64,7 +64,7 @@ func events() checks {
 			b.lists(store.EventQuery{})
 			var all []store.Event
 			for i := range 5 {
-				all = append(all, b.event(now.Add(time.Duration(i/2)*us))) // some at once
+				all = append(all, b.event(now.Add(time.Duration(i/2)*us))) // pairs with equal times
 			}
 			slices.Reverse(all)
 			b.say(u.ID, all[1], all[4], all[0])

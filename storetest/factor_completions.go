@@ -6,8 +6,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// passkey describes a pending factor of a kind of which an account may have several, and
-// which no sign-in needs.
+// passkey describes a pending factor of a kind that an account may have several of and no
+// sign-in needs.
 func (b *bench) passkey(userID, label string) store.Factor {
 	b.Helper()
 	f := b.newFactor(userID)
@@ -26,7 +26,8 @@ func (b *bench) enables(f store.Factor, s store.Session) store.User {
 	return done.User
 }
 
-// labels are the labels of a user's factors, in order, with "pending" after those that are.
+// labels returns the labels of a user's factors, in order; pending ones have "pending"
+// after theirs.
 func (b *bench) labels(userID string) []string {
 	b.Helper()
 	fs, err := b.factors.Factors(b.ctx(), userID)
@@ -41,7 +42,7 @@ func (b *bench) labels(userID string) []string {
 	return list
 }
 
-// factorKinds are about kinds of factors, credentials and handles.
+// factorKinds checks kinds of factors, credentials and handles.
 func factorKinds() checks {
 	return checks{
 		"an account has several factors of a kind only if the kind says so": func(b *bench) {
@@ -51,7 +52,7 @@ func factorKinds() checks {
 				got := b.enables(b.passkey(u.ID, label), s)
 				equal(b, "User.MFAEnabled with factors that no sign-in needs", got.MFAEnabled, false)
 			}
-			b.session(u.ID) // of one factor
+			b.session(u.ID) // with one factor
 			pending := b.passkey(u.ID, "three")
 			b.ok(b.putFactor(b.passkey(u.ID, "replaced")))
 			b.ok(b.putFactor(pending))
@@ -112,7 +113,7 @@ func factorKinds() checks {
 				_, err = b.User(b.ctx(), store.ByEmail("bob@example.com"))
 				b.is(err, store.ErrNotFound)
 			}
-			again := b.passkey(ada.ID, "again") // in place of the pending one that has it
+			again := b.passkey(ada.ID, "again") // replaces the pending one with this credential
 			again.Credential = pending.Credential
 			b.ok(b.putFactor(again))
 			twice := b.newUser("bob@example.com")
@@ -129,7 +130,7 @@ func factorKinds() checks {
 			free = b.passkey(ada.ID, "free")
 			free.Credential = enabled.Credential
 			b.ok(b.putFactor(free))
-			b.ok(b.putFactor(b.newFactor(ada.ID))) // none is no credential
+			b.ok(b.putFactor(b.newFactor(ada.ID))) // an empty credential is not unique
 			b.ok(b.putFactor(b.newFactor(b.user("").ID)))
 		},
 		"the id of a factor belongs to one of all accounts": func(b *bench) {
@@ -143,7 +144,7 @@ func factorKinds() checks {
 	}
 }
 
-// completions are about what the use of a factor completes in the same change.
+// completions checks Completion.
 func completions() checks {
 	all := checks{}
 	for name, use := range map[string]func(b *bench, u store.User, f store.Factor, c store.Change, done store.Completion) (store.FactorResult, error){
@@ -161,7 +162,7 @@ func completions() checks {
 			return b.factors.UseRecoveryCode(b.ctx(), store.UseRecoveryCode{Change: c, UserID: u.ID, Hashes: [][]byte{hashOf("r1")}, Completion: done})
 		},
 	} {
-		// start is an account with a factor to use, a token, and a session to raise.
+		// start returns an account with a factor to use, a token, and a session to raise.
 		start := func(b *bench) (a *account, u store.User, f store.Factor, t store.TokenRef) {
 			b.Helper()
 			u = b.user(b.id() + "@example.com")
@@ -258,7 +259,7 @@ func completions() checks {
 				b.knows(u.ID, "strange", false)
 			}
 			_, err := use(b, u, f, by(now), store.Completion{Redeem: &ref, Create: &store.NewSession{Session: strange}})
-			b.ok(err) // so it was for the refusals
+			b.ok(err) // so the refusals were due to the conditions
 		}
 		all["of parallel calls of "+name+" one creates a session"] = func(b *bench) {
 			_, u, f, ref := start(b)
@@ -282,7 +283,7 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// factorOrder are about the origins of factors and recovery codes.
+// factorOrder checks the origins of factors and recovery codes.
 func factorOrder() checks {
 	return checks{
 		"enabling a factor and replacing recovery codes raise the sequence": func(b *bench) {
@@ -349,7 +350,7 @@ func factorOrder() checks {
 	}
 }
 
-// handles are about the account's random handle.
+// handles checks User.Handle.
 func handles() checks {
 	return checks{
 		"an account is found by its handle, and no other has it": func(b *bench) {
@@ -357,7 +358,7 @@ func handles() checks {
 			nu.User.Handle = "Zm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm8"
 			ada, err := b.create(nu)
 			b.ok(err)
-			b.user("eve@example.com") // who has none
+			b.user("eve@example.com") // has no handle
 			b.user("bob@example.com")
 			for _, key := range []store.UserKey{store.ByHandle(nu.User.Handle), store.ByID(ada.ID)} {
 				got, err := b.User(b.ctx(), key)
@@ -381,7 +382,7 @@ func handles() checks {
 			}
 			_, err = b.update(ada.ID, store.UserPatch{DropCredentials: true, PasswordHash: ptr("x")})
 			b.ok(err)
-			got, err := b.User(b.ctx(), store.ByHandle(nu.User.Handle)) // it never changes
+			got, err := b.User(b.ctx(), store.ByHandle(nu.User.Handle)) // a handle never changes
 			b.ok(err)
 			equal(b, "User.ID", got.ID, ada.ID)
 			b.ok(b.delete(ada.ID))

@@ -4,7 +4,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// removal describes the removal of all factors, or of one, by a recovery code.
+// removal describes the removal of one factor, or all, with a recovery code.
 func removal(userID, factorID string, code ...string) store.RemoveFactor {
 	c := store.RemoveFactor{Change: by(now), UserID: userID, FactorID: factorID, Recovery: [][]byte{}}
 	for _, s := range code {
@@ -13,7 +13,7 @@ func removal(userID, factorID string, code ...string) store.RemoveFactor {
 	return c
 }
 
-// factorRemoval are the checks of a removal that is shown a recovery code.
+// factorRemoval checks removals with a recovery code.
 func factorRemoval() checks {
 	return checks{
 		"a removal that is shown no good code changes nothing": func(b *bench) {
@@ -46,7 +46,7 @@ func factorRemoval() checks {
 		},
 		"a removal by a recovery code forgets everything": func(b *bench) {
 			u, _, f := b.enrolled()
-			got, err := b.factors.RemoveFactor(b.ctx(), removal(u.ID, "", "unknown", "r1")) // under the key before, too
+			got, err := b.factors.RemoveFactor(b.ctx(), removal(u.ID, "", "unknown", "r1")) // also under the previous key
 			b.ok(err)
 			u.MFAEnabled, u.Revision, u.CredentialRevision = false, max(got.Revision, u.Revision+1), max(got.CredentialRevision, u.CredentialRevision+1)
 			b.sameUser(got, u)

@@ -6,7 +6,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// factorUse are the checks of how a factor is used, alone and in races.
+// factorUse checks the use of a factor, alone and in races.
 func factorUse() checks {
 	return checks{
 		"a patch that does not name the factor leaves it alone": func(b *bench) {
@@ -141,7 +141,7 @@ func factorUse() checks {
 		},
 		"a recovery code works once": func(b *bench) {
 			u, _, _ := b.enrolled()
-			left, err := b.recover(u.ID, "unknown", "r1") // under the key before, too
+			left, err := b.recover(u.ID, "unknown", "r1") // also under the previous key
 			b.ok(err)
 			equal(b, "recovery codes left", left, 1)
 			_, err = b.recover(u.ID, "r1")
@@ -174,7 +174,7 @@ func factorUse() checks {
 			want := store.Credentials{User: u, PasswordHash: "hash"}
 			want.User.LastSignInAt = now
 			first := moved.AMR
-			for i := range 2 { // the second entry of a method takes the place of the first
+			for i := range 2 { // the second entry of a method replaces the first
 				method := store.AMR{Method: "totp", Timestamp: now.Unix() + int64(i)}
 				moved.AMR = append(first[:len(first):len(first)], method)
 				c := using(f, fmt.Sprint(i))

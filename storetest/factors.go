@@ -42,7 +42,7 @@ func enablingAnew(f store.Factor, s store.Session) store.EnableFactor {
 	return e
 }
 
-// raised is a session as a second factor leaves it.
+// raised returns a session after a second factor.
 func raised(s store.Session) store.Session {
 	s.AAL, s.AMR = store.LevelAAL2, append(slices.Clip(s.AMR), totp)
 	return s
@@ -60,8 +60,8 @@ func (b *bench) enableAnew(f store.Factor, s store.Session) (store.User, error) 
 	return done.User, err
 }
 
-// enrolled adds a whole user with a factor, and the session it was enabled on.
-// The factor is as the store keeps it.
+// enrolled adds a user of whole with a factor, and the session that it was enabled in. It
+// returns the stored factor.
 func (b *bench) enrolled() (store.User, store.Session, store.Factor) {
 	b.Helper()
 	return b.enrol(b.whole())
@@ -77,13 +77,13 @@ func (b *bench) enrol(u store.User) (store.User, store.Session, store.Factor) {
 	return u, s, f
 }
 
-// has wants a user's one factor and recovery codes as the store keeps them.
+// has checks a user's only factor and number of recovery codes.
 func (b *bench) has(want store.Factor, left int) {
 	b.Helper()
 	got, err := b.factors.Factors(b.ctx(), want.UserID)
 	b.ok(err)
 	if len(got.List) == 1 && want.LastUsedAt.IsZero() {
-		got.List[0].LastUsedAt = want.LastUsedAt // may be the enabling's
+		got.List[0].LastUsedAt = want.LastUsedAt // may be set by the enabling
 	}
 	got.Recovery = store.Origin{}
 	for i := range got.List {
@@ -93,7 +93,7 @@ func (b *bench) has(want store.Factor, left int) {
 	equal(b, "Factors", got, store.Factors{List: []store.Factor{want}, RecoveryLeft: left})
 }
 
-// hasNone wants neither factors nor recovery codes.
+// hasNone checks that a user has neither factors nor recovery codes.
 func (b *bench) hasNone(userID string) {
 	b.Helper()
 	got, err := b.factors.Factors(b.ctx(), userID)
@@ -101,18 +101,18 @@ func (b *bench) hasNone(userID string) {
 	equal(b, "Factors", got, store.Factors{List: []store.Factor{}})
 }
 
-// using describes the use of a factor, which leaves it in a new state.
+// using describes a use of a factor that gives it a new state.
 func using(f store.Factor, state string) store.UseFactor {
 	return store.UseFactor{Change: by(now), UserID: f.UserID, FactorID: f.ID, State: f.State, NewState: []byte(state)}
 }
 
-// useFactor uses a factor as it was read, which leaves it in a new state.
+// useFactor uses a factor as it was read and gives it a new state.
 func (b *bench) useFactor(f store.Factor, state string) error {
 	_, err := b.factors.UseFactor(b.ctx(), using(f, state))
 	return err
 }
 
-// raise lifts a session by the use of a factor as it was read.
+// raise raises a session by the use of a factor as it was read.
 func (b *bench) raise(f store.Factor, state, sessionID string) (store.FactorResult, error) {
 	c := using(f, state)
 	c.Raise = &store.RaisedLevel{SessionID: sessionID, Method: totp}
@@ -129,7 +129,7 @@ func (b *bench) recover(userID string, code ...string) (int, error) {
 	return done.RecoveryLeft, err
 }
 
-// recovers wants these recovery codes to be good, and uses them up.
+// recovers checks that recovery codes are valid, and uses them up.
 func (b *bench) recovers(userID string, codes ...string) {
 	b.Helper()
 	for _, c := range codes {
@@ -151,7 +151,7 @@ func (b *bench) removeFactor(userID, factorID string) (store.User, error) {
 	return b.factors.RemoveFactor(b.ctx(), store.RemoveFactor{Change: by(now), UserID: userID, FactorID: factorID})
 }
 
-// forgotten wants nothing left of a factor, not even for the next one.
+// forgotten checks that nothing is left of a factor, not even for the next one.
 func (b *bench) forgotten(f store.Factor) {
 	b.Helper()
 	b.hasNone(f.UserID)
@@ -172,7 +172,7 @@ func (b *bench) forgotten(f store.Factor) {
 	b.is(err, store.ErrNotFound)
 }
 
-// factors are the checks of how a factor begins and ends.
+// factors checks enrolment and removal of a factor.
 func factors() checks {
 	return checks{
 		"a factor is pending until it is enabled": func(b *bench) {
@@ -254,7 +254,7 @@ func factors() checks {
 			_, err = b.factors.EnableFactor(b.ctx(), e)
 			b.is(err, store.ErrBanned)
 			e = enabling(f, ended)
-			e.Now, e.Redeem = now.Add(us), used // the ban is over
+			e.Now, e.Redeem = now.Add(us), used // the ban has expired
 			_, err = b.factors.EnableFactor(b.ctx(), e)
 			b.is(err, store.ErrSessionEnded)
 			e = enabling(f, s)
@@ -270,7 +270,7 @@ func factors() checks {
 			got, _, err := b.Session(b.ctx(), s.ID, now.Add(us))
 			b.ok(err)
 			b.sameSession(got, s)
-			b.ok(b.redeem("t")) // still good
+			b.ok(b.redeem("t")) // still valid
 		},
 		"enabling uses up its token": func(b *bench) {
 			u := b.user("ada@example.com")
@@ -331,7 +331,7 @@ func factors() checks {
 				u.Revision, u.CredentialRevision = max(got.Revision, u.Revision+1), max(got.CredentialRevision, u.CredentialRevision+1)
 				b.sameUser(got, u)
 				b.stands(store.Credentials{User: u, PasswordHash: "hash"})
-				_, _, err = b.Session(b.ctx(), s.ID, now) // goes on
+				_, _, err = b.Session(b.ctx(), s.ID, now) // still live
 				b.ok(err)
 				b.forgotten(f)
 				b.ok(b.delete(u.ID))
@@ -361,7 +361,7 @@ func factors() checks {
 			b.forgotten(f)
 			other := b.user("")
 			_, err = b.update(other.ID, store.UserPatch{DropFactors: true})
-			b.ok(err) // there was none
+			b.ok(err) // there was no factor
 			b.pending(other.ID)
 			_, err = b.update(other.ID, store.UserPatch{DropFactors: true})
 			b.ok(err)

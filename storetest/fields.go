@@ -12,8 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// owned are the members of User that the store itself works out. The sequences have
-// checks of their own.
+// owned returns the fields of User that the store sets. Other checks compare the sequences.
 func owned() []string {
 	names := []string{"MFAEnabled", "Revision", "CredentialRevision", "Claims", "Sequence"}
 	for name := range sequences(&store.User{}) {
@@ -22,17 +21,17 @@ func owned() []string {
 	return names
 }
 
-// acts are the members of UserPatch that do something rather than set a value;
-// each has checks of its own.
+// acts returns the fields of UserPatch that act instead of setting a value. Other checks
+// test each.
 func acts() []string {
 	return []string{"Unlink", "Revoke", "DropTokens", "DropFactors", "DropDevices", "DropCredentials"}
 }
 
-// filler writes values that a store has to take, each another one.
+// filler writes different valid values.
 type filler struct{ n int }
 
-// fill writes a value that v, the member of that name, did not have. It refuses
-// types that it knows no valid value of: an empty one would pass for a kept one.
+// fill writes a valid value to v, a field of that name, that it did not have. It refuses
+// types that it cannot fill, because an empty value would pass as a stored one.
 func (f *filler) fill(name string, v reflect.Value) error {
 	f.n++
 	at := now.Add(time.Duration(f.n) * us)
@@ -57,7 +56,7 @@ func (f *filler) fill(name string, v reflect.Value) error {
 				return err
 			}
 		}
-	case t.PkgPath() != "": // what its values may be, the kind does not tell
+	case t.PkgPath() != "": // the kind does not determine the valid values
 		return f.unknown(name, t)
 	case t.Kind() == reflect.String:
 		v.SetString(f.text(name))
@@ -81,7 +80,7 @@ func (*filler) unknown(name string, t reflect.Type) error {
 	return fmt.Errorf("%s: storetest cannot fill it: teach filler.fill the type %s", name, t)
 }
 
-// text is of the form that a member of that name has to have.
+// text returns a valid value for a field of that name.
 func (f *filler) text(name string) string {
 	switch {
 	case strings.HasSuffix(name, ".ID"):
@@ -95,7 +94,7 @@ func (f *filler) text(name string) string {
 	}
 }
 
-// filled describes a user of whom every member is set but those owned.
+// filled describes a user with every field set except the fields of owned.
 func (b *bench) filled(f *filler) store.NewUser {
 	b.Helper()
 	nu := store.NewUser{PasswordHash: "hash", Notes: "noted"}
@@ -108,8 +107,8 @@ func (b *bench) filled(f *filler) store.NewUser {
 	return nu
 }
 
-// sameFields compares users member by member, but for those owned, and names
-// those that differ.
+// sameFields compares users field by field, except those of owned, and names the
+// differences.
 func (b *bench) sameFields(where string, got, want store.User) {
 	b.Helper()
 	g, w := reflect.ValueOf(withoutSequences(plain(got))), reflect.ValueOf(withoutSequences(plain(want)))
@@ -121,7 +120,7 @@ func (b *bench) sameFields(where string, got, want store.User) {
 	}
 }
 
-// reads compares a user with what every read tells of it.
+// reads compares a user with the result of every read.
 func (b *bench) reads(where string, want store.Credentials) {
 	b.Helper()
 	u, err := b.User(b.ctx(), store.ByID(want.User.ID))
@@ -134,7 +133,7 @@ func (b *bench) reads(where string, want store.Credentials) {
 	equal(b.of("%s", where), "Credentials.Notes", c.Notes, want.Notes)
 }
 
-// set fills one member of a patch and writes what it makes of c.
+// set fills one field of a patch and applies it to c.
 func (b *bench) set(f *filler, p *store.UserPatch, name string, c *store.Credentials) {
 	b.Helper()
 	member, to := reflect.ValueOf(p).Elem().FieldByName(name), reflect.ValueOf(&c.User).Elem().FieldByName(name)
@@ -143,7 +142,7 @@ func (b *bench) set(f *filler, p *store.UserPatch, name string, c *store.Credent
 		to = reflect.ValueOf(&c.PasswordHash).Elem()
 	case "Notes":
 		to = reflect.ValueOf(&c.Notes).Elem()
-	case "Link": // among the others
+	case "Link": // added to the other identities
 		p.Link = &store.Identity{}
 		b.ok(f.fill("UserPatch.Link", reflect.ValueOf(p.Link).Elem()))
 		c.User.Identities = append(slices.Clone(c.User.Identities), *p.Link)
@@ -158,12 +157,12 @@ func (b *bench) set(f *filler, p *store.UserPatch, name string, c *store.Credent
 		b.wrong("UserPatch."+name, "no member of User", "bench.set to say what it makes of one, or acts to name it, and a check of it")
 		b.FailNow()
 	}
-	value.Set(to) // fill writes another one
+	value.Set(to) // fill writes a different value
 	b.ok(f.fill("UserPatch."+name, value))
 	to.Set(value)
 }
 
-// fields are about every member of a user and of a patch, whichever there are.
+// fields checks every field of User and UserPatch.
 func fields() checks {
 	return checks{
 		"every member of a new user is kept": func(b *bench) {
@@ -235,7 +234,7 @@ func fields() checks {
 				b.of("%s", what).ok(err)
 				b.sameFields(what+": UpdateUser", got, want.User)
 				b.reads("after "+what, want)
-				if b.Failed() { // what follows would tell the same again
+				if b.Failed() { // the next patches would report the same again
 					b.FailNow()
 				}
 			}
@@ -249,7 +248,7 @@ func fields() checks {
 				var alone store.UserPatch
 				b.set(f, &alone, name, &want)
 				apply("UserPatch."+name, alone)
-				if name != "Rehash" { // beside PasswordHash it is none
+				if name != "Rehash" { // no effect next to PasswordHash
 					names = append(names, name)
 				}
 			}

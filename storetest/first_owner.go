@@ -4,7 +4,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// beFirst makes a user owner, if nobody ever was.
+// beFirst makes a user the owner if there never was one.
 func (b *bench) beFirst(id string) error {
 	c := by(now)
 	c.FirstOwner = true
@@ -12,7 +12,7 @@ func (b *bench) beFirst(id string) error {
 	return err
 }
 
-// firstOwner are that there is one, once and for all.
+// firstOwner checks Change.FirstOwner.
 func firstOwner() checks {
 	owned := func(b *bench, want bool) {
 		b.Helper()

@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// gone are that every method without a Change, too, refuses a caller who has gone: with
-// the context's error, and no answer.
+// gone checks that every method, also one without a Change, fails for a cancelled context
+// with the context's error and an empty result.
 func gone(has *bench) checks {
 	all := checks{}
 	for _, face := range faces() {
@@ -20,7 +20,7 @@ func gone(has *bench) checks {
 		for i := range face.NumMethod() {
 			m := face.Method(i)
 			if m.Type.NumIn() == 0 || m.Type.In(0) != reflect.TypeFor[context.Context]() || slices.Contains(changing(face), m.Name) || m.Name == "Ping" {
-				continue // Ping has a check of its own
+				continue // Ping has its own check
 			}
 			all[m.Name] = func(b *bench) {
 				in := []reflect.Value{reflect.ValueOf(cancelled())}
@@ -49,15 +49,16 @@ func gone(has *bench) checks {
 	return all
 }
 
-// implementation is the store, or one that it wraps, that has the methods of an interface.
+// implementation returns the store, or the store that it wraps, that has the methods of an
+// interface.
 func implementation(s store.Store, face reflect.Type) reflect.Value {
 	for !reflect.TypeOf(s).Implements(face) {
-		s = s.(interface{ Unwrap() store.Store }).Unwrap() // found told that there is one
+		s = s.(interface{ Unwrap() store.Store }).Unwrap() // found has checked that there is one
 	}
 	return reflect.ValueOf(s)
 }
 
-// something gives v a value that methods take: an id, a time, a number, one of a list.
+// something sets v to a value that methods accept: an id, a time, a number, a list of one.
 func (b *bench) something(v reflect.Value) {
 	b.Helper()
 	switch t := v.Type(); {

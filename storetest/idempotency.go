@@ -7,14 +7,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// once is a key under which a change is made once.
+// once returns an idempotency key.
 func once() *store.Idempotency {
 	return &store.Idempotency{
 		Actor: "actor", Route: "POST /users", Key: "key", RequestHash: hashOf("request"), Result: []byte("result"), ExpiresAt: now.Add(minute),
 	}
 }
 
-// idempotency are that a change happens once under a key, at every method.
+// idempotency checks, at every method, that a change happens once under a key.
 func idempotency(has *bench) checks {
 	return merge(atDoors(has, happensOnce), checks{
 		"of parallel changes under one key one wins": func(b *bench) {
@@ -51,7 +51,7 @@ func idempotency(has *bench) checks {
 	})
 }
 
-// happensOnce makes a call under a key, and others under the same and other keys.
+// happensOnce makes a call under a key, and calls under the same and other keys.
 func happensOnce(b *bench, prepare func(*world) attempt) {
 	w := newWorld(b)
 	first := prepare(w)
@@ -59,7 +59,7 @@ func happensOnce(b *bench, prepare func(*world) attempt) {
 	c.Idempotency, c.IfUsers = once(), []store.UserAt{{ID: w.id()}}
 	w.is(first.call(w.ctx(), c), store.ErrStale)
 	c.IfUsers = nil
-	w.ok(first.call(w.ctx(), c)) // the refused one did not count
+	w.ok(first.call(w.ctx(), c)) // the refused call did not count
 
 	next := prepare(w)
 	before := w.state()
@@ -70,7 +70,7 @@ func happensOnce(b *bench, prepare func(*world) attempt) {
 		if !same {
 			c.Idempotency.RequestHash = hashOf("another request")
 		}
-		c.IfUsers, c.KeepOwner = []store.UserAt{{ID: w.id()}}, true // the key is judged before
+		c.IfUsers, c.KeepOwner = []store.UserAt{{ID: w.id()}}, true // the key is checked before
 		w.witness(&c)
 		err := next.call(w.ctx(), c)
 		var again *store.RepeatedError
@@ -84,7 +84,7 @@ func happensOnce(b *bench, prepare func(*world) attempt) {
 	}
 	c = by(now.Add(minute - us))
 	c.By, c.Idempotency = store.Authority{Session: &store.SessionRef{ID: w.id(), UserID: w.id()}}, once()
-	w.is(next.call(w.ctx(), c), store.ErrSessionEnded) // tells nobody else the result
+	w.is(next.call(w.ctx(), c), store.ErrSessionEnded) // the result is kept from other callers
 
 	for name, edit := range map[string]func(*store.Idempotency){
 		"actor": func(i *store.Idempotency) { i.Actor = "another" },
@@ -103,10 +103,10 @@ func happensOnce(b *bench, prepare func(*world) attempt) {
 	c.Idempotency.Key, c.Idempotency.ExpiresAt = "short", now.Add(us)
 	w.ok(late.call(w.ctx(), c))
 	late = prepare(w)
-	c.Now = now.Add(us) // the record is over
+	c.Now = now.Add(us) // the record has expired
 	c.Idempotency = once()
 	c.Idempotency.Key = "short"
 	w.ok(late.call(w.ctx(), c))
 	late = prepare(w)
-	w.is(late.call(w.ctx(), c), store.ErrRepeated) // and a new one has begun
+	w.is(late.call(w.ctx(), c), store.ErrRepeated) // there is a new record
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// acts describes that somebody acts as a user, by a live session of theirs.
+// acts describes an impersonation of a user by the actor of a live session.
 func (b *bench) acts(actor store.Session, userID string) store.Impersonation {
 	return store.Impersonation{
 		ID: b.id(), UserID: userID, ActorID: actor.UserID, ActorSessionID: actor.ID, Reason: "ticket 7",
@@ -25,7 +25,7 @@ func (b *bench) endActing(id string, at time.Time) error {
 	return b.admin.EndImpersonation(b.ctx(), store.EndImpersonation{Change: by(at), ID: id})
 }
 
-// stage is an operator's session, and an impersonation of somebody by it.
+// stage returns an operator's session and an impersonation by it.
 func (b *bench) stage() (operator store.Session, i store.Impersonation) {
 	b.Helper()
 	operator = b.session(b.user("op@example.com").ID)
@@ -34,8 +34,8 @@ func (b *bench) stage() (operator store.Session, i store.Impersonation) {
 	return operator, i
 }
 
-// liveActing tells whether an impersonation is, by a read and by both lists, which have to
-// agree.
+// liveActing checks whether an impersonation is live, by a read and by both lists, which
+// must agree.
 func (b *bench) liveActing(i store.Impersonation, at time.Time, want bool) {
 	b.Helper()
 	_, u, err := b.admin.Impersonation(b.ctx(), i.ID, at)

@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// importAll creates many users now, and wants an answer about each.
+// importAll creates many users at now, and checks that there is one result for each.
 func (b *bench) importAll(rows ...store.ImportedRow) []error {
 	b.Helper()
 	results, err := b.admin.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: rows})
@@ -19,13 +19,13 @@ func (b *bench) importAll(rows ...store.ImportedRow) []error {
 	return results
 }
 
-// row describes a user to create among others.
+// row describes a user to import.
 func (b *bench) row(email string) store.ImportedRow {
 	b.Helper()
 	return store.ImportedRow{User: b.newUser(email).User}
 }
 
-// wholeRow describes a user of whom everything is known, n of many.
+// wholeRow describes user n with every field set.
 func (b *bench) wholeRow(n int) store.ImportedRow {
 	b.Helper()
 	row := b.row(fmt.Sprintf("Person%d@example.com", n))
@@ -39,7 +39,7 @@ func (b *bench) wholeRow(n int) store.ImportedRow {
 	return row
 }
 
-// absent wants nothing of a user to be there.
+// absent checks that nothing of a user is stored.
 func (b *bench) absent(u store.User) {
 	b.Helper()
 	keys := []store.UserKey{store.ByID(u.ID)}
@@ -94,7 +94,7 @@ func imports() checks {
 			b.ok(b.importAll(first)[0])
 			for field, edit := range takes(b, first.User) {
 				before, refused, after := b.wholeRow(1), b.wholeRow(2), b.wholeRow(3)
-				for _, row := range []*store.ImportedRow{&before, &refused, &after} { // others than before
+				for _, row := range []*store.ImportedRow{&before, &refused, &after} { // different users in each round
 					row.User.Email, row.User.Phone = b.id()+"@example.com", ""
 					row.User.Identities = []store.Identity{b.identity("p", b.id()), b.identity("q", b.id())}
 				}
@@ -170,7 +170,7 @@ func imports() checks {
 			b.conflict(b.importAll(refused, made)[0], "email")
 			c := store.CreateUsers{Change: by(now), Users: []store.ImportedRow{refused}}
 			newWorld(b).witness(&c.Change)
-			_, err := b.admin.CreateUsers(b.ctx(), c) // nobody is created: nothing to tell
+			_, err := b.admin.CreateUsers(b.ctx(), c) // no user is created, so nothing is recorded
 			b.ok(err)
 			list, err := b.journal.Events(b.ctx(), store.EventQuery{})
 			b.ok(err)
@@ -185,10 +185,10 @@ func imports() checks {
 				var rows []store.ImportedRow
 				for n := range people {
 					row := b.wholeRow(n)
-					if call%3 == 1 { // the same mailboxes only
+					if call%3 == 1 { // only the same email addresses
 						row.User.Phone, row.User.Identities = "", nil
 					}
-					if call%3 == 2 { // the same identities only
+					if call%3 == 2 { // only the same identities
 						row.User.Email, row.User.Phone = "", ""
 					}
 					rows = append(rows, row)
@@ -203,7 +203,7 @@ func imports() checks {
 				return err
 			})
 			if won != calls {
-				return // raceOf has told
+				return // raceOf has reported the error
 			}
 			for n := range people {
 				owners := map[string]int{"email": 0, "identity": 0}
@@ -256,8 +256,7 @@ func imports() checks {
 	}
 }
 
-// takes are edits by which a user wants a unique value that another one has, by
-// its field.
+// takes returns edits that give a user a unique value of another one, by field.
 func takes(b *bench, of store.User) map[string]func(*store.User) {
 	b.Helper()
 	return map[string]func(*store.User){
@@ -270,7 +269,7 @@ func takes(b *bench, of store.User) map[string]func(*store.User) {
 	}
 }
 
-// armedWith wants a user who was made with a second factor.
+// armedWith checks a user that was created with a second factor.
 func (b *bench) armedWith(u store.User, f store.Factor) {
 	b.Helper()
 	u.MFAEnabled = true
@@ -281,7 +280,7 @@ func (b *bench) armedWith(u store.User, f store.Factor) {
 	b.is(err, store.ErrMFARequired)
 }
 
-// born are that CreateUser makes second factors.
+// born checks that CreateUser creates second factors.
 func born() checks {
 	return checks{
 		"a user comes with second factors": func(b *bench) {

@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// aJob adds a job of which so many chunks of two rows each are received.
+// aJob adds a job and chunks of two rows each.
 func (b *bench) aJob(chunks int) store.Job {
 	b.Helper()
 	j := store.Job{ID: b.id(), Kind: "kind", Actor: []byte("who"), Params: []byte("what"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
@@ -19,7 +19,7 @@ func (b *bench) aJob(chunks int) store.Job {
 	return j
 }
 
-// running is a job that runs.
+// running adds a running job.
 func (b *bench) running(chunks int) store.Job {
 	b.Helper()
 	j, err := b.admin.StartJob(b.ctx(), store.StartJob{Change: by(now), ID: b.aJob(chunks).ID, ExpiresAt: now.Add(2 * time.Hour)})

@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// signInKeeping adds a session and keeps so many, and returns those that ended by
-// it, as the store tells.
+// signInKeeping adds a session and keeps n. It returns the ended sessions as the store
+// reports them.
 func (b *bench) signInKeeping(s store.Session, n int, ifUsers ...store.UserAt) (ended []string, err error) {
 	c := store.CreateSession{Change: by(s.CreatedAt), NewSession: store.NewSession{Session: s, KeepSessions: n}}
 	c.IfUsers = ifUsers
@@ -24,7 +24,7 @@ func (b *bench) signInKeeping(s store.Session, n int, ifUsers ...store.UserAt) (
 	return ended, err
 }
 
-// live are the ids of a user's live sessions, sorted.
+// live returns the ids of a user's live sessions, sorted.
 func (b *bench) live(userID string, at time.Time) []string {
 	b.Helper()
 	list, err := b.Sessions(b.ctx(), userID, at)
@@ -37,7 +37,7 @@ func (b *bench) live(userID string, at time.Time) []string {
 	return ids
 }
 
-// carriers are the parameters of a store that carry a session to make.
+// carriers returns the parameter types that contain a session to create.
 func carriers() []string {
 	var names []string
 	carries := func(t reflect.Type) bool {
@@ -62,7 +62,7 @@ func carriers() []string {
 	return names
 }
 
-// keepSessions are about how many sessions a user has.
+// keepSessions checks NewSession.KeepSessions.
 func keepSessions() checks {
 	return checks{
 		"the least active sessions end when there are too many": func(b *bench) {
@@ -80,10 +80,10 @@ func keepSessions() checks {
 				_, err := b.signIn(s[i])
 				b.ok(err)
 			}
-			_, err = b.advance(s[0].ID, 0, now.Add(minute)) // the oldest is the most active
+			_, err = b.advance(s[0].ID, 0, now.Add(minute)) // the oldest is the most recently active
 			b.ok(err)
 			sixth := b.newSession(u.ID)
-			sixth.CreatedAt, sixth.LastActiveAt = now.Add(minute), now.Add(-minute) // least active itself
+			sixth.CreatedAt, sixth.LastActiveAt = now.Add(minute), now.Add(-minute) // the least recently active itself
 			got, err := b.signInKeeping(sixth, 6)
 			b.ok(err)
 			equal(b, "ended", got, nil)
@@ -133,7 +133,7 @@ func keepSessions() checks {
 			listed(b, "sessions that are left", b.live(u.ID, now), []string{old.ID})
 		},
 		"parallel sign-ins never leave more sessions than are kept": func(b *bench) {
-			// Each call waits for another's, and must see what that has made.
+			// Each call waits for another, and must see the session that the other created.
 			for range 10 {
 				u := b.user("")
 				b.race(func(int) error {
@@ -144,8 +144,8 @@ func keepSessions() checks {
 			}
 		},
 		"no other call leaves a user more than one session more": func(b *bench) {
-			// A new user has one session. Every other method that creates one has to take a
-			// store.NewSession, which says how many are kept.
+			// A new user has one session. Every other method that creates one must take a
+			// store.NewSession, which limits the number of sessions.
 			want := []string{"CreateSession", "CreateUser", "RedeemToken", "TryCode"}
 			listed(b, "methods that take a session: give the new one a store.NewSession, and check it:", carriers(), want)
 		},

@@ -11,7 +11,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// survives wants a value to be the same after a round trip through JSON.
+// survives checks that a round trip through JSON does not change a value.
 func survives[T any](b *bench, v T) {
 	b.Helper()
 	raw, err := json.Marshal(v)
@@ -21,7 +21,7 @@ func survives[T any](b *bench, v T) {
 	equal(b, fmt.Sprintf("%T after a round trip through JSON", v), again, v)
 }
 
-// kept are about the form of what is kept: ids, order and JSON.
+// kept checks the form of stored values: ids, order and JSON.
 func kept() checks {
 	return checks{
 		"what is kept survives JSON": func(b *bench) {
@@ -138,7 +138,7 @@ func kept() checks {
 			}
 			listed(b, "ids of identities", got, want)
 			got, want = nil, nil
-			for range 4 { // all at once
+			for range 4 { // with equal times
 				s := b.newSession(u.ID)
 				s.ID = uuid.NewString()
 				_, err := b.signIn(s)

@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// keyLists are that API keys are listed, used, and replaced as they were seen.
+// keyLists checks Keys, UseKey and PutKey.IfRevision.
 func keyLists() checks {
 	return checks{
 		"keys are listed, newest first, by page": func(b *bench) {
@@ -99,7 +99,7 @@ func keyLists() checks {
 	}
 }
 
-// keyPages goes through a list and wants it to hold these.
+// keyPages reads a list page by page and compares it with want.
 func (b *bench) keyPages(name string, q store.KeyQuery, want []string) {
 	b.Helper()
 	got := []string{}

@@ -11,7 +11,7 @@ func (b *bench) putKey(k store.APIKey) (store.APIKey, error) {
 	return b.project.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: k})
 }
 
-// newKey describes an API key of whom everything is known.
+// newKey describes an API key with every field set.
 func (b *bench) newKey(secret string) store.APIKey {
 	b.Helper()
 	return store.APIKey{
@@ -20,7 +20,7 @@ func (b *bench) newKey(secret string) store.APIKey {
 	}
 }
 
-// keeps wants an API key as the store keeps it.
+// keeps checks a stored API key.
 func (b *bench) keeps(want store.APIKey) {
 	b.Helper()
 	got, err := b.project.Key(b.ctx(), want.ID)
@@ -28,7 +28,7 @@ func (b *bench) keeps(want store.APIKey) {
 	b.sameKey(got, want)
 }
 
-// sameKey compares keys; the store may spell empty lists either way.
+// sameKey compares keys. A store may return empty lists or nil.
 func (b *bench) sameKey(got, want store.APIKey) {
 	b.Helper()
 	for _, k := range []*store.APIKey{&got, &want} {
@@ -44,12 +44,12 @@ func (b *bench) sameKey(got, want store.APIKey) {
 	equal(b, "APIKey", got, want)
 }
 
-// keys are that API keys are kept.
+// keys checks that API keys are stored.
 func keys() checks {
 	return merge(keyLists(), checks{
 		"a key comes back as it went in": func(b *bench) {
 			k := b.newKey("k")
-			k.CreatedAt, k.Revision, k.LastUsedAt = now.Add(minute), 7, now // the store's to set
+			k.CreatedAt, k.Revision, k.LastUsedAt = now.Add(minute), 7, now // set by the store
 			got, err := b.putKey(k)
 			b.ok(err)
 			k.CreatedAt, k.Revision, k.LastUsedAt = now, 0, time.Time{}
@@ -77,7 +77,7 @@ func keys() checks {
 			b.ok(err)
 			k.CreatedAt, k.Revision = now, max(got.Revision, 1)
 			b.sameKey(got, k)
-			b.keeps(k) // revoked and expired, but there
+			b.keeps(k) // revoked and expired, but stored
 		},
 		"a key's hash is its own": func(b *bench) {
 			k, other := b.newKey("k"), b.newKey("other")

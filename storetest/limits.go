@@ -7,7 +7,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// five is a bucket of five that refills one every twelve seconds.
+// five is a bucket of five tokens that refills one every twelve seconds.
 var five = store.Rate{Burst: 5, Per: minute}
 
 func (b *bench) take(at time.Time, draws ...store.Draw) store.Decision {
@@ -17,7 +17,7 @@ func (b *bench) take(at time.Time, draws ...store.Draw) store.Decision {
 	return d
 }
 
-// left wants a number of tokens in a bucket.
+// left checks the number of tokens in a bucket.
 func (b *bench) left(key string, at time.Time, want int) {
 	b.Helper()
 	d := b.take(at, store.Draw{Key: key, Rate: five})
@@ -89,7 +89,7 @@ func limits() checks {
 		"parallel draws never exceed the burst": func(b *bench) {
 			allowed := make(chan bool, parallel)
 			b.race(func(i int) error {
-				// Opposite orders must not block each other.
+				// Opposite orders must not deadlock.
 				draws := []store.Draw{{Key: "a", Rate: five, Cost: 1}, {Key: "b", Rate: five, Cost: 1}}
 				if i%2 == 0 {
 					slices.Reverse(draws)
@@ -123,7 +123,7 @@ func upkeep() checks {
 			over.IdleUntil = now.Add(minute)
 			_, err := b.signIn(over)
 			b.ok(err)
-			spent := b.newSession(u.ID) // in use, but its time is up
+			spent := b.newSession(u.ID) // in use, but past its end
 			spent.ExpiresAt = now.Add(minute)
 			_, err = b.signIn(spent)
 			b.ok(err)

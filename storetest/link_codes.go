@@ -13,7 +13,7 @@ func newLinkCode() store.Token {
 	return t
 }
 
-// linkCodes are what holds of tokens that are links and codes at once.
+// linkCodes checks tokens that are a link and a code at once.
 func linkCodes() checks {
 	return checks{
 		"a link's code comes back as it went in": func(b *bench) {
@@ -27,13 +27,13 @@ func linkCodes() checks {
 			b.token(newToken("other", "ada"))
 			got, err = b.PeekToken(b.ctx(), t.Purpose, hashOf("other"), now)
 			b.ok(err)
-			b.sameToken(got, newToken("other", "ada")) // and none of an older one's
+			b.sameToken(got, newToken("other", "ada")) // without the code of an older one
 		},
 		"a link's code uses the link up": func(b *bench) {
 			t := newLinkCode()
 			b.token(t)
 			b.is(b.try("ada", "000000"), store.ErrWrongCode)
-			b.is(b.try("ada", "link"), store.ErrWrongCode) // what the link is kept as is no code
+			b.is(b.try("ada", "link"), store.ErrWrongCode) // the link's own hash is not a code
 			got, _, err := b.guess("ada", "123456", store.Effect{})
 			b.ok(err)
 			t.Tries = 2
@@ -54,7 +54,7 @@ func linkCodes() checks {
 				try := store.TryCode{Change: proof(t.CodeExpiresAt), Purpose: t.Purpose, Subject: "ada", Hash: hashOf(code)}
 				_, _, err := b.TryCode(b.ctx(), try)
 				b.is(err, store.ErrNotFound)
-				try.IfRoles = ptr(int64(99)) // however it is judged
+				try.IfRoles = ptr(int64(99)) // also with a condition that does not hold
 				_, _, err = b.TryCode(b.ctx(), try)
 				b.is(err, store.ErrNotFound)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// told describes a message that is due now, of which something is noted.
+// told describes a message with a log entry that is due now.
 func (b *bench) told(kind store.Kind, userID string) store.SealedMessage {
 	b.Helper()
 	m := b.message()
@@ -17,7 +17,7 @@ func (b *bench) told(kind store.Kind, userID string) store.SealedMessage {
 	return m
 }
 
-// records are those of a query, newest first.
+// records returns the records of a query, newest first.
 func (b *bench) records(q store.MessageQuery) []store.MessageRecord {
 	b.Helper()
 	if q.Limit == 0 {
@@ -28,7 +28,7 @@ func (b *bench) records(q store.MessageQuery) []store.MessageRecord {
 	return list
 }
 
-// noted wants what is noted of a message.
+// noted checks the record of a message.
 func (b *bench) noted(m store.SealedMessage, f store.FinishMessage) {
 	b.Helper()
 	want := store.MessageRecord{ID: m.ID, MessageLog: m.Log, State: f.State, Attempts: f.Attempts, CreatedAt: m.CreatedAt, UpdatedAt: f.At, Error: f.Error}
@@ -40,7 +40,7 @@ func (b *bench) end(f store.FinishMessage) {
 	b.ok(b.journal.FinishMessage(b.ctx(), f))
 }
 
-// fail posts a message, and ends it as failed, kept for half an hour.
+// fail adds a message and finishes it as failed, kept for half an hour.
 func (b *bench) fail(m store.SealedMessage) store.FinishMessage {
 	b.Helper()
 	b.post(b.user("").ID, m)
@@ -49,7 +49,7 @@ func (b *bench) fail(m store.SealedMessage) store.FinishMessage {
 	return f
 }
 
-// useless wants a message that cannot be sent again.
+// useless checks that a message cannot be sent again.
 func (b *bench) useless(id string, at time.Time) {
 	b.Helper()
 	_, err := b.journal.FailedMessage(b.ctx(), id, at)
@@ -156,7 +156,7 @@ func messageLog() checks {
 			b.useless(long.ID, now.Add(30*minute))
 			_, err := b.Sweep(b.ctx(), now.Add(30*minute), 100)
 			b.ok(err)
-			b.useless(long.ID, now) // it is erased
+			b.useless(long.ID, now) // it was deleted
 			equal(b, "messages that failed", len(b.records(store.MessageQuery{State: store.MessageFailed})), 3)
 		},
 		"of parallel retries one has a message sent again": func(b *bench) {

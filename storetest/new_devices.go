@@ -6,15 +6,15 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// arrival is a sign-in with what is recorded if its device is new.
+// arrival is a sign-in with the records for a new device.
 type arrival struct {
 	store.CreateSession
-	events map[store.Outcome]string // their ids
+	events map[store.Outcome]string // event ids
 	token  store.Token
-	told   int // how often Made was called
+	told   int // number of calls of Made
 }
 
-// arriving describes a session of a user on a device, and what comes with it.
+// arriving describes a session of a user on a device, with the records for a new device.
 func (b *bench) arriving(userID, device string) *arrival {
 	b.Helper()
 	s := b.newSession(userID)
@@ -32,7 +32,7 @@ func (b *bench) arriving(userID, device string) *arrival {
 	return a
 }
 
-// wasNew wants what comes with a new device to be recorded, or none of it.
+// wasNew checks that the records for a new device are all there, or none.
 func (b *bench) wasNew(a *arrival, want bool) {
 	b.Helper()
 	calls, found := 0, store.ErrNotFound
@@ -63,8 +63,8 @@ func (b *bench) wasNew(a *arrival, want bool) {
 	}
 }
 
-// arrive signs in, and wants the device to have been new, or not to have been. A
-// sign-in that refuses new devices comes before, and changes nothing.
+// arrive signs in and checks whether the device was new. Before that, a sign-in that
+// refuses new devices changes nothing.
 func (b *bench) arrive(userID, device string, isNew bool, more ...store.UserAt) {
 	b.Helper()
 	before, err := b.Sessions(b.ctx(), userID, now)
@@ -89,7 +89,7 @@ func (b *bench) arrive(userID, device string, isNew bool, more ...store.UserAt) 
 	b.knows(userID, device, device != "")
 }
 
-// newDevices are about sessions on devices that their users were not seen on.
+// newDevices checks sessions on devices that are new to their users.
 func newDevices() checks {
 	return checks{
 		"a device is new once": func(b *bench) {
@@ -100,7 +100,8 @@ func newDevices() checks {
 			b.arrive(u.ID, "two", true)
 			b.arrive(u.ID, "two", false)
 			b.arrive(u.ID, "one", false)
-			// The same with conditions on others, which may take a store another way.
+			// The same with conditions on other users, which may take another path in a
+			// store.
 			elsewhere := store.UserAt{ID: eve.ID, Revision: &eve.Revision}
 			b.arrive(u.ID, "three", true, elsewhere)
 			b.arrive(u.ID, "three", false, elsewhere)
@@ -109,7 +110,7 @@ func newDevices() checks {
 			u := b.user("ada@example.com")
 			b.arrive(u.ID, "", false)
 			b.arrive(u.ID, "", false)
-			b.arrive(u.ID, "one", true) // not the first session, and the first device
+			b.arrive(u.ID, "one", true) // not the first session, but the first device
 			b.arrive(u.ID, "", true)
 			b.arrive(u.ID, "", true)
 		},
@@ -133,7 +134,7 @@ func newDevices() checks {
 			} {
 				u, eve := b.user(name+"@example.com"), b.user("eve "+name+"@example.com")
 				b.arrive(u.ID, "", false)
-				b.ok(forget(u.ID)) // of nothing
+				b.ok(forget(u.ID)) // nothing to forget
 				b.arrive(u.ID, "", false)
 				b.arrive(u.ID, "one", true)
 				for range 2 {
@@ -187,7 +188,7 @@ func newDevices() checks {
 	}
 }
 
-// newDeviceFactors is for stores of factors, whose enrolment may make a session.
+// newDeviceFactors checks new devices of sessions that an enrolment creates.
 func newDeviceFactors() checks {
 	enrol := func(b *bench, u store.User, device string) (*arrival, error) {
 		b.Helper()

@@ -8,12 +8,12 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// strange are ids that nobody has and that no store makes: whoever sends them gets the
-// answer for somebody who is not there, and no failure.
+// strange are ids that no row has and no store creates. Methods must answer as for a
+// missing row, without another failure.
 var strange = []string{"x", "00000000-0000-0000-0000-00000000000g", "\x00", "\xff"}
 
-// nobody are that methods take such ids for nobody's: each that has an id as its first
-// parameter, and those that name somebody in another way.
+// nobody checks that methods treat such ids as missing rows: every method with an id as its
+// first parameter, and those that name a row in another way.
 func nobody(has *bench) checks {
 	all := checks{}
 	for _, face := range faces() {
@@ -53,7 +53,7 @@ func nobody(has *bench) checks {
 	return all
 }
 
-// isNobody wants an answer about nobody.
+// isNobody checks the error for a missing row.
 func (b *bench) isNobody(id string, err error) {
 	b.Helper()
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -61,7 +61,7 @@ func (b *bench) isNobody(id string, err error) {
 	}
 }
 
-// isNothing tells whether a result has nothing in it: lists may be empty.
+// isNothing reports whether a result is empty, also as an empty list.
 func isNothing(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -80,7 +80,7 @@ func isNothing(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// namesNobody names nobody by a strange id in the parameters of changes and lists.
+// namesNobody uses a strange id in the parameters of changes and lists.
 func (b *bench) namesNobody(id string) {
 	b.Helper()
 	b = b.of("%q", id)

@@ -6,7 +6,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// nothing are that what is about nothing is not found by asking for nothing.
+// nothing checks that empty keys do not find rows without a value.
 func nothing() checks {
 	return checks{
 		"a code about nothing is nobody's to guess": func(b *bench) {
@@ -59,8 +59,8 @@ func nothing() checks {
 	}
 }
 
-// factorsOfNobody are that second factors need their user, and a session to be enabled
-// on that showed them.
+// factorsOfNobody checks that second factors need their user, and that a session created by
+// an enrolment must be at AAL2.
 func factorsOfNobody() checks {
 	return checks{
 		"a first session that showed no second factor enables none": func(b *bench) {
@@ -99,7 +99,7 @@ func factorsOfNobody() checks {
 	}
 }
 
-// heldInOrder are that what is kept of an account is listed in its order.
+// heldInOrder checks the order of Held.
 func heldInOrder() checks {
 	return checks{"what is kept of an account is in the order of its times": func(b *bench) {
 		if b.journal == nil {

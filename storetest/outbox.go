@@ -13,7 +13,7 @@ func (b *bench) message() store.SealedMessage {
 	return store.SealedMessage{ID: b.id(), Body: []byte("sealed"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(time.Hour)}
 }
 
-// post keeps messages with a change of a user.
+// post adds messages in a change of a user.
 func (b *bench) post(userID string, messages ...store.SealedMessage) {
 	b.Helper()
 	c := store.UpdateUser{Change: by(now), UserID: userID, Patch: store.UserPatch{FullName: ptr("x")}}
@@ -22,7 +22,7 @@ func (b *bench) post(userID string, messages ...store.SealedMessage) {
 	b.ok(err)
 }
 
-// claims claims up to ten messages for a minute and wants exactly these.
+// claims claims up to ten messages for a minute and compares them with want.
 func (b *bench) claims(at time.Time, want ...string) {
 	b.Helper()
 	b.claimsOf(10, at, want...)
@@ -44,7 +44,7 @@ func (b *bench) finish(id string, retry time.Time) {
 	b.ok(b.journal.FinishMessage(b.ctx(), store.FinishMessage{ID: id, RetryAt: retry}))
 }
 
-// outbox are that messages are kept until they are sent.
+// outbox checks that messages are kept until they are sent.
 func outbox() checks {
 	return checks{
 		"a message comes back as it went in, once": func(b *bench) {
@@ -62,7 +62,7 @@ func outbox() checks {
 				b.ok(err)
 				want.Attempts, want.NextAt = i+1, at.Add(minute/2)
 				if len(got) == 1 {
-					want.NextAt = got[0].NextAt // that before or after the claim
+					want.NextAt = got[0].NextAt // the value before or after the claim
 				}
 				need(b, "messages", got, []store.SealedMessage{want})
 				got[0].Body[0] = 'x'
@@ -89,7 +89,7 @@ func outbox() checks {
 			b.post(u.ID, sent, failed)
 			b.claims(now, sent.ID, failed.ID)
 			b.finish(sent.ID, time.Time{})
-			b.finish(sent.ID, time.Time{}) // it is gone: no error
+			b.finish(sent.ID, time.Time{}) // a missing message is no error
 			b.finish(b.id(), now)
 			b.finish(failed.ID, now.Add(2*us))
 			b.claims(now.Add(us))
@@ -119,7 +119,7 @@ func outbox() checks {
 			_, err := b.update(u.ID, store.UserPatch{DropTokens: []store.Purpose{store.PurposeReset}})
 			b.ok(err)
 			b.claims(now.Add(minute), ids[2])
-			b.claims(now.Add(30 * minute)) // that token has expired
+			b.claims(now.Add(30 * minute)) // the token has expired
 		},
 		"a message comes with the token of the same step": func(b *bench) {
 			u := b.user("ada@example.com")
@@ -156,7 +156,7 @@ func outbox() checks {
 				}
 				return err
 			})
-			for range parallel { // what was passed over while others held it
+			for range parallel { // the messages that were skipped while others held them
 				list, err := b.journal.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 3})
 				b.ok(err)
 				if len(list) == 0 {

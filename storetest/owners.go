@@ -6,7 +6,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// owner adds somebody who may do everything.
+// owner adds an owner.
 func (b *bench) owner() store.User {
 	b.Helper()
 	nu := b.newUser("")
@@ -16,7 +16,7 @@ func (b *bench) owner() store.User {
 	return u
 }
 
-// keepsOwner patches or deletes a user, if an owner is left then.
+// keepsOwner patches or deletes a user with Change.KeepOwner.
 func (b *bench) keepsOwner(at time.Time, id string, p *store.UserPatch) error {
 	c := by(at)
 	c.KeepOwner = true
@@ -27,7 +27,7 @@ func (b *bench) keepsOwner(at time.Time, id string, p *store.UserPatch) error {
 	return err
 }
 
-// leaving are ways in which a user stops to be an owner.
+// leaving returns patches that end a user's ownership; nil is a deletion.
 func leaving() map[string]*store.UserPatch {
 	return map[string]*store.UserPatch{
 		"demotion": {Roles: &[]string{"r"}},
@@ -36,7 +36,7 @@ func leaving() map[string]*store.UserPatch {
 	}
 }
 
-// owners are that the last owner stays.
+// owners checks that the last owner is kept.
 func owners() checks {
 	return checks{
 		"the last owner stays": func(b *bench) {

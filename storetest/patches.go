@@ -7,13 +7,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// patchCase is a patch and what it makes of a user that whole has added.
+// patchCase is a patch and its result for a user of whole.
 type patchCase struct {
 	patch store.UserPatch
 	edit  func(*store.Credentials)
 }
 
-// ordinary are patches that leave the second factor alone.
+// ordinary returns patches that do not change the second factor.
 func (b *bench) ordinary() map[string]patchCase {
 	b.Helper()
 	linked, renewed := b.identity("p", "3"), b.identity("p", "1")
@@ -45,7 +45,7 @@ func (b *bench) ordinary() map[string]patchCase {
 	}
 }
 
-// refused are changes that would change all there is, but must not be applied.
+// refused returns changes of every field that must not be applied.
 func (b *bench) refused(u store.User) map[string]store.UpdateUser {
 	b.Helper()
 	nu := b.newUser("taken@example.com")
@@ -161,7 +161,7 @@ func patches() checks {
 			_, err = b.updateIf(store.UserAt{ID: u.ID, Revision: &u.Revision}, store.UserPatch{FullName: ptr("y")})
 			b.is(err, store.ErrStale)
 			_, err = b.updateIf(store.UserAt{ID: b.user("").ID, PasswordHash: ptr("one")}, store.UserPatch{FullName: ptr("x")})
-			b.is(err, store.ErrStale) // who has no password has not this one
+			b.is(err, store.ErrStale) // a user without a password does not have this one
 		},
 		"a patch that is refused changes nothing": func(b *bench) {
 			want := store.Credentials{User: b.whole(), PasswordHash: "hash"}

@@ -19,7 +19,7 @@ func proofs() checks {
 			moved, err := b.advance(s.ID, 0, now)
 			b.ok(err)
 			first := moved.AMR
-			for i := range 2 { // the second proof of a method takes the place of the first
+			for i := range 2 { // the second entry of a method replaces the first
 				proof := store.AMR{Method: "again", Timestamp: now.Unix() + int64(i)}
 				moved.AMR = append(first[:len(first):len(first)], proof)
 				got, user, err := add(b, s.ID, by(now.Add(minute)), proof)

@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// races are that nothing lands in the name of what was ended before, at every
-// method.
+// races checks, at every method, that no change happens under an authority that ended
+// before.
 func races(has *bench) checks {
 	return merge(atDoors(has, neverAfterRevocation), checks{
 		"no change lands after its session was revoked": func(b *bench) {
@@ -78,8 +78,7 @@ func races(has *bench) checks {
 	})
 }
 
-// neverAfterRevocation makes a call in the name of a session that is revoked at
-// the same time.
+// neverAfterRevocation makes a call in the name of a session that is revoked concurrently.
 func neverAfterRevocation(b *bench, prepare func(*world) attempt) {
 	for range 8 {
 		w := newWorld(b)
@@ -88,8 +87,8 @@ func neverAfterRevocation(b *bench, prepare func(*world) attempt) {
 	}
 }
 
-// revokedMeanwhile makes a change in the name of a new session of actor while
-// that is revoked. look reads what the change would change.
+// revokedMeanwhile makes a change in the name of a new session of actor that is revoked
+// concurrently. look reads the values that the change affects.
 func (b *bench) revokedMeanwhile(actor store.User, change func(store.Change) error, look func() []string) {
 	b.Helper()
 	s := b.session(actor.ID)
@@ -103,8 +102,8 @@ func (b *bench) revokedMeanwhile(actor store.User, change func(store.Change) err
 	}, look, store.ErrSessionEnded)
 }
 
-// meanwhile runs end and change at once. What change did must be there when end
-// has returned, or never come.
+// meanwhile runs end and change concurrently. The effect of change must be visible when end
+// has returned, or never.
 func (b *bench) meanwhile(end, change func() error, look func() []string, refused error) {
 	b.Helper()
 	var (

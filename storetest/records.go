@@ -9,11 +9,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// east is a zone in which nothing is kept.
+// east is a zone that no stored time is in.
 var east = time.FixedZone("east", 3600)
 
-// abroad is a copy of a value in which every time is in another zone, and finer than
-// what is kept.
+// abroad returns a copy of a value with every time in another zone and finer than stored
+// times.
 func abroad[T any](v T) T {
 	var out T
 	moved(reflect.ValueOf(v), reflect.ValueOf(&out).Elem())
@@ -44,8 +44,8 @@ func moved(from, to reflect.Value) {
 	}
 }
 
-// complete wants every member of a record to be set, but for some: what is at zero would
-// pass for kept.
+// complete checks that every field of a record is set, except some, because zero would pass
+// as stored.
 func complete[T any](b *bench, v T, but ...string) {
 	b.Helper()
 	r := reflect.ValueOf(v)
@@ -56,8 +56,8 @@ func complete[T any](b *bench, v T, but ...string) {
 	}
 }
 
-// records are that of everything that is kept every member is. Optional interfaces also keep
-// times in UTC and to the microsecond, whatever zone they came in.
+// records checks that every field of each record is stored. Optional interfaces also store
+// times in UTC and to the microsecond, from any zone.
 func records() checks {
 	return checks{
 		"every member of a token is kept": func(b *bench) {
@@ -97,7 +97,7 @@ func records() checks {
 			b.ok(f.fill("Session", reflect.ValueOf(&first).Elem()))
 			first.UserID, first.Counter, first.CreatedAt, first.IdleUntil, first.ExpiresAt = nu.User.ID, 0, now, now.Add(2*minute), now.Add(2*time.Hour)
 			nu.Session = &first
-			nu.User.BannedUntil = time.Time{} // whoever is banned has no session
+			nu.User.BannedUntil = time.Time{} // a banned user has no session
 			_, err := b.CreateUser(b.ctx(), store.CreateUser{Change: by(now), NewUser: nu})
 			b.ok(err)
 			nu.User.LastSignInAt = now
@@ -135,14 +135,14 @@ func records() checks {
 	}
 }
 
-// factorRecords are likewise about factors.
+// factorRecords checks the records of factors.
 func factorRecords() checks {
 	return checks{
 		"every member of a factor is kept": func(b *bench) {
 			u := b.user("ada@example.com")
 			f := store.Factor{ID: b.id(), UserID: u.ID, Kind: store.FactorTOTP, Several: true, Required: true, Label: "phone", Credential: []byte("credential"), Secret: []byte("sealed"), State: []byte("7"), Enabled: true, CreatedAt: now, LastUsedAt: now, Origin: store.Origin{Sequence: 2, AddedBy: 1}}
 			complete(b, f)
-			f.LastUsedAt = time.Time{} // until a code is used
+			f.LastUsedAt = time.Time{} // zero until a code is used
 			sent := abroad(f)
 			sent.Enabled = false
 			b.ok(b.factors.PutFactor(b.ctx(), store.PutFactor{Change: abroad(by(now)), Factor: sent}))
@@ -168,7 +168,7 @@ func factorRecords() checks {
 	}
 }
 
-// eventRecords are likewise about events.
+// eventRecords checks the records of events.
 func eventRecords() checks {
 	return checks{
 		"every member of an event is kept": func(b *bench) {
@@ -183,7 +183,7 @@ func eventRecords() checks {
 				}
 			}
 			client.IP, other.IP = address(7), address(8)
-			client.Device, other.Device = "", "" // which events do not keep
+			client.Device, other.Device = "", "" // events do not store it
 			for _, e := range []store.Event{
 				{
 					Type: store.EventMessageFailed, Actor: store.Actor{Kind: store.ActorUser, ID: b.id(), SessionID: b.id()}, UserID: b.id(), SessionID: b.id(),
@@ -214,7 +214,7 @@ func eventRecords() checks {
 					b.ok(err)
 					need(b, "number of events", len(got), 1)
 					if want.UserID == "" && want.ID == later.ID {
-						want.UserID = got[0].UserID // the user who was made
+						want.UserID = got[0].UserID // the new user
 					}
 					equal(b, "Event", got[0], want)
 				}
@@ -223,7 +223,7 @@ func eventRecords() checks {
 	}
 }
 
-// outboxRecords are likewise about messages.
+// outboxRecords checks the records of messages.
 func outboxRecords(has *bench) checks {
 	all := checks{
 		"every member of a message is kept": func(b *bench) {
@@ -241,8 +241,8 @@ func outboxRecords(has *bench) checks {
 			got, err := b.journal.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now.Add(us).In(east), Until: now.In(east).Add(minute/2 + 7), Limit: 2})
 			b.ok(err)
 			need(b, "number of messages", len(got), 1)
-			m.NextAt = got[0].NextAt // as it is, or as it will be
-			got[0].Log = m.Log       // which is not for who sends it
+			m.NextAt = got[0].NextAt // the value before or after the claim
+			got[0].Log = m.Log       // not returned to the sender
 			equal(b, "SealedMessage", got[0], m)
 			equal(b, "SealedMessage.NextAt is in UTC", got[0].NextAt.Location(), time.UTC)
 			b.claims(now.Add(minute/2 - us))
@@ -273,7 +273,7 @@ func outboxRecords(has *bench) checks {
 	return all
 }
 
-// keyRecords are likewise about API keys.
+// keyRecords checks the records of API keys.
 func keyRecords() checks {
 	return checks{
 		"every member of a key is kept": func(b *bench) {
@@ -299,7 +299,7 @@ func keyRecords() checks {
 	}
 }
 
-// roleRecords are likewise about roles.
+// roleRecords checks the records of roles.
 func roleRecords() checks {
 	return checks{
 		"every member of a role is kept": func(b *bench) {
@@ -322,13 +322,13 @@ func roleRecords() checks {
 	}
 }
 
-// jobRecords are likewise about jobs.
+// jobRecords checks the records of jobs.
 func jobRecords() checks {
 	return checks{
 		"every member of a job is kept": func(b *bench) {
 			j := store.Job{ID: b.id(), Kind: "kind", Actor: []byte("who"), Params: []byte("what"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 			sent := abroad(j)
-			sent.State, sent.Chunks, sent.Next, sent.Rows, sent.Counts = store.JobDone, 7, 7, 7, store.JobCounts{Done: 7} // the store's to count
+			sent.State, sent.Chunks, sent.Next, sent.Rows, sent.Counts = store.JobDone, 7, 7, 7, store.JobCounts{Done: 7} // counted by the store
 			b.ok(b.admin.PutJob(b.ctx(), sent))
 			j.State = store.JobReceiving
 			read := func(at time.Time) {
@@ -378,7 +378,7 @@ func jobRecords() checks {
 	}
 }
 
-// impersonationRecords are likewise about impersonations.
+// impersonationRecords checks the records of impersonations.
 func impersonationRecords() checks {
 	return checks{
 		"every member of an impersonation is kept": func(b *bench) {
@@ -418,7 +418,7 @@ func impersonationRecords() checks {
 	}
 }
 
-// settingsRecords are likewise about settings.
+// settingsRecords checks the record of settings.
 func settingsRecords() checks {
 	return checks{
 		"every member of settings is kept": func(b *bench) {
@@ -435,5 +435,5 @@ func settingsRecords() checks {
 	}
 }
 
-// address is one for examples.
+// address returns an example IP address.
 func address(n byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, n}) }

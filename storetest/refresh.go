@@ -144,14 +144,14 @@ func refresh() checks {
 				need(b, "error is a *LimitedError", errors.As(err, &limited), true)
 				equal(b, "LimitedError.RetryAfter", limited.RetryAfter, 12*time.Second)
 			}
-			// An outdated counter is refused by the limit, too, and ends nothing.
+			// The limit also refuses an outdated counter, and ends no session.
 			b.of("outdated").is(advance(s.ID, 0, now.Add(11*time.Second), 1), store.ErrLimited)
 			got, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
 			equal(b, "Session.Counter", got.Counter, 2)
 			b.ok(advance(s.ID, 2, now.Add(12*time.Second), 1))
 			b.left("k", now.Add(12*time.Second), 0)
-			// Not even a full bucket has as much.
+			// Not even a full bucket has that many tokens.
 			b.of("too much").is(advance(s.ID, 3, now.Add(time.Hour), 6), store.ErrLimited)
 			b.left("k", now.Add(time.Hour), 5)
 			b.of("no limit").ok(func() error { _, err := b.advance(s.ID, 3, now.Add(20*time.Second)); return err }())

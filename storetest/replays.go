@@ -8,9 +8,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// replays are what becomes of a refresh token that comes late.
+// replays checks outdated refresh tokens after Grace.
 func replays() checks {
-	const late = 10 * time.Second // the grace of b.advance is over
+	const late = 10 * time.Second // after the grace of b.advance
 	return checks{
 		"the counter before comes late once": func(b *bench) {
 			s := b.newSession(b.user("ada@example.com").ID)
@@ -51,16 +51,16 @@ func replays() checks {
 			s.IdleUntil = now.Add(1000 * time.Hour)
 			_, err := b.signIn(s)
 			b.ok(err)
-			_, err = b.advanceLong(s.ID, 0, now) // the one
+			_, err = b.advanceLong(s.ID, 0, now) // the first client
 			b.ok(err)
 			at := now.Add(2 * store.ReplayGap)
-			_, err = b.advanceLong(s.ID, 0, at) // the other, who gets the same token
+			_, err = b.advanceLong(s.ID, 0, at) // the second client, which gets the same token
 			b.ok(err)
 			at = at.Add(2 * store.ReplayGap)
-			_, err = b.advanceLong(s.ID, 1, at) // the one
+			_, err = b.advanceLong(s.ID, 1, at) // the first client
 			b.ok(err)
 			at = at.Add(2 * store.ReplayGap)
-			_, err = b.advanceLong(s.ID, 1, at) // the other
+			_, err = b.advanceLong(s.ID, 1, at) // the second client
 			b.is(err, store.ErrReused)
 			_, err = b.advanceLong(s.ID, 2, at)
 			b.is(err, store.ErrSessionEnded)
@@ -136,7 +136,7 @@ func replays() checks {
 			got, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
 			b.sameSession(got, moved)
-			_, err = b.advance(s.ID, 0, now.Add(2*late)) // counted from the first
+			_, err = b.advance(s.ID, 0, now.Add(2*late)) // Grace counts from the first replay
 			b.is(err, store.ErrReused)
 		},
 		"within grace of a late counter the next one is none": func(b *bench) {
@@ -159,13 +159,13 @@ func replays() checks {
 			a.IfUsers = []store.UserAt{{ID: b.id()}}
 			_, _, err = b.AdvanceSession(b.ctx(), a)
 			b.is(err, store.ErrStale)
-			_, err = b.advance(s.ID, 0, now.Add(late)) // it was not let pass then
+			_, err = b.advance(s.ID, 0, now.Add(late)) // the refused call did not count as a replay
 			b.ok(err)
 		},
 	}
 }
 
-// advanceLong is advance of a session that does not end soon.
+// advanceLong is advance for a session that does not end soon.
 func (b *bench) advanceLong(id string, counter uint32, at time.Time) (store.Session, error) {
 	s, _, err := b.AdvanceSession(b.ctx(), store.Advance{
 		Change: by(at), SessionID: id, Counter: counter, Grace: 10 * time.Second, IdleUntil: at.Add(1000 * time.Hour),
@@ -173,8 +173,7 @@ func (b *bench) advanceLong(id string, counter uint32, at time.Time) (store.Sess
 	return s, err
 }
 
-// late refreshes with the first counter, and tells whether it was let pass although
-// it came late.
+// late refreshes with the first counter and reports whether it was accepted late.
 func (b *bench) late(id string, at time.Time) (late bool) {
 	b.Helper()
 	_, _, err := b.AdvanceSession(b.ctx(), store.Advance{

@@ -13,9 +13,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// reporter is what a check does with its test. It cannot fail it: that is for
-// the assertions here, so that every failure names the call, what came and what
-// was wanted.
+// reporter is the part of testing.T that a check uses. It cannot fail the test. Only the
+// assertions here do, so that every failure names the call, the result and the expected
+// result.
 type reporter interface {
 	Helper()
 	Context() context.Context
@@ -25,10 +25,10 @@ type reporter interface {
 	FailNow()
 }
 
-// calls are what was last asked of the store.
+// calls records the last call of the store and the last change.
 type calls struct{ last, change atomic.Pointer[string] }
 
-// watch remembers the calls to a store.
+// watch records the calls of a store.
 func watch(s store.Store) (store.Store, *calls) {
 	c := &calls{}
 	tap := storetap.New(s)
@@ -40,7 +40,7 @@ func watch(s store.Store) (store.Store, *calls) {
 	return tap, c
 }
 
-// String names the last call, and the last change if the call was none.
+// String names the last call, and also the last change if the call was none.
 func (c *calls) String() string {
 	last, change := c.last.Load(), c.change.Load()
 	switch {
@@ -53,14 +53,14 @@ func (c *calls) String() string {
 	}
 }
 
-// of is the bench with a word about what the next assertion is about.
+// of returns the bench with the subject of the next assertion.
 func (b *bench) of(format string, args ...any) *bench {
 	about := *b
 	about.about = b.about + fmt.Sprintf(format, args...) + ": "
 	return &about
 }
 
-// report fails the test. Every failure of a check comes through here.
+// report fails the test. Every failed check calls it.
 func (b *bench) report(what string, lines []string) {
 	b.Helper()
 	head := fmt.Sprintf("%s: %s%s", b.calls, b.about, what)
@@ -71,13 +71,13 @@ func (b *bench) report(what string, lines []string) {
 	b.test.Error(head + " differs:\n\t" + strings.Join(lines, "\n\t"))
 }
 
-// wrong fails the test: what came is not what the words describe.
+// wrong fails the test, because got does not match the description.
 func (b *bench) wrong(what string, got any, want string) {
 	b.Helper()
 	b.report(what, []string{" = " + difference.Show(got) + ", want " + want})
 }
 
-// equal wants a value to be deeply equal to another one.
+// equal checks that two values are deeply equal.
 func equal[T any](b *bench, what string, got, want T) {
 	b.Helper()
 	if lines := difference.Of(got, want); len(lines) > 0 {
@@ -85,7 +85,7 @@ func equal[T any](b *bench, what string, got, want T) {
 	}
 }
 
-// need is equal, and nothing that follows makes sense otherwise.
+// need is equal, and stops the test on a difference.
 func need[T any](b *bench, what string, got, want T) {
 	b.Helper()
 	if lines := difference.Of(got, want); len(lines) > 0 {
@@ -94,14 +94,14 @@ func need[T any](b *bench, what string, got, want T) {
 	}
 }
 
-// listed wants the same elements in the same order; a store may spell an empty
-// list either way.
+// listed checks for the same elements in the same order. A store may return an empty list
+// or nil.
 func listed[T any](b *bench, what string, got, want []T) {
 	b.Helper()
 	equal(b, what, append([]T{}, got...), append([]T{}, want...))
 }
 
-// unchanged wants two states of a world to be the same.
+// unchanged checks that two states of a world are the same.
 func (b *bench) unchanged(why string, before, after []string) (same bool) {
 	b.Helper()
 	d := differences(before, after)
@@ -111,14 +111,13 @@ func (b *bench) unchanged(why string, before, after []string) (same bool) {
 	return len(d) == 0
 }
 
-// oneWon wants one of those who raced to have won, and all others to have lost
-// with an error.
+// oneWon checks that one call of a race succeeded, and all others failed with an error.
 func (b *bench) oneWon(won int, lost map[error]int, loser error) {
 	b.Helper()
 	b.won(won, lost, 1, map[error]int{loser: parallel - 1})
 }
 
-// won wants so many of those who raced to have won, and so many to have lost.
+// won checks how many calls of a race succeeded and failed.
 func (b *bench) won(won int, lost map[error]int, wantWon int, wantLost map[error]int) {
 	b.Helper()
 	tally := func(won int, lost map[error]int) map[string]int {
@@ -131,13 +130,13 @@ func (b *bench) won(won int, lost map[error]int, wantWon int, wantLost map[error
 	equal(b, "outcomes of calls at once", tally(won, lost), tally(wantWon, wantLost))
 }
 
-// ok wants no error; nothing that follows makes sense with one.
+// ok expects no error, and otherwise stops the test.
 func (b *bench) ok(err error) {
 	b.Helper()
 	b.is(err, nil)
 }
 
-// is wants an error; nothing that follows makes sense without it.
+// is expects an error, and otherwise stops the test.
 func (b *bench) is(err, want error) {
 	b.Helper()
 	if !b.fails(err, want) {
@@ -145,7 +144,7 @@ func (b *bench) is(err, want error) {
 	}
 }
 
-// fails wants an error, and reports whether it came.
+// fails checks for an error, and reports whether it matched.
 func (b *bench) fails(err, want error) bool {
 	b.Helper()
 	if errors.Is(err, want) {
@@ -155,7 +154,7 @@ func (b *bench) fails(err, want error) bool {
 	return false
 }
 
-// refuses wants an error, whichever.
+// refuses checks for any error.
 func (b *bench) refuses(err error, what string) {
 	b.Helper()
 	if err == nil {
@@ -163,13 +162,13 @@ func (b *bench) refuses(err error, what string) {
 	}
 }
 
-// gone wants the error of a cancelled context.
+// gone checks for the error of a cancelled context.
 func (b *bench) gone(err error) {
 	b.Helper()
 	b.is(err, context.Canceled)
 }
 
-// conflict wants an error about one unique value.
+// conflict checks for a *ConflictError of one field.
 func (b *bench) conflict(err error, field string) {
 	b.Helper()
 	var c *store.ConflictError
@@ -179,7 +178,7 @@ func (b *bench) conflict(err error, field string) {
 	}
 }
 
-// rises wants a number to be above another one.
+// rises checks that a number is above another one.
 func (b *bench) rises(what string, from, to int64) {
 	b.Helper()
 	if to <= from {
@@ -187,7 +186,7 @@ func (b *bench) rises(what string, from, to int64) {
 	}
 }
 
-// in is the bench within another test.
+// in returns the bench for another test.
 func (b *bench) in(t *testing.T) *bench {
 	inner := *b
 	inner.reporter, inner.test = t, t

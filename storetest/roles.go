@@ -14,7 +14,7 @@ func (b *bench) deleteRole(name string) (store.RoleTable, error) {
 	return b.project.DeleteRole(b.ctx(), store.DeleteRole{Change: by(now), Name: name})
 }
 
-// table wants the table of roles.
+// table checks the table of roles.
 func (b *bench) table(want store.RoleTable) {
 	b.Helper()
 	got, err := b.project.Roles(b.ctx())
@@ -22,7 +22,7 @@ func (b *bench) table(want store.RoleTable) {
 	b.sameTable(got, want)
 }
 
-// sameTable compares tables; the store may spell empty lists either way.
+// sameTable compares tables. A store may return empty lists or nil.
 func (b *bench) sameTable(got, want store.RoleTable) {
 	b.Helper()
 	for _, t := range []*store.RoleTable{&got, &want} {
@@ -38,13 +38,13 @@ func (b *bench) sameTable(got, want store.RoleTable) {
 	equal(b, "RoleTable", got, want)
 }
 
-// roles are that roles are kept as a table with a revision.
+// roles checks that roles are stored as a table with a revision.
 func roles() checks {
 	return checks{
 		"the table of roles begins empty": func(b *bench) { b.table(store.RoleTable{}) },
 		"roles are added, replaced and removed": func(b *bench) {
 			two := store.RolePermissions{Name: "two", Description: "second", Permissions: []string{"b:w", "a:r"}}
-			one := store.RolePermissions{Name: "one", CreatedAt: now.Add(minute), UpdatedAt: now.Add(minute)} // the store's to set
+			one := store.RolePermissions{Name: "one", CreatedAt: now.Add(minute), UpdatedAt: now.Add(minute)} // set by the store
 			t, err := b.putRole(two)
 			b.ok(err)
 			two.CreatedAt, two.UpdatedAt = now, now

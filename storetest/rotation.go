@@ -6,7 +6,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// counted wants what is counted by key.
+// counted checks the counts by key.
 func (b *bench) counted(at time.Time, want store.KeyUses) {
 	b.Helper()
 	got, err := b.admin.KeyUses(b.ctx(), at)
@@ -55,7 +55,7 @@ func rotation() checks {
 				}
 				_, err := b.CreateUser(b.ctx(), store.CreateUser{Change: c, NewUser: b.newUser("")})
 				b.ok(err)
-				want.Messages = map[string]int{"00000005": 1, "00000006": 1} // the first is over
+				want.Messages = map[string]int{"00000005": 1, "00000006": 1} // the first has expired
 			}
 			b.counted(now, want)
 			b.counted(now, want) // counting changes nothing
@@ -89,7 +89,7 @@ func rotation() checks {
 			_, err = b.advance(old.ID, 0, now)
 			b.ok(err)
 			b.counted(now.Add(minute), store.KeyUses{OldestRefresh: now})
-			b.counted(now.Add(2*time.Hour), store.KeyUses{}) // all are over
+			b.counted(now.Add(2*time.Hour), store.KeyUses{}) // everything has expired
 		},
 		"a caller who has gone learns nothing": func(b *bench) {
 			_, err := b.admin.KeyUses(cancelled(), now)

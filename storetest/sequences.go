@@ -10,11 +10,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// account is a user whose origins are compared before and after each change.
+// account is a user with origins that are compared before and after each change.
 type account struct {
 	*bench
 	id       string
-	sessions map[string]store.Session // by a name for the check
+	sessions map[string]store.Session // by a name in the check
 	tokens   map[string]store.TokenRef
 }
 
@@ -22,8 +22,8 @@ func (b *bench) account(u store.User) *account {
 	return &account{b, u.ID, map[string]store.Session{}, map[string]store.TokenRef{}}
 }
 
-// origins are the origins of everything the account has, and its sequence as "account".
-// A field or session that is not there has none.
+// origins returns the origins of everything that the account has, and its sequence as
+// "account". Missing fields and sessions have none.
 func (a *account) origins() map[string]store.Origin {
 	a.Helper()
 	all := map[string]store.Origin{}
@@ -62,14 +62,14 @@ func (a *account) origins() map[string]store.Origin {
 	return all
 }
 
-// step makes a change. It wants the sequence to be raised once if something is added,
-// all of that to have the raised value, and everything else to be as it was.
+// step makes a change. It checks that the sequence is raised once if something is added,
+// that all additions have the raised value, and that everything else is unchanged.
 func (a *account) step(name string, addedBy int64, do func() error, added ...string) {
 	a.Helper()
 	a.remove(name, addedBy, do, nil, added...)
 }
 
-// remove is step of a change that removes something, too.
+// remove is step for a change that also removes something.
 func (a *account) remove(name string, addedBy int64, do func() error, removed []string, added ...string) {
 	a.Helper()
 	want := a.origins()
@@ -88,7 +88,7 @@ func (a *account) remove(name string, addedBy int64, do func() error, removed []
 	need(a.of("%s", name), "origins", a.origins(), want)
 }
 
-// token issues a token and gives it a name.
+// issue issues a token and names it.
 func (a *account) issue(name string, p store.Purpose, c store.Change) error {
 	t := newToken(a.id+name, a.id+name)
 	t.Purpose, t.UserID, t.Origin = p, a.id, store.Origin{Sequence: 99, AddedBy: 99}
@@ -96,7 +96,7 @@ func (a *account) issue(name string, p store.Purpose, c store.Change) error {
 	return a.PutToken(a.ctx(), store.PutToken{Change: c, Token: t})
 }
 
-// signInAs creates a session on a device and gives it a name.
+// signInAs creates a session on a device and names it.
 func (a *account) signInAs(name, device string, c store.Change) error {
 	s := a.newSession(a.id)
 	s.AAL, s.Device, s.CreatedAt, s.Origin = store.LevelAAL2, device, c.Now, store.Origin{Sequence: 99, AddedBy: 99}
@@ -124,13 +124,13 @@ func byToken(ref store.TokenRef) store.Change {
 	return store.Change{Now: now, By: store.Authority{Token: &ref}}
 }
 
-// from is a session's sequence, as the store has it.
+// from returns a session's stored sequence.
 func (a *account) from(name string) int64 {
 	a.Helper()
 	return a.origins()["session "+name].Sequence
 }
 
-// sequenceChecks are about the order of what takes effect for an account.
+// sequenceChecks checks the order of changes of an account.
 func sequenceChecks() checks {
 	return checks{
 		"a new user begins at 1, with everything that comes with it": func(b *bench) {
@@ -302,7 +302,7 @@ func sequenceChecks() checks {
 	}
 }
 
-// begins wants a new user to have sequence 1, and exactly these things with it.
+// begins checks that a new user has sequence 1, with exactly the named things.
 func (b *bench) begins(a *account, u store.User, things ...string) {
 	b.Helper()
 	want := map[string]store.Origin{"account": {Sequence: 1}}

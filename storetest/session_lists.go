@@ -12,7 +12,7 @@ import (
 
 func endEverySession(w *world) attempt {
 	u := w.person()
-	own := "" // the first session is the authority's
+	own := "" // the authority's is the first session
 	if len(w.sessions) > 0 {
 		own = w.sessions[0]
 	}
@@ -25,8 +25,8 @@ func endEverySession(w *world) attempt {
 	}}
 }
 
-// guests are sessions of several people that differ in everything that lists are picked
-// by, some of them over.
+// guests adds sessions of several users that differ in every field that lists filter by.
+// Some are not live.
 func (b *bench) guests() (live []store.Session) {
 	b.Helper()
 	users := []string{b.user("ada@example.com").ID, b.user("bob@example.com").ID, b.user("eve@example.com").ID}
@@ -121,7 +121,7 @@ func sessionLists() checks {
 			spared := live[len(live)-1].ID
 			until, err := b.admin.SessionOrder(b.ctx())
 			b.ok(err)
-			later := b.newSession(live[0].UserID) // by a caller whose clock is late
+			later := b.newSession(live[0].UserID) // by a caller with a slow clock
 			later.CreatedAt = now.Add(-minute)
 			_, err = b.signIn(later)
 			b.ok(err)

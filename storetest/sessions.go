@@ -43,7 +43,7 @@ func sessions() checks {
 			want.User.LastSignInAt = s.CreatedAt
 			b.sameUser(got, want.User)
 			b.stands(want)
-			for range 2 { // the second is the grace's
+			for range 2 { // the second call is within Grace
 				_, got, err = b.AdvanceSession(b.ctx(), store.Advance{Change: by(now.Add(minute)), SessionID: s.ID, Grace: us, IdleUntil: now.Add(time.Hour)})
 				b.ok(err)
 				b.sameUser(got, want.User)
@@ -82,8 +82,8 @@ func sessions() checks {
 			b.ok(err)
 		},
 		"no session outlives the patch that ends them all": func(b *bench) {
-			// Whichever comes first: a session made on the old state is ended, or is
-			// never made.
+			// In either order: a session that was created on the old state is ended, or is
+			// never created.
 			for range 20 {
 				nu := b.newUser("")
 				nu.PasswordHash = "old"
@@ -203,7 +203,7 @@ func sessions() checks {
 			s := b.newSession(u.ID)
 			_, err = b.signIn(s)
 			b.is(err, store.ErrBanned)
-			s.CreatedAt = now.Add(us) // the ban is over at that instant
+			s.CreatedAt = now.Add(us) // the ban expires at that instant
 			_, err = b.signIn(s)
 			b.ok(err)
 		},
@@ -226,7 +226,7 @@ func sessions() checks {
 			need(b, "number of sessions", len(list), 1)
 			equal(b, "Session.ID", list[0].ID, live.ID)
 			_, err = b.advance(live.ID, 0, now.Add(minute))
-			b.ok(err) // the refused try did not move the counter
+			b.ok(err) // the refused call did not advance the counter
 			_, _, err = b.Session(b.ctx(), ended.ID, now.Add(minute))
 			b.is(err, store.ErrSessionEnded)
 		},
@@ -330,7 +330,7 @@ func sessions() checks {
 			revoke(store.SessionFilter{ID: one.ID}, one.ID)
 			revoke(store.SessionFilter{ID: one.ID})
 			revoke(store.SessionFilter{ID: two.ID, Except: two.ID})
-			later, from := make([]string, 3), make([]int64, 4) // created one after the other, by clocks that are late
+			later, from := make([]string, 3), make([]int64, 4) // created one after the other, by slow clocks
 			for i := range later {
 				later[i] = b.signInOn(u.ID, "", two.CreatedAt.Add(-time.Duration(i+1)*us)).ID
 				kept, _, err := b.Session(b.ctx(), later[i], now)
@@ -361,7 +361,7 @@ func sessions() checks {
 			}
 			kept, gone, foreign := put("kept", u.ID, store.PurposeReset), put("gone", u.ID, store.PurposeExchange), put("foreign", other.ID, store.PurposeExchange)
 			_, err := b.RevokeSessions(b.ctx(), store.RevokeSessions{Change: by(now), UserID: u.ID, DropTokens: []store.Purpose{store.PurposeExchange, store.PurposeMFA}})
-			b.ok(err) // although no session ended
+			b.ok(err) // even if no session ended
 			_, err = b.PeekToken(b.ctx(), store.PurposeExchange, gone, now)
 			b.is(err, store.ErrNotFound)
 			_, err = b.PeekToken(b.ctx(), store.PurposeReset, kept, now)

@@ -11,7 +11,7 @@ func (b *bench) putSettings(revision int64, document string) (store.StoredSettin
 	return b.project.PutSettings(b.ctx(), store.PutSettings{Change: by(now), Revision: revision, Document: []byte(document)})
 }
 
-// hasSettings wants the document of settings.
+// hasSettings checks the document of settings.
 func (b *bench) hasSettings(want store.StoredSettings) {
 	b.Helper()
 	got, err := b.project.Settings(b.ctx())
@@ -19,9 +19,9 @@ func (b *bench) hasSettings(want store.StoredSettings) {
 	equal(b, "StoredSettings", got, want)
 }
 
-// settings are that a document of settings is kept, at a revision.
+// settings checks that a document of settings is stored, with a revision.
 func settings() checks {
-	const document = `{"b": [1,  2],"a":"ä","b":null}` // no form that a store may tidy
+	const document = `{"b": [1,  2],"a":"ä","b":null}` // a form that a store must not normalise
 	return checks{
 		"settings begin empty": func(b *bench) { b.hasSettings(store.StoredSettings{}) },
 		"settings come back byte by byte": func(b *bench) {

@@ -1,27 +1,27 @@
-// Package storetest holds a store.Store to its promises.
+// Package storetest checks implementations of store.Store.
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) store.Store { return mystore.New(t) })
 //	}
 //
-// Each subtest gets a store of its own and is named after the promise it checks.
-// A rule that holds for every change is checked at every method that takes one,
-// found by reflection over the interfaces: a method that this package does not
-// know fails. Run it with -race: the races are real parallel calls.
+// Each subtest gets its own store and is named after the rule that it checks. A rule for
+// every change is checked at every method that takes one, found by reflection over the
+// interfaces; a method that this package does not know fails. Run it with -race, because
+// the races are real parallel calls.
 //
-// The groups of subtests, by the interface that a store needs for them:
+// The groups of subtests, by the interface that they need:
 //
 //   - store.Store: users, fields, patches, credentials, sessions, keeping, devices,
-//     refresh, tokens, codes, limits, upkeep, conditions, permissions, idempotency,
+//     refresh, order, tokens, codes, limits, upkeep, conditions, permissions, idempotency,
 //     owners, first owner, races, kept, gone, nobody, proofs, exports, accounts
-//   - store.FactorStore: factors
+//   - store.FactorStore: factors, second factors
 //   - store.Journal: events, outbox, message log
 //   - store.ProjectStore: roles, keys, settings, stats
 //   - store.AdminStore: imports, directory, rows, diagnosis, clearing, invitations,
 //     anonymizing, jobs, session lists, impersonations, rotation
 //
-// A failure names the call, what came and what was wanted; of structs and lists
-// it tells only the members that differ:
+// A failure names the call, the result and the expected result. For structs and lists it
+// shows only the elements that differ:
 //
 //	RevokeSessions(…): ended[0] = "0197…", want none
 //	Session(…) after AdvanceSession(…): Session.Counter = 0, want 1
@@ -36,12 +36,12 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// checks are the promises of one group, by name.
+// checks are the subtests of one group, by name.
 type checks map[string]func(*bench)
 
-// Run checks every promise of store.Store, and of each optional interface that the store
-// has. It logs which those are and which type has them; the groups of the others do not
-// run. open makes an empty store, and arranges for its end with t.Cleanup.
+// Run checks store.Store and each optional interface that the store has. It logs these
+// interfaces with the types that implement them; the groups of missing interfaces do not
+// run. open returns an empty store and closes it with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	has := newBench(t, open(t))
@@ -87,7 +87,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// found names the type that has an interface, and those that wrap it.
+// found names the type that implements an interface, and the types that wrap it.
 func found(s store.Store, face reflect.Type) string {
 	var through []string
 	for s != nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// aeon is longer than anything is kept.
+// aeon is longer than a store keeps anything.
 const aeon = 2 * 9600 * time.Hour
 
-// lasting describes a session that outlives every sweep here.
+// lasting describes a session that outlives every sweep of these checks.
 func (b *bench) lasting(userID string) store.Session {
 	b.Helper()
 	s := b.newSession(userID)
@@ -17,8 +17,8 @@ func (b *bench) lasting(userID string) store.Session {
 	return s
 }
 
-// perishables are the kinds of things that pass by themselves: each adds one that is over an
-// hour from now, and no other thing that ever is, and tells since when it is over.
+// perishables returns the kinds of rows that expire. Each function adds one row that has
+// expired an hour from now, and no other row that ever expires, and returns its expiry.
 func (b *bench) perishables() map[string]func() (over time.Time) {
 	end := now.Add(time.Hour)
 	until := func(add func()) func() time.Time {
@@ -94,7 +94,7 @@ func (b *bench) perishables() map[string]func() (over time.Time) {
 	return all
 }
 
-// sweeps are about sweeping, kind by kind.
+// sweeps checks Sweep for each kind.
 func sweeps(has *bench) checks {
 	all := checks{}
 	for kind := range has.perishables() {

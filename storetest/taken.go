@@ -6,8 +6,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// taken are that an id is had by one thing of a kind: whoever comes second gets a
-// conflict that says of what, and what was first stays as it is.
+// taken checks that ids are unique within a kind of row: the second row gets a conflict
+// that names the field, and the first row is unchanged.
 func taken(has *bench) checks {
 	all := checks{}
 	for kind, field := range map[string]string{
@@ -68,7 +68,7 @@ func taken(has *bench) checks {
 				}
 			case "key":
 				late := w.newKey()
-				late.Hash = k.Hash // which is what is taken
+				late.Hash = k.Hash // the value that is taken
 				add = func(second bool) error {
 					put := k
 					if second {

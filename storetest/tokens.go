@@ -7,14 +7,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// failure is the effect of a token or code that has to fail.
+// failure is an effect of a token or code that must fail.
 type failure struct {
 	effect  store.Effect
 	ifUsers []store.UserAt
 	want    error
 }
 
-// failing adds a user, and lists effects that cannot be applied to it.
+// failing adds a user and returns effects that cannot be applied to it.
 func (b *bench) failing() (store.User, map[string]failure) {
 	b.Helper()
 	u := b.user("ada@example.com")
@@ -38,7 +38,7 @@ func tokens() checks {
 			t := newToken("t", "subject")
 			t.UserID, t.MaxTries = u.ID, 5
 			b.token(t)
-			for range 2 { // peeking leaves it good
+			for range 2 { // a peek does not use it up
 				got, err := b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
 				b.ok(err)
 				b.sameToken(got, t)
@@ -99,7 +99,7 @@ func tokens() checks {
 			b.token(other)
 			b.token(newToken("else", "somebody else"))
 			newer := newToken("new", "subject")
-			newer.UserID = b.user("ada@example.com").ID // known by now
+			newer.UserID = b.user("ada@example.com").ID // a user is known by now
 			b.token(newer)
 			b.is(b.redeem("old"), store.ErrNotFound)
 			b.ok(b.redeem("new"))

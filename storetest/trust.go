@@ -7,10 +7,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// month is how long devices are trusted here.
+// month is the time for which these checks trust devices.
 const month = store.MaxTrust
 
-// trusting describes a session on a device that is trusted from then on.
+// trusting describes a session that makes its device trusted until then.
 func (b *bench) trusting(userID, device string, until time.Time) store.CreateSession {
 	b.Helper()
 	s := b.newSession(userID)
@@ -18,7 +18,7 @@ func (b *bench) trusting(userID, device string, until time.Time) store.CreateSes
 	return store.CreateSession{Change: by(now), NewSession: store.NewSession{Session: s, TrustUntil: until}}
 }
 
-// trust signs in on a device that is trusted from then on.
+// trust signs in and makes the device trusted until then.
 func (b *bench) trust(userID, device string, until time.Time) store.Session {
 	b.Helper()
 	c := b.trusting(userID, device, until)
@@ -27,7 +27,7 @@ func (b *bench) trust(userID, device string, until time.Time) store.Session {
 	return c.Session
 }
 
-// trusts wants a device to be trusted by a user until then; zero: it is not.
+// trusts checks until when a user trusts a device; zero: not at all.
 func (b *bench) trusts(userID, device string, until time.Time) {
 	b.Helper()
 	key := store.ByID(userID)
@@ -37,7 +37,7 @@ func (b *bench) trusts(userID, device string, until time.Time) {
 	equal(b.of("device %q", device), "Credentials.TrustedUntil", c.TrustedUntil, until)
 }
 
-// passing signs in with the first factor alone, where a trusted device will do.
+// passing signs in with the first factor and OnTrustedDevice.
 func (b *bench) passing(userID, device string, at time.Time, more ...store.UserAt) error {
 	b.Helper()
 	s := b.newSession(userID)
@@ -48,7 +48,7 @@ func (b *bench) passing(userID, device string, at time.Time, more ...store.UserA
 	return err
 }
 
-// deviceTrust is about what a store remembers of devices that are trusted.
+// deviceTrust checks how a store remembers trusted devices.
 func deviceTrust() checks {
 	never := time.Time{}
 	return checks{
@@ -71,7 +71,7 @@ func deviceTrust() checks {
 			b.trusts(eve.ID, "one", never)
 			b.signInOn(u.ID, "one", now.Add(us))
 			b.trusts(u.ID, "one", now.Add(month))
-			b.trust(u.ID, "one", now.Add(minute)) // what was said last
+			b.trust(u.ID, "one", now.Add(minute)) // the last call decides
 			b.trusts(u.ID, "one", now.Add(minute))
 			b.trust(u.ID, "", now.Add(month))
 			b.trusts(u.ID, "", never)
@@ -133,7 +133,7 @@ func deviceTrust() checks {
 				b.trusts(u.ID, "one", never)
 			}
 			b.trust(u.ID, "one", now.Add(month))
-			for i := range store.MaxDevices { // which are seen later
+			for i := range store.MaxDevices { // seen later
 				b.signInOn(u.ID, fmt.Sprintf("device %d", i), now.Add(us))
 			}
 			b.signInOn(u.ID, "one", now.Add(us))
@@ -153,7 +153,7 @@ func deviceTrust() checks {
 			b.trusts(u.ID, "one", now.Add(month))
 			b.trusts(u.ID, "two", now.Add(month))
 			revoke(true)
-			b.knows(u.ID, "one", true) // it stays, but for that
+			b.knows(u.ID, "one", true) // still known, but not trusted
 			b.trusts(u.ID, "one", never)
 			b.trusts(u.ID, "two", never)
 			b.trusts(eve.ID, "one", now.Add(month))
@@ -161,7 +161,7 @@ func deviceTrust() checks {
 	}
 }
 
-// factorTrust is for stores of factors: what a trusted device is good for.
+// factorTrust checks sign-ins on trusted devices, for a FactorStore.
 func factorTrust() checks {
 	return checks{
 		"a trusted device stands in for the second factor": func(b *bench) {
@@ -171,7 +171,7 @@ func factorTrust() checks {
 			b.is(b.passing(u.ID, "one", now), store.ErrMFARequired)
 			b.trust(u.ID, "one", end)
 			b.trust(eve.ID, "hers", end)
-			// Conditions on others may take a store another way.
+			// Conditions on other users may take another path in a store.
 			for _, more := range [][]store.UserAt{nil, {{ID: u.ID, CredentialRevision: &u.CredentialRevision}}, {{ID: eve.ID, Revision: &eve.Revision}}} {
 				b.ok(b.passing(u.ID, "one", now, more...))
 				b.ok(b.passing(u.ID, "one", end.Add(-us), more...))
@@ -185,7 +185,7 @@ func factorTrust() checks {
 				s := b.newSession(u.ID)
 				s.Device = "one"
 				_, err := b.signIn(s, more...)
-				b.is(err, store.ErrMFARequired) // it is not asked of the device
+				b.is(err, store.ErrMFARequired) // without OnTrustedDevice
 			}
 		},
 		"a session on a trusted device is as it was asked for": func(b *bench) {
@@ -207,7 +207,7 @@ func factorTrust() checks {
 			_, err := b.update(u.ID, store.UserPatch{BannedUntil: ptr(now.Add(minute))})
 			b.ok(err)
 			b.is(b.passing(u.ID, "one", now), store.ErrBanned)
-			b.is(b.passing(u.ID, "one", now.Add(minute)), store.ErrMFARequired) // the ban ended it
+			b.is(b.passing(u.ID, "one", now.Add(minute)), store.ErrMFARequired) // the ban ended the trust
 			b.is(b.passing(b.id(), "one", now), store.ErrNotFound)
 		},
 		"whatever changes second factors ends trust": func(b *bench) {

@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// userRows checks AdminStore.ListUserRows by AdminStore.ListUsers.
+// userRows compares AdminStore.ListUserRows with AdminStore.ListUsers.
 func userRows() checks {
 	return checks{
 		"rows are the accounts of a list, page by page": func(b *bench) {
@@ -50,14 +50,14 @@ func userRows() checks {
 	}
 }
 
-// rowsOf wants the rows of a query to be what its list is.
+// rowsOf checks that the rows of a query match its list.
 func (b *bench) rowsOf(name string, q store.UserQuery) {
 	b.Helper()
 	want, err := b.admin.ListUsers(b.ctx(), q)
 	b.ok(err)
 	rows, err := b.admin.ListUserRows(b.ctx(), q)
 	b.of("%s", name).ok(err)
-	for i := range want { // lists may have an empty map or none
+	for i := range want { // lists may have an empty map or nil
 		for _, m := range []*map[string]any{&want[i].UserMetadata, &want[i].AppMetadata} {
 			if len(*m) == 0 {
 				*m = nil
@@ -74,7 +74,7 @@ func (b *bench) rowsOf(name string, q store.UserQuery) {
 	equal(b.of("%s", name), "the rows", got, want)
 }
 
-// object is what a text of metadata says.
+// object decodes metadata.
 func (b *bench) object(text json.RawMessage) map[string]any {
 	b.Helper()
 	var m map[string]any

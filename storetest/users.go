@@ -57,9 +57,9 @@ func users() checks {
 			b.ok(err)
 			b.user("mike@example.com")
 			b.user("Οδυσσεύς@example.com")
-			_, err = b.User(b.ctx(), store.ByEmail("ΟΔΥΣΣΕΎΣ@example.com")) // what lower-casing alone tells apart
+			_, err = b.User(b.ctx(), store.ByEmail("ΟΔΥΣΣΕΎΣ@example.com")) // lower case alone does not match this
 			b.ok(err)
-			for _, other := range []string{"mİke@example.com", "MIKE\u0307@example.com", "mi\u212ae@example.com"} { // what other foldings make equal
+			for _, other := range []string{"mİke@example.com", "MIKE\u0307@example.com", "mi\u212ae@example.com"} { // other case foldings match these
 				_, err = b.User(b.ctx(), store.ByEmail(other))
 				b.is(err, store.ErrNotFound)
 			}
@@ -130,7 +130,7 @@ func users() checks {
 			b.token(newToken("link", "other"))
 			_, _, err = b.use("link", store.Effect{Create: &nu})
 			b.is(err, refused)
-			b.ok(b.redeem("link")) // still good
+			b.ok(b.redeem("link")) // still valid
 			_, err = b.User(b.ctx(), store.ByID(nu.User.ID))
 			b.is(err, store.ErrNotFound)
 			_, _, err = b.Session(b.ctx(), s.ID, now)

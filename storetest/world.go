@@ -10,18 +10,18 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// world is a store with people in it, and what of it is watched.
+// world is a store with users in it, and a list of the rows to watch.
 type world struct {
 	*bench
 	users, sessions, apiKeys []string
 	tokens                   []store.TokenRef
-	drawn                    []string // keys of limits
+	drawn                    []string // keys of rate limits
 	jobs                     []string
 }
 
 func newWorld(b *bench) *world { return &world{bench: b} }
 
-// person adds a watched user of whom everything is known and unlike others.
+// person adds a watched user with every field set to distinct values.
 func (w *world) person(roles ...string) store.User {
 	w.Helper()
 	nu := w.newUser("")
@@ -36,7 +36,7 @@ func (w *world) person(roles ...string) store.User {
 	return u
 }
 
-// as reads a user as it is by now.
+// as reads the current user.
 func (w *world) as(id string) store.User {
 	w.Helper()
 	u, err := w.User(w.ctx(), store.ByID(id))
@@ -52,7 +52,7 @@ func (w *world) device(userID string) store.Session {
 	return s
 }
 
-// secret adds a watched token of a user, about something of its own.
+// secret adds a watched token of a user, with its own subject.
 func (w *world) secret(userID string, tries int) store.Token {
 	w.Helper()
 	t := newCode(w.id(), w.id(), tries)
@@ -70,7 +70,7 @@ func (w *world) newKey() store.APIKey {
 	return store.APIKey{ID: id, Name: "key", Hash: hashOf(id), Scopes: []string{"a"}}
 }
 
-// state is all that is watched, as the store tells it, a line each.
+// state returns every watched row as the store returns it, one per line.
 func (w *world) state() []string {
 	var lines []string
 	add := func(kind, id string, v any, err error) {
@@ -127,8 +127,8 @@ func (w *world) state() []string {
 	return append(lines, w.recorded()...)
 }
 
-// recorded are the events and messages of the store. Messages are claimed, and may be
-// again at once.
+// recorded returns the events and messages of the store. It claims the messages for no
+// time, so they can be claimed again at once.
 func (w *world) recorded() []string {
 	var lines []string
 	if w.journal != nil {
@@ -154,7 +154,7 @@ func (w *world) recorded() []string {
 	return lines
 }
 
-// differences are the lines that only one of two states has.
+// differences returns the lines that only one of two states has.
 func differences(before, after []string) []string {
 	var lines []string
 	for _, l := range before {
@@ -170,8 +170,7 @@ func differences(before, after []string) []string {
 	return lines
 }
 
-// witness adds to a change an event for each outcome and a message, and returns
-// their ids.
+// witness adds an event for each outcome and a message to a change, and returns their ids.
 func (w *world) witness(c *store.Change) witnesses {
 	w.Helper()
 	ids := witnesses{message: w.id()}
@@ -190,8 +189,8 @@ type witnesses struct {
 	message string
 }
 
-// noticed wants the events of these outcomes, and no others, with what the store
-// had to fill in, and the message if one of them is OutcomeDone.
+// noticed checks for the events of these outcomes, and no others, with the fields that the
+// store filled in, and for the message if one of them is OutcomeDone.
 func (w *world) noticed(ids witnesses, about string, ended []string, outcomes ...store.Outcome) {
 	w.Helper()
 	if w.journal != nil {

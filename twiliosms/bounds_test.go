@@ -12,15 +12,15 @@ import (
 	"github.com/authmount/auth"
 )
 
-// What is documented of a Sender that nobody changed, and of each option.
+// The documented defaults and options.
 func TestDefaults(t *testing.T) {
 	s := New("AC1", "s3cret", "+15550100")
-	if s.url != "https://api.twilio.com" || s.timeout != 10*time.Second || s.tries != 3 || s.client == nil || s.client == http.DefaultClient || s.pause == nil {
+	if s.url != "https://api.twilio.com" || s.timeout != 10*time.Second || s.maxAttempts != 3 || s.client == nil || s.client == http.DefaultClient || s.pause == nil {
 		t.Errorf("%+v", s)
 	}
 	own := &http.Client{}
 	s = New("AC1", "s3cret", "", WithURL("https://sms.test/"), WithTimeout(time.Minute), WithTries(7), WithHTTPClient(own), WithMessagingService("MG1"))
-	if s.url != "https://sms.test" || s.timeout != time.Minute || s.tries != 7 || s.client != own || s.messagingService != "MG1" {
+	if s.url != "https://sms.test" || s.timeout != time.Minute || s.maxAttempts != 7 || s.client != own || s.messagingService != "MG1" {
 		t.Errorf("with options: %+v", s)
 	}
 	if err := s.Validate(); err != nil {
@@ -35,8 +35,7 @@ func serve(t *testing.T, answer http.HandlerFunc, opts ...Option) *Sender {
 	return New("AC1", "s3cret", "", append([]Option{WithURL(srv.URL), WithMessagingService("MG1")}, opts...)...)
 }
 
-// Pauses grow while the API names none, follow it where it does, and never hold a
-// caller up for more than half a minute.
+// Pauses grow if the API names none, follow it otherwise, and never exceed half a minute.
 func TestPauses(t *testing.T) {
 	for after, want := range map[string][]time.Duration{
 		"":      {500 * time.Millisecond, time.Second},
@@ -59,8 +58,8 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// Whoever gives up while Send pauses is not kept, and nothing more is sent.
-func TestSendEndsWithItsPause(t *testing.T) {
+// A canceled Send ends during its pause and sends nothing more.
+func TestCancelDuringPause(t *testing.T) {
 	gone, tries := errors.New("gone"), 0
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		tries++
@@ -72,8 +71,8 @@ func TestSendEndsWithItsPause(t *testing.T) {
 	}
 }
 
-// An answer that got lost may have been a yes: a second try could be a second message.
-func TestLostAnswerIsNotTriedAgain(t *testing.T) {
+// After a lost response the message may have been sent: a retry could send it twice.
+func TestLostResponseIsNotRetried(t *testing.T) {
 	tries, sender := 0, ""
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		tries++

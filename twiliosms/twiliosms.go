@@ -1,4 +1,4 @@
-// Package twiliosms sends Authmount's text messages by Twilio's REST API.
+// Package twiliosms sends Authmount's text messages through Twilio's REST API.
 //
 //	auth.WithSMSSender(twiliosms.New("AC…", os.Getenv("TWILIO_AUTH_TOKEN"), "+1…"))
 package twiliosms
@@ -18,7 +18,7 @@ import (
 	"github.com/authmount/auth"
 )
 
-// maxResponse bounds what is read of an answer.
+// maxResponse limits the size of a response.
 const maxResponse = 64 << 10
 
 // Sender sends text messages. It is safe for concurrent use.
@@ -27,7 +27,7 @@ type Sender struct {
 	messagingService            string
 	url                         string
 	timeout                     time.Duration
-	tries                       int
+	maxAttempts                       int
 	client                      *http.Client
 	pause                       func(ctx context.Context, d time.Duration) error
 }
@@ -37,28 +37,28 @@ var _ auth.SMSSender = (*Sender)(nil)
 // Option changes a Sender.
 type Option func(*Sender)
 
-// WithMessagingService sends by a messaging service, in place of a number.
+// WithMessagingService sends through a messaging service instead of a phone number.
 func WithMessagingService(sid string) Option { return func(s *Sender) { s.messagingService = sid } }
 
-// WithURL sets where the API is; default https://api.twilio.com.
+// WithURL sets the URL of the API; default https://api.twilio.com.
 func WithURL(url string) Option { return func(s *Sender) { s.url = strings.TrimSuffix(url, "/") } }
 
-// WithTimeout bounds one try; default 10 s.
+// WithTimeout limits one attempt; default 10 s.
 func WithTimeout(d time.Duration) Option { return func(s *Sender) { s.timeout = d } }
 
-// WithTries bounds the tries within one Send, on 429 and 5xx; default 3.
-func WithTries(n int) Option { return func(s *Sender) { s.tries = n } }
+// WithTries limits the attempts in one Send, after 429 and 5xx; default 3.
+func WithTries(n int) Option { return func(s *Sender) { s.maxAttempts = n } }
 
-// WithHTTPClient sets the client; default one of its own.
+// WithHTTPClient sets the client; the default is a new one.
 func WithHTTPClient(c *http.Client) Option { return func(s *Sender) { s.client = c } }
 
-// New makes a Sender for an account that sends from a number or sender id; from is
-// empty with WithMessagingService. What is incomplete is reported by Validate,
-// which auth.New asks, and by every Send.
+// New returns a Sender for an account that sends from a phone number or sender id. from
+// is empty with WithMessagingService. Validate, which auth.New calls, and every Send
+// report a missing value.
 func New(accountSID, authToken, from string, opts ...Option) *Sender {
 	s := &Sender{
 		accountSID: accountSID, authToken: authToken, from: from,
-		url: "https://api.twilio.com", timeout: 10 * time.Second, tries: 3, client: &http.Client{}, pause: pause,
+		url: "https://api.twilio.com", timeout: 10 * time.Second, maxAttempts: 3, client: &http.Client{}, pause: pause,
 	}
 	for _, o := range opts {
 		o(s)
@@ -66,57 +66,56 @@ func New(accountSID, authToken, from string, opts ...Option) *Sender {
 	return s
 }
 
-// Validate tells what is missing, if anything.
+// Validate returns an error if a value is missing.
 func (s *Sender) Validate() error {
 	switch {
 	case s.accountSID == "" || s.authToken == "":
-		return errors.New("twiliosms: the account SID and the auth token are needed")
+		return errors.New("twiliosms: the account SID and the auth token are required")
 	case (s.from == "") == (s.messagingService == ""):
-		return errors.New("twiliosms: either a sender or WithMessagingService is needed")
+		return errors.New("twiliosms: either a sender or WithMessagingService is required")
 	}
 	return nil
 }
 
-// Error is a refusal by the API. Its text never holds the message or the token.
+// Error is an error response of the API. It never contains the message or the token.
 type Error struct {
 	Status  int    // HTTP status
 	Code    int    // Twilio's error code; 0 if unknown
-	Message string // Twilio's words
+	Message string // Twilio's error text
 }
 
 func (e *Error) Error() string {
 	return fmt.Sprintf("twiliosms: status %d, code %d: %s", e.Status, e.Code, e.Message)
 }
 
-// temporary tells whether the same request may succeed later.
+// temporary reports whether the same request may succeed later.
 func (e *Error) temporary() bool {
 	return e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError
 }
 
-// Send hands a message to Twilio. 429 and 5xx are tried again a few times, with
-// pauses that respect Retry-After. Other refusals are an *Error marked
-// auth.Permanent.
+// Send sends a message through Twilio. After 429 and 5xx it retries a few times, with
+// pauses that respect Retry-After. Other errors are an *Error marked auth.Permanent.
 func (s *Sender) Send(ctx context.Context, m auth.Message) error {
 	if err := s.Validate(); err != nil {
 		return auth.Permanent(err)
 	}
-	for try := 1; ; try++ {
-		wait, err := s.try(ctx, m)
+	for n := 1; ; n++ {
+		wait, err := s.attempt(ctx, m)
 		var refused *Error
 		switch {
 		case errors.As(err, &refused) && !refused.temporary():
 			return auth.Permanent(err)
-		case refused == nil || try >= s.tries:
-			return err // nil, or an answer that got lost, which may have been a yes: the caller decides
+		case refused == nil || n >= s.maxAttempts:
+			return err // nil, or a lost response: the message may have been sent, so the caller decides
 		}
-		if err := s.pause(ctx, max(wait, time.Duration(try)*500*time.Millisecond)); err != nil {
+		if err := s.pause(ctx, max(wait, time.Duration(n)*500*time.Millisecond)); err != nil {
 			return err
 		}
 	}
 }
 
-// try sends once, and returns how long the API asks to wait.
-func (s *Sender) try(ctx context.Context, m auth.Message) (time.Duration, error) {
+// attempt makes one attempt and returns the pause that the API asks for.
+func (s *Sender) attempt(ctx context.Context, m auth.Message) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	form := url.Values{"To": {m.To}, "Body": {m.Text}}
@@ -144,13 +143,13 @@ func (s *Sender) try(ctx context.Context, m auth.Message) (time.Duration, error)
 	if res.StatusCode < 300 {
 		return 0, nil
 	}
-	var said struct {
+	var result struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	}
-	_ = json.Unmarshal(body, &said) // an answer without JSON is an error all the same
+	_ = json.Unmarshal(body, &result) // a response without JSON is an error, too
 	seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
-	return time.Duration(min(max(seconds, 0), 30)) * time.Second, &Error{Status: res.StatusCode, Code: said.Code, Message: said.Message}
+	return time.Duration(min(max(seconds, 0), 30)) * time.Second, &Error{Status: res.StatusCode, Code: result.Code, Message: result.Message}
 }
 
 func pause(ctx context.Context, d time.Duration) error {

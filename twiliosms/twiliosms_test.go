@@ -15,7 +15,7 @@ import (
 
 var message = auth.Message{Kind: auth.KindPhoneCode, Channel: auth.ChannelSMS, To: "+4930123456", Text: "123456 is your code", Code: "123456"}
 
-// api returns like Twilio's, status by status.
+// api responds as Twilio does, status by status.
 func api(t *testing.T, statuses ...int) (*Sender, *[]http.Header, *[]time.Duration) {
 	t.Helper()
 	var seen []http.Header

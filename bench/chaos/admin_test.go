@@ -18,7 +18,7 @@ import (
 // key is a secret key of the servers under test.
 const key = "sk_test_chaos_0123456789"
 
-// office is operators at work on several servers in turn, and what they were told.
+// office runs operators on several servers in turn and records the responses.
 type office struct {
 	t       *testing.T
 	servers []*server
@@ -31,15 +31,15 @@ type office struct {
 	mu     sync.Mutex
 	acked  map[string]int
 	jobs   []string // acknowledged
-	failed int      // no answer, or 503
+	failed int      // no response, or 503
 }
 
 const (
-	importRows = 1100 // of each import: three chunks
+	importRows = 1100 // rows per import: three chunks
 	staffed    = 40
 )
 
-// openOffice makes an owner and people to act on, and sets to work.
+// openOffice creates an owner and accounts, and starts to work.
 func openOffice(t *testing.T, servers ...*server) *office {
 	t.Helper()
 	s := servers[0]
@@ -47,7 +47,7 @@ func openOffice(t *testing.T, servers ...*server) *office {
 	s.must(t, 200, "POST", "/signup", obj{"email": "owner@example.com", "password": "tigers of owner 47"})
 	link := s.message(t, "owner@example.com", "/verify-email")
 	s.must(t, 200, "POST", "/verify-email", obj{"token": link.token()})
-	eventually(t, 10*time.Second, "the owner", func() bool { // who becomes it behind the requests' backs
+	eventually(t, 10*time.Second, "the owner", func() bool { // becomes owner in the background
 		o.signIn(s)
 		return o.asOwner(s, "GET", "/admin/keys", nil).status == 200
 	})
@@ -89,8 +89,8 @@ func (o *office) signIn(s *server) {
 	}
 }
 
-// asOwner sends a request in the owner's name, with a new token if it is told to get
-// one, as clients do.
+// asOwner sends a request as the owner, and gets a new token if the response requires
+// that, as clients do.
 func (o *office) asOwner(s *server, method, path string, body obj) reply {
 	for again := false; ; again = true {
 		o.mu.Lock()
@@ -100,12 +100,13 @@ func (o *office) asOwner(s *server, method, path string, body obj) reply {
 		if r.code != "token_stale" || again {
 			return r
 		}
-		pause(time.Second) // tokens tell seconds
+		pause(time.Second) // times in tokens are in seconds
 		o.signIn(s)
 	}
 }
 
-// note keeps what an answer said. Whatever is neither done nor in doubt is a mistake.
+// note records a response. A response that is neither a success nor explained by the
+// fault fails the test.
 func (o *office) note(what string, r reply, ok int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -164,7 +165,7 @@ func (o *office) imports(s *server, n int) {
 	pause(200 * time.Millisecond)
 }
 
-// until waits until each kind of work was acknowledged so many times more.
+// until waits until each kind of work was acknowledged this many more times.
 func (o *office) until(more int) {
 	o.t.Helper()
 	o.mu.Lock()
@@ -186,8 +187,8 @@ func (o *office) until(more int) {
 	})
 }
 
-// verify compares what was acknowledged, what came about, and what the audit log has:
-// every change of an account and of the settings has one row, and every job is done.
+// verify compares the acknowledged work, its effects and the audit log: every change of
+// an account or of the settings has one row, and every job is done.
 func (o *office) verify(database string) {
 	t := o.t
 	t.Helper()
@@ -201,7 +202,7 @@ func (o *office) verify(database string) {
 			t.Errorf("job %s has %d results, %d of them done: %.300s", id, bytes.Count(r.raw, []byte("\n")), bytes.Count(r.raw, []byte(`"result":"done"`)), r.raw)
 		}
 	}
-	eventually(t, 60*time.Second, "all jobs are done", func() bool { // those that nobody was told of, too
+	eventually(t, 60*time.Second, "all jobs are done", func() bool { // also jobs without a response
 		return ask[int](t, database, "select count(*)::int from auth.jobs where state = 'running'") == 0
 	})
 	const done = "from auth.events e where e.data ? 'record' and not coalesce((e.data->'record'->>'denied')::boolean, false)"
@@ -230,8 +231,8 @@ func theOffice(t *testing.T, database string) []*server {
 	return servers
 }
 
-// Operators go on while servers are killed: nothing that they were told is lost, nothing
-// is done by halves, and the audit log has a row for each effect, and no other.
+// Operators continue while servers are killed: no acknowledged work is lost, no work is
+// done partially, and the audit log has exactly one row for each effect.
 func TestServersKilledWhileOperatorsWork(t *testing.T) {
 	pg := postgres(t)
 	servers := theOffice(t, pg.URL)
@@ -249,7 +250,7 @@ func TestServersKilledWhileOperatorsWork(t *testing.T) {
 	o.verify(pg.URL)
 }
 
-// And while the database crashes and comes back.
+// The same while the database crashes and restarts.
 func TestPostgresStoppedHardWhileOperatorsWork(t *testing.T) {
 	pg := postgres(t)
 	servers := theOffice(t, pg.URL)

@@ -24,16 +24,17 @@ import (
 	"github.com/authmount/auth/storetest"
 )
 
-// connections is how many PgBouncer has to Postgres; its clients have more.
+// connections is the number of PgBouncer's connections to Postgres; its clients have
+// more.
 const connections = 5
 
-// bouncer runs PgBouncer in transaction mode before a cluster, and returns the
+// bouncer runs PgBouncer in transaction mode in front of a cluster, and returns the
 // connection string of the database through it.
 func bouncer(t *testing.T, pg *pgtest.Server) string {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
-		program = "/usr/sbin/pgbouncer" // not on everybody's path
+		program = "/usr/sbin/pgbouncer" // not in every PATH
 	}
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,12 +63,12 @@ default_pool_size = %d
 	return "host=127.0.0.1 port=" + port + " user=postgres dbname=postgres sslmode=disable"
 }
 
-// What a connection string needs behind PgBouncer in transaction mode: nothing
-// may be left prepared on a connection between statements.
+// The required connection string behind PgBouncer in transaction mode: no prepared
+// statement may remain on a connection between statements.
 var modes = []string{"cache_describe", "exec", "simple_protocol"}
 
 func TestStoreBehindPgBouncer(t *testing.T) {
-	pg := postgres(t, "synchronous_commit=off") // the suite is about what is right
+	pg := postgres(t, "synchronous_commit=off") // the suite tests correctness
 	url := bouncer(t, pg)
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
@@ -104,8 +105,8 @@ func TestStoreBehindPgBouncer(t *testing.T) {
 	}
 }
 
-// The reason for the setting: without it, pgx prepares statements that the next
-// connection does not know.
+// The reason for the setting: without it pgx prepares statements that the next connection
+// does not have.
 func TestPreparedStatementsFailBehindPgBouncer(t *testing.T) {
 	pg := postgres(t)
 	s, err := pgstore.Open(t.Context(), bouncer(t, pg)+" pool_max_conns=20")
@@ -161,7 +162,7 @@ func TestServersBehindPgBouncer(t *testing.T) {
 	}
 }
 
-// schemaGone lets the next servers begin with an empty database.
+// schemaGone gives the next servers an empty database.
 func schemaGone(t *testing.T, pg *pgtest.Server) {
 	t.Helper()
 	execute(t, pg.URL, "drop schema if exists auth cascade")

@@ -19,13 +19,13 @@ import (
 	"github.com/authmount/auth/internal/pgtest"
 )
 
-// disk is what a cluster's data is on.
+// disk holds a cluster's data.
 type disk struct {
 	pg         *pgtest.Server
 	fill, free func()
 }
 
-// smallDisk is a cluster on a file system of its own, which root may make.
+// smallDisk is a cluster on a separate small file system, which needs root.
 func smallDisk(t *testing.T) *disk {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "chaosdisk")
@@ -37,7 +37,7 @@ func smallDisk(t *testing.T) *disk {
 		t.Logf("no file system of our own: %v\n%s", err, out)
 		return nil
 	}
-	t.Cleanup(func() { // after the cluster's
+	t.Cleanup(func() { // runs after the cluster's cleanup
 		eventually(t, 10*time.Second, "unmount "+dir, func() bool { return exec.CommandContext(context.Background(), "umount", dir).Run() == nil })
 	})
 	t.Setenv("TMPDIR", dir)
@@ -66,8 +66,8 @@ func smallDisk(t *testing.T) *disk {
 	return d
 }
 
-// reportedFull is a cluster that says that its disk is full as soon as a session
-// or token is added: after the account's own row.
+// reportedFull is a cluster that reports a full disk as soon as a session or token is
+// added: after the account's row.
 func reportedFull(t *testing.T) *disk {
 	t.Helper()
 	d := &disk{pg: postgres(t)}
@@ -87,7 +87,7 @@ func TestDiskFullUnderLoad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := prepare(t)
 			if d == nil {
-				return // said so
+				return // it was reported
 			}
 			servers := trio(t, d.pg.URL)
 			l := begin(t, 90, servers...)
@@ -100,7 +100,7 @@ func TestDiskFullUnderLoad(t *testing.T) {
 			if out := strings.Join(tails(servers), "\n"); !strings.Contains(out, "53100") {
 				t.Errorf("not for the disk's sake:\n%s", out)
 			}
-			for _, s := range servers { // reading needs no room
+			for _, s := range servers { // reading needs no space
 				s.must(t, 200, "GET", "/healthz", nil)
 			}
 			whole(t, d.pg.URL)
@@ -123,24 +123,23 @@ func tails(servers []*server) (lines []string) {
 	return lines
 }
 
-// nextSegment makes Postgres begin a new file of its log.
+// nextSegment makes Postgres start a new file of its log.
 func nextSegment(ctx context.Context, c *pgx.Conn) error {
 	_, err := c.Exec(ctx, "select pg_logical_emit_message(false, 'chaos', 'x'), pg_switch_wal()")
 	return err
 }
 
-// crashing tells an error of a server that has just crashed from one of a
-// statement that failed.
+// crashing reports whether an error comes from a crashed server, not from a failed
+// statement.
 func crashing(err error) bool {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
-		return e.Severity == "PANIC" || strings.HasPrefix(e.Code, "57P0") // ending, or not up yet
+		return e.Severity == "PANIC" || strings.HasPrefix(e.Code, "57P0") // stopping or starting
 	}
-	return true // no connection, or one that was lost
+	return true // no connection, or a lost one
 }
 
-// noRoomForWAL fills the disk until Postgres cannot write its log, which it does
-// not survive.
+// noRoomForWAL fills the disk until Postgres cannot write its log, which makes it crash.
 func noRoomForWAL(t *testing.T, d *disk, l *load) {
 	t.Helper()
 	d.fill()
@@ -155,9 +154,9 @@ func noRoomForWAL(t *testing.T, d *disk, l *load) {
 		_, n := l.count()
 		return n >= before+workers
 	})
-	pause(time.Second) // for Postgres to come back, or not
+	pause(time.Second) // time for Postgres to restart
 	d.free()
-	if d.pg.Signal(0) != nil { // it gave up: somebody starts it again
+	if d.pg.Signal(0) != nil { // it stopped: an operator starts it again
 		crashed(t, d.pg)
 		t.Log("Postgres ended for want of room, and is started again")
 		if err := d.pg.Run("max_connections=100"); err != nil {

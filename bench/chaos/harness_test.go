@@ -29,7 +29,7 @@ import (
 	"github.com/authmount/auth/internal/pgtest"
 )
 
-var program string // the server, built once
+var program string // the server binary, built once
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -50,8 +50,7 @@ func run(m *testing.M) int {
 	return pgtest.Main(m)
 }
 
-// patience bounds what a request may take: pgstore's timeout of 10 s for one
-// call, and hashing.
+// patience limits a request: pgstore's timeout of 10 s for one call, and hashing.
 const patience = 13 * time.Second
 
 var client = &http.Client{
@@ -60,7 +59,7 @@ var client = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// process is a program that ends with the test at the latest.
+// process is a program that stops with the test at the latest.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -68,7 +67,7 @@ type process struct {
 	log  []string // the last lines
 }
 
-// spawn starts a program; ready, if not nil, matches the line that says it works.
+// spawn starts a program; ready, if not nil, matches the line that reports readiness.
 func spawn(t *testing.T, cmd *exec.Cmd, ready *regexp.Regexp) (*process, []string) {
 	t.Helper()
 	cmd.SysProcAttr = withUs(cmd.SysProcAttr)
@@ -79,7 +78,7 @@ func spawn(t *testing.T, cmd *exec.Cmd, ready *regexp.Regexp) (*process, []strin
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started, found := make(chan error, 1), make(chan []string, 1)
 	go func() {
-		runtime.LockOSThread() // the process dies with this thread
+		runtime.LockOSThread() // the process stops with this thread
 		err := cmd.Start()
 		started <- err
 		if err != nil {
@@ -128,7 +127,7 @@ func (p *process) tail() []string {
 	return append([]string{}, p.log...)
 }
 
-// kill sends a signal and waits until the process has gone.
+// kill sends a signal and waits for the end of the process.
 func (p *process) kill(sig syscall.Signal) {
 	_ = p.cmd.Process.Signal(sig)
 	<-p.done
@@ -142,7 +141,7 @@ type server struct {
 	p         *process
 }
 
-// The servers of a test are one service: the same secret, the same public URL.
+// The servers of a test are one service with the same secret and public URL.
 const secret = "a-secret-that-all-servers-of-a-test-share"
 
 var listening = regexp.MustCompile(`msg=listening addr=(127\.0\.0\.1:\d+)`)
@@ -158,7 +157,7 @@ func serve(t *testing.T, database string, args ...string) *server {
 	return s
 }
 
-// start starts the server, on the port it had before.
+// start starts the server on its previous port.
 func (s *server) start(t *testing.T) {
 	t.Helper()
 	p, m := spawn(t, exec.CommandContext(context.Background(), program, append([]string{"-addr", s.addr}, s.args...)...), listening)
@@ -168,7 +167,7 @@ func (s *server) start(t *testing.T) {
 	}
 }
 
-// alive fails the test if the server has ended.
+// alive fails the test if the server has stopped.
 func (s *server) alive(t *testing.T) {
 	t.Helper()
 	select {
@@ -178,12 +177,12 @@ func (s *server) alive(t *testing.T) {
 	}
 }
 
-// reply is an answer, or the error in place of one.
+// reply is a response or an error.
 type reply struct {
 	err    error
 	status int
 	header http.Header
-	code   string // of an error
+	code   string // error code
 	body   struct {
 		AccessToken  string `json:"access_token"`
 		RefreshToken string `json:"refresh_token"`
@@ -203,7 +202,7 @@ func (r reply) String() string {
 	return fmt.Sprintf("%d %s", r.status, r.raw)
 }
 
-// field is a member of an answer, as JSON.
+// field returns a member of a response as JSON.
 func (r reply) field(name string) []byte {
 	var all map[string]json.RawMessage
 	_ = json.Unmarshal(r.raw, &all)
@@ -212,7 +211,7 @@ func (r reply) field(name string) []byte {
 
 type obj map[string]any
 
-// call sends a request below the mount, a body if there is one, and headers in
+// call sends a request below the mount, with a body if there is one, and headers in
 // pairs.
 func (s *server) call(method, path string, body obj, headers ...string) (r reply) {
 	var in io.Reader
@@ -261,7 +260,7 @@ func (s *server) send(req *http.Request, headers ...string) (r reply) {
 	return r
 }
 
-// must is call for what has to work.
+// must is call for requests that must succeed.
 func (s *server) must(t *testing.T, want int, method, path string, body obj, headers ...string) reply {
 	t.Helper()
 	r := s.call(method, path, body, headers...)
@@ -271,7 +270,7 @@ func (s *server) must(t *testing.T, want int, method, path string, body obj, hea
 	return r
 }
 
-// refused checks that a request is answered with an error.
+// refused checks that a request returns an error.
 func (s *server) refused(t *testing.T, status int, code, method, path string, body obj, headers ...string) {
 	t.Helper()
 	if r := s.call(method, path, body, headers...); r.status != status || r.code != code {
@@ -281,10 +280,10 @@ func (s *server) refused(t *testing.T, status int, code, method, path string, bo
 
 func bearer(token string) []string { return []string{"Authorization", "Bearer " + token} }
 
-// message is one of the server's inbox.
+// message is a message in the server's inbox.
 type message struct{ To, Link, Code string }
 
-// token is what the message's link carries.
+// token returns the token in the message's link.
 func (m message) token() string {
 	_, token, _ := strings.Cut(m.Link, "token=")
 	return token
@@ -309,8 +308,8 @@ func (s *server) messages(t *testing.T) []message {
 	return list
 }
 
-// message waits for a message to somebody; about is part of its link, or empty
-// for one with a code.
+// message waits for a message to a recipient; about is a part of its link, or empty for a
+// message with a code.
 func (s *server) message(t *testing.T, to, about string) (found message) {
 	t.Helper()
 	eventually(t, 20*time.Second, "message to "+to, func() bool {
@@ -324,8 +323,7 @@ func (s *server) message(t *testing.T, to, about string) (found message) {
 	return found
 }
 
-// eventually waits until something holds, and fails the test if it takes too
-// long.
+// eventually waits for a condition, and fails the test after a while.
 func eventually(t *testing.T, patience time.Duration, what string, holds func() bool) {
 	t.Helper()
 	end := time.Now().Add(patience)
@@ -337,7 +335,7 @@ func eventually(t *testing.T, patience time.Duration, what string, holds func() 
 	}
 }
 
-// pause lets a real process go on; there is no clock to turn.
+// pause waits in real time, because there is no clock to move.
 func pause(d time.Duration) { <-time.After(d) }
 
 // each runs f for 0 … n-1, at most width at a time.
@@ -370,7 +368,7 @@ func postgres(t *testing.T, settings ...string) *pgtest.Server {
 	return pg
 }
 
-// ask runs a statement that answers one value.
+// ask runs a statement that returns one value.
 func ask[T any](t *testing.T, url, sql string, args ...any) (v T) {
 	t.Helper()
 	if err := try(url, func(ctx context.Context, c *pgx.Conn) error { return c.QueryRow(ctx, sql, args...).Scan(&v) }); err != nil {
@@ -405,7 +403,7 @@ func try(url string, f func(context.Context, *pgx.Conn) error) error {
 	return errors.Join(f(ctx, c), c.Close(ctx))
 }
 
-// unavailable checks that an answer says what an outage says.
+// unavailable checks the response during an outage.
 func unavailable(r reply) error {
 	after, err := strconv.Atoi(r.header.Get("Retry-After"))
 	if r.status != http.StatusServiceUnavailable || r.code != "unavailable" || err != nil || after < 1 {

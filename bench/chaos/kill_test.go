@@ -23,7 +23,7 @@ func TestServerKilledUnderLoad(t *testing.T) {
 		if got := s.p.cmd.ProcessState.String(); got != "signal: killed" {
 			t.Errorf("server ended of itself: %s", got)
 		}
-		l.flows(30, 30*time.Second) // the others go on
+		l.flows(30, 30*time.Second) // the other servers continue
 		s.start(t)
 		l.flows(20, 30*time.Second)
 	}

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// person is somebody with an account, and what they were last told.
+// person is a user with an account, and the latest acknowledged state.
 type person struct {
 	email, id, password string
 	access, refresh     string
-	reset, next         string // token of a reset link, and the password to be
-	doubted             bool   // some request got no answer, or 503
+	reset, next         string // token of a reset link, and the new password
+	doubted             bool   // a request got no response, or 503
 }
 
 func newPerson(name string) *person {
@@ -29,8 +29,8 @@ func newPerson(name string) *person {
 
 func (p *person) credentials(password string) obj { return obj{"email": p.email, "password": password} }
 
-// load is people who sign up, reset passwords, log out and refresh, on several
-// servers in turn, and the ledger of what they were told.
+// load runs users who sign up, reset passwords, sign out and refresh on several servers
+// in turn, and records the acknowledged results.
 type load struct {
 	t       *testing.T
 	servers []*server

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// A row that somebody else has locked: the application's own transaction, a
-// migration, an administrator.
+// A row that another transaction has locked: the application's, a migration, an
+// administrator.
 func TestLockedRow(t *testing.T) {
 	pg := postgres(t)
-	serve(t, pg.URL) // makes the schema
+	serve(t, pg.URL) // creates the schema
 
 	t.Run("statement timeout", func(t *testing.T) {
 		execute(t, pg.URL, "alter database postgres set statement_timeout = '700ms'")
@@ -25,7 +25,7 @@ func TestLockedRow(t *testing.T) {
 	})
 }
 
-// state is all there is about an account.
+// state is all data of an account.
 func state(t *testing.T, url, id string) string {
 	t.Helper()
 	return ask[string](t, url, `select jsonb_build_array(
@@ -34,9 +34,8 @@ func state(t *testing.T, url, id string) string {
 		(select jsonb_agg(to_jsonb(t) order by t.purpose, t.hash) from auth.tokens t where user_id = $1::uuid))::text`, id)
 }
 
-// locked checks what happens while an account's row is locked, and afterwards.
-// cause is what the servers have to log, least and most how long requests may
-// take.
+// locked checks requests while an account's row is locked, and afterwards. cause is the
+// expected log text, least and most are the expected durations.
 func locked(t *testing.T, url, cause string, least, most time.Duration) {
 	t.Helper()
 	s := serve(t, url, "-no-rate-limit")
@@ -72,13 +71,13 @@ func locked(t *testing.T, url, cause string, least, most time.Duration) {
 			t.Logf("%s: %d after %v", name, r.status, r.took.Round(time.Millisecond))
 		})
 	}
-	// Meanwhile others go on, and so does what needs no lock.
+	// Meanwhile other accounts and operations without the lock continue.
 	other.must(t, 200, "POST", "/login", ben.credentials(ben.password))
 	other.must(t, 200, "GET", "/me", nil, bearer(in.AccessToken)...)
 	wg.Wait()
 	contains(t, cause, s, other)
-	// Nobody was left waiting who would go ahead once the lock is gone, although
-	// the answer was 503.
+	// No request may wait in the background and succeed after the lock is released
+	// although it returned 503.
 	eventually(t, 5*time.Second, "nobody waits for the lock", func() bool {
 		return ask[int](t, url, "select count(*) from pg_locks where not granted") == 0
 	})
@@ -93,11 +92,11 @@ func locked(t *testing.T, url, cause string, least, most time.Duration) {
 	s.must(t, 200, "POST", "/login", ada.credentials(ada.next))
 	s.refused(t, 401, "invalid_credentials", "POST", "/login", ada.credentials(ada.password))
 	s.refused(t, 400, "session_ended", "POST", "/refresh", obj{"refresh_token": in.RefreshToken})
-	s.refused(t, 400, "invalid_token", "POST", "/magic-link/verify", magic) // a reset ends it
+	s.refused(t, 400, "invalid_token", "POST", "/magic-link/verify", magic) // a reset invalidates it
 	whole(t, url)
 }
 
-// contains checks that both servers have logged why.
+// contains checks that both servers logged the cause.
 func contains(t *testing.T, cause string, servers ...*server) {
 	t.Helper()
 	for _, s := range servers {

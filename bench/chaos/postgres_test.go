@@ -29,8 +29,8 @@ func trio(t *testing.T, database string) []*server {
 	return servers
 }
 
-// down waits until every server has said that it is unavailable, and for as long
-// as the fault is to last.
+// down waits until every server has reported an outage, and for the duration of the
+// fault.
 func (l *load) down(d time.Duration) {
 	l.t.Helper()
 	_, before := l.count()
@@ -46,7 +46,7 @@ func (l *load) down(d time.Duration) {
 	})
 }
 
-// up waits until the same processes work again, each of them.
+// up waits until all of the same processes work again.
 func (l *load) up() {
 	l.t.Helper()
 	l.flows(40, 30*time.Second)
@@ -56,7 +56,7 @@ func (l *load) up() {
 	}
 }
 
-// crashed fails the test if a cluster that has stopped was shut down in order.
+// crashed fails the test if a stopped cluster was shut down cleanly.
 func crashed(t *testing.T, pg *pgtest.Server) {
 	t.Helper()
 	out, err := pg.Command("pg_controldata", pg.Dir).Output()
@@ -87,7 +87,7 @@ func TestPostgresStoppedHardUnderLoad(t *testing.T) {
 	l.verify(servers[0], pg.URL)
 }
 
-// A database that takes connections and says nothing: a frozen machine, a hung
+// A database that accepts connections and does not respond: a frozen machine, a hung
 // disk.
 func TestPostgresFrozenUnderLoad(t *testing.T) {
 	pg := postgres(t)
@@ -107,13 +107,13 @@ func TestPostgresFrozenUnderLoad(t *testing.T) {
 	}
 	all := func(sig syscall.Signal) {
 		for _, pid := range pids {
-			_ = syscall.Kill(pid, sig) // one may have gone
+			_ = syscall.Kill(pid, sig) // it may have stopped
 		}
 	}
 	defer all(syscall.SIGCONT)
 	all(syscall.SIGSTOP)
 	_, before := l.count()
-	// Every worker is refused before its client gives up: pgstore's timeout.
+	// Every worker gets an error before its client times out: pgstore's timeout.
 	eventually(t, patience, "answers of 503", func() bool {
 		_, now := l.count()
 		return now >= before+workers
@@ -152,7 +152,7 @@ func TestPrimaryKilledUnderLoad(t *testing.T) {
 	if err := standby.Run("max_connections=100"); err != nil {
 		t.Fatal(err)
 	}
-	// Only now, so that the standby does not wait for one of its own later on.
+	// Only now, so that the standby does not wait for its own standby later.
 	execute(t, primary.URL, "alter system set synchronous_standby_names = '*'", "select pg_reload_conf()")
 	eventually(t, 30*time.Second, "synchronous standby", func() bool {
 		return ask[bool](t, primary.URL, "select exists (select from pg_stat_replication where sync_state = 'sync')")
@@ -166,7 +166,7 @@ func TestPrimaryKilledUnderLoad(t *testing.T) {
 	}
 	primary.Stop(syscall.SIGKILL)
 	crashed(t, primary)
-	l.down(500 * time.Millisecond) // the standby is there, and takes no writes
+	l.down(500 * time.Millisecond) // the standby runs and accepts no writes
 	began := time.Now()
 	if !ask[bool](t, standby.URL, "select pg_promote(true, 30)") {
 		t.Fatal("not promoted")
@@ -179,7 +179,7 @@ func TestPrimaryKilledUnderLoad(t *testing.T) {
 	l.verify(servers[2], standby.URL)
 }
 
-// held takes a lock in a transaction of its own, until released.
+// held takes a lock in a separate transaction until it is released.
 func held(t *testing.T, url, sql string, args ...any) (release func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

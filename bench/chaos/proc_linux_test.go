@@ -4,7 +4,7 @@ package chaos
 
 import "syscall"
 
-// withUs makes a process die with the thread that started it.
+// withUs makes a process stop with the thread that started it.
 func withUs(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 	if attr == nil {
 		attr = &syscall.SysProcAttr{}

@@ -13,15 +13,14 @@ import (
 	"testing"
 )
 
-// crowd is how many requests compete for one thing.
+// crowd is the number of requests that compete for one resource.
 const crowd = 30
 
-// from is the client that a trusted proxy names, so that tests do not use up
-// each other's limits.
+// from is the client that a trusted proxy names, so that tests do not share limits.
 func from(ip string) []string { return []string{"X-Forwarded-For", ip} }
 
-// race sends competing requests to all servers at once and counts the answers by
-// status and code.
+// race sends competing requests to all servers at once and counts the responses by status
+// and code.
 func race(servers []*server, request func(i int, s *server) reply) (answers map[string]int, won []reply) {
 	answers = map[string]int{}
 	var mu sync.Mutex
@@ -49,7 +48,7 @@ func race(servers []*server, request func(i int, s *server) reply) (answers map[
 	return answers, won
 }
 
-// wantAnswers compares what race counted.
+// wantAnswers compares the counts of race.
 func wantAnswers(t *testing.T, what string, got, want map[string]int) {
 	t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -162,7 +161,7 @@ func TestThreeServersAreOne(t *testing.T) {
 			got, won = race(servers, func(i int, s *server) reply {
 				return s.call("GET", "/magic-link/verify?token="+token, nil, from(fmt.Sprintf("198.51.100.%d", 100+i))...)
 			})
-			wantAnswers(t, "magic link of a stranger", got, map[string]int{"303": crowd}) // opening it spends nothing without the verifier
+			wantAnswers(t, "magic link of a stranger", got, map[string]int{"303": crowd}) // opening it does not use it without the verifier
 			if len(won) != crowd {
 				return
 			}

@@ -1,11 +1,12 @@
-// Authmount does what an operator needs at a shell, on the database of a service:
+// Authmount gives and withdraws roles in the database of a service, for operators at a
+// shell:
 //
 //	authmount user grant ada@example.com owner
 //	authmount user withdraw ada@example.com owner
 //
-// Whom an address names has to have proved it; an id names whoever there is. What is done
-// is recorded in the audit log, and the rules of package admin hold: the last owner stays.
-// The database is that of -database, or of the PG… environment variables.
+// An email address must be verified; an id names any account. Changes are recorded in the
+// audit log and follow the rules of package admin: the last owner keeps the role. The
+// database is given by -database or by the PG… environment variables.
 package main
 
 import (
@@ -45,7 +46,7 @@ func main() {
 	}
 }
 
-// run does what arguments say.
+// run runs the command in args.
 func run(ctx context.Context, args []string, out, problems io.Writer) error {
 	fs := flag.NewFlagSet("authmount", flag.ContinueOnError)
 	fs.SetOutput(problems)
@@ -53,14 +54,14 @@ func run(ctx context.Context, args []string, out, problems io.Writer) error {
 		_, _ = io.WriteString(problems, usage)
 		fs.PrintDefaults()
 	}
-	database := fs.String("database", os.Getenv("AUTH_DATABASE"), "connection string (AUTH_DATABASE); default: what the PG… environment variables say")
+	database := fs.String("database", os.Getenv("AUTH_DATABASE"), "connection string (AUTH_DATABASE); default: the PG… environment variables")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	a := fs.Args()
 	if len(a) != 4 || a[0] != "user" || a[1] != "grant" && a[1] != "withdraw" {
 		fs.Usage()
-		return errors.New("that is no command")
+		return errors.New("unknown command")
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -85,25 +86,25 @@ func run(ctx context.Context, args []string, out, problems io.Writer) error {
 	return err
 }
 
-// assign gives somebody a role, or takes it away.
-func assign(ctx context.Context, service *auth.Auth, do, whom, role string) (auth.User, error) {
+// assign gives a role to an account or withdraws it.
+func assign(ctx context.Context, service *auth.Auth, action, account, role string) (auth.User, error) {
 	adm, err := admin.New(ctx, service, admin.Options{})
 	if err != nil {
 		return auth.User{}, err
 	}
-	by := admin.System("authmount user " + do)
-	isID := uuid.Validate(whom) == nil
+	by := admin.System("authmount user " + action)
+	isID := uuid.Validate(account) == nil
 	switch {
-	case do == "grant" && isID:
-		return adm.Grant(ctx, by, whom, role)
-	case do == "grant":
-		return adm.GrantByAddress(ctx, by, whom, role)
+	case action == "grant" && isID:
+		return adm.Grant(ctx, by, account, role)
+	case action == "grant":
+		return adm.GrantByAddress(ctx, by, account, role)
 	case !isID:
-		u, err := adm.LookupUser(ctx, by, store.ByEmail(whom))
+		u, err := adm.LookupUser(ctx, by, store.ByEmail(account))
 		if err != nil {
 			return auth.User{}, err
 		}
-		whom = u.ID
+		account = u.ID
 	}
-	return adm.Withdraw(ctx, by, whom, role)
+	return adm.Withdraw(ctx, by, account, role)
 }

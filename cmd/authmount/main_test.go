@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// An operator makes the first owner at a shell, of an address that is proved or of an id;
-// it is recorded who did so, and the last owner stays.
+// An operator creates the first owner at a shell, by a verified email address or an id.
+// The audit log names the command, and the last owner keeps the role.
 func TestUserGrant(t *testing.T) {
 	ctx, database := t.Context(), pgtest.Database(t)
 	st, err := pgstore.Open(ctx, database)
@@ -49,7 +49,7 @@ func TestUserGrant(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		says string
-		is   error // nil: it is done
+		is   error // nil: success
 	}{
 		{"user grant ada@example.com owner", "ada@example.com (" + ada.ID + ") has the roles: owner", nil},
 		{"user grant ADA@example.com support", "has the roles: owner, support", nil},

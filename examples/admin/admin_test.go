@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// office is the back-office as it is served.
+// office is the back office under test.
 type office struct {
 	*authtest.Env
 	t   *testing.T
@@ -35,7 +35,7 @@ func open(t *testing.T) *office {
 	return o
 }
 
-// hire signs somebody in who has a role.
+// hire signs in a user with a role.
 func (o *office) hire(email, role string) *authtest.SignedIn {
 	o.t.Helper()
 	s := o.LoginAs(o.t, email)
@@ -45,7 +45,7 @@ func (o *office) hire(email, role string) *authtest.SignedIn {
 	return o.LoginAs(o.t, email)
 }
 
-// do sends a request and returns its status and the code of its error.
+// do sends a request and returns its status and error code.
 func (o *office) do(who *authtest.SignedIn, method, path, body string) (int, auth.Code) {
 	o.t.Helper()
 	r, err := http.NewRequestWithContext(o.t.Context(), method, o.url+path, bytes.NewBufferString(body))
@@ -97,7 +97,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}
 }
 
-// Whoever leaves support cannot refund with the token from before.
+// A former support agent cannot refund with an old token.
 func TestRolesEnd(t *testing.T) {
 	o := open(t)
 	support := o.hire("support@example.com", admin.RoleSupport)
@@ -109,7 +109,7 @@ func TestRolesEnd(t *testing.T) {
 	}
 }
 
-// The job deletes accounts that were never confirmed, and with another key nothing.
+// The job deletes accounts that were never verified; with another key it deletes nothing.
 func TestCleanUp(t *testing.T) {
 	o := open(t)
 	ctx := t.Context()

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// job works at the admin side of a service with a secret key. Its scopes are all that
-// it may do: auth.users.read and auth.users.delete.
+// job uses the admin endpoints of a service with a secret key. The key's scopes are its
+// only permissions: auth.users.read and auth.users.delete.
 type job struct {
 	service string // URL of the mount
 	key     string
 }
 
-// run deletes the accounts that were made before an instant and have proved nothing
-// since, and tells how many. It can be stopped and begun again at any time.
+// run deletes the accounts that were created before a time and have no verified address,
+// and returns their number. It can be interrupted and run again at any time.
 func (j job) run(ctx context.Context, before time.Time) (deleted int, err error) {
 	query := url.Values{"status": {"unconfirmed"}, "created_to": {before.UTC().Format(time.RFC3339)}, "limit": {"200"}}
 	for {
@@ -33,7 +33,8 @@ func (j job) run(ctx context.Context, before time.Time) (deleted int, err error)
 			return deleted, err
 		}
 		for _, u := range page.Users {
-			// Under a key of its own, a request whose answer was lost can be sent again.
+			// An idempotency key makes it safe to repeat a request whose response was
+			// lost.
 			if err := j.call(ctx, http.MethodPost, "/admin/users/"+u.ID+"/delete", map[string]string{"reason": "never confirmed"}, nil, "clean-up-"+u.ID); err != nil {
 				return deleted, err
 			}

@@ -1,18 +1,18 @@
-// Admin is the back-office of a small magazine with a shop: editors publish articles,
-// support refunds orders and helps people with their accounts, and a nightly job
-// deletes accounts that were never confirmed.
+// Admin is the back office of a small magazine with a shop: editors publish articles,
+// support refunds orders and helps users with their accounts, and a nightly job deletes
+// accounts that were never verified.
 //
 //	go run ./examples/admin -owner ada@example.com
 //
-// Sign up as ada@example.com and open the link in the inbox at /dev/inbox: from the
-// next refresh on Ada is the owner, and may give somebody a role (the README of the
-// project tells how). The job has an API key, which an owner makes:
+// Sign up as ada@example.com and open the link in the inbox at /dev/inbox: after the next
+// refresh Ada is the owner and can give roles to other users (see the README of the
+// project). The job needs an API key, which an owner creates:
 //
 //	curl http://127.0.0.1:8080/auth/v1/admin/keys -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
 //		-d '{"name":"nightly job","scopes":["auth.users.read","auth.users.delete"]}'
 //	SHOP_KEY=sk_… go run ./examples/admin -clean-up http://127.0.0.1:8080/auth/v1
 //
-// Everything is in memory, and gone with the process.
+// Everything is in memory and lost when the process ends.
 package main
 
 import (
@@ -35,8 +35,8 @@ import (
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
-	owner := flag.String("owner", "", "address of the first owner, from when it is confirmed")
-	cleanUp := flag.String("clean-up", "", "do the nightly job, at the service of this URL, with the key in SHOP_KEY")
+	owner := flag.String("owner", "", "email address of the first owner, once it is verified")
+	cleanUp := flag.String("clean-up", "", "run the nightly job against the service at this URL, with the key in SHOP_KEY")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -68,7 +68,7 @@ func run(ctx context.Context, addr, owner string) error {
 	if err != nil {
 		return err
 	}
-	// A back-office would ask its people for a second factor: leave RequireMFA out.
+	// A real back office requires a second factor: remove RequireMFA.
 	adm, err := newAdmin(ctx, a, admin.Options{RequireMFA: auth.Off})
 	if err != nil {
 		return err

@@ -12,18 +12,18 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What people may do here besides managing accounts.
+// Permissions of this application, in addition to those for accounts.
 const (
 	publishArticles = "articles.publish"
 	refundOrders    = "orders.refund"
 )
 
-// newAdmin declares the permissions, and has the roles hold them. What a role holds
-// can be changed later, at /auth/v1/admin/roles; it is put only where it is missing.
+// newAdmin declares the permissions and creates missing roles with them. The permissions
+// of a role can be changed later at /auth/v1/admin/roles.
 func newAdmin(ctx context.Context, a *auth.Auth, o admin.Options) (*admin.Admin, error) {
 	o.Permissions = []admin.Permission{
 		{Name: publishArticles, Description: "Publish articles."},
-		{Name: refundOrders, Description: "Pay orders back.", Privileged: true}, // only who may refund, too, can ban somebody who may
+		{Name: refundOrders, Description: "Pay orders back.", Privileged: true}, // only operators who may refund can ban a user who may
 	}
 	adm, err := admin.New(ctx, a, o)
 	if err != nil {
@@ -46,7 +46,7 @@ func newAdmin(ctx context.Context, a *auth.Auth, o admin.Options) (*admin.Admin,
 			return nil, err
 		}
 	}
-	// The role support is there from the beginning; here it may refund, too.
+	// The role support exists from the beginning; here it may also refund.
 	if permissions, ok := held(admin.RoleSupport); ok && !slices.Contains(permissions, refundOrders) {
 		more, description := append(slices.Clone(permissions), refundOrders), "Helps people with orders and accounts."
 		p := admin.UpdateRoleParams{Name: admin.RoleSupport, Description: &description, Permissions: &more}
@@ -57,7 +57,8 @@ func newAdmin(ctx context.Context, a *auth.Auth, o admin.Options) (*admin.Admin,
 	return adm, nil
 }
 
-// firstOwner makes the account of an address owner, as soon as it has proved that.
+// firstOwner makes the account of an email address owner as soon as the address is
+// verified.
 type firstOwner struct {
 	address string
 	adm     atomic.Pointer[admin.Admin]

@@ -8,15 +8,15 @@ import (
 	"github.com/authmount/auth/admin"
 )
 
-// routes are who may do what: people for themselves, the back-office, and the
-// operators of accounts.
+// routes lists the access rules: users for themselves, the back office, and operators of
+// accounts.
 func routes(a *auth.Auth, adm *admin.Admin) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/auth/v1/", a.Handler())
 	mux.Handle("/auth/v1/admin/", adm.Handler())
 	mux.Handle("GET /articles", a.Optional(http.HandlerFunc(readArticles)))
 	mux.Handle("POST /articles", a.Require(http.HandlerFunc(publish), auth.HasPermission(publishArticles)))
-	// Money asks for a session that goes on, and for its owner in person.
+	// Refunds require a live session of a person.
 	mux.Handle("POST /orders/{id}/refund", a.Require(http.HandlerFunc(refund), auth.HasPermission(refundOrders), auth.CheckSession(), auth.NotImpersonated()))
 	return mux
 }

@@ -1,5 +1,5 @@
-// Package metrics counts what happens in an auth.Auth, for Prometheus or for
-// OpenTelemetry. It is a module of its own: the library itself needs neither.
+// Package metrics counts the events of an auth.Auth for Prometheus or OpenTelemetry. It
+// is a separate module, because the library itself needs neither.
 //
 //	auth.New(ctx, store, auth.WithHooks(metrics.Prometheus(prometheus.DefaultRegisterer)), …)
 package metrics
@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth"
 )
 
-// The labels have few values each: the types of events, ways of signing in and
-// providers are known beforehand. Users, sessions and addresses are no labels.
+// Labels have few values: types of events, sign-in methods and providers are known in
+// advance. Users, sessions and addresses are not labels.
 const (
 	name = "auth_events_total"
 	help = "What has happened, by type of event, way of signing in and provider."
@@ -33,9 +33,8 @@ func Prometheus(r prometheus.Registerer) (auth.Hooks, error) {
 	}}, nil
 }
 
-// OpenTelemetry counts events as auth.events, with the attributes auth.event,
-// auth.method and auth.provider. The event's context carries the span of its
-// request, if there is one.
+// OpenTelemetry counts events as auth.events, with the attributes auth.event, auth.method
+// and auth.provider. The event's context has the span of its request, if there is one.
 func OpenTelemetry(m metric.Meter) (auth.Hooks, error) {
 	events, err := m.Int64Counter("auth.events", metric.WithDescription(help), metric.WithUnit("{event}"))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/authmount/auth/examples/metrics"
 )
 
-// happens is a sign-up, a wrong password and a right one.
+// happens makes a sign-up, a failed and a successful sign-in.
 func happens(t *testing.T, h auth.Hooks) {
 	t.Helper()
 	w := authtest.New(t, auth.WithHooks(h))

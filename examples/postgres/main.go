@@ -1,13 +1,13 @@
-// Postgres is the smallest program that keeps its users in Postgres, with a table
-// of its own that has a row for each of them: the profile is there with the
-// account or not at all, whichever way somebody signs up.
+// Postgres is a small program that stores its users in Postgres, with its own table that
+// has one row per user: the profile is created together with the account or not at all,
+// with every sign-up method.
 //
 //	go run ./examples/postgres -database postgres://localhost/app
 //	curl http://127.0.0.1:8080/auth/v1/signup -H 'Content-Type: application/json' \
 //		-d '{"email":"ada@example.com","password":"correct horse battery","full_name":"Ada"}'
-//	curl http://127.0.0.1:8080/hello -H 'Authorization: Bearer <access_token of the answer>'
+//	curl http://127.0.0.1:8080/hello -H 'Authorization: Bearer <access_token of the response>'
 //
-// Its secret is made up at each start: accounts outlive it, sessions do not.
+// The secret is random at each start: accounts survive a restart, sessions do not.
 package main
 
 import (
@@ -37,7 +37,7 @@ const profiles = `create table if not exists profiles (
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
-	database := flag.String("database", "", "connection string; default: what the PG… environment variables say")
+	database := flag.String("database", "", "connection string; default: the PG… environment variables")
 	flag.Parse()
 	if err := run(*addr, *database); err != nil {
 		log.Fatal(err)
@@ -65,8 +65,8 @@ func run(addr, database string) error {
 	return serve(ctx, ln, routes(a, store), a)
 }
 
-// serve serves until a signal comes. It lets requests finish then, and after them
-// sends what still waits to be sent.
+// serve serves until a signal arrives. Then it completes running requests and sends
+// waiting messages.
 func serve(ctx context.Context, ln net.Listener, h http.Handler, a *auth.Auth) error {
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
@@ -81,7 +81,7 @@ func serve(ctx context.Context, ln net.Listener, h http.Handler, a *auth.Auth) e
 	return errors.Join(srv.Shutdown(end), a.Close(end))
 }
 
-// open connects and brings both schemas up to date.
+// open connects and migrates both schemas.
 func open(ctx context.Context, url string) (*pgstore.Store, error) {
 	store, err := pgstore.Open(ctx, url, pgstore.AutoMigrate())
 	if err != nil {
@@ -102,8 +102,8 @@ func newAuth(ctx context.Context, store *pgstore.Store, url string) (*auth.Auth,
 	)
 }
 
-// addProfile runs in the transaction that creates the account. An error of it
-// undoes the sign-up; one made by auth.Reject is what the person is told.
+// addProfile runs in the transaction that creates the account. Its error rolls back the
+// sign-up; an error of auth.Reject is shown to the user.
 func addProfile(ctx context.Context, u auth.User) error {
 	_, err := pgstore.Tx(ctx).Exec(ctx, "insert into profiles (user_id, name) values ($1, $2)", u.ID, cmp.Or(u.FullName, u.Email, u.Phone))
 	var e *pgconn.PgError

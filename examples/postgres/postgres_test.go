@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// app is the example as it runs, over HTTP.
+// app is the running example, over HTTP.
 type app struct {
 	t     *testing.T
 	url   string
@@ -75,7 +75,7 @@ func (a *app) signUp(email, name string) (int, string) {
 	return a.call("", "POST", a.url+"/auth/v1/signup", `{"email":"`+email+`","full_name":"`+name+`","password":"correct horse battery"}`)
 }
 
-// magicLink asks for a link and opens it.
+// magicLink requests a link and opens it.
 func (a *app) magicLink(email string) (int, string) {
 	a.t.Helper()
 	if status, body := a.call("", "POST", a.url+"/auth/v1/magic-link/send", `{"email":"`+email+`"}`); status != http.StatusOK {
@@ -90,8 +90,8 @@ func (a *app) magicLink(email string) (int, string) {
 	return a.call("", "GET", m.Link, "")
 }
 
-// wantHello fails the test unless an answer was a session, and its user has a
-// profile of that name.
+// wantHello fails the test unless a response has a session whose user has a profile with
+// this name.
 func (a *app) wantHello(status int, body, name string) {
 	a.t.Helper()
 	var in struct {
@@ -105,7 +105,7 @@ func (a *app) wantHello(status int, body, name string) {
 	}
 }
 
-// wantUsers fails the test unless there are so many users, each with a profile.
+// wantUsers fails the test unless there are this many users, each with a profile.
 func (a *app) wantUsers(want int) {
 	a.t.Helper()
 	var users, profiles int
@@ -136,7 +136,7 @@ func TestNoAccountWithoutProfile(t *testing.T) {
 		t.Errorf("a name that is reserved: %d %s", status, body)
 	}
 	a.wantUsers(0)
-	status, body := a.signUp("eve@example.com", "Eve") // the address is free still
+	status, body := a.signUp("eve@example.com", "Eve") // the email address is still free
 	a.wantHello(status, body, "Eve")
 
 	if _, err := a.store.Pool().Exec(t.Context(), "alter table profiles add constraint nobody_else check (name = 'Eve')"); err != nil {

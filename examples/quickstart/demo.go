@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// demoOwner may do everything in the dashboard of -demo.
+// demoOwner has all permissions in the dashboard of -demo.
 const demoOwner = "owner@example.com"
 
 // makeUp fills a store with users and a month of events, and returns the owner's

@@ -1,6 +1,6 @@
-// Quickstart runs Authmount on the in-memory store, with a page to click
-// through, an inbox for its messages and the dashboard. Nothing to set up, nothing
-// kept. With -demo the dashboard has made-up users and a month of events.
+// Quickstart runs Authmount on the in-memory store, with a page to try it out, an inbox
+// for its messages and the dashboard. It needs no setup and stores nothing. With -demo
+// the dashboard has sample users and a month of events.
 package main
 
 import (
@@ -30,7 +30,7 @@ var page embed.FS
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
-	demo := flag.Bool("demo", false, "fill the dashboard with made-up users and a month of events")
+	demo := flag.Bool("demo", false, "fill the dashboard with sample users and a month of events")
 	flag.Parse()
 	if err := run(*addr, *demo); err != nil {
 		log.Fatal(err)
@@ -46,7 +46,7 @@ func run(addr string, demo bool) error {
 	}
 	url := "http://" + ln.Addr().String()
 
-	provider := authtest.NewProvider(url + "/dev/provider") // stands for Google and the like; anybody can be anybody
+	provider := authtest.NewProvider(url + "/dev/provider") // replaces Google and other providers; anyone can sign in as anyone
 
 	store := memstore.New()
 	a, err := auth.New(ctx, store,

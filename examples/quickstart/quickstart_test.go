@@ -19,7 +19,7 @@ import (
 	"github.com/authmount/auth/internal/browsertest"
 )
 
-// start builds and runs the program as a newcomer would, and answers its URL.
+// start builds and runs the program, and returns its URL.
 func start(t *testing.T) string {
 	t.Helper()
 	url, _ := launch(t)
@@ -32,7 +32,7 @@ func launch(t *testing.T) (url string, cmd *exec.Cmd) {
 	return url, cmd
 }
 
-// launchWith runs the program with arguments, and returns what it goes on to say.
+// launchWith runs the program with arguments, and returns its further output.
 func launchWith(t *testing.T, args ...string) (url string, cmd *exec.Cmd, says *bufio.Reader) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "quickstart")
@@ -60,7 +60,7 @@ func launchWith(t *testing.T, args ...string) (url string, cmd *exec.Cmd, says *
 	return url, cmd, says
 }
 
-// said is the first thing that the program says of a form.
+// said returns the first line of output that matches.
 func said(t *testing.T, says *bufio.Reader, form string) string {
 	t.Helper()
 	for {
@@ -74,7 +74,7 @@ func said(t *testing.T, says *bufio.Reader, form string) string {
 	}
 }
 
-// With -demo a newcomer is in the dashboard at once, and there is something to see.
+// With -demo the dashboard opens at once and has data.
 func TestDemo(t *testing.T) {
 	url, _, says := launchWith(t, "-demo")
 	password := said(t, says, `with the password (\S+)`)
@@ -92,7 +92,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// Without, whoever signs up becomes the owner by the link that it prints.
+// Without -demo, the first user becomes the owner with the printed link.
 func TestFirstOwnerLink(t *testing.T) {
 	url, _, says := launchWith(t)
 	link := said(t, says, `^\s+(http\S+/dashboard/first-owner\?token=\S+)`)
@@ -101,7 +101,7 @@ func TestFirstOwnerLink(t *testing.T) {
 	}
 }
 
-// A signal ends it in order.
+// A signal shuts the program down cleanly.
 func TestStops(t *testing.T) {
 	_, cmd := launch(t)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -112,8 +112,8 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// The walk of a person who tries the quickstart: sign up, confirm, log out,
-// reset the password, log in, and come by magic link.
+// A user tries the quickstart: sign up, verify, sign out, reset the password, sign in,
+// and use a magic link.
 func TestWalk(t *testing.T) {
 	url := start(t)
 	ctx := browsertest.New(t, 900, 1000)
@@ -123,12 +123,12 @@ func TestWalk(t *testing.T) {
 		t.Helper()
 		do(browsertest.Until(`document.getElementById('message').textContent.includes(` + quote(want) + `)`))
 	}
-	// openMessage follows the link of the newest message of a subject.
+	// openMessage opens the link of the newest message with a subject.
 	openMessage := func(subject string) {
 		t.Helper()
 		do(chromedp.Navigate(url+"/dev/inbox"), browsertest.Click(`//article[contains(h2, "`+subject+`")]//a`), browsertest.Visible("#title"))
 	}
-	// openNewest follows the link of the newest message, as one reads mail.
+	// openNewest opens the link of the newest message.
 	openNewest := func(subject string) {
 		t.Helper()
 		do(chromedp.Navigate(url+"/dev/inbox"), browsertest.Until(`document.querySelector('article h2') && document.querySelector('article h2').textContent.includes(`+quote(subject)+`)`),
@@ -169,7 +169,7 @@ func TestWalk(t *testing.T) {
 	do(shot("confirm-sign-in"), browsertest.Click("main button"), browsertest.Visible("#signed-in"))
 	says("Signed in by magic link")
 
-	// By phone, on a page of its own: the code is read from the inbox's JSON.
+	// By phone, on a separate page: the code comes from the inbox's JSON.
 	do(browsertest.Click("#logout"), browsertest.Visible("#signed-out"), browsertest.Click("#tab-phone"), browsertest.Type("#ph-phone", "+49 30 123456"),
 		browsertest.Click("#ph-button"), browsertest.Visible("#ph-otp"))
 	var code string
@@ -178,8 +178,8 @@ func TestWalk(t *testing.T) {
 	do(browsertest.Type("#ph-otp", code), browsertest.Click("#ph-button"), browsertest.Visible("#signed-in"), shot("phone-signed-in"))
 	says("Signed in by phone")
 
-	// A second factor, with a real generator of codes: switched on by somebody who
-	// came by link, then asked for at the login with a password.
+	// A second factor with a real code generator: enabled after a sign-in by link, then
+	// required at sign-in with a password.
 	var secret string
 	enterCode := func(field string, ahead time.Duration) chromedp.Action { // when its turn comes: the secret is read before
 		return chromedp.ActionFunc(func(ctx context.Context) error {
@@ -203,7 +203,7 @@ func TestWalk(t *testing.T) {
 		enterCode("#mfa-code", 30*time.Second), browsertest.Click("#mfa button"), browsertest.Visible("#signed-in"))
 	says("both factors")
 
-	// By a provider: a stranger, then cancelled, then linked to an account.
+	// By a provider: a new user, then canceled, then linked to an account.
 	do(browsertest.Click("#logout"), browsertest.Visible("#signed-out"), browsertest.Click("#dev"), browsertest.Visible("input[name=person_email]"),
 		shot("provider"), browsertest.SetValue("input[name=person_email]", "eve@example.com"), browsertest.Click("button[value=go]"), browsertest.Visible("#signed-in"), browsertest.Visible("#unlink"))
 	says("Signed in by Dev provider")
@@ -223,12 +223,12 @@ func TestWalk(t *testing.T) {
 	do(browsertest.Click("#unlink"), browsertest.Visible("#link"))
 	says("Unlinked")
 
-	openMessage("sign-in link") // used up
-	wantText(ctx, t, "#title", "That did not work")
+	openMessage("sign-in link") // already used
+	wantText(ctx, t, "#title", "Something went wrong")
 	do(shot("problem"))
 }
 
-// On a phone, in the dark.
+// On a phone, in dark mode.
 func TestSmallAndDark(t *testing.T) {
 	url := start(t)
 	ctx := browsertest.New(t, 375, 740, chromedp.Flag("blink-settings", "preferredColorScheme=0"))

@@ -1,13 +1,13 @@
-// RLS is a notes API in which no query says whose notes it is about: policies in
-// Postgres keep people apart, by what their access token says, and let editors change
-// others' notes, by a permission that their role holds.
+// RLS is a notes API without user ids in its queries: policies in Postgres limit each
+// user to their own notes by their access token, and let editors change other users'
+// notes by a permission of their role.
 //
 //	go run ./examples/rls -migrate postgres://owner@localhost/notes
 //	go run ./examples/rls -database postgres://notes_app:notes@localhost/notes -editor ada@example.com
 //
-// The owner may create roles here; docs/deployment.md has what an administrator
-// does otherwise. Sessions end with the server, whose secret is made up at each
-// start.
+// Here the owner may create roles; docs/deployment.md describes the steps for an
+// administrator otherwise. Sessions end with the server, because its secret is random at
+// each start.
 package main
 
 import (
@@ -80,8 +80,8 @@ func run(addr, owner, database, editor string) error {
 	return serve(ctx, ln, routes(a, store.Pool()), a)
 }
 
-// serve serves until a signal comes. It lets requests finish then, and after them
-// sends what still waits to be sent.
+// serve serves until a signal arrives. Then it completes running requests and sends
+// waiting messages.
 func serve(ctx context.Context, ln net.Listener, h http.Handler, a *auth.Auth) error {
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
@@ -96,8 +96,8 @@ func serve(ctx context.Context, ln net.Listener, h http.Handler, a *auth.Auth) e
 	return errors.Join(srv.Shutdown(end), a.Close(end))
 }
 
-// roles sees to it that there is the role editor, with the permission that a policy
-// asks for.
+// roles creates the role editor with the permission that a policy requires, if it is
+// missing.
 func roles(ctx context.Context, a *auth.Auth) (*admin.Admin, error) {
 	adm, err := admin.New(ctx, a, admin.Options{Permissions: []admin.Permission{{Name: "notes.write", Description: "Change others' notes."}}})
 	if err != nil {
@@ -110,7 +110,7 @@ func roles(ctx context.Context, a *auth.Auth) (*admin.Admin, error) {
 	return adm, err
 }
 
-// migrate is run by the owner, once per release; the server itself may not.
+// migrate is run by the owner, once per release; the server has no privileges for it.
 func migrate(ctx context.Context, url string) error {
 	store, err := pgstore.Open(ctx, url, pgstore.WithRowLevelSecurity(), pgstore.AutoMigrate())
 	if err != nil {
@@ -125,7 +125,7 @@ func routes(a *auth.Auth, pool *pgxpool.Pool) http.Handler {
 	n := notes{pool}
 	mux := http.NewServeMux()
 	mux.Handle("/auth/v1/", a.Handler())
-	mux.Handle("GET /notes", a.Optional(http.HandlerFunc(n.list))) // anybody may ask
+	mux.Handle("GET /notes", a.Optional(http.HandlerFunc(n.list))) // also without a session
 	mux.Handle("POST /notes", a.Require(http.HandlerFunc(n.add)))
 	mux.Handle("PUT /notes/{id}", a.Require(http.HandlerFunc(n.change)))
 	mux.Handle("DELETE /notes/{id}", a.Require(http.HandlerFunc(n.remove)))
@@ -139,7 +139,7 @@ type note struct {
 	Text string `json:"text"`
 }
 
-// as runs fn as whoever sends the request.
+// as runs fn with the database role of the request's user.
 func (n notes) as(r *http.Request, fn func(pgx.Tx) error) error {
 	return rls.AsUser(r.Context(), n.pool, auth.ClaimsFrom(r.Context()), fn)
 }
@@ -186,7 +186,7 @@ func (n notes) remove(w http.ResponseWriter, r *http.Request) {
 	answer(w, gone, err)
 }
 
-// id is the note that a path names; what is no number names none.
+// id returns the id of the note in the path; invalid ids name no note.
 func id(r *http.Request) int64 {
 	n, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	return n
@@ -200,7 +200,7 @@ func decode(w http.ResponseWriter, r *http.Request) (n note, ok bool) {
 	return n, true
 }
 
-// answer sends what came of a request. A note of somebody else's is not there.
+// answer writes the result of a request. Another user's note is not found.
 func answer(w http.ResponseWriter, v any, err error) {
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

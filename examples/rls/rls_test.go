@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// app is the example as it runs: over HTTP, connected as notes_app.
+// app is the running example over HTTP, connected as notes_app.
 type app struct {
 	t    *testing.T
 	url  string
@@ -35,12 +35,12 @@ type app struct {
 func start(t *testing.T) *app {
 	t.Helper()
 	owner := pgtest.Database(t)
-	for range 2 { // a second release finds everything there
+	for range 2 { // migrating again changes nothing
 		if err := migrate(t.Context(), owner); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { // roles outlive databases
+	t.Cleanup(func() { // roles survive the database
 		conn, err := pgx.Connect(context.Background(), owner)
 		if err == nil {
 			_, err = conn.Exec(context.Background(), "drop owned by notes_app; drop role notes_app")
@@ -73,7 +73,7 @@ func start(t *testing.T) *app {
 	return &app{t, url, a, store.Pool()}
 }
 
-// call sends a request and answers its status, and the body into into.
+// call sends a request and returns its status; it decodes the body into into.
 func (a *app) call(token, method, path, body string, into any) int {
 	a.t.Helper()
 	r, err := http.NewRequestWithContext(a.t.Context(), method, a.url+path, strings.NewReader(body))
@@ -99,7 +99,7 @@ func (a *app) call(token, method, path, body string, into any) int {
 	return res.StatusCode
 }
 
-// signIn makes an account and returns the access token of a login to it.
+// signIn creates an account and returns the access token of a login.
 func (a *app) signIn(email string) string {
 	a.t.Helper()
 	var in struct {
@@ -114,7 +114,7 @@ func (a *app) signIn(email string) string {
 	return in.AccessToken
 }
 
-// texts are the notes that somebody is shown.
+// texts returns the notes that a user sees.
 func (a *app) texts(token string) string {
 	a.t.Helper()
 	var list []note
@@ -181,8 +181,8 @@ func TestPoliciesKeepPeopleApart(t *testing.T) {
 	}
 }
 
-// An editor sees and changes others' notes and deletes none; whoever is editor no more
-// finds them gone.
+// An editor sees and changes other users' notes but cannot delete them. A former editor
+// no longer sees them.
 func TestEditorsChangeOthersNotes(t *testing.T) {
 	a := start(t)
 	adm, err := roles(t.Context(), a.auth)
@@ -215,7 +215,7 @@ func TestEditorsChangeOthersNotes(t *testing.T) {
 	if _, err := adm.Grant(t.Context(), code, who.UserID, "editor"); err != nil {
 		t.Fatal(err)
 	}
-	change(http.StatusUnauthorized) // the token is from before
+	change(http.StatusUnauthorized) // the token is older than the change
 	signIn()
 	a.wantTexts(bob, "ada's")
 	change(http.StatusOK)
@@ -231,7 +231,7 @@ func TestEditorsChangeOthersNotes(t *testing.T) {
 	change(http.StatusNotFound)
 }
 
-// Queries that ask for too much, as somebody might write by mistake.
+// Queries that request too much by mistake.
 func TestPoliciesHoldForAnyQuery(t *testing.T) {
 	a := start(t)
 	ada, bob := a.signIn("ada@example.com"), a.signIn("bob@example.com")
@@ -245,7 +245,7 @@ func TestPoliciesHoldForAnyQuery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// try returns how many rows a statement of bob's touches, or its error.
+	// try returns how many rows a statement of bob affects, or its error.
 	try := func(claims *auth.Claims, sql string, args ...any) (rows int64, state string) {
 		t.Helper()
 		err := rls.AsUser(t.Context(), a.pool, claims, func(tx pgx.Tx) error {
@@ -268,7 +268,7 @@ func TestPoliciesHoldForAnyQuery(t *testing.T) {
 		args  []any
 		bob   int64
 		state string
-		anon  string // what nobody in particular gets
+		anon  string // result without a user
 	}{
 		{"select from notes", nil, 1, none, none},
 		{"select from notes where owner = $1", []any{adas.UserID}, 0, none, none},
@@ -292,19 +292,19 @@ func TestPoliciesHoldForAnyQuery(t *testing.T) {
 	}
 	a.wantTexts(ada, "ada's")
 
-	// Whoever forgets AsUser sees nothing, and not everything.
+	// Without AsUser a query returns nothing.
 	tag, err := a.pool.Exec(t.Context(), "select from notes")
 	if err != nil || tag.RowsAffected() != 0 {
 		t.Errorf("without AsUser: %v, %v", tag, err)
 	}
-	// The account goes with its notes.
+	// The notes are deleted with the account.
 	if _, err := a.pool.Exec(t.Context(), "delete from auth.users where id = $1", adas.UserID); err != nil {
 		t.Fatal(err)
 	}
 	a.wantTexts(ada, "")
 }
 
-// Grants and policies are two walls, each of which would hide a gap in the other.
+// Grants and policies are two independent barriers; each is tested alone.
 func TestGrantsAndPolicies(t *testing.T) {
 	a := start(t)
 	ada := a.signIn("ada@example.com")
@@ -313,7 +313,7 @@ func TestGrantsAndPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Grants: which statements. The owner's own are not listed.
+	// Grants limit the statements. The owner's own are not listed.
 	var got string
 	err = a.pool.QueryRow(t.Context(), `select string_agg(line, '; ' order by line) from (
 		select grantee::regrole || ' ' || string_agg(lower(privilege_type), ', ' order by privilege_type) as line
@@ -321,7 +321,7 @@ func TestGrantsAndPolicies(t *testing.T) {
 	if want := "anon select; authenticated delete, insert, select, update"; err != nil || got != want {
 		t.Errorf("granted: %s, %v; want %s", got, err, want)
 	}
-	// Policies: which rows. Nobody in particular sees none, even with somebody's name.
+	// Policies limit the rows. Without a user no row is visible, even with a user's id.
 	err = rls.AsUser(t.Context(), a.pool, nil, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), "select set_config('request.jwt.claims', $1, true)", `{"sub":"`+adas.UserID+`"}`); err != nil {
 			return err
@@ -335,7 +335,7 @@ func TestGrantsAndPolicies(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	// The server's role is bound by both.
+	// Both apply to the server's role.
 	var bound bool
 	err = a.pool.QueryRow(t.Context(), `select not rolsuper and not rolbypassrls and not rolcreaterole and not rolcreatedb and not pg_has_role(current_user, relowner, 'member')
 		from pg_roles, pg_class where rolname = current_user and pg_class.oid = 'notes'::regclass`).Scan(&bound)

@@ -23,20 +23,20 @@ func newAdmin(ctx context.Context, a *auth.Auth, s settings) (*admin.Admin, erro
 	return admin.New(ctx, a, o)
 }
 
-// readSecretKeys reads keys, each "sk_…=auth.users.read,auth.users.ban".
+// readSecretKeys parses keys of the form "sk_…=auth.users.read,auth.users.ban".
 func readSecretKeys(texts []string) ([]auth.SecretKey, error) {
 	var keys []auth.SecretKey
 	for _, one := range strings.Fields(strings.Join(texts, " ")) {
 		key, scopes, ok := strings.Cut(one, "=")
 		if !ok {
-			return nil, errors.New("-secret-key: a key has to be followed by = and its scopes")
+			return nil, errors.New("-secret-key: a key must be followed by = and its scopes")
 		}
 		keys = append(keys, auth.SecretKey{Key: key, Scopes: list(scopes)})
 	}
 	return keys, nil
 }
 
-// adminPath is where the admin side is: below the path of the base URL.
+// adminPath returns the path of the admin endpoints: below the path of the base URL.
 func adminPath(s settings) string {
 	if u, err := url.Parse(s.baseURL); err == nil && s.baseURL != "" {
 		return u.Path + "/admin/"
@@ -44,14 +44,14 @@ func adminPath(s settings) string {
 	return "/auth/v1/admin/"
 }
 
-// isTerminal tells whether somebody looks at what is written to a file.
+// isTerminal reports whether a file is a terminal.
 func isTerminal(f *os.File) bool {
 	i, err := f.Stat()
 	return err == nil && i.Mode()&os.ModeCharDevice != 0
 }
 
 // printOwnerLink prints the link that makes the first owner, if there has been none. It
-// is no line of the log: logs are kept, and read by others.
+// is not logged, because logs are stored and read by others.
 func printOwnerLink(ctx context.Context, adm *admin.Admin, to io.Writer) error {
 	link, err := adm.FirstOwnerLink(ctx)
 	switch {
@@ -64,11 +64,12 @@ func printOwnerLink(ctx context.Context, adm *admin.Admin, to io.Writer) error {
 	return err
 }
 
-// firstOwner makes the account of an address owner, as soon as it has proved that.
+// firstOwner makes the account of an email address owner as soon as the address is
+// verified.
 type firstOwner struct {
 	address string
 	log     *slog.Logger
-	admin   atomic.Pointer[admin.Admin] // nil: not yet, or no more
+	admin   atomic.Pointer[admin.Admin] // nil before the start and after the end
 }
 
 func (f *firstOwner) begin(ctx context.Context, adm *admin.Admin) {
@@ -79,7 +80,7 @@ func (f *firstOwner) begin(ctx context.Context, adm *admin.Admin) {
 	f.grant(ctx)
 }
 
-// onEvent looks once more after whatever may have proved an address.
+// onEvent checks again after each event that may verify an address.
 func (f *firstOwner) onEvent(ctx context.Context, e auth.Event) {
 	switch e.Type {
 	case auth.EventSignedUp, auth.EventSignedIn, auth.EventEmailVerified, auth.EventPasswordReset, auth.EventEmailChanged:

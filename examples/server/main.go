@@ -1,5 +1,5 @@
-// Server is Authmount as a process of its own, with everything set by flags or
-// by AUTH_… environment variables of the same names (-base-url is AUTH_BASE_URL).
+// Server is Authmount as a separate process, configured by flags or by AUTH_… environment
+// variables of the same names (-base-url is AUTH_BASE_URL).
 package main
 
 import (
@@ -40,7 +40,7 @@ type settings struct {
 	requireMFA, confirm, inbox, noLimits, deletion, cookies, pprof, verbose                    bool
 }
 
-// client is this application as a provider knows it.
+// client is this application at a provider.
 type client struct{ id, secret string }
 
 func main() {
@@ -65,7 +65,7 @@ func parse(args []string) (settings, error) {
 	}
 	str(&s.addr, "addr", "127.0.0.1:8080", "address to listen on")
 	str(&s.baseURL, "base-url", "", "public URL of the mount; default http://<addr>/auth/v1, for development")
-	str(&s.database, "database-url", "", "postgres://… to keep everything in, with the schema brought up to date; default: memory")
+	str(&s.database, "database-url", "", "postgres://… database, migrated at start; default: memory")
 	str(&s.secret, "secret", "", "secret of at least 32 bytes; commas separate the current one from previous ones; on http, default: made up at each start")
 	str(&s.appName, "app-name", "", "name shown in messages and pages")
 	str(&s.apiKeys, "api-key", "", "public API keys, separated by commas")
@@ -78,7 +78,7 @@ func parse(args []string) (settings, error) {
 	fs.BoolVar(&s.adminMFA, "admin-mfa", os.Getenv(envName("admin-mfa")) != "false", "admins need a second factor ("+envName("admin-mfa")+")")
 	secretKeys := []string{os.Getenv(envName("secret-key"))}
 	fs.Func("secret-key", "<key>=<scopes>: secret key of a program for the admin side, with permissions separated by commas, * for all that keys may do; repeatable; better set in the environment, separated by spaces ("+envName("secret-key")+")", func(key string) error {
-		secretKeys = append(secretKeys, key) // to be read below: an error of this function would show it
+		secretKeys = append(secretKeys, key) // parsed below, because an error of this function would show the key
 		return nil
 	})
 	str(&s.hash, "hash", "argon2id", "password hash: argon2id or bcrypt (cost 10, for comparisons)")
@@ -125,7 +125,7 @@ func list(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// on is a switch that a flag sets; one that is not set leaves the default.
+// on is a boolean flag; if it is not set, the default applies.
 func on(yes bool) auth.Switch {
 	if yes {
 		return auth.On
@@ -133,8 +133,8 @@ func on(yes bool) auth.Switch {
 	return 0
 }
 
-// options turns settings into an Auth's options, and the inbox if one is asked
-// for.
+// options returns the options of an Auth for the settings, and the inbox if it is
+// enabled.
 func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	opts := []auth.Option{
 		auth.WithLogger(log),
@@ -164,21 +164,21 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 		opts = append(opts, auth.WithSecret(secrets[0], secrets[1:]...))
 	}
 	if strings.HasPrefix(s.baseURL, "https://") && s.secret == "" {
-		return nil, nil, errors.New("-secret is needed: at least 32 random bytes, such as openssl rand -base64 32 prints")
+		return nil, nil, errors.New("-secret is required: at least 32 random bytes, for example from openssl rand -base64 32")
 	}
 	var inbox *auth.Inbox
 	switch {
 	case s.smtpURL != "" && s.inbox:
-		return nil, nil, errors.New("-smtp-url and -dev-inbox exclude each other")
+		return nil, nil, errors.New("-smtp-url and -dev-inbox cannot be used together")
 	case s.smtpURL != "":
 		opts = append(opts, auth.WithMailer(smtpmail.New(s.smtpURL)))
 	case s.inbox && strings.HasPrefix(s.baseURL, "https://"):
-		return nil, nil, errors.New("-dev-inbox is for http on a loopback host only; set -smtp-url")
+		return nil, nil, errors.New("-dev-inbox only works with http on a loopback host; set -smtp-url")
 	case s.inbox:
 		inbox = auth.NewInbox()
 		opts = append(opts, auth.WithMailer(inbox), auth.WithSMSSender(inbox))
 	case strings.HasPrefix(s.baseURL, "https://"):
-		return nil, nil, errors.New("-smtp-url is needed")
+		return nil, nil, errors.New("-smtp-url is required")
 	case strings.HasPrefix(s.baseURL, "http://"):
 		log.Warn("messages are shown to nobody: set -smtp-url, or -dev-inbox for development")
 	}
@@ -195,7 +195,7 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	case "bcrypt":
 		opts = append(opts, auth.WithPasswords(auth.PasswordOptions{BcryptCost: 10}))
 	default:
-		return nil, nil, fmt.Errorf("-hash is argon2id or bcrypt, not %q", s.hash)
+		return nil, nil, fmt.Errorf("-hash must be argon2id or bcrypt, not %q", s.hash)
 	}
 	if s.noLimits {
 		log.Warn("RATE LIMITS ARE OFF: passwords and codes can be guessed without end; never do this in production")
@@ -207,7 +207,7 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	return opts, inbox, nil
 }
 
-// providers are those whose client id is set.
+// providers returns the providers whose client id is set.
 func providers(s settings) ([]provider.Provider, error) {
 	var on []provider.Provider
 	for name, makes := range map[string]func(id, secret string, opts ...provider.Option) provider.Provider{
@@ -224,7 +224,7 @@ func providers(s settings) ([]provider.Provider, error) {
 		}
 	}
 	if (s.oidcIssuer != "") != (s.clients["oidc"].id != "") {
-		return nil, errors.New("-oidc-issuer and -oidc-client-id need each other")
+		return nil, errors.New("-oidc-issuer and -oidc-client-id must be set together")
 	}
 	for name, c := range s.clients {
 		if c.secret != "" && c.id == "" {
@@ -293,7 +293,7 @@ func run(args []string) error {
 	return serve(ctx, ln, a, adm, inbox, s, log)
 }
 
-// openStore is Postgres, or memory.
+// openStore opens the Postgres or the memory store.
 func openStore(ctx context.Context, url string) (auth.Store, func(), error) {
 	if url == "" {
 		return memstore.New(), func() {}, nil
@@ -305,21 +305,19 @@ func openStore(ctx context.Context, url string) (auth.Store, func(), error) {
 	return store, store.Close, nil
 }
 
-// newServer bounds what a client may keep of the server, by sending slowly, by
-// reading slowly, or by doing neither.
+// newServer limits the resources of clients that send slowly, read slowly or do neither.
 func newServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
-		WriteTimeout:      45 * time.Second, // from the head on, and more than a sign-in at a slow provider takes
+		WriteTimeout:      45 * time.Second, // from the header on; longer than a sign-in at a slow provider
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
 }
 
-// serve serves until a signal comes, then lets requests finish and messages go
-// out.
+// serve serves until a signal arrives, then completes requests and sends messages.
 func serve(ctx context.Context, ln net.Listener, a *auth.Auth, adm *admin.Admin, inbox *auth.Inbox, s settings, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	dash, err := dashboard.New(adm, dashboard.Options{})
@@ -328,7 +326,7 @@ func serve(ctx context.Context, ln net.Listener, a *auth.Auth, adm *admin.Admin,
 	}
 	mux.Handle(adminPath(s), adm.Handler())
 	mux.Handle("/dashboard/", dash)
-	mux.Handle("/", a.Handler()) // whatever path the base URL has
+	mux.Handle("/", a.Handler()) // for any path of the base URL
 	if inbox != nil {
 		mux.Handle("/dev/", inbox)
 	}

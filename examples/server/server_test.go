@@ -20,7 +20,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// start builds and runs the server, and answers its URL and a way to stop it.
+// start builds and runs the server, and returns its URL and a function that stops it.
 func start(t *testing.T, env []string, args ...string) (url string, stop func() error) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "server")
@@ -108,10 +108,10 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// mailedLink is the link of the message that was sent.
+// mailedLink returns the link of the sent message.
 func mailedLink(t *testing.T, url string) string {
 	t.Helper()
-	for { // the message is on its way
+	for { // the message is being sent
 		_, body := call(t, "GET", url+"/dev/messages", "")
 		var list []struct{ Link string }
 		if err := json.Unmarshal([]byte(body), &list); err != nil {
@@ -123,7 +123,8 @@ func mailedLink(t *testing.T, url string) string {
 	}
 }
 
-// Whoever has the address of -owner is owner once it is proved, and not before.
+// The user with the email address of -owner becomes owner once the address is verified,
+// not before.
 func TestOwner(t *testing.T) {
 	url, stop := start(t, nil, "-dev-inbox", "-owner", "ada@example.com", "-admin-mfa=false")
 	me := func() (int, string) {
@@ -153,7 +154,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// Programs come in by secret keys, each as far as its scopes go.
+// Programs use secret keys, each limited to its scopes.
 func TestSecretKey(t *testing.T) {
 	const all, reads = "sk_test_0123456789", "sk_test_reads_0123"
 	url, stop := start(t, []string{"AUTH_SECRET_KEY=sk_test_of_environment=*"}, "-dev-inbox", "-secret-key", all+"=*", "-secret-key", reads+"=auth.users.read,auth.audit.read")
@@ -219,7 +220,7 @@ func TestRefusesNonsense(t *testing.T) {
 	}
 }
 
-// What is needed is named as the flag that gives it, not as an option in Go.
+// A missing value is reported as a flag, not as a Go option.
 func TestNamesFlags(t *testing.T) {
 	for flag, args := range map[string][]string{"-secret": nil, "-smtp-url": {"-secret", strings.Repeat("s", 32)}} {
 		err := run(append([]string{"-addr", "127.0.0.1:0", "-base-url", "https://app.test/auth/v1"}, args...))
@@ -229,8 +230,8 @@ func TestNamesFlags(t *testing.T) {
 	}
 }
 
-// A client that neither sends nor reads is given up, and pprof's profile of 30
-// seconds still fits.
+// A client that neither sends nor reads is disconnected, and a pprof profile of 30
+// seconds still works.
 func TestServerBounds(t *testing.T) {
 	srv := newServer(nil)
 	for name, d := range map[string]time.Duration{
@@ -245,8 +246,7 @@ func TestServerBounds(t *testing.T) {
 	}
 }
 
-// The link to become the first owner is printed where somebody sees it, until there is
-// one.
+// The link for the first owner is printed on a terminal until there is an owner.
 func TestOwnerLink(t *testing.T) {
 	ctx := t.Context()
 	a, err := auth.New(ctx, memstore.New(), auth.WithSecret([]byte(strings.Repeat("x", 32))), auth.WithBaseURL("http://127.0.0.1:8080/auth/v1"), auth.WithDevMode(), auth.WithLogger(slog.New(slog.DiscardHandler)))

@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What comes with a new session, and what becomes of one that is shared.
+// Data that is stored with a new session, and the detection of shared sessions.
 
 // CreateSession adds a session.
 func (s *Store) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
@@ -39,18 +39,18 @@ func (s *Store) CreateSession(ctx context.Context, c store.CreateSession) (store
 	return u, err
 }
 
-// device is one that a user has signed in on.
+// device is a device on which a user has signed in.
 type device struct{ userID, hash string }
 
-// seen is what is remembered of a device.
+// seen is the stored state of a device.
 type seen struct {
 	first, last  time.Time
 	trustedUntil time.Time
-	trustedAt    int64 // the user's CredentialRevision then: trust ends when it rises
+	trustedAt    int64 // the user's CredentialRevision at that time; a higher one ends the trust
 	store.Origin
 }
 
-// trust has a device trusted that a session was just made on.
+// trust marks the device of a new session as trusted.
 func (t *tx) trust(d device, until time.Time) {
 	if s, known := t.devices[d]; known {
 		s.trustedUntil, s.trustedAt = until, t.users[d.userID].User.CredentialRevision
@@ -58,7 +58,7 @@ func (t *tx) trust(d device, until time.Time) {
 	}
 }
 
-// trustedUntil is until when its user trusts a device.
+// trustedUntil returns until when a user trusts a device.
 func (db *tables) trustedUntil(d device) time.Time {
 	s := db.devices[d]
 	if s.trustedAt != db.users[d.userID].User.CredentialRevision {
@@ -67,7 +67,7 @@ func (db *tables) trustedUntil(d device) time.Time {
 	return s.trustedUntil
 }
 
-// see remembers that a session was made on a device.
+// see stores that a session was created on a device.
 func (t *tx) see(d device, at time.Time, origin store.Origin) {
 	s, known := t.devices[d]
 	if d.hash == "" || known && s.last.After(at) {
@@ -81,11 +81,11 @@ func (t *tx) see(d device, at time.Time, origin store.Origin) {
 	t.devices[d] = s
 }
 
-// isNew tells whether a session is to be made on a device that is new: the user
-// has signed in before, and not there. It is asked before the session is added.
+// isNew reports whether a session is created on a new device: the user has signed in
+// before, but not on this device. Call it before the session is added.
 func (t *tx) isNew(s store.Session) bool {
 	_, known := t.devices[device{s.UserID, s.Device}]
-	if s.Device == "" { // new to a user who has any
+	if s.Device == "" { // new for a user with devices
 		known = true
 		for d := range t.devices {
 			known = known && d.userID != s.UserID
@@ -94,7 +94,7 @@ func (t *tx) isNew(s store.Session) bool {
 	return !known && !t.users[s.UserID].User.LastSignInAt.IsZero()
 }
 
-// onNewDevice refuses a session, or keeps what comes with it.
+// onNewDevice rejects a session, or stores the tokens for a new device.
 func (t *tx) onNewDevice(on store.NewDevice) error {
 	if on.Refuse {
 		return store.ErrNewDevice
@@ -107,7 +107,7 @@ func (t *tx) onNewDevice(on store.NewDevice) error {
 	return nil
 }
 
-// forgetDevices leaves a user the n devices that were seen last.
+// forgetDevices keeps the n most recently used devices of a user.
 func (t *tx) forgetDevices(userID string, n int) {
 	var theirs []device
 	for d := range t.devices {
@@ -121,11 +121,11 @@ func (t *tx) forgetDevices(userID string, n int) {
 	}
 }
 
-// forgotten is remembered in place of devices that were forgotten: a client that
-// says nothing of its device is told of still.
-const forgotten = "-" // the hash of none
+// forgotten replaces forgotten devices, so that a client without a device id still counts
+// as new.
+const forgotten = "-" // not a hash
 
-// forget forgets a user's devices, as RevokeSessions.DropDevices says.
+// forget deletes a user's devices as RevokeSessions.DropDevices says.
 func (t *tx) forget(userID string, f store.SessionFilter) {
 	is := func(id string, d device) bool {
 		s, ok := t.sessions[id]
@@ -145,14 +145,14 @@ func (t *tx) forget(userID string, f store.SessionFilter) {
 		t.devices[device{userID, forgotten}] = seen{last: mark}
 	}
 	for d, s := range t.devices {
-		if d.userID == userID && f.ID == "" { // known still, and trusted no more
+		if d.userID == userID && f.ID == "" { // still known but no longer trusted
 			t.devices[d] = seen{first: s.first, last: s.last, Origin: s.Origin}
 		}
 	}
 }
 
-// keepSessions ends a user's live sessions but the one just made and those active
-// last, so that n are left.
+// keepSessions revokes a user's live sessions except the new one and the most recently
+// active ones, so that n remain.
 func (t *tx) keepSessions(made store.Session, n int, now time.Time) (ended []string) {
 	var others []store.Session
 	for id, sess := range t.sessions {
@@ -168,14 +168,15 @@ func (t *tx) keepSessions(made store.Session, n int, now time.Time) (ended []str
 	return ended
 }
 
-// justReplayed tells whether the counter before was let pass within grace, and
-// nobody has moved on since: what one browser sends at once has one answer.
+// justReplayed reports whether the previous counter was accepted within the grace period
+// and the session has not advanced since: parallel requests of one browser get the same
+// result.
 func (s *session) justReplayed(c *store.Advance) bool {
 	return s.Replayed == s.Counter && c.Now.Before(s.ReplayedAt.Add(c.Grace))
 }
 
-// mayReplay tells whether the counter before the current one may come late: not
-// often, and not twice in a row, so that two who share a session are found out.
+// mayReplay reports whether the previous counter is accepted: rarely, and not twice in a
+// row, so that sharing a session is detected.
 func (s *session) mayReplay(now time.Time) bool {
 	return s.ReplayedAt.IsZero() || !now.Before(s.ReplayedAt.Add(store.ReplayGap)) && s.Replayed+1 != s.Counter
 }

@@ -1,17 +1,16 @@
-// Package store is a small store.Store to begin one's own from: plain maps, one
-// mutex, none of the optional interfaces. It is complete (storetest passes)
-// and slow (every change copies the maps, every search walks them). A way to go
-// about a store of your own, in the order of this file (of the methods, those of
-// tokens are in tokens.go, and what comes with a new session is in signin.go):
+// Package store is a small store.Store to start your own from: plain maps, one mutex, no
+// optional interfaces. It is complete (storetest passes) and slow (every change copies
+// the maps, every search scans them). To write your own store, follow the order of this
+// file (tokens are in tokens.go, data of new sessions is in signin.go):
 //
 //  1. The tables.
-//  2. The change: one function judges every condition of store.Change, and every
+//  2. The change: one function checks every condition of store.Change, and every
 //     method that changes something goes through it, as through a transaction.
-//     Nothing else here is as important.
+//     This is the most important part.
 //  3. The methods, each group with its part of storetest: go test -race -run
 //     TestStore/users, and so on.
-//  4. The optional interfaces, from FactorStore to AdminStore, in any order. The
-//     places where they come in are marked "optional:".
+//  4. The optional interfaces, from FactorStore to AdminStore, in any order. Their
+//     places are marked "optional:".
 package store
 
 import (
@@ -27,8 +26,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Store is a store.Store in memory, safe for concurrent use. NewUser.Creating is
-// called while its mutex is held, and must not call the store.
+// Store is a store.Store in memory, safe for concurrent use. NewUser.Creating is called
+// while its mutex is held, and must not call the store.
 type Store struct {
 	mu sync.Mutex
 	db tables
@@ -36,13 +35,13 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// tables is everything. What is in the maps is replaced and never changed in
-// place, so that a copy of the maps is a copy of everything.
+// tables holds all data. Values in the maps are replaced, never changed in place, so that
+// a copy of the maps is a copy of all data.
 type tables struct {
 	users    map[string]store.Credentials
 	sessions map[string]session
 	tokens   map[tokenKey]store.Token
-	buckets  map[string]time.Time // when each is full again
+	buckets  map[string]time.Time // time at which each is full again
 	done     map[changeKey]store.Idempotency
 	devices  map[device]seen
 	owned    bool // there has been an owner
@@ -51,35 +50,35 @@ type tables struct {
 type (
 	session struct {
 		store.Session
-		Revoked    bool      // kept until it would have expired, to tell ended from unknown
-		ReplayedAt time.Time // when an outdated counter was let pass
-		Replayed   uint32    // and the current one then
+		Revoked    bool      // stored until it would have expired, to distinguish revoked from unknown
+		ReplayedAt time.Time // time at which a previous counter was accepted
+		Replayed   uint32    // the current counter at that time
 	}
 	tokenKey    struct{ purpose, hash string }
 	changeKey   struct{ actor, route, key string }
-	pair[T any] struct { // of a session or token with its user
+	pair[T any] struct { // a session or token with its user
 		Of   T
 		User store.User
 	}
 )
 
-// New makes an empty store.
+// New returns an empty store.
 func New() *Store {
 	return &Store{db: tables{map[string]store.Credentials{}, map[string]session{}, map[tokenKey]store.Token{}, map[string]time.Time{}, map[changeKey]store.Idempotency{}, map[device]seen{}, false}}
 }
 
-// Contract is a literal and never store.ContractVersion: a later auth may ask for
-// conditions that this code does not know, and has to be able to tell.
+// Contract is a literal, never store.ContractVersion: a later auth may require conditions
+// that this code does not know, and must be able to detect that.
 func (s *Store) Contract() int { return 8 }
 
-// Ping tells whether the store can answer.
+// Ping reports whether the store is available.
 func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }
 
-// read runs f while nothing changes, and hands out a copy of what it returns.
+// read runs f while nothing changes, and returns a copy of its result.
 func read[T any](ctx context.Context, s *Store, f func(db *tables) (T, error)) (out T, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err = ctx.Err(); err == nil { // else the caller has given up: nothing may happen
+	if err = ctx.Err(); err == nil { // a canceled call must change nothing
 		out, err = f(&s.db)
 	}
 	return clone(out), err
@@ -87,24 +86,24 @@ func read[T any](ctx context.Context, s *Store, f func(db *tables) (T, error)) (
 
 // ---- 2. The change ----
 
-// tx is a change under way: the tables as they will be if all goes well.
+// tx is a running change: the tables as they will be if it succeeds.
 type tx struct {
 	tables
 	outcome store.Outcome
-	token   *store.Token            // the token or code that this call uses up
-	by      store.Authority         // in whose name the change happens
+	token   *store.Token            // the token or code that this call uses
+	by      store.Authority         // authority of the change
 	origins map[string]store.Origin // by user: the origin of what the change adds
-	last    func() error            // called when nothing else can refuse the change
+	last    func() error            // called last, after all other checks
 }
 
-// change makes one change. The order is the contract's, and a store on a
-// database keeps it: begin; lock the rows that a condition rests on, always in
-// the same order; judge; apply; commit, or roll back on any error.
+// change makes one change. The order is the contract's, and a store on a database has the
+// same: begin; lock the rows of all conditions, always in the same order; check; apply;
+// commit, or roll back on any error.
 //
-// Here do works on a copy, so it may apply before the conditions are judged.
-// Where that is not so, judge first.
+// Here do works on a copy, so it may apply before the conditions are checked. Otherwise
+// check first.
 func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx) (T, error)) (none T, err error) {
-	if err := c.Check(); err != nil { // no time, no authority: a mistake in the program
+	if err := c.Check(); err != nil { // no time or authority: a bug in the caller
 		return none, err
 	}
 	return read(ctx, s, func(before *tables) (T, error) {
@@ -113,29 +112,29 @@ func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx
 		}
 		t := &tx{by: c.By, origins: map[string]store.Origin{}, last: func() error { return nil }}
 		t.tables = tables{maps.Clone(before.users), maps.Clone(before.sessions), maps.Clone(before.tokens), before.buckets, maps.Clone(before.done), maps.Clone(before.devices), before.owned}
-		out, err := do(t) // what the method says of its target, and the effect
+		out, err := do(t) // the method's own conditions and its effect
 		if t.outcome == store.OutcomeWrongCode {
-			s.db.tokens = t.tokens // counted, or conditions would make guesses free (optional: and c.Events of it)
+			s.db.tokens = t.tokens // counted, or conditions would make attempts free (optional: and its c.Events)
 			return none, err
 		}
 		if err := t.once(c.Idempotency, c.Now); err != nil {
 			return none, err
 		}
 		if t.outcome == store.OutcomeReused {
-			s.db.sessions = t.sessions // ended, although the method fails (optional: and c.Events of it)
+			s.db.sessions = t.sessions // revoked, although the method fails (optional: and its c.Events)
 			return out, err
 		}
 		if err != nil {
 			return none, err
 		}
 		stale := func(at store.UserAt) bool { return !before.stillSo(at, t.token, c.Now) }
-		if slices.ContainsFunc(c.IfUsers, stale) || !is(c.IfRoles, 0) || c.IfKey != nil { // optional: the revision of the roles, and the keys
+		if slices.ContainsFunc(c.IfUsers, stale) || !is(c.IfRoles, 0) || c.IfKey != nil { // optional: the revision of the roles, and keys
 			return none, store.ErrStale
 		}
 		owns := func(u store.Credentials) bool {
 			return slices.Contains(u.User.Roles, store.RoleOwner) && !u.User.Banned(c.Now)
 		}
-		if c.KeepOwner && !slices.ContainsFunc(slices.Collect(maps.Values(t.users)), owns) { // as it is afterwards
+		if c.KeepOwner && !slices.ContainsFunc(slices.Collect(maps.Values(t.users)), owns) { // after the change
 			return none, store.ErrLastOwner
 		}
 		if c.FirstOwner && before.owned {
@@ -149,7 +148,8 @@ func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx
 	})
 }
 
-// origin is the Origin of what the change adds to a user, whose sequence it raises once.
+// origin returns the Origin of everything that the change adds to a user. It raises the
+// user's sequence once.
 func (t *tx) origin(userID string) store.Origin {
 	o, raised := t.origins[userID]
 	if !raised {
@@ -162,8 +162,8 @@ func (t *tx) origin(userID string) store.Origin {
 	return o
 }
 
-// addedBy is the sequence of the user's own session or enrolment token in whose name the
-// change happens, or which it redeems; 0 if there is none.
+// addedBy returns the sequence of the user's session or enrolment token that is the
+// authority of the change or is redeemed by it; 0 if there is none.
 func (t *tx) addedBy(userID string) int64 {
 	token := t.token
 	switch {
@@ -179,8 +179,8 @@ func (t *tx) addedBy(userID string) int64 {
 	return 0
 }
 
-// authority tells whether the one in whose name a change happens may still act.
-// Proof and System may: the method itself judges the proof.
+// authority checks whether the authority of a change may still act. Proof and System
+// always may: the method itself checks the proof.
 func (db *tables) authority(by store.Authority, now time.Time) error {
 	var owner string
 	switch {
@@ -205,7 +205,7 @@ func (db *tables) authority(by store.Authority, now time.Time) error {
 	return nil
 }
 
-// once notes the change's key, or tells that it was used before.
+// once stores the change's key, or reports that it was used before.
 func (t *tx) once(i *store.Idempotency, now time.Time) error {
 	if i == nil {
 		return nil
@@ -218,7 +218,7 @@ func (t *tx) once(i *store.Idempotency, now time.Time) error {
 	return nil
 }
 
-// stillSo tells whether all of at holds; of a user who is gone nothing does.
+// stillSo reports whether all of at still holds. Nothing holds for a deleted user.
 func (db *tables) stillSo(at store.UserAt, token *store.Token, now time.Time) bool {
 	if at.ID == "" && token != nil {
 		at.ID = token.UserID
@@ -307,7 +307,8 @@ func (db *tables) find(key store.UserKey) (store.Credentials, error) {
 	return store.Credentials{}, store.ErrNotFound
 }
 
-// save keeps a user, or tells what is taken. SQL has unique indexes for that.
+// save stores a user, or returns the error for a value that is taken. SQL has unique
+// indexes for that.
 func (t *tx) save(c store.Credentials) (store.User, error) {
 	c = clone(c)
 	u := &c.User
@@ -334,13 +335,13 @@ func (t *tx) save(c store.Credentials) (store.User, error) {
 	return *u, nil
 }
 
-// CreateUser adds a user with everything that comes with it.
+// CreateUser adds a user with all associated data.
 func (s *Store) CreateUser(ctx context.Context, c store.CreateUser) (store.User, error) {
 	return change(ctx, s, &c.Change, func(t *tx) (store.User, error) { return t.create(ctx, c.NewUser) })
 }
 
 func (t *tx) create(ctx context.Context, n store.NewUser) (store.User, error) {
-	n.User.MFAEnabled, n.User.Revision, n.User.CredentialRevision = false, 0, 0 // the store's own
+	n.User.MFAEnabled, n.User.Revision, n.User.CredentialRevision = false, 0, 0 // set by the store
 	if _, taken := t.users[n.User.ID]; taken {
 		return n.User, &store.ConflictError{Field: "id"}
 	}
@@ -386,7 +387,7 @@ func (t *tx) update(id string, p *store.UserPatch, now time.Time) (store.User, e
 	}
 	switch {
 	case p.DropCredentials:
-		t.forgetDevices(id, 0) // of whoever had the account before
+		t.forgetDevices(id, 0) // devices of the previous owner
 	case p.DropDevices && p.Revoke != nil:
 		t.forget(id, *p.Revoke)
 	case p.DropDevices:
@@ -409,7 +410,7 @@ func (t *tx) dropTokens(userID string, purposes []store.Purpose) {
 	})
 }
 
-// DeleteUser removes a user and what is the user's.
+// DeleteUser removes a user and all associated data.
 func (s *Store) DeleteUser(ctx context.Context, c store.DeleteUser) error {
 	_, err := change(ctx, s, &c.Change, func(t *tx) (any, error) {
 		if _, ok := t.users[c.UserID]; !ok {
@@ -428,7 +429,7 @@ func (s *Store) DeleteUser(ctx context.Context, c store.DeleteUser) error {
 
 func (s *session) live(now time.Time) bool { return !s.Revoked && now.Before(s.End()) }
 
-// addSession adds a session; onTrusted is CreateSession.OnTrustedDevice, judged.
+// addSession adds a session; onTrusted is the decided CreateSession.OnTrustedDevice.
 func (t *tx) addSession(sess store.Session, onTrusted bool) (store.User, error) {
 	c, ok := t.users[sess.UserID]
 	_, taken := t.sessions[sess.ID]
@@ -446,7 +447,7 @@ func (t *tx) addSession(sess store.Session, onTrusted bool) (store.User, error) 
 	t.sessions[sess.ID] = session{Session: clone(sess)}
 	t.see(device{sess.UserID, sess.Device}, sess.CreatedAt, sess.Origin)
 	c = t.users[sess.UserID]
-	c.User.LastSignInAt = sess.CreatedAt // no revision rises
+	c.User.LastSignInAt = sess.CreatedAt // does not raise a revision
 	t.users[sess.UserID] = c
 	return c.User, nil
 }
@@ -471,7 +472,7 @@ func (db *tables) session(id string, now time.Time) (pair[session], error) {
 	return pair[session]{sess, u}, nil
 }
 
-// AdvanceSession moves the counter on, or ends a session whose counter is old.
+// AdvanceSession increments the counter, or revokes a session with an old counter.
 func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Session, store.User, error) {
 	err := c.Check()
 	if err == nil {
@@ -494,7 +495,8 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 			sess.RotatedAt, sess.LastActiveAt, sess.IdleUntil = c.Now, c.Now, c.IdleUntil
 			sess.IP, sess.UserAgent = cmp.Or(c.IP, sess.IP), cmp.Or(c.UserAgent, sess.UserAgent)
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && (c.Now.Before(sess.RotatedAt.Add(c.Grace)) || sess.justReplayed(&c)):
-			// An answer was lost, or two windows asked at once: the same successor.
+			// A response was lost, or two windows refreshed at once: return the same
+			// successor.
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && sess.mayReplay(c.Now):
 			sess.ReplayedAt, sess.Replayed, t.outcome = c.Now, sess.Counter, store.OutcomeReplayed
 			other = []store.Client{sess.Client()} // optional: Event.Other
@@ -563,9 +565,9 @@ func (t *tx) revoke(userID string, f store.SessionFilter, now time.Time) []strin
 	return ended
 }
 
-// ---- 3. Limits and upkeep ----
+// ---- 3. Limits and maintenance ----
 
-// Take draws from every bucket, or from none.
+// Take counts in every bucket, or in none.
 func (s *Store) Take(ctx context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
 	return read(ctx, s, func(db *tables) (store.Decision, error) {
 		d, next := store.Decision{Allowed: true}, maps.Clone(db.buckets)
@@ -580,14 +582,14 @@ func (s *Store) Take(ctx context.Context, draws []store.Draw, now time.Time) (st
 			db.buckets = next
 			return d, nil
 		}
-		for i, draw := range draws { // nothing was drawn after all
+		for i, draw := range draws { // undo: nothing is counted
 			_, _, _, d.Remaining[i] = draw.Rate.Apply(db.buckets[draw.Key], now, 0)
 		}
 		return d, nil
 	})
 }
 
-// Sweep deletes up to limit things that are over.
+// Sweep deletes up to limit expired records.
 func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
 	return read(ctx, s, func(db *tables) (n int, err error) {
 		over := func(end time.Time) bool {
@@ -606,8 +608,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	})
 }
 
-// clone copies a value with everything that it points to, as sending it to a
-// database and back would, so that no caller holds what the store keeps.
+// clone returns a deep copy, as sending a value to a database and back would, so that no
+// caller shares the store's data.
 func clone[T any](v T) (out T) {
 	if b, err := json.Marshal(v); err != nil || json.Unmarshal(b, &out) != nil {
 		panic("metadata that is no JSON")

@@ -14,7 +14,7 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return example.New() })
 }
 
-// A record of an idempotency key is swept at its end, and not before.
+// The record of an idempotency key is swept when it expires, not before.
 func TestSweepOfKeys(t *testing.T) {
 	ctx, s, now := t.Context(), example.New(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := store.PutToken{Token: store.Token{Purpose: store.PurposeReset, Hash: []byte("h"), ExpiresAt: now.Add(time.Hour)}}

@@ -13,7 +13,7 @@ import (
 
 // ---- 3. Tokens ----
 
-// PutToken keeps a token in place of an older one about the same.
+// PutToken stores a token and replaces an older one about the same subject.
 func (s *Store) PutToken(ctx context.Context, c store.PutToken) error {
 	_, err := change(ctx, s, &c.Change, func(t *tx) (any, error) {
 		if c.Supersedes != nil && !bytes.Equal(t.liveHash(c.Token.Purpose, c.Token.Subject, c.Now), *c.Supersedes) {
@@ -27,7 +27,7 @@ func (s *Store) PutToken(ctx context.Context, c store.PutToken) error {
 	return err
 }
 
-// liveHash is of the live token about something; nil: there is none.
+// liveHash returns the hash of the live token about a subject, or nil.
 func (db *tables) liveHash(p store.Purpose, subject string, now time.Time) []byte {
 	for _, token := range db.tokens {
 		if subject != "" && token.Purpose == p && token.Subject == subject && now.Before(token.ExpiresAt) {
@@ -37,7 +37,7 @@ func (db *tables) liveHash(p store.Purpose, subject string, now time.Time) []byt
 	return nil
 }
 
-// known tells whether the user of a token is one; a token may be nobody's.
+// known reports whether a token's user exists; a token may have no user.
 func (t *tx) known(id string) error {
 	if _, ok := t.users[id]; !ok && id != "" {
 		return store.ErrNotFound
@@ -91,7 +91,7 @@ func (s *Store) RedeemToken(ctx context.Context, c store.Redemption) (store.Toke
 	return out.Of, out.User, err
 }
 
-// TryCode judges a guess and counts it.
+// TryCode checks a code and counts the attempt.
 func (s *Store) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
 	out, err := change(ctx, s, &c.Change, func(t *tx) (none pair[store.Token], err error) {
 		for key, code := range t.tokens {
@@ -100,7 +100,7 @@ func (s *Store) TryCode(ctx context.Context, c store.TryCode) (store.Token, stor
 			case c.Subject == "" || code.Purpose != c.Purpose || code.Subject != c.Subject || !live:
 				continue
 			case code.Tries >= code.MaxTries:
-				return none, store.ErrTooManyTries // the right code is too late, too
+				return none, store.ErrTooManyTries // also for the correct code
 			case subtle.ConstantTimeCompare(hash, c.Hash) != 1:
 				code.Tries++
 				t.tokens[key], t.outcome = code, store.OutcomeWrongCode
@@ -113,8 +113,8 @@ func (s *Store) TryCode(ctx context.Context, c store.TryCode) (store.Token, stor
 	return out.Of, out.User, err
 }
 
-// use takes a token away and applies its effect. If that is refused the whole
-// change is, so the token stays good.
+// use removes a token and applies its effect. If the effect is rejected, the whole change
+// is, and the token stays valid.
 func (t *tx) use(ctx context.Context, token store.Token, e store.Effect, now time.Time) (out pair[store.Token], err error) {
 	t.token, out.Of = &token, token
 	delete(t.tokens, keyOf(token.Purpose, token.Hash))

@@ -1,9 +1,9 @@
-// Web is a server-rendered application on Postgres: notes behind the sign-in
-// pages of package pages, without any script.
+// Web is a server-rendered application on Postgres: notes behind the sign-in pages of
+// package pages, without scripts.
 //
 //	DATABASE_URL=postgres://localhost/app go run .
 //
-// Its secret is made up at each start: accounts outlive it, sessions do not.
+// The secret is random at each start: accounts survive a restart, sessions do not.
 package main
 
 import (
@@ -49,8 +49,8 @@ func main() {
 	}
 }
 
-// run serves until ctx ends, then lets go in order: the server, the messages, the
-// database.
+// run serves until ctx is done, then closes the server, the messages and the database in
+// order.
 func run(ctx context.Context, addr, database string) error {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -105,7 +105,7 @@ func routes(a *auth.Auth, db *pgxpool.Pool) (http.Handler, error) {
 	r.Handle("/dev/*", a.Inbox())
 	r.Handle("/", http.RedirectHandler("/notes", http.StatusSeeOther))
 	r.Group(func(r chi.Router) {
-		r.Use(func(next http.Handler) http.Handler { return a.RequirePage(next) }) // forms of other sites are refused, too
+		r.Use(func(next http.Handler) http.Handler { return a.RequirePage(next) }) // also rejects forms of other sites
 		r.Get("/notes", n.list)
 		r.Post("/notes", n.add)
 		r.Post("/notes/{id}/delete", n.remove)
@@ -147,7 +147,7 @@ func (n *notes) show(w http.ResponseWriter, r *http.Request, status int, problem
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	if err := n.page.Execute(w, map[string]any{"User": user, "Notes": list, "Problem": problem}); err != nil {
-		log.Print(err) // the visitor has gone
+		log.Print(err) // the visitor has disconnected
 	}
 }
 
@@ -169,7 +169,7 @@ func (n *notes) remove(w http.ResponseWriter, r *http.Request) {
 	n.change(w, r, `delete from notes where user_id = $1 and id = $2`, id)
 }
 
-// change changes something of the visitor's own, and shows the list.
+// change changes data of the visitor and shows the list.
 func (n *notes) change(w http.ResponseWriter, r *http.Request, sql string, value any) {
 	if _, err := n.db.Exec(r.Context(), sql, auth.ClaimsFrom(r.Context()).UserID, value); err != nil {
 		fail(w, err)

@@ -20,8 +20,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// start builds and runs the program as a newcomer would, and answers its URL and a
-// way to end it.
+// start builds and runs the program, and returns its URL and a function that stops it.
 func start(t *testing.T) (url string, stop func() error) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "web")
@@ -52,8 +51,7 @@ func start(t *testing.T) (url string, stop func() error) {
 	}
 }
 
-// The walk of a person with notes: sign up on the way to them, keep one, sign out,
-// come back, delete it.
+// A user with notes: sign up, add a note, sign out, sign in, delete it.
 func TestWalk(t *testing.T) {
 	url, stop := start(t)
 	ctx := browsertest.New(t, 1440, 900)

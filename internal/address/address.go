@@ -1,5 +1,5 @@
-// Package address judges e-mail addresses and phone numbers, brings them to the
-// form that is kept, and masks them for screens and logs.
+// Package address validates and normalizes email addresses and phone numbers, and masks
+// them for screens and logs.
 package address
 
 import (
@@ -16,35 +16,36 @@ import (
 	"github.com/authmount/auth/internal/visible"
 )
 
-// What is wrong with an address, in words that go on after its field's name.
+// The errors of normalization. Their texts follow the field's name.
 var (
 	ErrEmail = errors.New("is not an e-mail address")
 	ErrPhone = errors.New("is not a phone number with country code, such as +4930123456")
 )
 
-// EmailKey is the form in which addresses are compared: two addresses are the
-// same if and only if their keys are equal. It is NormalizeEmail's form, under
-// Unicode's simple case folding, which knows no locale: İ is no variant of i. The
-// key of what NormalizeEmail refuses is equal to the key of no address.
+// EmailKey returns the form in which email addresses are compared: two addresses are the
+// same if and only if their keys are equal. It is NormalizeEmail's form under Unicode's
+// simple case folding, which is independent of the locale: İ is not a variant of i. The
+// key of an address that NormalizeEmail rejects differs from the key of every valid
+// address.
 func EmailKey(email string) string {
-	if isASCII(email) { // nothing to map but case
+	if isASCII(email) { // only case to map
 		return strings.ToLower(strings.TrimSpace(email))
 	}
 	normal, err := NormalizeEmail(email)
 	if err != nil {
-		return strings.ToValidUTF8(email, "\ufffd") // what stores can take
+		return strings.ToValidUTF8(email, "\ufffd") // stores accept only valid UTF-8
 	}
 	local, domain, _ := strings.Cut(normal, "@")
 	return foldText(local) + "@" + domain
 }
 
-// NormalizeEmail checks one bare address strictly and returns the form that is
-// kept: NFC, the domain lower-cased and IDNA-mapped to ASCII (RFC 5891), the
-// local part's case as given. Display names, comments, quoted local parts,
-// address literals, lists, encoded words, control, bidirectional and invisible
-// characters are ErrEmail, and so is a local part that mixes scripts, is not in
-// NFKC, or looks like another one in ASCII (UTS #39, section 3.3): its letters
-// may be of one script; its digits are ASCII.
+// NormalizeEmail checks one bare email address strictly and returns its normal form: NFC,
+// the domain in lower case and mapped to ASCII by IDNA (RFC 5891), the local part with
+// its original case. It returns ErrEmail for display names, comments, quoted local parts,
+// address literals, lists, encoded words, and control, bidirectional and invisible
+// characters. It also returns ErrEmail for a local part that mixes scripts, is not in
+// NFKC, or looks like an ASCII one (UTS #39, section 3.3): its letters may be of one
+// script, its digits must be ASCII.
 func NormalizeEmail(email string) (string, error) {
 	email = strings.TrimSpace(email)
 	if len(email) > maxEmail || !utf8.ValidString(email) || strings.Count(email, "@") != 1 {
@@ -79,10 +80,10 @@ func NormalizeEmail(email string) (string, error) {
 	return email, nil
 }
 
-// normalLocal judges a local part and brings it to NFC. The bounds hold for its
-// key, too.
+// normalLocal checks a local part and returns it in NFC. The length limits also apply to
+// its key.
 func normalLocal(local string) (string, bool) {
-	if strings.ContainsFunc(local, strange) {
+	if strings.ContainsFunc(local, unacceptable) {
 		return "", false
 	}
 	local = norm.NFC.String(local)
@@ -90,10 +91,10 @@ func normalLocal(local string) (string, bool) {
 		strings.HasPrefix(local, ".") || strings.HasSuffix(local, ".") || strings.Contains(local, "..") {
 		return "", false
 	}
-	return local, isASCII(local) || (len(foldText(local)) <= maxLocal && internationalOK(local))
+	return local, isASCII(local) || (len(foldText(local)) <= maxLocal && validInternational(local))
 }
 
-// The longest addresses and local parts (RFC 5321, 4.5.3.1), in bytes.
+// Length limits of email addresses and local parts in bytes (RFC 5321, section 4.5.3.1).
 const (
 	maxEmail = 254
 	maxLocal = 64
@@ -105,8 +106,8 @@ func isASCII(s string) bool {
 
 var e164 = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
 
-// NormalizePhone brings a number to E.164. Spaces, hyphens, dots, slashes and
-// parentheses are left out; a number without its country code is ErrPhone.
+// NormalizePhone returns a phone number in E.164. It removes spaces, hyphens, dots,
+// slashes and parentheses. A number without a country code is ErrPhone.
 func NormalizePhone(phone string) (string, error) {
 	phone = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" -./()\u00a0", r) {
@@ -120,8 +121,7 @@ func NormalizePhone(phone string) (string, error) {
 	return phone, nil
 }
 
-// Mask hides most of an e-mail address or phone number from whoever looks at
-// the screen or reads the log.
+// Mask hides most of an email address or phone number for screens and logs.
 func Mask(to string) string {
 	if strings.Contains(to, "@") {
 		return MaskEmail(to)
@@ -129,7 +129,7 @@ func Mask(to string) string {
 	return "•••" + to[max(0, len(to)-2):]
 }
 
-// MaskEmail is Mask for what should be an e-mail address, and "" if it is none.
+// MaskEmail is Mask for an email address. It returns "" for other texts.
 func MaskEmail(email string) string {
 	local, domain, ok := strings.Cut(email, "@")
 	if !ok {

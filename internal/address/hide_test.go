@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth/internal/address"
 )
 
-// What is known of an error stays, and whom it is about does not show.
+// The error's meaning remains and its recipient is masked.
 func TestHide(t *testing.T) {
 	for name, c := range map[string]struct{ text, to, secret string }{
 		"the address":        {"550 <ada@example.com> unknown", "ada@example.com", "ada@example.com"},

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// around are the surroundings in which each code point is tried.
+// around are the contexts in which each code point is tested.
 var around = [][2]string{{"", ""}, {"m", "ke"}, {"", "da"}, {"ad", ""}, {"k", ".1-"}}
 
-// eachCodePoint calls f with a local part for each code point of Unicode, in each
-// of its surroundings; in fewer where there are many of a kind.
+// eachCodePoint calls f with local parts for each code point of Unicode in each context;
+// in fewer contexts for large classes.
 func eachCodePoint(f func(local string, r rune, form int)) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if !utf8.ValidRune(r) {
@@ -21,7 +21,7 @@ func eachCodePoint(f func(local string, r rune, form int)) {
 		switch {
 		case unicode.In(r, unicode.Han, unicode.Hangul):
 			forms = around[:2]
-		case unicode.Is(unicode.Co, r) || !unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z, unicode.C): // not assigned
+		case unicode.Is(unicode.Co, r) || !unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z, unicode.C): // unassigned
 			forms = around[:1]
 		}
 		for form, a := range forms {
@@ -30,9 +30,9 @@ func eachCodePoint(f func(local string, r rune, form int)) {
 	}
 }
 
-// For every code point: keys are stable, the form that is kept has the key of
-// what was given, keys are acceptable addresses, two addresses with one key are
-// simple case variants, and nothing but ASCII has a key in ASCII.
+// For every code point: keys are stable, the normal form has the key of the input, keys
+// are valid addresses, two addresses with one key are simple case variants, and only
+// ASCII has a key in ASCII.
 func TestKeysOfAllCodePoints(t *testing.T) {
 	first := map[string]string{}
 	accepted := make([]int, len(around))
@@ -72,7 +72,7 @@ func TestKeysOfAllCodePoints(t *testing.T) {
 	}
 }
 
-// Case variants of what is accepted have one key.
+// Case variants of an accepted address have the same key.
 func TestCaseVariantsShareTheKey(t *testing.T) {
 	eachCodePoint(func(local string, r rune, form int) {
 		for v := unicode.SimpleFold(r); v != r; v = unicode.SimpleFold(v) {
@@ -86,13 +86,13 @@ func TestCaseVariantsShareTheKey(t *testing.T) {
 	})
 }
 
-// Whoever owns the one must not be taken for the owner of the other.
+// Similar addresses must not belong to different owners.
 func TestLookalikesAreRefused(t *testing.T) {
 	for _, local := range []string{
 		"mİke", "mıke", "mi\u0307ke", "ſam", "\u212aen", // case
 		"ｍｉｋｅ", "oﬃce", "𝐦𝐢𝐤𝐞", "ⓜike", "mⁱke", "№1", "mike²", "\u212bsa", "ªda", "ŉa", // NFKC
 		"mіke", "аdmin", "αda", "adаm", "ada漢", "ада.x", "ᎪᎠ", "ꓮꓓ", "𐐀da", // scripts
-		"сосо", "СОСО", "Роса", "οινο", "օսո", "сео.1", "сео-x1", // wholly of lookalikes
+		"сосо", "СОСО", "Роса", "οινο", "օսո", "сео.1", "сео-x1", // only lookalikes
 		"mɩke", "ɑda", "ɡoogle", "ǃada", "ƽam", "ꜱam", "aʼb", "aˑb", "ada٠", "ada१", "१", "аԁа", // letters and digits that look like ASCII
 		"a\u0338b", "ad\u0332a", "\u0301ada", "x\u0301", "1\u0301", "ж\u0301\u0302\u0303\u0304\u0305", "ж\u0345", // marks
 		"a\u00adda", "a\u200bda", "a\u200dda", "a\u2060da", "a\ufeffda", "a\u034fda", "ada\ufe0f", "ada\U000e0041", "ada\U000e0100", "a\u3164da", "a\u115fda", "a\uffa0da", "a\u2800da", "a\u180eda", "a\u202eda", "a\u2066da", // invisible
@@ -108,7 +108,7 @@ func TestLookalikesAreRefused(t *testing.T) {
 	}
 }
 
-// People have names in their own languages.
+// Names in other languages are accepted.
 func TestLocalPartsOfTheWorld(t *testing.T) {
 	for _, local := range []string{
 		"jörg", "JÖRG", "straße", "ægir", "þóra", "łukasz", "đặng", "nguyễn.văn", "renée+tag", "ñandú", "žižek",
@@ -126,7 +126,7 @@ func TestLocalPartsOfTheWorld(t *testing.T) {
 	}
 }
 
-// Parts of Korean syllables that no whole one is made of are no name.
+// Parts of Korean syllables that form no whole syllable are rejected.
 func TestConjoiningJamo(t *testing.T) {
 	for _, r := range []rune{0x1100, 0x1160, 0x11ff, 0xa960, 0xa97c, 0xd7b0, 0xd7fb} {
 		if got, err := NormalizeEmail("사용자" + string(r) + "@example.com"); err == nil {
@@ -156,9 +156,9 @@ func TestDomains(t *testing.T) {
 	}
 }
 
-// What a domain is in ASCII counts, too, which is longer than what was typed.
+// The ASCII form of a domain, which is longer than the input, counts.
 func TestLongestAddress(t *testing.T) {
-	for n, ok := range map[int]bool{20: true, 22: true, 23: false, 26: false} { // labels of 8 bytes, each typed in 3
+	for n, ok := range map[int]bool{20: true, 22: true, 23: false, 26: false} { // labels of 8 bytes from 3 characters
 		given := strings.Repeat("a", 64) + "@" + strings.Repeat("\u00e4.", n) + "example.com"
 		if got, err := NormalizeEmail(given); (err == nil) != ok || err != nil && got != "" {
 			t.Errorf("%d labels: %q, %v", n, got, err)
@@ -166,8 +166,7 @@ func TestLongestAddress(t *testing.T) {
 	}
 }
 
-// Lower-casing can make a letter longer: the key keeps within the bounds of an
-// address.
+// A lower-case letter can be longer: the key also keeps the length limits.
 func TestLongestLocalPart(t *testing.T) {
 	for local, ok := range map[string]bool{
 		strings.Repeat("\u00e4", 32): true, strings.Repeat("\u00e4", 33): false, strings.Repeat("\u023a", 21): true, strings.Repeat("\u023a", 22): false,

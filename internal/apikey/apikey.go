@@ -1,6 +1,6 @@
-// Package apikey is the form of API keys: sk_<environment>_<id>_<random><crc>, and
-// public ones with pk. Secret scanners find keys by the prefix, and tell them from what
-// only looks like one by the checksum.
+// Package apikey defines the format of API keys: sk_<environment>_<id>_<random><crc>, and
+// pk_ for public ones. Secret scanners find keys by the prefix and exclude false matches
+// by the checksum.
 package apikey
 
 import (
@@ -30,22 +30,22 @@ const (
 
 var environment = regexp.MustCompile(`^[a-z0-9]{1,16}$`)
 
-// IsEnvironment tells whether a name can stand in a key.
+// IsEnvironment reports whether a name can be a key's environment.
 func IsEnvironment(name string) bool { return environment.MatchString(name) }
 
-// Parts are what a key says of itself.
+// Parts are the public parts of a key.
 type Parts struct {
 	Public      bool
 	Environment string
 	ID          string // a UUID
 }
 
-// New makes a key: prefix, environment, id, and 256 random bits with a CRC-32 of all
-// that is before it.
+// New returns a new key: prefix, environment, id, 256 random bits, and a CRC-32 of
+// everything before it.
 func New(p Parts) (string, error) {
 	id, err := uuid.Parse(p.ID)
 	if err != nil || !IsEnvironment(p.Environment) {
-		return "", fmt.Errorf("no key can have the id %q and the environment %q", p.ID, p.Environment)
+		return "", fmt.Errorf("invalid id %q or environment %q of an API key", p.ID, p.Environment)
 	}
 	random := make([]byte, randomBytes)
 	_, _ = rand.Read(random) // never fails (crypto/rand)
@@ -57,7 +57,7 @@ func New(p Parts) (string, error) {
 	return text + checksum(text), nil
 }
 
-// Parse reads a key. Only what New could have made is one.
+// Parse reads a key. It accepts only the exact form of New.
 func Parse(text string) (Parts, bool) {
 	var p Parts
 	rest, ok := strings.CutPrefix(text, SecretPrefix)
@@ -83,31 +83,31 @@ func Parse(text string) (Parts, bool) {
 	return p, true
 }
 
-// Hash is what is kept of a key.
+// Hash returns the stored form of a key.
 func Hash(text string) []byte {
 	h := sha256.Sum256([]byte(text))
 	return h[:]
 }
 
-// Is tells whether a key is the one that a hash is of, in constant time.
+// Is reports in constant time whether hash is the hash of a key.
 func Is(text string, hash []byte) bool { return subtle.ConstantTimeCompare(Hash(text), hash) == 1 }
 
 func checksum(text string) string {
 	return digits(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text))), crcDigits)
 }
 
-// digits writes a number in base 62, always as long.
+// digits writes a number with n digits in base 62.
 func digits(b []byte, n int) string {
 	s := new(big.Int).SetBytes(b).Text(62)
 	return strings.Repeat("0", n-len(s)) + s
 }
 
-// number reads what digits wrote of so many bytes.
+// number reads a number that digits wrote into size bytes.
 func number(s string, n, size int) ([]byte, bool) {
 	if len(s) != n || strings.ContainsAny(s, "+-") {
 		return nil, false
 	}
-	v, ok := new(big.Int).SetString(s, 62) // which takes a sign, but nothing else beside digits
+	v, ok := new(big.Int).SetString(s, 62) // accepts only digits and a sign
 	if !ok || v.BitLen() > 8*size {
 		return nil, false
 	}

@@ -41,7 +41,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Only what was made here is a key: with any one character changed, it is none.
+// A key with any one changed character is invalid.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	text := made(t, Parts{Environment: "live", ID: uuid.NewString()})
@@ -61,7 +61,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A checksum can be reckoned by anybody: it makes no key of what New never makes.
+// Anyone can compute a checksum: it does not make other formats valid.
 func TestChecksumAloneMakesNoKey(t *testing.T) {
 	t.Parallel()
 	text := made(t, Parts{Environment: "live", ID: uuid.NewString()})
@@ -88,7 +88,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A number is read as it was written, or not at all.
+// number accepts only the form that digits wrote.
 func TestNumber(t *testing.T) {
 	t.Parallel()
 	written := digits([]byte{1, 2, 3}, 5)

@@ -1,5 +1,5 @@
-// Package axetest looks for what keeps people from using a page, with axe-core in
-// a real browser. scripts/ensure-axe.sh installs it.
+// Package axetest checks the accessibility of a page with axe-core in a real browser.
+// scripts/ensure-axe.sh installs axe-core.
 package axetest
 
 import (
@@ -16,8 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Source is the text of axe-core. It fails the test, rather than skipping it, if it
-// is not installed.
+// Source returns the text of axe-core. It fails the test if axe-core is not installed.
 func Source(t *testing.T) string {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
@@ -28,7 +27,7 @@ func Source(t *testing.T) string {
 	return string(b)
 }
 
-// run asks for what WCAG 2.2 asks for at the levels A and AA.
+// run runs the rules of WCAG 2.2, levels A and AA.
 const run = `axe.run(document, {
 	runOnly: {type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22a', 'wcag22aa']},
 	rules: {'target-size': {enabled: true}},
@@ -36,13 +35,13 @@ const run = `axe.run(document, {
 }).then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ': ' + n.target.join(' ') + ': ' + n.failureSummary)).join('\n') +
 	(document.documentElement.scrollWidth > innerWidth ? '\nthe page is wider than the window' : ''))`
 
-// Look is how a page is looked at.
+// Look is a way to display a page.
 type Look struct {
 	Scheme        string // "light" or "dark"
 	Width, Height int64
 }
 
-// Looks are a phone, a tablet and a desktop, in dark and in light.
+// Looks returns a phone, a tablet and a desktop, each in dark and in light.
 func Looks() []Look {
 	var all []Look
 	for _, scheme := range []string{"dark", "light"} {
@@ -51,8 +50,8 @@ func Looks() []Look {
 	return all
 }
 
-// Check looks at the page that there is, and leaves it as the last look is. each is
-// called for every one, and may be nil.
+// Check checks the current page in all looks, and leaves it in the last one. each, which
+// may be nil, is called for every look.
 func Check(ctx context.Context, t *testing.T, axe, name string, looks []Look, each func(look string) chromedp.Action) {
 	t.Helper()
 	if err := chromedp.Run(ctx, chromedp.Evaluate(axe+";0", nil)); err != nil {

@@ -1,5 +1,4 @@
-// Package browsertest drives a real browser in tests: headless Chromium, which
-// has to be installed.
+// Package browsertest drives a real browser in tests: an installed headless Chromium.
 package browsertest
 
 import (
@@ -17,30 +16,30 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience bounds a whole walk. The longest drives dozens of forms, or looks at dozens of
-// screens, under the race detector and beside other tests.
-const patience = 5 * time.Minute
+// testTimeout limits a whole test. The longest fill dozens of forms or view dozens of
+// screens, under the race detector and next to other tests.
+const testTimeout = 5 * time.Minute
 
-// New opens a window of the given size. It fails the test, rather than skipping
-// it, if there is no browser.
+// New opens a window of the given size. Without a browser it fails the test instead of
+// skipping it.
 func New(t *testing.T, width, height int, flags ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	profile, err := os.MkdirTemp("", "browsertest")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(profile) }) // the browser may still be writing: not worth failing for
+	t.Cleanup(func() { _ = os.RemoveAll(profile) }) // the browser may still be writing: ignore the error
 	opts := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(browser(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(width, height),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		chromedp.UserDataDir(profile))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, append(opts, flags...)...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	if err := chromedp.Run(ctx); err != nil { // the first starts it, and it ends with that one's context
+	if err := chromedp.Run(ctx); err != nil { // the first Run starts the browser, which stops with its context
 		t.Fatal(err)
 	}
 	return ctx
@@ -57,12 +56,12 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// Do runs steps and fails the test at the first that does not work, with what the page
-// says then.
+// Do runs steps. It fails the test at the first one that fails, with the text of the
+// page.
 func Do(ctx context.Context, t *testing.T, steps ...chromedp.Action) {
 	t.Helper()
 	walk := ctx
-	if end, ok := ctx.Deadline(); ok { // the rest is for looking at what there was to see
+	if end, ok := ctx.Deadline(); ok { // keeps time to read the page after a failure
 		var cancel context.CancelFunc
 		walk, cancel = context.WithDeadline(ctx, end.Add(-2*answerWithin))
 		defer cancel()
@@ -72,13 +71,12 @@ func Do(ctx context.Context, t *testing.T, steps ...chromedp.Action) {
 		short, cancel := context.WithTimeout(ctx, answerWithin)
 		defer cancel()
 		_ = chromedp.Run(short, Text("body", &text))
-		t.Fatalf("%v; the page says:\n%s", err, text)
+		t.Fatalf("%v; the page shows:\n%s", err, text)
 	}
 }
 
-// Until waits until an expression is true on the page there then is. Unlike
-// chromedp.Poll it outlives a navigation, which takes the page away under a poll
-// that has just begun.
+// Until waits until an expression is true on the current page. Unlike chromedp.Poll it
+// survives a navigation that replaces the page during the poll.
 func Until(expression string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		tick := time.NewTicker(20 * time.Millisecond)
@@ -94,7 +92,7 @@ func Until(expression string) chromedp.Action {
 			switch {
 			case err == nil && holds:
 				return nil
-			case err != nil && !late && !errors.As(err, &gone) && !errors.As(err, &throws): // not the page, but the browser
+			case err != nil && !late && !errors.As(err, &gone) && !errors.As(err, &throws): // an error of the browser, not of the page
 				return err
 			}
 			select {
@@ -106,7 +104,7 @@ func Until(expression string) chromedp.Action {
 	})
 }
 
-// Shot keeps a picture of the page, if AUTH_TEST_SCREENSHOTS names a folder.
+// Shot saves a screenshot of the page, if AUTH_TEST_SCREENSHOTS names a folder.
 func Shot(t *testing.T, name string) chromedp.Action {
 	t.Helper()
 	dir := os.Getenv("AUTH_TEST_SCREENSHOTS")
@@ -118,6 +116,6 @@ func Shot(t *testing.T, name string) chromedp.Action {
 		if err := chromedp.CaptureScreenshot(&png).Do(ctx); err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600) //nolint:gosec // a folder the developer named
+		return os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600) //nolint:gosec // a folder named by the developer
 	})
 }

@@ -11,34 +11,34 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Complaints fails the test, when it ends, for whatever the browser complained about
-// from now on: messages on its console, exceptions, breaches of a policy.
-func Complaints(ctx context.Context, t *testing.T) {
+// FailOnErrors fails the test at its end if the browser reported anything since this call:
+// console messages, exceptions, violations of a policy.
+func FailOnErrors(ctx context.Context, t *testing.T) {
 	t.Helper()
 	var mu sync.Mutex
-	var said []string
+	var messages []string
 	chromedp.ListenTarget(ctx, func(ev any) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch ev := ev.(type) {
 		case *runtime.EventConsoleAPICalled:
-			said = append(said, "console")
+			messages = append(messages, "console")
 		case *runtime.EventExceptionThrown:
-			said = append(said, ev.ExceptionDetails.Error())
+			messages = append(messages, ev.ExceptionDetails.Error())
 		case *cdplog.EventEntryAdded:
 			if ev.Entry.Level == cdplog.LevelVerbose { // advice
 				return
 			}
-			if ev.Entry.Source != cdplog.SourceNetwork || !strings.Contains(ev.Entry.Text, "responded with a status of 4") { // a form that was refused
-				said = append(said, ev.Entry.Text)
+			if ev.Entry.Source != cdplog.SourceNetwork || !strings.Contains(ev.Entry.Text, "responded with a status of 4") { // a rejected form
+				messages = append(messages, ev.Entry.Text)
 			}
 		}
 	})
 	t.Cleanup(func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if len(said) > 0 {
-			t.Errorf("the browser says: %s", strings.Join(said, "\n"))
+		if len(messages) > 0 {
+			t.Errorf("the browser reports: %s", strings.Join(messages, "\n"))
 		}
 	})
 	Do(ctx, t, cdplog.Enable())

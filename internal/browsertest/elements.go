@@ -11,20 +11,20 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The steps of this file find elements by asking the page, each time anew. The selectors of
-// chromedp keep a picture of the document, and now and then wait for good for one that was
-// replaced.
+// The steps of this file find elements with an expression on the page, each time again.
+// The selectors of chromedp keep a copy of the document, and sometimes wait forever for a
+// document that was replaced.
 
-// answerWithin is how long a browser may take to say that a key or a click has arrived. It
-// says nothing if the page went away under it.
+// answerWithin limits the time in which a browser confirms a key or a click. It does not
+// answer if the page was replaced.
 const answerWithin = 5 * time.Second
 
-// find is an expression for the first element of a CSS selector, or of an XPath, which
-// begins with a slash.
-func find(selector string) string {
+// elementExpression returns an expression for the first element of a CSS selector, or of an XPath,
+// which starts with a slash.
+func elementExpression(selector string) string {
 	quoted, err := json.Marshal(selector)
 	if err != nil {
-		panic(err) // a string always has its JSON
+		panic(err) // a string can always be encoded
 	}
 	if strings.HasPrefix(selector, "/") {
 		return fmt.Sprintf(`document.evaluate(%s, document, null, XPathResult.FIRST_ORDERED_NODE_TYPE).singleNodeValue`, quoted)
@@ -32,26 +32,26 @@ func find(selector string) string {
 	return fmt.Sprintf(`document.querySelector(%s)`, quoted)
 }
 
-// Visible waits until an element is there to be seen.
+// Visible waits until an element is visible.
 func Visible(selector string) chromedp.Action {
-	return Until(find(selector) + `?.getClientRects().length`)
+	return Until(elementExpression(selector) + `?.getClientRects().length`)
 }
 
-// Text reads what an element says, as soon as it can be seen.
+// Text reads the text of an element when it is visible.
 func Text(selector string, into *string) chromedp.Action {
-	return chromedp.Tasks{Visible(selector), chromedp.Evaluate(find(selector)+`.innerText`, into)}
+	return chromedp.Tasks{Visible(selector), chromedp.Evaluate(elementExpression(selector)+`.innerText`, into)}
 }
 
-// SetValue sets the value of a field, without keys.
+// SetValue sets the value of a field without key presses.
 func SetValue(selector, value string) chromedp.Action {
 	quoted, err := json.Marshal(value)
 	if err != nil {
 		panic(err)
 	}
-	return chromedp.Tasks{Visible(selector), chromedp.Evaluate(fmt.Sprintf(`{ %s.value = %s; 0 }`, find(selector), quoted), nil)}
+	return chromedp.Tasks{Visible(selector), chromedp.Evaluate(fmt.Sprintf(`{ %s.value = %s; 0 }`, elementExpression(selector), quoted), nil)}
 }
 
-// Click waits for an element and presses the mouse in its middle.
+// Click waits for an element and clicks its center.
 func Click(selector string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		var at struct{ X, Y float64 }
@@ -60,7 +60,7 @@ func Click(selector string) chromedp.Action {
 			element.scrollIntoView({ block: 'center', inline: 'center' });
 			const box = element.getClientRects()[0];
 			({ X: box.x + box.width / 2, Y: box.y + box.height / 2 })
-		}`, find(selector)), &at)); err != nil {
+		}`, elementExpression(selector)), &at)); err != nil {
 			return fmt.Errorf("%s: %w", selector, err)
 		}
 		for _, kind := range []input.MouseType{input.MousePressed, input.MouseReleased} {
@@ -72,12 +72,12 @@ func Click(selector string) chromedp.Action {
 	})
 }
 
-// Type waits for a field, puts the cursor into it and presses keys.
+// Type waits for a field, focuses it and presses keys.
 func Type(selector, keys string) chromedp.Action {
-	return chromedp.Tasks{Visible(selector), chromedp.Evaluate(fmt.Sprintf(`{ %s.focus(); 0 }`, find(selector)), nil), Press(keys)}
+	return chromedp.Tasks{Visible(selector), chromedp.Evaluate(fmt.Sprintf(`{ %s.focus(); 0 }`, elementExpression(selector)), nil), Press(keys)}
 }
 
-// Press presses keys wherever the cursor is.
+// Press presses keys in the focused element.
 func Press(keys string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		for _, key := range keys {
@@ -89,8 +89,8 @@ func Press(keys string) chromedp.Action {
 	})
 }
 
-// deliver sends an event, and does without the answer of a browser whose page went away
-// under it: whether it arrived shows in what comes next.
+// deliver sends an event and ignores a missing answer of a browser whose page was
+// replaced: the next steps show whether it arrived.
 func deliver(ctx context.Context, event chromedp.Action) error {
 	short, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()

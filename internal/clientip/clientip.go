@@ -1,4 +1,4 @@
-// Package clientip finds out who sent a request.
+// Package clientip determines the IP address of a request's client.
 package clientip
 
 import (
@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Of returns the address of a request's client, never IPv4 in IPv6's clothes;
-// the zero Addr if RemoteAddr is none. Forwarding headers count only as far as
-// trusted proxies vouch for them: read from the right, the first hop that is not
-// a trusted proxy is the client.
+// Of returns the IP address of a request's client, as IPv4 if it is IPv4-mapped; the zero
+// Addr if RemoteAddr is invalid. Forwarding headers count only as far as trusted proxies
+// wrote them: read from the right, the first hop that is not a trusted proxy is the
+// client.
 //
-// A proxy writes one of the two headers and passes on the other as the client sent
-// it. Nothing tells which, so where X-Forwarded-For and Forwarded lead to
-// different addresses, neither is believed, and the client is the proxy. A Forwarded
-// without an equals sign is none: every element that a proxy writes has one, so the
-// client made it up, which must not make it the proxy. X-Forwarded-For has no
-// grammar that would tell.
+// A proxy writes one of the two headers and passes on the other as the client sent it. It
+// is unknown which, so if X-Forwarded-For and Forwarded lead to different addresses,
+// neither counts and the client is the proxy. A Forwarded header without an equals sign
+// is ignored: a proxy writes one in every element, so the client sent the header, and
+// must not be able to appear as the proxy. X-Forwarded-For has no grammar to make that
+// distinction.
 //
-// known tells whether that is where the request came from, and not the nearest place
-// that is vouched for: what opens something to an address asks for it.
+// known reports whether client is the origin of the request, and not just the nearest hop
+// that a trusted proxy wrote. Check it before granting access by IP address.
 func Of(r *http.Request, proxies []netip.Prefix) (client netip.Addr, known bool) {
 	remote, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -37,7 +37,7 @@ func Of(r *http.Request, proxies []netip.Prefix) (client netip.Addr, known bool)
 		if hops == nil {
 			continue
 		}
-		ip, ok := beyond(peer, hops, proxies)
+		ip, ok := resolve(peer, hops, proxies)
 		if found && ip != client {
 			return peer, false
 		}
@@ -46,9 +46,9 @@ func Of(r *http.Request, proxies []netip.Prefix) (client netip.Addr, known bool)
 	return client, known
 }
 
-// Unheeded tells whether a request has forwarding headers that count for nothing,
-// because who sent it is no trusted proxy.
-func Unheeded(r *http.Request, proxies []netip.Prefix) bool {
+// HeadersIgnored reports whether a request has forwarding headers that are ignored because its
+// sender is not a trusted proxy.
+func HeadersIgnored(r *http.Request, proxies []netip.Prefix) bool {
 	if forwardedFor(r.Header) == nil && forwarded(r.Header) == nil {
 		return false
 	}
@@ -56,14 +56,14 @@ func Unheeded(r *http.Request, proxies []netip.Prefix) bool {
 	return err == nil && !within(remote.Addr().Unmap(), proxies)
 }
 
-// beyond is the client that hops lead to, as far as they are vouched for, and whether
-// that is all the way.
-func beyond(peer netip.Addr, hops []string, proxies []netip.Prefix) (client netip.Addr, known bool) {
+// resolve returns the client according to the hops, and whether all hops up to it are
+// valid.
+func resolve(peer netip.Addr, hops []string, proxies []netip.Prefix) (client netip.Addr, known bool) {
 	client = peer
 	for i := len(hops) - 1; i >= 0; i-- {
 		ip, ok := parseHop(hops[i])
 		if !ok {
-			return client, false // what lies beyond a garbled hop is not vouched for
+			return client, false // hops before a malformed one are not trusted
 		}
 		client = ip
 		if !within(ip, proxies) {
@@ -82,7 +82,8 @@ func within(ip netip.Addr, networks []netip.Prefix) bool {
 	return false
 }
 
-// forwardedFor lists the hops of X-Forwarded-For, nearest last; nil without one.
+// forwardedFor returns the hops of X-Forwarded-For, the nearest last; nil if the header
+// is absent.
 func forwardedFor(h http.Header) []string {
 	fields := h.Values("X-Forwarded-For")
 	if len(fields) == 0 {
@@ -91,8 +92,8 @@ func forwardedFor(h http.Header) []string {
 	return strings.Split(strings.Join(fields, ","), ",")
 }
 
-// forwarded lists the hops of Forwarded (RFC 7239), nearest last; nil without one.
-// An element that names nobody is a hop, too: nothing beyond it is vouched for.
+// forwarded returns the hops of Forwarded (RFC 7239), the nearest last; nil if the header
+// is absent. An element without "for" is a hop, too: hops before it are not trusted.
 func forwarded(h http.Header) []string {
 	field := strings.Join(h.Values("Forwarded"), ",")
 	if !strings.Contains(field, "=") {
@@ -125,19 +126,18 @@ func parseHop(s string) (netip.Addr, bool) {
 	return ip.Unmap().WithZone(""), true
 }
 
-// LimitKey is the part of an address that one customer holds, for rate limits:
-// IPv6 addresses count by their /64, because a host can choose any address
-// within it.
+// LimitKey returns the part of an IP address that one customer controls, for rate limits:
+// the /64 of an IPv6 address, because a host can use any address in it.
 func LimitKey(ip netip.Addr) string {
 	if ip = ip.Unmap(); ip.Is4() {
 		return ip.String()
 	}
-	p, _ := ip.WithZone("").Prefix(64) // IPv6 has no fewer bits
+	p, _ := ip.WithZone("").Prefix(64) // IPv6 has at least 64 bits
 	return p.String()
 }
 
-// CleanUserAgent bounds what a client says of itself to 256 bytes and keeps it
-// printable.
+// CleanUserAgent returns the printable characters of a User-Agent header, at most 256
+// bytes.
 func CleanUserAgent(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < 0x20 || r > 0x7e {

@@ -13,8 +13,8 @@ func TestOf(t *testing.T) {
 		remote    string
 		xff       []string
 		forwarded []string
-		want      string // "" if there is none
-		unsure    bool   // it may come from beyond
+		want      string // "" for none
+		unsure    bool   // the origin is unknown
 	}{
 		"no address":               {remote: "", want: ""},
 		"a Unix socket":            {remote: "@", xff: []string{"198.51.100.1"}, want: ""},
@@ -67,8 +67,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// An operator who did not name a proxy has to hear of it; nobody else does.
-func TestUnheeded(t *testing.T) {
+// Ignored headers are reported only if an operator may have forgotten a proxy.
+func TestHeadersIgnored(t *testing.T) {
 	proxies := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 	for name, c := range map[string]struct {
 		remote, header, value string
@@ -82,7 +82,7 @@ func TestUnheeded(t *testing.T) {
 		"from a Unix socket":           {"@", "X-Forwarded-For", "198.51.100.1", false},
 	} {
 		r := &http.Request{RemoteAddr: c.remote, Header: http.Header{c.header: {c.value}}}
-		if got := Unheeded(r, proxies); got != c.want {
+		if got := HeadersIgnored(r, proxies); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -125,14 +125,14 @@ func FuzzOf(f *testing.F) {
 		if ip, _ := Of(&http.Request{RemoteAddr: "192.0.2.1:1", Header: h}, proxies); !ip.IsValid() || ip.Is4In6() || ip.Zone() != "" {
 			t.Errorf("address %v", ip)
 		}
-		// A client that adds the header that its proxy does not write gains no address
-		// of its choice, and none that is known for sure but its own.
+		// A client that adds the header that its proxy does not write cannot choose an
+		// address, and no address except its own is known.
 		h.Set("X-Forwarded-For", "198.51.100.9")
 		ip, known := Of(&http.Request{RemoteAddr: "192.0.2.1:1", Header: h}, proxies)
 		if own := ip.String() == "198.51.100.9"; !own && (known || ip.String() != "192.0.2.1") {
 			t.Errorf("address %v, known: %t", ip, known)
 		}
-		// From anybody else the headers mean nothing.
+		// Headers from other senders are ignored.
 		if ip, known := Of(&http.Request{RemoteAddr: "203.0.113.9:1", Header: h}, proxies); ip.String() != "203.0.113.9" || !known {
 			t.Errorf("address %v, known: %t", ip, known)
 		}

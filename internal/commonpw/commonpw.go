@@ -1,6 +1,6 @@
-// Package commonpw knows the passwords that are guessed first: a list of common
-// words and phrases, their usual disguises, keyboard walks, sequences and
-// repetitions. It is meant to stop those and no ordinary passphrase.
+// Package commonpw detects the passwords that attackers try first: a list of common words
+// and phrases, their usual variants, keyboard walks, sequences and repetitions. It does
+// not reject ordinary passphrases.
 package commonpw
 
 import (
@@ -14,8 +14,8 @@ import (
 //go:embed words.txt
 var words string
 
-// list holds the words; a leading "=" in the file marks those that are common
-// only as they stand, without disguises.
+// list holds the words. A leading "=" in the file marks words that are common only as
+// they are, without variants.
 var list = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(words) {
@@ -25,7 +25,7 @@ var list = func() map[string]bool {
 	return m
 }()
 
-// rows are walked along by lazy fingers and counters.
+// rows are keyboard walks and sequences.
 var rows = []string{
 	"01234567890123456789", "abcdefghijklmnopqrstuvwxyz",
 	"zxcvbnm", "qwertzuiop", "yxcvbnm", "azertyuiop",
@@ -35,18 +35,18 @@ var rows = []string{
 	"qwerty123456789", "asdf1234567890", "zxcv1234567890", "qwer1234567890", "asdfghjkl1234567890", "qwertyuiop1234567890",
 }
 
-// maxDressing is how many marks around a word are dress and not part of the
-// password's strength.
-const maxDressing = 6
+// maxMarks is the maximum number of marks around a word that do not make the password
+// stronger.
+const maxMarks = 6
 
-// Contains tells whether a password is one of the first to be guessed.
+// Contains reports whether a password is common.
 func Contains(password string) bool {
 	pw := strings.ToLower(password)
 	if _, ok := list[pw]; ok || repeats(pw) || walks(pw) {
 		return true
 	}
 	core := strings.TrimFunc(pw, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	if utf8.RuneCountInString(pw)-utf8.RuneCountInString(core) > maxDressing {
+	if utf8.RuneCountInString(pw)-utf8.RuneCountInString(core) > maxMarks {
 		return false
 	}
 	if repeats(core) || walks(core) {
@@ -60,8 +60,8 @@ func Contains(password string) bool {
 	return false
 }
 
-// listed looks a word up without the tail that rules about composition have
-// taught people to add: a few digits and marks, or more of them in a row.
+// listed looks a word up without its tail: the few digits and marks, or the sequence of
+// them, that people add because of composition rules.
 func listed(s string) bool {
 	if list[s] {
 		return true
@@ -73,15 +73,15 @@ func listed(s string) bool {
 
 var leet = strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t", "@", "a", "$", "s", "!", "i")
 
-// unleet reads digits and marks within a word as the letters they stand for,
-// and leaves the tail alone.
+// unleet replaces digits and marks in a word by the letters that they represent. It keeps
+// the tail.
 func unleet(s string) string {
 	stem := strings.TrimRightFunc(s, func(r rune) bool { return !unicode.IsLetter(r) })
 	return leet.Replace(stem) + s[len(stem):]
 }
 
-// repeats tells whether a password is one to three characters over and over, or
-// made of no more than two.
+// repeats reports whether a password repeats one to three characters, or consists of at
+// most two.
 func repeats(s string) bool {
 	r := []rune(s)
 	if len(r) < 5 {
@@ -96,8 +96,8 @@ func repeats(s string) bool {
 	return len(slices.Compact(r)) <= 2
 }
 
-// walks tells whether a password is a piece of a row, forwards, backwards, or
-// there and back.
+// walks reports whether a password is a part of a row, forwards, backwards, or there and
+// back.
 func walks(s string) bool {
 	if len(s) < 5 {
 		return false

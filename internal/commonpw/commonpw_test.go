@@ -30,7 +30,7 @@ func TestContains(t *testing.T) {
 	}
 }
 
-// Words are looked up in lower case and without what may be cut off.
+// Words are in lower case and have no removable tail.
 func TestWords(t *testing.T) {
 	seen := map[string]bool{}
 	for _, w := range strings.Fields(words) {
@@ -73,8 +73,8 @@ func BenchmarkContains(b *testing.B) {
 	}
 }
 
-// Pieces of a row and repetitions begin at five characters.
-func TestFiveAreAPiece(t *testing.T) {
+// Parts of a row and repetitions count from five characters.
+func TestShortestSequence(t *testing.T) {
 	for s, want := range map[string]bool{"qwert": true, "trewq": true, "qwer": false, "asdfg": true, "": false} {
 		if walks(s) != want {
 			t.Errorf("%q is a piece of a row: %v", s, !want)
@@ -87,8 +87,8 @@ func TestFiveAreAPiece(t *testing.T) {
 	}
 }
 
-// Each way over a keyboard, there and back.
-func TestRowsAreWalked(t *testing.T) {
+// Every row, in both directions.
+func TestRows(t *testing.T) {
 	for _, way := range []string{
 		"89012", "vwxyz", "yuiop", "sdfgh", "zxcvbnm", "qwertz", "yxcvbnm", "azerty",
 		"2wsx3edc4", "wsxedc", "2w3e4r", "w2e3r4", "qweasdzxc", "zxcrty", "abcd12", "b2c3d4", "bc123de", "23qwea", "a2b3c4",

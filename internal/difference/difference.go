@@ -1,5 +1,5 @@
-// Package difference tells where two values differ, member by member, for the
-// messages of tests.
+// Package difference lists the differences between two values, field by field, for test
+// messages.
 package difference
 
 import (
@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Of are the members in which got is not deeply equal to want, a line each, as
-// in `.Roles[1] = "a", want "b"`. The path is empty if the values themselves have
-// no members. Equal values have no lines.
+// Of returns one line for each field in which got is not deeply equal to want, such as
+// `.Roles[1] = "a", want "b"`. The path is empty for values without fields. Equal values
+// have no lines.
 func Of(got, want any) []string {
 	g, w := reflect.ValueOf(got), reflect.ValueOf(want)
 	if reflect.DeepEqual(got, want) {
@@ -26,13 +26,12 @@ func Of(got, want any) []string {
 	return []string{line("", fmt.Sprintf("%#v", got), fmt.Sprintf("%#v", want))}
 }
 
-// Show is a value as lines show it: without members that are zero, with what
-// pointers point to.
+// Show formats a value: it follows pointers and omits zero fields.
 func Show(v any) string { return show(reflect.ValueOf(v)) }
 
 func line(path, got, want string) string { return path + " = " + got + ", want " + want }
 
-// walk compares values of whatever types.
+// walk compares values of any types.
 func walk(path string, g, w reflect.Value) []string {
 	if g.IsValid() && w.IsValid() && g.Type() == w.Type() {
 		switch t := g.Type(); {
@@ -57,14 +56,14 @@ func walk(path string, g, w reflect.Value) []string {
 	return []string{line(path, show(g), show(w))}
 }
 
-// leaf reports whether values of a type are shown whole.
+// leaf reports whether values of a type are shown as a whole.
 func leaf(t reflect.Type) bool {
 	return t == reflect.TypeFor[time.Time]() || t == reflect.TypeFor[netip.Addr]() || t == reflect.TypeFor[netip.Prefix]() ||
 		t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }
 
-// same compares what is shown whole. Members that are not exported cannot be
-// taken out of their struct: what they show decides.
+// same compares values that are shown as a whole. Unexported fields cannot be read as
+// values, so their formatted text is compared.
 func same(g, w reflect.Value) bool {
 	if g.IsValid() && w.IsValid() && g.CanInterface() && w.CanInterface() {
 		return reflect.DeepEqual(g.Interface(), w.Interface())

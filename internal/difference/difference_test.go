@@ -56,7 +56,7 @@ func TestShow(t *testing.T) {
 	if got, want := Show(&outer{ID: "a", In: inner{Name: "n"}, Roles: []string{"r"}}), `{ID: "a", Roles: ["r"], In: {Name: "n"}}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	// Entries come in one order, so that two runs say the same.
+	// Map entries are sorted, so that two runs print the same.
 	for want, v := range map[string]any{"nil": map[string]int(nil), "{}": map[string]int{}, `{"a": 1, "b": 2, "c": 3, "d": 4}`: map[string]int{"d": 4, "b": 2, "c": 3, "a": 1}} {
 		if got := Show(v); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -10,8 +10,8 @@ import (
 	"github.com/authmount/auth/internal/gather"
 )
 
-// network is what a round trip costs: two ways through channels to a server that
-// does one thing at a time.
+// network simulates a round trip: two channel operations and a server that does one thing
+// at a time.
 type network chan chan struct{}
 
 func newNetwork(b *testing.B) network {
@@ -35,7 +35,7 @@ func (n network) roundTrip() {
 
 var sink atomic.Int64
 
-// What a call that meets no other pays above the bare call.
+// The overhead of a single call over the bare call.
 func BenchmarkLone(b *testing.B) {
 	one := func(_ context.Context, n int) (int, error) { return n + 1, nil }
 	b.Run("bare", func(b *testing.B) {
@@ -57,7 +57,7 @@ func BenchmarkLone(b *testing.B) {
 	})
 }
 
-// Calls at the same time, each a round trip of its own or sharing them.
+// Concurrent calls, each in its own round trip or shared.
 func BenchmarkParallel(b *testing.B) {
 	for _, callers := range []int{8, 32} {
 		name := strconv.Itoa(callers)

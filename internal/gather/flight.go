@@ -10,45 +10,47 @@ import (
 	"time"
 )
 
-// fly makes the calls that wait, until there are none. It belongs to no call, so
-// that one that is given up takes no other along.
-func (g *Group[A, R]) fly() {
+// run makes the waiting calls until there are none. It does not run on a caller's
+// goroutine, so that a canceled call does not affect others.
+func (g *Group[A, R]) run() {
 	ended := false
 	defer func() {
-		if !ended { // Many ended the goroutine
-			g.land()
+		if !ended { // Many exited the goroutine
+			g.finish()
 		}
 	}()
 	for {
-		runtime.Gosched() // whoever can run may have a call for this flight
-		calls := g.board()
+		runtime.Gosched() // other goroutines may add calls to this flight
+		calls := g.takeWaiting()
 		if calls == nil {
 			ended = true
 			return
 		}
-		g.together(calls)
+		g.callMany(calls)
 	}
 }
 
-// board takes the calls of the next flight, or ends it if there are none.
-func (g *Group[A, R]) board() []*Call[A, R] {
+// takeWaiting removes the calls of the next flight from the queue, or ends the flight if there
+// are none.
+func (g *Group[A, R]) takeWaiting() []*Call[A, R] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := min(len(g.waiting), g.conf.Most)
+	n := min(len(g.waiting), g.conf.MaxCalls)
 	if n == 0 {
 		g.flights--
 		return nil
 	}
 	calls := slices.Clone(g.waiting[:n])
 	g.waiting = slices.Delete(g.waiting, 0, n)
-	g.departed = time.Since(g.start)
-	g.wake(g.departed)
+	g.lastStart = time.Since(g.start)
+	g.scheduleNext(g.lastStart)
 	return calls
 }
 
-// together makes calls and tells their callers, whatever becomes of Many.
-func (g *Group[A, R]) together(calls []*Call[A, R]) {
-	err, fatal := errGone, true
+// callMany makes the calls with Many and reports the results to their callers, even if
+// Many panics.
+func (g *Group[A, R]) callMany(calls []*Call[A, R]) {
+	err, fatal := errExited, true
 	defer func() {
 		if v := recover(); v != nil {
 			err, fatal = panicked(v), true
@@ -57,10 +59,10 @@ func (g *Group[A, R]) together(calls []*Call[A, R]) {
 			switch {
 			case fatal:
 				c.err = err
-			case err != nil: // refused: nothing was done
-				c.settled = false
+			case err != nil: // refused: no call had an effect
+				c.returned = false
 			}
-			close(c.landed)
+			close(c.done)
 		}
 	}()
 	contexts := make([]context.Context, len(calls))
@@ -72,17 +74,17 @@ func (g *Group[A, R]) together(calls []*Call[A, R]) {
 	err, fatal = failed, unknown
 }
 
-// errGone is for a Many that neither returned nor panicked (runtime.Goexit).
-var errGone = errors.New("gather: the goroutine of a shared call was ended")
+// errExited is the result if Many neither returned nor panicked (runtime.Goexit).
+var errExited = errors.New("gather: the goroutine of a shared call exited")
 
-// PanicError is what callers get if their call panicked. It hides the value, even
-// if that is an error: a panic is no outcome that a caller could act upon.
+// PanicError is the error of a call that panicked. It does not unwrap the value, even if
+// that is an error, because a panic is not an outcome that callers can handle.
 type PanicError struct {
-	Value any    // of the panic
-	Stack []byte // of the goroutine, for the log
+	Value any    // value of the panic
+	Stack []byte // stack of the goroutine, for the log
 }
 
-// Error includes the stack: it is where the mistake is found.
+// Error includes the stack, which shows the location of the bug.
 func (e *PanicError) Error() string { return fmt.Sprintf("gather: panic: %v\n\n%s", e.Value, e.Stack) }
 
 func panicked(value any) error { return &PanicError{value, debug.Stack()} }

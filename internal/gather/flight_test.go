@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/internal/gather"
 )
 
-// meet makes n calls that share a trip, and returns that.
+// meet makes n calls that share a trip, and returns the trip.
 func (f *fixture) meet(n int) (*trip, []*outcome) {
 	f.t.Helper()
 	first := f.call(f.t.Context(), "first")
@@ -24,13 +24,13 @@ func (f *fixture) meet(n int) (*trip, []*outcome) {
 	return f.left(), list
 }
 
-// What could not be done in company is done alone; where nobody knows what was
-// done, nothing is done again.
-func TestFates(t *testing.T) {
+// Calls that fail together are made again alone. If the effect is unknown, nothing is
+// repeated.
+func TestFailures(t *testing.T) {
 	for name, test := range map[string]struct {
 		end   func(calls []*gather.Call[string, string]) error
-		again []int // the calls that are made alone
-		err   error // what the others get
+		again []int // calls that are made again alone
+		err   error // error of the other calls
 	}{
 		"all":     {end: done},
 		"refused": {end: fails(errRefused), again: []int{0, 1, 2}},
@@ -65,7 +65,7 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// Without a function that tells refusals, there are none.
+// Without Refused no error is a refusal.
 func TestNoRefusals(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, f *fixture) {
 		begun, end := make(chan struct{}), make(chan struct{})
@@ -83,11 +83,10 @@ func TestNoRefusals(t *testing.T) {
 	})
 }
 
-// mistake is a function of the application's that panics, for its name in the
-// stack.
+// mistake panics. Its name appears in the stack.
 func mistake([]*gather.Call[string, string]) error { panic("a mistake") }
 
-// checkPanic checks what callers get to know of it.
+// checkPanic checks the error that callers get.
 func checkPanic(t *testing.T, o *outcome) {
 	t.Helper()
 	err := o.fails(t)
@@ -100,7 +99,7 @@ func checkPanic(t *testing.T, o *outcome) {
 	}
 }
 
-// A panic fails those whose call it was, and nobody else.
+// A panic fails the calls of its trip and no others.
 func TestPanics(t *testing.T) {
 	goesOn := func(t *testing.T, f *fixture) {
 		t.Helper()
@@ -161,7 +160,7 @@ func TestPanics(t *testing.T) {
 	})
 }
 
-// The judge of errors may panic, too.
+// Refused may panic, too.
 func TestRefusedPanics(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, f *fixture) {
 		begun, end := make(chan struct{}), make(chan struct{})
@@ -179,7 +178,7 @@ func TestRefusedPanics(t *testing.T) {
 	})
 }
 
-// Nor does anybody wait for a goroutine that was ended, as testing.T.FailNow does.
+// Callers do not wait for a goroutine that exited, as testing.T.FailNow does.
 func TestGoexit(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, f *fixture) {
 		exit := func([]*gather.Call[string, string]) error { runtime.Goexit(); return nil }
@@ -191,7 +190,7 @@ func TestGoexit(t *testing.T) {
 		waiting := f.calls(1, "c")
 		tr.end <- exit
 		for _, o := range list {
-			if err := o.fails(t); !strings.Contains(err.Error(), "the goroutine of a shared call was ended") {
+			if err := o.fails(t); !strings.Contains(err.Error(), "the goroutine of a shared call exited") {
 				t.Error(err)
 			}
 		}
@@ -217,14 +216,14 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// In parallel, with all that can happen: everybody gets a result of their own,
-// from a trip that left after they came.
+// In parallel with all kinds of results: every caller gets its own result, from a trip
+// that started after the call.
 func TestParallel(t *testing.T) {
 	const callers, rounds = 32, 200
 	var clock, under, trips, calls atomic.Int64
 	type result struct {
 		arg int
-		at  int64 // when its trip left
+		at  int64 // start of its trip
 	}
 	leave := func() (at int64, land func()) {
 		under.Add(1)
@@ -253,7 +252,7 @@ func TestParallel(t *testing.T) {
 					return errRefused
 				case c.Arg%17 == 0:
 					panic(c.Arg)
-				case c.Arg%11 != 0: // the others are made alone
+				case c.Arg%11 != 0: // other calls are made alone
 					c.Return(result{c.Arg, at})
 				}
 			}

@@ -18,7 +18,7 @@ var (
 	errUnknown = errors.New("the connection broke")
 )
 
-// trip is a round trip under way, which a test ends.
+// trip is a running round trip that the test ends.
 type trip struct {
 	ctx  context.Context //nolint:containedctx // what the trip was made with
 	args []string
@@ -26,7 +26,7 @@ type trip struct {
 	end  chan func(calls []*gather.Call[string, string]) error
 }
 
-// done is what a trip does that goes well.
+// done completes all calls of a trip.
 func done(calls []*gather.Call[string, string]) error {
 	for _, c := range calls {
 		c.Return("result of " + c.Arg)
@@ -34,12 +34,13 @@ func done(calls []*gather.Call[string, string]) error {
 	return nil
 }
 
-// fails is a trip with an error.
+// fails ends a trip with an error.
 func fails(err error) func([]*gather.Call[string, string]) error {
 	return func([]*gather.Call[string, string]) error { return err }
 }
 
-// fixture is a group whose trips a test sees and ends, in a bubble of testing/synctest.
+// fixture is a group whose trips the test observes and ends, in a bubble of
+// testing/synctest.
 type fixture struct {
 	t     *testing.T
 	g     *gather.Group[string, string]
@@ -77,14 +78,14 @@ func newFixture(t *testing.T, limit int) *fixture {
 	return f
 }
 
-// outcome is what a call returned, once over is closed.
+// outcome is the result of a call, once over is closed.
 type outcome struct {
 	result string
 	err    error
 	over   chan struct{}
 }
 
-// call makes a call and returns once that is under way or waits.
+// call starts a call and returns when it is running or waiting.
 func (f *fixture) call(ctx context.Context, arg string) *outcome {
 	o := &outcome{over: make(chan struct{})}
 	go func() {
@@ -95,7 +96,7 @@ func (f *fixture) call(ctx context.Context, arg string) *outcome {
 	return o
 }
 
-// calls makes several, one after the other.
+// calls starts several calls, one after the other.
 func (f *fixture) calls(n int, name string) (list []*outcome) {
 	for i := range n {
 		list = append(list, f.call(f.t.Context(), fmt.Sprint(name, i)))
@@ -103,7 +104,7 @@ func (f *fixture) calls(n int, name string) (list []*outcome) {
 	return list
 }
 
-// left is the next trip that has left by now.
+// left returns the next trip that has started.
 func (f *fixture) left(args ...string) *trip {
 	f.t.Helper()
 	synctest.Wait()
@@ -119,7 +120,7 @@ func (f *fixture) left(args ...string) *trip {
 	}
 }
 
-// none fails if a trip has left.
+// none fails if a trip has started.
 func (f *fixture) none(when string) {
 	f.t.Helper()
 	synctest.Wait()
@@ -130,13 +131,13 @@ func (f *fixture) none(when string) {
 	}
 }
 
-// after lets time pass.
+// after advances the time.
 func (f *fixture) after(d time.Duration) {
-	<-time.After(d) // the bubble's clock
+	<-time.After(d) // fake time
 	synctest.Wait()
 }
 
-// want checks what a call returned.
+// want checks the result of a call.
 func (o *outcome) want(t *testing.T, result string, err error) {
 	t.Helper()
 	synctest.Wait()
@@ -150,7 +151,7 @@ func (o *outcome) want(t *testing.T, result string, err error) {
 	}
 }
 
-// fails is the error of a call that failed.
+// fails returns the error of a failed call.
 func (o *outcome) fails(t *testing.T) error {
 	t.Helper()
 	synctest.Wait()
@@ -165,7 +166,7 @@ func (o *outcome) fails(t *testing.T) error {
 	return o.err
 }
 
-// bubble runs a test with a clock of its own.
+// bubble runs a test with its own clock.
 func bubble(t *testing.T, limit int, test func(t *testing.T, f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, newFixture(t, limit)) })
@@ -173,7 +174,7 @@ func bubble(t *testing.T, limit int, test func(t *testing.T, f *fixture)) {
 
 type spanKey struct{}
 
-// One call at a time goes out by itself, with its caller's context.
+// A single call is made alone, with its caller's context.
 func TestLoneCall(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, f *fixture) {
 		for _, err := range []error{nil, errRefused, errUnknown} {
@@ -194,8 +195,8 @@ func TestLoneCall(t *testing.T) {
 	})
 }
 
-// Calls that come while one is under way go out together once it has landed, and
-// one that comes then waits for the next: it never joins what was sent before.
+// Calls that arrive during a trip are made together after it. A call never joins a trip
+// that has already started.
 func TestCallsShare(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, f *fixture) {
 		first := f.call(t.Context(), "first")
@@ -226,7 +227,7 @@ func TestCallsShare(t *testing.T) {
 	})
 }
 
-// A shared trip has nothing of its callers' contexts but what leads to them.
+// A shared trip's context has nothing of the callers' contexts except Callers.
 func TestSharedContext(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, f *fixture) {
 		f.calls(1, "first")
@@ -258,8 +259,8 @@ func TestSharedContext(t *testing.T) {
 	})
 }
 
-// Calls wait for a slow trip no longer than patience lasts, and those that come
-// after that not at all.
+// Calls wait for a slow trip no longer than Patience; calls that arrive later do not
+// wait.
 func TestPatience(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, f *fixture) {
 		f.calls(1, "slow")
@@ -270,12 +271,12 @@ func TestPatience(t *testing.T) {
 		f.none("before patience ends")
 		f.after(1)
 		b := f.left("b0", "b1")
-		f.calls(1, "c") // the last to leave left just now
+		f.calls(1, "c") // the last trip started just now
 		f.after(patience - 1)
 		f.none("before patience ends again")
 		f.after(1)
 		c := f.left("c0")
-		f.after(patience) // nobody waits when it ends
+		f.after(patience) // no call is waiting at its end
 		f.calls(1, "d")
 		d := f.left("d0")
 		if d.many {
@@ -288,7 +289,7 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// A timer that was set for one that is over wakes nobody too early.
+// A timer of an earlier wait does not start a later trip too early.
 func TestPatienceStartsAnew(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, f *fixture) {
 		f.calls(1, "a")
@@ -310,8 +311,8 @@ func TestPatienceStartsAnew(t *testing.T) {
 	})
 }
 
-// No more trips are under way than the limit says, however long they take. What
-// waits leaves with the first that lands.
+// At most Limit trips run, however long they take. Waiting calls go with the first that
+// ends.
 func TestLimit(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, f *fixture) {
 		f.calls(1, "a")
@@ -330,7 +331,7 @@ func TestLimit(t *testing.T) {
 		b.end <- done
 		f.after(time.Hour)
 		next := f.calls(1, "e")
-		e := f.left("e0") // there is room, and c is slow
+		e := f.left("e0") // a trip is allowed, and c is slow
 		c.end <- done
 		e.end <- done
 		late[0].want(t, "result of d0", nil)
@@ -338,8 +339,8 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// A trip takes 64 calls; those left over wait as others do.
-func TestMost(t *testing.T) {
+// A trip has at most 64 calls. The others wait.
+func TestMaxCalls(t *testing.T) {
 	for name, lands := range map[string]bool{"after a landing": true, "after patience": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 4, func(t *testing.T, f *fixture) {
@@ -375,7 +376,7 @@ func TestMost(t *testing.T) {
 	}
 }
 
-// A caller who leaves takes nobody along: before its trip, in it, or alone.
+// A canceled caller does not affect others: before its trip, during it, or alone.
 func TestCallersLeave(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, f *fixture) {
 		alone, leaveAlone := context.WithCancel(t.Context())
@@ -401,7 +402,7 @@ func TestCallersLeave(t *testing.T) {
 		tr.end <- done
 		c.want(t, "result of c", nil)
 
-		// All of them leave: their place is free.
+		// All of them leave: the trip ends.
 		f.calls(1, "d")
 		d := f.left("d0")
 		gone, leave := context.WithCancel(t.Context())

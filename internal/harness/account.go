@@ -64,10 +64,10 @@ func (w *World) Alive(access string) bool {
 func (w *World) Invited(email string) string {
 	w.T.Helper()
 	kit, ctx := host.Of(w), w.T.Context()
-	kit.JudgeInvitations(func(context.Context, host.Invitation) (host.Terms, error) {
+	kit.CheckInvitations(func(context.Context, host.Invitation) (host.Terms, error) {
 		return host.Terms{}, nil
 	})
-	inv, err := kit.CleanInvitation(host.Invitation{Email: email, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}, 0)
+	inv, err := kit.CheckInvitation(host.Invitation{Email: email, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}, 0)
 	if err != nil {
 		w.T.Fatal(err)
 	}

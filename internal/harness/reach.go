@@ -25,7 +25,7 @@ func HashWorks(a *auth.Auth) uint64 { return host.Of(a).Hashes() }
 func Refund(a *auth.Auth) error { return host.Of(a).Refund(context.Background()) }
 
 // HoldRefunds leaves refunds to Refund and to the next attempts.
-func HoldRefunds(a *auth.Auth) { host.Of(a).HoldRefunds() }
+func HoldRefunds(a *auth.Auth) { host.Of(a).DelayRefunds() }
 
 // Lease is for how long a message is left to the process that recorded it.
 func Lease(a *auth.Auth) time.Duration { return host.Of(a).Lease() }

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Diagnosis is how the service is doing, as one instance sees it.
+// Diagnosis is the state of the service as one instance sees it.
 type Diagnosis struct {
 	Now      time.Time     `json:"now"`
 	Store    StoreHealth   `json:"store"`
@@ -17,44 +17,44 @@ type Diagnosis struct {
 
 // StoreHealth is the part of a Diagnosis about the store.
 type StoreHealth struct {
-	Now      *time.Time `json:"now"`      // null: it has no clock of its own
+	Now      *time.Time `json:"now"`      // null: the store has no clock of its own
 	Ahead    *float64   `json:"ahead_by"` // seconds by which its clock is ahead of this process's
 	Schema   *int       `json:"schema_version"`
-	Response float64    `json:"response_seconds"` // of what was read for this
+	Response float64    `json:"response_seconds"` // duration of the reads for this report
 }
 
-// RequestClient is who asks, as it is seen here.
+// RequestClient is the caller of a request as the service sees it.
 type RequestClient struct {
 	IP             string   `json:"ip"`              // by the rules of WithTrustedProxies
-	Peer           string   `json:"peer"`            // who is connected: the client, or a proxy
-	Forwarded      []string `json:"forwarded"`       // the names of headers that speak of another client
-	Unheeded       bool     `json:"unheeded"`        // they count for nothing, as the peer is no trusted proxy
-	TrustedProxies int      `json:"trusted_proxies"` // how many ranges WithTrustedProxies names
+	Peer           string   `json:"peer"`            // the other end of the connection: the client, or a proxy
+	Forwarded      []string `json:"forwarded"`       // names of headers that name another client
+	Unheeded       bool     `json:"unheeded"`        // the headers are ignored because the peer is not a trusted proxy
+	TrustedProxies int      `json:"trusted_proxies"` // number of ranges in WithTrustedProxies
 }
 
 // MailQueue is the part of a Diagnosis about messages.
 type MailQueue struct {
-	Here    int        `json:"here"`    // in this process
-	Waiting *int       `json:"waiting"` // in the store, counted up to 10,000; null: it keeps none
+	Here    int        `json:"here"`    // messages in this process
+	Waiting *int       `json:"waiting"` // messages in the store, counted up to 10,000; null: the store has none
 	Oldest  *time.Time `json:"oldest"`
 }
 
-// KeyInfo is a public key that verifies access tokens. Its age is not known here.
+// KeyInfo is a public key that verifies access tokens. Its age is unknown.
 type KeyInfo struct {
 	ID        string `json:"kid"`
 	Algorithm string `json:"alg"`
 	Signs     bool   `json:"signs"`
 }
 
-// SettingsAt tells which settings are in force here.
+// SettingsAt is the state of the settings in this process.
 type SettingsAt struct {
 	Revision int64      `json:"revision"`
-	ReadAt   *time.Time `json:"read_at"` // null: the store keeps none
+	ReadAt   *time.Time `json:"read_at"` // null: the store has no settings
 	Failing  bool       `json:"failing"` // the store cannot be read
 }
 
 // Feed is the part of a Diagnosis about the feed of revocations.
 type Feed struct {
-	Following int        `json:"following"` // how many feeds this process follows
+	Following int        `json:"following"` // number of feeds that this process follows
 	LookedAt  *time.Time `json:"looked_at"`
 }

@@ -1,9 +1,10 @@
-// Package host is the internal API of auth.Auth: the machinery behind the endpoints, for
-// the packages of this module that are built on Auth (admin, dashboard, pages, authtest).
-// No rule has a second copy outside the root package, and no importer sees this API.
+// Package host is the internal API of auth.Auth, for the packages of this module that are
+// built on Auth (admin, dashboard, pages, authtest). It gives them the rules of the root
+// package, so that no rule has a second copy. Importers of the module do not see it.
 //
-// The root package implements [Kit] and registers itself; the others call [Of]. Types of
-// the root cannot be named here: error codes cross as strings, errors as error, results
+// The root package implements [Kit] and registers itself; the others call [Of]. This
+// package cannot name types of the root: error codes are strings, errors are error,
+// results such as auth.Tokens are any, and parameters are structs with the same fields.
 // such as auth.Tokens as any, and parameters as structs with the same fields.
 package host
 
@@ -12,8 +13,7 @@ import (
 	"sync/atomic"
 )
 
-// Kit is everything that Auth offers to the packages built on it. It is safe for
-// concurrent use.
+// Kit is the whole internal API. It is safe for concurrent use.
 type Kit interface {
 	HTTP
 	Pages
@@ -47,7 +47,7 @@ func Of(a any) Kit { return registered.Load().of(a) }
 // do not change them.
 func DeclaredSettings() []SettingDeclaration { return registered.Load().settings }
 
-// As is the first error of type T in the tree of err, or the zero value.
+// As returns the first error of type T in the tree of err, or the zero value.
 func As[T error](err error) T {
 	var e T
 	errors.As(err, &e)

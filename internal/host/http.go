@@ -13,76 +13,77 @@ import (
 
 // HTTP serves endpoints as the root package serves its own.
 type HTTP interface {
-	// Handler serves routes below a path of the mount, such as "/admin", with and
-	// without the mount's own prefix: request ids, panics, errors, access and settings
-	// as the other endpoints have them.
+	// Handler serves routes below a path of the mount, such as "/admin", with and without
+	// the mount's prefix. Request ids, panics, errors, access and settings work as at the
+	// other endpoints.
 	Handler(below string, routes []Route) http.Handler
-	// Describe adds routes to the OpenAPI document, with the schemas and prose that were
-	// written for them (see package internal/openapi). Call it before the document is
-	// read.
+	// Describe adds routes to the OpenAPI document, with their schemas and prose (see
+	// package internal/openapi). Call it before the document is read.
 	Describe(below string, routes []Route, schemas, prose []byte)
-	// Current is the session and user of a request that was let through as SignedIn.
+	// Current returns the session and user of a request that was admitted as SignedIn.
 	Current(ctx context.Context) (store.Session, store.User)
-	// RequestID is the id of the request that a context belongs to, or "".
+	// RequestID returns the id of a context's request, or "".
 	RequestID(ctx context.Context) string
-	// Seen is a request's context, with the facts about the request that Diagnose
-	// reports.
-	Seen(r *http.Request) context.Context
+	// WithFacts returns a request's context with the facts that Diagnose reports.
+	WithFacts(r *http.Request) context.Context
 
 	// Decode reads a JSON object into the struct that v points to, strictly.
 	Decode(r *http.Request, v any) error
 	// DecodeOptional is Decode for endpoints whose body may be absent.
 	DecodeOptional(r *http.Request, v any) error
-	// ReadForm reads a posted form. Each name may occur once, except those in boxes. Errors: unsupported_media_type, bad_json.
+	// ReadForm reads a posted form. Each name may occur once, except those in boxes.
+	// Errors: unsupported_media_type, bad_json.
 	ReadForm(r *http.Request, boxes ...string) (url.Values, error)
-	// WriteJSON writes a response.
+	// WriteError prepares the response for an error: it logs the error as endpoints do,
+	// and sets the headers of its status. It returns an *auth.Error.
 	WriteJSON(w http.ResponseWriter, status int, v any) error
 	// WriteError prepares the response to an error: it logs the error as the endpoints
 	// do, and sets the headers that its status promises. It returns an *auth.Error.
 	WriteError(w http.ResponseWriter, r *http.Request, err error) error
-	// CheckRedirect checks a redirect_to. Errors: redirect_not_allowed.
+	// Log returns the service's log.
 	CheckRedirect(target string) error
 	// Log is the service's log.
 	Log() *slog.Logger
 }
 
-// Pages draws pages beside the pages of links.
+// Pages serves pages next to the pages of links.
 type Pages interface {
 	// Site describes the service to its pages.
 	Site() Site
 	// UsePages gives the pages of links the look of other pages, and lets providers and
-	// links lead back there. A second call replaces the first; pages that are apart
-	// replace only such pages.
+	// links redirect to them. A second call replaces the first; separate pages replace
+	// only separate pages.
 	UsePages(p PageOptions)
-	// Page serves a page as the endpoints are served: request ids, settings, client,
-	// panics, the whole request before any check, and a post only from the same origin.
-	// problem draws the page for an *auth.Error, whose headers are set by then.
+	// Page serves a page as endpoints are served: request ids, settings, client, panics,
+	// the whole body before any check, and posts only from the same origin. problem
+	// writes the page for an *auth.Error; the error's headers are already set.
 	Page(h func(http.ResponseWriter, *http.Request) error, problem func(http.ResponseWriter, *http.Request, error)) http.Handler
-	// RequirePage is Auth.RequirePage for pages that may be in a jar. live asks the store
-	// whether the session is live, as CheckSession does.
+	// RequirePage is Auth.RequirePage for pages that may be in a jar. If live is set, it
+	// asks the store whether the session is live, as CheckSession does.
 	RequirePage(next http.Handler, live bool) http.Handler
-	// InJar serves pages whose sessions are in a jar. It goes around Page.
+	// InJar serves pages with sessions in a jar. It wraps Page.
 	InJar(jar Jar, h http.Handler) http.Handler
 	// ClearCookies signs a browser out of the pages that a request belongs to.
 	ClearCookies(w http.ResponseWriter, r *http.Request)
-	// Cookie is the value of a cookie that SetCookie has set, or "".
+	// Cookie returns the value of a cookie of SetCookie, or "".
 	Cookie(r *http.Request, name string) string
-	// SetCookie sets a cookie that scripts and other hosts cannot read or set; a maxAge
-	// of -1 removes it.
+	// SetCookie sets a cookie that scripts cannot read and other hosts cannot set. A
+	// maxAge of -1 removes it.
 	SetCookie(w http.ResponseWriter, name, value string, maxAge int)
-	// BindBrowser sets the cookie that a provider's callback has to bring, and returns
-	// its secret. Errors: unknown_provider, method_disabled.
+	// BindBrowser sets the cookie that a provider's callback requires, and returns its
+	// secret. Errors: unknown_provider, method_disabled.
 	BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error)
-	// PreferredLocale is the language that the visitor prefers.
+	// PreferredLocale returns the visitor's preferred language.
 	PreferredLocale(ctx context.Context, u store.User) string
-	// FreshFor is how long a sign-in counts as recent.
-	FreshFor() time.Duration
-	// TrustDevices is how long a device can be trusted for the second factor; 0: never.
+	// RecentPeriod returns how long a sign-in counts as recent.
+	RecentPeriod() time.Duration
+	// TrustDevices returns how long a device can be trusted for the second factor; 0:
+	// never.
 	TrustDevices() time.Duration
 }
 
 // Jar is a separate set of session cookies, so that a browser that is signed in to the
-// dashboard is not signed in to the application. Other origins cannot make a browser use
+// dashboard is not signed in to the application. Other origins cannot make a browser send
 // them, not even those of WithCORS. The tokens in them are ordinary tokens.
 type Jar struct {
 	Name      string // "admin"
@@ -92,31 +93,31 @@ type Jar struct {
 // Access says who may call an endpoint of a package built on Auth.
 type Access int
 
-// The accesses.
+// The kinds of access.
 const (
-	Open      Access = iota // anybody: navigations of a browser
-	Keyed                   // the public API key, where keys are configured
+	Open      Access = iota // everyone: for navigations of a browser
+	Keyed                   // the public API key, if keys are configured
 	SignedIn                // the API key and a live session; see HTTP.Current
-	Operating               // SignedIn, or a secret key in place of both; see Keys.GivenKey
+	Operating               // SignedIn, or a secret key in place of both; see Keys.RequestKey
 	Elsewhere               // a secret key, or a same-origin request whose caller the package identifies
 )
 
-// Route is one row of the route table of a package.
+// Route is one row of a package's route table.
 type Route struct {
-	Pattern string // method and path below the package's prefix
-	Access  Access
-	WhenOff bool     // it is served while Settings.Enabled is off; the handler decides for whom
-	Errors  []string // codes, beyond those that follow from the access and a body
-	Handle  func(http.ResponseWriter, *http.Request) error
+	Pattern      string // method and path below the package's prefix
+	Access       Access
+	WhenDisabled bool     // served while Settings.Enabled is off; the handler checks the caller
+	Errors       []string // codes in addition to those of the access and the body
+	Handle       func(http.ResponseWriter, *http.Request) error
 
-	// Streams leaves the body to Handle, which judges who asks once more when it has
-	// read the last of it.
+	// Streams leaves reading the body to Handle, which checks the caller again after the
+	// last byte.
 	Streams bool
 
-	Form func(http.ResponseWriter, *http.Request) error // of a link's page, which posts to itself
+	Form func(http.ResponseWriter, *http.Request) error // handles the post of a link's page to itself
 }
 
-// Codes are error codes as a Route has them.
+// Codes returns error codes as strings, for Route.Errors.
 func Codes[C ~string](list ...C) []string {
 	out := make([]string, len(list))
 	for i, c := range list {
@@ -125,29 +126,30 @@ func Codes[C ~string](list ...C) []string {
 	return out
 }
 
-// PageOptions are pages that another package draws for the application.
+// PageOptions are pages that another package serves for the application.
 type PageOptions struct {
-	Look    webpage.Look
-	Returns string // path of the page that providers and links lead back to
+	Look       webpage.Look
+	ReturnPath string // path of the page to which providers and links redirect
 
-	// Apart are pages whose look and way in are not the application's: links keep theirs.
-	Apart bool
+	// Apart: the pages have their own look and sign-in, and the pages of links do not use
+	// them.
+	Separate bool
 
-	// Holds tells whether a browser has the verifier of a code challenge. Where it
-	// has not, a link that leads back to Returns is not spent: its page shows the
-	// code to type where it was asked for.
-	Holds func(r *http.Request, challenge string) bool
+	// HasVerifier reports whether a browser has the verifier of a code challenge. If it has
+	// not, a link with a redirect to ReturnPath stays unused: its page shows the code, to be
+	// typed in the browser that requested it.
+	HasVerifier func(r *http.Request, challenge string) bool
 }
 
-// Site is what pages need to know of the service that they are of.
+// Site describes the service to its pages.
 type Site struct {
 	App       string // name of the application
-	Locale    string // the language of those who prefer none
+	Locale    string // the default language
 	Origin    string // "https://app.example.com"
 	Mount     string // "https://app.example.com/auth/v1"
 	SignInURL string // where RequirePage sends visitors; "" without WithCookies
 	Style     []byte // the style sheet of the link pages
-	Captcha   bool   // WithCaptcha is on: endpoints ask for one, methods do not
+	Captcha   bool   // WithCaptcha is set: endpoints require one, methods do not
 
-	Redirects []string // WithRedirectURLs: what browsers may be sent to
+	Redirects []string // WithRedirectURLs: allowed targets of redirects
 }

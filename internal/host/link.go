@@ -7,38 +7,38 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Links makes links for operators, and invitations.
+// Links creates links for operators, and invitations.
 type Links interface {
-	// Link makes a link for a user, in a change that the store is given here. Errors:
-	// validation_failed (the account has no such address, or needs no such link),
-	// method_disabled, user_banned, redirect_not_allowed, and the store's.
-	Link(ctx context.Context, c *store.Change, t LinkType, userID, redirectTo string) (MadeLink, error)
-	// SendLink is Link, except that only the user sees the link: it is mailed, or texted,
-	// and draws from the limits of messages. It returns the id of the message.
+	// Link creates a link for a user in the change c. Errors: validation_failed (the
+	// account has no email address for the link, or does not need it), method_disabled,
+	// user_banned, redirect_not_allowed, and the store's.
+	Link(ctx context.Context, c *store.Change, t LinkType, userID, redirectTo string) (CreatedLink, error)
+	// SendLink is Link, but only the user sees the link: it is mailed or sent by SMS, and
+	// counts against the limits of messages. It returns the id of the message.
 	SendLink(ctx context.Context, c *store.Change, send *Send, t LinkType, userID, redirectTo string) (string, error)
-	// JudgeLinks sets the function that decides whether the maker of a link could still
-	// make it, and on which conditions. Its error is invalid_token or an outage.
-	JudgeLinks(judge func(ctx context.Context, maker LinkMaker, u store.User) (Terms, error))
+	// CheckLinks sets the function that checks whether the creator of a link could still
+	// create it, and returns the conditions. Its error is invalid_token or an outage.
+	CheckLinks(judge func(ctx context.Context, maker LinkMaker, u store.User) (Terms, error))
 
-	// CleanInvitation checks an invitation, and fills in the fields that follow from it.
-	// A life of 0 is seven days. Errors: validation_failed, redirect_not_allowed.
-	CleanInvitation(inv Invitation, life time.Duration) (Invitation, error)
-	// Invite stores an invitation, which has passed CleanInvitation, and encloses its mail.
-	// It replaces the invitation whose hash is seen (empty: there is none). Errors: rate_limited, ErrStale if another invitation waits by now, and the
-	// store's.
+	// CheckInvitation checks an invitation and sets its derived fields. A life of 0 is
+	// seven days. Errors: validation_failed, redirect_not_allowed.
+	CheckInvitation(inv Invitation, life time.Duration) (Invitation, error)
+	// Invite stores an invitation that CheckInvitation returned, and adds its mail to the
+	// change. It replaces the invitation with the hash seen (empty: none). Errors:
+	// rate_limited, ErrStale if another invitation exists by now, and the store's.
 	Invite(ctx context.Context, c *store.Change, send *Send, inv Invitation, seen []byte) error
-	// Invitations lists the invitations that wait, newest first, or the invitation with an
+	// Invitations lists the pending invitations, newest first, or the invitation with an
 	// id. next continues the list. The hashes are for WithdrawInvitation.
 	Invitations(ctx context.Context, id string, after *store.InvitationCursor, limit int) (list []Invitation, hashes [][]byte, next *store.InvitationCursor, err error)
-	// WithdrawInvitation uses an invitation up without effect. ErrNotFound if there is
-	// none any more.
+	// WithdrawInvitation uses an invitation up without effect. Errors: ErrNotFound if it
+	// no longer exists.
 	WithdrawInvitation(ctx context.Context, c store.Change, hash []byte) error
-	// JudgeInvitations sets the function that decides whether an invitation may still be
+	// CheckInvitations sets the function that checks whether an invitation may still be
 	// accepted. Its error is invalid_token or an outage.
-	JudgeInvitations(judge func(context.Context, Invitation) (Terms, error))
+	CheckInvitations(judge func(context.Context, Invitation) (Terms, error))
 
-	// PutFirstOwnerLink stores the link of the first owner in place of an older one, and
-	// returns it. ErrOwned if there has been an owner.
+	// PutFirstOwnerLink replaces the link of the first owner and returns the new one.
+	// ErrOwned if there has been an owner.
 	PutFirstOwnerLink(ctx context.Context, c store.Change) (string, error)
 	// FirstOwnerRoutes are the page of that link and the route it posts to, below /admin.
 	FirstOwnerRoutes() []Route
@@ -46,49 +46,48 @@ type Links interface {
 	BecomeFirstOwner(ctx context.Context, by store.SessionRef, secret string) (store.User, error)
 }
 
-// Invitation is an invitation to an address that waits to be accepted.
+// Invitation is a pending invitation to an email address.
 type Invitation struct {
-	ID         string         `json:"id"` // follows from the address, of which there is one at a time
+	ID         string         `json:"id"` // derived from the email address, which has at most one invitation
 	Email      string         `json:"email"`
 	Roles      []string       `json:"roles"`
-	Metadata   map[string]any `json:"metadata"` // becomes the account's app_metadata, merged into what is there (RFC 7396)
+	Metadata   map[string]any `json:"metadata"` // merged into the account's app_metadata (RFC 7396)
 	RedirectTo string         `json:"redirect_to"`
-	By         store.Actor    `json:"by"` // in whose name it is: who made it, or sent it again last
+	By         store.Actor    `json:"by"` // created it, or sent it again last
 	CreatedAt  time.Time      `json:"created_at"`
 	SentAt     time.Time      `json:"sent_at"`
 	ExpiresAt  time.Time      `json:"expires_at"`
 }
 
-// Terms are the conditions under which an invitation or an operator's link is still
-// valid.
+// Terms are the conditions under which an invitation or an operator's link is valid.
 type Terms struct {
 	IfRoles *int64
 	IfUsers []store.UserAt
-	IfKey   *store.KeyRef // the key it was made with
+	IfKey   *store.KeyRef // the key that created it
 }
 
-// LinkType is what a link or code is for.
+// LinkType is the purpose of a link or code.
 type LinkType string
 
-// The types.
+// The types of links.
 const (
-	LinkVerify    LinkType = "verify"     // confirms the account's address
-	LinkReset     LinkType = "reset"      // chooses a new password
+	LinkVerify    LinkType = "verify"     // verifies the account's email address
+	LinkReset     LinkType = "reset"      // sets a new password
 	LinkMagicLink LinkType = "magic_link" // signs in
-	LinkInvite    LinkType = "invite"     // chooses the first password of an account that has none
-	LinkCode      LinkType = "code"       // a code by text, which signs in; there is no link
+	LinkInvite    LinkType = "invite"     // sets the first password of an account
+	LinkCode      LinkType = "code"       // a code by SMS that signs in, without a link
 )
 
-// MadeLink is a link that an operator had made. It has no code, because a code is checked
-// before its link, and so the link's maker, is known.
-type MadeLink struct {
+// CreatedLink is a link that an operator created. It has no code, because a code is checked
+// before its link, and so the link's creator, is known.
+type CreatedLink struct {
 	URL       string
 	ExpiresAt time.Time
 }
 
-// LinkMaker is who was given a link for somebody else. The link is of use only while they
-// could still make it.
+// LinkMaker is the creator of a link for another user. The link is valid only while the
+// creator could still create it.
 type LinkMaker struct {
 	By                 store.Actor `json:"by"`
-	CredentialRevision int64       `json:"credential_revision"` // of the link's account, when it was made
+	CredentialRevision int64       `json:"credential_revision"` // of the link's account when the link was created
 }

@@ -12,21 +12,21 @@ type Settings interface {
 	// Settings lists the settings that result from a stored document, in the order of their
 	// declarations.
 	Settings(stored store.StoredSettings) ([]Setting, error)
-	// EditSettings changes a document: values as the wire has them, by name; null removes
-	// the stored value. Errors: validation_failed.
+	// EditSettings changes a document. changes are values in the form of the wire, by
+	// name; null removes the stored value. Errors: validation_failed.
 	EditSettings(stored store.StoredSettings, changes map[string]json.RawMessage) (SettingsEdit, error)
-	// LetsIn reports whether a user could sign in before an edit and after it. factor asks
-	// for a second factor, whatever the settings say.
-	LetsIn(e SettingsEdit, c store.Credentials, factor bool) (before, after bool)
-	// ReadSettings puts settings that were just written in force in this process. If they
-	// cannot be read now, they come into force as in the other processes, within a second.
-	ReadSettings(ctx context.Context)
-	// HasProvider reports whether there is a provider of a name.
+	// CanSignIn reports whether a user could sign in before and after an edit. factor
+	// requires a second factor regardless of the settings.
+	CanSignIn(e SettingsEdit, c store.Credentials, factor bool) (before, after bool)
+	// ReloadSettings applies settings that were just written in this process. If they
+	// cannot be read now, they apply within a second, as in the other processes.
+	ReloadSettings(ctx context.Context)
+	// HasProvider reports whether a provider exists.
 	HasProvider(name string) bool
-	// ReachProvider asks a provider for its discovery document and its keys, or, if it has
-	// neither, whether it answers at all. detail describes the finding.
-	ReachProvider(ctx context.Context, name string) (detail string, err error)
-	// Diagnose reports how the service is doing. ctx comes from HTTP.Seen.
+	// TestProvider fetches a provider's discovery document and keys, or, if it has
+	// neither, checks that it responds. detail describes the result.
+	TestProvider(ctx context.Context, name string) (detail string, err error)
+	// Diagnose reports the state of the service. ctx comes from HTTP.WithFacts.
 	Diagnose(ctx context.Context) (Diagnosis, error)
 }
 
@@ -57,49 +57,50 @@ type SettingDeclaration struct {
 // Setting is one setting, given the options and a stored document.
 type Setting struct {
 	Name   string
-	Value  any    // as the wire has it
+	Value  any    // in the form of the wire
 	Source string // "option", "store" or "default"
 	Locked bool   // it cannot be stored
 	Why    string // the reason, if it is locked
 }
 
-// SettingsEdit is a document that was changed.
+// SettingsEdit is a changed document.
 type SettingsEdit struct {
 	Document []byte
-	Changes  map[string]store.FieldChange // of what is in force, by name
+	Changes  map[string]store.FieldChange // changes of the settings in force, by name
 	Private  any                          // the settings before and after
 }
 
 // Keys finds API keys.
 type Keys interface {
-	// GivenKey is the secret key by which a request was let through as Operating.
-	GivenKey(ctx context.Context) (string, bool)
-	// SecretKey is the key of a text, as it is now; a key of WithSecretKeys has no ID.
-	// Errors: invalid_api_key, rate_limited.
+	// RequestKey returns the secret key with which a request was admitted as Operating.
+	RequestKey(ctx context.Context) (string, bool)
+	// SecretKey returns the current state of a secret key. A key of WithSecretKeys has no
+	// ID. Errors: invalid_api_key, rate_limited.
 	SecretKey(ctx context.Context, text string) (store.APIKey, error)
-	// SecretKeys are those of WithSecretKeys.
+	// SecretKeys returns the keys of WithSecretKeys.
 	SecretKeys() []store.APIKey
-	// SecretKeyNamed is the key of the options with a name. named reports whether the name
-	// has the form of such a key's, there whether the options still have the key.
+	// SecretKeyNamed returns the key of WithSecretKeys with a name. named reports whether
+	// the name has the form of such names, there whether the key is still configured.
 	SecretKeyNamed(name string) (key store.APIKey, named, there bool)
-	// ForgetKeys makes this process read the public keys again.
-	ForgetKeys()
+	// ReloadKeys makes this process read the public keys again.
+	ReloadKeys()
 }
 
 // Jobs runs work that outlives a request.
 type Jobs interface {
-	// Behind runs f in the background until Close, which waits for it.
-	Behind(f func(ctx context.Context))
+	// Background runs f in the background. Close cancels its context and waits for it.
+	Background(f func(ctx context.Context))
 	// SealJob encrypts the input of a job, for that job only.
 	SealJob(jobID string, plain []byte) []byte
-	// OpenJob reads the output of SealJob, also under a former secret.
+	// OpenJob decrypts a result of SealJob, also under a previous secret.
 	OpenJob(jobID string, sealed []byte) ([]byte, error)
-	// ForJob is the context of a job's work, whose events have the job's id as request id.
-	ForJob(ctx context.Context, id string) context.Context
-	// ImportsAtOnce reports whether ImportAll creates users in one step.
-	ImportsAtOnce() bool
-	// ImportAll creates users in one step of the store, and reports for each why it was
-	// not created. The error is errors.ErrUnsupported if users have to be created one
-	// after the other.
+	// JobContext returns the context of a job's work. The request id of its events is the
+	// job's id.
+	JobContext(ctx context.Context, id string) context.Context
+	// HasBulkImport reports whether ImportAll creates users in one step.
+	HasBulkImport() bool
+	// ImportAll creates users in one step of the store, and returns for each user why it
+	// was not created. The error is errors.ErrUnsupported if users must be created one by
+	// one.
 	ImportAll(ctx context.Context, c store.CreateUsers) ([]error, error)
 }

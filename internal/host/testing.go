@@ -10,44 +10,45 @@ import (
 // Testing is for package authtest, and for the black-box tests of the root through
 // package harness. Nothing else calls it.
 type Testing interface {
-	// CheapPasswords makes hashing cost next to nothing, and reports whether it does;
-	// costs that an option names are kept. Call it before the first password.
+	// CheapPasswords makes hashing nearly free, and reports whether it could; costs set
+	// by an option are kept. Call it before the first password.
 	CheapPasswords() (cheap bool, err error)
-	// BeginTOTP is Auth.SetupTOTP without the QR code, which costs more than the rest of a
-	// sign-in with a second factor.
+	// BeginTOTP is Auth.SetupTOTP without the QR code, which costs more than the rest of
+	// a sign-in with a second factor.
 	BeginTOTP(ctx context.Context, by store.SessionRef) (secret string, err error)
 
-	// Written writes the events and counts that this process still holds.
-	Written(ctx context.Context) error
-	// SettingsRead is the revision of the settings in force here, and the time at which
-	// the store was read last; zero: never.
-	SettingsRead() (revision int64, at time.Time)
-	// Hashes is how many password hashes were computed so far.
+	// Flush writes the events and counts that wait in this process.
+	Flush(ctx context.Context) error
+	// SettingsState returns the revision of the settings in force in this process, and the
+	// time of the last read; zero: never.
+	SettingsState() (revision int64, at time.Time)
+	// Hashes returns how many password hashes were computed so far.
 	Hashes() uint64
 	// Refund writes all refunds of attempts to the store now.
 	Refund(ctx context.Context) error
-	// HoldRefunds makes refunds wait for Refund or for the next attempt.
-	HoldRefunds()
-	// Lease is how long a message belongs to the process that recorded it.
+	// DelayRefunds delays refunds until Refund or the next attempt.
+	DelayRefunds()
+	// Lease returns how long a message belongs to the process that recorded it.
 	Lease() time.Duration
-	// OpenMessage reads the kind and the recipient of a sealed message.
+	// OpenMessage returns the kind and the recipient of a sealed message.
 	OpenMessage(m store.SealedMessage) (kind store.Kind, to string, err error)
-	// RouteTable is the table of routes.
+	// RouteTable returns the table of routes.
 	RouteTable() []RouteInfo
-	// NoticeOf is the message that reports an event.
+	// NoticeOf returns the kind of message that reports an event.
 	NoticeOf(e store.EventType) (k store.Kind, has bool)
-	// Statuses is the HTTP status of each error code.
+	// Statuses returns the HTTP status of each error code.
 	Statuses() map[string]int
-	// WithBodyWait is an auth.Option: how long a client may take to send a body.
+	// WithBodyWait returns an auth.Option that sets how long a client may take to send a
+	// body.
 	WithBodyWait(d time.Duration) any
 }
 
 // RouteInfo is one row of the table of routes.
 type RouteInfo struct {
 	Pattern string   // "METHOD /path"
-	Limits  []string // fields of RateLimits that may refuse it
-	Errors  []string // codes beyond those of every route of its kind
-	Session bool     // acts within a live session, or may
-	Form    bool     // takes a page's form
-	Open    bool     // for navigations, which anybody may make
+	Limits  []string // fields of RateLimits that apply
+	Errors  []string // codes in addition to those of every route of its kind
+	Session bool     // acts, or may act, within a live session
+	Form    bool     // accepts a page's form
+	Open    bool     // for navigations, which need no key
 }

@@ -5,36 +5,36 @@ import (
 	"sync"
 )
 
-// Background is what goes on behind the requests' backs, until it is closed.
+// Background runs functions outside requests until it is closed.
 type Background struct {
-	mu     sync.Mutex
-	ctx    context.Context //nolint:containedctx // of no request
-	stop   context.CancelFunc
-	closed bool
-	idle   bool // nothing is run: WithoutBackground
-	all    sync.WaitGroup
+	mu      sync.Mutex
+	ctx     context.Context //nolint:containedctx // not a request's context
+	stop    context.CancelFunc
+	closed  bool
+	idle    bool // Run does nothing (WithoutBackground)
+	running sync.WaitGroup
 }
 
-// NewBackground returns a background. If it is idle, it runs nothing.
+// NewBackground returns a Background. If it is idle, it runs nothing.
 func NewBackground(idle bool) *Background {
-	ctx, stop := context.WithCancel(context.Background()) //nolint:gosec,nolintlint // Close calls it, which the linter sees only sometimes
+	ctx, stop := context.WithCancel(context.Background()) //nolint:gosec,nolintlint // Close calls stop; the linter does not always see that
 	return &Background{idle: idle, ctx: ctx, stop: stop}
 }
 
-// Run has f run until the end, which its context tells of.
+// Run runs f in a goroutine. The context of f is canceled by Close.
 func (b *Background) Run(f func(context.Context)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.closed && !b.idle {
-		b.all.Go(func() { f(b.ctx) })
+		b.running.Go(func() { f(b.ctx) })
 	}
 }
 
-// Close ends everything, and waits for it.
+// Close cancels all functions and waits for them.
 func (b *Background) Close() {
 	b.mu.Lock()
 	b.closed = true
 	b.mu.Unlock()
 	b.stop()
-	b.all.Wait()
+	b.running.Wait()
 }

@@ -11,51 +11,51 @@ import (
 )
 
 const (
-	countAfter   = 10 * time.Second // so long counts wait to be added
-	countTimeout = 15 * time.Second // of the statement that adds them
-	activeBatch  = 1000             // accounts of one statement
-	activeAtMost = 100_000          // accounts that are remembered as counted today, or wait
+	countDelay   = 10 * time.Second // time after which counts are added
+	countTimeout = 15 * time.Second // timeout of a statement
+	activeBatch  = 1000             // most accounts per statement
+	maxActive    = 100_000          // most accounts that are cached as counted today or wait
 )
 
-// Counter counts what happens in this process, and adds it to the store every few
-// seconds: no row is changed inside a sign-in. What was not added yet is lost in a
-// crash; what was added while its answer got lost is counted twice.
+// Counter counts events in this process and adds the counts to the store every few
+// seconds, so that a sign-in changes no counter row. A crash loses counts that were not
+// added yet. Counts whose statement succeeded without an answer are added twice.
 type Counter struct {
-	write func(ctx context.Context, c store.AddCounts) error // nil: the store keeps no figures
+	write func(ctx context.Context, c store.AddCounts) error // nil: the store has no statistics
 	after func(d time.Duration, f func())                    // time.AfterFunc
 	now   func() time.Time
 	log   *slog.Logger
 
-	codeOf func(error) string // of a failure
+	codeOf func(error) string // returns the code of an error
 
-	mu      sync.Mutex
-	counts  map[counted]int64
-	active  map[string]time.Time // who was seen, and waits
-	day     time.Time            // of seen
-	seen    map[string]bool      // who was counted on that day
-	armed   bool
-	closed  bool
-	failing bool
+	mu        sync.Mutex
+	counts    map[countKey]int64
+	active    map[string]time.Time // active accounts that wait to be added
+	day       time.Time            // the day of seen
+	seen      map[string]bool      // accounts already counted on that day
+	scheduled bool
+	closed    bool
+	failing   bool
 
 	flushing sync.Mutex
 }
 
-type counted struct {
+type countKey struct {
 	metric store.Metric
 	label  string
 	hour   time.Time
 }
 
-// NewCounter returns a counter that adds counts with write. With nil it counts nothing.
-// codeOf returns the code by which a failure counts.
+// NewCounter returns a counter that adds counts with write. If write is nil it counts
+// nothing. codeOf returns the label of a failure.
 func NewCounter(write func(context.Context, store.AddCounts) error, now func() time.Time, log *slog.Logger, codeOf func(error) string) *Counter {
 	return &Counter{
 		write: write, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, now: now, log: log, codeOf: codeOf,
-		counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{},
+		counts: map[countKey]int64{}, active: map[string]time.Time{}, seen: map[string]bool{},
 	}
 }
 
-// Observe counts what an event tells of.
+// Observe counts an event.
 func (c *Counter) Observe(e store.Event) {
 	if c.write == nil {
 		return
@@ -65,9 +65,9 @@ func (c *Counter) Observe(e store.Event) {
 		c.Count(store.MetricSignUps, cmp.Or(e.Provider, e.Method))
 	case store.EventSignedIn:
 		c.Count(store.MetricSignIns, cmp.Or(e.Provider, e.Method))
-		c.seenNow(e)
+		c.markActive(e)
 	case store.EventRefreshed:
-		c.seenNow(e)
+		c.markActive(e)
 	case store.EventSignInFailed:
 		c.Count(store.MetricSignInFailures, c.codeOf(e.Err))
 	case store.EventMFAEnabled:
@@ -83,44 +83,45 @@ func (c *Counter) Observe(e store.Event) {
 	}
 }
 
-// Count counts that something happened now. Labels are few: none comes from a client.
+// Count counts one occurrence now. Labels must not come from clients, because each label
+// is a row.
 func (c *Counter) Count(m store.Metric, label string) {
 	if c.write == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.counts[counted{m, label, c.now().Truncate(time.Hour)}]++
-	c.arm()
+	c.counts[countKey{m, label, c.now().Truncate(time.Hour)}]++
+	c.schedule()
 }
 
-// seenNow notes that an account was active.
-func (c *Counter) seenNow(e store.Event) {
+// markActive records that an account was active.
+func (c *Counter) markActive(e store.Event) {
 	if c.write == nil || e.UserID == "" {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if day := store.Periods(e.At)[store.PeriodDay]; !day.Equal(c.day) || len(c.seen) >= activeAtMost {
-		c.day, c.seen = day, map[string]bool{} // the store counts everybody once in any case
+	if day := store.Periods(e.At)[store.PeriodDay]; !day.Equal(c.day) || len(c.seen) >= maxActive {
+		c.day, c.seen = day, map[string]bool{} // the store counts every account once per day in any case
 	}
-	if c.seen[e.UserID] || len(c.active) >= activeAtMost {
+	if c.seen[e.UserID] || len(c.active) >= maxActive {
 		return
 	}
 	c.seen[e.UserID], c.active[e.UserID] = true, e.At
-	c.arm()
+	c.schedule()
 }
 
-func (c *Counter) arm() {
-	if !c.armed && !c.closed {
-		c.armed = true
-		c.after(countAfter, c.overdue)
+func (c *Counter) schedule() {
+	if !c.scheduled && !c.closed {
+		c.scheduled = true
+		c.after(countDelay, c.flushDue)
 	}
 }
 
-func (c *Counter) overdue() {
+func (c *Counter) flushDue() {
 	c.mu.Lock()
-	c.armed = false
+	c.scheduled = false
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
@@ -128,15 +129,15 @@ func (c *Counter) overdue() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil && !c.failing {
-		c.log.Warn("auth: figures not added, trying again", "error", err)
+		c.log.Warn("auth: cannot add to the statistics, retrying", "error", err)
 	}
 	if c.failing = err != nil; c.failing {
-		c.arm()
+		c.schedule()
 	}
 }
 
-// pick takes what waits, of those who were active a batch.
-func (c *Counter) pick() store.AddCounts {
+// takeBatch takes all counts and one batch of active accounts from those that wait.
+func (c *Counter) takeBatch() store.AddCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var p store.AddCounts
@@ -154,35 +155,35 @@ func (c *Counter) pick() store.AddCounts {
 	return p
 }
 
-// giveBack puts back what could not be added.
-func (c *Counter) giveBack(p store.AddCounts) {
+// restore returns counts that could not be added.
+func (c *Counter) restore(p store.AddCounts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, n := range p.Counts {
-		c.counts[counted{n.Metric, n.Label, n.At}] += n.N
+		c.counts[countKey{n.Metric, n.Label, n.At}] += n.N
 	}
 	for _, a := range p.Active {
 		c.active[a.UserID] = a.At
 	}
 }
 
-// Flush adds all that waits.
+// Flush adds all waiting counts.
 func (c *Counter) Flush(ctx context.Context) error {
 	c.flushing.Lock()
 	defer c.flushing.Unlock()
 	for {
-		p := c.pick()
+		p := c.takeBatch()
 		if len(p.Counts)+len(p.Active) == 0 {
 			return nil
 		}
 		if err := c.write(ctx, p); err != nil {
-			c.giveBack(p)
+			c.restore(p)
 			return err
 		}
 	}
 }
 
-// Close adds what waits, until ctx ends.
+// Close adds the waiting counts, until ctx is done.
 func (c *Counter) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true

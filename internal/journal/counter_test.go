@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// figures is a store of figures that keeps each addition as it comes.
+// figures is a store that records each addition.
 type figures struct {
 	adds  []store.AddCounts
 	fault error
@@ -34,14 +34,13 @@ func newTestCounter(now *time.Time) (*Counter, *figures, *alarms, *bytes.Buffer)
 	store, alarm, out := &figures{}, &alarms{}, &bytes.Buffer{}
 	return &Counter{
 		write: store.write, after: alarm.set, now: func() time.Time { return *now }, log: slog.New(slog.NewTextHandler(out, nil)),
-		counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}, codeOf: error.Error,
+		counts: map[countKey]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}, codeOf: error.Error,
 	}, store, alarm, out
 }
 
-// Figures are of the hour in which something happened; what could not be added is
-// added later, as much and of the same hour, and whoever runs the service is told once
-// until it can be again.
-func TestFiguresAreOfTheirHour(t *testing.T) {
+// Counts belong to the hour of the event. Counts that could not be added are added later,
+// for the same hour. Only the first failure is logged.
+func TestCountsByHour(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 59, 59, 0, time.UTC)
 	first, second := now.Truncate(time.Hour), now.Truncate(time.Hour).Add(time.Hour)
 	c, st, alarm, out := newTestCounter(&now)
@@ -52,7 +51,7 @@ func TestFiguresAreOfTheirHour(t *testing.T) {
 	for range 3 {
 		alarm.ring()
 	}
-	if n := strings.Count(out.String(), "figures not added"); n != 1 || len(alarm.calls) != 4 || !slices.Equal(slices.Compact(alarm.after), []time.Duration{10 * time.Second}) {
+	if n := strings.Count(out.String(), "cannot add to the statistics"); n != 1 || len(alarm.calls) != 4 || !slices.Equal(slices.Compact(alarm.after), []time.Duration{10 * time.Second}) {
 		t.Errorf("told %d times, tries after %v", n, alarm.after)
 	}
 	now = now.Add(time.Second)
@@ -71,7 +70,7 @@ func TestFiguresAreOfTheirHour(t *testing.T) {
 	st.fault = errors.New("away")
 	c.Count(store.MetricLimits, "")
 	alarm.ring()
-	if n := strings.Count(out.String(), "figures not added"); n != 2 || len(alarm.calls) != 6 {
+	if n := strings.Count(out.String(), "cannot add to the statistics"); n != 2 || len(alarm.calls) != 6 {
 		t.Errorf("told %d times, %d calls", n, len(alarm.calls))
 	}
 	if err := c.Close(t.Context()); err == nil {
@@ -81,14 +80,14 @@ func TestFiguresAreOfTheirHour(t *testing.T) {
 	if err := c.Close(t.Context()); err != nil || len(st.adds) != 2 {
 		t.Errorf("%v, %+v", err, st.adds)
 	}
-	alarm.ring() // the last one that was set
+	alarm.ring() // the newest call
 	if c.Count(store.MetricLimits, ""); len(alarm.calls) != 6 {
 		t.Error("it goes on after its end")
 	}
 }
 
-// Who was active is counted once a day, by batches, and no more of them are remembered
-// than there is room for; nobody in particular is nobody.
+// Active accounts are counted once a day, in batches, and at most maxActive are stored.
+// Events without an account do not count.
 func TestActivityIsCountedOnceADay(t *testing.T) {
 	now := time.Date(2026, 1, 2, 23, 59, 59, 0, time.UTC)
 	c, st, _, _ := newTestCounter(&now)
@@ -121,17 +120,17 @@ func TestActivityIsCountedOnceADay(t *testing.T) {
 	if got, _ := counted(); !maps.Equal(got, map[string]int{"ada": 1}) {
 		t.Errorf("counted on the next day %v", got)
 	}
-	for i := range activeAtMost + 1 {
+	for i := range maxActive + 1 {
 		seen(fmt.Sprint(i))
 	}
-	if len(c.active) != activeAtMost || len(c.seen) > activeAtMost {
+	if len(c.active) != maxActive || len(c.seen) > maxActive {
 		t.Errorf("%d wait, %d are known", len(c.active), len(c.seen))
 	}
-	if got, batches := counted(); len(got) != activeAtMost || slices.Max(batches) != activeBatch || len(batches) != activeAtMost/activeBatch {
+	if got, batches := counted(); len(got) != maxActive || slices.Max(batches) != activeBatch || len(batches) != maxActive/activeBatch {
 		t.Errorf("%d counted, in %d batches", len(got), len(batches))
 	}
 	none := &Counter{}
-	none.Count(store.MetricLimits, "") // of a store that keeps none
+	none.Count(store.MetricLimits, "") // a store without statistics
 	none.Observe(store.Event{Type: store.EventSignedIn, UserID: "ada", At: now})
 	if len(none.counts)+len(none.active) > 0 {
 		t.Error("counted for nobody")

@@ -8,14 +8,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Figures that nothing else shows, or by their names only: whoever changes one means to,
-// and changes what is told of it, too.
-func TestFiguresAreAsDecided(t *testing.T) {
+// These values have no other test. Change the documentation together with them.
+func TestConstants(t *testing.T) {
 	for what, c := range map[string]struct{ is, want time.Duration }{
-		"an event waits for others":                       {recordAfter, time.Second},
+		"an event waits for others":                       {recordDelay, time.Second},
 		"the longest pause between tries to write events": {recordPause, 30 * time.Second},
 		"the statement that writes events":                {recordTimeout, 15 * time.Second},
-		"figures wait to be added":                        {countAfter, 10 * time.Second},
+		"figures wait to be added":                        {countDelay, 10 * time.Second},
 		"the statement that adds figures":                 {countTimeout, 15 * time.Second},
 	} {
 		if c.is != c.want {
@@ -24,8 +23,8 @@ func TestFiguresAreAsDecided(t *testing.T) {
 	}
 	for what, c := range map[string]struct{ is, want int }{
 		"events of a statement":                               {recordBatch, 256},
-		"parts that a batch of events is divided into":        {recordTries, 32},
-		"refusals of one actor that are recorded in a minute": {deniedAMinute, 60},
+		"parts that a batch of events is divided into":        {maxSplitAttempts, 32},
+		"refusals of one actor that are recorded in a minute": {maxDeniedPerMinute, 60},
 		"accounts of a statement of figures":                  {activeBatch, 1000},
 		"bytes of a label in an event":                        {maxLabel, 512},
 	} {

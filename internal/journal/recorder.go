@@ -1,6 +1,6 @@
-// Package journal records the events of a service: Recorder writes them to the audit
-// log, and Counter adds them to the statistics that operators see. Both write in the background, in batches.
-// Background runs functions until the service is closed.
+// Package journal records the events of a service: Recorder writes them to the audit log,
+// and Counter adds them to the statistics for operators. Both write in the background, in
+// batches. Background runs functions until the service is closed.
 package journal
 
 import (
@@ -15,52 +15,52 @@ import (
 )
 
 const (
-	recordAfter   = time.Second      // so long events wait for others to be written with
-	recordPause   = 30 * time.Second // the longest between attempts, while they fail
-	recordBatch   = 256              // events of one statement
-	recordTimeout = 15 * time.Second // of that statement
-	recordAtMost  = 10_000           // events that wait
-	recordFailed  = 8_000            // failed sign-ins leave the rest of the room to others
-	deniedAMinute = 60               // of one actor
-	deniedActors  = 10_000           // whose attempts are told apart
+	recordDelay        = time.Second      // time after which a batch is written
+	recordPause        = 30 * time.Second // longest pause after failures
+	recordBatch        = 256              // most events per statement
+	recordTimeout      = 15 * time.Second // timeout of a statement
+	maxWaiting         = 10_000           // most events that wait
+	maxWaitingFailures = 8_000            // limit for failed sign-ins, which leaves space for other events
+	maxDeniedPerMinute = 60               // most denials recorded per actor and minute
+	maxDeniedActors    = 10_000           // most actors that are counted separately
 )
 
-// Recorder writes events that came without a change to the audit log, behind the
-// requests' backs, in batches. What waits is bounded, and lost in a crash.
+// Recorder writes events without a change to the audit log, in the background and in
+// batches. The number of waiting events is limited. A crash loses them.
 type Recorder struct {
-	write func(ctx context.Context, list []store.Event) error // nil: the store keeps no events
+	write func(ctx context.Context, list []store.Event) error // nil: the store has no audit log
 	after func(d time.Duration, f func())                     // time.AfterFunc
 	log   *slog.Logger
 
-	mu      sync.Mutex
-	waiting []store.Event
-	armed   bool          // after was called, and not overdue yet
-	pause   time.Duration // after a failure, until the next attempt
-	told    bool          // of those that are being lost
-	lost    int           // since the process began
-	closed  bool
+	mu         sync.Mutex
+	waiting    []store.Event
+	scheduled  bool          // a flush is scheduled
+	pause      time.Duration // pause before the next attempt after a failure
+	lossLogged bool          // a loss was logged and is not over
+	lost       int           // events lost since the process started
+	closed     bool
 
-	minute time.Time      // of denied
-	denied map[string]int // attempts of that minute, by actor
+	minute time.Time      // the minute of denied
+	denied map[string]int // denied attempts in that minute, by actor
 
 	flushing sync.Mutex
 }
 
-// NewRecorder returns a recorder that writes events with write. With nil it records
-// none.
+// NewRecorder returns a recorder that writes events with write. If write is nil it
+// records nothing.
 func NewRecorder(write func(context.Context, []store.Event) error, log *slog.Logger) *Recorder {
 	return &Recorder{write: write, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, log: log, denied: map[string]int{}}
 }
 
-// Observe queues an event that has happened, if its type is recorded alone.
+// Observe queues an event if its type is recorded without a change.
 func (r *Recorder) Observe(e store.Event) {
 	if recordedAlone(e.Type) {
 		r.Add([]store.Event{e})
 	}
 }
 
-// recordedAlone tells whether events of a type come without a change, and belong to
-// the audit log. Refreshes do not: there are too many of them.
+// recordedAlone reports whether events of a type occur without a change and belong in the
+// audit log. Refreshes do not, because they are too frequent.
 func recordedAlone(t store.EventType) bool {
 	switch t {
 	case store.EventSignInFailed, store.EventAdminDenied, store.EventMessageFailed, store.EventSMSBudgetExceeded:
@@ -69,7 +69,7 @@ func recordedAlone(t store.EventType) bool {
 	return false
 }
 
-// Add queues events. It never waits, and never fails its caller.
+// Add queues events. It never waits and never fails.
 func (r *Recorder) Add(list []store.Event) {
 	if r.write == nil {
 		return
@@ -78,64 +78,63 @@ func (r *Recorder) Add(list []store.Event) {
 	defer r.mu.Unlock()
 	for _, e := range list {
 		e.Record = boundedRecord(e.Record)
-		room := recordAtMost
+		limit := maxWaiting
 		if e.Type == store.EventSignInFailed {
-			room = recordFailed
+			limit = maxWaitingFailures
 		}
 		switch {
-		case r.floods(e):
-		case r.closed || len(r.waiting) >= room:
-			r.lose()
+		case r.exceedsDenied(e):
+		case r.closed || len(r.waiting) >= limit:
+			r.drop()
 		default:
 			r.waiting = append(r.waiting, e)
 		}
 	}
-	r.arm(recordAfter)
+	r.schedule(recordDelay)
 }
 
-// floods tells whether an actor has been denied too often in a minute to record that
-// once more.
-func (r *Recorder) floods(e store.Event) bool {
+// exceedsDenied reports whether an actor was denied too often in this minute to record it again.
+func (r *Recorder) exceedsDenied(e store.Event) bool {
 	if e.Type != store.EventAdminDenied {
 		return false
 	}
 	if minute := e.At.Truncate(time.Minute); minute != r.minute {
 		r.minute, r.denied = minute, map[string]int{}
 	}
-	who := e.Actor.ID
-	if _, known := r.denied[who]; !known && len(r.denied) >= deniedActors {
-		who = "" // they share what one has
+	actor := e.Actor.ID
+	if _, known := r.denied[actor]; !known && len(r.denied) >= maxDeniedActors {
+		actor = "" // all further actors share one limit
 	}
-	r.denied[who]++
-	return r.denied[who] > deniedAMinute
+	r.denied[actor]++
+	return r.denied[actor] > maxDeniedPerMinute
 }
 
-// lose counts an event that finds no place, and says so once until there is room.
-func (r *Recorder) lose() {
+// drop counts an event that is dropped, and logs the first one of an overload.
+func (r *Recorder) drop() {
 	r.lost++
-	if !r.told {
-		r.told = true
-		r.log.Error("auth: events are lost: the audit log cannot be written as fast as they come")
+	if !r.lossLogged {
+		r.lossLogged = true
+		r.log.Error("auth: events are lost because the audit log cannot be written fast enough")
 	}
 }
 
-// Losses is how many events this process has lost.
-func (r *Recorder) Losses() int {
+// Lost returns how many events this process has lost.
+func (r *Recorder) Lost() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lost
 }
 
-func (r *Recorder) arm(after time.Duration) {
-	if len(r.waiting) > 0 && !r.armed && !r.closed {
-		r.armed = true
-		r.after(max(after, r.pause), r.overdue)
+func (r *Recorder) schedule(after time.Duration) {
+	if len(r.waiting) > 0 && !r.scheduled && !r.closed {
+		r.scheduled = true
+		r.after(max(after, r.pause), r.flushDue)
 	}
 }
 
-func (r *Recorder) overdue() {
+func (r *Recorder) flushDue() {
 	r.mu.Lock()
-	r.armed = false
+	r.scheduled = false
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
@@ -144,20 +143,20 @@ func (r *Recorder) overdue() {
 	defer r.mu.Unlock()
 	if err != nil {
 		if r.pause == 0 {
-			r.log.Warn("auth: audit log not written, trying again", "error", err)
+			r.log.Warn("auth: cannot write the audit log, retrying", "error", err)
 		}
-		r.pause = min(max(2*r.pause, recordAfter), recordPause)
+		r.pause = min(max(2*r.pause, recordDelay), recordPause)
 	} else {
 		r.pause = 0
-		if r.told {
+		if r.lossLogged {
 			r.log.Error("auth: events were lost", "since_start", r.lost)
-			r.told = false
+			r.lossLogged = false
 		}
 	}
-	r.arm(recordAfter)
+	r.schedule(recordDelay)
 }
 
-// Flush writes all that waits.
+// Flush writes all waiting events.
 func (r *Recorder) Flush(ctx context.Context) error {
 	r.flushing.Lock()
 	defer r.flushing.Unlock()
@@ -179,25 +178,25 @@ func (r *Recorder) Flush(ctx context.Context) error {
 	}
 }
 
-// recordTries bounds how often a batch that is refused is divided while nothing of it
-// can be written: then it is the log that fails, and not an event.
-const recordTries = 32
+// maxSplitAttempts limits how often a rejected batch is split while no part of it can be
+// written: then the log has failed, not one event.
+const maxSplitAttempts = 32
 
-// writeAll writes a batch. Where the log refuses it for what an event says, the others
-// are written, and that one is lost: it must not hold up for ever what comes behind it.
+// writeAll writes a batch. If the log rejects one event, it writes the others and drops
+// that one, so that it does not block later events forever.
 func (r *Recorder) writeAll(ctx context.Context, batch []store.Event) error {
-	wrote, tries := false, 0
+	written, attempts := false, 0
 	var refused []store.Event
-	var first error
+	var firstErr error
 	queue := [][]store.Event{batch}
 	for len(queue) > 0 {
 		part := queue[0]
 		queue = queue[1:]
 		err := r.write(ctx, part)
-		tries++
+		attempts++
 		switch {
 		case err == nil:
-			wrote = true
+			written = true
 		case ctx.Err() != nil:
 			return err
 		case len(part) > 1:
@@ -205,25 +204,25 @@ func (r *Recorder) writeAll(ctx context.Context, batch []store.Event) error {
 		default:
 			refused = append(refused, part[0])
 		}
-		if first == nil {
-			first = err
+		if firstErr == nil {
+			firstErr = err
 		}
-		if !wrote && tries >= recordTries {
-			return first
+		if !written && attempts >= maxSplitAttempts {
+			return firstErr
 		}
 	}
-	if !wrote {
-		return first
+	if !written {
+		return firstErr
 	}
 	lost := 0
 	for _, e := range refused {
-		if err := r.write(ctx, []store.Event{e}); err == nil { // it was a moment's fault, and not the event's
+		if err := r.write(ctx, []store.Event{e}); err == nil { // the failure was temporary
 			continue
 		} else if ctx.Err() != nil {
 			return err
 		}
 		lost++
-		r.log.Error("auth: an event cannot be recorded, and is lost", "type", string(e.Type), "id", e.ID, "error", first)
+		r.log.Error("auth: an event cannot be recorded and is lost", "type", string(e.Type), "id", e.ID, "error", firstErr)
 	}
 	r.mu.Lock()
 	r.lost += lost
@@ -231,7 +230,7 @@ func (r *Recorder) writeAll(ctx context.Context, batch []store.Event) error {
 	return nil
 }
 
-// Close writes what waits, until ctx ends, and takes no more.
+// Close writes the waiting events, until ctx is done, and accepts no more.
 func (r *Recorder) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
@@ -244,11 +243,11 @@ func (r *Recorder) Close(ctx context.Context) error {
 	return nil
 }
 
-// maxLabel bounds, in bytes, what a Record of a refused attempt has of its request, which
-// may say anything: stores find events by it.
+// maxLabel limits, in bytes, the labels that a Record takes from a rejected request.
+// Stores index them.
 const maxLabel = 512
 
-// boundedRecord is a copy with no label longer than that.
+// boundedRecord returns a copy with labels of at most maxLabel bytes.
 func boundedRecord(r *store.Record) *store.Record {
 	if r == nil {
 		return nil

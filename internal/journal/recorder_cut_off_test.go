@@ -9,10 +9,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What is cut off while it is being written waits on, all of it, and none of it is
-// lost: whether that is at the first attempt, while a batch is divided, or when what was
-// refused is tried once more.
-func TestEventsThatAreCutOffWaitOn(t *testing.T) {
+// Events whose write is canceled keep waiting and are not lost: at the first attempt,
+// while a batch is split, or when rejected events are written again.
+func TestCanceledWritesLoseNothing(t *testing.T) {
 	list := []store.Event{{ID: "1", Type: store.EventAdminDenied}, {ID: "2", Type: store.EventAdminDenied}, {ID: "bad", Type: store.EventAdminDenied}, {ID: "4", Type: store.EventAdminDenied}}
 	refused := errors.New("refused")
 	tries := 0
@@ -26,8 +25,8 @@ func TestEventsThatAreCutOffWaitOn(t *testing.T) {
 	whole, _, _, _ := newTestRecorder()
 	whole.write = func(_ context.Context, part []store.Event) error { return write(part) }
 	whole.waiting = slices.Clone(list)
-	if err := whole.Flush(t.Context()); err != nil || whole.Losses() != 1 || len(whole.waiting) != 0 {
-		t.Fatalf("%v, %d lost, %d wait", err, whole.Losses(), len(whole.waiting))
+	if err := whole.Flush(t.Context()); err != nil || whole.Lost() != 1 || len(whole.waiting) != 0 {
+		t.Fatalf("%v, %d lost, %d wait", err, whole.Lost(), len(whole.waiting))
 	}
 	calls := tries
 	if calls < 5 {
@@ -50,8 +49,8 @@ func TestEventsThatAreCutOffWaitOn(t *testing.T) {
 		r.waiting = slices.Clone(list)
 		err := r.Flush(ctx)
 		cut()
-		if err == nil || len(r.waiting) != len(list) || r.Losses() != 0 || tries > k+1 { // the next call at most finds that it is
-			t.Errorf("cut off at call %d: %v, %d wait, %d lost, %d calls", k, err, len(r.waiting), r.Losses(), tries)
+		if err == nil || len(r.waiting) != len(list) || r.Lost() != 0 || tries > k+1 { // at most one call after the cancellation
+			t.Errorf("cut off at call %d: %v, %d wait, %d lost, %d calls", k, err, len(r.waiting), r.Lost(), tries)
 		}
 	}
 }

@@ -8,33 +8,33 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// So many actors are told apart who are denied something in one minute, and no more:
-// those who come then share what one has. Those who were there before keep their own.
-func TestActorsBeyondCountShareWhatOneHas(t *testing.T) {
+// At most maxDeniedActors actors have separate limits in one minute. Further actors share
+// one limit; earlier actors keep their own.
+func TestFurtherActorsShareOneLimit(t *testing.T) {
 	r, _, _, _ := newTestRecorder()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	denied := func(who string, at time.Time) bool {
-		return r.floods(store.Event{Type: store.EventAdminDenied, At: at, Actor: store.Actor{ID: who}})
+		return r.exceedsDenied(store.Event{Type: store.EventAdminDenied, At: at, Actor: store.Actor{ID: who}})
 	}
-	for i := range deniedActors {
+	for i := range maxDeniedActors {
 		if denied(strconv.Itoa(i), now) {
 			t.Fatalf("actor %d has no place", i)
 		}
 	}
-	for i := range 2 * deniedAMinute {
-		if got, want := denied("new "+strconv.Itoa(i), now), i >= deniedAMinute; got != want {
+	for i := range 2 * maxDeniedPerMinute {
+		if got, want := denied("new "+strconv.Itoa(i), now), i >= maxDeniedPerMinute; got != want {
 			t.Fatalf("attempt %d of those who came late: floods %t", i, got)
 		}
 	}
-	if n := len(r.denied); n > deniedActors+1 {
+	if n := len(r.denied); n > maxDeniedActors+1 {
 		t.Errorf("%d are told apart", n)
 	}
-	for i := 1; i <= deniedAMinute; i++ {
-		if got, want := denied("7", now), i == deniedAMinute; got != want {
+	for i := 1; i <= maxDeniedPerMinute; i++ {
+		if got, want := denied("7", now), i == maxDeniedPerMinute; got != want {
 			t.Fatalf("attempt %d of one who was there: floods %t", i+1, got)
 		}
 	}
-	if r.floods(store.Event{Type: store.EventSignInFailed, At: now, Actor: store.Actor{ID: "7"}}) {
+	if r.exceedsDenied(store.Event{Type: store.EventSignInFailed, At: now, Actor: store.Actor{ID: "7"}}) {
 		t.Error("it floods what is no denial")
 	}
 	for _, who := range []string{"7", "new 1", "another"} {

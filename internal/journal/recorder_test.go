@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// logbook is an audit log that a test can close.
+// logbook is an audit log that a test can make fail.
 type logbook struct {
 	mu      sync.Mutex
 	list    []store.Event
@@ -32,7 +32,7 @@ func (b *logbook) write(_ context.Context, list []store.Event) error {
 	return b.fault
 }
 
-// alarms are calls for later, which a test makes when it wants.
+// alarms are scheduled calls that a test makes.
 type alarms struct {
 	mu    sync.Mutex
 	after []time.Duration
@@ -45,7 +45,7 @@ func (a *alarms) set(d time.Duration, f func()) {
 	a.after, a.calls = append(a.after, d), append(a.calls, f)
 }
 
-// ring makes the call that was set last.
+// ring makes the newest call.
 func (a *alarms) ring() {
 	a.mu.Lock()
 	f := a.calls[len(a.calls)-1]
@@ -65,9 +65,8 @@ func failed(n int) (list []store.Event) {
 	return list
 }
 
-// What comes without a change is written in batches, a second later; one call at a
-// time is under way.
-func TestEventsComeInBatches(t *testing.T) {
+// Events without a change are written in batches, a second later, by one call at a time.
+func TestEventsAreWrittenInBatches(t *testing.T) {
 	r, book, alarm, _ := newTestRecorder()
 	for _, e := range failed(600) {
 		r.Add([]store.Event{e})
@@ -85,16 +84,16 @@ func TestEventsComeInBatches(t *testing.T) {
 	}
 }
 
-// What cannot be written is tried again, with growing pauses, and no more waits than
-// there is room for; what is lost is counted, and said once. Failed sign-ins leave
-// room for what operators were denied.
-func TestEventsThatWaitAreBounded(t *testing.T) {
+// Failed writes are repeated with growing pauses, and the number of waiting events is
+// limited. Losses are counted and logged once. Failed sign-ins leave space for denied
+// operators.
+func TestWaitingEventsAreLimited(t *testing.T) {
 	r, book, alarm, out := newTestRecorder()
 	book.fault = errors.New("no audit log")
-	r.Add(failed(recordFailed + 5))
+	r.Add(failed(maxWaitingFailures + 5))
 	r.Add([]store.Event{{ID: "denied", Type: store.EventAdminDenied}})
-	if n := len(r.waiting); n != recordFailed+1 || r.Losses() != 5 {
-		t.Errorf("%d wait, %d are lost", n, r.Losses())
+	if n := len(r.waiting); n != maxWaitingFailures+1 || r.Lost() != 5 {
+		t.Errorf("%d wait, %d are lost", n, r.Lost())
 	}
 	for range 8 {
 		alarm.ring()
@@ -107,7 +106,7 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 	}
 	book.fault = nil
 	alarm.ring()
-	if n := len(book.list); n != recordFailed+1 || book.list[n-1].ID != "denied" || r.waiting != nil {
+	if n := len(book.list); n != maxWaitingFailures+1 || book.list[n-1].ID != "denied" || r.waiting != nil {
 		t.Errorf("%d written, %d wait", n, len(r.waiting))
 	}
 	if !strings.Contains(out.String(), "since_start=5") {
@@ -115,27 +114,27 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 	}
 }
 
-// Nobody fills the audit log by being denied.
-func TestDeniedAttemptsAreBounded(t *testing.T) {
+// An actor cannot fill the audit log with denied requests.
+func TestDenialsAreLimited(t *testing.T) {
 	r, _, _, _ := newTestRecorder()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for i := range 3 * deniedAMinute {
+	for i := range 3 * maxDeniedPerMinute {
 		r.Add([]store.Event{{Type: store.EventAdminDenied, At: now, Actor: store.Actor{ID: "eve"}}})
 		if i < 3 {
 			r.Add([]store.Event{{Type: store.EventAdminDenied, At: now, Actor: store.Actor{ID: "bob"}}})
 		}
 	}
-	if n := len(r.waiting); n != deniedAMinute+3 {
+	if n := len(r.waiting); n != maxDeniedPerMinute+3 {
 		t.Errorf("%d wait", n)
 	}
 	r.Add([]store.Event{{Type: store.EventAdminDenied, At: now.Add(time.Minute), Actor: store.Actor{ID: "eve"}}})
-	if n := len(r.waiting); n != deniedAMinute+4 {
+	if n := len(r.waiting); n != maxDeniedPerMinute+4 {
 		t.Errorf("%d wait a minute later", n)
 	}
 }
 
-// Close writes what waits, and says what it could not.
-func TestCloseRecordsWhatWaits(t *testing.T) {
+// Close writes waiting events and reports the ones it could not write.
+func TestCloseWritesWaitingEvents(t *testing.T) {
 	r, book, _, _ := newTestRecorder()
 	r.Add(failed(3))
 	book.fault = errors.New("no audit log")
@@ -146,12 +145,12 @@ func TestCloseRecordsWhatWaits(t *testing.T) {
 	if err := r.Close(t.Context()); err != nil || len(book.list) != 3 {
 		t.Errorf("%v, %d written", err, len(book.list))
 	}
-	if r.Add(failed(1)); r.Losses() != 1 {
-		t.Errorf("%d are lost", r.Losses())
+	if r.Add(failed(1)); r.Lost() != 1 {
+		t.Errorf("%d are lost", r.Lost())
 	}
 }
 
-// Race: many add while others write. Everything is written once.
+// Race: events are added while others are written. Each is written once.
 func TestRaceOfRecorders(t *testing.T) {
 	r, book, _, _ := newTestRecorder()
 	var wg sync.WaitGroup
@@ -176,7 +175,7 @@ func TestRaceOfRecorders(t *testing.T) {
 	}
 }
 
-// till keeps figures.
+// till collects counts.
 type till struct {
 	mu    sync.Mutex
 	sums  map[store.Metric]int64
@@ -199,13 +198,13 @@ func (b *till) write(_ context.Context, c store.AddCounts) error {
 	return nil
 }
 
-// Figures are added every ten seconds, all of them once, whoever counts meanwhile; who
-// was counted today is not sent again.
+// Counts are added every ten seconds, each once, while others are counted. Accounts
+// counted today are not sent again.
 func TestRaceOfCounters(t *testing.T) {
 	book, alarm := &till{sums: map[store.Metric]int64{}}, &alarms{}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := &Counter{write: book.write, after: alarm.set, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler),
-		counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}, codeOf: error.Error}
+		counts: map[countKey]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}, codeOf: error.Error}
 	book.fault = errors.New("no store")
 	c.Observe(store.Event{Type: store.EventSignedIn, UserID: "u0", At: now})
 	alarm.ring()
@@ -232,23 +231,23 @@ func TestRaceOfCounters(t *testing.T) {
 	}
 }
 
-// Every event that has a figure adds to it.
-func TestWhatEventsCount(t *testing.T) {
+// Every event with a metric counts.
+func TestEventMetrics(t *testing.T) {
 	for _, c := range []struct {
 		e    store.Event
-		want counted
+		want countKey
 	}{
-		{store.Event{Type: store.EventSignedUp, Method: "oauth", Provider: "google"}, counted{metric: store.MetricSignUps, label: "google"}},
-		{store.Event{Type: store.EventSignedIn, Method: "password"}, counted{metric: store.MetricSignIns, label: "password"}},
-		{store.Event{Type: store.EventSignInFailed, Err: errors.New("invalid_credentials")}, counted{metric: store.MetricSignInFailures, label: "invalid_credentials"}},
-		{store.Event{Type: store.EventMFAEnabled}, counted{metric: store.MetricFactors, label: "enabled"}},
-		{store.Event{Type: store.EventMFADisabled}, counted{metric: store.MetricFactors, label: "disabled"}},
-		{store.Event{Type: store.EventMessageFailed, Message: store.KindMagicLink}, counted{metric: store.MetricMessageFailed, label: string(store.KindMagicLink)}},
-		{store.Event{Type: store.EventReused}, counted{metric: store.MetricTokensReused}},
-		{store.Event{Type: store.EventAdminDenied}, counted{metric: store.MetricDenied}},
+		{store.Event{Type: store.EventSignedUp, Method: "oauth", Provider: "google"}, countKey{metric: store.MetricSignUps, label: "google"}},
+		{store.Event{Type: store.EventSignedIn, Method: "password"}, countKey{metric: store.MetricSignIns, label: "password"}},
+		{store.Event{Type: store.EventSignInFailed, Err: errors.New("invalid_credentials")}, countKey{metric: store.MetricSignInFailures, label: "invalid_credentials"}},
+		{store.Event{Type: store.EventMFAEnabled}, countKey{metric: store.MetricFactors, label: "enabled"}},
+		{store.Event{Type: store.EventMFADisabled}, countKey{metric: store.MetricFactors, label: "disabled"}},
+		{store.Event{Type: store.EventMessageFailed, Message: store.KindMagicLink}, countKey{metric: store.MetricMessageFailed, label: string(store.KindMagicLink)}},
+		{store.Event{Type: store.EventReused}, countKey{metric: store.MetricTokensReused}},
+		{store.Event{Type: store.EventAdminDenied}, countKey{metric: store.MetricDenied}},
 	} {
 		n := &Counter{write: func(context.Context, store.AddCounts) error { return nil }, after: func(time.Duration, func()) {}, now: func() time.Time { return time.Time{} },
-			counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}, codeOf: error.Error}
+			counts: map[countKey]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}, codeOf: error.Error}
 		n.Observe(c.e)
 		if len(n.counts) != 1 || n.counts[c.want] != 1 {
 			t.Errorf("%s: %v", c.e.Type, n.counts)
@@ -256,9 +255,9 @@ func TestWhatEventsCount(t *testing.T) {
 	}
 }
 
-// An event that the log refuses for what it says is lost by itself: those with it and
-// behind it are written. A log that refuses all keeps all waiting.
-func TestRefusedEventsHoldUpNoOthers(t *testing.T) {
+// An event that the log rejects is lost alone: events with it and after it are written.
+// If the log rejects everything, all events keep waiting.
+func TestRejectedEventsBlockNoOthers(t *testing.T) {
 	r, book, alarm, out := newTestRecorder()
 	bad := map[string]bool{"0": true, "7": true, "299": true}
 	write := r.write
@@ -272,22 +271,22 @@ func TestRefusedEventsHoldUpNoOthers(t *testing.T) {
 	}
 	r.Add(failed(300))
 	alarm.ring()
-	if len(book.list) != 297 || r.Losses() != 3 || len(r.waiting) != 0 || strings.Count(out.String(), "is lost") != 3 {
-		t.Errorf("%d written, %d lost, %d wait: %s", len(book.list), r.Losses(), len(r.waiting), out)
+	if len(book.list) != 297 || r.Lost() != 3 || len(r.waiting) != 0 || strings.Count(out.String(), "is lost") != 3 {
+		t.Errorf("%d written, %d lost, %d wait: %s", len(book.list), r.Lost(), len(r.waiting), out)
 	}
 	tries := 0
 	r.write = func(context.Context, []store.Event) error { tries++; return errors.New("down") }
 	r.Add(failed(200))
 	alarm.ring()
-	if len(r.waiting) != 200 || r.Losses() != 3 || tries > recordTries {
-		t.Errorf("after %d tries %d wait, %d are lost", tries, len(r.waiting), r.Losses())
+	if len(r.waiting) != 200 || r.Lost() != 3 || tries > maxSplitAttempts {
+		t.Errorf("after %d tries %d wait, %d are lost", tries, len(r.waiting), r.Lost())
 	}
 }
 
-// An event that met a moment's fault, while others were written, is not lost.
-func TestPassingFaultsLoseNoEvent(t *testing.T) {
+// An event that failed once while others were written is not lost.
+func TestTemporaryFailuresLoseNoEvent(t *testing.T) {
 	r, book, alarm, _ := newTestRecorder()
-	write, faults := r.write, 2 // the batch, and the event by itself
+	write, faults := r.write, 2 // the batch, and the single event
 	r.write = func(ctx context.Context, list []store.Event) error {
 		if list[0].ID == "0" && faults > 0 {
 			faults--
@@ -297,12 +296,12 @@ func TestPassingFaultsLoseNoEvent(t *testing.T) {
 	}
 	r.Add(failed(2))
 	alarm.ring()
-	if len(book.list) != 2 || r.Losses() != 0 {
-		t.Errorf("%d written, %d lost", len(book.list), r.Losses())
+	if len(book.list) != 2 || r.Lost() != 0 {
+		t.Errorf("%d written, %d lost", len(book.list), r.Lost())
 	}
 }
 
-// What a refused request names may be of any length; what is recorded of it is not.
+// Labels from a rejected request may have any length; recorded labels are limited.
 func TestLabelsAreBounded(t *testing.T) {
 	r, _, _, _ := newTestRecorder()
 	long := strings.Repeat("ä", 3000)

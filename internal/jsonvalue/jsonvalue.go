@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 )
 
-// CloneObject is a copy of an object that shares nothing with it; nil of nil.
+// CloneObject returns a deep copy of an object; nil for nil.
 func CloneObject(m map[string]any) map[string]any {
 	if m == nil {
 		return nil
@@ -32,10 +32,10 @@ func clone(v any) any {
 	return v
 }
 
-// Same reports whether two values have the same JSON. A value without a JSON form
-// equals nothing.
+// Same reports whether two values have the same JSON. A value that JSON cannot encode
+// equals no value.
 func Same(a, b any) bool {
 	x, err := json.Marshal(a)
-	y, _ := json.Marshal(b) // the JSON of a value without one is nil, which no x equals
+	y, _ := json.Marshal(b) // nil on error, which equals no x
 	return err == nil && bytes.Equal(x, y)
 }

@@ -1,11 +1,10 @@
-// Package keys holds every key of the service and what is done with them:
-// signing keys of access tokens and their public set, refresh tokens, sealed
-// secrets, and MACs of codes and of rate limits.
+// Package keys holds every key of the service and the operations on them: signing keys of
+// access tokens and their public set, refresh tokens, sealed secrets, and MACs of codes
+// and rate limits.
 //
-// All keys come from one secret, each derived for one purpose (HKDF-SHA-256,
-// RFC 5869), so that none of them can be used, or leaked, as another. After a
-// rotation the previous secrets still open, verify and find what was made under
-// them; what is new is made under the current one.
+// All keys are derived from one secret, each for one purpose (HKDF-SHA-256, RFC 5869), so
+// that no key can be used as, or reveals, another. After a rotation the previous secrets
+// still open, verify and find existing values; new values use the current secret.
 package keys
 
 import (
@@ -16,26 +15,26 @@ import (
 	"errors"
 )
 
-// Params are what a Ring is made of.
+// Params configure a Ring.
 type Params struct {
 	Secrets   [][]byte // the current one first, then previous ones; at least 32 bytes each
 	Algorithm string   // of the derived signing key: ES256, which is also the default, EdDSA or HS256
 
 	Signer    crypto.Signer      // signs in place of a derived key: ECDSA on P-256, Ed25519 or RSA
-	Shared    [][]byte           // secrets that others know, too: the first signs by HS256 in place of a derived key
-	Verifiers []crypto.PublicKey // previous keys of Signer's kind, still accepted; private ones do too
+	Shared    [][]byte           // secrets shared with other services: the first replaces the derived key and signs with HS256
+	Verifiers []crypto.PublicKey // previous keys of Signer's kind, still accepted; may be private keys
 }
 
-// Ring holds the keys. It never changes, and is safe for concurrent use.
+// Ring holds the keys. It is immutable, and safe for concurrent use.
 type Ring struct {
 	signing SigningKey
-	byID    map[string]*signingKey // what verification accepts
+	byID    map[string]*signingKey // keys that verification accepts
 	jwks    []byte                 // the public keys, as served
 
-	// One key for each secret, that of the current one first, and what names it.
+	// One key and one id per secret, the current secret first.
 	ids      [][]byte
 	refresh  [][]byte
-	phone    [][]byte
+	codes    [][]byte
 	recovery [][]byte
 	requests [][]byte
 	sealing  []cipher.AEAD
@@ -45,15 +44,15 @@ type Ring struct {
 	limits []byte
 }
 
-// minSecret is the least length of a secret in bytes.
+// minSecret is the minimum length of a secret in bytes.
 const minSecret = 32
 
 const keySize = 32
 
-// New derives the keys. The errors say which option has to be mended.
+// New derives the keys. Its errors name the option to fix.
 func New(p Params) (*Ring, error) {
 	if len(p.Secrets) == 0 {
-		return nil, errors.New("WithSecret: there is no secret")
+		return nil, errors.New("WithSecret: no secret")
 	}
 	r := &Ring{}
 	for _, s := range p.Secrets {
@@ -62,7 +61,7 @@ func New(p Params) (*Ring, error) {
 		}
 		r.ids = append(r.ids, derive(s, "id", IDSize))
 		r.refresh = append(r.refresh, derive(s, "refresh token", keySize))
-		r.phone = append(r.phone, derive(s, "phone code", keySize))
+		r.codes = append(r.codes, derive(s, "phone code", keySize))
 		r.recovery = append(r.recovery, derive(s, "recovery code", keySize))
 		r.requests = append(r.requests, derive(s, "request", keySize))
 		r.sealing = append(r.sealing, newAEAD(derive(s, "sealing", keySize)))
@@ -77,11 +76,12 @@ func New(p Params) (*Ring, error) {
 	return r, r.publish(signing)
 }
 
-// IDSize is how many bytes name a secret. What is sealed begins with them, and so
-// do the MACs of recovery codes, so that it can be counted what depends on which.
+// IDSize is the length of a secret's id in bytes. Sealed values and MACs of recovery
+// codes start with the id, so that values that depend on a secret can be counted.
 const IDSize = 8
 
-// IDs name the secrets, the current one first. They tell nothing about them.
+// IDs returns the ids of the secrets, the current one first. They reveal nothing about
+// the secrets.
 func (r *Ring) IDs() []string {
 	var list []string
 	for _, id := range r.ids {
@@ -90,11 +90,11 @@ func (r *Ring) IDs() []string {
 	return list
 }
 
-// derive makes a key for one purpose from a secret.
+// derive derives a key for one purpose from a secret.
 func derive(secret []byte, purpose string, n int) []byte {
 	key, err := hkdf.Key(sha256.New, secret, nil, "authmount v1 "+purpose, n)
 	if err != nil {
-		panic(err) // only for a length no caller asks for
+		panic(err) // only for lengths that no caller passes
 	}
 	return key
 }

@@ -31,7 +31,7 @@ func TestNewRefuses(t *testing.T) {
 		p    Params
 		says string
 	}{
-		"no secret":          {Params{}, "WithSecret: there is no"},
+		"no secret":          {Params{}, "WithSecret: no secret"},
 		"short secret":       {Params{Secrets: [][]byte{secret("s")[:31]}}, "WithSecret: a secret needs"},
 		"short old secret":   {Params{Secrets: [][]byte{secret("s"), nil}}, "WithSecret: a secret needs"},
 		"RS256":              {Params{Secrets: good, Algorithm: "RS256"}, "WithTokens: algorithm \"RS256\""},
@@ -41,12 +41,12 @@ func TestNewRefuses(t *testing.T) {
 		"foreign signer":     {Params{Secrets: good, Signer: foreign{}}, "WithSigningKeys: keys of type keys.foreign"},
 		"nil EC":             {Params{Secrets: good, Signer: nilEC()}, "WithSigningKeys: the key of type *ecdsa.PrivateKey is empty"},
 		"nil RSA":            {Params{Secrets: good, Signer: nilRSA()}, "WithSigningKeys: the key of type *rsa.PrivateKey is empty"},
-		"cut Ed25519":        {Params{Secrets: good, Signer: edKey(1)[:31]}, "WithSigningKeys: the key of type ed25519.PrivateKey is empty or cut"},
+		"cut Ed25519":        {Params{Secrets: good, Signer: edKey(1)[:31]}, "WithSigningKeys: the key of type ed25519.PrivateKey is empty or incomplete"},
 		"previous of a type": {Params{Secrets: good, Signer: edKey(1), Verifiers: public("a string")}, "WithSigningKeys: keys of type string"},
 		"previous nil":       {Params{Secrets: good, Signer: edKey(1), Verifiers: public(nil)}, "WithSigningKeys: keys of type <nil>"},
 		"previous HMAC":      {Params{Secrets: good, Signer: edKey(1), Verifiers: public(secret("k"))}, "WithSigningKeys: keys of type []uint8"},
 		"previous cut":       {Params{Secrets: good, Signer: edKey(1), Verifiers: public(edPublic(1)[:31])}, "WithSigningKeys: an Ed25519 key"},
-		"previous off curve": {Params{Secrets: good, Signer: edKey(1), Verifiers: public(nowhere)}, "WithSigningKeys: the ECDSA key is no point"},
+		"previous off curve": {Params{Secrets: good, Signer: edKey(1), Verifiers: public(nowhere)}, "WithSigningKeys: the ECDSA key is not a point"},
 		"previous nil EC":    {Params{Secrets: good, Signer: edKey(1), Verifiers: public((*ecdsa.PublicKey)(nil))}, "WithSigningKeys: an ECDSA key"},
 		"previous nil RSA":   {Params{Secrets: good, Signer: edKey(1), Verifiers: public((*rsa.PublicKey)(nil))}, "WithSigningKeys: an RSA key"},
 		"short shared":       {Params{Secrets: good, Shared: [][]byte{secret("k"), secret("k")[:31]}}, "WithSharedSecret: a secret needs"},
@@ -62,8 +62,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Such values have been handed out or stored under the secret of 32 times "s": a
-// change would log everybody out, or end what is under way.
+// These values exist outside or in stores, under the secret of 32 times "s". A change
+// would sign everyone out or break flows in progress.
 func TestDerivedKeysAreStable(t *testing.T) {
 	r := ring(t, "s")
 	refresh, err := r.RefreshToken("01a1fb4c-2b13-7a71-806e-d67843451400", 7)
@@ -98,8 +98,8 @@ func TestDerivedKeysAreStable(t *testing.T) {
 	}
 }
 
-// Every purpose has a key of its own, and so has every secret.
-func TestKeysAreApart(t *testing.T) {
+// Every purpose and every secret has its own key.
+func TestKeysDiffer(t *testing.T) {
 	r, seen := ring(t, "a", "b"), map[string]string{}
 	sealed := [][]byte{r.Seal(nil, nil), r.SealMessage(nil, nil), r.SealJob(nil, nil)}
 	for i, open := range []func([]byte) error{
@@ -113,7 +113,7 @@ func TestKeysAreApart(t *testing.T) {
 			}
 		}
 	}
-	all := map[string][][]byte{"refresh": r.refresh, "phone": r.phone, "recovery": r.recovery, "requests": r.requests, "limits": {r.limits}}
+	all := map[string][][]byte{"refresh": r.refresh, "phone": r.codes, "recovery": r.recovery, "requests": r.requests, "limits": {r.limits}}
 	for purpose, keys := range all {
 		for _, k := range keys {
 			if other := seen[string(k)]; other != "" || len(k) != keySize {

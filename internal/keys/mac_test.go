@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A rotation does not kill codes that are under way: what was stored under the
-// previous secret is among what is looked for.
+// Codes survive a rotation: the stored MAC under the previous secret is among the
+// candidates.
 func TestCodesOutliveARotation(t *testing.T) {
 	size := map[string]int{"phone": 32, "recovery": IDSize + 32}
 	for name, macs := range map[string]func(*Ring) [][]byte{
@@ -75,7 +75,7 @@ func TestRecoveryCodes(t *testing.T) {
 	}
 }
 
-// Buckets say which limit they are of, and not whose.
+// A bucket's key names the limit but not the value.
 func TestRateLimit(t *testing.T) {
 	r, seen := ring(t, "a", "b"), []string{}
 	for _, c := range [][2]string{{"login", "ada@example.com"}, {"login", "eve@example.com"}, {"signup", "ada@example.com"}, {"login", ""}} {
@@ -84,7 +84,7 @@ func TestRateLimit(t *testing.T) {
 		if limit != c[0] || len(b64(t, hidden)) != 16 || strings.Contains(key, "@") || slices.Contains(seen, hidden) {
 			t.Errorf("%q: %s", c, key)
 		}
-		// The oldest secret that is configured names them, so that a rotation leaves them.
+		// The oldest configured secret makes the keys, so that a rotation does not change them.
 		if again := ring(t, "b").RateLimit(c[0], c[1]); again != key {
 			t.Errorf("%q: %s in another instance, and before the rotation", c, again)
 		}
@@ -95,13 +95,13 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// An id of a request is good for what it is about, until its time, through a
-// rotation, in one spelling.
+// A request id is valid for its subject, until its time, through a rotation, and only in
+// the canonical encoding.
 func TestRequests(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	r := ring(t, "a")
-	id := r.Request("+4930", at)
-	if id == r.Request("+4930", at) {
+	id := r.RequestID("+4930", at)
+	if id == r.RequestID("+4930", at) {
 		t.Error("the same twice")
 	}
 	before := at.Add(-time.Second)
@@ -125,7 +125,7 @@ func TestRequests(t *testing.T) {
 		"no base64":           {r, "+4930", strings.Repeat("!", len(id)), before, false},
 		"zeros":               {r, "+4930", strings.Repeat("A", len(id)), before, false},
 	} {
-		if got := c.r.ValidRequest(c.about, c.id, c.now); got != c.want {
+		if got := c.r.ValidRequestID(c.about, c.id, c.now); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

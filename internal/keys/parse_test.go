@@ -12,7 +12,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// jwk is a key as a set has it, and its members changed; nil leaves one out.
+// jwk returns a key as in a set, with changed members; nil removes a member.
 func jwk(t *testing.T, key any, change map[string]any) map[string]any {
 	t.Helper()
 	raw, err := json.Marshal(jose.JSONWebKey{Key: key, KeyID: "k", Use: "sig"})
@@ -28,14 +28,14 @@ func jwk(t *testing.T, key any, change map[string]any) map[string]any {
 	return k
 }
 
-// Of a set that somebody else publishes, only what verifies signatures is taken, under
-// its own name and for its one algorithm.
-func TestParseTakesWhatVerifies(t *testing.T) {
+// Parse accepts only keys of a published set that verify signatures, with their own id
+// and one algorithm.
+func TestParse(t *testing.T) {
 	ec, rs := ecKey(t, elliptic.P256()), rsaKey(t, 2048)
 	short := rsaKey(t, 1024)
 	for name, c := range map[string]struct {
 		key       map[string]any
-		algorithm string // "" if it is left out
+		algorithm string // "" if the key is skipped
 	}{
 		"EC":               {jwk(t, ec.Public(), nil), "ES256"},
 		"RSA":              {jwk(t, rs.Public(), nil), "RS256"},
@@ -74,10 +74,10 @@ func TestParseTakesWhatVerifies(t *testing.T) {
 	}
 }
 
-// A set without a key must not be taken for one that refuses all tokens.
+// A set without usable keys is an error, not a ring that rejects all tokens.
 func TestParseRefuses(t *testing.T) {
 	for set, says := range map[string]string{
-		"": "no JSON document", "{": "no JSON document", "[]": "no JSON document", `{"keys":7}`: "no JSON document", `{"keys":[7]}`: "has no key",
+		"": "not a JSON Web Key Set", "{": "not a JSON Web Key Set", "[]": "not a JSON Web Key Set", `{"keys":7}`: "not a JSON Web Key Set", `{"keys":[7]}`: "has no key",
 		"{}": "has no key", `{"keys":[]}`: "has no key", `{"keys":[{"kty":"oct","kid":"k","k":"AAAA"}]}`: "has no key",
 	} {
 		if r, err := Parse([]byte(set)); r != nil || err == nil || !strings.Contains(err.Error(), says) {
@@ -86,8 +86,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A shared secret replaces what is derived: the first signs, all of them verify, and
-// none is published.
+// A shared secret replaces the derived key: the first signs, all verify, and none is
+// published.
 func TestSharedSecrets(t *testing.T) {
 	r, err := New(Params{Secrets: [][]byte{secret("s")}, Shared: [][]byte{secret("k")}})
 	if err != nil {

@@ -18,7 +18,7 @@ func refreshToken(t testing.TB, r *Ring, id string, counter uint32) string {
 	return s
 }
 
-// Sessions may have been imported: any UUID will do.
+// Sessions may be imported, so any UUID is accepted.
 func TestRefreshTokenRoundTrip(t *testing.T) {
 	r := ring(t, "s")
 	for _, id := range []string{

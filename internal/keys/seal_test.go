@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is sealed belongs to its owner and to the secret it was sealed under.
+// A sealed value is bound to its owner and its secret.
 func TestSealIsBound(t *testing.T) {
 	sealed := ring(t, "a").Seal([]byte("secret"), []byte("ada"))
 	damaged := func(at int) []byte {
@@ -54,7 +54,7 @@ func TestSealIsBound(t *testing.T) {
 // sealedForAda is "secret" sealed under the secret "s".
 const sealedForAda = "2b97806d4254fb42eaa9bff32ccd0392800dbe4002a38ad87e0ac7435b29c4d1a39acf7544a520b625f9"
 
-// The same secret twice does not look the same, and does not show.
+// Sealing the same secret twice gives different results, which do not contain it.
 func TestSealHides(t *testing.T) {
 	r := ring(t, "a")
 	one, two := r.Seal([]byte("secret"), []byte("ada")), r.Seal([]byte("secret"), []byte("ada"))

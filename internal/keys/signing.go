@@ -15,26 +15,26 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// SigningKey signs access tokens. It serves its one algorithm.
+// SigningKey signs access tokens with one algorithm.
 type SigningKey struct {
-	ID        string // "kid"; of a key pair its thumbprint (RFC 7638)
+	ID        string // "kid"; the thumbprint of a key pair (RFC 7638)
 	Algorithm string // "alg": ES256, EdDSA, RS256 or HS256
 	Key       any    // *ecdsa.PrivateKey, ed25519.PrivateKey, *rsa.PrivateKey or []byte
 }
 
-// signingKey is one key of access tokens, pinned to its one algorithm.
+// signingKey is one key of access tokens with its one algorithm.
 type signingKey struct {
-	SigningKey                  // without a Key if it verifies only
+	SigningKey                  // Key is nil if it only verifies
 	verify     any              // the public key or, for HS256, the key
 	public     crypto.PublicKey // nil for HS256, which is never published
 }
 
-// Signing is the key that signs new tokens.
+// Signing returns the key that signs new tokens.
 func (r *Ring) Signing() SigningKey { return r.signing }
 
-// Verifier returns the key that an id names, if it is one of the ring's and
-// serves that very algorithm (RFC 8725, 3.1): an *ecdsa.PublicKey, an
-// ed25519.PublicKey, an *rsa.PublicKey or, for HS256, a []byte.
+// Verifier returns the ring's key with an id, if it has this algorithm (RFC 8725, section
+// 3.1): an *ecdsa.PublicKey, an ed25519.PublicKey, an *rsa.PublicKey or, for HS256, a
+// []byte.
 func (r *Ring) Verifier(id, algorithm string) (key any, ok bool) {
 	k := r.byID[id]
 	if k == nil || k.Algorithm != algorithm {
@@ -43,16 +43,16 @@ func (r *Ring) Verifier(id, algorithm string) (key any, ok bool) {
 	return k.verify, true
 }
 
-// JWKS is the set of public keys (RFC 7517), as JSON; the caller's own copy.
+// JWKS returns the set of public keys (RFC 7517) as JSON. The caller may change it.
 func (r *Ring) JWKS() []byte { return slices.Clone(r.jwks) }
 
-// publish makes the keys known, of which the first signs.
+// publish sets the ring's signing keys. The first one signs.
 func (r *Ring) publish(keys []*signingKey) error {
 	r.signing, r.byID = keys[0].SigningKey, map[string]*signingKey{}
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}} // an empty list, not null
 	for _, k := range keys {
 		if r.byID[k.ID] != nil {
-			continue // one that was named twice
+			continue // configured twice
 		}
 		r.byID[k.ID] = k
 		if k.public != nil {
@@ -66,7 +66,7 @@ func (r *Ring) publish(keys []*signingKey) error {
 	return nil
 }
 
-// signingKeys lists what signs, first, and what only verifies.
+// signingKeys returns the key that signs, then the keys that only verify.
 func signingKeys(p Params) ([]*signingKey, error) {
 	var keys []*signingKey
 	for _, s := range p.Shared {
@@ -89,16 +89,16 @@ func signingKeys(p Params) ([]*signingKey, error) {
 		}
 		return keys, nil
 	}
-	k, err := ownKey(p.Signer)
+	k, err := privateSigningKey(p.Signer)
 	if err != nil {
 		return nil, fmt.Errorf("WithSigningKeys: %w", err)
 	}
 	keys = append(keys, k)
 	for _, pub := range p.Verifiers {
 		if s, ok := pub.(crypto.Signer); ok {
-			k, err = ownKey(s)
+			k, err = privateSigningKey(s)
 		} else {
-			k, err = verifyingKey(pub)
+			k, err = publicSigningKey(pub)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("WithSigningKeys: %w", err)
@@ -108,20 +108,20 @@ func signingKeys(p Params) ([]*signingKey, error) {
 	return keys, nil
 }
 
-// derivedKey makes the same key in every instance that has the secret.
+// derivedKey returns the same key in every instance with the same secret.
 func derivedKey(secret []byte, algorithm string) (*signingKey, error) {
 	switch algorithm {
 	case "", string(jose.ES256):
-		// Candidates are tried until one is a valid scalar (FIPS 186-5, A.2.2);
-		// for P-256 the first one nearly always is.
+		// Use the first candidate that is a valid scalar (FIPS 186-5, A.2.2); for P-256
+		// that is nearly always the first one.
 		for i := 0; ; i++ {
 			seed := derive(secret, fmt.Sprintf("signing ES256 %d", i), 32)
 			if key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), seed); err == nil {
-				return ownKey(key)
+				return privateSigningKey(key)
 			}
 		}
 	case string(jose.EdDSA):
-		return ownKey(ed25519.NewKeyFromSeed(derive(secret, "signing EdDSA", ed25519.SeedSize)))
+		return privateSigningKey(ed25519.NewKeyFromSeed(derive(secret, "signing EdDSA", ed25519.SeedSize)))
 	case string(jose.HS256):
 		key := derive(secret, "signing HS256", keySize)
 		id := base64.RawURLEncoding.EncodeToString(derive(secret, "signing HS256 key id", 16))
@@ -130,9 +130,9 @@ func derivedKey(secret []byte, algorithm string) (*signingKey, error) {
 	return nil, fmt.Errorf("WithTokens: algorithm %q cannot be derived: use ES256, EdDSA or HS256, or WithSigningKeys", algorithm)
 }
 
-// ownKey takes a private key. A broken one is refused before it is asked for its
-// public key, which panics.
-func ownKey(s crypto.Signer) (*signingKey, error) {
+// privateSigningKey returns the signing key of a private key. It rejects an incomplete key, because
+// Public would panic.
+func privateSigningKey(s crypto.Signer) (*signingKey, error) {
 	broken := false
 	switch s := s.(type) {
 	case *ecdsa.PrivateKey:
@@ -145,9 +145,9 @@ func ownKey(s crypto.Signer) (*signingKey, error) {
 		return nil, fmt.Errorf("keys of type %T are not supported", s)
 	}
 	if broken {
-		return nil, fmt.Errorf("the key of type %T is empty or cut short", s)
+		return nil, fmt.Errorf("the key of type %T is empty or incomplete", s)
 	}
-	k, err := verifyingKey(s.Public())
+	k, err := publicSigningKey(s.Public())
 	if err != nil {
 		return nil, err
 	}
@@ -155,16 +155,16 @@ func ownKey(s crypto.Signer) (*signingKey, error) {
 	return k, nil
 }
 
-// verifyingKey takes a public key.
-func verifyingKey(pub crypto.PublicKey) (*signingKey, error) {
+// publicSigningKey returns the signing key of a public key.
+func publicSigningKey(pub crypto.PublicKey) (*signingKey, error) {
 	k := &signingKey{verify: pub, public: pub}
 	switch p := pub.(type) {
 	case *ecdsa.PublicKey:
 		if p == nil || p.Curve != elliptic.P256() {
-			return nil, errors.New("an ECDSA key has to be on P-256")
+			return nil, errors.New("an ECDSA key must be on P-256")
 		}
 		if _, err := p.Bytes(); err != nil {
-			return nil, fmt.Errorf("the ECDSA key is no point of P-256: %w", err)
+			return nil, fmt.Errorf("the ECDSA key is not a point of P-256: %w", err)
 		}
 		k.Algorithm = string(jose.ES256)
 	case *rsa.PublicKey:
@@ -188,16 +188,15 @@ func verifyingKey(pub crypto.PublicKey) (*signingKey, error) {
 	return k, nil
 }
 
-// Parse reads a set of public keys (RFC 7517) into a ring that verifies and does
-// nothing else. Keys of kinds that are not known here, and those for encryption, are
-// left out; a symmetric or private one has no business in a public set and is, too.
-// The error says that none is left.
+// Parse reads a set of public keys (RFC 7517) into a ring that only verifies. It skips
+// keys of unknown kinds, keys for encryption, and symmetric and private keys, which do
+// not belong in a public set. It is an error if no key remains.
 func Parse(jwks []byte) (*Ring, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(jwks, &set); err != nil {
-		return nil, errors.New("the key set is no JSON document of that shape")
+		return nil, errors.New("the key set is not a JSON Web Key Set")
 	}
 	r := &Ring{byID: map[string]*signingKey{}}
 	for _, raw := range set.Keys {
@@ -205,7 +204,7 @@ func Parse(jwks []byte) (*Ring, error) {
 		if key.UnmarshalJSON(raw) != nil || !key.Valid() || !key.IsPublic() || key.Use == "enc" {
 			continue
 		}
-		k, err := verifyingKey(key.Key)
+		k, err := publicSigningKey(key.Key)
 		if err != nil || key.KeyID == "" || (key.Algorithm != "" && key.Algorithm != k.Algorithm) {
 			continue
 		}

@@ -31,7 +31,7 @@ func ecKey(t testing.TB, curve elliptic.Curve) *ecdsa.PrivateKey {
 
 func rsaKey(t testing.TB, bits int) *rsa.PrivateKey {
 	t.Helper()
-	t.Setenv("GODEBUG", "rsa1024min=0") // to make one that is too short
+	t.Setenv("GODEBUG", "rsa1024min=0") // allows a key that is too short
 	k, err := rsa.GenerateKey(rand.Reader, bits)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func b64(t testing.TB, s string) []byte {
 func jwks(t testing.TB, r *Ring) []map[string]string {
 	t.Helper()
 	var set struct {
-		Keys []map[string]string `json:"keys"` // and nothing but text in them
+		Keys []map[string]string `json:"keys"` // with strings only
 	}
 	if err := json.Unmarshal(r.JWKS(), &set); err != nil {
 		t.Fatal(err)
@@ -110,13 +110,13 @@ func TestThumbprint(t *testing.T) {
 	}
 }
 
-// The set says of each key what RFC 7517, 7518 and 8037 ask for, and nothing of
-// a private one.
+// The set has the members of RFC 7517, 7518 and 8037 for each key, and nothing of a
+// private one.
 func TestJWKS(t *testing.T) {
 	rsaSigner, ecSigner := rsaKey(t, 2048), ecKey(t, elliptic.P256())
 	r, err := New(Params{
 		Secrets: [][]byte{secret("s")}, Signer: rsaSigner,
-		Verifiers: public(ecSigner, &ecSigner.PublicKey, edPublic(1), edKey(2), rsaSigner.Public()), // some twice
+		Verifiers: public(ecSigner, &ecSigner.PublicKey, edPublic(1), edKey(2), rsaSigner.Public()), // some keys twice
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestJWKS(t *testing.T) {
 	}
 }
 
-// A coordinate that begins with zeros keeps them (RFC 7518, 6.2.1.2). Among 2000
+// A coordinate with leading zeros keeps them (RFC 7518, section 6.2.1.2). Among 2000
 // secrets some derive one.
 func TestCoordinatesKeepTheirLength(t *testing.T) {
 	short := 0
@@ -190,8 +190,8 @@ func TestCoordinatesKeepTheirLength(t *testing.T) {
 	}
 }
 
-// Instances agree without key files, each algorithm signs what it verifies, and
-// previous secrets verify only.
+// Instances derive the same keys, each algorithm verifies its signatures, and previous
+// secrets only verify.
 func TestDerivedSigningKeys(t *testing.T) {
 	for algorithm, published := range map[string]int{"": 2, "ES256": 2, "EdDSA": 2, "HS256": 0} {
 		t.Run("alg "+algorithm, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestDerivedSigningKeys(t *testing.T) {
 	}
 }
 
-// With a key of its own the service accepts none that is derived.
+// With a configured key no derived key is accepted.
 func TestOwnKeyReplacesDerived(t *testing.T) {
 	r, err := New(Params{Secrets: [][]byte{secret("s")}, Signer: edKey(1)})
 	if err != nil {
@@ -242,8 +242,8 @@ func TestOwnKeyReplacesDerived(t *testing.T) {
 	}
 }
 
-// Algorithm confusion (RFC 8725, 3.1): a key serves its one algorithm, before
-// any signature is looked at.
+// Algorithm confusion (RFC 8725, section 3.1): a key is only used with its algorithm,
+// before any signature is checked.
 func TestKeyIsPinnedToItsAlgorithm(t *testing.T) {
 	for _, algorithm := range []string{"ES256", "EdDSA", "HS256"} {
 		r, err := New(Params{Secrets: [][]byte{secret("s")}, Algorithm: algorithm})

@@ -1,6 +1,6 @@
-// Package oidc is the client's side of OpenID Connect: discovery, key sets and
-// ID tokens. It decides whether a document or token is genuine and says nothing
-// about whom to sign in. Its errors quote nothing that a provider sent.
+// Package oidc is the client side of OpenID Connect: discovery, key sets and ID tokens.
+// It decides whether a document or token is genuine, but not which user to sign in. Its
+// errors quote nothing that a provider sent.
 package oidc
 
 import (
@@ -19,41 +19,41 @@ import (
 
 const documentLife = time.Hour
 
-// Document is what a client needs of a discovery document (OpenID Connect
+// Document has the fields of a discovery document that a client needs (OpenID Connect
 // Discovery 1.0, section 3).
 type Document struct {
 	AuthURL, TokenURL, UserInfoURL, JWKSURL string
 
 	BasicAuth   bool     // the client authenticates in the header
 	NamesIssuer bool     // every callback names the issuer (RFC 9207)
-	Algorithms  []string // that ID tokens are signed with, never empty
+	Algorithms  []string // signature algorithms of ID tokens, never empty
 }
 
-// Discovery reads an issuer's document when it is first needed, and again after
-// an hour. It is safe for concurrent use.
+// Discovery reads an issuer's document on first use, and again after an hour. It is safe
+// for concurrent use.
 type Discovery struct {
-	client *http.Client
-	issuer string
-	now    func() time.Time
-	kept   latest[Document]
+	client   *http.Client
+	issuer   string
+	now      func() time.Time
+	document latest[Document]
 }
 
-// NewDiscovery is for one issuer; timeout bounds each fetch.
+// NewDiscovery returns the discovery of one issuer. timeout limits each fetch.
 func NewDiscovery(client *http.Client, issuer string, now func() time.Time, timeout time.Duration) *Discovery {
-	return &Discovery{client: client, issuer: issuer, now: now, kept: latest[Document]{timeout: timeout}}
+	return &Discovery{client: client, issuer: issuer, now: now, document: latest[Document]{timeout: timeout}}
 }
 
-// Document returns the issuer's document. One that is known outlives a failure
-// to read it again.
+// Document returns the issuer's document. If it cannot be read again, the previous one is
+// returned.
 func (d *Discovery) Document(ctx context.Context) (Document, error) {
-	doc, err := d.kept.get(ctx, d.now(), documentLife, d.fetch)
+	doc, err := d.document.get(ctx, d.now(), documentLife, d.fetch)
 	if err != nil {
 		return Document{}, fmt.Errorf("discovery: %w", err)
 	}
 	return doc, nil
 }
 
-// fetch reads the document and holds it to the issuer configured.
+// fetch reads the document and checks that it is of the configured issuer.
 func (d *Discovery) fetch(ctx context.Context) (Document, error) {
 	var w struct {
 		Issuer   string   `json:"issuer"`
@@ -70,9 +70,9 @@ func (d *Discovery) fetch(ctx context.Context) (Document, error) {
 	case err != nil:
 		return Document{}, err
 	case w.Issuer != d.issuer && strings.TrimSuffix(w.Issuer, "/") == strings.TrimSuffix(d.issuer, "/"):
-		return Document{}, fmt.Errorf("the document's issuer and the one configured, %q, differ by a slash at the end", d.issuer)
+		return Document{}, fmt.Errorf("the document's issuer and the configured one, %q, differ by a slash at the end", d.issuer)
 	case w.Issuer != d.issuer:
-		return Document{}, fmt.Errorf("the document's issuer is not the one configured, %q", d.issuer)
+		return Document{}, fmt.Errorf("the document's issuer is not the configured one, %q", d.issuer)
 	}
 	for name, s := range map[string]string{
 		"authorization_endpoint": w.Auth, "token_endpoint": w.Token, "jwks_uri": w.JWKS, "userinfo_endpoint": w.UserInfo,
@@ -82,7 +82,7 @@ func (d *Discovery) fetch(ctx context.Context) (Document, error) {
 		}
 		err := outbound.CheckURL(s)
 		if err == nil && strings.HasPrefix(d.issuer, "https:") && !strings.HasPrefix(s, "https:") {
-			err = errors.New("is not https") // loopback is for issuers that are there, too
+			err = errors.New("is not https") // http is only allowed if the issuer itself uses it
 		}
 		if err != nil {
 			return Document{}, fmt.Errorf("%s %w", name, err)
@@ -96,21 +96,21 @@ func (d *Discovery) fetch(ctx context.Context) (Document, error) {
 	}, nil
 }
 
-// signatures are the algorithms that ID tokens may be signed with. The symmetric
-// ones and "none" are never among them, whatever a provider says.
-func signatures() []jose.SignatureAlgorithm {
+// signatureAlgorithms are the accepted signature algorithms of ID tokens. They never include
+// symmetric ones or "none", even if a provider lists those.
+func signatureAlgorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{
 		jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512, jose.EdDSA,
 	}
 }
 
 func asymmetric(named []string) []string {
-	known := signatures()
+	known := signatureAlgorithms()
 	algs := slices.DeleteFunc(slices.Clone(named), func(alg string) bool {
 		return !slices.Contains(known, jose.SignatureAlgorithm(alg))
 	})
 	if len(algs) == 0 {
-		return []string{"RS256"} // which every provider has to support
+		return []string{"RS256"} // every provider must support it
 	}
 	return algs
 }

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// An issuer on https names nothing in the clear, not even on this machine: there a
-// provider that was taken over would have secrets sent to whatever listens.
-func TestDiscoveryKeepsToHTTPS(t *testing.T) {
+// An https issuer must not list http endpoints, not even on loopback: an attacker at the
+// provider could send secrets to any local process.
+func TestDiscoveryNeedsHTTPS(t *testing.T) {
 	var change map[string]any
 	srv := httptest.NewTLSServer(nil)
 	t.Cleanup(srv.Close)

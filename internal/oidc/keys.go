@@ -16,38 +16,37 @@ import (
 const (
 	keysLife = time.Hour
 
-	// Anybody can make up key ids, so that no more than this many lookups for
-	// unknown ones are made in a row, one for each interval in the long run.
+	// Attackers can invent key ids, so at most this many lookups of unknown ids happen in
+	// a row, and in the long run one per interval.
 	unknownKeys     = 5
 	unknownInterval = time.Minute
 )
 
-// KeySet remembers a provider's public keys. A token that names an unknown key
-// makes it fetch them again, at most five times in five minutes. It is safe for
-// concurrent use.
+// KeySet caches a provider's public keys. It fetches them again for a token with an
+// unknown key, at most five times in five minutes. It is safe for concurrent use.
 type KeySet struct {
 	client *http.Client
 	now    func() time.Time
-	kept   latest[[]jose.JSONWebKey]
+	keys   latest[[]jose.JSONWebKey]
 
-	mu   sync.Mutex
-	full time.Time // when all lookups are to be had again
+	mu     sync.Mutex
+	fullAt time.Time // when all lookups will be available again
 }
 
-// NewKeySet is for the keys of one provider; timeout bounds each fetch.
+// NewKeySet returns the key set of one provider. timeout limits each fetch.
 func NewKeySet(client *http.Client, now func() time.Time, timeout time.Duration) *KeySet {
-	return &KeySet{client: client, now: now, kept: latest[[]jose.JSONWebKey]{timeout: timeout}}
+	return &KeySet{client: client, now: now, keys: latest[[]jose.JSONWebKey]{timeout: timeout}}
 }
 
-// lookup verifies one token, as go-oidc asks. go-oidc quotes the token in its
-// errors and drops their cause, so that err keeps it.
+// lookup verifies one token for go-oidc. err stores the cause of a failure, because
+// go-oidc drops it and quotes the token in its errors.
 type lookup struct {
 	set *KeySet
 	url string
 	err error
 }
 
-// VerifySignature returns the payload of a token that one of the keys signed.
+// VerifySignature returns the payload of a token with a signature by one of the keys.
 func (l *lookup) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
 	payload, err := l.verify(ctx, raw)
 	l.err = err
@@ -55,16 +54,16 @@ func (l *lookup) VerifySignature(ctx context.Context, raw string) ([]byte, error
 }
 
 func (l *lookup) verify(ctx context.Context, raw string) ([]byte, error) {
-	jws, err := jose.ParseSignedCompact(raw, signatures())
+	jws, err := jose.ParseSignedCompact(raw, signatureAlgorithms())
 	if err != nil {
 		return nil, &TokenError{"is malformed"}
 	}
 	id := jws.Signatures[0].Header.KeyID
 	for _, life := range []time.Duration{keysLife, 0} {
-		if life == 0 && !l.set.mayLookUp() {
+		if life == 0 && !l.set.allowLookup() {
 			break
 		}
-		keys, err := l.set.kept.get(ctx, l.set.now(), life, l.fetch)
+		keys, err := l.set.keys.get(ctx, l.set.now(), life, l.fetch)
 		if err != nil {
 			return nil, fmt.Errorf("keys: %w", err)
 		}
@@ -85,12 +84,12 @@ func (l *lookup) verify(ctx context.Context, raw string) ([]byte, error) {
 	return nil, &TokenError{"names a key that is not published"}
 }
 
-// mayLookUp draws one lookup for an unknown key.
-func (s *KeySet) mayLookUp() bool {
+// allowLookup uses one lookup of an unknown key, if one is available.
+func (s *KeySet) allowLookup() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	full := s.full
+	full := s.fullAt
 	if full.Before(now) {
 		full = now
 	}
@@ -98,12 +97,12 @@ func (s *KeySet) mayLookUp() bool {
 	if full.Sub(now) > unknownKeys*unknownInterval {
 		return false
 	}
-	s.full = full
+	s.fullAt = full
 	return true
 }
 
-// Count reads the keys at an address, past what is remembered of them, and tells how
-// many can be used.
+// Count fetches the keys at a URL without the cache, and returns the number of usable
+// ones.
 func (s *KeySet) Count(ctx context.Context, url string) (int, error) {
 	keys, err := (&lookup{set: s, url: url}).fetch(ctx)
 	return len(keys), err
@@ -119,8 +118,8 @@ func (l *lookup) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	var keys []jose.JSONWebKey
 	for _, raw := range set.Keys {
 		var key jose.JSONWebKey
-		// A key of a kind that is not known here is for others; a symmetric or
-		// private one has no business there.
+		// Keys of unknown kinds are for other clients. Symmetric and private keys do not
+		// belong in a public set.
 		if key.UnmarshalJSON(raw) == nil && key.Valid() && key.IsPublic() {
 			keys = append(keys, key)
 		}

@@ -7,43 +7,43 @@ import (
 	"time"
 )
 
-// latest is a value that is fetched when it is needed, by one caller for all,
-// and kept for a while. An old one outlives a failure to renew it.
+// latest is a value that is fetched when it is needed, once for all waiting callers, and
+// cached for a while. If it cannot be fetched again, the old value remains.
 type latest[T any] struct {
-	timeout time.Duration // of a fetch
+	timeout time.Duration // limit of one fetch
 
-	mu    sync.Mutex
-	value T
-	at    time.Time     // of value; zero: none yet
-	again time.Time     // not to be fetched anew before, after a failure
-	busy  chan struct{} // closed when the fetch under way has ended
-	err   error         // of the last fetch
+	mu      sync.Mutex
+	value   T
+	at      time.Time     // time of value; zero: no value yet
+	retryAt time.Time     // no new fetch before this time, after a failure
+	running chan struct{} // closed when the running fetch ends
+	err     error         // error of the last fetch
 }
 
-// get returns the value if it is younger than life, and fetches it otherwise.
-// With a life of 0 only a new one will do.
+// get returns the value if it is younger than life, or else fetches it. With a life of 0
+// it always fetches.
 func (l *latest[T]) get(ctx context.Context, now time.Time, life time.Duration, fetch func(context.Context) (T, error)) (T, error) {
 	l.mu.Lock()
-	if !l.at.IsZero() && (now.Sub(l.at) < life || (life > 0 && now.Before(l.again))) {
+	if !l.at.IsZero() && (now.Sub(l.at) < life || (life > 0 && now.Before(l.retryAt))) {
 		defer l.mu.Unlock()
 		return l.value, nil
 	}
-	wait, old := l.busy, l.at
+	wait, old := l.running, l.at
 	if wait == nil {
 		wait = make(chan struct{})
-		l.busy = wait
+		l.running = wait
 		go l.renew(context.WithoutCancel(ctx), now, fetch, wait)
 	}
 	l.mu.Unlock()
-	oldWillDo := !old.IsZero() && life > 0
-	if oldWillDo {
+	oldUsable := !old.IsZero() && life > 0
+	if oldUsable {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, patience(ctx))
 		defer cancel()
 	}
 	select {
 	case <-ctx.Done():
-		if !oldWillDo {
+		if !oldUsable {
 			return *new(T), ctx.Err()
 		}
 	case <-wait:
@@ -56,8 +56,8 @@ func (l *latest[T]) get(ctx context.Context, now time.Time, life time.Duration, 
 	return l.value, nil
 }
 
-// patience is how long to wait for a new value where the old one would do: a part
-// of the time there is.
+// patience returns how long to wait for a new value if the old one is usable: a part of
+// the time until the deadline.
 func patience(ctx context.Context) time.Duration {
 	d := 2 * time.Second
 	if end, ok := ctx.Deadline(); ok {
@@ -66,28 +66,29 @@ func patience(ctx context.Context) time.Duration {
 	return d
 }
 
-// renew fetches apart from any one caller: they may leave while others wait.
+// renew fetches the value independently of a single caller, because callers may leave
+// while others wait.
 func (l *latest[T]) renew(ctx context.Context, now time.Time, fetch func(context.Context) (T, error), done chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	v, err := guarded(ctx, fetch)
+	v, err := recovered(ctx, fetch)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err = err; err == nil {
 		l.value, l.at = v, now
 	} else {
-		l.again = now.Add(time.Minute) // do not ask a provider in trouble every time
+		l.retryAt = now.Add(time.Minute) // do not ask a failing provider for every request
 	}
-	l.busy = nil
+	l.running = nil
 	close(done)
 }
 
-// guarded turns a panic over a provider's document into an error. What was
-// panicked with may quote the document.
-func guarded[T any](ctx context.Context, fetch func(context.Context) (T, error)) (v T, err error) {
+// recovered turns a panic in fetch into an error. It omits the panic's value, which may
+// quote the document.
+func recovered[T any](ctx context.Context, fetch func(context.Context) (T, error)) (v T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("panic over the document: %T", r)
+			err = fmt.Errorf("panic while reading the document: %T", r)
 		}
 	}()
 	return fetch(ctx)

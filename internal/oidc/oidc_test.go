@@ -41,7 +41,7 @@ func newClock() *clock {
 	return c
 }
 
-// document serves a JSON document and counts how often.
+// document serves a JSON document and counts requests.
 func document(t *testing.T, doc func(self string) any) (string, *atomic.Int32) {
 	t.Helper()
 	var fetches atomic.Int32
@@ -85,8 +85,8 @@ func TestDiscovery(t *testing.T) {
 		"basic among others": {map[string]any{"token_endpoint_auth_methods_supported": []string{"private_key_jwt", "client_secret_basic"}}, func(s string) Document {
 			return Document{s + "/a", s + "/t", s + "/u", s + "/k", true, false, []string{"RS256"}}
 		}, ""},
-		"another issuer":     {map[string]any{"issuer": "https://evil.test"}, nil, "is not the one configured"},
-		"no issuer":          {map[string]any{"issuer": nil}, nil, "is not the one configured"},
+		"another issuer":     {map[string]any{"issuer": "https://evil.test"}, nil, "is not the configured one"},
+		"no issuer":          {map[string]any{"issuer": nil}, nil, "is not the configured one"},
 		"no token endpoint":  {map[string]any{"token_endpoint": nil}, nil, "token_endpoint is not an absolute URL"},
 		"no keys":            {map[string]any{"jwks_uri": ""}, nil, "jwks_uri is not an absolute URL"},
 		"keys in the clear":  {map[string]any{"jwks_uri": "http://evil.test/k"}, nil, "jwks_uri is not https"},
@@ -109,7 +109,7 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// The likeliest mistake has a message of its own.
+// The most likely mistake has its own error text.
 func TestDiscoverySlash(t *testing.T) {
 	self, _ := document(t, func(self string) any { return good(self) })
 	_, err := NewDiscovery(http.DefaultClient, self+"/", newClock().now, time.Minute).Document(t.Context())
@@ -118,8 +118,8 @@ func TestDiscoverySlash(t *testing.T) {
 	}
 }
 
-// One fetch serves all who wait for it, for an hour; a failure is not repeated
-// at once, and does not take away what is known.
+// One fetch serves all waiting callers and is cached for an hour. A failure is not
+// repeated at once, and does not remove the old document.
 func TestDiscoveryIsKept(t *testing.T) {
 	c, down := newClock(), atomic.Bool{}
 	self, fetches := document(t, func(self string) any {
@@ -208,7 +208,7 @@ func signers(t *testing.T) (rs, es, ed signer) {
 	return signer{"rs", r, jwt.SigningMethodRS256}, signer{"es", e, jwt.SigningMethodES256}, signer{"ed", d, jwt.SigningMethodEdDSA}
 }
 
-// keysOf serves key sets, with things in them that are not for ID tokens.
+// keysOf serves key sets that also contain keys that are not for ID tokens.
 func keysOf(t *testing.T, list ...signer) (string, *atomic.Int32) {
 	return document(t, func(string) any {
 		keys := []any{map[string]string{"kty": "oct", "kid": "sym", "k": "c2VjcmV0"}, map[string]string{"kty": "new"}, 7}
@@ -271,8 +271,8 @@ func TestVerify(t *testing.T) {
 		"no key id":         {anonymous.sign(t, claims(nil)), ""},
 		"another app's":     {signed(jwt.MapClaims{"aud": "native"}), ""},
 		"two audiences":     {signed(jwt.MapClaims{"aud": []string{"other", "app"}, "azp": "app"}), ""},
-		"no azp":            {signed(jwt.MapClaims{"aud": []string{"other", "app"}}), "was given to another party"},
-		"azp of another":    {signed(jwt.MapClaims{"aud": []string{"other", "app"}, "azp": "other"}), "was given to another party"},
+		"no azp":            {signed(jwt.MapClaims{"aud": []string{"other", "app"}}), "was issued to another party"},
+		"azp of another":    {signed(jwt.MapClaims{"aud": []string{"other", "app"}, "azp": "other"}), "was issued to another party"},
 		"another audience":  {signed(jwt.MapClaims{"aud": "s3cr3t"}), "is for another audience"},
 		"no audience":       {signed(jwt.MapClaims{"aud": nil}), "is for another audience"},
 		"another issuer":    {signed(jwt.MapClaims{"iss": "https://s3cr3t.test"}), "names another issuer"},
@@ -285,13 +285,13 @@ func TestVerify(t *testing.T) {
 		"unpublished key":   {unknown.sign(t, claims(nil)), "names a key that is not published"},
 		"HS256":             {hmacToken(), "not accepted"},
 		"none":              {unsigned, "not accepted"},
-		"a claim twice":     {twice, "has claims that are no plain object"},
+		"a claim twice":     {twice, "has claims that are not a valid object"},
 		"no signature":      {parts[0] + "." + parts[1] + ".", "has a wrong signature"},
 		"another's payload": {parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"https://op.test","aud":"app","sub":"2","exp":9999999999}`)) + "." + parts[2], "has a wrong signature"},
 		"empty":             {"", "malformed"},
 		"not a token":       {"s3cr3t", "malformed"},
 	} {
-		// A key set for each: lookups for unknown keys are few.
+		// Each case has its own key set, because lookups of unknown keys are limited.
 		got, err := NewKeySet(http.DefaultClient, c.now, time.Minute).Verify(t.Context(), tc.raw, Expected{
 			KeysURL: at + "/keys", Algorithms: []string{"RS256", "ES256", "EdDSA", "HS256", "none"}, Audiences: []string{"app", "native"},
 			Issuer: func(c map[string]any) string {
@@ -309,8 +309,7 @@ func TestVerify(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// An algorithm that the provider does not announce, and an issuer that there
-	// is not.
+	// An algorithm that the provider does not list, and an unknown issuer.
 	for name, want := range map[string]Expected{
 		"algorithm": {Algorithms: []string{"RS256"}, Audiences: []string{"app"}, Issuer: func(map[string]any) string { return "https://op.test" }},
 		"issuer":    {Algorithms: []string{"ES256"}, Audiences: []string{"app"}, Issuer: func(map[string]any) string { return "" }},
@@ -338,7 +337,7 @@ func TestAccessTokenHash(t *testing.T) {
 	}
 }
 
-// Made-up key ids do not hammer the provider; a key that is new is found.
+// Invented key ids do not flood the provider; a new key is found.
 func TestUnknownKeys(t *testing.T) {
 	rs, es, _ := signers(t)
 	at, fetches := keysOf(t, rs)
@@ -358,7 +357,7 @@ func TestUnknownKeys(t *testing.T) {
 			t.Errorf("fetched %d times, want %d", n, want)
 		}
 	}
-	forged(20, 6) // one, and five more for the unknown id
+	forged(20, 6) // one, and five for the unknown id
 	c.advance(time.Minute)
 	forged(5, 7)
 	c.advance(5 * time.Minute)
@@ -367,7 +366,7 @@ func TestUnknownKeys(t *testing.T) {
 	forged(1, 13)
 }
 
-// Keys that cannot be had are no fault of the token.
+// Unavailable keys are not an error of the token.
 func TestKeysUnreachable(t *testing.T) {
 	rs, _, _ := signers(t)
 	c := newClock()
@@ -412,7 +411,7 @@ func FuzzParseClaims(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What is accepted, other parsers read the same way.
+		// Other parsers read accepted claims the same way.
 		var loose map[string]any
 		if err := json.Unmarshal(b, &loose); err != nil || !reflect.DeepEqual(got, loose) {
 			t.Errorf("%q: %v and %v, %v", b, got, loose, err)

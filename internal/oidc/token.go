@@ -14,43 +14,43 @@ import (
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
 )
 
-// TokenError is an ID token that is not in order, as opposed to a provider that
-// cannot be reached.
+// TokenError reports an invalid ID token. A provider that cannot be reached is another
+// error.
 type TokenError struct{ Reason string }
 
 func (e *TokenError) Error() string { return "the ID token " + e.Reason }
 
-// Expected is what an ID token has to be.
+// Expected describes a valid ID token.
 type Expected struct {
 	KeysURL    string
 	Algorithms []string
 	Audiences  []string // one of these
-	// Issuer returns the issuer that a token with these claims has to name, "" if
-	// there is none. The claims are genuine but not judged yet.
+	// Issuer returns the issuer that a token with these claims must name, or "" if there
+	// is none. The claims are signed but not checked yet.
 	Issuer func(claims map[string]any) string
 }
 
-// Token is an ID token that is in order.
+// Token is a valid ID token.
 type Token struct {
 	Claims  map[string]any
-	Nonce   string    // the caller compares it
-	Expires time.Time // when it stops being good
-	// Sum is the SHA-256 of the claims as they were signed. The token's own text
-	// can be written in several ways.
+	Nonce   string    // the caller must compare it
+	Expires time.Time // when the token expires
+	// Sum is the SHA-256 of the signed claims. It identifies the token, because a token's
+	// own text has several encodings.
 	Sum [sha256.Size]byte
 
 	token *gooidc.IDToken
 }
 
-// Verify checks an ID token's signature, issuer, audience and time (OpenID
-// Connect Core 1.0, section 3.1.3.7). The error is a *TokenError, or tells why
-// the keys could not be had.
+// Verify checks an ID token's signature, issuer, audience and time (OpenID Connect Core
+// 1.0, section 3.1.3.7). The error is a *TokenError, or the reason why the keys are
+// unavailable.
 func (s *KeySet) Verify(ctx context.Context, raw string, want Expected) (*Token, error) {
 	keys := &lookup{set: s, url: want.KeysURL}
 	t, err := gooidc.NewVerifier("", keys, &gooidc.Config{
 		SkipClientIDCheck: true, // several are accepted, see below
-		SkipIssuerCheck:   true, // likewise
-		// go-oidc would accept any of these that the caller named.
+		SkipIssuerCheck:   true, // want.Issuer decides, see below
+		// go-oidc would accept any algorithm that the caller lists.
 		SupportedSigningAlgs: asymmetric(want.Algorithms), Now: s.now,
 	}).Verify(ctx, raw)
 	if keys.err != nil {
@@ -69,7 +69,7 @@ func (s *KeySet) Verify(ctx context.Context, raw string, want Expected) (*Token,
 	}
 	claims, err := ParseClaims(payload)
 	if err != nil {
-		return nil, &TokenError{"has claims that are no plain object"}
+		return nil, &TokenError{"has claims that are not a valid object"}
 	}
 	accepted := func(id string) bool { return slices.Contains(want.Audiences, id) }
 	authorized, _ := claims["azp"].(string)
@@ -79,27 +79,27 @@ func (s *KeySet) Verify(ctx context.Context, raw string, want Expected) (*Token,
 	case !slices.ContainsFunc(t.Audience, accepted):
 		return nil, &TokenError{"is for another audience"}
 	case len(t.Audience) > 1 && !accepted(authorized):
-		return nil, &TokenError{"was given to another party"}
+		return nil, &TokenError{"was issued to another party"}
 	}
 	nonce, _ := claims["nonce"].(string)
 	return &Token{Claims: claims, Nonce: nonce, Expires: t.Expiry, Sum: sha256.Sum256(payload), token: t}, nil
 }
 
-// HasAccessTokenHash tells whether the token vouches for an access token (Core
-// 1.0, section 3.1.3.6).
+// HasAccessTokenHash reports whether the token has a hash of an access token (Core 1.0,
+// section 3.1.3.6).
 func (t *Token) HasAccessTokenHash() bool { return t.token.AccessTokenHash != "" }
 
-// VerifyAccessToken checks that the access token is the one vouched for. Without
-// a hash it is an error, too.
+// VerifyAccessToken checks an access token against the hash in the ID token. It is an
+// error if there is no hash.
 func (t *Token) VerifyAccessToken(access string) error {
 	if t.token.VerifyAccessToken(access) != nil {
-		return &TokenError{"vouches for another access token"}
+		return &TokenError{"belongs to another access token"}
 	}
 	return nil
 }
 
-// ParseClaims reads a JSON object in which no name comes twice: two parsers that
-// read it differently would be a hole.
+// ParseClaims reads a JSON object without duplicate names, because parsers that read
+// duplicates differently would be a security hole.
 func ParseClaims(payload []byte) (map[string]any, error) {
 	malformed := errors.New("malformed claims")
 	if !utf8.Valid(payload) {
@@ -117,7 +117,7 @@ func ParseClaims(payload []byte) (map[string]any, error) {
 			return nil, malformed
 		}
 		if _, twice := claims[name]; twice {
-			return nil, errors.New("a claim comes twice")
+			return nil, errors.New("duplicate claim")
 		}
 		var v any
 		if err := dec.Decode(&v); err != nil {

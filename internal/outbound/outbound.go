@@ -1,6 +1,6 @@
-// Package outbound talks to services outside within bounds: how long, how much,
-// where to, and what of it may reach a log. What a service sends is never part
-// of an error: it may echo a secret that was sent to it.
+// Package outbound sends requests to other services within limits of time, size and
+// destination. Its errors contain nothing that a service sent, because a response may
+// echo a secret.
 package outbound
 
 import (
@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	maxBody   = 1 << 20 // bytes of a response's body
+	maxBody   = 1 << 20 // most bytes of a response's body
 	maxHeader = 64 << 10
 )
 
-// What can be wrong with a response.
+// Errors of responses.
 var (
 	ErrTooLarge  = errors.New("the response is larger than 1 MiB")
-	ErrMalformed = errors.New("no well-formed HTTP response")
+	ErrMalformed = errors.New("malformed HTTP response")
 )
 
-// NewClient makes a client with connections of its own, which follows no
-// redirects: they would carry secrets to where nobody configured them to go.
-// Time is bounded by the context of each request.
+// NewClient returns a client with its own connections. It follows no redirects, because
+// they could send secrets to another destination. The context of each request limits its
+// time.
 func NewClient() *http.Client {
 	transport := http.DefaultTransport
 	if t, ok := transport.(*http.Transport); ok {
@@ -45,7 +45,7 @@ func NewClient() *http.Client {
 	}
 }
 
-// Request is a request whose body is at hand.
+// Request is an HTTP request with its whole body.
 type Request struct {
 	Method string // default GET
 	URL    string
@@ -53,15 +53,15 @@ type Request struct {
 	Body   []byte
 }
 
-// Response is a response that was read to its end.
+// Response is an HTTP response with its whole body.
 type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Do sends a request and reads the response, whatever its status. An error names
-// host and path, never the query.
+// Do sends a request and reads the response with any status. An error contains the host
+// and path, never the query.
 func Do(ctx context.Context, client *http.Client, in Request) (*Response, error) {
 	if err := CheckURL(in.URL); err != nil {
 		return nil, fmt.Errorf("the URL %w", err)
@@ -89,7 +89,7 @@ func Do(ctx context.Context, client *http.Client, in Request) (*Response, error)
 	return &Response{Status: res.StatusCode, Header: res.Header, Body: body}, nil
 }
 
-// GetJSON reads a JSON document that is there for everybody.
+// GetJSON reads a public JSON document.
 func GetJSON(ctx context.Context, client *http.Client, rawURL string, v any) error {
 	res, err := Do(ctx, client, Request{URL: rawURL, Header: http.Header{"Accept": {"application/json"}}})
 	if err != nil {
@@ -114,12 +114,11 @@ func DecodeJSON(body []byte, v any) error {
 	case errors.As(err, &kind):
 		return fmt.Errorf("a value of the wrong type at byte %d", kind.Offset)
 	}
-	return errors.New("a JSON document of another shape")
+	return errors.New("unexpected JSON")
 }
 
-// Cause keeps of an HTTP client's error what is known to hold neither the URL,
-// which may carry secrets, nor what the service sent. The rest is
-// ErrMalformed.
+// Cause returns the part of an HTTP client's error that contains neither the URL, which
+// may have secrets, nor data from the service. For other errors it returns ErrMalformed.
 func Cause(err error) error {
 	var op *net.OpError
 	var cert *tls.CertificateVerificationError
@@ -137,8 +136,8 @@ func Cause(err error) error {
 	return ErrMalformed
 }
 
-// CheckURL refuses addresses that would send secrets in the clear. On loopback
-// hosts http is for tests and development.
+// CheckURL rejects URLs that would send secrets unencrypted. http is allowed for loopback
+// hosts, for tests and development.
 func CheckURL(raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.User != nil {
@@ -154,6 +153,6 @@ func isLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	ip, _ := netip.ParseAddr(host) // the zero address is no loopback one
+	ip, _ := netip.ParseAddr(host) // the zero address is not loopback
 	return ip.IsLoopback()
 }

@@ -42,7 +42,7 @@ func get(ctx context.Context, at string) (*outbound.Response, error) {
 	return outbound.Do(ctx, outbound.NewClient(), outbound.Request{Method: http.MethodGet, URL: at})
 }
 
-// A service may send anything. None of it, and no query, gets into an error.
+// A service may send anything. No error contains it, or a query.
 func TestErrorsQuoteNothing(t *testing.T) {
 	header := "HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("s3cr3t", 20_000) + "\r\n\r\n"
 	for name, c := range map[string]struct{ response, want string }{
@@ -62,7 +62,7 @@ func TestErrorsQuoteNothing(t *testing.T) {
 	}
 }
 
-func TestErrorsTellTheCause(t *testing.T) {
+func TestCause(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -94,8 +94,8 @@ func TestErrorsTellTheCause(t *testing.T) {
 	}
 }
 
-// What would send a secret in the clear is not even tried.
-func TestNothingGoesInTheClear(t *testing.T) {
+// A request that would send a secret unencrypted is not made.
+func TestUnencryptedURLs(t *testing.T) {
 	client := &http.Client{Transport: never(func() { t.Error("it was sent") })}
 	for _, at := range []string{"http://a.test/?token=s3cr3t", "http://192.0.2.1/?token=s3cr3t"} {
 		if _, err := outbound.Do(t.Context(), client, outbound.Request{URL: at}); err == nil || err.Error() != "the URL is not https" {
@@ -114,15 +114,15 @@ func (f never) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("never")
 }
 
-// What bounds these clients bounds no other one of the program.
-func TestDefaultTransportStaysAsItIs(t *testing.T) {
+// The limits of these clients do not affect other clients of the program.
+func TestDefaultTransportUnchanged(t *testing.T) {
 	if shared, ok := http.DefaultTransport.(*http.Transport); !ok || outbound.NewClient().Transport == http.DefaultTransport || shared.MaxResponseHeaderBytes != 0 {
 		t.Error("the transport of all is changed")
 	}
 }
 
-// Redirects are returned, never followed, and bodies are bounded.
-func TestBounds(t *testing.T) {
+// Redirects are returned, not followed, and bodies are limited.
+func TestLimits(t *testing.T) {
 	reached := false
 	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
 	t.Cleanup(thief.Close)
@@ -172,7 +172,7 @@ func TestDecodeJSON(t *testing.T) {
 		`{"n":99999999999999999999}`: "a value of the wrong type at byte 25",
 	} {
 		var v struct{ N int }
-		if err := outbound.DecodeJSON([]byte(doc), v); err == nil { // a value that cannot take it
+		if err := outbound.DecodeJSON([]byte(doc), v); err == nil { // a value of another type
 			t.Errorf("%s into no pointer", doc)
 		}
 		if err := outbound.DecodeJSON([]byte(doc), &v); fmt.Sprint(err) != want && (err != nil || want != "") {

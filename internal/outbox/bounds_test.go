@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// Figures that nothing else shows, or by their names only: whoever changes one means to,
-// and changes what is told of it, too.
-func TestFiguresAreAsDecided(t *testing.T) {
+// These values have no other test. Change the documentation together with them.
+func TestConstants(t *testing.T) {
 	for what, c := range map[string]struct{ is, want time.Duration }{
 		"between two looks for messages, about":          {claimEvery, 5 * time.Second},
-		"the least for which a message is one process's": {leastLease, time.Minute},
+		"the least for which a message is one process's": {minLease, time.Minute},
 		"a statement about messages":                     {storeCall, 10 * time.Second},
-		"a message that failed can be sent again":        {keptFailed, 24 * time.Hour},
+		"a message that failed can be sent again":        {failedRetention, 24 * time.Hour},
 	} {
 		if c.is != c.want {
 			t.Errorf("%s: %s, not %s", what, c.is, c.want)
@@ -31,10 +30,10 @@ func TestFiguresAreAsDecided(t *testing.T) {
 	}
 }
 
-// What is promised to be taken is taken, and what is just beyond it is not.
-func TestBoundsAreAsPromised(t *testing.T) {
+// Values at a limit are accepted, values beyond it are not.
+func TestLimits(t *testing.T) {
 	xs := func(n int) string { return strings.Repeat("x", max(n, 0)) }
-	private := func(n int) string { return ("en-x" + strings.Repeat("-aaaaaaaa", 10))[:n] } // a language, of a length
+	private := func(n int) string { return ("en-x" + strings.Repeat("-aaaaaaaa", 10))[:n] } // a language tag of length n
 	text := func(name string) func(int) bool {
 		return func(n int) bool { return checkText(name, xs(n)) == nil }
 	}
@@ -54,7 +53,7 @@ func TestBoundsAreAsPromised(t *testing.T) {
 			return CheckTexts(texts) == nil
 		}, 0, 200},
 		"a name in a mail":      {func(n int) bool { return n == 0 || SafeName(strings.Repeat("ü", n)) != "" }, 0, 60},
-		"an error of a message": {func(n int) bool { return (&queuedMessage{}).told(errors.New(xs(n))) == xs(n) }, 0, 500},
+		"an error of a message": {func(n int) bool { return (&queuedMessage{}).storedError(errors.New(xs(n))) == xs(n) }, 0, 500},
 	} {
 		if c.least > 0 && (c.takes(c.least-1) || !c.takes(c.least)) {
 			t.Errorf("%s: %d is not the least", what, c.least)

@@ -12,71 +12,70 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A store that keeps messages (Journal) has each of them from the moment of
-// the change that it tells of. Whoever records one holds it as if claimed: it is
-// sent from this process's queue at once, without another statement, and erased
-// afterwards. What that process did not finish in time, because it crashed, was
-// closed or did not learn that the change came about, is claimed by whichever
-// instance looks next. So each message is sent at least once, under the same id.
+// A store that stores messages (Journal) receives each message in the change that
+// causes it. The process that records a message holds a claim to it: it sends the message
+// at once from its own queue, without another statement, and deletes it afterwards. If
+// that process does not finish in time, because it crashed, was closed or did not learn
+// that the change was committed, the next instance that looks claims the message. So each
+// message is sent at least once, always under the same id.
 
-// redacted is in the log and in the store where a secret was.
+// redacted replaces secrets in the log and in the store.
 const redacted = "[redacted]"
 
 const (
-	claimEvery = 5 * time.Second // about
+	claimEvery = 5 * time.Second // on average
 	claimBatch = 100
-	leastLease = time.Minute
+	minLease   = time.Minute
 	storeCall  = 10 * time.Second
 )
 
 const (
-	// keptFailed is for how long a failed message can be sent again, if it does not
-	// expire before.
-	keptFailed = 24 * time.Hour
-	// maxMessageError bounds MessageRecord.Error, in bytes.
+	// failedRetention is the time for which a failed message can be sent again, unless it
+	// expires earlier.
+	failedRetention = 24 * time.Hour
+	// maxMessageError limits MessageRecord.Error, in bytes.
 	maxMessageError = 500
 )
 
-// keeper is the store's part in the outbox.
-type keeper struct {
-	store store.Journal
-	every time.Duration
-	inTx  func(context.Context) bool // nil: never
+// messageClaims claims messages from the store.
+type messageClaims struct {
+	store    store.Journal
+	interval time.Duration
+	inTx     func(context.Context) bool // nil: never
 
-	woken chan struct{} // look now
-	stop  context.CancelFunc
-	ended chan struct{} // nobody claims any more
+	wakeup    chan struct{} // asks the watch to claim now
+	stopWatch context.CancelFunc
+	watchDone chan struct{} // closed when the watch has stopped
 }
 
-func newKeeper() keeper {
-	k := keeper{every: claimEvery, woken: make(chan struct{}, 1), stop: func() {}, ended: make(chan struct{})}
-	close(k.ended) // nobody has begun
+func newMessageClaims() messageClaims {
+	k := messageClaims{interval: claimEvery, wakeup: make(chan struct{}, 1), stopWatch: func() {}, watchDone: make(chan struct{})}
+	close(k.watchDone) // no watch is running
 	return k
 }
 
-// keepIn makes a store the keeper of messages and begins to look for those that
-// are overdue, unless others do (idle).
-func (b *Outbox) keepIn(s store.Journal, inTx func(context.Context) bool, idle bool) {
+// useStore sets the store of messages and starts to claim overdue ones, unless other
+// processes do that (idle).
+func (b *Outbox) useStore(s store.Journal, inTx func(context.Context) bool, idle bool) {
 	b.store, b.inTx = s, inTx
 	if idle {
 		b.inTx = func(context.Context) bool { return true }
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	b.stop, b.ended = stop, make(chan struct{})
+	b.stopWatch, b.watchDone = stop, make(chan struct{})
 	go b.watch(ctx)
 }
 
-// Lease is for how long a message is one process's: long enough for an attempt
-// that begins late.
-func (b *Outbox) Lease() time.Duration { return max(3*b.o.Timeout, leastLease) }
+// Lease returns how long a claim lasts: long enough for an attempt that starts late.
+func (b *Outbox) Lease() time.Duration { return max(3*b.o.Timeout, minLease) }
 
-// Durable tells whether a store has the messages.
+// Durable reports whether a store has the messages.
 func (b *Outbox) Durable() bool { return b.store != nil }
 
-// holds tells whether enough of the lease is left for an attempt. Otherwise the
-// message is left to whoever claims it next.
-func (b *Outbox) holds(m *store.SealedMessage) bool {
+// leaseSuffices reports whether the rest of the lease suffices for an attempt. If not, the next
+// instance to claim the message sends it.
+func (b *Outbox) leaseSuffices(m *store.SealedMessage) bool {
 	if b.o.Now().Add(b.o.Timeout).Before(m.NextAt) || !b.o.Now().Before(m.ExpiresAt) {
 		return true
 	}
@@ -84,57 +83,56 @@ func (b *Outbox) holds(m *store.SealedMessage) bool {
 	return false
 }
 
-// Joins tells whether what is recorded with this context is a part of the
-// application's own transaction, and comes about with that, or is for others to send
-// anyway.
-func (b *Outbox) Joins(ctx context.Context) bool { return b.inTx != nil && b.inTx(ctx) }
+// JoinsTransaction reports whether messages recorded with this context belong to a transaction of
+// the application and are committed with it, or are left to other processes.
+func (b *Outbox) JoinsTransaction(ctx context.Context) bool { return b.inTx != nil && b.inTx(ctx) }
 
-// watch looks for messages that are overdue, until ctx ends. Instances that were
-// started together do not look together for long.
+// watch claims overdue messages until ctx is done. The interval is random, so that
+// instances that started together do not claim together for long.
 func (b *Outbox) watch(ctx context.Context) {
-	defer close(b.ended)
+	defer close(b.watchDone)
 	for {
-		look := time.NewTimer(b.every/2 + rand.N(b.every)) //nolint:gosec // jitter, not a secret
+		timer := time.NewTimer(b.interval/2 + rand.N(b.interval)) //nolint:gosec // jitter, not a secret
 		select {
 		case <-ctx.Done():
-			look.Stop()
+			timer.Stop()
 			return
-		case <-look.C:
-		case <-b.woken:
-			look.Stop()
+		case <-timer.C:
+		case <-b.wakeup:
+			timer.Stop()
 		}
 		b.Claim(ctx)
 	}
 }
 
-// Wake has the watch look now.
+// Wake asks the watch to claim now.
 func (b *Outbox) Wake() {
 	select {
-	case b.woken <- struct{}{}:
+	case b.wakeup <- struct{}{}:
 	default:
 	}
 }
 
 func (b *Outbox) stopClaiming() {
-	b.stop()
-	<-b.ended
+	b.stopWatch()
+	<-b.watchDone
 }
 
-// Claim takes on what is due, as far as there is room.
+// Claim claims messages that are due, as many as the queue has space for.
 func (b *Outbox) Claim(ctx context.Context) {
 	for {
-		limit := min(b.room(), claimBatch)
+		limit := min(b.freePlaces(), claimBatch)
 		if limit == 0 {
 			return
 		}
-		list, err := b.claimSome(ctx, limit)
+		list, err := b.claimMessages(ctx, limit)
 		if err != nil && ctx.Err() == nil {
-			b.o.Log.WarnContext(ctx, "auth: messages not claimed", "error", err)
+			b.o.Log.WarnContext(ctx, "auth: cannot claim messages", "error", err)
 		}
 		for i := range list {
-			q := b.from(&list[i])
-			if err := b.enter(); err != nil {
-				b.turnedAway(q, err)
+			q := b.queued(&list[i])
+			if err := b.acquire(); err != nil {
+				b.reject(q, err)
 				continue
 			}
 			b.ready <- q
@@ -145,66 +143,67 @@ func (b *Outbox) Claim(ctx context.Context) {
 	}
 }
 
-func (b *Outbox) claimSome(ctx context.Context, limit int) ([]store.SealedMessage, error) {
+func (b *Outbox) claimMessages(ctx context.Context, limit int) ([]store.SealedMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeCall)
 	defer cancel()
 	now := b.o.Now()
 	return b.store.ClaimMessages(ctx, store.ClaimMessages{Now: now, Until: now.Add(b.Lease()), Limit: limit})
 }
 
-// room is how many places of the queue are free.
-func (b *Outbox) room() int {
+// freePlaces returns the number of free places in the queue.
+func (b *Outbox) freePlaces() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.o.Queue - b.left
+	return b.o.Queue - b.pending
 }
 
-// putOff has a message claimed again after a pause, by whichever instance is
-// there then. It tells whether that is before the message expires.
-func (b *Outbox) putOff(q *queuedMessage, why error) bool {
+// postpone returns a message to the store, so that any instance claims it again after a
+// pause. It returns false if the message expires before.
+func (b *Outbox) postpone(q *queuedMessage, reason error) bool {
 	d := b.Backoff(q.attempt)
 	at := b.o.Now().Add(d)
 	if !at.Before(q.sealed.ExpiresAt) {
 		return false
 	}
-	b.finish(q, store.FinishMessage{State: store.MessageQueued, RetryAt: at, Error: q.told(why)})
+	b.finish(q, store.FinishMessage{State: store.MessageQueued, RetryAt: at, Error: q.storedError(reason)})
 	time.AfterFunc(d, b.Wake)
 	return true
 }
 
-// abandon ends a message that was not sent. What failed is kept for a while, so that an
-// operator may have it sent again.
-func (b *Outbox) abandon(q *queuedMessage, why error) {
+// finishUnsent finishes a message that was not sent. A failed message is stored for a while,
+// so that an operator can send it again.
+func (b *Outbox) finishUnsent(q *queuedMessage, reason error) {
 	switch {
 	case q.decoy():
 		b.finish(q, store.FinishMessage{})
-	case errors.Is(why, errExpired):
-		b.finish(q, store.FinishMessage{State: store.MessageDropped, Error: q.told(why)})
+	case errors.Is(reason, errExpired):
+		b.finish(q, store.FinishMessage{State: store.MessageDropped, Error: q.storedError(reason)})
 	default:
-		b.finish(q, store.FinishMessage{State: store.MessageFailed, Error: q.told(why), KeepUntil: b.o.Now().Add(keptFailed)})
+		b.finish(q, store.FinishMessage{State: store.MessageFailed, Error: q.storedError(reason), KeepUntil: b.o.Now().Add(failedRetention)})
 	}
 }
 
-// finish erases a message that is over, or keeps what f says, and notes what became of
-// it. If that fails, it is claimed again after the lease: rather twice than never.
+// finish deletes a finished message, or stores the state in f, and records the outcome.
+// If that fails, the message is claimed again after its lease, because a message that
+// arrives twice is better than one that is lost.
 func (b *Outbox) finish(q *queuedMessage, f store.FinishMessage) {
-	if !q.kept {
+	if !q.stored {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeCall)
 	defer cancel()
 	f.ID, f.At, f.Attempts = q.id, b.o.Now(), q.attempt
 	if err := b.store.FinishMessage(ctx, f); err != nil {
-		b.o.Log.Warn("auth: the store was not told about a message, which may be sent again", "message_id", q.id, "error", err)
+		b.o.Log.Warn("auth: cannot record the outcome of a message; it may be sent again", "message_id", q.id, "error", err)
 	}
 }
 
-// decoy tells whether a message, once it was opened, is one that goes nowhere.
+// decoy reports whether an opened message has no recipient.
 func (q *queuedMessage) decoy() bool { return q.Kind != "" && q.To == "" }
 
-// hide makes an error about a message one that shows neither to whom it goes nor what
-// lets one in: a server may repeat what it was given. What the error matches stays.
-func (q *queuedMessage) hide(err error) error {
+// redact removes the recipient, link and code from an error about a message, because a mail
+// server may repeat its input. The error still matches the same targets.
+func (q *queuedMessage) redact(err error) error {
 	err = address.Hide(err, q.To)
 	if err == nil {
 		return nil
@@ -220,27 +219,27 @@ func (q *queuedMessage) hide(err error) error {
 	if text == err.Error() {
 		return err
 	}
-	return &silenced{text, err}
+	return &redactedError{text, err}
 }
 
-// silenced is an error whose text is another one's without what it must not say.
-type silenced struct {
+// redactedError is an error with a redacted text.
+type redactedError struct {
 	text string
 	err  error
 }
 
-func (s *silenced) Error() string { return s.text }
+func (s *redactedError) Error() string { return s.text }
 
-// Is lets errors.Is look behind the text.
-func (s *silenced) Is(target error) bool { return errors.Is(s.err, target) }
+// Is matches the original error.
+func (s *redactedError) Is(target error) bool { return errors.Is(s.err, target) }
 
-// told is what the list of messages says of an error: the first line of what the log
-// has, behind which a server may repeat a message.
-func (q *queuedMessage) told(err error) string {
+// storedError returns the text of an error for the list of messages: the first line of the
+// redacted text. A server may repeat the message in the lines after it.
+func (q *queuedMessage) storedError(err error) string {
 	if err == nil {
 		return ""
 	}
-	text, _, _ := strings.Cut(q.hide(err).Error(), "\n")
+	text, _, _ := strings.Cut(q.redact(err).Error(), "\n")
 	text = visible.Line(text)
 	if len(text) > maxMessageError {
 		text = strings.ToValidUTF8(text[:maxMessageError], "")

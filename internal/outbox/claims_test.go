@@ -18,8 +18,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// claiming is a store that hands messages out, and notes for how many it is asked and
-// what it is told.
+// claiming is a store that returns messages, and records the requested numbers and the
+// outcomes.
 type claiming struct {
 	finishing
 	left  int
@@ -37,9 +37,9 @@ func (s *claiming) ClaimMessages(_ context.Context, c store.ClaimMessages) (list
 	return list, errors.Join(err, s.fault)
 }
 
-// What is due is claimed a hundred at a time, as far as the queue has room, until there is
-// no more; what cannot be claimed, or is sent and cannot be told of, the log has.
-func TestClaimsGoAsFarAsThereIsRoom(t *testing.T) {
+// Due messages are claimed a hundred at a time, as far as the queue has space, until none
+// is left. Failures to claim a message or to record its outcome are logged.
+func TestClaimsFillTheQueue(t *testing.T) {
 	for name, c := range map[string]struct {
 		queue, left int
 		closed      bool
@@ -54,9 +54,9 @@ func TestClaimsGoAsFarAsThereIsRoom(t *testing.T) {
 		"more than a batch":      {queue: 500, left: 250, asked: []int{100, 100, 100}, sent: 250},
 		"more than there is for": {queue: 150, left: 200, asked: []int{100, 50}, sent: 150},
 		"as many as there is":    {queue: 100, left: 100, asked: []int{100}, sent: 100},
-		"of a store that fails":  {queue: 500, fault: errors.New("away"), asked: []int{100}, log: "messages not claimed"},
+		"of a store that fails":  {queue: 500, fault: errors.New("away"), asked: []int{100}, log: "cannot claim messages"},
 		"after the end":          {queue: 500, left: 3, closed: true, asked: []int{100}},
-		"that cannot be told of": {queue: 500, left: 1, told: errors.New("away"), asked: []int{100}, sent: 1, log: "which may be sent again"},
+		"that cannot be told of": {queue: 500, left: 1, told: errors.New("away"), asked: []int{100}, sent: 1, log: "may be sent again"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
@@ -68,7 +68,7 @@ func TestClaimsGoAsFarAsThereIsRoom(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			hold := make(chan struct{}) // no message leaves the queue while more are claimed
+			hold := make(chan struct{}) // no message leaves the queue while others are claimed
 			b.o.Open = func(m store.SealedMessage) (o Outgoing, err error) {
 				<-hold
 				return o, json.Unmarshal(m.Body, &o)
@@ -87,13 +87,12 @@ func TestClaimsGoAsFarAsThereIsRoom(t *testing.T) {
 			}
 		})
 	}
-	if got := (&queuedMessage{}).told(nil); got != "" {
+	if got := (&queuedMessage{}).storedError(nil); got != "" {
 		t.Errorf("of no error it is told %q", got)
 	}
 }
 
-// slowClaim is a store that takes its time to hand a message out, whatever its caller
-// thinks of that.
+// slowClaim is a store that returns messages after a while, even if the context is done.
 type slowClaim struct {
 	claiming
 	calls atomic.Int32
@@ -105,13 +104,13 @@ func (s *slowClaim) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([
 	return s.claiming.ClaimMessages(ctx, c)
 }
 
-// Who closes an outbox waits for a claim that is under way, so that what it claimed is
-// sent; from then on none is made.
+// Close waits for a running claim, so that its messages are sent. After that nothing is
+// claimed.
 func TestCloseWaitsForAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := &slowClaim{claiming: claiming{left: 1}}, &scripted{}
 		b, _ := testOutbox(t, Options{Workers: 1}, m)
-		b.keepIn(s, nil, false)
+		b.useStore(s, nil, false)
 		b.Wake()
 		synctest.Wait()
 		if err := b.Close(t.Context()); err != nil {
@@ -124,8 +123,9 @@ func TestCloseWaitsForAClaim(t *testing.T) {
 	})
 }
 
-// What cannot be worked out is told by its kind: there is nothing else of it yet.
-func TestWhatCannotBeWorkedOutIsToldByItsKind(t *testing.T) {
+// A failure to prepare a message is reported with the message's kind, the only known
+// field.
+func TestFailedPreparationIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer
 		b, _ := testOutbox(t, Options{Attempts: 1}, &scripted{})
@@ -140,7 +140,7 @@ func TestWhatCannotBeWorkedOutIsToldByItsKind(t *testing.T) {
 	})
 }
 
-// lockedBuffer is a log that is read while it is written.
+// lockedBuffer is a log that can be read while it is written.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// shelf is a store that notes what becomes of messages, and has none to claim.
+// shelf is a store that records outcomes and has no messages to claim.
 type shelf struct {
 	store.Journal
 	finished []store.FinishMessage
@@ -21,7 +21,7 @@ func (s *shelf) FinishMessage(_ context.Context, f store.FinishMessage) error {
 	return nil
 }
 
-// What has expired is not sent, wherever it was kept: it is told of, and dropped.
+// An expired message is reported and dropped, not sent, with or without a store.
 func TestExpiredMessageIsDropped(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestExpiredMessageIsDropped(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b.try(t.Context(), b.from(&store.SealedMessage{ID: "1", Body: body, ExpiresAt: b.o.Now(), Attempts: 1})) {
+			if b.attempt(t.Context(), b.queued(&store.SealedMessage{ID: "1", Body: body, ExpiresAt: b.o.Now(), Attempts: 1})) {
 				t.Error("it is tried again")
 			}
 			if err := b.Close(t.Context()); err != nil {
@@ -55,8 +55,7 @@ func TestExpiredMessageIsDropped(t *testing.T) {
 	}
 }
 
-// What a store keeps and nobody has claimed is left to it: whoever claims it first
-// sends it, once.
+// A stored message that is not claimed is sent once, by the first process that claims it.
 func TestUnclaimedMessageIsLeftToTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &scripted{}
@@ -68,7 +67,7 @@ func TestUnclaimedMessageIsLeftToTheStore(t *testing.T) {
 		}
 		now := b.o.Now()
 		for _, attempts := range []int{0, 1} {
-			b.Post(t.Context(), []store.SealedMessage{{ID: "1", Body: body, NextAt: now.Add(b.Lease()), ExpiresAt: now.Add(time.Hour), Attempts: attempts}})
+			b.Enqueue(t.Context(), []store.SealedMessage{{ID: "1", Body: body, NextAt: now.Add(b.Lease()), ExpiresAt: now.Add(time.Hour), Attempts: attempts}})
 			synctest.Wait()
 			if len(m.sent) != attempts {
 				t.Errorf("claimed %d times, sent %d times", attempts, len(m.sent))

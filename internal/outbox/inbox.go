@@ -16,15 +16,16 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ServeInbox shows messages to requests from this machine: a page at a path that ends
-// in /inbox, and JSON at one that ends in /messages. They are listed newest last.
+// ServeInbox shows messages to requests from this machine: as a page at paths that end in
+// /inbox, as JSON at paths that end in /messages. The newest message is last in JSON and
+// first on the page.
 func ServeInbox(w http.ResponseWriter, r *http.Request, list func() []Message) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	if !fromThisMachine(r) {
-		http.Error(w, "The inbox is for this machine only.", http.StatusForbidden)
+		http.Error(w, "The inbox is only available on this machine.", http.StatusForbidden)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -42,8 +43,8 @@ func ServeInbox(w http.ResponseWriter, r *http.Request, list func() []Message) {
 	}
 }
 
-// fromThisMachine tells a request that was made on this machine, for this machine,
-// from one that came from elsewhere by way of a proxy on it.
+// fromThisMachine reports whether a request was sent on this machine to this machine, not
+// through a proxy.
 func fromThisMachine(r *http.Request) bool {
 	for name := range r.Header {
 		if strings.HasPrefix(name, "X-Forwarded") || slices.Contains([]string{"Forwarded", "Via", "X-Real-Ip"}, name) {
@@ -76,10 +77,10 @@ func serveInboxJSON(w http.ResponseWriter, messages []Message) {
 		list = append(list, entry{m.ID, m.Kind, m.Channel, m.To, m.Subject, m.Text, m.HTML, orNull(m.Link), orNull(m.Code), m.At})
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_ = json.NewEncoder(w).Encode(list) // a client that has gone needs no answer
+	_ = json.NewEncoder(w).Encode(list) // the client may have disconnected
 }
 
-// orNull is a text, or null instead of an empty one.
+// orNull returns nil, JSON's null, for an empty string.
 func orNull(s string) any {
 	if s == "" {
 		return nil
@@ -98,10 +99,11 @@ func serveInboxPage(w http.ResponseWriter, list []Message) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	_ = inboxPage.Execute(w, list) // a client that has gone needs no answer
+	_ = inboxPage.Execute(w, list) // the client may have disconnected
 }
 
-// inTop is an HTML message as its frame in an inbox shows it: links leave the frame.
+// inTop adds a base element to an HTML message, so that its links leave the inbox's
+// frame.
 func inTop(html string) string {
 	const base = `<base target="_top">`
 	if before, after, ok := strings.Cut(html, "<head>"); ok {

@@ -1,6 +1,6 @@
-// Package outbox sends the messages of a service: it renders and queues them, claims
-// them from a store that keeps them, and reports their outcomes to it. The root package
-// decides which messages to send.
+// Package outbox sends the messages of a service: it renders and queues them, claims them
+// from a store, and reports their outcomes. The root package decides which messages to
+// send.
 package outbox
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Message is a message ready to be sent, with the fields of the root's Message.
+// Message is a rendered message, with the fields of the root's Message.
 type Message struct {
 	ID      string
 	Kind    store.Kind
@@ -30,15 +30,15 @@ type Message struct {
 	At      time.Time
 }
 
-// LogValue keeps link, code and text out of the log.
+// LogValue keeps the link, the code and the text out of the log.
 func (m Message) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", m.ID), slog.String("kind", string(m.Kind)))
 }
 
-// Sender delivers a message, by the rules of the root's Mailer.
+// Sender delivers a message as the root's Mailer does.
 type Sender func(ctx context.Context, m Message) error
 
-// Permanent marks an error that a retry cannot mend.
+// Permanent marks an error that a retry cannot fix.
 func Permanent(err error) error { return &permanentError{err} }
 
 type permanentError struct{ err error }
@@ -46,35 +46,35 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string { return e.err.Error() }
 func (e *permanentError) Unwrap() error { return e.err }
 
-// IsPermanent tells whether an error was marked by Permanent.
+// IsPermanent reports whether an error was marked by Permanent.
 func IsPermanent(err error) bool {
 	var p *permanentError
 	return errors.As(err, &p)
 }
 
-// Outgoing is a message to render and send, and what is sealed until then.
-// Without To it is a decoy, which is recorded and queued like any other and goes
-// nowhere, so that a request about an unknown account costs the same.
+// Outgoing is a message to render and send. It is sealed until then. Without To it is a
+// decoy: it is recorded and queued as any other message but not sent, so that a request
+// for an unknown account costs the same.
 type Outgoing struct {
 	Kind       store.Kind
-	Channel    store.Channel // empty: e-mail
+	Channel    store.Channel // default: email
 	To         string
-	Name       string // of the reader, as they gave it
+	Name       string // of the recipient, as entered by them
 	Link       string
 	Code       string
 	ExpiresIn  time.Duration
-	NewAddress string // or number
+	NewAddress string // the new email address or phone number
 	Provider   string
 	Locale     string
-	IP         string // of whoever asked for it
-	Device     string // likewise, as people call it
+	IP         string // of the request that caused the message
+	Device     string // the browser and system of that request, in words
 	At         time.Time
 
-	Permit any  `json:"-"` // the root's permit to send it, opaque here
-	Proved bool // notices: the reader has proved the address
+	Permit any  `json:"-"` // the root's permit to send the message, opaque here
+	Proved bool // for notices: the recipient verified the address
 }
 
-// Via is how the message travels.
+// Via returns the message's channel.
 func (o Outgoing) Via() store.Channel {
 	if o.Channel == "" {
 		return store.ChannelEmail
@@ -82,11 +82,11 @@ func (o Outgoing) Via() store.Channel {
 	return o.Channel
 }
 
-// sealedSize is what the body of a message is filled up to, or to a multiple of
-// it, so that its length does not tell a decoy.
+// sealedSize is the unit to which the body of a message is padded, so that its length
+// does not reveal a decoy.
 const sealedSize = 1024
 
-// Seal writes a message into the body of m, sealed by seal and bound to m.
+// Seal encrypts a message with seal into the body of m, and binds it to m.
 func Seal(m *store.SealedMessage, o Outgoing, seal func(body, bound []byte) []byte) {
 	body, err := json.Marshal(o)
 	if err != nil {
@@ -97,8 +97,8 @@ func Seal(m *store.SealedMessage, o Outgoing, seal func(body, bound []byte) []by
 	m.Body = seal(body, boundTo(*m))
 }
 
-// Open returns the message in the body of m. open reverses the seal of Seal, also under a
-// former secret.
+// Open decrypts the message in the body of m. open is the reverse of Seal's seal, also
+// for previous secrets.
 func Open(m store.SealedMessage, open func(sealed, bound []byte) ([]byte, error)) (Outgoing, error) {
 	var o Outgoing
 	body, err := open(m.Body, boundTo(m))
@@ -108,8 +108,8 @@ func Open(m store.SealedMessage, open func(sealed, bound []byte) ([]byte, error)
 	return o, err
 }
 
-// boundTo is what a sealed message belongs to: put into another row, it does not
-// open. To whom it goes is in what is sealed.
+// boundTo returns the associated data of a sealed message, so that it cannot be opened in
+// another row. The recipient is part of the sealed body.
 func boundTo(m store.SealedMessage) []byte {
 	return fmt.Appendf(nil, "%s %s %s %x", m.ID, m.UserID, m.Token.Purpose, m.Token.Hash)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// scripted is a mailer that answers as it is told, attempt by attempt.
+// scripted is a mailer with a prepared result for each attempt.
 type scripted struct {
 	mu      sync.Mutex
 	answers []error
@@ -37,7 +37,7 @@ func (s *scripted) Send(_ context.Context, m Message) error {
 	return nil
 }
 
-// failures are what an outbox gave up on.
+// failures collects the messages reported as failed.
 type failures struct {
 	mu   sync.Mutex
 	list []error
@@ -49,7 +49,7 @@ func (f *failures) errors() []error {
 	return append([]error{}, f.list...)
 }
 
-// mailer is what the application's senders have.
+// mailer is the method of the application's senders.
 type mailer interface {
 	Send(ctx context.Context, m Message) error
 }
@@ -61,12 +61,12 @@ func testService(app string) Service {
 	return Service{App: func() string { return app }, CodeLife: 10 * time.Minute}
 }
 
-// parse parses the built-in templates below own ones.
+// parse parses the built-in templates with overrides.
 func parse(app, locale string, own fs.FS) (*Templates, error) {
 	return ParseTemplates(webpage.Layers{Own: own, Builtin: os.DirFS("../../templates")}, locale, testService(app))
 }
 
-// testOutbox has the defaults of the root's MailOptions.
+// testOutbox returns an outbox with the defaults of the root's MailOptions.
 func testOutbox(t *testing.T, o Options, m mailer) (*Outbox, *failures) {
 	t.Helper()
 	failed := &failures{}
@@ -86,7 +86,7 @@ func testOutbox(t *testing.T, o Options, m mailer) (*Outbox, *failures) {
 	return New(o), failed
 }
 
-// post gives an outbox a message as a change would.
+// post queues a message as a change does.
 func post(t *testing.T, b *Outbox, o Outgoing) {
 	t.Helper()
 	body, err := json.Marshal(o)
@@ -94,7 +94,7 @@ func post(t *testing.T, b *Outbox, o Outgoing) {
 		t.Fatal(err)
 	}
 	now := b.o.Now()
-	b.Post(t.Context(), []store.SealedMessage{{ID: uuid.NewString(), Body: body, CreatedAt: now, NextAt: now.Add(b.Lease()), ExpiresAt: now.Add(3 * 24 * time.Hour), Attempts: 1}})
+	b.Enqueue(t.Context(), []store.SealedMessage{{ID: uuid.NewString(), Body: body, CreatedAt: now, NextAt: now.Add(b.Lease()), ExpiresAt: now.Add(3 * 24 * time.Hour), Attempts: 1}})
 }
 
 var magic = Outgoing{Kind: store.KindMagicLink, To: "ada@example.com", Link: "https://auth.test/x?token=t", ExpiresIn: 15 * time.Minute}
@@ -144,8 +144,8 @@ func TestQueueGivesUp(t *testing.T) {
 	}
 }
 
-// A hanging mailer blocks no request, and other messages no longer than its
-// timeout; a full queue is reported.
+// A hanging mailer blocks no request, and other messages no longer than its timeout. A
+// full queue is reported.
 func TestQueueOutlivesHangingMailer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -188,7 +188,7 @@ func TestQueueCloses(t *testing.T) {
 		if len(failures.errors()) != 1 || !errors.Is((failures.errors())[0], errQueueClosed) {
 			t.Errorf("failures %v", failures.errors())
 		}
-		<-time.After(time.Hour) // of fake time: lets the pending retry come and go
+		<-time.After(time.Hour) // fake time: the pending retry passes
 	})
 }
 
@@ -208,7 +208,7 @@ func TestSyncSend(t *testing.T) {
 	}
 }
 
-func TestDecoysGoNowhere(t *testing.T) {
+func TestDecoysAreNotSent(t *testing.T) {
 	m := &scripted{}
 	b, failures := testOutbox(t, Options{}, m)
 	post(t, b, Outgoing{Kind: store.KindMagicLink})

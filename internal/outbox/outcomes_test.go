@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// finishing is a store that keeps what it is told of messages.
+// finishing is a store that records outcomes.
 type finishing struct {
 	store.Journal
 	told []store.FinishMessage
@@ -30,9 +30,9 @@ func (s *finishing) FinishMessage(ctx context.Context, f store.FinishMessage) er
 	return s.err
 }
 
-// What becomes of a message, whole: what the mailer gets, what the store, the
-// application and whoever waits are told, and whether it is tried again from here.
-func TestWhatBecomesOfAMessage(t *testing.T) {
+// The complete outcome of an attempt: what the mailer, the store, the application and a
+// waiting caller receive, and whether this process retries.
+func TestOutcomes(t *testing.T) {
 	const day = 24 * time.Hour
 	busy, gone := errors.New("busy"), Permanent(errors.New("no such mailbox ada@example.com, nor https://auth.test/x?token=hush"))
 	hidden := "no such mailbox a•••a@e•••e.com, nor [redacted]"
@@ -43,20 +43,20 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		return store.FinishMessage{State: store.MessageFailed, Error: why, KeepUntil: time.Time{}.Add(day), Attempts: n}
 	}
 	type outcome struct {
-		sent   int // calls of the mailer
+		sent   int // number of calls of the mailer
 		told   store.FinishMessage
-		failed string // what the application is told
+		failed string // reported to the application
 		log    string
 		again  bool
 		counts int
 	}
 	none := store.FinishMessage{ID: "none"}
 	for name, c := range map[string]struct {
-		memory  bool // no store keeps it
-		attempt int  // before this one
+		memory  bool // without a store
+		attempt int  // number of the previous attempt
 		answer  error
 		decoy   bool
-		sealed  bool // by another secret
+		sealed  bool // encrypted with another secret
 		expires time.Duration
 		lease   time.Duration
 		want    outcome
@@ -64,13 +64,13 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		"sent":                        {want: outcome{1, store.FinishMessage{State: store.MessageSent, Attempts: 1}, "", "message sent", false, 1}},
 		"sent at last":                {attempt: 2, want: outcome{1, store.FinishMessage{State: store.MessageSent, Attempts: 3}, "", "message sent", false, 1}},
 		"sent from memory":            {memory: true, want: outcome{1, none, "", "message sent", false, 1}},
-		"not yet":                     {answer: busy, want: outcome{1, later(time.Minute, 1, "busy"), "", "not sent yet", false, 0}},
-		"not yet, again":              {attempt: 1, answer: busy, want: outcome{1, later(2*time.Minute, 2, "busy"), "", "not sent yet", false, 0}},
-		"not yet from memory":         {memory: true, answer: busy, want: outcome{1, none, "", "not sent yet", true, 0}},
+		"not yet":                     {answer: busy, want: outcome{1, later(time.Minute, 1, "busy"), "", "message not sent, retrying", false, 0}},
+		"not yet, again":              {attempt: 1, answer: busy, want: outcome{1, later(2*time.Minute, 2, "busy"), "", "message not sent, retrying", false, 0}},
+		"not yet from memory":         {memory: true, answer: busy, want: outcome{1, none, "", "message not sent, retrying", true, 0}},
 		"not any more":                {attempt: 2, answer: busy, want: outcome{1, failed(3, "busy"), "busy", "message failed", false, 0}},
 		"not any more from memory":    {memory: true, attempt: 2, answer: busy, want: outcome{1, none, "busy", "message failed", false, 0}},
 		"not before it expires":       {answer: busy, expires: time.Minute, want: outcome{1, failed(1, "busy"), "busy", "message failed", false, 0}},
-		"just before it expires":      {answer: busy, expires: time.Minute + 1, want: outcome{1, later(time.Minute, 1, "busy"), "", "not sent yet", false, 0}},
+		"just before it expires":      {answer: busy, expires: time.Minute + 1, want: outcome{1, later(time.Minute, 1, "busy"), "", "message not sent, retrying", false, 0}},
 		"never":                       {answer: gone, want: outcome{1, failed(1, hidden), hidden, "message failed", false, 0}},
 		"never from memory":           {memory: true, answer: gone, want: outcome{1, none, hidden, "message failed", false, 0}},
 		"a decoy":                     {decoy: true, want: outcome{0, store.FinishMessage{Attempts: 1}, "", "", false, 0}},
@@ -78,7 +78,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		"expired":                     {expires: -1, want: outcome{0, store.FinishMessage{State: store.MessageDropped, Error: errExpired.Error(), Attempts: 1}, errExpired.Error(), "message failed", false, 0}},
 		"expired in memory":           {memory: true, expires: -1, want: outcome{0, none, errExpired.Error(), "message failed", false, 0}},
 		"a decoy that expired":        {decoy: true, expires: -1, want: outcome{0, store.FinishMessage{Attempts: 1}, "", "", false, 0}},
-		"of another secret":           {sealed: true, want: outcome{0, later(time.Minute, 1, errNotOpened.Error()), "", "not opened", false, 0}},
+		"of another secret":           {sealed: true, want: outcome{0, later(time.Minute, 1, errNotOpened.Error()), "", "cannot open a message", false, 0}},
 		"with little of its lease":    {lease: time.Second, want: outcome{0, none, "", "", false, 0}},
 		"with enough of its lease":    {lease: time.Second + 1, want: outcome{1, store.FinishMessage{State: store.MessageSent, Attempts: 1}, "", "message sent", false, 1}},
 		"in memory there is no lease": {memory: true, lease: -time.Hour, want: outcome{1, none, "", "message sent", false, 1}},
@@ -118,7 +118,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 				}
 			}
 			first := make(chan error, 1)
-			b.first["m"] = first
+			b.firstAttempts["m"] = first
 			m := &store.SealedMessage{ID: "m", Attempts: c.attempt + 1, NextAt: now.Add(day), ExpiresAt: now.Add(day)}
 			if c.expires != 0 {
 				m.ExpiresAt = now.Add(c.expires)
@@ -126,8 +126,8 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 			if c.lease != 0 {
 				m.NextAt = now.Add(c.lease)
 			}
-			q := b.from(m)
-			got := outcome{told: none, again: b.try(t.Context(), q), sent: len(mailer.sent), counts: counts, failed: strings.Join(told, " and ")}
+			q := b.queued(m)
+			got := outcome{told: none, again: b.attempt(t.Context(), q), sent: len(mailer.sent), counts: counts, failed: strings.Join(told, " and ")}
 			if len(st.told) > 0 {
 				got.told = st.told[0]
 			}
@@ -151,7 +151,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 			}
 			select {
 			case err := <-first:
-				if got.sent != 1 || fmt.Sprint(err) != fmt.Sprint(q.hide(c.answer)) || err != nil && strings.Contains(err.Error(), "ada@") {
+				if got.sent != 1 || fmt.Sprint(err) != fmt.Sprint(q.redact(c.answer)) || err != nil && strings.Contains(err.Error(), "ada@") {
 					t.Errorf("%s: whoever waits is told %v", name, err)
 				}
 			default:
@@ -160,7 +160,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 				}
 			}
 			select {
-			case <-b.woken:
+			case <-b.wakeup:
 				if c.lease != time.Second {
 					t.Errorf("%s: looks for others at once", name)
 				}
@@ -172,7 +172,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 			<-time.After(want.told.RetryAt.Sub(now)) // the bubble's clock
 			synctest.Wait()
 			select {
-			case <-b.woken:
+			case <-b.wakeup:
 				if want.told.RetryAt.IsZero() {
 					t.Errorf("%s: looked for once more", name)
 				}

@@ -14,18 +14,17 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A message that has still to be worked out is, until that succeeds or has failed as
-// often as an attempt may; from then on it is a message like any other, which was
-// claimed for its first attempt if the store has it.
-func TestMessagesAreWorkedOutBehind(t *testing.T) {
+// A message is prepared until that succeeds or has failed as often as an attempt may.
+// Then it is like any other message, claimed for its first attempt if the store has it.
+func TestPrepare(t *testing.T) {
 	for name, c := range map[string]struct {
 		memory  bool
-		attempt int // before this one
+		attempt int // number of the previous attempt
 		fails   bool
 		nothing bool
 		again   bool
 		sent    int
-		now     int // the attempt afterwards
+		now     int // number of the attempt afterwards
 	}{
 		"at once":                    {again: false, sent: 1, now: 1},
 		"at last":                    {attempt: 2, sent: 1, now: 1},
@@ -60,11 +59,11 @@ func TestMessagesAreWorkedOutBehind(t *testing.T) {
 				}
 				return &store.SealedMessage{ID: "made", Attempts: 1, NextAt: now.Add(time.Hour), ExpiresAt: now.Add(time.Hour)}, nil
 			}}
-			again := b.try(t.Context(), q)
+			again := b.attempt(t.Context(), q)
 			if again != c.again || asked != 1 || len(mailer.sent) != c.sent || q.attempt != c.now || len(failed.errors()) != 0 {
 				t.Errorf("%s: again %t, asked %d times, sent %d, attempt %d, failures %v", name, again, asked, len(mailer.sent), q.attempt, failed.errors())
 			}
-			if told := strings.Contains(log.String(), "not prepared"); told != c.fails {
+			if told := strings.Contains(log.String(), "cannot prepare"); told != c.fails {
 				t.Errorf("%s: the log says %q", name, log.String())
 			}
 			if c.sent == 1 && (mailer.sent[0].ID != "made" || q.prepare != nil || !c.memory && (len(st.told) != 1 || st.told[0].Attempts != 1)) {
@@ -74,15 +73,15 @@ func TestMessagesAreWorkedOutBehind(t *testing.T) {
 	}
 }
 
-// The queue takes as many as it has room for, and none once it is closed; what finds no
-// place is told, unless the store has it, or it goes to nobody.
-func TestQueueHasItsBounds(t *testing.T) {
+// The queue accepts as many messages as it has space for, and none after Close. A message
+// without a place is reported, unless the store has it or it is a decoy.
+func TestQueueLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := &deaf{release: make(chan struct{})}
 		b, failed := testOutbox(t, Options{Queue: 2, Workers: 1, Attempts: 1, Timeout: time.Hour}, hold)
 		for n := 0; n < 2; n++ {
-			if b.room() != 2-n || b.UnderWay() != n {
-				t.Errorf("%d under way, room for %d", b.UnderWay(), b.room())
+			if b.freePlaces() != 2-n || b.Pending() != n {
+				t.Errorf("%d under way, room for %d", b.Pending(), b.freePlaces())
 			}
 			post(t, b, magic)
 		}
@@ -90,16 +89,16 @@ func TestQueueHasItsBounds(t *testing.T) {
 		decoy := magic
 		decoy.To = ""
 		post(t, b, decoy)
-		if got := failed.errors(); len(got) != 1 || !errors.Is(got[0], errQueueFull) || b.room() != 0 {
-			t.Errorf("told of %v, room for %d", got, b.room())
+		if got := failed.errors(); len(got) != 1 || !errors.Is(got[0], errQueueFull) || b.freePlaces() != 0 {
+			t.Errorf("told of %v, room for %d", got, b.freePlaces())
 		}
 		b.store = &finishing{}
 		post(t, b, magic)
 		b.store = nil
 		close(hold.release)
 		synctest.Wait()
-		if err := b.Close(t.Context()); err != nil || b.UnderWay() != 0 {
-			t.Errorf("%v, %d under way", err, b.UnderWay())
+		if err := b.Close(t.Context()); err != nil || b.Pending() != 0 {
+			t.Errorf("%v, %d under way", err, b.Pending())
 		}
 		if err := b.Close(t.Context()); err != nil {
 			t.Errorf("closed again: %v", err)
@@ -111,9 +110,9 @@ func TestQueueHasItsBounds(t *testing.T) {
 	})
 }
 
-// Who closes it in time is told how much was not sent, and where that is.
-func TestQueueThatIsClosedEarly(t *testing.T) {
-	for kept, want := range map[bool]string{false: "2 messages were not sent: ", true: "2 messages were not sent, and stay in the store: "} {
+// If Close ends early, it reports how many messages were not sent and where they are.
+func TestCloseEarly(t *testing.T) {
+	for kept, want := range map[bool]string{false: "2 messages were not sent: ", true: "2 messages were not sent and stay in the store: "} {
 		synctest.Test(t, func(t *testing.T) {
 			hold := &deaf{release: make(chan struct{})}
 			b, _ := testOutbox(t, Options{Queue: 4, Workers: 1, Attempts: 1, Timeout: time.Hour}, hold)

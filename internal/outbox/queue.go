@@ -19,14 +19,14 @@ var (
 	errQueueFull   = errors.New("auth: the send queue is full")
 	errQueueClosed = errors.New("auth: the send queue is closed")
 	errExpired     = errors.New("auth: the message has expired")
-	errNotOpened   = errors.New("auth: the message was sealed with another secret")
+	errNotOpened   = errors.New("auth: the message is encrypted with another secret")
 )
 
-// Options are the parts of an Outbox.
+// Options configure an Outbox.
 type Options struct {
-	Queue    int           // messages in this process, waiting or being retried
+	Queue    int           // most messages in this process, waiting or paused
 	Workers  int           // messages sent at once
-	Attempts int           // tries of a message
+	Attempts int           // most attempts per message
 	Timeout  time.Duration // of one attempt
 	Sync     bool          // a request waits for the first attempt
 
@@ -34,59 +34,59 @@ type Options struct {
 	Templates *Templates
 	Service   Service
 	Open      func(store.SealedMessage) (Outgoing, error)
-	Sent      func(store.Kind)                                // a message was sent
-	Failed    func(ctx context.Context, m Message, err error) // one was given up
+	Sent      func(store.Kind)                                // called for each sent message
+	Failed    func(ctx context.Context, m Message, err error) // called for each failed message
 	Log       *slog.Logger
 	Now       func() time.Time
 
 	Store store.Journal              // nil: messages are in memory only
-	InTx  func(context.Context) bool // whether a context joins a transaction of the application's; nil: never
-	Idle  bool                       // others send what is in the store
+	InTx  func(context.Context) bool // reports whether a context has a transaction of the application; nil: never
+	Idle  bool                       // other processes send the stored messages
 }
 
-// Outbox sends messages behind the requests' backs: a bounded queue, a few
-// workers, retries with growing pauses. Requests never wait for a mailer, so
-// its speed tells nobody whether a message went out. Where the store keeps
-// messages (see claims.go), the queue is only the quickest way from there.
+// Outbox sends messages in the background: it has a bounded queue, a few workers, and
+// retries with growing pauses. Requests never wait for a mailer, so their duration does
+// not reveal whether a message was sent. If the store has the messages (see claims.go),
+// the queue is only the fastest path.
 type Outbox struct {
-	Backoff func(attempt int) time.Duration // between attempts; tests set another one
+	Backoff func(attempt int) time.Duration // pause between attempts; tests replace it
 
 	o Options
 
-	keeper // of messages; its store is nil if they are in memory only
+	messageClaims // its store is nil if messages are in memory only
 
 	ready   chan *queuedMessage
-	stuck   chan struct{} // one for each attempt that may outlive its timeout
+	calls   chan struct{} // slots of running attempts; an attempt may outlive its timeout
 	workers sync.WaitGroup
 	quit    context.CancelFunc
-	done    context.Context // ends the workers, not a request
+	done    context.Context // canceled to stop the workers
 
-	mu     sync.Mutex
-	left   int                   // messages waiting, being sent or pausing
-	closed bool                  // no more are taken
-	first  map[string]chan error // by message: who waits for the first attempt
-	idle   chan struct{}         // closed when closed and none are left
+	mu            sync.Mutex
+	pending       int                   // messages that wait, are being sent or pause
+	closed        bool                  // no new messages are accepted
+	firstAttempts map[string]chan error // receivers of a first attempt's result, by message id
+	idle          chan struct{}         // closed when the outbox is closed and nothing is pending
 }
 
-// queuedMessage is a message on its way through this process.
+// queuedMessage is a message in this process.
 type queuedMessage struct {
 	Outgoing
 	id      string
-	attempt int                  // this one, or the last
-	sealed  *store.SealedMessage // what it comes from; opened at an attempt
-	kept    bool                 // the store has it, and is told what becomes of it
+	attempt int                  // number of the current or last attempt
+	sealed  *store.SealedMessage // opened at the first attempt
+	stored  bool                 // the store has the message and records its outcome
 
-	// prepare works the message out in the background, where its duration tells
-	// nobody anything; nil if there is nothing to send.
+	// prepare creates the message in the background, so that the request's duration
+	// reveals nothing. It returns nil if there is nothing to send.
 	prepare func(context.Context) (*store.SealedMessage, error)
 }
 
-// New returns an outbox and starts its workers. With a store it also begins to look for
-// messages there.
+// New returns an outbox and starts its workers. With a store it also starts to claim
+// messages.
 func New(o Options) *Outbox {
 	b := &Outbox{
-		o: o, Backoff: pause, keeper: newKeeper(),
-		ready: make(chan *queuedMessage, o.Queue), stuck: make(chan struct{}, 2*o.Workers), idle: make(chan struct{}), first: map[string]chan error{},
+		o: o, Backoff: backoff, messageClaims: newMessageClaims(),
+		ready: make(chan *queuedMessage, o.Queue), calls: make(chan struct{}, 2*o.Workers), idle: make(chan struct{}), firstAttempts: map[string]chan error{},
 	}
 	b.inTx = o.InTx
 	b.done, b.quit = context.WithCancel(context.Background())
@@ -95,92 +95,92 @@ func New(o Options) *Outbox {
 		go b.work()
 	}
 	if o.Store != nil {
-		b.keepIn(o.Store, o.InTx, o.Idle)
+		b.useStore(o.Store, o.InTx, o.Idle)
 	}
 	return b
 }
 
-// pause grows fourfold from about a second, with jitter so that many messages
-// refused together do not come back together.
-func pause(attempt int) time.Duration {
+// backoff grows fourfold from about a second. Jitter spreads the retries of messages that
+// failed together.
+func backoff(attempt int) time.Duration {
 	d := time.Second << (2 * min(attempt-1, 5))
 	return d/2 + rand.N(d) //nolint:gosec // jitter, not a secret
 }
 
-// Post takes on the messages of a change that has come about. It never fails the
-// caller: what cannot be sent is reported through Failed, or left to the store.
-func (b *Outbox) Post(ctx context.Context, messages []store.SealedMessage) {
+// Enqueue queues the messages of a committed change. It never fails: Failed is called for
+// messages that cannot be sent, unless the store has them.
+func (b *Outbox) Enqueue(ctx context.Context, messages []store.SealedMessage) {
 	for i := range messages {
 		m := &messages[i]
 		if b.store != nil && m.Attempts == 0 {
-			continue // not claimed: it comes from the store, once it is there
+			continue // not claimed here: a later claim sends it
 		}
-		b.take(ctx, b.from(m))
+		b.add(ctx, b.queued(m))
 	}
 }
 
-// from is a message that was claimed for this process, if only by recording it.
-func (b *Outbox) from(m *store.SealedMessage) *queuedMessage {
-	return &queuedMessage{id: m.ID, sealed: m, kept: b.store != nil, attempt: max(m.Attempts-1, 0)}
+// queued returns a message that this process recorded or claimed.
+func (b *Outbox) queued(m *store.SealedMessage) *queuedMessage {
+	return &queuedMessage{id: m.ID, sealed: m, stored: b.store != nil, attempt: max(m.Attempts-1, 0)}
 }
 
-// Prepare queues a message that has still to be worked out.
+// Prepare queues a message that f creates in the background.
 func (b *Outbox) Prepare(ctx context.Context, k store.Kind, f func(context.Context) (*store.SealedMessage, error)) {
 	id := uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
-	b.take(ctx, &queuedMessage{Outgoing: Outgoing{Kind: k}, id: id, prepare: f})
+	b.add(ctx, &queuedMessage{Outgoing: Outgoing{Kind: k}, id: id, prepare: f})
 }
 
-// take queues a message, or with Sync makes one attempt.
-func (b *Outbox) take(ctx context.Context, q *queuedMessage) {
+// add queues a message, or makes one attempt if Sync is set.
+func (b *Outbox) add(ctx context.Context, q *queuedMessage) {
 	if b.o.Sync {
-		if !q.kept {
-			q.attempt = b.o.Attempts - 1 // the last: nobody waits for retries
+		if !q.stored {
+			q.attempt = b.o.Attempts - 1 // makes this attempt the last one
 		}
-		b.try(context.WithoutCancel(ctx), q)
+		b.attempt(context.WithoutCancel(ctx), q)
 		return
 	}
-	if err := b.enter(); err != nil {
-		b.turnedAway(q, err)
+	if err := b.acquire(); err != nil {
+		b.reject(q, err)
 		return
 	}
-	b.ready <- q // has room for all that may enter
+	b.ready <- q // never blocks: ready has the capacity of the queue
 }
 
-// turnedAway gives up on a message that found no place, unless the store has it.
-func (b *Outbox) turnedAway(q *queuedMessage, err error) {
-	if q.kept {
-		b.o.Log.Debug("auth: message left to the store", "message_id", q.id, "error", err)
+// reject reports a message for which the queue has no space, unless the store has it.
+func (b *Outbox) reject(q *queuedMessage, err error) {
+	if q.stored {
+		b.o.Log.Debug("auth: message stays in the store", "message_id", q.id, "error", err)
 		return
 	}
 	b.report(q, err)
 }
 
-// enter takes a place in the queue, if there is one.
-func (b *Outbox) enter() error {
+// acquire reserves a place in the queue.
+func (b *Outbox) acquire() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.closed:
 		return errQueueClosed
-	case b.left >= b.o.Queue:
+	case b.pending >= b.o.Queue:
 		return errQueueFull
 	}
-	b.left++
+	b.pending++
 	return nil
 }
 
-// UnderWay is how many messages wait, are being sent, or pause.
-func (b *Outbox) UnderWay() int {
+// Pending returns how many messages wait, are being sent or pause.
+func (b *Outbox) Pending() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.left
+	return b.pending
 }
 
-func (b *Outbox) leave() {
+func (b *Outbox) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.left--
-	if b.closed && b.left == 0 {
+	b.pending--
+	if b.closed && b.pending == 0 {
 		close(b.idle)
 	}
 }
@@ -192,40 +192,40 @@ func (b *Outbox) work() {
 		case <-b.done.Done():
 			return
 		case q := <-b.ready:
-			if b.try(b.done, q) {
+			if b.attempt(b.done, q) {
 				b.retry(q)
 				continue
 			}
-			b.leave()
+			b.release()
 		}
 	}
 }
 
-// retry puts a message back after a pause, during which it holds its place in
-// the queue but no worker.
+// retry queues a message again after a pause. During the pause it holds its place in the
+// queue but no worker.
 func (b *Outbox) retry(q *queuedMessage) {
 	time.AfterFunc(b.Backoff(q.attempt), func() { b.ready <- q })
 }
 
-// try makes one attempt at a message and tells whether to try again from here.
-func (b *Outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
+// attempt makes one attempt and reports whether this process should retry.
+func (b *Outbox) attempt(ctx context.Context, q *queuedMessage) (again bool) {
 	q.attempt++
 	if q.prepare != nil {
 		m, err := q.prepare(ctx)
 		if err != nil {
-			b.o.Log.WarnContext(ctx, "auth: message not prepared", "kind", string(q.Kind), "message_id", q.id, "attempt", q.attempt, "error", err)
+			b.o.Log.WarnContext(ctx, "auth: cannot prepare a message", "kind", string(q.Kind), "message_id", q.id, "attempt", q.attempt, "error", err)
 			return q.attempt < b.o.Attempts
 		}
 		if m == nil {
 			return false
 		}
 		n := q.attempt
-		*q = *b.from(m) // once: a retry sends the same link
-		if q.attempt++; !q.kept {
+		*q = *b.queued(m) // a retry sends the same link
+		if q.attempt++; !q.stored {
 			q.attempt = n
 		}
 	}
-	if q.kept && !b.holds(q.sealed) {
+	if q.stored && !b.leaseSuffices(q.sealed) {
 		return false
 	}
 	if !b.o.Now().Before(q.sealed.ExpiresAt) {
@@ -233,8 +233,8 @@ func (b *Outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
 		return false
 	}
 	if err := b.unseal(q); err != nil {
-		b.o.Log.ErrorContext(ctx, "auth: message not opened", "message_id", q.id, "attempt", q.attempt, "error", err)
-		b.putOff(q, errNotOpened) // another instance may have its secret
+		b.o.Log.ErrorContext(ctx, "auth: cannot open a message", "message_id", q.id, "attempt", q.attempt, "error", err)
+		b.postpone(q, errNotOpened) // another instance may have the secret
 		return false
 	}
 	if q.decoy() {
@@ -242,7 +242,7 @@ func (b *Outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
 		return false
 	}
 	err := b.deliver(ctx, q)
-	b.tellFirst(q.id, q.hide(err))
+	b.notifyFirstAttempt(q.id, q.redact(err))
 	switch {
 	case err == nil:
 		b.o.Log.DebugContext(ctx, "auth: message sent", "kind", string(q.Kind), "message_id", q.id, "to", address.Mask(q.To), "attempt", q.attempt)
@@ -250,15 +250,15 @@ func (b *Outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
 		b.finish(q, store.FinishMessage{State: store.MessageSent})
 		return false
 	case q.attempt >= b.o.Attempts || IsPermanent(err):
-	case !q.kept || b.putOff(q, err):
-		b.o.Log.WarnContext(ctx, "auth: message not sent yet", "kind", string(q.Kind), "message_id", q.id, "to", address.Mask(q.To), "attempt", q.attempt, "error", q.hide(err))
-		return !q.kept
+	case !q.stored || b.postpone(q, err):
+		b.o.Log.WarnContext(ctx, "auth: message not sent, retrying", "kind", string(q.Kind), "message_id", q.id, "to", address.Mask(q.To), "attempt", q.attempt, "error", q.redact(err))
+		return !q.stored
 	}
 	b.giveUp(q, err)
 	return false
 }
 
-// unseal opens a sealed message, once.
+// unseal opens a sealed message if it is not open yet.
 func (b *Outbox) unseal(q *queuedMessage) (err error) {
 	if q.sealed != nil && q.Kind == "" {
 		q.Outgoing, err = b.o.Open(*q.sealed)
@@ -266,9 +266,9 @@ func (b *Outbox) unseal(q *queuedMessage) (err error) {
 	return err
 }
 
-// deliver renders a message and calls the mailer in a goroutine of its own, so
-// that one that ignores its context blocks a worker no longer than Timeout. A few
-// such attempts may linger; beyond that attempts fail at once.
+// deliver renders a message and calls the mailer in a separate goroutine, so that a
+// mailer that ignores its context blocks a worker no longer than Timeout. If too many
+// such calls are running, it fails at once.
 func (b *Outbox) deliver(ctx context.Context, q *queuedMessage) error {
 	m, err := b.o.Templates.render(q.Outgoing, b.o.Service)
 	if err != nil {
@@ -276,16 +276,16 @@ func (b *Outbox) deliver(ctx context.Context, q *queuedMessage) error {
 	}
 	m.ID, m.At = q.id, b.o.Now()
 	select {
-	case b.stuck <- struct{}{}:
+	case b.calls <- struct{}{}:
 	default:
-		return errors.New("auth: the mailer hangs")
+		return errors.New("auth: the mailer does not return")
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.o.Timeout)
 	defer cancel()
 	result := make(chan error, 1)
 	go func() {
 		defer func() {
-			<-b.stuck
+			<-b.calls
 			if v := recover(); v != nil {
 				result <- fmt.Errorf("auth: the mailer panicked: %v", v)
 			}
@@ -307,35 +307,34 @@ func (b *Outbox) sender(m Message) Sender {
 	return b.o.Mail
 }
 
-// giveUp ends a message that was not sent.
+// giveUp reports and finishes a message that was not sent.
 func (b *Outbox) giveUp(q *queuedMessage, err error) {
 	b.report(q, err)
-	b.abandon(q, err)
+	b.finishUnsent(q, err)
 }
 
-// report tells of a message that was given up: the log, and the application. A
-// decoy is nobody's loss.
+// report logs a failed message and reports it to the application, unless it is a decoy.
 func (b *Outbox) report(q *queuedMessage, err error) {
 	if b.unseal(q) != nil || q.To == "" {
 		return
 	}
-	err = q.hide(err)
+	err = q.redact(err)
 	b.o.Log.Error("auth: message failed", "kind", string(q.Kind), "message_id", q.id, "to", address.Mask(q.To), "attempt", q.attempt, "error", err)
 	b.o.Failed(context.Background(), Message{ID: q.id, Kind: q.Kind, Channel: q.Via(), To: q.To}, err)
 }
 
-// Close takes no more messages, claims none, and waits for those that are in this
-// process, until ctx ends.
+// Close accepts and claims no more messages, and waits for those in this process until
+// ctx is done.
 func (b *Outbox) Close(ctx context.Context) error {
 	b.stopClaiming()
 	b.mu.Lock()
-	if !b.closed && b.left == 0 {
+	if !b.closed && b.pending == 0 {
 		close(b.idle)
 	}
 	b.closed = true
 	b.mu.Unlock()
 	if b.done.Err() != nil {
-		return nil // closed before, and what was left was told then
+		return nil // closed before; that call reported the rest
 	}
 	defer b.quit()
 	select {
@@ -348,40 +347,41 @@ func (b *Outbox) Close(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.store != nil {
-		return fmt.Errorf("auth: %d messages were not sent, and stay in the store: %w", b.left, ctx.Err())
+		return fmt.Errorf("auth: %d messages were not sent and stay in the store: %w", b.pending, ctx.Err())
 	}
-	return fmt.Errorf("auth: %d messages were not sent: %w", b.left, ctx.Err())
+	return fmt.Errorf("auth: %d messages were not sent: %w", b.pending, ctx.Err())
 }
 
-// WatchFirst has the outcome of the first attempt at a message told.
-func (b *Outbox) WatchFirst(id string) <-chan error {
-	told := make(chan error, 1)
+// WatchFirstAttempt returns a channel that receives the result of the first attempt at a
+// message.
+func (b *Outbox) WatchFirstAttempt(id string) <-chan error {
+	result := make(chan error, 1)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.first[id] = told
-	return told
+	b.firstAttempts[id] = result
+	return result
 }
 
-// ForgetFirst ends the interest in a message of WatchFirst.
-func (b *Outbox) ForgetFirst(id string) {
+// ForgetFirstAttempt removes the channel of WatchFirst.
+func (b *Outbox) ForgetFirstAttempt(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.first, id)
+	delete(b.firstAttempts, id)
 }
 
-// tellFirst tells whoever waits for the first attempt at a message.
-func (b *Outbox) tellFirst(id string, err error) {
+// notifyFirstAttempt sends the result of a first attempt to the channel of WatchFirst.
+func (b *Outbox) notifyFirstAttempt(id string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if told := b.first[id]; told != nil {
-		told <- err
-		delete(b.first, id)
+	if result := b.firstAttempts[id]; result != nil {
+		result <- err
+		delete(b.firstAttempts, id)
 	}
 }
 
-// Awaited is how many messages somebody waits for the first attempt at.
-func (b *Outbox) Awaited() int {
+// Watched returns the number of channels of WatchFirst.
+func (b *Outbox) Watched() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.first)
+	return len(b.firstAttempts)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// deaf is a mailer that heeds no context.
+// deaf is a mailer that ignores its context.
 type deaf struct {
 	calls   atomic.Int32
 	release chan struct{}
@@ -26,8 +26,8 @@ func (h *deaf) Send(context.Context, Message) error {
 	return nil
 }
 
-// A mailer that hangs holds two attempts a worker, and is not called for more.
-func TestHangingMailerPilesNothingUp(t *testing.T) {
+// A hanging mailer holds two attempts per worker and is not called for more.
+func TestHangingMailer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &deaf{release: make(chan struct{})}
 		b, failures := testOutbox(t, Options{Workers: 1, Attempts: 1, Timeout: time.Second}, m)
@@ -50,7 +50,7 @@ func TestHangingMailerPilesNothingUp(t *testing.T) {
 	})
 }
 
-// A message that has no template will not have one later either.
+// A message without a template fails at once, because a retry cannot help.
 func TestMessageWithoutATemplateIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, began := &scripted{}, time.Now()
@@ -65,7 +65,7 @@ func TestMessageWithoutATemplateIsGivenUp(t *testing.T) {
 	})
 }
 
-// Attempts at working a message out are attempts at the message.
+// Attempts to prepare a message count as attempts at the message.
 func TestAttemptsToPrepareCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := errors.New("busy")
@@ -82,20 +82,20 @@ func TestAttemptsToPrepareCount(t *testing.T) {
 		if err := b.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if tries != 3 || len(m.sent) != 3 || len(failures.errors()) != 1 { // the third, fourth and fifth
+		if tries != 3 || len(m.sent) != 3 || len(failures.errors()) != 1 { // attempts three to five
 			t.Errorf("%d tries, %d sent, failures %v", tries, len(m.sent), failures.errors())
 		}
 	})
 }
 
-// Pauses grow fourfold from about a second to about a quarter of an hour, each from half
-// of that to as much again.
+// Pauses grow fourfold from about a second to about a quarter of an hour, each between
+// half and one and a half of that.
 func TestPausesGrow(t *testing.T) {
 	t.Parallel()
 	for attempt, about := range map[int]time.Duration{1: time.Second, 2: 4 * time.Second, 3: 16 * time.Second, 5: 256 * time.Second, 6: 1024 * time.Second, 7: 1024 * time.Second, 20: 1024 * time.Second} {
 		least, most := time.Hour, time.Duration(0)
 		for range 1000 {
-			d := pause(attempt)
+			d := backoff(attempt)
 			least, most = min(least, d), max(most, d)
 		}
 		if least < about/2 || least > about*6/10 || most < about*14/10 || most >= about*3/2 {
@@ -104,7 +104,7 @@ func TestPausesGrow(t *testing.T) {
 	}
 }
 
-// asking is a store of messages that notes when it is asked for some.
+// asking is a store that records when messages are claimed.
 type asking struct {
 	store.Journal
 	mu    sync.Mutex
@@ -122,17 +122,16 @@ func (s *asking) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([]st
 	return nil, nil
 }
 
-// Every instance looks for messages about every five seconds, each at another time than
-// the others, and at once when it is woken; what it finds is its own for as long as three
-// attempts may take, and for a minute at least.
-func TestInstancesLookForMessages(t *testing.T) {
+// Every instance claims messages about every five seconds, at a random time, and at once
+// after Wake. A claim lasts for three attempts, and for a minute at least.
+func TestClaimInterval(t *testing.T) {
 	for timeout, lease := range map[time.Duration]time.Duration{time.Second: time.Minute, 20 * time.Second: time.Minute, 21 * time.Second: 63 * time.Second, time.Minute: 3 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
 			s := &asking{}
 			b, _ := testOutbox(t, Options{Timeout: timeout}, &scripted{})
 			b.o.Log = slog.New(slog.NewTextHandler(&log, nil))
-			b.keepIn(s, nil, false)
+			b.useStore(s, nil, false)
 			began := time.Now()
 			b.Wake()
 			synctest.Wait()
@@ -141,7 +140,7 @@ func TestInstancesLookForMessages(t *testing.T) {
 				t.Errorf("woken, and asked at %v", s.at)
 			}
 			s.mu.Unlock()
-			<-time.After(time.Hour) // the bubble's clock
+			<-time.After(time.Hour) // fake time
 			if err := b.Close(t.Context()); err != nil {
 				t.Error(err)
 			}

@@ -17,11 +17,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// textOnly tells whether messages of a kind go to telephones.
+// textOnly reports whether messages of a kind are SMS.
 func textOnly(k store.Kind) bool { return k == store.KindPhoneCode || k == store.KindTestSMS }
 
-// Templates are the parsed templates by kind and locale. They are not changed once they
-// are parsed.
+// Templates are the parsed templates by kind and locale. They are immutable.
 type Templates struct {
 	langs *webpage.Languages
 	text  map[string]*texttemplate.Template // "kind.locale"
@@ -31,15 +30,15 @@ type Templates struct {
 // Service describes the service that sends messages.
 type Service struct {
 	App      func() string            // the application's name
-	Host     string                   // of the base URL
+	Host     string                   // host of the base URL
 	Texts    func() map[string]string // Settings.Texts; nil: none
-	Look     func() Look              // nil: that of no application
-	CodeLife time.Duration            // of a code beside a link
+	Look     func() Look              // nil: default colors
+	CodeLife time.Duration            // lifetime of a code next to a link
 }
 
-// ParseTemplates parses the templates in the folder mail of l, so that a mistake in an
-// override is found by New and not by a reader. A locale may lack a kind; the default
-// must have all. Each is tried with s.
+// ParseTemplates parses the templates in the folder mail of l and renders each with s, so
+// that New reports a mistake in an override. A locale may lack a kind; the default locale
+// must have all kinds.
 func ParseTemplates(l webpage.Layers, locale string, s Service) (*Templates, error) {
 	langs, err := webpage.FindLanguages(l, "mail", "layout", "html", locale)
 	if err != nil {
@@ -49,7 +48,7 @@ func ParseTemplates(l webpage.Layers, locale string, s Service) (*Templates, err
 	return m, m.parse(l, locale, s)
 }
 
-// parse fills in the templates of every language.
+// parse parses the templates of every language.
 func (m *Templates) parse(l webpage.Layers, locale string, s Service) error {
 	for _, loc := range m.langs.Names {
 		layout, err := l.Read("mail/layout." + loc + ".html")
@@ -92,41 +91,42 @@ func (m *Templates) parse(l webpage.Layers, locale string, s Service) error {
 	return nil
 }
 
-// mailData is what templates see.
+// mailData is the data of templates.
 type mailData struct {
 	App        string
-	Name       string // of the reader; empty if unknown or unfit to print
+	Name       string // of the recipient; empty if unknown or unsafe (SafeName)
 	Link       string
-	Code       string // text messages, and beside links
-	Host       string // of the base URL, for WebOTP
-	Minutes    int    // how long the link lives
-	Hours      int    // the same, 0 if less than two
-	Days       int    // the same, 0 if less than two
+	Code       string // in SMS, and next to links
+	Host       string // host of the base URL, for WebOTP
+	Minutes    int    // lifetime of the link
+	Hours      int    // the same in hours, 0 if less than two
+	Days       int    // the same in days, 0 if less than two
 	To         string
 	NewAddress string
-	Provider   string // the name of an outside service
+	Provider   string // the name of a provider
 	IP         string
-	Device     string // of whoever asked, as people call it; empty if unknown
-	Time       string // when it was asked for or happened
+	Device     string // the browser and system of the request, in words; empty if unknown
+	Time       string // of the request or event
 	Subject    string
 	Look       Look
-	Lead       string // lines of the operators' own above the rest; mostly empty
-	Footer     string // and below
+	Lead       string // lines of the operators above the text; usually empty
+	Footer     string // lines of the operators below the text
 
-	CodeMinutes int // how long a code beside a link lives
+	CodeMinutes int // lifetime of a code next to a link
 }
 
-// Look is how mails look: as the sign-in pages of the application do, if it has them.
+// Look is the look of mails. It follows the application's sign-in pages, if there are
+// any.
 type Look struct {
 	webpage.Palette
-	Logo string // an https address; empty: none
+	Logo string // an https URL; empty: none
 }
 
-// builtinColors are those of mails of no application's look.
+// builtinColors are the default colors of mails.
 var builtinColors = webpage.Palette{Light: "#1f4fd8", OnLight: "#ffffff", Dark: "#8ab4ff", OnDark: "#0b1a33"}
 
-// looks is how a message looks.
-func (s Service) looks() Look {
+// look returns the colors and logo of messages.
+func (s Service) look() Look {
 	var l Look
 	if s.Look != nil {
 		l = s.Look()
@@ -137,7 +137,7 @@ func (s Service) looks() Look {
 	return l
 }
 
-// render makes the message in the reader's language.
+// render renders a message in the recipient's language.
 func (m *Templates) render(o Outgoing, s Service) (Message, error) {
 	loc := m.langs.Pick(o.Locale)
 	if m.text[string(o.Kind)+"."+loc] == nil {
@@ -159,8 +159,8 @@ func (m *Templates) render(o Outgoing, s Service) (Message, error) {
 			d.Days = d.Hours / 24
 		}
 	}
-	d.Look = s.looks()
-	d.Lead, d.Footer = s.own(string(o.Kind)+".intro", loc), s.own("footer", loc)
+	d.Look = s.look()
+	d.Lead, d.Footer = s.operatorText(string(o.Kind)+".intro", loc), s.operatorText("footer", loc)
 	var subject, body, rich bytes.Buffer
 	if o.Via() == store.ChannelSMS {
 		if err := text.Execute(&body, d); err != nil {
@@ -171,7 +171,7 @@ func (m *Templates) render(o Outgoing, s Service) (Message, error) {
 	if err := text.ExecuteTemplate(&subject, "subject", d); err != nil {
 		return Message{}, err
 	}
-	d.Subject = visible.Line(cmp.Or(s.own(string(o.Kind)+".subject", loc), subject.String()))
+	d.Subject = visible.Line(cmp.Or(s.operatorText(string(o.Kind)+".subject", loc), subject.String()))
 	if err := text.Execute(&body, d); err != nil {
 		return Message{}, err
 	}
@@ -184,8 +184,8 @@ func (m *Templates) render(o Outgoing, s Service) (Message, error) {
 	}, nil
 }
 
-// own is what operators have mails say in a language; empty: nothing.
-func (s Service) own(name, locale string) string {
+// operatorText returns the operators' text of a name in a language, or "".
+func (s Service) operatorText(name, locale string) string {
 	if s.Texts == nil {
 		return ""
 	}

@@ -18,7 +18,7 @@ func TestEveryMessageRenders(t *testing.T) {
 	subjects := map[string]bool{}
 	for _, k := range store.Kinds() {
 		if k == store.KindPhoneCode || k == store.KindTestSMS {
-			continue // texts
+			continue // SMS
 		}
 		for _, loc := range []string{"en", "de"} {
 			m, err := mails.render(Outgoing{Kind: k, Locale: loc, To: "ada@example.com", Name: "Ada", Link: "https://auth.test/x?token=t&a=b", ExpiresIn: time.Hour, NewAddress: "new@example.com", IP: "192.0.2.1"}, testService("App"))
@@ -40,7 +40,7 @@ func TestEveryMessageRenders(t *testing.T) {
 	}
 }
 
-// Injection: what strangers choose becomes neither header, nor markup, nor link.
+// Injection: values from strangers create no header, markup or link.
 func TestMessagesResistInjection(t *testing.T) {
 	mails, err := templates()
 	if err != nil {
@@ -83,7 +83,7 @@ func TestTemplateOverrides(t *testing.T) {
 			t.Errorf("%s: %q, %v", loc, m.Subject, err)
 		}
 	}
-	// A language that lacks a message falls back to the default.
+	// A language that lacks a message falls back to the default language.
 	if m, err := mails.render(Outgoing{Kind: store.KindVerifyEmail, Locale: "fr", To: "a@example.com"}, testService("App")); err != nil || m.Locale != "en" {
 		t.Errorf("%+v, %v", m, err)
 	}

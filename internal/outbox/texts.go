@@ -14,17 +14,17 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What operators may have mails say besides their templates (Settings.Texts).
+// Operators can add texts to mails in addition to the templates (Settings.Texts).
 
-// How long such texts may be, in characters, and how many there may be.
+// Limits of such texts: lengths in characters, and their number.
 const (
 	maxMailSubject = 150
 	maxMailText    = 1000
 	MaxTexts       = 200
 )
 
-// CheckTexts judges such texts: their names are those of mails, and they hold
-// nothing that could disguise, begin a header, or lead anywhere.
+// CheckTexts checks the texts: their names are those of mails, and they contain nothing
+// that could disguise the mail, start a header or lead to another site.
 func CheckTexts(texts map[string]string) error {
 	if len(texts) > MaxTexts {
 		return fmt.Errorf("has more than %d texts", MaxTexts)
@@ -38,39 +38,39 @@ func CheckTexts(texts map[string]string) error {
 }
 
 func checkText(name, text string) error {
-	what, rest, _ := strings.Cut(name, ".")
-	most := maxMailText
-	if what != "footer" {
+	kind, rest, _ := strings.Cut(name, ".")
+	limit := maxMailText
+	if kind != "footer" {
 		var part string
 		part, rest, _ = strings.Cut(rest, ".")
-		if !slices.Contains(store.Kinds(), store.Kind(what)) || textOnly(store.Kind(what)) || part != "subject" && part != "intro" {
-			return errors.New("is no text of a mail: a kind with .subject or .intro, or footer")
+		if !slices.Contains(store.Kinds(), store.Kind(kind)) || textOnly(store.Kind(kind)) || part != "subject" && part != "intro" {
+			return errors.New("is not the name of a mail text: use a kind with .subject or .intro, or footer")
 		}
 		if part == "subject" {
-			if most = maxMailSubject; visible.Line(text) != text {
-				return errors.New("has to be one line of visible text")
+			if limit = maxMailSubject; visible.Line(text) != text {
+				return errors.New("must be one line of visible text")
 			}
 		}
 	}
 	if strings.HasSuffix(name, ".") || rest != "" && !isLanguage(rest) {
-		return errors.New("names no language")
+		return errors.New("names no valid language")
 	}
 	switch n := len([]rune(text)); {
-	case n == 0 || n > most:
-		return fmt.Errorf("has to have 1 to %d characters", most)
-	case strings.TrimSpace(text) != text || !onlyLines(text):
-		return errors.New("has to be visible text, without spaces around it")
-	case linked.MatchString(plainDots(text)):
-		return errors.New("may hold no links, nor what mail programs make links of")
+	case n == 0 || n > limit:
+		return fmt.Errorf("must have 1 to %d characters", limit)
+	case strings.TrimSpace(text) != text || !isVisibleText(text):
+		return errors.New("must be visible text without spaces around it")
+	case linkPattern.MatchString(plainDots(text)):
+		return errors.New("must not contain links or texts that mail programs turn into links")
 	}
 	return nil
 }
 
-// linked finds links, and names of hosts, which mail programs make links of.
-var linked = regexp.MustCompile(`(?i)://|www\.|[\pL\pN-]\.\pL{2,}|\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?:tel|sms|mailto):`)
+// linkPattern matches links, and host names, which mail programs turn into links.
+var linkPattern = regexp.MustCompile(`(?i)://|www\.|[\pL\pN-]\.\pL{2,}|\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?:tel|sms|mailto):`)
 
-// plainDots puts a full stop for what names of hosts take for one (UTS #46), and for the
-// leader that looks like it.
+// plainDots replaces the characters that host names treat as a full stop (UTS #46), and
+// the similar leader, by full stops.
 func plainDots(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch r {
@@ -81,14 +81,15 @@ func plainDots(s string) string {
 	}, s)
 }
 
-// isLanguage tells whether a text is a language as templates are named by.
+// isLanguage reports whether a text is a language tag that templates can have in their
+// names.
 func isLanguage(s string) bool {
 	_, err := language.Parse(s)
 	return err == nil && len(s) <= 16
 }
 
-// onlyLines tells whether a text is lines of visible characters.
-func onlyLines(s string) bool {
+// isVisibleText reports whether a text has only visible characters and line breaks.
+func isVisibleText(s string) bool {
 	for _, r := range s {
 		if r != '\n' && !visible.Rune(r) {
 			return false
@@ -97,16 +98,15 @@ func onlyLines(s string) bool {
 	return true
 }
 
-// SafeName leaves out a name that is no name: whoever signs up with a stranger's
-// address chooses the name that the stranger reads, and must not be able to put
-// a message or a link there.
+// SafeName returns "" for a name that could contain a message or a link. Anyone can sign
+// up with another person's email address, and that person reads the name.
 func SafeName(s string) string {
 	s = visible.Line(s)
 	if len([]rune(s)) > 60 || strings.ContainsAny(s, "/\\@:<>[](){}%$=&#!?\"") || strings.Contains(strings.ToLower(s), "www") {
 		return ""
 	}
 	dotted := plainDots(s)
-	for i := 0; i+2 < len(dotted); i++ { // "evil.com": mail clients make links of it
+	for i := 0; i+2 < len(dotted); i++ { // "evil.com": mail programs turn it into a link
 		if dotted[i] == '.' && dotted[i+1] != ' ' && i > 0 && dotted[i-1] != ' ' {
 			return ""
 		}

@@ -1,5 +1,5 @@
-// Package passhash verifies password hashes in the formats that other systems
-// keep them in, and makes argon2id and bcrypt ones.
+// Package passhash verifies password hashes in the formats of other systems, and makes
+// argon2id and bcrypt hashes.
 //
 // The formats:
 //
@@ -10,8 +10,8 @@
 //	$pbkdf2-sha256$i=600000$<salt>$<hash>               also sha1 and sha512; unpadded base64
 //	pbkdf2_sha256$600000$<salt>$<hash>                  Django's; the salt is plain text
 //
-// The firebase-scrypt form carries the project's parameters (mem_cost is ln,
-// rounds is r) beside each hash; base64 may be padded, plain or URL-safe.
+// The firebase-scrypt form has the project's parameters (mem_cost is ln, rounds is r) in
+// each hash. Its base64 may be padded, plain or URL-safe.
 package passhash
 
 import (
@@ -36,18 +36,18 @@ import (
 	"golang.org/x/crypto/scrypt"
 )
 
-// What Parse refuses. The errors that wrap these never quote the hash.
+// The errors of Parse. Errors that wrap them never quote the hash.
 var (
-	// ErrFormat: the hash is in none of the formats.
+	// ErrFormat: the hash has none of the formats.
 	ErrFormat = errors.New("password hash is malformed or of an unknown format")
-	// ErrUnsafe: the hash asks for more work than a login may cost, or so short
-	// a sum or salt that it proves nothing.
+	// ErrUnsafe: verifying the hash costs more than a login may, or its sum or salt is
+	// too short to be secure.
 	ErrUnsafe = errors.New("password hash has unsafe parameters")
 )
 
-// Limits on what a hash may ask for, so that a hostile import cannot exhaust
-// the server. Parameters multiply, so their product is bounded too: the worst
-// hash that passes takes a few seconds.
+// Limits of a hash's parameters, so that a hostile import cannot exhaust the server.
+// Parameters multiply, so their product is limited too: the most expensive accepted hash
+// takes a few seconds.
 const (
 	maxMemory     = 256 << 10  // KiB
 	maxTime       = 32         // argon2
@@ -64,12 +64,12 @@ type Hash struct {
 	params map[string]uint64
 	salt   []byte
 	sum    []byte
-	text   string // bcrypt keeps its own form
+	text   string // the bcrypt hash as text
 
 	signerKey, separator []byte // Firebase
 }
 
-// Argon2id are the parameters of new hashes; Memory is in KiB.
+// Argon2id holds the parameters of new hashes. Memory is in KiB.
 type Argon2id struct {
 	Memory  uint32
 	Time    uint32
@@ -82,9 +82,9 @@ func (p Argon2id) Make(password string) string {
 	return p.encode(salt, argon2.IDKey([]byte(password), salt, p.Time, p.Memory, p.Threads, 32))
 }
 
-// Nobodys is a hash that no password is known for. To judge a password by it takes
-// what one of Make takes, and it costs nothing to make.
-func (p Argon2id) Nobodys() string { return p.encode(random(16), random(32)) }
+// MakeUnknown returns a hash without a known password. Verifying a password against it takes
+// as long as against a hash of Make; making it costs nothing.
+func (p Argon2id) MakeUnknown() string { return p.encode(random(16), random(32)) }
 
 func (p Argon2id) encode(salt, sum []byte) string {
 	b64 := base64.RawStdEncoding.EncodeToString
@@ -97,19 +97,19 @@ func random(n int) []byte {
 	return b
 }
 
-// Check refuses parameters that Parse would refuse, with ErrUnsafe.
+// Check returns ErrUnsafe for parameters that Parse rejects.
 func (p Argon2id) Check() error {
 	return checkArgon2(uint64(p.Memory), uint64(p.Time), uint64(p.Threads))
 }
 
-// FitsBcrypt tells whether bcrypt reads the whole of a password: at most 72 bytes
-// and no NUL, which ends it or makes it go round as a shorter one.
+// FitsBcrypt reports whether bcrypt hashes the whole password: it must have at most 72
+// bytes and no NUL. Implementations stop at a NUL or wrap around to the start.
 func FitsBcrypt(password string) bool {
 	return len(password) <= 72 && strings.IndexByte(password, 0) < 0
 }
 
-// ErrNoFit: bcrypt would not read the whole of a password.
-var ErrNoFit = errors.New("bcrypt takes at most 72 bytes and no NUL")
+// ErrNoFit: bcrypt cannot hash the whole password.
+var ErrNoFit = errors.New("bcrypt accepts at most 72 bytes and no NUL")
 
 // MakeBcrypt hashes a password. Errors: ErrNoFit.
 func MakeBcrypt(password string, cost int) (string, error) {
@@ -120,18 +120,18 @@ func MakeBcrypt(password string, cost int) (string, error) {
 	return string(b), err
 }
 
-// NobodysBcrypt is Argon2id.Nobodys for bcrypt.
-func NobodysBcrypt(cost int) string {
+// MakeUnknownBcrypt is Nobodys for bcrypt.
+func MakeUnknownBcrypt(cost int) string {
 	b64 := base64.NewEncoding("./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789").WithPadding(base64.NoPadding).EncodeToString
 	return fmt.Sprintf("$2a$%02d$%s%s", cost, b64(random(16)), b64(random(23)))
 }
 
-// AtLeast tells whether the hash is argon2id with parameters no weaker than p.
+// AtLeast reports whether the hash is argon2id with parameters no weaker than p.
 func (h *Hash) AtLeast(p Argon2id) bool {
 	return h.scheme == "argon2id" && h.params["m"] >= uint64(p.Memory) && h.params["t"] >= uint64(p.Time)
 }
 
-// BcryptCost is the cost of a bcrypt hash, and 0 for any other.
+// BcryptCost returns the cost of a bcrypt hash, or 0 for other hashes.
 func (h *Hash) BcryptCost() int {
 	if h.scheme != "bcrypt" {
 		return 0
@@ -167,7 +167,7 @@ func parse(encoded string) (*Hash, error) {
 	case "2a", "2b", "2y":
 		cost, err := bcrypt.Cost([]byte(encoded))
 		if err != nil || len(encoded) != 60 || len(parts) != 3 || strings.Trim(parts[2], bcryptDigits) != "" {
-			return nil, ErrFormat // a malformed one would be refused at once, and that can be timed
+			return nil, ErrFormat // verifying a malformed hash fails at once, which an attacker can measure
 		}
 		return &Hash{scheme: "bcrypt", params: map[string]uint64{"cost": uint64(cost)}, text: encoded}, nil //nolint:gosec // a cost is positive
 	case "argon2id", "argon2i":
@@ -214,8 +214,8 @@ func parseDjango(rest string) (*Hash, error) {
 	return h, err
 }
 
-// build reads the parts that all formats but bcrypt share; params must be
-// exactly the names given, in that order.
+// build parses the parts that all formats except bcrypt share. params must have exactly
+// the given names in that order.
 func build(scheme, params, salt, sum string, names ...string) (*Hash, error) {
 	h := &Hash{scheme: scheme, params: map[string]uint64{}}
 	pairs := strings.Split(params, ",")
@@ -238,7 +238,7 @@ func build(scheme, params, salt, sum string, names ...string) (*Hash, error) {
 	return h, err
 }
 
-// bcryptDigits are those of its own base64.
+// bcryptDigits are the characters of bcrypt's base64.
 const bcryptDigits = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 func decode64(s string) ([]byte, error) {
@@ -249,7 +249,7 @@ func decode64(s string) ([]byte, error) {
 	return base64.RawStdEncoding.DecodeString(s)
 }
 
-// check bounds the work and refuses hashes that any password could match.
+// check limits the work and rejects hashes that any password could match.
 func (h *Hash) check() error {
 	v := h.params
 	if h.scheme == "bcrypt" {
@@ -259,14 +259,14 @@ func (h *Hash) check() error {
 		return fmt.Errorf("%w: the salt is empty", ErrUnsafe)
 	}
 	if len(h.sum) < 16 || len(h.sum) > 512 {
-		return fmt.Errorf("%w: the hash itself has to have 16 to 512 bytes", ErrUnsafe)
+		return fmt.Errorf("%w: the hash must have 16 to 512 bytes", ErrUnsafe)
 	}
 	switch h.scheme {
 	case "argon2id", "argon2i":
 		return checkArgon2(v["m"], v["t"], v["p"])
 	case "scrypt", "firebase-scrypt":
 		if v["ln"] > 24 || v["r"] > 64 || v["p"] > 16 {
-			return fmt.Errorf("%w: scrypt takes ln up to 24, r up to 64, p up to 16", ErrUnsafe)
+			return fmt.Errorf("%w: scrypt accepts ln up to 24, r up to 64, p up to 16", ErrUnsafe)
 		}
 		kib := v["r"] << v["ln"] / 8 // a block has 128*r bytes
 		return cmp.Or(within("scrypt memory in KiB", kib, maxMemory), within("scrypt memory times p", kib*v["p"], maxMixed))
@@ -290,12 +290,12 @@ func within(name string, n, limit uint64) error {
 	return nil
 }
 
-// Verify tells whether a password has this hash, in constant time for hashes of
-// one format. A password that bcrypt would not read to its end has no bcrypt
-// hash: else whoever knows its beginning could go on as they like.
+// Verify reports whether a password has this hash, in constant time for hashes of one
+// format. A password that bcrypt cannot hash as a whole never matches a bcrypt hash,
+// because its start alone would be enough.
 func (h *Hash) Verify(password string) bool {
 	if h.scheme == "bcrypt" {
-		same := bcrypt.CompareHashAndPassword([]byte(h.text), []byte(password[:min(len(password), 72)])) == nil // the same work for all
+		same := bcrypt.CompareHashAndPassword([]byte(h.text), []byte(password[:min(len(password), 72)])) == nil // the same work for every password
 		return same && FitsBcrypt(password)
 	}
 	sum, err := h.compute(password)
@@ -319,8 +319,8 @@ func (h *Hash) compute(password string) ([]byte, error) {
 	return pbkdf2.Key(digests[h.scheme], password, h.salt, int(h.params["i"]), n) //nolint:gosec // bounded by check
 }
 
-// firebase encrypts the project's signer key under a key stretched from the
-// password (AES-256-CTR, zero counter); the ciphertext is the hash.
+// firebase encrypts the project's signer key under a key derived from the password
+// (AES-256-CTR, zero counter). The ciphertext is the hash.
 func (h *Hash) firebase(password []byte) ([]byte, error) {
 	salt := append(append([]byte(nil), h.salt...), h.separator...)
 	key, err := scrypt.Key(password, salt, 1<<h.params["ln"], int(h.params["r"]), int(h.params["p"]), 64) //nolint:gosec // bounded by check
@@ -332,6 +332,6 @@ func (h *Hash) firebase(password []byte) ([]byte, error) {
 		return nil, err
 	}
 	out := make([]byte, len(h.signerKey))
-	cipher.NewCTR(block, make([]byte, aes.BlockSize)).XORKeyStream(out, h.signerKey) //nolint:gosec // the format's own: every key is used once
+	cipher.NewCTR(block, make([]byte, aes.BlockSize)).XORKeyStream(out, h.signerKey) //nolint:gosec // defined by the format: every key is used once
 	return out, nil
 }

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Vectors: the argon2 ones by the reference implementation's command, bcrypt
-// and scrypt from their papers' customary test strings, PBKDF2 from RFC 6070 and
-// its SHA-2 counterparts, Firebase's from its published example project.
+// Vectors: argon2 from the reference implementation's command, bcrypt and scrypt from the
+// usual test strings of their papers, PBKDF2 from RFC 6070 and its SHA-2 counterparts,
+// Firebase from its published example project.
 var vectors = []struct{ name, encoded, password string }{
 	{"argon2id", "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc", "password"},
 	{"argon2i", "$argon2i$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$wWKIMhR9lyDFvRz9YTZweHKfbftvj+qf+YFY4NeBbtA", "password"},
@@ -56,9 +56,9 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// bcrypt reads 72 bytes and no more, and takes a NUL for the end or for the
-// beginning of the next round: such passwords have no bcrypt hash.
-func TestBcryptReadsTheWhole(t *testing.T) {
+// bcrypt hashes at most 72 bytes, and treats a NUL as the end or as the start of the next
+// round: such passwords have no bcrypt hash.
+func TestBcryptLength(t *testing.T) {
 	long, wide := strings.Repeat("x", 72), strings.Repeat("ж", 36)
 	for password, others := range map[string][]string{
 		long:   {long + "more", long + "\x00", long + "x", long[:71]},
@@ -87,7 +87,7 @@ func TestBcryptReadsTheWhole(t *testing.T) {
 	}
 }
 
-// Hostile hashes: what would cost too much, or match anything.
+// Hostile hashes: too expensive, or matching every password.
 func TestParseRefuses(t *testing.T) {
 	const salt, sum = "c29tZXNhbHQ", "CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
 	for _, s := range []string{
@@ -110,9 +110,9 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// What is no hash is told from what asks for too much: of whoever imports, the one has
-// a typing error, the other a decision to make.
-func TestParseTellsMalformed(t *testing.T) {
+// Parse distinguishes a malformed hash from one that is too expensive: the first is a
+// typing error, the second needs a decision by the importer.
+func TestParseErrors(t *testing.T) {
 	const salt, sum, bcrypted = "c29tZXNhbHQ", "CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc", "CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"
 	for _, s := range []string{
 		"", "scrypt$ln=10,r=8,p=1$" + salt + "$" + sum, "$scrypt$ln=10,r=8,p=1$" + salt, "$scrypt$ln=10,r=8,p=1$" + salt + "$" + sum + "$x", "$scrypt$ln=10,r=8$" + salt + "$" + sum,
@@ -128,12 +128,12 @@ func TestParseTellsMalformed(t *testing.T) {
 	}
 }
 
-// What is made has 128 bits of salt and 256 of hash (RFC 9106, 4), also where it is
-// nobody's.
-func TestFormOfWhatIsMade(t *testing.T) {
+// New hashes have 128 bits of salt and 256 bits of hash (RFC 9106, section 4), also those
+// without a known password.
+func TestSizes(t *testing.T) {
 	form := regexp.MustCompile(`^\$argon2id\$v=19\$m=64,t=1,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$`)
 	p := Argon2id{Memory: 64, Time: 1, Threads: 1}
-	for _, made := range []string{p.Make("secret"), p.Nobodys()} {
+	for _, made := range []string{p.Make("secret"), p.MakeUnknown()} {
 		if !form.MatchString(made) {
 			t.Error(made)
 		}
@@ -146,9 +146,9 @@ func TestFormOfWhatIsMade(t *testing.T) {
 	}
 }
 
-// Each parameter may be within its limit while their product takes minutes; the
-// error says which limit it was and nothing of the hash.
-func TestParseBoundsWork(t *testing.T) {
+// Parameters may each be within their limits while their product takes minutes. The error
+// names the limit and does not quote the hash.
+func TestWorkLimits(t *testing.T) {
 	const salt, sum = "c29tZXNhbHQ", "CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
 	long := strings.Repeat("A", 680) // 510 bytes: 26 blocks of SHA-1
 	for _, c := range []struct{ encoded, says string }{
@@ -176,7 +176,7 @@ func TestParseBoundsWork(t *testing.T) {
 		{"$pbkdf2-sha512$i=1$" + salt + "$" + strings.Repeat("A", 22), ""},
 		{"$pbkdf2-sha512$i=1$" + salt + "$" + strings.Repeat("A", 683), ""},
 		{"$pbkdf2-sha512$i=1$" + salt + "$" + strings.Repeat("A", 684), "16 to 512"},
-		{"$pbkdf2-sha256$i=10$" + strings.Repeat("A", 960) + "$" + sum, ""}, // 1024 bytes in all
+		{"$pbkdf2-sha256$i=10$" + strings.Repeat("A", 960) + "$" + sum, ""}, // 1024 bytes in total
 		{"$argon2id$v=19$m=16,t=1,p=2$" + salt + "$" + sum, ""},
 		{"$argon2id$v=19$m=15,t=1,p=2$" + salt + "$" + sum, "8 KiB for each p"},
 		{"$2b$17$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "bcrypt cost"},
@@ -233,21 +233,22 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A hash that nobody has a password for is judged by the same work as any other.
-func TestNobodys(t *testing.T) {
+// Verifying against a hash without a known password takes as much work as against any
+// other.
+func TestMakeUnknown(t *testing.T) {
 	t.Parallel()
 	p := Argon2id{Memory: 64, Time: 1, Threads: 1}
-	for _, encoded := range []string{p.Nobodys(), NobodysBcrypt(4)} {
+	for _, encoded := range []string{p.MakeUnknown(), MakeUnknownBcrypt(4)} {
 		h, err := Parse(encoded)
 		if err != nil || h.Verify("") || h.Verify("a password") {
 			t.Errorf("%s: %v", encoded, err)
 		}
 	}
-	one, other := p.Nobodys(), p.Nobodys()
+	one, other := p.MakeUnknown(), p.MakeUnknown()
 	if h, err := Parse(one); err != nil || !h.AtLeast(p) || one == other {
 		t.Errorf("%+v %v", h, err)
 	}
-	if h, err := Parse(NobodysBcrypt(12)); err != nil || h.BcryptCost() != 12 {
+	if h, err := Parse(MakeUnknownBcrypt(12)); err != nil || h.BcryptCost() != 12 {
 		t.Errorf("%+v %v", h, err)
 	}
 }

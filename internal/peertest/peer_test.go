@@ -165,7 +165,7 @@ func refused(ctx context.Context, t *testing.T, want string) {
 	arrive(ctx, t, `location.pathname.startsWith('/auth/v1/') && document.getElementById('title') !== null`)
 	var text string
 	browsertest.Do(ctx, t, browsertest.Text("body", &text))
-	if !strings.Contains(text, "That did not work") || !strings.Contains(text, want) {
+	if !strings.Contains(text, "Something went wrong") || !strings.Contains(text, want) {
 		t.Errorf("%s, want %s", text, want)
 	}
 }

@@ -1,6 +1,5 @@
-// Package pgtest gives tests a real Postgres: the one that
-// AUTH_TEST_DATABASE_URL names, or else a throw-away cluster made of the
-// binaries that are installed here. It never skips a test: without either, the
+// Package pgtest gives tests a real Postgres: the one in AUTH_TEST_DATABASE_URL, or a
+// temporary cluster of the installed Postgres. It never skips a test: without either, the
 // test fails and says what to install.
 package pgtest
 
@@ -29,22 +28,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// EnvURL names a Postgres to use instead of a cluster of our own. Its user has to
-// be allowed to create databases and roles.
+// EnvURL names a Postgres to use instead of a temporary cluster. Its user must be allowed
+// to create databases and roles.
 const EnvURL = "AUTH_TEST_DATABASE_URL"
 
-// EnvBin names the folder with the binaries to make clusters of, instead of those
-// of the newest Postgres here.
+// EnvBin names the folder with the Postgres binaries. The default is the newest installed
+// Postgres.
 const EnvBin = "AUTH_TEST_POSTGRES_BIN"
 
 // Server is a Postgres that a test started.
 type Server struct {
-	URL string // of the database postgres, as superuser
-	Dir string // data
+	URL string // URL of the database postgres, as superuser
+	Dir string // data folder
 
 	bin  string
 	port string
-	as   *syscall.Credential // nil: as ourselves
+	as   *syscall.Credential // nil: the current user
 	cmd  *exec.Cmd
 	log  *serverLog
 	mu   sync.Mutex
@@ -57,16 +56,15 @@ var shared struct {
 	err  error
 }
 
-// URL returns the connection string of a Postgres that all tests of a process
-// share.
+// URL returns the connection string of a Postgres that all tests of a process share.
 func URL(tb testing.TB) string {
 	tb.Helper()
 	shared.once.Do(func() {
 		if shared.url = os.Getenv(EnvURL); shared.url != "" {
 			return
 		}
-		// Durability is not what these tests are about. Everything else is as people
-		// have it: what takes more locks or connections than that, fails.
+		// These tests do not need durability. All other settings are the defaults, so
+		// that tests that need more locks or connections fail.
 		if shared.srv, shared.err = Start("fsync=off", "synchronous_commit=off", "full_page_writes=off"); shared.err == nil {
 			shared.url = shared.srv.URL
 		}
@@ -77,7 +75,7 @@ func URL(tb testing.TB) string {
 	return shared.url
 }
 
-// Main runs the tests of a package and stops the shared server afterwards.
+// Main runs the tests of a package and then stops the shared server.
 func Main(m *testing.M) int {
 	code := m.Run()
 	for _, f := range atEnd.list {
@@ -94,7 +92,7 @@ var atEnd struct {
 	list []func()
 }
 
-// AtEnd has Main call f once all tests of a package are over.
+// AtEnd makes Main call f after all tests of a package.
 func AtEnd(f func()) {
 	atEnd.Lock()
 	defer atEnd.Unlock()
@@ -106,7 +104,7 @@ var databases struct {
 	n int
 }
 
-// Database makes an empty database and drops it when the test ends.
+// Database creates an empty database and drops it when the test ends.
 func Database(tb testing.TB) string {
 	tb.Helper()
 	base := URL(tb)
@@ -129,9 +127,8 @@ func Database(tb testing.TB) string {
 	return InDatabase(cfg, name)
 }
 
-// Role makes a role that may log in and nothing else, and drops it with its
-// privileges in the database of url when the test ends. It returns the role's
-// name and the connection string to log in with.
+// Role creates a role that can only log in, and drops it with its privileges in the
+// database of url when the test ends. It returns the role's name and connection string.
 func Role(tb testing.TB, url string) (name, as string) {
 	tb.Helper()
 	databases.Lock()
@@ -167,7 +164,7 @@ func run(url, sql string) error {
 	return err
 }
 
-// InDatabase is the connection string of another database on the same server.
+// InDatabase returns the connection string of another database on the same server.
 func InDatabase(cfg *pgx.ConnConfig, name string) string {
 	tls := "disable"
 	if cfg.TLSConfig != nil {
@@ -177,11 +174,11 @@ func InDatabase(cfg *pgx.ConnConfig, name string) string {
 	return fmt.Sprintf("host=%s port=%d user=%s password='%s' dbname=%s sslmode=%s", cfg.Host, cfg.Port, cfg.User, password, name, tls)
 }
 
-// Find returns the folder with the binaries that EnvBin names, or else with those
-// of the newest Postgres here.
+// Find returns the folder of the Postgres binaries: EnvBin, or that of the newest
+// installed Postgres.
 func Find() (string, error) {
 	if dir := os.Getenv(EnvBin); dir != "" {
-		if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil { //nolint:gosec // named by who runs the tests
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil { //nolint:gosec // named by the developer
 			return "", fmt.Errorf("%s: %w", EnvBin, err)
 		}
 		return dir, nil
@@ -191,7 +188,7 @@ func Find() (string, error) {
 		dirs, _ := filepath.Glob(pattern)
 		found = append(found, dirs...)
 	}
-	newestFirst(found)
+	sortNewestFirst(found)
 	if initdb, err := exec.LookPath("initdb"); err == nil {
 		found = append(found, filepath.Dir(initdb))
 	}
@@ -203,9 +200,9 @@ func Find() (string, error) {
 	return "", errors.New("the tests need Postgres: install it (Debian: apt-get install postgresql; macOS: brew install postgresql), or set " + EnvURL)
 }
 
-// newestFirst sorts folders by the version in their names; the one without, such
-// as Homebrew's, is as new as any.
-func newestFirst(dirs []string) {
+// sortNewestFirst sorts folders by the version in their names. A folder without a version,
+// such as Homebrew's, counts as the newest.
+func sortNewestFirst(dirs []string) {
 	version := regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 	of := func(dir string) float64 {
 		v, err := strconv.ParseFloat(version.FindString(dir), 64)
@@ -217,8 +214,8 @@ func newestFirst(dirs []string) {
 	slices.SortStableFunc(dirs, func(a, b string) int { return cmp.Compare(of(b), of(a)) })
 }
 
-// Start makes a cluster in a throw-away folder and runs it on a free loopback
-// port, with settings such as "fsync=off".
+// Start creates a cluster in a temporary folder and runs it on a free loopback port, with
+// settings such as "fsync=off".
 func Start(settings ...string) (*Server, error) {
 	bin, err := Find()
 	if err != nil {
@@ -229,7 +226,7 @@ func Start(settings ...string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{bin: bin, Dir: filepath.Join(dir, "data"), log: &serverLog{}}
-	if err = s.become(dir); err == nil {
+	if err = s.chooseUser(dir); err == nil {
 		var out []byte
 		if out, err = s.command("initdb", "-D", s.Dir, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
 			err = fmt.Errorf("initdb: %w\n%s", err, out)
@@ -245,8 +242,8 @@ func Start(settings ...string) (*Server, error) {
 	return s, nil
 }
 
-// serverLog is what a server has written: what is left of one that was ended may still
-// write while the next one does.
+// serverLog is the output of a server. Processes of a stopped server may still write
+// while the next server does.
 type serverLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -264,8 +261,9 @@ func (l *serverLog) String() string {
 	return l.text.String()
 }
 
-// become sees to it that Postgres does not run as root, which it refuses.
-func (s *Server) become(dir string) error {
+// chooseUser selects another user if the test runs as root, because Postgres refuses to run
+// as root.
+func (s *Server) chooseUser(dir string) error {
 	if os.Getuid() != 0 {
 		return nil
 	}
@@ -285,7 +283,7 @@ func (s *Server) become(dir string) error {
 	return errors.New("pgtest: Postgres does not run as root, and there is no user postgres or nobody")
 }
 
-// command runs a program of Postgres as the right user.
+// command returns a command of Postgres as the right user.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...) //nolint:gosec,noctx // outlives any one test
 	cmd.Dir = filepath.Dir(s.Dir)
@@ -294,23 +292,21 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Command is for tests that need more of Postgres's programs, such as
-// pg_basebackup.
+// Command returns a command for other programs of Postgres, such as pg_basebackup.
 func (s *Server) Command(name string, args ...string) *exec.Cmd { return s.command(name, args...) }
 
-// Clone is another data folder beside this one, to be run as a server of its
-// own.
+// Clone returns another data folder next to this one, to run as a second server.
 func (s *Server) Clone(name string) *Server {
 	return &Server{bin: s.bin, Dir: filepath.Join(filepath.Dir(s.Dir), name), as: s.as, log: &serverLog{}}
 }
 
-// Run starts the server on the port it had before, or on a free one, and waits
-// until it answers.
+// Run starts the server on its previous port, or on a free one, and waits until it
+// responds.
 func (s *Server) Run(settings ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.port == "" {
-		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a port, no connection
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // only finds a port
 		if err != nil {
 			return err
 		}
@@ -323,8 +319,8 @@ func (s *Server) Run(settings ...string) error {
 	}
 	s.cmd = s.command("postgres", args...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	// A server dies with the thread that started it, so that no run of the tests
-	// leaves one behind; the thread is kept.
+	// A server stops with the thread that started it, so that no test run leaves one
+	// behind. The thread is locked.
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -335,11 +331,11 @@ func (s *Server) Run(settings ...string) error {
 		return err
 	}
 	s.URL = "host=127.0.0.1 port=" + s.port + " user=postgres dbname=postgres sslmode=disable"
-	return s.await(30 * time.Second)
+	return s.waitUntilReady(30 * time.Second)
 }
 
-// await waits until the server answers.
-func (s *Server) await(patience time.Duration) error {
+// waitUntilReady waits until the server responds.
+func (s *Server) waitUntilReady(patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
@@ -349,20 +345,20 @@ func (s *Server) await(patience time.Duration) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("pgtest: Postgres does not answer: %w\n%s", err, s.log)
+			return fmt.Errorf("pgtest: Postgres does not respond: %w\n%s", err, s.log)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// Port is the loopback port.
+// Port returns the loopback port.
 func (s *Server) Port() string { return s.port }
 
-// Signal sends a signal to the server: SIGINT stops it at once, SIGQUIT without
-// a checkpoint, SIGKILL the hard way.
+// Signal sends a signal to the server: SIGINT stops it at once, SIGQUIT without a
+// checkpoint, SIGKILL kills it.
 func (s *Server) Signal(sig syscall.Signal) error { return s.cmd.Process.Signal(sig) }
 
-// Stop stops the server at once and waits until it has gone.
+// Stop stops the server with a signal and waits for its end.
 func (s *Server) Stop(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -370,7 +366,7 @@ func (s *Server) Stop(sig syscall.Signal) {
 		return
 	}
 	_ = s.Signal(sig)
-	// Children of a killed server hold its folder for a moment.
+	// Children of a killed server use its folder for a moment.
 	for range 500 {
 		if s.cmd.Process.Signal(syscall.Signal(0)) != nil {
 			break

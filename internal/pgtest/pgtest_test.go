@@ -10,13 +10,13 @@ import (
 func TestNewestFirst(t *testing.T) {
 	want := []string{"/opt/homebrew/opt/postgresql/bin", "/usr/lib/postgresql/17/bin", "/usr/pgsql-16/bin", "/opt/homebrew/opt/postgresql@15/bin", "/usr/lib/postgresql/9.6/bin", "/usr/pgsql-9.5/bin"}
 	got := slices.Sorted(slices.Values(want))
-	newestFirst(got)
+	sortNewestFirst(got)
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// Somebody's own server keeps its password and its encryption.
+// InDatabase keeps the password and the encryption of an existing server.
 func TestInDatabase(t *testing.T) {
 	for _, url := range []string{"postgres://ada@db.test/x?sslmode=disable", `postgres://ada:a%27%5Cb@db.test:5433/x?sslmode=require`} {
 		cfg, err := pgx.ParseConfig(url)

@@ -12,12 +12,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Planner is a tracer for pgx. While Explain runs, each statement is first
-// explained on a connection of its own, right before it is sent: it finds what
-// the statement will find, whatever its text is.
+// Planner is a tracer for pgx. While Explain runs, it explains each statement on a
+// separate connection right before it is sent, so that the plan sees the same data.
 type Planner struct {
-	// Lists explains the statements of batches, too, and plans all for the values
-	// that they are given: as stores do who ask for that, for lists.
+	// Lists also explains the statements of batches, and plans all statements for their
+	// parameters, as stores do for lists.
 	Lists bool
 
 	mu    sync.Mutex
@@ -26,11 +25,11 @@ type Planner struct {
 	errs  []error
 }
 
-// Plan is how the server carries a statement out.
+// Plan is the server's plan of a statement.
 type Plan struct {
 	SQL   string
 	root  node
-	whole []string // tables that were read from start to end, by functions and triggers too
+	whole []string // tables that were read completely, also by functions and triggers
 }
 
 type node struct {
@@ -46,8 +45,8 @@ type node struct {
 	Plans     []node  `json:"Plans"`
 }
 
-// Explain returns the plans of what f sends. f must hold no lock that its next
-// statement needs: that would be waited for.
+// Explain returns the plans of the statements that f sends. f must not hold a lock that
+// its next statement needs, because explaining would wait for it.
 func (p *Planner) Explain(f func() error) ([]Plan, error) {
 	p.mu.Lock()
 	p.on, p.plans, p.errs = true, nil, nil
@@ -59,13 +58,13 @@ func (p *Planner) Explain(f func() error) ([]Plan, error) {
 	return p.plans, errors.Join(append(p.errs, err)...)
 }
 
-// TraceQueryStart is pgx.QueryTracer's.
+// TraceQueryStart implements pgx.QueryTracer.
 func (p *Planner) TraceQueryStart(ctx context.Context, conn *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
 	p.explain(ctx, conn, d.SQL, d.Args)
 	return ctx
 }
 
-// TraceBatchStart is pgx.BatchTracer's.
+// TraceBatchStart implements pgx.BatchTracer.
 func (p *Planner) TraceBatchStart(ctx context.Context, conn *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
 	if p.Lists {
 		for _, q := range d.Batch.QueuedQueries {
@@ -75,10 +74,10 @@ func (p *Planner) TraceBatchStart(ctx context.Context, conn *pgx.Conn, d pgx.Tra
 	return ctx
 }
 
-// TraceBatchQuery is pgx.BatchTracer's.
+// TraceBatchQuery implements pgx.BatchTracer.
 func (p *Planner) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 
-// TraceBatchEnd is pgx.BatchTracer's.
+// TraceBatchEnd implements pgx.BatchTracer.
 func (p *Planner) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 func (p *Planner) explain(ctx context.Context, conn *pgx.Conn, sql string, args []any) {
@@ -100,11 +99,11 @@ func (p *Planner) explain(ctx context.Context, conn *pgx.Conn, sql string, args 
 	}
 }
 
-// TraceQueryEnd is pgx.QueryTracer's.
+// TraceQueryEnd implements pgx.QueryTracer.
 func (p *Planner) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// explain carries a statement out and undoes it. Its generic plan is what one that
-// is prepared once comes to.
+// explain runs a statement and rolls it back. It uses the generic plan, as a prepared
+// statement does eventually.
 func explain(ctx context.Context, cfg *pgx.ConnConfig, mode, sql string, args []any) (Plan, error) {
 	cfg.Tracer = nil
 	conn, err := pgx.ConnectConfig(ctx, cfg)
@@ -149,8 +148,8 @@ func explain(ctx context.Context, cfg *pgx.ConnConfig, mode, sql string, args []
 	return plan, nil
 }
 
-// String is the plan in one line, with each index scan's rows as expected and as
-// found.
+// String returns the plan in one line, with the estimated and actual rows of each index
+// scan.
 func (p Plan) String() string { return p.root.String() }
 
 func (n node) String() string {
@@ -174,12 +173,11 @@ func (n node) String() string {
 	return name + " (" + strings.Join(parts, ", ") + ")"
 }
 
-// unknownArray is how many elements Postgres expects in an array that it does
-// not know.
+// unknownArray is the number of elements that Postgres assumes for an unknown array.
 const unknownArray = 10
 
-// CheckList tells what is wrong with the plan of a list: it reads a table whole, or
-// none of these indexes, or an index finds more than so many rows.
+// CheckList returns an error if the plan of a list reads a table completely, uses none of
+// these indexes, or finds more than this many rows by an index.
 func (p Plan) CheckList(rows int, indexes ...string) error {
 	var errs []error
 	if len(p.whole) > 0 {
@@ -206,9 +204,9 @@ func (p Plan) CheckList(rows int, indexes ...string) error {
 	return nil
 }
 
-// Reads tells what is wrong with the plan of a statement that reads at most so many
-// rows of each table, those it leaves out again included: it reads a table whole or
-// more than that, or, if any are named, by another index.
+// Reads returns an error if the plan of a statement reads a table completely, reads more
+// than this many rows of a table, including those it then filters out, or uses an index
+// that is not in the list, unless the list is empty.
 func (p Plan) Reads(rows int, indexes ...string) error {
 	var errs []error
 	if len(p.whole) > 0 {
@@ -236,10 +234,9 @@ func (p Plan) Reads(rows int, indexes ...string) error {
 	return nil
 }
 
-// Check tells what is wrong with the plan of a statement that finds at most so
-// many rows of each table, each by its key: it reads a table whole, or by
-// another index than those named, or an index finds more than that or is
-// expected to find more than one row for a key.
+// Check returns an error if the plan of a statement that finds rows by keys reads a table
+// completely, uses an index that is not in the list, finds more than this many rows of a
+// table, or expects more than one row per key.
 func (p Plan) Check(rows int, indexes ...string) error {
 	var errs []error
 	if len(p.whole) > 0 {
@@ -247,7 +244,7 @@ func (p Plan) Check(rows int, indexes ...string) error {
 	}
 	var check func(n node)
 	check = func(n node) {
-		most := 1.0 // for each key
+		most := 1.0 // expected rows per key
 		if strings.Contains(n.Condition, "ANY (") {
 			most = unknownArray
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// empty deletes everything from a schema, and what the deletions noted last.
+// empty deletes everything from a schema, and the records of the deletions last.
 const empty = `do $$
 	declare name text;
 	begin
@@ -20,11 +20,11 @@ const empty = `do $$
 		update SCHEMA.first_owner set user_id = null;
 	end $$`
 
-// Reused hands out stores that are empty again once a test has ended, since to
-// migrate takes longer than most tests.
+// Reused provides stores that are emptied when a test ends, because migrating takes
+// longer than most tests.
 type Reused[S any] struct {
-	Open func() (store S, schema string) // makes a further one
-	As   *pgxpool.Pool                   // who may empty a schema
+	Open func() (store S, schema string) // creates another one
+	As   *pgxpool.Pool                   // a role that may empty a schema
 
 	mu   sync.Mutex
 	free []reusable[S]
@@ -35,7 +35,7 @@ type reusable[S any] struct {
 	schema string
 }
 
-func (r *Reused[S]) take() reusable[S] {
+func (r *Reused[S]) acquire() reusable[S] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := len(r.free); n > 0 {
@@ -47,10 +47,10 @@ func (r *Reused[S]) take() reusable[S] {
 	return reusable[S]{s, schema}
 }
 
-// Store is one for the duration of a test.
+// Store returns a store for the duration of a test.
 func (r *Reused[S]) Store(tb testing.TB) S {
 	tb.Helper()
-	one := r.take()
+	one := r.acquire()
 	tb.Cleanup(func() {
 		if _, err := r.As.Exec(context.Background(), strings.ReplaceAll(empty, "SCHEMA", one.schema)); err != nil {
 			tb.Error(err)

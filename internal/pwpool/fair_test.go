@@ -12,14 +12,13 @@ import (
 	"testing/synctest"
 )
 
-// crowd are callers of a pool under test, in a bubble. Their work waits to be
-// let go, one at a time.
+// crowd are callers of a pool in a bubble. The test ends their work one at a time.
 type crowd struct {
 	t        *testing.T
 	p        *Pool
 	letGo    chan struct{}
 	mu       sync.Mutex
-	turns    []string // who worked, in order
+	turns    []string // callers in the order of their work
 	refused  map[string]int
 	finished map[string]int
 }
@@ -28,8 +27,7 @@ func newCrowd(t *testing.T, workers, queue int) *crowd {
 	return &crowd{t: t, p: New(workers, queue), letGo: make(chan struct{}), refused: map[string]int{}, finished: map[string]int{}}
 }
 
-// comes lets one caller come, and waits until it works, stands in the queue or
-// is gone.
+// comes adds one caller, and waits until it works, waits or has left.
 func (c *crowd) comes(ctx context.Context, who Caller) {
 	name := who.Client + "/" + who.Account
 	go func() {
@@ -54,7 +52,7 @@ func (c *crowd) comes(ctx context.Context, who Caller) {
 	synctest.Wait()
 }
 
-// finish lets n callers finish their work, one after the other.
+// finish lets n callers finish, one after the other.
 func (c *crowd) finish(n int) {
 	for range n {
 		c.letGo <- struct{}{}
@@ -62,16 +60,16 @@ func (c *crowd) finish(n int) {
 	}
 }
 
-// done lets everybody finish.
+// done lets all callers finish.
 func (c *crowd) done() {
 	close(c.letGo)
 	synctest.Wait()
 	noPlaceLost(c.t, c.p)
 }
 
-// A client that floods waits behind itself: another one's turn is the next, and
-// what is more than its share is refused, to it alone.
-func TestAFloodWaitsBehindItself(t *testing.T) {
+// A client that floods delays only itself: another client is next, and only the flooding
+// client is rejected beyond its share.
+func TestFloodDelaysOnlyItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1, 512)
 		for range 650 {
@@ -81,7 +79,7 @@ func TestAFloodWaitsBehindItself(t *testing.T) {
 			t.Fatalf("%d refused", n)
 		}
 		c.comes(t.Context(), Caller{Client: "other", Account: "two"})
-		c.finish(2) // the one at work, and the one past the queue
+		c.finish(2) // one works, one is past the queue
 		if got := c.turns; !slices.Equal(got, []string{"flood/one", "flood/one", "other/two"}) {
 			t.Errorf("turns: %v", got)
 		}
@@ -95,9 +93,9 @@ func TestAFloodWaitsBehindItself(t *testing.T) {
 	})
 }
 
-// Those who want one account have a share of the queue, too, from wherever they
-// come; nobody else is the worse for it.
-func TestOneAccountHasAShare(t *testing.T) {
+// Callers for one account have a limited share of the queue, from any clients. Other
+// accounts are not affected.
+func TestAccountShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1, 8)
 		for i := range 10 {
@@ -111,7 +109,7 @@ func TestOneAccountHasAShare(t *testing.T) {
 			t.Error("another account was refused")
 		}
 		c.finish(3)
-		c.comes(t.Context(), Caller{Client: "9", Account: "victim"}) // its share is free again
+		c.comes(t.Context(), Caller{Client: "9", Account: "victim"}) // the share is free again
 		if c.refused["9/victim"] != 1 {
 			t.Errorf("refused: %v", c.refused)
 		}
@@ -119,9 +117,9 @@ func TestOneAccountHasAShare(t *testing.T) {
 	})
 }
 
-// One client cannot use up the share of an account: its owner, who comes from
-// elsewhere, is let in.
-func TestTheOwnerComesThrough(t *testing.T) {
+// One client cannot use up the share of an account: the owner at another client is
+// admitted.
+func TestOwnerIsAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1, 64)
 		for range 40 {
@@ -139,9 +137,9 @@ func TestTheOwnerComesThrough(t *testing.T) {
 	})
 }
 
-// A full queue has room for whoever has less in it than another: many clients
-// together cannot keep one out.
-func TestAFullQueueMakesRoom(t *testing.T) {
+// A full queue admits a client with fewer waiting callers than another: many clients
+// together cannot exclude one.
+func TestFullQueueDisplaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1, 8)
 		for i := range 12 { // two past the queue, eight in it
@@ -152,7 +150,7 @@ func TestAFullQueueMakesRoom(t *testing.T) {
 		}
 		before := len(c.refused)
 		c.comes(t.Context(), Caller{Client: "late"})
-		c.comes(t.Context(), Caller{Client: "late"}) // now it has as much as the others
+		c.comes(t.Context(), Caller{Client: "late"}) // now it has as many as the others
 		if c.refused["late/"] != 1 || len(c.refused) < before || c.p.waiting != 8 {
 			t.Errorf("refused %v, %d waiting", c.refused, c.p.waiting)
 		}
@@ -163,9 +161,9 @@ func TestAFullQueueMakesRoom(t *testing.T) {
 	})
 }
 
-// Clients take turns, each in the order of its own callers; whoever gives up
-// leaves the queue at once, and is no turn of anybody's.
-func TestTurnsGoRound(t *testing.T) {
+// Clients alternate, each in the order of its callers. A canceled caller leaves the queue
+// at once and is skipped.
+func TestClientsAlternate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1, 64)
 		gone, cancel := context.WithCancel(t.Context())
@@ -188,9 +186,9 @@ func TestTurnsGoRound(t *testing.T) {
 	})
 }
 
-// Whatever comes and goes: of the clients that wait, none has its turn twice
-// while another one that waits has none, bounds hold, and no place is lost.
-func TestNobodyStarves(t *testing.T) {
+// With random arrivals and departures: no waiting client is served twice while another
+// one waits, limits hold, and no place is lost.
+func TestNoClientStarves(t *testing.T) {
 	seed := rand.Uint64() //nolint:gosec // of a test
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test's
@@ -199,7 +197,7 @@ func TestNobodyStarves(t *testing.T) {
 			workers, queue := 1+rng.IntN(3), 1+rng.IntN(40)
 			c := newCrowd(t, workers, queue)
 			var cancels []context.CancelFunc
-			since := map[string]map[string]int{} // for each client that waits: the turns of others since it does
+			since := map[string]map[string]int{} // for each waiting client: how often others were served since
 			for range 300 {
 				turns := len(c.turns)
 				switch n := rng.IntN(10); {
@@ -224,7 +222,8 @@ func TestNobodyStarves(t *testing.T) {
 					}
 					for _, turn := range c.turns[turns:] {
 						now[waits.name][turn[:1]]++
-						// Who works was let in before; and a client at work gives way until it is not.
+						// A running caller was admitted before, and its client has lower
+						// priority while it runs.
 						if now[waits.name][turn[:1]] > 2*2*workers+2 {
 							t.Fatalf("%q had %d turns while %q waited", turn, now[waits.name][turn[:1]], waits.name)
 						}
@@ -240,7 +239,7 @@ func TestNobodyStarves(t *testing.T) {
 	}
 }
 
-// All at once, for the race detector.
+// Everything in parallel, for the race detector.
 func TestPoolInParallel(t *testing.T) {
 	p := New(2, 16)
 	var working, done, refused, gone atomic.Int32
@@ -288,8 +287,7 @@ func BenchmarkRunAlone(b *testing.B) {
 	}
 }
 
-// BenchmarkRunQueued has 100 callers of 16 clients for each processor, most of
-// whom wait.
+// BenchmarkRunQueued has 100 callers of 16 clients per processor, most of them waiting.
 func BenchmarkRunQueued(b *testing.B) {
 	p := New(2, 4096)
 	names := [16]string{}

@@ -1,7 +1,6 @@
-// Package pwpool bounds how much expensive work, such as hashing passwords, goes
-// on at once: as much as there are workers, with a queue of limited length in
-// front, and an honest refusal beyond. The queue is fair: a flood waits behind
-// itself.
+// Package pwpool limits how much expensive work, such as hashing passwords, runs at once:
+// it has a fixed number of workers and a bounded queue, and rejects further work. The
+// queue is fair between clients: a flood delays only its own requests.
 package pwpool
 
 import (
@@ -11,47 +10,46 @@ import (
 	"sync"
 )
 
-// ErrOverloaded says that the queue, or the caller's share of it, is full.
-var ErrOverloaded = errors.New("too many are waiting for their turn")
+// ErrOverloaded: the queue, or the caller's share of it, is full.
+var ErrOverloaded = errors.New("too many callers are waiting")
 
-// Caller is in whose name work is asked for. What is not known is empty, and has
-// no share that it could exceed; all unknown clients count as one in the order
-// of turns.
+// Caller identifies the caller for fairness. An empty field is unknown and has no limit
+// of its own. All unknown clients count as one client when the next caller is chosen.
 type Caller struct {
-	Client  string // such as the network address
+	Client  string // such as the IP address
 	Account string // such as the user's id
 }
 
 // Pool is safe for concurrent use. It has no goroutines of its own.
 type Pool struct {
-	queue int           // places to wait in
-	share int           // of them, for one client and for one account
-	cpu   chan struct{} // around the work alone
+	queue int           // places in the queue
+	share int           // most places for one client, and for one account
+	cpu   chan struct{} // one slot per running work
 
 	mu       sync.Mutex
-	free     int // places around the question and the work; above 0 only if nobody waits
+	free     int // free places for admit and work; above 0 only if the queue is empty
 	waiting  int
-	clients  map[string]*client // who wait or are at work
-	order    []*client          // those who wait, who had no turn for the longest first
-	accounts map[string]int     // who wait, by account
+	clients  map[string]*client // clients with callers that wait or run
+	order    []*client          // clients with waiting callers; the one served least recently first
+	accounts map[string]int     // number of waiting callers by account
 }
 
-// client are the callers of one client.
+// client holds the callers of one client.
 type client struct {
 	name    string
-	waiting []*waiter // the longest first
-	within  int       // past the queue
+	waiting []*waiter // the first to arrive first
+	running int       // callers past the queue
 }
 
-// waiter is one caller in the queue.
+// waiter is a caller in the queue.
 type waiter struct {
-	account string
-	turn    chan error // nil: it is its turn
+	account  string
+	admitted chan error // receives nil when the caller may run
 }
 
-// New makes a pool of workers, at least 1, that lets as many callers wait as
-// queue says. Of these places, one client, or all who want one account, have at
-// most a quarter, and at least one.
+// New returns a pool with this many workers, at least 1, and places in the queue. One
+// client, or the callers for one account, get at most a quarter of the places, and at
+// least one.
 func New(workers, queue int) *Pool {
 	return &Pool{
 		queue: queue, share: max(1, queue/4), free: 2 * workers, cpu: make(chan struct{}, workers),
@@ -59,28 +57,28 @@ func New(workers, queue int) *Pool {
 	}
 }
 
-// Run does the work in the caller's goroutine once it is its turn. admit, which
-// may be nil, is asked right before; its error is returned and nothing is done.
-// No more than twice as many callers as there are workers are past admit at a
-// time: few enough that what it was told still holds, and enough to keep the
-// processors busy while it waits for a database.
+// Run does the work in the caller's goroutine once a worker is free. It calls admit,
+// which may be nil, right before the work; if admit fails, Run returns its error and does
+// no work. At most twice as many callers as workers are past admit at a time: few enough
+// that admit's result is still correct, and enough to keep the processors busy while
+// admit waits for a database.
 //
-// The next turn is that of the client who has the fewest past the queue, and
-// among equals of the one that has waited for a turn the longest; within a
-// client, who came first. If the queue is full, or an account's share of it, a client
-// with fewer callers there than another takes the place of the other's last.
+// The next caller is of the client with the fewest callers past the queue; of several
+// such clients, of the one served least recently; within a client, the first to arrive.
+// If the queue is full, or an account's share of it, a client with fewer waiting callers
+// replaces the last caller of a client with more.
 //
-// Whoever's ctx ends while waiting makes room for the next. Errors:
-// ErrOverloaded, at once or when the place in the queue goes to another client;
-// ctx's; admit's; work's.
-func (p *Pool) Run(ctx context.Context, who Caller, admit func(context.Context) error, work func() error) error {
+// A caller whose ctx is done while it waits frees its place. Errors: ErrOverloaded, at
+// once or when another client takes the place in the queue; the errors of ctx, admit and
+// work.
+func (p *Pool) Run(ctx context.Context, caller Caller, admit func(context.Context) error, work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := p.enter(ctx, who); err != nil {
+	if err := p.enter(ctx, caller); err != nil {
 		return err
 	}
-	defer p.leave(who.Client)
+	defer p.leave(caller.Client)
 	if admit != nil {
 		if err := admit(ctx); err != nil {
 			return err
@@ -98,46 +96,46 @@ func (p *Pool) Run(ctx context.Context, who Caller, admit func(context.Context) 
 	return work()
 }
 
-// enter waits for a turn; after a nil, leave has to follow.
-func (p *Pool) enter(ctx context.Context, who Caller) error {
-	w, err := p.join(who)
+// enter waits until the caller may run. If it returns nil, the caller must call leave.
+func (p *Pool) enter(ctx context.Context, caller Caller) error {
+	w, err := p.join(caller)
 	if w == nil {
 		return err
 	}
 	select {
-	case err := <-w.turn:
+	case err := <-w.admitted:
 		return err
 	case <-ctx.Done():
 	}
-	if !p.giveUp(who.Client, w) && <-w.turn == nil {
-		p.leave(who.Client) // its turn came at the same moment
+	if !p.cancel(caller.Client, w) && <-w.admitted == nil {
+		p.leave(caller.Client) // it was called at the same moment
 	}
 	return ctx.Err()
 }
 
-// join takes a free place or else stands in the queue; in both cases the error is
-// nil, and only in the second there is a waiter.
-func (p *Pool) join(who Caller) (*waiter, error) {
+// join takes a free place or a place in the queue. The error is nil in both cases; the
+// waiter is nil for a free place.
+func (p *Pool) join(caller Caller) (*waiter, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.clients[who.Client]
+	c := p.clients[caller.Client]
 	if c == nil {
-		c = &client{name: who.Client}
+		c = &client{name: caller.Client}
 	}
 	if p.free > 0 {
 		p.free--
-		c.within++
+		c.running++
 		p.clients[c.name] = c
 		return nil, nil
 	}
-	sameAccount := func(w *waiter) bool { return w.account == who.Account }
+	sameAccount := func(w *waiter) bool { return w.account == caller.Account }
 	switch {
-	case who.Client != "" && len(c.waiting) >= p.share,
-		who.Account != "" && p.accounts[who.Account] >= p.share && !p.makeRoom(c, sameAccount),
-		p.waiting >= p.queue && !p.makeRoom(c, anybody):
+	case caller.Client != "" && len(c.waiting) >= p.share,
+		caller.Account != "" && p.accounts[caller.Account] >= p.share && !p.displace(c, sameAccount),
+		p.waiting >= p.queue && !p.displace(c, anyWaiter):
 		return nil, ErrOverloaded
 	}
-	w := &waiter{account: who.Account, turn: make(chan error, 1)}
+	w := &waiter{account: caller.Account, admitted: make(chan error, 1)}
 	p.clients[c.name] = c
 	if len(c.waiting) == 0 {
 		p.order = append(p.order, c)
@@ -150,12 +148,11 @@ func (p *Pool) join(who Caller) (*waiter, error) {
 	return w, nil
 }
 
-func anybody(*waiter) bool { return true }
+func anyWaiter(*waiter) bool { return true }
 
-// makeRoom sends a caller away who competes with one that c wants to add: the
-// last one of the client that has the most of them, if that is still more than c
-// would have.
-func (p *Pool) makeRoom(c *client, competes func(*waiter) bool) bool {
+// displace rejects a waiting caller that competes with a new one of c: the last caller of
+// the client that has the most of them, if that is more than c would have.
+func (p *Pool) displace(c *client, competes func(*waiter) bool) bool {
 	count := func(c *client) (n, last int) {
 		for i, w := range c.waiting {
 			if competes(w) {
@@ -175,12 +172,12 @@ func (p *Pool) makeRoom(c *client, competes func(*waiter) bool) bool {
 	if from == nil {
 		return false
 	}
-	p.take(from, at).turn <- ErrOverloaded
+	p.remove(from, at).admitted <- ErrOverloaded
 	return true
 }
 
-// take takes a caller out of the queue.
-func (p *Pool) take(c *client, i int) *waiter {
+// remove removes a caller from the queue.
+func (p *Pool) remove(c *client, i int) *waiter {
 	w := c.waiting[i]
 	c.waiting = slices.Delete(c.waiting, i, i+1)
 	p.waiting--
@@ -193,20 +190,20 @@ func (p *Pool) take(c *client, i int) *waiter {
 		at := slices.Index(p.order, c)
 		p.order = slices.Delete(p.order, at, at+1)
 	}
-	p.forget(c)
+	p.dropIdle(c)
 	return w
 }
 
-// forget drops a client that has nobody here.
-func (p *Pool) forget(c *client) {
-	if len(c.waiting) == 0 && c.within == 0 {
+// dropIdle removes a client without callers.
+func (p *Pool) dropIdle(c *client) {
+	if len(c.waiting) == 0 && c.running == 0 {
 		delete(p.clients, c.name)
 	}
 }
 
-// giveUp takes a caller out of the queue who waits no longer; false if it is not
-// there any more.
-func (p *Pool) giveUp(name string, w *waiter) bool {
+// cancel removes a canceled caller from the queue. It returns false if the caller is no
+// longer there.
+func (p *Pool) cancel(name string, w *waiter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.clients[name]
@@ -217,37 +214,37 @@ func (p *Pool) giveUp(name string, w *waiter) bool {
 	if i < 0 {
 		return false
 	}
-	p.take(c, i)
+	p.remove(c, i)
 	return true
 }
 
-// leave hands a place on to whose turn is next.
+// leave gives the place to the next caller.
 func (p *Pool) leave(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.clients[name]
-	c.within--
-	p.forget(c)
+	c.running--
+	p.dropIdle(c)
 	if len(p.order) == 0 {
 		p.free++
 		return
 	}
 	next := p.next()
-	next.within++
-	p.take(next, 0).turn <- nil
-	if at := slices.Index(p.order, next); at >= 0 { // it has more
+	next.running++
+	p.remove(next, 0).admitted <- nil
+	if at := slices.Index(p.order, next); at >= 0 { // it has more waiting callers
 		p.order = append(slices.Delete(p.order, at, at+1), next)
 	}
 }
 
-// next is the client whose turn it is.
+// next returns the client of the next caller.
 func (p *Pool) next() *client {
 	best := p.order[0]
 	for _, c := range p.order[1:] {
-		if best.within == 0 {
+		if best.running == 0 {
 			break
 		}
-		if c.within < best.within {
+		if c.running < best.running {
 			best = c
 		}
 	}

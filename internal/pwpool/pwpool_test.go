@@ -17,9 +17,9 @@ func noPlaceLost(t *testing.T, p *Pool) {
 	}
 }
 
-// Never more at once than there are workers, few between the question and the
-// work, and a refusal beyond the queue.
-func TestPoolBounds(t *testing.T) {
+// At most as many callers work as there are workers, few are between admit and work, and
+// callers beyond the queue are rejected.
+func TestPoolLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(3, 10)
 		var working, admitted, mostWorking, refused, done atomic.Int32
@@ -47,7 +47,7 @@ func TestPoolBounds(t *testing.T) {
 				}
 			}()
 		}
-		synctest.Wait() // until everybody is stuck or gone
+		synctest.Wait() // until every caller is blocked or gone
 		if working.Load() != 3 || admitted.Load() != 6 || refused.Load() != 400-6-10 {
 			t.Errorf("working %d, admitted %d, refused %d", working.Load(), admitted.Load(), refused.Load())
 		}
@@ -60,12 +60,12 @@ func TestPoolBounds(t *testing.T) {
 	})
 }
 
-// Whoever gives up while waiting, in either stage, makes room for the next and
-// has done nothing.
-func TestPoolLetsGo(t *testing.T) {
+// A caller that is canceled while it waits, in either stage, frees its place and does no
+// work.
+func TestPoolCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(1, 1)
-		p.cpu <- struct{}{} // somebody works
+		p.cpu <- struct{}{} // one caller works
 		ctx, cancel := context.WithCancel(t.Context())
 		results := make(chan error, 3)
 		for range 3 { // two wait for the processor, one in the queue
@@ -95,8 +95,8 @@ func TestPoolLetsGo(t *testing.T) {
 	})
 }
 
-// However a turn ends, its place is free again.
-func TestPoolGivesPlacesBack(t *testing.T) {
+// Every way out of Run frees the place.
+func TestPoolFreesPlaces(t *testing.T) {
 	refused, failed := errors.New("refused"), errors.New("failed")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -140,8 +140,8 @@ func TestPoolGivesPlacesBack(t *testing.T) {
 	}
 }
 
-// Nothing is done for a caller who has gone, however many places are free.
-func TestNothingForTheGone(t *testing.T) {
+// A canceled caller does no work, even if places are free.
+func TestCanceledBeforeRun(t *testing.T) {
 	p := New(1, 1)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -156,8 +156,8 @@ func TestNothingForTheGone(t *testing.T) {
 	}
 }
 
-// The question gets the caller's context.
-func TestAdmitHasTheContext(t *testing.T) {
+// admit gets the caller's context.
+func TestAdmitContext(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(t.Context(), key{}, "here")
 	err := New(1, 1).Run(ctx, Caller{}, func(ctx context.Context) error {

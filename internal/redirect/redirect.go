@@ -1,4 +1,4 @@
-// Package redirect judges the addresses that a browser may be sent on to.
+// Package redirect checks the URLs to which a browser may be redirected.
 package redirect
 
 import (
@@ -10,21 +10,20 @@ import (
 	"strings"
 )
 
-// ErrNotListed: the address is sound, but no pattern matches it.
+// ErrNotListed: the URL is valid, but no pattern matches it.
 var ErrNotListed = errors.New("not on the allow-list")
 
 // Pattern is one entry of an allow-list.
 type Pattern struct {
 	Scheme string
 	Host   string
-	Port   string // empty: the scheme's own
+	Port   string // empty: the scheme's default
 	Path   string // with a trailing slash if Below
-	Below  bool   // everything below Path, too
+	Below  bool   // also everything below Path
 }
 
-// ParsePattern reads an exact URL, or one that ends in "/*" for everything
-// below. The error quotes the pattern and says what is wrong with it, and what
-// would do.
+// ParsePattern reads an exact URL, or one that ends in "/*" for everything below. The
+// error quotes the pattern, describes the problem and shows valid forms.
 func ParsePattern(s string) (Pattern, error) {
 	base, below := strings.CutSuffix(s, "/*")
 	if below {
@@ -37,8 +36,8 @@ func ParsePattern(s string) (Pattern, error) {
 		err = errors.New("a wildcard may only be a trailing /*")
 	case u.RawQuery != "" || u.Fragment != "":
 		err = errors.New("a pattern has no query or fragment")
-	case u.Scheme == "http" && !IsLoopback(strings.ToLower(u.Hostname())): // codes would cross the network in clear
-		err = errors.New("http is for loopback hosts only")
+	case u.Scheme == "http" && !IsLoopback(strings.ToLower(u.Hostname())): // codes would be sent unencrypted
+		err = errors.New("http is only allowed for loopback hosts")
 	}
 	if err != nil {
 		return Pattern{}, fmt.Errorf("%q: %w; want https://host/path, or https://host/* for all below", s, err)
@@ -46,7 +45,7 @@ func ParsePattern(s string) (Pattern, error) {
 	return Pattern{Scheme: u.Scheme, Host: u.Hostname(), Port: u.Port(), Path: pathOf(u), Below: below}, nil
 }
 
-// String is the pattern as ParsePattern reads it.
+// String returns the pattern in the form that ParsePattern reads.
 func (p Pattern) String() string {
 	u := url.URL{Scheme: p.Scheme, Host: p.Host, Path: p.Path}
 	if strings.Contains(p.Host, ":") {
@@ -61,9 +60,8 @@ func (p Pattern) String() string {
 	return u.String()
 }
 
-// Check tells whether a browser may be sent to target: nil if it is a plain URL
-// that a pattern matches, ErrNotListed if none does, and otherwise what is wrong
-// with it.
+// Check returns nil if target is a plain URL that matches a pattern, ErrNotListed if no
+// pattern matches, and otherwise an error that describes the problem of the URL.
 func Check(target string, patterns []Pattern) error {
 	u, err := parse(target)
 	if err != nil {
@@ -77,9 +75,9 @@ func Check(target string, patterns []Pattern) error {
 	return ErrNotListed
 }
 
-// IsLocal tells whether target is a path, perhaps with a query, of the very origin
-// that it is read at, for every browser: "/notes?page=2", and neither "//host" nor
-// "/\\host" nor any that servers read in two ways.
+// IsLocal reports whether every browser reads target as a path of the current origin,
+// perhaps with a query: "/notes?page=2", but not "//host", "/\\host" or a path that
+// servers read in different ways.
 func IsLocal(target string) bool {
 	if !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") {
 		return false
@@ -88,7 +86,7 @@ func IsLocal(target string) bool {
 	return err == nil && u.Host == "local.invalid"
 }
 
-// parse refuses all in which parsers of URLs have been known to disagree.
+// parse rejects URLs that parsers are known to read differently.
 func parse(s string) (*url.URL, error) {
 	if s == "" || len(s) > 2048 || strings.ContainsAny(s, "\\ \t\r\n") {
 		return nil, errors.New("is not a plain URL")
@@ -118,18 +116,17 @@ func parse(s string) (*url.URL, error) {
 	if p := u.Path; p != "" && p != path.Clean(p) && p != path.Clean(p)+"/" {
 		return nil, errors.New("has dots in its path")
 	}
-	if readTwoWays(u.EscapedPath()) {
+	if ambiguous(u.EscapedPath()) {
 		return nil, errors.New("has a path that servers read in different ways")
 	}
 	u.Host = strings.ToLower(u.Host)
 	return u, nil
 }
 
-// readTwoWays tells whether some server would take a path for another one, above
-// what it seems to be below: by cutting parameters off a segment ("..;x"), by
-// taking escaped dots and separators for plain ones, by unescaping twice, or by
-// trimming segments.
-func readTwoWays(escaped string) bool {
+// ambiguous reports whether a server could read a path as another one outside its
+// prefix: by removing parameters of a segment ("..;x"), by decoding escaped dots and
+// separators, by decoding twice, or by trimming segments.
+func ambiguous(escaped string) bool {
 	lower := strings.ToLower(escaped)
 	for _, s := range []string{";", "%3b", "%2e", "%2f", "%5c", "%25"} {
 		if strings.Contains(lower, s) {
@@ -174,8 +171,7 @@ func portOf(scheme, port string) string {
 	return ""
 }
 
-// IsLoopback tells whether a URL's host, without port and brackets, is this
-// machine.
+// IsLoopback reports whether a URL's host, without port and brackets, is this machine.
 func IsLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
@@ -184,8 +180,8 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// WithQuery returns target with these parameters, which replace its own of the
-// same names. A target that is no URL is returned as it is.
+// WithQuery returns target with these parameters, which replace existing ones of the same
+// name. It returns an invalid target unchanged.
 func WithQuery(target string, add url.Values) string {
 	u, err := url.Parse(target)
 	if err != nil {

@@ -88,14 +88,14 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// climbing are paths that some server reads as leading out of /app/.
+// climbing are paths that some servers read as outside /app/.
 var climbing = []string{
 	"..;/x", "..;a=b/x", ".;/x", "a;b/x", "x;y", "%2e%2e/x", "%2E%2E/x", ".%2e/x", "%2e./x", "..%2fx", "..%2Fx", "%2e%2e%2fx", "..%5cx", "%2e%2e%5Cx", "a%5c..%5cx",
 	"%252e%252e/x", "%252E%252e%252fx", "..%252fx", "%25252e%25252e/x", "%c0%ae%c0%ae/../x", "..%3b/x", "..%3B/x", "%2e%2e;/x", "../x", "./x", "a/../../x", "..", ".", "...", ".%20./x", "..%20/x", "%20../x", ".../x", "%2f/x", "%5cx", "a%2f..%2f..%2fx", "a%2fb", "%2e%2e%2e/x",
 }
 
-// Below /app/* is nothing that any server would look for elsewhere.
-func TestNothingClimbs(t *testing.T) {
+// No server reads an accepted path below /app/* as outside it.
+func TestPathsStayBelow(t *testing.T) {
 	list := patterns(t, "https://app.test/app/*", "https://app.test/app/exact", "myapp://auth/app/*")
 	for _, base := range []string{"https://app.test/app/", "myapp://auth/app/", "https://app.test/app/deep/er/"} {
 		for _, end := range climbing {
@@ -177,7 +177,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		host := strings.ToLower(u.Hostname())
 		if host == "below.test" {
-			// However often it is unescaped and whatever is cut off, it stays below.
+			// However often it is decoded and trimmed, the path stays below.
 			p := u.EscapedPath()
 			for range 4 {
 				for _, read := range []string{p, strings.ReplaceAll(p, "\\", "/"), params.ReplaceAllString(p, "")} {
@@ -196,7 +196,7 @@ func FuzzCheck(f *testing.F) {
 		if (host != "app.test" && host != "localhost" && host != "exact.test") || u.User != nil || strings.ContainsAny(s, "\\\r\n\t ") {
 			t.Errorf("%q is allowed", s)
 		}
-		// With or without what is added, it leads to the same place.
+		// With or without added parameters, the target is the same.
 		to, err := url.Parse(WithQuery(s, url.Values{"code": {"c"}}))
 		if err != nil || !strings.EqualFold(to.Host, u.Host) || to.Query().Get("code") != "c" {
 			t.Errorf("%q leads to %v, %v", s, to, err)

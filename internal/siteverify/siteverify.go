@@ -1,5 +1,5 @@
-// Package siteverify asks a captcha service whether a token is good. The services
-// agree on how: a form with the secret, the token and the client's address.
+// Package siteverify verifies a token at a captcha service. The services share one
+// protocol: a form with the secret, the token and the client's IP address.
 package siteverify
 
 import (
@@ -15,23 +15,23 @@ import (
 	"github.com/authmount/auth/internal/outbound"
 )
 
-// Service is a captcha service. It is safe for concurrent use once it is set up.
+// Service is a captcha service. It is safe for concurrent use once it is configured.
 type Service struct {
-	Name     string // begins every error
-	Refused  error  // within the error that says that a token is not good
+	Name     string // prefix of every error
+	Refused  error  // wrapped by the error for an invalid token
 	URL      string
 	Client   *http.Client
-	Fields   url.Values // what the form has besides: the secret, a site key
-	Hostname string     // if set: the widget has to have been shown on it
+	Fields   url.Values // further fields of the form: the secret, a site key
+	Hostname string     // if set, the token must come from this host
 }
 
-// mistakes are what the service says of whoever runs this, not of the token.
-func mistakes() []string {
+// configurationErrors are the service's error codes about the configuration, not about the token.
+func configurationErrors() []string {
 	return []string{"missing-input-secret", "invalid-input-secret", "bad-request", "internal-error", "sitekey-secret-mismatch", "not-using-dummy-passcode"}
 }
 
-// Verify asks. An error that is not Service.Refused means that there is no answer,
-// and quotes nothing that was sent.
+// Verify checks a token. Any error other than Service.Refused means that there is no
+// result. Errors quote nothing that was sent.
 func (s *Service) Verify(ctx context.Context, token string, ip netip.Addr) error {
 	if err := s.verify(ctx, token, ip); err != nil {
 		return fmt.Errorf("%s: %w", s.Name, err)
@@ -54,24 +54,24 @@ func (s *Service) verify(ctx context.Context, token string, ip netip.Addr) error
 	if err != nil {
 		return err
 	}
-	var said struct {
+	var result struct {
 		Success  *bool    `json:"success"`
 		Hostname string   `json:"hostname"`
 		Codes    []string `json:"error-codes"`
 	}
-	if err := outbound.DecodeJSON(res.Body, &said); err != nil || said.Success == nil {
-		return fmt.Errorf("status %d without an answer", res.Status)
+	if err := outbound.DecodeJSON(res.Body, &result); err != nil || result.Success == nil {
+		return fmt.Errorf("status %d without a result", res.Status)
 	}
-	if !*said.Success {
-		for _, code := range said.Codes {
-			if slices.Contains(mistakes(), code) {
-				return errors.New("the service says " + code)
+	if !*result.Success {
+		for _, code := range result.Codes {
+			if slices.Contains(configurationErrors(), code) {
+				return errors.New("the service returned " + code)
 			}
 		}
 		return s.Refused
 	}
-	if s.Hostname != "" && !strings.EqualFold(said.Hostname, s.Hostname) {
-		return fmt.Errorf("%w: it was made elsewhere", s.Refused)
+	if s.Hostname != "" && !strings.EqualFold(result.Hostname, s.Hostname) {
+		return fmt.Errorf("%w: it is for another host", s.Refused)
 	}
 	return nil
 }

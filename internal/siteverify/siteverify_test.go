@@ -14,8 +14,8 @@ import (
 
 var errRefused = errors.New("refused")
 
-// What the service says of a token is what comes of it; whatever else it does is
-// no answer, and no error holds the secret or the token.
+// The service's result for a token is returned; any other response is an error, and no
+// error contains the secret or the token.
 func TestVerify(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  int
@@ -55,12 +55,11 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// What is wrong with the set-up must not be told to people as a captcha that they
-// failed.
-func TestMistakesAreNobodysCaptcha(t *testing.T) {
+// A mistake in the configuration is not reported as a failed captcha.
+func TestConfigurationErrors(t *testing.T) {
 	for _, code := range []string{"missing-input-secret", "invalid-input-secret", "bad-request", "internal-error", "sitekey-secret-mismatch", "not-using-dummy-passcode"} {
 		err := answered(t, `{"success":false,"error-codes":["`+code+`"]}`)
-		if err == nil || errors.Is(err, errRefused) || err.Error() != "captchas: the service says "+code {
+		if err == nil || errors.Is(err, errRefused) || err.Error() != "captchas: the service returned "+code {
 			t.Errorf("%s: %v", code, err)
 		}
 	}
@@ -75,7 +74,7 @@ func TestMistakesAreNobodysCaptcha(t *testing.T) {
 	}
 }
 
-// answered is what comes of an answer about somebody whose address is not known.
+// answered returns the result for a response, without a client's IP address.
 func answered(t *testing.T, body string) error {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,4 +1,4 @@
-// Package token signs and verifies access tokens, and remembers revocations.
+// Package token signs and verifies access tokens, and stores revocations.
 package token
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Claims are auth.Claims, field by field: each converts to the other.
+// Claims has the fields of auth.Claims: each type converts to the other.
 type Claims struct {
 	UserID        string
 	SessionID     string
@@ -34,7 +34,7 @@ type Claims struct {
 	Custom        map[string]any
 }
 
-// Clone is a copy that shares nothing with the claims.
+// Clone returns a deep copy.
 func (c *Claims) Clone() *Claims {
 	out := *c
 	out.Roles, out.Permissions, out.AMR = slices.Clone(c.Roles), slices.Clone(c.Permissions), slices.Clone(c.AMR)
@@ -54,14 +54,15 @@ func NewContext(ctx context.Context, c *Claims) context.Context {
 	return context.WithValue(ctx, claimsKey{}, c)
 }
 
-// FromContext returns the claims that NewContext added, or nil. They are shared.
+// FromContext returns the claims that NewContext added, or nil. The claims are shared:
+// callers must not change them.
 func FromContext(ctx context.Context) *Claims {
 	c, _ := ctx.Value(claimsKey{}).(*Claims)
 	return c
 }
 
-// reserved tells a claim that cannot be set by custom claims: those there are,
-// and those that there may come to be.
+// reserved reports whether a claim cannot be set as a custom claim, because the module
+// uses it or may use it later.
 func reserved(name string) bool {
 	switch name {
 	case "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "session_id", "role", "roles", "permissions", "email", "email_verified", "phone",
@@ -71,7 +72,7 @@ func reserved(name string) bool {
 	return false
 }
 
-// wireClaims decodes a token's claims once, and shows the parser those that it
+// wireClaims decodes a token's claims once, and gives the parser the claims that it
 // checks.
 type wireClaims struct {
 	jwt.MapClaims
@@ -94,8 +95,8 @@ func (w *wireClaims) UnmarshalJSON(b []byte) error {
 	c.Phone, _ = w.MapClaims["phone"].(string)
 	c.AAL, _ = w.MapClaims["aal"].(string)
 	c.AppMetadata, _ = w.MapClaims["app_metadata"].(map[string]any)
-	if left := stringsOf(w.MapClaims["omitted"]); len(left) > 0 {
-		c.Omitted = left
+	if omitted := stringsOf(w.MapClaims["omitted"]); len(omitted) > 0 {
+		c.Omitted = omitted
 	}
 	if act, ok := w.MapClaims["act"]; ok {
 		by, _ := act.(map[string]any)
@@ -123,9 +124,9 @@ func (w *wireClaims) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Revisions are what a token's roles and permissions rest on: the user's
-// CredentialRevision, and the revision of the table of roles, which is 0 for a user
-// without roles. The token of an impersonation also has the actor's
+// Revisions are the versions of the data from which a token's roles and permissions were
+// read: the user's CredentialRevision, and the revision of the table of roles (0 for a
+// user without roles). The token of an impersonation also has the actor's
 // CredentialRevision.
 type Revisions struct{ user, roles, actor int64 }
 

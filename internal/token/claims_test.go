@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// fillAll gives every member of a value something: what is empty could not be shared.
+// fillAll sets every field of a value, because empty fields could not be shared.
 func fillAll(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -30,7 +30,7 @@ func fillAll(v reflect.Value) {
 	}
 }
 
-// shared names what two values have in common that one of them could change.
+// shared lists the parts of two values that share memory.
 func shared(a, b reflect.Value, at string) (list []string) {
 	switch a.Kind() {
 	case reflect.Interface:
@@ -61,7 +61,7 @@ func shared(a, b reflect.Value, at string) (list []string) {
 	return list
 }
 
-// Claims are remembered, and each caller's are its own: in every member that there is.
+// Cached claims and each caller's copy share no memory, in any field.
 func TestClaimsShareNothing(t *testing.T) {
 	t.Parallel()
 	c := &Claims{}

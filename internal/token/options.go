@@ -14,7 +14,7 @@ import (
 // Limits of access tokens.
 const (
 	MaxLife   = 24 * time.Hour
-	MaxLength = 16 << 10 // of a token that is verified
+	MaxLength = 16 << 10 // longest token that is verified
 
 	leeway      = 30 * time.Second
 	defaultLife = 15 * time.Minute
@@ -22,17 +22,17 @@ const (
 	defaultAudience = "authenticated"
 	postgresRole    = "authenticated"
 
-	// DefaultRemember is the number of verified tokens that are kept.
+	// DefaultRemember is the default number of verified tokens in the cache.
 	DefaultRemember = 10_000
 )
 
 // The "typ" of access tokens.
 const (
-	typeAccess = "at+jwt" // RFC 9068, so that no other JWT passes for one
-	typePlain  = "JWT"    // of any JWT
+	typeAccess = "at+jwt" // RFC 9068: no other kind of JWT has this type
+	typePlain  = "JWT"    // the type of any JWT
 )
 
-// Options are auth.TokenOptions, field by field.
+// Options has the fields of auth.TokenOptions.
 type Options struct {
 	Issuer     string
 	Audience   string
@@ -47,7 +47,7 @@ type Options struct {
 func (o Options) Check() error {
 	var errs []error
 	if o.Life < 0 || o.Life > MaxLife {
-		errs = append(errs, errors.New("an access token lives at most 24 hours"))
+		errs = append(errs, errors.New("the life of an access token must be at most 24 hours"))
 	}
 	if t := o.TokenType; t != "" && t != typeAccess && t != typePlain {
 		errs = append(errs, fmt.Errorf("TokenType %q is neither %q nor %q", t, typeAccess, typePlain))
@@ -60,17 +60,17 @@ func (o Options) Lifetime() time.Duration { return cmp.Or(o.Life, defaultLife) }
 
 func (o Options) audience() string { return cmp.Or(o.Audience, defaultAudience) }
 
-// accepts tells whether a token's "typ" is one of ours: what new tokens get, or the
-// stricter default, which tokens of before a change of it have.
+// accepts reports whether typ is a valid "typ" of an access token: the configured one, or
+// the stricter default, which older tokens have if the option was changed.
 func (o Options) accepts(typ string) bool {
 	typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
 	return typ == typeAccess || (o.TokenType == typePlain && typ == strings.ToLower(typePlain))
 }
 
-// typ is the "typ" of new tokens.
+// typ returns the "typ" of new tokens.
 func (o Options) typ() string { return cmp.Or(o.TokenType, typeAccess) }
 
-// The methods of a session's AMR that have registered names.
+// The methods in a session's AMR that have registered names (RFC 8176).
 const (
 	MethodPassword  = "password"
 	MethodPhoneCode = "otp"
@@ -78,15 +78,15 @@ const (
 	MethodRecovery  = "recovery_code"
 )
 
-// amrClaim is the "amr" of a token, and its "auth_time", which is there if amr does
-// not say when.
+// amrClaim returns a token's "amr" and "auth_time". auth_time is nil if amr contains the
+// times.
 func (o Options) amrClaim(s store.Session) (amr any, at *int64) {
 	if !o.AMRStrings {
 		return orEmpty(s.AMR), nil
 	}
 	values := []string{}
 	for _, m := range s.AMR {
-		if v := amrValue(m.Method); !slices.Contains(values, v) {
+		if v := registeredName(m.Method); !slices.Contains(values, v) {
 			values = append(values, v)
 		}
 		if at == nil || m.Timestamp > *at {
@@ -99,8 +99,8 @@ func (o Options) amrClaim(s store.Session) (amr any, at *int64) {
 	return values, at
 }
 
-// amrValue is a method by its registered name (RFC 8176), if it has one.
-func amrValue(method string) string {
+// registeredName returns the registered name of a method (RFC 8176), or the method itself.
+func registeredName(method string) string {
 	switch method {
 	case MethodPassword:
 		return "pwd"
@@ -112,8 +112,8 @@ func amrValue(method string) string {
 	return method
 }
 
-// amrOf reads both forms of the claim. Where it holds strings, every proof counts
-// for as old as the newest one, which is all that is known.
+// amrOf parses both forms of the claim. Strings have no times of their own, so every
+// method gets authTime, the time of the newest one.
 func amrOf(claim any, authTime float64) []store.AMR {
 	var out []store.AMR
 	list, _ := claim.([]any)

@@ -12,51 +12,53 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Revocations remembers what has ended, and what has become stale, while access tokens
-// of it may be about. It is safe for concurrent use.
+// Revocations stores revocations and outdated revisions for as long as access tokens that
+// they affect can be valid. It is safe for concurrent use.
 type Revocations struct {
 	now  func() time.Time
 	life time.Duration // of access tokens, leeway included
 
-	some  atomic.Bool  // there is something to look for
-	roles atomic.Int64 // the newest revision of the table of roles that was told of
-	mu    sync.RWMutex
-	until map[string]entry // by the session's id, or the user's for all sessions
-	stale map[staleKey]entry
-	swept time.Time
+	nonEmpty  atomic.Bool  // at least one revocation was added
+	roles     atomic.Int64 // the newest known revision of the table of roles
+	mu        sync.RWMutex
+	until     map[string]entry // by session id, or by user id for all sessions of a user
+	stale     map[staleKey]entry
+	lastSweep time.Time
 }
 
 type entry struct {
 	at, until time.Time
-	revision  int64  // of what is stale
-	spared    string // of what has ended
+	revision  int64  // tokens with an older one are stale
+	spared    string // the session that a revocation of all sessions keeps
 }
 
-// staleKey is whose tokens are stale: those of a user, or of whoever has a role.
+// staleKey selects the tokens that a change made stale: those of a user, or of all users
+// with a role.
 type staleKey struct{ userID, role string }
 
-// everybody stands for all users; it is no id.
-const everybody = "*"
+// allUsers is the key of a revocation of all sessions. It is not a valid id.
+const allUsers = "*"
 
-// NewRevocations returns an empty list, for tokens that live as the options say.
+// NewRevocations returns an empty list for tokens with the lifetime of the options.
 func NewRevocations(o Options, now func() time.Time) *Revocations {
 	return &Revocations{now: now, life: o.Lifetime() + leeway, until: map[string]entry{}}
 }
 
-// RaiseRoles notes the revision of the table of roles, if it is the newest.
+// RaiseRoles stores the revision of the table of roles if it is newer than the stored
+// one.
 func (d *Revocations) RaiseRoles(revision int64) { raise(&d.roles, revision) }
 
-// RolesRevision is the newest revision of the table of roles that was noted.
+// RolesRevision returns the newest known revision of the table of roles.
 func (d *Revocations) RolesRevision() int64 { return d.roles.Load() }
 
-// Add notes a revocation. Repetitions do no harm.
+// Add stores a revocation. It is idempotent.
 func (d *Revocations) Add(r store.Revocation) {
 	id := cmp.Or(r.SessionID, r.UserID)
 	if r.All {
-		id = everybody
+		id = allUsers
 	}
 	if id == "" && r.Role == "" {
-		return // about nobody
+		return // the revocation selects no tokens
 	}
 	if r.Role != "" {
 		d.RaiseRoles(r.Stale)
@@ -64,7 +66,7 @@ func (d *Revocations) Add(r store.Revocation) {
 	now := d.now()
 	e := entry{r.At, r.At.Add(d.life), r.Stale, r.Spared}
 	if !now.Before(e.until) {
-		return // its tokens are over
+		return // all affected tokens have expired
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,23 +84,23 @@ func (d *Revocations) Add(r store.Revocation) {
 	} else if old := d.until[id]; old.at.Before(e.at) {
 		d.until[id] = e
 	}
-	d.some.Store(true)
-	if now.Sub(d.swept) < d.life {
+	d.nonEmpty.Store(true)
+	if now.Sub(d.lastSweep) < d.life {
 		return
 	}
-	d.swept = now
-	forget(d.until, now)
-	forget(d.stale, now)
+	d.lastSweep = now
+	dropExpired(d.until, now)
+	dropExpired(d.stale, now)
 }
 
-// raise makes n at least v.
+// raise sets n to v if v is larger.
 func raise(n *atomic.Int64, v int64) {
 	for old := n.Load(); old < v && !n.CompareAndSwap(old, v); old = n.Load() {
 	}
 }
 
-// forget drops what is over.
-func forget[K comparable](m map[K]entry, now time.Time) {
+// dropExpired deletes expired entries.
+func dropExpired[K comparable](m map[K]entry, now time.Time) {
 	for k, e := range m {
 		if !now.Before(e.until) {
 			delete(m, k)
@@ -106,12 +108,12 @@ func forget[K comparable](m map[K]entry, now time.Time) {
 	}
 }
 
-// judge tells whether a token may be used still. Errors: ErrSessionEnded, ErrStale.
-func (d *Revocations) judge(c *Claims, r Revisions) error {
+// check checks whether a token is still valid. Errors: ErrSessionEnded, ErrStale.
+func (d *Revocations) check(c *Claims, r Revisions) error {
 	switch {
-	case d.ended(c):
+	case d.revoked(c):
 		return errRevoked
-	case d.Stale(c, r) && c.Impersonator != nil: // which no refresh mends
+	case d.Stale(c, r) && c.Impersonator != nil: // a refresh cannot renew it
 		return errImpersonation
 	case d.Stale(c, r):
 		return ErrStale
@@ -119,20 +121,20 @@ func (d *Revocations) judge(c *Claims, r Revisions) error {
 	return nil
 }
 
-// ended tells whether a token's session was revoked, or its user's sessions were
-// after it was made. Tokens tell time in seconds.
-func (d *Revocations) ended(c *Claims) bool {
-	if !d.some.Load() {
+// revoked reports whether the token's session was revoked, or all sessions of its user were
+// revoked after the token was issued. Times in tokens have a precision of one second.
+func (d *Revocations) revoked(c *Claims) bool {
+	if !d.nonEmpty.Load() {
 		return false
 	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	by := c.Impersonator
-	return d.over(c.SessionID, c.UserID, c.IssuedAt) || by != nil && d.over(by.ID, by.UserID, c.IssuedAt)
+	return d.sessionRevoked(c.SessionID, c.UserID, c.IssuedAt) || by != nil && d.sessionRevoked(by.ID, by.UserID, c.IssuedAt)
 }
 
-// over is ended of one session of a user. The caller holds the lock.
-func (d *Revocations) over(sessionID, userID string, issued time.Time) bool {
+// sessionRevoked reports whether one session was revoked. The caller holds the lock.
+func (d *Revocations) sessionRevoked(sessionID, userID string, issued time.Time) bool {
 	if _, ok := d.until[sessionID]; ok {
 		return true
 	}
@@ -140,13 +142,13 @@ func (d *Revocations) over(sessionID, userID string, issued time.Time) bool {
 	if ok && !issued.After(e.at) {
 		return true
 	}
-	all, ok := d.until[everybody]
-	return ok && sessionID != all.spared && !beganAt(sessionID, issued).After(all.at)
+	all, ok := d.until[allUsers]
+	return ok && sessionID != all.spared && !startedAt(sessionID, issued).After(all.at)
 }
 
-// beganAt is when a session began, by its id; of an id that does not tell, its token
-// was made then or later.
-func beganAt(sessionID string, issued time.Time) time.Time {
+// startedAt returns the time in a session's id (UUID version 7). For other ids it returns
+// the time at which the token was issued, which is not before the session's start.
+func startedAt(sessionID string, issued time.Time) time.Time {
 	id, err := uuid.Parse(sessionID)
 	if err != nil || id.Version() != 7 {
 		return issued
@@ -154,10 +156,10 @@ func beganAt(sessionID string, issued time.Time) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16))
 }
 
-// Stale tells whether a token rests on roles, or on what they permit, as they were
-// before a change. That of an impersonation rests on those of both, and on all roles.
+// Stale reports whether a token's roles or permissions were read before a change to them.
+// The token of an impersonation is also stale if the actor's roles or any role changed.
 func (d *Revocations) Stale(c *Claims, r Revisions) bool {
-	if !d.some.Load() {
+	if !d.nonEmpty.Load() {
 		return false
 	}
 	d.mu.RLock()

@@ -11,9 +11,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A session's end is told by its id with its user's, and ends that session only.
-// What is told of a user alone ends all sessions that began until then.
-func TestDenylist(t *testing.T) {
+// A revocation of one session affects only that session. A revocation of a user's
+// sessions affects all sessions that started before it.
+func TestRevocations(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	const life = 10 * time.Minute
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
@@ -42,7 +42,7 @@ func TestDenylist(t *testing.T) {
 				{SessionID: "ada-2", UserID: "ada", IssuedAt: ago(time.Minute)},
 				{SessionID: "bob-1", UserID: "bob", IssuedAt: ago(time.Minute)},
 			} {
-				if got := d.ended(&c); got != test.ended[i] {
+				if got := d.revoked(&c); got != test.ended[i] {
 					t.Errorf("%s: ended %t", c.SessionID, got)
 				}
 			}
@@ -50,8 +50,8 @@ func TestDenylist(t *testing.T) {
 	}
 }
 
-// What is over is forgotten.
-func TestDenylistForgets(t *testing.T) {
+// Expired revocations are deleted.
+func TestExpiredRevocations(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	d := &Revocations{now: func() time.Time { return now }, life: time.Minute, until: map[string]entry{}}
 	d.Add(store.Revocation{SessionID: "first", At: now})
@@ -62,9 +62,9 @@ func TestDenylistForgets(t *testing.T) {
 	}
 }
 
-// Tokens are stale by the revisions that they rest on: what was made before a change
-// always, and what was made after it never, within one second as well.
-func TestDenylistStale(t *testing.T) {
+// Tokens are stale by their revisions: tokens from before a change always, tokens from
+// after it never, even within one second.
+func TestStaleTokens(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	const life = 10 * time.Minute
 	token := func(user string, u, roles int64, names ...string) verified {
@@ -98,14 +98,14 @@ func TestDenylistStale(t *testing.T) {
 			if got := d.Stale(&test.token.claims, test.token.revisions); got != test.stale {
 				t.Errorf("stale %t", got)
 			}
-			if all := test.told[0].All; d.ended(&test.token.claims) != all {
+			if all := test.told[0].All; d.revoked(&test.token.claims) != all {
 				t.Errorf("ended %t", !all)
 			}
 		})
 	}
 }
 
-// idOf is the id of a session that began at a time, as far as such ids tell it.
+// idOf returns the id of a session that started at a time.
 func idOf(at time.Time, last byte) string {
 	id := uuid.UUID{6: 0x70, 8: 0x80, 15: last}
 	var ms [8]byte
@@ -114,18 +114,18 @@ func idOf(at time.Time, last byte) string {
 	return id.String()
 }
 
-// Where everybody's sessions have ended, those that began later go on, and the one that
-// is spared; when one began, its id tells, or else its token.
-func TestDenylistOfEverybody(t *testing.T) {
+// A revocation of all sessions affects neither later sessions nor the spared one. The
+// start of a session is in its id, or else in its token.
+func TestRevocationOfAllSessions(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	before, same, after := now.Add(-time.Millisecond), now, now.Add(time.Millisecond)
 	random := uuid.MustParse("9b2cf1a0-0000-4000-8000-000000000001").String()
 	d := &Revocations{now: func() time.Time { return now.Add(time.Second) }, life: time.Hour, until: map[string]entry{}}
-	if d.ended(&Claims{SessionID: "s", UserID: "ada", IssuedAt: now}) {
+	if d.revoked(&Claims{SessionID: "s", UserID: "ada", IssuedAt: now}) {
 		t.Error("ended before anything was told")
 	}
 	d.Add(store.Revocation{UserID: "bob", At: now})
-	if d.ended(&Claims{SessionID: "s", UserID: "ada"}) {
+	if d.revoked(&Claims{SessionID: "s", UserID: "ada"}) {
 		t.Error("of a token that tells no time, ended with somebody else's")
 	}
 	d.Add(store.Revocation{All: true, UserID: "ignored", Spared: idOf(before, 9), At: now})
@@ -147,20 +147,20 @@ func TestDenylistOfEverybody(t *testing.T) {
 		"by the actor who is spared":       {Claims{SessionID: idOf(after, 1), IssuedAt: now, Impersonator: &store.SessionRef{ID: idOf(before, 9), UserID: "eve"}}, false},
 		"that began before, by the spared": {Claims{SessionID: idOf(before, 1), IssuedAt: now, Impersonator: &store.SessionRef{ID: idOf(before, 9), UserID: "eve"}}, true},
 	} {
-		if got := d.ended(&c.claims); got != c.ended {
+		if got := d.revoked(&c.claims); got != c.ended {
 			t.Errorf("%s: ended %t", name, got)
 		}
-		err := d.judge(&c.claims, Revisions{})
+		err := d.check(&c.claims, Revisions{})
 		if c.ended != errors.Is(err, ErrSessionEnded) || !c.ended && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// The token of whoever acts as somebody rests on both of them: what ends or changes for
-// either ends it, and so does any change of roles. Nothing of that is mended by a
-// refresh, which it has not; for others it is.
-func TestDenylistOfImpersonations(t *testing.T) {
+// The token of an impersonation depends on both users: a revocation or change for either
+// ends it, and so does any change of roles. A refresh cannot renew it; it can renew other
+// tokens.
+func TestRevocationOfImpersonations(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	acting := Claims{
 		UserID: "ada", SessionID: "i", IssuedAt: now, Roles: []string{"author"}, Impersonator: &store.SessionRef{ID: "s", UserID: "eve"},
@@ -192,7 +192,7 @@ func TestDenylistOfImpersonations(t *testing.T) {
 		d := &Revocations{now: func() time.Time { return now }, life: time.Hour, until: map[string]entry{}}
 		d.Add(c.told)
 		for who, want := range map[*Claims]error{&acting: c.acting, &itself: c.itself} {
-			if err := d.judge(who, rests); !errors.Is(err, want) {
+			if err := d.check(who, rests); !errors.Is(err, want) {
 				t.Errorf("%s, acting %t: %v, want %v", name, who == &acting, err, want)
 			}
 		}

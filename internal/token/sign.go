@@ -18,8 +18,8 @@ import (
 // Signer signs access tokens. It is safe for concurrent use.
 type Signer struct {
 	key     keys.SigningKey
-	method  jwt.SigningMethod // of the key
-	head    string            // of access tokens, encoded
+	method  jwt.SigningMethod // of key
+	head    string            // the encoded header of access tokens
 	options Options
 	log     *slog.Logger
 
@@ -44,16 +44,16 @@ type Grant struct {
 	ID            string // "jti"
 	User          store.User
 	Session       store.Session
-	Impersonation *store.Impersonation // nil: it is the user
-	Permissions   []string             // of the user's roles
-	RolesRevision int64                // of the table that Permissions were read from
-	Custom        map[string]any       // claims of the application's own
+	Impersonation *store.Impersonation // nil for the user's own session
+	Permissions   []string             // granted by the user's roles
+	RolesRevision int64                // revision of the table of roles when Permissions were read
+	Custom        map[string]any       // custom claims
 	IssuedAt      time.Time
 	ExpiresAt     time.Time
 }
 
-// Sign returns an access token. It logs once that custom claims were left out of a
-// token because they were too large.
+// Sign returns an access token. If custom claims are too large for a token, it omits them
+// and logs that once.
 func (s *Signer) Sign(ctx context.Context, g Grant) (string, error) {
 	u := g.User
 	amr, authTime := s.options.amrClaim(g.Session)
@@ -72,17 +72,17 @@ func (s *Signer) Sign(ctx context.Context, g Grant) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode access token: %w", err)
 	}
-	text, err := s.jwt(claims)
+	text, err := s.encode(claims)
 	if err != nil {
 		return "", fmt.Errorf("sign access token: %w", err)
 	}
 	return text, nil
 }
 
-// jwt is an access token with these claims, an object in JSON. It is put together
-// here because a token of the jwt package would encode its header anew, and a map
-// of claims, which takes longer than to sign them with HS256.
-func (s *Signer) jwt(claims []byte) (string, error) {
+// encode returns an access token with the claims, a JSON object. It does not use jwt.Token,
+// because that encodes the header again for each token and needs a map of claims, which
+// takes longer than an HS256 signature.
+func (s *Signer) encode(claims []byte) (string, error) {
 	text := s.head + "." + base64.RawURLEncoding.EncodeToString(claims)
 	signature, err := s.method.Sign(text, s.key.Key)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Signer) jwt(claims []byte) (string, error) {
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature), nil
 }
 
-// accessClaims are what an access token says besides custom claims.
+// accessClaims are the claims of an access token, without custom claims.
 type accessClaims struct {
 	Issuer        string          `json:"iss"`
 	Audience      string          `json:"aud"`
@@ -110,9 +110,9 @@ type accessClaims struct {
 	AMR           any             `json:"amr"`
 	AuthTime      *int64          `json:"auth_time,omitempty"`
 	AppMetadata   json.RawMessage `json:"app_metadata,omitempty"`
-	Revisions     []int64         `json:"rev"`               // what it rests on, see Revisions
-	Act           *actClaim       `json:"act,omitempty"`     // who acts as the subject (RFC 8693, section 4.1)
-	Omitted       []string        `json:"omitted,omitempty"` // what was left out; see size.go
+	Revisions     []int64         `json:"rev"`               // see Revisions
+	Act           *actClaim       `json:"act,omitempty"`     // the impersonator (RFC 8693, section 4.1)
+	Omitted       []string        `json:"omitted,omitempty"` // see size.go
 }
 
 type actClaim struct {
@@ -120,7 +120,7 @@ type actClaim struct {
 	SessionID string `json:"session_id"`
 }
 
-// optional is nil for an empty text.
+// optional returns nil for an empty string.
 func optional(s string) *string {
 	if s == "" {
 		return nil
@@ -128,7 +128,7 @@ func optional(s string) *string {
 	return &s
 }
 
-// orEmpty is an empty list for nil, which JSON would call null.
+// orEmpty replaces a nil list, which JSON would encode as null, by an empty one.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -11,28 +11,28 @@ import (
 	"slices"
 )
 
-// A token is sent with every request, in a header or in a cookie, which browsers
-// drop above 4,096 bytes. So it stays below 3 kB: what would not fit is left out, and
-// the claim "omitted" names it, so that nobody takes it for empty.
+// A token is sent with every request, in a header or in a cookie. Browsers drop cookies
+// above 4,096 bytes, so a token stays below 3 kB: claims that do not fit are omitted. The
+// claim "omitted" names them, so that a reader does not take them for empty.
 
 const (
-	maxTokenSize = 3000 // an access token is shorter
+	maxTokenSize = 3000 // exclusive
 	maxClaimSize = 1024 // of permissions and of app_metadata, as JSON
 
-	// What users choose, as JSON: the longest address (RFC 5321) and number (E.164),
-	// and the proofs of a session with two factors.
+	// Claims that users can change, as JSON: the longest email address (RFC 5321) and
+	// phone number (E.164), and the AMR of a session with two factors.
 	maxEmailSize = 254 + len(`""`)
 	maxPhoneSize = 16 + len(`""`)
 	maxAMRSize   = 3 * len(`{"method":"recovery_code","timestamp":1234567890},`)
 
-	// ClaimPermissions is the claim that names the permissions.
+	// ClaimPermissions is the name of the claim with the user's permissions.
 	ClaimPermissions = "permissions"
 	claimAppMetadata = "app_metadata"
-	omittedCustom    = "*" // all custom claims, where even their names are too many
+	omittedCustom    = "*" // stands for all custom claims if their names do not fit
 )
 
-// claimsJSON are the claims of a token: those of the session and, of custom ones, as
-// many as there is room for, without the largest.
+// claimsJSON returns a token's claims: the session's claims, and the custom claims that
+// fit. It omits the largest custom claims first.
 func (s *Signer) claimsJSON(ctx context.Context, c accessClaims, permissions []string, app, custom map[string]any) ([]byte, error) {
 	var err error
 	if c.Permissions, err = json.Marshal(permissions); err != nil {
@@ -42,60 +42,60 @@ func (s *Signer) claimsJSON(ctx context.Context, c accessClaims, permissions []s
 		return nil, err
 	}
 	c = c.bounded()
-	own, err := c.with(nil)
+	base, err := c.encode(nil)
 	if err != nil {
 		return nil, err
 	}
-	spare := c.spare()
-	if !s.fits(len(own) + spare) {
+	reserve := c.reserve()
+	if !s.fits(len(base) + reserve) {
 		c.AppMetadata = nil
 		c = c.bounded()
-		own, err = c.with(nil)
+		base, err = c.encode(nil)
 	}
-	if err == nil && !s.fits(len(own)+spare) {
+	if err == nil && !s.fits(len(base)+reserve) {
 		c.Permissions = nil
 		c = c.bounded()
-		own, err = c.with(nil)
+		base, err = c.encode(nil)
 	}
 	if err != nil {
 		return nil, err
 	}
-	more, err := customJSON(custom)
+	extra, err := customJSON(custom)
 	if err != nil {
 		return nil, err
 	}
-	left := s.tooMuch(len(own)+spare, more)
-	if len(left) > 0 {
-		for _, name := range left {
-			delete(more, name)
+	omitted := s.omit(len(base)+reserve, extra)
+	if len(omitted) > 0 {
+		for _, name := range omitted {
+			delete(extra, name)
 		}
-		if len(more) == 0 && !s.fits(len(own)+spare+namesSize(left)) {
-			left = []string{omittedCustom}
+		if len(extra) == 0 && !s.fits(len(base)+reserve+namesSize(omitted)) {
+			omitted = []string{omittedCustom}
 		}
-		slices.Sort(left)
-		c.Omitted = append(c.Omitted, left...)
+		slices.Sort(omitted)
+		c.Omitted = append(c.Omitted, omitted...)
 	}
-	whole, err := c.with(more)
-	if err == nil && (len(left) > 0 || !s.fits(len(whole)+spare)) {
+	all, err := c.encode(extra)
+	if err == nil && (len(omitted) > 0 || !s.fits(len(all)+reserve)) {
 		s.oversizedOnce.Do(func() {
-			s.log.WarnContext(ctx, "auth: an access token has to stay below 3 kB: claims of the application's own that do not fit are left out, and named in its claim omitted; put less into WithClaims, the store's claims or roles",
-				"left_out", left, "bytes", len(own), "user_id", c.Subject)
+			s.log.WarnContext(ctx, "auth: custom claims are omitted from an access token because it must stay below 3 kB; its claim omitted names them; reduce the claims of WithClaims and of the store, or the roles",
+				"left_out", omitted, "bytes", len(base), "user_id", c.Subject)
 		})
 	}
-	return whole, err
+	return all, err
 }
 
-// spare is what the claims could take more if their user had chosen another address,
-// number or proof: what is left out rests on nothing that users choose, or else they
-// could have what is known of them left out.
-func (c accessClaims) spare() int {
-	amr, _ := json.Marshal(c.AMR) // texts and numbers, which cannot fail
+// reserve returns the number of bytes by which the claims could grow if the user had
+// another email address, phone number or AMR. Without this reserve users could choose
+// values that push other claims out of their tokens.
+func (c accessClaims) reserve() int {
+	amr, _ := json.Marshal(c.AMR) // strings and numbers: cannot fail
 	size := max(0, maxAMRSize-len(amr))
 	for _, chosen := range []struct {
 		claim *string
 		limit int
 	}{{c.Email, maxEmailSize}, {c.Phone, maxPhoneSize}} {
-		b, _ := asJSON(chosen.claim) // likewise
+		b, _ := asJSON(chosen.claim) // cannot fail
 		size += max(0, chosen.limit-len(b))
 	}
 	if c.EmailVerified {
@@ -104,8 +104,7 @@ func (c accessClaims) spare() int {
 	return size
 }
 
-// asJSON is json.Marshal that leaves "&", "<" and ">" as they are, which would take
-// six bytes each.
+// asJSON is json.Marshal without escapes for "&", "<" and ">", which take six bytes each.
 func asJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -114,7 +113,8 @@ func asJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// bounded are the claims without what is too large for a token, or was left out.
+// bounded returns the claims without permissions and app_metadata that are too large or
+// were omitted.
 func (c accessClaims) bounded() accessClaims {
 	c.Omitted = nil
 	if n := len(c.AppMetadata); n == 0 || n > maxClaimSize {
@@ -126,8 +126,8 @@ func (c accessClaims) bounded() accessClaims {
 	return c
 }
 
-// with are the claims as JSON, with custom ones.
-func (c accessClaims) with(custom map[string]json.RawMessage) ([]byte, error) {
+// encode returns the claims and the custom claims as JSON.
+func (c accessClaims) encode(custom map[string]json.RawMessage) ([]byte, error) {
 	object, err := asJSON(c)
 	if err != nil || len(custom) == 0 {
 		return object, err
@@ -139,7 +139,7 @@ func (c accessClaims) with(custom map[string]json.RawMessage) ([]byte, error) {
 	return append(append(object[:len(object)-1], ','), more[1:]...), nil
 }
 
-// customJSON are the custom claims, but for reserved ones.
+// customJSON encodes the custom claims, except reserved ones.
 func customJSON(custom map[string]any) (map[string]json.RawMessage, error) {
 	list := make(map[string]json.RawMessage, len(custom))
 	for name, v := range custom {
@@ -155,10 +155,10 @@ func customJSON(custom map[string]any) (map[string]json.RawMessage, error) {
 	return list, nil
 }
 
-// tooMuch returns the custom claims that have to go from beside others of a size:
-// the largest, as few as will do.
-func (s *Signer) tooMuch(beside int, custom map[string]json.RawMessage) (left []string) {
-	size := beside
+// omit returns the names of the custom claims to omit so that the token fits: the
+// largest claims, as few as possible. others is the size of all other claims.
+func (s *Signer) omit(others int, custom map[string]json.RawMessage) (omitted []string) {
+	size := others
 	for name, v := range custom {
 		size += claimSize(name, v)
 	}
@@ -177,10 +177,10 @@ func (s *Signer) tooMuch(beside int, custom map[string]json.RawMessage) (left []
 	return names
 }
 
-// claimSize is what a claim takes in an object.
+// claimSize returns the size of a claim in a JSON object.
 func claimSize(name string, v json.RawMessage) int { return quotedSize(name) + len(":,") + len(v) }
 
-// namesSize is what "omitted" takes with these names, at most.
+// namesSize returns the largest size of the claim "omitted" with these names.
 func namesSize(names []string) int {
 	size := len(`,"omitted":[]`)
 	for _, name := range names {
@@ -190,11 +190,11 @@ func namesSize(names []string) int {
 }
 
 func quotedSize(s string) int {
-	b, _ := json.Marshal(s) // a string, which cannot fail
+	b, _ := json.Marshal(s) // a string: cannot fail
 	return len(b)
 }
 
-// fits tells whether a token with claims of so many bytes is short enough.
+// fits reports whether a token with claims of this size is short enough.
 func (s *Signer) fits(claims int) bool {
 	signature := 64 // ES256, EdDSA
 	switch key := s.key.Key.(type) {

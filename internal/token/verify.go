@@ -16,29 +16,30 @@ import (
 
 // Verifier verifies the access tokens of one issuer. It is safe for concurrent use.
 type Verifier struct {
-	ring     *keys.Ring
-	options  Options
-	parser   *jwt.Parser
-	remember *tokencache.Cache[*verified]
-	revoked  *Revocations
-	now      func() time.Time
+	ring    *keys.Ring
+	options Options
+	parser  *jwt.Parser
+	cache   *tokencache.Cache[*verified]
+	revoked *Revocations
+	now     func() time.Time
 }
 
-// verified is the content of a token that passed.
+// verified is the content of a valid token.
 type verified struct {
 	claims    Claims
 	revisions Revisions
 }
 
-// NewVerifier returns a verifier with the issuer's keys. It remembers no token that
-// another verifier has checked, because the token's key may be gone.
+// NewVerifier returns a verifier with the issuer's keys. Its cache of verified tokens
+// starts empty, because a token that another verifier accepted may be signed with a key
+// that was removed.
 func NewVerifier(ring *keys.Ring, o Options, revoked *Revocations, now func() time.Time) *Verifier {
 	n := o.Remember
 	if n == 0 {
 		n = DefaultRemember
 	}
 	return &Verifier{
-		ring: ring, options: o, revoked: revoked, now: now, remember: tokencache.New[*verified](n),
+		ring: ring, options: o, revoked: revoked, now: now, cache: tokencache.New[*verified](n),
 		parser: jwt.NewParser(
 			jwt.WithValidMethods([]string{"ES256", "RS256", "EdDSA", "HS256"}),
 			jwt.WithIssuer(o.Issuer),
@@ -52,13 +53,13 @@ func NewVerifier(ring *keys.Ring, o Options, revoked *Revocations, now func() ti
 	}
 }
 
-// Verify checks a token as Check does, and refuses it if it was revoked or is stale.
-// The claims are shared: callers must not change them. Errors: those of Check,
-// ErrSessionEnded and ErrStale.
+// Verify checks a token as Check does, and rejects a revoked or stale token. The claims
+// are shared: callers must not change them. Errors: those of Check, ErrSessionEnded and
+// ErrStale.
 func (v *Verifier) Verify(text string) (*Claims, error) {
 	t, err := v.check(text)
 	if err == nil {
-		err = v.revoked.judge(&t.claims, t.revisions)
+		err = v.revoked.check(&t.claims, t.revisions)
 	}
 	if err != nil {
 		return nil, err
@@ -66,9 +67,9 @@ func (v *Verifier) Verify(text string) (*Claims, error) {
 	return &t.claims, nil
 }
 
-// Check checks a token's form, signature, issuer, audience, type and times, and not
-// whether it was revoked. The claims are shared: callers must not change them.
-// Errors: ErrInvalid and ErrOtherKey.
+// Check checks a token's form, signature, issuer, audience, type and times, but not
+// whether it was revoked. The claims are shared: callers must not change them. Errors:
+// ErrInvalid and ErrOtherKey.
 func (v *Verifier) Check(text string) (*Claims, Revisions, error) {
 	t, err := v.check(text)
 	if err != nil {
@@ -79,7 +80,7 @@ func (v *Verifier) Check(text string) (*Claims, Revisions, error) {
 
 func (v *Verifier) check(text string) (*verified, error) {
 	now := v.now()
-	if t, ok := v.remember.Get(text, now); ok {
+	if t, ok := v.cache.Get(text, now); ok {
 		return t, nil
 	}
 	if len(text) > MaxLength {
@@ -87,7 +88,7 @@ func (v *Verifier) check(text string) (*verified, error) {
 	}
 	t := &verified{}
 	wire := wireClaims{verified: t}
-	if _, err := v.parser.ParseWithClaims(text, &wire, v.find); err != nil {
+	if _, err := v.parser.ParseWithClaims(text, &wire, v.verificationKey); err != nil {
 		if iss, _ := wire.GetIssuer(); errors.Is(err, errUnknownKey) && iss == v.options.Issuer {
 			return nil, ErrOtherKey
 		}
@@ -97,15 +98,15 @@ func (v *Verifier) check(text string) (*verified, error) {
 	if c.UserID == "" || c.SessionID == "" {
 		return nil, &refusal{ErrInvalid, errors.New("no subject or session")}
 	}
-	v.remember.Put(text, t, c.ExpiresAt.Add(leeway), now)
+	v.cache.Put(text, t, c.ExpiresAt.Add(leeway), now)
 	return t, nil
 }
 
 var errUnknownKey = errors.New("unknown key")
 
-// find picks the verification key. Headers that bring keys along (jku, x5u,
-// jwk) play no part; one that must be understood (crit) is refused.
-func (v *Verifier) find(t *jwt.Token) (any, error) {
+// verificationKey returns the verification key. It ignores headers that contain keys (jku, x5u, jwk)
+// and rejects critical headers (crit).
+func (v *Verifier) verificationKey(t *jwt.Token) (any, error) {
 	typ, _ := t.Header["typ"].(string)
 	if !v.options.accepts(typ) {
 		return nil, errors.New("not an access token")
@@ -121,10 +122,10 @@ func (v *Verifier) find(t *jwt.Token) (any, error) {
 	return key, nil
 }
 
-// Bearer finds a request's access token in its Authorization header (RFC 6750,
-// section 2.1). given is true if the header brings a bearer token, valid or not. Some
-// client libraries send the API key there until there is a session: that is none.
-// Errors: ErrMissing and ErrInvalid.
+// Bearer returns the access token in a request's Authorization header (RFC 6750, section
+// 2.1). given is true if the header has a bearer token, valid or not. Some client
+// libraries send the public API key there before sign-in: it is not a token. Errors:
+// ErrMissing and ErrInvalid.
 func Bearer(r *http.Request) (text string, given bool, err error) {
 	header := r.Header.Get("Authorization")
 	scheme, text, _ := strings.Cut(header, " ")
@@ -147,23 +148,23 @@ func isPublicKey(text string) bool {
 	return ok && parts.Public
 }
 
-// The kinds of refusals.
+// Errors of verification.
 var (
 	ErrMissing      = errors.New("no access token")
 	ErrInvalid      = errors.New("invalid access token")
-	ErrOtherKey     = errors.New("an access token in the issuer's name with an unknown key") // the key may be new
-	ErrSessionEnded = errors.New("the session has ended")
-	ErrStale        = errors.New("a stale access token")
+	ErrOtherKey     = errors.New("access token of this issuer signed with an unknown key") // the key may be new
+	ErrSessionEnded = errors.New("the session has expired or was revoked")
+	ErrStale        = errors.New("stale access token")
 )
 
 var (
-	errNoBearer      = &refusal{ErrInvalid, errors.New("no bearer token in the Authorization header")}
-	errEmptyBearer   = &refusal{ErrInvalid, errors.New("an empty bearer token")}
+	errNoBearer      = &refusal{ErrInvalid, errors.New("the Authorization header has no bearer token")}
+	errEmptyBearer   = &refusal{ErrInvalid, errors.New("empty bearer token")}
 	errRevoked       = &refusal{ErrSessionEnded, errors.New("revoked")}
-	errImpersonation = &refusal{ErrSessionEnded, errors.New("what the impersonation rests on has changed")}
+	errImpersonation = &refusal{ErrSessionEnded, errors.New("roles or permissions changed during the impersonation")}
 )
 
-// refusal is an error of a kind, with the cause's text.
+// refusal is an error of one of the kinds above, with the text of its cause.
 type refusal struct{ kind, cause error }
 
 func (r *refusal) Error() string { return r.cause.Error() }
@@ -174,13 +175,13 @@ func (r *refusal) Is(target error) bool { return target == r.kind }
 // Unwrap returns the cause.
 func (r *refusal) Unwrap() error { return r.cause }
 
-// Root is the part of package auth that package authclient shares and applications
-// do not see. Package auth sets it before its importers start.
+// Root holds functions of package auth that package authclient uses and applications
+// cannot see. Package auth sets it in an init function.
 var Root struct {
-	// Error turns an error of this package into an *auth.Error, and leaves others as
-	// they are.
+	// Error converts an error of this package to an *auth.Error. It returns other errors
+	// unchanged.
 	Error func(error) error
 
-	// WriteError answers a request as auth.Auth.WriteError does.
+	// WriteError writes the response for err as auth.Auth.WriteError does.
 	WriteError func(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error)
 }

@@ -22,7 +22,7 @@ import (
 
 const testSecret = "a secret of the tests', 32 bytes"
 
-// testRing are keys that a test may sign with.
+// testRing returns signing keys for a test.
 func testRing(t *testing.T, secret string) *keys.Ring {
 	t.Helper()
 	ring, err := keys.New(keys.Params{Secrets: [][]byte{[]byte(secret)}})
@@ -42,8 +42,8 @@ func testSigner(t *testing.T, secret string, o Options) *Signer {
 	return s
 }
 
-// Algorithm confusion (RFC 8725, 3.1): a key serves its one algorithm, before
-// any signature is looked at.
+// Algorithm confusion (RFC 8725, section 3.1): a key is only used with its algorithm,
+// before any signature is checked.
 func TestKeyIsPinnedToItsAlgorithm(t *testing.T) {
 	ring := testRing(t, testSecret)
 	v := NewVerifier(ring, Options{}, nil, time.Now)
@@ -51,13 +51,13 @@ func TestKeyIsPinnedToItsAlgorithm(t *testing.T) {
 	for method, ok := range map[jwt.SigningMethod]bool{
 		jwt.SigningMethodES256: true, jwt.SigningMethodHS256: false, jwt.SigningMethodRS256: false, jwt.SigningMethodEdDSA: false, jwt.SigningMethodNone: false,
 	} {
-		if _, err := v.find(&jwt.Token{Header: header, Method: method}); (err == nil) != ok {
+		if _, err := v.verificationKey(&jwt.Token{Header: header, Method: method}); (err == nil) != ok {
 			t.Errorf("%s: %v", method.Alg(), err)
 		}
 	}
 }
 
-// A verifier with other keys knows of what has ended. Of tokens it knows nothing, as
+// A verifier with other keys keeps the revocations but not the cache of tokens, because
 // their key may be gone.
 func TestVerifierWithOtherKeys(t *testing.T) {
 	now := time.Unix(1767323045, 0)
@@ -118,7 +118,7 @@ func TestVerifierWithOtherKeys(t *testing.T) {
 	}
 }
 
-// A bearer token is found in the Authorization header, and no API key is one.
+// Bearer finds a token in the Authorization header and ignores API keys.
 func TestBearer(t *testing.T) {
 	public, err := apikey.New(apikey.Parts{Public: true, Environment: "live", ID: uuid.NewString()})
 	if err != nil {
@@ -134,9 +134,9 @@ func TestBearer(t *testing.T) {
 		"":                      {"", false, ErrMissing, "no access token"},
 		"Bearer " + random:      {random, true, nil, ""},
 		"bearer  " + random:     {random, true, nil, ""},
-		"Bearer":                {"", true, ErrInvalid, "an empty bearer token"},
-		"Bearer  ":              {"", true, ErrInvalid, "an empty bearer token"},
-		"Basic eDp5":            {"", false, ErrInvalid, "no bearer token in the Authorization header"},
+		"Bearer":                {"", true, ErrInvalid, "empty bearer token"},
+		"Bearer  ":              {"", true, ErrInvalid, "empty bearer token"},
+		"Basic eDp5":            {"", false, ErrInvalid, "the Authorization header has no bearer token"},
 		"Bearer " + public:      {"", false, ErrMissing, "no access token"},
 		"Bearer pk_live_nobody": {"pk_live_nobody", true, nil, ""},
 	} {
@@ -149,8 +149,8 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// The limits and the longest members of a token are as they were promised.
-func TestFigures(t *testing.T) {
+// The limits and the lengths of claims have their documented values.
+func TestConstants(t *testing.T) {
 	for what, c := range map[string]struct{ is, want time.Duration }{
 		"clocks may differ":        {leeway, 30 * time.Second},
 		"the longest access token": {MaxLife, 24 * time.Hour},
@@ -173,8 +173,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// A token that cannot be signed is none.
-func TestTokensThatCannotBeSigned(t *testing.T) {
+// A token that cannot be signed is an error.
+func TestSignErrors(t *testing.T) {
 	s := testSigner(t, testSecret, Options{})
 	s.key.Key = "none"
 	if text, err := s.Sign(t.Context(), Grant{User: store.User{ID: "ada"}}); err == nil || text != "" || !strings.HasPrefix(err.Error(), "sign access token: ") {
@@ -186,8 +186,8 @@ func TestTokensThatCannotBeSigned(t *testing.T) {
 	}
 }
 
-// As few custom claims go as will do: not one more where the rest just fits.
-func TestNoMoreClaimsGoThanHaveTo(t *testing.T) {
+// As few custom claims as possible are omitted: none if the rest just fits.
+func TestFewestClaimsAreOmitted(t *testing.T) {
 	s := testSigner(t, testSecret, Options{})
 	most := 0
 	for s.fits(most + 1) {
@@ -196,7 +196,7 @@ func TestNoMoreClaimsGoThanHaveTo(t *testing.T) {
 	custom := map[string]json.RawMessage{"large": json.RawMessage(`"` + strings.Repeat("x", 500) + `"`), "mean": json.RawMessage(`"` + strings.Repeat("x", 100) + `"`), "small": json.RawMessage(`1`)}
 	rest := claimSize("mean", custom["mean"]) + claimSize("small", custom["small"])
 	for over, want := range map[int][]string{0: {"large"}, 1: {"large", "mean"}} {
-		if got := s.tooMuch(most-rest-namesSize([]string{"large"})+over, custom); !slices.Equal(got, want) {
+		if got := s.omit(most-rest-namesSize([]string{"large"})+over, custom); !slices.Equal(got, want) {
 			t.Errorf("%d too many: %v go, want %v", over, got, want)
 		}
 	}

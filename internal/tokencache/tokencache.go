@@ -1,4 +1,4 @@
-// Package tokencache remembers what tokens that were verified say.
+// Package tokencache caches the content of verified tokens.
 package tokencache
 
 import (
@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Cache holds values by the whole text of their tokens, so that a hit means that
-// this very token was put in. It is bounded: entries live in two generations,
-// and when the younger is full the older is dropped. It is safe for concurrent
-// use; the values are shared by all who get them.
+// Cache stores values by the whole text of their tokens, so that a hit means that exactly
+// this token was stored. Its size is limited: entries are in two generations, and when
+// the younger is full the older is dropped. It is safe for concurrent use. The values are
+// shared by all callers.
 type Cache[V any] struct {
-	limit int // of one generation
+	limit int // size of one generation
 
-	mu           sync.RWMutex
-	young, older map[string]entry[V]
+	mu             sync.RWMutex
+	younger, older map[string]entry[V]
 }
 
 type entry[V any] struct {
@@ -23,24 +23,24 @@ type entry[V any] struct {
 	until time.Time
 }
 
-// New makes a cache for about n tokens; one for fewer than 1 keeps nothing.
+// New returns a cache for about n tokens. For n < 1 it stores nothing.
 func New[V any](n int) *Cache[V] {
 	if n < 1 {
 		return &Cache[V]{}
 	}
-	return &Cache[V]{limit: (n + 1) / 2, young: map[string]entry[V]{}}
+	return &Cache[V]{limit: (n + 1) / 2, younger: map[string]entry[V]{}}
 }
 
-// Get returns what was put in for a token, before it was over. What is asked for
-// is kept longest.
+// Get returns the value of a token that has not expired. Tokens that are requested often
+// stay longest.
 func (c *Cache[V]) Get(token string, now time.Time) (V, bool) {
 	c.mu.RLock()
-	e, young := c.young[token]
+	e, young := c.younger[token]
 	if !young {
 		e = c.older[token]
 	}
 	c.mu.RUnlock()
-	if !now.Before(e.until) { // or there is none
+	if !now.Before(e.until) { // or there is no entry
 		var none V
 		return none, false
 	}
@@ -50,15 +50,15 @@ func (c *Cache[V]) Get(token string, now time.Time) (V, bool) {
 	return e.value, true
 }
 
-// Put remembers a token's value until a time.
+// Put stores a token's value until a time.
 func (c *Cache[V]) Put(token string, value V, until, now time.Time) {
 	if c.limit == 0 || !now.Before(until) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.young) >= c.limit {
-		c.older, c.young = c.young, make(map[string]entry[V], c.limit)
+	if len(c.younger) >= c.limit {
+		c.older, c.younger = c.younger, make(map[string]entry[V], c.limit)
 	}
-	c.young[strings.Clone(token)] = entry[V]{value, until} // not a piece of a larger header
+	c.younger[strings.Clone(token)] = entry[V]{value, until} // does not keep a larger header in memory
 }

@@ -38,8 +38,7 @@ func TestTokensEnd(t *testing.T) {
 	}
 }
 
-// It never holds more than it was made for, the newest are there, and what is
-// asked for stays.
+// The cache never exceeds its size, contains the newest tokens, and keeps requested ones.
 func TestBounded(t *testing.T) {
 	now := start()
 	until := now.Add(time.Minute)
@@ -51,7 +50,7 @@ func TestBounded(t *testing.T) {
 		if got, ok := c.Get("wanted", now); !ok || got != -1 {
 			t.Fatalf("after %d others it is gone", i+1)
 		}
-		if n := len(c.young) + len(c.older); n > size {
+		if n := len(c.younger) + len(c.older); n > size {
 			t.Fatalf("%d tokens", n)
 		}
 		for j := max(0, i-2); j <= i; j++ {
@@ -65,12 +64,12 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// A value that is put in again replaces the older one, in either generation.
+// A new value replaces the older one in either generation.
 func TestReplaced(t *testing.T) {
 	now := start()
-	c := New[int](2) // one token a generation
+	c := New[int](2) // one token per generation
 	c.Put("a", 1, now.Add(time.Minute), now)
-	c.Put("b", 2, now.Add(time.Minute), now) // a is of the older generation
+	c.Put("b", 2, now.Add(time.Minute), now) // a is in the older generation
 	c.Put("a", 3, now.Add(time.Hour), now)
 	if got, ok := c.Get("a", now.Add(2*time.Minute)); !ok || got != 3 {
 		t.Errorf("%d, %v", got, ok)
@@ -95,7 +94,7 @@ func TestParallel(t *testing.T) {
 	wg.Wait()
 }
 
-// A hit costs no memory.
+// A hit allocates no memory.
 func TestHitAllocatesNothing(t *testing.T) {
 	now := start()
 	c := New[*int](16)

@@ -1,5 +1,5 @@
-// Package visible knows which characters show on a screen. Two texts that
-// differ only in others look the same to whoever reads them.
+// Package visible classifies the characters that are visible on a screen. Two texts that
+// differ only in invisible characters look the same.
 package visible
 
 import (
@@ -7,8 +7,7 @@ import (
 	"unicode"
 )
 
-// blank are characters that draw nothing although Unicode classes them with
-// those that do.
+// blank are characters that draw nothing although their Unicode class is visible.
 var blank = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x2065, Hi: 0x2065, Stride: 1}, // reserved, ignorable by default
@@ -21,16 +20,15 @@ var blank = &unicode.RangeTable{
 	},
 }
 
-// Rune tells whether a character shows: whether it is neither a format
-// character (category Cf), nor ignorable by default (fillers, the grapheme
-// joiner, tags, variation selectors), nor blank. Spaces and control characters
-// are not judged here and count as visible.
+// Rune reports whether a character is visible: it is not a format character (category
+// Cf), ignorable by default (fillers, the grapheme joiner, tags, variation selectors), or
+// blank. Spaces and control characters count as visible here.
 func Rune(r rune) bool {
 	return r < 0x80 || !unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, blank)
 }
 
-// Text leaves out what does not show. A joiner stays between letters of one of
-// the scripts that are written with it, such as Persian and Sinhala.
+// Text removes invisible characters. It keeps a joiner between letters of a script that
+// needs joiners, such as Persian and Sinhala.
 func Text(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return !Rune(r) }) {
 		return s
@@ -38,23 +36,23 @@ func Text(s string) string {
 	runes := []rune(s)
 	kept := make([]rune, 0, len(runes))
 	for i, r := range runes {
-		if Rune(r) || (unicode.Is(unicode.Join_Control, r) && len(kept) > 0 && i+1 < len(runes) && joins(kept[len(kept)-1]) && joins(runes[i+1])) {
+		if Rune(r) || (unicode.Is(unicode.Join_Control, r) && len(kept) > 0 && i+1 < len(runes) && needsJoiner(kept[len(kept)-1]) && needsJoiner(runes[i+1])) {
 			kept = append(kept, r)
 		}
 	}
 	return string(kept)
 }
 
-// joins tells whether a letter or mark belongs to a script whose spelling needs
+// needsJoiner reports whether a letter or mark belongs to a script whose spelling needs
 // joiners.
-func joins(r rune) bool {
+func needsJoiner(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.M) && unicode.In(r, unicode.Arabic, unicode.Syriac, unicode.Mongolian,
 		unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu,
 		unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar, unicode.Tibetan)
 }
 
-// Line keeps one line of visible text: no line breaks that could start a
-// header, no control or formatting characters that could disguise.
+// Line returns a text as one visible line: without line breaks that could start a header,
+// and without control or formatting characters that could disguise the text.
 func Line(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

@@ -29,12 +29,12 @@ func TestText(t *testing.T) {
 		"Ada\U000e0041\U000e0042": "Ada", "A\u200dda": "Ada", "\u200dAda\u200c": "Ada",
 		"می\u200cخواهم":        "می\u200cخواهم", // Persian
 		"ශ\u0dca\u200dර\u0dd3": "ශ\u0dca\u200dර\u0dd3",
-		"م\u200c\u200cم":       "م\u200cم", // the first stands before no letter
+		"م\u200c\u200cم":       "م\u200cم", // the first one is not before a letter
 		"م\u200c":              "م",
-		"م\u200ca":             "مa", // joins nothing to what follows
+		"م\u200ca":             "مa", // not between two letters that join
 		"a\u200cم":             "aم",
-		"م\u200bم":             "مم", // no joiner
-		"१\u200d२":             "१२", // digits join nothing
+		"م\u200bم":             "مم", // not a joiner
+		"१\u200d२":             "१२", // digits do not join
 		"\xff\u200b":           "\ufffd",
 	} {
 		if got := Text(in); got != want {
@@ -43,7 +43,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Nothing invisible is left but joiners between letters, and a second pass
+// No invisible characters remain except joiners between letters, and a second pass
 // changes nothing.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"Ada", "A\u200b", "می\u200cخ", "\u3164", "\U000e0041", "م\u200c\u200d\u200cم"} {
@@ -60,7 +60,7 @@ func FuzzText(f *testing.F) {
 			}
 			before, _ := utf8.DecodeLastRuneInString(got[:i])
 			after, _ := utf8.DecodeRuneInString(got[i+utf8.RuneLen(r):])
-			if !unicode.Is(unicode.Join_Control, r) || !joins(before) || !joins(after) {
+			if !unicode.Is(unicode.Join_Control, r) || !needsJoiner(before) || !needsJoiner(after) {
 				t.Errorf("%+q keeps %U", got, r)
 			}
 		}

@@ -1,5 +1,5 @@
-// Package webpage is what all pages that are drawn here have in common: templates in
-// layers, languages, the look, and the policy they are sent under.
+// Package webpage holds the parts that all HTML pages of the module share: templates in
+// layers, languages, the look, and the content security policy.
 package webpage
 
 import (
@@ -13,13 +13,13 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Layers look a template up among the application's own, then the built-in.
+// Layers finds a template in the application's files first, then in the built-in ones.
 type Layers struct {
 	Own     fs.FS // may be nil
 	Builtin fs.FS
 }
 
-// Read returns a file of the upper layer that has it.
+// Read returns a file of the first layer that has it.
 func (l Layers) Read(name string) ([]byte, error) {
 	if l.Own != nil {
 		b, err := fs.ReadFile(l.Own, name)
@@ -30,7 +30,7 @@ func (l Layers) Read(name string) ([]byte, error) {
 	return fs.ReadFile(l.Builtin, name)
 }
 
-// Names lists the files of a folder of both layers, sorted.
+// Names lists the files in a folder of both layers, sorted.
 func (l Layers) Names(dir string) ([]string, error) {
 	entries, err := fs.ReadDir(l.Builtin, dir)
 	if err != nil {
@@ -51,14 +51,14 @@ func (l Layers) Names(dir string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// Languages are the locales of a folder, the default first, with a matcher for
-// what readers prefer.
+// Languages are the locales of a folder, the default first, with a matcher for the
+// preferences of readers.
 type Languages struct {
 	Names   []string
 	matcher language.Matcher
 }
 
-// FindLanguages finds the locales for which the folder has a file like
+// FindLanguages returns the locales for which the folder has a file such as
 // "layout.de.txt".
 func FindLanguages(l Layers, dir, stem, ext, def string) (*Languages, error) {
 	files, err := l.Names(dir)
@@ -94,7 +94,7 @@ func rank(later bool) int {
 	return 0
 }
 
-// Pick returns the locale that suits best a list such as Accept-Language.
+// Pick returns the locale that matches a list such as Accept-Language best.
 func (ls *Languages) Pick(prefer string) string {
 	tags, _, err := language.ParseAcceptLanguage(prefer)
 	if err != nil || len(tags) == 0 {

@@ -10,16 +10,16 @@ import (
 	"testing/fstest"
 )
 
-// unreadable is a layer whose folders cannot be read.
+// unreadable is a layer with unreadable folders.
 type unreadable struct{ fs.FS }
 
 var errUnreadable = errors.New("unreadable")
 
 func (unreadable) ReadDir(string) ([]fs.DirEntry, error) { return nil, errUnreadable }
 
-// A folder that cannot be read is an error, and not one without languages; one that
-// an application does not have is none.
-func TestFoldersThatCannotBeRead(t *testing.T) {
+// An unreadable folder is an error, not a folder without languages. A folder that the
+// application lacks is not an error.
+func TestUnreadableFolders(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{"texts/a.en.txt": {}, "texts/a.de.txt": {}}
 	for name, test := range map[string]struct {
@@ -42,8 +42,8 @@ func TestFoldersThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A logo that the policy has no place for is not shown, and what else there is stays.
-func TestPagesWithALogoThatNobodyLetsIn(t *testing.T) {
+// A logo that the policy does not allow is not shown; the rest of the page is.
+func TestForbiddenLogo(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
 	Write(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), Response{Status: 200, Styles: "'none'", Look: Look{Logo: "javascript:x"}})

@@ -9,17 +9,16 @@ import (
 	"strings"
 )
 
-// Look is what an application's pages have of its own. The zero value is the
-// look of no application.
+// Look is the look of an application's pages. The zero value is the default look.
 type Look struct {
-	Brand  string // its name
-	Logo   string // address of its logo: a path of the same origin, https, or data:image/
-	Accent string // "#rrggbb"; "" is the built-in blue
-	Home   string // where it begins
-	SignIn string // its sign-in page
+	Brand  string // the application's name
+	Logo   string // URL of the logo: a path of the same origin, https, or data:image/
+	Accent string // "#rrggbb"; default: blue
+	Home   string // start page
+	SignIn string // sign-in page
 }
 
-// Check tells what is wrong with a look.
+// Check returns an error for an invalid logo or color.
 func (l Look) Check() error {
 	if l.Logo != "" {
 		if _, err := l.images(); err != nil {
@@ -34,7 +33,7 @@ func (l Look) Check() error {
 	return nil
 }
 
-// images is what the policy says of images: where the logo is.
+// images returns the policy's sources for images, including the logo.
 func (l Look) images() (string, error) {
 	u, err := url.Parse(l.Logo)
 	switch {
@@ -46,11 +45,11 @@ func (l Look) images() (string, error) {
 	case u.Scheme == "https" && plainOrigin.MatchString("https://"+u.Host):
 		return "https://" + u.Host + " data:", nil
 	}
-	return "", errors.New("the logo is neither a path of the same origin, nor an https address, nor data:image/…")
+	return "", errors.New("the logo is neither a path of the same origin, nor an https URL, nor data:image/…")
 }
 
-// The grounds that the accent colour is read on and the least contrast that text
-// needs on them (WCAG 2.2, 1.4.3), with a little to spare.
+// The backgrounds of the accent color and the minimum contrast of text (WCAG 2.2, 1.4.3),
+// with a small margin.
 const (
 	lightGround = "#f3f4f6"
 	darkGround  = "#1f2228"
@@ -58,8 +57,8 @@ const (
 	contrastMin = 4.6
 )
 
-// CSS sets the accent colour, as near to the one that was asked for as can be read
-// on light and on dark grounds.
+// CSS returns a style sheet that sets the accent color, changed as little as needed to be
+// readable on light and dark backgrounds.
 func (l Look) CSS() string {
 	c := l.Palette()
 	if c == (Palette{}) {
@@ -68,10 +67,11 @@ func (l Look) CSS() string {
 	return fmt.Sprintf(":root { --accent: %s; --on-accent: %s }\n@media (prefers-color-scheme: dark) {\n  :root { --accent: %s; --on-accent: %s }\n}\n", c.Light, c.OnLight, c.Dark, c.OnDark)
 }
 
-// Palette is an accent colour on light and on dark grounds, each with that of text on it.
+// Palette is an accent color for light and for dark backgrounds, each with the color of
+// text on it.
 type Palette struct{ Light, OnLight, Dark, OnDark string }
 
-// Palette returns the accent colour as it can be read; the zero value where there is none.
+// Palette returns the readable accent colors; the zero value without an accent.
 func (l Look) Palette() Palette {
 	c, err := parseColor(l.Accent)
 	if err != nil {
@@ -80,9 +80,8 @@ func (l Look) Palette() Palette {
 	return Palette{c.readableOn(lightGround, color{}).String(), "#fff", c.readableOn(darkGround, color{1, 1, 1}).String(), darkInk}
 }
 
-// MailLogo is the address at which readers of mails find the logo, by the service's own;
-// "" where there is none that they could load: mails show no data, and nothing that
-// comes without https.
+// MailLogo returns the absolute URL of the logo for mails. It returns "" if mail programs
+// could not load it: they show no data URLs, and need https.
 func (l Look) MailLogo(service *url.URL) string {
 	at, err := url.Parse(l.Logo)
 	if _, wrong := l.images(); err != nil || wrong != nil || l.Logo == "" || at.Scheme == "data" {
@@ -94,7 +93,7 @@ func (l Look) MailLogo(service *url.URL) string {
 	return at.String()
 }
 
-// color is red, green and blue from 0 to 1.
+// color is red, green and blue, each from 0 to 1.
 type color [3]float64
 
 func parseColor(s string) (color, error) {
@@ -104,7 +103,7 @@ func parseColor(s string) (color, error) {
 	}
 	n, err := strconv.ParseUint(hex, 16, 32)
 	if !ok || err != nil || len(hex) != 6 {
-		return color{}, fmt.Errorf("the colour %q is not of the form #rrggbb", s)
+		return color{}, fmt.Errorf("the color %q is not of the form #rrggbb", s)
 	}
 	return color{float64(n>>16&255) / 255, float64(n>>8&255) / 255, float64(n&255) / 255}, nil
 }
@@ -113,7 +112,7 @@ func (c color) String() string {
 	return fmt.Sprintf("#%02x%02x%02x", int(math.Round(c[0]*255)), int(math.Round(c[1]*255)), int(math.Round(c[2]*255)))
 }
 
-// luminance is the relative luminance (WCAG 2.2).
+// luminance returns the relative luminance (WCAG 2.2).
 func (c color) luminance() float64 {
 	part := func(v float64) float64 {
 		if v <= 0.04045 {
@@ -129,9 +128,9 @@ func contrast(a, b color) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// readableOn mixes the colour with another until it can be read on a ground.
+// readableOn mixes the color with another one until it is readable on a background.
 func (c color) readableOn(ground string, with color) color {
-	g, _ := parseColor(ground) // one of the constants
+	g, _ := parseColor(ground) // a constant
 	const steps = 50
 	for i := range steps {
 		share := float64(i) / steps
@@ -146,7 +145,7 @@ func (c color) readableOn(ground string, with color) color {
 	return with
 }
 
-// Policy is a page's policy with what the logo needs of it.
+// Policy adds the logo's source to a page's policy.
 func (l Look) Policy(policy string) (string, error) {
 	images, err := l.images()
 	return strings.Replace(policy, "img-src 'self' data:", "img-src 'self' "+strings.TrimPrefix(images, "'self' "), 1), err

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// Whatever the accent colour, text in it and on it can be read in light and in dark
-// (WCAG 2.2, 1.4.3).
-func TestAccentCanBeRead(t *testing.T) {
+// Text in and on any accent color is readable in light and in dark (WCAG 2.2, 1.4.3).
+func TestAccentIsReadable(t *testing.T) {
 	pairs := regexp.MustCompile(`--accent: (#[0-9a-f]{6}); --on-accent: (#[0-9a-f]{3,6})`)
 	for n := 0; n < 1<<24; n += 65793/3 + 1 {
 		accent := fmt.Sprintf("#%06x", n)
@@ -42,7 +41,7 @@ func TestAccentCanBeRead(t *testing.T) {
 	}
 }
 
-// Mails have no logo but one that can be loaded by https.
+// Mails only show a logo with an https URL.
 func TestMailLogo(t *testing.T) {
 	for _, c := range []struct{ service, logo, want string }{
 		{"https://app.test/auth/v1", "", ""}, {"https://app.test/auth/v1", "/logo.svg", "https://app.test/logo.svg"}, {"http://app.test/auth/v1", "/logo.svg", ""},
@@ -59,7 +58,7 @@ func TestMailLogo(t *testing.T) {
 	}
 }
 
-func TestLookIsChecked(t *testing.T) {
+func TestLookCheck(t *testing.T) {
 	for _, l := range []Look{{Logo: "javascript:x"}, {Logo: "//evil.example/x"}, {Logo: `/\evil.example/x`}, {Logo: "http://a.example/x"}, {Logo: "data:text/html,x"}, {Logo: "https://a.example;x/"}, {Accent: "#12"}, {Accent: "123456"}, {Accent: "#12345g"}} {
 		if l.Check() == nil {
 			t.Errorf("%+v passes", l)
@@ -73,7 +72,7 @@ func TestLookIsChecked(t *testing.T) {
 }
 
 // Three digits are short for six.
-func TestShortColours(t *testing.T) {
+func TestShortColors(t *testing.T) {
 	t.Parallel()
 	for short, long := range map[string]string{"#1bf": "#11bbff", "#A0c": "#aa00cc"} {
 		if c, err := parseColor(short); err != nil || c.String() != long {

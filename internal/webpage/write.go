@@ -8,24 +8,24 @@ import (
 	"regexp"
 )
 
-// Response is a page as it is sent.
+// Response is a page to send.
 type Response struct {
 	Status     int
 	Locale     string
-	Styles     string // Hash of the one style sheet that it has
+	Styles     string // Hash of the page's style sheet
 	Look       Look
-	FormTarget string // see Origin; "" for forms that stay here
+	FormTarget string // see Origin; "" for forms that stay on this origin
 	Body       []byte
 }
 
-// Hash is the source by which the policy lets an inline style sheet through.
+// Hash returns the policy's source for an inline style sheet.
 func Hash(css []byte) string {
 	sum := sha256.Sum256(css)
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// Write sends a page. Nothing on it can run, be framed, or load from elsewhere; it
-// is kept nowhere, and its address, which may hold a token, goes nowhere.
+// Write sends a page. Its policy forbids scripts, frames and requests to other origins,
+// it is not cached, and its URL, which may contain a token, is not sent as a referrer.
 func Write(w http.ResponseWriter, r *http.Request, p Response) {
 	images, err := p.Look.images()
 	if err != nil {
@@ -42,14 +42,14 @@ func Write(w http.ResponseWriter, r *http.Request, p Response) {
 		formAction(p.FormTarget)+"; frame-ancestors 'none'")
 	w.WriteHeader(p.Status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(p.Body) // a client that has gone needs no answer
+		_, _ = w.Write(p.Body) // the client may have disconnected
 	}
 }
 
 var plainOrigin = regexp.MustCompile(`^[a-z][a-z0-9+.-]*:(//[A-Za-z0-9.\-:\[\]]+)?$`)
 
-// formAction lets the form post here, and its answer redirect to the
-// application: browsers hold redirects to the policy too.
+// formAction allows forms to post to this origin, and the response to redirect to the
+// application: browsers apply the policy to redirects too.
 func formAction(target string) string {
 	if plainOrigin.MatchString(target) {
 		return "'self' " + target
@@ -57,7 +57,8 @@ func formAction(target string) string {
 	return "'self'"
 }
 
-// Origin is what the policy has to allow for a form whose answer leads to target.
+// Origin returns the source that the policy must allow for a form whose response
+// redirects to target.
 func Origin(target string) string {
 	u, err := url.Parse(target)
 	if target == "" || err != nil {

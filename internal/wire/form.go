@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// CheckForm refuses what two readers could read differently: a name that comes
-// twice, but for those named, which are of several boxes, and text that is not UTF-8.
+// CheckForm rejects forms that two parsers could read differently: duplicate names,
+// except those in boxes, which are groups of checkboxes, and text that is not UTF-8.
 // Errors: ErrDuplicateName, ErrNotUTF8.
 func CheckForm(form url.Values, boxes ...string) error {
 	for name, values := range form {
@@ -24,9 +24,9 @@ func CheckForm(form url.Values, boxes ...string) error {
 	return nil
 }
 
-// Checked tells whether a box of a form is ticked. Browsers leave out a box that
-// is not, and send "on" for one that is, unless it has a value of its own.
-// Errors: a *FieldError for a value that is neither yes nor no.
+// Checked reports whether a checkbox of a form is checked. Browsers omit an unchecked box
+// and send "on" for a checked one without a value. Errors: a *FieldError for a value that
+// is neither yes nor no.
 func Checked(form url.Values, name string) (bool, error) {
 	switch form.Get(name) {
 	case "on", "true", "1":
@@ -37,10 +37,10 @@ func Checked(form url.Values, name string) (bool, error) {
 	return false, &FieldError{name}
 }
 
-// FillForm reads a form that CheckForm has passed into the struct that v points
-// to, by the names that Unmarshal uses. It sets fields of type string, bool and
-// *bool; others cannot be said by a form. Besides the struct's, a form may have
-// the names in also. Errors: ErrUnknownName, a *FieldError.
+// FillForm reads a form that CheckForm has accepted into the struct that v points to, by
+// the names that Unmarshal uses. It sets fields of type string, bool and *bool, and
+// rejects names that are neither in the struct nor in also. Errors: ErrUnknownName, a
+// *FieldError.
 func FillForm(form url.Values, v any, also ...string) error {
 	fields := reflect.ValueOf(v).Elem()
 	known := slices.Clone(also)
@@ -83,11 +83,11 @@ func setBool(field any, on, given bool) {
 	}
 }
 
-// shortened is a name that a stranger chose, for a message.
+// shortened returns a name from a request, shortened for an error text.
 func shortened(name string) string {
-	const most = 40
-	if len(name) > most {
-		return strings.ToValidUTF8(name[:most], "") + "…"
+	const limit = 40
+	if len(name) > limit {
+		return strings.ToValidUTF8(name[:limit], "") + "…"
 	}
 	return name
 }

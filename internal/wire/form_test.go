@@ -72,7 +72,7 @@ func TestFillForm(t *testing.T) {
 	}
 }
 
-// What a form says is read in one way only, whatever it is.
+// Accepted forms have only one reading.
 func FuzzFillForm(f *testing.F) {
 	for _, s := range []string{"email=a&keep=on", "email=a&email=b", "email=%ff", "x=y", "&&=&"} {
 		f.Add(s)

@@ -9,16 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// Unmarshal reads a JSON object into the struct that v points to. It is
-// stricter than encoding/json, because two parsers that read one body
-// differently are a hole: the names of the struct match exactly, and a name that
-// comes twice, text after the object, invalid UTF-8, deep nesting and numbers
-// beyond a float64 are errors. A *map[string]json.RawMessage gets all members, for
-// callers who judge names themselves. Names that the struct lacks are ignored; absent
-// members and nulls leave a field as it is.
+// Unmarshal reads a JSON object into the struct that v points to. It is stricter than
+// encoding/json, because two parsers that read one body differently are a security hole.
+// Names must match exactly. Duplicate names, text after the object, invalid UTF-8, deep
+// nesting and numbers beyond a float64 are errors. A *map[string]json.RawMessage receives
+// all members, for callers that check names themselves. Unmarshal ignores names that the
+// struct lacks; absent members and nulls do not change a field.
 //
-// Errors: ErrNotUTF8, ErrMalformed, ErrDuplicateName, ErrNesting,
-// ErrTrailingData, ErrNotObject, a *FieldError.
+// Errors: ErrNotUTF8, ErrMalformed, ErrDuplicateName, ErrNesting, ErrTrailingData,
+// ErrNotObject, a *FieldError.
 func Unmarshal(body []byte, v any) error {
 	members, err := membersOf(body)
 	if err != nil {
@@ -34,7 +33,8 @@ func Unmarshal(body []byte, v any) error {
 	return fill(members, v)
 }
 
-// UnmarshalKnown is Unmarshal into a struct, and lists the names that it lacks, sorted.
+// UnmarshalKnown is Unmarshal into a struct. It also returns the names that the struct
+// lacks, sorted.
 func UnmarshalKnown(body []byte, v any) (unknown []string, err error) {
 	members, err := membersOf(body)
 	if err != nil {
@@ -49,7 +49,7 @@ func UnmarshalKnown(body []byte, v any) (unknown []string, err error) {
 	return unknown, fill(members, v)
 }
 
-// membersOf are the members of the object that a document is, sorted by name.
+// membersOf returns the members of a JSON object, sorted by name.
 func membersOf(body []byte) ([]member, error) {
 	if !utf8.Valid(body) {
 		return nil, ErrNotUTF8
@@ -61,7 +61,7 @@ func membersOf(body []byte) ([]member, error) {
 	return members, err
 }
 
-// fill sets the fields of the struct that v points to, in their order.
+// fill sets the fields of the struct that v points to, in the order of the struct.
 func fill(members []member, v any) error {
 	fields := reflect.ValueOf(v).Elem()
 	known := fieldsOf(fields.Type())
@@ -83,7 +83,8 @@ func fill(members []member, v any) error {
 	return nil
 }
 
-// set sets a field to a value that scan has passed. Most are texts without escapes.
+// set sets a field to a value that scan has accepted. Most values are strings without
+// escapes.
 func set(field any, value []byte) error {
 	value = bytes.TrimSpace(value)
 	if to, ok := field.(*string); ok && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
@@ -95,7 +96,7 @@ func set(field any, value []byte) error {
 
 var fields sync.Map // reflect.Type → map[string]int
 
-// fieldsOf are the places of a struct's fields by their names.
+// fieldsOf returns the indexes of a struct's fields by name.
 func fieldsOf(t reflect.Type) map[string]int {
 	if known, ok := fields.Load(t); ok {
 		return known.(map[string]int)

@@ -69,7 +69,7 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
-// What a member held is in no error.
+// No error contains a member's value.
 func TestUnmarshalWrongType(t *testing.T) {
 	for body, name := range map[string]string{
 		`{"email":12345678}`: "email", `{"user_metadata":"12345678"}`: "user_metadata", `{"count":12345678.5}`: "count", `{"count":"12345678"}`: "count",
@@ -100,7 +100,7 @@ func FuzzUnmarshal(f *testing.F) {
 			}
 			return
 		}
-		// What is accepted, every JSON parser reads the same way.
+		// Every JSON parser reads an accepted document the same way.
 		var loose map[string]any
 		if err := json.Unmarshal(b, &loose); err != nil {
 			t.Errorf("%q is accepted: %v", b, err)

@@ -8,9 +8,9 @@ import (
 	"github.com/authmount/auth/internal/wire"
 )
 
-// Names that a struct lacks are listed, in one spelling, and its fields are set as Unmarshal
-// sets them.
-func TestUnmarshalKnownListsTheOtherNames(t *testing.T) {
+// UnmarshalKnown lists the names that a struct lacks, decoded, and sets fields as
+// Unmarshal does.
+func TestUnmarshalKnown(t *testing.T) {
 	t.Parallel()
 	type row struct {
 		Name  string   `json:"name"`

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// ReadBody reads a bounded body and its media type, lower-cased and without
-// parameters; "" if the header cannot be read. A body that is absent or empty is
-// nil. Errors: ErrTooLarge, and whatever reading returned.
+// ReadBody reads a body of limited size and its media type, in lower case and without
+// parameters; "" if the header is invalid. The body is nil if it is absent or empty.
+// Errors: ErrTooLarge, and errors of reading.
 func ReadBody(r *http.Request) (body []byte, mediaType string, err error) {
 	if r.Body == nil {
 		return nil, "", nil
@@ -41,8 +41,8 @@ func mediaTypeOf(r *http.Request) string {
 	return t
 }
 
-// Decode reads a JSON body into the struct that v points to, as Unmarshal does.
-// Errors: ErrNoBody, ErrMediaType, and those of ReadBody and Unmarshal.
+// Decode reads a JSON body into the struct that v points to, as Unmarshal does. Errors:
+// ErrNoBody, ErrMediaType, and those of ReadBody and Unmarshal.
 func Decode(r *http.Request, v any) error {
 	body, mediaType, err := ReadBody(r)
 	switch {
@@ -56,13 +56,13 @@ func Decode(r *http.Request, v any) error {
 	return Unmarshal(body, v)
 }
 
-// IsForm tells whether a request was posted by a page.
+// IsForm reports whether a request is a form post.
 func IsForm(r *http.Request) bool {
 	return mediaTypeOf(r) == "application/x-www-form-urlencoded"
 }
 
-// ReadForm reads a page's post; no body is an empty form. Errors: ErrForm, and
-// those of ReadBody.
+// ReadForm reads a form post. An absent body is an empty form. Errors: ErrForm, and those
+// of ReadBody.
 func ReadForm(r *http.Request) (url.Values, error) {
 	body, _, err := ReadBody(r)
 	if err != nil {
@@ -70,14 +70,13 @@ func ReadForm(r *http.Request) (url.Values, error) {
 	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
-		return nil, ErrForm // not the cause: it repeats a value, which may be a secret
+		return nil, ErrForm // the cause would quote a value, which may be a secret
 	}
 	return form, nil
 }
 
-// Accepts tells whether Accept names a media type (RFC 9110, 12.5.1); a
-// wildcard is no name, nor is anything in a header beyond MaxAccept, and a weight
-// of zero means no.
+// Accepts reports whether Accept names a media type (RFC 9110, section 12.5.1). Wildcards
+// and headers longer than MaxAccept do not count, and a weight of zero means no.
 func Accepts(r *http.Request, mediaType string) bool {
 	length := 0
 	for _, field := range r.Header.Values("Accept") {

@@ -105,7 +105,7 @@ func TestAccepts(t *testing.T) {
 		{[]string{""}, false},
 		{[]string{"text/html"}, true},
 		{[]string{"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}, true},
-		{[]string{"application/json", "text/html"}, true}, // the header comes twice
+		{[]string{"application/json", "text/html"}, true}, // two header fields
 		{[]string{"application/json, TEXT/HTML;level=1 ; q=0.1"}, true},
 		{[]string{"*/*"}, false},
 		{[]string{"text/*"}, false},
@@ -117,7 +117,7 @@ func TestAccepts(t *testing.T) {
 		{[]string{"text/html;q=many"}, true},
 		{[]string{",;q=1,/,"}, false},
 		{[]string{"text/html," + strings.Repeat("x", MaxAccept-10)}, true},
-		{[]string{"text/html," + strings.Repeat("x", MaxAccept-9)}, false}, // as if anything would do
+		{[]string{"text/html," + strings.Repeat("x", MaxAccept-9)}, false}, // too long: ignored
 		{[]string{"text/html", strings.Repeat("x", MaxAccept)}, false},
 	} {
 		r := &http.Request{Header: http.Header{"Accept": c.accept}}
@@ -136,7 +136,7 @@ func FuzzAccepts(f *testing.F) {
 		if Accepts(r, "text/html") && !strings.Contains(strings.ToLower(s), "text/html") {
 			t.Errorf("%q does not name it", s)
 		}
-		// One more name is heard, whatever comes before it.
+		// An additional name counts after any other ones.
 		r.Header.Add("Accept", "image/png")
 		if len(s)+len("image/png") <= MaxAccept && !Accepts(r, "image/png") {
 			t.Errorf("a name after %q is not heard", s)

@@ -6,16 +6,15 @@ import (
 	"net/http"
 )
 
-// Answer is a value that an endpoint returns.
+// Answer is the value of a response.
 type Answer struct{ Value any }
 
-// Taker is a ResponseWriter of this module's own that has the value rather than the
-// JSON of it: pages over the endpoints read it as it is.
+// Taker is a ResponseWriter of this module that receives the value instead of its JSON.
+// Pages use it to call endpoints.
 type Taker interface{ TakeAnswer(a Answer) }
 
-// Write sends v as JSON, with Cache-Control: no-store unless the header is set
-// already. The error says that v cannot be encoded; nothing has been written
-// then. A client that has gone is no error.
+// Write sends v as JSON, with Cache-Control: no-store unless the header is already set.
+// It returns an error only if v cannot be encoded; nothing has been written then.
 func Write(w http.ResponseWriter, status int, v any) error {
 	if t, ok := w.(Taker); ok {
 		t.TakeAnswer(Answer{v})
@@ -27,8 +26,7 @@ func Write(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// response takes what an Encoder has encoded, which is everything or nothing,
-// and in one piece.
+// response writes the output of an Encoder, which is complete and in one piece.
 type response struct {
 	w      http.ResponseWriter
 	status int
@@ -41,6 +39,6 @@ func (r response) Write(document []byte) (int, error) {
 		h.Set("Cache-Control", "no-store")
 	}
 	r.w.WriteHeader(r.status)
-	_, _ = r.w.Write(document) // a client that has gone needs no response
+	_, _ = r.w.Write(document) // the client may have disconnected
 	return len(document), nil
 }

@@ -24,8 +24,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// A value that cannot be encoded leaves the response as it was.
-func TestWriteWhatCannotBeEncoded(t *testing.T) {
+// A value that cannot be encoded does not change the response.
+func TestWriteInvalidValue(t *testing.T) {
 	rec := httptest.NewRecorder()
 	if err := Write(rec, http.StatusOK, func() {}); err == nil {
 		t.Error("no error")
@@ -39,12 +39,12 @@ func TestWriteWhatCannotBeEncoded(t *testing.T) {
 	}
 }
 
-// gone is a client that has hung up.
+// gone is a client that has disconnected.
 type gone struct{ http.ResponseWriter }
 
 func (gone) Write([]byte) (int, error) { return 0, http.ErrHandlerTimeout }
 
-func TestWriteToNobody(t *testing.T) {
+func TestWriteToClosedConnection(t *testing.T) {
 	if err := Write(gone{httptest.NewRecorder()}, http.StatusOK, "x"); err != nil {
 		t.Error(err)
 	}

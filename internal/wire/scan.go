@@ -7,53 +7,53 @@ import (
 	"strconv"
 )
 
-// member is a name, decoded, and its value as it was written.
+// member is a decoded name and its raw value.
 type member struct{ name, value []byte }
 
-// scan finds the members of the document's object, sorted by name, and what
-// encoding/json lets pass. It reads every byte once and keeps only names, because
-// anybody's body comes this far. An array or a scalar has no members.
+// scan returns the members of the document's object, sorted by name, and rejects
+// documents that encoding/json would accept. It reads every byte once and stores only
+// names, because anyone can send a body this far. An array or a scalar has no members.
 func scan(body []byte) ([]member, error) {
 	s := scanner{body: body}
 	if err := s.value(0); err != nil {
 		return nil, err
 	}
-	if s.space(); s.at < len(body) {
+	if s.space(); s.pos < len(body) {
 		return nil, ErrTrailingData
 	}
-	if !json.Valid(body) { // its word counts for what is within scalars
+	if !json.Valid(body) { // checks the inside of scalars
 		return nil, ErrMalformed
 	}
 	return s.members, nil
 }
 
-// scanner reads the structure of a document. It stands at body[at].
+// scanner reads the structure of a document. Its position is body[at].
 type scanner struct {
 	body    []byte
-	at      int
-	members []member // of the objects that it is within, outermost first
+	pos     int
+	members []member // members of the open objects, outermost first
 }
 
-// peek is the byte at which the scanner stands, 0 at the end.
+// peek returns the byte at the position, or 0 at the end.
 func (s *scanner) peek() byte {
-	if s.at < len(s.body) {
-		return s.body[s.at]
+	if s.pos < len(s.body) {
+		return s.body[s.pos]
 	}
 	return 0
 }
 
 func (s *scanner) space() {
 	for c := s.peek(); c == ' ' || c == '\t' || c == '\r' || c == '\n'; c = s.peek() {
-		s.at++
+		s.pos++
 	}
 }
 
-// take steps over a byte and the space before it, if it is there.
+// take skips spaces and then c, if it is next.
 func (s *scanner) take(c byte) bool {
 	if s.space(); s.peek() != c {
 		return false
 	}
-	s.at++
+	s.pos++
 	return true
 }
 
@@ -74,7 +74,7 @@ func (s *scanner) value(depth int) error {
 }
 
 func (s *scanner) array(depth int) error {
-	s.at++
+	s.pos++
 	if s.take(']') {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (s *scanner) array(depth int) error {
 }
 
 func (s *scanner) object(depth int) error {
-	s.at++
+	s.pos++
 	first := len(s.members)
 	for more := !s.take('}'); more; more = !s.take('}') {
 		if len(s.members) > first && !s.take(',') {
@@ -102,7 +102,7 @@ func (s *scanner) object(depth int) error {
 			return err
 		}
 	}
-	// Sorted, names that come twice are neighbours.
+	// Duplicate names are neighbors after sorting.
 	own := s.members[first:]
 	slices.SortFunc(own, func(a, b member) int { return bytes.Compare(a.name, b.name) })
 	for i := 1; i < len(own); i++ {
@@ -137,25 +137,25 @@ func (s *scanner) member(depth int) error {
 	if !s.take(':') {
 		return ErrMalformed
 	}
-	i, start := len(s.members), s.at
+	i, start := len(s.members), s.pos
 	s.members = append(s.members, member{name: name})
 	if err := s.value(depth); err != nil {
 		return err
 	}
-	s.members[i].value = s.body[start:s.at]
+	s.members[i].value = s.body[start:s.pos]
 	return nil
 }
 
 // text reads a string and returns it with its quotes.
 func (s *scanner) text() ([]byte, error) {
-	start := s.at
-	for s.at++; s.at < len(s.body); s.at++ {
-		switch s.body[s.at] {
+	start := s.pos
+	for s.pos++; s.pos < len(s.body); s.pos++ {
+		switch s.body[s.pos] {
 		case '\\':
-			s.at++
+			s.pos++
 		case '"':
-			s.at++
-			return s.body[start:s.at], nil
+			s.pos++
+			return s.body[start:s.pos], nil
 		}
 	}
 	return nil, ErrMalformed
@@ -163,11 +163,11 @@ func (s *scanner) text() ([]byte, error) {
 
 // literal reads a number, true, false or null.
 func (s *scanner) literal() error {
-	start := s.at
+	start := s.pos
 	for isLiteral(s.peek()) {
-		s.at++
+		s.pos++
 	}
-	lit := s.body[start:s.at]
+	lit := s.body[start:s.pos]
 	switch {
 	case len(lit) == 0:
 		return ErrMalformed

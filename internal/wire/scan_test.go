@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// many is an object as long as a body may be, of one piece again and again.
+// many returns an object of the maximum body size that repeats one piece.
 func many(piece string) string {
 	const open, end = `{"x":[`, `0]}`
 	return open + strings.Repeat(piece, (MaxBody-len(open)-len(end))/len(piece)) + end
@@ -33,8 +33,8 @@ func costly() map[string]string {
 	}
 }
 
-// What a body makes the reader do does not grow with the number of its values:
-// it is read before any key or limit is asked for.
+// Allocations do not grow with the number of values in a body, because it is read before
+// any key or limit is checked.
 func TestUnmarshalAllocates(t *testing.T) {
 	for name, body := range costly() {
 		if len(body) > MaxBody {
@@ -71,8 +71,8 @@ func BenchmarkUnmarshal(b *testing.B) {
 	}
 }
 
-// FuzzUnmarshalByTokens compares what is accepted with the verdict of a slow
-// reader, made of encoding/json's tokens.
+// FuzzUnmarshalByTokens compares the result with a slow reader based on encoding/json's
+// tokens.
 func FuzzUnmarshalByTokens(f *testing.F) {
 	for _, s := range []string{
 		`{"email":"a","password":"b"}`, `{"email":"a","email":"b"}`, `{"\u0065mail":"a","email":"b"}`, `[]`, `null`, `{}x`, `{"a":[[[{}]]]}`,

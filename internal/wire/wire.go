@@ -1,6 +1,5 @@
-// Package wire reads requests and writes responses: strict JSON, forms and the
-// Accept header. It knows bytes and HTTP; what an error means to a caller, its
-// importer decides.
+// Package wire reads requests and writes responses: strict JSON, forms and the Accept
+// header. Its importers map its errors to responses.
 package wire
 
 import (
@@ -8,17 +7,15 @@ import (
 	"fmt"
 )
 
-// Limits of request bodies, and of the headers that tell how to read and answer
-// them.
+// Limits of request bodies, and of the headers that describe them.
 const (
 	MaxBody        = 64 << 10 // bytes
 	MaxNesting     = 32       // objects and arrays within each other
-	MaxContentType = 256      // bytes; a longer one is unreadable
-	MaxAccept      = 512      // bytes; a longer one names nothing, as if anything would do
+	MaxContentType = 256      // bytes; a longer one is invalid
+	MaxAccept      = 512      // bytes; a longer one is ignored, as if any type were accepted
 )
 
-// What can be wrong with a body. Functions return these wrapped or not; compare
-// with errors.Is.
+// Errors of reading a body. Functions may wrap them; compare with errors.Is.
 var (
 	ErrTooLarge      = errors.New("the body is too large")
 	ErrMediaType     = errors.New("the body is not application/json")
@@ -33,8 +30,8 @@ var (
 	ErrUnknownName   = errors.New("unknown field")
 )
 
-// FieldError tells of a member whose value has the wrong type. It does not
-// repeat the value, which may be a secret.
+// FieldError reports a member with a value of the wrong type. It does not quote the
+// value, which may be a secret.
 type FieldError struct{ Name string }
 
 func (e *FieldError) Error() string { return fmt.Sprintf("field %q: wrong type", e.Name) }

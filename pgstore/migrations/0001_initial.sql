@@ -1,12 +1,12 @@
--- Users, identities, sessions, single-use tokens, second factors, roles, API keys,
--- rate limits, and what is recorded with changes of them.
--- Times come from the application's clock. Nothing here can sign anybody in:
--- tokens are hashes, sessions are counters.
+-- Users, identities, sessions, single-use tokens, second factors, roles, API keys, rate
+-- limits, and the records of their changes. Times come from the application's clock. A
+-- copy of these tables does not allow a sign-in, because tokens are stored as hashes
+-- and sessions as counters.
 
 create table auth.users (
 	id uuid primary key,
 	email text,
-	email_key text unique, -- what addresses are compared by
+	email_key text unique, -- the form in which email addresses are compared
 	email_verified_at timestamptz,
 	phone text unique,
 	phone_verified_at timestamptz,
@@ -16,16 +16,16 @@ create table auth.users (
 	roles text[] not null default '{}',
 	password_hash text not null default '',
 	mfa_enabled boolean not null default false,
-	linked boolean not null default false, -- false: never had an identity, so that none need be looked for
+	linked boolean not null default false, -- false: the user has never had an identity, so queries need not look for any
 	created_at timestamptz not null,
 	updated_at timestamptz not null,
 	last_sign_in_at timestamptz,
 	banned_until timestamptz,
 	revision bigint not null default 0,
 	credential_revision bigint not null default 0,
-	handle text unique, -- random; names the account to authenticators
-	-- The order in which things took effect for the account, and the sequence of the session
-	-- or enrolment token that added each (0: none). Clocks cannot tell this order.
+	handle text unique, -- random; identifies the account to authenticators
+	-- The order of changes of the account, and the sequence of the session or enrolment
+	-- token that added each credential (0: none). Clocks cannot give this order.
 	sequence bigint not null default 0,
 	password_sequence bigint not null default 0,
 	password_added_by bigint not null default 0,
@@ -39,14 +39,14 @@ create table auth.users (
 	phone_verified_added_by bigint not null default 0,
 	recovery_sequence bigint not null default 0,
 	recovery_added_by bigint not null default 0,
-	name_key text, -- full_name in lower case, which databases do not agree on
-	notes text not null default '', -- of operators
-	sessions_at_most integer not null default 1 -- no fewer than have not been ended: every sign-in adds one, a count corrects it
-) with (fillfactor = 85); -- room for updates in place: last_sign_in_at changes at every sign-in
+	name_key text, -- full_name in lower case, from the application because databases differ in it
+	notes text not null default '', -- operators' notes
+	sessions_at_most integer not null default 1 -- an upper bound of the user's unrevoked sessions: each sign-in adds one, a count corrects it
+) with (fillfactor = 85); -- leaves space for updates in place, because each sign-in changes last_sign_in_at
 -- Most users have no role, and a sign-up does not touch this index.
 create index users_roles_idx on auth.users using gin (roles) with (fastupdate = off) where roles <> '{}';
--- Lists of accounts: one index for each order, of which the one by email also finds
--- prefixes, one for prefixes of names, and one for each filter that few accounts match.
+-- Lists of accounts: one index for each order (the one by email also finds prefixes),
+-- one for prefixes of names, and one for each filter that few accounts match.
 create index users_created_at_idx on auth.users (created_at, id);
 create index users_signed_in_idx on auth.users (coalesce(last_sign_in_at, '-infinity'), id);
 create index users_email_order_idx on auth.users (coalesce(email_key, '') collate "C", id);
@@ -72,8 +72,8 @@ create table auth.identities (
 );
 create index identities_user_id_idx on auth.identities (user_id);
 
--- A function costs nothing unless it is called; a sub-select of most statements
--- would be set up each time, also for users without identities.
+-- A function costs nothing unless it is called. Most statements would set up a
+-- sub-select each time, also for users without identities.
 create function auth.identities_of(one uuid) returns jsonb language sql stable as $$
 	select jsonb_agg(to_jsonb(i) - 'user_id' order by i.created_at, i.id) from auth.identities i where i.user_id = one
 $$;
@@ -93,36 +93,35 @@ create table auth.sessions (
 	user_agent text not null default '',
 	device text not null default '',
 	revoked_at timestamptz,
-	replayed_at timestamptz, -- when an outdated refresh token was accepted, and the counter then
+	replayed_at timestamptz, -- when an outdated refresh token was last accepted, and the counter then
 	replayed_counter bigint,
 	sequence bigint not null default 0,
 	added_by bigint not null default 0,
 	ordinal bigint not null generated always as identity, -- the order of all sessions
-	-- The day of the end, for sweeps. It changes once a day at most, so that a
-	-- refresh updates its row in place and touches no index.
+	-- The day on which the session ends, for sweeps. It changes once a day at most, so
+	-- that a refresh updates its row in place and changes no index.
 	ends_on date not null generated always as ((least(idle_until, expires_at) at time zone 'UTC')::date) stored
 ) with (fillfactor = 75);
-create index sessions_user_id_idx on auth.sessions (user_id, revoked_at); -- those that ended pile up until they are swept
+create index sessions_user_id_idx on auth.sessions (user_id, revoked_at); -- revoked sessions accumulate until the sweep
 create index sessions_ends_on_idx on auth.sessions (ends_on);
--- Lists of the sessions of all users, by age and by IP address. A refresh changes neither
--- column unless the address is another one, and updates its row in place.
+-- Lists of the sessions of all users, by age and by IP address. A refresh changes
+-- neither column unless the IP address has changed, and so updates its row in place.
 create index sessions_live_idx on auth.sessions (created_at, id) where revoked_at is null;
 create index sessions_live_ip_idx on auth.sessions (ip, created_at, id) where revoked_at is null;
 
--- The devices on which somebody has signed in, by hashes of what they say they
--- are.
+-- The devices on which each user has signed in, by hashes of their device ids.
 create table auth.devices (
 	user_id uuid not null references auth.users on delete cascade,
 	device text not null,
 	first_seen_at timestamptz not null,
 	last_seen_at timestamptz not null,
-	-- Until when the device may sign in without the second factor, and the credential
-	-- revision of the user when that was set: it is over once that rises.
+	-- Until trusted_until the device may sign in without the second factor, while the
+	-- user's credential revision is still trusted_revision.
 	trusted_until timestamptz,
 	trusted_revision bigint,
 	sequence bigint not null default 0,
 	added_by bigint not null default 0,
-	seen_on date not null generated always as ((last_seen_at at time zone 'UTC')::date) stored, -- for sweeps, as ends_on
+	seen_on date not null generated always as ((last_seen_at at time zone 'UTC')::date) stored, -- for sweeps, as sessions.ends_on
 	primary key (user_id, device)
 ) with (fillfactor = 85);
 create index devices_seen_on_idx on auth.devices (seen_on);
@@ -137,7 +136,7 @@ create table auth.tokens (
 	expires_at timestamptz not null,
 	max_tries integer not null default 0,
 	tries integer not null default 0,
-	code bytea, -- of a token that is a link and a code at once: the hash of the code
+	code bytea, -- the hash of the code, for a token that is both a link and a code
 	code_expires_at timestamptz,
 	sequence bigint not null default 0,
 	added_by bigint not null default 0,
@@ -153,9 +152,9 @@ create table auth.factors (
 	user_id uuid not null references auth.users on delete cascade,
 	kind text not null,
 	several boolean not null default false, -- a user may have several of this kind
-	required boolean not null default false, -- while it is enabled, a sign-in needs a second factor
+	required boolean not null default false, -- while it is enabled, a sign-in requires a second factor
 	label text not null default '',
-	credential bytea, -- such as a passkey's credential id
+	credential bytea, -- for instance a passkey's credential id
 	secret bytea not null, -- sealed by the application
 	state bytea not null default '', -- changes with every use
 	enabled boolean not null default false,
@@ -175,7 +174,7 @@ create table auth.recovery_codes (
 	primary key (user_id, hash)
 );
 
--- What has happened. Events outlive whom they are about.
+-- The audit log. Events remain after their user is deleted.
 create table auth.events (
 	id uuid primary key,
 	type text not null,
@@ -186,8 +185,8 @@ create table auth.events (
 );
 create index events_at_idx on auth.events (at, id);
 create index events_user_id_idx on auth.events (user_id, at, id) where user_id is not null;
--- The filters of the audit log. Events that a user caused for themselves are found as
--- events about them, so that most rows are in one index of the two.
+-- The filters of the audit log. Events that users caused for themselves are found as
+-- events about them, so that most rows are in only one of the two indexes.
 create index events_type_idx on auth.events (type text_pattern_ops, at, id);
 create index events_ip_idx on auth.events ((data -> 'client' ->> 'ip'), at, id);
 create index events_actor_idx on auth.events ((data -> 'actor' ->> 'id'), at, id)
@@ -196,19 +195,19 @@ create index events_target_idx on auth.events ((data -> 'record' ->> 'target'), 
 create index events_request_idx on auth.events ((data -> 'record' ->> 'request_id'), at, id) where (data -> 'record' ->> 'request_id') is not null;
 create index events_denied_idx on auth.events (at, id) where (data -> 'record' ->> 'denied') = 'true';
 
--- The outbox: messages that come with changes, until they are sent.
+-- The outbox: messages of changes, until they are sent.
 create table auth.messages (
 	id uuid primary key,
 	user_id uuid references auth.users on delete cascade,
-	purpose text not null default '', -- with one: of no use once this token is not live any more
+	purpose text not null default '', -- if set, the message is invalid once this token is no longer live
 	hash bytea not null default '',
 	body bytea not null, -- sealed by the application
 	created_at timestamptz not null,
 	next_at timestamptz not null,
 	expires_at timestamptz not null,
 	attempts integer not null default 0,
-	recipient text not null default '', -- a hash, by which messages to the same recipient are found
-	failed boolean not null default false -- kept for a while, and not claimed
+	recipient text not null default '', -- a hash that finds all messages to a recipient
+	failed boolean not null default false -- kept for a while, but not claimed
 );
 create index messages_recipient_idx on auth.messages (recipient) where recipient <> '';
 create index messages_next_at_idx on auth.messages (next_at);
@@ -216,15 +215,15 @@ create index messages_expires_at_idx on auth.messages (expires_at);
 create index messages_user_id_idx on auth.messages (user_id) where user_id is not null;
 
 -- The outcome of each message, without its content. A decoy, which is never sent, has a
--- row and the same index entries. There is no reference to users, which would cost decoys
--- one less.
+-- row and the same index entries. There is no foreign key to users, because the row of
+-- a decoy would cost one check less.
 create table auth.message_log (
-	id uuid primary key, -- the message's
+	id uuid primary key, -- the message's id
 	kind text not null, -- empty: a decoy
 	channel text not null,
-	shown text not null, -- to whom, masked
+	shown text not null, -- the recipient, masked
 	user_id uuid,
-	recipient text not null, -- as messages have it
+	recipient text not null, -- as in messages
 	state text not null default 'queued',
 	attempts integer not null default 0,
 	created_at timestamptz not null,
@@ -237,7 +236,7 @@ create index message_log_kind_idx on auth.message_log (kind, created_at, id);
 create index message_log_user_id_idx on auth.message_log (user_id, created_at, id);
 create index message_log_recipient_idx on auth.message_log (recipient);
 
--- What was done under an idempotency key.
+-- The results of changes with an idempotency key.
 create table auth.idempotency (
 	actor text not null,
 	route text not null,
@@ -256,8 +255,8 @@ create table auth.roles (
 	created_at timestamptz not null,
 	updated_at timestamptz not null
 );
--- The revision of that table, in one row, which is locked by whoever changes a
--- role and by whatever rests on what roles permit.
+-- The revision of the table of roles, in one row. A change of a role locks it, and so
+-- does a change that depends on the permissions of roles.
 create table auth.role_revision (
 	one boolean primary key default true check (one),
 	revision bigint not null default 0
@@ -274,21 +273,21 @@ create table auth.api_keys (
 	created_at timestamptz not null,
 	expires_at timestamptz,
 	revoked_at timestamptz,
-	rotated_at timestamptz, -- since when it has its present text; null: since it was created
+	rotated_at timestamptz, -- since when the key has its current text; null: since it was created
 	is_public boolean not null default false,
 	environment text not null default '',
 	networks text[] not null default '{}',
 	adopted boolean not null default false,
 	last_used_at timestamptz,
-	previous_hash bytea, -- the text before a rotation, and until when it is valid
+	previous_hash bytea, -- the hash before a rotation, and until when it is valid
 	previous_until timestamptz,
 	constraint api_keys_hash_key unique (hash)
 );
 create index api_keys_created_at_idx on auth.api_keys (created_at, id);
-create index api_keys_public_idx on auth.api_keys (created_at, id) where is_public and revoked_at is null; -- which every instance polls
+create index api_keys_public_idx on auth.api_keys (created_at, id) where is_public and revoked_at is null; -- every instance polls these
 
--- The settings that are changed while the service runs: one document, as JSON in
--- the very bytes that it was given. Before it is first written there is no row.
+-- The settings that can change while the service runs: one document, stored as the
+-- exact JSON text that was written. There is no row before the first write.
 create table auth.settings (
 	one boolean primary key default true check (one),
 	revision bigint not null,
@@ -296,9 +295,9 @@ create table auth.settings (
 	updated_at timestamptz not null
 );
 
--- Sessions in which somebody acts as somebody else. They are apart from sessions, so
--- that nothing that knows those takes one for one. Each keeps the revisions that it
--- rests on, and is live only while those are so.
+-- Sessions in which one user acts as another. They have a table of their own, so that
+-- no query for sessions takes them for ordinary sessions. Each stores the revisions
+-- that it depends on, and is live only while these are current.
 create table auth.impersonations (
 	id uuid primary key,
 	user_id uuid not null references auth.users on delete cascade,
@@ -321,8 +320,8 @@ create index impersonations_actor_session_idx on auth.impersonations (actor_sess
 create index impersonations_created_at_idx on auth.impersonations (created_at, id);
 create index impersonations_expires_at_idx on auth.impersonations (expires_at);
 
--- Work that goes on by itself, in chunks. What is to be done is sealed, and goes once it
--- is done.
+-- Background work, in chunks. The input of a chunk is sealed, and deleted once it is
+-- done.
 create table auth.jobs (
 	id uuid primary key,
 	kind text not null,
@@ -352,16 +351,16 @@ create table auth.job_chunks (
 	primary key (job_id, n)
 );
 
--- Who was the first owner ever, whatever became of them; null: there was none. There is
--- one row, which every door that makes an owner passes.
+-- The first owner ever, even if deleted since; null: there was none. Every change that
+-- makes a user an owner goes through this one row.
 create table auth.first_owner (
 	one boolean primary key default true check (one),
 	user_id uuid
 );
 insert into auth.first_owner default values;
 
--- How often something happened, by the hour. Every instance adds what it counted,
--- every few seconds.
+-- How often something happened in each hour. Every instance adds its counts every few
+-- seconds.
 create table auth.counts (
 	metric text not null,
 	label text not null,
@@ -370,8 +369,8 @@ create table auth.counts (
 	primary key (at, metric, label)
 );
 
--- Who was active in a day, week or month, once each, so that auth.counts can say how
--- many.
+-- The users who were active in a day, week or month, once each, for the number of
+-- active users in auth.counts.
 create table auth.active (
 	since date not null,
 	period text not null,
@@ -379,25 +378,25 @@ create table auth.active (
 	primary key (since, period, user_id)
 );
 
--- A bucket is the instant at which it will be full again, in nanoseconds since
--- 1970. One that is full is no different from none. A limit that starts anew
--- after a crash is not worth a write to the disk for each request.
+-- A row stores the time at which the limit is fully refunded, in nanoseconds since
+-- 1970. A full limit is the same as no row. Limits may start anew after a crash, so
+-- that requests do not cost a write to the disk.
 create unlogged table auth.limits (
 	key text primary key,
 	tat bigint not null
 ) with (fillfactor = 50);
 
--- Who sweeps: one instance at a time.
+-- The instance that sweeps; there is one at a time.
 create table auth.leases (
 	name text primary key,
 	holder uuid not null,
 	until timestamptz not null
 );
 
--- What ended or became stale before its access tokens did, for instances that watch: a
--- session (of this user), or without one all of a user's; all sessions that began until a
--- time, except one; or the tokens of a user, or of the holders of a role, that rest on an
--- older revision.
+-- Revocations that take effect before access tokens expire, for instances that watch. A
+-- row is about one session (of this user); without a session about all sessions of a
+-- user; about all sessions created until a time, except one; or about the tokens of a
+-- user, or of the holders of a role, with an older revision.
 create table auth.revocations (
 	id uuid primary key default gen_random_uuid(),
 	at timestamptz not null default clock_timestamp(),
@@ -411,9 +410,10 @@ create table auth.revocations (
 );
 create index revocations_at_idx on auth.revocations (at);
 
--- take draws from every bucket or from none, and answers what they were before.
--- Rows are locked in the order of their keys, so that calls cannot deadlock. The
--- arithmetic is that of GCRA; the caller repeats it on what is answered.
+-- take counts draws against all their limits, or against none if one refuses, and
+-- returns the earlier states. Rows are locked in the order of their keys, so that calls
+-- cannot deadlock. The arithmetic is that of GCRA; the caller repeats it on the
+-- returned states.
 create function auth.take(keys text[], steps bigint[], fulls bigint[], costs integer[], now_ns bigint)
 returns bigint[] language plpgsql as $$
 declare
@@ -460,14 +460,14 @@ begin
 	return array(select before[array_position(distinct_keys, d.key)] from unnest(keys) with ordinality as d (key, i) order by d.i);
 end $$;
 
--- What follows is for a sign-in, while it holds its user's row. These are functions
--- because each statement of one sees what was committed while the sign-in waited
--- for that row. The parts of its own statement do not, and sign-ins at once would
--- leave more than are kept.
+-- The next functions run during a sign-in, while it holds the lock of its user's row.
+-- They are functions because each statement in one sees the changes that were committed
+-- while the sign-in waited for that lock. The parts of the sign-in's own statement do
+-- not see them, so simultaneous sign-ins would leave too many sessions.
 
--- end_least_active_sessions ends of a user's live sessions, beside the one that
--- was just made, all but the keep - 1 that were active last, and answers which. It
--- counts those that are left, expired ones as well, whatever the clock.
+-- end_least_active_sessions revokes a user's live sessions, except the new one and the
+-- keep - 1 that were active last, and returns the revoked ones. It also counts the
+-- sessions that are left, including expired ones.
 create function auth.end_least_active_sessions(who uuid, made uuid, keep integer, now_at timestamptz)
 returns text[] language plpgsql as $$
 declare
@@ -489,8 +489,8 @@ begin
 	return coalesce(ended, '{}');
 end $$;
 
--- forget_least_seen_devices forgets of a user's devices, beside the one that was
--- just seen, all but the keep - 1 that were seen last.
+-- forget_least_seen_devices deletes a user's devices, except the one just seen and the
+-- keep - 1 others that were seen last.
 create function auth.forget_least_seen_devices(who uuid, seen text, keep integer) returns void language plpgsql as $$
 begin
 	if exists (select from auth.devices d where d.user_id = who offset keep) then
@@ -559,10 +559,11 @@ end $$;
 create trigger user_owner after insert or update of roles on auth.users for each row
 	when (new.roles @> array['owner']) execute function auth.note_owner();
 
--- note_events records, of the events of a change, those that name one of its
--- outcomes (null: all). If that fails, or takes longer than a second because
--- somebody holds the table, so does the change, if one of them must be recorded;
--- otherwise it comes about without them, and the answer is false.
+-- note_events records the events for one of the change's outcomes (null: all events).
+-- Recording fails if there is an error, or if another transaction locks the table for
+-- longer than a second. Then the change fails, too, if one of the events must be
+-- recorded. Otherwise the change is made without the events, and the function returns
+-- false.
 create function auth.note_events(list jsonb, who uuid, outcomes integer[], ended text[]) returns boolean
 language plpgsql set lock_timeout = '1s' as $$
 begin
@@ -585,10 +586,10 @@ begin
 	return true;
 end $$;
 
--- note_rows records events that are given as columns, which it reads in a fraction of the
--- time that note_events takes for the same in JSON: a change that has hundreds of them
--- fails if one cannot be recorded, or if that takes longer than a second because somebody
--- holds the table.
+-- note_rows records events from columns, which takes a fraction of the time that
+-- note_events takes for JSON, for changes with hundreds of events. The change fails if
+-- there is an error, or if another transaction locks the table for longer than a
+-- second.
 create function auth.note_rows(ids uuid[], types text[], ats timestamptz[], users uuid[], sessions uuid[], datas text[]) returns void
 language sql set lock_timeout = '1s' as $$
 	insert into auth.events (id, type, at, user_id, session_id, data)
@@ -597,7 +598,7 @@ language sql set lock_timeout = '1s' as $$
 		on conflict (id) do nothing
 $$;
 
--- For row-level security: what the access token of the request says.
+-- For row-level security: the claims of the request's access token.
 create function auth.jwt() returns jsonb language sql stable as $$
 	select nullif(current_setting('request.jwt.claims', true), '')::jsonb
 $$;
@@ -611,10 +612,10 @@ create function auth.email() returns text language sql stable as $$
 	select nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'email'
 $$;
 
--- For row-level security: whether the access token of the request has a permission, by
--- its name or by one that covers it ("*", or "notes.*" for "notes.write"), as
--- Claims.HasPermission has it. Where the token left its permissions out, they are those
--- of its roles, as the table has them now; that table is nobody's to read otherwise.
+-- For row-level security: whether the request's access token has a permission, by its
+-- name or by one that covers it ("*", or "notes.*" for "notes.write"), as
+-- Claims.HasPermission does. If the token omits its permissions, they are read from the
+-- table of roles, which is not readable otherwise.
 create function auth.authorize(permission text) returns boolean language sql stable security definer set search_path = '' as $$
 	select exists (
 		select from (select nullif(current_setting('request.jwt.claims', true), '')::jsonb as said) c,

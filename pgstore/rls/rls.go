@@ -16,35 +16,37 @@ import (
 	"github.com/authmount/auth"
 )
 
-// The roles that policies are written for. What a token says about its role is
-// not asked: no text from outside ever names one.
+// The roles that policies are written for. The token's own role claim is ignored, so
+// that no external text names a role of the database.
 const (
 	roleAnon          = "anon"
 	roleAuthenticated = "authenticated"
 )
 
-// AsUser runs fn in a transaction as the person whom claims name, or as nobody
-// for nil claims, so that row-level security decides what fn sees and changes.
+// AsUser runs fn in a transaction as the user of claims, or as an anonymous user if
+// claims is nil, so that row-level security limits the rows that fn reads and changes.
 // Pass auth.ClaimsFrom(r.Context()).
 //
-// In it, current_user is authenticated, or anon for nil claims, and auth.jwt(),
-// auth.uid(), auth.role() and auth.email() tell what the access token says,
-// and auth.authorize(permission) whether it has a permission, as Claims.HasPermission
-// does; of permissions that a token left out, by the table of roles.
-// Both are settings of the transaction, made by one statement in it, so that
-// nothing of them is left on the connection and a pooler in transaction mode may
-// stand in between. [pgstore.WithRowLevelSecurity] makes the roles. The pool's own user has
-// to be a member of both, and should be neither superuser nor the tables' owner,
-// who stand above policies.
+// Within fn, current_user is authenticated, or anon if claims is nil. auth.jwt(),
+// auth.uid(), auth.role() and auth.email() return the data of the access token.
+// auth.authorize(permission) reports whether the token has a permission, as
+// Claims.HasPermission does; if the token omits its permissions, it reads those of the
+// token's roles from the table of roles.
 //
-// The transaction is committed if fn returns nil. Otherwise, or if it panics, it
-// is rolled back, and fn's error is returned as it is; other errors are those of
-// the database, and claims without a user. fn must not end the transaction
-// itself, which is an error, nor change the role or the claims for the session
-// (set role without local). What AsUser holds back is the mistake in a query, not
-// a stranger's SQL: that could reset the role.
+// Role and claims are settings of the transaction, set by one statement in it. So
+// nothing of them remains on the connection, and a pooler in transaction mode may be
+// used. [pgstore.WithRowLevelSecurity] creates the roles. The pool's user must be a
+// member of both. It should be neither a superuser nor the owner of the tables, because
+// policies do not apply to these.
 //
-// AsUser may be called concurrently; fn's transaction may not be used so.
+// AsUser commits the transaction if fn returns nil. If fn returns an error or panics,
+// AsUser rolls it back, and returns fn's error unchanged. It also returns errors of the
+// database, and an error for claims without a user. fn must not end the transaction,
+// which is an error, nor change the role or the claims for the session (set role
+// without local). AsUser protects against mistakes in a query, not against injected
+// SQL, which could reset the role.
+//
+// AsUser may be called concurrently, but fn must not use its transaction concurrently.
 func AsUser(ctx context.Context, pool *pgxpool.Pool, claims *auth.Claims, fn func(pgx.Tx) error) error {
 	role := roleAnon
 	said := map[string]any{}
@@ -71,7 +73,7 @@ func AsUser(ctx context.Context, pool *pgxpool.Pool, claims *auth.Claims, fn fun
 		if err := fn(tx); err != nil {
 			return err
 		}
-		if tx.Conn().PgConn().TxStatus() == 'I' { // what followed was done by the pool's user
+		if tx.Conn().PgConn().TxStatus() == 'I' { // later statements ran as the pool's user
 			return errors.New("rls: AsUser: fn ended the transaction")
 		}
 		return nil
@@ -80,8 +82,8 @@ func AsUser(ctx context.Context, pool *pgxpool.Pool, claims *auth.Claims, fn fun
 
 const noSuchRole = "22023" // SQLSTATE invalid_parameter_value, of a setting
 
-// saidBy is what policies get to know of a token, by the names it has there.
-// Authmount's own come last, so that custom claims cannot replace them.
+// saidBy returns the claims that policies can read, by their names in the token.
+// Authmount's own claims are copied last, so that custom claims cannot replace them.
 func saidBy(c *auth.Claims) map[string]any {
 	said := map[string]any{}
 	maps.Copy(said, c.Custom)
@@ -95,7 +97,7 @@ func saidBy(c *auth.Claims) map[string]any {
 	if by := c.Impersonator; by != nil {
 		said["act"] = map[string]string{"sub": by.UserID, "session_id": by.ID}
 	}
-	for _, name := range c.Omitted { // not there, rather than empty
+	for _, name := range c.Omitted { // missing rather than empty
 		delete(said, name)
 	}
 	if c.Omitted != nil {
@@ -104,7 +106,7 @@ func saidBy(c *auth.Claims) map[string]any {
 	return said
 }
 
-// orEmpty is an empty list for nil, which JSON would call null.
+// orEmpty returns an empty list for nil, which JSON would write as null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -112,7 +114,7 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// orNull is null for an empty text.
+// orNull returns nil for an empty text.
 func orNull(s string) any {
 	if s == "" {
 		return nil

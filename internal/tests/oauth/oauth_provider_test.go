@@ -104,7 +104,7 @@ func TestProviderFaults(t *testing.T) {
 func TestDiscoveryFaults(t *testing.T) {
 	for fault, cause := range map[authtest.Fault]string{
 		authtest.ServerError: "status 500", authtest.Garbage: "malformed JSON at byte 1", authtest.HugeBody: "larger than 1 MiB",
-		authtest.Slow: "context deadline exceeded", authtest.OtherDiscovery: "issuer is not the one configured",
+		authtest.Slow: "context deadline exceeded", authtest.OtherDiscovery: "issuer is not the configured one",
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
@@ -239,7 +239,7 @@ func TestAccessTokenOfAnother(t *testing.T) {
 	for _, name := range []string{"oidc", "google"} {
 		before := len(w.Log.String())
 		w.NewVisitor(idp).SignIn(name, who, "").Want(502, auth.CodeProviderError)
-		if log := w.Log.String()[before:]; !strings.Contains(log, "vouches for another access token") {
+		if log := w.Log.String()[before:]; !strings.Contains(log, "belongs to another access token") {
 			t.Errorf("%s: log %s", name, log)
 		}
 	}

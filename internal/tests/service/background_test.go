@@ -77,7 +77,7 @@ func TestRoomsWorkUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := harness.NewWorld(t)
 		var ran, ended bool
-		host.Of(w).Behind(func(ctx context.Context) {
+		host.Of(w).Background(func(ctx context.Context) {
 			ran = ctx.Err() == nil
 			<-ctx.Done()
 			<-time.After(time.Hour) // the bubble's clock
@@ -92,7 +92,7 @@ func TestRoomsWorkUntilTheEnd(t *testing.T) {
 		}
 		for name, kit := range map[string]host.Kit{"closed": host.Of(w), "command": host.Of(harness.NewWorld(t, auth.WithoutBackground()))} {
 			began := false
-			kit.Behind(func(context.Context) { began = true })
+			kit.Background(func(context.Context) { began = true })
 			synctest.Wait()
 			if began {
 				t.Errorf("%s: it runs", name)

@@ -58,7 +58,7 @@ func TestProvidersAreReached(t *testing.T) {
 	} {
 		idp.Misbehave(fault)
 		for name, want := range all {
-			detail, err := kit.ReachProvider(t.Context(), name)
+			detail, err := kit.TestProvider(t.Context(), name)
 			if detail != want.detail || (err != nil) != (want.fails != "") || err != nil && (!strings.Contains(err.Error(), want.fails) || strings.Contains(err.Error(), "s3cr3t")) {
 				t.Errorf("%s, %s: %q, %v", fault, name, detail, err)
 			}
@@ -87,7 +87,7 @@ func TestDiagnosisIsWhole(t *testing.T) {
 	kit := host.Of(w)
 	var got host.Diagnosis
 	room := kit.Handler("/room", []host.Route{{Pattern: "GET /how", Access: host.Open, Handle: func(rw http.ResponseWriter, r *http.Request) (err error) {
-		if got, err = kit.Diagnose(kit.Seen(r)); err != nil {
+		if got, err = kit.Diagnose(kit.WithFacts(r)); err != nil {
 			return err
 		}
 		return kit.WriteJSON(rw, http.StatusOK, got)

@@ -81,7 +81,7 @@ func TestKitHandler(t *testing.T) {
 // Without a sender no text is tried out.
 func TestNoTextWithoutASender(t *testing.T) {
 	a := harness.NewPlain(t)
-	_, err := host.Of(a).DrawTest(t.Context(), auth.User{ID: "ada", Phone: harness.PhoneNumber, PhoneVerifiedAt: time.Now()}, auth.ChannelSMS)
+	_, err := host.Of(a).PermitTest(t.Context(), auth.User{ID: "ada", Phone: harness.PhoneNumber, PhoneVerifiedAt: time.Now()}, auth.ChannelSMS)
 	if !errors.Is(err, auth.CodeMethodDisabled) {
 		t.Error(err)
 	}

@@ -108,7 +108,7 @@ func TestPublicKeysOfTheStore(t *testing.T) {
 	before := oldKey(t, rotated.ID)
 	rotated.PreviousHash, rotated.PreviousUntil = apikey.Hash(before), now.Add(time.Hour)
 	st.replace(t, now, rotated)
-	host.Of(w).ForgetKeys()
+	host.Of(w).ReloadKeys()
 	ask(before).Want(200)
 	w.Clock.Advance(time.Hour)
 	ask(before).Want(401, auth.CodeInvalidAPIKey)
@@ -138,7 +138,7 @@ func TestKeyRevokedWhileKeysAreRead(t *testing.T) {
 		st.read = nil
 		k.RevokedAt = w.Clock.Now()
 		st.replace(t, w.Clock.Now(), k)
-		host.Of(w).ForgetKeys()
+		host.Of(w).ReloadKeys()
 	}
 	ask() // as it was when this began
 	ask().Want(401, auth.CodeInvalidAPIKey)
@@ -189,7 +189,7 @@ func TestPublicKeysAreRemembered(t *testing.T) {
 		t.Errorf("last used %v, %v", got.LastUsedAt, err)
 	}
 	st.fails.Store(true)
-	host.Of(w).ForgetKeys()
+	host.Of(w).ReloadKeys()
 	w.Do("GET", "/settings", nil, harness.Header{Name: "Apikey", Value: text}).Want(503, auth.CodeUnavailable)
 	w.Do("GET", "/settings", nil, harness.Header{Name: "Apikey", Value: "pk_test_12345678"}).Want(200)
 	w.Do("GET", "/settings", nil, harness.Header{Name: "Apikey", Value: "pk_live_nonsense"}).Want(401, auth.CodeInvalidAPIKey)
@@ -199,7 +199,7 @@ func TestPublicKeysAreRemembered(t *testing.T) {
 func operating(w *harness.World) http.Handler {
 	kit := host.Of(w)
 	return kit.Handler("/room", []host.Route{{Pattern: "GET /who", Access: host.Operating, Handle: func(rw http.ResponseWriter, r *http.Request) error {
-		text, ok := kit.GivenKey(r.Context())
+		text, ok := kit.RequestKey(r.Context())
 		_, u := kit.Current(r.Context())
 		if ok {
 			k, err := kit.SecretKey(r.Context(), text)

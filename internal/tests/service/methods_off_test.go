@@ -106,7 +106,7 @@ func TestInvitationThatCannotBeJudged(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	token, v := w.Invited("ada@example.com"), w.NewVisitor(idp)
 	to := v.Start("github", "invitation="+token)
-	host.Of(w).JudgeInvitations(func(context.Context, host.Invitation) (host.Terms, error) {
+	host.Of(w).CheckInvitations(func(context.Context, host.Invitation) (host.Terms, error) {
 		return host.Terms{}, auth.Reject(auth.CodeInvalidToken, "They left.")
 	})
 	idp.SignsIn(authtest.Person{Subject: "9", Email: "ada@example.com", EmailVerified: true})

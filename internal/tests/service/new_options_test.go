@@ -63,9 +63,9 @@ func optionRows() []optionRow {
 		row("", auth.WithPrefix("/a/b/")),
 		row("WithSigningKeys: the key is nil", auth.WithSigningKeys(nil)),
 		row("WithClaims: the function is nil", auth.WithClaims(nil)),
-		row("WithCaptcha: a Verifier is needed: turnstile.New, hcaptcha.New, or another one", auth.WithCaptcha(auth.CaptchaOptions{})),
-		row("WithTokens: an access token lives at most 24 hours", auth.WithTokens(auth.TokenOptions{Life: 24*time.Hour + 1})),
-		row("WithTokens: an access token lives at most 24 hours", auth.WithTokens(auth.TokenOptions{Life: -1})),
+		row("WithCaptcha: a Verifier is required: turnstile.New, hcaptcha.New or another one", auth.WithCaptcha(auth.CaptchaOptions{})),
+		row("WithTokens: the life of an access token must be at most 24 hours", auth.WithTokens(auth.TokenOptions{Life: 24*time.Hour + 1})),
+		row("WithTokens: the life of an access token must be at most 24 hours", auth.WithTokens(auth.TokenOptions{Life: -1})),
 		row("", auth.WithTokens(auth.TokenOptions{Life: 24 * time.Hour})),
 		row("WithSessions: RefreshGrace is above 5 minutes", auth.WithSessions(auth.SessionOptions{RefreshGrace: 5*time.Minute + 1})),
 		row("", auth.WithSessions(auth.SessionOptions{RefreshGrace: 5 * time.Minute})),
@@ -135,7 +135,7 @@ func optionRows() []optionRow {
 		rows = append(rows, row("WithCORS: "+strconv.Quote(origin)+" is not an origin like https://app.example.com", auth.WithCORS(origin)))
 	}
 	for raw, why := range map[string]string{
-		"https://*.app.test/*": "a wildcard may only be a trailing /*", "javascript:/*": "has a scheme that is not allowed", "http://app.test/*": "http is for loopback hosts only",
+		"https://*.app.test/*": "a wildcard may only be a trailing /*", "javascript:/*": "has a scheme that is not allowed", "http://app.test/*": "http is only allowed for loopback hosts",
 		"https://app.test/?a=b": "a pattern has no query or fragment", "https://app.test/#a": "a pattern has no query or fragment",
 	} {
 		rows = append(rows, row("WithRedirectURLs: "+strconv.Quote(raw)+": "+why+"; want https://host/path, or https://host/* for all below", auth.WithRedirectURLs(raw)))

@@ -223,7 +223,7 @@ func TestWaitingForMessagesEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	test, err := host.Of(w).DrawTest(t.Context(), u, auth.ChannelEmail)
+	test, err := host.Of(w).PermitTest(t.Context(), u, auth.ChannelEmail)
 	if err != nil {
 		t.Fatal(err)
 	}

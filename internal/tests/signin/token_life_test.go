@@ -84,7 +84,7 @@ func TestTokenLives(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile(`Purpose = "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
 		if m[1] == string(store.PurposeInvitation) {
-			continue // as long as its operator said, see Kit.CleanInvitation
+			continue // as long as its operator said, see Kit.CheckInvitation
 		}
 		if m[1] == string(store.PurposeFirstOwner) {
 			continue // made by package admin, see TestFirstOwner there

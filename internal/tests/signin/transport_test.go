@@ -245,7 +245,7 @@ func TestForms(t *testing.T) {
 		"what no form can say":    {"/signup", "email=bob@example.com&password=correct+horse+battery&user_metadata=x", harness.Header{}, 400, "user_metadata"},
 		"wrong password":          {"/login", "email=ada@example.com&password=wrong", harness.Header{}, 401, "invalid_credentials"},
 		"wrong, a page":           {"/login", "email=ada@example.com&password=wrong&return_to=/notes", harness.Browser, 401, "Go back to auth.test to try again"},
-		"a link":                  {"/magic-link/send", "email=cy@example.com&redirect_to=https://app.test/", harness.Browser, 200, "Look at your messages"},
+		"a link":                  {"/magic-link/send", "email=cy@example.com&redirect_to=https://app.test/", harness.Browser, 200, "Check your messages"},
 		"a link, then a page":     {"/forgot-password", "email=ada@example.com&return_to=/sent", harness.Browser, 303, "/sent"},
 		"a link to elsewhere":     {"/magic-link/send", "email=di@example.com&redirect_to=https://evil.test/", harness.Header{}, 400, "redirect_not_allowed"},
 		"a link to no account":    {"/magic-link/send", "email=ed@example.com&create_user=false", harness.Header{}, 200, "{"},

@@ -83,7 +83,7 @@ func TestStopEndsThePasswordWhilePasswordsAreOff(t *testing.T) {
 	off := harness.NewWorldOn(t, w.Store, auth.WithSettings(auth.Settings{Password: auth.Off}))
 	off.Clock.Advance(2 * time.Minute)
 	off.Do("POST", "/secure-account", map[string]any{"token": token}).Want(200)
-	host.Of(off).MessagesSent(t.Context())
+	host.Of(off).WaitForMessages(t.Context())
 	if slices.ContainsFunc(off.Inbox.Messages(), func(m auth.Message) bool { return m.Kind == auth.KindResetPassword }) {
 		t.Error("a link to choose a password was sent, which nobody could use")
 	}

@@ -219,7 +219,7 @@ func TestAnswersSurviveFailingLimits(t *testing.T) {
 	}
 }
 
-// "That was not me" sends its reset whatever strangers have asked for, and says so
+// "This wasn't me" sends its reset whatever strangers have asked for, and says so
 // only if it does.
 func TestDisownSendsItsReset(t *testing.T) {
 	const promise = "We have sent you a link"

@@ -124,7 +124,7 @@ func TestNewAddressNeedsTheSession(t *testing.T) {
 func TestWasThatYouElsewhere(t *testing.T) {
 	no := func(w *harness.World, token string) string {
 		page := string(w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200).Body)
-		if !strings.Contains(page, "not me") || !strings.Contains(page, "2026") {
+		if !strings.Contains(page, "wasn't me") || !strings.Contains(page, "2026") {
 			t.Errorf("page %s", page)
 		}
 		return string(w.Do("POST", "/verify-email", url.Values{"token": {token}, "disown": {"1"}}.Encode(), harness.Form, harness.Browser).Want(200).Body)

@@ -13,7 +13,7 @@ import (
 // A magic link that takes an unproved account over says so before and after, and in
 // a mail.
 func TestMagicLinkSaysThatItTakesOver(t *testing.T) {
-	const before, after = "Somebody has set up an account with this address", "Somebody had set things up on your account"
+	const before, after = "Someone has set up an account with this address", "Your account was set up before your address was confirmed"
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	attacker := w.PostSignUp(harness.AdaMail)
 	w.Member("bob@example.com")
@@ -100,7 +100,7 @@ func TestWasThatYou(t *testing.T) {
 		s := w.Do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword}, harness.Header{Name: "User-Agent", Value: firefox}).Session()
 		token := w.LinkToken("ada@example.com", auth.KindVerifyEmail)
 		page := string(w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200).Body)
-		for _, part := range []string{"Was that you?", "Firefox on Linux", "2026", "that was me", "not me"} {
+		for _, part := range []string{"Was this you?", "Firefox on Linux", "2026", "this was me", "wasn't me"} {
 			if !strings.Contains(page, part) {
 				t.Errorf("the page does not say %q: %s", part, page)
 			}
@@ -141,7 +141,7 @@ func TestWasThatYou(t *testing.T) {
 	s = w.Member("ada@example.com")
 	w.Do("PATCH", "/me", map[string]any{"email": "eve@example.com"}, harness.Bearer(s.AccessToken)).Want(200)
 	token = w.LinkToken("eve@example.com", auth.KindChangeEmail)
-	if page := string(w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200).Body); strings.Contains(page, "not me") {
+	if page := string(w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200).Body); strings.Contains(page, "wasn't me") {
 		t.Errorf("page %s", page)
 	}
 	answer(w, token, "1").Want(200)

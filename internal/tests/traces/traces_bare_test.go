@@ -49,7 +49,7 @@ func TestTracesOfABareStore(t *testing.T) {
 		{"Factors", func() (any, error) { return kit.Factors() == nil, nil }},
 		{"TOTPSecret", func() (any, error) { return kit.TOTPSecret(ctx, s.Id) }},
 		{"Roles", func() (any, error) { return kit.Roles(ctx) }},
-		{"Written", func() (any, error) { return nil, kit.Written(ctx) }},
+		{"Written", func() (any, error) { return nil, kit.Flush(ctx) }},
 		{"EventsLost", func() (any, error) { return kit.EventsLost(), nil }},
 		{"LockKeys", func() (any, error) { keys, err := kit.LockKeys(ctx, u); return len(keys), err }},
 		{"PutFirstOwnerLink", func() (any, error) { return kit.PutFirstOwnerLink(ctx, c) }},
@@ -57,8 +57,8 @@ func TestTracesOfABareStore(t *testing.T) {
 		{"ImpersonationTokens", func() (any, error) { return kit.ImpersonationTokens(ctx, "x") }},
 		{"RetryMessage", func() (any, error) { return nil, kit.RetryMessage(ctx, &c, &host.Send{}, "x") }},
 		{"ImportAll", func() (any, error) { return kit.ImportAll(ctx, store.CreateUsers{Change: c}) }},
-		{"SettingsRead", func() (any, error) { n, at := kit.SettingsRead(); return []any{n, at}, nil }},
-		{"ReadSettings", func() (any, error) { kit.ReadSettings(ctx); return kit.Site().App, nil }},
+		{"SettingsRead", func() (any, error) { n, at := kit.SettingsState(); return []any{n, at}, nil }},
+		{"ReadSettings", func() (any, error) { kit.ReloadSettings(ctx); return kit.Site().App, nil }},
 		{"SecretKey", func() (any, error) { return kit.SecretKey(ctx, "sk_x") }},
 		{"Diagnose", func() (any, error) { return kit.Diagnose(ctx) }},
 		{"ImportUser", func() (any, error) {
@@ -117,7 +117,7 @@ func TestOwnersAreToldOfTwentyFailures(t *testing.T) {
 	for n := 1; n <= 22; n++ {
 		s.Evil.Send("POST", "/login", map[string]any{"email": s.Email, "password": harness.EvilPassword}).Want(401)
 		told := 0
-		host.Of(s).MessagesSent(t.Context())
+		host.Of(s).WaitForMessages(t.Context())
 		for _, m := range s.Inbox.Messages() {
 			if m.Kind == auth.KindManyFailedSignIns && m.To == s.Email {
 				told++

@@ -69,7 +69,7 @@ func kitLinks() (rows []harness.Row) {
 // opens is the use of a link that an operator made, whose maker is judged.
 func opens(name string, k harness.Kind, t host.LinkType, judge func(ctx context.Context, s *harness.Scene, maker host.LinkMaker, u auth.User) (host.Terms, error)) harness.Row {
 	return kitRow(string(t)+" "+name, k, func(s *harness.Scene, kit host.Kit) asking {
-		kit.JudgeLinks(func(ctx context.Context, maker host.LinkMaker, u auth.User) (host.Terms, error) {
+		kit.CheckLinks(func(ctx context.Context, maker host.LinkMaker, u auth.User) (host.Terms, error) {
 			return judge(ctx, s, maker, u)
 		})
 		c := kit.Change(s.T.Context(), harness.ByOperator())
@@ -128,7 +128,7 @@ func kitInvitations() (rows []harness.Row) {
 			given := host.Invitation{Email: s.EvilMail, Roles: []string{"b", "a", "b"}, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}
 			edit(s, &given)
 			return func(ctx context.Context) (any, error) {
-				inv, err := kit.CleanInvitation(given, life)
+				inv, err := kit.CheckInvitation(given, life)
 				if err != nil {
 					return nil, err
 				}
@@ -197,7 +197,7 @@ func kitInvitations() (rows []harness.Row) {
 			return nil, kit.WithdrawInvitation(ctx, kit.Change(ctx, harness.ByOperator()), hashes[0])
 		}),
 		waiting("is sent again", func(ctx context.Context, _ *harness.Scene, kit host.Kit, list []host.Invitation, hashes [][]byte) (any, error) {
-			inv, err := kit.CleanInvitation(list[0], time.Hour)
+			inv, err := kit.CheckInvitation(list[0], time.Hour)
 			if err != nil {
 				return nil, err
 			}

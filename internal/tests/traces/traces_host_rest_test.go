@@ -39,7 +39,7 @@ func kitSettings() (rows []harness.Row) {
 				"identity": {User: auth.User{Identities: []auth.Identity{{Provider: "google", Subject: "1"}}}},
 			} {
 				for factor, with := range map[string]bool{"": false, " and factor": true} {
-					before, after := kit.LetsIn(e, c, with)
+					before, after := kit.CanSignIn(e, c, with)
 					lets[name+factor] = []bool{before, after}
 				}
 			}
@@ -61,8 +61,8 @@ func kitSettings() (rows []harness.Row) {
 			s.T.Fatal(err)
 		}
 		return func(ctx context.Context) (any, error) {
-			kit.ReadSettings(ctx)
-			revision, at := kit.SettingsRead()
+			kit.ReloadSettings(ctx)
+			revision, at := kit.SettingsState()
 			return map[string]any{"revision": revision > 0, "read": !at.IsZero(), "name": kit.Site().App}, nil
 		}
 	}))
@@ -82,12 +82,12 @@ func kitTries() (rows []harness.Row) {
 				rows = append(rows, kitRow(string(by)+" "+name, k, func(s *harness.Scene, kit host.Kit) asking {
 					s.Patch(s.Id, edit(s))
 					return func(ctx context.Context) (any, error) {
-						test, err := kit.DrawTest(ctx, user(s), by)
+						test, err := kit.PermitTest(ctx, user(s), by)
 						if err != nil {
 							return nil, err
 						}
 						c := kit.Change(ctx, harness.ByOperator())
-						test.Enclose(ctx, &c)
+						test.Add(ctx, &c)
 						defer test.Forget()
 						if err := kit.Store().PutToken(ctx, store.PutToken{Change: c, Token: store.Token{Hash: []byte("test" + s.Id), Purpose: store.PurposeExchange, Subject: s.Id, CreatedAt: c.Now, ExpiresAt: c.Now.Add(time.Minute)}}); err != nil {
 							return nil, err
@@ -108,7 +108,7 @@ func kitTries() (rows []harness.Row) {
 			}
 			r.RemoteAddr = "192.0.2.7:1234"
 			r.Header.Set("X-Forwarded-For", "192.0.2.8")
-			d, err := kit.Diagnose(kit.Seen(r))
+			d, err := kit.Diagnose(kit.WithFacts(r))
 			d.Store.Response, d.Store.Ahead, d.Store.Now = 0, nil, nil // by a clock of its own
 			if d.Settings.ReadAt != nil {
 				d.Settings.ReadAt = &time.Time{}
@@ -117,7 +117,7 @@ func kitTries() (rows []harness.Row) {
 		}),
 		plainly("tells what is written", harness.OnStolen, func(ctx context.Context, _ *harness.Scene, kit host.Kit) (any, error) {
 			kit.Emit(ctx, harness.ByOperator(), auth.Event{Type: auth.EventAdminDenied, UserID: "user", Record: &store.Record{Operation: "op", Denied: true}})
-			return kit.EventsLost(), kit.Written(ctx)
+			return kit.EventsLost(), kit.Flush(ctx)
 		}),
 	)
 }

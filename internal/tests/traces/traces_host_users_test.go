@@ -35,7 +35,7 @@ func makes(name string, p func(s *harness.Scene) host.NewAccount, with func(ctx 
 		}
 		u, err := kit.Store().CreateUser(ctx, store.CreateUser{Change: c, NewUser: nu})
 		if err != nil {
-			return nil, kit.Taken(err)
+			return nil, kit.DuplicateError(err)
 		}
 		kit.Committed(ctx, c, nil)
 		return map[string]any{"made": auth.ViewOf(u), "same": u.ID == id, "hashes": harness.HashWorks(s.Auth) - works}, nil
@@ -69,7 +69,7 @@ func patches(name string, k harness.Kind, judge func(ctx context.Context, s *har
 		u, err := kit.Store().UpdateUser(ctx, store.UpdateUser{Change: c, UserID: s.Id, Patch: p})
 		if err == nil {
 			kit.Committed(ctx, c, nil)
-			kit.Stale(u)
+			kit.MarkStale(u)
 		}
 		return map[string]any{"is": auth.ViewOf(u), "stale": s.Evil.Send("GET", "/me", nil, s.Authorization()).Status}, err
 	})
@@ -206,7 +206,7 @@ func kitAccounts() []harness.Row {
 			return len(keys), err
 		}),
 		plainly("is forgiven its failures", harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
-			kit.ForgiveFailures(ctx, user(s))
+			kit.ResetFailures(ctx, user(s))
 			return nil, nil
 		}),
 		plainly("is exported", harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) { return kit.Export(ctx, s.Id) }),
@@ -233,7 +233,7 @@ func kitAccounts() []harness.Row {
 func kitPasswords() (rows []harness.Row) {
 	for name, p := range map[string]*string{"none": nil, "an empty one": word(""), "a weak one": word("weak"), "the same one": word(harness.OwnPassword), "another": word(harness.OwnNew)} {
 		rows = append(rows, patches("to "+name, harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit, _ *store.Change) (store.UserPatch, error) {
-			return kit.PasswordOf(ctx, user(s), p)
+			return kit.PasswordPatch(ctx, user(s), p)
 		}))
 	}
 	for name, hash := range map[string]string{"a hash": harness.BcryptHash, "no hash": "hash", "the same hash": ""} {
@@ -243,22 +243,22 @@ func kitPasswords() (rows []harness.Row) {
 				if err != nil {
 					return p, err
 				}
-				err = kit.WithHash(ctx, c, user(s), had.PasswordHash, &p)
+				err = kit.AddPasswordHash(ctx, c, user(s), had.PasswordHash, &p)
 				return p, err
 			}
-			err = kit.WithHash(ctx, c, user(s), hash, &p)
+			err = kit.AddPasswordHash(ctx, c, user(s), hash, &p)
 			return p, err
 		}))
 	}
 	return append(rows,
 		patches("without its identity", harness.OnIdentity, func(_ context.Context, s *harness.Scene, kit host.Kit, _ *store.Change) (store.UserPatch, error) {
-			return kit.Unlinking(user(s).Identities[0]), nil
+			return kit.UnlinkPatch(user(s).Identities[0]), nil
 		}),
 		plainly("is another way in", harness.OnIdentity, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
-			return kit.OtherWayIn(ctx, store.Credentials{User: user(s)}, "facebook"), nil
+			return kit.CanSignInWithout(ctx, store.Credentials{User: user(s)}, "facebook"), nil
 		}),
 		plainly("is a way in", harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
-			return kit.OtherWayIn(ctx, store.Credentials{User: user(s), PasswordHash: harness.BcryptHash}, "facebook"), nil
+			return kit.CanSignInWithout(ctx, store.Credentials{User: user(s), PasswordHash: harness.BcryptHash}, "facebook"), nil
 		}),
 	)
 }

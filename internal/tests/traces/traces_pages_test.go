@@ -69,7 +69,7 @@ func invitedTo(s *harness.Scene, email string, edit func(*host.Invitation)) stri
 	s.Invited(email) // has them judged
 	inv := host.Invitation{Email: email, Roles: []string{"editor"}, Metadata: map[string]any{"team": "a"}, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}
 	edit(&inv)
-	inv, err := kit.CleanInvitation(inv, 0)
+	inv, err := kit.CheckInvitation(inv, 0)
 	if err != nil {
 		s.T.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func (w *traceWorld) tell(f func(what string, v any)) {
 // whole is all that the store keeps.
 func (w *traceWorld) whole() map[string]any {
 	w.T.Helper()
-	if err := host.Of(w).Written(w.T.Context()); err != nil {
+	if err := host.Of(w).Flush(w.T.Context()); err != nil {
 		w.T.Fatal(err)
 	}
 	if err := w.store.Save(w.T.Context()); err != nil {
