@@ -158,8 +158,8 @@ func (a *Auth) takeSend(ctx context.Context, door sendDoor, k Kind, address stri
 	return permitFor(k, address), err
 }
 
-// takeUnasked counts a message that is not sent to the caller. No limit by the client's
-// IP address applies, because the message is prepared in the background.
+// takeUnasked counts a message that the client did not request for itself, or that is
+// prepared in the background. No limit by the client's IP address applies.
 func (a *Auth) takeUnasked(ctx context.Context, door sendDoor, k Kind, address string) (sendPermit, error) {
 	err := a.take(ctx, a.sendDraws(door, k, address)...)
 	return permitFor(k, address), err

@@ -14,8 +14,8 @@ import (
 )
 
 // mistake is the cause of a refusal that only the application's developer or operator
-// can fix. Users see a code that does not explain it. The log therefore reports
-// mistakes at level info, and other refusals at level debug.
+// can fix. Users see a code that does not explain it, so the log reports a mistake at
+// level info instead of debug.
 type mistake struct{ error }
 
 func (m mistake) Unwrap() error { return m.error }
