@@ -31,8 +31,8 @@ type SignUpResult struct {
 	ConfirmationRequired bool
 
 	// With ConfirmationRequired: pass it to VerifyEmail with the code in the mail, or
-	// to VerifyPhoneCode with the code in the text. The id of a made-up user is never
-	// valid.
+	// to VerifyPhoneCode with the code in the text. The id of a made-up user
+	// confirms no sign-up.
 	RequestID string
 }
 
