@@ -30,6 +30,7 @@ vet: ## go vet
 
 lint: ## golangci-lint (the first run builds it), and whether it builds where an int has 32 bits
 	GOOS=linux GOARCH=386 go build ./...
+	cd tools/mutants && go vet ./...
 	$(TOOL) golangci-lint run ./...
 
 test: ## everything: format, vet, race, conformance, Postgres, browser, API listing, documents
@@ -48,6 +49,7 @@ test-all: ## what `make test` draws a sample of, on both stores, and the races o
 	@scripts/ensure-postgres.sh
 	go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' ./internal/tests/hostile ./internal/tests/takeover -all
 	AUTH_TEST_ON_POSTGRES=1 go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' ./internal/tests/hostile ./internal/tests/takeover -all
+	go test -count=1 -timeout 30m -run Outages ./internal/tests/traces -all
 	GOMAXPROCS=16 go test $(RACE) -count=1 -timeout 30m -run 'Parallel|Race|Conformance|Pool|Queue' ./...
 
 test-pg-versions: ## pgstore on each version of Postgres; PG_VERSIONS="14 18" narrows it
@@ -75,9 +77,9 @@ test-faults: ## kill servers, databases, primaries, disks, under load
 race: ## the concurrency tests again and again
 	go test $(RACE) -count=5 -run 'Parallel|Race|Conformance|Pool|Queue' ./...
 
-mutants: ## break the code in 150 small ways, and see which no test notices; SEED=n repeats a sample, ONLY=regexp narrows it
+mutants: ## change the code in 150 small ways, and list the changes that no test notices; SEED=n repeats a sample, ONLY=regexp narrows it
 	@scripts/ensure-postgres.sh && scripts/ensure-axe.sh
-	go run ./internal/mutants $(if $(SEED),-seed $(SEED)) $(if $(N),-n $(N)) $(if $(ONLY),-only '$(ONLY)')
+	go run -C tools/mutants . $(if $(SEED),-seed $(SEED)) $(if $(N),-n $(N)) $(if $(ONLY),-only '$(ONLY)')
 
 fuzz: ## each fuzz target for FUZZTIME
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | while IFS=: read -r file target; do \

@@ -293,3 +293,64 @@ func TestNewDevicesAreOfTheirSession(t *testing.T) {
 		}
 	}
 }
+
+// A guess for which nobody waits any more is neither let through nor refused as one too
+// many, wherever it waits; one that waits for others is judged once those are over.
+func TestGuessesThatNobodyWaitsFor(t *testing.T) {
+	draws := func(a *Auth) []guessDraw { return []guessDraw{a.guessDraw(Rate{Burst: 3, Per: time.Hour}, "x", "ada")} }
+	t.Run("for its turn", func(t *testing.T) {
+		a := guesser(t)
+		at := a.pending.join("ada")
+		at.turn <- struct{}{}
+		request, leave := context.WithCancel(t.Context())
+		leave()
+		if d, others, err := a.drawInTurn(request, t.Context(), at, []store.Draw{draws(a)[0].Draw}); !errors.Is(err, CodeUnavailable) || d.Allowed || others != nil {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+	for name, gone := range map[string]bool{"for others": true, "until others end": false} {
+		t.Run(name, func(t *testing.T) {
+			a := guesser(t)
+			all := draws(a)
+			about, tries := all[0].Key, 0
+			a.pending.drew(a.pending.join(about)) // the other one
+			request, leave := context.WithCancel(t.Context())
+			defer leave()
+			a.store = &drawing{take: func(draws []store.Draw) (store.Decision, error) {
+				if tries++; tries > 1 {
+					return store.Decision{Allowed: true, Remaining: make([]int, len(draws))}, nil
+				}
+				if gone {
+					leave()
+				} else {
+					a.pending.leave(about, true)
+				}
+				return store.Decision{Remaining: make([]int, len(draws)), RetryAfter: time.Minute}, nil
+			}}
+			d, end, err := a.drawAttempt(request, t.Context(), all)
+			end()
+			switch {
+			case gone && (!errors.Is(err, CodeUnavailable) || d.Allowed || tries != 1):
+				t.Errorf("%+v, %v, %d tries", d, err, tries)
+			case !gone && (err != nil || !d.Allowed || tries != 2 || len(a.pending.of) != 0):
+				t.Errorf("%+v, %v, %d tries, pending %v", d, err, tries, a.pending.of)
+			}
+		})
+	}
+}
+
+// Of several guesses about one thing one draws at a time: the next one has to know
+// whether there is another to wait for.
+func TestOneGuessDrawsAtATime(t *testing.T) {
+	p := &pendingGuesses{of: map[string]*pendingGuess{}}
+	at := p.join("ada")
+	if p.join("ada") != at {
+		t.Fatal("not about the same")
+	}
+	at.turn <- struct{}{}
+	select {
+	case at.turn <- struct{}{}:
+		t.Error("two draw at once")
+	default:
+	}
+}

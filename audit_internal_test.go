@@ -243,3 +243,17 @@ func TestSweepFails(t *testing.T) {
 		})
 	}
 }
+
+// Who is behind a change is told by its authority before its event.
+func TestActorsAreOfTheAuthority(t *testing.T) {
+	e := Event{UserID: "ada", SessionID: "s"}
+	for by, want := range map[Authority]Actor{
+		{System: "sweep"}: {Kind: store.ActorSystem, ID: "sweep"},
+		{External: "x"}:   {Kind: store.ActorExternal, ID: "x"},
+		{Proof: true}:     {Kind: store.ActorUser, ID: "ada", SessionID: "s"},
+	} {
+		if got := actorOf(by, e); got != want {
+			t.Errorf("%+v: %+v, want %+v", by, got, want)
+		}
+	}
+}

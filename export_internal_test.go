@@ -1,10 +1,14 @@
 package auth
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -157,4 +161,43 @@ func FuzzVerify(f *testing.F) {
 			t.Errorf("%q is accepted: %+v", s, claims)
 		}
 	})
+}
+
+// An export that cannot be written to its end is no whole one: the caller is told, and a
+// browser sees that its download broke off.
+func TestExportsThatBreakOff(t *testing.T) {
+	number := map[string]any{"x": math.Inf(1)} // which no JSON has
+	page := make([]Event, exportPage)
+	for name, e := range map[string]*Export{
+		"in the account": {User: User{ID: "ada", UserMetadata: number}},
+		"in an event":    {User: User{ID: "ada"}, first: []Event{{ID: "e", Record: &store.Record{Changes: map[string]store.FieldChange{"x": {After: number}}}}}},
+		"between pages":  {User: User{ID: "ada"}, first: page, events: func(context.Context, *Event) ([]Event, error) { return nil, errors.New("away") }},
+	} {
+		var out bytes.Buffer
+		if err := e.Write(t.Context(), &out); err == nil || json.Valid(out.Bytes()) {
+			t.Errorf("%s: %v, %d bytes", name, err, out.Len())
+		}
+		var log bytes.Buffer
+		a := &Auth{cfg: config{log: slog.New(slog.NewTextHandler(&log, nil))}}
+		func() {
+			defer func() {
+				if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // the very value
+					t.Errorf("%s: ends with %v", name, v)
+				}
+			}()
+			t.Error(a.writeExport(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/me/export", http.NoBody), e))
+		}()
+		if log.Len() == 0 {
+			t.Errorf("%s: the log does not say", name)
+		}
+	}
+}
+
+// An export tells when messages that wait were written and until when they are kept.
+func TestExportsTellOfMessages(t *testing.T) {
+	at := time.Unix(1767323045, 0).UTC()
+	e := &Export{Held: Held{Messages: []store.HeldMessage{{CreatedAt: at, ExpiresAt: at.Add(time.Hour)}}}}
+	if got := e.view().Messages; len(got) != 1 || got[0] != (heldOnlyView{at, at.Add(time.Hour)}) {
+		t.Errorf("%+v", got)
+	}
 }

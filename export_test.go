@@ -51,14 +51,6 @@ func NewChange(a *Auth, of User, e EventType) store.Change {
 	return a.newChangeOf(context.Background(), ByApplication(of.ID).authority(), account{User: of}, done(Event{Type: e, UserID: of.ID}))
 }
 
-// EndlessEvents makes the first page of an export's events a full one.
-func EndlessEvents(e *Export) {
-	for len(e.first) < exportPage {
-		e.first = append(e.first, e.first...)
-	}
-	e.first = e.first[:exportPage]
-}
-
 // SweepEvents deletes what the audit log has kept long enough.
 func SweepEvents(ctx context.Context, a *Auth, n int) (int, error) { return a.sweepEvents(ctx, n) }
 

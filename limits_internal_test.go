@@ -1,11 +1,14 @@
 package auth
 
 import (
+	"bytes"
+	"context"
 	"encoding/base32"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	gotoken "go/token"
+	"log/slog"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -15,6 +18,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/host"
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
@@ -283,4 +287,43 @@ func spelt(v any) string {
 		return fmt.Sprintf("m=%d,t=%d,p=%d", v.Memory, v.Time, v.Threads)
 	}
 	return fmt.Sprint(v)
+}
+
+// Whatever did not draw from the limits makes no account and sends nothing that somebody
+// asked for.
+func TestNothingComesOfWhatDrewNoLimits(t *testing.T) {
+	var log bytes.Buffer
+	a := guesser(t)
+	a.cfg.log = slog.New(slog.NewTextHandler(&log, nil))
+	var failed []Event
+	a.cfg.hooks = []Hooks{{OnEvent: func(_ context.Context, e Event) { failed = append(failed, e) }}}
+	o := outbox.Outgoing{Kind: KindResetPassword, To: "ada@example.com"}
+	for name, permit := range map[string]sendPermit{"none": {}, "of another kind": permitFor(KindMagicLink, o.To), "to another": permitFor(o.Kind, "eve@example.com")} {
+		log.Reset()
+		failed = nil
+		if o.Permit = permit; a.maySend(t.Context(), o, User{ID: "ada"}) {
+			t.Errorf("%s: sent", name)
+		}
+		if len(failed) != 1 || failed[0].Type != EventMessageFailed || failed[0].UserID != "ada" || failed[0].Message != KindResetPassword || log.Len() == 0 {
+			t.Errorf("%s: told %+v, %s", name, failed, log.String())
+		}
+	}
+	if o.Permit = permitFor(o.Kind, o.To); !a.maySend(t.Context(), o, User{}) {
+		t.Error("not sent with its permit")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("an account without a permit")
+		}
+	}()
+	a.newUser(accountPermit{}, User{ID: "ada"})
+}
+
+// What is given back is taken back, also where the rate was stricter before.
+func TestNothingKeepsARefundOut(t *testing.T) {
+	now := time.Unix(1767323045, 0)
+	r := Rate{Burst: 2, Per: 2 * time.Second}
+	if next, ok, _, _ := r.Apply(now.Add(10*time.Second), now, -1); !ok || !next.Equal(now.Add(9*time.Second)) {
+		t.Errorf("%v %t", next, ok)
+	}
 }

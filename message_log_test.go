@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/store"
 )
@@ -203,5 +204,29 @@ func TestConfirmationIsSentAgainAfterAFault(t *testing.T) {
 	w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken(harness.AdaMail, auth.KindVerifyEmail)}).Want(200)
 	if tap.Reset(storetap.Hooks{}); !failed.Load() {
 		t.Error("nothing failed")
+	}
+}
+
+// A test message that takes the place of another is the only one waited for.
+func TestOneTestMessageIsAwaited(t *testing.T) {
+	w := harness.NewWorld(t)
+	kit, ctx := host.Of(w), t.Context()
+	u, err := w.Store.User(ctx, store.ByID(w.Member("ada@example.com").User.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	test, err := kit.PermitTest(ctx, u, auth.ChannelEmail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the change of the first did not come about
+		c := kit.Change(ctx, auth.Authority{System: "test"})
+		test.Enclose(ctx, &c)
+		if n := auth.AwaitedMessages(w.Auth); n != 1 || len(c.Messages) != 1 {
+			t.Errorf("%d awaited, %d enclosed", n, len(c.Messages))
+		}
+	}
+	if test.Forget(); auth.AwaitedMessages(w.Auth) != 0 {
+		t.Error("awaited still")
 	}
 }

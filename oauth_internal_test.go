@@ -288,3 +288,29 @@ func TestIDTokensAreUsedUp(t *testing.T) {
 		}
 	}
 }
+
+// An ID token is remembered for as long as it is good, and a minute.
+func TestUsedIDTokensAreRememberedLongEnough(t *testing.T) {
+	now := time.Unix(1767323045, 0)
+	a := &Auth{keys: testKeys(t), cfg: config{now: func() time.Time { return now }}}
+	p := &oauthClient{}
+	for left, want := range map[time.Duration]time.Duration{-20 * time.Second: time.Minute, 0: time.Minute, time.Hour: 61 * time.Minute} {
+		if d := a.use(p, nativeToken{expires: now.Add(left)}, 1); d.Rate != (Rate{Burst: 1, Per: want}) || d.Cost != 1 {
+			t.Errorf("%v left: %+v", left, d)
+		}
+	}
+}
+
+// A nonce that only begins like a SHA-256 is none.
+func TestNonceThatBeginsLikeAHash(t *testing.T) {
+	sum := sha256.Sum256([]byte("x"))
+	whole := hex.EncodeToString(sum[:])
+	if !slices.Equal(sha256In(whole), sum[:]) {
+		t.Error("a hash is not seen")
+	}
+	for _, more := range []string{"0", "zz", "=", "!"} {
+		if got := sha256In(whole + more); got != nil {
+			t.Errorf("%q: %x", more, got)
+		}
+	}
+}

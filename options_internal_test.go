@@ -144,3 +144,15 @@ func TestStoreIsWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+// Http is for the developer's own machine, at any port.
+func TestOriginsThatSettingsMayName(t *testing.T) {
+	for o, want := range map[string]bool{
+		"https://app.test": true, "https://app.test:8443": true, "http://localhost": true, "http://localhost:3000": true, "http://127.0.0.1:3000": true, "http://[::1]:3000": true,
+		"http://app.test": false, "HTTPS://app.test": false, "http://app.test:3000": false, "http://localhost.evil.test:3000": false, "*": false, "ftp://localhost:21": false, "https://app.test?x": false,
+	} {
+		if err := checkStoredOrigin(o); (err == nil) != want {
+			t.Errorf("%s: %v", o, err)
+		}
+	}
+}

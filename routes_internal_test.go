@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/store"
 )
 
@@ -241,6 +243,62 @@ func TestChangesAreDecidedAnewSoOften(t *testing.T) {
 		})
 		if tries != c.tries || !errors.Is(err, c.want) || c.want == nil && (err != nil || got != tries) || name == "never" && got != 0 {
 			t.Errorf("%s: %d after %d tries, %v", name, got, tries, err)
+		}
+	}
+}
+
+// What cannot be told in JSON, or has no code of its own, is an error of ours.
+func TestWhatHasNoWordsIsOurs(t *testing.T) {
+	w := httptest.NewRecorder()
+	if err := writeJSON(w, http.StatusOK, math.NaN()); !errors.Is(err, CodeInternal) || w.Body.Len() > 0 {
+		t.Errorf("%v, %s", err, w.Body)
+	}
+	if q := errorQuery(errors.New("away")); q.Get("error") != "server_error" || q.Get("error_code") != string(CodeInternal) {
+		t.Errorf("%v", q)
+	}
+}
+
+// The log tells of a redirect that was refused where it led, without what may be secret
+// of it, and the first few addresses that would have been allowed.
+func TestRefusedRedirectsAreDescribed(t *testing.T) {
+	long := strings.Repeat("a", 200-len("https://evil.test/"))
+	for raw, want := range map[string]string{
+		"https://ada:hush@evil.test/in?token=hush#hush": "https://evil.test/in", "/in": "/in", "": "", "https://evil.test/%": "(not a URL)",
+		"https://evil.test/" + long: "https://evil.test/" + long, "https://evil.test/" + long + "b": "https://evil.test/" + long + "…",
+	} {
+		if got := describedURL(raw); got != want {
+			t.Errorf("%q is told as %q", raw, got)
+		}
+	}
+	var all []redirect.Pattern
+	for n, want := range []string{
+		"nothing", "https://0.test/", "https://0.test/, https://1.test/", "https://0.test/, https://1.test/, https://2.test/", "https://0.test/, https://1.test/, https://2.test/, https://3.test/",
+		"https://0.test/, https://1.test/, https://2.test/, https://3.test/, https://4.test/", "https://0.test/, https://1.test/, https://2.test/, https://3.test/, https://4.test/, …",
+	} {
+		err := notListed("https://evil.test/?a=b", all, store.ErrNotFound)
+		if got := err.Error(); got != "redirect_to https://evil.test/: "+store.ErrNotFound.Error()+"; WithRedirectURLs has "+want || !errors.Is(err, store.ErrNotFound) || !errors.As(err, &mistake{}) {
+			t.Errorf("%d: %s", n, got)
+		}
+		all = append(all, redirect.Pattern{Scheme: "https", Host: string(rune('0'+n)) + ".test", Path: "/"})
+	}
+}
+
+// What changes again and again is given up, and may be tried later; what is decided
+// against is not tried again.
+func TestChangeGivesUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want Code
+		n    int
+	}{
+		"changed meanwhile": {store.ErrStale, CodeUnavailable, 20},
+		"refused":           {fail(CodeUserBanned, store.ErrStale), CodeUserBanned, 1},
+	} {
+		n := 0
+		v, err := change(func() (int, error) { n++; return n, c.err })
+		var e *Error
+		if n != c.n || !errors.As(err, &e) || e.Code != c.want || c.n > 1 && (v != 0 || e.RetryAfter != time.Second) {
+			t.Errorf("%s: %d times, %d, %v", name, n, v, err)
 		}
 	}
 }

@@ -212,3 +212,15 @@ func TestRequirementsHoldToTheirEdges(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Whoever does not wait for the keys that another reads learns of none.
+func TestKeysThatNobodyWaitsFor(t *testing.T) {
+	keys := &publicKeys{reading: make(chan struct{}, 1)}
+	keys.reading <- struct{}{}
+	a := &Auth{publicKeys: keys}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if k, err := a.storedKeys(gone); !errors.Is(err, context.Canceled) || k != nil {
+		t.Errorf("%+v, %v", k, err)
+	}
+}

@@ -84,10 +84,8 @@ func (tr *transcript) of(s *site) {
 // spent are the store calls, by page, that follow after the entered value was used up: if
 // they fail, the visitor has to start again.
 var spent = map[string][]string{
-	"POST /account/sign-in/code":   {"CreateSession"},
-	"GET /account/sign-in/back":    {"CreateSession"},
-	"POST /account/sign-in/second": {"RedeemToken", "RaiseSession"},
-	"POST /account/second-factor":  {"RaiseSession"},
+	"POST /account/sign-in/code": {"CreateSession"},
+	"GET /account/sign-in/back":  {"CreateSession", "PeekToken"},
 }
 
 // inAnOutage repeats a request while each call of the store fails in turn, and returns
@@ -95,9 +93,12 @@ var spent = map[string][]string{
 func (tr *transcript) inAnOutage(s *site, r *http.Request, ask func() *httptest.ResponseRecorder) *httptest.ResponseRecorder {
 	defer s.tap.Reset(storetap.Hooks{})
 	for k := 1; tr.outages && strings.HasPrefix(r.URL.Path, "/account/"); k++ {
-		failed := ""
+		failed, used := "", false
 		s.tap.Reset(storetap.Hooks{Fault: func(_ context.Context, method string, n int) storetap.Fault {
-			if n != k || slices.Contains(spent[r.Method+" "+r.URL.Path], method) {
+			if n != k && (method == "UseFactor" || method == "UseRecoveryCode") {
+				used = true // the code counts once: what comes after it is tested by itself
+			}
+			if n != k || used || slices.Contains(spent[r.Method+" "+r.URL.Path], method) {
 				return ""
 			}
 			failed = method
@@ -107,11 +108,9 @@ func (tr *transcript) inAnOutage(s *site, r *http.Request, ask func() *httptest.
 		if failed == "" {
 			return rec
 		}
-		tr.say("%s, and %d %s fails", r.Method+" "+r.URL.Path, k, failed)
 		if rec.Code != http.StatusServiceUnavailable && !strings.Contains(kept(rec.Header()), string(auth.CodeUnavailable)) {
 			return rec
 		}
-		tr.note(r, "", rec)
 	}
 	return nil
 }
@@ -127,8 +126,8 @@ func (tr *transcript) note(r *http.Request, form string, rec *httptest.ResponseR
 	n := note{path: r.Method + " " + r.URL.Path, asked: named(r.Method + " " + r.URL.RequestURI())}
 	call := func(to *string, what string, known map[string]int, text string) {
 		if known[text] == 0 {
+			n.news += fmt.Sprintf("  %s %d%s", what, len(known)+1, unlike(known, text))
 			known[text] = len(known) + 1
-			n.news += fmt.Sprintf("  %s %d:\n%s", what, known[text], text)
 		}
 		*to += fmt.Sprintf(" %s %d", what, known[text])
 	}
@@ -137,7 +136,8 @@ func (tr *transcript) note(r *http.Request, form string, rec *httptest.ResponseR
 	}
 	n.asked += "\n"
 	h := rec.Header()
-	n.answer = named(fmt.Sprintf("  %d %s", rec.Code, h.Get("Location")))
+	here := url.QueryEscape(r.URL.RequestURI())
+	n.answer = named(fmt.Sprintf("  %d %s", rec.Code, strings.NewReplacer(here, "{here}", strings.ReplaceAll(here, "%2F", "/"), "{here}").Replace(h.Get("Location"))))
 	call(&n.answer, "headers", tr.heads, headers(h))
 	if strings.HasPrefix(h.Get("Content-Type"), "text/html") {
 		doc, err := html.Parse(strings.NewReader(rec.Body.String()))
@@ -148,6 +148,49 @@ func (tr *transcript) note(r *http.Request, form string, rec *httptest.ResponseR
 	}
 	n.answer += "\n" + named(kept(h))
 	tr.notes = append(tr.notes, n)
+}
+
+// unlike is a text, or how it differs from the one of those known that is most like it.
+func unlike(known map[string]int, text string) string {
+	whole := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	best := ":\n" + text
+	for _, other := range slices.SortedFunc(maps.Keys(known), func(a, b string) int { return known[a] - known[b] }) {
+		of := strings.Split(strings.TrimSuffix(other, "\n"), "\n")
+		lines := fmt.Sprintf(", like %d:\n", known[other])
+		for _, line := range differs(of, whole) {
+			lines += line[:1] + line[2:] + "\n"
+		}
+		if strings.Count(lines, "\n") < strings.Count(best, "\n") && strings.Count(lines, "\n") <= 1+len(whole)*2/3 {
+			best = lines
+		}
+	}
+	return best
+}
+
+// differs are the lines that one text has and the other lacks, in their order.
+func differs(a, b []string) (lines []string) {
+	same := make([][]int, len(a)+1) // lines that the rests have in common
+	for i := range same {
+		same[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if same[i][j] = max(same[i+1][j], same[i][j+1]); a[i] == b[j] {
+				same[i][j] = same[i+1][j+1] + 1
+			}
+		}
+	}
+	for i, j := 0, 0; i < len(a) || j < len(b); {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && same[i+1][j] >= same[i][j+1]:
+			lines, i = append(lines, "-"+a[i]), i+1
+		default:
+			lines, j = append(lines, "+"+b[j]), j+1
+		}
+	}
+	return lines
 }
 
 // fields returns the fields of a form.
@@ -288,6 +331,10 @@ func (tr *transcript) String() string {
 			if _, known := of[one.answer]; !known {
 				order, first[one.answer] = append(order, one.answer), one
 			}
+			if query, same := strings.CutPrefix(one.asked, first[one.answer].path+"?"); same && of[one.answer] != "" {
+				of[one.answer] = strings.TrimSuffix(of[one.answer], "\n") + " or ?" + query
+				continue
+			}
 			of[one.answer] += one.asked
 		}
 		for _, answer := range order {
@@ -301,11 +348,8 @@ func (tr *transcript) String() string {
 // compare compares the transcript with a file.
 func (tr *transcript) compare(name string) {
 	tr.t.Helper()
-	if tr.outages {
-		name += "_outages"
-	}
 	got, file := tr.String(), filepath.Join("testdata", name+".txt")
-	if *update {
+	if *update && !tr.outages {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			tr.t.Fatal(err)
 		}

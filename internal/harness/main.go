@@ -40,10 +40,10 @@ func Main(m *testing.M) {
 	os.Exit(pgtest.Main(m))
 }
 
-// MainOnMemory is Main for a package whose tests need no second run on Postgres.
+// MainOnMemory is Main for a package that has no second run on Postgres.
 func MainOnMemory(m *testing.M) {
 	declareFlags()
-	os.Exit(m.Run())
+	os.Exit(pgtest.Main(m))
 }
 
 func declareFlags() {

@@ -149,6 +149,7 @@ type Played struct {
 
 	N       int // store calls
 	Hit     bool
+	Failed  string    // the method of the store that was hit
 	strikes bool      // the call to come is Take, and hit
 	Answers []*Answer // the request's, and that of one that came while it waited
 	Calls   []Call
@@ -296,7 +297,7 @@ func (p *Played) hooks(leave func(), release, arrived chan struct{}) storetap.Ho
 			if n != p.K {
 				return storetap.NoFault
 			}
-			p.Hit, p.strikes = true, method == "Take"
+			p.Hit, p.Failed, p.strikes = true, method, method == "Take"
 			if p.Fault == storetap.Waits {
 				close(arrived)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth/internal/pgtest"
@@ -22,6 +23,7 @@ var shared struct {
 	pool    *pgxpool.Pool
 	err     error
 	schemas pgtest.Reused[string]
+	of      sync.Map // of a store: its schema
 }
 
 func open(url string) {
@@ -54,12 +56,39 @@ func New(tb testing.TB) store.Store {
 		tb.Fatal(shared.err)
 	}
 	// Longer than a call of an application may take: a machine that stood still for a while is no defect.
-	s, err := pgstore.New(shared.pool, pgstore.WithSchema(shared.schemas.Store(tb)), pgstore.WithTimeout(2*time.Minute))
+	schema := shared.schemas.Store(tb)
+	s, err := pgstore.New(shared.pool, pgstore.WithSchema(schema), pgstore.WithTimeout(2*time.Minute))
 	if err == nil {
 		err = s.Migrate(ctx)
 	}
 	if err != nil {
 		tb.Fatal(err)
 	}
+	shared.of.Store(s, schema)
 	return s
+}
+
+// Rows returns all rows of a store that New returned, by table, as JSON decodes them.
+func Rows(tb testing.TB, s store.Store) map[string]any {
+	tb.Helper()
+	schema, _ := shared.of.Load(s)
+	ctx, all := tb.Context(), map[string]any{}
+	tables, err := shared.pool.Query(ctx, "select tablename from pg_tables where schemaname = $1", schema)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	names, err := pgx.CollectRows(tables, pgx.RowTo[string])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, name := range names {
+		rows, err := shared.pool.Query(ctx, fmt.Sprintf("select to_jsonb(t) from %s t", pgx.Identifier{schema.(string), name}.Sanitize()))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if all[name], err = pgx.CollectRows(rows, pgx.RowTo[any]); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return all
 }

@@ -122,32 +122,6 @@ func (w *watching) User(ctx context.Context, _ store.UserKey) (store.User, error
 	return store.User{}, ctx.Err()
 }
 
-// Every method fails by a fault, and gives nothing away of what it returned.
-func TestEveryMethodFails(t *testing.T) {
-	t.Parallel()
-	for _, face := range interfaces {
-		for i := range face.NumMethod() {
-			method := face.Method(i)
-			if method.Name == "Contract" { // no call
-				continue
-			}
-			inner := &recorder{}
-			tap := storetap.New(inner)
-			tap.Reset(storetap.Hooks{Background: true, Fault: func(context.Context, string, int) storetap.Fault { return storetap.FailsAfter }})
-			store, _ := capability(tap, face)
-			args, _ := arguments(t.Context(), store.MethodByName(method.Name).Type())
-			call := store.MethodByName(method.Name).Call
-			if method.Type.IsVariadic() {
-				call = store.MethodByName(method.Name).CallSlice
-			}
-			out := call(args)
-			if err, _ := out[len(out)-1].Interface().(error); !errors.Is(err, storetap.ErrFault) || inner.method != method.Name {
-				t.Errorf("%s: %v, handed on to %q", method.Name, err, inner.method)
-			}
-		}
-	}
-}
-
 func TestDraws(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())

@@ -235,3 +235,26 @@ func TestFormsOfRooms(t *testing.T) {
 		}
 	}
 }
+
+// actsAs begins an impersonation of somebody with a role, and returns where it leads.
+func actsAs(w *harness.World, actor harness.Session, id string) string {
+	w.T.Helper()
+	kit, ctx, now := host.Of(w), w.T.Context(), w.Clock.Now()
+	edits(w, id)
+	i := store.Impersonation{
+		ID: kit.NewSessionID(), UserID: id, ActorID: actor.User.ID, ActorSessionID: w.ClaimsOf(actor).SessionID,
+		CreatedAt: now, ExpiresAt: now.Add(auth.ImpersonationLife), Reason: "to see",
+	}
+	st, _ := store.Capability[store.AdminStore](w.Store)
+	if err := st.BeginImpersonation(ctx, store.BeginImpersonation{Change: kit.Change(ctx, harness.ByOperator()), Impersonation: i}); err != nil {
+		w.T.Fatal(err)
+	}
+	to, err := kit.ImpersonationURL(ctx, harness.ByOperator(), i.ID, "https://app.test/")
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return to
+}
+
+// edits gives somebody a role, so that each token of theirs rests on what it permits.
+func edits(w *harness.World, id string) { w.Patch(id, store.UserPatch{Roles: &[]string{"editor"}}) }

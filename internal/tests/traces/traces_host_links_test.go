@@ -52,6 +52,9 @@ func kitLinks() (rows []harness.Row) {
 			for _, k := range []harness.Kind{harness.OnAddress, harness.OnNumber, harness.OnIdentity, harness.OnStolen} {
 				rows = append(rows, links("for one", k, t, send, "", nothing))
 			}
+			if t != host.LinkReset && t != host.LinkInvite { // the others have the same conditions
+				continue
+			}
 			rows = append(rows,
 				links("with a way back", harness.OnIdentity, t, send, harness.AppURL+"in", nothing),
 				links("with a bad way back", harness.OnIdentity, t, send, "https://evil.test/", nothing),

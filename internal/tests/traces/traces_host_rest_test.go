@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/authmount/auth"
@@ -115,8 +116,8 @@ func kitTries() (rows []harness.Row) {
 			}
 			return d, err
 		}),
-		plainly("tells what is written", harness.OnStolen, func(ctx context.Context, _ *harness.Scene, kit host.Kit) (any, error) {
-			kit.Emit(ctx, harness.ByOperator(), auth.Event{Type: auth.EventAdminDenied, UserID: "user", Record: &store.Record{Operation: "op", Denied: true}})
+		plainly("tells what is written", harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
+			kit.Emit(ctx, harness.ByOperator(), auth.Event{Type: auth.EventAdminDenied, UserID: s.Id, Record: &store.Record{Operation: "op", Denied: true}})
 			return kit.EventsLost(), kit.Flush(ctx)
 		}),
 	)
@@ -202,25 +203,28 @@ func kitFirstOwner() []harness.Row {
 	}))
 }
 
+// impersonated is a request of an operator who acts as the account.
+func impersonated(name string, do func(ctx context.Context, s *harness.Scene, kit host.Kit, i store.Impersonation, token string) *harness.Answer) harness.Row {
+	return kitRequest(name, harness.OnStolen, func(s *harness.Scene, kit host.Kit) func() *harness.Answer {
+		ctx := s.T.Context()
+		actor := harness.DecodeAs[harness.Session](s.NewPerson(ctx).Send("POST", "/signup", map[string]any{"email": s.EvilMail, "password": harness.EvilPassword}).Want(200))
+		now := s.Clock.Now()
+		c := kit.Change(ctx, harness.ByOperator())
+		i := store.Impersonation{ID: kit.NewSessionID(), UserID: s.Id, ActorID: actor.User.ID, ActorSessionID: sessionIDOf(s, actor.AccessToken), CreatedAt: now, ExpiresAt: now.Add(auth.ImpersonationLife), Reason: "to see"}
+		st, _ := store.Capability[store.AdminStore](s.Tap.Inner())
+		if err := st.BeginImpersonation(ctx, store.BeginImpersonation{Change: c, Impersonation: i}); err != nil {
+			s.T.Fatal(err)
+		}
+		tokens, err := kit.ImpersonationTokens(ctx, i.ID)
+		if err != nil {
+			s.T.Fatal(err)
+		}
+		return func() *harness.Answer { return do(ctx, s, kit, i, tokens.(*auth.Tokens).AccessToken) }
+	})
+}
+
 func kitImpersonation() []harness.Row {
-	of := func(name string, do func(ctx context.Context, s *harness.Scene, kit host.Kit, i store.Impersonation, token string) *harness.Answer) harness.Row {
-		return kitRequest(name, harness.OnStolen, func(s *harness.Scene, kit host.Kit) func() *harness.Answer {
-			ctx := s.T.Context()
-			actor := harness.DecodeAs[harness.Session](s.NewPerson(ctx).Send("POST", "/signup", map[string]any{"email": s.EvilMail, "password": harness.EvilPassword}).Want(200))
-			now := s.Clock.Now()
-			c := kit.Change(ctx, harness.ByOperator())
-			i := store.Impersonation{ID: kit.NewSessionID(), UserID: s.Id, ActorID: actor.User.ID, ActorSessionID: sessionIDOf(s, actor.AccessToken), CreatedAt: now, ExpiresAt: now.Add(auth.ImpersonationLife), Reason: "to see"}
-			st, _ := store.Capability[store.AdminStore](s.Tap.Inner())
-			if err := st.BeginImpersonation(ctx, store.BeginImpersonation{Change: c, Impersonation: i}); err != nil {
-				s.T.Fatal(err)
-			}
-			tokens, err := kit.ImpersonationTokens(ctx, i.ID)
-			if err != nil {
-				s.T.Fatal(err)
-			}
-			return func() *harness.Answer { return do(ctx, s, kit, i, tokens.(*auth.Tokens).AccessToken) }
-		})
-	}
+	of := impersonated
 	request := func(method, path string, body any) func(context.Context, *harness.Scene, host.Kit, store.Impersonation, string) *harness.Answer {
 		return func(_ context.Context, s *harness.Scene, _ host.Kit, _ store.Impersonation, token string) *harness.Answer {
 			return s.Evil.Send(method, path, body, harness.Bearer(token))
@@ -275,13 +279,27 @@ func kitImpersonation() []harness.Row {
 	for name, body := range map[string]any{"": nil, " here": map[string]any{"scope": "local"}, " everywhere": map[string]any{"scope": "global"}, " of the others": map[string]any{"scope": "others"}} {
 		rows = append(rows, of("signs out"+name, request("POST", "/logout", body)))
 	}
+	return rows
+}
+
+// Who acts as another may read, and nothing else, whatever the route.
+func TestTracesOfImpersonatedRequests(t *testing.T) {
+	t.Parallel()
+	var lines []string
 	for _, pattern := range slices.Sorted(maps.Keys(harness.HostileRows())) {
 		method, path, _ := strings.Cut(pattern, " ")
-		if pattern != "POST /logout" {
-			rows = append(rows, of("asks "+pattern, request(method, strings.ReplaceAll(path, "{provider}", "google"), nil)))
+		r := impersonated("asks "+pattern, func(_ context.Context, s *harness.Scene, _ host.Kit, _ store.Impersonation, token string) *harness.Answer {
+			return s.Evil.Send(method, strings.ReplaceAll(path, "{provider}", "google"), nil, harness.Bearer(token))
+		})
+		tr := newTraceWorld(t, r).trace(harness.Trial{Row: r}, 7*time.Second)
+		lines = append(lines, pattern+": "+harness.ResultOf(tr.Answer()))
+		for _, line := range tr.lines {
+			if strings.Contains(line, " users ") {
+				t.Errorf("%s: %s", pattern, line)
+			}
 		}
 	}
-	return rows
+	compareTrace(t, "impersonated requests", lines)
 }
 
 func sessionIDOf(s *harness.Scene, token string) string {

@@ -107,6 +107,9 @@ func (w *words) value(key string, v any) any {
 		}
 		return out
 	case []any:
+		if key == "Devices" { // seen at one time, they come in any order
+			slices.SortStableFunc(v, func(a, b any) int { return strings.Compare(order(a), order(b)) })
+		}
 		out := make([]any, 0, len(v))
 		for _, e := range v {
 			out = append(out, w.value(key, e))
@@ -140,6 +143,12 @@ func (w *words) value(key string, v any) any {
 		}
 	}
 	return v
+}
+
+// order is by which devices are sorted: the sequence.
+func order(device any) string {
+	m, _ := device.(map[string]any)
+	return fmt.Sprint(m["sequence"])
 }
 
 // traceSecret stands for what is short, and another one each time.

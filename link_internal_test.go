@@ -1,0 +1,45 @@
+package auth
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth/internal/keys"
+	"github.com/authmount/auth/store"
+)
+
+// testKeys are keys that a test may sign with.
+func testKeys(t *testing.T) *keys.Ring {
+	t.Helper()
+	ring, err := (&config{secrets: [][]byte{[]byte("a secret of the tests', 32 bytes")}}).newKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+// A code of nobody's link is one that no guess is.
+func TestCodesOfDecoysAreNobodysGuess(t *testing.T) {
+	a := &Auth{keys: testKeys(t)}
+	first, second := store.Token{Purpose: store.PurposeMagicLink, Subject: "s"}, store.Token{Purpose: store.PurposeMagicLink, Subject: "s"}
+	code := a.addCode(&first, "secret", "", "bound")
+	if a.addCode(&second, "secret", "", "bound") != code || len(first.Code) == 0 || bytes.Equal(first.Code, second.Code) {
+		t.Errorf("%x and %x", first.Code, second.Code)
+	}
+	for _, c := range a.keys.MailCode(string(first.Purpose), first.Subject, store.EmailKey(""), "bound", code) {
+		if bytes.Equal(first.Code, c) {
+			t.Error("its code would do")
+		}
+	}
+}
+
+// A browser's languages are cut between two of them.
+func TestLanguagesAreCutBetweenTwo(t *testing.T) {
+	long := strings.Repeat("x", 128)
+	for accept, want := range map[string]string{"de,en": "de,en", "de,fr," + long: "de,fr", long + ",de": "", "": ""} {
+		if got := shortLocale(accept); got != want {
+			t.Errorf("%q: %q, want %q", accept, got, want)
+		}
+	}
+}
