@@ -221,7 +221,7 @@ func TestOneTestMessageIsAwaited(t *testing.T) {
 	}
 	for range 2 { // the change of the first did not come about
 		c := kit.Change(ctx, auth.Authority{System: "test"})
-		test.Enclose(ctx, &c)
+		test.Add(ctx, &c)
 		if n := auth.AwaitedMessages(w.Auth); n != 1 || len(c.Messages) != 1 {
 			t.Errorf("%d awaited, %d enclosed", n, len(c.Messages))
 		}
