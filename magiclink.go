@@ -9,20 +9,20 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// SendMagicLinkParams ask for a link to sign in with.
+// SendMagicLinkParams are the parameters of SendMagicLink.
 type SendMagicLinkParams struct {
 	Email         string
 	RedirectTo    string
 	CodeChallenge string // PKCE S256: the sign-in can only be completed with the verifier
 	NoCreate      bool   // do not create an account for an unknown address
-	Remember      *bool  // whether the browser keeps the cookies that come of the link, see [Remember]; nil: as [Auth.SetCookies] has it
+	Remember      *bool  // whether the browser keeps the session cookies, see [Remember]; nil: as [Auth.SetCookies] has it
 }
 
-// SendMagicLink mails a link to sign in with, and a code that does the same where
-// it was asked for: using either uses up both. The answer is the same whether or
-// not there is an account; without one, the link creates it when it is used,
-// unless NoCreate is set or sign-up is switched off. Errors: CodeMethodDisabled,
-// CodeValidationFailed, CodeRedirectNotAllowed, CodeRateLimited.
+// SendMagicLink mails a link to sign in, and a code that does the same in the browser
+// that requested it: using either consumes both. The response is the same whether or
+// not there is an account. Without one, the link creates it when it is used, unless
+// NoCreate is set or sign-up is off. Errors: CodeMethodDisabled, CodeValidationFailed,
+// CodeRedirectNotAllowed, CodeRateLimited.
 func (a *Auth) SendMagicLink(ctx context.Context, p SendMagicLinkParams) (SentCode, error) {
 	settings := a.Settings(ctx)
 	if !settings.MagicLink.On() {
@@ -70,26 +70,26 @@ func (a *Auth) handleMagicLinkSend(w http.ResponseWriter, r *http.Request) error
 	return writeJSON(w, http.StatusOK, sent)
 }
 
-// VerifyMagicLinkParams sign in with the token of a magic link, or with the code
-// beside it.
+// VerifyMagicLinkParams are the parameters of VerifyMagicLink: the token of a magic
+// link, or the code in its mail.
 type VerifyMagicLinkParams struct {
 	Token        string
-	CodeVerifier string // of the challenge the link was asked for with
-	Within       Caller // a live session of the same account, if there is one: then its first proof drops nothing
+	CodeVerifier string // of the challenge in SendMagicLinkParams
+	Within       Caller // a live session of the same account, if any: then its first verification deletes no credentials
 
-	// In place of a token: the code in the mail, the address that it was sent to,
-	// and what asking for it returned (SentCode).
+	// Instead of Token: the code in the mail, the email address of its recipient, and
+	// SentCode.RequestID.
 	Email     string
 	Code      string
 	RequestID string
 }
 
-// VerifyMagicLink signs in with the token of a magic link, or with its code. What
-// was asked for with a code challenge needs its verifier, and is not spent
-// without. Errors: CodeInvalidToken, CodeBadCodeVerifier, CodeUserBanned,
-// CodeMFARequired, CodeMFAEnrollmentRequired, CodeMethodDisabled; of codes
-// CodeInvalidCode (wrong, used, expired, without its verifier or request, no such
-// account: all the same), after five wrong ones CodeRateLimited, and
+// VerifyMagicLink signs a user in with the token of a magic link, or with its code. If
+// the link was requested with a code challenge, the verifier is required; without it,
+// the link is not consumed. Errors: CodeInvalidToken, CodeBadCodeVerifier,
+// CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired, CodeMethodDisabled; of
+// codes CodeInvalidCode (wrong, used, expired, without its verifier or request, no
+// account: all the same), CodeRateLimited after five wrong ones, and
 // CodeValidationFailed.
 func (a *Auth) VerifyMagicLink(ctx context.Context, p VerifyMagicLinkParams) (*Tokens, error) {
 	if p.Code != "" || p.Email != "" && p.Token == "" {
@@ -99,7 +99,7 @@ func (a *Auth) VerifyMagicLink(ctx context.Context, p VerifyMagicLinkParams) (*T
 	return tokens, err
 }
 
-// signInByLink also tells whether the account was taken over.
+// signInByLink also reports whether the account was taken over.
 func (a *Auth) signInByLink(ctx context.Context, p VerifyMagicLinkParams) (tokens *Tokens, takenOver bool, err error) {
 	m, err := a.useMagicLink(ctx, hashLinkToken(p.Token), p.CodeVerifier, p.Within)
 	if err != nil {
@@ -128,7 +128,7 @@ func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*
 		request: p.RequestID, bound: challengeOf(p.CodeVerifier),
 	}
 	g.about = mailRequest(email, g.bound)
-	if !a.keys.ValidRequestID(g.about, g.request, a.now()) { // nothing is judged for whoever did not ask
+	if !a.keys.ValidRequestID(g.about, g.request, a.now()) { // the caller did not request a code: no code is checked
 		return nil, fail(CodeInvalidCode, errors.New("request_id is over, or of another address or code_verifier"))
 	}
 	u, err := a.useCode(ctx, store.PurposeMagicLink, g, p.Within)
@@ -139,15 +139,15 @@ func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*
 	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Email: email}, amr: a.proof(methodMagicLink), gone: CodeInvalidCode})
 }
 
-// usedLink is a magic link after its use.
+// usedLink is a consumed magic link.
 type usedLink struct {
 	linkData
 	user      User
 	takenOver bool
 }
 
-// useMagicLink uses a magic link up, with the verifier of the challenge that it is
-// bound to: it creates the account, or proves the address of the one there is.
+// useMagicLink consumes a magic link, with the verifier of its challenge. It creates
+// the account, or verifies the email address of an existing one.
 func (a *Auth) useMagicLink(ctx context.Context, hash []byte, verifier string, within Caller) (usedLink, error) {
 	if !a.Settings(ctx).MagicLink.On() {
 		return usedLink{}, fail(CodeMethodDisabled, nil)
@@ -180,8 +180,8 @@ func (a *Auth) useMagicLink(ctx context.Context, hash []byte, verifier string, w
 	return usedLink{d, u, takenOver}, err
 }
 
-// createByMagicLink is the effect of a link that was asked for by a stranger: others
-// name their user (sendLink).
+// createByMagicLink returns the effect of a link for an address that had no account at
+// the request. Other links name their user (sendLink).
 func (a *Auth) createByMagicLink(ctx context.Context, in *accountPermit, t store.Token, d linkData) (store.Redemption, error) {
 	if t.UserID != "" {
 		return store.Redemption{}, fail(CodeInvalidToken, errors.New("no such account"))
@@ -189,7 +189,7 @@ func (a *Auth) createByMagicLink(ctx context.Context, in *accountPermit, t store
 	return a.createByMail(ctx, in, d.Email, CodeInvalidToken)
 }
 
-// createByMail is the effect of a link or code to an address without an account.
+// createByMail returns the effect of a link or code for an address without an account.
 func (a *Auth) createByMail(ctx context.Context, in *accountPermit, email string, gone Code) (store.Redemption, error) {
 	if !a.Settings(ctx).SignUp.On() {
 		return store.Redemption{}, fail(gone, errors.New("no such account"))
@@ -215,7 +215,7 @@ func (a *Auth) handleMagicLink(w http.ResponseWriter, r *http.Request) error {
 	return a.magicLinkJSON(w, r, r.URL.Query().Get("token"), "")
 }
 
-// handleMagicLinkForm is the page's button.
+// handleMagicLinkForm handles the page's button.
 func (a *Auth) handleMagicLinkForm(w http.ResponseWriter, r *http.Request) error {
 	form, err := a.readForm(r)
 	if err != nil {
@@ -257,9 +257,9 @@ func (a *Auth) handleMagicLinkPost(w http.ResponseWriter, r *http.Request) error
 	return a.magicLinkJSON(w, r, p.Token, p.CodeVerifier)
 }
 
-// magicLinkJSON completes a magic link for a client that is no browser. A link
-// bound to a code challenge is used up only with the verifier, so without one the
-// answer is the redirect with a code that refers to it.
+// magicLinkJSON completes a magic link for a client that is no browser. A link with a
+// code challenge is consumed only with the verifier. Without one, the response is the
+// redirect with a code that refers to the link.
 func (a *Auth) magicLinkJSON(w http.ResponseWriter, r *http.Request, secret, verifier string) error {
 	within, err := a.within(r)
 	if err != nil {
@@ -287,9 +287,8 @@ func (a *Auth) magicLinkJSON(w http.ResponseWriter, r *http.Request, secret, ver
 	return a.writeTokens(w, r, tokens)
 }
 
-// redirectWithCode uses a magic link up that is bound to no challenge, and returns
-// where the browser goes on to, with a code for /exchange. Tokens never travel in a
-// URL.
+// redirectWithCode consumes a magic link without a challenge, and returns the browser's
+// next location, with a code for /exchange. Tokens never occur in a URL.
 func (a *Auth) redirectWithCode(ctx context.Context, secret string, within Caller) (string, error) {
 	m, err := a.useMagicLink(ctx, hashLinkToken(secret), "", within)
 	if err != nil {
@@ -302,9 +301,9 @@ func (a *Auth) redirectWithCode(ctx context.Context, secret string, within Calle
 	return withQuery(m.RedirectTo, url.Values{"code": {code}}), nil
 }
 
-// finishMagicLink completes a magic link in a browser. With somewhere to go, it
-// goes there with a code; in cookie mode the browser is signed in here; else
-// nothing is spent, and the page shows the code to type where it was asked for.
+// finishMagicLink completes a magic link in a browser. With a redirect, the browser
+// goes there with a code. In cookie mode it is signed in here. Otherwise nothing is
+// consumed, and the page shows the code to type in the browser that requested the link.
 func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret string, remember *bool) error {
 	within, err := a.within(r)
 	if err != nil {
@@ -316,7 +315,7 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 		return a.showProblem(w, r, err)
 	case a.typedElsewhere(r, d):
 		return a.showCode(w, r, t, d, secret)
-	case d.Challenge != "": // with somewhere to go, where the verifier is
+	case d.Challenge != "": // with a redirect to the holder of the verifier
 		to, err := a.redirectBound(r.Context(), t, d, within)
 		if err != nil {
 			return a.showProblem(w, r, err)
@@ -337,9 +336,9 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 	return a.showDone(w, r, page{Done: "signed_in", TakenOver: takenOver}, d.RedirectTo)
 }
 
-// typedElsewhere tells whether a magic link that is opened in a browser cannot sign
-// anybody in there: it leads nowhere and there are no cookies, or it was asked for
-// with a challenge whose verifier is where it was asked for.
+// typedElsewhere reports whether a magic link cannot sign this browser in: it has no
+// redirect and there are no cookies, or only another browser has the verifier of its
+// challenge.
 func (a *Auth) typedElsewhere(r *http.Request, d linkData) bool {
 	for _, room := range a.pageRooms() {
 		if d.Challenge != "" && d.RedirectTo == originOf(a.cfg.baseURL.String())+room.ReturnPath {
@@ -349,7 +348,7 @@ func (a *Auth) typedElsewhere(r *http.Request, d linkData) bool {
 	return d.RedirectTo == "" && (a.cfg.cookies == nil || d.Challenge != "")
 }
 
-// showCode shows the code beside a link, which stays as good as it is.
+// showCode shows the code of a link. The link stays valid.
 func (a *Auth) showCode(w http.ResponseWriter, r *http.Request, t store.Token, d linkData, secret string) error {
 	if _, live := t.CodeHash(a.now()); !live {
 		return a.showProblem(w, r, fail(CodeInvalidToken, errors.New("the code is over")))
@@ -358,8 +357,8 @@ func (a *Auth) showCode(w http.ResponseWriter, r *http.Request, t store.Token, d
 	return nil
 }
 
-// askToSignIn shows the page that a magic link leads to. It says so where signing in
-// takes away what others have set up on the account.
+// askToSignIn shows the page of a magic link. The page warns if the sign-in deletes
+// credentials that others have set up on the account.
 func (a *Auth) askToSignIn(w http.ResponseWriter, r *http.Request) error {
 	secret := r.URL.Query().Get("token")
 	t, d, err := a.peekMailed(r.Context(), store.PurposeMagicLink, secret)
@@ -373,7 +372,7 @@ func (a *Auth) askToSignIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return a.showProblem(w, r, storeFailed(err))
 	}
-	within, _ := a.within(r) // only to tell more of what the button does
+	within, _ := a.within(r) // only for the warning on the page
 	takes := err == nil && !u.EmailVerified() && within.UserID != u.ID
 	a.showPage(w, r, http.StatusOK, page{Name: "confirm_sign_in", Token: secret, Address: maskEmail(d.Email), TakesOver: takes}, d.RedirectTo)
 	return nil

@@ -18,27 +18,27 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Mailer delivers e-mail. Send returns once the message is handed over for
-// delivery. It must respect the context, and be safe for concurrent use. An
-// error marked by Permanent is not retried.
+// Mailer delivers e-mail. Send returns once the message is handed over for delivery. It
+// must respect the context, and be safe for concurrent use. An error marked by
+// Permanent is not retried.
 type Mailer interface {
 	Send(ctx context.Context, m Message) error
 }
 
-// SMSSender delivers text messages, which have To, Text and Code. The rules are
-// Mailer's.
+// SMSSender delivers text messages, which have To, Text and Code. The rules of Mailer
+// apply.
 type SMSSender interface {
 	Send(ctx context.Context, m Message) error
 }
 
-// Message is a message ready to be sent: rendered, and free of control
-// characters in To and Subject. Link and Code repeat what the text carries, for
-// senders with templates of their own and for tests; they are secrets.
+// Message is a message ready to be sent: rendered, and free of control characters in To
+// and Subject. Link and Code are also in the text. They are for senders with their own
+// templates and for tests, and are secrets.
 type Message struct {
 	ID      string // UUIDv7; the same in every retry
 	Kind    Kind
 	Channel Channel
-	To      string // bare address, or E.164 number
+	To      string // bare email address, or E.164 phone number
 	Subject string
 	Text    string
 	HTML    string
@@ -48,10 +48,10 @@ type Message struct {
 	At      time.Time
 }
 
-// Permanent marks an error that a retry cannot mend, such as a refused address.
+// Permanent marks an error that a retry cannot fix, such as a refused recipient.
 func Permanent(err error) error { return outbox.Permanent(err) }
 
-// IsPermanent tells whether an error was marked by Permanent.
+// IsPermanent reports whether an error was marked by Permanent.
 func IsPermanent(err error) bool { return outbox.IsPermanent(err) }
 
 // MailOptions are names, templates and the send queue.
@@ -61,19 +61,19 @@ type MailOptions struct {
 	Locale    string        // BCP 47; used when the reader's language is not there; default "en"
 	Queue     int           // messages in this process, waiting or being retried; default 1024
 	Workers   int           // messages sent at once; default 4
-	Attempts  int           // tries of a message, with growing pauses from a second on; default 20 (about four hours) with a store that keeps messages (store.Journal), else 5
+	Attempts  int           // attempts to send a message, with growing pauses from a second on; default 20 (about four hours) with a store that keeps messages (store.Journal), else 5
 	Timeout   time.Duration // of one attempt; default 30 s
 
-	// Sync makes a request wait until the first attempt to hand its message over,
-	// instead of queueing it. Answers then take as long as the mail server does, and longer
-	// for accounts that exist: use it only where nobody can tell, such as scripts.
+	// Sync makes a request wait for the first attempt to hand its message over, instead
+	// of queueing it. Response times then include the mail server's, and are longer for
+	// existing accounts: use it only if nobody can measure them, such as in scripts.
 	Sync bool
 
 	host string // of the base URL
 }
 
-// keptAttempts is the default of MailOptions.Attempts for messages that outlive a
-// process: they bridge an outage of about four hours.
+// keptAttempts is the default of MailOptions.Attempts for stored messages. It covers an
+// outage of about four hours.
 const keptAttempts = 20
 
 func (o *MailOptions) defaults() {
@@ -101,7 +101,7 @@ func (m Message) LogValue() slog.Value {
 //go:embed templates
 var builtin embed.FS
 
-// layered looks a template up among the application's own, then the built-in.
+// layered returns the application's own templates, before the built-in ones.
 func layered(own fs.FS) webpage.Layers {
 	in, err := fs.Sub(builtin, "templates")
 	if err != nil {
@@ -110,16 +110,16 @@ func layered(own fs.FS) webpage.Layers {
 	return webpage.Layers{Own: own, Builtin: in}
 }
 
-// builtinLocale is the default language of those who name none.
+// builtinLocale is the default language.
 const builtinLocale = "en"
 
-// builtinMails parses the built-in templates once for all, which takes a tenth of a
-// second.
+// builtinMails parses the built-in templates once for all instances, because it takes a
+// tenth of a second.
 var builtinMails = sync.OnceValues(func() (*outbox.Templates, error) {
 	return outbox.ParseTemplates(layered(nil), builtinLocale, outbox.Service{App: func() string { return "" }, CodeLife: mailCodeLife})
 })
 
-// parseMails parses the templates of mails, whose options have their defaults.
+// parseMails parses the mail templates. o has its defaults.
 func parseMails(o MailOptions) (*outbox.Templates, error) {
 	if o.Templates == nil && o.Locale == builtinLocale {
 		return builtinMails()
@@ -159,28 +159,28 @@ func (a *Auth) newOutbox() (*outbox.Outbox, error) {
 	return outbox.New(o), nil
 }
 
-// mailLook is the look of the pages, as far as mails can have it.
+// mailLook returns the parts of the pages' look that mails can have.
 func (a *Auth) mailLook() outbox.Look {
 	look := a.look()
 	return outbox.Look{Palette: look.Palette(), Logo: look.MailLogo(a.cfg.baseURL)}
 }
 
-// NormalizeEmail checks one bare address strictly and returns the form that is
-// kept: NFC, the domain lower-cased and IDNA-mapped to ASCII (RFC 5891), the
-// local part's case as given. Display names, comments, quoted local parts,
-// address literals, lists, encoded words, control, bidirectional and invisible
-// characters are refused, and so is a local part that another one could be taken
-// for: its letters are in NFKC and of one script (UTS #39, section 3.3), its
-// digits ASCII, and neither one letter nor the whole looks like ASCII.
+// NormalizeEmail checks one bare email address strictly and returns its stored form:
+// NFC, the domain lower-cased and IDNA-mapped to ASCII (RFC 5891), the local part's
+// case as given. It refuses display names, comments, quoted local parts, address
+// literals, lists, encoded words, control, bidirectional and invisible characters, and
+// a local part that readers could confuse with another: its letters must be in NFKC and
+// of one script (UTS #39, section 3.3), its digits ASCII, and neither one letter nor
+// the whole may look like ASCII.
 func NormalizeEmail(email string) (string, error) { return address.NormalizeEmail(email) }
 
-// maskEmail hides most of an address from whoever looks at the screen.
+// maskEmail hides most of an email address, for screens and logs.
 func maskEmail(email string) string { return address.MaskEmail(email) }
 
 // maskAddress is maskEmail for phone numbers, too.
 func maskAddress(to string) string { return address.Mask(to) }
 
-// requiredEmail is NormalizeEmail for a field that must be there.
+// requiredEmail is NormalizeEmail for a required field.
 func requiredEmail(s string) (string, error) {
 	if s == "" {
 		return "", errors.New("is required")
@@ -188,28 +188,28 @@ func requiredEmail(s string) (string, error) {
 	return NormalizeEmail(s)
 }
 
-// inboxSize is how many messages an inbox keeps.
+// inboxSize is the maximum number of messages in an inbox.
 const inboxSize = 200
 
-// Inbox is a Mailer that keeps messages instead of sending them, for development
-// and tests. It serves a page at any path that ends in /inbox and JSON at any
-// that ends in /messages.
+// Inbox is a Mailer that stores messages instead of sending them, for development and
+// tests. It serves a page at any path that ends in /inbox and JSON at any that ends in
+// /messages.
 //
-// Whoever can read it can sign in as anybody, so [New] takes it as mailer or SMS
-// sender only where the base URL is http on a loopback host, and it answers only
-// requests that come from this machine, for a loopback host, and past no proxy;
-// that also keeps out web pages that rebind a name of theirs to this machine. The
-// zero value is not usable; see NewInbox.
+// A reader of the inbox can sign in as any user. [New] therefore accepts it as mailer
+// or SMS sender only if the base URL is http on a loopback host. The inbox responds
+// only to requests from this machine, for a loopback host, and not through a proxy;
+// that also excludes web pages that rebind a name of theirs to this machine. The zero
+// value is not usable; see NewInbox.
 type Inbox struct {
 	mu      sync.Mutex
 	list    []Message
 	changed chan struct{} // closed at the next message
 }
 
-// NewInbox makes an empty inbox. It is safe for concurrent use.
+// NewInbox returns an empty inbox. It is safe for concurrent use.
 func NewInbox() *Inbox { return &Inbox{changed: make(chan struct{})} }
 
-// Send keeps a message; when there are too many, the oldest goes.
+// Send stores a message. When there are too many, it deletes the oldest.
 func (in *Inbox) Send(_ context.Context, m Message) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -222,29 +222,29 @@ func (in *Inbox) Send(_ context.Context, m Message) error {
 	return nil
 }
 
-// Messages lists what is there, newest last.
+// Messages returns the stored messages, newest last.
 func (in *Inbox) Messages() []Message {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return append([]Message{}, in.list...)
 }
 
-// Clear forgets all messages.
+// Clear deletes all messages.
 func (in *Inbox) Clear() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.list = nil
 }
 
-// Wait returns the newest message that matches, as soon as there is one, or the
-// context's error.
+// Wait waits for a message that matches, and returns the newest one or the context's
+// error.
 func (in *Inbox) Wait(ctx context.Context, match func(Message) bool) (Message, error) {
 	for {
 		in.mu.Lock()
 		list, changed := slices.Clone(in.list), in.changed
 		in.mu.Unlock()
 		for _, m := range slices.Backward(list) {
-			if match(m) { // without the lock: it may look into the inbox itself
+			if match(m) { // without the lock, because match may read the inbox
 				return m, nil
 			}
 		}
@@ -256,8 +256,8 @@ func (in *Inbox) Wait(ctx context.Context, match func(Message) bool) (Message, e
 	}
 }
 
-// ServeHTTP shows the messages. A nil Inbox has no page: a route to [Auth.Inbox] may
-// stay where there is none.
+// ServeHTTP shows the messages. A nil Inbox responds with 404, so that a route to
+// [Auth.Inbox] may exist without dev mode.
 func (in *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if in == nil {
 		http.NotFound(w, r)

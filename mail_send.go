@@ -12,12 +12,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Messages leave by enclose alone, and it takes only what has drawn its limits:
-// what somebody asked for carries a sendPermit, which the draws of this file give, and
-// is refused before anything has happened; notices tell of something that has, are
-// left out where there is no room for them, and draw when it has come about.
+// Only enclose sends messages, and only messages that counted against their limits. A
+// requested message carries a sendPermit from one of the take functions of this file.
+// If the limit is reached, the request is refused before anything has happened. A
+// notice reports something that has happened: it counts against its limit after the
+// change, and is omitted if the limit is reached.
 
-// sendPermit is the leave to send one message of a kind to an address or number.
+// sendPermit is the permission to send one message of a kind to an email address or
+// phone number.
 type sendPermit struct {
 	kind Kind
 	to   string // as EmailKey
@@ -25,20 +27,20 @@ type sendPermit struct {
 
 func permitFor(k Kind, to string) sendPermit { return sendPermit{countedAs(k), store.EmailKey(to)} }
 
-// countedAs is the kind by which a message draws. Whether somebody gets a welcome
-// or a reset shows only once the account was looked up, after the draw.
+// countedAs returns the kind that a message counts as. A reset and a welcome count
+// alike, because only the account shows which of them is sent, and the limit is checked
+// before the look-up.
 func countedAs(k Kind) Kind {
 	switch k {
 	case KindWelcome:
 		return KindResetPassword
 	case KindTestSMS:
-		return KindPhoneCode // of which it uses one up
+		return KindPhoneCode // it uses up a phone code
 	}
 	return k
 }
 
-// solicited tells the messages that somebody asks for from notices, which are all
-// others.
+// solicited reports whether messages of kind k are requested. All others are notices.
 func solicited(k Kind) bool {
 	switch k {
 	case KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindAccountExists, KindInvitation, KindPhoneCode, KindTestMail, KindTestSMS:
@@ -47,8 +49,8 @@ func solicited(k Kind) bool {
 	return false
 }
 
-// maySend is the last word on a message: nothing is sent that did not draw. A
-// decoy goes nowhere, and may.
+// maySend is the last check of a message. It refuses a requested message without a
+// permit. A decoy passes, because it is not sent to an address.
 func (a *Auth) maySend(ctx context.Context, o outbox.Outgoing, u User) bool {
 	switch {
 	case o.To == "", o.Permit == permitFor(o.Kind, o.To):
@@ -60,11 +62,11 @@ func (a *Auth) maySend(ctx context.Context, o outbox.Outgoing, u User) bool {
 	return false
 }
 
-// roomFor asks for a notice's limit. Whoever has proved the address has to be told:
-// the limit is generous, by kind, so that a flood of one kind hides no other, and
-// a store that cannot be asked keeps nothing from them. To an address that nobody
-// has proved go few: they are drawn here and never given back, so that changes that
-// happen at once find no more room than one after the other.
+// roomFor checks the limit of a notice. The owner of a verified address must be
+// notified: that limit is generous and applies to each kind, so that a flood of one
+// kind suppresses no other, and a store error does not suppress the notice. An
+// unverified address gets few notices. They are counted here and never refunded, so
+// that concurrent changes get no more than consecutive ones.
 func (a *Auth) roomFor(ctx context.Context, o outbox.Outgoing, u User) bool {
 	cost := 1
 	if o.Proved {
@@ -82,9 +84,9 @@ func (a *Auth) roomFor(ctx context.Context, o outbox.Outgoing, u User) bool {
 	return false
 }
 
-// drawNotices draws for the notices of a change that has come about, and for none
-// of a guess that was wrong: guessing must not use them up. Those to addresses that
-// nobody has proved have drawn by then.
+// drawNotices counts the notices of a committed change to verified addresses. A wrong
+// attempt counts none, because attempts must not use up the limit. Notices to
+// unverified addresses were counted in roomFor.
 func (a *Auth) drawNotices(ctx context.Context, c store.Change) {
 	for _, m := range c.Messages {
 		o, err := a.openMessage(m)
@@ -104,28 +106,28 @@ func (a *Auth) noticeDraw(o outbox.Outgoing, cost int) store.Draw {
 	return a.draw(a.cfg.limits.NoticesUnproved, "notice", store.EmailKey(o.To), cost)
 }
 
-// notSent tells the application of a message that limits held back.
+// notSent reports a message that the limits held back to the application.
 func (a *Auth) notSent(ctx context.Context, o outbox.Outgoing, u User, err error) {
 	a.cfg.log.WarnContext(ctx, "auth: message not sent", "kind", string(o.Kind), "to", maskAddress(o.To), "user_id", u.ID, "error", err)
 	a.emit(ctx, Event{Type: EventMessageFailed, UserID: u.ID, Message: o.Kind, Err: err})
 }
 
-// sendDoor is where a message is asked for. Each has limits by address or number of
-// its own: what strangers ask for at one, such as sign-ups with a name that is
-// taken, uses up nothing of the owner's at another.
+// sendDoor names the place of a request for a message. Each has its own limits by email
+// address or phone number. Requests of strangers at one, such as sign-ups with a name
+// that is taken, therefore do not use up the limits of the owner at another.
 type sendDoor string
 
 const (
-	atOwners sendDoor = ""        // sign-in, reset and whatever else the owner asks for
-	atSignUp sendDoor = "-signup" // an account that is to be made
-	atChange sendDoor = "-change" // a number that somebody wants to have
-	atLogin  sendDoor = "-login"  // a confirmation once more; no answer shows what is left
+	atOwners sendDoor = ""        // requests of the owner, such as sign-in and reset
+	atSignUp sendDoor = "-signup" // sign-up
+	atChange sendDoor = "-change" // a new phone number
+	atLogin  sendDoor = "-login"  // another verification message; no response shows this limit
 
-	atWelcome sendDoor = "-welcome" // what the application sends of itself
-	atOffice  sendDoor = "-office"  // what an operator sends
+	atWelcome sendDoor = "-welcome" // a message that the application sends on its own
+	atOffice  sendDoor = "-office"  // a message that an operator sends
 )
 
-// sendDraws are the limits on messages of a kind to an address.
+// sendDraws returns the limits on messages of a kind to an address.
 func (a *Auth) sendDraws(door sendDoor, k Kind, address string) []store.Draw {
 	return []store.Draw{
 		a.draw(a.cfg.limits.SendGap, "send-gap"+string(door), kindTo(k, address), 1),
@@ -137,51 +139,51 @@ func (a *Auth) sendDraw(door sendDoor, k Kind, address string) store.Draw {
 	return a.draw(a.cfg.limits.SendPerAddress, "send"+string(door), kindTo(k, address), 1)
 }
 
-// kindTo is what limits on messages of a kind to an address count by.
+// kindTo returns the key of the limits on messages of a kind to an address.
 func kindTo(k Kind, address string) string {
 	return string(countedAs(k)) + " " + store.EmailKey(address)
 }
 
-// firstSendDraw is that of the message that a sign-up sends, by whom it goes to:
-// like for any other, but for the gap, since nothing was sent before.
+// firstSendDraw returns the limit on the message of a sign-up to an address. There is
+// no SendGap, because no message was sent before.
 func (a *Auth) firstSendDraw(k Kind, address string) store.Draw {
 	return a.sendDraw(atSignUp, k, address)
 }
 
-// takeSend draws for a message that somebody asked for. It comes before any
-// look-up, so that unknown addresses count the same.
+// takeSend counts a requested message. It runs before any look-up, so that unknown
+// addresses count the same.
 func (a *Auth) takeSend(ctx context.Context, door sendDoor, k Kind, address string, more ...store.Draw) (sendPermit, error) {
 	draws := append(a.sendDraws(door, k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
 	err := a.take(ctx, append(draws, more...)...)
 	return permitFor(k, address), err
 }
 
-// takeUnasked draws for a message about somebody's request that goes to somebody
-// else: no limit of the client's address, since it is worked out behind its back.
+// takeUnasked counts a message that the client did not request for itself, or that is
+// prepared in the background. No limit by the client's IP address applies.
 func (a *Auth) takeUnasked(ctx context.Context, door sendDoor, k Kind, address string) (sendPermit, error) {
 	err := a.take(ctx, a.sendDraws(door, k, address)...)
 	return permitFor(k, address), err
 }
 
-// takeAnswer gives leave for a message that the holder of a mailed link asked for
-// by using it up: nobody else could, so that the limits of strangers' requests,
-// which a thief may have used up, do not hold it back.
+// takeAnswer permits a message that the owner of a mailbox requests by using a mailed
+// link. Nobody else could request it. The limits of strangers' requests, which an
+// attacker may have used up, therefore do not apply.
 func (a *Auth) takeAnswer(ctx context.Context, k Kind, address string) (sendPermit, error) {
 	err := a.take(ctx, a.noticeDraw(outbox.Outgoing{Kind: k, To: address, Proved: true}, 1))
 	return permitFor(k, address), err
 }
 
-// takeSMS draws for a text message like for any other, and asks whether the
-// budget that bounds what fraud can cost has room for it. It comes before any
-// look-up; spendSMS comes after it.
+// takeSMS counts a text message like any other message, and refuses it if SMSBudget,
+// the limit on the cost of fraud, is used up. It runs before any look-up; spendSMS runs
+// after it.
 func (a *Auth) takeSMS(ctx context.Context, door sendDoor, phone string) error {
 	_, err := a.takeSend(ctx, door, KindPhoneCode, phone, a.smsBudget(0))
 	return a.tellBudget(ctx, err)
 }
 
-// spendSMS draws a text message from the budget. One that goes nowhere (to is
-// empty) spends nothing, and is refused when there is nothing left all the same:
-// the answer tells nobody whether a text went out.
+// spendSMS counts a text message against SMSBudget. A decoy (to is empty) costs
+// nothing, but is refused as well if the budget is used up: the response does not show
+// whether a text was sent.
 func (a *Auth) spendSMS(ctx context.Context, to string) (sendPermit, error) {
 	cost := 1
 	if to == "" {
@@ -191,8 +193,8 @@ func (a *Auth) spendSMS(ctx context.Context, to string) (sendPermit, error) {
 	return permitFor(KindPhoneCode, to), a.tellBudget(ctx, err)
 }
 
-// refundSMS gives back what was spent on a text that does not go out after all.
-// It draws in either case, so that both take as long.
+// refundSMS refunds the cost of a text that was not sent. It calls the store in either
+// case, so that both take equally long.
 func (a *Auth) refundSMS(ctx context.Context, sent bool) {
 	cost := -1
 	if sent {
@@ -207,8 +209,8 @@ func (a *Auth) smsBudget(cost int) store.Draw {
 	return a.draw(a.cfg.limits.SMSBudget, "sms-budget", "", cost)
 }
 
-// tellBudget tells the application when the budget refuses, and not one of the
-// other limits.
+// tellBudget emits EventSMSBudgetExceeded if err comes from SMSBudget and not from
+// another limit.
 func (a *Auth) tellBudget(ctx context.Context, err error) error {
 	if errors.Is(err, CodeRateLimited) {
 		if spent := a.take(ctx, a.smsBudget(0)); errors.Is(spent, CodeRateLimited) {
@@ -218,18 +220,18 @@ func (a *Auth) tellBudget(ctx context.Context, err error) error {
 	return err
 }
 
-// phoneMessage is a code on its way to a number; to none, it is a decoy.
+// phoneMessage returns the message with a phone code; a decoy if to is empty.
 func (a *Auth) phoneMessage(p sendPermit, to, code string) outbox.Outgoing {
 	return outbox.Outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: to, Code: code, ExpiresIn: a.cfg.phone.Life, Permit: p}
 }
 
-// noticeLife is for how long a message without a token is worth sending.
+// noticeLife limits how long a message without a token is retried.
 const noticeLife = 3 * 24 * time.Hour
 
-// enclose puts a message to a user, or a decoy, into the change that it tells of:
-// it is recorded with the effect or not at all, and on its way as soon as
-// committed is called, or, if that never happens, once its lease is over. t is
-// the token that it carries, without which it is not sent; nil if none.
+// enclose adds a message to a user, or a decoy, to the change that it reports. The
+// message is recorded with the change or not at all. It is sent when committed is
+// called or, if that never happens, when its lease expires. t is the token in the
+// message, without which the message is not sent; nil if there is none.
 func (a *Auth) enclose(ctx context.Context, c *store.Change, o outbox.Outgoing, u User, t *store.Token) {
 	o.Proved = u.EmailVerified() && store.EmailKey(u.Email) == store.EmailKey(o.To)
 	if !a.maySend(ctx, o, u) {
@@ -244,16 +246,16 @@ func (a *Auth) enclose(ctx context.Context, c *store.Change, o outbox.Outgoing, 
 		Attempts: 1, // as if claimed, by this process
 	}
 	if m.Recipient = a.recipient(o.To); o.To == "" {
-		m.Recipient = a.recipient(m.ID) // a decoy tells nothing by it
+		m.Recipient = a.recipient(m.ID) // does not identify a decoy
 	}
-	if a.outbox.JoinsTransaction(ctx) { // others decide whether and when it is recorded
+	if a.outbox.JoinsTransaction(ctx) { // the application's transaction, or another process, decides whether and when it is sent
 		m.NextAt, m.Attempts = c.Now, 0
 	}
-	if o.To != "" { // operators are told of no decoy: nothing goes out
+	if o.To != "" { // decoys are not in the message log, because they are not sent
 		m.Log = store.MessageLog{Kind: o.Kind, Channel: o.Via(), To: maskAddress(o.To), UserID: u.ID}
 	}
 	if o.Kind == KindAccountDeleted {
-		m.Log.UserID = "" // nobody has the id any more
+		m.Log.UserID = "" // the id no longer exists
 	}
 	if t != nil {
 		m.Token, m.ExpiresAt = store.TokenRef{Purpose: t.Purpose, Hash: t.Hash}, t.ExpiresAt
@@ -262,17 +264,18 @@ func (a *Auth) enclose(ctx context.Context, c *store.Change, o outbox.Outgoing, 
 	c.Messages = append(c.Messages, m)
 }
 
-// recipient is by what messages to an address or number are found, without telling it.
+// recipient returns the key that finds the messages to an email address or phone number
+// without revealing it.
 func (a *Auth) recipient(to string) string { return a.keys.RateLimit("message-to", store.EmailKey(to)) }
 
-// openMessage reads what enclose sealed, also under a former secret.
+// openMessage decrypts a message of enclose, also under a previous secret.
 func (a *Auth) openMessage(m store.SealedMessage) (outbox.Outgoing, error) {
 	return outbox.Open(m, a.keys.OpenMessage)
 }
 
-// nameFor is how a message addresses its reader: by their name only where they
-// have proved the address. Anywhere else it is the free text of whoever gave the
-// address, to a stranger.
+// nameFor returns the name that a message addresses its reader by, if the address is
+// the user's verified one. Otherwise it returns "", because the name could be a
+// stranger's free text.
 func nameFor(u User, to string) string {
 	if to == "" || !u.EmailVerified() || store.EmailKey(to) != store.EmailKey(u.Email) {
 		return ""
@@ -280,8 +283,8 @@ func nameFor(u User, to string) string {
 	return outbox.SafeName(u.FullName)
 }
 
-// preferredLocale is what the user chose (user_metadata.locale), else what the
-// browser asks for.
+// preferredLocale returns the user's choice (user_metadata.locale), or else the
+// browser's Accept-Language.
 func preferredLocale(ctx context.Context, u User) string {
 	if own, ok := u.UserMetadata["locale"].(string); ok && len(own) < 64 {
 		if _, err := language.Parse(own); err == nil {
@@ -292,7 +295,7 @@ func preferredLocale(ctx context.Context, u User) string {
 	return accept
 }
 
-// shortLocale bounds what a browser may say of its languages.
+// shortLocale bounds the length of an Accept-Language header.
 func shortLocale(accept string) string {
 	const most = 128
 	if len(accept) <= most {
@@ -305,13 +308,12 @@ func shortLocale(accept string) string {
 	return ""
 }
 
-// mailToken stores a token in somebody's name, together with the message that
-// carries it. Errors: CodeInvalidToken if its user is gone, and those of
-// storeFailed.
+// mailToken stores a token together with the message that carries it. Errors:
+// CodeInvalidToken if its user does not exist, and those of storeFailed.
 func (a *Auth) mailToken(ctx context.Context, by Authority, t store.Token, o outbox.Outgoing, u User) error {
 	c := a.newChange(ctx, by)
 	a.enclose(ctx, &c, o, u, &t)
-	nobodys := t.UserID == "" && o.To == "" // a stranger's question is to put no end to what was sent before
+	nobodys := t.UserID == "" && o.To == "" // a request for an unknown account must not revoke earlier messages
 	err := a.keepToken(ctx, store.PutToken{Change: c, Token: t, Yields: nobodys})
 	if err == nil {
 		a.committed(ctx, c, store.OutcomeDone, nil)

@@ -14,22 +14,22 @@ func (a *Auth) handleMe(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, ViewOf(currentFrom(r.Context()).user))
 }
 
-// UpdateMeParams are the changes people may make to themselves. Nil stays.
+// UpdateMeParams are the parameters of UpdateMe. A nil field does not change.
 type UpdateMeParams struct {
 	Caller
 	FullName     *string        // "" removes it
-	UserMetadata map[string]any // merged into what is there; null removes a member (RFC 7396)
+	UserMetadata map[string]any // merged into the present metadata; null removes a member (RFC 7396)
 	Email        *string        // takes effect when the link sent to it is used
 	Phone        *string        // takes effect when the code sent to it is confirmed
 }
 
-// UpdateMe changes a user's own particulars. A new address gets a link, or, if
-// it has an account of its own, a message that says so; the answer is the same.
-// An account that nobody has proved to be theirs may correct its address or
-// number, but not add the other: CodeEmailNotVerified. For either, the session has
-// to have signed in, or shown another proof, within the last 15 minutes. Errors:
-// CodeReauthNeeded, CodeValidationFailed, CodeRateLimited, CodeMethodDisabled,
-// CodeSessionEnded, CodeUserBanned.
+// UpdateMe changes a user's own profile. A new email address gets a link or, if it has
+// an account of its own, a message about that; the response is the same. An unverified
+// account may correct its email address or phone number, but not add the other:
+// CodeEmailNotVerified. For either, the session needs a sign-in or another
+// authentication within the last 15 minutes. Errors: CodeReauthNeeded,
+// CodeValidationFailed, CodeRateLimited, CodeMethodDisabled, CodeSessionEnded,
+// CodeUserBanned.
 func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 	var me current
 	if p.Email != nil || p.Phone != nil {
@@ -68,8 +68,8 @@ func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 	return u, nil
 }
 
-// checkNewRoots judges the address and number that somebody wants, before
-// anything is changed or sent.
+// checkNewRoots checks the new email address and phone number, before anything is
+// changed or sent.
 func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams, u User) (address, phone string, err error) {
 	if p.Phone != nil {
 		if !a.phoneOn(ctx) {
@@ -90,8 +90,8 @@ func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams, u User) (add
 	return address, phone, err
 }
 
-// updateProfile applies what takes effect at once. The merge is worked out from
-// the metadata as read, and applied only to them.
+// updateProfile applies the changes that take effect at once. It merges the metadata as
+// read, and stores the result only if they have not changed since.
 func (a *Auth) updateProfile(ctx context.Context, p UpdateMeParams) (User, error) {
 	return change(func() (User, error) {
 		u, err := a.store.User(ctx, store.ByID(p.UserID))
@@ -142,10 +142,10 @@ func mergePatch(target, patch map[string]any) map[string]any {
 	return out
 }
 
-// startEmailChange mails the link that moves an account to a new address, and
-// tells whoever reads the present one's mail, who may stop it. A taken
-// one gets a message to its owner instead, and a link that nobody is told: an
-// earlier link dies either way, and the store is asked for the same.
+// startEmailChange mails the link that changes the account's email address. It notifies
+// the owner of the present address, if verified, who can stop the change. If the new
+// address is taken, its owner gets a message instead, and the link is stored but not
+// sent: an earlier link is revoked either way, and the store does the same work.
 func (a *Auth) startEmailChange(ctx context.Context, allowed sendPermit, by Caller, u User, address string) error {
 	_, err := a.store.User(ctx, store.ByEmail(address))
 	free := errors.Is(err, store.ErrNotFound)
@@ -214,16 +214,16 @@ func (a *Auth) handleUpdateMe(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, ViewOf(u))
 }
 
-// DeleteUserParams delete an account.
+// DeleteUserParams are the parameters of DeleteUser.
 type DeleteUserParams struct {
 	Caller
 }
 
-// DeleteUser removes a user with everything that belongs to them. The session has to
-// have signed in, or shown another proof, within the last 15 minutes, and
-// Settings.AccountDeletion has to be on: else CodeNotFound, as for a user whom the
-// application names and who is not there. Other errors: CodeReauthNeeded,
-// CodeLastOwner, CodeSessionEnded, CodeUserBanned, those of Hooks.BeforeDelete.
+// DeleteUser deletes a user and all their data. The session needs a sign-in or another
+// authentication within the last 15 minutes. Errors: CodeNotFound
+// (Settings.AccountDeletion is off, or the application names an unknown user),
+// CodeReauthNeeded, CodeLastOwner, CodeSessionEnded, CodeUserBanned, those of
+// Hooks.BeforeDelete.
 func (a *Auth) DeleteUser(ctx context.Context, p DeleteUserParams) error {
 	if p.application {
 		return a.deleteUser(ctx, p)
@@ -237,11 +237,11 @@ func (a *Auth) DeleteUser(ctx context.Context, p DeleteUserParams) error {
 	if err := a.deleteUser(ctx, p); !errors.Is(err, CodeNotFound) {
 		return err
 	}
-	return nil // meanwhile, by another request of theirs
+	return nil // meanwhile deleted by another request of the user
 }
 
-// endUser deletes an account as it was read, if the application agrees. Nothing else
-// does.
+// endUser deletes an account as it was read, if the application agrees. No other
+// function deletes accounts.
 func (a *Auth) endUser(ctx context.Context, u User, c store.DeleteUser) error {
 	if err := a.beforeDelete(ctx, u); err != nil {
 		return err
@@ -262,7 +262,7 @@ func (a *Auth) deleteUser(ctx context.Context, p DeleteUserParams) error {
 		switch {
 		case err == nil:
 			a.committed(ctx, c, store.OutcomeDone, nil)
-		case !errors.As(err, &refused) && !errors.Is(err, store.ErrStale): // a hook's refusal stays one, whatever it wraps
+		case !errors.As(err, &refused) && !errors.Is(err, store.ErrStale): // keep a hook's refusal, even if it wraps an error of the store
 			err = goneOr(CodeNotFound, err)
 		}
 		return struct{}{}, err

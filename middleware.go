@@ -10,8 +10,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Requirement is something more that Require asks of a request. An *Error of its
-// own is answered as it is, see [Reject].
+// Requirement is an additional condition of Require. If it returns an *Error, the
+// response is that error, see [Reject].
 type Requirement func(s Service, r *http.Request, c *Claims) error
 
 // Service is the service that a requirement is checked for: an [Auth], or the Verifier
@@ -35,7 +35,7 @@ func (a *Auth) LiveSession(r *http.Request, c *Claims) error {
 	return err
 }
 
-// HasPermission asks for a permission in the token, see [Claims.HasPermission].
+// HasPermission requires a permission in the token, see [Claims.HasPermission].
 func HasPermission(p string) Requirement {
 	return func(_ Service, _ *http.Request, c *Claims) error {
 		if c.HasPermission(p) {
@@ -47,7 +47,7 @@ func HasPermission(p string) Requirement {
 	}
 }
 
-// HasRole asks for a role in the token: the role itself, whatever it permits.
+// HasRole requires a role in the token: the role itself, not its permissions.
 func HasRole(role string) Requirement {
 	return func(_ Service, _ *http.Request, c *Claims) error {
 		if c.HasRole(role) {
@@ -59,14 +59,13 @@ func HasRole(role string) Requirement {
 	}
 }
 
-// CheckSession asks the store whether the session is still live and the user
-// not banned, at the price of one read. Without it, an access token is good
-// until it expires.
+// CheckSession requires that the session is live and the user is not banned. It costs
+// one read of the store. Without it, an access token is valid until it expires.
 func CheckSession() Requirement {
 	return func(s Service, r *http.Request, c *Claims) error { return s.LiveSession(r, c) }
 }
 
-// AAL2 asks for a session that has shown a second factor.
+// AAL2 requires a session that has used a second factor.
 func AAL2() Requirement {
 	return func(_ Service, _ *http.Request, c *Claims) error {
 		if c.AAL == store.LevelAAL2 {
@@ -76,8 +75,8 @@ func AAL2() Requirement {
 	}
 }
 
-// FreshAuth asks for a proof given on the session no longer than d ago; a
-// refresh is none, nor is the beginning of an impersonation.
+// FreshAuth requires an authentication in the session no longer than d ago. A refresh
+// does not count, nor does the start of an impersonation.
 func FreshAuth(d time.Duration) Requirement {
 	return func(s Service, _ *http.Request, c *Claims) error {
 		for _, m := range c.AMR {
@@ -89,7 +88,7 @@ func FreshAuth(d time.Duration) Requirement {
 	}
 }
 
-// NotImpersonated asks that it is the user who asks, and nobody who acts as them:
+// NotImpersonated requires that the caller is the user and not an impersonator. Error:
 // CodeImpersonationForbidden.
 func NotImpersonated() Requirement {
 	return func(_ Service, _ *http.Request, c *Claims) error {
@@ -100,9 +99,8 @@ func NotImpersonated() Requirement {
 	}
 }
 
-// ClaimsFrom returns the claims of the verified access token that a request came
-// with, or nil if it came with none ([Auth.Optional]). They are the caller's own
-// copy.
+// ClaimsFrom returns the claims of a request's verified access token, or nil if the
+// request has none ([Auth.Optional]). They are the caller's own copy.
 func ClaimsFrom(ctx context.Context) *Claims {
 	c := token.FromContext(ctx)
 	if c == nil {
@@ -111,15 +109,15 @@ func ClaimsFrom(ctx context.Context) *Claims {
 	return (*Claims)(c.Clone())
 }
 
-// Require lets only requests with a valid access token through to next, which
-// finds its claims by [ClaimsFrom]. Others are answered as the wire's errors say:
-// 401 without a valid token, or with one that is stale (token_stale: roles have
-// changed, refresh), 403 if a requirement does not hold.
+// Require passes only requests with a valid access token to next, which reads the
+// claims with [ClaimsFrom]. Other requests get the error: 401 without a valid token or
+// with a stale one (token_stale: roles have changed, refresh), 403 if a requirement is
+// not met.
 func (a *Auth) Require(next http.Handler, reqs ...Requirement) http.Handler {
 	return a.RequireAll(reqs...)(next)
 }
 
-// RequireAll is Require in the form that routers take as middleware:
+// RequireAll is Require as middleware of a router:
 //
 //	r.Use(a.RequireAll(auth.HasRole("editor")))
 func (a *Auth) RequireAll(reqs ...Requirement) func(http.Handler) http.Handler {
@@ -138,8 +136,8 @@ func (a *Auth) RequireAll(reqs ...Requirement) func(http.Handler) http.Handler {
 	}
 }
 
-// meets judges requirements, which may be the application's: they get claims of
-// their own.
+// meets checks requirements. They get a copy of the claims, because they may be the
+// application's.
 func (a *Auth) meets(r *http.Request, c *Claims, reqs []Requirement) error {
 	if len(reqs) == 0 {
 		return nil
@@ -157,7 +155,7 @@ func withClaimsOf(r *http.Request, c *Claims) *http.Request {
 	return r.WithContext(token.NewContext(r.Context(), (*token.Claims)(c)))
 }
 
-// refuse writes the response to a request that the middleware does not let through.
+// refuse writes the response to a request that the middleware refuses.
 func (a *Auth) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if a.cfg.onRefused == nil {
 		a.WriteError(w, r, err)
@@ -169,9 +167,8 @@ func (a *Auth) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}).ServeHTTP(w, r)
 }
 
-// WriteError answers a request with an error as the endpoints do: its status, and
-// its code and message as JSON; an err that is no *Error is CodeInternal. It logs
-// the cause.
+// WriteError writes an error as the endpoints do: its status, and its code and message
+// as JSON. An err that is no *Error is CodeInternal. It logs the cause.
 func (a *Auth) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	a.endpoint(func(http.ResponseWriter, *http.Request) error { return err }).ServeHTTP(w, r)
 }
@@ -198,8 +195,8 @@ func (a *Auth) authenticate(r *http.Request) (*Claims, token.Revisions, error) {
 	return a.verify(text)
 }
 
-// admitted is authenticate for the application's handlers, which do not ask the
-// store: what Revoke told of is refused, with CodeSessionEnded or CodeTokenStale.
+// admitted is authenticate for the application's handlers, which do not read the store.
+// It refuses tokens that Revoke has reported, with CodeSessionEnded or CodeTokenStale.
 func (a *Auth) admitted(r *http.Request) (*Claims, error) {
 	text, err := a.bearer(r)
 	if err != nil {
@@ -212,14 +209,14 @@ func (a *Auth) admitted(r *http.Request) (*Claims, error) {
 	return a.whole(r.Context(), c)
 }
 
-// givenBearer is the bearer token that the Authorization header brings, and
-// whether it brings one at all, right or wrong; see token.Bearer.
+// givenBearer returns the bearer token in the Authorization header, and whether there
+// is one at all, valid or not; see token.Bearer.
 func (a *Auth) givenBearer(r *http.Request) (text string, given bool) {
 	text, given, _ = a.readBearer(r)
 	return text, given
 }
 
-// readBearer is token.Bearer for a service with API keys, of which none is a token.
+// readBearer is token.Bearer for a service with API keys, which are not access tokens.
 func (a *Auth) readBearer(r *http.Request) (text string, given bool, err error) {
 	text, given, err = token.Bearer(r)
 	if given && a.isAPIKey(text) {
@@ -228,9 +225,9 @@ func (a *Auth) readBearer(r *http.Request) (text string, given bool, err error) 
 	return text, given, err
 }
 
-// bearer finds a request's access token (RFC 6750, section 2.1), in cookie mode
-// also in its cookie. A bearer token wins over cookies, and one that is no good is
-// not made up for by them. Tokens in URLs and forms are not looked for.
+// bearer returns a request's access token (RFC 6750, section 2.1), in cookie mode also
+// from its cookie. A bearer token takes precedence over cookies, even if it is invalid.
+// Tokens in URLs and forms are ignored.
 func (a *Auth) bearer(r *http.Request) (string, error) {
 	text, given, err := a.readBearer(r)
 	if given {

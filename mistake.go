@@ -13,14 +13,14 @@ import (
 	"github.com/authmount/auth/internal/redirect"
 )
 
-// mistake is the cause of a refusal that only the developer of an application can
-// mend, or whoever deploys it. Users meet it as a code that tells them nothing, so
-// the log names it where others' mistakes are left to debugging.
+// mistake is the cause of a refusal that only the application's developer or operator
+// can fix. Users see a code that does not explain it, so the log reports a mistake at
+// level info instead of debug.
 type mistake struct{ error }
 
 func (m mistake) Unwrap() error { return m.error }
 
-// The mistakes that come without a cause of their own.
+// The mistakes without another error as their cause.
 var (
 	errNoAPIKey      = mistake{errors.New("no API key in the apikey or X-API-Key header")}
 	errUnknownAPIKey = mistake{errors.New("an API key that neither WithAPIKeys lists nor the store has as a live public one")}
@@ -28,8 +28,8 @@ var (
 	errOtherKey      = mistake{errors.New("an access token in this issuer's name that was signed by another key, or forged: do all instances have the same WithSecret or WithSigningKeys, and the previous ones behind it?")}
 )
 
-// otherSecret is the cause for a refresh token whose secret is not ours; nil for
-// what is none.
+// otherSecret returns the cause for a refresh token of another secret; nil if the token
+// is no refresh token.
 func otherSecret(token string) error {
 	if keys.IsRefreshToken(token) {
 		return errOtherSecret
@@ -37,7 +37,7 @@ func otherSecret(token string) error {
 	return nil
 }
 
-// noteSetup says in the log what is no fault, but would puzzle whoever forgot it.
+// noteSetup logs settings that are valid but often unintended.
 func (a *Auth) noteSetup(ctx context.Context) {
 	c := &a.cfg
 	a.noteStoreParts(ctx)
@@ -50,8 +50,8 @@ func (a *Auth) noteSetup(ctx context.Context) {
 	}
 }
 
-// insecure notes, once, a browser that is about to be signed in over http where the
-// cookies are for https: it refuses them, and asks to sign in for ever.
+// insecure logs, once, a browser that signs in over http while the cookies are for
+// https. The browser refuses them, and stays on the sign-in page.
 func (a *Auth) insecure(r *http.Request) {
 	if origin := r.Header.Get("Origin"); a.cfg.baseURL.Scheme == "https" && strings.HasPrefix(origin, "http://") {
 		a.insecureOnce.Do(func() {
@@ -61,21 +61,21 @@ func (a *Auth) insecure(r *http.Request) {
 	}
 }
 
-// logLevel is how loud a refused request is in the log.
+// logLevel returns the log level of a refused request.
 func logLevel(e *Error, err error) slog.Level {
 	switch {
-	case e.Code == CodeOverloaded: // logOverload tells of all in a second
+	case e.Code == CodeOverloaded: // logOverload logs one line a second
 		return slog.LevelDebug
 	case e.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled):
 		return slog.LevelError
-	case errors.As(err, &mistake{}), e.Code == CodeCrossSiteRequest: // for want of WithCORS, as often as not
+	case errors.As(err, &mistake{}), e.Code == CodeCrossSiteRequest: // often because WithCORS is missing
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug
 }
 
-// notListed is the cause of a refused redirect_to: the address, without what may
-// hold secrets, and the addresses that would have been allowed.
+// notListed returns the cause of a refused redirect_to: the URL without parts that may
+// contain secrets, and the allowed URLs.
 func notListed(target string, patterns []redirect.Pattern, why error) error {
 	const shown = 5
 	var list []string
@@ -102,8 +102,8 @@ func (e *refusedRedirect) Error() string {
 
 func (e *refusedRedirect) Unwrap() error { return e.why }
 
-// describedURL is an address for the log: no query, no fragment and no user, which
-// may hold secrets, and not longer than one is.
+// describedURL returns a URL for the log. It has bounded length and no query, fragment
+// or user, because these may contain secrets.
 func describedURL(raw string) string {
 	const longest = 200
 	u, err := url.Parse(raw)
@@ -117,8 +117,8 @@ func describedURL(raw string) string {
 	return s
 }
 
-// clientOf finds out who sent a request. Forwarding headers of somebody who is no
-// trusted proxy are noted, once: behind a proxy, all clients would count as one.
+// clientOf returns the client of a request. It logs, once, forwarding headers from a
+// peer that is no trusted proxy: behind a proxy, all clients would count as one.
 func (a *Auth) clientOf(r *http.Request) requestClient {
 	if clientip.HeadersIgnored(r, a.cfg.trustedProxies) {
 		a.unheededOnce.Do(func() {

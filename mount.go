@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// defaultPrefix is where the handler is mounted if nothing tells.
+// defaultPrefix is the default path of the handler.
 const defaultPrefix = "/auth/v1"
 
-// settlePrefix finds out where the handler is mounted: at what WithPrefix says,
-// else at the path of the base URL.
+// settlePrefix determines the path of the handler: that in WithPrefix, or else the path
+// of the base URL.
 func (c *config) settlePrefix() {
 	if c.prefixed {
 		return
@@ -31,15 +31,15 @@ func (c *config) settlePrefix() {
 	c.prefix = c.baseURL.Path
 }
 
-// plainPath tells whether a path can stand before the patterns of endpoints;
-// http.ServeMux has other uses for some characters.
+// plainPath reports whether a path can precede the patterns of endpoints. Some
+// characters have another meaning in http.ServeMux.
 func plainPath(p string) bool { return path.Clean(p) == p && !strings.ContainsAny(p, "{} \t") }
 
-// maxMissed is how long a path may be that tells of a mount.
+// maxMissed limits the length of a path that missed checks.
 const maxMissed = 256
 
-// missed notes, once, a request for an endpoint below another prefix than the
-// handler's: in all likelihood it is mounted there, and nothing will ever be found.
+// missed logs, once, a request for an endpoint below another prefix than the handler's.
+// The handler is probably mounted there, and then no endpoint is ever found.
 func (a *Auth) missed(ctx context.Context, endpoints *http.ServeMux, p string) {
 	if len(p) > maxMissed || p != path.Clean(p) {
 		return
@@ -59,9 +59,9 @@ func (a *Auth) missed(ctx context.Context, endpoints *http.ServeMux, p string) {
 	}
 }
 
-// publicURL is the base URL that links begin with. The one that dev mode makes up
-// has the port that was served last, which only requests tell: the address that
-// they came in at is the server's own, and not what they say of a host.
+// publicURL returns the base URL of links. The default of dev mode has the port of the
+// latest request. The port comes from the server's own local address, and not from the
+// request's Host header.
 func (a *Auth) publicURL() *url.URL {
 	port := a.servedPort.Load()
 	if port == 0 {
@@ -72,8 +72,8 @@ func (a *Auth) publicURL() *url.URL {
 	return &u
 }
 
-// noteServed notes the port of this machine that a request came in at, where the
-// base URL was made up.
+// noteServed records the loopback port of a request, if the base URL is the default of
+// dev mode.
 func (a *Auth) noteServed(r *http.Request) {
 	if !a.cfg.madeUpURL {
 		return
@@ -83,8 +83,8 @@ func (a *Auth) noteServed(r *http.Request) {
 	}
 }
 
-// byPrefix tells a path with the mount's prefix from one without. A path
-// that is not in its plain form is not found, where a mux would redirect.
+// byPrefix dispatches a path with the mount's prefix to mounted, and one without it to
+// bare. A path that is not clean is not found, whereas a mux would redirect.
 func (a *Auth) byPrefix(bare, mounted, notFound http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

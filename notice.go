@@ -8,8 +8,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// noticeOf is which message tells the owner of an account of an event. Every
-// change of a way in has one, and so has the end of all of them.
+// noticeOf returns the kind of the message that notifies an account's owner of an
+// event. Every change of a credential has one, and so has the deletion of the account.
 func noticeOf(e EventType) (k Kind, ok bool) {
 	switch e {
 	case EventPasswordChanged, EventPasswordReset:
@@ -40,21 +40,21 @@ func noticeOf(e EventType) (k Kind, ok bool) {
 	return "", false
 }
 
-// account is whom a change is about, as they were before it.
+// account is the account that a change is about, as it was before the change.
 type account struct {
 	User
-	to   string // what a change of address or number leads to, as the notice shows it
-	stop string // the link by which its reader stops it; none: the notice has no link
+	to   string // the new email address or phone number, as the notice shows it
+	stop string // the account recovery link; "": the notice has no link
 }
 
-// newChangeOf begins a change of an account, with the events that it records and
-// the notices that they call for: to the address that the account had before, or,
-// if it had none, to nobody. Operations of the admin side (Event.Record) fail if they cannot be recorded;
-// what people do themselves does not.
+// newChangeOf returns a change of an account, with the events that it records and their
+// notices. Notices are sent to the account's former email address, if it has one.
+// Operations of administrators (Event.Record) fail if they cannot be recorded; users'
+// own operations do not.
 func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events ...store.OutcomeEvent) store.Change {
 	c := store.Change{Now: a.now(), By: by}
 	if !slices.ContainsFunc(events, func(e store.OutcomeEvent) bool { return e.Event.Record != nil }) {
-		c.Unrecorded = a.recorder.Add // nobody is shut out because the audit log cannot be written
+		c.Unrecorded = a.recorder.Add // users can sign in while the audit log cannot be written
 	}
 	for _, e := range events {
 		e.Event = a.dated(ctx, e.Event)
@@ -65,8 +65,8 @@ func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events
 		k, told := noticeOf(e.Event.Type)
 		switch {
 		case told && of.ID == "":
-			c.By = Authority{} // no store takes it: nobody forgets whom to tell
-		case k == KindAccountDeleted && !of.EmailVerified(): // nobody signs up and deletes to have mails sent
+			c.By = Authority{} // no store accepts it, so that the account cannot be forgotten in code
+		case k == KindAccountDeleted && !of.EmailVerified(): // prevents sign-ups and deletions that only cause mail to strangers
 		case told && of.Email != "":
 			a.enclose(ctx, &c, outbox.Outgoing{Kind: k, To: of.Email, NewAddress: of.to, Provider: e.Event.Provider, Link: of.stop, ExpiresIn: stopLife}, of.User, nil)
 		}

@@ -20,45 +20,45 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// oauthLife is how long somebody may take at the provider.
+// oauthLife limits how long a user may take at the provider.
 const oauthLife = 10 * time.Minute
 
 const methodOAuth = "oauth"
 
-// oauthState is what a sign-in at a provider has to remember until the callback.
-// It is kept in the store under the hash of the state parameter, which is used
-// up by the callback (RFC 9700, sections 4.7 and 4.4).
+// oauthState is the state of a sign-in at a provider until the callback. The store has
+// it under the hash of the state parameter, which the callback consumes (RFC 9700,
+// sections 4.7 and 4.4).
 type oauthState struct {
 	Provider   string `json:"provider"`
 	RedirectTo string `json:"redirect_to,omitempty"`
 	Challenge  string `json:"challenge,omitempty"` // of the application's own PKCE
-	Browser    []byte `json:"browser,omitempty"`   // SHA-256 of the secret that the browser keeps
-	Unbound    bool   `json:"unbound,omitempty"`   // another browser may come back: Challenge and RedirectTo are set, and it gets a code only
+	Browser    []byte `json:"browser,omitempty"`   // SHA-256 of the secret in the browser
+	Unbound    bool   `json:"unbound,omitempty"`   // another browser may complete it, and only gets a code; Challenge and RedirectTo are set
 	Verifier   string `json:"verifier"`            // PKCE towards the provider (RFC 7636)
 	Nonce      string `json:"nonce,omitempty"`     // OpenID Connect Core 1.0, section 3.1.2.1
 	SessionID  string `json:"session_id,omitempty"`
 	Remember   *bool  `json:"remember,omitempty"`
-	Invitation []byte `json:"invitation,omitempty"` // the hash of the one to accept
+	Invitation []byte `json:"invitation,omitempty"` // the hash of the token of an invitation to accept
 }
 
-// StartOAuthParams begin a sign-in at a provider.
+// StartOAuthParams are the parameters of StartOAuth.
 type StartOAuthParams struct {
 	Provider      string
 	RedirectTo    string   // on the allow-list; empty: the callback returns the session
 	CodeChallenge string   // PKCE S256 between the application and /exchange
-	Scopes        []string // on top of the provider's
+	Scopes        []string // in addition to the provider's
 	LoginHint     string   // passed on
 	Prompt        string   // passed on: "none", "login", "consent", "select_account"
-	Remember      *bool    // whether the browser keeps the cookies that come of it, see [Remember]; nil: as [Auth.SetCookies] has it
+	Remember      *bool    // whether the browser keeps the session cookies, see [Remember]; nil: as [Auth.SetCookies] has it
 	Invitation    string   // the token of an invitation to accept by this sign-in; empty: none
 
-	// Browser is a secret that stays with the browser that begins, and that the
-	// callback has to present. Without it, CodeChallenge and RedirectTo are
-	// needed: then whoever comes back gets a code, which only the holder of the
-	// verifier can exchange.
+	// Browser is a secret of the browser that starts the sign-in. The callback has to
+	// present it. Without it, CodeChallenge and RedirectTo are required: the browser
+	// that returns then gets a code, which only the holder of the verifier can
+	// exchange.
 	Browser string
-	// Remote lets a callback through that presents no Browser although one was
-	// given, provided that CodeChallenge and RedirectTo are set.
+	// Remote accepts a callback without the secret even if Browser is set, provided
+	// that CodeChallenge and RedirectTo are set.
 	Remote bool
 }
 
@@ -69,8 +69,8 @@ func (a *Auth) StartOAuth(ctx context.Context, in StartOAuthParams) (string, err
 	return a.startOAuth(ctx, in, Caller{})
 }
 
-// startOAuth begins a sign-in or, with a session, the linking of an identity to
-// its user.
+// startOAuth starts a sign-in or, with a session, the linking of an identity to its
+// user.
 func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Caller) (string, error) {
 	p, err := a.provider(ctx, in.Provider)
 	if err != nil {
@@ -115,14 +115,14 @@ func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Calle
 	return p.authURL(e, secret, st, in)
 }
 
-// reach is endpoints within the provider's timeout.
+// reach returns the endpoints within the provider's timeout.
 func (p *oauthClient) reach(ctx context.Context) (endpoints, error) {
 	ctx, cancel := p.bounded(ctx)
 	defer cancel()
 	return p.endpoints(ctx)
 }
 
-// authURL is the authorization request (RFC 6749, section 4.1.1).
+// authURL returns the URL of the authorization request (RFC 6749, section 4.1.1).
 func (p *oauthClient) authURL(e endpoints, state string, st oauthState, in StartOAuthParams) (string, error) {
 	scopes := slices.Clone(p.Scopes)
 	for _, s := range in.Scopes {
@@ -151,7 +151,7 @@ func (p *oauthClient) authURL(e endpoints, state string, st oauthState, in Start
 
 var prompts = []string{"", "none", "login", "consent", "select_account"}
 
-// checkStartOAuthParams refuses what could not be passed on safely.
+// checkStartOAuthParams refuses parameters that are not safe to pass to a provider.
 func (a *Auth) checkStartOAuthParams(in *StartOAuthParams) error {
 	if err := a.allowRedirect(in.RedirectTo); err != nil {
 		return err
@@ -186,14 +186,14 @@ func hashBrowser(secret string) []byte {
 	return sum[:]
 }
 
-// OAuthCallback is what a provider sends the browser back with.
+// OAuthCallback are the parameters of a provider's redirect back to the callback.
 type OAuthCallback struct {
 	Provider string
 	State    string
 	Code     string
 	Error    string // in place of Code
 	Issuer   string // iss (RFC 9207), if there was one
-	User     string // what some providers send beside the code, see provider.Provider.NameOf
+	User     string // some providers send it with the code, see provider.Provider.NameOf
 	Browser  string // as in StartOAuthParams
 }
 
@@ -202,22 +202,22 @@ func (c OAuthCallback) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("provider", c.Provider), slog.String("code", redacted), slog.String("error", errorToken(c.Error)))
 }
 
-// OAuthResult is the end of a sign-in at a provider.
+// OAuthResult is the result of a sign-in at a provider.
 type OAuthResult struct {
-	// RedirectURL is where the browser goes on to: with ?code= for /exchange,
-	// with ?error= if FinishOAuth failed. Empty without redirect_to.
+	// RedirectURL is the browser's next location: with ?code= for /exchange, or with
+	// ?error= if FinishOAuth failed. It is empty without redirect_to.
 	RedirectURL string
-	// Tokens are set if there is no RedirectURL, or cookies carry the session.
+	// Tokens are set if there is no RedirectURL, or if cookies carry the session.
 	Tokens *Tokens
 }
 
-// FinishOAuth completes a sign-in at a provider. The state is good once, in the
-// browser that began. With an error the result is there, too, if the error can
-// be told to the application by a redirect. Errors: CodeBadOAuthState,
-// CodeOAuthDenied, CodeProviderError, CodeUnknownProvider, CodeMethodDisabled,
-// those of the linking rules, CodeAccountExists, CodeIdentityAlreadyExists,
-// CodeSignupDisabled, CodeEmailNotVerified, and those of any sign-in,
-// CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired.
+// FinishOAuth completes a sign-in at a provider. The state is valid once, in the
+// browser that started the sign-in. If there is an error and a redirect can report it
+// to the application, the result is set, too. Errors: CodeBadOAuthState,
+// CodeOAuthDenied, CodeProviderError, CodeUnknownProvider, CodeMethodDisabled, those of
+// the linking rules, CodeAccountExists, CodeIdentityAlreadyExists, CodeSignupDisabled,
+// CodeEmailNotVerified, and those of any sign-in, CodeUserBanned, CodeMFARequired,
+// CodeMFAEnrollmentRequired.
 func (a *Auth) FinishOAuth(ctx context.Context, c OAuthCallback) (*OAuthResult, error) {
 	st, linkTo, bound, err := a.useState(ctx, c)
 	if err != nil {
@@ -233,16 +233,16 @@ func (a *Auth) FinishOAuth(ctx context.Context, c OAuthCallback) (*OAuthResult, 
 	return res, err
 }
 
-// oauthFailed tells of a sign-in that did not come about. One that waits for its
-// second factor has not failed.
+// oauthFailed emits the event of a failed sign-in. A sign-in that waits for its second
+// factor has not failed.
 func (a *Auth) oauthFailed(ctx context.Context, name string, err error) {
 	if !errors.Is(err, CodeMFARequired) && !errors.Is(err, CodeMFAEnrollmentRequired) {
 		a.emit(ctx, Event{Type: EventSignInFailed, Method: methodOAuth, Provider: name, Err: err})
 	}
 }
 
-// errorQuery is how a redirect tells an error (RFC 6749, section 4.1.2.1), with
-// the wire's own code beside it.
+// errorQuery returns the query that reports an error in a redirect (RFC 6749, section
+// 4.1.2.1), together with the error's own code.
 func errorQuery(err error) url.Values {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -255,8 +255,9 @@ func errorQuery(err error) url.Values {
 	return url.Values{"error": {name}, "error_code": {string(e.Code)}, "error_description": {e.Message}}
 }
 
-// useState finds what a state stands for and uses it up. It is left alone where
-// it is presented wrongly, so that nobody can spoil another's sign-in.
+// useState reads the sign-in of a state parameter and consumes the state. A state that
+// is presented wrongly is not consumed, so that nobody can disturb another user's
+// sign-in.
 func (a *Auth) useState(ctx context.Context, c OAuthCallback) (st oauthState, linkTo string, bound bool, err error) {
 	bad := func(why string) error { return fail(CodeBadOAuthState, errors.New(why)) }
 	hash, now := hashLinkToken(c.State), a.now()
@@ -287,14 +288,14 @@ func (a *Auth) useState(ctx context.Context, c OAuthCallback) (st oauthState, li
 	return st, t.UserID, bound, nil
 }
 
-// finishOAuth goes on once the state was right.
+// finishOAuth is FinishOAuth after the check of the state.
 func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, linkTo string, bound bool) (*OAuthResult, error) {
 	p, err := a.provider(ctx, c.Provider)
 	if err != nil {
 		return nil, err
 	}
 	who, token, err := p.identify(ctx, c, st)
-	var refusal *Error // the person's own, or of a Profile function
+	var refusal *Error // the user's own, or one of a Profile function
 	if errors.As(err, &refusal) {
 		return nil, refusal
 	}
@@ -315,7 +316,7 @@ func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, 
 	return a.completeOAuth(ctx, u, st, provenBy{Provider: p.Name, Subject: who.Subject})
 }
 
-// identify judges the callback and learns whom it is about.
+// identify checks the callback and returns the profile at the provider.
 func (p *oauthClient) identify(ctx context.Context, c OAuthCallback, st oauthState) (provider.Profile, *oauth2.Token, error) {
 	ctx, cancel := p.bounded(ctx)
 	defer cancel()
@@ -329,17 +330,16 @@ func (p *oauthClient) identify(ctx context.Context, c OAuthCallback, st oauthSta
 	return p.redeem(ctx, e, c.Code, st)
 }
 
-// denied are the errors of a callback that are no fault of the provider: the
-// person cancelled, or prompt=none needs the person (OpenID Connect Core 1.0,
-// section 3.1.2.6).
+// denied returns the errors of a callback that are not the provider's fault: the user
+// cancelled, or prompt=none needs the user (OpenID Connect Core 1.0, section 3.1.2.6).
 func denied() []string {
 	return []string{"access_denied", "login_required", "consent_required", "interaction_required", "account_selection_required"}
 }
 
-// judgeCallback checks what the provider sent besides the state.
+// judgeCallback checks the parameters of a callback other than the state.
 func (p *oauthClient) judgeCallback(e endpoints, c OAuthCallback) error {
-	// Another server's response must not be taken for this one's (RFC 9207). Where
-	// each tenant has an issuer, the ID token tells.
+	// The response must not come from another server (RFC 9207). If each tenant has an
+	// issuer, the ID token is checked instead.
 	perTenant := strings.Contains(e.issuer, "{tenant}")
 	if (c.Issuer != "" && e.issuer != "" && c.Issuer != e.issuer && !perTenant) || (c.Issuer == "" && e.namesIssuer) {
 		return errors.New("the callback names another issuer, or none")
@@ -355,15 +355,14 @@ func (p *oauthClient) judgeCallback(e endpoints, c OAuthCallback) error {
 	return nil
 }
 
-// endsAtCallback tells whether the callback itself hands out the session: without
-// a redirect or, unless the application's challenge stands before it, in cookie
-// mode.
+// endsAtCallback reports whether the callback itself returns the session: without a
+// redirect or, if the application sent no challenge, in cookie mode.
 func (a *Auth) endsAtCallback(st oauthState) bool {
 	return st.RedirectTo == "" || (a.cfg.cookies != nil && st.Challenge == "")
 }
 
-// completeOAuth hands a proved user on to the application: as a session, or by a
-// code in the redirect. A second factor is asked for at the code's exchange.
+// completeOAuth returns the result for an authenticated user: a session, or a redirect
+// with a code. The exchange of the code asks for the second factor.
 func (a *Auth) completeOAuth(ctx context.Context, u User, st oauthState, by provenBy) (*OAuthResult, error) {
 	if a.endsAtCallback(st) {
 		tokens, err := a.completeSignIn(ctx, signIn{user: u, by: by, amr: a.proof(methodOAuth), gone: CodeBadOAuthState, remember: st.Remember})
@@ -378,7 +377,7 @@ func (a *Auth) completeOAuth(ctx context.Context, u User, st oauthState, by prov
 	return a.redirectWith(ctx, u, st, linkData{By: by})
 }
 
-// redirectWith makes the redirect with a code, whose exchange may link an
+// redirectWith returns the redirect with a code. The exchange of the code may link an
 // identity.
 func (a *Auth) redirectWith(ctx context.Context, u User, st oauthState, d linkData) (*OAuthResult, error) {
 	d.Challenge, d.Remember = st.Challenge, st.Remember

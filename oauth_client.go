@@ -22,7 +22,7 @@ const providerTimeout = 10 * time.Second
 // maxSubject is the longest subject OpenID Connect allows (Core 1.0, section 2).
 const maxSubject = 255
 
-// isSubject tells whether a provider may call somebody so.
+// isSubject reports whether s can be a provider's identifier of a user.
 func isSubject(s string) bool { return s != "" && len(s) <= maxSubject && isLine(s) }
 
 // oauthClient is this service as a client of one provider.
@@ -35,7 +35,7 @@ type oauthClient struct {
 	keys      *oidc.KeySet
 }
 
-// endpoints is where a provider is reached, as configured or discovered.
+// endpoints are the URLs of a provider, as configured or discovered.
 type endpoints struct {
 	issuer, auth, token, userInfo, jwks string
 
@@ -44,7 +44,7 @@ type endpoints struct {
 	algorithms  []string // ID tokens are signed with one of these
 }
 
-// newProviders makes the configured providers ready, without a request to them.
+// newProviders prepares the configured providers, without a request to them.
 func (a *Auth) newProviders() (map[string]*oauthClient, []string) {
 	a.client = outbound.NewClient()
 	all, names := map[string]*oauthClient{}, []string{}
@@ -66,7 +66,7 @@ func (a *Auth) newProviders() (map[string]*oauthClient, []string) {
 	return all, names
 }
 
-// provider finds a configured provider by its name in a path.
+// provider returns the configured provider with a name.
 func (a *Auth) provider(ctx context.Context, name string) (*oauthClient, error) {
 	if !a.Settings(ctx).OAuth.On() {
 		return nil, fail(CodeMethodDisabled, nil)
@@ -77,12 +77,12 @@ func (a *Auth) provider(ctx context.Context, name string) (*oauthClient, error) 
 	return nil, fail(CodeUnknownProvider, fmt.Errorf("%.64q is none of %q", name, a.providerNames))
 }
 
-// bounded limits all that one request costs at the provider.
+// bounded limits the total time of one request at the provider.
 func (p *oauthClient) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, p.Timeout)
 }
 
-// endpoints returns where the provider is, and discovers it if need be.
+// endpoints returns the provider's endpoints, and discovers them if necessary.
 func (p *oauthClient) endpoints(ctx context.Context) (endpoints, error) {
 	tenant := strings.NewReplacer("{tenant}", p.Tenant)
 	e := endpoints{
@@ -102,7 +102,7 @@ func (p *oauthClient) endpoints(ctx context.Context) (endpoints, error) {
 	return e, nil
 }
 
-// config is the client as x/oauth2 knows it.
+// config returns the configuration for x/oauth2.
 func (p *oauthClient) config(e endpoints) (*oauth2.Config, error) {
 	style := oauth2.AuthStyleInParams // also for public clients, which have no secret
 	if e.basicAuth && (p.ClientSecret != "" || p.Secret != nil) {
@@ -121,8 +121,8 @@ func (p *oauthClient) config(e endpoints) (*oauth2.Config, error) {
 	}, nil
 }
 
-// redeem trades the callback's code for tokens (RFC 6749, 4.1.3) and returns who
-// they are about.
+// redeem exchanges the callback's code for tokens (RFC 6749, section 4.1.3) and returns
+// the profile of their user.
 func (p *oauthClient) redeem(ctx context.Context, e endpoints, code string, st oauthState) (provider.Profile, *oauth2.Token, error) {
 	cfg, err := p.config(e)
 	if err != nil {
@@ -148,8 +148,8 @@ func (p *oauthClient) api(accessToken string) *provider.API {
 	return provider.NewAPI(p.Provider, p.http, accessToken)
 }
 
-// tokenError keeps what the log needs of an error and drops what the provider
-// sent, but for the error's code: a description may echo the client's secret.
+// tokenError returns an error that is safe to log: of the provider's response it keeps
+// only the error code, because a description may contain the client's secret.
 func tokenError(err error) error {
 	var r *oauth2.RetrieveError
 	if errors.As(err, &r) {
@@ -161,8 +161,8 @@ func tokenError(err error) error {
 	return errors.New("no well-formed token response")
 }
 
-// errorToken is an error code (RFC 6749, sections 4.1.2.1 and 5.2) in the form in
-// which it may be logged: a provider can write anything there.
+// errorToken returns an error code (RFC 6749, sections 4.1.2.1 and 5.2) in a form that
+// is safe to log, because a provider can send any text as the code.
 func errorToken(code string) string {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-.", r)
@@ -173,8 +173,8 @@ func errorToken(code string) string {
 	return code
 }
 
-// cleanProfile makes a profile fit to keep. Who somebody is must be certain; the
-// rest is left out if it is not in order.
+// cleanProfile validates a profile. The subject must be valid. An invalid email address
+// or name is omitted.
 func cleanProfile(who *provider.Profile) error {
 	if !isSubject(who.Subject) {
 		return errors.New("no usable subject")
@@ -184,6 +184,6 @@ func cleanProfile(who *provider.Profile) error {
 		email, who.EmailVerified = "", false
 	}
 	who.Email = email
-	who.FullName, _ = cleanName(who.FullName) // "" if it is not in order
+	who.FullName, _ = cleanName(who.FullName) // "" if it is invalid
 	return nil
 }

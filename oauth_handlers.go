@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// browserCookie is the name of the cookie that holds a browser's secret. It has to
-// come along with a post from the provider's own site, so that one is apart.
+// browserCookie returns the name of the cookie with a browser's secret. A provider that
+// posts its callback needs another cookie, because the post comes from the provider's
+// own site.
 func (a *Auth) browserCookie(p *oauthClient) string {
 	if p.FormPost {
 		return a.cookieNamed("oauth-post")
@@ -19,9 +20,9 @@ func (a *Auth) browserCookie(p *oauthClient) string {
 	return a.cookieNamed("oauth")
 }
 
-// bindBrowser is the cookie with the browser's secret, to be set once a sign-in
-// has begun. One secret serves all of a browser's sign-ins, so that tabs do not
-// disturb each other and cookies do not pile up.
+// bindBrowser returns the cookie with the browser's secret, to be set once a sign-in
+// has started. One secret serves all sign-ins of a browser, so that tabs do not disturb
+// each other and cookies do not accumulate.
 func (a *Auth) bindBrowser(r *http.Request, p *oauthClient) *http.Cookie {
 	secret := a.browserSecret(r, p)
 	if secret == "" {
@@ -37,7 +38,7 @@ func (a *Auth) bindBrowser(r *http.Request, p *oauthClient) *http.Cookie {
 	return c
 }
 
-// browserSecret reads the browser's secret; "" if there is none that was made here.
+// browserSecret returns the browser's secret, or "" if there is no well-formed one.
 func (a *Auth) browserSecret(r *http.Request, p *oauthClient) string {
 	c := soleCookie(r, a.browserCookie(p))
 	if c == nil {
@@ -86,8 +87,8 @@ func (a *Auth) handleOAuthStart(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// handleOAuthCallback is GET or POST /oauth/{provider}/callback. What fails is a
-// page for a browser, and JSON for a program.
+// handleOAuthCallback is GET or POST /oauth/{provider}/callback. An error is a page in
+// a browser, and JSON for a program.
 func (a *Auth) handleOAuthCallback(w http.ResponseWriter, r *http.Request) error {
 	err := a.finishCallback(w, r)
 	if err != nil && !fromProgram(r) {
@@ -130,14 +131,14 @@ func (a *Auth) finishCallback(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, signedIn)
 }
 
-// fromScript tells a program that asks for JSON by name, which keeps no cookies,
-// from a browser that comes back from a provider.
+// fromScript reports whether a request comes from a program that accepts JSON by name
+// and keeps no cookies, and not from a browser that returns from a provider.
 func fromScript(r *http.Request) bool {
 	return acceptsByName(r, "application/json") && !acceptsByName(r, "text/html")
 }
 
-// readCallback takes the parameters from the query or from the form that was
-// posted, never from both. One that comes twice is refused (RFC 6749, 3.1).
+// readCallback reads the parameters from the query or from the posted form, never from
+// both. It refuses a parameter that occurs twice (RFC 6749, section 3.1).
 func readCallback(r *http.Request) (OAuthCallback, error) {
 	values := r.URL.Query()
 	if r.Method == http.MethodPost {

@@ -20,8 +20,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// verify checks an ID token against what the provider's tokens have to be. The
-// nonce is left to the caller.
+// verify checks an ID token of the provider, except for its nonce.
 func (p *oauthClient) verify(ctx context.Context, e endpoints, raw string, audiences []string) (*oidc.Token, error) {
 	return p.keys.Verify(ctx, raw, oidc.Expected{
 		KeysURL: e.jwks, Algorithms: e.algorithms, Audiences: audiences,
@@ -34,8 +33,8 @@ func (p *oauthClient) verify(ctx context.Context, e endpoints, raw string, audie
 	})
 }
 
-// whoByIDToken reads who has signed in from the tokens of a code. A provider
-// that keeps its ID tokens short is asked for the rest.
+// whoByIDToken returns the profile in the ID token of a code's tokens. If the ID token
+// is short, it asks the userinfo endpoint for the rest.
 func (p *oauthClient) whoByIDToken(ctx context.Context, e endpoints, t *oauth2.Token, nonce string) (provider.Profile, error) {
 	raw, _ := t.Extra("id_token").(string)
 	if raw == "" {
@@ -60,7 +59,7 @@ func (p *oauthClient) whoByIDToken(ctx context.Context, e endpoints, t *oauth2.T
 	return p.userInfo(ctx, e, t.AccessToken, who)
 }
 
-// profileOf reads the claims of a verified ID token.
+// profileOf returns the profile in the claims of a verified ID token.
 func (p *oauthClient) profileOf(c provider.Claims) (provider.Profile, error) {
 	if p.ProfileOf != nil {
 		return p.ProfileOf(&p.Provider, c)
@@ -92,13 +91,13 @@ func (p *oauthClient) userInfo(ctx context.Context, e endpoints, accessToken str
 	return more, nil
 }
 
-// IDTokenParams are a sign-in with an ID token that a native app got from the
-// provider's own library.
+// IDTokenParams are the parameters of SignInWithIDToken. A native app gets the ID token
+// from the provider's own library.
 type IDTokenParams struct {
 	Provider    string
 	IDToken     string
-	Nonce       string // as the app chose it; needed if the token has one. Of a token with its SHA-256, it is what was hashed
-	AccessToken string // of the provider, for OnProviderToken; left out unless the token's at_hash vouches for it
+	Nonce       string // as the app chose it; required if the token has one. If the token has its SHA-256, this is the value before hashing
+	AccessToken string // of the provider, for OnProviderToken; ignored if the ID token has no at_hash
 }
 
 // LogValue keeps the tokens out of the log.
@@ -106,13 +105,13 @@ func (p IDTokenParams) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("provider", p.Provider), slog.String("tokens", redacted))
 }
 
-// SignInWithIDToken signs in with an ID token whose audience is the provider's
-// ClientID or one of its Audiences. A token is good once, and
-// not at all if it is good for more than 30 days. Errors: CodeUnknownProvider (also
-// for providers without ID tokens), CodeMethodDisabled, CodeValidationFailed,
-// CodeInvalidToken, CodeProviderError, CodeRateLimited, those of the linking
-// rules, CodeAccountExists, CodeSignupDisabled, CodeEmailNotVerified, and those
-// of any sign-in, CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired.
+// SignInWithIDToken signs a user in with an ID token for the audience ClientID or one
+// of the provider's Audiences. A token is accepted once, and not at all if it is valid
+// for more than 30 days. Errors: CodeUnknownProvider (also for providers without ID
+// tokens), CodeMethodDisabled, CodeValidationFailed, CodeInvalidToken,
+// CodeProviderError, CodeRateLimited, those of the linking rules, CodeAccountExists,
+// CodeSignupDisabled, CodeEmailNotVerified, and those of any sign-in, CodeUserBanned,
+// CodeMFARequired, CodeMFAEnrollmentRequired.
 func (a *Auth) SignInWithIDToken(ctx context.Context, in IDTokenParams) (*Tokens, error) {
 	p, err := a.provider(ctx, in.Provider)
 	if err != nil {
@@ -159,7 +158,7 @@ func (a *Auth) signInWithIDToken(ctx context.Context, p *oauthClient, in IDToken
 	return tokens, err
 }
 
-// signInAs signs in whom a token is about.
+// signInAs signs in the user of a token.
 func (a *Auth) signInAs(ctx context.Context, p *oauthClient, t nativeToken) (*Tokens, error) {
 	u, err := a.userOf(ctx, p, t.who)
 	if err != nil {
@@ -169,26 +168,26 @@ func (a *Auth) signInAs(ctx context.Context, p *oauthClient, t nativeToken) (*To
 	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Provider: p.Name, Subject: t.who.Subject}, amr: a.proof(methodOAuth), gone: CodeInvalidToken})
 }
 
-// nativeToken is an ID token from an app that was found to be in order.
+// nativeToken is a valid ID token from an app.
 type nativeToken struct {
 	who     provider.Profile
-	access  *oauth2.Token // of the provider, if it was given and vouched for
+	access  *oauth2.Token // of the provider, if it was sent and matched at_hash
 	sum     [sha256.Size]byte
 	expires time.Time
 }
 
-// maxIDTokenLife bounds for how long a token has to be remembered. Providers give
-// them minutes to a day.
+// maxIDTokenLife limits how long a used token has to be remembered. Providers issue
+// them for minutes to a day.
 const maxIDTokenLife = 30 * 24 * time.Hour
 
-// use is the bucket of one token, from which only one sign-in can be drawn for as
-// long as the token is good.
+// use returns the draw on the bucket of one token. The bucket permits one sign-in while
+// the token is valid.
 func (a *Auth) use(p *oauthClient, t nativeToken, cost int) store.Draw {
 	life := max(t.expires.Sub(a.now()), 0) + time.Minute
 	return a.draw(Rate{Burst: 1, Per: life}, "id_token", p.Name+":"+hex.EncodeToString(t.sum[:]), cost)
 }
 
-// useIDToken uses a token up: whoever steals it afterwards gains nothing.
+// useIDToken consumes a token, so that it is useless to a thief afterwards.
 func (a *Auth) useIDToken(ctx context.Context, p *oauthClient, t nativeToken) error {
 	if t.expires.After(a.now().Add(maxIDTokenLife)) {
 		return &oidc.TokenError{Reason: "lives too long"}
@@ -200,8 +199,8 @@ func (a *Auth) useIDToken(ctx context.Context, p *oauthClient, t nativeToken) er
 	return err
 }
 
-// returnIDToken makes a token good again, for a sign-in that failed by a fault of
-// ours.
+// returnIDToken makes a token usable again after a sign-in that failed with a server
+// error.
 func (a *Auth) returnIDToken(ctx context.Context, p *oauthClient, t nativeToken) {
 	if err := a.take(context.WithoutCancel(ctx), a.use(p, t, -1)); err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: an ID token stays used up", "error", err)
@@ -240,14 +239,14 @@ func (p *oauthClient) judgeIDToken(ctx context.Context, in IDTokenParams) (nativ
 	return out, err
 }
 
-// knowsNonce tells whether an app that posts a token knows the nonce that it
-// chose. Where the provider was given the nonce's SHA-256, as Apple's and Google's
-// libraries often are, what was hashed is asked for, which is in no token: whoever
-// stole the token has read the hash. A nonce that is itself in the token proves
-// less, and a nonce on one side only is a token meant for somebody else's sign-in.
+// knowsNonce reports whether an app that posts a token knows the nonce that it chose.
+// If the token has the nonce's SHA-256, as with Apple's and Google's libraries, the app
+// must send the value before hashing. That value is in no token, and a thief who reads
+// the token knows only the hash. A nonce that is itself in the token is weaker
+// evidence. A nonce on one side only means a token for another sign-in.
 func knowsNonce(inToken, given string) bool {
 	if given == "" {
-		return inToken == "" // and not if it is the hash of nothing
+		return inToken == "" // also not the hash of ""
 	}
 	if want := sha256In(inToken); want != nil {
 		sum := sha256.Sum256([]byte(given))
@@ -256,7 +255,7 @@ func knowsNonce(inToken, given string) bool {
 	return subtle.ConstantTimeCompare([]byte(inToken), []byte(given)) == 1
 }
 
-// sha256In is the SHA-256 that a nonce spells in hex or base64, with or without
+// sha256In returns the SHA-256 that a nonce contains in hex or base64, with or without
 // padding; nil if it has no such form.
 func sha256In(nonce string) []byte {
 	sum, err := hex.DecodeString(nonce)

@@ -13,15 +13,15 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// userOf finds or makes the user that an identity signs in. Who it is, is told by
-// provider and subject alone. An identity that was never seen joins an account by
-// its address only if both sides proved it; an account whose address was never
-// proved gives way to whoever proved it now.
+// userOf finds or creates the user of an identity. Only the provider and the subject
+// identify it. An unknown identity is linked to an account by its email address only if
+// both sides have verified the address. If the account has not verified it, the new
+// owner takes the account over.
 func (a *Auth) userOf(ctx context.Context, p *oauthClient, who provider.Profile) (User, error) {
 	var in accountPermit
 	u, err := change(func() (User, error) {
 		u, err := a.tryUserOf(ctx, &in, p, who)
-		var refused *Error // by a rule or a hook, whatever that wraps
+		var refused *Error // by a rule or a hook, even if it wraps an error of the store
 		switch {
 		case err == nil, errors.As(err, &refused):
 			return u, err
@@ -61,14 +61,14 @@ func (a *Auth) tryUserOf(ctx context.Context, in *accountPermit, p *oauthClient,
 	return a.joinByEmail(ctx, p, who, u)
 }
 
-// newIdentity is what is kept of a profile.
+// newIdentity returns the stored form of a profile.
 func (a *Auth) newIdentity(p *oauthClient, who provider.Profile) Identity {
 	now := a.now()
 	return Identity{ID: a.newID(), Provider: p.Name, Subject: who.Subject, Email: who.Email, CreatedAt: now, LastSignInAt: now}
 }
 
-// renewIdentity signs a known identity in. The account's own address stays as it
-// is, whatever the provider says by now.
+// renewIdentity signs a known identity in. It does not change the account's own email
+// address, even if the provider has another one now.
 func (a *Auth) renewIdentity(ctx context.Context, p *oauthClient, who provider.Profile, u User) (User, error) {
 	if u.Banned(a.now()) {
 		return u, fail(CodeUserBanned, nil)
@@ -125,17 +125,16 @@ func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauth
 	return u, nil
 }
 
-// joinByEmail decides about an identity that was never seen and an account with
-// the same address.
+// joinByEmail handles an unknown identity and an account with the same email address.
 func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, who provider.Profile, u User) (User, error) {
 	is := func(i Identity) bool { return i.Provider == p.Name }
 	switch {
 	case slices.ContainsFunc(u.Identities, func(i Identity) bool { return is(i) && i.Subject == who.Subject }):
-		return u, store.ErrStale // another tab was faster: the identity is known by now
+		return u, store.ErrStale // another tab was faster, and the identity is known by now
 	case !who.EmailVerified || !a.Settings(ctx).AutoLinking.On():
 		return u, fail(CodeAccountExists, nil)
 	case slices.ContainsFunc(u.Identities, is) && u.EmailVerified():
-		// The provider gave the address to somebody else since.
+		// The provider has given the address to another user since.
 		return u, fail(CodeAccountExists, errors.New("another identity of the provider is linked"))
 	case u.Banned(a.now()):
 		return u, fail(CodeUserBanned, nil)
@@ -146,7 +145,7 @@ func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, who provider.Pro
 	c := a.newChangeOf(ctx, byProof(), account{User: u}, append(proved(u, patch, takenOver), linkedEvent(u, id))...)
 	c.IfUsers = []UserAt{still}
 	if !takenOver {
-		c.IfUsers = append(c.IfUsers, credentialsStill(u)) // its identities were looked at
+		c.IfUsers = append(c.IfUsers, credentialsStill(u)) // the decision depends on its identities
 	}
 	u, err := a.store.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: u.ID, Patch: patch})
 	if err != nil {
@@ -160,8 +159,8 @@ func linkedEvent(u User, id Identity) store.OutcomeEvent {
 	return done(Event{Type: EventIdentityLinked, UserID: u.ID, Provider: id.Provider})
 }
 
-// deliverProviderToken gives the provider's tokens to the application, which is the only
-// one to keep them.
+// deliverProviderToken passes the provider's tokens to the application. They are not
+// stored here.
 func (a *Auth) deliverProviderToken(ctx context.Context, u User, p *oauthClient, who provider.Profile, t *oauth2.Token) {
 	if t == nil {
 		return
@@ -180,18 +179,18 @@ func (a *Auth) deliverProviderToken(ctx context.Context, u User, p *oauthClient,
 	}
 }
 
-// LinkIdentityParams begin to link an identity to the user of a session.
+// LinkIdentityParams are the parameters of LinkIdentity.
 type LinkIdentityParams struct {
 	Caller
 	StartOAuthParams
 }
 
-// LinkIdentity begins to link an identity to the user of a session and returns
-// the provider's URL. The callback has to come from the same browser, or the link
-// is made by /exchange with the code verifier. The session has to have signed in, or
-// shown another proof, within the last 15 minutes. Errors: those of StartOAuth,
+// LinkIdentity starts to link an identity to the user of a session and returns the
+// provider's URL. The callback has to come from the same browser, or else /exchange
+// with the code verifier links the identity. The session needs a sign-in or another
+// authentication within the last 15 minutes. Errors: those of StartOAuth,
 // CodeReauthNeeded, CodeSessionEnded, CodeUserBanned, CodeEmailNotVerified for an
-// account that nobody has proved to be theirs.
+// unverified account.
 func (a *Auth) LinkIdentity(ctx context.Context, p LinkIdentityParams) (string, error) {
 	s, u, err := a.liveSession(ctx, p.Caller, CodeSessionEnded)
 	if err != nil {
@@ -206,10 +205,11 @@ func (a *Auth) LinkIdentity(ctx context.Context, p LinkIdentityParams) (string, 
 	return a.startOAuth(ctx, p.StartOAuthParams, p.Caller)
 }
 
-// finishLinking is the callback of LinkIdentity. The session that asked has to
-// be live still. A browser that does not prove to be the one that asked gets a
-// code, and only its exchange, with the verifier, makes the link: else somebody
-// could be brought to link their identity to a stranger's account.
+// finishLinking is the callback of LinkIdentity. The session that started the linking
+// must still be live. A browser without the secret of the starting browser gets a code,
+// and the identity is linked only by the exchange of the code with the verifier.
+// Otherwise an attacker could make a user link their identity to the attacker's
+// account.
 func (a *Auth) finishLinking(ctx context.Context, p *oauthClient, who provider.Profile, t *oauth2.Token, st oauthState, by Caller, bound bool) (*OAuthResult, error) {
 	id := a.newIdentity(p, who)
 	if !bound {
@@ -227,8 +227,8 @@ func (a *Auth) finishLinking(ctx context.Context, p *oauthClient, who provider.P
 	if !a.endsAtCallback(st) {
 		return a.redirectWith(ctx, u, st, linkData{By: provenBy{Provider: id.Provider, Subject: id.Subject}})
 	}
-	// The session that asked goes on, from where it is by now. Its user as read with
-	// it would lack the claims that the store works out.
+	// The session continues in its present state. The user of liveSession would lack
+	// the claims that the store computes.
 	s, _, err := a.liveSession(ctx, by, CodeBadOAuthState)
 	if err != nil {
 		return nil, err
@@ -240,9 +240,9 @@ func (a *Auth) finishLinking(ctx context.Context, p *oauthClient, who provider.P
 	return &OAuthResult{RedirectURL: st.RedirectTo, Tokens: tokens}, nil
 }
 
-// linkIdentity adds an identity to a user in the name of the session that asked.
-// One that is anybody's already, or a second one of the same provider, is
-// CodeIdentityAlreadyExists; gone is the error if the session has ended.
+// linkIdentity adds an identity to the user of the session that started the linking. If
+// the identity belongs to any user already, or is a second one of the same provider, it
+// returns CodeIdentityAlreadyExists. If the session has ended, it returns gone.
 func (a *Auth) linkIdentity(ctx context.Context, by Caller, gone Code, id Identity) (User, error) {
 	return change(func() (User, error) {
 		_, u, err := a.liveSession(ctx, by, gone)
@@ -268,17 +268,17 @@ func (a *Auth) linkIdentity(ctx context.Context, by Caller, gone Code, id Identi
 	})
 }
 
-// UnlinkIdentityParams remove a user's identity of a provider.
+// UnlinkIdentityParams are the parameters of UnlinkIdentity.
 type UnlinkIdentityParams struct {
 	Caller
 	Provider string
 }
 
-// UnlinkIdentity removes a user's identity of a provider, unless it is the last
-// way to sign in: CodeLastSignInMethod. CodeNotFound if there is none,
-// CodeUnknownProvider if there is no such provider either; CodeSessionEnded,
-// CodeUserBanned. The session has to have signed in, or shown another proof, within
-// the last 15 minutes: CodeReauthNeeded.
+// UnlinkIdentity removes a user's identity at a provider, unless it is the last sign-in
+// method. The session needs a sign-in or another authentication within the last 15
+// minutes. Errors: CodeLastSignInMethod, CodeNotFound (the user has no such identity),
+// CodeUnknownProvider (neither the identity nor the provider exists), CodeReauthNeeded,
+// CodeSessionEnded, CodeUserBanned.
 func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error {
 	if !p.application {
 		if _, err := a.actingLately(ctx, p.Caller); err != nil {
@@ -309,9 +309,9 @@ func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error
 	return err
 }
 
-// otherWayIn tells whether a user could still sign in without a provider. A
-// mailed link does not count: often it was that provider which vouched for the
-// address, and nobody ever showed that they read what arrives there.
+// otherWayIn reports whether a user could still sign in without a provider. A mailed
+// link does not count: often only that provider verified the email address, and the
+// user has never shown that they receive its mail.
 func (a *Auth) otherWayIn(ctx context.Context, c store.Credentials, without string) bool {
 	settings := a.Settings(ctx)
 	switch {

@@ -20,8 +20,8 @@ import (
 type PhoneOptions struct {
 	CodeLength int           // digits; default 6, from 6 to 10
 	Life       time.Duration // of a code; default 5 min, at most 10 (NIST SP 800-63B-4)
-	Allow      []string      // country prefixes that may be sent to, such as "+49"; none: all
-	Deny       []string      // prefixes that may not, whatever Allow says
+	Allow      []string      // permitted country prefixes, such as "+49"; none: all
+	Deny       []string      // refused prefixes, even if they are in Allow
 }
 
 func (o *PhoneOptions) check() error {
@@ -45,12 +45,11 @@ func (o *PhoneOptions) check() error {
 	return nil
 }
 
-// NormalizePhone brings a number to E.164. Spaces, hyphens, dots, slashes and
-// parentheses are left out; the country code has to be there.
+// NormalizePhone returns a phone number in E.164. It removes spaces, hyphens, dots,
+// slashes and parentheses; the country code is required.
 func NormalizePhone(phone string) (string, error) { return address.NormalizePhone(phone) }
 
-// requiredPhone is NormalizePhone for a field that must be there, under the
-// lists of prefixes.
+// requiredPhone is NormalizePhone for a required field, with the lists of prefixes.
 func (a *Auth) requiredPhone(s string) (string, error) {
 	if s == "" {
 		return "", errors.New("is required")
@@ -73,26 +72,26 @@ func (a *Auth) requiredPhone(s string) (string, error) {
 	return phone, nil
 }
 
-// phoneOn tells that codes can be sent.
+// phoneOn reports whether codes can be sent.
 func (a *Auth) phoneOn(ctx context.Context) bool {
 	return a.cfg.sms != nil && a.Settings(ctx).Phone.On()
 }
 
-// SendPhoneCodeParams ask for a code to sign in with.
+// SendPhoneCodeParams are the parameters of SendPhoneCode.
 type SendPhoneCodeParams struct {
 	Phone    string
 	NoCreate bool // do not create an account for an unknown number
 }
 
-// SentCode tells of a code that was asked for, by text or mail.
+// SentCode describes a requested code, by text or mail.
 type SentCode struct {
-	RequestID string `json:"request_id"` // whoever gives it with the code has tries of their own; opaque
+	RequestID string `json:"request_id"` // opaque; a client that sends it with the code has its own attempts
 }
 
-// SendPhoneCode sends a code to sign in with. The answer is the same whether or
-// not there is an account; without one, the code creates it when it is used,
-// unless NoCreate is set or sign-up is switched off. Errors: CodeMethodDisabled,
-// CodeValidationFailed, CodeRateLimited (also when the budget is spent).
+// SendPhoneCode sends a code to sign in with. The response is the same whether or not
+// there is an account. Without one, the code creates it when it is used, unless
+// NoCreate is set or sign-up is off. Errors: CodeMethodDisabled, CodeValidationFailed,
+// CodeRateLimited (also if SMSBudget is used up).
 func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCode, error) {
 	if !a.phoneOn(ctx) {
 		return SentCode{}, fail(CodeMethodDisabled, nil)
@@ -120,17 +119,17 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 	code, t := a.newPhoneCode(store.PurposePhoneCode, phone)
 	t.UserID = u.ID
 	if to == "" {
-		_, t.Hash = newLinkToken() // a decoy: no guess is right
+		_, t.Hash = newLinkToken() // a decoy: no attempt is right
 	}
 	err = a.sendCode(ctx, byStranger("send"), t, a.phoneMessage(allowed, to, code), u)
-	if err != nil && !errors.Is(err, CodeInvalidToken) { // deleted since the look-up: nobody to write to
+	if err != nil && !errors.Is(err, CodeInvalidToken) { // the user was deleted since the look-up
 		return SentCode{}, err
 	}
 	return SentCode{RequestID: a.keys.RequestID(phone, t.ExpiresAt)}, nil
 }
 
-// newPhoneCode makes a code for a number and the token that judges it. Only a MAC
-// is kept: a code alone could be found by trying all of them.
+// newPhoneCode creates a code for a phone number and its token. The token has only a
+// MAC of the code, because a plain hash could be reversed by trying all codes.
 func (a *Auth) newPhoneCode(p store.Purpose, subject string) (code string, t store.Token) {
 	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(a.cfg.phone.CodeLength)), nil)
 	n, _ := rand.Int(rand.Reader, limit) // crypto/rand never fails
@@ -142,8 +141,8 @@ func (a *Auth) newPhoneCode(p store.Purpose, subject string) (code string, t sto
 	}
 }
 
-// sendCode is mailToken for a code, which has tries of its own, as far as its
-// number has any.
+// sendCode is mailToken for a code. A new code has new attempts, within the limits of
+// its phone number.
 func (a *Auth) sendCode(ctx context.Context, by Authority, t store.Token, o outbox.Outgoing, u User) error {
 	err := a.mailToken(ctx, by, t, o, u)
 	if err == nil {
@@ -156,23 +155,22 @@ func (a *Auth) phoneCodeHash(p store.Purpose, subject, code string) []byte {
 	return a.keys.PhoneCode(string(p), subject, code)[0]
 }
 
-// VerifyPhoneCodeParams sign in with a code.
+// VerifyPhoneCodeParams are the parameters of VerifyPhoneCode.
 type VerifyPhoneCodeParams struct {
 	Phone    string
 	Code     string
-	TOTPCode string // of a user with a second factor; may come later, see VerifyMFA
+	TOTPCode string // of a user with a second factor; VerifyMFA accepts it later, too
 
 	TrustDevice bool // with TOTPCode: as VerifyMFAParams.TrustDevice
 
-	RequestID string // of SentCode; without it anybody's wrong guesses at the number count
+	RequestID string // of SentCode; without it, other clients' wrong attempts at the number count, too
 }
 
-// VerifyPhoneCode signs in with a code, and creates the account at its first
+// VerifyPhoneCode signs a user in with a code, and creates the account at the first
 // use. Wrong, used and expired codes and unknown numbers are the same error,
-// CodeInvalidCode; after five of them the code is dead for whoever tried,
-// CodeRateLimited.
-// Also CodeUserBanned, CodeValidationFailed, CodeMethodDisabled, CodeMFARequired,
-// CodeMFAEnrollmentRequired, CodeInvalidTOTPCode.
+// CodeInvalidCode. After five of them the client's code is invalid, CodeRateLimited.
+// Other errors: CodeUserBanned, CodeValidationFailed, CodeMethodDisabled,
+// CodeMFARequired, CodeMFAEnrollmentRequired, CodeInvalidTOTPCode.
 func (a *Auth) VerifyPhoneCode(ctx context.Context, p VerifyPhoneCodeParams) (*Tokens, error) {
 	phone, err := a.checkPhoneCode(ctx, p.Phone, p.Code)
 	if err != nil {
@@ -200,9 +198,9 @@ func (a *Auth) checkPhoneCode(ctx context.Context, number, code string) (string,
 	return phone, nil
 }
 
-// detachPhone takes a number that nobody has proved off an account that is
-// somebody's by its address: whoever holds the number gets one of their own. It
-// returns ErrStale, since nothing is decided yet.
+// detachPhone removes an unverified phone number from an account with a verified email
+// address. The number's owner then gets an account of their own. It returns ErrStale,
+// so that the caller decides anew.
 func (a *Auth) detachPhone(ctx context.Context, u User) error {
 	yes, no, none := true, false, ""
 	c := a.newChange(ctx, byStranger("number proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
@@ -213,7 +211,7 @@ func (a *Auth) detachPhone(ctx context.Context, u User) error {
 	return store.ErrStale
 }
 
-// createByPhone is the effect of a code for a number without an account.
+// createByPhone returns the effect of a code for a number without an account.
 func (a *Auth) createByPhone(ctx context.Context, in *accountPermit, phone string) (store.Redemption, error) {
 	if !a.Settings(ctx).SignUp.On() {
 		return store.Redemption{}, fail(CodeInvalidCode, errors.New("no such account"))
@@ -228,8 +226,8 @@ func (a *Auth) createByPhone(ctx context.Context, in *accountPermit, phone strin
 	return store.Redemption{Change: c, Effect: store.Effect{Create: &nu}}, nil
 }
 
-// startPhoneChange sends a code that makes phone the user's number. A number
-// that is taken gets none; the answer is the same.
+// startPhoneChange sends a code that makes phone the user's number. A taken number gets
+// no code; the response is the same.
 func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone string) error {
 	_, err := a.store.User(ctx, store.ByPhone(phone))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -247,14 +245,15 @@ func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone st
 	code, t := a.newPhoneCode(purpose, subject)
 	t.UserID = u.ID
 	if to == "" {
-		_, t.Hash = newLinkToken() // a decoy: no guess is right
+		_, t.Hash = newLinkToken() // a decoy: no attempt is right
 	}
 	return a.sendCode(ctx, by.authority(), t, a.phoneMessage(allowed, to, code), u)
 }
 
-// phoneProof is which code proves, within a session, that a number is the user's:
-// that of a sign-in for the number the account was made with, else one of the
-// session's own, which nobody else's request supersedes, and which dies with it.
+// phoneProof returns the purpose and the subject of the code that verifies the user's
+// number within a session. For the number of an unverified sign-up, that is a sign-in
+// code. Otherwise it is a code of the session, which no other request replaces, and
+// which is revoked with the session.
 func phoneProof(by Caller, u User, phone string) (p store.Purpose, subject string) {
 	if phone == u.Phone && !u.PhoneVerified() {
 		return store.PurposePhoneCode, phone
@@ -262,7 +261,7 @@ func phoneProof(by Caller, u User, phone string) (p store.Purpose, subject strin
 	return store.PurposePhoneChange, u.ID + " " + by.SessionID + " " + phone
 }
 
-// ConfirmPhoneParams confirm a number from within a session.
+// ConfirmPhoneParams are the parameters of ConfirmPhone.
 type ConfirmPhoneParams struct {
 	Caller
 	Phone     string
@@ -270,11 +269,11 @@ type ConfirmPhoneParams struct {
 	RequestID string // of SentCode, if SendPhoneCode sent the code
 }
 
-// ConfirmPhone makes a number the user's own with the code that UpdateMe had
-// sent to it, or proves the number that the account was made with by the code of
-// the sign-up. Errors: CodeInvalidCode, CodeRateLimited, CodeUserAlreadyExists if
-// the number was taken meanwhile, CodeEmailNotVerified, CodeSessionEnded,
-// CodeUserBanned, CodeMethodDisabled, CodeValidationFailed.
+// ConfirmPhone verifies a phone number within a session: a new one with the code that
+// UpdateMe sent, or the number of the sign-up with the sign-up's code. Errors:
+// CodeInvalidCode, CodeRateLimited, CodeUserAlreadyExists if the number was taken
+// meanwhile, CodeEmailNotVerified, CodeSessionEnded, CodeUserBanned,
+// CodeMethodDisabled, CodeValidationFailed.
 func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, error) {
 	phone, err := a.checkPhoneCode(ctx, p.Phone, p.Code)
 	if err != nil {
@@ -285,7 +284,7 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 		if err != nil {
 			return u, goneOr(CodeSessionEnded, err)
 		}
-		if phone != u.Phone && u.Email != "" { // a second root; the proof may have gone since it was asked for
+		if phone != u.Phone && u.Email != "" { // a second identifier; the first may be unverified by now
 			if err := mayGrow(u); err != nil {
 				return u, err
 			}
@@ -319,8 +318,8 @@ func (a *Auth) handleOTPSend(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, sent)
 }
 
-// handleOTPVerify signs in; with a bearer token it confirms a new number, and
-// returns the session that asked for it.
+// handleOTPVerify signs in. With a bearer token it verifies a new number instead, and
+// returns the session.
 func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 	var p struct {
 		Phone string `json:"phone"`

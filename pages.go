@@ -13,10 +13,10 @@ import (
 	"github.com/authmount/auth/internal/webpage"
 )
 
-// Opening a link shows a page with one button, and only the button uses the link
-// up: mail scanners open links too. Programs complete at once, with JSON.
+// Opening a link shows a page with one button. Only the button consumes the link,
+// because mail scanners open links, too. Programs complete at once, with JSON.
 
-// asksForPage tells whether a GET is answered with the confirm page.
+// asksForPage reports whether the response to a GET is the confirm page.
 func (a *Auth) asksForPage(r *http.Request) bool {
 	switch a.cfg.links.Mode {
 	case DirectLinks:
@@ -28,8 +28,8 @@ func (a *Auth) asksForPage(r *http.Request) bool {
 	}
 }
 
-// fromProgram tells a program, which says so by what it accepts, from whatever
-// else opens a link: browsers, and scanners and previews that pose as one.
+// fromProgram reports whether a request comes from a program, by its headers. Browsers
+// are not programs, and neither are scanners and previews that imitate a browser.
 func fromProgram(r *http.Request) bool {
 	if acceptsByName(r, "application/json") {
 		return true
@@ -43,8 +43,8 @@ func fromProgram(r *http.Request) bool {
 	return (accept == "" || accept == "*/*") && !strings.Contains(r.UserAgent(), "Mozilla/")
 }
 
-// showPage fills in what every page needs. The pages post to the path they were
-// opened at, whatever prefix that had.
+// showPage writes a page of a link. The pages post to the path of the request, with any
+// prefix.
 func (a *Auth) showPage(w http.ResponseWriter, r *http.Request, status int, pg page, redirectTo string) {
 	pg.Action = "?"
 	pg.FormTarget = originOf(redirectTo)
@@ -58,12 +58,12 @@ func (a *Auth) showAs(w http.ResponseWriter, r *http.Request, status int, pg pag
 
 func originOf(target string) string { return webpage.Origin(target) }
 
-// showProblem is writeError for people.
+// showProblem is writeError for browsers.
 func (a *Auth) showProblem(w http.ResponseWriter, r *http.Request, err error) error {
 	return a.showProblemOn(w, r, err, page{OfLink: true})
 }
 
-// showProblemOn is showProblem on a page of which something is known already.
+// showProblemOn is showProblem with fields of the page.
 func (a *Auth) showProblemOn(w http.ResponseWriter, r *http.Request, err error, pg page) error {
 	e := a.logged(r, err)
 	writeErrorHeaders(w, e)
@@ -72,7 +72,8 @@ func (a *Auth) showProblemOn(w http.ResponseWriter, r *http.Request, err error, 
 	return nil
 }
 
-// showDone ends a flow: on to the application, or a page that says so.
+// showDone ends a flow: it redirects to the application, or shows a page with the
+// result.
 func (a *Auth) showDone(w http.ResponseWriter, r *http.Request, pg page, redirectTo string) error {
 	if redirectTo != "" {
 		return seeOther(w, redirectTo)
@@ -91,34 +92,34 @@ func seeOther(w http.ResponseWriter, to string) error {
 	return nil
 }
 
-// page is what a link page shows; templates see it as it is, with App.
+// page is the content of a link page. Templates read its fields, and App.
 type page struct {
 	Name       string // "confirm_sign_in", "type_code", "confirm_email", "reset_password", "accept_invitation", "secure_account", "first_owner", "done", "problem"
 	App        string
-	Logo       template.URL // address of the application's logo, or ""
-	Home       string       // where the application begins, or ""
+	Logo       template.URL // URL of the application's logo, or ""
+	Home       string       // the application's start page, or ""
 	SignIn     string       // its sign-in page, or ""
 	Locale     string
 	Action     string   // where the form posts
 	Token      string   // of the link, hidden in the form
 	Address    string   // masked
-	Problem    string   // what went wrong
+	Problem    string   // the error's message
 	Code       Code     // of the problem
-	OfLink     bool     // problem: it is one of a link
+	OfLink     bool     // problem: the error is about a link
 	Reasons    []string // of weak_password
 	MinLength  int
-	First      bool           // reset_password: there was none before, nor any session
-	TypedCode  string         // type_code: to be typed where it was asked for
-	TakesOver  bool           // confirm_sign_in: what others have set up on the account goes
+	First      bool           // reset_password: the user has never had a password or a session
+	TypedCode  string         // type_code: the user types it in the browser that requested it
+	TakesOver  bool           // confirm_sign_in: the sign-in deletes credentials that others have set up
 	Done       string         // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "secured", "accepted", "owner"
-	TakenOver  bool           // what others had set up on the account is gone
-	Disownable bool           // confirm_email: the account may be somebody else's doing
-	MadeAt     string         // when it was made
-	MadeFrom   string         // and by which device, if that is known
-	MovesBack  bool           // secure_account: the address becomes the account's again
+	TakenOver  bool           // credentials that others had set up were deleted
+	Disownable bool           // confirm_email: another person may have created the account
+	MadeAt     string         // when the account was created
+	MadeFrom   string         // on which device, if known
+	MovesBack  bool           // secure_account: the email address is restored
 	ResetSent  bool           // disowned, secured: a link to choose a password was sent
-	SignInTo   bool           // accept_invitation: the address has an account, whose owner has to sign in first
-	SignedIn   bool           // accept_invitation: they have; first_owner: somebody is
+	SignInTo   bool           // accept_invitation: the address has an account, and its owner has to sign in first
+	SignedIn   bool           // accept_invitation: the owner is signed in; first_owner: a user is signed in
 	NoPassword bool           // accept_invitation: passwords are switched off
 	Providers  []providerLink // accept_invitation
 	FormTarget string         // origin that the form's answer redirects to

@@ -28,11 +28,11 @@ type PasswordOptions struct {
 	MinLength        int            // characters; default 8, as NIST SP 800-63B-4 asks; 15 where the password is the only factor
 	MaxLength        int            // characters; default 256
 	Argon2id         Argon2idParams // default m=19456 KiB, t=2, p=1 (OWASP)
-	BcryptCost       int            // above 0, new hashes are bcrypt and passwords have at most 72 bytes and no NUL: only to compare with servers that use it
+	BcryptCost       int            // above 0, new hashes are bcrypt, and passwords have at most 72 bytes and no NUL; only for comparisons with servers that use bcrypt
 	Breach           BreachChecker  // nil: no check against leaked passwords
 	BreachFailClosed bool           // refuse passwords (503) while the checker cannot answer; by default they are accepted and the failure logged
 	Workers          int            // hashes computed at once; default GOMAXPROCS
-	Queue            int            // callers waiting for a hash, a quarter of them for one client address (IPv6: /64) or account at most, by turns; one more gets CodeOverloaded; default 512
+	Queue            int            // callers waiting for a hash, at most a quarter of them for one client IP address (IPv6: /64) or account, in turns; one more gets CodeOverloaded; default 512
 }
 
 // minPasswordLength is the default of MinLength, and its minimum.
@@ -40,32 +40,31 @@ const minPasswordLength = 8
 
 func (o PasswordOptions) maxLength() int { return cmp.Or(o.MaxLength, 256) }
 
-// Argon2idParams are the parameters of argon2id (RFC 9106). Hashes with weaker
-// ones are renewed at the next login.
+// Argon2idParams are the parameters of argon2id (RFC 9106). A login renews a hash with
+// weaker ones.
 type Argon2idParams struct {
 	Memory  uint32 // KiB
 	Time    uint32 // passes
 	Threads uint8
 }
 
-// BreachChecker tells whether a password is known from a leak. It is called with
-// a context that ends with the request, and must be safe for concurrent use.
-// Package hibp has one.
+// BreachChecker reports whether a password is known from a leak. The context ends with
+// the request. A BreachChecker must be safe for concurrent use. Package hibp has one.
 type BreachChecker interface {
 	Breached(ctx context.Context, password string) (bool, error)
 }
 
-// passwords hashes and judges passwords in a pool that bounds memory and CPU.
+// passwords hashes and checks passwords in a pool that bounds memory and CPU.
 type passwords struct {
 	o     PasswordOptions
 	log   *slog.Logger
 	dummy *passhash.Hash // for accounts without a password
-	usual bool           // nobody named a cost
+	usual bool           // the options set no cost
 	done  atomic.Uint64  // computations, for tests of equal work
 	pool  *pwpool.Pool
 }
 
-// maxPasswordBytes bounds what is hashed at login; nobody has a longer password.
+// maxPasswordBytes bounds the input of a hash at login. No password is longer.
 const maxPasswordBytes = 4096
 
 func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
@@ -108,7 +107,7 @@ func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
 	return p, p.standIn()
 }
 
-// standIn makes the hash that stands in for one that is missing.
+// standIn creates the hash that replaces a missing one.
 func (p *passwords) standIn() (err error) {
 	nobodys := passhash.Argon2id(p.o.Argon2id).MakeUnknown()
 	if p.o.BcryptCost > 0 {
@@ -118,7 +117,7 @@ func (p *passwords) standIn() (err error) {
 	return err
 }
 
-// passwordRules are what of the policy may change while the service runs.
+// passwordRules are the parts of the policy that may change while the service runs.
 type passwordRules struct {
 	minLength int
 	breach    bool // ask the checker, if there is one
@@ -127,18 +126,19 @@ type passwordRules struct {
 // works counts the hashes computed so far.
 func (p *passwords) works() uint64 { return p.done.Load() }
 
-// ValidPasswordHash tells whether ImportUser takes a hash: argon2id and argon2i
+// ValidPasswordHash returns nil if ImportUser accepts a hash: argon2id and argon2i
 // (PHC), bcrypt, scrypt (PHC), Firebase's scrypt, PBKDF2 (PHC or Django's), with
-// parameters that a login can afford. Package internal/passhash lists the forms.
-// A password above 72 bytes, or with a NUL, never matches a bcrypt hash: bcrypt
-// reads no further, and whoever has one elsewhere resets it here. The error says what is wrong and does not quote the hash.
+// parameters that a login can afford. Package internal/passhash lists the forms. A
+// password above 72 bytes, or with a NUL, never matches a bcrypt hash, because bcrypt
+// reads only 72 bytes; a user with such a password has to reset it. The error does not
+// quote the hash.
 func ValidPasswordHash(encoded string) error {
 	_, err := passhash.Parse(encoded)
 	return err
 }
 
-// nfkc makes equal what looks and is typed alike (NIST SP 800-63B-4,
-// 3.1.1.2).
+// nfkc normalizes a password, so that forms that look and are typed alike are equal
+// (NIST SP 800-63B-4, section 3.1.1.2).
 func nfkc(password string) string { return norm.NFKC.String(password) }
 
 // make computes a new hash.
@@ -149,8 +149,8 @@ func (p *passwords) make(password string) (string, error) {
 	return passhash.Argon2id(p.o.Argon2id).Make(password), nil
 }
 
-// hash makes a new hash of a password for an account, which is its id, or its
-// name where there is no id yet. Errors: CodeOverloaded, the context's.
+// hash returns a new hash of a password. account is the account's id, or its email
+// address or phone number if there is no id yet. Errors: CodeOverloaded, the context's.
 func (p *passwords) hash(ctx context.Context, account, password string) (string, error) {
 	var encoded string
 	err := p.run(ctx, account, nil, func() error {
@@ -161,10 +161,11 @@ func (p *passwords) hash(ctx context.Context, account, password string) (string,
 	return encoded, err
 }
 
-// verify judges a password for an account, by the name that hash knows it by, and does the same work when there is no hash.
-// admit is asked right before the hash is computed, when few others are between
-// their own question and their answer. rehash tells that the hash is of an
-// older format or cost, or of a password that was not normalised. Errors: CodeOverloaded, the context's, admit's.
+// verify checks a password for an account, which is named as for hash. It does the same
+// work if there is no hash. It calls admit right before it computes the hash; few other
+// callers are then between admit and their result. rehash reports that the hash has an
+// older format or cost, or is of a password that was not normalized. Errors:
+// CodeOverloaded, the context's, admit's.
 func (p *passwords) verify(ctx context.Context, account, encoded, password string, admit func(context.Context) error) (ok, rehash bool, err error) {
 	h, parseErr := passhash.Parse(encoded)
 	judged := parseErr == nil && len(password) <= maxPasswordBytes
@@ -178,8 +179,8 @@ func (p *passwords) verify(ctx context.Context, account, encoded, password strin
 	err = p.run(ctx, account, admit, func() error {
 		ok = h.Verify(normal)
 		if normal != password {
-			// Systems that do not normalise hashed the raw form. It is tried
-			// whatever the hash and the outcome, so that the work tells nothing.
+			// Other systems may have hashed the raw form. It is always checked, so that
+			// the amount of work reveals nothing.
 			raw = h.Verify(password) && !ok
 			ok = ok || raw
 			p.done.Add(1)
@@ -195,8 +196,8 @@ func (p *passwords) verify(ctx context.Context, account, encoded, password strin
 	return true, raw || !h.AtLeast(passhash.Argon2id(p.o.Argon2id)), nil
 }
 
-// run computes work once it is its turn in the pool, and counts it. Turns go
-// round between the clients that ctx names.
+// run computes work in the pool, and counts it. The pool alternates between the clients
+// in the contexts.
 func (p *passwords) run(ctx context.Context, account string, admit func(context.Context) error, work func() error) error {
 	who := pwpool.Caller{Account: account}
 	if ip := clientFrom(ctx).IP; ip.IsValid() {
@@ -212,8 +213,8 @@ func (p *passwords) run(ctx context.Context, account string, admit func(context.
 	return err
 }
 
-// check applies the policy and returns the reasons against a password, if any.
-// about is what is known of the user: address, name.
+// check applies the policy and returns the reasons against a password, if any. about is
+// the user's email address, phone number and name, as far as known.
 func (p *passwords) check(ctx context.Context, rules passwordRules, password string, about ...string) ([]string, error) {
 	normal := nfkc(password)
 	var reasons []string
@@ -244,8 +245,8 @@ func (p *passwords) check(ctx context.Context, rules passwordRules, password str
 	return reasons, nil
 }
 
-// similar tells whether a password is little more than what is known of its
-// user: an address, its local part or a name, with a few characters around it.
+// similar reports whether a password is little more than an email address, its local
+// part or a name in about, with a few characters around it.
 func similar(password string, about []string) bool {
 	pw := lettersAndDigits(password)
 	for _, s := range about {
@@ -292,8 +293,8 @@ func (a *Auth) checkPassword(ctx context.Context, password string, about ...stri
 	return nil
 }
 
-// hashFailed passes typed errors on; what else stops a hash is the caller having
-// gone.
+// hashFailed returns an error that has a code as it is. Any other error means that the
+// caller's context has ended.
 func hashFailed(err error) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -302,16 +303,16 @@ func hashFailed(err error) error {
 	return retryAfter(CodeUnavailable, time.Second, err)
 }
 
-// overloads counts refusals for want of a place in the queue for hashes. A client
-// can bring them about at will, so the log has a line for those of a second, not
-// one for each.
+// overloads counts requests that were refused because the queue for hashes was full. A
+// client can cause them at will, so the log has at most one line a second for them.
 type overloads struct {
 	mu     sync.Mutex
 	logged time.Time
 	count  int // since then
 }
 
-// add counts a refusal, and returns how many there were if a line is due; else 0.
+// add counts a refusal. If a log line is due, it returns the number of refusals since
+// the last one; otherwise 0.
 func (o *overloads) add(now time.Time) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

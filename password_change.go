@@ -9,19 +9,19 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ChangePasswordParams change a password from within a session.
+// ChangePasswordParams are the parameters of ChangePassword.
 type ChangePasswordParams struct {
-	Caller         // its session stays, and its device known; every other one ends
+	Caller         // its session and its known device are kept; all others are revoked
 	Current string // may be empty if the user has no password
 	New     string
 }
 
-// ChangePassword sets a new password after the current one was proved. A first
-// password needs a recent sign-in instead. Errors: CodeInvalidCredentials (the
-// current one is wrong; counts as a failed login), CodeWeakPassword,
-// CodeSamePassword, CodeRateLimited (also by PasswordChangesPerUser), CodeValidationFailed, CodeReauthNeeded,
-// CodeSessionEnded, CodeUserBanned, CodeMethodDisabled, CodeOverloaded, those of
-// Hooks.BeforePasswordChange.
+// ChangePassword sets a new password after a check of the current one. A first password
+// needs a recent authentication instead. Errors: CodeInvalidCredentials (the current
+// password is wrong; counts as a failed login), CodeWeakPassword, CodeSamePassword,
+// CodeRateLimited (also by PasswordChangesPerUser), CodeValidationFailed,
+// CodeReauthNeeded, CodeSessionEnded, CodeUserBanned, CodeMethodDisabled,
+// CodeOverloaded, those of Hooks.BeforePasswordChange.
 func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error {
 	if !a.Settings(ctx).Password.On() {
 		return fail(CodeMethodDisabled, nil)
@@ -51,23 +51,23 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	patch := store.UserPatch{Revoke: &store.SessionFilter{Except: p.SessionID}, DropTokens: dyingWithPassword(), DropDevices: true}
 	setPassword(&patch, chosen)
 	_, err = a.update(ctx, ch, p.UserID, patch)
-	if errors.Is(err, store.ErrStale) { // changed meanwhile: the proof is out of date
+	if errors.Is(err, store.ErrStale) { // changed meanwhile: the check is out of date
 		return fail(CodeInvalidCredentials, err)
 	}
 	return err
 }
 
-// takePasswordChange draws for a change that everything else speaks for. Each one
-// sends a notice and ends sessions: whoever knows the password must not be able to
-// do that to its owner all day. A reset by mail is not limited by it.
+// takePasswordChange counts a change that has passed all other checks. Each change
+// sends a notice and revokes sessions. Without the limit, a thief with the password
+// could repeat that all day. A reset by mail has no such limit.
 func (a *Auth) takePasswordChange(ctx context.Context, by Caller) error {
 	if by.application {
-		return nil // it answers for it
+		return nil // the application is responsible
 	}
 	return a.take(ctx, a.draw(a.cfg.limits.PasswordChangesPerUser, "password-change", by.UserID, 1))
 }
 
-// proveCurrent judges the password that is there.
+// proveCurrent checks the current password.
 func (a *Auth) proveCurrent(ctx context.Context, c store.Credentials, p ChangePasswordParams) error {
 	if p.Current == "" {
 		return invalid("current_password", "is required")
@@ -101,19 +101,19 @@ func (p ChangePasswordParams) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user_id", p.UserID), slog.String("passwords", redacted))
 }
 
-// chosenPassword is a password that may take the place of an account's. Only
-// choosePassword makes one, and only setPassword puts it into a patch, so that no
-// door to a new password passes the rules and the application's hooks by.
+// chosenPassword is a valid new password of an account. Only choosePassword creates
+// one, and only setPassword adds one to a patch. No endpoint can therefore set a
+// password without the policy and the application's hooks.
 type chosenPassword struct{ hash string }
 
-// newPassword is a password as somebody chooses it, or the hash of one of which
-// another system had to judge.
+// newPassword is a password as the user typed it, or the hash of a password that
+// another system has checked.
 type newPassword struct{ text, hash string }
 
-// choosePassword judges a password that somebody chooses for an account that is
-// there, asks the application's hooks, and hashes it. last, if set, is asked once
-// everything else speaks for it. Errors: CodeWeakPassword, CodeValidationFailed,
-// CodeOverloaded, those of hooks and of last.
+// choosePassword checks a new password of an existing account, calls the application's
+// hooks, and hashes the password. last, if set, is called after all other checks.
+// Errors: CodeWeakPassword, CodeValidationFailed, CodeOverloaded, those of hooks and of
+// last.
 func (a *Auth) choosePassword(ctx context.Context, p PasswordChange, password newPassword, last func() error) (chosenPassword, error) {
 	judge := func() error { return a.checkPassword(ctx, password.text, p.User.Email, p.User.FullName) }
 	if password.hash != "" {
@@ -140,5 +140,5 @@ func (a *Auth) choosePassword(ctx context.Context, p PasswordChange, password ne
 	return chosenPassword{hash}, nil
 }
 
-// setPassword puts a password into a patch.
+// setPassword adds a password to a patch.
 func setPassword(p *store.UserPatch, c chosenPassword) { p.PasswordHash = &c.hash }

@@ -10,22 +10,21 @@ import (
 	"github.com/authmount/auth/internal/redirect"
 )
 
-// RequirePage is [Auth.Require] for pages that people look at, with sessions in
-// cookies ([WithCookies]). An access token that has expired is refreshed in
-// place: the response sets the new cookies, and next sees the new claims.
-// Requests of one page that come at once all succeed, within
-// SessionOptions.RefreshGrace. Whoever has no session any more loses the cookies
-// and is sent on (303) to CookieOptions.SignInURL, and so is whoever lacks a
-// second factor or a fresh sign-in that reqs ask for; any other refusal is a page
-// that says so, or JSON where only that is accepted. [WithOnRefused] chooses
-// another answer. A bearer token is treated as Require treats it.
+// RequirePage is [Auth.Require] for pages, with sessions in cookies ([WithCookies]). It
+// refreshes an expired access token: the response sets the new cookies, and next sees
+// the new claims. Concurrent requests of one page all succeed, within
+// SessionOptions.RefreshGrace. A browser without a live session loses the cookies and
+// is redirected (303) to CookieOptions.SignInURL. It is also redirected if it lacks a
+// second factor or a fresh sign-in that reqs require. Any other refusal is a page with
+// the error, or JSON if only JSON is accepted. [WithOnRefused] chooses another
+// response. A bearer token is treated as by Require.
 //
-// What changes something by cookie has to come from a page of the same origin
-// (CodeCrossSiteRequest), so that handlers need no CSRF token of their own;
-// those of GET must change nothing.
+// A state-changing request by cookie must come from a page of the same origin
+// (CodeCrossSiteRequest), so that handlers need no CSRF token of their own. Handlers of
+// GET must change nothing.
 //
-// The response gets "Vary: Cookie", and "Cache-Control: no-store" where it sets
-// cookies; next must not make it public.
+// The response has "Vary: Cookie", and "Cache-Control: no-store" if it sets cookies;
+// next must not make it public.
 func (a *Auth) RequirePage(next http.Handler, reqs ...Requirement) http.Handler {
 	if a.cfg.cookies == nil {
 		a.cfg.log.Error("auth: RequirePage without WithCookies lets only bearer tokens through")
@@ -48,10 +47,10 @@ func (a *Auth) requirePage(next http.Handler, reqs []Requirement) http.Handler {
 	})
 }
 
-// Optional is Require for handlers that serve everybody: a request without a
-// token goes through, one with a bad bearer token does not. A session in cookies
-// is refreshed as RequirePage does; one that is over is nobody's, and its
-// cookies are taken away.
+// Optional is Require for handlers that also serve anonymous requests. A request
+// without a token passes, one with an invalid bearer token does not. A session in
+// cookies is refreshed as by RequirePage. If it has ended, the request is anonymous,
+// and the response deletes the cookies.
 func (a *Auth) Optional(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, renewed, err := a.admittedPage(w, r)
@@ -66,10 +65,9 @@ func (a *Auth) Optional(next http.Handler) http.Handler {
 	})
 }
 
-// admittedPage is admitted for a browser: it makes up for an access token that is
-// no good any more with the refresh token, and takes the cookies away of a session
-// that is over. The request that it returns carries the cookies as they are by
-// then, for whoever reads them further on.
+// admittedPage is admitted for a browser. It replaces an expired access token by means
+// of the refresh token, and deletes the cookies of an ended session. The request that
+// it returns has the new cookies, for handlers that read them.
 func (a *Auth) admittedPage(w http.ResponseWriter, r *http.Request) (*Claims, *http.Request, error) {
 	if a.hasCookies(r.Context()) {
 		w.Header().Add("Vary", "Cookie")
@@ -100,14 +98,14 @@ func (a *Auth) admittedPage(w http.ResponseWriter, r *http.Request) (*Claims, *h
 	return c, a.withCookies(r, tokens), err
 }
 
-// clearEnded takes the cookies away of a session that an error says is over.
+// clearEnded deletes the cookies if err says that their session has ended.
 func (a *Auth) clearEnded(w http.ResponseWriter, r *http.Request, err error) {
 	if _, given := a.givenBearer(r); !given && over(err) {
 		a.clearCookies(r.Context(), w)
 	}
 }
 
-// withCookies is a request as the browser will send it with its new cookies.
+// withCookies returns the request as the browser will send it with its new cookies.
 func (a *Auth) withCookies(r *http.Request, t *Tokens) *http.Request {
 	access, refresh := a.cookieNames(r.Context())
 	_, kept := a.replaces(r, t)
@@ -131,14 +129,14 @@ func (a *Auth) withCookies(r *http.Request, t *Tokens) *http.Request {
 	return r
 }
 
-// signInHelps are the codes that signing in, or showing a second factor, mends.
+// signInHelps returns the errors that a sign-in, or a second factor, resolves.
 func signInHelps() []Code {
 	return []Code{
 		CodeMissingToken, CodeBadToken, CodeTokenStale, CodeSessionEnded, CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeInsufficientAAL, CodeReauthNeeded,
 	}
 }
 
-// refusePage is refuse for people.
+// refusePage is refuse for browsers.
 func (a *Auth) refusePage(w http.ResponseWriter, r *http.Request, err error) {
 	_, given := a.givenBearer(r)
 	if a.cfg.onRefused != nil && jarOf(r.Context()) == nil || !a.hasCookies(r.Context()) || given || fromScript(r) {
@@ -154,7 +152,8 @@ func (a *Auth) refusePage(w http.ResponseWriter, r *http.Request, err error) {
 	}).ServeHTTP(w, r)
 }
 
-// signInURL is the sign-in page for a visitor who was refused, with the way back.
+// signInURL returns the URL of the sign-in page for a refused visitor, with a redirect
+// back.
 func (a *Auth) signInURL(r *http.Request, reason Code) string {
 	q := url.Values{}
 	if to := target(r); to != "" {
@@ -166,8 +165,8 @@ func (a *Auth) signInURL(r *http.Request, reason Code) string {
 	return redirect.WithQuery(a.signInPage(r.Context()), q)
 }
 
-// target is where a visitor was going, "" if that cannot be gone to again: as the
-// browser sent it, whatever prefix was taken off since.
+// target returns the request's path as the browser sent it, with any stripped prefix;
+// "" if a redirect cannot return to it.
 func target(r *http.Request) string {
 	to := r.RequestURI
 	if !strings.HasPrefix(to, "/") {

@@ -10,15 +10,15 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// SendPasswordResetParams ask for a link to choose a new password with.
+// SendPasswordResetParams are the parameters of SendPasswordReset.
 type SendPasswordResetParams struct {
 	Email      string
 	RedirectTo string
 }
 
-// SendPasswordReset mails a link to choose a new password with. The answer is
-// the same whether or not there is an account. Whoever has no password and never
-// signed in, such as somebody who was imported, gets KindWelcome. Errors: CodeMethodDisabled,
+// SendPasswordReset mails a link to choose a new password. The response is the same
+// whether or not there is an account. A user without a password who has never signed
+// in, such as an imported one, gets KindWelcome. Errors: CodeMethodDisabled,
 // CodeValidationFailed, CodeRedirectNotAllowed, CodeRateLimited.
 func (a *Auth) SendPasswordReset(ctx context.Context, p SendPasswordResetParams) error {
 	if !a.Settings(ctx).Password.On() {
@@ -48,17 +48,17 @@ func (a *Auth) handleForgotPassword(w http.ResponseWriter, r *http.Request) erro
 	return writeJSON(w, http.StatusOK, struct{}{})
 }
 
-// ResetPasswordParams choose a new password with the token of a reset link.
+// ResetPasswordParams are the parameters of ResetPassword.
 type ResetPasswordParams struct {
 	Token       string
 	NewPassword string
 }
 
-// ResetPassword sets a new password with the token of a reset link. Every
-// session of the user ends, other links die, the devices that were signed in on are
-// forgotten, and the address counts as verified; an account that nobody had proved to be theirs is taken over. It
-// signs nobody in. Errors: CodeInvalidToken; the link stays good with
-// CodeWeakPassword, CodeValidationFailed, CodeMethodDisabled, CodeOverloaded and
+// ResetPassword sets a new password with the token of a reset link. It revokes every
+// session and the other links of the user, forgets their known devices, and marks the
+// email address as verified. If the account was unverified, the user takes it over.
+// ResetPassword does not sign in. Errors: CodeInvalidToken; and, with the link still
+// valid, CodeWeakPassword, CodeValidationFailed, CodeMethodDisabled, CodeOverloaded and
 // those of Hooks.BeforePasswordChange.
 func (a *Auth) ResetPassword(ctx context.Context, p ResetPasswordParams) error {
 	_, err := a.resetPassword(ctx, p)
@@ -92,7 +92,7 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 		r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}))
 		setPassword(r.Patch, chosen)
 		r.Patch.Revoke, r.Patch.DropTokens = &store.SessionFilter{}, dyingWithAddress()
-		r.Patch.DropDevices = true // whoever is thrown out has tries of no device's own
+		r.Patch.DropDevices = true // a signed-out attacker must have no attempts as a known device
 		return r, nil
 	})
 	if err != nil {
@@ -102,8 +102,8 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 	return d, nil
 }
 
-// resetUser is the user of a reset link, who still has the address that it was
-// sent to.
+// resetUser returns the user of a reset link. The user must still have the recipient's
+// address.
 func (a *Auth) resetUser(ctx context.Context, t store.Token, d linkData) (User, error) {
 	u, err := a.store.User(ctx, store.ByID(t.UserID))
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *Auth) handleResetPassword(w http.ResponseWriter, r *http.Request) error
 	return writeJSON(w, http.StatusOK, struct{}{})
 }
 
-// handleResetPage is GET /reset-password; opening it never uses the link up.
+// handleResetPage is GET /reset-password. It never consumes the link.
 func (a *Auth) handleResetPage(w http.ResponseWriter, r *http.Request) error {
 	if !fromProgram(r) {
 		return a.askForPassword(w, r, http.StatusOK, r.URL.Query().Get("token"), page{})
@@ -143,8 +143,8 @@ func (a *Auth) handleResetPage(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, struct{}{})
 }
 
-// askForPassword shows the page to choose a password at. Somebody who was never here
-// has no devices to be told of.
+// askForPassword shows the page to choose a password. The page does not mention devices
+// to a user who has never signed in.
 func (a *Auth) askForPassword(w http.ResponseWriter, r *http.Request, status int, secret string, pg page) error {
 	t, d, err := a.peekMailed(r.Context(), store.PurposeReset, secret)
 	if err != nil {
@@ -159,8 +159,8 @@ func (a *Auth) askForPassword(w http.ResponseWriter, r *http.Request, status int
 	return nil
 }
 
-// handleResetPost is the page's form. A password that is refused shows the form
-// again, with the reasons.
+// handleResetPost handles the page's form. If the password is refused, it shows the
+// form again with the reasons.
 func (a *Auth) handleResetPost(w http.ResponseWriter, r *http.Request) error {
 	form, err := a.readForm(r)
 	if err != nil {
@@ -177,30 +177,29 @@ func (a *Auth) handleResetPost(w http.ResponseWriter, r *http.Request) error {
 	return a.showDone(w, r, page{Done: "password_reset"}, d.RedirectTo)
 }
 
-// welcomeLife is how long the link of a welcome lives that the application sends:
-// nobody waits for it.
+// welcomeLife is the lifetime of the link in a welcome message that the application
+// sends. It is long, because the user does not expect the message.
 const welcomeLife = 7 * 24 * time.Hour
 
-// awaited tells that an account waits for somebody to choose its first password:
-// it has none and no other way in, and nobody has ever signed in to it.
+// awaited reports whether an account waits for its first password: it has no password,
+// no identity and no sign-in.
 func awaited(c store.Credentials) bool {
 	u := c.User
 	return u.ID != "" && c.PasswordHash == "" && len(u.Identities) == 0 && u.LastSignInAt.IsZero()
 }
 
-// SendWelcomeParams ask a user to choose a first password.
+// SendWelcomeParams are the parameters of SendWelcome.
 type SendWelcomeParams struct {
 	UserID     string
 	RedirectTo string // where the page leads afterwards
 }
 
-// SendWelcome mails a user who has no password, such as somebody who was imported,
-// a link to choose the first one with, on behalf of the application. It works
-// once, for seven days, and as any link to choose a password it ends with the
-// next one. It draws SendGap and SendPerAddress, apart from what strangers ask for.
-// Errors: CodeNotFound; CodeValidationFailed for somebody who has a password or no
-// e-mail address; CodeUserBanned, CodeMethodDisabled, CodeRedirectNotAllowed,
-// CodeRateLimited.
+// SendWelcome mails a link to choose a first password to a user who has none, such as
+// an imported one, on behalf of the application. The link works once and for seven
+// days. A later link to choose a password revokes it. It counts against SendGap and
+// SendPerAddress, separately from requests of strangers. Errors: CodeNotFound;
+// CodeValidationFailed for a user with a password or without an email address;
+// CodeUserBanned, CodeMethodDisabled, CodeRedirectNotAllowed, CodeRateLimited.
 func (a *Auth) SendWelcome(ctx context.Context, p SendWelcomeParams) error {
 	if !a.Settings(ctx).Password.On() {
 		return fail(CodeMethodDisabled, nil)
@@ -228,7 +227,7 @@ func (a *Auth) SendWelcome(ctx context.Context, p SendWelcomeParams) error {
 	return a.mailToken(ctx, ByApplication("").authority(), link, o, c.User)
 }
 
-// newWelcome makes the link by which a user chooses a first password, and its mail.
+// newWelcome returns the link to choose a first password, and its mail.
 func (a *Auth) newWelcome(u User, redirectTo string) (store.Token, outbox.Outgoing) {
 	secret, link := a.newLink(store.PurposeReset, welcomeLife, linkData{Email: u.Email, RedirectTo: redirectTo})
 	link.UserID, link.Subject = u.ID, store.EmailKey(u.Email)

@@ -10,15 +10,15 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// isOwner tells whether a user has the role that may do everything. Whatever
-// takes it away, or its holder, must leave another one (Change.KeepOwner).
+// isOwner reports whether a user has the role that permits everything. A change that
+// removes the role, or its holder, must leave another owner (Change.KeepOwner).
 func isOwner(u User) bool { return slices.Contains(u.Roles, RoleOwner) }
 
-// permissionAll stands for every permission.
+// permissionAll is the permission that covers all others.
 const permissionAll = "*"
 
-// grants tells whether a permission that somebody holds covers another: the same,
-// "*" for all, or "notes.*" for all that begin with "notes.".
+// grants reports whether the permission held covers wanted: the same, "*" for all, or
+// "notes.*" for all that begin with "notes.".
 func grants(held, wanted string) bool {
 	prefix, all := strings.CutSuffix(held, permissionAll)
 	switch {
@@ -30,18 +30,19 @@ func grants(held, wanted string) bool {
 	return false
 }
 
-// How long what roles permit is remembered, and for how long it serves while the
-// table cannot be read: a refresh that failed for it would have used its token up.
+// How long the permissions of roles are cached, and for how long they are used while
+// the table cannot be read. Without that, a failed refresh would have consumed its
+// token.
 const (
 	rolesFor   = time.Second
 	rolesAtAll = time.Minute
 )
 
-// roleTable remembers what roles permit, so that a sign-in or refresh need not
-// read it each time.
+// roleTable caches the permissions of roles, so that a sign-in or refresh need not read
+// them each time.
 type roleTable struct {
 	known   atomic.Pointer[knownRoles]
-	reading chan struct{} // has room for the one who reads
+	reading chan struct{} // held by the caller that reads
 }
 
 type knownRoles struct {
@@ -51,11 +52,12 @@ type knownRoles struct {
 	table    store.RoleTable
 }
 
-// younger tells whether it was read less than d ago.
+// younger reports whether k was read less than d ago.
 func (k *knownRoles) younger(d time.Duration) bool { return k != nil && time.Since(k.at) < d }
 
-// permissionsOf are the permissions of roles, sorted, each once, and the revision of
-// the table that says so. Without a ProjectStore only the owner's role permits anything.
+// permissionsOf returns the permissions of roles, sorted and without duplicates, and
+// the revision of their table. Without a ProjectStore only the owner's role permits
+// anything.
 func (a *Auth) permissionsOf(ctx context.Context, roles []string) ([]string, int64, error) {
 	if len(roles) == 0 {
 		return []string{}, 0, nil
@@ -75,10 +77,10 @@ func (a *Auth) permissionsOf(ctx context.Context, roles []string) ([]string, int
 	return slices.Compact(list), known.revision, nil
 }
 
-// rolePermissions is what each role permits, not older than rolesFor, nor than a
-// change that Revoke told of, if it can be read: the token that follows a change is
-// not stale. One caller reads; the others take what is known, and wait only if
-// nothing is.
+// rolePermissions returns the permissions of each role. If the table can be read, they
+// are not older than rolesFor, nor than a change that Revoke has reported, so that a
+// token issued after a change is not stale. One caller reads at a time. The others use
+// the cached table, and wait only if there is none.
 func (a *Auth) rolePermissions(ctx context.Context) (*knownRoles, error) {
 	if a.project == nil {
 		return &knownRoles{}, nil
@@ -114,7 +116,7 @@ func (a *Auth) rolePermissions(ctx context.Context) (*knownRoles, error) {
 	case err != nil:
 		return nil, storeFailed(err)
 	}
-	k = &knownRoles{at: time.Now(), revision: table.Revision, perms: make(map[string][]string, len(table.Roles)), table: table} // of the process: how old something read is, no fake clock tells
+	k = &knownRoles{at: time.Now(), revision: table.Revision, perms: make(map[string][]string, len(table.Roles)), table: table} // the real time: the age of a cached table does not follow the service's clock
 	for _, r := range table.Roles {
 		k.perms[r.Name] = r.Permissions
 	}

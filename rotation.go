@@ -7,31 +7,31 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Rotation is what still depends on each of the secrets that WithSecret was given.
+// Rotation counts the uses of each secret of WithSecret.
 type Rotation struct {
 	Secrets []SecretUses // the present secret first, then the previous ones, in the order of WithSecret
-	Lost    SecretUses   // what none of them opens: its secret was left out too early
+	Lost    SecretUses   // uses of a secret that is no longer in WithSecret: it was removed too early
 
-	// OldestRefresh is when the refresh token of that session was made that has
-	// not been refreshed for longest; zero: nobody is signed in. Tokens say
-	// themselves which secret they were made under, and are kept nowhere: a secret
-	// that was replaced before that time has none left.
+	// OldestRefresh is the creation time of the oldest current refresh token of a
+	// session; zero: there is no session. The store does not have refresh tokens, and
+	// so cannot count them by secret. A secret that was replaced before that time has
+	// none left.
 	OldestRefresh time.Time
 }
 
-// SecretUses is how many there are of what depends on one secret.
+// SecretUses counts the uses of one secret.
 type SecretUses struct {
-	TOTPSecrets   int // sealed anew when their user next shows a code
-	RecoveryCodes int // good until they are used or replaced; only their user can make new ones
-	Messages      int // waiting to be sent, for three days at most; links in them go on to work
+	TOTPSecrets   int // encrypted under the present secret when their user next enters a code
+	RecoveryCodes int // valid until they are used or replaced; only their user can create new ones
+	Messages      int // waiting to be sent, for three days at most; links in them keep working
 }
 
-// Rotation tells what still depends on a previous secret, so that it can be left
-// out of WithSecret once nothing does, or what does may be lost: second factors
-// and recovery codes could not be used any more, messages not be sent, and
-// sessions not be refreshed. Access tokens (15 minutes, see TokenOptions), codes
-// and what counts limits are not told of. It reads whole tables: call it by hand.
-// Errors: CodeUnavailable; CodeInternal with a store that is no [store.AdminStore].
+// Rotation reports the uses of the present and the previous secrets. A previous secret
+// can be removed from WithSecret once it has no uses, or if its uses may be lost: its
+// second factors and recovery codes become invalid, its messages are not sent, and its
+// sessions cannot be refreshed. Access tokens (15 minutes, see TokenOptions), codes and
+// rate limits are not counted. Rotation reads whole tables: call it by hand. Errors:
+// CodeUnavailable; CodeInternal with a store that is no [store.AdminStore].
 func (a *Auth) Rotation(ctx context.Context) (Rotation, error) {
 	if a.admin == nil {
 		return Rotation{}, fail(CodeInternal, lacks[store.AdminStore]())
@@ -43,7 +43,7 @@ func (a *Auth) Rotation(ctx context.Context) (Rotation, error) {
 	ids := a.keys.IDs()
 	r := Rotation{Secrets: make([]SecretUses, len(ids)), OldestRefresh: uses.OldestRefresh}
 	of := map[string]*SecretUses{}
-	for i := len(ids) - 1; i >= 0; i-- { // of a secret that was given twice the first counts
+	for i := len(ids) - 1; i >= 0; i-- { // if a secret occurs twice, the first counts
 		of[ids[i]] = &r.Secrets[i]
 	}
 	for _, kind := range []struct {

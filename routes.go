@@ -16,12 +16,12 @@ import (
 type access int
 
 const (
-	open      access = iota // browser navigations: anybody
+	open      access = iota // anyone, as for browser navigations
 	keyed                   // the public API key, where keys are configured
 	signedIn                // the API key and a bearer token of a live session
 	enrolling               // signedIn, or the token of a sign-in that waits for enrolment
 	operating               // signedIn, or a secret key alone
-	elsewhere               // a secret key, or whoever the room finds out by itself
+	elsewhere               // a secret key, or a caller that the adding package authenticates itself
 )
 
 // route is one row of the table below.
@@ -30,37 +30,36 @@ type route struct {
 	access   access
 	limits   []string     // the fields of RateLimits that may refuse it
 	errors   []Code       // beyond those that follow from access, a body and limits
-	statuses map[Code]int // of errors whose status here is not the one in the table of errors
+	statuses map[Code]int // of errors with another status than in errorTable
 	handle   func(http.ResponseWriter, *http.Request) error
-	form     func(http.ResponseWriter, *http.Request) error // the link pages' posts, which need no key
-	captcha  bool                                           // it needs one, where captchas are on
-	whenOff  bool                                           // it is there while Settings.Enabled is off, too, for those who may change that
-	streams  bool                                           // it reads its body itself, bit by bit
-	judges   bool                                           // who that is, it judges itself
-	act      bool                                           // who acts as somebody else may call it, see impersonate.go; all others are closed to them
-	done     string                                         // it takes forms of the application's pages: what a page says once one is done
+	form     func(http.ResponseWriter, *http.Request) error // posts of the link pages, which need no key
+	captcha  bool                                           // it needs a captcha, if captchas are on
+	whenOff  bool                                           // it works while Settings.Enabled is off, for users who may change that
+	streams  bool                                           // it reads its body itself, in parts
+	judges   bool                                           // it authenticates the caller itself
+	act      bool                                           // impersonators may call it, see impersonate.go; they may not call the others
+	done     string                                         // it accepts forms of the application's pages; the result that a page then shows
 }
 
-// routes is the route table: every endpoint, who may call it, how often, how it
-// may fail, and the handler that leads to its feature's file. Limits are drawn
-// inside the operations, so that callers from Go are held to them too.
+// routes is the route table: every endpoint with its access, its limits, its errors,
+// and the handler in its feature's file. Limits are counted inside the operations, so
+// that they also apply to callers from Go.
 func (a *Auth) routes() []route {
 	var (
 		wrongPasswords = []string{"LoginPerAccount", "LoginPerIP", "SignInsPerAccount", "ConsecutiveFailures"}
 		wrongFactors   = []string{"FactorPerUser", "CodesPerIP", "ConsecutiveFailures"}
-		wrongCodes     = []string{"CodesPerAddress", "CodesPerAddressDaily"} // and what else wrongFactors has
+		wrongCodes     = []string{"CodesPerAddress", "CodesPerAddressDaily"} // used together with wrongFactors
 		wrongMailCodes = []string{"CodesPerAddress", "CodesPerAddressDaily", "CodesPerIP", "ConsecutiveFailures"}
 		mails          = []string{"SendGap", "SendPerAddress", "SendPerIP"}
 		texts          = []string{"SendGap", "SendPerAddress", "SendPerIP", "SMSBudget"}
 		signUps        = []string{"SignupPerIP", "SendPerAddress", "SendPerIP", "SMSBudget"}
-		first          = []string{"SignupPerIP"}                                // what proves who it is makes the account
-		atFirst        = []string{"SignupPerIP", "SendPerAddress", "SendPerIP"} // and an address that the provider did not prove is sent a link
+		first          = []string{"SignupPerIP"}                                // the first sign-in creates the account
+		atFirst        = []string{"SignupPerIP", "SendPerAddress", "SendPerIP"} // also sends a link to an address that the provider did not verify
 
-		// How a sign-in may fail whatever proves who it is, and one that may also
-		// create the account.
+		// The errors of any sign-in, and of one that may also create the account.
 		signIn      = []Code{CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired}
 		firstSignIn = []Code{CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired, CodeMethodDisabled, CodeSignupDisabled}
-		// What may come of a session that a link is opened within.
+		// The errors of a session in the request for a link.
 		maybeWithin = []Code{CodeBadToken, CodeSessionEnded}
 		atProvider  = []Code{CodeUnknownProvider, CodeProviderError}
 		callback    = slices.Concat(firstSignIn, atProvider, []Code{
@@ -175,11 +174,11 @@ func (a *Auth) routes() []route {
 	}
 }
 
-// plus is a list and more, in an array of its own.
+// plus returns list and more in a new array.
 func plus(list []Code, more ...Code) []Code { return slices.Concat(list, more) }
 
-// What people wrote of the OpenAPI document; the rest follows from the route
-// table. Package openapi tells what the files hold.
+// The handwritten parts of the OpenAPI document. The rest follows from the route table.
+// Package openapi describes the files.
 var (
 	//go:embed openapi/schemas.json
 	openAPISchemas []byte
@@ -198,7 +197,7 @@ func (a *Auth) document() ([]byte, error) {
 	}, append([]openapi.Part{part}, a.rooms.all()...)...)
 }
 
-// rooms are the parts of the document that Authmount's own packages add.
+// rooms are the parts of the document that Authmount's other packages add.
 type rooms struct {
 	mu    sync.Mutex
 	parts []openapi.Part
@@ -224,13 +223,13 @@ func described(rows []route) []openapi.Route {
 	return list
 }
 
-// described is the row as the document needs it: with the errors of its access.
+// described returns the row for the document, with the errors of its access.
 func (rt route) described() openapi.Route {
 	r := openapi.Route{Pattern: rt.pattern, Limits: rt.limits, Forms: rt.done != ""}
 	switch rt.access {
 	case open:
 	case elsewhere:
-		r.Security = [][]string{{"secret-key"}, {}} // what the application asks for, it alone knows
+		r.Security = [][]string{{"secret-key"}, {}} // the application may ask for other credentials
 		r.Errors = documented(nil, CodeInvalidAPIKey, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned)
 	case keyed:
 		r.Security = [][]string{{"apikey"}, {"x-api-key"}, {}} // a server without keys asks for none
@@ -242,7 +241,7 @@ func (rt route) described() openapi.Route {
 		}
 		r.Errors = documented(nil, CodeInvalidAPIKey, CodeMissingToken, CodeBadToken, CodeTokenStale, CodeSessionEnded, CodeUserBanned)
 	}
-	if rt.form != nil || (rt.access != open && !strings.HasPrefix(rt.pattern, http.MethodGet)) { // any of them may ask for cookies
+	if rt.form != nil || (rt.access != open && !strings.HasPrefix(rt.pattern, http.MethodGet)) { // any of them may use cookies
 		r.Errors = append(r.Errors, documented(nil, CodeCrossSiteRequest)...)
 	}
 	if rt.done != "" {
@@ -255,7 +254,8 @@ func (rt route) described() openapi.Route {
 	return r
 }
 
-// documented looks the statuses of codes up, first in those that differ.
+// documented returns codes with their statuses: those in differ, else those in
+// errorTable.
 func documented(differ map[Code]int, codes ...Code) []openapi.Error {
 	var list []openapi.Error
 	for _, c := range codes {
@@ -268,8 +268,8 @@ func documented(differ map[Code]int, codes ...Code) []openapi.Error {
 	return list
 }
 
-// handleOpenAPI returns the handler of the document, which is written when it is
-// first asked for.
+// handleOpenAPI returns the handler of the document, which is written at the first
+// request.
 func (a *Auth) handleOpenAPI() func(http.ResponseWriter, *http.Request) error {
 	written := sync.OnceValues(a.document)
 	return func(w http.ResponseWriter, _ *http.Request) error {

@@ -18,44 +18,43 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// freshFor is how recent a sign-in has to be for changes that could lock the
-// owner out (OWASP ASVS 7.5.1).
+// freshFor is the maximum age of a sign-in for changes that could lock the owner out
+// (OWASP ASVS 7.5.1).
 const freshFor = 15 * time.Minute
 
-// signIn is a proof that was right, on its way to a session.
+// signIn is a sign-in whose first factor was right, before it has a session.
 type signIn struct {
 	user    User
 	amr     []AMR
 	code    factorCode      // of a second factor; the zero value: none came with the sign-in
-	waiting *store.TokenRef // the token that the sign-in waited with for code, which is used up; nil: none
-	trust   bool            // the device is to be trusted, if the code is an app's
+	waiting *store.TokenRef // the token of a sign-in that waits for code, which consumes it; nil: none
+	trust   bool            // trust the device, if the code is from an authenticator app
 	by      provenBy
-	gone    Code // the error if the user changed or went since the proof was judged
+	gone    Code // the error if the user was changed or deleted since the first factor was checked
 
-	newDevice bool // expected; the store decides
-	onTrusted bool // the device stands in for the second factor; likewise
+	newDevice bool // as expected; the store decides
+	onTrusted bool // a trusted device replaces the second factor; the store decides this, too
 
-	remember *bool // what was said of the cookies when it began; nil: nothing
+	remember *bool // whether the browser keeps the cookies, as set at the start; nil: not set
 }
 
-// provenBy is what of an account a proof rests on. A sign-in that is under way
-// while the account loses it, to its rightful owner for instance, must not
-// outlive the loss.
+// provenBy is the credential or identifier that a sign-in depends on. If the account
+// loses it during the sign-in, for instance to its rightful owner, the sign-in fails.
 type provenBy struct {
 	Provider string `json:"provider,omitempty"` // an identity, with Subject
 	Subject  string `json:"subject,omitempty"`
 	Email    string `json:"email,omitempty"`
 	Phone    string `json:"phone,omitempty"`
-	Password []byte `json:"password,omitempty"` // SHA-256 of the hash that it was judged by
+	Password []byte `json:"password,omitempty"` // SHA-256 of the stored hash that it was checked against
 }
 
-// byPassword is a proof that rests on a password.
+// byPassword returns the dependency on a password.
 func byPassword(hash string) provenBy {
 	sum := sha256.Sum256([]byte(hash))
 	return provenBy{Password: sum[:]}
 }
 
-// holds tells whether the proof still rests on something of the user's.
+// holds reports whether the user still has the credential or identifier.
 func (b provenBy) holds(c store.Credentials) bool {
 	switch {
 	case b.Provider != "":
@@ -70,8 +69,8 @@ func (b provenBy) holds(c store.Credentials) bool {
 	return false
 }
 
-// completeSignIn is the one way to a session: it decides whether the user may
-// have one, makes it and hands out its tokens.
+// completeSignIn is the only function that gives a sign-in a session. It decides
+// whether the user may have one, creates it and returns its tokens.
 func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	now := a.now()
 	if s.user.Banned(now) {
@@ -94,7 +93,7 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, fail(s.gone, err)
-	case errors.Is(err, store.ErrMFARequired): // enabled, or the device's trust over, since the proof was judged
+	case errors.Is(err, store.ErrMFARequired): // a factor was enabled, or the device's trust expired, since the check above
 		return nil, a.ask(ctx, CodeMFARequired, store.PurposeMFA, s)
 	case err != nil:
 		return nil, storeFailed(err)
@@ -103,7 +102,7 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	return tokens, nil
 }
 
-// attempt is the sign-in as hooks see it.
+// attempt returns the sign-in as hooks see it.
 func (s *signIn) attempt() SignInAttempt {
 	return SignInAttempt{User: s.user, Method: s.amr[0].Method, Provider: s.by.Provider}
 }
@@ -164,10 +163,11 @@ func (a *Auth) createSession(ctx context.Context, c store.Change, s signIn, u Us
 	return tokens, nil
 }
 
-// startSession creates the session of a sign-in without a second factor, on the condition
-// that the account's credentials are as they were when the sign-in found its own among
-// them. If they have changed, it looks for a password and an identity again. A link or a
-// code is used up by now and would be invalid after most changes, so it is refused.
+// startSession creates the session of a sign-in without a second factor, on the
+// condition that the account's credentials have not changed since they were checked. If
+// they have, it checks once more that the account still has the password or the
+// identity. A link or code is refused instead: it is consumed by now, and most changes
+// would have revoked it.
 func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Tokens, error) {
 	u, look := s.user, false
 	return change(func() (*Tokens, error) {
@@ -209,10 +209,10 @@ func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now tim
 	return s
 }
 
-// idAt is an id of a session, which tells when that began, by the clock that
-// its other times are of.
+// idAt returns an id for a session. The id contains the session's creation time, by the
+// clock of its other times.
 //
-// A counter orders those of one millisecond (RFC 9562, section 6.2, method 1).
+// A counter orders the ids of one millisecond (RFC 9562, section 6.2, method 1).
 func (a *Auth) idAt(now time.Time) string {
 	id := uuid.Must(uuid.NewV7()) // crypto/rand never fails
 	n := a.sessionCount.Add(1)
@@ -221,19 +221,18 @@ func (a *Auth) idAt(now time.Time) string {
 	return id.String()
 }
 
-// proof is one entry of a session's amr.
+// proof returns a list with one entry for a session's amr.
 func (a *Auth) proof(method string) []AMR {
 	return []AMR{{Method: method, Timestamp: a.now().Unix()}}
 }
 
-// withProof adds a proof to those of a session, in place of an older one of the
-// same method.
+// withProof returns the list with p in place of any older entry of the same method.
 func withProof(list []AMR, p AMR) []AMR {
 	list = slices.DeleteFunc(slices.Clone(list), func(m AMR) bool { return m.Method == p.Method })
 	return append(list, p)
 }
 
-// mint makes the tokens that stand for a session in its present state.
+// mint returns the tokens of a session in its present state.
 func (a *Auth) mint(ctx context.Context, u User, s Session) (*Tokens, error) {
 	custom, err := a.customClaims(ctx, u)
 	if err != nil {
@@ -246,7 +245,7 @@ func (a *Auth) mint(ctx context.Context, u User, s Session) (*Tokens, error) {
 	return t, err
 }
 
-// mintWith is mint with the custom claims worked out before.
+// mintWith is mint with custom claims that were computed before.
 func (a *Auth) mintWith(ctx context.Context, u User, s Session, custom map[string]any) (*Tokens, error) {
 	access, expires, err := a.accessToken(ctx, u, s, custom, a.now())
 	if err != nil {
@@ -263,19 +262,20 @@ func (a *Auth) mintWith(ctx context.Context, u User, s Session, custom map[strin
 	}, nil
 }
 
-// RefreshParams trade a refresh token for new tokens.
+// RefreshParams are the parameters of Refresh.
 type RefreshParams struct{ RefreshToken string }
 
-// Refresh trades a refresh token for new tokens, and is one compare-and-swap in
-// the store. The token before the current one yields the current one again for a
-// short while (SessionOptions.RefreshGrace). After that it does once a day at most,
-// and not for two tokens in a row: a laptop that fell asleep before the answer came
-// is no theft, while two who share a session are found at the next round. It is
-// EventReplayed; what comes again within RefreshGrace of it, as of a browser that
-// sends two requests when it wakes up, has the same answer. Anything else, and anything older, ends the session.
+// Refresh exchanges a refresh token for new tokens, in one compare-and-swap of the
+// store. For a short while (SessionOptions.RefreshGrace), the token before the current
+// one yields the current one again. After that it does so once a day at most, and not
+// for two tokens in a row (EventReplayed), because a laptop that fell asleep before the
+// response arrived is no theft, while two clients that share a session are found at the
+// next round. A repetition within RefreshGrace of a replay, as from a browser that
+// sends two requests when it wakes up, gets the same answer. Any other or older token
+// revokes the session.
 //
-// Errors: CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded
-// (all with status 400), CodeUserBanned, CodeRateLimited.
+// Errors: CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded (all with
+// status 400), CodeUserBanned, CodeRateLimited.
 func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	id, counter, ok := a.keys.ParseRefreshToken(p.RefreshToken)
 	if !ok {
@@ -292,7 +292,7 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	cl := clientFrom(ctx)
 	c := a.newChange(ctx, byProof(), store.OutcomeEvent{On: store.OutcomeReused, Event: Event{Type: EventReused, SessionID: id}},
 		store.OutcomeEvent{On: store.OutcomeReplayed, Event: Event{Type: EventReplayed, SessionID: id}})
-	var other *Client // who has the current token, if this one came late
+	var other *Client // the client with the current token, if this token was replayed
 	s, u, err := a.store.AdvanceSession(ctx, store.Advance{
 		Change: c, SessionID: id, Counter: counter, Grace: a.cfg.sessions.RefreshGrace,
 		IdleUntil: c.Now.Add(a.Settings(ctx).IdleTimeout), IP: ipString(cl.IP), UserAgent: cl.UserAgent, Draw: draw,
@@ -315,15 +315,16 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	}
 	tokens, err := a.mintWith(ctx, u, s, claims(u))
 	if err != nil {
-		return nil, err // the old token stays good for the grace period
+		return nil, err // the old token is valid for the grace period
 	}
 	a.emit(ctx, Event{Type: EventRefreshed, Actor: Actor{Kind: store.ActorUser, ID: u.ID, SessionID: s.ID}, UserID: u.ID, SessionID: s.ID})
 	return tokens, nil
 }
 
-// beforeRefresh returns what a refresh draws, in the step in which the session moves
-// on. Where more than that step is done, the limit comes before it: the application's
-// own claims, and the look at who it is while the service is off.
+// beforeRefresh returns the limit that the store counts in the same step as the
+// refresh. If a refresh needs more work than that step, beforeRefresh counts the limit
+// itself, before the work: the application's own claims, and the check of the user
+// while the service is off.
 func (a *Auth) beforeRefresh(ctx context.Context, sessionID string) (store.Draw, error) {
 	draw := a.draw(a.cfg.limits.RefreshPerSession, "refresh", sessionID, 1)
 	if len(a.cfg.claims) == 0 && a.settings.now.Load().settings.Enabled.On() {
@@ -335,8 +336,8 @@ func (a *Auth) beforeRefresh(ctx context.Context, sessionID string) (store.Draw,
 	return store.Draw{}, a.refreshesWhenOff(ctx, sessionID)
 }
 
-// refreshesWhenOff is letIn of a session that is to go on: before its token is used
-// up, so that it goes on where it was once the service is switched on again.
+// refreshesWhenOff is letIn for the user of a session. It runs before the refresh token
+// is consumed, so that the session continues once the service is on again.
 func (a *Auth) refreshesWhenOff(ctx context.Context, sessionID string) error {
 	if a.settings.now.Load().settings.Enabled.On() {
 		return nil
@@ -351,16 +352,16 @@ func (a *Auth) refreshesWhenOff(ctx context.Context, sessionID string) error {
 	return a.letIn(ctx, u)
 }
 
-// beforeAdvance works out the application's own claims, which could fail for
-// reasons of their own. Once the counter has moved, a failure would look like a
-// token that comes back, and end the session of whoever tries again for longer
-// than the grace period.
+// beforeAdvance computes the application's own claims, which can fail. It runs before
+// the counter advances. A failure afterwards would make the client's next attempt look
+// like a replayed token, and revoke the session if the failures outlast the grace
+// period.
 func (a *Auth) beforeAdvance(ctx context.Context, sessionID string) (claims func(User) map[string]any, err error) {
 	if len(a.cfg.claims) == 0 {
 		return func(u User) map[string]any { return u.Claims }, nil
 	}
 	_, u, err := a.store.Session(ctx, sessionID, a.now())
-	if err != nil { // AdvanceSession tells what is the matter
+	if err != nil { // AdvanceSession returns the error
 		return func(User) map[string]any { return nil }, nil //nolint:nilerr // see above
 	}
 	custom, err := a.customClaims(ctx, u)
@@ -401,9 +402,9 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 	return a.writeTokens(w, r, tokens)
 }
 
-// Current reads the session an access token belongs to, and its user, from the
-// store, so that a revoked session, a deleted or a banned user fails at once.
-// Errors: CodeSessionEnded (401), CodeUserBanned.
+// Current reads an access token's session and its user from the store. A revoked
+// session and a deleted or banned user therefore fail at once. Errors: CodeSessionEnded
+// (401), CodeUserBanned.
 func (a *Auth) Current(ctx context.Context, c *Claims) (Session, User, error) {
 	if c.Impersonator != nil {
 		return a.currentImpersonation(ctx, c)
@@ -411,8 +412,8 @@ func (a *Auth) Current(ctx context.Context, c *Claims) (Session, User, error) {
 	return a.liveSession(ctx, c.Caller(), CodeSessionEnded)
 }
 
-// liveSession reads a caller's session, which has to be live, and its user. gone
-// is the error otherwise.
+// liveSession reads a caller's live session and its user. It returns the error gone if
+// the session is not live.
 func (a *Auth) liveSession(ctx context.Context, by Caller, gone Code) (Session, User, error) {
 	s, u, err := a.store.Session(ctx, by.session(), a.now())
 	switch {
@@ -426,28 +427,28 @@ func (a *Auth) liveSession(ctx context.Context, by Caller, gone Code) (Session, 
 	return s, u, nil
 }
 
-// SessionsParams ask for a user's sessions; Current, which may be empty, marks
-// one of them.
+// SessionsParams are the parameters of Sessions. Current, which may be empty, marks one
+// of the sessions.
 type SessionsParams struct {
 	UserID  string
 	Current string
 }
 
-// SessionInfo is one live session of a user, as it is told of; in JSON it is an
-// entry of GET /sessions. Times are in UTC, of microseconds.
+// SessionInfo describes one live session of a user; in JSON it is an entry of GET
+// /sessions. Times are in UTC, of microseconds.
 type SessionInfo struct {
 	ID           string
 	CreatedAt    time.Time
 	LastActiveAt time.Time
-	ExpiresAt    time.Time  // by its lifetime or of idleness, whichever comes first
-	IP           netip.Addr // where it was last refreshed; not valid: not known
+	ExpiresAt    time.Time  // the earlier of the ends of its lifetime and of its idle timeout
+	IP           netip.Addr // of the last refresh; not valid: unknown
 	UserAgent    string
-	Device       string // what people call it, such as "Firefox on Linux"; empty: not known
+	Device       string // a readable name, such as "Firefox on Linux"; empty: unknown
 	AAL          string // LevelAAL1 or LevelAAL2
-	AMR          []AMR  // the proofs given for it
+	AMR          []AMR  // the authentication methods used in it
 	Current      bool   // it is SessionsParams.Current
 
-	ImpersonatedBy string // the id of who acts as the user; empty: it is the user's own
+	ImpersonatedBy string // the id of the impersonator; empty: it is the user's own
 }
 
 // Sessions lists a user's live sessions, newest first.
@@ -467,7 +468,7 @@ func (a *Auth) Sessions(ctx context.Context, p SessionsParams) ([]SessionInfo, e
 	return infos, nil
 }
 
-// sessionInfo is a session as it is told of.
+// sessionInfo returns the description of a session.
 func sessionInfo(s Session, current string) SessionInfo {
 	return SessionInfo{
 		ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.End()),

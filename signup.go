@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// SignUpParams are the particulars of a new account.
+// SignUpParams are the parameters of SignUp.
 type SignUpParams struct {
 	Email        string         `json:"email"` // or Phone
 	Phone        string         `json:"phone"`
@@ -23,28 +23,29 @@ type SignUpParams struct {
 	RedirectTo   string         `json:"redirect_to"` // where the confirmed link leads; on the allow-list
 }
 
-// SignUpResult is a new account: signed in, or waiting for its address to be
-// confirmed.
+// SignUpResult is a new account, either signed in or waiting for the verification of
+// its email address or phone number.
 type SignUpResult struct {
 	Tokens               *Tokens // nil when confirmation is required
 	User                 User
 	ConfirmationRequired bool
 
-	// With ConfirmationRequired: give it back with the code in the mail, see
-	// VerifyEmailParams, or with the one in the text. One of a made-up user confirms
-	// nobody's sign-up.
+	// With ConfirmationRequired: pass it to VerifyEmail with the code in the mail, or
+	// to VerifyPhoneCode with the code in the text. The id of a made-up user
+	// confirms no sign-up.
 	RequestID string
 }
 
-// SignUp creates an account and sends the link that confirms its address.
+// SignUp creates an account and sends the link or code that verifies its email address
+// or phone number.
 //
-// When confirmation is required, an address that has an account already gets the
-// same answer with a made-up user, and a message that says so. Otherwise the
-// error is CodeUserAlreadyExists. Other errors: CodeValidationFailed,
-// CodeWeakPassword, CodeSignupDisabled, CodeMethodDisabled,
-// CodeRedirectNotAllowed, CodeRateLimited, CodeOverloaded. With
-// CodeMFAEnrollmentRequired the account is made, and its user has to set up a
-// second factor with the Error's MFAToken before there is a session.
+// If verification is required, a taken email address or phone number gets the same
+// response with a made-up user, and the owner of the email address gets a message.
+// Otherwise the error is CodeUserAlreadyExists. Other errors: CodeValidationFailed,
+// CodeWeakPassword, CodeSignupDisabled, CodeMethodDisabled, CodeRedirectNotAllowed,
+// CodeRateLimited, CodeOverloaded. With CodeMFAEnrollmentRequired the account is
+// created, and its user must set up a second factor with the Error's MFAToken before
+// there is a session.
 func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error) {
 	if err := a.checkSignUp(ctx, &p); err != nil {
 		return nil, err
@@ -65,8 +66,8 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 	return a.createAccount(ctx, in, p, hash)
 }
 
-// allowSignUp judges what needs more than a look at the particulars, and hashes the
-// password.
+// allowSignUp checks the password and the application's hooks, and returns the hash of
+// the password.
 func (a *Auth) allowSignUp(ctx context.Context, in *accountPermit, p SignUpParams) (hash string, err error) {
 	if err := a.checkPassword(ctx, p.Password, p.Email, p.Phone, p.FullName); err != nil {
 		return "", err
@@ -102,7 +103,7 @@ func (a *Auth) checkSignUp(ctx context.Context, p *SignUpParams) error {
 		if p.Email, err = requiredEmail(p.Email); err != nil {
 			bad["email"] = err.Error()
 		}
-		p.Phone = "" // one at a time: the other is added to the account later
+		p.Phone = "" // only one; the user can add the other later
 	}
 	if p.Password == "" {
 		bad["password"] = "is required"
@@ -171,7 +172,7 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 		return nil, storeFailed(err)
 	}
 	a.committed(ctx, c, store.OutcomeDone, nil)
-	if u.Phone != "" && !confirm { // else that would tell that the number was free: the next code has tries of its own
+	if u.Phone != "" && !confirm { // with confirm, this would reveal that the number was free
 		a.refillCode(ctx, proof.Purpose, proof.Subject)
 	}
 	if enrol {
@@ -179,7 +180,7 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 		return nil, err
 	}
 	if tokens != nil {
-		if created.Claims != nil { // known only now
+		if created.Claims != nil { // known only after the insert
 			if tokens, err = a.mint(ctx, created, *nu.Session); err != nil {
 				return nil, err
 			}
@@ -193,8 +194,8 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 	return res, nil
 }
 
-// firstProof makes the link or code that proves a new account's address or
-// number, and the message that carries it.
+// firstProof creates the link or code that verifies a new account's email address or
+// phone number, and the message that carries it.
 func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (store.Token, outbox.Outgoing) {
 	if u.Phone != "" {
 		code, t := a.newPhoneCode(store.PurposePhoneCode, u.Phone)
@@ -205,21 +206,21 @@ func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (store
 	return t, message
 }
 
-// sendAccountExists tells an address's owner that somebody gave it for an account
-// once more, with a link to choose a new password: whoever holds the mailbox
-// owns the account, also when it was never confirmed. It is worked out behind
-// the request's back, because taking longer would tell that the account exists;
-// for the same reason too many such messages are left out silently.
+// sendAccountExists notifies the owner of an address that it was used for another
+// sign-up. The message has a link to choose a new password: the owner of the mailbox
+// owns the account, even an unverified one. It works in the background, because a
+// longer response time would reveal that the account exists. For the same reason it
+// omits messages above the limit silently.
 //
-// A number that is taken gets no message: texts cost money, and its owner signs
-// in with a code as ever.
+// A taken phone number gets no message: texts cost money, and its owner can sign in
+// with a code.
 func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo string) {
 	email := taken.Email
 	if email == "" {
 		return
 	}
-	asked := ctx           // for who asked and how, not for the store: the request is over by then
-	var allowed sendPermit // drawn once: an attempt after one that failed would find nothing left
+	asked := ctx           // for the client and the authority, not for the store: the request has ended by then
+	var allowed sendPermit // counted once: a retry would find nothing left
 	a.outbox.Prepare(ctx, KindAccountExists, func(background context.Context) (*store.SealedMessage, error) {
 		if allowed == (sendPermit{}) {
 			drawn, err := a.takeUnasked(background, atOwners, KindAccountExists, email)
@@ -276,41 +277,40 @@ func (p SignUpParams) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("email", maskEmail(p.Email)), slog.String("password", redacted))
 }
 
-// Whoever signs up with an address that somebody else has signed up with waits for a
-// code, too, and the one that comes is of the other's account. The id that a sign-up
-// returns tells them apart: it is about the account that the sign-up made.
+// Two people may sign up with the same address. Both wait for a code, and the code in
+// the mailbox is for the first account. The id in the response distinguishes them: it
+// refers to the account of that sign-up.
 
-// signUpRequest is the id that a sign-up returns, for its code to be given with: about the
-// new account, or one that was made up. It is good for as long as the first
-// link, since codes that are sent later prove the same sign-up.
+// signUpRequest returns the id of a sign-up, to be sent with its code. It refers to the
+// new account, or to a made-up one. It is valid for as long as the first link, because
+// a later code completes the same sign-up.
 func (a *Auth) signUpRequest(u User) string {
-	if u.Phone != "" { // proving a number takes over in any case: for tries of their own
+	if u.Phone != "" { // verifying a number always takes over; the id only separates attempts
 		return a.keys.RequestID(u.Phone, a.now().Add(a.cfg.phone.Life))
 	}
 	return a.keys.RequestID(ofSignUp(u), a.now().Add(verifyLife))
 }
 
-// signedUp tells whether an id was returned by the sign-up that made an account,
-// with the address that it has.
+// signedUp reports whether an id comes from the sign-up that created an account with
+// its present address.
 func (a *Auth) signedUp(u User, request string) bool {
 	return a.keys.ValidRequestID(ofSignUp(u), request, a.now())
 }
 
 func ofSignUp(u User) string { return "sign-up " + u.ID + " " + store.EmailKey(u.Email) }
 
-// accountPermit is the leave to make one account. Every account that somebody
-// makes for themselves comes about by one, whatever the door: newUser asks for it,
-// and only permitAccount and allowAccount, which draw the limits, give it.
+// accountPermit is the permission to create one account. Every account that a user
+// creates needs one: newUser requires it, and only permitAccount and allowAccount,
+// which count against the limits, return it.
 type accountPermit struct {
 	drawn  bool
-	permit sendPermit   // for the message that proves the account's address
-	byName []store.Draw // what that message drew by whom it goes to
+	permit sendPermit   // for the message that verifies the account's address
+	byName []store.Draw // the message's draws by recipient
 }
 
-// permitAccount draws for an account, and for the message of kind k, if any, that
-// goes out with it: by who asks, and by whom it goes to. It comes before any
-// look-up, so that it tells nobody what is taken; for a text, spendSMS comes after
-// it.
+// permitAccount counts an account, and its message of kind k, if any, by client and by
+// recipient. It runs before any look-up, so that it does not reveal which addresses are
+// taken. For a text, spendSMS runs after it.
 func (a *Auth) permitAccount(ctx context.Context, k Kind, to string) (accountPermit, error) {
 	p := accountPermit{drawn: true}
 	draws := []store.Draw{a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup")}
@@ -319,15 +319,15 @@ func (a *Auth) permitAccount(ctx context.Context, k Kind, to string) (accountPer
 	}
 	p.byName = []store.Draw{a.firstSendDraw(k, to)}
 	draws = append(append(draws, p.byName...), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
-	if k == KindPhoneCode { // whose permit spendSMS gives
+	if k == KindPhoneCode { // spendSMS returns the permit
 		return p, a.tellBudget(ctx, a.takeAlong(ctx, append(draws, a.smsBudget(0))...))
 	}
 	p.permit = permitFor(k, to)
 	return p, a.takeAlong(ctx, draws...)
 }
 
-// refused gives back what an account drew by its name that was refused for its own
-// particulars: what comes to nothing must not use up what the name's owner has.
+// refused refunds the draws by recipient of an account that was not created. Such
+// attempts must not use up the limits of the recipient.
 func (a *Auth) refused(p accountPermit) {
 	for _, d := range p.byName {
 		d.Cost = -d.Cost
@@ -335,8 +335,9 @@ func (a *Auth) refused(p accountPermit) {
 	}
 }
 
-// allowAccount asks the application's hooks, and is permitAccount for doors where
-// the address is proved by then: once, however often the account is tried to be made.
+// allowAccount calls the application's hooks. If p is not set yet, as at endpoints
+// where the address is verified already, it first counts the account, once for all
+// retries.
 func (a *Auth) allowAccount(ctx context.Context, p *accountPermit, s SignUpAttempt) error {
 	if !p.drawn {
 		taken, err := a.permitAccount(ctx, "", "")
@@ -348,7 +349,7 @@ func (a *Auth) allowAccount(ctx context.Context, p *accountPermit, s SignUpAttem
 	return a.beforeSignUp(ctx, s)
 }
 
-// newUser is the account of somebody who has drawn.
+// newUser returns the account for a permit.
 func (a *Auth) newUser(p accountPermit, u User) store.NewUser {
 	if !p.drawn {
 		panic("auth: an account that drew no limits")
@@ -357,7 +358,7 @@ func (a *Auth) newUser(p accountPermit, u User) store.NewUser {
 	return store.NewUser{User: u, Creating: a.creating()}
 }
 
-// newHandle is User.Handle of a new account.
+// newHandle returns User.Handle of a new account.
 func newHandle() string {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // never fails (crypto/rand)

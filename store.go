@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// The types of package store that applications meet; go doc store.User shows the fields
+// The types of package store that applications use; go doc store.User shows the fields
 // of User, and so on. The rest of the contract is for authors of stores.
 type (
 	Store      = store.Store
@@ -137,7 +137,7 @@ const (
 	ChannelSMS   = store.ChannelSMS
 )
 
-// storePart is an interface of package store that a store may lack.
+// storePart is an optional interface of a store.
 type storePart struct {
 	face     reflect.Type
 	features string // that need it
@@ -151,7 +151,7 @@ func part[T any](features string) storePart {
 	}}
 }
 
-// storeParts are all of them. The documentation of package store lists the same.
+// storeParts returns all of them. The documentation of package store has the same list.
 func storeParts() []storePart {
 	return []storePart{
 		part[store.FactorStore]("second factors, recovery codes"),
@@ -161,8 +161,8 @@ func storeParts() []storePart {
 	}
 }
 
-// lacks is the error of an operation or option that needs an interface that the store
-// lacks.
+// lacks returns the error of an operation or option that needs an interface that the
+// store lacks.
 func lacks[T any]() error {
 	parts := storeParts()
 	i := slices.IndexFunc(parts, func(p storePart) bool { return p.face == reflect.TypeFor[T]() })

@@ -7,12 +7,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Whose account is it? One that has never proved an address, number or identity
-// belongs to whoever first does. What was set up before without a proof would be
-// a way in for a stranger (pre-hijacking), so it goes; unless the proof is given
-// inside a live session of the account, which shows that both are the same.
+// Account ownership. An account without a verified email address, phone number or
+// identity belongs to the first person who verifies one. A stranger may have set up
+// credentials before (account pre-hijacking). Verification therefore deletes everything
+// that was set up without it, except within a live session of the account, which shows
+// that both are the same person.
 
-// root is what a proof shows to be somebody's: an address or a number.
+// root is a kind of identifier that a user can verify: an email address or a phone
+// number.
 type root int
 
 const (
@@ -20,18 +22,18 @@ const (
 	rootPhone
 )
 
-// takeOver turns a patch that proves an account's address or number into one
-// that makes the account the prover's: every way in that the patch does not name
-// goes, with the sessions, factors and tokens (see UserPatch.DropCredentials).
+// takeOver makes a patch that verifies an email address or phone number also take over
+// the account: the patch deletes every credential that it does not name, with the
+// sessions, factors and tokens (see UserPatch.DropCredentials).
 //
-// It is made on the condition of stillUnproved, which the store judges with the
-// user locked, and on no revision, so that whoever keeps changing the account
-// cannot keep its owner out.
+// The change is conditional on the identifier being still unverified, which the store
+// checks with the user locked, and not on a revision. A stranger who keeps changing the
+// account therefore cannot lock its owner out.
 func takeOver(p *store.UserPatch) { p.DropCredentials = true }
 
-// prove is what it does to an account that its address or number was proved,
-// inside a live session of the account or outside of any. takenOver tells whether
-// the account changed hands.
+// prove returns the patch and the condition of a verification of the account's email
+// address or phone number. inside means within a live session of the account. takenOver
+// reports whether the account changes its owner.
 func prove(u User, by root, inside bool, now time.Time) (p store.UserPatch, still UserAt, takenOver bool) {
 	yes, no := true, false
 	still = UserAt{ID: u.ID}
@@ -52,12 +54,12 @@ func prove(u User, by root, inside bool, now time.Time) (p store.UserPatch, stil
 	takenOver = !verified && !inside
 	if takenOver {
 		takeOver(&p)
-		p.FullName, p.UserMetadata = new(string), map[string]any{} // a stranger's words about themselves
+		p.FullName, p.UserMetadata = new(string), map[string]any{} // a stranger may have written these
 	}
 	return p, still, takenOver
 }
 
-// proved are the events of a proof.
+// proved returns the events of a verification.
 func proved(u User, p store.UserPatch, takenOver bool) []store.OutcomeEvent {
 	var list []store.OutcomeEvent
 	if takenOver {
@@ -72,8 +74,8 @@ func proved(u User, p store.UserPatch, takenOver bool) []store.OutcomeEvent {
 	return list
 }
 
-// mayGrow refuses another way in to an account that nobody has proved to be
-// theirs yet: it would be one to whatever its rightful owner comes to.
+// mayGrow refuses another credential on an unverified account, because it would stay on
+// the account of the rightful owner.
 func mayGrow(u User) error {
 	if u.Unproved() {
 		return fail(CodeEmailNotVerified, nil)
@@ -81,26 +83,28 @@ func mayGrow(u User) error {
 	return nil
 }
 
-// Tokens die with what they rest on. What is mailed to an account's own address
-// rests on that address alone: whoever knows the password must not be able to use
-// the owner's links up by changing it again and again.
+// A token is revoked together with the credential that it depends on. A link in a
+// message to the account's own address depends on that address alone. Changing the
+// password must not revoke it: a thief with the password could otherwise keep revoking
+// the owner's links.
 
-// dyingWithPassword are the tokens that stand for a proof already given in a
-// browser, or for a change that was begun there. A change of the password, or of
-// another way in, ends them.
+// dyingWithPassword returns the purposes of tokens that carry a sign-in or a change
+// that a browser has started. A change of the password, or of another credential,
+// revokes them.
 func dyingWithPassword() []store.Purpose {
 	return []store.Purpose{store.PurposeExchange, store.PurposeMFA, store.PurposeEnroll, store.PurposePhoneChange, store.PurposeOAuth}
 }
 
-// dyingWithAddress are those, and what was mailed to the address: to a former
-// one, or before whoever holds it chose a new password by a link.
+// dyingWithAddress returns those of dyingWithPassword and of the tokens in messages to
+// the email address. They are revoked by a change of the address and by a password
+// reset by link.
 func dyingWithAddress() []store.Purpose {
 	return append(dyingWithPassword(), store.PurposeReset, store.PurposeMagicLink, store.PurposeVerifyEmail, store.PurposeEmailCode)
 }
 
-// provingRedemption is the use of a link or code that proves a user's address or
-// number, within a session of the same user or outside of any. more are events of
-// the same change.
+// provingRedemption returns the redemption of a link or code that verifies a user's
+// email address or phone number, within a session of the same user or outside of any.
+// more are events of the same change.
 func (a *Auth) provingRedemption(ctx context.Context, u User, by root, within Caller, more ...store.OutcomeEvent) (store.Redemption, bool) {
 	inside := within.SessionID != "" && within.UserID == u.ID
 	patch, still, takenOver := prove(u, by, inside, a.now())
@@ -112,7 +116,7 @@ func (a *Auth) provingRedemption(ctx context.Context, u User, by root, within Ca
 	if by == rootPhone {
 		of.to = maskAddress(u.Phone)
 		if takenOver {
-			of.Email = "" // goes with the account's former self, and was nobody's who could show it
+			of.Email = "" // deleted with the old credentials; it was never verified
 		}
 	}
 	c := a.newChangeOf(ctx, authority, of, append(proved(u, patch, takenOver), more...)...)

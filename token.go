@@ -20,8 +20,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Tokens is what a completed sign-in or refresh hands out. Where they travel in
-// cookies the two tokens are null in the JSON form.
+// Tokens are the result of a completed sign-in or refresh. In cookie mode, the two
+// tokens are null in the JSON form.
 type Tokens struct {
 	AccessToken  string
 	RefreshToken string
@@ -33,26 +33,26 @@ type Tokens struct {
 	RecoveryCodesLeft *int // after a sign-in with a recovery code
 
 	device   string // for the cookie of a new device
-	remember *bool  // what was said of the cookies when the sign-in began; nil: nothing
+	remember *bool  // whether the browser keeps the cookies, as set at the start of the sign-in; nil: not set
 }
 
-const redacted = "[redacted]" // in the log, for what holds secrets
+const redacted = "[redacted]" // replaces secrets in the log
 
-// WithSharedSecret signs access tokens by HS256 with a secret that others know, too,
-// for verifiers that take no public key, such as PostgREST with a jwt-secret: at
-// least 32 random bytes, and none of WithSecret's. Previous ones, behind it, are
-// still accepted. The key itself signs; nothing is derived from it, and it is
-// published nowhere. It and WithSigningKeys replace each other, the last one counts.
-// The default is a key pair. A second call replaces the first.
+// WithSharedSecret signs access tokens by HS256 with a secret that other services know,
+// too. It is for verifiers that accept no public key, such as PostgREST with a
+// jwt-secret. The secret has at least 32 random bytes and is none of WithSecret's.
+// Tokens of the previous ones are still accepted. The key itself signs; nothing is
+// derived from it, and it is not published. Of WithSharedSecret and WithSigningKeys,
+// the last call counts; a second call replaces the first. The default is a key pair.
 //
-// Whoever has this secret can make tokens in anybody's name, with any role, which
-// Require lets in; with [CheckSession], and at the endpoints, only where they know
-// the id of a live session of that user. So share it only with what you would let
-// act as everybody, and prefer the public keys at /.well-known/jwks.json where the
-// verifier can read them. Accepted are only tokens of this service's own form: with
-// "kid", "typ", issuer and audience as here, a subject and a session. A verifier's
-// own service tokens, for instance PostgREST's for anon, are none. Tokens that were
-// signed before by another key are refused, and clients refresh.
+// Anyone with this secret can create tokens for any user with any role, and Require
+// accepts them. With [CheckSession], and at the endpoints, such a token also needs the
+// id of a live session of that user. Share the secret only with services that may act
+// as any user, and prefer the public keys at /.well-known/jwks.json if the verifier can
+// read them. Only tokens of this service's own form are accepted: with its "kid",
+// "typ", issuer and audience, a subject and a session. A verifier's own service tokens,
+// for instance PostgREST's for anon, are refused. Tokens that were signed by another
+// key before are refused, and clients refresh.
 func WithSharedSecret(key []byte, previous ...[]byte) Option {
 	return func(c *config) {
 		c.shared, c.signer, c.verifiers = nil, nil, nil
@@ -65,7 +65,7 @@ func WithSharedSecret(key []byte, previous ...[]byte) Option {
 	}
 }
 
-// checkTokens collects what does not go together about access tokens.
+// checkTokens reports conflicts between the options for access tokens.
 func (c *config) checkTokens() {
 	if err := token.Options(c.tokens).Check(); err != nil {
 		c.fail("WithTokens", err)
@@ -83,12 +83,12 @@ func (c *config) checkTokens() {
 	}
 }
 
-// newKeys makes the ring of keys.
+// newKeys creates the key ring.
 func (c *config) newKeys() (*keys.Ring, error) {
 	return keys.New(keys.Params{Secrets: c.secrets, Algorithm: c.tokens.Algorithm, Signer: c.signer, Verifiers: c.verifiers, Shared: c.shared})
 }
 
-// buildTokens makes the parts that sign and verify access tokens, and remember
+// buildTokens creates the signer and the verifier of access tokens, and the list of
 // revocations.
 func (a *Auth) buildTokens() error {
 	c, err := &a.cfg, error(nil)
@@ -102,12 +102,12 @@ func (a *Auth) buildTokens() error {
 	return err
 }
 
-// accessToken signs the claims of a session.
+// accessToken returns a signed access token for a session.
 func (a *Auth) accessToken(ctx context.Context, u User, s Session, custom map[string]any, now time.Time) (string, time.Time, error) {
 	return a.signAccess(ctx, u, s, nil, custom, now, now.Truncate(time.Second).Add(token.Options(a.cfg.tokens).Lifetime()))
 }
 
-// signAccess is accessToken until a time, for the user, or for who acts as them.
+// signAccess is accessToken with an expiry time, for the user or for an impersonator.
 func (a *Auth) signAccess(ctx context.Context, u User, s Session, by *store.Impersonation, custom map[string]any, now, expires time.Time) (string, time.Time, error) {
 	permissions, revision, err := a.permissionsOf(ctx, u.Roles)
 	if err != nil {
@@ -122,7 +122,7 @@ func (a *Auth) signAccess(ctx context.Context, u User, s Session, by *store.Impe
 	return signed, expires, nil
 }
 
-// customClaims are those of the application's own: of the store, then of
+// customClaims returns the custom claims: those of the store, overridden by those of
 // WithClaims.
 func (a *Auth) customClaims(ctx context.Context, u User) (map[string]any, error) {
 	if len(a.cfg.claims) == 0 {
@@ -142,13 +142,13 @@ func (a *Auth) customClaims(ctx context.Context, u User) (map[string]any, error)
 	return custom, nil
 }
 
-// Verify checks an access token as RFC 8725 asks: the algorithm pinned to the
-// key its kid names, issuer, audience, type and times with 30 s leeway. It reads
-// no store, so a session that ended lately still passes, unless Revoke told of
-// it; see CheckSession. Errors: CodeBadToken, CodeSessionEnded, CodeTokenStale.
+// Verify checks an access token as RFC 8725 recommends: the algorithm of the key that
+// its kid names, issuer, audience, type, and times with 30 s leeway. It does not read
+// the store. A session that ended recently therefore still passes, unless Revoke has
+// reported it; see CheckSession. Errors: CodeBadToken, CodeSessionEnded,
+// CodeTokenStale.
 //
-// A token that passed is remembered until it expires. The claims are the caller's
-// own copy.
+// A valid token is cached until it expires. The claims are the caller's own copy.
 func (a *Auth) Verify(token string) (*Claims, error) {
 	c, err := a.verifyShared(token)
 	if err != nil {
@@ -157,8 +157,8 @@ func (a *Auth) Verify(token string) (*Claims, error) {
 	return c.clone(), nil
 }
 
-// verifyShared is Verify without the copy: its claims are also others', and must
-// not be changed or handed out.
+// verifyShared is Verify without the copy. Its claims are shared and must not be
+// changed or passed to the application.
 func (a *Auth) verifyShared(text string) (*Claims, error) {
 	c, err := a.verifier.Verify(text)
 	if err != nil {
@@ -167,14 +167,14 @@ func (a *Auth) verifyShared(text string) (*Claims, error) {
 	return (*Claims)(c), nil
 }
 
-// verify is verifyShared for the endpoints, which ask the store about the session.
+// verify is verifyShared for the endpoints, which read the session from the store.
 func (a *Auth) verify(text string) (*Claims, token.Revisions, error) {
 	c, revisions, err := a.verifier.Check(text)
 	return (*Claims)(c), revisions, tokenFailed(err)
 }
 
-// tokenFailed is the error for callers of a refused access token. It keeps errors that
-// have a code.
+// tokenFailed returns the error for the caller of a refused access token. It keeps
+// errors that have a code.
 func tokenFailed(err error) error {
 	switch {
 	case err == nil:
@@ -193,14 +193,14 @@ func tokenFailed(err error) error {
 	return err
 }
 
-// Revoke makes Verify and Require refuse the access tokens of what has ended,
-// for as long as they would live, and those that are stale. A feed such as
-// pgstore's WatchRevocations calls it in every instance; a repetition does no harm.
-// It is safe for concurrent use.
+// Revoke makes Verify and Require refuse the access tokens of ended sessions, until
+// they expire, and stale tokens. A feed such as pgstore's WatchRevocations calls it in
+// every instance; a repetition does no harm. It is safe for concurrent use.
 func (a *Auth) Revoke(r store.Revocation) { a.revoked.Add(r) }
 
-// handleDiscovery is GET /.well-known/openid-configuration: enough for verifiers
-// that take an issuer to find the keys (OpenID Connect Discovery, section 3).
+// handleDiscovery is GET /.well-known/openid-configuration. The document lets verifiers
+// that are configured with an issuer find the keys (OpenID Connect Discovery, section
+// 3).
 func (a *Auth) handleDiscovery(w http.ResponseWriter, _ *http.Request) error {
 	doc, err := json.Marshal(map[string]any{
 		"issuer":                                a.cfg.tokens.Issuer,
@@ -215,8 +215,8 @@ func (a *Auth) handleDiscovery(w http.ResponseWriter, _ *http.Request) error {
 	return writeDocument(w, doc)
 }
 
-// newLinkToken makes the secret of a link, 256 random bits, and what is stored
-// of it.
+// newLinkToken returns the secret of a link, 256 random bits, and its hash for the
+// store.
 func newLinkToken() (secret string, hash []byte) {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // never fails (crypto/rand)
@@ -248,32 +248,32 @@ type Claims struct {
 	AAL           string
 	AMR           []AMR
 	AppMetadata   map[string]any
-	Omitted       []string // claims that would have made the token too large; their fields are empty and say nothing
+	Omitted       []string // claims that were omitted because the token would be too large; their fields are empty
 	IssuedAt      time.Time
 	ExpiresAt     time.Time
 	TokenID       string         // "jti"
-	Impersonator  *SessionRef    // "act": who acts as the user, by which session of theirs; nil: it is the user
-	Custom        map[string]any // claims of the application's own
+	Impersonator  *SessionRef    // "act": the impersonator and the impersonator's session; nil: none
+	Custom        map[string]any // the application's own claims
 }
 
-// HasRole tells whether the user has a role.
+// HasRole reports whether the user has a role.
 func (c *Claims) HasRole(role string) bool { return slices.Contains(c.Roles, role) }
 
-// HasPermission tells whether the token has a permission, by its name or by one
-// that covers it: "*", or "notes.*" for "notes.write". Claims from Verify may lack
-// what the token left out (Omitted); [ClaimsFrom] has the permissions in any case.
+// HasPermission reports whether the token has a permission, by its name or by one that
+// covers it: "*", or "notes.*" for "notes.write". Claims from Verify may lack omitted
+// permissions (Omitted); [ClaimsFrom] always returns all permissions.
 func (c *Claims) HasPermission(p string) bool {
 	return slices.ContainsFunc(c.Permissions, func(held string) bool { return grants(held, p) })
 }
 
-// Caller is who the token was issued to, in the session that it was issued in.
+// Caller returns the user and the session of the token.
 func (c *Claims) Caller() Caller { return Caller{UserID: c.UserID, SessionID: c.SessionID} }
 
-// clone is a copy that shares nothing with the claims.
+// clone returns a copy that shares nothing with the claims.
 func (c *Claims) clone() *Claims { return (*Claims)((*token.Claims)(c).Clone()) }
 
-// whole are claims with the permissions that their token left out, by its roles, for
-// whoever judges by them. The claims themselves are others', too.
+// whole returns claims with the permissions that their token omitted, from its roles.
+// It does not change c, which is shared.
 func (a *Auth) whole(ctx context.Context, c *Claims) (*Claims, error) {
 	if c == nil || !slices.Contains(c.Omitted, token.ClaimPermissions) {
 		return c, nil

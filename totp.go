@@ -19,7 +19,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// The parameters that authenticator apps agree on (RFC 6238, section 4).
+// The parameters that authenticator apps support (RFC 6238, section 4).
 const (
 	totpPeriod  = 30 // seconds
 	totpSkew    = 1  // steps either way
@@ -34,10 +34,10 @@ const (
 	methodRecovery = token.MethodRecovery
 )
 
-// Factors that CodeMFARequired names.
+// The factors in the response of CodeMFARequired.
 var factorNames = []string{methodTOTP, methodRecovery}
 
-// mfaRequired tells whether a user has to have a second factor.
+// mfaRequired reports whether a user must have a second factor.
 func (a *Auth) mfaRequired(ctx context.Context, u User) bool {
 	return a.mfaRequiredBy(a.Settings(ctx), u)
 }
@@ -48,7 +48,7 @@ func (a *Auth) mfaRequiredBy(s Settings, u User) bool {
 		(a.cfg.mfa.RequiredFor != nil && a.cfg.mfa.RequiredFor(u))
 }
 
-// totpOn tells that second factors can be set up.
+// totpOn reports whether second factors can be set up.
 func (a *Auth) totpOn(ctx context.Context) bool {
 	return a.factors != nil && a.Settings(ctx).TOTP.On()
 }
@@ -70,7 +70,7 @@ func (a *Auth) withoutFactor(ctx context.Context, s signIn) (onTrusted bool, err
 	return false, nil
 }
 
-// ask stops a sign-in with a token that carries the proof already given on to
+// ask interrupts a sign-in. Its error has a token that carries the first factor to
 // /2fa/verify or to the enrolment.
 func (a *Auth) ask(ctx context.Context, c Code, p store.Purpose, s signIn) error {
 	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Remember: s.remember})
@@ -90,13 +90,13 @@ func (a *Auth) ask(ctx context.Context, c Code, p store.Purpose, s signIn) error
 	return e
 }
 
-// factorCode is what somebody offers as second factor; one of the two.
+// factorCode is the code of a second factor: one of totp and recovery.
 type factorCode struct {
 	totp, recovery string
 	disables       bool // the recovery code also removes the second factors
 }
 
-// factorUse is a code of a user's second factor, and what it completes.
+// factorUse is the use of a second factor's code, and the operation that it completes.
 type factorUse struct {
 	by    Authority // the user's session, or byProof
 	user  User
@@ -122,7 +122,7 @@ type factorChange struct {
 type usedFactor struct {
 	store.FactorResult
 	proof AMR
-	left  *int // recovery codes that are left, after one was used
+	left  *int // the remaining recovery codes, after one was used
 }
 
 // useFactor consumes a code, on the condition that the user's credentials are as they
@@ -226,7 +226,8 @@ func (a *Auth) consumeFactor(ctx context.Context, f factorUse, method string, ev
 	return used, nil
 }
 
-// totpState is Factor.State of an authenticator app: the newest time step that was used.
+// totpState returns Factor.State of an authenticator app: the newest time step that was
+// used.
 func totpState(step int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(step)) } //nolint:gosec // after 1970
 
 func totpStep(state []byte) int64 {
@@ -236,7 +237,7 @@ func totpStep(state []byte) int64 {
 	return int64(binary.BigEndian.Uint64(state)) //nolint:gosec // as totpState wrote it
 }
 
-// factorFailed makes absent, used and outdated the same error.
+// factorFailed returns the same error for an absent, a used and an outdated factor.
 func factorFailed(err error) error {
 	var known *Error
 	if errors.As(err, &known) {
@@ -248,16 +249,16 @@ func factorFailed(err error) error {
 	return goneOr(CodeInvalidTOTPCode, err)
 }
 
-// match is the time step that a code belongs to, if it is right.
+// match is the time step of a code, if the code is right.
 type match struct {
 	step   int64
 	ok     bool
 	sealed []byte // the factor's secret, sealed anew, if it was sealed under a previous key
 }
 
-// matchTOTP finds the time step that a code belongs to. A secret that cannot be
-// opened is an error, which is logged: no code is right then, and whoever runs
-// the service has to know why.
+// matchTOTP finds the time step of a code. If the factor's secret cannot be decrypted,
+// matchTOTP returns an error, which is logged: no code is right then, and the operator
+// needs to know the reason.
 func (a *Auth) matchTOTP(f Factor, code string, now time.Time) (m match, err error) {
 	secret, current, err := a.keys.Open(f.Secret, []byte(f.UserID))
 	if err != nil {
@@ -280,8 +281,8 @@ func (a *Auth) matchTOTP(f Factor, code string, now time.Time) (m match, err err
 // recoveryAlphabet has 32 characters that are hard to confuse.
 const recoveryAlphabet = "abcdefghjkmnpqrstuvwxyz023456789"
 
-// newRecoveryCodes makes codes of 50 bits each, in readable groups, and what is
-// stored of them.
+// newRecoveryCodes returns new codes of 50 bits each, in readable groups, and their
+// hashes.
 func (a *Auth) newRecoveryCodes(userID string) (codes []string, hashes [][]byte) {
 	for range recoveryN {
 		b := make([]byte, recoveryLen)
@@ -327,8 +328,8 @@ func (a *Auth) judgeFactor(ctx context.Context, f factorUse) (usedFactor, error)
 	return used, err
 }
 
-// judgeFirstCode judges the code that ends an enrolment. What it is compared with
-// is nobody's second factor yet, so no run of failures is counted.
+// judgeFirstCode checks the code that completes an enrolment. No run of failures is
+// counted, because the new factor does not protect an account yet.
 func (a *Auth) judgeFirstCode(ctx context.Context, e enrollee, f Factor, code string) (match, error) {
 	var more []guessDraw
 	if e.token != nil {
@@ -350,8 +351,8 @@ func (a *Auth) judgeFirstCode(ctx context.Context, e enrollee, f Factor, code st
 	return m, err
 }
 
-// factorAttempt are those of any second factor: one count for each user, whichever
-// the door and the factor.
+// factorAttempt returns the attempt at a second factor. All endpoints and factors of a
+// user share one count.
 func (a *Auth) factorAttempt(u User, more []guessDraw) attempt {
 	return attempt{
 		draws:  append([]guessDraw{a.guessDraw(a.cfg.limits.FactorPerUser, "factor", u.ID)}, more...),
@@ -359,7 +360,7 @@ func (a *Auth) factorAttempt(u User, more []guessDraw) attempt {
 	}
 }
 
-// perMFAToken is the draw of a try with a token of CodeMFARequired or
+// perMFAToken returns the draw of an attempt with a token of CodeMFARequired or
 // CodeMFAEnrollmentRequired.
 func (a *Auth) perMFAToken(hash []byte) guessDraw {
 	return a.guessDraw(a.always(Rate{Burst: maxCodeTries, Per: mfaLife}), "mfa-token", string(hash))

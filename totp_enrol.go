@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// TOTPSetup is what an authenticator app needs to know.
+// TOTPSetup contains the new secret in the forms for an authenticator app.
 type TOTPSetup struct {
 	Secret string `json:"secret"`  // base32
 	URI    string `json:"uri"`     // otpauth://
@@ -24,36 +24,36 @@ type TOTPSetup struct {
 	png []byte
 }
 
-// enrolling is who sets a second factor up: somebody who is signed in, or whose
-// sign-in was answered CodeMFAEnrollmentRequired.
+// enrollee is the user who enrols a second factor: one with a session, or one with a
+// sign-in that returned CodeMFAEnrollmentRequired.
 type enrollee struct {
 	user    User
 	session Session         // to raise, or to create
 	token   *store.TokenRef // of the sign-in that waits for the enrolment
-	by      provenBy        // what that sign-in rests on
+	by      provenBy        // the credential of that sign-in
 
-	remember *bool // what it said of the cookies
+	remember *bool // signIn.remember of that sign-in
 }
 
-// enrollee finds out who enrols: by a token, or else in the name of a caller.
+// enrollee returns the user who enrols: of a token or, without one, of the caller.
 func (a *Auth) enrollee(ctx context.Context, by Caller, mfaToken string) (enrollee, error) {
 	if mfaToken != "" {
 		e, err := a.waitingToEnrol(ctx, mfaToken)
 		if errors.Is(err, CodeInvalidToken) {
-			err = fail(CodeBadToken, err) // used up or dropped; it serves as bearer
+			err = fail(CodeBadToken, err) // consumed or revoked; it is used as a bearer token
 		}
 		return e, err
 	}
 	me, err := a.actingLately(ctx, by)
 	if me.user.MFAEnabled && errors.Is(err, CodeReauthNeeded) {
-		err = nil // what is missing is told where it is found that there is one already
+		err = nil // the operation then returns CodeMFAAlreadyEnabled
 	}
 	return enrollee{user: me.user, session: me.session}, err
 }
 
-// waitingToEnrol reads the sign-in that a token stands for. Errors: CodeInvalidToken
-// for one that is no such token, CodeBadToken if what the sign-in rested on is
-// gone, CodeUserBanned.
+// waitingToEnrol reads the waiting sign-in of a token. Errors: CodeInvalidToken for any
+// other token, CodeBadToken if the credential of the sign-in no longer exists,
+// CodeUserBanned.
 func (a *Auth) waitingToEnrol(ctx context.Context, mfaToken string) (enrollee, error) {
 	t, d, err := a.peek(ctx, store.PurposeEnroll, mfaToken)
 	if err != nil {
@@ -73,18 +73,17 @@ func (a *Auth) waitingToEnrol(ctx context.Context, mfaToken string) (enrollee, e
 	}, nil
 }
 
-// SetupTOTPParams begin an enrolment, in the name of a caller or by the token of
+// SetupTOTPParams are the parameters of SetupTOTP, for a caller or with the token of
 // CodeMFAEnrollmentRequired.
 type SetupTOTPParams struct {
 	Caller
 	MFAToken string
 }
 
-// SetupTOTP begins the enrolment of a second factor; repeating it replaces the
-// pending secret. The session has to have signed in, or shown another proof, within
-// the last 15 minutes. Errors: CodeReauthNeeded, CodeMFAAlreadyEnabled,
-// CodeMethodDisabled, CodeSessionEnded, CodeBadToken (MFAToken is not good any
-// more), CodeUserBanned.
+// SetupTOTP starts the enrolment of a second factor; repeating it replaces the pending
+// secret. The session needs a sign-in or another authentication within the last 15
+// minutes. Errors: CodeReauthNeeded, CodeMFAAlreadyEnabled, CodeMethodDisabled,
+// CodeSessionEnded, CodeBadToken (MFAToken is no longer valid), CodeUserBanned.
 func (a *Auth) SetupTOTP(ctx context.Context, p SetupTOTPParams) (*TOTPSetup, error) {
 	u, secret, err := a.beginTOTP(ctx, p)
 	if err != nil {
@@ -93,7 +92,7 @@ func (a *Auth) SetupTOTP(ctx context.Context, p SetupTOTPParams) (*TOTPSetup, er
 	return a.describeTOTP(u, secret)
 }
 
-// beginTOTP is SetupTOTP up to the forms in which the secret is shown.
+// beginTOTP is SetupTOTP without the forms for an authenticator app.
 func (a *Auth) beginTOTP(ctx context.Context, p SetupTOTPParams) (User, []byte, error) {
 	if a.factors == nil {
 		return User{}, nil, fail(CodeMethodDisabled, lacks[store.FactorStore]())
@@ -119,14 +118,14 @@ func (a *Auth) beginTOTP(ctx context.Context, p SetupTOTPParams) (User, []byte, 
 	case errors.Is(err, store.ErrConflict):
 		return User{}, nil, fail(CodeMFAAlreadyEnabled, err)
 	case errors.Is(err, store.ErrStale):
-		return User{}, nil, fail(CodeSessionEnded, err) // changed hands, or nearly so: sign in anew
+		return User{}, nil, fail(CodeSessionEnded, err) // the account's credentials have changed; the user has to sign in again
 	case err != nil:
 		return User{}, nil, goneOr(CodeSessionEnded, err)
 	}
 	return e.user, secret, nil
 }
 
-// describeTOTP is a secret in the forms that authenticator apps take.
+// describeTOTP returns a secret in the forms that authenticator apps read.
 func (a *Auth) describeTOTP(u User, secret []byte) (*TOTPSetup, error) {
 	s := &TOTPSetup{Secret: base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret)}
 	account := u.Email
@@ -136,7 +135,7 @@ func (a *Auth) describeTOTP(u User, secret []byte) (*TOTPSetup, error) {
 	app := a.appName()
 	s.URI = "otpauth://totp/" + url.PathEscape(app+":"+account) + "?" + strings.ReplaceAll(url.Values{
 		"secret": {s.Secret}, "issuer": {app}, "algorithm": {"SHA1"}, "digits": {"6"}, "period": {fmt.Sprint(totpPeriod)},
-	}.Encode(), "+", "%20") // apps read the plus sign as itself
+	}.Encode(), "+", "%20") // apps do not read a plus sign as a space
 	var err error
 	if s.png, err = qrcode.Encode(s.URI, qrcode.Medium, 256); err != nil {
 		return nil, fail(CodeInternal, fmt.Errorf("QR code: %w", err))
@@ -145,7 +144,7 @@ func (a *Auth) describeTOTP(u User, secret []byte) (*TOTPSetup, error) {
 	return s, nil
 }
 
-// EnableTOTPParams end an enrolment, in the name of a caller's session or by the
+// EnableTOTPParams are the parameters of EnableTOTP, for a caller's session or with the
 // token of CodeMFAEnrollmentRequired.
 type EnableTOTPParams struct {
 	Caller
@@ -153,18 +152,18 @@ type EnableTOTPParams struct {
 	TOTPCode string
 }
 
-// EnabledTOTP is a second factor that has just been switched on.
+// EnabledTOTP is the result of EnableTOTP.
 type EnabledTOTP struct {
 	RecoveryCodes []string // shown this once
 	Tokens        *Tokens  // nil if the application itself enabled it
 }
 
-// EnableTOTP ends the enrolment with a first code. The session named rises to
-// AAL2, or with an enrolment token, which is used up, a new one is made; every
-// other session of the user ends. The session has to have signed in, or shown another
-// proof, within the last 15 minutes. Errors: CodeReauthNeeded, CodeInvalidTOTPCode, CodeMFANotPending,
-// CodeMFAAlreadyEnabled, CodeRateLimited, CodeSessionEnded, CodeBadToken
-// (MFAToken is not good any more), CodeUserBanned, CodeMethodDisabled,
+// EnableTOTP completes the enrolment with a first code. The caller's session rises to
+// AAL2; an enrolment token is consumed instead, and a new session created. Every other
+// session of the user is revoked. The session needs a sign-in or another authentication
+// within the last 15 minutes. Errors: CodeReauthNeeded, CodeInvalidTOTPCode,
+// CodeMFANotPending, CodeMFAAlreadyEnabled, CodeRateLimited, CodeSessionEnded,
+// CodeBadToken (MFAToken is no longer valid), CodeUserBanned, CodeMethodDisabled,
 // CodeValidationFailed.
 func (a *Auth) EnableTOTP(ctx context.Context, p EnableTOTPParams) (*EnabledTOTP, error) {
 	if a.factors == nil {
@@ -196,7 +195,7 @@ func (a *Auth) EnableTOTP(ctx context.Context, p EnableTOTPParams) (*EnabledTOTP
 	return a.enableTOTP(ctx, p.Caller, e, f, m)
 }
 
-// pendingTOTP is the factor that waits for its first code.
+// pendingTOTP returns the factor that waits for its first code.
 func (a *Auth) pendingTOTP(ctx context.Context, userID string) (Factor, error) {
 	list, err := a.factors.Factors(ctx, userID)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// DisableTOTPParams remove a second factor. A session that has not shown it within
-// the last 15 minutes needs one of the codes.
+// DisableTOTPParams are the parameters of DisableTOTP. A code is required unless the
+// session has used a second factor within the last 15 minutes.
 type DisableTOTPParams struct {
 	Caller
 	TOTPCode     string
@@ -18,9 +18,9 @@ type DisableTOTPParams struct {
 }
 
 // DisableTOTP removes the second factor and the recovery codes. Errors:
-// CodeMFANotEnabled, CodeMFAEnforced (the user has to have one; only the
-// application may remove it), CodeReauthNeeded, CodeInvalidTOTPCode,
-// CodeRateLimited, CodeSessionEnded, CodeUserBanned.
+// CodeMFANotEnabled, CodeMFAEnforced (the user must have a second factor; only the
+// application may remove it), CodeReauthNeeded, CodeInvalidTOTPCode, CodeRateLimited,
+// CodeSessionEnded, CodeUserBanned.
 func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 	if a.factors == nil {
 		return fail(CodeMFANotEnabled, lacks[store.FactorStore]())
@@ -35,13 +35,13 @@ func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 		return fail(CodeMFANotEnabled, nil)
 	case !p.application && a.mfaRequired(ctx, u):
 		return fail(CodeMFAEnforced, nil)
-	case p.RecoveryCode != "": // used up in the same step
+	case p.RecoveryCode != "": // consumed in the same step
 		_, err = a.judgeFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{recovery: p.RecoveryCode, disables: true}})
 		return err
 	case p.TOTPCode != "":
 		_, err = a.judgeFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{totp: p.TOTPCode}})
 	case a.showedFactor(p.Caller, me.session) != nil:
-		err = fail(CodeReauthNeeded, nil) // a code would do
+		err = fail(CodeReauthNeeded, nil) // a code is enough
 	}
 	if err != nil {
 		return err
@@ -54,22 +54,22 @@ func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 	return nil
 }
 
-// VerifyMFAParams complete a sign-in that was answered CodeMFARequired, by one of
-// the codes.
+// VerifyMFAParams are the parameters of VerifyMFA: the token of CodeMFARequired and one
+// of the codes.
 type VerifyMFAParams struct {
 	MFAToken     string
 	TOTPCode     string
 	RecoveryCode string
 
-	// TrustDevice has the device not asked for a second factor for
-	// MFAOptions.TrustDevices, if it is set, TOTPCode is right, and the client says
-	// which device it is (Client.Device). Otherwise it is ignored.
+	// TrustDevice omits the second factor on this device for MFAOptions.TrustDevices.
+	// It is ignored unless that option is set, TOTPCode is right, and the client
+	// identifies its device (Client.Device).
 	TrustDevice bool
 }
 
-// VerifyMFA completes a sign-in that was answered CodeMFARequired. Errors:
-// CodeInvalidToken, CodeInvalidTOTPCode, CodeRateLimited (five tries a token),
-// CodeUserBanned.
+// VerifyMFA completes a sign-in that returned CodeMFARequired. Errors:
+// CodeInvalidToken, CodeInvalidTOTPCode, CodeRateLimited (five attempts for each
+// token), CodeUserBanned.
 func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error) {
 	t, d, err := a.peek(ctx, store.PurposeMFA, p.MFAToken)
 	if err != nil {
@@ -82,7 +82,7 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 	case !d.By.holds(c):
 		return nil, fail(CodeInvalidToken, errors.New("what the proof rested on is gone"))
 	case c.User.Banned(a.now()):
-		return nil, fail(CodeUserBanned, nil) // before a code is used up
+		return nil, fail(CodeUserBanned, nil) // before a code is consumed
 	}
 	return a.completeSignIn(ctx, signIn{
 		user: c.User, by: d.By, amr: d.AMR, waiting: &store.TokenRef{Purpose: store.PurposeMFA, Hash: t.Hash},
@@ -90,7 +90,7 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 	})
 }
 
-// StepUpParams raise a session by one of the codes.
+// StepUpParams are the parameters of StepUp: a caller and one of the codes.
 type StepUpParams struct {
 	Caller
 	TOTPCode     string
@@ -112,8 +112,8 @@ func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
 	return tokens, err
 }
 
-// raise consumes a second factor and lifts the caller's session to AAL2 in the same
-// change, which records an event of each of the types given.
+// raise consumes a second factor and raises the caller's session to AAL2 in the same
+// change, which records an event of each of types.
 func (a *Auth) raise(ctx context.Context, by Caller, code factorCode, types ...EventType) (usedFactor, error) {
 	_, u, err := a.liveSession(ctx, by, CodeSessionEnded)
 	if err == nil && !u.MFAEnabled {
@@ -139,11 +139,11 @@ func (a *Auth) raise(ctx context.Context, by Caller, code factorCode, types ...E
 	}})
 }
 
-// NewRecoveryCodesParams replace a user's recovery codes.
+// NewRecoveryCodesParams are the parameters of NewRecoveryCodes.
 type NewRecoveryCodesParams struct{ Caller }
 
-// NewRecoveryCodes replaces the recovery codes and returns the new ones, which
-// are shown this once. The session has to have shown the second factor within the
+// NewRecoveryCodes replaces a user's recovery codes and returns the new ones, which
+// cannot be read again. The session needs to have used the second factor within the
 // last 15 minutes. Errors: CodeMFANotEnabled, CodeInsufficientAAL, CodeReauthNeeded,
 // CodeSessionEnded, CodeUserBanned.
 func (a *Auth) NewRecoveryCodes(ctx context.Context, p NewRecoveryCodesParams) ([]string, error) {
@@ -169,8 +169,9 @@ func (a *Auth) NewRecoveryCodes(ctx context.Context, p NewRecoveryCodesParams) (
 	return codes, nil
 }
 
-// enrolment lets somebody in who has to set a second factor up before the first
-// session: the token of CodeMFAEnrollmentRequired serves as bearer, here only.
+// enrolment authenticates a request to the enrolment endpoints. Only there, the token
+// of CodeMFAEnrollmentRequired is accepted as a bearer token, because its user has no
+// session yet.
 func (a *Auth) enrolment(r *http.Request) (current, error) {
 	token, err := a.bearer(r)
 	if err != nil {
@@ -192,7 +193,7 @@ func (a *Auth) handleSetupTOTP(w http.ResponseWriter, r *http.Request) error {
 	if acceptsByName(r, "image/png") {
 		w.Header().Set("Content-Type", "image/png")
 		w.Header().Set("Cache-Control", "no-store")
-		_, _ = w.Write(setup.png) // a client that has gone needs no answer
+		_, _ = w.Write(setup.png) // the client may have disconnected
 		return nil
 	}
 	return writeJSON(w, http.StatusOK, setup)

@@ -10,43 +10,43 @@ import (
 	"github.com/authmount/auth/internal/wire"
 )
 
-// transportHeader is the header by which a script asks for a session in cookies.
+// transportHeader is the header by which a script requests a session in cookies.
 const transportHeader = "X-Session-Transport"
 
-// transport is how one request of an endpoint gets a session: in the body of the
-// response, or in cookies, where they are on and the request
+// transport is how an endpoint returns a session for one request: in the body of the
+// response, or in cookies, if they are on and the request
 //
 //   - was posted by a form,
-//   - asks for them by the header X-Session-Transport: cookie, or
-//   - came by a cookie itself: somebody took one for a credential.
+//   - has the header X-Session-Transport: cookie, or
+//   - used a cookie as its credential.
 //
-// It is judged here, for all endpoints alike. A GET gets no cookies.
+// It is decided here for all endpoints. In response to a GET it sets no cookies.
 type transport struct {
 	cookies  bool
-	remember *bool       // what the request says of keeping them
-	form     *postedForm // nil: it was no form
-	carried  bool        // a session has gone out
+	remember *bool       // whether the browser keeps the cookies; nil: not set
+	form     *postedForm // nil: no form
+	carried  bool        // a session was returned
 }
 
 type transportKey struct{}
 
-// transportOf is the transport of the request that a context is of; nil where
-// cookies are off, and outside of the endpoints.
+// transportOf returns the transport of a context's request; nil if cookies are off, and
+// outside of the endpoints.
 func transportOf(ctx context.Context) *transport {
 	t, _ := ctx.Value(transportKey{}).(*transport)
 	return t
 }
 
-// cameByCookie notes that a cookie was taken for a credential.
+// cameByCookie records that a cookie was used as the credential.
 func (t *transport) cameByCookie() {
 	if t != nil {
 		t.cookies = true
 	}
 }
 
-// withTransport judges how the session of a request goes out. What is to change a
-// browser's cookies has to come from a page of the same origin: another site
-// could sign a visitor in to an account of its own.
+// withTransport decides how the session of a request is returned. A request that
+// changes cookies must come from a page of the same origin: another site could
+// otherwise sign a visitor in to an account of its own.
 func (a *Auth) withTransport(rt route, r *http.Request) (*http.Request, error) {
 	if a.cfg.cookies == nil {
 		return r, nil
@@ -74,7 +74,7 @@ func (a *Auth) withTransport(rt route, r *http.Request) (*http.Request, error) {
 	return r.WithContext(context.WithValue(r.Context(), transportKey{}, t)), err
 }
 
-// takesCookies tells whether the response to a request may set cookies, before
+// takesCookies reports whether the response to a request may set cookies, before
 // anything else about it is known.
 func (a *Auth) takesCookies(r *http.Request) bool {
 	switch {
@@ -86,13 +86,13 @@ func (a *Auth) takesCookies(r *http.Request) bool {
 	return isForm(r) || r.Header.Get(transportHeader) == "cookie" || a.hasSessionCookie(r)
 }
 
-// isUnsafe tells a request that may change something from one that only reads.
+// isUnsafe reports whether a request may change something.
 func isUnsafe(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead
 }
 
-// rememberOf reads what a JSON body says of keeping the cookies; nil if nothing.
-// The body stays there for the handler, which tells what else is wrong with it.
+// rememberOf returns "remember" of a JSON body; nil if it is not set. The body stays
+// unread for the handler, which reports other errors in it.
 func rememberOf(r *http.Request) (*bool, error) {
 	if isForm(r) {
 		return nil, nil
@@ -112,18 +112,18 @@ func rememberOf(r *http.Request) (*bool, error) {
 	return p.Remember, nil
 }
 
-// writeTokens writes a completed sign-in: in cookies that scripts cannot read, and
-// not in the body, where the request's transport is cookies.
+// writeTokens writes the response of a completed sign-in: with the tokens in HttpOnly
+// cookies if the request's transport is cookies, otherwise in the body.
 func (a *Auth) writeTokens(w http.ResponseWriter, r *http.Request, t *Tokens) error {
-	return writeJSON(w, http.StatusOK, a.carried(w, r, t).View()) // not by way of MarshalJSON, which would be gone over once more
+	return writeJSON(w, http.StatusOK, a.carried(w, r, t).View()) // not by MarshalJSON, because json.Marshal would validate its result again
 }
 
-// carried is what the body carries of tokens.
+// carried returns the tokens for the body.
 func (a *Auth) carried(w http.ResponseWriter, r *http.Request, t *Tokens) Tokens {
 	out := *t
 	if by := transportOf(r.Context()); by != nil && by.cookies && isUnsafe(r) {
 		remember := by.remember
-		if same, _ := a.replaces(r, t); by.form != nil && remember == nil && t.remember == nil && !same { // the box is not ticked
+		if same, _ := a.replaces(r, t); by.form != nil && remember == nil && t.remember == nil && !same { // the box is not checked
 			remember = new(bool)
 		}
 		a.setCookies(w, r, t, remember)
@@ -133,8 +133,8 @@ func (a *Auth) carried(w http.ResponseWriter, r *http.Request, t *Tokens) Tokens
 	return out
 }
 
-// signOut takes a browser's cookies away with the session that they were of. The
-// logout of a bearer token leaves them: they may be of another session.
+// signOut deletes a browser's cookies at the logout of their session. The logout of a
+// bearer token does not, because the cookies may be of another session.
 func (a *Auth) signOut(w http.ResponseWriter, r *http.Request) {
 	if by := transportOf(r.Context()); by != nil && by.cookies {
 		a.clearCookies(r.Context(), w)

@@ -16,15 +16,15 @@ import (
 	"github.com/authmount/auth/internal/visible"
 )
 
-// Bounds of what people say of themselves.
+// Limits of users' names and metadata.
 const (
 	maxName     = 200
 	maxMetadata = 16 << 10
 )
 
-// cleanName is what every name goes through that anybody gives. It trims, brings
-// to NFC and leaves out what does not show, and refuses what could not be
-// printed on one line, or would turn the direction of what stands beside it.
+// cleanName normalizes and checks any name. It trims it, converts it to NFC and removes
+// invisible characters. It refuses names that do not fit on one line, or change the
+// text direction of their surroundings.
 func cleanName(s string) (string, error) {
 	s = strings.TrimSpace(s)
 	for _, r := range s {
@@ -39,8 +39,7 @@ func cleanName(s string) (string, error) {
 	return s, nil
 }
 
-// checkMetadata bounds metadata and keeps out U+0000, which Postgres cannot
-// hold.
+// checkMetadata limits metadata and refuses U+0000, which Postgres cannot store.
 func checkMetadata(m map[string]any) error {
 	b, err := json.Marshal(m)
 	if err != nil {
@@ -57,8 +56,8 @@ func checkMetadata(m map[string]any) error {
 
 var exponent = regexp.MustCompile(`[0-9][eE][+-]?[0-9]`)
 
-// writtenOut is by how many bytes JSON grows where numbers are kept without an exponent,
-// as Postgres does: 5e-324 has 326 then.
+// writtenOut returns the number of bytes by which JSON grows if numbers have no
+// exponent, as in Postgres: 5e-324 has 326 then.
 func writtenOut(text []byte) (more int) {
 	if !exponent.Match(text) {
 		return 0
@@ -76,24 +75,23 @@ func writtenOut(text []byte) (more int) {
 		}
 		f, err := n.Float64()
 		if err != nil {
-			return maxMetadata // which no float64 holds
+			return maxMetadata // too large for a float64
 		}
 		more += max(0, len(strconv.FormatFloat(f, 'f', -1, 64))-len(n))
 	}
 }
 
-// isLine tells whether a text has no control characters, and could be printed
-// and kept anywhere.
+// isLine reports whether a text is valid UTF-8 without control characters.
 func isLine(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// isRole tells whether a role can have a name.
+// isRole reports whether name can be the name of a role.
 func isRole(name string) bool {
 	return name != "" && isLine(name)
 }
 
-// isID tells whether s can be an id, before a store is asked.
+// isID reports whether s can be an id, before the store is read.
 func isID(s string) bool {
 	id, err := uuid.Parse(s)
 	return err == nil && id.String() == s

@@ -9,12 +9,12 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// StartEmailVerificationParams ask for the link that confirms a user's address.
+// StartEmailVerificationParams are the parameters of StartEmailVerification.
 type StartEmailVerificationParams struct{ Caller }
 
-// StartEmailVerification mails the link that confirms a user's address. An
-// address that is confirmed already, or absent, sends nothing. Errors:
-// CodeRateLimited, CodeSessionEnded, CodeUserBanned.
+// StartEmailVerification mails the link that verifies a user's email address. It sends
+// nothing if the address is verified already or absent. Errors: CodeRateLimited,
+// CodeSessionEnded, CodeUserBanned.
 func (a *Auth) StartEmailVerification(ctx context.Context, p StartEmailVerificationParams) error {
 	u, err := a.store.User(ctx, store.ByID(p.UserID))
 	if err != nil {
@@ -40,17 +40,18 @@ func (a *Auth) startEmailVerification(ctx context.Context, by Caller, u User) er
 	return nil
 }
 
-// resendVerification is for somebody who proved the password but not yet the
-// address. It is worked out behind the request's back, because taking longer would
-// tell that the password was right; for the same reason it draws from a limit of its
-// own, which no answer shows, and too many such messages are left out silently. An
-// account with a number gets none: its owner asks for a code to sign in with.
+// resendVerification mails the verification link after a sign-in that failed because
+// the email address is unverified. It works in the background, because a longer
+// response time would reveal that the password was right. For the same reason it has a
+// limit of its own, which no response shows, and omits further messages silently. An
+// account without an email address gets no message: its owner requests a code to sign
+// in with.
 func (a *Auth) resendVerification(ctx context.Context, u User) {
 	if u.Email == "" {
 		return
 	}
-	asked := ctx           // for who asked and how, not for the store: the request is over by then
-	var allowed sendPermit // drawn once: an attempt after one that failed would find nothing left
+	asked := ctx           // for the client and the authority, not for the store: the request has ended by then
+	var allowed sendPermit // counted once: a retry would find nothing left
 	a.outbox.Prepare(ctx, KindVerifyEmail, func(background context.Context) (*store.SealedMessage, error) {
 		if allowed == (sendPermit{}) {
 			drawn, err := a.takeUnasked(background, atLogin, KindVerifyEmail, u.Email)
@@ -77,7 +78,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 	})
 }
 
-// verification is newVerification for somebody who is signed in.
+// verification is newVerification for a signed-in user.
 func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, address string) (store.Token, outbox.Outgoing) {
 	d := linkData{Email: address, Device: a.madeFrom(ctx, by)}
 	if k == KindChangeEmail {
@@ -86,8 +87,8 @@ func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, addr
 	return a.newVerification(k, u, d)
 }
 
-// newVerification makes a link and a code that make an address the user's confirmed
-// one, and the message that tells of them.
+// newVerification creates a link and a code that verify an email address for the user,
+// and the message that contains them.
 func (a *Auth) newVerification(k Kind, u User, d linkData) (store.Token, outbox.Outgoing) {
 	secret, t := a.newLink(store.PurposeVerifyEmail, verifyLife, d)
 	t.UserID, t.Subject = u.ID, u.ID
@@ -95,8 +96,8 @@ func (a *Auth) newVerification(k Kind, u User, d linkData) (store.Token, outbox.
 	return t, outbox.Outgoing{Kind: k, To: d.Email, Link: a.linkURL(k, secret), Code: code, ExpiresIn: verifyLife, NewAddress: d.Email}
 }
 
-// madeFrom is the user agent that asks, if it is signed in to the account: what
-// the reader of a link is told of whoever uses their address.
+// madeFrom returns the caller's user agent, if the caller has a session. The page of
+// the link shows it to the reader.
 func (a *Auth) madeFrom(ctx context.Context, by Caller) string {
 	if by.SessionID == "" {
 		return ""
@@ -104,43 +105,45 @@ func (a *Auth) madeFrom(ctx context.Context, by Caller) string {
 	return clientFrom(ctx).UserAgent
 }
 
-// VerifyEmailParams confirm an address.
+// VerifyEmailParams are the parameters of VerifyEmail.
 type VerifyEmailParams struct {
 	Token  string
-	Within Caller // the live session it happens in, if any; the link or code has to be of its user
+	Within Caller // the live session of the caller, if any; the link or code must be of its user
 
-	// In place of a token: the code in the mail, and the address that it was sent
-	// to. Tries count by address, or within a session by its user. A code to a new
-	// address is good within the session that asked for it, and outside of any for
-	// whoever asked for the address last.
+	// Instead of Token: the code in the mail and the email address of its recipient.
+	// Attempts count by address, or within a session by its user. A code to a new
+	// address is valid only within the session that requested it. Outside of a session,
+	// the latest code to an address is valid.
 	Email string
 	Code  string
 
-	// What the sign-up returned that made the account (SignUpResult): it shows that
-	// whoever reads the code also signed up. Outside of a session, the first proof of
-	// an address by a code without it takes the account over.
+	// SignUpResult.RequestID of the account's sign-up. It shows that the same person
+	// signed up and read the code. Outside of a session, the first verification of an
+	// address by a code without it takes the account over.
 	RequestID string
 }
 
-// VerifiedEmail is a confirmed address.
+// VerifiedEmail is the result of VerifyEmail.
 type VerifiedEmail struct {
 	User      User
-	TakenOver bool // somebody else had signed up with the address: what they set up is gone
+	TakenOver bool // another person had signed up with the address; their credentials were deleted
 	ResetSent bool // TakenOver: a link to choose a password was sent
 }
 
-// VerifyEmail confirms the address that a link was sent to, the user's present
-// one or the new one they asked for. It signs nobody in. A link drops nothing: who
-// does not know the account answers the page's question with no, or asks for a
-// magic link or reset, and it is theirs. A code cannot ask: outside of a session
-// and without the RequestID of the sign-up, the account is taken over by whoever
-// reads the mailbox, its password goes, and a link to choose one is sent. Links
-// sent to the old address die with it, and the old address gets a notice. A link
-// to a new address is good for as long as the session that asked for it lives.
-// Errors: CodeInvalidToken,
-// CodeUserAlreadyExists if the new address was taken meanwhile, CodeSessionEnded,
-// CodeUserBanned; of codes CodeInvalidCode in place of CodeInvalidToken,
-// CodeRateLimited, CodeValidationFailed.
+// VerifyEmail verifies the email address that a link was sent to: the user's present
+// one or a new one. It does not sign in. Links sent to the old address are revoked, and
+// the old address gets a notice. A link to a new address is valid while the session
+// that requested it is live.
+//
+// A link deletes nothing. A reader who does not know the account can answer no on the
+// page, or request a magic link or a reset, and take the account over. A code has no
+// such page: outside of a session and without the RequestID of the sign-up, the
+// mailbox's owner takes the account over. The password is deleted, and a link to choose
+// a new one is sent.
+//
+// Errors: CodeInvalidToken, CodeUserAlreadyExists if the new address was taken
+// meanwhile, CodeSessionEnded, CodeUserBanned; of codes CodeInvalidCode in place of
+// CodeInvalidToken, CodeRateLimited, CodeValidationFailed.
 func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (VerifiedEmail, error) {
 	if p.Code != "" || p.Email != "" && p.Token == "" {
 		return a.verifyByCode(ctx, p)
@@ -182,11 +185,11 @@ func (a *Auth) verifyByCode(ctx context.Context, p VerifyEmailParams) (VerifiedE
 	return v, err
 }
 
-// verifying works out what the use of a link or code does that confirms an address.
-// asked tells whether a session asked for it, which has to be live still.
+// verifying returns the function that decides the effect of a verification link or
+// code. asked reports whether a session requested it; that session must still be live.
 func (a *Auth) verifying(ctx context.Context, p VerifyEmailParams) (decide func(store.Token, linkData) (store.Redemption, error), asked *bool) {
 	var stop string
-	stopping := false // the link is made
+	stopping := false // the link exists
 	asked = new(bool)
 	return func(t store.Token, d linkData) (store.Redemption, error) {
 		authority := byProof()
@@ -223,7 +226,7 @@ func (a *Auth) verifying(ctx context.Context, p VerifyEmailParams) (decide func(
 	}, asked
 }
 
-// confirmed is what the use of a verification link does to a user.
+// confirmed returns the effect of a verification link on a user.
 func (a *Auth) confirmed(u User, address string) (p store.UserPatch, events []store.OutcomeEvent) {
 	now := a.now()
 	switch {
@@ -237,9 +240,9 @@ func (a *Auth) confirmed(u User, address string) (p store.UserPatch, events []st
 	return p, events
 }
 
-// disownAccount is the page's "that was not me": the address's owner takes the
-// account over, which somebody else has made with it, and gets a link to choose a
-// password. Where the address is not the account's yet, only the link is used up.
+// disownAccount is "This wasn't me" on the page: the address's owner takes over the
+// account that another person created with the address, and gets a link to choose a
+// password. If the address is not yet the account's, only the link is consumed.
 func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver, reset bool, err error) {
 	_, u, err := a.redeem(ctx, store.PurposeVerifyEmail, token, func(t store.Token, d linkData) (store.Redemption, error) {
 		u, err := a.store.User(ctx, store.ByID(t.UserID))
@@ -261,14 +264,14 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver, rese
 	return true, reset, err
 }
 
-// provesAddress tells whether a verification link is the first proof of the
-// address that the account has.
+// provesAddress reports whether a verification link is the first verification of the
+// account's address.
 func provesAddress(u User, d linkData) bool {
 	return !u.EmailVerified() && store.EmailKey(u.Email) == store.EmailKey(d.Email)
 }
 
-// maybeSomebodyElses tells whether a link's reader may never have heard of the
-// account: nobody has proved it, or not its address, which is theirs.
+// maybeSomebodyElses reports whether the reader of a link may not know the account:
+// because the account is unverified, or because its address is.
 func maybeSomebodyElses(u User, d linkData) bool { return u.Unproved() || provesAddress(u, d) }
 
 // emailProof is the body of POST /verify-email.
@@ -279,8 +282,8 @@ type emailProof struct {
 	RequestID string `json:"request_id"`
 }
 
-// handlePostVerifyEmail is POST /verify-email: with a token or code it completes,
-// otherwise it starts, for whoever is signed in.
+// handlePostVerifyEmail is POST /verify-email. With a token or code it completes the
+// verification; otherwise it starts one for the signed-in user.
 func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) error {
 	var p emailProof
 	if err := decodeOptional(r, &p); err != nil {
@@ -331,9 +334,8 @@ func (a *Auth) handleVerifyEmail(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, map[string]any{"email_verified": true, "user": ViewOf(v.User)})
 }
 
-// askWhoseAccount shows the page that a verification link leads to. Where the
-// account may be somebody else's doing it says when and from which device the account was
-// made, and lets the reader disown it.
+// askWhoseAccount shows the page of a verification link. If another person may have
+// created the account, the page says when and on which device, and offers to disown it.
 func (a *Auth) askWhoseAccount(w http.ResponseWriter, r *http.Request, secret string) error {
 	t, d, err := a.peekMailed(r.Context(), store.PurposeVerifyEmail, secret)
 	if err != nil {
@@ -351,8 +353,8 @@ func (a *Auth) askWhoseAccount(w http.ResponseWriter, r *http.Request, secret st
 	return nil
 }
 
-// signedInAs tells whether a request comes within a live session of that user. Where
-// that cannot be found out, it does not.
+// signedInAs reports whether a request has a live session of u. It returns false if an
+// error prevents the check.
 func (a *Auth) signedInAs(r *http.Request, u User) bool {
 	within, err := a.within(r)
 	if err != nil || within.UserID != u.ID {
@@ -362,7 +364,7 @@ func (a *Auth) signedInAs(r *http.Request, u User) bool {
 	return err == nil
 }
 
-// handleVerifyEmailPost is the page's buttons.
+// handleVerifyEmailPost handles the page's buttons.
 func (a *Auth) handleVerifyEmailPost(w http.ResponseWriter, r *http.Request) error {
 	form, err := a.readForm(r)
 	if err != nil {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// The JSON forms of users and sessions. What the store keeps is not what goes
-// over the wire: there absent strings and times are null, lists and objects are
-// never null, and times have microseconds, in UTC.
+// The JSON forms of users and sessions. They differ from the stored forms: absent
+// strings and times are null, lists and objects are never null, and times have
+// microseconds, in UTC.
 
-// UserView is the wire's User object, as every endpoint writes it and clients
-// may read it.
+// UserView is the User object in JSON. Every endpoint writes this form, and clients may
+// read it.
 type UserView struct {
 	ID              string         `json:"id"`
 	Email           *string        `json:"email"`
@@ -41,8 +41,8 @@ type IdentityView struct {
 	LastSignInAt *time.Time `json:"last_sign_in_at"`
 }
 
-// SessionView is the wire's Session object: what every completed sign-in
-// returns. In cookie mode the tokens are null.
+// SessionView is the Session object in JSON, the result of every completed sign-in. In
+// cookie mode the tokens are null.
 type SessionView struct {
 	AccessToken       *string  `json:"access_token"`
 	TokenType         string   `json:"token_type"` // "bearer"
@@ -53,8 +53,7 @@ type SessionView struct {
 	RecoveryCodesLeft *int     `json:"recovery_codes_left,omitempty"`
 }
 
-// ViewOf returns the user as the wire shows it. Metadata and roles are shared
-// with u.
+// ViewOf returns the JSON form of a user. Metadata and roles are shared with u.
 func ViewOf(u User) UserView {
 	identities := make([]IdentityView, 0, len(u.Identities))
 	for _, i := range u.Identities {
@@ -69,7 +68,7 @@ func ViewOf(u User) UserView {
 	}
 }
 
-// viewIdentity returns the identity as the wire shows it.
+// viewIdentity returns the JSON form of an identity.
 func viewIdentity(i Identity) IdentityView {
 	return IdentityView{
 		ID: i.ID, Provider: i.Provider, Subject: i.Subject, Email: optional(i.Email),
@@ -77,7 +76,7 @@ func viewIdentity(i Identity) IdentityView {
 	}
 }
 
-// View returns the tokens as the wire shows them.
+// View returns the JSON form of the tokens.
 func (t Tokens) View() SessionView {
 	return SessionView{
 		AccessToken: optional(t.AccessToken), TokenType: "bearer", ExpiresIn: t.ExpiresIn, ExpiresAt: t.ExpiresAt.Unix(),
@@ -85,7 +84,7 @@ func (t Tokens) View() SessionView {
 	}
 }
 
-// MarshalJSON writes the wire's Session object.
+// MarshalJSON writes the Session object.
 func (t Tokens) MarshalJSON() ([]byte, error) { return json.Marshal(t.View()) }
 
 type sessionInfoView struct {
@@ -103,7 +102,7 @@ type sessionInfoView struct {
 	ImpersonatedBy *string `json:"impersonated_by"`
 }
 
-// MarshalJSON writes the wire's entry of GET /sessions.
+// MarshalJSON writes the entry of GET /sessions.
 func (s SessionInfo) MarshalJSON() ([]byte, error) { return json.Marshal(s.view()) }
 
 func (s SessionInfo) view() sessionInfoView {
