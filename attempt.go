@@ -25,70 +25,70 @@ import (
 //     long run of failures.
 
 const (
-	guessTimeout = 30 * time.Second // from counting the attempt to its end
-	longestWait  = time.Hour        // the longest Retry-After; a user who is locked for longer has other sign-in methods
-	tellAtRun    = 20               // failures in a row after which the owner is notified
-	runOfNames   = 24 * time.Hour   // after which a run of failures of an unknown account is forgotten
+	attemptTimeout      = 30 * time.Second // from counting the attempt to its end
+	longestWait         = time.Hour        // the longest Retry-After; a user who is locked for longer has other sign-in methods
+	noticeAfterFailures = 20               // failures in a row after which the owner is notified
+	unknownRunLife      = 24 * time.Hour   // after which a run of failures of an unknown account is forgotten
 )
 
-// guessDraw is one rate limit of an attempt, and how the attempt is refunded.
-type guessDraw struct {
+// attemptLimit is one rate limit of an attempt, and how the attempt is refunded.
+type attemptLimit struct {
 	store.Draw
-	whole bool // a right secret fills the bucket; otherwise only the attempt is refunded
-	run   bool // it counts failures in a row
-	kept  bool // right secrets count, too: they are not refunded
-	known bool // the bucket of a known account; see attempt.nobodys
+	refills      bool // a right secret fills the bucket; otherwise only the attempt is refunded
+	consecutive  bool // it counts failures in a row
+	noRefund     bool // right secrets count, too: they are not refunded
+	knownAccount bool // the bucket of a known account; see attempt.nobodys
 
 	captchaAfter int // more failures than this require a captcha; 0: never
 }
 
-// guessDraw returns the draw of one attempt.
-func (a *Auth) guessDraw(r Rate, limit, value string) guessDraw {
-	return guessDraw{Draw: a.draw(r, limit, value, 1)}
+// attemptLimit returns the draw of one attempt.
+func (a *Auth) attemptLimit(r Rate, limit, value string) attemptLimit {
+	return attemptLimit{Draw: a.draw(r, limit, value, 1)}
 }
 
-// byClient returns the draw of an attempt from the bucket of the client's IP address.
-func (a *Auth) byClient(ctx context.Context, t attempt) guessDraw {
+// clientLimit returns the draw of an attempt from the bucket of the client's IP address.
+func (a *Auth) clientLimit(ctx context.Context, t attempt) attemptLimit {
 	if t.method == methodPassword {
-		return a.withCaptchaAfter(guessDraw{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip")}, ipFailureFactor)
+		return a.withCaptchaAfter(attemptLimit{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip")}, ipFailureFactor)
 	}
-	return guessDraw{Draw: a.perIP(ctx, a.cfg.limits.CodesPerIP, "code-ip")}
+	return attemptLimit{Draw: a.perIP(ctx, a.cfg.limits.CodesPerIP, "code-ip")}
 }
 
 // refilled returns d as a draw from a bucket that a right secret fills.
-func (d guessDraw) refilled() guessDraw { d.whole = true; return d }
+func (d attemptLimit) refilled() attemptLimit { d.refills = true; return d }
 
-// inARow returns a draw that counts failures in a row. limit and value name the
-// secret under attack; see countedApart for device.
-func (a *Auth) inARow(limit, value, device string) guessDraw {
-	limit, value = countedApart(limit, value, device)
-	d := a.guessDraw(a.cfg.limits.ConsecutiveFailures, limit+"-run", value).refilled()
-	d.run = true
+// consecutiveFailures returns a draw that counts failures in a row. limit and value name the
+// secret under attack; see deviceBucket for device.
+func (a *Auth) consecutiveFailures(limit, value, device string) attemptLimit {
+	limit, value = deviceBucket(limit, value, device)
+	d := a.attemptLimit(a.cfg.limits.ConsecutiveFailures, limit+"-run", value).refilled()
+	d.consecutive = true
 	return d
 }
 
-// inARowBy returns the draws that count failures in a row for a name. Anybody can
-// invent names, so the bucket of an unknown account lasts no longer than runOfNames.
+// consecutiveFailuresOf returns the draws that count failures in a row for a name. Anybody can
+// invent names, so the bucket of an unknown account lasts no longer than unknownRunLife.
 // Within that time the responses do not depend on whether an account has the name
 // (known), even if one is created meanwhile.
-func (a *Auth) inARowBy(limit, name string, known bool, device string) []guessDraw {
-	long := a.inARow(limit, name, device)
-	if long.Rate.Per <= runOfNames || device != "" {
-		return []guessDraw{long}
+func (a *Auth) consecutiveFailuresOf(limit, name string, known bool, device string) []attemptLimit {
+	long := a.consecutiveFailures(limit, name, device)
+	if long.Rate.Per <= unknownRunLife || device != "" {
+		return []attemptLimit{long}
 	}
-	long.known = true
-	short := a.guessDraw(Rate{Burst: long.Rate.Burst, Per: runOfNames}, limit+"-run-day", name).refilled()
+	long.knownAccount = true
+	short := a.attemptLimit(Rate{Burst: long.Rate.Burst, Per: unknownRunLife}, limit+"-run-day", name).refilled()
 	if known {
-		return []guessDraw{short, long}
+		return []attemptLimit{short, long}
 	}
-	short.run = true // as many reads and writes as for a known account
-	return []guessDraw{short}
+	short.consecutive = true // as many reads and writes as for a known account
+	return []attemptLimit{short}
 }
 
-// countedApart names the bucket of a device that has signed in to the account
+// deviceBucket names the bucket of a device that has signed in to the account
 // before (deviceOf), so that strangers cannot lock the account for it. device is ""
 // for every other device.
-func countedApart(limit, value, device string) (string, string) {
+func deviceBucket(limit, value, device string) (string, string) {
 	if device == "" {
 		return limit, value
 	}
@@ -98,83 +98,83 @@ func countedApart(limit, value, device string) (string, string) {
 // attempt is one check of a secret, and the rate limits that count it first. The
 // first draw names the secret under attack.
 type attempt struct {
-	draws   []guessDraw
+	limits  []attemptLimit
 	method  string // of the event; "": a failure emits no event
 	userID  string // of the event; may be empty
 	owner   func(ctx context.Context) (User, error)
-	refills []guessDraw // buckets that a right secret fills in addition
+	refills []attemptLimit // buckets that a right secret fills in addition
 
-	// nobodys, if set, reports after a wrong secret whether the name's account is
-	// unknown. A right secret does not need that read. inARowBy must have got known.
-	nobodys func(ctx context.Context) bool
+	// unknownAccount, if set, reports after a wrong secret whether the name's account is
+	// unknown. A right secret does not need that read. consecutiveFailuresOf must have got known.
+	unknownAccount func(ctx context.Context) bool
 
-	due func(draws []guessDraw, d store.Decision) error // if set: returns an error, after counting and before the check, if another step is due first
+	due func(draws []attemptLimit, d store.Decision) error // if set: returns an error, after counting and before the check, if another step is due first
 }
 
-// guess counts an attempt, has its secret checked, and refunds the attempt or
+// countAttempt counts an attempt, has its secret checked, and refunds the attempt or
 // reports a failure. judge gets a context that the request does not cancel. It
 // calls draw right before it checks the secret, and returns draw's error. It returns
 // nil for a right secret and CodeInvalid… for a wrong one. Any other error means that
 // nothing was checked, or that the operation failed after a right secret.
-func (a *Auth) guess(ctx context.Context, t attempt, judge func(ctx context.Context, draw func() error) error) error {
+func (a *Auth) countAttempt(ctx context.Context, t attempt, check func(ctx context.Context, draw func() error) error) error {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var (
-		d     store.Decision
-		drawn bool
-		leave = func() {}
+		d       store.Decision
+		counted bool
+		leave   = func() {}
 	)
 	defer func() { leave() }() // after the attempt is refunded
-	timer := time.AfterFunc(guessTimeout, cancel)
+	timer := time.AfterFunc(attemptTimeout, cancel)
 	defer timer.Stop()
-	t.draws = append(slices.Clip(t.draws), a.byClient(ctx, t))
-	err := judge(own, func() error {
-		timer.Reset(guessTimeout) // waiting for earlier attempts does not count
+	t.limits = append(slices.Clip(t.limits), a.clientLimit(ctx, t))
+	err := check(own, func() error {
+		timer.Reset(attemptTimeout) // waiting for earlier attempts does not count
 		var err error
-		if d, leave, err = a.drawAttempt(ctx, own, t.draws); err != nil {
+		if d, leave, err = a.drawAttempt(ctx, own, t.limits); err != nil {
 			return err
 		}
-		drawn = true
+		counted = true
 		if t.due != nil {
-			return t.due(t.draws, d)
+			return t.due(t.limits, d)
 		}
 		return nil
 	})
 	switch {
-	case !drawn && err == nil:
+	case !counted && err == nil:
 		return fail(CodeInternal, errors.New("a guess was judged that was not drawn"))
-	case !drawn:
+	case !counted:
 		return err
 	case err == nil:
-		a.refunds.add(refundsOf(slices.Concat(t.draws, t.refills), true)...)
-	case wrongGuess(err):
-		told := context.WithoutCancel(ctx)
-		if t.nobodys != nil && t.nobodys(own) {
-			a.forgetKnown(t.draws)
+		a.refunds.add(refundsOf(slices.Concat(t.limits, t.refills), true)...)
+	case isWrongSecret(err):
+		detached := context.WithoutCancel(ctx)
+		if t.unknownAccount != nil && t.unknownAccount(own) {
+			a.forgetKnown(t.limits)
 		}
 		if t.method != "" {
-			a.emit(told, Event{Type: EventSignInFailed, UserID: t.userID, Method: t.method, Err: err})
+			a.emit(detached, Event{Type: EventSignInFailed, UserID: t.userID, Method: t.method, Err: err})
 		}
-		a.tellOfRun(told, t, d)
+		a.notifyOfFailures(detached, t, d)
 	default:
-		a.refunds.add(refundsOf(t.draws, false)...)
+		a.refunds.add(refundsOf(t.limits, false)...)
 	}
 	return err
 }
 
-// forgetKnown turns the draws of a known name into the draws that inARowBy returns
+// forgetKnown turns the draws of a known name into the draws that consecutiveFailuresOf returns
 // for an unknown one.
-func (a *Auth) forgetKnown(draws []guessDraw) {
+func (a *Auth) forgetKnown(draws []attemptLimit) {
 	for i := range draws {
-		if draws[i].known {
+		if draws[i].knownAccount {
 			a.refunds.add(refundsOf(draws[i:i+1], false)...)
-			draws[i].run, draws[i-1].run = false, true
+			draws[i].consecutive, draws[i-1].consecutive = false, true
 		}
 	}
 }
 
-// wrongGuess reports whether err means that a secret was checked and was wrong.
-func wrongGuess(err error) bool {
+// isWrongSecret reports whether err means that a secret was checked and was wrong.
+func isWrongSecret(err error) bool {
 	for _, c := range []Code{CodeInvalidCredentials, CodeInvalidTOTPCode, CodeInvalidCode, CodeRateLimited} {
 		if errors.Is(err, c) {
 			return true
@@ -185,14 +185,14 @@ func wrongGuess(err error) bool {
 
 // refundsOf returns the refunds of an attempt with a right secret, or of one that
 // checked nothing.
-func refundsOf(draws []guessDraw, right bool) []store.Draw {
+func refundsOf(draws []attemptLimit, right bool) []store.Draw {
 	var list []store.Draw
 	for _, d := range draws {
-		if right && d.kept {
+		if right && d.noRefund {
 			continue
 		}
 		d.Cost = -1
-		if right && d.whole {
+		if right && d.refills {
 			d.Cost = -d.Rate.Burst
 		}
 		list = append(list, d.Draw)
@@ -204,7 +204,7 @@ func refundsOf(draws []guessDraw, right bool) []store.Draw {
 // while others are in progress, it waits for them until the request ends, because
 // they may succeed and be refunded. The caller must call leave when the attempt is
 // over.
-func (a *Auth) drawAttempt(request, own context.Context, all []guessDraw) (d store.Decision, leave func(), err error) {
+func (a *Auth) drawAttempt(request, own context.Context, all []attemptLimit) (d store.Decision, leave func(), err error) {
 	leave = func() {}
 	var draws []store.Draw
 	for _, d := range all {
@@ -242,10 +242,10 @@ func (a *Auth) drawAttempt(request, own context.Context, all []guessDraw) (d sto
 
 // drawInTurn waits for earlier draws from the same bucket, and then draws. With
 // CodeRateLimited it returns a channel to wait on before the next try, or nil.
-func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws []store.Draw) (d store.Decision, others <-chan struct{}, err error) {
+func (a *Auth) drawInTurn(request, own context.Context, at *attemptGroup, draws []store.Draw) (d store.Decision, others <-chan struct{}, err error) {
 	select {
-	case at.turn <- struct{}{}:
-		defer func() { <-at.turn }()
+	case at.drawing <- struct{}{}:
+		defer func() { <-at.drawing }()
 	case <-request.Done():
 		return d, nil, retryAfter(CodeUnavailable, time.Second, request.Err())
 	}
@@ -254,32 +254,32 @@ func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws 
 		return d, nil, storeFailed(err)
 	}
 	if d.Allowed {
-		a.pending.drew(at)
+		a.pending.counted(at)
 		return d, nil, nil
 	}
 	a.counter.Count(store.MetricLimits, "guesses")
 	return d, others, retryAfter(CodeRateLimited, min(d.RetryAfter, longestWait), nil)
 }
 
-// tellOfRun notifies the account's owner of a long run of failures. It does so once,
+// notifyOfFailures notifies the account's owner of a long run of failures. It does so once,
 // because only one attempt brings the bucket to this level.
-func (a *Auth) tellOfRun(ctx context.Context, t attempt, d store.Decision) {
+func (a *Auth) notifyOfFailures(ctx context.Context, t attempt, d store.Decision) {
 	left := d.Remaining
-	for _, s := range t.draws {
+	for _, s := range t.limits {
 		if s.Rate.Burst <= 0 || len(left) == 0 {
 			continue
 		}
-		if s.run && s.Rate.Burst-left[0] == tellAtRun {
-			a.tellOwner(ctx, t.owner)
+		if s.consecutive && s.Rate.Burst-left[0] == noticeAfterFailures {
+			a.notifyOwner(ctx, t.owner)
 		}
 		left = left[1:]
 	}
 }
 
-// tellOwner sends the notice of failures in a row. It reads the account in the
+// notifyOwner sends the notice of failures in a row. It reads the account in the
 // background, so that the response time does not reveal whether there is one.
-func (a *Auth) tellOwner(asked context.Context, owner func(context.Context) (User, error)) {
-	a.outbox.Prepare(asked, KindManyFailedSignIns, func(background context.Context) (*store.SealedMessage, error) {
+func (a *Auth) notifyOwner(request context.Context, owner func(context.Context) (User, error)) {
+	a.outbox.Prepare(request, KindManyFailedSignIns, func(background context.Context) (*store.SealedMessage, error) {
 		u, err := owner(background)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
@@ -287,8 +287,8 @@ func (a *Auth) tellOwner(asked context.Context, owner func(context.Context) (Use
 		if !u.EmailVerified() {
 			return nil, nil
 		}
-		c := a.newChange(asked, byStranger("failures in a row"))
-		a.enclose(asked, &c, outbox.Outgoing{Kind: KindManyFailedSignIns, To: u.Email}, u, nil)
+		c := a.newChange(request, byStranger("failures in a row"))
+		a.enclose(request, &c, outbox.Outgoing{Kind: KindManyFailedSignIns, To: u.Email}, u, nil)
 		if _, err := a.store.UpdateUser(background, store.UpdateUser{Change: c, UserID: u.ID}); errors.Is(err, store.ErrNotFound) {
 			return nil, nil
 		} else if err != nil {
@@ -298,66 +298,66 @@ func (a *Auth) tellOwner(asked context.Context, owner func(context.Context) (Use
 	})
 }
 
-// itself returns an attempt's owner if the user has been read already.
-func itself(u User) func(context.Context) (User, error) {
+// knownOwner returns an attempt's owner if the user has been read already.
+func knownOwner(u User) func(context.Context) (User, error) {
 	return func(context.Context) (User, error) { return u, nil }
 }
 
-// pendingGuesses holds the attempts in progress, by the secret under attack. A right
+// pendingAttempts holds the attempts in progress, by the secret under attack. A right
 // secret refunds its attempt, so an attempt that finds none left waits for the
 // earlier ones.
-type pendingGuesses struct {
-	mu sync.Mutex
-	of map[string]*pendingGuess
+type pendingAttempts struct {
+	mu       sync.Mutex
+	bySecret map[string]*attemptGroup
 }
 
-// pendingGuess counts the attempts in progress at one secret.
-type pendingGuess struct {
-	joined  int
-	turn    chan struct{} // held by the attempt that draws
-	judging int           // attempts that have drawn and are not over
-	ended   chan struct{} // closed when one of those is over
+// attemptGroup counts the attempts in progress at one secret.
+type attemptGroup struct {
+	joined   int
+	drawing  chan struct{} // held by the attempt that draws
+	checking int           // attempts that have drawn and are not over
+	ended    chan struct{} // closed when one of those is over
 }
 
 // join adds an attempt at key, until leave.
-func (p *pendingGuesses) join(key string) *pendingGuess {
+func (p *pendingAttempts) join(key string) *attemptGroup {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.of[key] == nil {
-		p.of[key] = &pendingGuess{turn: make(chan struct{}, 1), ended: make(chan struct{})}
+	if p.bySecret[key] == nil {
+		p.bySecret[key] = &attemptGroup{drawing: make(chan struct{}, 1), ended: make(chan struct{})}
 	}
-	p.of[key].joined++
-	return p.of[key]
+	p.bySecret[key].joined++
+	return p.bySecret[key]
 }
 
 // leave undoes join. drawn reports whether the attempt had drawn.
-func (p *pendingGuesses) leave(key string, drawn bool) {
+func (p *pendingAttempts) leave(key string, counted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := p.of[key]
-	if drawn {
-		at.judging--
+	at := p.bySecret[key]
+	if counted {
+		at.checking--
 		close(at.ended)
 		at.ended = make(chan struct{})
 	}
 	if at.joined--; at.joined == 0 {
-		delete(p.of, key)
+		delete(p.bySecret, key)
 	}
 }
 
-// drew counts an attempt that has drawn.
-func (p *pendingGuesses) drew(at *pendingGuess) {
+// counted counts an attempt that has drawn.
+func (p *pendingAttempts) counted(at *attemptGroup) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at.judging++
+	at.checking++
 }
 
 // others returns a channel that is closed when an attempt that has drawn ends, or
 // nil if there is none.
-func (p *pendingGuesses) others(at *pendingGuess) <-chan struct{} {
+func (p *pendingAttempts) others(at *attemptGroup) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at.judging == 0 {
+	if at.checking == 0 {
 		return nil
 	}
 	return at.ended

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// maxCodeTries is the number of wrong attempts after which a code is invalid.
-	maxCodeTries = 5
+	// maxCodeAttempts is the number of wrong attempts after which a code is invalid.
+	maxCodeAttempts = 5
 	// codeBackstop is the limit in the store, for all clients together. It is higher
 	// because every request id has attempts of its own.
 	codeBackstop = 50
-	// codeTriesFor is how long the attempts at a code stay used up, unless another code
+	// codeAttemptsLife is how long the attempts at a code stay used up, unless another code
 	// is sent. It is longer than the lifetime of any code.
-	codeTriesFor = 24 * time.Hour
+	codeAttemptsLife = 24 * time.Hour
 )
 
-// codeGuess is an attempt to use a code from a text message or email.
-type codeGuess struct {
+// codeAttempt is an attempt to use a code from a text message or email.
+type codeAttempt struct {
 	to     string // the phone number or EmailKey to which the code was sent
 	mailed bool
 	email  string // mailed codes: the email address as entered
@@ -37,19 +37,19 @@ type codeGuess struct {
 	bound string // mailed codes: the code challenge or session that the code is bound to; see addCode
 }
 
-func phoneGuess(phone, code, request string) codeGuess {
-	return codeGuess{to: phone, code: code, method: methodPhoneCode, request: request, about: phone}
+func phoneAttempt(phone, code, request string) codeAttempt {
+	return codeAttempt{to: phone, code: code, method: methodPhoneCode, request: request, about: phone}
 }
 
 // owner returns the key of the account with the phone number or email address.
-func (g codeGuess) owner() store.UserKey {
+func (g codeAttempt) owner() store.UserKey {
 	if g.mailed {
 		return store.ByEmail(g.to)
 	}
 	return store.ByPhone(g.to)
 }
 
-func (a *Auth) codeHash(g codeGuess, p store.Purpose, subject string) []byte {
+func (a *Auth) codeHash(g codeAttempt, p store.Purpose, subject string) []byte {
 	if g.mailed {
 		return a.keys.MailCode(string(p), subject, g.to, g.bound, g.code)[0]
 	}
@@ -59,10 +59,10 @@ func (a *Auth) codeHash(g codeGuess, p store.Purpose, subject string) []byte {
 // tryCode checks a code under the limits on wrong ones. In the same step it applies
 // the effect of a right one. Errors: CodeInvalidCode, CodeRateLimited, ErrStale
 // unchanged, and those of storeFailed, which may wrap a *ConflictError.
-func (a *Auth) tryCode(ctx context.Context, g codeGuess, t store.TryCode) (User, error) {
+func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.TryCode) (User, error) {
 	t.Hash = a.codeHash(g, t.Purpose, t.Subject)
 	var u User
-	err := a.guess(ctx, a.codeAttempt(ctx, g, t), func(own context.Context, draw func() error) error {
+	err := a.countAttempt(ctx, a.attemptAtCode(ctx, g, t), func(own context.Context, draw func() error) error {
 		if err := draw(); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t store.TryCode) (User,
 	return u, err
 }
 
-// codeAttempt returns the attempt at a phone number's or email address's code. The
+// attemptAtCode returns the attempt at a phone number's or email address's code. The
 // limits do not depend on whether a code or an account exists, so that responses do not
 // reveal it. All but the first count the codes of all purposes together.
 //
@@ -95,45 +95,45 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t store.TryCode) (User,
 //
 // A right code shows that the caller owns the recipient. It ends the run of
 // failures there, also of strangers' failures.
-func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t store.TryCode) attempt {
+func (a *Auth) attemptAtCode(ctx context.Context, g codeAttempt, t store.TryCode) attempt {
 	owner := func(ctx context.Context) (User, error) { return a.store.User(ctx, g.owner()) }
-	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor})
-	now, from := a.codeDraw(t.Purpose, cmp.Or(g.sent, t.Subject)), g.to
+	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeAttempts, Per: codeAttemptsLife})
+	now, from := a.codeLimit(t.Purpose, cmp.Or(g.sent, t.Subject)), g.to
 	switch {
 	case a.keys.ValidRequestID(g.about, g.request, a.now()):
-		now, from = a.guessDraw(code, "code-request", g.request).refilled(), g.to+" "+clientip.LimitKey(clientFrom(ctx).IP)
+		now, from = a.attemptLimit(code, "code-request", g.request).refilled(), g.to+" "+clientip.LimitKey(clientFrom(ctx).IP)
 	case g.userID != "":
-		now, from = a.codeDraw(t.Purpose, ofUser(g.userID)), ofUser(g.userID)
+		now, from = a.codeLimit(t.Purpose, ofUser(g.userID)), ofUser(g.userID)
 	}
 	return attempt{
-		draws: append([]guessDraw{
-			now, a.guessDraw(limits.CodesPerAddress, "code", from), a.guessDraw(limits.CodesPerAddressDaily, "code-day", from),
-		}, a.inARowBy("code", from, true, "")...),
+		limits: append([]attemptLimit{
+			now, a.attemptLimit(limits.CodesPerAddress, "code", from), a.attemptLimit(limits.CodesPerAddressDaily, "code-day", from),
+		}, a.consecutiveFailuresOf("code", from, true, "")...),
 		method: g.method, userID: t.UserID, owner: owner,
-		nobodys: func(ctx context.Context) bool {
+		unknownAccount: func(ctx context.Context) bool {
 			_, err := owner(ctx)
 			return errors.Is(err, store.ErrNotFound)
 		},
-		refills: a.inARowBy("code", g.to, true, ""),
+		refills: a.consecutiveFailuresOf("code", g.to, true, ""),
 	}
 }
 
 // ofUser is the key that counts the attempts of a signed-in user.
 func ofUser(id string) string { return "user " + id }
 
-// codeDraw returns an attempt at the last code sent for a purpose and subject. Each
+// codeLimit returns an attempt at the last code sent for a purpose and subject. Each
 // purpose counts separately, so that requesting one code does not revive another.
-func (a *Auth) codeDraw(p store.Purpose, subject string) guessDraw {
-	return a.guessDraw(a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor}), "code-sent", string(p)+" "+subject).refilled()
+func (a *Auth) codeLimit(p store.Purpose, subject string) attemptLimit {
+	return a.attemptLimit(a.always(Rate{Burst: maxCodeAttempts, Per: codeAttemptsLife}), "code-sent", string(p)+" "+subject).refilled()
 }
 
 // refillCode resets the attempts at a code, after the new code replaced the old one
 // in the store. Resetting them earlier would revive the old one. counted are the keys
 // that count the attempts.
 func (a *Auth) refillCode(ctx context.Context, p store.Purpose, counted ...string) {
-	var draws []guessDraw
+	var draws []attemptLimit
 	for _, by := range counted {
-		draws = append(draws, a.codeDraw(p, by))
+		draws = append(draws, a.codeLimit(p, by))
 	}
 	if err := a.take(context.WithoutCancel(ctx), refundsOf(draws, true)...); err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: a new code has no tries of its own", "error", err)

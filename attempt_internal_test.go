@@ -18,14 +18,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// guesser is a service that guesses can be made at; nothing is drawn from it.
-func guesser(t *testing.T) *Auth {
+// newAttemptService is a service that guesses can be made at; nothing is drawn from it.
+func newAttemptService(t *testing.T) *Auth {
 	t.Helper()
 	a := &Auth{keys: testKeys(t), store: &drawing{take: func(draws []store.Draw) (store.Decision, error) {
 		return store.Decision{Allowed: true, Remaining: make([]int, len(draws))}, nil
 	}}, counter: &journal.Counter{}, recorder: &journal.Recorder{}}
 	a.cfg.now = time.Now
-	a.pending.of = map[string]*pendingGuess{}
+	a.pending.bySecret = map[string]*attemptGroup{}
 	a.refunds = a.newRefunds()
 	a.refunds.after = func(time.Duration, func()) {}
 	return a
@@ -34,17 +34,17 @@ func guesser(t *testing.T) *Auth {
 // A guess that was judged without a draw is a mistake of ours, and nothing that anybody
 // gets anything by.
 func TestWhatIsJudgedHasToBeDrawn(t *testing.T) {
-	a := guesser(t)
-	try := func(judge func(ctx context.Context, draw func() error) error) error {
-		return a.guess(t.Context(), attempt{draws: []guessDraw{a.guessDraw(Rate{Burst: 3, Per: time.Hour}, "x", "ada")}}, judge)
+	a := newAttemptService(t)
+	attempt := func(check func(ctx context.Context, draw func() error) error) error {
+		return a.countAttempt(t.Context(), attempt{limits: []attemptLimit{a.attemptLimit(Rate{Burst: 3, Per: time.Hour}, "x", "ada")}}, check)
 	}
-	if err := try(func(context.Context, func() error) error { return nil }); !errors.Is(err, CodeInternal) {
+	if err := attempt(func(context.Context, func() error) error { return nil }); !errors.Is(err, CodeInternal) {
 		t.Errorf("without a draw: %v", err)
 	}
-	if err := try(func(context.Context, func() error) error { return fail(CodeUserBanned, nil) }); !errors.Is(err, CodeUserBanned) {
+	if err := attempt(func(context.Context, func() error) error { return fail(CodeUserBanned, nil) }); !errors.Is(err, CodeUserBanned) {
 		t.Errorf("refused before the draw: %v", err)
 	}
-	if err := try(func(_ context.Context, draw func() error) error { return draw() }); err != nil {
+	if err := attempt(func(_ context.Context, draw func() error) error { return draw() }); err != nil {
 		t.Errorf("with one: %v", err)
 	}
 }
@@ -66,8 +66,8 @@ func TestGuessesHaveTheirTime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			request, leave := context.WithCancel(t.Context())
 			defer leave()
-			a, alive := guesser(t), false
-			err := a.guess(request, attempt{draws: []guessDraw{a.guessDraw(Rate{Burst: 3, Per: time.Hour}, "x", "ada")}}, func(ctx context.Context, draw func() error) error {
+			a, alive := newAttemptService(t), false
+			err := a.countAttempt(request, attempt{limits: []attemptLimit{a.attemptLimit(Rate{Burst: 3, Per: time.Hour}, "x", "ada")}}, func(ctx context.Context, draw func() error) error {
 				<-time.After(c.waits) // the bubble's clock
 				if err := draw(); err != nil {
 					return err
@@ -90,28 +90,28 @@ func TestGuessesHaveTheirTime(t *testing.T) {
 func TestRunsAtNamesCostAlike(t *testing.T) {
 	a := &Auth{keys: testKeys(t)}
 	day, week := Rate{Burst: 100, Per: 24 * time.Hour}, Rate{Burst: 100, Per: 7 * 24 * time.Hour}
-	draw := func(r Rate, limit, value string) guessDraw {
-		return guessDraw{Draw: store.Draw{Key: a.keys.RateLimit(limit, value), Rate: r, Cost: 1}, whole: true}
+	draw := func(r Rate, limit, value string) attemptLimit {
+		return attemptLimit{Draw: store.Draw{Key: a.keys.RateLimit(limit, value), Rate: r, Cost: 1}, refills: true}
 	}
 	short, long := draw(day, "code-run-day", "ada"), draw(week, "code-run", "ada")
-	counts := func(d guessDraw) guessDraw { d.run = true; return d }
-	known := func(d guessDraw) guessDraw { d.known = true; return d }
+	counts := func(d attemptLimit) attemptLimit { d.consecutive = true; return d }
+	known := func(d attemptLimit) attemptLimit { d.knownAccount = true; return d }
 	for name, c := range map[string]struct {
 		rate   Rate
 		known  bool
 		device string
-		want   []guessDraw
+		want   []attemptLimit
 	}{
-		"an account's":             {week, true, "", []guessDraw{short, known(counts(long))}},
-		"nobody's":                 {week, false, "", []guessDraw{counts(short)}},
-		"an account's for a day":   {day, true, "", []guessDraw{counts(draw(day, "code-run", "ada"))}},
-		"nobody's for a day":       {day, false, "", []guessDraw{counts(draw(day, "code-run", "ada"))}},
-		"of a device":              {week, true, "phone", []guessDraw{counts(draw(week, "code-device-run", "ada phone"))}},
-		"of a device, for a day":   {day, true, "phone", []guessDraw{counts(draw(day, "code-device-run", "ada phone"))}},
-		"of a device and nobody's": {week, false, "phone", []guessDraw{counts(draw(week, "code-device-run", "ada phone"))}},
+		"an account's":             {week, true, "", []attemptLimit{short, known(counts(long))}},
+		"nobody's":                 {week, false, "", []attemptLimit{counts(short)}},
+		"an account's for a day":   {day, true, "", []attemptLimit{counts(draw(day, "code-run", "ada"))}},
+		"nobody's for a day":       {day, false, "", []attemptLimit{counts(draw(day, "code-run", "ada"))}},
+		"of a device":              {week, true, "phone", []attemptLimit{counts(draw(week, "code-device-run", "ada phone"))}},
+		"of a device, for a day":   {day, true, "phone", []attemptLimit{counts(draw(day, "code-device-run", "ada phone"))}},
+		"of a device and nobody's": {week, false, "phone", []attemptLimit{counts(draw(week, "code-device-run", "ada phone"))}},
 	} {
 		a.cfg.limits.ConsecutiveFailures = c.rate
-		if got := a.inARowBy("code", "ada", c.known, c.device); !slices.Equal(got, c.want) {
+		if got := a.consecutiveFailuresOf("code", "ada", c.known, c.device); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %+v\nwant %+v", name, got, c.want)
 		}
 	}
@@ -135,7 +135,7 @@ func TestOwnersAreLookedUpUntilAnswered(t *testing.T) {
 		b := outbox.New(outbox.Options{Queue: 1, Workers: 1, Attempts: 5, Log: slog.New(slog.DiscardHandler)})
 		defer func() { _ = b.Close(context.WithoutCancel(t.Context())) }()
 		var asked atomic.Int32
-		(&Auth{outbox: b}).tellOwner(t.Context(), func(context.Context) (User, error) {
+		(&Auth{outbox: b}).notifyOwner(t.Context(), func(context.Context) (User, error) {
 			if asked.Add(1) < 3 {
 				return User{}, errors.New("away")
 			}
@@ -297,11 +297,13 @@ func TestNewDevicesAreOfTheirSession(t *testing.T) {
 // A guess for which nobody waits any more is neither let through nor refused as one too
 // many, wherever it waits; one that waits for others is judged once those are over.
 func TestGuessesThatNobodyWaitsFor(t *testing.T) {
-	draws := func(a *Auth) []guessDraw { return []guessDraw{a.guessDraw(Rate{Burst: 3, Per: time.Hour}, "x", "ada")} }
+	draws := func(a *Auth) []attemptLimit {
+		return []attemptLimit{a.attemptLimit(Rate{Burst: 3, Per: time.Hour}, "x", "ada")}
+	}
 	t.Run("for its turn", func(t *testing.T) {
-		a := guesser(t)
+		a := newAttemptService(t)
 		at := a.pending.join("ada")
-		at.turn <- struct{}{}
+		at.drawing <- struct{}{}
 		request, leave := context.WithCancel(t.Context())
 		leave()
 		if d, others, err := a.drawInTurn(request, t.Context(), at, []store.Draw{draws(a)[0].Draw}); !errors.Is(err, CodeUnavailable) || d.Allowed || others != nil {
@@ -310,14 +312,14 @@ func TestGuessesThatNobodyWaitsFor(t *testing.T) {
 	})
 	for name, gone := range map[string]bool{"for others": true, "until others end": false} {
 		t.Run(name, func(t *testing.T) {
-			a := guesser(t)
+			a := newAttemptService(t)
 			all := draws(a)
-			about, tries := all[0].Key, 0
-			a.pending.drew(a.pending.join(about)) // the other one
+			about, attempts := all[0].Key, 0
+			a.pending.counted(a.pending.join(about)) // the other one
 			request, leave := context.WithCancel(t.Context())
 			defer leave()
 			a.store = &drawing{take: func(draws []store.Draw) (store.Decision, error) {
-				if tries++; tries > 1 {
+				if attempts++; attempts > 1 {
 					return store.Decision{Allowed: true, Remaining: make([]int, len(draws))}, nil
 				}
 				if gone {
@@ -330,10 +332,10 @@ func TestGuessesThatNobodyWaitsFor(t *testing.T) {
 			d, end, err := a.drawAttempt(request, t.Context(), all)
 			end()
 			switch {
-			case gone && (!errors.Is(err, CodeUnavailable) || d.Allowed || tries != 1):
-				t.Errorf("%+v, %v, %d tries", d, err, tries)
-			case !gone && (err != nil || !d.Allowed || tries != 2 || len(a.pending.of) != 0):
-				t.Errorf("%+v, %v, %d tries, pending %v", d, err, tries, a.pending.of)
+			case gone && (!errors.Is(err, CodeUnavailable) || d.Allowed || attempts != 1):
+				t.Errorf("%+v, %v, %d tries", d, err, attempts)
+			case !gone && (err != nil || !d.Allowed || attempts != 2 || len(a.pending.bySecret) != 0):
+				t.Errorf("%+v, %v, %d tries, pending %v", d, err, attempts, a.pending.bySecret)
 			}
 		})
 	}
@@ -342,14 +344,14 @@ func TestGuessesThatNobodyWaitsFor(t *testing.T) {
 // Of several guesses about one thing one draws at a time: the next one has to know
 // whether there is another to wait for.
 func TestOneGuessDrawsAtATime(t *testing.T) {
-	p := &pendingGuesses{of: map[string]*pendingGuess{}}
+	p := &pendingAttempts{bySecret: map[string]*attemptGroup{}}
 	at := p.join("ada")
 	if p.join("ada") != at {
 		t.Fatal("not about the same")
 	}
-	at.turn <- struct{}{}
+	at.drawing <- struct{}{}
 	select {
-	case at.turn <- struct{}{}:
+	case at.drawing <- struct{}{}:
 		t.Error("two draw at once")
 	default:
 	}

@@ -7,20 +7,20 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// passwordGuess is an attempt to use an account's password.
-type passwordGuess struct {
-	of       store.Credentials
-	name     string // the name that the user entered, in normal form; "": the account's first name
-	password string
+// passwordAttempt is an attempt to use an account's password.
+type passwordAttempt struct {
+	credentials store.Credentials
+	name        string // the name that the user entered, in normal form; "": the account's first name
+	password    string
 
-	asks bool // a captcha may be due before the check: errCaptchaAsked
+	mayNeedCaptcha bool // a captcha may be due before the check: errCaptchaAsked
 
 	// hidden, if set, makes a right password count and answer as a wrong one. It is
 	// called with a context that the request does not cancel.
 	hidden func(ctx context.Context)
 }
 
-// judgePassword checks a password. It does the same work and counting for an unknown
+// checkPassword checks a password. It does the same work and counting for an unknown
 // account.
 //
 // Failures count by the entered name. Responses therefore do not reveal that an email
@@ -29,17 +29,17 @@ type passwordGuess struct {
 // and also by the client's IP address. A right password resets the counts of all the
 // account's names, and refunds the attempt by IP address. Errors:
 // CodeInvalidCredentials, CodeRateLimited, CodeOverloaded.
-func (a *Auth) judgePassword(ctx context.Context, g passwordGuess) (rehash bool, err error) {
-	account, device := cmp.Or(g.of.User.ID, g.name), deviceOf(ctx, g.of)
+func (a *Auth) checkPassword(ctx context.Context, g passwordAttempt) (rehash bool, err error) {
+	account, device := cmp.Or(g.credentials.User.ID, g.name), deviceOf(ctx, g.credentials)
 	if device != "" {
 		account += " " + device // strangers do not use up the attempts of the owner's devices
 	}
-	t := a.passwordAttempt(g, account, device)
-	if g.asks {
-		t.due = func(draws []guessDraw, d store.Decision) error { return a.captchaDue(ctx, draws, d) }
+	t := a.attemptAtPassword(g, account, device)
+	if g.mayNeedCaptcha {
+		t.due = func(draws []attemptLimit, d store.Decision) error { return a.captchaDue(ctx, draws, d) }
 	}
-	err = a.guess(ctx, t, func(own context.Context, draw func() error) error {
-		ok, again, err := a.passwords.verify(ctx, account, g.of.PasswordHash, g.password, func(context.Context) error { return draw() })
+	err = a.countAttempt(ctx, t, func(own context.Context, draw func() error) error {
+		ok, outdated, err := a.passwords.verify(ctx, account, g.credentials.PasswordHash, g.password, func(context.Context) error { return draw() })
 		if err != nil {
 			return hashFailed(err)
 		}
@@ -50,34 +50,34 @@ func (a *Auth) judgePassword(ctx context.Context, g passwordGuess) (rehash bool,
 		if !ok {
 			return fail(CodeInvalidCredentials, nil)
 		}
-		rehash = again
+		rehash = outdated
 		return nil
 	})
 	return rehash, err
 }
 
-func (a *Auth) passwordAttempt(g passwordGuess, account, device string) attempt {
-	u := g.of.User
-	judged := a.guessDraw(a.cfg.limits.SignInsPerAccount, "sign-ins", account)
-	judged.kept = true
+func (a *Auth) attemptAtPassword(g passwordAttempt, account, device string) attempt {
+	u := g.credentials.User
+	perAccount := a.attemptLimit(a.cfg.limits.SignInsPerAccount, "sign-ins", account)
+	perAccount.noRefund = true
 	return attempt{
-		draws:  append(a.passwordDraw(cmp.Or(g.name, nameOf(u)), u.ID != "", device), judged),
-		method: methodPassword, userID: u.ID, owner: itself(u), refills: a.passwordDraws(u, device),
+		limits: append(a.passwordLimit(cmp.Or(g.name, nameOf(u)), u.ID != "", device), perAccount),
+		method: methodPassword, userID: u.ID, owner: knownOwner(u), refills: a.passwordLimits(u, device),
 	}
 }
 
-// passwordDraw returns the draws that count failures with one name. known reports
+// passwordLimit returns the draws that count failures with one name. known reports
 // whether an account has the name.
-func (a *Auth) passwordDraw(name string, known bool, device string) []guessDraw {
-	limit, value := countedApart("login", name, device)
-	now := a.withCaptchaAfter(a.guessDraw(a.cfg.limits.LoginPerAccount, limit, value).refilled(), 1)
-	return append([]guessDraw{now}, a.inARowBy("login", name, known, device)...)
+func (a *Auth) passwordLimit(name string, known bool, device string) []attemptLimit {
+	limit, value := deviceBucket("login", name, device)
+	now := a.withCaptchaAfter(a.attemptLimit(a.cfg.limits.LoginPerAccount, limit, value).refilled(), 1)
+	return append([]attemptLimit{now}, a.consecutiveFailuresOf("login", name, known, device)...)
 }
 
-// passwordDraws returns the draws of all names of a user.
-func (a *Auth) passwordDraws(u User, device string) (list []guessDraw) {
+// passwordLimits returns the draws of all names of a user.
+func (a *Auth) passwordLimits(u User, device string) (list []attemptLimit) {
 	for _, name := range namesOf(u) {
-		list = append(list, a.passwordDraw(name, true, device)...)
+		list = append(list, a.passwordLimit(name, true, device)...)
 	}
 	return list
 }
@@ -98,10 +98,10 @@ func nameOf(u User) string { return append(namesOf(u), u.ID)[0] }
 
 // passwordLocks returns the counts of failed passwords that are reset after the owner
 // has signed in by other means, so that other people's failures do not lock them out.
-func (a *Auth) passwordLocks(ctx context.Context, u User) []guessDraw {
-	list := a.passwordDraws(u, "")
+func (a *Auth) passwordLocks(ctx context.Context, u User) []attemptLimit {
+	list := a.passwordLimits(u, "")
 	if device := clientFrom(ctx).Device; device != "" {
-		list = append(list, a.passwordDraws(u, device)...)
+		list = append(list, a.passwordLimits(u, device)...)
 	}
 	return list
 }

@@ -103,7 +103,7 @@ type Auth struct {
 	refunds   *refunds
 	recorder  *journal.Recorder
 	counter   *journal.Counter
-	pending   pendingGuesses
+	pending   pendingAttempts
 	outbox    *outbox.Outbox
 	pages     *pages
 	room      atomic.Pointer[host.PageOptions]                                                // the application's pages, if any
@@ -305,7 +305,7 @@ func (a *Auth) build() error {
 	a.refunds = a.newRefunds()
 	a.recorder = journal.NewRecorder(a.eventWriter(), c.log)
 	a.counter = journal.NewCounter(a.countWriter(), a.now, c.log, codeOf)
-	a.pending.of = map[string]*pendingGuess{}
+	a.pending.bySecret = map[string]*attemptGroup{}
 	if a.passwords, err = newPasswords(c.passwords, c.log); err != nil {
 		return err
 	}

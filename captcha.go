@@ -126,7 +126,7 @@ func (a *Auth) verifyCaptcha(ctx context.Context) error {
 
 // captchaDue returns an error if the counts of a login show so many recent failures that
 // it needs a captcha, and the request has none yet.
-func (a *Auth) captchaDue(ctx context.Context, draws []guessDraw, d store.Decision) error {
+func (a *Auth) captchaDue(ctx context.Context, draws []attemptLimit, d store.Decision) error {
 	if _, required := ctx.Value(captchaKey{}).(string); !required {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (a *Auth) captchaDue(ctx context.Context, draws []guessDraw, d store.Decisi
 
 // withCaptchaAfter sets the number of failures after which a captcha is required: times is the
 // factor of AfterFailures.
-func (a *Auth) withCaptchaAfter(d guessDraw, times int) guessDraw {
+func (a *Auth) withCaptchaAfter(d attemptLimit, times int) attemptLimit {
 	if a.cfg.captcha != nil {
 		d.captchaAfter = max(0, a.cfg.captcha.AfterFailures*times)
 	}

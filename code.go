@@ -20,7 +20,7 @@ import (
 // useCode uses up a sign-in code. It returns the account of the verified phone number
 // or email address, or creates one. As with magic links, the first verification
 // removes all other credentials of the account, except within a live session of it.
-func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeGuess, within Caller) (User, error) {
+func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeAttempt, within Caller) (User, error) {
 	// The usual case takes one step: the phone number or email address is already
 	// verified for an account. Otherwise nothing has happened yet.
 	yes, no := true, false
@@ -65,7 +65,7 @@ func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeGuess, within
 // only after first has returned ErrStale: the code is right, and needs more than
 // first. Wrong codes therefore cause no work. The effect is applied only if the code is
 // still right and the effect's conditions still hold.
-func (a *Auth) redeemCode(ctx context.Context, g codeGuess, first store.TryCode, decide func() (store.Redemption, error)) (User, error) {
+func (a *Auth) redeemCode(ctx context.Context, g codeAttempt, first store.TryCode, decide func() (store.Redemption, error)) (User, error) {
 	u, err := a.tryCode(ctx, g, first)
 	if !errors.Is(err, store.ErrStale) {
 		return u, err
@@ -148,18 +148,18 @@ func whoseCodeHash(address string) []byte {
 	return sum[:]
 }
 
-// verifyingGuess returns the attempt to confirm an email address by a code, with the
+// verificationAttempt returns the attempt to confirm an email address by a code, with the
 // token and data of the link in the same message. Without a session, the address
 // alone names the account: the account that has it, or the one that requested it.
-func (a *Auth) verifyingGuess(ctx context.Context, p VerifyEmailParams) (codeGuess, store.Token, linkData, error) {
+func (a *Auth) verificationAttempt(ctx context.Context, p VerifyEmailParams) (codeAttempt, store.Token, linkData, error) {
 	var t store.Token
 	var d linkData
 	email, err := requiredEmail(p.Email)
 	if err != nil {
-		return codeGuess{}, t, d, invalid("email", err.Error())
+		return codeAttempt{}, t, d, invalid("email", err.Error())
 	}
 	if p.Code == "" {
-		return codeGuess{}, t, d, invalid("code", "is required")
+		return codeAttempt{}, t, d, invalid("code", "is required")
 	}
 	key := store.ByEmail(email)
 	if p.Within.SessionID != "" {
@@ -167,11 +167,11 @@ func (a *Auth) verifyingGuess(ctx context.Context, p VerifyEmailParams) (codeGue
 	}
 	u, err := a.store.User(ctx, key)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return codeGuess{}, t, d, storeFailed(err)
+		return codeAttempt{}, t, d, storeFailed(err)
 	}
 	asked, whose, err := a.peekHash(ctx, store.PurposeEmailCode, whoseCodeHash(email)) // always read, so that response times are equal
 	if err != nil && !errors.Is(err, CodeInvalidToken) {
-		return codeGuess{}, t, d, err
+		return codeAttempt{}, t, d, err
 	}
 	d.Email, t.UserID = email, u.ID
 	switch {
@@ -181,6 +181,6 @@ func (a *Auth) verifyingGuess(ctx context.Context, p VerifyEmailParams) (codeGue
 	default:
 		t.UserID, d.SessionID = asked.UserID, whose.SessionID // none: no code matches
 	}
-	g := codeGuess{to: store.EmailKey(email), mailed: true, email: email, code: cleanCode(p.Code), userID: p.Within.UserID, sent: store.EmailKey(email), bound: d.SessionID}
+	g := codeAttempt{to: store.EmailKey(email), mailed: true, email: email, code: cleanCode(p.Code), userID: p.Within.UserID, sent: store.EmailKey(email), bound: d.SessionID}
 	return g, t, d, nil
 }

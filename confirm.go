@@ -52,7 +52,7 @@ func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) error {
 	if err != nil {
 		return goneOr(CodeSessionEnded, err)
 	}
-	if _, err := a.judgePassword(ctx, passwordGuess{of: of, password: p.Password}); err != nil {
+	if _, err := a.checkPassword(ctx, passwordAttempt{credentials: of, password: p.Password}); err != nil {
 		return err
 	}
 	c := a.newChange(ctx, p.authority(), done(Event{Type: EventSessionConfirmed, UserID: p.UserID, SessionID: p.SessionID, Method: methodPassword}))

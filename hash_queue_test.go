@@ -19,15 +19,15 @@ func TestDevicesWaitApart(t *testing.T) {
 	ada := w.Account("ada@example.com", harness.GoodPassword)
 	release := auth.FillQueue(w.Auth, ada.ID)
 	defer release()
-	try := func(device string) error {
+	logIn := func(device string) error {
 		ctx, cancel := context.WithTimeout(harness.OnDeviceContext(t.Context(), device), 100*time.Millisecond)
 		defer cancel()
 		return w.AttemptLogin(ctx, harness.GoodPassword)
 	}
-	if err := try("strange"); !errors.Is(err, auth.CodeOverloaded) {
+	if err := logIn("strange"); !errors.Is(err, auth.CodeOverloaded) {
 		t.Errorf("a stranger: %v", err)
 	}
-	if err := try(harness.OwnDevice); errors.Is(err, auth.CodeOverloaded) {
+	if err := logIn(harness.OwnDevice); errors.Is(err, auth.CodeOverloaded) {
 		t.Errorf("the owner's device: %v", err)
 	}
 }

@@ -74,7 +74,7 @@ func (k kit) NewAccount(ctx context.Context, p *host.NewAccount) (store.NewUser,
 		return store.NewUser{}, err
 	}
 	if p.ID = nu.User.ID; p.Password != "" && p.Hash == "" {
-		if err := k.a.checkPassword(ctx, p.Password, nu.User.Email, nu.User.Phone, nu.User.FullName); err != nil {
+		if err := k.a.checkNewPassword(ctx, p.Password, nu.User.Email, nu.User.Phone, nu.User.FullName); err != nil {
 			return store.NewUser{}, err
 		}
 		if p.Hash, err = k.a.passwords.hash(ctx, nu.User.ID, p.Password); err != nil {

@@ -247,11 +247,11 @@ func TestMessagesJoinTransactions(t *testing.T) {
 		if len(ch.Messages) != 1 {
 			t.Fatalf("%s: %d messages", name, len(ch.Messages))
 		}
-		at, tries := ch.Now.Add(3*time.Minute), 1
+		at, attempts := ch.Now.Add(3*time.Minute), 1
 		if c.want {
-			at, tries = ch.Now, 0
+			at, attempts = ch.Now, 0
 		}
-		if m := ch.Messages[0]; a.outbox.JoinsTransaction(ctx) != c.want || !m.NextAt.Equal(at) || m.Attempts != tries {
+		if m := ch.Messages[0]; a.outbox.JoinsTransaction(ctx) != c.want || !m.NextAt.Equal(at) || m.Attempts != attempts {
 			t.Errorf("%s: due %v after, attempts %d", name, m.NextAt.Sub(ch.Now), m.Attempts)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 
 // Links and codes that operators create or send: the same as those of the flows.
 
-func (k kit) CheckLinks(judge func(ctx context.Context, maker host.LinkMaker, u User) (host.Terms, error)) {
-	k.a.makers.Store(&judge)
+func (k kit) CheckLinks(check func(ctx context.Context, maker host.LinkMaker, u User) (host.Terms, error)) {
+	k.a.makers.Store(&check)
 }
 
 // stillMade adds to a redemption the conditions under which the link's creator may
@@ -27,15 +27,15 @@ func (a *Auth) stillMade(ctx context.Context, t store.Token, d linkData, c *stor
 	if d.Maker == nil {
 		return nil
 	}
-	judge := a.makers.Load()
-	if judge == nil {
+	check := a.makers.Load()
+	if check == nil {
 		return fail(CodeUnavailable, errors.New("links that operators made are taken where admin.New was called"))
 	}
 	u, err := a.store.User(ctx, store.ByID(t.UserID))
 	if err != nil {
 		return linkFailed(err)
 	}
-	terms, err := (*judge)(ctx, *d.Maker, u)
+	terms, err := (*check)(ctx, *d.Maker, u)
 	if err != nil {
 		return err
 	}
@@ -190,8 +190,8 @@ func drawSend(ctx context.Context, a *Auth, s *host.Send, k Kind, to string) (se
 	return drawn, nil
 }
 
-func (k kit) CheckInvitations(judge func(context.Context, host.Invitation) (host.Terms, error)) {
-	k.a.inviters.Store(&judge)
+func (k kit) CheckInvitations(check func(context.Context, host.Invitation) (host.Terms, error)) {
+	k.a.inviters.Store(&check)
 }
 
 func (k kit) CheckInvitation(inv host.Invitation, life time.Duration) (host.Invitation, error) {

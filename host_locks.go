@@ -20,7 +20,7 @@ type lockDraw struct {
 // each device that it was signed in on. It leaves out the attempts at a single code: a
 // code with too many wrong attempts stays invalid.
 func (a *Auth) lockDraws(u User, devices []store.HeldDevice) (list []lockDraw) {
-	add := func(limit string, draws ...guessDraw) {
+	add := func(limit string, draws ...attemptLimit) {
 		for _, d := range draws {
 			if d.Rate.Burst > 0 {
 				list = append(list, lockDraw{limit, d.Draw})
@@ -29,10 +29,10 @@ func (a *Auth) lockDraws(u User, devices []store.HeldDevice) (list []lockDraw) {
 	}
 	limits, names := a.cfg.limits, namesOf(u)
 	for _, name := range append(slices.Clone(names), ofUser(u.ID)) {
-		add("code", a.guessDraw(limits.CodesPerAddress, "code", name), a.guessDraw(limits.CodesPerAddressDaily, "code-day", name))
-		add("code", a.inARowBy("code", name, true, "")...)
+		add("code", a.attemptLimit(limits.CodesPerAddress, "code", name), a.attemptLimit(limits.CodesPerAddressDaily, "code-day", name))
+		add("code", a.consecutiveFailuresOf("code", name, true, "")...)
 	}
-	add("factor", a.guessDraw(limits.FactorPerUser, "factor", u.ID))
+	add("factor", a.attemptLimit(limits.FactorPerUser, "factor", u.ID))
 	if len(names) == 0 {
 		names = []string{u.ID}
 	}
@@ -41,11 +41,11 @@ func (a *Auth) lockDraws(u User, devices []store.HeldDevice) (list []lockDraw) {
 		if d.Device != "" {
 			account += " " + d.Device
 		}
-		add("password", a.guessDraw(limits.SignInsPerAccount, "sign-ins", account))
+		add("password", a.attemptLimit(limits.SignInsPerAccount, "sign-ins", account))
 		for _, name := range names {
-			add("password", a.passwordDraw(name, true, d.Device)...)
+			add("password", a.passwordLimit(name, true, d.Device)...)
 		}
-		add("factor", a.inARow("factor", u.ID, d.Device), a.inARow("recovery", u.ID, d.Device))
+		add("factor", a.consecutiveFailures("factor", u.ID, d.Device), a.consecutiveFailures("recovery", u.ID, d.Device))
 	}
 	return list
 }

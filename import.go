@@ -96,8 +96,8 @@ func importRefused(err error) error {
 func (a *Auth) newImport(p ImportUserParams) (store.NewUser, error) {
 	now := a.now()
 	u := User{UserMetadata: orEmptyMap(p.UserMetadata), AppMetadata: p.AppMetadata, Roles: p.Roles, UpdatedAt: now, Handle: newHandle()}
-	for _, judge := range []func(*ImportUserParams, *User, time.Time) error{a.importID, importTimes, importAddresses, importFacts, a.importIdentities} {
-		if err := judge(&p, &u, now); err != nil {
+	for _, check := range []func(*ImportUserParams, *User, time.Time) error{a.importID, importTimes, importAddresses, importFacts, a.importIdentities} {
+		if err := check(&p, &u, now); err != nil {
 			return store.NewUser{}, err
 		}
 	}

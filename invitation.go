@@ -131,14 +131,14 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 // stillInvited checks that the inviter may still create the invitation, and returns the
 // conditions. A process without the admin API cannot check it, and refuses.
 func (a *Auth) stillInvited(ctx context.Context, d linkData) (host.Terms, error) {
-	judge := a.inviters.Load()
+	check := a.inviters.Load()
 	switch {
 	case d.Invitation == nil:
 		return host.Terms{}, fail(CodeInternal, errors.New("an invitation without particulars"))
-	case judge == nil:
+	case check == nil:
 		return host.Terms{}, fail(CodeUnavailable, errors.New("invitations are accepted where admin.New was called"))
 	}
-	return (*judge)(ctx, *d.Invitation)
+	return (*check)(ctx, *d.Invitation)
 }
 
 // invitedPassword checks and hashes the password of a new account.
@@ -146,7 +146,7 @@ func (a *Auth) invitedPassword(ctx context.Context, permit *accountPermit, d lin
 	if err := a.maySetInvitedPassword(ctx, p); err != nil {
 		return "", err
 	}
-	if err := a.checkPassword(ctx, p.Password, d.Email, p.FullName); err != nil {
+	if err := a.checkNewPassword(ctx, p.Password, d.Email, p.FullName); err != nil {
 		return "", err
 	}
 	if err := a.allowAccount(ctx, permit, SignUpAttempt{Email: d.Email, EmailVerified: true, FullName: p.FullName, Method: methodInvitation}); err != nil {

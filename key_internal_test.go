@@ -319,7 +319,7 @@ func TestSecretKeysAreJudgedByAllThatIsKept(t *testing.T) {
 		}
 		return s
 	}
-	right, former, guessed, other := text(id, false), text(id, false), text(id, false), text(uuid.NewString(), false)
+	right, former, wrong, other := text(id, false), text(id, false), text(id, false), text(uuid.NewString(), false)
 	seen := requestClient{Client: Client{IP: netip.MustParseAddr("192.0.2.7")}}
 	unsure := requestClient{Client: seen.Client, unsure: true}
 	for name, c := range map[string]struct {
@@ -331,31 +331,31 @@ func TestSecretKeysAreJudgedByAllThatIsKept(t *testing.T) {
 		fails  bool
 	}{
 		"right":                       {nil, right, seen, nil, "-", false},
-		"guessed":                     {nil, guessed, seen, nil, errUnknownSecretKey.Error(), false},
+		"guessed":                     {nil, wrong, seen, nil, errUnknownSecretKey.Error(), false},
 		"of another id":               {nil, other, seen, nil, errUnknownSecretKey.Error(), false},
 		"the former":                  {func(k *store.APIKey) { k.PreviousHash, k.PreviousUntil = apikey.Hash(former), now.Add(1) }, former, seen, nil, "-", false},
 		"right beside the former":     {func(k *store.APIKey) { k.PreviousHash, k.PreviousUntil = apikey.Hash(former), now.Add(1) }, right, seen, nil, "-", false},
 		"the former, which is over":   {func(k *store.APIKey) { k.PreviousHash, k.PreviousUntil = apikey.Hash(former), now }, former, seen, nil, errUnknownSecretKey.Error(), false},
 		"right beside the one over":   {func(k *store.APIKey) { k.PreviousHash, k.PreviousUntil = apikey.Hash(former), now }, right, seen, nil, "-", false},
-		"guessed beside the former":   {func(k *store.APIKey) { k.PreviousHash, k.PreviousUntil = apikey.Hash(former), now.Add(time.Hour) }, guessed, seen, nil, errUnknownSecretKey.Error(), false},
-		"guessed before there is one": {func(k *store.APIKey) { k.PreviousUntil = now.Add(time.Hour) }, guessed, seen, nil, errUnknownSecretKey.Error(), false},
+		"guessed beside the former":   {func(k *store.APIKey) { k.PreviousHash, k.PreviousUntil = apikey.Hash(former), now.Add(time.Hour) }, wrong, seen, nil, errUnknownSecretKey.Error(), false},
+		"guessed before there is one": {func(k *store.APIKey) { k.PreviousUntil = now.Add(time.Hour) }, wrong, seen, nil, errUnknownSecretKey.Error(), false},
 		"of a public key":             {func(k *store.APIKey) { k.Public = true }, right, seen, nil, errUnknownSecretKey.Error(), false},
 		"revoked":                     {func(k *store.APIKey) { k.RevokedAt = now }, right, seen, nil, "the secret key " + id + " was revoked", false},
 		"revoked, and the former": {func(k *store.APIKey) {
 			k.RevokedAt, k.PreviousHash, k.PreviousUntil = now, apikey.Hash(former), now.Add(1)
 		}, former, seen, nil, "the secret key " + id + " was revoked", false},
-		"revoked, and guessed":           {func(k *store.APIKey) { k.RevokedAt = now }, guessed, seen, nil, errUnknownSecretKey.Error(), false},
+		"revoked, and guessed":           {func(k *store.APIKey) { k.RevokedAt = now }, wrong, seen, nil, errUnknownSecretKey.Error(), false},
 		"expired":                        {func(k *store.APIKey) { k.ExpiresAt = now }, right, seen, nil, "the secret key " + id + " was revoked or has expired", false},
 		"about to":                       {func(k *store.APIKey) { k.ExpiresAt = now.Add(1) }, right, seen, nil, "-", false},
 		"from its network":               {func(k *store.APIKey) { k.Networks = []string{"no network", "192.0.2.0/24"} }, right, seen, nil, "-", false},
 		"from its network, as IPv6":      {func(k *store.APIKey) { k.Networks = []string{"192.0.2.0/24"} }, right, requestClient{Client: Client{IP: netip.MustParseAddr("::ffff:192.0.2.7")}}, nil, "-", false},
 		"from elsewhere":                 {func(k *store.APIKey) { k.Networks = []string{"198.51.100.0/24", "2001:db8::/32"} }, right, seen, nil, "the secret key " + id + " may not be used", false},
-		"from elsewhere, and guessed":    {func(k *store.APIKey) { k.Networks = []string{"198.51.100.0/24"} }, guessed, seen, nil, errUnknownSecretKey.Error(), false},
+		"from elsewhere, and guessed":    {func(k *store.APIKey) { k.Networks = []string{"198.51.100.0/24"} }, wrong, seen, nil, errUnknownSecretKey.Error(), false},
 		"perhaps from its network":       {func(k *store.APIKey) { k.Networks = []string{"192.0.2.0/24"} }, right, unsure, nil, "the secret key " + id + " may not be used", false},
 		"perhaps from anywhere":          {nil, right, unsure, nil, "-", false},
 		"of one who is not seen":         {func(k *store.APIKey) { k.Networks = []string{"0.0.0.0/0"} }, right, requestClient{}, nil, "the secret key " + id + " may not be used", false},
 		"of a store that is away":        {nil, right, seen, errors.New("away"), "", true},
-		"of a store that says not found": {nil, guessed, seen, store.ErrNotFound, errUnknownSecretKey.Error(), false},
+		"of a store that says not found": {nil, wrong, seen, store.ErrNotFound, errUnknownSecretKey.Error(), false},
 	} {
 		store := &heldKey{key: store.APIKey{ID: id, Hash: apikey.Hash(right), Scopes: []string{"a"}}, err: c.err}
 		if c.edit != nil {

@@ -31,9 +31,9 @@ func TestFiguresAreAsDecided(t *testing.T) {
 		"events are kept, by default":                           {defaultRetention, 90 * day},
 		"captchas of an address are counted":                    {captchaPeriod, 5 * time.Minute},
 		"the link for the first owner":                          {firstOwnerLife, 30 * time.Minute},
-		"a guess, from the draw to the end":                     {guessTimeout, 30 * time.Second},
-		"a run of failures at nobody's name":                    {runOfNames, day},
-		"tries at a code stay used up":                          {codeTriesFor, day},
+		"a guess, from the draw to the end":                     {attemptTimeout, 30 * time.Second},
+		"a run of failures at nobody's name":                    {unknownRunLife, day},
+		"tries at a code stay used up":                          {codeAttemptsLife, day},
 		"what no guess took along waits to be given back":       {refundAfter, time.Second},
 		"the statement that gives back":                         {refundTimeout, 10 * time.Second},
 		"between two looks at the settings":                     {settingsEvery, 900 * time.Millisecond},
@@ -76,8 +76,8 @@ func TestFiguresAreAsDecided(t *testing.T) {
 		"bytes of a captcha's token":                      {maxCaptcha, 8 << 10},
 		"captchas of an address":                          {captchasPerIP, 60},
 		"times as many failures from an address":          {ipFailureFactor, 3},
-		"failures in a row of which the owner is told":    {tellAtRun, 20},
-		"wrong guesses that a code survives":              {maxCodeTries, 5},
+		"failures in a row of which the owner is told":    {noticeAfterFailures, 20},
+		"wrong guesses that a code survives":              {maxCodeAttempts, 5},
 		"of all who name requests":                        {codeBackstop, 50},
 		"what a guess gives back":                         {refundsAtOnce, 16},
 		"what a statement gives back":                     {refundsBatch, 256},
@@ -144,7 +144,7 @@ func TestBoundsAreAsPromised(t *testing.T) {
 		"metadata":                   {func(n int) bool { return checkMetadata(map[string]any{"": xs(n - len(`{"":""}`))}) == nil }, 0, maxMetadata},
 		"a text of a list":           {func(n int) bool { return kit{a}.Shorten(xs(n)) == xs(n) }, 0, 300},
 		"a code from a provider": {func(n int) bool {
-			return (&oauthClient{}).judgeCallback(endpoints{}, OAuthCallback{Code: xs(n)}) == nil
+			return (&oauthClient{}).checkCallback(endpoints{}, OAuthCallback{Code: xs(n)}) == nil
 		}, 1, 4096},
 	} {
 		if c.least > 0 && (c.takes(c.least-1) || !c.takes(c.least)) {
@@ -293,7 +293,7 @@ func spelt(v any) string {
 // asked for.
 func TestNothingComesOfWhatDrewNoLimits(t *testing.T) {
 	var log bytes.Buffer
-	a := guesser(t)
+	a := newAttemptService(t)
 	a.cfg.log = slog.New(slog.NewTextHandler(&log, nil))
 	var failed []Event
 	a.cfg.hooks = []Hooks{{OnEvent: func(_ context.Context, e Event) { failed = append(failed, e) }}}

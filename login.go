@@ -61,7 +61,7 @@ func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 
 // loginAs is Login for the account found under a name, which may be unknown.
 func (a *Auth) loginAs(ctx context.Context, c store.Credentials, name string, p LoginParams) (*Tokens, error) {
-	g := passwordGuess{of: c, name: name, password: p.Password}
+	g := passwordAttempt{credentials: c, name: name, password: p.Password}
 	if a.unconfirmed(ctx, c.User) {
 		g.hidden = func(ctx context.Context) {
 			if !c.User.Banned(a.now()) {
@@ -69,14 +69,14 @@ func (a *Auth) loginAs(ctx context.Context, c store.Credentials, name string, p 
 			}
 		}
 	}
-	g.asks = true
-	rehash, err := a.judgePassword(ctx, g)
+	g.mayNeedCaptcha = true
+	rehash, err := a.checkPassword(ctx, g)
 	if errors.Is(err, errCaptchaRequired) { // solved before the retry, so that a slow Verifier does not hold a hashing slot
 		if err := a.verifyCaptcha(ctx); err != nil {
 			return nil, err
 		}
-		g.asks = false
-		rehash, err = a.judgePassword(ctx, g)
+		g.mayNeedCaptcha = false
+		rehash, err = a.checkPassword(ctx, g)
 	}
 	if err != nil {
 		return nil, err

@@ -123,7 +123,7 @@ func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*
 	if p.RequestID == "" {
 		return nil, invalid("request_id", "is required")
 	}
-	g := codeGuess{
+	g := codeAttempt{
 		to: store.EmailKey(email), mailed: true, email: email, code: cleanCode(p.Code), method: methodMagicLink,
 		request: p.RequestID, bound: challengeOf(p.CodeVerifier),
 	}

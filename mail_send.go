@@ -313,8 +313,8 @@ func shortLocale(accept string) string {
 func (a *Auth) mailToken(ctx context.Context, by Authority, t store.Token, o outbox.Outgoing, u User) error {
 	c := a.newChange(ctx, by)
 	a.enclose(ctx, &c, o, u, &t)
-	nobodys := t.UserID == "" && o.To == "" // a request for an unknown account must not revoke earlier messages
-	err := a.keepToken(ctx, store.PutToken{Change: c, Token: t, Yields: nobodys})
+	unknownAccount := t.UserID == "" && o.To == "" // a request for an unknown account must not revoke earlier messages
+	err := a.keepToken(ctx, store.PutToken{Change: c, Token: t, Yields: unknownAccount})
 	if err == nil {
 		a.committed(ctx, c, store.OutcomeDone, nil)
 	}

@@ -322,7 +322,7 @@ func (p *oauthClient) identify(ctx context.Context, c OAuthCallback, st oauthSta
 	defer cancel()
 	e, err := p.endpoints(ctx)
 	if err == nil {
-		err = p.judgeCallback(e, c)
+		err = p.checkCallback(e, c)
 	}
 	if err != nil {
 		return provider.Profile{}, nil, err
@@ -336,8 +336,8 @@ func denied() []string {
 	return []string{"access_denied", "login_required", "consent_required", "interaction_required", "account_selection_required"}
 }
 
-// judgeCallback checks the parameters of a callback other than the state.
-func (p *oauthClient) judgeCallback(e endpoints, c OAuthCallback) error {
+// checkCallback checks the parameters of a callback other than the state.
+func (p *oauthClient) checkCallback(e endpoints, c OAuthCallback) error {
 	// The response must not come from another server (RFC 9207). If each tenant has an
 	// issuer, the ID token is checked instead.
 	perTenant := strings.Contains(e.issuer, "{tenant}")

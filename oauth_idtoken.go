@@ -134,7 +134,7 @@ func (a *Auth) SignInWithIDToken(ctx context.Context, in IDTokenParams) (*Tokens
 }
 
 func (a *Auth) signInWithIDToken(ctx context.Context, p *oauthClient, in IDTokenParams) (*Tokens, error) {
-	t, err := p.judgeIDToken(ctx, in)
+	t, err := p.checkIDToken(ctx, in)
 	if err == nil {
 		err = a.useIDToken(ctx, p, t)
 	}
@@ -207,7 +207,7 @@ func (a *Auth) returnIDToken(ctx context.Context, p *oauthClient, t nativeToken)
 	}
 }
 
-func (p *oauthClient) judgeIDToken(ctx context.Context, in IDTokenParams) (nativeToken, error) {
+func (p *oauthClient) checkIDToken(ctx context.Context, in IDTokenParams) (nativeToken, error) {
 	ctx, cancel := p.bounded(ctx)
 	defer cancel()
 	e, err := p.endpoints(ctx)

@@ -176,7 +176,7 @@ func (a *Auth) VerifyPhoneCode(ctx context.Context, p VerifyPhoneCodeParams) (*T
 	if err != nil {
 		return nil, err
 	}
-	u, err := a.useCode(ctx, store.PurposePhoneCode, phoneGuess(phone, p.Code, p.RequestID), Caller{})
+	u, err := a.useCode(ctx, store.PurposePhoneCode, phoneAttempt(phone, p.Code, p.RequestID), Caller{})
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +295,7 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 		c.IfUsers = []UserAt{credentialsStill(u)}
 		t := store.TryCode{Change: c, Effect: store.Effect{UserID: u.ID, Patch: &patch}}
 		t.Purpose, t.Subject = phoneProof(p.Caller, u, phone)
-		u, err = a.tryCode(ctx, phoneGuess(phone, p.Code, p.RequestID), t)
+		u, err = a.tryCode(ctx, phoneAttempt(phone, p.Code, p.RequestID), t)
 		if errors.Is(err, store.ErrConflict) {
 			err = fail(CodeUserAlreadyExists, err)
 		}

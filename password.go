@@ -104,16 +104,16 @@ func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
 		}
 	}
 	p := &passwords{o: o, log: log, usual: usual, pool: pwpool.New(o.Workers, o.Queue)}
-	return p, p.standIn()
+	return p, p.makeDummy()
 }
 
-// standIn creates the hash that replaces a missing one.
-func (p *passwords) standIn() (err error) {
-	nobodys := passhash.Argon2id(p.o.Argon2id).MakeUnknown()
+// makeDummy creates the hash that replaces a missing one.
+func (p *passwords) makeDummy() (err error) {
+	unknown := passhash.Argon2id(p.o.Argon2id).MakeUnknown()
 	if p.o.BcryptCost > 0 {
-		nobodys = passhash.MakeUnknownBcrypt(p.o.BcryptCost)
+		unknown = passhash.MakeUnknownBcrypt(p.o.BcryptCost)
 	}
-	p.dummy, err = passhash.Parse(nobodys)
+	p.dummy, err = passhash.Parse(unknown)
 	return err
 }
 
@@ -123,8 +123,8 @@ type passwordRules struct {
 	breach    bool // ask the checker, if there is one
 }
 
-// works counts the hashes computed so far.
-func (p *passwords) works() uint64 { return p.done.Load() }
+// hashCount counts the hashes computed so far.
+func (p *passwords) hashCount() uint64 { return p.done.Load() }
 
 // ValidPasswordHash returns nil if ImportUser accepts a hash: argon2id and argon2i
 // (PHC), bcrypt, scrypt (PHC), Firebase's scrypt, PBKDF2 (PHC or Django's), with
@@ -168,7 +168,7 @@ func (p *passwords) hash(ctx context.Context, account, password string) (string,
 // CodeOverloaded, the context's, admit's.
 func (p *passwords) verify(ctx context.Context, account, encoded, password string, admit func(context.Context) error) (ok, rehash bool, err error) {
 	h, parseErr := passhash.Parse(encoded)
-	judged := parseErr == nil && len(password) <= maxPasswordBytes
+	checkable := parseErr == nil && len(password) <= maxPasswordBytes
 	if parseErr != nil {
 		h = p.dummy
 	}
@@ -187,7 +187,7 @@ func (p *passwords) verify(ctx context.Context, account, encoded, password strin
 		}
 		return nil
 	})
-	if err != nil || !ok || !judged {
+	if err != nil || !ok || !checkable {
 		return false, false, err
 	}
 	if p.o.BcryptCost > 0 {
@@ -196,7 +196,7 @@ func (p *passwords) verify(ctx context.Context, account, encoded, password strin
 	return true, raw || !h.AtLeast(passhash.Argon2id(p.o.Argon2id)), nil
 }
 
-// run computes work in the pool, and counts it. The pool alternates between the clients
+// consecutive computes work in the pool, and counts it. The pool alternates between the clients
 // in the contexts.
 func (p *passwords) run(ctx context.Context, account string, admit func(context.Context) error, work func() error) error {
 	who := pwpool.Caller{Account: account}
@@ -280,8 +280,8 @@ func lettersAndDigits(s string) string {
 	}, norm.NFKC.String(s))
 }
 
-// checkPassword applies the password policy.
-func (a *Auth) checkPassword(ctx context.Context, password string, about ...string) error {
+// checkNewPassword applies the password policy.
+func (a *Auth) checkNewPassword(ctx context.Context, password string, about ...string) error {
 	s := a.Settings(ctx)
 	reasons, err := a.passwords.check(ctx, passwordRules{minLength: s.PasswordMinLength, breach: s.BreachCheck.On()}, password, about...)
 	switch {

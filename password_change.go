@@ -72,7 +72,7 @@ func (a *Auth) proveCurrent(ctx context.Context, c store.Credentials, p ChangePa
 	if p.Current == "" {
 		return invalid("current_password", "is required")
 	}
-	if _, err := a.judgePassword(ctx, passwordGuess{of: c, password: p.Current}); err != nil {
+	if _, err := a.checkPassword(ctx, passwordAttempt{credentials: c, password: p.Current}); err != nil {
 		return err
 	}
 	if p.Current == p.New {
@@ -115,11 +115,11 @@ type newPassword struct{ text, hash string }
 // Errors: CodeWeakPassword, CodeValidationFailed, CodeOverloaded, those of hooks and of
 // last.
 func (a *Auth) choosePassword(ctx context.Context, p PasswordChange, password newPassword, last func() error) (chosenPassword, error) {
-	judge := func() error { return a.checkPassword(ctx, password.text, p.User.Email, p.User.FullName) }
+	check := func() error { return a.checkNewPassword(ctx, password.text, p.User.Email, p.User.FullName) }
 	if password.hash != "" {
-		judge = func() error { return checkHash(password.hash) }
+		check = func() error { return checkHash(password.hash) }
 	}
-	if err := judge(); err != nil {
+	if err := check(); err != nil {
 		return chosenPassword{}, err
 	}
 	if err := a.beforePasswordChange(ctx, p); err != nil {

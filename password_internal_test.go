@@ -247,10 +247,10 @@ func TestDummyWork(t *testing.T) {
 	for name, c := range map[string][2]string{
 		"no hash": {"", "secret words"}, "broken": {"$argon2id$", "secret words"}, "endless": {"", strings.Repeat("x", 1<<16)},
 	} {
-		before := p.works()
+		before := p.hashCount()
 		ok, _, err := p.verify(t.Context(), "", c[0], c[1], nil)
-		if ok || err != nil || p.works() != before+1 {
-			t.Errorf("%s: %v, %v, %d hashes", name, ok, err, p.works()-before)
+		if ok || err != nil || p.hashCount() != before+1 {
+			t.Errorf("%s: %v, %v, %d hashes", name, ok, err, p.hashCount()-before)
 		}
 	}
 }
@@ -265,11 +265,11 @@ func TestDummyWorkForOddPasswords(t *testing.T) {
 	}
 	var works []uint64
 	for _, hash := range []string{encoded, ""} {
-		before := p.works()
+		before := p.hashCount()
 		if ok, _, err := p.verify(t.Context(), "", hash, "ﬁve wrong words", nil); ok || err != nil {
 			t.Errorf("%v, %v", ok, err)
 		}
-		works = append(works, p.works()-before)
+		works = append(works, p.hashCount()-before)
 	}
 	if works[0] != works[1] {
 		t.Errorf("%d hashes for an account, %d without", works[0], works[1])
@@ -281,7 +281,7 @@ func TestDummyWorkForOddPasswords(t *testing.T) {
 func TestOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := testPasswords(t, PasswordOptions{Workers: 1, Queue: 1})
-		before := p.works()
+		before := p.hashCount()
 		release := make(chan struct{})
 		computed := make(chan error, 1)
 		go func() { // somebody computes
@@ -312,7 +312,7 @@ func TestOverload(t *testing.T) {
 		if err := <-computed; err != nil {
 			t.Errorf("error %v", err)
 		}
-		if n := p.works() - before; n != 1 {
+		if n := p.hashCount() - before; n != 1 {
 			t.Errorf("%d computations, want the one that was under way", n)
 		}
 		if _, err := p.hash(t.Context(), "", "secret words"); err != nil {
@@ -324,11 +324,11 @@ func TestOverload(t *testing.T) {
 // The question is put right before the hash, and its answer is passed on.
 func TestAdmit(t *testing.T) {
 	p := testPasswords(t, PasswordOptions{})
-	refuse, before := errors.New("refused"), p.works()
+	refuse, before := errors.New("refused"), p.hashCount()
 	if ok, _, err := p.verify(t.Context(), "", "", "secret words", func(context.Context) error { return refuse }); ok || err != refuse { //nolint:errorlint // as it is, not wrapped
 		t.Errorf("%v, %v", ok, err)
 	}
-	if p.works() != before {
+	if p.hashCount() != before {
 		t.Error("a hash was computed")
 	}
 }

@@ -236,13 +236,13 @@ func TestChangesAreDecidedAnewSoOften(t *testing.T) {
 		"refused for staleness": {[]error{fail(CodeInvalidToken, store.ErrStale)}, 1, CodeInvalidToken},
 		"another error":         {[]error{store.ErrNotFound}, 1, store.ErrNotFound},
 	} {
-		tries := 0
+		attempts := 0
 		got, err := change(func() (int, error) {
-			tries++
-			return tries, c.errs[min(tries, len(c.errs))-1]
+			attempts++
+			return attempts, c.errs[min(attempts, len(c.errs))-1]
 		})
-		if tries != c.tries || !errors.Is(err, c.want) || c.want == nil && (err != nil || got != tries) || name == "never" && got != 0 {
-			t.Errorf("%s: %d after %d tries, %v", name, got, tries, err)
+		if attempts != c.tries || !errors.Is(err, c.want) || c.want == nil && (err != nil || got != attempts) || name == "never" && got != 0 {
+			t.Errorf("%s: %d after %d tries, %v", name, got, attempts, err)
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (s *signIn) attempt() SignInAttempt {
 func (a *Auth) signInWithFactor(ctx context.Context, s signIn) (*Tokens, error) {
 	use := factorUse{by: byProof(), user: s.user, code: s.code}
 	if s.waiting != nil {
-		use.draws = []guessDraw{a.perMFAToken(s.waiting.Hash)}
+		use.limits = []attemptLimit{a.mfaTokenLimit(s.waiting.Hash)}
 	}
 	var tokens *Tokens
 	use.complete = func(own context.Context, f *factorChange) (r store.FactorResult, err error) {
@@ -130,7 +130,7 @@ func (a *Auth) signInWithFactor(ctx context.Context, s signIn) (*Tokens, error) 
 		}
 		return r, err
 	}
-	used, err := a.judgeFactor(ctx, use)
+	used, err := a.checkFactor(ctx, use)
 	if err != nil {
 		return nil, err
 	}

@@ -463,7 +463,7 @@ func TestWaysInUnderSettings(t *testing.T) {
 		"can be set up":            {func(w *who) { w.f, w.s.TOTP = true, On }, func(w *who) { w.s.TOTP = Off }},
 		"can be kept":              {func(w *who) { w.f, w.s.TOTP = true, On }, func(w *who) { w.a.factors = nil }},
 	}
-	judge := func(what string, want bool, changes ...change) {
+	check := func(what string, want bool, changes ...change) {
 		t.Helper()
 		w := nobody()
 		for _, c := range changes {
@@ -473,15 +473,15 @@ func TestWaysInUnderSettings(t *testing.T) {
 			t.Errorf("%s: %t", what, got)
 		}
 	}
-	judge("nothing", false)
+	check("nothing", false)
 	for way, p := range ways {
-		judge(way, true, p.has)
+		check(way, true, p.has)
 		for lack, without := range p.lacks {
-			judge(way+" without "+lack, false, p.has, without)
+			check(way+" without "+lack, false, p.has, without)
 		}
 		for name, f := range factors {
-			judge(way+", a factor "+name, true, p.has, f.has)
-			judge(way+", no factor that "+name, false, p.has, f.has, f.lacks)
+			check(way+", a factor "+name, true, p.has, f.has)
+			check(way+", no factor that "+name, false, p.has, f.has, f.lacks)
 		}
 	}
 }

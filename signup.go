@@ -69,7 +69,7 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 // allowSignUp checks the password and the application's hooks, and returns the hash of
 // the password.
 func (a *Auth) allowSignUp(ctx context.Context, in *accountPermit, p SignUpParams) (hash string, err error) {
-	if err := a.checkPassword(ctx, p.Password, p.Email, p.Phone, p.FullName); err != nil {
+	if err := a.checkNewPassword(ctx, p.Password, p.Email, p.Phone, p.FullName); err != nil {
 		return "", err
 	}
 	if err := a.allowAccount(ctx, in, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {

@@ -98,10 +98,10 @@ type factorCode struct {
 
 // factorUse is the use of a second factor's code, and the operation that it completes.
 type factorUse struct {
-	by    Authority // the user's session, or byProof
-	user  User
-	code  factorCode
-	draws []guessDraw // of this entry point, in addition to those of every factor
+	by     Authority // the user's session, or byProof
+	user   User
+	code   factorCode
+	limits []attemptLimit // of this entry point, in addition to those of every factor
 
 	// complete, if set, consumes the factor by factorChange.store and commits the change.
 	// An app's code was checked before; a recovery code is checked by the store. It is
@@ -297,27 +297,27 @@ func (a *Auth) newRecoveryCodes(userID string) (codes []string, hashes [][]byte)
 	return codes, hashes
 }
 
-// judgeFactor checks and consumes a second factor, at every endpoint that takes one. The
+// checkFactor checks and consumes a second factor, at every endpoint that takes one. The
 // code of an app is valid once, and never if it is older than the newest one used
 // (RFC 6238, section 5.2). Errors: CodeInvalidTOTPCode, CodeRateLimited, those of
 // factorUse.complete.
-func (a *Auth) judgeFactor(ctx context.Context, f factorUse) (usedFactor, error) {
+func (a *Auth) checkFactor(ctx context.Context, f factorUse) (usedFactor, error) {
 	u, c := f.user, f.code
 	device, err := a.knownDevice(ctx, u.ID)
 	if err != nil {
 		return usedFactor{}, err
 	}
-	t := a.factorAttempt(u, f.draws)
-	totp, recovery := a.inARow("factor", u.ID, device), a.inARow("recovery", u.ID, device)
+	t := a.attemptAtFactor(u, f.limits)
+	totp, recovery := a.consecutiveFailures("factor", u.ID, device), a.consecutiveFailures("recovery", u.ID, device)
 	if c.recovery != "" {
 		t.method = methodRecovery
-		t.draws = append(t.draws, recovery)
-		t.refills = append(a.passwordLocks(ctx, u), a.inARow("factor", u.ID, ""), totp)
+		t.limits = append(t.limits, recovery)
+		t.refills = append(a.passwordLocks(ctx, u), a.consecutiveFailures("factor", u.ID, ""), totp)
 	} else {
-		t.draws = append(t.draws, totp)
+		t.limits = append(t.limits, totp)
 	}
 	var used usedFactor
-	err = a.guess(ctx, t, func(own context.Context, draw func() error) error {
+	err = a.countAttempt(ctx, t, func(own context.Context, draw func() error) error {
 		if err := draw(); err != nil {
 			return err
 		}
@@ -328,17 +328,17 @@ func (a *Auth) judgeFactor(ctx context.Context, f factorUse) (usedFactor, error)
 	return used, err
 }
 
-// judgeFirstCode checks the code that completes an enrolment. No run of failures is
+// checkFirstCode checks the code that completes an enrolment. No run of failures is
 // counted, because the new factor does not protect an account yet.
-func (a *Auth) judgeFirstCode(ctx context.Context, e enrollee, f Factor, code string) (match, error) {
-	var more []guessDraw
+func (a *Auth) checkFirstCode(ctx context.Context, e enrollee, f Factor, code string) (match, error) {
+	var more []attemptLimit
 	if e.token != nil {
-		more = append(more, a.perMFAToken(e.token.Hash))
+		more = append(more, a.mfaTokenLimit(e.token.Hash))
 	}
-	t := a.factorAttempt(e.user, more)
+	t := a.attemptAtFactor(e.user, more)
 	t.method = ""
 	var m match
-	err := a.guess(ctx, t, func(_ context.Context, draw func() error) error {
+	err := a.countAttempt(ctx, t, func(_ context.Context, draw func() error) error {
 		if err := draw(); err != nil {
 			return err
 		}
@@ -351,17 +351,17 @@ func (a *Auth) judgeFirstCode(ctx context.Context, e enrollee, f Factor, code st
 	return m, err
 }
 
-// factorAttempt returns the attempt at a second factor. All endpoints and factors of a
+// attemptAtFactor returns the attempt at a second factor. All endpoints and factors of a
 // user share one count.
-func (a *Auth) factorAttempt(u User, more []guessDraw) attempt {
+func (a *Auth) attemptAtFactor(u User, more []attemptLimit) attempt {
 	return attempt{
-		draws:  append([]guessDraw{a.guessDraw(a.cfg.limits.FactorPerUser, "factor", u.ID)}, more...),
-		method: methodTOTP, userID: u.ID, owner: itself(u),
+		limits: append([]attemptLimit{a.attemptLimit(a.cfg.limits.FactorPerUser, "factor", u.ID)}, more...),
+		method: methodTOTP, userID: u.ID, owner: knownOwner(u),
 	}
 }
 
-// perMFAToken returns the draw of an attempt with a token of CodeMFARequired or
+// mfaTokenLimit returns the draw of an attempt with a token of CodeMFARequired or
 // CodeMFAEnrollmentRequired.
-func (a *Auth) perMFAToken(hash []byte) guessDraw {
-	return a.guessDraw(a.always(Rate{Burst: maxCodeTries, Per: mfaLife}), "mfa-token", string(hash))
+func (a *Auth) mfaTokenLimit(hash []byte) attemptLimit {
+	return a.attemptLimit(a.always(Rate{Burst: maxCodeAttempts, Per: mfaLife}), "mfa-token", string(hash))
 }

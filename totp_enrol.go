@@ -183,7 +183,7 @@ func (a *Auth) EnableTOTP(ctx context.Context, p EnableTOTPParams) (*EnabledTOTP
 	if err != nil {
 		return nil, err
 	}
-	m, err := a.judgeFirstCode(ctx, e, f, p.TOTPCode)
+	m, err := a.checkFirstCode(ctx, e, f, p.TOTPCode)
 	if err != nil {
 		return nil, err
 	}

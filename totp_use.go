@@ -36,10 +36,10 @@ func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 	case !p.application && a.mfaRequired(ctx, u):
 		return fail(CodeMFAEnforced, nil)
 	case p.RecoveryCode != "": // consumed in the same step
-		_, err = a.judgeFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{recovery: p.RecoveryCode, disables: true}})
+		_, err = a.checkFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{recovery: p.RecoveryCode, disables: true}})
 		return err
 	case p.TOTPCode != "":
-		_, err = a.judgeFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{totp: p.TOTPCode}})
+		_, err = a.checkFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{totp: p.TOTPCode}})
 	case a.showedFactor(p.Caller, me.session) != nil:
 		err = fail(CodeReauthNeeded, nil) // a code is enough
 	}
@@ -122,7 +122,7 @@ func (a *Auth) raise(ctx context.Context, by Caller, code factorCode, types ...E
 	if err != nil {
 		return usedFactor{}, err
 	}
-	return a.judgeFactor(ctx, factorUse{by: by.authority(), user: u, code: code, complete: func(own context.Context, f *factorChange) (store.FactorResult, error) {
+	return a.checkFactor(ctx, factorUse{by: by.authority(), user: u, code: code, complete: func(own context.Context, f *factorChange) (store.FactorResult, error) {
 		c := f.Change
 		for _, t := range types {
 			raised := a.newChange(own, c.By, done(Event{Type: t, UserID: by.UserID, SessionID: by.SessionID, Method: f.proof.Method}))

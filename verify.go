@@ -162,7 +162,7 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 }
 
 func (a *Auth) verifyByCode(ctx context.Context, p VerifyEmailParams) (VerifiedEmail, error) {
-	g, t, d, err := a.verifyingGuess(ctx, p)
+	g, t, d, err := a.verificationAttempt(ctx, p)
 	if err != nil {
 		return VerifiedEmail{}, err
 	}
