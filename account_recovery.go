@@ -17,15 +17,15 @@ import (
 // A notice to a verified email address about something that a session did carries an
 // account recovery link. The link revokes the session and undoes its changes.
 
-// stopLife is the lifetime of account recovery links.
-const stopLife = 7 * 24 * time.Hour
+// recoveryLinkLife is the lifetime of account recovery links.
+const recoveryLinkLife = 7 * 24 * time.Hour
 
-// stopLink stores an account recovery link and returns its secret, for a notice to
+// recoveryLink stores an account recovery link and returns its secret, for a notice to
 // u's email address about something that a session did. It returns "" if the address
 // is not verified. It stores the link under the authority and conditions of the
 // change. The link supersedes no earlier one, so that further requests cannot
 // invalidate that one.
-func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID string, still ...UserAt) (string, error) {
+func (a *Auth) recoveryLink(ctx context.Context, by Authority, u User, sessionID string, still ...UserAt) (string, error) {
 	var s Session
 	if sessionID != "" && u.EmailVerified() {
 		var err error
@@ -33,7 +33,7 @@ func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID str
 			return "", goneOr(CodeSessionEnded, err)
 		}
 	}
-	secret, t := a.newStopLink(u, s)
+	secret, t := a.newRecoveryLink(u, s)
 	if secret == "" {
 		return "", nil
 	}
@@ -43,15 +43,15 @@ func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID str
 	return secret, nil
 }
 
-// newStopLink returns the link of stopLink about a session (the zero Session: the
+// newRecoveryLink returns the link of recoveryLink about a session (the zero Session: the
 // application made the change), for the caller to store. The secret is "" if the
 // address is not verified. If the same change creates the session, the link takes the
 // session's sequence as its own.
-func (a *Auth) newStopLink(u User, s Session) (secret string, t store.Token) {
+func (a *Auth) newRecoveryLink(u User, s Session) (secret string, t store.Token) {
 	if u.Email == "" || !u.EmailVerified() {
 		return "", store.Token{}
 	}
-	secret, t = a.newLink(store.PurposeStop, stopLife, linkData{Email: u.Email, SessionID: s.ID, VerifiedAt: u.EmailVerifiedAt, VerifiedSequence: u.EmailVerifiedSequence, Sequence: s.Sequence, AMR: s.AMR})
+	secret, t = a.newLink(store.PurposeStop, recoveryLinkLife, linkData{Email: u.Email, SessionID: s.ID, VerifiedAt: u.EmailVerifiedAt, VerifiedSequence: u.EmailVerifiedSequence, Sequence: s.Sequence, AMR: s.AMR})
 	t.UserID = u.ID
 	return secret, t
 }
@@ -60,14 +60,14 @@ func (a *Auth) newStopLink(u User, s Session) (secret string, t store.Token) {
 // the limit on notices it returns a decoy, and stores no link, because nobody would
 // receive it.
 func (a *Auth) notice(ctx context.Context, by Authority, k Kind, u User, sessionID, newAddress string, still ...UserAt) (outbox.Outgoing, error) {
-	o := outbox.Outgoing{Kind: k, To: u.Email, NewAddress: newAddress, ExpiresIn: stopLife, Proved: u.EmailVerified()}
+	o := outbox.Outgoing{Kind: k, To: u.Email, NewAddress: newAddress, ExpiresIn: recoveryLinkLife, Proved: u.EmailVerified()}
 	if !o.Proved {
 		return o, nil // there is no link, and the notice counts against the limit when it is enclosed
 	}
 	if u.Email == "" || !a.roomFor(ctx, o, u) {
 		return outbox.Outgoing{Kind: k}, nil
 	}
-	secret, err := a.stopLink(ctx, by, u, sessionID, still...)
+	secret, err := a.recoveryLink(ctx, by, u, sessionID, still...)
 	if err == nil && secret != "" {
 		o.Link = a.linkURL(k, secret)
 	}
@@ -108,14 +108,14 @@ func (a *Auth) SecureAccount(ctx context.Context, p SecureAccountParams) error {
 func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err error) {
 	d, u, err := a.redeem(ctx, store.PurposeStop, token, func(t store.Token, d linkData) (store.Redemption, error) {
 		d.Sequence = cmp.Or(d.Sequence, t.Sequence)
-		u, moves, holder, err := a.stopping(ctx, t, d)
+		u, moves, holder, err := a.recoveringUser(ctx, t, d)
 		switch {
 		case err != nil:
 			return store.Redemption{}, err
 		case moves && holder.ID != "":
 			return store.Redemption{}, a.detachEmail(ctx, holder)
 		}
-		patch := store.UserPatch{DropTokens: append(dyingWithPassword(), store.PurposeVerifyEmail, store.PurposeEmailCode), DropDevices: true}
+		patch := store.UserPatch{DropTokens: append(purposesOfPassword(), store.PurposeVerifyEmail, store.PurposeEmailCode), DropDevices: true}
 		if d.SessionID != "" { // none: the application made the change
 			patch.Revoke = &store.SessionFilter{FromSequence: d.Sequence} // includes sessions on devices known by then, which no notice reported
 			if moves || store.EmailKey(u.Email) == store.EmailKey(d.Email) {
@@ -124,21 +124,21 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 				}
 			}
 		}
-		events, err := a.undo(ctx, u, d, &patch)
+		events, err := a.removeNewCredentials(ctx, u, d, &patch)
 		if err != nil {
 			return store.Redemption{}, err
 		}
 		events = append(events, done(Event{Type: EventAccountSecured, UserID: u.ID}))
 		if moves {
-			if err := a.outrank(ctx, u, d); err != nil {
+			if err := a.recordRecovery(ctx, u, d); err != nil {
 				return store.Redemption{}, err
 			}
 			patch.Email, patch.EmailVerifiedAt = &d.Email, &d.VerifiedAt
-			patch.Revoke, patch.DropTokens = &store.SessionFilter{}, dyingWithAddress()
+			patch.Revoke, patch.DropTokens = &store.SessionFilter{}, purposesOfEmail()
 			events = append(events, done(Event{Type: EventEmailChanged, UserID: u.ID}))
 		}
-		c := a.newChangeOf(ctx, byProof(), account{User: u, to: d.Email}, events...)
-		c.IfUsers = []UserAt{credentialsStill(u)}
+		c := a.newChangeOf(ctx, byAuthentication(), account{User: u, to: d.Email}, events...)
+		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
 		return store.Redemption{Change: c, Effect: store.Effect{UserID: u.ID, Patch: &patch}}, nil
 	})
 	if err != nil {
@@ -147,7 +147,7 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 	if store.EmailKey(u.Email) != store.EmailKey(d.Email) || !a.Settings(ctx).Password.On() {
 		return false, nil
 	}
-	return a.sendAnswer(ctx, u.Email)
+	return a.sendFollowUp(ctx, u.Email)
 }
 
 // dropPassword removes the password if the session rests on it, or a live session
@@ -171,13 +171,13 @@ func (a *Auth) dropPassword(ctx context.Context, u User, d linkData, p *store.Us
 
 func isPassword(m AMR) bool { return m.Method == methodPassword }
 
-// sendAnswer sends the link to choose a password after a mailed link was used, even
+// sendFollowUp sends the link to choose a password after a mailed link was used, even
 // if the browser does not wait for it. It reports whether it sent one. The mailed link
 // works only once and is used up, so a limit that cannot be read does not hold the
 // message back.
-func (a *Auth) sendAnswer(ctx context.Context, address string) (sent bool, err error) {
+func (a *Auth) sendFollowUp(ctx context.Context, address string) (sent bool, err error) {
 	ctx = context.WithoutCancel(ctx)
-	allowed, err := a.takeAnswer(ctx, KindResetPassword, address)
+	allowed, err := a.takeFollowUp(ctx, KindResetPassword, address)
 	if errors.Is(err, CodeRateLimited) {
 		return false, nil // an earlier message has the link
 	}
@@ -188,20 +188,20 @@ func (a *Auth) sendAnswer(ctx context.Context, address string) (sent bool, err e
 	return err == nil, err
 }
 
-// stopping returns the user of a recovery link. moves reports whether the link's
+// recoveringUser returns the user of a recovery link. moves reports whether the link's
 // address becomes the account's again: the account has another one that was verified
 // later, and no other account has verified this one. holder is an account that has
 // the address unverified, if there is one. It returns CodeInvalidToken if the link is
 // outranked.
-func (a *Auth) stopping(ctx context.Context, t store.Token, d linkData) (u User, moves bool, holder User, err error) {
+func (a *Auth) recoveringUser(ctx context.Context, t store.Token, d linkData) (u User, moves bool, holder User, err error) {
 	if u, err = a.store.User(ctx, store.ByID(t.UserID)); err != nil {
 		return u, false, holder, linkFailed(err)
 	}
-	marks, err := a.stopMarks(ctx, u.ID)
+	marks, err := a.recoveryMarks(ctx, u.ID)
 	switch {
 	case err != nil:
 		return u, false, holder, err
-	case slices.ContainsFunc(marks, func(m stopMark) bool { return m.outranks(t.Sequence, d.VerifiedSequence) }):
+	case slices.ContainsFunc(marks, func(m recoveryMark) bool { return m.outranks(t.Sequence, d.VerifiedSequence) }):
 		return u, false, holder, fail(CodeInvalidToken, errors.New("an earlier address took the account back"))
 	case store.EmailKey(u.Email) == store.EmailKey(d.Email) || u.EmailVerifiedSequence < d.VerifiedSequence:
 		return u, false, holder, nil
@@ -223,7 +223,7 @@ func (a *Auth) detachEmail(ctx context.Context, u User) error {
 	no, none := false, ""
 	c := a.newChange(ctx, byStranger("address proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
 	still := UserAt{ID: u.ID, Email: &u.Email, EmailVerified: &no}
-	patch := store.UserPatch{Email: &none, DropTokens: dyingWithAddress()}
+	patch := store.UserPatch{Email: &none, DropTokens: purposesOfEmail()}
 	if u.Unproved() {
 		still.PhoneVerified = &no
 		takeOver(&patch)
@@ -235,18 +235,18 @@ func (a *Auth) detachEmail(ctx context.Context, u User) error {
 	return store.ErrStale
 }
 
-// undo adds to a recovery patch the removal of credentials that the account got
+// removeNewCredentials adds to a recovery patch the removal of credentials that the account got
 // after the session began, and returns the events. It keeps older ones: a mailed link
 // must not remove the owner's second factor. One patch removes only one identity. undo
 // therefore removes each in a change of its own, and returns ErrStale.
-func (a *Auth) undo(ctx context.Context, u User, d linkData, p *store.UserPatch) (events []store.OutcomeEvent, err error) {
+func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *store.UserPatch) (events []store.OutcomeEvent, err error) {
 	if d.SessionID == "" {
 		return nil, nil
 	}
 	if i := slices.IndexFunc(u.Identities, func(i Identity) bool { return i.Sequence >= d.Sequence }); i >= 0 {
 		gone := u.Identities[i]
 		c := a.newChangeOf(ctx, byStranger("account secured"), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: gone.Provider}))
-		c.IfUsers = []UserAt{credentialsStill(u)}
+		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
 		key, step := store.ByIdentity(gone.Provider, gone.Subject), *p
 		step.Unlink = &key
 		if _, err := a.update(ctx, c, u.ID, step); err != nil {
@@ -272,18 +272,18 @@ func (a *Auth) undo(ctx context.Context, u User, d linkData, p *store.UserPatch)
 	return events, nil
 }
 
-// stopMark records that an address, verified at VerifiedSequence, recovered the
+// recoveryMark records that an address, verified at VerifiedSequence, recovered the
 // account. It voids the links that were sent until then to addresses verified later,
 // because an attacker may own those. They stay void even if the account moves to a
 // newer address. Links to addresses verified earlier still work, because the recovery
 // itself may have been an attacker's.
-type stopMark struct {
+type recoveryMark struct {
 	At               time.Time `json:"at"`       // for the end of its life
 	Sequence         int64     `json:"sequence"` // the account's, at that time
 	VerifiedSequence int64     `json:"verified_sequence"`
 }
 
-func (m stopMark) outranks(sent, verified int64) bool {
+func (m recoveryMark) outranks(sent, verified int64) bool {
 	return sent <= m.Sequence && verified > m.VerifiedSequence
 }
 
@@ -293,8 +293,8 @@ func marksHash(userID string) []byte {
 	return h[:]
 }
 
-// stopMarks returns the marks of an account that may still matter.
-func (a *Auth) stopMarks(ctx context.Context, userID string) (marks []stopMark, err error) {
+// recoveryMarks returns the marks of an account that may still matter.
+func (a *Auth) recoveryMarks(ctx context.Context, userID string) (marks []recoveryMark, err error) {
 	t, err := a.store.PeekToken(ctx, store.PurposeStop, marksHash(userID), a.now())
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -309,31 +309,31 @@ func (a *Auth) stopMarks(ctx context.Context, userID string) (marks []stopMark, 
 	return d.Marks, nil
 }
 
-// outrank records that a link is about to recover its account. If the recovery then
+// recordRecovery records that a link is about to recover its account. If the recovery then
 // fails, the record voids only links that this one outranks anyway. It returns
 // ErrStale if the account has changed.
-func (a *Auth) outrank(ctx context.Context, u User, d linkData) error {
-	marks, err := a.stopMarks(ctx, u.ID)
+func (a *Auth) recordRecovery(ctx context.Context, u User, d linkData) error {
+	marks, err := a.recoveryMarks(ctx, u.ID)
 	if err != nil {
 		return err
 	}
 	now := a.now()
-	marks = slices.DeleteFunc(marks, func(m stopMark) bool {
-		return !now.Before(m.At.Add(stopLife)) || m.VerifiedSequence >= d.VerifiedSequence
+	marks = slices.DeleteFunc(marks, func(m recoveryMark) bool {
+		return !now.Before(m.At.Add(recoveryLinkLife)) || m.VerifiedSequence >= d.VerifiedSequence
 	})
-	_, t := a.newLink(store.PurposeStop, stopLife, linkData{Marks: append(marks, stopMark{now, u.Sequence, d.VerifiedSequence})})
+	_, t := a.newLink(store.PurposeStop, recoveryLinkLife, linkData{Marks: append(marks, recoveryMark{now, u.Sequence, d.VerifiedSequence})})
 	t.Hash, t.UserID, t.Subject = marksHash(u.ID), u.ID, "marks "+u.ID
-	return a.putToken(ctx, byStranger("account taken back"), t, credentialsStill(u))
+	return a.putToken(ctx, byStranger("account taken back"), t, ifCredentialsUnchanged(u))
 }
 
 // handleSecurePage is GET /secure-account. It never uses the link up.
 func (a *Auth) handleSecurePage(w http.ResponseWriter, r *http.Request) error {
 	if !fromProgram(r) {
-		return a.askToSecure(w, r, r.URL.Query().Get("token"))
+		return a.showSecurePage(w, r, r.URL.Query().Get("token"))
 	}
 	t, d, err := a.peekMailed(r.Context(), store.PurposeStop, r.URL.Query().Get("token"))
 	if err == nil {
-		_, _, _, err = a.stopping(r.Context(), t, d)
+		_, _, _, err = a.recoveringUser(r.Context(), t, d)
 	}
 	if err != nil {
 		return err
@@ -341,13 +341,13 @@ func (a *Auth) handleSecurePage(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, struct{}{})
 }
 
-// askToSecure shows the confirmation page.
-func (a *Auth) askToSecure(w http.ResponseWriter, r *http.Request, secret string) error {
+// showSecurePage shows the confirmation page.
+func (a *Auth) showSecurePage(w http.ResponseWriter, r *http.Request, secret string) error {
 	t, d, err := a.peekMailed(r.Context(), store.PurposeStop, secret)
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	_, moves, _, err := a.stopping(r.Context(), t, d)
+	_, moves, _, err := a.recoveringUser(r.Context(), t, d)
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}

@@ -121,7 +121,7 @@ func TestRunsAtNamesCostAlike(t *testing.T) {
 func TestNoFactorWithoutAStore(t *testing.T) {
 	a := &Auth{keys: testKeys(t), cfg: config{now: time.Now}}
 	for _, code := range []factorCode{{totp: "123456"}, {recovery: "aaaaa-aaaaa"}, {recovery: "aaaaa-aaaaa", disables: true}} {
-		got, err := a.useFactor(t.Context(), factorUse{by: byProof(), user: User{ID: "ada"}, code: code})
+		got, err := a.useFactor(t.Context(), factorUse{by: byAuthentication(), user: User{ID: "ada"}, code: code})
 		if !errors.Is(err, CodeInvalidTOTPCode) || got.left != nil || got.User.ID != "" {
 			t.Errorf("%+v: %+v, %v", code, got, err)
 		}

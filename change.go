@@ -57,8 +57,8 @@ func (c Caller) authority() Authority {
 	return Authority{Session: &SessionRef{ID: c.session(), UserID: c.UserID}}
 }
 
-// byProof is the authority of a person who has just authenticated.
-func byProof() Authority { return Authority{Proof: true} }
+// byAuthentication is the authority of a person who has just authenticated.
+func byAuthentication() Authority { return Authority{Proof: true} }
 
 // byStranger is the authority of a flow that anybody may start.
 func byStranger(flow string) Authority { return Authority{System: flow} }
@@ -118,8 +118,8 @@ func about(userID string) func(*Event) {
 	}
 }
 
-// credentialsStill is the condition that a user's credentials have not changed.
-func credentialsStill(u User) UserAt {
+// ifCredentialsUnchanged is the condition that a user's credentials have not changed.
+func ifCredentialsUnchanged(u User) UserAt {
 	return UserAt{ID: u.ID, CredentialRevision: &u.CredentialRevision}
 }
 

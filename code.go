@@ -28,7 +28,7 @@ func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeAttempt, with
 	if g.mailed {
 		still = UserAt{Email: &g.to, EmailVerified: &yes, Banned: &no}
 	}
-	c := a.newChange(ctx, byProof())
+	c := a.newChange(ctx, byAuthentication())
 	c.IfUsers = []UserAt{still}
 	first := store.TryCode{Change: c, Purpose: p, Subject: g.to}
 	var in accountPermit
@@ -50,7 +50,7 @@ func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeAttempt, with
 		if g.mailed {
 			root = rootEmail
 		}
-		r, _ := a.provingRedemption(ctx, u, root, within)
+		r, _ := a.verificationRedemption(ctx, u, root, within)
 		return r, nil
 	}
 	u, err := a.redeemCode(ctx, g, first, decide)
@@ -89,7 +89,7 @@ func (a *Auth) redeemCode(ctx context.Context, g codeAttempt, first store.TryCod
 // onlyIfRight returns a first step for redeemCode that shows whether a code is right
 // and does not use it up.
 func (a *Auth) onlyIfRight(ctx context.Context, p store.Purpose, subject string) store.TryCode {
-	c := a.newChange(ctx, byProof())
+	c := a.newChange(ctx, byAuthentication())
 	c.IfUsers = []UserAt{nobody()}
 	return store.TryCode{Change: c, Purpose: p, Subject: subject}
 }

@@ -227,12 +227,12 @@ func (a *Auth) makeSession(ctx context.Context, c store.Change, u User, s Sessio
 			return made, err
 		}
 	}
-	secret, t := a.newStopLink(u, s)
+	secret, t := a.newRecoveryLink(u, s)
 	link := ""
 	if secret != "" {
 		link = a.linkURL(KindNewDevice, secret)
 	}
-	told := a.newChangeOf(ctx, c.By, account{User: u, stop: link}, done(Event{Type: EventNewDevice, UserID: u.ID, SessionID: s.ID}))
+	told := a.newChangeOf(ctx, c.By, account{User: u, recoveryLink: link}, done(Event{Type: EventNewDevice, UserID: u.ID, SessionID: s.ID}))
 	with := c
 	with.Events = append(slices.Clip(c.Events), store.OutcomeEvent{On: store.OutcomeNewDevice, Event: told.Events[0].Event})
 	isNew := false

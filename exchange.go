@@ -18,13 +18,13 @@ import (
 // It returns gone if the user has changed since they were read and found not to be
 // banned.
 func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method string, gone Code) (string, error) {
-	secret, code := a.newLink(store.PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.proof(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By, Remember: d.Remember})
+	secret, code := a.newLink(store.PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.newAMR(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By, Remember: d.Remember})
 	code.UserID = u.ID
-	authority := byProof()
+	authority := byAuthentication()
 	if d.SessionID != "" { // linking acts under the session that requested it
 		authority = Caller{UserID: u.ID, SessionID: d.SessionID}.authority()
 	}
-	err := a.putToken(ctx, authority, code, credentialsStill(u))
+	err := a.putToken(ctx, authority, code, ifCredentialsUnchanged(u))
 	if errors.Is(err, store.ErrStale) || errors.Is(err, CodeInvalidToken) || errors.Is(err, CodeSessionEnded) {
 		return "", fail(gone, err) // the account changed meanwhile
 	}
@@ -45,7 +45,7 @@ type ExchangeParams struct {
 // CodeMFAEnrollmentRequired; CodeIdentityAlreadyExists and CodeEmailNotVerified if the
 // exchange links an identity; those of VerifyMagicLink for such a link.
 func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) {
-	t, u, err := a.store.RedeemToken(ctx, store.Redemption{Change: a.newChange(ctx, byProof()), Purpose: store.PurposeExchange, Hash: hashLinkToken(p.Code)})
+	t, u, err := a.store.RedeemToken(ctx, store.Redemption{Change: a.newChange(ctx, byAuthentication()), Purpose: store.PurposeExchange, Hash: hashLinkToken(p.Code)})
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, fail(CodeInvalidCode, err)
 	}
@@ -69,9 +69,9 @@ func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) 
 		if u, err = a.linkIdentity(ctx, Caller{UserID: u.ID, SessionID: d.SessionID}, CodeInvalidCode, *d.Identity); err != nil {
 			return nil, err
 		}
-		d.By = provenBy{Provider: d.Identity.Provider, Subject: d.Identity.Subject}
+		d.By = credentialRef{Provider: d.Identity.Provider, Subject: d.Identity.Subject}
 	}
-	if !d.By.holds(store.Credentials{User: u}) {
+	if !d.By.isCurrent(store.Credentials{User: u}) {
 		return nil, fail(CodeInvalidCode, errors.New("what the proof rested on is gone"))
 	}
 	return a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: d.AMR, gone: CodeInvalidCode, remember: d.Remember})
@@ -181,5 +181,5 @@ func (a *Auth) exchangeOpened(ctx context.Context, o opening, verifier string) (
 	case err != nil:
 		return nil, err
 	}
-	return a.completeSignIn(ctx, signIn{user: m.user, by: provenBy{Email: m.Email}, amr: a.proof(methodMagicLink), gone: CodeInvalidCode, remember: m.Remember})
+	return a.completeSignIn(ctx, signIn{user: m.user, by: credentialRef{Email: m.Email}, amr: a.newAMR(methodMagicLink), gone: CodeInvalidCode, remember: m.Remember})
 }

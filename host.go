@@ -154,7 +154,7 @@ func (k kit) Emit(ctx context.Context, by Authority, e Event) {
 }
 
 func (k kit) RemoveTokens(c store.RevokeSessions) store.RevokeSessions {
-	c.DropTokens, c.DropDevices = dyingWithPassword(), true
+	c.DropTokens, c.DropDevices = purposesOfPassword(), true
 	return c
 }
 
@@ -224,7 +224,7 @@ func (k kit) AddPasswordHash(ctx context.Context, c *store.Change, u User, hash 
 	}
 	setPassword(p, chosen)
 	p.Revoke, p.DropDevices = &store.SessionFilter{}, true
-	p.DropTokens = append(p.DropTokens, dyingWithPassword()...)
+	p.DropTokens = append(p.DropTokens, purposesOfPassword()...)
 	k.a.tell(ctx, c, account{User: u}, EventPasswordChanged)
 	return nil
 }

@@ -52,7 +52,7 @@ func pendingChanges(u User, h Held) []host.Pending {
 			if d, err := readLink(t.Data); err == nil && d.Email != "" && store.EmailKey(d.Email) != store.EmailKey(u.Email) {
 				list = append(list, host.Pending{Field: "email", Value: d.Email, ExpiresAt: t.ExpiresAt})
 			}
-		case store.PurposePhoneChange: // as phoneProof names it
+		case store.PurposePhoneChange: // as phoneVerification names it
 			list = append(list, host.Pending{Field: "phone", Value: t.Subject[strings.LastIndexByte(t.Subject, ' ')+1:], ExpiresAt: t.ExpiresAt})
 		}
 	}
@@ -169,7 +169,7 @@ func (a *Auth) editRoots(ctx context.Context, c *store.Change, u User, e host.Ed
 	p.Email, p.EmailVerifiedAt, p.Phone, p.PhoneVerifiedAt = email.value, email.verifiedAt, phone.value, phone.verifiedAt
 	of := account{User: u, to: email.is}
 	if email.moves {
-		p.DropTokens = dyingWithAddress()
+		p.DropTokens = purposesOfEmail()
 		a.tell(ctx, c, of, EventEmailChanged)
 		if email.is != "" { // the new address is notified, too
 			a.enclose(ctx, c, outbox.Outgoing{Kind: KindEmailChanged, To: email.is, NewAddress: email.is}, u, nil)
@@ -183,7 +183,7 @@ func (a *Auth) editRoots(ctx context.Context, c *store.Change, u User, e host.Ed
 	}
 	switch since := phone.verifiedAt; {
 	case phone.moves:
-		p.DropTokens = append(p.DropTokens, dyingWithPassword()...)
+		p.DropTokens = append(p.DropTokens, purposesOfPassword()...)
 		a.tell(ctx, c, of, EventPhoneChanged)
 	case since != nil && !since.IsZero():
 		a.tell(ctx, c, of, EventPhoneVerified)
@@ -238,7 +238,7 @@ func checkNotes(s string) error {
 }
 
 func (k kit) PasswordPatch(ctx context.Context, u User, password *string) (store.UserPatch, error) {
-	p := store.UserPatch{Revoke: &store.SessionFilter{}, DropTokens: dyingWithPassword(), DropDevices: true}
+	p := store.UserPatch{Revoke: &store.SessionFilter{}, DropTokens: purposesOfPassword(), DropDevices: true}
 	if password == nil {
 		p.PasswordHash = new(string)
 		return p, nil
@@ -257,7 +257,7 @@ func (k kit) CanSignInWithout(ctx context.Context, c store.Credentials, provider
 
 func (k kit) UnlinkPatch(i Identity) store.UserPatch {
 	key := store.ByIdentity(i.Provider, i.Subject)
-	return store.UserPatch{Unlink: &key, DropTokens: dyingWithPassword()}
+	return store.UserPatch{Unlink: &key, DropTokens: purposesOfPassword()}
 }
 
 func (k kit) Factors() store.FactorStore { return k.a.factors }

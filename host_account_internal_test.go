@@ -108,10 +108,10 @@ func TestOnlyTheProvedAreToldWithoutLimits(t *testing.T) {
 		keys: testKeys(t), store: store, counter: &journal.Counter{}, recorder: &journal.Recorder{},
 		cfg: config{now: time.Now, log: slog.New(slog.DiscardHandler), limits: RateLimits{}.withDefaults()},
 	}
-	for _, proved := range []bool{true, false} {
-		o := outbox.Outgoing{Kind: KindPasswordChanged, To: "ada@example.com", Proved: proved}
-		if got := a.roomFor(t.Context(), o, User{ID: "ada"}); got != proved {
-			t.Errorf("proved %t: sent %t", proved, got)
+	for _, verified := range []bool{true, false} {
+		o := outbox.Outgoing{Kind: KindPasswordChanged, To: "ada@example.com", Proved: verified}
+		if got := a.roomFor(t.Context(), o, User{ID: "ada"}); got != verified {
+			t.Errorf("proved %t: sent %t", verified, got)
 		}
 	}
 }

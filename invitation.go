@@ -73,7 +73,7 @@ type acceptedInvitation struct {
 // of a new one.
 func (a *Auth) signInInvited(ctx context.Context, in acceptedInvitation) (*Tokens, error) {
 	if in.within.SessionID == "" {
-		return a.completeSignIn(ctx, signIn{user: in.user, by: provenBy{Email: in.Email}, amr: a.proof(methodInvitation), gone: CodeInvalidToken})
+		return a.completeSignIn(ctx, signIn{user: in.user, by: credentialRef{Email: in.Email}, amr: a.newAMR(methodInvitation), gone: CodeInvalidToken})
 	}
 	s, u, err := a.liveSession(ctx, in.within, CodeSessionEnded)
 	if err != nil {
@@ -180,7 +180,7 @@ func (a *Auth) invitedUser(d linkData, name string) User {
 
 // creatingInvited returns the change in which an invitation creates an account.
 func (a *Auth) creatingInvited(ctx context.Context, d linkData, terms host.Terms, u User, provider string) store.Change {
-	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodInvitation, Provider: provider}), accepted(d, u, nil))
+	c := a.newChange(ctx, byAuthentication(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodInvitation, Provider: provider}), accepted(d, u, nil))
 	holdTerms(&c, terms)
 	return c
 }
@@ -194,7 +194,7 @@ func (a *Auth) givingRoles(ctx context.Context, d linkData, terms host.Terms, u 
 	case d.Invitation.By.Kind == store.ActorUser && d.Invitation.By.ID == u.ID:
 		return store.Redemption{}, fail(CodeInvalidToken, errors.New("by the inviter"))
 	}
-	r, _ := a.provingRedemption(ctx, u, rootEmail, within, accepted(d, u, u.Roles))
+	r, _ := a.verificationRedemption(ctx, u, rootEmail, within, accepted(d, u, u.Roles))
 	holdTerms(&r.Change, terms)
 	r.IfUsers = append(r.IfUsers, UserAt{ID: u.ID, Revision: &u.Revision})
 	giveInvited(r.Patch, d, u)
@@ -215,10 +215,10 @@ func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms host.Ter
 	if err != nil {
 		return store.Redemption{}, err
 	}
-	r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}), accepted(d, u, u.Roles))
+	r, _ := a.verificationRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}), accepted(d, u, u.Roles))
 	holdTerms(&r.Change, terms)
 	if len(u.Roles) > 0 {
-		r.IfUsers = append(r.IfUsers, credentialsStill(u))
+		r.IfUsers = append(r.IfUsers, ifCredentialsUnchanged(u))
 	}
 	setPassword(r.Patch, chosen)
 	giveInvited(r.Patch, d, u)

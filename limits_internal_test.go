@@ -48,7 +48,7 @@ func TestFiguresAreAsDecided(t *testing.T) {
 		"a link to choose a new password":                       {resetLife, time.Hour},
 		"a link to choose the first password":                   {welcomeLife, 7 * day},
 		"a code in a mail (NIST SP 800-63B-4: 10 min)":          {mailCodeLife, 10 * time.Minute},
-		"a link that stops a change":                            {stopLife, 7 * day},
+		"a link that stops a change":                            {recoveryLinkLife, 7 * day},
 		"an invitation, by default":                             {invitationLife, 7 * day},
 		"a sign-in is fresh":                                    {freshFor, 15 * time.Minute},
 		"the second factor is waited for":                       {mfaLife, 5 * time.Minute},

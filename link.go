@@ -35,11 +35,11 @@ type linkData struct {
 	VerifiedSequence int64     `json:"verified_sequence,omitempty"`
 	Sequence         int64     `json:"sequence,omitempty"`
 
-	Marks []stopMark `json:"marks,omitempty"` // not for links: see stopMark
+	Marks []recoveryMark `json:"marks,omitempty"` // not for links: see recoveryMark
 
 	Identity   *Identity        `json:"identity,omitempty"`   // exchange codes: the identity to link
 	SessionID  string           `json:"session_id,omitempty"` // exchange codes and new addresses: the requesting session, which must still be live; notices: the reported session
-	By         provenBy         `json:"by,omitzero"`          // exchange, MFA and enrolment: the credential that was used
+	By         credentialRef    `json:"by,omitzero"`          // exchange, MFA and enrolment: the credential that was used
 	Acts       string           `json:"acts,omitempty"`       // exchange codes: the impersonation to continue in, instead of an authentication
 	Invitation *host.Invitation `json:"invitation,omitempty"` // of an invitation
 	Maker      *host.LinkMaker  `json:"maker,omitempty"`      // of a link that an operator created

@@ -87,7 +87,7 @@ func (a *Auth) loginAs(ctx context.Context, c store.Credentials, name string, p 
 	if rehash {
 		c.PasswordHash = a.rehash(ctx, c, p.Password)
 	}
-	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), by: byPassword(c.PasswordHash), code: factorCode{totp: p.TOTPCode}, trust: p.TrustDevice, gone: CodeInvalidCredentials, newDevice: onNewDevice(ctx, c)})
+	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.newAMR(methodPassword), by: byPassword(c.PasswordHash), code: factorCode{totp: p.TOTPCode}, trust: p.TrustDevice, gone: CodeInvalidCredentials, newDevice: onNewDevice(ctx, c)})
 }
 
 // unconfirmed reports whether a user must verify an address before a password sign-in.
@@ -117,7 +117,7 @@ func loginKey(p LoginParams) (store.UserKey, string, error) {
 func (a *Auth) rehash(ctx context.Context, c store.Credentials, password string) string {
 	hash, err := a.passwords.hash(ctx, c.User.ID, password)
 	if err == nil {
-		ch := a.newChange(ctx, byProof())
+		ch := a.newChange(ctx, byAuthentication())
 		ch.IfUsers = []UserAt{{ID: c.User.ID, PasswordHash: &c.PasswordHash}}
 		_, err = a.store.UpdateUser(ctx, store.UpdateUser{Change: ch, UserID: c.User.ID, Patch: store.UserPatch{Rehash: &hash}})
 	}

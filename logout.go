@@ -69,7 +69,7 @@ func (a *Auth) endSessions(ctx context.Context, by Authority, userID string, f s
 	c := a.newChange(ctx, by, store.OutcomeEvent{On: store.OutcomeSessionsEnded, Event: Event{Type: EventSessionsEnded, UserID: userID}})
 	r := store.RevokeSessions{Change: c, UserID: userID, Filter: f, DropDevices: forget}
 	if f.ID == "" { // also stop sign-ins in progress, and forget the devices
-		r.DropTokens, r.DropDevices = dyingWithPassword(), true
+		r.DropTokens, r.DropDevices = purposesOfPassword(), true
 	}
 	ended, err := a.store.RevokeSessions(ctx, r)
 	if err != nil {

@@ -105,7 +105,7 @@ func (a *Auth) signInByLink(ctx context.Context, p VerifyMagicLinkParams) (token
 	if err != nil {
 		return nil, false, err
 	}
-	tokens, err = a.completeSignIn(ctx, signIn{user: m.user, by: provenBy{Email: m.Email}, amr: a.proof(methodMagicLink), gone: CodeInvalidToken, remember: m.Remember})
+	tokens, err = a.completeSignIn(ctx, signIn{user: m.user, by: credentialRef{Email: m.Email}, amr: a.newAMR(methodMagicLink), gone: CodeInvalidToken, remember: m.Remember})
 	return tokens, m.takenOver, err
 }
 
@@ -136,7 +136,7 @@ func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*
 		return nil, err
 	}
 	a.unlockPassword(ctx, u, false)
-	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Email: email}, amr: a.proof(methodMagicLink), gone: CodeInvalidCode})
+	return a.completeSignIn(ctx, signIn{user: u, by: credentialRef{Email: email}, amr: a.newAMR(methodMagicLink), gone: CodeInvalidCode})
 }
 
 // usedLink is a consumed magic link.
@@ -171,7 +171,7 @@ func (a *Auth) useMagicLink(ctx context.Context, hash []byte, verifier string, w
 			return store.Redemption{}, fail(CodeUserBanned, nil)
 		}
 		var r store.Redemption
-		r, takenOver = a.provingRedemption(ctx, u, rootEmail, within)
+		r, takenOver = a.verificationRedemption(ctx, u, rootEmail, within)
 		return r, nil
 	})
 	if err == nil {
@@ -199,7 +199,7 @@ func (a *Auth) createByMail(ctx context.Context, in *accountPermit, email string
 	}
 	now := a.now()
 	u := User{ID: a.newID(), Email: email, EmailVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
-	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodMagicLink}))
+	c := a.newChange(ctx, byAuthentication(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodMagicLink}))
 	nu := a.newUser(*in, u)
 	return store.Redemption{Change: c, Effect: store.Effect{Create: &nu}}, nil
 }
@@ -294,7 +294,7 @@ func (a *Auth) redirectWithCode(ctx context.Context, secret string, within Calle
 	if err != nil {
 		return "", err
 	}
-	code, err := a.exchangeCode(ctx, m.user, linkData{By: provenBy{Email: m.Email}, Remember: m.Remember}, methodMagicLink, CodeInvalidToken)
+	code, err := a.exchangeCode(ctx, m.user, linkData{By: credentialRef{Email: m.Email}, Remember: m.Remember}, methodMagicLink, CodeInvalidToken)
 	if err != nil {
 		return "", err
 	}

@@ -165,10 +165,10 @@ func (a *Auth) takeUnasked(ctx context.Context, door sendDoor, k Kind, address s
 	return permitFor(k, address), err
 }
 
-// takeAnswer permits a message that the owner of a mailbox requests by using a mailed
+// takeFollowUp permits a message that the owner of a mailbox requests by using a mailed
 // link. Nobody else could request it. The limits of strangers' requests, which an
 // attacker may have used up, therefore do not apply.
-func (a *Auth) takeAnswer(ctx context.Context, k Kind, address string) (sendPermit, error) {
+func (a *Auth) takeFollowUp(ctx context.Context, k Kind, address string) (sendPermit, error) {
 	err := a.take(ctx, a.noticeDraw(outbox.Outgoing{Kind: k, To: address, Proved: true}, 1))
 	return permitFor(k, address), err
 }

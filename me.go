@@ -85,7 +85,7 @@ func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams, u User) (add
 		}
 	}
 	if (phone != "" && u.Email != "") || (address != "" && u.Email == "") {
-		err = mayGrow(u)
+		err = requireVerified(u)
 	}
 	return address, phone, err
 }
@@ -256,7 +256,7 @@ func (a *Auth) deleteUser(ctx context.Context, p DeleteUserParams) error {
 			return struct{}{}, goneOr(CodeNotFound, err)
 		}
 		c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventUserDeleted, UserID: p.UserID}))
-		c.IfUsers, c.KeepOwner = []UserAt{credentialsStill(u)}, isOwner(u)
+		c.IfUsers, c.KeepOwner = []UserAt{ifCredentialsUnchanged(u)}, isOwner(u)
 		err = a.endUser(ctx, u, store.DeleteUser{Change: c, UserID: p.UserID})
 		var refused *Error
 		switch {

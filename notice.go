@@ -43,8 +43,8 @@ func noticeOf(e EventType) (k Kind, ok bool) {
 // account is the account that a change is about, as it was before the change.
 type account struct {
 	User
-	to   string // the new email address or phone number, as the notice shows it
-	stop string // the account recovery link; "": the notice has no link
+	to           string // the new email address or phone number, as the notice shows it
+	recoveryLink string // the account recovery link; "": the notice has no link
 }
 
 // newChangeOf returns a change of an account, with the events that it records and their
@@ -68,7 +68,7 @@ func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events
 			c.By = Authority{} // no store accepts it, so that the account cannot be forgotten in code
 		case k == KindAccountDeleted && !of.EmailVerified(): // prevents sign-ups and deletions that only cause mail to strangers
 		case told && of.Email != "":
-			a.enclose(ctx, &c, outbox.Outgoing{Kind: k, To: of.Email, NewAddress: of.to, Provider: e.Event.Provider, Link: of.stop, ExpiresIn: stopLife}, of.User, nil)
+			a.enclose(ctx, &c, outbox.Outgoing{Kind: k, To: of.Email, NewAddress: of.to, Provider: e.Event.Provider, Link: of.recoveryLink, ExpiresIn: recoveryLinkLife}, of.User, nil)
 		}
 	}
 	return c

@@ -278,7 +278,7 @@ func (a *Auth) useState(ctx context.Context, c OAuthCallback) (st oauthState, li
 	case !bound && !st.Unbound:
 		return st, "", false, bad("of another browser")
 	}
-	_, _, err = a.store.RedeemToken(ctx, store.Redemption{Change: a.newChange(ctx, byProof()), Purpose: store.PurposeOAuth, Hash: hash})
+	_, _, err = a.store.RedeemToken(ctx, store.Redemption{Change: a.newChange(ctx, byAuthentication()), Purpose: store.PurposeOAuth, Hash: hash})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return st, "", false, bad("used meanwhile")
@@ -313,7 +313,7 @@ func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, 
 		return nil, err
 	}
 	a.deliverProviderToken(ctx, u, p, who, token)
-	return a.completeOAuth(ctx, u, st, provenBy{Provider: p.Name, Subject: who.Subject})
+	return a.completeOAuth(ctx, u, st, credentialRef{Provider: p.Name, Subject: who.Subject})
 }
 
 // identify checks the callback and returns the profile at the provider.
@@ -363,9 +363,9 @@ func (a *Auth) endsAtCallback(st oauthState) bool {
 
 // completeOAuth returns the result for an authenticated user: a session, or a redirect
 // with a code. The exchange of the code asks for the second factor.
-func (a *Auth) completeOAuth(ctx context.Context, u User, st oauthState, by provenBy) (*OAuthResult, error) {
+func (a *Auth) completeOAuth(ctx context.Context, u User, st oauthState, by credentialRef) (*OAuthResult, error) {
 	if a.endsAtCallback(st) {
-		tokens, err := a.completeSignIn(ctx, signIn{user: u, by: by, amr: a.proof(methodOAuth), gone: CodeBadOAuthState, remember: st.Remember})
+		tokens, err := a.completeSignIn(ctx, signIn{user: u, by: by, amr: a.newAMR(methodOAuth), gone: CodeBadOAuthState, remember: st.Remember})
 		secondFactor := errors.Is(err, CodeMFARequired) || errors.Is(err, CodeMFAEnrollmentRequired)
 		if err == nil {
 			return &OAuthResult{RedirectURL: st.RedirectTo, Tokens: tokens}, nil

@@ -165,7 +165,7 @@ func (a *Auth) signInAs(ctx context.Context, p *oauthClient, t nativeToken) (*To
 		return nil, err
 	}
 	a.deliverProviderToken(ctx, u, p, t.who, t.access)
-	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Provider: p.Name, Subject: t.who.Subject}, amr: a.proof(methodOAuth), gone: CodeInvalidToken})
+	return a.completeSignIn(ctx, signIn{user: u, by: credentialRef{Provider: p.Name, Subject: t.who.Subject}, amr: a.newAMR(methodOAuth), gone: CodeInvalidToken})
 }
 
 // nativeToken is a valid ID token from an app.

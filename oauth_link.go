@@ -78,8 +78,8 @@ func (a *Auth) renewIdentity(ctx context.Context, p *oauthClient, who provider.P
 	if i >= 0 {
 		id.ID, id.CreatedAt = u.Identities[i].ID, u.Identities[i].CreatedAt
 	}
-	c := a.newChange(ctx, byProof())
-	c.IfUsers = []UserAt{credentialsStill(u)}
+	c := a.newChange(ctx, byAuthentication())
+	c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
 	return a.store.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: u.ID, Patch: store.UserPatch{Link: &id}})
 }
 
@@ -87,8 +87,8 @@ func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauth
 	if !a.Settings(ctx).SignUp.On() {
 		return User{}, fail(CodeSignupDisabled, nil)
 	}
-	unproved := who.Email != "" && !who.EmailVerified
-	if unproved && !in.drawn {
+	unverified := who.Email != "" && !who.EmailVerified
+	if unverified && !in.drawn {
 		var err error
 		if *in, err = a.permitAccount(ctx, KindVerifyEmail, who.Email); err != nil {
 			return User{}, err
@@ -107,9 +107,9 @@ func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauth
 	if who.EmailVerified {
 		nu.User.EmailVerifiedAt = now
 	}
-	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: nu.User.ID, Method: methodOAuth, Provider: p.Name}))
-	if unproved {
-		link, message := a.firstProof(ctx, nu.User, "")
+	c := a.newChange(ctx, byAuthentication(), done(Event{Type: EventSignedUp, UserID: nu.User.ID, Method: methodOAuth, Provider: p.Name}))
+	if unverified {
+		link, message := a.firstVerification(ctx, nu.User, "")
 		message.Permit = in.permit
 		nu.Tokens = []store.Token{link}
 		a.enclose(ctx, &c, message, nu.User, &link)
@@ -119,7 +119,7 @@ func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauth
 		return u, err
 	}
 	a.committed(ctx, c, store.OutcomeDone, nil)
-	if unproved && a.Settings(ctx).RequireConfirmation.On() {
+	if unverified && a.Settings(ctx).RequireConfirmation.On() {
 		return u, fail(CodeEmailNotVerified, nil)
 	}
 	return u, nil
@@ -140,12 +140,12 @@ func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, who provider.Pro
 		return u, fail(CodeUserBanned, nil)
 	}
 	id := a.newIdentity(p, who)
-	patch, still, takenOver := prove(u, rootEmail, false, a.now())
+	patch, still, takenOver := verificationPatch(u, rootEmail, false, a.now())
 	patch.Link = &id
-	c := a.newChangeOf(ctx, byProof(), account{User: u}, append(proved(u, patch, takenOver), linkedEvent(u, id))...)
+	c := a.newChangeOf(ctx, byAuthentication(), account{User: u}, append(verificationEvents(u, patch, takenOver), linkedEvent(u, id))...)
 	c.IfUsers = []UserAt{still}
 	if !takenOver {
-		c.IfUsers = append(c.IfUsers, credentialsStill(u)) // the decision depends on its identities
+		c.IfUsers = append(c.IfUsers, ifCredentialsUnchanged(u)) // the decision depends on its identities
 	}
 	u, err := a.store.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: u.ID, Patch: patch})
 	if err != nil {
@@ -199,7 +199,7 @@ func (a *Auth) LinkIdentity(ctx context.Context, p LinkIdentityParams) (string, 
 	if !a.fresh(s) {
 		return "", fail(CodeReauthNeeded, nil)
 	}
-	if err := mayGrow(u); err != nil {
+	if err := requireVerified(u); err != nil {
 		return "", err
 	}
 	return a.startOAuth(ctx, p.StartOAuthParams, p.Caller)
@@ -225,7 +225,7 @@ func (a *Auth) finishLinking(ctx context.Context, p *oauthClient, who provider.P
 	}
 	a.deliverProviderToken(ctx, u, p, who, t)
 	if !a.endsAtCallback(st) {
-		return a.redirectWith(ctx, u, st, linkData{By: provenBy{Provider: id.Provider, Subject: id.Subject}})
+		return a.redirectWith(ctx, u, st, linkData{By: credentialRef{Provider: id.Provider, Subject: id.Subject}})
 	}
 	// The session continues in its present state. The user of liveSession would lack
 	// the claims that the store computes.
@@ -249,14 +249,14 @@ func (a *Auth) linkIdentity(ctx context.Context, by Caller, gone Code, id Identi
 		if err != nil {
 			return u, err
 		}
-		if err := mayGrow(u); err != nil {
+		if err := requireVerified(u); err != nil {
 			return u, err
 		}
 		if slices.ContainsFunc(u.Identities, func(i Identity) bool { return i.Provider == id.Provider }) {
 			return u, fail(CodeIdentityAlreadyExists, nil)
 		}
 		c := a.newChangeOf(ctx, by.authority(), account{User: u}, linkedEvent(u, id))
-		c.IfUsers = []UserAt{credentialsStill(u)}
+		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
 		linked, err := a.update(ctx, c, u.ID, store.UserPatch{Link: &id})
 		switch {
 		case errors.Is(err, store.ErrConflict):
@@ -302,8 +302,8 @@ func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error
 		}
 		gone := store.ByIdentity(p.Provider, u.Identities[i].Subject)
 		c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: p.Provider}))
-		c.IfUsers = []UserAt{credentialsStill(u)}
-		_, err = a.update(ctx, c, u.ID, store.UserPatch{Unlink: &gone, DropTokens: dyingWithPassword()})
+		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
+		_, err = a.update(ctx, c, u.ID, store.UserPatch{Unlink: &gone, DropTokens: purposesOfPassword()})
 		return u, err
 	})
 	return err

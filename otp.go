@@ -181,7 +181,7 @@ func (a *Auth) VerifyPhoneCode(ctx context.Context, p VerifyPhoneCodeParams) (*T
 		return nil, err
 	}
 	a.unlockPassword(ctx, u, false)
-	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Phone: phone}, amr: a.proof(methodPhoneCode), code: factorCode{totp: p.TOTPCode}, trust: p.TrustDevice, gone: CodeInvalidCode})
+	return a.completeSignIn(ctx, signIn{user: u, by: credentialRef{Phone: phone}, amr: a.newAMR(methodPhoneCode), code: factorCode{totp: p.TOTPCode}, trust: p.TrustDevice, gone: CodeInvalidCode})
 }
 
 func (a *Auth) checkPhoneCode(ctx context.Context, number, code string) (string, error) {
@@ -221,7 +221,7 @@ func (a *Auth) createByPhone(ctx context.Context, in *accountPermit, phone strin
 	}
 	now := a.now()
 	u := User{ID: a.newID(), Phone: phone, PhoneVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
-	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPhoneCode}))
+	c := a.newChange(ctx, byAuthentication(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPhoneCode}))
 	nu := a.newUser(*in, u)
 	return store.Redemption{Change: c, Effect: store.Effect{Create: &nu}}, nil
 }
@@ -241,7 +241,7 @@ func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone st
 	if err != nil {
 		return err
 	}
-	purpose, subject := phoneProof(by, u, phone)
+	purpose, subject := phoneVerification(by, u, phone)
 	code, t := a.newPhoneCode(purpose, subject)
 	t.UserID = u.ID
 	if to == "" {
@@ -250,11 +250,11 @@ func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone st
 	return a.sendCode(ctx, by.authority(), t, a.phoneMessage(allowed, to, code), u)
 }
 
-// phoneProof returns the purpose and the subject of the code that verifies the user's
+// phoneVerification returns the purpose and the subject of the code that verifies the user's
 // number within a session. For the number of an unverified sign-up, that is a sign-in
 // code. Otherwise it is a code of the session, which no other request replaces, and
 // which is revoked with the session.
-func phoneProof(by Caller, u User, phone string) (p store.Purpose, subject string) {
+func phoneVerification(by Caller, u User, phone string) (p store.Purpose, subject string) {
 	if phone == u.Phone && !u.PhoneVerified() {
 		return store.PurposePhoneCode, phone
 	}
@@ -285,16 +285,16 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 			return u, goneOr(CodeSessionEnded, err)
 		}
 		if phone != u.Phone && u.Email != "" { // a second identifier; the first may be unverified by now
-			if err := mayGrow(u); err != nil {
+			if err := requireVerified(u); err != nil {
 				return u, err
 			}
 		}
 		now := a.now()
 		patch := store.UserPatch{Phone: &phone, PhoneVerifiedAt: &now}
 		c := a.newChangeOf(ctx, p.authority(), account{User: u, to: maskAddress(phone)}, done(Event{Type: EventPhoneVerified, UserID: u.ID}))
-		c.IfUsers = []UserAt{credentialsStill(u)}
+		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
 		t := store.TryCode{Change: c, Effect: store.Effect{UserID: u.ID, Patch: &patch}}
-		t.Purpose, t.Subject = phoneProof(p.Caller, u, phone)
+		t.Purpose, t.Subject = phoneVerification(p.Caller, u, phone)
 		u, err = a.tryCode(ctx, phoneAttempt(phone, p.Code, p.RequestID), t)
 		if errors.Is(err, store.ErrConflict) {
 			err = fail(CodeUserAlreadyExists, err)

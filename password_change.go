@@ -37,7 +37,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 		_, err = a.actingLately(ctx, p.Caller)
 	}
 	if err == nil && c.PasswordHash != "" {
-		err = a.proveCurrent(ctx, c, p)
+		err = a.checkCurrentPassword(ctx, c, p)
 	}
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	}
 	ch := a.newChangeOf(ctx, p.authority(), account{User: c.User}, done(Event{Type: EventPasswordChanged, UserID: p.UserID}))
 	ch.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &c.PasswordHash}}
-	patch := store.UserPatch{Revoke: &store.SessionFilter{Except: p.SessionID}, DropTokens: dyingWithPassword(), DropDevices: true}
+	patch := store.UserPatch{Revoke: &store.SessionFilter{Except: p.SessionID}, DropTokens: purposesOfPassword(), DropDevices: true}
 	setPassword(&patch, chosen)
 	_, err = a.update(ctx, ch, p.UserID, patch)
 	if errors.Is(err, store.ErrStale) { // changed meanwhile: the check is out of date
@@ -67,8 +67,8 @@ func (a *Auth) takePasswordChange(ctx context.Context, by Caller) error {
 	return a.take(ctx, a.draw(a.cfg.limits.PasswordChangesPerUser, "password-change", by.UserID, 1))
 }
 
-// proveCurrent checks the current password.
-func (a *Auth) proveCurrent(ctx context.Context, c store.Credentials, p ChangePasswordParams) error {
+// checkCurrentPassword checks the current password.
+func (a *Auth) checkCurrentPassword(ctx context.Context, c store.Credentials, p ChangePasswordParams) error {
 	if p.Current == "" {
 		return invalid("current_password", "is required")
 	}

@@ -29,7 +29,7 @@ type signIn struct {
 	code    factorCode      // of a second factor; the zero value: none came with the sign-in
 	waiting *store.TokenRef // the token of a sign-in that waits for code, which consumes it; nil: none
 	trust   bool            // trust the device, if the code is from an authenticator app
-	by      provenBy
+	by      credentialRef
 	gone    Code // the error if the user was changed or deleted since the first factor was checked
 
 	newDevice bool // as expected; the store decides
@@ -38,9 +38,9 @@ type signIn struct {
 	remember *bool // whether the browser keeps the cookies, as set at the start; nil: not set
 }
 
-// provenBy is the credential or identifier that a sign-in depends on. If the account
+// credentialRef is the credential or identifier that a sign-in depends on. If the account
 // loses it during the sign-in, for instance to its rightful owner, the sign-in fails.
-type provenBy struct {
+type credentialRef struct {
 	Provider string `json:"provider,omitempty"` // an identity, with Subject
 	Subject  string `json:"subject,omitempty"`
 	Email    string `json:"email,omitempty"`
@@ -49,13 +49,13 @@ type provenBy struct {
 }
 
 // byPassword returns the dependency on a password.
-func byPassword(hash string) provenBy {
+func byPassword(hash string) credentialRef {
 	sum := sha256.Sum256([]byte(hash))
-	return provenBy{Password: sum[:]}
+	return credentialRef{Password: sum[:]}
 }
 
-// holds reports whether the user still has the credential or identifier.
-func (b provenBy) holds(c store.Credentials) bool {
+// isCurrent reports whether the user still has the credential or identifier.
+func (b credentialRef) isCurrent(c store.Credentials) bool {
 	switch {
 	case b.Provider != "":
 		return slices.ContainsFunc(c.User.Identities, func(i Identity) bool { return i.Provider == b.Provider && i.Subject == b.Subject })
@@ -110,7 +110,7 @@ func (s *signIn) attempt() SignInAttempt {
 // signInWithFactor creates the session in the change that consumes the second factor,
 // and the token that the sign-in waited with. If the change is refused, neither is used up.
 func (a *Auth) signInWithFactor(ctx context.Context, s signIn) (*Tokens, error) {
-	use := factorUse{by: byProof(), user: s.user, code: s.code}
+	use := factorUse{by: byAuthentication(), user: s.user, code: s.code}
 	if s.waiting != nil {
 		use.limits = []attemptLimit{a.mfaTokenLimit(s.waiting.Hash)}
 	}
@@ -119,7 +119,7 @@ func (a *Auth) signInWithFactor(ctx context.Context, s signIn) (*Tokens, error) 
 		if err := a.beforeSignIn(own, s.attempt()); err != nil {
 			return r, err
 		}
-		sess := a.newSession(own, s.user.ID, withProof(s.amr, f.proof), f.Now)
+		sess := a.newSession(own, s.user.ID, withAMR(s.amr, f.amr), f.Now)
 		sess.AAL = store.LevelAAL2
 		tokens, err = a.createSession(own, f.Change, s, s.user, sess, f.edit, func(c store.Change, n store.NewSession) (User, error) {
 			r, err = f.store(c, store.Completion{Redeem: s.waiting, Create: &n})
@@ -179,7 +179,7 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 			if err != nil {
 				return nil, err
 			}
-			if !s.by.holds(c) {
+			if !s.by.isCurrent(c) {
 				return nil, fail(s.gone, errors.New("what the proof rested on is gone"))
 			}
 			u = c.User
@@ -188,8 +188,8 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 			}
 		}
 		look = true
-		c := a.newChange(ctx, byProof())
-		c.IfUsers = []UserAt{credentialsStill(u)}
+		c := a.newChange(ctx, byAuthentication())
+		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
 		return a.createSession(ctx, c, s, u, sess, nil, func(c store.Change, n store.NewSession) (User, error) {
 			return a.store.CreateSession(ctx, store.CreateSession{Change: c, NewSession: n})
 		})
@@ -222,12 +222,12 @@ func (a *Auth) idAt(now time.Time) string {
 }
 
 // proof returns a list with one entry for a session's amr.
-func (a *Auth) proof(method string) []AMR {
+func (a *Auth) newAMR(method string) []AMR {
 	return []AMR{{Method: method, Timestamp: a.now().Unix()}}
 }
 
-// withProof returns the list with p in place of any older entry of the same method.
-func withProof(list []AMR, p AMR) []AMR {
+// withAMR returns the list with p in place of any older entry of the same method.
+func withAMR(list []AMR, p AMR) []AMR {
 	list = slices.DeleteFunc(slices.Clone(list), func(m AMR) bool { return m.Method == p.Method })
 	return append(list, p)
 }
@@ -290,7 +290,7 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 		return nil, err
 	}
 	cl := clientFrom(ctx)
-	c := a.newChange(ctx, byProof(), store.OutcomeEvent{On: store.OutcomeReused, Event: Event{Type: EventReused, SessionID: id}},
+	c := a.newChange(ctx, byAuthentication(), store.OutcomeEvent{On: store.OutcomeReused, Event: Event{Type: EventReused, SessionID: id}},
 		store.OutcomeEvent{On: store.OutcomeReplayed, Event: Event{Type: EventReplayed, SessionID: id}})
 	var other *Client // the client with the current token, if this token was replayed
 	s, u, err := a.store.AdvanceSession(ctx, store.Advance{

@@ -20,33 +20,33 @@ import (
 func TestProofsHoldByWhatTheyRestOn(t *testing.T) {
 	has := store.Credentials{PasswordHash: "hash", User: User{Email: "Ada@example.com", Phone: "+49301", Identities: []Identity{{Provider: "github", Subject: "2"}, {Provider: "google", Subject: "1"}}}}
 	for name, c := range map[string]struct {
-		by    provenBy
+		by    credentialRef
 		with  func(*store.Credentials)
 		holds bool
 	}{
-		"an identity":                         {provenBy{Provider: "google", Subject: "1"}, nil, true},
-		"an identity of another subject":      {provenBy{Provider: "google", Subject: "2"}, nil, false},
-		"an identity of another provider":     {provenBy{Provider: "apple", Subject: "1"}, nil, false},
-		"an identity, whatever the address":   {provenBy{Provider: "google", Subject: "1", Email: "eve@example.com"}, nil, true},
-		"no identity, although the address":   {provenBy{Provider: "google", Subject: "3", Email: "ada@example.com"}, nil, false},
-		"an address":                          {provenBy{Email: "ADA@example.com"}, nil, true},
-		"another address":                     {provenBy{Email: "eve@example.com"}, nil, false},
-		"another address, although a number":  {provenBy{Email: "eve@example.com", Phone: "+49301"}, nil, false},
-		"a number":                            {provenBy{Phone: "+49301"}, nil, true},
-		"another number":                      {provenBy{Phone: "+49302"}, nil, false},
+		"an identity":                         {credentialRef{Provider: "google", Subject: "1"}, nil, true},
+		"an identity of another subject":      {credentialRef{Provider: "google", Subject: "2"}, nil, false},
+		"an identity of another provider":     {credentialRef{Provider: "apple", Subject: "1"}, nil, false},
+		"an identity, whatever the address":   {credentialRef{Provider: "google", Subject: "1", Email: "eve@example.com"}, nil, true},
+		"no identity, although the address":   {credentialRef{Provider: "google", Subject: "3", Email: "ada@example.com"}, nil, false},
+		"an address":                          {credentialRef{Email: "ADA@example.com"}, nil, true},
+		"another address":                     {credentialRef{Email: "eve@example.com"}, nil, false},
+		"another address, although a number":  {credentialRef{Email: "eve@example.com", Phone: "+49301"}, nil, false},
+		"a number":                            {credentialRef{Phone: "+49301"}, nil, true},
+		"another number":                      {credentialRef{Phone: "+49302"}, nil, false},
 		"a password":                          {byPassword("hash"), nil, true},
 		"another password":                    {byPassword("other"), nil, false},
 		"a password that is gone":             {byPassword("hash"), func(c *store.Credentials) { c.PasswordHash = "" }, false},
 		"no password, where there is none":    {byPassword(""), func(c *store.Credentials) { c.PasswordHash = "" }, false},
-		"nothing":                             {provenBy{}, nil, false},
-		"nothing, where there is nothing":     {provenBy{}, func(c *store.Credentials) { *c = store.Credentials{} }, false},
-		"an identity, where there is nothing": {provenBy{Provider: "google", Subject: "1"}, func(c *store.Credentials) { *c = store.Credentials{} }, false},
+		"nothing":                             {credentialRef{}, nil, false},
+		"nothing, where there is nothing":     {credentialRef{}, func(c *store.Credentials) { *c = store.Credentials{} }, false},
+		"an identity, where there is nothing": {credentialRef{Provider: "google", Subject: "1"}, func(c *store.Credentials) { *c = store.Credentials{} }, false},
 	} {
 		now := has
 		if c.with != nil {
 			c.with(&now)
 		}
-		if got := c.by.holds(now); got != c.holds {
+		if got := c.by.isCurrent(now); got != c.holds {
 			t.Errorf("%s: holds %t", name, got)
 		}
 	}
@@ -62,7 +62,7 @@ func TestSessionsBeginWhole(t *testing.T) {
 	a := &Auth{cfg: config{now: func() time.Time { return now }}}
 	client := Client{IP: netip.MustParseAddr("192.0.2.7"), UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:1.0) Firefox/1.0", Device: "device"}
 	ctx := ContextWithClient(t.Context(), client)
-	amr := a.proof("password")
+	amr := a.newAMR("password")
 	if !slices.Equal(amr, []AMR{{Method: "password", Timestamp: now.Unix()}}) {
 		t.Errorf("proof %+v", amr)
 	}
@@ -121,10 +121,10 @@ func TestIdsOfSessionsAreInOrder(t *testing.T) {
 // is not written to.
 func TestProofsTakeEachOthersPlace(t *testing.T) {
 	list := []AMR{{Method: "password", Timestamp: 1}, {Method: "totp", Timestamp: 2}, {Method: "password", Timestamp: 3}}
-	if got := withProof(list, AMR{Method: "password", Timestamp: 4}); !slices.Equal(got, []AMR{{Method: "totp", Timestamp: 2}, {Method: "password", Timestamp: 4}}) {
+	if got := withAMR(list, AMR{Method: "password", Timestamp: 4}); !slices.Equal(got, []AMR{{Method: "totp", Timestamp: 2}, {Method: "password", Timestamp: 4}}) {
 		t.Errorf("%+v", got)
 	}
-	if got := withProof(list, AMR{Method: "email", Timestamp: 4}); !slices.Equal(got, append(slices.Clone(list), AMR{Method: "email", Timestamp: 4})) {
+	if got := withAMR(list, AMR{Method: "email", Timestamp: 4}); !slices.Equal(got, append(slices.Clone(list), AMR{Method: "email", Timestamp: 4})) {
 		t.Errorf("%+v", got)
 	}
 	if !slices.Equal(list, []AMR{{Method: "password", Timestamp: 1}, {Method: "totp", Timestamp: 2}, {Method: "password", Timestamp: 3}}) {

@@ -129,16 +129,16 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 		ID: a.newID(), Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: orEmptyMap(p.UserMetadata),
 		CreatedAt: now, UpdatedAt: now,
 	}
-	proof, message := a.firstProof(ctx, u, p.RedirectTo)
+	verification, message := a.firstVerification(ctx, u, p.RedirectTo)
 	message.Permit = in.permit
 	nu := a.newUser(in, u)
-	nu.PasswordHash, nu.Tokens = hash, []store.Token{proof}
+	nu.PasswordHash, nu.Tokens = hash, []store.Token{verification}
 	events := []store.OutcomeEvent{done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPassword})}
 	var tokens *Tokens
 	confirm := settings.RequireConfirmation.On()
 	enrol := !confirm && a.mfaRequired(ctx, u)
 	if !confirm && !enrol {
-		s := a.newSession(ctx, u.ID, a.proof(methodPassword), now)
+		s := a.newSession(ctx, u.ID, a.newAMR(methodPassword), now)
 		u.LastSignInAt = now
 		if err := a.beforeSignIn(ctx, SignInAttempt{User: u, Method: methodPassword}); err != nil {
 			return nil, err
@@ -156,8 +156,8 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 			return nil, err
 		}
 	}
-	c := a.newChange(ctx, byProof(), events...)
-	a.enclose(ctx, &c, message, u, &proof)
+	c := a.newChange(ctx, byAuthentication(), events...)
+	a.enclose(ctx, &c, message, u, &verification)
 	created, err := a.store.CreateUser(ctx, store.CreateUser{Change: c, NewUser: nu})
 	if u.Phone != "" {
 		a.refundSMS(ctx, err == nil)
@@ -173,10 +173,10 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 	}
 	a.committed(ctx, c, store.OutcomeDone, nil)
 	if u.Phone != "" && !confirm { // with confirm, this would reveal that the number was free
-		a.refillCode(ctx, proof.Purpose, proof.Subject)
+		a.refillCode(ctx, verification.Purpose, verification.Subject)
 	}
 	if enrol {
-		_, err := a.completeSignIn(ctx, signIn{user: created, amr: a.proof(methodPassword), by: byPassword(hash), gone: CodeInvalidCredentials})
+		_, err := a.completeSignIn(ctx, signIn{user: created, amr: a.newAMR(methodPassword), by: byPassword(hash), gone: CodeInvalidCredentials})
 		return nil, err
 	}
 	if tokens != nil {
@@ -194,9 +194,9 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 	return res, nil
 }
 
-// firstProof creates the link or code that verifies a new account's email address or
+// firstVerification creates the link or code that verifies a new account's email address or
 // phone number, and the message that carries it.
-func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (store.Token, outbox.Outgoing) {
+func (a *Auth) firstVerification(ctx context.Context, u User, redirectTo string) (store.Token, outbox.Outgoing) {
 	if u.Phone != "" {
 		code, t := a.newPhoneCode(store.PurposePhoneCode, u.Phone)
 		t.UserID = u.ID

@@ -31,10 +31,10 @@ const (
 // account therefore cannot lock its owner out.
 func takeOver(p *store.UserPatch) { p.DropCredentials = true }
 
-// prove returns the patch and the condition of a verification of the account's email
+// verificationPatch returns the patch and the condition of a verification of the account's email
 // address or phone number. inside means within a live session of the account. takenOver
 // reports whether the account changes its owner.
-func prove(u User, by root, inside bool, now time.Time) (p store.UserPatch, still UserAt, takenOver bool) {
+func verificationPatch(u User, by root, inside bool, now time.Time) (p store.UserPatch, still UserAt, takenOver bool) {
 	yes, no := true, false
 	still = UserAt{ID: u.ID}
 	var verified bool
@@ -59,8 +59,8 @@ func prove(u User, by root, inside bool, now time.Time) (p store.UserPatch, stil
 	return p, still, takenOver
 }
 
-// proved returns the events of a verification.
-func proved(u User, p store.UserPatch, takenOver bool) []store.OutcomeEvent {
+// verificationEvents returns the events of a verification.
+func verificationEvents(u User, p store.UserPatch, takenOver bool) []store.OutcomeEvent {
 	var list []store.OutcomeEvent
 	if takenOver {
 		list = append(list, done(Event{Type: EventTakenOver, UserID: u.ID}))
@@ -74,9 +74,9 @@ func proved(u User, p store.UserPatch, takenOver bool) []store.OutcomeEvent {
 	return list
 }
 
-// mayGrow refuses another credential on an unverified account, because it would stay on
+// requireVerified refuses another credential on an unverified account, because it would stay on
 // the account of the rightful owner.
-func mayGrow(u User) error {
+func requireVerified(u User) error {
 	if u.Unproved() {
 		return fail(CodeEmailNotVerified, nil)
 	}
@@ -88,27 +88,27 @@ func mayGrow(u User) error {
 // password must not revoke it: a thief with the password could otherwise keep revoking
 // the owner's links.
 
-// dyingWithPassword returns the purposes of tokens that carry a sign-in or a change
+// purposesOfPassword returns the purposes of tokens that carry a sign-in or a change
 // that a browser has started. A change of the password, or of another credential,
 // revokes them.
-func dyingWithPassword() []store.Purpose {
+func purposesOfPassword() []store.Purpose {
 	return []store.Purpose{store.PurposeExchange, store.PurposeMFA, store.PurposeEnroll, store.PurposePhoneChange, store.PurposeOAuth}
 }
 
-// dyingWithAddress returns those of dyingWithPassword and of the tokens in messages to
+// purposesOfEmail returns those of purposesOfPassword and of the tokens in messages to
 // the email address. They are revoked by a change of the address and by a password
 // reset by link.
-func dyingWithAddress() []store.Purpose {
-	return append(dyingWithPassword(), store.PurposeReset, store.PurposeMagicLink, store.PurposeVerifyEmail, store.PurposeEmailCode)
+func purposesOfEmail() []store.Purpose {
+	return append(purposesOfPassword(), store.PurposeReset, store.PurposeMagicLink, store.PurposeVerifyEmail, store.PurposeEmailCode)
 }
 
-// provingRedemption returns the redemption of a link or code that verifies a user's
+// verificationRedemption returns the redemption of a link or code that verifies a user's
 // email address or phone number, within a session of the same user or outside of any.
 // more are events of the same change.
-func (a *Auth) provingRedemption(ctx context.Context, u User, by root, within Caller, more ...store.OutcomeEvent) (store.Redemption, bool) {
+func (a *Auth) verificationRedemption(ctx context.Context, u User, by root, within Caller, more ...store.OutcomeEvent) (store.Redemption, bool) {
 	inside := within.SessionID != "" && within.UserID == u.ID
-	patch, still, takenOver := prove(u, by, inside, a.now())
-	authority := byProof()
+	patch, still, takenOver := verificationPatch(u, by, inside, a.now())
+	authority := byAuthentication()
 	if inside {
 		authority = within.authority()
 	}
@@ -119,7 +119,7 @@ func (a *Auth) provingRedemption(ctx context.Context, u User, by root, within Ca
 			of.Email = "" // deleted with the old credentials; it was never verified
 		}
 	}
-	c := a.newChangeOf(ctx, authority, of, append(proved(u, patch, takenOver), more...)...)
+	c := a.newChangeOf(ctx, authority, of, append(verificationEvents(u, patch, takenOver), more...)...)
 	c.IfUsers = []UserAt{still}
 	return store.Redemption{Change: c, Effect: store.Effect{UserID: u.ID, Patch: &patch}}, takenOver
 }

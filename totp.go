@@ -75,7 +75,7 @@ func (a *Auth) withoutFactor(ctx context.Context, s signIn) (onTrusted bool, err
 func (a *Auth) ask(ctx context.Context, c Code, p store.Purpose, s signIn) error {
 	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Remember: s.remember})
 	t.UserID = s.user.ID
-	err := a.putToken(ctx, byProof(), t, credentialsStill(s.user))
+	err := a.putToken(ctx, byAuthentication(), t, ifCredentialsUnchanged(s.user))
 	if errors.Is(err, store.ErrStale) || errors.Is(err, CodeInvalidToken) {
 		return fail(s.gone, err)
 	}
@@ -98,7 +98,7 @@ type factorCode struct {
 
 // factorUse is the use of a second factor's code, and the operation that it completes.
 type factorUse struct {
-	by     Authority // the user's session, or byProof
+	by     Authority // the user's session, or byAuthentication
 	user   User
 	code   factorCode
 	limits []attemptLimit // of this entry point, in addition to those of every factor
@@ -113,7 +113,7 @@ type factorUse struct {
 // factorChange is the change that consumes a second factor.
 type factorChange struct {
 	store.Change
-	proof AMR
+	amr   AMR
 	store func(c store.Change, done store.Completion) (store.FactorResult, error)
 	edit  func(*Event) // completes the events, for committed
 }
@@ -121,8 +121,8 @@ type factorChange struct {
 // usedFactor is a second factor that was valid and has been consumed.
 type usedFactor struct {
 	store.FactorResult
-	proof AMR
-	left  *int // the remaining recovery codes, after one was used
+	amr  AMR
+	left *int // the remaining recovery codes, after one was used
 }
 
 // useFactor consumes a code, on the condition that the user's credentials are as they
@@ -198,8 +198,8 @@ func (a *Auth) useRecoveryCode(ctx context.Context, f factorUse) (usedFactor, er
 // front.
 func (a *Auth) consumeFactor(ctx context.Context, f factorUse, method string, events []store.OutcomeEvent, st func(store.Change, store.Completion) (store.FactorResult, error)) (used usedFactor, err error) {
 	c := factorChange{Change: a.newChangeOf(ctx, f.by, account{User: f.user}, events...)}
-	c.IfUsers = []UserAt{credentialsStill(f.user)}
-	c.proof = AMR{Method: method, Timestamp: c.Now.Unix()}
+	c.IfUsers = []UserAt{ifCredentialsUnchanged(f.user)}
+	c.amr = AMR{Method: method, Timestamp: c.Now.Unix()}
 	left := 0
 	c.store = func(ch store.Change, done store.Completion) (store.FactorResult, error) {
 		r, err := st(ch, done)
@@ -216,7 +216,7 @@ func (a *Auth) consumeFactor(ctx context.Context, f factorUse, method string, ev
 	} else if used.FactorResult, err = c.store(c.Change, store.Completion{}); err == nil {
 		a.committed(ctx, c.Change, store.OutcomeDone, c.edit)
 	}
-	used.proof = c.proof
+	used.amr = c.amr
 	switch {
 	case errors.Is(err, store.ErrUsed):
 		return usedFactor{}, err

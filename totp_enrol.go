@@ -30,7 +30,7 @@ type enrollee struct {
 	user    User
 	session Session         // to raise, or to create
 	token   *store.TokenRef // of the sign-in that waits for the enrolment
-	by      provenBy        // the credential of that sign-in
+	by      credentialRef   // the credential of that sign-in
 
 	remember *bool // signIn.remember of that sign-in
 }
@@ -63,7 +63,7 @@ func (a *Auth) waitingToEnrol(ctx context.Context, mfaToken string) (enrollee, e
 	switch {
 	case err != nil:
 		return enrollee{}, goneOr(CodeBadToken, err)
-	case !d.By.holds(c):
+	case !d.By.isCurrent(c):
 		return enrollee{}, fail(CodeBadToken, errors.New("what the proof rested on is gone"))
 	case c.User.Banned(a.now()):
 		return enrollee{}, fail(CodeUserBanned, nil)
@@ -111,7 +111,7 @@ func (a *Auth) beginTOTP(ctx context.Context, p SetupTOTPParams) (User, []byte, 
 		authority = Authority{Token: e.token}
 	}
 	c := a.newChange(ctx, authority)
-	c.IfUsers = []UserAt{credentialsStill(e.user)}
+	c.IfUsers = []UserAt{ifCredentialsUnchanged(e.user)}
 	f := Factor{ID: a.newID(), UserID: e.user.ID, Kind: store.FactorTOTP, Required: true, Secret: a.keys.Seal(secret, []byte(e.user.ID)), CreatedAt: c.Now}
 	err = a.factors.PutFactor(ctx, store.PutFactor{Change: c, Factor: f})
 	switch {
@@ -221,20 +221,20 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 	authority, s := by.authority(), e.session
 	events := []store.OutcomeEvent{done(Event{Type: EventMFAEnabled, UserID: e.user.ID, SessionID: s.ID})}
 	if e.token != nil {
-		authority = byProof()
+		authority = byAuthentication()
 		events = append(events, done(Event{Type: EventSignedIn, UserID: e.user.ID, SessionID: s.ID, Method: s.AMR[0].Method, Provider: e.by.Provider}))
 	}
 	c := a.newChangeOf(ctx, authority, account{User: e.user}, events...)
-	c.IfUsers = []UserAt{credentialsStill(e.user)}
+	c.IfUsers = []UserAt{ifCredentialsUnchanged(e.user)}
 	codes, hashes := a.newRecoveryCodes(e.user.ID)
-	proof := AMR{Method: methodTOTP, Timestamp: c.Now.Unix()}
+	amr := AMR{Method: methodTOTP, Timestamp: c.Now.Unix()}
 	var r store.FactorResult
 	_, err := a.makeSession(ctx, c, e.user, s, false, nil, func(c store.Change, on store.NewDevice) (_ User, err error) {
 		enable := store.EnableFactor{Change: c, UserID: e.user.ID, FactorID: f.ID, State: totpState(m.step), Recovery: hashes}
 		if e.token == nil {
-			enable.Raise = &store.RaisedLevel{SessionID: s.ID, Method: proof}
+			enable.Raise = &store.RaisedLevel{SessionID: s.ID, Method: amr}
 		} else {
-			s.AAL, s.AMR = store.LevelAAL2, withProof(e.session.AMR, proof)
+			s.AAL, s.AMR = store.LevelAAL2, withAMR(e.session.AMR, amr)
 			enable.Redeem, enable.Create = e.token, &store.NewSession{Session: s, OnNewDevice: on}
 		}
 		r, err = a.factors.EnableFactor(ctx, enable)

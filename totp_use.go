@@ -79,7 +79,7 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 	switch {
 	case err != nil:
 		return nil, linkFailed(err)
-	case !d.By.holds(c):
+	case !d.By.isCurrent(c):
 		return nil, fail(CodeInvalidToken, errors.New("what the proof rested on is gone"))
 	case c.User.Banned(a.now()):
 		return nil, fail(CodeUserBanned, nil) // before a code is consumed
@@ -125,10 +125,10 @@ func (a *Auth) raise(ctx context.Context, by Caller, code factorCode, types ...E
 	return a.checkFactor(ctx, factorUse{by: by.authority(), user: u, code: code, complete: func(own context.Context, f *factorChange) (store.FactorResult, error) {
 		c := f.Change
 		for _, t := range types {
-			raised := a.newChange(own, c.By, done(Event{Type: t, UserID: by.UserID, SessionID: by.SessionID, Method: f.proof.Method}))
+			raised := a.newChange(own, c.By, done(Event{Type: t, UserID: by.UserID, SessionID: by.SessionID, Method: f.amr.Method}))
 			c.Events = append(c.Events, raised.Events...)
 		}
-		r, err := f.store(c, store.Completion{Raise: &store.RaisedLevel{SessionID: by.SessionID, Method: f.proof}})
+		r, err := f.store(c, store.Completion{Raise: &store.RaisedLevel{SessionID: by.SessionID, Method: f.amr}})
 		if errors.Is(err, store.ErrSessionEnded) {
 			err = fail(CodeSessionEnded, err)
 		}

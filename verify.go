@@ -67,7 +67,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 		message.Permit = allowed
 		c := a.newChange(asked, byStranger("confirmation"))
 		a.enclose(asked, &c, message, u, &link)
-		err := a.putChange(background, c, link, []UserAt{credentialsStill(u)})
+		err := a.putChange(background, c, link, []UserAt{ifCredentialsUnchanged(u)})
 		if errors.Is(err, store.ErrStale) || errors.Is(err, CodeInvalidToken) {
 			return nil, nil // confirmed, changed or deleted a moment ago
 		}
@@ -180,7 +180,7 @@ func (a *Auth) verifyByCode(ctx context.Context, p VerifyEmailParams) (VerifiedE
 		return VerifiedEmail{}, err
 	}
 	if v.TakenOver && a.Settings(ctx).Password.On() {
-		v.ResetSent, err = a.sendAnswer(ctx, v.User.Email)
+		v.ResetSent, err = a.sendFollowUp(ctx, v.User.Email)
 	}
 	return v, err
 }
@@ -188,11 +188,11 @@ func (a *Auth) verifyByCode(ctx context.Context, p VerifyEmailParams) (VerifiedE
 // verifying returns the function that decides the effect of a verification link or
 // code. asked reports whether a session requested it; that session must still be live.
 func (a *Auth) verifying(ctx context.Context, p VerifyEmailParams) (decide func(store.Token, linkData) (store.Redemption, error), asked *bool) {
-	var stop string
-	stopping := false // the link exists
+	var recoveryLink string
+	linkCreated := false // the link exists
 	asked = new(bool)
 	return func(t store.Token, d linkData) (store.Redemption, error) {
-		authority := byProof()
+		authority := byAuthentication()
 		if p.Within.SessionID != "" {
 			if t.UserID != p.Within.UserID {
 				return store.Redemption{}, fail(CodeInvalidToken, errors.New("link of another user"))
@@ -208,20 +208,20 @@ func (a *Auth) verifying(ctx context.Context, p VerifyEmailParams) (decide func(
 			return store.Redemption{}, linkFailed(err)
 		case before.Banned(a.now()):
 			return store.Redemption{}, fail(CodeUserBanned, nil)
-		case p.Code != "" && provesAddress(before, d) && p.Within.SessionID == "" && !a.signedUp(before, p.RequestID):
-			r, _ := a.provingRedemption(ctx, before, rootEmail, Caller{})
+		case p.Code != "" && isFirstVerification(before, d) && p.Within.SessionID == "" && !a.signedUp(before, p.RequestID):
+			r, _ := a.verificationRedemption(ctx, before, rootEmail, Caller{})
 			return r, nil
 		}
 		patch, event := a.confirmed(before, d.Email)
-		if patch.Email != nil && !stopping {
-			o, err := a.notice(ctx, authority, KindEmailChanged, before, d.SessionID, d.Email, credentialsStill(before))
+		if patch.Email != nil && !linkCreated {
+			o, err := a.notice(ctx, authority, KindEmailChanged, before, d.SessionID, d.Email, ifCredentialsUnchanged(before))
 			if err != nil {
 				return store.Redemption{}, err
 			}
-			stop, stopping = o.Link, true
+			recoveryLink, linkCreated = o.Link, true
 		}
-		c := a.newChangeOf(ctx, authority, account{before, d.Email, stop}, event...)
-		c.IfUsers = []UserAt{credentialsStill(before)}
+		c := a.newChangeOf(ctx, authority, account{before, d.Email, recoveryLink}, event...)
+		c.IfUsers = []UserAt{ifCredentialsUnchanged(before)}
 		return store.Redemption{Change: c, Effect: store.Effect{UserID: t.UserID, Patch: &patch}}, nil
 	}, asked
 }
@@ -231,7 +231,7 @@ func (a *Auth) confirmed(u User, address string) (p store.UserPatch, events []st
 	now := a.now()
 	switch {
 	case store.EmailKey(u.Email) != store.EmailKey(address):
-		p = store.UserPatch{Email: &address, EmailVerifiedAt: &now, DropTokens: dyingWithAddress()}
+		p = store.UserPatch{Email: &address, EmailVerifiedAt: &now, DropTokens: purposesOfEmail()}
 		events = []store.OutcomeEvent{done(Event{Type: EventEmailChanged, UserID: u.ID})}
 	case !u.EmailVerified():
 		p.EmailVerifiedAt = &now
@@ -249,33 +249,33 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver, rese
 		if err != nil {
 			return store.Redemption{}, linkFailed(err)
 		}
-		if takenOver = provesAddress(u, d); !takenOver {
-			c := a.newChange(ctx, byProof())
-			c.IfUsers = []UserAt{credentialsStill(u)}
+		if takenOver = isFirstVerification(u, d); !takenOver {
+			c := a.newChange(ctx, byAuthentication())
+			c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
 			return store.Redemption{Change: c, Effect: store.Effect{UserID: u.ID}}, nil
 		}
-		r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{})
+		r, _ := a.verificationRedemption(ctx, u, rootEmail, Caller{})
 		return r, nil
 	})
 	if err != nil || !takenOver {
 		return false, false, err
 	}
-	reset, err = a.sendAnswer(ctx, u.Email)
+	reset, err = a.sendFollowUp(ctx, u.Email)
 	return true, reset, err
 }
 
-// provesAddress reports whether a verification link is the first verification of the
+// isFirstVerification reports whether a verification link is the first verification of the
 // account's address.
-func provesAddress(u User, d linkData) bool {
+func isFirstVerification(u User, d linkData) bool {
 	return !u.EmailVerified() && store.EmailKey(u.Email) == store.EmailKey(d.Email)
 }
 
-// maybeSomebodyElses reports whether the reader of a link may not know the account:
+// maybeUnknownAccount reports whether the reader of a link may not know the account:
 // because the account is unverified, or because its address is.
-func maybeSomebodyElses(u User, d linkData) bool { return u.Unproved() || provesAddress(u, d) }
+func maybeUnknownAccount(u User, d linkData) bool { return u.Unproved() || isFirstVerification(u, d) }
 
-// emailProof is the body of POST /verify-email.
-type emailProof struct {
+// verifyEmailBody is the body of POST /verify-email.
+type verifyEmailBody struct {
 	Token     string `json:"token"`
 	Email     string `json:"email"`
 	Code      string `json:"code"`
@@ -285,7 +285,7 @@ type emailProof struct {
 // handlePostVerifyEmail is POST /verify-email. With a token or code it completes the
 // verification; otherwise it starts one for the signed-in user.
 func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) error {
-	var p emailProof
+	var p verifyEmailBody
 	if err := decodeOptional(r, &p); err != nil {
 		return err
 	}
@@ -346,7 +346,7 @@ func (a *Auth) askWhoseAccount(w http.ResponseWriter, r *http.Request, secret st
 		return a.showProblem(w, r, linkFailed(err))
 	}
 	pg := page{Name: "confirm_email", Token: secret, Address: maskEmail(d.Email)}
-	if maybeSomebodyElses(u, d) && !a.signedInAs(r, u) {
+	if maybeUnknownAccount(u, d) && !a.signedInAs(r, u) {
 		pg.Disownable, pg.MadeAt, pg.MadeFrom = true, u.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"), deviceLabel(d.Device)
 	}
 	a.showPage(w, r, http.StatusOK, pg, d.RedirectTo)
