@@ -64,7 +64,7 @@ func (a *Auth) notice(ctx context.Context, by Authority, k Kind, u User, session
 	if !o.Proved {
 		return o, nil // there is no link, and the notice counts against the limit when it is enclosed
 	}
-	if u.Email == "" || !a.roomFor(ctx, o, u) {
+	if u.Email == "" || !a.takeNotice(ctx, o, u) {
 		return outbox.Outgoing{Kind: k}, nil
 	}
 	secret, err := a.recoveryLink(ctx, by, u, sessionID, still...)

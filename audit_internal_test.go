@@ -186,7 +186,7 @@ func TestLinksRestOnTheirMakers(t *testing.T) {
 			})
 		}
 		ch := store.Change{IfUsers: []UserAt{before}}
-		err := a.stillMade(t.Context(), store.Token{UserID: "ada"}, linkData{Maker: c.maker}, &ch)
+		err := a.requireMaker(t.Context(), store.Token{UserID: "ada"}, linkData{Maker: c.maker}, &ch)
 		if !errors.Is(err, c.want) || c.want == nil && err != nil || asked != c.asked || !reflect.DeepEqual(ch.IfUsers, c.users) || ch.IfRoles != nil != (len(c.users) > 1) {
 			t.Errorf("%s: %v, asked %d times, %+v", name, err, asked, ch.IfUsers)
 		}

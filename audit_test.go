@@ -63,14 +63,14 @@ func TestAuditRetention(t *testing.T) {
 // is, is taken by no store.
 func TestNoticesCannotBeForgotten(t *testing.T) {
 	for _, e := range harness.EventTypes(t) {
-		_, told := harness.NoticeOf(e)
+		_, hasNotice := harness.NoticeOf(e)
 		u := auth.User{ID: "01a1fb4c-2b13-7a71-806e-d67843451400", Email: "ada@example.com", EmailVerifiedAt: time.Now()}
 		env := harness.NewEnv(t)
 		forgotten, whole := auth.NewChange(env.Auth, auth.User{}, e), auth.NewChange(env.Auth, u, e)
-		if err := forgotten.Check(); (err != nil) != told {
+		if err := forgotten.Check(); (err != nil) != hasNotice {
 			t.Errorf("%s of nobody: %v", e, err)
 		}
-		if err := whole.Check(); err != nil || (len(whole.Messages) == 1) != told {
+		if err := whole.Check(); err != nil || (len(whole.Messages) == 1) != hasNotice {
 			t.Errorf("%s: %d messages, %v", e, len(whole.Messages), err)
 		}
 		u.Email = ""

@@ -83,44 +83,44 @@ import (
 
 // Auth is an authentication service on a store. It is safe for concurrent use.
 type Auth struct {
-	store     Store
-	cfg       config
-	keys      *keys.Ring
-	signer    *token.Signer
-	verifier  *token.Verifier
-	revoked   *token.Revocations
-	factors   store.FactorStore // nil if the store lacks it; so are the next three
-	journal   store.Journal
-	project   store.ProjectStore
-	admin     store.AdminStore
-	roleTable *roleTable
-	rooms     rooms
+	store         Store
+	cfg           config
+	keys          *keys.Ring
+	signer        *token.Signer
+	verifier      *token.Verifier
+	revoked       *token.Revocations
+	factors       store.FactorStore // nil if the store lacks it; so are the next three
+	journal       store.Journal
+	project       store.ProjectStore
+	admin         store.AdminStore
+	roleTable     *roleTable
+	documentParts documentParts
 
 	publicKeys *publicKeys
 
-	passwords *passwords
-	overloads overloads
-	refunds   *refunds
-	recorder  *journal.Recorder
-	counter   *journal.Counter
-	pending   pendingAttempts
-	outbox    *outbox.Outbox
-	pages     *pages
-	room      atomic.Pointer[host.PageOptions]                                                // the application's pages, if any
-	apart     atomic.Pointer[host.PageOptions]                                                // pages with sessions of their own
-	makers    atomic.Pointer[func(context.Context, host.LinkMaker, User) (host.Terms, error)] // checks that links created by operators still hold; nil without the admin API
-	inviters  atomic.Pointer[func(context.Context, host.Invitation) (host.Terms, error)]      // checks that invitations still hold; nil without the admin API
-	settings  liveSettings
-	handler   http.Handler
-	inbox     *Inbox
-	client    *http.Client // for requests to providers
-	providers map[string]*oauthClient
+	passwords     *passwords
+	overloads     overloads
+	refunds       *refunds
+	recorder      *journal.Recorder
+	counter       *journal.Counter
+	pending       pendingAttempts
+	outbox        *outbox.Outbox
+	pages         *pages
+	mountedPages  atomic.Pointer[host.PageOptions]                                                // the application's pages, if any
+	separatePages atomic.Pointer[host.PageOptions]                                                // pages with sessions of their own
+	makers        atomic.Pointer[func(context.Context, host.LinkMaker, User) (host.Terms, error)] // checks that links created by operators still hold; nil without the admin API
+	inviters      atomic.Pointer[func(context.Context, host.Invitation) (host.Terms, error)]      // checks that invitations still hold; nil without the admin API
+	settings      liveSettings
+	handler       http.Handler
+	inbox         *Inbox
+	client        *http.Client // for requests to providers
+	providers     map[string]*oauthClient
 
 	providerNames []string // as configured
 
-	missedOnce   sync.Once // these guard warnings that are logged only once
-	insecureOnce sync.Once
-	unheededOnce sync.Once
+	missedOnce       sync.Once // these guard warnings that are logged only once
+	insecureOnce     sync.Once
+	proxyHeadersOnce sync.Once
 
 	sessionCount atomic.Uint32 // see idAt
 	servedPort   atomic.Int32  // see publicURL
@@ -226,7 +226,7 @@ func (c *config) developing() *Inbox {
 		c.secrets = [][]byte{s}
 	}
 	if c.baseURL == nil {
-		c.baseURL, c.madeUpURL = &url.URL{Scheme: "http", Host: "127.0.0.1:8080", Path: c.prefix}, true
+		c.baseURL, c.assumedURL = &url.URL{Scheme: "http", Host: "127.0.0.1:8080", Path: c.prefix}, true
 	}
 	for _, host := range []string{"localhost", "127.0.0.1", "[::1]"} {
 		c.redirects = append(c.redirects, redirect.Pattern{Scheme: "http", Host: host, Path: "/", Below: true})

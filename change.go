@@ -18,9 +18,9 @@ const attempts = 20
 // state, decides, and changes it on the condition that it is still the same
 // (Change.IfUsers). If it is not (ErrStale), change calls try again. An *Error of try
 // is returned unchanged.
-func change[T any](try func() (T, error)) (T, error) {
+func change[T any](apply func() (T, error)) (T, error) {
 	for range attempts {
-		v, err := try()
+		v, err := apply()
 		var refused *Error
 		if err == nil || errors.As(err, &refused) || !errors.Is(err, store.ErrStale) {
 			return v, err

@@ -90,12 +90,12 @@ func (a *Auth) redeemCode(ctx context.Context, g codeAttempt, first store.TryCod
 // and does not use it up.
 func (a *Auth) onlyIfRight(ctx context.Context, p store.Purpose, subject string) store.TryCode {
 	c := a.newChange(ctx, byAuthentication())
-	c.IfUsers = []UserAt{nobody()}
+	c.IfUsers = []UserAt{neverHolds()}
 	return store.TryCode{Change: c, Purpose: p, Subject: subject}
 }
 
-// nobody returns a condition that never holds.
-func nobody() UserAt { return UserAt{ID: uuid.Nil.String()} }
+// neverHolds returns a condition that never holds.
+func neverHolds() UserAt { return UserAt{ID: uuid.Nil.String()} }
 
 // An email with a link also carries a code, for users who read it on another device.
 // Both are one token, so that using either uses up both.
@@ -136,14 +136,14 @@ func mailRequest(address, challenge string) string { return store.EmailKey(addre
 // the account. A second token does: it records the last account that requested the
 // address. It verifies nothing.
 
-// tellWhoseCode records the account that is sent a code to a new address.
-func (a *Auth) tellWhoseCode(ctx context.Context, by Caller, u User, address string) error {
+// recordCodeAccount records the account that is sent a code to a new address.
+func (a *Auth) recordCodeAccount(ctx context.Context, by Caller, u User, address string) error {
 	_, t := a.newLink(store.PurposeEmailCode, mailCodeLife, linkData{Email: address, SessionID: by.SessionID})
-	t.Hash, t.UserID, t.Subject = whoseCodeHash(address), u.ID, store.EmailKey(address)
+	t.Hash, t.UserID, t.Subject = codeAccountHash(address), u.ID, store.EmailKey(address)
 	return a.putToken(ctx, by.authority(), t)
 }
 
-func whoseCodeHash(address string) []byte {
+func codeAccountHash(address string) []byte {
 	sum := sha256.Sum256([]byte("whose code\x00" + store.EmailKey(address)))
 	return sum[:]
 }
@@ -169,7 +169,7 @@ func (a *Auth) verificationAttempt(ctx context.Context, p VerifyEmailParams) (co
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return codeAttempt{}, t, d, storeFailed(err)
 	}
-	asked, whose, err := a.peekHash(ctx, store.PurposeEmailCode, whoseCodeHash(email)) // always read, so that response times are equal
+	requested, requestData, err := a.peekHash(ctx, store.PurposeEmailCode, codeAccountHash(email)) // always read, so that response times are equal
 	if err != nil && !errors.Is(err, CodeInvalidToken) {
 		return codeAttempt{}, t, d, err
 	}
@@ -179,7 +179,7 @@ func (a *Auth) verificationAttempt(ctx context.Context, p VerifyEmailParams) (co
 	case p.Within.SessionID != "":
 		d.SessionID = p.Within.SessionID
 	default:
-		t.UserID, d.SessionID = asked.UserID, whose.SessionID // none: no code matches
+		t.UserID, d.SessionID = requested.UserID, requestData.SessionID // none: no code matches
 	}
 	g := codeAttempt{to: store.EmailKey(email), mailed: true, email: email, code: cleanCode(p.Code), userID: p.Within.UserID, sent: store.EmailKey(email), bound: d.SessionID}
 	return g, t, d, nil

@@ -33,7 +33,7 @@ func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) error {
 		return invalid("password", "or totp_code is required, one of them")
 	}
 	if p.TOTPCode != "" {
-		_, err := a.raise(ctx, p.Caller, factorCode{totp: p.TOTPCode}, EventSessionConfirmed)
+		_, err := a.raiseSession(ctx, p.Caller, factorCode{totp: p.TOTPCode}, EventSessionConfirmed)
 		return err
 	}
 	return a.confirmByPassword(ctx, p)
@@ -115,9 +115,9 @@ func (a *Auth) actingLately(ctx context.Context, by Caller) (current, error) {
 	return me, err
 }
 
-// showedFactor checks that the session used a second factor recently. Errors:
+// requireRecentFactor checks that the session used a second factor recently. Errors:
 // CodeInsufficientAAL, CodeReauthNeeded.
-func (a *Auth) showedFactor(by Caller, s Session) error {
+func (a *Auth) requireRecentFactor(by Caller, s Session) error {
 	switch {
 	case by.application || a.freshAAL2(s):
 		return nil

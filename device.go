@@ -232,19 +232,19 @@ func (a *Auth) makeSession(ctx context.Context, c store.Change, u User, s Sessio
 	if secret != "" {
 		link = a.linkURL(KindNewDevice, secret)
 	}
-	told := a.newChangeOf(ctx, c.By, account{User: u, recoveryLink: link}, done(Event{Type: EventNewDevice, UserID: u.ID, SessionID: s.ID}))
+	notice := a.newChangeOf(ctx, c.By, account{User: u, recoveryLink: link}, done(Event{Type: EventNewDevice, UserID: u.ID, SessionID: s.ID}))
 	with := c
-	with.Events = append(slices.Clip(c.Events), store.OutcomeEvent{On: store.OutcomeNewDevice, Event: told.Events[0].Event})
+	with.Events = append(slices.Clip(c.Events), store.OutcomeEvent{On: store.OutcomeNewDevice, Event: notice.Events[0].Event})
 	isNew := false
-	on := store.NewDevice{Messages: told.Messages, Made: func() { isNew = true }}
-	if link != "" && len(told.Messages) > 0 { // without a notice nobody would receive the link
+	on := store.NewDevice{Messages: notice.Messages, Made: func() { isNew = true }}
+	if link != "" && len(notice.Messages) > 0 { // without a notice nobody would receive the link
 		on.Tokens = []store.Token{t}
 	}
 	made, err := st(with, on)
 	if err == nil {
 		a.committed(ctx, c, store.OutcomeDone, edit)
 		if isNew {
-			a.committed(ctx, told, store.OutcomeDone, nil)
+			a.committed(ctx, notice, store.OutcomeDone, nil)
 		}
 	}
 	return made, err

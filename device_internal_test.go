@@ -213,7 +213,7 @@ func TestDrawsOfLimits(t *testing.T) {
 			a.refunds = a.newRefunds()
 			take := a.take
 			if along {
-				take = a.takeAlong
+				take = a.takeAfterRefunds
 			}
 			err := errors.Join(take(t.Context(), c.draws...), n.Flush(t.Context()))
 			var e *Error

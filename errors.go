@@ -220,7 +220,7 @@ func invalid(field, problem string) *Error {
 	return e
 }
 
-func weak(reasons []string) *Error {
+func weakPassword(reasons []string) *Error {
 	e := fail(CodeWeakPassword, nil)
 	e.Reasons = reasons
 	return e

@@ -103,7 +103,7 @@ func (e *Export) Write(ctx context.Context, w io.Writer) error {
 	sep := ""
 	for page := e.first; len(page) > 0; {
 		for _, event := range page {
-			line, err := json.Marshal(e.shown(event))
+			line, err := json.Marshal(e.redactEvent(event))
 			if err != nil {
 				return err
 			}
@@ -122,9 +122,9 @@ func (e *Export) Write(ctx context.Context, w io.Writer) error {
 	return out.Flush()
 }
 
-// shown removes the data about other people from an event: the actor, their client and
+// redactEvent removes the data about other people from an event: the actor, their client and
 // name, and operators' notes.
-func (e *Export) shown(event Event) Event {
+func (e *Export) redactEvent(event Event) Event {
 	if event.Record = event.Record.Clone(); event.Record != nil {
 		event.Record.Actor = ""
 		delete(event.Record.Changes, "notes")

@@ -71,15 +71,15 @@ func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (
 		case errors.Is(err, store.ErrStale):
 			return owner, err
 		case errors.Is(err, store.ErrNotFound):
-			return owner, a.linkOfOwner(ctx, err)
+			return owner, a.ownerLinkError(ctx, err)
 		}
 		return owner, storeFailed(err)
 	})
 }
 
-// linkOfOwner returns the error for a link that is not valid: ErrOwned if there has been
+// ownerLinkError returns the error for a link that is not valid: ErrOwned if there has been
 // an owner, for example because the link was used.
-func (a *Auth) linkOfOwner(ctx context.Context, gone error) error {
+func (a *Auth) ownerLinkError(ctx context.Context, gone error) error {
 	owned, err := a.store.EverOwned(ctx)
 	if err != nil {
 		return storeFailed(err)

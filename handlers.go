@@ -52,7 +52,7 @@ func (a *Auth) mount(routes []route) http.Handler {
 	}
 	notFound := a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
 		a.waitForBody(w, r)
-		a.missed(r.Context(), bare, r.URL.Path)
+		a.logMissedRequest(r.Context(), bare, r.URL.Path)
 		return fail(CodeNotFound, nil)
 	})
 	bare.Handle("/", notFound)
@@ -172,8 +172,8 @@ func (a *Auth) admit(rt route, w http.ResponseWriter, r *http.Request) error {
 			find = a.enrolment
 		}
 		me, err := find(r)
-		if err == nil && !rt.judges {
-			err = a.letIn(r.Context(), me.user)
+		if err == nil && !rt.checksSwitch {
+			err = a.checkSignInAllowed(r.Context(), me.user)
 		}
 		if err != nil {
 			return err
@@ -337,11 +337,11 @@ func asError(err error) *Error {
 // logFailure logs a failed request. e is the *Error in err.
 func logFailure(log *slog.Logger, r *http.Request, e *Error, err error) {
 	id, _ := r.Context().Value(requestIDKey{}).(string)
-	said := []any{"method", r.Method, "path", r.URL.Path, "code", string(e.Code), "request_id", id}
+	attrs := []any{"method", r.Method, "path", r.URL.Path, "code", string(e.Code), "request_id", id}
 	if e.cause != nil {
-		said = append(said, "cause", e.cause.Error())
+		attrs = append(attrs, "cause", e.cause.Error())
 	}
-	log.Log(r.Context(), logLevel(e, err), "auth: request failed", said...)
+	log.Log(r.Context(), logLevel(e, err), "auth: request failed", attrs...)
 }
 
 func (a *Auth) handleJWKS(w http.ResponseWriter, _ *http.Request) error {

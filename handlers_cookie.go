@@ -106,9 +106,9 @@ func (a *Auth) setCookies(w http.ResponseWriter, r *http.Request, t *Tokens, rem
 		remember = t.remember
 	}
 	if remember == nil {
-		same, kept := a.replaces(r, t)
-		kept = kept || !same
-		remember = &kept
+		same, persistent := a.replacesCookies(r, t)
+		persistent = persistent || !same
+		remember = &persistent
 	}
 	if !*remember {
 		value, life, idle = value+brief, 0, 0
@@ -123,9 +123,9 @@ func (a *Auth) setCookies(w http.ResponseWriter, r *http.Request, t *Tokens, rem
 	}
 }
 
-// replaces reports whether tokens replace cookies of the same session, and whether the
+// replacesCookies reports whether tokens replace cookies of the same session, and whether the
 // browser keeps those.
-func (a *Auth) replaces(r *http.Request, t *Tokens) (same, kept bool) {
+func (a *Auth) replacesCookies(r *http.Request, t *Tokens) (same, persistent bool) {
 	_, refresh := a.cookieNames(r.Context())
 	c := soleCookie(r, refresh)
 	if c == nil {
@@ -165,9 +165,9 @@ func (a *Auth) staleCookie(r *http.Request, err error) bool {
 	return a.hasSessionCookie(r) && (errors.Is(err, CodeBadToken) || errors.Is(err, CodeTokenStale) || errors.Is(err, CodeSessionEnded))
 }
 
-// over reports whether err means that the cookies can never work again, so that the
+// cookiesInvalid reports whether err means that the cookies can never work again, so that the
 // browser should delete them. An outage does not.
-func over(err error) bool {
+func cookiesInvalid(err error) bool {
 	return errors.Is(err, CodeSessionEnded) || errors.Is(err, CodeRefreshTokenReused) || errors.Is(err, CodeInvalidRefreshToken)
 }
 

@@ -37,14 +37,14 @@ func readPosted(r *http.Request, boxes ...string) (*postedForm, error) {
 		return nil, formFailed(err)
 	}
 	f := &postedForm{values: values, returnTo: values.Get(fieldReturnTo)}
-	if f.remember, err = said(values); err != nil {
+	if f.remember, err = rememberField(values); err != nil {
 		return nil, formFailed(err)
 	}
 	return f, nil
 }
 
-// said returns the remember field of a form or query; nil if there is none.
-func said(values url.Values) (*bool, error) {
+// rememberField returns the remember field of a form or query; nil if there is none.
+func rememberField(values url.Values) (*bool, error) {
 	if !values.Has(fieldRemember) {
 		return nil, nil
 	}
@@ -52,10 +52,10 @@ func said(values url.Values) (*bool, error) {
 	return &on, err
 }
 
-// saidOf returns the remember choice of a request that starts a sign-in which ends
+// rememberChoice returns the remember choice of a request that starts a sign-in which ends
 // elsewhere: the field in JSON, the checkbox in a form. Browsers send a checkbox only
 // if it is ticked.
-func saidOf(ctx context.Context, field *bool) *bool {
+func rememberChoice(ctx context.Context, field *bool) *bool {
 	if t := transportOf(ctx); t != nil && t.form != nil && field == nil {
 		return new(bool)
 	}

@@ -29,18 +29,18 @@ func init() {
 func (a *Auth) self() *Auth { return a }
 
 func (k kit) Handler(below string, routes []host.Route) http.Handler {
-	return k.a.mount(roomRows(below, routes))
+	return k.a.mount(hostRoutes(below, routes))
 }
 
 func (k kit) Describe(below string, routes []host.Route, schemas, prose []byte) {
-	k.a.rooms.add(openapi.Part{Routes: described(roomRows(below, routes)), Schemas: schemas, Prose: prose})
+	k.a.documentParts.add(openapi.Part{Routes: described(hostRoutes(below, routes)), Schemas: schemas, Prose: prose})
 }
 
-func roomRows(below string, routes []host.Route) []route {
+func hostRoutes(below string, routes []host.Route) []route {
 	rows := make([]route, 0, len(routes))
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.Pattern, " ")
-		row := route{pattern: method + " " + below + path, access: accessOf(r.Access), whenOff: r.WhenDisabled, judges: r.WhenDisabled, streams: r.Streams, errors: codes(r.Errors), handle: r.Handle, form: r.Form}
+		row := route{pattern: method + " " + below + path, access: accessOf(r.Access), whenOff: r.WhenDisabled, checksSwitch: r.WhenDisabled, streams: r.Streams, errors: codes(r.Errors), handle: r.Handle, form: r.Form}
 		if row.takesSecretKeys() {
 			row.limits = []string{"SecretKeysPerIP"}
 		}
@@ -225,7 +225,7 @@ func (k kit) AddPasswordHash(ctx context.Context, c *store.Change, u User, hash 
 	setPassword(p, chosen)
 	p.Revoke, p.DropDevices = &store.SessionFilter{}, true
 	p.DropTokens = append(p.DropTokens, purposesOfPassword()...)
-	k.a.tell(ctx, c, account{User: u}, EventPasswordChanged)
+	k.a.addEvent(ctx, c, account{User: u}, EventPasswordChanged)
 	return nil
 }
 

@@ -170,13 +170,13 @@ func (a *Auth) editRoots(ctx context.Context, c *store.Change, u User, e host.Ed
 	of := account{User: u, to: email.is}
 	if email.moves {
 		p.DropTokens = purposesOfEmail()
-		a.tell(ctx, c, of, EventEmailChanged)
+		a.addEvent(ctx, c, of, EventEmailChanged)
 		if email.is != "" { // the new address is notified, too
 			a.enclose(ctx, c, outbox.Outgoing{Kind: KindEmailChanged, To: email.is, NewAddress: email.is}, u, nil)
 		}
 	}
 	if since := email.verifiedAt; since != nil && !since.IsZero() {
-		a.tell(ctx, c, of, EventEmailVerified)
+		a.addEvent(ctx, c, of, EventEmailVerified)
 	}
 	if of.to = ""; phone.is != "" {
 		of.to = maskAddress(phone.is)
@@ -184,15 +184,15 @@ func (a *Auth) editRoots(ctx context.Context, c *store.Change, u User, e host.Ed
 	switch since := phone.verifiedAt; {
 	case phone.moves:
 		p.DropTokens = append(p.DropTokens, purposesOfPassword()...)
-		a.tell(ctx, c, of, EventPhoneChanged)
+		a.addEvent(ctx, c, of, EventPhoneChanged)
 	case since != nil && !since.IsZero():
-		a.tell(ctx, c, of, EventPhoneVerified)
+		a.addEvent(ctx, c, of, EventPhoneVerified)
 	}
 	return nil
 }
 
-// tell adds an event and its notice to a change of an account.
-func (a *Auth) tell(ctx context.Context, c *store.Change, of account, e EventType) {
+// addEvent adds an event and its notice to a change of an account.
+func (a *Auth) addEvent(ctx context.Context, c *store.Change, of account, e EventType) {
 	more := a.newChangeOf(ctx, c.By, of, done(Event{Type: e, UserID: of.ID}))
 	c.Events, c.Messages = append(c.Events, more.Events...), append(c.Messages, more.Messages...)
 }
@@ -252,7 +252,7 @@ func (k kit) PasswordPatch(ctx context.Context, u User, password *string) (store
 }
 
 func (k kit) CanSignInWithout(ctx context.Context, c store.Credentials, provider string) bool {
-	return k.a.otherWayIn(ctx, c, provider)
+	return k.a.canSignInWithout(ctx, c, provider)
 }
 
 func (k kit) UnlinkPatch(i Identity) store.UserPatch {

@@ -110,7 +110,7 @@ func TestOnlyTheProvedAreToldWithoutLimits(t *testing.T) {
 	}
 	for _, verified := range []bool{true, false} {
 		o := outbox.Outgoing{Kind: KindPasswordChanged, To: "ada@example.com", Proved: verified}
-		if got := a.roomFor(t.Context(), o, User{ID: "ada"}); got != verified {
+		if got := a.takeNotice(t.Context(), o, User{ID: "ada"}); got != verified {
 			t.Errorf("proved %t: sent %t", verified, got)
 		}
 	}

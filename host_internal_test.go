@@ -55,14 +55,14 @@ func TestRoomsThatPeopleComeBackTo(t *testing.T) {
 	}
 }
 
-// whoLeft is a store that keeps what it was asked to make nobody's.
-type whoLeft struct {
+// anonymizingStore is a store that keeps what it was asked to make nobody's.
+type anonymizingStore struct {
 	Store
 	store.AdminStore
 	got []store.AnonymizeUser
 }
 
-func (s *whoLeft) AnonymizeUser(_ context.Context, c store.AnonymizeUser) (User, error) {
+func (s *anonymizingStore) AnonymizeUser(_ context.Context, c store.AnonymizeUser) (User, error) {
 	s.got = append(s.got, c)
 	return User{ID: c.UserID, BannedUntil: store.AnonymizedUntil()}, nil
 }
@@ -82,7 +82,7 @@ func TestAnonymizingTakesEveryName(t *testing.T) {
 		{User{ID: "u", Phone: number}, store.AnonymizeUser{Subjects: []string{"u", number}, Recipients: []string{toNumber}}},
 		{User{ID: "u", Email: mail, Phone: number}, store.AnonymizeUser{Names: []string{"ada@example.com"}, Subjects: []string{"u", "ada@example.com", invited, number}, Recipients: []string{toMail, toNumber}}},
 	} {
-		s := &whoLeft{}
+		s := &anonymizingStore{}
 		a.admin = s
 		c.want.UserID, c.want.Label, c.want.Change = "u", "somebody", store.Change{Now: time.Unix(1, 0), KeepOwner: true}
 		u, err := kit{a}.Anonymize(t.Context(), c.want.Change, c.u, "somebody")
@@ -90,7 +90,7 @@ func TestAnonymizingTakesEveryName(t *testing.T) {
 			t.Errorf("%+v\nwant %+v, %v", s.got, c.want, err)
 		}
 	}
-	s := &whoLeft{}
+	s := &anonymizingStore{}
 	a.admin = s
 	a.recorder = journal.NewRecorder(func(context.Context, []Event) error { return errors.New("away") }, slog.New(slog.DiscardHandler))
 	a.recorder.Add([]Event{{Type: EventSignInFailed}})

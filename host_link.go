@@ -20,10 +20,10 @@ func (k kit) CheckLinks(check func(ctx context.Context, maker host.LinkMaker, u 
 	k.a.makers.Store(&check)
 }
 
-// stillMade adds to a redemption the conditions under which the link's creator may
+// requireMaker adds to a redemption the conditions under which the link's creator may
 // still use it. A process without the admin API cannot check them, so it refuses the
 // link.
-func (a *Auth) stillMade(ctx context.Context, t store.Token, d linkData, c *store.Change) error {
+func (a *Auth) requireMaker(ctx context.Context, t store.Token, d linkData, c *store.Change) error {
 	if d.Maker == nil {
 		return nil
 	}
@@ -39,12 +39,12 @@ func (a *Auth) stillMade(ctx context.Context, t store.Token, d linkData, c *stor
 	if err != nil {
 		return err
 	}
-	holdTerms(c, terms)
+	applyTerms(c, terms)
 	return nil
 }
 
-// madeBy records the link's creator in the link.
-func madeBy(t *store.Token, by Actor, u User) error {
+// recordMaker records the link's creator in the link.
+func recordMaker(t *store.Token, by Actor, u User) error {
 	d, err := readLink(t.Data)
 	if err == nil {
 		d.Maker = &host.LinkMaker{By: by, CredentialRevision: u.CredentialRevision}
@@ -61,7 +61,7 @@ func (k kit) Link(ctx context.Context, c *store.Change, t host.LinkType, userID,
 	if err != nil {
 		return host.CreatedLink{}, err
 	}
-	if err := madeBy(&token, actorOf(c.By, Event{}), u); err != nil {
+	if err := recordMaker(&token, actorOf(c.By, Event{}), u); err != nil {
 		return host.CreatedLink{}, err
 	}
 	token.Code, token.CodeExpiresAt, token.MaxTries = nil, time.Time{}, 0
@@ -176,18 +176,18 @@ const (
 // drawSend counts an operator's message by its kind and recipient. It does not use
 // the limit on messages that strangers request.
 func drawSend(ctx context.Context, a *Auth, s *host.Send, k Kind, to string) (sendPermit, error) {
-	drawn, ok := s.Private.(sendPermit)
+	permit, ok := s.Private.(sendPermit)
 	if !ok {
-		p, err := a.takeUnasked(ctx, atOffice, k, to)
+		p, err := a.takeUnrequested(ctx, atOperator, k, to)
 		if err == nil && countedAs(k) == KindPhoneCode {
 			p, err = a.spendSMS(ctx, to)
 		}
 		if err != nil {
 			return p, err
 		}
-		drawn, s.Private = p, p
+		permit, s.Private = p, p
 	}
-	return drawn, nil
+	return permit, nil
 }
 
 func (k kit) CheckInvitations(check func(context.Context, host.Invitation) (host.Terms, error)) {

@@ -30,18 +30,18 @@ func (k kit) Log() *slog.Logger { return k.a.cfg.log }
 
 func (k kit) UsePages(p host.PageOptions) {
 	if p.Separate {
-		k.a.apart.Store(&p)
+		k.a.separatePages.Store(&p)
 		return
 	}
-	k.a.room.Store(&p)
+	k.a.mountedPages.Store(&p)
 }
 
-// pageRooms returns the mounted pages that providers and links may redirect back to.
-func (a *Auth) pageRooms() []*host.PageOptions {
+// mountedPageOptions returns the mounted pages that providers and links may redirect back to.
+func (a *Auth) mountedPageOptions() []*host.PageOptions {
 	var list []*host.PageOptions
-	for _, room := range []*host.PageOptions{a.room.Load(), a.apart.Load()} {
-		if room != nil {
-			list = append(list, room)
+	for _, pages := range []*host.PageOptions{a.mountedPages.Load(), a.separatePages.Load()} {
+		if pages != nil {
+			list = append(list, pages)
 		}
 	}
 	return list
@@ -49,8 +49,8 @@ func (a *Auth) pageRooms() []*host.PageOptions {
 
 // look returns the look of the pages that links open.
 func (a *Auth) look() webpage.Look {
-	if room := a.room.Load(); room != nil {
-		return room.Look
+	if pages := a.mountedPages.Load(); pages != nil {
+		return pages.Look
 	}
 	return webpage.Look{}
 }
@@ -59,8 +59,8 @@ func (a *Auth) look() webpage.Look {
 func (a *Auth) redirects() []redirect.Pattern {
 	listed := a.settings.now.Load().redirects
 	var own []redirect.Pattern
-	for _, room := range a.pageRooms() {
-		own = append(own, redirect.Pattern{Scheme: a.cfg.baseURL.Scheme, Host: a.cfg.baseURL.Hostname(), Port: a.cfg.baseURL.Port(), Path: room.ReturnPath})
+	for _, pages := range a.mountedPageOptions() {
+		own = append(own, redirect.Pattern{Scheme: a.cfg.baseURL.Scheme, Host: a.cfg.baseURL.Hostname(), Port: a.cfg.baseURL.Port(), Path: pages.ReturnPath})
 	}
 	return append(own, listed...)
 }

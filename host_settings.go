@@ -27,8 +27,8 @@ func (k kit) Settings(stored store.StoredSettings) ([]host.Setting, error) {
 	var list []host.Setting
 	for i := range declaredSettings {
 		f := &declaredSettings[i]
-		why := o.lockedBy(&k.a.cfg, f)
-		list = append(list, host.Setting{Name: f.name, Value: f.value(&s), Source: o.source(f, d, faults), Locked: why != "", Why: why})
+		reason := o.lockedBy(&k.a.cfg, f)
+		list = append(list, host.Setting{Name: f.name, Value: f.value(&s), Source: o.source(f, d, faults), Locked: reason != "", Why: reason})
 	}
 	return list, nil
 }
@@ -230,7 +230,7 @@ func (k kit) Diagnose(ctx context.Context) (host.Diagnosis, error) {
 		d.Client.Forwarded = []string{}
 	}
 	revision, read := k.SettingsState()
-	d.Settings = host.SettingsAt{Revision: revision, ReadAt: known(read), Failing: k.a.settings.failing.Load()}
+	d.Settings = host.SettingsAt{Revision: revision, ReadAt: timeOrNil(read), Failing: k.a.settings.failing.Load()}
 	var set struct {
 		Keys []host.KeyInfo `json:"keys"`
 	}
@@ -250,7 +250,7 @@ func (k kit) Diagnose(ctx context.Context) (host.Diagnosis, error) {
 		return d, storeFailed(err)
 	}
 	d.Store.Response = time.Since(begun).Seconds()
-	if d.Store.Now = known(s.Now); d.Store.Now != nil {
+	if d.Store.Now = timeOrNil(s.Now); d.Store.Now != nil {
 		ahead := time.Until(s.Now).Seconds()
 		d.Store.Ahead = &ahead
 	}
@@ -258,13 +258,13 @@ func (k kit) Diagnose(ctx context.Context) (host.Diagnosis, error) {
 		d.Store.Schema = &s.Schema
 	}
 	if k.a.outbox.Durable() {
-		d.Mail.Waiting, d.Mail.Oldest = &s.Waiting, known(s.Oldest)
+		d.Mail.Waiting, d.Mail.Oldest = &s.Waiting, timeOrNil(s.Oldest)
 	}
-	d.Feed = host.Feed{Following: s.Feeds, LookedAt: known(s.FeedAt)}
+	d.Feed = host.Feed{Following: s.Feeds, LookedAt: timeOrNil(s.FeedAt)}
 	return d, nil
 }
 
-func known(t time.Time) *time.Time {
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

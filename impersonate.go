@@ -71,7 +71,7 @@ func (a *Auth) impersonator(r *http.Request) *Claims {
 	}
 	_, payload, _ := strings.Cut(text, ".")
 	payload, _, _ = strings.Cut(payload, ".")
-	if said, err := base64.RawURLEncoding.DecodeString(payload); err != nil || len(text) > token.MaxLength || !strings.Contains(string(said), `"act"`) {
+	if decoded, err := base64.RawURLEncoding.DecodeString(payload); err != nil || len(text) > token.MaxLength || !strings.Contains(string(decoded), `"act"`) {
 		return nil
 	}
 	c, _, err := a.verify(text)

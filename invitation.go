@@ -19,8 +19,8 @@ import (
 
 const methodInvitation = "invitation"
 
-// holdTerms adds terms to the conditions of a change.
-func holdTerms(c *store.Change, t host.Terms) {
+// applyTerms adds terms to the conditions of a change.
+func applyTerms(c *store.Change, t host.Terms) {
 	c.IfRoles, c.IfKey = t.IfRoles, t.IfKey
 	c.IfUsers = append(c.IfUsers, t.IfUsers...)
 }
@@ -93,7 +93,7 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 	var hash string // of the new account's password, computed once
 	out.linkData, out.user, err = a.redeemWithin(ctx, store.PurposeInvitation, hashLinkToken(p.Token), &p.Within, func(_ store.Token, d linkData) (store.Redemption, error) {
 		out.takenOver, out.within = false, Caller{}
-		terms, err := a.stillInvited(ctx, d)
+		terms, err := a.requireInviter(ctx, d)
 		if err != nil {
 			return store.Redemption{}, err
 		}
@@ -120,7 +120,7 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 			return store.Redemption{}, fail(CodeAccountExists, errors.New("its owner has to sign in"))
 		}
 		out.takenOver = true
-		return a.takingOverInvited(ctx, d, terms, u, p)
+		return a.takeOverInvited(ctx, d, terms, u, p)
 	})
 	if err == nil && out.takenOver {
 		a.unlockPassword(ctx, out.user, true)
@@ -128,9 +128,9 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 	return out, err
 }
 
-// stillInvited checks that the inviter may still create the invitation, and returns the
+// requireInviter checks that the inviter may still create the invitation, and returns the
 // conditions. A process without the admin API cannot check it, and refuses.
-func (a *Auth) stillInvited(ctx context.Context, d linkData) (host.Terms, error) {
+func (a *Auth) requireInviter(ctx context.Context, d linkData) (host.Terms, error) {
 	check := a.inviters.Load()
 	switch {
 	case d.Invitation == nil:
@@ -181,7 +181,7 @@ func (a *Auth) invitedUser(d linkData, name string) User {
 // creatingInvited returns the change in which an invitation creates an account.
 func (a *Auth) creatingInvited(ctx context.Context, d linkData, terms host.Terms, u User, provider string) store.Change {
 	c := a.newChange(ctx, byAuthentication(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodInvitation, Provider: provider}), accepted(d, u, nil))
-	holdTerms(&c, terms)
+	applyTerms(&c, terms)
 	return c
 }
 
@@ -195,16 +195,16 @@ func (a *Auth) givingRoles(ctx context.Context, d linkData, terms host.Terms, u 
 		return store.Redemption{}, fail(CodeInvalidToken, errors.New("by the inviter"))
 	}
 	r, _ := a.verificationRedemption(ctx, u, rootEmail, within, accepted(d, u, u.Roles))
-	holdTerms(&r.Change, terms)
+	applyTerms(&r.Change, terms)
 	r.IfUsers = append(r.IfUsers, UserAt{ID: u.ID, Revision: &u.Revision})
-	giveInvited(r.Patch, d, u)
+	addInvitedRoles(r.Patch, d, u)
 	return r, nil
 }
 
-// takingOverInvited returns the redemption that takes over an account with the invited
+// takeOverInvited returns the redemption that takes over an account with the invited
 // address unverified. For an account without roles it has no condition on the revision,
 // so that an attacker who keeps changing the account cannot block the invited person.
-func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms host.Terms, u User, p AcceptInvitationParams) (store.Redemption, error) {
+func (a *Auth) takeOverInvited(ctx context.Context, d linkData, terms host.Terms, u User, p AcceptInvitationParams) (store.Redemption, error) {
 	if u.Banned(a.now()) {
 		return store.Redemption{}, fail(CodeUserBanned, nil)
 	}
@@ -216,20 +216,20 @@ func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms host.Ter
 		return store.Redemption{}, err
 	}
 	r, _ := a.verificationRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}), accepted(d, u, u.Roles))
-	holdTerms(&r.Change, terms)
+	applyTerms(&r.Change, terms)
 	if len(u.Roles) > 0 {
 		r.IfUsers = append(r.IfUsers, ifCredentialsUnchanged(u))
 	}
 	setPassword(r.Patch, chosen)
-	giveInvited(r.Patch, d, u)
+	addInvitedRoles(r.Patch, d, u)
 	if p.FullName != "" {
 		r.Patch.FullName = &p.FullName
 	}
 	return r, nil
 }
 
-// giveInvited adds the invitation's roles to a patch.
-func giveInvited(p *store.UserPatch, d linkData, u User) {
+// addInvitedRoles adds the invitation's roles to a patch.
+func addInvitedRoles(p *store.UserPatch, d linkData, u User) {
 	roles := rolesWith(u.Roles, d.Invitation.Roles)
 	p.Roles = &roles // metadata is only for new accounts: an existing one's may be beyond the inviter's permissions
 }
@@ -247,38 +247,38 @@ func accepted(d linkData, u User, before []string) store.OutcomeEvent {
 	}})
 }
 
-// userComing returns the user of a sign-in at a provider.
-func (a *Auth) userComing(ctx context.Context, p *oauthClient, who provider.Profile, st oauthState) (User, error) {
+// userOfSignIn returns the user of a sign-in at a provider.
+func (a *Auth) userOfSignIn(ctx context.Context, p *oauthClient, profile provider.Profile, st oauthState) (User, error) {
 	if st.Invitation == nil {
-		return a.userOf(ctx, p, who)
+		return a.userOf(ctx, p, profile)
 	}
-	return a.acceptByIdentity(ctx, p, who, st.Invitation)
+	return a.acceptByIdentity(ctx, p, profile, st.Invitation)
 }
 
 // acceptByIdentity accepts an invitation by a sign-in at a provider that has verified
 // the invited address. The account is found as in any such sign-in.
-func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, who provider.Profile, hash []byte) (User, error) {
+func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, profile provider.Profile, hash []byte) (User, error) {
 	var permit accountPermit
 	_, u, err := a.redeemHash(ctx, store.PurposeInvitation, hash, func(_ store.Token, d linkData) (store.Redemption, error) {
-		if !who.EmailVerified || store.EmailKey(who.Email) != store.EmailKey(d.Email) {
+		if !profile.EmailVerified || store.EmailKey(profile.Email) != store.EmailKey(d.Email) {
 			return store.Redemption{}, Reject(CodeInvalidToken, "The invitation is for another address.")
 		}
-		terms, err := a.stillInvited(ctx, d)
+		terms, err := a.requireInviter(ctx, d)
 		if err != nil {
 			return store.Redemption{}, err
 		}
-		if isNew, err := a.isNew(ctx, p, who); err != nil {
+		if isNew, err := a.isNew(ctx, p, profile); err != nil {
 			return store.Redemption{}, err
 		} else if isNew {
-			attempt := SignUpAttempt{Email: who.Email, EmailVerified: true, FullName: who.FullName, Method: methodOAuth, Provider: p.Name}
+			attempt := SignUpAttempt{Email: profile.Email, EmailVerified: true, FullName: profile.FullName, Method: methodOAuth, Provider: p.Name}
 			if err := a.allowAccount(ctx, &permit, attempt); err != nil {
 				return store.Redemption{}, err
 			}
-			nu := a.newUser(permit, a.invitedUser(d, who.FullName))
-			nu.User.Identities = []Identity{a.newIdentity(p, who)}
+			nu := a.newUser(permit, a.invitedUser(d, profile.FullName))
+			nu.User.Identities = []Identity{a.newIdentity(p, profile)}
 			return store.Redemption{Change: a.creatingInvited(ctx, d, terms, nu.User, p.Name), Effect: store.Effect{Create: &nu}}, nil
 		}
-		u, err := a.userOf(ctx, p, who)
+		u, err := a.userOf(ctx, p, profile)
 		switch {
 		case err != nil:
 			return store.Redemption{}, err
@@ -291,8 +291,8 @@ func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, who provide
 }
 
 // isNew reports whether neither the identity nor its email address has an account.
-func (a *Auth) isNew(ctx context.Context, p *oauthClient, who provider.Profile) (bool, error) {
-	for _, key := range []store.UserKey{store.ByIdentity(p.Name, who.Subject), store.ByEmail(who.Email)} {
+func (a *Auth) isNew(ctx context.Context, p *oauthClient, profile provider.Profile) (bool, error) {
+	for _, key := range []store.UserKey{store.ByIdentity(p.Name, profile.Subject), store.ByEmail(profile.Email)} {
 		_, err := a.store.User(ctx, key)
 		if err == nil {
 			return false, nil

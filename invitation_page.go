@@ -28,7 +28,7 @@ func (a *Auth) openInvitation(r *http.Request, secret string) (openedInvitation,
 	t, d, err := a.peekMailed(r.Context(), store.PurposeInvitation, secret)
 	o := openedInvitation{linkData: d, token: secret, expires: t.ExpiresAt}
 	if err == nil {
-		_, err = a.stillInvited(r.Context(), d)
+		_, err = a.requireInviter(r.Context(), d)
 	}
 	if err != nil {
 		return o, err
@@ -51,7 +51,7 @@ func (a *Auth) openInvitation(r *http.Request, secret string) (openedInvitation,
 func (a *Auth) handleInvitation(w http.ResponseWriter, r *http.Request) error {
 	secret := r.URL.Query().Get("token")
 	if !fromProgram(r) {
-		return a.askInvited(w, r, http.StatusOK, secret, page{})
+		return a.showInvitationPage(w, r, http.StatusOK, secret, page{})
 	}
 	o, err := a.openInvitation(r, secret)
 	if err != nil {
@@ -60,8 +60,8 @@ func (a *Auth) handleInvitation(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, map[string]any{"email": o.Email, "account_exists": o.account != nil, "expires_at": wireTime(o.expires)})
 }
 
-// askInvited shows the page of an invitation.
-func (a *Auth) askInvited(w http.ResponseWriter, r *http.Request, status int, secret string, pg page) error {
+// showInvitationPage shows the page of an invitation.
+func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status int, secret string, pg page) error {
 	o, err := a.openInvitation(r, secret)
 	if err != nil {
 		return a.showProblem(w, r, err)
@@ -132,7 +132,7 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 	in, err := a.acceptInvitation(r.Context(), AcceptInvitationParams{Token: form.Get("token"), Password: form.Get("password"), Within: within})
 	var e *Error
 	if errors.As(err, &e) && (e.Code == CodeWeakPassword || e.Code == CodeValidationFailed || e.Code == CodeAccountExists) {
-		return a.askInvited(w, r, e.Status, form.Get("token"), page{Problem: e.Message, Reasons: e.Reasons})
+		return a.showInvitationPage(w, r, e.Status, form.Get("token"), page{Problem: e.Message, Reasons: e.Reasons})
 	}
 	if err != nil {
 		return a.showProblem(w, r, err)

@@ -42,24 +42,24 @@ func TestSecretKeysOfOptionsHaveNames(t *testing.T) {
 	}
 }
 
-// askedKeys is a store of keys that counts what is read.
-type askedKeys struct {
+// countingKeys is a store of keys that counts what is read.
+type countingKeys struct {
 	store.ProjectStore
 	list  []store.APIKey
 	reads int
 }
 
-func (s *askedKeys) Keys(context.Context, store.KeyQuery) ([]store.APIKey, error) {
+func (s *countingKeys) Keys(context.Context, store.KeyQuery) ([]store.APIKey, error) {
 	s.reads++
 	return s.list, nil
 }
 
-func (s *askedKeys) Key(context.Context, string) (store.APIKey, error) {
+func (s *countingKeys) Key(context.Context, string) (store.APIKey, error) {
 	s.reads++
 	return store.APIKey{}, store.ErrNotFound
 }
 
-func (s *askedKeys) UseKey(context.Context, string, time.Time) error { return nil }
+func (s *countingKeys) UseKey(context.Context, string, time.Time) error { return nil }
 
 // The store is asked for what may be one of its keys, and for nothing else: neither of
 // the other kind nor of no form; and a service whose store keeps none has none.
@@ -94,7 +94,7 @@ func TestOnlyTextsOfKeysAreLookedUp(t *testing.T) {
 				return k.Hash != nil, err
 			},
 		} {
-			store := &askedKeys{list: []store.APIKey{{ID: "k", Public: true, Hash: apikey.Hash(public)}}}
+			store := &countingKeys{list: []store.APIKey{{ID: "k", Public: true, Hash: apikey.Hash(public)}}}
 			a := &Auth{project: store, publicKeys: &publicKeys{reading: make(chan struct{}, 1)}, cfg: config{now: time.Now}}
 			found, err := look(a)
 			if err != nil || found != (c.public[as] == 1) || store.reads != c.reads[as] {

@@ -109,8 +109,8 @@ func (a *Auth) take(ctx context.Context, draws ...store.Draw) error {
 	return a.decided(a.store.Take(ctx, active, a.now()))
 }
 
-// takeAlong is take after the waiting refunds of the same buckets.
-func (a *Auth) takeAlong(ctx context.Context, draws ...store.Draw) error {
+// takeAfterRefunds is take after the waiting refunds of the same buckets.
+func (a *Auth) takeAfterRefunds(ctx context.Context, draws ...store.Draw) error {
 	active := limited(draws)
 	if len(active) == 0 {
 		return nil

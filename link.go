@@ -126,7 +126,7 @@ func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, 
 		return storeFailed(err)
 	}
 	u := c.User
-	if k == KindWelcome && !awaited(c) {
+	if k == KindWelcome && !awaitsPassword(c) {
 		k = KindResetPassword
 	}
 	to := u.Email
@@ -208,7 +208,7 @@ func (a *Auth) redeemHash(ctx context.Context, p store.Purpose, hash []byte, dec
 		if err != nil {
 			return User{}, err
 		}
-		if err := a.stillMade(ctx, t, d, &r.Change); err != nil {
+		if err := a.requireMaker(ctx, t, d, &r.Change); err != nil {
 			return User{}, err
 		}
 		r.Purpose, r.Hash = p, hash

@@ -98,7 +98,7 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 	if c := a.impersonator(r); c != nil {
 		return a.logoutImpersonation(w, r, c, scope)
 	}
-	by, old, err := a.loggingOut(ctx, r, p.RefreshToken)
+	by, old, err := a.logoutSession(ctx, r, p.RefreshToken)
 	if err != nil {
 		return err
 	}
@@ -118,11 +118,11 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// loggingOut returns the session of a logout. An ended session is none, and no error. old
+// logoutSession returns the session of a logout. An ended session is none, and no error. old
 // reports that a refresh token that was replaced more than once named it. Such a token is
 // a copy. It may end its own session, because its use would do so (RFC 9700, 4.14.2),
 // but no other.
-func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) (by Caller, old bool, err error) {
+func (a *Auth) logoutSession(ctx context.Context, r *http.Request, refresh string) (by Caller, old bool, err error) {
 	if refresh == "" {
 		claims, _, err := a.authenticate(r)
 		if err == nil {

@@ -62,7 +62,7 @@ func (a *Auth) handleMagicLinkSend(w http.ResponseWriter, r *http.Request) error
 	}
 	sent, err := a.SendMagicLink(r.Context(), SendMagicLinkParams{
 		Email: p.Email, RedirectTo: p.RedirectTo, CodeChallenge: p.CodeChallenge,
-		NoCreate: p.CreateUser != nil && !*p.CreateUser, Remember: saidOf(r.Context(), p.Remember),
+		NoCreate: p.CreateUser != nil && !*p.CreateUser, Remember: rememberChoice(r.Context(), p.Remember),
 	})
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (a *Auth) createByMail(ctx context.Context, in *accountPermit, email string
 func (a *Auth) handleMagicLink(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case r.Method == http.MethodHead || a.asksForPage(r), a.cfg.cookies != nil && !fromProgram(r): // only a post signs a browser in
-		return a.askToSignIn(w, r)
+		return a.showMagicLinkPage(w, r)
 	case !fromProgram(r): // DirectLinks
 		return a.finishMagicLink(w, r, r.URL.Query().Get("token"), nil)
 	}
@@ -221,7 +221,7 @@ func (a *Auth) handleMagicLinkForm(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	remember, err := said(form)
+	remember, err := rememberField(form)
 	if err != nil {
 		return a.showProblem(w, r, formFailed(err))
 	}
@@ -313,7 +313,7 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 	switch {
 	case err != nil:
 		return a.showProblem(w, r, err)
-	case a.typedElsewhere(r, d):
+	case a.belongsToOtherBrowser(r, d):
 		return a.showCode(w, r, t, d, secret)
 	case d.Challenge != "": // with a redirect to the holder of the verifier
 		to, err := a.redirectBound(r.Context(), t, d, within)
@@ -336,11 +336,11 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 	return a.showDone(w, r, page{Done: "signed_in", TakenOver: takenOver}, d.RedirectTo)
 }
 
-// typedElsewhere reports whether a magic link cannot sign this browser in: it has no
+// belongsToOtherBrowser reports whether a magic link cannot sign this browser in: it has no
 // redirect and there are no cookies, or only another browser has the verifier of its
 // challenge.
-func (a *Auth) typedElsewhere(r *http.Request, d linkData) bool {
-	for _, room := range a.pageRooms() {
+func (a *Auth) belongsToOtherBrowser(r *http.Request, d linkData) bool {
+	for _, room := range a.mountedPageOptions() {
 		if d.Challenge != "" && d.RedirectTo == originOf(a.cfg.baseURL.String())+room.ReturnPath {
 			return !room.HasVerifier(r, d.Challenge)
 		}
@@ -357,15 +357,15 @@ func (a *Auth) showCode(w http.ResponseWriter, r *http.Request, t store.Token, d
 	return nil
 }
 
-// askToSignIn shows the page of a magic link. The page warns if the sign-in deletes
+// showMagicLinkPage shows the page of a magic link. The page warns if the sign-in deletes
 // credentials that others have set up on the account.
-func (a *Auth) askToSignIn(w http.ResponseWriter, r *http.Request) error {
+func (a *Auth) showMagicLinkPage(w http.ResponseWriter, r *http.Request) error {
 	secret := r.URL.Query().Get("token")
 	t, d, err := a.peekMailed(r.Context(), store.PurposeMagicLink, secret)
 	switch {
 	case err != nil:
 		return a.showProblem(w, r, err)
-	case a.typedElsewhere(r, d):
+	case a.belongsToOtherBrowser(r, d):
 		return a.showCode(w, r, t, d, secret)
 	}
 	u, err := a.store.User(r.Context(), store.ByEmail(d.Email))

@@ -56,18 +56,18 @@ func (a *Auth) maySend(ctx context.Context, o outbox.Outgoing, u User) bool {
 	case o.To == "", o.Permit == permitFor(o.Kind, o.To):
 		return true
 	case !solicited(o.Kind):
-		return a.roomFor(ctx, o, u)
+		return a.takeNotice(ctx, o, u)
 	}
 	a.notSent(ctx, o, u, errors.New("auth: a message that drew no limits"))
 	return false
 }
 
-// roomFor checks the limit of a notice. The owner of a verified address must be
+// takeNotice checks the limit of a notice. The owner of a verified address must be
 // notified: that limit is generous and applies to each kind, so that a flood of one
 // kind suppresses no other, and a store error does not suppress the notice. An
 // unverified address gets few notices. They are counted here and never refunded, so
 // that concurrent changes get no more than consecutive ones.
-func (a *Auth) roomFor(ctx context.Context, o outbox.Outgoing, u User) bool {
+func (a *Auth) takeNotice(ctx context.Context, o outbox.Outgoing, u User) bool {
 	cost := 1
 	if o.Proved {
 		cost = 0
@@ -86,7 +86,7 @@ func (a *Auth) roomFor(ctx context.Context, o outbox.Outgoing, u User) bool {
 
 // drawNotices counts the notices of a committed change to verified addresses. A wrong
 // attempt counts none, because attempts must not use up the limit. Notices to
-// unverified addresses were counted in roomFor.
+// unverified addresses were counted in takeNotice.
 func (a *Auth) drawNotices(ctx context.Context, c store.Change) {
 	for _, m := range c.Messages {
 		o, err := a.openMessage(m)
@@ -112,31 +112,31 @@ func (a *Auth) notSent(ctx context.Context, o outbox.Outgoing, u User, err error
 	a.emit(ctx, Event{Type: EventMessageFailed, UserID: u.ID, Message: o.Kind, Err: err})
 }
 
-// sendDoor names the place of a request for a message. Each has its own limits by email
+// sendSource names the place of a request for a message. Each has its own limits by email
 // address or phone number. Requests of strangers at one, such as sign-ups with a name
 // that is taken, therefore do not use up the limits of the owner at another.
-type sendDoor string
+type sendSource string
 
 const (
-	atOwners sendDoor = ""        // requests of the owner, such as sign-in and reset
-	atSignUp sendDoor = "-signup" // sign-up
-	atChange sendDoor = "-change" // a new phone number
-	atLogin  sendDoor = "-login"  // another verification message; no response shows this limit
+	atOwners sendSource = ""        // requests of the owner, such as sign-in and reset
+	atSignUp sendSource = "-signup" // sign-up
+	atChange sendSource = "-change" // a new phone number
+	atLogin  sendSource = "-login"  // another verification message; no response shows this limit
 
-	atWelcome sendDoor = "-welcome" // a message that the application sends on its own
-	atOffice  sendDoor = "-office"  // a message that an operator sends
+	atWelcome  sendSource = "-welcome" // a message that the application sends on its own
+	atOperator sendSource = "-office"  // a message that an operator sends
 )
 
 // sendDraws returns the limits on messages of a kind to an address.
-func (a *Auth) sendDraws(door sendDoor, k Kind, address string) []store.Draw {
+func (a *Auth) sendDraws(source sendSource, k Kind, address string) []store.Draw {
 	return []store.Draw{
-		a.draw(a.cfg.limits.SendGap, "send-gap"+string(door), kindTo(k, address), 1),
-		a.sendDraw(door, k, address),
+		a.draw(a.cfg.limits.SendGap, "send-gap"+string(source), kindTo(k, address), 1),
+		a.sendDraw(source, k, address),
 	}
 }
 
-func (a *Auth) sendDraw(door sendDoor, k Kind, address string) store.Draw {
-	return a.draw(a.cfg.limits.SendPerAddress, "send"+string(door), kindTo(k, address), 1)
+func (a *Auth) sendDraw(source sendSource, k Kind, address string) store.Draw {
+	return a.draw(a.cfg.limits.SendPerAddress, "send"+string(source), kindTo(k, address), 1)
 }
 
 // kindTo returns the key of the limits on messages of a kind to an address.
@@ -152,16 +152,16 @@ func (a *Auth) firstSendDraw(k Kind, address string) store.Draw {
 
 // takeSend counts a requested message. It runs before any look-up, so that unknown
 // addresses count the same.
-func (a *Auth) takeSend(ctx context.Context, door sendDoor, k Kind, address string, more ...store.Draw) (sendPermit, error) {
-	draws := append(a.sendDraws(door, k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
+func (a *Auth) takeSend(ctx context.Context, source sendSource, k Kind, address string, more ...store.Draw) (sendPermit, error) {
+	draws := append(a.sendDraws(source, k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
 	err := a.take(ctx, append(draws, more...)...)
 	return permitFor(k, address), err
 }
 
-// takeUnasked counts a message that the client did not request for itself, or that is
+// takeUnrequested counts a message that the client did not request for itself, or that is
 // prepared in the background. No limit by the client's IP address applies.
-func (a *Auth) takeUnasked(ctx context.Context, door sendDoor, k Kind, address string) (sendPermit, error) {
-	err := a.take(ctx, a.sendDraws(door, k, address)...)
+func (a *Auth) takeUnrequested(ctx context.Context, source sendSource, k Kind, address string) (sendPermit, error) {
+	err := a.take(ctx, a.sendDraws(source, k, address)...)
 	return permitFor(k, address), err
 }
 
@@ -176,9 +176,9 @@ func (a *Auth) takeFollowUp(ctx context.Context, k Kind, address string) (sendPe
 // takeSMS counts a text message like any other message, and refuses it if SMSBudget,
 // the limit on the cost of fraud, is used up. It runs before any look-up; spendSMS runs
 // after it.
-func (a *Auth) takeSMS(ctx context.Context, door sendDoor, phone string) error {
-	_, err := a.takeSend(ctx, door, KindPhoneCode, phone, a.smsBudget(0))
-	return a.tellBudget(ctx, err)
+func (a *Auth) takeSMS(ctx context.Context, source sendSource, phone string) error {
+	_, err := a.takeSend(ctx, source, KindPhoneCode, phone, a.smsBudget(0))
+	return a.reportBudget(ctx, err)
 }
 
 // spendSMS counts a text message against SMSBudget. A decoy (to is empty) costs
@@ -190,7 +190,7 @@ func (a *Auth) spendSMS(ctx context.Context, to string) (sendPermit, error) {
 		cost = 0
 	}
 	err := a.take(ctx, a.smsBudget(cost))
-	return permitFor(KindPhoneCode, to), a.tellBudget(ctx, err)
+	return permitFor(KindPhoneCode, to), a.reportBudget(ctx, err)
 }
 
 // refundSMS refunds the cost of a text that was not sent. It calls the store in either
@@ -209,9 +209,9 @@ func (a *Auth) smsBudget(cost int) store.Draw {
 	return a.draw(a.cfg.limits.SMSBudget, "sms-budget", "", cost)
 }
 
-// tellBudget emits EventSMSBudgetExceeded if err comes from SMSBudget and not from
+// reportBudget emits EventSMSBudgetExceeded if err comes from SMSBudget and not from
 // another limit.
-func (a *Auth) tellBudget(ctx context.Context, err error) error {
+func (a *Auth) reportBudget(ctx context.Context, err error) error {
 	if errors.Is(err, CodeRateLimited) {
 		if spent := a.take(ctx, a.smsBudget(0)); errors.Is(spent, CodeRateLimited) {
 			a.emit(ctx, Event{Type: EventSMSBudgetExceeded})

@@ -153,7 +153,7 @@ func (a *Auth) startEmailChange(ctx context.Context, allowed sendPermit, by Call
 		return storeFailed(err)
 	}
 	link, message := a.verification(ctx, KindChangeEmail, by, u, address)
-	if err := a.tellWhoseCode(ctx, by, u, address); err != nil {
+	if err := a.recordCodeAccount(ctx, by, u, address); err != nil {
 		return err
 	}
 	c := a.newChange(ctx, by.authority())
@@ -164,11 +164,11 @@ func (a *Auth) startEmailChange(ctx context.Context, allowed sendPermit, by Call
 	}
 	a.enclose(ctx, &c, message, u, &link)
 	if u.EmailVerified() {
-		told, err := a.notice(ctx, c.By, KindEmailChangeRequested, u, by.SessionID, address)
+		notice, err := a.notice(ctx, c.By, KindEmailChangeRequested, u, by.SessionID, address)
 		if err != nil {
 			return err
 		}
-		a.enclose(ctx, &c, told, u, nil)
+		a.enclose(ctx, &c, notice, u, nil)
 	}
 	if err := a.putChange(ctx, c, link, nil); err != nil {
 		return err

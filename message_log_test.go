@@ -48,14 +48,14 @@ func onlyNoted(t *testing.T, store auth.Store) store.MessageRecord {
 // What is told of a message stays true when the process dies that was to send it.
 func TestMessageLogOverACrash(t *testing.T) {
 	st, mail := harness.NewStore(t), &harness.PostOffice{}
-	dying := instance(t, st, &harness.PostOffice{})
-	shut(t, dying)
-	magicLink(t, dying, "ada@example.com")
+	crashing := instance(t, st, &harness.PostOffice{})
+	shut(t, crashing)
+	magicLink(t, crashing, "ada@example.com")
 	was := onlyNoted(t, st)
 	if was.State != store.MessageQueued || was.Attempts != 0 || was.Kind != auth.KindMagicLink || was.Channel != auth.ChannelEmail || was.To != "a•••a@e•••e.com" || was.UserID != "" {
 		t.Errorf("recorded %+v", was)
 	}
-	later(t, instance(t, st, mail), harness.Lease(dying.Auth))
+	later(t, instance(t, st, mail), harness.Lease(crashing.Auth))
 	is := onlyNoted(t, st)
 	if is.ID != was.ID || is.State != store.MessageSent || is.Attempts != 2 || len(mail.Got) != 1 || mail.Got[0].ID != is.ID {
 		t.Errorf("recorded %+v, sent %+v", is, received(mail))
@@ -126,7 +126,7 @@ func TestMessageLogHasNoDecoys(t *testing.T) {
 // lists what lets one in.
 func TestErrorsOfMailersHideLinksAndCodes(t *testing.T) {
 	var log bytes.Buffer
-	store, told := harness.NewStore(t), make(chan auth.Event, 10)
+	store, events := harness.NewStore(t), make(chan auth.Event, 10)
 	var secrets []string
 	mail := &harness.PostOffice{}
 	mail.Answer = func(n int) error {
@@ -135,10 +135,10 @@ func TestErrorsOfMailersHideLinksAndCodes(t *testing.T) {
 		secrets = append(secrets, token, m.Code, m.To)
 		return auth.Permanent(fmt.Errorf("554 refused: %s %s %s\n%s", m.To, m.Link, token, m.Text))
 	}
-	e := instance(t, store, mail, auth.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), auth.WithHooks(auth.Hooks{OnEvent: func(_ context.Context, e auth.Event) { told <- e }}))
+	e := instance(t, store, mail, auth.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), auth.WithHooks(auth.Hooks{OnEvent: func(_ context.Context, e auth.Event) { events <- e }}))
 	magicLink(t, e, "ada@example.com")
 	shut(t, e)
-	is, failed := onlyNoted(t, store), <-told
+	is, failed := onlyNoted(t, store), <-events
 	for name, text := range map[string]string{"log": log.String(), "event": failed.Reason + failed.Err.Error(), "list": is.Error} {
 		if !strings.Contains(text, "554 refused") {
 			t.Errorf("%s: %q", name, text)

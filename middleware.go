@@ -125,7 +125,7 @@ func (a *Auth) RequireAll(reqs ...Requirement) func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			c, err := a.admitted(r)
 			if err == nil {
-				err = a.meets(r, c, reqs)
+				err = a.checkRequirements(r, c, reqs)
 			}
 			if err != nil {
 				a.refuse(w, r, err)
@@ -136,9 +136,9 @@ func (a *Auth) RequireAll(reqs ...Requirement) func(http.Handler) http.Handler {
 	}
 }
 
-// meets checks requirements. They get a copy of the claims, because they may be the
+// checkRequirements checks requirements. They get a copy of the claims, because they may be the
 // application's.
-func (a *Auth) meets(r *http.Request, c *Claims, reqs []Requirement) error {
+func (a *Auth) checkRequirements(r *http.Request, c *Claims, reqs []Requirement) error {
 	if len(reqs) == 0 {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (a *Auth) admitted(r *http.Request) (*Claims, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.whole(r.Context(), c)
+	return a.completeClaims(r.Context(), c)
 }
 
 // givenBearer returns the bearer token in the Authorization header, and whether there

@@ -76,31 +76,31 @@ func logLevel(e *Error, err error) slog.Level {
 
 // notListed returns the cause of a refused redirect_to: the URL without parts that may
 // contain secrets, and the allowed URLs.
-func notListed(target string, patterns []redirect.Pattern, why error) error {
-	const shown = 5
+func notListed(target string, patterns []redirect.Pattern, reason error) error {
+	const maxListed = 5
 	var list []string
-	for _, p := range patterns[:min(shown, len(patterns))] {
+	for _, p := range patterns[:min(maxListed, len(patterns))] {
 		list = append(list, p.String())
 	}
 	switch {
 	case len(list) == 0:
 		list = []string{"nothing"}
-	case len(patterns) > shown:
+	case len(patterns) > maxListed:
 		list = append(list, "…")
 	}
-	return mistake{&refusedRedirect{target: describedURL(target), listed: strings.Join(list, ", "), why: why}}
+	return mistake{&refusedRedirect{target: describedURL(target), listed: strings.Join(list, ", "), reason: reason}}
 }
 
 type refusedRedirect struct {
 	target, listed string
-	why            error
+	reason         error
 }
 
 func (e *refusedRedirect) Error() string {
-	return "redirect_to " + e.target + ": " + e.why.Error() + "; WithRedirectURLs has " + e.listed
+	return "redirect_to " + e.target + ": " + e.reason.Error() + "; WithRedirectURLs has " + e.listed
 }
 
-func (e *refusedRedirect) Unwrap() error { return e.why }
+func (e *refusedRedirect) Unwrap() error { return e.reason }
 
 // describedURL returns a URL for the log. It has bounded length and no query, fragment
 // or user, because these may contain secrets.
@@ -121,7 +121,7 @@ func describedURL(raw string) string {
 // peer that is no trusted proxy: behind a proxy, all clients would count as one.
 func (a *Auth) clientOf(r *http.Request) requestClient {
 	if clientip.HeadersIgnored(r, a.cfg.trustedProxies) {
-		a.unheededOnce.Do(func() {
+		a.proxyHeadersOnce.Do(func() {
 			a.cfg.log.InfoContext(r.Context(), "auth: X-Forwarded-For or Forwarded of a peer that is no trusted proxy counts for nothing: if it is your proxy, name it by WithTrustedProxies", "peer", r.RemoteAddr)
 		})
 	}

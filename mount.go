@@ -38,9 +38,9 @@ func plainPath(p string) bool { return path.Clean(p) == p && !strings.ContainsAn
 // maxMissed limits the length of a path that missed checks.
 const maxMissed = 256
 
-// missed logs, once, a request for an endpoint below another prefix than the handler's.
+// logMissedRequest logs, once, a request for an endpoint below another prefix than the handler's.
 // The handler is probably mounted there, and then no endpoint is ever found.
-func (a *Auth) missed(ctx context.Context, endpoints *http.ServeMux, p string) {
+func (a *Auth) logMissedRequest(ctx context.Context, endpoints *http.ServeMux, p string) {
 	if len(p) > maxMissed || p != path.Clean(p) {
 		return
 	}
@@ -75,7 +75,7 @@ func (a *Auth) publicURL() *url.URL {
 // noteServed records the loopback port of a request, if the base URL is the default of
 // dev mode.
 func (a *Auth) noteServed(r *http.Request) {
-	if !a.cfg.madeUpURL {
+	if !a.cfg.assumedURL {
 		return
 	}
 	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok && at.IP.IsLoopback() {

@@ -62,12 +62,12 @@ func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events
 			e.Event.Actor = actorOf(by, e.Event)
 		}
 		c.Events = append(c.Events, e)
-		k, told := noticeOf(e.Event.Type)
+		k, hasNotice := noticeOf(e.Event.Type)
 		switch {
-		case told && of.ID == "":
+		case hasNotice && of.ID == "":
 			c.By = Authority{} // no store accepts it, so that the account cannot be forgotten in code
 		case k == KindAccountDeleted && !of.EmailVerified(): // prevents sign-ups and deletions that only cause mail to strangers
-		case told && of.Email != "":
+		case hasNotice && of.Email != "":
 			a.enclose(ctx, &c, outbox.Outgoing{Kind: k, To: of.Email, NewAddress: of.to, Provider: e.Event.Provider, Link: of.recoveryLink, ExpiresIn: recoveryLinkLife}, of.User, nil)
 		}
 	}

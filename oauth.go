@@ -259,7 +259,7 @@ func errorQuery(err error) url.Values {
 // is presented wrongly is not consumed, so that nobody can disturb another user's
 // sign-in.
 func (a *Auth) useState(ctx context.Context, c OAuthCallback) (st oauthState, linkTo string, bound bool, err error) {
-	bad := func(why string) error { return fail(CodeBadOAuthState, errors.New(why)) }
+	bad := func(reason string) error { return fail(CodeBadOAuthState, errors.New(reason)) }
 	hash, now := hashLinkToken(c.State), a.now()
 	t, err := a.store.PeekToken(ctx, store.PurposeOAuth, hash, now)
 	switch {
@@ -294,7 +294,7 @@ func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, 
 	if err != nil {
 		return nil, err
 	}
-	who, token, err := p.identify(ctx, c, st)
+	profile, token, err := p.identify(ctx, c, st)
 	var refusal *Error // the user's own, or one of a Profile function
 	if errors.As(err, &refusal) {
 		return nil, refusal
@@ -302,18 +302,18 @@ func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, 
 	if err != nil {
 		return nil, fail(CodeProviderError, fmt.Errorf("%s: %w", p.Name, err))
 	}
-	if p.NameOf != nil && who.FullName == "" {
-		who.FullName, _ = cleanName(p.NameOf(c.User)) // unsigned: only a name
+	if p.NameOf != nil && profile.FullName == "" {
+		profile.FullName, _ = cleanName(p.NameOf(c.User)) // unsigned: only a name
 	}
 	if linkTo != "" {
-		return a.finishLinking(ctx, p, who, token, st, Caller{UserID: linkTo, SessionID: st.SessionID}, bound)
+		return a.finishLinking(ctx, p, profile, token, st, Caller{UserID: linkTo, SessionID: st.SessionID}, bound)
 	}
-	u, err := a.userComing(ctx, p, who, st)
+	u, err := a.userOfSignIn(ctx, p, profile, st)
 	if err != nil {
 		return nil, err
 	}
-	a.deliverProviderToken(ctx, u, p, who, token)
-	return a.completeOAuth(ctx, u, st, credentialRef{Provider: p.Name, Subject: who.Subject})
+	a.deliverProviderToken(ctx, u, p, profile, token)
+	return a.completeOAuth(ctx, u, st, credentialRef{Provider: p.Name, Subject: profile.Subject})
 }
 
 // identify checks the callback and returns the profile at the provider.

@@ -132,16 +132,16 @@ func (p *oauthClient) redeem(ctx context.Context, e endpoints, code string, st o
 	if err != nil {
 		return provider.Profile{}, nil, fmt.Errorf("token endpoint: %w", tokenError(err))
 	}
-	var who provider.Profile
+	var profile provider.Profile
 	if p.OpenID {
-		who, err = p.whoByIDToken(ctx, e, t, st.Nonce)
+		profile, err = p.profileByIDToken(ctx, e, t, st.Nonce)
 	} else {
-		who, err = p.Profile(ctx, p.api(t.AccessToken))
+		profile, err = p.Profile(ctx, p.api(t.AccessToken))
 	}
 	if err == nil {
-		err = cleanProfile(&who)
+		err = cleanProfile(&profile)
 	}
-	return who, t, err
+	return profile, t, err
 }
 
 func (p *oauthClient) api(accessToken string) *provider.API {
@@ -175,15 +175,15 @@ func errorToken(code string) string {
 
 // cleanProfile validates a profile. The subject must be valid. An invalid email address
 // or name is omitted.
-func cleanProfile(who *provider.Profile) error {
-	if !isSubject(who.Subject) {
+func cleanProfile(profile *provider.Profile) error {
+	if !isSubject(profile.Subject) {
 		return errors.New("no usable subject")
 	}
-	email, err := NormalizeEmail(who.Email)
+	email, err := NormalizeEmail(profile.Email)
 	if err != nil {
-		email, who.EmailVerified = "", false
+		email, profile.EmailVerified = "", false
 	}
-	who.Email = email
-	who.FullName, _ = cleanName(who.FullName) // "" if it is invalid
+	profile.Email = email
+	profile.FullName, _ = cleanName(profile.FullName) // "" if it is invalid
 	return nil
 }

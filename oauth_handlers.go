@@ -66,7 +66,7 @@ func (a *Auth) handleOAuthStart(w http.ResponseWriter, r *http.Request) error {
 	if err := checkChallengeMethod(q.Get("code_challenge_method"), in.CodeChallenge); err != nil {
 		return err
 	}
-	if in.Remember, err = said(q); err != nil {
+	if in.Remember, err = rememberField(q); err != nil {
 		return invalid(fieldRemember, "is neither true nor false")
 	}
 	cookie := a.bindBrowser(r, p)

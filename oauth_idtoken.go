@@ -33,9 +33,9 @@ func (p *oauthClient) verify(ctx context.Context, e endpoints, raw string, audie
 	})
 }
 
-// whoByIDToken returns the profile in the ID token of a code's tokens. If the ID token
+// profileByIDToken returns the profile in the ID token of a code's tokens. If the ID token
 // is short, it asks the userinfo endpoint for the rest.
-func (p *oauthClient) whoByIDToken(ctx context.Context, e endpoints, t *oauth2.Token, nonce string) (provider.Profile, error) {
+func (p *oauthClient) profileByIDToken(ctx context.Context, e endpoints, t *oauth2.Token, nonce string) (provider.Profile, error) {
 	raw, _ := t.Extra("id_token").(string)
 	if raw == "" {
 		return provider.Profile{}, errors.New("the token response has no ID token")
@@ -52,11 +52,11 @@ func (p *oauthClient) whoByIDToken(ctx context.Context, e endpoints, t *oauth2.T
 			return provider.Profile{}, err
 		}
 	}
-	who, err := p.profileOf(idt.Claims)
-	if err != nil || who.Email != "" || p.ProfileOf != nil || e.userInfo == "" {
-		return who, err
+	profile, err := p.profileOf(idt.Claims)
+	if err != nil || profile.Email != "" || p.ProfileOf != nil || e.userInfo == "" {
+		return profile, err
 	}
-	return p.userInfo(ctx, e, t.AccessToken, who)
+	return p.userInfo(ctx, e, t.AccessToken, profile)
 }
 
 // profileOf returns the profile in the claims of a verified ID token.
@@ -69,7 +69,7 @@ func (p *oauthClient) profileOf(c provider.Claims) (provider.Profile, error) {
 
 // userInfo completes a profile from the userinfo endpoint (OpenID Connect Core
 // 1.0, section 5.3).
-func (p *oauthClient) userInfo(ctx context.Context, e endpoints, accessToken string, who provider.Profile) (provider.Profile, error) {
+func (p *oauthClient) userInfo(ctx context.Context, e endpoints, accessToken string, profile provider.Profile) (provider.Profile, error) {
 	res, err := p.api(accessToken).Do(ctx, provider.Request{URL: e.userInfo, Header: http.Header{"Accept": {"application/json"}}})
 	if err != nil {
 		return provider.Profile{}, fmt.Errorf("userinfo: %w", err)
@@ -82,11 +82,11 @@ func (p *oauthClient) userInfo(ctx context.Context, e endpoints, accessToken str
 		return provider.Profile{}, fmt.Errorf("userinfo: %w", err)
 	}
 	more := provider.Claims(claims).Profile()
-	if more.Subject != who.Subject { // section 5.3.2
+	if more.Subject != profile.Subject { // section 5.3.2
 		return provider.Profile{}, errors.New("userinfo: about somebody else")
 	}
 	if more.FullName == "" {
-		more.FullName = who.FullName
+		more.FullName = profile.FullName
 	}
 	return more, nil
 }
@@ -153,24 +153,24 @@ func (a *Auth) signInWithIDToken(ctx context.Context, p *oauthClient, in IDToken
 	tokens, err := a.signInAs(ctx, p, t)
 	var e *Error
 	if errors.As(err, &e) && e.Status >= http.StatusInternalServerError {
-		a.returnIDToken(ctx, p, t)
+		a.refundIDToken(ctx, p, t)
 	}
 	return tokens, err
 }
 
 // signInAs signs in the user of a token.
 func (a *Auth) signInAs(ctx context.Context, p *oauthClient, t nativeToken) (*Tokens, error) {
-	u, err := a.userOf(ctx, p, t.who)
+	u, err := a.userOf(ctx, p, t.profile)
 	if err != nil {
 		return nil, err
 	}
-	a.deliverProviderToken(ctx, u, p, t.who, t.access)
-	return a.completeSignIn(ctx, signIn{user: u, by: credentialRef{Provider: p.Name, Subject: t.who.Subject}, amr: a.newAMR(methodOAuth), gone: CodeInvalidToken})
+	a.deliverProviderToken(ctx, u, p, t.profile, t.access)
+	return a.completeSignIn(ctx, signIn{user: u, by: credentialRef{Provider: p.Name, Subject: t.profile.Subject}, amr: a.newAMR(methodOAuth), gone: CodeInvalidToken})
 }
 
 // nativeToken is a valid ID token from an app.
 type nativeToken struct {
-	who     provider.Profile
+	profile provider.Profile
 	access  *oauth2.Token // of the provider, if it was sent and matched at_hash
 	sum     [sha256.Size]byte
 	expires time.Time
@@ -180,9 +180,9 @@ type nativeToken struct {
 // them for minutes to a day.
 const maxIDTokenLife = 30 * 24 * time.Hour
 
-// use returns the draw on the bucket of one token. The bucket permits one sign-in while
+// idTokenDraw returns the draw on the bucket of one token. The bucket permits one sign-in while
 // the token is valid.
-func (a *Auth) use(p *oauthClient, t nativeToken, cost int) store.Draw {
+func (a *Auth) idTokenDraw(p *oauthClient, t nativeToken, cost int) store.Draw {
 	life := max(t.expires.Sub(a.now()), 0) + time.Minute
 	return a.draw(Rate{Burst: 1, Per: life}, "id_token", p.Name+":"+hex.EncodeToString(t.sum[:]), cost)
 }
@@ -192,17 +192,17 @@ func (a *Auth) useIDToken(ctx context.Context, p *oauthClient, t nativeToken) er
 	if t.expires.After(a.now().Add(maxIDTokenLife)) {
 		return &oidc.TokenError{Reason: "lives too long"}
 	}
-	err := a.take(ctx, a.use(p, t, 1))
+	err := a.take(ctx, a.idTokenDraw(p, t, 1))
 	if errors.Is(err, CodeRateLimited) {
 		return &oidc.TokenError{Reason: "was used already"}
 	}
 	return err
 }
 
-// returnIDToken makes a token usable again after a sign-in that failed with a server
+// refundIDToken makes a token usable again after a sign-in that failed with a server
 // error.
-func (a *Auth) returnIDToken(ctx context.Context, p *oauthClient, t nativeToken) {
-	if err := a.take(context.WithoutCancel(ctx), a.use(p, t, -1)); err != nil {
+func (a *Auth) refundIDToken(ctx context.Context, p *oauthClient, t nativeToken) {
+	if err := a.take(context.WithoutCancel(ctx), a.idTokenDraw(p, t, -1)); err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: an ID token stays used up", "error", err)
 	}
 }
@@ -228,9 +228,9 @@ func (p *oauthClient) checkIDToken(ctx context.Context, in IDTokenParams) (nativ
 		}
 		out.access = &oauth2.Token{AccessToken: in.AccessToken}
 	}
-	out.who, err = p.profileOf(t.Claims)
+	out.profile, err = p.profileOf(t.Claims)
 	if err == nil {
-		err = cleanProfile(&out.who)
+		err = cleanProfile(&out.profile)
 	}
 	var refusal *Error
 	if err != nil && !errors.As(err, &refusal) {

@@ -282,7 +282,7 @@ func TestIDTokensAreUsedUp(t *testing.T) {
 			continue
 		}
 		c.err, c.d = nil, store.Decision{Allowed: true, Remaining: []int{1}}
-		a.returnIDToken(t.Context(), p, token)
+		a.refundIDToken(t.Context(), p, token)
 		if back := drawn[len(drawn)-1]; len(drawn) != 2 || drawn[0].Cost != 1 || back.Cost != -1 || back.Key != drawn[0].Key || back.Rate != drawn[0].Rate {
 			t.Errorf("%s: drew %+v", name, drawn)
 		}
@@ -295,7 +295,7 @@ func TestUsedIDTokensAreRememberedLongEnough(t *testing.T) {
 	a := &Auth{keys: testKeys(t), cfg: config{now: func() time.Time { return now }}}
 	p := &oauthClient{}
 	for left, want := range map[time.Duration]time.Duration{-20 * time.Second: time.Minute, 0: time.Minute, time.Hour: 61 * time.Minute} {
-		if d := a.use(p, nativeToken{expires: now.Add(left)}, 1); d.Rate != (Rate{Burst: 1, Per: want}) || d.Cost != 1 {
+		if d := a.idTokenDraw(p, nativeToken{expires: now.Add(left)}, 1); d.Rate != (Rate{Burst: 1, Per: want}) || d.Cost != 1 {
 			t.Errorf("%v left: %+v", left, d)
 		}
 	}

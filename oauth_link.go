@@ -17,10 +17,10 @@ import (
 // identify it. An unknown identity is linked to an account by its email address only if
 // both sides have verified the address. If the account has not verified it, the new
 // owner takes the account over.
-func (a *Auth) userOf(ctx context.Context, p *oauthClient, who provider.Profile) (User, error) {
+func (a *Auth) userOf(ctx context.Context, p *oauthClient, profile provider.Profile) (User, error) {
 	var in accountPermit
 	u, err := change(func() (User, error) {
-		u, err := a.tryUserOf(ctx, &in, p, who)
+		u, err := a.tryUserOf(ctx, &in, p, profile)
 		var refused *Error // by a rule or a hook, even if it wraps an error of the store
 		switch {
 		case err == nil, errors.As(err, &refused):
@@ -40,41 +40,41 @@ func (a *Auth) userOf(ctx context.Context, p *oauthClient, who provider.Profile)
 	return u, nil
 }
 
-func (a *Auth) tryUserOf(ctx context.Context, in *accountPermit, p *oauthClient, who provider.Profile) (User, error) {
-	u, err := a.store.User(ctx, store.ByIdentity(p.Name, who.Subject))
+func (a *Auth) tryUserOf(ctx context.Context, in *accountPermit, p *oauthClient, profile provider.Profile) (User, error) {
+	u, err := a.store.User(ctx, store.ByIdentity(p.Name, profile.Subject))
 	if err == nil {
-		return a.renewIdentity(ctx, p, who, u)
+		return a.renewIdentity(ctx, p, profile, u)
 	}
 	if !errors.Is(err, store.ErrNotFound) {
 		return u, storeFailed(err)
 	}
-	if who.Email == "" {
-		return a.createByIdentity(ctx, in, p, who)
+	if profile.Email == "" {
+		return a.createByIdentity(ctx, in, p, profile)
 	}
-	u, err = a.store.User(ctx, store.ByEmail(who.Email))
+	u, err = a.store.User(ctx, store.ByEmail(profile.Email))
 	if errors.Is(err, store.ErrNotFound) {
-		return a.createByIdentity(ctx, in, p, who)
+		return a.createByIdentity(ctx, in, p, profile)
 	}
 	if err != nil {
 		return u, storeFailed(err)
 	}
-	return a.joinByEmail(ctx, p, who, u)
+	return a.joinByEmail(ctx, p, profile, u)
 }
 
 // newIdentity returns the stored form of a profile.
-func (a *Auth) newIdentity(p *oauthClient, who provider.Profile) Identity {
+func (a *Auth) newIdentity(p *oauthClient, profile provider.Profile) Identity {
 	now := a.now()
-	return Identity{ID: a.newID(), Provider: p.Name, Subject: who.Subject, Email: who.Email, CreatedAt: now, LastSignInAt: now}
+	return Identity{ID: a.newID(), Provider: p.Name, Subject: profile.Subject, Email: profile.Email, CreatedAt: now, LastSignInAt: now}
 }
 
 // renewIdentity signs a known identity in. It does not change the account's own email
 // address, even if the provider has another one now.
-func (a *Auth) renewIdentity(ctx context.Context, p *oauthClient, who provider.Profile, u User) (User, error) {
+func (a *Auth) renewIdentity(ctx context.Context, p *oauthClient, profile provider.Profile, u User) (User, error) {
 	if u.Banned(a.now()) {
 		return u, fail(CodeUserBanned, nil)
 	}
-	id := a.newIdentity(p, who)
-	i := slices.IndexFunc(u.Identities, func(i Identity) bool { return i.Provider == p.Name && i.Subject == who.Subject })
+	id := a.newIdentity(p, profile)
+	i := slices.IndexFunc(u.Identities, func(i Identity) bool { return i.Provider == p.Name && i.Subject == profile.Subject })
 	if i >= 0 {
 		id.ID, id.CreatedAt = u.Identities[i].ID, u.Identities[i].CreatedAt
 	}
@@ -83,28 +83,28 @@ func (a *Auth) renewIdentity(ctx context.Context, p *oauthClient, who provider.P
 	return a.store.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: u.ID, Patch: store.UserPatch{Link: &id}})
 }
 
-func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauthClient, who provider.Profile) (User, error) {
+func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauthClient, profile provider.Profile) (User, error) {
 	if !a.Settings(ctx).SignUp.On() {
 		return User{}, fail(CodeSignupDisabled, nil)
 	}
-	unverified := who.Email != "" && !who.EmailVerified
-	if unverified && !in.drawn {
+	unverified := profile.Email != "" && !profile.EmailVerified
+	if unverified && !in.counted {
 		var err error
-		if *in, err = a.permitAccount(ctx, KindVerifyEmail, who.Email); err != nil {
+		if *in, err = a.permitAccount(ctx, KindVerifyEmail, profile.Email); err != nil {
 			return User{}, err
 		}
 	}
-	err := a.allowAccount(ctx, in, SignUpAttempt{Email: who.Email, EmailVerified: who.EmailVerified, FullName: who.FullName, Method: methodOAuth, Provider: p.Name})
+	err := a.allowAccount(ctx, in, SignUpAttempt{Email: profile.Email, EmailVerified: profile.EmailVerified, FullName: profile.FullName, Method: methodOAuth, Provider: p.Name})
 	if err != nil {
-		a.refused(*in)
+		a.refundPermit(*in)
 		return User{}, err
 	}
 	now := a.now()
 	nu := a.newUser(*in, User{
-		ID: a.newID(), Email: who.Email, FullName: who.FullName, UserMetadata: map[string]any{},
-		Identities: []Identity{a.newIdentity(p, who)}, CreatedAt: now, UpdatedAt: now,
+		ID: a.newID(), Email: profile.Email, FullName: profile.FullName, UserMetadata: map[string]any{},
+		Identities: []Identity{a.newIdentity(p, profile)}, CreatedAt: now, UpdatedAt: now,
 	})
-	if who.EmailVerified {
+	if profile.EmailVerified {
 		nu.User.EmailVerifiedAt = now
 	}
 	c := a.newChange(ctx, byAuthentication(), done(Event{Type: EventSignedUp, UserID: nu.User.ID, Method: methodOAuth, Provider: p.Name}))
@@ -126,12 +126,12 @@ func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauth
 }
 
 // joinByEmail handles an unknown identity and an account with the same email address.
-func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, who provider.Profile, u User) (User, error) {
+func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, profile provider.Profile, u User) (User, error) {
 	is := func(i Identity) bool { return i.Provider == p.Name }
 	switch {
-	case slices.ContainsFunc(u.Identities, func(i Identity) bool { return is(i) && i.Subject == who.Subject }):
+	case slices.ContainsFunc(u.Identities, func(i Identity) bool { return is(i) && i.Subject == profile.Subject }):
 		return u, store.ErrStale // another tab was faster, and the identity is known by now
-	case !who.EmailVerified || !a.Settings(ctx).AutoLinking.On():
+	case !profile.EmailVerified || !a.Settings(ctx).AutoLinking.On():
 		return u, fail(CodeAccountExists, nil)
 	case slices.ContainsFunc(u.Identities, is) && u.EmailVerified():
 		// The provider has given the address to another user since.
@@ -139,7 +139,7 @@ func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, who provider.Pro
 	case u.Banned(a.now()):
 		return u, fail(CodeUserBanned, nil)
 	}
-	id := a.newIdentity(p, who)
+	id := a.newIdentity(p, profile)
 	patch, still, takenOver := verificationPatch(u, rootEmail, false, a.now())
 	patch.Link = &id
 	c := a.newChangeOf(ctx, byAuthentication(), account{User: u}, append(verificationEvents(u, patch, takenOver), linkedEvent(u, id))...)
@@ -161,12 +161,12 @@ func linkedEvent(u User, id Identity) store.OutcomeEvent {
 
 // deliverProviderToken passes the provider's tokens to the application. They are not
 // stored here.
-func (a *Auth) deliverProviderToken(ctx context.Context, u User, p *oauthClient, who provider.Profile, t *oauth2.Token) {
+func (a *Auth) deliverProviderToken(ctx context.Context, u User, p *oauthClient, profile provider.Profile, t *oauth2.Token) {
 	if t == nil {
 		return
 	}
 	out := ProviderToken{
-		UserID: u.ID, Provider: p.Name, Subject: who.Subject,
+		UserID: u.ID, Provider: p.Name, Subject: profile.Subject,
 		AccessToken: t.AccessToken, RefreshToken: t.RefreshToken, TokenType: t.Type(),
 	}
 	if t.ExpiresIn > 0 {
@@ -210,8 +210,8 @@ func (a *Auth) LinkIdentity(ctx context.Context, p LinkIdentityParams) (string, 
 // and the identity is linked only by the exchange of the code with the verifier.
 // Otherwise an attacker could make a user link their identity to the attacker's
 // account.
-func (a *Auth) finishLinking(ctx context.Context, p *oauthClient, who provider.Profile, t *oauth2.Token, st oauthState, by Caller, bound bool) (*OAuthResult, error) {
-	id := a.newIdentity(p, who)
+func (a *Auth) finishLinking(ctx context.Context, p *oauthClient, profile provider.Profile, t *oauth2.Token, st oauthState, by Caller, bound bool) (*OAuthResult, error) {
+	id := a.newIdentity(p, profile)
 	if !bound {
 		_, u, err := a.liveSession(ctx, by, CodeBadOAuthState)
 		if err != nil {
@@ -223,7 +223,7 @@ func (a *Auth) finishLinking(ctx context.Context, p *oauthClient, who provider.P
 	if err != nil {
 		return nil, err
 	}
-	a.deliverProviderToken(ctx, u, p, who, t)
+	a.deliverProviderToken(ctx, u, p, profile, t)
 	if !a.endsAtCallback(st) {
 		return a.redirectWith(ctx, u, st, linkData{By: credentialRef{Provider: id.Provider, Subject: id.Subject}})
 	}
@@ -297,7 +297,7 @@ func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error
 			return u, fail(CodeUnknownProvider, nil)
 		case i < 0:
 			return u, fail(CodeNotFound, nil)
-		case !a.otherWayIn(ctx, creds, p.Provider):
+		case !a.canSignInWithout(ctx, creds, p.Provider):
 			return u, fail(CodeLastSignInMethod, nil)
 		}
 		gone := store.ByIdentity(p.Provider, u.Identities[i].Subject)
@@ -309,10 +309,10 @@ func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error
 	return err
 }
 
-// otherWayIn reports whether a user could still sign in without a provider. A mailed
+// canSignInWithout reports whether a user could still sign in without a provider. A mailed
 // link does not count: often only that provider verified the email address, and the
 // user has never shown that they receive its mail.
-func (a *Auth) otherWayIn(ctx context.Context, c store.Credentials, without string) bool {
+func (a *Auth) canSignInWithout(ctx context.Context, c store.Credentials, without string) bool {
 	settings := a.Settings(ctx)
 	switch {
 	case c.PasswordHash != "" && settings.Password.On():

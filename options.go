@@ -27,32 +27,32 @@ type Option func(*config)
 type config struct {
 	errs []error
 
-	secrets   [][]byte
-	baseURL   *url.URL
-	prefix    string
-	prefixed  bool // by WithPrefix
-	madeUpURL bool // by WithDevMode
-	devMode   bool
-	idle      bool // WithoutBackground
-	log       *slog.Logger
-	now       func() time.Time
-	mailer    Mailer
-	sms       SMSSender
-	phone     PhoneOptions
-	mail      MailOptions
-	settings  Settings // of WithSettings: locked
-	passwords PasswordOptions
-	tokens    TokenOptions
-	shared    [][]byte // of WithSharedSecret
-	signer    crypto.Signer
-	verifiers []crypto.PublicKey
-	claims    []func(context.Context, User) (map[string]any, error)
-	hooks     []Hooks
-	captcha   *CaptchaOptions
-	providers []provider.Provider
-	sessions  SessionOptions
-	mfa       MFAOptions
-	audit     AuditOptions
+	secrets    [][]byte
+	baseURL    *url.URL
+	prefix     string
+	prefixed   bool // by WithPrefix
+	assumedURL bool // by WithDevMode
+	devMode    bool
+	idle       bool // WithoutBackground
+	log        *slog.Logger
+	now        func() time.Time
+	mailer     Mailer
+	sms        SMSSender
+	phone      PhoneOptions
+	mail       MailOptions
+	settings   Settings // of WithSettings: locked
+	passwords  PasswordOptions
+	tokens     TokenOptions
+	shared     [][]byte // of WithSharedSecret
+	signer     crypto.Signer
+	verifiers  []crypto.PublicKey
+	claims     []func(context.Context, User) (map[string]any, error)
+	hooks      []Hooks
+	captcha    *CaptchaOptions
+	providers  []provider.Provider
+	sessions   SessionOptions
+	mfa        MFAOptions
+	audit      AuditOptions
 
 	redirects      []redirect.Pattern
 	links          LinkOptions
@@ -248,7 +248,7 @@ func WithSessions(o SessionOptions) Option {
 		case o.IdleTimeout < 0 || o.Lifetime < 0:
 			c.fail("WithSessions", errors.New("IdleTimeout and Lifetime must not be negative"))
 		}
-		c.says("WithSessions")
+		c.recordOption("WithSessions")
 		c.sessions = o
 	}
 }
@@ -269,7 +269,7 @@ func WithSettings(s Settings) Option {
 			}
 			d.copy(&own, &s)
 		}
-		if c.says("WithSettings") {
+		if c.recordOption("WithSettings") {
 			c.openSettings = own
 		} else {
 			c.settings = own
@@ -281,7 +281,7 @@ func WithSettings(s Settings) Option {
 // [PasswordOptions]. A second call replaces the first.
 func WithPasswords(o PasswordOptions) Option {
 	return func(c *config) {
-		c.says("WithPasswords")
+		c.recordOption("WithPasswords")
 		c.passwords = o
 	}
 }
@@ -350,7 +350,7 @@ func WithPhone(o PhoneOptions) Option { return func(c *config) { c.phone = o } }
 // are those of [MailOptions]. A second call replaces the first.
 func WithMail(o MailOptions) Option {
 	return func(c *config) {
-		c.says("WithMail")
+		c.recordOption("WithMail")
 		c.mail = o
 	}
 }
@@ -408,7 +408,7 @@ func WithLinks(o LinkOptions) Option {
 // URLs, so list only hosts that you control. Further calls add more.
 func WithRedirectURLs(patterns ...string) Option {
 	return func(c *config) {
-		c.opens("WithRedirectURLs")
+		c.recordAdditiveOption("WithRedirectURLs")
 		for _, p := range patterns {
 			rp, err := redirect.ParsePattern(p)
 			if err != nil {
@@ -478,7 +478,7 @@ func WithTrustedProxies(cidrs ...string) Option {
 // only origins that you control. Further calls add more.
 func WithCORS(origins ...string) Option {
 	return func(c *config) {
-		c.opens("WithCORS")
+		c.recordAdditiveOption("WithCORS")
 		for _, o := range origins {
 			if err := checkOrigin(o); err != nil {
 				c.fail("WithCORS", err)

@@ -89,10 +89,10 @@ func waiting(t *testing.T, st auth.Store, at time.Time) int {
 // lease, by whoever is there, and not before.
 func TestOutboxOutlivesACrash(t *testing.T) {
 	store, first, second := harness.NewStore(t), &harness.PostOffice{}, &harness.PostOffice{}
-	dying := instance(t, store, first)
-	shut(t, dying) // from here on it commits, and sends nothing
-	magicLink(t, dying, "ada@example.com")
-	later(t, instance(t, store, second), harness.Lease(dying.Auth)-time.Second)
+	crashing := instance(t, store, first)
+	shut(t, crashing) // from here on it commits, and sends nothing
+	magicLink(t, crashing, "ada@example.com")
+	later(t, instance(t, store, second), harness.Lease(crashing.Auth)-time.Second)
 	if got := received(second); len(got) != 0 {
 		t.Fatalf("taken from a process that may be at it: %v", got)
 	}
@@ -474,36 +474,36 @@ func TestSendsMakeTheSameCalls(t *testing.T) {
 		send     func(e *authtest.Env, by auth.Caller, known bool) error
 	}{
 		"reset": {false, func(e *authtest.Env, _ auth.Caller, known bool) error {
-			return e.SendPasswordReset(ctx, auth.SendPasswordResetParams{Email: whose(known, taken, free)})
+			return e.SendPasswordReset(ctx, auth.SendPasswordResetParams{Email: choose(known, taken, free)})
 		}},
 		"magic link": {false, func(e *authtest.Env, _ auth.Caller, known bool) error {
-			_, err := e.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: whose(known, taken, free)})
+			_, err := e.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: choose(known, taken, free)})
 			return err
 		}},
 		"magic link without sign-up": {false, func(e *authtest.Env, _ auth.Caller, known bool) error {
-			_, err := e.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: whose(known, taken, free), NoCreate: true})
+			_, err := e.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: choose(known, taken, free), NoCreate: true})
 			return err
 		}},
 		"phone code": {false, func(e *authtest.Env, _ auth.Caller, known bool) error {
-			_, err := e.SendPhoneCode(ctx, auth.SendPhoneCodeParams{Phone: whose(known, takenNumber, freeNumber)})
+			_, err := e.SendPhoneCode(ctx, auth.SendPhoneCodeParams{Phone: choose(known, takenNumber, freeNumber)})
 			return err
 		}},
 		"phone code without sign-up": {false, func(e *authtest.Env, _ auth.Caller, known bool) error {
-			_, err := e.SendPhoneCode(ctx, auth.SendPhoneCodeParams{Phone: whose(known, takenNumber, freeNumber), NoCreate: true})
+			_, err := e.SendPhoneCode(ctx, auth.SendPhoneCodeParams{Phone: choose(known, takenNumber, freeNumber), NoCreate: true})
 			return err
 		}},
 		"new address": {true, func(e *authtest.Env, by auth.Caller, known bool) error {
-			address := whose(known, taken, free)
+			address := choose(known, taken, free)
 			_, err := e.UpdateMe(ctx, auth.UpdateMeParams{Caller: by, Email: &address})
 			return err
 		}},
 		"new number": {true, func(e *authtest.Env, by auth.Caller, known bool) error {
-			phone := whose(known, takenNumber, freeNumber)
+			phone := choose(known, takenNumber, freeNumber)
 			_, err := e.UpdateMe(ctx, auth.UpdateMeParams{Caller: by, Phone: &phone})
 			return err
 		}},
 		"sign-up to confirm": {false, func(e *authtest.Env, _ auth.Caller, known bool) error {
-			_, err := e.SignUp(ctx, auth.SignUpParams{Email: whose(known, taken, free), Password: harness.GoodPassword})
+			_, err := e.SignUp(ctx, auth.SignUpParams{Email: choose(known, taken, free), Password: harness.GoodPassword})
 			return err
 		}},
 	} {
@@ -552,7 +552,7 @@ func TestSendsMakeTheSameCalls(t *testing.T) {
 	}
 }
 
-func whose(known bool, yes, no string) string {
+func choose(known bool, yes, no string) string {
 	if known {
 		return yes
 	}

@@ -199,11 +199,11 @@ func (p *passwords) verify(ctx context.Context, account, encoded, password strin
 // consecutive computes work in the pool, and counts it. The pool alternates between the clients
 // in the contexts.
 func (p *passwords) run(ctx context.Context, account string, admit func(context.Context) error, work func() error) error {
-	who := pwpool.Caller{Account: account}
+	caller := pwpool.Caller{Account: account}
 	if ip := clientFrom(ctx).IP; ip.IsValid() {
-		who.Client = clientip.LimitKey(ip)
+		caller.Client = clientip.LimitKey(ip)
 	}
-	err := p.pool.Run(ctx, who, admit, func() error {
+	err := p.pool.Run(ctx, caller, admit, func() error {
 		p.done.Add(1)
 		return work()
 	})
@@ -288,7 +288,7 @@ func (a *Auth) checkNewPassword(ctx context.Context, password string, about ...s
 	case err != nil:
 		return hashFailed(err)
 	case len(reasons) > 0:
-		return weak(reasons)
+		return weakPassword(reasons)
 	}
 	return nil
 }

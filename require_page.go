@@ -36,7 +36,7 @@ func (a *Auth) requirePage(next http.Handler, reqs []Requirement) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, renewed, err := a.admittedPage(w, r)
 		if err == nil {
-			err = a.meets(renewed, c, reqs)
+			err = a.checkRequirements(renewed, c, reqs)
 			a.clearEnded(w, r, err)
 		}
 		if err != nil {
@@ -93,14 +93,14 @@ func (a *Auth) admittedPage(w http.ResponseWriter, r *http.Request) (*Claims, *h
 	}
 	a.setCookies(w, r, tokens, nil)
 	if c, err = a.verifyShared(tokens.AccessToken); err == nil {
-		c, err = a.whole(r.Context(), c)
+		c, err = a.completeClaims(r.Context(), c)
 	}
 	return c, a.withCookies(r, tokens), err
 }
 
 // clearEnded deletes the cookies if err says that their session has ended.
 func (a *Auth) clearEnded(w http.ResponseWriter, r *http.Request, err error) {
-	if _, given := a.givenBearer(r); !given && over(err) {
+	if _, given := a.givenBearer(r); !given && cookiesInvalid(err) {
 		a.clearCookies(r.Context(), w)
 	}
 }
@@ -108,7 +108,7 @@ func (a *Auth) clearEnded(w http.ResponseWriter, r *http.Request, err error) {
 // withCookies returns the request as the browser will send it with its new cookies.
 func (a *Auth) withCookies(r *http.Request, t *Tokens) *http.Request {
 	access, refresh := a.cookieNames(r.Context())
-	_, kept := a.replaces(r, t)
+	_, persistent := a.replacesCookies(r, t)
 	var parts []string
 	for _, line := range r.Header["Cookie"] {
 		for part := range strings.SplitSeq(line, ";") {
@@ -119,7 +119,7 @@ func (a *Auth) withCookies(r *http.Request, t *Tokens) *http.Request {
 		}
 	}
 	value := t.RefreshToken
-	if !kept {
+	if !persistent {
 		value += brief
 	}
 	parts = append(parts, access+"="+t.AccessToken, refresh+"="+value)
@@ -129,8 +129,8 @@ func (a *Auth) withCookies(r *http.Request, t *Tokens) *http.Request {
 	return r
 }
 
-// signInHelps returns the errors that a sign-in, or a second factor, resolves.
-func signInHelps() []Code {
+// signInErrors returns the errors that a sign-in, or a second factor, resolves.
+func signInErrors() []Code {
 	return []Code{
 		CodeMissingToken, CodeBadToken, CodeTokenStale, CodeSessionEnded, CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeInsufficientAAL, CodeReauthNeeded,
 	}
@@ -145,7 +145,7 @@ func (a *Auth) refusePage(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
 		var e *Error
-		if errors.As(err, &e) && slices.Contains(signInHelps(), e.Code) {
+		if errors.As(err, &e) && slices.Contains(signInErrors(), e.Code) {
 			return seeOther(w, a.signInURL(r, e.Code))
 		}
 		return a.showProblemOn(w, r, err, page{})

@@ -135,7 +135,7 @@ func (a *Auth) handleResetPassword(w http.ResponseWriter, r *http.Request) error
 // handleResetPage is GET /reset-password. It never consumes the link.
 func (a *Auth) handleResetPage(w http.ResponseWriter, r *http.Request) error {
 	if !fromProgram(r) {
-		return a.askForPassword(w, r, http.StatusOK, r.URL.Query().Get("token"), page{})
+		return a.showResetPage(w, r, http.StatusOK, r.URL.Query().Get("token"), page{})
 	}
 	if _, _, err := a.peekMailed(r.Context(), store.PurposeReset, r.URL.Query().Get("token")); err != nil {
 		return err
@@ -143,9 +143,9 @@ func (a *Auth) handleResetPage(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, struct{}{})
 }
 
-// askForPassword shows the page to choose a password. The page does not mention devices
+// showResetPage shows the page to choose a password. The page does not mention devices
 // to a user who has never signed in.
-func (a *Auth) askForPassword(w http.ResponseWriter, r *http.Request, status int, secret string, pg page) error {
+func (a *Auth) showResetPage(w http.ResponseWriter, r *http.Request, status int, secret string, pg page) error {
 	t, d, err := a.peekMailed(r.Context(), store.PurposeReset, secret)
 	if err != nil {
 		return a.showProblem(w, r, err)
@@ -154,7 +154,7 @@ func (a *Auth) askForPassword(w http.ResponseWriter, r *http.Request, status int
 	if err != nil {
 		return a.showProblem(w, r, linkFailed(err))
 	}
-	pg.Name, pg.Token, pg.Address, pg.MinLength, pg.First = "reset_password", secret, maskEmail(d.Email), a.Settings(r.Context()).PasswordMinLength, awaited(c)
+	pg.Name, pg.Token, pg.Address, pg.MinLength, pg.First = "reset_password", secret, maskEmail(d.Email), a.Settings(r.Context()).PasswordMinLength, awaitsPassword(c)
 	a.showPage(w, r, status, pg, d.RedirectTo)
 	return nil
 }
@@ -169,7 +169,7 @@ func (a *Auth) handleResetPost(w http.ResponseWriter, r *http.Request) error {
 	d, err := a.resetPassword(r.Context(), ResetPasswordParams{form.Get("token"), form.Get("new_password")})
 	var e *Error
 	if errors.As(err, &e) && (e.Code == CodeWeakPassword || e.Code == CodeValidationFailed) {
-		return a.askForPassword(w, r, e.Status, form.Get("token"), page{Problem: e.Message, Reasons: e.Reasons})
+		return a.showResetPage(w, r, e.Status, form.Get("token"), page{Problem: e.Message, Reasons: e.Reasons})
 	}
 	if err != nil {
 		return a.showProblem(w, r, err)
@@ -181,9 +181,9 @@ func (a *Auth) handleResetPost(w http.ResponseWriter, r *http.Request) error {
 // sends. It is long, because the user does not expect the message.
 const welcomeLife = 7 * 24 * time.Hour
 
-// awaited reports whether an account waits for its first password: it has no password,
+// awaitsPassword reports whether an account waits for its first password: it has no password,
 // no identity and no sign-in.
-func awaited(c store.Credentials) bool {
+func awaitsPassword(c store.Credentials) bool {
 	u := c.User
 	return u.ID != "" && c.PasswordHash == "" && len(u.Identities) == 0 && u.LastSignInAt.IsZero()
 }
@@ -218,7 +218,7 @@ func (a *Auth) SendWelcome(ctx context.Context, p SendWelcomeParams) error {
 	case c.PasswordHash != "":
 		return invalid("user_id", "has a password already")
 	}
-	allowed, err := a.takeUnasked(ctx, atWelcome, KindWelcome, c.User.Email)
+	allowed, err := a.takeUnrequested(ctx, atWelcome, KindWelcome, c.User.Email)
 	if err != nil {
 		return err
 	}

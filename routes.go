@@ -26,19 +26,19 @@ const (
 
 // route is one row of the table below.
 type route struct {
-	pattern  string // method and path below the mount
-	access   access
-	limits   []string     // the fields of RateLimits that may refuse it
-	errors   []Code       // beyond those that follow from access, a body and limits
-	statuses map[Code]int // of errors with another status than in errorTable
-	handle   func(http.ResponseWriter, *http.Request) error
-	form     func(http.ResponseWriter, *http.Request) error // posts of the link pages, which need no key
-	captcha  bool                                           // it needs a captcha, if captchas are on
-	whenOff  bool                                           // it works while Settings.Enabled is off, for users who may change that
-	streams  bool                                           // it reads its body itself, in parts
-	judges   bool                                           // it authenticates the caller itself
-	act      bool                                           // impersonators may call it, see impersonate.go; they may not call the others
-	done     string                                         // it accepts forms of the application's pages; the result that a page then shows
+	pattern      string // method and path below the mount
+	access       access
+	limits       []string     // the fields of RateLimits that may refuse it
+	errors       []Code       // beyond those that follow from access, a body and limits
+	statuses     map[Code]int // of errors with another status than in errorTable
+	handle       func(http.ResponseWriter, *http.Request) error
+	form         func(http.ResponseWriter, *http.Request) error // posts of the link pages, which need no key
+	captcha      bool                                           // it needs a captcha, if captchas are on
+	whenOff      bool                                           // it works while Settings.Enabled is off, for users who may change that
+	streams      bool                                           // it reads its body itself, in parts
+	checksSwitch bool                                           // it authenticates the caller itself
+	act          bool                                           // impersonators may call it, see impersonate.go; they may not call the others
+	done         string                                         // it accepts forms of the application's pages; the result that a page then shows
 }
 
 // routes is the route table: every endpoint with its access, its limits, its errors,
@@ -194,22 +194,22 @@ func (a *Auth) document() ([]byte, error) {
 		Always:  documented(nil, CodeNotFound, CodeMethodNotAllowed, CodeInternal, CodeUnavailable),
 		Body:    documented(nil, CodeBadJSON, CodeBodyTooLarge, CodeUnsupportedMediaType),
 		Limited: documented(nil, CodeRateLimited),
-	}, append([]openapi.Part{part}, a.rooms.all()...)...)
+	}, append([]openapi.Part{part}, a.documentParts.all()...)...)
 }
 
-// rooms are the parts of the document that Authmount's other packages add.
-type rooms struct {
+// documentParts are the parts of the document that Authmount's other packages add.
+type documentParts struct {
 	mu    sync.Mutex
 	parts []openapi.Part
 }
 
-func (r *rooms) add(p openapi.Part) {
+func (r *documentParts) add(p openapi.Part) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.parts = append(r.parts, p)
 }
 
-func (r *rooms) all() []openapi.Part {
+func (r *documentParts) all() []openapi.Part {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.parts)

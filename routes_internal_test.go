@@ -79,7 +79,7 @@ func TestRoutesAreGuardedAsIsMeant(t *testing.T) {
 		for _, flag := range []struct {
 			name string
 			on   bool
-		}{{"captcha", r.captcha}, {"whenOff", r.whenOff}, {"streams", r.streams}, {"judges", r.judges}, {"act", r.act}, {"done=" + r.done, r.done != ""}, {"form", r.form != nil}} {
+		}{{"captcha", r.captcha}, {"whenOff", r.whenOff}, {"streams", r.streams}, {"judges", r.checksSwitch}, {"act", r.act}, {"done=" + r.done, r.done != ""}, {"form", r.form != nil}} {
 			if flag.on {
 				line += " " + flag.name
 			}
@@ -171,14 +171,14 @@ func TestErrorsAreAnsweredWhole(t *testing.T) {
 		if strings.Contains(w.Header().Get("Cache-Control"), "public") {
 			t.Errorf("%s: it may be cached", name)
 		}
-		said := log.String()
+		logged := log.String()
 		for _, part := range []string{"method=POST", "path=/path ", "code=" + string(c.code)} {
-			if !strings.Contains(said, part) {
-				t.Errorf("%s: the log does not say %s: %s", name, part, said)
+			if !strings.Contains(logged, part) {
+				t.Errorf("%s: the log does not say %s: %s", name, part, logged)
 			}
 		}
-		if strings.Contains(said, "secret") || strings.Contains(c.err.Error(), "the cause") != strings.Contains(said, "the cause") {
-			t.Errorf("%s: the log says %s", name, said)
+		if strings.Contains(logged, "secret") || strings.Contains(c.err.Error(), "the cause") != strings.Contains(logged, "the cause") {
+			t.Errorf("%s: the log says %s", name, logged)
 		}
 	}
 }

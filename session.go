@@ -76,7 +76,7 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	if s.user.Banned(now) {
 		return nil, fail(CodeUserBanned, nil)
 	}
-	if err := a.letIn(ctx, s.user); err != nil {
+	if err := a.checkSignInAllowed(ctx, s.user); err != nil {
 		return nil, err
 	}
 	if s.waiting != nil || s.user.MFAEnabled && s.code != (factorCode{}) {
@@ -94,7 +94,7 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, fail(s.gone, err)
 	case errors.Is(err, store.ErrMFARequired): // a factor was enabled, or the device's trust expired, since the check above
-		return nil, a.ask(ctx, CodeMFARequired, store.PurposeMFA, s)
+		return nil, a.interruptSignIn(ctx, CodeMFARequired, store.PurposeMFA, s)
 	case err != nil:
 		return nil, storeFailed(err)
 	}
@@ -336,7 +336,7 @@ func (a *Auth) beforeRefresh(ctx context.Context, sessionID string) (store.Draw,
 	return store.Draw{}, a.refreshesWhenOff(ctx, sessionID)
 }
 
-// refreshesWhenOff is letIn for the user of a session. It runs before the refresh token
+// refreshesWhenOff is checkSignInAllowed for the user of a session. It runs before the refresh token
 // is consumed, so that the session continues once the service is on again.
 func (a *Auth) refreshesWhenOff(ctx context.Context, sessionID string) error {
 	if a.settings.now.Load().settings.Enabled.On() {
@@ -349,7 +349,7 @@ func (a *Auth) refreshesWhenOff(ctx context.Context, sessionID string) error {
 	case err != nil: // an outage is no reason to sign out
 		return storeFailed(err)
 	}
-	return a.letIn(ctx, u)
+	return a.checkSignInAllowed(ctx, u)
 }
 
 // beforeAdvance computes the application's own claims, which can fail. It runs before
@@ -394,7 +394,7 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 	}
 	tokens, err := a.Refresh(r.Context(), RefreshParams(p))
 	if err != nil {
-		if byCookie && over(err) {
+		if byCookie && cookiesInvalid(err) {
 			a.clearCookies(r.Context(), w)
 		}
 		return err

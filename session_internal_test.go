@@ -195,7 +195,7 @@ func TestRequirementsHoldToTheirEdges(t *testing.T) {
 		"a permission of the name": {HasPermission("editor"), Claims{Roles: []string{"editor"}}, CodeMissingPermission},
 	} {
 		var e *Error
-		err := a.meets(r, &c.claims, []Requirement{c.req})
+		err := a.checkRequirements(r, &c.claims, []Requirement{c.req})
 		if !errors.Is(err, c.want) || c.want == nil && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -205,10 +205,10 @@ func TestRequirementsHoldToTheirEdges(t *testing.T) {
 	}
 	claims, calls := &Claims{Roles: []string{"author"}}, 0
 	greedy := func(_ Service, _ *http.Request, c *Claims) error { calls++; c.Roles[0] = RoleOwner; return nil }
-	if err := a.meets(r, claims, []Requirement{greedy, AAL2(), greedy}); !errors.Is(err, CodeInsufficientAAL) || calls != 1 || claims.Roles[0] != "author" {
+	if err := a.checkRequirements(r, claims, []Requirement{greedy, AAL2(), greedy}); !errors.Is(err, CodeInsufficientAAL) || calls != 1 || claims.Roles[0] != "author" {
 		t.Errorf("%v after %d calls, roles %v", err, calls, claims.Roles)
 	}
-	if err := a.meets(r, claims, nil); err != nil {
+	if err := a.checkRequirements(r, claims, nil); err != nil {
 		t.Error(err)
 	}
 }

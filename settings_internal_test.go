@@ -347,13 +347,13 @@ func SettingsRows() string {
 	return b.String()
 }
 
-// waywardSettings is a store of settings that is away now and then.
-type waywardSettings struct {
+// failingSettings is a store of settings that is away now and then.
+type failingSettings struct {
 	store.ProjectStore
 	away atomic.Bool
 }
 
-func (s *waywardSettings) Settings(context.Context) (store.StoredSettings, error) {
+func (s *failingSettings) Settings(context.Context) (store.StoredSettings, error) {
 	if s.away.Load() {
 		return store.StoredSettings{}, errors.New("away")
 	}
@@ -364,7 +364,7 @@ func (s *waywardSettings) Settings(context.Context) (store.StoredSettings, error
 func TestSettingsThatCannotBeReadAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer
-		s := &waywardSettings{}
+		s := &failingSettings{}
 		a := &Auth{cfg: config{log: slog.New(slog.NewTextHandler(&log, nil)), baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
 		a.project = s
 		ctx, end := context.WithCancel(t.Context())

@@ -51,8 +51,8 @@ func settingOptions() (names []string) {
 	return names
 }
 
-// says records that an option sets settings, and reports whether it is within Default.
-func (c *config) says(option string) (open bool) {
+// recordOption records that an option sets settings, and reports whether it is within Default.
+func (c *config) recordOption(option string) (open bool) {
 	if c.open == nil {
 		c.open = map[string]bool{}
 	}
@@ -61,10 +61,10 @@ func (c *config) says(option string) (open bool) {
 	return c.wrapped
 }
 
-// opens is says for an option whose calls add up.
-func (c *config) opens(option string) {
+// recordAdditiveOption is says for an option whose calls add up.
+func (c *config) recordAdditiveOption(option string) {
 	was := c.open[option]
-	c.open[option] = c.says(option) || was
+	c.open[option] = c.recordOption(option) || was
 }
 
 // setBy is the name of the option that sets d.

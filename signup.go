@@ -60,7 +60,7 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 	}
 	hash, err := a.allowSignUp(ctx, &in, p)
 	if err != nil {
-		a.refused(in)
+		a.refundPermit(in)
 		return nil, err
 	}
 	return a.createAccount(ctx, in, p, hash)
@@ -219,18 +219,18 @@ func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo str
 	if email == "" {
 		return
 	}
-	asked := ctx           // for the client and the authority, not for the store: the request has ended by then
+	request := ctx         // for the client and the authority, not for the store: the request has ended by then
 	var allowed sendPermit // counted once: a retry would find nothing left
 	a.outbox.Prepare(ctx, KindAccountExists, func(background context.Context) (*store.SealedMessage, error) {
 		if allowed == (sendPermit{}) {
-			drawn, err := a.takeUnasked(background, atOwners, KindAccountExists, email)
+			permit, err := a.takeUnrequested(background, atOwners, KindAccountExists, email)
 			if errors.Is(err, CodeRateLimited) {
 				return nil, nil
 			}
 			if err != nil {
 				return nil, err
 			}
-			allowed = drawn
+			allowed = permit
 		}
 		owner, err := a.store.User(background, store.ByEmail(email))
 		if errors.Is(err, store.ErrNotFound) {
@@ -241,8 +241,8 @@ func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo str
 		}
 		secret, link := a.newLink(store.PurposeReset, resetLife, linkData{Email: owner.Email, RedirectTo: redirectTo})
 		link.UserID, link.Subject = owner.ID, store.EmailKey(owner.Email)
-		c := a.newChange(asked, byStranger("account exists"))
-		a.enclose(asked, &c, outbox.Outgoing{Kind: KindAccountExists, To: owner.Email, Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife, Permit: allowed}, owner, &link)
+		c := a.newChange(request, byStranger("account exists"))
+		a.enclose(request, &c, outbox.Outgoing{Kind: KindAccountExists, To: owner.Email, Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife, Permit: allowed}, owner, &link)
 		if err := a.putChange(background, c, link, nil); err != nil {
 			return nil, err
 		}
@@ -303,16 +303,16 @@ func ofSignUp(u User) string { return "sign-up " + u.ID + " " + store.EmailKey(u
 // creates needs one: newUser requires it, and only permitAccount and allowAccount,
 // which count against the limits, return it.
 type accountPermit struct {
-	drawn  bool
-	permit sendPermit   // for the message that verifies the account's address
-	byName []store.Draw // the message's draws by recipient
+	counted bool
+	permit  sendPermit   // for the message that verifies the account's address
+	byName  []store.Draw // the message's draws by recipient
 }
 
 // permitAccount counts an account, and its message of kind k, if any, by client and by
 // recipient. It runs before any look-up, so that it does not reveal which addresses are
 // taken. For a text, spendSMS runs after it.
 func (a *Auth) permitAccount(ctx context.Context, k Kind, to string) (accountPermit, error) {
-	p := accountPermit{drawn: true}
+	p := accountPermit{counted: true}
 	draws := []store.Draw{a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup")}
 	if k == "" {
 		return p, a.take(ctx, draws...)
@@ -320,15 +320,15 @@ func (a *Auth) permitAccount(ctx context.Context, k Kind, to string) (accountPer
 	p.byName = []store.Draw{a.firstSendDraw(k, to)}
 	draws = append(append(draws, p.byName...), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
 	if k == KindPhoneCode { // spendSMS returns the permit
-		return p, a.tellBudget(ctx, a.takeAlong(ctx, append(draws, a.smsBudget(0))...))
+		return p, a.reportBudget(ctx, a.takeAfterRefunds(ctx, append(draws, a.smsBudget(0))...))
 	}
 	p.permit = permitFor(k, to)
-	return p, a.takeAlong(ctx, draws...)
+	return p, a.takeAfterRefunds(ctx, draws...)
 }
 
-// refused refunds the draws by recipient of an account that was not created. Such
+// refundPermit refunds the draws by recipient of an account that was not created. Such
 // attempts must not use up the limits of the recipient.
-func (a *Auth) refused(p accountPermit) {
+func (a *Auth) refundPermit(p accountPermit) {
 	for _, d := range p.byName {
 		d.Cost = -d.Cost
 		a.refunds.add(d)
@@ -339,7 +339,7 @@ func (a *Auth) refused(p accountPermit) {
 // where the address is verified already, it first counts the account, once for all
 // retries.
 func (a *Auth) allowAccount(ctx context.Context, p *accountPermit, s SignUpAttempt) error {
-	if !p.drawn {
+	if !p.counted {
 		taken, err := a.permitAccount(ctx, "", "")
 		if err != nil {
 			return err
@@ -351,7 +351,7 @@ func (a *Auth) allowAccount(ctx context.Context, p *accountPermit, s SignUpAttem
 
 // newUser returns the account for a permit.
 func (a *Auth) newUser(p accountPermit, u User) store.NewUser {
-	if !p.drawn {
+	if !p.counted {
 		panic("auth: an account that drew no limits")
 	}
 	u.Handle = newHandle()

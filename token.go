@@ -274,7 +274,7 @@ func (c *Claims) clone() *Claims { return (*Claims)((*token.Claims)(c).Clone()) 
 
 // refills returns claims with the permissions that their token omitted, from its roles.
 // It does not change c, which is shared.
-func (a *Auth) whole(ctx context.Context, c *Claims) (*Claims, error) {
+func (a *Auth) completeClaims(ctx context.Context, c *Claims) (*Claims, error) {
 	if c == nil || !slices.Contains(c.Omitted, token.ClaimPermissions) {
 		return c, nil
 	}

@@ -61,18 +61,18 @@ func (a *Auth) withoutFactor(ctx context.Context, s signIn) (onTrusted bool, err
 	case s.user.MFAEnabled:
 		onTrusted, err = a.onTrustedDevice(ctx, s.user)
 		if err == nil && !onTrusted {
-			err = a.ask(ctx, CodeMFARequired, store.PurposeMFA, s)
+			err = a.interruptSignIn(ctx, CodeMFARequired, store.PurposeMFA, s)
 		}
 		return onTrusted, err
 	case a.mfaRequired(ctx, s.user):
-		return false, a.ask(ctx, CodeMFAEnrollmentRequired, store.PurposeEnroll, s)
+		return false, a.interruptSignIn(ctx, CodeMFAEnrollmentRequired, store.PurposeEnroll, s)
 	}
 	return false, nil
 }
 
-// ask interrupts a sign-in. Its error has a token that carries the first factor to
+// interruptSignIn interrupts a sign-in. Its error has a token that carries the first factor to
 // /2fa/verify or to the enrolment.
-func (a *Auth) ask(ctx context.Context, c Code, p store.Purpose, s signIn) error {
+func (a *Auth) interruptSignIn(ctx context.Context, c Code, p store.Purpose, s signIn) error {
 	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Remember: s.remember})
 	t.UserID = s.user.ID
 	err := a.putToken(ctx, byAuthentication(), t, ifCredentialsUnchanged(s.user))

@@ -40,7 +40,7 @@ func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 		return err
 	case p.TOTPCode != "":
 		_, err = a.checkFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{totp: p.TOTPCode}})
-	case a.showedFactor(p.Caller, me.session) != nil:
+	case a.requireRecentFactor(p.Caller, me.session) != nil:
 		err = fail(CodeReauthNeeded, nil) // a code is enough
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ type StepUpParams struct {
 // CodeMFANotEnabled, CodeInvalidTOTPCode, CodeRateLimited, CodeSessionEnded,
 // CodeUserBanned.
 func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
-	used, err := a.raise(ctx, p.Caller, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode})
+	used, err := a.raiseSession(ctx, p.Caller, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode})
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +112,9 @@ func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
 	return tokens, err
 }
 
-// raise consumes a second factor and raises the caller's session to AAL2 in the same
+// raiseSession consumes a second factor and raises the caller's session to AAL2 in the same
 // change, which records an event of each of types.
-func (a *Auth) raise(ctx context.Context, by Caller, code factorCode, types ...EventType) (usedFactor, error) {
+func (a *Auth) raiseSession(ctx context.Context, by Caller, code factorCode, types ...EventType) (usedFactor, error) {
 	_, u, err := a.liveSession(ctx, by, CodeSessionEnded)
 	if err == nil && !u.MFAEnabled {
 		err = fail(CodeMFANotEnabled, nil)
@@ -155,7 +155,7 @@ func (a *Auth) NewRecoveryCodes(ctx context.Context, p NewRecoveryCodesParams) (
 		err = fail(CodeMFANotEnabled, nil)
 	}
 	if err == nil {
-		err = a.showedFactor(p.Caller, me.session)
+		err = a.requireRecentFactor(p.Caller, me.session)
 	}
 	if err != nil {
 		return nil, err

@@ -53,8 +53,8 @@ func (a *Auth) withTransport(rt route, r *http.Request) (*http.Request, error) {
 	}
 	t := &transport{}
 	posted := rt.done != "" && isForm(r)
-	asked := r.Header.Get(transportHeader) == "cookie" && rt.access != open // a provider's callback is bound to its browser
-	if (posted || asked) && isUnsafe(r) {
+	requested := r.Header.Get(transportHeader) == "cookie" && rt.access != open // a provider's callback is bound to its browser
+	if (posted || requested) && isUnsafe(r) {
 		if err := a.sameOrigin(r); err != nil {
 			return r, err
 		}
@@ -69,7 +69,7 @@ func (a *Auth) withTransport(rt route, r *http.Request) (*http.Request, error) {
 			err = a.checkReturns(rt, t.form)
 		}
 	case t.cookies && !rt.streams:
-		t.remember, err = rememberOf(r)
+		t.remember, err = rememberInJSON(r)
 	}
 	return r.WithContext(context.WithValue(r.Context(), transportKey{}, t)), err
 }
@@ -91,9 +91,9 @@ func isUnsafe(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead
 }
 
-// rememberOf returns "remember" of a JSON body; nil if it is not set. The body stays
+// rememberInJSON returns "remember" of a JSON body; nil if it is not set. The body stays
 // unread for the handler, which reports other errors in it.
-func rememberOf(r *http.Request) (*bool, error) {
+func rememberInJSON(r *http.Request) (*bool, error) {
 	if isForm(r) {
 		return nil, nil
 	}
@@ -123,7 +123,7 @@ func (a *Auth) carried(w http.ResponseWriter, r *http.Request, t *Tokens) Tokens
 	out := *t
 	if by := transportOf(r.Context()); by != nil && by.cookies && isUnsafe(r) {
 		remember := by.remember
-		if same, _ := a.replaces(r, t); by.form != nil && remember == nil && t.remember == nil && !same { // the box is not checked
+		if same, _ := a.replacesCookies(r, t); by.form != nil && remember == nil && t.remember == nil && !same { // the box is not checked
 			remember = new(bool)
 		}
 		a.setCookies(w, r, t, remember)

@@ -45,7 +45,7 @@ func checkMetadata(m map[string]any) error {
 	if err != nil {
 		return errors.New("is not a JSON object")
 	}
-	if len(b)+writtenOut(b) > maxMetadata {
+	if len(b)+expandedSize(b) > maxMetadata {
 		return errors.New("is larger than 16 KiB")
 	}
 	if strings.Contains(strings.ReplaceAll(string(b), `\\`, ""), `\u0000`) {
@@ -56,9 +56,9 @@ func checkMetadata(m map[string]any) error {
 
 var exponent = regexp.MustCompile(`[0-9][eE][+-]?[0-9]`)
 
-// writtenOut returns the number of bytes by which JSON grows if numbers have no
+// expandedSize returns the number of bytes by which JSON grows if numbers have no
 // exponent, as in Postgres: 5e-324 has 326 then.
-func writtenOut(text []byte) (more int) {
+func expandedSize(text []byte) (more int) {
 	if !exponent.Match(text) {
 		return 0
 	}

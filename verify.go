@@ -54,14 +54,14 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 	var allowed sendPermit // counted once: a retry would find nothing left
 	a.outbox.Prepare(ctx, KindVerifyEmail, func(background context.Context) (*store.SealedMessage, error) {
 		if allowed == (sendPermit{}) {
-			drawn, err := a.takeUnasked(background, atLogin, KindVerifyEmail, u.Email)
+			permit, err := a.takeUnrequested(background, atLogin, KindVerifyEmail, u.Email)
 			if errors.Is(err, CodeRateLimited) {
 				return nil, nil
 			}
 			if err != nil {
 				return nil, err
 			}
-			allowed = drawn
+			allowed = permit
 		}
 		link, message := a.newVerification(KindVerifyEmail, u, linkData{Email: u.Email})
 		message.Permit = allowed
@@ -80,7 +80,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 
 // verification is newVerification for a signed-in user.
 func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, address string) (store.Token, outbox.Outgoing) {
-	d := linkData{Email: address, Device: a.madeFrom(ctx, by)}
+	d := linkData{Email: address, Device: a.callerUserAgent(ctx, by)}
 	if k == KindChangeEmail {
 		d.SessionID = by.SessionID
 	}
@@ -96,9 +96,9 @@ func (a *Auth) newVerification(k Kind, u User, d linkData) (store.Token, outbox.
 	return t, outbox.Outgoing{Kind: k, To: d.Email, Link: a.linkURL(k, secret), Code: code, ExpiresIn: verifyLife, NewAddress: d.Email}
 }
 
-// madeFrom returns the caller's user agent, if the caller has a session. The page of
+// callerUserAgent returns the caller's user agent, if the caller has a session. The page of
 // the link shows it to the reader.
-func (a *Auth) madeFrom(ctx context.Context, by Caller) string {
+func (a *Auth) callerUserAgent(ctx context.Context, by Caller) string {
 	if by.SessionID == "" {
 		return ""
 	}
@@ -153,7 +153,7 @@ func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (VerifiedEm
 }
 
 func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, User, error) {
-	decide, asked := a.verifying(ctx, p)
+	decide, asked := a.verificationEffect(ctx, p)
 	d, u, err := a.redeem(ctx, store.PurposeVerifyEmail, p.Token, decide)
 	if *asked && errors.Is(err, CodeSessionEnded) {
 		err = fail(CodeInvalidToken, err)
@@ -166,7 +166,7 @@ func (a *Auth) verifyByCode(ctx context.Context, p VerifyEmailParams) (VerifiedE
 	if err != nil {
 		return VerifiedEmail{}, err
 	}
-	decide, asked := a.verifying(ctx, p)
+	decide, asked := a.verificationEffect(ctx, p)
 	var v VerifiedEmail
 	v.User, err = a.redeemCode(ctx, g, a.onlyIfRight(ctx, store.PurposeVerifyEmail, t.UserID), func() (store.Redemption, error) {
 		r, err := decide(t, d)
@@ -185,9 +185,9 @@ func (a *Auth) verifyByCode(ctx context.Context, p VerifyEmailParams) (VerifiedE
 	return v, err
 }
 
-// verifying returns the function that decides the effect of a verification link or
+// verificationEffect returns the function that decides the effect of a verification link or
 // code. asked reports whether a session requested it; that session must still be live.
-func (a *Auth) verifying(ctx context.Context, p VerifyEmailParams) (decide func(store.Token, linkData) (store.Redemption, error), asked *bool) {
+func (a *Auth) verificationEffect(ctx context.Context, p VerifyEmailParams) (decide func(store.Token, linkData) (store.Redemption, error), asked *bool) {
 	var recoveryLink string
 	linkCreated := false // the link exists
 	asked = new(bool)
@@ -323,7 +323,7 @@ func (a *Auth) handleVerifyEmail(w http.ResponseWriter, r *http.Request) error {
 	token := r.URL.Query().Get("token")
 	switch {
 	case r.Method == http.MethodHead || a.asksForPage(r):
-		return a.askWhoseAccount(w, r, token)
+		return a.showVerifyPage(w, r, token)
 	case !fromProgram(r): // DirectLinks
 		return a.finishVerifyEmail(w, r, token)
 	}
@@ -334,9 +334,9 @@ func (a *Auth) handleVerifyEmail(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, map[string]any{"email_verified": true, "user": ViewOf(v.User)})
 }
 
-// askWhoseAccount shows the page of a verification link. If another person may have
+// showVerifyPage shows the page of a verification link. If another person may have
 // created the account, the page says when and on which device, and offers to disown it.
-func (a *Auth) askWhoseAccount(w http.ResponseWriter, r *http.Request, secret string) error {
+func (a *Auth) showVerifyPage(w http.ResponseWriter, r *http.Request, secret string) error {
 	t, d, err := a.peekMailed(r.Context(), store.PurposeVerifyEmail, secret)
 	if err != nil {
 		return a.showProblem(w, r, err)
