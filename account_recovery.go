@@ -43,8 +43,8 @@ func (a *Auth) recoveryLink(ctx context.Context, by Authority, u User, sessionID
 	return secret, nil
 }
 
-// newRecoveryLink returns the link of recoveryLink about a session (the zero Session: the
-// application made the change), for the caller to store. The secret is "" if the
+// newRecoveryLink returns the link of recoveryLink about a session (the zero Session:
+// the application made the change), for the caller to store. The secret is "" if the
 // address is not verified. If the same change creates the session, the link takes the
 // session's sequence as its own.
 func (a *Auth) newRecoveryLink(u User, s Session) (secret string, t store.Token) {
@@ -224,7 +224,7 @@ func (a *Auth) detachEmail(ctx context.Context, u User) error {
 	c := a.newChange(ctx, byStranger("address proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
 	still := UserAt{ID: u.ID, Email: &u.Email, EmailVerified: &no}
 	patch := store.UserPatch{Email: &none, DropTokens: purposesOfEmail()}
-	if u.Unproved() {
+	if u.Unverified() {
 		still.PhoneVerified = &no
 		takeOver(&patch)
 	}
@@ -235,10 +235,10 @@ func (a *Auth) detachEmail(ctx context.Context, u User) error {
 	return store.ErrStale
 }
 
-// removeNewCredentials adds to a recovery patch the removal of credentials that the account got
-// after the session began, and returns the events. It keeps older ones: a mailed link
-// must not remove the owner's second factor. One patch removes only one identity. undo
-// therefore removes each in a change of its own, and returns ErrStale.
+// removeNewCredentials adds to a recovery patch the removal of credentials that the
+// account got after the session began, and returns the events. It keeps older ones: a
+// mailed link must not remove the owner's second factor. One patch removes only one
+// identity. undo therefore removes each in a change of its own, and returns ErrStale.
 func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *store.UserPatch) (events []store.OutcomeEvent, err error) {
 	if d.SessionID == "" {
 		return nil, nil
@@ -309,8 +309,8 @@ func (a *Auth) recoveryMarks(ctx context.Context, userID string) (marks []recove
 	return d.Marks, nil
 }
 
-// recordRecovery records that a link is about to recover its account. If the recovery then
-// fails, the record voids only links that this one outranks anyway. It returns
+// recordRecovery records that a link is about to recover its account. If the recovery
+// then fails, the record voids only links that this one outranks anyway. It returns
 // ErrStale if the account has changed.
 func (a *Auth) recordRecovery(ctx context.Context, u User, d linkData) error {
 	marks, err := a.recoveryMarks(ctx, u.ID)

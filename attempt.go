@@ -37,7 +37,7 @@ type attemptLimit struct {
 	refills      bool // a right secret fills the bucket; otherwise only the attempt is refunded
 	consecutive  bool // it counts failures in a row
 	noRefund     bool // right secrets count, too: they are not refunded
-	knownAccount bool // the bucket of a known account; see attempt.nobodys
+	knownAccount bool // the bucket of a known account; see attempt.unknownAccount
 
 	captchaAfter int // more failures than this require a captcha; 0: never
 }
@@ -47,7 +47,8 @@ func (a *Auth) attemptLimit(r Rate, limit, value string) attemptLimit {
 	return attemptLimit{Draw: a.draw(r, limit, value, 1)}
 }
 
-// clientLimit returns the draw of an attempt from the bucket of the client's IP address.
+// clientLimit returns the draw of an attempt from the bucket of the client's IP
+// address.
 func (a *Auth) clientLimit(ctx context.Context, t attempt) attemptLimit {
 	if t.method == methodPassword {
 		return a.withCaptchaAfter(attemptLimit{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip")}, ipFailureFactor)
@@ -58,8 +59,8 @@ func (a *Auth) clientLimit(ctx context.Context, t attempt) attemptLimit {
 // refilled returns d as a draw from a bucket that a right secret fills.
 func (d attemptLimit) refilled() attemptLimit { d.refills = true; return d }
 
-// consecutiveFailures returns a draw that counts failures in a row. limit and value name the
-// secret under attack; see deviceBucket for device.
+// consecutiveFailures returns a draw that counts failures in a row. limit and value
+// name the secret under attack; see deviceBucket for device.
 func (a *Auth) consecutiveFailures(limit, value, device string) attemptLimit {
 	limit, value = deviceBucket(limit, value, device)
 	d := a.attemptLimit(a.cfg.limits.ConsecutiveFailures, limit+"-run", value).refilled()
@@ -67,10 +68,10 @@ func (a *Auth) consecutiveFailures(limit, value, device string) attemptLimit {
 	return d
 }
 
-// consecutiveFailuresOf returns the draws that count failures in a row for a name. Anybody can
-// invent names, so the bucket of an unknown account lasts no longer than unknownRunLife.
-// Within that time the responses do not depend on whether an account has the name
-// (known), even if one is created meanwhile.
+// consecutiveFailuresOf returns the draws that count failures in a row for a name.
+// Anybody can invent names, so the bucket of an unknown account lasts no longer than
+// unknownRunLife. Within that time the responses do not depend on whether an account
+// has the name (known), even if one is created meanwhile.
 func (a *Auth) consecutiveFailuresOf(limit, name string, known bool, device string) []attemptLimit {
 	long := a.consecutiveFailures(limit, name, device)
 	if long.Rate.Per <= unknownRunLife || device != "" {
@@ -104,8 +105,9 @@ type attempt struct {
 	owner   func(ctx context.Context) (User, error)
 	refills []attemptLimit // buckets that a right secret fills in addition
 
-	// unknownAccount, if set, reports after a wrong secret whether the name's account is
-	// unknown. A right secret does not need that read. consecutiveFailuresOf must have got known.
+	// unknownAccount, if set, reports after a wrong secret whether the name's account
+	// is unknown. A right secret does not need that read. consecutiveFailuresOf must
+	// have got known.
 	unknownAccount func(ctx context.Context) bool
 
 	due func(draws []attemptLimit, d store.Decision) error // if set: returns an error, after counting and before the check, if another step is due first
@@ -162,8 +164,8 @@ func (a *Auth) countAttempt(ctx context.Context, t attempt, check func(ctx conte
 	return err
 }
 
-// forgetKnown turns the draws of a known name into the draws that consecutiveFailuresOf returns
-// for an unknown one.
+// forgetKnown turns the draws of a known name into the draws that consecutiveFailuresOf
+// returns for an unknown one.
 func (a *Auth) forgetKnown(draws []attemptLimit) {
 	for i := range draws {
 		if draws[i].knownAccount {
@@ -261,8 +263,8 @@ func (a *Auth) drawInTurn(request, own context.Context, at *attemptGroup, draws 
 	return d, others, retryAfter(CodeRateLimited, min(d.RetryAfter, longestWait), nil)
 }
 
-// notifyOfFailures notifies the account's owner of a long run of failures. It does so once,
-// because only one attempt brings the bucket to this level.
+// notifyOfFailures notifies the account's owner of a long run of failures. It does so
+// once, because only one attempt brings the bucket to this level.
 func (a *Auth) notifyOfFailures(ctx context.Context, t attempt, d store.Decision) {
 	left := d.Remaining
 	for _, s := range t.limits {

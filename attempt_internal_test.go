@@ -18,7 +18,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// newAttemptService is a service that guesses can be made at; nothing is drawn from it.
+// newAttemptService returns an Auth that counts attempts and draws from no store.
 func newAttemptService(t *testing.T) *Auth {
 	t.Helper()
 	a := &Auth{keys: testKeys(t), store: &drawing{take: func(draws []store.Draw) (store.Decision, error) {

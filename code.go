@@ -148,8 +148,8 @@ func codeAccountHash(address string) []byte {
 	return sum[:]
 }
 
-// verificationAttempt returns the attempt to confirm an email address by a code, with the
-// token and data of the link in the same message. Without a session, the address
+// verificationAttempt returns the attempt to confirm an email address by a code, with
+// the token and data of the link in the same message. Without a session, the address
 // alone names the account: the account that has it, or the one that requested it.
 func (a *Auth) verificationAttempt(ctx context.Context, p VerifyEmailParams) (codeAttempt, store.Token, linkData, error) {
 	var t store.Token

@@ -122,8 +122,8 @@ func (e *Export) Write(ctx context.Context, w io.Writer) error {
 	return out.Flush()
 }
 
-// redactEvent removes the data about other people from an event: the actor, their client and
-// name, and operators' notes.
+// redactEvent removes the data about other people from an event: the actor, their
+// client and name, and operators' notes.
 func (e *Export) redactEvent(event Event) Event {
 	if event.Record = event.Record.Clone(); event.Record != nil {
 		event.Record.Actor = ""

@@ -77,8 +77,8 @@ func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (
 	})
 }
 
-// ownerLinkError returns the error for a link that is not valid: ErrOwned if there has been
-// an owner, for example because the link was used.
+// ownerLinkError returns the error for a link that is not valid: ErrOwned if there has
+// been an owner, for example because the link was used.
 func (a *Auth) ownerLinkError(ctx context.Context, gone error) error {
 	owned, err := a.store.EverOwned(ctx)
 	if err != nil {

@@ -172,7 +172,7 @@ func (a *Auth) admit(rt route, w http.ResponseWriter, r *http.Request) error {
 			find = a.enrolment
 		}
 		me, err := find(r)
-		if err == nil && !rt.checksSwitch {
+		if err == nil && !rt.authenticates {
 			err = a.checkSignInAllowed(r.Context(), me.user)
 		}
 		if err != nil {

@@ -123,8 +123,8 @@ func (a *Auth) setCookies(w http.ResponseWriter, r *http.Request, t *Tokens, rem
 	}
 }
 
-// replacesCookies reports whether tokens replace cookies of the same session, and whether the
-// browser keeps those.
+// replacesCookies reports whether tokens replace cookies of the same session, and
+// whether the browser keeps those.
 func (a *Auth) replacesCookies(r *http.Request, t *Tokens) (same, persistent bool) {
 	_, refresh := a.cookieNames(r.Context())
 	c := soleCookie(r, refresh)
@@ -165,8 +165,8 @@ func (a *Auth) staleCookie(r *http.Request, err error) bool {
 	return a.hasSessionCookie(r) && (errors.Is(err, CodeBadToken) || errors.Is(err, CodeTokenStale) || errors.Is(err, CodeSessionEnded))
 }
 
-// cookiesInvalid reports whether err means that the cookies can never work again, so that the
-// browser should delete them. An outage does not.
+// cookiesInvalid reports whether err means that the cookies can never work again, so
+// that the browser should delete them. An outage does not.
 func cookiesInvalid(err error) bool {
 	return errors.Is(err, CodeSessionEnded) || errors.Is(err, CodeRefreshTokenReused) || errors.Is(err, CodeInvalidRefreshToken)
 }

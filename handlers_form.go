@@ -52,9 +52,9 @@ func rememberField(values url.Values) (*bool, error) {
 	return &on, err
 }
 
-// rememberChoice returns the remember choice of a request that starts a sign-in which ends
-// elsewhere: the field in JSON, the checkbox in a form. Browsers send a checkbox only
-// if it is ticked.
+// rememberChoice returns the remember choice of a request that starts a sign-in which
+// ends elsewhere: the field in JSON, the checkbox in a form. Browsers send a checkbox
+// only if it is ticked.
 func rememberChoice(ctx context.Context, field *bool) *bool {
 	if t := transportOf(ctx); t != nil && t.form != nil && field == nil {
 		return new(bool)

@@ -55,7 +55,7 @@ func TestRoomsThatPeopleComeBackTo(t *testing.T) {
 	}
 }
 
-// anonymizingStore is a store that keeps what it was asked to make nobody's.
+// anonymizingStore records the queries of anonymizations.
 type anonymizingStore struct {
 	Store
 	store.AdminStore

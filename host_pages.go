@@ -36,7 +36,8 @@ func (k kit) UsePages(p host.PageOptions) {
 	k.a.mountedPages.Store(&p)
 }
 
-// mountedPageOptions returns the mounted pages that providers and links may redirect back to.
+// mountedPageOptions returns the mounted pages that providers and links may redirect
+// back to.
 func (a *Auth) mountedPageOptions() []*host.PageOptions {
 	var list []*host.PageOptions
 	for _, pages := range []*host.PageOptions{a.mountedPages.Load(), a.separatePages.Load()} {

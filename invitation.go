@@ -128,8 +128,8 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 	return out, err
 }
 
-// requireInviter checks that the inviter may still create the invitation, and returns the
-// conditions. A process without the admin API cannot check it, and refuses.
+// requireInviter checks that the inviter may still create the invitation, and returns
+// the conditions. A process without the admin API cannot check it, and refuses.
 func (a *Auth) requireInviter(ctx context.Context, d linkData) (host.Terms, error) {
 	check := a.inviters.Load()
 	switch {

@@ -118,10 +118,10 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// logoutSession returns the session of a logout. An ended session is none, and no error. old
-// reports that a refresh token that was replaced more than once named it. Such a token is
-// a copy. It may end its own session, because its use would do so (RFC 9700, 4.14.2),
-// but no other.
+// logoutSession returns the session of a logout. An ended session is none, and no
+// error. old reports that a refresh token that was replaced more than once named it.
+// Such a token is a copy. It may end its own session, because its use would do so (RFC
+// 9700, 4.14.2), but no other.
 func (a *Auth) logoutSession(ctx context.Context, r *http.Request, refresh string) (by Caller, old bool, err error) {
 	if refresh == "" {
 		claims, _, err := a.authenticate(r)

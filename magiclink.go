@@ -336,9 +336,9 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 	return a.showDone(w, r, page{Done: "signed_in", TakenOver: takenOver}, d.RedirectTo)
 }
 
-// belongsToOtherBrowser reports whether a magic link cannot sign this browser in: it has no
-// redirect and there are no cookies, or only another browser has the verifier of its
-// challenge.
+// belongsToOtherBrowser reports whether a magic link cannot sign this browser in: it
+// has no redirect and there are no cookies, or only another browser has the verifier of
+// its challenge.
 func (a *Auth) belongsToOtherBrowser(r *http.Request, d linkData) bool {
 	for _, room := range a.mountedPageOptions() {
 		if d.Challenge != "" && d.RedirectTo == originOf(a.cfg.baseURL.String())+room.ReturnPath {
@@ -357,8 +357,8 @@ func (a *Auth) showCode(w http.ResponseWriter, r *http.Request, t store.Token, d
 	return nil
 }
 
-// showMagicLinkPage shows the page of a magic link. The page warns if the sign-in deletes
-// credentials that others have set up on the account.
+// showMagicLinkPage shows the page of a magic link. The page warns if the sign-in
+// deletes credentials that others have set up on the account.
 func (a *Auth) showMagicLinkPage(w http.ResponseWriter, r *http.Request) error {
 	secret := r.URL.Query().Get("token")
 	t, d, err := a.peekMailed(r.Context(), store.PurposeMagicLink, secret)

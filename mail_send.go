@@ -112,9 +112,9 @@ func (a *Auth) notSent(ctx context.Context, o outbox.Outgoing, u User, err error
 	a.emit(ctx, Event{Type: EventMessageFailed, UserID: u.ID, Message: o.Kind, Err: err})
 }
 
-// sendSource names the place of a request for a message. Each has its own limits by email
-// address or phone number. Requests of strangers at one, such as sign-ups with a name
-// that is taken, therefore do not use up the limits of the owner at another.
+// sendSource names the place of a request for a message. Each has its own limits by
+// email address or phone number. Requests of strangers at one, such as sign-ups with a
+// name that is taken, therefore do not use up the limits of the owner at another.
 type sendSource string
 
 const (
@@ -158,8 +158,8 @@ func (a *Auth) takeSend(ctx context.Context, source sendSource, k Kind, address 
 	return permitFor(k, address), err
 }
 
-// takeUnrequested counts a message that the client did not request for itself, or that is
-// prepared in the background. No limit by the client's IP address applies.
+// takeUnrequested counts a message that the client did not request for itself, or that
+// is prepared in the background. No limit by the client's IP address applies.
 func (a *Auth) takeUnrequested(ctx context.Context, source sendSource, k Kind, address string) (sendPermit, error) {
 	err := a.take(ctx, a.sendDraws(source, k, address)...)
 	return permitFor(k, address), err

@@ -136,8 +136,8 @@ func (a *Auth) RequireAll(reqs ...Requirement) func(http.Handler) http.Handler {
 	}
 }
 
-// checkRequirements checks requirements. They get a copy of the claims, because they may be the
-// application's.
+// checkRequirements checks requirements. They get a copy of the claims, because they
+// may be the application's.
 func (a *Auth) checkRequirements(r *http.Request, c *Claims, reqs []Requirement) error {
 	if len(reqs) == 0 {
 		return nil

@@ -38,8 +38,8 @@ func plainPath(p string) bool { return path.Clean(p) == p && !strings.ContainsAn
 // maxMissed limits the length of a path that missed checks.
 const maxMissed = 256
 
-// logMissedRequest logs, once, a request for an endpoint below another prefix than the handler's.
-// The handler is probably mounted there, and then no endpoint is ever found.
+// logMissedRequest logs, once, a request for an endpoint below another prefix than the
+// handler's. The handler is probably mounted there, and then no endpoint is ever found.
 func (a *Auth) logMissedRequest(ctx context.Context, endpoints *http.ServeMux, p string) {
 	if len(p) > maxMissed || p != path.Clean(p) {
 		return

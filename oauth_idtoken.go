@@ -33,8 +33,8 @@ func (p *oauthClient) verify(ctx context.Context, e endpoints, raw string, audie
 	})
 }
 
-// profileByIDToken returns the profile in the ID token of a code's tokens. If the ID token
-// is short, it asks the userinfo endpoint for the rest.
+// profileByIDToken returns the profile in the ID token of a code's tokens. If the ID
+// token is short, it asks the userinfo endpoint for the rest.
 func (p *oauthClient) profileByIDToken(ctx context.Context, e endpoints, t *oauth2.Token, nonce string) (provider.Profile, error) {
 	raw, _ := t.Extra("id_token").(string)
 	if raw == "" {
@@ -180,8 +180,8 @@ type nativeToken struct {
 // them for minutes to a day.
 const maxIDTokenLife = 30 * 24 * time.Hour
 
-// idTokenDraw returns the draw on the bucket of one token. The bucket permits one sign-in while
-// the token is valid.
+// idTokenDraw returns the draw on the bucket of one token. The bucket permits one
+// sign-in while the token is valid.
 func (a *Auth) idTokenDraw(p *oauthClient, t nativeToken, cost int) store.Draw {
 	life := max(t.expires.Sub(a.now()), 0) + time.Minute
 	return a.draw(Rate{Burst: 1, Per: life}, "id_token", p.Name+":"+hex.EncodeToString(t.sum[:]), cost)

@@ -309,9 +309,9 @@ func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error
 	return err
 }
 
-// canSignInWithout reports whether a user could still sign in without a provider. A mailed
-// link does not count: often only that provider verified the email address, and the
-// user has never shown that they receive its mail.
+// canSignInWithout reports whether a user could still sign in without a provider. A
+// mailed link does not count: often only that provider verified the email address, and
+// the user has never shown that they receive its mail.
 func (a *Auth) canSignInWithout(ctx context.Context, c store.Credentials, without string) bool {
 	settings := a.Settings(ctx)
 	switch {

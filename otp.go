@@ -250,10 +250,10 @@ func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone st
 	return a.sendCode(ctx, by.authority(), t, a.phoneMessage(allowed, to, code), u)
 }
 
-// phoneVerification returns the purpose and the subject of the code that verifies the user's
-// number within a session. For the number of an unverified sign-up, that is a sign-in
-// code. Otherwise it is a code of the session, which no other request replaces, and
-// which is revoked with the session.
+// phoneVerification returns the purpose and the subject of the code that verifies the
+// user's number within a session. For the number of an unverified sign-up, that is a
+// sign-in code. Otherwise it is a code of the session, which no other request replaces,
+// and which is revoked with the session.
 func phoneVerification(by Caller, u User, phone string) (p store.Purpose, subject string) {
 	if phone == u.Phone && !u.PhoneVerified() {
 		return store.PurposePhoneCode, phone

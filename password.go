@@ -196,7 +196,7 @@ func (p *passwords) verify(ctx context.Context, account, encoded, password strin
 	return true, raw || !h.AtLeast(passhash.Argon2id(p.o.Argon2id)), nil
 }
 
-// consecutive computes work in the pool, and counts it. The pool alternates between the clients
+// run computes work in the pool, and counts it. The pool alternates between the clients
 // in the contexts.
 func (p *passwords) run(ctx context.Context, account string, admit func(context.Context) error, work func() error) error {
 	caller := pwpool.Caller{Account: account}

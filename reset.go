@@ -181,8 +181,8 @@ func (a *Auth) handleResetPost(w http.ResponseWriter, r *http.Request) error {
 // sends. It is long, because the user does not expect the message.
 const welcomeLife = 7 * 24 * time.Hour
 
-// awaitsPassword reports whether an account waits for its first password: it has no password,
-// no identity and no sign-in.
+// awaitsPassword reports whether an account waits for its first password: it has no
+// password, no identity and no sign-in.
 func awaitsPassword(c store.Credentials) bool {
 	u := c.User
 	return u.ID != "" && c.PasswordHash == "" && len(u.Identities) == 0 && u.LastSignInAt.IsZero()

@@ -26,19 +26,19 @@ const (
 
 // route is one row of the table below.
 type route struct {
-	pattern      string // method and path below the mount
-	access       access
-	limits       []string     // the fields of RateLimits that may refuse it
-	errors       []Code       // beyond those that follow from access, a body and limits
-	statuses     map[Code]int // of errors with another status than in errorTable
-	handle       func(http.ResponseWriter, *http.Request) error
-	form         func(http.ResponseWriter, *http.Request) error // posts of the link pages, which need no key
-	captcha      bool                                           // it needs a captcha, if captchas are on
-	whenOff      bool                                           // it works while Settings.Enabled is off, for users who may change that
-	streams      bool                                           // it reads its body itself, in parts
-	checksSwitch bool                                           // it authenticates the caller itself
-	act          bool                                           // impersonators may call it, see impersonate.go; they may not call the others
-	done         string                                         // it accepts forms of the application's pages; the result that a page then shows
+	pattern       string // method and path below the mount
+	access        access
+	limits        []string     // the fields of RateLimits that may refuse it
+	errors        []Code       // beyond those that follow from access, a body and limits
+	statuses      map[Code]int // of errors with another status than in errorTable
+	handle        func(http.ResponseWriter, *http.Request) error
+	form          func(http.ResponseWriter, *http.Request) error // posts of the link pages, which need no key
+	captcha       bool                                           // it needs a captcha, if captchas are on
+	whenOff       bool                                           // it works while Settings.Enabled is off, for users who may change that
+	streams       bool                                           // it reads its body itself, in parts
+	authenticates bool                                           // it authenticates the caller itself
+	act           bool                                           // impersonators may call it, see impersonate.go; they may not call the others
+	done          string                                         // it accepts forms of the application's pages; the result that a page then shows
 }
 
 // routes is the route table: every endpoint with its access, its limits, its errors,

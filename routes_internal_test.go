@@ -79,7 +79,7 @@ func TestRoutesAreGuardedAsIsMeant(t *testing.T) {
 		for _, flag := range []struct {
 			name string
 			on   bool
-		}{{"captcha", r.captcha}, {"whenOff", r.whenOff}, {"streams", r.streams}, {"judges", r.checksSwitch}, {"act", r.act}, {"done=" + r.done, r.done != ""}, {"form", r.form != nil}} {
+		}{{"captcha", r.captcha}, {"whenOff", r.whenOff}, {"streams", r.streams}, {"judges", r.authenticates}, {"act", r.act}, {"done=" + r.done, r.done != ""}, {"form", r.form != nil}} {
 			if flag.on {
 				line += " " + flag.name
 			}

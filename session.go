@@ -38,8 +38,9 @@ type signIn struct {
 	remember *bool // whether the browser keeps the cookies, as set at the start; nil: not set
 }
 
-// credentialRef is the credential or identifier that a sign-in depends on. If the account
-// loses it during the sign-in, for instance to its rightful owner, the sign-in fails.
+// credentialRef is the credential or identifier that a sign-in depends on. If the
+// account loses it during the sign-in, for instance to its rightful owner, the sign-in
+// fails.
 type credentialRef struct {
 	Provider string `json:"provider,omitempty"` // an identity, with Subject
 	Subject  string `json:"subject,omitempty"`
@@ -336,8 +337,9 @@ func (a *Auth) beforeRefresh(ctx context.Context, sessionID string) (store.Draw,
 	return store.Draw{}, a.refreshesWhenOff(ctx, sessionID)
 }
 
-// refreshesWhenOff is checkSignInAllowed for the user of a session. It runs before the refresh token
-// is consumed, so that the session continues once the service is on again.
+// refreshesWhenOff is checkSignInAllowed for the user of a session. It runs before the
+// refresh token is consumed, so that the session continues once the service is on
+// again.
 func (a *Auth) refreshesWhenOff(ctx context.Context, sessionID string) error {
 	if a.settings.now.Load().settings.Enabled.On() {
 		return nil

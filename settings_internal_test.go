@@ -347,7 +347,7 @@ func SettingsRows() string {
 	return b.String()
 }
 
-// failingSettings is a store of settings that is away now and then.
+// failingSettings is a store of settings that fails now and then.
 type failingSettings struct {
 	store.ProjectStore
 	away atomic.Bool

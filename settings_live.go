@@ -158,8 +158,8 @@ func (a *Auth) appName() string { return visible.Line(a.settings.now.Load().sett
 // service is switched off, because they have to switch it on again.
 const permSettings = "auth.settings.write"
 
-// checkSignInAllowed checks whether a user may sign in, also while the service is switched off. Errors:
-// CodeNotFound, which is the answer of every endpoint then.
+// checkSignInAllowed checks whether a user may sign in, also while the service is
+// switched off. Errors: CodeNotFound, which is the answer of every endpoint then.
 func (a *Auth) checkSignInAllowed(ctx context.Context, u User) error {
 	if a.settings.now.Load().settings.Enabled.On() {
 		return nil

@@ -51,7 +51,8 @@ func settingOptions() (names []string) {
 	return names
 }
 
-// recordOption records that an option sets settings, and reports whether it is within Default.
+// recordOption records that an option sets settings, and reports whether it is within
+// Default.
 func (c *config) recordOption(option string) (open bool) {
 	if c.open == nil {
 		c.open = map[string]bool{}
@@ -61,7 +62,7 @@ func (c *config) recordOption(option string) (open bool) {
 	return c.wrapped
 }
 
-// recordAdditiveOption is says for an option whose calls add up.
+// recordAdditiveOption is recordOption for an option whose calls add up.
 func (c *config) recordAdditiveOption(option string) {
 	was := c.open[option]
 	c.open[option] = c.recordOption(option) || was

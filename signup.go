@@ -194,8 +194,8 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 	return res, nil
 }
 
-// firstVerification creates the link or code that verifies a new account's email address or
-// phone number, and the message that carries it.
+// firstVerification creates the link or code that verifies a new account's email
+// address or phone number, and the message that carries it.
 func (a *Auth) firstVerification(ctx context.Context, u User, redirectTo string) (store.Token, outbox.Outgoing) {
 	if u.Phone != "" {
 		code, t := a.newPhoneCode(store.PurposePhoneCode, u.Phone)

@@ -31,9 +31,9 @@ const (
 // account therefore cannot lock its owner out.
 func takeOver(p *store.UserPatch) { p.DropCredentials = true }
 
-// verificationPatch returns the patch and the condition of a verification of the account's email
-// address or phone number. inside means within a live session of the account. takenOver
-// reports whether the account changes its owner.
+// verificationPatch returns the patch and the condition of a verification of the
+// account's email address or phone number. inside means within a live session of the
+// account. takenOver reports whether the account changes its owner.
 func verificationPatch(u User, by root, inside bool, now time.Time) (p store.UserPatch, still UserAt, takenOver bool) {
 	yes, no := true, false
 	still = UserAt{ID: u.ID}
@@ -74,10 +74,10 @@ func verificationEvents(u User, p store.UserPatch, takenOver bool) []store.Outco
 	return list
 }
 
-// requireVerified refuses another credential on an unverified account, because it would stay on
-// the account of the rightful owner.
+// requireVerified refuses another credential on an unverified account, because it would
+// stay on the account of the rightful owner.
 func requireVerified(u User) error {
-	if u.Unproved() {
+	if u.Unverified() {
 		return fail(CodeEmailNotVerified, nil)
 	}
 	return nil
@@ -102,9 +102,9 @@ func purposesOfEmail() []store.Purpose {
 	return append(purposesOfPassword(), store.PurposeReset, store.PurposeMagicLink, store.PurposeVerifyEmail, store.PurposeEmailCode)
 }
 
-// verificationRedemption returns the redemption of a link or code that verifies a user's
-// email address or phone number, within a session of the same user or outside of any.
-// more are events of the same change.
+// verificationRedemption returns the redemption of a link or code that verifies a
+// user's email address or phone number, within a session of the same user or outside of
+// any. more are events of the same change.
 func (a *Auth) verificationRedemption(ctx context.Context, u User, by root, within Caller, more ...store.OutcomeEvent) (store.Redemption, bool) {
 	inside := within.SessionID != "" && within.UserID == u.ID
 	patch, still, takenOver := verificationPatch(u, by, inside, a.now())

@@ -272,8 +272,8 @@ func (c *Claims) Caller() Caller { return Caller{UserID: c.UserID, SessionID: c.
 // clone returns a copy that shares nothing with the claims.
 func (c *Claims) clone() *Claims { return (*Claims)((*token.Claims)(c).Clone()) }
 
-// refills returns claims with the permissions that their token omitted, from its roles.
-// It does not change c, which is shared.
+// completeClaims returns claims with the permissions that their token omitted, from its
+// roles. It does not change c, which is shared.
 func (a *Auth) completeClaims(ctx context.Context, c *Claims) (*Claims, error) {
 	if c == nil || !slices.Contains(c.Omitted, token.ClaimPermissions) {
 		return c, nil

@@ -70,8 +70,8 @@ func (a *Auth) withoutFactor(ctx context.Context, s signIn) (onTrusted bool, err
 	return false, nil
 }
 
-// interruptSignIn interrupts a sign-in. Its error has a token that carries the first factor to
-// /2fa/verify or to the enrolment.
+// interruptSignIn interrupts a sign-in. Its error has a token that carries the first
+// factor to /2fa/verify or to the enrolment.
 func (a *Auth) interruptSignIn(ctx context.Context, c Code, p store.Purpose, s signIn) error {
 	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Remember: s.remember})
 	t.UserID = s.user.ID
@@ -297,8 +297,8 @@ func (a *Auth) newRecoveryCodes(userID string) (codes []string, hashes [][]byte)
 	return codes, hashes
 }
 
-// checkFactor checks and consumes a second factor, at every endpoint that takes one. The
-// code of an app is valid once, and never if it is older than the newest one used
+// checkFactor checks and consumes a second factor, at every endpoint that takes one.
+// The code of an app is valid once, and never if it is older than the newest one used
 // (RFC 6238, section 5.2). Errors: CodeInvalidTOTPCode, CodeRateLimited, those of
 // factorUse.complete.
 func (a *Auth) checkFactor(ctx context.Context, f factorUse) (usedFactor, error) {
@@ -351,8 +351,8 @@ func (a *Auth) checkFirstCode(ctx context.Context, e enrollee, f Factor, code st
 	return m, err
 }
 
-// attemptAtFactor returns the attempt at a second factor. All endpoints and factors of a
-// user share one count.
+// attemptAtFactor returns the attempt at a second factor. All endpoints and factors of
+// a user share one count.
 func (a *Auth) attemptAtFactor(u User, more []attemptLimit) attempt {
 	return attempt{
 		limits: append([]attemptLimit{a.attemptLimit(a.cfg.limits.FactorPerUser, "factor", u.ID)}, more...),

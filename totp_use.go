@@ -112,8 +112,8 @@ func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
 	return tokens, err
 }
 
-// raiseSession consumes a second factor and raises the caller's session to AAL2 in the same
-// change, which records an event of each of types.
+// raiseSession consumes a second factor and raises the caller's session to AAL2 in the
+// same change, which records an event of each of types.
 func (a *Auth) raiseSession(ctx context.Context, by Caller, code factorCode, types ...EventType) (usedFactor, error) {
 	_, u, err := a.liveSession(ctx, by, CodeSessionEnded)
 	if err == nil && !u.MFAEnabled {

@@ -91,8 +91,8 @@ func isUnsafe(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead
 }
 
-// rememberInJSON returns "remember" of a JSON body; nil if it is not set. The body stays
-// unread for the handler, which reports other errors in it.
+// rememberInJSON returns "remember" of a JSON body; nil if it is not set. The body
+// stays unread for the handler, which reports other errors in it.
 func rememberInJSON(r *http.Request) (*bool, error) {
 	if isForm(r) {
 		return nil, nil

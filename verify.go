@@ -96,8 +96,8 @@ func (a *Auth) newVerification(k Kind, u User, d linkData) (store.Token, outbox.
 	return t, outbox.Outgoing{Kind: k, To: d.Email, Link: a.linkURL(k, secret), Code: code, ExpiresIn: verifyLife, NewAddress: d.Email}
 }
 
-// callerUserAgent returns the caller's user agent, if the caller has a session. The page of
-// the link shows it to the reader.
+// callerUserAgent returns the caller's user agent, if the caller has a session. The
+// page of the link shows it to the reader.
 func (a *Auth) callerUserAgent(ctx context.Context, by Caller) string {
 	if by.SessionID == "" {
 		return ""
@@ -185,8 +185,9 @@ func (a *Auth) verifyByCode(ctx context.Context, p VerifyEmailParams) (VerifiedE
 	return v, err
 }
 
-// verificationEffect returns the function that decides the effect of a verification link or
-// code. asked reports whether a session requested it; that session must still be live.
+// verificationEffect returns the function that decides the effect of a verification
+// link or code. asked reports whether a session requested it; that session must still
+// be live.
 func (a *Auth) verificationEffect(ctx context.Context, p VerifyEmailParams) (decide func(store.Token, linkData) (store.Redemption, error), asked *bool) {
 	var recoveryLink string
 	linkCreated := false // the link exists
@@ -264,15 +265,15 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver, rese
 	return true, reset, err
 }
 
-// isFirstVerification reports whether a verification link is the first verification of the
-// account's address.
+// isFirstVerification reports whether a verification link is the first verification of
+// the account's address.
 func isFirstVerification(u User, d linkData) bool {
 	return !u.EmailVerified() && store.EmailKey(u.Email) == store.EmailKey(d.Email)
 }
 
 // maybeUnknownAccount reports whether the reader of a link may not know the account:
 // because the account is unverified, or because its address is.
-func maybeUnknownAccount(u User, d linkData) bool { return u.Unproved() || isFirstVerification(u, d) }
+func maybeUnknownAccount(u User, d linkData) bool { return u.Unverified() || isFirstVerification(u, d) }
 
 // verifyEmailBody is the body of POST /verify-email.
 type verifyEmailBody struct {

@@ -149,7 +149,7 @@ func (m *Admin) status(u *auth.User) string {
 	switch {
 	case u.Banned(m.kit.Now()):
 		return "banned"
-	case u.Unproved():
+	case u.Unverified():
 		return "unconfirmed"
 	}
 	return "active"

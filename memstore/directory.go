@@ -92,6 +92,6 @@ func picked(u *user, q *store.UserQuery) bool {
 		(len(q.IDs) == 0 || slices.ContainsFunc(q.IDs, func(id string) bool { return strings.EqualFold(u.ID, id) })) &&
 		(q.Email == "" || u.Email != "" && store.EmailKey(u.Email) == store.EmailKey(q.Email)) && (q.Phone == "" || u.Phone == q.Phone) &&
 		(q.Role == "" || slices.Contains(u.Roles, q.Role)) && q.HasMetadata(u.AppMetadata) &&
-		is(q.Banned, u.Banned(q.Now)) && is(q.Confirmed, !u.Unproved()) && is(q.MFA, u.MFAEnabled) && is(q.Password, u.hash != "") &&
+		is(q.Banned, u.Banned(q.Now)) && is(q.Confirmed, !u.Unverified()) && is(q.MFA, u.MFAEnabled) && is(q.Password, u.hash != "") &&
 		within(u.CreatedAt, q.CreatedFrom, q.CreatedTo) && within(u.LastSignInAt, q.SignedInFrom, q.SignedInTo)
 }

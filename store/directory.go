@@ -41,7 +41,7 @@ type UserQuery struct {
 	Metadata map[string]string
 
 	Banned    *bool // at Now
-	Confirmed *bool // has a verified email address, a verified phone number or an identity (User.Unproved is false)
+	Confirmed *bool // has a verified email address, a verified phone number or an identity (User.Unverified is false)
 	MFA       *bool // User.MFAEnabled
 	Password  *bool // has a password
 

@@ -60,9 +60,9 @@ func (u *User) PhoneVerified() bool { return !u.PhoneVerifiedAt.IsZero() }
 // Banned reports whether the user is banned at now.
 func (u *User) Banned(now time.Time) bool { return now.Before(u.BannedUntil) }
 
-// Unproved reports whether the account has no verified email address, no verified phone
+// Unverified reports whether the account has no verified email address, no verified phone
 // number and no identity. Such an account belongs to the first person who verifies one.
-func (u *User) Unproved() bool {
+func (u *User) Unverified() bool {
 	return !u.EmailVerified() && !u.PhoneVerified() && len(u.Identities) == 0
 }
 

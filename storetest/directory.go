@@ -81,7 +81,7 @@ func expected(u store.User, q store.UserQuery) bool {
 			return i.Provider == q.Provider && (q.Subject == "" || i.Subject == q.Subject)
 		}),
 		q.HasMetadata(u.AppMetadata),
-		q.Confirmed == nil || *q.Confirmed == !u.Unproved(),
+		q.Confirmed == nil || *q.Confirmed == !u.Unverified(),
 		q.MFA == nil || *q.MFA == u.MFAEnabled,
 		q.Password == nil || *q.Password == u.UserMetadata["password"],
 		q.CreatedFrom.IsZero() || !u.CreatedAt.Before(q.CreatedFrom),

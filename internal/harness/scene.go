@@ -45,7 +45,7 @@ func NewClassWorldOn(t *testing.T, store auth.Store, r Row, more ...auth.Option)
 		auth.WithRateLimits(auth.RateLimits{Off: true}),
 		auth.WithMail(auth.MailOptions{Sync: true}),
 		auth.WithSettings(settings),
-		auth.WithMFA(auth.MFAOptions{RequiredFor: func(u auth.User) bool { return u.FullName == MustEnrol && u.Unproved() }}),
+		auth.WithMFA(auth.MFAOptions{RequiredFor: func(u auth.User) bool { return u.FullName == MustEnrol && u.Unverified() }}),
 	}, more...)...)
 	if err := CheapPasswords(w.Auth); err != nil {
 		t.Fatal(err)
