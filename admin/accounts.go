@@ -206,9 +206,9 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 }
 
 // neverUsed rejects the id of a deleted account, because its records and the keys that it
-// answered for must not pass to a new account. The audit log knows the id for as long as
-// it is stored. The id of an existing account is rejected, too, because the account may
-// be deleted before the new one is created; then there is true.
+// answered for must not pass to a new account. The audit log knows the id for as long as it
+// is stored. The id of an existing account is rejected, too, because the account may be
+// deleted before the new one is created; there reports whether it exists.
 func (m *Admin) neverUsed(ctx context.Context, id string) (there bool, err error) {
 	taken := m.fail(auth.CodeUserAlreadyExists, &store.ConflictError{Field: "id"})
 	switch _, err := m.store.User(ctx, store.ByID(id)); {

@@ -153,7 +153,7 @@ func (m *Admin) underKey(ctx context.Context, key *store.Idempotency, by auth.Au
 }
 
 // keep stores v, to be returned when the request is repeated. It is for results that the
-// store cannot read later, and never holds a secret; accounts need no keep.
+// store cannot read later, and never holds a secret; an account is read again instead.
 func (t *turn) keep(v any) error {
 	if t.change.Idempotency == nil {
 		return nil

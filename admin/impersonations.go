@@ -53,7 +53,7 @@ type ImpersonateResult struct {
 	SessionID   string `json:"session_id"`
 	AccessToken string `json:"access_token,omitempty"` // if RedirectTo is empty; otherwise URL is set
 	ExpiresIn   int    `json:"expires_in,omitempty"`   // seconds
-	URL         string `json:"url,omitempty"`          // RedirectTo with a code, good for a minute, that POST /exchange trades
+	URL         string `json:"url,omitempty"`          // RedirectTo with a code for POST /exchange, valid for a minute
 }
 
 // Impersonate lets the actor act as another user, for at most auth.ImpersonationLife and

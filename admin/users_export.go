@@ -180,8 +180,8 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 	}
 }
 
-// exportedRows appends accounts as they are exported. It omits an account whose deletion
-// it notices.
+// exportedRows appends accounts as they are exported. It omits an account that it finds
+// deleted.
 func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParams, users []store.UserRow, rows []exportedRow) ([]exportedRow, error) {
 	rows = slices.Grow(rows, len(users))
 	hash, totp := p.secrets()

@@ -28,8 +28,8 @@ func (m *Admin) Authorize(r *http.Request) (Actor, error) {
 	return Actor{}, nil
 }
 
-// Visitor is an actor as read for one page: the page shows only what the visitor may do.
-// Each operation checks its actor again.
+// Visitor is an actor as read for one page: the page shows only the operations that the
+// visitor may use. Each operation checks its actor again.
 type Visitor struct {
 	Label string // for people: the email address, the phone number or the id
 	Admin bool   // the visitor holds one of the permissions of operations
