@@ -121,7 +121,7 @@ type CreateUserParams struct {
 	PhoneVerified bool           `json:"phone_verified"` // needs auth.credentials
 	FullName      string         `json:"full_name"`
 	Password      string         `json:"password"`      // needs auth.credentials; empty: none
-	PasswordHash  string         `json:"password_hash"` // instead of Password, as in auth.ImportUser; needs auth.credentials
+	PasswordHash  string         `json:"password_hash"` // instead of Password, as in auth.ImportUserParams; needs auth.credentials
 	Roles         []string       `json:"roles"`         // needs auth.roles.assign, and the permissions of the roles
 	UserMetadata  map[string]any `json:"user_metadata"`
 	AppMetadata   map[string]any `json:"app_metadata"`

@@ -37,10 +37,10 @@ type Options struct {
 	// Authorize identifies the caller of a request to /admin, for applications with their
 	// own admin login. If it is set, it decides about every request except those with
 	// secret keys, and sessions of Authmount are not accepted. Cross-site requests that
-	// would change something are rejected before (auth.CheckOrigin). The permissions of
-	// the identity follow from its Permissions alone, see [External]. An error of package
-	// auth is returned as it is; any other becomes 401 missing_token without its text.
-	// Authorize is called concurrently, and must not read the body. Default: none.
+	// would change something are rejected before (auth.CheckOrigin). The identity has
+	// only its own Permissions, see [External]. An error of package auth is returned as
+	// it is; any other becomes 401 missing_token without its text. Authorize is called
+	// concurrently, and must not read the body. Default: none.
 	Authorize func(*http.Request) (Identity, error)
 
 	// TellImpersonated sends a message to a user's verified email address when another

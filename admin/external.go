@@ -33,10 +33,10 @@ func (i Identity) same(o Identity) bool {
 const maxIdentity = 255
 
 // External is an actor whom the application's own admin login knows (Options.Authorize).
-// The rules for users apply: Permissions limit the operations and the targets, AAL
-// replaces the second factor (Options.RequireMFA), and AuthTime within the last 15
-// minutes is recent authentication. Such an actor has no account here, so no account is
-// the actor's own, and cannot impersonate.
+// The rules for users apply: Permissions limit the operations and the targets, AAL reports
+// the second factor (Options.RequireMFA), and AuthTime within the last 15 minutes is recent
+// authentication. Such an actor has no account here, so no account is the actor's own, and
+// cannot impersonate.
 //
 // Only the application knows the permissions, so those that it reported when the
 // operation started count. Unlike for other actors, they are not checked again at the
