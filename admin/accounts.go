@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 var (
 	opLookupUser = operation{pattern: "GET /users/lookup", permission: PermUsersRead, fails: []auth.Code{auth.CodeUserNotFound}}
 	opUser       = operation{pattern: "GET /users/{id}", permission: PermUsersRead, fails: []auth.Code{auth.CodeUserNotFound}}
-	opCreateUser = operation{pattern: "POST /users", permission: PermUsersWrite, fails: []auth.Code{
+	opCreateUser = operation{created: http.StatusCreated, pattern: "POST /users", permission: PermUsersWrite, fails: []auth.Code{
 		auth.CodeReauthNeeded, auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeUserAlreadyExists, auth.CodeIdentityAlreadyExists, auth.CodeWeakPassword, auth.CodeRateLimited, auth.CodeOverloaded, auth.CodeMethodDisabled,
 	}}
 	opUpdateUser = operation{pattern: "PATCH /users/{id}", permission: PermUsersWrite, against: managing, self: true, fails: []auth.Code{
@@ -95,28 +96,46 @@ func (m *Admin) LookupUser(ctx context.Context, who Actor, key store.UserKey) (A
 	return m.account(ctx, key)
 }
 
+// lookupParams name an account by one value.
+type lookupParams struct {
+	Email    string `query:"email"`
+	Phone    string `query:"phone"`
+	Provider string `query:"provider"`
+	Subject  string `query:"subject"`
+}
+
+func (m *Admin) lookupUser(ctx context.Context, who Actor, p lookupParams) (Account, error) {
+	email, phone, err := m.addresses(p.Email, p.Phone)
+	if err != nil {
+		return Account{}, err
+	}
+	return m.LookupUser(ctx, who, store.UserKey{Email: email, Phone: phone, Provider: p.Provider, Subject: p.Subject})
+}
+
 // CreateUserParams describe an account to make.
 type CreateUserParams struct {
-	ID            string // any UUID; empty: a new one
-	Email         string // or Phone, or both
-	EmailVerified bool   // the operator's word for it; needs auth.credentials
-	Phone         string
-	PhoneVerified bool // likewise
-	FullName      string
-	Password      string   // needs auth.credentials; empty: none
-	PasswordHash  string   // in its place, as of auth.ImportUser; likewise
-	Roles         []string // needs auth.roles.assign, and the permissions of the roles
-	UserMetadata  map[string]any
-	AppMetadata   map[string]any
-	Notes         string // operators' own; never shown to the user
+	ID            string         `json:"id"`             // any UUID; empty: a new one
+	Email         string         `json:"email"`          // or Phone, or both
+	EmailVerified bool           `json:"email_verified"` // the operator's word for it; needs auth.credentials
+	Phone         string         `json:"phone"`
+	PhoneVerified bool           `json:"phone_verified"` // likewise
+	FullName      string         `json:"full_name"`
+	Password      string         `json:"password"`      // needs auth.credentials; empty: none
+	PasswordHash  string         `json:"password_hash"` // in its place, as of auth.ImportUser; likewise
+	Roles         []string       `json:"roles"`         // needs auth.roles.assign, and the permissions of the roles
+	UserMetadata  map[string]any `json:"user_metadata"`
+	AppMetadata   map[string]any `json:"app_metadata"`
+	Notes         string         `json:"notes"` // operators' own; never shown to the user
 
-	// SendVerification mails the link that proves the address.
-	SendVerification bool
-
-	// SendInvitation mails the link by which its owner chooses a password, of an account
-	// that has none; it is good for seven days, and proves the address.
-	SendInvitation bool
+	// Send is SendVerification or SendInvitation; empty: no message.
+	Send string `json:"send"`
 }
+
+// The messages of CreateUserParams.Send.
+const (
+	SendVerification = "verify" // the link that verifies the email address
+	SendInvitation   = "invite" // the link by which its owner chooses a password, of an account that has none; it is valid for seven days, and verifies the address
+)
 
 // CreateUser makes an account. Fields that belong to other operations need their
 // permissions, and a proof of the last 15 minutes, too. Errors: CodeValidationFailed,
@@ -125,10 +144,13 @@ type CreateUserParams struct {
 // CodeRateLimited, CodeOverloaded, CodeMethodDisabled (there are no passwords to
 // choose), those of Hooks.OnUserCreating.
 func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (auth.User, error) {
-	if p.SendVerification && (p.Email == "" || p.EmailVerified) {
+	if p.Send != "" && p.Send != SendVerification && p.Send != SendInvitation {
+		return auth.User{}, m.kit.Invalid("send", "has to be verify or invite")
+	}
+	if p.Send == SendVerification && (p.Email == "" || p.EmailVerified) {
 		return auth.User{}, m.kit.Invalid("send", "needs an address that is not verified")
 	}
-	if p.SendInvitation && (p.Email == "" || p.Password != "" || p.PasswordHash != "") {
+	if p.Send == SendInvitation && (p.Email == "" || p.Password != "" || p.PasswordHash != "") {
 		return auth.User{}, m.kit.Invalid("send", "needs an address, and an account without a password")
 	}
 	n := &host.NewAccount{ImportUser: host.ImportUser{
@@ -155,7 +177,7 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 		}
 		t.change.Events[0].Event.UserID, t.record.Target = nu.User.ID, labelOf(nu.User)
 		t.made(nu)
-		if p.SendVerification {
+		if p.Send == SendVerification {
 			if leave == nil { // once, however often it is tried
 				drawn, err := m.kit.PermitVerification(ctx, nu.User.Email)
 				if err != nil {
@@ -165,7 +187,7 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 			}
 			m.kit.SendVerification(ctx, &t.change, &nu, *leave)
 		}
-		if p.SendInvitation {
+		if p.Send == SendInvitation {
 			if err := m.kit.InviteNew(ctx, &t.change, &send, &nu); err != nil {
 				return "", err
 			}

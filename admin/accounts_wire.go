@@ -1,8 +1,8 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
-	"net/http"
 	"time"
 
 	"github.com/authmount/auth"
@@ -37,11 +37,7 @@ type (
 	}
 )
 
-// writeAccount writes an account whole, with its revision as ETag.
-func (m *Admin) writeAccount(w http.ResponseWriter, a Account, err error) error {
-	if err != nil {
-		return err
-	}
+func (a Account) reply(m *Admin) reply {
 	v := accountView{userView: m.view(a.User), HasPassword: a.HasPassword, Factors: viewFactors(a.Factors), RecoveryCodesLeft: a.RecoveryCodesLeft, Pending: []pendingView{}, Locks: []lockView{}, Notes: a.Notes}
 	for _, p := range a.Pending {
 		v.Pending = append(v.Pending, pendingView(p))
@@ -49,8 +45,7 @@ func (m *Admin) writeAccount(w http.ResponseWriter, a Account, err error) error 
 	for _, l := range a.Locks {
 		v.Locks = append(v.Locks, lockView(l))
 	}
-	setRevision(w, a.Revision)
-	return m.kit.WriteJSON(w, http.StatusOK, v)
+	return reply{revision: &a.Revision, body: v}
 }
 
 func viewFactors(list []auth.Factor) []factorView {
@@ -65,75 +60,32 @@ func viewFactors(list []auth.Factor) []factorView {
 	return out
 }
 
-func (m *Admin) handleUser(who Actor, w http.ResponseWriter, r *http.Request) error {
-	a, err := m.User(r.Context(), who, r.PathValue("id"))
-	return m.writeAccount(w, a, err)
+// updateUserBody is a merge patch of an account.
+type updateUserBody struct {
+	UserID        string          `path:"id"`
+	Revision      *int64          `header:"If-Match"`
+	FullName      json.RawMessage `json:"full_name"`
+	UserMetadata  json.RawMessage `json:"user_metadata"`
+	AppMetadata   json.RawMessage `json:"app_metadata"`
+	Notes         json.RawMessage `json:"notes"`
+	Email         json.RawMessage `json:"email"`
+	EmailVerified json.RawMessage `json:"email_verified"`
+	Phone         json.RawMessage `json:"phone"`
+	PhoneVerified json.RawMessage `json:"phone_verified"`
 }
 
-func (m *Admin) handleCreateUser(who Actor, w http.ResponseWriter, r *http.Request) error {
-	var p struct {
-		ID            string         `json:"id"`
-		Email         string         `json:"email"`
-		EmailVerified bool           `json:"email_verified"`
-		Phone         string         `json:"phone"`
-		PhoneVerified bool           `json:"phone_verified"`
-		FullName      string         `json:"full_name"`
-		Password      string         `json:"password"`
-		PasswordHash  string         `json:"password_hash"`
-		Roles         []string       `json:"roles"`
-		UserMetadata  map[string]any `json:"user_metadata"`
-		AppMetadata   map[string]any `json:"app_metadata"`
-		Notes         string         `json:"notes"`
-		Send          string         `json:"send"`
-	}
-	if err := m.kit.Decode(r, &p); err != nil {
-		return err
-	}
-	if p.Send != "" && p.Send != "verify" && p.Send != "invite" {
-		return m.kit.Invalid("send", "has to be verify or invite")
-	}
-	u, err := m.CreateUser(r.Context(), who, CreateUserParams{
-		ID: p.ID, Email: p.Email, EmailVerified: p.EmailVerified, Phone: p.Phone, PhoneVerified: p.PhoneVerified, FullName: p.FullName,
-		Password: p.Password, PasswordHash: p.PasswordHash, Roles: p.Roles, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Notes: p.Notes,
-		SendVerification: p.Send == "verify", SendInvitation: p.Send == "invite",
-	})
-	if err != nil {
-		return err
-	}
-	setRevision(w, u.Revision)
-	return m.kit.WriteJSON(w, http.StatusCreated, m.view(u))
-}
-
-func (m *Admin) handleUpdateUser(who Actor, w http.ResponseWriter, r *http.Request) error {
-	var p struct {
-		FullName      json.RawMessage `json:"full_name"`
-		UserMetadata  json.RawMessage `json:"user_metadata"`
-		AppMetadata   json.RawMessage `json:"app_metadata"`
-		Notes         json.RawMessage `json:"notes"`
-		Email         json.RawMessage `json:"email"`
-		EmailVerified json.RawMessage `json:"email_verified"`
-		Phone         json.RawMessage `json:"phone"`
-		PhoneVerified json.RawMessage `json:"phone_verified"`
-	}
-	rev, err := m.ifMatch(r)
-	if err == nil {
-		err = m.kit.Decode(r, &p)
-	}
-	if err != nil {
-		return err
-	}
+func (m *Admin) updateUser(ctx context.Context, who Actor, p updateUserBody) (auth.User, error) {
 	f := &fields{m: m}
 	u := UpdateUserParams{
-		UserID: r.PathValue("id"), Revision: rev,
+		UserID: p.UserID, Revision: p.Revision,
 		FullName: f.text("full_name", p.FullName), Notes: f.text("notes", p.Notes), Email: f.text("email", p.Email), Phone: f.text("phone", p.Phone),
 		EmailVerified: f.flag("email_verified", p.EmailVerified), PhoneVerified: f.flag("phone_verified", p.PhoneVerified),
 		UserMetadata: f.object("user_metadata", p.UserMetadata), AppMetadata: f.object("app_metadata", p.AppMetadata),
 	}
 	if f.err != nil {
-		return f.err
+		return auth.User{}, f.err
 	}
-	updated, err := m.UpdateUser(r.Context(), who, u)
-	return m.writeUser(w, updated, err)
+	return m.UpdateUser(ctx, who, u)
 }
 
 // fields reads members of a merge patch, of which an absent one and null are not the

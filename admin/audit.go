@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"strings"
 	"time"
@@ -17,21 +18,77 @@ import (
 
 var (
 	opAudit       = operation{pattern: "GET /audit-logs", permission: PermAuditRead}
-	opAuditEvent  = operation{pattern: "GET /audit-logs/{id}", permission: PermAuditRead}
+	opAuditEvent  = operation{strict: true, pattern: "GET /audit-logs/{id}", permission: PermAuditRead}
 	opAuditExport = operation{pattern: "GET /audit-logs/export", permission: PermAuditExport, stepUp: true, recorded: true}
 	opTimeline    = operation{pattern: "GET /users/{id}/events", permission: PermAuditRead, fails: []auth.Code{auth.CodeUserNotFound}}
+
+	auditEndpoints = []endpoint{
+		op(opAudit, (*Admin).AuditLog),
+		export(opAuditExport, "audit-log", func(p ExportAuditLogParams) string { return p.Format }, (*Admin).ExportAuditLog),
+		op(opAuditEvent, func(m *Admin, ctx context.Context, who Actor, p idOnly) (eventView, error) {
+			e, err := m.AuditEvent(ctx, who, p.ID)
+			return viewEvent(e), err
+		}),
+		op(opTimeline, (*Admin).Timeline),
+	}
 )
 
-// AuditLogParams pick events. Before of the query is the last event of the page
-// before, if there was one.
+// EventFilter picks events. Those fields that are set have to hold together.
+type EventFilter struct {
+	Actor     string             `query:"actor"`
+	Action    string             `query:"action"` // a type, or a pattern such as user.*
+	Target    string             `query:"target"`
+	User      string             `query:"user"` // about the account, or by it
+	RequestID string             `query:"request_id"`
+	Outcome   store.EventOutcome `query:"outcome"`
+	From      time.Time          `query:"from"` // inclusive
+	To        time.Time          `query:"to"`   // exclusive
+	IP        string             `query:"ip"`
+}
+
+// eventQuery reads a filter. Errors: CodeValidationFailed.
+func (m *Admin) eventQuery(f EventFilter) (store.EventQuery, error) {
+	q := store.EventQuery{ActorID: f.Actor, Type: f.Action, Target: f.Target, Involving: f.User, RequestID: f.RequestID, Outcome: f.Outcome, From: f.From, To: f.To}
+	if f.IP != "" {
+		ip, err := netip.ParseAddr(f.IP)
+		if err != nil {
+			return q, m.kit.Invalid("ip", "has to be an address such as 192.0.2.1")
+		}
+		q.IP = ip.Unmap()
+	}
+	return q, nil
+}
+
+// AuditLogParams pick events.
 type AuditLogParams struct {
-	store.EventQuery
+	EventFilter
+
+	Limit  int    `query:"limit"`  // up to 200; 0: 50
+	Cursor string `query:"cursor"` // EventPage.NextCursor of the page before
 }
 
 // EventPage is a page of the audit log, newest first.
 type EventPage struct {
-	Events []auth.Event
-	Next   *auth.Event // what comes before the next page; nil: this was the last
+	Events     []auth.Event
+	NextCursor *string // of the page after; nil: this was the last
+}
+
+func (p EventPage) reply(*Admin) reply {
+	out := struct {
+		Events     []eventView `json:"events"`
+		NextCursor *string     `json:"next_cursor"`
+	}{[]eventView{}, p.NextCursor}
+	for _, e := range p.Events {
+		out.Events = append(out.Events, viewEvent(e))
+	}
+	return reply{body: out}
+}
+
+// eventCursor is a place in a list of events.
+type eventCursor struct {
+	List string    `json:"list"`
+	At   time.Time `json:"at"`
+	ID   string    `json:"id"`
 }
 
 // AuditLog lists what has happened, newest first: operations of the admin side, and
@@ -39,23 +96,36 @@ type EventPage struct {
 // is in it about a second later. Errors: CodeValidationFailed, and those of every
 // operation.
 func (m *Admin) AuditLog(ctx context.Context, who Actor, p AuditLogParams) (EventPage, error) {
-	return m.eventPage(ctx, who, opAudit, p.EventQuery)
+	q, err := m.eventQuery(p.EventFilter)
+	if err != nil {
+		return EventPage{}, err
+	}
+	q.Limit = p.Limit
+	return m.eventPage(ctx, who, opAudit, q, "audit-logs", p.Cursor)
 }
 
 // TimelineParams pick events of one account.
 type TimelineParams struct {
-	UserID string
-	Before *auth.Event // the last event of the page before; nil: from the newest on
-	Limit  int
+	UserID string `path:"id"`
+	Limit  int    `query:"limit"`
+	Cursor string `query:"cursor"` // EventPage.NextCursor of the page before
 }
 
 // Timeline is AuditLog of what happened to one account or was done by it, of one that
 // is gone, too. Errors: CodeUserNotFound for what is no id.
 func (m *Admin) Timeline(ctx context.Context, who Actor, p TimelineParams) (EventPage, error) {
-	return m.eventPage(ctx, who, opTimeline, store.EventQuery{Involving: p.UserID, Before: p.Before, Limit: p.Limit})
+	return m.eventPage(ctx, who, opTimeline, store.EventQuery{Involving: p.UserID, Limit: p.Limit}, "events of "+p.UserID, p.Cursor)
 }
 
-func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q store.EventQuery) (EventPage, error) {
+// eventPage reads a page of a list of events. The cursor belongs to the list of that name.
+func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q store.EventQuery, list, cursor string) (EventPage, error) {
+	at, err := readCursor[eventCursor](m, cursor)
+	switch {
+	case err != nil || at != nil && at.List != list:
+		return EventPage{}, m.kit.Invalid("cursor", "is none of this list")
+	case at != nil:
+		q.Before = &auth.Event{At: at.At, ID: at.ID}
+	}
 	if _, err := m.reader(ctx, who, op); err != nil {
 		return EventPage{}, err
 	}
@@ -66,13 +136,14 @@ func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q store.
 	if err := q.Check(); err != nil {
 		return EventPage{}, m.kit.StoreError(err)
 	}
-	list, err := m.journal.Events(ctx, q)
+	found, err := m.journal.Events(ctx, q)
 	if err != nil {
 		return EventPage{}, m.kit.StoreError(err)
 	}
-	p := EventPage{Events: list}
-	if len(list) == q.Limit {
-		p.Next = &list[len(list)-1]
+	p := EventPage{Events: found}
+	if len(found) == q.Limit {
+		last := found[len(found)-1]
+		p.NextCursor = cursorOf(&eventCursor{list, last.At, last.ID})
 	}
 	return p, nil
 }

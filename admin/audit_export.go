@@ -23,9 +23,9 @@ const exportPage = 500
 
 // ExportAuditLogParams pick what to export.
 type ExportAuditLogParams struct {
-	store.EventQuery // its Limit does not count
+	EventFilter
 
-	Format string // FormatNDJSON if empty
+	Format string `query:"format"` // FormatNDJSON if empty
 }
 
 // ExportAuditLog writes all events that a query picks, newest first, page by page, and
@@ -40,13 +40,17 @@ func (m *Admin) ExportAuditLog(ctx context.Context, who Actor, p ExportAuditLogP
 	if !slices.Contains([]string{FormatNDJSON, FormatCSV}, p.Format) {
 		return m.kit.Invalid("format", "has to be ndjson or csv")
 	}
-	p.Limit = exportPage
-	if err := p.Check(); err != nil {
+	q, err := m.eventQuery(p.EventFilter)
+	if err != nil {
+		return err
+	}
+	q.Limit = exportPage
+	if err := q.Check(); err != nil {
 		return m.kit.StoreError(err)
 	}
-	_, err := carryOut(ctx, m, who, opAuditExport, "", auth.EventAuditExported, func(t *turn) (struct{}, error) {
+	_, err = carryOut(ctx, m, who, opAuditExport, "", auth.EventAuditExported, func(t *turn) (struct{}, error) {
 		t.changed("format", nil, p.Format)
-		for name, value := range filtersOf(p.EventQuery) {
+		for name, value := range filtersOf(q) {
 			t.changed(name, nil, value)
 		}
 		return struct{}{}, m.journal.AddEvents(ctx, []auth.Event{t.change.Events[0].Event})
@@ -54,20 +58,20 @@ func (m *Admin) ExportAuditLog(ctx context.Context, who Actor, p ExportAuditLogP
 	if err != nil {
 		return err
 	}
-	return m.writeEventsTo(ctx, who, p, w)
+	return m.writeEventsTo(ctx, who, q, p.Format, w)
 }
 
 // writeEventsTo writes page by page.
-func (m *Admin) writeEventsTo(ctx context.Context, who Actor, p ExportAuditLogParams, w io.Writer) error {
+func (m *Admin) writeEventsTo(ctx context.Context, who Actor, q store.EventQuery, format string, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	table, lines := csv.NewWriter(out), json.NewEncoder(out)
-	if p.Format == FormatCSV {
+	if format == FormatCSV {
 		if err := table.Write(eventColumns()); err != nil {
 			return err
 		}
 	}
 	for {
-		list, err := m.journal.Events(ctx, p.EventQuery)
+		list, err := m.journal.Events(ctx, q)
 		if err != nil {
 			return m.kit.StoreError(err)
 		}
@@ -75,7 +79,7 @@ func (m *Admin) writeEventsTo(ctx context.Context, who Actor, p ExportAuditLogPa
 			return err
 		}
 		for _, e := range list {
-			if p.Format == FormatNDJSON {
+			if format == FormatNDJSON {
 				err = lines.Encode(viewEvent(e))
 			} else {
 				var row []string
@@ -90,10 +94,10 @@ func (m *Admin) writeEventsTo(ctx context.Context, who Actor, p ExportAuditLogPa
 		if table.Flush(); table.Error() != nil {
 			return table.Error()
 		}
-		if err := out.Flush(); err != nil || len(list) < p.Limit {
+		if err := out.Flush(); err != nil || len(list) < q.Limit {
 			return err
 		}
-		p.Before = &list[len(list)-1]
+		q.Before = &list[len(list)-1]
 	}
 }
 

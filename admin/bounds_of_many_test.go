@@ -28,7 +28,7 @@ func TestSelectionHasAnEnd(t *testing.T) {
 	if _, err := imports.CreateUsers(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	res, err := o.adm.Bulk(t.Context(), admin.System("test"), admin.BulkParams{Action: admin.BulkUnban, DryRun: true, Filter: &admin.ListUsersParams{}})
+	res, err := o.adm.Bulk(t.Context(), admin.System("test"), admin.BulkParams{Action: admin.BulkUnban, DryRun: true, Filter: &admin.UserFilter{}})
 	wantCode(t, err, auth.CodeQueryTooBroad)
 	if res.SelectionID != "" {
 		t.Error("there is a selection")
@@ -115,7 +115,7 @@ func TestSelectionsKeepAnyEndOfABan(t *testing.T) {
 		t.Errorf("banned until %v", u.BannedUntil)
 	}
 	until := o.Clock.Now().Add(time.Hour).In(time.FixedZone("nowhere", 25*60*60)) // of which JSON knows nothing
-	ban := admin.BulkParams{Action: admin.BulkBan, DryRun: true, Filter: &admin.ListUsersParams{Search: "many"}, BulkDetails: admin.BulkDetails{Reason: "x", Until: until}}
+	ban := admin.BulkParams{Action: admin.BulkBan, DryRun: true, Filter: &admin.UserFilter{Search: "many"}, BulkDetails: admin.BulkDetails{Reason: "x", Until: until}}
 	if _, err := o.adm.Bulk(t.Context(), admin.System("test"), ban); err != nil {
 		t.Error(err)
 	}

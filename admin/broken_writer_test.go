@@ -12,7 +12,6 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
-	"github.com/authmount/auth/store"
 )
 
 // full takes some bytes, and no more.
@@ -58,7 +57,7 @@ func TestHalfOfAnExportIsNotTakenForAll(t *testing.T) {
 			return o.adm.ExportAuditLog(ctx, system, admin.ExportAuditLogParams{Format: admin.FormatCSV}, w)
 		},
 		"few events as a table": func(ctx context.Context, w io.Writer) error {
-			return o.adm.ExportAuditLog(ctx, system, admin.ExportAuditLogParams{Format: admin.FormatCSV, EventQuery: store.EventQuery{Type: string(auth.EventJobStarted)}}, w)
+			return o.adm.ExportAuditLog(ctx, system, admin.ExportAuditLogParams{Format: admin.FormatCSV, EventFilter: admin.EventFilter{Action: string(auth.EventJobStarted)}}, w)
 		},
 		"results": func(ctx context.Context, w io.Writer) error { return o.adm.JobResults(ctx, system, id, w) },
 	} {

@@ -39,7 +39,7 @@ const (
 type BulkParams struct {
 	Action      BulkAction
 	UserIDs     []string // up to 1000
-	Filter      *ListUsersParams
+	Filter      *UserFilter
 	SelectionID string // with nothing but Action besides
 	DryRun      bool
 
@@ -76,6 +76,8 @@ type BulkResult struct {
 	ExpiresAt   time.Time
 
 	JobID string // of a selection: it is being done, see Job
+
+	dry bool // nothing was done
 }
 
 // bulkAction is how an action is carried out.
@@ -194,7 +196,9 @@ func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, 
 	if len(list) == 0 {
 		return BulkResult{}, err
 	}
-	return bulkResult(theRest(list, ids, err)), nil
+	res := bulkResult(theRest(list, ids, err))
+	res.dry = p.DryRun
+	return res, nil
 }
 
 // each are ids in their order, each once.
@@ -272,14 +276,13 @@ func (m *Admin) checkBulk(ctx context.Context, a *acting, p BulkParams) error {
 	return nil
 }
 
-// picksAll tells whether a query has no filter.
-func (p ListUsersParams) picksAll() bool {
-	q := p.UserQuery
-	q.Sort, q.Desc, q.Limit, q.After, q.Now = "", false, 0, nil, time.Time{}
-	if len(q.Metadata) == 0 {
-		q.Metadata = nil
+// picksAll tells whether a filter picks every account.
+func (f UserFilter) picksAll() bool {
+	f.Sort, f.Order, f.Search = "", "", strings.TrimSpace(f.Search)
+	if len(f.Metadata) == 0 {
+		f.Metadata = nil
 	}
-	return strings.TrimSpace(p.Search) == "" && reflect.DeepEqual(q, store.UserQuery{})
+	return reflect.DeepEqual(f, UserFilter{})
 }
 
 // doToEach does an action to accounts, or tries it. After an error it is not known, or

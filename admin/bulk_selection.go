@@ -39,22 +39,26 @@ func (m *Admin) selectFor(ctx context.Context, who Actor, a *acting, b bulkActio
 		}
 	}
 	res := bulkResult(list)
-	res.SelectionID, res.ExpiresAt = j.ID, j.ExpiresAt
+	res.SelectionID, res.ExpiresAt, res.dry = j.ID, j.ExpiresAt, p.DryRun
 	return res, nil
 }
 
 // isEverybody tells whether a filter has picked all accounts that there are, or would.
-func (m *Admin) isEverybody(ctx context.Context, p ListUsersParams, picked int) (bool, error) {
+func (m *Admin) isEverybody(ctx context.Context, f UserFilter, picked int) (bool, error) {
 	n, err := m.admin.CountUsers(ctx, store.UserQuery{Now: m.kit.Now()})
-	return p.picksAll() || n.Exact && int64(picked) >= n.N, m.storeError(err)
+	return f.picksAll() || n.Exact && int64(picked) >= n.N, m.storeError(err)
 }
 
 // pick lists the accounts that a filter picks. Errors: CodeQueryTooBroad.
-func (m *Admin) pick(ctx context.Context, who Actor, p ListUsersParams) ([]string, error) {
+func (m *Admin) pick(ctx context.Context, who Actor, f UserFilter) ([]string, error) {
 	var ids []string
-	p.Limit, p.Count = maxPage, false
+	p, err := m.userSearch(f)
+	if err != nil {
+		return nil, err
+	}
+	p.Limit = maxPage
 	for {
-		page, err := m.ListUsers(ctx, who, p)
+		page, err := m.pageOfUsers(ctx, who, p)
 		if err != nil {
 			return nil, err
 		}
@@ -64,10 +68,10 @@ func (m *Admin) pick(ctx context.Context, who Actor, p ListUsersParams) ([]strin
 		switch {
 		case len(ids) > maxSelection:
 			return nil, auth.Reject(auth.CodeQueryTooBroad, fmt.Sprintf("More than %d accounts match.", maxSelection))
-		case page.Next == nil:
+		case page.next == nil:
 			return ids, nil
 		}
-		p = ListUsersParams{UserQuery: *page.Next}
+		p = userSearch{UserQuery: *page.next}
 	}
 }
 

@@ -1,54 +1,48 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 )
 
-func (m *Admin) handleBulk(who Actor, w http.ResponseWriter, r *http.Request) error {
-	var p struct {
-		Action      BulkAction     `json:"action"`
-		IDs         []string       `json:"ids"`
-		Filter      map[string]any `json:"filter"`
-		SelectionID string         `json:"selection_id"`
-		DryRun      bool           `json:"dry_run"`
-		Reason      string         `json:"reason"`
-		Until       *time.Time     `json:"until"`
-		Role        string         `json:"role"`
-		Type        LinkType       `json:"type"`
-		RedirectTo  string         `json:"redirect_to"`
-	}
-	if err := m.kit.Decode(r, &p); err != nil {
-		return err
-	}
-	b := BulkParams{Action: p.Action, UserIDs: p.IDs, SelectionID: p.SelectionID, DryRun: p.DryRun, BulkDetails: BulkDetails{Reason: p.Reason, Role: p.Role, Type: p.Type, RedirectTo: p.RedirectTo}}
-	if p.Until != nil {
-		b.Until = p.Until.UTC()
-	}
+// bulkBody is BulkParams on the wire, where a filter has the names of GET /users.
+type bulkBody struct {
+	Action      BulkAction     `json:"action"`
+	IDs         []string       `json:"ids"`
+	Filter      map[string]any `json:"filter"`
+	SelectionID string         `json:"selection_id"`
+	DryRun      bool           `json:"dry_run"`
+	Reason      string         `json:"reason"`
+	Until       time.Time      `json:"until"`
+	Role        string         `json:"role"`
+	Type        LinkType       `json:"type"`
+	RedirectTo  string         `json:"redirect_to"`
+}
+
+func (m *Admin) bulk(ctx context.Context, who Actor, p bulkBody) (BulkResult, error) {
+	b := BulkParams{Action: p.Action, UserIDs: p.IDs, SelectionID: p.SelectionID, DryRun: p.DryRun, BulkDetails: BulkDetails{Reason: p.Reason, Until: p.Until.UTC(), Role: p.Role, Type: p.Type, RedirectTo: p.RedirectTo}}
 	if p.Filter != nil {
 		filter, err := m.filterOf(p.Filter)
 		if err != nil {
-			return err
+			return BulkResult{}, err
 		}
 		b.Filter = &filter
 	}
-	res, err := m.Bulk(r.Context(), who, b)
-	if err != nil {
-		return err
+	return m.Bulk(ctx, who, b)
+}
+
+func (r BulkResult) reply(*Admin) reply {
+	if r.JobID != "" {
+		return startedJob(r.JobID)
 	}
-	if res.JobID != "" {
-		return m.writeJobID(w, res.JobID)
-	}
-	out := bulkView{Results: []rowResult{}, Done: res.Counts.Done, Skipped: res.Counts.Skipped, Failed: res.Counts.Failed, DryRun: p.DryRun, SelectionID: optional(res.SelectionID)}
-	for _, i := range res.Items {
+	out := bulkView{Results: []rowResult{}, Done: r.Counts.Done, Skipped: r.Counts.Skipped, Failed: r.Counts.Failed, DryRun: r.dry, SelectionID: optional(r.SelectionID), ExpiresAt: orNever(r.ExpiresAt)}
+	for _, i := range r.Items {
 		out.Results = append(out.Results, rowResult{ID: i.ID, Result: i.Result, Code: i.Code, Field: i.Field, Message: i.Message})
 	}
-	if !res.ExpiresAt.IsZero() {
-		out.ExpiresAt = &res.ExpiresAt
-	}
-	return m.kit.WriteJSON(w, http.StatusOK, out)
+	return reply{body: out}
 }
 
 type bulkView struct {
@@ -61,13 +55,13 @@ type bulkView struct {
 	ExpiresAt   *time.Time  `json:"expires_at"`
 }
 
-// writeJobID answers that something is being done behind the caller's back.
-func (m *Admin) writeJobID(w http.ResponseWriter, id string) error {
-	return m.kit.WriteJSON(w, http.StatusAccepted, map[string]string{"job_id": id})
+// startedJob answers that something goes on in the background.
+func startedJob(id string) reply {
+	return reply{status: http.StatusAccepted, body: map[string]string{"job_id": id}}
 }
 
 // filterOf reads the filters of GET /users from an object of their names.
-func (m *Admin) filterOf(given map[string]any) (ListUsersParams, error) {
+func (m *Admin) filterOf(given map[string]any) (f UserFilter, err error) {
 	query := url.Values{}
 	for name, v := range given {
 		switch v := v.(type) {
@@ -78,10 +72,12 @@ func (m *Admin) filterOf(given map[string]any) (ListUsersParams, error) {
 		case float64:
 			query.Set(name, strconv.FormatFloat(v, 'f', -1, 64))
 		default:
-			return ListUsersParams{}, m.kit.Invalid("filter", "has to be an object of texts, numbers, true and false")
+			return f, m.kit.Invalid("filter", "has to be an object of texts, numbers, true and false")
 		}
 	}
-	v := &values{m: m, from: query, seen: map[string]bool{}}
-	p := v.userFilters()
-	return p, v.done()
+	if err := m.query(query, &f); err != nil {
+		return f, err
+	}
+	_, err = m.userSearch(f)
+	return f, err
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/authmount/auth"
@@ -13,12 +14,12 @@ var (
 		auth.CodeWeakPassword, auth.CodeOverloaded, auth.CodePreconditionFailed,
 	}}
 	opFactors       = operation{pattern: "GET /users/{id}/factors", permission: PermUsersRead, fails: []auth.Code{auth.CodeUserNotFound}}
-	opRemoveFactors = operation{pattern: "DELETE /users/{id}/factors", permission: PermCredentials, against: stronger, stepUp: true, fails: removing}
-	opRemoveFactor  = operation{pattern: "DELETE /users/{id}/factors/{factor}", permission: PermCredentials, against: stronger, stepUp: true, fails: removing}
-	opUnlink        = operation{pattern: "DELETE /users/{id}/identities/{identity}", permission: PermCredentials, against: stronger, stepUp: true, fails: []auth.Code{
+	opRemoveFactors = operation{bodyless: true, pattern: "DELETE /users/{id}/factors", permission: PermCredentials, against: stronger, stepUp: true, fails: removing}
+	opRemoveFactor  = operation{bodyless: true, pattern: "DELETE /users/{id}/factors/{factor}", permission: PermCredentials, against: stronger, stepUp: true, fails: removing}
+	opUnlink        = operation{bodyless: true, pattern: "DELETE /users/{id}/identities/{identity}", permission: PermCredentials, against: stronger, stepUp: true, fails: []auth.Code{
 		auth.CodeNotFound, auth.CodeLastSignInMethod, auth.CodePreconditionFailed,
 	}}
-	opUnlock = operation{pattern: "POST /users/{id}/unlock", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodePreconditionFailed}}
+	opUnlock = operation{bodyless: true, pattern: "POST /users/{id}/unlock", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodePreconditionFailed}}
 
 	removing = []auth.Code{auth.CodeNotFound, auth.CodeMFANotEnabled, auth.CodePreconditionFailed}
 )
@@ -29,6 +30,22 @@ type SetPasswordParams struct {
 	Password *string // nil removes it
 	Reason   string
 	Revision *int64
+}
+
+// setPasswordBody tells null, which removes the password, from a member that is missing.
+type setPasswordBody struct {
+	UserID   string          `path:"id"`
+	Password json.RawMessage `json:"password" required:"is required; null removes it"`
+	Reason   string          `json:"reason"`
+	Revision *int64          `header:"If-Match"`
+}
+
+func (m *Admin) setPassword(ctx context.Context, who Actor, p setPasswordBody) (auth.User, error) {
+	set := SetPasswordParams{UserID: p.UserID, Reason: p.Reason, Revision: p.Revision}
+	if err := json.Unmarshal(p.Password, &set.Password); err != nil {
+		return auth.User{}, m.kit.Invalid("password", "has to be a text, or null")
+	}
+	return m.SetPassword(ctx, who, set)
 }
 
 // SetPassword sets somebody's password, or removes it. All their sessions end, and
@@ -70,12 +87,17 @@ func (m *Admin) Factors(ctx context.Context, who Actor, userID string) ([]auth.F
 	return a.Factors, err
 }
 
+func (m *Admin) factors(ctx context.Context, who Actor, p idOnly) (map[string][]factorView, error) {
+	list, err := m.Factors(ctx, who, p.ID)
+	return map[string][]factorView{"factors": viewFactors(list)}, err
+}
+
 // RemoveFactorParams remove second factors.
 type RemoveFactorParams struct {
-	UserID   string
-	FactorID string // empty: all
-	Reason   string
-	Revision *int64
+	UserID   string `path:"id"`
+	FactorID string `path:"factor"` // empty: all
+	Reason   string `json:"reason"`
+	Revision *int64 `header:"If-Match"`
 }
 
 // RemoveFactor removes a second factor of somebody's, or all of them, and with the
@@ -120,11 +142,11 @@ func kindsOf(list []auth.Factor) (kinds []string) {
 
 // UnlinkParams take an identity off an account.
 type UnlinkParams struct {
-	UserID     string
-	IdentityID string
-	Force      bool // also if nobody could sign in to the account any more
-	Reason     string
-	Revision   *int64
+	UserID     string `path:"id"`
+	IdentityID string `path:"identity"`
+	Force      bool   `json:"force"` // also if nobody could sign in to the account any more
+	Reason     string `json:"reason"`
+	Revision   *int64 `header:"If-Match"`
 }
 
 // Unlink takes an identity off an account. Its owner is told by mail. Errors:
@@ -167,9 +189,9 @@ func (m *Admin) retell(ctx context.Context, t *turn, edit func(*auth.Event)) {
 
 // UnlockParams clear the limits on failures at an account.
 type UnlockParams struct {
-	UserID   string
-	Reason   string
-	Revision *int64
+	UserID   string `path:"id"`
+	Reason   string `json:"reason"`
+	Revision *int64 `header:"If-Match"`
 }
 
 // Unlock clears the limits that failed passwords, codes and second factors of an

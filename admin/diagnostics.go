@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-var opDiagnostics = operation{pattern: "GET /diagnostics", permission: PermSettingsRead}
+var opDiagnostics = operation{strict: true, pattern: "GET /diagnostics", permission: PermSettingsRead}
 
 // Diagnosis is how the service is doing, as one instance sees it.
 type Diagnosis struct {
@@ -70,15 +69,4 @@ func (m *Admin) keyAges(ctx context.Context) ([]KeyAge, error) {
 	}
 	slices.SortStableFunc(ages, func(a, b KeyAge) int { return a.Since.Compare(b.Since) })
 	return ages, nil
-}
-
-func (m *Admin) handleDiagnostics(who Actor, w http.ResponseWriter, r *http.Request) error {
-	if err := m.values(r).done(); err != nil {
-		return err
-	}
-	d, err := m.Diagnostics(m.kit.WithFacts(r), who)
-	if err != nil {
-		return err
-	}
-	return m.kit.WriteJSON(w, http.StatusOK, d)
 }

@@ -2,8 +2,14 @@ package admin
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -11,14 +17,92 @@ import (
 	"github.com/authmount/auth/store"
 )
 
+// UserFilter picks accounts, and their order. Those fields that are set have to hold
+// together.
+type UserFilter struct {
+	// Search is what somebody types to find an account: an id, or a whole email address or
+	// phone number, or else what an address or name begins with.
+	Search string `query:"q"`
+
+	Email        string            `query:"email"`
+	Phone        string            `query:"phone"`
+	Provider     string            `query:"provider"`
+	Subject      string            `query:"subject"`
+	Role         string            `query:"role"`
+	MFA          *bool             `query:"mfa"`
+	Metadata     map[string]string `query:"metadata."` // members of app_metadata and their texts
+	CreatedFrom  time.Time         `query:"created_from"`
+	CreatedTo    time.Time         `query:"created_to"`
+	SignedInFrom time.Time         `query:"signed_in_from"`
+	SignedInTo   time.Time         `query:"signed_in_to"`
+	Sort         store.UserSort    `query:"sort"`
+	IDs          []string          `query:"ids"`
+	Status       string            `query:"status"` // "active", "banned", "unconfirmed", "invited"
+	Order        string            `query:"order"`  // "asc", "desc"; empty: "desc"
+}
+
 // ListUsersParams pick accounts.
 type ListUsersParams struct {
+	UserFilter
+
+	Limit  int    `query:"limit"`  // up to 200; 0: 50
+	Count  string `query:"count"`  // "estimate": count all that match, too
+	Cursor string `query:"cursor"` // UserPage.NextCursor of the page before
+}
+
+// userSearch is a UserFilter as the store takes it.
+type userSearch struct {
 	store.UserQuery
 
-	// Search is what somebody types to find an account: an id, or a whole address or
-	// number that somebody has, or else what an address or name begins with.
 	Search string
-	Count  bool // count all that match, too
+	Count  bool
+}
+
+// userSearch reads a filter. Errors: CodeValidationFailed.
+func (m *Admin) userSearch(f UserFilter) (userSearch, error) {
+	p := userSearch{Search: f.Search, UserQuery: store.UserQuery{
+		Provider: f.Provider, Subject: f.Subject, Role: f.Role, MFA: f.MFA, Metadata: f.Metadata,
+		CreatedFrom: f.CreatedFrom, CreatedTo: f.CreatedTo, SignedInFrom: f.SignedInFrom, SignedInTo: f.SignedInTo,
+		Sort: f.Sort, IDs: f.IDs, Desc: f.Order != "asc", Now: m.kit.Now(),
+	}}
+	var err error
+	if p.Email, p.Phone, err = m.addresses(f.Email, f.Phone); err != nil {
+		return p, err
+	}
+	switch f.Status {
+	case "":
+	case "active":
+		p.Banned, p.Confirmed = ptr(false), ptr(true)
+	case "banned":
+		p.Banned = ptr(true)
+	case "unconfirmed":
+		p.Banned, p.Confirmed = ptr(false), ptr(false)
+	case "invited": // those of the unconfirmed whom nothing but a link that is mailed lets in
+		p.Banned, p.Confirmed, p.Password = ptr(false), ptr(false), ptr(false)
+	default:
+		return p, m.kit.Invalid("status", "has to be active, banned, unconfirmed or invited")
+	}
+	if f.Order != "" && f.Order != "asc" && f.Order != "desc" {
+		return p, m.kit.Invalid("order", "has to be asc or desc")
+	}
+	return p, nil
+}
+
+// addresses are an email address and a phone number, each of which may be empty, as they
+// are stored.
+func (m *Admin) addresses(email, phone string) (string, string, error) {
+	var err error
+	if email != "" {
+		if email, err = auth.NormalizeEmail(email); err != nil {
+			return "", "", m.kit.Invalid("email", err.Error())
+		}
+	}
+	if phone != "" {
+		if phone, err = auth.NormalizePhone(phone); err != nil {
+			return "", "", m.kit.Invalid("phone", err.Error())
+		}
+	}
+	return email, phone, nil
 }
 
 // Matched is what a search was taken for.
@@ -34,24 +118,53 @@ const (
 
 // UserPage is a page of accounts.
 type UserPage struct {
-	Users   []auth.User
-	Matched Matched          // what ListUsersParams.Search was taken for; empty without
-	Count   *store.Total     // if it was asked for
-	Next    *store.UserQuery // what to ask for the page after; nil: this was the last
+	Users      []auth.User
+	Matched    Matched      // what UserFilter.Search was taken for; empty without
+	Count      *store.Total // if it was asked for
+	NextCursor *string      // of the page after; nil: this was the last
+
+	next *store.UserQuery // the query for the page after
 }
 
 // ListUsers lists accounts. Errors: CodeValidationFailed, CodeQueryTooBroad (the
 // filters together would read too much), and those of every operation ([Admin]).
 func (m *Admin) ListUsers(ctx context.Context, who Actor, p ListUsersParams) (UserPage, error) {
+	q, err := m.userSearch(p.UserFilter)
+	if err != nil {
+		return UserPage{}, err
+	}
+	if q.Count = p.Count == "estimate"; p.Count != "" && !q.Count {
+		return UserPage{}, m.kit.Invalid("count", "has to be estimate")
+	}
+	query := fingerprint(p.UserFilter)
+	at, err := readCursor[userCursor](m, p.Cursor)
+	if err != nil {
+		return UserPage{}, err
+	}
+	if at != nil {
+		if at.Query != query {
+			return UserPage{}, m.kit.Invalid("cursor", "is one of another list")
+		}
+		q.After = &at.UserCursor
+	}
+	q.Limit = pageSize(p.Limit)
+	page, err := m.pageOfUsers(ctx, who, q)
+	if page.next != nil {
+		page.NextCursor = cursorOf(&userCursor{*page.next.After, query})
+	}
+	return page, err
+}
+
+// pageOfUsers lists accounts for an actor who may.
+func (m *Admin) pageOfUsers(ctx context.Context, who Actor, p userSearch) (UserPage, error) {
 	if _, err := m.reader(ctx, who, opListUsers); err != nil {
 		return UserPage{}, err
 	}
-	p.Limit = pageSize(p.Limit)
 	return m.listUsers(ctx, p)
 }
 
 // listUsers lists accounts for an operation that may, as many as p.Limit says.
-func (m *Admin) listUsers(ctx context.Context, p ListUsersParams) (UserPage, error) {
+func (m *Admin) listUsers(ctx context.Context, p userSearch) (UserPage, error) {
 	var page UserPage
 	q, matched, err := m.searched(ctx, p)
 	if err != nil {
@@ -71,14 +184,53 @@ func (m *Admin) listUsers(ctx context.Context, p ListUsersParams) (UserPage, err
 	if len(page.Users) == q.Limit {
 		next := q
 		next.After = q.Cursor(page.Users[len(page.Users)-1])
-		page.Next = &next
+		page.next = &next
 	}
 	return page, nil
 }
 
+func (p UserPage) reply(m *Admin) reply {
+	type count struct {
+		Users int64 `json:"users"`
+		Exact bool  `json:"exact"`
+	}
+	out := struct {
+		Users      []userView `json:"users"`
+		Matched    *string    `json:"matched"`
+		Count      *count     `json:"count"`
+		NextCursor *string    `json:"next_cursor"`
+	}{Users: []userView{}, Matched: optional(string(p.Matched)), NextCursor: p.NextCursor}
+	for _, u := range p.Users {
+		out.Users = append(out.Users, m.view(u))
+	}
+	if c := p.Count; c != nil {
+		out.Count = &count{c.N, c.Exact}
+	}
+	return reply{body: out}
+}
+
+// userCursor is a place in a list of accounts, which belongs to its filter.
+type userCursor struct {
+	store.UserCursor
+
+	Query string `json:"query"`
+}
+
+// fingerprint tells filters apart.
+func fingerprint(f UserFilter) string {
+	query, fields := url.Values{}, reflect.ValueOf(f)
+	for i := range fields.NumField() {
+		if v := fields.Field(i); !v.IsZero() {
+			query.Set(fields.Type().Field(i).Tag.Get("query"), fmt.Sprint(reflect.Indirect(v)))
+		}
+	}
+	sum := sha256.Sum256([]byte(query.Encode()))
+	return hex.EncodeToString(sum[:8])
+}
+
 // searched is the query for accounts that somebody asks for, and what the text was taken
 // for that they typed.
-func (m *Admin) searched(ctx context.Context, p ListUsersParams) (q store.UserQuery, matched Matched, err error) {
+func (m *Admin) searched(ctx context.Context, p userSearch) (q store.UserQuery, matched Matched, err error) {
 	q = p.UserQuery
 	if p.Search != "" {
 		if matched, err = m.search(ctx, p.Search, &q); err != nil {

@@ -200,7 +200,13 @@ func TestPagesOfEverything(t *testing.T) {
 			t.Errorf("%s: %d are shown", name, len(seen))
 		}
 	}
-	users := admin.ListUsersParams{UserQuery: store.UserQuery{Now: o.Clock.Now()}}
+	at := func(cursor *string) string {
+		if cursor == nil {
+			return ""
+		}
+		return *cursor
+	}
+	var users admin.ListUsersParams
 	pages("accounts", func(limit int) (ids []string, more bool) {
 		users.Limit = limit
 		p, err := o.adm.ListUsers(ctx, system, users)
@@ -210,10 +216,8 @@ func TestPagesOfEverything(t *testing.T) {
 		for _, u := range p.Users {
 			ids = append(ids, u.ID)
 		}
-		if p.Next != nil {
-			users.UserQuery = *p.Next
-		}
-		return ids, p.Next != nil
+		users.Cursor = at(p.NextCursor)
+		return ids, p.NextCursor != nil
 	})
 	role := admin.RoleUsersParams{Name: "support"}
 	pages("who has a role", func(limit int) (ids []string, more bool) {
@@ -225,10 +229,10 @@ func TestPagesOfEverything(t *testing.T) {
 		for _, u := range p.Users {
 			ids = append(ids, u.ID)
 		}
-		role.After = p.Next
-		return ids, p.Next != nil
+		role.Cursor = at(p.NextCursor)
+		return ids, p.NextCursor != nil
 	})
-	var sessions store.SessionQuery
+	var sessions admin.ListSessionsParams
 	pages("sessions", func(limit int) (ids []string, more bool) {
 		sessions.Limit = limit
 		p, err := o.adm.ListSessions(ctx, system, sessions)
@@ -236,14 +240,12 @@ func TestPagesOfEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range p.Sessions {
-			ids = append(ids, s.ID)
+			ids = append(ids, fmt.Sprint(s))
 		}
-		if p.Next != nil {
-			sessions = *p.Next
-		}
-		return ids, p.Next != nil
+		sessions.Cursor = at(p.NextCursor)
+		return ids, p.NextCursor != nil
 	})
-	var q store.KeyQuery
+	var q admin.ListKeysParams
 	pages("keys", func(limit int) (ids []string, more bool) {
 		q.Limit = limit
 		p, err := o.adm.ListKeys(ctx, system, q)
@@ -253,8 +255,8 @@ func TestPagesOfEverything(t *testing.T) {
 		for _, k := range p.Keys {
 			ids = append(ids, k.ID)
 		}
-		q.After = p.Next
-		return ids, p.Next != nil
+		q.Cursor = at(p.NextCursor)
+		return ids, p.NextCursor != nil
 	})
 	o.eventPages(pages)
 
@@ -285,8 +287,7 @@ func (o *office) eventPages(pages func(name string, next func(limit int) (ids []
 	if err := events.AddEvents(context.WithoutCancel(o.t.Context()), list); err != nil {
 		o.t.Fatal(err)
 	}
-	var q store.EventQuery
-	q.Type = string(auth.EventSignInFailed)
+	q := admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(auth.EventSignInFailed)}}
 	next := func(p admin.EventPage, err error) (ids []string, more bool) {
 		if err != nil {
 			o.t.Fatal(err)
@@ -294,16 +295,18 @@ func (o *office) eventPages(pages func(name string, next func(limit int) (ids []
 		for _, e := range p.Events {
 			ids = append(ids, e.ID)
 		}
-		q.Before = p.Next
-		return ids, p.Next != nil
+		if q.Cursor = ""; p.NextCursor != nil {
+			q.Cursor = *p.NextCursor
+		}
+		return ids, p.NextCursor != nil
 	}
 	pages("the audit log", func(limit int) ([]string, bool) {
 		q.Limit = limit
-		return next(o.adm.AuditLog(o.t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: q}))
+		return next(o.adm.AuditLog(o.t.Context(), admin.System("test"), q))
 	})
-	q.Before = nil
+	q.Cursor = ""
 	pages("a timeline", func(limit int) ([]string, bool) {
-		return next(o.adm.Timeline(o.t.Context(), admin.System("test"), admin.TimelineParams{UserID: "01a1fb4c-2b13-7a71-806e-d67843451400", Before: q.Before, Limit: limit}))
+		return next(o.adm.Timeline(o.t.Context(), admin.System("test"), admin.TimelineParams{UserID: "01a1fb4c-2b13-7a71-806e-d67843451400", Cursor: q.Cursor, Limit: limit}))
 	})
 }
 

@@ -3,10 +3,7 @@ package admin
 import (
 	"cmp"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,51 +14,6 @@ import (
 	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
-
-// Whatever an operation declares is written down a second time, those that have no
-// endpoint of their own among them: what fields of an account, secrets of an export and
-// many accounts at once ask for. -update writes it.
-func TestDeclarationsAreWrittenDown(t *testing.T) {
-	t.Parallel()
-	var lines []string
-	for _, e := range endpoints() {
-		lines = append(lines, declared(e.op.pattern, e.op))
-	}
-	for name, op := range map[string]operation{
-		"the credentials of an account": fieldOfCredentials, "the roles of an account": fieldOfRoles, "the ban of an account": fieldOfBan, "the profile of an account": fieldOfProfile,
-		"the secrets of an export": opExportSecrets, "many accounts": onMany, "all accounts": onEverybody, "all sessions": opRevokeAll,
-	} {
-		lines = append(lines, declared(name, op))
-	}
-	slices.Sort(lines)
-	got, path := strings.Join(lines, ""), filepath.Join("testdata", "declarations.txt")
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	have := strings.SplitAfter(string(want), "\n")
-	for i, line := range strings.SplitAfter(got, "\n") {
-		if i >= len(have) || have[i] != line {
-			t.Fatalf("line %d: %sif this is meant, write it down with -update", i+1, line)
-		}
-	}
-}
-
-// declared is every member of an operation that is set.
-func declared(name string, op operation) string {
-	line, v := name+":", reflect.ValueOf(op)
-	for i := range v.NumField() {
-		if f := v.Field(i); !f.IsZero() && v.Type().Field(i).Name != "pattern" {
-			line += fmt.Sprintf(" %s=%v", v.Type().Field(i).Name, f)
-		}
-	}
-	return line + "\n"
-}
 
 // filled is a value of a type that is not its zero.
 func filled(t reflect.Type) reflect.Value {

@@ -42,7 +42,7 @@ func TestListsOfNothingAreLists(t *testing.T) {
 		}
 	}
 	page, err := o.adm.RoleUsers(t.Context(), admin.System("test"), admin.RoleUsersParams{Name: role})
-	if err != nil || page.Users == nil || page.Next != nil {
+	if err != nil || page.Users == nil || page.NextCursor != nil {
 		t.Errorf("%+v, %v", page, err)
 	}
 }

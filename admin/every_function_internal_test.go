@@ -37,7 +37,7 @@ func given(t reflect.Type) reflect.Value {
 // exported, and makes that not everything; the others do neither.
 func TestEachFilterIsRecorded(t *testing.T) {
 	t.Parallel()
-	if n := len(filtersOf(store.EventQuery{})) + len(filtersOfUsers(ListUsersParams{})); n != 0 || !(ListUsersParams{}).picksAll() {
+	if n := len(filtersOf(store.EventQuery{})) + len(filtersOfUsers(userSearch{})); n != 0 || !(UserFilter{}).picksAll() {
 		t.Errorf("%d filters of nothing", n)
 	}
 	no := map[string]bool{"Before": true, "Limit": true} // where it goes on, not what it is of
@@ -56,22 +56,26 @@ func TestEachFilterIsRecorded(t *testing.T) {
 		}
 	}
 	order := map[string]bool{"Desc": true, "Sort": true, "Limit": true, "After": true, "Now": true}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.UserQuery]()) {
-		var p ListUsersParams
-		reflect.ValueOf(&p.UserQuery).Elem().FieldByIndex(f.Index).Set(given(f.Type))
-		if p.picksAll() != order[f.Name] {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[UserFilter]()) {
+		var p UserFilter
+		reflect.ValueOf(&p).Elem().FieldByIndex(f.Index).Set(given(f.Type))
+		if p.picksAll() != (f.Name == "Order" || f.Name == "Sort") {
 			t.Errorf("%s picks all: %t", f.Name, p.picksAll())
 		}
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.UserQuery]()) {
+		var p userSearch
+		reflect.ValueOf(&p.UserQuery).Elem().FieldByIndex(f.Index).Set(given(f.Type))
 		if got, want := len(filtersOfUsers(p)), !order[f.Name] || f.Name == "Sort"; (got == 1) != want || got > 1 {
 			t.Errorf("%s of accounts: %v", f.Name, filtersOfUsers(p))
 		}
 	}
 	for search, all := range map[string]bool{"": true, " ": true, "x": false, " x": false} {
-		if (ListUsersParams{Search: search}).picksAll() != all {
+		if (UserFilter{Search: search}).picksAll() != all {
 			t.Errorf("%q picks all: %t", search, !all)
 		}
 	}
-	if !(ListUsersParams{UserQuery: store.UserQuery{Metadata: map[string]string{}}}).picksAll() {
+	if !(UserFilter{Metadata: map[string]string{}}).picksAll() {
 		t.Error("no members of the metadata pick something")
 	}
 }

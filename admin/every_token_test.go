@@ -3,7 +3,9 @@ package admin_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,10 +15,10 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// What becomes of access tokens that are about, and of sessions, is written down for
-// every operation: one that ends sessions and tells nobody lets their tokens in for as
-// long as they live. -update writes it.
-func TestTokensAfterwardsAsWrittenDown(t *testing.T) {
+// Operations that end sessions end those of the account alone, unless they are about
+// everybody's, and never the actor's own; whatever changes what a role or an account may do
+// makes its access tokens stale at once, and the end of everybody's sessions ends them.
+func TestSessionsAndTokensAfterwards(t *testing.T) {
 	t.Parallel()
 	type try struct {
 		row  admin.Row
@@ -47,7 +49,8 @@ func TestTokensAfterwardsAsWrittenDown(t *testing.T) {
 			tries = append(tries, try{row, `{"roles":["writer"]}`})
 		}
 	}
-	texts := make([]string, len(tries))
+	var mu sync.Mutex
+	var ends, tokens []string
 	t.Run("rows", func(t *testing.T) {
 		for i, c := range tries {
 			t.Run(fmt.Sprint(c.row.Pattern, i), func(t *testing.T) {
@@ -59,7 +62,6 @@ func TestTokensAfterwardsAsWrittenDown(t *testing.T) {
 				owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 				o.hasPhone(owner, "+4930123456")
 				o.Clock.Advance(2 * time.Minute)
-				texts[i] = "> " + strings.TrimSpace(c.row.Pattern+" "+c.body) + "\n"
 				o.alter = func(pattern, body string, headers []string) (string, string, []string) {
 					if c.body != "" {
 						body = strings.ReplaceAll(c.body, "$id", target.User.ID)
@@ -67,15 +69,39 @@ func TestTokensAfterwardsAsWrittenDown(t *testing.T) {
 					return strings.ReplaceAll(pattern, "/roles/writer", "/roles/reader"), body, headers
 				}
 				o.try(owner, c.row, target)
-				texts[i] += fmt.Sprintf("the account's: %s\nanother's: %s\nthe actor's: %s\n", o.stands(target), o.stands(other), o.stands(owner))
+				everybodys := strings.Contains(c.body, `"all"`) || strings.Contains(c.body, `"before"`) && !strings.Contains(c.body, "user_ids")
+				for s, name := range map[*authtest.SignedIn]string{target: "the account's", other: "another's", owner: "the actor's"} {
+					token, session := o.stands(s)
+					if s == owner && session+token != "goodgood" || s == other && session != "good" && !everybodys || s == other && token == "token_stale" && c.row.Pattern != "PATCH /roles/{role}" {
+						t.Errorf("%s: session %s, token %s", name, session, token)
+					}
+					if s != target {
+						continue
+					}
+					mu.Lock()
+					if session != "good" {
+						ends = append(ends, c.row.Pattern)
+					}
+					if token != "good" {
+						tokens = append(tokens, c.row.Pattern+": "+token)
+					}
+					mu.Unlock()
+				}
 			})
 		}
 	})
-	asWrittenDown(t, "tokens", strings.Join(texts, ""))
+	for _, list := range []struct{ got, want []string }{
+		{ends, []string{"DELETE /sessions/{id}", "DELETE /users/{id}/sessions", "POST /sessions/revoke", "POST /users/bulk", "POST /users/{id}/anonymize", "POST /users/{id}/ban", "POST /users/{id}/delete", "POST /users/{id}/password"}},
+		{tokens, []string{"DELETE /users/{id}/roles/{role}: token_stale", "PATCH /roles/{role}: token_stale", "POST /sessions/revoke: session_ended", "POST /users/bulk: token_stale", "POST /users/{id}/roles/{role}: token_stale", "PUT /users/{id}/roles: token_stale"}},
+	} {
+		if got := slices.Compact(slices.Sorted(slices.Values(list.got))); !slices.Equal(got, list.want) {
+			t.Errorf("%q, want %q", got, list.want)
+		}
+	}
 }
 
 // stands tells what the access token and the session of somebody are good for.
-func (o *office) stands(s *authtest.SignedIn) string {
+func (o *office) stands(s *authtest.SignedIn) (token, session string) {
 	o.t.Helper()
 	code := func(err error) string {
 		var e *auth.Error
@@ -87,7 +113,7 @@ func (o *office) stands(s *authtest.SignedIn) string {
 		}
 		return err.Error()
 	}
-	_, token := o.Verify(s.AccessToken)
-	_, _, session := o.Store.Session(o.t.Context(), s.SessionID, o.Clock.Now())
-	return "token " + code(token) + ", session " + code(session)
+	_, invalid := o.Verify(s.AccessToken)
+	_, _, over := o.Store.Session(o.t.Context(), s.SessionID, o.Clock.Now())
+	return code(invalid), code(over)
 }

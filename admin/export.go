@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"reflect"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/store"
@@ -11,9 +12,9 @@ import (
 var (
 	opExportUser = operation{pattern: "GET /users/{id}/export", permission: PermUsersExport, against: managing, stepUp: true, self: true, recorded: true}
 
-	opAnonymize = operation{pattern: "POST /users/{id}/anonymize", permission: PermUsersDelete, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
+	opAnonymize = operation{bodyless: true, pattern: "POST /users/{id}/anonymize", permission: PermUsersDelete, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
 
-	personEndpoints = []endpoint{{opExportUser, (*Admin).handleExportUser}, {opAnonymize, (*Admin).handleAnonymize}}
+	personEndpoints = []endpoint{{opExportUser, reflect.TypeFor[none](), (*Admin).handleExportUser}, op(opAnonymize, (*Admin).AnonymizeUser)}
 )
 
 // ExportUser reads everything that is held about an account, for its owner: what they
@@ -41,9 +42,9 @@ func (m *Admin) handleExportUser(who Actor, w http.ResponseWriter, r *http.Reque
 
 // AnonymizeUserParams make an account nobody's.
 type AnonymizeUserParams struct {
-	UserID   string
-	Reason   string // required; it stays in the audit log, so that it has to name nobody
-	Revision *int64
+	UserID   string `path:"id"`
+	Reason   string `json:"reason"` // required; it stays in the audit log, so that it has to name nobody
+	Revision *int64 `header:"If-Match"`
 }
 
 // AnonymizeUser removes whatever tells who an account was of, for good, and keeps its
@@ -67,13 +68,4 @@ func (m *Admin) AnonymizeUser(ctx context.Context, who Actor, p AnonymizeUserPar
 		t.record.Target = t.target.ID
 		return m.kit.Anonymize(ctx, t.change, t.target, t.target.ID)
 	})
-}
-
-func (m *Admin) handleAnonymize(who Actor, w http.ResponseWriter, r *http.Request) error {
-	p, rev, err := m.why(r)
-	if err != nil {
-		return err
-	}
-	u, err := m.AnonymizeUser(r.Context(), who, AnonymizeUserParams{UserID: r.PathValue("id"), Reason: p.Reason, Revision: rev})
-	return m.writeUser(w, u, err)
 }

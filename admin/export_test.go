@@ -1,6 +1,11 @@
 package admin
 
-import "context"
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+)
 
 // The table of operations, for tests that have to cover all of them.
 
@@ -14,6 +19,9 @@ type Row struct {
 	Reads      bool
 	Secret     bool
 	Strength   string // of whom it is about: what its actor has to have, too
+	Body       bool   // it reads a body
+	Strict     bool   // it refuses a query that it does not know
+	Revised    bool   // it reads If-Match
 }
 
 // Table is every operation.
@@ -21,7 +29,11 @@ func Table() []Row {
 	var rows []Row
 	for _, e := range endpoints() {
 		o := e.op
-		rows = append(rows, Row{o.pattern, o.permission, o.against != anybody && !o.skips, o.stepUp, o.self, o.reads(), o.secret, [...]string{"", "managing", "stronger", "at least as strong"}[o.against]})
+		tagged := func(tag string) bool {
+			return slices.ContainsFunc(reflect.VisibleFields(e.params), func(f reflect.StructField) bool { return f.Tag.Get(tag) != "" })
+		}
+		rows = append(rows, Row{o.pattern, o.permission, o.against != anybody && !o.skips, o.stepUp, o.self, o.reads(), o.secret, [...]string{"", "managing", "stronger", "at least as strong"}[o.against],
+			tagged("json"), o.strict || tagged("query"), tagged("header")})
 	}
 	return rows
 }
@@ -45,3 +57,14 @@ func (m *Admin) ExportPage(n int) { m.exportPage = n }
 
 // EndsAtOnce sets how many sessions a change ends where all are to.
 func (m *Admin) EndsAtOnce(n int) { m.endsAtOnce = n }
+
+// Serve has the endpoint of a request's method and path, below /admin, answer for an
+// actor. Whatever admits requests is left out, as it is when a page calls the operation.
+func Serve(m *Admin, who Actor, w http.ResponseWriter, r *http.Request) (err error) {
+	mux := http.NewServeMux()
+	for _, e := range endpoints() {
+		mux.HandleFunc(e.op.pattern, func(w http.ResponseWriter, r *http.Request) { err = e.handle(m, who, w, r) })
+	}
+	mux.ServeHTTP(w, r)
+	return err
+}

@@ -205,7 +205,7 @@ func TestJobsOfExternals(t *testing.T) {
 			t.Error("they gave a role that they may not give")
 		}
 		ids := o.crowd("crowd", 2)
-		chosen := admin.BulkParams{Action: admin.BulkBan, DryRun: true, Filter: &admin.ListUsersParams{Search: "crowd"}, BulkDetails: admin.BulkDetails{Reason: "x"}}
+		chosen := admin.BulkParams{Action: admin.BulkBan, DryRun: true, Filter: &admin.UserFilter{Search: "crowd"}, BulkDetails: admin.BulkDetails{Reason: "x"}}
 		banner := func(id string) admin.Actor {
 			return admin.External(admin.Identity{ID: id, Permissions: []string{admin.PermUsersBan, admin.PermUsersRead}, AAL: store.LevelAAL2, AuthTime: o.Clock.Now()})
 		}

@@ -19,7 +19,6 @@ import (
 	"github.com/authmount/auth/internal/pgstores"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/memstore"
-	"github.com/authmount/auth/store"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -128,7 +127,7 @@ func actor(s *authtest.SignedIn) admin.Actor {
 // countEvents is how many events of a type the audit log has.
 func (o *office) countEvents(of auth.EventType) int {
 	o.t.Helper()
-	p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: store.EventQuery{Type: string(of), Limit: 200}})
+	p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(of)}, Limit: 200})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -217,8 +216,8 @@ func (a *answer) want(status int, code ...auth.Code) *answer {
 func (o *office) audit() []auth.Event {
 	o.t.Helper()
 	var list []auth.Event
-	for q := (store.EventQuery{Limit: 200}); ; {
-		p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: q})
+	for q := (admin.AuditLogParams{Limit: 200}); ; {
+		p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), q)
 		if err != nil {
 			o.t.Fatal(err)
 		}
@@ -227,9 +226,10 @@ func (o *office) audit() []auth.Event {
 				list = append(list, e)
 			}
 		}
-		if q.Before = p.Next; q.Before == nil {
+		if p.NextCursor == nil {
 			return list
 		}
+		q.Cursor = *p.NextCursor
 	}
 }
 

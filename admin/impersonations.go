@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/host"
@@ -11,24 +12,48 @@ import (
 
 var (
 	opImpersonate      = operation{pattern: "POST /users/{id}/impersonate", permission: PermImpersonate, against: stronger, stepUp: true, secret: true, fails: []auth.Code{auth.CodeImpersonationForbidden, auth.CodeUserBanned, auth.CodeRedirectNotAllowed, auth.CodePreconditionFailed}}
-	opImpersonations   = operation{pattern: "GET /impersonations", permission: PermImpersonate}
-	opEndImpersonation = operation{pattern: "DELETE /impersonations/{id}", permission: PermImpersonate, self: true, fails: []auth.Code{auth.CodeSessionNotFound, auth.CodeUserNotFound}}
+	opImpersonations   = operation{strict: true, pattern: "GET /impersonations", permission: PermImpersonate}
+	opEndImpersonation = operation{bodyless: true, pattern: "DELETE /impersonations/{id}", permission: PermImpersonate, self: true, fails: []auth.Code{auth.CodeSessionNotFound, auth.CodeUserNotFound}}
+
+	impersonationEndpoints = []endpoint{
+		op(opImpersonate, (*Admin).Impersonate),
+		op(opImpersonations, listed("impersonations", bare((*Admin).Impersonations), func(_ *Admin, i store.Impersonation) impersonationView { return viewImpersonation(i) })),
+		op(opEndImpersonation, silent(func(m *Admin, ctx context.Context, who Actor, p idAndReason) error {
+			return m.EndImpersonation(ctx, who, p.ID, p.Reason)
+		})),
+	}
 )
+
+type impersonationView struct {
+	ID             string    `json:"id"`
+	UserID         string    `json:"user_id"`
+	ActorID        string    `json:"actor_id"`
+	ActorSessionID string    `json:"actor_session_id"`
+	Reason         string    `json:"reason"`
+	CreatedAt      time.Time `json:"created_at"`
+	ExpiresAt      time.Time `json:"expires_at"`
+	IP             *string   `json:"ip"`
+	UserAgent      *string   `json:"user_agent"`
+}
+
+func viewImpersonation(i store.Impersonation) impersonationView {
+	return impersonationView{i.ID, i.UserID, i.ActorID, i.ActorSessionID, i.Reason, i.CreatedAt, i.ExpiresAt, optional(i.IP), optional(i.UserAgent)}
+}
 
 // ImpersonateParams say as whom somebody acts, and why.
 type ImpersonateParams struct {
-	UserID     string
-	Reason     string // for the audit log; required
-	RedirectTo string // where a browser goes on, on the list of redirects; empty: the token is returned
-	Revision   *int64 // of the account as it was seen; nil: whatever it is
+	UserID     string `path:"id"`
+	Reason     string `json:"reason"`      // for the audit log; required
+	RedirectTo string `json:"redirect_to"` // where a browser goes on, on the list of redirects; empty: the token is returned
+	Revision   *int64 `header:"If-Match"`  // of the account as it was seen; nil: whatever it is
 }
 
 // ImpersonateResult is the token to act with, or where a browser gets it.
 type ImpersonateResult struct {
-	SessionID   string
-	AccessToken string // with RedirectTo empty, as is URL otherwise
-	ExpiresIn   int    // seconds
-	URL         string // RedirectTo with a code, good for a minute, that POST /exchange trades
+	SessionID   string `json:"session_id"`
+	AccessToken string `json:"access_token,omitempty"` // with RedirectTo empty, as is URL otherwise
+	ExpiresIn   int    `json:"expires_in,omitempty"`   // seconds
+	URL         string `json:"url,omitempty"`          // RedirectTo with a code, good for a minute, that POST /exchange trades
 }
 
 // Impersonate lets the actor act as somebody else, for auth.ImpersonationLife at most

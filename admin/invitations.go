@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"time"
 
@@ -13,10 +14,19 @@ import (
 )
 
 var (
-	opInvite         = operation{pattern: "POST /invitations", permission: PermUsersWrite, fails: []auth.Code{auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeReauthNeeded, auth.CodeRedirectNotAllowed, auth.CodeRateLimited}}
+	opInvite         = operation{created: http.StatusCreated, pattern: "POST /invitations", permission: PermUsersWrite, fails: []auth.Code{auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeReauthNeeded, auth.CodeRedirectNotAllowed, auth.CodeRateLimited}}
 	opInvitations    = operation{pattern: "GET /invitations", permission: PermUsersRead}
 	opInviteAgain    = operation{pattern: "POST /invitations/{id}/resend", permission: PermUsersWrite, fails: []auth.Code{auth.CodeNotFound, auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeReauthNeeded, auth.CodeRateLimited}}
 	opWithdrawInvite = operation{pattern: "DELETE /invitations/{id}", permission: PermUsersWrite, fails: []auth.Code{auth.CodeNotFound, auth.CodeTargetStronger, auth.CodeReauthNeeded}}
+
+	invitationEndpoints = []endpoint{
+		op(opInvite, (*Admin).invite),
+		op(opInvitations, (*Admin).Invitations),
+		op(opInviteAgain, byID((*Admin).InviteAgain)),
+		op(opWithdrawInvite, silent(func(m *Admin, ctx context.Context, who Actor, p idOnly) error {
+			return m.WithdrawInvitation(ctx, who, p.ID)
+		})),
+	}
 )
 
 // Invitation is an invitation to an address that waits to be accepted.
@@ -59,23 +69,37 @@ func (m *Admin) Invite(ctx context.Context, who Actor, p InviteParams) (Invitati
 		if err != nil && !errors.Is(err, auth.CodeNotFound) {
 			return inv, err
 		}
-		return m.invite(ctx, t, &send, inv, before.Roles, hash)
+		return m.putInvitation(ctx, t, &send, inv, before.Roles, hash)
 	})
 }
 
-// Invitations lists the invitations that wait, newest first. after, which may be nil,
-// is where the page before ended; the next page is asked for with what is returned,
-// which is nil after the last.
-func (m *Admin) Invitations(ctx context.Context, who Actor, after *store.InvitationCursor, limit int) ([]Invitation, *store.InvitationCursor, error) {
+// InvitationsParams pick invitations.
+type InvitationsParams struct {
+	Limit  int    `query:"limit"`  // up to 200; 0: 50
+	Cursor string `query:"cursor"` // InvitationPage.NextCursor of the page before
+}
+
+// InvitationPage is a page of invitations.
+type InvitationPage struct {
+	Invitations []Invitation
+	NextCursor  *string // of the page after; nil: this was the last
+}
+
+// Invitations lists the invitations that wait, newest first.
+func (m *Admin) Invitations(ctx context.Context, who Actor, p InvitationsParams) (InvitationPage, error) {
+	after, err := readCursor[store.InvitationCursor](m, p.Cursor)
+	if err != nil {
+		return InvitationPage{}, err
+	}
 	if _, err := m.reader(ctx, who, opInvitations); err != nil {
-		return nil, nil, err
+		return InvitationPage{}, err
 	}
-	found, _, next, err := m.kit.Invitations(ctx, "", after, pageSize(limit))
-	var list []Invitation
+	found, _, next, err := m.kit.Invitations(ctx, "", after, pageSize(p.Limit))
+	page := InvitationPage{NextCursor: cursorOf(next)}
 	for _, inv := range found {
-		list = append(list, Invitation(inv))
+		page.Invitations = append(page.Invitations, Invitation(inv))
 	}
-	return list, next, err
+	return page, err
 }
 
 // InviteAgain sends an invitation again, with a new link for as long as the first was
@@ -92,7 +116,7 @@ func (m *Admin) InviteAgain(ctx context.Context, who Actor, id string) (Invitati
 		if err != nil {
 			return inv, err
 		}
-		return m.invite(ctx, t, &send, inv, before.Roles, hash)
+		return m.putInvitation(ctx, t, &send, inv, before.Roles, hash)
 	})
 }
 
@@ -140,9 +164,9 @@ func (m *Admin) invitation(ctx context.Context, id string) (Invitation, []byte, 
 	return Invitation(list[0]), hashes[0], nil
 }
 
-// invite stores and sends an invitation in the actor's name, in place of the one that was
+// putInvitation stores and sends an invitation in the actor's name, in place of the one that was
 // seen, by its hash, and gave the roles before.
-func (m *Admin) invite(ctx context.Context, t *turn, send *host.Send, inv Invitation, before []string, seen []byte) (Invitation, error) {
+func (m *Admin) putInvitation(ctx context.Context, t *turn, send *host.Send, inv Invitation, before []string, seen []byte) (Invitation, error) {
 	t.record.Target = store.EmailKey(inv.Email)
 	if self := cmp.Or(t.user, t.creator); self != nil && store.EmailKey(self.Email) == store.EmailKey(inv.Email) {
 		return inv, auth.Reject(auth.CodeTargetStronger, "You cannot do this to your own account.")
@@ -201,4 +225,58 @@ func (m *Admin) judgeInvitation(ctx context.Context, inv host.Invitation) (host.
 		return over("the inviter may not give the roles any more")
 	}
 	return terms, nil
+}
+
+// invitationView is an invitation on the wire.
+type invitationView struct {
+	ID         string         `json:"id"`
+	Email      string         `json:"email"`
+	Roles      []string       `json:"roles"`
+	Metadata   map[string]any `json:"metadata"`
+	RedirectTo *string        `json:"redirect_to"`
+	InvitedBy  actorView      `json:"invited_by"`
+	CreatedAt  time.Time      `json:"created_at"`
+	SentAt     time.Time      `json:"sent_at"`
+	ExpiresAt  time.Time      `json:"expires_at"`
+}
+
+func viewInvitation(i Invitation) invitationView {
+	return invitationView{
+		ID: i.ID, Email: i.Email, Roles: orNone(i.Roles), Metadata: i.Metadata, RedirectTo: optional(i.RedirectTo),
+		InvitedBy: actorView{optional(string(i.By.Kind)), optional(i.By.ID), optional(i.By.SessionID), nil},
+		CreatedAt: i.CreatedAt, SentAt: i.SentAt, ExpiresAt: i.ExpiresAt,
+	}
+}
+
+func (i Invitation) reply(*Admin) reply { return reply{body: viewInvitation(i)} }
+
+func (p InvitationPage) reply(*Admin) reply {
+	out := struct {
+		Invitations []invitationView `json:"invitations"`
+		NextCursor  *string          `json:"next_cursor"`
+	}{[]invitationView{}, p.NextCursor}
+	for _, i := range p.Invitations {
+		out.Invitations = append(out.Invitations, viewInvitation(i))
+	}
+	return reply{body: out}
+}
+
+// inviteBody is InviteParams on the wire, where a life is a number of seconds.
+type inviteBody struct {
+	Email      string         `json:"email"`
+	Roles      []string       `json:"roles"`
+	Metadata   map[string]any `json:"metadata"`
+	RedirectTo string         `json:"redirect_to"`
+	ExpiresIn  *int           `json:"expires_in"`
+}
+
+func (m *Admin) invite(ctx context.Context, who Actor, p inviteBody) (Invitation, error) {
+	in := InviteParams{Email: p.Email, Roles: p.Roles, Metadata: p.Metadata, RedirectTo: p.RedirectTo}
+	if p.ExpiresIn != nil {
+		in.Life = max(-1, min(time.Duration(*p.ExpiresIn), 1<<31)) * time.Second
+		if in.Life == 0 {
+			in.Life = -1
+		}
+	}
+	return m.Invite(ctx, who, in)
 }

@@ -72,12 +72,12 @@ func TestInvitationMeanwhile(t *testing.T) {
 			} else {
 				wantCode(t, err, c.want)
 			}
-			list, _, err := o.adm.Invitations(t.Context(), system, nil, 100)
+			list, err := o.adm.Invitations(t.Context(), system, admin.InvitationsParams{Limit: 100})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var left []string
-			for _, w := range list {
+			for _, w := range list.Invitations {
 				if w.Email == c.email {
 					left = w.Roles
 				}

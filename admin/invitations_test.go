@@ -108,18 +108,19 @@ func TestInvitationPages(t *testing.T) {
 			}
 			want = append([]string{made.ID}, want...)
 		}
-		var after *store.InvitationCursor
+		p := admin.InvitationsParams{Limit: 2}
 		for range 5 {
-			page, next, err := o.adm.Invitations(t.Context(), system, after, 2)
+			page, err := o.adm.Invitations(t.Context(), system, p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, i := range page {
+			for _, i := range page.Invitations {
 				got = append(got, i.ID)
 			}
-			if after = next; next == nil {
+			if page.NextCursor == nil {
 				break
 			}
+			p.Cursor = *page.NextCursor
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("listed %v, want %v", got, want)

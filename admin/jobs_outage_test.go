@@ -250,7 +250,7 @@ func TestOutagesWithinManyOfActors(t *testing.T) {
 // selected tries an action on whom a word finds, and returns the selection.
 func (o *office) selected(who admin.Actor, action admin.BulkAction, word string) (id string) {
 	o.t.Helper()
-	res, err := o.adm.Bulk(o.t.Context(), who, admin.BulkParams{Action: action, DryRun: true, Filter: &admin.ListUsersParams{Search: word}, BulkDetails: admin.BulkDetails{Reason: "x"}})
+	res, err := o.adm.Bulk(o.t.Context(), who, admin.BulkParams{Action: action, DryRun: true, Filter: &admin.UserFilter{Search: word}, BulkDetails: admin.BulkDetails{Reason: "x"}})
 	if err != nil {
 		o.t.Fatal(err)
 	}

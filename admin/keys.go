@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/apikey"
 	shown "github.com/authmount/auth/internal/visible"
@@ -19,8 +21,8 @@ var (
 	opListKeys  = operation{pattern: "GET /keys", permission: PermKeysRead}
 	opCreateKey = operation{pattern: "POST /keys", permission: PermKeysWrite, stepUp: true, secret: true, fails: []auth.Code{auth.CodeTargetStronger}}
 	opUpdateKey = operation{pattern: "PATCH /keys/{id}", permission: PermKeysWrite, stepUp: true, fails: writingKeys}
-	opRotateKey = operation{pattern: "POST /keys/{id}/rotate", permission: PermKeysWrite, stepUp: true, secret: true, fails: writingKeys}
-	opRevokeKey = operation{pattern: "DELETE /keys/{id}", permission: PermKeysWrite, stepUp: true, fails: writingKeys}
+	opRotateKey = operation{bodyless: true, pattern: "POST /keys/{id}/rotate", permission: PermKeysWrite, stepUp: true, secret: true, fails: writingKeys}
+	opRevokeKey = operation{bodyless: true, pattern: "DELETE /keys/{id}", permission: PermKeysWrite, stepUp: true, fails: writingKeys}
 
 	writingKeys = []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed}
 )
@@ -34,28 +36,57 @@ const (
 	defaultEnvironment = "live"
 )
 
-// ListKeys lists API keys, newest first, those that are over among them. Errors: those
-// of every operation.
-func (m *Admin) ListKeys(ctx context.Context, who Actor, q store.KeyQuery) (KeyPage, error) {
-	if _, err := m.reader(ctx, who, opListKeys); err != nil {
-		return KeyPage{}, err
-	}
-	q.Limit = pageSize(q.Limit)
-	list, err := m.project.Keys(ctx, q)
-	if err != nil {
-		return KeyPage{}, m.kit.StoreError(err)
-	}
-	p := KeyPage{Keys: list}
-	if len(list) == q.Limit {
-		p.Next = list[len(list)-1].Cursor()
-	}
-	return p, nil
+// ListKeysParams pick API keys.
+type ListKeysParams struct {
+	Kind   string `query:"kind"`   // "secret", "public"
+	Status string `query:"status"` // "live"
+	Limit  int    `query:"limit"`  // up to 200; 0: 50
+	Cursor string `query:"cursor"` // KeyPage.NextCursor of the page before
 }
 
 // KeyPage is a page of API keys.
 type KeyPage struct {
-	Keys []store.APIKey
-	Next *store.KeyCursor // KeyQuery.After of the next page; nil: this was the last
+	Keys       []store.APIKey
+	NextCursor *string // of the page after; nil: this was the last
+}
+
+// ListKeys lists API keys, newest first, those that are over among them. Errors:
+// CodeValidationFailed, and those of every operation.
+func (m *Admin) ListKeys(ctx context.Context, who Actor, p ListKeysParams) (KeyPage, error) {
+	q := store.KeyQuery{Limit: pageSize(p.Limit)}
+	switch p.Kind {
+	case "":
+	case kindSecret, kindPublic:
+		q.Public = ptr(p.Kind == kindPublic)
+	default:
+		return KeyPage{}, m.kit.Invalid("kind", "has to be secret or public")
+	}
+	switch p.Status {
+	case "":
+	case "live":
+		q.LiveAt = m.kit.Now()
+	default:
+		return KeyPage{}, m.kit.Invalid("status", "has to be live")
+	}
+	var err error
+	if q.After, err = readCursor[store.KeyCursor](m, p.Cursor); err != nil {
+		return KeyPage{}, err
+	}
+	if q.After != nil && uuid.Validate(q.After.ID) != nil {
+		return KeyPage{}, m.kit.Invalid("cursor", "is none of this list")
+	}
+	if _, err := m.reader(ctx, who, opListKeys); err != nil {
+		return KeyPage{}, err
+	}
+	list, err := m.project.Keys(ctx, q)
+	if err != nil {
+		return KeyPage{}, m.kit.StoreError(err)
+	}
+	page := KeyPage{Keys: list}
+	if len(list) == q.Limit {
+		page.NextCursor = cursorOf(list[len(list)-1].Cursor())
+	}
+	return page, nil
 }
 
 // NewKey is an API key with its text, which is nowhere else and never shown again.
@@ -201,9 +232,9 @@ func (m *Admin) RotateKey(ctx context.Context, who Actor, p RotateKeyParams) (Ne
 
 // RevokeKeyParams revoke an API key.
 type RevokeKeyParams struct {
-	ID       string
-	Reason   string
-	Revision *int64
+	ID       string `path:"id"`
+	Reason   string `json:"reason"`
+	Revision *int64 `header:"If-Match"`
 }
 
 // RevokeKey ends an API key, for good; it stays in the list. A secret key stops at

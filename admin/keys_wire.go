@@ -2,22 +2,19 @@ package admin
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
-	"net/http"
-	"strconv"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/authmount/auth/store"
 )
 
 var keyEndpoints = []endpoint{
-	{opListKeys, (*Admin).handleListKeys},
-	{opCreateKey, (*Admin).handleCreateKey},
-	{opUpdateKey, (*Admin).handleUpdateKey},
-	{opRotateKey, (*Admin).handleRotateKey},
-	{opRevokeKey, (*Admin).handleRevokeKey},
+	op(opListKeys, (*Admin).ListKeys),
+	op(opCreateKey, (*Admin).createKey),
+	op(opUpdateKey, (*Admin).updateKey),
+	op(opRotateKey, (*Admin).rotateKey),
+	op(opRevokeKey, silent((*Admin).RevokeKey)),
 }
 
 // keyView is an API key on the wire.
@@ -71,92 +68,40 @@ func orNever(t time.Time) *time.Time {
 	return &t
 }
 
-// writeKey writes a key with its revision as ETag.
-func (m *Admin) writeKey(w http.ResponseWriter, k store.APIKey, v any, err error) error {
-	if err != nil {
-		return err
-	}
-	w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(k.Revision, 10)))
-	return m.kit.WriteJSON(w, http.StatusOK, v)
-}
-
-// writeNewKey writes a key with its text, this once.
-func (m *Admin) writeNewKey(w http.ResponseWriter, k NewKey, err error) error {
-	return m.writeKey(w, k.APIKey, struct {
+// reply is a key with its text, this once.
+func (k NewKey) reply(m *Admin) reply {
+	return reply{revision: &k.Revision, body: struct {
 		keyView
 		Key string `json:"key"`
-	}{m.viewKey(k.APIKey), k.Secret.Reveal()}, err)
+	}{m.viewKey(k.APIKey), k.Secret.Reveal()}}
 }
 
-func (m *Admin) handleListKeys(who Actor, w http.ResponseWriter, r *http.Request) error {
-	v := m.values(r)
-	q := store.KeyQuery{Limit: v.limit()}
-	switch v.text("kind") {
-	case "":
-	case kindSecret:
-		q.Public = ptr(false)
-	case kindPublic:
-		q.Public = ptr(true)
-	default:
-		v.fault("kind", "has to be secret or public")
-	}
-	switch v.text("status") {
-	case "":
-	case "live":
-		q.LiveAt = m.kit.Now()
-	default:
-		v.fault("status", "has to be live")
-	}
-	if c := v.text("cursor"); c != "" {
-		q.After = &store.KeyCursor{}
-		if err := m.readCursor(c, q.After); err != nil {
-			return err
-		}
-		if uuid.Validate(q.After.ID) != nil {
-			v.fault("cursor", "is none of this list")
-		}
-	}
-	if err := v.done(); err != nil {
-		return err
-	}
-	page, err := m.ListKeys(r.Context(), who, q)
-	if err != nil {
-		return err
-	}
+func (p KeyPage) reply(m *Admin) reply {
 	out := struct {
 		Keys       []keyView `json:"keys"`
 		NextCursor *string   `json:"next_cursor"`
-	}{Keys: []keyView{}}
-	for _, k := range page.Keys {
+	}{[]keyView{}, p.NextCursor}
+	for _, k := range p.Keys {
 		out.Keys = append(out.Keys, m.viewKey(k))
 	}
-	if page.Next != nil {
-		out.NextCursor = ptr(cursorOf(page.Next))
-	}
-	return m.kit.WriteJSON(w, http.StatusOK, out)
+	return reply{body: out}
 }
 
-func (m *Admin) handleCreateKey(who Actor, w http.ResponseWriter, r *http.Request) error {
-	var p struct {
-		Name        string     `json:"name"`
-		Kind        *string    `json:"kind"`
-		Environment string     `json:"environment"`
-		Scopes      []string   `json:"scopes"`
-		CIDRs       []string   `json:"cidrs"`
-		ExpiresAt   *time.Time `json:"expires_at"`
-	}
-	if err := m.kit.Decode(r, &p); err != nil {
-		return err
-	}
+// createKeyBody is CreateKeyParams on the wire.
+type createKeyBody struct {
+	Name        string    `json:"name"`
+	Kind        *string   `json:"kind"`
+	Environment string    `json:"environment"`
+	Scopes      []string  `json:"scopes"`
+	CIDRs       []string  `json:"cidrs"`
+	ExpiresAt   time.Time `json:"expires_at"`
+}
+
+func (m *Admin) createKey(ctx context.Context, who Actor, p createKeyBody) (NewKey, error) {
 	if p.Kind != nil && *p.Kind != kindSecret && *p.Kind != kindPublic {
-		return m.kit.Invalid("kind", "has to be secret or public")
+		return NewKey{}, m.kit.Invalid("kind", "has to be secret or public")
 	}
-	c := CreateKeyParams{Name: p.Name, Public: p.Kind != nil && *p.Kind == kindPublic, Environment: p.Environment, Scopes: p.Scopes, Networks: p.CIDRs}
-	if p.ExpiresAt != nil {
-		c.ExpiresAt = *p.ExpiresAt
-	}
-	k, err := m.CreateKey(r.Context(), who, c)
-	return m.writeNewKey(w, k, err)
+	return m.CreateKey(ctx, who, CreateKeyParams{Name: p.Name, Public: p.Kind != nil && *p.Kind == kindPublic, Environment: p.Environment, Scopes: p.Scopes, Networks: p.CIDRs, ExpiresAt: p.ExpiresAt})
 }
 
 // nullable is a time in a body that null takes away.
@@ -170,52 +115,40 @@ func (n *nullable) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, n.time)
 }
 
-func (m *Admin) handleUpdateKey(who Actor, w http.ResponseWriter, r *http.Request) error {
-	var p struct {
-		Name      *string   `json:"name"`
-		Scopes    *[]string `json:"scopes"`
-		CIDRs     *[]string `json:"cidrs"`
-		ExpiresAt nullable  `json:"expires_at"`
-		Adopted   *bool     `json:"adopted"`
-	}
-	rev, err := m.ifMatch(r)
-	if err == nil {
-		err = m.kit.Decode(r, &p)
-	}
-	if err != nil {
-		return err
-	}
-	k, err := m.UpdateKey(r.Context(), who, UpdateKeyParams{
-		ID: r.PathValue("id"), Name: p.Name, Scopes: p.Scopes, Networks: p.CIDRs, ExpiresAt: p.ExpiresAt.time, Adopted: p.Adopted, Revision: rev,
-	})
-	return m.writeKey(w, k, m.viewKey(k), err)
+// updateKeyBody tells null, which takes the end of a key away, from a member that is
+// missing.
+type updateKeyBody struct {
+	ID        string    `path:"id"`
+	Name      *string   `json:"name"`
+	Scopes    *[]string `json:"scopes"`
+	CIDRs     *[]string `json:"cidrs"`
+	ExpiresAt nullable  `json:"expires_at"`
+	Adopted   *bool     `json:"adopted"`
+	Revision  *int64    `header:"If-Match"`
 }
 
-func (m *Admin) handleRotateKey(who Actor, w http.ResponseWriter, r *http.Request) error {
-	var p struct {
-		Overlap int `json:"overlap"` // seconds
-	}
-	rev, err := m.ifMatch(r)
-	if err == nil {
-		err = m.kit.DecodeOptional(r, &p)
-	}
-	if err != nil {
-		return err
-	}
+// keyAnswer is a key as the wire has it.
+type keyAnswer struct{ store.APIKey }
+
+func (k keyAnswer) reply(m *Admin) reply {
+	return reply{revision: &k.Revision, body: m.viewKey(k.APIKey)}
+}
+
+func (m *Admin) updateKey(ctx context.Context, who Actor, p updateKeyBody) (keyAnswer, error) {
+	k, err := m.UpdateKey(ctx, who, UpdateKeyParams{ID: p.ID, Name: p.Name, Scopes: p.Scopes, Networks: p.CIDRs, ExpiresAt: p.ExpiresAt.time, Adopted: p.Adopted, Revision: p.Revision})
+	return keyAnswer{k}, err
+}
+
+// rotateKeyBody is RotateKeyParams on the wire, where the overlap is a number of seconds.
+type rotateKeyBody struct {
+	ID       string `path:"id"`
+	Overlap  int    `json:"overlap"`
+	Revision *int64 `header:"If-Match"`
+}
+
+func (m *Admin) rotateKey(ctx context.Context, who Actor, p rotateKeyBody) (NewKey, error) {
 	if p.Overlap < 0 || p.Overlap > int(maxOverlap/time.Second) {
 		p.Overlap = -1 // which is refused, and does not overflow
 	}
-	k, err := m.RotateKey(r.Context(), who, RotateKeyParams{ID: r.PathValue("id"), Overlap: time.Duration(p.Overlap) * time.Second, Revision: rev})
-	return m.writeNewKey(w, k, err)
-}
-
-func (m *Admin) handleRevokeKey(who Actor, w http.ResponseWriter, r *http.Request) error {
-	p, rev, err := m.why(r)
-	if err == nil {
-		err = m.RevokeKey(r.Context(), who, RevokeKeyParams{ID: r.PathValue("id"), Reason: p.Reason, Revision: rev})
-	}
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
-	}
-	return err
+	return m.RotateKey(ctx, who, RotateKeyParams{ID: p.ID, Overlap: time.Duration(p.Overlap) * time.Second, Revision: p.Revision})
 }

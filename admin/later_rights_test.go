@@ -57,7 +57,7 @@ func TestJobsOfOthersAreNotRead(t *testing.T) {
 	for _, operation := range []string{"GET /jobs/{id}", "GET /jobs/{id}/results"} {
 		o.do(clerk, strings.ReplaceAll(operation, "{id}", o.aJob()), "").want(403, auth.CodeMissingPermission)
 		o.until("the refusal is recorded", func() bool {
-			p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: store.EventQuery{Limit: 50}})
+			p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{Limit: 50})
 			if err != nil {
 				t.Fatal(err)
 			}

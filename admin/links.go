@@ -13,12 +13,18 @@ import (
 )
 
 var (
-	opMakeLink = operation{pattern: "POST /links", secret: true, permission: PermCredentials, against: stronger, stepUp: true, fails: linking}
-	opSend     = operation{pattern: "POST /users/{id}/send", permission: PermMessagesSend, against: managing, self: true, fails: append([]auth.Code{auth.CodeRateLimited}, linking...)}
+	opMakeLink = operation{created: http.StatusCreated, pattern: "POST /links", secret: true, permission: PermCredentials, against: stronger, stepUp: true, fails: linking}
+	opSend     = operation{created: http.StatusAccepted, pattern: "POST /users/{id}/send", permission: PermMessagesSend, against: managing, self: true, fails: append([]auth.Code{auth.CodeRateLimited}, linking...)}
 
 	linking = []auth.Code{auth.CodeMethodDisabled, auth.CodeUserBanned, auth.CodeRedirectNotAllowed}
 
-	linkEndpoints = []endpoint{{opMakeLink, (*Admin).handleMakeLink}, {opSend, (*Admin).handleSend}}
+	linkEndpoints = []endpoint{
+		op(opMakeLink, (*Admin).MakeLink),
+		op(opSend, func(m *Admin, ctx context.Context, who Actor, p SendParams) (map[string]string, error) {
+			id, err := m.Send(ctx, who, p)
+			return map[string]string{"message_id": id}, err
+		}),
+	}
 )
 
 // LinkType is what a link or code is for.
@@ -36,16 +42,16 @@ const (
 // MadeLink is a link that an operator had made. There is no code beside it: a code is
 // judged before it is known which link it belongs to, and so without its maker.
 type MadeLink struct {
-	URL       string
-	ExpiresAt time.Time
+	URL       string    `json:"url"`
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // MakeLinkParams ask for a link. The account is named by one of UserID and Email.
 type MakeLinkParams struct {
-	Type       LinkType // any but LinkCode
-	UserID     string
-	Email      string
-	RedirectTo string // on the allow-list; may be empty
+	Type       LinkType `json:"type"` // any but LinkCode
+	UserID     string   `json:"user_id"`
+	Email      string   `json:"email"`
+	RedirectTo string   `json:"redirect_to"` // on the allow-list; may be empty
 }
 
 // MakeLink makes a link that lets whoever opens it do for an account what the flow of
@@ -103,9 +109,9 @@ func (m *Admin) judgeLink(ctx context.Context, maker host.LinkMaker, u auth.User
 
 // SendParams have a link or code sent.
 type SendParams struct {
-	UserID     string
-	Type       LinkType
-	RedirectTo string
+	UserID     string   `path:"id"`
+	Type       LinkType `json:"type"`
+	RedirectTo string   `json:"redirect_to"`
 }
 
 // Send has a link or code sent to an account's own address or number, as if its owner
@@ -119,39 +125,4 @@ func (m *Admin) Send(ctx context.Context, who Actor, p SendParams) (string, erro
 		t.change.Events[0].Event.Method = string(p.Type)
 		return m.kit.SendLink(ctx, &t.change, &send, host.LinkType(p.Type), t.target.ID, p.RedirectTo)
 	})
-}
-
-func (m *Admin) handleMakeLink(who Actor, w http.ResponseWriter, r *http.Request) error {
-	var p struct {
-		Type       LinkType `json:"type"`
-		UserID     string   `json:"user_id"`
-		Email      string   `json:"email"`
-		RedirectTo string   `json:"redirect_to"`
-	}
-	if err := m.kit.Decode(r, &p); err != nil {
-		return err
-	}
-	made, err := m.MakeLink(r.Context(), who, MakeLinkParams(p))
-	if err != nil {
-		return err
-	}
-	return m.kit.WriteJSON(w, http.StatusCreated, struct {
-		URL       string    `json:"url"`
-		ExpiresAt time.Time `json:"expires_at"`
-	}{made.URL, made.ExpiresAt})
-}
-
-func (m *Admin) handleSend(who Actor, w http.ResponseWriter, r *http.Request) error {
-	var p struct {
-		Type       LinkType `json:"type"`
-		RedirectTo string   `json:"redirect_to"`
-	}
-	if err := m.kit.Decode(r, &p); err != nil {
-		return err
-	}
-	id, err := m.Send(r.Context(), who, SendParams{UserID: r.PathValue("id"), Type: p.Type, RedirectTo: p.RedirectTo})
-	if err != nil {
-		return err
-	}
-	return m.kit.WriteJSON(w, http.StatusAccepted, map[string]string{"message_id": id})
 }

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/authmount/auth"
@@ -12,25 +13,67 @@ import (
 
 var (
 	opMessages     = operation{pattern: "GET /messages", permission: PermMessagesRead}
-	opRetryMessage = operation{pattern: "POST /messages/{id}/retry", permission: PermMessagesSend, against: managing, self: true, fails: []auth.Code{auth.CodeNotFound, auth.CodeUserBanned, auth.CodeRateLimited}}
+	opRetryMessage = operation{created: http.StatusAccepted, pattern: "POST /messages/{id}/retry", permission: PermMessagesSend, against: managing, self: true, fails: []auth.Code{auth.CodeNotFound, auth.CodeUserBanned, auth.CodeRateLimited}}
+
+	messageEndpoints = []endpoint{
+		op(opMessages, (*Admin).Messages),
+		op(opRetryMessage, func(m *Admin, ctx context.Context, who Actor, p idOnly) (map[string]string, error) {
+			return map[string]string{"message_id": p.ID}, m.RetryMessage(ctx, who, p.ID)
+		}),
+	}
 )
 
 // MessagesParams pick messages. Fields at zero pick all; those set have to hold together.
 type MessagesParams struct {
-	State  store.MessageState
-	Kind   auth.Kind
-	UserID string // for this account
-
-	From, To time.Time // made from, inclusive; to, exclusive
-
-	After *store.MessageCursor // for the next page: MessagePage.Next
-	Limit int                  // up to 200; 0: 50
+	State  store.MessageState `query:"state"`
+	Kind   auth.Kind          `query:"kind"`
+	UserID string             `query:"user"`   // for this account
+	From   time.Time          `query:"from"`   // created from, inclusive
+	To     time.Time          `query:"to"`     // created before
+	Limit  int                `query:"limit"`  // up to 200; 0: 50
+	Cursor string             `query:"cursor"` // MessagePage.NextCursor of the page before
 }
 
 // MessagePage is a page of messages.
 type MessagePage struct {
-	Messages []store.MessageRecord
-	Next     *store.MessageCursor // what to ask for the page after; nil: this was the last
+	Messages   []store.MessageRecord
+	NextCursor *string // of the page after; nil: this was the last
+}
+
+func (p MessagePage) reply(*Admin) reply {
+	out := struct {
+		Messages   []messageView `json:"messages"`
+		NextCursor *string       `json:"next_cursor"`
+	}{[]messageView{}, p.NextCursor}
+	for _, r := range p.Messages {
+		out.Messages = append(out.Messages, viewMessage(r))
+	}
+	return reply{body: out}
+}
+
+// messageView is what became of a message, on the wire.
+type messageView struct {
+	ID        string             `json:"id"`
+	Kind      auth.Kind          `json:"kind"`
+	Channel   string             `json:"channel"` // "mail", "sms"
+	To        string             `json:"to"`
+	UserID    *string            `json:"user_id"`
+	State     store.MessageState `json:"state"`
+	Attempts  int                `json:"attempts"`
+	CreatedAt time.Time          `json:"created_at"`
+	UpdatedAt time.Time          `json:"updated_at"`
+	Error     *string            `json:"error"`
+}
+
+func viewMessage(r store.MessageRecord) messageView {
+	channel := string(r.Channel)
+	if r.Channel == auth.ChannelEmail {
+		channel = "mail"
+	}
+	return messageView{
+		ID: r.ID, Kind: r.Kind, Channel: channel, To: r.To, UserID: optional(r.UserID), State: r.State, Attempts: r.Attempts,
+		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Error: optional(r.Error),
+	}
 }
 
 // Messages lists which messages went out, wait, failed or were dropped in the last seven
@@ -38,10 +81,14 @@ type MessagePage struct {
 // Decoys, which requests about unknown accounts leave, are none. Errors:
 // CodeValidationFailed.
 func (m *Admin) Messages(ctx context.Context, who Actor, p MessagesParams) (MessagePage, error) {
+	after, err := readCursor[store.MessageCursor](m, p.Cursor)
+	if err != nil {
+		return MessagePage{}, err
+	}
 	if _, err := m.reader(ctx, who, opMessages); err != nil {
 		return MessagePage{}, err
 	}
-	q := store.MessageQuery{State: p.State, Kind: p.Kind, UserID: p.UserID, From: p.From, To: p.To, After: p.After, Limit: pageSize(p.Limit)}
+	q := store.MessageQuery{State: p.State, Kind: p.Kind, UserID: p.UserID, From: p.From, To: p.To, After: after, Limit: pageSize(p.Limit)}
 	if err := q.Check(); err != nil {
 		return MessagePage{}, m.kit.StoreError(err)
 	}
@@ -52,7 +99,7 @@ func (m *Admin) Messages(ctx context.Context, who Actor, p MessagesParams) (Mess
 	page := MessagePage{Messages: list}
 	if len(list) == q.Limit {
 		last := list[len(list)-1]
-		page.Next = &store.MessageCursor{Time: last.CreatedAt, ID: last.ID}
+		page.NextCursor = cursorOf(&store.MessageCursor{Time: last.CreatedAt, ID: last.ID})
 	}
 	return page, nil
 }

@@ -164,7 +164,7 @@ func TestMessages(t *testing.T) {
 		if _, err := o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: tokenIn(t, got.Link)}); err != nil {
 			t.Error(err)
 		}
-		trail, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: store.EventQuery{Type: string(auth.EventMessageFailed)}})
+		trail, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(auth.EventMessageFailed)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,6 +33,9 @@ type operation struct {
 	recorded   bool     // although it only shows, it is recorded as what changes something
 	streams    bool     // its body is read bit by bit
 	secret     bool     // it returns a secret, which no repetition is shown
+	bodyless   bool     // its body may be left out
+	strict     bool     // it refuses a query, although it has no parameter in one
+	created    int      // the status of its answer; 0: 200, or 204 without a body
 
 	fails []auth.Code // how else it may fail
 }

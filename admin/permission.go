@@ -15,12 +15,12 @@ import (
 
 // Permission is something that roles may permit.
 type Permission struct {
-	Name        string // "notes.write" or "notes:write": lower-case letters, digits, "_", "-", ":" and "."
-	Description string // for people
+	Name        string `json:"name"`        // "notes.write" or "notes:write": lower-case letters, digits, "_", "-", ":" and "."
+	Description string `json:"description"` // for people
 
 	// Privileged permissions make whoever has them strong: only somebody who has them
 	// too may ban, sign out, edit or delete them.
-	Privileged bool
+	Privileged bool `json:"privileged"`
 }
 
 // The permissions of Authmount's own operations. "auth.*" stands for all of them,

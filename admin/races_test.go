@@ -12,7 +12,6 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
-	"github.com/authmount/auth/store"
 )
 
 // Two owners who demote, ban or delete each other at once leave one.
@@ -59,7 +58,7 @@ func TestOwnersAtOnce(t *testing.T) {
 // owners are the unbanned owners.
 func (o *office) owners() []auth.User {
 	o.t.Helper()
-	p, err := o.adm.ListUsers(o.t.Context(), admin.System("test"), admin.ListUsersParams{UserQuery: store.UserQuery{Role: auth.RoleOwner, Banned: new(bool), Now: o.Clock.Now()}})
+	p, err := o.adm.ListUsers(o.t.Context(), admin.System("test"), admin.ListUsersParams{UserFilter: admin.UserFilter{Role: auth.RoleOwner, Status: "active"}})
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -42,23 +42,25 @@ func (m *Admin) roleOf(t store.RoleTable, name string) (store.RolePermissions, e
 
 // RoleMatrix says which roles hold which permission.
 type RoleMatrix struct {
-	Revision int64     // of the table of roles
-	Roles    []string  // auth.RoleOwner, and the others by name
-	Rows     []HeldRow // every permission that is declared, by name
+	Revision int64     `json:"revision"`    // of the table of roles
+	Roles    []string  `json:"roles"`       // auth.RoleOwner, and the others by name
+	Rows     []HeldRow `json:"permissions"` // every permission that is declared, by name
 }
 
 // HeldRow is a permission and who holds it.
 type HeldRow struct {
 	Permission
 
-	HeldBy []Holding // in the order of RoleMatrix.Roles
+	HeldBy []Holding `json:"held_by"` // in the order of RoleMatrix.Roles
 }
 
 // Holding is how a role holds a permission: by its very name, or by a pattern.
 type Holding struct {
-	Role string
-	Via  string // "notes.write", "notes.*", "*"
+	Role string `json:"role"`
+	Via  string `json:"via"` // "notes.write", "notes.*", "*"
 }
+
+func (x RoleMatrix) reply(*Admin) reply { return reply{revision: &x.Revision, body: x} }
 
 // RoleMatrix tells which roles hold which permission, for every one that is declared.
 func (m *Admin) RoleMatrix(ctx context.Context, who Actor) (RoleMatrix, error) {
@@ -96,29 +98,47 @@ func heldBy(held []string, wanted string) string {
 	return held[i]
 }
 
+// roleUserCursor is a place in a list of who has a role.
+type roleUserCursor struct {
+	store.UserCursor
+
+	Role string `json:"role"`
+}
+
 // RoleUsersParams pick who has a role.
 type RoleUsersParams struct {
-	Name  string
-	After *store.UserCursor // for the next page
-	Limit int               // 0: 50; at most 200
+	Name   string `path:"role"`
+	Limit  int    `query:"limit"`  // 0: 50; at most 200
+	Cursor string `query:"cursor"` // RoleUsersPage.NextCursor of the page before
 }
 
 // RoleUser is somebody who has a role: no more than who they are, as what else is known
 // of accounts needs a permission of its own (ListUsers).
 type RoleUser struct {
-	ID     string
-	Label  string // what people call them: the address, or the number, the name or the id
-	Banned bool
+	ID     string `json:"id"`
+	Label  string `json:"label"` // what people call them: the email address, or the phone number, or the id
+	Banned bool   `json:"banned"`
 }
 
 // RoleUsersPage is a page of those who have a role.
 type RoleUsersPage struct {
-	Users []RoleUser        // the newest accounts first
-	Next  *store.UserCursor // nil: this was the last
+	Users      []RoleUser `json:"users"`       // the newest accounts first
+	NextCursor *string    `json:"next_cursor"` // of the page after; nil: this was the last
 }
 
 // RoleUsers lists who has a role. Errors: CodeRoleNotFound, CodeValidationFailed.
 func (m *Admin) RoleUsers(ctx context.Context, who Actor, p RoleUsersParams) (RoleUsersPage, error) {
+	at, err := readCursor[roleUserCursor](m, p.Cursor)
+	if err != nil {
+		return RoleUsersPage{}, err
+	}
+	q := store.UserQuery{Role: p.Name, Desc: true, Limit: pageSize(p.Limit)}
+	if at != nil {
+		if at.Role != p.Name {
+			return RoleUsersPage{}, m.kit.Invalid("cursor", "is one of another list")
+		}
+		q.After = &at.UserCursor
+	}
 	a, err := m.reader(ctx, who, opRoleUsers)
 	if err != nil {
 		return RoleUsersPage{}, err
@@ -126,7 +146,7 @@ func (m *Admin) RoleUsers(ctx context.Context, who Actor, p RoleUsersParams) (Ro
 	if _, err := m.roleOf(a.roles, p.Name); err != nil {
 		return RoleUsersPage{}, err
 	}
-	list, err := m.listUsers(ctx, ListUsersParams{UserQuery: store.UserQuery{Role: p.Name, Desc: true, After: p.After, Limit: pageSize(p.Limit)}})
+	list, err := m.listUsers(ctx, userSearch{UserQuery: q})
 	if err != nil {
 		return RoleUsersPage{}, err
 	}
@@ -134,8 +154,8 @@ func (m *Admin) RoleUsers(ctx context.Context, who Actor, p RoleUsersParams) (Ro
 	for _, u := range list.Users {
 		page.Users = append(page.Users, RoleUser{u.ID, labelOf(u), u.Banned(m.kit.Now())})
 	}
-	if list.Next != nil {
-		page.Next = list.Next.After
+	if list.next != nil {
+		page.NextCursor = cursorOf(&roleUserCursor{*list.next.After, p.Name})
 	}
 	return page, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 
@@ -14,7 +15,7 @@ import (
 var (
 	opListRoles   = operation{pattern: "GET /roles", permission: PermRolesRead}
 	opPermissions = operation{pattern: "GET /permissions", permission: PermRolesRead}
-	opCreateRole  = operation{pattern: "POST /roles", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed}}
+	opCreateRole  = operation{created: http.StatusCreated, pattern: "POST /roles", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed}}
 	opUpdateRole  = operation{pattern: "PATCH /roles/{role}", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed, auth.CodeRoleNotFound}}
 	opDeleteRole  = operation{pattern: "DELETE /roles/{role}", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed, auth.CodeRoleNotFound, auth.CodeRoleInUse}}
 	opSetRoles    = operation{pattern: "PUT /users/{id}/roles", permission: PermRolesAssign, against: atLeastAs, stepUp: true, fails: assigning}
@@ -55,15 +56,17 @@ func (m *Admin) Roles(ctx context.Context, who Actor) (store.RoleTable, error) {
 type RoleChange struct {
 	Role  store.RolePermissions // as it is now; one that was deleted, as it was
 	Users store.Total           // that have it, counted just before
+
+	dry bool // nothing was changed
 }
 
 // CreateRoleParams make a role.
 type CreateRoleParams struct {
-	Name        string // up to 63 lower-case letters, digits, "_" and "-"; the first is a letter
-	Description string
-	Permissions []string // declared ones, or patterns such as "notes.*"
-	Revision    *int64   // of the table of roles as it was seen; nil: whatever it is
-	DryRun      bool     // judge it, and change nothing
+	Name        string   `json:"name"` // up to 63 lower-case letters, digits, "_" and "-"; the first is a letter
+	Description string   `json:"description"`
+	Permissions []string `json:"permissions"` // declared ones, or patterns such as "notes.*"
+	Revision    *int64   `header:"If-Match"`  // of the table of roles as it was seen; nil: whatever it is
+	DryRun      bool     `json:"dry_run"`     // check it, and change nothing
 }
 
 // CreateRole makes a role. The actor has to hold all of its permissions. Accounts may
@@ -95,11 +98,11 @@ func (m *Admin) CreateRole(ctx context.Context, who Actor, p CreateRoleParams) (
 
 // UpdateRoleParams change a role.
 type UpdateRoleParams struct {
-	Name        string
-	Description *string   // nil: stays
-	Permissions *[]string // the whole list; nil: stays
-	Revision    *int64    // as for CreateRoleParams
-	DryRun      bool      // judge it, and change nothing
+	Name        string    `path:"role"`
+	Description *string   `json:"description"` // nil: stays
+	Permissions *[]string `json:"permissions"` // the whole list; nil: stays
+	Revision    *int64    `header:"If-Match"`  // as for CreateRoleParams
+	DryRun      bool      `json:"dry_run"`     // check it, and change nothing
 }
 
 // UpdateRole changes a role. The actor has to hold every permission that the role held
@@ -145,7 +148,7 @@ func (m *Admin) putRole(ctx context.Context, t *turn, before, role store.RolePer
 		return done, err
 	}
 	if dry {
-		t.dry = true
+		t.dry, done.dry = true, true
 		return done, nil
 	}
 	t.changed("permissions", orNone(before.Permissions), role.Permissions)
@@ -172,9 +175,9 @@ func (m *Admin) having(ctx context.Context, role string) (store.Total, error) {
 
 // DeleteRoleParams delete a role.
 type DeleteRoleParams struct {
-	Name     string
-	Revision *int64 // as for CreateRoleParams
-	DryRun   bool   // judge it, and change nothing
+	Name     string `path:"role"`
+	Revision *int64 `header:"If-Match"` // as for CreateRoleParams
+	DryRun   bool   `query:"dry_run"`   // check it, and change nothing
 }
 
 // DeleteRole deletes a role that nobody has. Errors: CodeRoleNotFound,
@@ -194,6 +197,7 @@ func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (
 			return done, auth.Reject(auth.CodeRoleInUse, fmt.Sprintf("%d accounts have this role. Take it from them first.", done.Users.N))
 		}
 		if t.dry = p.DryRun; t.dry {
+			done.dry = true
 			return done, nil
 		}
 		t.changed("permissions", orNone(before.Permissions), nil)
@@ -366,8 +370,8 @@ func (m *Admin) mayAssign(t *turn, roles []string) error {
 
 // CheckResult tells whether somebody may do something, and why.
 type CheckResult struct {
-	Allowed bool
-	Via     []string // the roles that permit it
+	Allowed bool     `json:"allowed"`
+	Via     []string `json:"via"` // the roles that permit it
 }
 
 // Check tells whether somebody has a permission by the roles as they are now.

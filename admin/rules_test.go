@@ -165,11 +165,11 @@ func (o *office) invited(row admin.Row, target *authtest.SignedIn) string {
 	if !strings.Contains(row.Pattern, "/invitations/{id}") {
 		return ""
 	}
-	list, _, err := o.adm.Invitations(o.t.Context(), admin.System("test"), nil, 200)
+	list, err := o.adm.Invitations(o.t.Context(), admin.System("test"), admin.InvitationsParams{Limit: 200})
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	for _, i := range list {
+	for _, i := range list.Invitations {
 		if i.Email == target.User.Email {
 			return i.ID
 		}

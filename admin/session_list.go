@@ -17,37 +17,69 @@ var (
 	opRevokeAll      = operation{pattern: opRevokeSessions.pattern, permission: permAll, stepUp: true}
 )
 
+// ListSessionsParams pick sessions. Those that are set have to hold together.
+type ListSessionsParams struct {
+	UserID string    `query:"user"`
+	IP     string    `query:"ip"`
+	AAL    string    `query:"aal"`
+	Client string    `query:"client"` // a part of the user agent
+	Since  time.Time `query:"since"`  // created from, inclusive
+	Before time.Time `query:"before"` // created before
+	Limit  int       `query:"limit"`  // up to 200; 0: 50
+	Cursor string    `query:"cursor"` // SessionPage.NextCursor of the page before
+}
+
 // SessionPage is a page of sessions.
 type SessionPage struct {
-	Sessions []auth.Session
-	Next     *store.SessionQuery // what to ask for the page after; nil: this was the last
+	Sessions   []SessionOf `json:"sessions"`
+	NextCursor *string     `json:"next_cursor"` // of the page after; nil: this was the last
+}
+
+// SessionOf is a session in a list of everybody's.
+type SessionOf struct {
+	UserID  string `json:"user_id"`
+	Session any    `json:"session"` // as GET /sessions of its user shows it
 }
 
 // ListSessions lists live sessions of everybody, newest first. Errors:
 // CodeValidationFailed.
-func (m *Admin) ListSessions(ctx context.Context, who Actor, q store.SessionQuery) (SessionPage, error) {
+func (m *Admin) ListSessions(ctx context.Context, who Actor, p ListSessionsParams) (SessionPage, error) {
+	after, err := readCursor[store.SessionCursor](m, p.Cursor)
+	if err != nil {
+		return SessionPage{}, err
+	}
 	if _, err := m.reader(ctx, who, opListSessions); err != nil {
 		return SessionPage{}, err
 	}
-	return m.sessionPage(ctx, q)
-}
-
-func (m *Admin) sessionPage(ctx context.Context, q store.SessionQuery) (SessionPage, error) {
-	q.Limit, q.Now = pageSize(q.Limit), m.kit.Now()
-	if err := q.Check(); err != nil {
-		return SessionPage{}, m.kit.StoreError(err)
-	}
-	list, err := m.admin.ListSessions(ctx, q)
+	list, next, err := m.sessionPage(ctx, store.SessionQuery{UserID: p.UserID, IP: p.IP, AAL: p.AAL, Client: p.Client, Since: p.Since, Before: p.Before, Limit: p.Limit, After: after})
 	if err != nil {
-		return SessionPage{}, m.kit.StoreError(err)
+		return SessionPage{}, err
 	}
-	page := SessionPage{Sessions: list}
-	if len(list) == q.Limit {
-		last, next := list[len(list)-1], q
-		next.After = &store.SessionCursor{Time: last.CreatedAt, ID: last.ID}
-		page.Next = &next
+	page := SessionPage{Sessions: []SessionOf{}}
+	if next != nil {
+		page.NextCursor = cursorOf(next.After)
+	}
+	for _, s := range list {
+		page.Sessions = append(page.Sessions, SessionOf{s.UserID, m.kit.SessionView(m.kit.SessionInfo(s, who.caller.SessionID))})
 	}
 	return page, nil
+}
+
+// sessionPage reads a page of sessions, and the query for the page after, if there is one.
+func (m *Admin) sessionPage(ctx context.Context, q store.SessionQuery) (list []auth.Session, next *store.SessionQuery, err error) {
+	q.Limit, q.Now = pageSize(q.Limit), m.kit.Now()
+	if err := q.Check(); err != nil {
+		return nil, nil, m.kit.StoreError(err)
+	}
+	if list, err = m.admin.ListSessions(ctx, q); err != nil {
+		return nil, nil, m.kit.StoreError(err)
+	}
+	if len(list) == q.Limit {
+		last := list[len(list)-1]
+		q.After = &store.SessionCursor{Time: last.CreatedAt, ID: last.ID}
+		next = &q
+	}
+	return list, next, nil
 }
 
 // maxRevoked is of how many accounts one call ends sessions.
@@ -56,11 +88,11 @@ const maxRevoked = 1000
 // RevokeSessionsParams pick sessions to end: of these accounts, at this address, made
 // before a time, of which those that are set have to hold together; or all.
 type RevokeSessionsParams struct {
-	UserIDs []string // up to 1000
-	IP      string
-	Before  time.Time
-	All     bool // alone
-	Reason  string
+	UserIDs []string  `json:"user_ids"` // up to 1000
+	IP      string    `json:"ip"`
+	Before  time.Time `json:"before"`
+	All     bool      `json:"all"` // alone
+	Reason  string    `json:"reason"`
 }
 
 // RevokeSessionsResult counts what was ended.
@@ -80,6 +112,7 @@ type RevokeSessionsResult struct {
 // CodeMissingPermission, and for All and Before alone CodeReauthNeeded.
 func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsParams) (RevokeSessionsResult, error) {
 	var res RevokeSessionsResult
+	p.Before = p.Before.UTC()
 	a, err := m.reader(ctx, who, opRevokeSessions)
 	if err != nil {
 		return res, err
@@ -163,11 +196,11 @@ func (m *Admin) whoHasSessions(ctx context.Context, p RevokeSessionsParams) (ids
 	seen := map[string]bool{}
 	q := store.SessionQuery{IP: p.IP, Before: p.Before, Limit: maxPage}
 	for {
-		page, err := m.sessionPage(ctx, q)
+		list, next, err := m.sessionPage(ctx, q)
 		if err != nil {
 			return nil, false, err
 		}
-		for _, s := range page.Sessions {
+		for _, s := range list {
 			if !seen[s.UserID] && len(ids) == maxRevoked {
 				return ids, true, nil
 			}
@@ -176,10 +209,10 @@ func (m *Admin) whoHasSessions(ctx context.Context, p RevokeSessionsParams) (ids
 				ids = append(ids, s.UserID)
 			}
 		}
-		if page.Next == nil {
+		if next == nil {
 			return ids, false, nil
 		}
-		q = *page.Next
+		q = *next
 	}
 }
 

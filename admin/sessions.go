@@ -10,8 +10,23 @@ import (
 
 var (
 	opUserSessions = operation{pattern: "GET /users/{id}/sessions", permission: PermSessionsRead, fails: []auth.Code{auth.CodeUserNotFound}}
-	opEndSession   = operation{pattern: "DELETE /sessions/{id}", permission: PermSessionsRevoke, against: managing, self: true, fails: []auth.Code{auth.CodeSessionNotFound}}
-	opEndSessions  = operation{pattern: "DELETE /users/{id}/sessions", permission: PermSessionsRevoke, against: managing, self: true}
+	opEndSession   = operation{bodyless: true, pattern: "DELETE /sessions/{id}", permission: PermSessionsRevoke, against: managing, self: true, fails: []auth.Code{auth.CodeSessionNotFound}}
+	opEndSessions  = operation{bodyless: true, pattern: "DELETE /users/{id}/sessions", permission: PermSessionsRevoke, against: managing, self: true}
+
+	sessionEndpoints = []endpoint{
+		op(opUserSessions, listed("sessions", func(m *Admin, ctx context.Context, who Actor, p idOnly) ([]auth.SessionInfo, error) {
+			return m.UserSessions(ctx, who, p.ID)
+		}, func(m *Admin, s auth.SessionInfo) any { return m.kit.SessionView(s) })),
+		op(opEndSessions, silent(func(m *Admin, ctx context.Context, who Actor, p idAndReason) error {
+			_, err := m.EndSessions(ctx, who, p.ID, p.Reason)
+			return err
+		})),
+		op(opEndSession, silent(func(m *Admin, ctx context.Context, who Actor, p idAndReason) error {
+			return m.EndSession(ctx, who, p.ID, p.Reason)
+		})),
+		op(opListSessions, (*Admin).ListSessions),
+		op(opRevokeSessions, (*Admin).RevokeSessions),
+	}
 )
 
 // UserSessions lists the live sessions of an account, newest first. Errors:

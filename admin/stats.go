@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,9 +23,10 @@ const (
 
 // StatsParams pick figures.
 type StatsParams struct {
-	Metrics  []store.Metric // none: all
-	From, To time.Time      // cut to the interval; by default a day up to now by the hour, and 30 days by the day
-	Interval store.Interval // store.Hourly or store.Daily; by default the former for up to two days
+	From     time.Time      `query:"from"`     // cut to the interval; by default a day up to To by the hour, and 30 days by the day
+	To       time.Time      `query:"to"`       // by default now
+	Interval store.Interval `query:"interval"` // store.Hourly or store.Daily; by default the former for up to two days
+	Metrics  []store.Metric `query:"metrics"`  // none: all
 }
 
 // Stats are figures over time.
@@ -98,7 +100,7 @@ func (m *Admin) settle(p *StatsParams) error {
 
 // OverviewParams say what span an overview is of.
 type OverviewParams struct {
-	Period time.Duration // 24 hours, 7, 30 or 90 days; zero: 24 hours
+	Period string `query:"period"` // "24h", "7d", "30d" or "90d"; empty: "24h"
 }
 
 // Overview is how the service is.
@@ -112,15 +114,16 @@ type Overview struct {
 
 // Figure is a sum over a span, and over the one before it, which is as long.
 type Figure struct {
-	Metric        store.Metric
-	Label         string
-	Count, Before int64
+	Metric store.Metric `json:"metric"`
+	Label  string       `json:"label"`
+	Count  int64        `json:"count"`
+	Before int64        `json:"before"`
 }
 
 // Warning is something that an operator should look at.
 type Warning struct {
-	Code  string // see Warnings
-	Count int64  // how often, in the span
+	Code  string `json:"code"`  // see Warnings
+	Count int64  `json:"count"` // how often, in the span
 }
 
 // The warnings of an Overview.
@@ -141,23 +144,17 @@ func Periods() map[string]time.Duration {
 // Overview reads totals, what happened in a span with the span before it, and what
 // needs attention. Errors: CodeValidationFailed, and those of every operation.
 func (m *Admin) Overview(ctx context.Context, who Actor, p OverviewParams) (Overview, error) {
-	if _, err := m.reader(ctx, who, opOverview); err != nil {
-		return Overview{}, err
-	}
-	if p.Period == 0 {
-		p.Period = 24 * time.Hour
-	}
-	known := false
-	for _, d := range Periods() {
-		known = known || d == p.Period
-	}
+	period, known := Periods()[cmp.Or(p.Period, "24h")]
 	if !known {
 		return Overview{}, m.kit.Invalid("period", "has to be 24h, 7d, 30d or 90d")
 	}
+	if _, err := m.reader(ctx, who, opOverview); err != nil {
+		return Overview{}, err
+	}
 	now := m.kit.Now()
-	o := Overview{To: now.Truncate(time.Hour).Add(time.Hour), Active: map[string]int64{}, Warnings: []Warning{}}
-	o.From = o.To.Add(-p.Period)
-	if err := m.fill(ctx, &o, now, p.Period); err != nil {
+	o := Overview{To: now.Truncate(time.Hour).Add(time.Hour), Active: map[string]int64{}, Figures: []Figure{}, Warnings: []Warning{}}
+	o.From = o.To.Add(-period)
+	if err := m.fill(ctx, &o, now, period); err != nil {
 		return Overview{}, m.kit.StoreError(err)
 	}
 	failing := map[store.Metric]string{store.MetricMessageFailed: WarnMessagesFailing, store.MetricLimits: WarnLimitsHit, store.MetricTokensReused: WarnTokensReused}
@@ -227,4 +224,61 @@ func (m *Admin) fill(ctx context.Context, o *Overview, now time.Time, period tim
 		}
 	}
 	return err
+}
+
+var statsEndpoints = []endpoint{
+	op(opStats, (*Admin).Stats),
+	op(opOverview, (*Admin).Overview),
+}
+
+type seriesView struct {
+	Metric store.Metric `json:"metric"`
+	Label  string       `json:"label"`
+	Points []pointView  `json:"points"`
+}
+
+type pointView struct {
+	At    time.Time `json:"at"`
+	Count int64     `json:"count"`
+}
+
+func (s Stats) reply(*Admin) reply {
+	series := []seriesView{}
+	for _, c := range s.Counts {
+		if n := len(series); n == 0 || series[n-1].Metric != c.Metric || series[n-1].Label != c.Label {
+			series = append(series, seriesView{Metric: c.Metric, Label: c.Label})
+		}
+		last := &series[len(series)-1]
+		last.Points = append(last.Points, pointView{c.At, c.N})
+	}
+	return reply{body: struct {
+		From     time.Time      `json:"from"`
+		To       time.Time      `json:"to"`
+		Interval store.Interval `json:"interval"`
+		Series   []seriesView   `json:"series"`
+	}{s.From, s.To, s.Interval, series}}
+}
+
+type totalView struct {
+	N     int64 `json:"count"`
+	Exact bool  `json:"exact"`
+}
+
+type overviewView struct {
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to"`
+	Totals struct {
+		Users      totalView `json:"users"`
+		WithFactor totalView `json:"with_factor"`
+		Banned     totalView `json:"banned"`
+	} `json:"totals"`
+	Active   map[string]int64 `json:"active_users"`
+	Figures  []Figure         `json:"figures"`
+	Warnings []Warning        `json:"warnings"`
+}
+
+func (o Overview) reply(*Admin) reply {
+	out := overviewView{From: o.From, To: o.To, Active: o.Active, Figures: o.Figures, Warnings: o.Warnings}
+	out.Totals.Users, out.Totals.WithFactor, out.Totals.Banned = totalView(o.Totals.Users), totalView(o.Totals.WithFactor), totalView(o.Totals.Banned)
+	return reply{body: out}
 }

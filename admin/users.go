@@ -11,8 +11,26 @@ import (
 var (
 	opListUsers  = operation{pattern: "GET /users", permission: PermUsersRead, fails: []auth.Code{auth.CodeQueryTooBroad}}
 	opBanUser    = operation{pattern: "POST /users/{id}/ban", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
-	opUnbanUser  = operation{pattern: "POST /users/{id}/unban", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodePreconditionFailed}}
-	opDeleteUser = operation{pattern: "POST /users/{id}/delete", permission: PermUsersDelete, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
+	opUnbanUser  = operation{bodyless: true, pattern: "POST /users/{id}/unban", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodePreconditionFailed}}
+	opDeleteUser = operation{bodyless: true, pattern: "POST /users/{id}/delete", permission: PermUsersDelete, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
+
+	userEndpoints = []endpoint{
+		op(opListUsers, (*Admin).ListUsers),
+		export(opExportUsers, "users", func(p ExportUsersParams) string { return p.Format }, (*Admin).ExportUsers),
+		op(opLookupUser, (*Admin).lookupUser),
+		op(opUser, byID((*Admin).User)),
+		op(opCreateUser, (*Admin).CreateUser),
+		op(opUpdateUser, (*Admin).updateUser),
+		op(opSetPassword, (*Admin).setPassword),
+		op(opFactors, (*Admin).factors),
+		op(opRemoveFactors, (*Admin).RemoveFactor),
+		op(opRemoveFactor, (*Admin).RemoveFactor),
+		op(opUnlink, (*Admin).Unlink),
+		op(opUnlock, (*Admin).Unlock),
+		op(opBanUser, (*Admin).BanUser),
+		op(opUnbanUser, (*Admin).UnbanUser),
+		op(opDeleteUser, silent((*Admin).DeleteUser)),
+	}
 )
 
 // reads an actor for an operation that changes nothing.
@@ -51,10 +69,10 @@ func moment(t time.Time) any {
 
 // BanUserParams ban an account.
 type BanUserParams struct {
-	UserID   string
-	Until    time.Time // zero: for ever
-	Reason   string    // for the audit log; required
-	Revision *int64    // of the account as it was seen; nil: whatever it is
+	UserID   string    `path:"id"`
+	Until    time.Time `json:"until"`      // zero: for ever
+	Reason   string    `json:"reason"`     // for the audit log; required
+	Revision *int64    `header:"If-Match"` // of the account as it was seen; nil: whatever it is
 }
 
 // BanUser bans an account and ends its sessions. Errors: CodeValidationFailed,
@@ -79,9 +97,9 @@ func (m *Admin) BanUser(ctx context.Context, who Actor, p BanUserParams) (auth.U
 
 // UnbanUserParams lift a ban.
 type UnbanUserParams struct {
-	UserID   string
-	Reason   string
-	Revision *int64
+	UserID   string `path:"id"`
+	Reason   string `json:"reason"`
+	Revision *int64 `header:"If-Match"`
 }
 
 // UnbanUser lifts a ban; an account that has none stays as it is. Errors as for
@@ -101,9 +119,9 @@ func (m *Admin) UnbanUser(ctx context.Context, who Actor, p UnbanUserParams) (au
 
 // DeleteUserParams delete an account.
 type DeleteUserParams struct {
-	UserID   string
-	Reason   string // required
-	Revision *int64
+	UserID   string `path:"id"`
+	Reason   string `json:"reason"` // required
+	Revision *int64 `header:"If-Match"`
 }
 
 // DeleteUser removes an account and everything of it. Its rows of the audit log

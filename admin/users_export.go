@@ -32,11 +32,10 @@ const usersAtOnce = 1000
 
 // ExportUsersParams pick what to export.
 type ExportUsersParams struct {
-	ListUsersParams // Limit, After and Count do not count
+	UserFilter
 
-	Format string   // FormatNDJSON if empty
-	Fields []string // in this order; none: all but secrets
-
+	Format string   `query:"format"` // FormatNDJSON if empty
+	Fields []string `query:"fields"` // in this order; none: all but secrets
 }
 
 // secrets are the secrets that are named.
@@ -61,10 +60,11 @@ func (p *ExportUsersParams) secret() bool {
 // nothing is. It ends when ctx or w does. Errors: CodeValidationFailed,
 // CodeQueryTooBroad, those of every operation, and what w returned.
 func (m *Admin) ExportUsers(ctx context.Context, who Actor, p ExportUsersParams, w io.Writer) error {
-	if err := m.cleanExport(&p); err != nil {
+	q, err := m.cleanExport(&p)
+	if err != nil {
 		return err
 	}
-	_, err := carryOut(ctx, m, who, opExportUsers, "", auth.EventUsersExported, func(t *turn) (struct{}, error) {
+	_, err = carryOut(ctx, m, who, opExportUsers, "", auth.EventUsersExported, func(t *turn) (struct{}, error) {
 		if p.secret() {
 			if err := m.allow(t.acting, opExportSecrets); err != nil {
 				return struct{}{}, err
@@ -72,7 +72,7 @@ func (m *Admin) ExportUsers(ctx context.Context, who Actor, p ExportUsersParams,
 		}
 		t.changed("format", nil, p.Format)
 		t.changed("fields", nil, p.Fields)
-		for name, value := range filtersOfUsers(p.ListUsersParams) {
+		for name, value := range filtersOfUsers(q) {
 			t.changed(name, nil, value)
 		}
 		return struct{}{}, m.journal.AddEvents(ctx, []auth.Event{t.change.Events[0].Event})
@@ -80,16 +80,19 @@ func (m *Admin) ExportUsers(ctx context.Context, who Actor, p ExportUsersParams,
 	if err != nil {
 		return err
 	}
-	return m.writeUsersTo(ctx, who, p, w)
+	return m.writeUsersTo(ctx, who, p, q, w)
 }
 
 // cleanExport judges what is to be exported, and fills in what follows from it.
-func (m *Admin) cleanExport(p *ExportUsersParams) error {
+func (m *Admin) cleanExport(p *ExportUsersParams) (q userSearch, err error) {
+	if q, err = m.userSearch(p.UserFilter); err != nil {
+		return q, err
+	}
 	if p.Format == "" {
 		p.Format = FormatNDJSON
 	}
 	if !slices.Contains([]string{FormatNDJSON, FormatCSV}, p.Format) {
-		return m.kit.Invalid("format", "has to be ndjson or csv")
+		return q, m.kit.Invalid("format", "has to be ndjson or csv")
 	}
 	if len(p.Fields) == 0 {
 		p.Fields = exportedFields()
@@ -98,28 +101,25 @@ func (m *Admin) cleanExport(p *ExportUsersParams) error {
 	known := append(exportedFields(), FieldPasswordHash, FieldTOTPSecret)
 	for i, f := range p.Fields {
 		if !slices.Contains(known, f) {
-			return m.kit.Invalid("fields", "may be "+strings.Join(known, ", "))
+			return q, m.kit.Invalid("fields", "may be "+strings.Join(known, ", "))
 		}
 		if slices.Contains(p.Fields[:i], f) {
-			return m.kit.Invalid("fields", "names one twice")
+			return q, m.kit.Invalid("fields", "names one twice")
 		}
 	}
-	p.Limit, p.After, p.Count = m.exportPage, nil, false
-	if p.Now.IsZero() {
-		p.Now = m.kit.Now()
-	}
-	return m.kit.StoreError(p.Check())
+	q.Limit = m.exportPage
+	return q, m.kit.StoreError(q.Check())
 }
 
 // exportedPage is a page of accounts, or why there is none.
 type exportedPage struct {
 	users []store.UserRow
-	more  *ListUsersParams
+	more  *userSearch
 	err   error
 }
 
 // exportedPage reads a page. more is what to ask for next; nil: this was the last.
-func (m *Admin) exportedPage(ctx context.Context, p ListUsersParams) (page exportedPage) {
+func (m *Admin) exportedPage(ctx context.Context, p userSearch) (page exportedPage) {
 	q, _, err := m.searched(ctx, p)
 	if err == nil {
 		page.users, err = m.admin.ListUserRows(ctx, q)
@@ -138,7 +138,7 @@ func (m *Admin) exportedPage(ctx context.Context, p ListUsersParams) (page expor
 
 // writeUsersTo writes page by page, and has the next one read meanwhile. The store is
 // never asked for two things at once: ctx may carry a transaction of the application's.
-func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams, w io.Writer) error {
+func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams, q userSearch, w io.Writer) error {
 	fields := p.Fields
 	if p.secret() {
 		fields = append(slices.Clone(fields), fieldWithheld)
@@ -151,7 +151,7 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 	if p.secret() {
 		ops = append(ops, opExportSecrets)
 	}
-	page := m.exportedPage(ctx, p.ListUsersParams)
+	page := m.exportedPage(ctx, q)
 	var rows []exportedRow // each page's in turn
 	for {
 		if page.err != nil {
@@ -236,7 +236,7 @@ func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row *expor
 }
 
 // filtersOfUsers are the filters of a query, as the audit log has them.
-func filtersOfUsers(p ListUsersParams) map[string]any {
+func filtersOfUsers(p userSearch) map[string]any {
 	all := map[string]any{"q": p.Search, "id": p.ID, "email": p.Email, "phone": p.Phone, "provider": p.Provider, "subject": p.Subject, "prefix": p.Prefix, "role": p.Role, "sort": string(p.Sort)}
 	for name, value := range all {
 		if value == "" {

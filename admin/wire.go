@@ -1,29 +1,19 @@
 package admin
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/json"
+	"context"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/host"
 )
-
-// endpoint is an operation at its door.
-type endpoint struct {
-	op     operation
-	handle func(m *Admin, who Actor, w http.ResponseWriter, r *http.Request) error
-}
 
 // endpoints is the route table: every operation there is, once.
 func endpoints() []endpoint {
@@ -44,6 +34,15 @@ func endpoints() []endpoint {
 		jobEndpoints,
 	)
 }
+
+// operations are the rules of all operations, by their patterns.
+var operations = sync.OnceValue(func() map[string]operation {
+	all := map[string]operation{}
+	for _, e := range endpoints() {
+		all[e.op.pattern] = e.op
+	}
+	return all
+})
 
 // failures are how an operation may fail besides what its access and its body say.
 func (o operation) failures() []auth.Code {
@@ -78,7 +77,7 @@ func (m *Admin) formed(op operation, r *http.Request) error {
 		return err
 	}
 	if slices.Contains([]string{http.MethodPost, http.MethodPatch, http.MethodPut}, r.Method) && !op.streams {
-		if err := m.values(r).done(); err != nil {
+		if err := m.query(r.URL.Query(), &none{}); err != nil {
 			return err
 		}
 	}
@@ -121,47 +120,6 @@ var wildcard = regexp.MustCompile(`\{(\w+)\}`)
 // isText tells whether every store keeps a text.
 func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// mount serves the table. Who asks is found here, for all endpoints alike.
-func (m *Admin) mount() (http.Handler, error) {
-	var routes []host.Route
-	access := host.Operating
-	if m.authorize != nil {
-		access = host.Elsewhere
-	}
-	for _, e := range endpoints() {
-		routes = append(routes, host.Route{Pattern: e.op.pattern, Access: access, WhenDisabled: true, Streams: e.op.streams, Errors: host.Codes(e.op.failures()...), Handle: func(w http.ResponseWriter, r *http.Request) error {
-			who, err := m.asks(r)
-			if err != nil {
-				return err
-			}
-			return m.answer(e, who, w, r)
-		}})
-	}
-	routes = append(routes, m.kit.FirstOwnerRoutes()...) // with Options.Authorize, too, where no link is made
-	schemas, err := allSchemas()
-	if err != nil {
-		return nil, err
-	}
-	prose, err := allProse()
-	if err != nil {
-		return nil, err
-	}
-	m.kit.Describe("/admin", routes, schemas, prose)
-	return m.kit.Handler("/admin", routes), nil
-}
-
-// answer has an endpoint do what somebody asks of it.
-func (m *Admin) answer(e endpoint, who Actor, w http.ResponseWriter, r *http.Request) error {
-	if err := m.formed(e.op, r); err != nil {
-		return err
-	}
-	r, err := m.withKey(e.op, r)
-	if err != nil {
-		return err
-	}
-	return e.handle(m, who, w, r)
-}
-
 // asks finds out who sent a request that was let through.
 func (m *Admin) asks(r *http.Request) (Actor, error) {
 	if text, ok := m.kit.RequestKey(r.Context()); ok {
@@ -197,157 +155,27 @@ func (m *Admin) status(u *auth.User) string {
 	return "active"
 }
 
-// writeUser writes an account with its revision as ETag.
-func (m *Admin) writeUser(w http.ResponseWriter, u auth.User, err error) error {
-	if err != nil {
-		return err
-	}
-	setRevision(w, u.Revision)
-	return m.kit.WriteJSON(w, http.StatusOK, m.view(u))
-}
-
-// setRevision writes a revision as ETag.
-func setRevision(w http.ResponseWriter, revision int64) {
-	w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(revision, 10)))
-}
-
-// ifMatch is the revision that a request rests on, or nil.
-func (m *Admin) ifMatch(r *http.Request) (*int64, error) {
-	h := r.Header.Get("If-Match")
-	if h == "" || h == "*" {
-		return nil, nil
-	}
-	text, err := strconv.Unquote(h)
-	if err != nil {
-		return nil, m.fail(auth.CodePreconditionFailed, err)
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return nil, m.fail(auth.CodePreconditionFailed, err)
-	}
-	return &n, nil
-}
-
-// cursorOf writes what to ask for next, in a form that says nothing.
-func cursorOf(v any) string {
-	if v == nil {
-		return ""
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return ""
-	}
-	return base64.RawURLEncoding.EncodeToString(b)
-}
-
-// readCursor reads what cursorOf wrote. A cursor of another list is one of a wrong
-// form, or names a place where nothing is: it opens nothing.
-func (m *Admin) readCursor(s string, into any) error {
-	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err == nil {
-		d := json.NewDecoder(strings.NewReader(string(b)))
-		d.DisallowUnknownFields()
-		err = d.Decode(into)
-	}
-	if err != nil || bytes.Contains(b, []byte(`\u0000`)) {
-		return m.kit.Invalid("cursor", "is none of this list")
-	}
-	return nil
-}
-
-// values reads a query strictly: a parameter that nobody knows is a mistake that would
-// show more than was asked for.
-type values struct {
-	m    *Admin
-	from url.Values
-	seen map[string]bool
-	err  error
-}
-
-func (m *Admin) values(r *http.Request) *values {
-	return &values{m: m, from: r.URL.Query(), seen: map[string]bool{}} // how it is written was judged: readable
-}
-
-func (v *values) fault(name, problem string) {
-	if v.err == nil {
-		v.err = v.m.kit.Invalid(name, problem)
-	}
-}
-
-func (v *values) text(name string) string {
-	v.seen[name] = true
-	if len(v.from[name]) > 1 {
-		v.fault(name, "is given twice")
-	}
-	return v.from.Get(name)
-}
-
-func (v *values) time(name string) (t time.Time) {
-	if s := v.text(name); s != "" {
-		var err error
-		if t, err = time.Parse(time.RFC3339, s); err != nil {
-			v.fault(name, "has to be a time such as 2026-01-02T15:04:05Z")
-		}
-	}
-	return t.UTC()
-}
-
-// limit is how many rows are asked for; 0: as many as by default.
-func (v *values) limit() (n int) {
-	const name = "limit"
-	if s := v.text(name); s != "" {
-		var err error
-		if n, err = strconv.Atoi(s); err != nil || n < 1 {
-			v.fault(name, "has to be a number from 1")
-		}
-	}
-	return n
-}
-
-func (v *values) flag(name string) *bool {
-	text := v.text(name)
-	switch {
-	case text == "" && !v.from.Has(name):
-		return nil
-	case text == "true":
-		return ptr(true)
-	case text == "false":
-		return ptr(false)
-	}
-	v.fault(name, "has to be true or false")
-	return nil
-}
-
-// done is the first fault of a query.
-func (v *values) done() error {
-	for name := range v.from {
-		if !v.seen[name] {
-			v.fault(name, "is no parameter of this list")
-		}
-	}
-	return v.err
-}
-
-func ptr[T any](v T) *T { return &v }
-
 var (
 	opMe        = operation{pattern: "GET /me"}
-	meEndpoints = []endpoint{{opMe, (*Admin).handleMe}}
+	meEndpoints = []endpoint{op(opMe, bare((*Admin).me))}
 )
 
-func (m *Admin) handleMe(who Actor, w http.ResponseWriter, r *http.Request) error {
-	a, err := m.reader(r.Context(), who, opMe)
+// meView is the actor, as the operation tells the actor.
+type meView struct {
+	Actor         actorView `json:"actor"`
+	User          *userView `json:"user"`
+	Permissions   []string  `json:"permissions"`
+	Impersonating bool      `json:"impersonating"`
+}
+
+func (m *Admin) me(ctx context.Context, who Actor) (meView, error) {
+	a, err := m.reader(ctx, who, opMe)
 	if err != nil {
-		return err
+		return meView{}, err
 	}
-	var user *userView
+	v := meView{Actor: a.view(), Permissions: a.permissions}
 	if a.user != nil {
-		user = ptr(m.view(*a.user))
+		v.User = ptr(m.view(*a.user))
 	}
-	return m.kit.WriteJSON(w, http.StatusOK, struct {
-		Actor         actorView `json:"actor"`
-		User          *userView `json:"user"`
-		Permissions   []string  `json:"permissions"`
-		Impersonating bool      `json:"impersonating"`
-	}{a.view(), user, a.permissions, false})
+	return v, nil
 }

@@ -3,10 +3,14 @@ package main
 import (
 	"context"
 	"crypto/md5" //nolint:gosec // as Postgres makes the operators' ids
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -177,15 +181,15 @@ func (p *page) measure(ctx context.Context, b *bench, pool *pgxpool.Pool, who ad
 func adminPages(adm *admin.Admin) []*page {
 	const users = `select * from auth.users where true`
 	const events = `select * from auth.events where true`
-	list := func(q func() store.UserQuery) func(context.Context, admin.Actor) (int, error) {
+	list := func(q func() admin.ListUsersParams) func(context.Context, admin.Actor) (int, error) {
 		return func(ctx context.Context, who admin.Actor) (int, error) {
-			p, err := adm.ListUsers(ctx, who, admin.ListUsersParams{UserQuery: q()})
+			p, err := adm.ListUsers(ctx, who, q())
 			return len(p.Users), err
 		}
 	}
-	log := func(q func() store.EventQuery) func(context.Context, admin.Actor) (int, error) {
+	log := func(q func() admin.AuditLogParams) func(context.Context, admin.Actor) (int, error) {
 		return func(ctx context.Context, who admin.Actor) (int, error) {
-			p, err := adm.AuditLog(ctx, who, admin.AuditLogParams{EventQuery: q()})
+			p, err := adm.AuditLog(ctx, who, q())
 			return len(p.Events), err
 		}
 	}
@@ -202,17 +206,14 @@ func adminPages(adm *admin.Admin) []*page {
 	operator := func() string { return uuid.UUID(md5.Sum([]byte(strconv.Itoa(rand.IntN(operators))))).String() } //nolint:gosec // a sample, and as Postgres makes them
 	return []*page{
 		{name: "accounts, first page", args: none, sql: users + ` order by created_at desc, id desc limit 50`,
-			ours: list(func() store.UserQuery { return store.UserQuery{Desc: true} })},
+			ours: list(func() admin.ListUsersParams { return admin.ListUsersParams{} })},
 		{name: "accounts, by address, any page", sql: users + ` and (coalesce(email_key, '') collate "C", id) > ($1::text, $2::uuid) order by coalesce(email_key, '') collate "C", id limit 50`,
 			args: func() []any { u := anybody(); return []any{email(u), userID(u)} },
-			ours: list(func() store.UserQuery {
-				u := anybody()
-				return store.UserQuery{Sort: store.SortEmail, After: &store.UserCursor{Email: email(u), ID: userID(u).String()}}
-			})},
+			ours: byEmail(adm, func() (string, string) { u := anybody(); return email(u), userID(u).String() })},
 		{name: "accounts, what an address begins with", sql: users + ` and coalesce(email_key, '') collate "C" like $1::text order by created_at desc, id desc limit 50`,
 			args: func() []any { return []any{fmt.Sprintf("user%05d%%", anybody()/100)} },
-			ours: list(func() store.UserQuery {
-				return store.UserQuery{Prefix: fmt.Sprintf("user%05d", anybody()/100), Desc: true}
+			ours: list(func() admin.ListUsersParams {
+				return admin.ListUsersParams{UserFilter: admin.UserFilter{Search: fmt.Sprintf("user%05d", anybody()/100)}}
 			})},
 		{name: "account by address, beside its row alone", sql: users + ` and email_key = $1::text`, args: func() []any { return []any{email(anybody())} }, ours: lookup},
 		{name: "account by address", sql: accountRows, args: func() []any { return []any{email(anybody())} },
@@ -224,18 +225,58 @@ func adminPages(adm *admin.Admin) []*page {
 			}},
 		{name: "audit log, any page", sql: events + ` and (at, id) < ($1::timestamptz, $2::uuid) order by at desc, id desc limit 50`,
 			args: func() []any { t, id := at(); return []any{t, id} },
-			ours: log(func() store.EventQuery {
+			ours: log(func() admin.AuditLogParams {
 				t, id := at()
-				return store.EventQuery{Before: &auth.Event{At: t, ID: id.String()}}
+				return admin.AuditLogParams{Cursor: place(map[string]any{"list": "audit-logs", "at": t, "id": id})}
 			})},
 		{name: "audit log, of one operator", sql: events + ` and data -> 'actor' ->> 'id' = $1::text and (data -> 'actor' ->> 'id') is distinct from user_id::text and (data -> 'actor' ->> 'id') is not null order by at desc, id desc limit 50`,
 			args: func() []any { return []any{operator()} },
-			ours: log(func() store.EventQuery { return store.EventQuery{ActorID: operator()} })},
+			ours: log(func() admin.AuditLogParams {
+				return admin.AuditLogParams{EventFilter: admin.EventFilter{Actor: operator()}}
+			})},
 		{name: "audit log, of one type, any page", sql: events + ` and type = 'user.banned' and (at, id) < ($1::timestamptz, $2::uuid) order by at desc, id desc limit 50`,
 			args: func() []any { t, id := at(); return []any{t, id} },
-			ours: log(func() store.EventQuery {
+			ours: log(func() admin.AuditLogParams {
 				t, id := at()
-				return store.EventQuery{Type: string(auth.EventUserBanned), Before: &auth.Event{At: t, ID: id.String()}}
+				return admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(auth.EventUserBanned)}, Cursor: place(map[string]any{"list": "audit-logs", "at": t, "id": id})}
 			})},
+	}
+}
+
+// place is a cursor that points somewhere else than the pages before did.
+func place(at map[string]any) string {
+	b, err := json.Marshal(at)
+	if err != nil {
+		panic(err) // texts and times only
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// byEmail lists accounts by their email addresses, from any place on.
+func byEmail(adm *admin.Admin, from func() (email, id string)) func(context.Context, admin.Actor) (int, error) {
+	p := admin.ListUsersParams{UserFilter: admin.UserFilter{Sort: store.SortEmail, Order: "asc"}}
+	at := sync.OnceValues(func() (map[string]any, error) { // the cursor of a first page
+		page, err := adm.ListUsers(context.Background(), admin.System("bench"), p)
+		if err != nil {
+			return nil, err
+		}
+		b, err := base64.RawURLEncoding.DecodeString(*page.NextCursor)
+		if err != nil {
+			return nil, err
+		}
+		cursor := map[string]any{}
+		return cursor, json.Unmarshal(b, &cursor)
+	})
+	return func(ctx context.Context, who admin.Actor) (int, error) {
+		cursor, err := at()
+		if err != nil {
+			return 0, err
+		}
+		cursor = maps.Clone(cursor)
+		cursor["email"], cursor["id"] = from()
+		q := p
+		q.Cursor = place(cursor)
+		page, err := adm.ListUsers(ctx, who, q)
+		return len(page.Users), err
 	}
 }

@@ -113,19 +113,18 @@ func screens(adm *admin.Admin) []*screen {
 	names := func(ctx context.Context, who admin.Actor, ids []string) error {
 		slices.Sort(ids)
 		ids = slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" })
-		_, err := adm.ListUsers(ctx, who, admin.ListUsersParams{UserQuery: store.UserQuery{IDs: ids, Limit: store.MaxQueryIDs}})
+		_, err := adm.ListUsers(ctx, who, admin.ListUsersParams{UserFilter: admin.UserFilter{IDs: ids}, Limit: store.MaxQueryIDs})
 		return err
 	}
-	users := func(q store.UserQuery) func(context.Context, admin.Actor) error {
+	users := func(f admin.UserFilter) func(context.Context, admin.Actor) error {
 		return func(ctx context.Context, who admin.Actor) error {
-			q.Desc = true
-			_, err := adm.ListUsers(ctx, who, admin.ListUsersParams{UserQuery: q, Count: true})
+			_, err := adm.ListUsers(ctx, who, admin.ListUsersParams{UserFilter: f, Count: "estimate"})
 			return err
 		}
 	}
-	log := func(q store.EventQuery) func(context.Context, admin.Actor) error {
+	log := func(f admin.EventFilter) func(context.Context, admin.Actor) error {
 		return func(ctx context.Context, who admin.Actor) error {
-			p, err := adm.AuditLog(ctx, who, admin.AuditLogParams{EventQuery: q})
+			p, err := adm.AuditLog(ctx, who, admin.AuditLogParams{EventFilter: f})
 			if err != nil {
 				return err
 			}
@@ -148,14 +147,14 @@ func screens(adm *admin.Admin) []*screen {
 	}
 	return []*screen{
 		{name: "overview", at: "/", asks: func(ctx context.Context, who admin.Actor) error {
-			o, err := adm.Overview(ctx, who, admin.OverviewParams{Period: 24 * time.Hour})
+			o, err := adm.Overview(ctx, who, admin.OverviewParams{Period: "24h"})
 			if err == nil {
 				_, err = adm.Stats(ctx, who, admin.StatsParams{Metrics: []store.Metric{"sign_ups", "sign_ins", "sign_in_failures"}, From: o.From, To: o.To, Interval: store.Hourly})
 			}
 			return err
 		}},
-		{name: "users", at: "/users", asks: users(store.UserQuery{})},
-		{name: "users, by the begin of an address", at: "/users?q=user00471", asks: users(store.UserQuery{Prefix: "user00471"})},
+		{name: "users", at: "/users", asks: users(admin.UserFilter{})},
+		{name: "users, by the begin of an address", at: "/users?q=user00471", asks: users(admin.UserFilter{Search: "user00471"})},
 		{name: "a user", at: "/users/" + ada, asks: account(func(context.Context, admin.Actor) error { return nil })},
 		{name: "a user's timeline", at: "/users/" + ada + "?tab=timeline", asks: account(func(ctx context.Context, who admin.Actor) error {
 			_, err := adm.Timeline(ctx, who, admin.TimelineParams{UserID: ada})
@@ -166,7 +165,7 @@ func screens(adm *admin.Admin) []*screen {
 			return err
 		})},
 		{name: "sessions", at: "/sessions", asks: func(ctx context.Context, who admin.Actor) error {
-			p, err := adm.ListSessions(ctx, who, store.SessionQuery{})
+			p, err := adm.ListSessions(ctx, who, admin.ListSessionsParams{})
 			if err != nil {
 				return err
 			}
@@ -176,14 +175,14 @@ func screens(adm *admin.Admin) []*screen {
 			}
 			return names(ctx, who, ids)
 		}},
-		{name: "audit log", at: "/audit", asks: log(store.EventQuery{})},
-		{name: "audit log, of one type", at: "/audit?action=user.banned", asks: log(store.EventQuery{Type: "user.banned"})},
+		{name: "audit log", at: "/audit", asks: log(admin.EventFilter{})},
+		{name: "audit log, of one type", at: "/audit?action=user.banned", asks: log(admin.EventFilter{Action: "user.banned"})},
 		{name: "roles", at: "/roles", asks: func(ctx context.Context, who admin.Actor) error {
 			_, err := adm.RoleMatrix(ctx, who)
 			return err
 		}},
 		{name: "invitations", at: "/invitations", asks: func(ctx context.Context, who admin.Actor) error {
-			_, _, err := adm.Invitations(ctx, who, nil, 50)
+			_, err := adm.Invitations(ctx, who, admin.InvitationsParams{})
 			return err
 		}},
 		{name: "messages", at: "/messages", asks: func(ctx context.Context, who admin.Actor) error {
@@ -191,7 +190,7 @@ func screens(adm *admin.Admin) []*screen {
 			return err
 		}},
 		{name: "keys", at: "/keys", asks: func(ctx context.Context, who admin.Actor) error {
-			_, err := adm.ListKeys(ctx, who, store.KeyQuery{})
+			_, err := adm.ListKeys(ctx, who, admin.ListKeysParams{})
 			return err
 		}},
 		{name: "settings", at: "/settings", asks: func(ctx context.Context, who admin.Actor) error {

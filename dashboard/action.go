@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/host"
@@ -21,18 +23,17 @@ type action struct {
 	text   string // what comes of it
 	submit string
 	danger bool
-	fields func(*visit) ([]field, error)                 // filled in with what there is
-	typed  func(*visit) (string, error)                  // what has to be typed to go on; nil: nothing
-	body   func(*visit, []field) (map[string]any, error) // nil: what the fields say
-	done   string                                        // what is said afterwards
-	back   func(*visit) string                           // where it goes on
-	show   func(*visit, object) (*page, error)           // or what is shown, once
-	path   func(*visit) string                           // of the operation; nil: as the page's
-	ask    func(*visit, map[string]any) (object, error)  // in place of the operation
-	boxes  []string                                      // names of fields that are several boxes
-	shows  func(*visit, *page) error                     // adds what the form is about to its page
-	then   func(*visit)                                  // done besides, once the operation was
-	plain  bool                                          // no dialog, as it needs room
+	fields func(*visit) ([]field, error)       // filled in with what there is
+	typed  func(*visit) (string, error)        // what has to be typed to go on; nil: nothing
+	do     func(*visit) (any, error)           // calls the operation
+	done   string                              // what is said afterwards
+	back   func(*visit) string                 // where it goes on
+	show   func(*visit, object) (*page, error) // or what is shown, once
+	boxes  []string                            // names of fields that are several boxes
+	shows  func(*visit, *page) error           // adds what the form is about to its page
+	then   func(*visit)                        // done besides, once the operation was
+	plain  bool                                // no dialog, as it needs room
+	noCurl bool                                // it does more than the operation
 }
 
 // actionRoutes are the routes of all actions.
@@ -88,7 +89,7 @@ func (v *visit) runAction() error {
 	return nil
 }
 
-// carryOut asks the operation.
+// carryOut calls the operation.
 func (v *visit) carryOut(a *action) (object, error) {
 	if a.typed != nil {
 		want, err := a.typed(v)
@@ -99,31 +100,11 @@ func (v *visit) carryOut(a *action) (object, error) {
 			return nil, v.d.kit.Invalid("typed", "has to be "+want)
 		}
 	}
-	var fields []field
-	var err error
-	if a.fields != nil {
-		if fields, err = a.fields(v); err != nil {
-			return nil, err
-		}
-	}
-	body := bodyOf(v, fields)
-	if a.body != nil {
-		if body, err = a.body(v, fields); err != nil {
-			return nil, err
-		}
-	}
-	if a.ask != nil {
-		return a.ask(v, body)
-	}
-	method, _, _ := strings.Cut(a.asks, " ")
-	return v.ask(method, v.wirePath(a), nil, body)
+	return v.shown(a.do(v))
 }
 
 // wirePath is the operation's path, with the values of this page's.
 func (v *visit) wirePath(a *action) string {
-	if a.path != nil {
-		return a.path(v)
-	}
 	_, path, _ := strings.Cut(a.asks, " ")
 	parts := strings.Split(path, "/")
 	for i, part := range parts {
@@ -134,34 +115,44 @@ func (v *visit) wirePath(a *action) string {
 	return strings.Join(parts, "/")
 }
 
-// bodyOf is what fields say, as the wire has it. What is left empty is left out.
-func bodyOf(v *visit, fields []field) map[string]any {
-	body := map[string]any{}
-	for _, f := range fields {
-		given := strings.TrimSpace(v.form.Get(f.Name))
-		switch f.Type {
-		case "check":
-			body[f.Name] = given != ""
-		case "checks":
-			body[f.Name] = append([]string{}, v.form[f.Name]...)
-		case "lines":
-			if lines := strings.Fields(strings.ReplaceAll(given, ",", " ")); len(lines) > 0 {
-				body[f.Name] = lines
-			}
-		case "datetime-local":
-			if given != "" {
-				body[f.Name] = given + ":00Z"
-			}
-		case "password":
-			body[f.Name] = v.form.Get(f.Name)
-		case "typed":
-		default:
-			if given != "" {
-				body[f.Name] = given
-			}
-		}
+// said is what was entered into a field.
+func (v *visit) said(name string) string { return strings.TrimSpace(v.form.Get(name)) }
+
+// ticked reports whether a box was ticked.
+func (v *visit) ticked(name string) bool { return v.said(name) != "" }
+
+// several are the boxes of a name that were ticked, or the words that were entered.
+func (v *visit) several(name string) []string {
+	list := []string{}
+	for _, text := range v.form[name] {
+		list = append(list, strings.Fields(strings.ReplaceAll(text, ",", " "))...)
 	}
-	return body
+	return list
+}
+
+// instant is a time that was entered, in UTC; zero: none was.
+func (v *visit) instant(name string) (time.Time, error) {
+	if !v.ticked(name) {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse("2006-01-02T15:04", v.said(name))
+	if err != nil {
+		return t, v.d.kit.Invalid(name, "has to be a time such as 2026-01-02T15:04")
+	}
+	return t, nil
+}
+
+// revision is the revision that the form began with; nil: it names none.
+func (v *visit) revision() *int64 {
+	text := v.form.Get("revision")
+	if text == "" {
+		return nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		n = -1 // which is never the present one
+	}
+	return &n
 }
 
 // actionPage is the form, with what was entered and what is wrong with it.
@@ -250,7 +241,7 @@ func (f *field) entered(posted url.Values) {
 
 // curl is the operation as a program asks for it.
 func (v *visit) curl(a *action, fields []field) string {
-	if a.ask != nil {
+	if a.asks == "" || a.noCurl {
 		return ""
 	}
 	method, _, _ := strings.Cut(a.asks, " ")

@@ -155,7 +155,7 @@ func TestWhoMayOnlyLook(t *testing.T) {
 			t.Errorf("an auditor sees the form %s: %d", at, b.status)
 		}
 	}
-	after, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: store.EventQuery{Outcome: store.EventDone}})
+	after, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventFilter: admin.EventFilter{Outcome: store.EventDone}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,16 @@
 package dashboard
 
 import (
+	"io"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
 )
+
+const csvMedia = "text/csv; charset=utf-8"
 
 // auditFilters are the filters of GET /audit-logs.
 var auditFilters = []string{"actor", "action", "target", "user", "ip", "request_id", "outcome", "from", "to"}
@@ -22,7 +28,7 @@ func showAudit(v *visit) (*page, error) {
 		field{Name: "to", Label: "Before", Type: "date"},
 	)}
 	q := v.byAddress(v.query(auditFilters...), "actor", "user")
-	o, err := v.listed(p, "/audit-logs", q)
+	o, err := listed(v, p, q, v.d.adm.AuditLog)
 	if err != nil {
 		return nil, err
 	}
@@ -153,10 +159,11 @@ func (v *visit) target(e object, names map[string]string) cell {
 
 // showEvent is one event with what it changed.
 func showEvent(v *visit) (*page, error) {
-	e, err := v.get("/audit-logs/"+url.PathEscape(v.r.PathValue("id")), nil)
+	o, err := v.event()
 	if err != nil {
 		return nil, err
 	}
+	e := o.list("events")[0]
 	names := v.namesIn([]object{e}, "")
 	p := &page{Title: v.t(e.str("type")), Tags: []tag{{v.t(e.str("outcome")), map[string]string{"denied": "bad", "failed": "warn"}[e.str("outcome")]}}}
 	facts := []fact{
@@ -186,8 +193,17 @@ func showEvent(v *visit) (*page, error) {
 	return p, nil
 }
 
+// event is the one that the page is about.
+func (v *visit) event() (object, error) {
+	e, err := v.d.adm.AuditEvent(v.ctx, v.who, v.id())
+	return v.shown(admin.EventPage{Events: []auth.Event{e}}, err)
+}
+
 func exportAudit(v *visit) error {
-	q := v.filtered(auditFilters...)
-	q.Set("format", "csv")
-	return v.download("/audit-logs/export", q, "audit-log.csv")
+	var p admin.ExportAuditLogParams
+	if err := v.fill(v.filtered(auditFilters...), &p); err != nil {
+		return err
+	}
+	p.Format = admin.FormatCSV
+	return v.download("audit-log.csv", csvMedia, func(w io.Writer) error { return v.d.adm.ExportAuditLog(v.ctx, v.who, p, w) })
 }

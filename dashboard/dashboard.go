@@ -23,7 +23,6 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/redirect"
-	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/internal/webpage"
 	"github.com/authmount/auth/pages"
 )
@@ -48,7 +47,7 @@ type Options struct {
 // Dashboard is an http.Handler that serves the pages, see [New]. It is safe for
 // concurrent use.
 type Dashboard struct {
-	room   admin.Room
+	adm    *admin.Admin
 	kit    host.Kit
 	prefix string
 	look   webpage.Look
@@ -60,8 +59,7 @@ type Dashboard struct {
 
 // New makes the dashboard of an admin side. The error names everything that is wrong.
 func New(adm *admin.Admin, o Options) (*Dashboard, error) {
-	room := adm.Room(seal.New())
-	d := &Dashboard{room: room, kit: host.Of(room.Auth()), prefix: strings.TrimSuffix(o.Prefix, "/")}
+	d := &Dashboard{adm: adm, kit: host.Of(adm.Auth()), prefix: strings.TrimSuffix(o.Prefix, "/")}
 	if o.Prefix == "" {
 		d.prefix = DefaultPrefix
 	}
@@ -77,9 +75,9 @@ func New(adm *admin.Admin, o Options) (*Dashboard, error) {
 	if err := d.look.Check(); err != nil {
 		errs = append(errs, err)
 	}
-	if len(errs) == 0 && !room.HasLogin() {
+	if len(errs) == 0 && !adm.OwnLogin() {
 		var err error
-		if d.signIn, err = pages.NewApart(room.Auth(), pages.Options{Prefix: d.prefix, Home: d.path("/"), Brand: d.look.Brand, Logo: o.Logo, Accent: o.Accent}, d.jar); err != nil {
+		if d.signIn, err = pages.NewApart(adm.Auth(), pages.Options{Prefix: d.prefix, Home: d.path("/"), Brand: d.look.Brand, Logo: o.Logo, Accent: o.Accent}, d.jar); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -144,7 +142,7 @@ func (d *Dashboard) whileOn(below string, h http.Handler) http.Handler {
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !d.room.Auth().Settings(r.Context()).Enabled.On() {
+		if !d.adm.Auth().Settings(r.Context()).Enabled.On() {
 			d.problem(w, r, d.kit.WriteError(w, r, auth.Reject(auth.CodeNotFound, "")))
 			return
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/host"
-	"github.com/authmount/auth/store"
 )
 
 // Whoever tries by a form what they may not do is in the audit log, as by the API.
@@ -23,7 +22,7 @@ func TestDeniedFormsAreRecorded(t *testing.T) {
 		if err := host.Of(o).Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: store.EventQuery{Type: string(auth.EventAdminDenied), ActorID: op.ID, Limit: 200}})
+		p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(auth.EventAdminDenied), Actor: op.ID}, Limit: 200})
 		if err != nil {
 			t.Fatal(err)
 		}

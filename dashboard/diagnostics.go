@@ -8,7 +8,7 @@ import (
 
 // showDiagnostics is how the instance is doing that answers.
 func showDiagnostics(v *visit) (*page, error) {
-	o, err := v.get("/diagnostics", nil)
+	o, err := v.shown(v.d.adm.Diagnostics(v.ctx, v.who))
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 // proved, and becomes the first owner. Show it to the operator alone, and never write
 // it to a log. Errors: auth.CodeRoleInUse once there has ever been an owner.
 func (d *Dashboard) FirstOwnerLink(ctx context.Context) (string, error) {
-	link, err := d.room.FirstOwnerLink(ctx)
+	link, err := d.adm.FirstOwnerLink(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -31,7 +31,7 @@ func firstOwnerRoute() route {
 		fields: func(v *visit) ([]field, error) {
 			return []field{{Name: "token", Type: "hidden", Value: v.r.URL.Query().Get("token")}}, nil
 		},
-		ask: func(v *visit, body map[string]any) (object, error) {
+		do: func(v *visit) (any, error) {
 			c := auth.ClaimsFrom(v.ctx)
 			if c == nil {
 				return nil, auth.Reject(auth.CodeMissingToken, "")

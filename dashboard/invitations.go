@@ -2,10 +2,12 @@ package dashboard
 
 import (
 	"net/url"
+
+	"github.com/authmount/auth/admin"
 )
 
 func showInvitations(v *visit) (*page, error) {
-	o, err := v.get("/invitations", v.query())
+	o, err := find(v, v.query(), v.d.adm.Invitations)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +39,14 @@ func invitationActions() []action {
 				return []field{{Name: "email", Label: v.t("E-mail address"), Type: "email", Required: true}, roles,
 					{Name: "redirect_to", Label: v.t("Where the page leads afterwards"), Type: "url", List: v.redirects(), Hint: v.t("An address of the list of redirects")}}, err
 			},
+			do: func(v *visit) (any, error) {
+				return v.d.adm.Invite(v.ctx, v.who, admin.InviteParams{Email: v.said("email"), Roles: v.several("roles"), RedirectTo: v.said("redirect_to")})
+			},
 		},
-		{at: "/invitations/{id}/resend", asks: "POST /invitations/{id}/resend", title: "Send the invitation again", submit: "Send", done: "The invitation is on its way.", back: back},
-		{at: "/invitations/{id}/withdraw", asks: "DELETE /invitations/{id}", title: "Take the invitation back", submit: "Take it back", danger: true, done: "The invitation is taken back.", back: back},
+		{at: "/invitations/{id}/resend", asks: "POST /invitations/{id}/resend", title: "Send the invitation again", submit: "Send", done: "The invitation is on its way.", back: back,
+			do: func(v *visit) (any, error) { return v.d.adm.InviteAgain(v.ctx, v.who, v.id()) }},
+		{at: "/invitations/{id}/withdraw", asks: "DELETE /invitations/{id}", title: "Take the invitation back", submit: "Take it back", danger: true, done: "The invitation is taken back.", back: back,
+			do: func(v *visit) (any, error) { return nil, v.d.adm.WithdrawInvitation(v.ctx, v.who, v.id()) }},
 	}
 }
 
@@ -51,7 +58,7 @@ func showMessages(v *visit) (*page, error) {
 		field{Name: "from", Label: "From", Type: "date"},
 		field{Name: "to", Label: "Before", Type: "date"},
 	)}
-	o, err := v.listed(p, "/messages", v.byAddress(v.query("state", "kind", "user", "from", "to"), "user"))
+	o, err := listed(v, p, v.byAddress(v.query("state", "kind", "user", "from", "to"), "user"), v.d.adm.Messages)
 	if err != nil {
 		return nil, err
 	}
@@ -69,5 +76,6 @@ func showMessages(v *visit) (*page, error) {
 }
 
 func messageActions() []action {
-	return []action{{at: "/messages/{id}/retry", asks: "POST /messages/{id}/retry", title: "Send the message again", submit: "Send", done: "It is on its way.", back: func(v *visit) string { return v.path("/messages") }}}
+	return []action{{at: "/messages/{id}/retry", asks: "POST /messages/{id}/retry", title: "Send the message again", submit: "Send", done: "It is on its way.", back: func(v *visit) string { return v.path("/messages") },
+		do: func(v *visit) (any, error) { return nil, v.d.adm.RetryMessage(v.ctx, v.who, v.id()) }}}
 }

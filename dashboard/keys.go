@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
 )
 
 func showKeys(v *visit) (*page, error) {
-	o, err := v.get("/keys", v.query())
+	o, err := find(v, v.query(), v.d.adm.ListKeys)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +34,7 @@ func (v *visit) keyStatus(k object) tag {
 func (v *visit) key() (object, error) {
 	q := url.Values{"limit": {"200"}}
 	for {
-		o, err := v.get("/keys", q)
+		o, err := find(v, q, v.d.adm.ListKeys)
 		if err != nil {
 			return nil, err
 		}
@@ -88,12 +90,16 @@ func keyActions() []action {
 					{Name: "expires_at", Label: v.t("Ends"), Type: "datetime-local", Hint: v.t("In UTC. Empty: never")},
 				}), err
 			},
-			body: func(v *visit, fields []field) (map[string]any, error) {
-				body := scopesGiven(v, fields)
-				if len(body["scopes"].([]string)) == 0 { // a public key takes none
-					delete(body, "scopes")
+			do: func(v *visit) (any, error) {
+				ends, err := v.instant("expires_at")
+				kind := v.said("kind")
+				switch {
+				case err != nil:
+					return nil, err
+				case kind != "" && kind != "secret" && kind != "public":
+					return nil, v.d.kit.Invalid("kind", "has to be secret or public")
 				}
-				return body, nil
+				return v.d.adm.CreateKey(v.ctx, v.who, admin.CreateKeyParams{Name: v.said("name"), Public: kind == "public", Scopes: v.scopesGiven(), Networks: v.several("cidrs"), ExpiresAt: ends})
 			},
 		},
 		{
@@ -110,22 +116,25 @@ func keyActions() []action {
 					{Name: "revision", Type: "hidden", Value: k.str("revision")},
 				}), err
 			},
-			body: keyBody,
+			do: updateKey,
 		},
 		{
 			at: "/keys/{id}/rotate", asks: "POST /keys/{id}/rotate", title: "Rotate the key", text: "The key gets another text. The one before stays good for a while, so that programs can be changed over.", submit: "Rotate", danger: true, back: toKey, show: shown,
 			fields: func(v *visit) ([]field, error) {
 				return []field{{Name: "overlap", Label: v.t("The former text stays good for"), Type: "select", Options: v.choices("86400", "A day", "604800", "A week", "3600", "An hour", "0", "Not at all")}}, nil
 			},
-			body: func(v *visit, _ []field) (map[string]any, error) {
+			do: func(v *visit) (any, error) {
 				n, err := strconv.Atoi(v.form.Get("overlap"))
-				if err != nil {
+				if err != nil || n < 0 || n > 366*86400 {
 					return nil, v.d.kit.Invalid("overlap", "has to be a number of seconds")
 				}
-				return map[string]any{"overlap": n}, nil
+				return v.d.adm.RotateKey(v.ctx, v.who, admin.RotateKeyParams{ID: v.id(), Overlap: time.Duration(n) * time.Second})
 			},
 		},
 		{at: "/keys/{id}/revoke", asks: "DELETE /keys/{id}", title: "Revoke the key", text: "It stops at once, and for good.", submit: "Revoke", danger: true, done: "The key is revoked.", back: toKey, fields: because(false),
+			do: func(v *visit) (any, error) {
+				return nil, v.d.adm.RevokeKey(v.ctx, v.who, admin.RevokeKeyParams{ID: v.id(), Reason: v.said("reason"), Revision: v.revision()})
+			},
 			typed: func(v *visit) (string, error) {
 				k, err := v.key()
 				return k.str("name"), err
@@ -141,7 +150,7 @@ func (v *visit) scopes(held []string) ([]field, error) {
 	}
 	f, err := v.permissions(held)
 	f.Name, f.Label = "scopes", v.t("Scopes")
-	f.Options = slices.DeleteFunc(f.Options, func(o option) bool { return !v.d.room.KeysMay(o.Value) })
+	f.Options = slices.DeleteFunc(f.Options, func(o option) bool { return !admin.KeysMay(o.Value) })
 	rest := v.others(held)
 	for _, name := range held { // what is not declared any more stays until it is taken away
 		if !strings.Contains(name, "*") {
@@ -151,35 +160,37 @@ func (v *visit) scopes(held []string) ([]field, error) {
 	return []field{f, rest}, err
 }
 
-// scopesGiven is what a form says of a key, whichever fields it has for scopes.
-func scopesGiven(v *visit, fields []field) map[string]any {
-	body := bodyOf(v, fields)
-	list, _ := body["scopes"].([]string)
-	patterns, _ := body["patterns"].([]string)
-	delete(body, "patterns")
-	body["scopes"] = slices.Concat([]string{}, list, patterns)
-	return body
+// scopesGiven are the scopes that a form says, in whichever fields.
+func (v *visit) scopesGiven() []string {
+	return slices.Concat(v.several("scopes"), v.several("patterns"))
 }
 
-// keyBody is what of a key is another one.
-func keyBody(v *visit, fields []field) (map[string]any, error) {
+// updateKey changes the fields of a key that were edited.
+func updateKey(v *visit) (any, error) {
 	k, err := v.key()
 	if err != nil {
 		return nil, err
 	}
-	given, body := scopesGiven(v, fields), map[string]any{}
-	delete(given, "revision")
-	if given["name"] != k.str("name") {
-		body["name"] = given["name"]
+	p := admin.UpdateKeyParams{ID: v.id(), Revision: v.revision()}
+	if name := v.said("name"); name != k.str("name") {
+		p.Name = &name
 	}
-	for _, name := range []string{"scopes", "cidrs"} {
-		list, _ := given[name].([]string)
-		if !slices.Equal(slices.Sorted(slices.Values(list)), slices.Sorted(slices.Values(k.texts(name)))) {
-			body[name] = append([]string{}, list...)
-		}
+	other := func(given []string, is string) bool {
+		return !slices.Equal(slices.Sorted(slices.Values(given)), slices.Sorted(slices.Values(k.texts(is))))
+	}
+	if scopes := v.scopesGiven(); other(scopes, "scopes") {
+		p.Scopes = &scopes
+	}
+	if networks := v.several("cidrs"); other(networks, "cidrs") {
+		p.Networks = &networks
 	}
 	if v.form.Get("expires_at") != day(k.time("expires_at")) {
-		body["expires_at"] = given["expires_at"]
+		ends, err := v.instant("expires_at")
+		if err != nil {
+			return nil, err
+		}
+		p.ExpiresAt = &ends
 	}
-	return body, nil
+	_, err = v.d.adm.UpdateKey(v.ctx, v.who, p)
+	return nil, err
 }

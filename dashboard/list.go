@@ -1,12 +1,13 @@
 package dashboard
 
 import (
+	"context"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/store"
 )
 
@@ -44,7 +45,7 @@ func (v *visit) byAddress(q url.Values, names ...string) url.Values {
 		if !strings.ContainsAny(q.Get(name), "@+") || !v.may("GET /users") {
 			continue
 		}
-		o, err := v.get("/users", url.Values{"q": {q.Get(name)}, "limit": {"1"}})
+		o, err := v.shown(v.d.adm.ListUsers(v.ctx, v.who, admin.ListUsersParams{UserFilter: admin.UserFilter{Search: q.Get(name)}, Limit: 1}))
 		if list := o.list("users"); err == nil && len(list) == 1 && (o.str("matched") == "email" || o.str("matched") == "phone") {
 			q.Set(name, list[0].str("id"))
 		}
@@ -125,7 +126,7 @@ func (v *visit) names(ids ...string) map[string]string {
 	}
 	names := map[string]string{}
 	for some := range slices.Chunk(ids, store.MaxQueryIDs) {
-		found, err := v.get("/users", url.Values{"ids": {strings.Join(some, ",")}, "limit": {strconv.Itoa(store.MaxQueryIDs)}})
+		found, err := v.shown(v.d.adm.ListUsers(v.ctx, v.who, admin.ListUsersParams{UserFilter: admin.UserFilter{IDs: some}, Limit: store.MaxQueryIDs}))
 		if err != nil {
 			return names // ids do for names
 		}
@@ -149,8 +150,8 @@ func ids(list []object, members ...string) []string {
 
 // listed is a list as far as it can be: a query that the operation refuses is told of,
 // and shows nothing.
-func (v *visit) listed(p *page, path string, query url.Values) (object, error) {
-	o, err := v.get(path, query)
+func listed[P, R any](v *visit, p *page, query url.Values, do func(context.Context, admin.Actor, P) (R, error)) (object, error) {
+	o, err := find(v, query, do)
 	switch e := asError(err); {
 	case e != nil && (e.Code == auth.CodeValidationFailed || e.Code == auth.CodeQueryTooBroad):
 		p.Blocks = append(p.Blocks, block{Text: v.problemText(e), Warn: true})

@@ -5,6 +5,9 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/store"
 )
 
 // periods are the spans of the overview, by their names on the wire.
@@ -22,13 +25,13 @@ func showOverview(v *visit) (*page, error) {
 	for _, s := range periods {
 		p.Tabs = append(p.Tabs, link{Text: v.t(s.text), To: v.path("/") + "?period=" + s.name, Here: s.name == period})
 	}
-	o, err := v.get("/overview", url.Values{"period": {period}})
+	o, err := v.shown(v.d.adm.Overview(v.ctx, v.who, admin.OverviewParams{Period: period}))
 	if err != nil {
 		return nil, err
 	}
 	p.Blocks = append(p.Blocks, v.warnings(o)...)
 	p.Blocks = append(p.Blocks, block{Figures: v.totals(o)}, block{Title: v.t("In these {span}, with the change to those before", "span", v.spanName(period)), Figures: v.figures(o)})
-	stats, err := v.get("/stats", url.Values{"metrics": {"sign_ups,sign_ins,sign_in_failures"}, "from": {iso(o.time("from"))}, "to": {iso(o.time("to"))}, "interval": {intervalOf(period)}})
+	stats, err := v.shown(v.d.adm.Stats(v.ctx, v.who, admin.StatsParams{Metrics: []store.Metric{store.MetricSignUps, store.MetricSignIns, store.MetricSignInFailures}, From: o.time("from"), To: o.time("to"), Interval: store.Interval(intervalOf(period))}))
 	if err != nil {
 		return nil, err
 	}

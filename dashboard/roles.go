@@ -2,13 +2,17 @@ package dashboard
 
 import (
 	"net/url"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/authmount/auth/admin"
 )
 
 // showRoles is the matrix of roles and permissions.
 func showRoles(v *visit) (*page, error) {
-	o, err := v.get("/roles/matrix", nil)
+	o, err := v.shown(v.d.adm.RoleMatrix(v.ctx, v.who))
 	if err != nil {
 		return nil, err
 	}
@@ -76,17 +80,17 @@ const rolesAtOnce = 100
 func showRole(v *visit) (*page, error) {
 	name := v.r.PathValue("role")
 	at := "/roles/" + url.PathEscape(name)
-	o, err := v.get(at, nil)
+	r, err := v.role()
 	if err != nil {
 		return nil, err
 	}
-	users, err := v.get(at+"/users", v.query())
-	if err != nil {
+	of := admin.RoleUsersParams{Name: name}
+	if err := v.fill(v.query(), &of); err != nil {
 		return nil, err
 	}
-	r := o
-	if inner := o.of("role"); inner != nil {
-		r = inner
+	users, err := v.shown(v.d.adm.RoleUsers(v.ctx, v.who, of))
+	if err != nil {
+		return nil, err
 	}
 	p := &page{Title: name, Under: r.str("description")}
 	if name != "owner" {
@@ -117,30 +121,27 @@ func roleActions() []action {
 					{Name: "description", Label: v.t("Description"), Type: "text"}, permissions, v.others(nil),
 				}, err
 			},
-			body: roleBody,
+			do: func(v *visit) (any, error) {
+				return v.d.adm.CreateRole(v.ctx, v.who, admin.CreateRoleParams{Name: v.said("name"), Description: v.said("description"), Permissions: v.permissionsGiven()})
+			},
 		},
 		{
 			at: "/roles/{role}/edit", boxes: []string{"permissions"}, asks: "PATCH /roles/{role}", title: "Change the role", submit: "Save", plain: true, back: toRole,
 			text: "First it is only tried: you see how many users it touches.",
 			fields: func(v *visit) ([]field, error) {
-				o, err := v.get("/roles/"+url.PathEscape(v.r.PathValue("role")), nil)
+				r, err := v.role()
 				if err != nil {
 					return nil, err
-				}
-				r := o
-				if inner := o.of("role"); inner != nil {
-					r = inner
 				}
 				permissions, err := v.permissions(r.texts("permissions"))
 				return []field{
 					{Name: "description", Label: v.t("Description"), Type: "text", Value: r.str("description")}, permissions, v.others(r.texts("permissions")),
-					{Name: "sure", Label: v.t("Save it now; else it is only tried"), Type: "check"}, seen(o),
+					{Name: "sure", Label: v.t("Save it now; else it is only tried"), Type: "check"}, seen(r),
 				}, err
 			},
-			body: func(v *visit, fields []field) (map[string]any, error) {
-				body, err := roleBody(v, fields)
-				body["dry_run"] = v.form.Get("sure") == ""
-				return body, err
+			do: func(v *visit) (any, error) {
+				description, permissions := v.said("description"), v.permissionsGiven()
+				return v.d.adm.UpdateRole(v.ctx, v.who, admin.UpdateRoleParams{Name: v.r.PathValue("role"), Description: &description, Permissions: &permissions, Revision: v.revision(), DryRun: !v.ticked("sure")})
 			},
 			show: func(v *visit, o object) (*page, error) {
 				if !o.flag("dry_run") {
@@ -159,8 +160,11 @@ func roleActions() []action {
 		{at: "/roles/{role}/delete", asks: "DELETE /roles/{role}", title: "Delete the role", text: "Only a role that nobody has can be deleted.", submit: "Delete", danger: true, done: "The role is gone.",
 			back: func(v *visit) string { return v.path("/roles") },
 			fields: func(v *visit) ([]field, error) {
-				o, err := v.get("/roles/"+url.PathEscape(v.r.PathValue("role")), nil)
-				return []field{seen(o)}, err
+				r, err := v.role()
+				return []field{seen(r)}, err
+			},
+			do: func(v *visit) (any, error) {
+				return v.d.adm.DeleteRole(v.ctx, v.who, admin.DeleteRoleParams{Name: v.r.PathValue("role"), Revision: v.revision()})
 			},
 			typed: func(v *visit) (string, error) { return v.r.PathValue("role"), nil }},
 	}
@@ -169,18 +173,18 @@ func roleActions() []action {
 // permissions are all that are declared, to tick; what the visitor cannot give away
 // says so.
 func (v *visit) permissions(held []string) (field, error) {
-	o, err := v.get("/permissions", nil)
+	all, err := v.d.adm.Permissions(v.ctx, v.who)
 	f := field{Name: "permissions", Label: v.t("Permissions"), Type: "checks"}
 	has := map[string]bool{}
 	for _, name := range held {
 		has[name] = true
 	}
-	for _, p := range o.list("permissions") {
-		why := p.str("description")
-		if !v.me.Holds(p.str("name")) {
+	for _, p := range all {
+		why := p.Description
+		if !v.me.Holds(p.Name) {
 			why = v.t("You do not hold it, and so cannot give it.")
 		}
-		f.Options = append(f.Options, option{Value: p.str("name"), Text: p.str("name"), Why: why, Chosen: has[p.str("name")]})
+		f.Options = append(f.Options, option{Value: p.Name, Text: p.Name, Why: why, Chosen: has[p.Name]})
 	}
 	return f, err
 }
@@ -196,15 +200,16 @@ func (v *visit) others(held []string) field {
 	return field{Name: "patterns", Label: v.t("Patterns"), Type: "lines", Value: strings.Join(patterns, " "), Hint: v.t("Such as notes.*, separated by spaces")}
 }
 
-func roleBody(v *visit, fields []field) (map[string]any, error) {
-	body := bodyOf(v, fields)
-	list := append([]string{}, v.form["permissions"]...)
-	list = append(list, strings.Fields(strings.ReplaceAll(v.form.Get("patterns"), ",", " "))...)
-	body["permissions"] = list
-	delete(body, "patterns")
-	delete(body, "sure")
-	if _, ok := body["description"]; !ok {
-		body["description"] = ""
+// permissionsGiven are the permissions that a form of a role says.
+func (v *visit) permissionsGiven() []string {
+	return slices.Concat(v.several("permissions"), v.several("patterns"))
+}
+
+// role is the one that the page is about, with the revision of all roles.
+func (v *visit) role() (object, error) {
+	r, revision, err := v.d.adm.Role(v.ctx, v.who, v.r.PathValue("role"))
+	if err != nil {
+		return nil, err
 	}
-	return body, nil
+	return &record{value: reflect.ValueOf(map[string]any{"name": r.Name, "description": r.Description, "permissions": r.Permissions}), revision: strconv.FormatInt(revision, 10)}, nil
 }

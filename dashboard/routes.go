@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/admin"
 )
 
 // route is a page: one to look at, or a form that does one operation.
@@ -65,7 +64,7 @@ func (d *Dashboard) handle(rt route) http.Handler {
 		}
 	})
 	admitted := http.Handler(inner)
-	if !d.room.HasLogin() {
+	if !d.adm.OwnLogin() {
 		admitted = d.kit.RequirePage(inner, false)
 	}
 	return d.kit.InJar(d.jar, d.kit.Page(func(w http.ResponseWriter, r *http.Request) error {
@@ -116,7 +115,7 @@ func (v *visit) begins(pattern string) error {
 	if v.r.Method != http.MethodPost || v.denied { // once a request
 		return v.me.May(pattern)
 	}
-	err := v.me.Try(v.r.Context(), pattern)
+	err := v.me.Attempt(v.r.Context(), pattern)
 	v.denied = err != nil
 	return err
 }
@@ -125,21 +124,20 @@ func (v *visit) begins(pattern string) error {
 func (d *Dashboard) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit, error) {
 	v := d.newVisit(rt, w, r)
 	var err error
-	var ok bool
-	if v.who, ok, err = d.room.Elsewhere(r); err != nil {
+	if v.who, err = d.adm.Authorize(r); err != nil {
 		return v, err
 	}
-	if c := auth.ClaimsFrom(r.Context()); !ok && c != nil {
-		v.who = admin.User(c.Caller())
-	}
-	if v.me, err = d.room.Known(r.Context(), v.who); err != nil {
+	if v.me, err = d.adm.Visitor(r.Context(), v.who); err != nil {
 		return v, err
 	}
 	if r.Method != http.MethodPost {
-		v.who = v.me.Looking()
+		v.who = v.me.Reader()
 	}
 	if !v.me.Admin && !rt.anybody {
 		return v, auth.Reject(auth.CodeNotAdmin, "")
+	}
+	if err := v.readable(); err != nil {
+		return v, err
 	}
 	if rt.asks != "" {
 		err = v.begins(rt.asks)

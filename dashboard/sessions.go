@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/redirect"
+	"github.com/authmount/auth/store"
 )
 
 func showSessions(v *visit) (*page, error) {
@@ -17,7 +19,7 @@ func showSessions(v *visit) (*page, error) {
 		field{Name: "since", Label: "Begun from", Type: "date"},
 		field{Name: "before", Label: "Begun before", Type: "date"},
 	)}
-	o, err := v.listed(p, "/sessions", v.query("ip", "client", "aal", "since", "before", "user"))
+	o, err := listed(v, p, v.query("ip", "client", "aal", "since", "before", "user"), v.d.adm.ListSessions)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +41,7 @@ func showSessions(v *visit) (*page, error) {
 }
 
 // ending shows which sessions a form would end now, as far as one page shows them.
-func (v *visit) ending(p *page, path string, q url.Values) error {
-	o, err := v.get(path, q)
+func (v *visit) ending(p *page, o object, err error) error {
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,8 @@ func endingThese(v *visit, p *page) error {
 	if len(q) == 0 || !v.may("GET /sessions") {
 		return nil
 	}
-	err := v.ending(p, "/sessions", q)
+	o, err := find(v, q, v.d.adm.ListSessions)
+	err = v.ending(p, o, err)
 	if e := asError(err); e != nil && e.Code == auth.CodeValidationFailed {
 		return nil // the form says so once it is sent
 	}
@@ -143,7 +145,8 @@ func backTo(other string) func(*visit) string {
 
 func sessionActions() []action {
 	return []action{
-		{at: "/sessions/{id}/end", asks: "DELETE /sessions/{id}", title: "End the session", text: "Its tokens stop working at once, where sessions are checked, and after a few minutes elsewhere.", submit: "End it", danger: true, done: "The session has ended.", back: backTo("/sessions"), fields: because(false)},
+		{at: "/sessions/{id}/end", asks: "DELETE /sessions/{id}", title: "End the session", text: "Its tokens stop working at once, where sessions are checked, and after a few minutes elsewhere.", submit: "End it", danger: true, done: "The session has ended.", back: backTo("/sessions"), fields: because(false),
+			do: func(v *visit) (any, error) { return nil, v.d.adm.EndSession(v.ctx, v.who, v.id(), v.said("reason")) }},
 		{
 			at: "/sessions/revoke", asks: "POST /sessions/revoke", title: "End sessions", text: "Of one address, or those begun before a time, or all there are.", submit: "End them", danger: true, back: backTo("/sessions"), shows: endingThese,
 			fields: func(v *visit) ([]field, error) {
@@ -154,12 +157,12 @@ func sessionActions() []action {
 				}, nil
 			},
 			typed: func(v *visit) (string, error) { return v.t("end"), nil },
-			body: func(v *visit, fields []field) (map[string]any, error) {
-				body := bodyOf(v, fields)
-				if body["all"] == false {
-					delete(body, "all")
+			do: func(v *visit) (any, error) {
+				before, err := v.instant("before")
+				if err != nil {
+					return nil, err
 				}
-				return body, nil
+				return v.d.adm.RevokeSessions(v.ctx, v.who, admin.RevokeSessionsParams{IP: v.said("ip"), Before: before, All: v.ticked("all"), Reason: v.said("reason")})
 			},
 			show: func(v *visit, o object) (*page, error) {
 				text := v.t("{n} sessions ended; {skipped} users were skipped.", "n", o.num("ended"), "skipped", o.num("skipped"))
@@ -169,7 +172,9 @@ func sessionActions() []action {
 				return &page{Title: v.t("Sessions"), Blocks: []block{{Text: text, Link: &link{Text: v.t("To the sessions"), To: v.path("/sessions")}}}}, nil
 			},
 		},
-		{at: "/impersonations/{id}/end", asks: "DELETE /impersonations/{id}", title: "End the impersonation", submit: "End it", danger: true, done: "It has ended.", back: func(v *visit) string { return v.path("/impersonations") }, fields: because(false), then: func(v *visit) {
+		{at: "/impersonations/{id}/end", asks: "DELETE /impersonations/{id}", title: "End the impersonation", submit: "End it", danger: true, done: "It has ended.", back: func(v *visit) string { return v.path("/impersonations") }, fields: because(false), do: func(v *visit) (any, error) {
+			return nil, v.d.adm.EndImpersonation(v.ctx, v.who, v.id(), v.said("reason"))
+		}, then: func(v *visit) {
 			v.keepActing(v.actsNoMore(v.r.PathValue("id")))
 		}},
 	}
@@ -185,16 +190,20 @@ func showImpersonations(v *visit) (*page, error) {
 
 // impersonations are those that go on, of everybody or of one account.
 func (v *visit) impersonations(of string) (*table, error) {
-	o, err := v.get("/impersonations", nil)
+	list, err := v.d.adm.Impersonations(v.ctx, v.who)
 	if err != nil {
 		return nil, err
 	}
-	list := slices.DeleteFunc(o.list("impersonations"), func(i object) bool { return of != "" && i.str("user_id") != of })
+	list = slices.DeleteFunc(list, func(i store.Impersonation) bool { return of != "" && i.UserID != of })
 	t := &table{Name: v.t("Who acts as whom"), Columns: v.columns("Who", "As whom", "Reason", "Begun", "Ends", ""), Empty: v.t("Nobody acts as anybody.")}
-	names := v.names(ids(list, "actor_id", "user_id")...)
+	var people []string
 	for _, i := range list {
-		t.Rows = append(t.Rows, row{Cells: []cell{v.user(i.str("actor_id"), names[i.str("actor_id")]), v.user(i.str("user_id"), names[i.str("user_id")]), {Text: i.str("reason")}, {Time: i.time("created_at")}, {Time: i.time("expires_at")},
-			{Links: []link{v.to("End", "DELETE /impersonations/{id}", "/impersonations/"+url.PathEscape(i.str("id"))+"/end", true)}}}})
+		people = append(people, i.ActorID, i.UserID)
+	}
+	names := v.names(people...)
+	for _, i := range list {
+		t.Rows = append(t.Rows, row{Cells: []cell{v.user(i.ActorID, names[i.ActorID]), v.user(i.UserID, names[i.UserID]), {Text: i.Reason}, {Time: i.CreatedAt}, {Time: i.ExpiresAt},
+			{Links: []link{v.to("End", "DELETE /impersonations/{id}", "/impersonations/"+url.PathEscape(i.ID)+"/end", true)}}}})
 	}
 	return t, nil
 }

@@ -10,12 +10,13 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/host"
 )
 
 // showSettings are the switches, with where each value is from.
 func showSettings(v *visit) (*page, error) {
-	o, err := v.get("/settings", nil)
+	o, err := v.shown(v.d.adm.Settings(v.ctx, v.who))
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +24,7 @@ func showSettings(v *visit) (*page, error) {
 		v.to("Send me a test mail", "POST /settings/test-mail", "/settings/test-mail", false),
 		v.to("Send me a test text message", "POST /settings/test-sms", "/settings/test-sms", false),
 	}}
-	for _, name := range v.d.room.Auth().PublicSettings(v.ctx).Providers {
+	for _, name := range v.d.adm.Auth().PublicSettings(v.ctx).Providers {
 		p.Buttons = append(p.Buttons, v.to(v.t("Test {provider}", "provider", name), "POST /settings/test-provider/{name}", "/providers/"+url.PathEscape(name)+"/test", false))
 	}
 	if v.may("GET /diagnostics") {
@@ -141,16 +142,26 @@ func settingsActions() []action {
 		return p, nil
 	}
 	return []action{
-		{at: "/settings/{name}/edit", asks: "PATCH /settings", title: "Change a setting", submit: "Save", done: "Saved, and in force everywhere within a second.", back: back, fields: settingFields, body: settingBody},
-		{at: "/settings/test-mail", asks: "POST /settings/test-mail", title: "Send me a test mail", submit: "Send", back: back, show: tested},
-		{at: "/settings/test-sms", asks: "POST /settings/test-sms", title: "Send me a test text message", submit: "Send", back: back, show: tested},
-		{at: "/providers/{name}/test", asks: "POST /settings/test-provider/{name}", title: "Test the provider", submit: "Test", back: back, show: tested},
+		{at: "/settings/{name}/edit", asks: "PATCH /settings", title: "Change a setting", submit: "Save", done: "Saved, and in force everywhere within a second.", back: back, fields: settingFields,
+			do: func(v *visit) (any, error) {
+				set, err := settingGiven(v)
+				if err != nil {
+					return nil, err
+				}
+				return v.d.adm.SetSettings(v.ctx, v.who, admin.SetSettingsParams{Set: set, Revision: v.revision()})
+			}},
+		{at: "/settings/test-mail", asks: "POST /settings/test-mail", title: "Send me a test mail", submit: "Send", back: back, show: tested,
+			do: func(v *visit) (any, error) { return v.d.adm.TryMail(v.ctx, v.who) }},
+		{at: "/settings/test-sms", asks: "POST /settings/test-sms", title: "Send me a test text message", submit: "Send", back: back, show: tested,
+			do: func(v *visit) (any, error) { return v.d.adm.TrySMS(v.ctx, v.who) }},
+		{at: "/providers/{name}/test", asks: "POST /settings/test-provider/{name}", title: "Test the provider", submit: "Test", back: back, show: tested,
+			do: func(v *visit) (any, error) { return v.d.adm.TryProvider(v.ctx, v.who, v.r.PathValue("name")) }},
 	}
 }
 
 // setting is the one that a form is about.
 func (v *visit) setting() (name string, s, all object, err error) {
-	if all, err = v.get("/settings", nil); err != nil {
+	if all, err = v.shown(v.d.adm.Settings(v.ctx, v.who)); err != nil {
 		return "", nil, nil, err
 	}
 	name = v.r.PathValue("name")
@@ -187,7 +198,8 @@ func settingFields(v *visit) ([]field, error) {
 	return fields, nil
 }
 
-func settingBody(v *visit, _ []field) (map[string]any, error) {
+// settingGiven is the value that a form says.
+func settingGiven(v *visit) (map[string]any, error) {
 	name, s, _, err := v.setting()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/store"
 )
 
 // showUser is an account: who it is, and under tabs all that is known.
@@ -48,7 +50,7 @@ func showUser(v *visit) (*page, error) {
 
 // account is the one that the page is about.
 func (v *visit) account() (object, error) {
-	return v.get("/users/"+url.PathEscape(v.r.PathValue("id")), nil)
+	return v.shown(v.d.adm.User(v.ctx, v.who, v.id()))
 }
 
 // locked are warnings of what holds sign-ins off.
@@ -105,7 +107,7 @@ func (v *visit) whyBanned(id string) string {
 	if !v.may("GET /audit-logs") {
 		return ""
 	}
-	o, err := v.get("/audit-logs", url.Values{"user": {id}, "action": {string(auth.EventUserBanned)}, "outcome": {"done"}, "limit": {"1"}})
+	o, err := v.shown(v.d.adm.AuditLog(v.ctx, v.who, admin.AuditLogParams{EventFilter: admin.EventFilter{User: id, Action: string(auth.EventUserBanned), Outcome: store.EventDone}, Limit: 1}))
 	if err != nil || len(o.list("events")) == 0 {
 		return ""
 	}
@@ -130,7 +132,11 @@ func (v *visit) proved(u object, field string) []cell {
 }
 
 func userTimeline(v *visit, p *page, u object, _ string) error {
-	o, err := v.get("/users/"+url.PathEscape(u.str("id"))+"/events", v.query())
+	of := admin.TimelineParams{UserID: u.str("id")}
+	if err := v.fill(v.query(), &of); err != nil {
+		return err
+	}
+	o, err := v.shown(v.d.adm.Timeline(v.ctx, v.who, of))
 	if err != nil {
 		return err
 	}
@@ -141,7 +147,7 @@ func userTimeline(v *visit, p *page, u object, _ string) error {
 }
 
 func userSessions(v *visit, p *page, u object, at string) error {
-	o, err := v.get("/users/"+url.PathEscape(u.str("id"))+"/sessions", nil)
+	o, err := v.sessionsOf(u.str("id"))
 	if err != nil {
 		return err
 	}
@@ -163,6 +169,16 @@ func userSessions(v *visit, p *page, u object, at string) error {
 		p.Blocks = append(p.Blocks, block{Title: v.t("Operators who act as this user"), Table: acting})
 	}
 	return nil
+}
+
+// sessionsOf are the live sessions of an account.
+func (v *visit) sessionsOf(id string) (object, error) {
+	list, err := v.d.adm.UserSessions(v.ctx, v.who, id)
+	var views []any
+	for _, s := range list {
+		views = append(views, v.d.kit.SessionView(s))
+	}
+	return v.shown(map[string]any{"sessions": views}, err)
 }
 
 // userAccess is what lets somebody in.
@@ -196,21 +212,23 @@ func userRoles(v *visit, p *page, u object, at string) error {
 	permission := v.r.URL.Query().Get("permission")
 	ask := field{Name: "permission", Label: "Permission", Type: "text", Hint: v.t("Such as auth.users.ban")}
 	if v.may("GET /permissions") {
-		o, err := v.get("/permissions", nil)
+		all, err := v.d.adm.Permissions(v.ctx, v.who)
 		if err != nil {
 			return err
 		}
-		ask.List = ids(o.list("permissions"), "name")
+		for _, p := range all {
+			ask.List = append(ask.List, p.Name)
+		}
 	}
 	why := block{Title: v.t("Why can they?"), Form: v.filters(ask)}
 	why.Form.Hidden = []field{{Name: "tab", Value: "roles"}}
 	if permission != "" {
-		o, err := v.ask("POST", "/check", nil, map[string]any{"user_id": u.str("id"), "permission": permission})
+		c, err := v.d.adm.Check(v.ctx, v.who, u.str("id"), permission)
 		switch {
 		case err != nil:
 			why.Text = v.problemText(err)
-		case o.flag("allowed"):
-			why.Text = v.t("Allowed, by: {roles}.", "roles", strings.Join(o.texts("via"), ", "))
+		case c.Allowed:
+			why.Text = v.t("Allowed, by: {roles}.", "roles", strings.Join(c.Via, ", "))
 		default:
 			why.Text = v.t("Not allowed: no role of theirs holds it.")
 		}
@@ -228,8 +246,12 @@ func userMetadata(v *visit, p *page, u object, at string) error {
 }
 
 func exportPerson(v *visit) error {
-	id := url.PathEscape(v.r.PathValue("id"))
-	return v.download("/users/"+id+"/export", nil, "user-"+id+".json")
+	e, err := v.d.adm.ExportUser(v.ctx, v.who, v.id())
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("X-Content-Type-Options", "nosniff")
+	return v.d.kit.WriteExport(v.w, v.r, e)
 }
 
 func ptr[T any](v T) *T { return &v }

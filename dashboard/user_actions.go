@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/store"
 )
 
 // toUser leads back to the account, to a tab.
@@ -44,13 +46,13 @@ func accessActions() []action {
 					seen(u),
 				}, err
 			},
-			body: func(v *visit, _ []field) (map[string]any, error) {
-				return map[string]any{"full_name": v.form.Get("full_name"), "notes": v.form.Get("notes")}, nil
+			do: func(v *visit) (any, error) {
+				return v.d.adm.UpdateUser(v.ctx, v.who, admin.UpdateUserParams{UserID: v.id(), Revision: v.revision(), FullName: ptr(v.form.Get("full_name")), Notes: ptr(v.form.Get("notes"))})
 			},
 		},
 		{
 			at: "/users/{id}/address", asks: "PATCH /users/{id}", title: "Change address and number", submit: "Save", done: "Saved. Whoever has the former and the new address is told.", back: toUser(""),
-			text: "An address or number that is marked as proved lets its owner in.", fields: addressFields, body: addressBody,
+			text: "An address or number that is marked as proved lets its owner in.", fields: addressFields, do: updateAddress,
 		},
 		{
 			at: "/users/{id}/metadata", asks: "PATCH /users/{id}", title: "Change metadata", submit: "Save", done: "Saved.", back: toUser("metadata"), plain: true,
@@ -62,20 +64,39 @@ func accessActions() []action {
 					seen(u),
 				}, err
 			},
-			body: metadataBody,
+			do: updateMetadata,
 		},
 		{
 			at: "/users/{id}/ban", asks: "POST /users/{id}/ban", title: "Ban", text: "All sessions end, and no way in is open until the ban ends.", submit: "Ban", danger: true, done: "Banned.", back: toUser(""), typed: accountLabel,
 			fields: func(v *visit) ([]field, error) {
 				return []field{reason(v, true), {Name: "until", Label: v.t("Until"), Type: "datetime-local", Hint: v.t("In UTC. Empty: for good")}}, nil
 			},
+			do: func(v *visit) (any, error) {
+				until, err := v.instant("until")
+				if err != nil {
+					return nil, err
+				}
+				return v.d.adm.BanUser(v.ctx, v.who, admin.BanUserParams{UserID: v.id(), Until: until, Reason: v.said("reason")})
+			},
 		},
-		{at: "/users/{id}/unban", asks: "POST /users/{id}/unban", title: "Lift the ban", submit: "Lift the ban", done: "The ban is lifted.", back: toUser(""), fields: because(false)},
-		{at: "/users/{id}/unlock", asks: "POST /users/{id}/unlock", title: "Unlock", text: "The limits on failed passwords, codes and second factors begin anew.", submit: "Unlock", done: "Unlocked.", back: toUser(""), fields: because(false)},
+		{at: "/users/{id}/unban", asks: "POST /users/{id}/unban", title: "Lift the ban", submit: "Lift the ban", done: "The ban is lifted.", back: toUser(""), fields: because(false),
+			do: func(v *visit) (any, error) {
+				return v.d.adm.UnbanUser(v.ctx, v.who, admin.UnbanUserParams{UserID: v.id(), Reason: v.said("reason")})
+			}},
+		{at: "/users/{id}/unlock", asks: "POST /users/{id}/unlock", title: "Unlock", text: "The limits on failed passwords, codes and second factors begin anew.", submit: "Unlock", done: "Unlocked.", back: toUser(""), fields: because(false),
+			do: func(v *visit) (any, error) {
+				return v.d.adm.Unlock(v.ctx, v.who, admin.UnlockParams{UserID: v.id(), Reason: v.said("reason")})
+			}},
 		{at: "/users/{id}/delete", asks: "POST /users/{id}/delete", title: "Delete the account", text: "Everything of it goes, for good. The audit log keeps what happened.", submit: "Delete", danger: true, done: "Deleted.",
-			back: func(v *visit) string { return v.path("/users") }, typed: accountLabel, fields: because(true)},
+			back: func(v *visit) string { return v.path("/users") }, typed: accountLabel, fields: because(true),
+			do: func(v *visit) (any, error) {
+				return nil, v.d.adm.DeleteUser(v.ctx, v.who, admin.DeleteUserParams{UserID: v.id(), Reason: v.said("reason")})
+			}},
 		{at: "/users/{id}/anonymize", asks: "POST /users/{id}/anonymize", title: "Anonymise the account", text: "Whatever tells who it was goes, for good; the id stays.", submit: "Anonymise", danger: true, done: "Anonymised.",
-			back: func(v *visit) string { return v.path("/users") }, typed: accountLabel, fields: because(true)},
+			back: func(v *visit) string { return v.path("/users") }, typed: accountLabel, fields: because(true),
+			do: func(v *visit) (any, error) {
+				return v.d.adm.AnonymizeUser(v.ctx, v.who, admin.AnonymizeUserParams{UserID: v.id(), Reason: v.said("reason")})
+			}},
 		{
 			at: "/users/{id}/password", asks: "POST /users/{id}/password", title: "Set the password", text: "All sessions end, and the user is told by mail. Better send a link to choose one.", submit: "Set the password", danger: true, done: "The password is set.", back: toUser("access"),
 			fields: func(v *visit) ([]field, error) {
@@ -84,19 +105,25 @@ func accessActions() []action {
 					{Name: "remove", Label: v.t("Remove the password"), Type: "check"}, reason(v, false),
 				}, nil
 			},
-			body: func(v *visit, _ []field) (map[string]any, error) {
-				body := map[string]any{"reason": v.form.Get("reason"), "password": v.form.Get("password")}
-				if v.form.Get("remove") != "" {
-					body["password"] = nil
+			do: func(v *visit) (any, error) {
+				p := admin.SetPasswordParams{UserID: v.id(), Password: ptr(v.form.Get("password")), Reason: v.said("reason")}
+				if v.ticked("remove") {
+					p.Password = nil
 				}
-				return body, nil
+				return v.d.adm.SetPassword(v.ctx, v.who, p)
 			},
 		},
-		{at: "/users/{id}/factors/{factor}/remove", asks: "DELETE /users/{id}/factors/{factor}", title: "Remove the second factor", text: "The password alone lets in afterwards. The user is told by mail.", submit: "Remove", danger: true, done: "Removed.", back: toUser("access"), fields: because(false)},
+		{at: "/users/{id}/factors/{factor}/remove", asks: "DELETE /users/{id}/factors/{factor}", title: "Remove the second factor", text: "The password alone lets in afterwards. The user is told by mail.", submit: "Remove", danger: true, done: "Removed.", back: toUser("access"), fields: because(false),
+			do: func(v *visit) (any, error) {
+				return v.d.adm.RemoveFactor(v.ctx, v.who, admin.RemoveFactorParams{UserID: v.id(), FactorID: v.r.PathValue("factor"), Reason: v.said("reason"), Revision: v.revision()})
+			}},
 		{
 			at: "/users/{id}/identities/{identity}/unlink", asks: "DELETE /users/{id}/identities/{identity}", title: "Unlink the identity", submit: "Unlink", danger: true, done: "Unlinked.", back: toUser("access"),
 			fields: func(v *visit) ([]field, error) {
 				return []field{{Name: "force", Label: v.t("Also if nobody could sign in any more"), Type: "check"}, reason(v, false)}, nil
+			},
+			do: func(v *visit) (any, error) {
+				return v.d.adm.Unlink(v.ctx, v.who, admin.UnlinkParams{UserID: v.id(), IdentityID: v.r.PathValue("identity"), Force: v.ticked("force"), Reason: v.said("reason"), Revision: v.revision()})
 			},
 		},
 		{
@@ -104,8 +131,8 @@ func accessActions() []action {
 			fields: func(v *visit) ([]field, error) {
 				return []field{{Name: "type", Label: v.t("For"), Type: "select", Options: v.choices("reset", "Choosing a new password", "magic_link", "Signing in", "verify", "Proving the address", "invite", "Choosing the first password")}}, nil
 			},
-			body: func(v *visit, _ []field) (map[string]any, error) {
-				return map[string]any{"type": v.form.Get("type"), "user_id": v.r.PathValue("id")}, nil
+			do: func(v *visit) (any, error) {
+				return v.d.adm.MakeLink(v.ctx, v.who, admin.MakeLinkParams{Type: admin.LinkType(v.said("type")), UserID: v.id()})
 			},
 			show: func(v *visit, o object) (*page, error) { return v.secret("The link", o.str("url"), toUser("")(v)), nil },
 		},
@@ -114,11 +141,18 @@ func accessActions() []action {
 			fields: func(v *visit) ([]field, error) {
 				return []field{{Name: "type", Label: v.t("What"), Type: "select", Options: v.choices("reset", "Password reset", "magic_link", "Sign-in link", "verify", "Proof of the address", "code", "Sign-in code by text message", "invite", "An invitation to choose a password")}}, nil
 			},
+			do: func(v *visit) (any, error) {
+				_, err := v.d.adm.Send(v.ctx, v.who, admin.SendParams{UserID: v.id(), Type: admin.LinkType(v.said("type"))})
+				return nil, err
+			},
 		},
 		{
 			at: "/users/{id}/impersonate", asks: "POST /users/{id}/impersonate", title: "Act as this user", text: "For 15 minutes, in the application. It is recorded, and the user sees it among their sessions.", submit: "Begin", danger: true, back: toUser(""),
 			fields: func(v *visit) ([]field, error) {
 				return []field{reason(v, true), {Name: "redirect_to", Label: v.t("Where in the application"), Type: "url", Required: true, List: v.redirects(), Hint: v.t("An address of the list of redirects, which trades the code for a session")}}, nil
+			},
+			do: func(v *visit) (any, error) {
+				return v.d.adm.Impersonate(v.ctx, v.who, admin.ImpersonateParams{UserID: v.id(), Reason: v.said("reason"), RedirectTo: v.said("redirect_to")})
 			},
 			show: func(v *visit, o object) (*page, error) {
 				if u, err := v.account(); err == nil {
@@ -130,12 +164,8 @@ func accessActions() []action {
 		{
 			at: "/users/{id}/roles", boxes: []string{"roles"}, asks: "PUT /users/{id}/roles", title: "Change the roles", submit: "Save", done: "The roles are changed, in every session within a second.", back: toUser("roles"),
 			fields: roleFields,
-			body: func(v *visit, fields []field) (map[string]any, error) {
-				body := bodyOf(v, fields)
-				if body["roles"] == nil {
-					body["roles"] = []string{}
-				}
-				return body, nil
+			do: func(v *visit) (any, error) {
+				return v.d.adm.SetRoles(v.ctx, v.who, admin.SetRolesParams{UserID: v.id(), Roles: v.several("roles"), Reason: v.said("reason"), Revision: v.revision()})
 			},
 		},
 		{at: "/users/{id}/sign-out", asks: "DELETE /users/{id}/sessions", title: "Sign out everywhere", submit: "Sign out", danger: true, done: "All sessions have ended.", back: toUser("sessions"), fields: because(false),
@@ -143,7 +173,12 @@ func accessActions() []action {
 				if !v.may("GET /users/{id}/sessions") {
 					return nil
 				}
-				return v.ending(p, "/users/"+url.PathEscape(v.r.PathValue("id"))+"/sessions", nil)
+				o, err := v.sessionsOf(v.id())
+				return v.ending(p, o, err)
+			},
+			do: func(v *visit) (any, error) {
+				_, err := v.d.adm.EndSessions(v.ctx, v.who, v.id(), v.said("reason"))
+				return nil, err
 			}},
 	}
 }
@@ -174,45 +209,46 @@ func addressFields(v *visit) ([]field, error) {
 	}, err
 }
 
-// addressBody is what of address and number is another one.
-func addressBody(v *visit, _ []field) (map[string]any, error) {
+// updateAddress changes the email address and the phone number that were edited.
+func updateAddress(v *visit) (any, error) {
 	u, err := v.account()
 	if err != nil {
 		return nil, err
 	}
-	body := map[string]any{}
-	for _, name := range []string{"email", "phone"} {
-		given, proved := v.form.Get(name), v.form.Get(name+"_verified") != ""
-		if given != u.str(name) {
-			body[name] = given
-			if given == "" {
-				body[name] = nil
-			}
+	p := admin.UpdateUserParams{UserID: v.id(), Revision: v.revision()}
+	for _, f := range []struct {
+		name     string
+		value    **string
+		verified **bool
+	}{{"email", &p.Email, &p.EmailVerified}, {"phone", &p.Phone, &p.PhoneVerified}} {
+		given, verified := v.form.Get(f.name), v.form.Get(f.name+"_verified") != ""
+		if given != u.str(f.name) {
+			*f.value = &given
 		}
-		if given != "" && (given != u.str(name) || proved != u.flag(name+"_verified")) {
-			body[name+"_verified"] = proved
+		if given != "" && (given != u.str(f.name) || verified != u.flag(f.name+"_verified")) {
+			*f.verified = &verified
 		}
 	}
-	return body, nil
+	return v.d.adm.UpdateUser(v.ctx, v.who, p)
 }
 
-// metadataBody is what turns the metadata that there is into what was entered.
-func metadataBody(v *visit, _ []field) (map[string]any, error) {
+// updateMetadata turns the metadata that there is into what was entered.
+func updateMetadata(v *visit) (any, error) {
 	u, err := v.account()
 	if err != nil {
 		return nil, err
 	}
-	body := map[string]any{}
-	for _, name := range []string{"app_metadata", "user_metadata"} {
+	p := admin.UpdateUserParams{UserID: v.id(), Revision: v.revision()}
+	for name, patch := range map[string]*map[string]any{"app_metadata": &p.AppMetadata, "user_metadata": &p.UserMetadata} {
 		to, err := readObject(v.form.Get(name))
 		if err != nil {
 			return nil, v.d.kit.Invalid(name, "has to be a JSON object")
 		}
 		if from := u.of(name).whole(); !reflect.DeepEqual(from, to) {
-			body[name] = mergePatch(from, to)
+			*patch = mergePatch(from, to)
 		}
 	}
-	return body, nil
+	return v.d.adm.UpdateUser(v.ctx, v.who, p)
 }
 
 // roleFields are all roles, those of the account ticked.
@@ -229,14 +265,14 @@ func roleFields(v *visit) ([]field, error) {
 // in, where they are too many, or the visitor may not read them.
 func (v *visit) roles(held []string) (field, error) {
 	f := field{Name: "roles", Label: v.t("Roles"), Type: "checks"}
-	var o object
+	var table store.RoleTable
 	if v.may("GET /roles") {
 		var err error
-		if o, err = v.get("/roles", nil); err != nil {
+		if table, err = v.d.adm.Roles(v.ctx, v.who); err != nil {
 			return f, err
 		}
 	}
-	if n := len(o.list("roles")); n == 0 || n > rolesAtOnce {
+	if n := len(table.Roles); n == 0 || n > rolesAtOnce {
 		f.Type, f.Value, f.Hint = "lines", strings.Join(held, "\n"), v.t("Separated by spaces")
 		return f, nil
 	}
@@ -245,10 +281,9 @@ func (v *visit) roles(held []string) (field, error) {
 		has[name] = true
 	}
 	left := maps.Clone(has)
-	for _, r := range o.list("roles") {
-		name := r.str("name")
-		delete(left, name)
-		f.Options = append(f.Options, option{Value: name, Text: name, Why: r.str("description"), Chosen: has[name]})
+	for _, r := range table.Roles {
+		delete(left, r.Name)
+		f.Options = append(f.Options, option{Value: r.Name, Text: r.Name, Why: r.Description, Chosen: has[r.Name]})
 	}
 	if !has[auth.RoleOwner] {
 		f.Options = addOption(f.Options, auth.RoleOwner, v.t("May do everything"), false)

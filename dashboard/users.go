@@ -1,9 +1,12 @@
 package dashboard
 
 import (
+	"io"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/authmount/auth/admin"
 )
 
 // userFilters are the filters of GET /users that have a field.
@@ -23,7 +26,7 @@ func showUsers(v *visit) (*page, error) {
 	)}
 	q := v.query(userFilters...)
 	q.Set("count", "estimate")
-	o, err := v.listed(p, "/users", q)
+	o, err := listed(v, p, q, v.d.adm.ListUsers)
 	if err != nil {
 		return nil, err
 	}
@@ -194,9 +197,12 @@ func (v *visit) bulk() *selection {
 }
 
 func exportUsers(v *visit) error {
-	q := v.filtered(userFilters...)
-	q.Set("format", "csv")
-	return v.download("/users/export", q, "users.csv")
+	var p admin.ExportUsersParams
+	if err := v.fill(v.filtered(userFilters...), &p); err != nil {
+		return err
+	}
+	p.Format = admin.FormatCSV
+	return v.download("users.csv", csvMedia, func(w io.Writer) error { return v.d.adm.ExportUsers(v.ctx, v.who, p, w) })
 }
 
 func userActions() []action {
@@ -215,10 +221,13 @@ func userActions() []action {
 					{Name: "notes", Label: v.t("Notes"), Type: "textarea", Hint: v.t("For operators; the user never sees them.")},
 				}, err
 			},
+			do: func(v *visit) (any, error) {
+				return v.d.adm.CreateUser(v.ctx, v.who, admin.CreateUserParams{Email: v.said("email"), Phone: v.said("phone"), FullName: v.said("full_name"), Roles: v.several("roles"), Send: v.said("send"), Notes: v.said("notes")})
+			},
 		},
 		{
 			at: "/users/bulk", asks: "POST /users/bulk", title: "Do it to several users", text: "The first step only tries it: nothing is changed before you have seen what would be.", submit: "Go on", done: "Done.", back: toUsers,
-			fields: bulkFields, ask: doBulk, show: bulkResults,
+			fields: bulkFields, do: doBulk, show: bulkResults, noCurl: true,
 		},
 		{
 			at: "/users/import", asks: "POST /users/import", title: "Import users", submit: "Import", done: "The import has begun.", back: toUsers, plain: true,
@@ -229,7 +238,11 @@ func userActions() []action {
 					{Name: "on_conflict", Label: v.t("Where there is an account already"), Type: "select", Options: v.choices("skip", "Skip the row", "error", "Let the row fail", "update", "Change the account")},
 				}, nil
 			},
-			ask: importRows,
+			noCurl: true,
+			do: func(v *visit) (any, error) {
+				id, err := v.d.adm.ImportUsers(v.ctx, v.who, admin.ImportUsersParams{OnConflict: v.said("on_conflict")}, strings.NewReader(v.form.Get("rows")))
+				return map[string]string{"job_id": id}, err
+			},
 			show: func(v *visit, o object) (*page, error) {
 				v.redirect(v.path("/jobs/" + url.PathEscape(o.str("job_id"))))
 				return nil, nil
@@ -270,11 +283,14 @@ func bulkFields(v *visit) ([]field, error) {
 	return append(f, field{Name: "sure", Label: v.t("Do it now; else it is only tried"), Type: "check"}), nil
 }
 
-func doBulk(v *visit, body map[string]any) (object, error) {
-	body["ids"] = strings.Fields(strings.Join(v.form["ids"], " "))
-	body["dry_run"] = v.form.Get("sure") == ""
-	delete(body, "sure")
-	return v.ask("POST", "/users/bulk", nil, body)
+func doBulk(v *visit) (any, error) {
+	if v.bulk() == nil {
+		return nil, v.begins("POST /users/{id}/ban")
+	}
+	return v.d.adm.Bulk(v.ctx, v.who, admin.BulkParams{
+		Action: admin.BulkAction(v.said("action")), UserIDs: v.several("ids"), DryRun: !v.ticked("sure"),
+		BulkDetails: admin.BulkDetails{Reason: v.said("reason"), Role: v.said("role"), Type: admin.LinkType(v.said("type"))},
+	})
 }
 
 // bulkResults shows what came of each.
@@ -298,14 +314,9 @@ func bulkResults(v *visit, o object) (*page, error) {
 	return p, nil
 }
 
-// importRows has rows that were typed in imported.
-func importRows(v *visit, _ map[string]any) (object, error) {
-	return v.stream("POST", "/users/import", url.Values{"on_conflict": {v.form.Get("on_conflict")}}, v.form.Get("rows"))
-}
-
 // showJob is how far an import or a bulk operation is.
 func showJob(v *visit) (*page, error) {
-	j, err := v.get("/jobs/"+url.PathEscape(v.r.PathValue("id")), nil)
+	j, err := v.shown(v.d.adm.Job(v.ctx, v.who, v.id()))
 	if err != nil {
 		return nil, err
 	}

@@ -1,19 +1,20 @@
 package dashboard
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/download"
 	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/wire"
 )
@@ -27,7 +28,7 @@ type visit struct {
 	ctx  context.Context
 	who  admin.Actor
 	gone bool // the browser was sent elsewhere
-	me   admin.Known
+	me   admin.Visitor
 	form url.Values // what was posted
 	lang string
 	t    func(text string, values ...any) string
@@ -37,113 +38,72 @@ type visit struct {
 }
 
 func (d *Dashboard) newVisit(rt route, w http.ResponseWriter, r *http.Request) *visit {
-	v := &visit{d: d, rt: rt, w: w, r: r, ctx: r.Context(), lang: d.looks.langs.Pick(d.kit.PreferredLocale(r.Context(), auth.User{})), judged: map[string]bool{}}
+	v := &visit{d: d, rt: rt, w: w, r: r, ctx: d.kit.WithFacts(r), lang: d.looks.langs.Pick(d.kit.PreferredLocale(r.Context(), auth.User{})), judged: map[string]bool{}}
 	v.t = d.looks.texts[v.lang].of
 	return v
 }
 
-// answer is what an endpoint returned: a value, or the text of a file.
-type answer struct {
-	header http.Header
-	value  any
-	body   bytes.Buffer
-}
-
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) WriteHeader(int)             {}
-func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
-
-// TakeAnswer has the value that would be written as JSON (wire.Write).
-func (a *answer) TakeAnswer(v wire.Answer) { a.value = v.Value }
-
-// ask has an endpoint do something in the visitor's name, and reads its answer.
-func (v *visit) ask(method, path string, query url.Values, body any) (object, error) {
-	r, err := v.request(method, path, query, body)
+// shown is the result of an operation as pages read it: by the names that it has on the
+// wire.
+func (v *visit) shown(result any, err error) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.answered(r)
-}
-
-// get reads.
-func (v *visit) get(path string, query url.Values) (object, error) {
-	return v.ask(http.MethodGet, path, query, nil)
-}
-
-// request is one of an endpoint, as a program would send it.
-func (v *visit) request(method, path string, query url.Values, body any) (*http.Request, error) {
-	var reader io.Reader
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		reader = bytes.NewReader(b)
-	}
-	r, err := http.NewRequestWithContext(v.ctx, method, path, reader) //nolint:gosec // it goes nowhere: an endpoint of this process is asked
-	if err != nil {
-		return nil, err
-	}
-	r.URL.RawQuery, r.RemoteAddr = query.Encode(), v.r.RemoteAddr
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} { // for the diagnostics
-		if list := v.r.Header.Values(name); len(list) > 0 {
-			r.Header[name] = list
-		}
-	}
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	if revision := v.form.Get("revision"); revision != "" && method != http.MethodPost && method != http.MethodGet {
-		r.Header.Set("If-Match", `"`+revision+`"`)
-	}
-	return r, nil
-}
-
-// stream is ask with a body that is read bit by bit.
-func (v *visit) stream(method, path string, query url.Values, body string) (object, error) {
-	r, err := http.NewRequestWithContext(v.ctx, method, path, strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	r.URL.RawQuery = query.Encode()
-	r.Header.Set("Content-Type", "application/x-ndjson")
-	return v.answered(r)
-}
-
-// answered has an endpoint answer, and reads that.
-func (v *visit) answered(r *http.Request) (object, error) {
-	a := &answer{header: http.Header{}}
-	if err := v.d.room.Serve(v.who, a, r); err != nil {
-		return nil, err
-	}
-	if a.value == nil && a.body.Len() > 0 {
-		if err := json.Unmarshal(a.body.Bytes(), &a.value); err != nil {
-			return nil, err
-		}
-	}
-	out := recordOf(a.value)
+	view, revision := v.d.adm.View(result)
+	out := recordOf(view)
 	if out == nil {
 		out = &record{value: reflect.ValueOf(map[string]any{})}
 	}
-	out.revision = strings.Trim(a.header.Get("ETag"), `"`)
+	if revision != nil {
+		out.revision = strconv.FormatInt(*revision, 10)
+	}
 	return out, nil
 }
 
-// download has an endpoint write a file to the browser.
-func (v *visit) download(path string, query url.Values, name string) error {
-	r, err := v.request(http.MethodGet, path, query, nil)
-	if err != nil {
-		return err
+// find calls an operation with the parameters of a query, which it reads as the endpoint
+// of the operation does.
+func find[P, R any](v *visit, query url.Values, do func(context.Context, admin.Actor, P) (R, error)) (object, error) {
+	var p P
+	if err := v.fill(query, &p); err != nil {
+		return nil, err
 	}
-	h := v.w.Header()
-	h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	if err := v.d.room.Serve(v.who, v.w, r); err != nil {
-		h.Del("Content-Disposition")
-		return err
+	return v.shown(do(v.ctx, v.who, p))
+}
+
+func (v *visit) fill(query url.Values, into any) error {
+	var wrong *wire.ParameterError
+	if errors.As(wire.FillQuery(query, into), &wrong) {
+		return v.d.kit.Invalid(wrong.Name, wrong.Problem)
 	}
 	return nil
+}
+
+// id is the id that the page's path names.
+func (v *visit) id() string { return v.r.PathValue("id") }
+
+// readable refuses text in the page's address that no store keeps.
+func (v *visit) readable() error {
+	fine := func(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+	if !fine(v.r.URL.Path) {
+		return auth.Reject(auth.CodeNotFound, "")
+	}
+	query, err := url.ParseQuery(v.r.URL.RawQuery)
+	if err != nil {
+		return v.d.kit.Invalid("query", "is malformed")
+	}
+	for name, values := range query {
+		if !fine(name + strings.Join(values, "")) {
+			return v.d.kit.Invalid("query", "has characters that cannot be kept")
+		}
+	}
+	return nil
+}
+
+// download sends a file that an operation writes.
+func (v *visit) download(name, media string, write func(io.Writer) error) error {
+	v.w.Header().Set("X-Content-Type-Options", "nosniff")
+	out := download.New(v.w, name, media)
+	return out.End(v.ctx, v.d.kit.Log(), write(out))
 }
 
 // may tells whether the visitor may do an operation, now or after they have shown once

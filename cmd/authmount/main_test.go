@@ -68,7 +68,7 @@ func TestUserGrant(t *testing.T) {
 			t.Errorf("%s: %v, %q", c.args, err, out.String())
 		}
 	}
-	p, err := adm.AuditLog(ctx, admin.System("test"), admin.AuditLogParams{EventQuery: store.EventQuery{ActorID: "authmount user grant", Outcome: store.EventDone}})
+	p, err := adm.AuditLog(ctx, admin.System("test"), admin.AuditLogParams{EventFilter: admin.EventFilter{Actor: "authmount user grant", Outcome: store.EventDone}})
 	if err != nil || len(p.Events) != 3 {
 		t.Errorf("%d events, %v", len(p.Events), err)
 	}
