@@ -8,9 +8,9 @@ import (
 )
 
 // FirstOwnerLink returns the link of [admin.Admin.FirstOwnerLink] to a page of the
-// dashboard. A person who opens it within 30 minutes and signs in with a verified email
-// address or phone number becomes the first owner. Show it to the operator alone, and
-// never log it. Errors: auth.CodeRoleInUse if there has ever been an owner.
+// dashboard. A user who opens it within 30 minutes, and signs in there with an account
+// that has a verified email address, becomes the first owner. Show it to the operator
+// alone, and never log it. Errors: auth.CodeRoleInUse if there has ever been an owner.
 func (d *Dashboard) FirstOwnerLink(ctx context.Context) (string, error) {
 	link, err := d.adm.FirstOwnerLink(ctx)
 	if err != nil {
