@@ -104,7 +104,7 @@ func FormRoutes(a *auth.Auth) []string {
 	return routesThat(a, func(r host.RouteInfo) bool { return r.Form })
 }
 
-// IsOpen reports whether a route accepts cross-site navigations.
+// IsOpen reports whether a route serves navigations, which need no key.
 func IsOpen(a *auth.Auth, pattern string) bool {
 	return slices.Contains(routesThat(a, func(r host.RouteInfo) bool { return r.Open }), pattern)
 }
