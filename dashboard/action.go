@@ -24,7 +24,7 @@ type action struct {
 	submit string
 	danger bool
 	fields func(*visit) ([]field, error)       // with their present values
-	typed  func(*visit) (string, error)        // text that the visitor has to type to confirm; nil: none
+	typed  func(*visit) (string, error)        // text that the visitor types to confirm; nil: none
 	do     func(*visit) (any, error)           // calls the operation
 	done   string                              // notice after success
 	back   func(*visit) string                 // page to continue at

@@ -1,4 +1,4 @@
-// Package dashboard is the pages for operators, over the operations of package admin:
+// Package dashboard serves web pages for operators on the operations of package admin:
 //
 //	adm, err := admin.New(ctx, a, admin.Options{})
 //	…
@@ -10,7 +10,6 @@
 // the sign-in methods that the service offers, into separate cookies, and see the pages
 // that their roles permit. Every page calls the operations below /admin as the visitor.
 // The dashboard has no rules of its own: if an operation fails, the page shows its code.
-// here besides.
 package dashboard
 
 import (

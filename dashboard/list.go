@@ -11,7 +11,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// query returns the page's query parameters that an endpoint takes, with the cursor.
+// query returns the page's query parameters that an endpoint accepts, with the cursor.
 func (v *visit) query(names ...string) url.Values {
 	q := v.filtered(names...)
 	if cursor := v.r.URL.Query().Get("cursor"); cursor != "" {

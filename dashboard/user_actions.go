@@ -22,7 +22,7 @@ func toUser(tab string) func(*visit) string {
 	}
 }
 
-// accountLabel returns the label that the visitor has to type to confirm.
+// accountLabel returns the label that the visitor types to confirm.
 func accountLabel(v *visit) (string, error) {
 	u, err := v.account()
 	return u.label(), err

@@ -44,7 +44,7 @@ type World struct {
 	Events []auth.Event
 }
 
-// NewWorld starts a service whose events and log are recorded.
+// NewWorld starts a service with recorded events and log.
 func NewWorld(t *testing.T, opts ...auth.Option) *World {
 	t.Helper()
 	w := &World{T: t, Log: &SyncBuffer{}}

@@ -45,7 +45,7 @@ func open(url string) {
 }
 
 // New returns a store in its own schema. The schema is emptied and reused after the test.
-// The package's TestMain has to call pgtest.Main.
+// The package's TestMain must call pgtest.Main.
 func New(tb testing.TB) store.Store {
 	tb.Helper()
 	url := pgtest.URL(tb)

@@ -1,6 +1,6 @@
 // Package pgtest gives tests a real Postgres: the one in AUTH_TEST_DATABASE_URL, or a
 // temporary cluster of the installed Postgres. It never skips a test: without either, the
-// test fails and says what to install.
+// test fails and explains how to install Postgres.
 package pgtest
 
 import (

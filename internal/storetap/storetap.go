@@ -5,7 +5,7 @@
 //	tap := storetap.New(memstore.New())
 //	a, err := auth.New(ctx, tap, …)
 //	tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, n int) {
-//		if n == 2 { … } // somebody else is faster than the second call
+//		if n == 2 { … } // another caller is faster than the second call
 //	}})
 package storetap
 
@@ -41,7 +41,7 @@ type Hooks struct {
 	// Release ends Waits when it is closed.
 	Release <-chan struct{}
 
-	// Draws may change the draws from the limits. It has to return as many.
+	// Draws may change the draws from the limits. It must return as many.
 	Draws func(draws []store.Draw) []store.Draw
 	// Took runs after the store has checked the draws, with or without a fault.
 	Took func(draws []store.Draw, d store.Decision)

@@ -297,7 +297,7 @@ func (b *bench) killWith(ctx context.Context, m *mutant, s *suite) error {
 			if failed == "" {
 				break
 			}
-			// It has to fail again alone, because flaky tests kill nothing.
+			// The test must fail again alone, because flaky tests kill nothing.
 			name, _, _ := strings.Cut(failed, "/")
 			again := failed
 			if slices.Contains(names, name) {
