@@ -122,7 +122,8 @@ func rolesChanged(e object) []tag {
 	return tags
 }
 
-// namesIn returns the names of accounts that events only give ids of, except the known one.
+// namesIn returns the names of accounts that events only give ids of, except the known
+// one.
 func (v *visit) namesIn(events []object, known string) map[string]string {
 	var unnamed []string
 	for _, e := range events {

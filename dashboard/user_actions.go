@@ -261,8 +261,8 @@ func roleFields(v *visit) ([]field, error) {
 	return []field{f, reason(v, false), seen(u)}, err
 }
 
-// roles returns boxes for all roles, with the held ones ticked. It is a text field if there
-// are too many roles or the visitor may not read them.
+// roles returns boxes for all roles, with the held ones ticked. It is a text field if
+// there are too many roles or the visitor may not read them.
 func (v *visit) roles(held []string) (field, error) {
 	f := field{Name: "roles", Label: v.t("Roles"), Type: "checks"}
 	var table store.RoleTable

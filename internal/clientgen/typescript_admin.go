@@ -16,12 +16,14 @@ type tsAdmin struct {
 	names  []string        // names of the inputs
 }
 
-// results returns a writer that names the components of results. Their types are in wire.ts.
+// results returns a writer that names the components of results. Their types are in
+// wire.ts.
 func (a *tsAdmin) results() *tsWriter {
 	return &tsWriter{ref: func(name string) string { a.used[name] = true; return name }}
 }
 
-// inline returns a writer that expands components in place, and renames members with field.
+// inline returns a writer that expands components in place, and renames members with
+// field.
 func (a *tsAdmin) inline(field func(string) string) *tsWriter {
 	w := &tsWriter{field: field}
 	w.ref = func(name string) string { return w.typ(a.Components.Schemas[name], "  ") }

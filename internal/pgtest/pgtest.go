@@ -261,8 +261,8 @@ func (l *serverLog) String() string {
 	return l.text.String()
 }
 
-// chooseUser selects another user if the test runs as root, because Postgres refuses to run
-// as root.
+// chooseUser selects another user if the test runs as root, because Postgres refuses to
+// run as root.
 func (s *Server) chooseUser(dir string) error {
 	if os.Getuid() != 0 {
 		return nil

@@ -57,7 +57,8 @@ func mutantReached(id int) {
 }
 `
 
-// moduleRoot returns the folder of the mutated module, from this module's replace directive.
+// moduleRoot returns the folder of the mutated module, from this module's replace
+// directive.
 func moduleRoot(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/authmount/auth").Output()
 	return strings.TrimSpace(string(out)), err

@@ -250,7 +250,8 @@ func (b *bench) kill(ctx context.Context, m *mutant, suites []*suite) error {
 	return nil
 }
 
-// alone builds suites in which one mutant replaces the code, its own package's suite first.
+// alone builds suites in which one mutant replaces the code, its own package's suite
+// first.
 func (b *bench) alone(ctx context.Context, m *mutant, suites []*suite) ([]*suite, error) {
 	overlay, err := b.w.overlayAlone(m)
 	if err != nil {
