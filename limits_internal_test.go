@@ -23,8 +23,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Constants that no other test covers, or only by name. A change of one has to be
-// intended, and documented.
+// Constants that no other test covers, or only by name. Change them deliberately, and
+// their documentation with them.
 func TestFiguresAreAsDecided(t *testing.T) {
 	const day = 24 * time.Hour
 	for what, c := range map[string]struct{ is, want time.Duration }{

@@ -20,8 +20,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// routeFlags repeats the access flags of the route table, so that opening a route to more
-// callers or removing a guard has to be intended.
+// routeFlags repeats the access flags of the route table, so that no route is opened to
+// more callers, and no guard removed, by accident.
 const routeFlags = `
 DELETE /me/identities/{provider}: signedIn
 DELETE /me: signedIn

@@ -63,7 +63,8 @@ func (d *drawing) column(c column) {
 	d.raw(`</th>`)
 }
 
-// row draws a row, with a box named picks if rows can be selected.
+// row draws a row. If rows can be selected, it starts with a box, labelled with picks and
+// the row's label.
 func (d *drawing) row(r *row, picks string) {
 	if r.Off {
 		d.raw("\n<tr class=\"gone\">")
