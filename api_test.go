@@ -17,8 +17,8 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// TestAPI compares the exported API with its committed listing, so that every
-// change of it is one that somebody meant.
+// TestAPI compares the exported API with its committed listing, so that it never changes
+// by accident.
 func TestAPI(t *testing.T) {
 	var lines []string
 	for _, dir := range publicPackages(t) {
@@ -50,7 +50,7 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// publicPackages are the folders of the packages that an importer may name.
+// publicPackages returns the folders of the packages that an importer may use.
 func publicPackages(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Name}} {{.ImportPath}}", "./...").Output()

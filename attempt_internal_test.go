@@ -18,7 +18,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// newAttemptService returns an Auth that counts attempts and draws from no store.
+// newAttemptService is a service that accepts attempts without a limiter's draws.
 func newAttemptService(t *testing.T) *Auth {
 	t.Helper()
 	a := &Auth{keys: testKeys(t), store: &drawing{take: func(draws []store.Draw) (store.Decision, error) {
@@ -31,8 +31,8 @@ func newAttemptService(t *testing.T) *Auth {
 	return a
 }
 
-// A guess that was judged without a draw is a mistake of ours, and nothing that anybody
-// gets anything by.
+// An attempt that succeeds without a draw is an internal error. A refusal before the draw
+// is returned as it is.
 func TestWhatIsJudgedHasToBeDrawn(t *testing.T) {
 	a := newAttemptService(t)
 	attempt := func(check func(ctx context.Context, draw func() error) error) error {
@@ -49,8 +49,8 @@ func TestWhatIsJudgedHasToBeDrawn(t *testing.T) {
 	}
 }
 
-// A guess has its time from the draw on, however long it waited for that; it has the
-// same before. The end of the request does not end it.
+// An attempt has a time limit before its draw, which starts again at the draw. The end of
+// the request does not cancel the attempt after the draw.
 func TestGuessesHaveTheirTime(t *testing.T) {
 	const most = 30 * time.Second
 	for name, c := range map[string]struct {
@@ -68,7 +68,7 @@ func TestGuessesHaveTheirTime(t *testing.T) {
 			defer leave()
 			a, alive := newAttemptService(t), false
 			err := a.countAttempt(request, attempt{limits: []attemptLimit{a.attemptLimit(Rate{Burst: 3, Per: time.Hour}, "x", "ada")}}, func(ctx context.Context, draw func() error) error {
-				<-time.After(c.waits) // the bubble's clock
+				<-time.After(c.waits) // the synctest clock
 				if err := draw(); err != nil {
 					return err
 				}
@@ -85,8 +85,8 @@ func TestGuessesHaveTheirTime(t *testing.T) {
 	}
 }
 
-// What goes by a name costs alike whether or not it is an account's: one bucket counts
-// the failures in a row, and of a name that is nobody's none that lasts.
+// Failures under a name cost the same whether or not it belongs to an account: one bucket
+// counts consecutive failures. For an unknown account no lasting bucket is written.
 func TestRunsAtNamesCostAlike(t *testing.T) {
 	a := &Auth{keys: testKeys(t)}
 	day, week := Rate{Burst: 100, Per: 24 * time.Hour}, Rate{Burst: 100, Per: 7 * 24 * time.Hour}
@@ -117,7 +117,7 @@ func TestRunsAtNamesCostAlike(t *testing.T) {
 	}
 }
 
-// Without a store for second factors no code is right, and nobody is asked.
+// Without a store for second factors no code is valid, and no store is called.
 func TestNoFactorWithoutAStore(t *testing.T) {
 	a := &Auth{keys: testKeys(t), cfg: config{now: time.Now}}
 	for _, code := range []factorCode{{totp: "123456"}, {recovery: "aaaaa-aaaaa"}, {recovery: "aaaaa-aaaaa", disables: true}} {
@@ -128,8 +128,8 @@ func TestNoFactorWithoutAStore(t *testing.T) {
 	}
 }
 
-// Whose account it is that somebody guesses at is asked again after an outage; that it is
-// nobody's is an answer.
+// The owner of an attacked account is looked up again after an outage. An unknown account
+// is a final answer.
 func TestOwnersAreLookedUpUntilAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := outbox.New(outbox.Options{Queue: 1, Workers: 1, Attempts: 5, Log: slog.New(slog.DiscardHandler)})
@@ -148,8 +148,8 @@ func TestOwnersAreLookedUpUntilAnswered(t *testing.T) {
 	})
 }
 
-// What no guess took along is given back by itself a little later; one call at a
-// time is under way for it, however much there is.
+// Refunds that no attempt includes are sent to the store a little later. At most one such
+// call is scheduled.
 func TestReturnsComeByThemselves(t *testing.T) {
 	var (
 		given []store.Draw
@@ -178,7 +178,7 @@ func TestReturnsComeByThemselves(t *testing.T) {
 		t.Errorf("taken along %+v", got)
 	}
 	calls[0]()
-	if len(given) != 1 || given[0].Key != "a" || given[0].Cost != -3 { // never more than there were
+	if len(given) != 1 || given[0].Key != "a" || given[0].Cost != -3 { // never more than the burst
 		t.Errorf("given back %+v", given)
 	}
 	r.add(store.Draw{Key: "a", Rate: rate, Cost: -1})
@@ -200,8 +200,8 @@ func TestReturnsComeByThemselves(t *testing.T) {
 	}
 }
 
-// A decision is about what is drawn, and not about what is given back with it, which
-// goes back to those that wait where nothing came of it; an error loses it.
+// A decision covers the draws and not the refunds that were sent with them. A refused call
+// returns its refunds to the queue; an error loses them.
 func TestDecisionsAreAboutWhatIsDrawn(t *testing.T) {
 	rate := Rate{Burst: 5, Per: time.Hour}
 	draw := func(key string, cost int) store.Draw { return store.Draw{Key: key, Rate: rate, Cost: cost} }
@@ -232,8 +232,8 @@ func TestDecisionsAreAboutWhatIsDrawn(t *testing.T) {
 	}
 }
 
-// The vectors of RFC 4226, appendix D, and RFC 6238, appendix B (last six of the
-// eight digits).
+// The vectors of RFC 4226, appendix D, and RFC 6238, appendix B (last six of the eight
+// digits).
 func TestTOTPVectors(t *testing.T) {
 	keys := testKeys(t)
 	a := &Auth{keys: keys}
@@ -256,7 +256,7 @@ func TestTOTPVectors(t *testing.T) {
 	}
 }
 
-// silentCaptcha is a service for captchas that does not answer.
+// silentCaptcha is a captcha service that does not answer.
 type silentCaptcha struct{}
 
 func (silentCaptcha) Verify(ctx context.Context, _ string, _ netip.Addr) error {
@@ -264,8 +264,8 @@ func (silentCaptcha) Verify(ctx context.Context, _ string, _ netip.Addr) error {
 	return ctx.Err()
 }
 
-// A captcha that cannot be verified lets people pass where that was asked for, but not
-// those who have left: for them nothing was waited for.
+// If configured, a captcha that cannot be verified lets requests pass, but not those of
+// callers who have left.
 func TestCaptchaLetsNobodyPassWhoLeft(t *testing.T) {
 	t.Parallel()
 	store := &drawing{take: func([]store.Draw) (store.Decision, error) { return store.Decision{Allowed: true}, nil }}
@@ -283,7 +283,7 @@ func TestCaptchaLetsNobodyPassWhoLeft(t *testing.T) {
 	}
 }
 
-// A device is told only to the browser that the session was made on.
+// A new device id is returned only to the browser that created the session.
 func TestNewDevicesAreOfTheirSession(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ made, of, want string }{{"one", "one", "one"}, {"one", "other", ""}, {"", "", ""}, {"one", "", ""}} {
@@ -294,8 +294,8 @@ func TestNewDevicesAreOfTheirSession(t *testing.T) {
 	}
 }
 
-// A guess for which nobody waits any more is neither let through nor refused as one too
-// many, wherever it waits; one that waits for others is judged once those are over.
+// An attempt of a caller who has left fails with unavailable, neither allowed nor
+// rate-limited. An attempt that waits for others is checked once they are finished.
 func TestGuessesThatNobodyWaitsFor(t *testing.T) {
 	draws := func(a *Auth) []attemptLimit {
 		return []attemptLimit{a.attemptLimit(Rate{Burst: 3, Per: time.Hour}, "x", "ada")}
@@ -315,7 +315,7 @@ func TestGuessesThatNobodyWaitsFor(t *testing.T) {
 			a := newAttemptService(t)
 			all := draws(a)
 			about, attempts := all[0].Key, 0
-			a.pending.counted(a.pending.join(about)) // the other one
+			a.pending.counted(a.pending.join(about)) // the other attempt
 			request, leave := context.WithCancel(t.Context())
 			defer leave()
 			a.store = &drawing{take: func(draws []store.Draw) (store.Decision, error) {
@@ -341,8 +341,8 @@ func TestGuessesThatNobodyWaitsFor(t *testing.T) {
 	}
 }
 
-// Of several guesses about one thing one draws at a time: the next one has to know
-// whether there is another to wait for.
+// Of several attempts at one secret one draws at a time, because the next one needs to
+// know whether there is another to wait for.
 func TestOneGuessDrawsAtATime(t *testing.T) {
 	p := &pendingAttempts{bySecret: map[string]*attemptGroup{}}
 	at := p.join("ada")

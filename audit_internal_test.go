@@ -17,9 +17,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Hooks are asked in the order of the options, until one refuses; those that there are
-// not are left out. What they refuse with is told as it is, if it is one of our codes,
-// and hidden otherwise.
+// Hooks run in the order of the options, until one refuses. Missing hooks are skipped. An
+// error with one of our codes is returned as it is; other errors are hidden.
 func TestHooksAreAskedInOrder(t *testing.T) {
 	other := errors.New("the application's own secret")
 	var asked []string
@@ -43,7 +42,7 @@ func TestHooksAreAskedInOrder(t *testing.T) {
 		"beginning":       func(a *Auth) error { return a.creating()(t.Context(), User{}) },
 	} {
 		for _, c := range []struct {
-			errs  []error // of the hooks, in order
+			errs  []error // results of the hooks, in order
 			asked []string
 			want  error
 		}{
@@ -72,8 +71,8 @@ func TestHooksAreAskedInOrder(t *testing.T) {
 	}
 }
 
-// An event is told to each that asks for events, whatever another one does with it; it is
-// complete by then, and only what it lacks is filled in.
+// Every event hook receives each event, whatever other hooks do with it. The event is
+// complete by then, with only its missing fields filled in.
 func TestEventsAreToldWhole(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	var log bytes.Buffer
@@ -130,7 +129,7 @@ func TestEventsAreToldWhole(t *testing.T) {
 	}
 }
 
-// Overloads are told once a second, with how many there were since.
+// Overloads are reported once a second, with their number since the last report.
 func TestOverloadsAreToldOnceASecond(t *testing.T) {
 	now := time.Unix(1767323045, 0)
 	var o overloads
@@ -152,15 +151,15 @@ func TestOverloadsAreToldOnceASecond(t *testing.T) {
 	}
 }
 
-// A link that an operator was given is good while they could still make it: it rests on
-// what whoever judges that says, besides what it rested on before.
+// A link that an operator created is valid while the operator could still create it. The
+// check of the operator adds its preconditions to those of the change.
 func TestLinksRestOnTheirMakers(t *testing.T) {
 	maker := &host.LinkMaker{By: Actor{Kind: store.ActorUser, ID: "op"}, CredentialRevision: 3}
 	before, more := UserAt{ID: "ada"}, UserAt{ID: "op"}
 	for name, c := range map[string]struct {
 		maker  *host.LinkMaker
 		judges bool
-		err    error // of who judges
+		err    error // of the check
 		gone   error // of the store
 		want   error
 		users  []UserAt
@@ -193,7 +192,7 @@ func TestLinksRestOnTheirMakers(t *testing.T) {
 	}
 }
 
-// userStore is a store of users that go by their id.
+// userStore is a store that returns users with the requested id.
 type userStore struct {
 	Store
 	err error
@@ -203,7 +202,7 @@ func (s *userStore) User(_ context.Context, k store.UserKey) (User, error) {
 	return User{ID: k.ID}, s.err
 }
 
-// brokenSweep is a store whose first sweep fails.
+// brokenSweep is a store with a first sweep that fails.
 type brokenSweep struct {
 	Store
 	calls int
@@ -216,8 +215,7 @@ func (s *brokenSweep) Sweep(context.Context, time.Time, int) (int, error) {
 	return 0, nil
 }
 
-// A sweep that fails is told, once, and tried again; one that the end of the service
-// cuts off is not.
+// A failed sweep is logged once and repeated. A sweep that shutdown cancels is not.
 func TestSweepFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		ended bool
@@ -244,7 +242,7 @@ func TestSweepFails(t *testing.T) {
 	}
 }
 
-// Who is behind a change is told by its authority before its event.
+// The actor of a change comes from its authority, not from its event.
 func TestActorsAreOfTheAuthority(t *testing.T) {
 	e := Event{UserID: "ada", SessionID: "s"}
 	for by, want := range map[Authority]Actor{

@@ -14,13 +14,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// The audit log goes back as far as WithAuditLog says, 90 days by default, and is
-// deleted in small batches.
+// The audit log keeps events for the time that WithAuditLog sets, 90 days by default. Old
+// events are deleted in small batches.
 func TestAuditRetention(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct {
 		opts  []auth.Option
-		after map[time.Duration]int // how many of three are left
+		after map[time.Duration]int // events left of three
 	}{
 		"by default": {nil, map[time.Duration]int{89 * day: 3, 91 * day: 0}},
 		"two days":   {[]auth.Option{auth.WithAuditLog(auth.AuditOptions{Retention: 2 * day})}, map[time.Duration]int{1 * day: 3, 3 * day: 0}},
@@ -59,8 +59,8 @@ func TestAuditRetention(t *testing.T) {
 	}
 }
 
-// A change whose event calls for a notice, and which does not say whose account it
-// is, is taken by no store.
+// Stores reject a change with an event that requires a notice, if the change does not name
+// the account.
 func TestNoticesCannotBeForgotten(t *testing.T) {
 	for _, e := range harness.EventTypes(t) {
 		_, hasNotice := harness.NoticeOf(e)

@@ -56,7 +56,7 @@ func BenchmarkVerifyWarm(b *testing.B) {
 	}
 }
 
-// silent is a response writer that costs nothing.
+// silent is a response writer without a cost.
 type silent struct{ header http.Header }
 
 func (s silent) Header() http.Header { return s.header }

@@ -25,8 +25,8 @@ func (s *credentialStore) Credentials(_ context.Context, k store.UserKey) (store
 	return s.c, s.err
 }
 
-// What is known of the device that asks is known of that one, of a user who has signed
-// in on it; nothing is asked about a device that does not say who it is.
+// A device is known if the user has signed in on it. Nothing is looked up for a client
+// without a device id.
 func TestDevicesAreKnownByWhatTheySay(t *testing.T) {
 	then := time.Unix(1767323045, 0).UTC()
 	says := ContextWithClient(t.Context(), Client{Device: "device"})
@@ -63,8 +63,8 @@ func TestDevicesAreKnownByWhatTheySay(t *testing.T) {
 	}
 }
 
-// The browser of a sign-in is told who it is if it was made up for it, and the session
-// is its own.
+// A sign-in returns the device id that was created for the browser, and the session stores
+// it.
 func TestNewDevicesAreToldWhoTheyAre(t *testing.T) {
 	ctx := context.WithValue(t.Context(), newDeviceKey{}, "made-up")
 	for _, c := range []struct {
@@ -83,8 +83,8 @@ func TestNewDevicesAreToldWhoTheyAre(t *testing.T) {
 	}
 }
 
-// A device is trusted until the very instant that the store says, where devices can be
-// at all; and becomes it by an app's code, if that was asked for.
+// A device is trusted until the instant in the store, if devices can be trusted. A code of
+// an authenticator app makes it trusted, if that was requested.
 func TestTrustOfDevicesHasItsEdges(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	says := ContextWithClient(t.Context(), Client{Device: "device"})
@@ -144,11 +144,10 @@ func TestTrustOfDevicesHasItsEdges(t *testing.T) {
 	}
 }
 
-// A bucket is as full, waits as long and keeps what its arithmetic says, each number of
-// it, at each edge.
+// A bucket's level, wait and remaining time follow from its arithmetic at each edge.
 func TestBucketsToTheirEdges(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
-	r := Rate{Burst: 3, Per: 10 * time.Second} // which does not divide evenly
+	r := Rate{Burst: 3, Per: 10 * time.Second} // does not divide evenly
 	step := r.Per / 3
 	for name, c := range map[string]struct {
 		rate      Rate
@@ -178,7 +177,7 @@ func TestBucketsToTheirEdges(t *testing.T) {
 		"of one":              {Rate{Burst: 1, Per: time.Second}, now, 1, now.Add(time.Second), true, 0, 0},
 	} {
 		next, ok, wait, remaining := c.rate.Apply(c.tat, now, c.cost)
-		if name == "more than all" { // nothing is kept, whatever it was
+		if name == "more than all" { // nothing is stored
 			next = c.next
 		}
 		if !next.Equal(c.next) || ok != c.ok || wait != c.wait || remaining != c.remaining {
@@ -187,8 +186,8 @@ func TestBucketsToTheirEdges(t *testing.T) {
 	}
 }
 
-// Limits that are off ask nobody; one that refuses says for how long and is counted; and
-// addresses count alone as far as they are known.
+// Disabled limits are not drawn from. A limit that refuses reports the wait and is
+// counted. IP addresses count only if they are known.
 func TestDrawsOfLimits(t *testing.T) {
 	on := store.Draw{Key: "on", Rate: Rate{Burst: 1, Per: time.Second}, Cost: 1}
 	for name, c := range map[string]struct {

@@ -37,11 +37,11 @@ var (
 	declared = regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`)
 )
 
-// The Go snippets of the documents compile. "…" in a list of arguments
-// stands for more of them.
+// The Go snippets of the documents compile. "…" in a list of arguments represents more
+// arguments.
 func TestSnippets(t *testing.T) {
 	if os.Getenv(harness.OnPostgres) != "" {
-		return // about documents, whatever the store
+		return // the documents do not depend on the store
 	}
 	overlay, packages := map[string]string{}, []string{"./internal/snippets"}
 	dir := t.TempDir()
@@ -91,8 +91,7 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// snippetFile makes a file of a snippet; errors in it name the place in the
-// document.
+// snippetFile turns a snippet into a file. Errors in it name the position in the document.
 func snippetFile(n int, where, code string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "package snippets\n\n")
@@ -134,7 +133,7 @@ var (
 	aTest     = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w+)\(`)
 )
 
-// Every test and file that the documents name is there.
+// The tests and files that the documents name exist.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	tests, files := inRepository(t)
 	docs, err := filepath.Glob("docs/*.md")
@@ -153,7 +152,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 				}
 			}
 			for _, m := range namedFile.FindAllStringSubmatch(line, -1) {
-				// A bare name may be that of a file in the package a table is about.
+				// A bare name may be a file in the package that a table describes.
 				if !slices.ContainsFunc(files, func(f string) bool { return f == m[1] || strings.HasSuffix(f, "/"+m[1]) }) {
 					t.Errorf("%s:%d: there is no %s", doc, i+1, m[1])
 				}
@@ -162,8 +161,8 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	}
 }
 
-// inRepository lists the tests by name, and the files and folders (with a slash
-// at the end) by path.
+// inRepository returns the tests by name, and the files and folders (with a trailing
+// slash) by path.
 func inRepository(t *testing.T) (tests, files []string) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

@@ -17,8 +17,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// parted is a store of one account that an export is read from, part by part; any of its
-// calls may fail.
+// parted is a store of one account for exports; any of its calls may fail.
 type parted struct {
 	Store
 	store.Journal
@@ -41,7 +40,7 @@ func (s *parted) Events(_ context.Context, q store.EventQuery) ([]Event, error) 
 	return []Event{{ID: "e", UserID: q.UserID}}[:min(1, q.Limit)], s.ask("events")
 }
 
-// partedFactors are its second factors.
+// partedFactors are the account's second factors.
 type partedFactors struct {
 	store.FactorStore
 	*parted
@@ -54,8 +53,8 @@ func (s partedFactors) Factors(_ context.Context, userID string) (store.Factors,
 	}}, s.ask("factors")
 }
 
-// An export has each part that there is, of second factors nothing that one could use,
-// and is none where a part cannot be read.
+// An export contains every part of the account, without the secrets of second factors. If
+// a part cannot be read, the export fails.
 func TestExportsHaveEveryPart(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	for _, fails := range []string{"", "factors", "held", "events"} {
@@ -83,9 +82,8 @@ func TestExportsHaveEveryPart(t *testing.T) {
 	}
 }
 
-// Metadata are as large as they are with their numbers written out, which is how Postgres
-// keeps and returns them: nobody makes accounts that are many times as large to read as
-// they were to write.
+// The size of metadata is measured with numbers written out, as Postgres stores and
+// returns them. Otherwise an account could be many times larger to read than to write.
 func TestMetadataAreBoundedWithNumbersWrittenOut(t *testing.T) {
 	list := func(n int, v any) map[string]any {
 		all := make([]any, n)
@@ -131,7 +129,7 @@ func FuzzRate(f *testing.F) {
 	})
 }
 
-// A rate of nothing refuses nothing, and has nobody wait.
+// A zero rate refuses nothing and requires no wait.
 func TestNoRate(t *testing.T) {
 	t.Parallel()
 	for _, r := range []Rate{{}, {Burst: 5}, {Per: time.Minute}} {
@@ -163,10 +161,10 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// An export that cannot be written to its end is no whole one: the caller is told, and a
-// browser sees that its download broke off.
+// An export that cannot be completed is invalid: the caller gets an error, and a browser
+// sees an aborted download.
 func TestExportsThatBreakOff(t *testing.T) {
-	number := map[string]any{"x": math.Inf(1)} // which no JSON has
+	number := map[string]any{"x": math.Inf(1)} // JSON cannot represent it
 	page := make([]Event, exportPage)
 	for name, e := range map[string]*Export{
 		"in the account": {User: User{ID: "ada", UserMetadata: number}},
@@ -193,7 +191,7 @@ func TestExportsThatBreakOff(t *testing.T) {
 	}
 }
 
-// An export tells when messages that wait were written and until when they are kept.
+// An export contains the times of pending messages and of their deletion.
 func TestExportsTellOfMessages(t *testing.T) {
 	at := time.Unix(1767323045, 0).UTC()
 	e := &Export{Held: Held{Messages: []store.HeldMessage{{CreatedAt: at, ExpiresAt: at.Add(time.Hour)}}}}

@@ -9,19 +9,18 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ForgetRoles makes what is known of the roles older than it may be, unless they
-// cannot be read.
+// ForgetRoles makes the cached roles too old to use, unless they cannot be read.
 func ForgetRoles(a *Auth) {
 	k := *a.roleTable.known.Load()
 	k.at = k.at.Add(-rolesFor)
 	a.roleTable.known.Store(&k)
 }
 
-// RolesAreRead tells whether somebody is reading the roles.
+// RolesAreRead reports whether a caller is reading the roles.
 func RolesAreRead(a *Auth) bool { return len(a.roleTable.reading) > 0 }
 
-// FillQueue has clients wait for hashes for an account until its share of the queue
-// is full.
+// FillQueue makes clients wait for hashes for an account until its share of the queue is
+// full.
 func FillQueue(a *Auth, account string) (release func()) {
 	hold, full := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -38,21 +37,22 @@ func FillQueue(a *Auth, account string) (release func()) {
 	return func() { close(hold); wg.Wait() }
 }
 
-// Poll takes on the messages that are overdue, as happens every few seconds.
+// Poll sends the overdue messages, as the service does every few seconds.
 func Poll(ctx context.Context, a *Auth) { a.outbox.Claim(ctx) }
 
-// Retries makes the pauses between attempts all the same.
+// Retries makes the pauses between attempts equal.
 func Retries(a *Auth, pause time.Duration) {
 	a.outbox.Backoff = func(int) time.Duration { return pause }
 }
 
-// NewChange begins a change of an account with an event, for the application.
+// NewChange returns a change of an account with an event, by the application.
 func NewChange(a *Auth, of User, e EventType) store.Change {
 	return a.newChangeOf(context.Background(), ByApplication(of.ID).authority(), account{User: of}, done(Event{Type: e, UserID: of.ID}))
 }
 
-// SweepEvents deletes what the audit log has kept long enough.
+// SweepEvents deletes events that are older than the audit log's retention.
 func SweepEvents(ctx context.Context, a *Auth, n int) (int, error) { return a.sweepEvents(ctx, n) }
 
-// AwaitedMessages is how many messages somebody waits for the first attempt at.
+// AwaitedMessages returns the number of messages with a caller who awaits the first
+// attempt.
 func AwaitedMessages(a *Auth) int { return a.outbox.Watched() }

@@ -12,8 +12,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Those who want an account from everywhere fill its share of the queue for hashes;
-// the owner's device has a share of its own.
+// A distributed attack on an account fills the account's share of the queue for hashes.
+// The owner's device has its own share.
 func TestDevicesWaitApart(t *testing.T) {
 	w, _ := harness.NewAttemptWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 1, Queue: 8, Argon2id: harness.UsualCost}))
 	ada := w.Account("ada@example.com", harness.GoodPassword)
@@ -32,12 +32,11 @@ func TestDevicesWaitApart(t *testing.T) {
 	}
 }
 
-// Where a password cannot be hashed, nothing is made of it: no account, no session, no
-// other password, and whoever asked may do it again. What they had shown for it stays
-// good.
+// If a password cannot be hashed, the operation changes nothing: no account, no session,
+// no new password. The caller may repeat it, and the presented credentials remain valid.
 func TestNoPasswordIsNoneWithoutItsHash(t *testing.T) {
 	type asked struct {
-		queue string // whose share is full
+		queue string // with a full share
 		do    func(w *harness.World) error
 	}
 	answered := func(a *harness.Answer) error {

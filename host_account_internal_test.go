@@ -18,7 +18,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// drawing is a store that answers draws as it is told.
+// drawing is a store that decides draws with a function.
 type drawing struct {
 	Store
 	take func(draws []store.Draw) (store.Decision, error)
@@ -28,7 +28,7 @@ func (s *drawing) Take(_ context.Context, draws []store.Draw, _ time.Time) (stor
 	return s.take(draws)
 }
 
-// What waits for its proof is what the account does not have yet.
+// Pending changes are values that the account does not have yet.
 func TestPendingChangesAreOfWhatIsToCome(t *testing.T) {
 	at := time.Unix(1767323045, 0)
 	link := func(email string) []byte {
@@ -52,8 +52,8 @@ func TestPendingChangesAreOfWhatIsToCome(t *testing.T) {
 	}
 }
 
-// An account is locked by what has nothing left, not by what is almost used up; a limit
-// of one try is a limit, and none is none.
+// An account is locked by exhausted limits, not by nearly exhausted ones. A burst of one
+// is a limit; a disabled limit is not.
 func TestLocksAreOfUsedUpLimits(t *testing.T) {
 	one := Rate{Burst: 1, Per: time.Hour}
 	store := &drawing{take: func(draws []store.Draw) (store.Decision, error) {
@@ -81,8 +81,7 @@ func TestLocksAreOfUsedUpLimits(t *testing.T) {
 	}
 }
 
-// A server that cannot be reached, or says that it is broken, is not taken for one that
-// answers.
+// A server that cannot be reached or reports an error is not reachable.
 func TestBrokenServersAreNotReached(t *testing.T) {
 	status := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
@@ -100,8 +99,8 @@ func TestBrokenServersAreNotReached(t *testing.T) {
 	}
 }
 
-// While limits cannot be asked, those are told who have proved their address, and
-// nobody can have a stranger written to.
+// While the limiter fails, messages are sent only to verified recipients, so that an
+// attacker cannot send messages to strangers.
 func TestOnlyTheProvedAreToldWithoutLimits(t *testing.T) {
 	store := &drawing{take: func([]store.Draw) (store.Decision, error) { return store.Decision{}, errors.New("down") }}
 	a := &Auth{
@@ -116,8 +115,8 @@ func TestOnlyTheProvedAreToldWithoutLimits(t *testing.T) {
 	}
 }
 
-// Each time of somebody who is imported is one that a store can keep, and none but that of
-// a ban is to come.
+// The times of an imported user are ones that a store accepts. Only the end of a ban may
+// be in the future.
 func TestImportedTimesAreJudgedOneByOne(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	members := map[string]func(*ImportUserParams) *time.Time{
@@ -157,14 +156,14 @@ func TestImportedTimesAreJudgedOneByOne(t *testing.T) {
 	if !u.CreatedAt.Equal(now) || !u.LastSignInAt.IsZero() || !u.BannedUntil.IsZero() {
 		t.Errorf("nothing said: %+v", u)
 	}
-	// Who was anonymised is told by their ban; somebody else's of that very instant is
+	// A ban until this instant marks anonymised users, so that an imported ban is moved to
 	// another one.
 	if err := importTimes(&ImportUserParams{BannedUntil: store.AnonymizedUntil()}, &u, now); err != nil || !u.BannedUntil.Equal(time.Date(9998, 12, 30, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("%v, %v", u.BannedUntil, err)
 	}
 }
 
-// A second factor that is imported is whole, and sealed for its user alone.
+// An imported second factor is complete and encrypted for its user.
 func TestImportedFactorIsWhole(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	keys := testKeys(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// People come back to the pages of each room there is, those of the application first,
-// and to whatever the options list.
+// Redirects are allowed to the return pages of pages and dashboard, the application's
+// first, and to the patterns of the options.
 func TestRoomsThatPeopleComeBackTo(t *testing.T) {
 	listed, err := redirect.ParsePattern("https://app.test/")
 	if err != nil {
@@ -55,7 +55,7 @@ func TestRoomsThatPeopleComeBackTo(t *testing.T) {
 	}
 }
 
-// anonymizingStore records the queries of anonymizations.
+// anonymizingStore is a store that records calls to anonymize.
 type anonymizingStore struct {
 	Store
 	store.AdminStore
@@ -67,7 +67,7 @@ func (s *anonymizingStore) AnonymizeUser(_ context.Context, c store.AnonymizeUse
 	return User{ID: c.UserID, BannedUntil: store.AnonymizedUntil()}, nil
 }
 
-// Whatever an account goes by goes with it: in events, of tokens and of messages.
+// Anonymizing covers all names of an account: in events, in tokens and in messages.
 func TestAnonymizingTakesEveryName(t *testing.T) {
 	a := &Auth{keys: testKeys(t), recorder: &journal.Recorder{}}
 	mail, number := "Ada@Example.com", "+4930123456"
@@ -103,14 +103,14 @@ func TestAnonymizingTakesEveryName(t *testing.T) {
 	}
 }
 
-// An account is asked about by each limit that is on, however few; without any, nobody
-// is asked. What cannot be asked is no list of nothing.
+// Locks are read with one call for each limit that is on. Without limits there is no call.
+// If a call fails, the result is an error, not an empty list.
 func TestLocksOfFewLimits(t *testing.T) {
 	one, off := Rate{Burst: 3, Per: time.Hour}, Rate{Burst: -1}
 	now := time.Unix(1767323045, 0).UTC()
 	for name, c := range map[string]struct {
 		limits RateLimits
-		fails  int // the call that does; 0: none
+		fails  int // number of the call that fails; 0: none
 		left   int
 		calls  int
 		want   []host.Lock
@@ -145,8 +145,7 @@ func TestLocksOfFewLimits(t *testing.T) {
 	}
 }
 
-// What waits is written, events and figures, and whoever asks for that learns that
-// either could not be.
+// Flush writes the waiting events and figures, and returns an error if either fails.
 func TestWrittenTellsWhatIsNot(t *testing.T) {
 	for _, c := range []struct{ events, figures bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
 		events, figures, fault := 0, 0, errors.New("away")
@@ -168,7 +167,7 @@ func TestWrittenTellsWhatIsNot(t *testing.T) {
 		if err := r.Close(t.Context()); err == nil {
 			t.Error("closed without what could not be written")
 		}
-		r.Add(make([]Event, 3)) // they are lost
+		r.Add(make([]Event, 3)) // these are lost
 		n.Count(store.MetricLimits, "guesses")
 		if c.events {
 			fault = nil
@@ -201,8 +200,8 @@ func (s *storedSettings) Settings(ctx context.Context) (store.StoredSettings, er
 	return s.is, s.err
 }
 
-// What was written is in force at once, whatever became of who wrote it; what cannot be
-// read is told to the log, and what was read is not.
+// Written settings take effect immediately, even after the writer's context has ended. A
+// failed read is logged, and a successful one is not.
 func TestSettingsThatAreRead(t *testing.T) {
 	var log bytes.Buffer
 	st := &storedSettings{is: store.StoredSettings{Revision: 1, Document: []byte(`{"sender_name":"Acme"}`)}}
@@ -228,8 +227,8 @@ func TestSettingsThatAreRead(t *testing.T) {
 	read("Bcme", 2, true)
 }
 
-// What is recorded with a transaction of the application's is for whoever finds it there
-// afterwards; what is not is this process's.
+// A message that is recorded in a transaction of the application is sent by the process
+// that finds it after the commit. Other messages are sent by this process.
 func TestMessagesJoinTransactions(t *testing.T) {
 	for name, c := range map[string]struct {
 		inTx func(context.Context) bool
@@ -257,7 +256,7 @@ func TestMessagesJoinTransactions(t *testing.T) {
 	}
 }
 
-// listing is a store that answers a question about invitations as it is told.
+// listing is a store that returns invitations with a function.
 type listing struct {
 	Store
 	store.AdminStore
@@ -271,8 +270,8 @@ func (s *listing) ListInvitations(_ context.Context, q store.InvitationQuery) ([
 	return s.list, s.err
 }
 
-// Invitations are listed whole, with what to ask for next where there may be more; one
-// without particulars is a fault of ours, not one less.
+// Lists of invitations have a cursor if there may be more. An invitation without details
+// is an internal error and is not skipped.
 func TestInvitationsAreListedWhole(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	at := &store.InvitationCursor{CreatedAt: now, Subject: "before"}
@@ -328,8 +327,8 @@ func TestInvitationsAreListedWhole(t *testing.T) {
 	}
 }
 
-// A key of the options is known by its name for as long as they have it, and what once
-// was one is told from what never was.
+// A key of the options has a name while they contain it. A former key is distinguished
+// from an unknown one.
 func TestSecretKeysByTheirNames(t *testing.T) {
 	c := configOf(WithSecretKeys(SecretKey{"sk_test_01234567", []string{"a"}}, SecretKey{"sk_test_12345678", []string{"b"}}))
 	kit := kit{&Auth{cfg: c}}

@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// An impersonation is a session of its user at the lower level, from where it was begun,
-// and that alone: whatever a session has besides, this one has not.
+// An impersonation is a session of its user at the lower level, with the IP address of its
+// start. It has no other properties of a session.
 func TestImpersonationAsASession(t *testing.T) {
 	begun := time.Unix(1767323045, 0).UTC()
 	i := store.Impersonation{
@@ -38,7 +38,7 @@ func TestImpersonationAsASession(t *testing.T) {
 	}
 }
 
-// oneImpersonation is a store that has one, or an error.
+// oneImpersonation is a store of one impersonation, or an error.
 type oneImpersonation struct {
 	Store
 	store.AdminStore
@@ -50,8 +50,8 @@ func (s *oneImpersonation) Impersonation(context.Context, string, time.Time) (st
 	return s.i, User{ID: s.i.UserID}, s.err
 }
 
-// A token of an impersonation is good for the very one that it names: of its user, by
-// its actor, in the session that the actor began it in.
+// An impersonation token is valid only for the impersonation that it names: of its user,
+// by its actor, in the session that the actor started it in.
 func TestImpersonationOfATokenIsItsOwn(t *testing.T) {
 	now := func() time.Time { return time.Unix(1767323045, 0) }
 	for name, c := range map[string]struct {
@@ -84,7 +84,7 @@ func TestImpersonationOfATokenIsItsOwn(t *testing.T) {
 	}
 }
 
-// endedImpersonations is a store of impersonations that keeps what it was asked to end.
+// endedImpersonations is a store that records which impersonations are ended.
 type endedImpersonations struct {
 	Store
 	store.AdminStore
@@ -118,8 +118,8 @@ func impersonating(st Store) (*Auth, *[]Event) {
 	return a, &events
 }
 
-// Whoever acts as somebody ends that by signing out, and nothing of the user's, in their
-// own name; what has ended already is no error, and whatever else goes wrong is.
+// An operator ends an impersonation by signing out, as themselves, and ends no session of
+// the user. An impersonation that has ended is no error; other failures are.
 func TestImpersonationsEndBySigningOut(t *testing.T) {
 	actor := SessionRef{ID: "s", UserID: "eve"}
 	claims := &Claims{UserID: "ada", SessionID: "i", Impersonator: &actor}
@@ -166,8 +166,8 @@ func TestImpersonationsEndBySigningOut(t *testing.T) {
 	}
 }
 
-// A user's list of sessions has who acts as them; a code leads to no impersonation that
-// is over.
+// A user's list of sessions shows impersonations. The code of an impersonation that has
+// ended is invalid.
 func TestImpersonationsAreListedAndExchanged(t *testing.T) {
 	begun := time.Unix(1767323000, 0).UTC()
 	list := []store.Impersonation{{ID: "i", UserID: "ada", ActorID: "eve", CreatedAt: begun, ExpiresAt: begun.Add(time.Hour)}, {ID: "j", UserID: "ada", ActorID: "bob", CreatedAt: begun, ExpiresAt: begun.Add(time.Hour)}}
@@ -198,8 +198,8 @@ func TestImpersonationsAreListedAndExchanged(t *testing.T) {
 	}
 }
 
-// Who is behind a change is told by its authority, whichever that is; where it says
-// nobody, by its event.
+// The actor of a change comes from its authority, of every kind. If the authority names no
+// actor, the event does.
 func TestActorsOfEveryAuthority(t *testing.T) {
 	about := Event{UserID: "ada", SessionID: "s"}
 	for name, c := range map[string]struct {

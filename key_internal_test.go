@@ -24,7 +24,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A secret key of an option goes by a name that tells keys apart and opens nothing.
+// The name of an option's secret key identifies the key and cannot authenticate.
 func TestSecretKeysOfOptionsHaveNames(t *testing.T) {
 	var c config
 	scopes := []string{"auth.users.read"}
@@ -36,13 +36,13 @@ func TestSecretKeysOfOptionsHaveNames(t *testing.T) {
 		return store.APIKey{Name: fmt.Sprintf("secret key %x", apikey.Hash(text)[:4]), Hash: apikey.Hash(text), Scopes: scopes}
 	}
 	want := []store.APIKey{key("sk_0123456789abc", "auth.users.read"), key("sk_abcdefghijklm", "*")}
-	scopes[0] = "*" // which is the caller's
+	scopes[0] = "*" // belongs to the caller
 	if !reflect.DeepEqual(c.secretKeys, want) {
 		t.Errorf("%+v\nwant %+v", c.secretKeys, want)
 	}
 }
 
-// countingKeys is a store of keys that counts what is read.
+// countingKeys is a store of keys that counts reads.
 type countingKeys struct {
 	store.ProjectStore
 	list  []store.APIKey
@@ -61,8 +61,8 @@ func (s *countingKeys) Key(context.Context, string) (store.APIKey, error) {
 
 func (s *countingKeys) UseKey(context.Context, string, time.Time) error { return nil }
 
-// The store is asked for what may be one of its keys, and for nothing else: neither of
-// the other kind nor of no form; and a service whose store keeps none has none.
+// Only texts in the format of stored keys are looked up, and only as their own kind. A
+// store without keys has none.
 func TestOnlyTextsOfKeysAreLookedUp(t *testing.T) {
 	text := func(public bool) string {
 		s, err := apikey.New(apikey.Parts{Public: public, Environment: "live", ID: uuid.NewString()})
@@ -74,7 +74,7 @@ func TestOnlyTextsOfKeysAreLookedUp(t *testing.T) {
 	public, secret := text(true), text(false)
 	for name, c := range map[string]struct {
 		text          string
-		public, reads [2]int // found, and read: as a public key, as a secret one
+		public, reads [2]int // keys found and reads: as a public key, as a secret key
 	}{
 		"public":       {public, [2]int{1, 0}, [2]int{1, 0}},
 		"secret":       {secret, [2]int{0, 0}, [2]int{0, 1}},
@@ -107,7 +107,7 @@ func TestOnlyTextsOfKeysAreLookedUp(t *testing.T) {
 	}
 }
 
-// Each kind of key that the options name is in the ring.
+// The keyring contains each kind of key from the options.
 func TestKeyringHasEveryKeyOfTheOptions(t *testing.T) {
 	one, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -121,7 +121,7 @@ func TestKeyringHasEveryKeyOfTheOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		config config
 		alg    string
-		public int // keys that are published
+		public int // published keys
 		ids    int
 	}{
 		"a secret":            {config{secrets: [][]byte{secret}}, "ES256", 1, 1},
@@ -152,7 +152,7 @@ func TestKeyringHasEveryKeyOfTheOptions(t *testing.T) {
 	}
 }
 
-// tokenMaker is a service that a test may have make tokens.
+// tokenMaker is a service that can issue tokens.
 func tokenMaker(t *testing.T, now time.Time) *Auth {
 	t.Helper()
 	a := &Auth{cfg: config{secrets: [][]byte{[]byte("a secret of the tests', 32 bytes")}, now: func() time.Time { return now }}}
@@ -162,8 +162,8 @@ func tokenMaker(t *testing.T, now time.Time) *Auth {
 	return a
 }
 
-// A token that cannot be made is none, and a mistake of ours; whoever acts is named by
-// their session, too.
+// A token that cannot be issued is an internal error. The actor of a token is named with
+// their session.
 func TestTokensThatCannotBeMade(t *testing.T) {
 	now := time.Unix(1767323045, 0)
 	unwritable := map[string]any{"x": make(chan int)}
@@ -199,7 +199,7 @@ func TestTokensThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// The errors of access tokens have their codes and causes.
+// Errors of access tokens have codes and causes.
 func TestRefusedTokensHaveCodes(t *testing.T) {
 	now := time.Unix(1767323045, 0)
 	a := tokenMaker(t, now)
@@ -247,7 +247,7 @@ func TestRefusedTokensHaveCodes(t *testing.T) {
 	}
 }
 
-// usedKeys is a store of keys that cannot note their use.
+// usedKeys is a store that fails to record the use of keys.
 type usedKeys struct {
 	store.ProjectStore
 	noted []string
@@ -259,7 +259,7 @@ func (s *usedKeys) UseKey(_ context.Context, id string, _ time.Time) error {
 	return s.err
 }
 
-// The use of a key is noted once a minute, and no request fails where it cannot be.
+// The use of a key is recorded once a minute, and a failure to record it fails no request.
 func TestUseOfKeysIsNoted(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	for name, c := range map[string]struct {
@@ -306,9 +306,9 @@ func (s *heldKey) UseKey(_ context.Context, id string, at time.Time) error {
 	return nil
 }
 
-// A text is a secret key by the very hash that is kept of it, or by the one of before a
-// rotation for as long as that is good; while the key is live, and from where it may be
-// used. What is wrong with a key is said of nothing but that key.
+// A secret key matches by its stored hash or, for a limited time after a rotation, by the
+// previous one. The key must be active and used from an allowed IP address. Errors name
+// their reason only for a matching key.
 func TestSecretKeysAreJudgedByAllThatIsKept(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	id := uuid.NewString()
@@ -327,7 +327,7 @@ func TestSecretKeysAreJudgedByAllThatIsKept(t *testing.T) {
 		text   string
 		client requestClient
 		err    error
-		wrong  string // begin of what is wrong; "-" is nothing
+		wrong  string // start of the error; "-": none
 		fails  bool
 	}{
 		"right":                       {nil, right, seen, nil, "-", false},
@@ -376,7 +376,7 @@ func TestSecretKeysAreJudgedByAllThatIsKept(t *testing.T) {
 	}
 }
 
-// The use of a key is noted once a minute, and of those in the store only.
+// The use of a key is recorded once a minute, and only for keys in the store.
 func TestUsesOfKeysAreNotedOnceAMinute(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	for ago, noted := range map[time.Duration]int{time.Minute: 1, time.Minute - time.Microsecond: 0, 0: 0, time.Hour: 1, -time.Second: 0} {
@@ -386,7 +386,7 @@ func TestUsesOfKeysAreNotedOnceAMinute(t *testing.T) {
 		if len(st.used) != noted || noted == 1 && !st.used[0].Equal(now) {
 			t.Errorf("%s ago: noted %v", ago, st.used)
 		}
-		a.noteUse(t.Context(), &store.APIKey{}) // of an option
+		a.noteUse(t.Context(), &store.APIKey{}) // key of an option
 		if len(st.used) != noted {
 			t.Error("the use of a key that the store has not is noted")
 		}

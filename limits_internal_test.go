@@ -23,8 +23,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Figures that nothing else shows, or by their names only: whoever changes one means to,
-// and changes what is told of it, too.
+// Constants that no other test covers, or only by name. Change them deliberately, and
+// their documentation with them.
 func TestFiguresAreAsDecided(t *testing.T) {
 	const day = 24 * time.Hour
 	for what, c := range map[string]struct{ is, want time.Duration }{
@@ -111,11 +111,11 @@ func TestFiguresAreAsDecided(t *testing.T) {
 	}
 }
 
-// What is promised to be taken is taken, and what is just beyond it is not.
+// Documented maximums are accepted, and values just above them are refused.
 func TestBoundsAreAsPromised(t *testing.T) {
 	a := &Auth{keys: testKeys(t), cfg: config{now: time.Now}, factors: struct{ store.FactorStore }{}}
 	xs := func(n int) string { return strings.Repeat("x", max(n, 0)) }
-	private := func(n int) string { return ("en-x" + strings.Repeat("-aaaaaaaa", 10))[:n] } // a language, of a length
+	private := func(n int) string { return ("en-x" + strings.Repeat("-aaaaaaaa", 10))[:n] } // a language tag of a given length
 	for what, c := range map[string]struct {
 		takes       func(n int) bool
 		least, most int
@@ -156,8 +156,8 @@ func TestBoundsAreAsPromised(t *testing.T) {
 	}
 }
 
-// A key that was revoked stops within a second everywhere, of which half is left to
-// whoever reads it.
+// A revoked key stops working everywhere within a second: the cache may use half of it,
+// and reading the keys the other half.
 func TestKeysAreRememberedHalfASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := func(ago time.Duration) *knownKeys { return &knownKeys{at: time.Now().Add(-ago)} }
@@ -170,7 +170,7 @@ func TestKeysAreRememberedHalfASecond(t *testing.T) {
 	})
 }
 
-// Every default that the doc of an option names is the one there is.
+// The defaults that the comments of options name are the actual ones.
 func TestDefaultsAreAsDocumented(t *testing.T) {
 	var mail MailOptions
 	mail.defaults()
@@ -224,7 +224,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 	}
 }
 
-// fieldDocs is what is said of the fields of a struct.
+// fieldDocs returns the comments of a struct's fields.
 func fieldDocs(t *testing.T, file, name string) map[string]string {
 	t.Helper()
 	tree, err := parser.ParseFile(gotoken.NewFileSet(), file, nil, parser.ParseComments)
@@ -256,8 +256,7 @@ var (
 	defaultDoc = regexp.MustCompile(`[Dd]efault (\d[\d,]*)(?: ?(s|min|minutes|days)\b)?(?:[;,.]|$)`)
 )
 
-// documentedDefault is the default that a doc names, as spelt spells it; "" if it
-// names none.
+// documentedDefault returns the default that a comment names, or "".
 func documentedDefault(doc string) string {
 	unit := map[string]time.Duration{"s": time.Second, "min": time.Minute, "minutes": time.Minute, "h": time.Hour, "days": 24 * time.Hour}
 	if m := rateDoc.FindStringSubmatch(doc); m != nil {
@@ -289,8 +288,8 @@ func spelt(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Whatever did not draw from the limits makes no account and sends nothing that somebody
-// asked for.
+// Code that did not draw from the limits creates no account and sends no requested
+// message.
 func TestNothingComesOfWhatDrewNoLimits(t *testing.T) {
 	var log bytes.Buffer
 	a := newAttemptService(t)
@@ -319,7 +318,7 @@ func TestNothingComesOfWhatDrewNoLimits(t *testing.T) {
 	a.newUser(accountPermit{}, User{ID: "ada"})
 }
 
-// What is given back is taken back, also where the rate was stricter before.
+// A refund is accepted, even if an earlier rate was stricter.
 func TestNothingKeepsARefundOut(t *testing.T) {
 	now := time.Unix(1767323045, 0)
 	r := Rate{Burst: 2, Per: 2 * time.Second}

@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// testKeys are keys that a test may sign with.
+// testKeys are signing keys for tests.
 func testKeys(t *testing.T) *keys.Ring {
 	t.Helper()
 	ring, err := (&config{secrets: [][]byte{[]byte("a secret of the tests', 32 bytes")}}).newKeys()
@@ -19,7 +19,7 @@ func testKeys(t *testing.T) *keys.Ring {
 	return ring
 }
 
-// A code of nobody's link is one that no guess is.
+// The stored code of a decoy link matches no attempt.
 func TestCodesOfDecoysAreNobodysGuess(t *testing.T) {
 	a := &Auth{keys: testKeys(t)}
 	first, second := store.Token{Purpose: store.PurposeMagicLink, Subject: "s"}, store.Token{Purpose: store.PurposeMagicLink, Subject: "s"}
@@ -34,7 +34,7 @@ func TestCodesOfDecoysAreNobodysGuess(t *testing.T) {
 	}
 }
 
-// A browser's languages are cut between two of them.
+// A browser's list of languages is truncated between two languages.
 func TestLanguagesAreCutBetweenTwo(t *testing.T) {
 	long := strings.Repeat("x", 128)
 	for accept, want := range map[string]string{"de,en": "de,en", "de,fr," + long: "de,fr", long + ",de": "", "": ""} {

@@ -21,7 +21,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// noted is what a store tells of messages, newest first.
+// noted returns the messages in a store's log, newest first.
 func noted(t *testing.T, st auth.Store) []store.MessageRecord {
 	t.Helper()
 	s, ok := store.Capability[store.Journal](st)
@@ -35,7 +35,7 @@ func noted(t *testing.T, st auth.Store) []store.MessageRecord {
 	return list
 }
 
-// onlyNoted is the one message that a store tells of.
+// onlyNoted returns the only message in a store's log.
 func onlyNoted(t *testing.T, store auth.Store) store.MessageRecord {
 	t.Helper()
 	list := noted(t, store)
@@ -45,7 +45,7 @@ func onlyNoted(t *testing.T, store auth.Store) store.MessageRecord {
 	return list[0]
 }
 
-// What is told of a message stays true when the process dies that was to send it.
+// The log of a message remains correct if the process that sends it crashes.
 func TestMessageLogOverACrash(t *testing.T) {
 	st, mail := harness.NewStore(t), &harness.PostOffice{}
 	crashing := instance(t, st, &harness.PostOffice{})
@@ -62,7 +62,7 @@ func TestMessageLogOverACrash(t *testing.T) {
 	}
 }
 
-// A message that nobody sends any more was dropped, and not sent.
+// A message that is not sent any more is logged as dropped, not as sent.
 func TestMessageLogOfWhatWasDropped(t *testing.T) {
 	st, mail := harness.NewStore(t), &harness.PostOffice{}
 	e := instance(t, st, mail)
@@ -76,7 +76,8 @@ func TestMessageLogOfWhatWasDropped(t *testing.T) {
 	}
 }
 
-// What fails for now waits, what fails for good has failed, each with the reason.
+// After a temporary failure a message waits; after a permanent one it has failed. The log
+// has the reason.
 func TestMessageLogOfFailures(t *testing.T) {
 	st := harness.NewStore(t)
 	mail := &harness.PostOffice{Answer: func(n int) error {
@@ -99,12 +100,12 @@ func TestMessageLogOfFailures(t *testing.T) {
 	}
 }
 
-// Decoys are nobody's message: operators see none, and what is recorded of one costs the
-// change the same and goes when it is over.
+// Decoys are invisible to operators. Recording a decoy costs a change the same as a
+// message, and the record is deleted when it expires.
 func TestMessageLogHasNoDecoys(t *testing.T) {
 	store := harness.NewStore(t)
 	e := instance(t, store, &harness.PostOffice{})
-	for i := range 2 { // from a process that sends, and from one that has stopped
+	for i := range 2 { // from a process that sends, and from a stopped one
 		if i == 1 {
 			shut(t, e)
 			e.Clock.Advance(2 * time.Minute)
@@ -122,8 +123,8 @@ func TestMessageLogHasNoDecoys(t *testing.T) {
 	}
 }
 
-// A server that repeats what it was given to send tells neither the log nor hooks nor
-// lists what lets one in.
+// If a mail server quotes a message in its error, neither the log nor hooks nor lists show
+// links and codes.
 func TestErrorsOfMailersHideLinksAndCodes(t *testing.T) {
 	var log bytes.Buffer
 	store, events := harness.NewStore(t), make(chan auth.Event, 10)
@@ -151,8 +152,8 @@ func TestErrorsOfMailersHideLinksAndCodes(t *testing.T) {
 	}
 }
 
-// The owner of an address that was given for an account once more gets a link that
-// works, also where the store was away when it was asked for the account.
+// The owner of a taken email address gets a valid link, even if store calls fail after the
+// account was found.
 func TestOwnerOfATakenAddressGetsAGoodLink(t *testing.T) {
 	tap := storetap.New(harness.NewStore(t))
 	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, tap, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))}
@@ -160,7 +161,7 @@ func TestOwnerOfATakenAddressGetsAGoodLink(t *testing.T) {
 	body := map[string]any{"email": harness.AdaMail, "password": harness.GoodPassword}
 	w.Do("POST", "/signup", body).Want(200)
 	var mu sync.Mutex
-	var failed []string // the first of each call once the account was found to be there
+	var failed []string // first failed method of each call after the account was found
 	tap.Reset(storetap.Hooks{Fault: func(_ context.Context, method string, _ int) storetap.Fault {
 		mu.Lock()
 		defer mu.Unlock()
@@ -183,8 +184,8 @@ func TestOwnerOfATakenAddressGetsAGoodLink(t *testing.T) {
 	w.PostLogin(harness.AdaMail, "another horse battery").Session()
 }
 
-// Whoever proved the password of an account whose address is not confirmed is sent the link
-// again, also where the store was away for it.
+// After a sign-in with the right password, an account with an unconfirmed email address is
+// sent the link again, even if the store failed before.
 func TestConfirmationIsSentAgainAfterAFault(t *testing.T) {
 	tap := storetap.New(harness.NewStore(t))
 	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, tap, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))}
@@ -207,7 +208,7 @@ func TestConfirmationIsSentAgainAfterAFault(t *testing.T) {
 	}
 }
 
-// A test message that takes the place of another is the only one waited for.
+// Only the latest test message is awaited.
 func TestOneTestMessageIsAwaited(t *testing.T) {
 	w := harness.NewWorld(t)
 	kit, ctx := host.Of(w), t.Context()
@@ -219,7 +220,7 @@ func TestOneTestMessageIsAwaited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the change of the first did not come about
+	for range 2 { // the change of the first one fails
 		c := kit.Change(ctx, auth.Authority{System: "test"})
 		test.Add(ctx, &c)
 		if n := auth.AwaitedMessages(w.Auth); n != 1 || len(c.Messages) != 1 {

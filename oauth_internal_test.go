@@ -28,7 +28,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A provider whose configuration names no timeout has one all the same.
+// A provider without a configured timeout uses the default.
 func TestProviderTimeout(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{0: 10 * time.Second, time.Second: time.Second} {
 		p := provider.Google("id", "secret")
@@ -45,7 +45,7 @@ func TestProviderTimeout(t *testing.T) {
 	}
 }
 
-// What a sign-in may be begun with, and what is only just too much.
+// The accepted parameters of a sign-in, and values just above their limits.
 func TestStartOAuthParams(t *testing.T) {
 	a := &Auth{}
 	a.settings.now.Store(&inForce{redirects: []redirect.Pattern{{Scheme: "https", Host: "app.test", Path: "/", Below: true}}})
@@ -53,7 +53,7 @@ func TestStartOAuthParams(t *testing.T) {
 	const to = "https://app.test/in"
 	type row struct {
 		in    StartOAuthParams
-		field string // that is refused
+		field string // refused field
 	}
 	rows := []row{
 		{StartOAuthParams{Browser: "b"}, ""},
@@ -94,8 +94,8 @@ func TestStartOAuthParams(t *testing.T) {
 	}
 }
 
-// Who posts a token knows its nonce, or what was hashed for it; a nonce on one side
-// only fits nothing, also where it is the hash of none.
+// The sender of a token knows its nonce, or the text that was hashed for it. A nonce on
+// only one side never matches, even as the hash of an empty one.
 func TestKnowsNonce(t *testing.T) {
 	sum := func(s string) []byte { h := sha256.Sum256([]byte(s)); return h[:] }
 	std, raw := base64.StdEncoding.EncodeToString, base64.RawURLEncoding.EncodeToString
@@ -136,7 +136,7 @@ func TestVerifierLength(t *testing.T) {
 	}
 }
 
-// What a provider calls its error is logged if it is a code, and nothing else of it.
+// Of a provider's error, only the code is logged, and only if it has the form of a code.
 func TestErrorToken(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"invalid_grant", "AADSTS50011", "access.denied-2", "A", "Z", "a", "z", "0", "9"} {
@@ -151,8 +151,8 @@ func TestErrorToken(t *testing.T) {
 	}
 }
 
-// A client with a secret shows it in the header where the provider wants that, however
-// the secret is made; a public client, which has none, names itself in the body.
+// A client secret is sent in the header if the provider requires that, however the secret
+// is created. A public client has no secret and sends its id in the body.
 func TestClientsSecret(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1767323045, 0)
@@ -186,8 +186,8 @@ func TestClientsSecret(t *testing.T) {
 	}
 }
 
-// Of a profile only what is in order is kept, and an address that is not is not verified
-// either; who it is of has to be certain.
+// Only valid fields of a profile are used, and an invalid email address is not verified.
+// The subject must be certain.
 func TestProfilesAreCleaned(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ is, want provider.Profile }{
@@ -208,8 +208,7 @@ func TestProfilesAreCleaned(t *testing.T) {
 	}
 }
 
-// ID tokens are taken by the algorithms that their provider says it signs with, and by no
-// other.
+// ID tokens are accepted only with the algorithms that their provider declares.
 func TestIDTokensByTheProvidersAlgorithms(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -243,9 +242,9 @@ func TestIDTokensByTheProvidersAlgorithms(t *testing.T) {
 	}
 }
 
-// A token is used up once, is none that lives too long to remember that, and whoever
-// runs the service can read which of both it was; a fault of the store is neither. What
-// was used up by our own fault is given back as it was drawn.
+// An ID token can be used once. A token that lives too long to be remembered is refused
+// with a reason of its own. A store failure is neither error. After an internal failure
+// the use is refunded as it was drawn.
 func TestIDTokensAreUsedUp(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	p := &oauthClient{Provider: provider.Provider{Name: "google"}}
@@ -289,7 +288,7 @@ func TestIDTokensAreUsedUp(t *testing.T) {
 	}
 }
 
-// An ID token is remembered for as long as it is good, and a minute.
+// A used ID token is remembered until a minute after its expiry.
 func TestUsedIDTokensAreRememberedLongEnough(t *testing.T) {
 	now := time.Unix(1767323045, 0)
 	a := &Auth{keys: testKeys(t), cfg: config{now: func() time.Time { return now }}}
@@ -301,7 +300,7 @@ func TestUsedIDTokensAreRememberedLongEnough(t *testing.T) {
 	}
 }
 
-// A nonce that only begins like a SHA-256 is none.
+// A nonce that only starts like a SHA-256 hash is not one.
 func TestNonceThatBeginsLikeAHash(t *testing.T) {
 	sum := sha256.Sum256([]byte("x"))
 	whole := hex.EncodeToString(sum[:])

@@ -11,8 +11,7 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// The document is committed: for clients to generate from, and so that a change of it is
-// seen.
+// The document is committed for client generators, and so that its changes are reviewed.
 func TestDocumentFile(t *testing.T) {
 	var doc bytes.Buffer
 	if err := json.Indent(&doc, harness.Document(), "", "  "); err != nil {
@@ -30,7 +29,7 @@ func TestDocumentFile(t *testing.T) {
 	}
 }
 
-// The table in docs/settings.md is written from the declarations of the settings.
+// The table in docs/settings.md is generated from the declarations of the settings.
 func TestSettingsPage(t *testing.T) {
 	const name, begin, end = "docs/settings.md", "-update . -->\n", "<!-- /written -->"
 	page, err := os.ReadFile(name)

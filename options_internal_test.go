@@ -145,7 +145,7 @@ func TestStoreIsWaitedFor(t *testing.T) {
 	})
 }
 
-// Http is for the developer's own machine, at any port.
+// Settings accept http URLs only on loopback, at any port.
 func TestOriginsThatSettingsMayName(t *testing.T) {
 	for o, want := range map[string]bool{
 		"https://app.test": true, "https://app.test:8443": true, "http://localhost": true, "http://localhost:3000": true, "http://127.0.0.1:3000": true, "http://[::1]:3000": true,

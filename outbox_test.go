@@ -18,7 +18,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// received is what was handed in, by kind.
+// received returns the kinds of the sent messages.
 func received(p *harness.PostOffice) []auth.Kind {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
@@ -29,7 +29,7 @@ func received(p *harness.PostOffice) []auth.Kind {
 	return kinds
 }
 
-// wrote tells whether something was handed in for an address.
+// wrote reports whether a message was sent to a recipient.
 func wrote(p *harness.PostOffice, to string) bool {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
@@ -45,7 +45,7 @@ func instance(t *testing.T, store auth.Store, mailer auth.Mailer, opts ...auth.O
 	return authtest.NewOn(t, store, append(base, opts...)...)
 }
 
-// shut closes an instance, which drains what it holds.
+// shut closes an instance, which sends its queue first.
 func shut(t *testing.T, e *authtest.Env) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -55,8 +55,8 @@ func shut(t *testing.T, e *authtest.Env) {
 	}
 }
 
-// later lets an instance look for what is overdue at a time from the beginning,
-// and closes it, so that all it took on is done.
+// later makes an instance send what is overdue some time after the start, and closes it,
+// so that all its work is done.
 func later(t *testing.T, e *authtest.Env, d time.Duration) {
 	t.Helper()
 	e.Clock.Advance(d)
@@ -71,7 +71,7 @@ func magicLink(t *testing.T, e *authtest.Env, email string) {
 	}
 }
 
-// waiting is how many messages the store still has.
+// waiting returns the number of messages in the store.
 func waiting(t *testing.T, st auth.Store, at time.Time) int {
 	t.Helper()
 	s, ok := store.Capability[store.Journal](st)
@@ -85,12 +85,12 @@ func waiting(t *testing.T, st auth.Store, at time.Time) int {
 	return len(list)
 }
 
-// What was committed is sent, also if the process dies before it could: after its
-// lease, by whoever is there, and not before.
+// A committed message is sent even if its process crashes: by any instance after its
+// lease, and not before.
 func TestOutboxOutlivesACrash(t *testing.T) {
 	store, first, second := harness.NewStore(t), &harness.PostOffice{}, &harness.PostOffice{}
 	crashing := instance(t, store, first)
-	shut(t, crashing) // from here on it commits, and sends nothing
+	shut(t, crashing) // from here on it commits and sends nothing
 	magicLink(t, crashing, "ada@example.com")
 	later(t, instance(t, store, second), harness.Lease(crashing.Auth)-time.Second)
 	if got := received(second); len(got) != 0 {
@@ -106,7 +106,7 @@ func TestOutboxOutlivesACrash(t *testing.T) {
 	}
 }
 
-// lostAnswer commits and says that it does not know.
+// lostAnswer is a store that commits and returns an error.
 type lostAnswer struct{ auth.Store }
 
 func (l lostAnswer) Unwrap() auth.Store { return l.Store }
@@ -118,7 +118,7 @@ func (l lostAnswer) PutToken(ctx context.Context, c store.PutToken) error {
 	return context.Canceled
 }
 
-// A change whose outcome nobody learned has its message sent.
+// If the outcome of a change is unknown, its message is sent.
 func TestOutboxWhenTheOutcomeIsUnknown(t *testing.T) {
 	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	e := instance(t, lostAnswer{store}, mail)
@@ -131,8 +131,7 @@ func TestOutboxWhenTheOutcomeIsUnknown(t *testing.T) {
 	}
 }
 
-// As long as nothing goes wrong, each message is sent once, however many
-// instances look for more.
+// Without failures each message is sent once, however many instances poll.
 func TestOutboxSendsOnce(t *testing.T) {
 	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	one, two := instance(t, store, mail), instance(t, store, mail)
@@ -152,14 +151,14 @@ func TestOutboxSendsOnce(t *testing.T) {
 	}
 }
 
-// A message is not sent once its token is of no use.
+// A message is not sent after its token became invalid.
 func TestOutboxDropsDeadTokens(t *testing.T) {
 	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	e := instance(t, store, mail)
 	shut(t, e)
 	magicLink(t, e, "ada@example.com")
 	e.Clock.Advance(2 * time.Minute)
-	magicLink(t, e, "ada@example.com") // the first does not work any more
+	magicLink(t, e, "ada@example.com") // invalidates the first one
 	next := instance(t, store, mail)
 	later(t, next, 2*time.Minute+harness.Lease(e.Auth))
 	if len(mail.Got) != 1 {
@@ -179,8 +178,7 @@ func tokenOf(t *testing.T, link string) string {
 	return token
 }
 
-// Decoys are recorded and erased like messages, and never reach a mailer: neither
-// of the process that recorded them nor of another.
+// Decoys are recorded and deleted like messages, and no process sends them.
 func TestOutboxDecoys(t *testing.T) {
 	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	e := instance(t, store, mail)
@@ -195,7 +193,7 @@ func TestOutboxDecoys(t *testing.T) {
 	}
 	send()
 	shut(t, e)
-	e.Clock.Advance(2 * time.Hour) // the first ones are dead: they would not make way
+	e.Clock.Advance(2 * time.Hour) // the first ones have expired: they would not be replaced
 	send()
 	if n := waiting(t, store, e.Clock.Now().Add(harness.Lease(e.Auth))); n != 3 {
 		t.Errorf("%d decoys are recorded and not erased, want the 3 of the process that cannot send", n)
@@ -207,14 +205,14 @@ func TestOutboxDecoys(t *testing.T) {
 	}
 }
 
-// A refusal for now is tried again, by any instance, under the same id.
+// After a temporary failure any instance may send again, under the same id.
 func TestOutboxRetries(t *testing.T) {
 	busy := func(int) error { return errors.New("busy") }
 	store, first, second := harness.NewStore(t), &harness.PostOffice{Answer: busy}, &harness.PostOffice{}
 	one := instance(t, store, first)
 	auth.Retries(one.Auth, 4*time.Second)
 	magicLink(t, one, "ada@example.com")
-	shut(t, one) // what it holds is tried once, and goes back to the store
+	shut(t, one) // its queue is attempted once and returned to the store
 	later(t, instance(t, store, second), 3*time.Second)
 	if len(first.Got) != 1 || len(second.Got) != 0 {
 		t.Fatalf("%d and %d attempts", len(first.Got), len(second.Got))
@@ -225,8 +223,8 @@ func TestOutboxRetries(t *testing.T) {
 	}
 }
 
-// What cannot be sent is told, and forgotten: after a refusal for good, after the
-// last attempt, and when there is no time for another.
+// A message that cannot be sent is reported and deleted: after a permanent failure, after
+// the last attempt, and if there is no time for another one.
 func TestOutboxGivesUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer   error
@@ -253,8 +251,8 @@ func TestOutboxGivesUp(t *testing.T) {
 	}
 }
 
-// A command beside the service sends nothing of its own: what it records is sent by an
-// instance of the service, with all that is overdue.
+// A command without background work sends nothing. An instance of the service sends its
+// messages, with all that are overdue.
 func TestWithoutBackground(t *testing.T) {
 	store, busy, command, service := harness.NewStore(t), &harness.PostOffice{Answer: func(int) error { return errors.New("busy") }}, &harness.PostOffice{}, &harness.PostOffice{}
 	one := instance(t, store, busy)
@@ -273,7 +271,7 @@ func TestWithoutBackground(t *testing.T) {
 	}
 }
 
-// A message without a token is worth sending for three days, and no longer.
+// A message without a token is sent for up to three days.
 func TestOutboxNoticesLast(t *testing.T) {
 	for pause, kept := range map[time.Duration]int{71 * time.Hour: 1, 73 * time.Hour: 0} {
 		store := harness.NewStore(t)
@@ -291,8 +289,8 @@ func TestOutboxNoticesLast(t *testing.T) {
 	}
 }
 
-// A message that waited for longer than its lease is not sent by the process that
-// held it: another may be at it.
+// A process does not send a message after its lease has expired, because another may be
+// sending it.
 func TestOutboxLeaseRunsOut(t *testing.T) {
 	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	hold, held := make(chan struct{}), make(chan struct{})
@@ -306,7 +304,7 @@ func TestOutboxLeaseRunsOut(t *testing.T) {
 	e := instance(t, store, mail, auth.WithMail(auth.MailOptions{Workers: 1}))
 	magicLink(t, e, "ada@example.com")
 	<-held
-	magicLink(t, e, "eve@example.com") // waits behind it
+	magicLink(t, e, "eve@example.com") // waits for the other one
 	e.Clock.Advance(harness.Lease(e.Auth))
 	other := &harness.PostOffice{}
 	later(t, instance(t, store, other), harness.Lease(e.Auth))
@@ -317,7 +315,7 @@ func TestOutboxLeaseRunsOut(t *testing.T) {
 	}
 }
 
-// A full queue loses nothing that the store has.
+// A full queue loses no stored message.
 func TestOutboxQueueIsFull(t *testing.T) {
 	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	hold, held := make(chan struct{}), make(chan struct{})
@@ -342,8 +340,7 @@ func TestOutboxQueueIsFull(t *testing.T) {
 	}
 }
 
-// Close delivers what the process holds, and leaves to the store what it cannot
-// in time.
+// Close sends the process's queue, and leaves the rest to the store when time is up.
 func TestOutboxClose(t *testing.T) {
 	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	hold, held := make(chan struct{}), make(chan struct{})
@@ -366,13 +363,13 @@ func TestOutboxClose(t *testing.T) {
 	close(hold)
 	other := &harness.PostOffice{}
 	later(t, instance(t, store, other), harness.Lease(e.Auth))
-	if !wrote(mail, "eve@example.com") && !wrote(other, "eve@example.com") { // a worker that had just become free may
+	if !wrote(mail, "eve@example.com") && !wrote(other, "eve@example.com") { // an idle worker may take it
 		t.Error("left behind")
 	}
 }
 
-// A message outlives a rotation of the secret. Whoever cannot open it leaves it to
-// those who can.
+// A message survives a rotation of the secret. A process that cannot decrypt it leaves it
+// to the others.
 func TestOutboxAfterARotation(t *testing.T) {
 	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	e := instance(t, store, mail)
@@ -391,7 +388,7 @@ func TestOutboxAfterARotation(t *testing.T) {
 	}
 }
 
-// A row's message opens in that row only.
+// A message can be decrypted only in its own row.
 func TestOutboxMessagesAreBound(t *testing.T) {
 	st, mail := harness.NewStore(t), &harness.PostOffice{}
 	e := instance(t, st, mail)
@@ -424,7 +421,7 @@ func TestOutboxMessagesAreBound(t *testing.T) {
 	}
 }
 
-// A store that keeps no messages has them sent from memory.
+// If the store keeps no messages, they are sent from memory.
 func TestWithoutAnOutbox(t *testing.T) {
 	mail := &harness.PostOffice{}
 	e := instance(t, struct{ auth.Store }{memstore.New()}, mail)
@@ -440,8 +437,7 @@ func TestWithoutAnOutbox(t *testing.T) {
 	}
 }
 
-// With Sync the answer waits for the first attempt; what that fails at is tried
-// again all the same.
+// With Sync the response waits for the first attempt. A failed attempt is repeated.
 func TestOutboxSync(t *testing.T) {
 	store := harness.NewStore(t)
 	mail := &harness.PostOffice{Answer: func(n int) error {
@@ -463,8 +459,8 @@ func TestOutboxSync(t *testing.T) {
 	}
 }
 
-// Every endpoint that sends makes the same store calls, with messages of the same
-// size, whether or not anybody has the address or number.
+// Endpoints that send make the same store calls with messages of the same size, whether or
+// not the email address or phone number is known.
 func TestSendsMakeTheSameCalls(t *testing.T) {
 	const free, taken = "free@example.com", "taken@example.com"
 	const freeNumber, takenNumber = "+4930111111", "+4930222222"
@@ -530,7 +526,7 @@ func TestSendsMakeTheSameCalls(t *testing.T) {
 					}
 				}
 				tap.Reset(storetap.Hooks{
-					Skip:   func(ctx context.Context, _ string) bool { return ctx.Value(requestKey{}) == nil }, // behind its back
+					Skip:   func(ctx context.Context, _ string) bool { return ctx.Value(requestKey{}) == nil }, // background work
 					Before: func(_ context.Context, method string, _ int) { note(method) },
 					Edit: func(_ string, ch *store.Change) {
 						for _, m := range ch.Messages {

@@ -42,7 +42,7 @@ func TestPasswordPolicy(t *testing.T) {
 		{strings.Repeat("long words ", 23)[:253] + "end", nil, nil},
 		{"short7!", nil, []string{"length"}},
 		{"🐎🔋📎✅", nil, []string{"length"}}, // characters count, not bytes
-		{"{]%^~*#&@+=", nil, nil},         // nothing but marks is no reason by itself
+		{"{]%^~*#&@+=", nil, nil},         // symbols alone are no reason to refuse it
 		{"qwerty", nil, []string{"length", "common"}},
 		{strings.Repeat("long words ", 24), nil, []string{"too_long"}},
 		{"password", nil, []string{"common"}},
@@ -68,8 +68,8 @@ func TestPasswordPolicy(t *testing.T) {
 		{"AdaLovelace42", []string{"x@example.com", "Ada Lovelace"}, []string{"similar"}},
 		{"adalovelace writes programs", []string{"adalovelace@example.com"}, nil},
 		{"a-fine-passphrase", []string{"a@example.com", "Ann"}, nil},
-		// What counts is four letters or more, with two letters and six characters at
-		// most around it.
+		// A similar part has four letters or more, with at most two letters and six characters
+		// around it.
 		{"lise1234", []string{"lise@example.com"}, []string{"similar"}},
 		{"lis12345", []string{"lis@example.com"}, nil},
 		{"lise123456", []string{"Lise"}, []string{"similar"}},
@@ -108,7 +108,7 @@ func TestUnsafePasswordOptions(t *testing.T) {
 	}
 }
 
-// bcrypt reads 72 bytes: what is longer is refused where it makes the hashes.
+// bcrypt reads 72 bytes, so longer passwords are refused if it creates the hashes.
 func TestBcryptLimit(t *testing.T) {
 	p := testPasswords(t, PasswordOptions{BcryptCost: 10})
 	for password, want := range map[string][]string{
@@ -130,8 +130,7 @@ func TestBcryptLimit(t *testing.T) {
 	}
 }
 
-// The policy judges the normal form, and nothing but the reasons it knows comes
-// out of it.
+// The policy checks the normal form, and returns only known reasons.
 func FuzzPasswordCheck(f *testing.F) {
 	p := testPasswords(f, PasswordOptions{})
 	for _, s := range [][2]string{
@@ -192,7 +191,7 @@ func TestBreachCheck(t *testing.T) {
 	}
 }
 
-// NIST SP 800-63B-4: what is typed alike is alike.
+// NIST SP 800-63B-4: passwords that are typed alike are equal.
 func TestPasswordsAreNormalised(t *testing.T) {
 	p := testPasswords(t, PasswordOptions{})
 	encoded, err := p.hash(t.Context(), "", "Ångström ﬁve €")
@@ -204,8 +203,7 @@ func TestPasswordsAreNormalised(t *testing.T) {
 			t.Errorf("%q: %v, %v", same, ok, err)
 		}
 	}
-	// A foreign hash may be of the raw form,
-	// and is then renewed, however strong it is.
+	// A foreign hash may be of the raw form. It is then renewed, however strong it is.
 	raw := passhash.Argon2id(p.o.Argon2id).Make("ﬁve of them")
 	if ok, rehash, err := p.verify(t.Context(), "", raw, "ﬁve of them", nil); !ok || !rehash || err != nil {
 		t.Errorf("raw form: %v, %v, %v", ok, rehash, err)
@@ -241,7 +239,7 @@ func TestRehash(t *testing.T) {
 	}
 }
 
-// The same work is done for no hash, a broken one, and an absurd password.
+// The same work is done for a missing hash, a broken one, and an absurd password.
 func TestDummyWork(t *testing.T) {
 	p := testPasswords(t, PasswordOptions{})
 	for name, c := range map[string][2]string{
@@ -255,8 +253,7 @@ func TestDummyWork(t *testing.T) {
 	}
 }
 
-// Nor does a password that is not in normal form tell accounts apart by the
-// second comparison it takes.
+// The second comparison of a password that is not in normal form does not reveal accounts.
 func TestDummyWorkForOddPasswords(t *testing.T) {
 	p := testPasswords(t, PasswordOptions{})
 	encoded, err := p.hash(t.Context(), "", "secret words")
@@ -276,15 +273,15 @@ func TestDummyWorkForOddPasswords(t *testing.T) {
 	}
 }
 
-// A full pool is an error that says when to come back, and whoever gives up in
-// it has computed nothing.
+// A full pool returns an error with a time to retry, and a caller who leaves it has
+// computed nothing.
 func TestOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := testPasswords(t, PasswordOptions{Workers: 1, Queue: 1})
 		before := p.hashCount()
 		release := make(chan struct{})
 		computed := make(chan error, 1)
-		go func() { // somebody computes
+		go func() { // occupies the processor
 			computed <- p.run(t.Context(), "", nil, func() error { <-release; return nil })
 		}()
 		synctest.Wait()
@@ -321,11 +318,11 @@ func TestOverload(t *testing.T) {
 	})
 }
 
-// The question is put right before the hash, and its answer is passed on.
+// admit is called right before the hash, and its error is returned.
 func TestAdmit(t *testing.T) {
 	p := testPasswords(t, PasswordOptions{})
 	refuse, before := errors.New("refused"), p.hashCount()
-	if ok, _, err := p.verify(t.Context(), "", "", "secret words", func(context.Context) error { return refuse }); ok || err != refuse { //nolint:errorlint // as it is, not wrapped
+	if ok, _, err := p.verify(t.Context(), "", "", "secret words", func(context.Context) error { return refuse }); ok || err != refuse { //nolint:errorlint // the same error, not wrapped
 		t.Errorf("%v, %v", ok, err)
 	}
 	if p.hashCount() != before {
@@ -333,7 +330,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// Passwords of tests cost next to nothing, unless an option names what they cost.
+// Passwords in tests are cheap, unless an option sets their cost.
 func TestCheapPasswords(t *testing.T) {
 	for name, c := range map[string]struct {
 		o     PasswordOptions

@@ -16,7 +16,8 @@ import (
 	"github.com/authmount/auth/internal/passhash"
 )
 
-// What the options' messages allow is allowed, and what is just beyond it is not.
+// The maximums that the options' errors name are accepted, and values just above are
+// refused.
 func TestPasswordOptionsAtTheirBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		o    PasswordOptions
@@ -44,7 +45,7 @@ func TestPasswordOptionsAtTheirBounds(t *testing.T) {
 	}
 }
 
-// Who is not there costs what somebody who is there costs: the stand-in is of the same kind.
+// An unknown account costs as much as a known one: its dummy hash is of the same kind.
 func TestStandInIsOfTheOptionsKind(t *testing.T) {
 	for prefix, o := range map[string]PasswordOptions{"$2a$10$": {BcryptCost: 10}, "$argon2id$": {}} {
 		p := testPasswords(t, o)
@@ -55,7 +56,7 @@ func TestStandInIsOfTheOptionsKind(t *testing.T) {
 	}
 }
 
-// Whoever is refused because a breach check failed is told to try again soon.
+// The error of a failed breach check asks to retry soon.
 func TestFailedBreachCheckIsTriedAgainSoon(t *testing.T) {
 	down := errors.New("down")
 	p := testPasswords(t, PasswordOptions{BreachFailClosed: true, Breach: checker(func(context.Context, string) (bool, error) { return false, down })})
@@ -136,7 +137,7 @@ func BenchmarkPasswordsVerifyParallel(b *testing.B) {
 func BenchmarkLoginBurst(b *testing.B) {
 	verify, _ := benchVerify(b)
 	debug.FreeOSMemory()
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // forget the peak so far
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // reset the peak
 	for b.Loop() {
 		var wg sync.WaitGroup
 		for range 400 {

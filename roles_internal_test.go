@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// roleReads is a table of roles that counts how often it is read.
+// roleReads is a table of roles that counts reads.
 type roleReads struct {
 	store.ProjectStore
 	reads int
@@ -22,18 +22,18 @@ type roleReads struct {
 
 func (s *roleReads) Roles(context.Context) (store.RoleTable, error) { s.reads++; return s.table, s.err }
 
-// What roles permit is read when it was read a second ago, or a change was told of; while
-// it cannot be read, what was known serves for a minute, and nothing after that.
+// Roles are read again after a second or after a reported change. While they cannot be
+// read, the cached roles are used for up to a minute.
 func TestRolesAreKnownForASecond(t *testing.T) {
 	table := func(revision int64, permission string) store.RoleTable {
 		return store.RoleTable{Revision: revision, Roles: []store.RolePermissions{{Name: "editor", Permissions: []string{permission}}}}
 	}
 	for name, c := range map[string]struct {
 		after time.Duration
-		told  int64 // the revision that Revoke told of
+		told  int64 // the revision that Revoke reported
 		next  store.RoleTable
 		err   error
-		reads int    // beside the first
+		reads int    // in addition to the first
 		want  string // "": an error
 	}{
 		"at once":                       {0, 0, table(2, "new"), nil, 0, "old"},
@@ -52,7 +52,7 @@ func TestRolesAreKnownForASecond(t *testing.T) {
 			if p, revision, err := a.permissionsOf(t.Context(), []string{"editor"}); err != nil || revision != 1 || !slices.Equal(p, []string{"old"}) {
 				t.Fatalf("%v at %d, %v", p, revision, err)
 			}
-			<-time.After(c.after) // the bubble's clock
+			<-time.After(c.after) // the synctest clock
 			store.table, store.err = c.next, c.err
 			a.revoked.RaiseRoles(c.told)
 			p, revision, err := a.permissionsOf(t.Context(), []string{"editor", "nobody knows"})
@@ -68,8 +68,8 @@ func TestRolesAreKnownForASecond(t *testing.T) {
 	}
 }
 
-// While one reads, the others take what was known, if that is not a minute old and no
-// change was told of; or else they wait, for as long as they are waited for.
+// While one caller reads the roles, others use cached roles that are less than a minute
+// old and not known to be stale. Otherwise they wait until their context ends.
 func TestOneReadsTheRoles(t *testing.T) {
 	for name, c := range map[string]struct {
 		known  *knownRoles
@@ -94,9 +94,9 @@ func TestOneReadsTheRoles(t *testing.T) {
 				c.known.at = time.Now()
 				a.roleTable.known.Store(c.known)
 			}
-			<-time.After(c.age) // the bubble's clock
+			<-time.After(c.age) // the synctest clock
 			a.revoked.RaiseRoles(c.told)
-			a.roleTable.reading <- struct{}{} // by somebody
+			a.roleTable.reading <- struct{}{} // another caller
 			done := make(chan struct{})
 			var got *knownRoles
 			var err error
@@ -116,7 +116,7 @@ func TestOneReadsTheRoles(t *testing.T) {
 				leave()
 				synctest.Wait()
 			}
-			if c.waits && !c.leaves { // whoever read knows it now, so that it is not read again
+			if c.waits && !c.leaves { // the reader has cached it, so that it is not read again
 				a.roleTable.known.Store(&knownRoles{at: time.Now(), revision: 2})
 			}
 			<-a.roleTable.reading

@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// hangingRoles is a store whose table of roles cannot be read any more.
+// hangingRoles is a store that stops answering reads of the roles.
 type hangingRoles struct {
 	auth.Store
 	store.ProjectStore
@@ -31,8 +31,7 @@ func (h *hangingRoles) Roles(ctx context.Context) (store.RoleTable, error) {
 	return h.ProjectStore.Roles(ctx)
 }
 
-// Somebody whose read of the roles hangs holds nobody else up: they are given what
-// was known a moment ago.
+// A read of the roles that hangs does not block other callers: they use the cached roles.
 func TestHangingRolesHoldNobodyUp(t *testing.T) {
 	inner := memstore.New()
 	store := &hangingRoles{Store: inner, ProjectStore: inner}
@@ -46,7 +45,7 @@ func TestHangingRolesHoldNobodyUp(t *testing.T) {
 	for !auth.RolesAreRead(w.Auth) {
 		runtime.Gosched()
 	}
-	// What operators are shown rests on nothing that old.
+	// Operators are not shown such old roles.
 	short, done := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer done()
 	if table, err := host.Of(w).Roles(short); err == nil {

@@ -20,9 +20,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// routeFlags is what the route table says of each route besides how it may fail, written
-// down once more: whoever opens a route to more people, or leaves a guard out, has to mean
-// it.
+// routeFlags repeats the access flags of the route table, so that no route is opened to
+// more callers, and no guard removed, by accident.
 const routeFlags = `
 DELETE /me/identities/{provider}: signedIn
 DELETE /me: signedIn
@@ -70,7 +69,7 @@ POST /signup: keyed captcha done=sent
 POST /verify-email: keyed form
 `
 
-// Each route is open to those it is meant for, with the guards that it needs.
+// Each route has its intended access and guards.
 func TestRoutesAreGuardedAsIsMeant(t *testing.T) {
 	names := map[access]string{open: "open", keyed: "keyed", signedIn: "signedIn", enrolling: "enrolling"}
 	var got []string
@@ -102,8 +101,8 @@ func TestRoutesAreGuardedAsIsMeant(t *testing.T) {
 	}
 }
 
-// An error is answered whole: its status, its code and message, whatever particulars it
-// has, and the headers that its status promises; its cause is for the log alone.
+// An error response has its status, code, message, details and headers. Its cause is only
+// logged.
 func TestErrorsAreAnsweredWhole(t *testing.T) {
 	with := func(c Code, edit func(*Error)) *Error {
 		e := fail(c, errors.New("the cause"))
@@ -183,8 +182,7 @@ func TestErrorsAreAnsweredWhole(t *testing.T) {
 	}
 }
 
-// What a store could not do has the name that callers know it by, and whatever has none
-// is an outage, which passes.
+// Store errors are mapped to the codes of callers. Unknown ones are temporary outages.
 func TestFaultsOfStoresHaveTheirNames(t *testing.T) {
 	typed := fail(CodeInvalidToken, nil)
 	for err, want := range map[error]Code{
@@ -220,11 +218,11 @@ func TestFaultsOfStoresHaveTheirNames(t *testing.T) {
 	}
 }
 
-// A change is decided anew while what it rests on is another by then, so often and no
-// more; what was decided against is told at once.
+// A change is decided again while its preconditions fail, a limited number of times. A
+// refusal is returned immediately.
 func TestChangesAreDecidedAnewSoOften(t *testing.T) {
 	for name, c := range map[string]struct {
-		errs  []error // of the tries; the last for all that come
+		errs  []error // of the attempts; the last one repeats
 		tries int
 		want  error
 	}{
@@ -247,7 +245,7 @@ func TestChangesAreDecidedAnewSoOften(t *testing.T) {
 	}
 }
 
-// What cannot be told in JSON, or has no code of its own, is an error of ours.
+// Values that JSON cannot represent and errors without a code are internal errors.
 func TestWhatHasNoWordsIsOurs(t *testing.T) {
 	w := httptest.NewRecorder()
 	if err := writeJSON(w, http.StatusOK, math.NaN()); !errors.Is(err, CodeInternal) || w.Body.Len() > 0 {
@@ -258,8 +256,8 @@ func TestWhatHasNoWordsIsOurs(t *testing.T) {
 	}
 }
 
-// The log tells of a redirect that was refused where it led, without what may be secret
-// of it, and the first few addresses that would have been allowed.
+// The log describes a refused redirect without its secret parts, and lists the first few
+// allowed URLs.
 func TestRefusedRedirectsAreDescribed(t *testing.T) {
 	long := strings.Repeat("a", 200-len("https://evil.test/"))
 	for raw, want := range map[string]string{
@@ -283,8 +281,8 @@ func TestRefusedRedirectsAreDescribed(t *testing.T) {
 	}
 }
 
-// What changes again and again is given up, and may be tried later; what is decided
-// against is not tried again.
+// A change that always conflicts fails with an error that permits a retry. A refusal is
+// not repeated.
 func TestChangeGivesUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error

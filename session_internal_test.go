@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A proof holds while the account has what it rests on, and by that alone.
+// Evidence is valid while the account has the credential that it rests on, and no other.
 func TestProofsHoldByWhatTheyRestOn(t *testing.T) {
 	has := store.Credentials{PasswordHash: "hash", User: User{Email: "Ada@example.com", Phone: "+49301", Identities: []Identity{{Provider: "github", Subject: "2"}, {Provider: "google", Subject: "1"}}}}
 	for name, c := range map[string]struct {
@@ -52,11 +52,11 @@ func TestProofsHoldByWhatTheyRestOn(t *testing.T) {
 	}
 }
 
-// began is the time in a session's id.
+// began returns the time in a session's id.
 func began(id string) time.Time { return time.Unix(uuid.MustParse(id).Time().UnixTime()) }
 
-// A session begins with all that is known of it, and no more; and whoever is told of it
-// is told all but what is the server's.
+// A session starts with all known fields. Clients receive all of them except the
+// server's own.
 func TestSessionsBeginWhole(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	a := &Auth{cfg: config{now: func() time.Time { return now }}}
@@ -98,8 +98,7 @@ func TestSessionsBeginWhole(t *testing.T) {
 	}
 }
 
-// Ids of sessions are in the order in which they were made, also within a millisecond,
-// and none comes twice.
+// Session ids are in the order of their creation, even within a millisecond, and unique.
 func TestIdsOfSessionsAreInOrder(t *testing.T) {
 	a := &Auth{}
 	at := time.Unix(1767323045, 0)
@@ -117,8 +116,8 @@ func TestIdsOfSessionsAreInOrder(t *testing.T) {
 	}
 }
 
-// A proof that is given again takes the place of the one before; the session's own list
-// is not written to.
+// New evidence replaces earlier evidence of the same method. The session's own list is not
+// modified.
 func TestProofsTakeEachOthersPlace(t *testing.T) {
 	list := []AMR{{Method: "password", Timestamp: 1}, {Method: "totp", Timestamp: 2}, {Method: "password", Timestamp: 3}}
 	if got := withAMR(list, AMR{Method: "password", Timestamp: 4}); !slices.Equal(got, []AMR{{Method: "totp", Timestamp: 2}, {Method: "password", Timestamp: 4}}) {
@@ -142,8 +141,8 @@ func (s *liveStore) Session(_ context.Context, id string, _ time.Time) (Session,
 	return Session{ID: id, UserID: "ada"}, User{ID: "ada"}, s.err
 }
 
-// A session is somebody's who is named as its user, while it is live; what else there
-// is has the error that was asked for.
+// A session belongs to the user that it names, while it is active. Otherwise the caller
+// gets the error that it chose.
 func TestSessionsAreTheirUsers(t *testing.T) {
 	for name, c := range map[string]struct {
 		user string
@@ -165,8 +164,8 @@ func TestSessionsAreTheirUsers(t *testing.T) {
 	}
 }
 
-// Each requirement holds to its edge, all of them have to, and none can change what the
-// next one judges.
+// Each requirement is exact at its limit, all must hold, and none can change the input of
+// the next.
 func TestRequirementsHoldToTheirEdges(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	a := &Auth{cfg: config{now: func() time.Time { return now }}}
@@ -213,7 +212,7 @@ func TestRequirementsHoldToTheirEdges(t *testing.T) {
 	}
 }
 
-// Whoever does not wait for the keys that another reads learns of none.
+// A caller who leaves while another one reads the keys receives none.
 func TestKeysThatNobodyWaitsFor(t *testing.T) {
 	keys := &publicKeys{reading: make(chan struct{}, 1)}
 	keys.reading <- struct{}{}

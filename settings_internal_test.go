@@ -28,7 +28,7 @@ type leaks struct{}
 
 func (leaks) Breached(context.Context, string) (bool, error) { return false, nil }
 
-// settingOpts are options that set every setting of theirs, by name.
+// settingOpts returns options that set every setting, by name.
 func settingOpts(t *testing.T, d *setting) Option {
 	t.Helper()
 	if d.option == "" {
@@ -52,7 +52,7 @@ func settingOpts(t *testing.T, d *setting) Option {
 	return o
 }
 
-// settingsAuth is an Auth with options, as far as its settings are concerned.
+// settingsAuth is an Auth with options, complete enough for its settings.
 func settingsAuth(t *testing.T, log io.Writer, opts ...Option) *Auth {
 	t.Helper()
 	a := &Auth{cfg: configOf(opts...)}
@@ -64,13 +64,13 @@ func settingsAuth(t *testing.T, log io.Writer, opts ...Option) *Auth {
 	return a
 }
 
-// openAuth is an Auth whose settings are all open.
+// openAuth is an Auth with only open settings.
 func openAuth(t *testing.T, log io.Writer) *Auth {
 	t.Helper()
 	return settingsAuth(t, log, Default(WithPasswords(PasswordOptions{Breach: leaks{}})), Default(WithSessions(SessionOptions{IdleTimeout: 48 * time.Hour})), Default(WithRedirectURLs()), Default(WithCORS()))
 }
 
-// invalidTexts are texts that a setting refuses, by its name.
+// invalidTexts are texts that settings refuse, by name.
 var invalidTexts = map[string][]string{
 	"mfa_required_for": {"", "a\nb", strings.Repeat("x", 65)},
 	"redirect_urls":    {"", "https://*.two.test/*", "javascript:/*", "http://two.test/*"},
@@ -78,8 +78,8 @@ var invalidTexts = map[string][]string{
 	"sender_name":      {"", "a\r\nBcc: b@example.com", "Win at evil.example", "evil\u3002example", "evil\u2024example", strings.Repeat("n", 61)},
 }
 
-// settingSamples are values of a setting as JSON, each bound and the values beyond it
-// among them.
+// settingSamples returns values of a setting as JSON, with each bound and the values
+// beyond it.
 func settingSamples(t *testing.T, d *setting, most int64) (valid, invalid []string) {
 	t.Helper()
 	asJSON := func(v any) string {
@@ -347,7 +347,7 @@ func SettingsRows() string {
 	return b.String()
 }
 
-// failingSettings is a store of settings that fails now and then.
+// failingSettings is a store of settings with outages.
 type failingSettings struct {
 	store.ProjectStore
 	away atomic.Bool
@@ -360,7 +360,7 @@ func (s *failingSettings) Settings(context.Context) (store.StoredSettings, error
 	return store.StoredSettings{}, nil
 }
 
-// While the settings cannot be read the log says so once, and once more when they can.
+// While the settings cannot be read, the log reports it once, and once more when they can.
 func TestSettingsThatCannotBeReadAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer
@@ -373,7 +373,7 @@ func TestSettingsThatCannotBeReadAreToldOnce(t *testing.T) {
 		after := func(gone bool, away, back int) {
 			t.Helper()
 			s.away.Store(gone)
-			<-time.After(10 * time.Second) // the bubble's clock
+			<-time.After(10 * time.Second) // the synctest clock
 			synctest.Wait()
 			if n, m := strings.Count(log.String(), "cannot be read; those read last stay in force"), strings.Count(log.String(), "can be read again"); n != away || m != back || a.settings.failing.Load() != gone {
 				t.Errorf("told %d and %d times, failing %t: %s", n, m, a.settings.failing.Load(), log.String())
@@ -406,17 +406,18 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// Somebody can sign in under settings by any one way that is on and theirs, and by none
-// that lacks anything; and with the second factor that they would be asked for.
+// A user can sign in with any one method that is enabled and complete, and with no
+// incomplete one. If a second factor is required, the user must have it or be able to set
+// it up.
 func TestWaysInUnderSettings(t *testing.T) {
 	then := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	type who struct {
 		a *Auth
 		s Settings
 		c store.Credentials
-		f bool // a factor is asked for anyway
+		f bool // a factor is required anyway
 	}
-	nobody := func() *who { // can come in by no way
+	nobody := func() *who { // has no sign-in method
 		return &who{
 			a: &Auth{cfg: config{sms: NewInbox()}, providers: map[string]*oauthClient{"google": {}}, factors: struct{ store.FactorStore }{}},
 			s: Settings{Password: Off, MagicLink: Off, Phone: Off, OAuth: Off, TOTP: Off, RequireConfirmation: Off},
@@ -449,7 +450,8 @@ func TestWaysInUnderSettings(t *testing.T) {
 			"switched on": func(w *who) { w.s.OAuth = Off }, "one configured": func(w *who) { w.c.User.Identities = w.c.User.Identities[:1] },
 		}},
 	}
-	// By each of these the factor that is asked for is there, or none is; without it, not.
+	// Each of these makes the required factor available, or none required; without it,
+	// sign-in fails.
 	factors := map[string]struct {
 		has, lacks change
 	}{

@@ -23,33 +23,33 @@ var (
 	}}
 )
 
-// Account is everything that operators see of an account.
+// Account is all of an account that operators see.
 type Account struct {
 	auth.User
 
 	HasPassword       bool
-	Factors           []auth.Factor // those that are enabled, without secrets
+	Factors           []auth.Factor // the enabled ones, without secrets
 	RecoveryCodesLeft int
 	Pending           []PendingChange
-	Locks             []Lock // limits on failures that hold its owner off
-	Notes             string // operators' own; never shown to the user
+	Locks             []Lock // rate limits that keep its owner from signing in
+	Notes             string // of operators; never shown to the user
 }
 
-// PendingChange is an address or number that an account is to have once its owner
-// proves it.
+// PendingChange is a new email address or phone number of an account that its owner has
+// not verified yet.
 type PendingChange struct {
 	Field     string // "email", "phone"
 	Value     string
 	ExpiresAt time.Time
 }
 
-// Lock is a limit that is used up: "password", "code" or "factor".
+// Lock is a rate limit that is used up: "password", "code" or "factor".
 type Lock struct {
 	Limit string
-	Until time.Time // the next attempt
+	Until time.Time // time of the next attempt
 }
 
-// User reads one account whole. Errors: CodeUserNotFound.
+// User reads all of one account. Errors: CodeUserNotFound.
 func (m *Admin) User(ctx context.Context, who Actor, id string) (Account, error) {
 	if _, err := m.reader(ctx, who, opUser); err != nil {
 		return Account{}, err
@@ -77,8 +77,8 @@ func (m *Admin) account(ctx context.Context, key store.UserKey) (Account, error)
 	return a, nil
 }
 
-// LookupUser reads the one account that has a value: an address (whatever its case),
-// a number, or an identity, exactly one of them. Errors: CodeValidationFailed,
+// LookupUser reads the one account that has a value: an email address (in any case), a
+// phone number, or an identity, exactly one of them. Errors: CodeValidationFailed,
 // CodeUserNotFound.
 func (m *Admin) LookupUser(ctx context.Context, who Actor, key store.UserKey) (Account, error) {
 	if _, err := m.reader(ctx, who, opLookupUser); err != nil {
@@ -112,37 +112,37 @@ func (m *Admin) lookupUser(ctx context.Context, who Actor, p lookupParams) (Acco
 	return m.LookupUser(ctx, who, store.UserKey{Email: email, Phone: phone, Provider: p.Provider, Subject: p.Subject})
 }
 
-// CreateUserParams describe an account to make.
+// CreateUserParams describe a new account.
 type CreateUserParams struct {
 	ID            string         `json:"id"`             // any UUID; empty: a new one
 	Email         string         `json:"email"`          // or Phone, or both
-	EmailVerified bool           `json:"email_verified"` // the operator's word for it; needs auth.credentials
+	EmailVerified bool           `json:"email_verified"` // the operator vouches for it; needs auth.credentials
 	Phone         string         `json:"phone"`
-	PhoneVerified bool           `json:"phone_verified"` // likewise
+	PhoneVerified bool           `json:"phone_verified"` // needs auth.credentials
 	FullName      string         `json:"full_name"`
 	Password      string         `json:"password"`      // needs auth.credentials; empty: none
-	PasswordHash  string         `json:"password_hash"` // in its place, as of auth.ImportUser; likewise
+	PasswordHash  string         `json:"password_hash"` // instead of Password, as in auth.ImportUserParams; needs auth.credentials
 	Roles         []string       `json:"roles"`         // needs auth.roles.assign, and the permissions of the roles
 	UserMetadata  map[string]any `json:"user_metadata"`
 	AppMetadata   map[string]any `json:"app_metadata"`
-	Notes         string         `json:"notes"` // operators' own; never shown to the user
+	Notes         string         `json:"notes"` // of operators; never shown to the user
 
 	// Send is SendVerification or SendInvitation; empty: no message.
 	Send string `json:"send"`
 }
 
-// The messages of CreateUserParams.Send.
+// Values of CreateUserParams.Send.
 const (
 	SendVerification = "verify" // the link that verifies the email address
-	SendInvitation   = "invite" // the link by which its owner chooses a password, of an account that has none; it is valid for seven days, and verifies the address
+	SendInvitation   = "invite" // the link to choose a password, for an account that has none; it is valid for seven days, and verifies the email address
 )
 
-// CreateUser makes an account. Fields that belong to other operations need their
-// permissions, and a proof of the last 15 minutes, too. Errors: CodeValidationFailed,
-// CodeWeakPassword, CodeUserAlreadyExists (an id, address or number is taken),
-// CodeMissingPermission, CodeReauthNeeded, CodeTargetStronger, CodeRoleNotFound,
-// CodeRateLimited, CodeOverloaded, CodeMethodDisabled (there are no passwords to
-// choose), those of Hooks.OnUserCreating.
+// CreateUser creates an account. Fields of other operations also need the permissions of
+// these operations, and recent authentication (15 minutes). Errors: CodeValidationFailed,
+// CodeWeakPassword, CodeUserAlreadyExists (an id, email address or phone number is
+// taken), CodeMissingPermission, CodeReauthNeeded, CodeTargetStronger, CodeRoleNotFound,
+// CodeRateLimited, CodeOverloaded, CodeMethodDisabled (there are no passwords to choose),
+// those of Hooks.OnUserCreating.
 func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (auth.User, error) {
 	if p.Send != "" && p.Send != SendVerification && p.Send != SendInvitation {
 		return auth.User{}, m.kit.Invalid("send", "has to be verify or invite")
@@ -178,7 +178,7 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 		t.change.Events[0].Event.UserID, t.record.Target = nu.User.ID, labelOf(nu.User)
 		t.made(nu)
 		if p.Send == SendVerification {
-			if leave == nil { // once, however often it is tried
+			if leave == nil { // counted once, however often the change is attempted
 				drawn, err := m.kit.PermitVerification(ctx, nu.User.Email)
 				if err != nil {
 					return "", err
@@ -205,10 +205,10 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 	return u, nil
 }
 
-// neverUsed refuses the id of an account that is gone: what is recorded of the former
-// one, and keys that it answered for, are not the next one's. The audit log tells, for
-// as long as it is kept. One that is there may be gone by the time that another is made,
-// and is refused, too: there.
+// neverUsed rejects the id of a deleted account, because its records and the keys that it
+// answered for must not pass to a new account. The audit log knows the id for as long as it
+// is stored. The id of an existing account is rejected, too, because the account may be
+// deleted before the new one is created; there reports whether it exists.
 func (m *Admin) neverUsed(ctx context.Context, id string) (there bool, err error) {
 	taken := m.fail(auth.CodeUserAlreadyExists, &store.ConflictError{Field: "id"})
 	switch _, err := m.store.User(ctx, store.ByID(id)); {
@@ -227,7 +227,7 @@ func (m *Admin) neverUsed(ctx context.Context, id string) (there bool, err error
 	return false, nil
 }
 
-// made notes a new account in the audit log.
+// made records a new account in the audit log.
 func (t *turn) made(nu store.NewUser) {
 	u := nu.User
 	for field, v := range map[string]string{"email": u.Email, "phone": u.Phone, "full_name": u.FullName} {
@@ -248,37 +248,37 @@ func (t *turn) made(nu store.NewUser) {
 	}
 }
 
-// UpdateUserParams change an account; nil stays.
+// UpdateUserParams change an account; nil keeps a field.
 type UpdateUserParams struct {
 	UserID   string
-	Revision *int64 // of the account as it was seen; nil: whatever it is
+	Revision *int64 // of the account that the caller saw; nil: any
 
 	FullName     *string        // "" removes it
-	UserMetadata map[string]any // merged into what is there; null removes a member (RFC 7396)
-	AppMetadata  map[string]any // likewise; nobody writes their own
+	UserMetadata map[string]any // merged into the present metadata; null removes a member (RFC 7396)
+	AppMetadata  map[string]any // merged, too; an actor cannot write the actor's own
 	Notes        *string
 
-	// These need auth.credentials, and nobody writes their own. A new address or
-	// number is not verified unless that is said with it; "" removes one.
+	// These need auth.credentials, and an actor cannot write the actor's own. A new email
+	// address or phone number is unverified unless the same call verifies it; "" removes
+	// one.
 	Email         *string
 	EmailVerified *bool
 	Phone         *string
 	PhoneVerified *bool
 }
 
-// credentials tells whether a way in is among what changes.
+// credentials reports whether a credential is among the changes.
 func (p *UpdateUserParams) credentials() bool {
 	return p.Email != nil || p.EmailVerified != nil || p.Phone != nil || p.PhoneVerified != nil
 }
 
-// UpdateUser changes an account. Whoever has the former address, and whoever has the
-// new one, is told of that by mail. Links that were mailed to a former address die
-// with it; sessions stay. Errors: CodeValidationFailed, CodeUserNotFound,
-// CodeUserAlreadyExists, CodeTargetStronger, CodeMissingPermission, CodeReauthNeeded,
-// CodePreconditionFailed.
+// UpdateUser changes an account. The former and the new email address are notified. Links
+// that were sent to a former email address become invalid; sessions continue. Errors:
+// CodeValidationFailed, CodeUserNotFound, CodeUserAlreadyExists, CodeTargetStronger,
+// CodeMissingPermission, CodeReauthNeeded, CodePreconditionFailed.
 func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (auth.User, error) {
 	return carryOut(ctx, m, who, opUpdateUser, p.UserID, auth.EventUserUpdated, func(t *turn) (auth.User, error) {
-		if err := m.mayWriteFields(t, writtenFields{credentials: p.credentials()}); err != nil { // who may not learns nothing of what is wrong with it
+		if err := m.mayWriteFields(t, writtenFields{credentials: p.credentials()}); err != nil { // an actor without the permission learns nothing about validation errors
 			return auth.User{}, err
 		}
 		if p.AppMetadata != nil && t.own(t.target.ID) {
@@ -303,8 +303,8 @@ func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (
 	})
 }
 
-// edited notes a patch in the audit log. Of notes it tells only that they changed:
-// they may say what should not outlive the account.
+// edited records a patch in the audit log. Of notes it records only that they changed,
+// because their text should not outlive the account.
 func (t *turn) edited(p store.UserPatch) {
 	u := t.target
 	for field, c := range map[string]struct {

@@ -88,8 +88,7 @@ func (m *Admin) updateUser(ctx context.Context, who Actor, p updateUserBody) (au
 	return m.UpdateUser(ctx, who, u)
 }
 
-// fields reads members of a merge patch, of which an absent one and null are not the
-// same.
+// fields reads members of a merge patch. An absent member and null differ.
 type fields struct {
 	m   *Admin
 	err error
@@ -111,7 +110,7 @@ func (f *fields) fault(name, problem string) {
 	}
 }
 
-// text is a text; null empties it.
+// text reads a text; null empties it.
 func (f *fields) text(name string, raw json.RawMessage) *string {
 	s := new(string)
 	if !f.read(name, raw, s, "has to be a text, or null") {

@@ -11,10 +11,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Actor is in whose name an operation happens: somebody who is signed in ([User]), a
-// program with a secret key ([Key]), somebody whom the application's own admin login
-// knows ([External]), or code of the application ([System]). The zero Actor may do
-// nothing.
+// Actor is the caller of an operation: a signed-in user ([User]), a program with a secret
+// key ([Key]), a person whom the application's own admin login knows ([External]), or
+// code of the application ([System]). The zero Actor may do nothing.
 type Actor struct {
 	caller auth.Caller
 	system string
@@ -22,33 +21,33 @@ type Actor struct {
 
 	external *Identity
 
-	// Of who goes on with a job: that they had proved lately who they are was judged
-	// when it began, and by what a key is known is its id, or its name in the options.
+	// The actor of a job. Recent authentication was checked when the job started. A key
+	// is known by its id, or by its name in the options.
 	begun          bool
 	keyID, keyName string
 	keyAt          int64
 
-	seen *seen // of who looks at a page
+	seen *seen // of an actor who looks at a page
 }
 
-// seen is an actor's session as it was read for a page, whose other reads go by it: a page
-// is judged once, when it is asked for, and by itself when it is a slow one. What changes
-// something reads it anew.
+// seen is an actor's session as it was read for a page, for the further reads of the
+// page. A page is checked once, when it is requested, and again if it takes longer than
+// seenFor. Operations that change something read the session again.
 type seen struct {
 	at      time.Time
 	session auth.Session
 	user    auth.User
 }
 
-// seenFor is how long that holds.
+// seenFor is how long seen is valid.
 const seenFor = time.Second
 
-// User is a person who is signed in to a session, see Claims.Caller. Their roles are
-// read anew for every operation; the token's do not count.
+// User is a user who is signed in to a session, see Claims.Caller. The user's roles are
+// read for every operation; those of the token do not count.
 func User(c auth.Caller) Actor { return Actor{caller: c} }
 
-// System is code of the application, by a name for the audit log. It may do
-// everything: the application answers for it.
+// System is code of the application, with a name for the audit log. It may do everything,
+// because the application is responsible for it.
 func System(name string) Actor { return Actor{system: name} }
 
 func (a Actor) authority() auth.Authority {
@@ -61,15 +60,15 @@ func (a Actor) authority() auth.Authority {
 	return auth.Authority{Session: &auth.SessionRef{ID: a.caller.SessionID, UserID: a.caller.UserID}}
 }
 
-// acting is an actor as read for one operation.
+// acting is an actor as it was read for one operation.
 type acting struct {
 	by          auth.Authority
 	label       string     // for the audit log
-	user        *auth.User // nil: no person
+	user        *auth.User // nil: no user
 	session     auth.Session
 	key         *store.APIKey // nil: no key
-	creator     *auth.User    // who answers for the key; nil: nobody
-	external    *Identity     // nil: nobody whom the application alone knows
+	creator     *auth.User    // the user who answers for the key; nil: none
+	external    *Identity     // nil: not one whom only the application knows
 	permissions []string
 	roles       store.RoleTable
 	begun       bool // see Actor
@@ -77,20 +76,20 @@ type acting struct {
 
 func (a *acting) system() bool { return a.user == nil && a.key == nil && a.external == nil }
 
-// is tells whether the actor is a user.
+// is reports whether the actor is a user.
 func (a *acting) is(userID string) bool { return a.user != nil && a.user.ID == userID }
 
-// own tells whether an account is the actor's own: the user's, or that of whoever
-// answers for the key.
+// own reports whether an account is the actor's own: the user's account, or that of the
+// user who answers for the key.
 func (a *acting) own(userID string) bool {
 	return a.is(userID) || a.creator != nil && a.creator.ID == userID
 }
 
-// may tells whether the actor has a permission.
+// may reports whether the actor has a permission.
 func (a *acting) may(permission string) bool { return grants(a.permissions, permission) }
 
-// resolve reads who acts and what they may. Errors: CodeSessionEnded, CodeUserBanned,
-// CodeInvalidAPIKey, CodeMissingToken.
+// resolve reads the actor and the actor's permissions. Errors: CodeSessionEnded,
+// CodeUserBanned, CodeInvalidAPIKey, CodeMissingToken.
 func (m *Admin) resolve(ctx context.Context, who Actor, op operation) (*acting, error) {
 	table, err := m.rolesFor(ctx, op)
 	if err != nil {
@@ -124,15 +123,15 @@ func (m *Admin) resolve(ctx context.Context, who Actor, op operation) (*acting, 
 	return a, nil
 }
 
-// signedIn makes the actor somebody with a session.
+// signedIn sets the actor to the user of a session.
 func (a *acting) signedIn(s auth.Session, u auth.User) {
 	a.user, a.session, a.label = &u, s, labelOf(u)
 	a.permissions = permissionsIn(a.roles, u.Roles)
 }
 
-// rolesFor is the table that an operation goes by: as it is now for one that changes
-// something, which holds it as a condition, or that shows roles; otherwise as the
-// process knows it, as it does for tokens.
+// rolesFor returns the table of roles for an operation. An operation that changes
+// something, which holds the table as a condition, or that shows roles reads the current
+// table. Any other uses the copy of the process, as tokens do.
 func (m *Admin) rolesFor(ctx context.Context, op operation) (store.RoleTable, error) {
 	if op.reads() && op.permission != PermRolesRead {
 		return m.kit.Roles(ctx)
@@ -140,8 +139,8 @@ func (m *Admin) rolesFor(ctx context.Context, op operation) (store.RoleTable, er
 	return m.project.Roles(ctx)
 }
 
-// permissionsIn are what roles permit by a table, sorted, each once. A role that is
-// not in it permits nothing.
+// permissionsIn returns the permissions that roles have in a table, sorted, without
+// duplicates. A role that is not in the table permits nothing.
 func permissionsIn(t store.RoleTable, roles []string) []string {
 	list := []string{}
 	for _, name := range roles {
@@ -158,7 +157,7 @@ func permissionsIn(t store.RoleTable, roles []string) []string {
 	return slices.Compact(list)
 }
 
-// labelOf is what somebody is told from others by. It is copied into the audit log, whose
-// rows outlive the account. A name is none: people choose it, and could choose another's
-// address.
+// labelOf returns the label of a user. It is copied into the audit log, because its rows
+// outlive the account. It is never the user's name: people choose their names, and could
+// choose another user's email address.
 func labelOf(u auth.User) string { return cmp.Or(u.Email, u.Phone, u.ID) }

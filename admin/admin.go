@@ -1,14 +1,14 @@
-// Package admin is what operators, support and jobs of the back office do: accounts,
-// sessions, roles and the audit log.
+// Package admin provides the operations of operators, support and back-office jobs:
+// accounts, sessions, roles and the audit log.
 //
 //	adm, err := admin.New(ctx, a, admin.Options{Permissions: []admin.Permission{{Name: "notes.write"}}})
 //	mux.Handle("/auth/v1/admin/", adm.Handler())
 //
-// Every operation is a method that takes in whose name it happens (an [Actor]), and
-// an endpoint below /admin that does the same. Roles are data: an operation asks for
-// a permission, roles say which permissions they hold, and the role "owner" holds
-// all. Whatever an operation rests on, the permissions of the actor and of whom it is
-// about among it, is judged once more by the store at the instant of the change.
+// Every operation is a method that takes an [Actor], and an endpoint below /admin that
+// does the same. Roles are data: an operation requires a permission, roles list the
+// permissions that they hold, and the role "owner" holds all. The store checks all
+// conditions of an operation again at the instant of the change, including the
+// permissions of the actor and of the target.
 package admin
 
 import (
@@ -24,31 +24,31 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Options are what New takes.
+// Options configure an Admin.
 type Options struct {
-	// Permissions of the application's own, for roles to hold and its routes to ask
-	// for (auth.HasPermission).
+	// Permissions of the application, for its roles to hold and its routes to require
+	// (auth.HasPermission).
 	Permissions []Permission
 
-	// RequireMFA asks every admin for a second factor, and for a session that has shown
-	// it. On by default; Off asks for such a session only of those who have a factor.
+	// RequireMFA requires of every admin a second factor, and a session that has shown
+	// it. On by default; Off requires such a session only of admins who have a factor.
 	RequireMFA auth.Switch
 
-	// Authorize tells whose a request to /admin is, for applications with an admin login
-	// of their own: with it every request there is asked of it, and Authmount's own
-	// sessions open nothing; secret keys go on to. Requests of other sites that would
-	// change something do not come as far (auth.CheckOrigin). What such an identity may
-	// do, follows from its Permissions alone, see [External]. An error of auth's goes out
-	// as it is; any other is 401 missing_token without a word of it. It is called by
-	// several at once, and leaves the body alone. Default: none.
+	// Authorize identifies the caller of a request to /admin, for applications with their
+	// own admin login. If it is set, it decides about every request except those with
+	// secret keys, and sessions of Authmount are not accepted. Cross-site requests that
+	// would change something are rejected before (auth.CheckOrigin). The identity has
+	// only its own Permissions, see [External]. An error of package auth is returned as
+	// it is; any other becomes 401 missing_token without its text. Authorize is called
+	// concurrently, and must not read the body. Default: none.
 	Authorize func(*http.Request) (Identity, error)
 
-	// TellImpersonated has a mail sent to the proved address of a user as whom somebody
-	// begins to act. Default: off.
+	// TellImpersonated sends a message to a user's verified email address when another
+	// user starts to act as that user. Default: off.
 	TellImpersonated bool
 }
 
-// Admin carries the operations out. It is safe for concurrent use.
+// Admin carries out the operations. It is safe for concurrent use.
 type Admin struct {
 	auth        *auth.Auth
 	kit         host.Kit
@@ -71,10 +71,10 @@ type Admin struct {
 	handler http.Handler
 }
 
-// New builds the operations on a. The store has to be a store.Journal,
-// a store.ProjectStore and a store.AdminStore, as those of this module are; the error
-// names each that is missing. Into a
-// table of roles that was never touched it puts admin, support and auditor.
+// New returns an Admin on a. The store has to be a store.Journal, a store.ProjectStore
+// and a store.AdminStore, as those of this module are; the error names each that is
+// missing. New adds the roles admin, support and auditor to a table of roles that was
+// never changed.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	m := &Admin{auth: a, kit: host.Of(a), requireMFA: o.RequireMFA != auth.Off, authorize: o.Authorize, tellImpersonated: o.TellImpersonated, wake: make(chan struct{}, 1), endsAtOnce: revokedAtOnce, importSize: maxImportSize, importRows: maxImportRows, exportPage: usersAtOnce}
 	m.store = m.kit.Store()
@@ -117,8 +117,8 @@ func capability[T any](s auth.Store, into *T) error {
 	return nil
 }
 
-// addReadyRoles fills a table of roles that nobody has changed yet. Several
-// processes may do so at once, and one that is killed is continued by the next.
+// addReadyRoles fills a table of roles that was never changed. Several processes may do
+// so at once, and the next process continues for one that was killed.
 func (m *Admin) addReadyRoles(ctx context.Context) error {
 	ready := readyRoles()
 	for {
@@ -146,7 +146,7 @@ func (m *Admin) addReadyRoles(ctx context.Context) error {
 //	mux.Handle("/auth/v1/admin/", adm.Handler())
 func (m *Admin) Handler() http.Handler { return m.handler }
 
-// fail makes the error of a code; cause, which may be nil, goes to the log only.
+// fail returns the error of a code; cause, which may be nil, appears only in the log.
 func (m *Admin) fail(c auth.Code, cause error) *auth.Error {
 	return host.As[*auth.Error](m.kit.Error(string(c), cause))
 }

@@ -33,12 +33,12 @@ var (
 	}
 )
 
-// EventFilter picks events. Those fields that are set have to hold together.
+// EventFilter picks events. An event has to match all fields that are set.
 type EventFilter struct {
 	Actor     string             `query:"actor"`
 	Action    string             `query:"action"` // a type, or a pattern such as user.*
 	Target    string             `query:"target"`
-	User      string             `query:"user"` // about the account, or by it
+	User      string             `query:"user"` // the account as target or actor
 	RequestID string             `query:"request_id"`
 	Outcome   store.EventOutcome `query:"outcome"`
 	From      time.Time          `query:"from"` // inclusive
@@ -84,17 +84,16 @@ func (p EventPage) reply(*Admin) reply {
 	return reply{body: out}
 }
 
-// eventCursor is a place in a list of events.
+// eventCursor is a position in a list of events.
 type eventCursor struct {
 	List string    `json:"list"`
 	At   time.Time `json:"at"`
 	ID   string    `json:"id"`
 }
 
-// AuditLog lists what has happened, newest first: operations of the admin side, and
-// sign-ins and changes that people made themselves. What was refused and what failed
-// is in it about a second later. Errors: CodeValidationFailed, and those of every
-// operation.
+// AuditLog lists events, newest first: operations of admins, and sign-ins and changes by
+// users themselves. Refused and failed operations appear about a second later. Errors:
+// CodeValidationFailed, and those of every operation.
 func (m *Admin) AuditLog(ctx context.Context, who Actor, p AuditLogParams) (EventPage, error) {
 	q, err := m.eventQuery(p.EventFilter)
 	if err != nil {
@@ -111,13 +110,14 @@ type TimelineParams struct {
 	Cursor string `query:"cursor"` // EventPage.NextCursor of the page before
 }
 
-// Timeline is AuditLog of what happened to one account or was done by it, of one that
-// is gone, too. Errors: CodeUserNotFound for what is no id.
+// Timeline is AuditLog of the events with one account as target or actor, also of a
+// deleted account. Errors: CodeUserNotFound if UserID is not an id.
 func (m *Admin) Timeline(ctx context.Context, who Actor, p TimelineParams) (EventPage, error) {
 	return m.eventPage(ctx, who, opTimeline, store.EventQuery{Involving: p.UserID, Limit: p.Limit}, "events of "+p.UserID, p.Cursor)
 }
 
-// eventPage reads a page of a list of events. The cursor belongs to the list of that name.
+// eventPage reads a page of a list of events. The cursor belongs to the list of that
+// name.
 func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q store.EventQuery, list, cursor string) (EventPage, error) {
 	at, err := readCursor[eventCursor](m, cursor)
 	switch {
@@ -148,7 +148,7 @@ func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q store.
 	return p, nil
 }
 
-// AuditEvent is one event of the audit log. Errors: CodeNotFound.
+// AuditEvent returns one event of the audit log. Errors: CodeNotFound.
 func (m *Admin) AuditEvent(ctx context.Context, who Actor, id string) (auth.Event, error) {
 	if _, err := m.reader(ctx, who, opAuditEvent); err != nil {
 		return auth.Event{}, err
@@ -222,13 +222,13 @@ func optional(s string) *string {
 	return &s
 }
 
-// eventColumns are the columns of an export as a table.
+// eventColumns returns the columns of an export as a table.
 func eventColumns() []string {
 	return []string{"id", "at", "type", "outcome", "actor_kind", "actor_id", "actor", "actor_session_id", "user_id", "target",
 		"session_id", "session_ids", "method", "provider", "reason", "ip", "user_agent", "request_id", "operation", "changes"}
 }
 
-// cells are an event as a row of those columns.
+// cells returns an event as a row of those columns.
 func (v eventView) cells() ([]string, error) {
 	changes, err := json.Marshal(v.Changes)
 	if err != nil {
@@ -245,13 +245,13 @@ func (v eventView) cells() ([]string, error) {
 	return append(row, harmlessJSON(string(changes))), nil
 }
 
-// formula begins what a spreadsheet would take for one: at the begin of a cell, or
-// behind what separates cells where tables are written with semicolons or tabs. Some take
-// the wide forms for the others.
+// formula matches the start of a spreadsheet formula: at the start of a cell, or after a
+// cell separator in tables with semicolons or tabs. Some spreadsheets also accept the
+// full-width forms.
 var formula = regexp.MustCompile(`(^|[;\t\r\n])(["' ]*)([=+\-@＝＋－＠])`)
 
-// suspicious tells whether a text might have a formula: most have none, and are not
-// searched.
+// suspicious reports whether a text might contain a formula, so that most texts need no
+// search.
 func suspicious[T string | []byte](s T) bool {
 	if len(s) == 0 {
 		return false
@@ -267,8 +267,7 @@ func suspicious[T string | []byte](s T) bool {
 	return false
 }
 
-// harmless is a text as the cell of a table: what a spreadsheet would take for a
-// formula is text.
+// harmless returns a text for a cell of a table, in which a formula becomes text.
 func harmless(s string) string {
 	if !suspicious(s) {
 		return s
@@ -279,8 +278,8 @@ func harmless(s string) string {
 	return formula.ReplaceAllString(s, "$1$2'$3")
 }
 
-// harmlessJSON is JSON as the cell of a table, and the same value: a formula could only
-// be within its texts, where characters have another form.
+// harmlessJSON returns JSON with the same value for a cell of a table. A formula could
+// only be within its strings, where characters have another form.
 func harmlessJSON(s string) string {
 	if !suspicious(s) {
 		return s

@@ -15,24 +15,24 @@ import (
 // The formats of exports.
 const (
 	FormatNDJSON = "ndjson" // one JSON object a line
-	FormatCSV    = "csv"    // with a line of names; a cell that a spreadsheet would calculate begins with an apostrophe
+	FormatCSV    = "csv"    // with a line of names; a cell that a spreadsheet would calculate gets an apostrophe in front
 )
 
 // exportPage is how many events an export reads at once.
 const exportPage = 500
 
-// ExportAuditLogParams pick what to export.
+// ExportAuditLogParams pick the events to export.
 type ExportAuditLogParams struct {
 	EventFilter
 
 	Format string `query:"format"` // FormatNDJSON if empty
 }
 
-// ExportAuditLog writes all events that a query picks, newest first, page by page, and
-// so in a few hundred kilobytes of memory. What the actor may do is judged anew for each.
-// It is in the audit log itself before the first byte is written: if that cannot be,
-// nothing is. It ends when ctx or w does.
-// Errors: CodeValidationFailed, those of every operation, and what w returned.
+// ExportAuditLog writes all events that match a filter, newest first, page by page, and
+// so needs only a few hundred kilobytes of memory. It checks the actor's permissions for
+// each page. The export is recorded in the audit log before the first byte is written; if
+// that fails, nothing is written. It ends when ctx or w does. Errors:
+// CodeValidationFailed, those of every operation, and the error of w.
 func (m *Admin) ExportAuditLog(ctx context.Context, who Actor, p ExportAuditLogParams, w io.Writer) error {
 	if p.Format == "" {
 		p.Format = FormatNDJSON
@@ -61,7 +61,7 @@ func (m *Admin) ExportAuditLog(ctx context.Context, who Actor, p ExportAuditLogP
 	return m.writeEventsTo(ctx, who, q, p.Format, w)
 }
 
-// writeEventsTo writes page by page.
+// writeEventsTo writes the events page by page.
 func (m *Admin) writeEventsTo(ctx context.Context, who Actor, q store.EventQuery, format string, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	table, lines := csv.NewWriter(out), json.NewEncoder(out)
@@ -75,7 +75,7 @@ func (m *Admin) writeEventsTo(ctx context.Context, who Actor, q store.EventQuery
 		if err != nil {
 			return m.kit.StoreError(err)
 		}
-		if _, err := m.exporting(ctx, who, opAuditExport); err != nil { // after it was read: what comes too late is not written
+		if _, err := m.exporting(ctx, who, opAuditExport); err != nil { // after reading, so that a page is not written after the permission was lost
 			return err
 		}
 		for _, e := range list {
@@ -101,7 +101,7 @@ func (m *Admin) writeEventsTo(ctx context.Context, who Actor, q store.EventQuery
 	}
 }
 
-// filtersOf are the filters of a query, as the audit log has them.
+// filtersOf returns the filters of a query for the audit log.
 func filtersOf(q store.EventQuery) map[string]string {
 	all := map[string]string{"id": q.ID, "about": q.UserID, "user": q.Involving, "actor": q.ActorID, "target": q.Target, "action": q.Type, "request_id": q.RequestID, "outcome": string(q.Outcome)}
 	if q.IP.IsValid() {

@@ -14,10 +14,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// BulkAction is what happens to each of many accounts.
+// BulkAction is the operation to carry out on each of many accounts.
 type BulkAction string
 
-// The actions, each of which is the operation of the name.
+// The actions. Each is the operation of that name.
 const (
 	BulkBan            BulkAction = "ban"
 	BulkUnban          BulkAction = "unban"
@@ -30,61 +30,61 @@ const (
 )
 
 const (
-	maxBulk      = 1000   // accounts that are named
-	maxSelection = 10_000 // accounts that a filter picks
+	maxBulk      = 1000   // accounts in UserIDs
+	maxSelection = 10_000 // accounts that a filter matches
 )
 
-// BulkParams say what happens to whom: to the accounts of UserIDs, or of Filter, or of
-// the selection that a dry run of a filter returned.
+// BulkParams name an action and its accounts: those of UserIDs, of Filter, or of the
+// selection that a dry run of a filter returned.
 type BulkParams struct {
 	Action      BulkAction
 	UserIDs     []string // up to 1000
 	Filter      *UserFilter
-	SelectionID string // with nothing but Action besides
+	SelectionID string // only together with Action
 	DryRun      bool
 
 	BulkDetails
 }
 
-// BulkDetails are what the actions take.
+// BulkDetails are the parameters of the actions.
 type BulkDetails struct {
 	Reason     string    `json:"reason,omitempty"`
 	Until      time.Time `json:"until,omitzero"`        // of a ban
 	Role       string    `json:"role,omitempty"`        // of add_role and remove_role
 	Type       LinkType  `json:"type,omitempty"`        // of send
-	RedirectTo string    `json:"redirect_to,omitempty"` // likewise
+	RedirectTo string    `json:"redirect_to,omitempty"` // of send
 }
 
-// BulkItem is what came of one account.
+// BulkItem is the result of one account.
 type BulkItem struct {
 	ID     string
 	Result string // "done", "skipped" (the actor may not), "failed"
 	Code   auth.Code
 	Field  string
 
-	Message string // why it was not done
+	Message string // the reason that it was not done
 }
 
-// BulkResult is what came of many.
+// BulkResult is the result of an action on many accounts.
 type BulkResult struct {
 	Items  []BulkItem // the first 1000
 	Counts store.JobCounts
 
-	// Of a dry run of a filter: what to name to have it done to these accounts, and
-	// until when.
+	// SelectionID is set after a dry run of a filter. Until ExpiresAt a request with it
+	// carries out the action on the same accounts.
 	SelectionID string
 	ExpiresAt   time.Time
 
-	JobID string // of a selection: it is being done, see Job
+	JobID string // of a selection: the job that carries it out, see Job
 
-	dry bool // nothing was done
+	dry bool // nothing was changed
 }
 
-// bulkAction is how an action is carried out.
+// bulkAction is the implementation of an action.
 type bulkAction struct {
 	name  BulkAction
 	op    operation
-	check func(m *Admin, t *turn, d BulkDetails) error // beyond op; may be nil
+	check func(m *Admin, t *turn, d BulkDetails) error // in addition to op; may be nil
 	do    func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error
 }
 
@@ -149,20 +149,21 @@ var (
 	}, plan: planBulk}
 )
 
-// bulkJobParams is what a selection keeps of its dry run.
+// bulkJobParams are the parameters of a dry run that a selection stores.
 type bulkJobParams struct {
 	Action BulkAction `json:"action"`
-	All    bool       `json:"all"` // it was everybody
+	All    bool       `json:"all"` // the filter matched every account
 	BulkDetails
 }
 
-// Bulk does something to many accounts, by the rules and with the permission of the
-// operation that Action names, account by account: one that the actor may not do it to
-// is skipped, and one that fails keeps no other from it. A filter is tried first
-// (DryRun), which names what would be done to whom and returns a selection of these
-// accounts, up to 10,000; with that it is done behind the caller's back, to them and no
-// others. A filter asks people for a proof of the last 15 minutes, and one that picks
-// everybody is for those who may do everything. Errors: CodeValidationFailed, CodeQueryTooBroad, CodeNotFound (no such selection), those of
+// Bulk carries out an action on many accounts, one by one, by the rules and with the
+// permission of the operation that Action names. It skips an account that is too strong
+// for the actor, and continues after an account that fails. A filter needs a dry run
+// first (DryRun). The dry run returns the results to expect, and a selection of up to
+// 10,000 accounts. With the selection a job carries out the action in the background, on
+// exactly these accounts. A filter requires recent authentication (15 minutes) of people,
+// and one that matches every account also requires the permission "*". Errors:
+// CodeValidationFailed, CodeQueryTooBroad, CodeNotFound (no such selection), those of
 // every operation.
 func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, error) {
 	b, ok := bulkActionOf(p.Action)
@@ -179,7 +180,7 @@ func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, 
 	if err := m.checkBulk(ctx, a, p); err != nil {
 		return BulkResult{}, err
 	}
-	switch p.Until = p.Until.UTC(); { // a job keeps it as JSON, which has no year beyond 9999 and not every zone
+	switch p.Until = p.Until.UTC(); { // a job stores it as JSON, which has no year beyond 9999 and not every zone
 	case p.Action != BulkBan:
 		p.Until = time.Time{}
 	case p.Until.After(forever):
@@ -201,7 +202,7 @@ func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, 
 	return res, nil
 }
 
-// each are ids in their order, each once.
+// each returns ids in their order, without duplicates.
 func each(ids []string) (list []string) {
 	seen := map[string]bool{}
 	for _, id := range ids {
@@ -213,14 +214,14 @@ func each(ids []string) (list []string) {
 	return list
 }
 
-// What is asked, besides what the action asks for, of those who do something to all
-// accounts that a filter picks, and to all that there are.
+// Requirements, in addition to those of the action, for all accounts that a filter
+// matches, and for all accounts of the service.
 var (
 	onMany      = operation{stepUp: true}
 	onEverybody = operation{permission: permAll, stepUp: true}
 )
 
-// checkBulk judges a request by itself.
+// checkBulk checks the parameters of a request.
 func (m *Admin) checkBulk(ctx context.Context, a *acting, p BulkParams) error {
 	named := 0
 	for _, given := range []bool{len(p.UserIDs) > 0, p.Filter != nil, p.SelectionID != ""} {
@@ -276,7 +277,7 @@ func (m *Admin) checkBulk(ctx context.Context, a *acting, p BulkParams) error {
 	return nil
 }
 
-// picksAll tells whether a filter picks every account.
+// picksAll reports whether a filter matches every account.
 func (f UserFilter) picksAll() bool {
 	f.Sort, f.Order, f.Search = "", "", strings.TrimSpace(f.Search)
 	if len(f.Metadata) == 0 {
@@ -285,8 +286,9 @@ func (f UserFilter) picksAll() bool {
 	return reflect.DeepEqual(f, UserFilter{})
 }
 
-// doToEach does an action to accounts, or tries it. After an error it is not known, or
-// known to be in vain, for those that are left. One's own account is skipped.
+// doToEach carries out an action on accounts, or checks it in a dry run. It stops at an
+// error that is an outage, or that would also fail the remaining accounts. It skips the
+// actor's own account.
 func (m *Admin) doToEach(ctx context.Context, who Actor, b bulkAction, p BulkParams, ids []string) ([]rowResult, error) {
 	ctx = context.WithValue(ctx, withinKey{}, opBulk.pattern)
 	list := make([]rowResult, 0, len(ids))
@@ -318,7 +320,7 @@ func (m *Admin) doToEach(ctx context.Context, who Actor, b bulkAction, p BulkPar
 	return list, nil
 }
 
-// theRest adds those that are left to the results that came before an error.
+// theRest adds a failed result for each remaining account after an error.
 func theRest(list []rowResult, ids []string, err error) []rowResult {
 	for _, id := range ids[len(list):] {
 		list = append(list, rowResult{ID: id}.because(err))
@@ -326,7 +328,7 @@ func theRest(list []rowResult, ids []string, err error) []rowResult {
 	return list
 }
 
-// stopsAll tells whether whoever acts may not go on.
+// stopsAll reports whether an error keeps the actor from the remaining accounts, too.
 func stopsAll(err error) bool {
 	var e *auth.Error
 	if errors.As(err, &e) && e.Fields["Idempotency-Key"] != "" {
@@ -340,7 +342,7 @@ func stopsAll(err error) bool {
 	return false
 }
 
-// tryOn judges what an action asks for, and does nothing.
+// tryOn checks the requirements of an action, and changes nothing.
 func (m *Admin) tryOn(ctx context.Context, who Actor, b bulkAction, d BulkDetails, id string) error {
 	t, err := m.begin(ctx, who, b.op, id, auth.EventAdminDenied)
 	if err == nil && b.check != nil {
@@ -349,7 +351,7 @@ func (m *Admin) tryOn(ctx context.Context, who Actor, b bulkAction, d BulkDetail
 	return err
 }
 
-// bulkResult is a list of results as Bulk returns it.
+// bulkResult converts a list of results for Bulk.
 func bulkResult(list []rowResult) BulkResult {
 	res := BulkResult{Items: []BulkItem{}, Counts: tally(list)}
 	for _, r := range list[:min(len(list), maxBulk)] {

@@ -11,8 +11,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// selectFor tries an action on the accounts that a filter picks, and keeps which they
-// were.
+// selectFor checks an action on the accounts that a filter matches, and stores their ids.
 func (m *Admin) selectFor(ctx context.Context, who Actor, a *acting, b bulkAction, p BulkParams) (BulkResult, error) {
 	ids, err := m.pick(ctx, who, *p.Filter)
 	if err != nil {
@@ -43,13 +42,13 @@ func (m *Admin) selectFor(ctx context.Context, who Actor, a *acting, b bulkActio
 	return res, nil
 }
 
-// isEverybody tells whether a filter has picked all accounts that there are, or would.
+// isEverybody reports whether a filter matched all accounts, or would.
 func (m *Admin) isEverybody(ctx context.Context, f UserFilter, picked int) (bool, error) {
 	n, err := m.admin.CountUsers(ctx, store.UserQuery{Now: m.kit.Now()})
 	return f.picksAll() || n.Exact && int64(picked) >= n.N, m.storeError(err)
 }
 
-// pick lists the accounts that a filter picks. Errors: CodeQueryTooBroad.
+// pick lists the accounts that a filter matches. Errors: CodeQueryTooBroad.
 func (m *Admin) pick(ctx context.Context, who Actor, f UserFilter) ([]string, error) {
 	var ids []string
 	p, err := m.userSearch(f)
@@ -75,7 +74,7 @@ func (m *Admin) pick(ctx context.Context, who Actor, f UserFilter) ([]string, er
 	}
 }
 
-// startSelection has what a dry run tried done.
+// startSelection starts the action that a dry run checked.
 func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id string) (BulkResult, error) {
 	jobID, err := carryOut(ctx, m, who, opBulk, "", auth.EventJobStarted, func(t *turn) (string, error) {
 		if err := m.allow(t.acting, b.op); err != nil {
@@ -86,7 +85,7 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 		var p bulkJobParams
 		if err == nil && j.Kind == bulkJob.name {
 			if err := errors.Join(json.Unmarshal(j.Actor, &made), json.Unmarshal(j.Params, &p)); err != nil {
-				return "", m.fail(auth.CodeInternal, err) // no try will help
+				return "", m.fail(auth.CodeInternal, err) // another attempt will not help
 			}
 		}
 		switch {
@@ -118,12 +117,12 @@ func planBulk(_ context.Context, m *Admin, _ store.Job, input []byte) (chunkWork
 	}}, nil
 }
 
-// doBulk does a chunk of a selection.
+// doBulk carries out a chunk of a selection.
 func doBulk(ctx context.Context, m *Admin, who Actor, j store.Job, input []byte) ([]rowResult, error) {
 	var p bulkJobParams
 	var ids []string
 	if err := errors.Join(json.Unmarshal(j.Params, &p), json.Unmarshal(input, &ids)); err != nil {
-		return nil, m.fail(auth.CodeInternal, err) // no try will help
+		return nil, m.fail(auth.CodeInternal, err) // another attempt will not help
 	}
 	b, ok := bulkActionOf(p.Action)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// bulkBody is BulkParams on the wire, where a filter has the names of GET /users.
+// bulkBody is BulkParams on the wire. Its filter has the names of GET /users.
 type bulkBody struct {
 	Action      BulkAction     `json:"action"`
 	IDs         []string       `json:"ids"`
@@ -55,12 +55,12 @@ type bulkView struct {
 	ExpiresAt   *time.Time  `json:"expires_at"`
 }
 
-// startedJob answers that something goes on in the background.
+// startedJob answers with the id of a background job.
 func startedJob(id string) reply {
 	return reply{status: http.StatusAccepted, body: map[string]string{"job_id": id}}
 }
 
-// filterOf reads the filters of GET /users from an object of their names.
+// filterOf reads an object with the filters of GET /users.
 func (m *Admin) filterOf(given map[string]any) (f UserFilter, err error) {
 	query := url.Values{}
 	for name, v := range given {

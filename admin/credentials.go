@@ -32,7 +32,7 @@ type SetPasswordParams struct {
 	Revision *int64
 }
 
-// setPasswordBody tells null, which removes the password, from a member that is missing.
+// setPasswordBody distinguishes null, which removes the password, from an absent member.
 type setPasswordBody struct {
 	UserID   string          `path:"id"`
 	Password json.RawMessage `json:"password" required:"is required; null removes it"`
@@ -48,10 +48,10 @@ func (m *Admin) setPassword(ctx context.Context, who Actor, p setPasswordBody) (
 	return m.SetPassword(ctx, who, set)
 }
 
-// SetPassword sets somebody's password, or removes it. All their sessions end, and
-// they are told by mail. Errors: CodeValidationFailed, CodeWeakPassword,
-// CodeUserNotFound, CodeTargetStronger, CodePreconditionFailed, CodeOverloaded, those
-// of Hooks.BeforePasswordChange.
+// SetPassword sets or removes a user's password. All sessions of the user are revoked,
+// and the user is notified by mail. Errors: CodeValidationFailed, CodeWeakPassword,
+// CodeUserNotFound, CodeTargetStronger, CodePreconditionFailed, CodeOverloaded, those of
+// Hooks.BeforePasswordChange.
 func (m *Admin) SetPassword(ctx context.Context, who Actor, p SetPasswordParams) (auth.User, error) {
 	u, err := carryOut(ctx, m, who, opSetPassword, p.UserID, auth.EventPasswordChanged, func(t *turn) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {
@@ -72,13 +72,13 @@ func (m *Admin) SetPassword(ctx context.Context, who Actor, p SetPasswordParams)
 		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
 	})
 	if err == nil && p.Password != nil {
-		m.kit.ResetFailures(ctx, u) // of the password before
+		m.kit.ResetFailures(ctx, u) // of the former password
 	}
 	return u, err
 }
 
-// Factors lists somebody's second factors that are enabled, without their secrets.
-// Errors: CodeUserNotFound.
+// Factors lists a user's enabled second factors, without their secrets. Errors:
+// CodeUserNotFound.
 func (m *Admin) Factors(ctx context.Context, who Actor, userID string) ([]auth.Factor, error) {
 	if _, err := m.reader(ctx, who, opFactors); err != nil {
 		return nil, err
@@ -100,8 +100,8 @@ type RemoveFactorParams struct {
 	Revision *int64 `header:"If-Match"`
 }
 
-// RemoveFactor removes a second factor of somebody's, or all of them, and with the
-// last the recovery codes. They are told by mail. Errors: CodeUserNotFound,
+// RemoveFactor removes one of a user's second factors, or all of them, and with the last
+// one the recovery codes. The user is notified by mail. Errors: CodeUserNotFound,
 // CodeNotFound (no such factor), CodeMFANotEnabled (there is none), CodeTargetStronger,
 // CodePreconditionFailed.
 func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParams) (auth.User, error) {
@@ -140,16 +140,16 @@ func kindsOf(list []auth.Factor) (kinds []string) {
 	return kinds
 }
 
-// UnlinkParams take an identity off an account.
+// UnlinkParams remove an identity from an account.
 type UnlinkParams struct {
 	UserID     string `path:"id"`
 	IdentityID string `path:"identity"`
-	Force      bool   `json:"force"` // also if nobody could sign in to the account any more
+	Force      bool   `json:"force"` // even if the account has no sign-in method left
 	Reason     string `json:"reason"`
 	Revision   *int64 `header:"If-Match"`
 }
 
-// Unlink takes an identity off an account. Its owner is told by mail. Errors:
+// Unlink removes an identity from an account. Its owner is notified by mail. Errors:
 // CodeUserNotFound, CodeNotFound (no such identity), CodeLastSignInMethod,
 // CodeTargetStronger, CodePreconditionFailed.
 func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.User, error) {
@@ -178,8 +178,8 @@ func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.Use
 	})
 }
 
-// retell completes the event of a turn before its notice is written, which says what
-// the event does.
+// retell edits the event of a turn and writes its notice again, because the notice
+// repeats the event.
 func (m *Admin) retell(ctx context.Context, t *turn, edit func(*auth.Event)) {
 	o := t.change.Events[0]
 	edit(&o.Event)
@@ -187,18 +187,18 @@ func (m *Admin) retell(ctx context.Context, t *turn, edit func(*auth.Event)) {
 	t.change.Events, t.change.Messages = told.Events, told.Messages
 }
 
-// UnlockParams clear the limits on failures at an account.
+// UnlockParams clear the rate limits on failures of an account.
 type UnlockParams struct {
 	UserID   string `path:"id"`
 	Reason   string `json:"reason"`
 	Revision *int64 `header:"If-Match"`
 }
 
-// Unlock clears the limits that failed passwords, codes and second factors of an
-// account have used up, for all its names and devices, those that count failures in a
-// row among them. Nobody unlocks themselves: the limits are also what keeps whoever
-// has stolen a session from guessing on. Errors: CodeUserNotFound, CodeTargetStronger,
-// CodePreconditionFailed.
+// Unlock clears the rate limits that failed passwords, codes and second factors of an
+// account have used up, for all its names and devices, including those that count
+// failures in a row. An actor cannot unlock the actor's own account, because the limits
+// also stop further attempts with a stolen session. Errors: CodeUserNotFound,
+// CodeTargetStronger, CodePreconditionFailed.
 func (m *Admin) Unlock(ctx context.Context, who Actor, p UnlockParams) (auth.User, error) {
 	return carryOut(ctx, m, who, opUnlock, p.UserID, auth.EventUserUnlocked, func(t *turn) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {

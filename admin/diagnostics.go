@@ -11,32 +11,32 @@ import (
 
 var opDiagnostics = operation{strict: true, pattern: "GET /diagnostics", permission: PermSettingsRead}
 
-// Diagnosis is how the service is doing, as one instance sees it.
+// Diagnosis is the state of the service, as one instance sees it.
 type Diagnosis struct {
 	host.Diagnosis
 
-	APIKeys []KeyAge `json:"api_keys"` // secret keys of the store that are live, the oldest texts first, at most MaxKeyAges
+	APIKeys []KeyAge `json:"api_keys"` // live secret keys of the store, the oldest texts first, at most MaxKeyAges
 }
 
-// KeyAge is how old the text of an API key is.
+// KeyAge is the age of an API key's text.
 type KeyAge struct {
 	ID         string     `json:"id"`
 	Name       string     `json:"name"`
-	Since      time.Time  `json:"since"` // when it was made, or rotated last
+	Since      time.Time  `json:"since"` // when the key was created or last rotated
 	LastUsedAt *time.Time `json:"last_used_at"`
 	ExpiresAt  *time.Time `json:"expires_at"`
 	Ageing     bool       `json:"ageing"` // it is older than KeyAgeing
 }
 
-// What is said of keys that get old.
+// Limits of key ages.
 const (
 	KeyAgeing  = 365 * 24 * time.Hour
 	MaxKeyAges = 50
 
-	keysLooked = 2000 // how many keys are looked at, at most: the newest
+	keysLooked = 2000 // how many keys are read at most: the newest
 )
 
-// Diagnostics tells how the service is doing, as this instance sees it.
+// Diagnostics returns the state of the service, as this instance sees it.
 func (m *Admin) Diagnostics(ctx context.Context, who Actor) (Diagnosis, error) {
 	if _, err := m.reader(ctx, who, opDiagnostics); err != nil {
 		return Diagnosis{}, err
@@ -49,7 +49,7 @@ func (m *Admin) Diagnostics(ctx context.Context, who Actor) (Diagnosis, error) {
 	return Diagnosis{health, ages[:min(len(ages), MaxKeyAges)]}, err
 }
 
-// keyAges are the ages of the secret keys that are live, the oldest first.
+// keyAges returns the ages of the live secret keys, the oldest first.
 func (m *Admin) keyAges(ctx context.Context) ([]KeyAge, error) {
 	now := m.kit.Now()
 	q := store.KeyQuery{Public: ptr(false), LiveAt: now, Limit: maxPage}

@@ -17,11 +17,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// UserFilter picks accounts, and their order. Those fields that are set have to hold
-// together.
+// UserFilter picks accounts, and their order. An account has to match all fields that are
+// set.
 type UserFilter struct {
-	// Search is what somebody types to find an account: an id, or a whole email address or
-	// phone number, or else what an address or name begins with.
+	// Search is an operator's search text: an id, a whole email address or phone number,
+	// or the start of an email address, phone number or name.
 	Search string `query:"q"`
 
 	Email        string            `query:"email"`
@@ -50,7 +50,7 @@ type ListUsersParams struct {
 	Cursor string `query:"cursor"` // UserPage.NextCursor of the page before
 }
 
-// userSearch is a UserFilter as the store takes it.
+// userSearch is a UserFilter in the store's form.
 type userSearch struct {
 	store.UserQuery
 
@@ -77,7 +77,7 @@ func (m *Admin) userSearch(f UserFilter) (userSearch, error) {
 		p.Banned = ptr(true)
 	case "unconfirmed":
 		p.Banned, p.Confirmed = ptr(false), ptr(false)
-	case "invited": // those of the unconfirmed whom nothing but a link that is mailed lets in
+	case "invited": // unconfirmed accounts without a password, which only a link by mail signs in
 		p.Banned, p.Confirmed, p.Password = ptr(false), ptr(false), ptr(false)
 	default:
 		return p, m.kit.Invalid("status", "has to be active, banned, unconfirmed or invited")
@@ -88,8 +88,7 @@ func (m *Admin) userSearch(f UserFilter) (userSearch, error) {
 	return p, nil
 }
 
-// addresses are an email address and a phone number, each of which may be empty, as they
-// are stored.
+// addresses normalizes an email address and a phone number, each of which may be empty.
 func (m *Admin) addresses(email, phone string) (string, string, error) {
 	var err error
 	if email != "" {
@@ -105,10 +104,10 @@ func (m *Admin) addresses(email, phone string) (string, string, error) {
 	return email, phone, nil
 }
 
-// Matched is what a search was taken for.
+// Matched is the interpretation of a search.
 type Matched string
 
-// What a search may be.
+// Interpretations of a search.
 const (
 	MatchedID     Matched = "id"
 	MatchedEmail  Matched = "email"
@@ -119,8 +118,8 @@ const (
 // UserPage is a page of accounts.
 type UserPage struct {
 	Users      []auth.User
-	Matched    Matched      // what UserFilter.Search was taken for; empty without
-	Count      *store.Total // if it was asked for
+	Matched    Matched      // the interpretation of UserFilter.Search; empty without
+	Count      *store.Total // if requested
 	NextCursor *string      // of the page after; nil: this was the last
 
 	next *store.UserQuery // the query for the page after
@@ -155,7 +154,7 @@ func (m *Admin) ListUsers(ctx context.Context, who Actor, p ListUsersParams) (Us
 	return page, err
 }
 
-// pageOfUsers lists accounts for an actor who may.
+// pageOfUsers lists accounts, and checks that the actor may see them.
 func (m *Admin) pageOfUsers(ctx context.Context, who Actor, p userSearch) (UserPage, error) {
 	if _, err := m.reader(ctx, who, opListUsers); err != nil {
 		return UserPage{}, err
@@ -163,7 +162,7 @@ func (m *Admin) pageOfUsers(ctx context.Context, who Actor, p userSearch) (UserP
 	return m.listUsers(ctx, p)
 }
 
-// listUsers lists accounts for an operation that may, as many as p.Limit says.
+// listUsers lists up to p.Limit accounts for an operation that has checked the actor.
 func (m *Admin) listUsers(ctx context.Context, p userSearch) (UserPage, error) {
 	var page UserPage
 	q, matched, err := m.searched(ctx, p)
@@ -209,14 +208,14 @@ func (p UserPage) reply(m *Admin) reply {
 	return reply{body: out}
 }
 
-// userCursor is a place in a list of accounts, which belongs to its filter.
+// userCursor is a position in a list of accounts with one filter.
 type userCursor struct {
 	store.UserCursor
 
 	Query string `json:"query"`
 }
 
-// fingerprint tells filters apart.
+// fingerprint identifies a filter.
 func fingerprint(f UserFilter) string {
 	query, fields := url.Values{}, reflect.ValueOf(f)
 	for i := range fields.NumField() {
@@ -228,8 +227,7 @@ func fingerprint(f UserFilter) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// searched is the query for accounts that somebody asks for, and what the text was taken
-// for that they typed.
+// searched returns the query for a search, and the interpretation of its text.
 func (m *Admin) searched(ctx context.Context, p userSearch) (q store.UserQuery, matched Matched, err error) {
 	q = p.UserQuery
 	if p.Search != "" {
@@ -240,8 +238,8 @@ func (m *Admin) searched(ctx context.Context, p userSearch) (q store.UserQuery, 
 	return q, matched, m.kit.StoreError(q.Check())
 }
 
-// search adds to a query what somebody typed. A whole address or number that nobody
-// has may be the begin of a longer one.
+// search adds the text of a search to a query. A whole email address or phone number
+// without an account may be the start of a longer one.
 func (m *Admin) search(ctx context.Context, text string, q *store.UserQuery) (Matched, error) {
 	if id, err := uuid.Parse(text); err == nil && len(text) == len(id.String()) {
 		q.ID = id.String()
@@ -263,7 +261,7 @@ func (m *Admin) search(ctx context.Context, text string, q *store.UserQuery) (Ma
 	return MatchedPrefix, nil
 }
 
-// has tells whether anybody has a value.
+// has reports whether an account has a value.
 func (m *Admin) has(ctx context.Context, key store.UserKey) (bool, error) {
 	_, err := m.store.User(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {

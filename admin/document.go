@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// What people wrote of the OpenAPI document: for each noun a file of schemas and one
-// of prose.
+// The hand-written parts of the OpenAPI document: for each resource a file of schemas and
+// one of prose.
 //
 //go:embed openapi/*.json
 var documents embed.FS
 
-// The files of each kind, joined: they are part of the program, and stay as they are.
+// The joined files of each kind. They are part of the program and never change.
 var (
 	allSchemas = sync.OnceValues(func() ([]byte, error) { return document("schemas") })
 	allProse   = sync.OnceValues(func() ([]byte, error) { return document("prose") })
@@ -46,7 +46,7 @@ func document(kind string) ([]byte, error) {
 	return json.Marshal(whole)
 }
 
-// offerKeys says of every POST that it takes the key of withKey.
+// offerKeys documents the header of withKey for every POST.
 func offerKeys(prose map[string]any) {
 	operations, _ := prose["operations"].(map[string]any)
 	for pattern, of := range operations {
@@ -57,7 +57,7 @@ func offerKeys(prose map[string]any) {
 	}
 }
 
-// join adds what is in part: sections of names, none of which comes twice, and lists.
+// join adds part to whole: sections of unique names, and lists.
 func join(whole, part map[string]any) error {
 	for section, of := range part {
 		list, isList := of.([]any)

@@ -17,10 +17,10 @@ var (
 	personEndpoints = []endpoint{{opExportUser, reflect.TypeFor[none](), (*Admin).handleExportUser}, op(opAnonymize, (*Admin).AnonymizeUser)}
 )
 
-// ExportUser reads everything that is held about an account, for its owner: what they
-// could export themselves (auth.Export), the rows of the audit log about them among it.
-// Who else acted is left out. That it was exported is recorded before anything is
-// read. Errors: CodeUserNotFound, CodeTargetStronger.
+// ExportUser reads all data about an account, for its owner: the same as the owner's own
+// export (auth.Export), including the rows of the audit log about the account. It omits
+// other actors. The export is recorded before anything is read. Errors: CodeUserNotFound,
+// CodeTargetStronger.
 func (m *Admin) ExportUser(ctx context.Context, who Actor, userID string) (*auth.Export, error) {
 	return carryOut(ctx, m, who, opExportUser, userID, auth.EventUserExported, func(t *turn) (*auth.Export, error) {
 		if _, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID}); err != nil {
@@ -40,21 +40,21 @@ func (m *Admin) handleExportUser(who Actor, w http.ResponseWriter, r *http.Reque
 	return m.kit.WriteExport(w, r, e)
 }
 
-// AnonymizeUserParams make an account nobody's.
+// AnonymizeUserParams anonymize an account.
 type AnonymizeUserParams struct {
 	UserID   string `path:"id"`
-	Reason   string `json:"reason"` // required; it stays in the audit log, so that it has to name nobody
+	Reason   string `json:"reason"` // required; it stays in the audit log, so it must not name anybody
 	Revision *int64 `header:"If-Match"`
 }
 
-// AnonymizeUser removes whatever tells who an account was of, for good, and keeps its
-// id, so that what the application keeps by it holds: name, addresses, metadata,
-// identities, ways in, sessions, tokens and messages that wait go, and in the audit log
-// the id takes the place of what people called them; addresses and user agents of the
-// account's own doings go from there, too, but for a failed sign-in of the second before
-// that another instance has still to record. Nobody signs in to it any more, and besides
-// being deleted nothing can be done to it: CodeUserNotFound. It cannot be undone. What
-// the application keeps of the person is the application's to remove, see
+// AnonymizeUser removes all personal data of an account permanently, and keeps its id, so
+// that the application's references stay valid. It deletes the name, email address, phone
+// number, metadata, identities, credentials, sessions, tokens and waiting messages. In
+// the audit log the id replaces the account's labels. The IP addresses and user agents of
+// the account's own events are deleted, too, except for a failed sign-in of the last
+// second that another instance has not recorded yet. Nobody can sign in to the account
+// any more, and every operation except deletion fails with CodeUserNotFound. It cannot be
+// undone. The application has to remove its own data about the person, see
 // auth.EventUserAnonymized. Errors as for BanUser.
 func (m *Admin) AnonymizeUser(ctx context.Context, who Actor, p AnonymizeUserParams) (auth.User, error) {
 	if err := m.reason(p.Reason); err != nil {

@@ -13,42 +13,42 @@ import (
 	"github.com/authmount/auth"
 )
 
-// Identity is somebody whom an admin login of the application's own knows, as of one
+// Identity is a person whom the application's own admin login signed in, as of one
 // request.
 type Identity struct {
-	ID          string    // as the application has it; required
-	Label       string    // what people call them, for the audit log; ID if empty
-	Permissions []string  // or patterns of them; what nobody declared counts for nothing
-	AAL         string    // store.LevelAAL2: they have shown a second factor
-	AuthTime    time.Time // when they last proved who they are
+	ID          string    // of the application; required
+	Label       string    // a readable name, for the audit log; ID if empty
+	Permissions []string  // or patterns of them; undeclared ones are ignored
+	AAL         string    // store.LevelAAL2: the person has shown a second factor
+	AuthTime    time.Time // time of the last authentication
 }
 
-// same tells whether two are one, who may do the same.
+// same reports whether two are the same person with the same permissions.
 func (i Identity) same(o Identity) bool {
 	sorted := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 	return i.ID == o.ID && i.AAL == o.AAL && slices.Equal(sorted(i.Permissions), sorted(o.Permissions))
 }
 
-// maxIdentity is how long ID and Label may be, in bytes.
+// maxIdentity is the longest ID and Label, in bytes.
 const maxIdentity = 255
 
-// External is somebody whom the application's own admin login knows
-// (Options.Authorize). They are held to the rules that hold for users: Permissions say
-// what they may do and whom they may touch, AAL stands for the second factor
-// (Options.RequireMFA), and AuthTime, of the last 15 minutes, for the fresh proof.
-// They have no account here, so that none is their own, and they act as nobody else.
+// External is an actor whom the application's own admin login knows (Options.Authorize).
+// The rules for users apply: Permissions limit the operations and the targets, AAL reports
+// the second factor (Options.RequireMFA), and AuthTime within the last 15 minutes is recent
+// authentication. Such an actor has no account here, so no account is the actor's own, and
+// cannot impersonate.
 //
-// The application alone knows what they may do, and what it said when the operation
-// began is what counts: of an actor like this nothing is judged once more at the
-// instant of the change, only the table of roles and whom it is about. For the same
-// reason, what is judged later by what its maker may do then (keys, and invitations
-// that give roles) takes an identity with "*".
+// Only the application knows the permissions, so those that it reported when the
+// operation started count. Unlike for other actors, they are not checked again at the
+// instant of the change; only the table of roles and the target are. For the same reason
+// an operation that creates something with lasting permissions (keys, and invitations
+// that give roles) requires an identity with "*".
 func External(i Identity) Actor {
 	i.Permissions = slices.Clone(i.Permissions)
 	return Actor{external: &i}
 }
 
-// asksElsewhere has the application say whose a request is.
+// asksElsewhere asks the application for the identity of a request.
 func (m *Admin) asksElsewhere(r *http.Request) (Actor, error) {
 	i, err := m.authorize(r)
 	var refused *auth.Error
@@ -61,7 +61,7 @@ func (m *Admin) asksElsewhere(r *http.Request) (Actor, error) {
 	return External(i), nil
 }
 
-// resolveExternal fills in who acts by the word of the application. Errors:
+// resolveExternal fills in an actor whom the application identified. Errors:
 // CodeMissingToken.
 func (m *Admin) resolveExternal(i Identity, a *acting) error {
 	if i.Label == "" {
@@ -85,11 +85,11 @@ func isName(s string) bool {
 	return s != "" && len(s) <= maxIdentity && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// untraceable tells whether nobody can ask later what the actor may do by then, and
-// they may not do everything now.
+// untraceable reports whether the permissions of the actor cannot be checked later, and
+// the actor does not hold "*" now.
 func (a *acting) untraceable() bool { return a.external != nil && !a.may(permAll) }
 
-// aal is what a person has shown.
+// aal returns the assurance level of a person.
 func (a *acting) aal() string {
 	if a.external != nil {
 		return a.external.AAL
@@ -97,7 +97,7 @@ func (a *acting) aal() string {
 	return a.session.AAL
 }
 
-// fresh tells whether a person proved who they are lately.
+// fresh reports whether a person authenticated recently.
 func (m *Admin) fresh(a *acting) bool {
 	if a.external != nil {
 		ago := m.kit.Now().Sub(a.external.AuthTime)
@@ -106,5 +106,5 @@ func (m *Admin) fresh(a *acting) bool {
 	return m.kit.RecentlyAuthenticated(*a.user, a.session)
 }
 
-// clockSkew is how far ahead the clock of the application's login may be.
+// clockSkew is the tolerance for a clock of the application's login that is ahead.
 const clockSkew = time.Minute

@@ -6,7 +6,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What writing a field asks for that belongs to another operation.
+// Requirements for fields that belong to another operation.
 var (
 	fieldOfCredentials = operation{permission: PermCredentials, against: stronger, stepUp: true}
 	fieldOfRoles       = operation{permission: PermRolesAssign, against: atLeastAs, stepUp: true}
@@ -14,17 +14,17 @@ var (
 	fieldOfProfile     = operation{permission: PermUsersWrite, against: managing}
 )
 
-// writtenFields are what somebody writes of an account that may belong to another operation.
-// It asks for that one's permission wherever it is written: at POST and PATCH of an
-// account as in a row of an import.
+// writtenFields are the fields of a change to an account that may belong to another
+// operation. They require the permission of that operation in every place: in POST and
+// PATCH of an account, and in a row of an import.
 type writtenFields struct {
 	profile     bool // name and metadata
-	credentials bool // what lets one in: address, number, their proofs, password, factor, identity
+	credentials bool // email address, phone number, their verification, password, factor, identity
 	ban         bool
-	roles       *[]string // exactly these; nil: as they are
+	roles       *[]string // exactly these; nil: unchanged
 }
 
-// fieldsOfNew are those of an account to be made.
+// fieldsOfNew returns the fields of a new account.
 func fieldsOfNew(p host.ImportUser) writtenFields {
 	f := writtenFields{
 		credentials: p.PasswordHash != "" || p.TOTPSecret != "" || len(p.Identities) > 0 ||
@@ -37,7 +37,7 @@ func fieldsOfNew(p host.ImportUser) writtenFields {
 	return f
 }
 
-// fieldsOfPatch are those that a patch changes.
+// fieldsOfPatch returns the fields that a patch changes.
 func fieldsOfPatch(p store.UserPatch) writtenFields {
 	return writtenFields{
 		profile:     p.FullName != nil || p.UserMetadata != nil || p.AppMetadata != nil,
@@ -47,8 +47,8 @@ func fieldsOfPatch(p store.UserPatch) writtenFields {
 	}
 }
 
-// mayWriteFields judges fields of the target of a turn, or of a new account. Errors: those of
-// allow and outranks, CodeRoleNotFound.
+// mayWriteFields checks the fields of a turn's target, or of a new account. Errors: those
+// of allow and outranks, CodeRoleNotFound.
 func (m *Admin) mayWriteFields(t *turn, f writtenFields) error {
 	for _, field := range []struct {
 		written bool

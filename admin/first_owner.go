@@ -7,14 +7,14 @@ import (
 	"github.com/authmount/auth"
 )
 
-// opFirstOwnerLink is code of the application's alone: the wire has no such operation.
+// opFirstOwnerLink is only for code of the application: it has no endpoint.
 var opFirstOwnerLink = operation{pattern: "first owner link"}
 
-// FirstOwnerLink makes the link by which somebody becomes the first owner: whoever is
-// signed in with a proved address and opens it within 30 minutes. A new one supersedes
-// the older. Show it to the operator of the service alone, on a terminal say, and never
-// write it to a log. Errors: auth.CodeRoleInUse once there has ever been an owner,
-// whatever became of them; auth.CodeInternal with Options.Authorize.
+// FirstOwnerLink creates a link that makes a user the first owner: a signed-in user with a
+// verified email address who opens it within 30 minutes. A new link replaces an older one.
+// Show it only to the operator of the service, for example on a terminal, and never write it
+// to a log. Errors: auth.CodeRoleInUse if there has ever been an owner, even a deleted one;
+// auth.CodeInternal with Options.Authorize.
 func (m *Admin) FirstOwnerLink(ctx context.Context) (string, error) {
 	if m.authorize != nil {
 		return "", m.fail(auth.CodeInternal, errors.New("with Options.Authorize nobody's account opens the admin side"))

@@ -15,30 +15,30 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// keptRepetitions is for how long an Idempotency-Key is remembered.
+// keptRepetitions is the time for which an Idempotency-Key is remembered.
 const keptRepetitions = 24 * time.Hour
 
 const maxIdempotencyKey = 255 // bytes
 
 type requestKey struct{}
 
-// once is what makes a request happen once.
+// once identifies a request that is carried out at most once.
 type once struct {
 	route, key string
-	hash       []byte        // of all that the request says
-	head       []byte        // of all but its body
+	hash       []byte        // of the whole request
+	head       []byte        // of the request without its body
 	life       time.Duration // for how long it is remembered; 0: keptRepetitions
 
-	// job tells that it is a part of a job, which is remembered whoever acts by then: they
-	// may have gone.
+	// job marks a part of a job. It is remembered for the job and not for the actor, who
+	// may be gone by then.
 	job bool
 
-	// asks tells that the operation asks by itself whether it was done before, where the
-	// store is not about to say so.
+	// asks is set if the operation itself checks whether it was done before, because the
+	// store cannot report it.
 	asks bool
 }
 
-// withKey reads Idempotency-Key of a POST. carryOut holds the request to it.
+// withKey reads the Idempotency-Key of a POST. carryOut enforces it.
 func (m *Admin) withKey(op operation, r *http.Request) (*http.Request, error) {
 	keys := r.Header.Values("Idempotency-Key")
 	if len(keys) == 0 || r.Method != http.MethodPost {
@@ -68,7 +68,7 @@ func (m *Admin) withKey(op operation, r *http.Request) (*http.Request, error) {
 	return r, nil
 }
 
-// read completes what a request says with the digest of its body.
+// read completes the hash of a request with the digest of its body.
 func (o *once) read(m *Admin, body []byte) {
 	sum := sha256.Sum256(append(o.head, body...))
 	o.hash = m.kit.Fingerprint(sum[:])
@@ -83,8 +83,8 @@ func visible(s string) bool {
 	return true
 }
 
-// onceFor is a context for the part of a request that is about one account of several:
-// each of them happens once.
+// onceFor returns a context for the part of a request for one account of several, which
+// is carried out once.
 func (m *Admin) onceFor(ctx context.Context, userID string) context.Context {
 	o, _ := ctx.Value(requestKey{}).(*once)
 	if o == nil {
@@ -93,7 +93,7 @@ func (m *Admin) onceFor(ctx context.Context, userID string) context.Context {
 	return context.WithValue(ctx, requestKey{}, &once{route: o.route, key: o.key + " " + userID, hash: o.hash, life: o.life, job: o.job})
 }
 
-// idempotency is what makes the change of an actor's request happen once, or nil.
+// idempotency returns the condition that the request is carried out once, or nil.
 func (m *Admin) idempotency(ctx context.Context, a *acting) *store.Idempotency {
 	o, _ := ctx.Value(requestKey{}).(*once)
 	if o == nil {
@@ -108,14 +108,14 @@ func (m *Admin) idempotency(ctx context.Context, a *acting) *store.Idempotency {
 	return i
 }
 
-// name is by what an actor is told from all others, in whichever session.
+// name identifies an actor among all others, in any session.
 func (a *acting) name() string {
 	switch {
 	case a.by.Session != nil:
 		return string(store.ActorUser) + ":" + a.by.Session.UserID
 	case a.by.Key != nil:
 		return string(store.ActorKey) + ":" + a.by.Key.ID
-	case a.key != nil: // of an option
+	case a.key != nil: // in the options
 		return "option:" + a.key.Name
 	case a.by.External != "":
 		return string(store.ActorExternal) + ":" + a.by.External
@@ -123,15 +123,15 @@ func (a *acting) name() string {
 	return string(store.ActorSystem) + ":" + a.by.System
 }
 
-// wasDone asks whether a request was carried out before, with a change that cannot
-// come about: stores judge the key before any other condition. The error is
-// a *store.RepeatedError if it was.
+// wasDone checks whether a request was carried out before. It passes a change that cannot
+// succeed, because stores check the key before any other condition. The error is a
+// *store.RepeatedError if it was.
 func (m *Admin) wasDone(ctx context.Context, a *acting) error {
 	return m.underKey(ctx, m.idempotency(ctx, a), a.by)
 }
 
-// wasDoneInJob is wasDone for a part of a job whose actor is refused by now: what they did
-// before is told as it was.
+// wasDoneInJob is wasDone for a part of a job after its actor was refused: a part that was
+// done before is reported as done.
 func (m *Admin) wasDoneInJob(ctx context.Context) error {
 	if o, _ := ctx.Value(requestKey{}).(*once); o == nil || !o.job {
 		return nil
@@ -152,8 +152,8 @@ func (m *Admin) underKey(ctx context.Context, key *store.Idempotency, by auth.Au
 	return err
 }
 
-// keep has v returned to whoever repeats the request. It is for what no store can
-// tell afterwards, and never holds a secret; accounts need not be kept.
+// keep stores v, to be returned when the request is repeated. It is for results that the
+// store cannot read later, and never holds a secret; an account is read again instead.
 func (t *turn) keep(v any) error {
 	if t.change.Idempotency == nil {
 		return nil
@@ -163,10 +163,10 @@ func (t *turn) keep(v any) error {
 	return err
 }
 
-// repeated answers a request that was carried out before as it was answered then:
-// with the account as it is now, or what keep was given. Errors:
-// CodeValidationFailed if the request is another one; CodeIdempotencyReplayed if it
-// returned a secret, which is not kept to be shown again.
+// repeated answers a repeated request as it was answered first: with the account as it is
+// now, or with the value that keep stored. Errors: CodeValidationFailed if the request is
+// another one; CodeIdempotencyReplayed if it returned a secret, because secrets are not
+// stored.
 func repeated[T any](ctx context.Context, m *Admin, op operation, targetID string, again *store.RepeatedError) (T, error) {
 	var v T
 	if !again.Same {

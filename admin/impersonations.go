@@ -40,32 +40,34 @@ func viewImpersonation(i store.Impersonation) impersonationView {
 	return impersonationView{i.ID, i.UserID, i.ActorID, i.ActorSessionID, i.Reason, i.CreatedAt, i.ExpiresAt, optional(i.IP), optional(i.UserAgent)}
 }
 
-// ImpersonateParams say as whom somebody acts, and why.
+// ImpersonateParams name a user to act as, and a reason.
 type ImpersonateParams struct {
 	UserID     string `path:"id"`
 	Reason     string `json:"reason"`      // for the audit log; required
-	RedirectTo string `json:"redirect_to"` // where a browser goes on, on the list of redirects; empty: the token is returned
-	Revision   *int64 `header:"If-Match"`  // of the account as it was seen; nil: whatever it is
+	RedirectTo string `json:"redirect_to"` // where a browser continues, on the allow-list; empty: the token is returned
+	Revision   *int64 `header:"If-Match"`  // of the account that the caller saw; nil: any
 }
 
-// ImpersonateResult is the token to act with, or where a browser gets it.
+// ImpersonateResult is the token to act with, or the URL for a browser to get it.
 type ImpersonateResult struct {
 	SessionID   string `json:"session_id"`
-	AccessToken string `json:"access_token,omitempty"` // with RedirectTo empty, as is URL otherwise
+	AccessToken string `json:"access_token,omitempty"` // if RedirectTo is empty; otherwise URL is set
 	ExpiresIn   int    `json:"expires_in,omitempty"`   // seconds
-	URL         string `json:"url,omitempty"`          // RedirectTo with a code, good for a minute, that POST /exchange trades
+	URL         string `json:"url,omitempty"`          // RedirectTo with a code for POST /exchange, valid for a minute
 }
 
-// Impersonate lets the actor act as somebody else, for auth.ImpersonationLife at most
-// and only while their own session is live: the user sees it among their sessions, and
-// nothing is kept of it with the account. It opens the application's routes but those
-// with auth.NotImpersonated, and of Authmount's GET /me, GET /sessions and /logout. It
-// ends early with whatever changes what either may do, or how either signs in.
+// Impersonate lets the actor act as another user, for at most auth.ImpersonationLife and
+// only while the actor's own session is live. The user sees the impersonation among the
+// sessions; the account stores nothing about it. It has access to the application's
+// routes, except those with auth.NotImpersonated, and to Authmount's GET /me, GET
+// /sessions and /logout. It ends early with any change to the permissions or credentials
+// of either account.
 //
-// The actor has to be signed in (neither a key nor the application's code may do this)
-// and to have all of the account's permissions and one more, but for owners. Errors:
-// CodeValidationFailed, CodeUserNotFound, CodeTargetStronger, CodeUserBanned,
-// CodeImpersonationForbidden, CodeRedirectNotAllowed, CodePreconditionFailed.
+// The actor has to be signed in (neither a key nor the application's code may
+// impersonate) and to have all of the account's permissions and one more; owners need no
+// more. Errors: CodeValidationFailed, CodeUserNotFound, CodeTargetStronger,
+// CodeUserBanned, CodeImpersonationForbidden, CodeRedirectNotAllowed,
+// CodePreconditionFailed.
 func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams) (ImpersonateResult, error) {
 	if err := m.reason(p.Reason); err != nil {
 		return ImpersonateResult{}, err
@@ -104,7 +106,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 	}
 	made, err := m.kit.ImpersonationTokens(ctx, id)
 	switch {
-	case errors.Is(err, store.ErrSessionEnded), errors.Is(err, store.ErrNotFound): // meanwhile
+	case errors.Is(err, store.ErrSessionEnded), errors.Is(err, store.ErrNotFound): // the session ended meanwhile
 		return ImpersonateResult{}, m.fail(auth.CodeSessionEnded, err)
 	case err != nil:
 		return ImpersonateResult{}, m.kit.StoreError(err)
@@ -113,7 +115,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 	return ImpersonateResult{SessionID: id, AccessToken: t.AccessToken, ExpiresIn: t.ExpiresIn}, nil
 }
 
-// Impersonations lists who acts as whom right now, newest first, at most 1000.
+// Impersonations lists the live impersonations, newest first, at most 1000.
 func (m *Admin) Impersonations(ctx context.Context, who Actor) ([]store.Impersonation, error) {
 	if _, err := m.reader(ctx, who, opImpersonations); err != nil {
 		return nil, err
@@ -125,8 +127,8 @@ func (m *Admin) Impersonations(ctx context.Context, who Actor) ([]store.Imperson
 	return list, nil
 }
 
-// EndImpersonation ends one, whoever's it is. One that ended already is no error.
-// Errors: CodeSessionNotFound.
+// EndImpersonation ends an impersonation by any actor. One that has ended already is no
+// error. Errors: CodeSessionNotFound.
 func (m *Admin) EndImpersonation(ctx context.Context, who Actor, id, reason string) error {
 	if _, err := m.reader(ctx, who, opEndImpersonation); err != nil {
 		return err

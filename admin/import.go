@@ -21,11 +21,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What an import does with an account that is there already.
+// Values of ImportUsersParams.OnConflict: how to treat an account that exists.
 const (
 	OnConflictError  = "error"  // the row fails
 	OnConflictSkip   = "skip"   // the row is skipped
-	OnConflictUpdate = "update" // what the row gives is changed
+	OnConflictUpdate = "update" // the fields of the row are changed
 )
 
 const (
@@ -33,45 +33,45 @@ const (
 	maxImportRows = 1_000_000
 	maxImportSize = 4 << 30 // bytes of all lines, an int64
 	chunkBytes    = 1 << 20 // of the lines of a chunk, about
-	chunksAtOnce  = 10      // are given to the store; fewer if they have chunkBytes together
-	importedRows  = 500     // of a chunk whose accounts are made in one step; else it has chunkRows
+	chunksAtOnce  = 10      // are passed to the store; fewer if they have chunkBytes together
+	importedRows  = 500     // of a chunk that creates its accounts in one step; any other has chunkRows
 )
 
 var (
 	opImportUsers = operation{pattern: "POST /users/import", permission: PermUsersImport, stepUp: true, streams: true, fails: []auth.Code{auth.CodeUnsupportedMediaType, auth.CodeBadJSON, auth.CodeRateLimited}}
 
-	// What an import does to an account that is there.
+	// opImportOver is the update of an existing account by an import.
 	opImportOver = operation{pattern: opImportUsers.pattern, permission: PermUsersImport, against: managing}
 
 	importJob = jobKind{name: "import", permission: func([]byte) string { return PermUsersImport }, plan: planImport}
 )
 
-// ImportUsersParams say what an import does.
+// ImportUsersParams are the options of an import.
 type ImportUsersParams struct {
-	// OnConflict says what happens to a row whose id, address, number or identity an
-	// account has: OnConflictError if empty.
+	// OnConflict applies to a row if an account has its id, email address, phone number
+	// or identity: OnConflictError if empty.
 	OnConflict string `json:"on_conflict" query:"on_conflict"`
 }
 
-// importLine is a row that waits, with the id of the account that it makes unless it
-// names one.
+// importLine is a row that waits, with the id for its new account unless the row names
+// one.
 type importLine struct {
 	Row  int             `json:"row"`
 	ID   string          `json:"id"`
 	Data json.RawMessage `json:"data"`
 }
 
-// ImportUsers reads accounts, a JSON object a line with the fields of
-// auth.ImportUserParams as the document of the API names them, and has them made behind
-// the caller's back, by a job whose id it returns once the last line was read. Nothing
-// is made before, and nothing if it fails. A row that cannot be made hinders no other;
-// GET /jobs/{id}/results tells of each. Rows with a hash, an identity, a TOTP secret or
-// something verified need auth.credentials, too, rows with roles auth.roles.assign and
-// the permissions of the roles, and banned ones auth.users.ban. No message is sent, but the notices of what
-// OnConflictUpdate changes.
-// Lines have up to 256 KiB, there are up to a million, and 4 GiB in all. Errors:
-// CodeValidationFailed, CodeBadJSON (rows broke off), CodeRateLimited (above 120 an hour),
-// those of every operation.
+// ImportUsers imports accounts, one JSON object a line with the fields of
+// auth.ImportUserParams as the API document names them. A job creates them in the
+// background. ImportUsers returns the id of the job once the last line was read; before
+// that, and after an error, nothing is created. A row that fails does not stop the
+// others; GET /jobs/{id}/results reports each. Rows with a hash, an identity, a TOTP
+// secret or a verified contact also need auth.credentials, rows with roles
+// auth.roles.assign and the permissions of the roles, and banned ones auth.users.ban. No
+// message is sent, except the notices of changes by OnConflictUpdate. Lines have up to
+// 256 KiB, there are up to a million, and 4 GiB in all. Errors: CodeValidationFailed,
+// CodeBadJSON (rows broke off), CodeRateLimited (above 120 an hour), those of every
+// operation.
 func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams, rows io.Reader) (string, error) {
 	switch p.OnConflict {
 	case "":
@@ -103,12 +103,12 @@ func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams,
 	return id, err
 }
 
-// receiveRows keeps the rows of an import, sealed.
+// receiveRows stores the rows of an import, sealed.
 func (m *Admin) receiveRows(ctx context.Context, who Actor, j *store.Job, p ImportUsersParams, rows io.Reader) error {
 	lines := bufio.NewScanner(rows)
 	lines.Buffer(nil, maxImportLine)
 	var chunk []importLine
-	var sealed []store.JobChunk // not kept yet
+	var sealed []store.JobChunk // not stored yet
 	size, waiting, most := 0, 0, chunkRows
 	if m.kit.HasBulkImport() && p.OnConflict != OnConflictUpdate { // updates are a step each
 		most = importedRows
@@ -200,7 +200,7 @@ type importRow struct {
 	CreatedAt       time.Time        `json:"created_at"`
 	LastSignInAt    time.Time        `json:"last_sign_in_at"`
 
-	chosen bool // its id is the caller's, and not one that was made for it
+	chosen bool // the caller chose the id
 }
 
 type importIdentity struct {
@@ -223,7 +223,7 @@ func (r importRow) params() host.ImportUser {
 	return p
 }
 
-// importing is a chunk of an import.
+// importing is the work on one chunk of an import.
 type importing struct {
 	*Admin
 	who     Actor
@@ -231,15 +231,15 @@ type importing struct {
 	params  ImportUsersParams
 	rows    []importRow
 	users   []store.NewUser
-	results []rowResult // those with a Result are decided
+	results []rowResult // those with a Result are final
 }
 
-// planImport judges each row of a chunk by itself.
+// planImport checks each row of a chunk by itself.
 func planImport(ctx context.Context, m *Admin, j store.Job, input []byte) (chunkWork, error) {
 	im := &importing{Admin: m}
 	var lines []importLine
 	if err := errors.Join(json.Unmarshal(j.Params, &im.params), json.Unmarshal(input, &lines)); err != nil {
-		return chunkWork{}, m.fail(auth.CodeInternal, err) // no try will help
+		return chunkWork{}, m.fail(auth.CodeInternal, err) // another attempt will not help
 	}
 	im.rows, im.users, im.results = make([]importRow, len(lines)), make([]store.NewUser, len(lines)), make([]rowResult, len(lines))
 	for i, line := range lines {
@@ -248,9 +248,9 @@ func planImport(ctx context.Context, m *Admin, j store.Job, input []byte) (chunk
 	return chunkWork{do: im.do, rests: im.rests()}, nil
 }
 
-// rests are the values of the rows of which only one account may have each. Nothing else
-// of a chunk rests on the others, unless accounts are changed, or the application has a
-// word in it.
+// rests returns the values of the rows that must be unique among accounts. Chunks depend
+// on each other in nothing else, unless accounts are updated, or a hook of the
+// application decides.
 func (im *importing) rests() map[string]bool {
 	if !im.kit.HasBulkImport() || im.params.OnConflict == OnConflictUpdate {
 		return nil
@@ -277,7 +277,7 @@ func (im *importing) rests() map[string]bool {
 	return all
 }
 
-// do makes the accounts of the chunk, and deals with those that are there.
+// do creates the accounts of the chunk, and handles those that exist.
 func (im *importing) do(ctx context.Context, who Actor, j store.Job) ([]rowResult, error) {
 	im.who, im.job = who, j
 	if err := im.createAll(ctx, fmt.Sprint("chunk ", im.job.Next)); err != nil {
@@ -294,7 +294,7 @@ func (im *importing) do(ctx context.Context, who Actor, j store.Job) ([]rowResul
 	return im.results, nil
 }
 
-// parse judges a row by itself.
+// parse checks a row by itself.
 func (im *importing) parse(ctx context.Context, i int, line importLine) {
 	r := &im.rows[i]
 	im.results[i] = rowResult{Row: line.Row}
@@ -314,7 +314,7 @@ func (im *importing) parse(ctx context.Context, i int, line importLine) {
 	im.users[i] = nu
 }
 
-// read reads a row strictly: what it says and nobody knows would be lost.
+// read decodes a row strictly, because the value of an unknown field would be lost.
 func (m *Admin) read(data []byte, r *importRow) error {
 	var wrong *wire.FieldError
 	unknown, err := wire.UnmarshalKnown(data, r)
@@ -330,18 +330,18 @@ func (m *Admin) read(data []byte, r *importRow) error {
 	return nil
 }
 
-// onlyOnce is a context in which a part of the job is done once; see once.asks.
+// onlyOnce returns a context in which a part of the job is done once; see once.asks.
 func (im *importing) onlyOnce(ctx context.Context, part string, asks bool) context.Context {
 	return context.WithValue(ctx, requestKey{}, &once{route: opImportUsers.pattern, key: im.job.ID + " " + part, hash: []byte(im.job.ID), life: jobKept, job: true, asks: asks})
 }
 
 const mediaNDJSON = "application/x-ndjson"
 
-// uploadPause is how long a client may take for a part of an upload.
+// uploadPause is the longest wait for a part of an upload.
 const uploadPause = 30 * time.Second
 
-// upload is a body that is read bit by bit: a client that is slow is waited for, but
-// not for ever.
+// upload is a body that is read as a stream. It waits for a slow client, but not for
+// ever.
 type upload struct {
 	io.Reader
 	c *http.ResponseController
@@ -366,7 +366,7 @@ func (m *Admin) handleImportUsers(who Actor, w http.ResponseWriter, r *http.Requ
 	id, err := m.ImportUsers(r.Context(), who, p, upload{r.Body, http.NewResponseController(w)})
 	if err != nil {
 		if r.ProtoMajor == 1 {
-			w.Header().Set("Connection", "close") // the rest is not waited for
+			w.Header().Set("Connection", "close") // do not wait for the rest of the body
 		}
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// createAll makes the accounts that can be made, in one step. The results of those that
-// another account keeps from that stay undecided, unless they are to fail.
+// createAll creates the accounts of a chunk in one step. A row that conflicts with an
+// account stays undecided, unless OnConflict is OnConflictError.
 func (im *importing) createAll(ctx context.Context, part string) error {
 	ctx = im.onlyOnce(ctx, part, true)
 	list, err := carryOut(ctx, im.Admin, im.who, opImportOver, "", auth.EventUserImported, func(t *turn) (*[]rowResult, error) {
@@ -23,18 +23,18 @@ func (im *importing) createAll(ctx context.Context, part string) error {
 		return err
 	case err != nil:
 		return im.refused(ctx, err)
-	case list == nil: // it was done, and then this process or another one ended
+	case list == nil: // it was done before, by a process that ended then
 		if err := im.recall(ctx); err != nil {
 			return err
 		}
-		return im.createAll(ctx, part+" again") // and what was not made is judged once more
+		return im.createAll(ctx, part+" again") // rows that were not created are checked again
 	}
 	im.results = *list
 	return nil
 }
 
-// refused tells all that is undecided as refused, but for what was done when it was tried
-// before, each row under a key of its own.
+// refused marks all undecided rows as refused, except those that an earlier attempt
+// finished. Each such row has its own idempotency key or event.
 func (im *importing) refused(ctx context.Context, why error) error {
 	if !im.kit.HasBulkImport() {
 		if err := im.recall(ctx); err != nil {
@@ -56,7 +56,7 @@ func (im *importing) refused(ctx context.Context, why error) error {
 	return nil
 }
 
-// create is one try at createAll.
+// create is one attempt at createAll.
 func (im *importing) create(ctx context.Context, t *turn, results []rowResult) error {
 	of, changes := make([]int, 0, len(im.rows)), make([]store.Change, 0, len(im.rows))
 	c := store.CreateUsers{Users: make([]store.ImportedRow, 0, len(im.rows))}
@@ -73,7 +73,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 					return err
 				}
 				if there || results[i].Result != "" {
-					continue // made by this very row, or the account's that is in the way
+					continue // this row created it before, or it conflicts with an existing account
 				}
 			}
 		}
@@ -90,7 +90,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 		c.Users = append(c.Users, store.ImportedRow{User: u.User, PasswordHash: u.PasswordHash, Factors: u.Factors, Events: []auth.Event{made.Events[0].Event}})
 	}
 	t.change.Events = make([]store.OutcomeEvent, 0, len(of))
-	if refused { // what was made before it would be refused is made
+	if refused { // an earlier attempt may have created rows that are refused now
 		if err := im.wasDone(ctx, t.acting); err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 	return nil
 }
 
-// oneByOne makes accounts one after the other, where the application has a word in it.
+// oneByOne creates accounts one after the other, for applications with hooks.
 func (im *importing) oneByOne(ctx context.Context, t *turn, of []int, changes []store.Change) ([]error, error) {
 	errs := make([]error, len(of))
 	for n, i := range of {
@@ -132,7 +132,7 @@ func (im *importing) oneByOne(ctx context.Context, t *turn, of []int, changes []
 		_, err := im.store.CreateUser(ctx, store.CreateUser{Change: c, NewUser: im.users[i]})
 		var again *store.RepeatedError
 		switch {
-		case errors.As(err, &again): // before the process ended
+		case errors.As(err, &again): // an earlier attempt created it
 		case errors.Is(err, store.ErrStale), outage(ctx, err) && !errors.Is(err, store.ErrConflict):
 			return nil, err
 		default:
@@ -142,7 +142,7 @@ func (im *importing) oneByOne(ctx context.Context, t *turn, of []int, changes []
 	return errs, nil
 }
 
-// recordRow is the change of a row, for its event.
+// recordRow returns the change of a row, for its event.
 func (im *importing) recordRow(ctx context.Context, t *turn, i int) store.Change {
 	own := &turn{acting: t.acting, record: im.recordOf(ctx, t.acting, opImportUsers)}
 	own.record.Target = labelOf(im.users[i].User)
@@ -151,7 +151,8 @@ func (im *importing) recordRow(ctx context.Context, t *turn, i int) store.Change
 	return im.kit.ChangeOf(ctx, t.by, auth.User{}, store.OutcomeEvent{On: store.OutcomeDone, Event: auth.Event{Type: auth.EventUserImported, UserID: im.users[i].User.ID, Record: own.record}})
 }
 
-// rowOf is the row of an import that an event is of, as any store returns it.
+// rowOf returns the row number in an import event, which stores return in different
+// types.
 func rowOf(e auth.Event) int {
 	if e.Record == nil {
 		return 0
@@ -165,8 +166,8 @@ func rowOf(e auth.Event) int {
 	return 0
 }
 
-// recall tells by the audit log which rows were made: each has its event, in the same
-// step.
+// recall marks the rows that were created, by the audit log: each has an event that was
+// written in the same step.
 func (im *importing) recall(ctx context.Context) error {
 	for i := range im.rows {
 		if im.results[i].Result != "" {

@@ -11,15 +11,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// conflicting decides about a row that an account keeps from being made. The error is
-// an outage.
+// conflicting decides a row that conflicts with an account. The error is an outage.
 func (im *importing) conflicting(ctx context.Context, i int) error {
 	r := &im.results[i]
 	u, field, err := im.inTheWay(ctx, im.users[i].User)
 	switch {
 	case err != nil:
 		return err
-	case field == "": // gone meanwhile, or the audit log does not know that it was made
+	case field == "": // the account is gone by now, or the audit log does not know that this row created it
 		*r = r.because(im.fail(auth.CodeUserAlreadyExists, nil))
 		return nil
 	case im.params.OnConflict != OnConflictUpdate:
@@ -41,8 +40,8 @@ func (im *importing) conflicting(ctx context.Context, i int) error {
 	return nil
 }
 
-// inTheWay is the account that has a value of a row, and which: its id before its
-// address, that before its number, and that before its identities.
+// inTheWay returns the account that has a value of a row, and the field. It looks up the
+// id first, then the email address, the phone number and the identities.
 func (im *importing) inTheWay(ctx context.Context, r auth.User) (auth.User, string, error) {
 	type value struct {
 		field string
@@ -67,7 +66,7 @@ func (im *importing) inTheWay(ctx context.Context, r auth.User) (auth.User, stri
 	return auth.User{}, "", nil
 }
 
-// wasUpdated tells whether a row changed an account when it was tried before.
+// wasUpdated reports whether an earlier attempt updated an account with a row.
 func (im *importing) wasUpdated(ctx context.Context, i int) (bool, error) {
 	if im.params.OnConflict != OnConflictUpdate {
 		return false, nil
@@ -84,9 +83,9 @@ func (im *importing) wasUpdated(ctx context.Context, i int) (bool, error) {
 	return true, err
 }
 
-// update changes an account to what a row gives. What the row leaves out stays, and so
-// do the times. Errors: CodeValidationFailed, CodeUserAlreadyExists, those of every
-// operation.
+// update updates an account with the values of a row. It keeps the fields that the row
+// omits, and the times. Errors: CodeValidationFailed, CodeUserAlreadyExists, those of
+// every operation.
 func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 	row := im.rows[i]
 	_, err := carryOut(im.onlyOnce(ctx, fmt.Sprint("row ", im.results[i].Row), false), im.Admin, im.who, opImportOver, there.ID, auth.EventUserUpdated, func(t *turn) (auth.User, error) {
@@ -107,7 +106,7 @@ func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 	return err
 }
 
-// patch is what a row changes of the target of a turn.
+// patch returns the changes of a row to the target of a turn.
 func (im *importing) patch(ctx context.Context, t *turn, r importRow) (store.UserPatch, error) {
 	given := func(s string) *string {
 		if s == "" {

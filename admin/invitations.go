@@ -29,33 +29,33 @@ var (
 	}
 )
 
-// Invitation is an invitation to an address that waits to be accepted.
+// Invitation is a pending invitation to an email address.
 type Invitation struct {
-	ID         string         `json:"id"` // follows from the address, of which there is one at a time
+	ID         string         `json:"id"` // derived from the email address, which has one invitation at a time
 	Email      string         `json:"email"`
 	Roles      []string       `json:"roles"`
-	Metadata   map[string]any `json:"metadata"` // becomes the account's app_metadata, merged into what is there (RFC 7396)
+	Metadata   map[string]any `json:"metadata"` // becomes the account's app_metadata, merged into the present metadata (RFC 7396)
 	RedirectTo string         `json:"redirect_to"`
-	By         auth.Actor     `json:"by"` // in whose name it is: who made it, or sent it again last
+	By         auth.Actor     `json:"by"` // the actor who created it, or sent it again last
 	CreatedAt  time.Time      `json:"created_at"`
 	SentAt     time.Time      `json:"sent_at"`
 	ExpiresAt  time.Time      `json:"expires_at"`
 }
 
-// InviteParams invite somebody.
+// InviteParams describe an invitation.
 type InviteParams struct {
 	Email      string
 	Roles      []string
-	Metadata   map[string]any // becomes the app_metadata of a new account; one that is there keeps its own
-	RedirectTo string         // where the page leads that accepts; on the allow-list
+	Metadata   map[string]any // becomes the app_metadata of a new account; an existing account keeps its own
+	RedirectTo string         // where the accepting page leads; on the allow-list
 	Life       time.Duration  // 5 minutes to 30 days; 0: seven days
 }
 
-// Invite mails an invitation to make an account, with roles that the actor may give:
-// it takes PermRolesAssign and a proof of the last 15 minutes then. It takes the place
-// of an older one to the same address. It is accepted by whoever shows that the
-// address is theirs (auth.AcceptInvitation), once, and only while the actor could
-// still make it: with the actor's permissions, ban, account or key it goes, too. Errors:
+// Invite sends an invitation to create an account, with roles that the actor may give.
+// Roles require PermRolesAssign and recent authentication (15 minutes). The invitation
+// replaces an older one to the same email address. The owner of the email address accepts
+// it (auth.AcceptInvitation), once, and only while the actor could still create it: it
+// ends with the actor's permissions, account or key, and with a ban of the actor. Errors:
 // CodeValidationFailed, CodeRedirectNotAllowed, CodeRoleNotFound, CodeTargetStronger,
 // CodeReauthNeeded, CodeRateLimited.
 func (m *Admin) Invite(ctx context.Context, who Actor, p InviteParams) (Invitation, error) {
@@ -85,7 +85,7 @@ type InvitationPage struct {
 	NextCursor  *string // of the page after; nil: this was the last
 }
 
-// Invitations lists the invitations that wait, newest first.
+// Invitations lists the pending invitations, newest first.
 func (m *Admin) Invitations(ctx context.Context, who Actor, p InvitationsParams) (InvitationPage, error) {
 	after, err := readCursor[store.InvitationCursor](m, p.Cursor)
 	if err != nil {
@@ -102,9 +102,9 @@ func (m *Admin) Invitations(ctx context.Context, who Actor, p InvitationsParams)
 	return page, err
 }
 
-// InviteAgain sends an invitation again, with a new link for as long as the first was
-// to live; the old link dies. From now on it is in the actor's name. Errors as for
-// Invite, and CodeNotFound.
+// InviteAgain sends an invitation again, with a new link that is valid for as long as the
+// first one was; the old link becomes invalid. The actor becomes the inviter. Errors as
+// for Invite, and CodeNotFound.
 func (m *Admin) InviteAgain(ctx context.Context, who Actor, id string) (Invitation, error) {
 	var send host.Send
 	return carryOut(ctx, m, who, opInviteAgain, "", auth.EventInvited, func(t *turn) (Invitation, error) {
@@ -120,8 +120,8 @@ func (m *Admin) InviteAgain(ctx context.Context, who Actor, id string) (Invitati
 	})
 }
 
-// WithdrawInvitation takes an invitation back. The actor has to hold what it gives.
-// Errors: CodeNotFound, also where it was accepted meanwhile; CodeTargetStronger,
+// WithdrawInvitation withdraws an invitation. The actor has to hold the permissions of
+// its roles. Errors: CodeNotFound, also if it was accepted meanwhile; CodeTargetStronger,
 // CodeMissingPermission, CodeReauthNeeded.
 func (m *Admin) WithdrawInvitation(ctx context.Context, who Actor, id string) error {
 	_, err := carryOut(ctx, m, who, opWithdrawInvite, "", auth.EventInvitationWithdrawn, func(t *turn) (struct{}, error) {
@@ -148,7 +148,7 @@ func (m *Admin) cleanInvitation(inv Invitation, life time.Duration) (Invitation,
 	return Invitation(clean), err
 }
 
-// invitation is the one of an id, and by what the store knows it. Errors:
+// invitation returns the invitation with an id, and its hash in the store. Errors:
 // CodeNotFound.
 func (m *Admin) invitation(ctx context.Context, id string) (Invitation, []byte, error) {
 	if id == "" {
@@ -164,8 +164,8 @@ func (m *Admin) invitation(ctx context.Context, id string) (Invitation, []byte, 
 	return Invitation(list[0]), hashes[0], nil
 }
 
-// putInvitation stores and sends an invitation in the actor's name, in place of the one that was
-// seen, by its hash, and gave the roles before.
+// putInvitation stores and sends an invitation of the actor. It replaces the invitation
+// with the hash seen, which gave the roles before.
 func (m *Admin) putInvitation(ctx context.Context, t *turn, send *host.Send, inv Invitation, before []string, seen []byte) (Invitation, error) {
 	t.record.Target = store.EmailKey(inv.Email)
 	if self := cmp.Or(t.user, t.creator); self != nil && store.EmailKey(self.Email) == store.EmailKey(inv.Email) {
@@ -187,8 +187,8 @@ func (m *Admin) putInvitation(ctx context.Context, t *turn, send *host.Send, inv
 	return inv, m.kit.Invite(ctx, &t.change, send, host.Invitation(inv), seen)
 }
 
-// mayInvite judges whether the actor may make, replace or take back an invitation
-// with roles: what giving them asks for.
+// mayInvite checks whether the actor may create, replace or withdraw an invitation with
+// roles. The requirements are those of giving the roles.
 func (m *Admin) mayInvite(t *turn, roles []string) error {
 	if len(roles) == 0 {
 		return nil
@@ -202,9 +202,9 @@ func (m *Admin) mayInvite(t *turn, roles []string) error {
 	return m.mayGive(t, permissionsIn(t.roles, roles))
 }
 
-// judgeInvitation tells whether whoever an invitation is from could still make it, and
-// on what that rests: what they may do is judged when it is accepted, not when it was
-// made. Errors: CodeInvalidToken.
+// judgeInvitation checks whether the inviter could still create an invitation, and
+// returns the conditions for that. The inviter's permissions count as of acceptance, not
+// as of creation. Errors: CodeInvalidToken.
 func (m *Admin) judgeInvitation(ctx context.Context, inv host.Invitation) (host.Terms, error) {
 	over := func(why string) (host.Terms, error) {
 		return host.Terms{}, m.fail(auth.CodeInvalidToken, errors.New(why))

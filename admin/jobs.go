@@ -17,40 +17,40 @@ var (
 	opJobResults = operation{pattern: "GET /jobs/{id}/results", fails: []auth.Code{auth.CodeNotFound, auth.CodeMissingPermission}}
 )
 
-// How jobs go on.
+// Timing and size of jobs.
 const (
-	jobLease = 15 * time.Second // for how long whoever is at a job has it to itself
-	jobPoll  = 5 * time.Second  // how often every process looks for one that nobody is at
+	jobLease = 15 * time.Second // how long a claim lasts: until then only one worker runs the job
+	jobPoll  = 5 * time.Second  // how often every process looks for an unclaimed job
 
-	jobWait = time.Hour          // how long one is received for, or a selection may be used
-	jobKept = 7 * 24 * time.Hour // how long its results can be read
+	jobWait = time.Hour          // how long a job may receive rows, or a selection may be used
+	jobKept = 7 * 24 * time.Hour // how long the results can be read
 
-	// chunkRows is how many rows are done between two looks at whether to go on.
+	// chunkRows is the number of rows between two checks that the job may continue.
 	chunkRows = 200
 )
 
 // jobKind is one kind of job.
 type jobKind struct {
 	name       string
-	permission func(params []byte) string // of the operation that it carries out
+	permission func(params []byte) string // of the operation that the job carries out
 
-	// plan judges a chunk by itself, perhaps before those in front of it are done, and
-	// changes nothing.
+	// plan checks a chunk by itself and changes nothing. It may run before the earlier
+	// chunks are done.
 	plan func(ctx context.Context, m *Admin, j store.Job, input []byte) (chunkWork, error)
 }
 
-// chunkWork is what a chunk takes.
+// chunkWork is the work of one chunk.
 type chunkWork struct {
-	// do works the chunk off, once, and returns what came of each of its rows. An error
-	// that has an outage for a cause leaves the chunk to another try.
+	// do carries out the chunk once and returns one result per row. After an error caused
+	// by an outage the chunk is attempted again.
 	do func(ctx context.Context, who Actor, j store.Job) ([]rowResult, error)
 
-	// rests are all that do may find taken, or take; nil: anything.
+	// rests are the unique values that do may find taken, or take; nil: any value.
 	rests map[string]bool
 }
 
-// apart tells whether two chunks may be done at the same time: whether it makes no
-// difference which of them is done first, as neither takes what the other does.
+// apart reports whether two chunks may run at the same time. They may if their order
+// makes no difference, because they share no unique value.
 func (c chunkWork) apart(other chunkWork) bool {
 	if c.rests == nil || other.rests == nil {
 		return false
@@ -74,25 +74,26 @@ func kindOf(j store.Job) (jobKind, bool) {
 	return jobKind{}, false
 }
 
-// What came of a row.
+// Results of a row.
 const (
 	resultDone    = "done"
-	resultSkipped = "skipped" // nothing was to be done to it, or the actor may not
+	resultSkipped = "skipped" // there was nothing to do, or the actor may not do it
 	resultFailed  = "failed"
 )
 
-// rowResult is what came of one row of a job, or of one account of several. It is a
-// line of what GET /jobs/{id}/results answers.
+// rowResult is the result of one row of a job, or of one account of several. It is a line
+// of the answer to GET /jobs/{id}/results.
 type rowResult struct {
 	Row     int       `json:"row,omitempty"` // of an import: the line, from 1
 	ID      string    `json:"id,omitempty"`  // of the account
 	Result  string    `json:"result"`
-	Code    auth.Code `json:"code,omitempty"` // why it was not done
+	Code    auth.Code `json:"code,omitempty"` // the reason that it was not done
 	Field   string    `json:"field,omitempty"`
 	Message string    `json:"message,omitempty"`
 }
 
-// because fills in why a row was not done. What is against its actor is skipped.
+// because fills in the reason that a row was not done. A target that is too strong for
+// the actor is skipped.
 func (r rowResult) because(err error) rowResult {
 	var e *auth.Error
 	if !errors.As(err, &e) {
@@ -112,7 +113,7 @@ func (r rowResult) because(err error) rowResult {
 	return r
 }
 
-// tally counts results.
+// tally counts results by kind.
 func tally(list []rowResult) (n store.JobCounts) {
 	for _, r := range list {
 		switch r.Result {
@@ -127,16 +128,16 @@ func tally(list []rowResult) (n store.JobCounts) {
 	return n
 }
 
-// outage tells an error of the store, after which a row may be tried again, from a
-// refusal.
+// outage reports whether an error is a failure of the store, after which a row may be
+// attempted again, and not a refusal.
 func outage(ctx context.Context, err error) bool {
 	var e *auth.Error
 	return err != nil && (ctx.Err() != nil || !errors.As(err, &e) || e.Status >= 500 && e.Code != auth.CodeInternal)
 }
 
-// Job is work that goes on by itself: an import, or an operation on many accounts. It
-// is carried out in the name of who began it, whose permissions count at every step:
-// when they sign out, or lose them, the rows that are left fail.
+// Job is work that runs in the background: an import, or an operation on many accounts.
+// It runs with the authority of the actor who started it. The actor's permissions are
+// checked at every step: when the actor signs out or loses them, the remaining rows fail.
 type Job struct {
 	ID      string
 	Kind    string // "import", "bulk"
@@ -145,19 +146,19 @@ type Job struct {
 	Counts  store.JobCounts
 	Created time.Time
 
-	Finished time.Time // zero: it is not
-	Expires  time.Time // until then its results can be read, if it has run
+	Finished time.Time // zero: not yet
+	Expires  time.Time // end of the time in which the results can be read, if the job has run
 }
 
-// Job reads how far a job is. It takes the permission of what the job does. Errors:
-// CodeNotFound, CodeMissingPermission.
+// Job returns the progress of a job. It requires the permission of the operation that the
+// job carries out. Errors: CodeNotFound, CodeMissingPermission.
 func (m *Admin) Job(ctx context.Context, who Actor, id string) (Job, error) {
 	j, err := m.mayReadJob(ctx, who, opJob, id)
 	return Job{j.ID, j.Kind, j.State, j.Rows, j.Counts, j.CreatedAt, j.FinishedAt, j.ExpiresAt}, err
 }
 
-// JobResults writes what came of the rows of a job that are done: a JSON object for
-// each, a line each, in their order. Errors as for Job, and what w returned.
+// JobResults writes the results of the rows that are done, in their order, one JSON
+// object a line. Errors as for Job, and the error of w.
 func (m *Admin) JobResults(ctx context.Context, who Actor, id string, w io.Writer) error {
 	j, err := m.mayReadJob(ctx, who, opJobResults, id)
 	if err != nil {
@@ -168,7 +169,7 @@ func (m *Admin) JobResults(ctx context.Context, who Actor, id string, w io.Write
 		if err != nil {
 			return m.kit.StoreError(err)
 		}
-		if n > 0 { // who reads slowly may not be who they were
+		if n > 0 { // a slow reader may have lost the permission
 			if _, err := m.mayReadJob(ctx, who, opJobResults, id); err != nil {
 				return err
 			}
@@ -199,15 +200,15 @@ func (m *Admin) mayReadJob(ctx context.Context, who Actor, op operation, id stri
 	return j, nil
 }
 
-// jobActor is in whose name a job goes on, as it is kept with it.
+// jobActor is the actor of a job, as it is stored with the job.
 type jobActor struct {
 	Kind    store.ActorKind `json:"kind"`
 	ID      string          `json:"id,omitempty"`      // of the user, or of the key
 	Session string          `json:"session,omitempty"` // of the user
 	Name    string          `json:"name,omitempty"`    // of a key of the options, or of code of the application
-	At      int64           `json:"at,omitempty"`      // the revision of the key: a job ends with its rotation, too
+	At      int64           `json:"at,omitempty"`      // the revision of the key: rotation of the key ends the job, too
 
-	External *Identity `json:"external,omitempty"` // as the application said when it began
+	External *Identity `json:"external,omitempty"` // as the application reported it when the job started
 }
 
 func (a *acting) forJob() jobActor {
@@ -222,8 +223,8 @@ func (a *acting) forJob() jobActor {
 	return jobActor{Kind: store.ActorSystem, Name: a.by.System}
 }
 
-// same tells whether two are the same actor. Of those whom the application alone knows a
-// job keeps what they may do: they have to be who they were in that, too.
+// same reports whether two are the same actor. A job stores the permissions of an actor
+// whom only the application knows, so these have to be the same, too.
 func (a jobActor) same(o jobActor) bool {
 	if (a.External == nil) != (o.External == nil) || a.External != nil && !a.External.same(*o.External) {
 		return false
@@ -232,8 +233,8 @@ func (a jobActor) same(o jobActor) bool {
 	return a == o
 }
 
-// actor is who goes on with a job. That they had proved lately who they are was judged
-// when it began.
+// actor returns the actor who continues a job. Recent authentication was checked when the
+// job started.
 func (a jobActor) actor() Actor {
 	switch a.Kind {
 	case store.ActorUser:
@@ -246,12 +247,12 @@ func (a jobActor) actor() Actor {
 	return Actor{system: a.Name, begun: true}
 }
 
-// jobRate is how many jobs an actor may have received, started or not: what waits takes
-// room.
+// jobRate limits how many jobs an actor may create, started or not, because waiting jobs
+// take storage.
 var jobRate = auth.Rate{Burst: 120, Per: time.Hour}
 
-// receive adds a job without rows, in the name of an actor, to which its rows are added
-// and which does nothing until it is started. Errors: CodeRateLimited.
+// receive adds a job without rows for an actor. Rows are added later, and the job does
+// nothing until it is started. Errors: CodeRateLimited.
 func (m *Admin) receive(ctx context.Context, a *acting, kind string, params any) (store.Job, error) {
 	if !a.system() {
 		if err := m.kit.CheckLimits(ctx, m.kit.Draw(jobRate, "admin_jobs", a.name(), 1)); err != nil {
@@ -270,7 +271,7 @@ func (m *Admin) receive(ctx context.Context, a *acting, kind string, params any)
 	return j, m.storeError(m.admin.PutJob(ctx, j))
 }
 
-// addRows adds a chunk to a job that is received.
+// addRows adds a chunk to a job that is still receiving rows.
 func (m *Admin) addRows(ctx context.Context, j *store.Job, rows int, input any) error {
 	c, err := m.chunkOf(j, rows, input)
 	if err != nil {
@@ -279,7 +280,8 @@ func (m *Admin) addRows(ctx context.Context, j *store.Job, rows int, input any) 
 	return m.storeError(m.admin.AddJobChunk(ctx, c))
 }
 
-// chunkOf is the next chunk of a job that is received, sealed. It counts as a part of it.
+// chunkOf returns the next chunk of a job that is still receiving rows, sealed, and
+// counts its rows in j.
 func (m *Admin) chunkOf(j *store.Job, rows int, input any) (store.JobChunk, error) {
 	plain, err := json.Marshal(input)
 	if err != nil {
@@ -297,7 +299,7 @@ func (m *Admin) storeError(err error) error {
 	return m.kit.StoreError(err)
 }
 
-// start has a job run, as a part of the operation that asked for it.
+// start starts a job, as a part of the operation that requested it.
 func (m *Admin) start(ctx context.Context, t *turn, j store.Job) (string, error) {
 	t.change.Events[0].Event.Method = j.Kind
 	t.record.Target = j.ID
@@ -315,7 +317,7 @@ func (m *Admin) start(ctx context.Context, t *turn, j store.Job) (string, error)
 	return j.ID, nil
 }
 
-// begun wakes whoever works jobs off in this process.
+// begun wakes the worker of this process.
 func (m *Admin) begun() {
 	select {
 	case m.wake <- struct{}{}:

@@ -12,33 +12,33 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// worker works jobs off, chunk by chunk.
+// worker carries out jobs, chunk by chunk.
 type worker struct {
 	*Admin
-	next []*ahead // what is planned before it is its turn: of one job, in order
+	next []*ahead // chunks of one job that are planned ahead, in order
 }
 
-// workAhead is how many chunks are planned while one is done, or two are.
+// workAhead is how many chunks are planned while the current ones run.
 const workAhead = 3
 
-// ahead is a chunk that is planned before it is its turn.
+// ahead is a chunk that is planned ahead.
 type ahead struct {
 	jobID   string
 	n       int
-	until   time.Time     // when nobody asks for it any more
-	planned chan struct{} // closed once it is
+	until   time.Time     // until then it waits for the job to come up again
+	planned chan struct{} // closed once planning is done
 
 	plannedChunk
-	err error // it is to be planned once more
+	err error // planning failed and has to be repeated
 }
 
-// plannedChunk is a chunk and what works it off.
+// plannedChunk is a chunk with its work.
 type plannedChunk struct {
 	store.JobChunk
 	chunkWork
 }
 
-// workOff works jobs off until the end.
+// workOff carries out jobs until ctx ends.
 func (m *Admin) workOff(ctx context.Context) {
 	w := &worker{Admin: m}
 	defer w.close()
@@ -56,7 +56,7 @@ func (m *Admin) workOff(ctx context.Context) {
 	}
 }
 
-// close waits for what is planned ahead.
+// close waits for the chunks that are being planned.
 func (w *worker) close() {
 	for _, a := range w.next {
 		<-a.planned
@@ -64,8 +64,8 @@ func (w *worker) close() {
 	w.next = nil
 }
 
-// workOne works a chunk off of a job that nobody is at, or two, and tells whether there
-// was one: jobs take turns.
+// workOne carries out one or two chunks of an unclaimed job, and reports whether there
+// was one. Jobs take turns.
 func (w *worker) workOne(ctx context.Context) bool {
 	now := w.kit.Now()
 	j, err := w.admin.ClaimJob(ctx, store.ClaimJob{Now: now, Until: now.Add(jobLease)})
@@ -75,16 +75,16 @@ func (w *worker) workOne(ctx context.Context) bool {
 	switch {
 	case ctx.Err() != nil, errors.Is(err, store.ErrNotFound):
 		return false
-	case err != nil && !errors.Is(err, store.ErrStale): // another has it
+	case err != nil && !errors.Is(err, store.ErrStale): // another worker has it
 		w.kit.Log().WarnContext(ctx, "auth: a job waits for another try", "job", j.ID, "error", err)
 		return false
 	}
 	return true
 }
 
-// takeTurn works the next chunk of a job off, and at the same time the one after it, if
-// they share nothing. What was done in them before a process died is not done again
-// (store.Idempotency), and told as if it were done now.
+// takeTurn carries out the next chunk of a job, and at the same time the one after it, if
+// they share nothing. Rows that were done before a process died are not done again
+// (store.Idempotency), and are reported as done.
 func (w *worker) takeTurn(ctx context.Context, j store.Job) error {
 	c, err := w.planned(ctx, j)
 	if err != nil {
@@ -96,7 +96,7 @@ func (w *worker) takeTurn(ctx context.Context, j store.Job) error {
 	results, err := w.resultsOf(ctx, j, c)
 	two := also.does()
 	if two {
-		w.next = w.next[1:] // what was planned is used once
+		w.next = w.next[1:] // a planned chunk is used once
 	}
 	switch {
 	case err != nil:
@@ -113,7 +113,8 @@ func (w *worker) takeTurn(ctx context.Context, j store.Job) error {
 	return w.finish(ctx, j, also.plannedChunk, also.results, 0)
 }
 
-// finish tells what came of a chunk, and keeps the job for a time, or leaves it to anybody.
+// finish stores the results of a chunk, and keeps the claim on the job for a time, or
+// releases it.
 func (w *worker) finish(ctx context.Context, j store.Job, c plannedChunk, results []rowResult, keep time.Duration) error {
 	var output []byte
 	for _, r := range results {
@@ -128,19 +129,19 @@ func (w *worker) finish(ctx context.Context, j store.Job, c plannedChunk, result
 	return err
 }
 
-// beside is a chunk that is done at the same time as the one before it, if they share
-// nothing.
+// beside is a chunk that is carried out at the same time as the one before it, if they
+// share nothing.
 type beside struct {
 	plannedChunk
 	apart   bool
-	judged  chan struct{} // closed once that is known
-	done    chan struct{} // closed once nothing goes on about it
+	judged  chan struct{} // closed once apart is known
+	done    chan struct{} // closed once no work on it is left
 	results []rowResult
 	err     error
 }
 
-// alsoDo does the chunk after c, the next one of a job, as soon as it is planned; nil:
-// there is none.
+// alsoDo carries out the chunk after c as soon as it is planned, if they share nothing;
+// nil: there is none.
 func (w *worker) alsoDo(ctx context.Context, j store.Job, c plannedChunk) *beside {
 	if len(w.next) == 0 || w.next[0].jobID != j.ID || w.next[0].n != j.Next+1 {
 		return nil
@@ -159,7 +160,7 @@ func (w *worker) alsoDo(ctx context.Context, j store.Job, c plannedChunk) *besid
 	return b
 }
 
-// does tells whether it is done now, not when it is its turn.
+// does reports whether the chunk is carried out now, and not in its own turn.
 func (b *beside) does() bool {
 	if b == nil {
 		return false
@@ -174,8 +175,8 @@ func (b *beside) wait() {
 	}
 }
 
-// planned is the next chunk of a job. What could not be planned ahead is planned once
-// more.
+// planned returns the next chunk of a job. It plans the chunk again if that failed
+// before.
 func (w *worker) planned(ctx context.Context, j store.Job) (plannedChunk, error) {
 	for len(w.next) > 0 && w.next[0].jobID == j.ID && w.next[0].n <= j.Next {
 		a := w.next[0]
@@ -188,8 +189,8 @@ func (w *worker) planned(ctx context.Context, j store.Job) (plannedChunk, error)
 	return w.plan(ctx, j, j.Next)
 }
 
-// planNext plans chunks after the next one of a job meanwhile, unless those of another
-// job are planned: jobs take turns, and it will be asked for.
+// planNext plans the following chunks of a job in the background, unless chunks of
+// another job are planned: jobs take turns, and that job will come up.
 func (w *worker) planNext(ctx context.Context, j store.Job) {
 	now := w.kit.Now()
 	if len(w.next) > 0 && (w.next[0].jobID != j.ID || w.next[0].n != j.Next+1) {
@@ -208,14 +209,14 @@ func (w *worker) planNext(ctx context.Context, j store.Job) {
 	}
 }
 
-// plan reads a chunk of a job, and judges what it asks for.
+// plan reads a chunk of a job and plans its work.
 func (m *Admin) plan(ctx context.Context, j store.Job, n int) (p plannedChunk, err error) {
 	if p.JobChunk, err = m.admin.JobChunk(ctx, j.ID, n); err != nil {
 		return p, err
 	}
 	k, known := kindOf(j)
 	switch {
-	case len(p.Input) == 0: // another was faster; that may be forgotten yet, and is not to be built on
+	case len(p.Input) == 0: // another worker was faster; its result may still be lost, so do not build on it
 		return p, store.ErrStale
 	case !known && m.kit.Now().Before(j.ExpiresAt):
 		return p, errors.New("a job of an unknown kind: another version of the service made it")
@@ -224,7 +225,7 @@ func (m *Admin) plan(ctx context.Context, j store.Job, n int) (p plannedChunk, e
 		return p, nil
 	}
 	input, err := m.kit.OpenJob(j.ID, p.Input)
-	if err != nil { // the secret that it was sealed under is gone: no try will help
+	if err != nil { // the secret that sealed it is gone: another attempt will not help
 		p.chunkWork = allFail(p.Rows, err)
 		return p, nil
 	}
@@ -235,7 +236,7 @@ func (m *Admin) plan(ctx context.Context, j store.Job, n int) (p plannedChunk, e
 	return p, err
 }
 
-// resultsOf does what a chunk asks for.
+// resultsOf carries out the work of a chunk.
 func (m *Admin) resultsOf(ctx context.Context, j store.Job, c plannedChunk) ([]rowResult, error) {
 	var who jobActor
 	if err := json.Unmarshal(j.Actor, &who); err != nil {
@@ -248,8 +249,8 @@ func (m *Admin) resultsOf(ctx context.Context, j store.Job, c plannedChunk) ([]r
 	return results, err
 }
 
-// careful turns a panic, of a hook of the application's for one, into an error: of a job,
-// nobody waits for the answer whom it could be told, and of many accounts it is about one.
+// careful turns a panic, for example of a hook of the application, into an error. A job
+// has no caller to receive the panic, and of many accounts it concerns only one.
 func careful[T any](m *Admin, do func() (T, error)) (v T, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -260,12 +261,12 @@ func careful[T any](m *Admin, do func() (T, error)) (v T, err error) {
 	return do()
 }
 
-// allFail is the work of a chunk that one thing keeps from being done.
+// allFail is the work of a chunk in which every row fails with the same error.
 func allFail(rows int, why error) chunkWork {
 	return chunkWork{do: func(context.Context, Actor, store.Job) ([]rowResult, error) { return allFailed(rows, why), nil }}
 }
 
-// allFailed is the result of rows that one thing keeps from being done.
+// allFailed returns the same error for each row.
 func allFailed(rows int, why error) []rowResult {
 	list := make([]rowResult, rows)
 	for i := range list {

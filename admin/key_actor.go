@@ -10,34 +10,34 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Key is a program, by its secret key. For every operation the key is read anew, and so
-// is what whoever made it may do: it has the permissions of its scopes that its maker
-// has too. No key may manage keys, roles or settings, or impersonate. A key that is
-// bound to networks needs the client's address in the context, see
-// auth.ContextWithClient.
+// Key is a program, by its secret key. Every operation reads the key and its creator's
+// permissions again: the key has the permissions in its scopes that its creator also has.
+// No key may manage keys, roles or settings, or impersonate. A key that is bound to
+// networks needs the client's IP address in the context, see auth.ContextWithClient.
 func Key(text string) Actor { return Actor{key: Secret{&text}} }
 
-// notForKeys is what no key may do, whatever its scopes say: a key that is found in a
-// repository or a log is not to make others, or to make somebody an admin.
+// notForKeys returns the permissions that no key may have, whether or not its scopes name
+// them. A key that leaks from a repository or a log must not create other keys, or make
+// an account an admin.
 func notForKeys() []string {
 	return []string{PermKeysRead, PermKeysWrite, PermRolesWrite, PermRolesAssign, PermSettingsWrite, PermImpersonate}
 }
 
-// resolveKey fills in who acts by a key. Errors: CodeInvalidAPIKey, CodeRateLimited.
+// resolveKey fills in an actor with a key. Errors: CodeInvalidAPIKey, CodeRateLimited.
 func (m *Admin) resolveKey(ctx context.Context, who Actor, a *acting) error {
 	k, err := m.actingKey(ctx, who)
 	if err != nil {
 		return err
 	}
 	a.key, a.label, a.by = &k, k.Name, auth.Authority{Key: &auth.KeyRef{ID: k.ID, Revision: k.Revision}}
-	if k.ID == "" { // of an option
+	if k.ID == "" { // in the options
 		a.by = auth.Authority{System: k.Name}
 	}
 	a.permissions, a.creator, err = m.keyMay(ctx, k, a.roles)
 	return err
 }
 
-// actingKey reads the key of an actor: by its text, or one that goes on with a job.
+// actingKey reads the key of an actor: by its text, or for a job by its id or name.
 func (m *Admin) actingKey(ctx context.Context, who Actor) (store.APIKey, error) {
 	if who.key.text != nil {
 		return m.kit.SecretKey(ctx, who.key.Reveal())
@@ -59,8 +59,8 @@ func (m *Admin) actingKey(ctx context.Context, who Actor) (store.APIKey, error) 
 	return k, nil
 }
 
-// keyMay tells what a key may do by a table of roles, and who answers for it, which is
-// nobody for one of the service. Errors: CodeInvalidAPIKey.
+// keyMay returns the permissions of a key by a table of roles, and the user who answers
+// for it; nil: the service owns the key. Errors: CodeInvalidAPIKey.
 func (m *Admin) keyMay(ctx context.Context, k store.APIKey, roles store.RoleTable) ([]string, *auth.User, error) {
 	if k.OfService() {
 		return m.permissions.forKeys(k.Scopes), nil, nil
@@ -75,7 +75,7 @@ func (m *Admin) keyMay(ctx context.Context, k store.APIKey, roles store.RoleTabl
 	return m.permissions.forKeys(both(k.Scopes, permissionsIn(roles, u.Roles))), &u, nil
 }
 
-// both are the permissions that two lists grant, sorted.
+// both returns the permissions that both lists grant, sorted.
 func both(a, b []string) []string {
 	list := []string{}
 	for _, p := range a {
@@ -92,9 +92,9 @@ func both(a, b []string) []string {
 	return slices.Compact(list)
 }
 
-// forKeys are the permissions that a key with such scopes has. A pattern that covers
-// something that no key may do becomes the permissions that are left of it, so that a
-// key is never as strong as whoever may do all.
+// forKeys returns the permissions of a key with such scopes. A pattern that covers a
+// permission that no key may have is replaced by the remaining permissions, so that a key
+// never has "*".
 func (c catalog) forKeys(scopes []string) []string {
 	list := []string{}
 	for _, p := range scopes {
@@ -112,7 +112,7 @@ func (c catalog) forKeys(scopes []string) []string {
 	return slices.Compact(list)
 }
 
-// checkScopes judges what the scopes of a key are to be, and tells what is wrong.
+// checkScopes checks the scopes of a key, and returns the problem.
 func (m *Admin) checkScopes(scopes []string) (string, bool) {
 	for _, s := range scopes {
 		switch {
@@ -125,7 +125,7 @@ func (m *Admin) checkScopes(scopes []string) (string, bool) {
 	return "", true
 }
 
-// view is who acts, for the wire.
+// view returns the actor for the wire.
 func (a *acting) view() actorView {
 	switch {
 	case a.user != nil:

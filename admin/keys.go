@@ -27,7 +27,7 @@ var (
 	writingKeys = []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed}
 )
 
-// Bounds of keys.
+// Limits of keys.
 const (
 	maxKeyName  = 100 // bytes
 	maxNetworks = 100
@@ -50,7 +50,7 @@ type KeyPage struct {
 	NextCursor *string // of the page after; nil: this was the last
 }
 
-// ListKeys lists API keys, newest first, those that are over among them. Errors:
+// ListKeys lists API keys, newest first, including expired and revoked ones. Errors:
 // CodeValidationFailed, and those of every operation.
 func (m *Admin) ListKeys(ctx context.Context, who Actor, p ListKeysParams) (KeyPage, error) {
 	q := store.KeyQuery{Limit: pageSize(p.Limit)}
@@ -89,13 +89,13 @@ func (m *Admin) ListKeys(ctx context.Context, who Actor, p ListKeysParams) (KeyP
 	return page, nil
 }
 
-// NewKey is an API key with its text, which is nowhere else and never shown again.
+// NewKey is an API key with its text, which is not stored and never shown again.
 type NewKey struct {
 	store.APIKey
 	Secret Secret
 }
 
-// CreateKeyParams make an API key.
+// CreateKeyParams describe a new API key.
 type CreateKeyParams struct {
 	Name        string   // for people; required
 	Public      bool     // it names an application, and has no scopes
@@ -105,11 +105,11 @@ type CreateKeyParams struct {
 	ExpiresAt   time.Time
 }
 
-// CreateKey makes an API key. Its scopes are permissions that the actor has, and go on
-// to count only while the actor has them: a key of somebody who is banned or deleted
-// is over, unless an owner adopts it. A key that code of the application makes
-// ([System]), or somebody whom only the application knows ([External], who needs "*" for
-// it), is the service's own. Errors: CodeValidationFailed, CodeTargetStronger.
+// CreateKey creates an API key. Its scopes are permissions that the actor has, and count
+// only while the actor has them: a key ends with a ban or the deletion of its creator,
+// unless an owner adopts it. A key belongs to the service itself if code of the
+// application ([System]) creates it, or a person whom only the application knows
+// ([External], who needs "*" for it). Errors: CodeValidationFailed, CodeTargetStronger.
 func (m *Admin) CreateKey(ctx context.Context, who Actor, p CreateKeyParams) (NewKey, error) {
 	k := store.APIKey{Public: p.Public, Environment: p.Environment, ExpiresAt: p.ExpiresAt}
 	if k.Environment == "" {
@@ -140,23 +140,23 @@ func (m *Admin) CreateKey(ctx context.Context, who Actor, p CreateKeyParams) (Ne
 	})
 }
 
-// UpdateKeyParams change an API key. Nil fields stay as they are.
+// UpdateKeyParams change an API key; nil keeps a field.
 type UpdateKeyParams struct {
 	ID        string
 	Name      *string
 	Scopes    *[]string
 	Networks  *[]string
 	ExpiresAt *time.Time // zero: never
-	Adopted   *bool      // the service's own, whatever becomes of who made it; for owners
-	Revision  *int64     // of the key as it was seen; nil: whatever it is
+	Adopted   *bool      // the service owns the key, independent of its creator; only for owners
+	Revision  *int64     // of the key that the caller saw; nil: any
 }
 
-// UpdateKey changes an API key. The actor has to have what the key's scopes were and
-// what they become, and be an owner if the key is the service's own, or becomes it.
-// Errors: CodeValidationFailed, CodeNotFound if there is no such key or it was revoked,
+// UpdateKey changes an API key. The actor has to hold its former and its new scopes, and
+// has to be an owner if the service owns the key, before or after. Errors:
+// CodeValidationFailed, CodeNotFound if the key does not exist or was revoked,
 // CodeTargetStronger, CodePreconditionFailed.
 func (m *Admin) UpdateKey(ctx context.Context, who Actor, p UpdateKeyParams) (store.APIKey, error) {
-	if err := m.clean(&store.APIKey{}, p); err != nil { // who may not, is not told more than how it is written
+	if err := m.clean(&store.APIKey{}, p); err != nil { // an actor without the permission learns only about syntax errors
 		return store.APIKey{}, err
 	}
 	return carryOut(ctx, m, who, opUpdateKey, "", auth.EventKeyChanged, func(t *turn) (store.APIKey, error) {
@@ -199,13 +199,13 @@ func (m *Admin) UpdateKey(ctx context.Context, who Actor, p UpdateKeyParams) (st
 // RotateKeyParams rotate an API key.
 type RotateKeyParams struct {
 	ID       string
-	Overlap  time.Duration // for how long the text before stays good: up to 30 days; 0: not at all
-	Revision *int64        // of the key as it was seen; nil: as it is when this begins
+	Overlap  time.Duration // for how long the former text stays valid: up to 30 days; 0: not at all
+	Revision *int64        // of the key that the caller saw; nil: the present one
 }
 
-// RotateKey gives an API key another text. The one before stays good for the overlap,
-// and any before that one ends. Whoever gets the text has to answer for the key: it is
-// rotated by who made it, or by an owner. Of two rotations at once one happens. Errors:
+// RotateKey gives an API key a new text. The former text stays valid for the overlap, and
+// any older one ends. The recipient of the text has to answer for the key, so only its
+// creator or an owner may rotate it. Of two concurrent rotations one succeeds. Errors:
 // CodeValidationFailed, CodeNotFound, CodeTargetStronger, CodePreconditionFailed.
 func (m *Admin) RotateKey(ctx context.Context, who Actor, p RotateKeyParams) (NewKey, error) {
 	if p.Overlap < 0 || p.Overlap > maxOverlap {
@@ -219,7 +219,7 @@ func (m *Admin) RotateKey(ctx context.Context, who Actor, p RotateKeyParams) (Ne
 		if err := m.mayEdit(t, before, !t.is(before.CreatedBy) || before.OfService()); err != nil {
 			return NewKey{}, err
 		}
-		p.Revision = &before.Revision // another rotation meanwhile is not rotated away
+		p.Revision = &before.Revision // do not overwrite a concurrent rotation
 		made := NewKey{APIKey: before}
 		made.PreviousHash, made.PreviousUntil, made.RotatedAt = nil, time.Time{}, t.change.Now
 		if p.Overlap > 0 {
@@ -237,10 +237,10 @@ type RevokeKeyParams struct {
 	Revision *int64 `header:"If-Match"`
 }
 
-// RevokeKey ends an API key, for good; it stays in the list. A secret key stops at
-// once, a public one within a second; invitations and links that were made with it are of no
-// use any more. Errors: CodeNotFound, CodeTargetStronger if it may
-// do what the actor may not, CodePreconditionFailed.
+// RevokeKey revokes an API key permanently; the key stays in the list. A secret key ends
+// at once, a public one within a second. Invitations and links that it created become
+// invalid. Errors: CodeNotFound, CodeTargetStronger if the key has permissions of
+// Authmount or privileged ones that the actor lacks, CodePreconditionFailed.
 func (m *Admin) RevokeKey(ctx context.Context, who Actor, p RevokeKeyParams) error {
 	_, err := carryOut(ctx, m, who, opRevokeKey, "", auth.EventKeyRevoked, func(t *turn) (struct{}, error) {
 		before, err := m.keyOf(ctx, t, p.ID, p.Revision)
@@ -261,8 +261,7 @@ func (m *Admin) RevokeKey(ctx context.Context, who Actor, p RevokeKeyParams) err
 	return err
 }
 
-// keyOf reads the key that an operation is about. Errors: CodeNotFound,
-// CodePreconditionFailed.
+// keyOf reads the key of an operation. Errors: CodeNotFound, CodePreconditionFailed.
 func (m *Admin) keyOf(ctx context.Context, t *turn, id string, revision *int64) (store.APIKey, error) {
 	k, err := m.project.Key(ctx, id)
 	switch {
@@ -281,7 +280,7 @@ func (m *Admin) keyOf(ctx context.Context, t *turn, id string, revision *int64) 
 	return k, nil
 }
 
-// mayEdit judges whether the actor may change a key.
+// mayEdit checks whether the actor may change a key.
 func (m *Admin) mayEdit(t *turn, k store.APIKey, ownersOnly bool) error {
 	if ownersOnly && !t.may(permAll) || !covers(t.permissions, k.Scopes) {
 		return m.stronger()
@@ -293,7 +292,8 @@ func (m *Admin) stronger() error {
 	return auth.Reject(auth.CodeTargetStronger, "This key is for an owner, or somebody who may do what it may, to change.")
 }
 
-// putKey gives a key a new text and stores it, in place of the one at a revision.
+// putKey gives a key a new text and stores it. It replaces the key at a revision, if
+// there is one.
 func (m *Admin) putKey(ctx context.Context, t *turn, k *NewKey, revision *int64) error {
 	text, err := apikey.New(apikey.Parts{Public: k.Public, Environment: k.Environment, ID: k.ID})
 	if err != nil {
@@ -320,7 +320,7 @@ func (m *Admin) replaceKey(ctx context.Context, t *turn, k *store.APIKey, before
 	return nil
 }
 
-// clean writes what was asked for into a key, as it is kept. Errors:
+// clean checks the parameters and writes them into a key in normal form. Errors:
 // CodeValidationFailed.
 func (m *Admin) clean(k *store.APIKey, p UpdateKeyParams) error {
 	if p.Name != nil {
@@ -368,7 +368,7 @@ func (m *Admin) clean(k *store.APIKey, p UpdateKeyParams) error {
 	return nil
 }
 
-// notShown tells characters that are no part of a line.
+// notShown reports whether a character cannot be part of a line.
 func notShown(r rune) bool { return r == '\ufffd' || r < ' ' || r == 0x7f || !shown.Rune(r) }
 
 func timeOrNone(t time.Time) any {

@@ -68,7 +68,7 @@ func orNever(t time.Time) *time.Time {
 	return &t
 }
 
-// reply is a key with its text, this once.
+// reply returns a key with its text, only this once.
 func (k NewKey) reply(m *Admin) reply {
 	return reply{revision: &k.Revision, body: struct {
 		keyView
@@ -104,7 +104,7 @@ func (m *Admin) createKey(ctx context.Context, who Actor, p createKeyBody) (NewK
 	return m.CreateKey(ctx, who, CreateKeyParams{Name: p.Name, Public: p.Kind != nil && *p.Kind == kindPublic, Environment: p.Environment, Scopes: p.Scopes, Networks: p.CIDRs, ExpiresAt: p.ExpiresAt})
 }
 
-// nullable is a time in a body that null takes away.
+// nullable is a time in a body that null removes.
 type nullable struct{ time *time.Time }
 
 func (n *nullable) UnmarshalJSON(b []byte) error {
@@ -115,8 +115,8 @@ func (n *nullable) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, n.time)
 }
 
-// updateKeyBody tells null, which takes the end of a key away, from a member that is
-// missing.
+// updateKeyBody distinguishes null, which removes the expiry of a key, from an absent
+// member.
 type updateKeyBody struct {
 	ID        string    `path:"id"`
 	Name      *string   `json:"name"`
@@ -127,7 +127,7 @@ type updateKeyBody struct {
 	Revision  *int64    `header:"If-Match"`
 }
 
-// keyAnswer is a key as the wire has it.
+// keyAnswer is a key on the wire.
 type keyAnswer struct{ store.APIKey }
 
 func (k keyAnswer) reply(m *Admin) reply {
@@ -139,7 +139,7 @@ func (m *Admin) updateKey(ctx context.Context, who Actor, p updateKeyBody) (keyA
 	return keyAnswer{k}, err
 }
 
-// rotateKeyBody is RotateKeyParams on the wire, where the overlap is a number of seconds.
+// rotateKeyBody is RotateKeyParams on the wire, with the overlap in seconds.
 type rotateKeyBody struct {
 	ID       string `path:"id"`
 	Overlap  int    `json:"overlap"`
@@ -148,7 +148,7 @@ type rotateKeyBody struct {
 
 func (m *Admin) rotateKey(ctx context.Context, who Actor, p rotateKeyBody) (NewKey, error) {
 	if p.Overlap < 0 || p.Overlap > int(maxOverlap/time.Second) {
-		p.Overlap = -1 // which is refused, and does not overflow
+		p.Overlap = -1 // it is rejected, and does not overflow
 	}
 	return m.RotateKey(ctx, who, RotateKeyParams{ID: p.ID, Overlap: time.Duration(p.Overlap) * time.Second, Revision: p.Revision})
 }

@@ -27,26 +27,26 @@ var (
 	}
 )
 
-// LinkType is what a link or code is for.
+// LinkType is the purpose of a link or code.
 type LinkType string
 
 // The types.
 const (
-	LinkVerify    = LinkType(host.LinkVerify)    // confirms the account's address
+	LinkVerify    = LinkType(host.LinkVerify)    // verifies the account's email address
 	LinkReset     = LinkType(host.LinkReset)     // chooses a new password
 	LinkMagicLink = LinkType(host.LinkMagicLink) // signs in
 	LinkInvite    = LinkType(host.LinkInvite)    // chooses the first password of an account that has none
-	LinkCode      = LinkType(host.LinkCode)      // a code by text, which signs in; there is no link
+	LinkCode      = LinkType(host.LinkCode)      // a code by SMS, which signs in; there is no link
 )
 
-// MadeLink is a link that an operator had made. There is no code beside it: a code is
-// judged before it is known which link it belongs to, and so without its maker.
+// MadeLink is a link that an operator created. It has no code in addition, because a code
+// is checked before its link is known, and therefore without its creator.
 type MadeLink struct {
 	URL       string    `json:"url"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// MakeLinkParams ask for a link. The account is named by one of UserID and Email.
+// MakeLinkParams describe a link. Either UserID or Email names the account.
 type MakeLinkParams struct {
 	Type       LinkType `json:"type"` // any but LinkCode
 	UserID     string   `json:"user_id"`
@@ -54,17 +54,18 @@ type MakeLinkParams struct {
 	RedirectTo string   `json:"redirect_to"` // on the allow-list; may be empty
 }
 
-// MakeLink makes a link that lets whoever opens it do for an account what the flow of
-// the type does, for the actor to give to its owner. It takes the place of one of the
-// type that was mailed before, and is of use only while the actor could make it still. Its
-// use has the notices of the flow; the audit log has who made it, and not the link. Errors: CodeUserNotFound, CodeTargetStronger,
-// CodeValidationFailed, CodeMethodDisabled, CodeUserBanned, CodeRedirectNotAllowed.
+// MakeLink creates a link that does for an account the same as the flow of its type, for
+// the actor to give to the owner. It replaces a link of the type that was sent before,
+// and is valid only while the actor could still create it. Its use sends the notices of
+// the flow; the audit log records its creator, and not the link. Errors:
+// CodeUserNotFound, CodeTargetStronger, CodeValidationFailed, CodeMethodDisabled,
+// CodeUserBanned, CodeRedirectNotAllowed.
 func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (MadeLink, error) {
 	if (p.UserID == "") == (p.Email == "") {
 		return MadeLink{}, m.kit.Invalid("user_id", "or email has to be given, and not both")
 	}
 	if p.Email != "" {
-		if _, err := m.reader(ctx, who, opMakeLink); err != nil { // whose the address is, is not for everybody
+		if _, err := m.reader(ctx, who, opMakeLink); err != nil { // the owner of an email address is confidential
 			return MadeLink{}, err
 		}
 		u, err := m.store.User(ctx, store.ByEmail(p.Email))
@@ -80,10 +81,11 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (Made
 	})
 }
 
-// judgeLink tells whether whoever was given a link could still make it: they have to be
-// stronger than its account as both are now, as for each operation that lets them in as it.
-// What code of the application and people whom it alone knows may do, nobody can tell by
-// then: an account that may do anything has to be as it was. Errors: CodeInvalidToken.
+// judgeLink checks whether the creator of a link could still create it: by their present
+// permissions the creator has to be stronger than the account, as for every operation
+// that gives a way to sign in. The present permissions of application code, and of people
+// whom only the application knows, are unknown; for them an account with permissions has
+// to be unchanged. Errors: CodeInvalidToken.
 func (m *Admin) judgeLink(ctx context.Context, maker host.LinkMaker, u auth.User) (host.Terms, error) {
 	held, table, terms, err := m.holdsNow(ctx, maker.By)
 	if err != nil {
@@ -107,18 +109,18 @@ func (m *Admin) judgeLink(ctx context.Context, maker host.LinkMaker, u auth.User
 	return terms, nil
 }
 
-// SendParams have a link or code sent.
+// SendParams describe a link or code to send.
 type SendParams struct {
 	UserID     string   `path:"id"`
 	Type       LinkType `json:"type"`
 	RedirectTo string   `json:"redirect_to"`
 }
 
-// Send has a link or code sent to an account's own address or number, as if its owner
-// had asked for it, but for limits by the address of the client: it draws those by whom
-// it goes to. It returns the id of the message. Errors: CodeUserNotFound,
-// CodeTargetStronger, CodeValidationFailed, CodeMethodDisabled, CodeUserBanned,
-// CodeRedirectNotAllowed, CodeRateLimited.
+// Send sends a link or code to an account's own email address or phone number, as if its
+// owner had requested it. It counts against the limits of the recipient, but not against
+// those of the client's IP address. It returns the id of the message. Errors:
+// CodeUserNotFound, CodeTargetStronger, CodeValidationFailed, CodeMethodDisabled,
+// CodeUserBanned, CodeRedirectNotAllowed, CodeRateLimited.
 func (m *Admin) Send(ctx context.Context, who Actor, p SendParams) (string, error) {
 	var send host.Send
 	return carryOut(ctx, m, who, opSend, p.UserID, auth.EventMessageAsked, func(t *turn) (string, error) {

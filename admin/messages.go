@@ -23,7 +23,7 @@ var (
 	}
 )
 
-// MessagesParams pick messages. Fields at zero pick all; those set have to hold together.
+// MessagesParams pick messages. A message has to match all fields that are set.
 type MessagesParams struct {
 	State  store.MessageState `query:"state"`
 	Kind   auth.Kind          `query:"kind"`
@@ -51,7 +51,7 @@ func (p MessagePage) reply(*Admin) reply {
 	return reply{body: out}
 }
 
-// messageView is what became of a message, on the wire.
+// messageView is the state of a message, on the wire.
 type messageView struct {
 	ID        string             `json:"id"`
 	Kind      auth.Kind          `json:"kind"`
@@ -76,9 +76,9 @@ func viewMessage(r store.MessageRecord) messageView {
 	}
 }
 
-// Messages lists which messages went out, wait, failed or were dropped in the last seven
-// days (store.MessageLogLife), newest first: to whom, masked, and never what was in them.
-// Decoys, which requests about unknown accounts leave, are none. Errors:
+// Messages lists the messages of the last seven days (store.MessageLogLife) that were
+// sent, wait, failed or were dropped, newest first. Recipients are masked, and contents
+// are never included. Decoys of requests about unknown accounts are omitted. Errors:
 // CodeValidationFailed.
 func (m *Admin) Messages(ctx context.Context, who Actor, p MessagesParams) (MessagePage, error) {
 	after, err := readCursor[store.MessageCursor](m, p.Cursor)
@@ -104,14 +104,14 @@ func (m *Admin) Messages(ctx context.Context, who Actor, p MessagesParams) (Mess
 	return page, nil
 }
 
-// RetryMessage has a message that failed sent again, the same under the same id: within
-// 24 hours, while what it carries is good. It draws the limits of what operators send,
-// by whom it goes to. Where it is for an account, the actor has to be as strong as for
-// Send. Errors: CodeNotFound (no such message, or from before the last seven days),
-// CodeValidationFailed (it did not fail, or cannot be sent any more),
-// CodeTargetStronger, CodeUserNotFound, CodeRateLimited.
+// RetryMessage sends a failed message again, unchanged and under the same id, within 24
+// hours and while its content is valid. It counts against the limits on operators'
+// messages to the recipient. If the message is for an account, the actor has to be as
+// strong as for Send. Errors: CodeNotFound (no such message, or older than seven days),
+// CodeValidationFailed (it did not fail, or cannot be sent any more), CodeTargetStronger,
+// CodeUserNotFound, CodeRateLimited.
 func (m *Admin) RetryMessage(ctx context.Context, who Actor, id string) error {
-	if _, err := m.reader(ctx, who, opRetryMessage); err != nil { // whom it is for, is not for everybody
+	if _, err := m.reader(ctx, who, opRetryMessage); err != nil { // the recipient is confidential
 		return err
 	}
 	before, err := m.message(ctx, id)
@@ -147,7 +147,7 @@ func (m *Admin) RetryMessage(ctx context.Context, who Actor, id string) error {
 	return err
 }
 
-// message is what became of one. Errors: CodeNotFound.
+// message returns the state of a message. Errors: CodeNotFound.
 func (m *Admin) message(ctx context.Context, id string) (store.MessageRecord, error) {
 	q := store.MessageQuery{ID: id, Limit: 1}
 	if id == "" || q.Check() != nil {

@@ -19,19 +19,19 @@ import (
 	"github.com/authmount/auth/internal/wire"
 )
 
-// endpoint is a row of the table of operations: the rules of an operation, and what
-// answers a request for it.
+// endpoint is a row of the table of operations: the rules of an operation, and the
+// handler of its requests.
 type endpoint struct {
 	op     operation
 	params reflect.Type // P
 	handle func(m *Admin, who Actor, w http.ResponseWriter, r *http.Request) error
 }
 
-// op is the row of an operation. The tags of P's fields name the place of each parameter
-// in a request: path, query, json (a member of the body) or header (If-Match). R is what
-// the operation answers, with JSON tags, unless it is a replier. Pages of the dashboard
-// and code of the application call the function itself: it carries the rules out, through
-// [Admin.reader] or [carryOut].
+// op returns the row of an operation. The tags of P's fields name the place of each
+// parameter in a request: path, query, json (a member of the body) or header (If-Match).
+// R is the response, with JSON tags, unless it is a replier. Pages of the dashboard and
+// code of the application call do directly; do enforces the rules through [Admin.reader]
+// or [carryOut].
 func op[P, R any](o operation, do func(*Admin, context.Context, Actor, P) (R, error)) endpoint {
 	read := parametersOf[P](o)
 	return endpoint{o, reflect.TypeFor[P](), func(m *Admin, who Actor, w http.ResponseWriter, r *http.Request) error {
@@ -55,8 +55,8 @@ func op[P, R any](o operation, do func(*Admin, context.Context, Actor, P) (R, er
 	}}
 }
 
-// export is the row of an operation that answers with a file, which it writes bit by bit.
-// The file has the name and the extension of its format.
+// export returns the row of an operation that streams a file. The file has the given name
+// and the extension of its format.
 func export[P any](o operation, name string, format func(P) string, do func(*Admin, context.Context, Actor, P, io.Writer) error) endpoint {
 	read := parametersOf[P](o)
 	return endpoint{o, reflect.TypeFor[P](), func(m *Admin, who Actor, w http.ResponseWriter, r *http.Request) error {
@@ -65,7 +65,7 @@ func export[P any](o operation, name string, format func(P) string, do func(*Adm
 			return err
 		}
 		out := newDownload(w, name, format(p))
-		if r.Method == http.MethodHead && o.recorded { // nothing leaves
+		if r.Method == http.MethodHead && o.recorded { // HEAD returns no data
 			if _, err := m.reader(r.Context(), who, o); err != nil {
 				return err
 			}
@@ -83,15 +83,15 @@ func newDownload(w http.ResponseWriter, name, format string) *download.Response 
 	return download.New(w, name+"."+FormatNDJSON, mediaNDJSON)
 }
 
-// none is the parameters, or the result, of an operation that has none.
+// none is the type of absent parameters or results.
 type none = struct{}
 
-// bare is for an operation without parameters.
+// bare adapts an operation without parameters.
 func bare[R any](do func(*Admin, context.Context, Actor) (R, error)) func(*Admin, context.Context, Actor, none) (R, error) {
 	return func(m *Admin, ctx context.Context, who Actor, _ none) (R, error) { return do(m, ctx, who) }
 }
 
-// idOnly is the parameters of an operation that takes an id in its path and nothing else.
+// idOnly are the parameters of an operation with only an id in its path.
 type idOnly struct {
 	ID string `path:"id"`
 }
@@ -100,18 +100,18 @@ func byID[R any](do func(*Admin, context.Context, Actor, string) (R, error)) fun
 	return func(m *Admin, ctx context.Context, who Actor, p idOnly) (R, error) { return do(m, ctx, who, p.ID) }
 }
 
-// idAndReason is the parameters of an operation that ends something.
+// idAndReason are the parameters of an operation that ends something.
 type idAndReason struct {
 	ID     string `path:"id"`
 	Reason string `json:"reason"`
 }
 
-// silent is for an operation that returns nothing.
+// silent adapts an operation without a result.
 func silent[P any](do func(*Admin, context.Context, Actor, P) error) func(*Admin, context.Context, Actor, P) (none, error) {
 	return func(m *Admin, ctx context.Context, who Actor, p P) (none, error) { return none{}, do(m, ctx, who, p) }
 }
 
-// listed answers a list as an object with one member.
+// listed wraps a list in an object with one member.
 func listed[P, T, V any](name string, do func(*Admin, context.Context, Actor, P) ([]T, error), view func(*Admin, T) V) func(*Admin, context.Context, Actor, P) (map[string][]V, error) {
 	return func(m *Admin, ctx context.Context, who Actor, p P) (map[string][]V, error) {
 		list, err := do(m, ctx, who, p)
@@ -123,14 +123,14 @@ func listed[P, T, V any](name string, do func(*Admin, context.Context, Actor, P)
 	}
 }
 
-// reply is what an operation answers.
+// reply is the response of an operation.
 type reply struct {
 	status   int    // 0: that of the operation
 	revision *int64 // of the ETag
 	body     any    // nil: 204
 }
 
-// replier is a result that is not answered as it is.
+// replier is a result with its own response.
 type replier interface{ reply(m *Admin) reply }
 
 func (m *Admin) replyOf(o operation, result any) (a reply) {
@@ -152,16 +152,16 @@ func (m *Admin) replyOf(o operation, result any) (a reply) {
 	return a
 }
 
-// View is the result of an operation as the endpoint of the operation writes it: a value
-// with JSON tags. revision is that of the ETag, or nil.
+// View returns the response body of an operation's result, a value with JSON tags, and
+// the revision of its ETag, or nil.
 func (m *Admin) View(result any) (view any, revision *int64) {
 	a := m.replyOf(operation{}, result)
 	return a.body, a.revision
 }
 
-// parametersOf is the function that reads the parameters of an operation from a request.
-// It fails for the first that cannot be read: the revision, the query, the body, in this
-// order.
+// parametersOf returns a function that reads the parameters of an operation from a
+// request. It fails at the first unreadable part: the revision, the query, the body, in
+// this order.
 func parametersOf[P any](o operation) func(*Admin, *http.Request) (P, error) {
 	t := reflect.TypeFor[P]()
 	paths, required := map[int]string{}, map[int]string{}
@@ -223,8 +223,8 @@ func parametersOf[P any](o operation) func(*Admin, *http.Request) (P, error) {
 	}
 }
 
-// query reads a query strictly: an unknown parameter would show more than the caller
-// wants.
+// query reads a query strictly, because ignoring an unknown filter would return more than
+// the caller wants.
 func (m *Admin) query(from url.Values, into any) error {
 	var wrong *wire.ParameterError
 	if errors.As(wire.FillQuery(from, into), &wrong) {
@@ -238,7 +238,7 @@ func setRevision(w http.ResponseWriter, revision int64) {
 	w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(revision, 10)))
 }
 
-// ifMatch is the revision that a request rests on, or nil.
+// ifMatch returns the revision that a request requires, or nil.
 func (m *Admin) ifMatch(r *http.Request) (*int64, error) {
 	h := r.Header.Get("If-Match")
 	if h == "" || h == "*" {
@@ -255,8 +255,8 @@ func (m *Admin) ifMatch(r *http.Request) (*int64, error) {
 	return &n, nil
 }
 
-// cursorOf writes the place of the next page, in a form that says nothing; nil: there is
-// no next page.
+// cursorOf encodes the position of the next page in an opaque form; nil: there is no next
+// page.
 func cursorOf[T any](v *T) *string {
 	if v == nil {
 		return nil
@@ -268,8 +268,8 @@ func cursorOf[T any](v *T) *string {
 	return ptr(base64.RawURLEncoding.EncodeToString(b))
 }
 
-// readCursor reads what cursorOf wrote; nil: the cursor is empty. A cursor of another list
-// has another form, or names a place where nothing is: it opens nothing.
+// readCursor decodes a cursor; nil: it is empty. A cursor of another list has another
+// form, or a position without rows: it gives no access.
 func readCursor[T any](m *Admin, s string) (*T, error) {
 	if s == "" {
 		return nil, nil
@@ -289,7 +289,7 @@ func readCursor[T any](m *Admin, s string) (*T, error) {
 
 func ptr[T any](v T) *T { return &v }
 
-// mount serves the table. Who asks is found here, for all endpoints alike.
+// mount serves the table. It identifies the caller for all endpoints.
 func (m *Admin) mount() (http.Handler, error) {
 	var routes []host.Route
 	access := host.Operating
@@ -311,7 +311,7 @@ func (m *Admin) mount() (http.Handler, error) {
 			return e.handle(m, who, w, r)
 		}})
 	}
-	routes = append(routes, m.kit.FirstOwnerRoutes()...) // with Options.Authorize, too, where no link is made
+	routes = append(routes, m.kit.FirstOwnerRoutes()...) // also with Options.Authorize, where no link is created
 	schemas, err := allSchemas()
 	if err != nil {
 		return nil, err

@@ -11,46 +11,46 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// strength is what of a target's permissions its actor has to have, too.
+// strength is the part of a target's permissions that the actor has to hold, too.
 type strength int
 
 const (
-	anybody   strength = iota // it is about nobody, or shows only
+	anybody   strength = iota // none: there is no target, or the operation only reads
 	managing                  // Authmount's own permissions and privileged ones
-	stronger                  // all permissions, and at least one more: it lets one in as the target
-	atLeastAs                 // all permissions: what is given or taken
+	stronger                  // all permissions, and at least one more: the operation gives a way to sign in as the target
+	atLeastAs                 // all permissions: the operation changes them
 )
 
-// operation is one row of the table of operations: what is asked of everybody who
-// carries it out, at whichever door.
+// operation is one row of the table of operations. It lists the requirements for every
+// actor, over HTTP and in Go.
 type operation struct {
 	pattern    string   // below /admin
-	permission string   // none: any admin
-	against    strength // of whom it is about
-	stepUp     bool     // it needs a proof of the last 15 minutes
-	self       bool     // one may do it to oneself
-	skips      bool     // it is about several, of whom it skips those that are too strong
-	recorded   bool     // although it only shows, it is recorded as what changes something
-	streams    bool     // its body is read bit by bit
-	secret     bool     // it returns a secret, which no repetition is shown
-	bodyless   bool     // its body may be left out
-	strict     bool     // it refuses a query, although it has no parameter in one
+	permission string   // empty: any admin
+	against    strength // required against the target
+	stepUp     bool     // it needs recent authentication (15 minutes)
+	self       bool     // an actor may do it to the actor's own account
+	skips      bool     // it has several targets, and skips those that are too strong
+	recorded   bool     // it only reads, but is recorded in the audit log like a change
+	streams    bool     // its body is read as a stream
+	secret     bool     // it returns a secret, which a repeated request does not get again
+	bodyless   bool     // its body is optional
+	strict     bool     // it rejects a query string, although it takes no query parameter
 	created    int      // the status of its answer; 0: 200, or 204 without a body
 
-	fails []auth.Code // how else it may fail
+	fails []auth.Code // further error codes
 }
 
-// reads tells whether the operation changes nothing.
+// reads reports whether the operation changes nothing.
 func (o operation) reads() bool { return strings.HasPrefix(o.pattern, "GET ") && !o.recorded }
 
-// revisable tells whether what is changed has been seen before, so that a request may
-// say in which revision.
+// revisable reports whether the operation changes something that exists, so that a
+// request may name the revision that it saw.
 func (o operation) revisable() bool {
 	method, _, _ := strings.Cut(o.pattern, " ")
 	return slices.Contains([]string{http.MethodPatch, http.MethodPut, http.MethodDelete}, method)
 }
 
-// allow judges what an operation asks of an actor. Errors: CodeNotAdmin,
+// allow checks the requirements of an operation for an actor. Errors: CodeNotAdmin,
 // CodeMissingPermission, CodeInsufficientAAL, CodeReauthNeeded.
 func (m *Admin) allow(a *acting, op operation) error {
 	switch {
@@ -60,7 +60,7 @@ func (m *Admin) allow(a *acting, op operation) error {
 		return m.fail(auth.CodeNotAdmin, nil)
 	case op.permission != "" && !a.may(op.permission):
 		return m.missing(op.permission)
-	case a.key != nil: // a program proves nothing anew, and what asks for that of people names its permission
+	case a.key != nil: // a program cannot authenticate again; operations that require that of people name its permission
 		return nil
 	case m.factorMissing(a):
 		return m.fail(auth.CodeInsufficientAAL, nil)
@@ -70,8 +70,9 @@ func (m *Admin) allow(a *acting, op operation) error {
 	return nil
 }
 
-// factorMissing tells whether the actor has to show a second factor first. Where everybody
-// needs one, a session that showed it does not go on without it.
+// factorMissing reports whether the actor has to show a second factor first. Where
+// everybody needs one, a session that showed a factor is refused once the account has
+// none.
 func (m *Admin) factorMissing(a *acting) bool {
 	has := a.user == nil || a.user.MFAEnabled
 	needed := m.requireMFA || a.user != nil && has
@@ -84,8 +85,8 @@ func (m *Admin) missing(permission string) error {
 	return err
 }
 
-// outranks tells whether the actor may do something to the target that needs to be
-// as strong as that. Errors: CodeTargetStronger.
+// outranks checks that the actor has the required strength against the target. Errors:
+// CodeTargetStronger.
 func (m *Admin) outranks(a *acting, target auth.User, against strength) error {
 	if a.system() || a.is(target.ID) {
 		return nil
@@ -106,24 +107,24 @@ func (m *Admin) outranks(a *acting, target auth.User, against strength) error {
 	return nil
 }
 
-// turn is one try at an operation that changes something.
+// turn is one attempt at an operation that changes something.
 type turn struct {
 	*acting
-	target auth.User    // zero: it is about no account
-	change store.Change // to be given to the store
+	target auth.User    // zero: there is no target account
+	change store.Change // passed to the store
 	record *store.Record
-	ended  []string // the sessions that it ended, for the hooks; the store knows
-	dry    bool     // it was judged only: nothing was done
+	ended  []string // the sessions that it revoked, for the hooks; filled in from the store
+	dry    bool     // it was only checked: nothing was changed
 }
 
-// attempts bounds how often an operation is decided anew.
+// attempts limits how often an operation is decided again.
 const attempts = 20
 
-// carryOut is the one way in which an operation changes something. It reads who acts
-// and whom it is about (targetID, which may be empty), judges what the operation asks
-// for, and has do decide and call the store with the turn's change, which holds all
-// of that as conditions, and the row of the audit log. What was not so any more by
-// then (store.ErrStale) is read and decided anew.
+// carryOut runs every operation that changes something. It reads the actor and the target
+// account (targetID, which may be empty), checks the requirements of the operation, and
+// calls do. do decides and calls the store with the turn's change, which contains all of
+// these checks as conditions, and the row of the audit log. If a condition no longer
+// holds (store.ErrStale), carryOut reads and decides again.
 func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, targetID string, what auth.EventType, do func(t *turn) (T, error)) (T, error) {
 	var none T
 	for range attempts {
@@ -142,8 +143,8 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 			return v, nil
 		case errors.As(err, &again):
 			return repeated[T](ctx, m, op, targetID, again)
-		case errors.As(err, &refused): // whatever it wraps
-		case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrKeyEnded): // a key that has changed may be good yet
+		case errors.As(err, &refused): // also if it wraps one of the errors below
+		case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrKeyEnded): // a key that has changed may still be valid
 			continue
 		default:
 			err = m.failed(err)
@@ -164,10 +165,10 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 	return none, m.kit.Busy(store.ErrStale)
 }
 
-// withinKey is for the operation that others are a part of.
+// withinKey is the context key for the pattern of the outer operation.
 type withinKey struct{}
 
-// recordOf begins the row of the audit log.
+// recordOf returns a new row of the audit log.
 func (m *Admin) recordOf(ctx context.Context, a *acting, op operation) *store.Record {
 	r := &store.Record{Actor: a.label, RequestID: m.kit.RequestID(ctx), Operation: op.pattern}
 	if within, ok := ctx.Value(withinKey{}).(string); ok {
@@ -176,7 +177,7 @@ func (m *Admin) recordOf(ctx context.Context, a *acting, op operation) *store.Re
 	return r
 }
 
-// begin reads and judges what an operation rests on.
+// begin reads the actor and the target, and checks the requirements of an operation.
 func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID string, what auth.EventType) (*turn, error) {
 	a, err := m.resolve(ctx, who, op)
 	if err != nil {
@@ -196,9 +197,9 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 		if err != nil {
 			return t, m.gone(err)
 		}
-		targetID = t.target.ID // ids have more than one form
+		targetID = t.target.ID // an id may be written in more than one form
 		if t.target.Anonymized() && op.permission != PermUsersDelete {
-			return t, m.fail(auth.CodeUserNotFound, nil) // nobody is, and nobody becomes it again
+			return t, m.fail(auth.CodeUserNotFound, nil) // the account has no owner any more, and gets none again
 		}
 		t.record.Target = labelOf(t.target)
 		if a.own(targetID) && !op.self {
@@ -210,7 +211,7 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 	}
 	t.change = m.kit.ChangeOf(ctx, a.by, t.target, store.OutcomeEvent{On: store.OutcomeDone, Event: auth.Event{Type: what, UserID: t.target.ID, Record: t.record}})
 	t.change.IfRoles = &a.roles.Revision
-	t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner) // whatever becomes of this one
+	t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner) // the last owner is protected by every change
 	t.change.Idempotency = m.idempotency(ctx, a)
 	if a.user != nil {
 		t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: a.user.ID, CredentialRevision: &a.user.CredentialRevision})
@@ -224,8 +225,8 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 	return t, nil
 }
 
-// at adds the condition that the target has not changed since a revision that the
-// caller saw. Errors: CodePreconditionFailed.
+// at adds the condition that the target still has the revision that the caller saw.
+// Errors: CodePreconditionFailed.
 func (m *Admin) at(t *turn, revision *int64) error {
 	if revision == nil {
 		return nil
@@ -237,7 +238,7 @@ func (m *Admin) at(t *turn, revision *int64) error {
 	return nil
 }
 
-// because keeps the reason that the actor gave, if any. Errors: CodeValidationFailed.
+// because stores the reason that the actor gave, if any. Errors: CodeValidationFailed.
 func (m *Admin) because(t *turn, reason string) error {
 	if len(reason) > maxReason {
 		return m.kit.Invalid("reason", "is too long")
@@ -246,10 +247,10 @@ func (m *Admin) because(t *turn, reason string) error {
 	return nil
 }
 
-// keepReason keeps a reason that was judged.
+// keepReason stores a reason that was already checked.
 func (t *turn) keepReason(reason string) { t.change.Events[0].Event.Reason = reason }
 
-// changed notes a field in the audit log.
+// changed records the change of a field in the audit log.
 func (t *turn) changed(field string, before, after any) {
 	if t.record.Changes == nil {
 		t.record.Changes = map[string]store.FieldChange{}
@@ -257,7 +258,7 @@ func (t *turn) changed(field string, before, after any) {
 	t.record.Changes[field] = store.FieldChange{Before: before, After: after}
 }
 
-// failed turns what a store returned into the error for callers.
+// failed converts an error of the store into the error for callers.
 func (m *Admin) failed(err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return m.gone(err)
@@ -272,8 +273,8 @@ func (m *Admin) gone(err error) error {
 	return m.kit.StoreError(err)
 }
 
-// denied records that an operation was refused, behind its back: a refusal does not
-// depend on the audit log.
+// denied records in the background that an operation was refused, because a refusal does
+// not depend on the audit log.
 func (m *Admin) denied(ctx context.Context, t *turn, err error) error {
 	if t == nil {
 		return err
@@ -286,7 +287,7 @@ func (m *Admin) denied(ctx context.Context, t *turn, err error) error {
 	return err
 }
 
-// defaultPage and maxPage are how many rows a page of a list has.
+// defaultPage and maxPage are the numbers of rows in a page of a list.
 const (
 	defaultPage = 50
 	maxPage     = 200

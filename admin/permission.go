@@ -13,18 +13,18 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Permission is something that roles may permit.
+// Permission is a permission that roles may hold.
 type Permission struct {
 	Name        string `json:"name"`        // "notes.write" or "notes:write": lower-case letters, digits, "_", "-", ":" and "."
 	Description string `json:"description"` // for people
 
-	// Privileged permissions make whoever has them strong: only somebody who has them
-	// too may ban, sign out, edit or delete them.
+	// Privileged permissions protect their holders: only an actor who also has them may
+	// ban, sign out, edit or delete a holder.
 	Privileged bool `json:"privileged"`
 }
 
-// The permissions of Authmount's own operations. "auth.*" stands for all of them,
-// and "*" for those and all of the application's.
+// The permissions of Authmount's own operations. "auth.*" stands for all of them, and "*"
+// also for all of the application's.
 const (
 	PermUsersRead      = "auth.users.read"
 	PermUsersWrite     = "auth.users.write"
@@ -32,7 +32,7 @@ const (
 	PermUsersBan       = "auth.users.ban"
 	PermUsersExport    = "auth.users.export"
 	PermUsersImport    = "auth.users.import"
-	PermCredentials    = "auth.credentials" // whatever lets one in as somebody: set a password, verify an address, remove a factor
+	PermCredentials    = "auth.credentials" // change of credentials: set a password, verify an email address, remove a factor
 	PermSessionsRead   = "auth.sessions.read"
 	PermSessionsRevoke = "auth.sessions.revoke"
 	PermRolesRead      = "auth.roles.read"
@@ -78,14 +78,15 @@ var ownPermissions = []Permission{
 	{Name: PermSettingsWrite, Description: "Change settings."},
 }
 
-// The roles that there are from the beginning, besides auth.RoleOwner.
+// The roles that exist from the start, in addition to auth.RoleOwner.
 const (
 	RoleAdmin   = "admin"
 	RoleSupport = "support"
 	RoleAuditor = "auditor"
 )
 
-// readyRoles are the roles of an empty table, in the order in which New adds them.
+// readyRoles returns the first roles of an empty table, in the order in which New adds
+// them.
 func readyRoles() []store.RolePermissions {
 	all := func(keep func(string) bool) (list []string) {
 		for _, p := range ownPermissions {
@@ -112,7 +113,7 @@ var permissionName = regexp.MustCompile(`^[a-z][a-z0-9_-]*([.:][a-z0-9_-]+)*$`)
 
 const maxPermissionName = 64
 
-// catalog is every permission that is declared, sorted by name.
+// catalog is the list of declared permissions, sorted by name.
 type catalog []Permission
 
 func newCatalog(own []Permission) (catalog, error) {
@@ -133,15 +134,14 @@ func newCatalog(own []Permission) (catalog, error) {
 	return list, errors.Join(faults...)
 }
 
-// known tells whether a role may permit p: a declared permission, or a pattern that
+// known reports whether a role may hold p: a declared permission, or a pattern that
 // covers at least one.
 func (c catalog) known(p string) bool {
 	return slices.ContainsFunc(c, func(d Permission) bool { return grants([]string{p}, d.Name) })
 }
 
-// managing are those of permissions that make somebody strong towards those who
-// manage accounts: Authmount's own and the privileged ones, and whatever covers
-// any of them.
+// managing returns the permissions that protect their holders against operators:
+// Authmount's own, privileged ones, and every pattern that covers any of them.
 func (c catalog) managing(permissions []string) []string {
 	var list []string
 	for _, p := range permissions {
@@ -154,14 +154,13 @@ func (c catalog) managing(permissions []string) []string {
 	return list
 }
 
-// admits tells whether permissions hold one of Authmount's own: whose they are, is an
-// admin.
+// admits reports whether permissions include one of Authmount's own, which makes their
+// holder an admin.
 func (c catalog) admits(permissions []string) bool {
 	return slices.ContainsFunc(c, func(d Permission) bool { return strings.HasPrefix(d.Name, ownPrefix) && grants(permissions, d.Name) })
 }
 
-// covers tells whether somebody with the permissions held may do whatever somebody
-// with those wanted may.
+// covers reports whether the permissions held include all permissions wanted.
 func covers(held, wanted []string) bool {
 	for _, p := range wanted {
 		if !grants(held, p) {
@@ -171,15 +170,15 @@ func covers(held, wanted []string) bool {
 	return true
 }
 
-// grants is the rule of access tokens.
+// grants reports whether the permissions held include one, by the rule of access tokens.
 func grants(held []string, wanted string) bool {
 	c := auth.Claims{Permissions: held}
 	return c.HasPermission(wanted)
 }
 
-// holdsNow is what somebody in whose name something waits may do by now, by the table of
-// roles as it is, and on what that rests. Errors: CodeInvalidToken if they are gone, banned
-// or over.
+// holdsNow returns the present permissions of an earlier actor, by the present table of
+// roles, and the conditions for them. Errors: CodeInvalidToken if the user is gone or
+// banned, or the key has ended.
 func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, table store.RoleTable, terms host.Terms, err error) {
 	over := func(why string) error { return m.fail(auth.CodeInvalidToken, errors.New(why)) }
 	if table, err = m.project.Roles(ctx); err != nil {
@@ -198,7 +197,7 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, tab
 			return nil, table, terms, over("its maker's key is none of the options any more")
 		}
 		return []string{permAll}, table, terms, nil
-	case store.ActorExternal: // what they may do, only the application knows
+	case store.ActorExternal: // only the application knows the permissions
 		return []string{permAll}, table, terms, nil
 	case store.ActorUser:
 		u, err := m.store.User(ctx, store.ByID(by.ID))

@@ -14,11 +14,11 @@ var (
 	opRoleUsers  = operation{pattern: "GET /roles/{role}/users", permission: PermRolesRead, fails: []auth.Code{auth.CodeRoleNotFound, auth.CodeQueryTooBroad}}
 )
 
-// roleMatrix is no name of a role: it has a path of its own.
+// roleMatrix cannot be the name of a role, because it has its own path.
 const roleMatrix = "matrix"
 
-// Role is a role, and the revision of the table of roles. auth.RoleOwner, which is in
-// no table, holds "*" and has no times. Errors: CodeRoleNotFound.
+// Role returns a role, and the revision of the table of roles. auth.RoleOwner, which is
+// in no table, holds "*" and has no times. Errors: CodeRoleNotFound.
 func (m *Admin) Role(ctx context.Context, who Actor, name string) (store.RolePermissions, int64, error) {
 	a, err := m.reader(ctx, who, opRole)
 	if err != nil {
@@ -28,7 +28,7 @@ func (m *Admin) Role(ctx context.Context, who Actor, name string) (store.RolePer
 	return r, a.roles.Revision, err
 }
 
-// roleOf is a role that there is. Errors: CodeRoleNotFound.
+// roleOf returns an existing role. Errors: CodeRoleNotFound.
 func (m *Admin) roleOf(t store.RoleTable, name string) (store.RolePermissions, error) {
 	if name == auth.RoleOwner {
 		return store.RolePermissions{Name: name, Description: "May do everything.", Permissions: []string{permAll}}, nil
@@ -40,21 +40,21 @@ func (m *Admin) roleOf(t store.RoleTable, name string) (store.RolePermissions, e
 	return r, nil
 }
 
-// RoleMatrix says which roles hold which permission.
+// RoleMatrix lists the roles that hold each permission.
 type RoleMatrix struct {
 	Revision int64     `json:"revision"`    // of the table of roles
 	Roles    []string  `json:"roles"`       // auth.RoleOwner, and the others by name
-	Rows     []HeldRow `json:"permissions"` // every permission that is declared, by name
+	Rows     []HeldRow `json:"permissions"` // every declared permission, by name
 }
 
-// HeldRow is a permission and who holds it.
+// HeldRow is a permission with the roles that hold it.
 type HeldRow struct {
 	Permission
 
 	HeldBy []Holding `json:"held_by"` // in the order of RoleMatrix.Roles
 }
 
-// Holding is how a role holds a permission: by its very name, or by a pattern.
+// Holding is a role that holds a permission, by its name or by a pattern.
 type Holding struct {
 	Role string `json:"role"`
 	Via  string `json:"via"` // "notes.write", "notes.*", "*"
@@ -62,7 +62,7 @@ type Holding struct {
 
 func (x RoleMatrix) reply(*Admin) reply { return reply{revision: &x.Revision, body: x} }
 
-// RoleMatrix tells which roles hold which permission, for every one that is declared.
+// RoleMatrix returns the roles that hold each declared permission.
 func (m *Admin) RoleMatrix(ctx context.Context, who Actor) (RoleMatrix, error) {
 	a, err := m.reader(ctx, who, opRoleMatrix)
 	if err != nil {
@@ -70,7 +70,7 @@ func (m *Admin) RoleMatrix(ctx context.Context, who Actor) (RoleMatrix, error) {
 	}
 	x := RoleMatrix{Revision: a.roles.Revision, Roles: []string{auth.RoleOwner}}
 	held := [][]string{permissionsIn(a.roles, x.Roles)}
-	for i, r := range a.roles.Roles { // each looked up in its own row alone: there may be thousands
+	for i, r := range a.roles.Roles { // each looked up in its own row only, because there may be thousands
 		x.Roles = append(x.Roles, r.Name)
 		held = append(held, permissionsIn(store.RoleTable{Roles: a.roles.Roles[i : i+1]}, []string{r.Name}))
 	}
@@ -86,7 +86,7 @@ func (m *Admin) RoleMatrix(ctx context.Context, who Actor) (RoleMatrix, error) {
 	return x, nil
 }
 
-// heldBy is which of the permissions held grants another: itself, if it is there.
+// heldBy returns the permission held that grants another: the same one, if present.
 func heldBy(held []string, wanted string) string {
 	if slices.Contains(held, wanted) {
 		return wanted
@@ -98,35 +98,36 @@ func heldBy(held []string, wanted string) string {
 	return held[i]
 }
 
-// roleUserCursor is a place in a list of who has a role.
+// roleUserCursor is a position in a list of accounts with a role.
 type roleUserCursor struct {
 	store.UserCursor
 
 	Role string `json:"role"`
 }
 
-// RoleUsersParams pick who has a role.
+// RoleUsersParams pick accounts with a role.
 type RoleUsersParams struct {
 	Name   string `path:"role"`
 	Limit  int    `query:"limit"`  // 0: 50; at most 200
 	Cursor string `query:"cursor"` // RoleUsersPage.NextCursor of the page before
 }
 
-// RoleUser is somebody who has a role: no more than who they are, as what else is known
-// of accounts needs a permission of its own (ListUsers).
+// RoleUser is an account with a role. It only identifies the account, because other data
+// requires a permission of its own (ListUsers).
 type RoleUser struct {
 	ID     string `json:"id"`
-	Label  string `json:"label"` // what people call them: the email address, or the phone number, or the id
+	Label  string `json:"label"` // for people: the email address, the phone number or the id
 	Banned bool   `json:"banned"`
 }
 
-// RoleUsersPage is a page of those who have a role.
+// RoleUsersPage is a page of accounts with a role.
 type RoleUsersPage struct {
 	Users      []RoleUser `json:"users"`       // the newest accounts first
 	NextCursor *string    `json:"next_cursor"` // of the page after; nil: this was the last
 }
 
-// RoleUsers lists who has a role. Errors: CodeRoleNotFound, CodeValidationFailed.
+// RoleUsers lists the accounts with a role. Errors: CodeRoleNotFound,
+// CodeValidationFailed.
 func (m *Admin) RoleUsers(ctx context.Context, who Actor, p RoleUsersParams) (RoleUsersPage, error) {
 	at, err := readCursor[roleUserCursor](m, p.Cursor)
 	if err != nil {

@@ -28,13 +28,13 @@ var (
 
 var roleName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
-// maxRoles is how many roles there may be: every operation reads them all.
+// maxRoles limits the number of roles, because every operation reads all of them.
 const maxRoles = 500
 
-// maxRolePermissions is how many permissions a role may hold.
+// maxRolePermissions limits the permissions of a role.
 const maxRolePermissions = 500
 
-// Permissions lists every permission that is declared, by name.
+// Permissions lists every declared permission, by name.
 func (m *Admin) Permissions(ctx context.Context, who Actor) ([]Permission, error) {
 	if _, err := m.reader(ctx, who, opPermissions); err != nil {
 		return nil, err
@@ -42,8 +42,8 @@ func (m *Admin) Permissions(ctx context.Context, who Actor) ([]Permission, error
 	return slices.Clone(m.permissions), nil
 }
 
-// Roles lists the roles by name, and the revision of their table. auth.RoleOwner,
-// which holds everything and cannot be changed, is not in it.
+// Roles lists the roles by name, and the revision of their table. auth.RoleOwner, which
+// holds every permission and cannot be changed, is not in it.
 func (m *Admin) Roles(ctx context.Context, who Actor) (store.RoleTable, error) {
 	a, err := m.reader(ctx, who, opListRoles)
 	if err != nil {
@@ -52,26 +52,26 @@ func (m *Admin) Roles(ctx context.Context, who Actor) (store.RoleTable, error) {
 	return a.roles, nil
 }
 
-// RoleChange is what a change of a role led to, or would lead to.
+// RoleChange is the result of a change of a role, or of its dry run.
 type RoleChange struct {
-	Role  store.RolePermissions // as it is now; one that was deleted, as it was
-	Users store.Total           // that have it, counted just before
+	Role  store.RolePermissions // as it is now; a deleted one as it was
+	Users store.Total           // accounts that have it, counted just before
 
 	dry bool // nothing was changed
 }
 
-// CreateRoleParams make a role.
+// CreateRoleParams describe a new role.
 type CreateRoleParams struct {
 	Name        string   `json:"name"` // up to 63 lower-case letters, digits, "_" and "-"; the first is a letter
 	Description string   `json:"description"`
 	Permissions []string `json:"permissions"` // declared ones, or patterns such as "notes.*"
-	Revision    *int64   `header:"If-Match"`  // of the table of roles as it was seen; nil: whatever it is
-	DryRun      bool     `json:"dry_run"`     // check it, and change nothing
+	Revision    *int64   `header:"If-Match"`  // of the table of roles that the caller saw; nil: any
+	DryRun      bool     `json:"dry_run"`     // only check it
 }
 
-// CreateRole makes a role. The actor has to hold all of its permissions. Accounts may
-// have the role before it is there, see RoleChange.Users. Errors: CodeValidationFailed,
-// also if there is one of the name; CodeTargetStronger, CodePreconditionFailed.
+// CreateRole creates a role. The actor has to hold all of its permissions. Accounts may
+// have the role before it exists, see RoleChange.Users. Errors: CodeValidationFailed,
+// also if the name is taken; CodeTargetStronger, CodePreconditionFailed.
 func (m *Admin) CreateRole(ctx context.Context, who Actor, p CreateRoleParams) (RoleChange, error) {
 	role := store.RolePermissions{Name: p.Name, Description: p.Description, Permissions: p.Permissions}
 	if !roleName.MatchString(p.Name) || p.Name == roleMatrix {
@@ -99,15 +99,15 @@ func (m *Admin) CreateRole(ctx context.Context, who Actor, p CreateRoleParams) (
 // UpdateRoleParams change a role.
 type UpdateRoleParams struct {
 	Name        string    `path:"role"`
-	Description *string   `json:"description"` // nil: stays
-	Permissions *[]string `json:"permissions"` // the whole list; nil: stays
+	Description *string   `json:"description"` // nil keeps it
+	Permissions *[]string `json:"permissions"` // the whole list; nil keeps it
 	Revision    *int64    `header:"If-Match"`  // as for CreateRoleParams
-	DryRun      bool      `json:"dry_run"`     // check it, and change nothing
+	DryRun      bool      `json:"dry_run"`     // only check it
 }
 
-// UpdateRole changes a role. The actor has to hold every permission that the role held
-// and holds from now on. Errors: CodeRoleNotFound, CodeValidationFailed,
-// CodeTargetStronger, CodePreconditionFailed.
+// UpdateRole changes a role. The actor has to hold every permission of the role, before
+// and after. Errors: CodeRoleNotFound, CodeValidationFailed, CodeTargetStronger,
+// CodePreconditionFailed.
 func (m *Admin) UpdateRole(ctx context.Context, who Actor, p UpdateRoleParams) (RoleChange, error) {
 	given := store.RolePermissions{}
 	if p.Description != nil {
@@ -135,8 +135,7 @@ func (m *Admin) UpdateRole(ctx context.Context, who Actor, p UpdateRoleParams) (
 	})
 }
 
-// putRole adds a role, or replaces it as it was before, if the actor may give what it
-// holds.
+// putRole adds a role, or replaces before, if the actor may give its permissions.
 func (m *Admin) putRole(ctx context.Context, t *turn, before, role store.RolePermissions, dry bool) (RoleChange, error) {
 	if err := m.mayGive(t, role.Permissions); err != nil {
 		return RoleChange{}, err
@@ -167,7 +166,7 @@ func (m *Admin) putRole(ctx context.Context, t *turn, before, role store.RolePer
 	return done, nil
 }
 
-// having counts who has a role.
+// having counts the accounts that have a role.
 func (m *Admin) having(ctx context.Context, role string) (store.Total, error) {
 	n, err := m.admin.CountUsers(ctx, store.UserQuery{Role: role, Limit: 1, Now: m.kit.Now()})
 	return n, m.kit.StoreError(err)
@@ -177,12 +176,11 @@ func (m *Admin) having(ctx context.Context, role string) (store.Total, error) {
 type DeleteRoleParams struct {
 	Name     string `path:"role"`
 	Revision *int64 `header:"If-Match"` // as for CreateRoleParams
-	DryRun   bool   `query:"dry_run"`   // check it, and change nothing
+	DryRun   bool   `query:"dry_run"`   // only check it
 }
 
-// DeleteRole deletes a role that nobody has. Errors: CodeRoleNotFound,
-// CodeRoleInUse, which says how many have it, CodeTargetStronger,
-// CodePreconditionFailed.
+// DeleteRole deletes a role that no account has. Errors: CodeRoleNotFound, CodeRoleInUse
+// (its message has the number of accounts), CodeTargetStronger, CodePreconditionFailed.
 func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (RoleChange, error) {
 	return carryOut(ctx, m, who, opDeleteRole, "", auth.EventRoleDeleted, func(t *turn) (RoleChange, error) {
 		before, err := m.mayWrite(t, p.Name, p.Revision)
@@ -214,8 +212,7 @@ func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (
 	})
 }
 
-// cleanRole judges what is to be written of a role, but for its name, and puts its
-// permissions in order.
+// cleanRole checks the fields of a role, except its name, and sorts its permissions.
 func (m *Admin) cleanRole(r *store.RolePermissions) error {
 	r.Permissions = orNone(slices.Compact(slices.Sorted(slices.Values(r.Permissions))))
 	switch {
@@ -234,7 +231,7 @@ func (m *Admin) cleanRole(r *store.RolePermissions) error {
 	return nil
 }
 
-// mayWrite judges whether the actor may change a role, and returns it as it is.
+// mayWrite checks whether the actor may change a role, and returns the present role.
 func (m *Admin) mayWrite(t *turn, name string, revision *int64) (store.RolePermissions, error) {
 	if roleName.MatchString(name) {
 		t.record.Target = name
@@ -252,7 +249,7 @@ func (m *Admin) mayWrite(t *turn, name string, revision *int64) (store.RolePermi
 	return before, m.mayGive(t, before.Permissions)
 }
 
-// atRoles judges whether the table of roles is still the one that a caller saw.
+// atRoles checks that the table of roles still has the revision that the caller saw.
 func (m *Admin) atRoles(t *turn, revision *int64) error {
 	if revision != nil && *revision != t.roles.Revision {
 		return m.fail(auth.CodePreconditionFailed, nil)
@@ -260,8 +257,8 @@ func (m *Admin) atRoles(t *turn, revision *int64) error {
 	return nil
 }
 
-// mayGive judges whether the actor may give or take permissions: nobody those that
-// they do not have.
+// mayGive checks whether the actor may give or remove permissions. An actor may do so
+// only with permissions that the actor has.
 func (m *Admin) mayGive(t *turn, permissions []string) error {
 	if !covers(t.permissions, permissions) {
 		return auth.Reject(auth.CodeTargetStronger, "You can only give and take permissions that you have.")
@@ -269,7 +266,7 @@ func (m *Admin) mayGive(t *turn, permissions []string) error {
 	return nil
 }
 
-// SetRolesParams say which roles somebody has.
+// SetRolesParams set the roles of a user.
 type SetRolesParams struct {
 	UserID   string
 	Roles    []string // the whole list
@@ -277,8 +274,8 @@ type SetRolesParams struct {
 	Revision *int64
 }
 
-// SetRoles gives somebody exactly these roles. The actor has to hold whatever the
-// account held, and whatever it holds from now on. Nobody sets their own. Errors:
+// SetRoles replaces the roles of a user. The actor has to hold the permissions of the
+// former and of the new roles. An actor cannot set the actor's own roles. Errors:
 // CodeUserNotFound, CodeRoleNotFound, CodeTargetStronger, CodeLastOwner,
 // CodePreconditionFailed.
 func (m *Admin) SetRoles(ctx context.Context, who Actor, p SetRolesParams) (auth.User, error) {
@@ -290,7 +287,7 @@ func (m *Admin) SetRoles(ctx context.Context, who Actor, p SetRolesParams) (auth
 	})
 }
 
-// Grant gives somebody a role besides those that they have; see SetRoles.
+// Grant adds a role to those of a user; see SetRoles.
 func (m *Admin) Grant(ctx context.Context, who Actor, userID, role string) (auth.User, error) {
 	return m.grant(ctx, who, userID, role, "", nil)
 }
@@ -304,13 +301,13 @@ func (m *Admin) grant(ctx context.Context, who Actor, userID, role, why string, 
 	})
 }
 
-// GrantByAddress is Grant for whoever has an address, which has to be proved, for a
-// service's first owner, say:
+// GrantByAddress is Grant for the account with an email address, which has to be
+// verified. It can create a service's first owner:
 //
 //	adm.GrantByAddress(ctx, admin.System("setup"), "ada@example.com", auth.RoleOwner)
 //
-// Errors as for SetRoles, and CodeEmailNotVerified: before that, anybody could have
-// made the account.
+// Errors as for SetRoles, and CodeEmailNotVerified, because anybody can create an account
+// with an unverified email address.
 func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role string) (auth.User, error) {
 	u, err := m.store.User(ctx, store.ByEmail(email))
 	if err != nil {
@@ -324,8 +321,8 @@ func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role strin
 	})
 }
 
-// Withdraw takes a role from somebody; one that they do not have is no error. See
-// SetRoles.
+// Withdraw removes a role from a user; a role that the user does not have is no error.
+// See SetRoles.
 func (m *Admin) Withdraw(ctx context.Context, who Actor, userID, role string) (auth.User, error) {
 	return m.withdraw(ctx, who, userID, role, "", nil)
 }
@@ -339,7 +336,7 @@ func (m *Admin) withdraw(ctx context.Context, who Actor, userID, role, why strin
 	})
 }
 
-// assign gives the target of a turn exactly these roles.
+// assign replaces the roles of a turn's target.
 func (m *Admin) assign(ctx context.Context, t *turn, roles []string, why string) (auth.User, error) {
 	roles = slices.Sorted(slices.Values(roles))
 	roles = orNone(slices.Compact(roles))
@@ -357,8 +354,8 @@ func (m *Admin) assign(ctx context.Context, t *turn, roles []string, why string)
 	return u, err
 }
 
-// mayAssign judges whether the target of a turn, or whoever is made, may be given
-// exactly these roles: those that there are, or that they have.
+// mayAssign checks whether the target of a turn, or a new account, may be given exactly
+// these roles. Each has to exist, or the target has it already.
 func (m *Admin) mayAssign(t *turn, roles []string) error {
 	for _, r := range roles {
 		if r != auth.RoleOwner && find(t.roles, r).Name == "" && !slices.Contains(t.target.Roles, r) {
@@ -368,14 +365,14 @@ func (m *Admin) mayAssign(t *turn, roles []string) error {
 	return m.mayGive(t, permissionsIn(t.roles, roles))
 }
 
-// CheckResult tells whether somebody may do something, and why.
+// CheckResult reports whether a user has a permission, and through which roles.
 type CheckResult struct {
 	Allowed bool     `json:"allowed"`
 	Via     []string `json:"via"` // the roles that permit it
 }
 
-// Check tells whether somebody has a permission by the roles as they are now.
-// Errors: CodeUserNotFound.
+// Check reports whether a user has a permission by the present roles. Errors:
+// CodeUserNotFound.
 func (m *Admin) Check(ctx context.Context, who Actor, userID, permission string) (CheckResult, error) {
 	a, err := m.reader(ctx, who, opCheck)
 	if err != nil {
@@ -395,7 +392,7 @@ func (m *Admin) Check(ctx context.Context, who Actor, userID, permission string)
 	return r, nil
 }
 
-// find is a role of a table, or none.
+// find returns a role of a table, or the zero role.
 func find(t store.RoleTable, name string) store.RolePermissions {
 	for _, r := range t.Roles {
 		if r.Name == name {

@@ -40,7 +40,7 @@ type userRole struct {
 	Revision *int64 `header:"If-Match"`
 }
 
-// checkBody is the question whether somebody may do something.
+// checkBody are the parameters of Check.
 type checkBody struct {
 	UserID     string `json:"user_id"`
 	Permission string `json:"permission"`
@@ -103,7 +103,7 @@ func (c RoleChange) reply(*Admin) reply {
 	return a
 }
 
-// setRolesBody is SetRolesParams on the wire, where the list has to be there.
+// setRolesBody is SetRolesParams on the wire, with the list required.
 type setRolesBody struct {
 	UserID   string   `path:"id"`
 	Roles    []string `json:"roles" required:"is required"`

@@ -17,7 +17,7 @@ var (
 	opRevokeAll      = operation{pattern: opRevokeSessions.pattern, permission: permAll, stepUp: true}
 )
 
-// ListSessionsParams pick sessions. Those that are set have to hold together.
+// ListSessionsParams pick sessions. A session has to match all fields that are set.
 type ListSessionsParams struct {
 	UserID string    `query:"user"`
 	IP     string    `query:"ip"`
@@ -35,13 +35,13 @@ type SessionPage struct {
 	NextCursor *string     `json:"next_cursor"` // of the page after; nil: this was the last
 }
 
-// SessionOf is a session in a list of everybody's.
+// SessionOf is a session in a list of several users' sessions.
 type SessionOf struct {
 	UserID  string `json:"user_id"`
-	Session any    `json:"session"` // as GET /sessions of its user shows it
+	Session any    `json:"session"` // as GET /sessions shows it to its user
 }
 
-// ListSessions lists live sessions of everybody, newest first. Errors:
+// ListSessions lists live sessions of all users, newest first. Errors:
 // CodeValidationFailed.
 func (m *Admin) ListSessions(ctx context.Context, who Actor, p ListSessionsParams) (SessionPage, error) {
 	after, err := readCursor[store.SessionCursor](m, p.Cursor)
@@ -65,7 +65,8 @@ func (m *Admin) ListSessions(ctx context.Context, who Actor, p ListSessionsParam
 	return page, nil
 }
 
-// sessionPage reads a page of sessions, and the query for the page after, if there is one.
+// sessionPage reads a page of sessions, and returns the query for the page after, if
+// there is one.
 func (m *Admin) sessionPage(ctx context.Context, q store.SessionQuery) (list []auth.Session, next *store.SessionQuery, err error) {
 	q.Limit, q.Now = pageSize(q.Limit), m.kit.Now()
 	if err := q.Check(); err != nil {
@@ -82,11 +83,11 @@ func (m *Admin) sessionPage(ctx context.Context, q store.SessionQuery) (list []a
 	return list, next, nil
 }
 
-// maxRevoked is of how many accounts one call ends sessions.
+// maxRevoked limits the accounts of one call.
 const maxRevoked = 1000
 
-// RevokeSessionsParams pick sessions to end: of these accounts, at this address, made
-// before a time, of which those that are set have to hold together; or all.
+// RevokeSessionsParams pick sessions to revoke: of these accounts, from this IP address,
+// created before a time. A session has to match all that are set; or All.
 type RevokeSessionsParams struct {
 	UserIDs []string  `json:"user_ids"` // up to 1000
 	IP      string    `json:"ip"`
@@ -95,21 +96,22 @@ type RevokeSessionsParams struct {
 	Reason  string    `json:"reason"`
 }
 
-// RevokeSessionsResult counts what was ended.
+// RevokeSessionsResult counts the revoked sessions.
 type RevokeSessionsResult struct {
 	Ended   int  `json:"ended"`   // sessions
-	Users   int  `json:"users"`   // whose they were; 0 with All
-	Skipped int  `json:"skipped"` // accounts that the actor may not touch, or that are gone
-	More    bool `json:"more"`    // there may be others: repeat it
+	Users   int  `json:"users"`   // accounts that had them; 0 with All
+	Skipped int  `json:"skipped"` // accounts that are too strong for the actor, or gone
+	More    bool `json:"more"`    // there may be more: repeat the call
 }
 
-// RevokeSessions ends sessions of several accounts, of 1000 at most in one call, each
-// with a row of its own in the audit log. Accounts that the actor may not touch are
-// skipped; the actor's own session goes on. All ends everybody's: it needs the
-// permission "*" and a proof of the last 15 minutes, and access tokens of them die, too,
-// here at once and wherever the feed is followed within a second. Before alone needs such a
-// proof, too, and is All if that is to come. Errors: CodeValidationFailed, for All
-// CodeMissingPermission, and for All and Before alone CodeReauthNeeded.
+// RevokeSessions revokes sessions of up to 1000 accounts in one call, each with its own
+// row in the audit log. It skips accounts that are too strong for the actor, and keeps
+// the actor's own session. All revokes the sessions of all users. It requires the
+// permission "*" and recent authentication (15 minutes), and also revokes the access
+// tokens: in this process at once, and in processes that follow the feed within a second.
+// Before alone also requires recent authentication, and is the same as All if it is in
+// the future. Errors: CodeValidationFailed, for All CodeMissingPermission, and for All
+// and Before alone CodeReauthNeeded.
 func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsParams) (RevokeSessionsResult, error) {
 	var res RevokeSessionsResult
 	p.Before = p.Before.UTC()
@@ -127,10 +129,10 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 		return res, m.kit.Invalid("user_ids", fmt.Sprintf("are more than %d", maxRevoked))
 	case len(p.Reason) > maxReason:
 		return res, m.kit.Invalid("reason", "is too long")
-	case p.All, len(p.UserIDs) == 0 && p.IP == "" && p.Before.After(m.kit.Now()): // nobody is left
+	case p.All, len(p.UserIDs) == 0 && p.IP == "" && p.Before.After(m.kit.Now()): // every session matches
 		return m.revokeAll(ctx, who, p.Reason)
 	}
-	if len(p.UserIDs) == 0 && p.IP == "" { // whoever signed in before: as good as everybody
+	if len(p.UserIDs) == 0 && p.IP == "" { // every earlier sign-in: almost as broad as All
 		if err := m.allow(a, operation{permission: opRevokeSessions.permission, stepUp: true}); err != nil {
 			return res, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, opRevokeSessions)}, err)
 		}
@@ -172,7 +174,7 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 	return res, nil
 }
 
-// keepEnded keeps for whoever repeats the request which sessions it is about to end.
+// keepEnded stores the sessions that a request is about to revoke, for its repetition.
 func (m *Admin) keepEnded(ctx context.Context, t *turn, f store.SessionFilter) error {
 	if t.change.Idempotency == nil {
 		return nil
@@ -190,7 +192,7 @@ func (m *Admin) keepEnded(ctx context.Context, t *turn, f store.SessionFilter) e
 	return t.keep(ids)
 }
 
-// whoHasSessions are the accounts with live sessions that match, at most maxRevoked, and
+// whoHasSessions returns up to maxRevoked accounts with matching live sessions, and
 // whether there may be more.
 func (m *Admin) whoHasSessions(ctx context.Context, p RevokeSessionsParams) (ids []string, more bool, err error) {
 	seen := map[string]bool{}
@@ -216,11 +218,11 @@ func (m *Admin) whoHasSessions(ctx context.Context, p RevokeSessionsParams) (ids
 	}
 }
 
-// revokedAtOnce is how many sessions a change ends where all are to.
+// revokedAtOnce is how many sessions one change of revokeAll revokes.
 const revokedAtOnce = 5000
 
-// revokedAll is how far revokeAll has come. It is kept with the first change, so that
-// whoever repeats the request has the rest ended, and nothing that was begun since.
+// revokedAll is the progress of revokeAll. It is stored with the first change, so that a
+// repeated request revokes the rest, and no session that was started since.
 type revokedAll struct {
 	RevokeSessionsResult
 	At     time.Time `json:"at"`
@@ -229,8 +231,8 @@ type revokedAll struct {
 	whole  bool
 }
 
-// revokeAll ends everybody's sessions: the first change tells the feed and leaves the
-// row of the audit log, and those behind it end what that left, a part at a time.
+// revokeAll revokes all sessions. The first change notifies the feed and writes the row
+// of the audit log. Further changes revoke the rest, a part at a time.
 func (m *Admin) revokeAll(ctx context.Context, who Actor, why string) (RevokeSessionsResult, error) {
 	res, err := carryOut(ctx, m, who, opRevokeAll, "", auth.EventSessionsEnded, func(t *turn) (res revokedAll, err error) {
 		t.keepReason(why)
@@ -263,7 +265,7 @@ func (m *Admin) revokeAll(ctx context.Context, who Actor, why string) (RevokeSes
 	return res.RevokeSessionsResult, err
 }
 
-// revokePart ends some of the sessions, and tells whether those were all.
+// revokePart revokes some of the sessions, and reports whether none are left.
 func (m *Admin) revokePart(ctx context.Context, c store.Change, of revokedAll) (n int, whole bool, err error) {
 	n, err = m.admin.EndEverySession(ctx, store.EndEverySession{Change: c, Until: of.Until, At: of.At, Except: of.Except, Limit: m.endsAtOnce})
 	if err == nil {

@@ -41,8 +41,8 @@ func (m *Admin) UserSessions(ctx context.Context, who Actor, userID string) ([]a
 	return m.auth.Sessions(ctx, auth.SessionsParams{UserID: userID})
 }
 
-// EndSessions signs an account out everywhere, and returns the ids of the sessions
-// that ended, sorted. What sessions in the making rest on goes with them. Errors:
+// EndSessions signs an account out everywhere, and returns the ids of the revoked
+// sessions, sorted. It also deletes the tokens of sign-ins in progress. Errors:
 // CodeUserNotFound, CodeTargetStronger.
 func (m *Admin) EndSessions(ctx context.Context, who Actor, userID, reason string) ([]string, error) {
 	return carryOut(ctx, m, who, opEndSessions, userID, auth.EventSessionsEnded, func(t *turn) (_ []string, err error) {
@@ -54,8 +54,8 @@ func (m *Admin) EndSessions(ctx context.Context, who Actor, userID, reason strin
 	})
 }
 
-// EndSession ends one session, live or not. Errors: CodeSessionNotFound,
-// CodeTargetStronger.
+// EndSession revokes a session; one that has ended is no error. Errors:
+// CodeSessionNotFound, CodeTargetStronger.
 func (m *Admin) EndSession(ctx context.Context, who Actor, id, reason string) error {
 	if _, err := m.reader(ctx, who, opEndSession); err != nil {
 		return err

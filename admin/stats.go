@@ -15,7 +15,7 @@ var (
 	opOverview = operation{pattern: "GET /overview", permission: PermStatsRead}
 )
 
-// The longest spans of figures, by the hour and by the day.
+// The longest periods of figures, by the hour and by the day.
 const (
 	maxHours = 31 * 24 * time.Hour
 	maxDays  = 400 * 24 * time.Hour
@@ -33,12 +33,12 @@ type StatsParams struct {
 type Stats struct {
 	From, To time.Time
 	Interval store.Interval
-	Counts   []store.Count // in the order of metric, label and time; what is zero is left out
+	Counts   []store.Count // in the order of metric, label and time; zeros are left out
 }
 
-// Stats counts what happened, by the hour or day in UTC. Each instance adds what it
-// counted every ten seconds, so the newest figures are as old as that, and a crash
-// loses so much of them. Errors: CodeValidationFailed, and those of every operation.
+// Stats returns counts of events, by the hour or day in UTC. Each instance adds its
+// counts every ten seconds, so the newest figures may lag by that much, and a crash loses
+// that much. Errors: CodeValidationFailed, and those of every operation.
 func (m *Admin) Stats(ctx context.Context, who Actor, p StatsParams) (Stats, error) {
 	if _, err := m.reader(ctx, who, opStats); err != nil {
 		return Stats{}, err
@@ -53,7 +53,7 @@ func (m *Admin) Stats(ctx context.Context, who Actor, p StatsParams) (Stats, err
 	return Stats{From: p.From, To: p.To, Interval: p.Interval, Counts: list}, nil
 }
 
-// settle judges what figures are asked for, and fills in what is left out.
+// settle checks the parameters of figures, and fills in defaults.
 func (m *Admin) settle(p *StatsParams) error {
 	for _, metric := range p.Metrics {
 		if !slices.Contains(store.Metrics(), metric) {
@@ -81,7 +81,7 @@ func (m *Admin) settle(p *StatsParams) error {
 		return m.kit.Invalid("interval", "has to be hour or day")
 	}
 	if end := p.To.UTC().Truncate(step); !end.Equal(p.To) {
-		p.To = end.Add(step) // the one that To is in belongs to it
+		p.To = end.Add(step) // include the interval that To is in
 	}
 	if p.From.IsZero() {
 		p.From = p.To.Add(-usual)
@@ -98,21 +98,21 @@ func (m *Admin) settle(p *StatsParams) error {
 	return nil
 }
 
-// OverviewParams say what span an overview is of.
+// OverviewParams pick the period of an overview.
 type OverviewParams struct {
 	Period string `query:"period"` // "24h", "7d", "30d" or "90d"; empty: "24h"
 }
 
-// Overview is how the service is.
+// Overview is the state of the service.
 type Overview struct {
-	From, To time.Time // the span, which ends with the hour that is now
+	From, To time.Time // the period, which ends with the current hour
 	Totals   store.Totals
 	Active   map[string]int64 // accounts that were active today, this week and this month (UTC), by store.PeriodDay and so on
-	Figures  []Figure         // of the span
+	Figures  []Figure         // of the period
 	Warnings []Warning
 }
 
-// Figure is a sum over a span, and over the one before it, which is as long.
+// Figure is a sum over a period, and over the period of the same length before it.
 type Figure struct {
 	Metric store.Metric `json:"metric"`
 	Label  string       `json:"label"`
@@ -123,7 +123,7 @@ type Figure struct {
 // Warning is something that an operator should look at.
 type Warning struct {
 	Code  string `json:"code"`  // see Warnings
-	Count int64  `json:"count"` // how often, in the span
+	Count int64  `json:"count"` // occurrences in the period
 }
 
 // The warnings of an Overview.
@@ -131,18 +131,18 @@ const (
 	WarnMessagesFailing = "messages_failing"
 	WarnLimitsHit       = "limits_hit"
 	WarnTokensReused    = "tokens_reused" //nolint:gosec // no credentials
-	WarnEventsLost      = "events_lost"   // from the audit log, by the instance that answers, since it began
-	WarnKeysAgeing      = "keys_ageing"   // as many secret keys are older than KeyAgeing, see Diagnostics
+	WarnEventsLost      = "events_lost"   // from the audit log, by the answering instance, since it started
+	WarnKeysAgeing      = "keys_ageing"   // number of secret keys that are older than KeyAgeing, see Diagnostics
 )
 
-// Periods are the spans that Overview takes, by their names on the wire.
+// Periods returns the periods that Overview accepts, by their names on the wire.
 func Periods() map[string]time.Duration {
 	const day = 24 * time.Hour
 	return map[string]time.Duration{"24h": day, "7d": 7 * day, "30d": 30 * day, "90d": 90 * day}
 }
 
-// Overview reads totals, what happened in a span with the span before it, and what
-// needs attention. Errors: CodeValidationFailed, and those of every operation.
+// Overview returns totals, the figures of a period and of the period before it, and
+// warnings. Errors: CodeValidationFailed, and those of every operation.
 func (m *Admin) Overview(ctx context.Context, who Actor, p OverviewParams) (Overview, error) {
 	period, known := Periods()[cmp.Or(p.Period, "24h")]
 	if !known {
@@ -179,7 +179,7 @@ func (m *Admin) Overview(ctx context.Context, who Actor, p OverviewParams) (Over
 	return o, nil
 }
 
-// fill reads what an overview shows.
+// fill reads the totals and figures of an overview.
 func (m *Admin) fill(ctx context.Context, o *Overview, now time.Time, period time.Duration) (err error) {
 	if o.Totals, err = m.project.Totals(ctx, now); err != nil {
 		return err

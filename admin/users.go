@@ -33,25 +33,26 @@ var (
 	}
 )
 
-// reads an actor for an operation that changes nothing.
+// reader resolves an actor for an operation that changes nothing, and checks its
+// requirements.
 func (m *Admin) reader(ctx context.Context, who Actor, op operation) (*acting, error) {
 	a, err := m.resolve(ctx, who, op)
 	if err != nil {
 		return a, err
 	}
-	if err = m.allow(a, op); err != nil && op.pattern != opMe.pattern { // which anybody may ask who they are
+	if err = m.allow(a, op); err != nil && op.pattern != opMe.pattern { // every caller may read its own identity
 		err = m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, op)}, err)
 	}
 	return a, err
 }
 
-// forever is a ban without end.
+// forever is the end of a permanent ban.
 var forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// bannedUntil is the end of a ban that is asked for.
+// bannedUntil checks and returns the end of a ban.
 func (m *Admin) bannedUntil(until time.Time) (time.Time, error) {
 	switch {
-	case until.IsZero() || until.After(forever): // beyond it are accounts that are nobody's
+	case until.IsZero() || until.After(forever): // a later time marks anonymized accounts
 		return forever, nil
 	case !until.After(m.kit.Now()):
 		return until, m.kit.Invalid("until", "has to be in the future")
@@ -59,7 +60,7 @@ func (m *Admin) bannedUntil(until time.Time) (time.Time, error) {
 	return until.UTC(), nil
 }
 
-// moment is an instant for the audit log, which has null for none.
+// moment returns a time for the audit log; nil if it is zero.
 func moment(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -72,10 +73,10 @@ type BanUserParams struct {
 	UserID   string    `path:"id"`
 	Until    time.Time `json:"until"`      // zero: for ever
 	Reason   string    `json:"reason"`     // for the audit log; required
-	Revision *int64    `header:"If-Match"` // of the account as it was seen; nil: whatever it is
+	Revision *int64    `header:"If-Match"` // of the account that the caller saw; nil: any
 }
 
-// BanUser bans an account and ends its sessions. Errors: CodeValidationFailed,
+// BanUser bans an account and revokes its sessions. Errors: CodeValidationFailed,
 // CodeUserNotFound, CodeTargetStronger, CodeLastOwner, CodePreconditionFailed.
 func (m *Admin) BanUser(ctx context.Context, who Actor, p BanUserParams) (auth.User, error) {
 	if err := m.reason(p.Reason); err != nil {
@@ -102,8 +103,7 @@ type UnbanUserParams struct {
 	Revision *int64 `header:"If-Match"`
 }
 
-// UnbanUser lifts a ban; an account that has none stays as it is. Errors as for
-// BanUser.
+// UnbanUser lifts a ban; an account without a ban is no error. Errors as for BanUser.
 func (m *Admin) UnbanUser(ctx context.Context, who Actor, p UnbanUserParams) (auth.User, error) {
 	return carryOut(ctx, m, who, opUnbanUser, p.UserID, auth.EventUserUnbanned, func(t *turn) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {
@@ -124,8 +124,8 @@ type DeleteUserParams struct {
 	Revision *int64 `header:"If-Match"`
 }
 
-// DeleteUser removes an account and everything of it. Its rows of the audit log
-// stay. Errors as for BanUser, and those of Hooks.BeforeDelete.
+// DeleteUser deletes an account and all its data, except its rows of the audit log.
+// Errors as for BanUser, and those of Hooks.BeforeDelete.
 func (m *Admin) DeleteUser(ctx context.Context, who Actor, p DeleteUserParams) error {
 	if err := m.reason(p.Reason); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (m *Admin) DeleteUser(ctx context.Context, who Actor, p DeleteUserParams) e
 
 const maxReason = 500 // bytes
 
-// reason judges why something is done.
+// reason checks a required reason.
 func (m *Admin) reason(s string) error {
 	switch {
 	case s == "":

@@ -14,51 +14,53 @@ import (
 var (
 	opExportUsers = operation{pattern: "GET /users/export", permission: PermUsersExport, stepUp: true, recorded: true, fails: []auth.Code{auth.CodeQueryTooBroad}}
 
-	// What naming a secret asks for, besides.
-	opExportSecrets = operation{permission: PermCredentials, stepUp: true} // of whom, is judged row by row
+	// opExportSecrets is required in addition to export a secret.
+	opExportSecrets = operation{permission: PermCredentials, stepUp: true} // the strength against each account is checked row by row
 )
 
-// Fields of exported accounts that are named to be exported at all.
+// Fields of exported accounts that are exported only on request.
 const (
 	FieldPasswordHash = "password_hash"
 	FieldTOTPSecret   = "totp_secret" // base32, as auth.ImportUser takes it
 
-	// fieldWithheld comes with them: whether the secrets of a row were held back.
+	// fieldWithheld accompanies them: whether the secrets of a row were withheld.
 	fieldWithheld = "secrets_withheld"
 )
 
-// usersAtOnce is how many accounts an export reads at a time: each page is judged and planned anew.
+// usersAtOnce is how many accounts an export reads at a time. Each page is checked and
+// planned again.
 const usersAtOnce = 1000
 
-// ExportUsersParams pick what to export.
+// ExportUsersParams pick the accounts and fields to export.
 type ExportUsersParams struct {
 	UserFilter
 
 	Format string   `query:"format"` // FormatNDJSON if empty
-	Fields []string `query:"fields"` // in this order; none: all but secrets
+	Fields []string `query:"fields"` // in this order; none: all except secrets
 }
 
-// secrets are the secrets that are named.
+// secrets reports which secrets Fields names.
 func (p *ExportUsersParams) secrets() (hash, totp bool) {
 	return slices.Contains(p.Fields, FieldPasswordHash), slices.Contains(p.Fields, FieldTOTPSecret)
 }
 
-// secret tells whether a secret is named.
+// secret reports whether Fields names a secret.
 func (p *ExportUsersParams) secret() bool {
 	hash, totp := p.secrets()
 	return hash || totp
 }
 
-// ExportUsers writes all accounts that a query picks, page by page, and so in a few
-// megabytes of memory. FieldPasswordHash and FieldTOTPSecret are exported only
-// where Fields names them, which needs auth.credentials, too; of accounts that the actor
-// is not stronger than, and of the actor's own, they stay empty, and the row says so
-// ("secrets_withheld"). That is judged for each row, and what the actor may do anew for
-// each page. Accounts that change while it goes on come as they are when they are read.
+// ExportUsers writes all accounts that match a filter, page by page, and so needs only a
+// few megabytes of memory. FieldPasswordHash and FieldTOTPSecret are exported only if
+// Fields names them, which also requires auth.credentials. They stay empty for the
+// actor's own account and for accounts that the actor is not stronger than; the row
+// reports that ("secrets_withheld"). This is checked for each row, and the actor's
+// permissions are checked for each page. An account that changes during the export is
+// written as it is when it is read.
 //
-// The export is in the audit log before the first byte is written: if that cannot be,
-// nothing is. It ends when ctx or w does. Errors: CodeValidationFailed,
-// CodeQueryTooBroad, those of every operation, and what w returned.
+// The export is recorded in the audit log before the first byte is written; if that
+// fails, nothing is written. It ends when ctx or w does. Errors: CodeValidationFailed,
+// CodeQueryTooBroad, those of every operation, and the error of w.
 func (m *Admin) ExportUsers(ctx context.Context, who Actor, p ExportUsersParams, w io.Writer) error {
 	q, err := m.cleanExport(&p)
 	if err != nil {
@@ -83,7 +85,7 @@ func (m *Admin) ExportUsers(ctx context.Context, who Actor, p ExportUsersParams,
 	return m.writeUsersTo(ctx, who, p, q, w)
 }
 
-// cleanExport judges what is to be exported, and fills in what follows from it.
+// cleanExport checks the parameters of an export, and fills in defaults.
 func (m *Admin) cleanExport(p *ExportUsersParams) (q userSearch, err error) {
 	if q, err = m.userSearch(p.UserFilter); err != nil {
 		return q, err
@@ -111,14 +113,14 @@ func (m *Admin) cleanExport(p *ExportUsersParams) (q userSearch, err error) {
 	return q, m.kit.StoreError(q.Check())
 }
 
-// exportedPage is a page of accounts, or why there is none.
+// exportedPage is a page of accounts, or the error of reading it.
 type exportedPage struct {
 	users []store.UserRow
 	more  *userSearch
 	err   error
 }
 
-// exportedPage reads a page. more is what to ask for next; nil: this was the last.
+// exportedPage reads a page. more is the query for the next page; nil: this was the last.
 func (m *Admin) exportedPage(ctx context.Context, p userSearch) (page exportedPage) {
 	q, _, err := m.searched(ctx, p)
 	if err == nil {
@@ -136,8 +138,8 @@ func (m *Admin) exportedPage(ctx context.Context, p userSearch) (page exportedPa
 	return page
 }
 
-// writeUsersTo writes page by page, and has the next one read meanwhile. The store is
-// never asked for two things at once: ctx may carry a transaction of the application's.
+// writeUsersTo writes page by page, and reads the next page at the same time. It never
+// uses the store concurrently, because ctx may carry a transaction of the application.
 func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams, q userSearch, w io.Writer) error {
 	fields := p.Fields
 	if p.secret() {
@@ -152,12 +154,12 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 		ops = append(ops, opExportSecrets)
 	}
 	page := m.exportedPage(ctx, q)
-	var rows []exportedRow // each page's in turn
+	var rows []exportedRow // of each page, one after the other
 	for {
 		if page.err != nil {
 			return page.err
 		}
-		by, err := m.exporting(ctx, who, ops...) // after it was read: what comes too late is not written
+		by, err := m.exporting(ctx, who, ops...) // after reading, so that a page is not written after the permission was lost
 		if err != nil {
 			return err
 		}
@@ -178,8 +180,8 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 	}
 }
 
-// exportedRows appends accounts as they are exported, but for those who are gone where
-// it is known.
+// exportedRows appends accounts as they are exported. It omits an account that it finds
+// deleted.
 func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParams, users []store.UserRow, rows []exportedRow) ([]exportedRow, error) {
 	rows = slices.Grow(rows, len(users))
 	hash, totp := p.secrets()
@@ -200,8 +202,8 @@ func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParam
 	return rows, nil
 }
 
-// exporting judges, page by page, whether the actor may still export: a proof that has
-// become too old meanwhile is none too few.
+// exporting checks for each page that the actor still has the permissions. Recent
+// authentication that expires during the export is not required again.
 func (m *Admin) exporting(ctx context.Context, who Actor, ops ...operation) (*acting, error) {
 	a, err := m.resolve(ctx, who, ops[0])
 	for _, op := range ops {
@@ -212,8 +214,8 @@ func (m *Admin) exporting(ctx context.Context, who Actor, ops ...operation) (*ac
 	return a, err
 }
 
-// addSecrets adds the secrets that the actor may take along, as they and whoever has
-// them are now. gone: there is no such account any more.
+// addSecrets adds the secrets that the actor may export, by the present permissions of
+// the actor and of the account. gone: the account no longer exists.
 func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row *exportedRow, hash, totp bool) (gone bool, err error) {
 	c, err := m.store.Credentials(ctx, store.ByID(id))
 	switch {
@@ -235,7 +237,7 @@ func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row *expor
 	return false, err
 }
 
-// filtersOfUsers are the filters of a query, as the audit log has them.
+// filtersOfUsers returns the filters of a query for the audit log.
 func filtersOfUsers(p userSearch) map[string]any {
 	all := map[string]any{"q": p.Search, "id": p.ID, "email": p.Email, "phone": p.Phone, "provider": p.Provider, "subject": p.Subject, "prefix": p.Prefix, "role": p.Role, "sort": string(p.Sort)}
 	for name, value := range all {

@@ -11,17 +11,17 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// exportedRow is an account as it is exported.
+// exportedRow is an exported account.
 type exportedRow struct {
 	*store.UserRow
 
 	status     string
 	hash, totp string
-	withheld   bool // the secrets were
+	withheld   bool // the secrets were withheld
 }
 
-// exportedField is a field of exported accounts: a text or an instant, which are null if
-// they are empty, or anything else that is JSON.
+// exportedField is a field of exported accounts: a text or a time, which is null if it is
+// empty, or any other JSON.
 type exportedField struct {
 	name  string
 	text  func(r *exportedRow) string
@@ -29,8 +29,8 @@ type exportedField struct {
 	value func(to []byte, r *exportedRow) ([]byte, error)
 }
 
-// allExported are all fields, in the order in which they are exported; the last ones
-// only where they are named.
+// allExported are all fields, in the order of the export; the last ones are exported only
+// on request.
 var allExported = []exportedField{
 	{name: "id", text: func(r *exportedRow) string { return r.ID }},
 	{name: "email", text: func(r *exportedRow) string { return r.Email }},
@@ -53,7 +53,7 @@ var allExported = []exportedField{
 	{name: fieldWithheld, value: func(to []byte, r *exportedRow) ([]byte, error) { return appendFlag(to, r.withheld), nil }},
 }
 
-// exportedFields are the columns of an export without secrets.
+// exportedFields returns the columns of an export without secrets.
 func exportedFields() []string {
 	var names []string
 	for _, f := range allExported {
@@ -68,7 +68,7 @@ func exportedFields() []string {
 // userWriter writes accounts as NDJSON or as a table.
 type userWriter struct {
 	fields []exportedField
-	before [][]byte // what an object has in front of each value
+	before [][]byte // the text before each value of an object
 	table  bool
 	line   []byte
 	cell   []byte
@@ -100,7 +100,7 @@ func (o *userWriter) head() error {
 	return o.end("\n")
 }
 
-// end writes the line, with an end in place of its last comma, if it has one.
+// end writes the line with an end. In a table the end replaces the last comma.
 func (o *userWriter) end(with string) error {
 	if o.table {
 		o.line = o.line[:len(o.line)-1]
@@ -134,8 +134,8 @@ func (o *userWriter) row(r *exportedRow) error {
 	return o.end("}\n")
 }
 
-// cells writes an account as a line of a table, as people write it there, and harmless:
-// texts without quotes, nothing for null.
+// cells writes an account as a line of a table, with formulas made harmless, texts
+// without JSON quotes, and nothing for null.
 func (o *userWriter) cells(r *exportedRow) error {
 	o.line = o.line[:0]
 	for i := range o.fields {
@@ -162,7 +162,7 @@ func (o *userWriter) cells(r *exportedRow) error {
 	return o.end("\n")
 }
 
-// page writes accounts, and passes them on.
+// page writes accounts, and flushes them.
 func (o *userWriter) page(rows []exportedRow) error {
 	write := o.row
 	if o.table {
@@ -176,12 +176,12 @@ func (o *userWriter) page(rows []exportedRow) error {
 	return o.to.Flush()
 }
 
-// appendTime appends an instant as the wire has it.
+// appendTime appends a time in the form of the wire.
 func appendTime(to []byte, t time.Time) []byte {
 	return t.UTC().Truncate(time.Microsecond).AppendFormat(to, time.RFC3339Nano)
 }
 
-// appendIdentities appends identities as the wire shows them.
+// appendIdentities appends identities in the form of the wire.
 func appendIdentities(to []byte, list []auth.Identity) ([]byte, error) {
 	if len(list) == 0 {
 		return append(to, "[]"...), nil

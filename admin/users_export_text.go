@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// How exports of accounts write JSON and the cells of tables: as encoding/json and
-// encoding/csv do, without a reflection and an allocation for each value. (Those of the
-// audit log, which have fewer cells, are written by the packages.)
+// Exports of accounts write JSON and table cells in the form of encoding/json and
+// encoding/csv, without reflection and an allocation for each value. (Exports of the
+// audit log have fewer cells and use the packages.)
 
 func appendFlag(to []byte, v bool) []byte {
 	if v {
@@ -48,7 +48,7 @@ func appendString(to []byte, s string) []byte {
 	return append(to, '"')
 }
 
-// appendASCII appends what has no escape of one letter.
+// appendASCII appends an ASCII character that has no escape of one letter.
 func appendASCII(to []byte, c byte) []byte {
 	if plain[c] || c == 0x7f {
 		return append(to, c)
@@ -56,10 +56,11 @@ func appendASCII(to []byte, c byte) []byte {
 	return append(to, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 }
 
-// appendRune appends what is no ASCII, and had n bytes. Two of those end lines for some.
+// appendRune appends a character of n bytes beyond ASCII. It escapes two that end a line
+// in JavaScript.
 func appendRune(to []byte, r rune, n int) []byte {
 	switch {
-	case r == utf8.RuneError && n == 1: // no text
+	case r == utf8.RuneError && n == 1: // invalid UTF-8
 		return append(to, `\ufffd`...)
 	case r == '\u2028' || r == '\u2029':
 		return append(to, '\\', 'u', '2', '0', '2', hexDigits[r&0xf])
@@ -80,7 +81,7 @@ func appendTexts(to []byte, list []string) []byte {
 	return append(to, ']')
 }
 
-// isPlain tells whether a text is the same in JSON.
+// isPlain reports whether a text needs no escapes in JSON.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if !plain[s[i]] {
@@ -90,8 +91,8 @@ func isPlain(s string) bool {
 	return true
 }
 
-// plain are the characters that are the same in a text of JSON, which is what it is
-// wherever it is put: within a page of HTML or a script, too.
+// plain are the characters that need no escape in a JSON string, also within HTML or a
+// script.
 var plain = func() (is [256]bool) {
 	for c := byte(' '); c <= '~'; c++ {
 		is[c] = !strings.ContainsRune(`"\<>&`, rune(c))
@@ -99,10 +100,10 @@ var plain = func() (is [256]bool) {
 	return is
 }()
 
-// appendKept appends JSON as a store keeps it, in the form that encoding/json gives it:
-// without spaces, and with the escapes of what is not plain.
+// appendKept appends stored JSON in the form of encoding/json: without spaces, and with
+// characters escaped that are not plain.
 func appendKept(to, text []byte) []byte {
-	within := false // a text
+	within := false // a string
 	for i := 0; i < len(text); {
 		c := text[i]
 		switch {
@@ -130,7 +131,7 @@ func appendKept(to, text []byte) []byte {
 	return to
 }
 
-// appendCell appends a cell of a table, with quotes where it needs some.
+// appendCell appends a cell of a table, with quotes if necessary.
 func appendCell[T string | []byte](to []byte, s T) []byte {
 	if !quoted(s) {
 		return append(to, s...)
@@ -145,12 +146,12 @@ func appendCell[T string | []byte](to []byte, s T) []byte {
 	return append(to, '"')
 }
 
-// quoted tells whether a cell needs quotes, by the rules of encoding/csv.
+// quoted reports whether a cell needs quotes, by the rules of encoding/csv.
 func quoted[T string | []byte](s T) bool {
 	switch {
 	case len(s) == 0:
 		return false
-	case len(s) == 2 && s[0] == '\\' && s[1] == '.': // which ends the data of some databases
+	case len(s) == 2 && s[0] == '\\' && s[1] == '.': // it ends the data of some databases
 		return true
 	case s[0] == ' ' || s[0] >= utf8.RuneSelf || s[0] < ' ':
 		if r, _ := utf8.DecodeRune([]byte(s[:min(len(s), utf8.UTFMax)])); unicode.IsSpace(r) {

@@ -8,16 +8,16 @@ import (
 	"github.com/authmount/auth"
 )
 
-// Auth is the service that the operations belong to.
+// Auth returns the service of the operations.
 func (m *Admin) Auth() *auth.Auth { return m.auth }
 
 // OwnLogin reports whether the application has an admin login of its own
 // (Options.Authorize).
 func (m *Admin) OwnLogin() bool { return m.authorize != nil }
 
-// Authorize returns the sender of a request to a page. With Options.Authorize the
-// application names the sender, else it is the session that auth let through. Errors:
-// those of Options.Authorize.
+// Authorize returns the sender of a request to a page: with Options.Authorize the person
+// whom the application names, otherwise the user of the session. Errors: those of
+// Options.Authorize.
 func (m *Admin) Authorize(r *http.Request) (Actor, error) {
 	if m.authorize != nil {
 		return m.asksElsewhere(r)
@@ -28,8 +28,8 @@ func (m *Admin) Authorize(r *http.Request) (Actor, error) {
 	return Actor{}, nil
 }
 
-// Visitor is an actor as read for one page: the page shows only what the visitor may do.
-// Each operation checks its actor again.
+// Visitor is an actor as read for one page: the page shows only the operations that the
+// visitor may use. Each operation checks its actor again.
 type Visitor struct {
 	Label string // for people: the email address, the phone number or the id
 	Admin bool   // the visitor holds one of the permissions of operations
@@ -52,17 +52,17 @@ func (m *Admin) Visitor(ctx context.Context, who Actor) (Visitor, error) {
 	return Visitor{Label: a.label, Admin: m.permissions.admits(a.permissions), m: m, actor: who, a: a}, nil
 }
 
-// Reader is the visitor as the actor of one page: operations that change nothing go by
-// the session as it was read, for a second.
+// Reader returns the visitor as the actor of one page. For a second, operations that
+// change nothing use the session as it was read.
 func (v Visitor) Reader() Actor { return v.actor }
 
 // Holds reports whether the visitor has a permission.
 func (v Visitor) Holds(permission string) bool { return v.a.may(permission) }
 
 // May checks the visitor against the rules of an operation, which is named by its method
-// and path below /admin. The account that the operation is about is checked when it
-// happens. Errors: CodeNotAdmin, CodeMissingPermission, CodeInsufficientAAL,
-// CodeReauthNeeded; CodeNotFound if there is no such operation.
+// and path below /admin. The target is checked when the operation runs. Errors:
+// CodeNotAdmin, CodeMissingPermission, CodeInsufficientAAL, CodeReauthNeeded;
+// CodeNotFound if there is no such operation.
 func (v Visitor) May(pattern string) error {
 	op, err := v.op(pattern)
 	if err == nil {

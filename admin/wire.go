@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth"
 )
 
-// endpoints is the route table: every operation there is, once.
+// endpoints returns the table of all operations.
 func endpoints() []endpoint {
 	return slices.Concat(
 		meEndpoints,
@@ -35,7 +35,7 @@ func endpoints() []endpoint {
 	)
 }
 
-// operations are the rules of all operations, by their patterns.
+// operations returns the rules of all operations, by their patterns.
 var operations = sync.OnceValue(func() map[string]operation {
 	all := map[string]operation{}
 	for _, e := range endpoints() {
@@ -44,7 +44,8 @@ var operations = sync.OnceValue(func() map[string]operation {
 	return all
 })
 
-// failures are how an operation may fail besides what its access and its body say.
+// failures returns the error codes of an operation, in addition to those of its access
+// and its body.
 func (o operation) failures() []auth.Code {
 	list := []auth.Code{auth.CodeNotAdmin, auth.CodeInsufficientAAL, auth.CodeValidationFailed}
 	if o.permission != "" {
@@ -68,10 +69,10 @@ func (o operation) failures() []auth.Code {
 	return append(list, o.fails...)
 }
 
-// formed refuses what an operation would not look at: parameters in the address of one
-// that takes a body, which somebody might rely on; a revision of what has none, which is
-// never the present one (RFC 9110, section 13.1.1); and an export that another site has
-// a visitor's browser ask for.
+// formed rejects parts of a request that the operation would ignore: query parameters of
+// an operation with a body, because the client might rely on them; and a revision of a
+// target without one, because it never matches (RFC 9110, section 13.1.1). It also
+// rejects an export that another site requests through a visitor's browser.
 func (m *Admin) formed(op operation, r *http.Request) error {
 	if err := m.readable(op, r); err != nil {
 		return err
@@ -91,7 +92,7 @@ func (m *Admin) formed(op operation, r *http.Request) error {
 	return nil
 }
 
-// readable refuses texts in the address that no store keeps, and gives ids their one form.
+// readable rejects text in the URL that no store can keep, and normalizes ids.
 func (m *Admin) readable(op operation, r *http.Request) error {
 	for _, found := range wildcard.FindAllStringSubmatch(op.pattern, -1) {
 		name := found[1]
@@ -117,10 +118,10 @@ func (m *Admin) readable(op operation, r *http.Request) error {
 
 var wildcard = regexp.MustCompile(`\{(\w+)\}`)
 
-// isText tells whether every store keeps a text.
+// isText reports whether every store can keep a text.
 func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// asks finds out who sent a request that was let through.
+// asks returns the actor of an accepted request.
 func (m *Admin) asks(r *http.Request) (Actor, error) {
 	if text, ok := m.kit.RequestKey(r.Context()); ok {
 		return Key(text), nil
@@ -132,7 +133,7 @@ func (m *Admin) asks(r *http.Request) (Actor, error) {
 	return User(auth.Caller{UserID: u.ID, SessionID: s.ID}), nil
 }
 
-// userView is an account as the admin side shows it.
+// userView is an account in responses of the admin API.
 type userView struct {
 	auth.UserView
 
@@ -144,7 +145,7 @@ func (m *Admin) view(u auth.User) userView {
 	return userView{UserView: auth.ViewOf(u), Revision: u.Revision, Status: m.status(&u)}
 }
 
-// status is how an account is, in a word.
+// status returns the state of an account in a word.
 func (m *Admin) status(u *auth.User) string {
 	switch {
 	case u.Banned(m.kit.Now()):
@@ -160,7 +161,7 @@ var (
 	meEndpoints = []endpoint{op(opMe, bare((*Admin).me))}
 )
 
-// meView is the actor, as the operation tells the actor.
+// meView is the actor on the wire.
 type meView struct {
 	Actor         actorView `json:"actor"`
 	User          *userView `json:"user"`

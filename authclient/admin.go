@@ -247,21 +247,22 @@ func reasonBody(reason string) any {
 	}{reason}
 }
 
-// ImportParams are of Admin.ImportUsers.
+// ImportParams are the parameters of Admin.ImportUsers.
 type ImportParams struct {
-	// OnConflict says what becomes of a row whose account is there already: "error", the
+	// OnConflict selects the action for a row with an existing account: "error", the
 	// default, "skip" or "update".
 	OnConflict string
 }
 
-// ImportUsers is POST /users/import: import accounts. The rows are sent as they come, and
-// never held in memory together; an error among them ends the request, and nothing is
-// imported. It returns the id of a job, see Job and JobResults. Since rows can be read
-// only once, it is not repeated by itself: call it again with the same IdempotencyKey.
+// ImportUsers is POST /users/import: import accounts. The rows are streamed, and
+// never in memory together; an error among them aborts the request, and nothing is
+// imported. It returns the id of a job, see Job and JobResults. It is not repeated
+// automatically, because rows can be read only once: call it again with the same
+// IdempotencyKey.
 // Permission: auth.users.import.
 func (a *Admin) ImportUsers(ctx context.Context, rows iter.Seq2[ImportRow, error], p ImportParams, opts ...CallOption) (jobID string, err error) {
 	r, w := io.Pipe()
-	defer func() { _ = r.Close() }() // ends the writer, whatever became of the request
+	defer func() { _ = r.Close() }() // ends the writer in all cases
 	var failed error
 	written := make(chan struct{})
 	go func() {

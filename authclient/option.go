@@ -120,7 +120,7 @@ func WithTokenOrigins(origins ...string) Option {
 	}
 }
 
-// WithDeviceID sets the X-Device-Id header, by which the server recognizes the device.
+// WithDeviceID sets the X-Device-Id header, by which the server recognises the device.
 // The id has 16 to 128 letters and digits; generate it once at random and store it. For
 // NewClient.
 func WithDeviceID(id string) Option {

@@ -106,7 +106,7 @@ func (w *wire) do(ctx context.Context, c call, out any) error {
 // closes its body.
 func (w *wire) open(ctx context.Context, c call) (*http.Response, error) {
 	if slices.ContainsFunc(strings.Split(c.path, "/")[1:], func(part string) bool { return part == "" || part == "." || part == ".." }) {
-		// Proxies normalize paths, so the request would reach another operation.
+		// Proxies normalise paths, so the request would reach another operation.
 		return nil, &Error{Code: auth.CodeValidationFailed, Message: "An id is empty, or consists of dots."}
 	}
 	body, err := c.encoded()

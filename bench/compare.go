@@ -292,8 +292,8 @@ func median(list []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// writeProfiles profiles the servers of a floor and of what is measured against
-// it while they work.
+// writeProfiles profiles the running servers of a floor and of the contender that is
+// measured against it.
 func (b *bench) writeProfiles(ctx context.Context, floor, c *contender) error {
 	if b.profile == "" {
 		return nil

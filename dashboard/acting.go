@@ -11,28 +11,28 @@ import (
 	"github.com/authmount/auth"
 )
 
-// actingCookie says as whom the visitor acts in the application, for as long as that
-// lasts. It opens nothing: what it says is shown.
+// actingCookie holds the impersonations that the visitor runs in the application. It is
+// for display only and grants nothing.
 const actingCookie = "admin-acting"
 
-// mostActing is how many the cookie has room for; the oldest give way.
+// mostActing limits the impersonations in the cookie; the newest are stored.
 const mostActing = 4
 
-// acting is as whom a visitor acts.
+// acting is an impersonation that the visitor runs.
 type acting struct {
 	Label string `json:"l"`
-	ID    string `json:"i"` // of the impersonation
-	By    string `json:"b"` // the visitor's session, with which it ends
+	ID    string `json:"i"` // impersonation id
+	By    string `json:"b"` // the visitor's session; the impersonation ends with it
 	Until int64  `json:"u"` // Unix seconds
 }
 
-// acts has every page say as whom the visitor acts, too, until that is over.
+// acts adds an impersonation to the ones that every page shows until they end.
 func (v *visit) acts(label, id string) {
 	as := acting{Label: label, ID: id, By: v.ownSession(), Until: v.d.kit.Now().Add(impersonationSeconds * time.Second).Unix()}
 	v.keepActing(append(v.actsNoMore(id), as))
 }
 
-// actsNoMore is as whom the visitor acts once one of these is over.
+// actsNoMore returns the visitor's impersonations without the one with this id.
 func (v *visit) actsNoMore(id string) []acting {
 	return slices.DeleteFunc(v.actingAs(), func(a acting) bool { return a.ID == id })
 }
@@ -50,7 +50,8 @@ func (v *visit) keepActing(list []acting) {
 	v.d.kit.SetCookie(v.w, actingCookie, base64.RawURLEncoding.EncodeToString(b), seconds)
 }
 
-// ownSession is the visitor's; "" where the application has an admin login of its own.
+// ownSession returns the id of the visitor's session, or "" if the application has its
+// own admin login.
 func (v *visit) ownSession() string {
 	if c := auth.ClaimsFrom(v.ctx); c != nil {
 		return c.SessionID
@@ -58,7 +59,7 @@ func (v *visit) ownSession() string {
 	return ""
 }
 
-// actingAs are those as whom the visitor acts.
+// actingAs returns the visitor's current impersonations.
 func (v *visit) actingAs() []acting {
 	var list []acting
 	b, err := base64.RawURLEncoding.DecodeString(v.d.kit.Cookie(v.r, actingCookie))

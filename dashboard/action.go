@@ -14,26 +14,26 @@ import (
 	"github.com/authmount/auth/internal/host"
 )
 
-// action is a form that does one operation: a page of its own, which the module opens
+// action is a form that runs one operation. It has its own page, which the script opens
 // as a dialog.
 type action struct {
-	at     string // below the prefix, without the method
-	asks   string // the operation
+	at     string // path below the prefix, without the method
+	asks   string // operation
 	title  string
-	text   string // what comes of it
+	text   string // explains the result
 	submit string
 	danger bool
-	fields func(*visit) ([]field, error)       // filled in with what there is
-	typed  func(*visit) (string, error)        // what has to be typed to go on; nil: nothing
+	fields func(*visit) ([]field, error)       // with their present values
+	typed  func(*visit) (string, error)        // text that the visitor types to confirm; nil: none
 	do     func(*visit) (any, error)           // calls the operation
-	done   string                              // what is said afterwards
-	back   func(*visit) string                 // where it goes on
-	show   func(*visit, object) (*page, error) // or what is shown, once
-	boxes  []string                            // names of fields that are several boxes
-	shows  func(*visit, *page) error           // adds what the form is about to its page
-	then   func(*visit)                        // done besides, once the operation was
-	plain  bool                                // no dialog, as it needs room
-	noCurl bool                                // it does more than the operation
+	done   string                              // notice after success
+	back   func(*visit) string                 // page to continue at
+	show   func(*visit, object) (*page, error) // page shown once instead of the notice
+	boxes  []string                            // names of fields with several boxes
+	shows  func(*visit, *page) error           // adds the affected records to the page
+	then   func(*visit)                        // runs after the operation succeeded
+	plain  bool                                // no dialog, because the form is large
+	noCurl bool                                // no curl example, because the form does more than the operation
 }
 
 // actionRoutes are the routes of all actions.
@@ -45,7 +45,7 @@ func actionRoutes() []route {
 	return list
 }
 
-// runAction shows the form, or does what it says.
+// runAction shows the form, or runs the posted one.
 func (v *visit) runAction() error {
 	a := v.rt.form
 	if v.r.Method != http.MethodPost {
@@ -103,7 +103,7 @@ func (v *visit) carryOut(a *action) (object, error) {
 	return v.shown(a.do(v))
 }
 
-// wirePath is the operation's path, with the values of this page's.
+// wirePath returns the operation's path, filled in from the path of this page.
 func (v *visit) wirePath(a *action) string {
 	_, path, _ := strings.Cut(a.asks, " ")
 	parts := strings.Split(path, "/")
@@ -115,13 +115,13 @@ func (v *visit) wirePath(a *action) string {
 	return strings.Join(parts, "/")
 }
 
-// said is what was entered into a field.
+// said returns the text that was entered into a field.
 func (v *visit) said(name string) string { return strings.TrimSpace(v.form.Get(name)) }
 
 // ticked reports whether a box was ticked.
 func (v *visit) ticked(name string) bool { return v.said(name) != "" }
 
-// several are the boxes of a name that were ticked, or the words that were entered.
+// several returns the ticked boxes with a name, or the words that were entered.
 func (v *visit) several(name string) []string {
 	list := []string{}
 	for _, text := range v.form[name] {
@@ -130,7 +130,7 @@ func (v *visit) several(name string) []string {
 	return list
 }
 
-// instant is a time that was entered, in UTC; zero: none was.
+// instant returns the time that was entered, in UTC, or the zero time.
 func (v *visit) instant(name string) (time.Time, error) {
 	if !v.ticked(name) {
 		return time.Time{}, nil
@@ -142,7 +142,7 @@ func (v *visit) instant(name string) (time.Time, error) {
 	return t, nil
 }
 
-// revision is the revision that the form began with; nil: it names none.
+// revision returns the revision that the form was shown with, or nil if it has none.
 func (v *visit) revision() *int64 {
 	text := v.form.Get("revision")
 	if text == "" {
@@ -150,12 +150,12 @@ func (v *visit) revision() *int64 {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		n = -1 // which is never the present one
+		n = -1 // never a present revision
 	}
 	return &n
 }
 
-// actionPage is the form, with what was entered and what is wrong with it.
+// actionPage returns the form with the entered values and their errors.
 func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 	a := v.rt.form
 	f := &form{To: v.r.URL.RequestURI(), Method: "post", Submit: v.t(a.submit), Danger: a.danger, Back: a.back(v)}
@@ -175,7 +175,7 @@ func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 	}
 	f.Fields, f.Hidden = split(f.Fields)
 	if v.form != nil {
-		for i := range f.Hidden { // what was entered was entered into what there was then
+		for i := range f.Hidden { // keep the revision that the visitor saw
 			if h := &f.Hidden[i]; v.form.Has(h.Name) {
 				h.Value = v.form.Get(h.Name)
 			}
@@ -211,7 +211,7 @@ func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 	return p, nil
 }
 
-// split takes hidden fields out.
+// split separates the hidden fields from the others.
 func split(all []field) (shown, hidden []field) {
 	for _, f := range all {
 		if f.Type == "hidden" {
@@ -223,7 +223,7 @@ func split(all []field) (shown, hidden []field) {
 	return shown, hidden
 }
 
-// entered puts what was entered in place of what there is.
+// entered replaces the field's value by the posted one.
 func (f *field) entered(posted url.Values) {
 	switch f.Type {
 	case "password", "typed":
@@ -239,7 +239,7 @@ func (f *field) entered(posted url.Values) {
 	}
 }
 
-// curl is the operation as a program asks for it.
+// curl returns the curl command that calls the operation.
 func (v *visit) curl(a *action, fields []field) string {
 	if a.asks == "" || a.noCurl {
 		return ""
@@ -265,7 +265,7 @@ func (v *visit) curl(a *action, fields []field) string {
 	return b.String()
 }
 
-// to is a link to an action, or why it is not there.
+// to returns a link to an action, or the reason why the visitor may not use it.
 func (v *visit) to(text, asks, below string, danger bool) link {
 	l := link{Text: v.t(text), Danger: danger}
 	if v.may(asks) {

@@ -46,8 +46,8 @@ func showAudit(v *visit) (*page, error) {
 	return p, nil
 }
 
-// events are events as rows. of is the account whose timeline it is, if it is one:
-// what repeats is one row then, and others who act stand out.
+// events returns events as rows. In an account's timeline, of is the account: repeated
+// events share one row, and other actors stand out.
 func (v *visit) events(o, of object) *table {
 	about := of.str("id")
 	t := &table{Name: v.t("Events"), Columns: v.columns("When", "What", "By whom", "Of what", "Address"), Next: v.next(o)}
@@ -65,7 +65,7 @@ func (v *visit) events(o, of object) *table {
 			times++
 			tags := t.Rows[n-1].Cells[1].Tags
 			if times > 2 {
-				tags = tags[:len(tags)-1] // how often it was until now
+				tags = tags[:len(tags)-1] // replace the previous count
 			}
 			t.Rows[n-1].Cells[1].Tags = append(tags, tag{Text: "×" + thousands(int64(times))})
 			continue
@@ -104,8 +104,7 @@ func (v *visit) events(o, of object) *table {
 	return t
 }
 
-// rolesChanged are the roles that an event gave and took, so that a list tells who gave
-// one, whatever it came with.
+// rolesChanged returns the roles that an event added and removed.
 func rolesChanged(e object) []tag {
 	c := e.of("changes").of("roles")
 	before, after := c.texts("before"), c.texts("after")
@@ -123,7 +122,8 @@ func rolesChanged(e object) []tag {
 	return tags
 }
 
-// namesIn are the names of whom events only have the ids, but for one that is known.
+// namesIn returns the names of accounts that events only give ids of, except the known
+// one.
 func (v *visit) namesIn(events []object, known string) map[string]string {
 	var unnamed []string
 	for _, e := range events {
@@ -137,7 +137,7 @@ func (v *visit) namesIn(events []object, known string) map[string]string {
 	return v.names(unnamed...)
 }
 
-// actor is who did something.
+// actor returns the cell of an event's actor.
 func (v *visit) actor(a object, names map[string]string) cell {
 	label := or(a.str("label"), or(names[a.str("id")], a.str("id")))
 	switch a.str("kind") {
@@ -149,7 +149,7 @@ func (v *visit) actor(a object, names map[string]string) cell {
 	return cell{Text: label, Tags: []tag{{Text: v.t(a.str("kind"))}}}
 }
 
-// target is what something happened to.
+// target returns the cell of an event's target.
 func (v *visit) target(e object, names map[string]string) cell {
 	if e.str("user_id") != "" {
 		return v.user(e.str("user_id"), or(e.str("target"), names[e.str("user_id")]))
@@ -157,7 +157,7 @@ func (v *visit) target(e object, names map[string]string) cell {
 	return cell{Text: e.str("target")}
 }
 
-// showEvent is one event with what it changed.
+// showEvent shows one event and its changes.
 func showEvent(v *visit) (*page, error) {
 	o, err := v.event()
 	if err != nil {
@@ -193,7 +193,7 @@ func showEvent(v *visit) (*page, error) {
 	return p, nil
 }
 
-// event is the one that the page is about.
+// event returns the page's event.
 func (v *visit) event() (object, error) {
 	e, err := v.d.adm.AuditEvent(v.ctx, v.who, v.id())
 	return v.shown(admin.EventPage{Events: []auth.Event{e}}, err)

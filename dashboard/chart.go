@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// chart is bars over time, one above the other for each label, with the same numbers
-// as a table for those who do not see it.
+// chart is a stacked bar chart over time, one bar part a label. A table has the same
+// numbers for screen readers.
 type chart struct {
 	Name  string
 	Lines []line
-	Times []time.Time // of its bars
+	Times []time.Time // start times of the bars
 	Hours bool        // a bar is an hour, not a day
 	Table *table
 	Empty string
 }
 
-// line is what belongs together in a chart.
+// line is one series of a chart.
 type line struct {
 	Name  string
 	At    map[time.Time]int64
-	Class string // of its colour
+	Class string // CSS class of its colour
 	Total int64
 }
 
-// Sizes of a chart, in units of its own: it is drawn as wide as there is room.
+// Sizes of a chart, in its own units: it is scaled to the width of the page.
 const (
 	chartWidth, chartHeight = 720, 180
 	chartLeft, chartBottom  = 44, 20
-	maxLines                = 6 // more are told apart by nobody; the rest is one
+	maxLines                = 6 // further series are summed up as one
 )
 
 // chart draws a metric of the statistics.
@@ -57,7 +57,7 @@ func (v *visit) chart(name, kind, metric string, stats object) *chart {
 	return c
 }
 
-// instants are the begins of all intervals of a span.
+// instants returns the start times of all intervals of a span.
 func instants(from, to time.Time, interval string) []time.Time {
 	step := 24 * time.Hour
 	if interval == "hour" {
@@ -70,8 +70,8 @@ func instants(from, to time.Time, interval string) []time.Time {
 	return list
 }
 
-// together are the lines in the order of their sums, what is beyond the last colour as
-// one, with the names that people know. A name has the same colour everywhere.
+// together sorts series by their sums, merges those beyond the last colour, and names
+// them. A name has the same colour everywhere.
 func (v *visit) together(lines []line, kind string) []line {
 	for i := range lines {
 		for _, n := range lines[i].At {
@@ -97,7 +97,7 @@ func (v *visit) together(lines []line, kind string) []line {
 	return lines
 }
 
-// known are the labels whose colour is always the same.
+// known are the labels with a fixed colour.
 var known = map[string]string{"password": "c1", "magic_link": "c2", "otp": "c3", "oauth": "c4", "google": "c4", "phone": "c5", "invalid_credentials": "c6", "user_banned": "c3", "rate_limited": "c5"}
 
 func colourOf(name, kind string, used map[string]bool) string {
@@ -111,7 +111,7 @@ func colourOf(name, kind string, used map[string]bool) string {
 	return "c1"
 }
 
-// nice is a round number that is not below n.
+// nice returns a round number that is not below n.
 func nice(n int64) float64 {
 	size := 1.0
 	for size*10 < float64(n) {
@@ -125,7 +125,7 @@ func nice(n int64) float64 {
 	return size * 10
 }
 
-// short is a number in few letters.
+// short returns a number in few characters.
 func short(n float64) string {
 	for _, u := range []struct {
 		size float64
@@ -138,7 +138,7 @@ func short(n float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0")
 }
 
-// ticks are which of n instants have their time below.
+// ticks selects the bars of n that have their time below.
 func ticks(n int) []int {
 	switch {
 	case n <= 1:

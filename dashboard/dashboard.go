@@ -1,4 +1,4 @@
-// Package dashboard is the pages for operators, over the operations of package admin:
+// Package dashboard serves web pages for operators on the operations of package admin:
 //
 //	adm, err := admin.New(ctx, a, admin.Options{})
 //	…
@@ -6,11 +6,10 @@
 //	…
 //	mux.Handle("/dashboard/", dash)
 //
-// They work without scripts; one small module makes them nicer. Whoever opens them
-// signs in by the ways that the service has, into cookies of their own, and sees what
-// their roles permit. Every page asks the endpoints below /admin, in the visitor's
-// name: what those refuse, the pages refuse with the same code, and there is no rule
-// here besides.
+// The pages work without scripts; one small module improves them. Operators sign in with
+// the sign-in methods that the service offers, into separate cookies, and see the pages
+// that their roles permit. Every page calls the operations below /admin as the visitor.
+// The dashboard has no rules of its own: if an operation fails, the page shows its code.
 package dashboard
 
 import (
@@ -27,18 +26,18 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// DefaultPrefix is where the dashboard is, unless Options.Prefix says otherwise.
+// DefaultPrefix is the dashboard's path, unless Options.Prefix is set.
 const DefaultPrefix = "/dashboard"
 
-// Options are what an application may choose. The zero value will do.
+// Options configures a dashboard. The zero value is valid.
 type Options struct {
 	// Prefix is the path below which browsers see the dashboard; default
-	// [DefaultPrefix]. Behind a proxy that takes a part of the path away it is still the
-	// whole one.
+	// [DefaultPrefix]. Behind a proxy that strips a part of the path, it is still the
+	// full path.
 	Prefix string
-	// Brand is what it says at the top; default: MailOptions.AppName.
+	// Brand is the name in the header; default: MailOptions.AppName.
 	Brand string
-	// Logo is the address of an image, as pages.Options has it; default: none.
+	// Logo is the URL of an image, as in pages.Options; default: none.
 	Logo string
 	// Accent is the colour of buttons and links, "#rrggbb"; default: a blue.
 	Accent string
@@ -52,12 +51,12 @@ type Dashboard struct {
 	prefix string
 	look   webpage.Look
 	jar    host.Jar
-	signIn *pages.Pages // nil: the application has an admin login of its own
+	signIn *pages.Pages // nil if the application has its own admin login
 	mux    *http.ServeMux
 	looks  looks
 }
 
-// New makes the dashboard of an admin side. The error names everything that is wrong.
+// New returns a dashboard for an [admin.Admin]. The error lists all invalid options.
 func New(adm *admin.Admin, o Options) (*Dashboard, error) {
 	d := &Dashboard{adm: adm, kit: host.Of(adm.Auth()), prefix: strings.TrimSuffix(o.Prefix, "/")}
 	if o.Prefix == "" {
@@ -91,11 +90,11 @@ func New(adm *admin.Admin, o Options) (*Dashboard, error) {
 	return d, nil
 }
 
-// path is where something below the prefix is.
+// path returns a path below the prefix.
 func (d *Dashboard) path(below string) string { return d.prefix + below }
 
-// ServeHTTP serves the pages. It takes paths with the prefix and, of a proxy or an
-// http.StripPrefix that took it or the begin of it away, without that.
+// ServeHTTP serves the pages. It accepts paths with the prefix, and paths that a proxy
+// or http.StripPrefix stripped the prefix or the start of it from.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if gone := d.taken(r.URL.Path); gone != "" {
 		r = r.Clone(r.Context())
@@ -108,7 +107,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mux.ServeHTTP(w, r)
 }
 
-// taken is what of the prefix a path lacks.
+// taken returns the part of the prefix that was stripped from a path.
 func (d *Dashboard) taken(path string) string {
 	for at := range len(d.prefix) {
 		if left := d.prefix[at:]; left[0] == '/' && (path == left || strings.HasPrefix(path, left+"/")) {
@@ -118,7 +117,7 @@ func (d *Dashboard) taken(path string) string {
 	return d.prefix
 }
 
-// mount serves the table of routes.
+// mount registers all routes.
 func (d *Dashboard) mount() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, rt := range routes() {
@@ -135,8 +134,8 @@ func (d *Dashboard) mount() *http.ServeMux {
 	return mux
 }
 
-// whileOn serves what the service's own endpoints do not either while it is switched off:
-// those who may switch it on sign in, and nobody is mailed a way to choose a password.
+// whileOn keeps sign-in available while the service is switched off, so that an operator
+// can switch it on. Password reset answers 404 then, as the service's own endpoints do.
 func (d *Dashboard) whileOn(below string, h http.Handler) http.Handler {
 	if !strings.HasPrefix(below, "/forgot-password") {
 		return h

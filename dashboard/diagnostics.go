@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// showDiagnostics is how the instance is doing that answers.
+// showDiagnostics shows the health of the instance that answers.
 func showDiagnostics(v *visit) (*page, error) {
 	o, err := v.shown(v.d.adm.Diagnostics(v.ctx, v.who))
 	if err != nil {
@@ -62,7 +62,7 @@ func showDiagnostics(v *visit) (*page, error) {
 
 func (v *visit) fact(name string, c cell) fact { return fact{Name: v.t(name), Cells: []cell{c}} }
 
-// suspect is a value, and what is wrong with it if something is.
+// suspect returns a value, marked with a problem if it has one.
 func (v *visit) suspect(text string, is bool, why string) cell {
 	c := cell{Text: text}
 	if is {
@@ -71,7 +71,7 @@ func (v *visit) suspect(text string, is bool, why string) cell {
 	return c
 }
 
-// seconds is a span that may be a fraction of one.
+// seconds returns a duration that may be a fraction of a second.
 func seconds(o object, name string) string {
 	s, ok := o.get(name).(float64)
 	if !ok {

@@ -40,7 +40,7 @@ func (d *drawing) button(l link) {
 	}
 }
 
-// menu is links to screens or parts, of which one may be here.
+// menu draws links to screens or tabs, and marks the present one.
 func (d *drawing) menu(list []link) {
 	for _, l := range list {
 		d.raw(`<li><a href="`)
@@ -54,7 +54,7 @@ func (d *drawing) menu(list []link) {
 }
 
 func (d *drawing) cell(c *cell) {
-	open, end := markup("<bdi>"), markup("</bdi>") // names may be written from right to left
+	open, end := markup("<bdi>"), markup("</bdi>") // names may be right-to-left
 	if c.Code {
 		open, end = "<code>", "</code>"
 	}

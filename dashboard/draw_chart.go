@@ -1,6 +1,6 @@
 package dashboard
 
-// chart is a picture with what its colours mean, and the same numbers as a table.
+// chart draws a picture, its legend and a table of the same numbers.
 func (d *drawing) chart(c *chart) {
 	if len(c.Times) == 0 {
 		d.element(`<p class="empty">`, c.Empty, `</p>`)
@@ -43,7 +43,7 @@ func (d *drawing) plot(c *chart) {
 	d.number(" ", chartHeight, 0)
 	d.raw(`" aria-hidden="true" focusable="false">`)
 	high := float64(chartHeight - chartBottom - 8)
-	for i := range 3 { // lines to read it by
+	for i := range 3 { // grid lines
 		y := 8 + high*float64(i)/2
 		d.number(`<line class="grid" x1="`, chartLeft, 0)
 		d.number(`" x2="`, chartWidth, 0)
@@ -65,7 +65,7 @@ func (d *drawing) plot(c *chart) {
 	d.raw(`</svg>`)
 }
 
-// bars are those of one time, one above the other.
+// bars draws the stacked bars of one time.
 func (d *drawing) bars(c *chart, i int, step, high, scale float64) {
 	gap, y := min(3, step/4), 8+high
 	for _, l := range c.Lines {
@@ -85,7 +85,7 @@ func (d *drawing) bars(c *chart, i int, step, high, scale float64) {
 	}
 }
 
-// tick is a time below its bar.
+// tick draws a time below its bar.
 func (d *drawing) tick(c *chart, i int, step float64) {
 	text := c.Times[i].Format("01-02")
 	if c.Hours {
@@ -106,7 +106,7 @@ func (d *drawing) tick(c *chart, i int, step float64) {
 	d.raw(`</text>`)
 }
 
-// number is one with places behind its point, and what it is of before it.
+// number draws a number with decimal places, after its attribute's name.
 func (d *drawing) number(of markup, n float64, places int) {
 	d.raw(of)
 	d.decimal(n, places)

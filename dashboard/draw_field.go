@@ -1,6 +1,6 @@
 package dashboard
 
-// form is fields with a button; its problem stands above them.
+// form draws fields with a button, below the form's problem.
 func (d *drawing) form(f *form) {
 	d.raw("\n", `<form method="`)
 	d.text(f.Method)
@@ -32,7 +32,7 @@ func (d *drawing) form(f *form) {
 	d.raw("\n</form>")
 }
 
-// filters are what a list is asked by, the rarer ones folded away.
+// filters draws a list's filters, the rarer ones folded away.
 func (d *drawing) filters(f *form) {
 	d.raw("\n", `<form method="get" action="`)
 	d.href(f.To)
@@ -57,7 +57,7 @@ func (d *drawing) filters(f *form) {
 	d.raw("\n</form>")
 }
 
-// fields are those that nobody sees, and the others below each other.
+// fields draws hidden fields, and the others below each other.
 func (d *drawing) fields(hidden, list []field) {
 	for _, f := range hidden {
 		d.raw(`<input type="hidden"`)
@@ -100,7 +100,7 @@ func (d *drawing) field(f *field) {
 	d.about(f)
 }
 
-// box is one of several.
+// box draws one of several boxes.
 func (d *drawing) box(name string, o option) {
 	d.raw(`<label class="check"><input type="checkbox"`)
 	d.named(name, o.Value)
@@ -116,7 +116,7 @@ func (d *drawing) box(name string, o option) {
 	d.raw(`</span></label>`)
 }
 
-// entry is what takes a value.
+// entry draws a field's input.
 func (d *drawing) entry(f *field) {
 	switch f.Type {
 	case "select":
@@ -171,7 +171,7 @@ func (d *drawing) entry(f *field) {
 	}
 }
 
-// open begins an element, and leaves it open for more; kind is of an input.
+// open starts an element and leaves its tag open for attributes; kind is an input's type.
 func (d *drawing) open(element markup, kind string, f *field) {
 	d.raw(`<`, element, ` id="`)
 	d.id(f, "")
@@ -184,7 +184,7 @@ func (d *drawing) open(element markup, kind string, f *field) {
 	d.raw(`"`)
 }
 
-// about is what stands below a field.
+// about draws the lines below a field.
 func (d *drawing) about(f *field) {
 	if len(f.List) > 0 {
 		d.raw(`<datalist id="`)
@@ -211,7 +211,7 @@ func (d *drawing) about(f *field) {
 	}
 }
 
-// described says which lines are about a field, what is wrong with it first.
+// described refers to the lines that describe a field, its error first.
 func (d *drawing) described(f *field) {
 	if f.Hint == "" && f.Error == "" {
 		return

@@ -1,6 +1,6 @@
 package dashboard
 
-// page is the whole document.
+// page draws the whole document.
 func (d *drawing) page(l *layout) {
 	d.raw("<!doctype html>\n", `<html lang="`)
 	d.text(l.Lang)
@@ -36,12 +36,12 @@ func (d *drawing) page(l *layout) {
 	d.raw("\n</body>\n</html>\n")
 }
 
-// bar is what stands above everything: what this is, and who is signed in.
+// bar draws the header: the brand and the visitor.
 func (d *drawing) bar(l *layout) {
 	d.raw(`<header class="bar">`, "\n", `<a class="brand" href="`)
 	d.href(l.Prefix + "/")
 	d.raw(`">`)
-	d.element(`<img src="`, l.Logo, `" alt="" height="28">`) // judged by webpage.Look
+	d.element(`<img src="`, l.Logo, `" alt="" height="28">`) // checked by webpage.Look
 	d.raw(`<span>`)
 	d.text(l.Brand)
 	d.raw(`</span></a>`)
@@ -61,7 +61,7 @@ func (d *drawing) bar(l *layout) {
 	d.raw("\n</header>")
 }
 
-// acting says as whom the visitor acts.
+// acting draws the notice of a running impersonation.
 func (d *drawing) acting(l *layout, a acting) {
 	d.raw("\n", `<aside class="acting" aria-label="`)
 	d.text(d.t("Impersonation"))
@@ -74,7 +74,7 @@ func (d *drawing) acting(l *layout, a acting) {
 	d.raw(`</a></aside>`)
 }
 
-// main is what the page is about.
+// main draws the page's content.
 func (d *drawing) main(l *layout) {
 	d.raw("\n", `<main id="main" tabindex="-1"`)
 	d.when(l.Live, ` data-live="5"`)
@@ -182,7 +182,7 @@ func (d *drawing) facts(list []fact) {
 	d.raw(`</dl>`)
 }
 
-// code is to be read as it is, and copied.
+// code draws text that is shown unchanged, to copy.
 func (d *drawing) code(s string) {
 	if s == "" {
 		return
@@ -194,7 +194,7 @@ func (d *drawing) code(s string) {
 	d.raw(`</pre>`)
 }
 
-// help are the keys of the keyboard, which the module opens.
+// help draws the list of keyboard shortcuts, which the script opens.
 func (d *drawing) help() {
 	d.raw(`<dialog id="help" aria-labelledby="help-title"><h2 id="help-title">`)
 	d.text(d.t("Keys of the keyboard"))

@@ -40,7 +40,7 @@ func (d *drawing) table(t *table) {
 	}
 }
 
-// column is the head of one; it leads to the same table sorted by it.
+// column draws a column's head, which links to the table sorted by it.
 func (d *drawing) column(c column) {
 	if c.Text == "" {
 		d.raw(`<td></td>`)
@@ -63,7 +63,8 @@ func (d *drawing) column(c column) {
 	d.raw(`</th>`)
 }
 
-// row has a box where rows can be selected, which is called by picks and the row's name.
+// row draws a row. If rows can be selected, it starts with a box, labelled with picks and
+// the row's label.
 func (d *drawing) row(r *row, picks string) {
 	if r.Off {
 		d.raw("\n<tr class=\"gone\">")
@@ -87,7 +88,7 @@ func (d *drawing) row(r *row, picks string) {
 	d.raw("</tr>")
 }
 
-// selection is below the rows what can be done to those selected.
+// selection draws the actions for selected rows, below the rows.
 func (d *drawing) selection(s *selection) {
 	d.raw("\n", `<div class="bulk"><label for="bulk-action">`)
 	d.text(d.t("With those selected"))

@@ -7,10 +7,10 @@ import (
 	"github.com/authmount/auth"
 )
 
-// FirstOwnerLink is the link of [admin.Admin.FirstOwnerLink] to a page of the
-// dashboard: whoever opens it within 30 minutes signs in there, with an address that is
-// proved, and becomes the first owner. Show it to the operator alone, and never write
-// it to a log. Errors: auth.CodeRoleInUse once there has ever been an owner.
+// FirstOwnerLink returns the link of [admin.Admin.FirstOwnerLink] to a page of the
+// dashboard. A user who opens it within 30 minutes, and signs in there with an account
+// that has a verified email address, becomes the first owner. Show it to the operator
+// alone, and never log it. Errors: auth.CodeRoleInUse if there has ever been an owner.
 func (d *Dashboard) FirstOwnerLink(ctx context.Context) (string, error) {
 	link, err := d.adm.FirstOwnerLink(ctx)
 	if err != nil {
@@ -23,7 +23,7 @@ func (d *Dashboard) FirstOwnerLink(ctx context.Context) (string, error) {
 	return d.kit.Site().Origin + d.path("/first-owner") + "?" + u.RawQuery, nil
 }
 
-// firstOwnerRoute is the page that the link leads to, for whoever is signed in.
+// firstOwnerRoute is the page of the link, open to everybody who is signed in.
 func firstOwnerRoute() route {
 	return route{at: "/first-owner", anybody: true, form: &action{
 		title: "Become the owner", text: "This service has no owner yet. The owner may do everything here, and can make others owners.", submit: "Become the owner", done: "You are the owner.",

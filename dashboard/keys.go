@@ -30,7 +30,7 @@ func (v *visit) keyStatus(k object) tag {
 	return tag{v.t(k.str("status")), map[string]string{"live": "good", "revoked": "bad", "expired": "warn"}[k.str("status")]}
 }
 
-// key finds one in the list, which is all that there is on the wire.
+// key finds the page's key in the list, because no operation returns one key.
 func (v *visit) key() (object, error) {
 	q := url.Values{"limit": {"200"}}
 	for {
@@ -142,8 +142,8 @@ func keyActions() []action {
 	}
 }
 
-// scopes are what a key may do: boxes of all permissions and a field for patterns; or one
-// field for both, for visitors who may not read permissions.
+// scopes returns a key's scopes as boxes for all permissions and a field for patterns.
+// Visitors who may not read permissions get one field for both.
 func (v *visit) scopes(held []string) ([]field, error) {
 	if !v.may("GET /permissions") {
 		return []field{{Name: "scopes", Label: v.t("Scopes"), Type: "lines", Value: strings.Join(held, " "), Hint: v.t("Permissions, or patterns such as auth.users.*, separated by spaces")}}, nil
@@ -152,7 +152,7 @@ func (v *visit) scopes(held []string) ([]field, error) {
 	f.Name, f.Label = "scopes", v.t("Scopes")
 	f.Options = slices.DeleteFunc(f.Options, func(o option) bool { return !admin.KeysMay(o.Value) })
 	rest := v.others(held)
-	for _, name := range held { // what is not declared any more stays until it is taken away
+	for _, name := range held { // a scope that is not declared any more remains until it is removed
 		if !strings.Contains(name, "*") {
 			f.Options = addOption(f.Options, name, "", true)
 		}
@@ -160,12 +160,12 @@ func (v *visit) scopes(held []string) ([]field, error) {
 	return []field{f, rest}, err
 }
 
-// scopesGiven are the scopes that a form says, in whichever fields.
+// scopesGiven returns the posted scopes of all fields.
 func (v *visit) scopesGiven() []string {
 	return slices.Concat(v.several("scopes"), v.several("patterns"))
 }
 
-// updateKey changes the fields of a key that were edited.
+// updateKey updates the fields of a key that were edited.
 func updateKey(v *visit) (any, error) {
 	k, err := v.key()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// query is what of the page's address an endpoint is asked with, and at which page.
+// query returns the page's query parameters that an endpoint accepts, with the cursor.
 func (v *visit) query(names ...string) url.Values {
 	q := v.filtered(names...)
 	if cursor := v.r.URL.Query().Get("cursor"); cursor != "" {
@@ -20,8 +20,8 @@ func (v *visit) query(names ...string) url.Values {
 	return q
 }
 
-// filtered is what a list is asked by, whichever page of it. A name that ends in a dot
-// stands for all that begin so.
+// filtered returns the filters of a list without the cursor. A name that ends in a dot
+// matches all parameters with that prefix.
 func (v *visit) filtered(names ...string) url.Values {
 	q := url.Values{}
 	for name, list := range v.r.URL.Query() {
@@ -38,8 +38,8 @@ func (v *visit) filtered(names ...string) url.Values {
 	return q
 }
 
-// byAddress puts ids in place of the addresses and numbers of accounts that people know
-// them by. One that nobody has is left for the operation to judge.
+// byAddress replaces the email addresses and phone numbers of accounts by their ids. The
+// operation checks a value that matches no account.
 func (v *visit) byAddress(q url.Values, names ...string) url.Values {
 	for _, name := range names {
 		if !strings.ContainsAny(q.Get(name), "@+") || !v.may("GET /users") {
@@ -53,13 +53,13 @@ func (v *visit) byAddress(q url.Values, names ...string) url.Values {
 	return q
 }
 
-// filters are fields that a list is asked by: they are in its address.
+// filters returns the filter fields of a list. Their values are in the page's URL.
 func (v *visit) filters(fields ...field) *form {
 	q := v.r.URL.Query()
 	for i := range fields {
 		f := &fields[i]
 		f.Label = v.t(f.Label)
-		if f.Value = q.Get(f.Name); f.Type == "date" { // a link may name an instant, which such a field does not take
+		if f.Value = q.Get(f.Name); f.Type == "date" { // a link may hold an instant, a date field may not
 			f.Value, _, _ = strings.Cut(f.Value, "T")
 		}
 		f.Options = slices.Clone(f.Options)
@@ -75,10 +75,10 @@ func (v *visit) filters(fields ...field) *form {
 	return out
 }
 
-// atOnce is how many filters are shown; the others are folded away.
+// atOnce is the number of filters that are not folded away.
 const atOnce = 3
 
-// choices are the values of a select, with their names.
+// choices returns the options of a select from pairs of value and name.
 func (v *visit) choices(pairs ...string) []option {
 	var list []option
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -87,7 +87,7 @@ func (v *visit) choices(pairs ...string) []option {
 	return list
 }
 
-// next is the page after, by the cursor that an endpoint gave.
+// next returns the URL of the next page, or "".
 func (v *visit) next(o object) string {
 	cursor := o.str("next_cursor")
 	if cursor == "" {
@@ -96,7 +96,7 @@ func (v *visit) next(o object) string {
 	return v.here(func(q url.Values) { q.Set("cursor", cursor) })
 }
 
-// columns are heads of a table without an order to choose.
+// columns returns column heads that cannot be sorted by.
 func (v *visit) columns(names ...string) []column {
 	var list []column
 	for _, name := range names {
@@ -105,7 +105,7 @@ func (v *visit) columns(names ...string) []column {
 	return list
 }
 
-// user is a cell that leads to an account.
+// user returns a cell that links to an account.
 func (v *visit) user(id, label string) cell {
 	if label == "" {
 		label = id
@@ -116,8 +116,8 @@ func (v *visit) user(id, label string) cell {
 	return cell{Text: label, To: v.path("/users/" + url.PathEscape(id))}
 }
 
-// names are what accounts are called, by their ids, for lists of something else; nil
-// for visitors who may not read accounts. An account that is gone has no name.
+// names returns the labels of accounts by id, or nil if the visitor may not read accounts.
+// Deleted accounts have no label.
 func (v *visit) names(ids ...string) map[string]string {
 	slices.Sort(ids)
 	ids = slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" })
@@ -128,7 +128,7 @@ func (v *visit) names(ids ...string) map[string]string {
 	for some := range slices.Chunk(ids, store.MaxQueryIDs) {
 		found, err := v.shown(v.d.adm.ListUsers(v.ctx, v.who, admin.ListUsersParams{UserFilter: admin.UserFilter{IDs: some}, Limit: store.MaxQueryIDs}))
 		if err != nil {
-			return names // ids do for names
+			return names // ids do instead
 		}
 		for _, u := range found.list("users") {
 			names[u.str("id")] = u.label()
@@ -137,7 +137,7 @@ func (v *visit) names(ids ...string) map[string]string {
 	return names
 }
 
-// ids are what members of a list's elements say.
+// ids returns the named members of all elements of a list.
 func ids(list []object, members ...string) []string {
 	var out []string
 	for _, o := range list {
@@ -148,8 +148,8 @@ func ids(list []object, members ...string) []string {
 	return out
 }
 
-// listed is a list as far as it can be: a query that the operation refuses is told of,
-// and shows nothing.
+// listed calls an operation that lists records. If the operation refuses the query, the
+// page shows the error and no list.
 func listed[P, R any](v *visit, p *page, query url.Values, do func(context.Context, admin.Actor, P) (R, error)) (object, error) {
 	o, err := find(v, query, do)
 	switch e := asError(err); {
@@ -161,8 +161,7 @@ func listed[P, R any](v *visit, p *page, query url.Values, do func(context.Conte
 	return o, err
 }
 
-// redirects are where pages may lead to: the addresses of the list, and what is at the top
-// of those that stand for everything below.
+// redirects returns the configured redirect URLs; a wildcard is represented by its top.
 func (v *visit) redirects() []string {
 	var list []string
 	for _, p := range v.d.kit.Site().Redirects {

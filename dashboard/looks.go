@@ -22,10 +22,10 @@ import (
 //go:embed texts assets
 var files embed.FS
 
-// texts are the texts of a language by the English ones. "{name}" in them is replaced.
+// texts maps English texts to a language. "{name}" in them is replaced.
 type texts map[string]string
 
-// of is a text with its values, given as name, value, name, value.
+// of translates a text and fills in its values, given as name, value, name, value.
 func (t texts) of(text string, values ...any) string {
 	if in, ok := t[text]; ok {
 		text = in
@@ -36,7 +36,7 @@ func (t texts) of(text string, values ...any) string {
 	return text
 }
 
-// looks are texts and files.
+// looks are the texts and files.
 type looks struct {
 	langs    *webpage.Languages
 	texts    map[string]texts
@@ -45,13 +45,13 @@ type looks struct {
 	policy   string
 }
 
-// asset is a file that browsers load, packed.
+// asset is a compressed file that browsers load.
 type asset struct {
 	kind         string
 	plain, gzip_ []byte
 }
 
-// load reads everything once.
+// load reads the embedded files once.
 func (d *Dashboard) load() error {
 	in, err := fs.Sub(files, "texts")
 	if err != nil {
@@ -129,10 +129,10 @@ func (d *Dashboard) serveAsset(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Encoding", "gzip")
 		body = a.gzip_
 	}
-	_, _ = w.Write(body) // a client that has gone needs no answer
+	_, _ = w.Write(body) // the client may have gone
 }
 
-// forPeople is how an instant is written: in UTC, which it says.
+// forPeople is the format of times on pages.
 const forPeople = "2006-01-02 15:04 UTC"
 
 func absolute(t time.Time) string { return t.UTC().Format(forPeople) }
@@ -149,7 +149,7 @@ func compact(v any) string {
 	return strings.ReplaceAll(strings.TrimSpace(b.String()), "'", `'\''`)
 }
 
-// asError is an error of the library's, or nil.
+// asError returns err as an error of the library, or nil.
 func asError(err error) *auth.Error {
 	var e *auth.Error
 	if errors.As(err, &e) {

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// Pages are drawn in Go: a template takes longer for its frame alone than the operations
-// behind it do.
+// Pages are drawn in Go, because executing a template took longer for the frame alone
+// than the operations take.
 
-// markup is what stands in a page as it is. Only what is written in the code can become
-// it: a text that is not constant does not compile, and nothing converts one
-// (TestMarkup).
+// markup is trusted HTML, written unescaped. Only constants of the code can become
+// markup: a variable string does not compile, and no code converts one (TestMarkup).
 type markup string
 
-// drawing is a page in the making. Everything that goes into it passes one of its
-// methods raw, text, href, decimal and instant.
+// drawing is a page under construction. All output passes one of the methods raw, text,
+// href, decimal and instant.
 type drawing struct {
 	written *bytes.Buffer
 	t       func(text string, values ...any) string // in the visitor's language
@@ -27,18 +26,18 @@ func newDrawing(b *bytes.Buffer, t func(text string, values ...any) string) *dra
 	return &drawing{written: b, t: t}
 }
 
-// raw writes markup of the code's own.
+// raw writes markup unescaped.
 func (d *drawing) raw(parts ...markup) {
 	for _, p := range parts {
 		d.written.WriteString(string(p))
 	}
 }
 
-// text writes what may be anything, for a text or an attribute in double quotes.
+// text writes any string, escaped for text or an attribute in double quotes.
 func (d *drawing) text(s string) { d.written.WriteString(html.EscapeString(s)) }
 
-// href writes where a link leads: a path of this host, or a page elsewhere, and never
-// anything that would run.
+// href writes the target of a link: a path of this host or a web page, and never a URL
+// that would run a script.
 func (d *drawing) href(to string) {
 	path := strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "//") && !strings.HasPrefix(to, `/\`)
 	if !path && !strings.HasPrefix(to, "https://") && !strings.HasPrefix(to, "http://") {
@@ -47,7 +46,7 @@ func (d *drawing) href(to string) {
 	d.text(to)
 }
 
-// decimal writes a number with that many places.
+// decimal writes a number with the given number of decimal places.
 func (d *drawing) decimal(n float64, places int) {
 	d.written.Write(strconv.AppendFloat(d.written.AvailableBuffer(), n, 'f', places, 64))
 }
@@ -57,14 +56,14 @@ func (d *drawing) instant(t time.Time, layout string) {
 	d.written.Write(t.UTC().AppendFormat(d.written.AvailableBuffer(), layout))
 }
 
-// when writes markup if something is so.
+// when writes markup if is holds.
 func (d *drawing) when(is bool, m markup) {
 	if is {
 		d.raw(m)
 	}
 }
 
-// element writes a text between its tags; nothing if there is none.
+// element writes a text between its tags, or nothing if the text is empty.
 func (d *drawing) element(begin markup, s string, end markup) {
 	if s != "" {
 		d.raw(begin)

@@ -6,7 +6,7 @@ import (
 	"github.com/authmount/auth/internal/wire"
 )
 
-// pretty is a value as people read JSON.
+// pretty returns a value as indented JSON.
 func pretty(v any) string {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -15,7 +15,7 @@ func pretty(v any) string {
 	return string(b)
 }
 
-// mergePatch is what turns one object into another (RFC 7396).
+// mergePatch returns the patch that turns one object into another (RFC 7396).
 func mergePatch(from, to map[string]any) map[string]any {
 	out := map[string]any{}
 	for name := range from {
@@ -34,8 +34,7 @@ func mergePatch(from, to map[string]any) map[string]any {
 	return out
 }
 
-// readObject reads an object as strictly as the endpoints do, so that one that is nested
-// without end costs nothing.
+// readObject reads an object as strictly as the endpoints do, which limits its depth.
 func readObject(text string) (map[string]any, error) {
 	members := map[string]json.RawMessage{}
 	if err := wire.Unmarshal([]byte(text), &members); err != nil {

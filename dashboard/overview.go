@@ -13,8 +13,8 @@ import (
 // periods are the spans of the overview, by their names on the wire.
 var periods = []struct{ name, text string }{{"24h", "24 hours"}, {"7d", "7 days"}, {"30d", "30 days"}, {"90d", "90 days"}}
 
-// showOverview is how it goes: what an auditor or owner sees first. Who may not see
-// figures is led on by the navigation.
+// showOverview shows the figures that an auditor or owner sees first. Visitors who may
+// not read figures see a text and the navigation.
 func showOverview(v *visit) (*page, error) {
 	p := &page{Title: v.t("Overview")}
 	if !v.may("GET /overview") {
@@ -61,7 +61,7 @@ func intervalOf(period string) string {
 	return "day"
 }
 
-// warnings are what somebody should look at.
+// warnings returns the problems that need attention.
 func (v *visit) warnings(o object) []block {
 	var list []block
 	for _, w := range o.list("warnings") {
@@ -81,7 +81,7 @@ func (v *visit) warnings(o object) []block {
 	return list
 }
 
-// totals are how many there are.
+// totals returns the present totals.
 func (v *visit) totals(o object) []figure {
 	t := o.of("totals")
 	var list []figure
@@ -100,7 +100,7 @@ func (v *visit) totals(o object) []figure {
 	return list
 }
 
-// figures are sums over the span, those of one metric together.
+// figures returns sums over the span, grouped by metric.
 func (v *visit) figures(o object) []figure {
 	type sum struct{ now, before int64 }
 	sums := map[string]sum{}
@@ -122,7 +122,7 @@ func (v *visit) figures(o object) []figure {
 	return list
 }
 
-// change is how much more or less there is than before.
+// change returns the difference to the previous span.
 func change(now, before int64) string {
 	switch {
 	case now == before:
@@ -133,7 +133,7 @@ func change(now, before int64) string {
 	return fmt.Sprintf("%+d %%", (now-before)*100/before)
 }
 
-// thousands is a number as people read it.
+// thousands formats a number with separators.
 func thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -142,7 +142,7 @@ func thousands(n int64) string {
 	return s
 }
 
-// compactText is a value on one line.
+// compactText returns a value on one line.
 func compactText(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -150,7 +150,7 @@ func compactText(v any) string {
 	return pretty(v)
 }
 
-// series are the points of one label of a metric.
+// series returns the points of a metric, one line a label.
 func series(stats object, metric string) []line {
 	var list []line
 	for _, s := range stats.list("series") {

@@ -12,20 +12,20 @@ import (
 	"github.com/authmount/auth/internal/host"
 )
 
-// page is what a screen shows, in blocks.
+// page is the content of a screen, in blocks.
 type page struct {
 	Title   string
-	Under   string // a line below the title
+	Under   string // line below the title
 	Tags    []tag
 	Tabs    []link
 	Buttons []link
-	Filters *form // posted by GET
+	Filters *form // sent with GET
 	Blocks  []block
-	Refused bool // the query is wrong: that nothing was found is not so
-	Live    bool // its tables are read anew now and then
+	Refused bool // the query is invalid: hide the empty tables
+	Live    bool // its tables are refreshed periodically
 }
 
-// block is a part of a page; what it has is shown, in this order.
+// block is a part of a page. Its fields are shown in this order.
 type block struct {
 	Title   string
 	Text    string
@@ -35,26 +35,26 @@ type block struct {
 	Chart   *chart
 	Form    *form
 	Table   *table
-	Code    string // to be read as it is, and copied
+	Code    string // shown unchanged, to copy
 	Link    *link
 }
 
-// link leads somewhere; without To it is not there for the visitor, who is told why.
+// link leads to a page. Without To it is disabled, and Why gives the reason.
 type link struct {
 	Text, To, Why string
 	Danger, Here  bool
-	Post          bool // it is a button that posts
+	Post          bool // a button that posts
 }
 
 // tag is a word beside a title or in a cell.
 type tag struct{ Text, Kind string } // Kind: "good", "bad", "warn" or ""
 
-// figure is a number with the change to the span before.
+// figure is a number with the change since the previous span.
 type figure struct {
 	Label, Value, Change, To string
 }
 
-// fact is a line about something.
+// fact is a named value.
 type fact struct {
 	Name  string
 	Cells []cell
@@ -64,38 +64,38 @@ type fact struct {
 // cell is a value in a table or a fact.
 type cell struct {
 	Text  string
-	To    string    // where it leads
-	Time  time.Time // in place of Text
+	To    string    // target of a link
+	Time  time.Time // shown instead of Text
 	Code  bool
-	Under string // a quiet line below it
+	Under string // small line below it
 	Tags  []tag
 	Links []link
 }
 
-// table is rows below each other.
+// table is a list of rows.
 type table struct {
 	Name    string // for screen readers
 	Columns []column
 	Rows    []row
-	Empty   string // what to do where there are none
-	Next    string // the page after
+	Empty   string // text for an empty table
+	Next    string // URL of the next page
 	Select  *selection
-	Matrix  bool // its first column stays where it is
+	Matrix  bool // its first column is fixed
 }
 
 type column struct {
 	Text string
-	Sort string // where it sorts by this
-	Dir  string // "ascending", "descending": it is sorted by this
+	Sort string // target that sorts by this column
+	Dir  string // "ascending" or "descending" if sorted by this column
 }
 
 type row struct {
-	ID, Label string // to select it
+	ID, Label string // for selection
 	Cells     []cell
-	Off       bool // it is not in force any more
+	Off       bool // not in force any more
 }
 
-// selection is what can be done to rows that were selected.
+// selection is the set of actions for selected rows.
 type selection struct {
 	To      string
 	Actions []option
@@ -108,18 +108,18 @@ type form struct {
 	Fields             []field
 	Hidden             []field
 	More               []field // filters that are folded away
-	Open               bool    // unless one of them is in use
+	Open               bool    // because one of them is in use
 	Problem            string
 	Back               string
 	Curl               string
 }
 
-// field is one of a form.
+// field is a field of a form.
 type field struct {
 	Name, Label, Type, Value, Hint, Error string // Type: text, email, …, textarea, select, check, checks, typed
 	Options                               []option
 	Checked, Required                     bool
-	List                                  []string // what a text may be, to choose from
+	List                                  []string // suggested values
 }
 
 type option struct {
@@ -127,7 +127,7 @@ type option struct {
 	Chosen           bool
 }
 
-// layout is a page with what stands around it.
+// layout is a page with its header and navigation.
 type layout struct {
 	*page
 	Lang, Brand, Logo, Prefix, Script, Style string
@@ -138,10 +138,10 @@ type layout struct {
 	Acting                                   []acting
 }
 
-// buffers are for pages in the making: what they grow to is used again.
+// buffers are reused for drawing pages.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// maxKept is the largest that is kept, in bytes.
+// maxKept limits the buffers that are reused, in bytes.
 const maxKept = 1 << 20
 
 // render sends a page.
@@ -180,7 +180,7 @@ func (v *visit) render(status int, p *page) {
 	v.d.send(v.w, v.r, status, b.Bytes())
 }
 
-// problem is the page for what no page could be made of.
+// problem shows the page for an error.
 func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, err error) {
 	e := host.As[*auth.Error](err)
 	v := d.newVisit(route{}, w, r)
@@ -192,7 +192,7 @@ func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, err error) {
 		p.Title = v.t("Not allowed")
 	}
 	p.Blocks = []block{{Text: v.problemText(e), Warn: true}}
-	if e.Code != auth.CodeNotAdmin { // whom no page opens for, it does not either
+	if e.Code != auth.CodeNotAdmin { // the overview refuses these visitors too
 		p.Blocks[0].Link = &link{Text: v.t("To the overview"), To: d.path("/")}
 	}
 	if d.signIn != nil {
@@ -201,21 +201,21 @@ func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, err error) {
 	v.render(e.Status, p)
 }
 
-// policy lets nothing through but what the dashboard serves itself.
+// policy permits only files that the dashboard serves.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// send sends a page, which is kept nowhere.
+// send sends a page, which no cache stores.
 func (d *Dashboard) send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Referrer-Policy", "same-origin") // filters are in addresses
+	h.Set("Referrer-Policy", "same-origin") // URLs hold filters
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Content-Security-Policy", d.looks.policy)
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // a client that has gone needs no answer
+		_, _ = w.Write(body) // the client may have gone
 	}
 }

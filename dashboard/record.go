@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// object is an answer of the wire, or an object within one; nil is an empty one.
+// object is an object of a response; nil is an empty one.
 type object = *record
 
-// record is an object as the endpoint has it in Go, read by the names that it has in
-// JSON: to write fifty accounts as JSON and to read them again costs more than the page.
+// record reads an operation's result by its JSON names through reflection. Encoding fifty
+// accounts as JSON and decoding them costs more than drawing the page.
 type record struct {
-	value    reflect.Value // a struct, or a map by strings
-	shape    *shape        // of a struct; nil of a map
-	revision string        // of the answer, where it says so besides
+	value    reflect.Value // struct, or map with string keys
+	shape    *shape        // of a struct; nil for a map
+	revision string        // of the response, for results that do not hold it
 }
 
-// recordOf is a value as an object; nil if it is none.
+// recordOf returns a value as an object, or nil if it is none.
 func recordOf(value any) object { return asRecord(plain(reflect.ValueOf(value))) }
 
 func asRecord(v reflect.Value) object {
@@ -44,10 +44,10 @@ var (
 	textType      = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
 )
 
-// shape is how a type is written as JSON.
+// shape describes the JSON form of a type.
 type shape struct {
 	fields map[string]member
-	own    bool // by a method of its own
+	own    bool // it has its own marshaling method
 }
 
 // member is a field of a struct.
@@ -55,7 +55,7 @@ type member struct {
 	index     []int
 	omitEmpty bool
 	omitZero  bool
-	simple    bool // it is as it is read: no pointer, no list, no method of its own
+	simple    bool // no pointer, list or marshaling method: the value is used directly
 }
 
 var shapes sync.Map // of reflect.Type
@@ -77,7 +77,7 @@ func shapeOf(t reflect.Type) *shape {
 				name = f.Name
 			}
 			if before, ok := s.fields[name]; ok && len(before.index) <= len(f.Index) {
-				continue // the shallower one counts
+				continue // the shallower field counts
 			}
 			with := strings.Split(options, ",")
 			s.fields[name] = member{f.Index, slices.Contains(with, "omitempty"), slices.Contains(with, "omitzero"), isSimple(f.Type)}
@@ -87,7 +87,7 @@ func shapeOf(t reflect.Type) *shape {
 	return was.(*shape) //nolint:forcetypeassert // likewise
 }
 
-// isSimple tells whether values of a type need no look at what they hold.
+// isSimple reports whether values of a type can be used without resolving them.
 func isSimple(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Interface, reflect.Pointer, reflect.Map, reflect.Slice:
@@ -96,8 +96,8 @@ func isSimple(t reflect.Type) bool {
 	return !shapeOf(t).own
 }
 
-// plain is what a pointer or an interface leads to, and of a type that writes itself what
-// it writes. It is not valid for null.
+// plain resolves pointers and interfaces, and the output of types that marshal
+// themselves. The result is invalid for null.
 func plain(v reflect.Value) reflect.Value {
 	for v.IsValid() {
 		switch k := v.Kind(); {
@@ -115,7 +115,7 @@ func plain(v reflect.Value) reflect.Value {
 	return v
 }
 
-// asJSON is a value as JSON has it: of maps, lists, texts, numbers.
+// asJSON returns a value as decoded JSON: maps, lists, strings, numbers.
 func asJSON(v reflect.Value) any {
 	b, err := json.Marshal(v.Interface())
 	if err != nil {
@@ -128,7 +128,7 @@ func asJSON(v reflect.Value) any {
 	return out
 }
 
-// member is what a name stands for; not valid if for nothing, or null.
+// member returns the value of a name; it is invalid for a missing name or null.
 func (o *record) member(name string) reflect.Value {
 	if o == nil {
 		return reflect.Value{}
@@ -158,7 +158,7 @@ func (o *record) raw(name string) reflect.Value {
 	return plain(v)
 }
 
-// isEmpty is what encoding/json leaves out by omitempty.
+// isEmpty reports whether encoding/json omits a value with omitempty.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -169,7 +169,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// text is a value as people read it.
+// text returns a value as a string for people.
 func text(v reflect.Value) string {
 	switch {
 	case !v.IsValid():
@@ -231,7 +231,7 @@ func (o *record) list(name string) []object {
 		return nil
 	}
 	out := make([]object, 0, v.Len())
-	all := make([]record, 0, v.Len()) // at once
+	all := make([]record, 0, v.Len()) // one allocation
 	for i := range v.Len() {
 		if r := asRecord(plain(v.Index(i))); r != nil {
 			all = append(all, *r)
@@ -253,7 +253,7 @@ func (o *record) texts(name string) []string {
 	return out
 }
 
-// get is a member as JSON has it.
+// get returns a member as decoded JSON.
 func (o *record) get(name string) any {
 	v := o.member(name)
 	switch {
@@ -269,7 +269,7 @@ func (o *record) get(name string) any {
 	return asJSON(v)
 }
 
-// whole is all of it as JSON has it.
+// whole returns all members as decoded JSON.
 func (o *record) whole() map[string]any {
 	if o == nil {
 		return map[string]any{}
@@ -284,7 +284,7 @@ func (o *record) whole() map[string]any {
 	return out
 }
 
-// names are those of all members, in order.
+// names returns the names of all members, sorted.
 func (o *record) names() []string {
 	if o == nil || o.value.Kind() != reflect.Map {
 		return slices.Sorted(maps.Keys(o.whole()))
@@ -297,7 +297,7 @@ func (o *record) names() []string {
 	return list
 }
 
-// each gives all members of a map that are objects, in no order.
+// each calls take for all members that are objects, in no order.
 func (o *record) each(take func(name string, of object)) {
 	if o == nil || o.value.Kind() != reflect.Map {
 		return
@@ -309,9 +309,9 @@ func (o *record) each(take func(name string, of object)) {
 	}
 }
 
-// label is what people call an account.
+// label returns the name of an account for people.
 func (o *record) label() string {
-	for _, name := range []string{"email", "phone"} { // not the name, which may be somebody else's address
+	for _, name := range []string{"email", "phone"} { // not the name, which may be another account's email address
 		if s := o.str(name); s != "" {
 			return s
 		}

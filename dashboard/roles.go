@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth/admin"
 )
 
-// showRoles is the matrix of roles and permissions.
+// showRoles shows the matrix of roles and permissions.
 func showRoles(v *visit) (*page, error) {
 	o, err := v.shown(v.d.adm.RoleMatrix(v.ctx, v.who))
 	if err != nil {
@@ -34,7 +34,7 @@ func showRoles(v *visit) (*page, error) {
 		list.Rows = append(list.Rows, row{Cells: []cell{{Text: name, To: v.path("/roles/" + url.PathEscape(name))}, {Links: []link{{Text: v.t("Users"), To: v.path("/users") + "?" + url.Values{"role": {name}}.Encode()}}}}})
 	}
 	shown := roles
-	if len(shown) > maxMatrix { // more could not be read, and each is a page of its own
+	if len(shown) > maxMatrix { // a larger matrix is unreadable; every role has its own page
 		shown = shown[:maxMatrix]
 		p.Under = v.t("The first {n} roles of {all} are in the matrix; all are in the list below it.", "n", maxMatrix, "all", thousands(int64(len(roles))))
 	}
@@ -70,13 +70,13 @@ func showRoles(v *visit) (*page, error) {
 	return p, nil
 }
 
-// maxMatrix is how many roles the matrix shows.
+// maxMatrix limits the roles in the matrix.
 const maxMatrix = 25
 
-// rolesAtOnce is how many roles a page lists, and up to how many a form shows boxes for.
+// rolesAtOnce limits the roles that a page lists and that a form shows boxes for.
 const rolesAtOnce = 100
 
-// showRole is a role, what it permits and who has it.
+// showRole shows a role, its permissions and its holders.
 func showRole(v *visit) (*page, error) {
 	name := v.r.PathValue("role")
 	at := "/roles/" + url.PathEscape(name)
@@ -170,8 +170,8 @@ func roleActions() []action {
 	}
 }
 
-// permissions are all that are declared, to tick; what the visitor cannot give away
-// says so.
+// permissions returns boxes for all declared permissions. The ones that the visitor cannot
+// grant are marked.
 func (v *visit) permissions(held []string) (field, error) {
 	all, err := v.d.adm.Permissions(v.ctx, v.who)
 	f := field{Name: "permissions", Label: v.t("Permissions"), Type: "checks"}
@@ -189,7 +189,7 @@ func (v *visit) permissions(held []string) (field, error) {
 	return f, err
 }
 
-// others are patterns that a role holds, such as "notes.*".
+// others returns the field for patterns that a role holds, such as "notes.*".
 func (v *visit) others(held []string) field {
 	var patterns []string
 	for _, p := range held {
@@ -200,12 +200,12 @@ func (v *visit) others(held []string) field {
 	return field{Name: "patterns", Label: v.t("Patterns"), Type: "lines", Value: strings.Join(patterns, " "), Hint: v.t("Such as notes.*, separated by spaces")}
 }
 
-// permissionsGiven are the permissions that a form of a role says.
+// permissionsGiven returns the posted permissions of a role.
 func (v *visit) permissionsGiven() []string {
 	return slices.Concat(v.several("permissions"), v.several("patterns"))
 }
 
-// role is the one that the page is about, with the revision of all roles.
+// role returns the page's role, with the revision of all roles.
 func (v *visit) role() (object, error) {
 	r, revision, err := v.d.adm.Role(v.ctx, v.who, v.r.PathValue("role"))
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/authmount/auth"
 )
 
-// route is a page: one to look at, or a form that does one operation.
+// route is a page: a view, or a form that runs one operation.
 type route struct {
-	at      string                      // below the prefix
-	asks    string                      // the operation without which there is nothing to see
-	show    func(*visit) (*page, error) // of a page to look at
+	at      string                      // path below the prefix
+	asks    string                      // operation that the page requires
+	show    func(*visit) (*page, error) // of a view
 	form    *action                     // of a form
 	file    func(*visit) error          // of a download
-	anybody bool                        // also for those whose roles open nothing
-	nav     string                      // its name in the navigation; "": it is not there
+	anybody bool                        // open to visitors without an admin role, too
+	nav     string                      // name in the navigation; "": not listed
 }
 
 // routes is the table of all pages.
@@ -51,7 +51,7 @@ func routes() []route {
 	)
 }
 
-// navigation are the routes that the menu leads to.
+// navigation returns the routes in the menu.
 var navigation = sync.OnceValue(func() []route {
 	return slices.DeleteFunc(routes(), func(rt route) bool { return rt.nav == "" })
 })
@@ -77,7 +77,7 @@ func (d *Dashboard) handle(rt route) http.Handler {
 	}, d.problem))
 }
 
-// methods are what a route takes.
+// methods returns the methods that a route accepts.
 func (rt route) methods() []string {
 	switch {
 	case rt.form != nil:
@@ -88,7 +88,7 @@ func (rt route) methods() []string {
 	return []string{http.MethodGet, http.MethodHead}
 }
 
-// serve answers a request of somebody who is signed in.
+// serve answers a request of a signed-in visitor.
 func (d *Dashboard) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	v, err := d.begin(rt, w, r)
 	if err != nil {
@@ -109,10 +109,10 @@ func (d *Dashboard) serve(rt route, w http.ResponseWriter, r *http.Request) erro
 	return v.elsewhere(err)
 }
 
-// begins judges what an operation asks of the visitor: for one who looks, whether it is to be
-// shown; for one who sends a form, as the operation itself would.
+// begins checks whether the visitor may run an operation. For a posted form the check
+// counts as an attempt, as in the operation itself.
 func (v *visit) begins(pattern string) error {
-	if v.r.Method != http.MethodPost || v.denied { // once a request
+	if v.r.Method != http.MethodPost || v.denied { // one attempt a request
 		return v.me.May(pattern)
 	}
 	err := v.me.Attempt(v.r.Context(), pattern)
@@ -120,7 +120,7 @@ func (v *visit) begins(pattern string) error {
 	return err
 }
 
-// begin finds out who asks, and whether they may see the page at all.
+// begin identifies the visitor and checks access to the page.
 func (d *Dashboard) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit, error) {
 	v := d.newVisit(rt, w, r)
 	var err error

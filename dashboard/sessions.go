@@ -40,7 +40,7 @@ func showSessions(v *visit) (*page, error) {
 	return p, nil
 }
 
-// ending shows which sessions a form would end now, as far as one page shows them.
+// ending shows the sessions that a form would end now, up to one page.
 func (v *visit) ending(p *page, o object, err error) error {
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (v *visit) ending(p *page, o object, err error) error {
 	return nil
 }
 
-// endingThese is what the form of several sessions is about, once it says which.
+// endingThese shows the sessions that the form selects, once it has a filter.
 func endingThese(v *visit, p *page) error {
 	from := v.r.URL.Query()
 	if v.form != nil {
@@ -91,12 +91,12 @@ func endingThese(v *visit, p *page) error {
 	o, err := find(v, q, v.d.adm.ListSessions)
 	err = v.ending(p, o, err)
 	if e := asError(err); e != nil && e.Code == auth.CodeValidationFailed {
-		return nil // the form says so once it is sent
+		return nil // the form reports the error when it is sent
 	}
 	return err
 }
 
-// dayTime is a day, or an instant, as a field for instants has it.
+// dayTime returns a day or an instant as the value of an instant field.
 func dayTime(s string) string {
 	if s != "" && !strings.Contains(s, "T") {
 		s += "T00:00"
@@ -104,8 +104,8 @@ func dayTime(s string) string {
 	return s[:min(len(s), len("2006-01-02T15:04"))]
 }
 
-// session is one as a row: behind the cells that there are, the others. back is where a
-// form that ends it goes on.
+// session returns a session's cells after the given ones. back is the page to continue
+// at after a form revokes it.
 func (v *visit) session(s object, back string, cells ...cell) []cell {
 	device := cell{Text: or(s.str("device"), v.t("Unknown device"))}
 	if s.flag("current") {
@@ -129,10 +129,10 @@ func (v *visit) session(s object, back string, cells ...cell) []cell {
 	return append(slices.Grow(cells, 6), device, ip, cell{Time: s.time("created_at")}, cell{Time: s.time("last_active_at")}, cell{Tags: proofs}, cell{Links: []link{end}})
 }
 
-// back is a query that has a form go on at a page of the dashboard.
+// back returns the query that makes a form continue at a page of the dashboard.
 func (v *visit) back(to string) string { return "?" + url.Values{"back": {to}}.Encode() }
 
-// backTo is where the page's address says to go on, within the dashboard.
+// backTo returns the page that the query names, if it is within the dashboard, or other.
 func backTo(other string) func(*visit) string {
 	return func(v *visit) string {
 		to := v.r.URL.Query().Get("back")
@@ -188,7 +188,7 @@ func showImpersonations(v *visit) (*page, error) {
 	return &page{Title: v.t("Who acts as whom"), Blocks: []block{{Table: t}}}, nil
 }
 
-// impersonations are those that go on, of everybody or of one account.
+// impersonations lists the running ones, of all accounts or of one.
 func (v *visit) impersonations(of string) (*table, error) {
 	list, err := v.d.adm.Impersonations(v.ctx, v.who)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/internal/host"
 )
 
-// showSettings are the switches, with where each value is from.
+// showSettings shows the settings, with the source of each value.
 func showSettings(v *visit) (*page, error) {
 	o, err := v.shown(v.d.adm.Settings(v.ctx, v.who))
 	if err != nil {
@@ -61,10 +61,10 @@ func showSettings(v *visit) (*page, error) {
 type setting struct {
 	name string
 	*record
-	box bool // it is on or off
+	box bool // on or off
 }
 
-// settingsOf are all of them, those with a switch first, and by name.
+// settingsOf returns all settings, the switches first, sorted by name.
 func settingsOf(all object) []setting {
 	var list []setting
 	all.each(func(name string, s object) {
@@ -89,7 +89,7 @@ func inSeconds(name string) bool {
 	})
 }
 
-// settingText is a value as the page shows it.
+// settingText returns a value as the page shows it.
 func (v *visit) settingText(name string, value any) string {
 	switch value := value.(type) {
 	case float64:
@@ -114,7 +114,7 @@ func (v *visit) settingText(name string, value any) string {
 	return or(fmt.Sprint(value), "—")
 }
 
-// span is a number of seconds in the largest unit that has a whole number of them.
+// span returns a number of seconds in the largest unit without a remainder.
 func (v *visit) span(seconds int64) string {
 	switch {
 	case seconds == 0:
@@ -159,7 +159,7 @@ func settingsActions() []action {
 	}
 }
 
-// setting is the one that a form is about.
+// setting returns the form's setting.
 func (v *visit) setting() (name string, s, all object, err error) {
 	if all, err = v.shown(v.d.adm.Settings(v.ctx, v.who)); err != nil {
 		return "", nil, nil, err
@@ -171,7 +171,7 @@ func (v *visit) setting() (name string, s, all object, err error) {
 	return name, s, all, nil
 }
 
-// settingFields are the value as a box, a number, words or JSON, as it is of.
+// settingFields returns the field for a setting by its type: box, number, words or JSON.
 func settingFields(v *visit) ([]field, error) {
 	name, s, all, err := v.setting()
 	if err != nil {
@@ -198,7 +198,7 @@ func settingFields(v *visit) ([]field, error) {
 	return fields, nil
 }
 
-// settingGiven is the value that a form says.
+// settingGiven returns the posted value.
 func settingGiven(v *visit) (map[string]any, error) {
 	name, s, _, err := v.setting()
 	if err != nil {

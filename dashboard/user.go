@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// showUser is an account: who it is, and under tabs all that is known.
+// showUser shows an account: its name, and its data under tabs.
 func showUser(v *visit) (*page, error) {
 	u, err := v.account()
 	if err != nil {
@@ -48,12 +48,12 @@ func showUser(v *visit) (*page, error) {
 	return p, show(v, p, u, at)
 }
 
-// account is the one that the page is about.
+// account returns the page's account.
 func (v *visit) account() (object, error) {
 	return v.shown(v.d.adm.User(v.ctx, v.who, v.id()))
 }
 
-// locked are warnings of what holds sign-ins off.
+// locked adds a warning for each limit that blocks sign-ins.
 func (v *visit) locked(p *page, u object, at string) {
 	for _, l := range u.list("locks") {
 		p.Blocks = append(p.Blocks, block{Warn: true, Text: v.t("Too many failures hold sign-ins off ({what}) until {time}.", "what", v.t(l.str("limit")), "time", absolute(l.time("until"))),
@@ -101,8 +101,8 @@ func userOverview(v *visit, p *page, u object, at string) error {
 	return nil
 }
 
-// whyBanned is who banned an account last and why, as far as that is recorded and the
-// visitor may read it.
+// whyBanned returns the actor and reason of the last ban, if they are recorded and the
+// visitor may read them.
 func (v *visit) whyBanned(id string) string {
 	if !v.may("GET /audit-logs") {
 		return ""
@@ -119,7 +119,7 @@ func (v *visit) whyBanned(id string) string {
 	return v.t("By {who}: {reason}", "who", by, "reason", e.str("reason"))
 }
 
-// proved is an address or number with whether its owner has proved it.
+// proved returns an email address or phone number, and whether it is verified.
 func (v *visit) proved(u object, field string) []cell {
 	if u.str(field) == "" {
 		return []cell{{Text: "—"}}
@@ -171,7 +171,7 @@ func userSessions(v *visit, p *page, u object, at string) error {
 	return nil
 }
 
-// sessionsOf are the live sessions of an account.
+// sessionsOf returns the active sessions of an account.
 func (v *visit) sessionsOf(id string) (object, error) {
 	list, err := v.d.adm.UserSessions(v.ctx, v.who, id)
 	var views []any
@@ -181,7 +181,7 @@ func (v *visit) sessionsOf(id string) (object, error) {
 	return v.shown(map[string]any{"sessions": views}, err)
 }
 
-// userAccess is what lets somebody in.
+// userAccess shows an account's sign-in methods and sessions.
 func userAccess(v *visit, p *page, u object, at string) error {
 	password := fact{Name: v.t("Password"), Cells: []cell{{Text: v.t("None")}}, Link: ptr(v.to("Set", "POST /users/{id}/password", at+"/password", false))}
 	if u.flag("has_password") {
@@ -202,7 +202,7 @@ func userAccess(v *visit, p *page, u object, at string) error {
 	return nil
 }
 
-// userRoles are the roles, and whether they permit something.
+// userRoles shows an account's roles and permissions.
 func userRoles(v *visit, p *page, u object, at string) error {
 	t := &table{Name: v.t("Roles"), Columns: v.columns("Role"), Empty: v.t("No role.")}
 	for _, name := range u.texts("roles") {
@@ -263,7 +263,7 @@ func or(s, other string) string {
 	return s
 }
 
-// day is how browsers write a time that is chosen.
+// day returns a time in the format of browsers' date fields.
 func day(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// toUser leads back to the account, to a tab.
+// toUser leads back to a tab of the account.
 func toUser(tab string) func(*visit) string {
 	return func(v *visit) string {
 		to := v.path("/users/" + url.PathEscape(v.r.PathValue("id")))
@@ -22,18 +22,18 @@ func toUser(tab string) func(*visit) string {
 	}
 }
 
-// accountLabel is what has to be typed of the account that something happens to.
+// accountLabel returns the label that the visitor types to confirm.
 func accountLabel(v *visit) (string, error) {
 	u, err := v.account()
 	return u.label(), err
 }
 
-// because is a form with a reason.
+// because returns a form with a reason.
 func because(required bool) func(*visit) ([]field, error) {
 	return func(v *visit) ([]field, error) { return []field{reason(v, required)}, nil }
 }
 
-// accessActions are what can be done to one account.
+// accessActions are the actions on one account.
 func accessActions() []action {
 	return []action{
 		{
@@ -183,15 +183,15 @@ func accessActions() []action {
 	}
 }
 
-// impersonationSeconds is for how long somebody acts as somebody else.
+// impersonationSeconds is the lifetime of an impersonation.
 const impersonationSeconds = 15 * 60
 
-// seen is the revision of an account that a form begins with.
+// seen returns a hidden field with the account's present revision.
 func seen(u object) field {
 	return field{Name: "revision", Type: "hidden", Value: u.str("revision")}
 }
 
-// secret shows what is shown once.
+// secret returns a page with a text that is shown once.
 func (v *visit) secret(title, text, back string) *page {
 	return &page{Title: v.t(title), Blocks: []block{
 		{Warn: true, Text: v.t("It is shown this once. Copy it now.")}, {Code: text, Link: &link{Text: v.t("Done"), To: back}},
@@ -209,7 +209,7 @@ func addressFields(v *visit) ([]field, error) {
 	}, err
 }
 
-// updateAddress changes the email address and the phone number that were edited.
+// updateAddress updates the email address and the phone number that were edited.
 func updateAddress(v *visit) (any, error) {
 	u, err := v.account()
 	if err != nil {
@@ -232,7 +232,7 @@ func updateAddress(v *visit) (any, error) {
 	return v.d.adm.UpdateUser(v.ctx, v.who, p)
 }
 
-// updateMetadata turns the metadata that there is into what was entered.
+// updateMetadata replaces the present metadata by the entered metadata.
 func updateMetadata(v *visit) (any, error) {
 	u, err := v.account()
 	if err != nil {
@@ -251,7 +251,7 @@ func updateMetadata(v *visit) (any, error) {
 	return v.d.adm.UpdateUser(v.ctx, v.who, p)
 }
 
-// roleFields are all roles, those of the account ticked.
+// roleFields returns boxes for all roles, with the account's roles ticked.
 func roleFields(v *visit) ([]field, error) {
 	u, err := v.account()
 	if err != nil {
@@ -261,8 +261,8 @@ func roleFields(v *visit) ([]field, error) {
 	return []field{f, reason(v, false), seen(u)}, err
 }
 
-// roles are boxes for all roles, those that somebody has ticked; or a field to write them
-// in, where they are too many, or the visitor may not read them.
+// roles returns boxes for all roles, with the held ones ticked. It is a text field if
+// there are too many roles or the visitor may not read them.
 func (v *visit) roles(held []string) (field, error) {
 	f := field{Name: "roles", Label: v.t("Roles"), Type: "checks"}
 	var table store.RoleTable

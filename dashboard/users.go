@@ -63,13 +63,13 @@ func showUsers(v *visit) (*page, error) {
 	return p, nil
 }
 
-// userColumn is one of the table of users.
+// userColumn is a column of the users table.
 type userColumn struct {
 	head column
 	of   func(u object) cell
 }
 
-// userColumns are those that the page's address names, or some.
+// userColumns returns the columns that the query selects, or the default ones.
 func (v *visit) userColumns() []userColumn {
 	all := []struct {
 		name string
@@ -96,7 +96,7 @@ func (v *visit) userColumns() []userColumn {
 	return list
 }
 
-// counted says how many there are, and what a search was taken for.
+// counted returns the number of users and the field that a search matched.
 func (v *visit) counted(o object) string {
 	c := o.of("count")
 	text := v.t("{n} users", "n", thousands(c.num("users")))
@@ -122,7 +122,7 @@ func (v *visit) counted(o object) string {
 	return text
 }
 
-// status is how an account is.
+// status returns the tags of an account's state.
 func (v *visit) status(u object) []tag {
 	var tags []tag
 	switch u.str("status") {
@@ -147,7 +147,7 @@ func words(list []string) []tag {
 	return tags
 }
 
-// when is an instant, or never.
+// when returns a cell with a time, or "never".
 func (v *visit) when(o object, name string) cell {
 	if t := o.time(name); !t.IsZero() {
 		return cell{Time: t}
@@ -155,7 +155,7 @@ func (v *visit) when(o object, name string) cell {
 	return cell{Text: v.t("Never")}
 }
 
-// sorted is the head of a column that the list can be ordered by.
+// sorted returns the head of a column that the list can be sorted by.
 func (v *visit) sorted(text, by string) column {
 	q := v.r.URL.Query()
 	c := column{Text: v.t(text)}
@@ -176,7 +176,7 @@ func (v *visit) sorted(text, by string) column {
 	return c
 }
 
-// bulk is what can be done to users that were selected.
+// bulk returns the actions on selected users.
 func (v *visit) bulk() *selection {
 	s := &selection{To: v.path("/users/bulk")}
 	for _, a := range []struct{ value, text, asks string }{
@@ -251,7 +251,7 @@ func userActions() []action {
 	}
 }
 
-// bulkFields are the users that were selected, and what the action takes.
+// bulkFields returns the selected users and the fields of the action.
 func bulkFields(v *visit) ([]field, error) {
 	from := v.r.URL.Query()
 	if len(v.form["ids"]) > 0 {
@@ -293,7 +293,7 @@ func doBulk(v *visit) (any, error) {
 	})
 }
 
-// bulkResults shows what came of each.
+// bulkResults shows the result for each user.
 func bulkResults(v *visit, o object) (*page, error) {
 	p := &page{Title: v.t("What was done"), Buttons: []link{{Text: v.t("To the users"), To: v.path("/users")}}}
 	if o.flag("dry_run") {
@@ -314,7 +314,7 @@ func bulkResults(v *visit, o object) (*page, error) {
 	return p, nil
 }
 
-// showJob is how far an import or a bulk operation is.
+// showJob shows the progress of an import or a bulk operation.
 func showJob(v *visit) (*page, error) {
 	j, err := v.shown(v.d.adm.Job(v.ctx, v.who, v.id()))
 	if err != nil {

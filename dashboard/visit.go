@@ -27,14 +27,14 @@ type visit struct {
 	r    *http.Request
 	ctx  context.Context
 	who  admin.Actor
-	gone bool // the browser was sent elsewhere
+	gone bool // the browser was redirected
 	me   admin.Visitor
-	form url.Values // what was posted
+	form url.Values // posted values
 	lang string
 	t    func(text string, values ...any) string
 
-	judged map[string]bool // what May said: lists ask for each of their rows
-	denied bool            // an attempt was recorded
+	judged map[string]bool // results of May, because lists ask for each row
+	denied bool            // a denied attempt was recorded
 }
 
 func (d *Dashboard) newVisit(rt route, w http.ResponseWriter, r *http.Request) *visit {
@@ -43,8 +43,7 @@ func (d *Dashboard) newVisit(rt route, w http.ResponseWriter, r *http.Request) *
 	return v
 }
 
-// shown is the result of an operation as pages read it: by the names that it has on the
-// wire.
+// shown returns the result of an operation as an object with JSON names.
 func (v *visit) shown(result any, err error) (object, error) {
 	if err != nil {
 		return nil, err
@@ -60,8 +59,7 @@ func (v *visit) shown(result any, err error) (object, error) {
 	return out, nil
 }
 
-// find calls an operation with the parameters of a query, which it reads as the endpoint
-// of the operation does.
+// find calls an operation with the parameters of a query, parsed as its endpoint does.
 func find[P, R any](v *visit, query url.Values, do func(context.Context, admin.Actor, P) (R, error)) (object, error) {
 	var p P
 	if err := v.fill(query, &p); err != nil {
@@ -78,10 +76,10 @@ func (v *visit) fill(query url.Values, into any) error {
 	return nil
 }
 
-// id is the id that the page's path names.
+// id returns the id in the page's path.
 func (v *visit) id() string { return v.r.PathValue("id") }
 
-// readable refuses text in the page's address that no store keeps.
+// readable rejects URLs with text that no store accepts.
 func (v *visit) readable() error {
 	fine := func(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 	if !fine(v.r.URL.Path) {
@@ -106,8 +104,7 @@ func (v *visit) download(name, media string, write func(io.Writer) error) error 
 	return out.End(v.ctx, v.d.kit.Log(), write(out))
 }
 
-// may tells whether the visitor may do an operation, now or after they have shown once
-// more that it is them.
+// may reports whether the visitor may run an operation, now or after signing in again.
 func (v *visit) may(pattern string) bool {
 	is, known := v.judged[pattern]
 	if !known {
@@ -118,10 +115,10 @@ func (v *visit) may(pattern string) bool {
 	return is
 }
 
-// path is where something of the dashboard is.
+// path returns a path of the dashboard.
 func (v *visit) path(below string) string { return v.d.path(below) }
 
-// here is the page with another query.
+// here returns the page's URL with a changed query.
 func (v *visit) here(change func(url.Values)) string {
 	q := v.r.URL.Query()
 	change(q)
@@ -131,8 +128,8 @@ func (v *visit) here(change func(url.Values)) string {
 	return v.r.URL.Path + "?" + q.Encode()
 }
 
-// elsewhere sends the visitor to where an error can be mended: to sign in, or to show
-// once more who they are. Other errors are for a page.
+// elsewhere redirects the visitor to the sign-in page if signing in resolves the error.
+// It returns all other errors.
 func (v *visit) elsewhere(err error) error {
 	if err == nil || v.d.signIn == nil {
 		return err
@@ -141,7 +138,7 @@ func (v *visit) elsewhere(err error) error {
 		if !errors.Is(err, c) {
 			continue
 		}
-		if c == auth.CodeSessionEnded { // else the sign-in page would lead back with them
+		if c == auth.CodeSessionEnded { // otherwise the sign-in page would redirect back
 			v.d.kit.ClearCookies(v.w, v.r)
 		}
 		back := v.r.URL.RequestURI()
@@ -154,7 +151,7 @@ func (v *visit) elsewhere(err error) error {
 	return err
 }
 
-// redirect sends the browser on, with GET.
+// redirect sends the browser to a page, with GET.
 func (v *visit) redirect(to string) {
 	v.gone = true
 	h := v.w.Header()
@@ -163,14 +160,14 @@ func (v *visit) redirect(to string) {
 	v.w.WriteHeader(http.StatusSeeOther)
 }
 
-// noticeCookie says what has just been done, once.
+// noticeCookie holds the notice of the last action, shown once.
 const noticeCookie = "admin-notice"
 
 func (v *visit) note(text string) {
 	v.d.kit.SetCookie(v.w, noticeCookie, base64.RawURLEncoding.EncodeToString([]byte(text)), 60)
 }
 
-// noted is what has just been done, and forgets it.
+// noted returns the notice and deletes it.
 func (v *visit) noted() string {
 	b, err := base64.RawURLEncoding.DecodeString(v.d.kit.Cookie(v.r, noticeCookie))
 	if err != nil || len(b) == 0 || v.r.Method == http.MethodHead {
@@ -180,7 +177,7 @@ func (v *visit) noted() string {
 	return string(b)
 }
 
-// problemText is what people are told of an error.
+// problemText returns an error's text for people.
 func (v *visit) problemText(err error) string {
 	var e *auth.Error
 	if !errors.As(err, &e) {

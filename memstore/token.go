@@ -142,7 +142,7 @@ func (s *Store) TryCode(ctx context.Context, c store.TryCode) (t store.Token, u 
 	return t, u, err
 }
 
-// whose returns the id of the user that the use of a token is about, if there is one.
+// whose returns the id of the user that using a token affects, or "".
 func whose(t *store.Token, e store.Effect) string {
 	switch {
 	case e.Create != nil:

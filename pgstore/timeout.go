@@ -39,7 +39,7 @@ type line struct {
 type bounded struct {
 	context.Context //nolint:containedctx // this is a context
 	cancel          context.CancelCauseFunc
-	caller          context.Context //nolint:containedctx // what ends without ending this one
+	caller          context.Context //nolint:containedctx // may end without ending this context
 	forget          func() bool     // stops listening to the caller
 	state           atomic.Int32
 	deadline        time.Time

@@ -97,8 +97,8 @@ func owner(ctx context.Context, a *auth.Auth, store *memstore.Store, adm *admin.
 	return fmt.Sprintf("The dashboard: sign up, confirm your address, and open this within 30 minutes to become the owner:\n  %s", link), err
 }
 
-// serve serves until a signal comes. It lets requests finish then, and after them
-// sends what still waits to be sent.
+// serve serves until a signal arrives. Then it waits for running requests and sends the
+// waiting messages.
 func serve(ctx context.Context, ln net.Listener, h http.Handler, a *auth.Auth) error {
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)

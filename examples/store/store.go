@@ -92,7 +92,7 @@ type tx struct {
 	outcome store.Outcome
 	token   *store.Token            // the token or code that this call uses
 	by      store.Authority         // authority of the change
-	origins map[string]store.Origin // by user: the origin of what the change adds
+	origins map[string]store.Origin // by user: the origin of credentials that the change adds
 	last    func() error            // called last, after all other checks
 }
 
@@ -180,7 +180,7 @@ func (t *tx) addedBy(userID string) int64 {
 }
 
 // authority checks whether the authority of a change may still act. Proof and System
-// always may: the method itself checks the proof.
+// always may: the method itself checks the evidence.
 func (db *tables) authority(by store.Authority, now time.Time) error {
 	var owner string
 	switch {
@@ -253,7 +253,7 @@ func (db *tables) credentials(key store.UserKey) (store.Credentials, error) {
 	return c, err
 }
 
-// Held lists what is kept about a user.
+// Held returns the data that is stored about a user.
 func (s *Store) Held(ctx context.Context, userID string, now time.Time) (store.Held, error) {
 	return read(ctx, s, func(db *tables) (store.Held, error) { return db.held(userID, now), nil })
 }
@@ -291,7 +291,7 @@ func (db *tables) held(userID string, now time.Time) (h store.Held) { // optiona
 	return h
 }
 
-// EverOwned tells whether there has been an owner.
+// EverOwned reports whether there has been an owner.
 func (s *Store) EverOwned(ctx context.Context) (bool, error) {
 	return read(ctx, s, func(db *tables) (bool, error) { return db.owned, nil })
 }

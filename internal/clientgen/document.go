@@ -104,8 +104,8 @@ func readDocument(name string) (*document, error) {
 	return d, nil
 }
 
-// resolve replaces references to parameters and responses. References to schemas stay,
-// because their names are types.
+// resolve replaces references to parameters and responses. It keeps references to
+// schemas, because their names are types.
 func (d *document) resolve(o *operation) {
 	for i, p := range o.Parameters {
 		if p.Ref != "" {
@@ -119,7 +119,7 @@ func (d *document) resolve(o *operation) {
 	}
 }
 
-// deref is the schema that a reference leads to.
+// deref returns the schema that a reference names.
 func (d *document) deref(s *schema) *schema {
 	for s != nil && s.Ref != "" {
 		s = d.Components.Schemas[last(s.Ref)]
@@ -127,24 +127,24 @@ func (d *document) deref(s *schema) *schema {
 	return s
 }
 
-// last is the name at the end of a reference.
+// last returns the name at the end of a reference.
 func last(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] }
 
-// call is an operation, in the parts that its method is written from.
+// call is an operation, split into the parts of its method.
 type call struct {
 	name
 	verb, path string
 	*operation
 	query   []*parameter
 	json    *schema // of the request body
-	lines   *schema // of each line of the request body
+	lines   *schema // of one line of the request body
 	streams bool    // the response body is read as a stream
 	results []*schema
-	page    *schema // the result, if it is one page of a list
-	items   string  // the member of the page that has the list
+	page    *schema // result of an operation that returns pages of a list
+	items   string  // member of the page that holds the list
 }
 
-// read finds an operation.
+// read looks an operation up.
 func (d *document) read(n name) (*call, error) {
 	verb, path, _ := strings.Cut(n.operation, " ")
 	o := d.Paths[path][strings.ToLower(verb)]
@@ -179,13 +179,12 @@ func (d *document) read(n name) (*call, error) {
 	return c, nil
 }
 
-// byMetadata tells whether metadata.<name> is a parameter for every name.
+// byMetadata reports whether metadata.<name> is a parameter for every name.
 func (c *call) byMetadata() bool {
 	return strings.Contains(c.Description, "metadata.<name>") || c.path == "/admin/users/export"
 }
 
-// check holds the table of names to the document: every operation has a name, and every
-// name an operation.
+// check verifies that the table of names and the document list the same operations.
 func (d *document) check() error {
 	known := map[string]bool{}
 	for _, n := range names {

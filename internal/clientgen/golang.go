@@ -27,11 +27,11 @@ import (
 type goWriter struct {
 	*document
 	out     strings.Builder
-	written map[string]bool // types, which several operations may share
+	written map[string]bool // types, because operations share them
 }
 
 func (d *document) goClient(calls []*call) ([]byte, error) {
-	g := &goWriter{document: d, written: map[string]bool{"User": true, "SessionInfo": true}} // these two by hand
+	g := &goWriter{document: d, written: map[string]bool{"User": true, "SessionInfo": true}} // written by hand
 	g.out.WriteString(goHead)
 	for _, c := range calls {
 		g.call(c)
@@ -51,7 +51,7 @@ type field struct {
 	comment        string
 }
 
-// declare writes a struct. ID and Name come first, as people look for them.
+// declare writes a struct. ID and Name are its first fields.
 func (g *goWriter) declare(name, comment, embeds string, fields []field) {
 	rank := func(f field) int { return slices.Index([]string{"Name", "ID"}, f.name) }
 	slices.SortStableFunc(fields, func(a, b field) int { return rank(b) - rank(a) })
@@ -71,8 +71,8 @@ func (g *goWriter) declare(name, comment, embeds string, fields []field) {
 	g.printf("}\n")
 }
 
-// result declares the type of a response, unless it is declared. It begins with
-// the type of another component, or with none.
+// result declares the type of a response, unless it is declared. The type embeds the type
+// named by embeds, if any.
 func (g *goWriter) result(name, comment string, s *schema, embeds string) {
 	if g.written[name] {
 		return
@@ -92,8 +92,8 @@ func (g *goWriter) result(name, comment string, s *schema, embeds string) {
 	g.declare(name, comment, embeds, fields)
 }
 
-// typ is the Go type of a schema, which is a member of a type. Null is a nil pointer, where
-// it is asked for.
+// typ returns the Go type of a schema that is a member of a type. With null, a nullable
+// value is a pointer.
 func (g *goWriter) typ(s *schema, parent, member string, null bool) string {
 	switch {
 	case s == nil:
@@ -143,7 +143,7 @@ func (g *goWriter) typ(s *schema, parent, member string, null bool) string {
 	return "map[string]any"
 }
 
-// nested declares the type of an object within another, and is the type of any other.
+// nested declares the type of an object within another, and returns any schema's type.
 func (g *goWriter) nested(s *schema, parent, member, is string) string {
 	if s == nil || s.Ref != "" || s.Properties == nil {
 		return g.typ(s, parent, member, true)
@@ -159,7 +159,7 @@ func (g *goWriter) nested(s *schema, parent, member, is string) string {
 	return name
 }
 
-// component is the type of a component, which is declared if it is an object.
+// component returns the type of a component, and declares it if it is an object.
 func (g *goWriter) component(name, parent, member string, null bool) string {
 	s := g.Components.Schemas[name]
 	if s.Properties == nil {
@@ -180,7 +180,7 @@ func pointer(typ string, null bool) string {
 	return "*" + typ
 }
 
-// about describes a member: its own description or that of its component, and its values.
+// about returns a member's description, or its component's, and its values.
 func (g *goWriter) about(s *schema) string {
 	text := s.Description
 	if d := g.deref(s); text == "" && s.Ref != "" && d.Properties == nil && !slices.Contains([]string{"Time", "UUID", "UnixTime"}, last(s.Ref)) {
@@ -202,10 +202,10 @@ func (g *goWriter) about(s *schema) string {
 var initialisms = map[string]string{
 	"aal": "AAL", "api": "API", "cidrs": "CIDRs", "cors": "CORS", "id": "ID", "ids": "IDs", "ip": "IP", "mfa": "MFA",
 	"oauth": "OAuth", "ok": "OK", "sms": "SMS", "totp": "TOTP", "url": "URL", "urls": "URLs",
-	"alg": "Algorithm", "kid": "KeyID", // of RFC 7517, in words
+	"alg": "Algorithm", "kid": "KeyID", // RFC 7517, spelled out
 }
 
-// goName is UserID for user_id.
+// goName turns user_id into UserID.
 func goName(member string) string {
 	var out strings.Builder
 	for word := range strings.SplitSeq(member, "_") {
@@ -217,7 +217,7 @@ func goName(member string) string {
 	return out.String()
 }
 
-// singular is the name of one entry.
+// singular returns the name of one entry.
 func singular(name string) string {
 	switch {
 	case strings.HasSuffix(name, "Series"):
@@ -228,7 +228,7 @@ func singular(name string) string {
 	return strings.TrimSuffix(name, "s")
 }
 
-// goComment is text as a comment, in lines that fit.
+// goComment returns text as a wrapped comment.
 func goComment(text string) string {
 	var out, line strings.Builder
 	for _, word := range strings.Fields(text) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// call writes a method, and the types that it has to itself.
+// call writes a method and the types that only it uses.
 func (g *goWriter) call(c *call) {
 	if c.lines != nil {
 		g.declare(c.result, "is one account of Admin.ImportUsers.", "", g.body(c.lines, c.result))
@@ -55,7 +55,7 @@ func (g *goWriter) call(c *call) {
 	}
 }
 
-// goPath is the names of the arguments that are in the path, and the expression for it.
+// goPath returns the path's arguments and the expression that builds the path.
 func (c *call) goPath() (args []string, expression string) {
 	path := strings.TrimPrefix(c.path, "/admin")
 	expression = pathParameter.ReplaceAllStringFunc(fmt.Sprintf("%q", path), func(p string) string {
@@ -72,7 +72,7 @@ func (c *call) goPath() (args []string, expression string) {
 	return args, strings.TrimSuffix(expression, `+""`)
 }
 
-// queryStatement adds the query to the call k.
+// queryStatement returns the statement that adds the query to the call k.
 func (c *call) queryStatement() string {
 	if c.verb == "DELETE" {
 		return "if dryRun {\nk.query = url.Values{\"" + c.query[0].Name + "\": {\"true\"}}\n}\n"
@@ -80,7 +80,7 @@ func (c *call) queryStatement() string {
 	return "k.query = queryOf(q)\n"
 }
 
-// once writes a method that reads its response whole.
+// once writes a method that reads the complete response.
 func (g *goWriter) once(c *call, signature func(string) string, prepared string) {
 	typ, rows := g.results(c)
 	g.comment(c, "")
@@ -101,8 +101,8 @@ func (g *goWriter) once(c *call, signature func(string) string, prepared string)
 	}
 }
 
-// results is the type of the result. With rows, the response is an object that has nothing
-// but a list; rows is the name of the list.
+// results returns the type of the result. If the response is an object with only a list,
+// rows is the list's name.
 func (g *goWriter) results(c *call) (typ, rows string) {
 	if c.result == "json.RawMessage" {
 		return c.result, ""
@@ -125,7 +125,7 @@ func (g *goWriter) results(c *call) (typ, rows string) {
 	return c.result, ""
 }
 
-// row is the type of one entry of a list.
+// row returns the type of one entry of a list.
 func (g *goWriter) row(s *schema, c *call) string {
 	if s.Ref != "" {
 		return g.component(last(s.Ref), "", "", false)
@@ -168,8 +168,8 @@ func (g *goWriter) stream(c *call, signature func(string) string, prepared strin
 
 var permission = regexp.MustCompile(`\s*\b(auth\.[a-z_.]+)$`)
 
-// comment writes the comment of a method: the operation, its summary and description, and
-// the permission that it needs, with which descriptions end.
+// comment writes the comment of a method: the operation, its summary and description. The
+// description ends with the permission that the operation needs.
 func (g *goWriter) comment(c *call, more string) {
 	text := fmt.Sprintf("%s is %s %s: %s%s.", c.method, c.verb, strings.TrimPrefix(c.path, "/admin"), strings.ToLower(c.Summary[:1]), strings.TrimRight(c.Summary[1:], ".?"))
 	if c.Description != "" {
@@ -178,8 +178,8 @@ func (g *goWriter) comment(c *call, more string) {
 	g.printf("\n%s", goComment(text+" "+more))
 }
 
-// body is the fields of a request body. Members that are not required are left out if
-// they are empty.
+// body returns the fields of a request body. Optional fields are omitted if they are
+// empty.
 func (g *goWriter) body(s *schema, parent string) []field {
 	var fields []field
 	for _, member := range sorted(s.Properties) {
@@ -200,7 +200,7 @@ func (g *goWriter) body(s *schema, parent string) []field {
 	return fields
 }
 
-// sent is the type of a member that may be absent. The objects in a list have such members,
+// sent returns the type of an optional member. Objects in a list have optional members,
 // too.
 func (g *goWriter) sent(m *schema, parent, member string) string {
 	if m.Items != nil && m.Items.Properties != nil {
@@ -211,7 +211,7 @@ func (g *goWriter) sent(m *schema, parent, member string) string {
 	return g.typ(m, parent, member, false)
 }
 
-// changes is the fields of a PATCH.
+// changes returns the fields of a PATCH.
 func (g *goWriter) changes(s *schema, parent string) []field {
 	var fields []field
 	for _, member := range sorted(s.Properties) {
@@ -221,7 +221,7 @@ func (g *goWriter) changes(s *schema, parent string) []field {
 	return fields
 }
 
-// parameters is the fields of a query.
+// parameters returns the fields of a query.
 func (g *goWriter) parameters(c *call) []field {
 	var fields []field
 	for _, p := range c.query {

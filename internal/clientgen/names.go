@@ -1,17 +1,17 @@
 package main
 
-// name is how the clients name an operation of the admin API. The document has everything
-// else about it.
+// name holds the clients' names for an operation of the admin API. The document has the
+// rest of its definition.
 type name struct {
 	operation string
-	group     string // the TypeScript object that has the method, unless it is at the top
+	group     string // the TypeScript object of the method; empty: the client itself
 	ts        string // the TypeScript method
 	method    string // the Go method
-	input     string // the Go type of its parameters, if it is not the method's name with Params, Changes or Query
-	result    string // the Go type of its result or of one row, where the document has no name for it
+	input     string // the Go type of its parameters, if it differs from the method's name with Params, Changes or Query
+	result    string // the Go type of its result or of one row, if the document does not name it
 }
 
-// names are in the order of the TypeScript client.
+// names are in the TypeScript client's order.
 var names = []name{
 	{"GET /admin/me", "", "me", "Me", "", "Whoami"},
 	{"GET /admin/permissions", "", "permissions", "Permissions", "", "Permission"},
@@ -44,7 +44,7 @@ var names = []name{
 	{"POST /admin/users/{id}/send", "users", "send", "Send", "", "MessageID"},
 	{"GET /admin/users/{id}/events", "users", "events", "UserEvents", "UserEventQuery", ""},
 	{"POST /admin/users/bulk", "users", "bulk", "Bulk", "", "BulkResult"},
-	{"POST /admin/users/import", "users", "import", "", "", "ImportRow"}, // the Go method is not generated: it streams
+	{"POST /admin/users/import", "users", "import", "", "", "ImportRow"}, // the Go method is written by hand, because it streams
 	{"GET /admin/users/export", "users", "export", "ExportUsers", "ExportQuery", ""},
 	{"GET /admin/jobs/{id}", "jobs", "get", "Job", "", ""},
 	{"GET /admin/jobs/{id}/results", "jobs", "results", "JobResults", "", "RowResult"},
@@ -82,17 +82,17 @@ var names = []name{
 	{"POST /admin/settings/test-provider/{name}", "settings", "testProvider", "TestProvider", "", ""},
 }
 
-// leftOut are pages for a person who is signed in, not for programs.
+// leftOut are pages for a signed-in person, not for programs.
 var leftOut = []string{"GET /admin/first-owner", "POST /admin/first-owner"}
 
-// goTypes are the Go names of components that are named otherwise in the document. Those
-// of User and SessionInfo are written by hand.
+// goTypes are Go names of components that differ from the document's names. User and
+// SessionInfo are written by hand.
 var goTypes = map[string]string{
 	"AdminAccount": "Account", "AdminActor": "Actor", "AdminFactor": "Factor", "AdminJob": "Job", "AdminRowResult": "RowResult", "AdminTotal": "Total",
 }
 
-// embedded are the Go types that a type begins with: it has all their members.
+// embedded are the Go types that a type embeds.
 var embedded = map[string]string{"AdminUser": "User", "AdminAccount": "AdminUser", "NewAPIKey": "APIKey"}
 
-// separated are query parameters that hold several values with commas between them.
+// separated are query parameters with comma-separated values.
 var separated = map[string]bool{"ids": true, "fields": true, "metrics": true}

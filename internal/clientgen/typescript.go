@@ -15,8 +15,8 @@ const (
 
 // tsWriter writes schemas as TypeScript types.
 type tsWriter struct {
-	ref   func(component string) string // the type of a component
-	field func(name string) string      // the name of a member; nil: as on the wire
+	ref   func(component string) string // returns the type of a component
+	field func(name string) string      // returns the name of a member; nil: as on the wire
 }
 
 var tsPrimitive = map[string]string{"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
@@ -65,7 +65,7 @@ func (w *tsWriter) typ(s *schema, indent string) string {
 	return strings.Join(written, " | ")
 }
 
-// join writes the alternatives, each once.
+// join writes the alternatives without duplicates.
 func (w *tsWriter) join(of []*schema, indent, separator string) string {
 	var written []string
 	for _, s := range of {
@@ -117,7 +117,7 @@ func tsKey(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// tsComment is a comment, or nothing.
+// tsComment returns a comment, or nothing.
 func tsComment(text, indent string) string {
 	if text == "" {
 		return ""
@@ -141,7 +141,7 @@ func texts(values []json.RawMessage) []string {
 	return list
 }
 
-// tsCamel is resetPassword for reset_password.
+// tsCamel turns reset_password into resetPassword.
 func tsCamel(name string) string {
 	return snake.ReplaceAllStringFunc(name, func(s string) string { return strings.ToUpper(s[1:]) })
 }
@@ -155,7 +155,7 @@ func tsCapital(name string) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// codes collects the error codes that a schema has.
+// codes collects the error codes of a schema.
 func (d *document) codes(s *schema, found map[string]bool) {
 	if s == nil {
 		return
@@ -172,7 +172,7 @@ func (d *document) codes(s *schema, found map[string]bool) {
 	}
 }
 
-// errorCodes are the codes of all error responses of operations, quoted.
+// errorCodes returns the codes of all error responses of operations, quoted.
 func (d *document) errorCodes(operations []*operation) []string {
 	found := map[string]bool{}
 	for _, o := range operations {
@@ -185,7 +185,7 @@ func (d *document) errorCodes(operations []*operation) []string {
 	return sorted(found)
 }
 
-// wire writes the types that the core of the npm package is written with.
+// wire returns the types of the npm package's core.
 func (d *document) wire() []byte {
 	w := &tsWriter{ref: func(name string) string { return name }}
 	var out strings.Builder

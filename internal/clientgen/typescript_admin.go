@@ -11,17 +11,19 @@ import (
 // tsAdmin writes the admin client of the npm package.
 type tsAdmin struct {
 	*document
-	used   map[string]bool // components that results name
-	inputs []string        // the types of arguments
-	names  []string        // of the inputs
+	used   map[string]bool // components that results refer to
+	inputs []string        // types of arguments
+	names  []string        // names of the inputs
 }
 
-// results names the components of results. Their types go to wire.ts.
+// results returns a writer that names the components of results. Their types are in
+// wire.ts.
 func (a *tsAdmin) results() *tsWriter {
 	return &tsWriter{ref: func(name string) string { a.used[name] = true; return name }}
 }
 
-// inline writes components in place, with names of members as given.
+// inline returns a writer that expands components in place, and renames members with
+// field.
 func (a *tsAdmin) inline(field func(string) string) *tsWriter {
 	w := &tsWriter{field: field}
 	w.ref = func(name string) string { return w.typ(a.Components.Schemas[name], "  ") }
@@ -97,7 +99,7 @@ func (a *tsAdmin) addInput(name, comment, object string) {
 	a.inputs = append(a.inputs, comment+"export interface "+name+" "+object+"\n")
 }
 
-// arguments are the members of the body, or the parameters of the query.
+// arguments returns the members of the body, or the parameters of the query.
 func (a *tsAdmin) arguments(c *call) (s *schema, required bool) {
 	if c.json != nil {
 		return c.json, c.RequestBody.Required
@@ -141,7 +143,7 @@ func (a *tsAdmin) result(c *call, indent string) string {
 	return "Promise<Result<" + strings.Join(types, " | ") + ">>"
 }
 
-// comment is the summary, the description and the operation.
+// comment returns the summary, the description and the operation.
 func (c *call) comment() string {
 	text := strings.TrimSuffix(c.Summary, ".") + "."
 	if c.Description != "" {
@@ -152,8 +154,8 @@ func (c *call) comment() string {
 
 func (c *call) title() string { return c.verb + " " + c.path }
 
-// row says how the client makes a call: verb, path, where its input goes, and the kind of
-// its response.
+// row returns the data of a call: verb, path, the place of its input, and the kind of its
+// response.
 func row(c *call) string {
 	parts := []string{c.title(), "none"}
 	switch {
@@ -173,8 +175,8 @@ func row(c *call) string {
 	return strings.Join(parts, " ")
 }
 
-// components declares the error codes, and the components that results name and all that
-// these name.
+// components declares the error codes, and all components that results refer to, directly
+// or through others.
 func (a *tsAdmin) components(calls []*call) string {
 	var operations []*operation
 	for _, c := range calls {
@@ -199,8 +201,8 @@ func (a *tsAdmin) components(calls []*call) string {
 	return strings.Join(parts, "\n")
 }
 
-// open are the members of bodies that have members of the application's own, which keep
-// their names. The names of filters are the server's.
+// open returns the body members with keys that the application chooses. The client keeps
+// these keys. The server chooses the names of filters.
 func (d *document) open(calls []*call) []string {
 	found := map[string]bool{}
 	var walk func(s *schema)

@@ -1,4 +1,4 @@
-// Package download writes a file to a client bit by bit.
+// Package download streams a file to a client.
 package download
 
 import (
@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// pause is how long a client may take for a part of a file.
+// pause is how long a client may take for one write.
 const pause = 30 * time.Second
 
-// Response is a response that is written bit by bit. Its header goes with the first bit, so
-// that an error before it can still be answered.
+// Response is a streamed response. Its header is sent with the first bytes, so that an
+// earlier error can still be answered.
 type Response struct {
 	w           http.ResponseWriter
 	name, media string
 	begun, gone bool
 }
 
-// New is a response with a file of a name and a media type.
+// New returns a response for a file with a name and a media type.
 func New(w http.ResponseWriter, name, media string) *Response {
 	return &Response{w: w, name: name, media: media}
 }
@@ -38,7 +38,7 @@ func (d *Response) Begin() {
 	d.w.WriteHeader(http.StatusOK)
 }
 
-// Write sends a part of the file, and waits for a slow client, but not for ever.
+// Write sends a part of the file. A client that is too slow fails it.
 func (d *Response) Write(b []byte) (int, error) {
 	d.Begin()
 	c := http.NewResponseController(d.w)
@@ -58,9 +58,9 @@ func (d *Response) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// End ends the response. It returns an error that can still be answered. After the first
-// bit it breaks the connection off, because a part of the file must not look like the
-// whole, and logs an error that is not the client's.
+// End ends the response. Before the first bytes it returns an error for the caller to
+// answer. Later it aborts the connection on an error, because a part of the file must not
+// look complete, and logs the error unless the client caused it.
 func (d *Response) End(ctx context.Context, log *slog.Logger, err error) error {
 	switch {
 	case err == nil:

@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Reauthenticate posts a proof in a session.
+// Reauthenticate confirms a session with a credential.
 func (w *World) Reauthenticate(s Session, body map[string]any) *Answer {
 	w.T.Helper()
 	return w.Do("POST", "/me/confirm", body, Bearer(s.AccessToken))
@@ -20,13 +20,13 @@ func (w *World) Reauthenticate(s Session, body map[string]any) *Answer {
 
 const GoodPassword = "correct horse battery"
 
-// PostSignUp makes an account through the wire.
+// PostSignUp signs an account up over HTTP.
 func (w *World) PostSignUp(email string) Session {
 	w.T.Helper()
 	return w.Do("POST", "/signup", map[string]any{"email": email, "password": GoodPassword}).Session()
 }
 
-// Member is signUp of somebody who confirms the address.
+// Member signs up an account and verifies its email address.
 func (w *World) Member(email string) Session {
 	w.T.Helper()
 	s := w.PostSignUp(email)
@@ -34,8 +34,8 @@ func (w *World) Member(email string) Session {
 	return s
 }
 
-// Squatter is signUp of somebody who does not have that mailbox, but has proved a
-// number of their own, so that the account may grow other ways in.
+// Squatter signs up an account with an unverified email address and a verified phone
+// number, so that credentials can be added to it.
 func (w *World) Squatter(email string) Session {
 	w.T.Helper()
 	s := w.PostSignUp(email)
@@ -54,13 +54,13 @@ func (w *World) LinkToken(to string, k auth.Kind) string {
 	return u.Query().Get("token")
 }
 
-// Alive tells whether /me still takes an access token.
+// Alive reports whether /me accepts an access token.
 func (w *World) Alive(access string) bool {
 	w.T.Helper()
 	return w.Do("GET", "/me", nil, Bearer(access)).Status == http.StatusOK
 }
 
-// Invited invites an address, as the admin side does, and returns the link's token.
+// Invited invites an email address as package admin does and returns the link's token.
 func (w *World) Invited(email string) string {
 	w.T.Helper()
 	kit, ctx := host.Of(w), w.T.Context()
@@ -79,8 +79,7 @@ func (w *World) Invited(email string) string {
 	return w.LinkToken(email, auth.KindInvitation)
 }
 
-// UsualCost is what hashing costs where no option says otherwise, for tests of what
-// comes of that; authtest makes it cheap.
+// UsualCost is the default cost of hashing, for tests that measure it; authtest lowers it.
 var UsualCost = auth.Argon2idParams{Memory: 19456, Time: 2, Threads: 1} //nolint:gochecknoglobals // a constant
 
 func (w *World) DeleteSession(s Session) {
@@ -88,13 +87,13 @@ func (w *World) DeleteSession(s Session) {
 	w.Do("POST", "/logout", nil, Bearer(s.AccessToken)).Want(204)
 }
 
-// Later is the code of the next time step.
+// Later returns the code of the next time step.
 func (w *World) Later(secret string) string {
 	w.Clock.Advance(time.Minute)
 	return w.Code(secret, 0)
 }
 
-// PostConfirm proves an account's address.
+// PostConfirm verifies an account's email address.
 func (w *World) PostConfirm(email string) {
 	w.T.Helper()
 	w.Do("GET", "/verify-email?token="+w.LinkToken(email, auth.KindVerifyEmail), nil).Want(200)
@@ -105,13 +104,13 @@ func (w *World) PostLogin(email, password string) *Answer {
 	return w.Do("POST", "/login", map[string]any{"email": email, "password": password})
 }
 
-// Link begins to link an identity and returns the provider's URL.
+// Link starts to link an identity and returns the provider's URL.
 func (v *Visitor) Link(provider string, s Session, body any) string {
 	v.T.Helper()
 	return DecodeAs[map[string]string](v.Do("POST", "/me/identities/"+provider, body, Bearer(s.AccessToken)).Want(200))["url"]
 }
 
-// StopToken waits for a notice and returns the token of its link.
+// StopToken waits for a notice and returns the token of its account recovery link.
 func (w *World) StopToken(to string, k auth.Kind) string {
 	w.T.Helper()
 	m := w.Mail(w.T, to, k)
@@ -122,13 +121,13 @@ func (w *World) StopToken(to string, k auth.Kind) string {
 	return u.Query().Get("token")
 }
 
-// SignInAgain signs somebody in once more.
+// SignInAgain signs a user in once more.
 func (w *World) SignInAgain(email string) Session {
 	w.T.Helper()
 	return w.Do("POST", "/login", map[string]any{"email": email, "password": GoodPassword}).Session()
 }
 
-// ChangeEmailTo changes an account's address and returns the token of the first notice.
+// ChangeEmailTo changes an account's email address and returns the first notice's token.
 func (w *World) ChangeEmailTo(s Session, from, to string) string {
 	w.T.Helper()
 	w.Do("PATCH", "/me", map[string]any{"email": to}, Bearer(s.AccessToken)).Want(200)
@@ -146,7 +145,7 @@ func (w *World) PostRefresh(token string) *Answer {
 
 const BcryptHash = "$2a$04$49naKluVAA8PZ9/Md4snduZxJTOzKK8/tYyhRZetdNcIo4pCRTRLK"
 
-// Imported brings somebody over.
+// Imported imports a user.
 func (w *World) Imported(p auth.ImportUserParams) auth.User {
 	w.T.Helper()
 	u, err := w.ImportUser(w.T.Context(), p)

@@ -22,7 +22,7 @@ const (
 	RefreshCookie = "__Host-authmount-refresh"
 )
 
-// SetCookies is the session cookies that a response sets, by name.
+// SetCookies returns the session cookies that a response sets, by name.
 func (a *Answer) SetCookies() map[string]*http.Cookie {
 	m := map[string]*http.Cookie{}
 	for _, c := range (&http.Response{Header: a.Header}).Cookies() {
@@ -35,7 +35,7 @@ func (a *Answer) SetCookies() map[string]*http.Cookie {
 
 func Cookies(pairs ...string) Header { return Header{"Cookie", strings.Join(pairs, "; ")} }
 
-// InCookies signs somebody up in cookie mode.
+// InCookies signs up an account in cookie mode.
 func (w *World) InCookies(email string) (access, refresh string) {
 	w.T.Helper()
 	set := w.Do("POST", "/signup", map[string]any{"email": email, "password": GoodPassword}, Transport).Want(200).SetCookies()
@@ -45,7 +45,7 @@ func (w *World) InCookies(email string) (access, refresh string) {
 	return set[AccessCookie].Value, set[RefreshCookie].Value
 }
 
-// API is the document that every response is held to.
+// API is the OpenAPI document that every response is checked against.
 var API = sync.OnceValue(func() *Contract {
 	c, err := NewContract(Document())
 	if err != nil {
@@ -54,7 +54,7 @@ var API = sync.OnceValue(func() *Contract {
 	return c
 })
 
-// Answer is a response that has been read and checked.
+// Answer is a response that was read and checked.
 type Answer struct {
 	T      *testing.T
 	Status int
@@ -62,12 +62,12 @@ type Answer struct {
 	Body   []byte
 }
 
-// Header is an edit of a request.
+// Header is a header to set on a request.
 type Header struct{ Name, Value string }
 
 func Bearer(token string) Header { return Header{"Authorization", "Bearer " + token} }
 
-// Do sends one request and holds the response to the OpenAPI document.
+// Do sends one request and checks the response against the OpenAPI document.
 func (w *World) Do(method, path string, body any, headers ...Header) *Answer {
 	w.T.Helper()
 	a := w.DoOn(w.Handler(), method, path, body, headers...)
@@ -112,8 +112,8 @@ func (w *World) DoOn(h http.Handler, method, path string, body any, headers ...H
 	return &Answer{T: w.T, Status: rec.Code, Header: rec.Header(), Body: rec.Body.Bytes()}
 }
 
-// documented leaves out what no document can list: methods and paths that do
-// not exist.
+// documented reports whether a response can be in the document: unknown methods and
+// paths cannot.
 func documented(path string, status int) bool {
 	known := strings.TrimPrefix(path, "/auth/v1")
 	return status != http.StatusMethodNotAllowed && slices.ContainsFunc(API().Operations(), func(op string) bool {
@@ -122,7 +122,7 @@ func documented(path string, status int) bool {
 	})
 }
 
-// template matches the paths that a documented path stands for.
+// template returns a pattern that matches a documented path.
 func template(path string) *regexp.Regexp {
 	return regexp.MustCompile("^" + regexp.MustCompile(`\\{[a-z]+\\}`).ReplaceAllString(regexp.QuoteMeta(path), "[^/]+") + "$")
 }
@@ -144,7 +144,7 @@ func (a *Answer) Want(status int, code ...auth.Code) *Answer {
 	return a
 }
 
-// Session is the wire's Session object, as far as tests look at it.
+// Session is the Session object of the API, with the fields that tests read.
 type Session struct {
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`
@@ -181,10 +181,10 @@ func DecodeAs[T any](a *Answer) T {
 
 func (a *Answer) Session() Session { a.T.Helper(); a.Want(200); return DecodeAs[Session](a) }
 
-// Form is a page's post.
+// Form is the content type of a page's form.
 var Form = Header{"Content-Type", "application/x-www-form-urlencoded"}
 
-// Browser is what browsers accept.
+// Browser is the Accept header of browsers.
 var Browser = Header{"Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
 // Page requests a page behind a handler, as a browser does.
@@ -193,7 +193,7 @@ func (w *World) Page(h http.Handler, method, target string, headers ...Header) *
 	return w.DoOn(h, method, target, nil, append([]Header{Browser}, headers...)...)
 }
 
-// Greeter is a page that says who looks at it.
+// Greeter is a page that shows the signed-in user.
 var Greeter = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	who := "nobody"
 	if c := auth.ClaimsFrom(r.Context()); c != nil {
@@ -202,5 +202,5 @@ var Greeter = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("hello " + who))
 })
 
-// SameSite is what a browser says of a page's own request.
+// SameSite marks a request as sent by a page of the same origin.
 var SameSite = Header{"Sec-Fetch-Site", "same-origin"}

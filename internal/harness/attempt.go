@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// AskCode asks for a code and returns it with the id of the request.
+// AskCode requests a code and returns it with the id of the request.
 func (w *World) AskCode(phone string) (code, request string) {
 	w.T.Helper()
 	w.Inbox.Clear()
@@ -34,8 +34,8 @@ func (w *World) OTPOf(phone, code, request string, h ...Header) *Answer {
 	return w.Do("POST", "/otp/verify", map[string]any{"phone": phone, "otp": code, "request_id": request}, h...)
 }
 
-// AttemptStore watches the limiter: what was drawn in all, by limit. One device is
-// the users' own.
+// AttemptStore counts the draws from the limiter, by limit. OwnDevice is a known device
+// of every user.
 type AttemptStore struct {
 	auth.Store
 
@@ -75,7 +75,7 @@ func (s *AttemptStore) Take(ctx context.Context, draws []store.Draw, now time.Ti
 	return d, err
 }
 
-// NewAttemptWorld has a guessStore, cheap passwords, and an account of ada's.
+// NewAttemptWorld returns a world on an AttemptStore with cheap password hashing.
 func NewAttemptWorld(t *testing.T, opts ...auth.Option) (*World, *AttemptStore) {
 	t.Helper()
 	store := &AttemptStore{Store: NewStore(t), Drawn: map[string]int{}}
@@ -87,7 +87,7 @@ func NewAttemptWorld(t *testing.T, opts ...auth.Option) (*World, *AttemptStore) 
 	return w, store
 }
 
-// Account is somebody with a proved address.
+// Account imports a user with a verified email address.
 func (w *World) Account(email, password string) auth.User {
 	w.T.Helper()
 	hash := ""
@@ -114,7 +114,7 @@ func OnDeviceContext(ctx context.Context, device string) context.Context {
 
 const WrongPassword = "wrong horse battery"
 
-// AttemptLogin is one guess at ada's password.
+// AttemptLogin attempts to sign in to Ada's account.
 func (w *World) AttemptLogin(ctx context.Context, password string) error {
 	_, err := w.Login(ctx, auth.LoginParams{Email: "ada@example.com", Password: password})
 	return err

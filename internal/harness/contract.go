@@ -22,14 +22,14 @@ import (
 type Contract struct {
 	Document *openapi3.T
 	router   routers.Router
-	bodies   *jsonschema.Compiler // the other validator takes null for no value of enumerations and of {}
+	bodies   *jsonschema.Compiler // the other validator mishandles null in enumerations and in {}
 
 	mu     sync.Mutex
-	schema map[string]*jsonschema.Schema // by place in the document
+	schema map[string]*jsonschema.Schema // by JSON pointer
 }
 
-// NewContract reads a document. The error names references that lead nowhere, operations
-// without their path parameters, names that come twice, and examples that do not fit.
+// NewContract reads a document. The error names dangling references, operations without
+// their path parameters, duplicate names, and examples that violate their schema.
 func NewContract(document []byte) (*Contract, error) {
 	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err != nil {
@@ -49,8 +49,8 @@ func NewContract(document []byte) (*Contract, error) {
 	return c, c.bodies.AddResource("openapi.json", whole)
 }
 
-// Operations lists "GET /path" of each operation, sorted. HEAD belongs to GET, and is left
-// out.
+// Operations returns "GET /path" of each operation, sorted. HEAD is omitted, because it
+// belongs to GET.
 func (c *Contract) Operations() []string {
 	var list []string
 	for path, item := range c.Document.Paths.Map() {
@@ -75,7 +75,7 @@ func (c *Contract) Response(method, path string, status int, header http.Header,
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	r.Method = http.MethodGet // of a HEAD, the headers are not compared
+	r.Method = http.MethodGet // the headers of a HEAD are not compared
 	mediaType, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, PathParams: parameters, Route: route},
@@ -86,7 +86,7 @@ func (c *Contract) Response(method, path string, status int, header http.Header,
 	if err := openapi3filter.ValidateResponse(context.Background(), input); err != nil {
 		return fmt.Errorf("%s %s %d: %w", method, route.Path, status, err)
 	}
-	if method == http.MethodHead { // a recorder keeps the body that the wire leaves out
+	if method == http.MethodHead { // a recorder keeps the body that HTTP omits
 		return nil
 	}
 	response := route.Operation.Responses.Status(status)
@@ -108,10 +108,10 @@ func (c *Contract) Response(method, path string, status int, header http.Header,
 	return nil
 }
 
-// escaped is a path in a JSON pointer in a URL.
+// escaped escapes a path for a JSON pointer in a URL.
 var escaped = strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
 
-// Fits compares JSON with the schema at a place in the document.
+// Fits checks JSON against the schema at a JSON pointer.
 func (c *Contract) Fits(at string, body []byte) error {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil {

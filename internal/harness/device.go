@@ -18,11 +18,11 @@ func Credentials(email, password string) map[string]any {
 	return map[string]any{"email": email, "password": password}
 }
 
-// SignInEndpoint leads to a sign-in to Ada's account, which go makes, from the client
-// that the headers tell of.
+// SignInEndpoint prepares a sign-in to Ada's account. The result signs in from the client
+// that the headers describe.
 type SignInEndpoint func(w *World, idp *authtest.Provider, s Session) (open func(h ...Header) *Answer)
 
-// MFATokenOf is the token of a sign-in that was held up.
+// MFATokenOf returns the token of a sign-in that needs a second factor.
 func (w *World) MFATokenOf(code auth.Code) string {
 	w.T.Helper()
 	return DecodeAs[struct {
@@ -52,8 +52,8 @@ func SignInEndpoints() map[string]SignInEndpoint {
 		}
 	}
 	return map[string]SignInEndpoint{
-		"POST /signup":             nil, // makes the account's first session
-		"POST /invitations/accept": nil, // likewise, or goes on in a session that there is
+		"POST /signup":             nil, // creates the account's first session
+		"POST /invitations/accept": nil, // creates a session or continues the present one
 		"POST /login": posts("/login", func(*World, *authtest.Provider, Session) map[string]any {
 			return Credentials(AdaMail, GoodPassword)
 		}),
@@ -94,8 +94,8 @@ func SignInEndpoints() map[string]SignInEndpoint {
 	}
 }
 
-// NewDeviceWorld has Ada, who signed up on her laptop, proved address and number, and
-// has accounts at providers.
+// NewDeviceWorld has Ada, who signed up on her laptop, has a verified email address and
+// phone number, and has accounts at providers.
 func NewDeviceWorld(t *testing.T, opts ...auth.Option) (*World, *authtest.Provider, Session) {
 	t.Helper()
 	w, idp := NewProviderWorld(t, opts...)
@@ -113,7 +113,7 @@ const TrustFor = 30 * 24 * time.Hour
 
 func TrustsDevices() auth.Option { return auth.WithMFA(auth.MFAOptions{TrustDevices: TrustFor}) }
 
-// Trust signs Ada in on her laptop, and has that trusted.
+// Trust signs Ada in on her laptop and trusts it.
 func (w *World) Trust(e Enrolled, edit ...func(map[string]any)) Session {
 	w.T.Helper()
 	w.Clock.Advance(time.Minute)
@@ -125,7 +125,7 @@ func (w *World) Trust(e Enrolled, edit ...func(map[string]any)) Session {
 	return w.Do("POST", "/login", body, OnDevice(Laptop)).Session()
 }
 
-// Passes tells whether Ada's password alone signs in on a device.
+// Passes reports whether Ada's password alone signs in on a device.
 func (w *World) Passes(h ...Header) bool {
 	w.T.Helper()
 	a := w.Do("POST", "/login", Credentials(AdaMail, GoodPassword), h...)

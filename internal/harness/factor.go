@@ -11,14 +11,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ChangeByTest is a change behind the service's back.
+// ChangeByTest is a change that bypasses the service.
 func (w *World) ChangeByTest() store.Change {
 	return store.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}
 }
 
 const PhoneNumber = "+4930123456"
 
-// PhoneCode asks for a code and waits for its message.
+// PhoneCode requests a code and waits for its message.
 func (w *World) PhoneCode(phone string) string {
 	w.T.Helper()
 	w.Do("POST", "/otp/send", map[string]any{"phone": phone}).Want(200)
@@ -30,7 +30,7 @@ func (w *World) PostOTP(phone, code string, h ...Header) *Answer {
 	return w.Do("POST", "/otp/verify", map[string]any{"phone": phone, "otp": code}, h...)
 }
 
-// OtherNumber is a code that is surely wrong.
+// OtherNumber returns a code that is wrong.
 func OtherNumber(code string) string {
 	if code[0] == '9' {
 		return "0" + code[1:]
@@ -38,7 +38,7 @@ func OtherNumber(code string) string {
 	return string(code[0]+1) + code[1:]
 }
 
-// NewCode asks again and waits for another message than the one with old.
+// NewCode requests another code and waits for a message without the old one.
 func (w *World) NewCode(old string) string {
 	w.T.Helper()
 	seen := map[string]bool{}
@@ -62,7 +62,7 @@ type Enrolled struct {
 	Recovery []string
 }
 
-// Code is what an authenticator app shows, offset from now.
+// Code returns the code of an authenticator app, offset from now.
 func (w *World) Code(secret string, offset time.Duration) string {
 	w.T.Helper()
 	c, err := totp.GenerateCode(secret, w.Clock.Now().Add(offset))
@@ -72,7 +72,7 @@ func (w *World) Code(secret string, offset time.Duration) string {
 	return c
 }
 
-// Enrol sets a second factor up, and lets its code pass.
+// Enrol sets up a second factor and verifies its code.
 func (w *World) Enrol(access string) Enrolled {
 	w.T.Helper()
 	setup := DecodeAs[struct{ Secret string }](w.Do("POST", "/2fa/setup-totp", nil, Bearer(access)).Want(200))
@@ -84,7 +84,7 @@ func (w *World) Enrol(access string) Enrolled {
 	return Enrolled{DecodeAs[Session](a), setup.Secret, codes}
 }
 
-// ClaimsOf reads a session's level.
+// ClaimsOf returns the claims of a session's access token.
 func (w *World) ClaimsOf(s Session) *auth.Claims {
 	w.T.Helper()
 	c, err := w.Verify(s.AccessToken)

@@ -8,13 +8,12 @@ import (
 	"github.com/authmount/auth"
 )
 
-// The class: the store does not keep still. At each store call of each route it
-// fails, with or without the effect, it waits until whoever asked has asked again,
-// or whoever asked leaves. What holds whatever becomes of a request is
-// invariants.
+// The tests of this class disturb every store call of every route: the call fails with or
+// without its effect, it waits until the caller has sent the request again, or the caller
+// disconnects. The invariants must hold in all cases.
 
-// HostileRows are requests of all routes: those of the class's table, and those
-// that nobody can lose an account in the middle of.
+// HostileRows returns requests of all routes: those of ClassTable, and those during which
+// no account can be lost.
 func HostileRows() map[string][]Row {
 	get := func(path string) []Row {
 		return []Row{{Name: "reads", Kind: OnStolen, Prepare: func(s *Scene) func() *Answer {
@@ -54,7 +53,7 @@ func HostileRows() map[string][]Row {
 	return table
 }
 
-// ownersRows are requests by which a rightful owner comes to an account.
+// ownersRows are requests by which the rightful owner signs in to an account.
 func ownersRows() map[string][]Row {
 	comes := func(k Kind, prepare func(s *Scene) func() *Answer) []Row {
 		r := Row{Name: "takes it over", Kind: k, except: map[Act]string{}, Prepare: prepare}
@@ -95,8 +94,7 @@ func ownersRows() map[string][]Row {
 	}
 }
 
-// stoppingRows are requests by which the owner stops a thief, with the link of a
-// notice.
+// stoppingRows are requests by which the owner stops a thief with the link of a notice.
 func stoppingRows() map[string][]Row {
 	stops := func(name string, request func(s *Scene, token string) *Answer, moved bool) Row {
 		r := Row{Name: name, Kind: OnStolen, except: map[Act]string{}, Prepare: func(s *Scene) func() *Answer {
@@ -122,7 +120,7 @@ func stoppingRows() map[string][]Row {
 	}
 }
 
-// newcomersRows are requests by which somebody who has no account gets one.
+// newcomersRows are requests by which a person without an account gets one.
 func newcomersRows() map[string][]Row {
 	comes := func(name string, prepare func(s *Scene) func() *Answer) Row {
 		r := Row{Name: name, Kind: OnNothing, except: map[Act]string{}, Prepare: prepare}

@@ -25,12 +25,12 @@ func (w *World) MagicLink(email string, more map[string]any) string {
 	return w.LinkToken(email, auth.KindMagicLink)
 }
 
-// BoundToBrowser is what a link is asked for with that only the holder of verifier can use.
+// BoundToBrowser returns parameters for a link that only the holder of Verifier can use.
 func BoundToBrowser() map[string]any {
 	return map[string]any{"redirect_to": AppURL, "code_challenge": ChallengeOf(Verifier), "code_challenge_method": "S256"}
 }
 
-// Opened is the code that a link leads on with.
+// Opened opens a magic link and returns the code of its redirect.
 func (w *World) Opened(token string) string {
 	w.T.Helper()
 	return w.CodeOf(w.Do("POST", "/magic-link/verify", "token="+token, Form, Browser))
@@ -46,12 +46,12 @@ func (w *World) PostExchange(code, verifier string) *Answer {
 	return w.Do("POST", "/exchange", map[string]any{"code": code, "code_verifier": verifier})
 }
 
-// Mailed is what somebody who asked for a link has in their hands.
+// Mailed is the credentials of a person who requested a link.
 type Mailed struct {
 	Code, Token, Request string
 }
 
-// AskByMail asks for a link to sign in with, and reads the newest mail.
+// AskByMail requests a magic link and reads the newest message.
 func (w *World) AskByMail(email string, more map[string]any) Mailed {
 	w.T.Helper()
 	seen := map[string]bool{}
@@ -69,7 +69,7 @@ func (w *World) AskByMail(email string, more map[string]any) Mailed {
 	}](a).ID}
 }
 
-// NewMail waits for a message that was not seen before.
+// NewMail waits for a message that is not in seen.
 func (w *World) NewMail(to string, k auth.Kind, seen map[string]bool) auth.Message {
 	w.T.Helper()
 	ctx, cancel := context.WithTimeout(w.T.Context(), 5*time.Second)
@@ -95,7 +95,7 @@ const AdaMail = "ada@example.com"
 
 var NoLimit = auth.Rate{Burst: -1}
 
-// TokenIn is the token of a link.
+// TokenIn returns the token of a link.
 func TokenIn(t *testing.T, link string) string {
 	t.Helper()
 	u, err := url.Parse(link)
@@ -105,12 +105,12 @@ func TokenIn(t *testing.T, link string) string {
 	return u.Query().Get("token")
 }
 
-// NoMail is a mailer for services that send nothing.
+// NoMail is a mailer that sends nothing.
 type NoMail struct{}
 
 func (NoMail) Send(context.Context, auth.Message) error { return nil }
 
-// EventTypes are the constants of store/event.go.
+// EventTypes returns the constants of store/event.go.
 func EventTypes(t *testing.T) (list []auth.EventType) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(Root(t), "store", "event.go"), nil, 0)
@@ -135,7 +135,7 @@ func EventTypes(t *testing.T) (list []auth.EventType) {
 	return list
 }
 
-// Sent closes the service and returns what it sent to an address.
+// Sent closes the service and returns the kinds of messages that it sent to a recipient.
 func (w *World) Sent(to string) (list []auth.Kind) {
 	w.T.Helper()
 	if err := w.Close(w.T.Context()); err != nil {
@@ -149,16 +149,16 @@ func (w *World) Sent(to string) (list []auth.Kind) {
 	return list
 }
 
-// FromAddress is a client of its own, so that limits by address do not come first.
+// FromAddress is a client with its own IP address, so that IP limits do not apply first.
 func FromAddress(i int) Header { return Header{"RemoteAddr", fmt.Sprintf("198.51.100.%d:1", i)} }
 
-// VerifyBy confirms an address with a code.
+// VerifyBy verifies an email address with a code.
 func (w *World) VerifyBy(email, code string, h ...Header) *Answer {
 	w.T.Helper()
 	return w.Do("POST", "/verify-email", map[string]any{"email": email, "code": code}, h...)
 }
 
-// MailsSeen are the messages that are there.
+// MailsSeen returns the ids of the present messages.
 func (w *World) MailsSeen() map[string]bool {
 	seen := map[string]bool{}
 	for _, m := range w.Inbox.Messages() {

@@ -22,20 +22,19 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// Update is the flag -update: golden files are written, not compared.
+// Update is the flag -update: write golden files instead of comparing them.
 var Update = flag.Bool("update", false, "write what is compared: api.txt, the document, traces")
 
 // OnPostgres is the environment variable that makes the scenarios run on pgstore.
 const OnPostgres = "AUTH_TEST_ON_POSTGRES"
 
-// Main is the TestMain of a package of black-box tests. It declares their flags: tests
-// that try everything in a long table run a sample of it, unless -all is given; -seed
-// repeats one.
+// Main is the TestMain of a package of black-box tests. It declares their flags: tests of
+// a long table run a sample of it, unless -all is set; -seed repeats a sample.
 func Main(m *testing.M) {
 	declareFlags()
 	skip := flagged[string]("test.skip")
 	if os.Getenv(OnPostgres) == "" && flagged[string]("test.run") == "" && (skip == "" || !regexp.MustCompile(skip).MatchString("TestEverythingOnPostgres")) && flagged[string]("test.list") == "" {
-		runOnPostgres() // from the beginning, beside the tests that wait for each other
+		runOnPostgres() // early, in parallel to the slower tests
 	}
 	os.Exit(pgtest.Main(m))
 }
@@ -52,15 +51,15 @@ func declareFlags() {
 	flag.Parse()
 }
 
-// All tells whether -all was given.
+// All reports whether -all is set.
 func All() bool { return flagged[bool]("all") }
 
-// flagged is the value of a flag that Main declared.
+// flagged returns the value of a flag that Main declared.
 func flagged[T any](name string) T {
 	return flag.Lookup(name).Value.(flag.Getter).Get().(T)
 }
 
-// DrawSeed is the seed of a test's sample, which is printed for -seed.
+// DrawSeed returns the seed of a test's sample and logs it for -seed.
 func DrawSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := flagged[uint64]("seed")
@@ -71,7 +70,7 @@ func DrawSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// Sampler is a source of choices for a test, its own since tests are parallel.
+// Sampler returns a test's own random source, because tests run in parallel.
 func Sampler(t *testing.T, seed uint64) *rand.Rand {
 	t.Helper()
 	name := fnv.New64a()
@@ -79,8 +78,7 @@ func Sampler(t *testing.T, seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, name.Sum64())) //nolint:gosec // a sample, not a secret
 }
 
-// NewStore is what the scenarios run on: memory or, in a process of its own,
-// Postgres.
+// NewStore returns the scenarios' store: in memory or, in the second run, on Postgres.
 func NewStore(tb testing.TB) auth.Store {
 	tb.Helper()
 	if os.Getenv(OnPostgres) != "" {
@@ -89,14 +87,14 @@ func NewStore(tb testing.TB) auth.Store {
 	return memstore.New()
 }
 
-// NewEnv is authtest.New on newStore.
+// NewEnv is authtest.New on NewStore.
 func NewEnv(tb testing.TB, opts ...auth.Option) *authtest.Env {
 	tb.Helper()
 	return authtest.NewOn(tb, NewStore(tb), opts...)
 }
 
-// EverythingOnPostgres runs all scenarios of a package again, unchanged, on a real
-// Postgres, in a process of its own. At least so many tests have to pass.
+// EverythingOnPostgres runs all scenarios of a package again on a real Postgres, in a
+// process of their own. At least atLeast tests have to pass.
 func EverythingOnPostgres(t *testing.T, atLeast int) {
 	t.Helper()
 	if os.Getenv(OnPostgres) != "" {
@@ -116,19 +114,19 @@ func EverythingOnPostgres(t *testing.T, atLeast int) {
 	}
 }
 
-// SecondRun is this package's tests in a process of their own.
+// SecondRun is a run of this package's tests in another process.
 type SecondRun struct {
-	over chan struct{} // closed at its end
-	out  bytes.Buffer  // from then on
+	over chan struct{} // closed at the end
+	out  bytes.Buffer  // readable after over is closed
 	err  error
 }
 
-// runOnPostgres begins the second run.
+// runOnPostgres starts the second run.
 var runOnPostgres = sync.OnceValue(func() *SecondRun {
 	r := &SecondRun{over: make(chan struct{})}
 	left := flagged[time.Duration]("test.timeout")
 	if left > 0 {
-		left -= time.Minute // it says where it hangs, while there is time to tell
+		left -= time.Minute // time to report a test that hangs
 	}
 	cmd := exec.Command(os.Args[0], "-test.v", fmt.Sprintf("-test.timeout=%s", left), "-test.skip="+flagged[string]("test.skip"),
 		fmt.Sprintf("-all=%v", All()), fmt.Sprintf("-seed=%d", flagged[uint64]("seed")))
@@ -141,7 +139,7 @@ var runOnPostgres = sync.OnceValue(func() *SecondRun {
 	return r
 })
 
-// failures are the lines of a run's output that tell what failed.
+// failures returns the lines of a run's output that report failures.
 func failures(out string) string {
 	var b strings.Builder
 	keep := 0

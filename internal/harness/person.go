@@ -16,19 +16,19 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// Person is somebody with a browser, who keeps what they are given.
+// Person is a person with a browser, who keeps all credentials.
 type Person struct {
 	S       *Scene
 	ctx     context.Context
 	Handler http.Handler
-	mu      sync.Mutex // of what is kept: they may ask for two things at once
+	mu      sync.Mutex // guards the credentials, because requests may be concurrent
 	cookies map[string]string
-	was     map[string]bool                                       // the providers that they came from
-	Edit    func(path string, body map[string]any) map[string]any // of what they send, or nil
-	Device  []Header                                              // what their browser says of itself
+	was     map[string]bool                                       // providers used to sign in
+	Edit    func(path string, body map[string]any) map[string]any // edits request bodies; may be nil
+	Device  []Header                                              // headers of their browser
 
 	access, Refresh, mfa []string
-	urls                 []string // of providers, to come back from
+	urls                 []string // provider URLs to return from
 	codes                []string // for /exchange
 }
 
@@ -81,10 +81,10 @@ func (p *Person) Send(method, path string, body any, headers ...Header) *Answer 
 	return a
 }
 
-// keep puts aside whatever could be of use later.
+// keep stores the credentials of a response.
 func (p *Person) keep(a *Answer) {
 	var v map[string]any
-	_ = json.Unmarshal(a.Body, &v) // pages are none
+	_ = json.Unmarshal(a.Body, &v) // pages are not JSON
 	for name, list := range map[string]*[]string{"access_token": &p.access, "refresh_token": &p.Refresh, "mfa_token": &p.mfa, "url": &p.urls} {
 		if value, _ := v[name].(string); value != "" {
 			*list = append(*list, value)
@@ -102,7 +102,7 @@ func (p *Person) keep(a *Answer) {
 	}
 }
 
-// Back returns the request by which a person comes back from a provider.
+// Back returns the request by which a person returns from a provider.
 func (p *Person) Back(name, from string, who authtest.Person) func() *Answer {
 	p.S.T.Helper()
 	p.was[name] = true
@@ -116,7 +116,7 @@ func (p *Person) Back(name, from string, who authtest.Person) func() *Answer {
 	}
 }
 
-// Begin goes to a provider and returns its URL.
+// Begin starts a sign-in at a provider and returns its URL.
 func (p *Person) Begin(name, query string) string {
 	return p.Send("GET", "/oauth/"+name+"?"+query, nil).Want(302).Header.Get("Location")
 }
@@ -126,7 +126,7 @@ func (p *Person) signIn(name string, who authtest.Person, query string) *Answer 
 	return p.Back(name, p.Begin(name, query), who)()
 }
 
-// link begins to link an identity in the session.
+// link starts to link an identity in the session.
 func (p *Person) link(name string, body any) string {
 	p.S.T.Helper()
 	a := p.Send("POST", "/me/identities/"+name, body, p.S.Authorization()).Want(200)

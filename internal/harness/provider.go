@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// Owns tells whose session an answer is; "" if it is none that lives.
+// OwnerOf returns the user id of a response's session, or "" if it has no active session.
 func (w *World) OwnerOf(a *Answer) string {
 	if a.Status != 200 {
 		return ""
@@ -26,7 +26,7 @@ func (w *World) OwnerOf(a *Answer) string {
 
 var EvilGit = authtest.Person{Subject: "667", Email: "evil@example.com", EmailVerified: true}
 
-// NewProviderWorld is a service with every kind of provider, all played by one.
+// NewProviderWorld is a service with every kind of provider, all served by one fake.
 func NewProviderWorld(t *testing.T, opts ...auth.Option) (*World, *authtest.Provider) {
 	t.Helper()
 	idp := authtest.StartProvider(t)
@@ -37,7 +37,7 @@ func NewProviderWorld(t *testing.T, opts ...auth.Option) (*World, *authtest.Prov
 	return w, idp
 }
 
-// Visitor is a browser as far as cookies go.
+// Visitor is a browser's cookies.
 type Visitor struct {
 	*World
 	idp     *authtest.Provider
@@ -64,13 +64,13 @@ func (v *Visitor) Do(method, path string, body any, headers ...Header) *Answer {
 	return a
 }
 
-// Start begins a sign-in and returns the provider's URL.
+// Start starts a sign-in and returns the provider's URL.
 func (v *Visitor) Start(provider, query string) string {
 	v.T.Helper()
 	return v.Do("GET", "/oauth/"+provider+"?"+query, nil).Want(302).Header.Get("Location")
 }
 
-// Back comes back from the provider with what it sent.
+// Back returns from the provider with its parameters.
 func (v *Visitor) Back(provider string, with url.Values) *Answer {
 	v.T.Helper()
 	if provider == "apple" {
@@ -79,7 +79,7 @@ func (v *Visitor) Back(provider string, with url.Values) *Answer {
 	return v.Do("GET", "/oauth/"+provider+"/callback?"+with.Encode(), nil)
 }
 
-// SignIn goes all the way.
+// SignIn performs a complete sign-in.
 func (v *Visitor) SignIn(provider string, who authtest.Person, query string) *Answer {
 	v.T.Helper()
 	to := v.Start(provider, query)

@@ -21,13 +21,13 @@ import (
 // compare the work done for known and unknown accounts.
 func HashWorks(a *auth.Auth) uint64 { return host.Of(a).Hashes() }
 
-// Refund gives back to the store at once what right attempts counted.
+// Refund immediately refunds the counts of successful attempts in the store.
 func Refund(a *auth.Auth) error { return host.Of(a).Refund(context.Background()) }
 
-// HoldRefunds leaves refunds to Refund and to the next attempts.
+// HoldRefunds delays refunds until Refund is called or the next attempt.
 func HoldRefunds(a *auth.Auth) { host.Of(a).DelayRefunds() }
 
-// Lease is for how long a message is left to the process that recorded it.
+// Lease returns how long a message is reserved for the process that recorded it.
 func Lease(a *auth.Auth) time.Duration { return host.Of(a).Lease() }
 
 // OpenMessage returns the kind and the recipient of a sealed message.
@@ -35,7 +35,7 @@ func OpenMessage(a *auth.Auth, m store.SealedMessage) (auth.Kind, string, error)
 	return host.Of(a).OpenMessage(m)
 }
 
-// NoticeOf is the kind of message that reports an event.
+// NoticeOf returns the kind of message that reports an event.
 func NoticeOf(e auth.EventType) (auth.Kind, bool) { return host.Of(new(auth.Auth)).NoticeOf(e) }
 
 // WithBodyWait sets how long a client may take to send a body.
@@ -43,7 +43,7 @@ func WithBodyWait(d time.Duration) auth.Option {
 	return host.Of(new(auth.Auth)).WithBodyWait(d).(auth.Option)
 }
 
-// ErrorStatuses is the error table without its messages.
+// ErrorStatuses returns the status of each error code.
 func ErrorStatuses() map[auth.Code]int {
 	m := map[auth.Code]int{}
 	for code, status := range host.Of(new(auth.Auth)).Statuses() {
@@ -52,17 +52,17 @@ func ErrorStatuses() map[auth.Code]int {
 	return m
 }
 
-// CheapPasswords makes hashing cost next to nothing, for tests about anything but
-// that. Call it before the first password.
+// CheapPasswords makes hashing cheap, for tests that do not measure it. Call it before
+// the first password.
 func CheapPasswords(a *auth.Auth) error {
 	_, err := host.Of(a).CheapPasswords()
 	return err
 }
 
-// NewID makes an id as the flows do.
+// NewID returns an id in the flows' format.
 func NewID(a *auth.Auth) string { return host.Of(a).NewID() }
 
-// routesThat lists the routes that f selects, as "METHOD /path".
+// routesThat returns the routes that f selects, as "METHOD /path".
 func routesThat(a *auth.Auth, f func(host.RouteInfo) bool) []string {
 	var list []string
 	for _, r := range host.Of(a).RouteTable() {
@@ -73,12 +73,12 @@ func routesThat(a *auth.Auth, f func(host.RouteInfo) bool) []string {
 	return list
 }
 
-// Routes lists the route table as "METHOD /path".
+// Routes returns all routes as "METHOD /path".
 func Routes(a *auth.Auth) []string {
 	return routesThat(a, func(host.RouteInfo) bool { return true })
 }
 
-// RouteLimits maps the routes that rate limits may refuse to the names of those.
+// RouteLimits maps routes to the names of their rate limits.
 func RouteLimits(a *auth.Auth) map[string][]string {
 	m := map[string][]string{}
 	for _, r := range host.Of(a).RouteTable() {
@@ -89,36 +89,36 @@ func RouteLimits(a *auth.Auth) map[string][]string {
 	return m
 }
 
-// RoutesWith are the routes that list a code among their errors.
+// RoutesWith returns the routes that list a code among their errors.
 func RoutesWith(a *auth.Auth, c auth.Code) []string {
 	return routesThat(a, func(r host.RouteInfo) bool { return slices.Contains(r.Errors, string(c)) })
 }
 
-// SessionRoutes are the routes that act within a live session, or may.
+// SessionRoutes returns the routes that require or accept a session.
 func SessionRoutes(a *auth.Auth) []string {
 	return routesThat(a, func(r host.RouteInfo) bool { return r.Session })
 }
 
-// FormRoutes are the routes that take a page's form.
+// FormRoutes returns the routes that accept a page's form.
 func FormRoutes(a *auth.Auth) []string {
 	return routesThat(a, func(r host.RouteInfo) bool { return r.Form })
 }
 
-// IsOpen reports whether a route is for navigations, which anybody may make.
+// IsOpen reports whether a route serves navigations, which need no key.
 func IsOpen(a *auth.Auth, pattern string) bool {
 	return slices.Contains(routesThat(a, func(r host.RouteInfo) bool { return r.Open }), pattern)
 }
 
-// SignInRoutes are the routes at which a session may begin: those that a second
-// factor may hold up, and those that go on from there.
+// SignInRoutes returns the routes that may create a session: those that may require a
+// second factor, and those that complete such a sign-in.
 func SignInRoutes(a *auth.Auth) []string {
 	return routesThat(a, func(r host.RouteInfo) bool {
 		return slices.Contains(r.Errors, string(auth.CodeMFAEnrollmentRequired)) || strings.HasPrefix(r.Pattern, "POST /2fa/verify")
 	})
 }
 
-// Document is the OpenAPI document, as a service returns it that is mounted at
-// /auth/v1 and has nothing but the root's routes.
+// Document returns the OpenAPI document of a service that is mounted at /auth/v1 and has
+// only the root's routes.
 func Document() []byte {
 	a, err := auth.New(context.Background(), memstore.New(),
 		auth.WithSecret(make([]byte, 32)), auth.WithBaseURL("https://auth.test/auth/v1"), auth.WithMailer(NoMail{}))
@@ -134,7 +134,7 @@ func Document() []byte {
 	return rec.Body.Bytes()
 }
 
-// Root is the repository's root folder, for tests that read files of it.
+// Root returns the repository's root folder, for tests that read its files.
 func Root(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()

@@ -23,13 +23,13 @@ const (
 	MustEnrol    = "Has To Enrol"
 )
 
-// ClassWorld is a service that many scenes play in, one after the other.
+// ClassWorld is a service for many scenes, one after the other.
 type ClassWorld struct {
 	*World
 	Tap    *storetap.Tap
 	idp    *authtest.Provider
 	Scenes int
-	Known  bool // people say which device they are at
+	Known  bool // persons send their device's cookie
 }
 
 func NewClassWorldOn(t *testing.T, store auth.Store, r Row, more ...auth.Option) *ClassWorld {
@@ -54,30 +54,30 @@ func NewClassWorldOn(t *testing.T, store auth.Store, r Row, more ...auth.Option)
 	return w
 }
 
-// Scene is one account, whose it should be, and who is on it.
+// Scene is one account, its rightful owner, and the person who uses it.
 type Scene struct {
 	*ClassWorld
 	row           Row
-	Id            string // of the account
-	Email, Number string // the owner's
+	Id            string // account id
+	Email, Number string // of the owner
 	Ada           authtest.Person
 
 	Evil             *Person
 	EvilMail         string
 	EvilNumber       string
 	face, Git, apple authtest.Person
-	Session          Session // the one that the request is made in
-	Secret           string  // of a second factor
+	Session          Session // session that sends the request
+	Secret           string  // of the second factor
 	recovery         []string
-	Mfa              bool // the factor is the owner's
+	Mfa              bool // the second factor belongs to the owner
 
-	Lost   bool     // by the act
-	Start  Snapshot // right before the request
-	Before Snapshot // right after the act
-	people int      // so far
+	Lost   bool     // the act took the account away
+	Start  Snapshot // before the request
+	Before Snapshot // after the act
+	people int      // created so far
 }
 
-// NewScene begins a new one.
+// NewScene creates a scene.
 func (w *ClassWorld) NewScene(r Row) *Scene {
 	w.T.Helper()
 	w.Scenes++
@@ -109,16 +109,16 @@ func (w *ClassWorld) NewScene(r Row) *Scene {
 	return s
 }
 
-// Enter takes the session of a response for the one to act in.
+// Enter makes a response's session the scene's session.
 func (s *Scene) Enter(a *Answer) {
 	s.Session = DecodeAs[Session](a)
 	s.Id = s.Session.User.ID
 }
 
-// Authorization is the header of requests within the session.
+// Authorization returns the header for requests in the session.
 func (s *Scene) Authorization() Header { return Bearer(s.Session.AccessToken) }
 
-// Enrols sets a second factor up in the session.
+// Enrols sets up a second factor in the session.
 func (s *Scene) Enrols() {
 	s.Secret = DecodeAs[struct{ Secret string }](s.Evil.Send("POST", "/2fa/setup-totp", nil, s.Authorization()).Want(200)).Secret
 	a := s.Evil.Send("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": s.Code(s.Secret, 0)}, s.Authorization()).Want(200)
@@ -130,13 +130,13 @@ func (s *Scene) Enrols() {
 	s.Clock.Advance(60e9)
 }
 
-// has to set a second factor up before the next session.
+// hasToEnrol requires a second factor for the account's next session.
 func (s *Scene) hasToEnrol() {
 	name := MustEnrol
 	s.Patch(s.Id, store.UserPatch{FullName: &name})
 }
 
-// mail is the newest message to somebody.
+// mail returns the newest message of a kind to a recipient.
 func (s *Scene) mail(to string, k auth.Kind) auth.Message {
 	s.T.Helper()
 	list := s.Inbox.Messages()
@@ -158,7 +158,7 @@ func (s *Scene) token(to string, k auth.Kind) string {
 	return u.Query().Get("token")
 }
 
-// Lose lets an act happen. Its requests and store calls pass the tap unseen.
+// Lose performs an act. Its requests and store calls bypass the tap's hooks.
 func (s *Scene) Lose(ctx context.Context, a Act) {
 	s.T.Helper()
 	if s.Id == "" {
@@ -199,14 +199,14 @@ func (s *Scene) Lose(ctx context.Context, a Act) {
 		s.T.Errorf("%s: %v", a, err)
 	}
 	s.Before = s.Look(ctx)
-	// What an account that is proved, or stays with whom it is, got before is a way
-	// in of its own by now, as if the request had come earlier.
+	// After these acts, credentials that were added before the act remain valid, as if the
+	// request had come earlier.
 	if a == SignedOut || (a == byReset && s.row.Kind == OnStolen) {
 		s.Lost = s.Lost && len(s.Before.Credentials.User.Identities) == len(s.Start.Credentials.User.Identities)
 	}
 }
 
-// comes is the owner's sign-in.
+// comes signs the owner in.
 func (s *Scene) comes(owner *Person, a Act) *Answer {
 	switch a {
 	case byProvider:
@@ -222,7 +222,7 @@ func (s *Scene) comes(owner *Person, a Act) *Answer {
 	}
 }
 
-// Snapshot is everything about an account that somebody could leave behind.
+// Snapshot is all data of an account that an attacker could leave in it.
 type Snapshot struct {
 	Credentials store.Credentials
 	Factors     store.Factors
@@ -246,7 +246,7 @@ func (s *Scene) Look(ctx context.Context) (v Snapshot) {
 	return v
 }
 
-// Changed names what differs from an earlier look.
+// Changed returns the differences to an earlier snapshot.
 func (v Snapshot) Changed(before Snapshot) []string {
 	var list []string
 	a, b := reflect.ValueOf(before.Credentials.User), reflect.ValueOf(v.Credentials.User)

@@ -8,8 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// moves asks for a link that moves the account to another address, and returns
-// its token.
+// moves requests a link that changes the account's email address, and returns its token.
 func (s *Scene) moves() string {
 	s.Evil.Send("PATCH", "/me", map[string]any{"email": s.EvilMail}, s.Authorization()).Want(200)
 	return s.token(s.EvilMail, auth.KindChangeEmail)
@@ -56,7 +55,7 @@ func classVerify() []Row {
 	return append(list, Row{Name: "asks for the link", Kind: OnAddress, Session: true, Prepare: Sends("POST", "/verify-email", nil)})
 }
 
-// found has a link that was mailed to the owner before.
+// found returns the token of a link that was mailed to the owner earlier.
 func (s *Scene) found(path string, k auth.Kind, more map[string]any) string {
 	body := map[string]any{"email": s.Email}
 	for name, v := range more {
@@ -90,8 +89,8 @@ func classReset() []Row {
 	}
 }
 
-// classInvitation is the use of an invitation that somebody found, in the session of
-// the account that it gives roles to.
+// classInvitation accepts a found invitation in the session of the account that it gives
+// roles to.
 func classInvitation() []Row {
 	return []Row{{Name: "takes roles within", Kind: OnStolen, Session: true, Prepare: func(s *Scene) func() *Answer {
 		return Sends("POST", "/invitations/accept", map[string]any{"token": s.Invited(s.Email)})(s)
@@ -140,7 +139,7 @@ func classMagic() []Row {
 	}
 }
 
-// codeFound signs in with a code that was mailed to the owner, by whoever asked.
+// codeFound signs in with a code that was mailed to the owner on the attacker's request.
 func codeFound(more map[string]any, verifier string) func(*Scene) func() *Answer {
 	return func(s *Scene) func() *Answer {
 		body := map[string]any{"email": s.Email}
@@ -270,15 +269,15 @@ func classFactor() []Row {
 	return append(list, ForKinds(Row{Name: "steps up by recovery code", Session: true, Prepare: withFactor("POST", "/2fa/verify", byRecovery)}, OnAddress)...)
 }
 
-// linkElsewhere begins to link an identity from a script, and returns the request
-// by which a browser without its cookies comes back.
+// linkElsewhere starts to link an identity from a script, and returns the request by which
+// a browser without its cookies returns.
 func (s *Scene) linkElsewhere() func() *Answer {
 	to := s.Evil.link("github", map[string]any{"redirect_to": AppURL, "code_challenge": ChallengeOf(Verifier)})
 	s.Evil.cookies = map[string]string{}
 	return s.Evil.Back("github", to, s.Git)
 }
 
-// classOAuth are the routes about identities.
+// classOAuth returns the rows of the routes for identities.
 func classOAuth() map[string][]Row {
 	signsIn := func(query string) func(*Scene) func() *Answer {
 		return func(s *Scene) func() *Answer {

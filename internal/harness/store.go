@@ -20,14 +20,14 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 )
 
-// Listening is a world behind a real listener.
+// Listening is a world that listens on a port.
 type Listening struct {
 	*World
 	Tap  *storetap.Tap
 	Addr string
 }
 
-// NewListening starts one. edit, which may be nil, changes the server before it starts.
+// NewListening starts a server. edit, which may be nil, changes it before it starts.
 func NewListening(t *testing.T, edit func(*http.Server), opts ...auth.Option) *Listening {
 	t.Helper()
 	tap := storetap.New(NewStore(t))
@@ -49,8 +49,8 @@ func NewListening(t *testing.T, edit func(*http.Server), opts ...auth.Option) *L
 	return &Listening{w, tap, srv.Listener.Addr().String()}
 }
 
-// Request is one of a route, with everything in its body that any route might take
-// from somebody who is signed in.
+// Request is a request of a route. Its body has all fields that any route may accept from
+// a signed-in user.
 func Request(pattern, access string) hostileclient.Request {
 	method, path, _ := strings.Cut(pattern, " ")
 	body, err := json.Marshal(map[string]any{
@@ -67,8 +67,8 @@ func Request(pattern, access string) hostileclient.Request {
 	}
 }
 
-// Settled waits until there are no more goroutines than before, but for what an
-// idle connection or two may take.
+// Settled waits until the number of goroutines is back to before, except for those of a
+// few idle connections.
 func Settled(t *testing.T, before int) {
 	t.Helper()
 	const spare = 8
@@ -83,7 +83,7 @@ var ErrDown = errors.New("connection refused")
 
 const OwnersPassword = "the owner's horse battery"
 
-// NewTappedWorld is a world whose store calls can be come between.
+// NewTappedWorld is a world on a tapped store.
 func NewTappedWorld(t *testing.T, opts ...auth.Option) (*World, *storetap.Tap, *authtest.Provider) {
 	t.Helper()
 	tap, idp := storetap.New(NewStore(t)), authtest.StartProvider(t)
@@ -103,11 +103,11 @@ func BeforeCall(tap *storetap.Tap, method string, f func()) {
 	}})
 }
 
-// PostOffice is a mailer that keeps what it was given, and answers as it is told.
+// PostOffice is a mailer that records its messages and returns configured errors.
 type PostOffice struct {
 	Mu     sync.Mutex
 	Got    []auth.Message
-	Answer func(n int) error // to the n-th message, from 1; nil: taken
+	Answer func(n int) error // for the n-th message, from 1; nil: accepted
 }
 
 func (p *PostOffice) Send(_ context.Context, m auth.Message) error {

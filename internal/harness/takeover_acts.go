@@ -6,32 +6,31 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// The class: somebody acts on an account, and between two store calls of theirs
-// it becomes another's. TestTakeoverClass runs every route that needs a session
-// or redeems something as the one who loses the account, lets each way of losing
-// it happen before each of the request's store calls, and looks for anything
-// that is left to them.
+// In the tests of this class a person acts on an account, and between two of their store
+// calls they lose it. TestTakeoverClass runs every route that needs a session or redeems
+// a credential, performs each applicable act before each store call of the request, and
+// checks that the person keeps no access.
 
-// Act is how the account is lost in the middle of a request.
+// Act is a way of losing the account during a request.
 type Act string
 
 const (
-	byProvider  Act = "provider"   // its owner comes with an identity that vouches for the address
-	byMagicLink Act = "magic link" // its owner comes with a link
-	byReset     Act = "reset"      // its owner chooses a new password
-	byCode      Act = "phone code" // its owner comes with a code
-	SignedOut   Act = "signed out" // every session of it ends
+	byProvider  Act = "provider"   // the owner signs in with an identity that vouches for the email address
+	byMagicLink Act = "magic link" // the owner signs in with a link
+	byReset     Act = "reset"      // the owner chooses a new password
+	byCode      Act = "phone code" // the owner signs in with a code
+	SignedOut   Act = "signed out" // all its sessions are revoked
 	Banned      Act = "banned"
 	deleted     Act = "deleted"
 )
 
-// takesOver tells whether an act gives an account that nobody had proved to its
-// owner.
+// takesOver reports whether an act gives an unverified account to the owner of the email
+// address or phone number.
 func (a Act) takesOver() bool {
 	return a == byProvider || a == byMagicLink || a == byReset || a == byCode
 }
 
-// Kind is who is on the account before.
+// Kind is the person who uses the account before the act.
 type Kind string
 
 const (
@@ -39,10 +38,10 @@ const (
 	OnAddress  Kind = "squatter"  // signed up with the owner's address and a password
 	OnNumber   Kind = "caller"    // the same with the owner's number
 	OnIdentity Kind = "lookalike" // signed up by an identity that claims the owner's address
-	OnStolen   Kind = "thief"     // on the owner's own, proved account, with what was stolen
+	OnStolen   Kind = "thief"     // with stolen credentials on the owner's verified account
 )
 
-// acts are the ways of losing an account that concern a kind.
+// acts returns the acts that apply to a kind.
 func (k Kind) acts() []Act {
 	return map[Kind][]Act{
 		OnNothing:  {byProvider, byMagicLink, Banned, deleted},
@@ -53,17 +52,17 @@ func (k Kind) acts() []Act {
 	}[k]
 }
 
-// Row is one request of somebody who is to lose the account.
+// Row is one request of a person who will lose the account.
 type Row struct {
 	Name    string
 	Kind    Kind
-	Session bool           // it rests on a session alone, so that signing out ends it
-	Confirm bool           // under Settings.RequireConfirmation
-	except  map[Act]string // acts that rightly change nothing, and why
+	Session bool           // depends on the session alone, so signing out cancels it
+	Confirm bool           // with Settings.RequireConfirmation
+	except  map[Act]string // acts that rightly change nothing, with the reason
 	Prepare func(s *Scene) (request func() *Answer)
 }
 
-// Acts are those that a row is run with.
+// Acts returns the acts that a row is run with.
 func (r Row) Acts() []Act {
 	return slices.DeleteFunc(r.Kind.acts(), func(a Act) bool {
 		_, spared := r.except[a]
@@ -71,7 +70,7 @@ func (r Row) Acts() []Act {
 	})
 }
 
-// Call is a change that a request made or tried to make.
+// Call is a change that a request attempted.
 type Call struct {
 	Method string
 	Change store.Change
@@ -79,5 +78,5 @@ type Call struct {
 	Err    error
 }
 
-// Edit changes what a change is conditional on; see TestTakeoverClassBites.
+// Edit changes a change's preconditions; see TestTakeoverClassBites.
 type Edit func(method string, c *store.Change)

@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// Leftovers is what whoever lost the account still has of it.
+// Leftovers returns all access that the person who lost the account still has.
 func (s *Scene) Leftovers(a Act) (list []string) {
 	s.T.Helper()
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -23,10 +23,10 @@ func (s *Scene) Leftovers(a Act) (list []string) {
 	for _, c := range s.Look(ctx).Changed(s.Before) {
 		add("the request changed the account after the act: %s", c)
 	}
-	s.Clock.Advance(time.Minute) // for other time-based codes than those that were used
+	s.Clock.Advance(time.Minute) // so that new time-based codes are valid
 	before := s.Look(ctx)
 	s.triesTokens(add)
-	if a != SignedOut { // then it is no proof that is gone, but the sessions
+	if a != SignedOut { // signing out revokes sessions, not credentials
 		s.triesProofs(add)
 	}
 	s.triesMail(add)
@@ -39,8 +39,8 @@ func (s *Scene) Leftovers(a Act) (list []string) {
 	return list
 }
 
-// opens tells whether a response is a way into the account, or asks for the
-// second factor only.
+// opens reports whether a response signs in to the account, or only requires its second
+// factor.
 func (s *Scene) opens(a *Answer) bool {
 	if a.Status == http.StatusForbidden {
 		e := DecodeAs[struct{ Code auth.Code }](a)
@@ -58,7 +58,7 @@ func (s *Scene) opens(a *Answer) bool {
 	return v.ID == s.Id || v.User.ID == s.Id
 }
 
-// triesTokens uses all that was handed out in responses.
+// triesTokens uses all tokens of responses.
 func (s *Scene) triesTokens(add func(string, ...any)) {
 	try := func(what string, a *Answer) {
 		if s.opens(a) {
@@ -87,7 +87,7 @@ func (s *Scene) triesTokens(add func(string, ...any)) {
 			try("the token that waits for a factor", s.Evil.Send("POST", "/2fa/verify", body))
 		}
 	}
-	// Last, since an old refresh token ends its session.
+	// last, because an old refresh token revokes its session
 	for _, token := range slices.Clone(s.Evil.access) {
 		try("an access token", s.Evil.Send("GET", "/me", nil, Bearer(token)))
 	}
@@ -96,7 +96,7 @@ func (s *Scene) triesTokens(add func(string, ...any)) {
 	}
 }
 
-// evilAt is who the one on the account is at a provider.
+// evilAt returns the attacker's person at a provider.
 func (s *Scene) evilAt(name string) authtest.Person {
 	switch name {
 	case "facebook":
@@ -115,7 +115,7 @@ func mustParse(s *Scene, raw string) *url.URL {
 	return u
 }
 
-// triesProofs signs in anew, by passwords and identities.
+// triesProofs signs in with passwords and identities.
 func (s *Scene) triesProofs(add func(string, ...any)) {
 	login := func(name, value, password string) {
 		if s.opens(s.Evil.Send("POST", "/login", map[string]any{name: value, "password": password})) {
@@ -138,8 +138,8 @@ func (s *Scene) triesProofs(add func(string, ...any)) {
 	}
 }
 
-// triesMail uses what came to the mailbox and the phone that are not the owner's.
-// What changes the account is noticed by the account.
+// triesMail uses the messages to the attacker's mailbox and phone. The caller detects
+// changes to the account.
 func (s *Scene) triesMail(add func(string, ...any)) {
 	try := func(a *Answer) {
 		if s.opens(a) {
@@ -161,7 +161,7 @@ func (s *Scene) triesMail(add func(string, ...any)) {
 	}
 }
 
-// pick leaves out what an endpoint does not know.
+// pick keeps the fields that an endpoint accepts.
 func pick(body map[string]any, to string) map[string]any {
 	if to == "/reset-password" {
 		return body
@@ -169,7 +169,7 @@ func pick(body map[string]any, to string) map[string]any {
 	return map[string]any{"token": body["token"]}
 }
 
-// owned tells whether the account is its owner's, and nobody else's.
+// owned checks that the account belongs to its owner alone.
 func (s *Scene) owned(ctx context.Context, a Act, add func(string, ...any)) {
 	v := s.Look(ctx)
 	u := v.Credentials.User
@@ -183,8 +183,8 @@ func (s *Scene) owned(ctx context.Context, a Act, add func(string, ...any)) {
 	if slices.ContainsFunc(u.Identities, func(i auth.Identity) bool { return i.Subject != s.Ada.Subject }) {
 		add("another's identity is attached: %v", u.Identities)
 	}
-	// One that waits for its first code on an account that is proved is none, and
-	// gives way to the owner's.
+	// A factor that was never enabled does not count on a verified account: the owner can
+	// replace it.
 	factors := slices.DeleteFunc(v.Factors.List, func(f auth.Factor) bool { return !f.Enabled && s.row.Kind == OnStolen })
 	if u.MFAEnabled != s.Mfa || (len(factors) > 0) != s.Mfa || (v.Factors.RecoveryLeft > 0) != s.Mfa {
 		add("another's second factor is attached")

@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Sends is a request in the session, with nothing to prepare.
+// Sends is a request in the session that needs no preparation.
 func Sends(method, path string, body map[string]any) func(*Scene) func() *Answer {
 	return func(s *Scene) func() *Answer {
 		return func() *Answer {
@@ -20,7 +20,7 @@ func Sends(method, path string, body map[string]any) func(*Scene) func() *Answer
 	}
 }
 
-// ForKinds is a row for several kinds.
+// ForKinds copies a row for several kinds.
 func ForKinds(r Row, kinds ...Kind) (list []Row) {
 	for _, k := range kinds {
 		r.Kind = k
@@ -44,8 +44,7 @@ func (s *Scene) login(more map[string]any) func() *Answer {
 	return func() *Answer { return s.Evil.Send("POST", "/login", body) }
 }
 
-// asked signs in with the password and returns the token that the answer asks
-// with.
+// asked signs in with the password and returns the second factor's token.
 func (s *Scene) asked() string {
 	a := s.login(nil)().Want(403)
 	return DecodeAs[map[string]any](a)["mfa_token"].(string)
@@ -53,7 +52,7 @@ func (s *Scene) asked() string {
 
 const AppURL = "https://app.test/"
 
-// ClassTable is every other route, with the requests that it is tried by.
+// ClassTable returns the requests that test each of the other routes.
 func ClassTable() map[string][]Row {
 	table := map[string][]Row{
 		"GET /me":                  ForKinds(Row{Name: "reads", Session: true, Prepare: Sends("GET", "/me", nil)}, OnAddress, OnStolen),

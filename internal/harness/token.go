@@ -18,7 +18,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// NewWorldOn is newWorld on a store.
+// NewWorldOn is NewWorld on a store.
 func NewWorldOn(t *testing.T, store auth.Store, opts ...auth.Option) *World {
 	t.Helper()
 	w := &World{T: t, Log: &SyncBuffer{}}
@@ -27,7 +27,7 @@ func NewWorldOn(t *testing.T, store auth.Store, opts ...auth.Option) *World {
 	return w
 }
 
-// PermissionClaims is n permissions of 21 characters.
+// PermissionClaims returns n permissions of 21 characters.
 func PermissionClaims(n int) []string {
 	list := make([]string, n)
 	for i := range list {
@@ -49,7 +49,7 @@ func NewPlain(t *testing.T, opts ...auth.Option) *auth.Auth {
 	return NewPlainOn(t, memstore.New(), opts...)
 }
 
-// NewPlainOn is a service without authtest's own signing key.
+// NewPlainOn is a service without authtest's signing key.
 func NewPlainOn(t *testing.T, store auth.Store, opts ...auth.Option) *auth.Auth {
 	t.Helper()
 	base := []auth.Option{
@@ -63,7 +63,7 @@ func NewPlainOn(t *testing.T, store auth.Store, opts ...auth.Option) *auth.Auth 
 	return a
 }
 
-// TokenPart is the header (0) or the claims (1) of a token.
+// TokenPart returns the header (0) or the claims (1) of a token.
 func TokenPart(t *testing.T, token string, part int) map[string]any {
 	t.Helper()
 	raw, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[part])
@@ -77,7 +77,7 @@ func TokenPart(t *testing.T, token string, part int) map[string]any {
 	return m
 }
 
-// StatusOf tells how a handler behind Require answers a token.
+// StatusOf returns the status that a handler with Require answers to a token.
 func (w *World) StatusOf(token string, reqs ...auth.Requirement) int {
 	w.T.Helper()
 	h := w.Require(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }), reqs...)

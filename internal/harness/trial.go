@@ -21,7 +21,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ResultOf is an answer in a word, with the error that a redirect tells.
+// ResultOf describes an answer by its status, its code and the error of its redirect.
 func ResultOf(a *Answer) string {
 	to, err := url.Parse(a.Header.Get("Location"))
 	if err != nil {
@@ -30,14 +30,14 @@ func ResultOf(a *Answer) string {
 	return strings.TrimSpace(CodeOf(a) + " " + to.Query().Get("error_code"))
 }
 
-// Letter is a message that was sent, or is kept to be sent.
+// Letter is a message that was sent or is stored for sending.
 type Letter struct {
 	Kind auth.Kind
 	To   string
 }
 
-// letters are those of a trial: first those that the store keeps for whoever
-// claims them once their lease is over, then those that were sent.
+// letters returns a trial's messages: first those in the store, which another process may
+// send after their lease, then those that were sent.
 func (p *Played) letters() []Letter {
 	p.T.Helper()
 	st, _ := store.Capability[store.Journal](p.Tap.Inner())
@@ -60,12 +60,11 @@ func (p *Played) letters() []Letter {
 	return list
 }
 
-// Trial is the request of a row of the class's table, on a store that is hostile
-// to it.
+// Trial is a request of the class's table on a store with a fault.
 type Trial struct {
 	Row   Row
-	Wrong string         // the field whose guess is made wrong; empty: none
-	Fault storetap.Fault // of the k-th store call
+	Wrong string         // field with a wrong value; empty: none
+	Fault storetap.Fault // fault of the K-th store call
 	K     int
 	Spoil Sabotage
 }
@@ -81,14 +80,13 @@ func (tr Trial) String() string {
 	return fmt.Sprintf("%scall %d: %s", guess, tr.K, tr.Fault)
 }
 
-// Sabotage breaks the flows, for the tests of the invariants themselves.
+// Sabotage breaks the flows, to test the invariants themselves.
 type Sabotage struct {
 	Edit  Edit
 	Draws func([]store.Draw) []store.Draw
 }
 
-// AttemptFields are the fields by which something is guessed, and the limit that
-// counts it.
+// AttemptFields maps the fields of secrets to the limits that count attempts.
 func AttemptFields() map[string]string {
 	return map[string]string{
 		"password": "LoginPerAccount", "current_password": "LoginPerAccount",
@@ -96,13 +94,13 @@ func AttemptFields() map[string]string {
 	}
 }
 
-// Wrongly is a guess beside the right one.
+// Wrongly returns a wrong value that is similar to guess.
 func Wrongly(guess string) string {
 	last := guess[len(guess)-1]
 	switch {
 	case last >= '0' && last <= '9':
 		last = '0' + (last-'0'+1)%10
-	case last == 'A' || last == 'a': // recovery codes are taken in any case
+	case last == 'A' || last == 'a': // recovery codes ignore case
 		last = 'B'
 	default:
 		last = 'A'
@@ -110,10 +108,10 @@ func Wrongly(guess string) string {
 	return guess[:len(guess)-1] + string(last)
 }
 
-// HostileWorld is a class world whose limits are counted, and refuse nothing.
+// HostileWorld is a class world with limits that count and never refuse.
 type HostileWorld struct {
 	*ClassWorld
-	Limits map[int]string // names, by the burst that is each one's own
+	Limits map[int]string // names by burst, which is unique to each
 }
 
 func NewHostileWorld(t *testing.T, r Row) *HostileWorld {
@@ -134,39 +132,39 @@ func NewHostileWorldOn(t *testing.T, store auth.Store, r Row, more ...auth.Optio
 	}
 	more = append([]auth.Option{auth.WithRateLimits(limits), auth.WithLogger(slog.New(slog.DiscardHandler))}, more...)
 	w.ClassWorld = NewClassWorldOn(t, store, r, more...)
-	HoldRefunds(w.Auth) // until they are asked for
+	HoldRefunds(w.Auth) // until Refund is called
 	return w
 }
 
-// Played is what came of a trial.
+// Played is the result of a trial.
 type Played struct {
 	*Scene
 	Trial
 	Limits  map[int]string
 	Request func() *Answer
 	mu      sync.Mutex
-	Fields  []string // guesses in the request
+	Fields  []string // secrets in the request
 
-	N       int // store calls
+	N       int // number of store calls
 	Hit     bool
-	Failed  string    // the method of the store that was hit
-	strikes bool      // the call to come is Take, and hit
-	Answers []*Answer // the request's, and that of one that came while it waited
+	Failed  string    // store method with the fault
+	strikes bool      // the next draws belong to the failing Take
+	Answers []*Answer // of the concurrent request, if any, and of the request
 	Calls   []Call
-	Drawn   map[string]int  // of each limit, whether or not it was given back
-	Net     map[string]int  // of each limit, without what was given back
-	Struck  map[string]bool // limits that the fault kept from being asked, or from answering
+	Drawn   map[string]int  // by limit, including refunded draws
+	Net     map[string]int  // by limit, without refunded draws
+	Struck  map[string]bool // limits that the fault kept from being checked
 	Hashes  uint64
-	Tried   int // codes that the store found wrong
+	Tried   int // codes that the store rejected
 
 	Was, Is Snapshot
 	Events  []auth.Event
 	Mails   []auth.Message
-	Letter  []Letter // sent and kept, since the scene began
-	Telling []int    // the calls whose changes carried messages
+	Letter  []Letter // sent and stored since the scene began
+	Telling []int    // calls that recorded messages
 }
 
-// Play lets a trial happen.
+// Play runs a trial.
 func (w *HostileWorld) Play(tr Trial) *Played {
 	w.T.Helper()
 	p := &Played{Scene: w.NewScene(tr.Row), Trial: tr, Limits: w.Limits, Drawn: map[string]int{}, Net: map[string]int{}, Struck: map[string]bool{}}
@@ -205,7 +203,7 @@ func (w *HostileWorld) Play(tr Trial) *Played {
 	return p
 }
 
-// Refund gives back what right guesses drew.
+// Refund refunds the draws of successful attempts.
 func (w *HostileWorld) Refund() {
 	w.T.Helper()
 	if err := Refund(w.Auth); err != nil {
@@ -213,7 +211,7 @@ func (w *HostileWorld) Refund() {
 	}
 }
 
-// took keeps the account of what was drawn.
+// took counts draws.
 func (p *Played) took(draws []store.Draw, d store.Decision) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -226,13 +224,13 @@ func (p *Played) took(draws []store.Draw, d store.Decision) {
 	}
 }
 
-// twice makes the request, and once more by somebody who loses patience while it
-// waits. Where the second stands in line behind the first, it cannot end before.
+// twice sends the request, and sends it again while the first one waits. If the second
+// request queues behind the first, the first is released after 100 ms.
 func (p *Played) twice(release, arrived chan struct{}) []*Answer {
 	first, second := make(chan *Answer, 1), make(chan *Answer, 1)
 	go func() { first <- p.Request() }()
 	select {
-	case a := <-first: // it never came to wait
+	case a := <-first: // it did not reach the fault
 		return []*Answer{a}
 	case <-arrived:
 	}
@@ -250,7 +248,7 @@ func (p *Played) twice(release, arrived chan struct{}) []*Answer {
 	return []*Answer{a, <-first}
 }
 
-// Attempt makes the guess wrong that is to be wrong.
+// Attempt replaces the trial's wrong field by a wrong value.
 func (p *Played) Attempt(path string, body map[string]any) map[string]any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -274,7 +272,7 @@ func (p *Played) hooks(leave func(), release, arrived chan struct{}) storetap.Ho
 	var mu sync.Mutex
 	current, open := 0, map[int]Call{}
 	return storetap.Hooks{
-		// What is done behind the requests' backs is not theirs.
+		// background work is not part of the request
 		Skip: func(_ context.Context, method string) bool {
 			return method == "Sweep" || method == "ClaimMessages" || method == "FinishMessage"
 		},
@@ -336,7 +334,7 @@ func (p *Played) hooks(leave func(), release, arrived chan struct{}) storetap.Ho
 	}
 }
 
-// recorded are the newest events of everybody.
+// recorded returns the newest events of all accounts.
 func (w *ClassWorld) recorded() []auth.Event {
 	w.T.Helper()
 	st, _ := store.Capability[store.Journal](w.Tap.Inner())
@@ -347,19 +345,19 @@ func (w *ClassWorld) recorded() []auth.Event {
 	return list
 }
 
-// Answer is that of the request, which came last.
+// Answer returns the response to the request, which is the last one.
 func (p *Played) Answer() *Answer { return p.Answers[len(p.Answers)-1] }
 
-// CodeOf is an answer in a word.
+// CodeOf describes an answer by its status and code.
 func CodeOf(a *Answer) string {
 	var e struct{ Code auth.Code }
 	if a.Status >= 400 {
-		_ = json.Unmarshal(a.Body, &e) // pages have none
+		_ = json.Unmarshal(a.Body, &e) // pages have no code
 	}
 	return strings.TrimSpace(fmt.Sprint(a.Status, " ", e.Code))
 }
 
-// AccountText tells in words, the same for each scene, how one gets into an account.
+// AccountText describes an account's credentials in words that are equal for each scene.
 func (s *Scene) AccountText(v Snapshot) string {
 	u := v.Credentials.User
 	if u.ID == "" {
@@ -379,7 +377,7 @@ func (s *Scene) AccountText(v Snapshot) string {
 	return strings.NewReplacer(s.Email, "owner's", s.EvilMail, "other's", s.Number, "owner's", s.EvilNumber, "other's").Replace(text)
 }
 
-// PasswordOf is which one of the scenes' a hash is of.
+// PasswordOf returns the scene's password that a hash belongs to.
 func PasswordOf(hash string) string {
 	h, err := passhash.Parse(hash)
 	if err != nil {

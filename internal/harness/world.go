@@ -1,6 +1,6 @@
-// Package harness is the world in which the black-box tests of the root run: a service
-// whose events and log are recorded, persons and browsers, an inbox, providers, and the
-// same tests once more on Postgres. Only tests import it.
+// Package harness runs the root's black-box tests: it provides a service with recorded
+// events and log, persons and browsers, an inbox, providers, and a second run on
+// Postgres. Only tests import it.
 package harness
 
 import (
@@ -27,14 +27,14 @@ func (w *World) Call(route string, body map[string]any, token string) *Answer {
 	if token != "" {
 		headers = append(headers, Bearer(token))
 	}
-	var sent any // nil is no body
+	var sent any // nil sends no body
 	if body != nil {
 		sent = body
 	}
 	return w.Do(method, strings.Replace(path, "{provider}", "google", 1), sent, headers...)
 }
 
-// World is one service under test, with what happened in it.
+// World is one service under test, with its recorded events and log.
 type World struct {
 	*authtest.Env
 	T   *testing.T
@@ -44,7 +44,7 @@ type World struct {
 	Events []auth.Event
 }
 
-// NewWorld starts a service whose events and log are recorded.
+// NewWorld starts a service with recorded events and log.
 func NewWorld(t *testing.T, opts ...auth.Option) *World {
 	t.Helper()
 	w := &World{T: t, Log: &SyncBuffer{}}
@@ -62,7 +62,7 @@ func (w *World) Record(_ context.Context, e auth.Event) {
 	w.Events = append(w.Events, e)
 }
 
-// Patch changes a user behind the service's back.
+// Patch changes a user directly in the store.
 func (w *World) Patch(userID string, p store.UserPatch) {
 	w.T.Helper()
 	c := store.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}
@@ -78,7 +78,7 @@ func (w *World) Fired() []auth.EventType {
 	types := []auth.EventType{}
 	for _, e := range w.Events {
 		types = append(types, e.Type)
-		if e.UserID == "" && !strings.HasSuffix(string(e.Type), "failed") && e.Type != auth.EventSMSBudgetExceeded { // which may be about nobody
+		if e.UserID == "" && !strings.HasSuffix(string(e.Type), "failed") && e.Type != auth.EventSMSBudgetExceeded { // these may have no account
 			w.T.Errorf("the event %s tells of nobody", e.Type)
 		}
 	}
@@ -97,7 +97,7 @@ func (w *World) WantEvents(want ...auth.EventType) {
 	}
 }
 
-// SyncBuffer is a log that many goroutines write.
+// SyncBuffer is a log for concurrent writers.
 type SyncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -121,7 +121,7 @@ func (s *SyncBuffer) Reset() {
 	s.b.Reset()
 }
 
-// Lines are those of a log that match.
+// Lines returns the lines of the log that match.
 func (w *World) Lines(pattern string) []string {
 	var found []string
 	for line := range strings.Lines(w.Log.String()) {
@@ -132,7 +132,7 @@ func (w *World) Lines(pattern string) []string {
 	return found
 }
 
-// Refusal tells what New says to options that it has to refuse.
+// Refusal returns the error of New for invalid options.
 func Refusal(t *testing.T, opts ...auth.Option) string {
 	t.Helper()
 	a, err := auth.New(t.Context(), memstore.New(), append([]auth.Option{auth.WithDevMode()}, opts...)...)
@@ -146,5 +146,5 @@ func Refusal(t *testing.T, opts ...auth.Option) string {
 	return err.Error()
 }
 
-// ByOperator is in whose name rooms do what they do here.
+// ByOperator is the authority of operators in these tests.
 func ByOperator() auth.Authority { return auth.Authority{System: "operator"} }

@@ -1,7 +1,7 @@
-// Package hostileclient sends requests as no decent client would, over
-// connections of its own, for tests: it closes its half of the connection after
-// the request, sends the head and holds the body, breaks off at a chosen moment,
-// reads nothing, sends two cookies of one name, and opens many connections at once.
+// Package hostileclient sends requests as a hostile client does, for tests. It uses its
+// own connections: it closes its half after the request, sends the head and delays the
+// body, aborts at a chosen moment, never reads, sends two cookies with the same name, and
+// opens many connections at once.
 package hostileclient
 
 import (
@@ -16,14 +16,13 @@ import (
 	"time"
 )
 
-// patience bounds everything that a context does not bound earlier.
+// patience limits operations that their context does not limit earlier.
 const patience = 20 * time.Second
 
-// Field is one line of a head.
+// Field is one header line.
 type Field struct{ Name, Value string }
 
-// Request is sent to the letter. Only Host and, with a body, Content-Length are
-// added.
+// Request is sent exactly as it is. Only Host and, with a body, Content-Length are added.
 type Request struct {
 	Method string
 	Path   string
@@ -45,22 +44,22 @@ func (r Request) head(more ...Field) string {
 	return b.String() + "\r\n"
 }
 
-// TwoCookies are the ways to send two cookies of one name: in one field, and in
-// two.
+// TwoCookies returns the two ways to send two cookies with the same name: in one field
+// and in two.
 func TwoCookies(name, first, second string) [][]Field {
 	one, other := name+"="+first, name+"="+second
 	return [][]Field{{{"Cookie", one + "; " + other}}, {{"Cookie", one}, {"Cookie", other}}}
 }
 
-// Response is a response that was read to its end.
+// Response is a complete response.
 type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	Closes bool // the server closes the connection after it
+	Closes bool // the server closes the connection after the response
 }
 
-// conn is a connection that is read by responses.
+// conn is a connection that responses are read from.
 type conn struct {
 	*net.TCPConn
 	r *bufio.Reader
@@ -82,7 +81,7 @@ func dial(ctx context.Context, addr string) (*conn, error) {
 	return &conn{tcp, bufio.NewReader(c)}, tcp.SetDeadline(end)
 }
 
-// send dials and writes, and closes the connection if that fails.
+// send connects and writes, and closes the connection if writing fails.
 func send(ctx context.Context, addr, text string) (*conn, error) {
 	c, err := dial(ctx, addr)
 	if err != nil {
@@ -94,7 +93,7 @@ func send(ctx context.Context, addr, text string) (*conn, error) {
 	return c, nil
 }
 
-// response reads one that follows a request of this method.
+// response reads the response to a request with this method.
 func (c *conn) response(method string) (*Response, error) {
 	res, err := http.ReadResponse(c.r, &http.Request{Method: method})
 	if err != nil {
@@ -107,7 +106,7 @@ func (c *conn) response(method string) (*Response, error) {
 	return &Response{Status: res.StatusCode, Header: res.Header, Body: body, Closes: res.Close}, nil
 }
 
-// Do sends a request as it should be, on a connection of its own.
+// Do sends a well-formed request on its own connection.
 func Do(ctx context.Context, addr string, r Request) (*Response, error) {
 	c, err := send(ctx, addr, r.head()+r.Body)
 	if err != nil {
@@ -117,8 +116,8 @@ func Do(ctx context.Context, addr string, r Request) (*Response, error) {
 	return c.response(r.Method)
 }
 
-// HalfClose sends a request, closes its own half of the connection a while after,
-// and reads the response, if there is one.
+// HalfClose sends a request, closes its half of the connection after a delay, and reads
+// the response, if there is one.
 func HalfClose(ctx context.Context, addr string, r Request, after time.Duration) (*Response, error) {
 	c, err := send(ctx, addr, r.head()+r.Body)
 	if err != nil {
@@ -134,7 +133,7 @@ func HalfClose(ctx context.Context, addr string, r Request, after time.Duration)
 	return c.response(r.Method)
 }
 
-// Abort sends a request and resets the connection a while after.
+// Abort sends a request and resets the connection after a delay.
 func Abort(ctx context.Context, addr string, r Request, after time.Duration) error {
 	c, err := send(ctx, addr, r.head()+r.Body)
 	if err != nil {
@@ -158,22 +157,22 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Held is a request whose body the server waits for.
+// Held is a request that is sent except for its body.
 type Held struct {
 	conn *conn
 	r    Request
 }
 
-// AnsweredError tells of a server that did not wait for the body.
+// AnsweredError reports a server that did not wait for the body.
 type AnsweredError struct{ Response *Response }
 
 func (e *AnsweredError) Error() string {
 	return fmt.Sprintf("hostileclient: answered %d before the body was sent: %s", e.Response.Status, e.Response.Body)
 }
 
-// Hold sends the head of a request and returns once the server reads the body,
-// which it tells by 100 Continue (RFC 9110, section 10.1.1). An *AnsweredError if
-// it answers instead.
+// Hold sends the head of a request and returns once the server reads the body, which it
+// signals with 100 Continue (RFC 9110, section 10.1.1). If the server answers instead, the
+// error is an *AnsweredError.
 func Hold(ctx context.Context, addr string, r Request) (*Held, error) {
 	c, err := send(ctx, addr, r.head(Field{"Expect", "100-continue"}))
 	if err != nil {
@@ -197,10 +196,10 @@ func (h *Held) Send() (*Response, error) {
 	return h.Response()
 }
 
-// Response waits for the response without sending anything more.
+// Response waits for the response and sends nothing more.
 func (h *Held) Response() (*Response, error) { return h.conn.response(h.r.Method) }
 
-// Closed waits until the server has closed the connection; nil if it has.
+// Closed waits until the server has closed the connection, and returns nil then.
 func (h *Held) Closed() error {
 	_, err := h.conn.r.ReadByte()
 	if err == nil {
@@ -213,13 +212,12 @@ func (h *Held) Closed() error {
 	return nil
 }
 
-// Close gives the request up.
+// Close abandons the request.
 func (h *Held) Close() error { return h.conn.Close() }
 
-// ReadNothing sends a request n times over, one after the other on one
-// connection, and reads nothing. It returns when everything is sent, or when the
-// server takes no more of it for a while; the connection stays open until it is
-// closed.
+// ReadNothing sends a request n times on one connection and never reads. It returns when
+// all are sent, or when the server has accepted nothing for a while. The caller closes
+// the connection.
 func ReadNothing(ctx context.Context, addr string, r Request, n int, while time.Duration) (io.Closer, error) {
 	c, err := dial(ctx, addr)
 	if err != nil {
@@ -233,14 +231,14 @@ func ReadNothing(ctx context.Context, addr string, r Request, n int, while time.
 			return nil, errors.Join(err, c.Close())
 		}
 		if _, err := io.WriteString(c, r.head()+r.Body); err != nil {
-			break // it is full, or the server has given up: that is the point
+			break // the connection is full, or the server gave up, which is the purpose
 		}
 	}
 	return c, nil
 }
 
-// Many sends a request on n connections, all of which are open before the first
-// byte is sent, and returns the responses in no order.
+// Many sends a request on n connections and opens them all before the first byte is sent.
+// It returns the responses in no order.
 func Many(ctx context.Context, addr string, r Request, n int) ([]*Response, error) {
 	conns := make([]*conn, 0, n)
 	defer func() {

@@ -2,10 +2,9 @@ package openapi
 
 import "maps"
 
-// withForm adds the form to an operation that takes it as it takes JSON: with the
-// fields that a form can say, and those of all forms in their place and beside
-// them, and no others. It is
-// answered by going on to another page, or by a page.
+// withForm adds a form body to an operation with a JSON body. The form has the JSON
+// properties that a form can represent and the fields of all forms, which take precedence.
+// The response is a redirect or a page.
 func (b *builder) withForm(rt Route, op operation, p prose) operation {
 	json, _ := op.JSON.(object)
 	from, _ := json["properties"].(object)

@@ -6,12 +6,11 @@ import (
 	"fmt"
 )
 
-// lineLength is the length up to which Format writes an object or array on one line.
+// lineLength is the longest line on which Format writes an object or array.
 const lineLength = 120
 
-// Format writes a document for people: short objects and arrays are on one line, the others
-// are indented.
-// The order of names stays.
+// Format formats a document for people: short objects and arrays are on one line, the
+// others are indented. It keeps the order of names.
 func Format(doc []byte) ([]byte, error) {
 	var out bytes.Buffer
 	if err := format(&out, doc, "\n"); err != nil {
@@ -21,7 +20,7 @@ func Format(doc []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// format writes one value. The break is a line feed with the value's indentation.
+// format writes one value. lineBreak is a line feed with the value's indentation.
 func format(out *bytes.Buffer, value json.RawMessage, lineBreak string) error {
 	short, err := oneLine(value)
 	if err != nil {
@@ -59,7 +58,7 @@ func format(out *bytes.Buffer, value json.RawMessage, lineBreak string) error {
 	return nil
 }
 
-// oneLine is a value with a space after each colon and comma outside of strings.
+// oneLine returns a value with a space after each colon and comma outside of strings.
 func oneLine(value json.RawMessage) ([]byte, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, value); err != nil {

@@ -1,7 +1,7 @@
-// Package openapi writes an OpenAPI 3.1 document. By hand come the schemas and,
-// for every route, a few lines of prose; what follows from the route table is
-// generated: security, the responses of errors with their codes, rate limits,
-// headers, the parameters of a path, HEAD, and the names of operations.
+// Package openapi generates an OpenAPI 3.1 document. The schemas and a few lines of prose
+// for each route are written by hand. The route table provides the rest: security, error
+// responses with their codes, rate limits, headers, path parameters, HEAD, and the names
+// of operations.
 package openapi
 
 import (
@@ -15,16 +15,16 @@ import (
 	"strings"
 )
 
-// Envelope is what all operations share.
+// Envelope is common to all operations.
 type Envelope struct {
-	Server  string  // where the handler is mounted, such as "/auth/v1"
-	Always  []Error // what any operation may return
-	Body    []Error // further, one that reads a body
-	Limited []Error // further, one under a rate limit
+	Server  string  // the handler's mount point, such as "/auth/v1"
+	Always  []Error // of all operations
+	Body    []Error // also, of operations that read a body
+	Limited []Error // also, of operations with a rate limit
 }
 
-// Part is a share of the document: routes, and two JSON files with what was
-// written for them. The types schemas and prose say what is in the files.
+// Part is a part of the document: routes, and two JSON files for them. The types schemas
+// and prose define the files.
 type Part struct {
 	Routes  []Route
 	Schemas []byte
@@ -34,13 +34,13 @@ type Part struct {
 // Route is one row of a route table.
 type Route struct {
 	Pattern  string     // "POST /signup"
-	Security [][]string // alternatives, each the security schemes that go together; empty: open to anybody
-	Limits   []string   // names of the rate limits that may refuse it
-	Errors   []Error    // those that do not follow from Envelope
-	Forms    bool       // it takes what it takes as JSON from a page's form, too, and answers with pages
+	Security [][]string // alternatives, each a set of required security schemes; empty: open to everybody
+	Limits   []string   // names of its rate limits
+	Errors   []Error    // in addition to those of Envelope
+	Forms    bool       // accepts its JSON body as a page's form, too, and answers forms with pages
 }
 
-// Error is an error code and the HTTP status it comes with.
+// Error is an error code and its HTTP status.
 type Error struct {
 	Code   string
 	Status int
@@ -48,20 +48,20 @@ type Error struct {
 
 type object = map[string]any
 
-// schemas is the file of that name. A part may name schemas of the others.
+// schemas is the content of Part.Schemas. A part may refer to schemas of the others.
 type schemas struct {
-	Schemas         object `json:"schemas"` // in the shorthand that builder.schema tells
+	Schemas         object `json:"schemas"` // in the shorthand of builder.schema
 	SecuritySchemes object `json:"securitySchemes"`
 }
 
-// prose is the file of that name.
+// prose is the content of Part.Prose.
 type prose struct {
 	Info       object               `json:"info"`       // in one part only
-	Tags       []string             `json:"tags"`       // what operations are sorted under
-	Parameters map[string]string    `json:"parameters"` // what the parameters in paths mean
-	Headers    map[string]object    `json:"headers"`    // schemas with descriptions, of headers that requests may have
-	Limits     map[string]string    `json:"limits"`     // what the rate limits count
-	Form       map[string]any       `json:"form"`       // schemas of the fields that all forms of Route.Forms may have
+	Tags       []string             `json:"tags"`       // groups of operations
+	Parameters map[string]string    `json:"parameters"` // descriptions of path parameters
+	Headers    map[string]object    `json:"headers"`    // request headers: schemas with descriptions
+	Limits     map[string]string    `json:"limits"`     // descriptions of the rate limits
+	Form       map[string]any       `json:"form"`       // schemas of the fields that are common to all forms of Route.Forms
 	Operations map[string]operation `json:"operations"` // one for each route
 }
 
@@ -73,26 +73,26 @@ type operation struct {
 	Headers     []string            `json:"headers"`  // names of prose.Headers
 	JSON        any                 `json:"json"`     // schema of the body
 	Form        any                 `json:"form"`     // schema of the body as a form
-	Lines       any                 `json:"lines"`    // schema of each line of a body in application/x-ndjson
+	Lines       any                 `json:"lines"`    // schema of one line of an application/x-ndjson body
 	Optional    bool                `json:"optional"` // the body may be absent
 	Example     any                 `json:"example"`  // of the JSON body
 	Responses   map[string]response `json:"responses"`
 }
 
-// response is one that is not an error.
+// response is a successful response.
 type response struct {
 	Description string   `json:"description"`
 	JSON        any      `json:"json"`  // schema of the body
-	Other       []string `json:"other"` // media types besides JSON
-	Cache       string   `json:"cache"` // Cache-Control, if it is not no-store
+	Other       []string `json:"other"` // additional media types
+	Cache       string   `json:"cache"` // Cache-Control, unless it is no-store
 }
 
-// document is an OpenAPI document, in the order in which people read one.
+// document is an OpenAPI document, in the order for readers.
 type document struct {
 	OpenAPI    string            `json:"openapi"`
 	Info       object            `json:"info"`
 	Servers    []object          `json:"servers"`
-	Security   any               `json:"security,omitempty"` // of operations that name none
+	Security   any               `json:"security,omitempty"` // of operations without their own
 	Tags       []object          `json:"tags"`
 	Paths      map[string]object `json:"paths"`
 	Components components        `json:"components"`
@@ -106,16 +106,16 @@ type components struct {
 	SecuritySchemes object `json:"securitySchemes"`
 }
 
-// builder is a document that is being written, and what is wrong with it.
+// builder is an unfinished document with the faults found so far.
 type builder struct {
 	envelope Envelope
 	doc      document
 	faults   []error
 }
 
-// Build writes the document of all parts, the same bytes for the same parts. The
-// error names every fault: a route without prose and prose without a route, a
-// name that does not exist or exists twice, fields that the files do not have.
+// Build returns the document of all parts. Equal parts produce equal bytes. The error
+// names every fault: a route without prose, prose without a route, an unknown or
+// duplicate name, unknown fields in the files.
 func Build(e Envelope, parts ...Part) ([]byte, error) {
 	b := &builder{envelope: e, doc: document{
 		OpenAPI: "3.1.0", Servers: []object{{"url": e.Server}}, Tags: []object{}, Paths: map[string]object{},
@@ -131,7 +131,7 @@ func Build(e Envelope, parts ...Part) ([]byte, error) {
 		b.merge(b.doc.Components.SecuritySchemes, s.SecuritySchemes)
 		b.introduce(read[i])
 	}
-	for name := range sources { // schemas name each other: all names have to be known
+	for name := range sources { // schemas refer to each other: register all names first
 		b.doc.Components.Schemas[name] = nil
 	}
 	for name, s := range sources {
@@ -160,7 +160,7 @@ func (b *builder) fault(format string, args ...any) {
 	b.faults = append(b.faults, fmt.Errorf("openapi: "+format, args...))
 }
 
-// read is strict, so that a field that is misspelt is not silently left out.
+// read is strict, so that it reports misspelled fields.
 func (b *builder) read(file []byte, v any) {
 	if len(file) == 0 {
 		return
@@ -182,7 +182,7 @@ func (b *builder) merge(into, from object) {
 	}
 }
 
-// introduce adds what stands before the operations.
+// introduce adds the sections before the operations.
 func (b *builder) introduce(p prose) {
 	if p.Info != nil && b.doc.Info != nil {
 		b.fault("two parts have an info")
@@ -222,7 +222,7 @@ func (b *builder) part(routes []Route, p prose) {
 	}
 }
 
-// common is what a GET and its HEAD have in common.
+// common returns the fields that a GET shares with its HEAD.
 func (b *builder) common(rt Route, method, path string, op operation, p prose) object {
 	if !slices.ContainsFunc(b.doc.Tags, func(tag object) bool { return tag["name"] == op.Tag }) {
 		b.fault("%s: there is no tag %q", rt.Pattern, op.Tag)
@@ -253,7 +253,7 @@ func (b *builder) operation(rt Route, method, path string, op operation, p prose
 	return o
 }
 
-// operationID is "getMe" for GET /me, "deleteSessionsById" for DELETE
+// operationID returns "getMe" for GET /me and "deleteSessionsById" for DELETE
 // /sessions/{id}.
 func operationID(method, path string) string {
 	path = strings.ReplaceAll(path, "{", "by ")
@@ -281,7 +281,7 @@ func (b *builder) security(rt Route) []object {
 
 var parameter = regexp.MustCompile(`\{([^}]+)\}`)
 
-// parameters are those of the path, in their order, those of the query, and headers.
+// parameters returns path parameters in order, then query parameters, then headers.
 func (b *builder) parameters(path string, op operation, p prose) []any {
 	var list []any
 	for _, m := range parameter.FindAllStringSubmatch(path, -1) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// headers are the ones that responses promise.
+// headers returns the headers that responses may have.
 func headers() object {
 	header := func(description string, schema object) object {
 		return object{"required": true, "description": description, "schema": schema}
@@ -22,7 +22,7 @@ func headers() object {
 	}
 }
 
-// promises are the headers that come with a status, besides X-Request-Id.
+// promises returns the headers of a status, in addition to X-Request-Id.
 func promises(status int) []string {
 	switch status {
 	case http.StatusFound, http.StatusSeeOther:
@@ -70,7 +70,7 @@ func meaning(status int) string {
 	return http.StatusText(status) + "."
 }
 
-// headersOf refers to the headers of a response.
+// headersOf returns references to the headers of a response.
 func headersOf(names ...string) object {
 	h := object{"X-Request-Id": object{"$ref": "#/components/headers/X-Request-Id"}}
 	for _, name := range names {
@@ -79,10 +79,10 @@ func headersOf(names ...string) object {
 	return h
 }
 
-// responses are the successes, as written, and the errors.
+// responses returns the successful responses, as written, and the errors.
 func (b *builder) responses(rt Route, op operation, p prose) object {
 	all := object{}
-	var page bool // errors come as pages where successes do
+	var page bool // errors are pages if successes are
 	for status, r := range op.Responses {
 		n, err := strconv.Atoi(status)
 		if err != nil || r.Description == "" {
@@ -133,7 +133,7 @@ func (b *builder) success(status int, r response) shareable {
 	return shareable{name, o}
 }
 
-// errors are the codes that a route may return, by status.
+// errors returns the codes that a route may return, by status.
 func (b *builder) errors(rt Route, op operation) (statuses []int, codes map[int][]string) {
 	list := slices.Clone(b.envelope.Always)
 	if op.JSON != nil || op.Form != nil {
@@ -157,7 +157,7 @@ func (b *builder) errors(rt Route, op operation) (statuses []int, codes map[int]
 	return statuses, codes
 }
 
-// limits tells what is limited.
+// limits describes a route's rate limits.
 func (b *builder) limits(rt Route, p prose) string {
 	var list []string
 	for _, name := range rt.Limits {
@@ -169,7 +169,7 @@ func (b *builder) limits(rt Route, p prose) string {
 	return " Limited are " + strings.Join(list, ", ") + "."
 }
 
-// failure is the response of an error.
+// failure returns the response of an error.
 func (b *builder) failure(status int, codes []string, description string, page bool) shareable {
 	slices.Sort(codes)
 	name := failureName(status, codes)
@@ -183,7 +183,7 @@ func (b *builder) failure(status int, codes []string, description string, page b
 	return shareable{name, object{"description": description, "headers": headersOf(append(promises(status), "Cache-Control")...), "content": content}}
 }
 
-// head is the HEAD of a GET: it changes nothing, and has no body.
+// head returns the HEAD of a GET: it changes nothing and has no body.
 func (b *builder) head(rt Route, path string, op operation, p prose) object {
 	o := b.common(rt, "head", path, op, p)
 	o["summary"] = "The headers of GET " + path

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// schema expands the shorthand of schemas. A string stands for a type, or for a
-// schema by its name, which begins with a capital; a "?" behind it allows null.
+// schema expands the shorthand of schemas. A string is a type or, with a capital, the name
+// of a schema; a "?" after it allows null.
 //
-// Objects that are returned are complete and closed: unless they say otherwise,
-// all properties are required but those under "optional", and there are no
-// others. For objects that are received, that is for them to say.
+// Returned objects are closed by default: all properties are required, except those under
+// "optional", and others are forbidden. Received objects have no such default.
 func (b *builder) schema(v any, returned bool) any {
 	switch v := v.(type) {
 	case string:
@@ -48,7 +47,7 @@ func (b *builder) object(from object, returned bool) object {
 			s[key] = b.properties(v, returned)
 		case "items", "additionalProperties":
 			s[key] = b.schema(v, returned)
-		case "if", "then", "else", "not": // they judge an object that is described elsewhere
+		case "if", "then", "else", "not": // they constrain an object that is described elsewhere
 			s[key] = b.schema(v, false)
 		case "oneOf", "anyOf", "allOf":
 			s[key] = b.list(v, returned)

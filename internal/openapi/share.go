@@ -10,16 +10,16 @@ import (
 )
 
 // shareable is a parameter or response that becomes a component if several operations
-// have it.
+// use it.
 type shareable struct {
-	name  string // the component's, if no other has it
+	name  string // name of the component, unless another has it
 	value object
 }
 
-// MarshalJSON writes the value: in the document, a shareable stands for it.
+// MarshalJSON writes the value, because a shareable represents it in the document.
 func (s shareable) MarshalJSON() ([]byte, error) { return json.Marshal(s.value) }
 
-// uses are the operations that have equal values.
+// uses are the operations with the same value.
 type uses struct {
 	shareable
 	path string // of the first operation
@@ -29,13 +29,13 @@ type uses struct {
 // repeats collects the uses of each value.
 type repeats struct {
 	byText map[string]*uses
-	list   []*uses // in the order of the document
+	list   []*uses // in document order
 }
 
 func newRepeats() *repeats { return &repeats{byText: map[string]*uses{}} }
 
 func (r *repeats) add(s shareable, path string, set func(ref object)) {
-	text, _ := json.Marshal(s) // the names in it are sorted
+	text, _ := json.Marshal(s) // Marshal sorts the names
 	u := r.byText[string(text)]
 	if u == nil {
 		u = &uses{shareable: s, path: path}
@@ -45,14 +45,14 @@ func (r *repeats) add(s shareable, path string, set func(ref object)) {
 	u.set = append(u.set, set)
 }
 
-// byUses is the most frequent first.
+// byUses returns the values sorted by use, the most frequent first.
 func (r *repeats) byUses() []*uses {
 	slices.SortStableFunc(r.list, func(a, b *uses) int { return cmp.Compare(len(b.set), len(a.set)) })
 	return r.list
 }
 
-// move makes components of the values that occur more than once. The most frequent one
-// keeps its name; another of the same name is named after its path, too, or numbered.
+// move turns values that occur more than once into components. The most frequent one keeps
+// its name. Others with that name also get their path's name or a number.
 func (r *repeats) move(to object, section string) {
 	for _, u := range r.byUses() {
 		if len(u.set) < 2 {
@@ -73,14 +73,14 @@ func (r *repeats) move(to object, section string) {
 	}
 }
 
-// shareRepeats replaces parameters and responses that several operations have by
-// references to components. The most frequent security becomes the document's.
+// shareRepeats replaces repeated parameters and responses by references to components. The
+// most frequent security becomes the document's.
 func (b *builder) shareRepeats() {
 	parameters, responses, security := newRepeats(), newRepeats(), newRepeats()
 	for _, path := range sorted(b.doc.Paths) {
 		for _, method := range sorted(b.doc.Paths[path]) {
 			op, _ := b.doc.Paths[path][method].(object)
-			if list, _ := op["security"].([]object); len(list) > 0 { // an operation that is open says so
+			if list, _ := op["security"].([]object); len(list) > 0 { // open operations declare an empty security
 				security.add(shareable{value: object{"security": op["security"]}}, path, func(object) { delete(op, "security") })
 			}
 			list, _ := op["parameters"].([]any)
@@ -107,8 +107,8 @@ func (b *builder) shareRepeats() {
 	responses.move(b.doc.Components.Responses, "responses")
 }
 
-// failureName is built from the error codes, such as "NotFoundOrUserNotFound". More than
-// three make no readable name: then it is the status, such as "Forbidden".
+// failureName joins up to three error codes, such as "NotFoundOrUserNotFound". For more
+// codes it returns the status, such as "Forbidden".
 func failureName(status int, codes []string) string {
 	if len(codes) > 3 {
 		return statusName(status)
@@ -122,7 +122,7 @@ func failureName(status int, codes []string) string {
 
 func statusName(status int) string { return strings.ReplaceAll(http.StatusText(status), " ", "") }
 
-// resource is the last segment of a path that is no parameter.
+// resource returns the last segment of a path that is not a parameter.
 func resource(path string) (name string) {
 	for segment := range strings.SplitSeq(path, "/") {
 		if !strings.HasPrefix(segment, "{") {
@@ -132,7 +132,7 @@ func resource(path string) (name string) {
 	return name
 }
 
-// camel is "UserNotFound" for user_not_found, and "IfMatch" for If-Match.
+// camel turns user_not_found into UserNotFound, and If-Match into IfMatch.
 func camel(name string) string {
 	var out strings.Builder
 	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("_-.", r) }) {

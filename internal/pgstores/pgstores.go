@@ -1,5 +1,5 @@
-// Package pgstores gives tests stores on Postgres, of one pool, each in a schema of
-// its own.
+// Package pgstores provides Postgres stores for tests. They share a pool, and each has its
+// own schema.
 package pgstores
 
 import (
@@ -23,7 +23,7 @@ var shared struct {
 	pool    *pgxpool.Pool
 	err     error
 	schemas pgtest.Reused[string]
-	of      sync.Map // of a store: its schema
+	of      sync.Map // maps a store to its schema
 }
 
 func open(url string) {
@@ -39,13 +39,13 @@ func open(url string) {
 	shared.schemas.Open = func() (string, string) {
 		made++
 		schema := fmt.Sprintf("test_%d_%d", os.Getpid(), made)
-		pgtest.AtEnd(func() { _, _ = shared.pool.Exec(context.Background(), "drop schema if exists "+schema+" cascade") }) // a server of somebody's own stays as it was
+		pgtest.AtEnd(func() { _, _ = shared.pool.Exec(context.Background(), "drop schema if exists "+schema+" cascade") }) // leave no schema on a server of the developer's
 		return schema, schema
 	}
 }
 
-// New is a store in a schema of its own, which is emptied for another test once this
-// one has ended. The package's TestMain has to call pgtest.Main.
+// New returns a store in its own schema. The schema is emptied and reused after the test.
+// The package's TestMain must call pgtest.Main.
 func New(tb testing.TB) store.Store {
 	tb.Helper()
 	url := pgtest.URL(tb)
@@ -55,7 +55,7 @@ func New(tb testing.TB) store.Store {
 	if shared.err != nil {
 		tb.Fatal(shared.err)
 	}
-	// Longer than a call of an application may take: a machine that stood still for a while is no defect.
+	// Longer than an application's timeout, because a test machine may stall.
 	schema := shared.schemas.Store(tb)
 	s, err := pgstore.New(shared.pool, pgstore.WithSchema(schema), pgstore.WithTimeout(2*time.Minute))
 	if err == nil {

@@ -1,6 +1,6 @@
 // Package pgtest gives tests a real Postgres: the one in AUTH_TEST_DATABASE_URL, or a
 // temporary cluster of the installed Postgres. It never skips a test: without either, the
-// test fails and says what to install.
+// test fails and explains how to install Postgres.
 package pgtest
 
 import (
@@ -261,8 +261,8 @@ func (l *serverLog) String() string {
 	return l.text.String()
 }
 
-// chooseUser selects another user if the test runs as root, because Postgres refuses to run
-// as root.
+// chooseUser selects another user if the test runs as root, because Postgres refuses to
+// run as root.
 func (s *Server) chooseUser(dir string) error {
 	if os.Getuid() != 0 {
 		return nil

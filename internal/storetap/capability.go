@@ -7,8 +7,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// The optional interfaces, each with the store beside it, so that store.Capability finds
-// them along Tap.Unwrap and finds none that the store below lacks.
+// The optional interfaces, each embedded next to a store, so that store.Capability finds
+// them through Tap.Unwrap, and finds only those of the inner store.
 type (
 	factors struct {
 		link

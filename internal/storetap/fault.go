@@ -9,11 +9,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Fault is what goes wrong with a call.
+// Fault is a failure of a call.
 type Fault string
 
-// The faults. Those by which the caller leaves end the context that Hooks.Leave
-// cancels; what they mean for the call is the store's to decide.
+// The faults. The caller leaves by canceling the context with Hooks.Leave. The store
+// decides how the call ends.
 const (
 	NoFault      Fault = ""
 	LeavesBefore Fault = "the caller leaves before it"
@@ -21,19 +21,19 @@ const (
 	LeavesAfter  Fault = "the caller leaves after it"
 	FailsBefore  Fault = "it fails without an effect"
 	FailsAfter   Fault = "its answer is lost" // after the effect
-	Waits        Fault = "it waits"           // until Hooks.Release is closed, or the context ends
+	Waits        Fault = "it waits"           // until Hooks.Release is closed or the context ends
 )
 
-// Faults lists all of them.
+// Faults returns all faults.
 func Faults() []Fault {
 	return []Fault{LeavesBefore, LeavesDuring, LeavesAfter, FailsBefore, FailsAfter, Waits}
 }
 
-// ErrFault is what a call returns that fails by a fault.
+// ErrFault is the error of a failed call.
 var ErrFault = errors.New("storetap: the store cannot be reached")
 
-// begin lets a fault happen to a call that is about to begin, and returns what
-// is to happen at its end.
+// begin applies a fault to a call that is about to start. It returns the function to run
+// at the call's end.
 func (h *Hooks) begin(f Fault, ctx *context.Context) (end func(err *error, results []any)) {
 	end = func(*error, []any) {}
 	switch f {
@@ -46,7 +46,7 @@ func (h *Hooks) begin(f Fault, ctx *context.Context) (end func(err *error, resul
 	case LeavesAfter:
 		end = func(*error, []any) { h.Leave() }
 	case FailsBefore:
-		// A store does nothing for a context that has ended.
+		// A store does nothing for a canceled context.
 		over, cancel := context.WithCancel(*ctx)
 		cancel()
 		*ctx = over
@@ -62,7 +62,7 @@ func (h *Hooks) begin(f Fault, ctx *context.Context) (end func(err *error, resul
 	return end
 }
 
-// lose puts ErrFault in place of all that a call returned.
+// lose replaces all results of a call by ErrFault.
 func lose(err *error, results []any) {
 	*err = ErrFault
 	for _, r := range results {
@@ -70,8 +70,8 @@ func lose(err *error, results []any) {
 	}
 }
 
-// leaving is a context whose caller leaves once the call has looked at it twice:
-// first right at its beginning, then at work.
+// leaving is a context that leaves when the call checks it for the second time. The first
+// check is at the call's start, the second during its work.
 type leaving struct {
 	context.Context
 	leave func()
@@ -101,7 +101,7 @@ func (l *leaving) Err() error {
 	return l.Context.Err()
 }
 
-// taken is what Take calls besides what every call does.
+// taken returns the hooks that Take runs in addition to every call's hooks.
 func (t *Tap) taken(ctx context.Context) (edit func([]store.Draw) []store.Draw, took func([]store.Draw, store.Decision)) {
 	t.mu.Lock()
 	h := t.hooks

@@ -1,11 +1,11 @@
-// Package storetap lets a test in between a caller and its store: before and
-// after each call, at what a change is conditional on, and as a store that fails,
-// waits, loses its answer, or whose caller leaves at any moment.
+// Package storetap intercepts the calls to a store in tests. A test can run code before
+// and after each call, change a change's preconditions, and inject faults: the store
+// fails, waits or loses its response, or the caller leaves at any moment.
 //
 //	tap := storetap.New(memstore.New())
 //	a, err := auth.New(ctx, tap, …)
 //	tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, n int) {
-//		if n == 2 { … } // somebody else is faster than the second call
+//		if n == 2 { … } // another caller is faster than the second call
 //	}})
 package storetap
 
@@ -18,53 +18,53 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Hooks are what a Tap calls. All of them may be nil, and are called in the
-// goroutine of the call that they are about, without a lock. Calls to the tap
-// with the context that a hook is given pass unseen.
+// Hooks are functions that a Tap calls. Each may be nil. They run in the goroutine of the
+// intercepted call, without a lock. Calls to the tap with a hook's context are neither
+// intercepted nor counted.
 type Hooks struct {
-	// Skip tells which calls are not of interest: they pass unseen and uncounted.
+	// Skip reports whether a call passes without hooks and uncounted.
 	Skip func(ctx context.Context, method string) bool
-	// Before comes before the n-th call since Reset; the first is 1.
+	// Before runs before the n-th call since Reset; the first is 1.
 	Before func(ctx context.Context, method string, n int)
-	// Edit may change the conditions of a call before the store gets them. What
-	// they point to belongs to the caller: replace it, do not write into it.
+	// Edit may change a call's preconditions before the store receives them. Replace the
+	// values they point to, because those belong to the caller.
 	Edit func(method string, c *store.Change)
-	// After comes after the n-th call, with the error that the store returned,
-	// whatever a fault puts in its place.
+	// After runs after the n-th call with the store's own error, before a fault
+	// replaces it.
 	After func(ctx context.Context, method string, n int, err error)
 
-	// Fault says what goes wrong with the n-th call, after Before and Edit.
+	// Fault returns the fault of the n-th call. It runs after Before and Edit.
 	Fault func(ctx context.Context, method string, n int) Fault
-	// Leave cancels the context of whoever calls; it is needed by the faults of
-	// that name.
+	// Leave cancels the caller's context. The faults LeavesBefore, LeavesDuring and
+	// LeavesAfter need it.
 	Leave func()
 	// Release ends Waits when it is closed.
 	Release <-chan struct{}
 
-	// Draws may change what is drawn from the limits; as many have to come back.
+	// Draws may change the draws from the limits. It must return as many.
 	Draws func(draws []store.Draw) []store.Draw
-	// Took comes after draws that the store judged, whatever a fault makes of it.
+	// Took runs after the store has checked the draws, with or without a fault.
 	Took func(draws []store.Draw, d store.Decision)
 
-	// Background makes the hooks see what no request does, too: ClaimMessages,
-	// FinishMessage, AddEvents, SweepEvents, AddCounts, Settings, and what works jobs off,
-	// which otherwise pass unseen and uncounted.
+	// Background also runs the hooks for calls that no request makes: ClaimMessages,
+	// FinishMessage, AddEvents, SweepEvents, AddCounts, Settings, and the calls that run
+	// jobs. By default they pass without hooks and uncounted.
 	Background bool
 }
 
-// Tap is a store that hands every call on to another one, with hooks around it.
-// It has the optional interfaces that the other one has, found by store.Capability, and
-// all of their calls pass the hooks, too. Other methods are not passed on. Safe for concurrent use.
+// Tap is a store that forwards every call to another store and runs hooks around it.
+// store.Capability finds the optional interfaces of the other store, and their calls run
+// the hooks, too. Other methods are not forwarded. A Tap is safe for concurrent use.
 type Tap struct {
 	inner store.Store
-	chain store.Store // what Unwrap returns: the optional interfaces, one link each
+	chain store.Store // returned by Unwrap: the optional interfaces, one link each
 
 	mu    sync.Mutex
 	hooks Hooks
 	n     int
 }
 
-// New makes a tap without hooks.
+// New returns a tap without hooks.
 func New(inner store.Store) *Tap {
 	t := &Tap{inner: inner}
 	end := link{Store: t}
@@ -84,24 +84,24 @@ func New(inner store.Store) *Tap {
 	return t
 }
 
-// Reset sets the hooks and begins to count anew.
+// Reset sets the hooks and restarts the count.
 func (t *Tap) Reset(h Hooks) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.hooks, t.n = h, 0
 }
 
-// Calls is how many calls there were since Reset.
+// Calls returns the number of calls since Reset.
 func (t *Tap) Calls() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.n
 }
 
-// Inner is the store behind the tap, for those who interfere.
+// Inner returns the tapped store, for tests that bypass the tap.
 func (t *Tap) Inner() store.Store { return t.inner }
 
-// Unwrap leads to the optional interfaces, not to the store behind.
+// Unwrap leads to the optional interfaces, not to the inner store.
 func (t *Tap) Unwrap() store.Store { return t.chain }
 
 // link is a store with one optional interface; next has the others.
@@ -114,9 +114,9 @@ func (l *link) Unwrap() store.Store { return l.next }
 
 type insideKey struct{}
 
-// enter runs what comes before a call and returns what comes after it, which gets
-// pointers to its error and its other results. c is nil if nothing changes; ctx
-// may become another.
+// enter runs the hooks before a call and returns the function to run after it, which
+// gets pointers to the call's error and its other results. c is nil if the call changes
+// nothing; ctx may be replaced.
 func (t *Tap) enter(ctx *context.Context, method string, c *store.Change) func(err *error, results ...any) {
 	pass := func(*error, ...any) {}
 	if (*ctx).Value(insideKey{}) != nil {
@@ -154,7 +154,7 @@ func (t *Tap) enter(ctx *context.Context, method string, c *store.Change) func(e
 	}
 }
 
-// Contract is the other store's; it says nothing about accounts and is no call.
+// Contract returns the inner store's contract. It runs no hooks.
 func (t *Tap) Contract() int { return t.inner.Contract() }
 
 // CreateUser is store.Store's.
@@ -203,7 +203,7 @@ func (t *Tap) Session(ctx context.Context, id string, now time.Time) (s store.Se
 func (t *Tap) AdvanceSession(ctx context.Context, c store.Advance) (s store.Session, u store.User, err error) {
 	edit, took := t.taken(ctx)
 	defer t.enter(&ctx, "AdvanceSession", &c.Change)(&err, &s, &u)
-	if c.Draw.Rate.Burst > 0 { // as of Take
+	if c.Draw.Rate.Burst > 0 { // as in Take
 		draws := edit([]store.Draw{c.Draw})
 		c.Draw = store.Draw{}
 		if len(draws) > 0 {

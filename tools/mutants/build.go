@@ -16,10 +16,10 @@ import (
 	"strings"
 )
 
-// Variables by which a test binary is told what to do.
+// Variables that configure a test binary.
 const (
-	envMutant  = "AUTHMOUNT_MUTANT"         // which mutant is switched on
-	envReached = "AUTHMOUNT_MUTANT_REACHED" // the file to note in which mutants' places were reached
+	envMutant  = "AUTHMOUNT_MUTANT"         // the mutant to run
+	envReached = "AUTHMOUNT_MUTANT_REACHED" // the file for the ids of reached mutants
 )
 
 // helper is added to each package that has mutants.
@@ -57,7 +57,8 @@ func mutantReached(id int) {
 }
 `
 
-// moduleRoot is the folder of the module that is mutated, which this one replaces by a path.
+// moduleRoot returns the folder of the mutated module, from this module's replace
+// directive.
 func moduleRoot(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/authmount/auth").Output()
 	return strings.TrimSpace(string(out)), err
@@ -70,8 +71,8 @@ type workshop struct {
 	jobs int
 	out  io.Writer
 
-	tests *regexp.Regexp // only these
-	skip  *regexp.Regexp // and not those
+	tests *regexp.Regexp // only tests that match
+	skip  *regexp.Regexp // except tests that match
 }
 
 func newWorkshop(root string, jobs int, out io.Writer) (*workshop, error) {
@@ -81,7 +82,7 @@ func newWorkshop(root string, jobs int, out io.Writer) (*workshop, error) {
 
 func (w *workshop) close() { _ = os.RemoveAll(w.tmp) }
 
-// sample is the first n mutants of the pool that compile.
+// sample returns the first n mutants of the pool that compile.
 func (w *workshop) sample(ctx context.Context, pool []*mutant, n int) ([]*mutant, error) {
 	if n <= 0 || n > len(pool) {
 		n = len(pool)
@@ -102,7 +103,7 @@ func (w *workshop) sample(ctx context.Context, pool []*mutant, n int) ([]*mutant
 	}
 }
 
-// broken are mutants that do not compile.
+// broken returns the mutants that do not compile.
 func (w *workshop) broken(ctx context.Context, ms []*mutant) (map[*mutant]bool, error) {
 	broken := map[*mutant]bool{}
 	together := slices.DeleteFunc(slices.Clone(ms), func(m *mutant) bool { return m.alone })
@@ -146,7 +147,7 @@ func (w *workshop) broken(ctx context.Context, ms []*mutant) (map[*mutant]bool, 
 
 var compileError = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):`)
 
-// goTool runs the go command at the module's root.
+// goTool runs the go command in the module's root.
 func (w *workshop) goTool(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // that is what this is for
 	cmd.Dir = w.root
@@ -157,7 +158,7 @@ func (w *workshop) goTool(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// packages are the folders that mutants are in.
+// packages returns the folders of mutants.
 func packages(ms []*mutant) []string {
 	var dirs []string
 	for _, m := range ms {
@@ -167,14 +168,14 @@ func packages(ms []*mutant) []string {
 	return slices.Compact(dirs)
 }
 
-// lines are where a mutant is in the file of an overlay.
+// lines is the position of a mutant in an overlay's file.
 type lines struct {
 	m           *mutant
 	file        string
 	first, last int
 }
 
-// overlay writes files that hold mutants beside the code as it is.
+// overlay writes the files with mutants next to the original code.
 func (w *workshop) overlay(name string, ms []*mutant) (string, []lines, error) {
 	byFile := map[string][]*mutant{}
 	for _, m := range ms {
@@ -209,7 +210,7 @@ func (w *workshop) overlay(name string, ms []*mutant) (string, []lines, error) {
 
 var packageClause = regexp.MustCompile(`(?m)^package (\w+)`)
 
-// overlayAlone is the overlay of one mutant that takes the place of the code.
+// overlayAlone writes an overlay in which one mutant replaces the original code.
 func (w *workshop) overlayAlone(m *mutant) (string, error) {
 	raw, err := os.ReadFile(filepath.Join(w.root, filepath.FromSlash(m.file)))
 	if err != nil {
@@ -239,9 +240,9 @@ func write(file, text string) error {
 	return os.WriteFile(file, []byte(text), 0o600) //nolint:gosec // below a directory of our own
 }
 
-// weave puts mutants into a file: at the beginning of its function, each is a
-// whole body that runs if it is switched on; where its statement is in the body as
-// it was, reaching it is noted.
+// weave adds mutants to a file. Each is a copy of its function's body at the start of the
+// function, which runs if the mutant is selected. In the original body, the mutant's
+// statement records that it was reached.
 func weave(text string, ms []*mutant) (string, []lines) {
 	slices.SortFunc(ms, func(a, b *mutant) int { return a.open - b.open })
 	var out strings.Builder

@@ -14,21 +14,21 @@ import (
 	"strings"
 )
 
-// mutant is one way of breaking the code: bytes [start,end) of a file become text.
+// mutant is one change of the code: bytes [start,end) of a file become text.
 type mutant struct {
 	id         int
 	file       string // relative to the module, with slashes
 	line       int
-	fn         string // "(*Auth).take"; "" outside of functions
+	fn         string // "(*Auth).take"; "" outside functions
 	start, end int
 	text       string
-	before     string // the lines it changes
+	before     string // the changed lines
 	after      string
 
 	open, shut int  // the function's body, without its braces
 	void       bool // the function returns nothing
-	mark       int  // where the statement begins that it is in
-	alone      bool // it needs a build of its own
+	mark       int  // start of the statement that contains it
+	alone      bool // needs its own build
 
 	killer string // the test that failed
 }
@@ -36,18 +36,18 @@ type mutant struct {
 func (m *mutant) dir() string   { return path.Dir(m.file) }
 func (m *mutant) place() string { return fmt.Sprintf("%s:%d", m.file, m.line) }
 
-// key tells mutants apart whatever moves the lines.
+// key identifies a mutant, even if its line moves.
 func (m *mutant) key() string {
 	return fmt.Sprintf("%s %s\n- %s\n+ %s\n", m.file, m.fn, m.before, cmp.Or(m.after, "nothing"))
 }
 
-// matters reports whether a file matters to security. The files that do not are
-// named here, so that a new file counts until somebody says otherwise.
+// matters reports whether a file matters to security. It lists the files that do not, so
+// that new files count by default.
 func matters(file string) bool {
 	for _, dir := range []string{
-		"examples/", "bench/", "authtest/", "storetest/", "scripts/", "tools/", "openapi/", // no part of a service
-		"internal/axetest/", "internal/browsertest/", "internal/harness/", "internal/hostileclient/", "internal/peertest/", "internal/pgstores/", "internal/pgtest/", "internal/storetap/", // help tests
-		"internal/clientgen/", "internal/openapi/", // write clients and a document
+		"examples/", "bench/", "authtest/", "storetest/", "scripts/", "tools/", "openapi/", // not part of a service
+		"internal/axetest/", "internal/browsertest/", "internal/harness/", "internal/hostileclient/", "internal/peertest/", "internal/pgstores/", "internal/pgtest/", "internal/storetap/", // test helpers
+		"internal/clientgen/", "internal/openapi/", // generators
 	} {
 		if strings.HasPrefix(file, dir) {
 			return false
@@ -58,16 +58,16 @@ func matters(file string) bool {
 		case "action.go", "dashboard.go", "first_owner.go", "markup.go", "page.go", "routes.go", "visit.go":
 			return true
 		}
-		return false // draws what operations answered, which judge for themselves
+		return false // displays results of operations, which check permissions themselves
 	}
 	switch file {
-	case "document.go", "page_template.go", "internal/outbox/templates.go": // what people read
+	case "document.go", "page_template.go", "internal/outbox/templates.go": // texts for people
 		return false
 	}
 	return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
 }
 
-// candidates are all mutants there are.
+// candidates returns all possible mutants.
 func candidates(root string, only *regexp.Regexp) ([]*mutant, error) {
 	var files []string
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
@@ -117,7 +117,7 @@ type source struct {
 	text     string
 	fset     *token.FileSet
 	tree     *ast.File
-	variadic map[string]int // function's name to its first optional argument
+	variadic map[string]int // function name to the index of its first optional argument
 	found    []*mutant
 	fn       *ast.FuncDecl
 	stack    []ast.Node
@@ -148,7 +148,7 @@ func (s *source) noteVariadic(into map[string]int) {
 
 func (s *source) offset(p token.Pos) int { return s.fset.Position(p).Offset }
 
-// mutants walks the file.
+// mutants collects the file's mutants.
 func (s *source) mutants() []*mutant {
 	for _, d := range s.tree.Decls {
 		if s.fn, _ = d.(*ast.FuncDecl); s.fn != nil {
@@ -178,7 +178,7 @@ func (s *source) walk(n ast.Node) {
 	})
 }
 
-// add notes a mutant that replaces the text from one position to another.
+// add adds a mutant that replaces the text between two positions.
 func (s *source) add(from, to token.Pos, text string) { s.addAt(s.offset(from), s.offset(to), text) }
 
 func (s *source) addAt(start, end int, text string) {
@@ -203,7 +203,7 @@ func (s *source) addAt(start, end int, text string) {
 	s.found = append(s.found, m)
 }
 
-// hasLabel tells of functions whose body cannot be there twice.
+// hasLabel reports whether a function has a label, so that its body cannot be copied.
 func hasLabel(f *ast.FuncDecl) (yes bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		_, is := n.(*ast.LabeledStmt)
@@ -215,7 +215,7 @@ func hasLabel(f *ast.FuncDecl) (yes bool) {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// nameOf is a function with its receiver.
+// nameOf returns a function's name with its receiver.
 func nameOf(f *ast.FuncDecl) string {
 	if f.Recv.NumFields() == 0 {
 		return f.Name.Name
@@ -233,7 +233,7 @@ func nameOf(f *ast.FuncDecl) string {
 	return f.Name.Name
 }
 
-// statement is where the innermost statement of a list begins that the walk is in.
+// statement returns the start of the innermost statement that is being walked.
 func (s *source) statement() token.Pos {
 	for i := len(s.stack) - 1; i > 0; i-- {
 		stmt, ok := s.stack[i].(ast.Stmt)

@@ -21,21 +21,21 @@ import (
 	"github.com/authmount/auth/internal/pgtest"
 )
 
-// suite is the tests of a package, compiled.
+// suite is a package's compiled tests.
 type suite struct {
-	dir      string // of the package, relative to the module
+	dir      string // the package, relative to the module
 	binary   string
-	postgres bool // it is given a database
-	flows    bool // it runs the root's scenarios on Postgres
+	postgres bool // needs a database
+	flows    bool // runs the root's scenarios on Postgres
 	tests    []test
 }
 
-// test is one function, with what it takes and reaches.
+// test is one test function, with its duration and the mutants that it reaches.
 type test struct {
 	name  string
 	took  time.Duration
 	meets map[int]bool
-	fails bool // without any mutant, too
+	fails bool // fails without a mutant, too
 }
 
 func (s *suite) String() string {
@@ -45,18 +45,18 @@ func (s *suite) String() string {
 	return s.dir
 }
 
-// textual are tests that compare the text of statements: they would fail for any
-// change of one, and hold no promise.
+// textual matches tests that compare the text of statements. They fail for every change of
+// a statement and verify no behaviour.
 const textual = "^TestStatementsAsSent"
 
-// onPostgres has the scenarios of the flows run on pgstore; TestEverythingOnPostgres
-// does that itself, all at once.
+// onPostgres runs the scenarios of the flows on pgstore. TestEverythingOnPostgres is
+// excluded, because it runs all of them itself.
 const (
 	onPostgres = "AUTH_TEST_ON_POSTGRES=1"
 	allAtOnce  = "TestEverythingOnPostgres"
 )
 
-// flows are the folders with the tests of the flows: the root and internal/tests.
+// flows returns the folders with the tests of the flows: the root and internal/tests.
 func (w *workshop) flows() []string {
 	dirs := []string{"."}
 	below, _ := filepath.Glob(filepath.Join(w.root, "internal", "tests", "*"))
@@ -111,7 +111,7 @@ func (w *workshop) judge(ctx context.Context, sample []*mutant) error {
 	})
 }
 
-// each calls f for 0 to n-1, as many at a time as there are jobs.
+// each calls f for 0 to n-1, as many at once as there are jobs.
 func (w *workshop) each(n int, f func(int) error) error {
 	var next atomic.Int32
 	var wg sync.WaitGroup
@@ -146,7 +146,7 @@ func (w *workshop) compile(ctx context.Context, name, overlay string, dirs []str
 			return nil, fmt.Errorf("go test -c %s: %w\n%s", dir, err, out)
 		}
 		if _, err := os.Stat(binary); err != nil {
-			continue // it has no tests
+			continue // the package has no tests
 		}
 		suites = append(suites, &suite{dir: path.Clean(dir), binary: binary, postgres: path.Clean(dir) == "pgstore"})
 		if slices.Contains(w.flows(), path.Clean(dir)) && slices.Contains(dirs, "./pgstore") {
@@ -159,11 +159,11 @@ func (w *workshop) compile(ctx context.Context, name, overlay string, dirs []str
 // bench runs test binaries.
 type bench struct {
 	w  *workshop
-	db string // superuser's
+	db string // URL for the superuser
 	n  atomic.Int32
 }
 
-// measure finds out what each test takes, and what mutants it meets.
+// measure records the duration of each test and the mutants that it reaches.
 func (b *bench) measure(ctx context.Context, suites []*suite) error {
 	type job struct {
 		s *suite
@@ -180,7 +180,7 @@ func (b *bench) measure(ctx context.Context, suites []*suite) error {
 				s.tests = append(s.tests, test{name: name})
 			}
 		}
-		if s.flows { // one by one they would take longer than all mutants together
+		if s.flows { // they would take longer one by one than all mutants together
 			continue
 		}
 		for i := range s.tests {
@@ -218,13 +218,12 @@ func (b *bench) measure(ctx context.Context, suites []*suite) error {
 	})
 }
 
-// rounds are what the tests of one run may take together: most mutants fall in the
-// first.
+// rounds are the time limits for the tests of one run. Most mutants fail in the first.
 func rounds() []time.Duration {
 	return []time.Duration{2 * time.Second, 10 * time.Second, time.Hour}
 }
 
-// kill runs the tests that meet a mutant, quick ones first.
+// kill runs the tests that reach a mutant, quick ones first.
 func (b *bench) kill(ctx context.Context, m *mutant, suites []*suite) error {
 	if m.alone {
 		var err error
@@ -251,7 +250,8 @@ func (b *bench) kill(ctx context.Context, m *mutant, suites []*suite) error {
 	return nil
 }
 
-// alone is suites built with one mutant in place of the code, its own package's first.
+// alone builds suites in which one mutant replaces the code, its own package's suite
+// first.
 func (b *bench) alone(ctx context.Context, m *mutant, suites []*suite) ([]*suite, error) {
 	overlay, err := b.w.overlayAlone(m)
 	if err != nil {
@@ -298,7 +298,7 @@ func (b *bench) killWith(ctx context.Context, m *mutant, s *suite) error {
 			if failed == "" {
 				break
 			}
-			// Alone, it has to fail again: what fails now and then kills nothing.
+			// The test must fail again alone, because flaky tests kill nothing.
 			name, _, _ := strings.Cut(failed, "/")
 			again := failed
 			if slices.Contains(names, name) {
@@ -318,7 +318,7 @@ func (b *bench) killWith(ctx context.Context, m *mutant, s *suite) error {
 
 var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(panic: .*|fatal error: .*)`)
 
-// run runs tests, and returns what failed, or "".
+// run runs tests and returns the failed one, or "".
 func (b *bench) run(ctx context.Context, s *suite, names []string, limit time.Duration, env ...string) (failed, output string, err error) {
 	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, limit+time.Minute)
@@ -352,7 +352,7 @@ func (b *bench) run(ctx context.Context, s *suite, names []string, limit time.Du
 	return "the run", out.String(), nil
 }
 
-// database makes one that a run has to itself.
+// database creates a database for one run.
 func (b *bench) database(ctx context.Context) (url string, drop func(), err error) {
 	conn, err := pgx.Connect(ctx, b.db)
 	if err != nil {

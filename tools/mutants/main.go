@@ -1,15 +1,14 @@
-// Command mutants breaks the code in small ways, one at a time, and runs the
-// tests that reach the place: what survives is a promise that no test holds.
+// Command mutants makes small changes to the code, one at a time, and runs the tests that
+// reach them. A change that no test detects is a survivor.
 //
 //	go run -C tools/mutants . [-n 150] [-seed N] [-only REGEXP] [-run REGEXP] [-skip REGEXP] [-j N]
 //
-// Mutants are sampled at random from the files that matter to security (see
-// matters): no examples, benchmarks, generators or helpers of tests. The tree is
-// never touched: all mutants are compiled into the test binaries by a build overlay,
-// each as a copy of its function that an environment variable switches on, so that
-// one build serves them all. Those of declarations outside of functions get a build
-// of their own. A survivor is a question for a review, not a failure: some mutants
-// change nothing that matters.
+// Mutants are a random sample from the files that matter to security (see matters), which
+// excludes examples, benchmarks, generators and test helpers. The source tree is never
+// changed: a build overlay compiles all mutants into the test binaries. Each is a copy of
+// its function that an environment variable selects, so that one build contains them all.
+// Mutants outside functions get their own build. A survivor is a question for a review,
+// not a failure: some mutants change nothing that matters.
 package main
 
 import (
@@ -88,7 +87,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return conclude(out, *report, *seed, sample, time.Since(began))
 }
 
-// conclude counts, and appends the survivors to the report.
+// conclude prints the counts and appends the survivors to the report.
 func conclude(out io.Writer, report string, seed uint64, sample []*mutant, took time.Duration) error {
 	var left strings.Builder
 	killed, survived := 0, 0

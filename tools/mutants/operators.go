@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// unimportant is what may be broken without any harm that a test could see:
-// logging, and giving back what the garbage collector or a timeout gives back.
+// unimportant reports whether a change has no effect that a test can detect, such as
+// logging, and releasing resources that the garbage collector or a timeout releases.
 func unimportant(n ast.Node) bool {
 	var call *ast.CallExpr
 	switch n := n.(type) {
@@ -75,9 +75,9 @@ func (s *source) mutate(n ast.Node) {
 
 func (s *source) textOf(n ast.Node) string { return s.text[s.offset(n.Pos()):s.offset(n.End())] }
 
-// condition is turned round or, where it guards something, never true.
+// condition negates a condition. If it guards code, it also makes it false.
 func (s *source) condition(e ast.Expr, guard bool) {
-	if b, ok := e.(*ast.BinaryExpr); !ok || (b.Op != token.EQL && b.Op != token.NEQ) { // binary turns those round
+	if b, ok := e.(*ast.BinaryExpr); !ok || (b.Op != token.EQL && b.Op != token.NEQ) { // binary negates those
 		s.add(e.Pos(), e.End(), "!("+s.textOf(e)+")")
 	}
 	if guard {
@@ -85,7 +85,7 @@ func (s *source) condition(e ast.Expr, guard bool) {
 	}
 }
 
-// binary swaps operators, and leaves out one side of an && or ||.
+// binary swaps operators, and removes one side of an && or ||.
 func (s *source) binary(b *ast.BinaryExpr) {
 	swap, ok := map[token.Token]string{
 		token.LAND: "||", token.LOR: "&&", token.EQL: "!=", token.NEQ: "==",
@@ -101,7 +101,7 @@ func (s *source) binary(b *ast.BinaryExpr) {
 	}
 }
 
-// elements leaves out one of a list: a member, a condition, an event, a draw.
+// elements removes one element of a list: a member, a condition, an event, a draw.
 func (s *source) elements(list []ast.Expr, open, shut token.Pos, first int) {
 	for i := first; i < len(list); i++ {
 		switch {
@@ -115,7 +115,7 @@ func (s *source) elements(list []ast.Expr, open, shut token.Pos, first int) {
 	}
 }
 
-// arguments leaves out one that is optional.
+// arguments removes one optional argument.
 func (s *source) arguments(c *ast.CallExpr) {
 	name := ""
 	switch f := c.Fun.(type) {
@@ -129,7 +129,7 @@ func (s *source) arguments(c *ast.CallExpr) {
 	}
 }
 
-// returned loses an error.
+// returned removes an error.
 func (s *source) returned(r *ast.ReturnStmt) {
 	var t *ast.FuncType
 	if s.fn != nil {
@@ -150,7 +150,7 @@ func (s *source) returned(r *ast.ReturnStmt) {
 	}
 }
 
-// literal is a number off by one, or SQL.
+// literal changes a number by one, or mutates SQL.
 func (s *source) literal(l *ast.BasicLit) {
 	switch l.Kind {
 	case token.INT:
@@ -179,7 +179,7 @@ type edit struct {
 	text       string
 }
 
-// sqlEdits leaves out conditions and locks, and moves comparisons by one.
+// sqlEdits removes conditions and locks, and changes comparisons by one.
 func sqlEdits(sql string) (edits []edit) {
 	for _, at := range sqlAnd.FindAllStringIndex(sql, -1) {
 		if line := sql[1+strings.LastIndexAny(sql[:at[0]], "\n\t(") : at[0]]; strings.Contains(line, " between ") {
@@ -199,7 +199,7 @@ func sqlEdits(sql string) (edits []edit) {
 	return edits
 }
 
-// sqlPredicate is where the condition ends that begins at an offset, or 0.
+// sqlPredicate returns the end of the condition at an offset, or 0.
 func sqlPredicate(sql string, from int) int {
 	depth := 0
 	for i := from; i < len(sql); i++ {
@@ -212,7 +212,7 @@ func sqlPredicate(sql string, from int) int {
 			depth--
 		case depth == 0 && sqlEnd.MatchString(sql[i:]):
 			if sqlAnd.MatchString(sql[i:min(i+5, len(sql))]) && strings.Count(sql[from:i], " between ") > strings.Count(sql[from:i], " and ") {
-				continue // the other end of a range
+				continue // the AND of a BETWEEN
 			}
 			return i
 		}
