@@ -221,7 +221,7 @@ func (a *Auth) recoveringUser(ctx context.Context, t store.Token, d linkData) (u
 // returns ErrStale, so that the caller decides anew.
 func (a *Auth) detachEmail(ctx context.Context, u User) error {
 	no, none := false, ""
-	c := a.newChange(ctx, byStranger("address proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
+	c := a.newChange(ctx, byFlow("address proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
 	still := UserAt{ID: u.ID, Email: &u.Email, EmailVerified: &no}
 	patch := store.UserPatch{Email: &none, DropTokens: purposesOfEmail()}
 	if u.Unverified() {
@@ -245,7 +245,7 @@ func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *
 	}
 	if i := slices.IndexFunc(u.Identities, func(i Identity) bool { return i.Sequence >= d.Sequence }); i >= 0 {
 		gone := u.Identities[i]
-		c := a.newChangeOf(ctx, byStranger("account secured"), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: gone.Provider}))
+		c := a.newChangeOf(ctx, byFlow("account secured"), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: gone.Provider}))
 		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
 		key, step := store.ByIdentity(gone.Provider, gone.Subject), *p
 		step.Unlink = &key
@@ -323,7 +323,7 @@ func (a *Auth) recordRecovery(ctx context.Context, u User, d linkData) error {
 	})
 	_, t := a.newLink(store.PurposeStop, recoveryLinkLife, linkData{Marks: append(marks, recoveryMark{now, u.Sequence, d.VerifiedSequence})})
 	t.Hash, t.UserID, t.Subject = marksHash(u.ID), u.ID, "marks "+u.ID
-	return a.putToken(ctx, byStranger("account taken back"), t, ifCredentialsUnchanged(u))
+	return a.putToken(ctx, byFlow("account taken back"), t, ifCredentialsUnchanged(u))
 }
 
 // handleSecurePage is GET /secure-account. It never uses the link up.

@@ -266,15 +266,15 @@ func (a *Auth) drawInTurn(request, own context.Context, at *attemptGroup, draws 
 // notifyOfFailures notifies the account's owner of a long run of failures. It does so
 // once, because only one attempt brings the bucket to this level.
 func (a *Auth) notifyOfFailures(ctx context.Context, t attempt, d store.Decision) {
-	left := d.Remaining
+	remaining := d.Remaining
 	for _, s := range t.limits {
-		if s.Rate.Burst <= 0 || len(left) == 0 {
+		if s.Rate.Burst <= 0 || len(remaining) == 0 {
 			continue
 		}
-		if s.consecutive && s.Rate.Burst-left[0] == noticeAfterFailures {
+		if s.consecutive && s.Rate.Burst-remaining[0] == noticeAfterFailures {
 			a.notifyOwner(ctx, t.owner)
 		}
-		left = left[1:]
+		remaining = remaining[1:]
 	}
 }
 
@@ -289,7 +289,7 @@ func (a *Auth) notifyOwner(request context.Context, owner func(context.Context) 
 		if !u.EmailVerified() {
 			return nil, nil
 		}
-		c := a.newChange(request, byStranger("failures in a row"))
+		c := a.newChange(request, byFlow("failures in a row"))
 		a.enclose(request, &c, outbox.Outgoing{Kind: KindManyFailedSignIns, To: u.Email}, u, nil)
 		if _, err := a.store.UpdateUser(background, store.UpdateUser{Change: c, UserID: u.ID}); errors.Is(err, store.ErrNotFound) {
 			return nil, nil

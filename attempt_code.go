@@ -13,9 +13,9 @@ import (
 const (
 	// maxCodeAttempts is the number of wrong attempts after which a code is invalid.
 	maxCodeAttempts = 5
-	// codeBackstop is the limit in the store, for all clients together. It is higher
-	// because every request id has attempts of its own.
-	codeBackstop = 50
+	// maxSharedCodeAttempts is the limit in the store, for all clients together. It is
+	// higher because every request id has attempts of its own.
+	maxSharedCodeAttempts = 50
 	// codeAttemptsLife is how long the attempts at a code stay used up, unless another
 	// code is sent. It is longer than the lifetime of any code.
 	codeAttemptsLife = 24 * time.Hour

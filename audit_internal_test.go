@@ -17,13 +17,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Hooks run in the order of the options, until one refuses. Missing hooks are skipped. An
-// error with one of our codes is returned as it is; other errors are hidden.
+// Hooks run in the order of the options, until one refuses. Missing hooks are skipped.
+// An error with one of our codes is returned as it is; other errors are hidden.
 func TestHooksAreAskedInOrder(t *testing.T) {
 	other := errors.New("the application's own secret")
-	var asked []string
+	var called []string
 	ask := func(name string, err error) func(what any) error {
-		return func(any) error { asked = append(asked, name); return err }
+		return func(any) error { called = append(called, name); return err }
 	}
 	hooks := func(f func(any) error) Hooks {
 		return Hooks{
@@ -51,15 +51,15 @@ func TestHooksAreAskedInOrder(t *testing.T) {
 			{[]error{fail(CodeUserBanned, nil), CodeSignupDisabled}, []string{"0"}, CodeUserBanned},
 			{[]error{nil, other}, []string{"0", "1"}, hookRefused(other)},
 		} {
-			asked = nil
+			called = nil
 			a := &Auth{cfg: config{hooks: []Hooks{{}}}}
 			for i, err := range c.errs {
 				a.cfg.hooks = append(a.cfg.hooks, hooks(ask(string(rune('0'+i)), err)), Hooks{})
 			}
 			err := do(a)
 			var e *Error
-			if !slices.Equal(asked, c.asked) || (err == nil) != (c.want == nil) || err != nil && !errors.As(err, &e) {
-				t.Errorf("%s, %v: asked %v, %v", name, c.errs, asked, err)
+			if !slices.Equal(called, c.asked) || (err == nil) != (c.want == nil) || err != nil && !errors.As(err, &e) {
+				t.Errorf("%s, %v: asked %v, %v", name, c.errs, called, err)
 			}
 			if code, ok := c.want.(Code); ok && !errors.Is(err, code) || c.want != nil && strings.Contains(e.Message, "secret") { //nolint:errorlint // the very value
 				t.Errorf("%s, %v: %v, says %q", name, c.errs, err, e.Message)
@@ -76,16 +76,16 @@ func TestHooksAreAskedInOrder(t *testing.T) {
 func TestEventsAreToldWhole(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	var log bytes.Buffer
-	var told [][]Event
+	var reported [][]Event
 	a := &Auth{cfg: config{now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(&log, nil))}}
 	var recorded []Event
 	a.recorder = journal.NewRecorder(func(_ context.Context, list []Event) error { recorded = append(recorded, list...); return nil }, a.cfg.log)
 	var figures store.AddCounts
 	a.counter = journal.NewCounter(func(_ context.Context, c store.AddCounts) error { figures = c; return nil }, a.now, a.cfg.log, codeOf)
-	told = make([][]Event, 2)
+	reported = make([][]Event, 2)
 	a.cfg.hooks = []Hooks{
-		{OnEvent: func(_ context.Context, e Event) { told[0] = append(told[0], e); panic("hook") }}, {},
-		{OnEvent: func(_ context.Context, e Event) { told[1] = append(told[1], e) }},
+		{OnEvent: func(_ context.Context, e Event) { reported[0] = append(reported[0], e); panic("hook") }}, {},
+		{OnEvent: func(_ context.Context, e Event) { reported[1] = append(reported[1], e) }},
 	}
 	client := Client{UserAgent: "browser", Device: "device"}
 	ctx := ContextWithClient(t.Context(), client)
@@ -95,14 +95,14 @@ func TestEventsAreToldWhole(t *testing.T) {
 	for _, e := range []Event{whole, bare, other} {
 		a.emit(ctx, e)
 	}
-	if !reflect.DeepEqual(told[0], told[1]) || len(told[0]) != 3 || strings.Count(log.String(), "hook panicked") != 3 {
-		t.Fatalf("told %+v\nlog %s", told, log.String())
+	if !reflect.DeepEqual(reported[0], reported[1]) || len(reported[0]) != 3 || strings.Count(log.String(), "hook panicked") != 3 {
+		t.Fatalf("told %+v\nlog %s", reported, log.String())
 	}
-	if !reflect.DeepEqual(told[0][0], whole) {
-		t.Errorf("%+v\nwant %+v", told[0][0], whole)
+	if !reflect.DeepEqual(reported[0][0], whole) {
+		t.Errorf("%+v\nwant %+v", reported[0][0], whole)
 	}
 	for i, want := range []Event{bare, other} {
-		got := told[0][i+1]
+		got := reported[0][i+1]
 		want.At, want.Client = now, client
 		if want.Err != nil {
 			want.Reason = reason(want.Err)
@@ -114,14 +114,14 @@ func TestEventsAreToldWhole(t *testing.T) {
 			t.Errorf("%+v\nwant %+v", got, want)
 		}
 	}
-	if got := told[0][1].Reason; got == "" || got == "said" {
+	if got := reported[0][1].Reason; got == "" || got == "said" {
 		t.Errorf("the reason is %q", got)
 	}
 	if err := errors.Join(a.recorder.Flush(t.Context()), a.counter.Flush(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	want := []store.Count{{Metric: store.MetricSignInFailures, Label: "invalid_credentials", At: now.Truncate(time.Hour), N: 2}}
-	if !reflect.DeepEqual(recorded, told[0][:2]) || !slices.Equal(figures.Counts, want) || len(figures.Active) != 1 {
+	if !reflect.DeepEqual(recorded, reported[0][:2]) || !slices.Equal(figures.Counts, want) || len(figures.Active) != 1 {
 		t.Errorf("recorded %+v, counted %+v", recorded, figures)
 	}
 	if got := codeOf(errors.New("x")); got != string(CodeInternal) {
@@ -151,8 +151,8 @@ func TestOverloadsAreToldOnceASecond(t *testing.T) {
 	}
 }
 
-// A link that an operator created is valid while the operator could still create it. The
-// check of the operator adds its preconditions to those of the change.
+// A link that an operator created is valid while the operator could still create it.
+// The check of the operator adds its preconditions to those of the change.
 func TestLinksRestOnTheirMakers(t *testing.T) {
 	maker := &host.LinkMaker{By: Actor{Kind: store.ActorUser, ID: "op"}, CredentialRevision: 3}
 	before, more := UserAt{ID: "ada"}, UserAt{ID: "op"}
@@ -175,10 +175,10 @@ func TestLinksRestOnTheirMakers(t *testing.T) {
 		"of one judged to be away": {maker, true, fail(CodeUnavailable, nil), nil, CodeUnavailable, []UserAt{before}, 1},
 	} {
 		a := &Auth{store: &userStore{err: c.gone}}
-		asked := 0
+		called := 0
 		if c.judges {
 			kit{a}.CheckLinks(func(_ context.Context, m host.LinkMaker, u User) (host.Terms, error) {
-				if asked++; m != *maker || u.ID != "ada" {
+				if called++; m != *maker || u.ID != "ada" {
 					t.Errorf("%s: asked of %+v, %+v", name, m, u)
 				}
 				return host.Terms{IfRoles: &maker.CredentialRevision, IfUsers: []UserAt{more}}, c.err
@@ -186,8 +186,8 @@ func TestLinksRestOnTheirMakers(t *testing.T) {
 		}
 		ch := store.Change{IfUsers: []UserAt{before}}
 		err := a.requireMaker(t.Context(), store.Token{UserID: "ada"}, linkData{Maker: c.maker}, &ch)
-		if !errors.Is(err, c.want) || c.want == nil && err != nil || asked != c.asked || !reflect.DeepEqual(ch.IfUsers, c.users) || ch.IfRoles != nil != (len(c.users) > 1) {
-			t.Errorf("%s: %v, asked %d times, %+v", name, err, asked, ch.IfUsers)
+		if !errors.Is(err, c.want) || c.want == nil && err != nil || called != c.asked || !reflect.DeepEqual(ch.IfUsers, c.users) || ch.IfRoles != nil != (len(c.users) > 1) {
+			t.Errorf("%s: %v, asked %d times, %+v", name, err, called, ch.IfUsers)
 		}
 	}
 }

@@ -244,9 +244,9 @@ func (c *config) developing() *Inbox {
 
 // check records missing and unsafe configuration in c.errs.
 func (c *config) check() {
-	need := func(ok bool, option, what string) {
+	need := func(ok bool, option, problem string) {
 		if !ok {
-			c.fail(option, errors.New(what))
+			c.fail(option, errors.New(problem))
 		}
 	}
 	need(c.secrets != nil, "WithSecret", "a secret of 32 random bytes (openssl rand -hex 32) is needed, or WithDevMode for development")

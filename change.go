@@ -60,8 +60,8 @@ func (c Caller) authority() Authority {
 // byAuthentication is the authority of a person who has just authenticated.
 func byAuthentication() Authority { return Authority{Proof: true} }
 
-// byStranger is the authority of a flow that anybody may start.
-func byStranger(flow string) Authority { return Authority{System: flow} }
+// byFlow is the authority of a flow that anybody may start.
+func byFlow(flow string) Authority { return Authority{System: flow} }
 
 // newChange returns a change with its events. It adds no notice to an account's owner;
 // see newChangeOf.

@@ -117,7 +117,7 @@ func mailCode(secret string) string {
 // session that requested a new address. Without an address the code is a decoy.
 func (a *Auth) addCode(t *store.Token, secret, address, bound string) (code string) {
 	code = mailCode(secret)
-	t.CodeExpiresAt, t.MaxTries = t.CreatedAt.Add(mailCodeLife), codeBackstop
+	t.CodeExpiresAt, t.MaxTries = t.CreatedAt.Add(mailCodeLife), maxSharedCodeAttempts
 	if address == "" {
 		_, t.Code = newLinkToken() // no code matches
 		return code

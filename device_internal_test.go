@@ -15,13 +15,13 @@ import (
 // credentialStore is a store of one account's credentials.
 type credentialStore struct {
 	Store
-	c     store.Credentials
-	err   error
-	asked []store.UserKey
+	c       store.Credentials
+	err     error
+	queries []store.UserKey
 }
 
 func (s *credentialStore) Credentials(_ context.Context, k store.UserKey) (store.Credentials, error) {
-	s.asked = append(s.asked, k)
+	s.queries = append(s.queries, k)
 	return s.c, s.err
 }
 
@@ -57,14 +57,14 @@ func TestDevicesAreKnownByWhatTheySay(t *testing.T) {
 		}
 		st := &credentialStore{c: cr, err: c.err}
 		got, err := (&Auth{store: st}).knownDevice(c.ctx, "ada")
-		if got != c.of || (err != nil) != c.fails || len(st.asked) > 0 != c.asks || c.asks && st.asked[0] != (store.UserKey{ID: "ada", Device: "device"}) {
-			t.Errorf("%s: %q, %v, asked %+v", name, got, err, st.asked)
+		if got != c.of || (err != nil) != c.fails || len(st.queries) > 0 != c.asks || c.asks && st.queries[0] != (store.UserKey{ID: "ada", Device: "device"}) {
+			t.Errorf("%s: %q, %v, asked %+v", name, got, err, st.queries)
 		}
 	}
 }
 
-// A sign-in returns the device id that was created for the browser, and the session stores
-// it.
+// A sign-in returns the device id that was created for the browser, and the session
+// stores it.
 func TestNewDevicesAreToldWhoTheyAre(t *testing.T) {
 	ctx := context.WithValue(t.Context(), newDeviceKey{}, "made-up")
 	for _, c := range []struct {
@@ -83,8 +83,8 @@ func TestNewDevicesAreToldWhoTheyAre(t *testing.T) {
 	}
 }
 
-// A device is trusted until the instant in the store, if devices can be trusted. A code of
-// an authenticator app makes it trusted, if that was requested.
+// A device is trusted until the instant in the store, if devices can be trusted. A code
+// of an authenticator app makes it trusted, if that was requested.
 func TestTrustOfDevicesHasItsEdges(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	says := ContextWithClient(t.Context(), Client{Device: "device"})
@@ -108,8 +108,8 @@ func TestTrustOfDevicesHasItsEdges(t *testing.T) {
 		st := &credentialStore{c: store.Credentials{TrustedUntil: c.until}, err: c.err}
 		a := &Auth{store: st, cfg: config{now: func() time.Time { return now }, mfa: MFAOptions{TrustDevices: c.trust}}}
 		got, err := a.onTrustedDevice(c.ctx, User{ID: "ada"})
-		if got != c.trusted || (err != nil) != c.fails || len(st.asked) > 0 != c.asks || c.asks && st.asked[0] != (store.UserKey{ID: "ada", Device: "device"}) {
-			t.Errorf("%s: %t, %v, asked %+v", name, got, err, st.asked)
+		if got != c.trusted || (err != nil) != c.fails || len(st.queries) > 0 != c.asks || c.asks && st.queries[0] != (store.UserKey{ID: "ada", Device: "device"}) {
+			t.Errorf("%s: %t, %v, asked %+v", name, got, err, st.queries)
 		}
 	}
 	app, recovery := AMR{Method: methodTOTP}, AMR{Method: methodRecovery}
@@ -204,11 +204,11 @@ func TestDrawsOfLimits(t *testing.T) {
 		"not told": {[]store.Draw{on}, store.Decision{}, errors.New("away"), 1, CodeUnavailable},
 	} {
 		for _, along := range []bool{false, true} {
-			var asked []store.Draw
+			var taken []store.Draw
 			now := time.Unix(1767323045, 0)
 			counted := 0
 			n := journal.NewCounter(func(_ context.Context, c store.AddCounts) error { counted += len(c.Counts); return nil }, func() time.Time { return now }, slog.New(slog.DiscardHandler), codeOf)
-			a := &Auth{counter: n, cfg: config{now: func() time.Time { return now }}, store: &drawing{take: func(draws []store.Draw) (store.Decision, error) { asked = append(asked, draws...); return c.d, c.err }}}
+			a := &Auth{counter: n, cfg: config{now: func() time.Time { return now }}, store: &drawing{take: func(draws []store.Draw) (store.Decision, error) { taken = append(taken, draws...); return c.d, c.err }}}
 			a.refunds = a.newRefunds()
 			take := a.take
 			if along {
@@ -216,8 +216,8 @@ func TestDrawsOfLimits(t *testing.T) {
 			}
 			err := errors.Join(take(t.Context(), c.draws...), n.Flush(t.Context()))
 			var e *Error
-			if !errors.Is(err, c.want) || len(asked) != c.asks || len(asked) == 1 && asked[0] != on || counted > 0 != (name == "refused") {
-				t.Errorf("%s, along %t: %v, asked %+v, counted %v", name, along, err, asked, counted)
+			if !errors.Is(err, c.want) || len(taken) != c.asks || len(taken) == 1 && taken[0] != on || counted > 0 != (name == "refused") {
+				t.Errorf("%s, along %t: %v, asked %+v, counted %v", name, along, err, taken, counted)
 			}
 			if errors.As(err, &e) && name == "refused" && e.RetryAfter != 7*time.Second {
 				t.Errorf("%s: after %v", name, e.RetryAfter)

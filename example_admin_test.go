@@ -168,8 +168,8 @@ func ExampleNotImpersonated() {
 		log.Fatal(err)
 	}
 
-	who := admin.User(auth.Caller{UserID: op.User.ID, SessionID: op.SessionID}) // in a handler: admin.User(claims.Caller())
-	acting, err := adm.Impersonate(ctx, who, admin.ImpersonateParams{UserID: ada, Reason: "ticket 7"})
+	operator := admin.User(auth.Caller{UserID: op.User.ID, SessionID: op.SessionID}) // in a handler: admin.User(claims.Caller())
+	acting, err := adm.Impersonate(ctx, operator, admin.ImpersonateParams{UserID: ada, Reason: "ticket 7"})
 	if err != nil {
 		log.Fatal(err)
 	}

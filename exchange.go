@@ -88,7 +88,7 @@ func (a *Auth) handleExchange(w http.ResponseWriter, r *http.Request) error {
 	if p.Code == "" {
 		return invalid("code", "is required")
 	}
-	if err := a.besideCookies(r); err != nil {
+	if err := a.noteSessionCookies(r); err != nil {
 		return err
 	}
 	tokens, err := a.Exchange(r.Context(), ExchangeParams(p))

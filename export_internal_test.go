@@ -22,11 +22,11 @@ type parted struct {
 	Store
 	store.Journal
 	fails string
-	asked []string
+	calls []string
 }
 
 func (s *parted) ask(what string) error {
-	if s.asked = append(s.asked, what); s.fails == what {
+	if s.calls = append(s.calls, what); s.fails == what {
 		return errors.New("away")
 	}
 	return nil
@@ -53,8 +53,8 @@ func (s partedFactors) Factors(_ context.Context, userID string) (store.Factors,
 	}}, s.ask("factors")
 }
 
-// An export contains every part of the account, without the secrets of second factors. If
-// a part cannot be read, the export fails.
+// An export contains every part of the account, without the secrets of second factors.
+// If a part cannot be read, the export fails.
 func TestExportsHaveEveryPart(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	for _, fails := range []string{"", "factors", "held", "events"} {
@@ -147,11 +147,11 @@ func FuzzVerify(f *testing.F) {
 	if err := a.buildTokens(); err != nil {
 		f.Fatal(err)
 	}
-	good, _, err := a.accessToken(context.Background(), User{ID: "u"}, Session{ID: "s"}, nil, c.now())
+	valid, _, err := a.accessToken(context.Background(), User{ID: "u"}, Session{ID: "s"}, nil, c.now())
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, s := range []string{good, good + "A", good[1:], "a.b.c", "..", "eyJhbGciOiJub25lIn0.e30.", strings.ToLower(good)} {
+	for _, s := range []string{valid, valid + "A", valid[1:], "a.b.c", "..", "eyJhbGciOiJub25lIn0.e30.", strings.ToLower(valid)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -161,8 +161,8 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// An export that cannot be completed is invalid: the caller gets an error, and a browser
-// sees an aborted download.
+// An export that cannot be completed is invalid: the caller gets an error, and a
+// browser sees an aborted download.
 func TestExportsThatBreakOff(t *testing.T) {
 	number := map[string]any{"x": math.Inf(1)} // JSON cannot represent it
 	page := make([]Event, exportPage)

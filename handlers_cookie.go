@@ -20,11 +20,11 @@ func (a *Auth) cookieName() string {
 // cookieNamed returns the name of one cookie. The prefix makes browsers refuse cookies
 // that another host planted (RFC 6265bis). It needs https, so dev mode leaves it out on
 // a loopback host.
-func (a *Auth) cookieNamed(what string) string {
+func (a *Auth) cookieNamed(name string) string {
 	if a.cfg.baseURL.Scheme == "http" {
-		return a.cookieName() + "-" + what
+		return a.cookieName() + "-" + name
 	}
-	return "__Host-" + a.cookieName() + "-" + what
+	return "__Host-" + a.cookieName() + "-" + name
 }
 
 // soleCookie returns the cookie of a name, or nil. If there are two it returns nil,
@@ -204,9 +204,9 @@ func (a *Auth) sessionCookie(r *http.Request, name string) (string, error) {
 	return c.Value, nil
 }
 
-// besideCookies records that a sign-in's request has session cookies, live or not, so
-// that its tokens are returned in cookies, too.
-func (a *Auth) besideCookies(r *http.Request) error {
+// noteSessionCookies records that a sign-in's request has session cookies, live or not,
+// so that its tokens are returned in cookies, too.
+func (a *Auth) noteSessionCookies(r *http.Request) error {
 	_, err := a.accessCookie(r)
 	if err == nil {
 		_, err = a.refreshCookie(r)

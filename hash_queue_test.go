@@ -32,10 +32,11 @@ func TestDevicesWaitApart(t *testing.T) {
 	}
 }
 
-// If a password cannot be hashed, the operation changes nothing: no account, no session,
-// no new password. The caller may repeat it, and the presented credentials remain valid.
+// If a password cannot be hashed, the operation changes nothing: no account, no
+// session, no new password. The caller may repeat it, and the presented credentials
+// remain valid.
 func TestNoPasswordIsNoneWithoutItsHash(t *testing.T) {
-	type asked struct {
+	type request struct {
 		queue string // with a full share
 		do    func(w *harness.World) error
 	}
@@ -46,35 +47,35 @@ func TestNoPasswordIsNoneWithoutItsHash(t *testing.T) {
 		return nil
 	}
 	const newID = "0195a0c4-0000-7000-8000-000000000001"
-	for name, prepare := range map[string]func(w *harness.World) asked{
-		"sign-up by address": func(*harness.World) asked {
-			return asked{"eve@example.com", func(w *harness.World) error {
+	for name, prepare := range map[string]func(w *harness.World) request{
+		"sign-up by address": func(*harness.World) request {
+			return request{"eve@example.com", func(w *harness.World) error {
 				return answered(w.Do("POST", "/signup", map[string]any{"email": "Eve@example.com", "password": harness.GoodPassword}))
 			}}
 		},
-		"sign-up by number": func(*harness.World) asked {
-			return asked{"+4930123456", func(w *harness.World) error {
+		"sign-up by number": func(*harness.World) request {
+			return request{"+4930123456", func(w *harness.World) error {
 				return answered(w.Do("POST", "/signup", map[string]any{"phone": "+4930123456", "password": harness.GoodPassword}))
 			}}
 		},
-		"reset": func(w *harness.World) asked {
+		"reset": func(w *harness.World) request {
 			s := w.Member("ada@example.com")
 			w.Do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).Want(200)
 			token := w.LinkToken("ada@example.com", auth.KindResetPassword)
-			return asked{s.User.ID, func(w *harness.World) error {
+			return request{s.User.ID, func(w *harness.World) error {
 				return answered(w.Do("POST", "/reset-password", map[string]any{"token": token, "new_password": "another phrase of words"}))
 			}}
 		},
-		"invitation": func(w *harness.World) asked {
+		"invitation": func(w *harness.World) request {
 			token := w.Invited("eve@example.com")
-			return asked{"eve@example.com", func(w *harness.World) error {
+			return request{"eve@example.com", func(w *harness.World) error {
 				_, err := w.AcceptInvitation(w.T.Context(), auth.AcceptInvitationParams{Token: token, Password: harness.GoodPassword})
 				return err
 			}}
 		},
-		"an operator's account": func(w *harness.World) asked {
+		"an operator's account": func(w *harness.World) request {
 			account := host.NewAccount{ImportUser: host.ImportUser{ID: newID, Email: "eve@example.com"}, Password: harness.GoodPassword}
-			return asked{newID, func(w *harness.World) error {
+			return request{newID, func(w *harness.World) error {
 				kit := host.Of(w)
 				nu, err := kit.NewAccount(w.T.Context(), &account)
 				if err != nil {

@@ -27,15 +27,15 @@ func TestRoomsThatPeopleComeBackTo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, apart := &host.PageOptions{ReturnPath: "/auth/return"}, &host.PageOptions{ReturnPath: "/admin/return", Separate: true}
+	own, separate := &host.PageOptions{ReturnPath: "/auth/return"}, &host.PageOptions{ReturnPath: "/admin/return", Separate: true}
 	for name, c := range map[string]struct {
 		use  []*host.PageOptions
 		want []string
 	}{
 		"none":            {nil, nil},
 		"one's own":       {[]*host.PageOptions{own}, []string{"https://auth.test:8443/auth/return"}},
-		"apart":           {[]*host.PageOptions{apart}, []string{"https://auth.test:8443/admin/return"}},
-		"both":            {[]*host.PageOptions{apart, own}, []string{"https://auth.test:8443/auth/return", "https://auth.test:8443/admin/return"}},
+		"apart":           {[]*host.PageOptions{separate}, []string{"https://auth.test:8443/admin/return"}},
+		"both":            {[]*host.PageOptions{separate, own}, []string{"https://auth.test:8443/auth/return", "https://auth.test:8443/admin/return"}},
 		"one's own twice": {[]*host.PageOptions{{ReturnPath: "/old"}, own}, []string{"https://auth.test:8443/auth/return"}},
 	} {
 		a := &Auth{cfg: config{log: slog.New(slog.DiscardHandler), redirects: []redirect.Pattern{listed}, baseURL: &url.URL{Scheme: "https", Host: "auth.test:8443", Path: "/auth/v1"}}}
@@ -103,8 +103,8 @@ func TestAnonymizingTakesEveryName(t *testing.T) {
 	}
 }
 
-// Locks are read with one call for each limit that is on. Without limits there is no call.
-// If a call fails, the result is an error, not an empty list.
+// Locks are read with one call for each limit that is on. Without limits there is no
+// call. If a call fails, the result is an error, not an empty list.
 func TestLocksOfFewLimits(t *testing.T) {
 	one, off := Rate{Burst: 3, Per: time.Hour}, Rate{Burst: -1}
 	now := time.Unix(1767323045, 0).UTC()
@@ -200,8 +200,8 @@ func (s *storedSettings) Settings(ctx context.Context) (store.StoredSettings, er
 	return s.is, s.err
 }
 
-// Written settings take effect immediately, even after the writer's context has ended. A
-// failed read is logged, and a successful one is not.
+// Written settings take effect immediately, even after the writer's context has ended.
+// A failed read is logged, and a successful one is not.
 func TestSettingsThatAreRead(t *testing.T) {
 	var log bytes.Buffer
 	st := &storedSettings{is: store.StoredSettings{Revision: 1, Document: []byte(`{"sender_name":"Acme"}`)}}
@@ -209,12 +209,12 @@ func TestSettingsThatAreRead(t *testing.T) {
 	a.project = st
 	over, end := context.WithCancel(t.Context())
 	end()
-	read := func(want string, revision int64, told bool) {
+	read := func(want string, revision int64, logged bool) {
 		t.Helper()
 		log.Reset()
 		kit{a}.ReloadSettings(over)
 		at, when := kit{a}.SettingsState()
-		if now := time.Now(); a.appName() != want || at != revision || when.After(now) || now.Sub(when) > time.Minute || strings.Contains(log.String(), "settings cannot be read") != told {
+		if now := time.Now(); a.appName() != want || at != revision || when.After(now) || now.Sub(when) > time.Minute || strings.Contains(log.String(), "settings cannot be read") != logged {
 			t.Errorf("%s at %d, read at %v: %s", a.appName(), at, when, log.String())
 		}
 	}
@@ -260,18 +260,18 @@ func TestMessagesJoinTransactions(t *testing.T) {
 type listing struct {
 	Store
 	store.AdminStore
-	asked store.InvitationQuery
+	query store.InvitationQuery
 	list  []store.Token
 	err   error
 }
 
 func (s *listing) ListInvitations(_ context.Context, q store.InvitationQuery) ([]store.Token, error) {
-	s.asked = q
+	s.query = q
 	return s.list, s.err
 }
 
-// Lists of invitations have a cursor if there may be more. An invitation without details
-// is an internal error and is not skipped.
+// Lists of invitations have a cursor if there may be more. An invitation without
+// details is an internal error and is not skipped.
 func TestInvitationsAreListedWhole(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	at := &store.InvitationCursor{CreatedAt: now, Subject: "before"}
@@ -321,8 +321,8 @@ func TestInvitationsAreListedWhole(t *testing.T) {
 		if (next != nil) != (c.next != "") || next != nil && *next != (store.InvitationCursor{CreatedAt: now.Add(-time.Hour), Subject: c.next}) {
 			t.Errorf("%s: goes on after %+v", name, next)
 		}
-		if s, ok := c.store.(*listing); ok && !reflect.DeepEqual(s.asked, store.InvitationQuery{Subject: "id", Now: now, After: at, Limit: c.limit}) {
-			t.Errorf("%s: asked for %+v", name, s.asked)
+		if s, ok := c.store.(*listing); ok && !reflect.DeepEqual(s.query, store.InvitationQuery{Subject: "id", Now: now, After: at, Limit: c.limit}) {
+			t.Errorf("%s: asked for %+v", name, s.query)
 		}
 	}
 }

@@ -67,8 +67,8 @@ func (a *Auth) locks(ctx context.Context, u User, h Held) ([]host.Lock, error) {
 	if err != nil || d.Allowed {
 		return list, err
 	}
-	for i, left := range d.Remaining {
-		if left > 0 {
+	for i, remaining := range d.Remaining {
+		if remaining > 0 {
 			continue
 		}
 		one, err := a.store.Take(ctx, all[i:i+1], now)

@@ -115,15 +115,15 @@ func (k kit) WriteError(w http.ResponseWriter, r *http.Request, err error) error
 	return e
 }
 
-func (k kit) Cookie(r *http.Request, what string) string {
-	if c := soleCookie(r, k.a.cookieNamed(what)); c != nil {
+func (k kit) Cookie(r *http.Request, name string) string {
+	if c := soleCookie(r, k.a.cookieNamed(name)); c != nil {
 		return c.Value
 	}
 	return ""
 }
 
-func (k kit) SetCookie(w http.ResponseWriter, what, value string, maxAge int) {
-	k.a.setCookie(w, k.a.cookieNamed(what), value, maxAge)
+func (k kit) SetCookie(w http.ResponseWriter, name, value string, maxAge int) {
+	k.a.setCookie(w, k.a.cookieNamed(name), value, maxAge)
 }
 
 func (k kit) PreferredLocale(ctx context.Context, u User) string { return preferredLocale(ctx, u) }

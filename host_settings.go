@@ -244,12 +244,12 @@ func (k kit) Diagnose(ctx context.Context) (host.Diagnosis, error) {
 	if k.a.admin == nil {
 		return d, nil
 	}
-	begun := time.Now()
+	start := time.Now()
 	s, err := k.a.admin.Diagnose(ctx)
 	if err != nil {
 		return d, storeFailed(err)
 	}
-	d.Store.Response = time.Since(begun).Seconds()
+	d.Store.Response = time.Since(start).Seconds()
 	if d.Store.Now = timeOrNil(s.Now); d.Store.Now != nil {
 		ahead := time.Until(s.Now).Seconds()
 		d.Store.Ahead = &ahead

@@ -15,12 +15,12 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// An impersonation is a session of its user at the lower level, with the IP address of its
-// start. It has no other properties of a session.
+// An impersonation is a session of its user at the lower level, with the IP address of
+// its start. It has no other properties of a session.
 func TestImpersonationAsASession(t *testing.T) {
-	begun := time.Unix(1767323045, 0).UTC()
+	start := time.Unix(1767323045, 0).UTC()
 	i := store.Impersonation{
-		ID: "i", UserID: "ada", ActorID: "eve", ActorSessionID: "s", Reason: "to see", CreatedAt: begun, ExpiresAt: begun.Add(time.Minute),
+		ID: "i", UserID: "ada", ActorID: "eve", ActorSessionID: "s", Reason: "to see", CreatedAt: start, ExpiresAt: start.Add(time.Minute),
 		IP: "192.0.2.7", UserAgent: "browser", Sequence: 4, UserRevision: 1, ActorRevision: 2, RolesRevision: 3,
 	}
 	v := reflect.ValueOf(i)
@@ -31,7 +31,7 @@ func TestImpersonationAsASession(t *testing.T) {
 	}
 	want := Session{
 		ID: "i", UserID: "ada", AAL: "aal1", AMR: []AMR{{Method: "impersonation", Timestamp: 1767323045}},
-		CreatedAt: begun, LastActiveAt: begun, RotatedAt: begun, IdleUntil: i.ExpiresAt, ExpiresAt: i.ExpiresAt, IP: "192.0.2.7", UserAgent: "browser",
+		CreatedAt: start, LastActiveAt: start, RotatedAt: start, IdleUntil: i.ExpiresAt, ExpiresAt: i.ExpiresAt, IP: "192.0.2.7", UserAgent: "browser",
 	}
 	if got := sessionOf(&i); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -50,8 +50,8 @@ func (s *oneImpersonation) Impersonation(context.Context, string, time.Time) (st
 	return s.i, User{ID: s.i.UserID}, s.err
 }
 
-// An impersonation token is valid only for the impersonation that it names: of its user,
-// by its actor, in the session that the actor started it in.
+// An impersonation token is valid only for the impersonation that it names: of its
+// user, by its actor, in the session that the actor started it in.
 func TestImpersonationOfATokenIsItsOwn(t *testing.T) {
 	now := func() time.Time { return time.Unix(1767323045, 0) }
 	for name, c := range map[string]struct {
@@ -118,8 +118,8 @@ func impersonating(st Store) (*Auth, *[]Event) {
 	return a, &events
 }
 
-// An operator ends an impersonation by signing out, as themselves, and ends no session of
-// the user. An impersonation that has ended is no error; other failures are.
+// An operator ends an impersonation by signing out, as themselves, and ends no session
+// of the user. An impersonation that has ended is no error; other failures are.
 func TestImpersonationsEndBySigningOut(t *testing.T) {
 	actor := SessionRef{ID: "s", UserID: "eve"}
 	claims := &Claims{UserID: "ada", SessionID: "i", Impersonator: &actor}
@@ -169,8 +169,8 @@ func TestImpersonationsEndBySigningOut(t *testing.T) {
 // A user's list of sessions shows impersonations. The code of an impersonation that has
 // ended is invalid.
 func TestImpersonationsAreListedAndExchanged(t *testing.T) {
-	begun := time.Unix(1767323000, 0).UTC()
-	list := []store.Impersonation{{ID: "i", UserID: "ada", ActorID: "eve", CreatedAt: begun, ExpiresAt: begun.Add(time.Hour)}, {ID: "j", UserID: "ada", ActorID: "bob", CreatedAt: begun, ExpiresAt: begun.Add(time.Hour)}}
+	start := time.Unix(1767323000, 0).UTC()
+	list := []store.Impersonation{{ID: "i", UserID: "ada", ActorID: "eve", CreatedAt: start, ExpiresAt: start.Add(time.Hour)}, {ID: "j", UserID: "ada", ActorID: "bob", CreatedAt: start, ExpiresAt: start.Add(time.Hour)}}
 	a, _ := impersonating(&endedImpersonations{list: list})
 	infos, err := a.impersonationInfos(t.Context(), SessionsParams{UserID: "ada", Current: "j"})
 	if err != nil || len(infos) != 2 {
@@ -198,8 +198,8 @@ func TestImpersonationsAreListedAndExchanged(t *testing.T) {
 	}
 }
 
-// The actor of a change comes from its authority, of every kind. If the authority names no
-// actor, the event does.
+// The actor of a change comes from its authority, of every kind. If the authority names
+// no actor, the event does.
 func TestActorsOfEveryAuthority(t *testing.T) {
 	about := Event{UserID: "ada", SessionID: "s"}
 	for name, c := range map[string]struct {

@@ -88,7 +88,7 @@ func (im *importRun) flush(ctx context.Context) error {
 		case one.err != nil:
 		case im.oneByOne:
 			_, one.err = im.importOne(ctx, one.user)
-			if stopped(ctx, one.err) {
+			if isStoreFailure(ctx, one.err) {
 				return one.err
 			}
 		default:
@@ -100,8 +100,9 @@ func (im *importRun) flush(ctx context.Context) error {
 	return nil
 }
 
-// stopped reports whether err means that the store fails, not that a user is refused.
-func stopped(ctx context.Context, err error) bool {
+// isStoreFailure reports whether err means that the store fails, not that a user is
+// refused.
+func isStoreFailure(ctx context.Context, err error) bool {
 	return err != nil && (ctx.Err() != nil || errors.Is(err, CodeUnavailable))
 }
 

@@ -162,8 +162,8 @@ func tokenMaker(t *testing.T, now time.Time) *Auth {
 	return a
 }
 
-// A token that cannot be issued is an internal error. The actor of a token is named with
-// their session.
+// A token that cannot be issued is an internal error. The actor of a token is named
+// with their session.
 func TestTokensThatCannotBeMade(t *testing.T) {
 	now := time.Unix(1767323045, 0)
 	unwritable := map[string]any{"x": make(chan int)}
@@ -217,7 +217,7 @@ func TestRefusedTokensHaveCodes(t *testing.T) {
 	if err := later.buildTokens(); err != nil {
 		t.Fatal(err)
 	}
-	told := func(r store.Revocation) *Auth {
+	service := func(r store.Revocation) *Auth {
 		r.At = now
 		b := tokenMaker(t, now)
 		b.Revoke(r)
@@ -233,8 +233,8 @@ func TestRefusedTokensHaveCodes(t *testing.T) {
 		"of no form":    {a, "x", "auth: bad_token: token is malformed: token contains an invalid number of segments"},
 		"expired":       {later, text, "auth: bad_token: token has invalid claims: token is expired"},
 		"of other keys": {other, text, "auth: bad_token: " + errOtherKey.Error()},
-		"revoked":       {told(store.Revocation{SessionID: "s"}), text, "auth: session_ended: revoked"},
-		"stale":         {told(store.Revocation{UserID: "ada", Stale: 1}), text, "auth: token_stale"},
+		"revoked":       {service(store.Revocation{SessionID: "s"}), text, "auth: session_ended: revoked"},
+		"stale":         {service(store.Revocation{UserID: "ada", Stale: 1}), text, "auth: token_stale"},
 	} {
 		_, err := c.by.Verify(c.token)
 		var e *Error
@@ -259,7 +259,8 @@ func (s *usedKeys) UseKey(_ context.Context, id string, _ time.Time) error {
 	return s.err
 }
 
-// The use of a key is recorded once a minute, and a failure to record it fails no request.
+// The use of a key is recorded once a minute, and a failure to record it fails no
+// request.
 func TestUseOfKeysIsNoted(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	for name, c := range map[string]struct {
@@ -306,9 +307,9 @@ func (s *heldKey) UseKey(_ context.Context, id string, at time.Time) error {
 	return nil
 }
 
-// A secret key matches by its stored hash or, for a limited time after a rotation, by the
-// previous one. The key must be active and used from an allowed IP address. Errors name
-// their reason only for a matching key.
+// A secret key matches by its stored hash or, for a limited time after a rotation, by
+// the previous one. The key must be active and used from an allowed IP address. Errors
+// name their reason only for a matching key.
 func TestSecretKeysAreJudgedByAllThatIsKept(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	id := uuid.NewString()

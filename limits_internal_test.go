@@ -27,7 +27,7 @@ import (
 // their documentation with them.
 func TestFiguresAreAsDecided(t *testing.T) {
 	const day = 24 * time.Hour
-	for what, c := range map[string]struct{ is, want time.Duration }{
+	for name, c := range map[string]struct{ is, want time.Duration }{
 		"events are kept, by default":                           {defaultRetention, 90 * day},
 		"captchas of an address are counted":                    {captchaPeriod, 5 * time.Minute},
 		"the link for the first owner":                          {firstOwnerLife, 30 * time.Minute},
@@ -62,23 +62,23 @@ func TestFiguresAreAsDecided(t *testing.T) {
 		"between two sweeps":                                    {sweepEvery, time.Minute},
 	} {
 		if c.is != c.want {
-			t.Errorf("%s: %s, not %s", what, c.is, c.want)
+			t.Errorf("%s: %s, not %s", name, c.is, c.want)
 		}
 	}
-	for what, c := range map[string]struct{ is, want time.Time }{
+	for name, c := range map[string]struct{ is, want time.Time }{
 		"whoever was anonymised is banned": {store.AnonymizedUntil(), time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)},
 	} {
 		if !c.is.Equal(c.want) {
-			t.Errorf("%s until %s, not %s", what, c.is, c.want)
+			t.Errorf("%s until %s, not %s", name, c.is, c.want)
 		}
 	}
-	for what, c := range map[string]struct{ is, want int }{
+	for name, c := range map[string]struct{ is, want int }{
 		"bytes of a captcha's token":                      {maxCaptcha, 8 << 10},
 		"captchas of an address":                          {captchasPerIP, 60},
 		"times as many failures from an address":          {ipFailureFactor, 3},
 		"failures in a row of which the owner is told":    {noticeAfterFailures, 20},
 		"wrong guesses that a code survives":              {maxCodeAttempts, 5},
-		"of all who name requests":                        {codeBackstop, 50},
+		"of all who name requests":                        {maxSharedCodeAttempts, 50},
 		"what a guess gives back":                         {refundsAtOnce, 16},
 		"what a statement gives back":                     {refundsBatch, 256},
 		"what waits to be given back":                     {refundsAtMost, 16384},
@@ -101,12 +101,12 @@ func TestFiguresAreAsDecided(t *testing.T) {
 		"steps of a second factor either way":             {totpSkew, 1},
 		"recovery codes":                                  {recoveryN, 10},
 		"characters of a recovery code":                   {recoveryLen, 10},
-		"tries at a message that a store keeps":           {keptAttempts, 20},
+		"tries at a message that a store keeps":           {storedMailAttempts, 20},
 		"bytes of a subject at a provider":                {maxSubject, 255},
 		"a switch that is on":                             {int(On), 1},
 	} {
 		if c.is != c.want {
-			t.Errorf("%s: %d, not %d", what, c.is, c.want)
+			t.Errorf("%s: %d, not %d", name, c.is, c.want)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestBoundsAreAsPromised(t *testing.T) {
 	a := &Auth{keys: testKeys(t), cfg: config{now: time.Now}, factors: struct{ store.FactorStore }{}}
 	xs := func(n int) string { return strings.Repeat("x", max(n, 0)) }
 	private := func(n int) string { return ("en-x" + strings.Repeat("-aaaaaaaa", 10))[:n] } // a language tag of a given length
-	for what, c := range map[string]struct {
+	for name, c := range map[string]struct {
 		takes       func(n int) bool
 		least, most int
 	}{
@@ -148,10 +148,10 @@ func TestBoundsAreAsPromised(t *testing.T) {
 		}, 1, 4096},
 	} {
 		if c.least > 0 && (c.takes(c.least-1) || !c.takes(c.least)) {
-			t.Errorf("%s: %d is not the least", what, c.least)
+			t.Errorf("%s: %d is not the least", name, c.least)
 		}
 		if !c.takes(c.most) || c.takes(c.most+1) {
-			t.Errorf("%s: %d is not the most", what, c.most)
+			t.Errorf("%s: %d is not the most", name, c.most)
 		}
 	}
 }
@@ -208,8 +208,8 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 	if checked < 30 {
 		t.Errorf("only %d defaults were found", checked)
 	}
-	if docs := fieldDocs(t, "mail.go", "MailOptions"); !strings.Contains(docs["Attempts"], fmt.Sprintf("default %d (about four hours) with a store that keeps messages (store.Journal), else %d", keptAttempts, mail.Attempts)) {
-		t.Errorf("%d and %d tries: %s", keptAttempts, mail.Attempts, docs["Attempts"])
+	if docs := fieldDocs(t, "mail.go", "MailOptions"); !strings.Contains(docs["Attempts"], fmt.Sprintf("default %d (about four hours) with a store that keeps messages (store.Journal), else %d", storedMailAttempts, mail.Attempts)) {
+		t.Errorf("%d and %d tries: %s", storedMailAttempts, mail.Attempts, docs["Attempts"])
 	}
 	if r := (RateLimits{}).withDefaults().ConsecutiveFailures; r != (Rate{Burst: 100, Per: 10 * 365 * 24 * time.Hour}) || int(r.Per/time.Duration(r.Burst)/(24*time.Hour)) != 36 {
 		t.Errorf("%+v", r)

@@ -108,19 +108,19 @@ func (a *Auth) linkURL(k Kind, secret string) string {
 
 // sendLink mails a link to an email address that may have no account. In both cases it
 // reads the account, and stores a token and a message. Without an account, and unless
-// strangers is set, nobody receives the token and the message is a decoy. An existing
+// unknownToo is set, nobody receives the token and the message is a decoy. An existing
 // account gets the message at its stored address, not at the requested spelling.
-func (a *Auth) sendLink(ctx context.Context, k Kind, p store.Purpose, life time.Duration, email string, d linkData, strangers bool) error {
+func (a *Auth) sendLink(ctx context.Context, k Kind, p store.Purpose, life time.Duration, email string, d linkData, unknownToo bool) error {
 	allowed, err := a.takeSend(ctx, atOwners, k, email)
 	if err != nil {
 		return err
 	}
-	return a.sendAllowedLink(ctx, allowed, k, p, life, email, d, strangers)
+	return a.sendAllowedLink(ctx, allowed, k, p, life, email, d, unknownToo)
 }
 
 // sendAllowedLink is sendLink after its limits. KindWelcome is only for users without a
 // password; it becomes KindResetPassword for all others.
-func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, p store.Purpose, life time.Duration, email string, d linkData, strangers bool) error {
+func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, p store.Purpose, life time.Duration, email string, d linkData, unknownToo bool) error {
 	c, err := a.store.Credentials(ctx, store.ByEmail(email))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return storeFailed(err)
@@ -130,7 +130,7 @@ func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, 
 		k = KindResetPassword
 	}
 	to := u.Email
-	if to == "" && strangers {
+	if to == "" && unknownToo {
 		to = email
 	}
 	d.Email = to
@@ -140,7 +140,7 @@ func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, 
 	if p == store.PurposeMagicLink {
 		message.Code = a.addCode(&link, secret, to, d.Challenge)
 	}
-	err = a.mailToken(ctx, byStranger("send"), link, message, u)
+	err = a.mailToken(ctx, byFlow("send"), link, message, u)
 	if errors.Is(err, CodeInvalidToken) { // deleted since the read: no recipient
 		return nil
 	}

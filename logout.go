@@ -55,7 +55,7 @@ func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 	}
 	_, err := a.endSessions(ctx, p.authority(), p.UserID, p.Scope.filter(p.SessionID), false)
 	if errors.Is(err, CodeUserBanned) { // a banned user may end only their own session
-		_, err = a.endSessions(ctx, byStranger("logout"), p.UserID, store.SessionFilter{ID: p.session()}, false)
+		_, err = a.endSessions(ctx, byFlow("logout"), p.UserID, store.SessionFilter{ID: p.session()}, false)
 	}
 	if errors.Is(err, CodeSessionEnded) {
 		return nil

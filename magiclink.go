@@ -38,8 +38,8 @@ func (a *Auth) SendMagicLink(ctx context.Context, p SendMagicLinkParams) (SentCo
 	if err := a.allowRedirect(p.RedirectTo); err != nil {
 		return SentCode{}, err
 	}
-	strangers := !p.NoCreate && settings.SignUp.On()
-	if err := a.sendLink(ctx, KindMagicLink, store.PurposeMagicLink, magicLife, email, linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge, Remember: p.Remember}, strangers); err != nil {
+	unknownToo := !p.NoCreate && settings.SignUp.On()
+	if err := a.sendLink(ctx, KindMagicLink, store.PurposeMagicLink, magicLife, email, linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge, Remember: p.Remember}, unknownToo); err != nil {
 		return SentCode{}, err
 	}
 	return SentCode{RequestID: a.keys.RequestID(mailRequest(email, p.CodeChallenge), a.now().Add(mailCodeLife))}, nil
@@ -207,7 +207,7 @@ func (a *Auth) createByMail(ctx context.Context, in *accountPermit, email string
 // handleMagicLink is GET /magic-link/verify.
 func (a *Auth) handleMagicLink(w http.ResponseWriter, r *http.Request) error {
 	switch {
-	case r.Method == http.MethodHead || a.asksForPage(r), a.cfg.cookies != nil && !fromProgram(r): // only a post signs a browser in
+	case r.Method == http.MethodHead || a.wantsPage(r), a.cfg.cookies != nil && !fromProgram(r): // only a post signs a browser in
 		return a.showMagicLinkPage(w, r)
 	case !fromProgram(r): // DirectLinks
 		return a.finishMagicLink(w, r, r.URL.Query().Get("token"), nil)
@@ -340,9 +340,9 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 // has no redirect and there are no cookies, or only another browser has the verifier of
 // its challenge.
 func (a *Auth) belongsToOtherBrowser(r *http.Request, d linkData) bool {
-	for _, room := range a.mountedPageOptions() {
-		if d.Challenge != "" && d.RedirectTo == originOf(a.cfg.baseURL.String())+room.ReturnPath {
-			return !room.HasVerifier(r, d.Challenge)
+	for _, pages := range a.mountedPageOptions() {
+		if d.Challenge != "" && d.RedirectTo == originOf(a.cfg.baseURL.String())+pages.ReturnPath {
+			return !pages.HasVerifier(r, d.Challenge)
 		}
 	}
 	return d.RedirectTo == "" && (a.cfg.cookies == nil || d.Challenge != "")

@@ -72,9 +72,9 @@ type MailOptions struct {
 	host string // of the base URL
 }
 
-// keptAttempts is the default of MailOptions.Attempts for stored messages. It covers an
-// outage of about four hours.
-const keptAttempts = 20
+// storedMailAttempts is the default of MailOptions.Attempts for stored messages. It
+// covers an outage of about four hours.
+const storedMailAttempts = 20
 
 func (o *MailOptions) defaults() {
 	set := func(n *int, def int) {
@@ -132,7 +132,7 @@ func parseMails(o MailOptions) (*outbox.Templates, error) {
 func (a *Auth) newOutbox() (*outbox.Outbox, error) {
 	c := &a.cfg
 	if a.journal != nil && c.mail.Attempts <= 0 {
-		c.mail.Attempts = keptAttempts
+		c.mail.Attempts = storedMailAttempts
 	}
 	m := c.mail
 	m.defaults()

@@ -98,7 +98,7 @@ func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Calle
 	if p.OpenID {
 		st.Nonce = oauth2.GenerateVerifier()
 	}
-	authority := byStranger("oauth")
+	authority := byFlow("oauth")
 	if linkTo.UserID != "" {
 		authority, st.SessionID = linkTo.authority(), linkTo.SessionID
 	}

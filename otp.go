@@ -121,7 +121,7 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 	if to == "" {
 		_, t.Hash = newLinkToken() // a decoy: no attempt is right
 	}
-	err = a.sendCode(ctx, byStranger("send"), t, a.phoneMessage(allowed, to, code), u)
+	err = a.sendCode(ctx, byFlow("send"), t, a.phoneMessage(allowed, to, code), u)
 	if err != nil && !errors.Is(err, CodeInvalidToken) { // the user was deleted since the look-up
 		return SentCode{}, err
 	}
@@ -137,7 +137,7 @@ func (a *Auth) newPhoneCode(p store.Purpose, subject string) (code string, t sto
 	now := a.now()
 	return code, store.Token{
 		Purpose: p, Subject: subject, Hash: a.phoneCodeHash(p, subject, code),
-		CreatedAt: now, ExpiresAt: now.Add(a.cfg.phone.Life), MaxTries: codeBackstop,
+		CreatedAt: now, ExpiresAt: now.Add(a.cfg.phone.Life), MaxTries: maxSharedCodeAttempts,
 	}
 }
 
@@ -203,7 +203,7 @@ func (a *Auth) checkPhoneCode(ctx context.Context, number, code string) (string,
 // so that the caller decides anew.
 func (a *Auth) detachPhone(ctx context.Context, u User) error {
 	yes, no, none := true, false, ""
-	c := a.newChange(ctx, byStranger("number proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
+	c := a.newChange(ctx, byFlow("number proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
 	c.IfUsers = []UserAt{{ID: u.ID, Phone: &u.Phone, PhoneVerified: &no, EmailVerified: &yes}}
 	if _, err := a.update(ctx, c, u.ID, store.UserPatch{Phone: &none}); err != nil {
 		return err

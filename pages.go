@@ -16,8 +16,8 @@ import (
 // Opening a link shows a page with one button. Only the button consumes the link,
 // because mail scanners open links, too. Programs complete at once, with JSON.
 
-// asksForPage reports whether the response to a GET is the confirm page.
-func (a *Auth) asksForPage(r *http.Request) bool {
+// wantsPage reports whether the response to a GET is the confirm page.
+func (a *Auth) wantsPage(r *http.Request) bool {
 	switch a.cfg.links.Mode {
 	case DirectLinks:
 		return false

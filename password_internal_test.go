@@ -68,8 +68,8 @@ func TestPasswordPolicy(t *testing.T) {
 		{"AdaLovelace42", []string{"x@example.com", "Ada Lovelace"}, []string{"similar"}},
 		{"adalovelace writes programs", []string{"adalovelace@example.com"}, nil},
 		{"a-fine-passphrase", []string{"a@example.com", "Ann"}, nil},
-		// A similar part has four letters or more, with at most two letters and six characters
-		// around it.
+		// A similar part has four letters or more, with at most two letters and six
+		// characters around it.
 		{"lise1234", []string{"lise@example.com"}, []string{"similar"}},
 		{"lis12345", []string{"lis@example.com"}, nil},
 		{"lise123456", []string{"Lise"}, []string{"similar"}},
@@ -253,7 +253,8 @@ func TestDummyWork(t *testing.T) {
 	}
 }
 
-// The second comparison of a password that is not in normal form does not reveal accounts.
+// The second comparison of a password that is not in normal form does not reveal
+// accounts.
 func TestDummyWorkForOddPasswords(t *testing.T) {
 	p := testPasswords(t, PasswordOptions{})
 	encoded, err := p.hash(t.Context(), "", "secret words")
@@ -342,7 +343,7 @@ func TestCheapPasswords(t *testing.T) {
 		"as is named": {PasswordOptions{Argon2id: Argon2idParams{Memory: 19456, Time: 3, Threads: 1}}, false},
 	} {
 		p := testPasswords(t, c.o)
-		before, nobody := p.o, p.dummy
+		before, unknown := p.o, p.dummy
 		cheap, err := kit{&Auth{passwords: p}}.CheapPasswords()
 		if err != nil || cheap != c.cheap {
 			t.Errorf("%s: %t, %v", name, cheap, err)
@@ -351,7 +352,7 @@ func TestCheapPasswords(t *testing.T) {
 		if c.cheap {
 			want = Argon2idParams{Memory: 64, Time: 1, Threads: 1}
 		}
-		if p.o.Argon2id != want || p.o.BcryptCost != before.BcryptCost || (fmt.Sprint(p.dummy) != fmt.Sprint(nobody)) != c.cheap {
+		if p.o.Argon2id != want || p.o.BcryptCost != before.BcryptCost || (fmt.Sprint(p.dummy) != fmt.Sprint(unknown)) != c.cheap {
 			t.Errorf("%s: %+v", name, p.o.Argon2id)
 		}
 	}

@@ -37,7 +37,7 @@ func (a *Auth) requirePage(next http.Handler, reqs []Requirement) http.Handler {
 		c, renewed, err := a.admittedPage(w, r)
 		if err == nil {
 			err = a.checkRequirements(renewed, c, reqs)
-			a.clearEnded(w, r, err)
+			a.clearEndedCookies(w, r, err)
 		}
 		if err != nil {
 			a.refusePage(w, r, err)
@@ -88,7 +88,7 @@ func (a *Auth) admittedPage(w http.ResponseWriter, r *http.Request) (*Claims, *h
 	}
 	tokens, err := a.Refresh(a.identify(r.Context(), r), RefreshParams{RefreshToken: token})
 	if err != nil {
-		a.clearEnded(w, r, err)
+		a.clearEndedCookies(w, r, err)
 		return nil, r, err
 	}
 	a.setCookies(w, r, tokens, nil)
@@ -98,8 +98,8 @@ func (a *Auth) admittedPage(w http.ResponseWriter, r *http.Request) (*Claims, *h
 	return c, a.withCookies(r, tokens), err
 }
 
-// clearEnded deletes the cookies if err says that their session has ended.
-func (a *Auth) clearEnded(w http.ResponseWriter, r *http.Request, err error) {
+// clearEndedCookies deletes the cookies if err says that their session has ended.
+func (a *Auth) clearEndedCookies(w http.ResponseWriter, r *http.Request, err error) {
 	if _, given := a.givenBearer(r); !given && cookiesInvalid(err) {
 		a.clearCookies(r.Context(), w)
 	}

@@ -135,7 +135,7 @@ func (a *Auth) signInWithFactor(ctx context.Context, s signIn) (*Tokens, error) 
 	if err != nil {
 		return nil, err
 	}
-	tokens.RecoveryCodesLeft, tokens.remember = used.left, s.remember
+	tokens.RecoveryCodesLeft, tokens.remember = used.codesLeft, s.remember
 	return tokens, nil
 }
 
@@ -222,7 +222,7 @@ func (a *Auth) idAt(now time.Time) string {
 	return id.String()
 }
 
-// proof returns a list with one entry for a session's amr.
+// newAMR returns a list with one entry for a session's amr.
 func (a *Auth) newAMR(method string) []AMR {
 	return []AMR{{Method: method, Timestamp: a.now().Unix()}}
 }

@@ -241,7 +241,7 @@ func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo str
 		}
 		secret, link := a.newLink(store.PurposeReset, resetLife, linkData{Email: owner.Email, RedirectTo: redirectTo})
 		link.UserID, link.Subject = owner.ID, store.EmailKey(owner.Email)
-		c := a.newChange(request, byStranger("account exists"))
+		c := a.newChange(request, byFlow("account exists"))
 		a.enclose(request, &c, outbox.Outgoing{Kind: KindAccountExists, To: owner.Email, Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife, Permit: allowed}, owner, &link)
 		if err := a.putChange(background, c, link, nil); err != nil {
 			return nil, err

@@ -121,8 +121,8 @@ type factorChange struct {
 // usedFactor is a second factor that was valid and has been consumed.
 type usedFactor struct {
 	store.FactorResult
-	amr  AMR
-	left *int // the remaining recovery codes, after one was used
+	amr       AMR
+	codesLeft *int // the remaining recovery codes, after one was used
 }
 
 // useFactor consumes a code, on the condition that the user's credentials are as they
@@ -189,7 +189,7 @@ func (a *Auth) useRecoveryCode(ctx context.Context, f factorUse) (usedFactor, er
 		return a.factors.UseRecoveryCode(ctx, store.UseRecoveryCode{Change: c, UserID: f.user.ID, Hashes: hashes, Completion: done})
 	})
 	if err == nil {
-		used.left = &used.RecoveryLeft
+		used.codesLeft = &used.RecoveryLeft
 	}
 	return used, err
 }
@@ -200,15 +200,15 @@ func (a *Auth) consumeFactor(ctx context.Context, f factorUse, method string, ev
 	c := factorChange{Change: a.newChangeOf(ctx, f.by, account{User: f.user}, events...)}
 	c.IfUsers = []UserAt{ifCredentialsUnchanged(f.user)}
 	c.amr = AMR{Method: method, Timestamp: c.Now.Unix()}
-	left := 0
+	codesLeft := 0
 	c.store = func(ch store.Change, done store.Completion) (store.FactorResult, error) {
 		r, err := st(ch, done)
-		left = r.RecoveryLeft
+		codesLeft = r.RecoveryLeft
 		return r, err
 	}
 	c.edit = func(e *Event) {
 		if e.Type == EventRecoveryCodeUsed {
-			e.Left = left
+			e.Left = codesLeft
 		}
 	}
 	if f.complete != nil {

@@ -107,7 +107,7 @@ func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
 	}
 	tokens, err := a.mint(ctx, used.User, used.Session)
 	if err == nil {
-		tokens.RecoveryCodesLeft = used.left
+		tokens.RecoveryCodesLeft = used.codesLeft
 	}
 	return tokens, err
 }

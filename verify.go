@@ -65,7 +65,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 		}
 		link, message := a.newVerification(KindVerifyEmail, u, linkData{Email: u.Email})
 		message.Permit = allowed
-		c := a.newChange(asked, byStranger("confirmation"))
+		c := a.newChange(asked, byFlow("confirmation"))
 		a.enclose(asked, &c, message, u, &link)
 		err := a.putChange(background, c, link, []UserAt{ifCredentialsUnchanged(u)})
 		if errors.Is(err, store.ErrStale) || errors.Is(err, CodeInvalidToken) {
@@ -323,7 +323,7 @@ func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) err
 func (a *Auth) handleVerifyEmail(w http.ResponseWriter, r *http.Request) error {
 	token := r.URL.Query().Get("token")
 	switch {
-	case r.Method == http.MethodHead || a.asksForPage(r):
+	case r.Method == http.MethodHead || a.wantsPage(r):
 		return a.showVerifyPage(w, r, token)
 	case !fromProgram(r): // DirectLinks
 		return a.finishVerifyEmail(w, r, token)
