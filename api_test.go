@@ -17,8 +17,8 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// TestAPI compares the exported API with its committed listing, so that it never
-// changes by accident.
+// TestAPI compares the exported API with its committed listing, so that it never changes
+// by accident.
 func TestAPI(t *testing.T) {
 	var lines []string
 	for _, dir := range publicPackages(t) {

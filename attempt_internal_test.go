@@ -31,8 +31,8 @@ func newAttemptService(t *testing.T) *Auth {
 	return a
 }
 
-// An attempt that succeeds without a draw is an internal error. A refusal before the
-// draw is returned as it is.
+// An attempt that succeeds without a draw is an internal error. A refusal before the draw
+// is returned as it is.
 func TestWhatIsJudgedHasToBeDrawn(t *testing.T) {
 	a := newAttemptService(t)
 	count := func(check func(ctx context.Context, draw func() error) error) error {
@@ -49,8 +49,8 @@ func TestWhatIsJudgedHasToBeDrawn(t *testing.T) {
 	}
 }
 
-// An attempt has a time limit before its draw, which starts again at the draw. The end
-// of the request does not cancel the attempt after the draw.
+// An attempt has a time limit before its draw, which starts again at the draw. The end of
+// the request does not cancel the attempt after the draw.
 func TestGuessesHaveTheirTime(t *testing.T) {
 	const most = 30 * time.Second
 	for name, c := range map[string]struct {
@@ -85,9 +85,8 @@ func TestGuessesHaveTheirTime(t *testing.T) {
 	}
 }
 
-// Failures under a name cost the same whether or not it belongs to an account: one
-// bucket counts consecutive failures. For an unknown account no lasting bucket is
-// written.
+// Failures under a name cost the same whether or not it belongs to an account: one bucket
+// counts consecutive failures. For an unknown account no lasting bucket is written.
 func TestRunsAtNamesCostAlike(t *testing.T) {
 	a := &Auth{keys: testKeys(t)}
 	day, week := Rate{Burst: 100, Per: 24 * time.Hour}, Rate{Burst: 100, Per: 7 * 24 * time.Hour}
@@ -129,8 +128,8 @@ func TestNoFactorWithoutAStore(t *testing.T) {
 	}
 }
 
-// The owner of an attacked account is looked up again after an outage. An unknown
-// account is a final answer.
+// The owner of an attacked account is looked up again after an outage. An unknown account
+// is a final answer.
 func TestOwnersAreLookedUpUntilAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := outbox.New(outbox.Options{Queue: 1, Workers: 1, Attempts: 5, Log: slog.New(slog.DiscardHandler)})
@@ -149,8 +148,8 @@ func TestOwnersAreLookedUpUntilAnswered(t *testing.T) {
 	})
 }
 
-// Refunds that no attempt includes are sent to the store a little later. At most one
-// such call is scheduled.
+// Refunds that no attempt includes are sent to the store a little later. At most one such
+// call is scheduled.
 func TestReturnsComeByThemselves(t *testing.T) {
 	var (
 		given []store.Draw
@@ -201,8 +200,8 @@ func TestReturnsComeByThemselves(t *testing.T) {
 	}
 }
 
-// A decision covers the draws and not the refunds that were sent with them. A refused
-// call returns its refunds to the queue; an error loses them.
+// A decision covers the draws and not the refunds that were sent with them. A refused call
+// returns its refunds to the queue; an error loses them.
 func TestDecisionsAreAboutWhatIsDrawn(t *testing.T) {
 	rate := Rate{Burst: 5, Per: time.Hour}
 	draw := func(key string, cost int) store.Draw { return store.Draw{Key: key, Rate: rate, Cost: cost} }

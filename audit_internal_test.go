@@ -17,8 +17,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Hooks run in the order of the options, until one refuses. Missing hooks are skipped.
-// An error with one of our codes is returned as it is; other errors are hidden.
+// Hooks run in the order of the options, until one refuses. Missing hooks are skipped. An
+// error with one of our codes is returned as it is; other errors are hidden.
 func TestHooksAreAskedInOrder(t *testing.T) {
 	other := errors.New("the application's own secret")
 	var called []string
@@ -151,8 +151,8 @@ func TestOverloadsAreToldOnceASecond(t *testing.T) {
 	}
 }
 
-// A link that an operator created is valid while the operator could still create it.
-// The check of the operator adds its preconditions to those of the change.
+// A link that an operator created is valid while the operator could still create it. The
+// check of the operator adds its preconditions to those of the change.
 func TestLinksRestOnTheirMakers(t *testing.T) {
 	maker := &host.LinkMaker{By: Actor{Kind: store.ActorUser, ID: "op"}, CredentialRevision: 3}
 	before, more := UserAt{ID: "ada"}, UserAt{ID: "op"}

@@ -14,8 +14,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// The audit log keeps events for the time that WithAuditLog sets, 90 days by default.
-// Old events are deleted in small batches.
+// The audit log keeps events for the time that WithAuditLog sets, 90 days by default. Old
+// events are deleted in small batches.
 func TestAuditRetention(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct {
@@ -59,8 +59,8 @@ func TestAuditRetention(t *testing.T) {
 	}
 }
 
-// Stores reject a change with an event that requires a notice, if the change does not
-// name the account.
+// Stores reject a change with an event that requires a notice, if the change does not name
+// the account.
 func TestNoticesCannotBeForgotten(t *testing.T) {
 	for _, e := range harness.EventTypes(t) {
 		_, hasNotice := harness.NoticeOf(e)

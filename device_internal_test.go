@@ -63,8 +63,8 @@ func TestDevicesAreKnownByWhatTheySay(t *testing.T) {
 	}
 }
 
-// A sign-in returns the device id that was created for the browser, and the session
-// stores it.
+// A sign-in returns the device id that was created for the browser, and the session stores
+// it.
 func TestNewDevicesAreToldWhoTheyAre(t *testing.T) {
 	ctx := context.WithValue(t.Context(), newDeviceKey{}, "made-up")
 	for _, c := range []struct {
@@ -83,8 +83,8 @@ func TestNewDevicesAreToldWhoTheyAre(t *testing.T) {
 	}
 }
 
-// A device is trusted until the instant in the store, if devices can be trusted. A code
-// of an authenticator app makes it trusted, if that was requested.
+// A device is trusted until the instant in the store, if devices can be trusted. A code of
+// an authenticator app makes it trusted, if that was requested.
 func TestTrustOfDevicesHasItsEdges(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	says := ContextWithClient(t.Context(), Client{Device: "device"})

@@ -91,8 +91,7 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// snippetFile turns a snippet into a file. Errors in it name the position in the
-// document.
+// snippetFile turns a snippet into a file. Errors in it name the position in the document.
 func snippetFile(n int, where, code string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "package snippets\n\n")

@@ -53,8 +53,8 @@ func (s partedFactors) Factors(_ context.Context, userID string) (store.Factors,
 	}}, s.ask("factors")
 }
 
-// An export contains every part of the account, without the secrets of second factors.
-// If a part cannot be read, the export fails.
+// An export contains every part of the account, without the secrets of second factors. If
+// a part cannot be read, the export fails.
 func TestExportsHaveEveryPart(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	for _, fails := range []string{"", "factors", "held", "events"} {
@@ -161,8 +161,8 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// An export that cannot be completed is invalid: the caller gets an error, and a
-// browser sees an aborted download.
+// An export that cannot be completed is invalid: the caller gets an error, and a browser
+// sees an aborted download.
 func TestExportsThatBreakOff(t *testing.T) {
 	number := map[string]any{"x": math.Inf(1)} // JSON cannot represent it
 	page := make([]Event, exportPage)

@@ -19,8 +19,8 @@ func ForgetRoles(a *Auth) {
 // RolesAreRead reports whether a caller is reading the roles.
 func RolesAreRead(a *Auth) bool { return len(a.roleTable.reading) > 0 }
 
-// FillQueue makes clients wait for hashes for an account until its share of the queue
-// is full.
+// FillQueue makes clients wait for hashes for an account until its share of the queue is
+// full.
 func FillQueue(a *Auth, account string) (release func()) {
 	hold, full := make(chan struct{}), make(chan struct{})
 	var once sync.Once

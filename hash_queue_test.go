@@ -32,9 +32,8 @@ func TestDevicesWaitApart(t *testing.T) {
 	}
 }
 
-// If a password cannot be hashed, the operation changes nothing: no account, no
-// session, no new password. The caller may repeat it, and the presented credentials
-// remain valid.
+// If a password cannot be hashed, the operation changes nothing: no account, no session,
+// no new password. The caller may repeat it, and the presented credentials remain valid.
 func TestNoPasswordIsNoneWithoutItsHash(t *testing.T) {
 	type request struct {
 		queue string // with a full share

@@ -52,8 +52,8 @@ func TestPendingChangesAreOfWhatIsToCome(t *testing.T) {
 	}
 }
 
-// An account is locked by exhausted limits, not by nearly exhausted ones. A burst of
-// one is a limit; a disabled limit is not.
+// An account is locked by exhausted limits, not by nearly exhausted ones. A burst of one
+// is a limit; a disabled limit is not.
 func TestLocksAreOfUsedUpLimits(t *testing.T) {
 	one := Rate{Burst: 1, Per: time.Hour}
 	store := &drawing{take: func(draws []store.Draw) (store.Decision, error) {
@@ -115,8 +115,8 @@ func TestOnlyTheProvedAreToldWithoutLimits(t *testing.T) {
 	}
 }
 
-// The times of an imported user are ones that a store accepts. Only the end of a ban
-// may be in the future.
+// The times of an imported user are ones that a store accepts. Only the end of a ban may
+// be in the future.
 func TestImportedTimesAreJudgedOneByOne(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	members := map[string]func(*ImportUserParams) *time.Time{
@@ -156,8 +156,8 @@ func TestImportedTimesAreJudgedOneByOne(t *testing.T) {
 	if !u.CreatedAt.Equal(now) || !u.LastSignInAt.IsZero() || !u.BannedUntil.IsZero() {
 		t.Errorf("nothing said: %+v", u)
 	}
-	// A ban until this instant marks anonymised users, so that an imported ban is moved
-	// to another one.
+	// A ban until this instant marks anonymised users, so that an imported ban is moved to
+	// another one.
 	if err := importTimes(&ImportUserParams{BannedUntil: store.AnonymizedUntil()}, &u, now); err != nil || !u.BannedUntil.Equal(time.Date(9998, 12, 30, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("%v, %v", u.BannedUntil, err)
 	}

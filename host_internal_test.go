@@ -103,8 +103,8 @@ func TestAnonymizingTakesEveryName(t *testing.T) {
 	}
 }
 
-// Locks are read with one call for each limit that is on. Without limits there is no
-// call. If a call fails, the result is an error, not an empty list.
+// Locks are read with one call for each limit that is on. Without limits there is no call.
+// If a call fails, the result is an error, not an empty list.
 func TestLocksOfFewLimits(t *testing.T) {
 	one, off := Rate{Burst: 3, Per: time.Hour}, Rate{Burst: -1}
 	now := time.Unix(1767323045, 0).UTC()
@@ -200,8 +200,8 @@ func (s *storedSettings) Settings(ctx context.Context) (store.StoredSettings, er
 	return s.is, s.err
 }
 
-// Written settings take effect immediately, even after the writer's context has ended.
-// A failed read is logged, and a successful one is not.
+// Written settings take effect immediately, even after the writer's context has ended. A
+// failed read is logged, and a successful one is not.
 func TestSettingsThatAreRead(t *testing.T) {
 	var log bytes.Buffer
 	st := &storedSettings{is: store.StoredSettings{Revision: 1, Document: []byte(`{"sender_name":"Acme"}`)}}
@@ -270,8 +270,8 @@ func (s *listing) ListInvitations(_ context.Context, q store.InvitationQuery) ([
 	return s.list, s.err
 }
 
-// Lists of invitations have a cursor if there may be more. An invitation without
-// details is an internal error and is not skipped.
+// Lists of invitations have a cursor if there may be more. An invitation without details
+// is an internal error and is not skipped.
 func TestInvitationsAreListedWhole(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	at := &store.InvitationCursor{CreatedAt: now, Subject: "before"}

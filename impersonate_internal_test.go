@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// An impersonation is a session of its user at the lower level, with the IP address of
-// its start. It has no other properties of a session.
+// An impersonation is a session of its user at the lower level, with the IP address of its
+// start. It has no other properties of a session.
 func TestImpersonationAsASession(t *testing.T) {
 	start := time.Unix(1767323045, 0).UTC()
 	i := store.Impersonation{
@@ -50,8 +50,8 @@ func (s *oneImpersonation) Impersonation(context.Context, string, time.Time) (st
 	return s.i, User{ID: s.i.UserID}, s.err
 }
 
-// An impersonation token is valid only for the impersonation that it names: of its
-// user, by its actor, in the session that the actor started it in.
+// An impersonation token is valid only for the impersonation that it names: of its user,
+// by its actor, in the session that the actor started it in.
 func TestImpersonationOfATokenIsItsOwn(t *testing.T) {
 	now := func() time.Time { return time.Unix(1767323045, 0) }
 	for name, c := range map[string]struct {
@@ -118,8 +118,8 @@ func impersonating(st Store) (*Auth, *[]Event) {
 	return a, &events
 }
 
-// An operator ends an impersonation by signing out, as themselves, and ends no session
-// of the user. An impersonation that has ended is no error; other failures are.
+// An operator ends an impersonation by signing out, as themselves, and ends no session of
+// the user. An impersonation that has ended is no error; other failures are.
 func TestImpersonationsEndBySigningOut(t *testing.T) {
 	actor := SessionRef{ID: "s", UserID: "eve"}
 	claims := &Claims{UserID: "ada", SessionID: "i", Impersonator: &actor}
@@ -198,8 +198,8 @@ func TestImpersonationsAreListedAndExchanged(t *testing.T) {
 	}
 }
 
-// The actor of a change comes from its authority, of every kind. If the authority names
-// no actor, the event does.
+// The actor of a change comes from its authority, of every kind. If the authority names no
+// actor, the event does.
 func TestActorsOfEveryAuthority(t *testing.T) {
 	about := Event{UserID: "ada", SessionID: "s"}
 	for name, c := range map[string]struct {

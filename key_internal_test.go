@@ -162,8 +162,8 @@ func tokenMaker(t *testing.T, now time.Time) *Auth {
 	return a
 }
 
-// A token that cannot be issued is an internal error. The actor of a token is named
-// with their session.
+// A token that cannot be issued is an internal error. The actor of a token is named with
+// their session.
 func TestTokensThatCannotBeMade(t *testing.T) {
 	now := time.Unix(1767323045, 0)
 	unwritable := map[string]any{"x": make(chan int)}
@@ -259,8 +259,7 @@ func (s *usedKeys) UseKey(_ context.Context, id string, _ time.Time) error {
 	return s.err
 }
 
-// The use of a key is recorded once a minute, and a failure to record it fails no
-// request.
+// The use of a key is recorded once a minute, and a failure to record it fails no request.
 func TestUseOfKeysIsNoted(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	for name, c := range map[string]struct {
@@ -307,9 +306,9 @@ func (s *heldKey) UseKey(_ context.Context, id string, at time.Time) error {
 	return nil
 }
 
-// A secret key matches by its stored hash or, for a limited time after a rotation, by
-// the previous one. The key must be active and used from an allowed IP address. Errors
-// name their reason only for a matching key.
+// A secret key matches by its stored hash or, for a limited time after a rotation, by the
+// previous one. The key must be active and used from an allowed IP address. Errors name
+// their reason only for a matching key.
 func TestSecretKeysAreJudgedByAllThatIsKept(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	id := uuid.NewString()

@@ -76,8 +76,8 @@ func TestMessageLogOfWhatWasDropped(t *testing.T) {
 	}
 }
 
-// After a temporary failure a message waits; after a permanent one it has failed. The
-// log has the reason.
+// After a temporary failure a message waits; after a permanent one it has failed. The log
+// has the reason.
 func TestMessageLogOfFailures(t *testing.T) {
 	st := harness.NewStore(t)
 	mail := &harness.PostOffice{Answer: func(n int) error {
@@ -123,8 +123,8 @@ func TestMessageLogHasNoDecoys(t *testing.T) {
 	}
 }
 
-// If a mail server quotes a message in its error, neither the log nor hooks nor lists
-// show links and codes.
+// If a mail server quotes a message in its error, neither the log nor hooks nor lists show
+// links and codes.
 func TestErrorsOfMailersHideLinksAndCodes(t *testing.T) {
 	var log bytes.Buffer
 	store, events := harness.NewStore(t), make(chan auth.Event, 10)
@@ -152,8 +152,8 @@ func TestErrorsOfMailersHideLinksAndCodes(t *testing.T) {
 	}
 }
 
-// The owner of a taken email address gets a valid link, even if store calls fail after
-// the account was found.
+// The owner of a taken email address gets a valid link, even if store calls fail after the
+// account was found.
 func TestOwnerOfATakenAddressGetsAGoodLink(t *testing.T) {
 	tap := storetap.New(harness.NewStore(t))
 	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, tap, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))}
@@ -184,8 +184,8 @@ func TestOwnerOfATakenAddressGetsAGoodLink(t *testing.T) {
 	w.PostLogin(harness.AdaMail, "another horse battery").Session()
 }
 
-// After a sign-in with the right password, an account with an unconfirmed email address
-// is sent the link again, even if the store failed before.
+// After a sign-in with the right password, an account with an unconfirmed email address is
+// sent the link again, even if the store failed before.
 func TestConfirmationIsSentAgainAfterAFault(t *testing.T) {
 	tap := storetap.New(harness.NewStore(t))
 	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, tap, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))}

@@ -136,8 +136,7 @@ func TestVerifierLength(t *testing.T) {
 	}
 }
 
-// Of a provider's error, only the code is logged, and only if it has the form of a
-// code.
+// Of a provider's error, only the code is logged, and only if it has the form of a code.
 func TestErrorToken(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"invalid_grant", "AADSTS50011", "access.denied-2", "A", "Z", "a", "z", "0", "9"} {
@@ -152,8 +151,8 @@ func TestErrorToken(t *testing.T) {
 	}
 }
 
-// A client secret is sent in the header if the provider requires that, however the
-// secret is created. A public client has no secret and sends its id in the body.
+// A client secret is sent in the header if the provider requires that, however the secret
+// is created. A public client has no secret and sends its id in the body.
 func TestClientsSecret(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1767323045, 0)
@@ -187,8 +186,8 @@ func TestClientsSecret(t *testing.T) {
 	}
 }
 
-// Only valid fields of a profile are used, and an invalid email address is not
-// verified. The subject must be certain.
+// Only valid fields of a profile are used, and an invalid email address is not verified.
+// The subject must be certain.
 func TestProfilesAreCleaned(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ is, want provider.Profile }{

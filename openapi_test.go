@@ -11,8 +11,7 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// The document is committed for client generators, and so that its changes are
-// reviewed.
+// The document is committed for client generators, and so that its changes are reviewed.
 func TestDocumentFile(t *testing.T) {
 	var doc bytes.Buffer
 	if err := json.Indent(&doc, harness.Document(), "", "  "); err != nil {

@@ -55,8 +55,8 @@ func shut(t *testing.T, e *authtest.Env) {
 	}
 }
 
-// later makes an instance send what is overdue some time after the start, and closes
-// it, so that all its work is done.
+// later makes an instance send what is overdue some time after the start, and closes it,
+// so that all its work is done.
 func later(t *testing.T, e *authtest.Env, d time.Duration) {
 	t.Helper()
 	e.Clock.Advance(d)
@@ -223,8 +223,8 @@ func TestOutboxRetries(t *testing.T) {
 	}
 }
 
-// A message that cannot be sent is reported and deleted: after a permanent failure,
-// after the last attempt, and if there is no time for another one.
+// A message that cannot be sent is reported and deleted: after a permanent failure, after
+// the last attempt, and if there is no time for another one.
 func TestOutboxGivesUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer   error
@@ -368,8 +368,8 @@ func TestOutboxClose(t *testing.T) {
 	}
 }
 
-// A message survives a rotation of the secret. A process that cannot decrypt it leaves
-// it to the others.
+// A message survives a rotation of the secret. A process that cannot decrypt it leaves it
+// to the others.
 func TestOutboxAfterARotation(t *testing.T) {
 	store, mail := harness.NewStore(t), &harness.PostOffice{}
 	e := instance(t, store, mail)
@@ -459,8 +459,8 @@ func TestOutboxSync(t *testing.T) {
 	}
 }
 
-// Endpoints that send make the same store calls with messages of the same size, whether
-// or not the email address or phone number is known.
+// Endpoints that send make the same store calls with messages of the same size, whether or
+// not the email address or phone number is known.
 func TestSendsMakeTheSameCalls(t *testing.T) {
 	const free, taken = "free@example.com", "taken@example.com"
 	const freeNumber, takenNumber = "+4930111111", "+4930222222"

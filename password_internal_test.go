@@ -68,8 +68,8 @@ func TestPasswordPolicy(t *testing.T) {
 		{"AdaLovelace42", []string{"x@example.com", "Ada Lovelace"}, []string{"similar"}},
 		{"adalovelace writes programs", []string{"adalovelace@example.com"}, nil},
 		{"a-fine-passphrase", []string{"a@example.com", "Ann"}, nil},
-		// A similar part has four letters or more, with at most two letters and six
-		// characters around it.
+		// A similar part has four letters or more, with at most two letters and six characters
+		// around it.
 		{"lise1234", []string{"lise@example.com"}, []string{"similar"}},
 		{"lis12345", []string{"lis@example.com"}, nil},
 		{"lise123456", []string{"Lise"}, []string{"similar"}},
@@ -253,8 +253,7 @@ func TestDummyWork(t *testing.T) {
 	}
 }
 
-// The second comparison of a password that is not in normal form does not reveal
-// accounts.
+// The second comparison of a password that is not in normal form does not reveal accounts.
 func TestDummyWorkForOddPasswords(t *testing.T) {
 	p := testPasswords(t, PasswordOptions{})
 	encoded, err := p.hash(t.Context(), "", "secret words")

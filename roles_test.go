@@ -31,8 +31,7 @@ func (h *hangingRoles) Roles(ctx context.Context) (store.RoleTable, error) {
 	return h.ProjectStore.Roles(ctx)
 }
 
-// A read of the roles that hangs does not block other callers: they use the cached
-// roles.
+// A read of the roles that hangs does not block other callers: they use the cached roles.
 func TestHangingRolesHoldNobodyUp(t *testing.T) {
 	inner := memstore.New()
 	store := &hangingRoles{Store: inner, ProjectStore: inner}

@@ -101,8 +101,8 @@ func TestRoutesAreGuardedAsIsMeant(t *testing.T) {
 	}
 }
 
-// An error response has its status, code, message, details and headers. Its cause is
-// only logged.
+// An error response has its status, code, message, details and headers. Its cause is only
+// logged.
 func TestErrorsAreAnsweredWhole(t *testing.T) {
 	with := func(c Code, edit func(*Error)) *Error {
 		e := fail(c, errors.New("the cause"))
@@ -256,8 +256,8 @@ func TestWhatHasNoWordsIsOurs(t *testing.T) {
 	}
 }
 
-// The log describes a refused redirect without its secret parts, and lists the first
-// few allowed URLs.
+// The log describes a refused redirect without its secret parts, and lists the first few
+// allowed URLs.
 func TestRefusedRedirectsAreDescribed(t *testing.T) {
 	long := strings.Repeat("a", 200-len("https://evil.test/"))
 	for raw, want := range map[string]string{

@@ -16,8 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Evidence is valid while the account has the credential that it rests on, and no
-// other.
+// Evidence is valid while the account has the credential that it rests on, and no other.
 func TestProofsHoldByWhatTheyRestOn(t *testing.T) {
 	has := store.Credentials{PasswordHash: "hash", User: User{Email: "Ada@example.com", Phone: "+49301", Identities: []Identity{{Provider: "github", Subject: "2"}, {Provider: "google", Subject: "1"}}}}
 	for name, c := range map[string]struct {
@@ -99,8 +98,7 @@ func TestSessionsBeginWhole(t *testing.T) {
 	}
 }
 
-// Session ids are in the order of their creation, even within a millisecond, and
-// unique.
+// Session ids are in the order of their creation, even within a millisecond, and unique.
 func TestIdsOfSessionsAreInOrder(t *testing.T) {
 	a := &Auth{}
 	at := time.Unix(1767323045, 0)
@@ -118,8 +116,8 @@ func TestIdsOfSessionsAreInOrder(t *testing.T) {
 	}
 }
 
-// New evidence replaces earlier evidence of the same method. The session's own list is
-// not modified.
+// New evidence replaces earlier evidence of the same method. The session's own list is not
+// modified.
 func TestProofsTakeEachOthersPlace(t *testing.T) {
 	list := []AMR{{Method: "password", Timestamp: 1}, {Method: "totp", Timestamp: 2}, {Method: "password", Timestamp: 3}}
 	if got := withAMR(list, AMR{Method: "password", Timestamp: 4}); !slices.Equal(got, []AMR{{Method: "totp", Timestamp: 2}, {Method: "password", Timestamp: 4}}) {
@@ -166,8 +164,8 @@ func TestSessionsAreTheirUsers(t *testing.T) {
 	}
 }
 
-// Each requirement is exact at its limit, all must hold, and none can change the input
-// of the next.
+// Each requirement is exact at its limit, all must hold, and none can change the input of
+// the next.
 func TestRequirementsHoldToTheirEdges(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	a := &Auth{cfg: config{now: func() time.Time { return now }}}

@@ -360,8 +360,7 @@ func (s *failingSettings) Settings(context.Context) (store.StoredSettings, error
 	return store.StoredSettings{}, nil
 }
 
-// While the settings cannot be read, the log reports it once, and once more when they
-// can.
+// While the settings cannot be read, the log reports it once, and once more when they can.
 func TestSettingsThatCannotBeReadAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer
@@ -408,8 +407,8 @@ func (b *lockedBuffer) String() string {
 }
 
 // A user can sign in with any one method that is enabled and complete, and with no
-// incomplete one. If a second factor is required, the user must have it or be able to
-// set it up.
+// incomplete one. If a second factor is required, the user must have it or be able to set
+// it up.
 func TestWaysInUnderSettings(t *testing.T) {
 	then := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	type who struct {
