@@ -155,7 +155,7 @@ func (l *looker) looksAtLeaving() {
 		}
 	})
 	l.do(fetch.Enable().WithPatterns([]*fetch.RequestPattern{{URLPattern: l.idp.Issuer + "*"}}),
-		browsertest.Click("button[value=link]"), browsertest.Until(`document.title.startsWith('On to ') || document.title.startsWith('Weiter zu ')`))
+		browsertest.Click("button[value=link]"), browsertest.Until(`document.title.startsWith('Continue to ') || document.title.startsWith('Weiter zu ')`))
 	l.look("leaving")
 	l.do(fetch.Disable())
 }

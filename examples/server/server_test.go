@@ -224,7 +224,7 @@ func TestRefusesNonsense(t *testing.T) {
 func TestNamesFlags(t *testing.T) {
 	for flag, args := range map[string][]string{"-secret": nil, "-smtp-url": {"-secret", strings.Repeat("s", 32)}} {
 		err := run(append([]string{"-addr", "127.0.0.1:0", "-base-url", "https://app.test/auth/v1"}, args...))
-		if err == nil || !strings.HasPrefix(err.Error(), flag+" is needed") {
+		if err == nil || !strings.HasPrefix(err.Error(), flag+" is required") {
 			t.Errorf("without %s: %v", flag, err)
 		}
 	}

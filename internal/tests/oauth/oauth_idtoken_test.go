@@ -132,7 +132,7 @@ func TestChallengeMethods(t *testing.T) {
 	found := map[string]bool{}
 	for path, methods := range documentPaths(t) {
 		for method, operation := range methods {
-			if method != "head" && strings.Contains(string(operation), "code_challenge_method") {
+			if named := strings.Contains(string(operation), "code_challenge_method") || strings.Contains(string(operation), "CodeChallengeMethod"); method != "head" && named {
 				found[strings.ToUpper(method)+" "+path] = true
 			}
 		}

@@ -94,7 +94,7 @@ func TestTakeAnAddressBack(t *testing.T) {
 	theirs := w.StopToken("b@example.com", auth.KindEmailChanged)
 	w.Clock.Advance(6 * 24 * time.Hour)
 	page := w.Do("GET", "/secure-account?token="+changed, nil, harness.Browser).Want(200)
-	if !strings.Contains(string(page.Body), "gives it this address back") {
+	if !strings.Contains(string(page.Body), "restores this address") {
 		t.Errorf("page %s", page.Body)
 	}
 	w.Fired()
