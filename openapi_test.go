@@ -43,7 +43,7 @@ func TestSettingsPage(t *testing.T) {
 	}
 	is := auth.SettingsRows()
 	if *harness.Update {
-		if err := os.WriteFile(name, []byte(before+begin+is+end+after), 0o600); err != nil {
+		if err := os.WriteFile(name, []byte(before+begin+is+end+after), 0o600); err != nil { //nolint:gosec // the name is a constant
 			t.Fatal(err)
 		}
 	} else if was != is {

@@ -137,7 +137,7 @@ func ValidPasswordHash(encoded string) error {
 	return err
 }
 
-// nfkc normalizes a password, so that forms that look and are typed alike are equal
+// nfkc normalises a password, so that forms that look and are typed alike are equal
 // (NIST SP 800-63B-4, section 3.1.1.2).
 func nfkc(password string) string { return norm.NFKC.String(password) }
 
@@ -164,7 +164,7 @@ func (p *passwords) hash(ctx context.Context, account, password string) (string,
 // verify checks a password for an account, which is named as for hash. It does the same
 // work if there is no hash. It calls admit right before it computes the hash; few other
 // callers are then between admit and their result. rehash reports that the hash has an
-// older format or cost, or is of a password that was not normalized. Errors:
+// older format or cost, or is of a password that was not normalised. Errors:
 // CodeOverloaded, the context's, admit's.
 func (p *passwords) verify(ctx context.Context, account, encoded, password string, admit func(context.Context) error) (ok, rehash bool, err error) {
 	h, parseErr := passhash.Parse(encoded)

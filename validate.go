@@ -22,7 +22,7 @@ const (
 	maxMetadata = 16 << 10
 )
 
-// cleanName normalizes and checks any name. It trims it, converts it to NFC and removes
+// cleanName normalises and checks any name. It trims it, converts it to NFC and removes
 // invisible characters. It refuses names that do not fit on one line, or change the
 // text direction of their surroundings.
 func cleanName(s string) (string, error) {

@@ -88,7 +88,7 @@ func (m *Admin) userSearch(f UserFilter) (userSearch, error) {
 	return p, nil
 }
 
-// addresses normalizes an email address and a phone number, each of which may be empty.
+// addresses normalises an email address and a phone number, each of which may be empty.
 func (m *Admin) addresses(email, phone string) (string, string, error) {
 	var err error
 	if email != "" {

@@ -257,7 +257,7 @@ func (p *Provider) Microsoft() provider.Provider {
 func (p *Provider) Apple() provider.Provider {
 	der, err := x509.MarshalPKCS8PrivateKey(appleKey())
 	if err != nil {
-		panic(err) // this kind of key can be marshaled
+		panic(err) // this kind of key can be marshalled
 	}
 	p8 := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 	return p.at(provider.Apple(clientID, appleTeam, appleKeyID, p8), "apple", "")

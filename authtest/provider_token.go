@@ -219,7 +219,7 @@ func (p *Provider) claims(style string, who Person, nonce string) jwt.MapClaims 
 func publicPEM(key *rsa.PublicKey) []byte {
 	der, err := x509.MarshalPKIXPublicKey(crypto.PublicKey(key))
 	if err != nil {
-		panic(err) // this kind of key can be marshaled
+		panic(err) // this kind of key can be marshalled
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }

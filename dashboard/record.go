@@ -47,7 +47,7 @@ var (
 // shape describes the JSON form of a type.
 type shape struct {
 	fields map[string]member
-	own    bool // it has its own marshaling method
+	own    bool // it has its own marshalling method
 }
 
 // member is a field of a struct.
@@ -55,7 +55,7 @@ type member struct {
 	index     []int
 	omitEmpty bool
 	omitZero  bool
-	simple    bool // no pointer, list or marshaling method: the value is used directly
+	simple    bool // no pointer, list or marshalling method: the value is used directly
 }
 
 var shapes sync.Map // of reflect.Type

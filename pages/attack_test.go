@@ -17,7 +17,7 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
-// Forms of other sites, also of neighboring hosts, change nothing on any page for any
+// Forms of other sites, also of neighbouring hosts, change nothing on any page for any
 // user.
 func TestFormsOfOtherSites(t *testing.T) {
 	idp := authtest.StartProvider(t)

@@ -90,7 +90,7 @@ func (s *Store) change(ctx context.Context, c *store.Change, on target, f func(c
 	return err
 }
 
-// authority checks that the session, token or API key that authorizes a change is still
+// authority checks that the session, token or API key that authorises a change is still
 // valid. Errors: ErrSessionEnded, ErrNotFound, ErrKeyEnded, ErrBanned.
 func (h *held) authority(by *store.Authority, now time.Time) error {
 	var who string

@@ -44,7 +44,7 @@ func (h *held) key(id string) *store.APIKey {
 }
 
 // addedBy returns Origin.AddedBy for a credential that a change adds to a user. That is
-// the sequence of the user's session or enrolment token that authorizes the change or
+// the sequence of the user's session or enrolment token that authorises the change or
 // is redeemed by it, or 0.
 func (h *held) addedBy(by *store.Authority, userID string, redeems *store.Token) int64 {
 	userID, _ = canonical(userID)

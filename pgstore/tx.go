@@ -122,7 +122,7 @@ func changedNothing(err error) bool {
 		return true
 	}
 	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01") // serialization_failure, deadlock_detected
+	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01") // serialisation_failure, deadlock_detected
 }
 
 // refused reports whether the database itself returned an error. Other errors leave

@@ -145,7 +145,7 @@ func (m *Mailer) compose(msg auth.Message) (*mail.Msg, error) {
 	_, domain, _ := strings.Cut(m.from.Address, "@")
 	out.Subject(msg.Subject)
 	out.SetDateWithValue(msg.At)
-	out.SetMessageIDWithValue(msg.ID + "@" + domain)     // the same in every retry, so that a second copy is recognized
+	out.SetMessageIDWithValue(msg.ID + "@" + domain)     // the same in every retry, so that a second copy is recognised
 	out.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no automatic replies
 	if msg.Locale != "" {
 		out.SetGenHeader("Content-Language", msg.Locale)

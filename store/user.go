@@ -327,18 +327,17 @@ func (p *UserPatch) Adds(u User) bool {
 // Begin sets the sequences of a new user and its identities to 1, for stores that keep Go
 // values.
 func (u *User) Begin(hasPassword bool) {
-	first := func(there bool) (sequence, addedBy int64) {
+	for sequence, there := range map[*int64]bool{
+		&u.PasswordSequence: hasPassword, &u.EmailSequence: u.Email != "", &u.EmailVerifiedSequence: u.EmailVerified(),
+		&u.PhoneSequence: u.Phone != "", &u.PhoneVerifiedSequence: u.PhoneVerified(),
+	} {
+		*sequence = 0
 		if there {
-			return 1, 0
+			*sequence = 1
 		}
-		return 0, 0
 	}
 	u.Sequence = 1
-	u.PasswordSequence, u.PasswordAddedBy = first(hasPassword)
-	u.EmailSequence, u.EmailAddedBy = first(u.Email != "")
-	u.EmailVerifiedSequence, u.EmailVerifiedAddedBy = first(u.EmailVerified())
-	u.PhoneSequence, u.PhoneAddedBy = first(u.Phone != "")
-	u.PhoneVerifiedSequence, u.PhoneVerifiedAddedBy = first(u.PhoneVerified())
+	u.PasswordAddedBy, u.EmailAddedBy, u.EmailVerifiedAddedBy, u.PhoneAddedBy, u.PhoneVerifiedAddedBy = 0, 0, 0, 0, 0
 	for i := range u.Identities {
 		u.Identities[i].Origin = Origin{Sequence: 1}
 	}

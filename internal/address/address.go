@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/internal/visible"
 )
 
-// The errors of normalization. Their texts follow the field's name.
+// The errors of normalisation. Their texts follow the field's name.
 var (
 	ErrEmail = errors.New("is not an e-mail address")
 	ErrPhone = errors.New("is not a phone number with country code, such as +4930123456")

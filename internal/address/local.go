@@ -58,7 +58,7 @@ func fold(r rune) rune {
 func foldText(s string) string { return norm.NFC.String(strings.Map(fold, s)) }
 
 // unacceptable reports whether a non-ASCII character is not a letter or mark, or is one that
-// normalization replaces by another code point, so that the address would change.
+// normalisation replaces by another code point, so that the address would change.
 func unacceptable(r rune) bool {
 	if r < 0x80 {
 		return false

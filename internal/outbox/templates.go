@@ -32,7 +32,7 @@ type Service struct {
 	App      func() string            // the application's name
 	Host     string                   // host of the base URL
 	Texts    func() map[string]string // Settings.Texts; nil: none
-	Look     func() Look              // nil: default colors
+	Look     func() Look              // nil: default colours
 	CodeLife time.Duration            // lifetime of a code next to a link
 }
 
@@ -122,10 +122,10 @@ type Look struct {
 	Logo string // an https URL; empty: none
 }
 
-// builtinColors are the default colors of mails.
+// builtinColors are the default colours of mails.
 var builtinColors = webpage.Palette{Light: "#1f4fd8", OnLight: "#ffffff", Dark: "#8ab4ff", OnDark: "#0b1a33"}
 
-// look returns the colors and logo of messages.
+// look returns the colours and logo of messages.
 func (s Service) look() Look {
 	var l Look
 	if s.Look != nil {

@@ -82,7 +82,7 @@ func Rows(tb testing.TB, s store.Store) map[string]any {
 		tb.Fatal(err)
 	}
 	for _, name := range names {
-		rows, err := shared.pool.Query(ctx, fmt.Sprintf("select to_jsonb(t) from %s t", pgx.Identifier{schema.(string), name}.Sanitize()))
+		rows, err := shared.pool.Query(ctx, fmt.Sprintf("select to_jsonb(t) from %s t", pgx.Identifier{schema.(string), name}.Sanitize())) //nolint:misspell // the name is of package pgx
 		if err != nil {
 			tb.Fatal(err)
 		}

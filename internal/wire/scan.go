@@ -102,7 +102,7 @@ func (s *scanner) object(depth int) error {
 			return err
 		}
 	}
-	// Duplicate names are neighbors after sorting.
+	// Duplicate names are neighbours after sorting.
 	own := s.members[first:]
 	slices.SortFunc(own, func(a, b member) int { return bytes.Compare(a.name, b.name) })
 	for i := 1; i < len(own); i++ {
