@@ -23,7 +23,8 @@ type SignUpAttempt struct {
 }
 
 // SignInAttempt is the argument of BeforeSignIn, which runs after the credentials were
-// verified.
+// verified, but before a recovery code is: the change that uses the code up creates the
+// session.
 type SignInAttempt struct {
 	User     User
 	Method   string

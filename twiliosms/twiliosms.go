@@ -27,7 +27,7 @@ type Sender struct {
 	messagingService            string
 	url                         string
 	timeout                     time.Duration
-	maxAttempts                       int
+	maxAttempts                 int
 	client                      *http.Client
 	pause                       func(ctx context.Context, d time.Duration) error
 }
