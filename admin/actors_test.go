@@ -19,11 +19,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Every operation checks its actor by itself: one who lacks the permission, whose session
-// has ended, who is banned or has lost the role is refused by the operation that a page of
-// the dashboard calls, and the store is not asked for a change. That also holds for an
-// actor whom the page read before, at once in an operation that changes something and after
-// a second in the others.
+// Every operation checks its actor itself. The operations that dashboard pages call refuse
+// an actor who lacks the permission, whose session has ended, who is banned or who has
+// lost the role, and they request no change of the store. The same holds for an actor that
+// the page has already read: operations that change something check again at once, the
+// others after a second.
 func TestOperationsRefuseActors(t *testing.T) {
 	t.Parallel()
 	type fall struct {
@@ -78,7 +78,7 @@ func TestOperationsRefuseActors(t *testing.T) {
 				if f.fall != nil {
 					f.fall(o, s)
 				}
-				if row.Reads { // what a page reads goes by the visitor's session for a second
+				if row.Reads { // a page rereads the visitor's session after a second
 					o.Clock.Advance(time.Second)
 				}
 				actors := []admin.Actor{actor(s), v.Reader()}

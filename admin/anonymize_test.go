@@ -18,8 +18,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// dumped are stores all of which can be read: each row of Postgres, and the file of the
-// store in memory.
+// dumped runs a test on stores whose contents can be read whole: each row of Postgres, and
+// the file of the store in memory.
 func dumped(t *testing.T, test func(t *testing.T, store auth.Store, dump func() string)) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
@@ -66,8 +66,8 @@ func rows(t *testing.T, s *pgstore.Store) string {
 	return all
 }
 
-// Once somebody is anonymous, nothing of the whole store tells who it was, and nobody
-// signs in to the account again.
+// After a user is anonymized, nothing in the whole store identifies them, and nobody signs
+// in to the account again.
 func TestAnonymise(t *testing.T) {
 	dumped(t, func(t *testing.T, st auth.Store, dump func() string) {
 		idp := authtest.StartProvider(t)
@@ -120,7 +120,7 @@ func TestAnonymise(t *testing.T) {
 		if left["id"] != id || left["email"] != nil || left["full_name"] != nil || left["status"] != "banned" {
 			t.Errorf("left %v", left)
 		}
-		o.written() // what was still to be recorded, the sign-in that failed among it
+		o.written() // waits for the pending events, the failed sign-in among them
 		all := strings.ToLower(dump())
 		for _, s := range []string{"augusta", "lovelace", "30777777", "ockham", "byron", "sub-1815", "192.0.2.77", "analytical"} {
 			if at := strings.Index(all, s); at >= 0 {

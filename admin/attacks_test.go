@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// One's own account is one's own in whichever form its id is written.
+// An actor's own account is recognized in every spelling of its id.
 func TestOwnIDInOtherForms(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -49,8 +49,8 @@ func TestEverybodyByAnotherName(t *testing.T) {
 	})
 }
 
-// The id of an account that is gone is nobody's again: what is recorded of the former
-// one would be the next one's.
+// The id of a deleted account is not used again, because the records of the old account
+// would be attributed to the new one.
 func TestIDsAreNotUsedAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -70,8 +70,8 @@ func TestPanicInAJob(t *testing.T) {
 	})
 }
 
-// Of many accounts, what panics at one is told of that one: the others are done, and told
-// as done, with a job and without.
+// A panic at one of many accounts is reported for that account. The others are done and
+// reported as done, with a job and without.
 func TestPanicAtOneOfMany(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
@@ -126,7 +126,7 @@ func (o *office) begins(t *testing.T, rows string) string {
 	return id
 }
 
-// What an operation would not look at is refused, and names have one spelling.
+// Unknown parts of a request are refused, and names have one spelling.
 func TestNothingIsOverlooked(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, target := newScene(t, store)
@@ -160,7 +160,7 @@ func TestJobEndsWithTheRotationOfItsKey(t *testing.T) {
 		k := o.key(admin.System("test"), admin.PermUsersImport)
 		var once sync.Once
 		tap.Reset(storetap.Hooks{Background: true, Before: func(ctx context.Context, method string, _ int) {
-			if method == "JobChunk" { // the job has begun
+			if method == "JobChunk" { // the job has started
 				once.Do(func() {
 					if _, err := o.adm.RotateKey(ctx, admin.System("test"), admin.RotateKeyParams{ID: k.ID}); err != nil {
 						t.Error(err)

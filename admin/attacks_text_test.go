@@ -16,14 +16,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// An attempt whose target is a text of any length is recorded as others are, and holds up
-// none of them.
+// An attempt is recorded however long its target is, and delays no other record.
 func TestLongTargetsAreRecorded(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
 		op := o.operator("op@example.com", admin.PermRolesWrite)
 		long := make([]byte, 3000)
-		_, _ = rand.Read(long) // what repeats itself is stored short
+		_, _ = rand.Read(long) // random, because repetitive text is compressed
 		o.do(op, "PATCH /roles/"+hex.EncodeToString(long), `{"description":"x"}`).want(404, auth.CodeRoleNotFound)
 		o.do(op, "GET /users", "").want(403, auth.CodeMissingPermission)
 		o.written()
@@ -33,7 +32,7 @@ func TestLongTargetsAreRecorded(t *testing.T) {
 	})
 }
 
-// Nobody is named by what they call themselves.
+// Names that users choose do not identify them.
 func TestNamesAreNoLabels(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -49,7 +48,7 @@ func TestNamesAreNoLabels(t *testing.T) {
 	})
 }
 
-// What no database keeps is refused, wherever in an address or a cursor it stands.
+// Text that no database stores is refused anywhere in a path, a query or a cursor.
 func TestUnreadableTexts(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -88,7 +87,7 @@ func TestRolesAreBounded(t *testing.T) {
 	o.do(owner, "POST /roles", `{"name":"one-more","permissions":[]}`).want(422, auth.CodeValidationFailed)
 }
 
-// What is tried in the name of somebody else is recorded as tried by who did.
+// An attempt during an impersonation is recorded with the impersonator as its actor.
 func TestImpersonatorsAreRecorded(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)

@@ -17,7 +17,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Whoever names the id of an account that is being deleted does not become it.
+// The id of an account that is being deleted is not given to another account.
 func TestIDsAreNotTakenWhileTheirAccountGoes(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		tap := storetap.New(st)
@@ -94,8 +94,8 @@ func TestLinksEndWithTheStrengthOfTheirMaker(t *testing.T) {
 	})
 }
 
-// Nobody can tell what a key of the options, or code of the application, may do by the time
-// that its link is used: an account that became an operator's meanwhile does not open by it.
+// Nobody knows what a key of the options, or application code, may do when its link is
+// used. The link does not open an account that has become an operator's since.
 func TestLinksOfOptionsEndWithAPromotion(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -118,7 +118,7 @@ func TestLinksOfOptionsEndWithAPromotion(t *testing.T) {
 	})
 }
 
-// The maker of a link is banned while it is used: then it is of no use.
+// A link is invalid if its maker is banned while it is used.
 func TestLinkMakerBannedMeanwhile(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		tap := storetap.New(st)
@@ -144,7 +144,7 @@ func TestLinkMakerBannedMeanwhile(t *testing.T) {
 	})
 }
 
-// The role of a link's account grows while it is used: then it is of no use either.
+// A link is invalid if its account gains a role while it is used.
 func TestLinkTargetsRoleGrowsMeanwhile(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		tap := storetap.New(st)
@@ -178,7 +178,7 @@ func TestLinkTargetsRoleGrowsMeanwhile(t *testing.T) {
 	})
 }
 
-// All sessions are ended by nobody who may not end all, whatever they call it.
+// Only actors who may revoke all sessions can do so, in every form of the request.
 func TestEverybodysSessionsByATime(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -199,8 +199,9 @@ func TestEverybodysSessionsByATime(t *testing.T) {
 	})
 }
 
-// Where every admin needs a second factor, one who has it no more is none, whatever their
-// session showed; where not, who has one shows it.
+// Where every admin needs a second factor, an actor who has removed theirs is no longer an
+// admin, even if their session showed one. Elsewhere, only users with a factor need to
+// show it.
 func TestFactorsOfAdmins(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -219,7 +220,8 @@ func TestFactorsOfAdmins(t *testing.T) {
 	o.do(op, "GET /users", "").want(403, auth.CodeInsufficientAAL)
 }
 
-// onTrustedDevices is a store whose sessions showed no second factor, as nobody was asked.
+// onTrustedDevices is a store whose sessions showed no second factor, because their
+// devices are trusted.
 type onTrustedDevices struct{ auth.Store }
 
 func (s onTrustedDevices) Unwrap() auth.Store { return s.Store }

@@ -23,7 +23,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// written waits until what happened is recorded and counted.
+// written waits until all events are recorded and counted.
 func (o *office) written() {
 	o.t.Helper()
 	if err := host.Of(o).Flush(o.t.Context()); err != nil {
@@ -43,8 +43,8 @@ func (a *answer) events() (types []string) {
 	return types
 }
 
-// What somebody tries and may not do is in the audit log: who, what, about whom, and
-// why not; of operations that only show, too.
+// A denied attempt is in the audit log with its actor, operation, target and reason. That
+// includes operations that only read.
 func TestDeniedAttemptsAreRecorded(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -125,8 +125,8 @@ func TestAuditQueriesAreStrict(t *testing.T) {
 	})
 }
 
-// An export holds what its filters pick, in either format; it is recorded before its
-// first byte, and a cell that a spreadsheet would calculate is text.
+// An export holds the events that its filters select, in either format. It is recorded
+// before its first byte, and a cell that a spreadsheet would calculate is text.
 func TestAuditExport(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)
@@ -188,8 +188,8 @@ func TestAuditExport(t *testing.T) {
 	})
 }
 
-// An export that cannot be recorded writes nothing; one whose client has gone, or whose
-// store fails, ends, and does not look whole.
+// An export that cannot be recorded writes nothing. An export whose client has gone, or
+// whose store fails, stops and does not look complete.
 func TestAuditExportBreaksOff(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		tap := storetap.New(st)
@@ -249,7 +249,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// Whoever ends sessions leaves a row that names them, for the hooks as well.
+// Revoking sessions leaves a row with their ids, for the hooks as well.
 func TestEndedSessionsAreNamed(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		var told []auth.Event
@@ -289,8 +289,8 @@ func TestEndedSessionsAreNamed(t *testing.T) {
 	})
 }
 
-// Figures say what happened, and the overview what there is, with the span before and
-// what needs attention.
+// Statistics count the events. The overview shows the totals, the span before and the
+// problems that need attention.
 func TestStatsAndOverview(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)

@@ -35,8 +35,8 @@ func TestSelectionHasAnEnd(t *testing.T) {
 	}
 }
 
-// Sessions from an address are ended whosever they are, of as many accounts as one call
-// may be about, and it is told that there are more.
+// Revoking the sessions of an IP address revokes those of all users, up to the number of
+// accounts that one call may affect, and the result reports that there are more.
 func TestSessionsOfManyAreEndedPageByPage(t *testing.T) {
 	t.Parallel()
 	st := memstore.New()
@@ -57,7 +57,7 @@ func TestSessionsOfManyAreEndedPageByPage(t *testing.T) {
 	}
 }
 
-// An owner with a way in is found among however many without one.
+// An owner with a sign-in method is found among any number without one.
 func TestOwnerWithAWayInIsFoundAmongMany(t *testing.T) {
 	t.Parallel()
 	for _, first := range []bool{true, false} {
@@ -98,8 +98,8 @@ func TestImportRows(t *testing.T) {
 	}
 }
 
-// A ban until after what JSON can say is one for ever, for a selection, too, and when
-// somebody is to be banned until is nothing to other actions.
+// A ban whose end is later than JSON can express is permanent, for a selection, too. Other
+// actions ignore the end of a ban.
 func TestSelectionsKeepAnyEndOfABan(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
@@ -114,7 +114,7 @@ func TestSelectionsKeepAnyEndOfABan(t *testing.T) {
 	if u := o.read(ids[0]); u.BannedUntil.Year() != 9999 {
 		t.Errorf("banned until %v", u.BannedUntil)
 	}
-	until := o.Clock.Now().Add(time.Hour).In(time.FixedZone("nowhere", 25*60*60)) // of which JSON knows nothing
+	until := o.Clock.Now().Add(time.Hour).In(time.FixedZone("nowhere", 25*60*60)) // an offset that JSON cannot express
 	ban := admin.BulkParams{Action: admin.BulkBan, DryRun: true, Filter: &admin.UserFilter{Search: "many"}, BulkDetails: admin.BulkDetails{Reason: "x", Until: until}}
 	if _, err := o.adm.Bulk(t.Context(), admin.System("test"), ban); err != nil {
 		t.Error(err)

@@ -27,8 +27,8 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Whatever is written somewhere is told as not written where there is no room for it, or
-// the store fails in the midst: half of it is never taken for all.
+// An export reports an error if its writer is full or the store fails midway: half an
+// export is never taken for a whole one.
 func TestHalfOfAnExportIsNotTakenForAll(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())

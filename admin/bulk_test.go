@@ -40,7 +40,8 @@ func counts(a *answer) string {
 	return fmt.Sprintf("%v %v %v", a.body["done"], a.body["skipped"], a.body["failed"])
 }
 
-// Every action does to each what its operation does, and has its row in the audit log.
+// Each bulk action does to each account the same as its single operation, and has its row
+// in the audit log.
 func TestBulk(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -84,7 +85,7 @@ func TestBulk(t *testing.T) {
 	})
 }
 
-// What is not to be understood, or not to be done at once, does nothing.
+// An invalid bulk request, or one that cannot be done at once, changes nothing.
 func TestBulkRefuses(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, target := newScene(t, store)
@@ -116,8 +117,8 @@ func TestBulkRefuses(t *testing.T) {
 	})
 }
 
-// What a filter picked in the dry run is done, to these and no others, once, by whoever
-// tried it.
+// A bulk action applies to the accounts that the filter selected in the dry run, to no
+// others, once, and only for the actor of the dry run.
 func TestBulkByFilter(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -159,7 +160,7 @@ func TestBulkByFilter(t *testing.T) {
 	})
 }
 
-// A job ends with what it rests on: its actor's session, and what the actor may do.
+// A job ends with its actor's session and with the actor's permission.
 func TestJobEndsWithItsActor(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		tap := storetap.New(st)
@@ -182,7 +183,7 @@ func TestJobEndsWithItsActor(t *testing.T) {
 			a := o.do(who, "POST /users/bulk", `{"action":"ban","reason":"x","dry_run":true,"filter":{"q":"end`+strings.ReplaceAll(name, "_", "")+`"}}`).want(200)
 			var once sync.Once
 			tap.Reset(storetap.Hooks{Background: true, Before: func(_ context.Context, method string, _ int) {
-				if method == "JobChunk" { // the job has begun
+				if method == "JobChunk" { // the job has started
 					once.Do(func() { end(who) })
 				}
 			}})

@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What of a chunk cannot be read fails it, whichever part it is: nothing is done by the rest.
+// A chunk fails as a whole if any part of it cannot be read: the rest is not done.
 func TestChunksThatCannotBeRead(t *testing.T) {
 	const rows = `[{"row":1,"id":"a","data":{"email":"ada@example.com"}}]`
 	for name, c := range map[string]struct{ kind, params, input string }{

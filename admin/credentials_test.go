@@ -14,9 +14,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// An operator's password is valid at once, whatever failures the account's limits have
-// counted; factors that are not enabled are none yet; and a second factor that is removed is
-// gone with the recovery codes.
+// A password set by an operator is valid at once, whatever failures the account's limits
+// have counted. Factors that are not enabled do not count. Removing a second factor
+// deletes the recovery codes.
 func TestCredentialsByOperators(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o, _ := newScene(t, st)
@@ -59,7 +59,8 @@ func TestCredentialsByOperators(t *testing.T) {
 	})
 }
 
-// A role for an address is for whoever has proved it, and only while it is theirs.
+// A role granted by email address goes to the account that has verified it, and only while
+// it has that address.
 func TestGrantByAddressThatIsProved(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		tap := storetap.New(st)

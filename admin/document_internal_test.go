@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What two files of the document say of one name is a mistake, not whichever comes last.
+// Two files of the document that define one name are a mistake; the last one does not win.
 func TestNoNameOfTheDocumentComesTwice(t *testing.T) {
 	whole := map[string]any{}
 	part := map[string]any{"schemas": map[string]any{"User": 1}, "tags": []any{"a"}}

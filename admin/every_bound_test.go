@@ -18,10 +18,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// fitting is what something with a bound says to a value of a size: nil if it will do.
+// fitting is the result of something with a bound for a value of size n: nil if it fits.
 type fitting func(o *office, n int) error
 
-// bounds are by what they are of: the last size that will do and the first that will not.
+// bounds are by the bounded thing: the last size that fits and the first that does not.
 var bounds = map[string]struct {
 	last, first int
 	fits        fitting
@@ -71,7 +71,7 @@ var bounds = map[string]struct {
 			names[i] = fmt.Sprintf("no.such%d", i)
 		}
 		_, err := o.adm.CreateRole(o.t.Context(), admin.System("test"), admin.CreateRoleParams{Name: "many", Permissions: slices.Concat(names, names)})
-		if strings.Contains(fmt.Sprintf("%+v", err), "none that is declared") { // which is judged behind how many they are
+		if strings.Contains(fmt.Sprintf("%+v", err), "none that is declared") { // checked after the number of scopes
 			return nil
 		}
 		return err
@@ -121,7 +121,8 @@ var bounds = map[string]struct {
 	}},
 }
 
-// external is what somebody known elsewhere is told who exports a while after their proof.
+// external returns the result for an external admin who exports a while after their recent
+// authentication.
 func (o *office) external(i admin.Identity, after time.Duration) error {
 	i.Permissions, i.AAL, i.AuthTime = []string{"*"}, store.LevelAAL2, o.Clock.Now().Add(-after)
 	return o.adm.ExportUsers(o.t.Context(), admin.External(i), admin.ExportUsersParams{}, writerFunc(func(b []byte) (int, error) { return len(b), nil }))
@@ -137,7 +138,7 @@ func (o *office) bulk(p admin.BulkParams) error {
 	return err
 }
 
-// What has a bound takes the last that fits, and not the first that does not.
+// Each bound accepts the last size that fits and refuses the first that does not.
 func TestBothEdgesOfEachBound(t *testing.T) {
 	t.Parallel()
 	for name, b := range bounds {
@@ -155,8 +156,8 @@ func TestBothEdgesOfEachBound(t *testing.T) {
 	}
 }
 
-// A list shows so many and no more, and what it names as the next page begins with the
-// next one, so that all pages have everything once.
+// A list shows one page and no more, and the next page begins with the next entry, so that
+// all pages together have everything once.
 func TestPagesOfEverything(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
@@ -310,7 +311,7 @@ func (o *office) eventPages(pages func(name string, next func(limit int) (ids []
 	})
 }
 
-// What the process knows of roles follows each change of them at once.
+// The process's copy of the roles follows each change of them at once.
 func TestRolesCountAtOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())

@@ -12,8 +12,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Each field of a patch, alone, is in the audit log by its name, with what was and what
-// is; those that other operations note themselves are not in it twice.
+// Each field of a patch, alone, is in the audit log by its name, with its old and new
+// value. Fields that other operations record themselves are not in it twice.
 func TestEachEditIsRecorded(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{

@@ -35,8 +35,8 @@ func filled(t reflect.Type) reflect.Value {
 	return v
 }
 
-// Each field that can be written of an account, alone, belongs to what it belongs to, and
-// one that comes later to nothing before somebody says so here.
+// Each writable field of an account, alone, belongs to its declared group. A new field
+// belongs to none until it is added here.
 func TestEachFieldAsksForWhatItIs(t *testing.T) {
 	t.Parallel()
 	ofNew := map[string]string{
@@ -85,8 +85,7 @@ func kindOfFields(f writtenFields) string {
 	return strings.Join(kinds, ", ")
 }
 
-// After some refusals whoever acts on many accounts may not go on; all others are of the
-// one account.
+// Some refusals stop an operation on many accounts; all others concern the one account.
 func TestWhatStopsAll(t *testing.T) {
 	t.Parallel()
 	stops := []auth.Code{
@@ -114,7 +113,7 @@ func TestSmallRules(t *testing.T) {
 			t.Errorf("a page of %d has %d", n, got)
 		}
 	}
-	for _, c := range [][]string{ // wanted, how it is held, by what
+	for _, c := range [][]string{ // wanted, held, the granting permission
 		{"a.b", "a.b", "*", "a.*", "a.b"}, {"a.b", "a.b", "a.b"}, {"a.b", "a.*", "a.*", "b.*"}, {"a.b", "*", "*"}, {"a.b", "", "b.*", "a.c"}, {"a.b", ""},
 	} {
 		if got := heldBy(c[2:], c[0]); got != c[1] {

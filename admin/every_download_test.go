@@ -15,8 +15,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// line is a client's connection, of which one thing or another goes wrong, by the errors
-// of each.
+// line is a client's connection that fails in different ways, by the errors of each.
 type line struct {
 	*httptest.ResponseRecorder
 	deadline, write, flush error
@@ -41,8 +40,8 @@ func (l *line) FlushError() error {
 	return l.flush
 }
 
-// A download goes on where the server's connections can do less than others, and ends
-// where the client's cannot do it any more: what was sent does not look whole then.
+// A download continues where the server's connections support less than others, and stops
+// where the client's connection fails: the part that was sent does not look complete then.
 func TestDownloadsOverEveryLine(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())

@@ -33,14 +33,14 @@ func given(t reflect.Type) reflect.Value {
 	}
 }
 
-// Whatever field of a query picks something is in the audit log when what it picks is
-// exported, and makes that not everything; the others do neither.
+// Each field of a query that filters is in the audit log of an export and makes the export
+// partial; the other fields do neither.
 func TestEachFilterIsRecorded(t *testing.T) {
 	t.Parallel()
 	if n := len(filtersOf(store.EventQuery{})) + len(filtersOfUsers(userSearch{})); n != 0 || !(UserFilter{}).picksAll() {
 		t.Errorf("%d filters of nothing", n)
 	}
-	no := map[string]bool{"Before": true, "Limit": true} // where it goes on, not what it is of
+	no := map[string]bool{"Before": true, "Limit": true} // the position, not the filter
 	seen := map[string]string{}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.EventQuery]()) {
 		var q store.EventQuery
@@ -80,7 +80,7 @@ func TestEachFilterIsRecorded(t *testing.T) {
 	}
 }
 
-// Who has what, by tables.
+// The permissions of roles and users, by tables.
 func TestPermissionsByTables(t *testing.T) {
 	t.Parallel()
 	c, err := newCatalog([]Permission{{Name: "a.c", Privileged: true}, {Name: "a.b"}})
@@ -135,7 +135,7 @@ func TestPermissionsByTables(t *testing.T) {
 	}
 }
 
-// Two identities are the same who may do the same, in whichever order that is said.
+// Two identities are the same if they may do the same, in any order.
 func TestIdentitiesThatAreTheSame(t *testing.T) {
 	t.Parallel()
 	is := Identity{ID: "1", Label: "x", Permissions: []string{"a", "b"}, AAL: store.LevelAAL2, AuthTime: time.Unix(1, 0)}

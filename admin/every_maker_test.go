@@ -92,7 +92,7 @@ func (o *office) restsOn(made func(k int) func() error) string {
 	for k := 1; k < 40; k++ {
 		var mu sync.Mutex
 		var text strings.Builder
-		failed, use := "", made(k) // it may be used although what comes behind that fails
+		failed, use := "", made(k) // it may be used although a later step fails
 		tap.Reset(storetap.Hooks{
 			Skip: func(ctx context.Context, _ string) bool { return ctx.Value(ledgerKey{}) == nil },
 			Edit: func(method string, c *store.Change) {
@@ -119,7 +119,7 @@ func (o *office) restsOn(made func(k int) func() error) string {
 				}
 				return storetap.NoFault
 			},
-			Draws: func(draws []store.Draw) []store.Draw { // what those that failed drew is left
+			Draws: func(draws []store.Draw) []store.Draw { // ignores the draws of the failed attempts
 				draws = slices.Clone(draws)
 				for i := range draws {
 					draws[i].Key = fmt.Sprint("try ", k, draws[i].Key)

@@ -14,7 +14,7 @@ import (
 // nobodysID is an id that nothing has.
 const nobodysID = "01a1fb4c-2b13-7a71-806e-d67843451400"
 
-// flaw is one way in which a request is not as it should be, or is only just.
+// flaw is one way in which a request is wrong, or is barely valid.
 type flaw struct {
 	name  string
 	alter func(pattern, body string, headers []string) (string, string, []string)
@@ -121,7 +121,7 @@ func TestFlawsAreRefused(t *testing.T) {
 				case a.status >= 400 && done() != before:
 					t.Errorf("%s: it was done", f.name)
 				}
-				if a.status < 400 && !row.Reads { // what it is about is not there for the next one any more
+				if a.status < 400 && !row.Reads { // the target is gone for the next request
 					o = nil
 				}
 			}
@@ -129,7 +129,7 @@ func TestFlawsAreRefused(t *testing.T) {
 	}
 }
 
-// Ids that are none, or nobody's, name nothing on any store.
+// Invalid and unknown ids name nothing on any store.
 func TestIDsOfNothing(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, target := newScene(t, store)
@@ -141,7 +141,7 @@ func TestIDsOfNothing(t *testing.T) {
 				}
 				want := 404
 				if row.Pattern == "DELETE /users/{id}/roles/{role}" && strings.HasPrefix(f.name, "{role}") || row.Pattern == "GET /users/{id}/events" && strings.HasSuffix(f.name, nobodysID) {
-					want = 200 // a role that nobody has is taken as well, and what became of somebody is shown when they are gone
+					want = 200 // a role that nobody has is accepted as well, and the history of a deleted user is shown
 				}
 				o.alter = f.alter
 				if a := o.try(owner, row, target); a.status != want {

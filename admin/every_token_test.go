@@ -15,9 +15,10 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// Operations that end sessions end those of the account alone, unless they are about
-// everybody's, and never the actor's own; whatever changes what a role or an account may do
-// makes its access tokens stale at once, and the end of everybody's sessions ends them.
+// Operations that revoke sessions revoke those of the account alone, unless they concern
+// all accounts, and never the actor's own. Each change of the permissions of a role or an
+// account makes its access tokens stale at once, and revoking all sessions revokes the
+// tokens.
 func TestSessionsAndTokensAfterwards(t *testing.T) {
 	t.Parallel()
 	type try struct {
@@ -100,7 +101,7 @@ func TestSessionsAndTokensAfterwards(t *testing.T) {
 	}
 }
 
-// stands tells what the access token and the session of somebody are good for.
+// stands returns whether the access token and the session of a user are still valid.
 func (o *office) stands(s *authtest.SignedIn) (token, session string) {
 	o.t.Helper()
 	code := func(err error) string {

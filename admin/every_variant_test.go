@@ -21,7 +21,7 @@ import (
 // is made anew for each call that fails.
 type variant func(o *office, ctx context.Context, owner, ada *authtest.SignedIn, k int) func() error
 
-// asked is a variant that is a request, of which a 5xx other than 503 is no answer.
+// asked is a variant that is a request, which must not answer with a 5xx other than 503.
 func asked(pattern, body string, headers ...string) variant {
 	return func(o *office, _ context.Context, owner, ada *authtest.SignedIn, k int) func() error {
 		fill := strings.NewReplacer("$ada", ada.User.ID, "$kk", fmt.Sprintf("%02d", k), "$k", fmt.Sprint(k), "$deploy", o.deploy).Replace

@@ -9,7 +9,7 @@ import (
 
 // The table of operations, for tests that have to cover all of them.
 
-// Row is what an operation asks for.
+// Row is the declaration of an operation.
 type Row struct {
 	Pattern    string
 	Permission string
@@ -18,7 +18,7 @@ type Row struct {
 	Self       bool
 	Reads      bool
 	Secret     bool
-	Strength   string // of whom it is about: what its actor has to have, too
+	Strength   string // the target whose strength the actor must match
 	Body       bool   // it reads a body
 	Strict     bool   // it refuses a query that it does not know
 	Revised    bool   // it reads If-Match
@@ -59,7 +59,7 @@ func (m *Admin) ExportPage(n int) { m.exportPage = n }
 func (m *Admin) EndsAtOnce(n int) { m.endsAtOnce = n }
 
 // Serve has the endpoint of a request's method and path, below /admin, answer for an
-// actor. Whatever admits requests is left out, as it is when a page calls the operation.
+// actor. It skips the admission of requests, as a page does when it calls the operation.
 func Serve(m *Admin, who Actor, w http.ResponseWriter, r *http.Request) (err error) {
 	mux := http.NewServeMux()
 	for _, e := range endpoints() {

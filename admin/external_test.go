@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// staffHeader is what the application's own admin login of these tests goes by.
+// staffHeader is the header that the application's own admin login reads in these tests.
 const staffHeader = "X-Staff"
 
 func authorize(r *http.Request) (admin.Identity, error) {
@@ -31,12 +31,12 @@ func authorize(r *http.Request) (admin.Identity, error) {
 	}
 }
 
-// withStaff is an office whose operators are known to the application only.
+// withStaff returns an office whose operators are known to the application only.
 func withStaff(t *testing.T, store auth.Store) *office {
 	return newOfficeWith(t, store, admin.Options{Authorize: authorize})
 }
 
-// staff is somebody of them who may do what is named, as a header.
+// staff returns the header of an external operator with the named permissions.
 func (o *office) staff(permissions ...string) string {
 	return o.badge(admin.Identity{ID: "4711", Label: "Grace of the desk", Permissions: permissions, AAL: store.LevelAAL2, AuthTime: o.Clock.Now()})
 }
@@ -50,8 +50,7 @@ func (o *office) badge(i admin.Identity) string {
 	return staffHeader + ": " + string(text)
 }
 
-// notForStaff are operations that take somebody with an account, and what they answer
-// others.
+// notForStaff are operations that require an account, and their answers to other actors.
 var notForStaff = map[string]auth.Code{
 	"POST /users/{id}/impersonate": auth.CodeImpersonationForbidden,
 	"POST /settings/test-mail":     auth.CodeValidationFailed,
@@ -109,7 +108,7 @@ func TestRulesOfExternals(t *testing.T) {
 				a.want(examples[row.Pattern].status)
 				rows := o.audit()
 				rows = rows[:len(rows)-before]
-				rows = slices.DeleteFunc(rows, func(e auth.Event) bool { return e.Record.Actor == "test" }) // what the example prepared
+				rows = slices.DeleteFunc(rows, func(e auth.Event) bool { return e.Record.Actor == "test" }) // the events of the example's setup
 				if row.Reads || row.Pattern == "POST /check" {
 					if len(rows) != 0 {
 						t.Errorf("%d rows", len(rows))
@@ -127,8 +126,8 @@ func TestRulesOfExternals(t *testing.T) {
 	})
 }
 
-// What somebody like this does cannot take the last owner away, secret keys go on to
-// work, and who asks is told so.
+// External admins cannot remove the last owner and cannot invalidate secret keys, and
+// their identity is reported to them.
 func TestExternals(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := withStaff(t, st)
@@ -162,8 +161,8 @@ func TestExternals(t *testing.T) {
 	})
 }
 
-// Nobody can ask later what somebody like this may do by then: what goes by that, is
-// made by who may do everything.
+// The later permissions of an external admin cannot be read. Things that depend on their
+// maker's permissions require a maker who may do everything.
 func TestExternalsLeaveNoPower(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := withStaff(t, store)
@@ -185,8 +184,8 @@ func TestExternalsLeaveNoPower(t *testing.T) {
 	})
 }
 
-// A job that somebody like this begins goes on in their name, with what they might do
-// when it began.
+// A job that an external admin starts continues in their name, with the permissions that
+// they had when it started.
 func TestJobsOfExternals(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := withStaff(t, st)
@@ -196,7 +195,7 @@ func TestJobsOfExternals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Clock.Advance(time.Hour) // the proof is old by now
+		o.Clock.Advance(time.Hour) // the authentication is old by now
 		o.done(id)
 		if _, err := o.behind().User(t.Context(), store.ByEmail("ada@example.com")); err != nil {
 			t.Errorf("not imported: %v", err)

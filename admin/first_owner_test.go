@@ -38,8 +38,8 @@ func (o *office) beOwner(who *authtest.SignedIn, token string) *answer {
 	return o.do(who, "POST /first-owner", `{"token":"`+token+`"}`)
 }
 
-// Whoever is signed in with a proved address and has the newest link becomes the owner,
-// if nobody ever was.
+// A signed-in user with a verified address and the newest link becomes the owner, if there
+// never was one.
 func TestFirstOwner(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		var logged bytes.Buffer
@@ -92,8 +92,8 @@ func (l *locked) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// Once there has been an owner, whatever became of them, no link is made, and none that
-// was made opens anything.
+// After the first owner, whatever became of them, no link is created, and older links open
+// nothing.
 func TestFirstOwnerIsOnce(t *testing.T) {
 	code := admin.System("test")
 	ends := map[string]func(o *office, id string) error{
@@ -161,7 +161,7 @@ func TestFirstOwnersAtOnce(t *testing.T) {
 	})
 }
 
-// The page asks whoever is signed in to the browser, and tells everybody else what to do.
+// The page asks a signed-in user to confirm, and tells all others to sign in.
 func TestFirstOwnerPage(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store, auth.WithCookies(auth.CookieOptions{}))

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// What strangers call themselves is no formula for whoever opens an export, whichever
-// character their tables are separated by.
+// Text chosen by strangers is no formula in an export, with any separator.
 func TestCellsAreNoFormulas(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -44,16 +44,16 @@ type office struct {
 	mux *http.ServeMux
 	api *harness.Contract // the document, which every response is held to
 
-	deploy string // the id of a key, for what is about one
-	job    string // of a job, likewise
+	deploy string // the id of a key, for operations on keys
+	job    string // the id of a job, for operations on jobs
 	post   *postOffice
 
 	sending func()                                    // comes before each request; may be nil
-	mark    func(ctx context.Context) context.Context // makes that of each request; may be nil
+	mark    func(ctx context.Context) context.Context // changes the context of each request; may be nil
 
-	because string // the reason that examples give besides; empty: none
+	because string // the reason that examples add; empty: none
 
-	alter func(pattern, body string, headers []string) (string, string, []string) // changes what examples send; may be nil
+	alter func(pattern, body string, headers []string) (string, string, []string) // changes the requests of examples; may be nil
 }
 
 // notes is a permission of the application's.
@@ -107,14 +107,14 @@ func documentFor(o *office, elsewhere bool) (*harness.Contract, error) {
 	return c, nil
 }
 
-// document is what the office serves as its description.
+// document is the office's API description.
 func (o *office) document() []byte {
 	w := httptest.NewRecorder()
 	o.Handler().ServeHTTP(w, httptest.NewRequestWithContext(o.t.Context(), http.MethodGet, "/auth/v1/openapi.json", nil))
 	return w.Body.Bytes()
 }
 
-// operator signs somebody in who may do what is named, with a second factor.
+// operator signs a user in who has the named permissions, with a second factor.
 func (o *office) operator(email string, permissions ...string) *authtest.SignedIn {
 	o.t.Helper()
 	return o.LoginAs(o.t, email, authtest.Permissions(permissions...), authtest.AAL2())
@@ -152,7 +152,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// answer is what an endpoint returned.
+// answer is an endpoint's response.
 type answer struct {
 	t      *testing.T
 	status int
@@ -161,7 +161,7 @@ type answer struct {
 	text   string
 }
 
-// do sends a request in somebody's name. Headers come as "Name: value".
+// do sends a request as a user. Headers come as "Name: value".
 func (o *office) do(who *authtest.SignedIn, pattern, body string, headers ...string) *answer {
 	o.t.Helper()
 	method, path, _ := strings.Cut(pattern, " ")
@@ -212,7 +212,7 @@ func (a *answer) want(status int, code ...auth.Code) *answer {
 	return a
 }
 
-// audit lists the events of what was done with a record, newest first.
+// audit lists the events that have a record, newest first.
 func (o *office) audit() []auth.Event {
 	o.t.Helper()
 	var list []auth.Event
@@ -233,7 +233,7 @@ func (o *office) audit() []auth.Event {
 	}
 }
 
-// later moves the clock beyond what counts as fresh, and renews the access token.
+// later moves the clock past the recent authentication, and renews the access token.
 func (o *office) later(s *authtest.SignedIn) *authtest.SignedIn {
 	o.t.Helper()
 	o.Clock.Advance(16 * time.Minute)

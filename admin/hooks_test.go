@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// The application decides on the end of an account, whoever asks for it.
+// The application decides on deletions, for every actor.
 func TestApplicationDecidesOnDeletions(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		var asked []string

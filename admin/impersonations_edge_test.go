@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// codeFor begins an impersonation whose token is fetched by a code.
+// codeFor starts an impersonation whose token is fetched by a code.
 func (s *stage) codeFor() string {
 	s.t.Helper()
 	res, err := s.adm.Impersonate(s.t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "ticket 7", RedirectTo: "https://app.example.com/x"})
@@ -30,8 +30,8 @@ func (s *stage) codeFor() string {
 	return u.Query().Get("code")
 }
 
-// While the store is away, an impersonation is neither over nor live: nobody is let in,
-// and nobody is told that it has ended.
+// While the store is unavailable, an impersonation is neither over nor live: nobody is
+// admitted, and no answer reports that it has ended.
 func TestImpersonationWhileTheStoreIsAway(t *testing.T) {
 	tap := storetap.New(memstore.New())
 	s := newStage(t, tap)
@@ -62,8 +62,8 @@ func TestImpersonationWhileTheStoreIsAway(t *testing.T) {
 	s.want("GET", "/auth/v1/me", 200, "")
 }
 
-// Whose impersonation has ended is nobody in particular: what is open to anybody is open
-// to them, and a code for it is good for nothing. The event names what ended.
+// After an impersonation ends, its requests are anonymous: they reach public routes, and a
+// code for it is invalid. The event names the ended impersonation.
 func TestEndedImpersonationIsNobodys(t *testing.T) {
 	var last auth.Event
 	s := newStage(t, memstore.New(), auth.WithHooks(auth.Hooks{OnEvent: func(_ context.Context, e auth.Event) { last = e }}))
@@ -90,8 +90,8 @@ func TestEndedImpersonationIsNobodys(t *testing.T) {
 	}
 }
 
-// A token that names an impersonation of somebody else, or by somebody else, opens
-// nothing, whoever signed it.
+// A token that names an impersonation of another user, or by another actor, opens nothing,
+// even with a valid signature.
 func TestImpersonationIsOfWhomItsTokenNames(t *testing.T) {
 	s := newStage(t, memstore.New())
 	raw, err := base64.RawURLEncoding.DecodeString(strings.Split(s.acts.AccessToken, ".")[1])

@@ -21,8 +21,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// acted is the id of a live impersonation of somebody, of which the audit log does not
-// know.
+// acted returns the id of a live impersonation of a user, which the audit log does not
+// have.
 func (o *office) acted(target *authtest.SignedIn) string {
 	o.t.Helper()
 	by := o.LoginAs(o.t, "acting@example.com")
@@ -102,8 +102,8 @@ func (s *stage) want(method, path string, status int, code auth.Code) {
 	}
 }
 
-// Every endpoint of the route table, rooms' too, is closed to whoever acts as somebody
-// else, but for three.
+// Every endpoint of the route table, including those of the packages built on Auth, is
+// closed to an impersonator, except three.
 func TestImpersonationOpensNothingElse(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		s := newStage(t, store)
@@ -143,7 +143,7 @@ func TestImpersonationOpensNothingElse(t *testing.T) {
 	})
 }
 
-// What Go offers is closed, too: nothing takes an impersonation for a session.
+// The methods in Go are closed, too: none takes an impersonation for a session.
 func TestImpersonationActsInNoMethod(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		s := newStage(t, store)
@@ -188,7 +188,7 @@ func TestImpersonationLeavesNoTrace(t *testing.T) {
 			return fmt.Sprintf("%+v %+v %+v", u, list, held)
 		}
 		before := look()
-		s.Clock.Advance(time.Minute) // which sends what is on its way
+		s.Clock.Advance(time.Minute) // sends the pending messages
 		mails := len(s.Inbox.Messages())
 		s.begin()
 		res, err := s.adm.Impersonate(t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: id, Reason: "ticket 8", RedirectTo: "https://app.example.com/x"})
@@ -241,7 +241,7 @@ func TestImpersonationLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// Whatever it rests on ends it.
+// An impersonation ends with each thing that it depends on.
 func TestImpersonationEnds(t *testing.T) {
 	ends := map[string]func(ctx context.Context, s *stage) error{
 		"the actor signs out": func(ctx context.Context, s *stage) error {
@@ -352,7 +352,7 @@ func TestImpersonateRefuses(t *testing.T) {
 	})
 }
 
-// The user is told by mail where that is asked for.
+// The user is notified by mail where that is configured.
 func TestImpersonationIsTold(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		s := newStage(t, store)
@@ -369,8 +369,7 @@ func TestImpersonationIsTold(t *testing.T) {
 	})
 }
 
-// Of an actor who is signed out while an impersonation begins, none is left: whoever
-// comes first.
+// If an actor signs out while an impersonation starts, none remains, in either order.
 func TestImpersonationWhileTheActorIsSignedOut(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		s := newStage(t, store)

@@ -19,8 +19,8 @@ func withinOf(s *authtest.SignedIn) func(*auth.AcceptInvitationParams) {
 	}
 }
 
-// An invitation gives an account roles, and no password; it is good for no one who is
-// banned, nor for whoever made it.
+// An invitation gives an account roles and no password. It is invalid for a banned user
+// and for its maker.
 func TestInvitationGivesNothingElse(t *testing.T) {
 	o, boss := withRole(t, memstore.New())
 	ada := o.LoginAs(t, "ada@example.com")
@@ -128,8 +128,8 @@ func TestInvitationOfAFormerOperatorIsNotShown(t *testing.T) {
 	}
 }
 
-// Hooks and events tell that an account came about by an invitation, and the record
-// what it changed.
+// Hooks and events report that an account was created by an invitation, and the record has
+// the changes.
 func TestInvitationIsTheMethod(t *testing.T) {
 	var asked []auth.SignUpAttempt
 	var events []auth.Event

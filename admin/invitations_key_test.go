@@ -94,8 +94,8 @@ func (s *lostKeys) Key(ctx context.Context, id string) (store.APIKey, error) {
 	return s.ProjectStore.Key(ctx, id)
 }
 
-// Whoever answers for the key that invited is judged with the effect: what happens to
-// them between the look and the change counts.
+// The change itself checks the maker of the key that invited: a ban between the read and
+// the change counts.
 func TestInvitationByAKeyWhoseMakerGoesMeanwhile(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)

@@ -12,9 +12,8 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 )
 
-// What became of an invitation between the look at it and the change counts: one that
-// was taken back or accepted is not sent again, and one that gives more than the actor
-// may give is not replaced.
+// Changes of an invitation between the read and the change count: a revoked or accepted
+// one is not sent again, and one that gives more than the actor may give is not replaced.
 func TestInvitationMeanwhile(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
@@ -29,7 +28,7 @@ func TestInvitationMeanwhile(t *testing.T) {
 			first     bool   // there is an invitation before
 			meanwhile func(ctx context.Context, email string, i admin.Invitation, token string) error
 			want      auth.Code
-			left      []string // what the invitation gives that waits in the end; nil: none waits
+			left      []string // the roles of the pending invitation in the end; nil: none is pending
 		}{
 			{"withdrawn@example.com", true, func(ctx context.Context, _ string, i admin.Invitation, _ string) error {
 				return o.adm.WithdrawInvitation(ctx, system, i.ID)

@@ -163,8 +163,8 @@ func TestInvitationPage(t *testing.T) {
 	})
 }
 
-// Whether there is an account is told of one that proved the address, and to whoever
-// is signed in to it.
+// The answer reveals whether an account has verified the address only to its signed-in
+// owner and to operators.
 func TestInvitationTellsOfAccounts(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, boss := withRole(t, store)
@@ -187,8 +187,8 @@ func TestInvitationTellsOfAccounts(t *testing.T) {
 	})
 }
 
-// What ends an invitation: a newer one, being taken back, time, and whatever would
-// keep whoever it is from from making it. Nothing is made or given then.
+// A newer invitation, revocation, time and a maker who lost the permission end an
+// invitation. No account is created and no role given then.
 func TestInvitationEnds(t *testing.T) {
 	code := admin.System("test")
 	ends := map[string]func(t *testing.T, o *office, boss *authtest.SignedIn, i admin.Invitation) error{
@@ -277,8 +277,8 @@ func TestInvitationRules(t *testing.T) {
 	})
 }
 
-// An account that was proved takes roles only within a session of its own; one that
-// nobody proved is taken over by whoever reads the mailbox.
+// A verified account accepts roles only within a session of its own. An account that was
+// never verified is taken over by the reader of the mailbox.
 func TestInvitationOfSomebodyWhoHasAnAccount(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o, boss := withRole(t, st)
@@ -319,8 +319,8 @@ func TestInvitationOfSomebodyWhoHasAnAccount(t *testing.T) {
 	})
 }
 
-// Whoever comes by a provider that proved the invited address accepts, with sign-up
-// switched off; nobody else does.
+// A user whose provider verified the invited address accepts with sign-up switched off;
+// nobody else does.
 func TestInvitationByProvider(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		idp := authtest.StartProvider(t)
@@ -398,7 +398,7 @@ func TestInvitationAcceptedTwiceAtOnce(t *testing.T) {
 	})
 }
 
-// Whatever ends an invitation between what its acceptance reads and what it does, wins.
+// An event that ends an invitation between the acceptance's read and its change prevails.
 func TestInvitationEndsWhileItIsAccepted(t *testing.T) {
 	code := admin.System("test")
 	onStores(t, func(t *testing.T, st auth.Store) {

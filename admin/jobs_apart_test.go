@@ -90,7 +90,7 @@ func patience(st auth.Store) *patient {
 	return &patient{Store: st, AdminStore: admin}
 }
 
-// workedOffByOne works a job off, of which no lease ends before its time.
+// workedOffByOne completes a job whose leases do not end early.
 func (o *office) workedOffByOne(jobID string) {
 	o.t.Helper()
 	o.until("the job is done", func() bool {
@@ -100,8 +100,8 @@ func (o *office) workedOffByOne(jobID string) {
 	})
 }
 
-// Chunks of an import of which none has what another one has are done two at a time, and
-// told in their order.
+// Chunks of an import that share nothing are done two at a time and reported in their
+// order.
 func TestChunksThatShareNothingAreDoneAtOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		s := patience(store)
@@ -131,8 +131,8 @@ func TestChunksThatShareNothingAreDoneAtOnce(t *testing.T) {
 	})
 }
 
-// What two rows of one import want, the first of them gets, whichever chunks they are in
-// and whatever becomes of the others.
+// If two rows of one import want the same value, the first gets it, whichever chunks they
+// are in and whatever the other results are.
 func TestTheFirstRowHasWhatTwoWant(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		s := patience(store)
@@ -177,8 +177,8 @@ func TestTheFirstRowHasWhatTwoWant(t *testing.T) {
 
 var wanted = uuid.NewString()
 
-// Where one of two chunks that are done at once is not answered, whether it had its effect
-// or not, and the other one is, each row is done once, and told in its place.
+// If one of two concurrent chunks gets no answer, with its effect or without, and the
+// other one does, each row is done once and reported in its place.
 func TestOutageOfOneOfTwoChunks(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		s := patience(store)

@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What was done before whoever began a job had to go is told as done, although the end of
-// its chunk was lost, and it is done again in the name of somebody who may not any more.
+// Rows that were done before the actor lost their rights are reported as done, although
+// the end of the chunk was lost and the chunk is repeated without those rights.
 func TestWhatWasDoneBeforeTheActorWentIsToldAsDone(t *testing.T) {
 	goes := map[string]func(ctx context.Context, o *office, id string) error{
 		"demoted": func(ctx context.Context, o *office, id string) error {
@@ -64,8 +64,8 @@ func TestWhatWasDoneBeforeTheActorWentIsToldAsDone(t *testing.T) {
 	}
 }
 
-// Of two chunks at once, the one that was made is told as made, although the other one had
-// an outage and its actor was gone when it was tried again.
+// Of two concurrent chunks, the one that was done is reported as done, although the other
+// one had an outage and its actor was gone at the retry.
 func TestActorGoesAfterOneOfTwoChunks(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		s := patience(st)
@@ -117,7 +117,7 @@ func TestRowsFindNumbersHoweverTheyAreSpelt(t *testing.T) {
 	})
 }
 
-// late is a store before whose second step of an import something happens.
+// late is a store that runs a function before the second step of an import.
 type late struct {
 	*forgetful
 	steps  atomic.Int32
@@ -133,7 +133,7 @@ func (s *late) CreateUsers(ctx context.Context, c store.CreateUsers) ([]error, e
 	return s.forgetful.CreateUsers(ctx, c)
 }
 
-// The actor goes right before what was done is done again.
+// The actor goes right before a completed chunk is repeated.
 func TestActorGoesBeforeWhatWasDoneIsDoneAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		s := &late{forgetful: forgets(st)}

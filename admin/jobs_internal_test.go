@@ -12,8 +12,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What came of a row is told whole: a refusal by its code and words, the field that it is
-// about, and whether its actor may not, which skips it; anything else is a fault of ours.
+// A row's result is reported whole: a refusal by its code and message, its field, and
+// whether the actor lacks the permission, which skips it. All other errors are internal
+// errors.
 func TestWhyARowWasNotDone(t *testing.T) {
 	invalid := auth.Reject(auth.CodeValidationFailed, "Not so.")
 	invalid.Fields = map[string]string{"email": "is no address"}
@@ -53,7 +54,7 @@ func TestWhyARowWasNotDone(t *testing.T) {
 	}
 }
 
-// What may be tried again is told from what was decided.
+// Outages, which may be retried, are distinguished from refusals.
 func TestOutagesAreToldFromRefusals(t *testing.T) {
 	over, end := context.WithCancel(t.Context())
 	end()
@@ -82,8 +83,8 @@ func TestOutagesAreToldFromRefusals(t *testing.T) {
 	}
 }
 
-// Two chunks are done at once if nothing that one takes is the other's; what may take
-// anything is done alone.
+// Two chunks are done concurrently if they share no value. A chunk that may take any value
+// is done alone.
 func TestChunksThatAreApart(t *testing.T) {
 	of := func(keys ...string) chunkWork {
 		w := chunkWork{rests: map[string]bool{}}

@@ -10,8 +10,8 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// What waits to be started takes room: nobody makes more of it than a limit says, by
-// whichever operation and key, and nobody is limited by others.
+// Jobs that wait to be started take up space, so an actor's jobs are limited across
+// operations and keys, and no actor is limited by another one's.
 func TestJobsAreLimited(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		const option = "sk_test_0123456789abcdefghij"

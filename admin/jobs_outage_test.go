@@ -21,7 +21,7 @@ import (
 // ownWork works jobs off in the goroutine of the test, and no other worker gets one.
 type ownWork struct {
 	before func(method string)                // comes before each of its calls of the store; may be nil
-	fails  func(method string) storetap.Fault // likewise
+	fails  func(method string) storetap.Fault // like before, for faults
 }
 
 type ownWorkKey struct{}
@@ -49,7 +49,7 @@ func (w ownWork) hooks() storetap.Hooks {
 	}
 }
 
-// works works a job off, in spite of all, and returns what was told of its rows.
+// works completes a job in spite of failures, and returns the results of its rows.
 func (w ownWork) works(o *office, id string) []map[string]any {
 	o.t.Helper()
 	ctx := context.WithValue(o.t.Context(), ownWorkKey{}, true)
@@ -64,8 +64,8 @@ func (w ownWork) works(o *office, id string) []map[string]any {
 	return nil
 }
 
-// Whichever call of the store fails while a job is done, or is done again, also after
-// whoever began it has lost what they may: each row is told as it is where nothing fails.
+// If any call of the store fails while a job is done or repeated, also after its actor has
+// lost their permissions, each row's result is the same as without the failure.
 func TestOutagesWithinImports(t *testing.T) {
 	t.Parallel()
 	for how, hook := range map[string]func(context.Context, auth.User) error{"in one step": nil, "row by row": func(context.Context, auth.User) error { return nil }} {
@@ -96,8 +96,8 @@ func TestOutagesWithinImports(t *testing.T) {
 }
 
 // importedThrough imports rows of every kind although the k-th call of the store fails
-// while they are made or, where the end of that is lost, are made again. It returns what
-// was told of each, and which call it was.
+// while they are done or, if their end is lost, repeated. It returns each row's result and
+// the failed call.
 func (o *office) importedThrough(tap *storetap.Tap, k int, conflicts string, lost, goes, key bool) (told []string, failed string) {
 	o.t.Helper()
 	tap.Reset(storetap.Hooks{})
@@ -147,8 +147,8 @@ func (o *office) importedThrough(tap *storetap.Tap, k int, conflicts string, los
 	return told, failed
 }
 
-// A service that ends, or loses its store, while it is at an account of many leaves the
-// rest to be done, and does not tell of it as failed.
+// A service that stops, or loses its store, at one account of many leaves the rest to be
+// done, and does not report it as failed.
 func TestEndWithinManyLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	for _, ends := range []bool{false, true} {
@@ -188,8 +188,8 @@ func TestEndWithinManyLeavesTheRest(t *testing.T) {
 	}
 }
 
-// Whichever call of the store fails, of many accounts it is told what was done to each, in
-// the name of whoever may still do it, and of whoever may not.
+// If any call of the store fails, an operation on many accounts reports each account's
+// result, for actors with and without the permission.
 func TestOutagesWithinManyOfActors(t *testing.T) {
 	t.Parallel()
 	scopes := []string{admin.PermUsersRead, admin.PermUsersBan}
@@ -257,7 +257,7 @@ func (o *office) selected(who admin.Actor, action admin.BulkAction, word string)
 	return res.SelectionID
 }
 
-// started has what was selected done, by a job.
+// started starts a job for a selection.
 func (o *office) started(who admin.Actor, action admin.BulkAction, selection string) (job string) {
 	o.t.Helper()
 	res, err := o.adm.Bulk(o.t.Context(), who, admin.BulkParams{Action: action, SelectionID: selection})
@@ -267,8 +267,7 @@ func (o *office) started(who admin.Actor, action admin.BulkAction, selection str
 	return res.JobID
 }
 
-// Whoever leaves in the midst of many is not told that what was not tried has failed for
-// good.
+// If the caller leaves midway, the remaining accounts are not reported as failed for good.
 func TestLeavingWithinManyIsNoFault(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())

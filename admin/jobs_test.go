@@ -40,7 +40,7 @@ func (o *office) aJob() string {
 	return id
 }
 
-// done waits for a job, and returns what came of its rows.
+// done waits for a job, and returns the results of its rows.
 func (o *office) done(id string) (results []map[string]any) {
 	o.t.Helper()
 	o.until("the job is done", func() bool {
@@ -64,7 +64,7 @@ func (o *office) done(id string) (results []map[string]any) {
 	return results
 }
 
-// imports sends rows, and returns what came of each.
+// imports sends rows, and returns their results.
 func (o *office) imports(who *authtest.SignedIn, query string, rows ...string) []map[string]any {
 	o.t.Helper()
 	a := o.do(who, "POST /users/import"+query, strings.Join(rows, "\n"), ndjson).want(202)
@@ -91,7 +91,7 @@ func wantResults(t *testing.T, got []map[string]any, want ...string) {
 	}
 }
 
-// Rows come over whole: they sign in by what they were given.
+// Rows are imported whole: users sign in with their old credentials.
 func TestImport(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)
@@ -142,8 +142,8 @@ func TestImport(t *testing.T) {
 	})
 }
 
-// Where the application has a word in new accounts, rows are made one after the other, and
-// each is told of.
+// If the application has a hook for new accounts, rows are done one after the other, and
+// each is reported.
 func TestImportAsksTheApplication(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st, auth.WithHooks(auth.Hooks{OnUserCreating: func(_ context.Context, u auth.User) error {
@@ -163,7 +163,7 @@ func TestImportAsksTheApplication(t *testing.T) {
 	})
 }
 
-// What a row does with an account that is there.
+// Each option for conflicts does the documented thing to an existing account.
 func TestImportConflicts(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)
@@ -242,7 +242,7 @@ func TestImportNeedsThePermissionOfEachField(t *testing.T) {
 	})
 }
 
-// What is no import changes nothing, and says what is wrong.
+// An invalid import changes nothing, and its error names the mistake.
 func TestImportRefuses(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)
@@ -289,7 +289,7 @@ func TestImportOfALineWithoutEnd(t *testing.T) {
 	}
 }
 
-// until waits for what another goroutine does.
+// until waits for a condition that another goroutine brings about.
 func (o *office) until(what string, holds func() bool) {
 	o.t.Helper()
 	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(time.Minute)
@@ -303,9 +303,9 @@ func (o *office) until(what string, holds func() bool) {
 	}
 }
 
-// A job goes on after the process that was at it ended, before or after any call of the
-// store, and what it had done is done once: each account has one row in the audit log,
-// and each row of the import the result that it has if nothing goes wrong.
+// A job continues after its process ends, before or after any call of the store, and
+// nothing is done twice: each account has one row in the audit log, and each row of the
+// import has the same result as without the crash.
 func TestImportGoesOnAfterACrash(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		tap := storetap.New(st)
@@ -343,7 +343,7 @@ func TestImportGoesOnAfterACrash(t *testing.T) {
 	})
 }
 
-// recordedOnce looks at what an import of three rows left in the audit log.
+// recordedOnce checks the audit log's rows of an import of three rows.
 func (o *office) recordedOnce(id, when string) {
 	o.t.Helper()
 	made := map[auth.EventType]int{}

@@ -22,7 +22,7 @@ type twoJobs struct {
 	reads []string // the chunks, in the order in which they are read
 }
 
-// inTurns begins them; before comes before each end of a chunk that is told.
+// inTurns starts them; before runs before each reported end of a chunk.
 func inTurns(t *testing.T, before func(j *twoJobs)) *twoJobs {
 	t.Helper()
 	j := &twoJobs{store: alters(memstore.New())}
@@ -67,7 +67,7 @@ func (j *twoJobs) work() {
 	}
 }
 
-// What was planned of one job is not thrown away because it is the other's turn.
+// The plan of one job is kept while the other job has its turn.
 func TestJobsThatTakeTurnsReadEachChunkOnce(t *testing.T) {
 	t.Parallel()
 	j := inTurns(t, func(*twoJobs) {})
@@ -78,8 +78,8 @@ func TestJobsThatTakeTurnsReadEachChunkOnce(t *testing.T) {
 	}
 }
 
-// What was planned of a job that nobody comes back to, as another worker has it, keeps
-// nothing of the next job from being planned while what is before it is done.
+// A plan of a job that another worker has taken over does not keep the next job from being
+// planned while the chunk before it is done.
 func TestPlansOfAJobThatIsGoneAreForgotten(t *testing.T) {
 	t.Parallel()
 	ends := 0

@@ -20,7 +20,7 @@ import (
 )
 
 // forgetful is a store that loses the end of each chunk of a job some times before it
-// keeps it, as one does that crashes, or a process that ends before it can tell.
+// keeps it, like a crash of the store or a process that ends before it reports.
 type forgetful struct {
 	auth.Store
 	store.AdminStore
@@ -29,7 +29,7 @@ type forgetful struct {
 	meanwhile func() // comes after each that is lost; may be nil
 
 	mu   sync.Mutex
-	told map[string][]string // of each chunk: what came of it, every time
+	told map[string][]string // the results of each chunk, every time
 }
 
 func forgets(s auth.Store) *forgetful {
@@ -54,20 +54,19 @@ func (s *forgetful) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) 
 	return s.AdminStore.FinishJobChunk(ctx, f)
 }
 
-// of is what was told of the first chunk of a job.
+// of returns the results of the first chunk of a job.
 func (s *forgetful) of(jobID string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.told[jobID+"0"])
 }
 
-// Whatever is done more than once of a chunk, each time the same is told of each row:
-// of those that were made, of those that somebody is in the way of, and of those that were
-// refused. And nothing of it happens twice.
+// A chunk that is repeated reports the same result of each row every time: created, in
+// conflict or refused. None of its effects happens twice.
 func TestChunkThatIsDoneAgainTellsTheSame(t *testing.T) {
 	for name, row := range map[string]struct {
 		hook func(context.Context, auth.User) error
-		eve  string // what comes of her, whom the application refuses or not
+		eve  string // her row's result, whether the application refuses her or not
 	}{
 		"in one step":  {nil, "done"},
 		"row by row":   {func(context.Context, auth.User) error { return nil }, "done"},
@@ -139,7 +138,7 @@ func (o *office) importsAll(at, conflicts string) (jobID string) {
 	return jobID
 }
 
-// workedOff works a job off, whose leases are over at once.
+// workedOff completes a job whose leases end at once.
 func (o *office) workedOff(jobID string) {
 	o.t.Helper()
 	o.until("the job is done", func() bool {
@@ -150,7 +149,7 @@ func (o *office) workedOff(jobID string) {
 	})
 }
 
-// recordedIn counts what the audit log has of a job, by type.
+// recordedIn counts the events of a job in the audit log, by type.
 func (o *office) recordedIn(jobID string) map[auth.EventType]int {
 	o.t.Helper()
 	made := map[auth.EventType]int{}
@@ -162,8 +161,8 @@ func (o *office) recordedIn(jobID string) map[auth.EventType]int {
 	return made
 }
 
-// What a chunk made is told as made, whatever has become of it when the chunk is done
-// again: the accounts are gone, and an id that was given is not given again.
+// Rows that a chunk created are reported as created when the chunk is repeated, even if
+// the accounts are gone since, and their ids are not used again.
 func TestChunkThatIsDoneAgainTellsOfWhatIsGone(t *testing.T) {
 	for name, hook := range map[string]func(context.Context, auth.User) error{"in one step": nil, "row by row": func(context.Context, auth.User) error { return nil }} {
 		t.Run(name, func(t *testing.T) {
@@ -203,8 +202,8 @@ func TestChunkThatIsDoneAgainTellsOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// Chunks are judged while the one before is done, and yet each by what that one left, as
-// often as it is done again: a value of a row of an earlier chunk is taken.
+// A chunk is planned while the one before is done, and still respects that one's results,
+// however often it is repeated: a value of an earlier chunk's row is taken.
 func TestChunksPlannedAheadFollowEachOther(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		s := forgets(store)

@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// altering is a store whose jobs are others than those that were put into it.
+// altering is a store that alters the jobs that were put into it.
 type altering struct {
 	auth.Store
 	store.AdminStore
@@ -95,7 +95,8 @@ func (s noParameters) Job(ctx context.Context, id string, now time.Time) (store.
 	return j, err
 }
 
-// A selection that no try will help is no outage, for which whoever asks would come again.
+// A selection that no retry can make readable is not reported as an outage, because the
+// caller would come again.
 func TestSelectionThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, noParameters{alters(memstore.New())})
@@ -147,8 +148,9 @@ func TestJobsThatCannotBeReadFail(t *testing.T) {
 	}
 }
 
-// A job of a kind that another version of the service knows waits for that, and what
-// another worker has done is not done once more. If nobody comes, its rows have failed.
+// A job of a kind that only another version of the service knows waits for that version,
+// and rows that another worker has done are not repeated. If no worker comes, its rows
+// have failed.
 func TestJobsWaitForWhoeverKnowsThem(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -11,9 +11,9 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 )
 
-// The key that something was made with is judged with the effect, whatever it made and
-// whoever uses that: one that is revoked between the look and the change is of no use, and
-// one that is given another text meanwhile is.
+// The change itself checks the key that created a link or an invitation, for every kind
+// and every user of it. A key that is revoked between the read and the change is invalid;
+// a key that is rotated meanwhile is valid.
 func TestKeyIsRevokedWhileWhatItMadeIsUsed(t *testing.T) {
 	scopes := []string{admin.PermUsersWrite, admin.PermUsersRead, admin.PermCredentials}
 	keys := map[string]func(o *office, n string) admin.NewKey{
@@ -101,8 +101,8 @@ func TestKeyIsRevokedWhileWhatItMadeIsUsed(t *testing.T) {
 	})
 }
 
-// What was made with a key of the options is good for as long as they have it, with scopes
-// that it takes.
+// Links and invitations of a key of the options are valid while the options have the key,
+// with scopes that permit them.
 func TestWhatKeysOfTheOptionsMadeEndsWithThem(t *testing.T) {
 	const text = "sk_test_of_the_options_0123"
 	for what, c := range map[string]struct {
@@ -139,8 +139,8 @@ func TestWhatKeysOfTheOptionsMadeEndsWithThem(t *testing.T) {
 	}
 }
 
-// A link that a key of the options made ends where its account becomes stronger than that
-// key, whatever the key may do besides.
+// A link of a key of the options ends when its account becomes stronger than the key,
+// whatever other scopes the key has.
 func TestLinksOfTheOptionsKeysEndWithTheStrengthOfTheKey(t *testing.T) {
 	const text = "sk_test_of_the_options_0123"
 	onStores(t, func(t *testing.T, store auth.Store) {

@@ -20,7 +20,7 @@ func (o *office) newDeploy() {
 	o.deploy = k.ID
 }
 
-// key makes a secret key in somebody's name.
+// key creates a secret key for an actor.
 func (o *office) key(who admin.Actor, scopes ...string) admin.NewKey {
 	o.t.Helper()
 	k, err := o.adm.CreateKey(o.t.Context(), who, admin.CreateKeyParams{Name: "a key", Scopes: scopes})
@@ -71,7 +71,7 @@ func (o *office) permitIn(ctx context.Context, role string, permissions ...strin
 	return err
 }
 
-// besides is a permission that makes an admin and is not the operation's.
+// besides returns a permission that makes an admin and is not the operation's.
 func besides(row admin.Row) string {
 	if row.Permission == admin.PermStatsRead {
 		return admin.PermMessagesRead
@@ -86,7 +86,7 @@ func bearing(text string) *authtest.SignedIn {
 	return &authtest.SignedIn{Tokens: auth.Tokens{AccessToken: text}}
 }
 
-// maker signs somebody in who may make keys, and whatever else is named.
+// maker signs a user in who may create keys and has the named permissions.
 func (o *office) maker(email string, permissions ...string) *authtest.SignedIn {
 	o.t.Helper()
 	return o.operator(email, append(permissions, admin.PermKeysWrite)...)

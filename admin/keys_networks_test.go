@@ -60,8 +60,8 @@ func TestKeysBehindProxies(t *testing.T) {
 	})
 }
 
-// A public key is good, and is none, as soon as the server that has changed it answers:
-// what it remembers of the keys is forgotten with each change.
+// A change of a public key takes effect as soon as the server answers: each change clears
+// the server's cache of keys.
 func TestPublicKeysChangeAtOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), auth.WithAPIKeys("pk_test_12345678"))

@@ -16,9 +16,9 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 )
 
-// Whatever a key rests on may change between what an operation reads and what it does:
-// then it does not happen, but for changes that leave the key what it was. Every
-// operation that keys may do is tried.
+// If the permissions behind a key change between an operation's read and its change, the
+// change does not happen, except for changes that leave the key the same. The test covers
+// every operation that keys may do.
 func TestKeyChangedMeanwhile(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
@@ -28,7 +28,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 		type made struct {
 			admin.NewKey
 			by   auth.User
-			rest string // what else it may do
+			rest string // its other scopes
 		}
 		cases := map[string]struct {
 			happens func(ctx context.Context, k made) error
@@ -95,7 +95,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 				tap.Reset(storetap.Hooks{})
 				code, _ := got.body["code"].(string)
 				if got.status < 400 {
-					code = "" // that of a link, say
+					code = "" // the code of a link, for example
 				}
 				if !reached || code != string(c.want) || c.want == "" && got.status != examples[row.Pattern].status {
 					t.Errorf("%s, %s: %d %v, want %q", row.Pattern, name, got.status, got.body, c.want)
@@ -145,8 +145,8 @@ func TestRevokedKeyAtOnce(t *testing.T) {
 	})
 }
 
-// Of two who rotate a key at once one gets its next text, and the other is told; the
-// text before is not rotated away in between.
+// Of two concurrent rotations of a key one succeeds, and the other one is refused. The
+// previous text is not rotated away in between.
 func TestRotationsAtOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)

@@ -11,11 +11,11 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// notForKeys is what no key may do.
+// notForKeys are permissions that no key may have.
 var notForKeys = []string{"auth.keys.read", "auth.keys.write", "auth.roles.write", "auth.roles.assign", "auth.settings.write", "auth.impersonate"}
 
-// Each rule about keys, over every operation there is: a key does what its scopes name,
-// what whoever made it may do too, and nothing that keys may not do at all.
+// The rules about keys hold for every operation: a key does what its scopes permit and its
+// maker may do, too, and nothing that is forbidden to all keys.
 func TestRulesOfKeys(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, target := newScene(t, store)
@@ -48,7 +48,7 @@ func TestRulesOfKeys(t *testing.T) {
 				o.permit("maker", besides(row))
 				refusedTo(k, row)
 			}
-			if row.Targets { // an owner may do what no key may
+			if row.Targets { // an owner may do things that no key may
 				o.try(program(owners), row, owner).want(403, auth.CodeTargetStronger)
 				o.try(program(service), row, owner).want(403, auth.CodeTargetStronger)
 			}
@@ -65,8 +65,8 @@ func TestRulesOfKeys(t *testing.T) {
 	})
 }
 
-// Whoever makes a key gives it no more than they have, also later; and nobody gets
-// hold of a key that may do what they may not.
+// The maker of a key gives it no more than their own permissions, also later, and nobody
+// gets a key that may do more than they may.
 func TestScopesAreBounded(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -94,7 +94,7 @@ func TestScopesAreBounded(t *testing.T) {
 		o.do(ada, "POST /keys/"+lesser.ID+"/rotate", "").want(200)
 		o.do(owner, "POST /keys/"+lesser.ID+"/rotate", "").want(200)
 
-		// The service's own are for owners, whatever they may do.
+		// Keys of the service itself are for owners, whatever their scopes are.
 		service := o.key(admin.System("test"), admin.PermUsersRead)
 		o.do(ada, "PATCH /keys/"+service.ID, `{"name":"mine"}`).want(403, auth.CodeTargetStronger)
 		o.do(ada, "POST /keys/"+service.ID+"/rotate", "").want(403, auth.CodeTargetStronger)
@@ -123,8 +123,8 @@ func TestAdoptedKeysAreForOwners(t *testing.T) {
 	})
 }
 
-// Whoever is banned, deleted or demoted takes their keys along, unless an owner
-// adopted them.
+// The keys of a user who is banned, deleted or demoted end with them, unless an owner
+// adopted the keys.
 func TestKeysGoWithTheirMaker(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

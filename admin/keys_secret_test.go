@@ -33,8 +33,8 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// The text of a key is told once, to who made it: no log, event or audit row has it,
-// and nothing prints it but Reveal.
+// The text of a key is returned once, to its maker: no log, event or audit row has it, and
+// nothing prints it but Reveal.
 func TestKeysStayInside(t *testing.T) {
 	t.Parallel()
 	const option = "sk_test_of_an_option_0123456789"

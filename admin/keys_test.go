@@ -177,8 +177,8 @@ func TestKeyAsActor(t *testing.T) {
 	})
 }
 
-// What a key does is in the audit log in its name; what it tried and may not do, too.
-// Nobody's own account is changed by their own key.
+// A key's operations are in the audit log under its name, and so are its denied attempts.
+// A key does not change its maker's own account.
 func TestKeysAreRecorded(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)
@@ -196,7 +196,7 @@ func TestKeysAreRecorded(t *testing.T) {
 	})
 }
 
-// The keys of an option act, under a name that does not tell them.
+// The keys of an option act, under a name that does not reveal them.
 func TestKeysOfAnOption(t *testing.T) {
 	const text = "sk_test_0123456789"
 	onStores(t, func(t *testing.T, st auth.Store) {
@@ -216,8 +216,8 @@ func TestKeysOfAnOption(t *testing.T) {
 	}
 }
 
-// How old keys are, since they were made or rotated, is told, and those that get old are
-// warned of; revoked and public ones are not.
+// The age of keys, since their creation or rotation, is reported, with a warning for old
+// ones; revoked and public keys have none.
 func TestKeysAgeing(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

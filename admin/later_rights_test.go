@@ -18,8 +18,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A selection of everybody takes an owner when it is begun, too, and not only when it
-// was tried.
+// A selection of all accounts includes an owner when it is started, too, and not only in
+// the dry run.
 func TestSelectionOfEverybodyOutlivesNoOwner(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
@@ -48,8 +48,8 @@ func TestNoFirstOwnerBesideAuthorize(t *testing.T) {
 	}
 }
 
-// Whoever may not read a job is refused, whoever began it, and the refusal is recorded as
-// that of the operation.
+// An actor who may not read jobs is refused, whoever started the job, and the refusal is
+// recorded under the operation.
 func TestJobsOfOthersAreNotRead(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
@@ -69,14 +69,14 @@ func TestJobsOfOthersAreNotRead(t *testing.T) {
 	o.do(clerk, "GET /jobs/nothing", "").want(404, auth.CodeNotFound)
 }
 
-// overJobs is a store whose jobs are over before they are begun.
+// overJobs is a store whose jobs are over before they start.
 type overJobs struct{ *memstore.Store }
 
 func (overJobs) StartJob(context.Context, store.StartJob) (store.Job, error) {
 	return store.Job{}, store.ErrNotFound
 }
 
-// A job that is over before it is begun is not found, and no fault of the service's.
+// A job that is over before it starts is not found, which is no internal error.
 func TestJobThatIsOverIsNotBegun(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, overJobs{memstore.New()})
@@ -84,8 +84,8 @@ func TestJobThatIsOverIsNotBegun(t *testing.T) {
 	o.do(owner, "POST /users/import", `{"email":"ada@example.com"}`, ndjson).want(404, auth.CodeNotFound)
 }
 
-// The log tells of jobs that go wrong, and of no others: not of those that are done, and
-// not of there being none.
+// The log has jobs that fail, and no others: neither those that are done nor the absence
+// of jobs.
 func TestLogOfJobsThatGoWell(t *testing.T) {
 	t.Parallel()
 	var log lines
@@ -167,7 +167,7 @@ func TestIntervalsOfFigures(t *testing.T) {
 	}
 }
 
-// What an account was made with is in its record, and a role keeps what it is for.
+// The record of a new account has all its fields, and a role keeps its description.
 func TestMakingIsRecordedWhole(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
@@ -191,8 +191,8 @@ func TestMakingIsRecordedWhole(t *testing.T) {
 	}
 }
 
-// When an address was proved comes over with an import, and a number that is taken is
-// told as one.
+// An import keeps the time at which an email address was verified, and reports a phone
+// number that is taken as such.
 func TestImportKeepsWhenItWasProved(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())

@@ -20,7 +20,7 @@ func (l *ledger) crew() {
 	l.signIn("ada", authtest.AppMetadata(map[string]any{"team": "a"}))
 }
 
-// What becomes of one account: it is made, changed, banned, deleted and anonymised.
+// The life of one account: it is created, changed, banned, deleted and anonymized.
 func TestLedgerOfAccounts(t *testing.T) {
 	scenes(t, "accounts", admin.Options{}, func(l *ledger) {
 		l.crew()
@@ -119,7 +119,7 @@ func TestLedgerOfAccounts(t *testing.T) {
 	})
 }
 
-// What lets somebody in: passwords, factors, identities, limits.
+// Credentials and access: passwords, factors, identities, limits.
 func TestLedgerOfCredentials(t *testing.T) {
 	scenes(t, "credentials", admin.Options{}, func(l *ledger) {
 		l.crew()

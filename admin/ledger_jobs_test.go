@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// worked has written down what came of a job.
+// worked writes down the results of a job.
 func (l *ledger) worked(who, name string) {
 	l.t.Helper()
 	l.play(who, "GET /jobs/$"+name, "")

@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// people makes accounts that differ in whatever lists can pick.
+// people creates accounts that differ in every field that lists can filter by.
 func (l *ledger) people() {
 	l.t.Helper()
 	at := func(text string) time.Time {
@@ -42,7 +42,7 @@ func (l *ledger) people() {
 	}
 }
 
-// Who is picked by each parameter of the lists of accounts, and what is said of who it is.
+// The accounts that each parameter of the lists selects, and the fields of each account.
 func TestLedgerOfUserLists(t *testing.T) {
 	scenes(t, "user_lists", admin.Options{}, func(l *ledger) {
 		l.permit("writer", notes)

@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Invitations: who is invited to what, by whom, again, and not any more.
+// Invitations: created for an address with roles, sent again, revoked.
 func TestLedgerOfInvitations(t *testing.T) {
 	scenes(t, "invitations", admin.Options{}, func(l *ledger) {
 		l.crew()
@@ -56,7 +56,7 @@ func TestLedgerOfInvitations(t *testing.T) {
 	}, auth.WithRedirectURLs("https://app.test/*"))
 }
 
-// Links that operators make and messages that they send, and what became of them.
+// Links that operators create, messages that they send, and the states of both.
 func TestLedgerOfMessages(t *testing.T) {
 	scenes(t, "messages", admin.Options{TellImpersonated: true}, func(l *ledger) {
 		l.crew()

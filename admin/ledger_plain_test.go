@@ -59,7 +59,7 @@ func (l *ledger) write(what, text string) {
 	l.text.WriteString(what + " " + l.plain(text) + "\n")
 }
 
-// terse is a value in JSON without what is empty.
+// terse is a value in JSON without its empty members.
 func terse(t *testing.T, v any) string {
 	t.Helper()
 	raw, err := json.Marshal(v)

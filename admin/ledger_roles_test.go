@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// Roles: what they are, who has them, and who may change that.
+// Roles: their permissions, their holders, and the actors who may change both.
 func TestLedgerOfRoles(t *testing.T) {
 	scenes(t, "roles", admin.Options{}, func(l *ledger) {
 		l.crew()
@@ -78,7 +78,7 @@ func TestLedgerOfRoles(t *testing.T) {
 	})
 }
 
-// API keys, and what programs may do with them.
+// API keys, and the operations that programs may do with them.
 func TestLedgerOfKeys(t *testing.T) {
 	scenes(t, "keys", admin.Options{}, func(l *ledger) {
 		l.crew()

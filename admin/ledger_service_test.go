@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Settings, and what is tried out of them.
+// Settings, and the tests of their providers and senders.
 func TestLedgerOfSettings(t *testing.T) {
 	scenes(t, "settings", admin.Options{}, func(l *ledger) {
 		l.crew()
@@ -88,7 +88,7 @@ func TestLedgerOfStats(t *testing.T) {
 	})
 }
 
-// What is asked again under the same key is done once, and answered as before.
+// A request that is repeated under the same key is done once, and answered as before.
 func TestLedgerOfRepetitions(t *testing.T) {
 	scenes(t, "repetitions", admin.Options{}, func(l *ledger) {
 		l.crew()

@@ -26,12 +26,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ledger plays the requests of a scene and writes down whatever comes of each: the
-// answer whole, the terms under which the store is asked to change something, every row
-// that the audit log gains and every mail. What it writes is compared with a file below
-// testdata/ledger, so that a change of any member of any of it is seen; -update writes
-// the file. Ids are written by names, what is random as such, and times as they are: the
-// clock stands still but for a second between two requests.
+// ledger plays the requests of a scene and writes down all results of each: the whole
+// answer, the terms of each change of the store, every new row of the audit log and every
+// mail. It compares its text with a file below testdata/ledger, so that a change of any
+// member is seen; -update writes the file. Ids are written by names, random values as
+// such, and times as they are: the clock advances only one second between two requests.
 type ledger struct {
 	*office
 	tap   *storetap.Tap
@@ -47,11 +46,11 @@ type ledger struct {
 	text strings.Builder
 }
 
-// ledgerKey marks the context of a request: what happens behind its back is no part of it.
+// ledgerKey marks the context of a request: its background work is no part of it.
 type ledgerKey struct{}
 
-// whereFails begins the lines on calls that may fail without an outage being told of. No
-// other line tells whether there were outages.
+// whereFails starts the lines on calls that may fail without a reported outage. No other
+// line depends on whether there were outages.
 const whereFails = "  where it fails,"
 
 // scenes are played twice: as they are, and with every change that is recorded decided
@@ -92,7 +91,7 @@ func scenes(t *testing.T, name string, of admin.Options, play func(l *ledger), o
 
 var withoutOutages = regexp.MustCompile("(?m)^" + whereFails + ".*\n")
 
-// compareLedgers tells of the first line that differs, below its request.
+// compareLedgers reports the first line that differs, below its request.
 func compareLedgers(t *testing.T, want, got string) {
 	t.Helper()
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
@@ -138,14 +137,14 @@ func (l *ledger) call(name, id string) {
 	l.names[id] = name
 }
 
-// made is once of what makes something, whose id in the answer is called so.
+// made is once for a request that creates something, and gives its id a name.
 func (l *ledger) made(name, who, pattern, body string, headers ...string) *answer {
 	l.t.Helper()
 	l.naming = name
 	return l.once(who, pattern, body, headers...)
 }
 
-// terms are what a change rests on, and what is recorded with it.
+// terms are the conditions of a change, and the events recorded with it.
 func (l *ledger) terms(c *store.Change) string {
 	out := map[string]any{"by": c.By, "users": c.IfUsers, "roles": c.IfRoles}
 	if c.KeepOwner {
@@ -166,8 +165,8 @@ func (l *ledger) terms(c *store.Change) string {
 	return terse(l.t, out) + " " + strings.Join(types, ", ")
 }
 
-// attempt sends a request of which the k-th call of the store fails, and returns which
-// that was; "" if there were fewer. What the request changed comes with it.
+// attempt sends a request during which the k-th call of the store fails, and returns that
+// call, or "" if there were fewer, and the request's changes.
 func (l *ledger) attempt(k int, reads bool, send func() *answer) (a *answer, failed string, changes []string) {
 	var mu sync.Mutex
 	tried, asked := map[string]bool{}, map[string]string{}
@@ -226,20 +225,20 @@ func (l *ledger) attempt(k int, reads bool, send func() *answer) (a *answer, fai
 	return a, failed, changes
 }
 
-// play sends a request in somebody's name, and writes down what comes of it. $ada in it
-// is the id of ada.
+// play sends a request as a user, and writes down its results. $ada in it is the id of
+// ada.
 func (l *ledger) play(who, pattern, body string, headers ...string) {
 	l.t.Helper()
 	l.request(false, who, pattern, body, headers...)
 }
 
-// list is play of which only the ids that are listed are written down.
+// list is play that writes down only the listed ids.
 func (l *ledger) list(who, pattern string) *answer {
 	l.t.Helper()
 	return l.request(true, who, "GET "+pattern, "")
 }
 
-// once is play without outages, of what may happen although its answer is lost.
+// once is play without outages, for effects that may happen although the answer is lost.
 func (l *ledger) once(who, pattern, body string, headers ...string) *answer {
 	l.t.Helper()
 	l.outages = false
@@ -253,7 +252,7 @@ func (l *ledger) request(short bool, who, pattern, body string, headers ...strin
 	if !ok {
 		l.t.Fatalf("nobody is called %s", who)
 	}
-	l.after(func(string, string) {}) // what was prepared
+	l.after(func(string, string) {}) // skips the events of the setup
 	l.Clock.Advance(time.Second)
 	l.write(">", strings.TrimSpace(strings.Join(append([]string{who, pattern, body}, headers...), " ")))
 	send := func() *answer { return l.do(s, l.filled(pattern), l.filled(body), headers...) }
@@ -334,7 +333,7 @@ func idsOf(list []any) (ids []any) {
 	return ids
 }
 
-// after writes down what the audit log and the mail have that they had not before.
+// after writes down the new entries of the audit log and the new mail.
 func (l *ledger) after(write func(what, text string)) {
 	l.t.Helper()
 	l.settled()

@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// tokens is a store that tells which token was put last.
+// tokens is a store that records the token that was put last.
 type tokens struct {
 	auth.Store
 	last store.Token
@@ -25,9 +25,9 @@ func (s *tokens) PutToken(ctx context.Context, c store.PutToken) error {
 	return s.Store.PutToken(ctx, c)
 }
 
-// No code does what a link does that somebody was given for somebody else: a code is judged
-// before it is known whose link it belongs to, and its maker would be asked by nobody. The
-// codes of what is mailed to its owner stay.
+// No code replaces a link that an actor created for another user, because a code is
+// checked before its link and the link's maker are known. The codes of messages to the
+// owner still work.
 func TestMadeLinksHaveNoCodes(t *testing.T) {
 	t.Parallel()
 	s := &tokens{Store: memstore.New()}

@@ -12,8 +12,8 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// A link that an operator had made does what the mailed one does, and is in no row of
-// the audit log.
+// A link that an operator created does the same as the mailed one, and its token is in no
+// row of the audit log.
 func TestMadeLinks(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -66,7 +66,8 @@ func TestMadeLinks(t *testing.T) {
 	})
 }
 
-// What an operator has sent goes to the account's own address, and draws limits.
+// A message that an operator sends goes to the account's own address, and counts against
+// the limits.
 func TestSentOnBehalf(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Whatever somebody else is faster at, right before the change or right after it, is told
-// as what it is, and not as a fault of the store or as done.
+// A concurrent change right before or right after an operation's own is reported as such,
+// and not as a fault of the store or as success.
 func TestWhatOthersWereFasterAtIsTold(t *testing.T) {
 	t.Parallel()
 	system := admin.System("test")
@@ -33,7 +33,7 @@ func TestWhatOthersWereFasterAtIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare   func(s *scene) error
 		before    string // the call of the store
-		after     string // likewise
+		after     string // like before, after the change
 		meanwhile func(ctx context.Context, s *scene) error
 		do        func(s *scene) error
 		want      auth.Code
@@ -124,8 +124,8 @@ func TestExportLeavesOutWhoIsGone(t *testing.T) {
 	}
 }
 
-// Of a row that an account was in the way of, which is gone when it is looked at, it is
-// told why it was not made.
+// A row that conflicted with an account that is gone at the next read has a result with
+// the reason.
 func TestRowsOfWhomIsGoneHaveAResult(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())
@@ -148,8 +148,8 @@ func TestRowsOfWhomIsGoneHaveAResult(t *testing.T) {
 	wantResults(t, w.works(o, id), "failed user_already_exists")
 }
 
-// Who loses the permission of an action between any two calls of the store does not have
-// a selection done, and is told so.
+// An actor who loses the permission of an action between any two calls of the store does
+// not start a selection, and the answer says so.
 func TestSelectionIsNotStartedByWhoeverMayNotAnyMore(t *testing.T) {
 	t.Parallel()
 	for k := 1; ; k++ {

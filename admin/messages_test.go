@@ -19,8 +19,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// postOffice is a mailer that puts messages into an inbox, but for those that it is told
-// to refuse.
+// postOffice is a mailer that puts messages into an inbox, except those that it is
+// configured to refuse.
 type postOffice struct {
 	mu      sync.Mutex
 	inbox   *auth.Inbox
@@ -50,7 +50,7 @@ func (p *postOffice) Send(ctx context.Context, m auth.Message) error {
 	return inbox.Send(ctx, m)
 }
 
-// talkative is a server that refuses for good, and repeats all that it was told.
+// talkative is a server that refuses for good, and quotes the whole message.
 func talkative(m auth.Message) error {
 	return auth.Permanent(fmt.Errorf("550 no such user %s: %s %s %s", m.To, m.Link, m.Code, m.Text))
 }
@@ -110,8 +110,8 @@ func (o *office) failedMessage(u auth.User) string {
 	return r.ID
 }
 
-// What went out, failed and waits is listed, without what is in it; what failed arrives
-// by a retry, under the same id.
+// Sent, failed and waiting messages are listed without their content. A failed message
+// arrives by a retry, under the same id.
 func TestMessages(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)
@@ -188,7 +188,7 @@ func tokenIn(t *testing.T, link string) string {
 	return token
 }
 
-// Only what failed is sent again, while it is of use, and within limits.
+// Only failed messages are sent again, while their tokens are valid, and within limits.
 func TestRetryRefuses(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)
@@ -281,7 +281,7 @@ func TestRetriesAtOnce(t *testing.T) {
 	})
 }
 
-// What one instance gave up, another one lists and sends.
+// A message that one instance gave up is listed and sent by another one.
 func TestMessagesOfTwoInstances(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		secret := auth.WithSecret([]byte("two instances' secret of 32 byte"))
@@ -301,8 +301,7 @@ func TestMessagesOfTwoInstances(t *testing.T) {
 	})
 }
 
-// Pages of messages join without a gap, whatever is sent meanwhile; queries are read
-// strictly.
+// Pages of messages join without a gap while more are sent; queries are read strictly.
 func TestMessagePages(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -347,7 +346,7 @@ func TestMessagePages(t *testing.T) {
 	})
 }
 
-// A retry does not reach past what the actor may do to whom the message is for.
+// A retry requires that the actor may act on the message's recipient.
 func TestRetryForTheStronger(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)

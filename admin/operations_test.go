@@ -21,9 +21,9 @@ import (
 
 var update = harness.Update
 
-// What each operation asks for is written down a second time, apart from the code that
-// the other tests read it from: one that forgets its permission, its proof or how strong
-// its actor has to be differs from that.
+// The requirements of each operation are written down a second time, separately from the
+// code that the other tests read. An operation that lacks its permission, its recent
+// authentication or the required strength of its actor differs from that.
 func TestOperationsAskForWhatIsWrittenDown(t *testing.T) {
 	t.Parallel()
 	var lines []string
@@ -125,8 +125,8 @@ func adminsShare(t *testing.T, doc []byte) []byte {
 
 var reference = regexp.MustCompile(`"#/components/(\w+)/([^"]+)"`)
 
-// Whatever a service's options are, its document is the same, but for who lets operators
-// in: which is why the harness reads it once.
+// The document is the same for all options of a service, except for the admission of
+// operators. That is the reason that the harness reads it once.
 func TestOneDocumentForAllOptions(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]admin.Options{"Authmount's own admins": {}, "the application's own": {Authorize: authorize}} {

@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// failing has the n-th of a request's calls of the store fail, and tells which that was.
+// failing has the n-th of a request's calls of the store fail, and returns that call.
 func (o *office) failing(tap *storetap.Tap, at int, send func() *answer) (a *answer, method string) {
 	o.mark = func(ctx context.Context) context.Context { return context.WithValue(ctx, ledgerKey{}, true) }
 	tap.Reset(storetap.Hooks{
@@ -30,8 +30,7 @@ func (o *office) failing(tap *storetap.Tap, at int, send func() *answer) (a *ans
 	return a, method
 }
 
-// Where the store fails in the midst of many, what the answer says was done was done, and
-// nothing else.
+// If the store fails midway through many accounts, exactly the reported changes were done.
 func TestOutagesAmongMany(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())
@@ -68,7 +67,7 @@ func TestOutagesAmongMany(t *testing.T) {
 	}
 }
 
-// Where the store fails before a job has begun, that is told, and no job runs.
+// If the store fails before a job has started, the answer reports it, and no job runs.
 func TestOutagesBeforeJobs(t *testing.T) {
 	t.Parallel()
 	for name, try := range map[string]struct {
@@ -133,8 +132,8 @@ func TestOutagesBeforeJobs(t *testing.T) {
 	}
 }
 
-// What goes out only within limits does not where they cannot be drawn, and nothing is
-// done then.
+// A message that is limited is not sent if its limit cannot be drawn from, and nothing
+// else is done then.
 func TestLimitsThatCannotBeDrawn(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())

@@ -16,10 +16,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Where any call of the store fails that an operation makes, that is reported: no
-// operation takes an error for an empty list, or goes on without what it could not read;
-// and the operation can be repeated. The results of imports and bulk operations tell of
-// each row, see TestOutagesWithinImports and TestOutagesAmongMany.
+// If any call of the store fails, the operation that made it reports that: no operation
+// takes an error for an empty list, or continues without unread data. The operation can be
+// repeated. The results of imports and bulk operations report each row, see
+// TestOutagesWithinImports and TestOutagesAmongMany.
 func TestOutagesOfOperations(t *testing.T) {
 	t.Parallel()
 	for _, row := range admin.Table() {
@@ -56,7 +56,7 @@ func failsAtEachCall(t *testing.T, row admin.Row) {
 				}
 				failed = method
 				return storetap.FailsBefore
-			}, Draws: func(draws []store.Draw) []store.Draw { // what those that failed drew is left
+			}, Draws: func(draws []store.Draw) []store.Draw { // ignores the draws of the failed attempts
 				draws = slices.Clone(draws)
 				for i := range draws {
 					draws[i].Key = fmt.Sprint("try ", k, draws[i].Key)

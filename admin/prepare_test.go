@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// behind is the store behind any tap: what a test prepares passes unseen.
+// behind is the store below any tap: the tap does not see a test's setup.
 func (o *office) behind() auth.Store {
 	if tap, ok := o.Store.(*storetap.Tap); ok {
 		return tap.Inner()
@@ -76,7 +76,7 @@ func (o *office) arm(target *authtest.SignedIn) {
 	}
 }
 
-// token is that of the link in a message.
+// token returns the token of the link in a message.
 func (o *office) token(to string, k auth.Kind) string {
 	o.t.Helper()
 	link, err := url.Parse(o.Mail(o.t, to, k).Link)

@@ -102,8 +102,8 @@ func wantCode(t *testing.T, err error, code auth.Code) {
 	}
 }
 
-// Whatever an operation rests on may change between what it reads and what it does:
-// then it does not happen. Every operation that compares is tried.
+// An operation's conditions may change between its read and its change: then the change
+// does not happen. The test covers every operation that compares.
 func TestChangedMeanwhile(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
@@ -173,7 +173,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	})
 }
 
-// mutates tells whether a method of the store is the effect of an operation about an
+// mutates reports whether a method of the store is the effect of an operation about an
 // account.
 func mutates(method string) bool {
 	return slices.Contains([]string{"UpdateUser", "DeleteUser", "RevokeSessions", "RemoveFactor", "ClearLimits", "BeginImpersonation", "PutToken", "AnonymizeUser", "RetryMessage"}, method)

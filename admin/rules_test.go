@@ -19,7 +19,7 @@ type example struct {
 	query, body string
 	media       string // of the body; JSON if empty
 	status      int
-	prepare     func(o *office, target *authtest.SignedIn) // makes what it is about
+	prepare     func(o *office, target *authtest.SignedIn) // creates the target of the operation
 }
 
 // examples has one row for each operation; TestEveryOperationHasAnExample fails for
@@ -107,7 +107,8 @@ func TestEveryOperationHasAnExample(t *testing.T) {
 	}
 }
 
-// role is what the examples write; it is there, nobody has it, and it permits nothing.
+// role is the role that the examples write; it exists, nobody has it, and it permits
+// nothing.
 const role = "writer"
 
 var reasonIn = regexp.MustCompile(`"reason":"[^"]*"`)
@@ -155,8 +156,8 @@ func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.Sig
 	return o.do(who, pattern, body, headers...)
 }
 
-// invited makes what the example of an operation is about, unless it is there, and
-// returns its id; "" where that is the account or a session.
+// invited creates the target of an operation's example, unless it exists, and returns its
+// id; "" where the target is the account or a session.
 func (o *office) invited(row admin.Row, target *authtest.SignedIn) string {
 	o.t.Helper()
 	if strings.Contains(row.Pattern, "/messages/{id}") {
@@ -188,7 +189,7 @@ func newScene(t *testing.T, store auth.Store, permissions ...string) (*office, *
 	return o, o.fill(permissions...)
 }
 
-// fill makes what examples are about, and somebody to act on.
+// fill creates the data of the examples, and a user to act on.
 func (o *office) fill(permissions ...string) *authtest.SignedIn {
 	o.t.Helper()
 	o.permit(role)
@@ -243,7 +244,7 @@ func TestRules(t *testing.T) {
 	})
 }
 
-// What needs a proof of the last 15 minutes, refuses an older one.
+// Operations that need authentication of the last 15 minutes refuse an older one.
 func TestStepUp(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, target := newScene(t, store)
@@ -261,8 +262,8 @@ func TestStepUp(t *testing.T) {
 	})
 }
 
-// Everything that may be done is done, and has exactly one row in the audit log, with
-// the names of both; what shows only has none.
+// Every permitted operation is done, and has exactly one row in the audit log, with the
+// names of actor and target; operations that only read have none.
 func TestEveryOperationIsRecorded(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -333,7 +334,7 @@ func TestStaleRevision(t *testing.T) {
 			if !always && (row.Reads || strings.Contains(row.Pattern, "sessions") || strings.Contains(row.Pattern, "/impersonations") || strings.HasSuffix(row.Pattern, "/export") || strings.HasPrefix(row.Pattern, "POST /settings/") || row.Pattern == "POST /users" || row.Pattern == "POST /keys" || strings.Contains(row.Pattern, "/invitations") || slices.Contains(withoutRevision, row.Pattern) || row.Pattern == "POST /check") {
 				continue
 			}
-			done := func() (n int) { // without what is made first, for the operation to be about
+			done := func() (n int) { // without the events of the setup
 				for _, e := range o.audit() {
 					if e.Record != nil && e.Record.Operation == row.Pattern {
 						n++
@@ -350,7 +351,7 @@ func TestStaleRevision(t *testing.T) {
 	})
 }
 
-// Whatever operation takes a reason, takes one of 500 bytes at most.
+// Every operation that takes a reason takes one of 500 bytes at most.
 func TestReasonsAreBounded(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, _ := newScene(t, store)

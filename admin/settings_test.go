@@ -27,12 +27,12 @@ import (
 // theProvider is the provider that every office has.
 const theProvider = "idp"
 
-// settingsTargets are what the operations on settings say they were about.
+// settingsTargets are the recorded targets of the operations on settings.
 var settingsTargets = map[string]string{
 	"PATCH /settings": "settings", "POST /settings/test-mail": "email", "POST /settings/test-sms": "sms", "POST /settings/test-provider/{name}": theProvider,
 }
 
-// hasPhone gives somebody a proved number.
+// hasPhone gives a user a verified phone number.
 func (o *office) hasPhone(s *authtest.SignedIn, number string) {
 	o.t.Helper()
 	now := o.Clock.Now()
@@ -174,8 +174,8 @@ func TestSettingsOfOptionsAreLocked(t *testing.T) {
 	}
 }
 
-// A setting that would leave no owner a way to sign in is refused, whichever switch it
-// is, and one that leaves a way is not.
+// A setting that would leave no owner a sign-in method is refused, for every switch; one
+// that leaves a method is not.
 func TestSettingsLeaveAnOwner(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -188,7 +188,8 @@ func TestSettingsLeaveAnOwner(t *testing.T) {
 		o.do(owner, "PATCH /settings", `{"magic_link_enabled":false}`).want(409, auth.CodeLastOwner)
 		o.hasPhone(owner, "+4930123456")
 		o.do(owner, "PATCH /settings", `{"magic_link_enabled":false}`).want(200) // a number is left
-		// Somebody without a factor is no way in where one is asked for and none can be set up.
+		// A user without a factor has no sign-in method where a factor is required and
+		// none can be set up.
 		o.do(owner, "PATCH /settings", `{"mfa_required":true,"totp_enabled":false}`).want(200)
 		u, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "plain@example.com", EmailVerified: true, Roles: []string{auth.RoleOwner}})
 		if err != nil {
@@ -222,8 +223,8 @@ func TestSettingsLeaveAnOwnerAmongMany(t *testing.T) {
 	}
 }
 
-// An owner without a factor is left a way in, to the admin side too, while factors can be
-// set up.
+// An owner without a factor keeps a sign-in method, to the admin side too, while factors
+// can be set up.
 func TestSettingsAskOwnersForAFactor(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOfficeWith(t, store, admin.Options{RequireMFA: auth.Off})
@@ -241,7 +242,7 @@ func TestSettingsAskOwnersForAFactor(t *testing.T) {
 		}
 		wantCode(t, set("totp_enabled", false), auth.CodeLastOwner)
 	})
-	o := newOffice(t, memstore.New()) // whose operators need a factor, whatever users do
+	o := newOffice(t, memstore.New()) // operators need a factor here, users or not
 	owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner))
 	keeper := o.operator("keeper@example.com", admin.PermSettingsWrite)
 	o.do(keeper, "PATCH /settings", `{"totp_enabled":false}`).want(409, auth.CodeLastOwner)
@@ -249,8 +250,8 @@ func TestSettingsAskOwnersForAFactor(t *testing.T) {
 	o.do(keeper, "PATCH /settings", `{"totp_enabled":false}`).want(200)
 }
 
-// The owner who was to be left a way in may lose it between the judgement and the
-// change: then the change is judged anew.
+// The owner who would keep a sign-in method may lose it between the check and the change:
+// then the change is checked again.
 func TestSettingsLeaveAnOwnerMeanwhile(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
@@ -277,7 +278,7 @@ func TestSettingsLeaveAnOwnerMeanwhile(t *testing.T) {
 	})
 }
 
-// unprove takes the proof of their addresses from people.
+// unprove makes the addresses of users unverified.
 func (o *office) unprove(people ...*authtest.SignedIn) {
 	o.t.Helper()
 	for _, s := range people {
@@ -288,8 +289,7 @@ func (o *office) unprove(people ...*authtest.SignedIn) {
 	}
 }
 
-// Nobody is asked for a store at a request: settings cost one read a second, whatever
-// there is to do.
+// No request reads settings from the store: they cost one read a second under any load.
 func TestSettingsCostNoStatement(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		var mu sync.Mutex
@@ -398,8 +398,8 @@ func TestSettingsAtStart(t *testing.T) {
 	})
 }
 
-// Switched off, everything is gone but for those who can switch it on again: by role,
-// as judged at their sign-in, and through whichever door.
+// When the service is switched off, all endpoints are closed except to users who can
+// switch it on again: by role, as checked at sign-in, with every sign-in method.
 func TestSwitchedOff(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -461,8 +461,8 @@ type senderFunc func(context.Context, auth.Message) error
 
 func (f senderFunc) Send(ctx context.Context, m auth.Message) error { return f(ctx, m) }
 
-// A test message goes to whoever asks for it and nobody else, tells what the sender
-// said, and draws the limits of every message.
+// A test message goes to the actor alone, reports the sender's answer, and counts against
+// the limits of every message.
 func TestSettingsTryMessages(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		var mu sync.Mutex
@@ -487,7 +487,7 @@ func TestSettingsTryMessages(t *testing.T) {
 		o.do(owner, "POST /settings/test-sms", "").want(200)
 		o.do(owner, "POST /settings/test-sms", "").want(429, auth.CodeRateLimited)
 		_, err := o.SendPhoneCode(t.Context(), auth.SendPhoneCodeParams{Phone: "+4930123456"})
-		wantCode(t, err, auth.CodeRateLimited) // a test uses up what a code would
+		wantCode(t, err, auth.CodeRateLimited) // a test uses up the limit of a code
 		mu.Lock()
 		list := slices.Clone(got)
 		mu.Unlock()
@@ -515,7 +515,7 @@ func TestSettingsTryMessages(t *testing.T) {
 	})
 }
 
-// A provider is asked anew, and what it says is told without a secret.
+// A provider is asked again, and its answer is reported without a secret.
 func TestSettingsTryProvider(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	broken := idp.OIDC("broken")
@@ -534,7 +534,7 @@ func TestSettingsTryProvider(t *testing.T) {
 	})
 }
 
-// Diagnostics tell what one instance sees, and no secret.
+// Diagnostics report the observations of one instance, and no secret.
 func TestDiagnostics(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store, auth.WithTrustedProxies("10.0.0.0/8"))

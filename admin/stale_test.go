@@ -10,8 +10,8 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// Whoever's roles change is told to refresh by the application's own routes and by the
-// endpoints, is not signed out, and goes on with what they may do by then.
+// A user whose roles change gets a request to refresh from the application's own routes
+// and from the endpoints, is not signed out, and continues with the new permissions.
 func TestStaleTokensAreRefreshed(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

@@ -16,8 +16,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Whoever repeats a request that ended a part of all sessions, as clients do after a 503,
-// has the rest ended, and no session that was begun since.
+// A client that repeats a request that revoked a part of all sessions, as after a 503,
+// revokes the rest, and no session that was started since.
 func TestRevokeAllGoesOn(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
@@ -60,8 +60,8 @@ func TestRevokeAllGoesOn(t *testing.T) {
 	})
 }
 
-// What somebody whom the application knows tried is done with what they may do when they
-// have it done, whatever they could when they tried it.
+// A selection that an external admin tried is done with the permissions that they have at
+// its start, not at the dry run.
 func TestStaffStartWithWhatTheyMay(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := withStaff(t, st)
@@ -78,7 +78,7 @@ func TestStaffStartWithWhatTheyMay(t *testing.T) {
 	})
 }
 
-// The results of a job end with the rights of whoever reads them.
+// A reader loses access to the results of a job together with their permission.
 func TestResultsEndWithTheirReader(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// slowLine is a client's connection that is read from, with what its deadlines say.
+// slowLine is a client's connection that is read from, with its deadlines.
 type slowLine struct {
 	*httptest.ResponseRecorder
 	err  error

@@ -34,7 +34,7 @@ func (o *office) armed(email string, roles ...string) auth.User {
 	return u
 }
 
-// lines are what an export as NDJSON has, by address.
+// lines are the lines of an NDJSON export, by address.
 func (a *answer) lines() map[string]map[string]any {
 	a.t.Helper()
 	all := map[string]map[string]any{}
@@ -52,8 +52,8 @@ func (a *answer) lines() map[string]map[string]any {
 	return all
 }
 
-// An export has whoever the filters pick, once, in both formats, and no secret that was
-// not named; it is in the audit log.
+// An export has each account that the filters select, once, in both formats, and no secret
+// that was not named; it is in the audit log.
 func TestUsersExport(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -105,7 +105,8 @@ func TestUsersExport(t *testing.T) {
 	})
 }
 
-// Secrets of whoever the actor is not stronger than stay, and their own.
+// An export omits the secrets of accounts that the actor is not stronger than, and the
+// actor's own.
 func TestUsersExportSecrets(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -151,8 +152,8 @@ func TestUsersExportSecrets(t *testing.T) {
 	})
 }
 
-// Nothing leaves that is not recorded; what breaks off does not look whole; it ends with
-// its client.
+// An export that is not recorded writes nothing; one that breaks off does not look
+// complete; it ends with its client.
 func TestUsersExportBreaksOff(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
@@ -204,7 +205,7 @@ func TestUsersExportBreaksOff(t *testing.T) {
 	})
 }
 
-// Every export of many ends with what its actor may do, whichever it is.
+// Every export of many accounts ends when its actor loses the permission.
 func TestExportsEndWithTheirActor(t *testing.T) {
 	tried := 0
 	for _, row := range admin.Table() {

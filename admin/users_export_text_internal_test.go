@@ -14,7 +14,7 @@ var oddTexts = []string{
 	`"`, `""`, `a"b`, `\`, `\.`, `\..`, `\"`, "a,b", "a;b", "<b>&amp;</b>", "'", "=1", "\xff", "a\xe2\x80", "\ufffd", "{}", `{"a": "b, c: d"}`, "\u0085",
 }
 
-// Texts of exports are what encoding/json writes, byte for byte.
+// Exported texts are byte for byte the output of encoding/json.
 func TestExportedTextsAreThoseOfEncodingJSON(t *testing.T) {
 	t.Parallel()
 	for _, s := range oddTexts {
@@ -35,8 +35,8 @@ func TestExportedTextsAreThoseOfEncodingJSON(t *testing.T) {
 	}
 }
 
-// Kept metadata are written as encoding/json writes what they say, however the store
-// spaces them, and whichever characters it leaves without an escape.
+// Stored metadata are written as encoding/json writes them, with any spacing of the store
+// and any unescaped characters.
 func TestKeptMetadataAreWrittenAsEncodingJSONDoes(t *testing.T) {
 	t.Parallel()
 	for _, s := range oddTexts {
@@ -74,7 +74,7 @@ func TestKeptMetadataAreWrittenAsEncodingJSONDoes(t *testing.T) {
 	}
 }
 
-// Cells are what encoding/csv writes, byte for byte.
+// Cells are byte for byte the output of encoding/csv.
 func TestExportedCellsAreThoseOfEncodingCSV(t *testing.T) {
 	t.Parallel()
 	for _, s := range oddTexts {
