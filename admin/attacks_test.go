@@ -126,7 +126,7 @@ func (o *office) begins(t *testing.T, rows string) string {
 	return id
 }
 
-// Unknown parts of a request are refused, and names have one spelling.
+// Unknown parameters and fields are refused, and names have one spelling.
 func TestNothingIsOverlooked(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, target := newScene(t, store)

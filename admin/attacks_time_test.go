@@ -199,9 +199,8 @@ func TestEverybodysSessionsByATime(t *testing.T) {
 	})
 }
 
-// Where every admin needs a second factor, an actor who has removed theirs is no longer an
-// admin, even if their session showed one. Elsewhere, only users with a factor need to
-// show it.
+// Where every admin needs a second factor, an admin without one is refused, even if their
+// session showed one. Elsewhere, an admin who has a factor must show it.
 func TestFactorsOfAdmins(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

@@ -113,7 +113,7 @@ func TestSmallRules(t *testing.T) {
 			t.Errorf("a page of %d has %d", n, got)
 		}
 	}
-	for _, c := range [][]string{ // wanted, held, the granting permission
+	for _, c := range [][]string{ // wanted, the permission that grants it, those held
 		{"a.b", "a.b", "*", "a.*", "a.b"}, {"a.b", "a.b", "a.b"}, {"a.b", "a.*", "a.*", "b.*"}, {"a.b", "*", "*"}, {"a.b", "", "b.*", "a.c"}, {"a.b", ""},
 	} {
 		if got := heldBy(c[2:], c[0]); got != c[1] {

@@ -126,8 +126,8 @@ func TestRulesOfExternals(t *testing.T) {
 	})
 }
 
-// External admins cannot remove the last owner and cannot invalidate secret keys, and
-// their identity is reported to them.
+// External admins cannot remove the last owner, and their id and permissions are shown to
+// them. Secret keys still work beside them.
 func TestExternals(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := withStaff(t, st)
@@ -161,8 +161,8 @@ func TestExternals(t *testing.T) {
 	})
 }
 
-// The later permissions of an external admin cannot be read. Things that depend on their
-// maker's permissions require a maker who may do everything.
+// The later permissions of an external admin cannot be read. Keys and invitations with
+// roles, which depend on their maker's permissions, require a maker who may do everything.
 func TestExternalsLeaveNoPower(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := withStaff(t, store)

@@ -163,8 +163,7 @@ func TestInvitationPage(t *testing.T) {
 	})
 }
 
-// The answer reveals whether an account has verified the address only to its signed-in
-// owner and to operators.
+// The endpoint reports an account only if it has verified the address or is signed in.
 func TestInvitationTellsOfAccounts(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, boss := withRole(t, store)

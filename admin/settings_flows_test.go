@@ -127,7 +127,7 @@ func TestSettingsReachFlows(t *testing.T) {
 	}
 
 	set("sender_name", "After")
-	o.settled() // waits for the reads that were already requested
+	o.settled() // sends the messages that are already pending
 	o.Inbox.Clear()
 	if err := link(""); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestSettingsReachFlows(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.Clock.Advance(2 * time.Minute)
-		o.settled() // waits for the reads that were already requested
+		o.settled() // sends the messages that are already pending
 		o.Inbox.Clear()
 		if err := link(""); err != nil {
 			t.Fatal(err)

@@ -134,8 +134,8 @@ func TestExportThatIsCutOff(t *testing.T) {
 	}
 }
 
-// A POST whose answer was lost is repeated with its Idempotency-Key, and done once; what
-// was changed meanwhile is not overwritten.
+// A POST whose answer was lost is repeated with its Idempotency-Key, and done once; a
+// concurrent change is not overwritten.
 func TestAdminChangesOnce(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -191,7 +191,7 @@ func TestAdminChangesOnce(t *testing.T) {
 }
 
 // An import that is refused before its rows are read fails with the refusal, and not with
-// what became of the rows.
+// the results of the rows.
 func TestImportRefusedEarly(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -205,8 +205,8 @@ func TestImportRefusedEarly(t *testing.T) {
 	}
 }
 
-// An import whose answer was lost is asked for again with the same key: it is the same
-// job, no account is there twice, and the rows of another import are refused.
+// An import whose answer was lost is requested again with the same key: it is the same
+// job, no account is created twice, and the rows of another import are refused.
 func TestImportOnce(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

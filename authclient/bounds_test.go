@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth"
 )
 
-// However long a server asks to wait, and in whichever of both forms: a day at most, and
-// nothing of what is over or cannot be read.
+// A server can ask for a wait of a day at most, in both forms. A time that is past or
+// unreadable means no wait.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -83,7 +83,7 @@ func TestPausesBetweenTries(t *testing.T) {
 	}
 }
 
-// What a client is made of when nobody says otherwise, and what it is not made of.
+// The defaults of a client, and the options that New refuses.
 func TestConfigurations(t *testing.T) {
 	t.Parallel()
 	for opt, want := range map[int]int{-1: 0, 0: 0, 1: 1, 7: 7} {
@@ -143,7 +143,7 @@ func TestURLsOfProjects(t *testing.T) {
 	}
 }
 
-// A session file that cannot be written is told, and leaves nothing beside it.
+// A session file that cannot be written is reported, and leaves no other file.
 func TestFileStoreTellsFailures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

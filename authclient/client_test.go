@@ -48,7 +48,7 @@ func TestListenersHoldNoLocks(t *testing.T) {
 	cancel()
 }
 
-// Who is told no more is not told what waited for them either.
+// A cancelled listener does not get the events that were waiting for it either.
 func TestCancelledListenersAreToldNoMore(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, newService(t))
@@ -57,7 +57,7 @@ func TestCancelledListenersAreToldNoMore(t *testing.T) {
 		told <- st
 		<-goOn
 	})
-	<-told // it is being told, and what comes now waits
+	<-told // it is running, and later events wait
 	if _, err := c.SignUp(t.Context(), SignUpParams{Email: "ada@example.com", Password: password}); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	s.set(func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		b, _ := io.ReadAll(r.Body)
 		w.WriteHeader(500)
-		_, _ = w.Write(b) // what was sent, echoed
+		_, _ = w.Write(b) // echoes the request
 	})
 	_, err = c.SignInWithPassword(t.Context(), PasswordParams{Email: "ada@example.com", Password: password})
 	var e *Error
@@ -155,7 +155,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// Nobody's session is not renewed.
+// Without a session there is nothing to refresh.
 func TestRefreshOfNobody(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -50,7 +50,7 @@ func (d document) operations(keep func(path string) bool) (list []string) {
 	return list
 }
 
-// recorder notes what is asked of it. Ids that tests give are "{}".
+// recorder records the requests it gets. Ids that tests give are "{}".
 type recorder struct{ asked map[string]bool }
 
 func (rec *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +60,7 @@ func (rec *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/sessions") && r.Method == http.MethodGet, strings.HasSuffix(r.URL.Path, "/openid-configuration"):
 		_, _ = io.WriteString(w, `{"issuer":"i"}`)
-	default: // a session, for whatever completes a sign-in
+	default: // a session, for every method that completes a sign-in
 		_, _ = io.WriteString(w, `{"access_token":"a","refresh_token":"r","expires_in":900,"token_type":"bearer","user":{"id":"u"},"url":"u"}`)
 	}
 }

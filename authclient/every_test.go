@@ -17,8 +17,8 @@ import (
 	"github.com/authmount/auth"
 )
 
-// outcome is what a method came to: its error, or that of the first row that it lists, and
-// whether it returned anything else.
+// outcome is the result of a method: its error, or that of the first row that it lists,
+// and whether it returned anything else.
 func outcome(ctx context.Context, m reflect.Value) (told, more bool, err error) {
 	var in []reflect.Value
 	for j := range m.Type().NumIn() {
@@ -60,9 +60,9 @@ func outcome(ctx context.Context, m reflect.Value) (told, more bool, err error) 
 	return told, more, err
 }
 
-// Whatever method it is, what the server refuses is its error, and it returns nothing
-// else; nothing is sent, and the store's own error told, where the store cannot be read
-// and the session is needed.
+// Every method returns a refusal of the server as its error, and nothing else. If the
+// store cannot be read and the session is needed, nothing is sent, and the store's own
+// error is returned.
 func TestEveryFailureIsTold(t *testing.T) {
 	t.Parallel()
 	refusing := &sent{}
@@ -94,7 +94,7 @@ func TestEveryFailureIsTold(t *testing.T) {
 			refuses(name, reflect.ValueOf(client(&endless{})).MethodByName(name))
 		}
 	})
-	// These ask in nobody's name, or sign in: then the session is another one.
+	// These need no session, or sign in: then the session is another one.
 	needless := []string{"AcceptInvitation", "Exchange", "Healthy", "Invitation", "ResetPassword", "ResetPasswordForEmail", "SecureAccount", "Settings", "SignInWithIDToken", "SignInWithOAuth",
 		"SignInWithPassword", "SignUp", "SignOut", "UserOf", "VerifyMFA", "VerifyMagicLink", "VerifyOTP"}
 	each(reflect.ValueOf(client(unreadable{})), func(name string, _ reflect.Value) {
@@ -199,7 +199,7 @@ func TestListsFollowTheirCursors(t *testing.T) {
 	}
 }
 
-// What is chosen beside a query is sent, too, and what is not chosen is not.
+// Options beside a query are sent, too, and unset ones are not.
 func TestChoicesAreSent(t *testing.T) {
 	t.Parallel()
 	var request, accept, device string
@@ -254,7 +254,7 @@ func TestChoicesAreSent(t *testing.T) {
 	}
 }
 
-// What cannot be read is told without a word of what there was, which may be secret.
+// The error for an unreadable answer does not quote it, because it may be secret.
 func TestUnreadableIsToldUnquoted(t *testing.T) {
 	t.Parallel()
 	for text, why := range map[string]string{`["secret"]`: "malformed JSON", `secret`: "malformed JSON", `{"id":7}`: "malformed JSON", `{"id":"secret`: "unexpected EOF"} {
@@ -306,8 +306,8 @@ func TestUnreadableIsToldUnquoted(t *testing.T) {
 	}
 }
 
-// A wait is no longer than whoever waits has time for: what the server said is told, not
-// that the time ran out.
+// A wait is no longer than the caller's deadline: the error is the server's answer, not
+// the deadline.
 func TestPausesEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())
@@ -319,7 +319,7 @@ func TestPausesEndWithTheirCaller(t *testing.T) {
 		t.Error(err)
 	}
 	for what, row := range map[string]struct {
-		left   time.Duration // of which it asks for ten seconds
+		left   time.Duration // the request needs ten seconds
 		pause  error
 		tries  int
 		pauses int

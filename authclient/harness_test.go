@@ -39,7 +39,8 @@ func (c *clock) Advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// service is a real one in this process, behind a door that tests can make misbehave.
+// service is a real one in this process, behind an entry point that tests can make
+// misbehave.
 type service struct {
 	*auth.Auth
 	adm   *admin.Admin

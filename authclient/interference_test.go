@@ -17,7 +17,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// An id that is none leads to no other operation, whatever a proxy makes of the path.
+// An invalid id leads to no other operation, even if a proxy rewrites the path.
 func TestIdsKeepTheirPlace(t *testing.T) {
 	s := newService(t)
 	a, err := NewAdmin(s.url, secretKey)
@@ -58,7 +58,7 @@ func TestIdsKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// What Ada asked for is not done as Bob, who signed in in another process meanwhile.
+// A request of Ada's is not done as Bob, who signed in in another process meanwhile.
 func TestNothingInAnothersName(t *testing.T) {
 	for name, ask := range map[string]func(c *Client) error{
 		"a call": func(c *Client) error { return c.DeleteAccount(t.Context()) },
@@ -98,7 +98,7 @@ func TestNothingInAnothersName(t *testing.T) {
 				}
 				answer(w, http.StatusUnauthorized, auth.CodeTokenStale)
 			})
-			_ = ask(ada) // the refusal is what it gets
+			_ = ask(ada) // its result is the refusal
 			if !slices.Equal(asked, []string{"ada@example.com"}) {
 				t.Errorf("asked as %v", asked)
 			}
@@ -106,7 +106,7 @@ func TestNothingInAnothersName(t *testing.T) {
 	}
 }
 
-// What a verifier is told of before it has keys, it knows once it has.
+// A verifier remembers revocations that it learns of before it has keys.
 func TestRevokedBeforeThereAreKeys(t *testing.T) {
 	s := newService(t)
 	tok := accessToken(t, signedIn(t, s, "ada@example.com"))

@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth"
 )
 
-// answered is a door that answers one path, after something else came about.
+// answered is an entry point that answers one path, after a function ran.
 func answered(path string, first func(), status int, body string) func(http.ResponseWriter, *http.Request, http.Handler) {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if r.URL.Path != "/auth/v1"+path {
@@ -30,8 +30,8 @@ func answered(path string, first func(), status int, body string) func(http.Resp
 	}
 }
 
-// A sign-up that was overtaken by a sign-in, or by one and its end, changes nothing of
-// what there is since.
+// A sign-up that was overtaken by a sign-in, or by one and its end, does not change the
+// later state.
 func TestLateSignUpIsNoState(t *testing.T) {
 	t.Parallel()
 	for name, out := range map[string]bool{"signed in since": false, "signed out since": true} {
@@ -85,7 +85,7 @@ func (unread) Load(context.Context) (*Session, error) { return nil, io.ErrUnexpe
 func (unread) Save(context.Context, *Session) error   { return nil }
 func (unread) Clear(context.Context) error            { return nil }
 
-// What the server no longer waits for is over, and what waits since goes on.
+// When the server no longer knows a wait, that wait is over, and a later one continues.
 func TestOnlyTheSameWaitIsGivenUp(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -132,8 +132,8 @@ func TestTimerOfAWaitEndsWithIt(t *testing.T) {
 	}
 }
 
-// What comes to light of an account is not kept as that of another who signed in
-// meanwhile, nor of nobody.
+// An answer about an account is not stored for another account that signed in meanwhile,
+// nor after a sign-out.
 func TestLateAnswerIsNotAnothers(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -161,7 +161,7 @@ func TestLateAnswerIsNotAnothers(t *testing.T) {
 	}
 }
 
-// Nobody changes what the client holds by what it returns.
+// The client's state cannot be changed through the values it returns.
 func TestReturnedUserIsACopy(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -175,8 +175,8 @@ func TestReturnedUserIsACopy(t *testing.T) {
 	}
 }
 
-// A sign-in that was overtaken, by a sign-out or another sign-in, comes to nothing: its
-// session is ended, and whoever began it is told, whatever comes of that.
+// A sign-in that was overtaken, by a sign-out or another sign-in, fails: its session is
+// revoked, and its caller gets an error, even if the revocation fails.
 func TestOvertakenSignInIsEnded(t *testing.T) {
 	t.Parallel()
 	for what, row := range map[string]struct {
@@ -222,15 +222,15 @@ func TestOvertakenSignInIsEnded(t *testing.T) {
 	}
 }
 
-// full is a store that has no room, and keeps what it has.
+// full is a store that has no space, and keeps its content.
 type full struct{}
 
 func (full) Load(context.Context) (*Session, error) { return nil, nil }
 func (full) Save(context.Context, *Session) error   { return io.ErrShortWrite }
 func (full) Clear(context.Context) error            { return io.ErrShortWrite }
 
-// A session that cannot be kept is told, whatever brought it: the next process would have
-// none.
+// A session that cannot be stored is reported by every method, because the next process
+// would have none.
 func TestStoreThatKeepsNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -93,8 +93,8 @@ func TestEnableTOTPSignedOut(t *testing.T) {
 	}
 }
 
-// A sign-in that waits takes the place of a sign-up that does, for good: when its time
-// ends, nobody is signed in, and the listeners are told.
+// A sign-in that waits replaces a sign-up that waits, for good: when its time ends, nobody
+// is signed in, and the listeners are notified.
 func TestWaitForAFactorEnds(t *testing.T) {
 	t.Parallel()
 	s := newService(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))

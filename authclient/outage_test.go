@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth"
 )
 
-// Whatever an outage answers, the session stays; only the server's word ends it.
+// The session survives every answer of an outage; only a refusal by the server ends it.
 func TestOutageIsNoSignOut(t *testing.T) {
 	t.Parallel()
 	for name, door := range map[string]func(w http.ResponseWriter){
@@ -54,7 +54,7 @@ func TestOutageIsNoSignOut(t *testing.T) {
 	}
 }
 
-// What ends a session: these answers to a refresh, and no others.
+// These answers to a refresh end a session, and no others.
 func TestServersWordEndsTheSession(t *testing.T) {
 	t.Parallel()
 	for code, status := range map[auth.Code]int{auth.CodeInvalidRefreshToken: 400, auth.CodeRefreshTokenReused: 400, auth.CodeSessionEnded: 400, auth.CodeUserBanned: 403} {
@@ -102,9 +102,8 @@ func TestRepetition(t *testing.T) {
 	}
 }
 
-// An outage is not made longer by everybody who asks: the next refresh waits, as long as
-// the server says, or for longer each time. What another process got meanwhile is used
-// at once.
+// Callers do not prolong an outage: the next refresh waits, as long as the server says, or
+// for longer each time. A session that another process got meanwhile is used at once.
 func TestRestAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

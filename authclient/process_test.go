@@ -20,7 +20,7 @@ import (
 	"github.com/authmount/auth"
 )
 
-// serve runs the server, and returns its address and what kills it.
+// serve runs the server, and returns its address and a function that kills it.
 func serve(t *testing.T, bin, addr string, args ...string) (at string, kill func()) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), bin, append([]string{"-addr", addr, "-dev-inbox", "-admin-mfa=false", "-secret-key", secretKey + "=*"}, args...)...)

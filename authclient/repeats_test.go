@@ -14,8 +14,8 @@ import (
 	"github.com/authmount/auth"
 )
 
-// clientCalls are what each method of a client asks for first; those that may be sent
-// again, since it does no harm where they were carried out, are sent three times.
+// clientCalls are the first requests of each method of a client. Requests that may be sent
+// again, because repeating them does no harm, are sent three times.
 var clientCalls = map[string]string{
 	"AcceptInvitation": "POST /invitations/accept", "ChangePassword": "POST /me/password", "Confirm": "POST /me/confirm", "ConfirmEmail": "POST /verify-email",
 	"ConfirmPhone": "POST /otp/verify", "DeleteAccount": "DELETE /me", "DisableTOTP": "POST /2fa/disable", "EnableTOTP": "POST /2fa/verify-and-enable",
@@ -28,8 +28,8 @@ var clientCalls = map[string]string{
 	"UserOf": "3 × GET /me", "VerifyMFA": "POST /2fa/verify", "VerifyMagicLink": "POST /magic-link/verify", "VerifyOTP": "POST /magic-link/verify",
 }
 
-// In an outage each method sends again what may be sent again, and nothing else: of the
-// admin side all but deletions, which would look like failures, and rows that are gone.
+// In an outage each method sends only its repeatable requests again: on the admin side all
+// but deletions, which would look like failures, and rows that are gone.
 func TestEveryMethodRepeatsWhatMayBe(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -88,7 +88,7 @@ func TestEveryMethodRepeatsWhatMayBe(t *testing.T) {
 	for what, row := range map[string]struct {
 		call  func() error
 		tries int
-	}{ // what was changed under a revision has another one
+	}{ // a change under a revision makes another one
 		"a change under a revision": {func() error { _, err := a.UpdateUser(t.Context(), "x", UpdateUserChanges{}, IfRevision(1)); return err }, 1},
 		"another change":            {func() error { _, err := a.UpdateUser(t.Context(), "x", UpdateUserChanges{}); return err }, 3},
 		"a read":                    {func() error { _, err := a.User(t.Context(), "x", IfRevision(1)); return err }, 3},
@@ -99,7 +99,7 @@ func TestEveryMethodRepeatsWhatMayBe(t *testing.T) {
 	}
 }
 
-// What the client says by itself it says in words, too.
+// The client's own errors have messages, too.
 func TestOwnErrorsHaveWords(t *testing.T) {
 	t.Parallel()
 	answering := func(status int, body string) roundTrip {

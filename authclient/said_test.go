@@ -16,8 +16,8 @@ import (
 	"github.com/authmount/auth"
 )
 
-// What the server said of the user and the store did not keep is logged: the call itself
-// has succeeded.
+// If the store fails to keep the user that the server returned, that is logged: the call
+// itself has succeeded.
 func TestUsersThatAreNotStoredAreLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -35,8 +35,8 @@ func TestUsersThatAreNotStoredAreLogged(t *testing.T) {
 	}
 }
 
-// Whatever signs in, an answer without a session is an error and no session, and so is
-// one that breaks off.
+// For every sign-in method, an answer without a session or one that breaks off is an error
+// and no session.
 func TestAnswersWithoutASessionAreErrors(t *testing.T) {
 	t.Parallel()
 	for name, signIn := range map[string]func(context.Context, *Client) (*Session, error){
@@ -67,8 +67,8 @@ func TestAnswersWithoutASessionAreErrors(t *testing.T) {
 	}
 }
 
-// A link to an identity is made in nobody's name but the account's: without a session it
-// is not asked for.
+// A link to an identity is created for the account only: without a session it is not
+// requested.
 func TestLinksWithoutASessionAreNotMade(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -79,8 +79,8 @@ func TestLinksWithoutASessionAreNotMade(t *testing.T) {
 	}
 }
 
-// Whoever asks for a token in place of one that others have renewed meanwhile gets theirs,
-// and keeps nobody from asking again.
+// A caller who replaces a token that others have renewed meanwhile gets theirs, and blocks
+// no later refresh.
 func TestTokensThatOthersRenewed(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -106,7 +106,7 @@ func TestTokensThatOthersRenewed(t *testing.T) {
 	}
 }
 
-// A session that the server ended while another process signed out is told as none.
+// A session that the server ended while another process signed out is reported as missing.
 func TestSignOutElsewhereDuringARefresh(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -122,7 +122,7 @@ func TestSignOutElsewhereDuringARefresh(t *testing.T) {
 	}
 }
 
-// A request that cannot be made is an error that says so, and not what is in it.
+// The error of a request that cannot be created says so, and does not quote it.
 func TestRequestsThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, newService(t))

@@ -18,8 +18,8 @@ type scenarioArgs struct {
 	CreateUser   *bool
 }
 
-// scenarioCalls makes the calls of a scenario. What other clients keep themselves, the
-// caller of this one keeps: the id of what was sent.
+// scenarioCalls makes the calls of a scenario. It keeps the id of the last message, which
+// other clients keep themselves.
 type scenarioCalls struct {
 	c      *Client
 	signUp *SignUpResult

@@ -30,7 +30,7 @@ type scenarioRun struct {
 	store    *MemoryStore
 	calls    *scenarioCalls
 
-	mu   sync.Mutex // of what the listener is told
+	mu   sync.Mutex // of the listener's events
 	last string
 	told []string
 }
@@ -70,7 +70,7 @@ func newScenarioRun(t *testing.T, s scenario, fixtures map[string]any, seen *tra
 	return r
 }
 
-// expand replaces what the scenarios abbreviate.
+// expand replaces the abbreviations of the scenarios.
 func (r *scenarioRun) expand(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -218,7 +218,7 @@ func errorShown(err error) any {
 	return map[string]any{"code": string(e.Code), "status": float64(e.Status), "retryAfter": e.RetryAfter.Seconds(), "details": map[string]any{"reasons": reasons}}
 }
 
-// check compares what is known after a step.
+// check compares the state after a step.
 func (r *scenarioRun) check(where string, step scenarioStep, keeps, tells bool) {
 	r.settle()
 	for name, want := range step.State {
@@ -242,7 +242,7 @@ func (r *scenarioRun) check(where string, step scenarioStep, keeps, tells bool) 
 	r.told = nil
 }
 
-// settle waits until the listener has been told of everything.
+// settle waits until the listener has got every event.
 func (r *scenarioRun) settle() {
 	c := r.calls.c
 	for busy := true; busy; runtime.Gosched() {
@@ -256,7 +256,7 @@ func (r *scenarioRun) settle() {
 }
 
 // known is the state by the names of the scenarios. A session is shown without a token
-// that has expired; what its token says of it is read there.
+// that has expired; the claims of its token are read there.
 func (r *scenarioRun) known() map[string]any {
 	c := r.calls.c
 	st := c.State()
@@ -288,7 +288,7 @@ func (r *scenarioRun) known() map[string]any {
 	return out
 }
 
-// has tells whether a value has at least what is expected.
+// has checks whether a value has at least the expected members.
 func (r *scenarioRun) has(where string, got, want any) {
 	if members, ok := want.(map[string]any); ok {
 		object, ok := got.(map[string]any)

@@ -53,7 +53,7 @@ func (p *player) expect(es []*exchange) {
 	p.expected, p.problems = es, nil
 }
 
-// met is what was wrong with the requests of the step.
+// met returns the mistakes in the requests of the step.
 func (p *player) met() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *player) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{Status: strconv.Itoa(e.Answer.Status), StatusCode: e.Answer.Status, Header: h, Body: io.NopCloser(bytes.NewReader(text)), ContentLength: int64(len(text)), Request: r, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}, nil
 }
 
-// check compares a request with what is expected of it.
+// check compares a request with the expected one.
 func (e *exchange) check(r *http.Request, sent []byte, bearer string) string {
 	if e.Request.Bearer != nil {
 		var want string // null: none
@@ -165,7 +165,7 @@ func (s *scenarioTimers) after(d time.Duration, f func()) (stop func()) {
 	}
 }
 
-// advance moves the clock, and calls what is due.
+// advance moves the clock, and runs the timers that are due.
 func (s *scenarioTimers) advance(d time.Duration) {
 	s.clock.Advance(d)
 	s.mu.Lock()

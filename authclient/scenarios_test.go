@@ -12,8 +12,8 @@ import (
 
 const scenarioFolder = "../clients/scenarios"
 
-// Each file of scenarios, and why it is not run if it is not. What is not in this list is
-// not known, and fails.
+// Each file of scenarios, and the reason if it is not run. A file that is not in this list
+// is unknown, and fails.
 var scenarioFiles = map[string]string{
 	"account.json":       "",
 	"outage.json":        "",

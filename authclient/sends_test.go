@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth"
 )
 
-// sent is a server that refuses everything, and remembers what it was asked last.
+// sent is a server that refuses everything, and remembers the last request.
 type sent struct{ request string }
 
 func (s *sent) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -139,8 +139,8 @@ func TestEveryParameterIsSent(t *testing.T) {
 	}
 }
 
-// The same of the admin side's queries, whose fields are of several types, and an answer
-// that is an error is one to the caller, too.
+// The same for the admin side's queries, whose fields have several types. An answer that
+// is an error is also an error to the caller.
 func TestEveryQueryIsSent(t *testing.T) {
 	t.Parallel()
 	s := &sent{}

@@ -17,8 +17,9 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A request is sent once more only whole: one whose body is gone gets the answer that
-// there is, to read; so does one that was refused for anything but its token's age.
+// A request is repeated only whole: if its body is gone, the caller gets the answer there
+// is. A request that was refused for a reason other than its token's age is not repeated
+// either.
 func TestTransportRepeatsWholeRequestsOnly(t *testing.T) {
 	t.Parallel()
 	again := func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("body")), nil }
@@ -71,8 +72,8 @@ func TestTransportRepeatsWholeRequestsOnly(t *testing.T) {
 	}
 }
 
-// What never got an answer is told, by whomever it failed; and without a session nothing
-// is sent.
+// A request without an answer returns the error that caused it, and without a session
+// nothing is sent.
 func TestTransportTellsFailures(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -148,8 +149,8 @@ func TestWhoLeavesDoesNotPutKeysOff(t *testing.T) {
 	}
 }
 
-// Whoever stops waiting for a token gets none, and a token that was refused and cannot be
-// renewed is told with the reason why not.
+// A caller who stops waiting for a token gets none. The error of a refused token that
+// cannot be renewed has the reason.
 func TestTokensThatAreNotHad(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -223,7 +224,7 @@ func TestRenewalWithoutTheStore(t *testing.T) {
 	}
 }
 
-// What has been done is not done again by a repetition that could look like a failure.
+// A completed operation is not repeated if the repetition could look like a failure.
 func TestAdminRepeatsWhatMayBe(t *testing.T) {
 	t.Parallel()
 	a, err := NewAdmin("https://app.example.com", secretKey)

@@ -28,7 +28,7 @@ func newKey(tb testing.TB) *ecdsa.PrivateKey {
 	return k
 }
 
-// forged signs claims of a good token anew, with what is changed, by a key of the server.
+// forged signs altered claims of a valid token again, with a key of the server.
 func forged(tb testing.TB, key *ecdsa.PrivateKey, good string, head, claims map[string]any) string {
 	tb.Helper()
 	c := jwt.MapClaims{}
@@ -82,7 +82,8 @@ func TestVerifierChecksIssuerAudienceTypeAndTimes(t *testing.T) {
 	}
 }
 
-// What Require answers, and what handlers find, is what the server's own Require does.
+// Require's answers, and the values that handlers find, are those of the server's own
+// Require.
 func TestVerifierRequiresAsTheServerDoes(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -113,8 +114,8 @@ func TestVerifierRequiresAsTheServerDoes(t *testing.T) {
 	}
 }
 
-// A session that ended passes until its token expires, unless the route asks, or Revoke
-// was told.
+// The token of an ended session passes until it expires, unless the route checks the
+// session or Revoke was called.
 func TestVerifierLearnsOfRevocations(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -186,7 +187,7 @@ func TestVerifierKeepsItsKeys(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
 	s.clock.Advance(keysRefresh + time.Second)
-	for range 20 { // each of which may begin to read behind its back
+	for range 20 { // each may start a read in the background
 		if _, err := v.Verify(t.Context(), good); err != nil {
 			t.Fatal("an outage made it forget:", err)
 		}

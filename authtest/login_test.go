@@ -38,7 +38,7 @@ func TestLoginAsWithPermissions(t *testing.T) {
 	}
 }
 
-// listener is a test whose log is read.
+// listener is a test that records its log.
 type listener struct {
 	testing.TB
 	said string

@@ -159,8 +159,8 @@ func TestEmptyIDMeansTheTokensUser(t *testing.T) {
 	}
 }
 
-// A wrong guess counts whatever the conditions say, unless the one who guesses
-// may not act at all.
+// A wrong attempt counts even if the conditions do not hold, unless the caller may not act
+// at all.
 func TestGuessesCount(t *testing.T) {
 	repeated := &store.Idempotency{Key: "k", ExpiresAt: now.Add(time.Hour)}
 	for name, c := range map[string]struct {

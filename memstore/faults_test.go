@@ -14,7 +14,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What cannot be written as JSON is an error of whatever writes it, and not half an answer.
+// A value that cannot be written as JSON makes its writer fail, and leaves no half of an
+// answer.
 func TestMetadataThatAreNoJSON(t *testing.T) {
 	for what, u := range map[string]store.User{
 		"the user's own":    {UserMetadata: map[string]any{"x": make(chan int)}},
@@ -33,7 +34,7 @@ func TestMetadataThatAreNoJSON(t *testing.T) {
 	}
 }
 
-// A snapshot that cannot be read or written is told, and leaves nothing beside it.
+// A snapshot that cannot be read or written is reported, and leaves no other file.
 func TestSnapshotThatFails(t *testing.T) {
 	dir := t.TempDir()
 	if s, err := memstore.Open(dir); err == nil || s != nil {

@@ -65,7 +65,7 @@ func event(on store.Outcome, n int, at time.Time) store.OutcomeEvent {
 	return store.OutcomeEvent{On: on, Event: store.Event{ID: fmt.Sprintf("%036d", n), Type: store.EventUserUpdated, At: at}}
 }
 
-// The newest events are kept, whatever the order they come in.
+// The newest events are kept, in any order of arrival.
 func TestEventsAreBounded(t *testing.T) {
 	ctx, s := t.Context(), withUser(t, store.User{})
 	record := func(e store.OutcomeEvent) {
@@ -91,7 +91,7 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 }
 
-// Sweep counts what only this store's capabilities keep for a time.
+// Sweep counts the expired entries of this store's own capabilities.
 func TestSweepOfCapabilities(t *testing.T) {
 	ctx, s := t.Context(), withUser(t, store.User{})
 	c := system(now)
@@ -119,7 +119,7 @@ func TestSweepOfCapabilities(t *testing.T) {
 	sweep(now, 0)
 	sweep(now.Add(time.Minute), 2)         // the message that expired and the idempotency record
 	sweep(now.Add(time.Hour), 2)           // the token and the message that waited for it
-	sweep(now.Add(90*24*time.Hour), 4)     // the last message, and what was noted of all three
+	sweep(now.Add(90*24*time.Hour), 4)     // the last message, and the entries of all three
 	sweep(now.Add(1000*24*time.Hour+1), 0) // nothing is left
 }
 
@@ -144,7 +144,7 @@ func TestCancelled(t *testing.T) {
 	is(t, err, store.ErrNotFound)
 }
 
-// Times come back in UTC and to the microsecond, in whatever form they went in.
+// Times come back in UTC and to the microsecond, whatever form they had.
 func TestTimesAreUTC(t *testing.T) {
 	ctx, at := t.Context(), now.Add(7).In(time.FixedZone("east", 3600))
 	want := store.User{

@@ -12,8 +12,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// fillWhole gives a value that is not zero to all of v: one of each list, the same for
-// all of one kind, so that whatever names something else names it.
+// fillWhole gives a nonzero value to all of v: one of each list, the same for all of one
+// kind, so that all references match.
 func fillWhole(t *testing.T, v reflect.Value) {
 	t.Helper()
 	switch {

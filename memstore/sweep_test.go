@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A sweep takes what is over from that moment on, and nothing a moment before; it stops
+// A sweep deletes entries from the moment they expire, and not a moment before; it stops
 // at its limit.
 func TestSweepTakesNothingEarly(t *testing.T) {
 	const moment = time.Microsecond
@@ -43,7 +43,7 @@ func TestSweepTakesNothingEarly(t *testing.T) {
 		}, now.Truncate(time.Hour).Add(400*24*time.Hour + moment), 2},
 		"who was active": {func(s *memstore.Store) {
 			ok(t, s.AddCounts(t.Context(), store.AddCounts{Active: []store.Activity{{UserID: userID, At: now}}}))
-		}, now.AddDate(0, 0, 45), 3}, // of the day, the week and the month, whose counts go much later
+		}, now.AddDate(0, 0, 45), 3}, // of the day, the week and the month; their counts expire much later
 	} {
 		s := memstore.New()
 		row.add(s)
@@ -53,7 +53,7 @@ func TestSweepTakesNothingEarly(t *testing.T) {
 				t.Errorf("%s, at most %d at %v: %d, %v", name, limit, at, n, err)
 			}
 		}
-		if name != "who was active" { // whose three are over on days of their own
+		if name != "who was active" { // these three expire on days of their own
 			sweep(row.over.Add(-moment), 100, 0)
 		}
 		sweep(now, 100, 0)

@@ -6,7 +6,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// anonymizeMutants are stores that leave something of whoever is made anonymous.
+// anonymizeMutants are stores that keep some data of an anonymized user.
 func anonymizeMutants() map[string]mutant {
 	const all, told, sent = "anonymizing/whatever tells who somebody was goes, and the id stays", "anonymizing/events tell of them no more", "anonymizing/messages to them are not sent"
 	editing := func(edit func(*store.AnonymizeUser)) func(base) store.Store {

@@ -42,7 +42,7 @@ func everywhere(group, name string, but ...string) []string {
 	return caught
 }
 
-// edits is a store that gets other conditions than it is told.
+// edits is a store that alters the conditions of each change.
 func edits(edit func(s store.Store, c *store.Change)) func(store.Store) store.Store {
 	return func(s store.Store) store.Store {
 		tap := storetap.New(s)
@@ -197,7 +197,7 @@ func changeMutants() map[string]mutant {
 	return all
 }
 
-// everywhereBut are the methods besides those named.
+// everywhereBut are the methods except those named.
 func everywhereBut(only ...string) []string {
 	return slices.DeleteFunc(methods(), func(m string) bool { return slices.Contains(only, m) })
 }
@@ -209,8 +209,8 @@ func everyOutcome(_ store.Store, c *store.Change) {
 	}
 }
 
-// askThenChange judges a change with a store's own reads, and drops what it has
-// judged.
+// askThenChange checks a change with a store's own reads, and drops the conditions that it
+// has checked.
 func askThenChange(s store.Store, c *store.Change) {
 	ctx, ok := context.Background(), true
 	if ref := c.By.Session; ref != nil {
@@ -238,7 +238,7 @@ func askThenChange(s store.Store, c *store.Change) {
 	pause()
 }
 
-// afterRefusal records with a change of its own what a refused one came with.
+// afterRefusal records the events of a refused change with a change of its own.
 func afterRefusal(s store.Store, record func(refused store.Change, c *store.Change)) store.Store {
 	var mu sync.Mutex
 	var last store.Change

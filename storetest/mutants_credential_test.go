@@ -8,8 +8,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// credentialMutants forget one kind of way in each, when all are dropped, or
-// that it has changed.
+// Each of credentialMutants forgets one kind of credential when all are dropped, or that
+// it has changed.
 func credentialMutants() map[string]mutant {
 	all := map[string]mutant{}
 	for _, kind := range []string{"password", "address", "proof of the address", "number", "identities", "factors", "tokens", "later tokens", "sessions"} {
@@ -31,7 +31,7 @@ func credentialMutants() map[string]mutant {
 	return all
 }
 
-// forgets drops ways in by a list, which lacks one kind.
+// forgets drops credentials by a list, which lacks one kind.
 type forgets struct {
 	base
 	kind string

@@ -77,8 +77,8 @@ func deviceMutants() map[string]mutant {
 // knower remembers devices for itself, and says which of them are known.
 type knower struct {
 	base
-	says func(*knower, store.UserKey, store.Credentials) bool // nil: what the store says
-	once bool                                                 // no device is told of twice
+	says func(*knower, store.UserKey, store.Credentials) bool // nil: the store's answer
+	once bool                                                 // each device is reported once only
 
 	mu   sync.Mutex
 	seen map[[2]string]bool // user and device
@@ -233,7 +233,7 @@ func (s dropsOfSession) CreateSession(ctx context.Context, c store.CreateSession
 	return s.Store.CreateSession(ctx, c)
 }
 
-// dropsDevices forgets other devices than it is told.
+// dropsDevices forgets the wrong devices.
 type dropsDevices struct {
 	base
 	edit func(*store.RevokeSessions)

@@ -70,7 +70,7 @@ func directoryMutants() map[string]mutant {
 	}
 }
 
-// editsQuery is asked for other lists than it is told.
+// editsQuery alters the query of each list.
 type editsQuery struct {
 	base
 	store.AdminStore
@@ -100,7 +100,7 @@ func (s editsRows) ListUserRows(ctx context.Context, q store.UserQuery) ([]store
 	return s.edit(&q, list), err
 }
 
-// editsClearing clears other limits than it is told.
+// editsClearing alters the list of the limits to clear.
 type editsClearing struct {
 	base
 	store.AdminStore

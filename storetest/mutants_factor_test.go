@@ -121,7 +121,7 @@ func (s codeFirst) RemoveFactor(ctx context.Context, c store.RemoveFactor) (stor
 	return s.FactorStore.RemoveFactor(ctx, c)
 }
 
-// leavesCode judges the code, and puts it back.
+// leavesCode checks the code, and puts it back.
 type leavesCode struct{ factorBase }
 
 func (s leavesCode) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {

@@ -39,7 +39,7 @@ func (s acting) EndImpersonation(ctx context.Context, c store.EndImpersonation) 
 	return s.AdminStore.EndImpersonation(ctx, c)
 }
 
-// goesOn takes every impersonation that it has begun for a live one.
+// goesOn takes every impersonation that it has started for a live one.
 func goesOn(b base) store.Store {
 	st, _ := store.Capability[store.AdminStore](b.Store)
 	var mu sync.Mutex

@@ -73,7 +73,7 @@ func importMutants() map[string]mutant {
 	}
 }
 
-// born makes other users than it is told.
+// born alters the users to create.
 type born struct {
 	base
 	edit func(*store.NewUser)
@@ -132,7 +132,7 @@ func backwards(s importBase, ctx context.Context, c store.CreateUsers) ([]error,
 	return list, err
 }
 
-// tellsAnyway records what comes with a change that created nobody.
+// tellsAnyway records the events of a change that created nobody.
 func tellsAnyway(s importBase, ctx context.Context, c store.CreateUsers) ([]error, error) {
 	results, err := s.CreateUsers(ctx, c)
 	if err == nil && len(results) > 0 && results[0] != nil && len(results) == 1 {
@@ -144,7 +144,7 @@ func tellsAnyway(s importBase, ctx context.Context, c store.CreateUsers) ([]erro
 	return results, err
 }
 
-// askThenMake looks for what is taken, and tells that it made everybody else.
+// askThenMake looks for taken values, and reports that it created all others.
 func askThenMake(s importBase, ctx context.Context, c store.CreateUsers) ([]error, error) {
 	results := make([]error, len(c.Users))
 	for i, row := range c.Users {
@@ -169,7 +169,7 @@ func takesAnyway(s importBase, ctx context.Context, c store.CreateUsers) ([]erro
 	return results, err
 }
 
-// sharing hands out what it was given.
+// sharing returns the same values that it was given.
 type sharing struct {
 	importBase
 	given map[string]store.User

@@ -7,7 +7,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// messageMutants are stores that are broken about what became of messages.
+// messageMutants are stores that handle the states of messages wrongly.
 func messageMutants() map[string]mutant {
 	const (
 		noted  = "message log/it is noted what became of a message"

@@ -44,7 +44,7 @@ func (s lenient) EnableFactor(ctx context.Context, c store.EnableFactor) (store.
 	return s.FactorStore.EnableFactor(ctx, c)
 }
 
-// guessable is a store whose codes about nothing anybody may guess at.
+// guessable is a store that allows any number of attempts at codes without a subject.
 type guessable struct{ base }
 
 func (s guessable) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {

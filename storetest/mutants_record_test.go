@@ -94,7 +94,7 @@ func (s addsMutant) SweepEvents(ctx context.Context, before, now time.Time, _ in
 	return s.Journal.SweepEvents(ctx, before, now, s.limit)
 }
 
-// countsMutant counts whoever is active as often as they come.
+// countsMutant counts an active user each time.
 type countsMutant struct {
 	base
 	store.ProjectStore
@@ -182,7 +182,7 @@ func (s onlyLive) Key(ctx context.Context, id string) (store.APIKey, error) {
 	return k, err
 }
 
-// unseeing replaces keys whatever they are.
+// unseeing replaces keys without checking them.
 type unseeing struct {
 	base
 	store.ProjectStore

@@ -77,7 +77,7 @@ func replayMutants() map[string]mutant {
 	}
 }
 
-// replaying edits refreshes by what the session is.
+// replaying edits refreshes by the session's state.
 type replaying struct {
 	base
 	edit func(*store.Advance, store.Session)
@@ -129,7 +129,7 @@ func (s putting) PutToken(ctx context.Context, c store.PutToken) error {
 	return s.Store.PutToken(ctx, c)
 }
 
-// hashIsCode takes what a link is kept as for its code, too.
+// hashIsCode accepts the stored hash of a link as its code, too.
 type hashIsCode struct{ base }
 
 func (s hashIsCode) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// recounts is a store that tells something else of what is kept.
+// recounts is a store that misreports the stored values.
 type recounts struct {
 	base
 	store.AdminStore

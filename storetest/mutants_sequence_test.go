@@ -189,7 +189,7 @@ func (s fromTime) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([
 	return ended, nil
 }
 
-// lateDevices remembers the devices with the latest times, whichever was added last.
+// lateDevices keeps the devices with the latest times instead of those added last.
 type lateDevices struct{ base }
 
 func (s lateDevices) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
@@ -215,7 +215,7 @@ func (s noHandles) CreateUser(ctx context.Context, c store.CreateUser) (store.Us
 	return s.Store.CreateUser(ctx, c)
 }
 
-// completionMutants are broken about what the use of a factor completes.
+// completionMutants are wrong about the effects of the use of a factor.
 func completionMutants() map[string]mutant {
 	group := func(name string) []string {
 		return []string{"second factors/enabling " + name, "second factors/a use " + name, "second factors/a recovery code " + name}

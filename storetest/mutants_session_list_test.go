@@ -30,7 +30,7 @@ func (s sessionListing) EndEverySession(ctx context.Context, c store.EndEverySes
 	return s.AdminStore.EndEverySession(ctx, c)
 }
 
-// anywhere ends sessions whatever their address.
+// anywhere revokes sessions of all addresses.
 type anywhere struct{ base }
 
 func (s anywhere) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]string, error) {

@@ -36,7 +36,7 @@ func mutants() map[string]mutant {
 	return all
 }
 
-// namesCall is what a failure says: the call, what came and what was wanted.
+// namesCall matches a failure: the call, the result and the wanted result.
 var namesCall = regexp.MustCompile(`\.go:\d+: (before any call: \w+\(\)|[A-Z]\w+\(…\)( after \w+\(…\))?: .*)( = .+, want .+| differs:\n|: what was \(-\) and is \(\+\))`)
 
 const mutantEnv = "STORETEST_MUTANT"
@@ -60,8 +60,7 @@ func TestSuiteBites(t *testing.T) {
 	}
 }
 
-// unnoticed runs checks on a mutant and returns those that pass, with what was
-// printed.
+// unnoticed runs checks on a mutant and returns those that pass, with the output.
 func unnoticed(t *testing.T, name string, checks []string) (missed []string, all []byte) {
 	for group, run := range groups(checks) {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMutant$/^"+group+"$/^("+run+")$") //nolint:gosec // this very binary
@@ -105,7 +104,7 @@ func groups(caught []string) map[string]string {
 	return all
 }
 
-// TestMutant is what TestSuiteBites runs; by itself it has nothing to do.
+// TestMutant is the process that TestSuiteBites runs; by itself it does nothing.
 func TestMutant(t *testing.T) {
 	m, ok := mutants()[os.Getenv(mutantEnv)]
 	if !ok {
@@ -119,6 +118,6 @@ func TestMemstore(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return memstore.New() })
 }
 
-// pause lets others in between the two halves of what should be one step, long
-// enough that they come on a busy machine, too.
+// pause lets other goroutines run between two halves of a step that should be atomic, long
+// enough on a busy machine, too.
 func pause() { <-time.After(5 * time.Millisecond) }

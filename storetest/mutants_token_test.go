@@ -124,7 +124,7 @@ func (s seesThenPuts) PutToken(ctx context.Context, c store.PutToken) error {
 	return s.Store.PutToken(ctx, c)
 }
 
-// codes remembers what it was given, which a store should not need to.
+// codes remembers the codes it was given, which a store should not need to.
 type codes struct {
 	base
 	uncounted, late bool
@@ -175,7 +175,7 @@ func (s *sharesTokens) PeekToken(ctx context.Context, p store.Purpose, hash []by
 	return t, err
 }
 
-// conditionsFirst does not count a guess whose conditions do not hold.
+// conditionsFirst does not count an attempt whose conditions do not hold.
 type conditionsFirst struct{ base }
 
 func (s conditionsFirst) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
@@ -204,7 +204,7 @@ func (s idleCodes) TryCode(ctx context.Context, c store.TryCode) (store.Token, s
 	return s.Store.TryCode(ctx, c)
 }
 
-// judgesThenUses keeps what it judges.
+// judgesThenUses keeps the token that it checks.
 type judgesThenUses struct{ base }
 
 func (s judgesThenUses) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {

@@ -91,7 +91,7 @@ func (s *truster) Credentials(ctx context.Context, key store.UserKey) (store.Cre
 	return c, err
 }
 
-// trustsNobody tells of no device that it is trusted.
+// trustsNobody reports no device as trusted.
 type trustsNobody struct{ base }
 
 func (s trustsNobody) Credentials(ctx context.Context, key store.UserKey) (store.Credentials, error) {
@@ -110,7 +110,7 @@ func (s trustsFirst) CreateSession(ctx context.Context, c store.CreateSession) (
 	return s.Store.CreateSession(ctx, c)
 }
 
-// trustsRefused keeps trust in a step of its own, whatever becomes of the session.
+// trustsRefused stores trust in a step of its own, even if the session is refused.
 type trustsRefused struct{ base }
 
 func (s trustsRefused) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {

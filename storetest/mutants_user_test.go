@@ -51,7 +51,7 @@ func userMutants() map[string]mutant {
 	}
 }
 
-// patcher applies other patches than it is told.
+// patcher alters the patches to apply.
 type patcher struct {
 	base
 	edit func(*store.UserPatch)
