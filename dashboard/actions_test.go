@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// deeds are what is posted to each form, besides what it begins with, and what the page
-// says afterwards. {ada}, {eve}, {key} and so on are ids of the scene.
+// deeds are the values posted to each form, in addition to its initial ones, and the
+// page's text afterwards. {ada}, {eve}, {key} and so on are ids of the scene.
 var deeds = map[string]struct {
 	at   string
 	form url.Values
@@ -62,8 +62,8 @@ var deeds = map[string]struct {
 	"/providers/{name}/test":                   {"/providers/acme/test", nil, "It works"},
 }
 
-// Every form that there is does what it says, without scripts; and asks for what has to
-// be typed, and is refused where it is not.
+// Every form works without scripts. It requires a typed confirmation where there is one,
+// and is refused without it.
 func TestEveryForm(t *testing.T) {
 	t.Parallel()
 	forms := dashboard.Forms()
@@ -113,7 +113,8 @@ func TestEveryForm(t *testing.T) {
 
 var asCurl = regexp.MustCompile(`curl -X ([A-Z]+) '([^']+)'`)
 
-// wantCurl fails unless a form says what a program would ask for, and the API knows that.
+// wantCurl fails unless a form shows the equivalent API request, and the API has that
+// endpoint.
 func (o *office) wantCurl(b *browser, form string) {
 	o.t.Helper()
 	asked := asCurl.FindStringSubmatch(b.text())

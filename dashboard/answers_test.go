@@ -10,8 +10,8 @@ import (
 	"github.com/authmount/auth/admin"
 )
 
-// What operators come with, an account's pages answer: who banned it and why, who gave it
-// a role, who acts as it, on whichever tab they look.
+// An account's pages answer the questions of operators on every tab: who banned it and the
+// reason, who gave it a role, who impersonates it.
 func TestAnswersAboutAUser(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -25,7 +25,7 @@ func TestAnswersAboutAUser(t *testing.T) {
 	b.want(http.StatusOK, "Operators who act as this user", "boss@example.com", "ticket")
 }
 
-// A lock is told of on whichever tab somebody looks for why nobody gets in.
+// Every tab of an account reports its locks.
 func TestLocksOnEveryTab(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{}, auth.WithRateLimits(auth.RateLimits{}))
@@ -43,7 +43,7 @@ func TestLocksOnEveryTab(t *testing.T) {
 	}
 }
 
-// A form that ends sessions says whose and how many before it does.
+// A form that revokes sessions names their owner and their count first.
 func TestWhoseSessionsEnd(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -70,7 +70,8 @@ func TestWhoseSessionsEnd(t *testing.T) {
 	b.want(http.StatusOK, "4 sessions would end now.", "192.0.2.7", "Impersonation")
 }
 
-// Lists take an account by what people know of it, where the operation takes its id.
+// Lists find an account by its email address or phone number where the operation takes its
+// id.
 func TestFiltersByAddress(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -96,8 +97,8 @@ func TestFiltersByAddress(t *testing.T) {
 	}
 }
 
-// Forms offer what can be: scopes that keys may hold, addresses of the list of redirects;
-// and say so where nobody was selected.
+// Forms offer only valid choices: scopes that keys may have, URLs of the list of
+// redirects. They report an empty selection.
 func TestFormsOfferWhatCanBe(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{}, auth.WithRedirectURLs("https://app.test/after"))

@@ -25,7 +25,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// harmless fails if the page has anything that would run besides the module.
+// harmless fails if the page has anything that would run, except the module.
 func (b *browser) harmless() {
 	b.t.Helper()
 	for n := range b.doc.Descendants() {
@@ -126,7 +126,7 @@ func TestCookiesOpenNothingElse(t *testing.T) {
 	}
 }
 
-// Whoever may only look is refused whatever they post, with the wire's answer.
+// A user who may only read is refused every form, with the API's answer.
 func TestWhoMayOnlyLook(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -179,7 +179,7 @@ func TestWhoMayOnlyLook(t *testing.T) {
 	}
 }
 
-// What is behind the sign-in is seen by nobody who has not signed in.
+// Pages that require a sign-in are shown to nobody who is not signed in.
 func TestNobodySeesAnything(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -220,7 +220,7 @@ func TestBackStaysHere(t *testing.T) {
 	}
 }
 
-// Whoever opens the first owner's link signs in and becomes the owner, once.
+// A visitor who opens the first owner's link signs in and becomes the owner, once.
 func TestFirstOwner(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -307,7 +307,7 @@ func TestWhileTheServiceIsOff(t *testing.T) {
 	}
 }
 
-// A form that rests on an old proof asks for a new one, and comes back.
+// A form that needs recent authentication asks for a new one, and comes back.
 func TestStepUp(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -324,8 +324,8 @@ func TestStepUp(t *testing.T) {
 	}
 }
 
-// With an admin login of the application's own there is no sign-in, and what it says
-// counts.
+// With an admin login of the application's own there is no sign-in, and the login's
+// identity counts.
 func TestOwnAdminLogin(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{Authorize: func(r *http.Request) (admin.Identity, error) {
@@ -344,7 +344,7 @@ func TestOwnAdminLogin(t *testing.T) {
 	b.want(http.StatusForbidden)
 	b.get("/dashboard/sign-in")
 	b.want(http.StatusNotFound)
-	b.get("/dashboard/first-owner?token=x") // for accounts, of which this is none
+	b.get("/dashboard/first-owner?token=x") // for accounts only; this visitor has none
 	b.want(http.StatusOK)
 	b.post("/dashboard/first-owner", b.form())
 	b.want(http.StatusUnauthorized, "This needs an access token.")
@@ -374,7 +374,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// An export is a file whose cells no spreadsheet calculates.
+// An export is a file that has no cells for a spreadsheet to calculate.
 func TestExports(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})

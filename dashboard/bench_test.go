@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/dashboard"
 )
 
-// What a screen costs besides its operations: memory answers those at once.
+// The cost of a screen without that of its operations: memory answers those at once.
 func BenchmarkScreens(b *testing.B) {
 	e := authtest.New(b, auth.WithRateLimits(auth.RateLimits{Off: true}))
 	adm, err := admin.New(b.Context(), e.Auth, admin.Options{RequireMFA: auth.Off})

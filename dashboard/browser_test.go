@@ -16,8 +16,8 @@ import (
 	"github.com/authmount/auth/internal/browsertest"
 )
 
-// window is a real browser that somebody has signed in with. What it complains about,
-// breaches of the policy among it, fails the test.
+// window is a real browser that a user has signed in with. Its errors, including
+// violations of the policy, fail the test.
 func (o *office) window(email string, scripts bool) context.Context {
 	o.t.Helper()
 	ctx := browsertest.New(o.t, 1440, 900)
@@ -27,7 +27,7 @@ func (o *office) window(email string, scripts bool) context.Context {
 	return ctx
 }
 
-// enter has a browser sign in, whoever it was signed in as.
+// enter has a browser sign in again, as any user.
 func (o *office) enter(ctx context.Context, t *testing.T, email string) {
 	t.Helper()
 	browsertest.Do(ctx, t, network.ClearBrowserCookies(),

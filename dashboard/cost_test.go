@@ -15,7 +15,7 @@ import (
 )
 
 // Metadata nested without end cost no more than it takes to see that they are.
-func TestDeepMetadata(t *testing.T) { // alone: what others allocate would count
+func TestDeepMetadata(t *testing.T) { // alone: the allocations of others would count
 	o := newOffice(t, memstore.New(), admin.Options{})
 	ids := o.ids()
 	b := o.signedIn("owner@example.com")
@@ -52,7 +52,7 @@ func (b *browser) raw(target, body string) {
 	b.do(r)
 }
 
-// What a page's address says besides is not said again for each of its rows.
+// Other parameters of a page's URL are not repeated for each of its rows.
 func TestLongAddresses(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})

@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/internal/host"
 )
 
-// Whoever tries by a form what they may not do is in the audit log, as by the API.
+// A denied attempt by a form is in the audit log, as one by the API is.
 func TestDeniedFormsAreRecorded(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})

@@ -18,8 +18,8 @@ import (
 	"github.com/authmount/auth/internal/browsertest"
 )
 
-// With scripts, a form opens over its page, says what is wrong where it was entered, and
-// what it did is shown on the page behind it.
+// With scripts, a form opens over its page and reports mistakes next to their fields, and
+// its result is shown on the page below.
 func TestDialogs(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -40,8 +40,8 @@ func TestDialogs(t *testing.T) {
 	}
 }
 
-// Every form that there is does what it says with scripts, too, opened from the page
-// that leads to it where one does.
+// Every form works with scripts, too, opened from the page that links to it if there is
+// one.
 func TestEveryFormWithScripts(t *testing.T) {
 	t.Parallel()
 	ctx := browsertest.New(t, 1440, 900)
@@ -143,7 +143,7 @@ const now = Date.now; window.later = 0; Date.now = () => now() + window.later;`
 		ticks("dispatchEvent(new Event('pointermove'))", 3), ticks("window.later = 30 * 60000", 4), ticks("window.later = 32 * 60000", 4))
 }
 
-// The keyboard leads to the screens, to the search and to what its keys do.
+// The keyboard reaches the screens, the search and the actions of its keys.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})

@@ -103,7 +103,7 @@ func checkHarmless(t *testing.T, text, page string) {
 	}
 }
 
-// Each way into a page writes what it is given, and a link leads to paths of this host and
+// Each method of a drawing writes its argument, and a link leads to paths of this host and
 // to pages elsewhere.
 func TestMarkupMethods(t *testing.T) {
 	t.Parallel()

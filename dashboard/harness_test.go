@@ -69,7 +69,7 @@ func newOffice(t *testing.T, store auth.Store, of admin.Options, opts ...auth.Op
 	return o
 }
 
-// user is an account with roles, whose password is authtest's.
+// user creates an account with roles and authtest's password.
 func (o *office) user(email string, roles ...string) auth.User {
 	o.t.Helper()
 	u, err := o.adm.CreateUser(o.t.Context(), admin.System("test"), admin.CreateUserParams{Email: email, EmailVerified: true, Phone: o.number(), PhoneVerified: true, Password: authtest.Password, Roles: roles})
@@ -181,7 +181,7 @@ func (b *browser) want(status int, texts ...string) {
 
 var spaces = regexp.MustCompile(`\s+`)
 
-// text is what the page says.
+// text is the page's text.
 func (b *browser) text() string {
 	var out strings.Builder
 	for n := range b.doc.Descendants() {

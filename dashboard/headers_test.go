@@ -16,9 +16,9 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// Whatever the dashboard answers, pages, refusals, redirects and files, may be framed
-// by nobody and is kept by no cache on the way. The style and the module are the same
-// for everybody: they come without cookies, so that a cache may keep them.
+// No answer of the dashboard (pages, refusals, redirects, files) may be framed or kept by
+// a shared cache. The style and the module are the same for all users: they come without
+// cookies, so that a cache may keep them.
 func TestNobodyFramesOrKeepsPages(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})
@@ -38,7 +38,7 @@ func TestNobodyFramesOrKeepsPages(t *testing.T) {
 				var form url.Values
 				if method == http.MethodPost {
 					if strings.HasPrefix(at, "/sign") || strings.Contains(at, "{") || strings.HasPrefix(at, "/sessions") {
-						continue // would end what the next ask with
+						continue // would end the session of the next requests
 					}
 					form = url.Values{}
 				}
@@ -114,7 +114,7 @@ func TestCookiesOfSiblingHosts(t *testing.T) {
 	}
 }
 
-// What cookies say that are only shown is text, and leads nowhere else, whoever wrote it.
+// The content of notice cookies is shown as text and leads nowhere, even if it is forged.
 func TestForgedNotices(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})

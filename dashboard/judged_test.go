@@ -13,9 +13,9 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// A page reads its visitor's session once, and again when it takes longer than a second;
-// a form that is sent reads it once more for what it changes, and so does each of them
-// after a page that was looked at.
+// A page reads its visitor's session once, and again when it takes longer than a second. A
+// form that is sent reads it once more for its change, and so does each of them after a
+// page view.
 func TestVisitorsAreReadOncePerPage(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())
@@ -55,7 +55,7 @@ func TestVisitorsAreReadOncePerPage(t *testing.T) {
 	}
 }
 
-// A session that ends between the judgement of a visit and what it does: nothing is done.
+// A session that ends between the check of a visit and its change: nothing is done.
 func TestFormsOfASessionThatEnds(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// What a page is made of passes the methods of a drawing that escape it. The compiler sees
-// to it that markup is constant, as long as nothing converts a text to it and nothing
-// writes to a page besides.
+// The content of a page passes the methods of a drawing that escape it. The compiler
+// enforces that markup is constant, as long as nothing converts a text to it and nothing
+// else writes to a page.
 func TestMarkup(t *testing.T) {
 	t.Parallel()
 	names, err := fs.Glob(os.DirFS("."), "*.go")

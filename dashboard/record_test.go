@@ -23,7 +23,7 @@ func sameRecord(t *testing.T, at string, is, want object) {
 	if !slices.Equal(is.names(), names) {
 		t.Errorf("%s has %q, want %q", at, is.names(), names)
 	}
-	if is.value.Kind() == reflect.Struct { // what is left out of JSON reads as nothing
+	if is.value.Kind() == reflect.Struct { // a member that JSON omits reads as nothing
 		for name := range shapeOf(is.value.Type()).fields {
 			names = append(names, name)
 		}
@@ -62,7 +62,7 @@ type hiding string
 
 func (hiding) MarshalText() ([]byte, error) { return []byte("[hidden]"), nil }
 
-// What encoding/json does with members of structs, records do, too.
+// Records treat members of structs as encoding/json does.
 func TestRecordsOfStructs(t *testing.T) {
 	t.Parallel()
 	type Inner struct {

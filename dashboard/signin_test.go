@@ -12,8 +12,8 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// Whose session was ended is led to the sign-in page, not around in a circle, and can
-// sign in again.
+// A user whose session was revoked is led to the sign-in page, not around in a circle, and
+// can sign in again.
 func TestEndedSession(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})

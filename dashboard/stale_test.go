@@ -67,8 +67,8 @@ func TestSeveralBoxes(t *testing.T) {
 	}
 }
 
-// A form of before somebody else's change is refused, however often it is sent, and
-// whatever was wrong with it besides: nothing is given back, nor undone.
+// A form that is older than another user's change is refused, however often it is sent and
+// even if it has other mistakes: the change is not overwritten.
 func TestStaleForms(t *testing.T) {
 	t.Parallel()
 	code := admin.System("another owner")
@@ -76,7 +76,7 @@ func TestStaleForms(t *testing.T) {
 		at    string
 		wrong url.Values // posted first, and refused for another reason
 		right url.Values
-		mean  func(o *office, ada string) error // what happens meanwhile
+		mean  func(o *office, ada string) error // the concurrent change
 		left  func(o *office, ada string) bool  // and has to be so afterwards
 	}{
 		"permissions of a role": {
@@ -158,7 +158,7 @@ func TestStaleForms(t *testing.T) {
 	}
 }
 
-// What is exported is what is listed, on whatever page of the list.
+// An export has the listed entries, on every page of the list.
 func TestExportsWhatIsListed(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})

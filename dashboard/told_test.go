@@ -18,8 +18,8 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// A form that could not be drawn, as a read failed at whichever place, is not one without
-// what was to be read: it says what it says otherwise, or that it does not work.
+// A form that could not be drawn because a read failed, at any point, is not shown without
+// the data. It shows its usual content, or that it does not work.
 func TestFormsInAnOutage(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())
@@ -117,8 +117,7 @@ func TestTimesThatAreEntered(t *testing.T) {
 	}
 }
 
-// The diagnostics tell of a proxy in front that nobody has named, though they are asked
-// for by a page.
+// The diagnostics report an undeclared proxy, although a page requests them.
 func TestDiagnosticsTellOfProxies(t *testing.T) {
 	t.Parallel()
 	b := newOffice(t, nil, admin.Options{}).signedIn("owner@example.com")
@@ -127,8 +126,8 @@ func TestDiagnosticsTellOfProxies(t *testing.T) {
 	b.want(http.StatusOK, "X-Forwarded-For", "Headers of a proxy are not heeded")
 }
 
-// Whoever has to sign in anew before a download is led back to a page, and not to the
-// address of the file, which a browser cannot open.
+// A visitor who has to sign in again before a download is led back to a page, and not to
+// the file's URL, which a browser cannot open.
 func TestDownloadsOfASessionThatEnds(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())
@@ -149,8 +148,7 @@ func TestDownloadsOfASessionThatEnds(t *testing.T) {
 	}
 }
 
-// A dashboard without a way in, as its sign-in page would be one past the captcha, is not
-// made.
+// A dashboard whose sign-in page would bypass the captcha is not created.
 func TestDashboardsWithoutASignIn(t *testing.T) {
 	t.Parallel()
 	e := authtest.New(t, auth.WithDevMode(), auth.WithBaseURL("http://localhost/auth/v1"), auth.WithCaptcha(auth.CaptchaOptions{Verifier: solved{}}))
@@ -168,8 +166,8 @@ type solved struct{}
 
 func (solved) Verify(context.Context, string, netip.Addr) error { return nil }
 
-// Only an account of the service becomes its first owner: a visitor whom a login of the
-// application's lets in has none, and is not told that they are.
+// Only an account of the service becomes its first owner: a visitor admitted by the
+// application's own login has none, and gets no confirmation.
 func TestFirstOwnerWithoutAnAccount(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{Authorize: func(*http.Request) (admin.Identity, error) {

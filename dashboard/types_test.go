@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The types that the module's comments tell are right, strictly.
+// The types in the module's comments are right, in strict mode.
 func TestModuleTypes(t *testing.T) {
 	t.Parallel()
 	tsc := filepath.Join("..", "internal", "axetest", "node_modules", "typescript", "bin", "tsc")

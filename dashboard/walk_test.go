@@ -8,8 +8,8 @@ import (
 	"github.com/authmount/auth/admin"
 )
 
-// A query that is wrong is told of, and not that nothing was found by it; a form about
-// somebody says about whom.
+// An invalid query is reported, instead of an empty result. A form about an account names
+// it.
 func TestPagesSayWhatIsSo(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -26,7 +26,7 @@ func TestPagesSayWhatIsSo(t *testing.T) {
 	}
 }
 
-// A figure leads to a list whose fields keep what they were asked by.
+// A figure leads to a list whose fields show its filters.
 func TestFiguresLeadToTheirLists(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -61,13 +61,13 @@ func TestListsNameAccounts(t *testing.T) {
 	}
 	b = o.signedIn("clerk@example.com")
 	b.get("/dashboard/sessions")
-	b.want(http.StatusOK, ada.ID) // whoever may not read accounts sees no names
+	b.want(http.StatusOK, ada.ID) // a user who may not read accounts sees no names
 	if strings.Contains(b.text(), "ada@example.com") {
 		t.Error("a name is shown to whom it is not for")
 	}
 }
 
-// Whatever a page leads to is there, by GET, and changes nothing.
+// Every link of a page works with GET, and changes nothing.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})

@@ -96,7 +96,7 @@ func (tr *transcript) inAnOutage(s *site, r *http.Request, ask func() *httptest.
 		failed, used := "", false
 		s.tap.Reset(storetap.Hooks{Fault: func(_ context.Context, method string, n int) storetap.Fault {
 			if n != k && (method == "UseFactor" || method == "UseRecoveryCode") {
-				used = true // the code counts once: what comes after it is tested by itself
+				used = true // the code counts once: later requests are tested by themselves
 			}
 			if n != k || used || slices.Contains(spent[r.Method+" "+r.URL.Path], method) {
 				return ""

@@ -23,8 +23,8 @@ import (
 
 type leavingKey struct{}
 
-// leaving is a context whose caller leaves when a statement is about to be sent
-// with it: f is called with its number, from one.
+// leaving is a context whose caller leaves when a statement is about to be sent with it: f
+// gets its number, from one.
 func leaving(ctx context.Context, f func(statement int)) context.Context {
 	n := 0
 	return context.WithValue(ctx, leavingKey{}, func() { n++; f(n) })
@@ -55,8 +55,8 @@ func (leavers) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) 
 func (leavers) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 func (leavers) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
-// Whoever leaves while a statement is on its way costs no connection, whatever
-// method it is of: the statement is let finish, and its outcome is returned.
+// A caller who leaves while a statement is under way costs no connection, for every
+// method: the statement finishes, and its outcome is returned.
 func TestCallersLeaveMidway(t *testing.T) {
 	s := openTraced(t, leavers{})
 	ctx := reflect.TypeFor[context.Context]()

@@ -19,9 +19,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Whatever keeps the audit log from being written keeps nobody out: what people do
-// comes about, and its events come to the log once that can be written again. What
-// operators do fails instead, and changes nothing.
+// A failure to write the audit log locks nobody out: users' actions succeed, and their
+// events are recorded when the log can be written again. Operators' actions fail instead,
+// and change nothing.
 func TestPeopleOutliveTheAuditLog(t *testing.T) {
 	t.Parallel() // it waits for locks on its own tables
 	for name, obstruct := range map[string]func(t *testing.T, s *pgstore.Store, schema string) (mend func()){
@@ -115,8 +115,8 @@ func TestPeopleOutliveTheAuditLog(t *testing.T) {
 	}
 }
 
-// Ids that are none pick no events, whatever else is asked; as the end of a page they
-// are before all others of their instant.
+// Invalid ids select no events, with any other filter. As the end of a page they come
+// before all others of their instant.
 func TestEventsOfNobody(t *testing.T) {
 	t.Parallel()
 	s, _ := openSchema(t)
@@ -154,8 +154,8 @@ const auditLog = `
 		from generate_series(1, 40000) g;
 	analyze auth.events`
 
-// Whatever the audit log is asked for, it reads what a filter picks, by an index, and
-// no more: not the table, and no index whole.
+// Every query of the audit log reads only the rows that its filter selects, by an index:
+// not the table, and no index whole.
 func TestAuditLogPlans(t *testing.T) {
 	planner := &pgtest.Planner{}
 	st := openTraced(t, planner)
@@ -301,7 +301,7 @@ func BenchmarkAudit(b *testing.B) {
 	}
 }
 
-// scalar is what a statement answers.
+// scalar is the result of a statement.
 func scalar[T any](t *testing.T, s *pgstore.Store, sql string) (v T) {
 	t.Helper()
 	if err := s.Pool().QueryRow(t.Context(), sql).Scan(&v); err != nil {

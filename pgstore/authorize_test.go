@@ -12,8 +12,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// auth.authorize says what Claims.HasPermission says, for every pair of a permission
-// held and one that is asked for.
+// auth.authorize agrees with Claims.HasPermission for every pair of a held and a wanted
+// permission.
 func TestAuthorizeAgreesWithHasPermission(t *testing.T) {
 	s := openDatabase(t)
 	names := []string{"", "*", ".*", ".", "notes", "notes.", "notes.*", "notes.write", "notes.writer", "notes:write", "notes*", "Notes.write", "notes.a.b", "notes.a.*", "note_.*", "%.*", "no%.write", "auth.*", "a\\.*", "'"}
@@ -37,8 +37,8 @@ func TestAuthorizeAgreesWithHasPermission(t *testing.T) {
 	}
 }
 
-// Nobody may do anything, and what a token left out is what its roles permit by the
-// table as it is, not what it says itself.
+// Without a user there are no permissions. Permissions that a token left out come from its
+// roles in the present table, not from the token.
 func TestAuthorizeByTheTableOfRoles(t *testing.T) {
 	s := openDatabase(t)
 	put := func(permissions ...string) {

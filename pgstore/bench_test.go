@@ -12,9 +12,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What a sign-in, a sign-up and a request ask of the database, one call at a time
-// and without HTTP. The median of the calls says more than their average where
-// other things run, too.
+// The database's part in a sign-in, a sign-up and a request, one call at a time and
+// without HTTP. The median of the calls says more than their average where other things
+// run, too.
 
 // regulars are the users who sign in: so many that none has many sessions soon.
 const regulars = 200

@@ -11,7 +11,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// whole is a store with what these tests are about.
+// whole is a store with the methods that these tests call.
 type whole interface {
 	store.Store
 	store.AdminStore

@@ -17,8 +17,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// givesBack stands for what no request waits for: tries of right passwords and codes
-// that are given back, where no other guess takes them along.
+// givesBack replaces the statements that no request waits for: refunds of attempts with
+// right passwords and codes, where no other attempt includes the refund.
 const givesBack = "gives tries back"
 
 // counter counts the statements that reach the driver.
@@ -45,18 +45,18 @@ func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQ
 
 func (c *counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// behindTheScenes tells what the outbox does when no request waits for it, and the
-// reader of settings, of whom TestSettingsCostNoStatement (package admin) tells that
-// no request makes it.
+// behindTheScenes reports whether a statement belongs to the outbox while no request waits
+// for it, or to the reader of settings. TestSettingsCostNoStatement (package admin) checks
+// that no request runs that reader.
 func behindTheScenes(sql string) bool {
 	return strings.Contains(sql, "from auth.settings") || strings.HasPrefix(sql, "with finished as") || strings.Contains(sql, "update auth.messages m set attempts")
 }
 
-// asked marks the context of what a test asks for.
+// asked marks the context of a test's own calls.
 type asked struct{}
 
-// laterOn tells what a process writes down behind the requests' backs, a second or more
-// after what it is about.
+// laterOn reports whether a process sends a statement in the background, a second or more
+// after the request.
 func laterOn(sql string) bool {
 	return strings.HasPrefix(sql, "select auth.note_events(") || strings.Contains(sql, "auth.counts") || strings.Contains(sql, "auth.active")
 }
@@ -80,7 +80,7 @@ func (c *counter) taken() (statements []string, limiter int) {
 	return statements, limiter
 }
 
-// Round trips are what a sign-in costs: each flow has a budget of statements, in
+// The cost of a sign-in is its round trips: each flow has a budget of statements, in
 // steady state.
 func TestStatementBudget(t *testing.T) {
 	c := &counter{}
@@ -102,7 +102,7 @@ func TestStatementBudget(t *testing.T) {
 		t.Fatal(err) // the account is there from now on
 	}
 	ready := code()
-	// Whatever is asked for, the client's address is known, as behind HTTP.
+	// The client's IP address is known in every flow, as in HTTP handlers.
 	ctx = auth.ContextWithClient(ctx, store.Client{IP: netip.MustParseAddr("192.0.2.1")})
 	for name, flow := range map[string]struct {
 		statements, limiter int

@@ -21,8 +21,8 @@ type meeting struct {
 	want          error // of the second, if the first stays
 }
 
-// A change that waited for another one is judged by what that one left: at READ
-// COMMITTED, what its statements saw when they began is older.
+// A change that waited for another one is checked against the result of that one: at READ
+// COMMITTED, its statements' snapshots are older.
 func TestConditionsAreJudgedAfterWaiting(t *testing.T) {
 	type place struct {
 		s      *pgstore.Store

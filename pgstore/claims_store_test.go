@@ -16,8 +16,8 @@ func asTransaction() store.Change {
 	return c
 }
 
-// A wrong guess counts whether or not the function would have had something to
-// say, in one statement and in a transaction.
+// A wrong attempt counts even if the claims function would have failed, in one statement
+// and in a transaction.
 func TestWrongGuessCountsWithoutClaims(t *testing.T) {
 	for name, change := range map[string]func() store.Change{"one statement": byTest, "a transaction": asTransaction} {
 		s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
@@ -45,7 +45,7 @@ func TestWrongGuessCountsWithoutClaims(t *testing.T) {
 	}
 }
 
-// Whoever the function fails for can be banned all the same.
+// A user for whom the function fails can still be banned.
 func TestBanWithoutClaims(t *testing.T) {
 	s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
 	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$")
@@ -68,8 +68,8 @@ func TestClaimsFunctionName(t *testing.T) {
 	}
 }
 
-// A refresh token that comes twice ends its session, also where nobody's claims
-// can be told.
+// The reuse of a refresh token revokes its session, even if the function fails for its
+// user.
 func TestReuseEndsSessionWithoutClaims(t *testing.T) {
 	for name, change := range map[string]func() store.Change{"one statement": byTest, "a transaction": asTransaction} {
 		s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))

@@ -24,7 +24,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// claimsOf is what the custom part of an access token says.
+// claimsOf returns the custom part of an access token.
 func claimsOf(t *testing.T, env *authtest.Env, token string) map[string]any {
 	t.Helper()
 	c, err := env.Verify(token)
@@ -68,7 +68,7 @@ func get(t *testing.T, env *authtest.Env, path string, cookies ...*http.Cookie) 
 	return rec
 }
 
-// Every door leads to a token with the function's claims, as they are then.
+// Every sign-in method leads to a token with the function's current claims.
 func TestClaimsFunction(t *testing.T) {
 	s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
 	exec(t, s.Pool(), `create table public.org (name text); insert into public.org values ('acme');
@@ -193,8 +193,8 @@ func TestClaimsFunctionMissing(t *testing.T) {
 	refused(unmigrated(t, as, pgstore.WithClaimsFunction("public.claims_for")), "permission denied for function claims_for")
 }
 
-// A token without claims that policies rely on would be worse than none: whoever
-// the function fails for does not get in, and the log says why.
+// A token without claims that policies rely on would be worse than none: a user for whom
+// the function fails does not get in, and the log has the reason.
 func TestClaimsFunctionFails(t *testing.T) {
 	s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
 	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$; create table public.users (id integer constraint users_pkey primary key); insert into public.users values (1)")
@@ -292,8 +292,8 @@ func TestClaimsFunctionIsNoRoundTrip(t *testing.T) {
 	}
 }
 
-// What Postgres works into the statement leaves no trace of the function in an
-// error. It is no more an answer about the account for that.
+// If Postgres inlines the function into the statement, its error has no trace of the
+// function. It is still no answer about the account.
 func TestClaimsFunctionFailsInline(t *testing.T) {
 	s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
 	exec(t, s.Pool(), "create function public.claims_for(id uuid) returns jsonb language sql stable as $$ select '{}'::jsonb $$")
@@ -311,7 +311,7 @@ func TestClaimsFunctionFailsInline(t *testing.T) {
 	}
 }
 
-// newOn makes an Auth on a store and tells how that failed.
+// newOn creates an Auth on a store and returns the error.
 func newOn(ctx context.Context, s *pgstore.Store) error {
 	a, err := auth.New(ctx, s, auth.WithDevMode())
 	if err == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// directoryPopulation are people who differ in everything that lists are picked by,
-// a few of them in what few have.
+// directoryPopulation are users who differ in every field that lists filter by, some of
+// them in rare values.
 const directoryPopulation = `
 	insert into auth.users (id, email, email_key, email_verified_at, phone, full_name, name_key, linked, roles, mfa_enabled, app_metadata, banned_until, created_at, updated_at, last_sign_in_at)
 		select gen_random_uuid(), g || '@example.org', g || '@example.org', case when g % 1000 > 0 then now() end, case when g % 10 = 0 then '+4930' || (1000000 + g) end,
@@ -100,7 +100,7 @@ func TestDirectoryPlans(t *testing.T) {
 	}
 }
 
-// An account with what is held about it is found by keys, whatever it is named by.
+// An account and its data are found by keys, for every kind of name.
 func TestAccountPlans(t *testing.T) {
 	planner := &pgtest.Planner{Lists: true}
 	st := openTraced(t, planner)
@@ -126,7 +126,7 @@ func TestAccountPlans(t *testing.T) {
 	}
 }
 
-// check explains what f sends.
+// check explains the statements of f.
 func check(t *testing.T, planner *pgtest.Planner, name string, indexes []string, f func() error) {
 	t.Helper()
 	plans, err := planner.Explain(f)
@@ -147,8 +147,8 @@ func check(t *testing.T, planner *pgtest.Planner, name string, indexes []string,
 	}
 }
 
-// Beyond what is counted one by one, a count is the planner's estimate, and never
-// below what was counted.
+// Above the limit of exact counting, a count is the planner's estimate, and never below
+// the exact part.
 func TestCountsAreEstimated(t *testing.T) {
 	st := openTraced(t, nil)
 	if _, err := st.Pool().Exec(t.Context(), directoryPopulation); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Whatever an event says is kept, in a column or in its data: a field that is
-// added to auth.Event has to be added here.
+// Every field of an event is stored, in a column or in its data: a field that is added to
+// auth.Event has to be added here.
 func TestEventsAreKeptWhole(t *testing.T) {
 	columns := []string{"ID", "Type", "At", "UserID", "SessionID"}
 	const kept = "-" // in this process only

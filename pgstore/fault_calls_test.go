@@ -125,7 +125,7 @@ func (f faulty) PutSettings(ctx context.Context, c store.PutSettings) (store.Sto
 }
 
 func (f faulty) AdvanceSession(ctx context.Context, c store.Advance) (store.Session, store.User, error) {
-	if c.Draw.Rate.Burst > 0 { // what is drawn before stays drawn
+	if c.Draw.Rate.Burst > 0 { // earlier draws stay drawn
 		return f.Store.AdvanceSession(ctx, c)
 	}
 	return two1(f, ctx, c, f.Store.AdvanceSession)

@@ -27,13 +27,13 @@ type brokenKey struct{}
 
 // broken is one call.
 type broken struct {
-	sent  strings.Builder // what it sent up to now
+	sent  strings.Builder // the SQL sent up to now
 	at    string          // the statement that was broken; empty: none was
 	again bool            // in a way that the store may make good
 	after bool            // behind one, in one batch, that has an outcome of its own
 }
 
-// next tells whether the statement that comes next in a call is to be broken.
+// next reports whether the next statement of a call is to fail.
 func (b *breaker) next(c *broken, sql string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,19 +90,20 @@ func (*breaker) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)
 func (*breaker) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 func (*breaker) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
-// isFault tells whether an error is of a statement that was broken.
+// isFault reports whether an error is of a statement that was made to fail.
 func isFault(err error) bool {
 	return errors.Is(err, context.Canceled) || sqlState(err) == "22012" || err != nil && strings.Contains(err.Error(), "chan int")
 }
 
-// isOutcome tells whether an error is what a statement before the one that failed came to.
+// isOutcome reports whether an error is the outcome of a statement before the one that
+// failed.
 func isOutcome(err error) bool {
 	var taken *store.ConflictError
 	return errors.Is(err, store.ErrNotFound) || errors.As(err, &taken)
 }
 
-// until makes a call again and again, a further statement broken each time, until
-// none is. A call of which one was has to say so.
+// until repeats a call, with the failure one statement later each time, until none fails.
+// A call with a failed statement has to return an error.
 func (b *breaker) until(ctx context.Context, t testing.TB, call func(context.Context) error) error {
 	t.Helper()
 	for range 100 {
@@ -120,7 +121,7 @@ func (b *breaker) until(ctx context.Context, t testing.TB, call func(context.Con
 	return nil
 }
 
-// Whichever statement of a method fails, so does the method, and says what failed.
+// If any statement of a method fails, so does the method, and its error says where.
 func TestFaultsAreTold(t *testing.T) {
 	t.Parallel()
 	b := &breaker{seen: map[string]bool{}}
@@ -154,7 +155,7 @@ func TestFaultsAreTold(t *testing.T) {
 }
 
 // faulty is a store whose calls fail first, at each of their statements. A call that
-// failed has done nothing: made once more, it comes about as if it were the first.
+// failed has done nothing: repeated, it runs as if it were the first.
 type faulty struct {
 	*pgstore.Store
 	b *breaker

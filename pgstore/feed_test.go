@@ -85,8 +85,8 @@ func TestRevocationsFlood(t *testing.T) {
 	}
 }
 
-// What a long transaction ended is told once that commits, whatever others ended
-// meanwhile.
+// Revocations of a long transaction are reported once it commits, even if later ones were
+// reported meanwhile.
 func TestRevocationsCommittedLate(t *testing.T) {
 	t.Parallel() // it waits for a feed of its own
 	s, schema := openSchema(t)
@@ -111,8 +111,8 @@ func TestRevocationsCommittedLate(t *testing.T) {
 	f.await(t, early.ID)
 }
 
-// An instance that starts hears of what ended before: access tokens of it may be
-// about for a day.
+// An instance that starts gets earlier revocations, because their access tokens may be in
+// use for a day.
 func TestRevocationsFromBefore(t *testing.T) {
 	s, schema := openSchema(t)
 	old, older := signUp(t, s), signUp(t, s)
@@ -121,7 +121,7 @@ func TestRevocationsFromBefore(t *testing.T) {
 	exec(t, s.Pool(), "update "+schema+".revocations set at = now() - interval '24 hours 30 seconds' where session_id = $1", old.ID)
 	exec(t, s.Pool(), "update "+schema+".revocations set at = now() - interval '26 hours' where session_id = $1", older.ID)
 	follow(t, s).await(t, old.ID)
-	// A sweep keeps what instances have to hear of, and no more.
+	// A sweep keeps the revocations that instances still have to get, and no more.
 	if _, err := s.Sweep(t.Context(), time.Now(), 100); err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func put(ctx context.Context, s *pgstore.Store, t store.Token) error {
 	return s.PutToken(ctx, store.PutToken{Change: byTest(), Token: t})
 }
 
-// try guesses at a phone code.
+// try makes an attempt at a phone code.
 func try(ctx context.Context, s *pgstore.Store, subject, guess string) (store.Token, store.User, error) {
 	return s.TryCode(ctx, store.TryCode{Change: byTest(), Purpose: store.PurposePhoneCode, Subject: subject, Hash: hashOf(guess)})
 }

@@ -43,7 +43,7 @@ func TestInTxCounts(t *testing.T) {
 	}
 }
 
-// Nor does what a trigger of the application's fails with.
+// Nor do the errors of an application's trigger.
 func TestTriggerErrorsAreNoOutcomes(t *testing.T) {
 	s := openDatabase(t)
 	exec(t, s.Pool(), `create table public.users (id integer constraint users_pkey primary key, other integer references public.users);
@@ -61,8 +61,7 @@ func TestTriggerErrorsAreNoOutcomes(t *testing.T) {
 	}
 }
 
-// What is refused leaves the transaction usable, and what went before in it
-// stays.
+// A refused call leaves the transaction usable, and the work before it stays.
 func TestInTxRefusals(t *testing.T) {
 	s := openDatabase(t)
 	ada, _ := withSession(t, s)

@@ -81,8 +81,8 @@ func TestInTxSignUp(t *testing.T) {
 	}
 }
 
-// Outcomes that are errors for the caller leave the transaction usable, and what
-// went before in it stays.
+// Outcomes that are errors for the caller leave the transaction usable, and the work
+// before them stays.
 func TestInTxOutcomesDoNotAbort(t *testing.T) {
 	s := openDatabase(t)
 	env := authtest.NewOn(t, s)
@@ -123,8 +123,8 @@ func post(t *testing.T, env *authtest.Env, path, body string) (int, string) {
 	return rec.Code, rec.Body.String()
 }
 
-// What a hook's own statements fail with says nothing about the account: their
-// constraints may bear the very names of the store's.
+// The errors of a hook's own statements say nothing about the account: their constraints
+// may have the same names as the store's.
 func TestHookErrorsAreNoOutcomes(t *testing.T) {
 	s := openDatabase(t)
 	exec(t, s.Pool(), `create table public.users (id integer constraint users_pkey primary key, other integer constraint users_phone_key references public.users);

@@ -13,11 +13,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// After a crash of the database, a job that went on may stand a chunk further back, if
-// all rows of that were done: it is done once more. That a row was not done, and that a job
-// is over, is kept, as whoever read it may count on it.
+// After a crash of the database, the stored position of a job may be one chunk behind if
+// all rows of that chunk were done: the chunk is repeated. Rows that were not done, and
+// the end of a job, are durable, because readers may count on them.
 func TestWhatACrashForgetsOfJobs(t *testing.T) {
-	settings := []string{"fsync=off", "wal_writer_delay=10s"} // nobody else writes out what no commit waited for
+	settings := []string{"fsync=off", "wal_writer_delay=10s"} // so nothing else writes out transactions that did not wait for their commit
 	srv, err := pgtest.Start(settings...)
 	if err != nil {
 		t.Fatal(err)

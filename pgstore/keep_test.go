@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Sessions are counted where there may be too many, and devices where one is new:
-// all others would pay for what hardly anybody needs.
+// A sign-in counts sessions only where there may be too many, and devices only where one
+// is new: all other sign-ins would pay for a rare need.
 func TestSignInCountsOnlyWhereNeeded(t *testing.T) {
 	s, schema := openSchema(t)
 	userID := signUp(t, s).UserID

@@ -193,9 +193,9 @@ func TestLeastPrivilegeRecipe(t *testing.T) {
 	}
 }
 
-// Whoever may ban tells the feed, without a right to write to it, and the trigger
-// lends them none: the functions it calls are Postgres's, whatever they put in
-// the way.
+// A role that may ban notifies the feed without the right to write to it, and the trigger
+// lends it no rights: the functions it calls are Postgres's, even if the role defines its
+// own.
 func TestTriggerLendsNoRights(t *testing.T) {
 	p := newPrivileges(t)
 	s := p.open(t)
@@ -231,8 +231,8 @@ func TestTriggerLendsNoRights(t *testing.T) {
 	}
 }
 
-// What the migration leaves open to everybody, and to whoever a policy is
-// written for.
+// The privileges that the migration grants to everybody, and to the roles that policies
+// are written for.
 func TestGrants(t *testing.T) {
 	s := openDatabase(t)
 	const granted = `select coalesce(string_agg(line, E'\n' order by line), '') from (

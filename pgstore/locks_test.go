@@ -13,13 +13,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A guess that waited for the code to be superseded is one at the new code.
+// An attempt that waited while the code was superseded is one at the new code.
 func TestGuessWhileCodeIsSuperseded(t *testing.T) {
 	s, schema := openSchema(t)
 	for name, c := range map[string]struct {
 		guess string
 		want  error
-		after error // of the right guess that follows
+		after error // of the right attempt that follows
 		tries int
 	}{
 		"wrong": {"000000", store.ErrWrongCode, nil, 1},
@@ -76,12 +76,12 @@ func TestInfiniteBan(t *testing.T) {
 	}
 }
 
-// Whoever changes more than one of a user's rows locks the user first.
+// A transaction that changes more than one of a user's rows locks the user first.
 func TestNoDeadlocks(t *testing.T) {
 	s, _ := openSchema(t)
 	ctx := t.Context()
 	deadlocks := func() (n int) {
-		pause(1500 * time.Millisecond) // statistics are told once a second
+		pause(1500 * time.Millisecond) // Postgres reports statistics once a second
 		if err := s.Pool().QueryRow(ctx, "select deadlocks from pg_stat_database where datname = current_database()").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func pending(t *testing.T, s *pgstore.Store, sess store.Session) store.EnableFac
 	return store.EnableFactor{Change: byTest(), UserID: sess.UserID, FactorID: f.ID, Completion: store.Completion{Raise: &store.RaisedLevel{SessionID: sess.ID, Method: store.AMR{Method: "totp"}}}}
 }
 
-// A code that superseded meanwhile may be that of a user who was made meanwhile.
+// A code that was superseded meanwhile may belong to a user who was created meanwhile.
 func TestCodeOfUserMadeMeanwhile(t *testing.T) {
 	s, schema := openSchema(t)
 	ctx := t.Context()
@@ -295,8 +295,8 @@ func TestRedemptionsWaitForEachOther(t *testing.T) {
 	}
 }
 
-// A redemption with an effect on the user holds no token while it waits for the
-// user: whoever has the user may be after the token.
+// A redemption with an effect on the user holds no token while it waits for the user,
+// because another transaction may hold the user and want the token.
 func TestRedemptionLocksUserFirst(t *testing.T) {
 	s, schema := openSchema(t)
 	ctx := t.Context()
@@ -324,7 +324,8 @@ func TestRedemptionLocksUserFirst(t *testing.T) {
 	}
 }
 
-// A change of identities that meets one under way sees what that one linked.
+// A change of identities that meets a concurrent one sees the identity that the other one
+// linked.
 func TestLinksWaitForEachOther(t *testing.T) {
 	s, schema := openSchema(t)
 	ctx := t.Context()

@@ -33,8 +33,8 @@ func (b *nth) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQuery
 
 func (*nth) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// Whichever statement of a migration fails, the migration says so, and leaves nothing
-// behind that a later one would take for the whole.
+// If any statement of a migration fails, the migration returns an error, and leaves
+// nothing that a later one would take for the whole.
 func TestFaultsOfMigrationsAreTold(t *testing.T) {
 	t.Parallel()
 	b := &nth{}

@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/pgstore"
 )
 
-// auth.New refuses a store whose schema does not fit, with what Check says.
+// auth.New refuses a store whose schema does not fit, with Check's error.
 func TestNewChecks(t *testing.T) {
 	s := unmigrated(t, pgtest.Database(t))
 	refused := func(want error, says string) {

@@ -186,8 +186,8 @@ func release(t *testing.T, more ...string) fstest.MapFS {
 	return files
 }
 
-// During a deploy, instances of the release before go on, start and migrate
-// beside what the new one has migrated, as long as its migrations only add.
+// During a deploy, instances of the previous release continue, start and migrate beside
+// the new one's migrations, as long as those only add.
 func TestRollingDeploy(t *testing.T) {
 	for name, opts := range map[string][]pgstore.Option{"auth": nil, "accounts": {pgstore.WithSchema("accounts")}} {
 		t.Run(name, func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestMigrationThatSaysNothing(t *testing.T) {
 	}
 }
 
-// A role that may not migrate, of which the error speaks.
+// The error names the role that may not migrate.
 func TestMigrateAsApplication(t *testing.T) {
 	url := pgtest.Database(t)
 	_, as := pgtest.Role(t, url)
@@ -341,7 +341,7 @@ func TestSchemaByHand(t *testing.T) {
 	}
 }
 
-// shape lists columns, indexes and functions with who may do what.
+// shape lists columns, indexes and functions with their privileges.
 func shape(t *testing.T, s *pgstore.Store) (text string) {
 	t.Helper()
 	err := s.Pool().QueryRow(t.Context(), `select string_agg(line, E'\n' order by line) from (
@@ -385,8 +385,7 @@ func TestInSchema(t *testing.T) {
 	}
 }
 
-// Whoever does without policies needs no roles for them, and may come to have them
-// later.
+// A service without policies needs no roles for them, and can create them later.
 func TestRolesAreForPolicies(t *testing.T) {
 	srv, err := pgtest.Start("fsync=off") // the shared one has the roles
 	if err != nil {
@@ -433,7 +432,8 @@ func TestRolesAreForPolicies(t *testing.T) {
 	}
 }
 
-// A program that opens an empty database has it migrated, whoever else starts.
+// A program that opens an empty database migrates it, even if other instances start at the
+// same time.
 func TestAutoMigrate(t *testing.T) {
 	url := pgtest.Database(t)
 	stores := make([]*pgstore.Store, 6)
@@ -490,7 +490,7 @@ func TestMigrateWithoutRoles(t *testing.T) {
 	smoke(t, s)
 }
 
-// No error repeats a connection string, whose password would end up in a log.
+// No error repeats a connection string, because its password would end up in a log.
 func TestBadURLIsNotRepeated(t *testing.T) {
 	s := unmigrated(t, "postgres://db.test/app")
 	for _, url := range []string{"postgres://ada:hunter2@db.test:port/app", "host=db.test password =hunter2 port=x", "host=db.test password = 'hunter2"} {

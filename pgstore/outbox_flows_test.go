@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What is recorded in the application's own transaction is sent after that was
-// committed, and not if it was rolled back.
+// A message that is recorded in the application's own transaction is sent after the
+// commit, and not after a rollback.
 func TestMessagesFollowTheTransaction(t *testing.T) {
 	s := openDatabase(t)
 	env := authtest.NewOn(t, s)
@@ -31,7 +31,7 @@ func TestMessagesFollowTheTransaction(t *testing.T) {
 	if n := len(env.Inbox.Messages()); n != 0 {
 		t.Errorf("%d messages from within the transactions", n)
 	}
-	m := env.Mail(t, "done@example.com", store.KindVerifyEmail) // a look at what is due sends it
+	m := env.Mail(t, "done@example.com", store.KindVerifyEmail) // the outbox's next read sends it
 	closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := env.Close(closing); err != nil {

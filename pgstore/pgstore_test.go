@@ -73,8 +73,7 @@ func openSchema(t testing.TB, opts ...pgstore.Option) (*pgstore.Store, string) {
 	return s, schema
 }
 
-// openTraced makes a store in a database of its own, whose statements a tracer
-// sees.
+// openTraced creates a store in a database of its own, with a tracer of its statements.
 func openTraced(t *testing.T, tracer pgx.QueryTracer, opts ...pgstore.Option) *pgstore.Store {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(pgtest.Database(t))
@@ -125,8 +124,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// checkSessionsAtMost wants no user to have more sessions than are counted, of
-// whom a sign-in would end none: whatever makes a session has to count it.
+// checkSessionsAtMost fails if a user has more sessions than are counted, because a
+// sign-in would then revoke none: every method that creates a session has to count it.
 func checkSessionsAtMost(t *testing.T, schema string) {
 	t.Helper()
 	p, err := pool()

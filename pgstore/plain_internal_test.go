@@ -12,8 +12,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What a session proved is read as JSON would be, however quickly: one proof as jsonb
-// writes it, and whatever else may be there.
+// The fast reader of a session's proofs agrees with JSON: one proof as jsonb writes it,
+// and every other value.
 func TestProofsAreReadAsJSON(t *testing.T) {
 	for _, raw := range []string{
 		`[]`, `null`, `[{"method": "password", "timestamp": 1767323045}]`, `[{"method": "", "timestamp": 0}]`, `[{"method": "x", "timestamp": -7}]`,
@@ -53,7 +53,7 @@ func TestTroubleIsRemembered(t *testing.T) {
 	})
 }
 
-// What the documentation says of times holds.
+// The documented promises about times hold.
 func TestTimesAreAsDocumented(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none") // which nobody asks for a connection
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Lists of messages find their rows by indexes, at any depth; so does what ends a message, and what sweeps them.
+// Lists of messages find their rows by indexes, at any depth. So do the statements that
+// end and sweep messages.
 func TestPlansOfMessages(t *testing.T) {
 	planner := &pgtest.Planner{}
 	st := openTraced(t, planner)

@@ -28,9 +28,8 @@ const population = `
 	insert into auth.limits (key, tat) select 'somebody ' || g, 0 from generate_series(1, 20000) g;
 	analyze`
 
-// However many users there are, what everybody does all the time finds its rows
-// by keys: no statement reads a table whole, nor do the functions and triggers
-// that it sets off.
+// Frequent operations find their rows by keys, for any number of users: no statement reads
+// a table whole, nor do the functions and triggers that it sets off.
 func TestPlans(t *testing.T) {
 	planner := &pgtest.Planner{}
 	st := openTraced(t, planner)

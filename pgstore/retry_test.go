@@ -13,8 +13,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What gave way to another is made again, a few times; anything else might have
-// happened, or would fail again.
+// A statement that gave way to another one is retried, a few times. Other failures are
+// not, because they might have had their effect or would fail again.
 func TestRetries(t *testing.T) {
 	s := openDatabase(t)
 	// A sequence is not rolled back, and so counts the attempts.
@@ -66,7 +66,7 @@ func TestRetries(t *testing.T) {
 	}
 	exec(t, s.Pool(), "drop trigger fails on auth.users")
 
-	// So does what the hook did in the transaction.
+	// So does the hook's work in the transaction.
 	called = 0
 	nu := newUser("ada@example.com")
 	nu.Creating = func(ctx context.Context, _ store.User) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// refuses checks that an instance refuses an access token of what has ended.
+// refuses checks that an instance refuses the access token of an ended session.
 func refuses(t *testing.T, e *authtest.Env, s *authtest.SignedIn) {
 	t.Helper()
 	if _, err := e.Verify(s.AccessToken); !errors.Is(err, auth.CodeSessionEnded) {
@@ -20,7 +20,7 @@ func refuses(t *testing.T, e *authtest.Env, s *authtest.SignedIn) {
 	}
 }
 
-// What ends in one instance is refused in the others, without a read.
+// A revocation in one instance is effective in the others, without a read.
 func TestRevocationsReachEveryInstance(t *testing.T) {
 	store := open(t)
 	secret := auth.WithSecret([]byte("a secret of more than thirty-two bytes"))
@@ -66,7 +66,7 @@ func TestBanUnderClockSkew(t *testing.T) {
 	}
 }
 
-// awaitStale waits until the feed told of a user's roles, or of a role, as they are.
+// awaitStale waits until the feed has reported the present roles of a user, or a role.
 func (f *feed) awaitStale(t *testing.T, s *pgstore.Store, userID, role string) {
 	t.Helper()
 	table, err := s.Roles(t.Context())
@@ -92,9 +92,9 @@ func (f *feed) awaitStale(t *testing.T, s *pgstore.Store, userID, role string) {
 	}
 }
 
-// A change of somebody's roles, or of what a role permits, makes older tokens stale in
-// every instance, within a second: a token that was made before it always, and the one
-// that the refresh after it makes never, however close they are.
+// A change of a user's roles, or of a role's permissions, makes older tokens stale in
+// every instance, within a second: always a token that was issued before it, and never the
+// one from the refresh after it, however close they are.
 func TestStaleTokensReachEveryInstance(t *testing.T) {
 	st := open(t)
 	secret := auth.WithSecret([]byte("a secret of more than thirty-two bytes"))
@@ -171,7 +171,7 @@ func TestStaleTokensReachEveryInstance(t *testing.T) {
 	f.awaitStale(t, st, ada.User.ID, "")
 	stale("a role was taken")
 	renew(one)
-	// What changes nothing of what they may do makes no token stale.
+	// A change that leaves the permissions the same makes no token stale.
 	described := "Edits."
 	if _, err := adm.UpdateRole(t.Context(), code, admin.UpdateRoleParams{Name: "editor", Description: &described}); err != nil {
 		t.Fatal(err)

@@ -17,10 +17,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// feed is what a store's feed tells.
+// feed has the reports of a store's feed.
 type feed struct{ told chan store.Revocation }
 
-// follow watches a store until the test ends, and passes on what is told.
+// follow watches a store until the test ends, and passes on its reports.
 func follow(t *testing.T, s *pgstore.Store, also ...func(store.Revocation)) *feed {
 	t.Helper()
 	f := &feed{told: make(chan store.Revocation, 100)}
@@ -42,7 +42,7 @@ func follow(t *testing.T, s *pgstore.Store, also ...func(store.Revocation)) *fee
 	return f
 }
 
-// await waits until the feed told of a session, or of a user alone.
+// await waits until the feed has reported a session, or a user alone.
 func (f *feed) await(t *testing.T, id string) store.Revocation {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -67,8 +67,8 @@ func ban(t *testing.T, s *pgstore.Store, userID string) {
 	}
 }
 
-// A session that ends is told with its user, so that it ends alone; a user who is
-// banned or deleted is told alone, so that all sessions end.
+// A session that ends is reported with its user, so that it ends alone. A user who is
+// banned or deleted is reported alone, so that all sessions end.
 func TestRevocationsTell(t *testing.T) {
 	s := open(t)
 	f := follow(t, s)
@@ -95,9 +95,9 @@ func TestRevocationsTell(t *testing.T) {
 	check("a deleted user", eve.UserID, store.Revocation{UserID: eve.UserID})
 }
 
-// A feed that breaks off begins anew and tells what happened meanwhile.
+// A feed that breaks off starts again and reports the revocations it missed.
 func TestRevocationsCatchUp(t *testing.T) {
-	s := openDatabase(t) // whose connections are no other test's
+	s := openDatabase(t) // shares no connections with other tests
 	f := follow(t, s)
 	first, second := signUp(t, s), signUp(t, s)
 	end(t, s, first.UserID)
@@ -137,7 +137,7 @@ func TestWatchRevocationsRefuses(t *testing.T) {
 	}
 }
 
-// Direct leads past the pool's own address, and what goes wrong is logged.
+// Direct bypasses the pool's own address, and its failures are logged.
 func TestRevocationsDirect(t *testing.T) {
 	through, schema := openSchema(t)
 	cfg := through.Pool().Config()
@@ -174,7 +174,7 @@ func TestRevocationsDirect(t *testing.T) {
 	(&feed{told}).await(t, sess.ID)
 }
 
-// lineWriter passes on what is logged.
+// lineWriter passes on log lines.
 type lineWriter chan string
 
 func (l lineWriter) Write(p []byte) (int, error) {
@@ -182,7 +182,7 @@ func (l lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watch runs a feed and returns where its end is told.
+// watch runs a feed and returns a channel for its error.
 func watch(ctx context.Context, s *pgstore.Store) chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -211,7 +211,7 @@ func listening(t *testing.T, s *pgstore.Store, schema string, n int) {
 		if count(t, s.Pool(), "select count(*) from pg_stat_activity where pid <> pg_backend_pid() and (query = 'listen ' || $1 || '_revoked' or query like 'select % from ' || $1 || '.revocations where at%')", schema) == n {
 			return
 		}
-		<-time.After(10 * time.Millisecond) // the database tells nobody of it
+		<-time.After(10 * time.Millisecond) // the database reports nothing to wait for
 	}
 	t.Fatalf("there never were %d feeds", n)
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// openDatabase makes a store in the schema auth of a database of its own, on a
-// pool with one connection: what one call leaves behind, the next one finds.
+// openDatabase creates a store in the schema auth of a database of its own, on a pool with
+// one connection: each call finds the state that the one before left.
 func openDatabase(t *testing.T, opts ...pgstore.Option) *pgstore.Store {
 	t.Helper()
 	opts = append([]pgstore.Option{pgstore.WithRowLevelSecurity(), pgstore.AutoMigrate()}, opts...)
@@ -115,8 +115,8 @@ func TestAsUser(t *testing.T) {
 	}
 }
 
-// Policies see who acts as somebody else, so that they can keep something from them; and
-// claims that cannot be told are an error, and nobody acts by half of them.
+// Policies see the impersonator, so that they can hide data from them. Claims that cannot
+// be represented are an error, and no statement runs with half of them.
 func TestAsUserWhileImpersonated(t *testing.T) {
 	s := openDatabase(t)
 	claims := &auth.Claims{UserID: uuid.NewString(), SessionID: uuid.NewString(), Impersonator: &store.SessionRef{ID: uuid.NewString(), UserID: uuid.NewString()}}
@@ -148,7 +148,8 @@ func TestAsUserWithoutMetadata(t *testing.T) {
 	}
 }
 
-// What a token left out is not there, rather than empty, so that a policy can tell.
+// A claim that the token left out is missing rather than empty, so that a policy can
+// distinguish both.
 func TestAsUserWithOmittedClaims(t *testing.T) {
 	s := openDatabase(t)
 	var got identity
@@ -243,7 +244,7 @@ func TestAsUserSeesNoTableOfAuth(t *testing.T) {
 	}
 }
 
-// Whatever way fn ends, its work and its identity end with it.
+// However fn ends, its work and its identity end with it.
 func TestAsUserEnds(t *testing.T) {
 	s := openDatabase(t)
 	exec(t, s.Pool(), "create table public.things (n integer); grant insert on public.things to authenticated")

@@ -79,8 +79,8 @@ func written(t *testing.T) map[string]string {
 	return texts
 }
 
-// In every statement and migration, the schema's name is replaced wherever it is
-// that, and nowhere else. What it may stand before is known from the migrations.
+// In every statement and migration, the schema's name is replaced everywhere, and other
+// text is not. The names that may follow it are known from the migrations.
 func TestInSchemaEverywhere(t *testing.T) {
 	texts := written(t)
 	names := []string{"sessions_ordinal_seq"} // comes with a column

@@ -36,8 +36,8 @@ func (l *lossy) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQue
 
 func (*lossy) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// Where a statement that calls share is lost, nobody knows what it did: each of them is
-// told, and none is made once more in silence, which would draw or refresh twice.
+// If a statement shared by several calls is lost, its effect is unknown: each call gets an
+// error, and none is repeated in silence, which would draw or refresh twice.
 func TestSharedStatementsThatAreLostAreTold(t *testing.T) {
 	t.Parallel()
 	const callers = 20

@@ -18,7 +18,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// sent tells of statements as they leave, and for how many calls each was made.
+// sent records statements as they leave, and the number of calls that share each.
 type sent struct {
 	part    string
 	c       chan struct{}
@@ -35,15 +35,14 @@ func (s *sent) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQuer
 
 func (*sent) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// What tells the statements of reads and of refreshes from others.
+// The texts that distinguish the statements of reads and of refreshes.
 const (
 	aRead    = "join auth.users u on u.id = s.user_id"
 	aRefresh = "for no key update of s skip locked"
 	aDraw    = "auth.limits"
 )
 
-// crowd is a store whose statements are watched, with users who have a session
-// each.
+// crowd is a store with recorded statements, and users who have a session each.
 type crowd struct {
 	*pgstore.Store
 	*sent
@@ -73,7 +72,7 @@ func newCrowd(t *testing.T, n int, part string, opts ...pgstore.Option) *crowd {
 	return c
 }
 
-// forget leaves out what was sent until now.
+// forget drops the statements recorded until now.
 func (c *crowd) forget() {
 	for len(c.c) > 0 {
 		<-c.c
@@ -81,7 +80,7 @@ func (c *crowd) forget() {
 	c.callers.Store(0)
 }
 
-// lock holds what a statement locks until the returned function is called.
+// lock holds a statement's locks until the returned function is called.
 func (c *crowd) lock(t *testing.T, sql string, args ...any) (unlock func()) {
 	t.Helper()
 	tx, err := c.Pool().Begin(t.Context())
@@ -180,8 +179,8 @@ func TestSessionReadsShareStatements(t *testing.T) {
 	c.shared(t, callers+4)
 }
 
-// Refreshes share statements, and nothing else: each has its own outcome, and
-// the one whose row is locked waits alone.
+// Refreshes share statements, and nothing else: each has its own outcome, and one whose
+// row is locked waits alone.
 func TestRefreshesShareStatements(t *testing.T) {
 	ctx := t.Context()
 	const callers, locked, future, reused, late, ended, banned, twice = 40, 1, 2, 3, 4, 5, 6, 7
@@ -242,7 +241,7 @@ func TestRefreshesShareStatements(t *testing.T) {
 	if err == nil {
 		counters, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 	}
-	if err != nil || fmt.Sprint(counters) != "[0 1]" { // 0: the future one, and that of the banned user
+	if err != nil || fmt.Sprint(counters) != "[0 1]" { // 0: the future session, and the banned user's
 		t.Errorf("counters %v, %v", counters, err)
 	}
 }

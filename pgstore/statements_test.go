@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// trips counts what is sent: statements, and batches of them.
+// trips counts the statements and batches that are sent.
 type trips struct {
 	mu   sync.Mutex
 	list []string
@@ -40,7 +40,7 @@ func (c *trips) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBat
 func (c *trips) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 func (c *trips) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
-// taken returns what was sent since the last call.
+// taken returns the entries since the last call.
 func (c *trips) taken() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,9 +49,8 @@ func (c *trips) taken() []string {
 	return list
 }
 
-// What everybody does all the time is one statement, with its event and
-// messages; everything else is a few round trips. It is so without prepared
-// statements, too, as behind a pooler.
+// Frequent operations are one statement, with its event and messages; everything else is a
+// few round trips. The same holds without prepared statements, as with a pooler.
 func TestStatements(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
 		t.Run(mode.String(), func(t *testing.T) { checkStatements(t, mode) })

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A sweep takes what is over from that moment on, and nothing a moment before.
+// A sweep deletes entries from the moment they expire, and not a moment before.
 func TestSweepTakesNothingEarly(t *testing.T) {
 	s, schema := openSchema(t)
 	for table, row := range map[string]struct {

@@ -78,7 +78,7 @@ func finish(t *testing.T, s *pgstore.Store, schema, table string, from, to int) 
 	exec(t, s.Pool(), strings.ReplaceAll(fmt.Sprintf(finished[table], from, to), "auth.", schema+"."))
 }
 
-// A sweep goes past what somebody holds.
+// A sweep skips rows that are locked.
 func TestSweepWaitsForNobody(t *testing.T) {
 	s, schema := openSchema(t, pgstore.WithTimeout(5*time.Second))
 	ctx := t.Context()
@@ -104,8 +104,7 @@ func TestSweepWaitsForNobody(t *testing.T) {
 	}
 }
 
-// A sweep stops at its limit, whatever the planner thinks the tables hold: here,
-// next to nothing.
+// A sweep stops at its limit, even if the planner takes the tables for almost empty.
 func TestSweepLimitUnderStaleStatistics(t *testing.T) {
 	s, schema := openSchema(t)
 	ctx := t.Context()
@@ -145,8 +144,8 @@ func TestSweepAndDeletionUseIndexes(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		// Small tables are read whole unless that is ruled out. One that is empty may
-		// be found so by any index, and what is joined to it left alone.
+		// Small tables are read whole unless that is ruled out. Any index may serve to
+		// find a table empty, and the tables joined to it are then not read.
 		if _, err := tx.Exec(ctx, fmt.Sprintf(`set local enable_seqscan = off;
 			insert into %[1]s.tokens (purpose, hash, created_at, expires_at) select 'x', sha256(g::text::bytea), now(), 'infinity' from generate_series(1, 1000) g;
 			insert into %[1]s.events (id, type, at) select gen_random_uuid(), 'x', 'infinity' from generate_series(1, 1000) g;

@@ -11,8 +11,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// The database's arithmetic is that of Rate.Apply: whatever is drawn, with keys
-// that come twice, rates that change, and draws of nothing.
+// The database's arithmetic agrees with Rate.Apply for all draws: with repeated keys,
+// rates that change, and draws of nothing.
 func TestTakeAgreesWithMemstore(t *testing.T) {
 	s, m := open(t), memstore.New()
 	rates := []store.Rate{{Burst: 5, Per: time.Minute}, {Burst: 1, Per: time.Minute}, {Burst: 7, Per: time.Second}, {Burst: 3, Per: time.Hour}, {}, {Burst: -1, Per: time.Hour}}

@@ -13,8 +13,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What is kept in a way that this package never writes, by a hand or a bug, is an error
-// of whatever reads it, and not somebody with half of their data.
+// A stored value that this package never writes, by manual edit or bug, makes its reader
+// fail, and does not return a user with half of their data.
 func TestUnreadableRowsAreErrors(t *testing.T) {
 	t.Parallel()
 	s, schema := openSchema(t)

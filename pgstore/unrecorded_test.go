@@ -12,9 +12,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Whatever kind of change it is, its events are recorded or, where they cannot be, given
-// back, with all that the store fills in: whether recording was tried in vain or, as it
-// lately was, is not tried.
+// The events of every kind of change are recorded or, where they cannot be, returned with
+// all the fields that the store fills in: both if recording failed and if it was skipped
+// after a recent failure.
 func TestEventsAreRecordedOrGivenBack(t *testing.T) {
 	t.Parallel()
 	s, schema := openSchema(t)

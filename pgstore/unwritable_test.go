@@ -15,8 +15,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What JSON has no words for is refused by whatever would write it, and nothing of the
-// call is left: neither an account without its metadata nor one without its event.
+// A value that JSON cannot express is refused by every method that would write it, and
+// nothing of the call remains: neither an account without its metadata nor one without its
+// event.
 func TestUnwritableValuesAreErrors(t *testing.T) {
 	t.Parallel()
 	s, schema := openSchema(t)
@@ -61,8 +62,8 @@ func TestUnwritableValuesAreErrors(t *testing.T) {
 	}
 }
 
-// An import that the database refuses fails, and says why; one whose rows it leaves
-// out for no reason is an error, too, and not endless.
+// An import that the database refuses fails with the reason. One whose rows it omits
+// without a reason is an error, too, and not endless.
 func TestImportsSayWhatWentWrong(t *testing.T) {
 	t.Parallel()
 	s, schema := openSchema(t)
@@ -102,8 +103,8 @@ func TestCountsThatCannotBeGuessedAreErrors(t *testing.T) {
 	}
 }
 
-// An account whose metadata somebody set to JSON's null is listed with empty ones, as
-// is one that never had any.
+// An account with JSON null as its metadata is listed with empty metadata, like one that
+// never had any.
 func TestRowsWithNullMetadataAreListed(t *testing.T) {
 	t.Parallel()
 	s, schema := openSchema(t)
@@ -115,7 +116,7 @@ func TestRowsWithNullMetadataAreListed(t *testing.T) {
 	}
 }
 
-// A token for nobody is not kept, whatever its change rests on besides.
+// A token without a user is not stored, whatever the other conditions of its change are.
 func TestTokensOfNobodyAreRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -133,8 +134,8 @@ func TestTokensOfNobodyAreRefused(t *testing.T) {
 	}
 }
 
-// A caller who has gone by the time there is a connection gets no success for what was
-// never sent.
+// A caller who has left by the time there is a connection gets no success for a statement
+// that was never sent.
 func TestCallersWhoHaveGoneAreTold(t *testing.T) {
 	t.Parallel()
 	plain, schema := openSchema(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// In a transaction of the application's, which can be asked for one thing at a time, an
-// export of several pages works as well, and holds what the transaction has done.
+// An export of several pages also works in a transaction of the application's, which runs
+// one statement at a time, and contains the transaction's changes.
 func TestUsersExportInTransaction(t *testing.T) {
 	s, schema := openSchema(t)
 	env := authtest.NewOn(t, s)

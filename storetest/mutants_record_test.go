@@ -182,7 +182,7 @@ func (s onlyLive) Key(ctx context.Context, id string) (store.APIKey, error) {
 	return k, err
 }
 
-// unseeing replaces keys without checking them.
+// unseeing replaces keys at any revision.
 type unseeing struct {
 	base
 	store.ProjectStore

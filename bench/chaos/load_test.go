@@ -144,9 +144,8 @@ func (l *load) work(i int, own *person) {
 	}
 }
 
-// ask sends a request to the next server and enters the answer into the ledger.
-// Both results are false for an answer that is neither the one wanted nor what
-// the fault explains.
+// ask sends a request to the next server and enters the answer into the ledger. Both
+// results are false if the answer is neither the wanted one nor explained by the fault.
 func (l *load) ask(kind string, want int, path string, body obj) (r reply, acknowledged, doubtful bool) {
 	s := l.servers[l.turn.Add(1)%int64(len(l.servers))]
 	r = s.call("POST", path, body)
@@ -332,7 +331,7 @@ func (l *load) verify(s *server, database string) {
 			t.Errorf("the session of %s was lost", p.email)
 		}
 	})
-	// What nobody was told about happened wholly or not at all.
+	// A change without an answer happened wholly or not at all.
 	close(l.toReset)
 	for p := range l.toReset {
 		if p.doubted {

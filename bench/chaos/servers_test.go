@@ -120,7 +120,7 @@ func TestThreeServersAreOne(t *testing.T) {
 			got, _ := race(servers, func(i int, s *server) reply {
 				return s.call("POST", "/signup", p.credentials(p.password), from(fmt.Sprintf("198.51.100.%d", i))...)
 			})
-			// Five messages an hour to one address: four more are told that it is taken.
+			// Five messages an hour to one address: four more report that it is taken.
 			wantAnswers(t, "sign-ups", got, map[string]int{"200": 1, "409 user_already_exists": 4, "429 rate_limited": crowd - 5})
 
 			asked := on(round)

@@ -90,8 +90,8 @@ func (a *app) magicLink(email string) (int, string) {
 	return a.call("", "GET", m.Link, "")
 }
 
-// wantHello fails the test unless a response has a session whose user has a profile with
-// this name.
+// wantHello fails the test unless a response has a session, and its user has a profile
+// with this name.
 func (a *app) wantHello(status int, body, name string) {
 	a.t.Helper()
 	var in struct {
