@@ -20,15 +20,15 @@ import (
 )
 
 // Every operation checks its actor itself. The operations that dashboard pages call refuse
-// an actor who lacks the permission, whose session has ended, who is banned or who has
-// lost the role, and they request no change of the store. The same holds for an actor that
-// the page has already read: operations that change something check again at once, the
-// others after a second.
+// an actor without the permission, without a live session, without the role or under a
+// ban, and they request no change of the store. The same holds for an actor that the page
+// has already read: operations that change something check again at once, the others after
+// a second.
 func TestOperationsRefuseActors(t *testing.T) {
 	t.Parallel()
 	type fall struct {
 		name  string
-		fall  func(o *office, s *authtest.SignedIn) // what happens to an operator
+		fall  func(o *office, s *authtest.SignedIn) // changes an operator
 		codes []auth.Code
 	}
 	falls := []fall{

@@ -18,8 +18,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// dumped runs a test on stores whose contents can be read whole: each row of Postgres, and
-// the file of the store in memory.
+// dumped runs a test on stores with readable contents: each row of Postgres, and the file
+// of the store in memory.
 func dumped(t *testing.T, test func(t *testing.T, store auth.Store, dump func() string)) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {

@@ -36,7 +36,8 @@ func TestOwnIDInOtherForms(t *testing.T) {
 	})
 }
 
-// A filter that is one in name only picks everybody, too.
+// A filter that matches every account, whatever its form, counts as a filter of all
+// accounts.
 func TestEverybodyByAnotherName(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -62,7 +63,7 @@ func TestIDsAreNotUsedAgain(t *testing.T) {
 	})
 }
 
-// A hook that panics fails the rows that it was asked about, and no more.
+// A hook that panics fails only the rows that it was called for.
 func TestPanicInAJob(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store, auth.WithHooks(auth.Hooks{OnUserCreating: func(context.Context, auth.User) error { panic("in a hook") }}))
@@ -152,7 +153,7 @@ func TestNoExportForAnotherSite(t *testing.T) {
 	}
 }
 
-// A job that a key began ends with the text of the key.
+// A job that a key started ends with the text of the key.
 func TestJobEndsWithTheRotationOfItsKey(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)

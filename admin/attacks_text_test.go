@@ -72,7 +72,7 @@ func TestUnreadableTexts(t *testing.T) {
 	})
 }
 
-// There are not so many roles that reading them takes a while.
+// The number of roles is limited, so that reading them stays fast.
 func TestRolesAreBounded(t *testing.T) {
 	t.Parallel()
 	st := memstore.New()

@@ -94,8 +94,8 @@ func TestLinksEndWithTheStrengthOfTheirMaker(t *testing.T) {
 	})
 }
 
-// Nobody knows what a key of the options, or application code, may do when its link is
-// used. The link does not open an account that has become an operator's since.
+// The later permissions of a key of the options, or of application code, are unknown when
+// its link is used. The link does not open an account that has become an operator's since.
 func TestLinksOfOptionsEndWithAPromotion(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -219,8 +219,7 @@ func TestFactorsOfAdmins(t *testing.T) {
 	o.do(op, "GET /users", "").want(403, auth.CodeInsufficientAAL)
 }
 
-// onTrustedDevices is a store whose sessions showed no second factor, because their
-// devices are trusted.
+// onTrustedDevices is a store of sessions on trusted devices, without a second factor.
 type onTrustedDevices struct{ auth.Store }
 
 func (s onTrustedDevices) Unwrap() auth.Store { return s.Store }

@@ -70,8 +70,7 @@ func TestDeniedAttemptsAreRecorded(t *testing.T) {
 	})
 }
 
-// Failed sign-ins are in the audit log and in the timeline, with the address that they
-// came from.
+// Failed sign-ins are in the audit log and in the timeline, with their IP addresses.
 func TestFailedSignInsAreRecorded(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -93,8 +92,7 @@ func TestFailedSignInsAreRecorded(t *testing.T) {
 	})
 }
 
-// Queries of the audit log that are no good are refused, the cursor of another list
-// among them.
+// Invalid queries of the audit log are refused, including the cursor of another list.
 func TestAuditQueriesAreStrict(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -188,8 +186,8 @@ func TestAuditExport(t *testing.T) {
 	})
 }
 
-// An export that cannot be recorded writes nothing. An export whose client has gone, or
-// whose store fails, stops and does not look complete.
+// An export that cannot be recorded writes nothing. An export stops if its client leaves
+// or the store fails, and does not look complete then.
 func TestAuditExportBreaksOff(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		tap := storetap.New(st)

@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A filter that picks more accounts than a selection may have picks none of them.
+// A filter that matches more accounts than a selection may have selects none of them.
 func TestSelectionHasAnEnd(t *testing.T) {
 	t.Parallel()
 	st := memstore.New()
@@ -82,7 +82,7 @@ func TestOwnerWithAWayInIsFoundAmongMany(t *testing.T) {
 	}
 }
 
-// An import has an end in rows, too, and empty lines are no way around it.
+// An import has a maximal number of rows, and empty lines do not evade it.
 func TestImportRows(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
@@ -98,7 +98,7 @@ func TestImportRows(t *testing.T) {
 	}
 }
 
-// A ban whose end is later than JSON can express is permanent, for a selection, too. Other
+// A ban with an end beyond the times of JSON is permanent, for a selection, too. Other
 // actions ignore the end of a ban.
 func TestSelectionsKeepAnyEndOfABan(t *testing.T) {
 	t.Parallel()

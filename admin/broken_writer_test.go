@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// full takes some bytes, and no more.
+// full accepts some bytes, and no more.
 type full struct{ room int }
 
 var errFull = errors.New("no room")
@@ -63,7 +63,7 @@ func TestHalfOfAnExportIsNotTakenForAll(t *testing.T) {
 	} {
 		for _, room := range []int{0, 1 << 12, 1 << 16} {
 			if room > 0 && strings.HasPrefix(name, "few") {
-				break // it has room for them
+				break // it has space for them
 			}
 			if err := write(t.Context(), &full{room}); !errors.Is(err, errFull) {
 				t.Errorf("%s, with room for %d bytes: %v", name, room, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// crowd is some people who may nothing.
+// crowd creates users without permissions.
 func (o *office) crowd(name string, n int) (ids []string) {
 	o.t.Helper()
 	for i := range n {

@@ -14,8 +14,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A password set by an operator is valid at once, whatever failures the account's limits
-// have counted. Factors that are not enabled do not count. Removing a second factor
+// A password set by an operator is valid at once, even if the account's limits have
+// counted failures. Factors that are not enabled do not count. Removing a second factor
 // deletes the recovery codes.
 func TestCredentialsByOperators(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
@@ -93,7 +93,7 @@ func TestGrantByAddressThatIsProved(t *testing.T) {
 	})
 }
 
-// Who has a role, page by page, and nothing of them that needs another permission.
+// The holders of a role, page by page, without data that needs another permission.
 func TestRoleUsers(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

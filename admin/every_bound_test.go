@@ -48,7 +48,7 @@ var bounds = map[string]struct {
 		_, err := o.adm.CreateRole(o.t.Context(), admin.System("test"), admin.CreateRoleParams{Name: strings.Repeat("x", n)})
 		return err
 	}},
-	"roles": {499, 500, func(o *office, n int) error { // there are as many, and one is made
+	"roles": {499, 500, func(o *office, n int) error { // so many exist, and one is added
 		roles, _ := store.Capability[store.ProjectStore](o.behind())
 		for i := 0; ; i++ {
 			table, err := roles.Roles(o.t.Context())
@@ -128,7 +128,7 @@ func (o *office) external(i admin.Identity, after time.Duration) error {
 	return o.adm.ExportUsers(o.t.Context(), admin.External(i), admin.ExportUsersParams{}, writerFunc(func(b []byte) (int, error) { return len(b), nil }))
 }
 
-// bulk tries to ban several.
+// bulk tries to ban several accounts.
 func (o *office) bulk(p admin.BulkParams) error {
 	p.Action, p.DryRun = admin.BulkBan, true
 	if p.Reason == "" {

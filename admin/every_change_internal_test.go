@@ -54,7 +54,7 @@ func TestEachEditIsRecorded(t *testing.T) {
 	}
 }
 
-// noted are changes as one line.
+// noted returns changes as one line.
 func noted(changes map[string]store.FieldChange) string {
 	show := func(v any) any {
 		if s, ok := v.(*string); ok && s != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// A list of nothing is an empty list on the wire: clients that go through it need not ask
-// whether it is there.
+// An empty list is an empty array on the wire, so that clients can iterate without a
+// check.
 func TestListsOfNothingAreLists(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())

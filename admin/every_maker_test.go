@@ -84,8 +84,8 @@ func TestMakersAnswerForWhatTheyMade(t *testing.T) {
 	}
 }
 
-// restsOn has each call of the store that something makes fail in turn, and returns which
-// they are and the terms under which it is done.
+// restsOn has each call of the store that creates something fail in turn, and returns the
+// calls and the terms of the change.
 func (o *office) restsOn(made func(k int) func() error) string {
 	o.t.Helper()
 	tap, _ := o.Store.(*storetap.Tap)

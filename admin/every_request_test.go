@@ -14,7 +14,7 @@ import (
 // nobodysID is an id that nothing has.
 const nobodysID = "01a1fb4c-2b13-7a71-806e-d67843451400"
 
-// flaw is one way in which a request is wrong, or is barely valid.
+// flaw makes a request wrong, or barely valid.
 type flaw struct {
 	name  string
 	alter func(pattern, body string, headers []string) (string, string, []string)
@@ -78,8 +78,8 @@ func flawsOf(row admin.Row) (list []flaw) {
 }
 
 // A request with a flaw is answered or refused, and never fails: a refusal is a 4xx with a
-// code, and nothing was done then. Each body that is no object, of another media type or
-// without a revision that is a number is refused.
+// code and changes nothing. A body that is no object, has another media type or has a
+// revision that is no number is refused.
 func TestFlawsAreRefused(t *testing.T) {
 	t.Parallel()
 	refused := map[string]int{"{": 400, "[]": 400, "text/plain": 415, "If-Match: x": 412, "If-Match: of letters": 412, "Idempotency-Key of nothing": 422, "Idempotency-Key with a space": 422, "Idempotency-Key with another character": 422, "Idempotency-Key of 256 bytes": 422}

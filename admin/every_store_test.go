@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// plain is a store without any optional interface but those of the next one.
+// plain is a store without any optional interface except those of the next one.
 type plain struct {
 	auth.Store
 	next auth.Store
@@ -42,8 +42,8 @@ type (
 	}
 )
 
-// Without any one of the interfaces that it needs the admin side does not come up,
-// and names it.
+// Without any one of its required interfaces the admin side does not start, and the error
+// names the interface.
 func TestEachInterfaceIsNeeded(t *testing.T) {
 	t.Parallel()
 	m := memstore.New()
@@ -76,8 +76,8 @@ func TestEachInterfaceIsNeeded(t *testing.T) {
 	}
 }
 
-// Where the first roles cannot be added, or a scope or a permission is none, the admin
-// side does not come up either.
+// If the first roles cannot be added, or a scope or a permission is invalid, the admin
+// side does not start either.
 func TestNewTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, failing := range []string{"Roles", "PutRole"} {

@@ -18,7 +18,7 @@ import (
 )
 
 // variant is a use of an operation that reads more of the store than its example does. It
-// is made anew for each call that fails.
+// is set up again for each call that fails.
 type variant func(o *office, ctx context.Context, owner, ada *authtest.SignedIn, k int) func() error
 
 // asked is a variant that is a request, which must not answer with a 5xx other than 503.
@@ -102,7 +102,7 @@ var variants = map[string]variant{
 	},
 }
 
-// ending is a variant that ends sessions, two at a time where it is everybody's.
+// ending is a variant that revokes sessions, two at a time if it concerns all accounts.
 func ending(p admin.RevokeSessionsParams) variant {
 	return func(o *office, ctx context.Context, owner, ada *authtest.SignedIn, k int) func() error {
 		o.adm.EndsAtOnce(2)
@@ -119,8 +119,8 @@ func ending(p admin.RevokeSessionsParams) variant {
 	}
 }
 
-// Where any call of the store fails that a use of an operation makes, that is reported,
-// and the use can be repeated.
+// If any call of the store fails during a variant, that is reported, and the variant can
+// be repeated.
 func TestVariantsInOutages(t *testing.T) {
 	t.Parallel()
 	for name := range variants {

@@ -18,7 +18,7 @@ type Row struct {
 	Self       bool
 	Reads      bool
 	Secret     bool
-	Strength   string // the target whose strength the actor must match
+	Strength   string // the target that the actor must be stronger than
 	Body       bool   // it reads a body
 	Strict     bool   // it refuses a query that it does not know
 	Revised    bool   // it reads If-Match
@@ -38,7 +38,7 @@ func Table() []Row {
 	return rows
 }
 
-// Work works jobs off, as the process does behind the requests' backs.
+// Work completes jobs, as the process does in the background.
 func Work(ctx context.Context, m *Admin) {
 	w := &worker{Admin: m}
 	defer w.close()
@@ -55,7 +55,8 @@ func (m *Admin) ImportRows(n int) { m.importRows = n }
 // ExportPage sets how many accounts an export reads at a time.
 func (m *Admin) ExportPage(n int) { m.exportPage = n }
 
-// EndsAtOnce sets how many sessions a change ends where all are to.
+// EndsAtOnce sets the number of sessions that one change revokes when all are to be
+// revoked.
 func (m *Admin) EndsAtOnce(n int) { m.endsAtOnce = n }
 
 // Serve has the endpoint of a request's method and path, below /admin, answer for an

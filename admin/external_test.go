@@ -31,7 +31,7 @@ func authorize(r *http.Request) (admin.Identity, error) {
 	}
 }
 
-// withStaff returns an office whose operators are known to the application only.
+// withStaff returns an office with operators that only the application knows.
 func withStaff(t *testing.T, store auth.Store) *office {
 	return newOfficeWith(t, store, admin.Options{Authorize: authorize})
 }

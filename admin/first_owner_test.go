@@ -92,7 +92,7 @@ func (l *locked) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// After the first owner, whatever became of them, no link is created, and older links open
+// After the first owner, even a former one, no link is created, and older links open
 // nothing.
 func TestFirstOwnerIsOnce(t *testing.T) {
 	code := admin.System("test")
@@ -135,7 +135,7 @@ func TestFirstOwnerIsOnce(t *testing.T) {
 	}
 }
 
-// Of several who have the link one becomes the owner.
+// Of several visitors with the link one becomes the owner.
 func TestFirstOwnersAtOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

@@ -48,7 +48,7 @@ type office struct {
 	job    string // the id of a job, for operations on jobs
 	post   *postOffice
 
-	sending func()                                    // comes before each request; may be nil
+	sending func()                                    // runs before each request; may be nil
 	mark    func(ctx context.Context) context.Context // changes the context of each request; may be nil
 
 	because string // the reason that examples add; empty: none
@@ -84,9 +84,9 @@ func newOfficeWith(t *testing.T, store auth.Store, of admin.Options, opts ...aut
 	return o
 }
 
-// checkers are of the documents that there are, by whether the application has an admin
-// login of its own: nothing else makes them differ (TestOneDocumentForAllOptions), and to
-// write and read one for each office would take longer than most tests.
+// checkers check the documents, by whether the application has an admin login of its own:
+// they differ in nothing else (TestOneDocumentForAllOptions), and writing and reading one
+// for each office would take longer than most tests.
 var checkers = struct {
 	sync.Mutex
 	by map[bool]*harness.Contract
@@ -203,7 +203,7 @@ func (o *office) do(who *authtest.SignedIn, pattern, body string, headers ...str
 	return a
 }
 
-// want checks status and, if one is named, the code.
+// want checks status and, if given, the code.
 func (a *answer) want(status int, code ...auth.Code) *answer {
 	a.t.Helper()
 	if a.status != status || len(code) > 0 && a.body["code"] != string(code[0]) {

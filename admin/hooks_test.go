@@ -27,7 +27,7 @@ func TestApplicationDecidesOnDeletions(t *testing.T) {
 		if len(asked) != 1 || asked[0] != "ada@example.com" {
 			t.Errorf("asked of %v", asked)
 		}
-		for _, why = range []error{store.ErrStale, store.ErrNotFound} { // which the store says, too
+		for _, why = range []error{store.ErrStale, store.ErrNotFound} { // the store's own errors, too
 			wantCode(t, o.adm.DeleteUser(t.Context(), admin.System("test"), p), auth.CodeInternal)
 			wantCode(t, o.DeleteUser(t.Context(), auth.DeleteUserParams{Caller: auth.ByApplication(ada.User.ID)}), auth.CodeInternal)
 		}

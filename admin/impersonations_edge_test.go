@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// codeFor starts an impersonation whose token is fetched by a code.
+// codeFor starts an impersonation and returns the code for its token.
 func (s *stage) codeFor() string {
 	s.t.Helper()
 	res, err := s.adm.Impersonate(s.t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "ticket 7", RedirectTo: "https://app.example.com/x"})
@@ -120,7 +120,7 @@ func TestImpersonationIsOfWhomItsTokenNames(t *testing.T) {
 	}
 }
 
-// An impersonation is a session that nothing prolongs.
+// Nothing prolongs an impersonation.
 func TestImpersonationIsNotProlonged(t *testing.T) {
 	s := newStage(t, memstore.New())
 	c, err := s.Verify(s.acts.AccessToken)

@@ -38,8 +38,8 @@ func (o *office) acted(target *authtest.SignedIn) string {
 	return id
 }
 
-// stage is an office with the application's own routes, an operator, somebody as whom
-// they act, and the token to do so with.
+// stage is an office with the application's own routes, an operator, a target, and the
+// token of an impersonation.
 type stage struct {
 	*office
 	operator, ada *authtest.SignedIn
@@ -166,8 +166,8 @@ func TestImpersonationActsInNoMethod(t *testing.T) {
 	})
 }
 
-// The token says who acts, lives for 15 minutes at most, and nothing is kept with the
-// user, who sees it among their sessions.
+// The token names the actor and lives for 15 minutes at most. The user's account keeps
+// nothing of it except a row in their list of sessions.
 func TestImpersonationLeavesNoTrace(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		s := newStage(t, st, auth.WithTokens(auth.TokenOptions{Life: time.Hour}))
@@ -316,7 +316,8 @@ func TestImpersonationEnds(t *testing.T) {
 	})
 }
 
-// Nobody acts as themselves, as an equal, without a reason, nor without having signed in.
+// An impersonation of oneself or an equal, without a reason or without a session of the
+// actor is refused.
 func TestImpersonateRefuses(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		s := newStage(t, store)

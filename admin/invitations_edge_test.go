@@ -46,8 +46,8 @@ func TestInvitationGivesNothingElse(t *testing.T) {
 	wantCode(t, err, auth.CodeInvalidToken)
 }
 
-// Who comes by a provider with the invited address, but is known there as somebody else,
-// is not who was invited.
+// A visitor whose identity at the provider belongs to another account cannot accept,
+// although it has the invited address.
 func TestInvitationOfAnotherIdentity(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	o, boss := withRole(t, memstore.New(), auth.WithProvider(idp.Google()))
@@ -77,8 +77,8 @@ func TestInvitationOfAnotherIdentity(t *testing.T) {
 	}
 }
 
-// The page leads to providers where one can come back from them: with cookies, or to
-// where the invitation leads.
+// The page links to providers if one can return from them: with cookies, or to the target
+// of the invitation.
 func TestInvitationPageLeadsToProviders(t *testing.T) {
 	for name, c := range map[string]struct {
 		to     string
@@ -116,7 +116,7 @@ func TestInvitationPageLeadsToProviders(t *testing.T) {
 	}
 }
 
-// An invitation that its maker could not make any more is shown to nobody.
+// An invitation that its maker could no longer create is shown to nobody.
 func TestInvitationOfAFormerOperatorIsNotShown(t *testing.T) {
 	o, boss := withRole(t, memstore.New())
 	_, token := o.invite(actor(boss), "ada@example.com", "editor")

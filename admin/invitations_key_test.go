@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// An invitation by a key is good only while the key could still make it.
+// An invitation by a key is valid only while the key could still create it.
 func TestInvitationByAKey(t *testing.T) {
 	code := admin.System("test")
 	for name, c := range map[string]struct {

@@ -24,7 +24,7 @@ func TestInvitationMeanwhile(t *testing.T) {
 			return err
 		}
 		for _, c := range []struct {
-			email     string // of the one case
+			email     string // for the one case
 			first     bool   // there is an invitation before
 			meanwhile func(ctx context.Context, email string, i admin.Invitation, token string) error
 			want      auth.Code
@@ -51,7 +51,7 @@ func TestInvitationMeanwhile(t *testing.T) {
 			tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
 				if method == "PutToken" {
 					once.Do(func() {
-						o.Clock.Advance(2 * time.Minute) // mails have to be apart
+						o.Clock.Advance(2 * time.Minute) // mails need an interval
 						if err := c.meanwhile(ctx, c.email, i, token); err != nil {
 							t.Errorf("%s: %v", c.email, err)
 						}

@@ -21,7 +21,7 @@ import (
 
 const password = "a rather long password"
 
-// invitedToken is the token of the last invitation that was mailed to an address.
+// invitedToken returns the token of the last invitation mailed to an address.
 func (o *office) invitedToken(email string) string {
 	o.t.Helper()
 	u, err := url.Parse(o.Mail(o.t, email, auth.KindInvitation).Link)
@@ -31,7 +31,7 @@ func (o *office) invitedToken(email string) string {
 	return u.Query().Get("token")
 }
 
-// invite has an operator invite somebody, and returns the token.
+// invite creates an invitation, and returns its token.
 func (o *office) invite(who admin.Actor, email string, roles ...string) (admin.Invitation, string) {
 	o.t.Helper()
 	i, err := o.adm.Invite(o.t.Context(), who, admin.InviteParams{Email: email, Roles: roles})
@@ -49,8 +49,8 @@ func (o *office) accept(token string, edit ...func(*auth.AcceptInvitationParams)
 	return o.AcceptInvitation(o.t.Context(), p)
 }
 
-// withRole is an office with the role "editor", which permits notes, and somebody who
-// may give it.
+// withRole is an office with the role "editor", which permits notes, and an operator who
+// may grant it.
 func withRole(t *testing.T, store auth.Store, opts ...auth.Option) (*office, *authtest.SignedIn) {
 	t.Helper()
 	o := newOffice(t, store, opts...)
@@ -58,7 +58,7 @@ func withRole(t *testing.T, store auth.Store, opts ...auth.Option) (*office, *au
 	return o, o.operator("boss@example.com", notes, admin.PermUsersWrite, admin.PermRolesAssign, admin.PermUsersRead)
 }
 
-// An invitation makes an account with its roles where sign-up is switched off, once.
+// An invitation creates an account with its roles although sign-up is switched off, once.
 func TestInvitationMakesAnAccount(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, boss := withRole(t, store, auth.WithSettings(auth.Settings{SignUp: auth.Off}))
@@ -94,7 +94,7 @@ func TestInvitationMakesAnAccount(t *testing.T) {
 	})
 }
 
-// A page of invitations goes on where the one before ended.
+// A page of invitations starts where the one before ended.
 func TestInvitationPages(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o, _ := withRole(t, st)
@@ -128,7 +128,7 @@ func TestInvitationPages(t *testing.T) {
 	})
 }
 
-// page asks for a page of links as a browser does.
+// page requests a page of links as a browser does.
 func (o *office) page(method, path, form string) string {
 	o.t.Helper()
 	r := httptest.NewRequestWithContext(o.t.Context(), method, "/auth/v1"+path, strings.NewReader(form))
@@ -143,7 +143,7 @@ func (o *office) page(method, path, form string) string {
 	return w.Body.String()
 }
 
-// The page's form accepts, and one with a bad password shows the form again.
+// The page's form accepts the invitation, and shows the form again for a bad password.
 func TestInvitationPage(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, boss := withRole(t, store)
@@ -245,8 +245,8 @@ func TestInvitationEnds(t *testing.T) {
 	})
 }
 
-// Roles are given by invitation to nobody whom they could not be given to, and an
-// invitation that gives some is touched by nobody who could not give them.
+// An invitation gives no roles that its maker could not grant directly, and only actors
+// who could grant its roles may change it.
 func TestInvitationRules(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, boss := withRole(t, store)
@@ -291,7 +291,7 @@ func TestInvitationOfSomebodyWhoHasAnAccount(t *testing.T) {
 		_, token := o.invite(actor(boss), "ada@example.com", "editor")
 		_, err := o.accept(token)
 		wantCode(t, err, auth.CodeAccountExists)
-		_, err = o.accept(token, within(eve)) // somebody else's session counts for nothing
+		_, err = o.accept(token, within(eve)) // another user's session does not count
 		wantCode(t, err, auth.CodeAccountExists)
 		tokens, err := o.accept(token, within(ada))
 		if err != nil {
@@ -318,8 +318,8 @@ func TestInvitationOfSomebodyWhoHasAnAccount(t *testing.T) {
 	})
 }
 
-// A user whose provider verified the invited address accepts with sign-up switched off;
-// nobody else does.
+// With sign-up switched off, only a user of a provider that verified the invited address
+// can accept.
 func TestInvitationByProvider(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		idp := authtest.StartProvider(t)
@@ -367,7 +367,7 @@ func TestInvitationByProvider(t *testing.T) {
 	})
 }
 
-// Accepted twice at once, an invitation makes one account.
+// An invitation that is accepted twice at once creates one account.
 func TestInvitationAcceptedTwiceAtOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, boss := withRole(t, store)
@@ -386,7 +386,7 @@ func TestInvitationAcceptedTwiceAtOnce(t *testing.T) {
 					won++
 					continue
 				}
-				if !errors.Is(err, auth.CodeInvalidToken) && !errors.Is(err, auth.CodeAccountExists) { // that which the winner made
+				if !errors.Is(err, auth.CodeInvalidToken) && !errors.Is(err, auth.CodeAccountExists) { // the account of the winner
 					t.Errorf("round %d: %v", round, err)
 				}
 			}

@@ -17,8 +17,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// patient is a store that lets the first step of an import wait for the second one: until
-// that has been taken, or for as long as it is given.
+// patient is a store that has the first step of an import wait for the second one: until
+// that is done, or for the given time.
 type patient struct {
 	auth.Store
 	store.AdminStore
@@ -31,8 +31,8 @@ type patient struct {
 	steps  int
 	second chan struct{}
 	once   *sync.Once      // closes it
-	waited bool            // the second one came
-	kept   []time.Duration // for how long the job was kept with the end of each chunk
+	waited bool            // the second one arrived
+	kept   []time.Duration // the lease given with the end of each chunk
 }
 
 func (s *patient) Unwrap() auth.Store { return s.Store }
@@ -90,7 +90,7 @@ func patience(st auth.Store) *patient {
 	return &patient{Store: st, AdminStore: admin}
 }
 
-// workedOffByOne completes a job whose leases do not end early.
+// workedOffByOne completes a job with leases that do not end early.
 func (o *office) workedOffByOne(jobID string) {
 	o.t.Helper()
 	o.until("the job is done", func() bool {
@@ -120,7 +120,7 @@ func TestChunksThatShareNothingAreDoneAtOnce(t *testing.T) {
 		if !s.waited || s.steps != 5 {
 			t.Errorf("%d steps, and the first waited for the second: %v", s.steps, s.waited)
 		}
-		// Nobody takes up the second of two while it is being done.
+		// Nobody takes the second of two chunks while it is being done.
 		if lease := 15 * time.Second; !slices.Equal(s.kept, []time.Duration{lease, 0, lease, 0, 0}) {
 			t.Errorf("the job is kept for %v", s.kept)
 		}
@@ -131,8 +131,8 @@ func TestChunksThatShareNothingAreDoneAtOnce(t *testing.T) {
 	})
 }
 
-// If two rows of one import want the same value, the first gets it, whichever chunks they
-// are in and whatever the other results are.
+// If two rows of one import want the same value, the first gets it, in any chunks and with
+// any other results.
 func TestTheFirstRowHasWhatTwoWant(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		s := patience(store)

@@ -98,7 +98,7 @@ func TestActorGoesAfterOneOfTwoChunks(t *testing.T) {
 	})
 }
 
-// A number stands for the account that has it, however a row spells it.
+// A phone number identifies its account in any spelling.
 func TestRowsFindNumbersHoweverTheyAreSpelt(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

@@ -120,7 +120,7 @@ func TestChunksThatAreApart(t *testing.T) {
 	}
 }
 
-// Who begins a job goes on with it, whole, and is nobody else.
+// A job keeps its actor whole, and runs as nobody else.
 func TestActorsOfJobs(t *testing.T) {
 	id := func(aal string, permissions ...string) *Identity {
 		return &Identity{ID: "x", Label: "X", AAL: aal, Permissions: permissions, AuthTime: time.Unix(1, 0)}

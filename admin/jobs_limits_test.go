@@ -41,7 +41,7 @@ func TestJobsAreLimited(t *testing.T) {
 	})
 }
 
-// An import has an end, however many lines it has.
+// An import has a maximal size, however many lines it has.
 func TestImportSize(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

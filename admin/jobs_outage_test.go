@@ -18,9 +18,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ownWork works jobs off in the goroutine of the test, and no other worker gets one.
+// ownWork completes jobs in the goroutine of the test, and no other worker gets one.
 type ownWork struct {
-	before func(method string)                // comes before each of its calls of the store; may be nil
+	before func(method string)                // runs before each of its calls of the store; may be nil
 	fails  func(method string) storetap.Fault // like before, for faults
 }
 
@@ -247,7 +247,7 @@ func TestOutagesWithinManyOfActors(t *testing.T) {
 	}
 }
 
-// selected tries an action on whom a word finds, and returns the selection.
+// selected does a dry run for the accounts that match a word, and returns the selection.
 func (o *office) selected(who admin.Actor, action admin.BulkAction, word string) (id string) {
 	o.t.Helper()
 	res, err := o.adm.Bulk(o.t.Context(), who, admin.BulkParams{Action: action, DryRun: true, Filter: &admin.UserFilter{Search: word}, BulkDetails: admin.BulkDetails{Reason: "x"}})

@@ -205,8 +205,8 @@ func TestImportConflicts(t *testing.T) {
 	})
 }
 
-// Each field of a row needs the permission of its own operation, whether the account is
-// there or not.
+// Each field of a row needs the permission of its own operation, whether the account
+// exists or not.
 func TestImportNeedsThePermissionOfEachField(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)
@@ -273,7 +273,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A line of any length is given up on, and not kept.
+// The import stops reading a line that is too long, and does not buffer it.
 func TestImportOfALineWithoutEnd(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
@@ -357,7 +357,7 @@ func (o *office) recordedOnce(id, when string) {
 	}
 }
 
-// crash has a call of the store fail that a job makes.
+// crash makes a call of the store by a job fail.
 type crash struct {
 	fault    storetap.Fault
 	at       int64

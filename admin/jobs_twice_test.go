@@ -26,7 +26,7 @@ type forgetful struct {
 	store.AdminStore
 	times atomic.Int64
 
-	meanwhile func() // comes after each that is lost; may be nil
+	meanwhile func() // runs after each lost one; may be nil
 
 	mu   sync.Mutex
 	told map[string][]string // the results of each chunk, every time
@@ -138,7 +138,7 @@ func (o *office) importsAll(at, conflicts string) (jobID string) {
 	return jobID
 }
 
-// workedOff completes a job whose leases end at once.
+// workedOff completes a job with leases that end at once.
 func (o *office) workedOff(jobID string) {
 	o.t.Helper()
 	o.until("the job is done", func() bool {

@@ -24,7 +24,7 @@ type altering struct {
 	mu   sync.Mutex
 	job  func(j *store.Job)
 	read func(c *store.JobChunk)
-	told []string // the ends of chunks
+	told []string // the results of chunks
 }
 
 func alters(s auth.Store) *altering {
@@ -74,7 +74,7 @@ func (s *altering) ends() []string {
 	return slices.Clone(s.told)
 }
 
-// alteredOffice is an office on such a store, in which nothing may panic.
+// alteredOffice is an office on an altering store, in which nothing may panic.
 func alteredOffice(t *testing.T) (*altering, *office) {
 	t.Helper()
 	s, said := alters(memstore.New()), &lines{}
@@ -86,7 +86,7 @@ func alteredOffice(t *testing.T) (*altering, *office) {
 	return s, newOffice(t, s, auth.WithLogger(slog.New(slog.NewTextHandler(said, nil))))
 }
 
-// noParameters is a store whose selections cannot be read.
+// noParameters is a store with unreadable selections.
 type noParameters struct{ *altering }
 
 func (s noParameters) Job(ctx context.Context, id string, now time.Time) (store.Job, error) {
@@ -106,8 +106,8 @@ func TestSelectionThatCannotBeRead(t *testing.T) {
 	wantCode(t, err, auth.CodeInternal)
 }
 
-// A job that no try will help, such as one that was sealed under a secret that is gone,
-// fails with a result for each of its rows, and does not hang or pass for done.
+// A job that no retry can repair, such as one sealed under a lost secret, fails with a
+// result for each of its rows. It neither hangs nor counts as done.
 func TestJobsThatCannotBeReadFail(t *testing.T) {
 	t.Parallel()
 	imports := func(o *office, by admin.Actor) string {

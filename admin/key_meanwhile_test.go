@@ -139,8 +139,8 @@ func TestWhatKeysOfTheOptionsMadeEndsWithThem(t *testing.T) {
 	}
 }
 
-// A link of a key of the options ends when its account becomes stronger than the key,
-// whatever other scopes the key has.
+// A link of a key of the options ends when its account becomes stronger than the key, even
+// if the key has other scopes.
 func TestLinksOfTheOptionsKeysEndWithTheStrengthOfTheKey(t *testing.T) {
 	const text = "sk_test_of_the_options_0123"
 	onStores(t, func(t *testing.T, store auth.Store) {

@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// newDeploy makes the key that examples are about.
+// newDeploy creates the key of the examples.
 func (o *office) newDeploy() {
 	o.t.Helper()
 	k, err := o.adm.CreateKey(o.t.Context(), admin.System("test"), admin.CreateKeyParams{Name: "deploy", Scopes: []string{admin.PermUsersRead}})
@@ -30,7 +30,7 @@ func (o *office) key(who admin.Actor, scopes ...string) admin.NewKey {
 	return k
 }
 
-// keyOf makes a secret key that somebody answers for, who need not sign in for it.
+// keyOf creates a secret key of a user, who need not sign in for it.
 func (o *office) keyOf(u auth.User, scopes ...string) admin.NewKey {
 	o.t.Helper()
 	k := o.key(admin.System("test"), scopes...)
@@ -43,7 +43,7 @@ func (o *office) keyOf(u auth.User, scopes ...string) admin.NewKey {
 	return k
 }
 
-// imported is somebody with roles, who never signed in.
+// imported is a user with roles, who never signed in.
 func (o *office) imported(email string, roles ...string) *authtest.SignedIn {
 	o.t.Helper()
 	u, err := o.ImportUser(o.t.Context(), auth.ImportUserParams{Email: email, EmailVerified: true, Roles: roles})
@@ -53,7 +53,7 @@ func (o *office) imported(email string, roles ...string) *authtest.SignedIn {
 	return &authtest.SignedIn{Tokens: auth.Tokens{User: u}}
 }
 
-// permit makes or changes a role.
+// permit creates or changes a role.
 func (o *office) permit(role string, permissions ...string) {
 	o.t.Helper()
 	if err := o.permitIn(o.t.Context(), role, permissions...); err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// A key that is bound to networks in which the proxies are, too, is used from there
-// alone: no header that a client makes up, and the proxy passes on, turns the client into
-// the proxy.
+// A key that is bound to the proxies' network works from there alone: a header forged by a
+// client and passed on by the proxy does not turn the client into the proxy.
 func TestKeysBehindProxies(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store, auth.WithTrustedProxies("10.0.0.0/16"))
@@ -77,7 +76,7 @@ func TestPublicKeysChangeAtOnce(t *testing.T) {
 			t.Errorf("%d, want %d: %s", rec.Code, status, rec.Body)
 		}
 	}
-	for range 3 { // within the time for which keys are remembered, one of them
+	for range 3 { // one of them within the lifetime of the key cache
 		want(401, "pk_live_of_nobody_at_all")
 		made := o.do(owner, "POST /keys", `{"name":"x","kind":"public"}`, option).want(200).body
 		first, path := made["key"].(string), "/keys/"+made["id"].(string)

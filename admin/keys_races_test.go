@@ -108,7 +108,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 	})
 }
 
-// Once a key's revocation is answered, nothing happens in its name any more.
+// Once a key's revocation is answered, nothing happens in its name.
 func TestRevokedKeyAtOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

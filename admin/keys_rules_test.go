@@ -15,7 +15,7 @@ import (
 var notForKeys = []string{"auth.keys.read", "auth.keys.write", "auth.roles.write", "auth.roles.assign", "auth.settings.write", "auth.impersonate"}
 
 // The rules about keys hold for every operation: a key does what its scopes permit and its
-// maker may do, too, and nothing that is forbidden to all keys.
+// maker may also do, and nothing that is forbidden to all keys.
 func TestRulesOfKeys(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, target := newScene(t, store)
@@ -94,7 +94,7 @@ func TestScopesAreBounded(t *testing.T) {
 		o.do(ada, "POST /keys/"+lesser.ID+"/rotate", "").want(200)
 		o.do(owner, "POST /keys/"+lesser.ID+"/rotate", "").want(200)
 
-		// Keys of the service itself are for owners, whatever their scopes are.
+		// Keys of the service itself are for owners, with any scopes.
 		service := o.key(admin.System("test"), admin.PermUsersRead)
 		o.do(ada, "PATCH /keys/"+service.ID, `{"name":"mine"}`).want(403, auth.CodeTargetStronger)
 		o.do(ada, "POST /keys/"+service.ID+"/rotate", "").want(403, auth.CodeTargetStronger)
@@ -102,12 +102,12 @@ func TestScopesAreBounded(t *testing.T) {
 		o.do(owner, "PATCH /keys/"+k.ID, `{"adopted":true}`).want(200)
 		o.do(ada, "PATCH /keys/"+k.ID, `{"scopes":["auth.users.read"]}`).want(403, auth.CodeTargetStronger)
 		o.do(ada, "POST /keys/"+k.ID+"/rotate", "").want(403, auth.CodeTargetStronger)
-		o.do(ada, "DELETE /keys/"+k.ID, "").want(204) // which harms nobody but programs
+		o.do(ada, "DELETE /keys/"+k.ID, "").want(204) // revoking only stops programs
 	})
 }
 
-// A key that an owner adopted is the service's: who made it changes it no more, although
-// they may do all that it may.
+// A key that an owner adopted belongs to the service: its maker can no longer change it,
+// even with all its permissions.
 func TestAdoptedKeysAreForOwners(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A key is made, used, changed, rotated and revoked, on the wire.
+// A key is created, used, changed, rotated and revoked, on the wire.
 func TestKeyOnTheWire(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
@@ -69,7 +69,7 @@ func TestKeyOnTheWire(t *testing.T) {
 	})
 }
 
-// The list says of each key whether it can be used.
+// The list reports for each key whether it can be used.
 func TestKeyStatus(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

@@ -40,7 +40,7 @@ func TestSelectionOfEverybodyOutlivesNoOwner(t *testing.T) {
 	}
 }
 
-// Where the application says who an admin is, no account becomes the owner by a link.
+// If the application decides who is an admin, no account becomes the owner by a link.
 func TestNoFirstOwnerBesideAuthorize(t *testing.T) {
 	t.Parallel()
 	if link, err := withStaff(t, memstore.New()).adm.FirstOwnerLink(t.Context()); !errors.Is(err, auth.CodeInternal) || link != "" {
@@ -48,7 +48,7 @@ func TestNoFirstOwnerBesideAuthorize(t *testing.T) {
 	}
 }
 
-// An actor who may not read jobs is refused, whoever started the job, and the refusal is
+// An actor who may not read jobs is refused, even for their own job, and the refusal is
 // recorded under the operation.
 func TestJobsOfOthersAreNotRead(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestJobsOfOthersAreNotRead(t *testing.T) {
 	o.do(clerk, "GET /jobs/nothing", "").want(404, auth.CodeNotFound)
 }
 
-// overJobs is a store whose jobs are over before they start.
+// overJobs is a store in which jobs are over before they start.
 type overJobs struct{ *memstore.Store }
 
 func (overJobs) StartJob(context.Context, store.StartJob) (store.Job, error) {
@@ -99,8 +99,7 @@ func TestLogOfJobsThatGoWell(t *testing.T) {
 	}
 }
 
-// A key that could not be read, or would never open anything, is refused with the field
-// that is wrong.
+// A key that is unreadable or would never work is refused with its invalid field.
 func TestKeysThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
@@ -133,8 +132,7 @@ func TestKeysThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// A query that is misspelt is refused by every operation that takes one, instead of being
-// answered as if nothing had been asked for.
+// Every operation refuses a misspelt query parameter, instead of ignoring it.
 func TestMisspeltQueries(t *testing.T) {
 	t.Parallel()
 	o, target := newScene(t, memstore.New())

@@ -10,8 +10,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// crew signs in who acts in most scenes: an owner, a clerk who may do some of it, and
-// somebody whom it is done to.
+// crew signs in the actors of most scenes: an owner, a clerk with some permissions, and a
+// target.
 func (l *ledger) crew() {
 	l.permit("writer", notes)
 	l.permit("sender", "money.send")

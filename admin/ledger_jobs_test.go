@@ -19,7 +19,7 @@ func (l *ledger) worked(who, name string) {
 	l.play(who, "GET /jobs/$"+name+"/results", "")
 }
 
-// Something done to many accounts at once.
+// Bulk actions on many accounts.
 func TestLedgerOfBulk(t *testing.T) {
 	scenes(t, "bulk", admin.Options{}, func(l *ledger) {
 		l.crew()
@@ -87,7 +87,7 @@ func TestLedgerOfBulk(t *testing.T) {
 	}, auth.WithRedirectURLs("https://app.test/*"))
 }
 
-// Accounts that are made, and changed, by a file of them.
+// Accounts created and changed by an import.
 func TestLedgerOfImports(t *testing.T) {
 	scenes(t, "imports", admin.Options{}, func(l *ledger) {
 		l.crew()
@@ -146,7 +146,7 @@ func TestLedgerOfImports(t *testing.T) {
 	})
 }
 
-// Somebody whom the application alone knows does each thing.
+// Each operation by an external admin.
 func TestLedgerOfStaff(t *testing.T) {
 	scenes(t, "staff", admin.Options{Authorize: authorize}, func(l *ledger) {
 		l.permit("writer", notes)

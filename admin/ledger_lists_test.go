@@ -102,7 +102,7 @@ func (l *ledger) pages(who, pattern string) {
 	}
 }
 
-// from is a client at an address, with a browser.
+// from is a client at an IP address, with a browser.
 func (l *ledger) from(ip, browser string) func(string, ...authtest.UserOption) {
 	return func(name string, opts ...authtest.UserOption) {
 		l.t.Helper()
@@ -118,7 +118,7 @@ func (l *ledger) from(ip, browser string) func(string, ...authtest.UserOption) {
 	}
 }
 
-// Everybody's sessions, and how they end.
+// The list of all sessions, and their end.
 func TestLedgerOfSessions(t *testing.T) {
 	scenes(t, "sessions", admin.Options{}, func(l *ledger) {
 		l.crew()

@@ -115,7 +115,7 @@ func TestLedgerOfMessages(t *testing.T) {
 	}, auth.WithRedirectURLs("https://app.test/*"))
 }
 
-// Acting as somebody else.
+// Impersonations.
 func TestLedgerOfImpersonations(t *testing.T) {
 	scenes(t, "impersonations", admin.Options{TellImpersonated: true}, func(l *ledger) {
 		l.crew()

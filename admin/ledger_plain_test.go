@@ -28,7 +28,7 @@ func (l *ledger) filled(text string) string {
 	})
 }
 
-// plain has names in the place of ids, and nothing that is random.
+// plain writes names in place of ids, and omits random values.
 func (l *ledger) plain(text string) string {
 	text = cursorIn.ReplaceAllStringFunc(text, func(found string) string {
 		raw, err := base64.RawURLEncoding.DecodeString(cursorIn.FindStringSubmatch(found)[1])

@@ -40,8 +40,8 @@ type ledger struct {
 	known map[string]bool   // rows and mails that were written down
 
 	naming    string // see made
-	contested bool   // somebody else is faster than the first try of each change
-	outages   bool   // each call of the store that a request makes fails in turn, before it is answered
+	contested bool   // another change precedes the first attempt of each change
+	outages   bool   // each call of the store by a request fails in turn, before it is answered
 
 	text strings.Builder
 }
@@ -53,8 +53,8 @@ type ledgerKey struct{}
 // line depends on whether there were outages.
 const whereFails = "  where it fails,"
 
-// scenes are played twice: as they are, and with every change that is recorded decided
-// anew once, which has to come to the same.
+// scenes are played twice: once as they are, and once with every recorded change decided
+// again, which must have the same result.
 func scenes(t *testing.T, name string, of admin.Options, play func(l *ledger), opts ...auth.Option) {
 	t.Helper()
 	t.Parallel()
@@ -120,7 +120,7 @@ func compareLedgers(t *testing.T, want, got string) {
 	}
 }
 
-// signIn signs somebody in by a name.
+// signIn signs a user in by a name.
 func (l *ledger) signIn(name string, opts ...authtest.UserOption) {
 	l.t.Helper()
 	l.Clock.Advance(time.Second)
@@ -206,7 +206,7 @@ func (l *ledger) attempt(k int, reads bool, send func() *answer) (a *answer, fai
 		}
 	}
 	if k > 0 && !reads {
-		h.Draws = func(draws []store.Draw) []store.Draw { // those that are left are for the request that succeeds
+		h.Draws = func(draws []store.Draw) []store.Draw { // the remaining draws are for the request that succeeds
 			mu.Lock()
 			defer mu.Unlock()
 			draws = slices.Clone(draws)
@@ -295,7 +295,7 @@ func (l *ledger) request(short bool, who, pattern, body string, headers ...strin
 	return a
 }
 
-// body is an answer's, in one form.
+// body is an answer's body, in one form.
 func (l *ledger) body(a *answer, short bool) string {
 	if a.body == nil {
 		return strings.ReplaceAll(strings.TrimSpace(a.text), "\n", "\n    ")

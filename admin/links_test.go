@@ -91,8 +91,8 @@ func TestSentOnBehalf(t *testing.T) {
 	})
 }
 
-// Everything that is held about somebody is exported, without who else acted, and that
-// is recorded.
+// The export has all data about a user, without the names of other actors, and is
+// recorded.
 func TestExportOfAPerson(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

@@ -101,7 +101,7 @@ func TestWhatOthersWereFasterAtIsTold(t *testing.T) {
 	}
 }
 
-// An account that is gone by the time that its secrets are read is left out of an export.
+// An account that is gone when its secrets are read is left out of an export.
 func TestExportLeavesOutWhoIsGone(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())

@@ -24,7 +24,7 @@ import (
 type postOffice struct {
 	mu      sync.Mutex
 	inbox   *auth.Inbox
-	refuses map[string]func(auth.Message) error // by address
+	refuses map[string]func(auth.Message) error // by email address or phone number
 }
 
 func (p *postOffice) open(inbox *auth.Inbox) {
@@ -33,7 +33,7 @@ func (p *postOffice) open(inbox *auth.Inbox) {
 	p.inbox, p.refuses = inbox, map[string]func(auth.Message) error{}
 }
 
-// refuse has messages to an address refused by why, or taken again if that is nil.
+// refuse has messages to a recipient refused by why, or accepted again if why is nil.
 func (p *postOffice) refuse(to string, why func(auth.Message) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func (o *office) becomes(p admin.MessagesParams, state store.MessageState) store
 	}
 }
 
-// failedMessage is the id of a magic link to somebody that failed, once at least.
+// failedMessage returns the id of a magic link that failed, at least once.
 func (o *office) failedMessage(u auth.User) string {
 	o.t.Helper()
 	links := admin.MessagesParams{UserID: u.ID, Kind: auth.KindMagicLink}
@@ -215,7 +215,7 @@ func TestRetryRefuses(t *testing.T) {
 		id = o.failedMessage(used)
 		o.Clock.Advance(time.Minute)
 		if _, err := o.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: used.Email}); err != nil {
-			t.Fatal(err) // in place of the one that failed
+			t.Fatal(err) // instead of the one that failed
 		}
 		retry(id).want(422, auth.CodeValidationFailed)
 
@@ -245,7 +245,7 @@ func TestRetryRefuses(t *testing.T) {
 	})
 }
 
-// Of several at once, one has a message sent again, and it arrives once.
+// Of several concurrent retries of a message one succeeds, and it arrives once.
 func TestRetriesAtOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)
@@ -360,7 +360,8 @@ func TestRetryForTheStronger(t *testing.T) {
 	})
 }
 
-// A text is listed like a mail, and each retry of one draws the budget of texts.
+// A text message is listed like a mail, and each retry of one counts against the limit of
+// texts.
 func TestTextsAreMessages(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		const phone = "+4930123456"

@@ -78,7 +78,7 @@ func TestOutagesBeforeJobs(t *testing.T) {
 		"an import": {nil, func(o *office, owner *authtest.SignedIn, _ string) *answer {
 			return o.do(owner, "POST /users/import", strings.Repeat(`{"email":"new@example.com"}`+"\n", 201), ndjson)
 		}, true},
-		"an import of long lines": {nil, func(o *office, owner *authtest.SignedIn, _ string) *answer { // some are kept before all were read
+		"an import of long lines": {nil, func(o *office, owner *authtest.SignedIn, _ string) *answer { // some rows are stored before all are read
 			return o.do(owner, "POST /users/import", strings.Repeat(`{"email":"`+strings.Repeat("x", 200<<10)+`"}`+"\n", 8), ndjson)
 		}, true},
 		"a selection": {nil, func(o *office, owner *authtest.SignedIn, _ string) *answer {

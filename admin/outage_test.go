@@ -33,8 +33,8 @@ func TestOutagesOfOperations(t *testing.T) {
 	}
 }
 
-// failsAtEachCall has each call of the store that the example of an operation makes fail
-// in turn. A change that was refused by the store has not happened, and is not recorded.
+// failsAtEachCall has each call of the store in the example of an operation fail in turn.
+// A change that the store refused has not happened, and is not recorded.
 func failsAtEachCall(t *testing.T, row admin.Row) {
 	t.Helper()
 	tap := storetap.New(memstore.New())
@@ -73,7 +73,7 @@ func failsAtEachCall(t *testing.T, row admin.Row) {
 			defer mu.Unlock()
 			a.want(examples[row.Pattern].status)
 			return
-		case failed == "Take": // a notice goes out all the same where its limit cannot be drawn
+		case failed == "Take": // a notice is sent although its limit cannot be drawn from
 		case a.status != 503 || a.body["code"] != string(auth.CodeUnavailable):
 			t.Errorf("%d %v where the call %d, %s, fails", a.status, a.body, k, failed)
 		}

@@ -34,7 +34,7 @@ func (o *office) read(id string) auth.User {
 	return u
 }
 
-// patch changes an account behind everybody's back.
+// patch changes an account directly in the store.
 func (o *office) patch(id string, p store.UserPatch) {
 	o.t.Helper()
 	if _, err := o.behind().UpdateUser(o.t.Context(), store.UpdateUser{Change: o.change(), UserID: id, Patch: p}); err != nil {
@@ -42,13 +42,13 @@ func (o *office) patch(id string, p store.UserPatch) {
 	}
 }
 
-// link gives somebody an identity that has their own id.
+// link gives a user an identity with their own id.
 func (o *office) link(target *authtest.SignedIn) {
 	id := target.User.ID
 	o.patch(id, store.UserPatch{Link: &auth.Identity{ID: id, Provider: "github", Subject: id, CreatedAt: o.Clock.Now()}})
 }
 
-// arm gives somebody who has none a second factor that has their own id.
+// arm gives a user without a second factor one with their own id.
 func (o *office) arm(target *authtest.SignedIn) {
 	o.t.Helper()
 	if o.read(target.User.ID).MFAEnabled {

@@ -65,7 +65,7 @@ func (o *office) owners() []auth.User {
 	return p.Users
 }
 
-// onlyOwners takes the role from everybody else.
+// onlyOwners takes the role from all others.
 func (o *office) onlyOwners(ids ...string) {
 	o.t.Helper()
 	for _, u := range o.owners() {
@@ -77,7 +77,7 @@ func (o *office) onlyOwners(ids ...string) {
 	}
 }
 
-// The application's own code takes the last owner away as little.
+// The application's own code cannot remove the last owner either.
 func TestLastOwner(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

@@ -22,8 +22,8 @@ type example struct {
 	prepare     func(o *office, target *authtest.SignedIn) // creates the target of the operation
 }
 
-// examples has one row for each operation; TestEveryOperationHasAnExample fails for
-// one that was forgotten.
+// examples has one row for each operation; TestEveryOperationHasAnExample fails for a
+// missing one.
 var examples = map[string]example{
 	"GET /me":                    {status: 200},
 	"GET /users":                 {status: 200},
@@ -113,7 +113,7 @@ const role = "writer"
 
 var reasonIn = regexp.MustCompile(`"reason":"[^"]*"`)
 
-// try sends the example of an operation about somebody.
+// try sends the example of an operation on a target.
 func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.SignedIn, headers ...string) *answer {
 	o.t.Helper()
 	e := examples[row.Pattern]
@@ -183,7 +183,7 @@ func (o *office) invited(row admin.Row, target *authtest.SignedIn) string {
 	return i.ID
 }
 
-// scene is an office with a role to write and somebody to act on.
+// newScene returns an office with a role to write and a user to act on.
 func newScene(t *testing.T, store auth.Store, permissions ...string) (*office, *authtest.SignedIn) {
 	o := newOffice(t, store)
 	return o, o.fill(permissions...)
@@ -320,10 +320,10 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 	})
 }
 
-// withoutRevision are operations on an account that change nothing of it.
+// withoutRevision are operations on an account that do not change it.
 var withoutRevision = []string{"POST /users/bulk", "POST /users/import", "POST /links", "POST /messages/{id}/retry", "POST /users/{id}/send", "GET /users/{id}/export"}
 
-// A revision that is not the present one changes nothing.
+// A request with an old revision changes nothing.
 func TestStaleRevision(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, target := newScene(t, store)

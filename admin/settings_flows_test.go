@@ -39,8 +39,7 @@ func (o *office) send(method, path, body string, headers ...string) *httptest.Re
 	return w
 }
 
-// Every field of the settings reaches the flows that it is about: none of them still
-// asks the option.
+// Every field of the settings reaches its flows: none of them still reads the option.
 func TestSettingsReachFlows(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(),
@@ -177,7 +176,8 @@ func TestSettingsReachFlows(t *testing.T) {
 	wantCode(t, login(), auth.CodeMethodDisabled)
 }
 
-// A link or code that was sent while strangers could sign up makes no account once they cannot.
+// A link or code that was sent while sign-up was open creates no account once it is
+// closed.
 func TestLinksMakeNoAccountsWithoutSignUp(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)

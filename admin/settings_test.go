@@ -60,8 +60,8 @@ func (a *answer) setting(name string) map[string]any {
 	return s
 }
 
-// settingSample is a valid value of a setting that is not the one in force, and an
-// invalid one, as JSON. The bounds are tested beside the declarations, in the root package.
+// settingSample is a valid value of a setting that differs from the current one, and an
+// invalid one, as JSON. The bounds are tested with the declarations, in the root package.
 func settingSample(t *testing.T, d host.SettingDeclaration, now any) (valid, invalid string) {
 	t.Helper()
 	var v, wrong any
@@ -157,7 +157,7 @@ func TestEverySetting(t *testing.T) {
 	})
 }
 
-// An option locks its settings, and the list of settings says so.
+// An option locks its settings, and the list of settings reports that.
 func TestSettingsOfOptionsAreLocked(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
@@ -184,10 +184,10 @@ func TestSettingsLeaveAnOwner(t *testing.T) {
 		if !o.Settings(t.Context()).Password.On() {
 			t.Fatal("passwords are off")
 		}
-		o.do(owner, "PATCH /settings", `{"password_enabled":false}`).want(200) // a magic link is left
+		o.do(owner, "PATCH /settings", `{"password_enabled":false}`).want(200) // a magic link remains
 		o.do(owner, "PATCH /settings", `{"magic_link_enabled":false}`).want(409, auth.CodeLastOwner)
 		o.hasPhone(owner, "+4930123456")
-		o.do(owner, "PATCH /settings", `{"magic_link_enabled":false}`).want(200) // a number is left
+		o.do(owner, "PATCH /settings", `{"magic_link_enabled":false}`).want(200) // a phone number remains
 		// A user without a factor has no sign-in method where a factor is required and
 		// none can be set up.
 		o.do(owner, "PATCH /settings", `{"mfa_required":true,"totp_enabled":false}`).want(200)
@@ -201,7 +201,7 @@ func TestSettingsLeaveAnOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := admin.SetSettingsParams{Set: map[string]any{"password_enabled": true}, Revision: &seen.Revision}
-		if _, err = o.adm.SetSettings(t.Context(), admin.System("test"), p); err != nil { // nobody could before, and one switched on harms nobody
+		if _, err = o.adm.SetSettings(t.Context(), admin.System("test"), p); err != nil { // nobody could before, and switching one on harms nobody
 			t.Error(err)
 		}
 		_, err = o.adm.SetSettings(t.Context(), admin.System("test"), p)
@@ -212,7 +212,7 @@ func TestSettingsLeaveAnOwner(t *testing.T) {
 // An owner who could still sign in is found however many there are who could not.
 func TestSettingsLeaveAnOwnerAmongMany(t *testing.T) {
 	o := newOffice(t, memstore.New())
-	o.LoginAs(t, "first@example.com", authtest.Roles(auth.RoleOwner)) // the oldest, who comes last in the list
+	o.LoginAs(t, "first@example.com", authtest.Roles(auth.RoleOwner)) // the oldest account, the last in the list
 	o.Clock.Advance(time.Minute)
 	for i := range 250 {
 		o.imported(fmt.Sprintf("owner%d@example.com", i), auth.RoleOwner)
@@ -259,7 +259,7 @@ func TestSettingsLeaveAnOwnerMeanwhile(t *testing.T) {
 		owner := o.owner()
 		other := o.LoginAs(t, "other@example.com", authtest.Roles(auth.RoleOwner))
 		o.onlyOwners(owner.User.ID, other.User.ID)
-		o.unprove(owner, other) // neither has an address to be sent a link
+		o.unprove(owner, other) // neither has an address for a link
 		o.hasPhone(other, "+4930123457")
 		var once sync.Once
 		tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
@@ -323,8 +323,8 @@ func TestSettingsCostNoStatement(t *testing.T) {
 	})
 }
 
-// A change is in force in every instance within a second or so, without a request to
-// it, and stays in force while the store cannot be read.
+// A change takes effect in every instance within about a second, without a request to it,
+// and remains in effect while the store cannot be read.
 func TestSettingsEverywhere(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
@@ -336,7 +336,7 @@ func TestSettingsEverywhere(t *testing.T) {
 		for _, o := range []*office{two, three} {
 			o.await(func() bool { return !o.Settings(t.Context()).SignUp.On() })
 		}
-		if took := time.Since(changed); took > 5*time.Second { // a second, on a machine that has nothing else to do
+		if took := time.Since(changed); took > 5*time.Second { // a second, on an idle machine
 			t.Errorf("it took %s", took)
 		}
 		failed := make(chan struct{})
@@ -380,8 +380,8 @@ func (o *office) await(holds func() bool) {
 	}
 }
 
-// A service that was switched off comes up switched off: without its settings it does
-// not come up at all.
+// A service that was switched off starts switched off: without its settings it does not
+// start.
 func TestSettingsAtStart(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
@@ -435,7 +435,7 @@ func TestSwitchedOff(t *testing.T) {
 			{nil, "POST", "/login", login("ada@example.com"), 404},
 			{nil, "POST", "/login", login("reader@example.com"), 404},
 			{nil, "POST", "/login", login("writer@example.com"), 200},
-			{nil, "POST", "/login", login("owner@example.com"), 403}, // asked for the second factor
+			{nil, "POST", "/login", login("owner@example.com"), 403}, // the answer asks for the second factor
 			{ada, "GET", "/me", "", 404},
 			{reader, "GET", "/me", "", 404},
 			{owner, "GET", "/me", "", 200},
@@ -478,7 +478,7 @@ func TestSettingsTryMessages(t *testing.T) {
 		})
 		o := newOffice(t, store, auth.WithMailer(send), auth.WithSMSSender(send))
 		owner := o.owner()
-		o.do(owner, "POST /settings/test-sms", "").want(422, auth.CodeValidationFailed) // no number
+		o.do(owner, "POST /settings/test-sms", "").want(422, auth.CodeValidationFailed) // no phone number
 		if a := o.do(owner, "POST /settings/test-mail", "").want(200); a.body["ok"] != true || a.body["queued"] != false {
 			t.Errorf("%v", a.body)
 		}

@@ -10,8 +10,9 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// A user whose roles change gets a request to refresh from the application's own routes
-// and from the endpoints, is not signed out, and continues with the new permissions.
+// After a change of roles, a user gets a request to refresh from the application's own
+// routes and from the endpoints, is not signed out, and continues with the new
+// permissions.
 func TestStaleTokensAreRefreshed(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

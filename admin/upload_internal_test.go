@@ -23,8 +23,8 @@ func (l *slowLine) SetReadDeadline(t time.Time) error {
 	return l.err
 }
 
-// An upload is waited for part by part where connections have deadlines, is read where
-// they have none, and ends where the client's cannot be used any more.
+// An upload is awaited part by part if connections have deadlines, is read if they have
+// none, and ends if the client's connection fails.
 func TestUploadsOverEveryLine(t *testing.T) {
 	gone := errors.New("the client is gone")
 	for name, c := range map[string]struct {

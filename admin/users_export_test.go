@@ -24,7 +24,7 @@ const (
 	aSecret = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 )
 
-// armed is somebody with a password and a second factor.
+// armed is a user with a password and a second factor.
 func (o *office) armed(email string, roles ...string) auth.User {
 	o.t.Helper()
 	u, err := o.ImportUser(o.t.Context(), auth.ImportUserParams{Email: email, EmailVerified: true, FullName: "=1+1", PasswordHash: aHash, TOTPSecret: aSecret, Roles: roles})

@@ -66,7 +66,7 @@ func TestKeptMetadataAreWrittenAsEncodingJSONDoes(t *testing.T) {
 			}
 		}
 	}
-	// No store should keep it, and no line of an export ends before its end.
+	// No store should keep it, and no line of an export ends early.
 	for _, kept := range []string{`{"a":"`, `{"a":"\`, "{\"a\":\"\n\"}", "{\"\xff\": \"\xff\"}"} {
 		if got := appendKept(nil, []byte(kept)); bytes.ContainsAny(got, "\n\r") || bytes.Contains(got, []byte{0xff}) {
 			t.Errorf("%q is written %q", kept, got)

@@ -134,7 +134,7 @@ func TestExportThatIsCutOff(t *testing.T) {
 	}
 }
 
-// A POST whose answer was lost is repeated with its Idempotency-Key, and done once; a
+// A POST without an answer is repeated with its Idempotency-Key, and done once; a
 // concurrent change is not overwritten.
 func TestAdminChangesOnce(t *testing.T) {
 	t.Parallel()
@@ -205,8 +205,8 @@ func TestImportRefusedEarly(t *testing.T) {
 	}
 }
 
-// An import whose answer was lost is requested again with the same key: it is the same
-// job, no account is created twice, and the rows of another import are refused.
+// An import without an answer is requested again with the same key: it is the same job, no
+// account is created twice, and the rows of another import are refused.
 func TestImportOnce(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -145,7 +145,7 @@ func TestClientHasEveryFlow(t *testing.T) {
 	compare(t, rec.asked, readDocument(t).operations(func(path string) bool { return !strings.HasPrefix(path, "/admin/") }))
 }
 
-// endless is a store whose session is always there.
+// endless is a store that always has its session.
 type endless struct{ MemoryStore }
 
 func (*endless) Load(context.Context) (*Session, error) {

@@ -62,7 +62,7 @@ func TestSharedStoreAdoptsNewerTokens(t *testing.T) {
 	}
 }
 
-// A refresh whose answer was lost is sent again, and gets the same successor.
+// A refresh without an answer is sent again, and gets the same successor.
 func TestLostAnswerOfARefresh(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -139,8 +139,8 @@ func TestEveryParameterIsSent(t *testing.T) {
 	}
 }
 
-// The same for the admin side's queries, whose fields have several types. An answer that
-// is an error is also an error to the caller.
+// The same for the admin side's queries, which have fields of several types. An answer
+// that is an error is also an error to the caller.
 func TestEveryQueryIsSent(t *testing.T) {
 	t.Parallel()
 	s := &sent{}

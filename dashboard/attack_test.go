@@ -262,8 +262,8 @@ func TestFirstOwner(t *testing.T) {
 	}
 }
 
-// An owner without a second factor sets one up before anything is seen, where admins
-// need one.
+// An owner without a second factor sets one up before any page is shown, if admins need
+// one.
 func TestSecondFactor(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{RequireMFA: auth.On})
@@ -289,7 +289,7 @@ func TestSecondFactor(t *testing.T) {
 	}
 }
 
-// While the service is off, the dashboard is there for those who may switch it on.
+// While the service is off, users who may switch it on can use the dashboard.
 func TestWhileTheServiceIsOff(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -350,7 +350,7 @@ func TestOwnAdminLogin(t *testing.T) {
 	b.want(http.StatusUnauthorized, "This needs an access token.")
 }
 
-// Any prefix will do, and a proxy may take it away.
+// Any prefix works, and a proxy may remove it.
 func TestPrefix(t *testing.T) {
 	t.Parallel()
 	a := authtest.New(t)

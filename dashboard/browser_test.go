@@ -51,7 +51,7 @@ func screens(ids *strings.Replacer) map[string]string {
 	return all
 }
 
-// Nothing keeps people from using a screen, in either theme, on a phone or a desktop.
+// Every screen is accessible, in either theme, on a phone or a desktop.
 func TestAccessibility(t *testing.T) {
 	t.Parallel()
 	axe := axetest.Source(t)

@@ -68,7 +68,7 @@ func TestLongAddresses(t *testing.T) {
 	}
 }
 
-// While the service is off, the dashboard mails nobody a way to choose a password either.
+// While the service is off, the dashboard sends no link to choose a password either.
 func TestNoResetsWhileOff(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})
@@ -113,7 +113,7 @@ func TestPathsAreExact(t *testing.T) {
 	}
 }
 
-// A banner of who acts as whom ends with the session that it is of.
+// The banner of an impersonation ends with its session.
 func TestActingEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})
@@ -132,7 +132,7 @@ func TestActingEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// An account's own text never stands where its address would.
+// An account's own text never replaces its email address.
 func TestNamesAreNoAddresses(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})

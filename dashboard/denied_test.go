@@ -44,7 +44,7 @@ func TestDeniedFormsAreRecorded(t *testing.T) {
 		if b.get("/dashboard" + ids.Replace(deed.at)); denied() != before {
 			t.Errorf("a look at %s is recorded", deed.at)
 		}
-		if refused%20 == 0 { // no more of one actor are recorded in a minute
+		if refused%20 == 0 { // the limit of records per actor and minute
 			o.Clock.Advance(60e9)
 		}
 	}

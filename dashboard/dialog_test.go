@@ -47,7 +47,7 @@ func TestEveryFormWithScripts(t *testing.T) {
 	ctx := browsertest.New(t, 1440, 900)
 	browsertest.FailOnErrors(ctx, t)
 	opened := 0
-	for _, at := range dashboard.Forms() { // one after the other: cookies know no ports
+	for _, at := range dashboard.Forms() { // one after the other: cookies ignore ports
 		deed := deeds[at]
 		if deed.at == "" {
 			continue
@@ -100,10 +100,10 @@ const fillIn = `(() => {
 	f.requestSubmit();
 })()`
 
-// goes presses g and another key until the page is there: on a busy machine more time
-// passes between the two than the module lets pass, and the browser may not answer for
-// a key that the page went away under. It waits longer each time, since pressed again
-// too early they begin a page anew that was on its way.
+// goes presses g and another key until the page is there. On a busy machine more time
+// passes between the two keys than the module allows, and the browser may not answer for a
+// key whose page went away. It waits longer each time, because keys that come too early
+// reload a page that is on its way.
 func goes(key, to string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		for wait := 2 * time.Second; ; wait *= 2 {
@@ -117,8 +117,8 @@ func goes(key, to string) chromedp.Action {
 	})
 }
 
-// A log that is kept up to date is so while somebody is there: it does not keep the session
-// of somebody who left from ending.
+// The live log updates only while the user is active: it does not keep an absent user's
+// session from ending.
 func TestLiveTailRests(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -150,6 +150,6 @@ func TestKeys(t *testing.T) {
 	ctx := o.window("owner@example.com", true)
 	browsertest.Do(ctx, t, goes("u", "/dashboard/users"), browsertest.Until(`document.querySelector('input[type=search]').checkVisibility()`),
 		browsertest.Press("/"), browsertest.Until(`document.activeElement.type === 'search'`), chromedp.Evaluate(`document.activeElement.value = ''`, nil), // the driver types the key, too
-		browsertest.Press("owner@example.com"+kb.Enter), browsertest.Until(`document.body.textContent.includes("somebody's whole address") && document.readyState === 'complete'`), // else nobody listens to keys yet
+		browsertest.Press("owner@example.com"+kb.Enter), browsertest.Until(`document.body.textContent.includes("somebody's whole address") && document.readyState === 'complete'`), // before that nothing listens to keys
 		browsertest.Press("?"), browsertest.Until(`document.querySelector('#help[open]').checkVisibility()`), browsertest.Press(kb.Escape), browsertest.Until(`!document.querySelector('#help[open]')`))
 }

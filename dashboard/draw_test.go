@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// fill puts a text wherever a value has room for one, and one element into each list.
+// fill puts a text into each text value, and one element into each list.
 func fill(v reflect.Value, text string) {
 	switch v.Kind() {
 	case reflect.String:
@@ -42,8 +42,8 @@ func fill(v reflect.Value, text string) {
 	}
 }
 
-// A text that would run, or lead to something that does, harms no page, wherever it
-// stands: in every member of everything that a page is made of.
+// A text that would run, or links to a script, is harmless in every member of all the
+// types that pages show.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`"><script>alert(1)</script><img src=x onerror=alert(1)>`, `javascript:alert(1)`, `' onclick='alert(1)`, `//evil.example`, "</title><style>*{}</style>", "{{.}}&lt;script&gt;"} {
@@ -135,7 +135,7 @@ func TestMarkupMethods(t *testing.T) {
 	}
 }
 
-// checkNesting fails for an element that is not ended, or not within its own.
+// checkNesting fails for an element that is not closed, or not within its parent.
 func checkNesting(t *testing.T, page string) {
 	t.Helper()
 	var open []string

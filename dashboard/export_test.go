@@ -11,7 +11,7 @@ func Forms() []string {
 	return list
 }
 
-// Routes are the paths of all pages, and how each is asked for.
+// Routes are the paths of all pages, with their methods.
 func Routes() map[string][]string {
 	all := map[string][]string{}
 	for _, rt := range routes() {

@@ -47,8 +47,8 @@ func (o *office) extremes(roles int) (long, rightToLeft auth.User) {
 	return long, rightToLeft
 }
 
-// Long names, names from right to left and many roles are shown without a page that is
-// wider than its window, in either theme, on a phone or a desktop.
+// Long names, names from right to left and many roles do not make a page wider than its
+// window, in either theme, on a phone or a desktop.
 func TestExtremes(t *testing.T) {
 	t.Parallel()
 	axe := axetest.Source(t)

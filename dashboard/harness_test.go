@@ -79,13 +79,14 @@ func (o *office) user(email string, roles ...string) auth.User {
 	return u
 }
 
-// number is one that nobody else has.
+// number returns a phone number that no other account has.
 func (o *office) number() string {
 	o.numbers++
 	return fmt.Sprintf("+4915199%06d", o.numbers)
 }
 
-// browser is one without scripts: it keeps cookies, follows redirects and posts forms.
+// browser is a browser without scripts: it keeps cookies, follows redirects and posts
+// forms.
 type browser struct {
 	t      *testing.T
 	o      *office
@@ -107,7 +108,7 @@ func (o *office) browser() *browser {
 	return &browser{t: o.t, o: o, client: &http.Client{Jar: jar}, header: http.Header{"Accept": {"text/html"}, "Accept-Language": {"en"}, "Sec-Fetch-Site": {"same-origin"}}}
 }
 
-// signedIn is a browser of somebody.
+// signedIn returns a signed-in browser.
 func (o *office) signedIn(email string) *browser {
 	o.t.Helper()
 	b := o.browser()
@@ -208,7 +209,7 @@ func (b *browser) links() []string {
 	return list
 }
 
-// form are the values that the page's form begins with.
+// form returns the initial values of the page's form.
 func (b *browser) form() url.Values {
 	v := url.Values{}
 	for n := range b.doc.Descendants() {
@@ -260,7 +261,7 @@ func (*failingSMS) Send(context.Context, auth.Message) error {
 	return auth.Permanent(errors.New("no such number"))
 }
 
-// failedMessage is the id of a message to somebody that was refused.
+// failedMessage returns the id of a message that was refused.
 func (o *office) failedMessage(u auth.User) string {
 	o.t.Helper()
 	who := admin.System("test")

@@ -63,8 +63,8 @@ func TestNobodyFramesOrKeepsPages(t *testing.T) {
 	}
 }
 
-// Another host of the domain can neither plant a cookie that the dashboard believes, nor
-// be sent one: their names are such that browsers let the host itself alone set them.
+// Another host of the domain can neither plant a cookie that the dashboard accepts nor
+// receive one, because browsers let only the host itself set cookies with these names.
 func TestCookiesOfSiblingHosts(t *testing.T) {
 	t.Parallel()
 	e := authtest.New(t, auth.WithRateLimits(auth.RateLimits{Off: true}))
@@ -142,7 +142,7 @@ func TestForgedNotices(t *testing.T) {
 	}
 }
 
-// While an operator acts as somebody, every page says so, until that ends.
+// During an impersonation every page of the operator shows it, until it ends.
 func TestActing(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})

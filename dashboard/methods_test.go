@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth/dashboard"
 )
 
-// Every route says which methods it takes when it is asked by another.
+// Every route answers an unsupported method with the supported ones.
 func TestEveryRouteNamesItsMethods(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// sameRecord compares two ways to have an object by all that pages can ask of it.
+// sameRecord compares two forms of an object by every read that pages make.
 func sameRecord(t *testing.T, at string, is, want object) {
 	t.Helper()
 	if is == nil || want == nil {

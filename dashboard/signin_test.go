@@ -12,8 +12,8 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// A user whose session was revoked is led to the sign-in page, not around in a circle, and
-// can sign in again.
+// After their session is revoked, a user is led to the sign-in page, not around in a
+// circle, and can sign in again.
 func TestEndedSession(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})
@@ -31,8 +31,8 @@ func TestEndedSession(t *testing.T) {
 	b.want(http.StatusOK, "Overview")
 }
 
-// By a provider, too, one comes in, into the dashboard's own cookies, and where one was
-// going.
+// A sign-in by a provider also uses the dashboard's own cookies, and returns to the
+// requested page.
 func TestSignInByProvider(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -58,7 +58,7 @@ func TestSignInByProvider(t *testing.T) {
 	}
 }
 
-// A link by mail signs in the browser that asked for it, and shows another one its code.
+// A link by mail signs in the browser that requested it, and shows another one its code.
 func TestSignInByLink(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})

@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// boxes are the values of the boxes of one name that a page has, and which are ticked.
+// boxes are the values of the page's checkboxes by name, with their state.
 func (b *browser) boxes() map[string][]string {
 	all := map[string][]string{}
 	for n := range b.doc.Descendants() {
@@ -31,8 +31,8 @@ func (b *browser) boxes() map[string][]string {
 	return all
 }
 
-// Where several boxes have one name, several can be ticked: every form that has such is
-// posted with two.
+// Several checkboxes of one name can be ticked: every form that has such is posted with
+// two.
 func TestSeveralBoxes(t *testing.T) {
 	t.Parallel()
 	tried := 0

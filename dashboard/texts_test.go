@@ -17,7 +17,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// said are all texts that the code says, but for codes of the wire.
+// said returns all texts in the code, except codes of the wire.
 func said(t *testing.T) []string {
 	t.Helper()
 	var list []string
@@ -79,7 +79,7 @@ func said(t *testing.T) []string {
 	return slices.Compact(list)
 }
 
-// Every text is there in German, and no text is kept that nobody says.
+// Every text exists in German, and there is no unused text.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	a, err := auth.New(t.Context(), memstore.New(), auth.WithDevMode(), auth.WithBaseURL("http://localhost:1/auth/v1"))

@@ -61,8 +61,8 @@ func TestFormsInAnOutage(t *testing.T) {
 	}
 }
 
-// Why somebody may do something is asked beside the rest of their page: where that fails,
-// the page is there still, and says so.
+// The reasons for a user's permissions are read beside the rest of their page: if that
+// fails, the page is still shown, and says so.
 func TestWhyInAnOutage(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())
@@ -87,7 +87,7 @@ func TestWhyInAnOutage(t *testing.T) {
 			t.Errorf("with read %d failing: %d %s", fails, b.status, b.text())
 		case strings.Contains(b.text(), "Allowed, by: editor."):
 			if fails > 0 && n.Load() < fails {
-				fails = 40 // all were tried
+				fails = 40 // all calls were tried
 			}
 		default:
 			said++
@@ -98,7 +98,7 @@ func TestWhyInAnOutage(t *testing.T) {
 	}
 }
 
-// A time that was entered is one in UTC, as the form says.
+// A time that is entered is in UTC, as the form says.
 func TestTimesThatAreEntered(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -148,7 +148,7 @@ func TestDownloadsOfASessionThatEnds(t *testing.T) {
 	}
 }
 
-// A dashboard whose sign-in page would bypass the captcha is not created.
+// New refuses to create a dashboard if its sign-in page would bypass the captcha.
 func TestDashboardsWithoutASignIn(t *testing.T) {
 	t.Parallel()
 	e := authtest.New(t, auth.WithDevMode(), auth.WithBaseURL("http://localhost/auth/v1"), auth.WithCaptcha(auth.CaptchaOptions{Verifier: solved{}}))

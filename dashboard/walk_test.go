@@ -26,7 +26,7 @@ func TestPagesSayWhatIsSo(t *testing.T) {
 	}
 }
 
-// A figure leads to a list whose fields show its filters.
+// A figure leads to a list, and the list's fields show the filters.
 func TestFiguresLeadToTheirLists(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})

@@ -144,7 +144,7 @@ func TestCancelled(t *testing.T) {
 	is(t, err, store.ErrNotFound)
 }
 
-// Times come back in UTC and to the microsecond, whatever form they had.
+// Times come back in UTC and to the microsecond, from any form.
 func TestTimesAreUTC(t *testing.T) {
 	ctx, at := t.Context(), now.Add(7).In(time.FixedZone("east", 3600))
 	want := store.User{

@@ -23,7 +23,7 @@ import (
 
 type leavingKey struct{}
 
-// leaving is a context whose caller leaves when a statement is about to be sent with it: f
+// leaving is a context that is canceled when a statement is about to be sent with it: f
 // gets its number, from one.
 func leaving(ctx context.Context, f func(statement int)) context.Context {
 	n := 0

@@ -17,8 +17,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// givesBack replaces the statements that no request waits for: refunds of attempts with
-// right passwords and codes, where no other attempt includes the refund.
+// givesBack is the entry of the statements that no request waits for: refunds of attempts
+// with right passwords and codes, where no other attempt includes the refund.
 const givesBack = "gives tries back"
 
 // counter counts the statements that reach the driver.

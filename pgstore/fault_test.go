@@ -154,7 +154,7 @@ func TestFaultsAreTold(t *testing.T) {
 	}
 }
 
-// faulty is a store whose calls fail first, at each of their statements. A call that
+// faulty is a store that first has each call fail, at each of its statements. A call that
 // failed has done nothing: repeated, it runs as if it were the first.
 type faulty struct {
 	*pgstore.Store

@@ -33,8 +33,8 @@ func (s *spoiler) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQ
 
 func (*spoiler) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// A feed that fails in any step starts again, which is logged, and then reports what it
-// missed: no instance continues with a dead feed.
+// A feed that fails in any step starts again, which is logged, and then reports the events
+// it missed: no instance continues with a dead feed.
 func TestFeedsThatFailBeginAnew(t *testing.T) {
 	t.Parallel()
 	plain, schema := openSchema(t)

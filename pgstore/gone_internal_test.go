@@ -11,8 +11,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A session whose user was not locked with it, because the user is gone, belongs to no
-// user.
+// A session belongs to no user if its user is gone and was not locked with it.
 func TestSessionsWithoutTheirUserAreNobodys(t *testing.T) {
 	const id = "9a1c4f5e-0c0e-4f58-9f0f-6f6f3f3f1a01"
 	h := &held{sessions: map[string]*sessionRow{id: {s: store.Session{ID: id, UserID: id}}}, users: map[string]*lockedUser{}}
@@ -45,7 +44,7 @@ func (l *leaving) Err() error {
 	return nil
 }
 
-// A call whose caller leaves at the moment that it starts is not made.
+// A call is not made if its caller leaves at the moment that it starts.
 func TestCallersWhoLeaveMeanwhile(t *testing.T) {
 	b := (&timeouts{}).begin(t.Context(), time.Minute)
 	defer b.cancel(nil)

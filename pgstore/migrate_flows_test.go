@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/pgstore"
 )
 
-// auth.New refuses a store whose schema does not fit, with Check's error.
+// auth.New refuses a store with another schema version, with Check's error.
 func TestNewChecks(t *testing.T) {
 	s := unmigrated(t, pgtest.Database(t))
 	refused := func(want error, says string) {

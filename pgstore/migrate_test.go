@@ -257,7 +257,7 @@ func TestMigrationThatSaysNothing(t *testing.T) {
 	}
 }
 
-// The error names the role that may not migrate.
+// The error explains that the role may not migrate.
 func TestMigrateAsApplication(t *testing.T) {
 	url := pgtest.Database(t)
 	_, as := pgtest.Role(t, url)

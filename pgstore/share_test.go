@@ -179,8 +179,8 @@ func TestSessionReadsShareStatements(t *testing.T) {
 	c.shared(t, callers+4)
 }
 
-// Refreshes share statements, and nothing else: each has its own outcome, and one whose
-// row is locked waits alone.
+// Refreshes share statements, and nothing else: each has its own outcome, and one with a
+// locked row waits alone.
 func TestRefreshesShareStatements(t *testing.T) {
 	ctx := t.Context()
 	const callers, locked, future, reused, late, ended, banned, twice = 40, 1, 2, 3, 4, 5, 6, 7
@@ -307,8 +307,8 @@ func TestSharingLeavesConnections(t *testing.T) {
 	c.shared(t, callers)
 }
 
-// Draws from limits share statements, and nothing else: each is decided by its own
-// bucket, and the one whose bucket is locked waits alone.
+// Draws from limits share statements, and nothing else: each is decided by its own bucket,
+// and the one with a locked bucket waits alone.
 func TestDrawsShareStatements(t *testing.T) {
 	ctx := t.Context()
 	const callers, locked, empty = 40, 1, 2

@@ -62,8 +62,8 @@ func TestUnwritableValuesAreErrors(t *testing.T) {
 	}
 }
 
-// An import that the database refuses fails with the reason. One whose rows it omits
-// without a reason is an error, too, and not endless.
+// An import that the database refuses fails with the reason. If it omits rows without a
+// reason, that is an error, too, and no endless loop.
 func TestImportsSayWhatWentWrong(t *testing.T) {
 	t.Parallel()
 	s, schema := openSchema(t)
@@ -116,7 +116,7 @@ func TestRowsWithNullMetadataAreListed(t *testing.T) {
 	}
 }
 
-// A token without a user is not stored, whatever the other conditions of its change are.
+// A token without a user is not stored, even if the other conditions of its change hold.
 func TestTokensOfNobodyAreRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t)

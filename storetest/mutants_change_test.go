@@ -280,7 +280,7 @@ func (s deaf) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, e
 	return s.Store.UpdateUser(context.WithoutCancel(ctx), c)
 }
 
-// staleFirst asks for users before it looks at what is to be changed.
+// staleFirst reads users before it reads the rows to change.
 type staleFirst struct{ base }
 
 func (s staleFirst) stale(ctx context.Context, c store.Change) bool {

@@ -23,7 +23,7 @@ type mutant struct {
 	caught []string
 }
 
-// base is a store whose optional interfaces are those of another one.
+// base is a store with the optional interfaces of another one.
 type base struct{ store.Store }
 
 func (b base) Unwrap() store.Store { return b.Store }

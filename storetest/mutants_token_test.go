@@ -175,7 +175,7 @@ func (s *sharesTokens) PeekToken(ctx context.Context, p store.Purpose, hash []by
 	return t, err
 }
 
-// conditionsFirst does not count an attempt whose conditions do not hold.
+// conditionsFirst does not count an attempt if its conditions do not hold.
 type conditionsFirst struct{ base }
 
 func (s conditionsFirst) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {

@@ -33,7 +33,7 @@ func (j job) run(ctx context.Context, before time.Time) (deleted int, err error)
 			return deleted, err
 		}
 		for _, u := range page.Users {
-			// An idempotency key makes it safe to repeat a request whose response was
+			// An idempotency key makes it safe to repeat a request after its response was
 			// lost.
 			if err := j.call(ctx, http.MethodPost, "/admin/users/"+u.ID+"/delete", map[string]string{"reason": "never confirmed"}, nil, "clean-up-"+u.ID); err != nil {
 				return deleted, err

@@ -207,7 +207,7 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	return opts, inbox, nil
 }
 
-// providers returns the providers whose client id is set.
+// providers returns the providers with a client id.
 func providers(s settings) ([]provider.Provider, error) {
 	var on []provider.Provider
 	for name, makes := range map[string]func(id, secret string, opts ...provider.Option) provider.Provider{
