@@ -166,8 +166,8 @@ func TestImpersonationActsInNoMethod(t *testing.T) {
 	})
 }
 
-// The token names the actor and lives for 15 minutes at most. The user's account keeps
-// nothing of it except a row in their list of sessions.
+// The token names the actor and lives for 15 minutes at most. The user's stored data do
+// not change, and the user sees it in their list of sessions.
 func TestImpersonationLeavesNoTrace(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		s := newStage(t, st, auth.WithTokens(auth.TokenOptions{Life: time.Hour}))

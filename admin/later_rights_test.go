@@ -48,8 +48,8 @@ func TestNoFirstOwnerBesideAuthorize(t *testing.T) {
 	}
 }
 
-// An actor who may not read jobs is refused, even for their own job, and the refusal is
-// recorded under the operation.
+// An actor without the permission cannot read jobs, and the refusal is recorded under the
+// operation.
 func TestJobsOfOthersAreNotRead(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())

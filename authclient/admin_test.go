@@ -36,7 +36,7 @@ func accounts(n int) iter.Seq2[ImportRow, error] {
 	}
 }
 
-// Lists go on to their end, and stop where the caller does; imports and exports stream.
+// Lists continue to their end, and stop when the caller does; imports and exports stream.
 func TestAdminListsImportsAndExports(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -30,7 +30,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// An error brings all that the server said, and the request's id from wherever it is.
+// An error has all the fields of the server's error, and the request's id from either
+// place.
 func TestRefusalKeepsWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	answered := func(header, body string) *Error {
@@ -61,7 +62,7 @@ func TestPausesBetweenTries(t *testing.T) {
 		e         Error
 		r         repeat
 		try       int
-		from, end time.Duration // end 0: it is not tried again
+		from, end time.Duration // end 0: no retry
 	}{
 		"first":              {Error{Status: 503, Code: "x"}, repeatAlways, 0, 200 * time.Millisecond, 400 * time.Millisecond},
 		"third":              {Error{Status: 500, Code: "x"}, repeatAlways, 2, 800 * time.Millisecond, 1600 * time.Millisecond},
@@ -119,7 +120,8 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
-// The URL of a project is absolute and nothing but a mount: a bare origin has the usual one.
+// The URL of a project is absolute and has a mount path only: a bare origin gets the usual
+// one.
 func TestURLsOfProjects(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{

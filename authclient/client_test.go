@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth"
 )
 
-// Every method can be called from a listener, and a panic in one harms nobody.
+// Every method can be called from a listener, and a panic in one harms no other.
 func TestListenersHoldNoLocks(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -79,7 +79,7 @@ func TestCancelledListenersAreToldNoMore(t *testing.T) {
 	}
 }
 
-// Events come with changes, and not with questions.
+// Events report changes only, not reads.
 func TestEventsOnlyOnChange(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -102,7 +102,7 @@ func TestEventsOnlyOnChange(t *testing.T) {
 	}
 }
 
-// Two people in one process, each with a client, never see each other.
+// Two clients in one process share nothing.
 func TestClientsShareNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -105,7 +105,7 @@ func callAll(t *testing.T, v reflect.Value, skip ...string) {
 	}
 }
 
-// Every operation of the admin side has a method, and no method asks for anything else.
+// Every operation of the admin side has a method, and no method calls anything else.
 func TestAdminHasEveryOperation(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{map[string]bool{}}
@@ -116,7 +116,7 @@ func TestAdminHasEveryOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	callAll(t, reflect.ValueOf(a))
-	// The link that makes the first owner is a page, and works for somebody signed in.
+	// The link of the first owner is a page, and works for a signed-in user.
 	want := readDocument(t).operations(func(path string) bool { return strings.HasPrefix(path, "/admin/") && path != "/admin/first-owner" })
 	compare(t, rec.asked, want)
 }
@@ -131,7 +131,7 @@ func TestClientHasEveryFlow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	callAll(t, reflect.ValueOf(c), "SignOut", "Transport", "DeleteAccount") // those that sign out come last
+	callAll(t, reflect.ValueOf(c), "SignOut", "Transport", "DeleteAccount") // methods that sign out come last
 	ctx := t.Context()
 	_, _ = c.VerifyOTP(ctx, VerifyOTPParams{Phone: "1"})
 	_, _ = c.SendOTP(ctx, OTPParams{Phone: "1"})

@@ -90,7 +90,7 @@ func TestEveryFailureIsTold(t *testing.T) {
 		return c
 	}
 	each(reflect.ValueOf(client(&endless{})), func(name string, _ reflect.Value) {
-		if name != "OAuthURL" { // which only makes an address
+		if name != "OAuthURL" { // it only returns a URL
 			refuses(name, reflect.ValueOf(client(&endless{})).MethodByName(name))
 		}
 	})
@@ -121,7 +121,7 @@ func (unreadable) Clear(context.Context) error            { return nil }
 // pages is a server of lists, each of three pages of one row.
 type pages struct {
 	asked []string // the cursors
-	fails string   // at this one
+	fails string   // fails at this page
 	stuck bool     // it names the same page for ever
 }
 
@@ -144,8 +144,8 @@ func (s *pages) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(b))), Request: r}, err
 }
 
-// Every list follows the cursors to its end, or to an error, and reads no more than is
-// looked at.
+// Every list follows the cursors to its end, or to an error, and requests no more pages
+// than the caller reads.
 func TestListsFollowTheirCursors(t *testing.T) {
 	t.Parallel()
 	lists := 0

@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// mail is the next message of a kind to somebody.
+// mail returns the next message of a kind to a recipient.
 func mail(t *testing.T, s *service, to string, kind auth.Kind) auth.Message {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -34,7 +34,8 @@ func linkToken(t *testing.T, link string) string {
 	return u.Query().Get("token")
 }
 
-// browse follows redirects until an address that nobody serves here, and returns it.
+// browse follows redirects until a URL prefix that this server does not serve, and returns
+// the URL.
 func browse(t *testing.T, from, until string) string {
 	t.Helper()
 	last := errors.New("there")
@@ -121,7 +122,7 @@ func TestOAuthIsBoundToItsFlow(t *testing.T) {
 	}
 }
 
-// Codes and links that are mailed or texted sign in, with the flow that asked for them.
+// Codes and links in mails and texts sign in, with the flow that requested them.
 func TestCodesAndLinks(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -193,7 +194,7 @@ func TestCodesAndLinks(t *testing.T) {
 	}
 }
 
-// Where an address has to be confirmed first, the state says so.
+// If an address has to be confirmed first, the state shows that.
 func TestConfirmationBeforeTheFirstSignIn(t *testing.T) {
 	t.Parallel()
 	s := newService(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))

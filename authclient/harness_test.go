@@ -58,7 +58,7 @@ func (s *service) set(door func(w http.ResponseWriter, r *http.Request, next htt
 	s.door = door
 }
 
-// count is how often a path was asked for.
+// count returns the number of requests for a path.
 func (s *service) count(path string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func newService(tb testing.TB, opts ...auth.Option) *service {
 	return s
 }
 
-// quick makes pauses pass at once.
+// quick makes pauses end at once.
 func quick(w *wire, c *clock) {
 	w.pause = func(ctx context.Context, d time.Duration) error {
 		c.Advance(d)

@@ -130,7 +130,7 @@ func TestRevokedBeforeThereAreKeys(t *testing.T) {
 	}
 }
 
-// A server that hangs slows one request down, and not each.
+// A server that hangs delays one request, and not every one.
 func TestHangingServer(t *testing.T) {
 	s := newService(t)
 	c, v := signedIn(t, s, "ada@example.com"), newVerifier(t, s)
@@ -151,7 +151,7 @@ func TestHangingServer(t *testing.T) {
 	}
 }
 
-// A clock that was ahead and is set right does not keep old keys good.
+// A clock that was ahead and is corrected does not keep old keys valid.
 func TestClockSetBack(t *testing.T) {
 	s := newService(t)
 	right := s.clock.Now()

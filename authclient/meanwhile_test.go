@@ -64,7 +64,7 @@ func TestLateSignUpIsNoState(t *testing.T) {
 	}
 }
 
-// A sign-up that fails is none.
+// A failed sign-up leaves no state.
 func TestFailedSignUp(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -110,7 +110,7 @@ func TestOnlyTheSameWaitIsGivenUp(t *testing.T) {
 	}
 }
 
-// Of two sign-ins that wait, one after the other, only the second's time goes on.
+// Of two waiting sign-ins in a row, only the second one's timer continues.
 func TestTimerOfAWaitEndsWithIt(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -180,7 +180,7 @@ func TestReturnedUserIsACopy(t *testing.T) {
 func TestOvertakenSignInIsEnded(t *testing.T) {
 	t.Parallel()
 	for what, row := range map[string]struct {
-		status int // of the answer to its end; 0: the server's own
+		status int // of the answer to its revocation; 0: the server's own
 		lives  bool
 	}{"ended": {0, false}, "not ended": {400, true}} {
 		s := newService(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/authmount/auth"
 )
 
-// A second factor is asked for and given; one who has to set one up does so without a
-// session.
+// A second factor is requested and verified. A user who has to set one up does so without
+// a session.
 func TestSecondFactor(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -81,7 +81,7 @@ func TestSecondFactor(t *testing.T) {
 	}
 }
 
-// Without a session, and without a sign-in that asks for it, no factor is switched on.
+// Without a session, and without a sign-in that requires it, no factor is enabled.
 func TestEnableTOTPSignedOut(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -147,7 +147,7 @@ func TestRestAfterAnOutage(t *testing.T) {
 	}
 }
 
-// A token that is good is used to its end while there is no other, and not beyond.
+// A valid token is used until it expires while there is no other, and not longer.
 func TestGoodTokenOutlastsTheOutage(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -164,8 +164,8 @@ func TestGoodTokenOutlastsTheOutage(t *testing.T) {
 	}
 }
 
-// While a verifier has no keys, requests leave no line in the log: there could be any
-// number of them, and the failure to read the keys is logged.
+// While a verifier has no keys, requests are not logged, because there could be any number
+// of them. The failure to read the keys is logged.
 func TestRequestsBeforeTheKeysAreNotLogged(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()

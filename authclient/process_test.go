@@ -50,7 +50,7 @@ func serve(t *testing.T, bin, addr string, args ...string) (at string, kill func
 	return at, kill
 }
 
-// The server is another process, which is killed, comes back with other keys, is slow, and
+// The server is another process that is killed, restarts with other keys, is slow, and
 // answers 429 and 503.
 func TestOtherProcess(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,7 @@ func TestOtherProcess(t *testing.T) {
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch s := int(status.Load()); {
 		case s == http.StatusGatewayTimeout: // never answers
-			_, _ = io.Copy(io.Discard, r.Body) // or else nobody sees that the client leaves
+			_, _ = io.Copy(io.Discard, r.Body) // otherwise the handler does not see that the client leaves
 			<-r.Context().Done()
 			return
 		case s != 0 && refusals.Add(-1) >= 0:

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Many callers at once, one expiry: one refresh, and nobody signed out.
+// Many concurrent callers after one expiry cause one refresh, and nobody is signed out.
 func TestOneRefresh(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -35,8 +35,8 @@ func TestOneRefresh(t *testing.T) {
 	}
 }
 
-// Clients that share a store, as processes share a file, adopt each other's tokens; one
-// that slept for a day is not signed out.
+// Clients that share a store, as processes share a file, adopt each other's tokens. A
+// client that slept for a day is not signed out.
 func TestSharedStoreAdoptsNewerTokens(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

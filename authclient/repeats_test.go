@@ -134,7 +134,7 @@ func TestOwnErrorsHaveWords(t *testing.T) {
 		}},
 		"nobody, beside another process that is somebody": {CodeNoSession, func(ctx context.Context) error {
 			c := client(page, &endless{})
-			c.loaded = true // when there was nobody
+			c.loaded = true // when nobody was signed in
 			return c.refresh(ctx)
 		}},
 		"the store": {CodeNetwork, client(page, unreadable{}).Refresh},

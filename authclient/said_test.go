@@ -152,7 +152,7 @@ func TestFileStoreKeepsWhatItCannotReplace(t *testing.T) {
 	}
 }
 
-// While newer keys cannot be had, a token that names one of them is refused.
+// While newer keys are unavailable, a token that names one of them is refused.
 func TestTokensOfKeysThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// scenarioRun is one scenario under way.
+// scenarioRun is a scenario in progress.
 type scenarioRun struct {
 	*testing.T
 
 	s        scenario
 	fixtures map[string]any
-	server   *clock // its time; the client's may be wrong
+	server   *clock // its clock; the client's may be wrong
 	wrong    time.Duration
 	timers   *scenarioTimers
 	player   *player

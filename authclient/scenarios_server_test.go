@@ -46,7 +46,7 @@ type player struct {
 	problems []string
 }
 
-// expect begins a step.
+// expect starts a step.
 func (p *player) expect(es []*exchange) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,7 +30,7 @@ func (s *sent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"code":"validation_failed"}`)), Request: r}, nil
 }
 
-// Nothing that a caller gives gets lost on the way, and nothing is made up.
+// Every parameter of a caller is sent, and nothing is added.
 func TestEveryParameterIsSent(t *testing.T) {
 	t.Parallel()
 	s := &sent{}

@@ -11,8 +11,8 @@ import (
 	"github.com/authmount/auth"
 )
 
-// The token goes to the project's origin and those named, and nowhere else, not by a
-// redirect either; a stale one is renewed.
+// The token is sent to the project's origin and the named ones only, also after a
+// redirect. A stale one is renewed.
 func TestTransportSendsTheTokenToItsOriginsOnly(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -99,8 +99,8 @@ type closed struct {
 
 func (c *closed) Close() error { c.done = true; return nil }
 
-// A verifier says why it has no keys: a server that cannot be reached is not one that
-// publishes none.
+// A verifier reports the reason why it has no keys: an unreachable server differs from one
+// that publishes none.
 func TestVerifierSaysWhyThereAreNoKeys(t *testing.T) {
 	t.Parallel()
 	const found, keys = "/auth/v1/.well-known/openid-configuration", "/auth/v1/.well-known/jwks.json"
@@ -131,7 +131,7 @@ func TestVerifierSaysWhyThereAreNoKeys(t *testing.T) {
 	}
 }
 
-// A caller that leaves does not keep the next from asking for newer keys.
+// A caller that leaves does not keep the next one from requesting newer keys.
 func TestWhoLeavesDoesNotPutKeysOff(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -182,8 +182,8 @@ func TestTokensThatAreNotHad(t *testing.T) {
 	}
 }
 
-// A session that had ended before its sign-out is no failure of it; a server that cannot
-// be asked is.
+// If the session had ended before its sign-out, that is no failure; an unreachable server
+// is.
 func TestSignOutOfWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -197,7 +197,7 @@ func TestSignOutOfWhatHasEnded(t *testing.T) {
 	}
 }
 
-// A flow is completed by a whole address, or by its query alone, fragments aside.
+// A flow is completed by a whole URL, or by its query alone, without the fragment.
 func TestCompleteByTheQueryAlone(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, newService(t))
@@ -211,7 +211,7 @@ func TestCompleteByTheQueryAlone(t *testing.T) {
 	}
 }
 
-// A store that cannot be read any more does not keep a session from being renewed.
+// A store that has become unreadable does not keep a session from being renewed.
 func TestRenewalWithoutTheStore(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -158,8 +158,8 @@ func TestVerifierLearnsOfRevocations(t *testing.T) {
 	}
 }
 
-// Made-up key ids do not make the verifier ask the server each time, and a failing server
-// does not make it forget its keys.
+// Invented key ids do not make the verifier request the keys each time, and a failing
+// server does not make it forget its keys.
 func TestVerifierKeepsItsKeys(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
@@ -200,7 +200,7 @@ func TestVerifierKeepsItsKeys(t *testing.T) {
 	}
 }
 
-// A key that was withdrawn is not good for tokens that were remembered, either.
+// A key that was withdrawn is not valid for cached tokens either.
 func TestVerifierFollowsRotation(t *testing.T) {
 	t.Parallel()
 	first, second := newKey(t), newKey(t)
@@ -224,8 +224,8 @@ func TestVerifierFollowsRotation(t *testing.T) {
 	}
 }
 
-// Without keys a verifier is not made, or answers 503 until there are some, never 401,
-// which would sign people out.
+// Without keys NewVerifier fails, or with WithLateStart the verifier answers 503 until
+// there are some. It never answers 401, which would sign users out.
 func TestVerifierStartsLate(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// prepared is a store with a user, an owner, a live and an ended session, a
-// token, a code, a role and a key.
+// prepared returns a store with a user, an owner, a live and a revoked session, a token, a
+// code, a role and a key.
 func prepared(t *testing.T) *memstore.Store {
 	t.Helper()
 	ctx, s := t.Context(), withUser(t, store.User{Email: "ada@example.com", Roles: []string{store.RoleOwner}, BannedUntil: now})
@@ -36,8 +36,8 @@ func prepared(t *testing.T) *memstore.Store {
 	return s
 }
 
-// Each condition that fails refuses the change with its error, and the one that
-// comes first in the contract's order wins.
+// Each condition that fails refuses the change with its error, and the first in the
+// contract's order wins.
 func TestConditions(t *testing.T) {
 	session := func(id string) store.Authority {
 		return store.Authority{Session: &store.SessionRef{ID: id, UserID: userID}}

@@ -47,7 +47,7 @@ func is(t testing.TB, err, want error) {
 	}
 }
 
-// withUser is a store with one user.
+// withUser returns a store with one user.
 func withUser(t testing.TB, u store.User) *memstore.Store {
 	t.Helper()
 	s := memstore.New()

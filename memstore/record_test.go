@@ -7,8 +7,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A refresh token that comes back within the grace changes nothing, so that
-// nothing is recorded of it; without grace it is reuse, however the clocks differ.
+// A refresh token that is repeated within the grace period changes nothing, so no event is
+// recorded. Without grace it is reuse, however the clocks differ.
 func TestGrace(t *testing.T) {
 	for name, c := range map[string]struct {
 		grace, after time.Duration
@@ -55,7 +55,7 @@ func TestReplacedKeyFreesItsHash(t *testing.T) {
 	put("other", 4)
 }
 
-// A message for a user who goes with the change goes as well.
+// A message for a user whom the change deletes is deleted as well.
 func TestMessageOfADeletedUser(t *testing.T) {
 	ctx, s := t.Context(), prepared(t)
 	c := system(now)

@@ -105,7 +105,7 @@ func TestEveryMemberOfASnapshotIsKept(t *testing.T) {
 	}
 }
 
-// There has been an owner also if the one there is now was never one.
+// A snapshot remembers that there was an owner, also if only the present roles show it.
 func TestSnapshotRemembersThatThereWasAnOwner(t *testing.T) {
 	for _, owned := range []bool{false, true} {
 		s := New()

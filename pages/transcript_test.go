@@ -150,7 +150,7 @@ func (tr *transcript) note(r *http.Request, form string, rec *httptest.ResponseR
 	tr.notes = append(tr.notes, n)
 }
 
-// unlike is a text, or how it differs from the one of those known that is most like it.
+// unlike returns a text, or its difference from the most similar known one.
 func unlike(known map[string]int, text string) string {
 	whole := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	best := ":\n" + text
@@ -167,7 +167,7 @@ func unlike(known map[string]int, text string) string {
 	return best
 }
 
-// differs are the lines that one text has and the other lacks, in their order.
+// differs returns the lines that one text has and the other lacks, in order.
 func differs(a, b []string) (lines []string) {
 	same := make([][]int, len(a)+1) // lines that the rests have in common
 	for i := range same {

@@ -23,8 +23,8 @@ import (
 
 type leavingKey struct{}
 
-// leaving is a context that is canceled when a statement is about to be sent with it: f
-// gets its number, from one.
+// leaving is a context that calls f when a statement is about to be sent with it, with the
+// statement's number, from one.
 func leaving(ctx context.Context, f func(statement int)) context.Context {
 	n := 0
 	return context.WithValue(ctx, leavingKey{}, func() { n++; f(n) })
@@ -103,7 +103,7 @@ func TestCallersLeaveMidway(t *testing.T) {
 	}
 }
 
-// filled is a value that a store looks at: texts are ids, and a change may be made.
+// filled is a value that a store accepts: texts are ids, and the change is permitted.
 func filled(t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch {
@@ -189,8 +189,8 @@ func TestAbandonedRequests(t *testing.T) {
 	}
 }
 
-// One who leaves while they wait does nothing, and waits no longer; one who leaves
-// while a statement waits for others has it stopped soon.
+// A caller who leaves while they wait changes nothing, and waits no longer. If they leave
+// while a statement waits for locks, it is canceled soon.
 func TestCallersLeaveWaiting(t *testing.T) {
 	s := openTraced(t, leavers{})
 	u := withUser(t, s)

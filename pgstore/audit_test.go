@@ -275,8 +275,8 @@ func (s unaudited) CreateSession(ctx context.Context, c store.CreateSession) (st
 	return s.Store.CreateSession(ctx, c)
 }
 
-// Logins with the audit log and without: whole, and the statement that makes the
-// session alone, in which a password's hash does not hide the difference.
+// Logins with the audit log and without: whole, and the statement that creates the session
+// alone, where password hashing does not hide the difference.
 func BenchmarkAudit(b *testing.B) {
 	s, _ := openSchema(b)
 	for name, st := range map[string]store.Store{"audited": s, "unaudited": unaudited{s}} {

@@ -36,7 +36,7 @@ func BenchmarkCreateSession(b *testing.B) {
 			})
 		})
 	}
-	// As many sessions as are kept, so that each sign-in ends one.
+	// A user at the limit of sessions, so that each sign-in revokes one.
 	b.Run("Full", func(b *testing.B) {
 		s := open(b)
 		users := make([]store.User, 5)

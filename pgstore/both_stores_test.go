@@ -44,8 +44,8 @@ func somebody(t *testing.T, s whole, rotated time.Time) store.Session {
 	return sess
 }
 
-// Impersonations end with the sessions of the user that a filter picks: those that it
-// picks, too, and no others.
+// Revoking the sessions of filtered users ends the impersonations that the filter matches,
+// and no others.
 func TestFiltersPickImpersonations(t *testing.T) {
 	onBoth(t, func(t *testing.T, s whole) {
 		for name, row := range map[string]struct {
@@ -92,7 +92,7 @@ func TestFiltersPickImpersonations(t *testing.T) {
 	})
 }
 
-// Jobs take turns: the one that nobody has been at for the longest is next.
+// Jobs take turns: the next one is the one that has waited longest.
 func TestJobsTakeTurns(t *testing.T) {
 	onBoth(t, func(t *testing.T, s whole) {
 		var ids []string
@@ -105,7 +105,7 @@ func TestJobsTakeTurns(t *testing.T) {
 			ids = append(ids, j.ID)
 		}
 		var first []string
-		for i := range ids { // each is left earlier than the one before
+		for i := range ids { // each is released earlier than the one before
 			j, err := s.ClaimJob(t.Context(), store.ClaimJob{Now: now, Until: now.Add(time.Hour - time.Duration(i)*time.Minute)})
 			done(t, err)
 			first = append(first, j.ID)
@@ -124,7 +124,7 @@ func TestJobsTakeTurns(t *testing.T) {
 	})
 }
 
-// A key of refresh tokens is needed for as long as the oldest of them is good.
+// A key of refresh tokens is needed while the oldest of them is valid.
 func TestOldestRefreshIsTheOldest(t *testing.T) {
 	onBoth(t, func(t *testing.T, s whole) {
 		for _, before := range []time.Duration{2, 5, 1, 4, 3, 0} {
@@ -138,8 +138,8 @@ func TestOldestRefreshIsTheOldest(t *testing.T) {
 	})
 }
 
-// Figures are kept for 400 days, and who was active for 40 from the day that a period began
-// on; a sweep stops at its limit.
+// Statistics are kept for 400 days, and active users for 40 days from the start of a
+// period; a sweep stops at its limit.
 func TestFiguresAreKeptForTheirTime(t *testing.T) {
 	onBoth(t, func(t *testing.T, s whole) {
 		sweep := func(what string, at time.Time, limit, want int) {

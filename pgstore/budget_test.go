@@ -61,8 +61,8 @@ func laterOn(sql string) bool {
 	return strings.HasPrefix(sql, "select auth.note_events(") || strings.Contains(sql, "auth.counts") || strings.Contains(sql, "auth.active")
 }
 
-// taken answers the statements of requests since the last call, the limiter's
-// apart.
+// taken returns the statements of requests since the last call, and separately the number
+// of the limiter's statements.
 func (c *counter) taken() (statements []string, limiter int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *counter) taken() (statements []string, limiter int) {
 		if sql == givesBack || behindTheScenes(sql) {
 			continue
 		}
-		if strings.Contains(sql, "auth.take(") || strings.Contains(sql, "auth.limits") && !strings.Contains(sql, "auth.sessions") { // a refresh draws along
+		if strings.Contains(sql, "auth.take(") || strings.Contains(sql, "auth.limits") && !strings.Contains(sql, "auth.sessions") { // a refresh includes its draw
 			limiter++
 		} else {
 			statements = append(statements, sql)
@@ -88,7 +88,7 @@ func TestStatementBudget(t *testing.T) {
 	env := authtest.NewOn(t, st)
 	ctx := context.WithValue(t.Context(), asked{}, true)
 	ada := env.LoginAs(t, "ada@example.com")
-	env.LoginAs(t, "ben@example.com") // who has a device from then on, so that none is another one
+	env.LoginAs(t, "ben@example.com") // has a known device from now on
 	const phone = "+4930123456"
 	code := func() string {
 		env.Clock.Advance(2 * time.Minute)
@@ -99,7 +99,7 @@ func TestStatementBudget(t *testing.T) {
 		return env.Mail(t, phone, store.KindPhoneCode).Code
 	}
 	if _, err := env.VerifyPhoneCode(ctx, auth.VerifyPhoneCodeParams{Phone: phone, Code: code()}); err != nil {
-		t.Fatal(err) // the account is there from now on
+		t.Fatal(err) // the account exists from now on
 	}
 	ready := code()
 	// The client's IP address is known in every flow, as in HTTP handlers.
@@ -116,7 +116,7 @@ func TestStatementBudget(t *testing.T) {
 			_, err := env.Login(ctx, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
 			return err
 		}},
-		// The notice asks for its limit, and draws when it has come about.
+		// The notice reads its limit, and draws from it once it is sent.
 		"login on a new device": {2, 3, func() error {
 			client := store.Client{IP: netip.MustParseAddr("192.0.2.1"), Device: "new"}
 			_, err := env.Login(auth.ContextWithClient(ctx, client), auth.LoginParams{Email: "ben@example.com", Password: authtest.Password})

@@ -15,10 +15,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// meeting are two changes: the second comes while the first is under way.
+// meeting is two changes: the second starts while the first is in progress.
 type meeting struct {
 	first, second func(ctx context.Context) error
-	want          error // of the second, if the first stays
+	want          error // of the second, if the first commits
 }
 
 // A change that waited for another one is checked against the result of that one: at READ

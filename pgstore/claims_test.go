@@ -44,8 +44,8 @@ func must[T any](t *testing.T) func(v T, err error) T {
 	}
 }
 
-// linkToken is the token of the newest link of a kind; the inbox is emptied for
-// the next one.
+// linkToken returns the token of the newest link of a kind, and empties the inbox for the
+// next one.
 func linkToken(t *testing.T, env *authtest.Env, to string, k store.Kind) string {
 	t.Helper()
 	_, token, ok := strings.Cut(env.Mail(t, to, k).Link, "token=")
@@ -153,7 +153,7 @@ func TestClaimsFunction(t *testing.T) {
 	check("linking", "carol@example.com", linked.AccessToken)
 }
 
-// A function may have nothing to say about somebody.
+// A function may return null for a user.
 func TestClaimsFunctionNull(t *testing.T) {
 	s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
 	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as 'select null::jsonb'")
@@ -169,8 +169,8 @@ func TestClaimsFunctionNull(t *testing.T) {
 	}
 }
 
-// A function that is not there would lock everybody out: auth.New says so first,
-// while Migrate, which has to come before the function, does not.
+// A missing function would lock everybody out: auth.New reports it first, while Migrate,
+// which has to run before the function exists, does not.
 func TestClaimsFunctionMissing(t *testing.T) {
 	url := pgtest.Database(t)
 	s := unmigrated(t, url, pgstore.WithClaimsFunction("public.claims_for"))

@@ -26,8 +26,8 @@ const directoryPopulation = `
 		select gen_random_uuid(), id, case when email_key like '%001@example.org' then 'rare' else 'google' end, email_key, created_at from auth.users where email_verified_at is not null;
 	analyze`
 
-// However many accounts there are, each filter finds those that match by an index,
-// in every order, and so do filters together if one of them picks few.
+// For any number of accounts, each filter finds its matches by an index, in every order,
+// and so do several filters if one of them matches few.
 func TestDirectoryPlans(t *testing.T) {
 	planner := &pgtest.Planner{Lists: true}
 	st := openTraced(t, planner)
@@ -162,8 +162,8 @@ func TestCountsAreEstimated(t *testing.T) {
 	}
 }
 
-// A list that takes too long is ended by the server, as one that asks for too much;
-// the connection serves on, and without that bound.
+// The server cancels a list that takes too long, as too broad. The connection remains
+// usable, without that timeout.
 func TestListTooBroad(t *testing.T) {
 	st := openTraced(t, nil)
 	tx, err := st.Pool().Begin(t.Context())

@@ -131,7 +131,8 @@ func (f faulty) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 	return two1(f, ctx, c, f.Store.AdvanceSession)
 }
 
-// Every method that makes a change is tried with faults: a new one has to be listed above.
+// Every method that changes something is tried with faults: a new one has to be listed
+// above.
 func TestFaultsAtEveryChange(t *testing.T) {
 	kind, tried := reflect.TypeFor[faulty](), 0
 	for i := range kind.NumMethod() {

@@ -16,11 +16,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// breaker is a tracer that breaks statements of calls that ask for it: of all that
-// were sent in the same order, one more with each call.
+// breaker is a tracer that makes statements fail in calls that request it: of a sequence
+// of statements, one later with each call.
 type breaker struct {
 	mu   sync.Mutex
-	seen map[string]bool // the statements of a call, up to one that was broken
+	seen map[string]bool // the statements of a call, up to the one that failed
 }
 
 type brokenKey struct{}
@@ -28,9 +28,9 @@ type brokenKey struct{}
 // broken is one call.
 type broken struct {
 	sent  strings.Builder // the SQL sent up to now
-	at    string          // the statement that was broken; empty: none was
-	again bool            // in a way that the store may make good
-	after bool            // behind one, in one batch, that has an outcome of its own
+	at    string          // the statement that failed; empty: none did
+	again bool            // in a way that the store may retry
+	after bool            // after one in the same batch that has an outcome of its own
 }
 
 // next reports whether the next statement of a call is to fail.
@@ -57,8 +57,8 @@ func (b *breaker) of(ctx context.Context) *broken {
 	return c
 }
 
-// TraceQueryStart breaks a statement by a parameter that cannot be sent. One without
-// parameters is not sent at all.
+// TraceQueryStart makes a statement fail by a parameter that cannot be sent. It prevents
+// one without parameters from being sent.
 func (b *breaker) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
 	c := b.of(ctx)
 	switch {
@@ -74,7 +74,7 @@ func (b *breaker) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQ
 	return ctx
 }
 
-// TraceBatchStart breaks one of several statements, which the database then refuses.
+// TraceBatchStart alters one of several statements so that the database refuses it.
 func (b *breaker) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
 	if c := b.of(ctx); c != nil {
 		for i, q := range d.Batch.QueuedQueries {

@@ -71,7 +71,7 @@ func TestFeedsThatFailBeginAnew(t *testing.T) {
 			t.Cleanup(p.Close)
 			s, err := pgstore.New(p, pgstore.WithSchema(schema))
 			done(t, err)
-			done(t, s.Ping(t.Context())) // the pool's own connection is there
+			done(t, s.Ping(t.Context())) // the pool has its own connection
 			on.Store(true)
 			tracer.on.Store(true)
 			began := time.Now()
@@ -90,7 +90,7 @@ func TestFeedsThatFailBeginAnew(t *testing.T) {
 				t.Error("nothing is logged")
 			}
 			(&feed{told}).await(t, sess.ID)
-			// It says when it looked last, which operators see.
+			// It reports the time of its last read, for operators.
 			for range 500 {
 				d, err := s.Diagnose(t.Context())
 				done(t, err)
@@ -113,7 +113,7 @@ func TestFeedsThatFailBeginAnew(t *testing.T) {
 	}
 }
 
-// Without a logger of its own, a feed that cannot begin is logged by the default one.
+// Without a logger of its own, a feed that cannot start logs to the default one.
 func TestFeedsLogByDefault(t *testing.T) {
 	t.Parallel()
 	if err := open(t).WatchRevocations(t.Context(), pgstore.WatchParams{}); err == nil || !strings.Contains(err.Error(), "Tell is missing") {

@@ -25,7 +25,7 @@ func (l *lookTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.Tra
 }
 func (l *lookTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// Many that end at once are read a few times, not once for each of them.
+// Many revocations at once are read in a few queries, not one by one.
 func TestRevocationsFlood(t *testing.T) {
 	s, schema := openSchema(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -97,7 +97,7 @@ func TestRevocationsCommittedLate(t *testing.T) {
 		if _, err := s.RevokeSessions(pgstore.InTx(ctx, tx), store.RevokeSessions{Change: byTest(), UserID: early.UserID}); err != nil {
 			return err
 		}
-		// The transaction takes two minutes, in effect.
+		// This makes the transaction take two minutes, in effect.
 		if _, err := tx.Exec(ctx, "update "+schema+".revocations set at = at - interval '2 minutes' where session_id = $1", early.ID); err != nil {
 			return err
 		}

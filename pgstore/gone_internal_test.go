@@ -30,7 +30,7 @@ func TestMigrationsThatCannotBeReadAreAnError(t *testing.T) {
 	}
 }
 
-// leaving is a context that ends once it was asked whether it has.
+// leaving is a context that ends after its first check.
 type leaving struct {
 	context.Context //nolint:containedctx // this is a context
 	asked           bool

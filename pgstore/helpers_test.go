@@ -14,10 +14,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// errRollback makes a transaction of the test's end without a trace.
+// errRollback rolls back a test's transaction.
 var errRollback = errors.New("rolled back on purpose")
 
-// inTx runs f inside a transaction of the application's that ends as f says.
+// inTx runs f inside a transaction of the application's that ends according to f's error.
 func inTx(t *testing.T, s *pgstore.Store, f func(ctx context.Context, tx pgx.Tx) error) {
 	t.Helper()
 	err := pgx.BeginFunc(t.Context(), s.Pool(), func(tx pgx.Tx) error { return f(pgstore.InTx(t.Context(), tx), tx) })
@@ -37,7 +37,7 @@ func newSession(userID string) store.Session {
 	return store.Session{ID: uuid.NewString(), UserID: userID, AAL: store.LevelAAL1, CreatedAt: at, LastActiveAt: at, RotatedAt: at, IdleUntil: at.Add(time.Hour)}
 }
 
-// withUser makes a user, and withSession one with a session.
+// withUser creates a user, and withSession one with a session.
 func withUser(t *testing.T, s *pgstore.Store) store.User {
 	t.Helper()
 	u, err := s.CreateUser(t.Context(), newUser(""))
@@ -67,13 +67,13 @@ func hashOf(s string) []byte {
 	return h[:]
 }
 
-// newCode describes a code for somebody.
+// newCode returns a code for a subject.
 func newCode(code, subject string, tries int) store.Token {
 	at := time.Now().UTC().Truncate(time.Microsecond)
 	return store.Token{Purpose: store.PurposePhoneCode, Hash: hashOf(code), Subject: subject, CreatedAt: at, ExpiresAt: at.Add(time.Hour), MaxTries: tries}
 }
 
-// put keeps a token.
+// put stores a token.
 func put(ctx context.Context, s *pgstore.Store, t store.Token) error {
 	return s.PutToken(ctx, store.PutToken{Change: byTest(), Token: t})
 }
@@ -88,7 +88,7 @@ func patch(ctx context.Context, s *pgstore.Store, userID string, p store.UserPat
 	return s.UpdateUser(ctx, store.UpdateUser{Change: byTest(), UserID: userID, Patch: p})
 }
 
-// pause lets another connection go on.
+// pause lets another connection continue.
 func pause(d time.Duration) { <-time.After(d) }
 
 // blocked waits until so many statements on a schema wait for a lock.
@@ -108,20 +108,20 @@ func blocked(t *testing.T, s *pgstore.Store, schema string, n int) {
 	t.Fatalf("%d statements never waited", n)
 }
 
-// ofUser makes a token a user's.
+// ofUser gives a token a user.
 func ofUser(t store.Token, userID string) store.Token {
 	t.UserID = userID
 	return t
 }
 
-// with makes a change conditional, and has it record an event.
+// with adds conditions and an event to a change.
 func with(c store.Change, still ...store.UserAt) store.Change {
 	c.IfUsers = still
 	c.Events = []store.OutcomeEvent{{Event: store.Event{ID: uuid.NewString(), Type: store.EventSignedIn, At: c.Now}}}
 	return c
 }
 
-// ifReused has a change record an event, as a refresh does, if it comes too late.
+// ifReused has a change record an event if it is a late refresh.
 func ifReused(c store.Change) store.Change {
 	c = with(c)
 	c.Events[0].On = store.OutcomeReused

@@ -19,7 +19,8 @@ import (
 
 func TestInTxIsUndoneByRollback(t *testing.T) {
 	s := openDatabase(t)
-	// More than one connection: inside and outside look at the same time.
+	// More than one connection, because the test reads inside and outside at the same
+	// time.
 	outside, err := pgstore.Open(t.Context(), s.Pool().Config().ConnString())
 	if err != nil {
 		t.Fatal(err)

@@ -71,7 +71,7 @@ func TestWhatACrashForgetsOfJobs(t *testing.T) {
 			if j.State != store.JobRunning || j.Counts != (store.JobCounts{}) || string(c.Input)+string(c.Output) != "in" {
 				t.Errorf("%s: %+v %+v", what, j, c)
 			}
-		case 1: // wholly kept
+		case 1: // stored completely
 			if fmt.Sprint(j.State == store.JobDone) != fmt.Sprint(row.chunks == 1) || j.Counts != row.counts || string(c.Input)+string(c.Output) != "out" {
 				t.Errorf("%s: %+v %+v", what, j, c)
 			}
@@ -79,7 +79,7 @@ func TestWhatACrashForgetsOfJobs(t *testing.T) {
 		if j.Next < row.least {
 			t.Errorf("%s: the end of the chunk is forgotten", what)
 		}
-		for n := j.Next; n < j.Chunks; n++ { // and it goes on, from there
+		for n := j.Next; n < j.Chunks; n++ { // the job continues from there
 			finish(id, n, store.JobCounts{Done: 2})
 		}
 	}

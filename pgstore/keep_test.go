@@ -33,9 +33,9 @@ func TestSignInCountsOnlyWhereNeeded(t *testing.T) {
 			{device: "one", keep: 3, devices: 1}, // three are no more than three
 			{keep: 0, devices: 1},
 			{keep: 4, sessions: 1, devices: 1},
-			{keep: 5, sessions: 1, devices: 1}, // it is known that four were left
+			{keep: 5, sessions: 1, devices: 1}, // four are known to be left
 			{keep: 5, sessions: 2, devices: 1},
-			{keep: 5, revoke: true, sessions: 3, devices: 1}, // that those ended is not known
+			{keep: 5, revoke: true, sessions: 3, devices: 1}, // the count does not include the revocation
 			{keep: 5, sessions: 3, devices: 1},
 			{device: "two", keep: 5, sessions: 3, devices: 2},
 		} {

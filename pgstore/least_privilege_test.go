@@ -50,7 +50,7 @@ type privileges struct {
 func newPrivileges(t *testing.T) *privileges {
 	t.Helper()
 	p := &privileges{admin: pgtest.Database(t)}
-	unmigrated(t, p.admin, pgstore.AutoMigrate(), pgstore.WithRowLevelSecurity(), pgstore.WithSchema("roles")) // makes anon and authenticated
+	unmigrated(t, p.admin, pgstore.AutoMigrate(), pgstore.WithRowLevelSecurity(), pgstore.WithSchema("roles")) // creates anon and authenticated
 	connect := func(url string) *pgxpool.Pool {
 		pool, err := pgxpool.New(t.Context(), url+" pool_max_conns=20")
 		if err != nil {
@@ -75,8 +75,8 @@ func (p *privileges) forApp(sql, schema string) string {
 	return regexp.MustCompile(`\bauth\b`).ReplaceAllString(sql, schema)
 }
 
-// open makes a store for the application in a schema that the owner migrated,
-// with the grants of the recipe.
+// open creates a store for the application in a schema that the owner migrated, with the
+// grants of the recipe.
 func (p *privileges) open(t *testing.T) *pgstore.Store {
 	t.Helper()
 	s, _ := p.openSchema(t)
@@ -98,7 +98,7 @@ func (p *privileges) openSchema(t *testing.T) (*pgstore.Store, string) {
 	if err := owner.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // one by one: all of them at once take more locks than Postgres has by default
+	t.Cleanup(func() { // one by one, because all at once take more locks than Postgres has by default
 		if _, err := p.owner.Exec(context.Background(), "drop schema "+schema+" cascade"); err != nil {
 			t.Error(err)
 		}
@@ -111,9 +111,9 @@ func (p *privileges) openSchema(t *testing.T) (*pgstore.Store, string) {
 	return s, schema
 }
 
-// Everything a store promises, by a role that owns nothing.
+// The whole conformance suite, with a role that owns nothing.
 func TestLeastPrivilege(t *testing.T) {
-	t.Parallel() // beside TestConformance, in a database of its own
+	t.Parallel() // in parallel with TestConformance, in a database of its own
 	p := newPrivileges(t)
 	r := &pgtest.Reused[store.Store]{As: p.owner, Open: func() (store.Store, string) { return p.openSchema(t) }}
 	storetest.Run(t, func(t *testing.T) store.Store { return r.Store(t) })
@@ -147,7 +147,7 @@ func TestLeastPrivilegeRecipe(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Up to date, so that there is nothing to do or to complain of.
+	// Everything is up to date: there is nothing to migrate and no error.
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Errorf("migrating what is up to date: %v", err)
 	}
@@ -167,7 +167,7 @@ func TestLeastPrivilegeRecipe(t *testing.T) {
 		t.Error("what comes later is out of reach")
 	}
 
-	// Row-level security, for which the owner's tables are open to nobody at first.
+	// Row-level security: the owner's tables are closed to everybody at first.
 	exec(t, p.owner, `create table auth.notes (owner uuid default auth.uid()); alter table auth.notes enable row level security;
 		create policy own on auth.notes to authenticated using (owner = auth.uid()); revoke all on auth.notes from `+p.appName+`; grant select, insert on auth.notes to authenticated`)
 	if _, err := admin.Exec(t.Context(), p.forApp(membership, "auth")); err != nil {

@@ -57,7 +57,7 @@ func TestGuessWhileCodeIsSuperseded(t *testing.T) {
 	}
 }
 
-// An administrator's statement may ban for good.
+// An administrator's SQL may ban a user permanently.
 func TestInfiniteBan(t *testing.T) {
 	s, schema := openSchema(t)
 	u, sess := withSession(t, s)
@@ -263,7 +263,7 @@ func redemptions(t *testing.T, s *pgstore.Store) map[string]func() store.Redempt
 	return kinds
 }
 
-// A redemption that meets another one under way waits for how that ends.
+// A redemption that meets a concurrent one waits for its end.
 func TestRedemptionsWaitForEachOther(t *testing.T) {
 	s, schema := openSchema(t)
 	ctx := t.Context()

@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/pgstore"
 )
 
-// nth is a tracer that breaks one statement: the n-th of those that were sent.
+// nth is a tracer that makes the n-th statement fail.
 type nth struct {
 	n, sent int
 	broken  string
@@ -64,7 +64,7 @@ func TestFaultsOfMigrationsAreTold(t *testing.T) {
 	}
 }
 
-// A schema that cannot be looked at is not one that is up to date.
+// A schema that cannot be read does not count as up to date.
 func TestFaultsOfChecksAreTold(t *testing.T) {
 	t.Parallel()
 	b := &nth{}
@@ -82,7 +82,7 @@ func TestFaultsOfChecksAreTold(t *testing.T) {
 	}
 }
 
-// Options that are wrong are an error of Open, too, and of Schema, and no store.
+// Invalid options are an error of Open, too, and of Schema, and return no store.
 func TestOpenRefusesWrongOptions(t *testing.T) {
 	t.Parallel()
 	wrong := pgstore.WithSchema("no name")

@@ -50,7 +50,7 @@ func byTest() store.Change {
 	return store.Change{Now: time.Now().UTC().Truncate(time.Microsecond), By: store.Authority{System: "test"}}
 }
 
-// end ends all sessions of a user.
+// end revokes all sessions of a user.
 func end(t *testing.T, s *pgstore.Store, userID string) {
 	t.Helper()
 	if ended, err := s.RevokeSessions(t.Context(), store.RevokeSessions{Change: byTest(), UserID: userID}); err != nil || len(ended) == 0 {
@@ -58,7 +58,7 @@ func end(t *testing.T, s *pgstore.Store, userID string) {
 	}
 }
 
-// smoke signs somebody up, on and out.
+// smoke signs a user up, in and out.
 func smoke(t *testing.T, s *pgstore.Store) {
 	t.Helper()
 	sess := signUp(t, s)
@@ -149,7 +149,7 @@ func TestCheck(t *testing.T) {
 	}
 	const missing = `call Migrate or apply Schema: schema "auth" is at 0, the package at `
 	refused(pgstore.ErrSchemaBehind, missing)
-	exec(t, s.Pool(), "create schema auth") // made by hand, and empty
+	exec(t, s.Pool(), "create schema auth") // created by hand, and empty
 	refused(pgstore.ErrSchemaBehind, missing)
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
@@ -164,8 +164,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// release is the migrations of a later release: this one's and more, each of
-// which is an SQL text.
+// release returns the migrations of a later release: this one's and more, each an SQL
+// text.
 func release(t *testing.T, more ...string) fstest.MapFS {
 	t.Helper()
 	paths, err := filepath.Glob("migrations/*.sql")
@@ -242,8 +242,7 @@ func TestRollingDeploy(t *testing.T) {
 	}
 }
 
-// A migration that says nothing of who works beside it is for its own release
-// only.
+// A migration that does not declare its compatibility is for its own release only.
 func TestMigrationThatSaysNothing(t *testing.T) {
 	ours := unmigrated(t, pgtest.Database(t))
 	next := release(t, "create table auth.more (id integer);")
@@ -354,8 +353,7 @@ func shape(t *testing.T, s *pgstore.Store) (text string) {
 	return text
 }
 
-// A schema of another name holds everything: nothing is looked for or left in
-// auth.
+// A schema of another name holds everything: nothing is read from or left in auth.
 func TestInSchema(t *testing.T) {
 	s := unmigrated(t, pgtest.Database(t), pgstore.WithSchema("accounts"), pgstore.WithRowLevelSecurity())
 	if err := s.Migrate(t.Context()); err != nil {
@@ -466,7 +464,7 @@ func TestAutoMigrate(t *testing.T) {
 	}
 }
 
-// Without the right to make the roles, the error says who has to.
+// Without the right to create the roles, the error has the statement for an administrator.
 func TestMigrateWithoutRoles(t *testing.T) {
 	srv, err := pgtest.Start("fsync=off") // the shared one has the roles
 	if err != nil {
@@ -501,7 +499,7 @@ func TestBadURLIsNotRepeated(t *testing.T) {
 			t.Errorf("watch: %v", err)
 		}
 	}
-	// Nor one about a database that cannot be reached.
+	// An error about an unreachable database does not repeat it either.
 	s = unmigrated(t, "postgres://ada:hunter2@127.0.0.1:1/app")
 	if err := s.Ping(t.Context()); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("ping: %v", err)

@@ -38,7 +38,7 @@ func catalog(t *testing.T, s *pgstore.Store, schema string) []string {
 	return append(list, applied(t, s, schema))
 }
 
-// A schema that other migrations created is refused, and left as it is.
+// A schema created by other migrations is refused, and not changed.
 func TestForeignSchema(t *testing.T) {
 	for schema, opts := range map[string][]pgstore.Option{"auth": nil, "accounts": {pgstore.WithSchema("accounts"), pgstore.WithRowLevelSecurity()}} {
 		for versions, compatible := range map[int]int{1: 1, 18: 1, 19: 19} { // behind or not, and ahead

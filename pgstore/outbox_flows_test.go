@@ -45,8 +45,7 @@ func TestMessagesFollowTheTransaction(t *testing.T) {
 	}
 }
 
-// Whether or not somebody has the address or number, a send is made of the same
-// statements.
+// A send runs the same statements for known and unknown recipients.
 func TestSendsAreTheSameStatements(t *testing.T) {
 	c := &counter{}
 	env := authtest.NewOn(t, openTraced(t, c))

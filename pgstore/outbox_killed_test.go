@@ -23,7 +23,7 @@ const (
 	killedSays   = "it is being sent"
 )
 
-// stuck is a mailer that never comes back.
+// stuck is a mailer that never returns.
 type stuck struct{}
 
 func (stuck) Send(context.Context, auth.Message) error {
@@ -31,8 +31,7 @@ func (stuck) Send(context.Context, auth.Message) error {
 	select {}
 }
 
-// A process that is killed, and so never calls Close, loses no message: the next
-// one sends it.
+// A killed process, which never calls Close, loses no message: the next process sends it.
 func TestMessageOutlivesAKill(t *testing.T) {
 	if url := os.Getenv(killedOn); url != "" {
 		signUpAndHang(t, url)

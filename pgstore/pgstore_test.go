@@ -37,7 +37,7 @@ var (
 	schemas    atomic.Int32
 )
 
-// open makes a store in a schema of its own.
+// open creates a store in a schema of its own.
 func open(t testing.TB, opts ...pgstore.Option) *pgstore.Store {
 	t.Helper()
 	s, _ := openSchema(t, opts...)
@@ -97,8 +97,8 @@ func openTraced(t *testing.T, tracer pgx.QueryTracer, opts ...pgstore.Option) *p
 	return s
 }
 
-// Each method of the suite's fails first, at each of its statements in turn, and has
-// done nothing by then.
+// Each method of the suite fails first, at each of its statements in turn, and has changed
+// nothing then.
 func TestConformance(t *testing.T) {
 	t.Parallel() // beside TestLeastPrivilege: either mostly waits for the server
 	plain, _ := openSchema(t)

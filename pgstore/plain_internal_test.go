@@ -30,7 +30,8 @@ func TestProofsAreReadAsJSON(t *testing.T) {
 	}
 }
 
-// Once events could not be recorded it is not tried for five seconds, or until some were.
+// After a failure, events are not recorded for five seconds, or until a recording
+// succeeds.
 func TestTroubleIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tr troubled
@@ -55,7 +56,7 @@ func TestTroubleIsRemembered(t *testing.T) {
 
 // The documented promises about times hold.
 func TestTimesAreAsDocumented(t *testing.T) {
-	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none") // which nobody asks for a connection
+	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none") // never connects
 	if err != nil {
 		t.Fatal(err)
 	}

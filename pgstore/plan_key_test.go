@@ -12,9 +12,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// However many API keys there are, each is read and noted by its id, and lists by the
-// index that has their order; the live public ones, which every instance reads all the
-// time, by one that has no others.
+// For any number of API keys, each is read and updated by its id, and lists use the index
+// with their order. The live public keys, which every instance reads often, have an index
+// of their own.
 func TestPlansOfKeys(t *testing.T) {
 	planner := &pgtest.Planner{}
 	st := openTraced(t, planner)

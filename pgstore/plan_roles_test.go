@@ -8,9 +8,9 @@ import (
 	"github.com/authmount/auth/internal/pgtest"
 )
 
-// To read the table of roles is expected to cost little although nobody has analysed it
-// or its revision, which autovacuum does not, as they are too small: a statement that is
-// expected to join each with each is compiled first, which takes longer than all else.
+// Reading the roles has a low estimated cost even if nobody has analyzed the table or its
+// revision, which are too small for autovacuum. A statement with the estimate of a full
+// cross join is JIT-compiled first, which takes longer than all else.
 func TestRolesAreReadWithoutCompiling(t *testing.T) {
 	planner := &pgtest.Planner{}
 	store := openTraced(t, planner)

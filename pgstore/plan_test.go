@@ -14,8 +14,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// population fills every table that the flows reach, so that reading one whole
-// would cost more than its index.
+// population fills every table of the flows, so that reading one whole would cost more
+// than its index.
 const population = `
 	insert into auth.users (id, email, email_key, linked, created_at, updated_at)
 		select gen_random_uuid(), g || '@example.org', g || '@example.org', true, now(), now() from generate_series(1, 20000) g;
@@ -120,8 +120,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// Draws at once find their buckets by keys although the table is as good as empty,
-// when reading it whole looks cheaper: the plan stays while the table grows.
+// Concurrent draws find their buckets by keys although the table is almost empty, when
+// reading it whole looks cheaper: the plan stays while the table grows.
 func TestPlansOfDraws(t *testing.T) {
 	planner := &pgtest.Planner{}
 	st := openTraced(t, planner)
@@ -142,7 +142,7 @@ func TestPlansOfDraws(t *testing.T) {
 	}
 	many := 0
 	for _, p := range plans {
-		if !strings.Contains(p.SQL, "skip locked") { // one alone
+		if !strings.Contains(p.SQL, "skip locked") { // a single draw
 			continue
 		}
 		many++

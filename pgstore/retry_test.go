@@ -57,7 +57,7 @@ func TestRetries(t *testing.T) {
 		if called > 1 {
 			t.Errorf("%s: the hook was called %d times", c.code, called)
 		}
-		// The application's own transaction is its own to make again.
+		// The application retries its own transactions.
 		err = pgx.BeginFunc(t.Context(), s.Pool(), func(tx pgx.Tx) error {
 			_, err := s.CreateUser(pgstore.InTx(t.Context(), tx), newUser(""))
 			return err
@@ -81,8 +81,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// Nobody waits longer than the store's timeout: for a row, in a transaction or
-// not, or for a connection.
+// No caller waits longer than the store's timeout: for a row, in a transaction or not, or
+// for a connection.
 func TestTimeout(t *testing.T) {
 	patient := openDatabase(t)
 	s, err := pgstore.Open(t.Context(), patient.Pool().Config().ConnString(), pgstore.WithTimeout(100*time.Millisecond))

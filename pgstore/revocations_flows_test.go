@@ -187,8 +187,8 @@ func TestStaleTokensReachEveryInstance(t *testing.T) {
 	}
 }
 
-// An impersonation is over in every instance with the session of who acts, and once it
-// was ended; and everybody's sessions may end at once, but for one and for later ones.
+// An impersonation ends in every instance with the actor's session, and when it is
+// revoked. Revoking all sessions can exempt one session and later ones.
 func TestImpersonationsAndAllSessionsEndInEveryInstance(t *testing.T) {
 	st := open(t)
 	secret := auth.WithSecret([]byte("a secret of more than thirty-two bytes"))

@@ -112,7 +112,7 @@ func TestRevocationsCatchUp(t *testing.T) {
 	f.await(t, third.ID)
 }
 
-// A feed that cannot begin says so, and does not go unnoticed in a goroutine.
+// A feed that cannot start returns an error, and does not fail unnoticed in a goroutine.
 func TestWatchRevocationsRefuses(t *testing.T) {
 	s := unmigrated(t, "postgres://db.test/app")
 	tell := func(store.Revocation) {}
@@ -216,7 +216,7 @@ func listening(t *testing.T, s *pgstore.Store, schema string, n int) {
 	t.Fatalf("there never were %d feeds", n)
 }
 
-// A store that was closed leaves no connection behind.
+// A closed store leaves no connection open.
 func TestRevocationsEndWithStore(t *testing.T) {
 	outside, schema := openSchema(t)
 	s, err := pgstore.New(outside.Pool(), pgstore.WithSchema(schema))
@@ -234,8 +234,7 @@ func TestRevocationsEndWithStore(t *testing.T) {
 	ended(t, watch(t.Context(), s))
 }
 
-// The feed's connection is made as the pool's are: where a password lasts for
-// minutes, a hook puts it in.
+// The feed opens its connection as the pool does: a hook can set short-lived passwords.
 func TestRevocationsConnectAsThePool(t *testing.T) {
 	outside, schema := openSchema(t)
 	cfg := outside.Pool().Config()
@@ -265,8 +264,8 @@ func TestRevocationsConnectAsThePool(t *testing.T) {
 	}
 }
 
-// A database that takes connections and says nothing is given up, so that the
-// next one is tried.
+// If a database accepts connections and does not respond, the feed gives up and tries the
+// next one.
 func TestRevocationsWaitForNobody(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -49,7 +49,7 @@ func exec(t *testing.T, p *pgxpool.Pool, sql string, args ...any) {
 	}
 }
 
-// count returns a statement's one number.
+// count returns the number that a statement selects.
 func count(t *testing.T, q interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }, sql string, args ...any,
@@ -168,8 +168,8 @@ func TestAsUserWithOmittedClaims(t *testing.T) {
 	}
 }
 
-// Nobody is anon, and no user: policies that compare with auth.uid() hold for
-// no row.
+// Without claims the role is anon and there is no user: policies that compare with
+// auth.uid() match no row.
 func TestAsNobody(t *testing.T) {
 	s := openDatabase(t)
 	var got identity
@@ -186,7 +186,7 @@ func TestAsNobody(t *testing.T) {
 	}
 }
 
-// No text of a token's is a role, ends a string or hides another claim.
+// No text in a token is used as a role, ends a string or hides another claim.
 func TestAsUserTakesClaimsAsText(t *testing.T) {
 	s := openDatabase(t)
 	nasty := "'; reset role; -- \" \\ $1 \u2028 żółć 🐘 </script>"
@@ -330,7 +330,7 @@ func TestAsUserNeedsMembership(t *testing.T) {
 	}
 }
 
-// Parallel requests on few connections stay apart.
+// Parallel requests on few connections do not affect each other.
 func TestAsUserParallel(t *testing.T) {
 	s := openDatabase(t)
 	p, err := pgxpool.New(t.Context(), s.Pool().Config().ConnString()+" pool_max_conns=3")

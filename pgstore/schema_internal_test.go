@@ -46,8 +46,8 @@ func TestInSchemaText(t *testing.T) {
 	}
 }
 
-// written are all texts of this package that statements are made of: its
-// migrations, and the strings in its source.
+// written returns all SQL texts of this package: its migrations, and the strings in its
+// source.
 func written(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -83,7 +83,7 @@ func written(t *testing.T) map[string]string {
 // text is not. The names that may follow it are known from the migrations.
 func TestInSchemaEverywhere(t *testing.T) {
 	texts := written(t)
-	names := []string{"sessions_ordinal_seq"} // comes with a column
+	names := []string{"sessions_ordinal_seq"} // created with a column
 	made := regexp.MustCompile(`create (?:or replace )?(?:unlogged )?(?:table|function|view|type|sequence)(?: if not exists)? auth\.([a-z_]+)`)
 	for _, text := range texts {
 		for _, m := range made.FindAllStringSubmatch(text, -1) {
@@ -119,7 +119,7 @@ func TestReadMigrations(t *testing.T) {
 	for name, test := range map[string]struct {
 		files []string // by number, each with its name
 		texts []string
-		want  string // the versions that each takes, or the error
+		want  string // the versions that each accepts, or the error
 	}{
 		"none":           {nil, nil, "[]"},
 		"no line":        {[]string{"0001_a", "0002_b"}, []string{plain, plain}, "[1 2]"},

@@ -17,7 +17,7 @@ import (
 
 // lossy is a tracer that loses the statements that calls share.
 type lossy struct {
-	waits chan struct{} // one for each statement with this in it
+	waits chan struct{} // one for each statement that contains this
 	part  string
 	lost  atomic.Int64 // calls
 }

@@ -22,7 +22,7 @@ import (
 type sent struct {
 	part    string
 	c       chan struct{}
-	callers atomic.Int64 // of statements that were made for several
+	callers atomic.Int64 // of shared statements
 }
 
 func (s *sent) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
@@ -115,8 +115,8 @@ func (c *crowd) shared(t *testing.T, calls int) {
 	}
 }
 
-// Reads that have to wait go out together: everybody gets their own result, and
-// one that is cancelled neither waits nor takes others along.
+// Reads that have to wait are sent together: each caller gets their own result, and a
+// canceled one neither waits nor cancels others.
 func TestSessionReadsShareStatements(t *testing.T) {
 	ctx := t.Context()
 	const callers = 40
@@ -246,7 +246,7 @@ func TestRefreshesShareStatements(t *testing.T) {
 	}
 }
 
-// A claims function that fails for one user fails for that user.
+// A claims function that fails for one user fails for that user only.
 func TestRefreshesShareNoFailure(t *testing.T) {
 	ctx := t.Context()
 	const callers, broken = 20, 7
@@ -280,9 +280,9 @@ func TestRefreshesShareNoFailure(t *testing.T) {
 	}
 }
 
-// However slow the database is, a few connections are left to everything else.
+// However slow the database is, a few connections remain for everything else.
 func TestSharingLeavesConnections(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // less than a call's own
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // shorter than a call's own timeout
 	defer cancel()
 	const callers = 30
 	c := newCrowd(t, callers, aRefresh)
@@ -317,7 +317,7 @@ func TestDrawsShareStatements(t *testing.T) {
 	take := func(i, cost int) (store.Decision, error) {
 		return c.Take(ctx, []store.Draw{{Key: fmt.Sprint("key ", i), Rate: rate, Cost: cost}}, c.now)
 	}
-	for i := range callers / 2 { // the other half is drawn from for the first time
+	for i := range callers / 2 { // the first draw from the other half
 		cost := 1
 		if i == empty {
 			cost = 5
@@ -356,7 +356,7 @@ func TestDrawsShareStatements(t *testing.T) {
 		call(check)
 	}
 	var allowed atomic.Int64
-	for range 8 { // from one bucket that nobody has drawn from
+	for range 8 { // from one bucket without draws
 		call(func() {
 			d, err := take(callers, 1)
 			if err != nil {

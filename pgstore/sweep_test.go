@@ -15,7 +15,7 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// over keeps tokens that have expired.
+// over stores tokens that have expired.
 func over(t *testing.T, s *pgstore.Store, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -27,7 +27,7 @@ func over(t *testing.T, s *pgstore.Store, names ...string) {
 	}
 }
 
-// Of several instances one sweeps, until it has not done so for a while.
+// Only one of several instances sweeps, until it has not done so for a while.
 func TestOneInstanceSweeps(t *testing.T) {
 	first, schema := openSchema(t)
 	second, err := pgstore.New(first.Pool(), pgstore.WithSchema(schema))
@@ -131,14 +131,14 @@ func TestSweepLimitUnderStaleStatistics(t *testing.T) {
 	}
 }
 
-// Neither a sweep nor a deletion reads whole tables, but for the buckets: those
-// change at every draw, which an index would make dearer: by a tenth for a bucket
-// that is there (its row would not be updated in place) and a fifth for a new one.
+// Neither a sweep nor a deletion reads whole tables, except the buckets. Those change at
+// every draw, and an index would make draws more expensive: by a tenth for an existing
+// bucket (its row would not be updated in place) and a fifth for a new one.
 func TestSweepAndDeletionUseIndexes(t *testing.T) {
 	s, schema := openSchema(t)
 	u, _ := withSession(t, s)
 	ctx := t.Context()
-	conn, err := pgx.Connect(ctx, sharedURL) // which has read nothing yet
+	conn, err := pgx.Connect(ctx, sharedURL) // has read nothing yet
 	if err != nil {
 		t.Fatal(err)
 	}

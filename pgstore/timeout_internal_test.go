@@ -10,7 +10,7 @@ import (
 
 func TestTimeouts(t *testing.T) {
 	const most = 10 * time.Second
-	// after is how long it took a context to end, from now on.
+	// after returns the time until a context ends.
 	after := func(ctx context.Context) time.Duration {
 		began := time.Now()
 		<-ctx.Done()
@@ -70,7 +70,7 @@ func TestTimeouts(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			b, other := ts.begin(ctx, most), ts.begin(ctx, most)
 			time.AfterFunc(time.Second, cancel)
-			if err := errors.Join(b.work(), b.work()); err != nil { // a call may be made again
+			if err := errors.Join(b.work(), b.work()); err != nil { // a call may be repeated
 				t.Error(err)
 			}
 			time.AfterFunc(time.Second+patience/2, func() { ts.done(other) })

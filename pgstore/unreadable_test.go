@@ -95,7 +95,7 @@ func TestUnreadableRowsAreErrors(t *testing.T) {
 		},
 	}
 	for column, row := range map[string]struct {
-		value string // of its own; empty: null, which it does not take
+		value string // its own invalid value; empty: null, which it does not accept
 		reads reads
 	}{
 		"users.full_name":       {"", users},

@@ -83,7 +83,7 @@ func TestImportsSayWhatWentWrong(t *testing.T) {
 	}
 }
 
-// A number of accounts that cannot be guessed is an error, not zero.
+// If the number of accounts cannot be estimated, that is an error, not zero.
 func TestCountsThatCannotBeGuessedAreErrors(t *testing.T) {
 	t.Parallel()
 	b := &breaker{seen: map[string]bool{}}

@@ -22,7 +22,7 @@ func anonymizeMutants() map[string]mutant {
 	}
 }
 
-// leaves asks for less.
+// leaves anonymizes less than requested.
 type leaves struct {
 	base
 	store.AdminStore
@@ -34,7 +34,7 @@ func (s leaves) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (store
 	return s.AdminStore.AnonymizeUser(ctx, c)
 }
 
-// onlyPatched takes the account for all there is.
+// onlyPatched changes the account and nothing else.
 type onlyPatched struct {
 	base
 	store.AdminStore

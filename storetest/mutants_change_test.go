@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// methods are those that take a Change.
+// methods are the methods that take a Change.
 func methods() []string {
 	var names []string
 	for _, face := range []reflect.Type{
@@ -31,7 +31,7 @@ func methods() []string {
 	return names
 }
 
-// everywhere is a check at every method that takes a Change, or all but some.
+// everywhere is a check at every method that takes a Change, except some.
 func everywhere(group, name string, but ...string) []string {
 	var caught []string
 	for _, m := range methods() {
@@ -53,7 +53,7 @@ func edits(edit func(s store.Store, c *store.Change)) func(store.Store) store.St
 
 var system = store.Authority{System: "mutant"}
 
-// changeMutants forget one condition each, at every method.
+// Each of changeMutants forgets one condition, at every method.
 func changeMutants() map[string]mutant {
 	condition := func(edit func(s store.Store, c *store.Change), name string, but ...string) mutant {
 		return mutant{edits(edit), everywhere("conditions", "/"+name, but...)}
@@ -304,7 +304,7 @@ func (s staleFirst) AdvanceSession(ctx context.Context, c store.Advance) (store.
 	return s.Store.AdvanceSession(ctx, c)
 }
 
-// countsOwners counts the owners before it lets one go.
+// countsOwners counts the owners in a separate step before it removes one.
 type countsOwners struct {
 	base
 	mu  sync.Mutex

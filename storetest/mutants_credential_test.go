@@ -83,7 +83,7 @@ func (s forgets) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User
 	return s.Store.UpdateUser(ctx, c)
 }
 
-// miscounts gets a revision wrong for one member of a patch.
+// miscounts counts a revision wrong for one member of a patch.
 type miscounts struct {
 	base
 	field string

@@ -74,7 +74,7 @@ func deviceMutants() map[string]mutant {
 	return all
 }
 
-// knower remembers devices for itself, and says which of them are known.
+// knower keeps a list of devices of its own, and reports which of them are known.
 type knower struct {
 	base
 	says func(*knower, store.UserKey, store.Credentials) bool // nil: the store's answer
@@ -140,7 +140,7 @@ func (s enrolsNowhere) EnableFactor(ctx context.Context, c store.EnableFactor) (
 	return s.FactorStore.EnableFactor(ctx, c)
 }
 
-// forward makes the session without its conditions, and ends it.
+// forward creates the session without its conditions if they fail, and then revokes it.
 type forward struct{ base }
 
 func (s forward) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
@@ -159,7 +159,7 @@ func (s sweepsEarly) Sweep(ctx context.Context, now time.Time, limit int) (int, 
 	return s.Store.Sweep(ctx, now.Add(time.Microsecond), limit)
 }
 
-// keeping keeps another number of sessions.
+// keeping keeps the wrong number of sessions.
 func keeping(n func(*store.CreateSession) int) mutant {
 	return caught("keeping/the least active sessions end when there are too many", func(b base) store.Store { return keeper{b, n} })
 }
@@ -183,7 +183,7 @@ func (s silent) CreateSession(ctx context.Context, c store.CreateSession) (store
 	return s.Store.CreateSession(ctx, c)
 }
 
-// end ends all of a user's live sessions but the n that were active last.
+// end revokes all of a user's live sessions except the n most recently active ones.
 func (s base) end(ctx context.Context, userID string, n int, now time.Time) (ended []string) {
 	list, _ := s.Sessions(ctx, userID, now)
 	slices.SortFunc(list, func(a, b store.Session) int { return b.LastActiveAt.Compare(a.LastActiveAt) })

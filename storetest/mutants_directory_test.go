@@ -87,7 +87,7 @@ func (s editsQuery) CountUsers(ctx context.Context, q store.UserQuery) (store.To
 	return s.AdminStore.CountUsers(ctx, q)
 }
 
-// editsRows gives other rows than it is asked for.
+// editsRows returns other rows than requested.
 type editsRows struct {
 	base
 	store.AdminStore

@@ -47,7 +47,7 @@ func factorMutants() map[string]mutant {
 	}
 }
 
-// one is a user's only factor.
+// one returns a user's only factor.
 func (b factorBase) one(ctx context.Context, userID string) (f store.Factor, left int, ok bool) {
 	fs, err := b.Factors(ctx, userID)
 	if err != nil || len(fs.List) != 1 {
@@ -132,7 +132,7 @@ func (s leavesCode) RemoveFactor(ctx context.Context, c store.RemoveFactor) (sto
 	return u, err
 }
 
-// removalRace sees a code that is good, and removes without it.
+// removalRace checks that a code is valid, and removes the factor without it.
 type removalRace struct{ factorBase }
 
 func (s removalRace) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {

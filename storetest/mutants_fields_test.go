@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/storetest"
 )
 
-// fieldMutants drop one member each, and answer as if they had kept it: every
-// member of a new user that is not the store's own, and every one of a patch.
+// Each of fieldMutants drops one member, and answers as if it had stored it: every member
+// of a new user that the store does not set itself, and every one of a patch.
 func fieldMutants() map[string]mutant {
 	all := map[string]mutant{}
 	for i := range reflect.TypeFor[store.User]().NumField() {

@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// acting is a store that is broken about impersonations.
+// acting is a store with faulty impersonations.
 type acting struct {
 	base
 	store.AdminStore

@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// invitationMutants are stores with broken lists of tokens.
+// invitationMutants are stores with faulty lists of tokens.
 func invitationMutants() map[string]mutant {
 	const page, one = "invitations/live tokens of a purpose are listed, newest first, by page", "invitations/the token about a subject is found whole, superseded and used ones are not"
 	listing := func(edit func(q *store.InvitationQuery, list []store.Token) []store.Token) func(base) store.Store {
@@ -34,7 +34,7 @@ func invitationMutants() map[string]mutant {
 	}
 }
 
-// inviteder asks for other tokens, or returns them changed.
+// inviteder alters the query for tokens, or its result.
 type inviteder struct {
 	base
 	store.AdminStore

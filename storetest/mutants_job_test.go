@@ -7,7 +7,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// jobMutants are stores that keep jobs badly.
+// jobMutants are stores with faulty jobs.
 func jobMutants() map[string]mutant {
 	const (
 		received = "jobs/a job is received chunk by chunk, and nobody gets it before it is started"

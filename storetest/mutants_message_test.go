@@ -48,14 +48,14 @@ func messageMutants() map[string]mutant {
 	}
 }
 
-// postOffice is a store that is broken about messages.
+// postOffice is a store with faulty messages.
 type postOffice struct {
 	base
 	store.Journal
 	query   func(*store.MessageQuery)
 	finish  func(*store.FinishMessage)
 	change  func(*store.SealedMessage)
-	retries int // retries that lost are said to have succeeded
+	retries int // losing retries report success
 }
 
 func (s postOffice) ListMessages(ctx context.Context, q store.MessageQuery) ([]store.MessageRecord, error) {
@@ -92,7 +92,7 @@ func (s postOffice) RetryMessage(ctx context.Context, c store.RetryMessage) erro
 	return err
 }
 
-// forgetful notes the last thing that is said of a message.
+// forgetful keeps only the last state of a message.
 type forgetful struct {
 	base
 	store.Journal

@@ -20,7 +20,7 @@ func (s choosy) Sessions(ctx context.Context, userID string, now time.Time) ([]s
 	return s.Store.Sessions(ctx, userID, now)
 }
 
-// careless is a store for which an id that is none is as good as no id.
+// careless is a store that takes an invalid id for an empty one.
 type careless struct{ base }
 
 func (s careless) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]string, error) {
@@ -30,7 +30,7 @@ func (s careless) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([
 	return s.Store.RevokeSessions(ctx, c)
 }
 
-// lenient is a store that takes a first session for one that showed a second factor.
+// lenient is a store that takes a first session for one with a second factor.
 type lenient struct {
 	base
 	store.FactorStore

@@ -6,7 +6,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// forgetsOwners asks who is owner now in place of who ever was.
+// forgetsOwners reports whether there is an owner now instead of whether there ever was
+// one.
 type forgetsOwners struct{ base }
 
 func (s forgetsOwners) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {

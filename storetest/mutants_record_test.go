@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// recordMutants are stores with broken events, outbox, roles or keys.
+// recordMutants are stores with faulty events, outbox, roles or keys.
 func recordMutants() map[string]mutant {
 	return map[string]mutant{
 		"pages overlap":            caught("events/events are listed, newest first, by page", eventful(func(q *store.EventQuery, _ []store.Event) { q.Before = nil })),
@@ -59,7 +59,7 @@ func each(list []store.Event, edit func(*store.Event)) {
 	}
 }
 
-// eventMutant asks for other events, or returns them changed.
+// eventMutant alters the query for events, or its result.
 type eventMutant struct {
 	base
 	store.Journal
@@ -144,7 +144,7 @@ func (s sizes) Roles(ctx context.Context) (store.RoleTable, error) {
 	return t, err
 }
 
-// takesRoles takes a role from those who have it.
+// takesRoles removes a role from its holders.
 type takesRoles struct {
 	base
 	store.ProjectStore

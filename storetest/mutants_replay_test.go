@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// replayMutants are wrong about refresh tokens that come late, and about tokens
-// that are links and codes at once.
+// replayMutants are wrong about refresh tokens that come late, and about tokens that are
+// both links and codes.
 func replayMutants() map[string]mutant {
 	return map[string]mutant{
 		"late refreshes always pass": caught("refresh/the counter before comes late once", func(b base) store.Store {
@@ -90,8 +90,7 @@ func (s replaying) AdvanceSession(ctx context.Context, a store.Advance) (store.S
 	return s.Store.AdvanceSession(ctx, a)
 }
 
-// afterLate edits refreshes that come after one that was let pass although it was
-// late.
+// afterLate edits a session's refreshes after an accepted replay.
 type afterLate struct {
 	base
 	mu   sync.Mutex

@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// rewriter is a store that reads other origins than it keeps.
+// rewriter is a store that returns other origins than it keeps.
 type rewriter struct {
 	base
 	user    func(*store.User)
@@ -118,7 +118,7 @@ func sequenceMutants() map[string]mutant {
 	return all
 }
 
-// anyToken takes a login token for an enrolment token.
+// anyToken accepts a login token as an enrolment token.
 type anyToken struct{ base }
 
 func (s anyToken) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
@@ -370,7 +370,7 @@ func (s editsOrigins) Factors(ctx context.Context, userID string) (store.Factors
 	return fs, err
 }
 
-// upToTime ends sessions that were created up to the time of the change.
+// upToTime revokes sessions that were created up to the time of the change.
 type upToTime struct {
 	base
 	store.AdminStore
@@ -391,7 +391,7 @@ func (s upToTime) EndEverySession(ctx context.Context, c store.EndEverySession) 
 	return n, err
 }
 
-// ordersLate names the session that comes next before there is any.
+// ordersLate reports the sequence of a session before there is one.
 type ordersLate struct {
 	base
 	store.AdminStore

@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// sessionListing is a store that is broken about lists of sessions.
+// sessionListing is a store with faulty lists of sessions.
 type sessionListing struct {
 	base
 	store.AdminStore

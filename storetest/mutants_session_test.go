@@ -43,7 +43,7 @@ func (s getThenAdvance) AdvanceSession(ctx context.Context, a store.Advance) (st
 	}
 	pause()
 	sess, u, err := s.Store.AdvanceSession(ctx, a)
-	if err == nil && sess.Counter == a.Counter+1 { // somebody else's step may be among these: take another
+	if err == nil && sess.Counter == a.Counter+1 { // another goroutine's step may be among these: take the next one
 		a.Counter++
 		sess, u, err = s.Store.AdvanceSession(ctx, a)
 	}
@@ -94,7 +94,7 @@ func (s keepsTokens) RevokeSessions(ctx context.Context, c store.RevokeSessions)
 	return s.Store.RevokeSessions(ctx, c)
 }
 
-// namesAll names sessions that it did not end.
+// namesAll reports sessions that it did not revoke.
 type namesAll struct{ base }
 
 func (s namesAll) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]string, error) {
@@ -200,7 +200,7 @@ func (s anyID) CreateSession(ctx context.Context, c store.CreateSession) (store.
 	return u, err
 }
 
-// slipping ends the sessions that were there when the patch began.
+// slipping revokes the sessions that existed when the patch started.
 type slipping struct{ base }
 
 func (s slipping) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {

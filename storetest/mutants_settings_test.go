@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// settingsMutants are stores with broken settings.
+// settingsMutants are stores with faulty settings.
 func settingsMutants() map[string]mutant {
 	broken := func(m settingsMutant) func(store.Store) store.Store {
 		return func(s store.Store) store.Store {

@@ -16,8 +16,8 @@ import (
 	"github.com/authmount/auth/storetest"
 )
 
-// A suite that nothing fails proves nothing. A mutant is a store that is broken
-// in one way, and the checks named have to notice, every one of them.
+// A suite that never fails shows nothing. A mutant is a store with one fault, and each of
+// the named checks has to notice it.
 type mutant struct {
 	broken func(store.Store) store.Store
 	caught []string
@@ -41,9 +41,8 @@ var namesCall = regexp.MustCompile(`\.go:\d+: (before any call: \w+\(\)|[A-Z]\w+
 
 const mutantEnv = "STORETEST_MUTANT"
 
-// TestSuiteBites runs checks on every mutant, each in a process of its own,
-// because they are meant to fail there. A check of a race that chance let pass
-// gets another chance.
+// TestSuiteBites runs checks on every mutant, each in a process of its own, because they
+// are meant to fail there. A check of a race that passes by chance runs again.
 func TestSuiteBites(t *testing.T) {
 	t.Parallel()
 	for name, m := range mutants() {

@@ -56,10 +56,10 @@ func trustMutants() map[string]mutant {
 	}
 }
 
-// truster remembers for itself until when devices are trusted, and forgets nothing.
+// truster keeps the devices' trust itself, and forgets nothing.
 type truster struct {
 	base
-	renews bool // a session on such a device makes it another month; otherwise the store is not asked
+	renews bool // a session on such a device extends the trust; otherwise the session gets AAL2
 
 	mu    sync.Mutex
 	until map[[2]string]time.Time

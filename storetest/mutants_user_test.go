@@ -14,7 +14,7 @@ func caught(check string, broken func(base) store.Store) mutant {
 	return mutant{func(s store.Store) store.Store { return broken(base{s}) }, []string{check}}
 }
 
-// change is a mutant's own change, at an instant.
+// change returns a mutant's own change, at an instant.
 func change(now time.Time) store.Change { return store.Change{Now: now, By: system} }
 
 func userMutants() map[string]mutant {
@@ -193,7 +193,7 @@ type anyOrder struct{ base }
 
 func (s anyOrder) Sessions(ctx context.Context, userID string, now time.Time) ([]store.Session, error) {
 	list, err := s.Store.Sessions(ctx, userID, now)
-	for i := range list { // of those made at once, the first one comes first
+	for i := range list { // of those created at once, the first one comes first
 		if i > 0 && list[i].CreatedAt.Equal(list[i-1].CreatedAt) {
 			list[i], list[i-1] = list[i-1], list[i]
 		}

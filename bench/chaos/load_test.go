@@ -282,9 +282,8 @@ func (l *load) report() {
 		strings.Join(parts, ", "), l.unavailable, l.cut, l.refused, len(l.maybeSignedUp), len(l.maybeReset), l.slowest.Round(time.Millisecond), l.gap.Round(time.Millisecond))
 }
 
-// verify checks on one server that everything acknowledged holds, and that
-// nothing in doubt was done by half. database is where to look behind the
-// scenes.
+// verify checks on one server that every acknowledged change holds, and that no doubtful
+// one is partial. database is the server's database, for direct checks.
 func (l *load) verify(s *server, database string) {
 	t := l.t
 	t.Helper()
