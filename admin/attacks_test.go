@@ -36,7 +36,7 @@ func TestOwnIDInOtherForms(t *testing.T) {
 	})
 }
 
-// A filter that matches every account, whatever its form, counts as a filter of all
+// A filter that matches every account counts, in any form, as a filter of all
 // accounts.
 func TestEverybodyByAnotherName(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {

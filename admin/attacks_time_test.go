@@ -39,8 +39,9 @@ func TestIDsAreNotTakenWhileTheirAccountGoes(t *testing.T) {
 	})
 }
 
-// A link that an operator was given is of use only while they could make it: who is weaker
-// than its account by then, banned, or may not make links any more, does not get in by it.
+// A link that an operator created is valid only while they could create it. It does not
+// work if they have become weaker than its account, are banned, or have lost the
+// permission to create links.
 func TestLinksEndWithTheStrengthOfTheirMaker(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

@@ -261,7 +261,7 @@ func TestPagesOfEverything(t *testing.T) {
 	})
 	o.eventPages(pages)
 
-	// The 50 oldest of the keys, the oldest first, each once.
+	// The 50 oldest of the keys, in order of age, each once.
 	o.Clock.Advance(admin.KeyAgeing - time.Duration(n)*time.Second)
 	d, err := o.adm.Diagnostics(ctx, system)
 	if err != nil || len(d.APIKeys) != admin.MaxKeyAges {
@@ -278,7 +278,7 @@ func TestPagesOfEverything(t *testing.T) {
 	}
 }
 
-// eventPages looks at the pages of the audit log.
+// eventPages checks the pages of the audit log.
 func (o *office) eventPages(pages func(name string, next func(limit int) (ids []string, more bool))) {
 	events, _ := store.Capability[store.Journal](o.Store)
 	var list []auth.Event

@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// filled is a value of a type that is not its zero.
+// filled returns a nonzero value of a type.
 func filled(t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch t.Kind() {

@@ -47,7 +47,7 @@ func TestListsOfNothingAreLists(t *testing.T) {
 	}
 }
 
-// Who may not do something to everybody is refused before anybody is looked for.
+// An actor who may not act on all accounts is refused before any account is read.
 func TestEverybodyIsNotLookedForInVain(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())

@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// given is a value of a field that picks something.
+// given returns a value for a field that filters.
 func given(t reflect.Type) reflect.Value {
 	switch t {
 	case reflect.TypeFor[netip.Addr]():

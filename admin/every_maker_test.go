@@ -17,9 +17,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// An invitation or a link rests, when it is used, on the table of roles as it is and on
-// its maker as read: the change has both as conditions, where the maker is not the
-// application. An outage of any call of the store is reported, and the use can be repeated.
+// An invitation or a link depends, when it is used, on the current table of roles and on
+// its maker as read: the change has both as conditions if the maker is not the
+// application. A failure of any call of the store is reported, and the use can be
+// repeated.
 func TestMakersAnswerForWhatTheyMade(t *testing.T) {
 	t.Parallel()
 	everything := []string{admin.PermUsersWrite, admin.PermUsersRead, admin.PermCredentials}
@@ -140,7 +141,7 @@ func (o *office) restsOn(made func(k int) func() error) string {
 			return said
 		case err != nil && !errors.Is(err, auth.CodeUnavailable):
 			o.t.Errorf("where %s fails: %v", done, err)
-		case err == nil && done != "Take": // notices go out all the same
+		case err == nil && done != "Take": // notices are sent nevertheless
 			o.t.Fatalf("it is done although %s fails", done)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// nobodysID is an id that nothing has.
+// nobodysID is an id that does not exist.
 const nobodysID = "01a1fb4c-2b13-7a71-806e-d67843451400"
 
 // flaw makes a request wrong, or barely valid.
@@ -20,7 +20,7 @@ type flaw struct {
 	alter func(pattern, body string, headers []string) (string, string, []string)
 }
 
-// flawsOf are those that requests of an operation can have.
+// flawsOf returns the flaws that requests of an operation can have.
 func flawsOf(row admin.Row) (list []flaw) {
 	at := func(address string) {
 		list = append(list, flaw{address, func(pattern, body string, headers []string) (string, string, []string) {

@@ -23,7 +23,7 @@ func TestSessionsAndTokensAfterwards(t *testing.T) {
 	t.Parallel()
 	type try struct {
 		row  admin.Row
-		body string // in place of the example's; empty: that
+		body string // replaces the example's; empty: the example's
 	}
 	var tries []try
 	for _, row := range admin.Table() {

@@ -13,14 +13,14 @@ import (
 type Row struct {
 	Pattern    string
 	Permission string
-	Targets    bool // it compares its actor with whom it is about
+	Targets    bool // it compares its actor with its target
 	StepUp     bool
 	Self       bool
 	Reads      bool
 	Secret     bool
-	Strength   string // the target that the actor must be stronger than
+	Strength   string // how strong the actor has to be, if that is special
 	Body       bool   // it reads a body
-	Strict     bool   // it refuses a query that it does not know
+	Strict     bool   // it refuses unknown query parameters
 	Revised    bool   // it reads If-Match
 }
 
@@ -46,13 +46,13 @@ func Work(ctx context.Context, m *Admin) {
 	}
 }
 
-// ImportSize sets how many bytes an import may have.
+// ImportSize sets the maximal bytes of an import.
 func (m *Admin) ImportSize(n int64) { m.importSize = n }
 
-// ImportRows sets how many rows an import may have.
+// ImportRows sets the maximal rows of an import.
 func (m *Admin) ImportRows(n int) { m.importRows = n }
 
-// ExportPage sets how many accounts an export reads at a time.
+// ExportPage sets the number of accounts that an export reads at a time.
 func (m *Admin) ExportPage(n int) { m.exportPage = n }
 
 // EndsAtOnce sets the number of sessions that one change revokes when all are to be

@@ -57,7 +57,7 @@ var notForStaff = map[string]auth.Code{
 	"POST /settings/test-sms":      auth.CodeValidationFailed,
 }
 
-// Each rule, over every operation there is, for those whom the application alone knows.
+// Each rule, over every operation, for external admins.
 func TestRulesOfExternals(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := withStaff(t, st)
@@ -151,7 +151,7 @@ func TestExternals(t *testing.T) {
 			t.Errorf("says more than it may: %s", a.text)
 		}
 
-		// The list that the application gave is not the actor's.
+		// A later change of the application's list does not change the actor.
 		list := []string{admin.PermUsersRead}
 		who := admin.External(admin.Identity{ID: "1", Permissions: list, AAL: store.LevelAAL2})
 		list[0] = "*"

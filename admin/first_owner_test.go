@@ -19,7 +19,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// firstOwnerLink is the token of a new link.
+// firstOwnerLink returns the token of a new link.
 func (o *office) firstOwnerLink() string {
 	o.t.Helper()
 	link, err := o.adm.FirstOwnerLink(o.t.Context())
@@ -80,7 +80,7 @@ func TestFirstOwner(t *testing.T) {
 	})
 }
 
-// locked is a writer for several.
+// locked is a writer for concurrent use.
 type locked struct {
 	mu *sync.Mutex
 	w  *bytes.Buffer

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// onStores runs a test on memory and on Postgres.
+// onStores runs a test on the memory store and on Postgres.
 func onStores(t *testing.T, test func(t *testing.T, store auth.Store)) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
@@ -42,7 +42,7 @@ type office struct {
 	t   *testing.T
 	adm *admin.Admin
 	mux *http.ServeMux
-	api *harness.Contract // the document, which every response is held to
+	api *harness.Contract // checks every response against the document
 
 	deploy string // the id of a key, for operations on keys
 	job    string // the id of a job, for operations on jobs
@@ -56,7 +56,7 @@ type office struct {
 	alter func(pattern, body string, headers []string) (string, string, []string) // changes the requests of examples; may be nil
 }
 
-// notes is a permission of the application's.
+// notes is a permission of the application.
 const notes = "notes.write"
 
 func newOffice(t *testing.T, store auth.Store, opts ...auth.Option) *office {
@@ -124,7 +124,7 @@ func actor(s *authtest.SignedIn) admin.Actor {
 	return admin.User(auth.Caller{UserID: s.User.ID, SessionID: s.SessionID})
 }
 
-// countEvents is how many events of a type the audit log has.
+// countEvents returns the number of events of a type in the audit log.
 func (o *office) countEvents(of auth.EventType) int {
 	o.t.Helper()
 	p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(of)}, Limit: 200})

@@ -37,7 +37,7 @@ func TestApplicationDecidesOnDeletions(t *testing.T) {
 	})
 }
 
-// No operation deletes an account past that decision.
+// No operation deletes an account without that decision.
 func TestDeletionsHaveOneDoor(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")

@@ -17,7 +17,7 @@ func TestInvitationByAKey(t *testing.T) {
 	code := admin.System("test")
 	for name, c := range map[string]struct {
 		ends func(o *office, k admin.NewKey, maker auth.User) error
-		want auth.Code // "": it is accepted
+		want auth.Code // "": the invitation is accepted
 	}{
 		"nothing happened": {func(*office, admin.NewKey, auth.User) error { return nil }, ""},
 		"the key is revoked": {func(o *office, k admin.NewKey, _ auth.User) error {
@@ -60,8 +60,8 @@ func TestInvitationByAKey(t *testing.T) {
 	}
 }
 
-// Where a key is lost, as by a backup from before it, its invitations are over, which is
-// no fault of the server.
+// If a key is lost, as after restoring an older backup, its invitations are invalid, which
+// is no internal error.
 func TestInvitationByAKeyThatIsNotThere(t *testing.T) {
 	s := &keyless{Store: memstore.New()}
 	o := newOffice(t, s)

@@ -25,7 +25,7 @@ func TestInvitationMeanwhile(t *testing.T) {
 		}
 		for _, c := range []struct {
 			email     string // for the one case
-			first     bool   // there is an invitation before
+			first     bool   // there is an earlier invitation
 			meanwhile func(ctx context.Context, email string, i admin.Invitation, token string) error
 			want      auth.Code
 			left      []string // the roles of the pending invitation in the end; nil: none is pending

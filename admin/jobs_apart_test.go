@@ -24,20 +24,20 @@ type patient struct {
 	store.AdminStore
 	most time.Duration
 
-	fails string // the step that is not answered the first time
-	lost  bool   // it has its effect
+	fails string // the step without an answer at the first attempt
+	lost  bool   // the step has its effect
 
 	mu     sync.Mutex
 	steps  int
 	second chan struct{}
-	once   *sync.Once      // closes it
+	once   *sync.Once      // closes second
 	waited bool            // the second one arrived
 	kept   []time.Duration // the lease given with the end of each chunk
 }
 
 func (s *patient) Unwrap() auth.Store { return s.Store }
 
-// anew forgets the steps.
+// anew resets the steps.
 func (s *patient) anew(most time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *patient) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) (s
 	return s.AdminStore.FinishJobChunk(ctx, f)
 }
 
-// patience is a patient store.
+// patience returns a patient store.
 func patience(st auth.Store) *patient {
 	admin, _ := store.Capability[store.AdminStore](st)
 	return &patient{Store: st, AdminStore: admin}

@@ -173,7 +173,7 @@ func TestActorsOfJobs(t *testing.T) {
 	}
 }
 
-// The row of an import that an event is of is read as stores return it.
+// The row number of an event of an import is read in every form that stores return.
 func TestRowsOfEvents(t *testing.T) {
 	of := func(v any) auth.Event {
 		return auth.Event{Record: &store.Record{Changes: map[string]store.FieldChange{"row": {After: v}}}}

@@ -17,7 +17,7 @@ func TestJobsAreLimited(t *testing.T) {
 		const option = "sk_test_0123456789abcdefghij"
 		o := newOffice(t, store, auth.WithSecretKeys(auth.SecretKey{Key: option, Scopes: []string{"*"}}))
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
-		again := o.LoginAs(t, "owner@example.com", authtest.AAL2()) // another session of the same
+		again := o.LoginAs(t, "owner@example.com", authtest.AAL2()) // another session of the same user
 		other := o.LoginAs(t, "other@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		o.LoginAs(t, "ada@example.com")
 		tries := func(who *authtest.SignedIn, headers ...string) *answer {
@@ -36,7 +36,7 @@ func TestJobsAreLimited(t *testing.T) {
 		if _, err := o.adm.ImportUsers(t.Context(), admin.System("owner"), admin.ImportUsersParams{}, strings.NewReader(`{"email":"eve@example.com"}`)); err != nil {
 			t.Error(err)
 		}
-		o.Clock.Advance(time.Minute) // which gives two back
+		o.Clock.Advance(time.Minute) // refunds two
 		tries(again).want(200)
 	})
 }

@@ -54,7 +54,7 @@ func (w ownWork) works(o *office, id string) []map[string]any {
 	o.t.Helper()
 	ctx := context.WithValue(o.t.Context(), ownWorkKey{}, true)
 	for range 10 {
-		o.Clock.Advance(time.Minute) // leases are over
+		o.Clock.Advance(time.Minute) // so that leases expire
 		admin.Work(ctx, o.adm)
 		if j, err := o.adm.Job(o.t.Context(), admin.System("test"), id); err == nil && j.State == store.JobDone {
 			return o.done(id)
@@ -217,7 +217,7 @@ func TestOutagesWithinManyOfActors(t *testing.T) {
 			t.Parallel()
 			tap := storetap.New(memstore.New())
 			o := newOffice(t, tap, auth.WithoutBackground())
-			o.imported("ada@example.com") // else it would be everybody
+			o.imported("ada@example.com") // otherwise it would be all accounts
 			for k, failed := 1, "?"; failed != ""; k++ {
 				tap.Reset(storetap.Hooks{})
 				word := fmt.Sprint("many", k, "x")

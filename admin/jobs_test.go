@@ -25,7 +25,7 @@ import (
 
 const ndjson = "Content-Type: application/x-ndjson"
 
-// aJob is the id of a job that is done.
+// aJob returns the id of a completed job.
 func (o *office) aJob() string {
 	o.t.Helper()
 	if o.job != "" {

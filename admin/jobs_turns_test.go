@@ -51,7 +51,7 @@ func inTurns(t *testing.T, before func(j *twoJobs)) *twoJobs {
 	return j
 }
 
-// read are the chunks that were read.
+// read returns the chunks that were read.
 func (j *twoJobs) read() []string {
 	j.store.mu.Lock()
 	defer j.store.mu.Unlock()

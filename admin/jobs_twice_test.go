@@ -112,8 +112,8 @@ func TestChunkThatIsDoneAgainTellsTheSame(t *testing.T) {
 	}
 }
 
-// importsAll imports rows of every kind, and works them off; of some the actor may not
-// write a field, or have the id.
+// importsAll imports rows of every kind, and completes them. For some the actor may not
+// write a field, or their id is taken.
 func (o *office) importsAll(at, conflicts string) (jobID string) {
 	o.t.Helper()
 	clerk := o.operator("clerk"+at, admin.PermUsersImport, admin.PermUsersWrite)
@@ -212,7 +212,7 @@ func TestChunksPlannedAheadFollowEachOther(t *testing.T) {
 			s.times.Store(int64(times))
 			var rows strings.Builder
 			const n = 4 * 500
-			for i := range n { // the second half are those of the first
+			for i := range n { // the second half has the first half's values
 				fmt.Fprintf(&rows, "{\"email\":\"p%d-%d@example.com\"}\n", i%(n/2), times)
 			}
 			id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{OnConflict: admin.OnConflictSkip}, strings.NewReader(rows.String()))

@@ -34,7 +34,7 @@ func alters(s auth.Store) *altering {
 
 func (s *altering) Unwrap() auth.Store { return s.Store }
 
-// set has jobs and chunks be altered as they are read; nil: not at all.
+// set has jobs and chunks altered as they are read; nil: not altered.
 func (s *altering) set(job func(j *store.Job), read func(c *store.JobChunk)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

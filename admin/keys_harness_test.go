@@ -61,7 +61,7 @@ func (o *office) permit(role string, permissions ...string) {
 	}
 }
 
-// permitIn is permit in the midst of something else.
+// permitIn is permit within another operation.
 func (o *office) permitIn(ctx context.Context, role string, permissions ...string) error {
 	code := admin.System("test")
 	_, err := o.adm.UpdateRole(ctx, code, admin.UpdateRoleParams{Name: role, Permissions: &permissions})

@@ -32,7 +32,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 		}
 		cases := map[string]struct {
 			happens func(ctx context.Context, k made) error
-			want    auth.Code // "": it happens all the same
+			want    auth.Code // "": the change happens
 		}{
 			"the key is revoked": {func(ctx context.Context, k made) error { return o.revoke(ctx, k.ID) }, auth.CodeInvalidAPIKey},
 			"the key is rotated": {func(ctx context.Context, k made) error {

@@ -14,8 +14,8 @@ import (
 // notForKeys are permissions that no key may have.
 var notForKeys = []string{"auth.keys.read", "auth.keys.write", "auth.roles.write", "auth.roles.assign", "auth.settings.write", "auth.impersonate"}
 
-// The rules about keys hold for every operation: a key does what its scopes permit and its
-// maker may also do, and nothing that is forbidden to all keys.
+// The rules about keys hold for every operation: a key can do only operations that its
+// scopes permit, its maker may do and keys may do at all.
 func TestRulesOfKeys(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, target := newScene(t, store)

@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// lockedBuffer is a buffer for many writers.
+// lockedBuffer is a buffer for concurrent use.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -143,7 +143,7 @@ func TestListKeys(t *testing.T) {
 	})
 }
 
-// Keys act from Go as they do on the wire, and only from where they may.
+// Keys have the same permissions in Go as on the wire, and only from their networks.
 func TestKeyAsActor(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

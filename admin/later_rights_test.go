@@ -152,7 +152,8 @@ func TestMisspeltQueries(t *testing.T) {
 	}
 }
 
-// Without an interval a figure is by the hour for up to two days, and by the day beyond.
+// Without an interval, statistics are by the hour for up to two days, and by the day for
+// longer spans.
 func TestIntervalsOfFigures(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
@@ -203,7 +204,8 @@ func TestImportKeepsWhenItWasProved(t *testing.T) {
 	}
 }
 
-// A filter that names a condition which all meet picks everybody, too.
+// A filter with a condition that all accounts meet counts as a filter of all accounts,
+// too.
 func TestSelectionOfAllByAConditionIsOfEverybody(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())

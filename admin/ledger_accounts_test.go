@@ -142,7 +142,7 @@ func TestLedgerOfCredentials(t *testing.T) {
 		l.play("desk", "GET /users/$ada/factors", "")
 		l.play("desk", "GET /users/$ada.session/factors", "")
 		l.play("desk", "DELETE /users/$ada/factors", "")
-		l.who["ada"].SessionID = "" // it has ended
+		l.who["ada"].SessionID = "" // that session has ended
 		l.arm(l.who["ada"])
 		l.play("desk", "GET /users/$ada", "")
 		l.play("desk", "GET /users/$ada/factors", "")

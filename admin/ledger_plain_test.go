@@ -17,7 +17,7 @@ var (
 	onlyWords   = regexp.MustCompile(`^[a-z_-]+$`)
 )
 
-// filled puts ids in the place of $names.
+// filled replaces $names by ids.
 func (l *ledger) filled(text string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(name string) string {
 		id, ok := l.ids[name[1:]]

@@ -44,7 +44,7 @@ func TestLedgerOfSettings(t *testing.T) {
 	})
 }
 
-// Figures over time, by each of their parameters.
+// Statistics over time, by each of their parameters.
 func TestLedgerOfStats(t *testing.T) {
 	scenes(t, "stats", admin.Options{}, func(l *ledger) {
 		l.crew()

@@ -39,7 +39,7 @@ type ledger struct {
 	names map[string]string // by id
 	known map[string]bool   // rows and mails that were written down
 
-	naming    string // see made
+	naming    string // the name for the next created id
 	contested bool   // another change precedes the first attempt of each change
 	outages   bool   // each call of the store by a request fails in turn, before it is answered
 
@@ -191,7 +191,7 @@ func (l *ledger) attempt(k int, reads bool, send func() *answer) (a *answer, fai
 			delete(asked, method)
 		},
 		Skip: func(ctx context.Context, method string) bool {
-			return ctx.Value(ledgerKey{}) == nil || k > 0 && (method == "Take" || reads && method == "Roles") // which some may do without
+			return ctx.Value(ledgerKey{}) == nil || k > 0 && (method == "Take" || reads && method == "Roles") // some requests succeed without these calls
 		},
 	}
 	if k > 0 {

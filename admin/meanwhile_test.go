@@ -32,7 +32,7 @@ func TestWhatOthersWereFasterAtIsTold(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		prepare   func(s *scene) error
-		before    string // the call of the store
+		before    string // the call of the store to run before
 		after     string // like before, after the change
 		meanwhile func(ctx context.Context, s *scene) error
 		do        func(s *scene) error
@@ -182,7 +182,7 @@ func TestSelectionIsNotStartedByWhoeverMayNotAnyMore(t *testing.T) {
 	}
 }
 
-// A request that is repeated when the account is gone is not answered with none.
+// A request that is repeated after its account is gone does not get an empty answer.
 func TestRepeatedRequestAboutWhomIsGone(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())

@@ -55,7 +55,7 @@ func talkative(m auth.Message) error {
 	return auth.Permanent(fmt.Errorf("550 no such user %s: %s %s %s", m.To, m.Link, m.Code, m.Text))
 }
 
-// settled waits until this process holds no message.
+// settled waits until this process has no pending message.
 func (o *office) settled() {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), 30*time.Second)
@@ -63,7 +63,7 @@ func (o *office) settled() {
 	host.Of(o).WaitForMessages(ctx)
 }
 
-// messages are those of a query, by code of the application.
+// messages returns the messages of a query, as the application's code.
 func (o *office) messages(p admin.MessagesParams) []store.MessageRecord {
 	o.t.Helper()
 	page, err := o.adm.Messages(o.t.Context(), admin.System("test"), p)
@@ -133,7 +133,7 @@ func TestMessages(t *testing.T) {
 		magic("stranger@example.org")
 		o.Clock.Advance(time.Second)
 		if _, err := o.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "nobody@example.net", NoCreate: true}); err != nil {
-			t.Fatal(err) // a decoy
+			t.Fatal(err) // an unknown account, to which nothing is sent
 		}
 		o.settled()
 

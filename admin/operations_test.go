@@ -52,8 +52,8 @@ func TestOperationsAskForWhatIsWrittenDown(t *testing.T) {
 	compareLedgers(t, string(want), got)
 }
 
-// The admin side's share of the document is committed, for clients to generate from, and
-// so that a change of it is seen.
+// The admin side's part of the document is committed, so that clients can be generated
+// from it and changes are seen.
 func TestDocumentFile(t *testing.T) {
 	o := newOffice(t, memstore.New())
 	doc, err := openapi.Format(adminsShare(t, o.document()))
@@ -71,8 +71,8 @@ func TestDocumentFile(t *testing.T) {
 	}
 }
 
-// adminsShare leaves out of a document the operations that are in the openapi.json of the
-// root, the HEAD of each GET, and the components that only these use.
+// adminsShare removes from a document the operations of the root's openapi.json, the HEAD
+// of each GET, and the components that only these use.
 func adminsShare(t *testing.T, doc []byte) []byte {
 	t.Helper()
 	var all struct {

@@ -43,7 +43,7 @@ func failsAtEachCall(t *testing.T, row admin.Row) {
 	o.hasPhone(owner, "+4930123456")
 	o.Clock.Advance(time.Minute) // the gap between two messages
 	for k := 1; k < 40; k++ {
-		target := o.LoginAs(t, fmt.Sprintf("try%d@example.com", k)) // some are done to although that is not known in time
+		target := o.LoginAs(t, fmt.Sprintf("try%d@example.com", k)) // the attempt on some targets fails after its effect
 		o.arm(target)
 		var mu sync.Mutex
 		failed := ""

@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/authtest"
 )
 
-// example is a request of an operation that succeeds if it may.
+// example is a request of an operation that succeeds with the permission.
 type example struct {
 	query, body string
 	media       string // of the body; JSON if empty
@@ -197,7 +197,7 @@ func (o *office) fill(permissions ...string) *authtest.SignedIn {
 	return o.LoginAs(o.t, "target@example.com", authtest.Permissions(permissions...), authtest.AAL2())
 }
 
-// all are every permission but those named.
+// all returns every permission except those named.
 func allBut(t *testing.T, o *office, but ...string) []string {
 	t.Helper()
 	list, err := o.adm.Permissions(t.Context(), admin.System("test"))
@@ -213,7 +213,7 @@ func allBut(t *testing.T, o *office, but ...string) []string {
 	return names
 }
 
-// Each rule, over every operation there is.
+// Each rule, over every operation.
 func TestRules(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, target := newScene(t, store)

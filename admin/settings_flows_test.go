@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// leaked knows every password from a leak.
+// leaked reports every password as leaked.
 type leaked struct{}
 
 func (leaked) Breached(context.Context, string) (bool, error) { return true, nil }

@@ -209,7 +209,7 @@ func TestSettingsLeaveAnOwner(t *testing.T) {
 	})
 }
 
-// An owner who could still sign in is found however many there are who could not.
+// An owner with a sign-in method is found among any number of owners without one.
 func TestSettingsLeaveAnOwnerAmongMany(t *testing.T) {
 	o := newOffice(t, memstore.New())
 	o.LoginAs(t, "first@example.com", authtest.Roles(auth.RoleOwner)) // the oldest account, the last in the list

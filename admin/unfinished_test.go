@@ -66,7 +66,7 @@ func TestStaffStartWithWhatTheyMay(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := withStaff(t, st)
 		target := o.LoginAs(t, "boss@example.com", authtest.Roles("admin"))
-		o.LoginAs(t, "ada@example.com") // else it would be everybody
+		o.LoginAs(t, "ada@example.com") // otherwise it would be all accounts
 		id := o.do(nil, "POST /users/bulk", `{"action":"ban","reason":"x","dry_run":true,"filter":{"q":"boss"}}`, o.staff("*")).want(200).body["selection_id"]
 		start := fmt.Sprintf(`{"action":"ban","selection_id":"%s"}`, id)
 		o.do(nil, "POST /users/bulk", start, o.staff(admin.PermUsersRead, admin.PermUsersBan)).want(404, auth.CodeNotFound)

@@ -255,7 +255,7 @@ func TestExportsEndWithTheirActor(t *testing.T) {
 	}
 }
 
-// meddling has something done while a response is written.
+// meddling runs a function while a response is written.
 type meddling struct {
 	*httptest.ResponseRecorder
 	meanwhile func()

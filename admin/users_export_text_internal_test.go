@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// oddTexts are texts that formats of texts stumble over.
+// oddTexts are texts that are hard to write in text formats.
 var oddTexts = []string{
 	"", " ", "a", "Ada Lovelace", "a b ", " a", "\u00a0a", "\u3000a", "é", "Ünal", "日本", "\u2028x\u2029", "\x7f", "\x00", "\x1f\x08\x0c", "a\nb", "a\rb", "\tb",
 	`"`, `""`, `a"b`, `\`, `\.`, `\..`, `\"`, "a,b", "a;b", "<b>&amp;</b>", "'", "=1", "\xff", "a\xe2\x80", "\ufffd", "{}", `{"a": "b, c: d"}`, "\u0085",

@@ -108,7 +108,7 @@ func TestAdminListsImportsAndExports(t *testing.T) {
 	}
 }
 
-// An export that is cut off does not look like all of it.
+// An export that is cut off does not look complete.
 func TestExportThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -259,7 +259,7 @@ func TestImportOnce(t *testing.T) {
 	}
 }
 
-// Keys belong where they are meant to be.
+// Keys are accepted only by the constructors they are for.
 func TestKeysAreNotMixedUp(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]func() error{

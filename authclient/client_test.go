@@ -121,7 +121,7 @@ func TestClientsShareNothing(t *testing.T) {
 	wg.Wait()
 }
 
-// No error, log line or formatting of anything shows a secret.
+// No error, log line or formatted value shows a secret.
 func TestSecretsAreNotShown(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

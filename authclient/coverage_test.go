@@ -37,7 +37,7 @@ func readDocument(t *testing.T) document {
 	return d
 }
 
-// operations are the document's, "GET /admin/users/{}".
+// operations returns the document's operations, as "GET /admin/users/{}".
 func (d document) operations(keep func(path string) bool) (list []string) {
 	for path, methods := range d.Paths {
 		for method := range methods {
@@ -121,7 +121,7 @@ func TestAdminHasEveryOperation(t *testing.T) {
 	compare(t, rec.asked, want)
 }
 
-// So has every flow of the wire, but for pages that browsers open.
+// Every flow of the wire has a method, too, except pages that browsers open.
 func TestClientHasEveryFlow(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{map[string]bool{}}
@@ -166,8 +166,7 @@ func compare(t *testing.T, asked map[string]bool, want []string) {
 	}
 }
 
-// The types that are written by hand have the members that the document gives them, each
-// and no other.
+// The hand-written types have exactly the members that the document gives them.
 func TestTypesAreTheDocuments(t *testing.T) {
 	t.Parallel()
 	d := readDocument(t)

@@ -51,7 +51,7 @@ func ExampleVerifier_Require() {
 	// Output: 401
 }
 
-// A program signs in as a person, and calls an API in their name.
+// A program signs in as a user, and calls an API in their name.
 func ExampleClient() {
 	url, stop := start()
 	defer stop()

@@ -63,8 +63,8 @@ func browse(t *testing.T, from, until string) string {
 
 const home = "http://127.0.0.1/home"
 
-// A provider's sign-in is bound to the flow that began it, and completes once; several go
-// on at a time.
+// A provider's sign-in is bound to its flow, and completes once; several can be in
+// progress.
 func TestOAuthIsBoundToItsFlow(t *testing.T) {
 	t.Parallel()
 	idp := authtest.StartProvider(t)

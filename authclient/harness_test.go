@@ -129,7 +129,7 @@ func newClient(tb testing.TB, s *service, opts ...Option) *Client {
 	return c
 }
 
-// signedIn is a client of a new account.
+// signedIn returns a client of a new account.
 func signedIn(tb testing.TB, s *service, email string, opts ...Option) *Client {
 	tb.Helper()
 	c := newClient(tb, s, opts...)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Each option is refused by the constructors that it is not for, with its name; none is
-// without a row.
+// Each option is refused by the constructors that do not support it, with its name, and
+// every option has a row.
 func TestOptionsSayWhomTheyAreFor(t *testing.T) {
 	t.Parallel()
 	all := []string{forVerifier, forClient, forAdmin}

@@ -24,7 +24,7 @@ func TestOutageIsNoSignOut(t *testing.T) {
 		"429":       func(w http.ResponseWriter) { answer(w, 429, auth.CodeRateLimited, "Retry-After", "600") },
 		"408":       func(w http.ResponseWriter) { w.WriteHeader(408) },
 		"401":       func(w http.ResponseWriter) { answer(w, 401, auth.CodeInvalidAPIKey) },
-		"401 ended": func(w http.ResponseWriter) { answer(w, 401, auth.CodeSessionEnded) }, // of a proxy that guards itself; a refresh's is a 400
+		"401 ended": func(w http.ResponseWriter) { answer(w, 401, auth.CodeSessionEnded) }, // from an auth proxy; a refresh answers 400
 		"404":       func(w http.ResponseWriter) { answer(w, 404, auth.CodeNotFound) },
 		"403 proxy": func(w http.ResponseWriter) { w.WriteHeader(403) },
 		"200 page":  func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>log in to the hotel") },
@@ -71,7 +71,7 @@ func TestServersWordEndsTheSession(t *testing.T) {
 	}
 }
 
-// Requests that may have been carried out are not repeated, and those that were not, are.
+// Requests that may have been executed are not repeated; other requests are.
 func TestRepetition(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -88,7 +88,7 @@ func TestOtherProcess(t *testing.T) {
 		}
 	}
 
-	// In front of it, something that delays and refuses.
+	// A proxy in front of it delays and refuses requests.
 	target, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(err)

@@ -82,7 +82,7 @@ func TestLostAnswerOfARefresh(t *testing.T) {
 	}
 }
 
-// A sign-out while a refresh is under way wins: its answer does not sign in again.
+// A sign-out during a refresh prevails: the refresh does not sign in again.
 func TestSignOutWinsOverRefresh(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -133,7 +133,7 @@ func TestRequestsThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// A session that cannot be written leaves the file as it was.
+// If a session cannot be written, the file is not changed.
 func TestFileStoreKeepsWhatItCannotReplace(t *testing.T) {
 	t.Parallel()
 	f := FileStore{Path: t.TempDir() + "/session"}

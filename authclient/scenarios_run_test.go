@@ -205,7 +205,7 @@ func (r *scenarioRun) step(where string, step scenarioStep) {
 	}
 }
 
-// errorShown is an error by the names of the scenarios.
+// errorShown returns an error by the names of the scenarios.
 func errorShown(err error) any {
 	var e *Error
 	if !errors.As(err, &e) {

@@ -63,8 +63,8 @@ func readScenarios[T any](t *testing.T, name string) (v T) {
 	return v
 }
 
-// The scenarios that every client library is held to, and the table of transitions: all
-// that is seen is in it, and all of it is seen.
+// Every client library passes these scenarios. The table of transitions has exactly the
+// transitions that occur.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	entries, err := filepath.Glob(filepath.Join(scenarioFolder, "*.json"))

@@ -51,8 +51,8 @@ func forged(tb testing.TB, key *ecdsa.PrivateKey, good string, head, claims map[
 	return s
 }
 
-// Tokens of other issuers, audiences and types, and expired ones, pass nowhere, though the
-// right key signed them.
+// Tokens of other issuers, audiences and types, and expired ones, are refused, although
+// the right key signed them.
 func TestVerifierChecksIssuerAudienceTypeAndTimes(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
@@ -148,7 +148,7 @@ func TestVerifierLearnsOfRevocations(t *testing.T) {
 	}
 	s.set(nil)
 	v.mu.Lock()
-	v.jwks = "" // so that the keys are taken anew
+	v.jwks = "" // so that the keys are read again
 	v.mu.Unlock()
 	if err := v.wait(t.Context(), v.read()); err != nil {
 		t.Fatal(err)

@@ -138,7 +138,7 @@ func (o *office) wantCurl(b *browser, form string) {
 	}
 }
 
-// ids are the scene's ids in place of their names.
+// ids replaces the names of the scene by its ids.
 func (o *office) ids() *strings.Replacer {
 	o.t.Helper()
 	ctx, who := o.t.Context(), admin.System("test")

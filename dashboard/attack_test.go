@@ -52,8 +52,8 @@ func attr(list []html.Attribute, name string) string {
 	return ""
 }
 
-// No other origin can have a visitor's browser change anything, those of WithCORS and
-// hosts of the same site neither.
+// No other origin can have a visitor's browser change anything, including those of
+// WithCORS and hosts of the same site.
 func TestCrossSiteRequests(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{}, auth.WithCORS("https://app.example.com"))
@@ -201,7 +201,7 @@ func TestNobodySeesAnything(t *testing.T) {
 	}
 }
 
-// Where an action leads back to is always the dashboard.
+// An action always leads back to the dashboard.
 func TestBackStaysHere(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
@@ -425,8 +425,8 @@ func packed(t *testing.T, text string) int {
 	return b.Len()
 }
 
-// All screens there are, are in the navigation of an owner, and an
-// auditor's shows none that they may not see.
+// Every screen is in the navigation of an owner, and an auditor's navigation has no
+// forbidden one.
 func TestNavigation(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})

@@ -36,7 +36,7 @@ func (o *office) enter(ctx context.Context, t *testing.T, email string) {
 		browsertest.Visible(`nav.side`))
 }
 
-// screens are all that there is to look at, by names of files.
+// screens are all pages, by the names of their screenshots.
 func screens(ids *strings.Replacer) map[string]string {
 	all := map[string]string{
 		"overview": "/", "overview-30d": "/?period=30d", "users": "/users", "users-none": "/users?q=nobody-is-called-so", "user": "/users/{ada}", "timeline": "/users/{ada}?tab=timeline", "user-sessions": "/users/{ada}?tab=sessions",

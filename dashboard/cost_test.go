@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// Metadata nested without end cost no more than it takes to see that they are.
+// Deeply nested metadata costs no more than detecting it.
 func TestDeepMetadata(t *testing.T) { // alone: the allocations of others would count
 	o := newOffice(t, memstore.New(), admin.Options{})
 	ids := o.ids()
@@ -40,7 +40,7 @@ func TestDeepMetadata(t *testing.T) { // alone: the allocations of others would 
 	}
 }
 
-// raw posts a form as it is, in as few bytes as it has.
+// raw posts an encoded form, unchanged.
 func (b *browser) raw(target, body string) {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.o.url+target, strings.NewReader(body))
@@ -88,7 +88,7 @@ func TestNoResetsWhileOff(t *testing.T) {
 	o.signedIn("owner@example.com")
 }
 
-// Paths that would mean another page once they are tidied up, or unescaped, are none.
+// Paths that would name another page once they are cleaned or unescaped are not found.
 func TestPathsAreExact(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})

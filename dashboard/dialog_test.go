@@ -89,7 +89,7 @@ func TestEveryFormWithScripts(t *testing.T) {
 	}
 }
 
-// fillIn enters values into the form that is open, and sends it.
+// fillIn enters values into the open form, and sends it.
 const fillIn = `(() => {
 	const f = document.querySelector('dialog[open] .entry, main .entry[method=post]');
 	for (const [name, list] of Object.entries(%s)) {

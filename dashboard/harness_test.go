@@ -193,7 +193,7 @@ func (b *browser) text() string {
 	return spaces.ReplaceAllString(out.String(), " ")
 }
 
-// links are where the page leads within the dashboard.
+// links returns the page's links within the dashboard.
 func (b *browser) links() []string {
 	var list []string
 	for n := range b.doc.Descendants() {
@@ -254,7 +254,7 @@ func valueOf(n *html.Node) string {
 	return ""
 }
 
-// failingSMS refuses for good.
+// failingSMS always refuses.
 type failingSMS struct{}
 
 func (*failingSMS) Send(context.Context, auth.Message) error {

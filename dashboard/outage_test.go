@@ -12,8 +12,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// A dry run that was not shown whole, because a read failed at any place, does not say
-// that something was done.
+// If a read fails during a dry run, the page does not report that something was done.
 func TestDryRunInAnOutage(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())

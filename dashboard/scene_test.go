@@ -12,7 +12,7 @@ import (
 // hostile is a text that would run, or leave an attribute, if it were not escaped.
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(2)>{{.}}`
 
-// scene is something of everything: accounts in each state, sessions, roles, keys,
+// scene has data of every kind: accounts in each state, sessions, roles, keys,
 // invitations, messages and events.
 func (o *office) scene() auth.User {
 	o.t.Helper()

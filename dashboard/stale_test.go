@@ -77,7 +77,7 @@ func TestStaleForms(t *testing.T) {
 		wrong url.Values // posted first, and refused for another reason
 		right url.Values
 		mean  func(o *office, ada string) error // the concurrent change
-		left  func(o *office, ada string) bool  // and has to be so afterwards
+		left  func(o *office, ada string) bool  // checks the state afterwards
 	}{
 		"permissions of a role": {
 			at: "/roles/editor/edit", right: url.Values{"description": {"corrected"}, "sure": {"1"}},

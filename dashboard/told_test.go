@@ -161,7 +161,7 @@ func TestDashboardsWithoutASignIn(t *testing.T) {
 	}
 }
 
-// solved is a captcha that everybody solves.
+// solved is a captcha that accepts every answer.
 type solved struct{}
 
 func (solved) Verify(context.Context, string, netip.Addr) error { return nil }

@@ -39,7 +39,7 @@ func TestFiguresLeadToTheirLists(t *testing.T) {
 	}
 }
 
-// Lists of something else call accounts by their names.
+// Lists of other things show accounts by their names.
 func TestListsNameAccounts(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})

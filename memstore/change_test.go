@@ -133,7 +133,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// The token that a call uses up names the user of an empty id; the authority's
+// The token that a call uses up determines the user if the id is empty; the authority's
 // token does not.
 func TestEmptyIDMeansTheTokensUser(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -20,7 +20,7 @@ const (
 	endedID   = "01a1fb4c-2b13-7a71-806e-d67843451402"
 )
 
-// system is a change at an instant in the name of these tests.
+// system is a change at an instant by the system.
 func system(at time.Time) store.Change {
 	return store.Change{Now: at, By: store.Authority{System: "test"}}
 }
@@ -77,7 +77,7 @@ func TestEventsAreBounded(t *testing.T) {
 	for i := range 10_000 {
 		record(event(store.OutcomeDone, i, now.Add(time.Duration(i)*time.Microsecond)))
 	}
-	record(event(store.OutcomeDone, 10_001, now.Add(-time.Second))) // older than all there are
+	record(event(store.OutcomeDone, 10_001, now.Add(-time.Second))) // older than all the others
 	all, err := s.Events(ctx, store.EventQuery{Limit: 20_000})
 	ok(t, err)
 	if len(all) != 10_000 || !all[len(all)-1].At.Equal(now) {

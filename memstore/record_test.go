@@ -43,7 +43,7 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// The hash that a key had before is free again.
+// The previous hash of a key can be used again.
 func TestReplacedKeyFreesItsHash(t *testing.T) {
 	ctx, s := t.Context(), prepared(t)
 	put := func(id string, h byte) {

@@ -58,7 +58,7 @@ func fillWhole(t *testing.T, v reflect.Value) {
 	}
 }
 
-// A snapshot is read whole and written whole: every member of everything in it.
+// A snapshot is read and written whole, with every member.
 func TestEveryMemberOfASnapshotIsKept(t *testing.T) {
 	var want snapshot
 	fillWhole(t, reflect.ValueOf(&want).Elem())

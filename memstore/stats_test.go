@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Figures are in the snapshot, and who was counted is not counted again after it.
+// Statistics are in the snapshot, and active users are not counted again after it is read.
 func TestSnapshotOfFigures(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "auth.db")
 	c := store.AddCounts{Counts: []store.Count{{Metric: store.MetricSignIns, Label: "password", At: now, N: 3}}, Active: []store.Activity{{UserID: userID, At: now}}}

@@ -30,7 +30,7 @@ func leaving(ctx context.Context, f func(statement int)) context.Context {
 	return context.WithValue(ctx, leavingKey{}, func() { n++; f(n) })
 }
 
-// leavers is a tracer that has the callers of leaving leave.
+// leavers is a tracer that calls the functions of leaving.
 type leavers struct{}
 
 func (leavers) leave(ctx context.Context) {
@@ -60,7 +60,7 @@ func (leavers) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) 
 func TestCallersLeaveMidway(t *testing.T) {
 	s := openTraced(t, leavers{})
 	ctx := reflect.TypeFor[context.Context]()
-	// These run once, when a service starts, or all the time.
+	// These methods run once, when a service starts, or all the time.
 	apart := []string{"Check", "CheckFiles", "Migrate", "MigrateFiles", "WatchRevocations"}
 	for i := range reflect.TypeOf(s).NumMethod() {
 		m := reflect.TypeOf(s).Method(i)
@@ -131,8 +131,8 @@ func filled(t reflect.Type) reflect.Value {
 	return v
 }
 
-// Requests that are given up while their statement is on its way, as a client may
-// do all day, do not make the pool open connections anew.
+// Requests that are canceled during a statement, as a client may do all day, do not make
+// the pool open new connections.
 func TestAbandonedRequests(t *testing.T) {
 	const rounds, clients = 30, 10
 	c := newCrowd(t, 0, aRead)

@@ -215,7 +215,7 @@ func TestAuditLogPlans(t *testing.T) {
 	}
 }
 
-// Figures are read by their keys, and totals no further than they are exact.
+// Statistics are read by their keys, and totals only as far as they are exact.
 func TestStatsPlans(t *testing.T) {
 	planner := &pgtest.Planner{}
 	st := openTraced(t, planner)

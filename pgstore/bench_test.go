@@ -16,7 +16,7 @@ import (
 // without HTTP. The median of the calls says more than their average where other things
 // run, too.
 
-// regulars are the users who sign in: so many that none has many sessions soon.
+// regulars are the users who sign in: many, so that none soon has many sessions.
 const regulars = 200
 
 func BenchmarkCreateSession(b *testing.B) {
@@ -66,10 +66,10 @@ func BenchmarkSession(b *testing.B) {
 	})
 }
 
-// benchCalls measures a call, and reports the median beside the average.
+// benchCalls measures a call, and reports the median in addition to the average.
 func benchCalls(b *testing.B, call func(i int)) {
 	b.Helper()
-	for i := range 20 { // statements are prepared, and planned for all parameters
+	for i := range 20 { // statements are prepared, with generic plans
 		call(-1 - i + 1<<30)
 	}
 	took := make([]time.Duration, b.N)
@@ -84,7 +84,7 @@ func benchCalls(b *testing.B, call func(i int)) {
 	b.ReportMetric(float64(took[b.N/2].Nanoseconds()), "median-ns")
 }
 
-// regular describes a user with a session on a device.
+// regular returns a user with a session on a device.
 func regular(i int, device string) store.CreateUser {
 	c := newUser(fmt.Sprintf("user%d@example.com", i))
 	s := benchSession(c.User.ID, device)

@@ -161,7 +161,7 @@ func TestFiguresAreKeptForTheirTime(t *testing.T) {
 		sweep("the third", over.Add(time.Microsecond), 9, 1)
 		done(t, stats.AddCounts(t.Context(), store.AddCounts{Active: []store.Activity{{UserID: uuid.NewString(), At: now}, {UserID: uuid.NewString(), At: now}}}))
 		over = day.Add(40 * 24 * time.Hour)
-		sweep("the days, in time", over, 9, 4) // the weeks, and the months, which began before
+		sweep("the days, in time", over, 9, 4) // the weeks and the months, which started earlier
 		sweep("one day", over.Add(24*time.Hour), 1, 1)
 		sweep("the other", over.Add(24*time.Hour), 9, 1)
 	})

@@ -182,7 +182,7 @@ func keyEnds(t *testing.T, s *pgstore.Store) meeting {
 	}, rename(s, c, withUser(t, s).ID), store.ErrKeyEnded}
 }
 
-// owners are two.
+// owners returns two owners.
 func owners(t *testing.T, s *pgstore.Store) (a, b store.User) {
 	t.Helper()
 	make := func() store.User {

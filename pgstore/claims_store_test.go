@@ -9,7 +9,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// asTransaction is a change that rests on more than its target.
+// asTransaction is a change with conditions on more than its target.
 func asTransaction() store.Change {
 	c := byTest()
 	c.IfRoles = new(int64)

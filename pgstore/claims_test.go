@@ -56,7 +56,7 @@ func linkToken(t *testing.T, env *authtest.Env, to string, k store.Kind) string 
 	return token
 }
 
-// get follows a link without following where it leads.
+// get requests a link without following redirects.
 func get(t *testing.T, env *authtest.Env, path string, cookies ...*http.Cookie) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
@@ -239,7 +239,7 @@ func TestClaimsFunctionFails(t *testing.T) {
 	}
 }
 
-// lockedBuffer is a log that several goroutines may write.
+// lockedBuffer is a log for concurrent use.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -263,7 +263,7 @@ func (l *lockedBuffer) Reset() {
 	l.b.Reset()
 }
 
-// The function costs a login or refresh no further statement.
+// The function costs a login or refresh no additional statement.
 func TestClaimsFunctionIsNoRoundTrip(t *testing.T) {
 	costs := func(opts ...pgstore.Option) (login, refresh int) {
 		c := &counter{}

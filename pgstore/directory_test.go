@@ -43,7 +43,7 @@ func TestDirectoryPlans(t *testing.T) {
 	orders := []string{"users_created_at_idx", "users_signed_in_idx", "users_email_order_idx"}
 	for name, list := range map[string]struct {
 		q       store.UserQuery
-		indexes []string // nil: any order's
+		indexes []string // nil: any index with the order
 		few     bool     // a count is exact, and reads no more than the list
 	}{
 		"all":              {},
@@ -76,7 +76,7 @@ func TestDirectoryPlans(t *testing.T) {
 	} {
 		for _, list.q.Sort = range []store.UserSort{store.SortCreated, store.SortSignedIn, store.SortEmail} {
 			if list.indexes != nil && list.q.Sort != store.SortCreated {
-				continue // sorted once they are found
+				continue // sorted after the rows are found
 			}
 			list.q.Limit, list.q.Now = 50, now
 			indexes := list.indexes
@@ -170,7 +170,7 @@ func TestListTooBroad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.ListUsers(t.Context(), store.UserQuery{Limit: 1}); err != nil { // prepared on the connection that serves next
+	if _, err := st.ListUsers(t.Context(), store.UserQuery{Limit: 1}); err != nil { // prepared on the next connection in use
 		t.Fatal(err)
 	}
 	if _, err := tx.Exec(t.Context(), "lock table auth.users in access exclusive mode"); err != nil {

@@ -29,7 +29,7 @@ func TestEventsAreKeptWhole(t *testing.T) {
 	}
 }
 
-// Strangers' text cannot make an event fail.
+// Text from strangers cannot make an event fail.
 func TestEventsWithoutNUL(t *testing.T) {
 	e := store.Event{Reason: "a\x00b", Client: store.Client{UserAgent: "c\x00d"}, Record: &store.Record{Changes: map[string]store.FieldChange{"name": {Before: "e\x00f", After: "g\x00h"}}}}
 	b, err := json.Marshal(dataOf(e))

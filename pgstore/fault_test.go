@@ -46,7 +46,7 @@ func (b *breaker) next(c *broken, sql string) bool {
 	return true
 }
 
-// of is the call that a statement is of: none if calls share it.
+// of returns the call of a statement, or nil if calls share it.
 func (b *breaker) of(ctx context.Context) *broken {
 	if callers := gather.Callers(ctx); len(callers) > 1 {
 		return nil

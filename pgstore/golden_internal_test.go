@@ -9,8 +9,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/*.sql anew")
 
-// The statements that are put together from shared parts can be read whole in
-// testdata, as they are sent.
+// The statements that are composed of shared parts are in testdata, as they are sent.
 func TestStatementsAsSent(t *testing.T) {
 	for name, sql := range map[string]string{
 		"advance_many": advanceMany, "advance_one": advanceOne,

@@ -91,7 +91,7 @@ func patch(ctx context.Context, s *pgstore.Store, userID string, p store.UserPat
 // pause lets another connection continue.
 func pause(d time.Duration) { <-time.After(d) }
 
-// blocked waits until so many statements on a schema wait for a lock.
+// blocked waits until the given number of statements on a schema wait for a lock.
 func blocked(t *testing.T, s *pgstore.Store, schema string, n int) {
 	t.Helper()
 	for range 500 {

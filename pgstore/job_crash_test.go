@@ -45,12 +45,12 @@ func TestWhatACrashForgetsOfJobs(t *testing.T) {
 		if err := srv.Run(settings...); err != nil {
 			t.Fatal(err)
 		}
-		s.Pool().Reset() // its connections have ended
+		s.Pool().Reset() // its connections are broken
 	}
 	for what, row := range map[string]struct {
 		chunks int
 		counts store.JobCounts
-		least  int // how many chunks are finished after the crash
+		least  int // the minimal number of finished chunks after the crash
 	}{
 		"all rows were done":    {2, store.JobCounts{Done: 2}, 0},
 		"a row was skipped":     {2, store.JobCounts{Done: 1, Skipped: 1}, 1},
@@ -67,7 +67,7 @@ func TestWhatACrashForgetsOfJobs(t *testing.T) {
 		c, err := s.JobChunk(t.Context(), id, 0)
 		done(t, err)
 		switch j.Next {
-		case 0: // wholly forgotten
+		case 0: // lost completely
 			if j.State != store.JobRunning || j.Counts != (store.JobCounts{}) || string(c.Input)+string(c.Output) != "in" {
 				t.Errorf("%s: %+v %+v", what, j, c)
 			}

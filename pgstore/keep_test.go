@@ -27,10 +27,10 @@ func TestSignInCountsOnlyWhereNeeded(t *testing.T) {
 			device            string
 			keep              int
 			revoke            bool // first
-			sessions, devices int  // how often each was counted by then
+			sessions, devices int  // how often each was counted up to now
 		}{
 			{device: "one", keep: 3, devices: 1},
-			{device: "one", keep: 3, devices: 1}, // three are no more than three
+			{device: "one", keep: 3, devices: 1}, // three sessions do not exceed three
 			{keep: 0, devices: 1},
 			{keep: 4, sessions: 1, devices: 1},
 			{keep: 5, sessions: 1, devices: 1}, // four are known to be left

@@ -124,7 +124,7 @@ func TestLeastPrivilegeRecipe(t *testing.T) {
 	roles, _, membership := recipe(t)
 	s := p.open(t)
 
-	// The roles of the recipe are those that the migration would make.
+	// The roles of the recipe are those that the migration would create.
 	admin, err := pgx.Connect(t.Context(), p.admin)
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func TestFaultsOfMigrationsAreTold(t *testing.T) {
 		case at == "":
 			done(t, err)
 			return
-		case n == 1: // the look whether anything is to be done: the answer is not known, so it is
+		case n == 1: // this reads whether there is work: after a failure the migration assumes that there is
 			done(t, err)
 		case !told || strings.Contains(err.Error(), "migrations are missing"):
 			t.Errorf("%v, though this failed: %.200s", err, at)

@@ -45,7 +45,7 @@ func signUp(t *testing.T, s *pgstore.Store) store.Session {
 	return sess
 }
 
-// byTest is a change in the test's name, now.
+// byTest is a change by the test, now.
 func byTest() store.Change {
 	return store.Change{Now: time.Now().UTC().Truncate(time.Microsecond), By: store.Authority{System: "test"}}
 }
@@ -73,7 +73,7 @@ func smoke(t *testing.T, s *pgstore.Store) {
 	}
 }
 
-// applied returns the versions and when they were applied.
+// applied returns the versions and the times at which they were applied.
 func applied(t *testing.T, s *pgstore.Store, schema string) string {
 	t.Helper()
 	var list string
@@ -120,7 +120,7 @@ func TestMigrateParallel(t *testing.T) {
 	smoke(t, stores[0])
 }
 
-// Schemas side by side, which share the roles, on a cluster that has none yet.
+// Several schemas share the roles, on a cluster without the roles at first.
 func TestMigrateParallelSchemas(t *testing.T) {
 	srv, err := pgtest.Start("fsync=off")
 	if err != nil {
@@ -275,7 +275,7 @@ func TestMigrateAsApplication(t *testing.T) {
 	}
 }
 
-// A connection string that cannot be parsed is not repeated, for its password.
+// A connection string that cannot be parsed is not repeated, because of its password.
 func TestBadURL(t *testing.T) {
 	for _, url := range []string{"postgres://app:pass w0rd@localhost/app", "localhost/app", "postgres://app:secret@localhost:port/app"} {
 		_, err := pgstore.Open(t.Context(), url)
@@ -328,7 +328,7 @@ func TestSchemaByHand(t *testing.T) {
 				t.Errorf("migrated again: %v", err)
 			}
 			smoke(t, s)
-			// By hand or by Migrate, it is the same.
+			// Applied by hand or by Migrate, the schema is the same.
 			other := unmigrated(t, pgtest.Database(t), opts...)
 			if err := other.Migrate(t.Context()); err != nil {
 				t.Fatal(err)

@@ -79,7 +79,7 @@ func TestTimesAreAsDocumented(t *testing.T) {
 	}
 }
 
-// Roles of an import are written so that an array has them as they are.
+// The array of an import's roles has them unchanged.
 func TestArraysAreWrittenAsPostgresReadsThem(t *testing.T) {
 	for want, list := range map[string][]string{
 		`{}`: nil, `{"a"}`: {"a"}, `{"a","b"}`: {"a", "b"}, `{""}`: {""}, `{"NULL"}`: {"NULL"}, `{"a\"b"}`: {`a"b`}, `{"a\\b"}`: {`a\b`}, `{"a,b}"}`: {"a,b}"}, "{\"\ufffd\"}": {"\xff"},

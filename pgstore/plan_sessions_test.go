@@ -10,8 +10,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Lists of everybody's sessions find their rows by indexes, at
-// any depth.
+// Lists of all users' sessions find their rows by indexes, at any depth.
 func TestPlansOfSessionLists(t *testing.T) {
 	planner := &pgtest.Planner{}
 	st := openTraced(t, planner)

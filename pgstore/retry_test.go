@@ -25,7 +25,7 @@ func TestRetries(t *testing.T) {
 	hook := func(context.Context, store.User) error { called++; return nil }
 	for _, c := range []struct {
 		code     string
-		fails    int // the first so many attempts
+		fails    int // the number of attempts that fail
 		attempts int
 		ok       bool
 	}{
@@ -129,7 +129,7 @@ func TestTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := s.Pool().Acquire(t.Context()) // there is no other
+	c, err := s.Pool().Acquire(t.Context()) // the only connection
 	if err != nil {
 		t.Fatal(err)
 	}

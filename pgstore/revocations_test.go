@@ -204,7 +204,7 @@ func ended(t *testing.T, done chan error) {
 	}
 }
 
-// listening waits until so many feeds of a schema listen.
+// listening waits until n feeds of a schema listen.
 func listening(t *testing.T, s *pgstore.Store, schema string, n int) {
 	t.Helper()
 	for range 500 {

@@ -61,7 +61,7 @@ func count(t *testing.T, q interface {
 	return n
 }
 
-// identity is who the database thinks is asking.
+// identity is the database's view of the caller.
 type identity struct {
 	User             string
 	UID, Role, Email *string
@@ -135,8 +135,8 @@ func TestAsUserWhileImpersonated(t *testing.T) {
 	}
 }
 
-// Claims without metadata have some that are empty, not none: a policy that looks
-// into them would fail.
+// Claims without metadata have empty metadata, not null: a policy that reads them would
+// fail.
 func TestAsUserWithoutMetadata(t *testing.T) {
 	s := openDatabase(t)
 	var metadata, team string

@@ -104,7 +104,7 @@ func (c *crowd) advance(ctx context.Context, i int, counter uint32) (store.Sessi
 		IdleUntil: c.now.Add(2 * time.Hour), IP: fmt.Sprint("192.0.2.", i), UserAgent: fmt.Sprint("agent ", i)})
 }
 
-// shared checks that calls went out together, and that their traces are led to.
+// shared checks that calls were sent together, and that their traces are linked.
 func (c *crowd) shared(t *testing.T, calls int) {
 	t.Helper()
 	if n := len(c.c); n > calls/2 {
@@ -202,7 +202,7 @@ func TestRefreshesShareStatements(t *testing.T) {
 			t.Errorf("the one that is locked: counter %d, %v", s.Counter, err)
 		}
 	})
-	<-c.c // which skips it
+	<-c.c // skips that one
 	var wg sync.WaitGroup
 	for i := range callers {
 		if i == locked {

@@ -11,8 +11,8 @@ import (
 func TestSweepTakesNothingEarly(t *testing.T) {
 	s, schema := openSchema(t)
 	for table, row := range map[string]struct {
-		last time.Time     // at which it is over
-		step time.Duration // to when it is not
+		last time.Time     // the latest time of an expired entry
+		step time.Duration // to the earliest time of a kept entry
 	}{
 		"tokens": {now, time.Microsecond}, "sessions": {now, time.Microsecond}, "idempotency": {now, time.Microsecond}, "messages": {now, time.Microsecond},
 		"jobs": {now, time.Microsecond}, "impersonations": {now, time.Microsecond}, "message_log": {now.Add(-168 * time.Hour), time.Microsecond},

@@ -19,7 +19,7 @@ func TestEventsAreRecordedOrGivenBack(t *testing.T) {
 	t.Parallel()
 	s, schema := openSchema(t)
 	type change struct {
-		about string // whom its events are about
+		about string // the user of its events
 		ended []string
 		call  func(s *pgstore.Store, c store.Change) error
 		want  []store.Outcome // of the events
@@ -163,7 +163,7 @@ func TestEventsAreRecordedOrGivenBack(t *testing.T) {
 	}
 	exec(t, s.Pool(), "alter table "+schema+".events rename to elsewhere")
 	for what, begin := range changes {
-		fresh, err := pgstore.New(s.Pool(), pgstore.WithSchema(schema)) // which knows of no trouble yet
+		fresh, err := pgstore.New(s.Pool(), pgstore.WithSchema(schema)) // has not seen the failure yet
 		done(t, err)
 		run(what, "tried in vain", fresh, begin, false)
 		exec(t, s.Pool(), "alter table "+schema+".elsewhere rename to events")

@@ -273,7 +273,7 @@ func refusedCounts(s store.Store) store.Store {
 	return afterRefusal(s, func(refused store.Change, c *store.Change) { c.Idempotency = refused.Idempotency })
 }
 
-// deaf does not hear that its caller has gone.
+// deaf ignores the cancellation of its context.
 type deaf struct{ base }
 
 func (s deaf) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {

@@ -108,7 +108,7 @@ func (s *knower) Credentials(ctx context.Context, key store.UserKey) (store.Cred
 	return c, err
 }
 
-// endsDevices forgets devices with the sessions.
+// endsDevices forgets devices together with the sessions.
 type endsDevices struct{ knower }
 
 func (s *endsDevices) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {

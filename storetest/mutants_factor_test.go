@@ -80,7 +80,7 @@ func (s recoveryRace) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCo
 	return store.FactorResult{RecoveryLeft: left - 1}, nil
 }
 
-// anyState compares the state that was read with none.
+// anyState does not compare the state that was read.
 type anyState struct{ factorBase }
 
 func (s anyState) UseFactor(ctx context.Context, c store.UseFactor) (store.FactorResult, error) {
@@ -100,7 +100,7 @@ func (s prefixState) UseFactor(ctx context.Context, c store.UseFactor) (store.Fa
 	return s.FactorStore.UseFactor(ctx, c)
 }
 
-// anyCode does not know the member.
+// anyCode ignores the member.
 type anyCode struct{ factorBase }
 
 func (s anyCode) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
@@ -232,7 +232,7 @@ func (s piles) UseFactor(ctx context.Context, c store.UseFactor) (store.FactorRe
 	return done, err
 }
 
-// createsInstead creates a session where it cannot raise one.
+// createsInstead creates a session if it cannot raise one.
 type createsInstead struct{ factorBase }
 
 func (s createsInstead) EnableFactor(ctx context.Context, c store.EnableFactor) (store.FactorResult, error) {

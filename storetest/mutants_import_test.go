@@ -157,7 +157,7 @@ func askThenMake(s importBase, ctx context.Context, c store.CreateUsers) ([]erro
 	return results, err
 }
 
-// takesAnyway reserves the values of those who are refused.
+// takesAnyway reserves the values of refused users.
 func takesAnyway(s importBase, ctx context.Context, c store.CreateUsers) ([]error, error) {
 	results, err := s.CreateUsers(ctx, c)
 	for i := range results {

@@ -67,7 +67,7 @@ func (s editsEnrolment) EnableFactor(ctx context.Context, c store.EnableFactor) 
 	return s.FactorStore.EnableFactor(ctx, c)
 }
 
-// tellsAll looks whether the device is known, and then signs in.
+// tellsAll reads whether the device is known, and then signs in.
 type tellsAll struct{ base }
 
 func (s tellsAll) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
@@ -84,7 +84,7 @@ func (s tellsAll) CreateSession(ctx context.Context, c store.CreateSession) (sto
 	return u, err
 }
 
-// unmindful forgets with the devices that there were any.
+// unmindful forgets, together with the devices, that there were any.
 type unmindful struct {
 	base
 	forgot sync.Map // by user

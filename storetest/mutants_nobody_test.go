@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// choosy is a store that fails for ids that are none.
+// choosy is a store that fails for invalid ids.
 type choosy struct{ base }
 
 func (s choosy) Sessions(ctx context.Context, userID string, now time.Time) ([]store.Session, error) {

@@ -193,7 +193,7 @@ func (s unseeing) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, err
 	return s.ProjectStore.PutKey(ctx, c)
 }
 
-// overToo lists keys that are over among those that are live.
+// overToo lists expired keys among the live ones.
 type overToo struct {
 	base
 	store.ProjectStore
@@ -204,7 +204,7 @@ func (s overToo) Keys(ctx context.Context, q store.KeyQuery) ([]store.APIKey, er
 	return s.ProjectStore.Keys(ctx, q)
 }
 
-// noting notes uses of keys at another time.
+// noting records uses of keys at another time.
 type noting struct {
 	base
 	store.ProjectStore

@@ -44,7 +44,7 @@ func rotationMutants() map[string]mutant {
 	}
 }
 
-// keepsSeal drops the secret that was sealed anew.
+// keepsSeal drops the secret that was sealed again.
 type keepsSeal struct{ factorBase }
 
 func (s keepsSeal) UseFactor(ctx context.Context, c store.UseFactor) (store.FactorResult, error) {

@@ -54,7 +54,7 @@ func (s settingsMutant) PutSettings(ctx context.Context, c store.PutSettings) (s
 	return s.ProjectStore.PutSettings(ctx, c)
 }
 
-// uncounted knows of no message.
+// uncounted counts no messages.
 type uncounted struct {
 	base
 	store.AdminStore

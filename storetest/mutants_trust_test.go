@@ -100,7 +100,7 @@ func (s trustsNobody) Credentials(ctx context.Context, key store.UserKey) (store
 	return c, err
 }
 
-// trustsFirst does not look at the level of a session.
+// trustsFirst does not check the level of a session.
 type trustsFirst struct{ base }
 
 func (s trustsFirst) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
@@ -123,7 +123,7 @@ func (s trustsRefused) CreateSession(ctx context.Context, c store.CreateSession)
 	return u, err
 }
 
-// trustRace looks whether the device is trusted, and then signs in.
+// trustRace reads whether the device is trusted, and then signs in.
 type trustRace struct{ base }
 
 func (s trustRace) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
