@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Examples are copied by people: they fit their schemas. Those of requests are checked when
-// the document is read.
+// People copy examples, so each one matches its schema. The examples of requests are checked
+// when the document is read.
 func TestSchemaExamples(t *testing.T) {
 	for _, name := range []string{"Email", "Error", "Phone", "Session", "User"} {
 		schema := API().Document.Components.Schemas[name].Value
@@ -106,7 +106,7 @@ func TestDocumentObjectsAreStrict(t *testing.T) {
 	}
 }
 
-// An Error offers to go on with a second factor only where one is asked for.
+// An Error offers a second factor only where one is required.
 func TestErrorSchema(t *testing.T) {
 	for body, valid := range map[string]bool{
 		`{"code":"bad_json","message":"m","request_id":"r"}`:                                        true,

@@ -12,8 +12,8 @@ import (
 // without its effect, it waits until the caller has sent the request again, or the caller
 // disconnects. The invariants must hold in all cases.
 
-// HostileRows returns requests of all routes: those of ClassTable, and those during which
-// no account can be lost.
+// HostileRows returns requests of all routes: the rows of ClassTable, and requests during
+// which no account can be lost.
 func HostileRows() map[string][]Row {
 	get := func(path string) []Row {
 		return []Row{{Name: "reads", Kind: OnStolen, Prepare: func(s *Scene) func() *Answer {

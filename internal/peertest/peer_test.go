@@ -44,7 +44,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// output collects what a process says, and lets the test wait for a line.
+// output collects a process's output and lets the test wait for a line.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -159,7 +159,7 @@ func page(ctx context.Context, t *testing.T) (s session) {
 	return s
 }
 
-// refused reads the page that tells a person what went wrong.
+// refused reads the page that shows a person an error.
 func refused(ctx context.Context, t *testing.T, want string) {
 	t.Helper()
 	arrive(ctx, t, `location.pathname.startsWith('/auth/v1/') && document.getElementById('title') !== null`)

@@ -32,7 +32,7 @@ func TestAFloodHarmsNobodyElse(t *testing.T) {
 			for ctx.Err() == nil {
 				if login("flood@example.com", from).Status != 503 {
 					select {
-					case again <- struct{}{}: // a place is free: one of the refused tries again
+					case again <- struct{}{}: // a place is free: one of the refused requests is repeated
 					default:
 					}
 					continue
@@ -60,7 +60,7 @@ func TestAFloodHarmsNobodyElse(t *testing.T) {
 	flood.Wait()
 }
 
-// Right passwords are judged only so often, for they cost as much as wrong ones.
+// Checks of right passwords are limited, because they cost as much as wrong ones.
 func TestRightPasswordsAreLimited(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SignInsPerAccount: auth.Rate{Burst: 3, Per: 180e9}}))
 	w.LoginAs(t, "ada@example.com") // the first

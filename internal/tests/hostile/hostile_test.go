@@ -62,7 +62,7 @@ func refer(w *harness.HostileWorld, r harness.Row, wrong string, spoil harness.S
 	return ref
 }
 
-// violations are what is wrong after a trial.
+// violations are the invariants that a trial violates.
 func violations(p *harness.Played, ref *reference) (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(invariants())) {
 		for _, v := range invariants()[name](p, ref) {
