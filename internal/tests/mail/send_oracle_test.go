@@ -18,7 +18,7 @@ import (
 // ofRequest marks the store calls of a request, apart from those behind its back.
 type ofRequest struct{}
 
-// callsOf lists the store calls of a request, with what they draw and store.
+// callsOf lists the store calls of a request, with their draws and stored data.
 func callsOf(w *harness.World, tap *storetap.Tap, request func(ctx context.Context) error) (list []string) {
 	w.T.Helper()
 	var mu sync.Mutex
@@ -37,9 +37,8 @@ func callsOf(w *harness.World, tap *storetap.Tap, request func(ctx context.Conte
 	return list
 }
 
-// Whoever asks for an address or number cannot tell whether it is taken, neither
-// by what the store is asked nor by what becomes of the link or code that they
-// asked for before.
+// A request for an email address or phone number does not reveal whether it is taken,
+// neither by the store calls nor by the effect on the link or code of an earlier request.
 func TestChangesTellNobodyWhatIsTaken(t *testing.T) {
 	w, tap := tapWorld(t)
 	w.Member("taken@example.com")

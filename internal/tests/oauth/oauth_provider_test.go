@@ -21,8 +21,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// short bounds what a provider costs that does not answer. One that does has as
-// long as always: on a busy machine it needs it.
+// short limits the wait for a provider that does not answer. A provider that answers keeps
+// the usual time, because a busy machine needs it.
 func short(p provider.Provider) provider.Provider {
 	p.Timeout = time.Second
 	return p
@@ -167,8 +167,8 @@ func TestProviderCaching(t *testing.T) {
 	}
 }
 
-// A provider in trouble is served from what is known, and asked again after a
-// minute, not at every sign-in.
+// While a provider fails, its cached data is used, and it is queried again after a minute
+// instead of at every sign-in.
 func TestStaleDiscovery(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	asked := func(want int) {
@@ -268,8 +268,8 @@ func TestNativeAccessToken(t *testing.T) {
 	}
 }
 
-// What is configured wins over what is discovered, and the client authenticates
-// as it has to: without a secret only its id goes along, in the body.
+// The configuration overrides discovery, and the client authenticates by the required
+// method. A client without a secret sends only its id, in the body.
 func TestTokenRequest(t *testing.T) {
 	for name, public := range map[string]bool{"confidential": false, "public": true} {
 		t.Run(name, func(t *testing.T) {
@@ -419,8 +419,7 @@ func TestCallbackNamesTenant(t *testing.T) {
 	v.Back("microsoft", back).Session()
 }
 
-// Apple tells the name once, beside the code and unsigned: it is a name and
-// nothing more.
+// Apple sends the name once, beside the code and unsigned. It is used as a name and nothing more.
 func TestAppleName(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	v := w.NewVisitor(idp)
@@ -468,8 +467,8 @@ func TestProviderConfiguration(t *testing.T) {
 	}
 }
 
-// Whoever cancels has not met a fault, in whichever word the provider tells of it:
-// the standards' at all of them, its own at each.
+// A sign-in that the user cancels is no fault. All providers may report it in the standard's
+// words, and each in its own.
 func TestOAuthCancelled(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	idp.Denies()

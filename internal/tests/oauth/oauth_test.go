@@ -49,7 +49,7 @@ func TestOAuthSignIn(t *testing.T) {
 	}
 }
 
-// Some providers tell no address; their users have none.
+// Some providers return no address; their users have none.
 func TestOAuthWithoutEmail(t *testing.T) {
 	for _, name := range everyProvider {
 		w, idp := harness.NewProviderWorld(t)
@@ -81,7 +81,7 @@ func TestOAuthRequest(t *testing.T) {
 			t.Errorf("%s: %v", name, q)
 		}
 		cookie, site := "__Host-authmount-oauth", http.SameSiteLaxMode
-		if name == "apple" { // whose post comes from another site
+		if name == "apple" { // its POST comes from another site
 			cookie, site = "__Host-authmount-oauth-post", http.SameSiteNoneMode
 		}
 		c := v.Cookies[cookie]
@@ -152,7 +152,7 @@ func TestOAuthRedirect(t *testing.T) {
 	w.Do("POST", "/exchange", map[string]any{"code": expired}).Want(400, auth.CodeInvalidCode)
 }
 
-// The application's own PKCE binds the code to whoever began.
+// The application's own PKCE binds the code to the client that started the sign-in.
 func TestOAuthChallenge(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	query := "redirect_to=https://app.test/&code_challenge_method=S256&code_challenge=" + harness.ChallengeOf(harness.Verifier)
@@ -276,7 +276,7 @@ func TestOAuthFirstSignInRace(t *testing.T) {
 	}
 }
 
-// What goes wrong is told to the application by the redirect, or as JSON.
+// Errors reach the application by the redirect or as JSON.
 func TestOAuthErrors(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	idp.Denies()
@@ -321,7 +321,7 @@ func TestOAuthCookies(t *testing.T) {
 	}
 }
 
-// What a provider lets the application do goes to the application alone.
+// A provider's tokens go to the application alone.
 func TestOAuthProviderToken(t *testing.T) {
 	var mu sync.Mutex
 	var got []auth.ProviderToken
