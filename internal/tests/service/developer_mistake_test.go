@@ -11,8 +11,8 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// What only a developer can mend is in the log as it is by default, with what was
-// seen and the option; what users get wrong is not.
+// A developer's mistake is in the default log, with the observed value and the option. A
+// user's mistake is not.
 func TestMistakesAreLogged(t *testing.T) {
 	other := harness.NewWorld(t) // with a secret and a key of its own
 	stranger := other.Member("ada@example.com")

@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// Answers have the headers that say what they are, who may keep them, and where to go on.
+// Answers have the headers for their content type, caching and next location.
 func TestAnswersHaveTheirHeaders(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	w := harness.NewWorld(t, auth.WithProvider(idp.Google()), auth.WithCookies(auth.CookieOptions{}))

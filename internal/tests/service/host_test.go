@@ -78,7 +78,7 @@ func TestKitHandler(t *testing.T) {
 	on("GET", "/room/mine", nil, key, harness.Bearer(ada.AccessToken)).Want(401, auth.CodeSessionEnded)
 }
 
-// Without a sender no text is tried out.
+// Without a sender, no test message is sent to a phone.
 func TestNoTextWithoutASender(t *testing.T) {
 	a := harness.NewPlain(t)
 	_, err := host.Of(a).PermitTest(t.Context(), auth.User{ID: "ada", Phone: harness.PhoneNumber, PhoneVerifiedAt: time.Now()}, auth.ChannelSMS)
@@ -87,7 +87,7 @@ func TestNoTextWithoutASender(t *testing.T) {
 	}
 }
 
-// What is told of a client is a list, also where nothing is forwarded.
+// The description of a client contains a list even if nothing is forwarded.
 func TestDiagnosisListsWhatIsForwarded(t *testing.T) {
 	w := harness.NewWorld(t)
 	d, err := host.Of(w).Diagnose(t.Context())
@@ -111,7 +111,7 @@ func TestLimitsAreClearedInOrder(t *testing.T) {
 	}
 }
 
-// A link that somebody begins who is banned by the time it comes back tells them so.
+// A user who is banned before a started link returns gets the error of the ban.
 func TestLinkOfTheBanned(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	s := w.Member("ada@example.com")

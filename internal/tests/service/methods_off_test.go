@@ -29,7 +29,7 @@ func beside(w *harness.World, store auth.Store, opts ...auth.Option) *harness.Wo
 
 func off(s auth.Settings) auth.Option { return auth.WithSettings(s) }
 
-// A way in that is switched off takes nothing any more that was given out while it was on.
+// A sign-in method that is switched off accepts no link or code from the time before.
 func TestWhatIsSwitchedOffTakesNothingFromBefore(t *testing.T) {
 	const ada = "ada@example.com"
 	for name, c := range map[string]struct {
@@ -47,7 +47,7 @@ func TestWhatIsSwitchedOffTakesNothingFromBefore(t *testing.T) {
 		}},
 		"an invitation": {auth.Settings{Password: auth.Off, MagicLink: auth.On}, func(w, off *harness.World) error {
 			token := w.Invited(ada)
-			off.Invited("bob@example.com") // so that it knows who judges
+			off.Invited("bob@example.com") // so that it has a check of invitations
 			_, err := off.AcceptInvitation(t.Context(), auth.AcceptInvitationParams{Token: token, Password: harness.GoodPassword})
 			return err
 		}},
@@ -101,7 +101,7 @@ func TestBrowserIsShownThatItIsSignedIn(t *testing.T) {
 	}
 }
 
-// An invitation whose inviter cannot be judged makes no account at a provider's word.
+// An invitation that fails its check creates no account, even if a provider confirms the address.
 func TestInvitationThatCannotBeJudged(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	token, v := w.Invited("ada@example.com"), w.NewVisitor(idp)
@@ -114,7 +114,7 @@ func TestInvitationThatCannotBeJudged(t *testing.T) {
 	if u, err := w.Store.User(t.Context(), store.ByEmail("ada@example.com")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("made %+v, %v", u, err)
 	}
-	o := beside(w, w.Store) // where nobody judges
+	o := beside(w, w.Store) // without a check of invitations
 	if _, err := o.AcceptInvitation(t.Context(), auth.AcceptInvitationParams{Token: token, Password: harness.GoodPassword}); !errors.Is(err, auth.CodeUnavailable) {
 		t.Errorf("without the admin side: %v", err)
 	}
@@ -131,8 +131,8 @@ func TestMagicLinkToAnAddressThatMoved(t *testing.T) {
 	w.Do("POST", "/magic-link/verify", map[string]any{"token": token}).Want(400, auth.CodeInvalidToken)
 }
 
-// Another site's form neither opens a page by the cookies that come with it, nor trades a
-// code beside them, nor ends what somebody does in another's place.
+// Another site's form cannot use the cookies that come with it: it opens no page, exchanges
+// no code and ends no impersonation.
 func TestOtherSitesDoNothingByCookies(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	access, refresh := w.InCookies("ada@example.com")
@@ -175,7 +175,7 @@ func TestActingLeavesNoRefreshCookie(t *testing.T) {
 	}
 }
 
-// Pages that only bearer tokens open are a mistake, of which the log tells.
+// Pages that accept only bearer tokens are a mistake, and the log reports it.
 func TestPagesWithoutCookiesAreToldOf(t *testing.T) {
 	for want, opts := range map[bool][]auth.Option{true: nil, false: {auth.WithCookies(auth.CookieOptions{})}} {
 		w := harness.NewWorld(t, opts...)
@@ -216,7 +216,8 @@ func TestMetadataThatIsNoJSON(t *testing.T) {
 	}
 }
 
-// A room's form is one, and says each thing once but for what is of several boxes.
+// The form of a package built on Auth is a single form with each field once, except fields
+// of several checkboxes.
 func TestFormsOfRooms(t *testing.T) {
 	kit := host.Of(harness.NewWorld(t))
 	for body, c := range map[string]struct {
@@ -256,5 +257,5 @@ func actsAs(w *harness.World, actor harness.Session, id string) string {
 	return to
 }
 
-// edits gives somebody a role, so that each token of theirs rests on what it permits.
+// edits gives a user a role, so that each of their tokens depends on the role's permissions.
 func edits(w *harness.World, id string) { w.Patch(id, store.UserPatch{Roles: &[]string{"editor"}}) }

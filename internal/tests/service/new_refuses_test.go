@@ -19,7 +19,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A limit that would be off without a word is refused, whichever it is.
+// A limit without a period is refused, because it would be off silently.
 func TestRatesNeedATime(t *testing.T) {
 	limits := reflect.TypeFor[auth.RateLimits]()
 	for i := range limits.NumField() {
@@ -58,7 +58,7 @@ func (s *unready) Settings(context.Context) (store.StoredSettings, error) {
 	return store.StoredSettings{}, s.settings
 }
 
-// A service does not begin on a store that is not ready, or whose settings are not known.
+// A service does not start on a store that is not ready or has unknown settings.
 func TestNewRefusesStoresThatAreNotReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		store *unready

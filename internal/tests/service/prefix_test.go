@@ -11,8 +11,8 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// In dev mode, links lead to the port that is served, whatever a request says of its
-// host; a base URL that was given is left as it is.
+// In dev mode, links lead to the served port, whatever host a request names. A configured
+// base URL stays as it is.
 func TestDevLinksLeadToThePortServed(t *testing.T) {
 	for name, opts := range map[string][]auth.Option{"made up": nil, "given": {auth.WithBaseURL("http://localhost:9/auth/v1")}} {
 		a, err := auth.New(t.Context(), memstore.New(), append([]auth.Option{auth.WithDevMode(), auth.WithMail(auth.MailOptions{Sync: true})}, opts...)...)
@@ -79,8 +79,8 @@ func TestPrefixFollowsBaseURL(t *testing.T) {
 	_ = a.Close(t.Context())
 }
 
-// A handler that is mounted elsewhere than it believes says so: once, with the
-// path that it saw. A path that no endpoint ends in is nobody's mistake.
+// A handler that is mounted at another path than it expects logs this once, with the path of
+// the request. A path that ends in no endpoint is not logged.
 func TestMissedMountIsLogged(t *testing.T) {
 	const said = "missed the mount"
 	for path, logged := range map[string]bool{
@@ -110,7 +110,7 @@ func TestMissedMountIsLogged(t *testing.T) {
 	}
 }
 
-// What New accepts and would puzzle whoever forgot it, is in the log.
+// The log notes options that New accepts although they may surprise later.
 func TestNewNotes(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []auth.Option

@@ -16,8 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A sign-up whose session the application refuses makes no account, and writes to
-// nobody.
+// A sign-up with a session that the application refuses creates no account and sends no message.
 func TestRefusedFirstSessionMakesNoAccount(t *testing.T) {
 	refuse := func(context.Context, auth.SignInAttempt) error {
 		return auth.Reject(auth.CodeMethodDisabled, "Not yet.")
@@ -80,7 +79,7 @@ func TestSwitchedOffPasswordsStay(t *testing.T) {
 	w.Do("POST", "/me/password", map[string]any{"new_password": harness.GoodPassword}, harness.Bearer(s.AccessToken)).Want(403, auth.CodeMethodDisabled)
 }
 
-// A link leads nowhere that is not on the list, whatever it is for.
+// A link of any kind leads only to URLs on the list.
 func TestMailedLinksLeadToAllowedPlaces(t *testing.T) {
 	w := harness.NewWorld(t)
 	for path, body := range map[string]map[string]any{
@@ -106,7 +105,7 @@ func TestUncheckedPasswordIsNotTaken(t *testing.T) {
 	}
 }
 
-// Another code to a new address has tries of its own.
+// A second code to a new address has attempts of its own.
 func TestNewCodeToANewAddress(t *testing.T) {
 	const newMail = "new@example.com"
 	w := harness.NewWorld(t)
@@ -150,7 +149,7 @@ func TestPermissionsGiveWayToRoles(t *testing.T) {
 	}
 }
 
-// The inbox says by which methods it is read, and of what type its answers are.
+// The inbox states its methods and content types.
 func TestInboxHeaders(t *testing.T) {
 	in := auth.NewInbox()
 	for _, c := range []struct{ method, path, kind, allow string }{

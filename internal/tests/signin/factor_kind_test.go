@@ -19,8 +19,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A factor of another kind is no authenticator app, whatever its secret; nor is an
-// app one that waits for its first code.
+// A factor of another kind is no authenticator app, even with a secret. Neither is an app
+// before its first code.
 func TestFactorsOfOtherKinds(t *testing.T) {
 	w := harness.NewWorld(t)
 	factors, ok := store.Capability[store.FactorStore](w.Store)
@@ -56,7 +56,7 @@ func TestFactorsOfOtherKinds(t *testing.T) {
 	w.PostVerifyMFA(w.MFAToken(), w.Code(secret, 0)).Session()
 }
 
-// One of another kind that waits for something is not what a code enables.
+// A code does not enable a pending factor of another kind.
 func TestEnrolmentOfAnotherKind(t *testing.T) {
 	w := harness.NewWorld(t)
 	factors, ok := store.Capability[store.FactorStore](w.Store)

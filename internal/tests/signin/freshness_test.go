@@ -14,8 +14,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// lowered is a store whose sessions have shown one factor only, whatever their amr
-// says.
+// lowered is a store that returns sessions with one factor only, regardless of their amr.
 type lowered struct {
 	auth.Store
 	on bool
@@ -59,9 +58,9 @@ func TestApplicationBeginsAnEnrolment(t *testing.T) {
 	}
 }
 
-// What an endpoint asks of a session before it changes how somebody signs in, the
-// method of that operation asks, too. Every operation in somebody's name is here,
-// or the test fails.
+// An endpoint that changes credentials sets requirements for the session. The method of the
+// operation has the same requirements. Every operation with a Caller is listed here, or the
+// test fails.
 func TestMethodsAskForAProof(t *testing.T) {
 	name, address, number := "Eve", "eve@example.com", "+436641234567"
 	idp := authtest.StartProvider(t)
@@ -128,7 +127,7 @@ func TestMethodsAskForAProof(t *testing.T) {
 	}
 }
 
-// callAs calls the operation that takes these parameters, in somebody's name.
+// callAs calls the operation that takes these parameters, as a user.
 func callAs(w *harness.World, params any, by auth.Caller) error {
 	w.T.Helper()
 	service := reflect.ValueOf(w.Auth)
@@ -148,8 +147,8 @@ func callAs(w *harness.World, params any, by auth.Caller) error {
 	return nil
 }
 
-// A session that never showed a second factor makes no recovery codes, however
-// fresh it is: that is told apart, since another sign-in would not help.
+// A session without a second factor creates no recovery codes, however fresh it is. It gets
+// an error of its own, because another sign-in would not help.
 func TestRecoveryCodesAskForTheFactor(t *testing.T) {
 	w := harness.NewWorld(t)
 	ada := w.LoginAs(t, "ada@example.com")

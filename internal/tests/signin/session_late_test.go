@@ -39,9 +39,8 @@ func (f *failingStore) Ping(ctx context.Context) error {
 	return f.Store.Ping(ctx)
 }
 
-// A refresh token that was replaced long ago is a copy that somebody kept. It may end
-// the session, as its use does, and neither others nor what the user's devices are
-// trusted with.
+// A refresh token that was replaced long ago is a copy. It may end its session, as its use
+// does, but neither other sessions nor the trust in the user's devices.
 func TestOldRefreshTokenEndsItsSessionOnly(t *testing.T) {
 	for _, scope := range []string{"local", "others", "global"} {
 		for age := range 4 {
@@ -137,8 +136,8 @@ func TestLateRefresh(t *testing.T) {
 	w.PostRefresh(one.token).Want(400, auth.CodeSessionEnded)
 }
 
-// Two parties who share a session are found at the next round, however slowly
-// they alternate and whoever comes first.
+// Two parties who share a session are detected at the next round, however slowly they
+// alternate and in any order.
 func TestTwoWhoShareASessionAreFound(t *testing.T) {
 	for _, pause := range []time.Duration{31 * time.Second, time.Hour, 23 * time.Hour, 25 * time.Hour, 7 * 24 * time.Hour} {
 		for _, lead := range []int{1, 2} { // how often the one refreshes before the other comes
@@ -201,8 +200,7 @@ func TestNoGraceNothingLate(t *testing.T) {
 	w.PostRefresh(s.RefreshToken).Want(400, auth.CodeRefreshTokenReused)
 }
 
-// What a browser sends at once when it wakes up has one answer, and somebody is
-// told once.
+// Parallel refreshes of a browser that wakes up get one answer and cause one event.
 func TestTwoLateRefreshesAtOnce(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp("ada@example.com")

@@ -240,7 +240,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A login that was judged by the old password makes no session after a change.
+// A login that was checked against the old password creates no session after a change.
 func TestLoginRacesPasswordChange(t *testing.T) {
 	var w *harness.World
 	changing := false
@@ -289,8 +289,8 @@ func TestLogoutNeedsASession(t *testing.T) {
 	}
 }
 
-// Whoever ends the other sessions ends those that are about to begin, too: a
-// password that waits for its second factor, a code on its way back.
+// Signing out of the other sessions also ends sign-ins that are under way: a password that
+// waits for its second factor, and a code on its way back.
 func TestSignOutEndsWhatIsAboutToBegin(t *testing.T) {
 	for request, dies := range map[string]bool{
 		"POST /logout?scope=global": true, "POST /logout?scope=others": true, "DELETE /sessions": true, "POST /logout": false,

@@ -45,8 +45,7 @@ func (s *livesSeen) CreateUser(ctx context.Context, p store.CreateUser) (auth.Us
 	return s.Store.CreateUser(ctx, p)
 }
 
-// Links, codes and what stands for a proof live as long as is promised, whatever
-// they are for.
+// Links, codes and other stored tokens have the documented lifetime, for every purpose.
 func TestTokenLives(t *testing.T) {
 	promised := map[store.Purpose]time.Duration{
 		store.PurposeMagicLink: 15 * time.Minute, store.PurposeVerifyEmail: 24 * time.Hour, store.PurposeReset: time.Hour,

@@ -228,8 +228,8 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// Rotation: tokens of the previous secret or key are good until they expire,
-// those of a dropped one are not, and instances agree without key files.
+// Rotation: tokens of the previous secret or key are valid until they expire, tokens of a
+// dropped one are not, and instances agree without key files.
 func TestRotation(t *testing.T) {
 	one, two := []byte(strings.Repeat("1", 32)), []byte(strings.Repeat("2", 32))
 	store := memstore.New()
@@ -271,7 +271,7 @@ func TestClaimsFailure(t *testing.T) {
 	}))
 	w.Do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword}).Want(503, auth.CodeUnavailable)
 	broken = false
-	s := w.PostSignUp("ada@example.com") // nothing was kept of the first try
+	s := w.PostSignUp("ada@example.com") // nothing was stored at the first attempt
 	broken = true
 	w.PostRefresh(s.RefreshToken).Want(503, auth.CodeUnavailable)
 	broken = false
