@@ -27,7 +27,7 @@ func (c cutOff) Read(p []byte) (int, error) {
 
 // A page of a package built on Auth is called once its whole request has arrived, from its
 // own origin, while the service is on. Otherwise the package gets the error to show, and the
-// matching headers are set. It also gets the page's own errors.
+// matching headers are set. A failure of the page reaches the package, too.
 func TestPagesAreCalledOnceAllIsThere(t *testing.T) {
 	fine := func(w http.ResponseWriter, r *http.Request) error {
 		body, err := io.ReadAll(r.Body)

@@ -53,8 +53,8 @@ func TestSecondFactorReplacedInFlight(t *testing.T) {
 	}
 }
 
-// Claims that cannot be worked out use no refresh token up, however long that
-// lasts: a client that tries again is no thief.
+// A failure of the claims uses up no refresh token, however long it lasts: a client that
+// repeats its request is no thief.
 func TestRefreshWhileClaimsFail(t *testing.T) {
 	down := false
 	w := harness.NewWorld(t, auth.WithClaims(func(context.Context, auth.User) (map[string]any, error) {
@@ -91,8 +91,8 @@ func TestStepUpWhileClaimsFail(t *testing.T) {
 	w.Do("POST", "/2fa/verify", map[string]any{"totp_code": w.Later(e.Secret)}, harness.Bearer(e.AccessToken)).Want(503, auth.CodeUnavailable)
 }
 
-// A link to a new address dies with the session that asked for it: the thief of a
-// session cannot wait until its owner has ended it.
+// A link to a new address ends with the session that requested it, so that a thief cannot
+// wait until the owner has ended the session.
 func TestNewAddressNeedsTheSession(t *testing.T) {
 	for name, end := range map[string]func(w *harness.World, thief harness.Session){
 		"signed out everywhere": func(w *harness.World, _ harness.Session) {
@@ -119,8 +119,8 @@ func TestNewAddressNeedsTheSession(t *testing.T) {
 	}
 }
 
-// The page asks whose account it is wherever the reader may never have heard of
-// it, also where an identity or another address was there first.
+// The page asks who created the account wherever the reader may not know it, even if an
+// identity or another address was there first.
 func TestWasThatYouElsewhere(t *testing.T) {
 	no := func(w *harness.World, token string) string {
 		page := string(w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200).Body)
@@ -129,7 +129,7 @@ func TestWasThatYouElsewhere(t *testing.T) {
 		}
 		return string(w.Do("POST", "/verify-email", url.Values{"token": {token}, "disown": {"1"}}.Encode(), harness.Form, harness.Browser).Want(200).Body)
 	}
-	// Made by an identity whose provider does not prove addresses.
+	// Created by an identity of a provider that does not verify addresses.
 	w, idp := harness.NewProviderWorld(t)
 	squatter := authtest.Person{Subject: "666", Email: "ada@example.com"}
 	evil := w.NewVisitor(idp).SignIn("facebook", squatter, "").Session()

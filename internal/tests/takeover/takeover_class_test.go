@@ -91,7 +91,7 @@ func harmless(c harness.Call, account string, a harness.Act) string {
 	return ""
 }
 
-// about tells whether a change may be about an account.
+// about reports whether a change may affect an account.
 func about(c harness.Call, account string) bool {
 	if s := c.Change.By.Session; s != nil {
 		return s.UserID == account
@@ -100,15 +100,15 @@ func about(c harness.Call, account string) bool {
 		slices.ContainsFunc(c.Change.IfUsers, func(u auth.UserAt) bool { return u.ID == "" || u.ID == account })
 }
 
-// record is what a request did to the store.
+// record has the store calls of a request.
 type record struct {
 	calls   []harness.Call
 	n       int
 	reached bool // the act took place
 }
 
-// run makes a row's request with an act before its k-th store call (0: without),
-// and returns what it did.
+// run makes a row's request with an act before its k-th store call (0: without), and returns
+// its store calls.
 func run(s *harness.Scene, request func() *harness.Answer, a harness.Act, k int, edit harness.Edit) record {
 	var rec record
 	var current *harness.Call
@@ -134,7 +134,7 @@ func run(s *harness.Scene, request func() *harness.Answer, a harness.Act, k int,
 			}
 		},
 	})
-	request() // what it hands out, the person keeps
+	request() // the person keeps its answer
 	rec.n = s.Tap.Calls()
 	s.Tap.Reset(storetap.Hooks{})
 	return rec
@@ -146,7 +146,7 @@ type outcome struct {
 	violations []string
 }
 
-// try runs one window of a row.
+// try runs one act of a row at one store call.
 func try(w *harness.ClassWorld, r harness.Row, a harness.Act, k int, edit harness.Edit) outcome {
 	s := w.NewScene(r)
 	request := r.Prepare(s)
@@ -358,8 +358,8 @@ func TestTakeoverClassBites(t *testing.T) {
 	}
 }
 
-// maskedSample is in how many rows one of the mutants is tried that no row is to
-// notice, unless -all is given: they are tried to the end.
+// maskedSample is the number of rows that are tested with a mutant that no row should
+// notice. With -all, all rows are.
 const maskedSample = 16
 
 // bite returns the first violation that a mutant leads to.

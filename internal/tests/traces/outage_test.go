@@ -19,9 +19,9 @@ import (
 )
 
 // Whichever store call of a request fails, the caller is told of an outage, or the request
-// succeeds with all its effects. After an outage the same request, made again, ends where
-// it ends without one: no effect is missing, doubled or left over, and no message is lost
-// or sent twice. Every request of the other tests here takes part; on Postgres a sample.
+// succeeds with all its effects. After an outage the same request, made again, ends where it
+// ends without one: no effect is missing, doubled or left over, and no message is lost or
+// sent twice. Every request of the other tests here takes part; on Postgres a sample.
 func TestTracesOfOutages(t *testing.T) {
 	t.Parallel()
 	rows := harness.HostileRows()
@@ -41,7 +41,7 @@ func TestTracesOfOutages(t *testing.T) {
 				}
 				t.Run(name+" "+pattern+" "+title(r, ""), func(t *testing.T) {
 					t.Parallel()
-					one := pattern == "kit first owner" || r.Name == "imports one whole" // of which a world has one
+					one := pattern == "kit first owner" || r.Name == "imports one whole" // a world has only one
 					var more []auth.Option
 					if strings.HasPrefix(pattern, "page ") || strings.Contains(pattern, "magic-link/verify") {
 						more = append(more, auth.WithCookies(auth.CookieOptions{})) // buttons leave the session there
@@ -86,7 +86,7 @@ func newPostgresWorld(t *testing.T, r harness.Row, more ...auth.Option) *traceWo
 	return w
 }
 
-// effects are those of a request and, if it met an outage, of the same request made again.
+// effects are the effects of a request and, if it met an outage, of the same request made again.
 type effects struct {
 	*harness.Played
 	all   []string // of both
@@ -158,7 +158,7 @@ var (
 	// follows are lines of a change that comes after the one which uses the evidence up: a
 	// session, or the link to a new password. The person signs in, or requests the link.
 	follows = regexp.MustCompile(`(?i)^. (sessions|tokens|devices) |"user.signed_in"|"device.new"|"new_device"|^sent new_device|"reset_password"|^sent reset_password|^~ users <id>\.(devices|(user\.)?(last_?sign_?in|updated|revision|sequence)|sessions_at_most)`)
-	// lost is a notice whose loss is recorded.
+	// lost matches a notice with a recorded loss.
 	lost = regexp.MustCompile(`"message":"(\w+)","reason":"unavailable"`)
 )
 
@@ -179,7 +179,7 @@ func (e *effects) tolerates(line string) bool {
 	return ok && (t.method == "" || t.method == e.Failed) && regexp.MustCompile(t.lines).MatchString(line)
 }
 
-// against is what is wrong with the effects, by those without an outage.
+// against returns the differences from the effects without an outage.
 func (e *effects) against(ref *effects) (list []string) {
 	last := e.Answer()
 	if e.again != nil {

@@ -69,7 +69,7 @@ func kitLinks() (rows []harness.Row) {
 	return rows
 }
 
-// opens is the use of a link that an operator made, whose maker is judged.
+// opens is the use of a link that an operator created, with a check of its maker.
 func opens(name string, k harness.Kind, t host.LinkType, judge func(ctx context.Context, s *harness.Scene, maker host.LinkMaker, u auth.User) (host.Terms, error)) harness.Row {
 	return kitRow(string(t)+" "+name, k, func(s *harness.Scene, kit host.Kit) asking {
 		kit.CheckLinks(func(ctx context.Context, maker host.LinkMaker, u auth.User) (host.Terms, error) {

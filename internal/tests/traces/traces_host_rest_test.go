@@ -282,7 +282,7 @@ func kitImpersonation() []harness.Row {
 	return rows
 }
 
-// Who acts as another may read, and nothing else, whatever the route.
+// An impersonating user may read on every route, and do nothing else.
 func TestTracesOfImpersonatedRequests(t *testing.T) {
 	t.Parallel()
 	var lines []string
