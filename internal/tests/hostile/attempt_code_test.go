@@ -74,7 +74,7 @@ func TestRequestsHaveTriesOfTheirOwn(t *testing.T) {
 	code, request = w.AskCode(harness.PhoneNumber)
 	w.OTPOf(harness.PhoneNumber, code, request, elsewhere).Want(200)
 
-	// An id is good as long as its code.
+	// An id is valid as long as its code.
 	code, request = w.AskCode(harness.PhoneNumber)
 	w.Clock.Advance(5 * time.Minute)
 	w.OTPOf(harness.PhoneNumber, code, request).Want(429, auth.CodeRateLimited)

@@ -334,8 +334,8 @@ func TestDevicesCountApart(t *testing.T) {
 	}
 }
 
-// A hundred wrong codes in a row close a second factor to strange devices, however
-// slowly they come; a recovery code refills it.
+// A hundred wrong codes in a row lock a second factor for unknown devices, however slowly
+// they come. A recovery code refills the attempts.
 func TestFactorFailuresInARow(t *testing.T) {
 	w, store := harness.NewAttemptWorld(t, auth.WithRateLimits(auth.RateLimits{ConsecutiveFailures: auth.Rate{Burst: 21, Per: 1000 * time.Hour}}))
 	ada := w.Enrol(w.LoginAs(t, "ada@example.com").AccessToken)

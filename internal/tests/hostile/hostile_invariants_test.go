@@ -21,11 +21,11 @@ type reference struct {
 type ending struct {
 	answer  string
 	account string
-	session string // whether the session goes on
-	refresh string // whether its newest refresh token is good
+	session string // whether the session is alive
+	refresh string // whether its newest refresh token is valid
 }
 
-// again makes the request once more.
+// again repeats the request.
 func again(p *harness.Played) ending {
 	e := ending{answer: harness.CodeOf(p.Request())}
 	e.account = p.AccountText(p.Look(p.T.Context()))
@@ -114,7 +114,7 @@ func changesAreWhole(p *harness.Played, ref *reference) (list []string) {
 	return list
 }
 
-// faultsChangeNothing: without a change that the store made there is none.
+// faultsChangeNothing: if the store reported no change, the data is unchanged.
 func faultsChangeNothing(p *harness.Played, _ *reference) (list []string) {
 	for _, c := range p.Calls {
 		if c.Err == nil {
@@ -127,7 +127,7 @@ func faultsChangeNothing(p *harness.Played, _ *reference) (list []string) {
 	return p.Is.Changed(p.Was)
 }
 
-// way is a kind of change to how one gets into an account.
+// way is a kind of credential change.
 type way struct {
 	what   string
 	events []auth.EventType // one of which reports it

@@ -22,7 +22,7 @@ type question struct {
 	name    string
 	route   string
 	confirm bool
-	spends  map[string]string                             // limits that differ, where nobody sees it, and why
+	spends  map[string]string                             // limits that differ without a visible effect, with the reason
 	ask     func(s *harness.Scene) func() *harness.Answer // in the name of a stranger
 }
 
@@ -140,7 +140,7 @@ func tells(known, unknown *harness.Played, limits []string) (list []string) {
 			list = append(list, fmt.Sprintf("the answer about an account is\n\t%s\nand about none\n\t%s", k, u))
 		}
 	}
-	if known.Hit == unknown.Hit { // the same was to be done
+	if known.Hit == unknown.Hit { // both requests had the same work to do
 		if known.Hashes != unknown.Hashes {
 			list = append(list, fmt.Sprintf("%d hashes about an account, %d about none", known.Hashes, unknown.Hashes))
 		}

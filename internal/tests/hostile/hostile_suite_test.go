@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// promised are the limits that a route says may refuse it.
+// promised are the limits that may refuse a route according to its documentation.
 func promised(t *testing.T) map[string][]string {
 	t.Helper()
 	return harness.RouteLimits(harness.NewWorld(t).Auth)
@@ -68,7 +68,7 @@ func TestHostileStoreDraws(t *testing.T) {
 	}
 }
 
-// forgets makes the draws from a limit cost nothing.
+// forgets sets the cost of draws from a limit to zero.
 func forgets(w *harness.HostileWorld, limit string) harness.Sabotage {
 	return harness.Sabotage{Draws: func(draws []store.Draw) []store.Draw {
 		for i := range draws {
@@ -80,7 +80,7 @@ func forgets(w *harness.HostileWorld, limit string) harness.Sabotage {
 	}}
 }
 
-// keepsQuietOf makes changes record no event of a type.
+// keepsQuietOf removes events of a type from changes.
 func keepsQuietOf(e auth.EventType) harness.Sabotage {
 	return harness.Sabotage{Edit: func(_ string, c *store.Change) {
 		c.Events = slices.DeleteFunc(slices.Clone(c.Events), func(o store.OutcomeEvent) bool { return o.Event.Type == e })

@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 )
 
-// A new route has no row until somebody gives it one.
+// A new route without a row fails.
 func TestHostileStoreIsWhole(t *testing.T) {
 	t.Parallel()
 	routes, rows := harness.Routes(harness.NewWorld(t).Auth), harness.HostileRows()

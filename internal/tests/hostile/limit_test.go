@@ -86,7 +86,7 @@ func TestRightPhoneCodeGivesBack(t *testing.T) {
 	w.PostOTP(harness.PhoneNumber, code).Want(429, auth.CodeRateLimited)
 }
 
-// wrongCode is none of those that an authenticator app shows about now.
+// wrongCode returns a code that the authenticator app does not show at this time.
 func wrongCode(w *harness.World, secret string) string {
 	w.T.Helper()
 	for n := range 4 {

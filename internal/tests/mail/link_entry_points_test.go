@@ -84,8 +84,8 @@ func TestNothingToConfirm(t *testing.T) {
 	}
 }
 
-// Each mailed link's page says so when the store fails at any of its calls, and
-// opens when it does not any more.
+// The page of each mailed link reports a failure of the store at any call, and works again
+// afterwards.
 func TestLinkPagesInAnOutage(t *testing.T) {
 	for path, ask := range map[string]struct {
 		at   string

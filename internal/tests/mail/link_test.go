@@ -228,7 +228,7 @@ func TestLinksExpireAndAreSuperseded(t *testing.T) {
 	w.Do("POST", "/reset-password", map[string]any{"token": token, "new_password": "another horse battery"}).Want(400, auth.CodeInvalidToken)
 	w.Do("POST", "/exchange", map[string]any{"code": token}).Want(400, auth.CodeInvalidCode)
 	w.Clock.Advance(15*time.Minute - time.Microsecond)
-	w.Do("GET", "/magic-link/verify?token="+token, nil, harness.Browser).Want(400) // the code beside it is over, which is all that its page shows
+	w.Do("GET", "/magic-link/verify?token="+token, nil, harness.Browser).Want(400) // the code beside it, the only thing its page shows, is expired
 	w.Clock.Advance(time.Microsecond)
 	w.Do("GET", "/magic-link/verify?token="+token, nil).Want(400, auth.CodeInvalidToken)
 }

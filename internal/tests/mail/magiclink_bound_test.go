@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// openers are the ways to open a link that answer with a redirect and a code.
+// openers are the requests that open a link and are answered with a redirect and a code.
 func openers() map[string]func(w *harness.World, token string) *harness.Answer {
 	return map[string]func(w *harness.World, token string) *harness.Answer{
 		"the page's button": func(w *harness.World, token string) *harness.Answer {
@@ -40,7 +40,7 @@ func TestBoundLinkIsNotSpentByOpening(t *testing.T) {
 			for _, bad := range []string{"", strings.Repeat("w", 43), harness.ChallengeOf(harness.Verifier)} {
 				code := w.CodeOf(open(w, token))
 				w.PostExchange(code, bad).Want(400, auth.CodeBadCodeVerifier)
-				w.PostExchange(code, harness.Verifier).Want(400, auth.CodeInvalidCode) // dead
+				w.PostExchange(code, harness.Verifier).Want(400, auth.CodeInvalidCode) // invalid by now
 			}
 			w.WantEvents()
 			if _, err := w.Store.User(t.Context(), store.ByEmail(harness.AdaMail)); err == nil {
@@ -58,7 +58,7 @@ func TestBoundLinkIsNotSpentByOpening(t *testing.T) {
 	}
 }
 
-// The code beside a bound link lives as long as the link does, and both die together.
+// The code beside a bound link has the lifetime of the link, and both become invalid together.
 func TestBoundLinkAndItsMailCode(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SendGap: harness.NoLimit}))
 	m := w.AskByMail(harness.AdaMail, harness.BoundToBrowser())

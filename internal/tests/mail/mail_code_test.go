@@ -73,7 +73,7 @@ func TestMailCodeRefuses(t *testing.T) {
 	if a := w.ByCode(harness.AdaMail, harness.OtherNumber(m.Code), m.Request, nil); a.Status != 400 {
 		t.Errorf("%s", a.Body)
 	}
-	w.Clock.Advance(time.Second) // the code is over, the link is not
+	w.Clock.Advance(time.Second) // the code is expired, the link is not
 	w.ByCode(harness.AdaMail, m.Code, m.Request, nil).Want(400, auth.CodeInvalidCode)
 	w.Do("POST", "/magic-link/verify", map[string]any{"token": m.Token}).Want(200)
 }
@@ -100,8 +100,8 @@ func TestMailCodeIsBoundToItsChallenge(t *testing.T) {
 	w.ByCode(harness.AdaMail, m.Code, m.Request, map[string]any{"code_verifier": verifier}).Session()
 }
 
-// A magic link that leads nowhere signs nobody in where there are no cookies: its
-// page shows the code, and spends nothing, however it is opened.
+// A magic link without a redirect signs no one in where there are no cookies: its page shows
+// the code and uses up nothing, however it is opened.
 func TestLinkToNowhereShowsItsCode(t *testing.T) {
 	for name, opts := range map[string][]auth.Option{
 		"pages": nil, "direct": {auth.WithLinks(auth.LinkOptions{Mode: auth.DirectLinks})}, "strict": {auth.WithLinks(auth.LinkOptions{Mode: auth.StrictLinks})},

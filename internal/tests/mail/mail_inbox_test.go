@@ -44,7 +44,7 @@ func TestInbox(t *testing.T) {
 	if body := page.Body.String(); page.Code != 200 || strings.Contains(body, "<script>") || strings.Contains(body, "<b>") || !strings.Contains(body, `href="https://auth.test/?a=1&amp;b=2"`) {
 		t.Errorf("page %d %s", page.Code, body)
 	}
-	// Mails are shown as they look, in a frame in which nothing can run.
+	// The inbox displays mails in a frame that runs no scripts.
 	if err := in.Send(t.Context(), auth.Message{Kind: auth.KindMagicLink, Channel: auth.ChannelEmail, Subject: "Look", HTML: `<html><head></head><body><p class="x">A &amp; "B"</p><script>alert(1)</script></body></html>`}); err != nil {
 		t.Fatal(err)
 	}

@@ -75,9 +75,9 @@ func TestRefusedSignUpsDrawNothingByName(t *testing.T) {
 	}
 }
 
-// Where addresses have to be confirmed, sign-ups find the same room whether or not
-// a login with one's own password had the confirmation sent once more, which it
-// does only where the account is one's own.
+// Where addresses must be confirmed, a login with the right password sends the confirmation
+// again. This does not change how many sign-ups the limit still allows, so it reveals
+// nothing.
 func TestResentConfirmationsTellNobodyWhatIsTaken(t *testing.T) {
 	const mallorys = "the attacker's horse"
 	room := func(t *testing.T, taken bool) (n int) {

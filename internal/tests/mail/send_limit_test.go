@@ -50,8 +50,8 @@ func TestEveryTextDrawsTheBudget(t *testing.T) {
 	}
 }
 
-// A text that goes nowhere spends nothing of the budget, but counts in every
-// other way, and finds it empty like any other.
+// A decoy text message spends nothing of the budget. It counts in every other way and is
+// refused like any other when the budget is empty.
 func TestDecoysSpendNoTexts(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SMSBudget: auth.Rate{Burst: 2, Per: time.Hour}}),
 		auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
@@ -247,8 +247,8 @@ func TestPasswordChangesAreLimited(t *testing.T) {
 	change(12).Want(200)
 }
 
-// An account of an address that a provider vouches for is sent nothing to prove it,
-// and draws for the account alone, once.
+// An account with an address that a provider has verified gets no verification mail and
+// draws once, for the account alone.
 func TestProvedAddressesDrawNoMail(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t, auth.WithRateLimits(auth.RateLimits{SendPerIP: auth.Rate{Burst: 1, Per: time.Hour}, SignupPerIP: auth.Rate{Burst: 3, Per: time.Hour}}))
 	for _, name := range []string{"ada", "bob", "cyd"} {

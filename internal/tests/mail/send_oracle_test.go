@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ofRequest marks the store calls of a request, apart from those behind its back.
+// ofRequest marks the store calls of a request, as opposed to background calls.
 type ofRequest struct{}
 
 // callsOf lists the store calls of a request, with their draws and stored data.
@@ -102,8 +102,8 @@ func TestChangesTellNobodyWhatIsTaken(t *testing.T) {
 	}
 }
 
-// A sign-up that has to be confirmed asks the store for the same, and is limited
-// alike, whether or not there is an account.
+// A sign-up that must be confirmed makes the same store calls and has the same limits,
+// whether or not the account exists.
 func TestSignUpsTellNobodyWhatIsTaken(t *testing.T) {
 	for name, p := range map[string]auth.SignUpParams{
 		"address": {Email: "ada@example.com", Password: harness.GoodPassword},
@@ -133,8 +133,8 @@ func TestSignUpsTellNobodyWhatIsTaken(t *testing.T) {
 	}
 }
 
-// An address's owner gets few messages that they have an account already, however
-// often and from wherever somebody signs up with it.
+// The owner of an address gets few messages that the account exists already, however often
+// and from any IP address others sign up with it.
 func TestAccountExistsIsLimited(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}),
 		auth.WithRateLimits(auth.RateLimits{SendGap: auth.Rate{Burst: -1}, SendPerAddress: auth.Rate{Burst: 3, Per: time.Hour}}))

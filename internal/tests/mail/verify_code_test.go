@@ -39,7 +39,7 @@ func TestVerifyEmailByCode(t *testing.T) {
 	w.PostSignUp("cleo@example.com")
 	m = w.Mail(t, "cleo@example.com", auth.KindVerifyEmail)
 	w.Clock.Advance(10 * time.Minute)
-	w.VerifyBy("cleo@example.com", m.Code).Want(400, auth.CodeInvalidCode) // over, unlike the link
+	w.VerifyBy("cleo@example.com", m.Code).Want(400, auth.CodeInvalidCode) // expired, unlike the link
 	w.Do("POST", "/verify-email", map[string]any{"token": harness.TokenIn(t, m.Link)}).Want(200)
 }
 
@@ -151,7 +151,7 @@ func TestVerifyEmailGuesses(t *testing.T) {
 	w.Do("POST", "/verify-email", map[string]any{"token": harness.TokenIn(t, m.Link)}).Want(200)
 }
 
-// A wrong code works nothing out: no link to stop the change is made for it.
+// A wrong code causes no other work: it creates no account recovery link.
 func TestWrongCodesMakeNothing(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.Member(harness.AdaMail)

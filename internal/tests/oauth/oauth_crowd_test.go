@@ -23,7 +23,7 @@ func TestOneIdentityInManyTabs(t *testing.T) {
 	for name, c := range map[string]struct {
 		who      authtest.Person
 		before   func(w *harness.World, idp *authtest.Provider)
-		signedUp int // accounts that come of it
+		signedUp int // number of accounts that result
 		query    string
 		opts     []auth.Option
 	}{

@@ -84,8 +84,8 @@ func TestOwnProvider(t *testing.T) {
 	}
 }
 
-// A Profile function may turn people away in words of its own; other errors and
-// nobody at all are the provider's fault.
+// A Profile function may refuse users with a message of its own. Other errors, and a missing
+// user, are the provider's fault.
 func TestProfileRejects(t *testing.T) {
 	for name, c := range map[string]struct {
 		who    provider.Profile

@@ -181,7 +181,7 @@ func documentPaths(t *testing.T) map[string]map[string]json.RawMessage {
 	return doc.Paths
 }
 
-// A token is remembered for as long as it is good, so it must not be good forever.
+// A used token is remembered as long as it is valid, so its lifetime must be limited.
 func TestIDTokenLivesAMonthAtMost(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	w := harness.NewWorld(t, auth.WithProvider(idp.Google()), auth.WithRateLimits(auth.RateLimits{Off: true}))

@@ -19,8 +19,8 @@ import (
 
 var squatter = authtest.Person{Subject: "666", Email: "ada@example.com"} // facebook: never verified
 
-// A sign-in by the squatter's identity is under way while the owner takes the
-// Account over: session after the takeover.
+// The owner takes the account over during a sign-in by the squatter's identity: the session
+// would be created after the takeover.
 func TestSignInInFlight(t *testing.T) {
 	var during atomic.Pointer[func()]
 	idp := authtest.StartProvider(t)
@@ -39,7 +39,7 @@ func TestSignInInFlight(t *testing.T) {
 	}
 }
 
-// The same with a redirect: the exchange code is made after the takeover.
+// The same with a redirect: the exchange code is created after the takeover.
 func TestExchangeCodeInFlight(t *testing.T) {
 	var during atomic.Pointer[func()]
 	idp := authtest.StartProvider(t)

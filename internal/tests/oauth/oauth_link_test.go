@@ -129,8 +129,8 @@ func TestUnverifiedEmailNeverLinks(t *testing.T) {
 	}
 }
 
-// nOAuth: any Microsoft tenant's administrator can give anybody any address.
-// It counts only with xms_edov, or from the tenant of personal accounts.
+// nOAuth: any Microsoft tenant's administrator can assign any email address to a user. It
+// counts only with xms_edov, or from the tenant of personal accounts.
 func TestNOAuth(t *testing.T) {
 	const personal = "9188040d-6c67-4c5b-b112-36a304b66dad"
 	for name, c := range map[string]struct {
@@ -310,7 +310,7 @@ func TestLinkIdentity(t *testing.T) {
 	if in := w.NewVisitor(idp).SignIn("github", other, "").Session(); in.User.ID != s.User.ID {
 		t.Error("the identity signs in somebody else")
 	}
-	// A second one of the same provider, and one that is somebody else's.
+	// A second identity of the same provider, and another user's identity.
 	to = v.Link("github", s, nil)
 	idp.SignsIn(authtest.Person{Subject: "10"})
 	v.Back("github", idp.Authorize(t, to)).Want(409, auth.CodeIdentityAlreadyExists)

@@ -28,8 +28,8 @@ func short(p provider.Provider) provider.Provider {
 	return p
 }
 
-// A provider that lies, is down or does not end: 502, nobody signed in, and the
-// cause in the log. Were it another cause, the fault would not have been seen.
+// A provider that lies, is down or does not end its answer: 502, no sign-in, and the cause
+// in the log. The cause is compared, so that each fault is really detected.
 func TestProviderFaults(t *testing.T) {
 	idTokens := []string{"oidc", "google", "apple", "microsoft"}
 	for fault, c := range map[authtest.Fault]struct {
@@ -125,7 +125,7 @@ func TestDiscoveryFaults(t *testing.T) {
 			}
 			idp.Misbehave(authtest.NoFault)
 			if fault == authtest.Slow {
-				// The fetch under way is everybody's, and ends by its own timeout.
+				// All callers share the fetch that is under way. It ends by its own timeout.
 				w = harness.NewWorld(t, auth.WithProvider(idp.OIDC("oidc")))
 				idp.Now = w.Clock.Now
 			}
@@ -189,7 +189,7 @@ func TestStaleDiscovery(t *testing.T) {
 	w.Clock.Advance(time.Minute)
 	asked(4)
 	asked(4)
-	w.Clock.Advance(2 * time.Minute) // the new document is good for an hour again
+	w.Clock.Advance(2 * time.Minute) // the new document is valid for an hour again
 	asked(4)
 }
 
@@ -231,7 +231,7 @@ func TestCallbackWithoutIssuer(t *testing.T) {
 	}
 }
 
-// An ID token that vouches for another access token than the one beside it.
+// An ID token with the hash of another access token than the one beside it.
 func TestAccessTokenOfAnother(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	who := harness.Ada
@@ -245,8 +245,7 @@ func TestAccessTokenOfAnother(t *testing.T) {
 	}
 }
 
-// A native app's access token is anybody's word unless the ID token vouches for
-// it by at_hash.
+// A native app's access token is unverified unless the ID token confirms it by at_hash.
 func TestNativeAccessToken(t *testing.T) {
 	var got []auth.ProviderToken
 	idp := authtest.StartProvider(t)
@@ -377,7 +376,7 @@ func TestIDTokenSignIn(t *testing.T) {
 	fresh.Do("POST", "/oauth/google/id-token", map[string]any{"id_token": token(harness.Ada, "")}).Want(502, auth.CodeProviderError)
 }
 
-// Microsoft's issuer depends on the tenant, and so does who may come in.
+// Microsoft's issuer and the permitted users depend on the tenant.
 func TestMicrosoftTenants(t *testing.T) {
 	const (
 		home     = authtest.TenantID

@@ -91,7 +91,7 @@ func TestEventOfAnOAuthSignUp(t *testing.T) {
 	}
 }
 
-// Where codes are switched off, nobody gets a number.
+// Where codes are switched off, no account gets a phone number.
 func TestNumbersAreOff(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{Phone: auth.Off}))
 	s := w.Member("ada@example.com")

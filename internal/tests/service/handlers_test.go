@@ -168,7 +168,7 @@ func TestMounts(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithPrefix("/login/api"))
 	w.Do("GET", "/login/api/settings", nil).Want(200)
 	w.Do("GET", "/settings", nil).Want(200)
-	h := harness.NewEnv(t, auth.WithPrefix("/oauth")).Handler() // which endpoints begin with, too
+	h := harness.NewEnv(t, auth.WithPrefix("/oauth")).Handler() // a prefix of endpoints, too
 	for path, want := range map[string]int{"/oauth/settings": 200, "/settings": 200, "/oauth/oauth/callback": 404, "/oauth/oauth/nobody/callback": 404, "/oauth/me": 401} {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
@@ -296,7 +296,7 @@ func TestCookies(t *testing.T) {
 	w.Do("GET", "/me", nil, cookies).Want(401, auth.CodeSessionEnded)
 }
 
-// A page's form posted from another site signs nobody in.
+// A page's form that another site posts signs no one in.
 func TestLoginCSRF(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	token := w.MagicLink("attacker@example.com", nil)
@@ -503,7 +503,7 @@ func TestRefusedRedirectIsLogged(t *testing.T) {
 func TestNewNamesOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []auth.Option
-		want []string // how the lines begin
+		want []string // the starts of the lines
 	}{
 		"nothing": {nil, []string{"WithSecret: ", "WithMailer: ", "WithBaseURL: the public URL"}},
 		"public http": {[]auth.Option{auth.WithBaseURL("http://auth.test/auth/v1")},
@@ -569,7 +569,7 @@ func TestHugeLoginBurst(t *testing.T) {
 	if count[200] == 0 || count[503] == 0 || count[200]+count[503] != 40 {
 		t.Errorf("answers %v", count)
 	}
-	// Anybody can bring that about: it is no fault of ours, and no line each.
+	// Any client can cause this, so it is no server error and is not logged each time.
 	log := w.Log.String()
 	if n := strings.Count(log, "auth: overloaded"); n != 1 || strings.Contains(log, "level=ERROR") {
 		t.Errorf("%d lines: %s", n, log)

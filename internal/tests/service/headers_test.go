@@ -66,7 +66,8 @@ func TestAnswersHaveTheirHeaders(t *testing.T) {
 	}
 }
 
-// A body over a connection that serves several requests at once closes none.
+// A body that is too large does not close an HTTP/2 connection, which serves several
+// requests at once.
 func TestTooMuchOverHTTP2ClosesNothing(t *testing.T) {
 	w := harness.NewWorld(t)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/auth/v1/login", strings.NewReader(strings.Repeat("x", 1<<20)))

@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A room's endpoints are let through, refused and answered as the others are.
+// The endpoints of a package built on Auth are permitted, refused and answered as the others are.
 func TestKitHandler(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithAPIKeys("pk_test_12345678"))
 	kit := host.Of(w)
@@ -96,8 +96,8 @@ func TestDiagnosisListsWhatIsForwarded(t *testing.T) {
 	}
 }
 
-// Each limit of an account is cleared once, in an order in which nobody waits for
-// another who clears them.
+// Each limit of an account is cleared once, in a fixed order, so that parallel calls do not
+// deadlock.
 func TestLimitsAreClearedInOrder(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.Member("ada@example.com")

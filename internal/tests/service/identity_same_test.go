@@ -49,7 +49,7 @@ func TestIdentityStaysTheSame(t *testing.T) {
 	}
 }
 
-// Two identities of one provider do not come about by linking both at once.
+// Two parallel linkings do not create two identities of one provider.
 func TestOneIdentityOfAProviderIsLinkedInFlight(t *testing.T) {
 	idp, tap := authtest.StartProvider(t), storetap.New(harness.NewStore(t))
 	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, tap, auth.WithProvider(idp.GitHub()))}
@@ -98,7 +98,7 @@ func TestEnrolmentInFlightOfAChange(t *testing.T) {
 	w.Do("POST", "/2fa/setup-totp", nil, harness.Bearer(s.AccessToken)).Want(401, auth.CodeSessionEnded)
 }
 
-// otherHash is the hash of a password that nobody knows.
+// otherHash is the hash of an unknown password.
 var otherHash = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy"
 
 // The events of a session, and the hook before it, identify its user.

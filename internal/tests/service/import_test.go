@@ -23,7 +23,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// wholeImport is somebody of whom another system knew everything.
+// wholeImport is a user with every field set.
 func wholeImport(w *harness.World) auth.ImportUserParams {
 	day := func(n int) time.Time { return w.Clock.Now().UTC().Truncate(time.Second).AddDate(0, 0, -n) }
 	return auth.ImportUserParams{
@@ -53,7 +53,7 @@ func TestImportKeepsEverything(t *testing.T) {
 	slices.SortFunc(kept.Identities, func(a, b auth.Identity) int { return -strings.Compare(a.Subject, b.Subject) })
 	google, github := p.Identities[0], p.Identities[1]
 	google.Sequence, github.Sequence = 1, 1
-	google.CreatedAt = p.CreatedAt // nobody said
+	google.CreatedAt = p.CreatedAt // not given
 	want := auth.User{
 		ID: strings.ToLower(p.ID), Email: "Ada@example.com", EmailVerifiedAt: p.EmailVerifiedAt, Phone: "+4930123456", PhoneVerifiedAt: p.PhoneVerifiedAt,
 		FullName: p.FullName, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Roles: p.Roles, MFAEnabled: true,
@@ -94,7 +94,7 @@ func TestImportedTOTPSignsIn(t *testing.T) {
 	if c := w.ClaimsOf(s); c.AAL != store.LevelAAL2 {
 		t.Errorf("level %q", c.AAL)
 	}
-	w.Do("POST", "/login", in).Want(422, auth.CodeInvalidTOTPCode) // a code is good once
+	w.Do("POST", "/login", in).Want(422, auth.CodeInvalidTOTPCode) // a code is valid once
 }
 
 func TestImportedBanHolds(t *testing.T) {
@@ -288,7 +288,7 @@ func TestImportUsersTellsHooks(t *testing.T) {
 	}
 }
 
-// The hook of new users is called for each, and its refusal is that user's alone.
+// The hook of new users is called for each, and its refusal affects that user alone.
 func TestImportUsersCallsTheHook(t *testing.T) {
 	var made []string
 	w := harness.NewWorld(t, auth.WithHooks(auth.Hooks{OnUserCreating: func(_ context.Context, u auth.User) error {

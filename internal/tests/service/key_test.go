@@ -144,7 +144,7 @@ func TestKeyRevokedWhileKeysAreRead(t *testing.T) {
 	ask().Want(401, auth.CodeInvalidAPIKey)
 }
 
-// However many public keys there are, all of them are good.
+// All public keys are valid, however many there are.
 func TestManyPublicKeys(t *testing.T) {
 	t.Parallel()
 	st := newKeyReads(t)
@@ -159,7 +159,7 @@ func TestManyPublicKeys(t *testing.T) {
 	}
 }
 
-// oldKey makes up a key of an id.
+// oldKey returns a made-up key with an id.
 func oldKey(t *testing.T, id string) string {
 	t.Helper()
 	text, err := apikey.New(apikey.Parts{Public: true, Environment: "live", ID: id})
@@ -258,7 +258,7 @@ func TestSecretKeys(t *testing.T) {
 		}
 	}
 	ada := w.LoginAs(t, "ada@example.com")
-	ask(harness.Bearer(ada.AccessToken)).Want(401, auth.CodeInvalidAPIKey) // people need the public key as elsewhere
+	ask(harness.Bearer(ada.AccessToken)).Want(401, auth.CodeInvalidAPIKey) // users need the public key here as elsewhere
 	ask(harness.Bearer(ada.AccessToken), harness.Header{Name: "Apikey", Value: text}).Want(401, auth.CodeInvalidAPIKey)
 	if got := harness.DecodeAs[map[string]string](ask(harness.Bearer(ada.AccessToken), harness.Header{Name: "Apikey", Value: public}).Want(200)); got["user"] != ada.User.ID {
 		t.Errorf("%v", got)
@@ -279,8 +279,8 @@ func TestSecretKeys(t *testing.T) {
 	}
 }
 
-// Wrong secret keys count by the client's address. The right one works all the same, or
-// strangers behind the same address could keep a program out.
+// Wrong secret keys count by the client's IP address. The right one works all the same,
+// because strangers behind the same address could otherwise lock a program out.
 func TestSecretKeysAreLimited(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorldOn(t, newKeyReads(t), auth.WithSecretKeys(auth.SecretKey{Key: "sk_test_0123456789", Scopes: []string{"*"}}),

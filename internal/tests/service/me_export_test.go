@@ -44,7 +44,7 @@ func export(w *harness.World, access string) exported {
 	return harness.DecodeAs[exported](a)
 }
 
-// Everything about the caller is there, nothing of anybody else's, and no secret.
+// The export has all data of the caller, none of another user's, and no secret.
 func TestExport(t *testing.T) {
 	w := harness.NewWorld(t)
 	eve := w.PostSignUp("eve@example.com")

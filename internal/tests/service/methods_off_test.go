@@ -71,7 +71,7 @@ func TestWhatIsSwitchedOffTakesNothingFromBefore(t *testing.T) {
 	}
 }
 
-// A provider that is there no more when somebody comes back signs nobody in, and says so.
+// If a provider is removed during a sign-in, the callback signs no one in and says so.
 func TestComingBackFromAProviderThatIsGone(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	v := w.NewVisitor(idp)
@@ -88,8 +88,7 @@ func TestComingBackFromAProviderThatIsGone(t *testing.T) {
 	}
 }
 
-// A browser that comes back from a provider to no page of the application's is shown that
-// it is signed in.
+// A browser that returns from a provider without a redirect sees a page that says it is signed in.
 func TestBrowserIsShownThatItIsSignedIn(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	v := w.NewVisitor(idp)
@@ -163,8 +162,8 @@ func codeIn(t *testing.T, to string) string {
 	return code
 }
 
-// Acting as somebody, which nothing renews, takes the cookie away by which the browser
-// would come back as somebody else.
+// An impersonation cannot be refreshed. It deletes the refresh cookie, by which the browser
+// would return to another account.
 func TestActingLeavesNoRefreshCookie(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	code := codeIn(t, actsAs(w, w.PostSignUp("eve@example.com"), w.Member("ada@example.com").User.ID))
@@ -186,7 +185,7 @@ func TestPagesWithoutCookiesAreToldOf(t *testing.T) {
 	}
 }
 
-// Permissions that a token has no room for are no permissions where they cannot be read.
+// Permissions that do not fit into a token are not granted where they cannot be read.
 func TestPermissionsThatCannotBeRead(t *testing.T) {
 	w := harness.NewWorld(t)
 	ada := w.LoginAs(t, harness.AdaMail, authtest.Permissions(harness.PermissionClaims(60)...))
@@ -207,7 +206,7 @@ func TestPermissionsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Metadata that no JSON can say is refused as the caller's mistake.
+// Metadata that JSON cannot express is refused as the caller's mistake.
 func TestMetadataThatIsNoJSON(t *testing.T) {
 	w := harness.NewWorld(t)
 	res, err := w.SignUp(t.Context(), auth.SignUpParams{Email: harness.AdaMail, Password: harness.GoodPassword, UserMetadata: map[string]any{"x": math.NaN()}})
@@ -237,7 +236,7 @@ func TestFormsOfRooms(t *testing.T) {
 	}
 }
 
-// actsAs begins an impersonation of somebody with a role, and returns where it leads.
+// actsAs starts an impersonation by a user with a role, and returns its redirect.
 func actsAs(w *harness.World, actor harness.Session, id string) string {
 	w.T.Helper()
 	kit, ctx, now := host.Of(w), w.T.Context(), w.Clock.Now()

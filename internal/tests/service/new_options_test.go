@@ -18,8 +18,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// optionRow is a service that is set up as in production but for some options, and
-// all that New says to it; "" if it is accepted.
+// optionRow is a production setup with some options changed, and the whole error of New; ""
+// if it is accepted.
 type optionRow struct {
 	opts []auth.Option
 	says string

@@ -82,7 +82,7 @@ func TestNewRefusesStoresThatAreNotReady(t *testing.T) {
 	}
 }
 
-// Browsers would drop cookies of such a name, and nobody could sign in.
+// Browsers would drop cookies of such a name, so that no sign-in would work.
 func TestNewRefusesNamesThatNoCookieHas(t *testing.T) {
 	for _, name := range []string{"a b", "a=b", "a;b", "a,b", "ä", "a\n", `"a"`, "a/b"} {
 		if got := harness.Refusal(t, auth.WithCookies(auth.CookieOptions{Name: name})); !strings.Contains(got, "WithCookies: ") {

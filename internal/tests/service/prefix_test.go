@@ -94,7 +94,7 @@ func TestMissedMountIsLogged(t *testing.T) {
 		"/auth/v1/login":                  false,
 		"/login":                          false,
 		"//login":                         false,
-		"/a" + strings.Repeat("/a", 4000) + "/login": false, // nobody mounts there
+		"/a" + strings.Repeat("/a", 4000) + "/login": false, // not a plausible mount
 	} {
 		w := harness.NewWorld(t)
 		for range 3 {
@@ -130,8 +130,8 @@ func TestNewNotes(t *testing.T) {
 	}
 }
 
-// A browser that signs in over http where the cookies are for https would refuse
-// them, and ask to sign in for ever: the log says so, once.
+// A browser that signs in over http would refuse cookies for https, and every page would ask
+// for a sign-in again. The log says so, once.
 func TestSignInOverHTTPIsNoted(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	ada := w.LoginAs(t, "ada@example.com")

@@ -51,8 +51,7 @@ func TestRefusedSessionEndsNoEnrolment(t *testing.T) {
 	enable().Want(200)
 }
 
-// A second factor from elsewhere that nobody can keep is no reason to bring its owner
-// over without one.
+// If the store cannot keep an imported second factor, its user is not imported without one.
 func TestImportWithoutAStoreOfFactors(t *testing.T) {
 	w := &harness.World{T: t, Env: authtest.NewOn(t, harness.PlainStore{Store: memstore.New()})}
 	_, err := w.ImportUser(t.Context(), auth.ImportUserParams{Email: harness.AdaMail, TOTPSecret: "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"})
@@ -72,7 +71,7 @@ func TestOwnFieldsOfOtherTypes(t *testing.T) {
 	w.Do("PATCH", "/me", map[string]any{"user_metadata": nil}, harness.Bearer(s.AccessToken)).Want(422, auth.CodeValidationFailed)
 }
 
-// While passwords are switched off nobody changes theirs either.
+// While passwords are switched off, they cannot be changed either.
 func TestSwitchedOffPasswordsStay(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{Password: auth.Off}))
 	s := w.Do("GET", "/magic-link/verify?token="+w.MagicLink(harness.AdaMail, nil), nil).Session()
@@ -135,7 +134,8 @@ func TestLongTokensAreRefused(t *testing.T) {
 	}
 }
 
-// Permissions go where roles leave no room for them, and are named.
+// Permissions are omitted from a token where roles leave no space for them, and the token
+// names them.
 func TestPermissionsGiveWayToRoles(t *testing.T) {
 	w := harness.NewWorld(t)
 	roles := make([]string, 24)

@@ -12,8 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A role that is taken away while an invitation takes an account over does not come back
-// with it.
+// A role that is removed while an invitation takes an account over is not restored by it.
 func TestTakenRoleDoesNotComeBackByAnInvitation(t *testing.T) {
 	w, tap, _ := harness.NewTappedWorld(t)
 	const ada = "ada@example.com"

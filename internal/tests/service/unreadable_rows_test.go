@@ -78,7 +78,7 @@ func (s *damaged) FailedMessage(context.Context, string, time.Time) (store.Seale
 
 func (s *damaged) RetryMessage(context.Context, store.RetryMessage) error { return nil }
 
-// of makes the data of tokens of one purpose another one.
+// of replaces the data of tokens of one purpose.
 func of(p store.Purpose, subject, data string) func(*store.Token) {
 	return func(t *store.Token) {
 		if t.Purpose == p && strings.HasPrefix(t.Subject, subject) {

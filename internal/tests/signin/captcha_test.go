@@ -15,8 +15,7 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// solver is a Verifier that takes the tokens "good"; others are refused, but for
-// "down".
+// solver is a Verifier that accepts "good" tokens, fails at "down" and refuses others.
 type solver struct {
 	asked []string
 	wait  time.Duration // that the last had at most
@@ -107,8 +106,8 @@ func TestCaptchaAtEverySend(t *testing.T) {
 	}
 }
 
-// A login needs one after wrong passwords under its name, whether or not somebody
-// has it, and after more of them from its address.
+// A login needs a captcha after wrong passwords at its name, whether or not the account
+// exists, and after more of them from its IP address.
 func TestCaptchaAfterFailures(t *testing.T) {
 	w, s := captchaWorld(t, auth.CaptchaOptions{})
 	w.LoginAs(t, "ada@example.com")
@@ -171,8 +170,7 @@ func TestCaptchaTimeout(t *testing.T) {
 	}
 }
 
-// One address has no more than so many tokens verified, and others are not stopped
-// with it.
+// The number of verified tokens is limited for each IP address. Other addresses are not affected.
 func TestCaptchaFlood(t *testing.T) {
 	w, s := captchaWorld(t, auth.CaptchaOptions{})
 	for range 60 {

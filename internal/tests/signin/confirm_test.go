@@ -61,7 +61,7 @@ func TestConfirmByCode(t *testing.T) {
 	w.Fired()
 	w.Reauthenticate(s, map[string]any{"totp_code": code}).Want(200)
 	w.WantEvents(auth.EventSessionConfirmed)
-	w.Reauthenticate(s, map[string]any{"totp_code": code}).Want(422, auth.CodeInvalidTOTPCode) // good once
+	w.Reauthenticate(s, map[string]any{"totp_code": code}).Want(422, auth.CodeInvalidTOTPCode) // valid once
 	w.Do("POST", "/2fa/recovery-codes", nil, harness.Bearer(s.AccessToken)).Want(200)
 	methods := []string{}
 	for _, m := range w.ClaimsOf(w.PostRefresh(s.RefreshToken).Session()).AMR {

@@ -35,7 +35,7 @@ func devices(w *harness.World, userID string) []string {
 	return all
 }
 
-// knows wants a device to be known to the account with an address, or not to be.
+// knows checks whether a device is known to the account with an address.
 func knows(w *harness.World, email, device string, want bool) {
 	w.T.Helper()
 	key := store.ByEmail(email)
@@ -224,8 +224,8 @@ func TestDeviceIdentifiers(t *testing.T) {
 	}
 }
 
-// In cookie mode a browser becomes a device with its first completed sign-in, and
-// stays the same one.
+// In cookie mode a browser becomes a device with its first completed sign-in and keeps its
+// identifier.
 func TestDeviceCookie(t *testing.T) {
 	for name, c := range map[string]struct {
 		cookie string
@@ -283,7 +283,7 @@ func TestDeviceCookie(t *testing.T) {
 	}
 }
 
-// addSession makes a session behind the service's back.
+// addSession creates a session directly in the store.
 func addSession(w *harness.World, userID string) {
 	w.T.Helper()
 	now := w.Clock.Now()
@@ -314,7 +314,7 @@ func TestSessionsPerUser(t *testing.T) {
 			var second string
 			for i := 1; i < c.made; i++ {
 				w.Clock.Advance(time.Second)
-				if i == 2 { // who is active stays
+				if i == 2 { // the active session stays
 					first = w.PostRefresh(first.RefreshToken).Session()
 				}
 				if 1 < i && i < c.made-2 { // hashing takes its time

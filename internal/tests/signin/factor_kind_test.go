@@ -50,7 +50,7 @@ func TestFactorsOfOtherKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.PostVerifyMFA(w.MFAToken(), w.Code(secret, 0)).Want(422, auth.CodeInvalidTOTPCode)
-	// The app that waits is enabled beside it, and serves from then on.
+	// The pending app is enabled beside it and works from then on.
 	w.Do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": w.Code(secret, 0)}, harness.Bearer(ada.AccessToken)).Want(200)
 	w.Clock.Advance(time.Minute)
 	w.PostVerifyMFA(w.MFAToken(), w.Code(secret, 0)).Session()
@@ -71,7 +71,7 @@ func TestEnrolmentOfAnotherKind(t *testing.T) {
 	w.Do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": "123456"}, harness.Bearer(ada.AccessToken)).Want(409, auth.CodeMFANotPending)
 }
 
-// The app shows which account a code is for, also of one without an address.
+// The app shows the account of a code, even for an account without an email address.
 func TestSetupNamesTheAccount(t *testing.T) {
 	w := harness.NewWorld(t)
 	byPhone := w.PostOTP("+4930111111", w.PhoneCode("+4930111111")).Session()

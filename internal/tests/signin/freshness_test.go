@@ -30,8 +30,8 @@ func (l *lowered) Session(ctx context.Context, id string, now time.Time) (auth.S
 	return s, u, err
 }
 
-// Recovery codes are replaced, and a second factor is removed, only on a session that
-// has shown it: that the account has one is not enough.
+// Replacing recovery codes and removing a second factor need a session that has used that
+// factor. A factor of the account is not enough.
 func TestFactorsNeedAAL2(t *testing.T) {
 	store := &lowered{Store: harness.NewStore(t)}
 	w := &harness.World{T: t, Env: authtest.NewOn(t, store)}
@@ -51,7 +51,7 @@ func TestApplicationBeginsAnEnrolment(t *testing.T) {
 	if _, err := w.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: auth.Caller{UserID: s.User.ID}}); !errors.Is(err, auth.CodeSessionEnded) {
 		t.Errorf("a caller without a session: %v", err)
 	}
-	w.Clock.Advance(time.Hour) // however long ago somebody signed in
+	w.Clock.Advance(time.Hour) // however old the sign-in is
 	setup, err := w.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: auth.ByApplication(s.User.ID)})
 	if err != nil || setup.Secret == "" {
 		t.Errorf("%+v, %v", setup, err)
@@ -66,7 +66,7 @@ func TestMethodsAskForAProof(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	table := map[string]struct {
 		params any
-		want   auth.Code // of a session that has shown nothing for a while
+		want   auth.Code // of a session without a recent authentication
 		second bool      // the user has a second factor, which the session showed a while ago
 	}{
 		"UpdateMe":               {auth.UpdateMeParams{Email: &address}, auth.CodeReauthNeeded, false},

@@ -212,8 +212,8 @@ func TestLateBody(t *testing.T) {
 	}
 }
 
-// The deadline is the body's alone: an answer may take longer, and the next
-// request on the connection has a body of its own to wait for.
+// The deadline applies to the body alone: an answer may take longer, and the next request on
+// the connection has a deadline of its own.
 func TestBodyDeadlineEndsWithBody(t *testing.T) {
 	const wait = 20 * time.Millisecond
 	slow := auth.WithClaims(func(ctx context.Context, _ auth.User) (map[string]any, error) {

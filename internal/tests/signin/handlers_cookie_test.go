@@ -127,8 +127,8 @@ func TestTwoCookiesOfOneName(t *testing.T) {
 	w.Do("GET", "/oauth/google/callback?"+callback, nil, harness.Cookies(own)).Want(200)
 }
 
-// A bearer token wins over cookies, and one that is refused never falls back to
-// them, on any route that takes a session.
+// A bearer token has precedence over cookies, and a refused one never falls back to them, on
+// any route that takes a session.
 func TestBearerBesideCookies(t *testing.T) {
 	const key = "pk_test_12345678"
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}), auth.WithRateLimits(auth.RateLimits{Off: true}))

@@ -61,7 +61,7 @@ func TestUpdateMe(t *testing.T) {
 	patch(`{"email":"nonsense"}`).Want(422, auth.CodeValidationFailed)
 }
 
-// Parallel merges are all kept: nothing acknowledged is lost.
+// Parallel merges are all stored: no acknowledged change is lost.
 func TestParallelMerges(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp("ada@example.com")
@@ -101,7 +101,7 @@ func TestChangeEmail(t *testing.T) {
 	if u.Email != "old@example.com" {
 		t.Errorf("the address changed before it was confirmed: %q", u.Email)
 	}
-	// A reset link sent to the old address dies with it.
+	// A reset link to the old address becomes invalid with it.
 	w.Do("POST", "/forgot-password", map[string]any{"email": "old@example.com"}).Want(200)
 	reset := w.LinkToken("old@example.com", auth.KindResetPassword)
 	token := w.LinkToken("new@example.com", auth.KindChangeEmail)

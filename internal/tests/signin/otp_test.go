@@ -54,7 +54,7 @@ func TestPhoneCodeDies(t *testing.T) {
 	for range 5 {
 		w.PostOTP(harness.PhoneNumber, harness.OtherNumber(code)).Want(400, auth.CodeInvalidCode)
 	}
-	w.PostOTP(harness.PhoneNumber, code).Want(429, auth.CodeRateLimited) // dead, the right one too
+	w.PostOTP(harness.PhoneNumber, code).Want(429, auth.CodeRateLimited) // locked, even for the right code
 	// Sending again gives a new code, but no unlimited attempts.
 	w.Clock.Advance(time.Minute)
 	code = w.NewCode(code)
@@ -185,7 +185,7 @@ func TestSignUpByPhone(t *testing.T) {
 	inside := harness.NewWorld(t)
 	in := inside.Do("POST", "/signup", body).Session()
 	inside.PostOTP(harness.PhoneNumber, inside.Mail(t, harness.PhoneNumber, auth.KindPhoneCode).Code, harness.Bearer(in.AccessToken)).Want(200)
-	inside.Do("POST", "/login", body).Want(200) // inside of one, everything stays
+	inside.Do("POST", "/login", body).Want(200) // inside a session, everything stays
 	w.Do("POST", "/login", map[string]any{"phone": harness.PhoneNumber, "password": "wrong horse battery"}).Want(401, auth.CodeInvalidCredentials)
 	w.Do("POST", "/login", map[string]any{"phone": "+4930999999", "password": harness.GoodPassword}).Want(401, auth.CodeInvalidCredentials)
 	open := harness.NewWorld(t)
@@ -233,7 +233,7 @@ func TestPreHijackLeavesNoSideDoor(t *testing.T) {
 		email := strings.ReplaceAll(name, " ", "-") + "-victim@example.com"
 		s := w.PostSignUp(email)
 		w.Do("PATCH", "/me", map[string]any{"phone": attackers}, harness.Bearer(s.AccessToken)).Want(403, auth.CodeEmailNotVerified)
-		// One that came another way, by an import for instance, goes all the same.
+		// A number from another source, such as an import, is deleted all the same.
 		phone, at := attackers, w.Clock.Now()
 		w.Patch(s.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
 		take(email)
@@ -248,8 +248,8 @@ func TestChangePhone(t *testing.T) {
 	s, eve := w.Member("ada@example.com"), w.Member("eve@example.com")
 	w.Do("PATCH", "/me", map[string]any{"phone": harness.PhoneNumber}, harness.Bearer(s.AccessToken)).Want(200)
 	code := w.Mail(t, harness.PhoneNumber, auth.KindPhoneCode).Code
-	w.PostOTP(harness.PhoneNumber, code).Want(400, auth.CodeInvalidCode)                                  // it signs nobody in
-	w.PostOTP(harness.PhoneNumber, code, harness.Bearer(eve.AccessToken)).Want(400, auth.CodeInvalidCode) // and is nobody else's
+	w.PostOTP(harness.PhoneNumber, code).Want(400, auth.CodeInvalidCode)                                  // it signs no one in
+	w.PostOTP(harness.PhoneNumber, code, harness.Bearer(eve.AccessToken)).Want(400, auth.CodeInvalidCode) // and confirms nothing for another user
 	w.PostOTP(harness.PhoneNumber, harness.OtherNumber(code), harness.Bearer(s.AccessToken)).Want(400, auth.CodeInvalidCode)
 	if got := w.PostOTP(harness.PhoneNumber, code, harness.Bearer(s.AccessToken)).Session(); got.User.ID != s.User.ID {
 		t.Error("another user")

@@ -122,7 +122,7 @@ func TestNoCodeWithoutTheBudget(t *testing.T) {
 	ask().Want(503, auth.CodeUnavailable)
 }
 
-// The last text that the budget has room for is no fault to warn of.
+// The last text message within the budget causes no warning.
 func TestLastTextOfTheBudgetIsNoFault(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SMSBudget: auth.Rate{Burst: 1, Per: time.Hour}}))
 	w.Do("POST", "/signup", map[string]any{"phone": harness.PhoneNumber, "password": harness.GoodPassword}).Want(200)

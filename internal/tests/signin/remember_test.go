@@ -151,7 +151,7 @@ func TestRememberIsReadAtTheBeginning(t *testing.T) {
 	w.Do("POST", "/magic-link/verify", "token="+token+"&remember=maybe", harness.Form, harness.SameSite).Want(400)
 	w.Do("POST", "/magic-link/verify", "token="+token, harness.Form, harness.SameSite).Want(200) // it was not spent
 
-	// Code of the application that sets the cookies itself need not say it again.
+	// An application that sets the cookies itself need not repeat the choice.
 	to, err := w.StartOAuth(t.Context(), auth.StartOAuthParams{Provider: "google", Browser: "hers", Remember: new(bool)})
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func setsCookies(w *harness.World, tokens *auth.Tokens, settings ...auth.CookieS
 func TestSignInIsAskedMeanwhile(t *testing.T) {
 	st := harness.NewStore(t)
 	tap := storetap.New(st)
-	u := authtest.NewOn(t, st).LoginAs(t, "ada@example.com").User // while nobody had to
+	u := authtest.NewOn(t, st).LoginAs(t, "ada@example.com").User // while no one had to
 	e := authtest.NewOn(t, tap, auth.WithSettings(auth.Settings{MFARequired: auth.On}))
 	var once sync.Once
 	tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {

@@ -81,8 +81,8 @@ func says(a *harness.Answer, want string) *harness.Answer {
 	return a
 }
 
-// signInPage fails the test unless the answer leads to the sign-in page, and
-// returns where it would come back to and why.
+// signInPage fails the test unless the answer leads to the sign-in page. It returns the URL
+// to return to and the reason.
 func signInPage(a *harness.Answer) (returnTo, reason string) {
 	a.T.Helper()
 	a.Want(303)
@@ -198,7 +198,7 @@ func TestPageOfAnEndedSession(t *testing.T) {
 	says(w.Page(w.Optional(harness.Greeter), "GET", "/notes").Want(200), "hello nobody")
 }
 
-// Programs get JSON, and a bearer token is never made up for by cookies.
+// Programs get JSON, and cookies never replace a bearer token.
 func TestPageForPrograms(t *testing.T) {
 	w, j := cookieWorld(t)
 	bob := w.PostSignUp("bob@example.com")
@@ -292,7 +292,7 @@ func TestPageRequirements(t *testing.T) {
 	}
 }
 
-// An outage signs nobody out: cookies stay, and the page says to come again.
+// An outage signs no one out: cookies stay, and the page asks to try again later.
 func TestPageDuringAnOutage(t *testing.T) {
 	down := &failingStore{Store: harness.NewStore(t)}
 	w := &harness.World{T: t, Env: authtest.NewOn(t, down, auth.WithCookies(auth.CookieOptions{}))}

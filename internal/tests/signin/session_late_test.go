@@ -64,7 +64,7 @@ func TestOldRefreshTokenEndsItsSessionOnly(t *testing.T) {
 	}
 }
 
-// party is somebody who refreshes, from a place and a program of their own.
+// party is one of two users of a session, with a place and program of its own.
 type party struct {
 	w     *harness.World
 	ctx   context.Context
@@ -75,7 +75,7 @@ func newParty(w *harness.World, token, ip, agent string) *party {
 	return &party{w, auth.ContextWithClient(w.T.Context(), auth.Client{IP: netip.MustParseAddr(ip), UserAgent: agent}), token}
 }
 
-// refreshes trades the party's token, and keeps the new one.
+// refreshes exchanges the party's token and stores the new one.
 func (p *party) refreshes() error {
 	tokens, err := p.w.Refresh(p.ctx, auth.RefreshParams{RefreshToken: p.token})
 	if err == nil {
@@ -84,7 +84,7 @@ func (p *party) refreshes() error {
 	return err
 }
 
-// A laptop that fell asleep before the answer came goes on.
+// A laptop that fell asleep before the answer arrived stays signed in.
 func TestLateRefresh(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp("ada@example.com")
@@ -140,7 +140,7 @@ func TestLateRefresh(t *testing.T) {
 // alternate and in any order.
 func TestTwoWhoShareASessionAreFound(t *testing.T) {
 	for _, pause := range []time.Duration{31 * time.Second, time.Hour, 23 * time.Hour, 25 * time.Hour, 7 * 24 * time.Hour} {
-		for _, lead := range []int{1, 2} { // how often the one refreshes before the other comes
+		for _, lead := range []int{1, 2} { // the refreshes of one party before the other's
 			t.Run(pause.String(), func(t *testing.T) {
 				w := harness.NewWorld(t)
 				s := w.PostSignUp("ada@example.com")
@@ -191,7 +191,7 @@ func countOf(list []auth.EventType, want auth.EventType) (n int) {
 	return n
 }
 
-// Without grace nothing comes late.
+// Without a grace period, no late refresh is accepted.
 func TestNoGraceNothingLate(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSessions(auth.SessionOptions{RefreshGrace: -1}))
 	s := w.PostSignUp("ada@example.com")

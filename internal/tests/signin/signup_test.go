@@ -230,7 +230,7 @@ func TestSwitchedOff(t *testing.T) {
 		status   int
 		code     auth.Code
 	}{
-		"all, login":     {auth.Settings{Enabled: auth.Off}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 401, auth.CodeInvalidCredentials}, // as of nobody; see TestSwitchedOffLetsIn
+		"all, login":     {auth.Settings{Enabled: auth.Off}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 401, auth.CodeInvalidCredentials}, // as for an unknown account; see TestSwitchedOffLetsIn
 		"all, sign-up":   {auth.Settings{Enabled: auth.Off}, "/signup", map[string]any{"email": "a@example.com", "password": harness.GoodPassword}, 404, auth.CodeNotFound},
 		"sign-up":        {auth.Settings{SignUp: auth.Off}, "/signup", map[string]any{"email": "a@example.com", "password": harness.GoodPassword}, 403, auth.CodeSignupDisabled},
 		"by password":    {auth.Settings{Password: auth.Off}, "/signup", map[string]any{"email": "a@example.com", "password": harness.GoodPassword}, 403, auth.CodeMethodDisabled},
@@ -254,8 +254,7 @@ func TestSwitchedOff(t *testing.T) {
 	w.Do("GET", "/healthz", nil).Want(200)
 }
 
-// Limits: failures count, successes do not, and the right password in a burst
-// beyond the cap is not let in by it.
+// Limits: failures count, successes do not, and the right password beyond the limit is refused.
 func TestLoginLimit(t *testing.T) {
 	w := harness.NewWorld(t)
 	w.PostSignUp("ada@example.com")

@@ -83,10 +83,10 @@ func TestTokenLives(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile(`Purpose = "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
 		if m[1] == string(store.PurposeInvitation) {
-			continue // as long as its operator said, see Kit.CheckInvitation
+			continue // as long as its operator chose, see Kit.CheckInvitation
 		}
 		if m[1] == string(store.PurposeFirstOwner) {
-			continue // made by package admin, see TestFirstOwner there
+			continue // created by package admin, see TestFirstOwner there
 		}
 		if promised[store.Purpose(m[1])] == 0 {
 			t.Errorf("what is the life of %s?", m[1])

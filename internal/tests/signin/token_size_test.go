@@ -19,7 +19,7 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// said are the claims of a token as they are in it.
+// said returns the claims of a token without verifying it.
 func said(t *testing.T, token string) map[string]any {
 	t.Helper()
 	raw, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])

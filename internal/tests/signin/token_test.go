@@ -73,7 +73,7 @@ func TestAccessTokenContents(t *testing.T) {
 	}
 }
 
-// JWT (RFC 8725): each of these has let somebody in somewhere.
+// JWT (RFC 8725): each of these attacks has worked somewhere.
 func TestVerifyRefuses(t *testing.T) {
 	w := harness.NewWorld(t)
 	valid := w.MintToken(t, nil)
@@ -153,7 +153,7 @@ func flipLastBit(token string) string {
 	return token[:len(token)-1] + string(alphabet[i^1])
 }
 
-// The same with the type right under the right key: typ alone decides.
+// The same with the right type and key: typ alone decides.
 func TestOtherTokensAreNoAccessTokens(t *testing.T) {
 	env := harness.NewEnv(t, auth.WithSigningKeys(harness.SigningKey))
 	s := env.LoginAs(t, "ada@example.com")
@@ -275,7 +275,7 @@ func TestClaimsFailure(t *testing.T) {
 	broken = true
 	w.PostRefresh(s.RefreshToken).Want(503, auth.CodeUnavailable)
 	broken = false
-	w.PostRefresh(s.RefreshToken).Want(200) // nobody was logged out
+	w.PostRefresh(s.RefreshToken).Want(200) // no one was logged out
 }
 
 func TestRequire(t *testing.T) {

@@ -126,9 +126,9 @@ func TestEveryDoorAsks(t *testing.T) {
 		}
 		w.Do("POST", "/2fa/verify", map[string]any{"mfa_token": asked.MFAToken, "recovery_code": second.Recovery[0]}).Want(400, auth.CodeInvalidToken)
 	}
-	// These are all the routes that can answer a session, but for those that
-	// need one or its second factor, and those that make a user without one. (An
-	// invitation to an account that is there needs its session, or takes it over.)
+	// These are all the routes that can answer a session, except those that need one or its
+	// second factor, and those that create a user without one. (An invitation to an existing
+	// account needs its session, or takes it over.)
 	for _, op := range sessionRoutes(t) {
 		if doors[op] == nil && !slices.Contains([]string{"POST /signup", "POST /invitations/accept", "POST /refresh", "POST /2fa/verify", "POST /2fa/verify-and-enable"}, op) {
 			t.Errorf("%s can issue a session and is not tested", op)
@@ -338,7 +338,7 @@ func TestRecoveryCodes(t *testing.T) {
 	w.Clock.Advance(time.Minute)
 	in = w.PostRefresh(in.RefreshToken).Session()
 	w.Do("POST", "/2fa/recovery-codes", nil, harness.Bearer(in.AccessToken)).Want(403, auth.CodeReauthNeeded)
-	// Stepping up proves it again.
+	// A step-up refreshes the authentication.
 	in = w.Do("POST", "/2fa/verify", map[string]any{"totp_code": w.Code(ada.Secret, 0)}, harness.Bearer(in.AccessToken)).Session()
 	w.Do("POST", "/2fa/recovery-codes", nil, harness.Bearer(in.AccessToken)).Want(200)
 	eve := w.LoginAs(t, "eve@example.com")
@@ -397,8 +397,8 @@ func TestDisable(t *testing.T) {
 	}
 }
 
-// Enforced: nobody gets a session before setting a second factor up, and the
-// token for that opens nothing else.
+// Enforced: no session is created before a second factor is set up, and the token for the
+// setup permits nothing else.
 func TestMFARequired(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{MFARequired: auth.On, AccountDeletion: auth.On}))
 	if !w.PublicSettings(t.Context()).MFARequired {

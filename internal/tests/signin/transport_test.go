@@ -24,8 +24,8 @@ func inBody(a *harness.Answer) bool {
 	return s.AccessToken != "" || s.RefreshToken != ""
 }
 
-// Every route of the table, and every one that will be there, keeps to the rules of
-// cookies and bearer tokens side by side.
+// Every present and future route of the table follows the rules of cookies and bearer tokens
+// in one request.
 func TestTransportOfEveryRoute(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}), auth.WithRateLimits(auth.RateLimits{Off: true}))
 	if err := harness.CheapPasswords(w.Auth); err != nil {
@@ -102,7 +102,7 @@ func TestTransportOfEveryRoute(t *testing.T) {
 			t.Errorf("%s: the session has ended", pattern)
 		}
 
-		// A form is taken where the table says so, and from this origin only.
+		// A form is accepted where the table says so, and from this origin only.
 		a = send("nobody=knows", harness.Form, harness.Browser, harness.Header{Name: "Sec-Fetch-Site", Value: "same-site"})
 		none(a, "a foreign form")
 		if !safe && slices.Contains(harness.FormRoutes(w.Auth), pattern) != (a.Status == 403) && !harness.IsOpen(w.Auth, pattern) {
@@ -275,7 +275,7 @@ func TestForms(t *testing.T) {
 		t.Errorf("header %v", out.Header)
 	}
 	says(w.Do("POST", "/logout", "", harness.Form, harness.Browser, jarOf(a).sent(), harness.SameSite).Want(200), "You are signed out")
-	// A form says the API key in a field.
+	// A form sends the API key in a field.
 	keyed := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}), auth.WithAPIKeys("pk_test_12345678"))
 	keyed.Do("POST", "/signup", fields, harness.Form).Want(401, auth.CodeInvalidAPIKey)
 	keyed.Do("POST", "/signup", fields+"&apikey=pk_test_12345678", harness.Form).Want(200)
@@ -319,9 +319,8 @@ func TestSetCookies(t *testing.T) {
 	}
 }
 
-// A link that a program opens beside cookies hands its tokens to the program: an
-// image or a frame of another site could open one, too, and would sign the browser
-// in to an account of its own.
+// A link that a program opens beside cookies returns its tokens to the program. Cookies
+// would let an image or a frame of another site sign the browser in to another account.
 func TestLinkBesideCookiesSetsNone(t *testing.T) {
 	w, j := cookieWorld(t)
 	for i, accept := range []string{"application/json", "*/*"} {

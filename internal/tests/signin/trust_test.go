@@ -198,7 +198,7 @@ func TestTrustIsTheUsersOwn(t *testing.T) {
 // A session from a trusted device has one factor: operations that need the second one refuse it.
 func TestTrustedSessionHasOneFactor(t *testing.T) {
 	w, s, e := trustWorld(t)
-	w.Patch(s.User.ID, store.UserPatch{AppMetadata: map[string]any{"mfa_required": true}}) // it is set up, and not to be shown each time
+	w.Patch(s.User.ID, store.UserPatch{AppMetadata: map[string]any{"mfa_required": true}}) // it is set up, and need not be shown each time
 	w.Fired()
 	one := w.Do("POST", "/login", harness.Credentials(harness.AdaMail, harness.GoodPassword), harness.OnDevice(harness.Laptop)).Session()
 	w.Mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// chooses sets a password by the reset that a stop sent, and signs in with it.
+// chooses sets a password by the reset that account recovery sent, and signs in with it.
 func chooses(w *harness.World, email string) harness.Session {
 	w.T.Helper()
 	w.Do("POST", "/reset-password", map[string]any{"token": w.LinkToken(email, auth.KindResetPassword), "new_password": harness.GoodPassword}).Want(200)
@@ -118,8 +118,8 @@ func TestTakeAnAddressBack(t *testing.T) {
 	w.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "the owner's horse battery"}).Want(200)
 }
 
-// A link of a notice is good for a week, also when further requests follow, and
-// never gives an address back that is somebody else's by now.
+// The link of a notice is valid for a week, even after further requests, and never restores
+// an address that belongs to another user by then.
 func TestStopLinksLast(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.Member("ada@example.com")

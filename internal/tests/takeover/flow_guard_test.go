@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// The links and second factors of a banned user are refused before anything is used
-// up, so that they are good once the ban is lifted.
+// The links and second factors of a banned user are refused before anything is used up, so
+// that they are valid once the ban is lifted.
 func TestBansUseNothingUp(t *testing.T) {
 	for name, scene := range map[string]func(*harness.World) (userID string, redeem func() *harness.Answer){
 		"a verification": func(w *harness.World) (string, func() *harness.Answer) {
@@ -93,8 +93,8 @@ func TestLinkOfAnUnprovedAccount(t *testing.T) {
 	}
 }
 
-// A magic link that is bound to a verifier and leads nowhere gives nothing without
-// it, and stays good.
+// A magic link that is bound to a verifier and has no redirect returns nothing without the
+// verifier, and stays valid.
 func TestBoundLinkWithoutRedirect(t *testing.T) {
 	w := harness.NewWorld(t)
 	token := w.MagicLink("ada@example.com", map[string]any{"code_challenge": harness.ChallengeOf(harness.Verifier)})
@@ -123,8 +123,8 @@ func TestEnabledMeanwhile(t *testing.T) {
 	enable().Want(409, auth.CodeMFAAlreadyEnabled)
 }
 
-// Somebody signs up with the address of a magic link while it is used: the link
-// signs in to that account, which is its reader's.
+// A sign-up with the address of a magic link happens while the link is used: the link signs
+// in to that account, which belongs to the link's reader.
 func TestSignUpBeforeAMagicLink(t *testing.T) {
 	w, tap, _ := harness.NewTappedWorld(t)
 	token := w.MagicLink("ada@example.com", nil)

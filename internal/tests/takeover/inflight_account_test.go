@@ -108,7 +108,7 @@ func TestSignInLosesWhatItRestsOn(t *testing.T) {
 			func(w *harness.World, idp *authtest.Provider) *harness.Answer {
 				return w.NewVisitor(idp).SignIn("google", harness.Ada, "")
 			},
-			[]store.UserPatch{{Unlink: &google}, {Link: identityOf("google", "666")}}, // the provider's still, but somebody else there
+			[]store.UserPatch{{Unlink: &google}, {Link: identityOf("google", "666")}}, // still of the provider, but with another subject
 		},
 		"address": {
 			func(w *harness.World, _ *authtest.Provider) *harness.Answer {
@@ -208,8 +208,8 @@ func identityOf(name, subject string) *auth.Identity {
 	return &auth.Identity{ID: uuid.NewString(), Provider: name, Subject: subject, CreatedAt: at, LastSignInAt: at}
 }
 
-// Where everybody needs a second factor, a sign-up waits for one with its
-// password; the enrolment ends with it.
+// Where every user needs a second factor, the enrolment at a sign-up depends on the password
+// and ends with it.
 func TestEnrolmentAtSignUpRestsOnThePassword(t *testing.T) {
 	w, _, _ := harness.NewTappedWorld(t, auth.WithSettings(auth.Settings{MFARequired: auth.On}))
 	a := w.Do("POST", "/signup", map[string]any{"email": harness.Ada.Email, "password": harness.GoodPassword}).Want(403, auth.CodeMFAEnrollmentRequired)
@@ -258,8 +258,8 @@ func TestLinkingExchangeAfterTakeover(t *testing.T) {
 	}
 }
 
-// A session that is stepped up again and again, or enrols again and again, says so
-// once: its tokens do not grow.
+// A session that steps up or enrols repeatedly lists each factor once, so that its tokens do
+// not grow.
 func TestStepUpsDoNotAddUp(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithTokens(auth.TokenOptions{Life: time.Hour}))
 	ada := w.Enrol(w.Member("ada@example.com").AccessToken)

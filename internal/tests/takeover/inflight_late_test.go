@@ -20,8 +20,8 @@ func atNext(tap *storetap.Tap, n int, method string, f func()) {
 	harness.BeforeCall(tap, method, f)
 }
 
-// A phone number may get an account while a code verifies it. Then the number is not another
-// user's, and the code signs in to that account.
+// If a phone number gets an account while its code is used, a session cannot confirm the
+// number any more, and a sign-in by the code signs in to that account.
 func TestNumberIsTakenMeanwhile(t *testing.T) {
 	t.Run("confirmed", func(t *testing.T) {
 		w, tap, _ := harness.NewTappedWorld(t)
@@ -98,8 +98,8 @@ func TestLoginsRehashAtOnce(t *testing.T) {
 	w.PostVerifyMFA(token, w.Code(secret, 0)).Session()
 }
 
-// An account that is deleted while somebody asks for a message to it is one that is
-// not there: the answer is the same.
+// A request for a message to an account that is deleted meanwhile gets the same answer as
+// one for an unknown account.
 func TestDeletedWhileItIsWrittenTo(t *testing.T) {
 	for path, body := range map[string]map[string]any{
 		"/magic-link/send": {"email": harness.AdaMail}, "/forgot-password": {"email": harness.AdaMail}, "/otp/send": {"phone": harness.PhoneNumber},
@@ -117,7 +117,7 @@ func TestDeletedWhileItIsWrittenTo(t *testing.T) {
 	}
 }
 
-// The application may name an account that is gone, or never was.
+// The application may name a deleted or unknown account.
 func TestApplicationNamesNobody(t *testing.T) {
 	w := harness.NewWorld(t)
 	nobody := auth.ByApplication("00000000-0000-7000-8000-000000000000")

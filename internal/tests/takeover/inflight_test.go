@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A sign-in that has shown its second factor does not survive the replacement of
-// that factor: the code was one of a factor that is gone.
+// A sign-in that has used its second factor does not survive the replacement of that factor,
+// because its code belongs to a deleted factor.
 func TestSecondFactorReplacedInFlight(t *testing.T) {
 	for name, verify := range map[string]func(w *harness.World, old harness.Enrolled, mfaToken string) *harness.Answer{
 		"login": func(w *harness.World, old harness.Enrolled, _ string) *harness.Answer {
@@ -76,7 +76,7 @@ func TestRefreshWhileClaimsFail(t *testing.T) {
 	}
 }
 
-// Nor does a step-up answer as if it had made tokens.
+// A step-up reports no new tokens either while the claims fail.
 func TestStepUpWhileClaimsFail(t *testing.T) {
 	down := false
 	w := harness.NewWorld(t, auth.WithClaims(func(context.Context, auth.User) (map[string]any, error) {
@@ -140,7 +140,7 @@ func TestWasThatYouElsewhere(t *testing.T) {
 		t.Error("the squatter's session goes on")
 	}
 	w.NewVisitor(idp).SignIn("facebook", squatter, "").Want(409, auth.CodeAccountExists)
-	// Made with another address, and corrected to this one: nothing of the reader's is on it.
+	// Created with another address and corrected to this one: the account has nothing of the reader's.
 	w = harness.NewWorld(t)
 	s := w.PostSignUp("throwaway@example.com")
 	w.Do("PATCH", "/me", map[string]any{"email": "ada@example.com"}, harness.Bearer(s.AccessToken)).Want(200)

@@ -35,7 +35,7 @@ func (r *recorder) PutToken(ctx context.Context, c store.PutToken) error {
 	return err
 }
 
-// live lists the purposes of a user's tokens that are good still, each once.
+// live lists the purposes of a user's valid tokens, each once.
 func (r *recorder) live(t *testing.T, userID string, now time.Time) []store.Purpose {
 	t.Helper()
 	r.mu.Lock()
@@ -177,8 +177,7 @@ func TestTakeoverLeavesNothingPending(t *testing.T) {
 	}
 }
 
-// newLink asks for a link to ada's address and waits for another one than those
-// there are.
+// newLink requests a link to ada's address and waits until a new one arrives.
 func newLink(w *harness.World, path string, k auth.Kind) string {
 	w.T.Helper()
 	seen := map[string]bool{}
@@ -239,8 +238,8 @@ func TestTakeoverEndsPendingFactor(t *testing.T) {
 	}
 }
 
-// The squatter linked an identity of the very provider that the owner comes by.
-// That is no reason to turn the owner away.
+// The squatter linked an identity of the same provider that the owner signs in with. That is
+// no reason to refuse the owner.
 func TestTakeoverFromSameProvider(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	evil := w.Squatter(harness.Ada.Email)

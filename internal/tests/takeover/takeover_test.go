@@ -202,8 +202,8 @@ func TestUnprovedAccounts(t *testing.T) {
 	w.Enrol(s.AccessToken)
 }
 
-// A second factor that a stranger has set up, who does not have the mailbox or the
-// number, keeps nobody out who does.
+// A second factor that a stranger without the mailbox or phone number has set up does not
+// lock out the holder.
 func TestStrangersFactorKeepsNobodyOut(t *testing.T) {
 	for name, come := range map[string]func(w *harness.World) *harness.Answer{
 		"magic link": func(w *harness.World) *harness.Answer {
@@ -238,8 +238,7 @@ func TestStrangersFactorKeepsNobodyOut(t *testing.T) {
 	}
 }
 
-// A proxy's own login (HTTP Basic, on a staging site) is no bearer token, and
-// keeps nobody from opening a link.
+// A proxy's own login (HTTP Basic, on a staging site) is no bearer token and blocks no link.
 func TestLinkBehindBasicLogin(t *testing.T) {
 	w := harness.NewWorld(t)
 	token := w.MagicLink("ada@example.com", nil)

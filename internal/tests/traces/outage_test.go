@@ -18,9 +18,9 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 )
 
-// Whichever store call of a request fails, the caller is told of an outage, or the request
-// succeeds with all its effects. After an outage the same request, made again, ends where it
-// ends without one: no effect is missing, doubled or left over, and no message is lost or
+// If any store call of a request fails, the answer reports an outage, or the request
+// succeeds with all its effects. After an outage, repeating the request has the result of a
+// request without one: no effect is missing, doubled or left over, and no message is lost or
 // sent twice. Every request of the other tests here takes part; on Postgres a sample.
 func TestTracesOfOutages(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func (w *traceWorld) effects(p *harness.Played, was map[string]any, mails int) [
 	return slices.DeleteFunc(lines, attempted.MatchString)
 }
 
-// attempted is how often somebody has claimed a message, which the trial itself does.
+// attempted matches the number of claims of a message, which the trial itself makes.
 var attempted = regexp.MustCompile(`(?i)^~ messages <id>.(attempts|next_?at):`)
 
 // ofScene is a part of a row that is another for each scene, or for each attempt to send.
@@ -192,10 +192,10 @@ func (e *effects) against(ref *effects) (list []string) {
 		list = append(list, "the attempt is not counted")
 	}
 	extra, missing := unlike(e.all, ref.all), unlike(ref.all, e.all)
-	extra = slices.DeleteFunc(extra, func(l string) bool { // a token that nobody was sent opens nothing
+	extra = slices.DeleteFunc(extra, func(l string) bool { // a token that was sent to no one grants nothing
 		return strings.Contains(l, `"sign_in.failed"`) && strings.Contains(l, `"reason":"unavailable"`) || strings.HasPrefix(l, "+ tokens ")
 	})
-	signedOut := e.Failed == "Session" && len(e.all) == 0 // a page or form that shows itself as if nobody were signed in
+	signedOut := e.Failed == "Session" && len(e.all) == 0 // a page or form that is shown as if signed out
 	if e.again != nil && e.again.Status/100 == 4 && harness.ResultOf(e.again) != harness.ResultOf(ref.Answer()) {
 		// The evidence is used up: the change that used it is there as a whole, or not at all.
 		extra = slices.DeleteFunc(extra, usedUp.MatchString)

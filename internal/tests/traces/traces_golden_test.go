@@ -67,7 +67,7 @@ func compareTrace(t *testing.T, name string, lines []string) {
 	}
 }
 
-// A file of a route that was removed would stay for ever.
+// The trace of a removed route would otherwise stay forever.
 func TestTracesAreOfRoutesThatThereAre(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "*"))

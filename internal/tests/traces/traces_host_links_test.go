@@ -22,7 +22,7 @@ func linkTypes() []host.LinkType {
 	return []host.LinkType{host.LinkVerify, host.LinkReset, host.LinkMagicLink, host.LinkInvite, host.LinkCode, "other"}
 }
 
-// links is a link that an operator makes, or has sent.
+// links is a link that an operator creates or sends.
 func links(name string, k harness.Kind, t host.LinkType, send bool, to string, prepare func(s *harness.Scene)) harness.Row {
 	verb := " is made "
 	if send {

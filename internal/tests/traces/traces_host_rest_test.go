@@ -123,12 +123,12 @@ func kitTries() (rows []harness.Row) {
 	)
 }
 
-// room has a person's requests go to a room's endpoints.
+// room sends a person's requests to the endpoints of a package built on Auth.
 func room(p *harness.Person, routes []host.Route) {
 	p.Handler = host.Of(p.S).Handler("/admin", routes)
 }
 
-// kitRequest is a request to a room.
+// kitRequest is a request to a package built on Auth.
 func kitRequest(name string, k harness.Kind, prepare func(s *harness.Scene, kit host.Kit) func() *harness.Answer) harness.Row {
 	return harness.Row{Name: name, Kind: k, Prepare: func(s *harness.Scene) func() *harness.Answer { return prepare(s, host.Of(s)) }}
 }

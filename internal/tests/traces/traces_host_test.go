@@ -17,7 +17,7 @@ import (
 
 // Calls of the kit, by packages built on Auth, are recorded as requests are.
 
-// asking is something that a room asks of the kit, once it is prepared.
+// asking is a prepared call of the kit by a package built on Auth.
 type asking func(ctx context.Context) (any, error)
 
 // kitRow is a row that calls the kit. The body of its answer has the returned value.

@@ -15,7 +15,7 @@ import (
 // word is an optional value from an operator.
 func word[T any](v T) *T { return &v }
 
-// makes is an account that an operator makes, as the admin side does it.
+// makes is an account that an operator creates, as the admin side does it.
 func makes(name string, p func(s *harness.Scene) host.NewAccount, with func(ctx context.Context, s *harness.Scene, kit host.Kit, c *store.Change, nu *store.NewUser) error) harness.Row {
 	return plainly(name, harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
 		works := harness.HashWorks(s.Auth)

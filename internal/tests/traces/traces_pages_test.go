@@ -53,8 +53,8 @@ func TestTracesOfCookies(t *testing.T) {
 	}
 }
 
-// cookieRows are those that do not send a form first, which would take their session, nor
-// open a link, which shows a button where there are cookies.
+// cookieRows are the rows that neither send a form first, which would take their session,
+// nor open a link, which shows a button where there are cookies.
 func cookieRows() map[string][]harness.Row {
 	table := harness.HostileRows()
 	maps.DeleteFunc(table, func(pattern string, _ []harness.Row) bool {

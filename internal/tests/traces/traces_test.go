@@ -39,7 +39,7 @@ type tracing struct {
 	lines  []string
 	events []auth.Event
 
-	failing bool // the call that goes on
+	failing bool // the current call
 }
 
 func (tr *tracing) say(format string, args ...any) {
@@ -102,7 +102,7 @@ func (w *traceWorld) tell(f func(what string, v any)) {
 	w.told = f
 }
 
-// whole is all that the store keeps.
+// whole returns all data of the store.
 func (w *traceWorld) whole() map[string]any {
 	w.T.Helper()
 	if err := host.Of(w).Flush(w.T.Context()); err != nil {
@@ -134,7 +134,7 @@ func (w *traceWorld) trace(of harness.Trial, later time.Duration) *tracing {
 	tr := &tracing{Played: p, words: &words{names: map[string]string{}}}
 	p.Request = of.Row.Prepare(p.Scene)
 	w.Clock.Advance(later)
-	if later > time.Minute && p.Session.RefreshToken != "" { // the sign-in is not fresh any more; the session goes on
+	if later > time.Minute && p.Session.RefreshToken != "" { // the sign-in is not recent any more; the session is alive
 		if a := p.Evil.Send("POST", "/refresh", map[string]any{"refresh_token": p.Session.RefreshToken}); a.Status == http.StatusOK {
 			p.Enter(a)
 		}
