@@ -87,8 +87,8 @@ var sometimes = map[string][]string{
 	"Error":   {"details", "mfa_token", "expires_in", "factors"},
 }
 
-// Objects that are returned are closed, so that a field that leaks fails a test, and
-// complete, so that one that is lost does.
+// Returned objects are closed, so that a leaked field fails a test, and complete, so that a
+// lost field does.
 func TestDocumentObjectsAreStrict(t *testing.T) {
 	for name, ref := range API().Document.Components.Schemas {
 		schema := ref.Value

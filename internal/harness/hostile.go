@@ -94,7 +94,7 @@ func ownersRows() map[string][]Row {
 	}
 }
 
-// stoppingRows are requests by which the owner stops a thief with the link of a notice.
+// stoppingRows are account recoveries by the owner, with the link of a notice.
 func stoppingRows() map[string][]Row {
 	stops := func(name string, request func(s *Scene, token string) *Answer, moved bool) Row {
 		r := Row{Name: name, Kind: OnStolen, except: map[Act]string{}, Prepare: func(s *Scene) func() *Answer {

@@ -32,7 +32,7 @@ const (
 	clientSecret = "s3cret: with/characters+that%need&encoding-in-the-header" //nolint:gosec // for tests
 )
 
-// freePort is a loopback port that nobody listens on yet.
+// freePort returns an unused loopback port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -185,8 +185,8 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("the request lacked nonce or PKCE: %s", asked)
 	}
 
-	// With a redirect the application gets a code. The provider knows the browser
-	// by now and asks nothing.
+	// With a redirect the application gets a code. The provider remembers the browser and asks
+	// nothing.
 	target := mount + "/healthz"
 	do(chromedp.Navigate(mount + "/oauth/oidc?redirect_to=" + url.QueryEscape(target)))
 	arrive(ctx, t, `location.search.includes('code=')`)
@@ -212,7 +212,7 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("exchange: %d %+v %v", res.StatusCode, again, err)
 	}
 
-	// The state is used up: going back in the browser's history signs nobody in.
+	// The state is used up: going back in the browser's history signs no one in.
 	do(chromedp.Navigate(mount + "/oauth/oidc/callback?state=x&code=y"))
 	refused(ctx, t, "This sign-in is not valid any more")
 }

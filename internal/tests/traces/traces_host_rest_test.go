@@ -138,7 +138,7 @@ func kitFirstOwner() []harness.Row {
 		return kitRequest(name, k, func(s *harness.Scene, kit host.Kit) func() *harness.Answer {
 			ctx := s.T.Context()
 			link, err := kit.PutFirstOwnerLink(ctx, kit.Change(ctx, harness.ByOperator()))
-			if err != nil { // somebody became it in an earlier trial
+			if err != nil { // an earlier trial created the first owner
 				return func() *harness.Answer { return returned(s.T, nil, err) }
 			}
 			to, err := url.Parse(link)
