@@ -248,8 +248,8 @@ func TestTriesOutliveASignUp(t *testing.T) {
 	}
 }
 
-// A code with the id of its request verifies the owner of the phone number. It reopens the
-// codes without the id and the password, which strangers locked.
+// A code with the id of its request shows that the caller has the phone number. It unlocks
+// the codes without the id, and the password, which strangers locked.
 func TestPhoneCodesReopen(t *testing.T) {
 	off := auth.Rate{Burst: -1}
 	limits := auth.RateLimits{SendGap: off, SendPerAddress: off, SendPerIP: off, CodesPerAddress: off, CodesPerAddressDaily: off, LoginPerAccount: off, LoginPerIP: off, CodesPerIP: off, SignInsPerAccount: off}

@@ -75,7 +75,7 @@ func TestHostileStoreBitesNotices(t *testing.T) {
 					if !open || p.Was.Credentials.User.Email == "" {
 						return
 					}
-					for _, n := range p.Telling { // the caller is not notified of their own change
+					for _, n := range p.Telling { // the caller does not learn that the change succeeded
 						p := w.Play(harness.Trial{Row: r, Fault: storetap.FailsAfter, K: n, Spoil: silent})
 						if len(ownersAreTold(p, nil)) == 0 {
 							continue

@@ -75,8 +75,8 @@ func TestFieldsOfAnError(t *testing.T) {
 	}
 }
 
-// The event of a sign-up at a provider names its origin, and its time is the creation time
-// of the account.
+// The event of a sign-up at a provider names the method and the provider. The account's
+// creation time is the time of the sign-up.
 func TestEventOfAnOAuthSignUp(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	s := w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session()

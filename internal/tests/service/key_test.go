@@ -170,7 +170,7 @@ func oldKey(t *testing.T, id string) string {
 }
 
 // Made-up keys cause no reads of their own, and uses are recorded once a minute. If the
-// store fails, keys that only it knows are invalid.
+// store fails, a key that only it knows gets 503 unavailable.
 func TestPublicKeysAreRemembered(t *testing.T) {
 	t.Parallel()
 	st := newKeyReads(t)
