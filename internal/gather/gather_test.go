@@ -39,8 +39,7 @@ func fails(err error) func([]*gather.Call[string, string]) error {
 	return func([]*gather.Call[string, string]) error { return err }
 }
 
-// fixture is a group whose trips the test observes and ends, in a bubble of
-// testing/synctest.
+// fixture is a group in a bubble of testing/synctest. The test observes and ends its trips.
 type fixture struct {
 	t     *testing.T
 	g     *gather.Group[string, string]

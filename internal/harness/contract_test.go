@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Examples are copied by people: they fit their schemas. Those of requests are checked when
-// the document is read.
+// People copy examples, so each one matches its schema. The examples of requests are checked
+// when the document is read.
 func TestSchemaExamples(t *testing.T) {
 	for _, name := range []string{"Email", "Error", "Phone", "Session", "User"} {
 		schema := API().Document.Components.Schemas[name].Value
@@ -87,8 +87,8 @@ var sometimes = map[string][]string{
 	"Error":   {"details", "mfa_token", "expires_in", "factors"},
 }
 
-// Objects that are returned are closed, so that a field that leaks fails a test, and
-// complete, so that one that is lost does.
+// Returned objects are closed, so that a leaked field fails a test, and complete, so that a
+// lost field does.
 func TestDocumentObjectsAreStrict(t *testing.T) {
 	for name, ref := range API().Document.Components.Schemas {
 		schema := ref.Value
@@ -106,7 +106,7 @@ func TestDocumentObjectsAreStrict(t *testing.T) {
 	}
 }
 
-// An Error offers to go on with a second factor only where one is asked for.
+// An Error offers a second factor only where one is required.
 func TestErrorSchema(t *testing.T) {
 	for body, valid := range map[string]bool{
 		`{"code":"bad_json","message":"m","request_id":"r"}`:                                        true,

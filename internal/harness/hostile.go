@@ -12,8 +12,8 @@ import (
 // without its effect, it waits until the caller has sent the request again, or the caller
 // disconnects. The invariants must hold in all cases.
 
-// HostileRows returns requests of all routes: those of ClassTable, and those during which
-// no account can be lost.
+// HostileRows returns requests of all routes: the rows of ClassTable, and requests during
+// which no account can be lost.
 func HostileRows() map[string][]Row {
 	get := func(path string) []Row {
 		return []Row{{Name: "reads", Kind: OnStolen, Prepare: func(s *Scene) func() *Answer {
@@ -94,7 +94,7 @@ func ownersRows() map[string][]Row {
 	}
 }
 
-// stoppingRows are requests by which the owner stops a thief with the link of a notice.
+// stoppingRows are account recoveries by the owner, with the link of a notice.
 func stoppingRows() map[string][]Row {
 	stops := func(name string, request func(s *Scene, token string) *Answer, moved bool) Row {
 		r := Row{Name: name, Kind: OnStolen, except: map[Act]string{}, Prepare: func(s *Scene) func() *Answer {

@@ -67,8 +67,8 @@ func Request(pattern, access string) hostileclient.Request {
 	}
 }
 
-// Settled waits until the number of goroutines is back to before, except for those of a
-// few idle connections.
+// Settled waits until the number of goroutines is back to before, except for the goroutines
+// of a few idle connections.
 func Settled(t *testing.T, before int) {
 	t.Helper()
 	const spare = 8

@@ -44,7 +44,7 @@ func (s *Scene) login(more map[string]any) func() *Answer {
 	return func() *Answer { return s.Evil.Send("POST", "/login", body) }
 }
 
-// asked signs in with the password and returns the second factor's token.
+// asked signs in with the password and returns the token for the second factor.
 func (s *Scene) asked() string {
 	a := s.login(nil)().Want(403)
 	return DecodeAs[map[string]any](a)["mfa_token"].(string)

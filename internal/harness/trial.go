@@ -36,8 +36,8 @@ type Letter struct {
 	To   string
 }
 
-// letters returns a trial's messages: first those in the store, which another process may
-// send after their lease, then those that were sent.
+// letters returns a trial's messages: first the messages in the store, which another process
+// may send after their lease, then the messages that were sent.
 func (p *Played) letters() []Letter {
 	p.T.Helper()
 	st, _ := store.Capability[store.Journal](p.Tap.Inner())

@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Events whose write is canceled keep waiting and are not lost: at the first attempt,
-// while a batch is split, or when rejected events are written again.
+// Events survive a canceled write and keep waiting: at the first attempt, while a batch is
+// split, or when rejected events are written again.
 func TestCanceledWritesLoseNothing(t *testing.T) {
 	list := []store.Event{{ID: "1", Type: store.EventAdminDenied}, {ID: "2", Type: store.EventAdminDenied}, {ID: "bad", Type: store.EventAdminDenied}, {ID: "4", Type: store.EventAdminDenied}}
 	refused := errors.New("refused")

@@ -124,7 +124,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// Several parts are one document, whose parts know each other's schemas; the
+// Several parts form one document, and each part can refer to the schemas of the others. The
 // bytes are the same each time.
 func TestBuildParts(t *testing.T) {
 	room := Part{

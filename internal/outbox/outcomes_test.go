@@ -30,8 +30,8 @@ func (s *finishing) FinishMessage(ctx context.Context, f store.FinishMessage) er
 	return s.err
 }
 
-// The complete outcome of an attempt: what the mailer, the store, the application and a
-// waiting caller receive, and whether this process retries.
+// The complete outcome of an attempt: the effects on the mailer, the store, the application
+// and a waiting caller, and whether this process retries.
 func TestOutcomes(t *testing.T) {
 	const day = 24 * time.Hour
 	busy, gone := errors.New("busy"), Permanent(errors.New("no such mailbox ada@example.com, nor https://auth.test/x?token=hush"))

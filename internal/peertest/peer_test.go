@@ -32,7 +32,7 @@ const (
 	clientSecret = "s3cret: with/characters+that%need&encoding-in-the-header" //nolint:gosec // for tests
 )
 
-// freePort is a loopback port that nobody listens on yet.
+// freePort returns an unused loopback port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -44,7 +44,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// output collects what a process says, and lets the test wait for a line.
+// output collects a process's output and lets the test wait for a line.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -159,7 +159,7 @@ func page(ctx context.Context, t *testing.T) (s session) {
 	return s
 }
 
-// refused reads the page that tells a person what went wrong.
+// refused reads the page that shows a person an error.
 func refused(ctx context.Context, t *testing.T, want string) {
 	t.Helper()
 	arrive(ctx, t, `location.pathname.startsWith('/auth/v1/') && document.getElementById('title') !== null`)
@@ -185,8 +185,8 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("the request lacked nonce or PKCE: %s", asked)
 	}
 
-	// With a redirect the application gets a code. The provider knows the browser
-	// by now and asks nothing.
+	// With a redirect the application gets a code. The provider remembers the browser and asks
+	// nothing.
 	target := mount + "/healthz"
 	do(chromedp.Navigate(mount + "/oauth/oidc?redirect_to=" + url.QueryEscape(target)))
 	arrive(ctx, t, `location.search.includes('code=')`)
@@ -212,7 +212,7 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("exchange: %d %+v %v", res.StatusCode, again, err)
 	}
 
-	// The state is used up: going back in the browser's history signs nobody in.
+	// The state is used up: going back in the browser's history signs no one in.
 	do(chromedp.Navigate(mount + "/oauth/oidc/callback?state=x&code=y"))
 	refused(ctx, t, "This sign-in is not valid any more")
 }

@@ -95,7 +95,7 @@ func TestPoolCancel(t *testing.T) {
 	})
 }
 
-// Every way out of Run frees the place.
+// Every return from Run frees the place.
 func TestPoolFreesPlaces(t *testing.T) {
 	refused, failed := errors.New("refused"), errors.New("failed")
 	gone, cancel := context.WithCancel(t.Context())

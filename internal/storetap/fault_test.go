@@ -14,7 +14,7 @@ import (
 
 const somebody = "0190f7a8-0000-7000-8000-000000000001"
 
-// create is a change to try faults on.
+// create is a change for testing faults.
 func create(ctx context.Context, s store.Store) (store.User, error) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return s.CreateUser(ctx, store.CreateUser{
@@ -83,7 +83,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Whoever leaves lets go of a store that waits.
+// A canceled context ends the wait for a blocked store.
 func TestWaitEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())

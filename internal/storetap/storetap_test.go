@@ -13,13 +13,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// interfaces are what a tap passes on.
+// interfaces are the interfaces that a tap passes on.
 var interfaces = []reflect.Type{
 	reflect.TypeFor[store.Store](), reflect.TypeFor[store.FactorStore](), reflect.TypeFor[store.Journal](),
 	reflect.TypeFor[store.ProjectStore](), reflect.TypeFor[store.AdminStore](),
 }
 
-// capability finds what implements an interface, as callers do.
+// capability finds the store that implements an interface, as callers do.
 func capability(s store.Store, face reflect.Type) (reflect.Value, bool) {
 	for s != nil {
 		if v := reflect.ValueOf(s); v.Type().Implements(face) {

@@ -28,7 +28,7 @@ type list struct {
 	Limit int `query:"limit"`
 }
 
-// A query is read in one way only, and what cannot be read names its parameter.
+// A query is read in one way only, and an unreadable value names its parameter.
 func TestFillQuery(t *testing.T) {
 	yes, at := true, time.Date(2026, 1, 2, 1, 4, 5, 0, time.UTC)
 	for query, want := range map[string]list{

@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// doorsFor lists the operations whose JSON body has a field, from the document.
+// doorsFor lists the operations that have a JSON body with a field, from the document.
 func doorsFor(t *testing.T, field string) []string {
 	t.Helper()
 	var doc map[string]any
@@ -65,8 +65,8 @@ func wantField(a *harness.Answer, name string) {
 	}
 }
 
-// An address that could be taken for another one's is refused at every door that
-// takes one, and is nobody's.
+// Every endpoint that takes an email address refuses one that could be mistaken for another.
+// No account has such an address.
 func TestLookalikesAtEveryDoor(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t, auth.WithRateLimits(auth.RateLimits{Off: true}))
 	mike := w.Member("mike@example.com")
@@ -123,8 +123,8 @@ func (s namesSeen) UpdateUser(ctx context.Context, p store.UpdateUser) (auth.Use
 	return s.Store.UpdateUser(ctx, p)
 }
 
-// A name means the same to whoever reads it, whatever the door it came through:
-// what turns the direction of text is refused, what does not show is left out.
+// A name reads the same everywhere, at every endpoint that takes one. Characters that change
+// the direction of text are refused, and invisible characters are removed.
 func TestNamesAtEveryDoor(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	w := &harness.World{T: t, Log: &harness.SyncBuffer{}}

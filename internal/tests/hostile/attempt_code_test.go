@@ -11,7 +11,7 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// freely lets messages be asked for without limits.
+// freely removes the limits on requests for messages.
 var freely = auth.WithRateLimits(auth.RateLimits{SendGap: auth.Rate{Burst: -1}, SendPerAddress: auth.Rate{Burst: -1}, SendPerIP: auth.Rate{Burst: -1}})
 
 // Enumeration: twelve wrong codes are answered alike for a number with an account,
@@ -50,8 +50,8 @@ func TestWrongCodesAreAlike(t *testing.T) {
 	}
 }
 
-// Nobody's guesses lock the owner out who shows the id of the request; the id
-// gives its holder five tries, and no more with another code.
+// A stranger's attempts do not lock out the owner who presents the id of the request. The id
+// allows five attempts, and no more with another code.
 func TestRequestsHaveTriesOfTheirOwn(t *testing.T) {
 	w := harness.NewWorld(t, freely)
 	for range 2 { // ten in all, at two codes
@@ -74,14 +74,14 @@ func TestRequestsHaveTriesOfTheirOwn(t *testing.T) {
 	code, request = w.AskCode(harness.PhoneNumber)
 	w.OTPOf(harness.PhoneNumber, code, request, elsewhere).Want(200)
 
-	// An id is good as long as its code.
+	// An id is valid as long as its code.
 	code, request = w.AskCode(harness.PhoneNumber)
 	w.Clock.Advance(5 * time.Minute)
 	w.OTPOf(harness.PhoneNumber, code, request).Want(429, auth.CodeRateLimited)
 }
 
-// However codes are sent and guessed: ten wrong ones an hour and thirty a day, for
-// a number without the ids of requests, and with them for each client.
+// Wrong codes are limited to ten an hour and thirty a day: for a phone number without
+// request ids, and for each client with them.
 func TestWrongCodesADay(t *testing.T) {
 	for name, shown := range map[string]bool{"a number": false, "a client with ids": true} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestWrongCodesADay(t *testing.T) {
 				}
 				w.Clock.Advance(time.Hour)
 			}
-			// Buckets fill up again while they are drawn from.
+			// Buckets refill while attempts are counted against them.
 			if hour != 10 || day > 60 {
 				t.Errorf("%d in an hour, %d in a day", hour, day)
 			}

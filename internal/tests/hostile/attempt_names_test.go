@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Every guess draws by the address of the client, whatever is guessed and whichever
-// the door; only failures stay drawn.
+// Every attempt counts against the limit of the client's IP address, at every endpoint and
+// for every kind of secret. Only failures stay counted.
 func TestGuessesDrawByClient(t *testing.T) {
 	w, store := harness.NewAttemptWorld(t, freely)
 	ada := w.Enrol(w.LoginAs(t, "ada@example.com").AccessToken)
@@ -79,8 +79,8 @@ func TestGuessesDrawByClient(t *testing.T) {
 	}
 }
 
-// A client that guesses codes of many numbers is stopped by its address, and others
-// are not stopped with it.
+// A client that attempts codes of many phone numbers is limited by its IP address. Other
+// clients are not.
 func TestGuessingAtManyNumbersIsLimited(t *testing.T) {
 	w := harness.NewWorld(t)
 	at := func(i int) string { return fmt.Sprintf("+4930%08d", i) }
@@ -93,12 +93,12 @@ func TestGuessingAtManyNumbersIsLimited(t *testing.T) {
 	w.PostOTP(at(101), "123456", harness.FromAddress(1)).Want(400, auth.CodeInvalidCode)
 }
 
-// longest watches what stays drawn, and for how long.
+// longest observes which draws stay counted, and for how long.
 type longest struct {
 	auth.Store
 
 	mu    sync.Mutex
-	drawn map[string]store.Draw // by key; Cost is what stays
+	drawn map[string]store.Draw // by key; Cost is the part that stays
 }
 
 func (s *longest) Unwrap() auth.Store { return s.Store }
@@ -113,7 +113,7 @@ func (s *longest) Take(ctx context.Context, draws []store.Draw, now time.Time) (
 	return s.Store.Take(ctx, draws, now)
 }
 
-// per is the longest that anything is drawn for.
+// per is the longest period of any draw.
 func (s *longest) per(t *testing.T, a *auth.Auth) (per time.Duration) {
 	t.Helper()
 	if err := harness.Refund(a); err != nil {
@@ -129,7 +129,7 @@ func (s *longest) per(t *testing.T, a *auth.Auth) (per time.Duration) {
 	return per
 }
 
-// Guesses at what does not exist are forgotten within a day: anybody can think of
+// Failed attempts at unknown names are forgotten within a day, because anybody can invent
 // names without end.
 func TestNothingLastsOfNobody(t *testing.T) {
 	store := &longest{Store: harness.NewStore(t), drawn: map[string]store.Draw{}}
@@ -147,8 +147,8 @@ func TestNothingLastsOfNobody(t *testing.T) {
 	}
 }
 
-// Where confirmation is required, a sign-up with a name at which was guessed before
-// opens nothing: that would tell that the name was free.
+// Where confirmation is required, a sign-up with a name does not reset the failed attempts
+// at it. A reset would reveal that the name was free.
 func TestRunsOutliveASignUp(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -185,7 +185,7 @@ func TestRunsOutliveASignUp(t *testing.T) {
 	}
 }
 
-// What is judged for an account in a minute, counts apart for its owner's devices.
+// Sign-ins that are counted by account and minute count separately for the owner's devices.
 func TestSignInsOfDevicesCountApart(t *testing.T) {
 	w, _ := harness.NewAttemptWorld(t, auth.WithRateLimits(auth.RateLimits{SignInsPerAccount: auth.Rate{Burst: 3, Per: time.Minute}}))
 	w.Account("ada@example.com", harness.GoodPassword)
@@ -204,9 +204,8 @@ func TestSignInsOfDevicesCountApart(t *testing.T) {
 	}
 }
 
-// A code whose tries are used up has no others, unless another code is there: a
-// sign-up with its number, somebody's wish to have the number and a request that is
-// refused change nothing.
+// A code without attempts left gets no more, unless another code is sent. A sign-up with its
+// phone number, another user's request for the number and a refused request change nothing.
 func TestUsedUpCodesStayDead(t *testing.T) {
 	for _, settings := range []auth.Settings{{RequireConfirmation: auth.Off}, {RequireConfirmation: auth.On}} {
 		w := harness.NewWorld(t, auth.WithSettings(settings))
@@ -229,8 +228,8 @@ func TestUsedUpCodesStayDead(t *testing.T) {
 	}
 }
 
-// Where confirmation is required, a sign-up with a number at which was guessed
-// before does not tell whether it was free.
+// Where confirmation is required, a sign-up with a phone number after failed attempts does
+// not reveal whether the number was free.
 func TestTriesOutliveASignUp(t *testing.T) {
 	ask := func(taken bool) int {
 		w := harness.NewWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
@@ -249,8 +248,8 @@ func TestTriesOutliveASignUp(t *testing.T) {
 	}
 }
 
-// Whoever shows that the number is theirs, by a code with the id of its request,
-// opens what strangers closed: the codes without the id, and the password.
+// A code with the id of its request shows that the caller has the phone number. It unlocks
+// the codes without the id, and the password, which strangers locked.
 func TestPhoneCodesReopen(t *testing.T) {
 	off := auth.Rate{Burst: -1}
 	limits := auth.RateLimits{SendGap: off, SendPerAddress: off, SendPerIP: off, CodesPerAddress: off, CodesPerAddressDaily: off, LoginPerAccount: off, LoginPerIP: off, CodesPerIP: off, SignInsPerAccount: off}
@@ -294,8 +293,8 @@ func askOnly(w *harness.World, phone string) string {
 	return strings.TrimSpace(code)
 }
 
-// A reset forgets the devices: those of whoever it throws out have no tries of their
-// own, and do not keep the owner's out.
+// A reset forgets the devices. The intruder's devices lose their own attempts and do not
+// lock out the owner's devices.
 func TestResetForgetsDevices(t *testing.T) {
 	w := harness.NewWorld(t)
 	if err := harness.CheapPasswords(w.Auth); err != nil {

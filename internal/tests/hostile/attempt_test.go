@@ -42,8 +42,8 @@ var unlimited = auth.RateLimits{
 	ConsecutiveFailures: auth.Rate{Burst: 100000, Per: 100000 * time.Hour}, SignInsPerAccount: auth.Rate{Burst: -1},
 }
 
-// Whatever becomes of a request, and whenever: a password that was judged was
-// counted and told, and one that was counted was judged.
+// A password that was checked was counted and reported, and an attempt that was counted was
+// checked, however and whenever its request ends.
 func TestJudgedIsCounted(t *testing.T) {
 	w, store := harness.NewAttemptWorld(t, auth.WithRateLimits(unlimited))
 	ada := w.Account("ada@example.com", harness.GoodPassword)
@@ -68,7 +68,7 @@ func TestJudgedIsCounted(t *testing.T) {
 			try(ctx)
 		},
 	}
-	for us := range 40 { // whatever is going on then
+	for us := range 40 { // at any moment of the requests
 		cuts[fmt.Sprintf("after %d µs", 25*us)] = func(try func(context.Context)) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(25*us)*time.Microsecond)
 			defer cancel()
@@ -101,8 +101,8 @@ func TestJudgedIsCounted(t *testing.T) {
 	}
 }
 
-// What a right password and one that could not be judged drew is given back, and
-// a right one ends the run before it.
+// The attempt of a right password, and of one that could not be checked, is refunded. A
+// right password also ends the run of failures before it.
 func TestGivenBack(t *testing.T) {
 	w, store := harness.NewAttemptWorld(t)
 	w.Account("ada@example.com", harness.GoodPassword)
@@ -128,8 +128,7 @@ func TestGivenBack(t *testing.T) {
 	}
 }
 
-// What is to be given back comes with the next guess, by itself a little later, or
-// at the end: at the latest, Close.
+// A refund is written with the next attempt, by itself a little later, or at the latest by Close.
 func TestCloseGivesBack(t *testing.T) {
 	w, store := harness.NewAttemptWorld(t)
 	w.Account("ada@example.com", harness.GoodPassword)
@@ -144,8 +143,8 @@ func TestCloseGivesBack(t *testing.T) {
 	}
 }
 
-// As many right passwords at once as there may be failures, and more, are no
-// failures: those that find no try left wait for those that are being judged.
+// Parallel sign-ins with the right password are no failures, even if they are more than the
+// limit allows. Those that find no attempt left wait for those that are being checked.
 func TestParallelRightPasswords(t *testing.T) {
 	w, _ := harness.NewAttemptWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 32}), auth.WithRateLimits(auth.RateLimits{LoginPerAccount: auth.Rate{Burst: 3, Per: time.Hour}, SignInsPerAccount: auth.Rate{Burst: -1}}))
 	w.Account("ada@example.com", harness.GoodPassword)
@@ -160,8 +159,8 @@ func TestParallelRightPasswords(t *testing.T) {
 	wg.Wait()
 }
 
-// Sixty-four guesses at once, at two instances: no more than the cap are judged,
-// and the right one beyond it is not let in.
+// Of sixty-four parallel attempts at two instances, no more than the limit are checked. The
+// right password beyond the limit is refused.
 func TestParallelGuessesEverywhere(t *testing.T) {
 	secret := auth.WithSecret([]byte(strings.Repeat("s", 32)))
 	w, store := harness.NewAttemptWorld(t, secret)
@@ -199,7 +198,7 @@ func TestParallelGuessesEverywhere(t *testing.T) {
 	}
 }
 
-// The same work whoever is asked for, whatever the password and its form.
+// A login does the same work for every name, and for every password and its form.
 func TestEqualWork(t *testing.T) {
 	limits := unlimited
 	w, _ := harness.NewAttemptWorld(t, auth.WithRateLimits(limits), auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
@@ -244,9 +243,9 @@ func TestEqualWork(t *testing.T) {
 	}
 }
 
-// NIST SP 800-63B-4: a hundred failures in a row close the password to devices
-// that never signed in, whether or not there is an account: for a day, or, where
-// there is one, until its owner, who is told at twenty, opens it again.
+// A hundred failures in a row lock the password for devices that never signed in, whether or
+// not the account exists. The lock lasts a day, or, for an existing account, until its owner
+// unlocks it. The owner is notified at twenty failures. NIST SP 800-63B-4.
 func TestFailuresInARow(t *testing.T) {
 	off := auth.Rate{Burst: -1}
 	for name, reopen := range map[string]func(w *harness.World){
@@ -305,8 +304,8 @@ func TestFailuresInARow(t *testing.T) {
 	}
 }
 
-// The devices of the owner count apart, each by itself: strangers cannot lock the
-// owner out, and a device of the owner's has no more tries than a stranger.
+// Each of the owner's devices counts separately. Strangers cannot lock the owner out, and an
+// owner's device has no more attempts than a stranger.
 func TestDevicesCountApart(t *testing.T) {
 	w, _ := harness.NewAttemptWorld(t)
 	w.Account("ada@example.com", harness.GoodPassword)
@@ -335,8 +334,8 @@ func TestDevicesCountApart(t *testing.T) {
 	}
 }
 
-// A hundred wrong codes in a row close a second factor to strange devices, however
-// slowly they come; a recovery code refills it.
+// A hundred wrong codes in a row lock a second factor for unknown devices, however slowly
+// they come. A recovery code refills the attempts.
 func TestFactorFailuresInARow(t *testing.T) {
 	w, store := harness.NewAttemptWorld(t, auth.WithRateLimits(auth.RateLimits{ConsecutiveFailures: auth.Rate{Burst: 21, Per: 1000 * time.Hour}}))
 	ada := w.Enrol(w.LoginAs(t, "ada@example.com").AccessToken)
@@ -369,8 +368,7 @@ func TestFactorFailuresInARow(t *testing.T) {
 	}
 }
 
-// Five tries for each mfa_token, at whichever door, also where tries of a user are
-// not limited.
+// Each mfa_token allows five attempts over all endpoints, even without a limit by user.
 func TestTriesOfMFATokens(t *testing.T) {
 	limits := unlimited
 	limits.FactorPerUser = auth.Rate{Burst: 1000, Per: time.Hour}
@@ -395,8 +393,8 @@ func TestTriesOfMFATokens(t *testing.T) {
 	forced.Do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": forced.Code(setup.Secret, 0)}, harness.Bearer(token)).Want(429, auth.CodeRateLimited)
 }
 
-// What is guessed at one name of an account tells nothing of another: each has
-// the tries of a name without an account. A right password gives both back.
+// Attempts at one name of an account reveal nothing about its other name: each has the
+// attempts of an unknown account. A right password refunds both.
 func TestNamesOfAnAccount(t *testing.T) {
 	w, _ := harness.NewAttemptWorld(t)
 	ada := w.Account("ada@example.com", harness.GoodPassword)

@@ -10,8 +10,8 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// One client with one account and hundreds of connections keeps nobody else from
-// signing in: neither with other accounts, nor the owner of that one.
+// A flood from one client with one account and hundreds of connections blocks no other
+// sign-in: neither of other accounts nor of that account's owner.
 func TestAFloodHarmsNobodyElse(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 1, Queue: 64, Argon2id: harness.UsualCost}), auth.WithRateLimits(auth.RateLimits{Off: true}))
 	for _, email := range []string{"flood@example.com", "ada@example.com"} {
@@ -32,7 +32,7 @@ func TestAFloodHarmsNobodyElse(t *testing.T) {
 			for ctx.Err() == nil {
 				if login("flood@example.com", from).Status != 503 {
 					select {
-					case again <- struct{}{}: // a place is free: one of the refused tries again
+					case again <- struct{}{}: // a place is free: one of the refused requests is repeated
 					default:
 					}
 					continue
@@ -60,7 +60,7 @@ func TestAFloodHarmsNobodyElse(t *testing.T) {
 	flood.Wait()
 }
 
-// Right passwords are judged only so often, for they cost as much as wrong ones.
+// Checks of right passwords are limited, because they cost as much as wrong ones.
 func TestRightPasswordsAreLimited(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SignInsPerAccount: auth.Rate{Burst: 3, Per: 180e9}}))
 	w.LoginAs(t, "ada@example.com") // the first
@@ -79,7 +79,7 @@ func TestRightPasswordsAreLimited(t *testing.T) {
 		t.Error("a password was judged all the same")
 	}
 	login("ben@example.com", authtest.Password).Want(200)
-	w.Clock.Advance(60e9) // one comes back
+	w.Clock.Advance(60e9) // one attempt is refilled
 	login("ada@example.com", authtest.Password).Want(200)
 	login("ada@example.com", authtest.Password).Want(429, auth.CodeRateLimited)
 }

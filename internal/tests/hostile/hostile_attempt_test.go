@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Every guess that was judged was drawn for, whatever the store does meanwhile.
+// Every attempt that was checked was counted, whatever the store does meanwhile.
 func TestHostileStoreCountsGuesses(t *testing.T) {
 	t.Parallel()
 	draw := chances(t)
@@ -45,7 +45,7 @@ func TestHostileStoreCountsGuesses(t *testing.T) {
 	}
 }
 
-// isWrong tells whether an answer says that the guess of a field was wrong.
+// isWrong reports whether an answer says that the secret in a field was wrong.
 func isWrong(a *harness.Answer, field string) bool {
 	code := map[string]auth.Code{
 		"password": auth.CodeInvalidCredentials, "current_password": auth.CodeInvalidCredentials,
@@ -54,8 +54,8 @@ func isWrong(a *harness.Answer, field string) bool {
 	return strings.HasSuffix(harness.CodeOf(a), string(code))
 }
 
-// judged is how many wrong guesses were judged: as far as anybody was told or
-// could tell from the work, and at most.
+// judged returns how many wrong secrets were checked: the number that answers or hashing
+// work show, and the most that is possible.
 func judged(p *harness.Played) (told, most int) {
 	if p.Wrong == "" {
 		return 0, 0
@@ -75,9 +75,9 @@ func judged(p *harness.Played) (told, most int) {
 	return told, told
 }
 
-// guessesAreCounted: a wrong guess that was judged stays counted, and one that was
-// not judged is given back, unless the caller did not learn that it was drawn for.
-// A right one that comes to something is given back.
+// guessesAreCounted: a wrong attempt that was checked stays counted. One that was not
+// checked is refunded, unless the store did not report the draw. A right attempt that
+// succeeds is refunded.
 func guessesAreCounted(p *harness.Played, ref *reference) (list []string) {
 	told, most := judged(p)
 	for _, field := range p.Fields {
@@ -97,8 +97,8 @@ func guessesAreCounted(p *harness.Played, ref *reference) (list []string) {
 	return list
 }
 
-// tellsApart: under the same fault, a right guess and a wrong one that was not
-// drawn for look the same.
+// tellsApart: under the same fault, a right attempt and a wrong one that was not counted
+// look the same.
 func tellsApart(right, wrong *harness.Played) (list []string) {
 	limit := harness.AttemptFields()[wrong.Wrong]
 	if wrong.Drawn[limit] > 0 {
@@ -113,15 +113,15 @@ func tellsApart(right, wrong *harness.Played) (list []string) {
 	return list
 }
 
-// refusedUnseen are limits whose refusal no answer tells, by the row.
+// refusedUnseen are the limits that refuse without a sign in the answer, by row.
 var refusedUnseen = map[string]struct{ limits, why string }{
 	"POST /signup signs up once more": {"SendGap", "that the address has an account, whose owner is sent a mail, is not told"},
 	"POST /login asked to confirm":    {"SendGap SendPerAddress", "the confirmation that is sent once more is not told of"},
 }
 
-// TestEveryLimitRefuses: each request that draws from a limit is refused once that limit
-// gives nothing, and then nothing has changed and nothing was sent; found by what each
-// row of the hostile store draws, so that a door whose refusal is forgotten fails.
+// TestEveryLimitRefuses: each request that draws from a limit is refused once that limit is
+// used up. It then changes and sends nothing. The draws of each row of the hostile store
+// define the cases, so an endpoint without the refusal fails.
 func TestEveryLimitRefuses(t *testing.T) {
 	t.Parallel()
 	for _, pattern := range slices.Sorted(maps.Keys(harness.HostileRows())) {
@@ -132,7 +132,7 @@ func TestEveryLimitRefuses(t *testing.T) {
 				ref := refer(w, r, "", harness.Sabotage{})
 				unseen := strings.Fields(refusedUnseen[pattern+" "+r.Name].limits)
 				for _, limit := range slices.Sorted(maps.Keys(ref.Drawn)) {
-					if ref.Drawn[limit] == 0 || strings.HasPrefix(limit, "Notices") { // notices draw behind what has come about, which no limit undoes
+					if ref.Drawn[limit] == 0 || strings.HasPrefix(limit, "Notices") { // notices draw after the change is committed, and no limit undoes it
 						continue
 					}
 					p := w.Play(harness.Trial{Row: r, Spoil: harness.Sabotage{Draws: func(draws []store.Draw) []store.Draw {
@@ -152,9 +152,8 @@ func TestEveryLimitRefuses(t *testing.T) {
 	}
 }
 
-// wrongRefusal is what is wrong with how a request was refused. Draws that are of no
-// limit with a name are those of one token or code, and of an ID token, which is good
-// once.
+// wrongRefusal returns the faults of a request's refusal. Draws without a named limit belong
+// to one token or code, or to an ID token, which is valid once.
 func wrongRefusal(p *harness.Played, ref *reference, limit string, unseen bool) (list []string) {
 	result := harness.ResultOf(p.Answer())
 	switch {

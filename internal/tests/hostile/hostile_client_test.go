@@ -17,8 +17,8 @@ import (
 	"github.com/authmount/auth/internal/hostileclient"
 )
 
-// abuse is one way to ill-treat the server with a request. It returns the statuses
-// that it was answered; that a connection breaks is no error here.
+// abuse sends a request in one malicious way. It returns the statuses of the responses; a
+// broken connection is no error.
 type abuse func(ctx context.Context, w *harness.Listening, r hostileclient.Request) ([]int, error)
 
 // read is the outcome of an abuse that may get a response.
@@ -97,8 +97,8 @@ func abuses() map[string]abuse {
 	return m
 }
 
-// Whatever a client does to whichever route: the server lives, keeps nothing of
-// it, has no faults but that it may be short of something, and serves the next.
+// No abuse of any route stops the server or leaves anything behind. The server reports no
+// fault except a shortage, and serves the next request.
 func TestHostileClient(t *testing.T) {
 	const sample = 50
 	idp := authtest.StartProvider(t)

@@ -11,22 +11,21 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// reference is what comes of a row's request if nothing disturbs it.
+// reference is the result of a row's request without a disturbance.
 type reference struct {
 	*harness.Played
 	then ending // if it is made once more
 }
 
-// ending is how things stand once somebody whose request was disturbed has made
-// it again, undisturbed.
+// ending is the state after a disturbed request was repeated without a disturbance.
 type ending struct {
 	answer  string
 	account string
-	session string // whether the session goes on
-	refresh string // whether its newest refresh token is good
+	session string // whether the session is alive
+	refresh string // whether its newest refresh token is valid
 }
 
-// again makes the request once more.
+// again repeats the request.
 func again(p *harness.Played) ending {
 	e := ending{answer: harness.CodeOf(p.Request())}
 	e.account = p.AccountText(p.Look(p.T.Context()))
@@ -39,7 +38,7 @@ func again(p *harness.Played) ending {
 	return e
 }
 
-// invariants hold after every trial, whatever became of its request.
+// invariants hold after every trial, however its request ended.
 func invariants() map[string]func(*harness.Played, *reference) []string {
 	return map[string]func(*harness.Played, *reference) []string{
 		"no answer is a mistake of ours":   answersAreOurs,
@@ -52,8 +51,8 @@ func invariants() map[string]func(*harness.Played, *reference) []string {
 	}
 }
 
-// answersAreOurs: no 500, and a 503 only of a store that failed, with the time to
-// come back; and whatever is done says so.
+// answersAreOurs: no 500, and a 503 only for a store that failed, with the time to come
+// back. A change that was committed is reported.
 func answersAreOurs(p *harness.Played, _ *reference) (list []string) {
 	for _, a := range p.Answers {
 		switch {
@@ -61,7 +60,7 @@ func answersAreOurs(p *harness.Played, _ *reference) (list []string) {
 			list = append(list, "answers 200 and nothing")
 		case a.Status < http.StatusInternalServerError:
 		case a.Status == http.StatusServiceUnavailable && p.Hit && a.Header.Get("Retry-After") != "":
-		case strings.HasSuffix(harness.CodeOf(a), string(auth.CodeProviderError)) && p.Hit: // it was asked by somebody who left
+		case strings.HasSuffix(harness.CodeOf(a), string(auth.CodeProviderError)) && p.Hit: // the caller had left
 		default:
 			list = append(list, fmt.Sprintf("answers %d: %s", a.Status, a.Body))
 		}
@@ -69,14 +68,14 @@ func answersAreOurs(p *harness.Played, _ *reference) (list []string) {
 	return list
 }
 
-// succeeds tells whether all is answered as if nothing had happened.
+// succeeds reports whether all answers are those of an undisturbed request.
 func succeeds(p *harness.Played, ref *reference) bool {
 	return !slices.ContainsFunc(p.Answers, func(a *harness.Answer) bool { return harness.ResultOf(a) != harness.ResultOf(ref.Answer()) })
 }
 
-// successIsDrawn: what is answered as if nothing had happened drew from each
-// limit as if nothing had happened. Notices draw behind what has come about, which
-// no limit undoes: theirs may go without, if that is the very draw that fails.
+// successIsDrawn: a request with the answer of an undisturbed one drew from each limit as an
+// undisturbed one does. A notice draws after its change is committed, and no limit undoes
+// the change. So a notice may lack its draw, if that very draw fails.
 func successIsDrawn(p *harness.Played, ref *reference) (list []string) {
 	if !succeeds(p, ref) {
 		return nil
@@ -84,7 +83,7 @@ func successIsDrawn(p *harness.Played, ref *reference) (list []string) {
 	for limit, n := range ref.Drawn {
 		switch {
 		case strings.HasPrefix(limit, "Notices") && p.Struck[limit]:
-		case strings.HasPrefix(limit, "Send") && len(p.Mails) < len(ref.Mails): // what was not sent needs no draw
+		case strings.HasPrefix(limit, "Send") && len(p.Mails) < len(ref.Mails): // an unsent message needs no draw
 		case p.Drawn[limit] < n:
 			list = append(list, fmt.Sprintf("answers %s, with %d of %d draws from %s", harness.ResultOf(p.Answer()), p.Drawn[limit], n, limit))
 		}
@@ -92,9 +91,9 @@ func successIsDrawn(p *harness.Played, ref *reference) (list []string) {
 	return list
 }
 
-// changesAreWhole: whoever makes the request again ends where somebody does who
-// makes it once or twice or, if what it used up is gone, not at all, and can go on
-// from there as they can.
+// changesAreWhole: a repeated request ends in the state of a request that was made once,
+// twice or, if the secret that it used up is gone, not at all. The caller can continue from
+// there as in that state.
 func changesAreWhole(p *harness.Played, ref *reference) (list []string) {
 	e := again(p)
 	fine := []string{ref.then.account, ref.AccountText(ref.Is), p.AccountText(p.Was)}
@@ -115,7 +114,7 @@ func changesAreWhole(p *harness.Played, ref *reference) (list []string) {
 	return list
 }
 
-// faultsChangeNothing: without a change that the store made there is none.
+// faultsChangeNothing: if the store reported no change, the data is unchanged.
 func faultsChangeNothing(p *harness.Played, _ *reference) (list []string) {
 	for _, c := range p.Calls {
 		if c.Err == nil {
@@ -128,13 +127,13 @@ func faultsChangeNothing(p *harness.Played, _ *reference) (list []string) {
 	return p.Is.Changed(p.Was)
 }
 
-// way is a kind of change to how one gets into an account.
+// way is a kind of credential change.
 type way struct {
 	what   string
-	events []auth.EventType // one of which tells of it
+	events []auth.EventType // one of which reports it
 }
 
-// changedWays is what became different of an account's ways in.
+// changedWays returns the credentials of the account that changed.
 func changedWays(p *harness.Played) (list []way) {
 	was, is := p.Was.Credentials, p.Is.Credentials
 	add := func(different bool, what string, events ...auth.EventType) {
@@ -186,8 +185,8 @@ func without(a, b map[string]bool) []string {
 	return slices.DeleteFunc(slices.Collect(maps.Keys(a)), func(k string) bool { return b[k] })
 }
 
-// changesHaveEvents: whatever became different of the ways into the account, the
-// store has the event that tells of it.
+// changesHaveEvents: for each change of the account's credentials, the store has the event
+// that reports it.
 func changesHaveEvents(p *harness.Played, _ *reference) (list []string) {
 	for _, w := range changedWays(p) {
 		if !slices.ContainsFunc(p.Events, func(e auth.Event) bool { return e.UserID == p.Id && slices.Contains(w.events, e.Type) }) {
@@ -197,16 +196,15 @@ func changesHaveEvents(p *harness.Played, _ *reference) (list []string) {
 	return list
 }
 
-// outlives lets the account be lost, after all, and returns what is left of it to
-// whoever lost it.
+// outlives lets the account be lost and returns everything that the former holder still has of it.
 func outlives(p *harness.Played, a harness.Act) []string {
 	p.Start = p.Was
-	if p.Row.Kind == harness.OnStolen { // what was done to an account while it was theirs stays
+	if p.Row.Kind == harness.OnStolen { // changes to an account persist while it was theirs
 		p.Mfa = p.Look(p.T.Context()).Credentials.User.MFAEnabled
 	}
 	p.Lose(p.T.Context(), a)
 	if !p.Lost || (p.Row.Kind == harness.OnStolen && p.Before.Credentials.User.Phone != p.Was.Credentials.User.Phone) {
-		return nil // a number that was proved is a way in of its own, which stays
+		return nil // a verified phone number is a credential of its own, which stays
 	}
 	return p.Leftovers(a)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// notices are the messages that have to tell of a trial's changes: of each change
-// of a way in, that of an event that tells of it.
+// notices are the messages that a trial must send: for each change of a credential, the
+// message of the event that reports it.
 func notices(p *harness.Played) map[auth.Kind]string {
 	m := map[auth.Kind]string{}
 	for _, w := range changedWays(p) {
@@ -29,9 +29,9 @@ func notices(p *harness.Played) map[auth.Kind]string {
 	return m
 }
 
-// ownersAreTold: of every change of a way in, the address that the account had is
-// told: the message was sent, or is kept and will be. An address that nobody has
-// proved gets none if the store fails to tell whether the limit has room for it.
+// ownersAreTold: each change of a credential is reported to the account's previous email
+// address. The message was sent, or is stored for sending. An unverified address gets none
+// if the store fails to report whether the limit has room for it.
 func ownersAreTold(p *harness.Played, _ *reference) (list []string) {
 	to := p.Was.Credentials.User.Email
 	unknown := p.Struck["NoticesUnproved"] && (p.Fault == storetap.FailsBefore || p.Fault == storetap.FailsAfter)
@@ -40,7 +40,7 @@ func ownersAreTold(p *harness.Played, _ *reference) (list []string) {
 	}
 	for k, what := range notices(p) {
 		if k == auth.KindAccountDeleted && !p.Was.Credentials.User.EmailVerified() {
-			continue // it goes to proved addresses only
+			continue // it is sent to verified addresses only
 		}
 		if !slices.Contains(p.Letter, harness.Letter{Kind: k, To: to}) {
 			list = append(list, fmt.Sprintf("%s, and no %s to %s", what, k, to))
@@ -75,7 +75,7 @@ func TestHostileStoreBitesNotices(t *testing.T) {
 					if !open || p.Was.Credentials.User.Email == "" {
 						return
 					}
-					for _, n := range p.Telling { // whoever made the change does not learn of it
+					for _, n := range p.Telling { // the caller does not learn that the change succeeded
 						p := w.Play(harness.Trial{Row: r, Fault: storetap.FailsAfter, K: n, Spoil: silent})
 						if len(ownersAreTold(p, nil)) == 0 {
 							continue

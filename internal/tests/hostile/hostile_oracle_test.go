@@ -13,16 +13,16 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// The class: a stranger asks about an address or number. Whether there is an
-// account, neither the answer tells, nor what they can make of it, whatever the
-// store does and whenever they leave.
+// The class: a stranger asks about an email address or phone number. Neither the answer nor
+// its use reveals whether an account exists, whatever the store does and whenever the
+// stranger disconnects.
 
-// question is a request that must not tell.
+// question is a request that must not reveal whether an account exists.
 type question struct {
 	name    string
 	route   string
 	confirm bool
-	spends  map[string]string                             // limits that differ, where nobody sees it, and why
+	spends  map[string]string                             // limits that differ without a visible effect, with the reason
 	ask     func(s *harness.Scene) func() *harness.Answer // in the name of a stranger
 }
 
@@ -82,8 +82,8 @@ func questions() []question {
 	return list
 }
 
-// about is the row of a question: about an account, whose number is proved, too, or
-// about none.
+// about is the row of a question: about an account, which also has a verified phone number,
+// or about none.
 func (q question) about(k harness.Kind) harness.Row {
 	return harness.Row{Name: q.name, Kind: k, Confirm: q.confirm, Prepare: func(s *harness.Scene) func() *harness.Answer {
 		if k == harness.OnStolen {
@@ -132,15 +132,15 @@ func general(v any) any {
 	return fmt.Sprintf("%T", v)
 }
 
-// tells names what tells an account from none after the same trial. limits are
-// those that may refuse the request; nobody sees others.
+// tells names the differences between a known and an unknown account after the same trial.
+// limits are the limits that may refuse the request; callers see no others.
 func tells(known, unknown *harness.Played, limits []string) (list []string) {
 	for i := range min(len(known.Answers), len(unknown.Answers)) {
 		if k, u := shape(known.Answers[i]), shape(unknown.Answers[i]); k != u {
 			list = append(list, fmt.Sprintf("the answer about an account is\n\t%s\nand about none\n\t%s", k, u))
 		}
 	}
-	if known.Hit == unknown.Hit { // the same was to be done
+	if known.Hit == unknown.Hit { // both requests had the same work to do
 		if known.Hashes != unknown.Hashes {
 			list = append(list, fmt.Sprintf("%d hashes about an account, %d about none", known.Hashes, unknown.Hashes))
 		}
@@ -150,7 +150,7 @@ func tells(known, unknown *harness.Played, limits []string) (list []string) {
 			}
 		}
 	}
-	for i := range 7 { // asking on and on tells no more
+	for i := range 7 { // repeating the question reveals no more
 		if k, u := shape(known.Request()), shape(unknown.Request()); k != u {
 			return append(list, fmt.Sprintf("asked again %d times, the answer about an account is\n\t%s\nand about none\n\t%s", i+1, k, u))
 		}

@@ -13,14 +13,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// promised are the limits that a route says may refuse it.
+// promised are the limits that may refuse a route according to its documentation.
 func promised(t *testing.T) map[string][]string {
 	t.Helper()
 	return harness.RouteLimits(harness.NewWorld(t).Auth)
 }
 
-// drawnBy are the limits that the requests of a route draw from, with right
-// guesses and with wrong ones.
+// drawnBy are the limits that the requests of a route draw from, with right secrets and with
+// wrong ones.
 func drawnBy(t *testing.T, pattern string, spoil harness.Sabotage) map[string]bool {
 	t.Helper()
 	drawn := map[string]bool{}
@@ -68,7 +68,7 @@ func TestHostileStoreDraws(t *testing.T) {
 	}
 }
 
-// forgets makes the draws from a limit cost nothing.
+// forgets sets the cost of draws from a limit to zero.
 func forgets(w *harness.HostileWorld, limit string) harness.Sabotage {
 	return harness.Sabotage{Draws: func(draws []store.Draw) []store.Draw {
 		for i := range draws {
@@ -80,7 +80,7 @@ func forgets(w *harness.HostileWorld, limit string) harness.Sabotage {
 	}}
 }
 
-// keepsQuietOf makes changes record no event of a type.
+// keepsQuietOf removes events of a type from changes.
 func keepsQuietOf(e auth.EventType) harness.Sabotage {
 	return harness.Sabotage{Edit: func(_ string, c *store.Change) {
 		c.Events = slices.DeleteFunc(slices.Clone(c.Events), func(o store.OutcomeEvent) bool { return o.Event.Type == e })
@@ -132,8 +132,8 @@ func TestHostileStoreBitesEvents(t *testing.T) {
 	}
 }
 
-// A limit that is forgotten is found: what succeeds was not drawn for, or a wrong
-// guess does not stay counted.
+// The invariants detect a limit that is forgotten: a request succeeds without a draw, or a
+// wrong attempt does not stay counted.
 func TestHostileStoreBitesDraws(t *testing.T) {
 	if os.Getenv(harness.OnPostgres) != "" {
 		return // about the test, not about the store
@@ -162,8 +162,8 @@ func TestHostileStoreBitesDraws(t *testing.T) {
 	}
 }
 
-// bites tells whether the invariants find that a limit is forgotten by one of the
-// requests that draw from it, and, of guesses that are wrong, by each of them.
+// bites reports whether the invariants detect a forgotten limit in one of the requests that
+// draw from it and, for wrong attempts, in each of them.
 func bites(w *harness.HostileWorld, limit string, refs []*reference) (found bool) {
 	for _, ref := range refs {
 		if ref.Drawn[limit] == 0 {

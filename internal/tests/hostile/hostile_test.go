@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 )
 
-// A new route has no row until somebody gives it one.
+// A new route without a row fails.
 func TestHostileStoreIsWhole(t *testing.T) {
 	t.Parallel()
 	routes, rows := harness.Routes(harness.NewWorld(t).Auth), harness.HostileRows()
@@ -62,7 +62,7 @@ func refer(w *harness.HostileWorld, r harness.Row, wrong string, spoil harness.S
 	return ref
 }
 
-// violations are what is wrong after a trial.
+// violations are the invariants that a trial violates.
 func violations(p *harness.Played, ref *reference) (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(invariants())) {
 		for _, v := range invariants()[name](p, ref) {

@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// A client that tries one password on many accounts is stopped by its address,
-// whoever has an account or not; others are not stopped with it.
+// A client that tries one password on many accounts is limited by its IP address, whether or
+// not the accounts exist. Other clients are not.
 func TestSprayingIsLimited(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{LoginPerIP: auth.Rate{Burst: 4, Per: 5 * time.Minute}}))
 	w.LoginAs(t, "user0@example.com")
@@ -27,8 +27,8 @@ func TestSprayingIsLimited(t *testing.T) {
 	try(5, "192.0.2.1:1").Want(401, auth.CodeInvalidCredentials)
 }
 
-// Guesses of a first code at an enrolment are counted with all others, and a right
-// code gives back what it drew, and no more.
+// Attempts of a first code at an enrolment count with all others. A right code refunds its
+// own attempt and no more.
 func TestFactorGuessesAreCounted(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{FactorPerUser: auth.Rate{Burst: 3, Per: 5 * time.Minute}}))
 	access := w.Member("ada@example.com").AccessToken
@@ -40,7 +40,7 @@ func TestFactorGuessesAreCounted(t *testing.T) {
 		enable(wrongCode(w, setup.Secret)).Want(422, auth.CodeInvalidTOTPCode)
 	}
 	enable(w.Code(setup.Secret, 0)).Want(429, auth.CodeRateLimited)
-	w.Clock.Advance(10 * time.Minute) // three tries again
+	w.Clock.Advance(10 * time.Minute) // three attempts again
 	access = w.PostLogin("ada@example.com", harness.GoodPassword).Session().AccessToken
 	enable(wrongCode(w, setup.Secret)).Want(422, auth.CodeInvalidTOTPCode)
 	access = harness.DecodeAs[harness.Session](enable(w.Code(setup.Secret, 0)).Want(200)).AccessToken
@@ -53,8 +53,7 @@ func TestFactorGuessesAreCounted(t *testing.T) {
 	step(wrongCode(w, setup.Secret)).Want(429, auth.CodeRateLimited)
 }
 
-// A sign-in that waits for its second factor gives five tries, however many more
-// the user has.
+// A sign-in that waits for its second factor allows five attempts, however many more the user has.
 func TestTriesOfOneMFAToken(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{FactorPerUser: auth.Rate{Burst: 100, Per: 5 * time.Minute}}))
 	ada := w.Enrol(w.Member("ada@example.com").AccessToken)
@@ -72,7 +71,7 @@ func TestTriesOfOneMFAToken(t *testing.T) {
 	verify(waiting(), w.Code(ada.Secret, 0)).Want(200)
 }
 
-// A wrong phone code costs the number one of its tries, and a right one none.
+// A wrong phone code costs the phone number one of its attempts. A right one costs none.
 func TestRightPhoneCodeGivesBack(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{
 		CodesPerAddress: auth.Rate{Burst: 2, Per: 24 * time.Hour}, SendGap: auth.Rate{Burst: 10, Per: time.Minute}, SendPerAddress: auth.Rate{Burst: 10, Per: time.Minute},
@@ -87,7 +86,7 @@ func TestRightPhoneCodeGivesBack(t *testing.T) {
 	w.PostOTP(harness.PhoneNumber, code).Want(429, auth.CodeRateLimited)
 }
 
-// wrongCode is none of those that an authenticator app shows about now.
+// wrongCode returns a code that the authenticator app does not show at this time.
 func wrongCode(w *harness.World, secret string) string {
 	w.T.Helper()
 	for n := range 4 {

@@ -13,13 +13,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// An account that nobody has proved gets 403 email_not_verified at every endpoint
-// that would add a root, also if the proof went after it was begun; a proved one does
-// not. An endpoint whose row lists the error and that is not tried here fails.
+// An unverified account gets 403 email_not_verified at every endpoint that would add a root,
+// even if it lost its verification after the request was started. A verified account does
+// not. An endpoint that lists the error and has no case here fails.
 func TestDoorsToAnotherRoot(t *testing.T) {
 	type door struct {
-		begin func(w *harness.World, idp *authtest.Provider, s harness.Session) func() *harness.Answer // while the account is proved
-		want  int                                                                                      // of a proved account
+		begin func(w *harness.World, idp *authtest.Provider, s harness.Session) func() *harness.Answer // while the account is verified
+		want  int                                                                                      // of a verified account
 	}
 	link := map[string]any{"redirect_to": harness.AppURL, "code_challenge": harness.ChallengeOf(harness.Verifier)}
 	callback := func(post bool) door {
@@ -80,7 +80,7 @@ func TestDoorsToAnotherRoot(t *testing.T) {
 		}
 	}
 	w, _ := harness.NewProviderWorld(t)
-	signIns := []string{"POST /oauth/{provider}/id-token"} // whose provider has not proved the address of an account to make
+	signIns := []string{"POST /oauth/{provider}/id-token"} // the provider has not verified the email address of the account to create
 	want := slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(doors)), signIns...)))
 	if got := slices.Sorted(slices.Values(harness.RoutesWith(w.Auth, auth.CodeEmailNotVerified))); !slices.Equal(got, want) {
 		t.Errorf("routes with the error: %v, tried here: %v", got, want)

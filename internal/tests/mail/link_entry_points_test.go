@@ -13,8 +13,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A stranger who asks for a code that makes no account, at an address or number that
-// has none, has nothing sent, and puts no end to what its owner was sent.
+// A stranger requests a code that creates no account, for an email address or phone number
+// without one. Nothing is sent, and the owner's earlier link or code stays valid.
 func TestDecoysSupersedeNothing(t *testing.T) {
 	never := map[string]any{"create_user": false}
 	ask := func(w *harness.World, path, field, value string) {
@@ -40,8 +40,8 @@ func TestDecoysSupersedeNothing(t *testing.T) {
 	w.OTPOf(harness.PhoneNumber, code, request).Want(200)
 }
 
-// A link that was mailed to nobody is none, whoever guesses its token, at every
-// door that links lead to.
+// A decoy link, which was mailed to no one, is invalid at every endpoint that links lead to,
+// even if its token is known.
 func TestDecoysOpenNothing(t *testing.T) {
 	w := harness.NewWorld(t)
 	u := w.PostSignUp("ada@example.com").User
@@ -70,8 +70,8 @@ func TestDecoysOpenNothing(t *testing.T) {
 	}
 }
 
-// Who has nothing to confirm is answered at once, as often as they ask: nothing is
-// sent, and nothing drawn.
+// A caller with nothing to confirm is answered at once, however often they ask. Nothing is
+// sent and no limit is drawn from.
 func TestNothingToConfirm(t *testing.T) {
 	w := harness.NewWorld(t)
 	byPhone := w.PostOTP("+4930111111", w.PhoneCode("+4930111111")).Session()
@@ -84,8 +84,8 @@ func TestNothingToConfirm(t *testing.T) {
 	}
 }
 
-// Each mailed link's page says so when the store fails at any of its calls, and
-// opens when it does not any more.
+// The page of each mailed link reports a failure of the store at any call, and works again
+// afterwards.
 func TestLinkPagesInAnOutage(t *testing.T) {
 	for path, ask := range map[string]struct {
 		at   string

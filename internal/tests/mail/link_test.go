@@ -104,7 +104,7 @@ func TestExchangeCodeExpires(t *testing.T) {
 	w.Do("POST", "/exchange", map[string]any{"code": to.Query().Get("code")}).Want(400, auth.CodeInvalidCode)
 }
 
-// PKCE (RFC 7636): whoever intercepts the link or the code cannot sign in.
+// PKCE (RFC 7636): an attacker who intercepts the link or the code cannot sign in.
 func TestPKCE(t *testing.T) {
 	verifier := strings.Repeat("v", 43)
 	sum := sha256.Sum256([]byte(verifier))
@@ -120,7 +120,7 @@ func TestPKCE(t *testing.T) {
 	for name, bad := range map[string]string{"none": "", "wrong": strings.Repeat("w", 43), "short": "v", "the challenge": challenge} {
 		c := code(strings.ReplaceAll(name, " ", "") + "@example.com")
 		w.Do("POST", "/exchange", map[string]any{"code": c, "code_verifier": bad}).Want(400, auth.CodeBadCodeVerifier)
-		// The code died with the first try.
+		// The code became invalid with the first attempt.
 		if a := w.Do("POST", "/exchange", map[string]any{"code": c, "code_verifier": verifier}); a.Status != 400 {
 			t.Errorf("%s: the code survived a wrong verifier", name)
 		}
@@ -134,8 +134,8 @@ func TestPKCE(t *testing.T) {
 	}
 }
 
-// Pre-hijack: a password set before the address was proved does not survive the
-// owner's coming by magic link.
+// Pre-hijack: a password that was set before the address was verified is deleted when the
+// owner signs in by magic link.
 func TestMagicLinkEndsPreHijack(t *testing.T) {
 	w := harness.NewWorld(t)
 	attacker := w.PostSignUp("victim@example.com")
@@ -228,7 +228,7 @@ func TestLinksExpireAndAreSuperseded(t *testing.T) {
 	w.Do("POST", "/reset-password", map[string]any{"token": token, "new_password": "another horse battery"}).Want(400, auth.CodeInvalidToken)
 	w.Do("POST", "/exchange", map[string]any{"code": token}).Want(400, auth.CodeInvalidCode)
 	w.Clock.Advance(15*time.Minute - time.Microsecond)
-	w.Do("GET", "/magic-link/verify?token="+token, nil, harness.Browser).Want(400) // the code beside it is over, which is all that its page shows
+	w.Do("GET", "/magic-link/verify?token="+token, nil, harness.Browser).Want(400) // the code beside it, the only thing its page shows, is expired
 	w.Clock.Advance(time.Microsecond)
 	w.Do("GET", "/magic-link/verify?token="+token, nil).Want(400, auth.CodeInvalidToken)
 }
@@ -261,8 +261,8 @@ func TestLinkModes(t *testing.T) {
 	strict.Do("GET", "/magic-link/verify?token="+token, nil, harness.Header{Name: "Accept", Value: "application/json"}).Session()
 }
 
-// What opens a link is a program only if it says so and nothing about it is a
-// browser's; a program's GET signs no browser in.
+// A client that opens a link is a program only if it says so and shows no sign of a browser.
+// A program's GET signs no browser in.
 func TestWhoOpensALink(t *testing.T) {
 	const mozilla = "Mozilla/5.0 (compatible; preview)"
 	for name, c := range map[string]struct {
@@ -352,7 +352,7 @@ func TestResetPassword(t *testing.T) {
 		t.Error("a refused password ended the session")
 	}
 	w.Do("POST", "/reset-password", map[string]any{"token": token, "new_password": "another horse battery"}).Want(200)
-	w.WantEvents(auth.EventTakenOver, auth.EventEmailVerified, auth.EventPasswordReset) // nobody had proved the address
+	w.WantEvents(auth.EventTakenOver, auth.EventEmailVerified, auth.EventPasswordReset) // the address was unverified
 	if w.Alive(s.AccessToken) {
 		t.Error("the old session lives on")
 	}
@@ -408,7 +408,7 @@ func TestSendsAreNoOracle(t *testing.T) {
 	}
 }
 
-// A mailer that fails or hangs harms no answer, and tells nothing.
+// A mailer that fails or hangs changes no answer and reveals nothing.
 func TestBrokenMailer(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)

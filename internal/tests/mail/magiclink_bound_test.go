@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// openers are the ways to open a link that answer with a redirect and a code.
+// openers are the requests that open a link and are answered with a redirect and a code.
 func openers() map[string]func(w *harness.World, token string) *harness.Answer {
 	return map[string]func(w *harness.World, token string) *harness.Answer{
 		"the page's button": func(w *harness.World, token string) *harness.Answer {
@@ -28,9 +28,9 @@ func openers() map[string]func(w *harness.World, token string) *harness.Answer {
 	}
 }
 
-// A link that was asked for with a code challenge is not spent where it is opened
-// without the verifier, however often and by whomever: the code that it leads on
-// with refers to it, and dies with the first try.
+// A link that was requested with a code challenge stays unused when it is opened without the
+// verifier, however often and by any client. The resulting code refers to the link and
+// becomes invalid with the first attempt.
 func TestBoundLinkIsNotSpentByOpening(t *testing.T) {
 	for name, open := range openers() {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestBoundLinkIsNotSpentByOpening(t *testing.T) {
 			for _, bad := range []string{"", strings.Repeat("w", 43), harness.ChallengeOf(harness.Verifier)} {
 				code := w.CodeOf(open(w, token))
 				w.PostExchange(code, bad).Want(400, auth.CodeBadCodeVerifier)
-				w.PostExchange(code, harness.Verifier).Want(400, auth.CodeInvalidCode) // dead
+				w.PostExchange(code, harness.Verifier).Want(400, auth.CodeInvalidCode) // invalid by now
 			}
 			w.WantEvents()
 			if _, err := w.Store.User(t.Context(), store.ByEmail(harness.AdaMail)); err == nil {
@@ -58,7 +58,7 @@ func TestBoundLinkIsNotSpentByOpening(t *testing.T) {
 	}
 }
 
-// The code beside a bound link lives as long as the link does, and both die together.
+// The code beside a bound link has the lifetime of the link, and both become invalid together.
 func TestBoundLinkAndItsMailCode(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SendGap: harness.NoLimit}))
 	m := w.AskByMail(harness.AdaMail, harness.BoundToBrowser())
@@ -72,7 +72,7 @@ func TestBoundLinkAndItsMailCode(t *testing.T) {
 	w.Do("POST", "/magic-link/verify", map[string]any{"token": m.Token, "code_verifier": harness.Verifier}).Want(400, auth.CodeInvalidToken)
 }
 
-// What ends a link ends the codes that refer to it.
+// The end of a link also ends the codes that refer to it.
 func TestBoundCodeDiesWithItsLink(t *testing.T) {
 	for name, end := range map[string]func(w *harness.World, token string){
 		"a newer link": func(w *harness.World, _ string) {
@@ -103,8 +103,8 @@ func TestBoundCodeDiesWithItsLink(t *testing.T) {
 	}
 }
 
-// Whatever the redemption of a link does happens at the exchange: a takeover unless
-// the button was pressed within a session of the account, the second factor, a ban.
+// All effects of a link's redemption happen at the exchange: the takeover, unless the button
+// was pressed within a session of the account, the second factor and the ban.
 func TestBoundLinkDoesWhatLinksDo(t *testing.T) {
 	t.Run("takeover", func(t *testing.T) {
 		w := harness.NewWorld(t)
@@ -196,8 +196,8 @@ func TestBoundLinkParallel(t *testing.T) {
 	}
 }
 
-// An account that a bound link makes draws the limit of whoever opened the link, not
-// of the server that exchanges the code.
+// An account that a bound link creates counts against the limit of the client that opened
+// the link, not of the server that exchanges the code.
 func TestBoundLinkDrawsForWhoOpenedIt(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SignupPerIP: auth.Rate{Burst: 1, Per: time.Hour}}))
 	server := harness.Header{Name: "RemoteAddr", Value: "198.51.100.1:1"}

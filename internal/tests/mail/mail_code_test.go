@@ -73,13 +73,13 @@ func TestMailCodeRefuses(t *testing.T) {
 	if a := w.ByCode(harness.AdaMail, harness.OtherNumber(m.Code), m.Request, nil); a.Status != 400 {
 		t.Errorf("%s", a.Body)
 	}
-	w.Clock.Advance(time.Second) // the code is over, the link is not
+	w.Clock.Advance(time.Second) // the code is expired, the link is not
 	w.ByCode(harness.AdaMail, m.Code, m.Request, nil).Want(400, auth.CodeInvalidCode)
 	w.Do("POST", "/magic-link/verify", map[string]any{"token": m.Token}).Want(200)
 }
 
-// Whoever asked with a challenge has to show the verifier; nothing is spent
-// without, neither the code, the link nor a try.
+// A code that was requested with a challenge needs the verifier. A request without it uses
+// up neither the code, the link nor an attempt.
 func TestMailCodeIsBoundToItsChallenge(t *testing.T) {
 	verifier := strings.Repeat("v", 43)
 	sum := sha256.Sum256([]byte(verifier))
@@ -87,7 +87,7 @@ func TestMailCodeIsBoundToItsChallenge(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SendGap: harness.NoLimit}))
 	stranger := w.AskByMail(harness.AdaMail, nil) // asks first, and so has an id of a request without a challenge
 	m := w.AskByMail(harness.AdaMail, bound)
-	for range 7 { // more often than there are tries
+	for range 7 { // more often than the limit of attempts
 		w.ByCode(harness.AdaMail, m.Code, m.Request, nil).Want(400, auth.CodeInvalidCode)
 		w.ByCode(harness.AdaMail, m.Code, m.Request, map[string]any{"code_verifier": strings.Repeat("w", 43)}).Want(400, auth.CodeInvalidCode)
 		w.Do("POST", "/magic-link/verify", map[string]any{"token": m.Token}).Want(400, auth.CodeBadCodeVerifier)
@@ -100,8 +100,8 @@ func TestMailCodeIsBoundToItsChallenge(t *testing.T) {
 	w.ByCode(harness.AdaMail, m.Code, m.Request, map[string]any{"code_verifier": verifier}).Session()
 }
 
-// A magic link that leads nowhere signs nobody in where there are no cookies: its
-// page shows the code, and spends nothing, however it is opened.
+// A magic link without a redirect signs no one in where there are no cookies: its page shows
+// the code and uses up nothing, however it is opened.
 func TestLinkToNowhereShowsItsCode(t *testing.T) {
 	for name, opts := range map[string][]auth.Option{
 		"pages": nil, "direct": {auth.WithLinks(auth.LinkOptions{Mode: auth.DirectLinks})}, "strict": {auth.WithLinks(auth.LinkOptions{Mode: auth.StrictLinks})},
@@ -133,8 +133,8 @@ func TestLinkToNowhereShowsItsCode(t *testing.T) {
 	}
 }
 
-// guessers are clients of many addresses who guess at one address at once, each
-// many times, with an id of a request.
+// guessers are clients with many IP addresses that attempt codes for one email address in
+// parallel, each many times, with the id of a request.
 func guessers(t *testing.T, envs []*authtest.Env, request string, codes []string) (counts map[auth.Code]int, in int) {
 	t.Helper()
 	var (
@@ -164,10 +164,10 @@ func guessers(t *testing.T, envs []*authtest.Env, request string, codes []string
 	return counts, in
 }
 
-// Two hundred parallel guesses of as many clients over two instances on one store:
-// no more than the cap are judged, and the right code among those beyond it does
-// not win. Sending again gives a new code; nobody but who asks for it has its
-// tries, and the owner's are left.
+// Two hundred parallel attempts by as many clients over two instances on one store: no more
+// than the limit are checked, and the right code beyond it is refused. Sending again gives a
+// new code. Only the client that requested it has its attempts, and the owner's attempts
+// remain.
 func TestMailCodesCannotBeGuessed(t *testing.T) {
 	store, secret := harness.NewStore(t), []byte(strings.Repeat("s", 32))
 	limits := auth.WithRateLimits(auth.RateLimits{SendGap: harness.NoLimit, SendPerIP: harness.NoLimit})
@@ -211,8 +211,8 @@ func TestMailCodesCannotBeGuessed(t *testing.T) {
 	}
 }
 
-// One client has ten wrong tries an hour at an address, and thirty a day, however
-// often it asks.
+// One client has ten wrong attempts an hour at an email address, and thirty a day, however
+// often it requests a code.
 func TestMailCodesAnHourAndADay(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SendGap: harness.NoLimit, SendPerAddress: harness.NoLimit, SendPerIP: harness.NoLimit}))
 	hour := func() (judged int) {
@@ -234,7 +234,7 @@ func TestMailCodesAnHourAndADay(t *testing.T) {
 		w.Clock.Advance(time.Hour)
 		total += hour()
 	}
-	if total > 60 { // thirty at once, and what comes back over a day
+	if total > 60 { // thirty at once, and the refill of a day
 		t.Errorf("%d in a day", total)
 	}
 	m := w.AskByMail(harness.AdaMail, nil)
@@ -267,7 +267,7 @@ func TestParallelLinkAndCode(t *testing.T) {
 	}
 }
 
-// A code that is asked for in somebody's name is answered like the code of nobody.
+// A stranger's request for a code is answered alike for a known and an unknown account.
 func TestMailStrangers(t *testing.T) {
 	w := harness.NewWorld(t)
 	w.Member(harness.AdaMail)
@@ -284,8 +284,8 @@ func TestMailStrangers(t *testing.T) {
 	}
 }
 
-// A code that takes an unproved account over: what was set up goes, and the mail
-// says so.
+// A code takes an unverified account over: everything that was set up is deleted, and the
+// mail says so.
 func TestMailCodeEndsPreHijack(t *testing.T) {
 	w := harness.NewWorld(t)
 	attacker := w.PostSignUp(harness.AdaMail)

@@ -44,7 +44,7 @@ func TestInbox(t *testing.T) {
 	if body := page.Body.String(); page.Code != 200 || strings.Contains(body, "<script>") || strings.Contains(body, "<b>") || !strings.Contains(body, `href="https://auth.test/?a=1&amp;b=2"`) {
 		t.Errorf("page %d %s", page.Code, body)
 	}
-	// Mails are shown as they look, in a frame in which nothing can run.
+	// The inbox displays mails in a frame that runs no scripts.
 	if err := in.Send(t.Context(), auth.Message{Kind: auth.KindMagicLink, Channel: auth.ChannelEmail, Subject: "Look", HTML: `<html><head></head><body><p class="x">A &amp; "B"</p><script>alert(1)</script></body></html>`}); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestInbox(t *testing.T) {
 	if body := get("GET", "/dev/messages", "localhost").Body.String(); !strings.Contains(body, `"kind":"magic_link"`) {
 		t.Errorf("no kind: %s", body)
 	}
-	// DNS rebinding, exposure by accident, and what else is not for it.
+	// DNS rebinding, accidental exposure and other requests that are not for the inbox.
 	for _, c := range []struct {
 		method, target, host string
 		want                 int
@@ -76,8 +76,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// Whoever reads an inbox can sign in as anybody: it is not shown past a proxy, nor
-// to another machine.
+// The inbox is not shown through a proxy or to another machine, because its reader can sign
+// in as any user.
 func TestInboxIsForThisMachine(t *testing.T) {
 	in := auth.NewInbox()
 	for name, c := range map[string]struct {
@@ -113,7 +113,7 @@ func TestInboxIsForThisMachine(t *testing.T) {
 	}
 }
 
-// New takes an inbox on loopback only, whoever made it.
+// New accepts an inbox on loopback only, even one that the application created.
 func TestInboxOffLoopback(t *testing.T) {
 	inbox := auth.NewInbox()
 	secret := auth.WithSecret([]byte(strings.Repeat("s", 32)))

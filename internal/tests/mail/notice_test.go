@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// noticeExempt are the events that no owner is told of by mail, and why.
+// noticeExempt are the events without a notice to the owner, with the reason.
 func noticeExempt() map[auth.EventType]string {
 	return map[auth.EventType]string{
 		auth.EventSignedUp:          "there was no owner before; the address gets a link",
@@ -77,11 +77,11 @@ func TestEveryEventHasANotice(t *testing.T) {
 	}
 }
 
-// door is one way to change a way in.
+// door is one way to change a credential.
 type door struct {
 	event  auth.EventType
 	notice auth.Kind
-	// prepare leads to it; open goes through, with a context of the door's own.
+	// prepare sets it up; open makes the change, with a context of its own.
 	prepare func(w *harness.World, idp *authtest.Provider) (open func(context.Context) error)
 }
 
@@ -198,9 +198,9 @@ func noticeDoors() map[string]door {
 
 var hers = authtest.Person{Subject: "1", Email: harness.AdaMail, EmailVerified: true}
 
-// Whatever changes a way in leaves its event and its notice, at the address that
-// the account had before; also if the one who asked is gone as soon as the store
-// has answered. There is a door for each notice.
+// Each change of a credential leaves its event and its notice to the account's previous
+// email address, even if the caller disconnects as soon as the store has answered. Each
+// notice has a case here.
 func TestDoorsLeaveNotices(t *testing.T) {
 	doors := noticeDoors()
 	for _, e := range harness.EventTypes(t) {
@@ -253,8 +253,8 @@ func TestDoorsLeaveNotices(t *testing.T) {
 	}
 }
 
-// A name is told only to those who have proved the address it belongs to: anybody
-// may sign up with a stranger's, under any name.
+// A mail contains the account's name only if the email address is verified, because anybody
+// may sign up with a stranger's address under any name.
 func TestStrangersNamesAreLeftOut(t *testing.T) {
 	const message = "your account is locked call us now"
 	w := harness.NewWorld(t)

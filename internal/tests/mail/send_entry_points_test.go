@@ -13,9 +13,9 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 )
 
-// What strangers ask for at a door does not use up what its owner asks for at
-// another: neither sign-ups, whether or not they are refused, nor changes keep the
-// owner of a number or address from their codes and links.
+// Strangers' requests at one endpoint do not use up the owner's limits at another. Neither
+// sign-ups, accepted or refused, nor changes keep the owner of a phone number or email
+// address from their codes and links.
 func TestStrangersUseUpNothingOfTheOwners(t *testing.T) {
 	const victim = "+4930111111"
 	for _, confirm := range []auth.Switch{auth.Off, auth.On} {
@@ -75,9 +75,9 @@ func TestRefusedSignUpsDrawNothingByName(t *testing.T) {
 	}
 }
 
-// Where addresses have to be confirmed, sign-ups find the same room whether or not
-// a login with one's own password had the confirmation sent once more, which it
-// does only where the account is one's own.
+// Where addresses must be confirmed, a login with the right password sends the confirmation
+// again. This does not change how many sign-ups the limit still allows, so it reveals
+// nothing.
 func TestResentConfirmationsTellNobodyWhatIsTaken(t *testing.T) {
 	const mallorys = "the attacker's horse"
 	room := func(t *testing.T, taken bool) (n int) {
@@ -95,7 +95,7 @@ func TestResentConfirmationsTellNobodyWhatIsTaken(t *testing.T) {
 			w.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": mallorys}, harness.FromAddress(1)).Want(401)
 			w.Clock.Advance(61 * time.Second)
 		}
-		if err := w.Close(t.Context()); err != nil { // what goes on behind the requests' back is over
+		if err := w.Close(t.Context()); err != nil { // background work is over
 			t.Fatal(err)
 		}
 		for signUp() == http.StatusOK {
@@ -108,8 +108,8 @@ func TestResentConfirmationsTellNobodyWhatIsTaken(t *testing.T) {
 	}
 }
 
-// Notices to an address that nobody has proved stay few when the changes that they
-// tell of happen all at once.
+// Notices to an unverified address stay few even if the changes that they report happen in
+// parallel.
 func TestUnprovedAddressesAreNotFloodedAtOnce(t *testing.T) {
 	const crowd = 50
 	w, tap := tapWorld(t)
@@ -117,7 +117,7 @@ func TestUnprovedAddressesAreNotFloodedAtOnce(t *testing.T) {
 	e := w.Enrol(s.AccessToken)
 	var all sync.WaitGroup
 	var here atomic.Int32
-	everybody := make(chan struct{}) // has asked for room before anybody's change is put
+	everybody := make(chan struct{}) // closed once all requests have drawn and none has changed anything
 	tap.Reset(storetap.Hooks{Before: func(_ context.Context, method string, _ int) {
 		if method == "PutRecoveryCodes" {
 			if here.Add(1) == crowd {
@@ -137,7 +137,7 @@ func TestUnprovedAddressesAreNotFloodedAtOnce(t *testing.T) {
 			notices++
 		}
 	}
-	if notices == 0 || notices > 5 { // fewer, where a change was tried again
+	if notices == 0 || notices > 5 { // fewer, where a change was repeated
 		t.Errorf("%d notices", notices)
 	}
 }

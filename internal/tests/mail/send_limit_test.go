@@ -13,8 +13,8 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 )
 
-// Toll fraud: each text draws from the budget, whichever door asks for it, and
-// none goes out beyond it.
+// Toll fraud: each text message draws from the budget, at every endpoint, and none is sent
+// beyond it.
 func TestEveryTextDrawsTheBudget(t *testing.T) {
 	for _, confirm := range []auth.Switch{auth.Off, auth.On} {
 		w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SMSBudget: auth.Rate{Burst: 3, Per: time.Hour}}),
@@ -50,8 +50,8 @@ func TestEveryTextDrawsTheBudget(t *testing.T) {
 	}
 }
 
-// A text that goes nowhere spends nothing of the budget, but counts in every
-// other way, and finds it empty like any other.
+// A decoy text message spends nothing of the budget. It counts in every other way and is
+// refused like any other when the budget is empty.
 func TestDecoysSpendNoTexts(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SMSBudget: auth.Rate{Burst: 2, Per: time.Hour}}),
 		auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
@@ -76,7 +76,7 @@ func TestDecoysSpendNoTexts(t *testing.T) {
 	}
 }
 
-// Whoever has not proved an address sends little to it, whatever they do.
+// An account with an unverified address causes few messages to it, by any kind of request.
 func TestUnprovedAddressesAreNotFlooded(t *testing.T) {
 	t.Run("notices", func(t *testing.T) {
 		w := harness.NewWorld(t)
@@ -135,7 +135,7 @@ func TestUnprovedAddressesAreNotFlooded(t *testing.T) {
 
 func passwordNo(i int) string { return fmt.Sprintf("%s number %d", harness.GoodPassword, i) }
 
-// The owner is told, whatever a thief does before to use the limits up.
+// The owner is notified, even if a thief uses up the limits first.
 func TestNoticesReachTheOwner(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.Member("ada@example.com")
@@ -170,8 +170,8 @@ func TestNoticesOfAKindAreLimited(t *testing.T) {
 	}
 }
 
-// Each door to a new account draws the same limit. Where a link or code makes the
-// account, a refusal leaves it good.
+// Each endpoint that creates an account draws from the same limit. A link or code that
+// creates the account stays valid after a refusal.
 func TestEveryNewAccountDraws(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t, auth.WithRateLimits(auth.RateLimits{SignupPerIP: auth.Rate{Burst: 1, Per: time.Minute}}))
 	links := map[string]string{"a": w.MagicLink("magic@example.com", map[string]any{"redirect_to": "https://app.test/"}), "b": w.MagicLink("json@example.com", nil)}
@@ -215,7 +215,7 @@ func TestEveryNewAccountDraws(t *testing.T) {
 	}
 }
 
-// tapWorld is a service whose store calls a test can list.
+// tapWorld is a service on a store that records its calls for a test.
 func tapWorld(t *testing.T, opts ...auth.Option) (*harness.World, *storetap.Tap) {
 	t.Helper()
 	tap := storetap.New(harness.NewStore(t))
@@ -224,7 +224,8 @@ func tapWorld(t *testing.T, opts ...auth.Option) (*harness.World, *storetap.Tap)
 	return w, tap
 }
 
-// Whoever knows the password cannot change it all day; a reset is no such change.
+// A limit bounds password changes by a caller who knows the password. A reset does not count
+// against it.
 func TestPasswordChangesAreLimited(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.Member("ada@example.com")
@@ -246,8 +247,8 @@ func TestPasswordChangesAreLimited(t *testing.T) {
 	change(12).Want(200)
 }
 
-// An account of an address that a provider vouches for is sent nothing to prove it,
-// and draws for the account alone, once.
+// An account with an address that a provider has verified gets no verification mail and
+// draws once, for the account alone.
 func TestProvedAddressesDrawNoMail(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t, auth.WithRateLimits(auth.RateLimits{SendPerIP: auth.Rate{Burst: 1, Per: time.Hour}, SignupPerIP: auth.Rate{Burst: 3, Per: time.Hour}}))
 	for _, name := range []string{"ada", "bob", "cyd"} {

@@ -15,10 +15,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ofRequest marks the store calls of a request, apart from those behind its back.
+// ofRequest marks the store calls of a request, as opposed to background calls.
 type ofRequest struct{}
 
-// callsOf lists the store calls of a request, with what they draw and store.
+// callsOf lists the store calls of a request, with their draws and stored data.
 func callsOf(w *harness.World, tap *storetap.Tap, request func(ctx context.Context) error) (list []string) {
 	w.T.Helper()
 	var mu sync.Mutex
@@ -37,9 +37,8 @@ func callsOf(w *harness.World, tap *storetap.Tap, request func(ctx context.Conte
 	return list
 }
 
-// Whoever asks for an address or number cannot tell whether it is taken, neither
-// by what the store is asked nor by what becomes of the link or code that they
-// asked for before.
+// A request for an email address or phone number does not reveal whether it is taken,
+// neither by the store calls nor by the effect on the link or code of an earlier request.
 func TestChangesTellNobodyWhatIsTaken(t *testing.T) {
 	w, tap := tapWorld(t)
 	w.Member("taken@example.com")
@@ -103,8 +102,8 @@ func TestChangesTellNobodyWhatIsTaken(t *testing.T) {
 	}
 }
 
-// A sign-up that has to be confirmed asks the store for the same, and is limited
-// alike, whether or not there is an account.
+// A sign-up that must be confirmed makes the same store calls and has the same limits,
+// whether or not the account exists.
 func TestSignUpsTellNobodyWhatIsTaken(t *testing.T) {
 	for name, p := range map[string]auth.SignUpParams{
 		"address": {Email: "ada@example.com", Password: harness.GoodPassword},
@@ -134,8 +133,8 @@ func TestSignUpsTellNobodyWhatIsTaken(t *testing.T) {
 	}
 }
 
-// An address's owner gets few messages that they have an account already, however
-// often and from wherever somebody signs up with it.
+// The owner of an address gets few messages that the account exists already, however often
+// and from any IP address others sign up with it.
 func TestAccountExistsIsLimited(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}),
 		auth.WithRateLimits(auth.RateLimits{SendGap: auth.Rate{Burst: -1}, SendPerAddress: auth.Rate{Burst: 3, Per: time.Hour}}))

@@ -39,12 +39,12 @@ func TestVerifyEmailByCode(t *testing.T) {
 	w.PostSignUp("cleo@example.com")
 	m = w.Mail(t, "cleo@example.com", auth.KindVerifyEmail)
 	w.Clock.Advance(10 * time.Minute)
-	w.VerifyBy("cleo@example.com", m.Code).Want(400, auth.CodeInvalidCode) // over, unlike the link
+	w.VerifyBy("cleo@example.com", m.Code).Want(400, auth.CodeInvalidCode) // expired, unlike the link
 	w.Do("POST", "/verify-email", map[string]any{"token": harness.TokenIn(t, m.Link)}).Want(200)
 }
 
-// A new address is confirmed by its code in the session that asked for it, or
-// without any, and dies with that session.
+// A new address is confirmed by its code in the session that requested it or outside any
+// session. The code ends with that session.
 func TestChangeOfAddressByCode(t *testing.T) {
 	const fresh = "new@example.com"
 	ask := func(t *testing.T) (*harness.World, harness.Session, auth.Message) {
@@ -93,12 +93,12 @@ func TestChangeOfAddressByCode(t *testing.T) {
 		eve := w.Member("eve@example.com")
 		w.Do("PATCH", "/me", map[string]any{"email": fresh}, harness.Bearer(eve.AccessToken)).Want(200)
 		w.VerifyBy(fresh, m.Code).Want(400, auth.CodeInvalidCode)
-		w.VerifyBy(fresh, m.Code, harness.Bearer(s.AccessToken)).Want(200) // whose it is, the session says
+		w.VerifyBy(fresh, m.Code, harness.Bearer(s.AccessToken)).Want(200) // the session determines the account
 	})
 }
 
-// Strangers have five tries at a code, however many they are; whoever is signed in
-// has their own, and the link works whoever guesses.
+// Strangers have five attempts at a code in total. A signed-in user has their own, and the
+// link works despite failed attempts.
 func TestVerifyEmailGuesses(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp(harness.AdaMail)
@@ -127,7 +127,7 @@ func TestVerifyEmailGuesses(t *testing.T) {
 	for range 4 {
 		w.VerifyBy(harness.AdaMail, harness.OtherNumber(m.Code), harness.Bearer(s.AccessToken)).Want(400, auth.CodeInvalidCode)
 	}
-	w.VerifyBy(harness.AdaMail, m.Code, harness.Bearer(s.AccessToken)).Want(200) // the owner's own tries
+	w.VerifyBy(harness.AdaMail, m.Code, harness.Bearer(s.AccessToken)).Want(200) // the owner's own attempts
 
 	bob := w.PostSignUp("bob@example.com")
 	m = w.Mail(t, "bob@example.com", auth.KindVerifyEmail)
@@ -135,7 +135,7 @@ func TestVerifyEmailGuesses(t *testing.T) {
 		w.VerifyBy("bob@example.com", harness.OtherNumber(m.Code), harness.Bearer(bob.AccessToken)).Want(400, auth.CodeInvalidCode)
 	}
 	w.VerifyBy("bob@example.com", m.Code, harness.Bearer(bob.AccessToken)).Want(429, auth.CodeRateLimited)
-	// A new code has tries of its own, as far as the address has any.
+	// A new code has attempts of its own, as far as the address has any left.
 	w.Clock.Advance(time.Minute)
 	seen := w.MailsSeen()
 	w.Do("POST", "/verify-email", nil, harness.Bearer(bob.AccessToken)).Want(200)
@@ -151,7 +151,7 @@ func TestVerifyEmailGuesses(t *testing.T) {
 	w.Do("POST", "/verify-email", map[string]any{"token": harness.TokenIn(t, m.Link)}).Want(200)
 }
 
-// A wrong code works nothing out: no link to stop the change is made for it.
+// A wrong code causes no other work: it creates no account recovery link.
 func TestWrongCodesMakeNothing(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.Member(harness.AdaMail)
@@ -164,7 +164,7 @@ func TestWrongCodesMakeNothing(t *testing.T) {
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(w.Inbox.Messages()); n > before+1 { // the notice of the change that was asked for
+	if n := len(w.Inbox.Messages()); n > before+1 { // the notice of the requested change
 		t.Errorf("%d messages, before %d", n, before)
 	}
 }

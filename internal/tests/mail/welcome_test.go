@@ -14,8 +14,8 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 )
 
-// Who has no password yet and was never here is asked to choose a first one, in
-// every language; nobody is told that somebody asked to change what is not there.
+// An imported account without a password is invited to choose a first one, in every
+// language. The mail does not mention a change, because there is nothing to change.
 func TestWelcomeOfTheImported(t *testing.T) {
 	w := harness.NewWorld(t)
 	u := w.Imported(auth.ImportUserParams{Email: "ada@example.com", EmailVerified: true, FullName: "Ada"})
@@ -67,7 +67,7 @@ func TestWelcomeRefuses(t *testing.T) {
 	if err := w.SendWelcome(t.Context(), auth.SendWelcomeParams{UserID: ada.ID, RedirectTo: "https://evil.example"}); !errors.Is(err, auth.CodeRedirectNotAllowed) {
 		t.Errorf("redirect: %v", err)
 	}
-	// What strangers ask for does not keep the application from it.
+	// Strangers' requests do not block the application's welcome message.
 	w.Do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).Want(200)
 	if err := bad(ada.ID); err != nil {
 		t.Error(err)
@@ -81,9 +81,9 @@ func TestWelcomeRefuses(t *testing.T) {
 	}
 }
 
-// A forgotten password finds the right words for each account, and tells whoever
-// asks nothing: the answer, the calls of the store and what is recorded are those
-// of any other address, and so are the limits.
+// A forgotten password sends the right message for each account and reveals nothing to the
+// caller: the answer, the store calls, the recorded events and the limits are those of any
+// other address.
 func TestForgottenPasswordOfTheImported(t *testing.T) {
 	tap := storetap.New(harness.NewStore(t))
 	w := &harness.World{Env: authtest.NewOn(t, tap, auth.WithRateLimits(auth.RateLimits{SendPerAddress: auth.Rate{Burst: 2, Per: time.Hour}, SendGap: auth.Rate{Burst: 2, Per: time.Minute}})), T: t}
@@ -133,7 +133,7 @@ func TestForgottenPasswordOfTheImported(t *testing.T) {
 	}
 }
 
-// The page of one's own for resets is that of welcomes, too.
+// The application's own page for resets also serves welcome links.
 func TestWelcomeLeadsToTheResetPage(t *testing.T) {
 	for want, urls := range map[string]map[auth.Kind]string{
 		"https://app.example.com/reset?":   {auth.KindResetPassword: "https://app.example.com/reset"},

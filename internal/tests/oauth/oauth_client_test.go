@@ -15,7 +15,7 @@ import (
 	"github.com/authmount/auth/provider"
 )
 
-// What a provider is asked for besides reaches it; what is empty does not.
+// Additional parameters of the application reach the provider. Empty ones do not.
 func TestAuthParamsReachTheProvider(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	p := idp.Google()
@@ -30,7 +30,7 @@ func TestAuthParamsReachTheProvider(t *testing.T) {
 	}
 }
 
-// Without the client's secret, the provider is not asked, and nobody is signed in.
+// Without the client's secret, the provider is not called and no one is signed in.
 func TestClientSecretCannotBeMade(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	p := idp.Google()
@@ -44,7 +44,7 @@ func TestClientSecretCannotBeMade(t *testing.T) {
 	}
 }
 
-// A provider that keeps its ID tokens short and fails to tell the rest signs nobody in.
+// A provider with short ID tokens signs no one in if its user info endpoint fails.
 func TestUserInfoFails(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"an error": func(w http.ResponseWriter, _ *http.Request) {
@@ -69,8 +69,8 @@ func TestUserInfoFails(t *testing.T) {
 	}
 }
 
-// A provider that keeps its ID tokens short is asked for the rest in JSON, with the access
-// token; the name of the ID token stays where there is no other one.
+// A provider with short ID tokens is queried for the other claims in JSON, with the access
+// token. The name from the ID token stays if there is no other one.
 func TestUserInfoIsAskedFor(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
 		"nothing is missing": {"", "Ada"},
@@ -105,7 +105,7 @@ func TestUserInfoIsAskedFor(t *testing.T) {
 	}
 }
 
-// A form of which a part cannot be read is refused, and uses nothing up.
+// A form with an unreadable part is refused and uses nothing up.
 func TestMalformedCallbackForm(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	v := w.NewVisitor(idp)
@@ -117,8 +117,8 @@ func TestMalformedCallbackForm(t *testing.T) {
 	v.Do("POST", "/oauth/apple/callback", back, harness.Form).Want(200)
 }
 
-// People whose provider tells no address share no limit of one, and have none to
-// confirm.
+// Users without an email address from their provider share no limit by address and have no
+// address to confirm.
 func TestPeopleWithoutAddresses(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	for _, subject := range []string{"1", "2", "3", "4", "5", "6"} {

@@ -16,15 +16,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// One person signs in by many tabs at once, each of which has been at the
-// provider already. All of them are signed in, to one account: none is in
-// another's way.
+// One person signs in from many tabs in parallel, after each tab has visited the provider.
+// All of them are signed in to one account, and no tab blocks another.
 func TestOneIdentityInManyTabs(t *testing.T) {
 	const tabs = 60
 	for name, c := range map[string]struct {
 		who      authtest.Person
 		before   func(w *harness.World, idp *authtest.Provider)
-		signedUp int // accounts that come of it
+		signedUp int // number of accounts that result
 		query    string
 		opts     []auth.Option
 	}{
@@ -90,8 +89,8 @@ func TestOneIdentityInManyTabs(t *testing.T) {
 	}
 }
 
-// A provider that cannot be reached, at whichever step, is its fault and nobody's
-// panic: 502, with the cause in the log.
+// An unreachable provider, at any step, is the provider's fault and causes no panic: 502,
+// with the cause in the log.
 func TestProviderUnreachable(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()

@@ -27,8 +27,7 @@ func ownProvider(idp *authtest.Provider, profile profileFunc) provider.Provider 
 	})
 }
 
-// A provider that is none of those here may tell who somebody is by any request
-// and in any form.
+// A custom provider may identify a user by any request and in any form.
 func TestOwnProvider(t *testing.T) {
 	mux := http.NewServeMux()
 	signedIn := func(w http.ResponseWriter, r *http.Request) bool {
@@ -85,8 +84,8 @@ func TestOwnProvider(t *testing.T) {
 	}
 }
 
-// A Profile function may turn people away in words of its own; other errors and
-// nobody at all are the provider's fault.
+// A Profile function may refuse users with a message of its own. Other errors, and a missing
+// user, are the provider's fault.
 func TestProfileRejects(t *testing.T) {
 	for name, c := range map[string]struct {
 		who    provider.Profile
@@ -108,8 +107,8 @@ func TestProfileRejects(t *testing.T) {
 	}
 }
 
-// An OpenID provider of the application's own, whose claims say in another way
-// what the standard ones do: by redirect and by a native app's token.
+// A custom OpenID provider may express the standard claims in another way: by redirect and
+// by a native app's token.
 func TestOwnClaims(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	p := idp.Google()
@@ -133,14 +132,14 @@ func TestOwnClaims(t *testing.T) {
 	w.Do("POST", "/oauth/own/id-token", map[string]any{"id_token": idp.IDToken("google", guest, "")}).Want(403, auth.CodeSignupDisabled)
 }
 
-// An app's token that is in order, and says of nobody whom it could sign in, is told
-// apart from a provider that fails: the token is at fault, and the log has why.
+// A valid token of an app that identifies no user differs from a failing provider: the
+// answer blames the token, and the log has the reason.
 func TestNativeTokenThatSignsNobodyIn(t *testing.T) {
 	for name, c := range map[string]struct {
 		who  provider.Profile
 		err  error
 		code auth.Code
-		why  string // what the log has of it
+		why  string // the reason in the log
 	}{
 		"refused":        {provider.Profile{Subject: "1"}, auth.Reject(auth.CodeSignupDisabled, "Members only."), auth.CodeSignupDisabled, ""},
 		"not understood": {provider.Profile{Subject: "1"}, errors.New("no claim of an employee"), auth.CodeInvalidToken, "the ID token signs nobody in: no claim of an employee"},

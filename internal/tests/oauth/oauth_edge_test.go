@@ -33,7 +33,7 @@ func TestStartBoundToNobody(t *testing.T) {
 	}
 }
 
-// Two of a kind: nobody can tell which one was meant.
+// A doubled parameter is ambiguous.
 func TestDoubledCallbackParameters(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	v := w.NewVisitor(idp)
@@ -70,7 +70,7 @@ func TestEndlessCode(t *testing.T) {
 	}
 }
 
-// Only a provider with NameOf tells a name beside the code. Anybody can add one to a callback.
+// Only a provider with NameOf sends a name beside the code. Anybody can add one to a callback.
 func TestNameBesideTheCode(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	for i, post := range []bool{false, true} {
@@ -173,8 +173,8 @@ func TestHookThatFailsLikeAStore(t *testing.T) {
 	}
 }
 
-// What counts as a failed sign-in: not the question for the second factor, nor a
-// linking, where somebody is signed in already.
+// Neither the question for the second factor nor a linking, in which the user is signed in
+// already, counts as a failed sign-in.
 func TestFailedSignInEvents(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	s := w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session()
@@ -199,7 +199,7 @@ func TestFailedSignInEvents(t *testing.T) {
 	w.WantEvents(auth.EventSignedUp)
 }
 
-// An identity that is known is no proof of the address beside it.
+// A known identity is no evidence for the email address beside it.
 func TestConfirmationOfKnownIdentity(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	for range 2 {
@@ -210,11 +210,11 @@ func TestConfirmationOfKnownIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	phone, at := harness.PhoneNumber, w.Clock.Now()
-	w.Patch(u.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at}) // a proved number does for an address
+	w.Patch(u.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at}) // a verified phone number replaces a verified email address
 	w.NewVisitor(idp).SignIn("facebook", harness.Ada, "").Session()
 }
 
-// A banned user's account gets no further ways in, for when the ban is over.
+// A banned user's account gains no credentials that would work after the ban.
 func TestBannedUserGetsNoIdentity(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	s := w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session()
@@ -226,8 +226,7 @@ func TestBannedUserGetsNoIdentity(t *testing.T) {
 	}
 }
 
-// The only other way in is one that is switched off, or gone from the
-// configuration: it does not count.
+// A sign-in method that is switched off or no longer configured does not count as another one.
 func TestOtherWayInIsOff(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	unlinkable := func(id string, opts ...auth.Option) error {

@@ -19,8 +19,8 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 )
 
-// Whoever stole an ID token has read its nonce. Where that is a SHA-256, what was
-// hashed is asked for, and neither the hash itself nor its hash will do.
+// A stolen ID token reveals its nonce. Where the nonce is a SHA-256, the caller must send
+// the value that was hashed: neither the hash itself nor its hash is accepted.
 func TestStolenIDToken(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	w := harness.NewWorld(t, auth.WithProvider(idp.Google()))
@@ -53,7 +53,7 @@ func TestStolenIDToken(t *testing.T) {
 	post("plain", "Plain").Want(400, auth.CodeInvalidToken)
 }
 
-// A token that an app posts is good once, in whichever form it comes again.
+// A token that an app posts is valid once, even if it returns in another form.
 func TestIDTokenIsGoodOnce(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	tap := storetap.New(harness.NewStore(t))
@@ -92,7 +92,7 @@ func TestIDTokenIsGoodOnce(t *testing.T) {
 		t.Errorf("%d sign-ins by one token", won.Load())
 	}
 
-	// A sign-in that failed by a fault of ours may be tried again.
+	// A sign-in that failed by a server fault may be repeated.
 	token = idp.IDToken("google", harness.Ada, "n")
 	ctx, cancel := context.WithCancel(t.Context())
 	tap.Reset(storetap.Hooks{Before: func(_ context.Context, method string, _ int) {
@@ -108,8 +108,8 @@ func TestIDTokenIsGoodOnce(t *testing.T) {
 	post(token).Want(400, auth.CodeInvalidToken)
 }
 
-// Every door that takes a code challenge refuses a method without one, which would
-// silently be no PKCE, and any method but S256.
+// Every endpoint that takes a code challenge refuses a method without a challenge, which
+// would silently disable PKCE, and any method but S256.
 func TestChallengeMethods(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	w := harness.NewWorld(t, auth.WithProvider(idp.Google()), auth.WithRateLimits(auth.RateLimits{Off: true}))
@@ -181,7 +181,7 @@ func documentPaths(t *testing.T) map[string]map[string]json.RawMessage {
 	return doc.Paths
 }
 
-// A token is remembered for as long as it is good, so it must not be good forever.
+// A used token is remembered as long as it is valid, so its lifetime must be limited.
 func TestIDTokenLivesAMonthAtMost(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	w := harness.NewWorld(t, auth.WithProvider(idp.Google()), auth.WithRateLimits(auth.RateLimits{Off: true}))

@@ -17,10 +17,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-var squatter = authtest.Person{Subject: "666", Email: "ada@example.com"} // facebook: never proved
+var squatter = authtest.Person{Subject: "666", Email: "ada@example.com"} // facebook: never verified
 
-// A sign-in by the squatter's identity is under way while the owner takes the
-// Account over: session after the takeover.
+// The owner takes the account over during a sign-in by the squatter's identity: the session
+// would be created after the takeover.
 func TestSignInInFlight(t *testing.T) {
 	var during atomic.Pointer[func()]
 	idp := authtest.StartProvider(t)
@@ -39,7 +39,7 @@ func TestSignInInFlight(t *testing.T) {
 	}
 }
 
-// The same with a redirect: the exchange code is made after the takeover.
+// The same with a redirect: the exchange code is created after the takeover.
 func TestExchangeCodeInFlight(t *testing.T) {
 	var during atomic.Pointer[func()]
 	idp := authtest.StartProvider(t)
@@ -64,7 +64,7 @@ type slow struct {
 	afterSession, afterRedeem, afterIdentity, afterEmail, afterCredentials atomic.Pointer[func()]
 }
 
-// once lets happen what is planned, if anything is.
+// once runs the planned function, if there is one.
 func once(planned *atomic.Pointer[func()]) {
 	if f := planned.Swap(nil); f != nil {
 		(*f)()
@@ -143,7 +143,7 @@ func TestLinkByExchangeInFlight(t *testing.T) {
 	}
 }
 
-// The session that asked to link was ended by its owner before the exchange.
+// The owner ended the session that requested the link before the exchange.
 func TestLinkByExchangeAfterLogout(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	s := w.PostSignUp("ada@example.com")
@@ -158,7 +158,7 @@ func TestLinkByExchangeAfterLogout(t *testing.T) {
 	}
 }
 
-// A first proof from before the takeover, waiting for its second factor.
+// A sign-in with a first factor from before the takeover waits for its second factor.
 func TestPendingProofOutlivesTakeover(t *testing.T) {
 	prove := map[string]func(*harness.World, *authtest.Provider){
 		"google": func(w *harness.World, idp *authtest.Provider) { w.NewVisitor(idp).SignIn("google", harness.Ada, "") },
@@ -200,7 +200,7 @@ func TestPendingProofOutlivesTakeover(t *testing.T) {
 	}
 }
 
-// A change of address begun before the reset moves the account afterwards.
+// A change of address that started before the reset moves the account afterwards.
 func TestEmailChangeOutlivesReset(t *testing.T) {
 	for _, confirmed := range []bool{false, true} {
 		w, _ := harness.NewProviderWorld(t)
@@ -290,7 +290,7 @@ func TestStartDropsForeignCookies(t *testing.T) {
 	}
 }
 
-// A proof by an identity that was unlinked meanwhile.
+// A sign-in by an identity that was unlinked meanwhile.
 func TestPendingProofOutlivesUnlink(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session()
@@ -316,7 +316,7 @@ func TestEmailChangeOutlivesPasswordChange(t *testing.T) {
 	}
 }
 
-// A password's first proof, waiting for its second factor, after the reset.
+// A sign-in by password waits for its second factor while the password is reset.
 func TestPendingProofOutlivesReset(t *testing.T) {
 	w, _ := harness.NewProviderWorld(t)
 	s := w.PostSignUp("ada@example.com")
@@ -351,7 +351,7 @@ func TestPendingProofOutlivesPhoneTakeover(t *testing.T) {
 	}
 }
 
-// The question for a factor is asked after the takeover.
+// The second factor is requested after the takeover.
 func TestAskInFlight(t *testing.T) {
 	var during atomic.Pointer[func()]
 	idp := authtest.StartProvider(t)
@@ -407,8 +407,8 @@ func TestDiscoveryPointsInside(t *testing.T) {
 	}
 }
 
-// The takeover comes between the look at a known identity and its renewal, which
-// must not bring back what was dropped.
+// The takeover comes between the read of a known identity and its renewal. The renewal must
+// not restore deleted data.
 func TestRenewalInFlight(t *testing.T) {
 	w, idp, st := slowWorld(t)
 	w.NewVisitor(idp).SignIn("facebook", squatter, "").Session()
@@ -435,7 +435,7 @@ func TestJoinInFlight(t *testing.T) {
 	}
 }
 
-// The other identity goes between the look at the ways in and the unlinking.
+// The other identity is deleted between the check of the credentials and the unlinking.
 func TestLastWayGoesInFlight(t *testing.T) {
 	w, idp, st := slowWorld(t)
 	w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session()

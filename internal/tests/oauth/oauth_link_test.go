@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Both sides proved the address: the identity joins the account.
+// Both sides verified the address: the identity joins the account.
 func TestLinkByVerifiedEmail(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	s := w.PostSignUp("Ada@example.com")
@@ -40,9 +40,9 @@ func TestLinkByVerifiedEmail(t *testing.T) {
 	}
 }
 
-// Pre-hijacking: somebody signs up with the victim's address, which they cannot
-// confirm, and waits for the victim to come by a provider. Whatever they set up
-// is gone then: password, session, links, phone, identity, pending factor.
+// Pre-hijacking: an attacker signs up with the victim's address, which they cannot confirm,
+// and waits until the victim signs in by a provider. Then everything that the attacker set
+// up is deleted: password, session, links, phone, identity and pending factor.
 func TestPreHijackEndsAtProvider(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	evil := w.Squatter("ada@example.com")
@@ -78,8 +78,8 @@ func TestPreHijackEndsAtProvider(t *testing.T) {
 	}
 }
 
-// The same at a magic link and a reset: an identity that was linked before the
-// address was proved is a way in for whoever linked it.
+// The same at a magic link and a reset: an identity that was linked before the address was
+// verified lets the person who linked it sign in.
 func TestPreHijackByIdentityEndsAtLink(t *testing.T) {
 	prove := map[string]func(*harness.World){
 		"magic link": func(w *harness.World) {
@@ -101,7 +101,7 @@ func TestPreHijackByIdentityEndsAtLink(t *testing.T) {
 	}
 }
 
-// An unverified address never joins an account, whatever state that is in.
+// An unverified address never joins an account, in any state of the account.
 func TestUnverifiedEmailNeverLinks(t *testing.T) {
 	for _, confirmed := range []bool{true, false} {
 		w, idp := harness.NewProviderWorld(t)
@@ -113,7 +113,7 @@ func TestUnverifiedEmailNeverLinks(t *testing.T) {
 		liar.EmailVerified = false
 		for _, name := range everyProvider {
 			if name == "twitter" {
-				continue // tells confirmed addresses only
+				continue // returns confirmed addresses only
 			}
 			w.NewVisitor(idp).SignIn(name, liar, "").Want(409, auth.CodeAccountExists)
 			q := w.NewVisitor(idp).SignIn(name, liar, "redirect_to=https://app.test/").Location().Query()
@@ -129,8 +129,8 @@ func TestUnverifiedEmailNeverLinks(t *testing.T) {
 	}
 }
 
-// nOAuth: any Microsoft tenant's administrator can give anybody any address.
-// It counts only with xms_edov, or from the tenant of personal accounts.
+// nOAuth: any Microsoft tenant's administrator can assign any email address to a user. It
+// counts only with xms_edov, or from the tenant of personal accounts.
 func TestNOAuth(t *testing.T) {
 	const personal = "9188040d-6c67-4c5b-b112-36a304b66dad"
 	for name, c := range map[string]struct {
@@ -180,8 +180,8 @@ func TestEmailVerifiedAsString(t *testing.T) {
 	}
 }
 
-// Who it is, is told by provider and subject: another subject with the same
-// address is another person, such as the next holder of a company's mailbox.
+// Provider and subject identify a user. Another subject with the same address is another
+// person, such as the next holder of a company's mailbox.
 func TestReassignedAddress(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session()
@@ -204,8 +204,7 @@ func TestWithoutAutoLinking(t *testing.T) {
 	w.NewVisitor(idp).SignIn("google", authtest.Person{Subject: "2", Email: "new@example.com", EmailVerified: true}, "").Session()
 }
 
-// A user with a second factor is asked for it, through every provider and both
-// ways back.
+// A user with a second factor must present it, through every provider and on both ways back.
 func TestOAuthAsksForSecondFactor(t *testing.T) {
 	for _, name := range everyProvider {
 		w, idp := harness.NewProviderWorld(t)
@@ -225,7 +224,8 @@ func TestOAuthAsksForSecondFactor(t *testing.T) {
 			w.Do("POST", "/oauth/"+name+"/id-token", map[string]any{"id_token": idp.IDToken(name, who, "")}).Want(403, auth.CodeMFARequired)
 		}
 	}
-	// A factor that was set up before the address was proved is somebody else's, and goes.
+	// A factor that was set up before the address was verified belongs to another person and
+	// is deleted.
 	w, idp := harness.NewProviderWorld(t)
 	w.Enrol(w.PostSignUp("ada@example.com").AccessToken)
 	if s := w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session(); s.User.MFAEnabled {
@@ -269,7 +269,7 @@ func TestOAuthSettings(t *testing.T) {
 	w.NewVisitor(idp).SignIn("github", unproved, "").Want(403, auth.CodeEmailNotVerified)
 	first := w.LinkToken("bob@example.com", auth.KindVerifyEmail)
 	w.Clock.Advance(10 * time.Minute)
-	w.NewVisitor(idp).SignIn("github", unproved, "").Want(403, auth.CodeEmailNotVerified) // whoever comes again is sent another link
+	w.NewVisitor(idp).SignIn("github", unproved, "").Want(403, auth.CodeEmailNotVerified) // a repeated sign-in sends another link
 	if again := w.LinkToken("bob@example.com", auth.KindVerifyEmail); again == first {
 		t.Error("the second try sent no link")
 	}
@@ -310,7 +310,7 @@ func TestLinkIdentity(t *testing.T) {
 	if in := w.NewVisitor(idp).SignIn("github", other, "").Session(); in.User.ID != s.User.ID {
 		t.Error("the identity signs in somebody else")
 	}
-	// A second one of the same provider, and one that is somebody else's.
+	// A second identity of the same provider, and another user's identity.
 	to = v.Link("github", s, nil)
 	idp.SignsIn(authtest.Person{Subject: "10"})
 	v.Back("github", idp.Authorize(t, to)).Want(409, auth.CodeIdentityAlreadyExists)
@@ -327,8 +327,8 @@ func TestLinkIdentity(t *testing.T) {
 	w.Do("DELETE", "/me/identities/github", nil, harness.Bearer(fresh.AccessToken)).Want(403, auth.CodeReauthNeeded)
 }
 
-// Linking CSRF: an attacker sends the URL of their own linking to a victim, whose
-// identity would then open the attacker's account, and the other way round.
+// Linking CSRF: an attacker sends the URL of their own linking to a victim, so that the
+// victim's identity would sign in to the attacker's account, and the other way round.
 func TestLinkingAttack(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	evil := w.Member("evil@example.com")
@@ -344,8 +344,8 @@ func TestLinkingAttack(t *testing.T) {
 	w.NewVisitor(idp).Back("google", back).Want(400, auth.CodeBadOAuthState)
 	none("another browser")
 
-	// With a challenge the callback may come from another browser, but the link
-	// is made by whoever has the verifier.
+	// With a challenge, the callback may come from another browser, but only the holder of
+	// the verifier completes the link.
 	body := map[string]any{"redirect_to": "https://app.test/", "code_challenge": harness.ChallengeOf(harness.Verifier)}
 	back = idp.Authorize(t, w.NewVisitor(idp).Link("google", evil, body))
 	code := w.NewVisitor(idp).Back("google", back).Location().Query().Get("code")
@@ -448,8 +448,8 @@ func TestLinkRace(t *testing.T) {
 	}
 }
 
-// A linking that was begun without a browser is bound to none: whoever comes back,
-// in a browser without a cookie, too, gets a code, and only its exchange links.
+// A linking that started without a browser is bound to none: any browser that returns gets a
+// code, even one without a cookie, and only the exchange of the code links.
 func TestLinkBegunWithoutABrowser(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	s := w.Member("mallory@example.com")

@@ -21,15 +21,15 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// short bounds what a provider costs that does not answer. One that does has as
-// long as always: on a busy machine it needs it.
+// short limits the wait for a provider that does not answer. A provider that answers keeps
+// the usual time, because a busy machine needs it.
 func short(p provider.Provider) provider.Provider {
 	p.Timeout = time.Second
 	return p
 }
 
-// A provider that lies, is down or does not end: 502, nobody signed in, and the
-// cause in the log. Were it another cause, the fault would not have been seen.
+// A provider that lies, is down or does not end its answer: 502, no sign-in, and the cause
+// in the log. The cause is compared, so that each fault is really detected.
 func TestProviderFaults(t *testing.T) {
 	idTokens := []string{"oidc", "google", "apple", "microsoft"}
 	for fault, c := range map[authtest.Fault]struct {
@@ -125,7 +125,7 @@ func TestDiscoveryFaults(t *testing.T) {
 			}
 			idp.Misbehave(authtest.NoFault)
 			if fault == authtest.Slow {
-				// The fetch under way is everybody's, and ends by its own timeout.
+				// All callers share the fetch that is under way. It ends by its own timeout.
 				w = harness.NewWorld(t, auth.WithProvider(idp.OIDC("oidc")))
 				idp.Now = w.Clock.Now
 			}
@@ -167,8 +167,8 @@ func TestProviderCaching(t *testing.T) {
 	}
 }
 
-// A provider in trouble is served from what is known, and asked again after a
-// minute, not at every sign-in.
+// While a provider fails, its cached data is used, and it is queried again after a minute
+// instead of at every sign-in.
 func TestStaleDiscovery(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	asked := func(want int) {
@@ -189,7 +189,7 @@ func TestStaleDiscovery(t *testing.T) {
 	w.Clock.Advance(time.Minute)
 	asked(4)
 	asked(4)
-	w.Clock.Advance(2 * time.Minute) // the new document is good for an hour again
+	w.Clock.Advance(2 * time.Minute) // the new document is valid for an hour again
 	asked(4)
 }
 
@@ -231,7 +231,7 @@ func TestCallbackWithoutIssuer(t *testing.T) {
 	}
 }
 
-// An ID token that vouches for another access token than the one beside it.
+// An ID token with the hash of another access token than the one beside it.
 func TestAccessTokenOfAnother(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	who := harness.Ada
@@ -245,8 +245,7 @@ func TestAccessTokenOfAnother(t *testing.T) {
 	}
 }
 
-// A native app's access token is anybody's word unless the ID token vouches for
-// it by at_hash.
+// A native app's access token is unverified unless the ID token confirms it by at_hash.
 func TestNativeAccessToken(t *testing.T) {
 	var got []auth.ProviderToken
 	idp := authtest.StartProvider(t)
@@ -268,8 +267,8 @@ func TestNativeAccessToken(t *testing.T) {
 	}
 }
 
-// What is configured wins over what is discovered, and the client authenticates
-// as it has to: without a secret only its id goes along, in the body.
+// The configuration overrides discovery, and the client authenticates by the required
+// method. A client without a secret sends only its id, in the body.
 func TestTokenRequest(t *testing.T) {
 	for name, public := range map[string]bool{"confidential": false, "public": true} {
 		t.Run(name, func(t *testing.T) {
@@ -377,7 +376,7 @@ func TestIDTokenSignIn(t *testing.T) {
 	fresh.Do("POST", "/oauth/google/id-token", map[string]any{"id_token": token(harness.Ada, "")}).Want(502, auth.CodeProviderError)
 }
 
-// Microsoft's issuer depends on the tenant, and so does who may come in.
+// Microsoft's issuer and the permitted users depend on the tenant.
 func TestMicrosoftTenants(t *testing.T) {
 	const (
 		home     = authtest.TenantID
@@ -419,8 +418,7 @@ func TestCallbackNamesTenant(t *testing.T) {
 	v.Back("microsoft", back).Session()
 }
 
-// Apple tells the name once, beside the code and unsigned: it is a name and
-// nothing more.
+// Apple sends the name once, beside the code and unsigned. It is used as a name and nothing more.
 func TestAppleName(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	v := w.NewVisitor(idp)
@@ -468,8 +466,8 @@ func TestProviderConfiguration(t *testing.T) {
 	}
 }
 
-// Whoever cancels has not met a fault, in whichever word the provider tells of it:
-// the standards' at all of them, its own at each.
+// A sign-in that the user cancels is no fault. All providers may report it in the standard's
+// words, and each in its own.
 func TestOAuthCancelled(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	idp.Denies()

@@ -18,7 +18,7 @@ import (
 
 var everyProvider = []string{"oidc", "google", "microsoft", "apple", "github", "facebook", "twitter", "discord"}
 
-// Through every provider: a first sign-in makes a user, a second one finds it.
+// Through every provider: a first sign-in creates a user, a second one finds it.
 func TestOAuthSignIn(t *testing.T) {
 	for _, name := range everyProvider {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestOAuthSignIn(t *testing.T) {
 	}
 }
 
-// Some providers tell no address; their users have none.
+// Some providers return no address; their users have none.
 func TestOAuthWithoutEmail(t *testing.T) {
 	for _, name := range everyProvider {
 		w, idp := harness.NewProviderWorld(t)
@@ -64,7 +64,7 @@ func TestOAuthWithoutEmail(t *testing.T) {
 	}
 }
 
-// The request that goes to the provider.
+// The request to the provider.
 func TestOAuthRequest(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	for _, name := range everyProvider {
@@ -81,7 +81,7 @@ func TestOAuthRequest(t *testing.T) {
 			t.Errorf("%s: %v", name, q)
 		}
 		cookie, site := "__Host-authmount-oauth", http.SameSiteLaxMode
-		if name == "apple" { // whose post comes from another site
+		if name == "apple" { // its POST comes from another site
 			cookie, site = "__Host-authmount-oauth-post", http.SameSiteNoneMode
 		}
 		c := v.Cookies[cookie]
@@ -134,7 +134,7 @@ func TestOAuthDisabled(t *testing.T) {
 	}
 }
 
-// With redirect_to the browser goes on with a code, never with tokens.
+// With redirect_to the browser gets a code, never tokens.
 func TestOAuthRedirect(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	a := w.NewVisitor(idp).SignIn("google", harness.Ada, "redirect_to="+url.QueryEscape("https://app.test/done?a=b"))
@@ -152,7 +152,7 @@ func TestOAuthRedirect(t *testing.T) {
 	w.Do("POST", "/exchange", map[string]any{"code": expired}).Want(400, auth.CodeInvalidCode)
 }
 
-// The application's own PKCE binds the code to whoever began.
+// The application's own PKCE binds the code to the client that started the sign-in.
 func TestOAuthChallenge(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	query := "redirect_to=https://app.test/&code_challenge_method=S256&code_challenge=" + harness.ChallengeOf(harness.Verifier)
@@ -165,8 +165,8 @@ func TestOAuthChallenge(t *testing.T) {
 	w.Do("POST", "/exchange", map[string]any{"code": c, "code_verifier": harness.Verifier}).Session()
 }
 
-// A script asks for the URL as JSON. Its challenge then takes the place of the
-// cookie, which it may not be able to keep.
+// A script requests the URL as JSON. Its challenge then replaces the cookie, which the
+// script may not be able to store.
 func TestOAuthJSON(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	asJSON := harness.Header{Name: "Accept", Value: "application/json"}
@@ -176,24 +176,22 @@ func TestOAuthJSON(t *testing.T) {
 		idp.SignsIn(harness.Ada)
 		return idp.Authorize(t, harness.DecodeAs[map[string]string](a)["url"])
 	}
-	// Another browser comes back: it gets a code, which is worth nothing without
-	// the verifier.
+	// Another browser returns: it gets a code, which is useless without the verifier.
 	back := begin(w.NewVisitor(idp), "&redirect_to=https://app.test/")
 	code := w.NewVisitor(idp).Back("google", back).Location().Query().Get("code")
 	w.Do("POST", "/exchange", map[string]any{"code": code}).Want(400, auth.CodeBadCodeVerifier)
 	back = begin(w.NewVisitor(idp), "&redirect_to=https://app.test/")
 	code = w.NewVisitor(idp).Back("google", back).Location().Query().Get("code")
 	w.Do("POST", "/exchange", map[string]any{"code": code, "code_verifier": harness.Verifier}).Session()
-	// Without a redirect the session is the answer, so the browser has to be the
-	// one that began.
+	// Without a redirect the session is the answer, so the browser must be the one that started.
 	back = begin(w.NewVisitor(idp), "")
 	w.NewVisitor(idp).Back("google", back).Want(400, auth.CodeBadOAuthState)
 	v := w.NewVisitor(idp)
 	v.Back("google", begin(v, "")).Session()
 }
 
-// Login CSRF and replay: a state is good once, for ten minutes, at the callback
-// of its provider, in the browser that began.
+// Login CSRF and replay: a state is valid once, for ten minutes, at the callback of its
+// provider, in the browser that started.
 func TestOAuthState(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	bad := func(name string, a *harness.Answer) {
@@ -258,7 +256,7 @@ func TestOAuthCallbackRace(t *testing.T) {
 	}
 }
 
-// One person's first sign-in by many tabs at once makes one user.
+// One person's first sign-in from many tabs in parallel creates one user.
 func TestOAuthFirstSignInRace(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	ids := make([]string, 20)
@@ -276,7 +274,7 @@ func TestOAuthFirstSignInRace(t *testing.T) {
 	}
 }
 
-// What goes wrong is told to the application by the redirect, or as JSON.
+// Errors reach the application by the redirect or as JSON.
 func TestOAuthErrors(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	idp.Denies()
@@ -314,14 +312,14 @@ func TestOAuthCookies(t *testing.T) {
 	if s.AccessToken != "" {
 		t.Error("tokens in the body")
 	}
-	// A challenge asks for the code, and so does a second factor.
+	// A sign-in with a challenge returns the code, even with a second factor.
 	v = w.NewVisitor(idp)
 	if q := v.SignIn("google", harness.Ada, "redirect_to=https://app.test/&code_challenge="+harness.ChallengeOf(harness.Verifier)).Location().Query(); !q.Has("code") || v.Cookies["__Host-my-access"] != nil {
 		t.Errorf("%v %v", q, v.Cookies)
 	}
 }
 
-// What a provider lets the application do goes to the application alone.
+// A provider's tokens go to the application alone.
 func TestOAuthProviderToken(t *testing.T) {
 	var mu sync.Mutex
 	var got []auth.ProviderToken
@@ -344,7 +342,7 @@ func TestOAuthProviderToken(t *testing.T) {
 	}
 }
 
-// A visitor cannot make the service begin sign-ins without end.
+// The number of sign-ins that a visitor can start is limited.
 func TestOAuthStartLimit(t *testing.T) {
 	w, _ := harness.NewProviderWorld(t, auth.WithRateLimits(auth.RateLimits{OAuthPerIP: auth.Rate{Burst: 3, Per: time.Minute}}))
 	for range 3 {

@@ -12,8 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What happens to an account as a whole, and to its number, is told of and
-// recorded.
+// Changes of an account as a whole, and of its phone number, are reported and recorded.
 func TestEventsOfAnAccount(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
 	st, ok := store.Capability[store.Journal](w.Store)
@@ -44,14 +43,14 @@ func TestEventsOfAnAccount(t *testing.T) {
 	if w.Alive(s.AccessToken) {
 		t.Error("the session outlives the account")
 	}
-	// The first proof of the number that an account was made with.
+	// The first verification of the phone number from the sign-up.
 	stranger := w.Do("POST", "/signup", map[string]any{"phone": "+4930888888", "password": harness.GoodPassword}).Session()
 	w.Fired()
 	w.PostOTP("+4930888888", w.Mail(t, "+4930888888", auth.KindPhoneCode).Code, harness.Bearer(stranger.AccessToken)).Want(200)
 	w.WantEvents(auth.EventPhoneVerified)
 }
 
-// What is wrong with a request is told by field.
+// The faults of a request are reported by field.
 func TestFieldsOfAnError(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp("ada@example.com")
@@ -76,8 +75,8 @@ func TestFieldsOfAnError(t *testing.T) {
 	}
 }
 
-// A sign-up at a provider is told of with where it came from, and its account is
-// as old as that.
+// The event of a sign-up at a provider names the method and the provider. The account's
+// creation time is the time of the sign-up.
 func TestEventOfAnOAuthSignUp(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	s := w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session()
@@ -92,7 +91,7 @@ func TestEventOfAnOAuthSignUp(t *testing.T) {
 	}
 }
 
-// Where codes are switched off, nobody gets a number.
+// Where codes are switched off, no account gets a phone number.
 func TestNumbersAreOff(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{Phone: auth.Off}))
 	s := w.Member("ada@example.com")
@@ -100,7 +99,7 @@ func TestNumbersAreOff(t *testing.T) {
 	w.PostOTP(harness.PhoneNumber, "123456", harness.Bearer(s.AccessToken)).Want(403, auth.CodeMethodDisabled)
 }
 
-// A proof that is exactly as old as it may not be is too old.
+// An authentication that is exactly as old as the limit is too old.
 func TestFreshAuthToTheSecond(t *testing.T) {
 	w := harness.NewWorld(t)
 	ada := w.LoginAs(t, "ada@example.com")

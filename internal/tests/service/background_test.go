@@ -16,9 +16,9 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// What nobody asks for is done behind the requests' backs, again and again, until the
-// service is closed: what has expired is deleted, the settings are followed, and what
-// others left unsent is sent. A command that goes without leaves all of it to others.
+// Until it is closed, a service works in the background: it deletes expired data, follows
+// the settings and sends the messages that others left unsent. A command without background
+// work leaves all of it to others.
 func TestWhatGoesOnBehindTheRequests(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []auth.Option
@@ -71,8 +71,8 @@ func TestWhatGoesOnBehindTheRequests(t *testing.T) {
 
 func make32() []byte { return []byte("a secret of the tests', 32 bytes") }
 
-// What a room has done behind the requests' backs is told of the end, which waits for
-// it; nothing begins after that, nor in a command.
+// Background work of a package built on Auth is notified of the end, which waits for it. No
+// work starts after that, nor in a command.
 func TestRoomsWorkUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := harness.NewWorld(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A session that was left out grants nothing: every operation in somebody's name
-// refuses a Caller without one, and only ByApplication does without.
+// A missing session grants nothing: every operation with a Caller refuses one without a
+// session, except ByApplication.
 func TestCallerWithoutSession(t *testing.T) {
 	name, number := "Eve", "+436641234567"
 	params := map[string]any{
@@ -97,8 +97,8 @@ func (s *claimsStore) AdvanceSession(ctx context.Context, c store.Advance) (auth
 	return sess, s.with(u), err
 }
 
-// The store's claims are in the first token of an account and in those of later, under
-// the application's own.
+// The store's claims are in the first token of an account and in later ones. The
+// application's own claims override them.
 func TestClaimsOfTheStore(t *testing.T) {
 	seat := auth.WithClaims(func(context.Context, auth.User) (map[string]any, error) { return map[string]any{"seat": 2}, nil })
 	for name, c := range map[string]struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// What only a developer can mend is in the log as it is by default, with what was
-// seen and the option; what users get wrong is not.
+// A developer's mistake is in the default log, with the observed value and the option. A
+// user's mistake is not.
 func TestMistakesAreLogged(t *testing.T) {
 	other := harness.NewWorld(t) // with a secret and a key of its own
 	stranger := other.Member("ada@example.com")
@@ -77,7 +77,7 @@ func TestMistakesAreLogged(t *testing.T) {
 	}
 }
 
-// A refusal for coming from another site may be for want of WithCORS.
+// A cross-site refusal may mean that WithCORS is missing.
 func TestCrossSiteRefusalIsLogged(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	login := w.Do("POST", "/login", map[string]any{"email": w.LoginAs(t, "ada@example.com").User.Email, "password": authtest.Password}, harness.Header{Name: "Sec-Fetch-Site", Value: "same-origin"}, harness.Header{Name: "X-Session-Transport", Value: "cookie"}).Want(200)
@@ -91,7 +91,7 @@ func TestCrossSiteRefusalIsLogged(t *testing.T) {
 	}
 }
 
-// A log does not say "<nil>" where there is nothing to say.
+// The log does not contain "<nil>" for a missing cause.
 func TestLogHasNoEmptyCause(t *testing.T) {
 	w := harness.NewWorld(t)
 	for _, rt := range harness.Routes(w.Auth) {
@@ -108,8 +108,8 @@ func TestLogHasNoEmptyCause(t *testing.T) {
 	}
 }
 
-// A proxy that nobody declared makes all clients one. The log says so once, with
-// the peer that would have to be trusted.
+// An undeclared proxy makes all clients look like one. The log reports it once, with the
+// peer to trust.
 func TestUntrustedProxyIsLogged(t *testing.T) {
 	for name, c := range map[string]struct {
 		header harness.Header

@@ -30,7 +30,7 @@ func TestDocumentMatchesRoutes(t *testing.T) {
 	}
 }
 
-// Access: every route asks for what the document says it asks for.
+// Access: every route requires the credentials that the document states.
 func TestAccess(t *testing.T) {
 	type security []map[string]any
 	var doc struct {
@@ -62,8 +62,7 @@ func TestAccess(t *testing.T) {
 	}
 	w.Do("GET", "/settings", nil, harness.Header{Name: "X-API-Key", Value: "pk_test_12345678"}).Want(200)
 	w.Do("GET", "/settings", nil, harness.Header{Name: "apikey", Value: "pk_test_12345679"}).Want(401, auth.CodeInvalidAPIKey)
-	// Whatever the table says: no JSON is taken without a key. Only providers and the
-	// pages post without one.
+	// No route takes JSON without a key. Only providers and the pages post without one.
 	for _, rt := range harness.Routes(w.Auth) {
 		method, path, _ := strings.Cut(rt, " ")
 		if method != "GET" && !strings.HasSuffix(path, "/callback") {
@@ -169,7 +168,7 @@ func TestMounts(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithPrefix("/login/api"))
 	w.Do("GET", "/login/api/settings", nil).Want(200)
 	w.Do("GET", "/settings", nil).Want(200)
-	h := harness.NewEnv(t, auth.WithPrefix("/oauth")).Handler() // which endpoints begin with, too
+	h := harness.NewEnv(t, auth.WithPrefix("/oauth")).Handler() // a prefix of endpoints, too
 	for path, want := range map[string]int{"/oauth/settings": 200, "/settings": 200, "/oauth/oauth/callback": 404, "/oauth/oauth/nobody/callback": 404, "/oauth/me": 401} {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
@@ -297,7 +296,7 @@ func TestCookies(t *testing.T) {
 	w.Do("GET", "/me", nil, cookies).Want(401, auth.CodeSessionEnded)
 }
 
-// A page's form posted from another site signs nobody in.
+// A page's form that another site posts signs no one in.
 func TestLoginCSRF(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	token := w.MagicLink("attacker@example.com", nil)
@@ -407,8 +406,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// Sends: one per minute and five per hour to an address, thirty per hour from a
-// client, with no regard to letter case.
+// Sends: one per minute and five per hour to an email address, thirty per hour from a
+// client, ignoring letter case.
 func TestSendLimits(t *testing.T) {
 	w := harness.NewWorld(t)
 	send := func(email string) *harness.Answer {
@@ -425,7 +424,7 @@ func TestSendLimits(t *testing.T) {
 	for i := range 25 {
 		send(fmt.Sprintf("user%d@example.com", i)).Want(200)
 	}
-	for i := 25; ; i++ { // five came back in five minutes, less what they were spent on
+	for i := 25; ; i++ { // five were refilled in five minutes, minus those already spent
 		if send(fmt.Sprintf("user%d@example.com", i)).Status == 429 {
 			break
 		}
@@ -489,8 +488,8 @@ func TestNewRefuses(t *testing.T) {
 	_ = a.Close(t.Context())
 }
 
-// Whoever forgot an address on the allow-list finds in the log which and where to
-// put it; the query, which may hold secrets, is not logged.
+// For a redirect URL that is missing on the allow-list, the log names the URL and the
+// option. It does not contain the query, which may hold secrets.
 func TestRefusedRedirectIsLogged(t *testing.T) {
 	w := harness.NewWorld(t)
 	w.Do("POST", "/magic-link/send", map[string]any{"email": "a@example.com", "redirect_to": "https://other.test/cb?s=hidden"}).Want(400, auth.CodeRedirectNotAllowed)
@@ -500,11 +499,11 @@ func TestRefusedRedirectIsLogged(t *testing.T) {
 	}
 }
 
-// Each fault is told once, on a line that names the option.
+// Each fault is reported once, on a line that names the option.
 func TestNewNamesOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []auth.Option
-		want []string // how the lines begin
+		want []string // the starts of the lines
 	}{
 		"nothing": {nil, []string{"WithSecret: ", "WithMailer: ", "WithBaseURL: the public URL"}},
 		"public http": {[]auth.Option{auth.WithBaseURL("http://auth.test/auth/v1")},
@@ -570,7 +569,7 @@ func TestHugeLoginBurst(t *testing.T) {
 	if count[200] == 0 || count[503] == 0 || count[200]+count[503] != 40 {
 		t.Errorf("answers %v", count)
 	}
-	// Anybody can bring that about: it is no fault of ours, and no line each.
+	// Any client can cause this, so it is no server error and is not logged each time.
 	log := w.Log.String()
 	if n := strings.Count(log, "auth: overloaded"); n != 1 || strings.Contains(log, "level=ERROR") {
 		t.Errorf("%d lines: %s", n, log)

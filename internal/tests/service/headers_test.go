@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// Answers have the headers that say what they are, who may keep them, and where to go on.
+// Answers have the headers for their content type, caching and next location.
 func TestAnswersHaveTheirHeaders(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	w := harness.NewWorld(t, auth.WithProvider(idp.Google()), auth.WithCookies(auth.CookieOptions{}))
@@ -66,7 +66,8 @@ func TestAnswersHaveTheirHeaders(t *testing.T) {
 	}
 }
 
-// A body over a connection that serves several requests at once closes none.
+// A body that is too large does not close an HTTP/2 connection, which serves several
+// requests at once.
 func TestTooMuchOverHTTP2ClosesNothing(t *testing.T) {
 	w := harness.NewWorld(t)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/auth/v1/login", strings.NewReader(strings.Repeat("x", 1<<20)))

@@ -13,8 +13,8 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// Every door to a new password asks; one that is refused leaves the old one, the
-// sessions and the link as they are.
+// Every endpoint that sets a password calls the hook. A refusal keeps the old password, the
+// sessions and the link.
 func TestBeforePasswordChange(t *testing.T) {
 	const next = "another horse battery"
 	reset := func(w *harness.World) string {
@@ -79,7 +79,7 @@ func proven(w *harness.World, email string) harness.Session {
 	return harness.Session{AccessToken: w.LoginAs(w.T, email).AccessToken}
 }
 
-// A deletion is asked about, by whomever; one that is refused leaves everything.
+// Every deletion calls the hook. A refusal keeps everything.
 func TestBeforeDelete(t *testing.T) {
 	var refusal error
 	asked := 0

@@ -42,8 +42,8 @@ func TestHooksAddUp(t *testing.T) {
 	}
 }
 
-// A code of the application's own compiles, and is no code of the wire: the log
-// says who made it and what to use.
+// A custom code of the application compiles but is no code on the wire: the log names its
+// origin and the replacement.
 func TestRejectWithUnknownCode(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithHooks(auth.Hooks{BeforeSignUp: func(context.Context, auth.SignUpAttempt) error { return auth.Reject("staff_only", "") }}))
 	w.Do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword}).Want(500, auth.CodeInternal)
@@ -54,8 +54,8 @@ func TestRejectWithUnknownCode(t *testing.T) {
 	}
 }
 
-// An after-hook that panics is logged: what was committed is answered as such,
-// and other observers are told all the same.
+// An after-hook that panics is logged. The committed change is answered as a success, and
+// other observers still get the event.
 func TestAfterHooksCannotHarm(t *testing.T) {
 	told := 0
 	w := harness.NewWorld(t,
@@ -70,7 +70,7 @@ func TestAfterHooksCannotHarm(t *testing.T) {
 	}
 }
 
-// An event says what, who and about whom, and survives JSON.
+// An event contains the action, the actor and the user, and survives JSON.
 func TestEvents(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp("ada@example.com")
@@ -110,8 +110,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// What comes with a change is recorded in the same step, and is what the hooks
-// are told.
+// The events of a change are recorded in the same step, and the hooks get the same events.
 func TestEventsAreRecorded(t *testing.T) {
 	w := harness.NewWorld(t)
 	st, ok := store.Capability[store.Journal](w.Store)

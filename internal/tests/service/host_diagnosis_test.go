@@ -21,8 +21,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Operators are told of a provider what it answers now: whether it is there, and how many
-// keys it has where it has any; what is remembered of it counts for nothing.
+// The diagnosis of a provider uses its present answer: whether it is reachable, and how many
+// keys it has where it has any. Cached data does not count.
 func TestProvidersAreReached(t *testing.T) {
 	none := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"keys":[]}`)) }))
 	t.Cleanup(none.Close)
@@ -66,7 +66,7 @@ func TestProvidersAreReached(t *testing.T) {
 	}
 }
 
-// sick is a store that says how it is doing as it is told.
+// sick is a store that returns a given diagnosis.
 type sick struct {
 	auth.Store
 	store.AdminStore
@@ -78,8 +78,8 @@ func (s *sick) Unwrap() auth.Store { return s.Store }
 
 func (s *sick) Diagnose(context.Context) (store.StoreDiagnosis, error) { return s.says, s.err }
 
-// A diagnosis has all that the store says of itself, and nothing of what does not apply;
-// and who asks, as it is seen here.
+// A diagnosis has everything that the store reports about itself and omits members that do
+// not apply. It also has the caller as seen here.
 func TestDiagnosisIsWhole(t *testing.T) {
 	m := memstore.New()
 	s := &sick{Store: m, AdminStore: m}
@@ -123,7 +123,7 @@ func TestDiagnosisIsWhole(t *testing.T) {
 	ask().Want(503, auth.CodeUnavailable)
 }
 
-// Pages are told of the service that they are of what it was set up with.
+// Pages learn from the setup which service they belong to.
 func TestSiteOfThePages(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []auth.Option

@@ -25,9 +25,9 @@ func (c cutOff) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A page of a room is called once the whole of its request is there, from its own
-// origin, while the service is on; otherwise the room is told what to show, and the
-// headers are set that go with it. Whatever goes wrong in the page, it is told, too.
+// A page of a package built on Auth is called once its whole request has arrived, from its
+// own origin, while the service is on. Otherwise the package gets the error to show, and the
+// matching headers are set. A failure of the page reaches the package, too.
 func TestPagesAreCalledOnceAllIsThere(t *testing.T) {
 	fine := func(w http.ResponseWriter, r *http.Request) error {
 		body, err := io.ReadAll(r.Body)
@@ -43,7 +43,7 @@ func TestPagesAreCalledOnceAllIsThere(t *testing.T) {
 		body   io.Reader
 		origin string
 		page   func(http.ResponseWriter, *http.Request) error
-		want   auth.Code // that the room is told; none: the page is shown
+		want   auth.Code // that the package gets; none: the page is shown
 	}{
 		"got":                       {nil, "GET", nil, "", fine, ""},
 		"posted":                    {nil, "POST", strings.NewReader("a=b"), "https://auth.test", fine, ""},

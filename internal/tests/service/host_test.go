@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A room's endpoints are let through, refused and answered as the others are.
+// The endpoints of a package built on Auth are permitted, refused and answered as the others are.
 func TestKitHandler(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithAPIKeys("pk_test_12345678"))
 	kit := host.Of(w)
@@ -78,7 +78,7 @@ func TestKitHandler(t *testing.T) {
 	on("GET", "/room/mine", nil, key, harness.Bearer(ada.AccessToken)).Want(401, auth.CodeSessionEnded)
 }
 
-// Without a sender no text is tried out.
+// Without a sender, no test message is sent to a phone.
 func TestNoTextWithoutASender(t *testing.T) {
 	a := harness.NewPlain(t)
 	_, err := host.Of(a).PermitTest(t.Context(), auth.User{ID: "ada", Phone: harness.PhoneNumber, PhoneVerifiedAt: time.Now()}, auth.ChannelSMS)
@@ -87,7 +87,7 @@ func TestNoTextWithoutASender(t *testing.T) {
 	}
 }
 
-// What is told of a client is a list, also where nothing is forwarded.
+// The description of a client contains a list even if nothing is forwarded.
 func TestDiagnosisListsWhatIsForwarded(t *testing.T) {
 	w := harness.NewWorld(t)
 	d, err := host.Of(w).Diagnose(t.Context())
@@ -96,8 +96,8 @@ func TestDiagnosisListsWhatIsForwarded(t *testing.T) {
 	}
 }
 
-// Each limit of an account is cleared once, in an order in which nobody waits for
-// another who clears them.
+// Each limit of an account is cleared once, in a fixed order, so that parallel calls do not
+// deadlock.
 func TestLimitsAreClearedInOrder(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.Member("ada@example.com")
@@ -111,7 +111,7 @@ func TestLimitsAreClearedInOrder(t *testing.T) {
 	}
 }
 
-// A link that somebody begins who is banned by the time it comes back tells them so.
+// A user who is banned before a started link returns gets the error of the ban.
 func TestLinkOfTheBanned(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	s := w.Member("ada@example.com")

@@ -12,7 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// identitiesOf are somebody's identities by provider, as the store has them.
+// identitiesOf are a user's identities by provider, as the store has them.
 func identitiesOf(w *harness.World, id string) map[string]auth.Identity {
 	w.T.Helper()
 	u, err := w.Store.User(w.T.Context(), store.ByID(id))
@@ -26,8 +26,7 @@ func identitiesOf(w *harness.World, id string) map[string]auth.Identity {
 	return all
 }
 
-// Whoever comes back by a provider has the identity that they had, also where another
-// provider calls them the same.
+// A returning user keeps the same identity, even if another provider uses the same subject.
 func TestIdentityStaysTheSame(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	id := w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session().User.ID
@@ -50,7 +49,7 @@ func TestIdentityStaysTheSame(t *testing.T) {
 	}
 }
 
-// Two identities of one provider do not come about by linking both at once.
+// Two parallel linkings do not create two identities of one provider.
 func TestOneIdentityOfAProviderIsLinkedInFlight(t *testing.T) {
 	idp, tap := authtest.StartProvider(t), storetap.New(harness.NewStore(t))
 	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, tap, auth.WithProvider(idp.GitHub()))}
@@ -72,7 +71,7 @@ func TestOneIdentityOfAProviderIsLinkedInFlight(t *testing.T) {
 	}
 }
 
-// Where the session has ended that asked for a link, not even a code is given for it.
+// If the session that requested a link has ended, the callback does not even return a code.
 func TestNoCodeForALinkAfterLogout(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	s := w.Member("ada@example.com")
@@ -85,7 +84,7 @@ func TestNoCodeForALinkAfterLogout(t *testing.T) {
 	}
 }
 
-// A factor is not set up for an account whose ways in have changed since it was looked at.
+// A factor is not set up for an account with credentials that changed since it was read.
 func TestEnrolmentInFlightOfAChange(t *testing.T) {
 	tap := storetap.New(harness.NewStore(t))
 	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, tap)}
@@ -99,10 +98,10 @@ func TestEnrolmentInFlightOfAChange(t *testing.T) {
 	w.Do("POST", "/2fa/setup-totp", nil, harness.Bearer(s.AccessToken)).Want(401, auth.CodeSessionEnded)
 }
 
-// otherHash is the hash of a password that nobody knows.
+// otherHash is the hash of an unknown password.
 var otherHash = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy"
 
-// The events of a session, and the hook before it, tell whose it is.
+// The events of a session, and the hook before it, identify its user.
 func TestEventsTellOfTheirSession(t *testing.T) {
 	var asked []auth.SignInAttempt
 	w := harness.NewWorld(t, auth.WithHooks(auth.Hooks{BeforeSignIn: func(_ context.Context, a auth.SignInAttempt) error {
@@ -128,7 +127,7 @@ func TestEventsTellOfTheirSession(t *testing.T) {
 	}
 }
 
-// Where the session that asked for a link cannot be read, that is what is said.
+// If the session that requested a link cannot be read, the answer says so.
 func TestLinkWhileTheSessionCannotBeRead(t *testing.T) {
 	idp, tap := authtest.StartProvider(t), storetap.New(harness.NewStore(t))
 	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, tap, auth.WithProvider(idp.GitHub()))}

@@ -23,7 +23,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// wholeImport is somebody of whom another system knew everything.
+// wholeImport is a user with every field set.
 func wholeImport(w *harness.World) auth.ImportUserParams {
 	day := func(n int) time.Time { return w.Clock.Now().UTC().Truncate(time.Second).AddDate(0, 0, -n) }
 	return auth.ImportUserParams{
@@ -35,7 +35,7 @@ func wholeImport(w *harness.World) auth.ImportUserParams {
 	}
 }
 
-// What another system kept of a user arrives whole.
+// All data that another system stored about a user is imported.
 func TestImportKeepsEverything(t *testing.T) {
 	w := harness.NewWorld(t)
 	p := wholeImport(w)
@@ -53,7 +53,7 @@ func TestImportKeepsEverything(t *testing.T) {
 	slices.SortFunc(kept.Identities, func(a, b auth.Identity) int { return -strings.Compare(a.Subject, b.Subject) })
 	google, github := p.Identities[0], p.Identities[1]
 	google.Sequence, github.Sequence = 1, 1
-	google.CreatedAt = p.CreatedAt // nobody said
+	google.CreatedAt = p.CreatedAt // not given
 	want := auth.User{
 		ID: strings.ToLower(p.ID), Email: "Ada@example.com", EmailVerifiedAt: p.EmailVerifiedAt, Phone: "+4930123456", PhoneVerifiedAt: p.PhoneVerifiedAt,
 		FullName: p.FullName, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Roles: p.Roles, MFAEnabled: true,
@@ -69,8 +69,8 @@ func TestImportKeepsEverything(t *testing.T) {
 	w.WantEvents(auth.EventUserImported)
 }
 
-// The second factor of an import is asked for, and its secret is nowhere in the
-// clear.
+// The second factor of an import is required at sign-in, and its secret is stored nowhere in
+// the clear.
 func TestImportedTOTPSignsIn(t *testing.T) {
 	w := harness.NewWorld(t)
 	p := wholeImport(w)
@@ -94,7 +94,7 @@ func TestImportedTOTPSignsIn(t *testing.T) {
 	if c := w.ClaimsOf(s); c.AAL != store.LevelAAL2 {
 		t.Errorf("level %q", c.AAL)
 	}
-	w.Do("POST", "/login", in).Want(422, auth.CodeInvalidTOTPCode) // a code is good once
+	w.Do("POST", "/login", in).Want(422, auth.CodeInvalidTOTPCode) // a code is valid once
 }
 
 func TestImportedBanHolds(t *testing.T) {
@@ -109,8 +109,7 @@ func TestImportedBanHolds(t *testing.T) {
 	w.Do("POST", "/login", in).Want(200)
 }
 
-// Whatever cannot be kept is refused with the name of its field, and nothing is
-// created.
+// Data that cannot be stored is refused with the name of its field, and nothing is created.
 func TestImportNamesTheBadField(t *testing.T) {
 	w := harness.NewWorld(t)
 	now := w.Clock.Now()
@@ -226,8 +225,8 @@ func people(n int, read *int) iter.Seq[auth.ImportUserParams] {
 	}
 }
 
-// Many are imported in few steps; those who are refused hinder nobody, and of each
-// it is told, in order, what became of them.
+// Many users are imported in few steps. Refused users do not block others, and the result of
+// each user is reported in order.
 func TestImportUsersTellsOfEach(t *testing.T) {
 	tap := storetap.New(harness.NewStore(t))
 	w := &harness.World{Env: authtest.NewOn(t, tap), T: t}
@@ -274,8 +273,7 @@ func TestImportUsersTellsOfEach(t *testing.T) {
 	w.Do("POST", "/login", map[string]any{"email": "p1249@example.com", "password": harness.GoodPassword}).Want(200)
 }
 
-// The import tells the hooks of each user who was created, and the store has the
-// same events.
+// The import calls the hooks for each created user, and the store has the same events.
 func TestImportUsersTellsHooks(t *testing.T) {
 	w := harness.NewWorld(t)
 	seq := slices.Values([]auth.ImportUserParams{{Email: "a@example.com"}, {Email: "A@example.com"}, {Email: "b@example.com"}})
@@ -290,7 +288,7 @@ func TestImportUsersTellsHooks(t *testing.T) {
 	}
 }
 
-// The hook of new users is called for each, and its refusal is that user's alone.
+// The hook of new users is called for each, and its refusal affects that user alone.
 func TestImportUsersCallsTheHook(t *testing.T) {
 	var made []string
 	w := harness.NewWorld(t, auth.WithHooks(auth.Hooks{OnUserCreating: func(_ context.Context, u auth.User) error {
@@ -315,9 +313,8 @@ func TestImportUsersCallsTheHook(t *testing.T) {
 	}
 }
 
-// A context that ends, or a store that does not answer, stops an import: what was
-// told is there, nothing that was not told is counted, and no more is read than one
-// step takes.
+// A canceled context or a failing store stops an import. All reported users are stored, no
+// unreported user is counted, and at most one more step is read.
 func TestImportUsersStops(t *testing.T) {
 	for name, c := range map[string]struct {
 		stop func(cancel func(), tap *storetap.Tap)
@@ -359,8 +356,7 @@ func TestImportUsersStops(t *testing.T) {
 	}
 }
 
-// Two imports of the same people at once: everybody is there once, told by one of
-// the two.
+// Two parallel imports of the same users: each user is stored once and reported by one of the two.
 func TestImportUsersInParallel(t *testing.T) {
 	w := harness.NewWorld(t)
 	created := make(chan string, 1000)

@@ -79,8 +79,8 @@ func (s *keyReads) replace(t *testing.T, now time.Time, k store.APIKey) store.AP
 	return k
 }
 
-// Where a public key is needed, the live ones of the store will do beside those of the
-// option; a secret one, or one that is over, will not.
+// Where a public key is required, the store's live keys are valid beside those of the
+// option. A secret key or an expired one is not.
 func TestPublicKeysOfTheStore(t *testing.T) {
 	t.Parallel()
 	st := newKeyReads(t)
@@ -104,7 +104,7 @@ func TestPublicKeysOfTheStore(t *testing.T) {
 	}
 	w.Do("GET", "/me", nil, harness.Header{Name: "Apikey", Value: text}, harness.Bearer(text)).Want(401, auth.CodeMissingToken) // as client libraries do
 
-	// The text before a rotation, and what has expired meanwhile.
+	// The key before a rotation, and keys that expired meanwhile.
 	before := oldKey(t, rotated.ID)
 	rotated.PreviousHash, rotated.PreviousUntil = apikey.Hash(before), now.Add(time.Hour)
 	st.replace(t, now, rotated)
@@ -124,8 +124,8 @@ func TestPublicKeysOfTheStore(t *testing.T) {
 	}
 }
 
-// A key that is revoked while the keys are being read is not remembered as good: what was
-// read before the change is forgotten with the rest.
+// A key that is revoked during a read of the keys is not cached as valid: a result from
+// before the change is discarded.
 func TestKeyRevokedWhileKeysAreRead(t *testing.T) {
 	t.Parallel()
 	st := newKeyReads(t)
@@ -144,7 +144,7 @@ func TestKeyRevokedWhileKeysAreRead(t *testing.T) {
 	ask().Want(401, auth.CodeInvalidAPIKey)
 }
 
-// However many public keys there are, all of them are good.
+// All public keys are valid, however many there are.
 func TestManyPublicKeys(t *testing.T) {
 	t.Parallel()
 	st := newKeyReads(t)
@@ -159,7 +159,7 @@ func TestManyPublicKeys(t *testing.T) {
 	}
 }
 
-// oldKey makes up a key of an id.
+// oldKey returns a made-up key with an id.
 func oldKey(t *testing.T, id string) string {
 	t.Helper()
 	text, err := apikey.New(apikey.Parts{Public: true, Environment: "live", ID: id})
@@ -169,8 +169,8 @@ func oldKey(t *testing.T, id string) string {
 	return text
 }
 
-// Whoever makes up keys has nothing read for each of them, uses are noted once a
-// minute, and where the store cannot tell, no key is good that only it knows.
+// Made-up keys cause no reads of their own, and uses are recorded once a minute. If the
+// store fails, a key that only it knows gets 503 unavailable.
 func TestPublicKeysAreRemembered(t *testing.T) {
 	t.Parallel()
 	st := newKeyReads(t)
@@ -212,8 +212,8 @@ func operating(w *harness.World) http.Handler {
 	}}})
 }
 
-// A secret key opens what it is for, by itself; whatever is wrong with one, the answer
-// is the same. It is for nothing else.
+// A secret key alone grants access to its endpoints, and to nothing else. Every invalid key
+// gets the same answer.
 func TestSecretKeys(t *testing.T) {
 	t.Parallel()
 	st := newKeyReads(t)
@@ -258,7 +258,7 @@ func TestSecretKeys(t *testing.T) {
 		}
 	}
 	ada := w.LoginAs(t, "ada@example.com")
-	ask(harness.Bearer(ada.AccessToken)).Want(401, auth.CodeInvalidAPIKey) // people need the public key as elsewhere
+	ask(harness.Bearer(ada.AccessToken)).Want(401, auth.CodeInvalidAPIKey) // users need the public key here as elsewhere
 	ask(harness.Bearer(ada.AccessToken), harness.Header{Name: "Apikey", Value: text}).Want(401, auth.CodeInvalidAPIKey)
 	if got := harness.DecodeAs[map[string]string](ask(harness.Bearer(ada.AccessToken), harness.Header{Name: "Apikey", Value: public}).Want(200)); got["user"] != ada.User.ID {
 		t.Errorf("%v", got)
@@ -279,8 +279,8 @@ func TestSecretKeys(t *testing.T) {
 	}
 }
 
-// Wrong secret keys count by the client's address. The right one works all the same, or
-// strangers behind the same address could keep a program out.
+// Wrong secret keys count by the client's IP address. The right one works all the same,
+// because strangers behind the same address could otherwise lock a program out.
 func TestSecretKeysAreLimited(t *testing.T) {
 	t.Parallel()
 	w := harness.NewWorldOn(t, newKeyReads(t), auth.WithSecretKeys(auth.SecretKey{Key: "sk_test_0123456789", Scopes: []string{"*"}}),

@@ -44,7 +44,7 @@ func export(w *harness.World, access string) exported {
 	return harness.DecodeAs[exported](a)
 }
 
-// Everything about the caller is there, nothing of anybody else's, and no secret.
+// The export has all data of the caller, none of another user's, and no secret.
 func TestExport(t *testing.T) {
 	w := harness.NewWorld(t)
 	eve := w.PostSignUp("eve@example.com")
@@ -83,8 +83,8 @@ func TestExport(t *testing.T) {
 	w.Do("GET", "/me/export", nil, harness.Bearer(late.AccessToken)).Want(403, auth.CodeReauthNeeded)
 }
 
-// More events than a page holds come each once, newest first; who else acted, and
-// from where, is not told.
+// Events beyond one page come once each, newest first. Other actors and their locations are
+// not included.
 func TestExportOfManyEvents(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp("ada@example.com")
@@ -145,7 +145,7 @@ func TestExportIsReadWithinTheSession(t *testing.T) {
 	}
 }
 
-// A store without optional interfaces has less to tell.
+// An export from a store without optional interfaces has fewer parts.
 func TestExportOfAPlainStore(t *testing.T) {
 	w := &harness.World{T: t, Env: authtest.NewOn(t, harness.PlainStore{Store: memstore.New()})}
 	if got := export(w, w.LoginAs(t, "ada@example.com").AccessToken); got.User.Email != "ada@example.com" || len(got.Events) != 0 || len(got.Sessions) != 1 {

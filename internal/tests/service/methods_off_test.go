@@ -29,7 +29,7 @@ func beside(w *harness.World, store auth.Store, opts ...auth.Option) *harness.Wo
 
 func off(s auth.Settings) auth.Option { return auth.WithSettings(s) }
 
-// A way in that is switched off takes nothing any more that was given out while it was on.
+// A sign-in method that is switched off accepts no link or code from the time before.
 func TestWhatIsSwitchedOffTakesNothingFromBefore(t *testing.T) {
 	const ada = "ada@example.com"
 	for name, c := range map[string]struct {
@@ -47,7 +47,7 @@ func TestWhatIsSwitchedOffTakesNothingFromBefore(t *testing.T) {
 		}},
 		"an invitation": {auth.Settings{Password: auth.Off, MagicLink: auth.On}, func(w, off *harness.World) error {
 			token := w.Invited(ada)
-			off.Invited("bob@example.com") // so that it knows who judges
+			off.Invited("bob@example.com") // so that it has a check of invitations
 			_, err := off.AcceptInvitation(t.Context(), auth.AcceptInvitationParams{Token: token, Password: harness.GoodPassword})
 			return err
 		}},
@@ -71,7 +71,7 @@ func TestWhatIsSwitchedOffTakesNothingFromBefore(t *testing.T) {
 	}
 }
 
-// A provider that is there no more when somebody comes back signs nobody in, and says so.
+// If a provider is removed during a sign-in, the callback signs no one in and says so.
 func TestComingBackFromAProviderThatIsGone(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	v := w.NewVisitor(idp)
@@ -88,8 +88,7 @@ func TestComingBackFromAProviderThatIsGone(t *testing.T) {
 	}
 }
 
-// A browser that comes back from a provider to no page of the application's is shown that
-// it is signed in.
+// A browser that returns from a provider without a redirect sees a page that says it is signed in.
 func TestBrowserIsShownThatItIsSignedIn(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	v := w.NewVisitor(idp)
@@ -101,7 +100,7 @@ func TestBrowserIsShownThatItIsSignedIn(t *testing.T) {
 	}
 }
 
-// An invitation whose inviter cannot be judged makes no account at a provider's word.
+// An invitation that fails its check creates no account, even if a provider confirms the address.
 func TestInvitationThatCannotBeJudged(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	token, v := w.Invited("ada@example.com"), w.NewVisitor(idp)
@@ -114,7 +113,7 @@ func TestInvitationThatCannotBeJudged(t *testing.T) {
 	if u, err := w.Store.User(t.Context(), store.ByEmail("ada@example.com")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("made %+v, %v", u, err)
 	}
-	o := beside(w, w.Store) // where nobody judges
+	o := beside(w, w.Store) // without a check of invitations
 	if _, err := o.AcceptInvitation(t.Context(), auth.AcceptInvitationParams{Token: token, Password: harness.GoodPassword}); !errors.Is(err, auth.CodeUnavailable) {
 		t.Errorf("without the admin side: %v", err)
 	}
@@ -131,8 +130,8 @@ func TestMagicLinkToAnAddressThatMoved(t *testing.T) {
 	w.Do("POST", "/magic-link/verify", map[string]any{"token": token}).Want(400, auth.CodeInvalidToken)
 }
 
-// Another site's form neither opens a page by the cookies that come with it, nor trades a
-// code beside them, nor ends what somebody does in another's place.
+// Another site's form cannot use the cookies that come with it: it opens no page, exchanges
+// no code and ends no impersonation.
 func TestOtherSitesDoNothingByCookies(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	access, refresh := w.InCookies("ada@example.com")
@@ -163,8 +162,8 @@ func codeIn(t *testing.T, to string) string {
 	return code
 }
 
-// Acting as somebody, which nothing renews, takes the cookie away by which the browser
-// would come back as somebody else.
+// An impersonation cannot be refreshed. It deletes the refresh cookie, by which the browser
+// would return to another account.
 func TestActingLeavesNoRefreshCookie(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	code := codeIn(t, actsAs(w, w.PostSignUp("eve@example.com"), w.Member("ada@example.com").User.ID))
@@ -175,7 +174,7 @@ func TestActingLeavesNoRefreshCookie(t *testing.T) {
 	}
 }
 
-// Pages that only bearer tokens open are a mistake, of which the log tells.
+// Pages that accept only bearer tokens are a mistake, and the log reports it.
 func TestPagesWithoutCookiesAreToldOf(t *testing.T) {
 	for want, opts := range map[bool][]auth.Option{true: nil, false: {auth.WithCookies(auth.CookieOptions{})}} {
 		w := harness.NewWorld(t, opts...)
@@ -186,7 +185,7 @@ func TestPagesWithoutCookiesAreToldOf(t *testing.T) {
 	}
 }
 
-// Permissions that a token has no room for are no permissions where they cannot be read.
+// Permissions that do not fit into a token are not granted where they cannot be read.
 func TestPermissionsThatCannotBeRead(t *testing.T) {
 	w := harness.NewWorld(t)
 	ada := w.LoginAs(t, harness.AdaMail, authtest.Permissions(harness.PermissionClaims(60)...))
@@ -207,7 +206,7 @@ func TestPermissionsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Metadata that no JSON can say is refused as the caller's mistake.
+// Metadata that JSON cannot express is refused as the caller's mistake.
 func TestMetadataThatIsNoJSON(t *testing.T) {
 	w := harness.NewWorld(t)
 	res, err := w.SignUp(t.Context(), auth.SignUpParams{Email: harness.AdaMail, Password: harness.GoodPassword, UserMetadata: map[string]any{"x": math.NaN()}})
@@ -216,7 +215,8 @@ func TestMetadataThatIsNoJSON(t *testing.T) {
 	}
 }
 
-// A room's form is one, and says each thing once but for what is of several boxes.
+// The form of a package built on Auth is a single form with each field once, except fields
+// of several checkboxes.
 func TestFormsOfRooms(t *testing.T) {
 	kit := host.Of(harness.NewWorld(t))
 	for body, c := range map[string]struct {
@@ -236,7 +236,7 @@ func TestFormsOfRooms(t *testing.T) {
 	}
 }
 
-// actsAs begins an impersonation of somebody with a role, and returns where it leads.
+// actsAs starts an impersonation by a user with a role, and returns its redirect.
 func actsAs(w *harness.World, actor harness.Session, id string) string {
 	w.T.Helper()
 	kit, ctx, now := host.Of(w), w.T.Context(), w.Clock.Now()
@@ -256,5 +256,5 @@ func actsAs(w *harness.World, actor harness.Session, id string) string {
 	return to
 }
 
-// edits gives somebody a role, so that each token of theirs rests on what it permits.
+// edits gives a user a role, so that each of their tokens depends on the role's permissions.
 func edits(w *harness.World, id string) { w.Patch(id, store.UserPatch{Roles: &[]string{"editor"}}) }

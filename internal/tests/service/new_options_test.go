@@ -18,14 +18,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// optionRow is a service that is set up as in production but for some options, and
-// all that New says to it; "" if it is accepted.
+// optionRow is a production setup with some options changed, and the whole error of New; ""
+// if it is accepted.
 type optionRow struct {
 	opts []auth.Option
 	says string
 }
 
-// optionRows are refusals, each for itself, and what is only just accepted.
+// optionRows are single refusals, and options that are only just accepted.
 func optionRows() []optionRow {
 	row := func(says string, opts ...auth.Option) optionRow { return optionRow{opts, says} }
 	secret := func(n int) []byte { return bytes.Repeat([]byte("s"), n) }
@@ -184,7 +184,7 @@ func TestNewSays(t *testing.T) {
 	}
 }
 
-// invalidMail is a mailer that says what is wrong with it.
+// invalidMail is a mailer that reports its own fault.
 type invalidMail struct{ err error }
 
 func (m invalidMail) Validate() error { return m.err }
@@ -196,7 +196,7 @@ type agedStore struct{ auth.Store }
 
 func (agedStore) Contract() int { return store.ContractVersion - 1 }
 
-// Dev mode makes up what is missing, and replaces nothing.
+// Dev mode adds missing senders and replaces none.
 func TestDevModeKeepsSenders(t *testing.T) {
 	var own *auth.Inbox
 	texts := func() auth.Option { return auth.WithSMSSender(own) }

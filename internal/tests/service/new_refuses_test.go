@@ -19,7 +19,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A limit that would be off without a word is refused, whichever it is.
+// A limit without a period is refused, because it would be off silently.
 func TestRatesNeedATime(t *testing.T) {
 	limits := reflect.TypeFor[auth.RateLimits]()
 	for i := range limits.NumField() {
@@ -58,7 +58,7 @@ func (s *unready) Settings(context.Context) (store.StoredSettings, error) {
 	return store.StoredSettings{}, s.settings
 }
 
-// A service does not begin on a store that is not ready, or whose settings are not known.
+// A service does not start on a store that is not ready or has unknown settings.
 func TestNewRefusesStoresThatAreNotReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		store *unready
@@ -82,7 +82,7 @@ func TestNewRefusesStoresThatAreNotReady(t *testing.T) {
 	}
 }
 
-// Browsers would drop cookies of such a name, and nobody could sign in.
+// Browsers would drop cookies of such a name, so that no sign-in would work.
 func TestNewRefusesNamesThatNoCookieHas(t *testing.T) {
 	for _, name := range []string{"a b", "a=b", "a;b", "a,b", "ä", "a\n", `"a"`, "a/b"} {
 		if got := harness.Refusal(t, auth.WithCookies(auth.CookieOptions{Name: name})); !strings.Contains(got, "WithCookies: ") {

@@ -11,8 +11,8 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// In dev mode, links lead to the port that is served, whatever a request says of its
-// host; a base URL that was given is left as it is.
+// In dev mode, links lead to the served port, whatever host a request names. A configured
+// base URL stays as it is.
 func TestDevLinksLeadToThePortServed(t *testing.T) {
 	for name, opts := range map[string][]auth.Option{"made up": nil, "given": {auth.WithBaseURL("http://localhost:9/auth/v1")}} {
 		a, err := auth.New(t.Context(), memstore.New(), append([]auth.Option{auth.WithDevMode(), auth.WithMail(auth.MailOptions{Sync: true})}, opts...)...)
@@ -79,8 +79,8 @@ func TestPrefixFollowsBaseURL(t *testing.T) {
 	_ = a.Close(t.Context())
 }
 
-// A handler that is mounted elsewhere than it believes says so: once, with the
-// path that it saw. A path that no endpoint ends in is nobody's mistake.
+// A handler that is mounted at another path than it expects logs this once, with the path of
+// the request. A path that ends in no endpoint is not logged.
 func TestMissedMountIsLogged(t *testing.T) {
 	const said = "missed the mount"
 	for path, logged := range map[string]bool{
@@ -94,7 +94,7 @@ func TestMissedMountIsLogged(t *testing.T) {
 		"/auth/v1/login":                  false,
 		"/login":                          false,
 		"//login":                         false,
-		"/a" + strings.Repeat("/a", 4000) + "/login": false, // nobody mounts there
+		"/a" + strings.Repeat("/a", 4000) + "/login": false, // not a plausible mount
 	} {
 		w := harness.NewWorld(t)
 		for range 3 {
@@ -110,7 +110,7 @@ func TestMissedMountIsLogged(t *testing.T) {
 	}
 }
 
-// What New accepts and would puzzle whoever forgot it, is in the log.
+// The log notes options that New accepts although they may surprise later.
 func TestNewNotes(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []auth.Option
@@ -130,8 +130,8 @@ func TestNewNotes(t *testing.T) {
 	}
 }
 
-// A browser that signs in over http where the cookies are for https would refuse
-// them, and ask to sign in for ever: the log says so, once.
+// A browser that signs in over http would refuse cookies for https, and every page would ask
+// for a sign-in again. The log says so, once.
 func TestSignInOverHTTPIsNoted(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	ada := w.LoginAs(t, "ada@example.com")

@@ -16,8 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A sign-up whose session the application refuses makes no account, and writes to
-// nobody.
+// A sign-up with a session that the application refuses creates no account and sends no message.
 func TestRefusedFirstSessionMakesNoAccount(t *testing.T) {
 	refuse := func(context.Context, auth.SignInAttempt) error {
 		return auth.Reject(auth.CodeMethodDisabled, "Not yet.")
@@ -52,8 +51,7 @@ func TestRefusedSessionEndsNoEnrolment(t *testing.T) {
 	enable().Want(200)
 }
 
-// A second factor from elsewhere that nobody can keep is no reason to bring its owner
-// over without one.
+// If the store cannot keep an imported second factor, its user is not imported without one.
 func TestImportWithoutAStoreOfFactors(t *testing.T) {
 	w := &harness.World{T: t, Env: authtest.NewOn(t, harness.PlainStore{Store: memstore.New()})}
 	_, err := w.ImportUser(t.Context(), auth.ImportUserParams{Email: harness.AdaMail, TOTPSecret: "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"})
@@ -73,14 +71,14 @@ func TestOwnFieldsOfOtherTypes(t *testing.T) {
 	w.Do("PATCH", "/me", map[string]any{"user_metadata": nil}, harness.Bearer(s.AccessToken)).Want(422, auth.CodeValidationFailed)
 }
 
-// While passwords are switched off nobody changes theirs either.
+// While passwords are switched off, they cannot be changed either.
 func TestSwitchedOffPasswordsStay(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{Password: auth.Off}))
 	s := w.Do("GET", "/magic-link/verify?token="+w.MagicLink(harness.AdaMail, nil), nil).Session()
 	w.Do("POST", "/me/password", map[string]any{"new_password": harness.GoodPassword}, harness.Bearer(s.AccessToken)).Want(403, auth.CodeMethodDisabled)
 }
 
-// A link leads nowhere that is not on the list, whatever it is for.
+// A link of any kind leads only to URLs on the list.
 func TestMailedLinksLeadToAllowedPlaces(t *testing.T) {
 	w := harness.NewWorld(t)
 	for path, body := range map[string]map[string]any{
@@ -106,7 +104,7 @@ func TestUncheckedPasswordIsNotTaken(t *testing.T) {
 	}
 }
 
-// Another code to a new address has tries of its own.
+// A second code to a new address has attempts of its own.
 func TestNewCodeToANewAddress(t *testing.T) {
 	const newMail = "new@example.com"
 	w := harness.NewWorld(t)
@@ -136,7 +134,8 @@ func TestLongTokensAreRefused(t *testing.T) {
 	}
 }
 
-// Permissions go where roles leave no room for them, and are named.
+// Permissions are omitted from a token where roles leave no space for them, and the token
+// names them.
 func TestPermissionsGiveWayToRoles(t *testing.T) {
 	w := harness.NewWorld(t)
 	roles := make([]string, 24)
@@ -150,7 +149,7 @@ func TestPermissionsGiveWayToRoles(t *testing.T) {
 	}
 }
 
-// The inbox says by which methods it is read, and of what type its answers are.
+// The inbox states its methods and content types.
 func TestInboxHeaders(t *testing.T) {
 	in := auth.NewInbox()
 	for _, c := range []struct{ method, path, kind, allow string }{

@@ -11,8 +11,9 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// Whatever request a program signs in with may say which device it is, and how the
-// session goes out, and the document says so. A refresh makes no session, and callbacks come from browsers.
+// Every request by which a program signs in may name the device and the transport of the
+// session, and the document says so. A refresh creates no session, and callbacks come from
+// browsers.
 func TestSignInsDocumentTheDevice(t *testing.T) {
 	found := 0
 	for path, item := range harness.API().Document.Paths.Map() {
@@ -38,8 +39,7 @@ func TestSignInsDocumentTheDevice(t *testing.T) {
 	}
 }
 
-// Every field that the document calls required is asked for by its name, at every
-// endpoint that takes JSON, whether it is absent or empty.
+// A missing or empty required field is reported by its name, at every endpoint that takes JSON.
 func TestRequiredFields(t *testing.T) {
 	var doc struct {
 		Paths map[string]map[string]struct {
@@ -96,8 +96,7 @@ func TestRequiredFields(t *testing.T) {
 	}
 }
 
-// Every endpoint that takes JSON says so of what is none, and not that a field is
-// missing, or nothing.
+// Every endpoint that takes JSON reports invalid JSON as such, and not as a missing field.
 func TestBadJSONAtEveryDoor(t *testing.T) {
 	var doc struct {
 		Paths map[string]map[string]struct {

@@ -12,8 +12,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A role that is taken away while an invitation takes an account over does not come back
-// with it.
+// A role that is removed while an invitation takes an account over is not restored by it.
 func TestTakenRoleDoesNotComeBackByAnInvitation(t *testing.T) {
 	w, tap, _ := harness.NewTappedWorld(t)
 	const ada = "ada@example.com"
@@ -28,7 +27,7 @@ func TestTakenRoleDoesNotComeBackByAnInvitation(t *testing.T) {
 	}
 }
 
-// A device that is trusted no more when its session is made is asked for the second factor.
+// A device that loses its trust before its session is created needs the second factor.
 func TestTrustThatEndsDuringASignIn(t *testing.T) {
 	w, tap, _ := harness.NewTappedWorld(t, harness.TrustsDevices())
 	e := w.Enrol(w.Do("POST", "/signup", harness.Credentials(harness.AdaMail, harness.GoodPassword), harness.OnDevice(harness.Laptop)).Session().AccessToken)
@@ -52,7 +51,7 @@ func TestTrustThatEndsDuringASignIn(t *testing.T) {
 	}
 }
 
-// While all is switched off nobody comes in whose permissions cannot be read.
+// While all is switched off, a user with unreadable permissions cannot sign in.
 func TestSwitchedOffLetsNobodyInUnread(t *testing.T) {
 	w, tap, _ := harness.NewTappedWorld(t)
 	const ada = "ada@example.com"

@@ -14,8 +14,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A token carries what its roles permit, and HasPermission passes for exactly
-// that.
+// A token carries the permissions of its roles, and HasPermission passes for exactly these.
 func TestHasPermission(t *testing.T) {
 	w := harness.NewWorld(t)
 	roles, ok := store.Capability[store.ProjectStore](w.Store)
@@ -64,8 +63,8 @@ func TestHasPermission(t *testing.T) {
 	}
 }
 
-// What a handler does to its claims is its own affair: a role that it appends
-// opens nothing for the next request with the same token.
+// A handler may change its claims without an effect on others: a role that it appends grants
+// nothing to the next request with the same token.
 func TestClaimsAreTheCallersOwn(t *testing.T) {
 	w := harness.NewWorld(t)
 	ada := w.LoginAs(t, "ada@example.com", authtest.Roles("reader"), authtest.AppMetadata(map[string]any{"plan": map[string]any{"seats": 1}}))

@@ -18,8 +18,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A rotation, from the first day of the new secret to the day on which the old one
-// may go: what depends on the old one is told, and goes down with use.
+// A rotation, from the first day of the new secret to the day on which the old one may be
+// removed. The diagnosis counts the data that depends on the old one, and the count falls
+// with use.
 func TestRotationTellsWhatDepends(t *testing.T) {
 	one, two, three := bytes.Repeat([]byte("1"), 32), bytes.Repeat([]byte("2"), 32), bytes.Repeat([]byte("3"), 32)
 	store, ctx, began := harness.NewStore(t), t.Context(), time.Now().UTC().Truncate(time.Second)

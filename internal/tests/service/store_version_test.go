@@ -10,8 +10,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// restsOnAtVersion is what the contract asks of stores at store.ContractVersion, member by member of
-// what every change is told and of the conditions in it.
+// restsOnAtVersion lists the members of every change, and of the conditions in it, that the
+// contract has at store.ContractVersion.
 const restsOnAtVersion = `version 8
 Change: Now By IfUsers IfRoles IfKey KeepOwner FirstOwner Events Messages Unrecorded Idempotency
 Authority: Session Token Key Proof System External
@@ -22,8 +22,8 @@ UserAt: ID Revision CredentialRevision PasswordHash Email EmailVerified Phone Ph
 Idempotency: Actor Route Key RequestHash Result ExpiresAt
 `
 
-// Whoever has changes rest on something more raises the version of the contract: a store
-// that was written before would compile, and ignore the condition in silence.
+// A new condition of changes raises the version of the contract: a store that was written
+// before would compile and silently ignore the condition.
 func TestConditionsRaiseTheContractVersion(t *testing.T) {
 	t.Parallel()
 	text := fmt.Sprintln("version", store.ContractVersion)

@@ -14,14 +14,14 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// damaged is a store some of whose rows are not what was written.
+// damaged is a store that returns some rows changed.
 type damaged struct {
 	auth.Store
 	store.Journal
 	token   func(t *store.Token)  // of a token that is read or redeemed
 	session func(s *auth.Session) // of a session that was moved on
-	tryCode error                 // what comes of a code in place of a judgement
-	tryFrom int                   // after so many that are judged
+	tryCode error                 // the result of a code instead of a check
+	tryFrom int                   // after so many that are checked
 	create  error                 // and of an account
 	message store.SealedMessage   // the one that failed
 }
@@ -78,7 +78,7 @@ func (s *damaged) FailedMessage(context.Context, string, time.Time) (store.Seale
 
 func (s *damaged) RetryMessage(context.Context, store.RetryMessage) error { return nil }
 
-// of makes the data of tokens of one purpose another one.
+// of replaces the data of tokens of one purpose.
 func of(p store.Purpose, subject, data string) func(*store.Token) {
 	return func(t *store.Token) {
 		if t.Purpose == p && strings.HasPrefix(t.Subject, subject) {
@@ -87,8 +87,7 @@ func of(p store.Purpose, subject, data string) func(*store.Token) {
 	}
 }
 
-// What a row says that cannot be read, or does not say, is an error of ours, and never as
-// if it said that all is well.
+// An unreadable or missing value of a row is a server error, and never means that all is well.
 func TestRowsThatCannotBeReadPermitNothing(t *testing.T) {
 	const ada = "ada@example.com"
 	for name, c := range map[string]struct {
@@ -211,7 +210,7 @@ func TestImportsEndWithTheStore(t *testing.T) {
 	}
 }
 
-// Whoever waits for a message no longer than they wanted to gets none, and is told.
+// Wait returns an error and no message once its context ends.
 func TestWaitingForMessagesEnds(t *testing.T) {
 	w := harness.NewWorld(t)
 	over, end := context.WithCancel(t.Context())

@@ -15,8 +15,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What may be absent is null or empty, never left out; what only the store needs
-// stays there.
+// An absent value is null or empty, never omitted. Values that only the store needs stay there.
 func TestWireForms(t *testing.T) {
 	at := time.Date(2026, 2, 3, 4, 5, 6, 789_012_345, time.FixedZone("", 3600))
 
@@ -67,8 +66,8 @@ func TestWireForms(t *testing.T) {
 	}
 }
 
-// Whatever a store has for an address, and whether or not it has proofs, a
-// session is told of in the types of Go.
+// The information about a session uses Go types, for every stored IP address and with or
+// without factors.
 func TestSessionInfo(t *testing.T) {
 	w := harness.NewWorld(t)
 	ada := w.LoginAs(t, "ada@example.com")
@@ -94,7 +93,7 @@ func TestSessionInfo(t *testing.T) {
 	}
 }
 
-// What a store keeps of a user survives JSON as it is.
+// A stored user survives JSON unchanged.
 func TestStoredUserRoundTrip(t *testing.T) {
 	at := time.Date(2026, 2, 3, 4, 5, 6, 789_012_000, time.UTC)
 	want := auth.User{

@@ -15,8 +15,7 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// solver is a Verifier that takes the tokens "good"; others are refused, but for
-// "down".
+// solver is a Verifier that accepts "good" tokens, fails at "down" and refuses others.
 type solver struct {
 	asked []string
 	wait  time.Duration // that the last had at most
@@ -48,7 +47,7 @@ func captcha(token string) harness.Header {
 	return harness.Header{Name: "X-Captcha-Token", Value: token}
 }
 
-// wantCaptcha is the answer to a request whose captcha is no good.
+// wantCaptcha is the answer to a request with an invalid captcha.
 func wantCaptcha(a *harness.Answer, problem string) {
 	a.T.Helper()
 	e := harness.DecodeAs[struct {
@@ -59,8 +58,8 @@ func wantCaptcha(a *harness.Answer, problem string) {
 	}
 }
 
-// Whoever may have something sent without being anybody, or makes an account by a
-// password, solves a captcha first; found by the limits of the route table.
+// Every request that sends a message without a session, or creates an account by a password,
+// needs a captcha. The limits of the route table identify these requests.
 func TestCaptchaAtEverySend(t *testing.T) {
 	exempt := map[string]string{
 		"POST /verify-email": "only who is signed in has it sent",
@@ -94,7 +93,7 @@ func TestCaptchaAtEverySend(t *testing.T) {
 		if n := len(w.Inbox.Messages()) - before; n != 0 {
 			t.Errorf("%s: %d messages", pattern, n)
 		}
-		w.Do(method, path, body, captcha("good")).Want(200) // what was refused drew nothing of what is sent
+		w.Do(method, path, body, captcha("good")).Want(200) // the refused requests drew from no limit of messages
 		if want := []string{"bad", "down", "good"}; !slices.Equal(s.asked, want) {
 			t.Errorf("%s: asked about %q", pattern, s.asked)
 		}
@@ -107,8 +106,8 @@ func TestCaptchaAtEverySend(t *testing.T) {
 	}
 }
 
-// A login needs one after wrong passwords under its name, whether or not somebody
-// has it, and after more of them from its address.
+// A login needs a captcha after wrong passwords at its name, whether or not the account
+// exists, and after more of them from its IP address.
 func TestCaptchaAfterFailures(t *testing.T) {
 	w, s := captchaWorld(t, auth.CaptchaOptions{})
 	w.LoginAs(t, "ada@example.com")
@@ -160,7 +159,7 @@ func TestCaptchaOptions(t *testing.T) {
 	}
 }
 
-// The service that judges a captcha has so long, and five seconds unless it is said.
+// The captcha service has the configured time to answer, and five seconds by default.
 func TestCaptchaTimeout(t *testing.T) {
 	for set, want := range map[time.Duration]time.Duration{0: 5 * time.Second, -1: 5 * time.Second, time.Minute: time.Minute} {
 		w, s := captchaWorld(t, auth.CaptchaOptions{Timeout: set})
@@ -171,8 +170,7 @@ func TestCaptchaTimeout(t *testing.T) {
 	}
 }
 
-// One address has no more than so many tokens verified, and others are not stopped
-// with it.
+// The number of verified tokens is limited for each IP address. Other addresses are not affected.
 func TestCaptchaFlood(t *testing.T) {
 	w, s := captchaWorld(t, auth.CaptchaOptions{})
 	for range 60 {

@@ -12,16 +12,16 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// grownOld refreshes a session once its sign-in is too old for what asks for a
-// recent one, and returns it.
+// grownOld refreshes a session once its sign-in is too old for operations that need a recent
+// one, and returns it.
 func grownOld(w *harness.World, s harness.Session) harness.Session {
 	w.T.Helper()
 	w.Clock.Advance(16 * time.Minute)
 	return w.PostRefresh(s.RefreshToken).Session()
 }
 
-// A password that is given again opens what asks for a recent sign-in, for as long
-// as a sign-in does, in that session alone.
+// A repeated password permits operations that need a recent sign-in, for as long as a
+// sign-in does, in that session alone.
 func TestConfirmByPassword(t *testing.T) {
 	w := harness.NewWorld(t)
 	member := w.Member("ada@example.com")
@@ -48,8 +48,8 @@ func TestConfirmByPassword(t *testing.T) {
 	move(grownOld(w, w.PostRefresh(s.RefreshToken).Session()).AccessToken).Want(403, auth.CodeReauthNeeded)
 }
 
-// A code raises the session, a password does not; and a password is no second
-// factor where that is asked for.
+// A code raises the session, a password does not. A password does not replace a required
+// second factor.
 func TestConfirmByCode(t *testing.T) {
 	w := harness.NewWorld(t)
 	e := w.Enrol(w.LoginAs(t, "ada@example.com").AccessToken)
@@ -61,7 +61,7 @@ func TestConfirmByCode(t *testing.T) {
 	w.Fired()
 	w.Reauthenticate(s, map[string]any{"totp_code": code}).Want(200)
 	w.WantEvents(auth.EventSessionConfirmed)
-	w.Reauthenticate(s, map[string]any{"totp_code": code}).Want(422, auth.CodeInvalidTOTPCode) // good once
+	w.Reauthenticate(s, map[string]any{"totp_code": code}).Want(422, auth.CodeInvalidTOTPCode) // valid once
 	w.Do("POST", "/2fa/recovery-codes", nil, harness.Bearer(s.AccessToken)).Want(200)
 	methods := []string{}
 	for _, m := range w.ClaimsOf(w.PostRefresh(s.RefreshToken).Session()).AMR {
@@ -72,7 +72,7 @@ func TestConfirmByCode(t *testing.T) {
 	}
 }
 
-// What else it may be given.
+// Other input.
 func TestConfirmRefusals(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp("ada@example.com")

@@ -42,7 +42,7 @@ func cookieWorld(t *testing.T, opts ...auth.Option) (*harness.World, jar) {
 	return w, j
 }
 
-// A session that rises to a second factor by cookie stays in its cookies.
+// A session that is raised to a second factor by cookie stays in its cookies.
 func TestEnrolmentByCookie(t *testing.T) {
 	w, j := cookieWorld(t)
 	setup := harness.DecodeAs[struct{ Secret string }](w.Do("POST", "/2fa/setup-totp", nil, j.byCookie()...).Want(200))
@@ -61,8 +61,8 @@ func TestEnrolmentByCookie(t *testing.T) {
 	}
 }
 
-// A proxy's own login (HTTP Basic) beside the cookies keeps nobody out, and opens
-// nothing without them; a bearer token that is refused does not fall back on them.
+// A proxy's own login (HTTP Basic) beside the cookies blocks no one and grants nothing
+// without them. A refused bearer token does not fall back on the cookies.
 func TestBasicLoginBesideCookies(t *testing.T) {
 	w, j := cookieWorld(t)
 	basic := harness.Header{Name: "Authorization", Value: "Basic YTpi"}
@@ -71,8 +71,7 @@ func TestBasicLoginBesideCookies(t *testing.T) {
 	w.Do("GET", "/me", nil, append(j.byCookie(), harness.Bearer("x.y.z"))...).Want(401, auth.CodeBadToken)
 }
 
-// Optional asks nothing of nobody, but a token of a session that was revoked is
-// one that is refused.
+// Optional accepts requests without a token, but refuses a token of a revoked session.
 func TestOptionalKnowsRevocations(t *testing.T) {
 	for _, name := range []string{"a session", "all sessions"} {
 		w := harness.NewWorld(t)
@@ -97,7 +96,7 @@ func TestOptionalKnowsRevocations(t *testing.T) {
 	}
 }
 
-// Somebody who is banned may sign out, and is when the ban is over.
+// A banned user may sign out, and is still signed out when the ban ends.
 func TestLogoutOfABannedUser(t *testing.T) {
 	for name, out := range map[string]func(w *harness.World, s harness.Session) *harness.Answer{
 		"bearer": func(w *harness.World, s harness.Session) *harness.Answer {

@@ -35,7 +35,7 @@ func devices(w *harness.World, userID string) []string {
 	return all
 }
 
-// knows wants a device to be known to the account with an address, or not to be.
+// knows checks whether a device is known to the account with an address.
 func knows(w *harness.World, email, device string, want bool) {
 	w.T.Helper()
 	key := store.ByEmail(email)
@@ -59,8 +59,7 @@ func deviceOf(w *harness.World, userID string) string {
 	return all[0]
 }
 
-// A device is known to the accounts that signed in on it, and to no others; what
-// is kept of it is a hash.
+// A device is known only to the accounts that signed in on it. The store has only its hash.
 func TestDeviceIsRecognised(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
 	ada := w.Do("POST", "/signup", harness.Credentials("ada@example.com", harness.GoodPassword), harness.OnDevice(harness.Laptop)).Session()
@@ -88,7 +87,7 @@ func TestDeviceIsRecognised(t *testing.T) {
 	knows(w, "eve@example.com", theirs, true)
 }
 
-// Every way to a session makes the device known on which it was begun.
+// Every sign-in method makes the device known on which it was started.
 func TestEveryDoorTellsTheDevice(t *testing.T) {
 	for door, open := range map[string]func(w *harness.World) (email string){
 		"sign-up": func(w *harness.World) string {
@@ -130,7 +129,7 @@ func TestEveryDoorTellsTheDevice(t *testing.T) {
 	}
 }
 
-// Whoever takes an account over is not met by the devices of whoever had it.
+// After a takeover, the account does not know the devices of its former holder.
 func TestTakeoverForgetsDevices(t *testing.T) {
 	w := harness.NewWorld(t)
 	w.Do("POST", "/signup", harness.Credentials("ada@example.com", harness.GoodPassword), harness.OnDevice(harness.Mobile)).Want(200)
@@ -146,8 +145,8 @@ func TestTakeoverForgetsDevices(t *testing.T) {
 	knows(w, "ada@example.com", deviceOf(w, squatter.ID), true)
 }
 
-// Whoever signs out everywhere else is left with the own device, and everywhere
-// with none: those who were thrown out have no tries of a device's own.
+// Signing out everywhere else keeps only the caller's device, and everywhere keeps none. The
+// removed devices have no attempts of their own.
 func TestSignOutEverywhereForgetsDevices(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path string
@@ -181,7 +180,7 @@ func TestSignOutEverywhereForgetsDevices(t *testing.T) {
 	}
 }
 
-// What is no identifier of a device, or says two things, says nothing.
+// A header that is no device identifier, or contains two, is ignored.
 func TestDeviceIdentifiers(t *testing.T) {
 	for name, c := range map[string]struct {
 		ids  []string
@@ -225,8 +224,8 @@ func TestDeviceIdentifiers(t *testing.T) {
 	}
 }
 
-// In cookie mode a browser becomes a device with its first completed sign-in, and
-// stays the same one.
+// In cookie mode a browser becomes a device with its first completed sign-in and keeps its
+// identifier.
 func TestDeviceCookie(t *testing.T) {
 	for name, c := range map[string]struct {
 		cookie string
@@ -284,7 +283,7 @@ func TestDeviceCookie(t *testing.T) {
 	}
 }
 
-// addSession makes a session behind the service's back.
+// addSession creates a session directly in the store.
 func addSession(w *harness.World, userID string) {
 	w.T.Helper()
 	now := w.Clock.Now()
@@ -297,8 +296,8 @@ func addSession(w *harness.World, userID string) {
 	}
 }
 
-// A user has at most so many sessions; the one that was active least ends, and
-// that is told.
+// A user has a limited number of sessions. The least recently active one ends, and this is
+// reported.
 func TestSessionsPerUser(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts      []auth.Option
@@ -315,7 +314,7 @@ func TestSessionsPerUser(t *testing.T) {
 			var second string
 			for i := 1; i < c.made; i++ {
 				w.Clock.Advance(time.Second)
-				if i == 2 { // who is active stays
+				if i == 2 { // the active session stays
 					first = w.PostRefresh(first.RefreshToken).Session()
 				}
 				if 1 < i && i < c.made-2 { // hashing takes its time
@@ -350,7 +349,7 @@ func TestSessionsPerUser(t *testing.T) {
 	}
 }
 
-// asked remembers which device the store was last asked about.
+// asked remembers the device of the last store call.
 type asked struct {
 	auth.Store
 	device string

@@ -19,8 +19,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A factor of another kind is no authenticator app, whatever its secret; nor is an
-// app one that waits for its first code.
+// A factor of another kind is no authenticator app, even with a secret. Neither is an app
+// before its first code.
 func TestFactorsOfOtherKinds(t *testing.T) {
 	w := harness.NewWorld(t)
 	factors, ok := store.Capability[store.FactorStore](w.Store)
@@ -50,13 +50,13 @@ func TestFactorsOfOtherKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.PostVerifyMFA(w.MFAToken(), w.Code(secret, 0)).Want(422, auth.CodeInvalidTOTPCode)
-	// The app that waits is enabled beside it, and serves from then on.
+	// The pending app is enabled beside it and works from then on.
 	w.Do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": w.Code(secret, 0)}, harness.Bearer(ada.AccessToken)).Want(200)
 	w.Clock.Advance(time.Minute)
 	w.PostVerifyMFA(w.MFAToken(), w.Code(secret, 0)).Session()
 }
 
-// One of another kind that waits for something is not what a code enables.
+// A code does not enable a pending factor of another kind.
 func TestEnrolmentOfAnotherKind(t *testing.T) {
 	w := harness.NewWorld(t)
 	factors, ok := store.Capability[store.FactorStore](w.Store)
@@ -71,7 +71,7 @@ func TestEnrolmentOfAnotherKind(t *testing.T) {
 	w.Do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": "123456"}, harness.Bearer(ada.AccessToken)).Want(409, auth.CodeMFANotPending)
 }
 
-// The app shows which account a code is for, also of one without an address.
+// The app shows the account of a code, even for an account without an email address.
 func TestSetupNamesTheAccount(t *testing.T) {
 	w := harness.NewWorld(t)
 	byPhone := w.PostOTP("+4930111111", w.PhoneCode("+4930111111")).Session()

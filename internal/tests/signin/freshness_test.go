@@ -14,8 +14,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// lowered is a store whose sessions have shown one factor only, whatever their amr
-// says.
+// lowered is a store that returns sessions with one factor only, regardless of their amr.
 type lowered struct {
 	auth.Store
 	on bool
@@ -31,8 +30,8 @@ func (l *lowered) Session(ctx context.Context, id string, now time.Time) (auth.S
 	return s, u, err
 }
 
-// Recovery codes are replaced, and a second factor is removed, only on a session that
-// has shown it: that the account has one is not enough.
+// Replacing recovery codes and removing a second factor need a session that has used that
+// factor. A factor of the account is not enough.
 func TestFactorsNeedAAL2(t *testing.T) {
 	store := &lowered{Store: harness.NewStore(t)}
 	w := &harness.World{T: t, Env: authtest.NewOn(t, store)}
@@ -52,22 +51,22 @@ func TestApplicationBeginsAnEnrolment(t *testing.T) {
 	if _, err := w.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: auth.Caller{UserID: s.User.ID}}); !errors.Is(err, auth.CodeSessionEnded) {
 		t.Errorf("a caller without a session: %v", err)
 	}
-	w.Clock.Advance(time.Hour) // however long ago somebody signed in
+	w.Clock.Advance(time.Hour) // however old the sign-in is
 	setup, err := w.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: auth.ByApplication(s.User.ID)})
 	if err != nil || setup.Secret == "" {
 		t.Errorf("%+v, %v", setup, err)
 	}
 }
 
-// What an endpoint asks of a session before it changes how somebody signs in, the
-// method of that operation asks, too. Every operation in somebody's name is here,
-// or the test fails.
+// An endpoint that changes credentials sets requirements for the session. The method of the
+// operation has the same requirements. Every operation with a Caller is listed here, or the
+// test fails.
 func TestMethodsAskForAProof(t *testing.T) {
 	name, address, number := "Eve", "eve@example.com", "+436641234567"
 	idp := authtest.StartProvider(t)
 	table := map[string]struct {
 		params any
-		want   auth.Code // of a session that has shown nothing for a while
+		want   auth.Code // of a session without a recent authentication
 		second bool      // the user has a second factor, which the session showed a while ago
 	}{
 		"UpdateMe":               {auth.UpdateMeParams{Email: &address}, auth.CodeReauthNeeded, false},
@@ -128,7 +127,7 @@ func TestMethodsAskForAProof(t *testing.T) {
 	}
 }
 
-// callAs calls the operation that takes these parameters, in somebody's name.
+// callAs calls the operation that takes these parameters, as a user.
 func callAs(w *harness.World, params any, by auth.Caller) error {
 	w.T.Helper()
 	service := reflect.ValueOf(w.Auth)
@@ -148,8 +147,8 @@ func callAs(w *harness.World, params any, by auth.Caller) error {
 	return nil
 }
 
-// A session that never showed a second factor makes no recovery codes, however
-// fresh it is: that is told apart, since another sign-in would not help.
+// A session without a second factor creates no recovery codes, however fresh it is. It gets
+// an error of its own, because another sign-in would not help.
 func TestRecoveryCodesAskForTheFactor(t *testing.T) {
 	w := harness.NewWorld(t)
 	ada := w.LoginAs(t, "ada@example.com")

@@ -19,8 +19,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A session is judged when the whole request is there: whoever sends the head, and
-// the body only after the session has ended, changes nothing, whatever the route.
+// A session is checked when the whole request has arrived. A request with a body that
+// arrives after the session has ended changes nothing, on any route.
 func TestBodyBeforeSession(t *testing.T) {
 	type victim struct {
 		email string
@@ -88,7 +88,7 @@ func TestBodyBeforeSession(t *testing.T) {
 	}
 }
 
-// looked is what is stored of a user.
+// looked returns a user's stored data.
 func looked(w *harness.Listening, id string) harness.Snapshot {
 	w.T.Helper()
 	v := harness.Snapshot{}
@@ -106,8 +106,8 @@ func looked(w *harness.Listening, id string) harness.Snapshot {
 	return v
 }
 
-// What is changed for good is not changed by a request whose body comes after its
-// authority has gone, whatever that was.
+// A request makes no permanent change if its authority ends before its body arrives. This
+// holds for every kind of authority.
 func TestBodyBeforeAuthority(t *testing.T) {
 	held := func(w *harness.Listening, pattern, access, body string) *hostileclient.Held {
 		r := harness.Request(pattern, access)
@@ -165,8 +165,8 @@ func TestBodyBeforeAuthority(t *testing.T) {
 	})
 }
 
-// A body that does not come is given up, whatever the route, and so is its
-// connection; a request without one waits for nothing.
+// A request with a body that never arrives is given up on every route, and so is its
+// connection. A request without a body does not wait.
 func TestLateBody(t *testing.T) {
 	const each = 3
 	w := harness.NewListening(t, nil, harness.WithBodyWait(30*time.Millisecond))
@@ -196,8 +196,7 @@ func TestLateBody(t *testing.T) {
 		}
 	}
 	harness.Settled(t, before)
-	// Paths that do not exist are answered at once, and what is left of the request is
-	// not waited for, either.
+	// Unknown paths are answered at once, without waiting for the rest of the request.
 	for _, r := range []hostileclient.Request{{Method: "POST", Path: "/auth/v1/nothing"}, {Method: "PUT", Path: "/auth/v1/me"}, {Method: "POST", Path: "/elsewhere"}} {
 		r.Header = []hostileclient.Field{{Name: "Content-Length", Value: "10"}}
 		res, err := hostileclient.Do(t.Context(), w.Addr, r)
@@ -213,8 +212,8 @@ func TestLateBody(t *testing.T) {
 	}
 }
 
-// The deadline is the body's alone: an answer may take longer, and the next
-// request on the connection has a body of its own to wait for.
+// The deadline applies to the body alone: an answer may take longer, and the next request on
+// the connection has a deadline of its own.
 func TestBodyDeadlineEndsWithBody(t *testing.T) {
 	const wait = 20 * time.Millisecond
 	slow := auth.WithClaims(func(ctx context.Context, _ auth.User) (map[string]any, error) {
@@ -245,7 +244,7 @@ func TestBodyDeadlineEndsWithBody(t *testing.T) {
 	}
 }
 
-// A server whose own limit is shorter keeps it.
+// A server with a shorter limit of its own keeps it.
 func TestServersReadTimeout(t *testing.T) {
 	w := harness.NewListening(t, func(s *http.Server) { s.ReadTimeout = 30 * time.Millisecond })
 	h, err := hostileclient.Hold(t.Context(), w.Addr, harness.Request("POST /login", ""))

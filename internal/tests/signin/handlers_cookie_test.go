@@ -14,9 +14,8 @@ import (
 	"github.com/authmount/auth/internal/hostileclient"
 )
 
-// What another site makes a browser send changes nothing by its cookies, on any
-// route that takes one, nor by a page's form, and says so: what rests on no cookie
-// is let through.
+// A cross-site request changes nothing by its cookies, on any route that takes one and by
+// any page's form, and gets an error. A request that does not depend on a cookie passes.
 func TestCrossSiteRequests(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}), auth.WithRateLimits(auth.RateLimits{Off: true}))
 	access, refresh := w.InCookies("ada@example.com")
@@ -77,8 +76,8 @@ func TestCookieNamesOnLoopback(t *testing.T) {
 	}
 }
 
-// Another host of the domain can plant a cookie, but none with the prefix __Host-;
-// what it plants under the names of other prefixes is not read.
+// Another host of the domain can set a cookie, but none with the prefix __Host-. Its cookies
+// with other prefixes are not read.
 func TestPlantedCookies(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	evilAccess, evilRefresh := w.InCookies("evil@example.com")
@@ -91,8 +90,7 @@ func TestPlantedCookies(t *testing.T) {
 	w.Do("GET", "/me", nil, harness.Cookies(harness.AccessCookie+"="+evilAccess)).Want(200)
 }
 
-// Of two cookies of one name neither is believed, whichever is the planted one and
-// however they come.
+// Two cookies with the same name are both ignored, in any order and from any source.
 func TestTwoCookiesOfOneName(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	w := harness.NewListening(t, nil, auth.WithCookies(auth.CookieOptions{}), auth.WithProvider(idp.Google()))
@@ -129,8 +127,8 @@ func TestTwoCookiesOfOneName(t *testing.T) {
 	w.Do("GET", "/oauth/google/callback?"+callback, nil, harness.Cookies(own)).Want(200)
 }
 
-// A bearer token wins over cookies, and one that is refused never falls back to
-// them, on any route that takes a session.
+// A bearer token has precedence over cookies, and a refused one never falls back to them, on
+// any route that takes a session.
 func TestBearerBesideCookies(t *testing.T) {
 	const key = "pk_test_12345678"
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}), auth.WithRateLimits(auth.RateLimits{Off: true}))
@@ -197,9 +195,9 @@ func TestRefusedRefreshClearsCookies(t *testing.T) {
 	t.Error("no limit")
 }
 
-// No GET sets session cookies, whatever it asks for and however links are opened:
-// images and frames make such requests. Only a provider's callback may, which is
-// bound to its browser.
+// No GET sets session cookies, whatever its query and the setting for links, because images
+// and frames make such requests. Only a provider's callback may, because it is bound to its
+// browser.
 func TestNoGETSignsIn(t *testing.T) {
 	const mozilla = "Mozilla/5.0 (X11; Linux x86_64) Firefox/150.0"
 	requests := map[string][]harness.Header{

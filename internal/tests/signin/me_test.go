@@ -61,7 +61,7 @@ func TestUpdateMe(t *testing.T) {
 	patch(`{"email":"nonsense"}`).Want(422, auth.CodeValidationFailed)
 }
 
-// Parallel merges are all kept: nothing acknowledged is lost.
+// Parallel merges are all stored: no acknowledged change is lost.
 func TestParallelMerges(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp("ada@example.com")
@@ -101,7 +101,7 @@ func TestChangeEmail(t *testing.T) {
 	if u.Email != "old@example.com" {
 		t.Errorf("the address changed before it was confirmed: %q", u.Email)
 	}
-	// A reset link sent to the old address dies with it.
+	// A reset link to the old address becomes invalid with it.
 	w.Do("POST", "/forgot-password", map[string]any{"email": "old@example.com"}).Want(200)
 	reset := w.LinkToken("old@example.com", auth.KindResetPassword)
 	token := w.LinkToken("new@example.com", auth.KindChangeEmail)
@@ -115,7 +115,7 @@ func TestChangeEmail(t *testing.T) {
 		t.Errorf("notice %q", m.Text)
 	}
 	w.Do("POST", "/reset-password", map[string]any{"token": reset, "new_password": "another horse battery"}).Want(400, auth.CodeInvalidToken)
-	// A taken address is answered alike, and its owner is told.
+	// A taken address gets the same answer, and its owner is notified.
 	w.Do("PATCH", "/me", map[string]any{"email": "TAKEN@example.com"}, harness.Bearer(s.AccessToken)).Want(200)
 	w.Mail(t, "taken@example.com", auth.KindAccountExists)
 }
@@ -134,7 +134,7 @@ func TestChangesNeedFreshSignIn(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}), auth.WithTokens(auth.TokenOptions{Life: time.Hour}))
 	s := w.Member("ada@example.com")
 	w.Clock.Advance(16 * time.Minute)
-	s = w.PostRefresh(s.RefreshToken).Session() // refreshing is no proof
+	s = w.PostRefresh(s.RefreshToken).Session() // a refresh is no recent authentication
 	w.Do("PATCH", "/me", map[string]any{"phone": harness.PhoneNumber}, harness.Bearer(s.AccessToken)).Want(403, auth.CodeReauthNeeded)
 	w.Do("PATCH", "/me", map[string]any{"email": "new@example.com"}, harness.Bearer(s.AccessToken)).Want(403, auth.CodeReauthNeeded)
 	w.Do("DELETE", "/me", nil, harness.Bearer(s.AccessToken)).Want(403, auth.CodeReauthNeeded)
@@ -170,7 +170,7 @@ func TestChangePassword(t *testing.T) {
 	w.PostRefresh(two.RefreshToken).Want(400, auth.CodeSessionEnded)
 	w.Mail(t, "ada@example.com", auth.KindPasswordChanged)
 	w.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "another horse battery"}).Want(200)
-	// Guessing the current password counts as failed logins.
+	// Failed attempts at the current password count as failed logins.
 	for range 10 {
 		change("wrong horse battery", "a third horse battery")
 	}
@@ -184,8 +184,7 @@ func TestFirstPassword(t *testing.T) {
 	w.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword}).Want(200)
 }
 
-// A session of any age does not choose the first password, whatever it says the
-// current one is.
+// A session that is not recent cannot set the first password, whatever current password it sends.
 func TestFirstPasswordNeedsFreshSignIn(t *testing.T) {
 	w := harness.NewWorld(t)
 	old := w.Do("GET", "/magic-link/verify?token="+w.MagicLink("ada@example.com", nil), nil).Session()
@@ -233,8 +232,7 @@ func TestHooks(t *testing.T) {
 	w.Do("POST", "/login", body).Want(200)
 }
 
-// Where people may not delete their accounts, no door does it for them; the
-// application may.
+// If users may not delete their accounts, no endpoint does it for them. The application may.
 func TestDeletionIsOff(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp("ada@example.com")
@@ -250,8 +248,7 @@ func TestDeletionIsOff(t *testing.T) {
 	}
 }
 
-// A change of one's name alone asks nothing of what texts may cost: it is possible when
-// that is spent.
+// A change of the name alone works even if the budget for text messages is spent.
 func TestNamesCostNoTexts(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SMSBudget: auth.Rate{Burst: 1, Per: time.Hour}}))
 	s := w.Member("ada@example.com")
@@ -260,8 +257,8 @@ func TestNamesCostNoTexts(t *testing.T) {
 	w.Do("PATCH", "/me", map[string]any{"phone": "+4930999999"}, harness.Bearer(s.AccessToken)).Want(429, auth.CodeRateLimited)
 }
 
-// The limit on changes of a password is for whoever knows it, not for the application,
-// which answers for its own.
+// The limit on password changes is for a caller who knows the password, not for the
+// application, which is responsible for its own changes.
 func TestApplicationsChangePasswordsAtWill(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{PasswordChangesPerUser: auth.Rate{Burst: 1, Per: time.Hour}}))
 	id, was := w.PostSignUp("ada@example.com").User.ID, harness.GoodPassword

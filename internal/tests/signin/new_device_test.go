@@ -13,7 +13,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// tells signs in, and wants it to be told as a new device.
+// tells signs in and expects a notice of a new device.
 func tells(w *harness.World, signIn func() *harness.Answer) {
 	w.T.Helper()
 	w.Fired()
@@ -23,8 +23,7 @@ func tells(w *harness.World, signIn func() *harness.Answer) {
 	}
 }
 
-// A client that says nothing of its device is told of, also once the devices of the
-// account were forgotten.
+// A client that hides its device causes a notice, even after the account's devices were forgotten.
 func TestHiddenDevicesAreToldOnceDevicesAreForgotten(t *testing.T) {
 	for name, forget := range map[string]func(w *harness.World, own harness.Session){
 		"stop": func(w *harness.World, _ harness.Session) {
@@ -52,8 +51,8 @@ func TestHiddenDevicesAreToldOnceDevicesAreForgotten(t *testing.T) {
 	}
 }
 
-// A device is forgotten with the session that somebody ends in the list, and all
-// but the caller's with a change of the password; not by whoever signs out there.
+// Ending a session in the list forgets its device, and a password change forgets all but the
+// caller's. Signing out on a device does not.
 func TestDevicesOfEndedSessionsAreForgotten(t *testing.T) {
 	w, _, own := harness.NewDeviceWorld(t)
 	signIn := func(password, device string) func() *harness.Answer {
@@ -77,8 +76,8 @@ func TestDevicesOfEndedSessionsAreForgotten(t *testing.T) {
 	}
 }
 
-// The list of sessions says what people call each device, in words of ours only:
-// nothing of what a client says of itself is among them.
+// The list of sessions names each device in fixed words and contains nothing from the
+// client's own description.
 func TestSessionsNameTheirDevices(t *testing.T) {
 	const firefox, chrome = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 Chrome/140.0 Mobile Safari/537.36"
 	for agent, want := range map[string]string{
@@ -115,9 +114,9 @@ func TestSessionsNameTheirDevices(t *testing.T) {
 
 const firefoxOnLinux = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
-// Whichever way leads in, a sign-in on a device that the account was not seen on
-// is told, with time, address and device, and one on a device of the owner's is
-// not. The ways come from the route table.
+// Every sign-in on a device that is new to the account sends a notice with time, IP address
+// and device. A sign-in on the owner's device does not. The methods come from the route
+// table.
 func TestEveryWayInTellsOfNewDevices(t *testing.T) {
 	doors := harness.SignInEndpoints()
 	w := harness.NewWorld(t)
@@ -174,8 +173,8 @@ func containsAll(s string, parts ...string) bool {
 	return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(s, p) })
 }
 
-// The first session of an account is not told, nor any of one that never said
-// which device it is on.
+// The first session of an account causes no notice, and neither does any session of an
+// account that never named a device.
 func TestFirstSessionsAreNoNews(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	w.Do("POST", "/signup", harness.Credentials(harness.AdaMail, harness.GoodPassword), harness.OnDevice(harness.Laptop)).Want(200)
@@ -195,8 +194,8 @@ func TestFirstSessionsAreNoNews(t *testing.T) {
 	}
 }
 
-// Whoever stops a session by the notice has what it began stopped, and the device
-// forgotten; the link works for a week, once, and never by being looked at.
+// "This wasn't me" ends the session of the notice and everything that it started, and
+// forgets the device. The link works for a week, once, and never by being opened alone.
 func TestThatWasNotMe(t *testing.T) {
 	thiefs := func(t *testing.T) (*harness.World, harness.Session, harness.Session, string) {
 		w, _, own := harness.NewDeviceWorld(t)
@@ -260,8 +259,8 @@ func enrolSilently(w *harness.World, access string) {
 	w.Do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": w.Code(setup.Secret, 0)}, harness.Bearer(access)).Want(200)
 }
 
-// To an address that nobody has proved go no name and no link, and few notices; to
-// one that is proved as many as other notices. The sign-in comes about all the same.
+// An unverified address gets no name, no link and few notices. A verified one gets as many
+// as other notices. The sign-in succeeds in any case.
 func TestNewDeviceNoticesAreLimited(t *testing.T) {
 	for name, most := range map[string]int{"unproved": 2, "proved": 3} {
 		t.Run(name, func(t *testing.T) {

@@ -54,8 +54,8 @@ func TestPhoneCodeDies(t *testing.T) {
 	for range 5 {
 		w.PostOTP(harness.PhoneNumber, harness.OtherNumber(code)).Want(400, auth.CodeInvalidCode)
 	}
-	w.PostOTP(harness.PhoneNumber, code).Want(429, auth.CodeRateLimited) // dead, the right one too
-	// Sending again gives a new code, and not as many new tries as one likes.
+	w.PostOTP(harness.PhoneNumber, code).Want(429, auth.CodeRateLimited) // locked, even for the right code
+	// Sending again gives a new code, but no unlimited attempts.
 	w.Clock.Advance(time.Minute)
 	code = w.NewCode(code)
 	for range 4 { // the expired one counted, too
@@ -67,8 +67,8 @@ func TestPhoneCodeDies(t *testing.T) {
 	w.PostOTP("+4930999999", "123456").Want(400, auth.CodeInvalidCode) // no such phone
 }
 
-// Two hundred parallel guesses over two instances on one store: no more than
-// the cap are judged, and the right code among those beyond it does not win.
+// Two hundred parallel attempts over two instances on one store: no more than the limit are
+// checked, and the right code beyond it is refused.
 func TestParallelPhoneGuesses(t *testing.T) {
 	store, secret := memstore.New(), []byte(strings.Repeat("s", 32))
 	one := &harness.World{Env: authtest.NewOn(t, store, auth.WithSecret(secret)), T: t}
@@ -158,7 +158,7 @@ func TestPhoneStrangers(t *testing.T) {
 	}
 }
 
-// Toll fraud: a budget bounds what can be spent.
+// Toll fraud: a budget bounds the cost of text messages.
 func TestSMSBudget(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SMSBudget: auth.Rate{Burst: 3, Per: time.Hour}}))
 	for i := range 3 {
@@ -178,14 +178,14 @@ func TestSignUpByPhone(t *testing.T) {
 	w.Do("POST", "/login", body).Want(401, auth.CodeInvalidCredentials)
 	w.Do("POST", "/signup", body).Want(200) // no oracle
 	s := w.PostOTP(harness.PhoneNumber, code).Want(200)
-	w.Do("POST", "/login", body).Want(401, auth.CodeInvalidCredentials) // outside of a session nobody knows whose password it was
+	w.Do("POST", "/login", body).Want(401, auth.CodeInvalidCredentials) // outside of a session the password's owner is unknown
 	if u := s.Session().User; u.ID == "" {
 		t.Error("no user")
 	}
 	inside := harness.NewWorld(t)
 	in := inside.Do("POST", "/signup", body).Session()
 	inside.PostOTP(harness.PhoneNumber, inside.Mail(t, harness.PhoneNumber, auth.KindPhoneCode).Code, harness.Bearer(in.AccessToken)).Want(200)
-	inside.Do("POST", "/login", body).Want(200) // inside of one, everything stays
+	inside.Do("POST", "/login", body).Want(200) // inside a session, everything stays
 	w.Do("POST", "/login", map[string]any{"phone": harness.PhoneNumber, "password": "wrong horse battery"}).Want(401, auth.CodeInvalidCredentials)
 	w.Do("POST", "/login", map[string]any{"phone": "+4930999999", "password": harness.GoodPassword}).Want(401, auth.CodeInvalidCredentials)
 	open := harness.NewWorld(t)
@@ -193,8 +193,7 @@ func TestSignUpByPhone(t *testing.T) {
 	open.Do("POST", "/signup", body).Want(409, auth.CodeUserAlreadyExists)
 }
 
-// Pre-hijack by phone: whoever proves the number gets rid of a stranger's
-// password and sessions.
+// Pre-hijack by phone: the verification of the number deletes a stranger's password and sessions.
 func TestPhoneCodeEndsPreHijack(t *testing.T) {
 	w := harness.NewWorld(t)
 	attacker := w.Do("POST", "/signup", map[string]any{"phone": harness.PhoneNumber, "password": harness.GoodPassword}).Session()
@@ -206,8 +205,8 @@ func TestPhoneCodeEndsPreHijack(t *testing.T) {
 	w.Do("POST", "/login", map[string]any{"phone": harness.PhoneNumber, "password": harness.GoodPassword}).Want(401, auth.CodeInvalidCredentials)
 }
 
-// The same with a proved address or number of the attacker's own on the account:
-// neither is left as a way in.
+// The same with a verified email address or phone number of the attacker's own on the
+// account: neither stays as a credential.
 func TestPreHijackLeavesNoSideDoor(t *testing.T) {
 	w := harness.NewWorld(t)
 	// The victim's number, the attacker's mailbox.
@@ -215,7 +214,7 @@ func TestPreHijackLeavesNoSideDoor(t *testing.T) {
 	first := w.Mail(t, harness.PhoneNumber, auth.KindPhoneCode).Code
 	w.Do("PATCH", "/me", map[string]any{"email": "attacker@example.com"}, harness.Bearer(s.AccessToken)).Want(403, auth.CodeEmailNotVerified)
 	w.Enrol(s.AccessToken)
-	owner := w.PostOTP(harness.PhoneNumber, w.NewCode(first)).Session() // not asked for the attacker's factor
+	owner := w.PostOTP(harness.PhoneNumber, w.NewCode(first)).Session() // without the attacker's factor
 	if owner.User.Email != "" || owner.User.MFAEnabled {
 		t.Errorf("the attacker's things stay: %+v", owner.User)
 	}
@@ -234,7 +233,7 @@ func TestPreHijackLeavesNoSideDoor(t *testing.T) {
 		email := strings.ReplaceAll(name, " ", "-") + "-victim@example.com"
 		s := w.PostSignUp(email)
 		w.Do("PATCH", "/me", map[string]any{"phone": attackers}, harness.Bearer(s.AccessToken)).Want(403, auth.CodeEmailNotVerified)
-		// One that came another way, by an import for instance, goes all the same.
+		// A number from another source, such as an import, is deleted all the same.
 		phone, at := attackers, w.Clock.Now()
 		w.Patch(s.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
 		take(email)
@@ -249,8 +248,8 @@ func TestChangePhone(t *testing.T) {
 	s, eve := w.Member("ada@example.com"), w.Member("eve@example.com")
 	w.Do("PATCH", "/me", map[string]any{"phone": harness.PhoneNumber}, harness.Bearer(s.AccessToken)).Want(200)
 	code := w.Mail(t, harness.PhoneNumber, auth.KindPhoneCode).Code
-	w.PostOTP(harness.PhoneNumber, code).Want(400, auth.CodeInvalidCode)                                  // it signs nobody in
-	w.PostOTP(harness.PhoneNumber, code, harness.Bearer(eve.AccessToken)).Want(400, auth.CodeInvalidCode) // and is nobody else's
+	w.PostOTP(harness.PhoneNumber, code).Want(400, auth.CodeInvalidCode)                                  // it signs no one in
+	w.PostOTP(harness.PhoneNumber, code, harness.Bearer(eve.AccessToken)).Want(400, auth.CodeInvalidCode) // and confirms nothing for another user
 	w.PostOTP(harness.PhoneNumber, harness.OtherNumber(code), harness.Bearer(s.AccessToken)).Want(400, auth.CodeInvalidCode)
 	if got := w.PostOTP(harness.PhoneNumber, code, harness.Bearer(s.AccessToken)).Session(); got.User.ID != s.User.ID {
 		t.Error("another user")
@@ -272,9 +271,8 @@ func TestChangePhone(t *testing.T) {
 	}
 }
 
-// A number that nobody has proved, on an account that is somebody's by its
-// address: whoever holds the number gets an account of their own, and takes
-// nothing from that one.
+// An unverified phone number on an account with a verified owner by email address: the
+// holder of the number gets an account of their own and takes nothing from the other.
 func TestUnprovedNumberBesideAnAddress(t *testing.T) {
 	w := harness.NewWorld(t)
 	ada := w.Member("ada@example.com")
@@ -291,8 +289,8 @@ func TestUnprovedNumberBesideAnAddress(t *testing.T) {
 	w.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword}).Want(200)
 }
 
-// Wrong codes count by the number, whatever they are for and whoever tries: five
-// accounts that want one number have no more tries than one.
+// Wrong codes count by phone number, for every purpose and caller: five accounts that
+// request one number have no more attempts than one.
 func TestGuessesCountByNumber(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{
 		SendGap: auth.Rate{Burst: -1}, SendPerAddress: auth.Rate{Burst: -1}, SendPerIP: auth.Rate{Burst: -1},

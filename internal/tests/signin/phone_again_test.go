@@ -12,9 +12,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A ban is judged before a code is used up, as it is with links: whoever knows the
-// code is told of the ban and can use it once that is lifted, and whoever does not
-// is answered as everywhere.
+// A ban is checked before a code is used up, as with links. A caller with the right code
+// gets the error of the ban and can use the code once the ban is lifted. A caller with a
+// wrong code gets the usual answer.
 func TestBannedCodesAreNotUsedUp(t *testing.T) {
 	for name, way := range map[string]struct {
 		begin func(w *harness.World) (code, id string)
@@ -55,7 +55,7 @@ func TestBannedCodesAreNotUsedUp(t *testing.T) {
 			w.Patch(u.ID, store.UserPatch{BannedUntil: &until})
 			w.Fired()
 			way.give(w, harness.OtherNumber(code), id).Want(400, auth.CodeInvalidCode)
-			for range 7 { // more often than there are tries
+			for range 7 { // more often than the limit of attempts
 				way.give(w, code, id).Want(403, auth.CodeUserBanned)
 			}
 			way.give(w, harness.OtherNumber(code), id).Want(400, auth.CodeInvalidCode)
@@ -66,8 +66,8 @@ func TestBannedCodesAreNotUsedUp(t *testing.T) {
 	}
 }
 
-// Whoever asks for a number again puts an end to the code that they had, also where the
-// number is somebody else's by then.
+// A second request for a phone number ends the code of the first, even if the number belongs
+// to another user by then.
 func TestAskingAgainEndsTheCodeOfATakenNumber(t *testing.T) {
 	w := harness.NewWorld(t)
 	adas, bobs := w.Member("ada@example.com"), w.Member("bob@example.com")
@@ -84,8 +84,8 @@ func TestAskingAgainEndsTheCodeOfATakenNumber(t *testing.T) {
 	w.PostOTP(harness.PhoneNumber, code, harness.Bearer(adas.AccessToken)).Want(400, auth.CodeInvalidCode)
 }
 
-// A code to sign in with confirms nothing within a session, whose own codes nobody
-// else's request supersedes.
+// A sign-in code confirms nothing within a session, because other users' requests must not
+// supersede the session's own codes.
 func TestSignInCodeConfirmsNothing(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostOTP(harness.PhoneNumber, w.PhoneCode(harness.PhoneNumber)).Session()
@@ -94,7 +94,7 @@ func TestSignInCodeConfirmsNothing(t *testing.T) {
 	w.PostOTP(harness.PhoneNumber, code, harness.Bearer(s.AccessToken)).Want(400, auth.CodeInvalidCode)
 }
 
-// Where the budget of texts cannot be asked, nobody is told that a code is on its way.
+// If the budget for text messages cannot be read, no answer says that a code was sent.
 func TestNoCodeWithoutTheBudget(t *testing.T) {
 	tap := storetap.New(harness.NewStore(t))
 	w := &harness.World{T: t, Log: &harness.SyncBuffer{}, Env: authtest.NewOn(t, tap)}
@@ -102,7 +102,7 @@ func TestNoCodeWithoutTheBudget(t *testing.T) {
 	ask := func() *harness.Answer {
 		return w.Do("PATCH", "/me", map[string]any{"phone": harness.PhoneNumber}, harness.Bearer(s.AccessToken))
 	}
-	last := 0 // draw before the code is kept, which is that of the budget
+	last := 0 // draw before the code is stored, which is the budget's
 	tap.Reset(storetap.Hooks{Before: func(_ context.Context, method string, n int) {
 		if method == "PutToken" && last == 0 {
 			last = n - 1
@@ -122,7 +122,7 @@ func TestNoCodeWithoutTheBudget(t *testing.T) {
 	ask().Want(503, auth.CodeUnavailable)
 }
 
-// The last text that the budget has room for is no fault to warn of.
+// The last text message within the budget causes no warning.
 func TestLastTextOfTheBudgetIsNoFault(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SMSBudget: auth.Rate{Burst: 1, Per: time.Hour}}))
 	w.Do("POST", "/signup", map[string]any{"phone": harness.PhoneNumber, "password": harness.GoodPassword}).Want(200)
@@ -132,8 +132,7 @@ func TestLastTextOfTheBudgetIsNoFault(t *testing.T) {
 	}
 }
 
-// Wrong guesses of strangers at one code do not use up those at the next, wherever it
-// was asked for.
+// Strangers' wrong attempts at one code do not use up the attempts of the next, at any endpoint.
 func TestNextCodeOfAnAddressHasItsOwnTries(t *testing.T) {
 	moved := "countess@example.com"
 	for to, c := range map[string]struct {

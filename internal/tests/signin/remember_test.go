@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// lasts tells whether a browser keeps the session's cookies that an answer sets.
+// lasts reports whether a browser keeps the session's cookies that an answer sets.
 func lasts(a *harness.Answer) bool {
 	a.T.Helper()
 	j := jarOf(a)
@@ -26,9 +26,8 @@ func lasts(a *harness.Answer) bool {
 	return j.refresh.MaxAge > 0
 }
 
-// What is said of keeping the cookies as a sign-in at a provider or by a link begins
-// holds where it ends, whichever answer that is; the request that ends it may say
-// otherwise.
+// The choice to keep the cookies at the start of a sign-in by provider or link holds at its
+// end, for every kind of answer. The request that ends it may override the choice.
 func TestRememberAcrossASignIn(t *testing.T) {
 	const back = "redirect_to=" + "https://app.test/" + "&code_challenge="
 	said := map[string]struct {
@@ -123,8 +122,8 @@ func TestRememberAcrossASignIn(t *testing.T) {
 	}
 }
 
-// A sign-in that leads to setting a second factor up keeps its word, too; a form that
-// sends a link has a box, as others have; and what is neither is refused.
+// A sign-in that requires the setup of a second factor keeps the choice, too. A form that
+// sends a link has a checkbox, as others have. An invalid value is refused.
 func TestRememberIsReadAtTheBeginning(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t, auth.WithCookies(auth.CookieOptions{}), auth.WithSettings(auth.Settings{MFARequired: auth.On}))
 	v := w.NewVisitor(idp)
@@ -152,7 +151,7 @@ func TestRememberIsReadAtTheBeginning(t *testing.T) {
 	w.Do("POST", "/magic-link/verify", "token="+token+"&remember=maybe", harness.Form, harness.SameSite).Want(400)
 	w.Do("POST", "/magic-link/verify", "token="+token, harness.Form, harness.SameSite).Want(200) // it was not spent
 
-	// Code of the application that sets the cookies itself need not say it again.
+	// An application that sets the cookies itself need not repeat the choice.
 	to, err := w.StartOAuth(t.Context(), auth.StartOAuthParams{Provider: "google", Browser: "hers", Remember: new(bool)})
 	if err != nil {
 		t.Fatal(err)
@@ -180,12 +179,12 @@ func setsCookies(w *harness.World, tokens *auth.Tokens, settings ...auth.CookieS
 	})
 }
 
-// Where everybody has to set up a second factor, a sign-in whose account changes while it
-// is asked for one makes no session.
+// If every user must set up a second factor, a sign-in creates no session if its account
+// changes at that point.
 func TestSignInIsAskedMeanwhile(t *testing.T) {
 	st := harness.NewStore(t)
 	tap := storetap.New(st)
-	u := authtest.NewOn(t, st).LoginAs(t, "ada@example.com").User // while nobody had to
+	u := authtest.NewOn(t, st).LoginAs(t, "ada@example.com").User // while no one had to
 	e := authtest.NewOn(t, tap, auth.WithSettings(auth.Settings{MFARequired: auth.On}))
 	var once sync.Once
 	tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {

@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Whoever opens a verification link in the browser that has a live session of that
-// very account is not asked whether it was them: their proof drops nothing.
+// A verification link opened in a browser with a live session of the same account does not
+// ask whether it was the user. The verification deletes nothing.
 func TestWhoeverIsSignedInIsNotAskedWhoseAccountItIs(t *testing.T) {
 	w, ada := cookieWorld(t)
 	eve := jarOf(w.Do("POST", "/signup", harness.Credentials("eve@example.com", harness.GoodPassword), harness.Transport).Want(200))
@@ -44,9 +44,9 @@ func TestWhoeverIsSignedInIsNotAskedWhoseAccountItIs(t *testing.T) {
 	}
 }
 
-// The page to choose a password tells of the other devices that it signs out, but
-// not somebody who was never here, in every language and also where the first choice
-// was refused.
+// The page that sets a password mentions the other devices that it signs out, in every
+// language and after a refused password. For an account that never had a session it does
+// not.
 func TestPageOfAFirstPasswordTellsOfNoDevices(t *testing.T) {
 	w := harness.NewWorld(t)
 	u := w.Imported(auth.ImportUserParams{Email: "new@example.com", EmailVerified: true})
@@ -81,8 +81,8 @@ func says(a *harness.Answer, want string) *harness.Answer {
 	return a
 }
 
-// signInPage fails the test unless the answer leads to the sign-in page, and
-// returns where it would come back to and why.
+// signInPage fails the test unless the answer leads to the sign-in page. It returns the URL
+// to return to and the reason.
 func signInPage(a *harness.Answer) (returnTo, reason string) {
 	a.T.Helper()
 	a.Want(303)
@@ -105,8 +105,8 @@ func cleared(a *harness.Answer) *harness.Answer {
 	return a
 }
 
-// A page goes on when the access token has expired: it is refreshed in place, for
-// all requests of the page at once, and what is within sees the new cookies.
+// A page works after the access token has expired: the token is refreshed in place, for all
+// parallel requests of the page, and the wrapped handler sees the new cookies.
 func TestPageRefreshesInPlace(t *testing.T) {
 	for name, wrap := range map[string]func(*auth.Auth, http.Handler) http.Handler{
 		"RequirePage": func(a *auth.Auth, h http.Handler) http.Handler { return a.RequirePage(h) },
@@ -152,8 +152,8 @@ func (j jar) sent() harness.Header {
 	return harness.Header{Name: "Cookie", Value: j.access.Name + "=" + j.access.Value + "; " + j.refresh.Name + "=" + j.refresh.Value}
 }
 
-// A session that is over leads to the sign-in page, with the way back, and its
-// cookies are gone; for Optional it is nobody's.
+// An ended session leads to the sign-in page, with the way back, and its cookies are
+// cleared. Optional treats it as signed out.
 func TestPageOfAnEndedSession(t *testing.T) {
 	for name, end := range map[string]func(*harness.World, jar) jar{
 		"signed out elsewhere": func(w *harness.World, j jar) jar {
@@ -198,7 +198,7 @@ func TestPageOfAnEndedSession(t *testing.T) {
 	says(w.Page(w.Optional(harness.Greeter), "GET", "/notes").Want(200), "hello nobody")
 }
 
-// Programs get JSON, and a bearer token is never made up for by cookies.
+// Programs get JSON, and cookies never replace a bearer token.
 func TestPageForPrograms(t *testing.T) {
 	w, j := cookieWorld(t)
 	bob := w.PostSignUp("bob@example.com")
@@ -212,8 +212,8 @@ func TestPageForPrograms(t *testing.T) {
 	w.DoOn(w.RequirePage(harness.Greeter), "GET", "/notes", nil, harness.Header{Name: "Accept", Value: "application/json"}).Want(401, auth.CodeMissingToken)
 }
 
-// A post from another site does not act, whichever of the cookies is good; a
-// navigation from there does show the page.
+// A POST from another site has no effect, even with valid cookies. A navigation from there
+// does show the page.
 func TestPageAndOtherSites(t *testing.T) {
 	w, j := cookieWorld(t)
 	acted := false
@@ -233,8 +233,8 @@ func TestPageAndOtherSites(t *testing.T) {
 	}
 }
 
-// The sign-in page is told where to lead back to, but never to another origin, and
-// only to what can be gone to again.
+// The sign-in page gets the URL to return to, but never one of another origin, and only one
+// that GET can repeat.
 func TestPageLeadsBackHereOnly(t *testing.T) {
 	w, _ := cookieWorld(t)
 	for target, want := range map[string]string{
@@ -264,8 +264,8 @@ func TestPageLeadsBackHereOnly(t *testing.T) {
 	}
 }
 
-// What signing in mends leads to the sign-in page, with the reason; what it does
-// not is a page that says so. A session that a requirement finds over is cleared.
+// A requirement that a sign-in can meet leads to the sign-in page, with the reason. Any
+// other one shows an error page. A session that a requirement finds ended is cleared.
 func TestPageRequirements(t *testing.T) {
 	w, j := cookieWorld(t)
 	for name, c := range map[string]struct {
@@ -292,7 +292,7 @@ func TestPageRequirements(t *testing.T) {
 	}
 }
 
-// An outage signs nobody out: cookies stay, and the page says to come again.
+// An outage signs no one out: cookies stay, and the page asks to try again later.
 func TestPageDuringAnOutage(t *testing.T) {
 	down := &failingStore{Store: harness.NewStore(t)}
 	w := &harness.World{T: t, Env: authtest.NewOn(t, down, auth.WithCookies(auth.CookieOptions{}))}
@@ -309,7 +309,7 @@ func TestPageDuringAnOutage(t *testing.T) {
 	says(w.Page(w.RequirePage(harness.Greeter), "GET", "/notes", j.sent()).Want(200), "hello ada@example.com")
 }
 
-// OnRefused chooses the answer, once the cookies of what is over are gone.
+// OnRefused chooses the answer, after the cookies of an ended session are cleared.
 func TestOnRefused(t *testing.T) {
 	var a *auth.Auth
 	refused := func(w http.ResponseWriter, r *http.Request, err error) {

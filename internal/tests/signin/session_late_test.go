@@ -39,9 +39,8 @@ func (f *failingStore) Ping(ctx context.Context) error {
 	return f.Store.Ping(ctx)
 }
 
-// A refresh token that was replaced long ago is a copy that somebody kept. It may end
-// the session, as its use does, and neither others nor what the user's devices are
-// trusted with.
+// A refresh token that was replaced long ago is a copy. It may end its session, as its use
+// does, but neither other sessions nor the trust in the user's devices.
 func TestOldRefreshTokenEndsItsSessionOnly(t *testing.T) {
 	for _, scope := range []string{"local", "others", "global"} {
 		for age := range 4 {
@@ -65,7 +64,7 @@ func TestOldRefreshTokenEndsItsSessionOnly(t *testing.T) {
 	}
 }
 
-// party is somebody who refreshes, from a place and a program of their own.
+// party is one of two users of a session, with a place and program of its own.
 type party struct {
 	w     *harness.World
 	ctx   context.Context
@@ -76,7 +75,7 @@ func newParty(w *harness.World, token, ip, agent string) *party {
 	return &party{w, auth.ContextWithClient(w.T.Context(), auth.Client{IP: netip.MustParseAddr(ip), UserAgent: agent}), token}
 }
 
-// refreshes trades the party's token, and keeps the new one.
+// refreshes exchanges the party's token and stores the new one.
 func (p *party) refreshes() error {
 	tokens, err := p.w.Refresh(p.ctx, auth.RefreshParams{RefreshToken: p.token})
 	if err == nil {
@@ -85,7 +84,7 @@ func (p *party) refreshes() error {
 	return err
 }
 
-// A laptop that fell asleep before the answer came goes on.
+// A laptop that fell asleep before the answer arrived stays signed in.
 func TestLateRefresh(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp("ada@example.com")
@@ -137,11 +136,11 @@ func TestLateRefresh(t *testing.T) {
 	w.PostRefresh(one.token).Want(400, auth.CodeSessionEnded)
 }
 
-// Two parties who share a session are found at the next round, however slowly
-// they alternate and whoever comes first.
+// Two parties who share a session are detected at the next round, however slowly they
+// alternate and in any order.
 func TestTwoWhoShareASessionAreFound(t *testing.T) {
 	for _, pause := range []time.Duration{31 * time.Second, time.Hour, 23 * time.Hour, 25 * time.Hour, 7 * 24 * time.Hour} {
-		for _, lead := range []int{1, 2} { // how often the one refreshes before the other comes
+		for _, lead := range []int{1, 2} { // the refreshes of one party before the other's
 			t.Run(pause.String(), func(t *testing.T) {
 				w := harness.NewWorld(t)
 				s := w.PostSignUp("ada@example.com")
@@ -192,7 +191,7 @@ func countOf(list []auth.EventType, want auth.EventType) (n int) {
 	return n
 }
 
-// Without grace nothing comes late.
+// Without a grace period, no late refresh is accepted.
 func TestNoGraceNothingLate(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSessions(auth.SessionOptions{RefreshGrace: -1}))
 	s := w.PostSignUp("ada@example.com")
@@ -201,8 +200,7 @@ func TestNoGraceNothingLate(t *testing.T) {
 	w.PostRefresh(s.RefreshToken).Want(400, auth.CodeRefreshTokenReused)
 }
 
-// What a browser sends at once when it wakes up has one answer, and somebody is
-// told once.
+// Parallel refreshes of a browser that wakes up get one answer and cause one event.
 func TestTwoLateRefreshesAtOnce(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp("ada@example.com")

@@ -30,8 +30,8 @@ func TestRefreshRotates(t *testing.T) {
 		t.Error("the parent got another successor")
 	}
 	w.Fired()
-	// After the grace period it may come late once (TestLateRefresh); then it is
-	// reuse, and the whole session ends.
+	// After the grace period the token is accepted late once (TestLateRefresh). After that
+	// it is reuse, and the whole session ends.
 	w.Clock.Advance(time.Second)
 	w.PostRefresh(first.RefreshToken).Want(200)
 	w.WantEvents(auth.EventReplayed, auth.EventRefreshed)
@@ -130,7 +130,7 @@ func TestRefreshLimit(t *testing.T) {
 	w.PostRefresh(s.RefreshToken).Want(200)
 }
 
-// The application's claims are worked out for nobody beyond the limit.
+// The application's claims are not computed beyond the limit.
 func TestRefreshLimitComesBeforeClaims(t *testing.T) {
 	asked := 0
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{RefreshPerSession: auth.Rate{Burst: 2, Per: time.Minute}}),
@@ -145,7 +145,7 @@ func TestRefreshLimitComesBeforeClaims(t *testing.T) {
 	}
 }
 
-// An outage is no reuse: nobody is logged out by it.
+// An outage is no reuse and ends no session.
 func TestOutage(t *testing.T) {
 	store := &failingStore{Store: memstore.New()}
 	env := authtest.NewOn(t, store)
@@ -221,8 +221,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Restart: a new process with the same secret on the same store goes on where
-// the old one stopped, and brings nothing back to life.
+// Restart: a new process with the same secret on the same store continues where the old one
+// stopped, and restores nothing that was revoked.
 func TestRestart(t *testing.T) {
 	secret, store := []byte(strings.Repeat("s", 32)), memstore.New()
 	start := func() *harness.World {
@@ -240,7 +240,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A login that was judged by the old password makes no session after a change.
+// A login that was checked against the old password creates no session after a change.
 func TestLoginRacesPasswordChange(t *testing.T) {
 	var w *harness.World
 	changing := false
@@ -289,8 +289,8 @@ func TestLogoutNeedsASession(t *testing.T) {
 	}
 }
 
-// Whoever ends the other sessions ends those that are about to begin, too: a
-// password that waits for its second factor, a code on its way back.
+// Signing out of the other sessions also ends sign-ins that are under way: a password that
+// waits for its second factor, and a code on its way back.
 func TestSignOutEndsWhatIsAboutToBegin(t *testing.T) {
 	for request, dies := range map[string]bool{
 		"POST /logout?scope=global": true, "POST /logout?scope=others": true, "DELETE /sessions": true, "POST /logout": false,

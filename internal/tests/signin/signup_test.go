@@ -87,7 +87,7 @@ func TestWeakPasswordTellsReasons(t *testing.T) {
 	}
 }
 
-// Mass assignment: what belongs to the server cannot be set by a body.
+// Mass assignment: a body cannot set the server's fields.
 func TestSignUpIgnoresServerFields(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.Do("POST", "/signup", map[string]any{
@@ -169,9 +169,8 @@ func TestLoginFailuresAreAlike(t *testing.T) {
 	}
 }
 
-// Where confirmation is required, whoever signed up with an address and a password
-// of their own does not learn from a login whether the address was taken: the
-// right password is answered, counted and told as a wrong one.
+// Where confirmation is required, a login after a sign-up does not reveal whether the
+// address was taken: the right password is answered, counted and reported as a wrong one.
 func TestLoginNeedsConfirmation(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	w.Do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword}).Want(200)
@@ -231,7 +230,7 @@ func TestSwitchedOff(t *testing.T) {
 		status   int
 		code     auth.Code
 	}{
-		"all, login":     {auth.Settings{Enabled: auth.Off}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 401, auth.CodeInvalidCredentials}, // as of nobody; see TestSwitchedOffLetsIn
+		"all, login":     {auth.Settings{Enabled: auth.Off}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 401, auth.CodeInvalidCredentials}, // as for an unknown account; see TestSwitchedOffLetsIn
 		"all, sign-up":   {auth.Settings{Enabled: auth.Off}, "/signup", map[string]any{"email": "a@example.com", "password": harness.GoodPassword}, 404, auth.CodeNotFound},
 		"sign-up":        {auth.Settings{SignUp: auth.Off}, "/signup", map[string]any{"email": "a@example.com", "password": harness.GoodPassword}, 403, auth.CodeSignupDisabled},
 		"by password":    {auth.Settings{Password: auth.Off}, "/signup", map[string]any{"email": "a@example.com", "password": harness.GoodPassword}, 403, auth.CodeMethodDisabled},
@@ -255,8 +254,7 @@ func TestSwitchedOff(t *testing.T) {
 	w.Do("GET", "/healthz", nil).Want(200)
 }
 
-// Limits: failures count, successes do not, and the right password in a burst
-// beyond the cap is not let in by it.
+// Limits: failures count, successes do not, and the right password beyond the limit is refused.
 func TestLoginLimit(t *testing.T) {
 	w := harness.NewWorld(t)
 	w.PostSignUp("ada@example.com")
@@ -282,7 +280,7 @@ func TestLoginLimit(t *testing.T) {
 	login("another horse battery").Want(200)
 }
 
-// Limits: parallel guesses do not get past the cap.
+// Limits: parallel attempts do not exceed the limit.
 func TestParallelGuesses(t *testing.T) {
 	w := harness.NewWorld(t)
 	w.PostSignUp("ada@example.com")
@@ -341,8 +339,8 @@ func TestImportUser(t *testing.T) {
 	}
 }
 
-// What follows the part of a password that bcrypt reads is judged, too: imported
-// hashes open to nobody who knows only that part.
+// The part of a password beyond the limit of bcrypt is checked, too: knowing only the first
+// part does not open an imported hash.
 func TestImportedBcryptReadsTheWhole(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{Off: true}))
 	long := strings.Repeat("long word", 8) // 72 bytes

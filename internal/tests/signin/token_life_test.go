@@ -45,8 +45,7 @@ func (s *livesSeen) CreateUser(ctx context.Context, p store.CreateUser) (auth.Us
 	return s.Store.CreateUser(ctx, p)
 }
 
-// Links, codes and what stands for a proof live as long as is promised, whatever
-// they are for.
+// Links, codes and other stored tokens have the documented lifetime, for every purpose.
 func TestTokenLives(t *testing.T) {
 	promised := map[store.Purpose]time.Duration{
 		store.PurposeMagicLink: 15 * time.Minute, store.PurposeVerifyEmail: 24 * time.Hour, store.PurposeReset: time.Hour,
@@ -84,10 +83,10 @@ func TestTokenLives(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile(`Purpose = "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
 		if m[1] == string(store.PurposeInvitation) {
-			continue // as long as its operator said, see Kit.CheckInvitation
+			continue // as long as its operator chose, see Kit.CheckInvitation
 		}
 		if m[1] == string(store.PurposeFirstOwner) {
-			continue // made by package admin, see TestFirstOwner there
+			continue // created by package admin, see TestFirstOwner there
 		}
 		if promised[store.Purpose(m[1])] == 0 {
 			t.Errorf("what is the life of %s?", m[1])

@@ -19,7 +19,7 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// said are the claims of a token as they are in it.
+// said returns the claims of a token without verifying it.
 func said(t *testing.T, token string) map[string]any {
 	t.Helper()
 	raw, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
@@ -35,7 +35,7 @@ func said(t *testing.T, token string) map[string]any {
 
 func dataOf(n int) map[string]any { return map[string]any{"x": strings.Repeat("a", n-8)} } // n bytes of JSON
 
-// A token stays below 3 kB, whatever it is to say: what is left out is named.
+// A token stays below 3 kB, whatever its claims. It names the omitted ones.
 func TestTokensStayBelow3kB(t *testing.T) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -98,11 +98,11 @@ func TestTokensStayBelow3kB(t *testing.T) {
 	}
 }
 
-// What is left out rests on the server's data alone: an address that its user has
-// chosen moves nothing out of the token.
+// The omission depends on the server's data alone: a user's choice of address moves nothing
+// out of the token.
 func TestUsersDoNotChooseWhatIsOmitted(t *testing.T) {
 	w := harness.NewWorld(t)
-	role := w.LoginAs(t, "role@b.de", authtest.Permissions(harness.PermissionClaims(42)...)).User.Roles[0] // whose name is not of the address below
+	role := w.LoginAs(t, "role@b.de", authtest.Permissions(harness.PermissionClaims(42)...)).User.Roles[0] // the role's name does not depend on the address below
 	domain := "@" + strings.Repeat("b", 60) + "." + strings.Repeat("c", 60) + "." + strings.Repeat("d", 60)
 	seen := map[bool]bool{}
 	for n := 100; n <= 600; n += 25 {

@@ -73,7 +73,7 @@ func TestAccessTokenContents(t *testing.T) {
 	}
 }
 
-// JWT (RFC 8725): each of these has let somebody in somewhere.
+// JWT (RFC 8725): each of these attacks has worked somewhere.
 func TestVerifyRefuses(t *testing.T) {
 	w := harness.NewWorld(t)
 	valid := w.MintToken(t, nil)
@@ -153,7 +153,7 @@ func flipLastBit(token string) string {
 	return token[:len(token)-1] + string(alphabet[i^1])
 }
 
-// The same with the type right under the right key: typ alone decides.
+// The same with the right type and key: typ alone decides.
 func TestOtherTokensAreNoAccessTokens(t *testing.T) {
 	env := harness.NewEnv(t, auth.WithSigningKeys(harness.SigningKey))
 	s := env.LoginAs(t, "ada@example.com")
@@ -228,8 +228,8 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// Rotation: tokens of the previous secret or key are good until they expire,
-// those of a dropped one are not, and instances agree without key files.
+// Rotation: tokens of the previous secret or key are valid until they expire, tokens of a
+// dropped one are not, and instances agree without key files.
 func TestRotation(t *testing.T) {
 	one, two := []byte(strings.Repeat("1", 32)), []byte(strings.Repeat("2", 32))
 	store := memstore.New()
@@ -271,11 +271,11 @@ func TestClaimsFailure(t *testing.T) {
 	}))
 	w.Do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword}).Want(503, auth.CodeUnavailable)
 	broken = false
-	s := w.PostSignUp("ada@example.com") // nothing was kept of the first try
+	s := w.PostSignUp("ada@example.com") // nothing was stored at the first attempt
 	broken = true
 	w.PostRefresh(s.RefreshToken).Want(503, auth.CodeUnavailable)
 	broken = false
-	w.PostRefresh(s.RefreshToken).Want(200) // nobody was logged out
+	w.PostRefresh(s.RefreshToken).Want(200) // no one was logged out
 }
 
 func TestRequire(t *testing.T) {

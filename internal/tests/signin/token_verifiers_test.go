@@ -17,9 +17,9 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// A verifier that has only the secret takes the tokens, and whoever has it can make
-// some: those are held to the form of the service's own, and to live sessions where
-// the store is asked.
+// A verifier with only the secret accepts the tokens. Because the holder of the secret can
+// create tokens, these must have the form of the service's own, and a live session where the
+// store is read.
 func TestSharedSecret(t *testing.T) {
 	key, old, other := []byte(strings.Repeat("k", 32)), []byte(strings.Repeat("o", 40)), []byte(strings.Repeat("x", 32))
 	w := harness.NewWorld(t, auth.WithSharedSecret(key, old))
@@ -109,8 +109,8 @@ func TestSharedSecretRefused(t *testing.T) {
 	}
 }
 
-// A verifier that knows only the issuer finds the keys and takes a token, whatever
-// path the service is at.
+// A verifier that knows only the issuer finds the keys and accepts a token, at any path of
+// the service.
 func TestDiscovery(t *testing.T) {
 	for name, c := range map[string]struct {
 		path   string
@@ -152,7 +152,7 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// "amr" as strings says what was shown, and "auth_time" when.
+// "amr" as strings lists the factors, and "auth_time" their time.
 func TestAMRStrings(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithTokens(auth.TokenOptions{AMRStrings: true}))
 	ada := w.LoginAs(t, "ada@example.com")

@@ -64,7 +64,7 @@ func TestEnrol(t *testing.T) {
 	}
 }
 
-// Every door: whatever the way in, a user with a second factor is asked for it.
+// Every sign-in method requires the second factor of a user who has one.
 func TestEveryDoorAsks(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	s := w.PostSignUp("ada@example.com")
@@ -126,15 +126,15 @@ func TestEveryDoorAsks(t *testing.T) {
 		}
 		w.Do("POST", "/2fa/verify", map[string]any{"mfa_token": asked.MFAToken, "recovery_code": second.Recovery[0]}).Want(400, auth.CodeInvalidToken)
 	}
-	// These are all the routes that can answer a session, but for those that
-	// need one or its second factor, and those that make a user without one. (An
-	// invitation to an account that is there needs its session, or takes it over.)
+	// These are all the routes that can answer a session, except those that need one or its
+	// second factor, and those that create a user without one. (An invitation to an existing
+	// account needs its session, or takes it over.)
 	for _, op := range sessionRoutes(t) {
 		if doors[op] == nil && !slices.Contains([]string{"POST /signup", "POST /invitations/accept", "POST /refresh", "POST /2fa/verify", "POST /2fa/verify-and-enable"}, op) {
 			t.Errorf("%s can issue a session and is not tested", op)
 		}
 	}
-	// Both proofs in one call.
+	// Both factors in one call.
 	w.Clock.Advance(time.Hour)
 	in := w.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": password, "totp_code": w.Code(second.Secret, 0)}).Session()
 	if w.ClaimsOf(in).AAL != "aal2" {
@@ -145,8 +145,7 @@ func TestEveryDoorAsks(t *testing.T) {
 	w.Do("POST", "/otp/verify", map[string]any{"phone": harness.PhoneNumber, "otp": w.PhoneCode(harness.PhoneNumber), "totp_code": w.Code(second.Secret, 0)}).Session()
 }
 
-// sessionRoutes lists the operations whose document says that they can answer a
-// session.
+// sessionRoutes lists the operations that can answer with a session according to the document.
 func sessionRoutes(t *testing.T) []string {
 	t.Helper()
 	var doc struct {
@@ -181,8 +180,8 @@ func sessionRoutes(t *testing.T) []string {
 	return list
 }
 
-// RFC 6238, 5.2: a code is good once, at whichever door, and a step apart from
-// the clock at most.
+// A code is valid once over all endpoints, and at most one step apart from the clock (RFC
+// 6238, section 5.2).
 func TestCodeIsGoodOnce(t *testing.T) {
 	w := harness.NewWorld(t)
 	ada := w.Enrol(w.LoginAs(t, "ada@example.com").AccessToken)
@@ -222,8 +221,8 @@ func TestFreshLoginGivesNoNewTries(t *testing.T) {
 	w.PostVerifyMFA(w.MFAToken(), w.Code(ada.Secret, 0)).Want(200)
 }
 
-// Two hundred parallel guesses at two doors of two instances: no more than the
-// cap are judged, and the right code among those beyond it does not win.
+// Two hundred parallel attempts at two endpoints of two instances: no more than the limit
+// are checked, and the right code beyond it is refused.
 func TestParallelFactorGuesses(t *testing.T) {
 	store, secret := memstore.New(), []byte(strings.Repeat("s", 32))
 	one := &harness.World{Env: authtest.NewOn(t, store, auth.WithSecret(secret), auth.WithSigningKeys(harness.SigningKey)), T: t}
@@ -339,13 +338,13 @@ func TestRecoveryCodes(t *testing.T) {
 	w.Clock.Advance(time.Minute)
 	in = w.PostRefresh(in.RefreshToken).Session()
 	w.Do("POST", "/2fa/recovery-codes", nil, harness.Bearer(in.AccessToken)).Want(403, auth.CodeReauthNeeded)
-	// Stepping up proves it again.
+	// A step-up refreshes the authentication.
 	in = w.Do("POST", "/2fa/verify", map[string]any{"totp_code": w.Code(ada.Secret, 0)}, harness.Bearer(in.AccessToken)).Session()
 	w.Do("POST", "/2fa/recovery-codes", nil, harness.Bearer(in.AccessToken)).Want(200)
 	eve := w.LoginAs(t, "eve@example.com")
 	w.Do("POST", "/2fa/recovery-codes", nil, harness.Bearer(eve.AccessToken)).Want(409, auth.CodeMFANotEnabled)
 	w.Do("POST", "/2fa/verify", map[string]any{"totp_code": "123456"}, harness.Bearer(eve.AccessToken)).Want(409, auth.CodeMFANotEnabled)
-	// Of somebody who has signed out, nothing is told.
+	// A signed-out caller learns nothing about the account.
 	w.Do("POST", "/logout", nil, harness.Bearer(eve.AccessToken)).Want(204)
 	_, err := w.NewRecoveryCodes(t.Context(), auth.NewRecoveryCodesParams{Caller: auth.Caller{UserID: eve.User.ID, SessionID: eve.SessionID}})
 	if !errors.Is(err, auth.CodeSessionEnded) {
@@ -398,8 +397,8 @@ func TestDisable(t *testing.T) {
 	}
 }
 
-// Enforced: nobody gets a session before setting a second factor up, and the
-// token for that opens nothing else.
+// Enforced: no session is created before a second factor is set up, and the token for the
+// setup permits nothing else.
 func TestMFARequired(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{MFARequired: auth.On, AccountDeletion: auth.On}))
 	if !w.PublicSettings(t.Context()).MFARequired {
@@ -465,7 +464,7 @@ func TestRequireLevels(t *testing.T) {
 	}
 }
 
-// No link does away with a second factor of an account whose address was proved.
+// No link removes the second factor of an account with a verified address.
 func TestLinksKeepTheFactor(t *testing.T) {
 	w := harness.NewWorld(t)
 	w.Enrol(w.Member("one@example.com").AccessToken)

@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// inBody tells whether an answer's body carries tokens.
+// inBody reports whether an answer's body carries tokens.
 func inBody(a *harness.Answer) bool {
 	var s struct {
 		AccessToken  string `json:"access_token"`
@@ -24,8 +24,8 @@ func inBody(a *harness.Answer) bool {
 	return s.AccessToken != "" || s.RefreshToken != ""
 }
 
-// Every route of the table, and every one that will be there, keeps to the rules of
-// cookies and bearer tokens side by side.
+// Every present and future route of the table follows the rules of cookies and bearer tokens
+// in one request.
 func TestTransportOfEveryRoute(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}), auth.WithRateLimits(auth.RateLimits{Off: true}))
 	if err := harness.CheapPasswords(w.Auth); err != nil {
@@ -102,7 +102,7 @@ func TestTransportOfEveryRoute(t *testing.T) {
 			t.Errorf("%s: the session has ended", pattern)
 		}
 
-		// A form is taken where the table says so, and from this origin only.
+		// A form is accepted where the table says so, and from this origin only.
 		a = send("nobody=knows", harness.Form, harness.Browser, harness.Header{Name: "Sec-Fetch-Site", Value: "same-site"})
 		none(a, "a foreign form")
 		if !safe && slices.Contains(harness.FormRoutes(w.Auth), pattern) != (a.Status == 403) && !harness.IsOpen(w.Auth, pattern) {
@@ -111,7 +111,7 @@ func TestTransportOfEveryRoute(t *testing.T) {
 	}
 }
 
-// A sign-in gets its session where it asked for it, and only there.
+// A sign-in gets its session by the requested transport, and only there.
 func TestSignInsChooseTheirTransport(t *testing.T) {
 	posted := func(values ...string) string {
 		v := url.Values{}
@@ -145,7 +145,7 @@ func TestSignInsChooseTheirTransport(t *testing.T) {
 			}
 		})
 	}
-	// Without cookies there are none, whatever asks for them.
+	// Without the option for cookies there are none, even on request.
 	w := harness.NewWorld(t)
 	w.Do("POST", "/signup", posted("email", "ada@example.com", "password", harness.GoodPassword), harness.Form).Want(415, auth.CodeUnsupportedMediaType)
 	if a := w.Do("POST", "/signup", harness.Credentials("ada@example.com", harness.GoodPassword), harness.Transport); len(a.SetCookies()) > 0 || !inBody(a) {
@@ -153,7 +153,7 @@ func TestSignInsChooseTheirTransport(t *testing.T) {
 	}
 }
 
-// "Remember me" is what the form or body says, and holds for every refresh.
+// "Remember me" comes from the form or body and holds for every refresh.
 func TestRemember(t *testing.T) {
 	kept := func(a *harness.Answer) bool {
 		t.Helper()
@@ -215,8 +215,8 @@ func TestRemember(t *testing.T) {
 	w.Do("POST", "/signup", fields+"&remember=maybe", harness.Form).Want(400, auth.CodeBadJSON)
 }
 
-// A form is read as strictly as JSON, and leads where it says it does, if that is
-// here or on the list: judged before anything happens.
+// A form is read as strictly as JSON. It leads to its redirect URL if that is local or on
+// the list, which is checked before anything changes.
 func TestForms(t *testing.T) {
 	const fields = "email=ada@example.com&password=correct+horse+battery"
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
@@ -275,7 +275,7 @@ func TestForms(t *testing.T) {
 		t.Errorf("header %v", out.Header)
 	}
 	says(w.Do("POST", "/logout", "", harness.Form, harness.Browser, jarOf(a).sent(), harness.SameSite).Want(200), "You are signed out")
-	// A form says the API key in a field.
+	// A form sends the API key in a field.
 	keyed := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}), auth.WithAPIKeys("pk_test_12345678"))
 	keyed.Do("POST", "/signup", fields, harness.Form).Want(401, auth.CodeInvalidAPIKey)
 	keyed.Do("POST", "/signup", fields+"&apikey=pk_test_12345678", harness.Form).Want(200)
@@ -319,9 +319,8 @@ func TestSetCookies(t *testing.T) {
 	}
 }
 
-// A link that a program opens beside cookies hands its tokens to the program: an
-// image or a frame of another site could open one, too, and would sign the browser
-// in to an account of its own.
+// A link that a program opens beside cookies returns its tokens to the program. Cookies
+// would let an image or a frame of another site sign the browser in to another account.
 func TestLinkBesideCookiesSetsNone(t *testing.T) {
 	w, j := cookieWorld(t)
 	for i, accept := range []string{"application/json", "*/*"} {
@@ -332,8 +331,8 @@ func TestLinkBesideCookiesSetsNone(t *testing.T) {
 	}
 }
 
-// A link that was asked for with a challenge signs nobody in where it is opened, also
-// where there are cookies: the holder of the verifier gets the session.
+// A link that was requested with a challenge signs no one in where it is opened, even with
+// cookies: the holder of the verifier gets the session.
 func TestBoundLinkSetsNoCookies(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	token := w.MagicLink("bob@example.com", map[string]any{"redirect_to": "https://app.test/in", "code_challenge": harness.ChallengeOf(harness.Verifier)})

@@ -20,8 +20,8 @@ func trustWorld(t *testing.T, opts ...auth.Option) (*harness.World, harness.Sess
 	return w, w.Trust(e), e
 }
 
-// Whichever way leads in, a trusted device stands in for the second factor, and no
-// other one does. The ways come from the route table.
+// With every sign-in method, a trusted device replaces the second factor, and no other
+// device does. The methods come from the route table.
 func TestTrustedDeviceAtEveryDoor(t *testing.T) {
 	for pattern, prepare := range harness.SignInEndpoints() {
 		if prepare == nil || strings.Contains(pattern, "/2fa/") { // no account yet; the second factor itself
@@ -52,8 +52,8 @@ func TestTrustedDeviceAtEveryDoor(t *testing.T) {
 	}
 }
 
-// A device is trusted with a right code of the app, at every door that takes one,
-// if the client says which device it is and the option is on; by nothing else.
+// A right code of the app makes a device trusted, at every endpoint that takes one, if the
+// client names the device and the option is on. Nothing else does.
 func TestTrustIsSaid(t *testing.T) {
 	verify := func(edit func(w *harness.World, e harness.Enrolled, body map[string]any), device ...harness.Header) func(*harness.World, harness.Enrolled) {
 		return func(w *harness.World, e harness.Enrolled) {
@@ -127,7 +127,7 @@ func TestTrustExpires(t *testing.T) {
 	}
 }
 
-// Whatever ends trust, ends it.
+// Every event that must end trust ends it.
 func TestTrustEnds(t *testing.T) {
 	removed := func(w *harness.World, s harness.Session) {
 		w.Do("POST", "/2fa/disable", nil, harness.Bearer(s.AccessToken)).Want(200)
@@ -186,7 +186,7 @@ func TestTrustEnds(t *testing.T) {
 	})
 }
 
-// What somebody else trusts, and a device without the first factor, is worth nothing.
+// Another user's trusted device, and a trusted device without the first factor, are refused.
 func TestTrustIsTheUsersOwn(t *testing.T) {
 	w, _, _ := trustWorld(t)
 	eve := w.Do("POST", "/signup", harness.Credentials("eve@example.com", harness.GoodPassword), harness.OnDevice(harness.Laptop)).Session()
@@ -195,10 +195,10 @@ func TestTrustIsTheUsersOwn(t *testing.T) {
 	w.Do("POST", "/login", harness.Credentials(harness.AdaMail, "not "+harness.GoodPassword), harness.OnDevice(harness.Laptop)).Want(401, auth.CodeInvalidCredentials)
 }
 
-// A session that began so is of one factor: what asks for the second asks here, too.
+// A session from a trusted device has one factor: operations that need the second one refuse it.
 func TestTrustedSessionHasOneFactor(t *testing.T) {
 	w, s, e := trustWorld(t)
-	w.Patch(s.User.ID, store.UserPatch{AppMetadata: map[string]any{"mfa_required": true}}) // it is set up, and not to be shown each time
+	w.Patch(s.User.ID, store.UserPatch{AppMetadata: map[string]any{"mfa_required": true}}) // it is set up, and need not be shown each time
 	w.Fired()
 	one := w.Do("POST", "/login", harness.Credentials(harness.AdaMail, harness.GoodPassword), harness.OnDevice(harness.Laptop)).Session()
 	w.Mu.Lock()
@@ -217,7 +217,8 @@ func TestTrustedSessionHasOneFactor(t *testing.T) {
 	w.DoOn(guarded, "GET", "/", nil, harness.Bearer(raised.AccessToken)).Want(204)
 }
 
-// Switched off, nothing is trusted, whatever was before, and the field is ignored.
+// While the option is off, no device is trusted, not even one from before, and the field is
+// ignored.
 func TestTrustIsOffByDefault(t *testing.T) {
 	w, _, s := harness.NewDeviceWorld(t)
 	e := w.Enrol(s.AccessToken)

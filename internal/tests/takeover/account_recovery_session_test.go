@@ -11,8 +11,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A stop ends the sessions that were made since, too: a second one on a device that
-// is known by then is told to nobody. Those from before stay.
+// Account recovery also ends the sessions that started later, although a second one on a
+// device that is known by then causes no notice. Earlier sessions stay.
 func TestStopEndsLaterSessions(t *testing.T) {
 	w, _, own := harness.NewDeviceWorld(t)
 	w.Clock.Advance(time.Minute)
@@ -36,9 +36,9 @@ func TestStopEndsLaterSessions(t *testing.T) {
 	}
 }
 
-// Whoever signed in with the password does not come back with it after a stop: the
-// reset makes another one, and locks nobody out. A session that rests on something
-// else leaves the password.
+// Account recovery deletes the password that a stopped session signed in with. The reset
+// sets another one and locks no one out. If the session does not depend on the password, the
+// password stays.
 func TestStopEndsThePassword(t *testing.T) {
 	const chosen = "the owner's horse battery"
 	for name, c := range map[string]struct {
@@ -73,8 +73,8 @@ func TestStopEndsThePassword(t *testing.T) {
 	}
 }
 
-// The password goes while signing in with one is switched off, too: whoever knows it
-// would be back as soon as it is on again.
+// The password is deleted even while sign-in by password is switched off, because its holder
+// could sign in as soon as it is on again.
 func TestStopEndsThePasswordWhilePasswordsAreOff(t *testing.T) {
 	w, _, _ := harness.NewDeviceWorld(t)
 	w.Clock.Advance(time.Minute)
@@ -91,9 +91,9 @@ func TestStopEndsThePasswordWhilePasswordsAreOff(t *testing.T) {
 	w.Do("POST", "/login", harness.Credentials(harness.AdaMail, harness.GoodPassword)).Want(401, auth.CodeInvalidCredentials)
 }
 
-// A password that the session has set goes with it, whichever way that came in, also one
-// that nobody is told of until the session asks for another address: nobody set it but
-// whoever is stopped, as far as the reader of the notice can tell.
+// Account recovery deletes a password that the stopped session set, with every sign-in
+// method, even if no notice was sent before the session requested another address. For all
+// that the reader of the notice can tell, the session's holder set it.
 func TestStopEndsAPasswordSetSince(t *testing.T) {
 	const thiefs = "the thief's horse battery"
 	byPassword := []string{"POST /login", "POST /2fa/verify", "POST /2fa/verify-and-enable"} // so that there is one

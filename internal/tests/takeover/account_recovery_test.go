@@ -11,16 +11,16 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// chooses sets a password by the reset that a stop sent, and signs in with it.
+// chooses sets a password by the reset that account recovery sent, and signs in with it.
 func chooses(w *harness.World, email string) harness.Session {
 	w.T.Helper()
 	w.Do("POST", "/reset-password", map[string]any{"token": w.LinkToken(email, auth.KindResetPassword), "new_password": harness.GoodPassword}).Want(200)
 	return w.SignInAgain(email)
 }
 
-// A change of address is told to the present one when it is asked for, also if
-// the new one is taken; the link stops the session that asked, what it has
-// pending, and no other session.
+// A change of address is reported to the present address when it is requested, even if the
+// new one is taken. The link ends the session that requested it and its pending changes, and
+// no other session.
 func TestStopAPendingChange(t *testing.T) {
 	for name, post := range map[string]func(w *harness.World, token string) *harness.Answer{
 		"page": func(w *harness.World, token string) *harness.Answer {
@@ -107,8 +107,8 @@ func TestTakeAnAddressBack(t *testing.T) {
 		t.Error("a session is left")
 	}
 	w.Mail(t, "c@example.com", auth.KindEmailChanged)
-	// The thief's own notice does not outrank the owner's address, and the notice
-	// of the request is the same as that of the change.
+	// The thief's own notice does not outrank the owner's address. The notice of the request
+	// has the same rank as the notice of the change.
 	w.Do("GET", "/secure-account?token="+theirs, nil).Want(400, auth.CodeInvalidToken)
 	w.Do("POST", "/secure-account", map[string]any{"token": theirs}).Want(400, auth.CodeInvalidToken)
 	w.SignInAgain("ada@example.com")
@@ -118,8 +118,8 @@ func TestTakeAnAddressBack(t *testing.T) {
 	w.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "the owner's horse battery"}).Want(200)
 }
 
-// A link of a notice is good for a week, also when further requests follow, and
-// never gives an address back that is somebody else's by now.
+// The link of a notice is valid for a week, even after further requests, and never restores
+// an address that belongs to another user by then.
 func TestStopLinksLast(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.Member("ada@example.com")
@@ -138,7 +138,7 @@ func TestStopLinksLast(t *testing.T) {
 	w.Do("POST", "/secure-account", "token="+changed, harness.Form, harness.Browser).Want(400)
 }
 
-// The reset of a stopped session comes through whatever somebody asked for before.
+// The reset of a stopped session is sent, despite earlier requests.
 func TestStopSendsItsReset(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithMail(auth.MailOptions{Sync: true}))
 	s := w.Member("ada@example.com")
@@ -155,7 +155,7 @@ func TestStopSendsItsReset(t *testing.T) {
 	}
 }
 
-// What a session has pending ends with it, whatever ends it.
+// A session's pending changes end with it, for every reason.
 func TestPendingChangesEndWithTheirSession(t *testing.T) {
 	ends := map[string]func(w *harness.World, own harness.Session){
 		"the others": func(w *harness.World, own harness.Session) {

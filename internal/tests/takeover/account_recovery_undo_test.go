@@ -16,8 +16,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// robbed is an account whose address a thief's session has moved to another one,
-// with the tokens of the owner's notice and of one that the thief got meanwhile.
+// robbed is an account with an address that a thief's session has replaced. It has the
+// tokens of the owner's notice and of a notice that the thief got meanwhile.
 type robbed struct {
 	*harness.World
 	id             string
@@ -53,7 +53,7 @@ func (r *robbed) uses(token string) *harness.Answer {
 	return r.Do("POST", "/secure-account", map[string]any{"token": token})
 }
 
-// Who has the former address without a proof does not keep it from its owner.
+// An account with the former address, but unverified, does not keep it from its owner.
 func TestTakeBackFromWhoNeverProved(t *testing.T) {
 	const phone = "+4930666666"
 	for name, confirm := range map[string]auth.Switch{"sign-up": auth.Off, "unconfirmed": auth.On, "proved number": auth.Off} {
@@ -83,9 +83,9 @@ func TestTakeBackFromWhoNeverProved(t *testing.T) {
 	}
 }
 
-// Once an address took the account back, the links of whoever it was taken from
-// are void, also when the owner goes on to a newer address; and a thief who uses
-// such a link first makes none of the owner's void.
+// Once an address has taken the account back, the links of later addresses are void, even if
+// the owner then changes to a newer address. A thief who uses such a link first does not
+// void the owner's links.
 func TestTakingBackOutranks(t *testing.T) {
 	t.Run("later addresses", func(t *testing.T) {
 		r := robbery(t)
@@ -117,7 +117,7 @@ func TestTakingBackOutranks(t *testing.T) {
 	})
 }
 
-// What the account has got since the stopped session began goes; what it had before stays.
+// Additions to the account since the stopped session started are deleted; earlier data stays.
 func TestStopUndoesWhatTheSessionAdded(t *testing.T) {
 	const phone = "+4930666666"
 	grow := func(r *robbed) string {
@@ -187,8 +187,8 @@ func TestAnswersFollowWhoeverLeaves(t *testing.T) {
 	w.LinkToken("ada@example.com", auth.KindResetPassword)
 }
 
-// The reset that a mailed link promises is sent, also if no limit can be drawn from
-// once the link is used up.
+// The reset that a mailed link promises is sent, even if drawing from every limit fails once
+// the link is used up.
 func TestAnswersSurviveFailingLimits(t *testing.T) {
 	for name, fault := range map[string]storetap.Fault{"not drawn": storetap.FailsBefore, "drawn, and not told": storetap.FailsAfter} {
 		t.Run(name, func(t *testing.T) {
@@ -219,8 +219,7 @@ func TestAnswersSurviveFailingLimits(t *testing.T) {
 	}
 }
 
-// "This wasn't me" sends its reset whatever strangers have asked for, and says so
-// only if it does.
+// "This wasn't me" sends its reset despite strangers' requests, and promises it only if it is sent.
 func TestDisownSendsItsReset(t *testing.T) {
 	const promise = "We have sent you a link"
 	w := harness.NewWorld(t, harness.SendsAtOnce)

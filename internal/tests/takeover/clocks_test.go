@@ -11,9 +11,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Instances whose clocks differ by five minutes agree on what came before a session and
-// what came after it: the owner's additions have later times than the thief's session, and
-// the thief's have earlier ones.
+// Instances with clocks that differ by five minutes agree on the changes before and after a
+// session: the owner's additions have later times than the thief's session, and the thief's
+// have earlier ones.
 func TestRecoveryWithClocksThatDiffer(t *testing.T) {
 	const skew = 5 * time.Minute
 	w := harness.NewWorld(t, harness.SendsAtOnce, auth.WithRateLimits(auth.RateLimits{Off: true}))
@@ -53,8 +53,8 @@ func TestRecoveryWithClocksThatDiffer(t *testing.T) {
 	}
 }
 
-// A notice about a new device ends the sessions from that one on, and keeps the earlier
-// ones, whatever their times.
+// A notice about a new device ends the sessions from that one on and keeps the earlier ones,
+// regardless of their times.
 func TestNoticeWithClocksThatDiffer(t *testing.T) {
 	const skew = 5 * time.Minute
 	w, _, _ := harness.NewDeviceWorld(t, auth.WithRateLimits(auth.RateLimits{Off: true}))

@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// The links and second factors of a banned user are refused before anything is used
-// up, so that they are good once the ban is lifted.
+// The links and second factors of a banned user are refused before anything is used up, so
+// that they are valid once the ban is lifted.
 func TestBansUseNothingUp(t *testing.T) {
 	for name, scene := range map[string]func(*harness.World) (userID string, redeem func() *harness.Answer){
 		"a verification": func(w *harness.World) (string, func() *harness.Answer) {
@@ -61,8 +61,8 @@ func TestBannedIdentityIsNotRenewed(t *testing.T) {
 	}
 }
 
-// An account that nobody has proved to be theirs gets no identity: not when it is
-// asked for, nor, if the proof went meanwhile, at the callback or the exchange.
+// An unverified account gets no identity: not on request, nor, if it lost its verification
+// meanwhile, at the callback or the exchange.
 func TestLinkOfAnUnprovedAccount(t *testing.T) {
 	unproved, _ := harness.NewProviderWorld(t)
 	nobody := unproved.PostSignUp("ada@example.com")
@@ -93,8 +93,8 @@ func TestLinkOfAnUnprovedAccount(t *testing.T) {
 	}
 }
 
-// A magic link that is bound to a verifier and leads nowhere gives nothing without
-// it, and stays good.
+// A magic link that is bound to a verifier and has no redirect returns nothing without the
+// verifier, and stays valid.
 func TestBoundLinkWithoutRedirect(t *testing.T) {
 	w := harness.NewWorld(t)
 	token := w.MagicLink("ada@example.com", map[string]any{"code_challenge": harness.ChallengeOf(harness.Verifier)})
@@ -102,8 +102,8 @@ func TestBoundLinkWithoutRedirect(t *testing.T) {
 	w.Do("POST", "/magic-link/verify", map[string]any{"token": token, "code_verifier": harness.Verifier}).Session()
 }
 
-// Where second factors are switched off, none is set up, nor is one that was begun
-// before enabled.
+// Where second factors are switched off, none is set up, and an enrolment that was started
+// before is not completed.
 func TestEnrolmentIsOff(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{TOTP: auth.Off}))
 	s := w.LoginAs(t, "ada@example.com")
@@ -111,7 +111,7 @@ func TestEnrolmentIsOff(t *testing.T) {
 	w.Do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": "123456"}, harness.Bearer(s.AccessToken)).Want(403, auth.CodeMethodDisabled)
 }
 
-// Two that enrol with one code at once: one of them is told that it is done.
+// Two parallel enrolments with one code: one of them gets the error that it is enabled already.
 func TestEnabledMeanwhile(t *testing.T) {
 	w, tap, _ := harness.NewTappedWorld(t)
 	s := w.LoginAs(t, "ada@example.com")
@@ -123,8 +123,8 @@ func TestEnabledMeanwhile(t *testing.T) {
 	enable().Want(409, auth.CodeMFAAlreadyEnabled)
 }
 
-// Somebody signs up with the address of a magic link while it is used: the link
-// signs in to that account, which is its reader's.
+// A sign-up with the address of a magic link happens while the link is used: the link signs
+// in to that account, which belongs to the link's reader.
 func TestSignUpBeforeAMagicLink(t *testing.T) {
 	w, tap, _ := harness.NewTappedWorld(t)
 	token := w.MagicLink("ada@example.com", nil)
@@ -136,8 +136,8 @@ func TestSignUpBeforeAMagicLink(t *testing.T) {
 	}
 }
 
-// A code for /exchange is not good once the account has lost what it rests on, even
-// where it was left in the store.
+// A code for /exchange is invalid once the account has lost the credential that it depends
+// on, even if the store still has it.
 func TestExchangeAfterTheLoss(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	email, git := "elsewhere@example.com", store.ByIdentity("github", harness.EvilGit.Subject)
@@ -171,7 +171,7 @@ func TestExchangeAfterTheLoss(t *testing.T) {
 	}
 }
 
-// Nor is a wrong code of a banned user judged: they are told of the ban.
+// A banned user's wrong code is not checked either: the answer reports the ban.
 func TestBannedCodesAreNotJudged(t *testing.T) {
 	w := harness.NewWorld(t)
 	f := w.Enrol(w.LoginAs(t, "ada@example.com").AccessToken)

@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Whoever judged an old password cannot write it, or what they choose, over the
-// one that its owner has set meanwhile.
+// A request that checked an old password cannot write it, or a new one, over the password
+// that the owner has set meanwhile.
 func TestOldPasswordIsNotWrittenBack(t *testing.T) {
 	for name, late := range map[string]func(w *harness.World, id string){
 		"rehash at login": func(w *harness.World, _ string) { w.PostLogin("old@example.com", harness.GoodPassword) },
@@ -52,8 +52,8 @@ func TestOldPasswordIsNotWrittenBack(t *testing.T) {
 	}
 }
 
-// A link that is redeemed while the account gets another address proves that one
-// to be nobody's, and resets nobody's password.
+// A link that is redeemed while the account gets another address does not verify that
+// address and resets no password.
 func TestLinkWhileTheAddressChanges(t *testing.T) {
 	const elsewhere = "eve@example.com"
 	for name, c := range map[string]struct {
@@ -89,8 +89,7 @@ func TestLinkWhileTheAddressChanges(t *testing.T) {
 	}
 }
 
-// What a sign-in that is under way rests on is lost to the account: it ends,
-// wherever it waits.
+// A sign-in ends at every stage if the account loses the credential that the sign-in depends on.
 func TestSignInLosesWhatItRestsOn(t *testing.T) {
 	const otherHash = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$6jKHJ7aUCXl0OJHc0mQmYxR0d2bZkZk4p6mC2oYmJ0w"
 	elsewhere, otherNumber, hash := "moved@example.com", "+4930777777", otherHash
@@ -109,7 +108,7 @@ func TestSignInLosesWhatItRestsOn(t *testing.T) {
 			func(w *harness.World, idp *authtest.Provider) *harness.Answer {
 				return w.NewVisitor(idp).SignIn("google", harness.Ada, "")
 			},
-			[]store.UserPatch{{Unlink: &google}, {Link: identityOf("google", "666")}}, // the provider's still, but somebody else there
+			[]store.UserPatch{{Unlink: &google}, {Link: identityOf("google", "666")}}, // still of the provider, but with another subject
 		},
 		"address": {
 			func(w *harness.World, _ *authtest.Provider) *harness.Answer {
@@ -203,14 +202,14 @@ func TestSignInLosesWhatItRestsOn(t *testing.T) {
 	}
 }
 
-// identityOf is somebody's at a provider.
+// identityOf is an identity at a provider.
 func identityOf(name, subject string) *auth.Identity {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	return &auth.Identity{ID: uuid.NewString(), Provider: name, Subject: subject, CreatedAt: at, LastSignInAt: at}
 }
 
-// Where everybody needs a second factor, a sign-up waits for one with its
-// password; the enrolment ends with it.
+// Where every user needs a second factor, the enrolment at a sign-up depends on the password
+// and ends with it.
 func TestEnrolmentAtSignUpRestsOnThePassword(t *testing.T) {
 	w, _, _ := harness.NewTappedWorld(t, auth.WithSettings(auth.Settings{MFARequired: auth.On}))
 	a := w.Do("POST", "/signup", map[string]any{"email": harness.Ada.Email, "password": harness.GoodPassword}).Want(403, auth.CodeMFAEnrollmentRequired)
@@ -228,8 +227,8 @@ func TestEnrolmentAtSignUpRestsOnThePassword(t *testing.T) {
 	}
 }
 
-// A code for /exchange that links an identity makes no session once the account
-// has gone to its owner, nor one whose identity stays.
+// A code for /exchange that links an identity creates no session once the owner has taken
+// the account over, nor a session without its identity.
 func TestLinkingExchangeAfterTakeover(t *testing.T) {
 	for name, during := range map[string]string{"before": "", "between code and link": "UpdateUser", "between link and session": "CreateSession"} {
 		t.Run(name, func(t *testing.T) {
@@ -259,8 +258,8 @@ func TestLinkingExchangeAfterTakeover(t *testing.T) {
 	}
 }
 
-// A session that is stepped up again and again, or enrols again and again, says so
-// once: its tokens do not grow.
+// A session that steps up or enrols repeatedly lists each factor once, so that its tokens do
+// not grow.
 func TestStepUpsDoNotAddUp(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithTokens(auth.TokenOptions{Life: time.Hour}))
 	ada := w.Enrol(w.Member("ada@example.com").AccessToken)
@@ -290,8 +289,8 @@ func TestStepUpsDoNotAddUp(t *testing.T) {
 	}
 }
 
-// Somebody who is banned while their sign-in waits for its second factor is told
-// before the code is used up.
+// A user who is banned while their sign-in waits for its second factor gets the error before
+// the code is used up.
 func TestBanBeforeTheSecondFactor(t *testing.T) {
 	w := harness.NewWorld(t)
 	ada := w.Enrol(w.Member("ada@example.com").AccessToken)
@@ -311,8 +310,8 @@ func TestBanBeforeTheSecondFactor(t *testing.T) {
 	}
 }
 
-// Of two callbacks with one state, the second is told so even if it was let in
-// before the first had used the state up.
+// Of two callbacks with one state, the second gets an error even if it started before the
+// first had used the state up.
 func TestStateUsedMeanwhile(t *testing.T) {
 	w, tap, idp := harness.NewTappedWorld(t)
 	v := w.NewVisitor(idp)

@@ -20,8 +20,8 @@ func atNext(tap *storetap.Tap, n int, method string, f func()) {
 	harness.BeforeCall(tap, method, f)
 }
 
-// Whoever's number somebody proves by a code may get an account while they do: then
-// it is not another one's, and the code signs in to that account.
+// If a phone number gets an account while its code is used, a session cannot confirm the
+// number any more, and a sign-in by the code signs in to that account.
 func TestNumberIsTakenMeanwhile(t *testing.T) {
 	t.Run("confirmed", func(t *testing.T) {
 		w, tap, _ := harness.NewTappedWorld(t)
@@ -42,8 +42,8 @@ func TestNumberIsTakenMeanwhile(t *testing.T) {
 	})
 }
 
-// The first proof of an address within a session drops nothing. Once the session has
-// ended it does, or else whoever was thrown out would keep what they had set up.
+// The first verification of an address within a session deletes nothing. Once the session
+// has ended it does, because a former intruder would otherwise keep their changes.
 func TestCodeWithinASessionThatEndsMeanwhile(t *testing.T) {
 	for name, ends := range map[string]bool{"goes on": false, "ends": true} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestCodeWithinASessionThatEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// A password that is judged while another one is chosen confirms nothing.
+// A password that is checked while another one is set confirms nothing.
 func TestPasswordChangesWhileItConfirms(t *testing.T) {
 	w, tap, _ := harness.NewTappedWorld(t)
 	s, hash := w.Member(harness.AdaMail), harness.BcryptHash
@@ -74,8 +74,8 @@ func TestPasswordChangesWhileItConfirms(t *testing.T) {
 	w.Reauthenticate(s, map[string]any{"password": harness.GoodPassword}).Want(401, auth.CodeInvalidCredentials)
 }
 
-// A sign-in whose account changes while it is made asks anew whether a second factor
-// has to be set up.
+// If the account changes during a sign-in, the sign-in checks again whether a second factor
+// must be set up.
 func TestFactorIsRequiredMeanwhile(t *testing.T) {
 	w, tap, _ := harness.NewTappedWorld(t)
 	s, phone := w.Member(harness.AdaMail), harness.PhoneNumber
@@ -98,8 +98,8 @@ func TestLoginsRehashAtOnce(t *testing.T) {
 	w.PostVerifyMFA(token, w.Code(secret, 0)).Session()
 }
 
-// An account that is deleted while somebody asks for a message to it is one that is
-// not there: the answer is the same.
+// A request for a message to an account that is deleted meanwhile gets the same answer as
+// one for an unknown account.
 func TestDeletedWhileItIsWrittenTo(t *testing.T) {
 	for path, body := range map[string]map[string]any{
 		"/magic-link/send": {"email": harness.AdaMail}, "/forgot-password": {"email": harness.AdaMail}, "/otp/send": {"phone": harness.PhoneNumber},
@@ -117,7 +117,7 @@ func TestDeletedWhileItIsWrittenTo(t *testing.T) {
 	}
 }
 
-// The application may name an account that is gone, or never was.
+// The application may name a deleted or unknown account.
 func TestApplicationNamesNobody(t *testing.T) {
 	w := harness.NewWorld(t)
 	nobody := auth.ByApplication("00000000-0000-7000-8000-000000000000")

@@ -15,8 +15,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A sign-in that has shown its second factor does not survive the replacement of
-// that factor: the code was one of a factor that is gone.
+// A sign-in that has used its second factor does not survive the replacement of that factor,
+// because its code belongs to a deleted factor.
 func TestSecondFactorReplacedInFlight(t *testing.T) {
 	for name, verify := range map[string]func(w *harness.World, old harness.Enrolled, mfaToken string) *harness.Answer{
 		"login": func(w *harness.World, old harness.Enrolled, _ string) *harness.Answer {
@@ -53,8 +53,8 @@ func TestSecondFactorReplacedInFlight(t *testing.T) {
 	}
 }
 
-// Claims that cannot be worked out use no refresh token up, however long that
-// lasts: a client that tries again is no thief.
+// A failure of the claims uses up no refresh token, however long it lasts: a client that
+// repeats its request is no thief.
 func TestRefreshWhileClaimsFail(t *testing.T) {
 	down := false
 	w := harness.NewWorld(t, auth.WithClaims(func(context.Context, auth.User) (map[string]any, error) {
@@ -76,7 +76,7 @@ func TestRefreshWhileClaimsFail(t *testing.T) {
 	}
 }
 
-// Nor does a step-up answer as if it had made tokens.
+// A step-up reports no new tokens either while the claims fail.
 func TestStepUpWhileClaimsFail(t *testing.T) {
 	down := false
 	w := harness.NewWorld(t, auth.WithClaims(func(context.Context, auth.User) (map[string]any, error) {
@@ -91,8 +91,8 @@ func TestStepUpWhileClaimsFail(t *testing.T) {
 	w.Do("POST", "/2fa/verify", map[string]any{"totp_code": w.Later(e.Secret)}, harness.Bearer(e.AccessToken)).Want(503, auth.CodeUnavailable)
 }
 
-// A link to a new address dies with the session that asked for it: the thief of a
-// session cannot wait until its owner has ended it.
+// A link to a new address ends with the session that requested it, so that a thief cannot
+// wait until the owner has ended the session.
 func TestNewAddressNeedsTheSession(t *testing.T) {
 	for name, end := range map[string]func(w *harness.World, thief harness.Session){
 		"signed out everywhere": func(w *harness.World, _ harness.Session) {
@@ -119,8 +119,8 @@ func TestNewAddressNeedsTheSession(t *testing.T) {
 	}
 }
 
-// The page asks whose account it is wherever the reader may never have heard of
-// it, also where an identity or another address was there first.
+// The page asks who created the account wherever the reader may not know it, even if an
+// identity or another address was there first.
 func TestWasThatYouElsewhere(t *testing.T) {
 	no := func(w *harness.World, token string) string {
 		page := string(w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200).Body)
@@ -129,7 +129,7 @@ func TestWasThatYouElsewhere(t *testing.T) {
 		}
 		return string(w.Do("POST", "/verify-email", url.Values{"token": {token}, "disown": {"1"}}.Encode(), harness.Form, harness.Browser).Want(200).Body)
 	}
-	// Made by an identity whose provider does not prove addresses.
+	// Created by an identity of a provider that does not verify addresses.
 	w, idp := harness.NewProviderWorld(t)
 	squatter := authtest.Person{Subject: "666", Email: "ada@example.com"}
 	evil := w.NewVisitor(idp).SignIn("facebook", squatter, "").Session()
@@ -140,7 +140,7 @@ func TestWasThatYouElsewhere(t *testing.T) {
 		t.Error("the squatter's session goes on")
 	}
 	w.NewVisitor(idp).SignIn("facebook", squatter, "").Want(409, auth.CodeAccountExists)
-	// Made with another address, and corrected to this one: nothing of the reader's is on it.
+	// Created with another address and corrected to this one: the account has nothing of the reader's.
 	w = harness.NewWorld(t)
 	s := w.PostSignUp("throwaway@example.com")
 	w.Do("PATCH", "/me", map[string]any{"email": "ada@example.com"}, harness.Bearer(s.AccessToken)).Want(200)

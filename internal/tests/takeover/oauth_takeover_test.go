@@ -35,7 +35,7 @@ func (r *recorder) PutToken(ctx context.Context, c store.PutToken) error {
 	return err
 }
 
-// live lists the purposes of a user's tokens that are good still, each once.
+// live lists the purposes of a user's valid tokens, each once.
 func (r *recorder) live(t *testing.T, userID string, now time.Time) []store.Purpose {
 	t.Helper()
 	r.mu.Lock()
@@ -53,16 +53,16 @@ func (r *recorder) live(t *testing.T, userID string, now time.Time) []store.Purp
 	return slices.Compact(list)
 }
 
-// leftovers is what a squatter keeps of an account for later.
+// leftovers are the parts of an account that a squatter keeps for later.
 type leftovers struct {
 	v                   *harness.Visitor
 	back                url.Values // of a linking
 	code, enrol, change string
-	magic, reset        string // sent to the owner, asked for by the squatter
+	magic, reset        string // sent to the owner, requested by the squatter
 }
 
-// squat sets an account up that is somebody else's, by address or by number, and
-// begins whatever can be begun.
+// squat sets up an account with another person's email address or phone number and starts
+// every flow that it can.
 func squat(t *testing.T, w *harness.World, idp *authtest.Provider, byPhone bool) (userID string, l leftovers) {
 	t.Helper()
 	who := map[string]any{"email": harness.Ada.Email, "password": harness.GoodPassword}
@@ -71,7 +71,7 @@ func squat(t *testing.T, w *harness.World, idp *authtest.Provider, byPhone bool)
 	}
 	evil := w.Do("POST", "/signup", who).Session()
 	userID = evil.User.ID
-	// With another way in of their own, proved, the account may grow more.
+	// With a verified credential of their own, the account may get more.
 	at, phone := w.Clock.Now(), "+4930555555"
 	if byPhone {
 		w.Mail(t, harness.PhoneNumber, auth.KindPhoneCode) // so that it is not taken for the owner's
@@ -81,7 +81,7 @@ func squat(t *testing.T, w *harness.World, idp *authtest.Provider, byPhone bool)
 	}
 	w.Patch(userID, store.UserPatch{AppMetadata: map[string]any{"mfa_required": true}})
 	l.enrol = harness.DecodeAs[map[string]any](w.Do("POST", "/login", who).Want(403, auth.CodeMFAEnrollmentRequired))["mfa_token"].(string)
-	// Kept apart, since an account has a factor or is asked to set one up.
+	// Set up separately, since an account has a factor or must set one up.
 	w.Patch(userID, store.UserPatch{AppMetadata: map[string]any{}})
 	l.v = w.NewVisitor(idp)
 	to := l.v.Link("github", evil, nil)
@@ -106,7 +106,7 @@ func squat(t *testing.T, w *harness.World, idp *authtest.Provider, byPhone bool)
 	return userID, l
 }
 
-// refused tries all that a squatter has kept.
+// refused tests everything that a squatter has kept.
 func (l leftovers) refused(w *harness.World) {
 	w.T.Helper()
 	w.Do("POST", "/exchange", map[string]any{"code": l.code}).Want(400, auth.CodeInvalidCode)
@@ -119,9 +119,9 @@ func (l leftovers) refused(w *harness.World) {
 	}
 }
 
-// Somebody has set an account up with what is another's, and has left behind what
-// could bring them back. Whichever way its owner comes, nothing of it is good any
-// more, and nothing of it is left in the store.
+// A squatter sets up an account with the owner's data and keeps everything that could bring
+// them back. However the owner signs in, all of it is then invalid and deleted from the
+// store.
 func TestTakeoverLeavesNothingPending(t *testing.T) {
 	kept := []store.Purpose{store.PurposeEmailCode, store.PurposeEnroll, store.PurposeExchange, store.PurposeOAuth, store.PurposePhoneChange, store.PurposeVerifyEmail}
 	more := []store.Purpose{store.PurposeMagicLink, store.PurposePhoneCode, store.PurposeReset}
@@ -177,8 +177,7 @@ func TestTakeoverLeavesNothingPending(t *testing.T) {
 	}
 }
 
-// newLink asks for a link to ada's address and waits for another one than those
-// there are.
+// newLink requests a link to ada's address and waits until a new one arrives.
 func newLink(w *harness.World, path string, k auth.Kind) string {
 	w.T.Helper()
 	seen := map[string]bool{}
@@ -199,12 +198,11 @@ func newLink(w *harness.World, path string, k auth.Kind) string {
 	return u.Query().Get("token")
 }
 
-// A sign-in that waits for the second factor stands for the password it was
-// judged by, which is the squatter's.
+// A sign-in that waits for the second factor depends on its password, which is the squatter's.
 func TestTakeoverEndsPendingFactor(t *testing.T) {
 	for name, prove := range map[string]func(w *harness.World, idp *authtest.Provider){
 		"google": func(w *harness.World, idp *authtest.Provider) {
-			w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session() // not asked for the squatter's factor
+			w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session() // without the squatter's factor
 		},
 		"magic link": func(w *harness.World, _ *authtest.Provider) {
 			w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink(harness.Ada.Email, nil)}).Session()
@@ -240,8 +238,8 @@ func TestTakeoverEndsPendingFactor(t *testing.T) {
 	}
 }
 
-// The squatter linked an identity of the very provider that the owner comes by.
-// That is no reason to turn the owner away.
+// The squatter linked an identity of the same provider that the owner signs in with. That is
+// no reason to refuse the owner.
 func TestTakeoverFromSameProvider(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	evil := w.Squatter(harness.Ada.Email)

@@ -17,8 +17,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// classMasked are the conditions that others stand behind, so that a flow without
-// them would come to no harm.
+// classMasked are the conditions that other conditions back up, so that a flow without them
+// would do no harm.
 func classMasked() map[mutant]string {
 	const itself = "EnableFactor asks of the session, of the ban and of Redeem itself, and the factor goes with the account's credentials"
 	const raised = "the store checks the session that it raises"
@@ -47,7 +47,7 @@ func newClassWorld(t *testing.T, r harness.Row, more ...auth.Option) *harness.Cl
 	return harness.NewClassWorldOn(t, harness.NewStore(t), r, more...)
 }
 
-// classExempt are the routes that nobody can lose an account in the middle of.
+// classExempt are the routes during which no account can be lost.
 func classExempt() map[string]string {
 	return map[string]string{
 		"GET /oauth/{provider}":                 "begins a sign-in that is nobody's yet",
@@ -66,7 +66,7 @@ func classExempt() map[string]string {
 	}
 }
 
-// harmless says why a change may come about after the account was lost. Empty: it
+// harmless returns the reason why a change may succeed after the account was lost. Empty: it
 // may not.
 func harmless(c harness.Call, account string, a harness.Act) string {
 	uses := c.Change.By.Proof && (c.Method == "RedeemToken" || c.Method == "TryCode")
@@ -91,7 +91,7 @@ func harmless(c harness.Call, account string, a harness.Act) string {
 	return ""
 }
 
-// about tells whether a change may be about an account.
+// about reports whether a change may affect an account.
 func about(c harness.Call, account string) bool {
 	if s := c.Change.By.Session; s != nil {
 		return s.UserID == account
@@ -100,15 +100,15 @@ func about(c harness.Call, account string) bool {
 		slices.ContainsFunc(c.Change.IfUsers, func(u auth.UserAt) bool { return u.ID == "" || u.ID == account })
 }
 
-// record is what a request did to the store.
+// record has the store calls of a request.
 type record struct {
 	calls   []harness.Call
 	n       int
 	reached bool // the act took place
 }
 
-// run makes a row's request with an act before its k-th store call (0: without),
-// and returns what it did.
+// run makes a row's request with an act before its k-th store call (0: without), and returns
+// its store calls.
 func run(s *harness.Scene, request func() *harness.Answer, a harness.Act, k int, edit harness.Edit) record {
 	var rec record
 	var current *harness.Call
@@ -134,7 +134,7 @@ func run(s *harness.Scene, request func() *harness.Answer, a harness.Act, k int,
 			}
 		},
 	})
-	request() // what it hands out, the person keeps
+	request() // the person keeps its answer
 	rec.n = s.Tap.Calls()
 	s.Tap.Reset(storetap.Hooks{})
 	return rec
@@ -146,7 +146,7 @@ type outcome struct {
 	violations []string
 }
 
-// try runs one window of a row.
+// try runs one act of a row at one store call.
 func try(w *harness.ClassWorld, r harness.Row, a harness.Act, k int, edit harness.Edit) outcome {
 	s := w.NewScene(r)
 	request := r.Prepare(s)
@@ -164,8 +164,7 @@ func try(w *harness.ClassWorld, r harness.Row, a harness.Act, k int, edit harnes
 	return o
 }
 
-// windows is how many store calls a row makes if nobody disturbs it, and which
-// changes.
+// windows records the store calls and changes that a row makes without a disturbance.
 func windows(w *harness.ClassWorld, r harness.Row) record {
 	s := w.NewScene(r)
 	rec := run(s, r.Prepare(s), "", 0, nil)
@@ -281,8 +280,7 @@ func (m mutant) edit(method string, c *store.Change) {
 	}
 }
 
-// mutants are those that a change can be made into: without each condition, and
-// without all.
+// mutants returns the mutants of a change: without each condition, and without all.
 func mutants(c harness.Call) []mutant {
 	var list []mutant
 	by := ""
@@ -358,8 +356,8 @@ func TestTakeoverClassBites(t *testing.T) {
 	}
 }
 
-// maskedSample is in how many rows one of the mutants is tried that no row is to
-// notice, unless -all is given: they are tried to the end.
+// maskedSample is the number of rows that are tested with a mutant that no row should
+// notice. With -all, all rows are.
 const maskedSample = 16
 
 // bite returns the first violation that a mutant leads to.

@@ -10,8 +10,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A magic link that takes an unproved account over says so before and after, and in
-// a mail.
+// A magic link that takes an unverified account over says so before and after, and in a mail.
 func TestMagicLinkSaysThatItTakesOver(t *testing.T) {
 	const before, after = "Someone has set up an account with this address", "Your account was set up before your address was confirmed"
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
@@ -34,8 +33,8 @@ func TestMagicLinkSaysThatItTakesOver(t *testing.T) {
 	w.Mail(t, harness.AdaMail, auth.KindTakenOver)
 }
 
-// What a stranger said of themselves is not the owner's: it neither stays on the
-// account, nor goes into the owner's mails as their name.
+// A takeover deletes the stranger's profile: it neither stays on the account nor appears as
+// the name in the owner's mails.
 func TestTakeoverDropsTheProfile(t *testing.T) {
 	const line = "Ada call now +1 900 555 0100"
 	ways := map[string]func(w *harness.World){
@@ -74,7 +73,7 @@ func TestTakeoverDropsTheProfile(t *testing.T) {
 	}
 }
 
-// Who confirms within a session of the account keeps what they said of themselves.
+// A confirmation within a session of the account keeps the profile.
 func TestProofWithinKeepsTheProfile(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.Do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword, "full_name": "Ada"}).Session()
@@ -85,8 +84,8 @@ func TestProofWithinKeepsTheProfile(t *testing.T) {
 	}
 }
 
-// The page of an account's first verification link asks whose account it is, with
-// what is known of who made it.
+// The page of an account's first verification link asks who created the account and shows
+// the known facts about its creation.
 func TestWasThatYou(t *testing.T) {
 	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 	answer := func(w *harness.World, token, choice string) *harness.Answer {
@@ -135,8 +134,8 @@ func TestWasThatYou(t *testing.T) {
 	}
 	answer(w, token, "1").Want(400) // used up
 
-	// An account that is somebody's already cannot be disowned by a link: a new
-	// address of theirs that is not the reader's is simply left alone.
+	// A link cannot disown an account that its owner has verified: the new address, which is
+	// not the reader's, is simply not confirmed.
 	w = harness.NewWorld(t)
 	s = w.Member("ada@example.com")
 	w.Do("PATCH", "/me", map[string]any{"email": "eve@example.com"}, harness.Bearer(s.AccessToken)).Want(200)
@@ -151,8 +150,8 @@ func TestWasThatYou(t *testing.T) {
 	w.Do("GET", "/verify-email?token="+token, nil).Want(400, auth.CodeInvalidToken)
 }
 
-// A first proof inside a live session of the account drops nothing; outside of
-// one, or inside one of another account, it takes the account over.
+// A first verification inside a live session of the account deletes nothing. Outside of one,
+// or inside one of another account, it takes the account over.
 func TestFirstProofInsideASession(t *testing.T) {
 	for name, c := range map[string]struct {
 		within func(w *harness.World, s harness.Session) []harness.Header
@@ -189,22 +188,22 @@ func TestFirstProofInsideASession(t *testing.T) {
 	}
 }
 
-// What an account may do before anybody has proved it to be theirs.
+// The permitted operations of an unverified account.
 func TestUnprovedAccounts(t *testing.T) {
 	w, _ := harness.NewProviderWorld(t)
 	s := w.PostSignUp("ada@exmaple.com")
 	w.Do("PATCH", "/me", map[string]any{"phone": harness.PhoneNumber}, harness.Bearer(s.AccessToken)).Want(403, auth.CodeEmailNotVerified)
 	w.Do("POST", "/me/identities/github", nil, harness.Bearer(s.AccessToken)).Want(403, auth.CodeEmailNotVerified)
 	w.Do("PATCH", "/me", map[string]any{"full_name": "Ada"}, harness.Bearer(s.AccessToken)).Want(200)
-	w.Do("PATCH", "/me", map[string]any{"email": "ada@example.com"}, harness.Bearer(s.AccessToken)).Want(200) // a slip of the finger can be mended
+	w.Do("PATCH", "/me", map[string]any{"email": "ada@example.com"}, harness.Bearer(s.AccessToken)).Want(200) // a typing error can be fixed
 	w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken("ada@example.com", auth.KindChangeEmail)}, harness.Bearer(s.AccessToken)).Want(200)
 	w.Do("PATCH", "/me", map[string]any{"phone": harness.PhoneNumber}, harness.Bearer(s.AccessToken)).Want(200)
 	w.Do("POST", "/me/identities/github", nil, harness.Bearer(s.AccessToken)).Want(200)
 	w.Enrol(s.AccessToken)
 }
 
-// A second factor that a stranger has set up, who does not have the mailbox or the
-// number, keeps nobody out who does.
+// A second factor that a stranger without the mailbox or phone number has set up does not
+// lock out the holder.
 func TestStrangersFactorKeepsNobodyOut(t *testing.T) {
 	for name, come := range map[string]func(w *harness.World) *harness.Answer{
 		"magic link": func(w *harness.World) *harness.Answer {
@@ -239,8 +238,7 @@ func TestStrangersFactorKeepsNobodyOut(t *testing.T) {
 	}
 }
 
-// A proxy's own login (HTTP Basic, on a staging site) is no bearer token, and
-// keeps nobody from opening a link.
+// A proxy's own login (HTTP Basic, on a staging site) is no bearer token and blocks no link.
 func TestLinkBehindBasicLogin(t *testing.T) {
 	w := harness.NewWorld(t)
 	token := w.MagicLink("ada@example.com", nil)
@@ -249,8 +247,8 @@ func TestLinkBehindBasicLogin(t *testing.T) {
 	w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink("bob@example.com", nil)}, harness.Bearer("x.y.z")).Want(401, auth.CodeBadToken)
 }
 
-// Whoever knows the password cannot use the owner's links up by changing it again
-// and again: what was mailed to the account's own address stays good.
+// A holder of the password cannot use up the owner's links by repeated changes: links to the
+// account's own address stay valid.
 func TestPasswordChangesLeaveTheOwnersLinks(t *testing.T) {
 	for name, links := range map[string]func(w *harness.World) func(){
 		"a reset": func(w *harness.World) func() {

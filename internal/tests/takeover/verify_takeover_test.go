@@ -31,9 +31,9 @@ func resentAfter(w *harness.World, d time.Duration) string {
 	return w.NewMail(harness.AdaMail, auth.KindVerifyEmail, seen).Code
 }
 
-// The code of a sign-up confirms it for whoever signed up. For anybody else who
-// reads the mailbox it takes the account over, so that the code that an owner types
-// at the end of her own sign-up does not confirm a squatter's, who came first.
+// The code of a sign-up confirms it for the person who signed up. For any other reader of
+// the mailbox it takes the account over. So an owner who types the code after her own
+// sign-up does not confirm an earlier squatter's sign-up.
 func TestSignUpCodeConfirmsOnlyItsOwnSignUp(t *testing.T) {
 	type made struct {
 		first, second string // ids of the sign-ups
@@ -61,7 +61,7 @@ func TestSignUpCodeConfirmsOnlyItsOwnSignUp(t *testing.T) {
 			m.code = w.Mail(t, harness.AdaMail, auth.KindVerifyEmail).Code
 			w.Clock.Advance(2 * time.Minute)
 			m.second = toConfirm(w, "Ada@Example.com", harness.GoodPassword)
-			w.Mail(t, harness.AdaMail, auth.KindAccountExists) // whose link a later one supersedes
+			w.Mail(t, harness.AdaMail, auth.KindAccountExists) // a later one supersedes its link
 			id, code := c.prove(w, m)
 			w.Fired()
 			body := map[string]any{"email": "ADA@example.com", "code": code, "request_id": id}
@@ -97,8 +97,8 @@ func askMagicID(w *harness.World, email string) string {
 	return harness.DecodeAs[map[string]string](w.Do("POST", "/magic-link/send", map[string]any{"email": email}).Want(200))["request_id"]
 }
 
-// Where nobody waits for a confirmation, a session of the account shows that whoever
-// gives its code signed up.
+// Where no sign-up waits for a confirmation, only a session of the account shows that its
+// code comes from the person who signed up.
 func TestCodeOutsideASessionTakesOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		within func(w *harness.World, s harness.Session) []harness.Header
@@ -124,7 +124,7 @@ func TestCodeOutsideASessionTakesOver(t *testing.T) {
 	}
 }
 
-// An account whose address is proved is not taken over by a code of it.
+// A code does not take over an account with a verified address.
 func TestCodeOfAProvedAddressTakesNothing(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp(harness.AdaMail)
@@ -139,8 +139,8 @@ func TestCodeOfAProvedAddressTakesNothing(t *testing.T) {
 	}
 }
 
-// Wrong codes are answered alike with the id of the sign-up that made the account
-// and with that of one that found the address taken.
+// Wrong codes get the same answer with the id of the sign-up that created the account and
+// with the id of one that found the address taken.
 func TestSignUpIDsAreNoOracle(t *testing.T) {
 	tries := func(first bool) (list []int) {
 		w := harness.NewWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
@@ -163,7 +163,7 @@ func TestSignUpIDsAreNoOracle(t *testing.T) {
 	}
 }
 
-// With a number, the id gives tries of one's own, free or taken.
+// With a phone number, the id has attempts of its own, whether the number is free or taken.
 func TestSignUpByNumberReturnsAnID(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	body := map[string]any{"phone": harness.PhoneNumber, "password": harness.GoodPassword}

@@ -18,10 +18,10 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 )
 
-// Whichever store call of a request fails, the caller is told of an outage, or the request
-// succeeds with all its effects. After an outage the same request, made again, ends where
-// it ends without one: no effect is missing, doubled or left over, and no message is lost
-// or sent twice. Every request of the other tests here takes part; on Postgres a sample.
+// If any store call of a request fails, the answer reports an outage, or the request
+// succeeds with all its effects. After an outage, repeating the request has the result of a
+// request without one: no effect is missing, doubled or left over, and no message is lost or
+// sent twice. Every request of the other tests here takes part; on Postgres a sample.
 func TestTracesOfOutages(t *testing.T) {
 	t.Parallel()
 	rows := harness.HostileRows()
@@ -41,7 +41,7 @@ func TestTracesOfOutages(t *testing.T) {
 				}
 				t.Run(name+" "+pattern+" "+title(r, ""), func(t *testing.T) {
 					t.Parallel()
-					one := pattern == "kit first owner" || r.Name == "imports one whole" // of which a world has one
+					one := pattern == "kit first owner" || r.Name == "imports one whole" // a world has only one
 					var more []auth.Option
 					if strings.HasPrefix(pattern, "page ") || strings.Contains(pattern, "magic-link/verify") {
 						more = append(more, auth.WithCookies(auth.CookieOptions{})) // buttons leave the session there
@@ -86,7 +86,7 @@ func newPostgresWorld(t *testing.T, r harness.Row, more ...auth.Option) *traceWo
 	return w
 }
 
-// effects are those of a request and, if it met an outage, of the same request made again.
+// effects are the effects of a request and, if it met an outage, of the same request made again.
 type effects struct {
 	*harness.Played
 	all   []string // of both
@@ -139,7 +139,7 @@ func (w *traceWorld) effects(p *harness.Played, was map[string]any, mails int) [
 	return slices.DeleteFunc(lines, attempted.MatchString)
 }
 
-// attempted is how often somebody has claimed a message, which the trial itself does.
+// attempted matches the number of claims of a message, which the trial itself makes.
 var attempted = regexp.MustCompile(`(?i)^~ messages <id>.(attempts|next_?at):`)
 
 // ofScene is a part of a row that is another for each scene, or for each attempt to send.
@@ -158,7 +158,7 @@ var (
 	// follows are lines of a change that comes after the one which uses the evidence up: a
 	// session, or the link to a new password. The person signs in, or requests the link.
 	follows = regexp.MustCompile(`(?i)^. (sessions|tokens|devices) |"user.signed_in"|"device.new"|"new_device"|^sent new_device|"reset_password"|^sent reset_password|^~ users <id>\.(devices|(user\.)?(last_?sign_?in|updated|revision|sequence)|sessions_at_most)`)
-	// lost is a notice whose loss is recorded.
+	// lost matches a notice with a recorded loss.
 	lost = regexp.MustCompile(`"message":"(\w+)","reason":"unavailable"`)
 )
 
@@ -179,7 +179,7 @@ func (e *effects) tolerates(line string) bool {
 	return ok && (t.method == "" || t.method == e.Failed) && regexp.MustCompile(t.lines).MatchString(line)
 }
 
-// against is what is wrong with the effects, by those without an outage.
+// against returns the differences from the effects without an outage.
 func (e *effects) against(ref *effects) (list []string) {
 	last := e.Answer()
 	if e.again != nil {
@@ -192,10 +192,10 @@ func (e *effects) against(ref *effects) (list []string) {
 		list = append(list, "the attempt is not counted")
 	}
 	extra, missing := unlike(e.all, ref.all), unlike(ref.all, e.all)
-	extra = slices.DeleteFunc(extra, func(l string) bool { // a token that nobody was sent opens nothing
+	extra = slices.DeleteFunc(extra, func(l string) bool { // a token that was sent to no one grants nothing
 		return strings.Contains(l, `"sign_in.failed"`) && strings.Contains(l, `"reason":"unavailable"`) || strings.HasPrefix(l, "+ tokens ")
 	})
-	signedOut := e.Failed == "Session" && len(e.all) == 0 // a page or form that shows itself as if nobody were signed in
+	signedOut := e.Failed == "Session" && len(e.all) == 0 // a page or form that is shown as if signed out
 	if e.again != nil && e.again.Status/100 == 4 && harness.ResultOf(e.again) != harness.ResultOf(ref.Answer()) {
 		// The evidence is used up: the change that used it is there as a whole, or not at all.
 		extra = slices.DeleteFunc(extra, usedUp.MatchString)

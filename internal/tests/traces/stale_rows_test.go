@@ -11,11 +11,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What is decided about an account that changes meanwhile, in something that has nothing
-// to do with it, is decided anew: whoever asked is answered as if nothing had been, and
-// the account ends up the same. Where its ways in change, it may be refused as what it
-// rested on is gone, and never as if the service were at fault. Found by the conditions of
-// each change that a row's request makes.
+// A decision about an account is repeated if the account changes meanwhile. After an
+// unrelated change, the answer and the account are as without it. After a change of its
+// credentials, the request may be refused because they are gone, but never with a server
+// fault. The conditions of each change in a row's request define the cases.
 func TestWhatIsDecidedMeanwhileIsDecidedAnew(t *testing.T) {
 	t.Parallel()
 	rows := harness.HostileRows()
@@ -27,7 +26,7 @@ func TestWhatIsDecidedMeanwhileIsDecidedAnew(t *testing.T) {
 			w := harness.NewHostileWorld(t, r)
 			ref, whole, waysIn := stale(w, r, 0, false)
 			for k := 1; k <= whole+waysIn; k++ {
-				if pattern == "kit first owner" { // of which there is one
+				if pattern == "kit first owner" { // a world has only one
 					w = harness.NewHostileWorld(t, r)
 				}
 				ways, nth := k > whole, k
@@ -49,8 +48,8 @@ func TestWhatIsDecidedMeanwhileIsDecidedAnew(t *testing.T) {
 	}
 }
 
-// stale plays a row whose account changes right before the k-th of the changes that rest
-// on it as a whole, or on its ways in, and counts both.
+// stale plays a row and changes its account right before the k-th change that depends on the
+// whole account, or on its credentials. It counts both kinds.
 func stale(w *harness.HostileWorld, r harness.Row, k int, waysIn bool) (p *harness.Played, whole, ways int) {
 	w.T.Helper()
 	p = w.Play(harness.Trial{Row: r, Spoil: harness.Sabotage{Edit: func(_ string, c *store.Change) {
@@ -70,8 +69,8 @@ func stale(w *harness.HostileWorld, r harness.Row, k int, waysIn bool) (p *harne
 	return p, whole, ways
 }
 
-// meanwhile has an account change in what no request is about; to the store, its roles
-// that are written as they are is a change of its ways in.
+// meanwhile changes a member of an account that no request uses. With waysIn it also writes
+// the roles unchanged, which the store treats as a change of credentials.
 func meanwhile(w *harness.HostileWorld, userID string, waysIn bool) {
 	w.T.Helper()
 	u, err := w.Tap.Inner().User(w.T.Context(), store.ByID(userID))

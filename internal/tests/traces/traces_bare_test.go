@@ -16,8 +16,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A store that is a Store and nothing more does without what it cannot, and says so
-// where that is what was asked for.
+// A store without optional interfaces lacks their functions, and a request for one of them says so.
 func TestTracesOfABareStore(t *testing.T) {
 	t.Parallel()
 	w := &harness.ClassWorld{World: &harness.World{T: t, Log: &harness.SyncBuffer{}}, Tap: storetap.New(struct{ auth.Store }{memstore.New()})}
@@ -72,8 +71,8 @@ func TestTracesOfABareStore(t *testing.T) {
 	compareTrace(t, "bare store", tr.lines)
 }
 
-// A patch leaves the account that it is applied to as it was, and nothing that either
-// keeps is the other's: whoever changes one would change both.
+// A patch does not change the account that it is applied to, and the two share no memory: a
+// change of one would change the other.
 func TestPatchedUsersShareNothing(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1767323045, 0)
@@ -108,7 +107,7 @@ func TestPatchedUsersShareNothing(t *testing.T) {
 	}
 }
 
-// The owner of an account is told of twenty failures in a row, once.
+// The owner of an account is notified once of twenty failures in a row.
 func TestOwnersAreToldOfTwentyFailures(t *testing.T) {
 	t.Parallel()
 	w := harness.NewHostileWorldOn(t, memstore.New(), harness.Row{})

@@ -11,7 +11,7 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// traceTable writes down what comes of each row of a table, a file for each pattern.
+// traceTable records the effects of each row of a table, in a file for each pattern.
 func traceTable(t *testing.T, what string, table map[string][]harness.Row, of func(t *testing.T, r harness.Row) []string) {
 	t.Helper()
 	for pattern, rows := range table {
@@ -27,14 +27,13 @@ func traceTable(t *testing.T, what string, table map[string][]harness.Row, of fu
 	}
 }
 
-// traceFile is where it is written down what a test calls by that name.
+// traceFile returns the file of a test's trace by its name.
 func traceFile(name string) string {
 	name = strings.Trim(regexp.MustCompile(`[^a-zA-Z0-9]+`).ReplaceAllString(name, "-"), "-")
 	return filepath.Join("testdata", name+".txt")
 }
 
-// compareTrace compares what was written down with what was before, or writes it
-// down.
+// compareTrace compares a trace with the recorded one, or records it.
 func compareTrace(t *testing.T, name string, lines []string) {
 	t.Helper()
 	file := traceFile(name)
@@ -68,7 +67,7 @@ func compareTrace(t *testing.T, name string, lines []string) {
 	}
 }
 
-// A file of a route that was removed would stay for ever.
+// The trace of a removed route would otherwise stay forever.
 func TestTracesAreOfRoutesThatThereAre(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "*"))

@@ -22,7 +22,7 @@ func linkTypes() []host.LinkType {
 	return []host.LinkType{host.LinkVerify, host.LinkReset, host.LinkMagicLink, host.LinkInvite, host.LinkCode, "other"}
 }
 
-// links is a link that an operator makes, or has sent.
+// links is a link that an operator creates or sends.
 func links(name string, k harness.Kind, t host.LinkType, send bool, to string, prepare func(s *harness.Scene)) harness.Row {
 	verb := " is made "
 	if send {
@@ -69,7 +69,7 @@ func kitLinks() (rows []harness.Row) {
 	return rows
 }
 
-// opens is the use of a link that an operator made, whose maker is judged.
+// opens is the use of a link that an operator created, with a check of its maker.
 func opens(name string, k harness.Kind, t host.LinkType, judge func(ctx context.Context, s *harness.Scene, maker host.LinkMaker, u auth.User) (host.Terms, error)) harness.Row {
 	return kitRow(string(t)+" "+name, k, func(s *harness.Scene, kit host.Kit) asking {
 		kit.CheckLinks(func(ctx context.Context, maker host.LinkMaker, u auth.User) (host.Terms, error) {

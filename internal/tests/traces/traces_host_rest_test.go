@@ -123,12 +123,12 @@ func kitTries() (rows []harness.Row) {
 	)
 }
 
-// room has a person's requests go to a room's endpoints.
+// room sends a person's requests to the endpoints of a package built on Auth.
 func room(p *harness.Person, routes []host.Route) {
 	p.Handler = host.Of(p.S).Handler("/admin", routes)
 }
 
-// kitRequest is a request to a room.
+// kitRequest is a request to a package built on Auth.
 func kitRequest(name string, k harness.Kind, prepare func(s *harness.Scene, kit host.Kit) func() *harness.Answer) harness.Row {
 	return harness.Row{Name: name, Kind: k, Prepare: func(s *harness.Scene) func() *harness.Answer { return prepare(s, host.Of(s)) }}
 }
@@ -138,7 +138,7 @@ func kitFirstOwner() []harness.Row {
 		return kitRequest(name, k, func(s *harness.Scene, kit host.Kit) func() *harness.Answer {
 			ctx := s.T.Context()
 			link, err := kit.PutFirstOwnerLink(ctx, kit.Change(ctx, harness.ByOperator()))
-			if err != nil { // somebody became it in an earlier trial
+			if err != nil { // an earlier trial created the first owner
 				return func() *harness.Answer { return returned(s.T, nil, err) }
 			}
 			to, err := url.Parse(link)
@@ -282,7 +282,7 @@ func kitImpersonation() []harness.Row {
 	return rows
 }
 
-// Who acts as another may read, and nothing else, whatever the route.
+// An impersonating user may read on every route, and do nothing else.
 func TestTracesOfImpersonatedRequests(t *testing.T) {
 	t.Parallel()
 	var lines []string

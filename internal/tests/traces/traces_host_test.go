@@ -15,12 +15,12 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What comes of what rooms ask of the kit is written down as that of requests is.
+// Calls of the kit, by packages built on Auth, are recorded as requests are.
 
-// asking is something that a room asks of the kit, once it is prepared.
+// asking is a prepared call of the kit by a package built on Auth.
 type asking func(ctx context.Context) (any, error)
 
-// kitRow makes a row of it, whose answer has what was returned for its body.
+// kitRow is a row that calls the kit. The body of its answer has the returned value.
 func kitRow(name string, k harness.Kind, prepare func(s *harness.Scene, kit host.Kit) asking) harness.Row {
 	return harness.Row{Name: name, Kind: k, Prepare: func(s *harness.Scene) func() *harness.Answer {
 		do := prepare(s, host.Of(s))
@@ -31,7 +31,7 @@ func kitRow(name string, k harness.Kind, prepare func(s *harness.Scene, kit host
 	}}
 }
 
-// returned is an answer with what a call returned.
+// returned is an answer with the result of a call.
 func returned(t *testing.T, v any, err error) *harness.Answer {
 	t.Helper()
 	body := map[string]any{"returned": v}
@@ -66,7 +66,7 @@ func plainly(name string, k harness.Kind, do func(ctx context.Context, s *harnes
 	})
 }
 
-// kitRows are the calls of the kit, by what they are about.
+// kitRows are the calls of the kit, by subject.
 func kitRows() map[string][]harness.Row {
 	all := map[string][]harness.Row{}
 	for _, rows := range []map[string][]harness.Row{kitUserRows(), kitLinkRows(), kitRestRows()} {

@@ -12,10 +12,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// word is what an operator says and could leave out.
+// word is an optional value from an operator.
 func word[T any](v T) *T { return &v }
 
-// makes is an account that an operator makes, as the admin side does it.
+// makes is an account that an operator creates, as the admin side does it.
 func makes(name string, p func(s *harness.Scene) host.NewAccount, with func(ctx context.Context, s *harness.Scene, kit host.Kit, c *store.Change, nu *store.NewUser) error) harness.Row {
 	return plainly(name, harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
 		works := harness.HashWorks(s.Auth)
@@ -59,7 +59,7 @@ func edits(name string, k harness.Kind, e func(s *harness.Scene) host.Edit) harn
 	})
 }
 
-// patches is a patch of the account that the kit judged.
+// patches is a patch of the account that the kit checked.
 func patches(name string, k harness.Kind, judge func(ctx context.Context, s *harness.Scene, kit host.Kit, c *store.Change) (store.UserPatch, error)) harness.Row {
 	return plainly(name, k, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
 		c := kit.ChangeOf(ctx, harness.ByOperator(), user(s))
@@ -175,7 +175,7 @@ func kitEdits() (rows []harness.Row) {
 		"to neither":             func(*harness.Scene) host.Edit { return host.Edit{Email: word(""), Phone: word("")} },
 	} {
 		rows = append(rows, edits(name, harness.OnStolen, e))
-		if slices.Contains([]string{"of the address", "of the number", "to no address", "to no number", "to neither", "to verified"}, name) { // what is left depends on the account
+		if slices.Contains([]string{"of the address", "of the number", "to no address", "to no number", "to neither", "to verified"}, name) { // the rest depends on the account
 			rows = append(rows, edits(name, harness.OnAddress, e), edits(name, harness.OnNumber, e), edits(name, harness.OnIdentity, e))
 		}
 	}

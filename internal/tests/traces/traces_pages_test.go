@@ -16,8 +16,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// A session in cookies has the effects of one in the body, whose answer is the same but for
-// the tokens: they are in cookies only.
+// A session in cookies has the effects of one in the body. Its answer is the same except for
+// the tokens, which are in cookies only.
 func TestTracesOfCookies(t *testing.T) {
 	t.Parallel()
 	for pattern, rows := range cookieRows() {
@@ -53,8 +53,8 @@ func TestTracesOfCookies(t *testing.T) {
 	}
 }
 
-// cookieRows are those that do not send a form first, which would take their session, nor
-// open a link, which shows a button where there are cookies.
+// cookieRows are the rows that neither send a form first, which would take their session,
+// nor open a link, which shows a button where there are cookies.
 func cookieRows() map[string][]harness.Row {
 	table := harness.HostileRows()
 	maps.DeleteFunc(table, func(pattern string, _ []harness.Row) bool {
@@ -79,11 +79,11 @@ func pageRows() map[string][]harness.Row {
 	return map[string][]harness.Row{"page invitation": invitationRows(), "page import": importRows()}
 }
 
-// invitedTo invites somebody as the admin side does, to what is edited.
+// invitedTo sends an edited invitation as the admin side does.
 func invitedTo(s *harness.Scene, email string, edit func(*host.Invitation)) string {
 	s.T.Helper()
 	kit, ctx := host.Of(s), s.T.Context()
-	s.Invited(email) // has them judged
+	s.Invited(email) // sets the check of invitations
 	inv := host.Invitation{Email: email, Roles: []string{"editor"}, Metadata: map[string]any{"team": "a"}, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}
 	edit(&inv)
 	inv, err := kit.CheckInvitation(inv, 0)
@@ -250,7 +250,7 @@ func importRows() (rows []harness.Row) {
 	return rows
 }
 
-// What is no body of a route is refused as it is written down, signed in or not.
+// An invalid body of a route is refused as recorded, signed in or not.
 func TestTracesOfOddBodies(t *testing.T) {
 	t.Parallel()
 	w := newTraceWorld(t, harness.Row{})

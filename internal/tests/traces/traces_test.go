@@ -26,12 +26,12 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// What comes of a request, all of it, is written down in testdata: the answer
-// with its headers, each call of the store with what a change rests on, what was drawn
-// from which limits, what is different in the store, the events, and what was sent. So
-// whatever a flow forgets, or does besides, is seen, and has to be meant.
+// All effects of a request are recorded in testdata: the answer with its headers, each store
+// call with the conditions of its change, the draws from limits, the differences in the
+// store, the events and the sent messages. So a missing or additional effect of a flow is
+// visible and must be intended.
 
-// tracing is what a request is seen to do.
+// tracing has the observed effects of a request.
 type tracing struct {
 	*words
 	*harness.Played
@@ -39,7 +39,7 @@ type tracing struct {
 	lines  []string
 	events []auth.Event
 
-	failing bool // the call that goes on
+	failing bool // the current call
 }
 
 func (tr *tracing) say(format string, args ...any) {
@@ -48,11 +48,11 @@ func (tr *tracing) say(format string, args ...any) {
 	tr.lines = append(tr.lines, fmt.Sprintf(format, args...))
 }
 
-// traceWorld is a hostile world whose store can be read whole.
+// traceWorld is a hostile world with a store that can be read as a whole.
 type traceWorld struct {
 	*harness.HostileWorld
 	rows func() map[string]any // of the store, by table
-	says []harness.Header      // of the request, besides what the row has it say
+	says []harness.Header      // of the request, in addition to the row's
 
 	mu   sync.Mutex
 	told func(what string, v any)
@@ -77,7 +77,7 @@ func (w *traceWorld) start(t *testing.T, st auth.Store, r harness.Row, more ...a
 	w.Known = true
 }
 
-// hooks tell the trace that goes on of events, and of what they are asked.
+// hooks report events, and the arguments of the other hooks, to the current trace.
 func (w *traceWorld) hooks() auth.Hooks {
 	return auth.Hooks{
 		OnEvent:              func(_ context.Context, e auth.Event) { _ = w.heard("", e) },
@@ -102,7 +102,7 @@ func (w *traceWorld) tell(f func(what string, v any)) {
 	w.told = f
 }
 
-// whole is all that the store keeps.
+// whole returns all data of the store.
 func (w *traceWorld) whole() map[string]any {
 	w.T.Helper()
 	if err := host.Of(w).Flush(w.T.Context()); err != nil {
@@ -127,15 +127,14 @@ func savedRows(t *testing.T, st *memstore.Store, file string) (all map[string]an
 	return all
 }
 
-// trace lets a trial happen, a while after it was prepared, and writes down what comes
-// of it.
+// trace plays a trial some time after its preparation and records its effects.
 func (w *traceWorld) trace(of harness.Trial, later time.Duration) *tracing {
 	w.T.Helper()
 	p := &harness.Played{Scene: w.NewScene(of.Row), Trial: of, Limits: w.Limits}
 	tr := &tracing{Played: p, words: &words{names: map[string]string{}}}
 	p.Request = of.Row.Prepare(p.Scene)
 	w.Clock.Advance(later)
-	if later > time.Minute && p.Session.RefreshToken != "" { // the sign-in is not fresh any more; the session goes on
+	if later > time.Minute && p.Session.RefreshToken != "" { // the sign-in is not recent any more; the session is alive
 		if a := p.Evil.Send("POST", "/refresh", map[string]any{"refresh_token": p.Session.RefreshToken}); a.Status == http.StatusOK {
 			p.Enter(a)
 		}
@@ -176,8 +175,8 @@ func (w *traceWorld) trace(of harness.Trial, later time.Duration) *tracing {
 	return tr
 }
 
-// took writes down draws by the limits that they are of. Two keys are the same only if
-// they have one name. What is given back comes first, and in any order.
+// took records draws by their limits. Two keys are the same only if they have one name.
+// Refunds come first, and in any order.
 func (tr *tracing) took(draws []store.Draw, d store.Decision) {
 	var back, lines []string
 	for _, draw := range draws {
@@ -197,8 +196,7 @@ func (tr *tracing) took(draws []store.Draw, d store.Decision) {
 	}
 }
 
-// givenBack writes down what is given back once the request is over, in however many
-// calls that is.
+// givenBack records the refunds after a request, in any number of calls.
 func (w *traceWorld) givenBack(tr *tracing) {
 	first := len(tr.lines)
 	w.Tap.Reset(storetap.Hooks{Took: tr.took})
@@ -211,7 +209,7 @@ func (tr *tracing) hooks() storetap.Hooks {
 	var method string
 	var c *store.Change
 	return storetap.Hooks{
-		Skip: func(_ context.Context, method string) bool { // Roles are read when what is known of them is a second old
+		Skip: func(_ context.Context, method string) bool { // Roles are read when the cached ones are a second old
 			return method == "Roles" || method == "Sweep" || method == "ClaimMessages" || method == "FinishMessage"
 		},
 		Before: func(_ context.Context, m string, _ int) { method, c = m, nil },
@@ -240,7 +238,7 @@ func (tr *tracing) hooks() storetap.Hooks {
 	}
 }
 
-// conditions are those that are set, also those of being false or nothing.
+// conditions are the conditions that are set, including conditions of being false or nothing.
 func (tr *tracing) conditions(users []auth.UserAt) []string {
 	var list []string
 	for _, u := range users {
@@ -265,8 +263,8 @@ func (tr *tracing) failed(err error) string {
 	return ": " + fmt.Sprint(tr.text(err.Error()))
 }
 
-// usualHeaders are those of every answer, which are only written down if they are missing or
-// have another value.
+// usualHeaders are the headers of every answer. They are recorded only if they are missing
+// or have another value.
 var usualHeaders = map[string]string{
 	"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Request-Id": ".+", "Content-Type": "application/json; charset=utf-8",
 }
@@ -320,14 +318,14 @@ func (tr *tracing) page(html string) string {
 	return strings.TrimSpace(traceSpace.ReplaceAllString(html, " "))
 }
 
-// Whatever a request does is as it is written down.
+// The effects of each request are as recorded.
 func TestTracesOfRequests(t *testing.T) {
 	t.Parallel()
 	traceTable(t, "", harness.HostileRows(), func(t *testing.T, r harness.Row) []string { return traced(t, r) })
 }
 
-// traced is all that is written down of a row: of its request as it is, and with each
-// guess in it made wrong.
+// traced is the whole record of a row: of its request as it is, and with each secret in it
+// made wrong.
 func traced(t *testing.T, r harness.Row, more ...auth.Option) (lines []string) {
 	t.Helper()
 	w := newTraceWorld(t, r, more...)
@@ -350,8 +348,8 @@ func title(r harness.Row, wrong string) string {
 	return s
 }
 
-// brief leaves out the log's line of a message that was sent, which is written down itself,
-// and says of what was counted only what it is.
+// brief omits the log's line of a sent message, because the message itself is recorded, and
+// reduces counts to their kind.
 func brief(lines []string) (list []string) {
 	var counts []string
 	for _, line := range lines {

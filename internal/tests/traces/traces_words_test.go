@@ -16,13 +16,12 @@ import (
 	"github.com/authmount/auth/internal/harness"
 )
 
-// words writes things down in the same words each time: what is random has a name by
-// the order in which it comes, what is secret or as random as that is only said to be
-// there, and times are told from now.
+// words records values in the same words each time: a random value gets a name by its order,
+// a secret or highly random value is only mentioned, and times are relative to now.
 type words struct {
 	now   time.Time
 	names map[string]string
-	zeros bool // zero members are told of, too
+	zeros bool // zero members are recorded, too
 }
 
 var (
@@ -73,7 +72,7 @@ func (w *words) text(s string) any {
 	})
 }
 
-// name is what something random is called that may come again.
+// name returns the name of a random value that may come again.
 func (w *words) name(what, of string) string {
 	if w.names[of] == "" {
 		w.names[of] = fmt.Sprintf("<%s %d>", what, len(w.names)+1)
@@ -91,8 +90,8 @@ func (w *words) time(at time.Time) string {
 	return fmt.Sprintf("<now%+v>", at.Sub(w.now))
 }
 
-// value is what was decoded from JSON in words, without what is zero. key is the
-// member that it is, if it is one.
+// value is a value decoded from JSON in words, without zero values. key is the name of the
+// member, if the value is one.
 func (w *words) value(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -151,7 +150,7 @@ func order(device any) string {
 	return fmt.Sprint(m["sequence"])
 }
 
-// traceSecret stands for what is short, and another one each time.
+// traceSecret replaces a short secret, which differs each time.
 func traceSecret(key, v string) string {
 	if key == "code" || key == "Code" {
 		return traceCode.ReplaceAllString(v, "<code>")
@@ -171,7 +170,7 @@ func (w *words) line(v any) string {
 	return w.json(raw)
 }
 
-// json is line of what is JSON already; other text stays text.
+// json is line for text that is JSON already; other text stays text.
 func (w *words) json(raw []byte) string {
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -180,7 +179,7 @@ func (w *words) json(raw []byte) string {
 	return plainJSON(w.value("", v))
 }
 
-// plainJSON writes what was decoded, with < and > as they are.
+// plainJSON writes a value decoded from JSON, with < and > as they are.
 func plainJSON(v any) string {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -191,7 +190,7 @@ func plainJSON(v any) string {
 	return strings.TrimSpace(out.String())
 }
 
-// rows are the elements of a list of a snapshot, by what they are known by.
+// traceRows returns the elements of a list of a snapshot, by a key of each.
 func traceRows(list any) map[string]any {
 	rows := map[string]any{}
 	elements, _ := list.([]any)
@@ -222,7 +221,7 @@ func within(m map[string]any, name string) map[string]any {
 	return in
 }
 
-// leaves are the members of a row by their path, with what they are.
+// leaves are the members of a row with their values, by path.
 func leaves(path string, v any, into map[string]any) map[string]any {
 	if m, ok := v.(map[string]any); ok {
 		for k, e := range m {
@@ -234,13 +233,13 @@ func leaves(path string, v any, into map[string]any) map[string]any {
 	return into
 }
 
-// difference tells what became different between two snapshots of a store, a line for
-// each new or deleted row and each member of one that was there.
+// difference returns the differences between two snapshots of a store: a line for each new
+// or deleted row and each changed member of a remaining one.
 func (w *words) difference(was, is map[string]any) (lines []string) {
 	names := map[string]any{}
 	maps.Copy(names, was)
 	maps.Copy(names, is)
-	blank := func(v any) string { // how rows are sorted, whatever their ids
+	blank := func(v any) string { // the sort key of rows, without their ids
 		return nameless.ReplaceAllString(plainJSON((&words{now: w.now, names: map[string]string{}}).value("", v)), "")
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -248,7 +247,7 @@ func (w *words) difference(was, is map[string]any) (lines []string) {
 		if len(before)+len(after) == 0 {
 			before, after = map[string]any{"": was[name]}, map[string]any{"": is[name]}
 		}
-		order := map[string]string{} // of what became different
+		order := map[string]string{} // of the changed rows
 		for k, v := range after {
 			if !reflect.DeepEqual(before[k], v) {
 				order[k] = blank(v) + blank(before[k])
