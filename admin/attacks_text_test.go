@@ -32,7 +32,7 @@ func TestLongTargetsAreRecorded(t *testing.T) {
 	})
 }
 
-// Names that users choose do not identify them.
+// The audit log does not name an account by the full name that its user chose.
 func TestNamesAreNoLabels(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

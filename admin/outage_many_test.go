@@ -132,8 +132,7 @@ func TestOutagesBeforeJobs(t *testing.T) {
 	}
 }
 
-// A message that is limited is not sent if its limit cannot be drawn from, and nothing
-// else is done then.
+// An operation with a limit changes and sends nothing if the limit cannot be drawn from.
 func TestLimitsThatCannotBeDrawn(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())
