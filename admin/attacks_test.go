@@ -16,7 +16,7 @@ import (
 	"github.com/authmount/auth/memstore"
 )
 
-// An actor's own account is recognized in every spelling of its id.
+// An actor's own account is recognised in every spelling of its id.
 func TestOwnIDInOtherForms(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)

@@ -92,7 +92,7 @@ func (m *Admin) formed(op operation, r *http.Request) error {
 	return nil
 }
 
-// readable rejects text in the URL that no store can keep, and normalizes ids.
+// readable rejects text in the URL that no store can keep, and normalises ids.
 func (m *Admin) readable(op operation, r *http.Request) error {
 	for _, found := range wildcard.FindAllStringSubmatch(op.pattern, -1) {
 		name := found[1]

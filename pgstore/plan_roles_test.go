@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/internal/pgtest"
 )
 
-// Reading the roles has a low estimated cost even if nobody has analyzed the table or its
+// Reading the roles has a low estimated cost even if nobody has analysed the table or its
 // revision, which are too small for autovacuum. A statement with the estimate of a full
 // cross join is JIT-compiled first, which takes longer than all else.
 func TestRolesAreReadWithoutCompiling(t *testing.T) {

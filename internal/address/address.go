@@ -1,4 +1,4 @@
-// Package address validates and normalizes email addresses and phone numbers, and masks
+// Package address validates and normalises email addresses and phone numbers, and masks
 // them for screens and logs.
 package address
 

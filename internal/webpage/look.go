@@ -71,7 +71,7 @@ func (l Look) CSS() string {
 // text on it.
 type Palette struct{ Light, OnLight, Dark, OnDark string }
 
-// Palette returns the readable accent colors; the zero value without an accent.
+// Palette returns the readable accent colours; the zero value without an accent.
 func (l Look) Palette() Palette {
 	c, err := parseColor(l.Accent)
 	if err != nil {
