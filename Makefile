@@ -50,6 +50,7 @@ test-all: ## what `make test` draws a sample of, on both stores, and the races o
 	go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' ./internal/tests/hostile ./internal/tests/takeover -all
 	AUTH_TEST_ON_POSTGRES=1 go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' ./internal/tests/hostile ./internal/tests/takeover -all
 	go test -count=1 -timeout 30m -run Outages ./internal/tests/traces -all
+	go test -count=1 -timeout 30m -run AtStricterIsolation ./pgstore -all
 	GOMAXPROCS=16 go test $(RACE) -count=1 -timeout 30m -run 'Parallel|Race|Conformance|Pool|Queue' ./...
 
 test-pg-versions: ## pgstore on each version of Postgres; PG_VERSIONS="14 18" narrows it

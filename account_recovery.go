@@ -33,7 +33,7 @@ func (a *Auth) recoveryLink(ctx context.Context, by Authority, u User, sessionID
 			return "", goneOr(CodeSessionEnded, err)
 		}
 	}
-	secret, t := a.newRecoveryLink(u, s)
+	secret, t := a.newRecoveryLink(u, s, 0)
 	if secret == "" {
 		return "", nil
 	}
@@ -46,12 +46,12 @@ func (a *Auth) recoveryLink(ctx context.Context, by Authority, u User, sessionID
 // newRecoveryLink returns the link of recoveryLink about a session (the zero Session:
 // the application made the change), for the caller to store. The secret is "" if the
 // address is not verified. If the same change creates the session, the link takes the
-// session's sequence as its own.
-func (a *Auth) newRecoveryLink(u User, s Session) (secret string, t store.Token) {
+// session's sequence as its own. joined is credentialRef.Joined.
+func (a *Auth) newRecoveryLink(u User, s Session, joined int64) (secret string, t store.Token) {
 	if u.Email == "" || !u.EmailVerified() {
 		return "", store.Token{}
 	}
-	secret, t = a.newLink(store.PurposeStop, recoveryLinkLife, linkData{Email: u.Email, SessionID: s.ID, VerifiedAt: u.EmailVerifiedAt, VerifiedSequence: u.EmailVerifiedSequence, Sequence: s.Sequence, AMR: s.AMR})
+	secret, t = a.newLink(store.PurposeStop, recoveryLinkLife, linkData{Email: u.Email, SessionID: s.ID, VerifiedAt: u.EmailVerifiedAt, VerifiedSequence: u.EmailVerifiedSequence, Sequence: s.Sequence, Joined: joined, AMR: s.AMR})
 	t.UserID = u.ID
 	return secret, t
 }
@@ -86,7 +86,7 @@ type SecureAccountParams struct {
 //   - drops every sign-in and every change of an email address or phone number that
 //     waits for confirmation,
 //   - removes the phone number, second factors and identities that the account got
-//     after the session began,
+//     after the session began, and an identity that joined it in that sign-in,
 //   - removes the password if one of those sessions was signed in with it, or if it was
 //     set after the session began, unless the account keeps another email address,
 //   - sends a link to choose a new password to the address of the notice. It sends none
@@ -115,7 +115,7 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 		case moves && holder.ID != "":
 			return store.Redemption{}, a.detachEmail(ctx, holder)
 		}
-		patch := store.UserPatch{DropTokens: append(purposesOfPassword(), store.PurposeVerifyEmail, store.PurposeEmailCode), DropDevices: true}
+		patch := store.UserPatch{DropTokens: append(purposesOfPassword(), store.PurposeVerifyEmail), DropDevices: true}
 		if d.SessionID != "" { // none: the application made the change
 			patch.Revoke = &store.SessionFilter{FromSequence: d.Sequence} // includes sessions on devices known by then, which no notice reported
 			if moves || store.EmailKey(u.Email) == store.EmailKey(d.Email) {
@@ -182,7 +182,7 @@ func (a *Auth) sendFollowUp(ctx context.Context, address string) (sent bool, err
 		return false, nil // an earlier message has the link
 	}
 	if err != nil {
-		a.cfg.log.WarnContext(ctx, "auth: limit of notices not drawn", "kind", string(KindResetPassword), "error", err)
+		a.cfg.log.WarnContext(ctx, "auth: notice not counted against its limit", "kind", string(KindResetPassword), "error", err)
 	}
 	err = a.sendAllowedLink(ctx, allowed, KindResetPassword, store.PurposeReset, resetLife, address, linkData{}, false)
 	return err == nil, err
@@ -202,7 +202,7 @@ func (a *Auth) recoveringUser(ctx context.Context, t store.Token, d linkData) (u
 	case err != nil:
 		return u, false, holder, err
 	case slices.ContainsFunc(marks, func(m recoveryMark) bool { return m.outranks(t.Sequence, d.VerifiedSequence) }):
-		return u, false, holder, fail(CodeInvalidToken, errors.New("an earlier address took the account back"))
+		return u, false, holder, fail(CodeInvalidToken, errors.New("the account was recovered through an earlier address"))
 	case store.EmailKey(u.Email) == store.EmailKey(d.Email) || u.EmailVerifiedSequence < d.VerifiedSequence:
 		return u, false, holder, nil
 	}
@@ -243,7 +243,9 @@ func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *
 	if d.SessionID == "" {
 		return nil, nil
 	}
-	if i := slices.IndexFunc(u.Identities, func(i Identity) bool { return i.Sequence >= d.Sequence }); i >= 0 {
+	if i := slices.IndexFunc(u.Identities, func(i Identity) bool {
+		return i.Sequence >= d.Sequence || d.Joined != 0 && i.Sequence == d.Joined
+	}); i >= 0 {
 		gone := u.Identities[i]
 		c := a.newChangeOf(ctx, byFlow("account secured"), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: gone.Provider}))
 		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
@@ -267,7 +269,16 @@ func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *
 	}
 	if slices.ContainsFunc(factors.List, func(f Factor) bool { return f.Enabled && f.Sequence >= d.Sequence }) {
 		p.DropFactors = true
-		events = append(events, done(Event{Type: EventMFADisabled, UserID: u.ID}))
+		return append(events, done(Event{Type: EventMFADisabled, UserID: u.ID})), nil
+	}
+	if factors.RecoveryLeft > 0 && factors.Recovery.Sequence >= d.Sequence {
+		c := a.newChangeOf(ctx, byFlow("account secured"), account{User: u}, done(Event{Type: EventRecoveryCodesReplaced, UserID: u.ID}))
+		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
+		if err := a.factors.PutRecoveryCodes(ctx, store.PutRecoveryCodes{Change: c, UserID: u.ID}); err != nil {
+			return nil, err
+		}
+		a.committed(ctx, c, store.OutcomeDone, nil)
+		return nil, store.ErrStale
 	}
 	return events, nil
 }

@@ -47,13 +47,22 @@ func (a *Auth) attemptLimit(r Rate, limit, value string) attemptLimit {
 	return attemptLimit{Draw: a.draw(r, limit, value, 1)}
 }
 
-// clientLimit returns the draw of an attempt from the bucket of the client's IP
+// clientLimits returns the draws of an attempt from the buckets of the client's IP
 // address.
-func (a *Auth) clientLimit(ctx context.Context, t attempt) attemptLimit {
+func (a *Auth) clientLimits(ctx context.Context, t attempt) (list []attemptLimit) {
+	rate, limit := a.cfg.limits.CodesPerIP, "code-ip"
 	if t.method == methodPassword {
-		return a.withCaptchaAfter(attemptLimit{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip")}, ipFailureFactor)
+		rate, limit = a.cfg.limits.LoginPerIP, "login-ip"
 	}
-	return attemptLimit{Draw: a.perIP(ctx, a.cfg.limits.CodesPerIP, "code-ip")}
+	for i, draw := range a.perIP(ctx, rate, limit) {
+		switch d := (attemptLimit{Draw: draw}); {
+		case i == 0 && t.method == methodPassword:
+			list = append(list, a.withCaptchaAfter(d, ipFailureFactor))
+		case i == 0 || !t.knownDevice:
+			list = append(list, d)
+		}
+	}
+	return list
 }
 
 // refilled returns d as a draw from a bucket that a right secret fills.
@@ -96,8 +105,8 @@ func deviceBucket(limit, value, device string) (string, string) {
 	return limit + "-device", value + " " + device
 }
 
-// attempt is one check of a secret, and the rate limits that count it first. The
-// first draw names the secret under attack.
+// attempt is one check of a secret, and the rate limits that count it first. The first
+// limit is that of the secret itself.
 type attempt struct {
 	limits  []attemptLimit
 	method  string // of the event; "": a failure emits no event
@@ -106,16 +115,18 @@ type attempt struct {
 	refills []attemptLimit // buckets that a right secret fills in addition
 
 	// unknownAccount, if set, reports after a wrong secret whether the name's account
-	// is unknown. A right secret does not need that read. consecutiveFailuresOf must
-	// have got known.
+	// is unknown. A right secret does not need that read. Set it only if known was true
+	// for consecutiveFailuresOf.
 	unknownAccount func(ctx context.Context) bool
 
-	due func(draws []attemptLimit, d store.Decision) error // if set: returns an error, after counting and before the check, if another step is due first
+	knownDevice bool // the device is known to the account: only the client's own IP address counts, not the networks around it
+
+	due func(draws []attemptLimit, d store.Decision) error // if set: called after counting and before the check; its error, such as a required captcha, stops the attempt
 }
 
 // countAttempt counts an attempt, has its secret checked, and refunds the attempt or
-// reports a failure. judge gets a context that the request does not cancel. It
-// calls draw right before it checks the secret, and returns draw's error. It returns
+// reports a failure. check gets a context that the request does not cancel. It calls
+// draw just before it checks the secret, and returns draw's error. It returns
 // nil for a right secret and CodeInvalid… for a wrong one. Any other error means that
 // nothing was checked, or that the operation failed after a right secret.
 func (a *Auth) countAttempt(ctx context.Context, t attempt, check func(ctx context.Context, draw func() error) error) error {
@@ -129,7 +140,7 @@ func (a *Auth) countAttempt(ctx context.Context, t attempt, check func(ctx conte
 	defer func() { leave() }() // after the attempt is refunded
 	timer := time.AfterFunc(attemptTimeout, cancel)
 	defer timer.Stop()
-	t.limits = append(slices.Clip(t.limits), a.clientLimit(ctx, t))
+	t.limits = append(slices.Clip(t.limits), a.clientLimits(ctx, t)...)
 	err := check(own, func() error {
 		timer.Reset(attemptTimeout) // waiting for earlier attempts does not count
 		var err error
@@ -144,7 +155,7 @@ func (a *Auth) countAttempt(ctx context.Context, t attempt, check func(ctx conte
 	})
 	switch {
 	case !counted && err == nil:
-		return fail(CodeInternal, errors.New("a guess was judged that was not drawn"))
+		return fail(CodeInternal, errors.New("an attempt was checked before it was counted"))
 	case !counted:
 		return err
 	case err == nil:
@@ -175,6 +186,10 @@ func (a *Auth) forgetKnown(draws []attemptLimit) {
 	}
 }
 
+// errChecked is the cause of a failure after a secret was checked, which counts even if the
+// secret was right.
+var errChecked = errors.New("the secret was checked")
+
 // isWrongSecret reports whether err means that a secret was checked and was wrong.
 func isWrongSecret(err error) bool {
 	for _, c := range []Code{CodeInvalidCredentials, CodeInvalidTOTPCode, CodeInvalidCode, CodeRateLimited} {
@@ -182,7 +197,7 @@ func isWrongSecret(err error) bool {
 			return true
 		}
 	}
-	return false
+	return errors.Is(err, errChecked)
 }
 
 // refundsOf returns the refunds of an attempt with a right secret, or of one that
@@ -332,7 +347,7 @@ func (p *pendingAttempts) join(key string) *attemptGroup {
 	return p.bySecret[key]
 }
 
-// leave undoes join. drawn reports whether the attempt had drawn.
+// leave undoes join. counted reports whether the attempt was counted.
 func (p *pendingAttempts) leave(key string, counted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/authmount/auth/internal/address"
 	"github.com/authmount/auth/internal/clientip"
 	"github.com/authmount/auth/store"
 )
@@ -38,7 +39,7 @@ type codeAttempt struct {
 }
 
 func phoneAttempt(phone, code, request string) codeAttempt {
-	return codeAttempt{to: phone, code: code, method: methodPhoneCode, request: request, about: phone}
+	return codeAttempt{to: phone, code: address.Code(code), method: methodPhoneCode, request: request, about: phone}
 }
 
 // owner returns the key of the account with the phone number or email address.
@@ -60,9 +61,16 @@ func (a *Auth) codeHash(g codeAttempt, p store.Purpose, subject string) []byte {
 // the effect of a right one. Errors: CodeInvalidCode, CodeRateLimited, ErrStale
 // unchanged, and those of storeFailed, which may wrap a *ConflictError.
 func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.TryCode) (User, error) {
+	if taken := ofTakenPhone(g.to); !g.mailed && a.keys.ValidRequestID(taken, g.request, a.now()) {
+		g.about, t.Subject = taken, taken
+	}
 	t.Hash = a.codeHash(g, t.Purpose, t.Subject)
+	device, err := a.deviceAtPhone(ctx, g)
+	if err != nil {
+		return User{}, err
+	}
 	var u User
-	err := a.countAttempt(ctx, a.attemptAtCode(ctx, g, t), func(own context.Context, draw func() error) error {
+	err = a.countAttempt(ctx, a.attemptAtCode(ctx, g, t, device), func(own context.Context, draw func() error) error {
 		if err := draw(); err != nil {
 			return err
 		}
@@ -93,9 +101,13 @@ func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.TryCode) (Use
 // So does a signed-in user who confirms an email address of their own. Strangers'
 // attempts therefore cannot lock the owner out.
 //
+// A stranger can request codes without end, so a phone number also has a limit over all
+// requests. device is that of deviceAtPhone, which has a limit of its own. A right code
+// refunds only its own attempt there.
+//
 // A right code shows that the caller owns the recipient. It ends the run of
 // failures there, also of strangers' failures.
-func (a *Auth) attemptAtCode(ctx context.Context, g codeAttempt, t store.TryCode) attempt {
+func (a *Auth) attemptAtCode(ctx context.Context, g codeAttempt, t store.TryCode, device string) attempt {
 	owner := func(ctx context.Context) (User, error) { return a.store.User(ctx, g.owner()) }
 	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeAttempts, Per: codeAttemptsLife})
 	now, from := a.codeLimit(t.Purpose, cmp.Or(g.sent, t.Subject)), g.to
@@ -105,11 +117,13 @@ func (a *Auth) attemptAtCode(ctx context.Context, g codeAttempt, t store.TryCode
 	case g.userID != "":
 		now, from = a.codeLimit(t.Purpose, ofUser(g.userID)), ofUser(g.userID)
 	}
+	draws := []attemptLimit{now, a.attemptLimit(limits.CodesPerAddress, "code", from), a.attemptLimit(limits.CodesPerAddressDaily, "code-day", from)}
+	if !g.mailed {
+		draws = append(draws, a.phoneLimit(g.to, device))
+	}
 	return attempt{
-		limits: append([]attemptLimit{
-			now, a.attemptLimit(limits.CodesPerAddress, "code", from), a.attemptLimit(limits.CodesPerAddressDaily, "code-day", from),
-		}, a.consecutiveFailuresOf("code", from, true, "")...),
-		method: g.method, userID: t.UserID, owner: owner,
+		limits: append(draws, a.consecutiveFailuresOf("code", from, true, "")...),
+		method: g.method, userID: t.UserID, owner: owner, knownDevice: device != "",
 		unknownAccount: func(ctx context.Context) bool {
 			_, err := owner(ctx)
 			return errors.Is(err, store.ErrNotFound)
@@ -117,6 +131,36 @@ func (a *Auth) attemptAtCode(ctx context.Context, g codeAttempt, t store.TryCode
 		refills: a.consecutiveFailuresOf("code", g.to, true, ""),
 	}
 }
+
+// phoneLimit returns an attempt at a code for a phone number, whoever requested the code.
+func (a *Auth) phoneLimit(phone, device string) attemptLimit {
+	limit, value := deviceBucket("code-phone", phone, device)
+	return a.attemptLimit(a.cfg.limits.CodesPerPhoneDaily, limit, value)
+}
+
+// deviceAtPhone returns the request's device if it is known to the account that verified
+// the phone number of an attempt, and "" otherwise. The device of an unverified account may
+// be that of a stranger who signed up with the number.
+func (a *Auth) deviceAtPhone(ctx context.Context, g codeAttempt) (string, error) {
+	if g.mailed || sentDevice(ctx) == "" {
+		return "", nil
+	}
+	c, err := a.store.Credentials(ctx, onThisDevice(ctx, g.owner()))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "", nil
+	case err != nil:
+		return "", storeFailed(err)
+	case !c.User.PhoneVerified():
+		return "", nil
+	}
+	return deviceOf(ctx, c), nil
+}
+
+// ofTakenPhone is the subject of the id that a sign-up with a taken phone number returns,
+// and of a code that no attempt matches. The attempts with such an id count and answer like
+// those of any sign-up, and are never compared with a code of the number's owner.
+func ofTakenPhone(phone string) string { return "taken " + phone }
 
 // ofUser is the key that counts the attempts of a signed-in user.
 func ofUser(id string) string { return "user " + id }
@@ -136,7 +180,7 @@ func (a *Auth) refillCode(ctx context.Context, p store.Purpose, counted ...strin
 		draws = append(draws, a.codeLimit(p, by))
 	}
 	if err := a.take(context.WithoutCancel(ctx), refundsOf(draws, true)...); err != nil {
-		a.cfg.log.WarnContext(ctx, "auth: a new code has no tries of its own", "error", err)
+		a.cfg.log.WarnContext(ctx, "auth: a new code has no attempts of its own", "error", err)
 	}
 }
 

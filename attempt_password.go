@@ -13,11 +13,12 @@ type passwordAttempt struct {
 	name        string // the name that the user entered, in normal form; "": the account's first name
 	password    string
 
-	mayNeedCaptcha bool // a captcha may be due before the check: errCaptchaAsked
+	mayNeedCaptcha bool // a captcha may be due before the check: errCaptchaRequired
 
-	// hidden, if set, makes a right password count and answer as a wrong one. It is
-	// called with a context that the request does not cancel.
-	hidden func(ctx context.Context)
+	// confirm, if set, is called after the check, with its result. If it returns an error, a
+	// right password counts and answers as a wrong one. Its context is not canceled by the
+	// request.
+	confirm func(ctx context.Context, right bool) error
 }
 
 // checkPassword checks a password. It does the same work and counting for an unknown
@@ -30,22 +31,20 @@ type passwordAttempt struct {
 // account's names, and refunds the attempt by IP address. Errors:
 // CodeInvalidCredentials, CodeRateLimited, CodeOverloaded.
 func (a *Auth) checkPassword(ctx context.Context, g passwordAttempt) (rehash bool, err error) {
-	account, device := cmp.Or(g.credentials.User.ID, g.name), deviceOf(ctx, g.credentials)
-	if device != "" {
-		account += " " + device // strangers do not use up the attempts of the owner's devices
-	}
-	t := a.attemptAtPassword(g, account, device)
+	owner := hashOwner{account: cmp.Or(g.credentials.User.ID, g.name), device: deviceOf(ctx, g.credentials)}
+	t := a.attemptAtPassword(g, owner)
 	if g.mayNeedCaptcha {
 		t.due = func(draws []attemptLimit, d store.Decision) error { return a.captchaDue(ctx, draws, d) }
 	}
 	err = a.countAttempt(ctx, t, func(own context.Context, draw func() error) error {
-		ok, outdated, err := a.passwords.verify(ctx, account, g.credentials.PasswordHash, g.password, func(context.Context) error { return draw() })
+		ok, outdated, err := a.passwords.verify(ctx, owner, g.credentials.PasswordHash, g.password, func(context.Context) error { return draw() })
 		if err != nil {
 			return hashFailed(err)
 		}
-		if ok && g.hidden != nil {
-			g.hidden(own)
-			ok = false
+		if g.confirm != nil {
+			if err := g.confirm(own, ok); err != nil {
+				return err
+			}
 		}
 		if !ok {
 			return fail(CodeInvalidCredentials, nil)
@@ -56,13 +55,13 @@ func (a *Auth) checkPassword(ctx context.Context, g passwordAttempt) (rehash boo
 	return rehash, err
 }
 
-func (a *Auth) attemptAtPassword(g passwordAttempt, account, device string) attempt {
+func (a *Auth) attemptAtPassword(g passwordAttempt, of hashOwner) attempt {
 	u := g.credentials.User
-	perAccount := a.attemptLimit(a.cfg.limits.SignInsPerAccount, "sign-ins", account)
+	perAccount := a.attemptLimit(a.cfg.limits.SignInsPerAccount, "sign-ins", of.key())
 	perAccount.noRefund = true
 	return attempt{
-		limits: append(a.passwordLimit(cmp.Or(g.name, nameOf(u)), u.ID != "", device), perAccount),
-		method: methodPassword, userID: u.ID, owner: knownOwner(u), refills: a.passwordLimits(u, device),
+		limits: append(a.passwordLimit(cmp.Or(g.name, nameOf(u)), u.ID != "", of.device), perAccount),
+		method: methodPassword, userID: u.ID, owner: knownOwner(u), refills: a.passwordLimits(u, of.device), knownDevice: of.device != "",
 	}
 }
 
@@ -116,6 +115,6 @@ func (a *Auth) unlockPassword(ctx context.Context, u User, atOnce bool) {
 		return
 	}
 	if err := a.take(context.WithoutCancel(ctx), draws...); err != nil {
-		a.cfg.log.WarnContext(ctx, "auth: failed logins not forgiven", "user_id", u.ID, "error", err)
+		a.cfg.log.WarnContext(ctx, "auth: counters of failed logins not reset", "user_id", u.ID, "error", err)
 	}
 }

@@ -11,9 +11,7 @@
 //		auth.WithRedirectURLs("https://app.example.com/*"),
 //	)
 //	if err != nil {
-//
-// lists everything that is missing or unsafe
-//
+//		log.Fatal(err) // lists everything that is missing or unsafe
 //	}
 //	defer a.Close(context.Background())
 //	mux.Handle("/auth/v1/", a.Handler())
@@ -36,7 +34,7 @@
 // codes are stored as hashes, work once, and cannot be used up by mail scanners.
 // Responses reveal as little as possible about which accounts exist. The first person
 // who verifies the email address or phone number of an unverified account becomes
-// its owner, and credentials that were added before are removed. SECURITY.md has the
+// its owner, and credentials that somebody else added before are removed. SECURITY.md has the
 // threat model.
 //
 // # Stores
@@ -83,18 +81,20 @@ import (
 
 // Auth is an authentication service on a store. It is safe for concurrent use.
 type Auth struct {
-	store         Store
-	cfg           config
-	keys          *keys.Ring
-	signer        *token.Signer
-	verifier      *token.Verifier
-	revoked       *token.Revocations
-	factors       store.FactorStore // nil if the store lacks it; so are the next three
-	journal       store.Journal
-	project       store.ProjectStore
-	admin         store.AdminStore
-	roleTable     *roleTable
-	documentParts documentParts
+	store     Store
+	cfg       config
+	keys      *keys.Ring
+	signer    *token.Signer
+	verifier  *token.Verifier
+	revoked   *token.Revocations
+	factors   store.FactorStore // nil if the store lacks it; so are the next three
+	journal   store.Journal
+	project   store.ProjectStore
+	admin     store.AdminStore
+	roleTable *roleTable
+
+	privilegedPermissions atomic.Pointer[[]string] // that the application declared, see operator.go
+	documentParts         documentParts
 
 	publicKeys *publicKeys
 
@@ -146,7 +146,7 @@ func New(ctx context.Context, st Store, opts ...Option) (*Auth, error) {
 	}
 	a := &Auth{store: st, roleTable: &roleTable{reading: make(chan struct{}, 1)}, publicKeys: &publicKeys{reading: make(chan struct{}, 1)}}
 	if st == nil {
-		c.errs = append(c.errs, errors.New("a store is needed: memstore.New(), or another Store"))
+		c.errs = append(c.errs, errors.New("a store is required: memstore.New() or another Store"))
 	} else {
 		c.checkContract(st)
 		a.factors, c.keepsFactors = store.Capability[store.FactorStore](st)
@@ -201,7 +201,7 @@ func (a *Auth) begin(ctx context.Context) error {
 // checkContract refuses a store of another contract version.
 func (c *config) checkContract(st Store) {
 	if v := st.Contract(); v != store.ContractVersion {
-		c.errs = append(c.errs, fmt.Errorf("the store %T keeps version %d of the store contract, this package needs %d: update the older of both, see ContractVersion", st, v, store.ContractVersion))
+		c.errs = append(c.errs, fmt.Errorf("the store %T implements version %d of the store contract, this package needs %d: update the older one, see ContractVersion", st, v, store.ContractVersion))
 	}
 }
 
@@ -259,7 +259,7 @@ func (c *config) check() {
 	}
 	for option, sender := range map[string]any{"WithMailer": c.mailer, "WithSMSSender": c.sms} {
 		if _, ok := sender.(*Inbox); ok && c.baseURL != nil { // http elsewhere is refused above
-			need(c.baseURL.Scheme != "https", option, "an Inbox, also that of WithDevMode, is for http on a loopback host only: whoever reads it can sign in as anybody")
+			need(c.baseURL.Scheme != "https", option, "an Inbox, also the one of WithDevMode, works only over http on a loopback host, because its readers can sign in as any user")
 		}
 		if v, ok := sender.(interface{ Validate() error }); ok {
 			if err := v.Validate(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/authmount/auth/store"
@@ -32,7 +33,8 @@ type CaptchaOptions struct {
 	// address. Unknown login names count in the same way. Default 3; negative: never.
 	AfterFailures int
 	// FailOpen admits requests while the Verifier is unavailable, with a warning in the
-	// log. By default they are rejected: CodeUnavailable.
+	// log. By default they are rejected: CodeUnavailable. A malformed token is rejected in
+	// any case, so a Verifier must return ErrCaptcha if the service cannot read the token.
 	FailOpen bool
 	// Timeout limits a verification. Default 5 s.
 	Timeout time.Duration
@@ -72,6 +74,10 @@ func captchaFields() []string {
 	return []string{fieldCaptcha, "cf-turnstile-response", "h-captcha-response", "g-recaptcha-response"}
 }
 
+// notPrintable reports whether a captcha's token cannot contain r: widgets return printable
+// ASCII, and a service may fail at anything else.
+func notPrintable(r rune) bool { return r < ' ' || r > '~' }
+
 type captchaKey struct{}
 
 // withCaptcha stores a request's captcha token in its context.
@@ -101,10 +107,10 @@ func (a *Auth) verifyCaptcha(ctx context.Context) error {
 		return nil
 	case token == "":
 		return invalid("captcha", "is required")
-	case len(token) > maxCaptcha:
+	case len(token) > maxCaptcha || strings.ContainsFunc(token, notPrintable):
 		return invalid("captcha", "was not accepted")
 	}
-	if err := a.take(ctx, a.perIP(ctx, a.always(Rate{Burst: captchasPerIP, Per: captchaPeriod}), "captcha-ip")); err != nil {
+	if err := a.take(ctx, a.perIP(ctx, a.always(Rate{Burst: captchasPerIP, Per: captchaPeriod}), "captcha-ip")...); err != nil {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, a.cfg.captcha.Timeout)

@@ -11,12 +11,12 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// attempts bounds the calls of try in change.
+// attempts bounds the calls of apply in change.
 const attempts = 20
 
-// change is the loop around the store's conditional changes. try reads the current
+// change is the loop around the store's conditional changes. apply reads the current
 // state, decides, and changes it on the condition that it is still the same
-// (Change.IfUsers). If it is not (ErrStale), change calls try again. An *Error of try
+// (Change.IfUsers). If it is not (ErrStale), change calls apply again. An *Error of apply
 // is returned unchanged.
 func change[T any](apply func() (T, error)) (T, error) {
 	for range attempts {

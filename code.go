@@ -6,11 +6,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/authmount/auth/internal/address"
 	"github.com/authmount/auth/store"
 )
 
@@ -126,32 +126,26 @@ func (a *Auth) addCode(t *store.Token, secret, address, bound string) (code stri
 	return code
 }
 
-// cleanCode removes the spaces and dashes that people type in a code.
-func cleanCode(s string) string { return strings.NewReplacer(" ", "", "-", "").Replace(s) }
-
 // mailRequest is the subject of the request id of a sign-in by email.
 func mailRequest(address, challenge string) string { return store.EmailKey(address) + " " + challenge }
 
-// A new email address belongs to no account yet, so a code sent to it does not name
-// the account. A second token does: it records the last account that requested the
-// address. It verifies nothing.
-
-// recordCodeAccount records the account that is sent a code to a new address.
-func (a *Auth) recordCodeAccount(ctx context.Context, by Caller, u User, address string) error {
-	_, t := a.newLink(store.PurposeEmailCode, mailCodeLife, linkData{Email: address, SessionID: by.SessionID})
-	t.Hash, t.UserID, t.Subject = codeAccountHash(address), u.ID, store.EmailKey(address)
-	return a.putToken(ctx, by.authority(), t)
-}
-
-func codeAccountHash(address string) []byte {
-	sum := sha256.Sum256([]byte("whose code\x00" + store.EmailKey(address)))
-	return sum[:]
+// addShownCode gives the token of a verification link another code, which the link's page
+// shows. For a new address, only the session that requested it can use the code.
+func (a *Auth) addShownCode(t *store.Token, d linkData) (code string) {
+	secret, _ := newLinkToken()
+	code = mailCode(secret)
+	t.Code = a.keys.MailCode(string(t.Purpose), t.Subject, store.EmailKey(d.Email), d.SessionID, code)[0]
+	t.CodeExpiresAt, t.MaxTries, t.Tries = a.now().Add(mailCodeLife), maxSharedCodeAttempts, 0
+	if t.CodeExpiresAt.After(t.ExpiresAt) {
+		t.CodeExpiresAt = t.ExpiresAt
+	}
+	return code
 }
 
 // verificationAttempt returns the attempt to confirm an email address by a code, with
-// the token and data of the link in the same message. Without a session, the address
-// alone names the account: the account that has it, or the one that requested it.
-func (a *Auth) verificationAttempt(ctx context.Context, p VerifyEmailParams) (codeAttempt, store.Token, linkData, error) {
+// the user of the link in the same message and its data. Without a session, the account
+// that has the address is meant. d.SessionID is set for a new address.
+func (a *Auth) verificationAttempt(ctx context.Context, p verification) (codeAttempt, store.Token, linkData, error) {
 	var t store.Token
 	var d linkData
 	email, err := requiredEmail(p.Email)
@@ -169,18 +163,16 @@ func (a *Auth) verificationAttempt(ctx context.Context, p VerifyEmailParams) (co
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return codeAttempt{}, t, d, storeFailed(err)
 	}
-	requested, requestData, err := a.peekHash(ctx, store.PurposeEmailCode, codeAccountHash(email)) // always read, so that response times are equal
-	if err != nil && !errors.Is(err, CodeInvalidToken) {
-		return codeAttempt{}, t, d, err
-	}
 	d.Email, t.UserID = email, u.ID
-	switch {
-	case store.EmailKey(u.Email) == store.EmailKey(email):
-	case p.Within.SessionID != "":
+	if p.Within.SessionID != "" && isNewAddress(u, d) {
 		d.SessionID = p.Within.SessionID
-	default:
-		t.UserID, d.SessionID = requested.UserID, requestData.SessionID // none: no code matches
 	}
-	g := codeAttempt{to: store.EmailKey(email), mailed: true, email: email, code: cleanCode(p.Code), userID: p.Within.UserID, sent: store.EmailKey(email), bound: d.SessionID}
+	g := codeAttempt{to: store.EmailKey(email), mailed: true, email: email, code: address.Code(p.Code), userID: p.Within.UserID, sent: store.EmailKey(email), bound: d.SessionID}
+	switch { // within a sign-in; with a right password or identity, attempts count as in a session
+	case p.decoy:
+		t.UserID, g.userID = decoySubject, decoySubject+" "+g.to
+	case p.by != nil:
+		g.userID = u.ID
+	}
 	return g, t, d, nil
 }

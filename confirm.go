@@ -33,7 +33,7 @@ func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) error {
 		return invalid("password", "or totp_code is required, one of them")
 	}
 	if p.TOTPCode != "" {
-		_, err := a.raiseSession(ctx, p.Caller, factorCode{totp: p.TOTPCode}, EventSessionConfirmed)
+		_, err := a.raiseSession(ctx, p.Caller, factorCode{totp: p.TOTPCode}, nil, EventSessionConfirmed)
 		return err
 	}
 	return a.confirmByPassword(ctx, p)

@@ -80,6 +80,14 @@ func newDevice(ctx context.Context, s Session) string {
 	return id
 }
 
+// sentDevice returns the device that the request named itself, and "" for a new one.
+func sentDevice(ctx context.Context) string {
+	if ctx.Value(newDeviceKey{}) != nil {
+		return ""
+	}
+	return clientFrom(ctx).Device
+}
+
 // deviceOf returns the request's device if the user has signed in on it before, and
 // "" otherwise. c was read by onThisDevice.
 func deviceOf(ctx context.Context, c store.Credentials) string {
@@ -178,9 +186,10 @@ func deviceLabel(userAgent string) string {
 // reasonTrusted is Event.Reason of a sign-in without the second factor.
 const reasonTrusted = "trusted_device"
 
-// onTrustedDevice reports whether the user trusts the request's device.
-func (a *Auth) onTrustedDevice(ctx context.Context, u User) (bool, error) {
-	key := onThisDevice(ctx, store.ByID(u.ID))
+// onTrustedDevice reports whether the user trusts a device.
+func (a *Auth) onTrustedDevice(ctx context.Context, u User, device string) (bool, error) {
+	key := store.ByID(u.ID)
+	key.Device = device
 	if a.cfg.mfa.TrustDevices == 0 || key.Device == "" {
 		return false, nil
 	}
@@ -215,9 +224,9 @@ func (s *signIn) reason() string {
 
 // makeSession creates a session by st, as the change c. If the store refuses it
 // because of a new device, makeSession retries with a notice to the owner; with
-// expected it adds the notice at once. It commits the change; edit completes its
+// expected it adds the notice at once. joined is credentialRef.Joined. It commits the change; edit completes its
 // events.
-func (a *Auth) makeSession(ctx context.Context, c store.Change, u User, s Session, expected bool, edit func(*Event), st func(store.Change, store.NewDevice) (User, error)) (User, error) {
+func (a *Auth) makeSession(ctx context.Context, c store.Change, u User, s Session, joined int64, expected bool, edit func(*Event), st func(store.Change, store.NewDevice) (User, error)) (User, error) {
 	if !expected {
 		made, err := st(c, store.NewDevice{Refuse: true})
 		if !errors.Is(err, store.ErrNewDevice) {
@@ -227,7 +236,7 @@ func (a *Auth) makeSession(ctx context.Context, c store.Change, u User, s Sessio
 			return made, err
 		}
 	}
-	secret, t := a.newRecoveryLink(u, s)
+	secret, t := a.newRecoveryLink(u, s, joined)
 	link := ""
 	if secret != "" {
 		link = a.linkURL(KindNewDevice, secret)

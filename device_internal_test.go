@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -107,7 +108,7 @@ func TestTrustOfDevicesHasItsEdges(t *testing.T) {
 	} {
 		st := &credentialStore{c: store.Credentials{TrustedUntil: c.until}, err: c.err}
 		a := &Auth{store: st, cfg: config{now: func() time.Time { return now }, mfa: MFAOptions{TrustDevices: c.trust}}}
-		got, err := a.onTrustedDevice(c.ctx, User{ID: "ada"})
+		got, err := a.onTrustedDevice(c.ctx, User{ID: "ada"}, clientFrom(c.ctx).Device)
 		if got != c.trusted || (err != nil) != c.fails || len(st.queries) > 0 != c.asks || c.asks && st.queries[0] != (store.UserKey{ID: "ada", Device: "device"}) {
 			t.Errorf("%s: %t, %v, asked %+v", name, got, err, st.queries)
 		}
@@ -176,8 +177,9 @@ func TestBucketsToTheirEdges(t *testing.T) {
 		"of no time":          {Rate{Burst: 1}, now.Add(time.Hour), 9, now.Add(time.Hour), true, 0, 1},
 		"of one":              {Rate{Burst: 1, Per: time.Second}, now, 1, now.Add(time.Second), true, 0, 0},
 	} {
-		next, ok, wait, remaining := c.rate.Apply(c.tat, now, c.cost)
-		if name == "more than all" { // nothing is stored
+		b, ok, wait, remaining := c.rate.Apply(store.Bucket{Full: c.tat}, now, c.cost)
+		next := b.Full
+		if !ok || c.cost == 0 { // nothing is stored
 			next = c.next
 		}
 		if !next.Equal(c.next) || ok != c.ok || wait != c.wait || remaining != c.remaining {
@@ -226,13 +228,18 @@ func TestDrawsOfLimits(t *testing.T) {
 	}
 	a := &Auth{keys: testKeys(t)}
 	rate := Rate{Burst: 2, Per: time.Second}
-	for ip, value := range map[string]string{"192.0.2.7": "192.0.2.7", "2001:db8:1:2:3::4": "2001:db8:1:2::/64"} {
-		got := a.perIP(ContextWithClient(t.Context(), Client{IP: netip.MustParseAddr(ip)}), rate, "limit")
-		if got != (store.Draw{Key: a.keys.RateLimit("limit", value), Rate: rate, Cost: 1}) {
+	draw := func(value string, burst int) store.Draw {
+		return store.Draw{Key: a.keys.RateLimit("limit", value), Rate: Rate{Burst: burst, Per: time.Second}, Cost: 1}
+	}
+	for ip, want := range map[string][]store.Draw{
+		"192.0.2.7":         {draw("192.0.2.7", 2)},
+		"2001:db8:1:2:3::4": {draw("2001:db8:1:2::/64", 2), draw("2001:db8:1::/56", 8), draw("2001:db8:1::/48", 32)},
+	} {
+		if got := a.perIP(ContextWithClient(t.Context(), Client{IP: netip.MustParseAddr(ip)}), rate, "limit"); !slices.Equal(got, want) {
 			t.Errorf("%s: %+v", ip, got)
 		}
 	}
-	if got := a.perIP(t.Context(), rate, "limit"); got != (store.Draw{}) {
+	if got := a.perIP(t.Context(), rate, "limit"); got != nil {
 		t.Errorf("of nobody seen: %+v", got)
 	}
 }

@@ -29,7 +29,7 @@ db *pgstore.Store
 a *auth.Auth
 adm *admin.Admin
 c *authclient.Client
-url, id, key, userID, accountSID, authToken string
+url, id, key, clientID, clientSecret, userID, accountSID, authToken string
 secret []byte`
 
 var (

@@ -87,7 +87,7 @@ var errorTable = map[Code]struct {
 	Status  int
 	Message string
 }{
-	CodeBadJSON:             {http.StatusBadRequest, "The request body is not the JSON expected here."},
+	CodeBadJSON:             {http.StatusBadRequest, "The request body is not the expected JSON."},
 	CodeInvalidToken:        {http.StatusBadRequest, "This link or token is not valid any more. Ask for a new one, or start again."},
 	CodeInvalidCode:         {http.StatusBadRequest, "The code is not right, or not valid any more. Check it, or ask for a new one."},
 	CodeBadCodeVerifier:     {http.StatusBadRequest, "The code verifier does not match the code challenge."},
@@ -100,10 +100,10 @@ var errorTable = map[Code]struct {
 	CodeInvalidCredentials:  {http.StatusUnauthorized, "The credentials are not right."},
 	CodeMissingToken:        {http.StatusUnauthorized, "This needs an access token."},
 	CodeBadToken:            {http.StatusUnauthorized, "The access token is not valid."},
-	CodeTokenStale:          {http.StatusUnauthorized, "What this account may do has changed. Refresh the session and try again."},
+	CodeTokenStale:          {http.StatusUnauthorized, "The permissions of this account have changed. Refresh the session and try again."},
 	CodeInvalidAPIKey:       {http.StatusUnauthorized, "This needs a valid API key."},
 	CodeReauthNeeded:        {http.StatusForbidden, "Sign in again to do this."},
-	CodeEmailNotVerified:    {http.StatusForbidden, "Confirm your e-mail address or phone number first, with what was sent to it."},
+	CodeEmailNotVerified:    {http.StatusForbidden, "Confirm your e-mail address or phone number first, with the link or code that was sent to it."},
 	CodeUserBanned:          {http.StatusForbidden, "This account is suspended."},
 	CodeSignupDisabled:      {http.StatusForbidden, "Signing up is switched off."},
 	CodeMFARequired:         {http.StatusForbidden, "Enter the code of your second factor."},
@@ -111,35 +111,35 @@ var errorTable = map[Code]struct {
 	CodeInsufficientAAL:     {http.StatusForbidden, "This needs your second factor."},
 	CodeMFAAlreadyEnabled:   {http.StatusConflict, "A second factor is switched on already."},
 	CodeMFANotEnabled:       {http.StatusConflict, "No second factor is switched on."},
-	CodeMFANotPending:       {http.StatusConflict, "Begin setting up a second factor first."},
+	CodeMFANotPending:       {http.StatusConflict, "Start setting up a second factor first."},
 	CodeInvalidTOTPCode:     {http.StatusUnprocessableEntity, "The code of your authenticator app is not right, or was used before."},
 
 	CodeCrossSiteRequest:      {http.StatusForbidden, "This request comes from another site. Send it from a page of this one, or with a bearer token in place of cookies."},
-	CodeMFAEnrollmentRequired: {http.StatusForbidden, "Set up a second factor to go on."},
+	CodeMFAEnrollmentRequired: {http.StatusForbidden, "Set up a second factor to continue."},
 	CodeIdentityAlreadyExists: {http.StatusConflict, "This provider is linked already, or the identity belongs to another account."},
 
 	CodeMissingPermission:      {http.StatusForbidden, "You do not have the permission for this."},
 	CodeNotAdmin:               {http.StatusForbidden, "This is for administrators."},
-	CodeTargetStronger:         {http.StatusForbidden, "This account may do something that you may not."},
-	CodeImpersonationForbidden: {http.StatusForbidden, "This cannot be done while acting as somebody else."},
+	CodeTargetStronger:         {http.StatusForbidden, "This account has permissions that you do not have."},
+	CodeImpersonationForbidden: {http.StatusForbidden, "This cannot be done while you act as another user."},
 
 	CodeUserNotFound:         {http.StatusNotFound, "There is no such account."},
 	CodeRoleNotFound:         {http.StatusNotFound, "There is no such role."},
-	CodeRoleInUse:            {http.StatusConflict, "Somebody has this role. Take it from them first."},
-	CodePreconditionFailed:   {http.StatusPreconditionFailed, "This was changed meanwhile. Read it again."},
-	CodeIdempotencyReplayed:  {http.StatusConflict, "This was done before, and what it returned is a secret that is not kept."},
-	CodeMethodDisabled:       {http.StatusForbidden, "This way of signing in is switched off."},
+	CodeRoleInUse:            {http.StatusConflict, "This role is in use. Take it from its users first."},
+	CodePreconditionFailed:   {http.StatusPreconditionFailed, "This has changed in the meantime. Load it again."},
+	CodeIdempotencyReplayed:  {http.StatusConflict, "This request has already succeeded. Its answer was a secret, which is not stored."},
+	CodeMethodDisabled:       {http.StatusForbidden, "This sign-in method is switched off."},
 	CodeNotFound:             {http.StatusNotFound, "There is nothing here."},
 	CodeSessionNotFound:      {http.StatusNotFound, "There is no such session."},
-	CodeMethodNotAllowed:     {http.StatusMethodNotAllowed, "This path does not take that method."},
+	CodeMethodNotAllowed:     {http.StatusMethodNotAllowed, "This path does not support the method."},
 	CodeUnknownProvider:      {http.StatusNotFound, "There is no such provider."},
 	CodeUserAlreadyExists:    {http.StatusConflict, "An account with this address or number exists already."},
 	CodeAccountExists:        {http.StatusConflict, "An account with this address exists already. Sign in to it as before, then link the provider."},
-	CodeLastSignInMethod:     {http.StatusConflict, "This is the last way to sign in. Add another one first."},
-	CodeLastOwner:            {http.StatusConflict, "Somebody has to stay owner. Give another person the role first."},
+	CodeLastSignInMethod:     {http.StatusConflict, "This is the last sign-in method. Add another one first."},
+	CodeLastOwner:            {http.StatusConflict, "At least one owner must remain. Make another user an owner first."},
 	CodeBodyTooLarge:         {http.StatusRequestEntityTooLarge, "The request body is too large."},
 	CodeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "Send the body as application/json."},
-	CodeQueryTooBroad:        {http.StatusUnprocessableEntity, "This would read too much. Narrow it down."},
+	CodeQueryTooBroad:        {http.StatusUnprocessableEntity, "This query would read too much. Narrow it down."},
 	CodeValidationFailed:     {http.StatusUnprocessableEntity, "Some of the values are not right."},
 	CodeWeakPassword:         {http.StatusUnprocessableEntity, "Choose a stronger password."},
 	CodeSamePassword:         {http.StatusUnprocessableEntity, "The new password is the same as the old one."},
@@ -165,6 +165,7 @@ type Error struct {
 	MFAToken   string            // mfa_required, mfa_enrollment_required: continues the sign-in; a secret
 	Factors    []string          // mfa_required: the accepted kinds
 	ExpiresIn  int               // of MFAToken, in seconds
+	signUp     string            // email_not_verified, of an identity: the id of the account's sign-up
 	cause      error
 }
 
@@ -254,7 +255,7 @@ func storeFailed(err error) error {
 		return fail(CodeLastOwner, err)
 	case errors.Is(err, store.ErrOwned):
 		e := fail(CodeRoleInUse, err)
-		e.Message = "There has been an owner already. An owner can give you the role."
+		e.Message = "This service already has, or had, an owner. Ask an owner for the role."
 		return e
 	case errors.Is(err, store.ErrTooBroad):
 		return fail(CodeQueryTooBroad, err)

@@ -119,7 +119,7 @@ func ExampleAuth_AcceptInvitation() {
 		log.Fatal(err)
 	}
 
-	_, err = adm.Invite(ctx, admin.System("setup"), admin.InviteParams{Email: "ada@example.com", Roles: []string{admin.RoleSupport}})
+	_, err = adm.Invite(ctx, admin.System("setup").Accepting(), admin.InviteParams{Email: "ada@example.com", Roles: []string{admin.RoleSupport}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func ExampleNotImpersonated() {
 	const hash = "$2y$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"
 	if _, err := a.ImportUsers(ctx, slices.Values([]auth.ImportUserParams{
 		{ID: ada, Email: "ada@example.com", EmailVerified: true},
-		{Email: "op@example.com", EmailVerified: true, PasswordHash: hash, TOTPSecret: secret, Roles: []string{auth.RoleOwner}},
+		{Email: "op@example.com", EmailVerified: true, PasswordHash: hash, TOTPSecret: secret, Roles: []string{auth.RoleOwner}, Accepted: true},
 	}), nil); err != nil {
 		log.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func ExampleHasPermission() {
 		log.Fatal(err)
 	}
 
-	setup := admin.System("setup")
+	setup := admin.System("setup").Accepting()
 	if _, err := adm.CreateRole(ctx, setup, admin.CreateRoleParams{Name: "editor", Permissions: []string{"notes.*"}}); err != nil {
 		log.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func ExampleDefault() {
 		log.Fatal(err)
 	}
 
-	setup := admin.System("setup")
+	setup := admin.System("setup").Accepting()
 	_, err = adm.SetSettings(ctx, setup, admin.SetSettingsParams{Set: map[string]any{"email_confirmation_required": false}})
 	fmt.Println(errors.Is(err, auth.CodeValidationFailed)) // the option has locked it
 	if _, err := adm.SetSettings(ctx, setup, admin.SetSettingsParams{Set: map[string]any{"signup_enabled": true}}); err != nil {

@@ -54,7 +54,7 @@ func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) 
 	}
 	var d linkData
 	if err := json.Unmarshal(t.Data, &d); err != nil || len(d.AMR) == 0 && d.Opened == nil && d.Acts == "" {
-		return nil, fail(CodeInternal, errors.New("exchange code without proof"))
+		return nil, fail(CodeInternal, errors.New("exchange code without an authentication method"))
 	}
 	if d.Opened != nil {
 		return a.exchangeOpened(ctx, *d.Opened, p.CodeVerifier)
@@ -72,7 +72,7 @@ func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) 
 		d.By = credentialRef{Provider: d.Identity.Provider, Subject: d.Identity.Subject}
 	}
 	if !d.By.isCurrent(store.Credentials{User: u}) {
-		return nil, fail(CodeInvalidCode, errors.New("what the proof rested on is gone"))
+		return nil, fail(CodeInvalidCode, errors.New("the credential of this sign-in was removed"))
 	}
 	return a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: d.AMR, gone: CodeInvalidCode, remember: d.Remember})
 }

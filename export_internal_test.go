@@ -122,8 +122,8 @@ func FuzzRate(f *testing.F) {
 			return
 		}
 		r := Rate{Burst: burst, Per: time.Duration(per)}
-		next, ok, wait, remaining := r.Apply(now.Add(time.Duration(offset)), now, cost)
-		if remaining < 0 || remaining > burst || (ok && wait != 0) || (!ok && wait <= 0) || (ok && next.Before(now)) {
+		next, ok, wait, remaining := r.Apply(store.Bucket{Full: now.Add(time.Duration(offset))}, now, cost)
+		if remaining < 0 || remaining > burst || (ok && wait != 0) || (!ok && wait <= 0) || (ok && cost != 0 && next.Full.Before(now)) {
 			t.Errorf("%v %d %d: %v %v %v %d", r, offset, cost, next, ok, wait, remaining)
 		}
 	})
@@ -133,7 +133,7 @@ func FuzzRate(f *testing.F) {
 func TestNoRate(t *testing.T) {
 	t.Parallel()
 	for _, r := range []Rate{{}, {Burst: 5}, {Per: time.Minute}} {
-		if _, ok, wait, remaining := r.Apply(time.Time{}, time.Now(), 7); !ok || wait != 0 || remaining < 1 {
+		if _, ok, wait, remaining := r.Apply(store.Bucket{}, time.Now(), 7); !ok || wait != 0 || remaining < 1 {
 			t.Errorf("%v: %t %v %d", r, ok, wait, remaining)
 		}
 	}

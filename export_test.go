@@ -19,16 +19,17 @@ func ForgetRoles(a *Auth) {
 // RolesAreRead reports whether a caller is reading the roles.
 func RolesAreRead(a *Auth) bool { return len(a.roleTable.reading) > 0 }
 
-// FillQueue makes clients wait for hashes for an account until its share of the queue is
-// full.
-func FillQueue(a *Auth, account string) (release func()) {
+// FillQueue makes one client wait for hashes for an account until the account's share of
+// the queue is full, so that the same client is rejected. The zero Addr is the client
+// without an IP address.
+func FillQueue(a *Auth, account string, client netip.Addr) (release func()) {
 	hold, full := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	var wg sync.WaitGroup
-	for i := range 64 {
-		ctx := ContextWithClient(context.Background(), Client{IP: netip.AddrFrom4([4]byte{203, 0, 113, byte(i)})})
+	ctx := ContextWithClient(context.Background(), Client{IP: client})
+	for range 64 {
 		wg.Go(func() {
-			if err := a.passwords.run(ctx, account, nil, func() error { <-hold; return nil }); err != nil {
+			if err := a.passwords.run(ctx, hashOwner{account: account}, nil, func() error { <-hold; return nil }); err != nil {
 				once.Do(func() { close(full) })
 			}
 		})

@@ -55,14 +55,20 @@ func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (
 		case !u.EmailVerified():
 			return u, fail(CodeEmailNotVerified, nil)
 		}
+		known, err := a.currentRoles(ctx)
+		if err != nil {
+			return u, err
+		}
 		roles := rolesWith(u.Roles, []string{RoleOwner})
-		id, _ := ctx.Value(requestIDKey{}).(string)
+		patch := store.UserPatch{Accept: true, Revoke: &store.SessionFilter{Except: s.ID}, DropTokens: purposesOfEmail()}
+		a.setRoles(&patch, known, u, roles)
+		id, server := requestIDs(ctx)
 		c := a.newChangeOf(ctx, Authority{Session: &SessionRef{ID: s.ID, UserID: u.ID}}, account{User: u}, done(Event{Type: EventRolesChanged, UserID: u.ID, SessionID: s.ID, Record: &store.Record{
-			Actor: u.Email, Target: u.Email, RequestID: id, Operation: "POST " + firstOwnerPath,
+			Actor: u.Email, Target: u.Email, RequestID: id, ServerID: server, Operation: "POST " + firstOwnerPath,
 			Changes: map[string]store.FieldChange{"roles": {Before: orEmpty(u.Roles), After: roles}},
 		}}))
 		c.FirstOwner, c.IfUsers = true, []UserAt{{ID: u.ID, Revision: &u.Revision}}
-		_, owner, err := a.store.RedeemToken(ctx, store.Redemption{Change: c, Purpose: store.PurposeFirstOwner, Hash: hashLinkToken(secret), Effect: store.Effect{UserID: u.ID, Patch: &store.UserPatch{Roles: &roles}}})
+		_, owner, err := a.store.RedeemToken(ctx, store.Redemption{Change: c, Purpose: store.PurposeFirstOwner, Hash: hashLinkToken(secret), Effect: store.Effect{UserID: u.ID, Patch: &patch}})
 		switch {
 		case err == nil:
 			a.committed(ctx, c, store.OutcomeDone, about(u.ID))

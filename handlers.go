@@ -92,25 +92,33 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 }
 
 // withRequestID sets the headers of every response, and returns the request's context
-// with the request id, which the client may choose.
+// with the request id. If the client chose it, the context also has an id that no client
+// can choose, because a client may repeat the id of another request.
 func withRequestID(w http.ResponseWriter, r *http.Request) context.Context {
+	ctx, own := r.Context(), uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
 	id := r.Header.Get("X-Request-Id")
-	if !validRequestID(id) {
-		id = uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
+	if validRequestID(id) {
+		ctx = context.WithValue(ctx, serverIDKey{}, own)
+	} else {
+		id = own
 	}
 	w.Header().Set("X-Request-Id", id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	return context.WithValue(r.Context(), requestIDKey{}, id)
+	return context.WithValue(ctx, requestIDKey{}, id)
 }
 
-func requestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
+// requestIDs returns the ids of a context's request, for its rows of the audit log. server
+// is "" unless the client chose id.
+func requestIDs(ctx context.Context) (id, server string) {
+	id, _ = ctx.Value(requestIDKey{}).(string)
+	server, _ = ctx.Value(serverIDKey{}).(string)
+	return id, server
 }
 
 // serve reads the whole request, enforces the route's access, and calls it.
 func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	var err error
+	r = withCookieRule(rt, r)
 	if !rt.streams {
 		err = a.takeBody(w, r)
 	}
@@ -144,6 +152,9 @@ func (a *Auth) admit(rt route, w http.ResponseWriter, r *http.Request) error {
 	if rt.access == open {
 		return rt.handle(w, r)
 	}
+	if _, _, err := token.Bearer(r); rt.takesSecretKeys() && errors.Is(err, token.ErrSeveral) {
+		return tokenFailed(err) // before a secret key or the application's own login is read
+	}
 	if secret, ok := givenSecretKey(r); ok && rt.takesSecretKeys() {
 		r, err := a.admitSecretKey(r, secret)
 		if err != nil {
@@ -152,8 +163,10 @@ func (a *Auth) admit(rt route, w http.ResponseWriter, r *http.Request) error {
 		return rt.handle(w, r)
 	}
 	if rt.access == elsewhere {
-		if err := a.sameOrigin(r); err != nil { // the application's own login is mostly a cookie
-			return err
+		if _, given := a.givenBearer(r); !given || r.Header.Get("Cookie") != "" { // the application's own login is mostly a cookie
+			if err := a.sameOrigin(r); err != nil {
+				return err
+			}
 		}
 		return rt.handle(w, r)
 	}
@@ -191,6 +204,7 @@ const maxLanguages = 256
 
 type (
 	requestIDKey struct{}
+	serverIDKey  struct{}
 	languageKey  struct{}
 	currentKey   struct{}
 )
@@ -216,7 +230,7 @@ func (a *Auth) live(r *http.Request) (current, error) {
 	if err != nil {
 		return current{}, err
 	}
-	s, u, err := a.Current(r.Context(), claims)
+	s, u, err := a.current(r.Context(), claims)
 	return current{session: s, user: u}, err
 }
 
@@ -336,8 +350,11 @@ func asError(err error) *Error {
 
 // logFailure logs a failed request. e is the *Error in err.
 func logFailure(log *slog.Logger, r *http.Request, e *Error, err error) {
-	id, _ := r.Context().Value(requestIDKey{}).(string)
+	id, server := requestIDs(r.Context())
 	attrs := []any{"method", r.Method, "path", r.URL.Path, "code", string(e.Code), "request_id", id}
+	if server != "" {
+		attrs = append(attrs, "server_request_id", server)
+	}
 	if e.cause != nil {
 		attrs = append(attrs, "cause", e.cause.Error())
 	}

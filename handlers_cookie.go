@@ -235,11 +235,39 @@ func (a *Auth) sameOrigin(r *http.Request) error {
 		r.Header.Del("Sec-Fetch-Site")
 	}
 	origins := a.settings.now.Load().crossOrigin
-	if jarOf(r.Context()) != nil {
+	own := r.Context().Value(cookieRuleKey{}) == ownOrigin
+	if own || jarOf(r.Context()) != nil {
 		origins = http.NewCrossOriginProtection() // trusts no other origin
+	}
+	if own && !isUnsafe(r) { // WithCORS lets other origins read the answer
+		r = r.WithContext(r.Context())
+		r.Method = http.MethodPost
 	}
 	if err := origins.Check(r); err != nil {
 		return fail(CodeCrossSiteRequest, err)
 	}
 	return nil
+}
+
+type cookieRuleKey struct{}
+
+// cookieRule limits the use of cookies as credentials.
+type cookieRule int
+
+const (
+	noCookies cookieRule = iota + 1 // they do not count
+	ownOrigin                       // they count on requests of the service's own origin, reads included
+)
+
+// withCookieRule keeps scripts in the application's pages, and in those of WithCORS, from
+// acting with the session of an operator who visits them.
+func withCookieRule(rt route, r *http.Request) *http.Request {
+	if !rt.takesSecretKeys() {
+		return r
+	}
+	rule := ownOrigin
+	if rt.access == operating && !rt.cookies {
+		rule = noCookies
+	}
+	return r.WithContext(context.WithValue(r.Context(), cookieRuleKey{}, rule))
 }

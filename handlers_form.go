@@ -68,7 +68,7 @@ func formFailed(err error) error {
 		return nil
 	}
 	e := fail(CodeBadJSON, err)
-	e.Message = "The form is not the one expected here: " + err.Error() + "."
+	e.Message = "The form does not have the expected fields: " + err.Error() + "."
 	return e
 }
 

@@ -3,6 +3,7 @@ package auth_test
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 func TestDevicesWaitApart(t *testing.T) {
 	w, _ := harness.NewAttemptWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 1, Queue: 8, Argon2id: harness.UsualCost}))
 	ada := w.Account("ada@example.com", harness.GoodPassword)
-	release := auth.FillQueue(w.Auth, ada.ID)
+	release := auth.FillQueue(w.Auth, ada.ID, netip.MustParseAddr("192.0.2.7"))
 	defer release()
 	logIn := func(device string) error {
 		ctx, cancel := context.WithTimeout(harness.OnDeviceContext(t.Context(), device), 100*time.Millisecond)
@@ -36,9 +37,11 @@ func TestDevicesWaitApart(t *testing.T) {
 // no new password. The caller may repeat it, and the presented credentials remain valid.
 func TestNoPasswordIsNoneWithoutItsHash(t *testing.T) {
 	type request struct {
-		queue string // with a full share
-		do    func(w *harness.World) error
+		queue  string // with a full share
+		client netip.Addr
+		do     func(w *harness.World) error
 	}
+	here := netip.MustParseAddr("192.0.2.1") // of w.Do
 	answered := func(a *harness.Answer) error {
 		if a.Status >= 400 {
 			return harness.DecodeAs[struct{ Code auth.Code }](a).Code
@@ -48,12 +51,12 @@ func TestNoPasswordIsNoneWithoutItsHash(t *testing.T) {
 	const newID = "0195a0c4-0000-7000-8000-000000000001"
 	for name, prepare := range map[string]func(w *harness.World) request{
 		"sign-up by address": func(*harness.World) request {
-			return request{"eve@example.com", func(w *harness.World) error {
+			return request{"eve@example.com", here, func(w *harness.World) error {
 				return answered(w.Do("POST", "/signup", map[string]any{"email": "Eve@example.com", "password": harness.GoodPassword}))
 			}}
 		},
 		"sign-up by number": func(*harness.World) request {
-			return request{"+4930123456", func(w *harness.World) error {
+			return request{"+4930123456", here, func(w *harness.World) error {
 				return answered(w.Do("POST", "/signup", map[string]any{"phone": "+4930123456", "password": harness.GoodPassword}))
 			}}
 		},
@@ -61,20 +64,20 @@ func TestNoPasswordIsNoneWithoutItsHash(t *testing.T) {
 			s := w.Member("ada@example.com")
 			w.Do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).Want(200)
 			token := w.LinkToken("ada@example.com", auth.KindResetPassword)
-			return request{s.User.ID, func(w *harness.World) error {
+			return request{s.User.ID, here, func(w *harness.World) error {
 				return answered(w.Do("POST", "/reset-password", map[string]any{"token": token, "new_password": "another phrase of words"}))
 			}}
 		},
 		"invitation": func(w *harness.World) request {
 			token := w.Invited("eve@example.com")
-			return request{"eve@example.com", func(w *harness.World) error {
+			return request{"eve@example.com", netip.Addr{}, func(w *harness.World) error {
 				_, err := w.AcceptInvitation(w.T.Context(), auth.AcceptInvitationParams{Token: token, Password: harness.GoodPassword})
 				return err
 			}}
 		},
 		"an operator's account": func(w *harness.World) request {
 			account := host.NewAccount{ImportUser: host.ImportUser{ID: newID, Email: "eve@example.com"}, Password: harness.GoodPassword}
-			return request{newID, func(w *harness.World) error {
+			return request{newID, netip.Addr{}, func(w *harness.World) error {
 				kit := host.Of(w)
 				nu, err := kit.NewAccount(w.T.Context(), &account)
 				if err != nil {
@@ -104,7 +107,7 @@ func TestNoPasswordIsNoneWithoutItsHash(t *testing.T) {
 			}
 			was, mails := is(), len(w.Inbox.Messages())
 			w.Fired()
-			release := auth.FillQueue(w.Auth, a.queue)
+			release := auth.FillQueue(w.Auth, a.queue, a.client)
 			err := a.do(w)
 			release()
 			if !errors.Is(err, auth.CodeOverloaded) {

@@ -153,7 +153,10 @@ func (a *Auth) beforeSignUp(ctx context.Context, s SignUpAttempt) error {
 	return before(ctx, a, s, func(h Hooks) func(context.Context, SignUpAttempt) error { return h.BeforeSignUp })
 }
 
-func (a *Auth) beforeSignIn(ctx context.Context, s SignInAttempt) error {
+func (a *Auth) beforeSignIn(ctx context.Context, s SignInAttempt) (err error) {
+	if s.User, err = a.asActor(ctx, s.User); err != nil {
+		return err
+	}
 	return before(ctx, a, s, func(h Hooks) func(context.Context, SignInAttempt) error { return h.BeforeSignIn })
 }
 
@@ -212,7 +215,7 @@ func (o *AuditOptions) check() error {
 		o.Retention = defaultRetention
 	}
 	if o.Retention > 0 && o.Retention < 24*time.Hour {
-		return errors.New("a Retention of less than a day: name at least 24 hours, or less than zero to keep events for ever")
+		return errors.New("the retention is less than a day: set at least 24 hours, or a negative value to keep events for ever")
 	}
 	return nil
 }

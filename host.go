@@ -40,7 +40,7 @@ func hostRoutes(below string, routes []host.Route) []route {
 	rows := make([]route, 0, len(routes))
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.Pattern, " ")
-		row := route{pattern: method + " " + below + path, access: accessOf(r.Access), whenOff: r.WhenDisabled, authenticates: r.WhenDisabled, streams: r.Streams, errors: codes(r.Errors), handle: r.Handle, form: r.Form}
+		row := route{pattern: method + " " + below + path, access: accessOf(r.Access), whenOff: r.WhenDisabled, authenticates: r.WhenDisabled, streams: r.Streams, cookies: r.Cookies, errors: codes(r.Errors), handle: r.Handle, form: r.Form}
 		if row.takesSecretKeys() {
 			row.limits = []string{"SecretKeysPerIP"}
 		}
@@ -117,6 +117,33 @@ func (k kit) Roles(ctx context.Context) (store.RoleTable, error) {
 	return k.a.project.Roles(ctx) // tokens use older roles while a read is in progress or fails
 }
 
+func (k kit) PrivilegedRoles() []string { return k.a.cfg.privileged }
+
+func (k kit) DeclarePrivileged(permissions []string) { k.a.privilegedPermissions.Store(&permissions) }
+
+func (k kit) Standing(t store.RoleTable, u User) host.Standing {
+	s := k.a.standingIn(rolesOf(t), u)
+	return host.Standing{Roles: s.roles, Permissions: s.permissions, Waits: s.waits}
+}
+
+func (k kit) SetRoles(p *store.UserPatch, t store.RoleTable, u User, roles []string) {
+	k.a.setRoles(p, rolesOf(t), u, roles)
+}
+
+func (k kit) OperatorRoles(t store.RoleTable) []string {
+	known := rolesOf(t)
+	list := slices.Concat([]string{RoleOwner, roleAdmin}, k.a.cfg.privileged, t.Privileged)
+	for _, r := range t.Roles {
+		if len(k.a.holdsOperator(known, []string{r.Name})) > 0 {
+			list = append(list, r.Name)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func (k kit) RolesAskedFor() []string { return rolesAskedFor.list() }
+
 func (k kit) ReloadRoles() { k.a.roleTable.known.Store(nil) }
 
 func (k kit) WaitForMessages(ctx context.Context) {
@@ -146,7 +173,7 @@ func (k kit) RecentlyAuthenticated(u User, s Session) bool {
 
 func (k kit) Busy(cause error) error { return retryAfter(CodeUnavailable, time.Second, cause) }
 
-func (k kit) RequestID(ctx context.Context) string { return requestID(ctx) }
+func (k kit) RequestIDs(ctx context.Context) (id, server string) { return requestIDs(ctx) }
 
 func (k kit) Emit(ctx context.Context, by Authority, e Event) {
 	e.Actor = actorOf(by, e)

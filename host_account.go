@@ -69,15 +69,20 @@ func (k kit) NewAccount(ctx context.Context, p *host.NewAccount) (store.NewUser,
 	if err := checkNotes(p.Notes); err != nil {
 		return store.NewUser{}, err
 	}
-	nu, err := k.a.newImport(ImportUserParams(p.ImportUser))
+	nu, err := k.a.newImport(ctx, ImportUserParams(p.ImportUser))
 	if err != nil {
 		return store.NewUser{}, err
+	}
+	if nu.User.Phone != "" && !p.Imported {
+		if err := k.a.checkPossible(nu.User.Phone); err != nil {
+			return store.NewUser{}, invalid("phone", err.Error())
+		}
 	}
 	if p.ID = nu.User.ID; p.Password != "" && p.Hash == "" {
 		if err := k.a.checkNewPassword(ctx, p.Password, nu.User.Email, nu.User.Phone, nu.User.FullName); err != nil {
 			return store.NewUser{}, err
 		}
-		if p.Hash, err = k.a.passwords.hash(ctx, nu.User.ID, p.Password); err != nil {
+		if p.Hash, err = k.a.passwords.hash(ctx, hashOwner{account: nu.User.ID}, p.Password); err != nil {
 			return store.NewUser{}, hashFailed(err)
 		}
 	}
@@ -159,7 +164,14 @@ func (a *Auth) editRoots(ctx context.Context, c *store.Change, u User, e host.Ed
 	if err != nil {
 		return err
 	}
-	phone, err := editRoot("phone", u.Phone, u.PhoneVerifiedAt, e.Phone, e.PhoneVerified, NormalizePhone, strings.ToLower, c.Now)
+	possible := func(s string) (string, error) {
+		phone, err := NormalizePhone(s)
+		if err == nil && phone != u.Phone {
+			err = a.checkPossible(phone)
+		}
+		return phone, err
+	}
+	phone, err := editRoot("phone", u.Phone, u.PhoneVerifiedAt, e.Phone, e.PhoneVerified, possible, strings.ToLower, c.Now)
 	switch {
 	case err != nil:
 		return err

@@ -330,7 +330,7 @@ func TestInvitationsAreListedWhole(t *testing.T) {
 // A key of the options has a name while they contain it. A former key is distinguished
 // from an unknown one.
 func TestSecretKeysByTheirNames(t *testing.T) {
-	c := configOf(WithSecretKeys(SecretKey{"sk_test_01234567", []string{"a"}}, SecretKey{"sk_test_12345678", []string{"b"}}))
+	c := configOf(WithSecretKeys(SecretKey{Key: "sk_test_01234567", Scopes: []string{"a"}}, SecretKey{Key: "sk_test_12345678", Scopes: []string{"b"}}))
 	kit := kit{&Auth{cfg: c}}
 	for _, k := range c.secretKeys {
 		if len(k.Name) != len("secret key 01234567") || !strings.HasPrefix(k.Name, "secret key ") {

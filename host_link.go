@@ -29,7 +29,7 @@ func (a *Auth) requireMaker(ctx context.Context, t store.Token, d linkData, c *s
 	}
 	check := a.makers.Load()
 	if check == nil {
-		return fail(CodeUnavailable, errors.New("links that operators made are taken where admin.New was called"))
+		return fail(CodeUnavailable, errors.New("links of operators work only in a process that called admin.New"))
 	}
 	u, err := a.store.User(ctx, store.ByID(t.UserID))
 	if err != nil {
@@ -83,7 +83,7 @@ func (k kit) SendLink(ctx context.Context, c *store.Change, send *host.Send, t h
 	before := len(c.Messages)
 	a.enclose(ctx, c, o, u, &token)
 	if len(c.Messages) == before {
-		return "", fail(CodeInternal, errors.New("a message that was not enclosed"))
+		return "", fail(CodeInternal, errors.New("the message is not part of the change"))
 	}
 	id := c.Messages[before].ID
 	if c.Idempotency != nil {
@@ -180,7 +180,7 @@ func drawSend(ctx context.Context, a *Auth, s *host.Send, k Kind, to string) (se
 	if !ok {
 		p, err := a.takeUnrequested(ctx, atOperator, k, to)
 		if err == nil && countedAs(k) == KindPhoneCode {
-			p, err = a.spendSMS(ctx, to)
+			p, err = a.spendSMS(ctx, to, true) // strangers cannot request it, so no part of the budget is closed to it
 		}
 		if err != nil {
 			return p, err
@@ -219,15 +219,27 @@ func (k kit) CheckInvitation(inv host.Invitation, life time.Duration) (host.Invi
 
 func (k kit) Invite(ctx context.Context, c *store.Change, send *host.Send, inv host.Invitation, seen []byte) error {
 	a := k.a
+	inv.Shown = false
 	permit, err := drawSend(ctx, a, send, KindInvitation, inv.Email)
 	if err != nil {
 		return err
 	}
-	life := inv.ExpiresAt.Sub(inv.SentAt)
-	secret, t := a.newLink(store.PurposeInvitation, life, linkData{Email: inv.Email, RedirectTo: inv.RedirectTo, Invitation: &inv})
-	t.Subject, t.CreatedAt, t.ExpiresAt = inv.ID, inv.SentAt, inv.ExpiresAt
-	a.enclose(ctx, c, outbox.Outgoing{Kind: KindInvitation, To: inv.Email, Link: a.linkURL(KindInvitation, secret), ExpiresIn: life, Permit: permit}, User{}, &t)
+	t, link := a.newInvitation(inv)
+	a.enclose(ctx, c, outbox.Outgoing{Kind: KindInvitation, To: inv.Email, Link: link, ExpiresIn: inv.ExpiresAt.Sub(inv.SentAt), Permit: permit}, User{}, &t)
 	return a.store.PutToken(ctx, store.PutToken{Change: *c, Token: t, Supersedes: &seen})
+}
+
+func (k kit) ShowInvitation(ctx context.Context, c store.Change, inv host.Invitation, seen []byte) (host.CreatedLink, error) {
+	inv.Shown = true
+	t, link := k.a.newInvitation(inv)
+	return host.CreatedLink{URL: link, ExpiresAt: inv.ExpiresAt}, k.a.store.PutToken(ctx, store.PutToken{Change: c, Token: t, Supersedes: &seen})
+}
+
+// newInvitation returns the token of an invitation and its link.
+func (a *Auth) newInvitation(inv host.Invitation) (store.Token, string) {
+	secret, t := a.newLink(store.PurposeInvitation, inv.ExpiresAt.Sub(inv.SentAt), linkData{Email: inv.Email, RedirectTo: inv.RedirectTo, Invitation: &inv})
+	t.Subject, t.CreatedAt, t.ExpiresAt = inv.ID, inv.SentAt, inv.ExpiresAt
+	return t, a.linkURL(KindInvitation, secret)
 }
 
 func (k kit) WithdrawInvitation(ctx context.Context, c store.Change, hash []byte) error {
@@ -246,7 +258,7 @@ func (k kit) Invitations(ctx context.Context, id string, after *store.Invitation
 	for _, t := range tokens {
 		var d linkData
 		if err := json.Unmarshal(t.Data, &d); err != nil || d.Invitation == nil {
-			return nil, nil, nil, fail(CodeInternal, errors.Join(errors.New("an invitation without particulars"), err))
+			return nil, nil, nil, fail(CodeInternal, errors.Join(errors.New("the invitation has no sealed content"), err))
 		}
 		list, hashes = append(list, *d.Invitation), append(hashes, slices.Clone(t.Hash))
 	}

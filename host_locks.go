@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
@@ -42,6 +43,9 @@ func (a *Auth) lockDraws(u User, devices []store.HeldDevice) (list []lockDraw) {
 			account += " " + d.Device
 		}
 		add("password", a.attemptLimit(limits.SignInsPerAccount, "sign-ins", account))
+		if u.Phone != "" {
+			add("code", a.phoneLimit(u.Phone, d.Device))
+		}
 		for _, name := range names {
 			add("password", a.passwordLimit(name, true, d.Device)...)
 		}
@@ -80,15 +84,30 @@ func (a *Auth) locks(ctx context.Context, u User, h Held) ([]host.Lock, error) {
 	return list, nil
 }
 
-func (k kit) LockKeys(ctx context.Context, u User) ([]string, error) {
+const unlockAttempts = 10 // an operator's unlock lets this many attempts through
+
+// unlocksPerDay limits all operators together: guesses that they let through stay few.
+var unlocksPerDay = Rate{Burst: 3, Per: 24 * time.Hour}
+
+func (k kit) Unlock(ctx context.Context, u User) (fill []store.Draw, undo func(), err error) {
 	held, err := k.a.store.Held(ctx, u.ID, k.a.now())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var keys []string
 	for _, d := range k.a.lockDraws(u, held.Devices) {
-		keys = append(keys, d.Key)
+		if !slices.ContainsFunc(fill, func(f store.Draw) bool { return f.Key == d.Key }) {
+			d.Cost = unlockAttempts
+			fill = append(fill, d.Draw)
+		}
 	}
-	slices.Sort(keys)
-	return slices.Compact(keys), nil
+	count := k.a.draw(unlocksPerDay, "unlock", u.ID, 1)
+	if err := k.a.take(ctx, count); err != nil {
+		return nil, nil, err
+	}
+	return fill, func() {
+		count.Cost = -1
+		if err := k.a.take(context.WithoutCancel(ctx), count); err != nil {
+			k.a.cfg.log.WarnContext(ctx, "auth: an unlock that failed was counted", "user_id", u.ID, "error", err)
+		}
+	}, nil
 }

@@ -126,6 +126,8 @@ func (k kit) SetCookie(w http.ResponseWriter, name, value string, maxAge int) {
 	k.a.setCookie(w, k.a.cookieNamed(name), value, maxAge)
 }
 
+func (k kit) SetSignUp(w http.ResponseWriter, requestID string) { k.a.setSignUp(w, requestID) }
+
 func (k kit) PreferredLocale(ctx context.Context, u User) string { return preferredLocale(ctx, u) }
 
 func (k kit) RecentPeriod() time.Duration { return freshFor }
@@ -156,6 +158,11 @@ func (k kit) InJar(jar host.Jar, h http.Handler) http.Handler {
 	})
 }
 
+func (kit) FactorDue(ctx context.Context) error {
+	err, _ := ctx.Value(factorDueKey{}).(error)
+	return err
+}
+
 func (k kit) RequirePage(next http.Handler, live bool) http.Handler {
 	var reqs []Requirement
 	if live {
@@ -166,8 +173,12 @@ func (k kit) RequirePage(next http.Handler, live bool) http.Handler {
 
 func (k kit) ClearCookies(w http.ResponseWriter, r *http.Request) { k.a.clearCookies(r.Context(), w) }
 
+func (k kit) HasCookies() bool { return k.a.cfg.cookies != nil }
+
 // hasCookies reports whether a request's sessions may be in cookies.
-func (a *Auth) hasCookies(ctx context.Context) bool { return a.cfg.cookies != nil || jarOf(ctx) != nil }
+func (a *Auth) hasCookies(ctx context.Context) bool {
+	return (a.cfg.cookies != nil || jarOf(ctx) != nil) && ctx.Value(cookieRuleKey{}) != noCookies
+}
 
 // cookieNames returns the names of the token cookies.
 func (a *Auth) cookieNames(ctx context.Context) (access, refresh string) {

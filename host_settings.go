@@ -117,7 +117,7 @@ func (k kit) PermitTest(ctx context.Context, u User, by Channel) (host.TestMessa
 	}
 	t.out = outbox.Outgoing{Kind: KindTestSMS, Channel: ChannelSMS, To: u.Phone}
 	if err = k.a.takeSMS(ctx, atOwners, u.Phone); err == nil { // as for a code
-		t.out.Permit, err = k.a.spendSMS(ctx, u.Phone)
+		t.out.Permit, err = k.a.spendSMS(ctx, u.Phone, true)
 	}
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (k kit) TestProvider(ctx context.Context, name string) (detail string, err 
 	case err != nil:
 		return "", fmt.Errorf("keys: %w", err)
 	case n == 0:
-		return "", errors.New("it publishes no key that can be used")
+		return "", errors.New("it publishes no usable key")
 	}
 	return fmt.Sprintf("it answers; %d keys", n), nil
 }
@@ -197,7 +197,7 @@ func reach(ctx context.Context, client *http.Client, url string) error {
 	}
 	_ = res.Body.Close()
 	if res.StatusCode >= http.StatusInternalServerError {
-		return fmt.Errorf("it answers %d", res.StatusCode)
+		return fmt.Errorf("it answers with status %d", res.StatusCode)
 	}
 	return nil
 }

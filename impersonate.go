@@ -53,7 +53,7 @@ func (a *Auth) currentImpersonation(ctx context.Context, c *Claims) (Session, Us
 	case err != nil:
 		return Session{}, User{}, storeFailed(err)
 	case i.UserID != c.UserID || i.ActorID != c.Impersonator.UserID || i.ActorSessionID != c.Impersonator.ID:
-		return Session{}, User{}, fail(CodeSessionEnded, errors.New("impersonation of another"))
+		return Session{}, User{}, fail(CodeSessionEnded, errors.New("the impersonation belongs to another operator"))
 	}
 	return sessionOf(&i), u, nil
 }
@@ -105,8 +105,9 @@ func (a *Auth) deniedImpersonator(rt route, r *http.Request, err error) {
 		return
 	}
 	c := a.impersonator(r)
+	id, server := requestIDs(r.Context())
 	a.emit(r.Context(), Event{Type: EventAdminDenied, Err: err, Actor: Actor{Kind: store.ActorUser, ID: c.Impersonator.UserID, SessionID: c.Impersonator.ID}, UserID: c.UserID, SessionID: c.SessionID,
-		Record: &store.Record{Actor: c.Impersonator.UserID, Target: c.UserID, RequestID: requestID(r.Context()), Operation: strings.Replace(rt.pattern, " /admin/", " /", 1), Denied: true}})
+		Record: &store.Record{Actor: c.Impersonator.UserID, Target: c.UserID, RequestID: id, ServerID: server, Operation: strings.Replace(rt.pattern, " /admin/", " /", 1), Denied: true}})
 }
 
 // impersonationInfos returns the live impersonations of a user, for the session list.
@@ -138,12 +139,16 @@ func (a *Auth) impersonationTokens(ctx context.Context, id string) (*Tokens, err
 	if err != nil {
 		return nil, err
 	}
+	shown, err := a.asActor(ctx, u)
+	if err != nil {
+		return nil, err
+	}
 	now := a.now()
 	access, expires, err := a.signAccess(ctx, u, sessionOf(&i), &i, custom, now, i.ExpiresAt.Truncate(time.Second))
 	if err != nil {
 		return nil, err
 	}
-	return &Tokens{AccessToken: access, ExpiresAt: expires, ExpiresIn: int(expires.Sub(now) / time.Second), SessionID: i.ID, User: u}, nil
+	return &Tokens{AccessToken: access, ExpiresAt: expires, ExpiresIn: int(expires.Sub(now) / time.Second), SessionID: i.ID, User: shown}, nil
 }
 
 // exchangeImpersonation trades the code of a redirect for the token. Errors:

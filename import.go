@@ -42,6 +42,14 @@ type ImportUserParams struct {
 	UserMetadata map[string]any
 	AppMetadata  map[string]any
 	Roles        []string
+
+	// Accepted lets Roles take effect at once. Otherwise the account waits, if the roles
+	// hold permissions of operators, until its holder has accepted them through a link to
+	// the account's address. Everything that is imported stays valid then; it does not after
+	// an acceptance. So set it only if nobody but the holder knows the password, and only
+	// the holder can use the phone number and the identities.
+	Accepted bool
+
 	BannedUntil  time.Time // zero: not banned
 	CreatedAt    time.Time // zero: now
 	LastSignInAt time.Time // in the other system; zero: never
@@ -59,7 +67,7 @@ func (p ImportUserParams) LogValue() slog.Value {
 // CodeIdentityAlreadyExists, each with a *ConflictError that names the taken value
 // ("id", "email", "phone", "identity"); CodeUnavailable.
 func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error) {
-	im, err := a.newImport(p)
+	im, err := a.newImport(ctx, p)
 	if err != nil {
 		return User{}, err
 	}
@@ -93,11 +101,17 @@ func importRefused(err error) error {
 }
 
 // newImport checks the parameters of an import, and returns the user.
-func (a *Auth) newImport(p ImportUserParams) (store.NewUser, error) {
+func (a *Auth) newImport(ctx context.Context, p ImportUserParams) (store.NewUser, error) {
 	now := a.now()
 	u := User{UserMetadata: orEmptyMap(p.UserMetadata), AppMetadata: p.AppMetadata, Roles: p.Roles, UpdatedAt: now, Handle: newHandle()}
 	for _, check := range []func(*ImportUserParams, *User, time.Time) error{a.importID, importTimes, importAddresses, importFacts, a.importIdentities} {
 		if err := check(&p, &u, now); err != nil {
+			return store.NewUser{}, err
+		}
+	}
+	if p.Accepted {
+		var err error
+		if u.AcceptedSequence, err = a.acceptedWith(ctx, p.Roles); err != nil {
 			return store.NewUser{}, err
 		}
 	}

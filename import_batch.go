@@ -42,7 +42,7 @@ func (a *Auth) ImportUsers(ctx context.Context, users iter.Seq[ImportUserParams]
 		if ctx.Err() != nil {
 			return im.sum, storeFailed(ctx.Err())
 		}
-		im.add(p)
+		im.add(ctx, p)
 		if len(im.read) == importBatch {
 			if err := im.flush(ctx); err != nil {
 				return im.sum, err
@@ -68,8 +68,8 @@ type importing struct {
 	err  error
 }
 
-func (im *importRun) add(p ImportUserParams) {
-	u, err := im.newImport(p)
+func (im *importRun) add(ctx context.Context, p ImportUserParams) {
+	u, err := im.newImport(ctx, p)
 	im.read = append(im.read, importing{u, err})
 }
 

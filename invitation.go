@@ -35,6 +35,7 @@ type AcceptInvitationParams struct {
 	Token    string
 	Password string // for a new or taken-over account; empty within a session
 	FullName string // of such an account; may be empty
+	TOTPCode string // of an existing account with a second factor that becomes an operator's
 	Within   Caller // the live session of the account with the invited address, if there is one
 }
 
@@ -47,11 +48,19 @@ func (p AcceptInvitationParams) LogValue() slog.Value {
 // invitation, and signs in to it. An existing account with the address unverified is
 // taken over. An account with the address verified gets the roles only within a live
 // session of its own (Within) and without a password; otherwise the error is
-// CodeAccountExists. An invitation is valid once, and only while the inviter could
+// CodeAccountExists.
+//
+// An existing account that has, or gets, permissions of an operator that its holder has not
+// accepted starts clean instead: AcceptInvitation needs a new password and, if the account
+// has a second factor, its TOTPCode. It revokes all sessions, links and trusted devices, the
+// API keys that the account created, and all sign-in methods except the email address and
+// the second factor. If it fails, the invitation stays valid.
+//
+// An invitation is valid once, and only while the inviter could
 // still create it: it ends if they are demoted, banned or deleted. It also works while
 // sign-up is switched off. Errors: CodeInvalidToken, CodeAccountExists,
 // CodeWeakPassword, CodeValidationFailed, CodeMethodDisabled, CodeOverloaded,
-// CodeRateLimited, CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired, those of
+// CodeRateLimited, CodeUserBanned, CodeInvalidTOTPCode, CodeMFARequired, CodeMFAEnrollmentRequired, those of
 // Hooks.BeforeSignUp and BeforePasswordChange.
 func (a *Auth) AcceptInvitation(ctx context.Context, p AcceptInvitationParams) (*Tokens, error) {
 	done, err := a.acceptInvitation(ctx, p)
@@ -67,13 +76,14 @@ type acceptedInvitation struct {
 	user      User
 	within    Caller // the session in which it was accepted
 	takenOver bool
+	used      *usedFactor // that was shown to accept the permissions of an operator
 }
 
 // signInInvited returns tokens of the session in which the invitation was accepted, or
 // of a new one.
 func (a *Auth) signInInvited(ctx context.Context, in acceptedInvitation) (*Tokens, error) {
 	if in.within.SessionID == "" {
-		return a.completeSignIn(ctx, signIn{user: in.user, by: credentialRef{Email: in.Email}, amr: a.newAMR(methodInvitation), gone: CodeInvalidToken})
+		return a.completeSignIn(ctx, signIn{user: in.user, by: credentialRef{Email: in.Email}, amr: a.newAMR(methodInvitation), gone: CodeInvalidToken, used: in.used})
 	}
 	s, u, err := a.liveSession(ctx, in.within, CodeSessionEnded)
 	if err != nil {
@@ -98,14 +108,31 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 			return store.Redemption{}, err
 		}
 		u, err := a.store.User(ctx, store.ByEmail(d.Email))
+		if id := d.Invitation.UserID; id != "" && (errors.Is(err, store.ErrNotFound) || err == nil && u.ID != id) {
+			return store.Redemption{}, fail(CodeInvalidToken, errors.New("the account has another address now"))
+		}
+		clean, waits := cleanStart{invitation: d, terms: terms, user: u}, false
+		if err == nil {
+			if waits, err = a.startsClean(ctx, &clean); err != nil {
+				return store.Redemption{}, err
+			}
+		}
 		switch {
+		case waits:
+			return a.startClean(ctx, clean, p, &out)
+		case d.Invitation.UserID != "" && err == nil:
+			return store.Redemption{}, fail(CodeInvalidToken, errors.New("there is nothing to accept"))
 		case errors.Is(err, store.ErrNotFound):
 			if hash == "" {
 				if hash, err = a.invitedPassword(ctx, &permit, d, p); err != nil {
 					return store.Redemption{}, err
 				}
 			}
-			nu := a.newUser(permit, a.invitedUser(d, p.FullName))
+			invited, err := a.invitedUser(ctx, d, p.FullName)
+			if err != nil {
+				return store.Redemption{}, err
+			}
+			nu := a.newUser(permit, invited)
 			nu.PasswordHash = hash
 			return store.Redemption{Change: a.creatingInvited(ctx, d, terms, nu.User, ""), Effect: store.Effect{Create: &nu}}, nil
 		case err != nil:
@@ -117,7 +144,7 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 			out.within = p.Within
 			return a.givingRoles(ctx, d, terms, u, p.Within)
 		case u.EmailVerified():
-			return store.Redemption{}, fail(CodeAccountExists, errors.New("its owner has to sign in"))
+			return store.Redemption{}, fail(CodeAccountExists, errors.New("the account's owner has to sign in"))
 		}
 		out.takenOver = true
 		return a.takeOverInvited(ctx, d, terms, u, p)
@@ -134,9 +161,9 @@ func (a *Auth) requireInviter(ctx context.Context, d linkData) (host.Terms, erro
 	check := a.inviters.Load()
 	switch {
 	case d.Invitation == nil:
-		return host.Terms{}, fail(CodeInternal, errors.New("an invitation without particulars"))
+		return host.Terms{}, fail(CodeInternal, errors.New("the invitation has no sealed content"))
 	case check == nil:
-		return host.Terms{}, fail(CodeUnavailable, errors.New("invitations are accepted where admin.New was called"))
+		return host.Terms{}, fail(CodeUnavailable, errors.New("invitations work only in a process that called admin.New"))
 	}
 	return (*check)(ctx, *d.Invitation)
 }
@@ -152,7 +179,7 @@ func (a *Auth) invitedPassword(ctx context.Context, permit *accountPermit, d lin
 	if err := a.allowAccount(ctx, permit, SignUpAttempt{Email: d.Email, EmailVerified: true, FullName: p.FullName, Method: methodInvitation}); err != nil {
 		return "", err
 	}
-	hash, err := a.passwords.hash(ctx, store.EmailKey(d.Email), p.Password)
+	hash, err := a.passwords.hash(ctx, hashOwner{account: store.EmailKey(d.Email)}, p.Password)
 	if err != nil {
 		return "", hashFailed(err)
 	}
@@ -170,12 +197,14 @@ func (a *Auth) maySetInvitedPassword(ctx context.Context, p AcceptInvitationPara
 }
 
 // invitedUser returns the account that an invitation creates.
-func (a *Auth) invitedUser(d linkData, name string) User {
+func (a *Auth) invitedUser(ctx context.Context, d linkData, name string) (User, error) {
 	now := a.now()
+	accepted, err := a.acceptedWith(ctx, d.Invitation.Roles) // the holder chooses everything
 	return User{
-		ID: a.newID(), Email: d.Email, EmailVerifiedAt: now, FullName: name, UserMetadata: map[string]any{},
+		AcceptedSequence: accepted,
+		ID:               a.newID(), Email: d.Email, EmailVerifiedAt: now, FullName: name, UserMetadata: map[string]any{},
 		AppMetadata: orEmptyMap(d.Invitation.Metadata), Roles: slices.Clone(d.Invitation.Roles), CreatedAt: now, UpdatedAt: now,
-	}
+	}, err
 }
 
 // creatingInvited returns the change in which an invitation creates an account.
@@ -197,8 +226,7 @@ func (a *Auth) givingRoles(ctx context.Context, d linkData, terms host.Terms, u 
 	r, _ := a.verificationRedemption(ctx, u, rootEmail, within, accepted(d, u, u.Roles))
 	applyTerms(&r.Change, terms)
 	r.IfUsers = append(r.IfUsers, UserAt{ID: u.ID, Revision: &u.Revision})
-	addInvitedRoles(r.Patch, d, u)
-	return r, nil
+	return r, a.addInvitedRoles(ctx, r.Patch, d, u)
 }
 
 // takeOverInvited returns the redemption that takes over an account with the invited
@@ -221,17 +249,21 @@ func (a *Auth) takeOverInvited(ctx context.Context, d linkData, terms host.Terms
 		r.IfUsers = append(r.IfUsers, ifCredentialsUnchanged(u))
 	}
 	setPassword(r.Patch, chosen)
-	addInvitedRoles(r.Patch, d, u)
+	r.Patch.Accept = true // the holder chose everything that is left
 	if p.FullName != "" {
 		r.Patch.FullName = &p.FullName
 	}
-	return r, nil
+	return r, a.addInvitedRoles(ctx, r.Patch, d, u)
 }
 
 // addInvitedRoles adds the invitation's roles to a patch.
-func addInvitedRoles(p *store.UserPatch, d linkData, u User) {
-	roles := rolesWith(u.Roles, d.Invitation.Roles)
-	p.Roles = &roles // metadata is only for new accounts: an existing one's may be beyond the inviter's permissions
+func (a *Auth) addInvitedRoles(ctx context.Context, p *store.UserPatch, d linkData, u User) error {
+	known, err := a.currentRoles(ctx)
+	if err != nil {
+		return err
+	}
+	a.setRoles(p, known, u, rolesWith(u.Roles, d.Invitation.Roles)) // metadata is only for new accounts: an existing one's may be beyond the inviter's permissions
+	return nil
 }
 
 // rolesWith returns roles and more together, sorted and without duplicates.
@@ -250,7 +282,7 @@ func accepted(d linkData, u User, before []string) store.OutcomeEvent {
 // userOfSignIn returns the user of a sign-in at a provider.
 func (a *Auth) userOfSignIn(ctx context.Context, p *oauthClient, profile provider.Profile, st oauthState) (User, error) {
 	if st.Invitation == nil {
-		return a.userOf(ctx, p, profile)
+		return a.userOf(ctx, p, profile, st.Code)
 	}
 	return a.acceptByIdentity(ctx, p, profile, st.Invitation)
 }
@@ -274,16 +306,26 @@ func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, profile pro
 			if err := a.allowAccount(ctx, &permit, attempt); err != nil {
 				return store.Redemption{}, err
 			}
-			nu := a.newUser(permit, a.invitedUser(d, profile.FullName))
+			invited, err := a.invitedUser(ctx, d, profile.FullName)
+			if err != nil {
+				return store.Redemption{}, err
+			}
+			nu := a.newUser(permit, invited)
 			nu.User.Identities = []Identity{a.newIdentity(p, profile)}
 			return store.Redemption{Change: a.creatingInvited(ctx, d, terms, nu.User, p.Name), Effect: store.Effect{Create: &nu}}, nil
 		}
-		u, err := a.userOf(ctx, p, profile)
+		u, err := a.userOf(ctx, p, profile, "")
 		switch {
 		case err != nil:
 			return store.Redemption{}, err
 		case !u.EmailVerified() || store.EmailKey(u.Email) != store.EmailKey(d.Email):
 			return store.Redemption{}, Reject(CodeInvalidToken, "The invitation is for another address.")
+		case d.Invitation.UserID != "" && u.ID != d.Invitation.UserID:
+			return store.Redemption{}, fail(CodeInvalidToken, errors.New("the account has another address now"))
+		}
+		clean := cleanStart{invitation: d, terms: terms, user: u}
+		if waits, err := a.startsClean(ctx, &clean); err != nil || waits {
+			return a.startCleanWith(ctx, clean, a.newIdentity(p, profile), err)
 		}
 		return a.givingRoles(ctx, d, terms, u, Caller{})
 	})

@@ -21,6 +21,7 @@ type openedInvitation struct {
 	expires  time.Time
 	account  *User // the account with the address verified, or signed in; nil: none
 	signedIn bool  // the request is signed in to that account
+	clean    bool  // that account starts clean
 }
 
 // openInvitation reads an invitation. Errors: CodeInvalidToken.
@@ -40,11 +41,16 @@ func (a *Auth) openInvitation(r *http.Request, secret string) (openedInvitation,
 	case err != nil:
 		return o, storeFailed(err)
 	}
-	o.signedIn = a.signedInAs(r, u)
-	if o.signedIn || u.EmailVerified() {
+	if id := d.Invitation.UserID; id != "" && id != u.ID {
+		return o, fail(CodeInvalidToken, errors.New("the account has another address now"))
+	}
+	clean := cleanStart{invitation: d, user: u}
+	o.clean, err = a.startsClean(r.Context(), &clean)
+	o.signedIn = !o.clean && a.signedInAs(r, u)
+	if o.signedIn || o.clean || u.EmailVerified() {
 		o.account = &u
 	}
-	return o, nil
+	return o, err
 }
 
 // handleInvitation is GET /invitations/accept. It never accepts the invitation.
@@ -67,9 +73,10 @@ func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status
 		return a.showProblem(w, r, err)
 	}
 	pg.Name, pg.Token, pg.Address, pg.MinLength = "accept_invitation", secret, maskEmail(o.Email), a.Settings(r.Context()).PasswordMinLength
-	pg.SignedIn, pg.SignInTo = o.signedIn, o.account != nil && !o.signedIn
+	pg.SignedIn, pg.SignInTo = o.signedIn, o.account != nil && !o.signedIn && !o.clean
+	pg.StartsClean, pg.AsksFactor = o.clean, o.clean && o.account.MFAEnabled
 	pg.NoPassword = !a.Settings(r.Context()).Password.On()
-	if !o.signedIn {
+	if !o.signedIn && !pg.AsksFactor {
 		pg.Providers = a.invitedProviders(r, o)
 	}
 	a.showPage(w, r, status, pg, o.RedirectTo)
@@ -100,6 +107,7 @@ func (a *Auth) handleAcceptInvitation(w http.ResponseWriter, r *http.Request) er
 		Token    string `json:"token"`
 		Password string `json:"password"`
 		FullName string `json:"full_name"`
+		TOTPCode string `json:"totp_code"`
 	}
 	if err := decode(r, &p); err != nil {
 		return err
@@ -111,7 +119,7 @@ func (a *Auth) handleAcceptInvitation(w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
-	tokens, err := a.AcceptInvitation(r.Context(), AcceptInvitationParams{Token: p.Token, Password: p.Password, FullName: p.FullName, Within: within})
+	tokens, err := a.AcceptInvitation(r.Context(), AcceptInvitationParams{Token: p.Token, Password: p.Password, FullName: p.FullName, TOTPCode: p.TOTPCode, Within: within})
 	if err != nil {
 		return err
 	}
@@ -129,9 +137,9 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	in, err := a.acceptInvitation(r.Context(), AcceptInvitationParams{Token: form.Get("token"), Password: form.Get("password"), Within: within})
+	in, err := a.acceptInvitation(r.Context(), AcceptInvitationParams{Token: form.Get("token"), Password: form.Get("password"), TOTPCode: form.Get("totp_code"), Within: within})
 	var e *Error
-	if errors.As(err, &e) && (e.Code == CodeWeakPassword || e.Code == CodeValidationFailed || e.Code == CodeAccountExists) {
+	if errors.As(err, &e) && (e.Code == CodeWeakPassword || e.Code == CodeValidationFailed || e.Code == CodeAccountExists || e.Code == CodeInvalidTOTPCode) {
 		return a.showInvitationPage(w, r, e.Status, form.Get("token"), page{Problem: e.Message, Reasons: e.Reasons})
 	}
 	if err != nil {

@@ -19,7 +19,9 @@ import (
 // SecretKey is a secret API key that is not in the store.
 type SecretKey struct {
 	Key    string   // "sk_" and at least 13 more characters
-	Scopes []string // the key's permissions; "*" for all that keys may have
+	Scopes []string // the key's permissions; "*" for all that keys may have; to unlock, delete and anonymise, the permission by name
+
+	HourlyLimit int // accounts that it may ban, delete, anonymise, sign out or mail in an hour; 0: 50
 }
 
 // LogValue keeps the key out of the log.
@@ -41,20 +43,22 @@ func WithSecretKeys(keys ...SecretKey) Option {
 			case !strings.HasPrefix(k.Key, apikey.SecretPrefix):
 				c.fail("WithSecretKeys", errors.New("a key has to begin with "+apikey.SecretPrefix))
 			case len(k.Key) < shortestSecretKey || strings.ContainsFunc(k.Key, notUnreserved):
-				c.fail("WithSecretKeys", fmt.Errorf("a key needs at least %d characters, and only letters, digits and -._~: make 32 random bytes", shortestSecretKey))
+				c.fail("WithSecretKeys", fmt.Errorf("a key needs at least %d characters, and only letters, digits and -._~: generate 32 random bytes", shortestSecretKey))
 			case len(k.Scopes) == 0:
-				c.fail("WithSecretKeys", errors.New("a key needs scopes, such as auth.users.read, or * for all that keys may do"))
+				c.fail("WithSecretKeys", errors.New("a key needs scopes, such as auth.users.read, or * for all permissions that keys can have"))
+			case k.HourlyLimit < 0:
+				c.fail("WithSecretKeys", errors.New("an hourly limit cannot be negative"))
 			}
 			hash := apikey.Hash(k.Key)
-			c.secretKeys = append(c.secretKeys, store.APIKey{Name: fmt.Sprintf("%s%x", optionKeyName, hash[:4]), Hash: hash, Scopes: slices.Clone(k.Scopes)})
+			c.secretKeys = append(c.secretKeys, store.APIKey{Name: fmt.Sprintf("%s%x", optionKeyName, hash[:4]), Hash: hash, Scopes: slices.Clone(k.Scopes), HourlyLimit: k.HourlyLimit})
 		}
 	}
 }
 
 // Reasons to refuse a secret key, for the log. The response does not contain them.
 var (
-	errUnknownSecretKey = mistake{errors.New("a secret key that neither the store nor WithSecretKeys has")}
-	errSecretInBrowser  = mistake{errors.New("a secret key that a browser sent: whoever looks at the page can read it, so make another one")}
+	errUnknownSecretKey = mistake{errors.New("the secret key is neither in the store nor in WithSecretKeys")}
+	errSecretInBrowser  = mistake{errors.New("a browser sent a secret key: visitors of the page can read it, so rotate it")}
 )
 
 // givenSecretKey returns the secret key of a request: the bearer token, or, without an
@@ -85,7 +89,7 @@ func fromBrowser(r *http.Request) bool {
 func (a *Auth) admitSecretKey(r *http.Request, secret string) (*http.Request, error) {
 	if fromBrowser(r) {
 		err := fail(CodeInvalidAPIKey, errSecretInBrowser)
-		err.Message = "A secret key does not belong into a browser. Make another one, and keep it on a server."
+		err.Message = "A secret key must not be used in a browser. Rotate it, and keep the new one on a server."
 		return r, err
 	}
 	if _, err := a.secretKey(r.Context(), secret); err != nil {
@@ -106,7 +110,7 @@ func (a *Auth) secretKey(ctx context.Context, text string) (store.APIKey, error)
 	case err != nil:
 		return store.APIKey{}, storeFailed(err)
 	case wrong != nil:
-		if err := a.take(ctx, a.perIP(ctx, a.cfg.limits.SecretKeysPerIP, "secret-key-ip")); err != nil {
+		if err := a.take(ctx, a.perIP(ctx, a.cfg.limits.SecretKeysPerIP, "secret-key-ip")...); err != nil {
 			return store.APIKey{}, err
 		}
 		return store.APIKey{}, fail(CodeInvalidAPIKey, wrong)
@@ -143,7 +147,7 @@ func (a *Auth) findSecretKey(ctx context.Context, text string) (found store.APIK
 	case !k.Live(now):
 		return store.APIKey{}, mistake{fmt.Errorf("the secret key %s was revoked or has expired", k.ID)}, nil
 	case !usableFrom(ctx, &k):
-		return store.APIKey{}, mistake{fmt.Errorf("the secret key %s may not be used from the address that this comes from", k.ID)}, nil
+		return store.APIKey{}, mistake{fmt.Errorf("the secret key %s may not be used from this client address", k.ID)}, nil
 	}
 	return k, nil, nil
 }
@@ -169,7 +173,7 @@ func (a *Auth) noteUse(ctx context.Context, k *store.APIKey) {
 		return
 	}
 	if err := a.project.UseKey(ctx, k.ID, now); err != nil {
-		a.cfg.log.WarnContext(ctx, "auth: the use of an API key was not noted", "key", k.ID, "error", err)
+		a.cfg.log.WarnContext(ctx, "auth: the use of an API key was not recorded", "key", k.ID, "error", err)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth/internal/apikey"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
@@ -117,7 +118,7 @@ func TestKeyringHasEveryKeyOfTheOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, old := []byte(strings.Repeat("s", 32)), []byte(strings.Repeat("o", 32))
+	secret, old := testsecret.Of("s"), testsecret.Of("o")
 	for name, c := range map[string]struct {
 		config config
 		alg    string
@@ -272,7 +273,7 @@ func TestUseOfKeysIsNoted(t *testing.T) {
 		"a minute later": {store.APIKey{ID: "k", LastUsedAt: now.Add(-time.Minute)}, nil, 1, ""},
 		"before that":    {store.APIKey{ID: "k", LastUsedAt: now.Add(-time.Minute + 1)}, nil, 0, ""},
 		"of the options": {store.APIKey{}, nil, 0, ""},
-		"not":            {store.APIKey{ID: "k"}, errors.New("away"), 1, "the use of an API key was not noted"},
+		"not":            {store.APIKey{ID: "k"}, errors.New("away"), 1, "the use of an API key was not recorded"},
 	} {
 		var log bytes.Buffer
 		s := &usedKeys{err: c.err}

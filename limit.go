@@ -15,6 +15,11 @@ import (
 // RateLimits configures the limits of all flows. The comments on the fields give the
 // defaults, which also replace a Burst of 0. A negative Burst turns a limit off. The
 // OpenAPI document lists the limits of each endpoint.
+//
+// A limit per IP address applies to an IPv4 address or an IPv6 /64. The /56 around it has
+// four times, and the /48 sixteen times the Burst, except for failures on a known device.
+// Limits per email address leave out the text after a plus sign in the local part where
+// another such text would multiply them: SendPerAddress and NoticesUnverified.
 type RateLimits struct {
 	LoginPerAccount      Rate // wrong passwords, by name of the account: 10 in 5 min
 	LoginPerIP           Rate // wrong passwords: 100 in 5 min
@@ -24,16 +29,17 @@ type RateLimits struct {
 	SendPerAddress       Rate // messages of a kind to one email address or phone number: 5 in 1 h; separate for sign-ups, too
 	SendPerIP            Rate // requested messages, including those of sign-ups: 30 in 1 h
 	NoticesPerAddress    Rate // notices of a kind to a verified address: 20 in 1 h; beyond it they are dropped, with EventMessageFailed
-	NoticesUnproved      Rate // notices of all kinds to an unverified address, with the same result: 5 in 1 h
+	NoticesUnverified    Rate // notices of all kinds to an unverified address, with the same result: 5 in 1 h
 	RefreshPerSession    Rate // 120 in 1 min
 	CodesPerAddress      Rate // wrong codes from text messages and emails, by recipient; with the id of the request by recipient and client IP address: 10 in 1 h
 	CodesPerAddressDaily Rate // the same: 30 in 24 h
+	CodesPerPhoneDaily   Rate // wrong codes at one phone number, with the ids of all requests and without one, from all unknown devices together or one known device of the account: 50 in 24 h
 	CodesPerIP           Rate // wrong phone, TOTP and recovery codes: 100 in 5 min
 	FactorPerUser        Rate // wrong TOTP and recovery codes: 5 in 5 min
 	ConsecutiveFailures  Rate // failures in a row at a password, second factor or phone number, from all unknown devices together or one known device: 100, one of which returns every 36 days; for an unknown account all return within 24 h
 	SecretKeysPerIP      Rate // wrong secret API keys: 100 in 5 min
 	OAuthPerIP           Rate // sign-ins started at providers, and ID tokens: 300 in 5 min
-	SMSBudget            Rate // all sent text messages: 1000 in 1 h
+	SMSBudget            Rate // all sent text messages: 1000 in 1 h; a quarter of it is for verified phone numbers only
 
 	PasswordChangesPerUser Rate // changes within a session, by anybody who knows the password: 10 in 24 h
 
@@ -57,11 +63,12 @@ func (l RateLimits) withDefaults() RateLimits {
 	set(&l.SendPerAddress, 5, time.Hour)
 	set(&l.SendPerIP, 30, time.Hour)
 	set(&l.NoticesPerAddress, 20, time.Hour)
-	set(&l.NoticesUnproved, 5, time.Hour)
+	set(&l.NoticesUnverified, 5, time.Hour)
 	set(&l.RefreshPerSession, 120, time.Minute)
 	set(&l.PasswordChangesPerUser, 10, 24*time.Hour)
 	set(&l.CodesPerAddress, 10, time.Hour)
 	set(&l.CodesPerAddressDaily, 30, 24*time.Hour)
+	set(&l.CodesPerPhoneDaily, 50, 24*time.Hour)
 	set(&l.CodesPerIP, 100, 5*time.Minute)
 	set(&l.ConsecutiveFailures, 100, 10*365*24*time.Hour)
 	set(&l.FactorPerUser, 5, 5*time.Minute)
@@ -77,14 +84,19 @@ func (a *Auth) draw(r Rate, limit, value string, cost int) store.Draw {
 	return store.Draw{Key: a.keys.RateLimit(limit, value), Rate: r, Cost: cost}
 }
 
-// perIP returns a draw that counts by the client's IP address. It counts nothing if the
-// IP address is unknown.
-func (a *Auth) perIP(ctx context.Context, r Rate, limit string) store.Draw {
+// perIP returns draws that count by the client's IP address: first its own bucket, then
+// those of the IPv6 networks around it, each with four times the Burst of the one before,
+// because a customer can own a /48. It returns none if the IP address is unknown.
+func (a *Auth) perIP(ctx context.Context, r Rate, limit string) (draws []store.Draw) {
 	ip := clientFrom(ctx).IP
 	if !ip.IsValid() {
-		return store.Draw{}
+		return nil
 	}
-	return a.draw(r, limit, clientip.LimitKey(ip), 1)
+	for _, network := range slices.Backward(clientip.Networks(ip)) {
+		draws = append(draws, a.draw(r, limit, network, 1))
+		r.Burst *= 4
+	}
+	return draws
 }
 
 // check refuses a Burst without a Per, because such a limit would never refuse.
@@ -93,7 +105,7 @@ func (l RateLimits) check() error {
 	v := reflect.ValueOf(l)
 	for i := range v.NumField() {
 		if r, _ := v.Field(i).Interface().(Rate); r.Burst > 0 && r.Per <= 0 { // fields of other types have no Burst
-			errs = append(errs, fmt.Errorf("%s: a Burst of %d needs a Per, the time in which it comes back", v.Type().Field(i).Name, r.Burst))
+			errs = append(errs, fmt.Errorf("%s: a Burst of %d needs Per, the time in which it refills", v.Type().Field(i).Name, r.Burst))
 		}
 	}
 	return errors.Join(errs...)

@@ -322,7 +322,7 @@ func TestNothingComesOfWhatDrewNoLimits(t *testing.T) {
 func TestNothingKeepsARefundOut(t *testing.T) {
 	now := time.Unix(1767323045, 0)
 	r := Rate{Burst: 2, Per: 2 * time.Second}
-	if next, ok, _, _ := r.Apply(now.Add(10*time.Second), now, -1); !ok || !next.Equal(now.Add(9*time.Second)) {
+	if next, ok, _, _ := r.Apply(store.Bucket{Full: now.Add(10 * time.Second)}, now, -1); !ok || !next.Full.Equal(now.Add(9*time.Second)) {
 		t.Errorf("%v %t", next, ok)
 	}
 }

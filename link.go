@@ -34,11 +34,12 @@ type linkData struct {
 	VerifiedAt       time.Time `json:"verified_at,omitzero"`
 	VerifiedSequence int64     `json:"verified_sequence,omitempty"`
 	Sequence         int64     `json:"sequence,omitempty"`
+	Joined           int64     `json:"joined,omitempty"` // of the identity that joined the account in the reported sign-in
 
 	Marks []recoveryMark `json:"marks,omitempty"` // not for links: see recoveryMark
 
 	Identity   *Identity        `json:"identity,omitempty"`   // exchange codes: the identity to link
-	SessionID  string           `json:"session_id,omitempty"` // exchange codes and new addresses: the requesting session, which must still be live; notices: the reported session
+	SessionID  string           `json:"session_id,omitempty"` // exchange codes and new addresses: the requesting session, which must still be live; MFA and enrolment: the session to raise; notices: the reported session
 	By         credentialRef    `json:"by,omitzero"`          // exchange, MFA and enrolment: the credential that was used
 	Acts       string           `json:"acts,omitempty"`       // exchange codes: the impersonation to continue in, instead of an authentication
 	Invitation *host.Invitation `json:"invitation,omitempty"` // of an invitation

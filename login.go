@@ -25,15 +25,23 @@ type LoginParams struct {
 	TOTPCode string `json:"totp_code"` // of a user with a second factor; may also follow later, see VerifyMFA
 
 	TrustDevice bool `json:"trust_device"` // with TOTPCode: as VerifyMFAParams.TrustDevice
+
+	// With Email, if confirmation is required: the code that the page of the confirmation
+	// link shows, or the code in the mail. It confirms an unconfirmed account and is ignored
+	// for every other one.
+	ConfirmationCode string `json:"confirmation_code"`
 }
 
 // Login signs a user in with a password. An unknown address, an account without a
 // password and a wrong password are the same error, CodeInvalidCredentials, after the
-// same work. If confirmation is required, so is the right password of an unconfirmed
-// account, which gets its confirmation message again.
+// same work. If confirmation is required, the right password of an unconfirmed account
+// gets the same error, and the confirmation message is sent again. With a right
+// ConfirmationCode, the sign-in confirms the account; a wrong one is CodeInvalidCredentials, and counts as a wrong code
+// and as a wrong password.
 //
 // Errors: CodeValidationFailed, CodeMethodDisabled, CodeInvalidCredentials,
-// CodeRateLimited (too many failures), CodeOverloaded. Only after the right password:
+// CodeRateLimited (too many failures), CodeOverloaded, CodeNotFound (the service is
+// switched off). Only after the right password:
 // CodeUserBanned, CodeInvalidTOTPCode (a wrong TOTPCode), CodeMFARequired and
 // CodeMFAEnrollmentRequired, with the MFAToken to continue.
 func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
@@ -62,11 +70,35 @@ func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 // loginAs is Login for the account found under a name, which may be unknown.
 func (a *Auth) loginAs(ctx context.Context, c store.Credentials, name string, p LoginParams) (*Tokens, error) {
 	g := passwordAttempt{credentials: c, name: name, password: p.Password}
-	if a.unconfirmed(ctx, c.User) {
-		g.hidden = func(ctx context.Context) {
-			if !c.User.Banned(a.now()) {
+	unconfirmed := a.unconfirmed(ctx, c.User)
+	switch {
+	case a.Settings(ctx).RequireConfirmation.On() && p.ConfirmationCode != "" && p.Phone == "":
+		g.confirm = func(ctx context.Context, right bool) (err error) {
+			switch {
+			case !right:
+				err = a.tryDecoy(ctx, name, p.ConfirmationCode)
+			case unconfirmed:
+				var u User
+				if u, err = a.confirmAtSignIn(ctx, c.User, byPassword(c.PasswordHash), p.ConfirmationCode); err == nil {
+					c.User = u
+				}
+			}
+			var e *Error
+			switch {
+			case err == nil:
+				return nil
+			case errors.As(err, &e) && e.Status >= http.StatusInternalServerError: // for a wrong password, too
+				e.cause = errors.Join(errChecked, e.cause)
+				return e
+			}
+			return fail(CodeInvalidCredentials, err)
+		}
+	case unconfirmed:
+		g.confirm = func(ctx context.Context, right bool) error {
+			if right && !c.User.Banned(a.now()) {
 				a.resendVerification(ctx, c.User)
 			}
+			return fail(CodeInvalidCredentials, nil)
 		}
 	}
 	g.mayNeedCaptcha = true
@@ -115,7 +147,7 @@ func loginKey(p LoginParams) (store.UserKey, string, error) {
 // rehash renews a hash with the current parameters while the password is known. A
 // failure does no harm. A concurrent change of the password wins.
 func (a *Auth) rehash(ctx context.Context, c store.Credentials, password string) string {
-	hash, err := a.passwords.hash(ctx, c.User.ID, password)
+	hash, err := a.passwords.hash(ctx, hashOwner{c.User.ID, deviceOf(ctx, c)}, password)
 	if err == nil {
 		ch := a.newChange(ctx, byAuthentication())
 		ch.IfUsers = []UserAt{{ID: c.User.ID, PasswordHash: &c.PasswordHash}}

@@ -23,7 +23,7 @@ func (s LogoutScope) check() error {
 	case "", LogoutLocal, LogoutOthers, LogoutGlobal:
 		return nil
 	}
-	return invalid("scope", "is none of local, others and global")
+	return invalid("scope", "must be local, others or global")
 }
 
 func (s LogoutScope) filter(sessionID string) store.SessionFilter {
@@ -44,8 +44,8 @@ type LogoutParams struct {
 }
 
 // Logout ends sessions of a user. If the caller's session has ended already, it ends
-// nothing and returns nil. Errors: CodeValidationFailed (an unknown scope, or no session
-// unless the application ends all).
+// nothing and returns nil. Errors: CodeValidationFailed (an unknown scope; no SessionID,
+// unless the application ends all sessions).
 func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 	if err := p.Scope.check(); err != nil {
 		return err
@@ -81,8 +81,8 @@ func (a *Auth) endSessions(ctx context.Context, by Authority, userID string, f s
 	return ended, nil
 }
 
-// handleLogout accepts an access token or, after it has expired, the refresh token. The
-// session may have ended already.
+// handleLogout takes the session from the refresh token in the body, else from the access
+// token, else from the refresh cookie. The session may have ended already.
 func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 	var p struct {
 		RefreshToken string `json:"refresh_token"`
@@ -118,10 +118,9 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// logoutSession returns the session of a logout. An ended session is none, and no
-// error. old reports that a refresh token that was replaced more than once named it.
-// Such a token is a copy. It may end its own session, because its use would do so (RFC
-// 9700, 4.14.2), but no other.
+// logoutSession returns the session of a logout, and the zero Caller for an ended session.
+// old reports that the refresh token was replaced more than once. Such a token may be a
+// stolen copy, so it can end only its own session (RFC 9700, 4.14.2).
 func (a *Auth) logoutSession(ctx context.Context, r *http.Request, refresh string) (by Caller, old bool, err error) {
 	if refresh == "" {
 		claims, _, err := a.authenticate(r)

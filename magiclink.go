@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/authmount/auth/internal/address"
 	"github.com/authmount/auth/store"
 )
 
@@ -124,12 +125,12 @@ func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*
 		return nil, invalid("request_id", "is required")
 	}
 	g := codeAttempt{
-		to: store.EmailKey(email), mailed: true, email: email, code: cleanCode(p.Code), method: methodMagicLink,
+		to: store.EmailKey(email), mailed: true, email: email, code: address.Code(p.Code), method: methodMagicLink,
 		request: p.RequestID, bound: challengeOf(p.CodeVerifier),
 	}
 	g.about = mailRequest(email, g.bound)
 	if !a.keys.ValidRequestID(g.about, g.request, a.now()) { // the caller did not request a code: no code is checked
-		return nil, fail(CodeInvalidCode, errors.New("request_id is over, or of another address or code_verifier"))
+		return nil, fail(CodeInvalidCode, errors.New("request_id has expired, or belongs to another address or code_verifier"))
 	}
 	u, err := a.useCode(ctx, store.PurposeMagicLink, g, p.Within)
 	if err != nil {
@@ -204,15 +205,20 @@ func (a *Auth) createByMail(ctx context.Context, in *accountPermit, email string
 	return store.Redemption{Change: c, Effect: store.Effect{Create: &nu}}, nil
 }
 
-// handleMagicLink is GET /magic-link/verify.
+// handleMagicLink is GET /magic-link/verify. It completes a link only with
+// LinkOptions.SignInByGET.
 func (a *Auth) handleMagicLink(w http.ResponseWriter, r *http.Request) error {
+	secret, program := r.URL.Query().Get("token"), fromProgram(r)
 	switch {
-	case r.Method == http.MethodHead || a.wantsPage(r), a.cfg.cookies != nil && !fromProgram(r): // only a post signs a browser in
-		return a.showMagicLinkPage(w, r)
-	case !fromProgram(r): // DirectLinks
-		return a.finishMagicLink(w, r, r.URL.Query().Get("token"), nil)
+	case a.cfg.links.SignInByGET && r.Method == http.MethodGet && program:
+		return a.magicLinkJSON(w, r, secret, "")
+	case a.cfg.links.SignInByGET && r.Method == http.MethodGet && a.cfg.cookies == nil:
+		return a.finishMagicLink(w, r, secret, nil)
+	case program:
+		_, _, err := a.peekMailed(r.Context(), store.PurposeMagicLink, secret)
+		return answerProgram(w, err)
 	}
-	return a.magicLinkJSON(w, r, r.URL.Query().Get("token"), "")
+	return a.showMagicLinkPage(w, r)
 }
 
 // handleMagicLinkForm handles the page's button.
@@ -351,7 +357,7 @@ func (a *Auth) belongsToOtherBrowser(r *http.Request, d linkData) bool {
 // showCode shows the code of a link. The link stays valid.
 func (a *Auth) showCode(w http.ResponseWriter, r *http.Request, t store.Token, d linkData, secret string) error {
 	if _, live := t.CodeHash(a.now()); !live {
-		return a.showProblem(w, r, fail(CodeInvalidToken, errors.New("the code is over")))
+		return a.showProblem(w, r, fail(CodeInvalidToken, errors.New("the code has expired")))
 	}
 	a.showPage(w, r, http.StatusOK, page{Name: "type_code", Address: maskEmail(d.Email), TypedCode: mailCode(secret)}, "")
 	return nil

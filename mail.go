@@ -54,11 +54,11 @@ func Permanent(err error) error { return outbox.Permanent(err) }
 // IsPermanent reports whether an error was marked by Permanent.
 func IsPermanent(err error) bool { return outbox.IsPermanent(err) }
 
-// MailOptions are names, templates and the send queue.
+// MailOptions configure the mail templates and the send queue.
 type MailOptions struct {
 	AppName   string        // shown in messages and pages; default: the base URL's host
 	Templates fs.FS         // files of the same name replace the built-in ones of templates/, or add a language
-	Locale    string        // BCP 47; used when the reader's language is not there; default "en"
+	Locale    string        // BCP 47; used for languages without a template; default "en"
 	Queue     int           // messages in this process, waiting or being retried; default 1024
 	Workers   int           // messages sent at once; default 4
 	Attempts  int           // attempts to send a message, with growing pauses from a second on; default 20 (about four hours) with a store that keeps messages (store.Journal), else 5
@@ -159,7 +159,7 @@ func (a *Auth) newOutbox() (*outbox.Outbox, error) {
 	return outbox.New(o), nil
 }
 
-// mailLook returns the parts of the pages' look that mails can have.
+// mailLook returns the part of the pages' theme that mails use.
 func (a *Auth) mailLook() outbox.Look {
 	look := a.look()
 	return outbox.Look{Palette: look.Palette(), Logo: look.MailLogo(a.cfg.baseURL)}
@@ -168,10 +168,10 @@ func (a *Auth) mailLook() outbox.Look {
 // NormalizeEmail checks one bare email address strictly and returns its stored form:
 // NFC, the domain lower-cased and IDNA-mapped to ASCII (RFC 5891), the local part's
 // case as given. It refuses display names, comments, quoted local parts, address
-// literals, lists, encoded words, control, bidirectional and invisible characters, and
-// a local part that readers could confuse with another: its letters must be in NFKC and
-// of one script (UTS #39, section 3.3), its digits ASCII, and neither one letter nor
-// the whole may look like ASCII.
+// literals, lists, encoded words, and control, bidirectional and invisible characters. It
+// also refuses a local part that a reader could confuse with another (UTS #39): letters
+// outside NFKC or of more than one script, digits outside ASCII, and other letters that
+// look like ASCII letters.
 func NormalizeEmail(email string) (string, error) { return address.NormalizeEmail(email) }
 
 // maskEmail hides most of an email address, for screens and logs.
@@ -196,10 +196,9 @@ const inboxSize = 200
 // /messages.
 //
 // A reader of the inbox can sign in as any user. [New] therefore accepts it as mailer
-// or SMS sender only if the base URL is http on a loopback host. The inbox responds
-// only to requests from this machine, for a loopback host, and not through a proxy;
-// that also excludes web pages that rebind a name of theirs to this machine. The zero
-// value is not usable; see NewInbox.
+// or SMS sender only if the base URL is http on a loopback host. The inbox serves only
+// direct requests from this machine to a loopback host, which also stops DNS rebinding.
+// The zero value is not usable; see NewInbox.
 type Inbox struct {
 	mu      sync.Mutex
 	list    []Message

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ func (a *Auth) maySend(ctx context.Context, o outbox.Outgoing, u User) bool {
 	case !solicited(o.Kind):
 		return a.takeNotice(ctx, o, u)
 	}
-	a.notSent(ctx, o, u, errors.New("auth: a message that drew no limits"))
+	a.notSent(ctx, o, u, errors.New("auth: the message was not counted against a limit"))
 	return false
 }
 
@@ -77,7 +78,7 @@ func (a *Auth) takeNotice(ctx context.Context, o outbox.Outgoing, u User) bool {
 	case err == nil:
 		return true
 	case o.Proved && !errors.Is(err, CodeRateLimited):
-		a.cfg.log.WarnContext(ctx, "auth: limit of notices not known", "kind", string(o.Kind), "error", err)
+		a.cfg.log.WarnContext(ctx, "auth: the limit of notices cannot be read", "kind", string(o.Kind), "error", err)
 		return true
 	}
 	a.notSent(ctx, o, u, err)
@@ -94,7 +95,7 @@ func (a *Auth) drawNotices(ctx context.Context, c store.Change) {
 			err = a.take(context.WithoutCancel(ctx), a.noticeDraw(o, 1))
 		}
 		if err != nil && !errors.Is(err, CodeRateLimited) {
-			a.cfg.log.WarnContext(ctx, "auth: limit of notices not drawn", "message_id", m.ID, "error", err)
+			a.cfg.log.WarnContext(ctx, "auth: notice not counted against its limit", "message_id", m.ID, "error", err)
 		}
 	}
 }
@@ -103,7 +104,7 @@ func (a *Auth) noticeDraw(o outbox.Outgoing, cost int) store.Draw {
 	if o.Proved {
 		return a.draw(a.cfg.limits.NoticesPerAddress, "notice-proved", kindTo(o.Kind, o.To), cost)
 	}
-	return a.draw(a.cfg.limits.NoticesUnproved, "notice", store.EmailKey(o.To), cost)
+	return a.draw(a.cfg.limits.NoticesUnverified, "notice", store.EmailKey(mailbox(o.To)), cost)
 }
 
 // notSent reports a message that the limits held back to the application.
@@ -136,7 +137,18 @@ func (a *Auth) sendDraws(source sendSource, k Kind, address string) []store.Draw
 }
 
 func (a *Auth) sendDraw(source sendSource, k Kind, address string) store.Draw {
-	return a.draw(a.cfg.limits.SendPerAddress, "send"+string(source), kindTo(k, address), 1)
+	return a.draw(a.cfg.limits.SendPerAddress, "send"+string(source), kindTo(k, mailbox(address)), 1)
+}
+
+// mailbox returns an address without the text after a plus sign in the local part, for keys
+// of limits only: all sub-addresses usually lead to one mailbox. SendGap keeps it, so that
+// one person can use two of them at once.
+func mailbox(address string) string {
+	plus, at := strings.IndexByte(address, '+'), strings.LastIndexByte(address, '@')
+	if plus < 1 || plus > at { // a phone number starts with a plus sign
+		return address
+	}
+	return address[:plus] + address[at:]
 }
 
 // kindTo returns the key of the limits on messages of a kind to an address.
@@ -153,8 +165,8 @@ func (a *Auth) firstSendDraw(k Kind, address string) store.Draw {
 // takeSend counts a requested message. It runs before any look-up, so that unknown
 // addresses count the same.
 func (a *Auth) takeSend(ctx context.Context, source sendSource, k Kind, address string, more ...store.Draw) (sendPermit, error) {
-	draws := append(a.sendDraws(source, k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
-	err := a.take(ctx, append(draws, more...)...)
+	draws := slices.Concat(a.sendDraws(source, k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"), more)
+	err := a.take(ctx, draws...)
 	return permitFor(k, address), err
 }
 
@@ -184,29 +196,51 @@ func (a *Auth) takeSMS(ctx context.Context, source sendSource, phone string) err
 // spendSMS counts a text message against SMSBudget. A decoy (to is empty) costs
 // nothing, but is refused as well if the budget is used up: the response does not show
 // whether a text was sent.
-func (a *Auth) spendSMS(ctx context.Context, to string) (sendPermit, error) {
-	cost := 1
-	if to == "" {
-		cost = 0
+//
+// Strangers can spend the budget on numbers of their own, so a part of it is kept for
+// numbers that an account has verified. When the other part is used up, the permit for an
+// unverified number has no recipient and permits a decoy. All numbers cost the same calls.
+func (a *Auth) spendSMS(ctx context.Context, to string, verified bool) (sendPermit, error) {
+	cost := func(spends bool) int {
+		if spends {
+			return 1
+		}
+		return 0
 	}
-	err := a.take(ctx, a.smsBudget(cost))
+	switch err := a.take(ctx, a.openSMSBudget(cost(to != "" && !verified))); {
+	case errors.Is(err, CodeRateLimited):
+		a.emit(ctx, Event{Type: EventSMSBudgetExceeded})
+		if !verified {
+			to = ""
+		}
+	case err != nil:
+		return sendPermit{}, err
+	}
+	err := a.take(ctx, a.smsBudget(cost(to != "")))
 	return permitFor(KindPhoneCode, to), a.reportBudget(ctx, err)
 }
 
-// refundSMS refunds the cost of a text that was not sent. It calls the store in either
-// case, so that both take equally long.
-func (a *Auth) refundSMS(ctx context.Context, sent bool) {
+// refundSMS refunds the cost of a permitted text to an unverified number that was not sent.
+// It calls the store in either case, so that both take equally long.
+func (a *Auth) refundSMS(ctx context.Context, p sendPermit, sent bool) {
 	cost := -1
-	if sent {
+	if sent || p.to == "" {
 		cost = 0
 	}
-	if err := a.take(ctx, a.smsBudget(cost)); err != nil && !errors.Is(err, CodeRateLimited) {
-		a.cfg.log.WarnContext(ctx, "auth: budget of texts not given back", "error", err)
+	if err := a.take(ctx, a.smsBudget(cost), a.openSMSBudget(cost)); err != nil && !errors.Is(err, CodeRateLimited) {
+		a.cfg.log.WarnContext(ctx, "auth: budget of text messages not refunded", "error", err)
 	}
 }
 
 func (a *Auth) smsBudget(cost int) store.Draw {
 	return a.draw(a.cfg.limits.SMSBudget, "sms-budget", "", cost)
+}
+
+// openSMSBudget returns a draw from the part of SMSBudget that all numbers may use.
+func (a *Auth) openSMSBudget(cost int) store.Draw {
+	r := a.cfg.limits.SMSBudget
+	r.Burst -= r.Burst / 4
+	return a.draw(r, "sms-budget-open", "", cost)
 }
 
 // reportBudget emits EventSMSBudgetExceeded if err comes from SMSBudget and not from

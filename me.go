@@ -5,13 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"reflect"
 
 	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
 func (a *Auth) handleMe(w http.ResponseWriter, r *http.Request) error {
-	return writeJSON(w, http.StatusOK, ViewOf(currentFrom(r.Context()).user))
+	u, err := a.asActor(r.Context(), currentFrom(r.Context()).user)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, ViewOf(u))
 }
 
 // UpdateMeParams are the parameters of UpdateMe. A nil field does not change.
@@ -19,7 +24,7 @@ type UpdateMeParams struct {
 	Caller
 	FullName     *string        // "" removes it
 	UserMetadata map[string]any // merged into the present metadata; null removes a member (RFC 7396)
-	Email        *string        // takes effect when the link sent to it is used
+	Email        *string        // takes effect when the link sent to it is used within a session of the account
 	Phone        *string        // takes effect when the code sent to it is confirmed
 }
 
@@ -44,6 +49,11 @@ func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 	}
 	var allowed sendPermit
 	if address != "" {
+		if isNewAddress(me.user, linkData{Email: address}) {
+			if err := a.mayChangeAddress(ctx, p.UserID); err != nil {
+				return User{}, err
+			}
+		}
 		if allowed, err = a.takeSend(ctx, atOwners, KindChangeEmail, address); err != nil {
 			return User{}, err
 		}
@@ -75,7 +85,7 @@ func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams, u User) (add
 		if !a.phoneOn(ctx) {
 			return "", "", fail(CodeMethodDisabled, nil)
 		}
-		if phone, err = a.requiredPhone(*p.Phone); err != nil {
+		if phone, err = a.addedPhone(*p.Phone, u.Phone); err != nil {
 			return "", "", invalid("phone", err.Error())
 		}
 	}
@@ -153,9 +163,6 @@ func (a *Auth) startEmailChange(ctx context.Context, allowed sendPermit, by Call
 		return storeFailed(err)
 	}
 	link, message := a.verification(ctx, KindChangeEmail, by, u, address)
-	if err := a.recordCodeAccount(ctx, by, u, address); err != nil {
-		return err
-	}
 	c := a.newChange(ctx, by.authority())
 	if free {
 		message.Permit = allowed
@@ -174,25 +181,79 @@ func (a *Auth) startEmailChange(ctx context.Context, allowed sendPermit, by Call
 		return err
 	}
 	a.committed(ctx, c, store.OutcomeDone, nil)
-	a.refillCode(ctx, link.Purpose, ofUser(u.ID), store.EmailKey(address))
 	if !free {
 		a.sendAccountExists(ctx, User{Email: address}, "")
 	}
 	return nil
 }
 
-func (a *Auth) handleUpdateMe(w http.ResponseWriter, r *http.Request) error {
-	var p struct {
-		FullName     json.RawMessage `json:"full_name"`
-		UserMetadata json.RawMessage `json:"user_metadata"`
-		Email        *string         `json:"email"`
-		Phone        *string         `json:"phone"`
+// updateMeFields are the fields of PATCH /me. The tag "change" names the endpoint that
+// changes a field instead. An application may send the whole object of GET /me back, so
+// only another value of such a field is refused.
+type updateMeFields struct {
+	FullName     json.RawMessage `json:"full_name"`
+	UserMetadata json.RawMessage `json:"user_metadata"`
+	Email        *string         `json:"email"`
+	Phone        *string         `json:"phone"`
+
+	Password      json.RawMessage `json:"password" change:"POST /me/password"`
+	NewPassword   json.RawMessage `json:"new_password" change:"POST /me/password"`
+	EmailVerified json.RawMessage `json:"email_verified" change:"POST /verify-email"`
+	PhoneVerified json.RawMessage `json:"phone_verified" change:"POST /otp/verify"`
+	MFAEnabled    json.RawMessage `json:"mfa_enabled" change:"POST /2fa/setup-totp and POST /2fa/disable"`
+	Identities    json.RawMessage `json:"identities" change:"POST and DELETE /me/identities/{provider}"`
+	Roles         json.RawMessage `json:"roles" change:"PUT /admin/users/{id}/roles, by an operator"`
+	AppMetadata   json.RawMessage `json:"app_metadata" change:"PATCH /admin/users/{id}, by an operator"`
+	BannedUntil   json.RawMessage `json:"banned_until" change:"POST /admin/users/{id}/ban, by an operator"`
+}
+
+// checkOthers refuses values of fields of other endpoints that differ from the account's.
+// Null counts as absent.
+func (f *updateMeFields) checkOthers(u UserView) error {
+	var present map[string]any
+	text, err := json.Marshal(u)
+	if err != nil || json.Unmarshal(text, &present) != nil {
+		return fail(CodeInternal, err)
 	}
+	given, problems := reflect.ValueOf(f).Elem(), map[string]string{}
+	for i := range given.NumField() {
+		var value any
+		name, endpoint := given.Type().Field(i).Tag.Get("json"), given.Type().Field(i).Tag.Get("change")
+		if endpoint == "" || json.Unmarshal(given.Field(i).Bytes(), &value) != nil || value == nil {
+			continue
+		}
+		if !reflect.DeepEqual(value, present[name]) {
+			problems[name] = "is changed by " + endpoint
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	e := fail(CodeValidationFailed, nil)
+	e.Fields = problems
+	return e
+}
+
+func (a *Auth) handleUpdateMe(w http.ResponseWriter, r *http.Request) error {
+	var p updateMeFields
 	if err := decode(r, &p); err != nil {
 		return err
 	}
 	me := currentFrom(r.Context())
+	shown, err := a.asActor(r.Context(), me.user)
+	if err == nil {
+		err = p.checkOthers(ViewOf(shown))
+	}
+	if err != nil {
+		return err
+	}
 	patch := UpdateMeParams{Caller: me.caller(), Email: p.Email, Phone: p.Phone}
+	if p.Email != nil && *p.Email != "" && *p.Email == me.user.Email {
+		patch.Email = nil // sent back as GET /me returned it
+	}
+	if p.Phone != nil && *p.Phone == me.user.Phone && me.user.PhoneVerified() {
+		patch.Phone = nil
+	}
 	if p.FullName != nil {
 		patch.FullName = new(string) // null removes the name
 		if err := json.Unmarshal(p.FullName, patch.FullName); err != nil {
@@ -208,6 +269,9 @@ func (a *Auth) handleUpdateMe(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	u, err := a.UpdateMe(r.Context(), patch)
+	if err == nil {
+		u, err = a.asActor(r.Context(), u)
+	}
 	if err != nil {
 		return err
 	}
@@ -256,7 +320,7 @@ func (a *Auth) deleteUser(ctx context.Context, p DeleteUserParams) error {
 			return struct{}{}, goneOr(CodeNotFound, err)
 		}
 		c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventUserDeleted, UserID: p.UserID}))
-		c.IfUsers, c.KeepOwner = []UserAt{ifCredentialsUnchanged(u)}, isOwner(u)
+		c.IfUsers, c.KeepOwner = []UserAt{ifCredentialsUnchanged(u)}, isOwner(u) && u.Accepted(c.Now)
 		err = a.endUser(ctx, u, store.DeleteUser{Change: c, UserID: p.UserID})
 		var refused *Error
 		switch {

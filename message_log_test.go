@@ -202,7 +202,7 @@ func TestConfirmationIsSentAgainAfterAFault(t *testing.T) {
 		return storetap.NoFault
 	}})
 	w.Do("POST", "/login", map[string]any{"email": harness.AdaMail, "password": harness.GoodPassword}).Want(401)
-	w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken(harness.AdaMail, auth.KindVerifyEmail)}).Want(200)
+	w.PostConfirm(harness.AdaMail)
 	if tap.Reset(storetap.Hooks{}); !failed.Load() {
 		t.Error("nothing failed")
 	}

@@ -47,8 +47,11 @@ func HasPermission(p string) Requirement {
 	}
 }
 
-// HasRole requires a role in the token: the role itself, not its permissions.
+// HasRole requires a role in the token: the role itself, not its permissions. Prefer
+// [HasPermission]: an operator who may give roles may give every role whose permissions the
+// operator holds, unless its name is privileged (WithPrivilegedRoles).
 func HasRole(role string) Requirement {
+	rolesAskedFor.add(role)
 	return func(_ Service, _ *http.Request, c *Claims) error {
 		if c.HasRole(role) {
 			return nil
@@ -119,7 +122,7 @@ func (a *Auth) Require(next http.Handler, reqs ...Requirement) http.Handler {
 
 // RequireAll is Require as middleware of a router:
 //
-//	r.Use(a.RequireAll(auth.HasRole("editor")))
+//	r.Use(a.RequireAll(auth.HasPermission("notes.read")))
 func (a *Auth) RequireAll(reqs ...Requirement) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

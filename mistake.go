@@ -23,9 +23,9 @@ func (m mistake) Unwrap() error { return m.error }
 // The mistakes without another error as their cause.
 var (
 	errNoAPIKey      = mistake{errors.New("no API key in the apikey or X-API-Key header")}
-	errUnknownAPIKey = mistake{errors.New("an API key that neither WithAPIKeys lists nor the store has as a live public one")}
-	errOtherSecret   = mistake{errors.New("a refresh token of another secret, or forged: do all instances have the same WithSecret, and the previous secrets behind it?")}
-	errOtherKey      = mistake{errors.New("an access token in this issuer's name that was signed by another key, or forged: do all instances have the same WithSecret or WithSigningKeys, and the previous ones behind it?")}
+	errUnknownAPIKey = mistake{errors.New("the API key is neither in WithAPIKeys nor a live public key of the store")}
+	errOtherSecret   = mistake{errors.New("the refresh token was created with another secret, or is forged: do all instances have the same WithSecret, followed by the previous secrets?")}
+	errOtherKey      = mistake{errors.New("the access token names this issuer but was signed by another key, or is forged: do all instances have the same WithSecret or WithSigningKeys, followed by the previous ones?")}
 )
 
 // otherSecret returns the cause for a refresh token of another secret; nil if the token
@@ -42,7 +42,7 @@ func (a *Auth) noteSetup(ctx context.Context) {
 	c := &a.cfg
 	a.noteStoreParts(ctx)
 	if c.devMode && a.inbox != nil {
-		c.log.InfoContext(ctx, "auth: dev mode: messages go to Auth.Inbox, which shows them where it is mounted: mux.Handle(\"/dev/\", a.Inbox())")
+		c.log.InfoContext(ctx, "auth: dev mode: messages go to Auth.Inbox; mount it to see them: mux.Handle(\"/dev/\", a.Inbox())")
 	}
 	if !c.prefixed && c.baseURL.Path == "" {
 		c.log.WarnContext(ctx, "auth: the base URL has no path, so links lead to the root of its host, where endpoints are found only if the handler is mounted there: "+
@@ -122,7 +122,7 @@ func describedURL(raw string) string {
 func (a *Auth) clientOf(r *http.Request) requestClient {
 	if clientip.HeadersIgnored(r, a.cfg.trustedProxies) {
 		a.proxyHeadersOnce.Do(func() {
-			a.cfg.log.InfoContext(r.Context(), "auth: X-Forwarded-For or Forwarded of a peer that is no trusted proxy counts for nothing: if it is your proxy, name it by WithTrustedProxies", "peer", r.RemoteAddr)
+			a.cfg.log.InfoContext(r.Context(), "auth: X-Forwarded-For or Forwarded was ignored, because its sender is not a trusted proxy: if it is your proxy, name it in WithTrustedProxies", "peer", r.RemoteAddr)
 		})
 	}
 	ip, known := clientip.Of(r, a.cfg.trustedProxies)

@@ -25,7 +25,7 @@ func (c *config) settlePrefix() {
 		return
 	}
 	if !plainPath(c.baseURL.Path) {
-		c.fail("WithBaseURL", fmt.Errorf("%q is not a path to be mounted at: name that by WithPrefix", c.baseURL.Path))
+		c.fail("WithBaseURL", fmt.Errorf("%q is not a path to mount at: set WithPrefix", c.baseURL.Path))
 		return
 	}
 	c.prefix = c.baseURL.Path

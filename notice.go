@@ -36,6 +36,8 @@ func noticeOf(e EventType) (k Kind, ok bool) {
 		return KindNewDevice, true
 	case EventUserDeleted:
 		return KindAccountDeleted, true
+	case EventUserUnlocked:
+		return KindAccountUnlocked, true
 	}
 	return "", false
 }

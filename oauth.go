@@ -34,23 +34,29 @@ type oauthState struct {
 	Challenge  string `json:"challenge,omitempty"` // of the application's own PKCE
 	Browser    []byte `json:"browser,omitempty"`   // SHA-256 of the secret in the browser
 	Unbound    bool   `json:"unbound,omitempty"`   // another browser may complete it, and only gets a code; Challenge and RedirectTo are set
-	Verifier   string `json:"verifier"`            // PKCE towards the provider (RFC 7636)
+	Verifier   string `json:"verifier,omitempty"`  // PKCE towards the provider (RFC 7636); none with NoPKCE
 	Nonce      string `json:"nonce,omitempty"`     // OpenID Connect Core 1.0, section 3.1.2.1
 	SessionID  string `json:"session_id,omitempty"`
 	Remember   *bool  `json:"remember,omitempty"`
 	Invitation []byte `json:"invitation,omitempty"` // the hash of the token of an invitation to accept
+	Code       string `json:"code,omitempty"`       // StartOAuthParams.ConfirmationCode
 }
 
 // StartOAuthParams are the parameters of StartOAuth.
 type StartOAuthParams struct {
 	Provider      string
 	RedirectTo    string   // on the allow-list; empty: the callback returns the session
-	CodeChallenge string   // PKCE S256 between the application and /exchange
+	CodeChallenge string   // PKCE S256 between the application and /exchange; required with RedirectTo, unless sessions are in cookies
 	Scopes        []string // in addition to the provider's
 	LoginHint     string   // passed on
 	Prompt        string   // passed on: "none", "login", "consent", "select_account"
 	Remember      *bool    // whether the browser keeps the session cookies, see [Remember]; nil: as [Auth.SetCookies] has it
 	Invitation    string   // the token of an invitation to accept by this sign-in; empty: none
+
+	// ConfirmationCode is the code that the page of the confirmation link shows, or the code
+	// in the mail, if confirmation is required and the identity's account is not confirmed
+	// yet. The sign-in confirms it. For every other account it is ignored.
+	ConfirmationCode string
 
 	// Browser is a secret of the browser that starts the sign-in. The callback has to
 	// present it. Without it, CodeChallenge and RedirectTo are required: the browser
@@ -79,7 +85,7 @@ func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Calle
 	if err := a.checkStartOAuthParams(&in); err != nil {
 		return "", err
 	}
-	if err := a.take(ctx, a.perIP(ctx, a.cfg.limits.OAuthPerIP, "oauth")); err != nil {
+	if err := a.take(ctx, a.perIP(ctx, a.cfg.limits.OAuthPerIP, "oauth")...); err != nil {
 		return "", err
 	}
 	e, err := p.reach(ctx)
@@ -88,14 +94,17 @@ func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Calle
 	}
 	st := oauthState{
 		Provider: p.Name, RedirectTo: in.RedirectTo, Challenge: in.CodeChallenge,
-		Browser: hashBrowser(in.Browser), Verifier: oauth2.GenerateVerifier(),
+		Browser:  hashBrowser(in.Browser),
 		Unbound:  (in.Remote || in.Browser == "") && in.RedirectTo != "", // the challenge is there then
-		Remember: in.Remember,
+		Remember: in.Remember, Code: in.ConfirmationCode,
 	}
 	if in.Invitation != "" {
 		st.Invitation = hashLinkToken(in.Invitation)
 	}
-	if p.OpenID {
+	if !p.NoPKCE {
+		st.Verifier = oauth2.GenerateVerifier()
+	}
+	if p.OpenID && !p.NoNonce {
 		st.Nonce = oauth2.GenerateVerifier()
 	}
 	authority := byFlow("oauth")
@@ -130,7 +139,10 @@ func (p *oauthClient) authURL(e endpoints, state string, st oauthState, in Start
 			scopes = append(scopes, s)
 		}
 	}
-	opts := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(st.Verifier)}
+	var opts []oauth2.AuthCodeOption
+	if st.Verifier != "" {
+		opts = append(opts, oauth2.S256ChallengeOption(st.Verifier))
+	}
 	add := func(name, value string) {
 		if value != "" {
 			opts = append(opts, oauth2.SetAuthURLParam(name, value))
@@ -163,10 +175,14 @@ func (a *Auth) checkStartOAuthParams(in *StartOAuthParams) error {
 		return invalid("code_challenge", "is required")
 	case in.Browser == "" && (in.CodeChallenge == "" || in.RedirectTo == ""):
 		return invalid("code_challenge", "is required, with a redirect, where no browser is named")
+	case in.CodeChallenge == "" && !a.endsAtCallback(oauthState{RedirectTo: in.RedirectTo}):
+		return invalid("code_challenge", "is required, because the redirect carries a code that another browser could be made to redeem")
 	case len(in.LoginHint) > 320 || strings.ContainsFunc(in.LoginHint, func(r rune) bool { return r < 0x20 || r == 0x7f }):
 		return invalid("login_hint", "is too long or has control characters")
 	case !slices.Contains(prompts, in.Prompt):
 		return invalid("prompt", "is none of none, login, consent and select_account")
+	case len(in.ConfirmationCode) > 32:
+		return invalid("confirmation_code", "is too long")
 	case len(in.Scopes) > 20:
 		return invalid("scopes", "are too many")
 	}
@@ -216,14 +232,18 @@ type OAuthResult struct {
 // to the application, the result is set, too. Errors: CodeBadOAuthState,
 // CodeOAuthDenied, CodeProviderError, CodeUnknownProvider, CodeMethodDisabled, those of
 // the linking rules, CodeAccountExists, CodeIdentityAlreadyExists, CodeSignupDisabled,
-// CodeEmailNotVerified, and those of any sign-in, CodeUserBanned, CodeMFARequired,
-// CodeMFAEnrollmentRequired.
+// CodeEmailNotVerified, CodeInvalidCode and CodeRateLimited (of ConfirmationCode), and those of
+// any sign-in, CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired.
 func (a *Auth) FinishOAuth(ctx context.Context, c OAuthCallback) (*OAuthResult, error) {
 	st, linkTo, bound, err := a.useState(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	res, err := a.finishOAuth(ctx, c, st, linkTo, bound)
+	var e *Error
+	if errors.As(err, &e) && !bound { // another browser's callback must not confirm a sign-up later
+		e.signUp = ""
+	}
 	if err != nil && st.RedirectTo != "" {
 		res = &OAuthResult{RedirectURL: withQuery(st.RedirectTo, errorQuery(err))}
 	}
@@ -313,7 +333,7 @@ func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, 
 		return nil, err
 	}
 	a.deliverProviderToken(ctx, u, p, profile, token)
-	return a.completeOAuth(ctx, u, st, credentialRef{Provider: p.Name, Subject: profile.Subject})
+	return a.completeOAuth(ctx, u, st, byIdentity(u, p.Name, profile.Subject))
 }
 
 // identify checks the callback and returns the profile at the provider.
@@ -342,7 +362,7 @@ func (p *oauthClient) checkCallback(e endpoints, c OAuthCallback) error {
 	// issuer, the ID token is checked instead.
 	perTenant := strings.Contains(e.issuer, "{tenant}")
 	if (c.Issuer != "" && e.issuer != "" && c.Issuer != e.issuer && !perTenant) || (c.Issuer == "" && e.namesIssuer) {
-		return errors.New("the callback names another issuer, or none")
+		return errors.New("the callback names another issuer or no issuer")
 	}
 	switch {
 	case slices.Contains(denied(), c.Error) || slices.Contains(p.DeniedBy, c.Error):

@@ -74,7 +74,7 @@ func (a *Auth) provider(ctx context.Context, name string) (*oauthClient, error) 
 	if p := a.providers[name]; p != nil {
 		return p, nil
 	}
-	return nil, fail(CodeUnknownProvider, fmt.Errorf("%.64q is none of %q", name, a.providerNames))
+	return nil, fail(CodeUnknownProvider, fmt.Errorf("%.64q is not one of %q", name, a.providerNames))
 }
 
 // bounded limits the total time of one request at the provider.
@@ -87,7 +87,7 @@ func (p *oauthClient) endpoints(ctx context.Context) (endpoints, error) {
 	tenant := strings.NewReplacer("{tenant}", p.Tenant)
 	e := endpoints{
 		issuer: p.Issuer, auth: tenant.Replace(p.AuthURL), token: tenant.Replace(p.TokenURL),
-		userInfo: tenant.Replace(p.UserInfoURL), jwks: tenant.Replace(p.JWKSURL), basicAuth: p.BasicAuth, algorithms: []string{"RS256"},
+		userInfo: tenant.Replace(p.UserInfoURL), jwks: tenant.Replace(p.JWKSURL), basicAuth: p.BasicAuth, algorithms: []string{"RS256", "ES256"},
 	}
 	if p.discovery == nil {
 		return e, nil
@@ -128,7 +128,11 @@ func (p *oauthClient) redeem(ctx context.Context, e endpoints, code string, st o
 	if err != nil {
 		return provider.Profile{}, nil, err
 	}
-	t, err := cfg.Exchange(context.WithValue(ctx, oauth2.HTTPClient, p.http), code, oauth2.VerifierOption(st.Verifier))
+	var verifier []oauth2.AuthCodeOption
+	if st.Verifier != "" {
+		verifier = append(verifier, oauth2.VerifierOption(st.Verifier))
+	}
+	t, err := cfg.Exchange(context.WithValue(ctx, oauth2.HTTPClient, lenient(p.http)), code, verifier...)
 	if err != nil {
 		return provider.Profile{}, nil, fmt.Errorf("token endpoint: %w", tokenError(err))
 	}

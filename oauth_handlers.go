@@ -58,6 +58,7 @@ func (a *Auth) handleOAuthStart(w http.ResponseWriter, r *http.Request) error {
 		Provider: r.PathValue("provider"), RedirectTo: q.Get("redirect_to"), CodeChallenge: q.Get("code_challenge"),
 		Scopes:     strings.FieldsFunc(q.Get("scopes"), func(r rune) bool { return r == ' ' || r == ',' }),
 		Invitation: q.Get("invitation"), LoginHint: q.Get("login_hint"), Prompt: q.Get("prompt"), Remote: acceptsByName(r, "application/json"),
+		ConfirmationCode: q.Get("confirmation_code"),
 	}
 	p, err := a.provider(r.Context(), in.Provider)
 	if err != nil || r.Method == http.MethodHead {
@@ -108,6 +109,10 @@ func (a *Auth) finishCallback(w http.ResponseWriter, r *http.Request) error {
 	}
 	c.Provider, c.Browser = p.Name, a.browserSecret(r, p)
 	res, err := a.FinishOAuth(r.Context(), c)
+	var e *Error
+	if errors.As(err, &e) && e.signUp != "" && a.cfg.cookies != nil {
+		a.setSignUp(w, e.signUp)
+	}
 	switch {
 	case err != nil && res == nil:
 		return err
@@ -155,7 +160,7 @@ func readCallback(r *http.Request) (OAuthCallback, error) {
 	}
 	for _, name := range []string{"state", "code", "error", "iss"} {
 		if len(values[name]) > 1 {
-			return OAuthCallback{}, fail(CodeBadOAuthState, fmt.Errorf("%s comes twice", name))
+			return OAuthCallback{}, fail(CodeBadOAuthState, fmt.Errorf("%s appears twice", name))
 		}
 	}
 	return OAuthCallback{

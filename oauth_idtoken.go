@@ -20,9 +20,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// verify checks an ID token of the provider, except for its nonce.
-func (p *oauthClient) verify(ctx context.Context, e endpoints, raw string, audiences []string) (*oidc.Token, error) {
-	return p.keys.Verify(ctx, raw, oidc.Expected{
+// expected describes the provider's ID tokens for one of these audiences.
+func (p *oauthClient) expected(e endpoints, audiences ...string) oidc.Expected {
+	return oidc.Expected{
 		KeysURL: e.jwks, Algorithms: e.algorithms, Audiences: audiences,
 		Issuer: func(claims map[string]any) string {
 			if p.IssuerOf != nil {
@@ -30,7 +30,18 @@ func (p *oauthClient) verify(ctx context.Context, e endpoints, raw string, audie
 			}
 			return e.issuer
 		},
-	})
+	}
+}
+
+// expectedHere describes the tokens that the provider sends to this service itself. Only
+// these may be signed with the client secret: an app that can post such a token may have
+// learned the secret.
+func (p *oauthClient) expectedHere(e endpoints) oidc.Expected {
+	want := p.expected(e, p.ClientID)
+	if p.HS256 {
+		want.Secret = []byte(p.ClientSecret)
+	}
+	return want
 }
 
 // profileByIDToken returns the profile in the ID token of a code's tokens. If the ID
@@ -40,7 +51,7 @@ func (p *oauthClient) profileByIDToken(ctx context.Context, e endpoints, t *oaut
 	if raw == "" {
 		return provider.Profile{}, errors.New("the token response has no ID token")
 	}
-	idt, err := p.verify(ctx, e, raw, []string{p.ClientID})
+	idt, err := p.keys.Verify(ctx, raw, p.expectedHere(e)) // nonce below
 	if err != nil {
 		return provider.Profile{}, err
 	}
@@ -53,13 +64,18 @@ func (p *oauthClient) profileByIDToken(ctx context.Context, e endpoints, t *oaut
 		}
 	}
 	profile, err := p.profileOf(idt.Claims)
-	if err != nil || profile.Email != "" || p.ProfileOf != nil || e.userInfo == "" {
+	if err != nil || profile.Email != "" || e.userInfo == "" {
 		return profile, err
 	}
-	return p.userInfo(ctx, e, t.AccessToken, profile)
+	more, err := p.userInfo(ctx, e, t.AccessToken, provider.Claims(idt.Claims).Text("sub"))
+	if err == nil && more.FullName == "" {
+		more.FullName = profile.FullName
+	}
+	return more, err
 }
 
-// profileOf returns the profile in the claims of a verified ID token.
+// profileOf returns the profile in the claims of a verified ID token or of the userinfo
+// endpoint.
 func (p *oauthClient) profileOf(c provider.Claims) (provider.Profile, error) {
 	if p.ProfileOf != nil {
 		return p.ProfileOf(&p.Provider, c)
@@ -67,28 +83,33 @@ func (p *oauthClient) profileOf(c provider.Claims) (provider.Profile, error) {
 	return c.Profile(), nil
 }
 
-// userInfo completes a profile from the userinfo endpoint (OpenID Connect Core
-// 1.0, section 5.3).
-func (p *oauthClient) userInfo(ctx context.Context, e endpoints, accessToken string, profile provider.Profile) (provider.Profile, error) {
-	res, err := p.api(accessToken).Do(ctx, provider.Request{URL: e.userInfo, Header: http.Header{"Accept": {"application/json"}}})
+// userInfo returns the profile of a subject from the userinfo endpoint (OpenID Connect
+// Core 1.0, section 5.3).
+func (p *oauthClient) userInfo(ctx context.Context, e endpoints, accessToken, subject string) (provider.Profile, error) {
+	accept := "application/json"
+	if p.UserInfoJWT {
+		accept = "application/jwt"
+	}
+	res, err := p.api(accessToken).Do(ctx, provider.Request{URL: e.userInfo, Header: http.Header{"Accept": {accept}}})
 	if err != nil {
 		return provider.Profile{}, fmt.Errorf("userinfo: %w", err)
 	}
 	if res.Status != http.StatusOK {
 		return provider.Profile{}, fmt.Errorf("userinfo: status %d", res.Status)
 	}
-	claims, err := oidc.ParseClaims(res.Body)
+	var claims provider.Claims
+	if p.UserInfoJWT {
+		claims, err = p.keys.VerifyUserInfo(ctx, strings.TrimSpace(string(res.Body)), p.expectedHere(e))
+	} else {
+		claims, err = oidc.ParseClaims(res.Body)
+	}
 	if err != nil {
 		return provider.Profile{}, fmt.Errorf("userinfo: %w", err)
 	}
-	more := provider.Claims(claims).Profile()
-	if more.Subject != profile.Subject { // section 5.3.2
-		return provider.Profile{}, errors.New("userinfo: about somebody else")
+	if claims.Text("sub") != subject { // section 5.3.2
+		return provider.Profile{}, errors.New("userinfo: the subject is another user")
 	}
-	if more.FullName == "" {
-		more.FullName = profile.FullName
-	}
-	return more, nil
+	return p.profileOf(claims)
 }
 
 // IDTokenParams are the parameters of SignInWithIDToken. A native app gets the ID token
@@ -98,6 +119,8 @@ type IDTokenParams struct {
 	IDToken     string
 	Nonce       string // as the app chose it; required if the token has one. If the token has its SHA-256, this is the value before hashing
 	AccessToken string // of the provider, for OnProviderToken; ignored if the ID token has no at_hash
+
+	ConfirmationCode string // as StartOAuthParams.ConfirmationCode
 }
 
 // LogValue keeps the tokens out of the log.
@@ -110,7 +133,7 @@ func (p IDTokenParams) LogValue() slog.Value {
 // for more than 30 days. Errors: CodeUnknownProvider (also for providers without ID
 // tokens), CodeMethodDisabled, CodeValidationFailed, CodeInvalidToken,
 // CodeProviderError, CodeRateLimited, those of the linking rules, CodeAccountExists,
-// CodeSignupDisabled, CodeEmailNotVerified, and those of any sign-in, CodeUserBanned,
+// CodeSignupDisabled, CodeEmailNotVerified, CodeInvalidCode (ConfirmationCode), and those of any sign-in, CodeUserBanned,
 // CodeMFARequired, CodeMFAEnrollmentRequired.
 func (a *Auth) SignInWithIDToken(ctx context.Context, in IDTokenParams) (*Tokens, error) {
 	p, err := a.provider(ctx, in.Provider)
@@ -123,7 +146,7 @@ func (a *Auth) SignInWithIDToken(ctx context.Context, in IDTokenParams) (*Tokens
 	if in.IDToken == "" {
 		return nil, invalid("id_token", "is required")
 	}
-	if err := a.take(ctx, a.perIP(ctx, a.cfg.limits.OAuthPerIP, "oauth")); err != nil {
+	if err := a.take(ctx, a.perIP(ctx, a.cfg.limits.OAuthPerIP, "oauth")...); err != nil {
 		return nil, err
 	}
 	tokens, err := a.signInWithIDToken(ctx, p, in)
@@ -150,7 +173,7 @@ func (a *Auth) signInWithIDToken(ctx context.Context, p *oauthClient, in IDToken
 	case err != nil:
 		return nil, fail(CodeProviderError, fmt.Errorf("%s: %w", p.Name, err))
 	}
-	tokens, err := a.signInAs(ctx, p, t)
+	tokens, err := a.signInAs(ctx, p, t, in.ConfirmationCode)
 	var e *Error
 	if errors.As(err, &e) && e.Status >= http.StatusInternalServerError {
 		a.refundIDToken(ctx, p, t)
@@ -159,13 +182,13 @@ func (a *Auth) signInWithIDToken(ctx context.Context, p *oauthClient, in IDToken
 }
 
 // signInAs signs in the user of a token.
-func (a *Auth) signInAs(ctx context.Context, p *oauthClient, t nativeToken) (*Tokens, error) {
-	u, err := a.userOf(ctx, p, t.profile)
+func (a *Auth) signInAs(ctx context.Context, p *oauthClient, t nativeToken, code string) (*Tokens, error) {
+	u, err := a.userOf(ctx, p, t.profile, code)
 	if err != nil {
 		return nil, err
 	}
 	a.deliverProviderToken(ctx, u, p, t.profile, t.access)
-	return a.completeSignIn(ctx, signIn{user: u, by: credentialRef{Provider: p.Name, Subject: t.profile.Subject}, amr: a.newAMR(methodOAuth), gone: CodeInvalidToken})
+	return a.completeSignIn(ctx, signIn{user: u, by: byIdentity(u, p.Name, t.profile.Subject), amr: a.newAMR(methodOAuth), gone: CodeInvalidToken})
 }
 
 // nativeToken is a valid ID token from an app.
@@ -203,7 +226,7 @@ func (a *Auth) useIDToken(ctx context.Context, p *oauthClient, t nativeToken) er
 // error.
 func (a *Auth) refundIDToken(ctx context.Context, p *oauthClient, t nativeToken) {
 	if err := a.take(context.WithoutCancel(ctx), a.idTokenDraw(p, t, -1)); err != nil {
-		a.cfg.log.WarnContext(ctx, "auth: an ID token stays used up", "error", err)
+		a.cfg.log.WarnContext(ctx, "auth: the use of an ID token was not refunded", "error", err)
 	}
 }
 
@@ -214,7 +237,7 @@ func (p *oauthClient) checkIDToken(ctx context.Context, in IDTokenParams) (nativ
 	if err != nil {
 		return nativeToken{}, err
 	}
-	t, err := p.verify(ctx, e, in.IDToken, append([]string{p.ClientID}, p.Audiences...))
+	t, err := p.keys.Verify(ctx, in.IDToken, p.expected(e, append([]string{p.ClientID}, p.Audiences...)...))
 	if err != nil {
 		return nativeToken{}, err
 	}
@@ -234,7 +257,7 @@ func (p *oauthClient) checkIDToken(ctx context.Context, in IDTokenParams) (nativ
 	}
 	var refusal *Error
 	if err != nil && !errors.As(err, &refusal) {
-		err = &oidc.TokenError{Reason: "signs nobody in: " + err.Error()}
+		err = &oidc.TokenError{Reason: "is not valid for a sign-in: " + err.Error()}
 	}
 	return out, err
 }
@@ -274,12 +297,14 @@ func (a *Auth) handleIDToken(w http.ResponseWriter, r *http.Request) error {
 		IDToken     string `json:"id_token"`
 		Nonce       string `json:"nonce"`
 		AccessToken string `json:"access_token"`
+
+		ConfirmationCode string `json:"confirmation_code"`
 	}
 	if err := decode(r, &p); err != nil {
 		return err
 	}
 	tokens, err := a.SignInWithIDToken(r.Context(), IDTokenParams{
-		Provider: r.PathValue("provider"), IDToken: p.IDToken, Nonce: p.Nonce, AccessToken: p.AccessToken,
+		Provider: r.PathValue("provider"), IDToken: p.IDToken, Nonce: p.Nonce, AccessToken: p.AccessToken, ConfirmationCode: p.ConfirmationCode,
 	})
 	if err != nil {
 		return err

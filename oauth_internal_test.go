@@ -234,8 +234,9 @@ func TestIDTokensByTheProvidersAlgorithms(t *testing.T) {
 		says []string
 		good bool
 	}{{[]string{"ES256"}, true}, {[]string{"RS256", "ES256"}, true}, {[]string{"RS256"}, false}, {[]string{"EdDSA"}, false}} {
-		p := &oauthClient{keys: oidc.NewKeySet(served.Client(), time.Now, time.Minute)}
-		_, err := p.verify(t.Context(), endpoints{jwks: served.URL, issuer: "https://op.test", algorithms: c.says}, raw, []string{"app"})
+		p := &oauthClient{}
+		want := p.expected(endpoints{jwks: served.URL, issuer: "https://op.test", algorithms: c.says}, "app")
+		_, err := oidc.NewKeySet(served.Client(), time.Now, time.Minute).Verify(t.Context(), raw, want)
 		if (err == nil) != c.good {
 			t.Errorf("%v: %v", c.says, err)
 		}

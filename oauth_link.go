@@ -16,11 +16,11 @@ import (
 // userOf finds or creates the user of an identity. Only the provider and the subject
 // identify it. An unknown identity is linked to an account by its email address only if
 // both sides have verified the address. If the account has not verified it, the new
-// owner takes the account over.
-func (a *Auth) userOf(ctx context.Context, p *oauthClient, profile provider.Profile) (User, error) {
+// owner takes the account over. code is StartOAuthParams.ConfirmationCode.
+func (a *Auth) userOf(ctx context.Context, p *oauthClient, profile provider.Profile, code string) (User, error) {
 	var in accountPermit
 	u, err := change(func() (User, error) {
-		u, err := a.tryUserOf(ctx, &in, p, profile)
+		u, err := a.tryUserOf(ctx, &in, p, profile, code)
 		var refused *Error // by a rule or a hook, even if it wraps an error of the store
 		switch {
 		case err == nil, errors.As(err, &refused):
@@ -33,15 +33,29 @@ func (a *Auth) userOf(ctx context.Context, p *oauthClient, profile provider.Prof
 	if err != nil {
 		return u, err
 	}
-	if a.Settings(ctx).RequireConfirmation.On() && u.Email != "" && !u.EmailVerified() && !u.PhoneVerified() {
+	if u.Email != "" && a.unconfirmed(ctx, u) {
 		a.resendVerification(ctx, u)
-		return u, fail(CodeEmailNotVerified, nil)
+		return u, a.notConfirmed(u)
 	}
 	return u, nil
 }
 
-func (a *Auth) tryUserOf(ctx context.Context, in *accountPermit, p *oauthClient, profile provider.Profile) (User, error) {
+// notConfirmed returns CodeEmailNotVerified for a user who has just shown to own an
+// identity of the account.
+func (a *Auth) notConfirmed(u User) *Error {
+	e := fail(CodeEmailNotVerified, nil)
+	e.signUp = a.signUpRequest(u)
+	return e
+}
+
+func (a *Auth) tryUserOf(ctx context.Context, in *accountPermit, p *oauthClient, profile provider.Profile, code string) (User, error) {
 	u, err := a.store.User(ctx, store.ByIdentity(p.Name, profile.Subject))
+	if err == nil && code != "" && a.unconfirmed(ctx, u) {
+		u, err = a.confirmAtSignIn(ctx, u, credentialRef{Provider: p.Name, Subject: profile.Subject}, code)
+		if err != nil {
+			return u, err
+		}
+	}
 	if err == nil {
 		return a.renewIdentity(ctx, p, profile, u)
 	}
@@ -120,7 +134,7 @@ func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauth
 	}
 	a.committed(ctx, c, store.OutcomeDone, nil)
 	if unverified && a.Settings(ctx).RequireConfirmation.On() {
-		return u, fail(CodeEmailNotVerified, nil)
+		return u, a.notConfirmed(u)
 	}
 	return u, nil
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/authmount/auth/internal/keys"
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/provider"
 	"github.com/authmount/auth/store"
@@ -58,6 +59,7 @@ type config struct {
 	links          LinkOptions
 	apiKeys        []string
 	secretKeys     []store.APIKey
+	privileged     []string // names of roles
 	limits         RateLimits
 	trustedProxies []netip.Prefix
 	corsOrigins    []string
@@ -88,7 +90,8 @@ func (c *config) fail(option string, err error) {
 // Identity and keys
 
 // WithSecret sets the secret from which every key is derived (HKDF, RFC 5869): at least 32
-// random bytes, the same in every instance. It is required outside dev mode.
+// random bytes, the same in every instance. New refuses a text that repeats itself or has
+// fewer than 8 different bytes. It is required outside dev mode.
 //
 // To rotate it, pass the new secret first and the previous ones after it. Tokens of a
 // previous secret stay valid until they expire. A second factor stays valid for as long as
@@ -101,8 +104,8 @@ func WithSecret(current []byte, previous ...[]byte) Option {
 	return func(c *config) {
 		c.secrets = nil
 		for _, s := range append([][]byte{current}, previous...) {
-			if len(s) < 32 {
-				c.fail("WithSecret", fmt.Errorf("a secret needs at least 32 bytes, this one has %d: is the variable set? openssl rand -hex 32 makes one", len(s)))
+			if err := keys.CheckSecret(s); err != nil {
+				c.fail("WithSecret", fmt.Errorf("%w: is the variable set? openssl rand -hex 32 generates one", err))
 			}
 			c.secrets = append(c.secrets, append([]byte(nil), s...))
 		}
@@ -319,10 +322,8 @@ func WithMFA(o MFAOptions) Option {
 	}
 }
 
-// WithProvider adds sign-in with external providers. Package provider has Google, GitHub,
-// Facebook, Twitter, Microsoft, Apple, Discord, OIDC for any OpenID provider and OAuth2 for
-// the rest. Register {base URL}/oauth/{name}/callback with the provider. The default is
-// none. Further calls add more.
+// WithProvider adds sign-in with external providers, see package provider. Register
+// {base URL}/oauth/{name}/callback with each. The default is none; further calls add more.
 func WithProvider(p ...provider.Provider) Option {
 	return func(c *config) { c.providers = append(c.providers, p...) }
 }
@@ -355,43 +356,26 @@ func WithMail(o MailOptions) Option {
 	}
 }
 
-// LinkMode decides when opening a mailed link completes it.
-type LinkMode int
-
-// The modes.
-const (
-	// ConfirmLinks shows a page with a button that completes the link, so that mail
-	// scanners and previews do not use links up. Programs complete it at once: they
-	// accept application/json by name, or accept anything, send no Sec-Fetch-* headers
-	// and have no User-Agent that starts with Mozilla/.
-	ConfirmLinks LinkMode = iota
-	// DirectLinks completes a link whenever it is opened. Mail scanners that follow
-	// links use them up. With WithCookies a sign-in link still shows its page in
-	// browsers, because only a POST may set the session's cookies.
-	DirectLinks
-	// StrictLinks completes a link at once only for programs that accept
-	// application/json by name, because some scanners look like other programs.
-	StrictLinks
-)
-
-// LinkOptions configure mailed links.
+// LinkOptions configure mailed links. Opening a link never completes it: its page has a
+// button, and programs POST the token to the endpoint. Mail scanners and previews open
+// links, too, and would use them up or confirm what nobody read.
 type LinkOptions struct {
-	Mode LinkMode // default ConfirmLinks
+	// SignInByGET completes magic links whenever they are opened, except in browsers with
+	// WithCookies, because only a POST may set the session's cookies. The danger: mail
+	// scanners and previews of chats use such links up, and those that do not look like
+	// a browser get the session's tokens. Other links are not affected. Default: false.
+	SignInByGET bool
 	// URLs replace the pages of Authmount by pages of the application, for the links
 	// of some kinds of messages. Such a page gets the token as ?token= and has to POST
 	// it to the endpoint. Default: the pages of Authmount.
 	URLs map[Kind]string
 }
 
-// WithLinks configures mailed links. The default is ConfirmLinks with the pages of
-// Authmount. With DirectLinks, mail scanners that follow links use them up. A second call
+// WithLinks configures mailed links. The defaults are those of [LinkOptions]. A second call
 // replaces the first.
 func WithLinks(o LinkOptions) Option {
 	return func(c *config) {
-		c.links = LinkOptions{Mode: o.Mode, URLs: maps.Clone(o.URLs)}
-		if o.Mode < ConfirmLinks || o.Mode > StrictLinks {
-			c.fail("WithLinks", errors.New("the mode is unknown"))
-		}
+		c.links = LinkOptions{SignInByGET: o.SignInByGET, URLs: maps.Clone(o.URLs)}
 		for _, raw := range o.URLs {
 			if u, err := url.Parse(raw); err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.Fragment != "" {
 				c.fail("WithLinks", fmt.Errorf("%q is not an absolute http(s) URL", raw))
@@ -436,6 +420,24 @@ func WithAPIKeys(keys ...string) Option {
 			}
 		}
 		c.apiKeys = append(c.apiKeys, keys...)
+	}
+}
+
+// WithPrivilegedRoles marks names of roles that application code asks for, with
+// [HasRole] or [Claims.HasRole], as privileged; owner and admin always are. The name of a
+// privileged role counts as a permission when package admin compares the strengths of an
+// operator and an account: only its bearer, or an operator with "*", gives or takes it,
+// bans, edits or impersonates a bearer. Only an operator with "*" creates or deletes a
+// role of such a name. The names of all other roles count for nothing, so prefer
+// [HasPermission]. Further calls add more.
+func WithPrivilegedRoles(names ...string) Option {
+	return func(c *config) {
+		for _, name := range names {
+			if !isRole(name) {
+				c.fail("WithPrivilegedRoles", errors.New("a name is empty or has control characters"))
+			}
+		}
+		c.privileged = append(c.privileged, names...)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/provider"
 	"github.com/authmount/auth/store"
 )
@@ -43,7 +44,7 @@ func sameConfig(a, b config) bool {
 
 // The second call of an option that collects state replaces the first.
 func TestSecondCallReplaces(t *testing.T) {
-	key := func(b byte) []byte { return []byte(strings.Repeat(string(b), 32)) }
+	key := func(b byte) []byte { return testsecret.Of(string(b)) }
 	signer := func(b byte) ed25519.PrivateKey { return ed25519.NewKeyFromSeed(key(b)) }
 	for name, o := range map[string][2]Option{
 		"WithSecret":       {WithSecret(key('a'), key('b')), WithSecret(key('c'))},
@@ -53,7 +54,7 @@ func TestSecondCallReplaces(t *testing.T) {
 		"keys, a secret":   {WithSigningKeys(signer('a'), signer('b').Public()), WithSharedSecret(key('c'))},
 		"a secret, a key":  {WithSharedSecret(key('a'), key('b')), WithSigningKeys(signer('c'))},
 		"WithSettings":     {WithSettings(Settings{SignUp: Off}), WithSettings(Settings{TOTP: Off})},
-		"WithLinks":        {WithLinks(LinkOptions{Mode: DirectLinks}), WithLinks(LinkOptions{URLs: map[Kind]string{KindMagicLink: "https://a.test/in"}})},
+		"WithLinks":        {WithLinks(LinkOptions{SignInByGET: true}), WithLinks(LinkOptions{URLs: map[Kind]string{KindMagicLink: "https://a.test/in"}})},
 	} {
 		if got := configOf(o[0], o[1]); !sameConfig(got, configOf(o[1])) || sameConfig(got, configOf(o[0])) {
 			t.Errorf("%s: the first call still counts", name)
@@ -74,11 +75,11 @@ func TestSecondCallReplaces(t *testing.T) {
 func TestOptionsKeepTheirOwn(t *testing.T) {
 	for name, given := range map[string]func() (o Option, change func()){
 		"a secret": func() (Option, func()) {
-			s, old := []byte(strings.Repeat("a", 32)), []byte(strings.Repeat("b", 32))
+			s, old := testsecret.Of("a"), testsecret.Of("b")
 			return WithSecret(s, old), func() { clear(s); clear(old) }
 		},
 		"a secret that is shared": func() (Option, func()) {
-			s, old := []byte(strings.Repeat("a", 32)), []byte(strings.Repeat("b", 32))
+			s, old := testsecret.Of("a"), testsecret.Of("b")
 			return WithSharedSecret(s, old), func() { clear(s); clear(old) }
 		},
 		"links": func() (Option, func()) {
@@ -91,7 +92,7 @@ func TestOptionsKeepTheirOwn(t *testing.T) {
 		},
 		"secret keys": func() (Option, func()) {
 			scopes := []string{"*"}
-			return WithSecretKeys(SecretKey{"sk_test_01234567", scopes}), func() { clear(scopes) }
+			return WithSecretKeys(SecretKey{Key: "sk_test_01234567", Scopes: scopes}), func() { clear(scopes) }
 		},
 		"origins": func() (Option, func()) {
 			origins := []string{"https://a.test"}

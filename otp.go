@@ -22,6 +22,12 @@ type PhoneOptions struct {
 	Life       time.Duration // of a code; default 5 min, at most 10 (NIST SP 800-63B-4)
 	Allow      []string      // permitted country prefixes, such as "+49"; none: all
 	Deny       []string      // refused prefixes, even if they are in Allow
+
+	// Possible, if set, judges the phone numbers, in E.164, that a sign-up, an operator or a
+	// change of the profile adds to an account. It never judges one that signs in or is
+	// imported. An unknown number that is not possible gets no code, and the same answer.
+	// Package phonecheck has one that knows the numbering plans.
+	Possible func(phone string) bool
 }
 
 func (o *PhoneOptions) check() error {
@@ -45,8 +51,9 @@ func (o *PhoneOptions) check() error {
 	return nil
 }
 
-// NormalizePhone returns a phone number in E.164. It removes spaces, hyphens, dots,
-// slashes and parentheses; the country code is required.
+// NormalizePhone returns a phone number in E.164, the one form in which accounts are found.
+// It removes spaces, invisible marks, hyphens, dots, slashes and parentheses, reads digits
+// of any script, and drops a zero in parentheses after the country code, which is required.
 func NormalizePhone(phone string) (string, error) { return address.NormalizePhone(phone) }
 
 // requiredPhone is NormalizePhone for a required field, with the lists of prefixes.
@@ -72,6 +79,24 @@ func (a *Auth) requiredPhone(s string) (string, error) {
 	return phone, nil
 }
 
+// addedPhone is requiredPhone for a number that is added to an account, which has the
+// present number or none.
+func (a *Auth) addedPhone(s, present string) (string, error) {
+	phone, err := a.requiredPhone(s)
+	if err == nil && phone != present {
+		err = a.checkPossible(phone)
+	}
+	return phone, err
+}
+
+// checkPossible refuses a number in E.164 that PhoneOptions.Possible refuses.
+func (a *Auth) checkPossible(phone string) error {
+	if possible := a.cfg.phone.Possible; possible != nil && !possible(phone) {
+		return errors.New("is not a possible phone number")
+	}
+	return nil
+}
+
 // phoneOn reports whether codes can be sent.
 func (a *Auth) phoneOn(ctx context.Context) bool {
 	return a.cfg.sms != nil && a.Settings(ctx).Phone.On()
@@ -91,7 +116,8 @@ type SentCode struct {
 // SendPhoneCode sends a code to sign in with. The response is the same whether or not
 // there is an account. Without one, the code creates it when it is used, unless
 // NoCreate is set or sign-up is off. Errors: CodeMethodDisabled, CodeValidationFailed,
-// CodeRateLimited (also if SMSBudget is used up).
+// CodeRateLimited (also if SMSBudget is used up). If only the part of it that is open to
+// unverified phone numbers is used up, they get the same response and no text.
 func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCode, error) {
 	if !a.phoneOn(ctx) {
 		return SentCode{}, fail(CodeMethodDisabled, nil)
@@ -109,19 +135,16 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 	}
 	create := !p.NoCreate && a.Settings(ctx).SignUp.On()
 	to := u.Phone
-	if to == "" && create {
+	if to == "" && create && a.checkPossible(phone) == nil {
 		to = phone
 	}
-	allowed, err := a.spendSMS(ctx, to)
+	allowed, err := a.spendSMS(ctx, to, u.PhoneVerified())
 	if err != nil {
 		return SentCode{}, err
 	}
 	code, t := a.newPhoneCode(store.PurposePhoneCode, phone)
 	t.UserID = u.ID
-	if to == "" {
-		_, t.Hash = newLinkToken() // a decoy: no attempt is right
-	}
-	err = a.sendCode(ctx, byFlow("send"), t, a.phoneMessage(allowed, to, code), u)
+	err = a.sendCode(ctx, byFlow("send"), t, a.phoneMessage(allowed, allowed.to, code), u)
 	if err != nil && !errors.Is(err, CodeInvalidToken) { // the user was deleted since the look-up
 		return SentCode{}, err
 	}
@@ -142,8 +165,11 @@ func (a *Auth) newPhoneCode(p store.Purpose, subject string) (code string, t sto
 }
 
 // sendCode is mailToken for a code. A new code has new attempts, within the limits of
-// its phone number.
+// its phone number. No attempt matches a decoy.
 func (a *Auth) sendCode(ctx context.Context, by Authority, t store.Token, o outbox.Outgoing, u User) error {
+	if o.To == "" {
+		_, t.Hash = newLinkToken()
+	}
 	err := a.mailToken(ctx, by, t, o, u)
 	if err == nil {
 		a.refillCode(ctx, t.Purpose, t.Subject)
@@ -237,17 +263,14 @@ func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone st
 	if err == nil && phone != u.Phone {
 		to = ""
 	}
-	allowed, err := a.spendSMS(ctx, to)
+	allowed, err := a.spendSMS(ctx, to, phone == u.Phone && u.PhoneVerified())
 	if err != nil {
 		return err
 	}
 	purpose, subject := phoneVerification(by, u, phone)
 	code, t := a.newPhoneCode(purpose, subject)
 	t.UserID = u.ID
-	if to == "" {
-		_, t.Hash = newLinkToken() // a decoy: no attempt is right
-	}
-	return a.sendCode(ctx, by.authority(), t, a.phoneMessage(allowed, to, code), u)
+	return a.sendCode(ctx, by.authority(), t, a.phoneMessage(allowed, allowed.to, code), u)
 }
 
 // phoneVerification returns the purpose and the subject of the code that verifies the

@@ -13,19 +13,16 @@ import (
 	"github.com/authmount/auth/internal/webpage"
 )
 
-// Opening a link shows a page with one button. Only the button consumes the link,
-// because mail scanners open links, too. Programs complete at once, with JSON.
+// A GET of a link completes nothing, because mail scanners open links, too. Browsers get a
+// page whose button posts the token; programs learn whether the link is valid.
 
-// wantsPage reports whether the response to a GET is the confirm page.
-func (a *Auth) wantsPage(r *http.Request) bool {
-	switch a.cfg.links.Mode {
-	case DirectLinks:
-		return false
-	case StrictLinks:
-		return !acceptsByName(r, "application/json")
-	default:
-		return !fromProgram(r)
+// answerProgram is the response to a program that opens a link. err is the error of
+// reading the link.
+func answerProgram(w http.ResponseWriter, err error) error {
+	if err != nil {
+		return err
 	}
+	return writeJSON(w, http.StatusOK, struct{}{})
 }
 
 // fromProgram reports whether a request comes from a program, by its headers. Browsers
@@ -94,7 +91,7 @@ func seeOther(w http.ResponseWriter, to string) error {
 
 // page is the content of a link page. Templates read its fields, and App.
 type page struct {
-	Name       string // "confirm_sign_in", "type_code", "confirm_email", "reset_password", "accept_invitation", "secure_account", "first_owner", "done", "problem"
+	Name       string // "confirm_sign_in", "type_code", "confirm_email", "link_elsewhere", "confirm_sign_up", "reset_password", "accept_invitation", "secure_account", "first_owner", "done", "problem"
 	App        string
 	Logo       template.URL // URL of the application's logo, or ""
 	Home       string       // the application's start page, or ""
@@ -102,30 +99,34 @@ type page struct {
 	Locale     string
 	Action     string   // where the form posts
 	Token      string   // of the link, hidden in the form
-	Address    string   // masked
+	Address    string   // masked, except on confirm_sign_up
 	Problem    string   // the error's message
 	Code       Code     // of the problem
 	OfLink     bool     // problem: the error is about a link
 	Reasons    []string // of weak_password
 	MinLength  int
 	First      bool           // reset_password: the user has never had a password or a session
-	TypedCode  string         // type_code: the user types it in the browser that requested it
+	TypedCode  string         // type_code, link_elsewhere, confirm_sign_up: the user types it in the browser that requested it
 	TakesOver  bool           // confirm_sign_in: the sign-in deletes credentials that others have set up
 	Done       string         // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "secured", "accepted", "owner"
 	TakenOver  bool           // credentials that others had set up were deleted
 	Disownable bool           // confirm_email: another person may have created the account
-	MadeAt     string         // when the account was created
-	MadeFrom   string         // on which device, if known
+	MadeAt     string         // when the account was created; link_elsewhere: when the change was requested
+	MadeFrom   string         // on which device, if known; link_elsewhere: of the request
+	NewAddress string         // link_elsewhere: the requested email address
+	Over       bool           // link_elsewhere: the session that requested it has ended
 	MovesBack  bool           // secure_account: the email address is restored
 	ResetSent  bool           // disowned, secured: a link to choose a password was sent
 	SignInTo   bool           // accept_invitation: the address has an account, and its owner has to sign in first
 	SignedIn   bool           // accept_invitation: the owner is signed in; first_owner: a user is signed in
-	NoPassword bool           // accept_invitation: passwords are switched off
+	NoPassword bool           // accept_invitation: passwords are switched off; confirm_sign_up: or the account has none
 	Providers  []providerLink // accept_invitation
-	FormTarget string         // origin that the form's answer redirects to
+
+	StartsClean, AsksFactor bool   // accept_invitation: the account starts clean; it has to show its second factor
+	FormTarget              string // origin that the form's answer redirects to
 }
 
-var pageNames = []string{"confirm_sign_in", "type_code", "confirm_email", "reset_password", "accept_invitation", "secure_account", "first_owner", "done", "problem"}
+var pageNames = []string{"confirm_sign_in", "type_code", "confirm_email", "link_elsewhere", "confirm_sign_up", "reset_password", "accept_invitation", "secure_account", "first_owner", "done", "problem"}
 
 // pages are the parsed pages by name and locale.
 type pages struct {

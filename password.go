@@ -32,7 +32,7 @@ type PasswordOptions struct {
 	Breach           BreachChecker  // nil: no check against leaked passwords
 	BreachFailClosed bool           // refuse passwords (503) while the checker cannot answer; by default they are accepted and the failure logged
 	Workers          int            // hashes computed at once; default GOMAXPROCS
-	Queue            int            // callers waiting for a hash, at most a quarter of them for one client IP address (IPv6: /64) or account, in turns; one more gets CodeOverloaded; default 512
+	Queue            int            // callers waiting for a hash, at most a quarter of them for one client IP address (IPv6: /64) or account; one more gets CodeOverloaded; networks take turns (IPv6: /48, /56, /64); a quarter as many places are in addition for known devices; default 512
 }
 
 // minPasswordLength is the default of MinLength, and its minimum.
@@ -96,7 +96,7 @@ func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
 	case o.MinLength < minPasswordLength:
 		return nil, fmt.Errorf("WithPasswords: MinLength below %d is unsafe (NIST SP 800-63B-4)", minPasswordLength)
 	case o.MinLength > o.MaxLength:
-		return nil, errors.New("WithPasswords: MinLength is above MaxLength, so no password would do")
+		return nil, errors.New("WithPasswords: MinLength is above MaxLength, so no password would be valid")
 	}
 	if o.BcryptCost == 0 { // before the first hash is made with them
 		if err := passhash.Argon2id(a).Check(); err != nil {
@@ -149,11 +149,25 @@ func (p *passwords) make(password string) (string, error) {
 	return passhash.Argon2id(p.o.Argon2id).Make(password), nil
 }
 
-// hash returns a new hash of a password. account is the account's id, or its email
-// address or phone number if there is no id yet. Errors: CodeOverloaded, the context's.
-func (p *passwords) hash(ctx context.Context, account, password string) (string, error) {
+// hashOwner is the account of a password, for the queue and for limits.
+type hashOwner struct {
+	account string // its id, or its email address or phone number if there is no id yet
+	device  string // of deviceOf
+}
+
+// key identifies the account for limits. Known devices have limits of their own, so that
+// strangers do not use them up.
+func (o hashOwner) key() string {
+	if o.device == "" {
+		return o.account
+	}
+	return o.account + " " + o.device
+}
+
+// hash returns a new hash of a password. Errors: CodeOverloaded, the context's.
+func (p *passwords) hash(ctx context.Context, of hashOwner, password string) (string, error) {
 	var encoded string
-	err := p.run(ctx, account, nil, func() error {
+	err := p.run(ctx, of, nil, func() error {
 		var err error
 		encoded, err = p.make(nfkc(password))
 		return err
@@ -161,12 +175,11 @@ func (p *passwords) hash(ctx context.Context, account, password string) (string,
 	return encoded, err
 }
 
-// verify checks a password for an account, which is named as for hash. It does the same
-// work if there is no hash. It calls admit right before it computes the hash; few other
+// verify checks a password of an account. It does the same work if there is no hash. It calls admit right before it computes the hash; few other
 // callers are then between admit and their result. rehash reports that the hash has an
 // older format or cost, or is of a password that was not normalised. Errors:
 // CodeOverloaded, the context's, admit's.
-func (p *passwords) verify(ctx context.Context, account, encoded, password string, admit func(context.Context) error) (ok, rehash bool, err error) {
+func (p *passwords) verify(ctx context.Context, of hashOwner, encoded, password string, admit func(context.Context) error) (ok, rehash bool, err error) {
 	h, parseErr := passhash.Parse(encoded)
 	checkable := parseErr == nil && len(password) <= maxPasswordBytes
 	if parseErr != nil {
@@ -176,7 +189,7 @@ func (p *passwords) verify(ctx context.Context, account, encoded, password strin
 		password = "x"
 	}
 	normal, raw := nfkc(password), false
-	err = p.run(ctx, account, admit, func() error {
+	err = p.run(ctx, of, admit, func() error {
 		ok = h.Verify(normal)
 		if normal != password {
 			// Other systems may have hashed the raw form. It is always checked, so that
@@ -196,12 +209,12 @@ func (p *passwords) verify(ctx context.Context, account, encoded, password strin
 	return true, raw || !h.AtLeast(passhash.Argon2id(p.o.Argon2id)), nil
 }
 
-// run computes work in the pool, and counts it. The pool alternates between the clients
-// in the contexts.
-func (p *passwords) run(ctx context.Context, account string, admit func(context.Context) error, work func() error) error {
-	caller := pwpool.Caller{Account: account}
+// run computes work in the pool, and counts it. The pool alternates between the networks
+// of the contexts' clients.
+func (p *passwords) run(ctx context.Context, of hashOwner, admit func(context.Context) error, work func() error) error {
+	caller := pwpool.Caller{Account: of.key(), KnownDevice: of.device != ""}
 	if ip := clientFrom(ctx).IP; ip.IsValid() {
-		caller.Client = clientip.LimitKey(ip)
+		caller.Networks = clientip.Networks(ip)
 	}
 	err := p.pool.Run(ctx, caller, admit, func() error {
 		p.done.Add(1)

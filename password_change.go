@@ -42,7 +42,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	if err != nil {
 		return err
 	}
-	chosen, err := a.choosePassword(ctx, PasswordChange{c.User, passwordByChange}, newPassword{text: p.New}, func() error { return a.takePasswordChange(ctx, p.Caller) })
+	chosen, err := a.choosePassword(ctx, PasswordChange{c.User, passwordByChange}, newPassword{text: p.New, device: deviceOf(ctx, c)}, func() error { return a.takePasswordChange(ctx, p.Caller) })
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,10 @@ type chosenPassword struct{ hash string }
 
 // newPassword is a password as the user typed it, or the hash of a password that
 // another system has checked.
-type newPassword struct{ text, hash string }
+type newPassword struct {
+	text, hash string
+	device     string // of deviceOf, if the account's credentials were read
+}
 
 // choosePassword checks a new password of an existing account, calls the application's
 // hooks, and hashes the password. last, if set, is called after all other checks.
@@ -133,7 +136,7 @@ func (a *Auth) choosePassword(ctx context.Context, p PasswordChange, password ne
 	if password.hash != "" {
 		return chosenPassword{password.hash}, nil
 	}
-	hash, err := a.passwords.hash(ctx, p.User.ID, password.text)
+	hash, err := a.passwords.hash(ctx, hashOwner{p.User.ID, password.device}, password.text)
 	if err != nil {
 		return chosenPassword{}, hashFailed(err)
 	}

@@ -121,11 +121,11 @@ func TestBcryptLimit(t *testing.T) {
 			t.Errorf("%q: %v, %v", password, got, err)
 		}
 	}
-	encoded, err := p.hash(t.Context(), "", "secret words")
+	encoded, err := p.hash(t.Context(), hashOwner{}, "secret words")
 	if err != nil || !strings.HasPrefix(encoded, "$2a$10$") {
 		t.Fatalf("%q, %v", encoded, err)
 	}
-	if ok, rehash, err := p.verify(t.Context(), "", encoded, "secret words", nil); !ok || rehash || err != nil {
+	if ok, rehash, err := p.verify(t.Context(), hashOwner{}, encoded, "secret words", nil); !ok || rehash || err != nil {
 		t.Errorf("%v, %v, %v", ok, rehash, err)
 	}
 }
@@ -194,18 +194,18 @@ func TestBreachCheck(t *testing.T) {
 // NIST SP 800-63B-4: passwords that are typed alike are equal.
 func TestPasswordsAreNormalised(t *testing.T) {
 	p := testPasswords(t, PasswordOptions{})
-	encoded, err := p.hash(t.Context(), "", "Ångström ﬁve €")
+	encoded, err := p.hash(t.Context(), hashOwner{}, "Ångström ﬁve €")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, same := range []string{"Ångström five €", "A\u030angstro\u0308m five €", "Å" + "ngström ﬁve €"} {
-		if ok, _, err := p.verify(t.Context(), "", encoded, same, nil); !ok || err != nil {
+		if ok, _, err := p.verify(t.Context(), hashOwner{}, encoded, same, nil); !ok || err != nil {
 			t.Errorf("%q: %v, %v", same, ok, err)
 		}
 	}
 	// A foreign hash may be of the raw form. It is then renewed, however strong it is.
 	raw := passhash.Argon2id(p.o.Argon2id).Make("ﬁve of them")
-	if ok, rehash, err := p.verify(t.Context(), "", raw, "ﬁve of them", nil); !ok || !rehash || err != nil {
+	if ok, rehash, err := p.verify(t.Context(), hashOwner{}, raw, "ﬁve of them", nil); !ok || !rehash || err != nil {
 		t.Errorf("raw form: %v, %v, %v", ok, rehash, err)
 	}
 }
@@ -232,7 +232,7 @@ func TestRehash(t *testing.T) {
 		"bcrypt of lower cost":  {PasswordOptions{BcryptCost: 11}, bcrypt, true},
 		"argon where bcrypt is": {PasswordOptions{BcryptCost: 10}, argon(8, 1), true},
 	} {
-		ok, rehash, err := testPasswords(t, c.o).verify(t.Context(), "", c.encoded, "secret words", nil)
+		ok, rehash, err := testPasswords(t, c.o).verify(t.Context(), hashOwner{}, c.encoded, "secret words", nil)
 		if !ok || err != nil || rehash != c.want {
 			t.Errorf("%s: %v, rehash %v, %v", name, ok, rehash, err)
 		}
@@ -246,7 +246,7 @@ func TestDummyWork(t *testing.T) {
 		"no hash": {"", "secret words"}, "broken": {"$argon2id$", "secret words"}, "endless": {"", strings.Repeat("x", 1<<16)},
 	} {
 		before := p.hashCount()
-		ok, _, err := p.verify(t.Context(), "", c[0], c[1], nil)
+		ok, _, err := p.verify(t.Context(), hashOwner{}, c[0], c[1], nil)
 		if ok || err != nil || p.hashCount() != before+1 {
 			t.Errorf("%s: %v, %v, %d hashes", name, ok, err, p.hashCount()-before)
 		}
@@ -256,14 +256,14 @@ func TestDummyWork(t *testing.T) {
 // The second comparison of a password that is not in normal form does not reveal accounts.
 func TestDummyWorkForOddPasswords(t *testing.T) {
 	p := testPasswords(t, PasswordOptions{})
-	encoded, err := p.hash(t.Context(), "", "secret words")
+	encoded, err := p.hash(t.Context(), hashOwner{}, "secret words")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var works []uint64
 	for _, hash := range []string{encoded, ""} {
 		before := p.hashCount()
-		if ok, _, err := p.verify(t.Context(), "", hash, "ﬁve wrong words", nil); ok || err != nil {
+		if ok, _, err := p.verify(t.Context(), hashOwner{}, hash, "ﬁve wrong words", nil); ok || err != nil {
 			t.Errorf("%v, %v", ok, err)
 		}
 		works = append(works, p.hashCount()-before)
@@ -282,19 +282,19 @@ func TestOverload(t *testing.T) {
 		release := make(chan struct{})
 		computed := make(chan error, 1)
 		go func() { // occupies the processor
-			computed <- p.run(t.Context(), "", nil, func() error { <-release; return nil })
+			computed <- p.run(t.Context(), hashOwner{}, nil, func() error { <-release; return nil })
 		}()
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
 		results := make(chan error, 2)
 		for range 2 { // one waits for the processor, one in the queue
 			go func() {
-				_, _, err := p.verify(ctx, "", "", "secret words", nil)
+				_, _, err := p.verify(ctx, hashOwner{}, "", "secret words", nil)
 				results <- err
 			}()
 		}
 		synctest.Wait()
-		_, err := p.hash(t.Context(), "", "secret words")
+		_, err := p.hash(t.Context(), hashOwner{}, "secret words")
 		var e *Error
 		if !errors.As(err, &e) || e.Code != CodeOverloaded || e.RetryAfter <= 0 {
 			t.Errorf("error %v", err)
@@ -312,7 +312,7 @@ func TestOverload(t *testing.T) {
 		if n := p.hashCount() - before; n != 1 {
 			t.Errorf("%d computations, want the one that was under way", n)
 		}
-		if _, err := p.hash(t.Context(), "", "secret words"); err != nil {
+		if _, err := p.hash(t.Context(), hashOwner{}, "secret words"); err != nil {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -322,7 +322,7 @@ func TestOverload(t *testing.T) {
 func TestAdmit(t *testing.T) {
 	p := testPasswords(t, PasswordOptions{})
 	refuse, before := errors.New("refused"), p.hashCount()
-	if ok, _, err := p.verify(t.Context(), "", "", "secret words", func(context.Context) error { return refuse }); ok || err != refuse { //nolint:errorlint // the same error, not wrapped
+	if ok, _, err := p.verify(t.Context(), hashOwner{}, "", "secret words", func(context.Context) error { return refuse }); ok || err != refuse { //nolint:errorlint // the same error, not wrapped
 		t.Errorf("%v, %v", ok, err)
 	}
 	if p.hashCount() != before {

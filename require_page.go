@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -50,13 +51,16 @@ func (a *Auth) requirePage(next http.Handler, reqs []Requirement) http.Handler {
 // Optional is Require for handlers that also serve anonymous requests. A request
 // without a token passes, one with an invalid bearer token does not. A session in
 // cookies is refreshed as by RequirePage. If it has ended, the request is anonymous,
-// and the response deletes the cookies.
+// and the response deletes the cookies. If it needs a second factor to continue, the
+// request is anonymous, too.
 func (a *Auth) Optional(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, renewed, err := a.admittedPage(w, r)
 		switch {
 		case err == nil:
 			next.ServeHTTP(w, withClaimsOf(renewed, c))
+		case errors.Is(err, CodeMFARequired), errors.Is(err, CodeMFAEnrollmentRequired):
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), factorDueKey{}, err)))
 		case errors.Is(err, CodeMissingToken), a.hasSessionCookie(r) && !errors.Is(err, CodeCrossSiteRequest):
 			next.ServeHTTP(w, r)
 		default:
@@ -64,6 +68,9 @@ func (a *Auth) Optional(next http.Handler) http.Handler {
 		}
 	})
 }
+
+// factorDueKey is the key of the error that a second factor resolves.
+type factorDueKey struct{}
 
 // admittedPage is admitted for a browser. It replaces an expired access token by means
 // of the refresh token, and deletes the cookies of an ended session. The request that
@@ -133,6 +140,7 @@ func (a *Auth) withCookies(r *http.Request, t *Tokens) *http.Request {
 func signInErrors() []Code {
 	return []Code{
 		CodeMissingToken, CodeBadToken, CodeTokenStale, CodeSessionEnded, CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeInsufficientAAL, CodeReauthNeeded,
+		CodeMFARequired, CodeMFAEnrollmentRequired,
 	}
 }
 

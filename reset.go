@@ -110,7 +110,7 @@ func (a *Auth) resetUser(ctx context.Context, t store.Token, d linkData) (User, 
 		return u, linkFailed(err)
 	}
 	if store.EmailKey(u.Email) != store.EmailKey(d.Email) {
-		return u, fail(CodeInvalidToken, errors.New("sent to an address the account no longer has"))
+		return u, fail(CodeInvalidToken, errors.New("the link was sent to an address that the account no longer has"))
 	}
 	return u, nil
 }
@@ -137,10 +137,8 @@ func (a *Auth) handleResetPage(w http.ResponseWriter, r *http.Request) error {
 	if !fromProgram(r) {
 		return a.showResetPage(w, r, http.StatusOK, r.URL.Query().Get("token"), page{})
 	}
-	if _, _, err := a.peekMailed(r.Context(), store.PurposeReset, r.URL.Query().Get("token")); err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, struct{}{})
+	_, _, err := a.peekMailed(r.Context(), store.PurposeReset, r.URL.Query().Get("token"))
+	return answerProgram(w, err)
 }
 
 // showResetPage shows the page to choose a password. The page does not mention devices

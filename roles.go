@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,38 @@ func grants(held, wanted string) bool {
 		return strings.HasPrefix(wanted, prefix)
 	}
 	return false
+}
+
+// rolesAskedFor are the names that HasRole was asked for, in the whole process, because a
+// Requirement and Claims belong to no Auth.
+var rolesAskedFor namesAsked
+
+// namesAsked is a set of names of roles. It is safe for concurrent use.
+type namesAsked struct {
+	names sync.Map
+	n     atomic.Int64
+}
+
+// maxNamesAsked limits the set, because an application may ask for names of strangers.
+const maxNamesAsked = 500
+
+func (s *namesAsked) add(name string) {
+	if _, known := s.names.Load(name); known || !isRole(name) || s.n.Load() >= maxNamesAsked {
+		return
+	}
+	if _, known := s.names.LoadOrStore(name, nil); !known {
+		s.n.Add(1)
+	}
+}
+
+func (s *namesAsked) list() []string {
+	list := []string{}
+	s.names.Range(func(name, _ any) bool {
+		list = append(list, name.(string))
+		return true
+	})
+	slices.Sort(list)
+	return list
 }
 
 // How long the permissions of roles are cached, and for how long they are used while
@@ -55,26 +88,17 @@ type knownRoles struct {
 // younger reports whether k was read less than d ago.
 func (k *knownRoles) younger(d time.Duration) bool { return k != nil && time.Since(k.at) < d }
 
-// permissionsOf returns the permissions of roles, sorted and without duplicates, and
-// the revision of their table. Without a ProjectStore only the owner's role permits
-// anything.
-func (a *Auth) permissionsOf(ctx context.Context, roles []string) ([]string, int64, error) {
-	if len(roles) == 0 {
-		return []string{}, 0, nil
-	}
-	known, err := a.rolePermissions(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
+// permissionsOf returns the permissions of roles, sorted and without duplicates.
+func (k *knownRoles) permissionsOf(roles []string) []string {
 	list := []string{}
 	for _, role := range roles {
 		if role == RoleOwner {
 			list = append(list, permissionAll)
 		}
-		list = append(list, known.perms[role]...)
+		list = append(list, k.perms[role]...)
 	}
 	slices.Sort(list)
-	return slices.Compact(list), known.revision, nil
+	return slices.Compact(list)
 }
 
 // rolePermissions returns the permissions of each role. If the table can be read, they
@@ -116,10 +140,25 @@ func (a *Auth) rolePermissions(ctx context.Context) (*knownRoles, error) {
 	case err != nil:
 		return nil, storeFailed(err)
 	}
-	k = &knownRoles{at: time.Now(), revision: table.Revision, perms: make(map[string][]string, len(table.Roles)), table: table} // the real time: the age of a cached table does not follow the service's clock
-	for _, r := range table.Roles {
-		k.perms[r.Name] = r.Permissions
-	}
+	k = rolesOf(table)
+	k.at = time.Now() // the real time: the age of a cached table does not follow the service's clock
 	t.known.Store(k)
 	return k, nil
+}
+
+// currentRoles reads the table of roles, for a change that depends on it.
+func (a *Auth) currentRoles(ctx context.Context) (*knownRoles, error) {
+	if a.project == nil {
+		return &knownRoles{}, nil
+	}
+	table, err := a.project.Roles(ctx)
+	return rolesOf(table), storeFailed(err)
+}
+
+func rolesOf(t store.RoleTable) *knownRoles {
+	k := &knownRoles{revision: t.Revision, perms: make(map[string][]string, len(t.Roles)), table: t}
+	for _, r := range t.Roles {
+		k.perms[r.Name] = r.Permissions
+	}
+	return k
 }

@@ -49,13 +49,13 @@ func TestRolesAreKnownForASecond(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := &roleReads{table: table(1, "old")}
 			a := &Auth{project: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}, revoked: &token.Revocations{}}
-			if p, revision, err := a.permissionsOf(t.Context(), []string{"editor"}); err != nil || revision != 1 || !slices.Equal(p, []string{"old"}) {
+			if p, revision, err := permissionsNow(t, a, "editor"); err != nil || revision != 1 || !slices.Equal(p, []string{"old"}) {
 				t.Fatalf("%v at %d, %v", p, revision, err)
 			}
 			<-time.After(c.after) // the synctest clock
 			store.table, store.err = c.next, c.err
 			a.revoked.RaiseRoles(c.told)
-			p, revision, err := a.permissionsOf(t.Context(), []string{"editor", "nobody knows"})
+			p, revision, err := permissionsNow(t, a, "editor", "nobody knows")
 			switch {
 			case store.reads != 1+c.reads:
 				t.Errorf("%s: read %d times", name, store.reads)
@@ -133,9 +133,17 @@ func TestOneReadsTheRoles(t *testing.T) {
 		})
 	}
 	for _, roles := range [][]string{{RoleOwner}, nil, {"editor"}} {
-		p, revision, err := (&Auth{}).permissionsOf(t.Context(), roles)
+		p, revision, err := permissionsNow(t, &Auth{}, roles...)
 		if err != nil || revision != 0 || len(p) != min(len(roles), 1) && roles[0] == RoleOwner || len(p) == 1 && p[0] != permissionAll {
 			t.Errorf("of a store without roles, %v: %v at %d, %v", roles, p, revision, err)
 		}
 	}
+}
+
+func permissionsNow(t *testing.T, a *Auth, roles ...string) ([]string, int64, error) {
+	known, err := a.rolePermissions(t.Context())
+	if err != nil {
+		return nil, 0, err
+	}
+	return known.permissionsOf(roles), known.revision, nil
 }

@@ -20,7 +20,7 @@ const (
 	keyed                   // the public API key, where keys are configured
 	signedIn                // the API key and a bearer token of a live session
 	enrolling               // signedIn, or the token of a sign-in that waits for enrolment
-	operating               // signedIn, or a secret key alone
+	operating               // signedIn, or a secret key alone; no cookie, unless the route has cookies
 	elsewhere               // a secret key, or a caller that the adding package authenticates itself
 )
 
@@ -35,6 +35,7 @@ type route struct {
 	form          func(http.ResponseWriter, *http.Request) error // posts of the link pages, which need no key
 	captcha       bool                                           // it needs a captcha, if captchas are on
 	whenOff       bool                                           // it works while Settings.Enabled is off, for users who may change that
+	cookies       bool                                           // operating: session cookies count, on requests of the service's own origin
 	streams       bool                                           // it reads its body itself, in parts
 	authenticates bool                                           // it authenticates the caller itself
 	act           bool                                           // impersonators may call it, see impersonate.go; they may not call the others
@@ -48,7 +49,8 @@ func (a *Auth) routes() []route {
 	var (
 		wrongPasswords = []string{"LoginPerAccount", "LoginPerIP", "SignInsPerAccount", "ConsecutiveFailures"}
 		wrongFactors   = []string{"FactorPerUser", "CodesPerIP", "ConsecutiveFailures"}
-		wrongCodes     = []string{"CodesPerAddress", "CodesPerAddressDaily"} // used together with wrongFactors
+		wrongCodes     = []string{"CodesPerAddress", "CodesPerAddressDaily"}                       // used together with wrongFactors
+		wrongTexts     = []string{"CodesPerAddress", "CodesPerAddressDaily", "CodesPerPhoneDaily"} // the same, by text message
 		wrongMailCodes = []string{"CodesPerAddress", "CodesPerAddressDaily", "CodesPerIP", "ConsecutiveFailures"}
 		mails          = []string{"SendGap", "SendPerAddress", "SendPerIP"}
 		texts          = []string{"SendGap", "SendPerAddress", "SendPerIP", "SMSBudget"}
@@ -63,7 +65,7 @@ func (a *Auth) routes() []route {
 		maybeWithin = []Code{CodeBadToken, CodeSessionEnded}
 		atProvider  = []Code{CodeUnknownProvider, CodeProviderError}
 		callback    = slices.Concat(firstSignIn, atProvider, []Code{
-			CodeBadOAuthState, CodeOAuthDenied, CodeInvalidToken, CodeEmailNotVerified, CodeAccountExists, CodeIdentityAlreadyExists})
+			CodeBadOAuthState, CodeOAuthDenied, CodeInvalidToken, CodeInvalidCode, CodeEmailNotVerified, CodeAccountExists, CodeIdentityAlreadyExists})
 	)
 	return []route{
 		{pattern: "POST /signup", access: keyed, captcha: true, handle: a.handleSignUp, done: doneSent,
@@ -72,11 +74,11 @@ func (a *Auth) routes() []route {
 				CodeUserAlreadyExists, CodeWeakPassword, CodeValidationFailed, CodeRedirectNotAllowed, CodeSignupDisabled,
 				CodeMethodDisabled, CodeUserBanned, CodeMFAEnrollmentRequired, CodeOverloaded}},
 		{pattern: "POST /login", access: keyed, whenOff: true, handle: a.handleLogin, done: doneSignedIn,
-			limits: slices.Concat(wrongPasswords, []string{"FactorPerUser", "CodesPerIP"}),
+			limits: slices.Concat(wrongPasswords, wrongCodes, []string{"FactorPerUser", "CodesPerIP"}),
 			errors: plus(signIn, CodeInvalidCredentials, CodeMethodDisabled, CodeInvalidTOTPCode, CodeValidationFailed, CodeOverloaded)},
 		{pattern: "POST /refresh", access: keyed, whenOff: true, handle: a.handleRefresh,
 			limits:   []string{"RefreshPerSession"},
-			errors:   []Code{CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded, CodeUserBanned, CodeValidationFailed},
+			errors:   plus(signIn, CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded, CodeValidationFailed),
 			statuses: map[Code]int{CodeSessionEnded: http.StatusBadRequest}}, // a 401 would make clients refresh
 		{pattern: "POST /logout", access: keyed, act: true, whenOff: true, handle: a.handleLogout, done: doneSignedOut,
 			errors: []Code{CodeMissingToken, CodeBadToken, CodeInvalidRefreshToken, CodeValidationFailed}},
@@ -87,11 +89,11 @@ func (a *Auth) routes() []route {
 		{pattern: "GET /oauth/{provider}", access: open, whenOff: true, handle: a.handleOAuthStart,
 			limits: []string{"OAuthPerIP"},
 			errors: plus(atProvider, CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed)},
-		{pattern: "GET /oauth/{provider}/callback", access: open, whenOff: true, handle: a.handleOAuthCallback, limits: atFirst, errors: callback},
-		{pattern: "POST /oauth/{provider}/callback", access: open, whenOff: true, handle: a.handleOAuthCallback, limits: atFirst, errors: callback},
+		{pattern: "GET /oauth/{provider}/callback", access: open, whenOff: true, handle: a.handleOAuthCallback, limits: slices.Concat(atFirst, wrongMailCodes), errors: callback},
+		{pattern: "POST /oauth/{provider}/callback", access: open, whenOff: true, handle: a.handleOAuthCallback, limits: slices.Concat(atFirst, wrongMailCodes), errors: callback},
 		{pattern: "POST /oauth/{provider}/id-token", access: keyed, whenOff: true, handle: a.handleIDToken,
-			limits: slices.Concat(atFirst, []string{"OAuthPerIP"}),
-			errors: slices.Concat(firstSignIn, atProvider, []Code{CodeInvalidToken, CodeEmailNotVerified, CodeAccountExists, CodeValidationFailed})},
+			limits: slices.Concat(atFirst, wrongMailCodes, []string{"OAuthPerIP"}),
+			errors: slices.Concat(firstSignIn, atProvider, []Code{CodeInvalidToken, CodeInvalidCode, CodeEmailNotVerified, CodeAccountExists, CodeValidationFailed})},
 
 		{pattern: "POST /magic-link/send", access: keyed, whenOff: true, captcha: true, handle: a.handleMagicLinkSend, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
@@ -104,23 +106,24 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /otp/send", access: keyed, whenOff: true, captcha: true, handle: a.handleOTPSend, done: doneSent,
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /otp/verify", access: keyed, whenOff: true, handle: a.handleOTPVerify, done: doneSignedIn,
-			limits: slices.Concat(wrongCodes, first, wrongFactors),
+			limits: slices.Concat(wrongTexts, first, wrongFactors),
 			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeEmailNotVerified, CodeInvalidTOTPCode, CodeValidationFailed)},
 		{pattern: "POST /forgot-password", access: keyed, captcha: true, handle: a.handleForgotPassword, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /reset-password", access: open, handle: a.handleResetPage, errors: []Code{CodeInvalidToken}},
 		{pattern: "POST /reset-password", access: keyed, handle: a.handleResetPassword, form: a.handleResetPost,
 			errors: []Code{CodeInvalidToken, CodeMethodDisabled, CodeWeakPassword, CodeValidationFailed, CodeOverloaded}},
-		{pattern: "GET /verify-email", access: open, handle: a.handleVerifyEmail,
-			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists, CodeUserBanned}},
+		{pattern: "GET /verify-email", access: open, handle: a.handleVerifyEmail, errors: []Code{CodeInvalidToken}},
 		{pattern: "POST /verify-email", access: keyed, handle: a.handlePostVerifyEmail, form: a.handleVerifyEmailPost,
-			limits: slices.Concat(mails, wrongMailCodes),
-			errors: slices.Concat(maybeWithin, []Code{CodeMissingToken, CodeInvalidToken, CodeInvalidCode, CodeUserAlreadyExists, CodeUserBanned, CodeValidationFailed})},
+			limits: slices.Concat(mails, wrongCodes, wrongPasswords, []string{"CodesPerIP"}),
+			errors: slices.Concat(maybeWithin, []Code{
+				CodeMissingToken, CodeInvalidToken, CodeInvalidCode, CodeInvalidCredentials, CodeUserAlreadyExists, CodeUserBanned,
+				CodeMethodDisabled, CodeValidationFailed, CodeOverloaded})},
 
 		{pattern: "GET /invitations/accept", access: open, handle: a.handleInvitation, errors: []Code{CodeInvalidToken}},
 		{pattern: "POST /invitations/accept", access: keyed, handle: a.handleAcceptInvitation, form: a.handleInvitationForm,
 			limits: first,
-			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeAccountExists, CodeWeakPassword, CodeValidationFailed, CodeOverloaded})},
+			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeAccountExists, CodeInvalidTOTPCode, CodeWeakPassword, CodeValidationFailed, CodeOverloaded})},
 
 		{pattern: "GET /secure-account", access: open, handle: a.handleSecurePage, errors: []Code{CodeInvalidToken}},
 		{pattern: "POST /secure-account", access: keyed, handle: a.handleSecureAccount, form: a.handleSecurePost,
@@ -241,7 +244,7 @@ func (rt route) described() openapi.Route {
 		}
 		r.Errors = documented(nil, CodeInvalidAPIKey, CodeMissingToken, CodeBadToken, CodeTokenStale, CodeSessionEnded, CodeUserBanned)
 	}
-	if rt.form != nil || (rt.access != open && !strings.HasPrefix(rt.pattern, http.MethodGet)) { // any of them may use cookies
+	if rt.form != nil || rt.takesSecretKeys() || (rt.access != open && !strings.HasPrefix(rt.pattern, http.MethodGet)) { // any of them may use cookies
 		r.Errors = append(r.Errors, documented(nil, CodeCrossSiteRequest)...)
 	}
 	if rt.done != "" {

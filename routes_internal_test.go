@@ -195,7 +195,7 @@ func TestFaultsOfStoresHaveTheirNames(t *testing.T) {
 			if !errors.As(got, &e) || e.Code != want || !errors.Is(got, err) || e.Code == CodeUnavailable && e.RetryAfter != time.Second {
 				t.Errorf("%v: %v", given, got)
 			}
-			if want == CodeRoleInUse && !strings.Contains(e.Message, "owner already") {
+			if want == CodeRoleInUse && !strings.Contains(e.Message, "already has, or had, an owner") {
 				t.Errorf("%v: says %q", given, e.Message)
 			}
 		}

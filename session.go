@@ -35,6 +35,10 @@ type signIn struct {
 	newDevice bool // as expected; the store decides
 	onTrusted bool // a trusted device replaces the second factor; the store decides this, too
 
+	within string // the session that needs the second factor to continue; empty: none exists yet
+
+	used *usedFactor // a second factor that was checked before, instead of code
+
 	remember *bool // whether the browser keeps the cookies, as set at the start; nil: not set
 }
 
@@ -47,6 +51,19 @@ type credentialRef struct {
 	Email    string `json:"email,omitempty"`
 	Phone    string `json:"phone,omitempty"`
 	Password []byte `json:"password,omitempty"` // SHA-256 of the stored hash that it was checked against
+
+	Joined int64 `json:"joined,omitempty"` // the sequence of an identity that joined the account in this sign-in
+}
+
+// byIdentity returns the dependency on an identity of u. An identity that was the last
+// addition to an older account joined it in this sign-in, before the session.
+func byIdentity(u User, provider, subject string) credentialRef {
+	b := credentialRef{Provider: provider, Subject: subject}
+	i := slices.IndexFunc(u.Identities, func(i Identity) bool { return i.Provider == provider && i.Subject == subject })
+	if i >= 0 && u.Identities[i].Sequence == u.Sequence && u.Sequence > 1 {
+		b.Joined = u.Sequence
+	}
+	return b
 }
 
 // byPassword returns the dependency on a password.
@@ -83,14 +100,16 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	if s.waiting != nil || s.user.MFAEnabled && s.code != (factorCode{}) {
 		return a.signInWithFactor(ctx, s)
 	}
-	var err error
-	if s.onTrusted, err = a.withoutFactor(ctx, s); err != nil {
+	sess, err := a.newSession(ctx, s.user.ID, s.amr, now), error(nil)
+	if s.used != nil {
+		sess.AAL, sess.AMR = store.LevelAAL2, withAMR(s.amr, s.used.amr)
+	} else if s.onTrusted, err = a.withoutFactor(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := a.beforeSignIn(ctx, s.attempt()); err != nil {
 		return nil, err
 	}
-	tokens, err := a.startSession(ctx, s, a.newSession(ctx, s.user.ID, s.amr, now))
+	tokens, err := a.startSession(ctx, s, sess)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, fail(s.gone, err)
@@ -149,12 +168,15 @@ func (a *Auth) createSession(ctx context.Context, c store.Change, s signIn, u Us
 	c.Events = append(c.Events, a.newChange(ctx, c.By, done(Event{Type: EventSignedIn, UserID: u.ID, SessionID: sess.ID, Method: sess.AMR[0].Method, Provider: s.by.Provider, Reason: s.reason()}),
 		store.OutcomeEvent{On: store.OutcomeSessionsEnded, Event: Event{Type: EventSessionsEnded, UserID: u.ID}}).Events...)
 	var ended []string
-	tokens.User, err = a.makeSession(ctx, c, u, sess, s.newDevice, edit, func(c store.Change, on store.NewDevice) (User, error) {
+	tokens.User, err = a.makeSession(ctx, c, u, sess, s.by.Joined, s.newDevice, edit, func(c store.Change, on store.NewDevice) (User, error) {
 		return st(c, store.NewSession{
 			Session: sess, KeepSessions: max(0, a.cfg.sessions.MaxPerUser), Ended: func(ids []string) { ended = ids }, OnNewDevice: on,
 			OnTrustedDevice: s.onTrusted, TrustUntil: a.trustUntil(s, sess),
 		})
 	})
+	if err == nil {
+		tokens.User, err = a.asActor(ctx, tokens.User)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -181,11 +203,11 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 				return nil, err
 			}
 			if !s.by.isCurrent(c) {
-				return nil, fail(s.gone, errors.New("what the proof rested on is gone"))
+				return nil, fail(s.gone, errors.New("the credential of this sign-in was removed"))
 			}
 			u = c.User
 			if a.mfaRequired(ctx, u) {
-				return nil, fail(s.gone, errors.New("a second factor is required by now"))
+				return nil, fail(s.gone, errors.New("a second factor has become required"))
 			}
 		}
 		look = true
@@ -248,7 +270,15 @@ func (a *Auth) mint(ctx context.Context, u User, s Session) (*Tokens, error) {
 
 // mintWith is mint with custom claims that were computed before.
 func (a *Auth) mintWith(ctx context.Context, u User, s Session, custom map[string]any) (*Tokens, error) {
-	access, expires, err := a.accessToken(ctx, u, s, custom, a.now())
+	limited, err := u, error(nil)
+	if limited.Roles, err = a.rolesIn(ctx, u, s); err != nil {
+		return nil, err
+	}
+	shown, err := a.asActor(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	access, expires, err := a.accessToken(ctx, limited, s, custom, a.now())
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +289,7 @@ func (a *Auth) mintWith(ctx context.Context, u User, s Session, custom map[strin
 	return &Tokens{
 		AccessToken: access, RefreshToken: refresh,
 		ExpiresAt: expires, ExpiresIn: int(token.Options(a.cfg.tokens).Lifetime() / time.Second),
-		SessionID: s.ID, User: u,
+		SessionID: s.ID, User: shown,
 	}, nil
 }
 
@@ -267,28 +297,34 @@ func (a *Auth) mintWith(ctx context.Context, u User, s Session, custom map[strin
 type RefreshParams struct{ RefreshToken string }
 
 // Refresh exchanges a refresh token for new tokens, in one compare-and-swap of the
-// store. For a short while (SessionOptions.RefreshGrace), the token before the current
-// one yields the current one again. After that it does so once a day at most, and not
-// for two tokens in a row (EventReplayed), because a laptop that fell asleep before the
-// response arrived is no theft, while two clients that share a session are found at the
-// next round. A repetition within RefreshGrace of a replay, as from a browser that
-// sends two requests when it wakes up, gets the same answer. Any other or older token
-// revokes the session.
+// store. The token before the current one yields the current one again: within
+// SessionOptions.RefreshGrace from the same device (from another network for at most two
+// tokens in a row), otherwise at most once a day and not for two tokens in a row
+// (EventReplayed). A repetition within RefreshGrace of a replay gets the same answer. Any
+// other token revokes the session. A laptop may fall asleep before the response arrives,
+// and a browser may send two requests when it wakes up, while two clients that share a
+// session are found at the next round.
+//
+// If a second factor has become required that the session lacks, Refresh returns
+// CodeMFARequired or CodeMFAEnrollmentRequired with a token to continue with, as a
+// sign-in does. The refresh token stays valid, and the same session continues with the
+// factor. If only roles require it, the new tokens lack these roles.
 //
 // Errors: CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded (all with
-// status 400), CodeUserBanned, CodeRateLimited.
+// status 400), CodeMFARequired, CodeMFAEnrollmentRequired, CodeUserBanned,
+// CodeRateLimited.
 func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	id, counter, ok := a.keys.ParseRefreshToken(p.RefreshToken)
 	if !ok {
 		return nil, fail(CodeInvalidRefreshToken, otherSecret(p.RefreshToken))
 	}
-	draw, err := a.beforeRefresh(ctx, id)
+	draw := a.draw(a.cfg.limits.RefreshPerSession, "refresh", id, 1)
+	claims, counted, err := a.beforeAdvance(ctx, id, counter, draw)
 	if err != nil {
 		return nil, err
 	}
-	claims, err := a.beforeAdvance(ctx, id)
-	if err != nil {
-		return nil, err
+	if counted {
+		draw = store.Draw{}
 	}
 	cl := clientFrom(ctx)
 	c := a.newChange(ctx, byAuthentication(), store.OutcomeEvent{On: store.OutcomeReused, Event: Event{Type: EventReused, SessionID: id}},
@@ -296,7 +332,7 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	var other *Client // the client with the current token, if this token was replayed
 	s, u, err := a.store.AdvanceSession(ctx, store.Advance{
 		Change: c, SessionID: id, Counter: counter, Grace: a.cfg.sessions.RefreshGrace,
-		IdleUntil: c.Now.Add(a.Settings(ctx).IdleTimeout), IP: ipString(cl.IP), UserAgent: cl.UserAgent, Draw: draw,
+		IdleUntil: c.Now.Add(a.Settings(ctx).IdleTimeout), IP: ipString(cl.IP), UserAgent: cl.UserAgent, Device: sentDevice(ctx), Draw: draw,
 		Replayed: func(o Client) { other = &o },
 	})
 	var limited *store.LimitedError
@@ -322,49 +358,52 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	return tokens, nil
 }
 
-// beforeRefresh returns the limit that the store counts in the same step as the
-// refresh. If a refresh needs more work than that step, beforeRefresh counts the limit
-// itself, before the work: the application's own claims, and the check of the user
-// while the service is off.
-func (a *Auth) beforeRefresh(ctx context.Context, sessionID string) (store.Draw, error) {
-	draw := a.draw(a.cfg.limits.RefreshPerSession, "refresh", sessionID, 1)
-	if len(a.cfg.claims) == 0 && a.settings.now.Load().settings.Enabled.On() {
-		return draw, nil
+// beforeAdvance makes the checks that can refuse a refresh, and computes the application's
+// own claims, before the counter advances: a failure afterwards would make the client's
+// next attempt look like a replayed token. counted reports that it has counted the limit,
+// which it does before more work than the read of the session; otherwise the store counts
+// it together with the refresh.
+func (a *Auth) beforeAdvance(ctx context.Context, sessionID string, counter uint32, limit store.Draw) (claims func(User) map[string]any, counted bool, err error) {
+	off := !a.settings.now.Load().settings.Enabled.On()
+	s, u, err := a.store.Session(ctx, sessionID, a.now())
+	switch known := !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrSessionEnded) && !errors.Is(err, store.ErrBanned); {
+	case err != nil && known: // an outage is no reason to sign out
+		return nil, false, storeFailed(err)
+	case err != nil && off:
+		return nil, false, fail(CodeNotFound, err)
+	case err != nil: // AdvanceSession returns the error
+		return func(User) map[string]any { return nil }, false, nil
 	}
-	if err := a.take(ctx, draw); err != nil {
-		return store.Draw{}, err
+	take := func() error {
+		if counted {
+			return nil
+		}
+		counted = true
+		return a.take(ctx, limit)
 	}
-	return store.Draw{}, a.refreshesWhenOff(ctx, sessionID)
-}
-
-// refreshesWhenOff is checkSignInAllowed for the user of a session. It runs before the
-// refresh token is consumed, so that the session continues once the service is on
-// again.
-func (a *Auth) refreshesWhenOff(ctx context.Context, sessionID string) error {
-	if a.settings.now.Load().settings.Enabled.On() {
-		return nil
+	if off {
+		if err := take(); err != nil {
+			return nil, true, err
+		}
+		if err := a.checkSignInAllowed(ctx, u); err != nil {
+			return nil, true, err
+		}
 	}
-	_, u, err := a.store.Session(ctx, sessionID, a.now())
-	switch {
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrSessionEnded), errors.Is(err, store.ErrBanned):
-		return fail(CodeNotFound, err)
-	case err != nil: // an outage is no reason to sign out
-		return storeFailed(err)
+	// An outdated token first has to pass AdvanceSession. What is minted afterwards is
+	// checked again.
+	if counter == s.Counter && s.AAL != store.LevelAAL2 && a.mfaRequired(ctx, u) {
+		if err := take(); err != nil {
+			return nil, true, err
+		}
+		if _, err := a.rolesIn(ctx, u, s); err != nil {
+			return nil, true, err
+		}
 	}
-	return a.checkSignInAllowed(ctx, u)
-}
-
-// beforeAdvance computes the application's own claims, which can fail. It runs before
-// the counter advances. A failure afterwards would make the client's next attempt look
-// like a replayed token, and revoke the session if the failures outlast the grace
-// period.
-func (a *Auth) beforeAdvance(ctx context.Context, sessionID string) (claims func(User) map[string]any, err error) {
 	if len(a.cfg.claims) == 0 {
-		return func(u User) map[string]any { return u.Claims }, nil
+		return func(u User) map[string]any { return u.Claims }, counted, nil
 	}
-	_, u, err := a.store.Session(ctx, sessionID, a.now())
-	if err != nil { // AdvanceSession returns the error
-		return func(User) map[string]any { return nil }, nil //nolint:nilerr // see above
+	if err := take(); err != nil {
+		return nil, true, err
 	}
 	custom, err := a.customClaims(ctx, u)
 	return func(u User) map[string]any {
@@ -374,7 +413,7 @@ func (a *Auth) beforeAdvance(ctx context.Context, sessionID string) (claims func
 		}
 		maps.Copy(all, custom)
 		return all
-	}, err
+	}, counted, err
 }
 
 func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
@@ -408,6 +447,15 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 // session and a deleted or banned user therefore fail at once. Errors: CodeSessionEnded
 // (401), CodeUserBanned.
 func (a *Auth) Current(ctx context.Context, c *Claims) (Session, User, error) {
+	s, u, err := a.current(ctx, c)
+	if err == nil {
+		u, err = a.asActor(ctx, u)
+	}
+	return s, u, err
+}
+
+// current is Current with all roles of the user.
+func (a *Auth) current(ctx context.Context, c *Claims) (Session, User, error) {
 	if c.Impersonator != nil {
 		return a.currentImpersonation(ctx, c)
 	}
@@ -424,7 +472,7 @@ func (a *Auth) liveSession(ctx context.Context, by Caller, gone Code) (Session, 
 	case err != nil:
 		return s, u, storeFailed(err)
 	case s.UserID != by.UserID:
-		return s, u, fail(gone, errors.New("session of another user"))
+		return s, u, fail(gone, errors.New("the session belongs to another user"))
 	}
 	return s, u, nil
 }
@@ -441,8 +489,8 @@ type SessionsParams struct {
 type SessionInfo struct {
 	ID           string
 	CreatedAt    time.Time
-	LastActiveAt time.Time
-	ExpiresAt    time.Time  // the earlier of the ends of its lifetime and of its idle timeout
+	LastActiveAt time.Time  // the hour of the last refresh, which is coarse so that it does not show a thief when refreshes happen
+	ExpiresAt    time.Time  // the earlier of the end of its lifetime and of the hour of its idle timeout
 	IP           netip.Addr // of the last refresh; not valid: unknown
 	UserAgent    string
 	Device       string // a readable name, such as "Firefox on Linux"; empty: unknown
@@ -470,10 +518,16 @@ func (a *Auth) Sessions(ctx context.Context, p SessionsParams) ([]SessionInfo, e
 	return infos, nil
 }
 
-// sessionInfo returns the description of a session.
+// sessionInfo returns the description of a session. Its times are coarse, because a thief
+// who reads the list could present a copied refresh token right after its owner.
 func sessionInfo(s Session, current string) SessionInfo {
+	active := s.LastActiveAt.Truncate(time.Hour)
+	if active.Before(s.CreatedAt) {
+		active = s.CreatedAt
+	}
+	s.IdleUntil = s.IdleUntil.Add(time.Hour - 1).Truncate(time.Hour)
 	return SessionInfo{
-		ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.End()),
+		ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(active), ExpiresAt: wireTime(s.End()),
 		IP: s.Client().IP, UserAgent: s.UserAgent, Device: deviceLabel(s.UserAgent), AAL: s.AAL, AMR: s.AMR, Current: s.ID == current,
 	}
 }

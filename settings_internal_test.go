@@ -375,7 +375,7 @@ func TestSettingsThatCannotBeReadAreToldOnce(t *testing.T) {
 			s.away.Store(gone)
 			<-time.After(10 * time.Second) // the synctest clock
 			synctest.Wait()
-			if n, m := strings.Count(log.String(), "cannot be read; those read last stay in force"), strings.Count(log.String(), "can be read again"); n != away || m != back || a.settings.failing.Load() != gone {
+			if n, m := strings.Count(log.String(), "cannot be read; the last ones remain in force"), strings.Count(log.String(), "can be read again"); n != away || m != back || a.settings.failing.Load() != gone {
 				t.Errorf("told %d and %d times, failing %t: %s", n, m, a.settings.failing.Load(), log.String())
 			}
 		}

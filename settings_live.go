@@ -16,8 +16,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// How often each instance reads the settings, in the background, and the timeout of one
-// read. No request reads them or waits for a read.
+// settingsEvery is the interval at which each instance reads the settings in the
+// background, and settingsWait the timeout of one read. No request reads them or waits for a read.
 const (
 	settingsEvery = time.Second * 9 / 10 // a change is in force within a second, including the read
 	settingsWait  = 5 * time.Second
@@ -118,7 +118,7 @@ func (a *Auth) followSettings(ctx context.Context) {
 		cancel()
 		if failing := err != nil && ctx.Err() == nil; failing != a.settings.failing.Swap(failing) {
 			if failing {
-				a.cfg.log.WarnContext(ctx, "auth: the settings cannot be read; those read last stay in force", "error", err)
+				a.cfg.log.WarnContext(ctx, "auth: the settings cannot be read; the last ones remain in force", "error", err)
 			} else {
 				a.cfg.log.InfoContext(ctx, "auth: the settings can be read again")
 			}
@@ -159,23 +159,23 @@ func (a *Auth) appName() string { return visible.Line(a.settings.now.Load().sett
 const permSettings = "auth.settings.write"
 
 // checkSignInAllowed checks whether a user may sign in, also while the service is
-// switched off. Errors: CodeNotFound, which is the answer of every endpoint then.
+// switched off. Errors: CodeNotFound, as from an endpoint that is off.
 func (a *Auth) checkSignInAllowed(ctx context.Context, u User) error {
 	if a.settings.now.Load().settings.Enabled.On() {
 		return nil
 	}
-	held, _, err := a.permissionsOf(ctx, u.Roles)
+	held, err := a.standing(ctx, u)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(held, func(p string) bool { return grants(p, permSettings) }) {
+	if !slices.ContainsFunc(held.permissions, func(p string) bool { return grants(p, permSettings) }) {
 		return fail(CodeNotFound, nil)
 	}
 	return nil
 }
 
-// canSignIn reports whether a user could sign in under s: with a verified sign-in method
-// that is on, and with the second factor that s or factor requires.
+// canSignIn reports whether a user could sign in under s: by a method that is on, and with
+// a second factor if s or factor requires one.
 func (a *Auth) canSignIn(s Settings, c store.Credentials, factor bool) bool {
 	u := &c.User
 	linked := slices.ContainsFunc(u.Identities, func(i Identity) bool { return a.providers[i.Provider] != nil })

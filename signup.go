@@ -8,6 +8,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
@@ -75,7 +77,7 @@ func (a *Auth) allowSignUp(ctx context.Context, in *accountPermit, p SignUpParam
 	if err := a.allowAccount(ctx, in, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
 		return "", err
 	}
-	if hash, err = a.passwords.hash(ctx, cmp.Or(store.EmailKey(p.Email), p.Phone), p.Password); err != nil {
+	if hash, err = a.passwords.hash(ctx, hashOwner{account: cmp.Or(store.EmailKey(p.Email), p.Phone)}, p.Password); err != nil {
 		return "", hashFailed(err)
 	}
 	return hash, nil
@@ -96,7 +98,7 @@ func (a *Auth) checkSignUp(ctx context.Context, p *SignUpParams) error {
 		if !a.phoneOn(ctx) {
 			return fail(CodeMethodDisabled, nil)
 		}
-		if p.Phone, err = a.requiredPhone(p.Phone); err != nil {
+		if p.Phone, err = a.addedPhone(p.Phone, ""); err != nil {
 			bad["phone"] = err.Error()
 		}
 	} else {
@@ -150,22 +152,24 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 		nu.Session = &s
 		events = append(events, done(Event{Type: EventSignedIn, UserID: u.ID, SessionID: s.ID, Method: methodPassword}))
 	}
-	var err error
+	var text sendPermit
 	if u.Phone != "" {
-		if message.Permit, err = a.spendSMS(ctx, u.Phone); err != nil {
+		var err error
+		if text, err = a.spendSMS(ctx, u.Phone, false); err != nil {
 			return nil, err
 		}
+		message.Permit, message.To = text, text.to
 	}
 	c := a.newChange(ctx, byAuthentication(), events...)
 	a.enclose(ctx, &c, message, u, &verification)
 	created, err := a.store.CreateUser(ctx, store.CreateUser{Change: c, NewUser: nu})
 	if u.Phone != "" {
-		a.refundSMS(ctx, err == nil)
+		a.refundSMS(ctx, text, err == nil)
 	}
 	switch {
 	case errors.Is(err, store.ErrConflict) && confirm:
 		a.sendAccountExists(ctx, u, p.RedirectTo)
-		return &SignUpResult{User: u, ConfirmationRequired: true, RequestID: a.signUpRequest(u)}, nil
+		return &SignUpResult{User: u, ConfirmationRequired: true, RequestID: a.takenRequest(ctx, u)}, nil
 	case errors.Is(err, store.ErrConflict):
 		return nil, fail(CodeUserAlreadyExists, err)
 	case err != nil:
@@ -267,6 +271,9 @@ func (a *Auth) handleSignUp(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if res.ConfirmationRequired {
+		if t := transportOf(r.Context()); t != nil && t.cookies {
+			a.setSignUp(w, res.RequestID)
+		}
 		return writeJSON(w, http.StatusOK, map[string]any{"user": ViewOf(res.User), "confirmation_required": true, "request_id": res.RequestID})
 	}
 	return a.writeTokens(w, r, res.Tokens)
@@ -291,6 +298,38 @@ func (a *Auth) signUpRequest(u User) string {
 	return a.keys.RequestID(ofSignUp(u), a.now().Add(verifyLife))
 }
 
+// takenRequest is signUpRequest for a made-up user, whose address or phone number is taken.
+// For a phone number it stores a code that no attempt matches, in the background, so that
+// an attempt with the id takes as long as at another sign-up.
+func (a *Auth) takenRequest(ctx context.Context, u User) string {
+	if u.Phone == "" {
+		return a.signUpRequest(u)
+	}
+	_, t := a.newPhoneCode(store.PurposePhoneCode, ofTakenPhone(u.Phone))
+	_, t.Hash = newLinkToken()
+	a.outbox.Prepare(ctx, KindPhoneCode, func(background context.Context) (*store.SealedMessage, error) {
+		return nil, a.putToken(background, byFlow("phone number taken"), t)
+	})
+	return a.keys.RequestID(ofTakenPhone(u.Phone), t.ExpiresAt)
+}
+
+// signUpCookie is the name of the cookie with the id of the browser's last sign-up. It lets
+// the link in the mail complete by one press there.
+const signUpCookie = "sign-up"
+
+// setSignUp stores the id of a sign-up in the browser, if its sessions are in cookies.
+func (a *Auth) setSignUp(w http.ResponseWriter, id string) {
+	a.setCookie(w, a.cookieNamed(signUpCookie), id, int(verifyLife/time.Second))
+}
+
+// signUpOf returns the id of the browser's last sign-up, or "".
+func (a *Auth) signUpOf(r *http.Request) string {
+	if c := soleCookie(r, a.cookieNamed(signUpCookie)); c != nil && a.cfg.cookies != nil {
+		return c.Value
+	}
+	return ""
+}
+
 // signedUp reports whether an id comes from the sign-up that created an account with
 // its present address.
 func (a *Auth) signedUp(u User, request string) bool {
@@ -313,12 +352,12 @@ type accountPermit struct {
 // taken. For a text, spendSMS runs after it.
 func (a *Auth) permitAccount(ctx context.Context, k Kind, to string) (accountPermit, error) {
 	p := accountPermit{counted: true}
-	draws := []store.Draw{a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup")}
+	draws := a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup")
 	if k == "" {
 		return p, a.take(ctx, draws...)
 	}
 	p.byName = []store.Draw{a.firstSendDraw(k, to)}
-	draws = append(append(draws, p.byName...), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
+	draws = slices.Concat(draws, p.byName, a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
 	if k == KindPhoneCode { // spendSMS returns the permit
 		return p, a.reportBudget(ctx, a.takeAfterRefunds(ctx, append(draws, a.smsBudget(0))...))
 	}

@@ -127,6 +127,7 @@ const (
 	KindTestMail              = store.KindTestMail
 	KindTestSMS               = store.KindTestSMS
 	KindImpersonated          = store.KindImpersonated
+	KindAccountUnlocked       = store.KindAccountUnlocked
 	KindInvitation            = store.KindInvitation
 	KindAccountDeleted        = store.KindAccountDeleted
 )

@@ -10,8 +10,8 @@ import (
 // Account ownership. An account without a verified email address, phone number or
 // identity belongs to the first person who verifies one. A stranger may have set up
 // credentials before (account pre-hijacking). Verification therefore deletes everything
-// that was set up without it, except within a live session of the account, which shows
-// that both are the same person.
+// that was set up without it, unless a live session of the account, the request id of the
+// sign-up or one of the credentials shows that both are the same person.
 
 // root is a kind of identifier that a user can verify: an email address or a phone
 // number.
@@ -99,7 +99,7 @@ func purposesOfPassword() []store.Purpose {
 // the email address. They are revoked by a change of the address and by a password
 // reset by link.
 func purposesOfEmail() []store.Purpose {
-	return append(purposesOfPassword(), store.PurposeReset, store.PurposeMagicLink, store.PurposeVerifyEmail, store.PurposeEmailCode)
+	return append(purposesOfPassword(), store.PurposeReset, store.PurposeMagicLink, store.PurposeVerifyEmail)
 }
 
 // verificationRedemption returns the redemption of a link or code that verifies a

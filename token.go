@@ -57,8 +57,8 @@ func WithSharedSecret(key []byte, previous ...[]byte) Option {
 	return func(c *config) {
 		c.shared, c.signer, c.verifiers = nil, nil, nil
 		for _, s := range append([][]byte{key}, previous...) {
-			if len(s) < 32 {
-				c.fail("WithSharedSecret", fmt.Errorf("a secret needs at least 32 bytes, this one has %d", len(s)))
+			if err := keys.CheckSecret(s); err != nil {
+				c.fail("WithSharedSecret", err)
 			}
 			c.shared = append(c.shared, bytes.Clone(s))
 		}
@@ -74,11 +74,11 @@ func (c *config) checkTokens() {
 		return
 	}
 	if alg := c.tokens.Algorithm; alg != "" && alg != "HS256" {
-		c.fail("WithSharedSecret", fmt.Errorf("it signs by HS256, and WithTokens asks for %s", alg))
+		c.fail("WithSharedSecret", fmt.Errorf("it signs with HS256, but WithTokens is set to %s", alg))
 	}
 	for _, s := range c.shared {
 		if slices.ContainsFunc(c.secrets, func(own []byte) bool { return bytes.Equal(own, s) }) {
-			c.fail("WithSharedSecret", errors.New("it is one of WithSecret's: whoever knew it could make sessions, too"))
+			c.fail("WithSharedSecret", errors.New("it is also in WithSecret: a service that knows it could create sessions too"))
 		}
 	}
 }
@@ -109,12 +109,13 @@ func (a *Auth) accessToken(ctx context.Context, u User, s Session, custom map[st
 
 // signAccess is accessToken with an expiry time, for the user or for an impersonator.
 func (a *Auth) signAccess(ctx context.Context, u User, s Session, by *store.Impersonation, custom map[string]any, now, expires time.Time) (string, time.Time, error) {
-	permissions, revision, err := a.permissionsOf(ctx, u.Roles)
+	counts, err := a.standing(ctx, u)
 	if err != nil {
 		return "", time.Time{}, err
 	}
+	u.Roles = counts.roles
 	signed, err := a.signer.Sign(ctx, token.Grant{
-		ID: a.newID(), User: u, Session: s, Impersonation: by, Permissions: permissions, RolesRevision: revision, Custom: custom, IssuedAt: now, ExpiresAt: expires,
+		ID: a.newID(), User: u, Session: s, Impersonation: by, Permissions: counts.permissions, Partial: counts.waits, RolesRevision: counts.revision, Custom: custom, IssuedAt: now, ExpiresAt: expires,
 	})
 	if err != nil {
 		return "", time.Time{}, fail(CodeInternal, err)
@@ -127,6 +128,10 @@ func (a *Auth) signAccess(ctx context.Context, u User, s Session, by *store.Impe
 func (a *Auth) customClaims(ctx context.Context, u User) (map[string]any, error) {
 	if len(a.cfg.claims) == 0 {
 		return u.Claims, nil
+	}
+	u, err := a.asActor(ctx, u)
+	if err != nil {
+		return nil, err
 	}
 	custom := maps.Clone(u.Claims)
 	if custom == nil {
@@ -256,8 +261,12 @@ type Claims struct {
 	Custom        map[string]any // the application's own claims
 }
 
-// HasRole reports whether the user has a role.
-func (c *Claims) HasRole(role string) bool { return slices.Contains(c.Roles, role) }
+// HasRole reports whether the user has a role. Prefer HasPermission: the name of a role
+// protects its bearers against operators only if it is privileged (WithPrivilegedRoles).
+func (c *Claims) HasRole(role string) bool {
+	rolesAskedFor.add(role)
+	return slices.Contains(c.Roles, role)
+}
 
 // HasPermission reports whether the token has a permission, by its name or by one that
 // covers it: "*", or "notes.*" for "notes.write". Claims from Verify may lack omitted
@@ -278,12 +287,12 @@ func (a *Auth) completeClaims(ctx context.Context, c *Claims) (*Claims, error) {
 	if c == nil || !slices.Contains(c.Omitted, token.ClaimPermissions) {
 		return c, nil
 	}
-	permissions, _, err := a.permissionsOf(ctx, c.Roles)
+	known, err := a.rolePermissions(ctx)
 	if err != nil {
 		return nil, err
 	}
 	own := c.clone()
-	own.Permissions = permissions
+	own.Permissions = known.permissionsOf(c.Roles) // the signer omits the roles of an account that waits, too
 	own.Omitted = slices.DeleteFunc(own.Omitted, func(name string) bool { return name == token.ClaimPermissions })
 	if len(own.Omitted) == 0 {
 		own.Omitted = nil

@@ -9,12 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/hotp"
 
+	"github.com/authmount/auth/internal/address"
 	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
@@ -44,8 +44,38 @@ func (a *Auth) mfaRequired(ctx context.Context, u User) bool {
 
 func (a *Auth) mfaRequiredBy(s Settings, u User) bool {
 	own, _ := u.AppMetadata["mfa_required"].(bool)
-	return own || s.MFARequired.On() || slices.ContainsFunc(u.Roles, func(role string) bool { return slices.Contains(s.MFARequiredFor, role) }) ||
-		(a.cfg.mfa.RequiredFor != nil && a.cfg.mfa.RequiredFor(u))
+	return own || s.MFARequired.On() || len(rolesWithoutFactor(s, u)) < len(u.Roles) || (a.cfg.mfa.RequiredFor != nil && a.cfg.mfa.RequiredFor(u))
+}
+
+// rolesWithoutFactor returns the user's roles that need no second factor.
+func rolesWithoutFactor(s Settings, u User) []string {
+	return slices.DeleteFunc(slices.Clone(u.Roles), func(role string) bool { return slices.Contains(s.MFARequiredFor, role) })
+}
+
+// rolesIn returns the roles of u that count in a session, for every token of it. A
+// second factor that the session lacks may have become required since it was created. If
+// only roles require it, they are left out; otherwise the error is that of
+// interruptSignIn, whose token raises the session.
+func (a *Auth) rolesIn(ctx context.Context, u User, s Session) ([]string, error) {
+	settings := a.Settings(ctx)
+	if s.AAL == store.LevelAAL2 || !a.mfaRequiredBy(settings, u) {
+		return u.Roles, nil
+	}
+	if u.MFAEnabled {
+		if trusted, err := a.onTrustedDevice(ctx, u, s.Device); err != nil || trusted {
+			return u.Roles, err
+		}
+	}
+	limited := u
+	limited.Roles = rolesWithoutFactor(settings, u)
+	if !a.mfaRequiredBy(settings, limited) {
+		return limited.Roles, nil
+	}
+	c, p := CodeMFARequired, store.PurposeMFA
+	if !u.MFAEnabled {
+		c, p = CodeMFAEnrollmentRequired, store.PurposeEnroll
+	}
+	return nil, a.interruptSignIn(ctx, c, p, signIn{user: u, amr: s.AMR, within: s.ID, gone: CodeSessionEnded})
 }
 
 // totpOn reports whether second factors can be set up.
@@ -59,7 +89,7 @@ func (a *Auth) totpOn(ctx context.Context) bool {
 func (a *Auth) withoutFactor(ctx context.Context, s signIn) (onTrusted bool, err error) {
 	switch {
 	case s.user.MFAEnabled:
-		onTrusted, err = a.onTrustedDevice(ctx, s.user)
+		onTrusted, err = a.onTrustedDevice(ctx, s.user, clientFrom(ctx).Device)
 		if err == nil && !onTrusted {
 			err = a.interruptSignIn(ctx, CodeMFARequired, store.PurposeMFA, s)
 		}
@@ -70,10 +100,10 @@ func (a *Auth) withoutFactor(ctx context.Context, s signIn) (onTrusted bool, err
 	return false, nil
 }
 
-// interruptSignIn interrupts a sign-in. Its error has a token that carries the first
-// factor to /2fa/verify or to the enrolment.
+// interruptSignIn interrupts a sign-in, or a session until it has a second factor. Its
+// error has a token that carries the first factor to /2fa/verify or to the enrolment.
 func (a *Auth) interruptSignIn(ctx context.Context, c Code, p store.Purpose, s signIn) error {
-	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Remember: s.remember})
+	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Remember: s.remember, SessionID: s.within})
 	t.UserID = s.user.ID
 	err := a.putToken(ctx, byAuthentication(), t, ifCredentialsUnchanged(s.user))
 	if errors.Is(err, store.ErrStale) || errors.Is(err, CodeInvalidToken) {
@@ -176,7 +206,7 @@ func (a *Auth) useTOTP(ctx context.Context, f factorUse) (usedFactor, error) {
 // useRecoveryCode consumes a recovery code, also one that was created under a previous
 // secret, and removes the second factors in the same change if the code says so.
 func (a *Auth) useRecoveryCode(ctx context.Context, f factorUse) (usedFactor, error) {
-	hashes := a.keys.RecoveryCode(f.user.ID, f.code.recovery)
+	hashes := a.keys.RecoveryCode(f.user.ID, address.Code(f.code.recovery))
 	events := []store.OutcomeEvent{done(Event{Type: EventRecoveryCodeUsed, UserID: f.user.ID})}
 	if f.code.disables {
 		events = append(events, done(Event{Type: EventMFADisabled, UserID: f.user.ID}))
@@ -267,11 +297,12 @@ func (a *Auth) matchTOTP(f Factor, code string, now time.Time) (m match, err err
 	if !current {
 		m.sealed = a.keys.Seal(secret, []byte(f.UserID))
 	}
+	code = address.Code(code)
 	encoded := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret)
 	step := now.Unix() / totpPeriod
 	for s := step - totpSkew; s <= step+totpSkew; s++ {
 		want, err := hotp.GenerateCodeCustom(encoded, uint64(s), hotp.ValidateOpts{Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1}) //nolint:gosec // after 1970
-		if err == nil && subtle.ConstantTimeCompare([]byte(want), []byte(strings.ReplaceAll(code, " ", ""))) == 1 {
+		if err == nil && subtle.ConstantTimeCompare([]byte(want), []byte(code)) == 1 {
 			m.step, m.ok = s, true
 		}
 	}
@@ -308,6 +339,7 @@ func (a *Auth) checkFactor(ctx context.Context, f factorUse) (usedFactor, error)
 		return usedFactor{}, err
 	}
 	t := a.attemptAtFactor(u, f.limits)
+	t.knownDevice = device != ""
 	totp, recovery := a.consecutiveFailures("factor", u.ID, device), a.consecutiveFailures("recovery", u.ID, device)
 	if c.recovery != "" {
 		t.method = methodRecovery

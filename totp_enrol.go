@@ -29,7 +29,8 @@ type TOTPSetup struct {
 type enrollee struct {
 	user    User
 	session Session         // to raise, or to create
-	token   *store.TokenRef // of the sign-in that waits for the enrolment
+	creates bool            // the session does not exist yet
+	token   *store.TokenRef // of the sign-in or refresh that waits for the enrolment
 	by      credentialRef   // the credential of that sign-in
 
 	remember *bool // signIn.remember of that sign-in
@@ -59,17 +60,22 @@ func (a *Auth) waitingToEnrol(ctx context.Context, mfaToken string) (enrollee, e
 	if err != nil {
 		return enrollee{}, err
 	}
+	token := &store.TokenRef{Purpose: store.PurposeEnroll, Hash: t.Hash}
+	if d.SessionID != "" {
+		s, u, err := a.liveSession(ctx, Caller{UserID: t.UserID, SessionID: d.SessionID}, CodeBadToken)
+		return enrollee{user: u, session: s, token: token}, err
+	}
 	c, err := a.store.Credentials(ctx, store.ByID(t.UserID))
 	switch {
 	case err != nil:
 		return enrollee{}, goneOr(CodeBadToken, err)
 	case !d.By.isCurrent(c):
-		return enrollee{}, fail(CodeBadToken, errors.New("what the proof rested on is gone"))
+		return enrollee{}, fail(CodeBadToken, errors.New("the credential of this sign-in was removed"))
 	case c.User.Banned(a.now()):
 		return enrollee{}, fail(CodeUserBanned, nil)
 	}
 	return enrollee{
-		user: c.User, session: a.newSession(ctx, c.User.ID, d.AMR, a.now()), token: &store.TokenRef{Purpose: store.PurposeEnroll, Hash: t.Hash}, by: d.By, remember: d.Remember,
+		user: c.User, session: a.newSession(ctx, c.User.ID, d.AMR, a.now()), creates: true, token: token, by: d.By, remember: d.Remember,
 	}, nil
 }
 
@@ -132,7 +138,10 @@ func (a *Auth) describeTOTP(u User, secret []byte) (*TOTPSetup, error) {
 	if account == "" {
 		account = u.Phone
 	}
-	app := a.appName()
+	app := strings.Join(strings.FieldsFunc(a.appName(), func(r rune) bool { return r == ':' || r == '：' || r == ' ' }), " ") // a colon ends the label's issuer
+	if app == "" {
+		app = a.cfg.baseURL.Hostname()
+	}
 	s.URI = "otpauth://totp/" + url.PathEscape(app+":"+account) + "?" + strings.ReplaceAll(url.Values{
 		"secret": {s.Secret}, "issuer": {app}, "algorithm": {"SHA1"}, "digits": {"6"}, "period": {fmt.Sprint(totpPeriod)},
 	}.Encode(), "+", "%20") // apps do not read a plus sign as a space
@@ -159,7 +168,8 @@ type EnabledTOTP struct {
 }
 
 // EnableTOTP completes the enrolment with a first code. The caller's session rises to
-// AAL2; an enrolment token is consumed instead, and a new session created. Every other
+// AAL2; the enrolment token of a sign-in is consumed instead, and a new session created;
+// that of a refresh is consumed and raises its session. Every other
 // session of the user is revoked. The session needs a sign-in or another authentication
 // within the last 15 minutes. Errors: CodeReauthNeeded, CodeInvalidTOTPCode,
 // CodeMFANotPending, CodeMFAAlreadyEnabled, CodeRateLimited, CodeSessionEnded,
@@ -187,7 +197,7 @@ func (a *Auth) EnableTOTP(ctx context.Context, p EnableTOTPParams) (*EnabledTOTP
 	if err != nil {
 		return nil, err
 	}
-	if e.token != nil {
+	if e.creates {
 		if err := a.beforeSignIn(ctx, SignInAttempt{User: e.user, Method: e.session.AMR[0].Method, Provider: e.by.Provider}); err != nil {
 			return nil, err
 		}
@@ -222,6 +232,8 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 	events := []store.OutcomeEvent{done(Event{Type: EventMFAEnabled, UserID: e.user.ID, SessionID: s.ID})}
 	if e.token != nil {
 		authority = byAuthentication()
+	}
+	if e.creates {
 		events = append(events, done(Event{Type: EventSignedIn, UserID: e.user.ID, SessionID: s.ID, Method: s.AMR[0].Method, Provider: e.by.Provider}))
 	}
 	c := a.newChangeOf(ctx, authority, account{User: e.user}, events...)
@@ -229,13 +241,14 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 	codes, hashes := a.newRecoveryCodes(e.user.ID)
 	amr := AMR{Method: methodTOTP, Timestamp: c.Now.Unix()}
 	var r store.FactorResult
-	_, err := a.makeSession(ctx, c, e.user, s, false, nil, func(c store.Change, on store.NewDevice) (_ User, err error) {
+	_, err := a.makeSession(ctx, c, e.user, s, e.by.Joined, false, nil, func(c store.Change, on store.NewDevice) (_ User, err error) {
 		enable := store.EnableFactor{Change: c, UserID: e.user.ID, FactorID: f.ID, State: totpState(m.step), Recovery: hashes}
-		if e.token == nil {
+		enable.Redeem = e.token
+		if !e.creates {
 			enable.Raise = &store.RaisedLevel{SessionID: s.ID, Method: amr}
 		} else {
 			s.AAL, s.AMR = store.LevelAAL2, withAMR(e.session.AMR, amr)
-			enable.Redeem, enable.Create = e.token, &store.NewSession{Session: s, OnNewDevice: on}
+			enable.Create = &store.NewSession{Session: s, OnNewDevice: on}
 		}
 		r, err = a.factors.EnableFactor(ctx, enable)
 		return r.User, err

@@ -63,30 +63,35 @@ type VerifyMFAParams struct {
 
 	// TrustDevice omits the second factor on this device for MFAOptions.TrustDevices.
 	// It is ignored unless that option is set, TOTPCode is right, and the client
-	// identifies its device (Client.Device).
+	// identifies its device (Client.Device), and for the token of a refresh.
 	TrustDevice bool
 }
 
-// VerifyMFA completes a sign-in that returned CodeMFARequired. Errors:
-// CodeInvalidToken, CodeInvalidTOTPCode, CodeRateLimited (five attempts for each
-// token), CodeUserBanned.
+// VerifyMFA completes a sign-in that returned CodeMFARequired, or continues the session
+// of such a refresh at AAL2. Errors: CodeInvalidToken, CodeInvalidTOTPCode,
+// CodeRateLimited (five attempts for each token), CodeSessionEnded (of a refresh),
+// CodeUserBanned.
 func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error) {
 	t, d, err := a.peek(ctx, store.PurposeMFA, p.MFAToken)
 	if err != nil {
 		return nil, err
+	}
+	waiting := &store.TokenRef{Purpose: store.PurposeMFA, Hash: t.Hash}
+	code := factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode}
+	if d.SessionID != "" {
+		return a.continueSession(ctx, Caller{UserID: t.UserID, SessionID: d.SessionID}, code, waiting)
 	}
 	c, err := a.store.Credentials(ctx, store.ByID(t.UserID))
 	switch {
 	case err != nil:
 		return nil, linkFailed(err)
 	case !d.By.isCurrent(c):
-		return nil, fail(CodeInvalidToken, errors.New("what the proof rested on is gone"))
+		return nil, fail(CodeInvalidToken, errors.New("the credential of this sign-in was removed"))
 	case c.User.Banned(a.now()):
 		return nil, fail(CodeUserBanned, nil) // before a code is consumed
 	}
 	return a.completeSignIn(ctx, signIn{
-		user: c.User, by: d.By, amr: d.AMR, waiting: &store.TokenRef{Purpose: store.PurposeMFA, Hash: t.Hash},
-		code: factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode}, trust: p.TrustDevice, gone: CodeInvalidToken, remember: d.Remember,
+		user: c.User, by: d.By, amr: d.AMR, waiting: waiting, code: code, trust: p.TrustDevice, gone: CodeInvalidToken, remember: d.Remember,
 	})
 }
 
@@ -101,7 +106,13 @@ type StepUpParams struct {
 // CodeMFANotEnabled, CodeInvalidTOTPCode, CodeRateLimited, CodeSessionEnded,
 // CodeUserBanned.
 func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
-	used, err := a.raiseSession(ctx, p.Caller, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode})
+	return a.continueSession(ctx, p.Caller, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode}, nil)
+}
+
+// continueSession raises a session and returns its tokens. It consumes the token of a
+// refresh that waits for the factor, if there is one.
+func (a *Auth) continueSession(ctx context.Context, by Caller, code factorCode, waiting *store.TokenRef) (*Tokens, error) {
+	used, err := a.raiseSession(ctx, by, code, waiting)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +125,7 @@ func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
 
 // raiseSession consumes a second factor and raises the caller's session to AAL2 in the
 // same change, which records an event of each of types.
-func (a *Auth) raiseSession(ctx context.Context, by Caller, code factorCode, types ...EventType) (usedFactor, error) {
+func (a *Auth) raiseSession(ctx context.Context, by Caller, code factorCode, waiting *store.TokenRef, types ...EventType) (usedFactor, error) {
 	_, u, err := a.liveSession(ctx, by, CodeSessionEnded)
 	if err == nil && !u.MFAEnabled {
 		err = fail(CodeMFANotEnabled, nil)
@@ -122,13 +133,20 @@ func (a *Auth) raiseSession(ctx context.Context, by Caller, code factorCode, typ
 	if err != nil {
 		return usedFactor{}, err
 	}
-	return a.checkFactor(ctx, factorUse{by: by.authority(), user: u, code: code, complete: func(own context.Context, f *factorChange) (store.FactorResult, error) {
+	use := factorUse{by: by.authority(), user: u, code: code}
+	if waiting != nil {
+		if err := a.checkSignInAllowed(ctx, u); err != nil {
+			return usedFactor{}, err
+		}
+		use.limits = []attemptLimit{a.mfaTokenLimit(waiting.Hash)}
+	}
+	use.complete = func(own context.Context, f *factorChange) (store.FactorResult, error) {
 		c := f.Change
 		for _, t := range types {
 			raised := a.newChange(own, c.By, done(Event{Type: t, UserID: by.UserID, SessionID: by.SessionID, Method: f.amr.Method}))
 			c.Events = append(c.Events, raised.Events...)
 		}
-		r, err := f.store(c, store.Completion{Raise: &store.RaisedLevel{SessionID: by.SessionID, Method: f.amr}})
+		r, err := f.store(c, store.Completion{Redeem: waiting, Raise: &store.RaisedLevel{SessionID: by.SessionID, Method: f.amr}})
 		if errors.Is(err, store.ErrSessionEnded) {
 			err = fail(CodeSessionEnded, err)
 		}
@@ -136,7 +154,8 @@ func (a *Auth) raiseSession(ctx context.Context, by Caller, code factorCode, typ
 			a.committed(own, c, store.OutcomeDone, f.edit)
 		}
 		return r, err
-	}})
+	}
+	return a.checkFactor(ctx, use)
 }
 
 // NewRecoveryCodesParams are the parameters of NewRecoveryCodes.

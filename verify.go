@@ -1,9 +1,13 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
+	"math"
 	"net/http"
+	"time"
 
 	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
@@ -87,12 +91,16 @@ func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, addr
 	return a.newVerification(k, u, d)
 }
 
-// newVerification creates a link and a code that verify an email address for the user,
-// and the message that contains them.
+// newVerification creates a link that verifies an email address for the user, and the
+// message that contains it. The message about the account's own address has a code, too.
 func (a *Auth) newVerification(k Kind, u User, d linkData) (store.Token, outbox.Outgoing) {
 	secret, t := a.newLink(store.PurposeVerifyEmail, verifyLife, d)
 	t.UserID, t.Subject = u.ID, u.ID
-	code := a.addCode(&t, secret, d.Email, d.SessionID)
+	if k == KindChangeEmail { // the link's page shows a code for the session that requested the change
+		a.addCode(&t, secret, "", "") // until then no code is right
+		return t, outbox.Outgoing{Kind: k, To: d.Email, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: d.Email}
+	}
+	code := a.addCode(&t, secret, d.Email, "")
 	return t, outbox.Outgoing{Kind: k, To: d.Email, Link: a.linkURL(k, secret), Code: code, ExpiresIn: verifyLife, NewAddress: d.Email}
 }
 
@@ -110,17 +118,22 @@ type VerifyEmailParams struct {
 	Token  string
 	Within Caller // the live session of the caller, if any; the link or code must be of its user
 
-	// Instead of Token: the code in the mail and the email address of its recipient.
-	// Attempts count by address, or within a session by its user. A code to a new
-	// address is valid only within the session that requested it. Outside of a session,
-	// the latest code to an address is valid.
+	// Instead of Token: a code and the email address that it is about. Attempts count by
+	// address, or within a session by its user. The code for an account's own address is
+	// in the mail. The code for a new address is on the page of the link, if that is
+	// opened outside of the account; it is valid only within the session that requested
+	// the address.
 	Email string
 	Code  string
 
 	// SignUpResult.RequestID of the account's sign-up. It shows that the same person
-	// signed up and read the code. Outside of a session, the first verification of an
-	// address by a code without it takes the account over.
+	// signed up and read the link or code. Outside of a session, the first verification of
+	// an address by a code without it takes the account over.
 	RequestID string
+
+	// With Token: the account's password. It shows that the same person signed up, if the
+	// link is opened elsewhere.
+	Password string
 }
 
 // VerifiedEmail is the result of VerifyEmail.
@@ -132,28 +145,64 @@ type VerifiedEmail struct {
 
 // VerifyEmail verifies the email address that a link was sent to: the user's present
 // one or a new one. It does not sign in. Links sent to the old address are revoked, and
-// the old address gets a notice. A link to a new address is valid while the session
-// that requested it is live.
+// the old address gets a notice.
 //
-// A link deletes nothing. A reader who does not know the account can answer no on the
-// page, or request a magic link or a reset, and take the account over. A code has no
-// such page: outside of a session and without the RequestID of the sign-up, the
-// mailbox's owner takes the account over. The password is deleted, and a link to choose
-// a new one is sent.
+// A link to a new address completes only within a live session of the account, and while
+// the session that requested the address is live. Otherwise the owner of a mailbox could
+// be brought to put their address on another person's account. If the application
+// requested it (ByApplication), any live session of the account completes it, but only by
+// the link, because a code belongs to the session that requested the address.
 //
-// Errors: CodeInvalidToken, CodeUserAlreadyExists if the new address was taken
-// meanwhile, CodeSessionEnded, CodeUserBanned; of codes CodeInvalidCode in place of
-// CodeInvalidToken, CodeRateLimited, CodeValidationFailed.
+// A link that verifies an account's address for the first time deletes nothing. If the
+// account has a password, an identity or a phone number, the caller must also show to be the
+// person who signed up: by a live session of the account, the RequestID or the Password.
+// Otherwise the owner of the mailbox could be brought to confirm a stranger's credentials.
+// A reader who does not know the account can answer no on the page, or request a magic link
+// or a reset, and take the account over. A code has no such page: outside of a session and
+// without the RequestID of the sign-up, the mailbox's owner takes the account over. The
+// password is deleted, and a link to choose a new one is sent.
+//
+// Errors: CodeInvalidToken, CodeMissingToken (the link was opened elsewhere),
+// CodeUserAlreadyExists if the new address was taken meanwhile, CodeSessionEnded,
+// CodeUserBanned; with Password CodeInvalidCredentials, CodeRateLimited, CodeOverloaded,
+// CodeMethodDisabled; of codes CodeInvalidCode in place of CodeInvalidToken,
+// CodeRateLimited, CodeValidationFailed.
 func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (VerifiedEmail, error) {
 	if p.Code != "" || p.Email != "" && p.Token == "" {
-		return a.verifyByCode(ctx, p)
+		return a.verifyByCode(ctx, verification{VerifyEmailParams: p})
 	}
 	_, u, err := a.verifyEmail(ctx, p)
 	return VerifiedEmail{User: u}, err
 }
 
+// verification is an attempt to verify an email address.
+type verification struct {
+	VerifyEmailParams
+	by    *credentialRef // a credential of the account that the caller has used just now; nil: none
+	decoy bool           // no code is right
+}
+
+// bySameUser reports whether a first verification comes from the person who set up the
+// account's credentials.
+func (a *Auth) bySameUser(c store.Credentials, v verification) bool {
+	return v.Within.SessionID != "" || v.by != nil || a.signedUp(c.User, v.RequestID)
+}
+
+// carriesCredentials reports whether an account has a credential that a stranger may have
+// set up before the account's address is verified.
+func carriesCredentials(c store.Credentials) bool {
+	return c.PasswordHash != "" || len(c.User.Identities) > 0 || c.User.Phone != "" || c.User.MFAEnabled
+}
+
 func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, User, error) {
-	decide, asked := a.verificationEffect(ctx, p)
+	v := verification{VerifyEmailParams: p}
+	if p.Password != "" {
+		var err error
+		if v.by, err = a.passwordOfLink(ctx, p); err != nil {
+			return linkData{}, User{}, err
+		}
+	}
+	decide, asked := a.verificationEffect(ctx, v)
 	d, u, err := a.redeem(ctx, store.PurposeVerifyEmail, p.Token, decide)
 	if *asked && errors.Is(err, CodeSessionEnded) {
 		err = fail(CodeInvalidToken, err)
@@ -161,34 +210,84 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 	return d, u, err
 }
 
-func (a *Auth) verifyByCode(ctx context.Context, p VerifyEmailParams) (VerifiedEmail, error) {
-	g, t, d, err := a.verificationAttempt(ctx, p)
+// passwordOfLink checks the password of an account whose address a link verifies for the
+// first time. It returns nil for any other link, which needs no password.
+func (a *Auth) passwordOfLink(ctx context.Context, p VerifyEmailParams) (*credentialRef, error) {
+	if !a.Settings(ctx).Password.On() {
+		return nil, fail(CodeMethodDisabled, nil)
+	}
+	t, d, err := a.peekMailed(ctx, store.PurposeVerifyEmail, p.Token)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.store.Credentials(ctx, onThisDevice(ctx, store.ByID(t.UserID)))
+	if err != nil {
+		return nil, linkFailed(err)
+	}
+	if !isFirstVerification(c.User, d) {
+		return nil, nil
+	}
+	if _, err := a.checkPassword(ctx, passwordAttempt{credentials: c, name: store.EmailKey(d.Email), password: p.Password}); err != nil {
+		return nil, err
+	}
+	by := byPassword(c.PasswordHash)
+	return &by, nil
+}
+
+func (a *Auth) verifyByCode(ctx context.Context, v verification) (VerifiedEmail, error) {
+	g, t, d, err := a.verificationAttempt(ctx, v)
 	if err != nil {
 		return VerifiedEmail{}, err
 	}
-	decide, asked := a.verificationEffect(ctx, p)
-	var v VerifiedEmail
-	v.User, err = a.redeemCode(ctx, g, a.onlyIfRight(ctx, store.PurposeVerifyEmail, t.UserID), func() (store.Redemption, error) {
+	decide, asked := a.verificationEffect(ctx, v)
+	var done VerifiedEmail
+	done.User, err = a.redeemCode(ctx, g, a.onlyIfRight(ctx, store.PurposeVerifyEmail, t.UserID), func() (store.Redemption, error) {
 		r, err := decide(t, d)
-		v.TakenOver = err == nil && r.Patch.DropCredentials
+		done.TakenOver = err == nil && r.Patch.DropCredentials
 		return r, err
 	})
-	if errors.Is(err, CodeInvalidToken) || (*asked && p.Within.SessionID == "" && errors.Is(err, CodeSessionEnded)) {
+	if errors.Is(err, CodeInvalidToken) || (*asked && v.Within.SessionID == "" && errors.Is(err, CodeSessionEnded)) {
 		err = fail(CodeInvalidCode, err)
 	}
 	if err != nil {
 		return VerifiedEmail{}, err
 	}
-	if v.TakenOver && a.Settings(ctx).Password.On() {
-		v.ResetSent, err = a.sendFollowUp(ctx, v.User.Email)
+	if done.TakenOver && a.Settings(ctx).Password.On() {
+		done.ResetSent, err = a.sendFollowUp(ctx, done.User.Email)
 	}
-	return v, err
+	return done, err
+}
+
+// confirmAtSignIn verifies the address of an account by a code, together with a credential
+// that the sign-in has checked. The person who uses both signed up and reads the mailbox.
+// Errors: CodeInvalidCode, CodeRateLimited, CodeUserBanned.
+func (a *Auth) confirmAtSignIn(ctx context.Context, u User, by credentialRef, code string) (User, error) {
+	done, err := a.verifyByCode(ctx, verification{VerifyEmailParams: VerifyEmailParams{Email: u.Email, Code: code}, by: &by})
+	return done.User, err
+}
+
+// decoySubject is the subject of a code that nobody knows; see tryDecoy.
+const decoySubject = "decoy"
+
+// tryDecoy does the work of confirmAtSignIn with a wrong code, for a sign-in with a wrong
+// password, so that the duration does not reveal whether the password is right. It always
+// returns an error. The stored decoy lets the store count an attempt as for any code.
+func (a *Auth) tryDecoy(ctx context.Context, email, code string) error {
+	_, err := a.verifyByCode(ctx, verification{VerifyEmailParams: VerifyEmailParams{Email: email, Code: code}, decoy: true})
+	if errors.Is(err, store.ErrNotFound) {
+		_, t := a.newLink(store.PurposeVerifyEmail, verifyLife, linkData{})
+		t.Subject, t.MaxTries = decoySubject, math.MaxInt32
+		if err := a.putToken(ctx, byFlow("confirmation"), t); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // verificationEffect returns the function that decides the effect of a verification
 // link or code. asked reports whether a session requested it; that session must still
 // be live.
-func (a *Auth) verificationEffect(ctx context.Context, p VerifyEmailParams) (decide func(store.Token, linkData) (store.Redemption, error), asked *bool) {
+func (a *Auth) verificationEffect(ctx context.Context, p verification) (decide func(store.Token, linkData) (store.Redemption, error), asked *bool) {
 	var recoveryLink string
 	linkCreated := false // the link exists
 	asked = new(bool)
@@ -196,22 +295,32 @@ func (a *Auth) verificationEffect(ctx context.Context, p VerifyEmailParams) (dec
 		authority := byAuthentication()
 		if p.Within.SessionID != "" {
 			if t.UserID != p.Within.UserID {
-				return store.Redemption{}, fail(CodeInvalidToken, errors.New("link of another user"))
+				return store.Redemption{}, fail(CodeInvalidToken, errors.New("the link belongs to another user"))
 			}
 			authority = p.Within.authority()
 		}
 		if *asked = d.SessionID != ""; *asked {
 			authority = Caller{UserID: t.UserID, SessionID: d.SessionID}.authority()
 		}
-		before, err := a.store.User(ctx, store.ByID(t.UserID))
+		creds, err := a.store.Credentials(ctx, store.ByID(t.UserID))
+		before := creds.User
 		switch {
 		case err != nil:
 			return store.Redemption{}, linkFailed(err)
 		case before.Banned(a.now()):
 			return store.Redemption{}, fail(CodeUserBanned, nil)
-		case p.Code != "" && isFirstVerification(before, d) && p.Within.SessionID == "" && !a.signedUp(before, p.RequestID):
+		case p.by != nil && !p.by.isCurrent(creds):
+			return store.Redemption{}, fail(CodeInvalidToken, errors.New("the credential was removed meanwhile"))
+		case isNewAddress(before, d):
+			if err := a.requireSessionOf(ctx, p.Within, d); err != nil {
+				return store.Redemption{}, err
+			}
+		case !isFirstVerification(before, d) || a.bySameUser(creds, p):
+		case p.Code != "":
 			r, _ := a.verificationRedemption(ctx, before, rootEmail, Caller{})
 			return r, nil
+		case carriesCredentials(creds):
+			return store.Redemption{}, fail(CodeMissingToken, errors.New("a first verification, elsewhere than the sign-up"))
 		}
 		patch, event := a.confirmed(before, d.Email)
 		if patch.Email != nil && !linkCreated {
@@ -227,11 +336,28 @@ func (a *Auth) verificationEffect(ctx context.Context, p VerifyEmailParams) (dec
 	}, asked
 }
 
+// isNewAddress reports whether a verification link changes the account's email address.
+func isNewAddress(u User, d linkData) bool { return store.EmailKey(u.Email) != store.EmailKey(d.Email) }
+
+// requireSessionOf checks that a change of address completes within a live session of the
+// account. within is a session of the link's user, or zero. The change itself checks the
+// session that requested the address.
+func (a *Auth) requireSessionOf(ctx context.Context, within Caller, d linkData) error {
+	switch within.SessionID {
+	case "":
+		return fail(CodeMissingToken, errors.New("a new address, outside of the account's sessions"))
+	case d.SessionID:
+		return nil
+	}
+	_, _, err := a.liveSession(ctx, within, CodeSessionEnded)
+	return err
+}
+
 // confirmed returns the effect of a verification link on a user.
 func (a *Auth) confirmed(u User, address string) (p store.UserPatch, events []store.OutcomeEvent) {
 	now := a.now()
 	switch {
-	case store.EmailKey(u.Email) != store.EmailKey(address):
+	case isNewAddress(u, linkData{Email: address}):
 		p = store.UserPatch{Email: &address, EmailVerifiedAt: &now, DropTokens: purposesOfEmail()}
 		events = []store.OutcomeEvent{done(Event{Type: EventEmailChanged, UserID: u.ID})}
 	case !u.EmailVerified():
@@ -243,14 +369,19 @@ func (a *Auth) confirmed(u User, address string) (p store.UserPatch, events []st
 
 // disownAccount is "This wasn't me" on the page: the address's owner takes over the
 // account that another person created with the address, and gets a link to choose a
-// password. If the address is not yet the account's, only the link is consumed.
+// password. If the address is not yet the account's, the link and its code become invalid,
+// and the account may be refused further changes for a while (see refusedChanges).
 func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver, reset bool, err error) {
+	refused := ""
 	_, u, err := a.redeem(ctx, store.PurposeVerifyEmail, token, func(t store.Token, d linkData) (store.Redemption, error) {
 		u, err := a.store.User(ctx, store.ByID(t.UserID))
 		if err != nil {
 			return store.Redemption{}, linkFailed(err)
 		}
 		if takenOver = isFirstVerification(u, d); !takenOver {
+			if isNewAddress(u, d) {
+				refused = u.ID
+			}
 			c := a.newChange(ctx, byAuthentication())
 			c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
 			return store.Redemption{Change: c, Effect: store.Effect{UserID: u.ID}}, nil
@@ -258,11 +389,28 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver, rese
 		r, _ := a.verificationRedemption(ctx, u, rootEmail, Caller{})
 		return r, nil
 	})
+	if err == nil && refused != "" {
+		if err := a.take(ctx, a.refusedChanges(refused, 1)); err != nil && !errors.Is(err, CodeRateLimited) {
+			return false, false, err
+		}
+	}
 	if err != nil || !takenOver {
 		return false, false, err
 	}
 	reset, err = a.sendFollowUp(ctx, u.Email)
 	return true, reset, err
+}
+
+// refusedChanges is a draw from the changes of address of an account that the owners of
+// the addresses may refuse. After three the account cannot change its address for a day.
+func (a *Auth) refusedChanges(userID string, cost int) store.Draw {
+	return a.draw(a.always(Rate{Burst: 3, Per: 3 * 24 * time.Hour}), "address-refused", userID, cost)
+}
+
+// mayChangeAddress checks that fewer than three changes of the account's address were
+// refused lately. Errors: CodeRateLimited.
+func (a *Auth) mayChangeAddress(ctx context.Context, userID string) error {
+	return a.take(ctx, a.refusedChanges(userID, 0)) // checks without drawing
 }
 
 // isFirstVerification reports whether a verification link is the first verification of
@@ -281,7 +429,11 @@ type verifyEmailBody struct {
 	Email     string `json:"email"`
 	Code      string `json:"code"`
 	RequestID string `json:"request_id"`
+	Password  string `json:"password"`
 }
+
+// LogValue keeps the secrets out of the log.
+func (p verifyEmailBody) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // handlePostVerifyEmail is POST /verify-email. With a token or code it completes the
 // verification; otherwise it starts one for the signed-in user.
@@ -297,7 +449,7 @@ func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) err
 			return err
 		}
 		if p.Email != "" { // meant to complete
-			_, err := a.verifyByCode(ctx, VerifyEmailParams{Within: me.caller(), Email: p.Email})
+			_, err := a.verifyByCode(ctx, verification{VerifyEmailParams: VerifyEmailParams{Within: me.caller(), Email: p.Email}})
 			return err
 		}
 		if err := a.startEmailVerification(ctx, me.caller(), me.user); err != nil {
@@ -309,7 +461,9 @@ func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	v, err := a.VerifyEmail(ctx, VerifyEmailParams{Token: p.Token, Within: within, Email: p.Email, Code: p.Code, RequestID: p.RequestID})
+	v, err := a.VerifyEmail(ctx, VerifyEmailParams{
+		Token: p.Token, Within: within, Email: p.Email, Code: p.Code, RequestID: cmp.Or(p.RequestID, a.signUpOf(r)), Password: p.Password,
+	})
 	if err != nil {
 		return err
 	}
@@ -317,78 +471,4 @@ func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) err
 		return writeJSON(w, http.StatusOK, map[string]any{"taken_over": true, "reset_sent": v.ResetSent})
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})
-}
-
-// handleVerifyEmail is GET /verify-email.
-func (a *Auth) handleVerifyEmail(w http.ResponseWriter, r *http.Request) error {
-	token := r.URL.Query().Get("token")
-	switch {
-	case r.Method == http.MethodHead || a.wantsPage(r):
-		return a.showVerifyPage(w, r, token)
-	case !fromProgram(r): // DirectLinks
-		return a.finishVerifyEmail(w, r, token)
-	}
-	v, err := a.VerifyEmail(r.Context(), VerifyEmailParams{Token: token})
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, map[string]any{"email_verified": true, "user": ViewOf(v.User)})
-}
-
-// showVerifyPage shows the page of a verification link. If another person may have
-// created the account, the page says when and on which device, and offers to disown it.
-func (a *Auth) showVerifyPage(w http.ResponseWriter, r *http.Request, secret string) error {
-	t, d, err := a.peekMailed(r.Context(), store.PurposeVerifyEmail, secret)
-	if err != nil {
-		return a.showProblem(w, r, err)
-	}
-	u, err := a.store.User(r.Context(), store.ByID(t.UserID))
-	if err != nil {
-		return a.showProblem(w, r, linkFailed(err))
-	}
-	pg := page{Name: "confirm_email", Token: secret, Address: maskEmail(d.Email)}
-	if maybeUnknownAccount(u, d) && !a.signedInAs(r, u) {
-		pg.Disownable, pg.MadeAt, pg.MadeFrom = true, u.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"), deviceLabel(d.Device)
-	}
-	a.showPage(w, r, http.StatusOK, pg, d.RedirectTo)
-	return nil
-}
-
-// signedInAs reports whether a request has a live session of u. It returns false if an
-// error prevents the check.
-func (a *Auth) signedInAs(r *http.Request, u User) bool {
-	within, err := a.within(r)
-	if err != nil || within.UserID != u.ID {
-		return false
-	}
-	_, _, err = a.liveSession(r.Context(), within, CodeSessionEnded)
-	return err == nil
-}
-
-// handleVerifyEmailPost handles the page's buttons.
-func (a *Auth) handleVerifyEmailPost(w http.ResponseWriter, r *http.Request) error {
-	form, err := a.readForm(r)
-	if err != nil {
-		return a.showProblem(w, r, err)
-	}
-	if form.Get("disown") == "" {
-		return a.finishVerifyEmail(w, r, form.Get("token"))
-	}
-	takenOver, reset, err := a.disownAccount(r.Context(), form.Get("token"))
-	if err != nil {
-		return a.showProblem(w, r, err)
-	}
-	done := "left_alone"
-	if takenOver {
-		done = "disowned"
-	}
-	return a.showDone(w, r, page{Done: done, ResetSent: reset}, "")
-}
-
-func (a *Auth) finishVerifyEmail(w http.ResponseWriter, r *http.Request, token string) error {
-	d, _, err := a.verifyEmail(r.Context(), VerifyEmailParams{Token: token})
-	if err != nil {
-		return a.showProblem(w, r, err)
-	}
-	return a.showDone(w, r, page{Done: "email_verified"}, d.RedirectTo)
 }

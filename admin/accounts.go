@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -123,6 +125,7 @@ type CreateUserParams struct {
 	Password      string         `json:"password"`      // needs auth.credentials; empty: none
 	PasswordHash  string         `json:"password_hash"` // instead of Password, as in auth.ImportUserParams; needs auth.credentials
 	Roles         []string       `json:"roles"`         // needs auth.roles.assign, and the permissions of the roles
+	Accepted      bool           `json:"accepted"`      // the roles take effect at once, see auth.ImportUserParams; needs a person with "*"
 	UserMetadata  map[string]any `json:"user_metadata"`
 	AppMetadata   map[string]any `json:"app_metadata"`
 	Notes         string         `json:"notes"` // of operators; never shown to the user
@@ -155,14 +158,17 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 	}
 	n := &host.NewAccount{ImportUser: host.ImportUser{
 		ID: p.ID, Email: p.Email, EmailVerified: p.EmailVerified, Phone: p.Phone, PhoneVerified: p.PhoneVerified, FullName: p.FullName,
-		PasswordHash: p.PasswordHash, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Roles: slices.Compact(slices.Sorted(slices.Values(p.Roles))),
+		PasswordHash: p.PasswordHash, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Roles: slices.Compact(slices.Sorted(slices.Values(p.Roles))), Accepted: p.Accepted || who.accepting,
 	}, Password: p.Password, Notes: p.Notes}
 	f := fieldsOfNew(n.ImportUser)
 	f.credentials = f.credentials || p.Password != ""
-	var leave *host.Permit
+	var permit *host.Permit
 	var send host.Send
 	id, err := carryOut(ctx, m, who, opCreateUser, "", auth.EventUserCreated, func(t *turn) (string, error) {
 		if err := m.mayWriteFields(t, f); err != nil {
+			return "", err
+		}
+		if err := m.mayAccept(t, n.Accepted); err != nil {
 			return "", err
 		}
 		nu, err := m.kit.NewAccount(ctx, n)
@@ -176,16 +182,16 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 			return "", err
 		}
 		t.change.Events[0].Event.UserID, t.record.Target = nu.User.ID, labelOf(nu.User)
-		t.made(nu)
+		t.recordCreated(nu)
 		if p.Send == SendVerification {
-			if leave == nil { // counted once, however often the change is attempted
-				drawn, err := m.kit.PermitVerification(ctx, nu.User.Email)
+			if permit == nil { // counted once, however often the change is attempted
+				granted, err := m.kit.PermitVerification(ctx, nu.User.Email)
 				if err != nil {
 					return "", err
 				}
-				leave = &drawn
+				permit = &granted
 			}
-			m.kit.SendVerification(ctx, &t.change, &nu, *leave)
+			m.kit.SendVerification(ctx, &t.change, &nu, *permit)
 		}
 		if p.Send == SendInvitation {
 			if err := m.kit.InviteNew(ctx, &t.change, &send, &nu); err != nil {
@@ -206,29 +212,29 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 }
 
 // neverUsed rejects the id of a deleted account, because its records and the keys that it
-// answered for must not pass to a new account. The audit log knows the id for as long as it
-// is stored. The id of an existing account is rejected, too, because the account may be
-// deleted before the new one is created; there reports whether it exists.
-func (m *Admin) neverUsed(ctx context.Context, id string) (there bool, err error) {
-	taken := m.fail(auth.CodeUserAlreadyExists, &store.ConflictError{Field: "id"})
+// answered for must not pass to a new account. The id of an existing account is rejected,
+// too, because the account may be deleted before the new one is created; exists reports
+// whether it does.
+func (m *Admin) neverUsed(ctx context.Context, id string) (exists bool, err error) {
+	conflict := m.fail(auth.CodeUserAlreadyExists, &store.ConflictError{Field: "id"})
 	switch _, err := m.store.User(ctx, store.ByID(id)); {
 	case err == nil:
-		return true, taken
+		return true, conflict
 	case !errors.Is(err, store.ErrNotFound):
 		return false, m.kit.StoreError(err)
 	}
-	list, err := m.journal.Events(ctx, store.EventQuery{UserID: id, Limit: 1})
-	if err != nil {
+	deleted, err := m.admin.UserDeleted(ctx, id)
+	switch {
+	case err != nil:
 		return false, m.kit.StoreError(err)
-	}
-	if len(list) > 0 {
-		return false, taken
+	case deleted:
+		return false, conflict
 	}
 	return false, nil
 }
 
-// made records a new account in the audit log.
-func (t *turn) made(nu store.NewUser) {
+// recordCreated records a new account in the audit log.
+func (t *turn) recordCreated(nu store.NewUser) {
 	u := nu.User
 	for field, v := range map[string]string{"email": u.Email, "phone": u.Phone, "full_name": u.FullName} {
 		if v != "" {
@@ -294,18 +300,33 @@ func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (
 		if err != nil {
 			return auth.User{}, err
 		}
-		t.edited(patch)
+		if p.Notes != nil {
+			c, err := m.store.Credentials(ctx, store.ByID(t.target.ID))
+			if err != nil {
+				return auth.User{}, err
+			}
+			if c.Notes == *p.Notes {
+				patch.Notes = nil
+			}
+		}
+		t.recordPatch(patch)
+		if t.unchanged(len(t.record.Changes) == 0) {
+			return t.target, nil
+		}
 		u, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
 		if errors.Is(err, store.ErrConflict) {
 			err = m.fail(auth.CodeUserAlreadyExists, err)
+		}
+		if err == nil && u.AcceptedSequence != t.target.AcceptedSequence {
+			m.kit.MarkStale(u) // it waits from now on
 		}
 		return u, err
 	})
 }
 
-// edited records a patch in the audit log. Of notes it records only that they changed,
+// recordPatch records a patch in the audit log. Of notes it records only that they changed,
 // because their text should not outlive the account.
-func (t *turn) edited(p store.UserPatch) {
+func (t *turn) recordPatch(p store.UserPatch) {
 	u := t.target
 	for field, c := range map[string]struct {
 		before string
@@ -315,19 +336,26 @@ func (t *turn) edited(p store.UserPatch) {
 			t.changed(field, optional(c.before), optional(*c.after))
 		}
 	}
-	if at := p.EmailVerifiedAt; at != nil {
+	if at := p.EmailVerifiedAt; at != nil && u.EmailVerified() == at.IsZero() {
 		t.changed("email_verified", u.EmailVerified(), !at.IsZero())
 	}
-	if at := p.PhoneVerifiedAt; at != nil {
+	if at := p.PhoneVerifiedAt; at != nil && u.PhoneVerified() == at.IsZero() {
 		t.changed("phone_verified", u.PhoneVerified(), !at.IsZero())
 	}
-	if p.UserMetadata != nil {
+	if p.UserMetadata != nil && !sameJSON(u.UserMetadata, p.UserMetadata) {
 		t.changed("user_metadata", u.UserMetadata, p.UserMetadata)
 	}
-	if p.AppMetadata != nil {
+	if p.AppMetadata != nil && !sameJSON(u.AppMetadata, p.AppMetadata) {
 		t.changed("app_metadata", u.AppMetadata, p.AppMetadata)
 	}
 	if p.Notes != nil {
 		t.changed("notes", nil, nil)
 	}
+}
+
+// sameJSON reports whether two values are the same in JSON.
+func sameJSON(a, b any) bool {
+	x, err := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(x, y)
 }

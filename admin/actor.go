@@ -21,6 +21,8 @@ type Actor struct {
 
 	external *Identity
 
+	accepting bool
+
 	// The actor of a job. Recent authentication was checked when the job started. A key
 	// is known by its id, or by its name in the options.
 	begun          bool
@@ -30,25 +32,33 @@ type Actor struct {
 	seen *seen // of an actor who looks at a page
 }
 
-// seen is an actor's session as it was read for a page, for the further reads of the
-// page. A page is checked once, when it is requested, and again if it takes longer than
-// seenFor. Operations that change something read the session again.
+// seen caches an actor's session for the reads of one page. It is valid for seenFor;
+// operations that change something read the session again.
 type seen struct {
 	at      time.Time
 	session auth.Session
 	user    auth.User
 }
 
-// seenFor is how long seen is valid.
 const seenFor = time.Second
 
-// User is a user who is signed in to a session, see Claims.Caller. The user's roles are
+// User returns the actor for a signed-in user, see Claims.Caller. The user's roles are
 // read for every operation; those of the token do not count.
 func User(c auth.Caller) Actor { return Actor{caller: c} }
 
-// System is code of the application, with a name for the audit log. It may do everything,
-// because the application is responsible for it.
+// System returns the actor for code of the application. name is for the audit log. It may
+// do everything, because the application is responsible for it.
 func System(name string) Actor { return Actor{system: name} }
+
+// Accepting returns code of the application whose changes of roles, and new accounts, take
+// effect without the acceptance of the account's holder. A password, phone number or
+// session that somebody else set up for the account before then keeps working, with the
+// new permissions. Use it for accounts that the application itself has just created, such
+// as the first owner of a new service, and in tests. It has no effect on other actors.
+func (a Actor) Accepting() Actor {
+	a.accepting = a.system != ""
+	return a
+}
 
 func (a Actor) authority() auth.Authority {
 	switch {
@@ -68,10 +78,11 @@ type acting struct {
 	session     auth.Session
 	key         *store.APIKey // nil: no key
 	creator     *auth.User    // the user who answers for the key; nil: none
-	external    *Identity     // nil: not one whom only the application knows
-	permissions []string
+	external    *Identity     // nil: not an external actor
+	permissions []string      // the result of strengthIn
 	roles       store.RoleTable
 	begun       bool // see Actor
+	accepting   bool // see Actor.Accepting
 }
 
 func (a *acting) system() bool { return a.user == nil && a.key == nil && a.external == nil }
@@ -95,7 +106,7 @@ func (m *Admin) resolve(ctx context.Context, who Actor, op operation) (*acting, 
 	if err != nil {
 		return nil, m.kit.StoreError(err)
 	}
-	a := &acting{by: who.authority(), roles: table, begun: who.begun}
+	a := &acting{by: who.authority(), roles: table, begun: who.begun, accepting: who.accepting}
 	if who.system != "" {
 		a.label, a.permissions = who.system, []string{permAll}
 		return a, nil
@@ -107,7 +118,7 @@ func (m *Admin) resolve(ctx context.Context, who Actor, op operation) (*acting, 
 		return a, m.resolveExternal(*who.external, a)
 	}
 	if now := m.kit.Now(); who.seen != nil && op.reads() && now.Sub(who.seen.at) < seenFor {
-		a.signedIn(who.seen.session, who.seen.user)
+		m.signedIn(a, who.seen.session, who.seen.user)
 		return a, nil
 	}
 	s, u, err := m.store.Session(ctx, who.caller.SessionID, m.kit.Now())
@@ -119,19 +130,19 @@ func (m *Admin) resolve(ctx context.Context, who Actor, op operation) (*acting, 
 	case err != nil:
 		return nil, m.kit.StoreError(err)
 	}
-	a.signedIn(s, u)
+	m.signedIn(a, s, u)
 	return a, nil
 }
 
-// signedIn sets the actor to the user of a session.
-func (a *acting) signedIn(s auth.Session, u auth.User) {
+// signedIn sets an actor to the user of a session.
+func (m *Admin) signedIn(a *acting, s auth.Session, u auth.User) {
 	a.user, a.session, a.label = &u, s, labelOf(u)
-	a.permissions = permissionsIn(a.roles, u.Roles)
+	a.permissions = m.strengthOf(a.roles, u)
 }
 
-// rolesFor returns the table of roles for an operation. An operation that changes
-// something, which holds the table as a condition, or that shows roles reads the current
-// table. Any other uses the copy of the process, as tokens do.
+// rolesFor returns the table of roles for an operation. Changes and reads of roles use the
+// table in the store, because a change is conditional on it. Other reads use the process's
+// copy, as tokens do.
 func (m *Admin) rolesFor(ctx context.Context, op operation) (store.RoleTable, error) {
 	if op.reads() && op.permission != PermRolesRead {
 		return m.kit.Roles(ctx)
@@ -157,7 +168,7 @@ func permissionsIn(t store.RoleTable, roles []string) []string {
 	return slices.Compact(list)
 }
 
-// labelOf returns the label of a user. It is copied into the audit log, because its rows
-// outlive the account. It is never the user's name: people choose their names, and could
+// labelOf returns the label of a user. The audit log stores a copy, because the log
+// outlives the account. It is never the user's name: people choose their names, and could
 // choose another user's email address.
 func labelOf(u auth.User) string { return cmp.Or(u.Email, u.Phone, u.ID) }

@@ -34,17 +34,17 @@ func TestOperationsRefuseActors(t *testing.T) {
 	falls := []fall{
 		{"who lacks the permission", nil, []auth.Code{auth.CodeMissingPermission}},
 		{"whose session has ended", func(o *office, s *authtest.SignedIn) {
-			if _, err := o.adm.EndSessions(o.t.Context(), admin.System("test"), s.User.ID, ""); err != nil {
+			if _, err := o.adm.EndSessions(o.t.Context(), admin.System("test").Accepting(), s.User.ID, ""); err != nil {
 				o.t.Fatal(err)
 			}
 		}, []auth.Code{auth.CodeSessionEnded}},
 		{"who is banned", func(o *office, s *authtest.SignedIn) {
-			if _, err := o.adm.BanUser(o.t.Context(), admin.System("test"), admin.BanUserParams{UserID: s.User.ID, Reason: "x"}); err != nil {
+			if _, err := o.adm.BanUser(o.t.Context(), admin.System("test").Accepting(), admin.BanUserParams{UserID: s.User.ID, Reason: "x"}); err != nil {
 				o.t.Fatal(err)
 			}
 		}, []auth.Code{auth.CodeSessionEnded, auth.CodeUserBanned}},
 		{"who has lost the role", func(o *office, s *authtest.SignedIn) {
-			if _, err := o.adm.SetRoles(o.t.Context(), admin.System("test"), admin.SetRolesParams{UserID: s.User.ID}); err != nil {
+			if _, err := o.adm.SetRoles(o.t.Context(), admin.System("test").Accepting(), admin.SetRolesParams{UserID: s.User.ID}); err != nil {
 				o.t.Fatal(err)
 			}
 		}, []auth.Code{auth.CodeNotAdmin}},

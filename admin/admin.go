@@ -8,7 +8,7 @@
 // does the same. Roles are data: an operation requires a permission, roles list the
 // permissions that they hold, and the role "owner" holds all. The store checks all
 // conditions of an operation again at the instant of the change, including the
-// permissions of the actor and of the target.
+// permissions of the target and of the actor, unless the actor is [External].
 package admin
 
 import (
@@ -36,16 +36,23 @@ type Options struct {
 
 	// Authorize identifies the caller of a request to /admin, for applications with their
 	// own admin login. If it is set, it decides about every request except those with
-	// secret keys, and sessions of Authmount are not accepted. Cross-site requests that
-	// would change something are rejected before (auth.CheckOrigin). The identity has
+	// secret keys, and sessions of Authmount are not accepted. Requests of other origins
+	// are rejected before, unless they have a bearer token and no cookie. The identity has
 	// only its own Permissions, see [External]. An error of package auth is returned as
 	// it is; any other becomes 401 missing_token without its text. Authorize is called
 	// concurrently, and must not read the body. Default: none.
 	Authorize func(*http.Request) (Identity, error)
 
-	// TellImpersonated sends a message to a user's verified email address when another
+	// SameOriginCookies accepts the application's session cookies (auth.WithCookies) at
+	// /admin, for a back office on the service's own origin. Every script that runs on that
+	// origin can then act as an operator who visits it. Requests of other origins, those of
+	// auth.WithCORS included, need a bearer token. Default: off, so that the endpoints take
+	// bearer tokens and secret keys only. The dashboard has cookies of its own.
+	SameOriginCookies bool
+
+	// NotifyImpersonated sends a message to a user's verified email address when another
 	// user starts to act as that user. Default: off.
-	TellImpersonated bool
+	NotifyImpersonated bool
 }
 
 // Admin carries out the operations. It is safe for concurrent use.
@@ -57,16 +64,17 @@ type Admin struct {
 	project     store.ProjectStore
 	admin       store.AdminStore
 	permissions catalog
+	privileged  []string // names of roles that are always privileged
 	requireMFA  bool
 	authorize   func(*http.Request) (Identity, error)
 
-	tellImpersonated bool
+	notifyImpersonated bool
 
 	endsAtOnce int           // see revokedAtOnce
 	importSize int64         // see maxImportSize
 	importRows int           // see maxImportRows
 	exportPage int           // see usersAtOnce
-	wake       chan struct{} // there may be something to do
+	wake       chan struct{} // signals new jobs
 
 	handler http.Handler
 }
@@ -76,7 +84,7 @@ type Admin struct {
 // missing. New adds the roles admin, support and auditor to a table of roles that was
 // never changed.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
-	m := &Admin{auth: a, kit: host.Of(a), requireMFA: o.RequireMFA != auth.Off, authorize: o.Authorize, tellImpersonated: o.TellImpersonated, wake: make(chan struct{}, 1), endsAtOnce: revokedAtOnce, importSize: maxImportSize, importRows: maxImportRows, exportPage: usersAtOnce}
+	m := &Admin{auth: a, kit: host.Of(a), requireMFA: o.RequireMFA != auth.Off, authorize: o.Authorize, notifyImpersonated: o.NotifyImpersonated, wake: make(chan struct{}, 1), endsAtOnce: revokedAtOnce, importSize: maxImportSize, importRows: maxImportRows, exportPage: usersAtOnce}
 	m.store = m.kit.Store()
 	faults := []error{
 		capability(m.store, &m.journal),
@@ -95,15 +103,29 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
+	var privileged []string
+	for _, p := range o.Permissions {
+		if p.Privileged {
+			privileged = append(privileged, p.Name)
+		}
+	}
+	m.kit.DeclarePrivileged(privileged)
+	m.privileged = append([]string{auth.RoleOwner, RoleAdmin}, m.kit.PrivilegedRoles()...)
 	if err := m.addReadyRoles(ctx); err != nil {
 		return nil, fmt.Errorf("admin: add the first roles: %w", err)
 	}
-	m.kit.CheckInvitations(m.judgeInvitation)
-	m.kit.CheckLinks(m.judgeLink)
-	if m.handler, err = m.mount(); err != nil {
+	if err := m.logWaiting(ctx); err != nil {
+		return nil, fmt.Errorf("admin: count the accounts that wait: %w", err)
+	}
+	m.kit.CheckInvitations(m.checkInvitation)
+	m.kit.CheckLinks(m.checkLink)
+	if m.handler, err = m.mount(o.SameOriginCookies); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
-	m.kit.Background(m.workOff)
+	if m.kit.HasCookies() && m.authorize == nil && !o.SameOriginCookies {
+		m.kit.Log().InfoContext(ctx, "admin: /admin takes bearer tokens and secret keys only; for a back office with session cookies on the service's own origin set Options.SameOriginCookies")
+	}
+	m.kit.Background(m.runJobs)
 	return m, nil
 }
 
@@ -111,7 +133,7 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 func capability[T any](s auth.Store, into *T) error {
 	found, ok := store.Capability[T](s)
 	if !ok {
-		return fmt.Errorf("the store is no %s", reflect.TypeFor[T]())
+		return fmt.Errorf("the store does not implement %s", reflect.TypeFor[T]())
 	}
 	*into = found
 	return nil

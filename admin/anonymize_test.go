@@ -73,7 +73,7 @@ func TestAnonymise(t *testing.T) {
 		idp := authtest.StartProvider(t)
 		o := newOffice(t, st, auth.WithProvider(idp.Google()))
 		idp.Now = o.Clock.Now
-		code := admin.System("test")
+		code := admin.System("test").Accepting()
 		o.permit("helper", admin.PermUsersWrite, admin.PermUsersBan)
 		ada := o.LoginAs(t, "augusta@example.com", authtest.Roles("helper"), authtest.AAL2())
 		id := ada.User.ID
@@ -99,11 +99,11 @@ func TestAnonymise(t *testing.T) {
 		if _, err := o.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: "augusta@example.com"}); err != nil {
 			t.Fatal(err)
 		}
-		bob := o.LoginAs(t, "bob@example.com")
-		if _, err := o.adm.BanUser(ctx, actor(ada), admin.BanUserParams{UserID: bob.User.ID, Reason: "spam"}); err != nil {
+		o.LoginAs(t, "bob@example.com")
+		notes := "a note"
+		if _, err := o.adm.UpdateUser(ctx, actor(ada), admin.UpdateUserParams{UserID: id, Notes: &notes}); err != nil { // an operation on the own account
 			t.Fatal(err)
 		}
-		o.invite(actor(ada), "charles@example.com")
 		boss := o.operator("boss@example.com", admin.PermUsersDelete, admin.PermUsersWrite, admin.PermUsersBan)
 		o.invite(actor(boss), "augusta@example.com")
 		for _, s := range []string{"augusta", "Lovelace", "30777777", "Ockham", "Byron", "sub-1815", "192.0.2.77", "Analytical"} {
@@ -148,5 +148,41 @@ func TestAnonymise(t *testing.T) {
 		}
 		o.Clock.Advance(time.Minute)
 		o.do(o.operator("deleter@example.com", admin.PermUsersDelete), "POST /users/"+id+"/delete", `{"reason":"over"}`).want(204)
+	})
+}
+
+// The record of an operator's acts outlives the anonymisation of the operator: who did it,
+// and from where.
+func TestAnonymiseAnOperator(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		mallory := o.operator("mallory@example.com", admin.PermUsersBan, admin.PermUsersWrite, admin.PermRolesWrite)
+		bob := o.LoginAs(t, "bob@example.com")
+		ctx := auth.ContextWithClient(t.Context(), auth.Client{IP: netip.MustParseAddr("192.0.2.77"), UserAgent: "Engine"})
+		if _, err := o.adm.BanUser(ctx, actor(mallory), admin.BanUserParams{UserID: bob.User.ID, Reason: "spam"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.adm.CreateRole(ctx, actor(mallory), admin.CreateRoleParams{Name: "back-door"}); err != nil {
+			t.Fatal(err)
+		}
+		notes := "a note"
+		if _, err := o.adm.UpdateUser(ctx, actor(mallory), admin.UpdateUserParams{UserID: mallory.User.ID, Notes: &notes}); err != nil {
+			t.Fatal(err)
+		}
+		o.do(o.operator("boss@example.com", "*"), "POST /users/"+mallory.User.ID+"/anonymize", `{"reason":"left"}`).want(200)
+		kept := map[auth.EventType]bool{}
+		for _, e := range o.audit() {
+			if e.Record == nil || e.Actor.ID != mallory.User.ID {
+				continue
+			}
+			named := e.Record.Actor == "mallory@example.com" && e.Client.UserAgent == "Engine" && e.Client.IP.String() == "192.0.2.77"
+			if own := e.UserID == mallory.User.ID; named == own {
+				t.Errorf("%s of %q: %+v %+v", e.Type, e.UserID, e.Record, e.Client)
+			}
+			kept[e.Type] = named
+		}
+		if !kept[auth.EventUserBanned] || len(kept) != 3 {
+			t.Errorf("recorded %v", kept)
+		}
 	})
 }

@@ -8,12 +8,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // An actor's own account is recognised in every spelling of its id.
@@ -51,13 +53,17 @@ func TestEverybodyByAnotherName(t *testing.T) {
 }
 
 // The id of a deleted account is not used again, because the records of the old account
-// would be attributed to the new one.
+// would be attributed to the new one, also after the audit log has forgotten it.
 func TestIDsAreNotUsedAgain(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		id := o.LoginAs(t, "gone@example.com").User.ID
 		o.do(owner, "POST /users/"+id+"/delete", `{"reason":"x"}`).want(204)
+		journal, _ := store.Capability[store.Journal](st)
+		if _, err := journal.SweepEvents(t.Context(), o.Clock.Now().Add(time.Hour), o.Clock.Now(), 1000); err != nil {
+			t.Fatal(err)
+		}
 		o.do(owner, "POST /users", fmt.Sprintf(`{"id":"%s","email":"next@example.com"}`, id)).want(409, auth.CodeUserAlreadyExists)
 		wantResults(t, o.imports(owner, "", fmt.Sprintf(`{"id":"%s","email":"next@example.com"}`, strings.ToUpper(id))), "failed user_already_exists id")
 	})
@@ -77,7 +83,7 @@ func TestPanicAtOneOfMany(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
 		o := newOffice(t, tap)
-		who := admin.System("test")
+		who := admin.System("test").Accepting()
 		var bans atomic.Int32
 		panics := storetap.Hooks{Background: true, Before: func(_ context.Context, method string, _ int) {
 			if method == "UpdateUser" && bans.Add(1)%3 == 2 {
@@ -120,7 +126,7 @@ func TestPanicAtOneOfMany(t *testing.T) {
 
 func (o *office) begins(t *testing.T, rows string) string {
 	t.Helper()
-	id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(rows))
+	id, err := o.adm.ImportUsers(t.Context(), admin.System("test").Accepting(), admin.ImportUsersParams{}, strings.NewReader(rows))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,12 +164,12 @@ func TestJobEndsWithTheRotationOfItsKey(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
 		o := newOffice(t, tap)
-		k := o.key(admin.System("test"), admin.PermUsersImport)
+		k := o.key(admin.System("test").Accepting(), admin.PermUsersImport, admin.PermUsersRead)
 		var once sync.Once
 		tap.Reset(storetap.Hooks{Background: true, Before: func(ctx context.Context, method string, _ int) {
 			if method == "JobChunk" { // the job has started
 				once.Do(func() {
-					if _, err := o.adm.RotateKey(ctx, admin.System("test"), admin.RotateKeyParams{ID: k.ID}); err != nil {
+					if _, err := o.adm.RotateKey(ctx, admin.System("test").Accepting(), admin.RotateKeyParams{ID: k.ID}); err != nil {
 						t.Error(err)
 					}
 				})

@@ -95,7 +95,7 @@ func TestImpersonatorsAreRecorded(t *testing.T) {
 		token := o.do(owner, "POST /users/"+ada.User.ID+"/impersonate", `{"reason":"x"}`).want(200).body["access_token"].(string)
 		o.do(nil, "POST /users/"+owner.User.ID+"/ban", `{"reason":"x"}`, "Authorization: Bearer "+token).want(403, auth.CodeImpersonationForbidden)
 		o.written()
-		p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(auth.EventAdminDenied)}, Limit: 10})
+		p, err := o.adm.AuditLog(t.Context(), admin.System("test").Accepting(), admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(auth.EventAdminDenied)}, Limit: 10})
 		if err != nil || len(p.Events) != 1 {
 			t.Fatalf("%d events, %v", len(p.Events), err)
 		}

@@ -122,7 +122,7 @@ func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q store.
 	at, err := readCursor[eventCursor](m, cursor)
 	switch {
 	case err != nil || at != nil && at.List != list:
-		return EventPage{}, m.kit.Invalid("cursor", "is none of this list")
+		return EventPage{}, m.kit.Invalid("cursor", "does not belong to this list")
 	case at != nil:
 		q.Before = &auth.Event{At: at.At, ID: at.ID}
 	}
@@ -183,6 +183,7 @@ type eventView struct {
 	IP         *string                      `json:"ip"`
 	UserAgent  *string                      `json:"user_agent"`
 	RequestID  *string                      `json:"request_id"`
+	ServerID   *string                      `json:"server_request_id"`
 	Operation  *string                      `json:"operation"`
 	Changes    map[string]store.FieldChange `json:"changes"`
 }
@@ -204,7 +205,7 @@ func viewEvent(e auth.Event) eventView {
 		Actor:  actorView{optional(string(e.Actor.Kind)), optional(e.Actor.ID), optional(e.Actor.SessionID), optional(r.Actor)},
 		UserID: optional(e.UserID), Target: optional(r.Target), SessionID: optional(e.SessionID), SessionIDs: orNone(e.SessionIDs),
 		Method: optional(e.Method), Provider: optional(e.Provider), Reason: optional(e.Reason),
-		UserAgent: optional(e.Client.UserAgent), RequestID: optional(r.RequestID), Operation: optional(r.Operation), Changes: r.Changes,
+		UserAgent: optional(e.Client.UserAgent), RequestID: optional(r.RequestID), ServerID: optional(r.ServerID), Operation: optional(r.Operation), Changes: r.Changes,
 	}
 	if e.Client.IP.IsValid() {
 		v.IP = ptr(e.Client.IP.String())
@@ -225,7 +226,7 @@ func optional(s string) *string {
 // eventColumns returns the columns of an export as a table.
 func eventColumns() []string {
 	return []string{"id", "at", "type", "outcome", "actor_kind", "actor_id", "actor", "actor_session_id", "user_id", "target",
-		"session_id", "session_ids", "method", "provider", "reason", "ip", "user_agent", "request_id", "operation", "changes"}
+		"session_id", "session_ids", "method", "provider", "reason", "ip", "user_agent", "request_id", "server_request_id", "operation", "changes"}
 }
 
 // cells returns an event as a row of those columns.
@@ -236,7 +237,7 @@ func (v eventView) cells() ([]string, error) {
 	}
 	row := []string{v.ID, v.At.Format(time.RFC3339Nano), string(v.Type), string(v.Outcome)}
 	for _, p := range []*string{v.Actor.Kind, v.Actor.ID, v.Actor.Label, v.Actor.SessionID, v.UserID, v.Target, v.SessionID, ptr(strings.Join(v.SessionIDs, " ")),
-		v.Method, v.Provider, v.Reason, v.IP, v.UserAgent, v.RequestID, v.Operation} {
+		v.Method, v.Provider, v.Reason, v.IP, v.UserAgent, v.RequestID, v.ServerID, v.Operation} {
 		if p == nil {
 			p = new(string)
 		}

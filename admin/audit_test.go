@@ -232,7 +232,7 @@ func TestAuditExportBreaksOff(t *testing.T) {
 		tap.Reset(storetap.Hooks{})
 		ctx, leave := context.WithCancel(t.Context())
 		read := 0
-		err := o.adm.ExportAuditLog(ctx, admin.System("test"), admin.ExportAuditLogParams{}, writerFunc(func(b []byte) (int, error) {
+		err := o.adm.ExportAuditLog(ctx, admin.System("test").Accepting(), admin.ExportAuditLogParams{}, writerFunc(func(b []byte) (int, error) {
 			read += strings.Count(string(b), "\n")
 			leave()
 			return len(b), nil
@@ -254,10 +254,10 @@ func TestEndedSessionsAreNamed(t *testing.T) {
 		o := newOffice(t, store, auth.WithHooks(auth.Hooks{OnEvent: func(_ context.Context, e auth.Event) { told = append(told, e) }}))
 		first := o.LoginAs(t, "ada@example.com")
 		second, third := o.LoginAs(t, "ada@example.com"), o.LoginAs(t, "ada@example.com")
-		if err := o.adm.EndSession(t.Context(), admin.System("test"), first.SessionID, "lost"); err != nil {
+		if err := o.adm.EndSession(t.Context(), admin.System("test").Accepting(), first.SessionID, "lost"); err != nil {
 			t.Fatal(err)
 		}
-		ended, err := o.adm.EndSessions(t.Context(), admin.System("test"), first.User.ID, "lost")
+		ended, err := o.adm.EndSessions(t.Context(), admin.System("test").Accepting(), first.User.ID, "lost")
 		if err != nil || len(ended) != 2 {
 			t.Fatalf("%v, %v", ended, err)
 		}
@@ -271,14 +271,14 @@ func TestEndedSessionsAreNamed(t *testing.T) {
 			}
 		}
 		fourth := o.LoginAs(t, "ada@example.com")
-		if _, err := o.adm.RevokeSessions(t.Context(), admin.System("test"), admin.RevokeSessionsParams{UserIDs: []string{first.User.ID}, Reason: "lost"}); err != nil {
+		if _, err := o.adm.RevokeSessions(t.Context(), admin.System("test").Accepting(), admin.RevokeSessionsParams{UserIDs: []string{first.User.ID}, Reason: "lost"}); err != nil {
 			t.Fatal(err)
 		}
 		if row, hook := o.audit()[0], told[len(told)-1]; !slices.Equal(row.SessionIDs, []string{fourth.SessionID}) || hook.ID != row.ID || !slices.Equal(hook.SessionIDs, row.SessionIDs) {
 			t.Errorf("recorded %v, told %v, want %v", row.SessionIDs, hook.SessionIDs, fourth.SessionID)
 		}
 		ban := o.LoginAs(t, "bob@example.com")
-		if _, err := o.adm.BanUser(t.Context(), admin.System("test"), admin.BanUserParams{UserID: ban.User.ID, Reason: "x"}); err != nil {
+		if _, err := o.adm.BanUser(t.Context(), admin.System("test").Accepting(), admin.BanUserParams{UserID: ban.User.ID, Reason: "x"}); err != nil {
 			t.Fatal(err)
 		}
 		if got := o.audit()[0]; !slices.Equal(got.SessionIDs, []string{ban.SessionID}) {
@@ -325,7 +325,7 @@ func TestStatsAndOverview(t *testing.T) {
 				t.Errorf("%s %s: %v, want %v: %v", c.metric, c.label, got, c.want, a.body)
 			}
 		}
-		v, err := o.adm.Overview(t.Context(), admin.System("test"), admin.OverviewParams{})
+		v, err := o.adm.Overview(t.Context(), admin.System("test").Accepting(), admin.OverviewParams{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -337,5 +337,35 @@ func TestStatsAndOverview(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		o.do(owner, "GET /overview?period=7d", "").want(200)
+	})
+}
+
+// A client may repeat the request id of another request, but rows of the audit log also
+// have an id that it cannot choose.
+func TestRequestIDsOfTheAuditLog(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		owner := o.operator("owner@example.com", "*")
+		target := o.LoginAs(t, "ada@example.com")
+		servers := map[string]bool{}
+		for range 2 {
+			a := o.do(owner, "POST /users/"+target.User.ID+"/ban", `{"reason":"x"}`, "X-Request-Id: r-1").want(200)
+			o.do(owner, "POST /users/"+target.User.ID+"/unban", "", "X-Request-Id: r-1").want(200)
+			if got := a.header.Get("X-Request-Id"); got != "r-1" {
+				t.Errorf("the answer has the id %q", got)
+			}
+		}
+		list := o.do(owner, "GET /audit-logs?request_id=r-1", "").want(200).body["events"].([]any)
+		for _, row := range list {
+			id, _ := row.(map[string]any)["server_request_id"].(string)
+			servers[id] = id != ""
+		}
+		if len(list) != 4 || len(servers) != 4 || servers[""] {
+			t.Errorf("%d rows with the ids %v", len(list), servers)
+		}
+		o.do(owner, "POST /users/"+target.User.ID+"/ban", `{"reason":"x"}`).want(200)
+		if r := o.audit()[0].Record; r.RequestID == "" || r.ServerID != "" {
+			t.Errorf("a client that chooses none has %+v", r)
+		}
 	})
 }

@@ -28,7 +28,7 @@ func TestSelectionHasAnEnd(t *testing.T) {
 	if _, err := imports.CreateUsers(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	res, err := o.adm.Bulk(t.Context(), admin.System("test"), admin.BulkParams{Action: admin.BulkUnban, DryRun: true, Filter: &admin.UserFilter{}})
+	res, err := o.adm.Bulk(t.Context(), admin.System("test").Accepting(), admin.BulkParams{Action: admin.BulkUnban, DryRun: true, Filter: &admin.UserFilter{}})
 	wantCode(t, err, auth.CodeQueryTooBroad)
 	if res.SelectionID != "" {
 		t.Error("there is a selection")
@@ -50,7 +50,7 @@ func TestSessionsOfManyAreEndedPageByPage(t *testing.T) {
 		}
 	}
 	for _, want := range []admin.RevokeSessionsResult{{Ended: 1000, Users: 1000, More: true}, {Ended: 1, Users: 1}, {}} {
-		res, err := o.adm.RevokeSessions(t.Context(), admin.System("test"), admin.RevokeSessionsParams{IP: "192.0.2.9"})
+		res, err := o.adm.RevokeSessions(t.Context(), admin.System("test").Accepting(), admin.RevokeSessionsParams{IP: "192.0.2.9"})
 		if err != nil || res != want {
 			t.Errorf("%+v %v, want %+v", res, err, want)
 		}
@@ -76,7 +76,7 @@ func TestOwnerWithAWayInIsFoundAmongMany(t *testing.T) {
 		if !first {
 			keeper()
 		}
-		if _, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{"magic_link_enabled": false}}); err != nil {
+		if _, err := o.adm.SetSettings(t.Context(), admin.System("test").Accepting(), admin.SetSettingsParams{Set: map[string]any{"magic_link_enabled": false}}); err != nil {
 			t.Errorf("the keeper is first: %t: %v", first, err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestSelectionsKeepAnyEndOfABan(t *testing.T) {
 	}
 	until := o.Clock.Now().Add(time.Hour).In(time.FixedZone("nowhere", 25*60*60)) // an offset that JSON cannot express
 	ban := admin.BulkParams{Action: admin.BulkBan, DryRun: true, Filter: &admin.UserFilter{Search: "many"}, BulkDetails: admin.BulkDetails{Reason: "x", Until: until}}
-	if _, err := o.adm.Bulk(t.Context(), admin.System("test"), ban); err != nil {
+	if _, err := o.adm.Bulk(t.Context(), admin.System("test").Accepting(), ban); err != nil {
 		t.Error(err)
 	}
 }

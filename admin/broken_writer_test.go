@@ -37,7 +37,7 @@ func TestHalfOfAnExportIsNotTakenForAll(t *testing.T) {
 	for i := range 1100 {
 		fmt.Fprintf(&rows, "{\"email\":\"p%d@example.com\",\"user_metadata\":{\"x\":%q}}\n", i, strings.Repeat("x", 100))
 	}
-	system := admin.System("test")
+	system := admin.System("test").Accepting()
 	id, err := o.adm.ImportUsers(t.Context(), system, admin.ImportUsersParams{}, strings.NewReader(rows.String()))
 	if err != nil {
 		t.Fatal(err)

@@ -197,7 +197,7 @@ func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, 
 	if len(list) == 0 {
 		return BulkResult{}, err
 	}
-	res := bulkResult(theRest(list, ids, err))
+	res := bulkResult(failRest(list, ids, err))
 	res.dry = p.DryRun
 	return res, nil
 }
@@ -235,9 +235,9 @@ func (m *Admin) checkBulk(ctx context.Context, a *acting, p BulkParams) error {
 	case len(p.UserIDs) > maxBulk:
 		return m.kit.Invalid("ids", fmt.Sprintf("are more than %d", maxBulk))
 	case p.SelectionID != "" && (p.DryRun || p.BulkDetails != BulkDetails{}):
-		return m.kit.Invalid("selection_id", "stands for all that its dry run said: only action goes with it")
+		return m.kit.Invalid("selection_id", "can be combined only with action; its dry run set the rest")
 	case p.Filter != nil && !p.DryRun:
-		return m.kit.Invalid("filter", "is tried first: send it with dry_run, and then the selection_id of the answer")
+		return m.kit.Invalid("filter", "needs a dry run first: send it with dry_run, and then the selection_id of the answer")
 	case p.Filter != nil:
 		need := onMany
 		if p.Filter.picksAll() {
@@ -268,10 +268,10 @@ func (m *Admin) checkBulk(ctx context.Context, a *acting, p BulkParams) error {
 		}
 	case BulkSend:
 		if p.Reason != "" {
-			return m.kit.Invalid("reason", "goes with no message")
+			return m.kit.Invalid("reason", "cannot be combined with send")
 		}
-		if !slices.Contains([]LinkType{LinkVerify, LinkReset, LinkMagicLink, LinkCode, LinkInvite}, p.Type) {
-			return m.kit.Invalid("type", "has to be verify, reset, magic_link, invite or code")
+		if !slices.Contains([]LinkType{LinkVerify, LinkReset, LinkMagicLink, LinkCode, LinkInvite, LinkAccept}, p.Type) {
+			return m.kit.Invalid("type", "has to be verify, reset, magic_link, invite, accept or code")
 		}
 	}
 	return nil
@@ -302,7 +302,7 @@ func (m *Admin) doToEach(ctx context.Context, who Actor, b bulkAction, p BulkPar
 		case a.own(id):
 			err = auth.Reject(auth.CodeTargetStronger, "You cannot do this to your own account.")
 		case p.DryRun:
-			err = m.tryOn(ctx, who, b, p.BulkDetails, id)
+			err = m.checkAction(ctx, who, b, p.BulkDetails, id)
 		default:
 			_, err = careful(m, func() (none struct{}, err error) { return none, b.do(m.onceFor(ctx, id), m, who, id, p.BulkDetails) })
 		}
@@ -320,8 +320,8 @@ func (m *Admin) doToEach(ctx context.Context, who Actor, b bulkAction, p BulkPar
 	return list, nil
 }
 
-// theRest adds a failed result for each remaining account after an error.
-func theRest(list []rowResult, ids []string, err error) []rowResult {
+// failRest adds a failed result for each remaining account after an error.
+func failRest(list []rowResult, ids []string, err error) []rowResult {
 	for _, id := range ids[len(list):] {
 		list = append(list, rowResult{ID: id}.because(err))
 	}
@@ -342,8 +342,8 @@ func stopsAll(err error) bool {
 	return false
 }
 
-// tryOn checks the requirements of an action, and changes nothing.
-func (m *Admin) tryOn(ctx context.Context, who Actor, b bulkAction, d BulkDetails, id string) error {
+// checkAction checks the requirements of an action, and changes nothing.
+func (m *Admin) checkAction(ctx context.Context, who Actor, b bulkAction, d BulkDetails, id string) error {
 	t, err := m.begin(ctx, who, b.op, id, auth.EventAdminDenied)
 	if err == nil && b.check != nil {
 		err = b.check(m, t, d)

@@ -90,11 +90,11 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 		}
 		switch {
 		case errors.Is(err, store.ErrNotFound), err == nil && (j.Kind != bulkJob.name || !made.same(t.forJob()) || j.State != store.JobReceiving):
-			return "", auth.Reject(auth.CodeNotFound, "There is no such selection of yours, or it was used, or is over.")
+			return "", auth.Reject(auth.CodeNotFound, "You have no such selection, or it was used or has expired.")
 		case err != nil:
 			return "", err
 		case p.Action != b.name:
-			return "", m.kit.Invalid("action", "is another one than in the dry run")
+			return "", m.kit.Invalid("action", "differs from the action of the dry run")
 		}
 		need := onMany
 		if p.All {
@@ -133,5 +133,5 @@ func doBulk(ctx context.Context, m *Admin, who Actor, j store.Job, input []byte)
 	if outage(ctx, err) {
 		return nil, err
 	}
-	return theRest(list, ids, err), nil
+	return failRest(list, ids, err), nil
 }

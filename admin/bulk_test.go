@@ -20,7 +20,7 @@ import (
 func (o *office) crowd(name string, n int) (ids []string) {
 	o.t.Helper()
 	for i := range n {
-		u, err := o.adm.CreateUser(o.t.Context(), admin.System("test"), admin.CreateUserParams{Email: fmt.Sprintf("%s%d@example.com", name, i), EmailVerified: true})
+		u, err := o.adm.CreateUser(o.t.Context(), admin.System("test").Accepting(), admin.CreateUserParams{Email: fmt.Sprintf("%s%d@example.com", name, i), EmailVerified: true})
 		if err != nil {
 			o.t.Fatal(err)
 		}
@@ -46,6 +46,7 @@ func TestBulk(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		o.permit(role)
 		for _, c := range []struct {
 			action, more string
 			is           func(u auth.User) bool
@@ -53,12 +54,16 @@ func TestBulk(t *testing.T) {
 			{"ban", `"reason":"spam","until":"2999-01-01T00:00:00Z"`, func(u auth.User) bool { return u.BannedUntil.Year() == 2999 }},
 			{"unban", `"reason":"sorry"`, func(u auth.User) bool { return !u.Banned(o.Clock.Now()) }},
 			{"add_role", `"role":"support"`, func(u auth.User) bool { return slices.Equal(u.Roles, []string{"support"}) }},
-			{"remove_role", `"role":"support"`, func(u auth.User) bool { return len(u.Roles) == 0 }},
+			{"remove_role", `"role":"` + role + `"`, func(u auth.User) bool { return len(u.Roles) == 0 }},
 			{"revoke_sessions", `"reason":"x"`, func(auth.User) bool { return true }},
 			{"send", `"type":"magic_link"`, func(auth.User) bool { return true }},
 			{"anonymize", `"reason":"x"`, func(u auth.User) bool { return u.Anonymized() }},
 		} {
 			ids := o.crowd("bulk-"+strings.ReplaceAll(c.action, "_", "-"), 3)
+			for _, id := range ids {
+				row := map[string]string{"unban": "POST /users/{id}/unban", "remove_role": "DELETE /users/{id}/roles/{role}"}[c.action]
+				o.changeable(admin.Row{Pattern: row}, &authtest.SignedIn{Tokens: auth.Tokens{User: auth.User{ID: id}}})
+			}
 			body := func(dry bool) string {
 				return fmt.Sprintf(`{"action":"%s","ids":%s,"dry_run":%v,%s}`, c.action, quoted(append(ids, owner.User.ID, "01a1fb4c-2b13-7a71-806e-d67843451400")), dry, c.more)
 			}

@@ -11,9 +11,9 @@ import (
 // bulkBody is BulkParams on the wire. Its filter has the names of GET /users.
 type bulkBody struct {
 	Action      BulkAction     `json:"action"`
-	IDs         []string       `json:"ids"`
+	IDs         []string       `json:"ids" is:"id"`
 	Filter      map[string]any `json:"filter"`
-	SelectionID string         `json:"selection_id"`
+	SelectionID string         `json:"selection_id" is:"id"`
 	DryRun      bool           `json:"dry_run"`
 	Reason      string         `json:"reason"`
 	Until       time.Time      `json:"until"`

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	opSetPassword = operation{pattern: "POST /users/{id}/password", permission: PermCredentials, against: stronger, stepUp: true, fails: []auth.Code{
+	opSetPassword = operation{pattern: "POST /users/{id}/password", permission: PermCredentials, against: stronger, adds: true, stepUp: true, fails: []auth.Code{
 		auth.CodeWeakPassword, auth.CodeOverloaded, auth.CodePreconditionFailed,
 	}}
 	opFactors       = operation{pattern: "GET /users/{id}/factors", permission: PermUsersRead, fails: []auth.Code{auth.CodeUserNotFound}}
@@ -19,7 +19,7 @@ var (
 	opUnlink        = operation{bodyless: true, pattern: "DELETE /users/{id}/identities/{identity}", permission: PermCredentials, against: stronger, stepUp: true, fails: []auth.Code{
 		auth.CodeNotFound, auth.CodeLastSignInMethod, auth.CodePreconditionFailed,
 	}}
-	opUnlock = operation{bodyless: true, pattern: "POST /users/{id}/unlock", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodePreconditionFailed}}
+	opUnlock = operation{byName: true, bodyless: true, pattern: "POST /users/{id}/unlock", permission: PermUsersBan, against: managing, stepUp: true, fails: []auth.Code{auth.CodePreconditionFailed, auth.CodeRateLimited}}
 
 	removing = []auth.Code{auth.CodeNotFound, auth.CodeMFANotEnabled, auth.CodePreconditionFailed}
 )
@@ -117,17 +117,17 @@ func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParam
 		if err != nil {
 			return auth.User{}, err
 		}
-		gone := slices.DeleteFunc(a.Factors, func(f auth.Factor) bool { return p.FactorID != "" && f.ID != p.FactorID })
+		removed := slices.DeleteFunc(a.Factors, func(f auth.Factor) bool { return p.FactorID != "" && f.ID != p.FactorID })
 		switch st := m.kit.Factors(); {
-		case len(gone) == 0 && p.FactorID != "":
+		case len(removed) == 0 && p.FactorID != "":
 			return auth.User{}, m.fail(auth.CodeNotFound, nil)
-		case len(gone) == 0:
+		case len(removed) == 0:
 			return auth.User{}, m.fail(auth.CodeMFANotEnabled, nil)
 		default:
 			if err := m.because(t, p.Reason); err != nil {
 				return auth.User{}, err
 			}
-			t.changed("factors", kindsOf(gone), nil)
+			t.changed("factors", kindsOf(removed), nil)
 			return st.RemoveFactor(ctx, store.RemoveFactor{Change: t.change, UserID: t.target.ID, FactorID: p.FactorID})
 		}
 	})
@@ -161,56 +161,63 @@ func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.Use
 		if i < 0 {
 			return auth.User{}, m.fail(auth.CodeNotFound, nil)
 		}
-		gone := t.target.Identities[i]
+		removed := t.target.Identities[i]
 		c, err := m.store.Credentials(ctx, store.ByID(t.target.ID))
 		if err != nil {
 			return auth.User{}, err
 		}
-		if !p.Force && !m.kit.CanSignInWithout(ctx, c, gone.Provider) {
+		if !p.Force && !m.kit.CanSignInWithout(ctx, c, removed.Provider) {
 			return auth.User{}, m.fail(auth.CodeLastSignInMethod, nil)
 		}
-		m.retell(ctx, t, func(e *auth.Event) { e.Provider = gone.Provider })
+		m.editEvent(ctx, t, func(e *auth.Event) { e.Provider = removed.Provider })
 		if err := m.because(t, p.Reason); err != nil {
 			return auth.User{}, err
 		}
-		t.changed("identities", gone.Provider+" "+gone.Subject, nil)
-		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: m.kit.UnlinkPatch(gone)})
+		t.changed("identities", removed.Provider+" "+removed.Subject, nil)
+		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: m.kit.UnlinkPatch(removed)})
 	})
 }
 
-// retell edits the event of a turn and writes its notice again, because the notice
+// editEvent edits the event of a turn and writes its notice again, because the notice
 // repeats the event.
-func (m *Admin) retell(ctx context.Context, t *turn, edit func(*auth.Event)) {
+func (m *Admin) editEvent(ctx context.Context, t *turn, edit func(*auth.Event)) {
 	o := t.change.Events[0]
 	edit(&o.Event)
-	told := m.kit.ChangeOf(ctx, t.by, t.target, o)
-	t.change.Events, t.change.Messages = told.Events, told.Messages
+	updated := m.kit.ChangeOf(ctx, t.by, t.target, o)
+	t.change.Events, t.change.Messages = updated.Events, updated.Messages
 }
 
-// UnlockParams clear the rate limits on failures of an account.
+// UnlockParams let further attempts at an account through.
 type UnlockParams struct {
 	UserID   string `path:"id"`
 	Reason   string `json:"reason"`
 	Revision *int64 `header:"If-Match"`
 }
 
-// Unlock clears the rate limits that failed passwords, codes and second factors of an
-// account have used up, for all its names and devices, including those that count
-// failures in a row. An actor cannot unlock the actor's own account, because the limits
-// also stop further attempts with a stolen session. Errors: CodeUserNotFound,
-// CodeTargetStronger, CodePreconditionFailed.
+// Unlock lets ten more attempts through at the password, codes and second factors of an
+// account that failures have locked, for each of its names and devices. It ends no run of
+// failures, so the owner is notified of a run as before. An account can be unlocked three
+// times, one of which returns every eight hours, by all operators together; the owner is
+// notified by mail. Keys need the permission among their scopes by name. An actor cannot
+// unlock the actor's own account, because the limits also stop further attempts with a
+// stolen session. Errors: CodeUserNotFound, CodeTargetStronger, CodePreconditionFailed,
+// CodeRateLimited.
 func (m *Admin) Unlock(ctx context.Context, who Actor, p UnlockParams) (auth.User, error) {
 	return carryOut(ctx, m, who, opUnlock, p.UserID, auth.EventUserUnlocked, func(t *turn) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
-		keys, err := m.kit.LockKeys(ctx, t.target)
-		if err != nil {
-			return auth.User{}, err
-		}
 		if err := m.because(t, p.Reason); err != nil {
 			return auth.User{}, err
 		}
-		return t.target, m.admin.ClearLimits(ctx, store.ClearLimits{Change: t.change, UserID: t.target.ID, Keys: keys})
+		fill, undo, err := m.kit.Unlock(ctx, t.target)
+		if err != nil {
+			return auth.User{}, err
+		}
+		if err := m.admin.FillLimits(ctx, store.FillLimits{Change: t.change, UserID: t.target.ID, Fill: fill}); err != nil {
+			undo()
+			return auth.User{}, err
+		}
+		return t.target, nil
 	})
 }

@@ -66,7 +66,7 @@ func TestGrantByAddressThatIsProved(t *testing.T) {
 		tap := storetap.New(st)
 		o := newOffice(t, tap)
 		grant := func(email string) error {
-			_, err := o.adm.GrantByAddress(t.Context(), admin.System("setup"), email, auth.RoleOwner)
+			_, err := o.adm.GrantByAddress(t.Context(), admin.System("setup").Accepting(), email, auth.RoleOwner)
 			return err
 		}
 		if _, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "eve@example.com"}); err != nil {

@@ -16,7 +16,20 @@ type Diagnosis struct {
 	host.Diagnosis
 
 	APIKeys []KeyAge `json:"api_keys"` // live secret keys of the store, the oldest texts first, at most MaxKeyAges
+
+	// OpenRoles are the names that HasRole was asked for in this process, that hold no
+	// permission, and that are not privileged.
+	OpenRoles []OpenRole `json:"open_roles"`
 }
+
+// OpenRole is the name of a role that application code asks for and that protects nobody.
+type OpenRole struct {
+	Name        string `json:"name"`
+	Consequence string `json:"consequence"` // a sentence for people
+}
+
+// openRole is the consequence of an open role.
+const openRole = "Every operator who assigns roles can give this role, and weaker operators can act as its bearers, because its name is not privileged (WithPrivilegedRoles)."
 
 // KeyAge is the age of an API key's text.
 type KeyAge struct {
@@ -38,7 +51,8 @@ const (
 
 // Diagnostics returns the state of the service, as this instance sees it.
 func (m *Admin) Diagnostics(ctx context.Context, who Actor) (Diagnosis, error) {
-	if _, err := m.reader(ctx, who, opDiagnostics); err != nil {
+	a, err := m.reader(ctx, who, opDiagnostics)
+	if err != nil {
 		return Diagnosis{}, err
 	}
 	health, err := m.kit.Diagnose(ctx)
@@ -46,7 +60,17 @@ func (m *Admin) Diagnostics(ctx context.Context, who Actor) (Diagnosis, error) {
 		return Diagnosis{}, err
 	}
 	ages, err := m.keyAges(ctx)
-	return Diagnosis{health, ages[:min(len(ages), MaxKeyAges)]}, err
+	return Diagnosis{health, ages[:min(len(ages), MaxKeyAges)], m.openRoles(a.roles)}, err
+}
+
+func (m *Admin) openRoles(t store.RoleTable) []OpenRole {
+	list := []OpenRole{}
+	for _, name := range m.kit.RolesAskedFor() {
+		if len(m.strengthIn(t, []string{name})) == 0 {
+			list = append(list, OpenRole{name, openRole})
+		}
+	}
+	return list
 }
 
 // keyAges returns the ages of the live secret keys, the oldest first.

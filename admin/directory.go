@@ -36,8 +36,8 @@ type UserFilter struct {
 	SignedInFrom time.Time         `query:"signed_in_from"`
 	SignedInTo   time.Time         `query:"signed_in_to"`
 	Sort         store.UserSort    `query:"sort"`
-	IDs          []string          `query:"ids"`
-	Status       string            `query:"status"` // "active", "banned", "unconfirmed", "invited"
+	IDs          []string          `query:"ids" is:"id"`
+	Status       string            `query:"status"` // "active", "banned", "unconfirmed", "invited", "waiting"
 	Order        string            `query:"order"`  // "asc", "desc"; empty: "desc"
 }
 
@@ -56,6 +56,7 @@ type userSearch struct {
 
 	Search string
 	Count  bool
+	Waits  bool // has permissions of an operator that it has not accepted
 }
 
 // userSearch reads a filter. Errors: CodeValidationFailed.
@@ -73,6 +74,8 @@ func (m *Admin) userSearch(f UserFilter) (userSearch, error) {
 	case "":
 	case "active":
 		p.Banned, p.Confirmed = ptr(false), ptr(true)
+	case "waiting":
+		p.Waits = true
 	case "banned":
 		p.Banned = ptr(true)
 	case "unconfirmed":
@@ -80,7 +83,7 @@ func (m *Admin) userSearch(f UserFilter) (userSearch, error) {
 	case "invited": // unconfirmed accounts without a password, which only a link by mail signs in
 		p.Banned, p.Confirmed, p.Password = ptr(false), ptr(false), ptr(false)
 	default:
-		return p, m.kit.Invalid("status", "has to be active, banned, unconfirmed or invited")
+		return p, m.kit.Invalid("status", "has to be active, banned, unconfirmed, invited or waiting")
 	}
 	if f.Order != "" && f.Order != "asc" && f.Order != "desc" {
 		return p, m.kit.Invalid("order", "has to be asc or desc")
@@ -142,7 +145,7 @@ func (m *Admin) ListUsers(ctx context.Context, who Actor, p ListUsersParams) (Us
 	}
 	if at != nil {
 		if at.Query != query {
-			return UserPage{}, m.kit.Invalid("cursor", "is one of another list")
+			return UserPage{}, m.kit.Invalid("cursor", "belongs to another list")
 		}
 		q.After = &at.UserCursor
 	}
@@ -165,7 +168,7 @@ func (m *Admin) pageOfUsers(ctx context.Context, who Actor, p userSearch) (UserP
 // listUsers lists up to p.Limit accounts for an operation that has checked the actor.
 func (m *Admin) listUsers(ctx context.Context, p userSearch) (UserPage, error) {
 	var page UserPage
-	q, matched, err := m.searched(ctx, p)
+	q, matched, err := m.searchQuery(ctx, p)
 	if err != nil {
 		return UserPage{}, err
 	}
@@ -227,9 +230,16 @@ func fingerprint(f UserFilter) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// searched returns the query for a search, and the interpretation of its text.
-func (m *Admin) searched(ctx context.Context, p userSearch) (q store.UserQuery, matched Matched, err error) {
+// searchQuery returns the query for a search, and the interpretation of its text.
+func (m *Admin) searchQuery(ctx context.Context, p userSearch) (q store.UserQuery, matched Matched, err error) {
 	q = p.UserQuery
+	if p.Waits {
+		table, err := m.kit.Roles(ctx)
+		if err != nil {
+			return q, "", err
+		}
+		q.Waiting = m.kit.OperatorRoles(table)
+	}
 	if p.Search != "" {
 		if matched, err = m.search(ctx, p.Search, &q); err != nil {
 			return q, "", err
@@ -246,13 +256,13 @@ func (m *Admin) search(ctx context.Context, text string, q *store.UserQuery) (Ma
 		return MatchedID, nil
 	}
 	if email, err := auth.NormalizeEmail(text); err == nil {
-		if found, err := m.has(ctx, store.ByEmail(email)); found || err != nil {
+		if found, err := m.userExists(ctx, store.ByEmail(email)); found || err != nil {
 			q.Email = email
 			return MatchedEmail, err
 		}
 	}
 	if phone, err := auth.NormalizePhone(text); err == nil {
-		if found, err := m.has(ctx, store.ByPhone(phone)); found || err != nil {
+		if found, err := m.userExists(ctx, store.ByPhone(phone)); found || err != nil {
 			q.Phone = phone
 			return MatchedPhone, err
 		}
@@ -261,8 +271,8 @@ func (m *Admin) search(ctx context.Context, text string, q *store.UserQuery) (Ma
 	return MatchedPrefix, nil
 }
 
-// has reports whether an account has a value.
-func (m *Admin) has(ctx context.Context, key store.UserKey) (bool, error) {
+// userExists reports whether an account has a value.
+func (m *Admin) userExists(ctx context.Context, key store.UserKey) (bool, error) {
 	_, err := m.store.User(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil

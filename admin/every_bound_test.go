@@ -41,11 +41,11 @@ var bounds = map[string]struct {
 	}},
 
 	"a role's description": {500, 501, func(o *office, n int) error {
-		_, err := o.adm.CreateRole(o.t.Context(), admin.System("test"), admin.CreateRoleParams{Name: fmt.Sprint("r", n), Description: strings.Repeat("x", n)})
+		_, err := o.adm.CreateRole(o.t.Context(), admin.System("test").Accepting(), admin.CreateRoleParams{Name: fmt.Sprint("r", n), Description: strings.Repeat("x", n)})
 		return err
 	}},
 	"a role's name": {63, 64, func(o *office, n int) error {
-		_, err := o.adm.CreateRole(o.t.Context(), admin.System("test"), admin.CreateRoleParams{Name: strings.Repeat("x", n)})
+		_, err := o.adm.CreateRole(o.t.Context(), admin.System("test").Accepting(), admin.CreateRoleParams{Name: strings.Repeat("x", n)})
 		return err
 	}},
 	"roles": {499, 500, func(o *office, n int) error { // so many exist, and one is added
@@ -62,7 +62,7 @@ var bounds = map[string]struct {
 				return err
 			}
 		}
-		_, err := o.adm.CreateRole(o.t.Context(), admin.System("test"), admin.CreateRoleParams{Name: fmt.Sprint("last", n)})
+		_, err := o.adm.CreateRole(o.t.Context(), admin.System("test").Accepting(), admin.CreateRoleParams{Name: fmt.Sprint("last", n)})
 		return err
 	}},
 	"a role's permissions": {500, 501, func(o *office, n int) error {
@@ -70,14 +70,14 @@ var bounds = map[string]struct {
 		for i := range names {
 			names[i] = fmt.Sprintf("no.such%d", i)
 		}
-		_, err := o.adm.CreateRole(o.t.Context(), admin.System("test"), admin.CreateRoleParams{Name: "many", Permissions: slices.Concat(names, names)})
-		if strings.Contains(fmt.Sprintf("%+v", err), "none that is declared") { // checked after the number of scopes
+		_, err := o.adm.CreateRole(o.t.Context(), admin.System("test").Accepting(), admin.CreateRoleParams{Name: "many", Permissions: slices.Concat(names, names)})
+		if strings.Contains(fmt.Sprintf("%+v", err), "is not declared") { // checked after the number of scopes
 			return nil
 		}
 		return err
 	}},
 	"a reason to revoke many sessions": {500, 501, func(o *office, n int) error {
-		_, err := o.adm.RevokeSessions(o.t.Context(), admin.System("test"), admin.RevokeSessionsParams{UserIDs: []string{uuid.NewString()}, Reason: strings.Repeat("x", n)})
+		_, err := o.adm.RevokeSessions(o.t.Context(), admin.System("test").Accepting(), admin.RevokeSessionsParams{UserIDs: []string{uuid.NewString()}, Reason: strings.Repeat("x", n)})
 		return err
 	}},
 	"a reason of many": {500, 501, func(o *office, n int) error {
@@ -88,21 +88,21 @@ var bounds = map[string]struct {
 		return o.bulk(admin.BulkParams{UserIDs: ids})
 	}},
 	"seconds of overlap": {30 * 24 * 3600, 30*24*3600 + 1, func(o *office, n int) error {
-		_, err := o.adm.RotateKey(o.t.Context(), admin.System("test"), admin.RotateKeyParams{ID: o.deploy, Overlap: time.Duration(n) * time.Second})
+		_, err := o.adm.RotateKey(o.t.Context(), admin.System("test").Accepting(), admin.RotateKeyParams{ID: o.deploy, Overlap: time.Duration(n) * time.Second})
 		return err
 	}},
 	"no seconds of overlap": {0, -1, func(o *office, n int) error {
-		_, err := o.adm.RotateKey(o.t.Context(), admin.System("test"), admin.RotateKeyParams{ID: o.deploy, Overlap: time.Duration(n) * time.Second})
+		_, err := o.adm.RotateKey(o.t.Context(), admin.System("test").Accepting(), admin.RotateKeyParams{ID: o.deploy, Overlap: time.Duration(n) * time.Second})
 		return err
 	}},
 	"nanoseconds until a key ends": {1, 0, func(o *office, n int) error {
 		at := o.Clock.Now().Add(time.Duration(n))
-		_, err := o.adm.UpdateKey(o.t.Context(), admin.System("test"), admin.UpdateKeyParams{ID: o.deploy, ExpiresAt: &at})
+		_, err := o.adm.UpdateKey(o.t.Context(), admin.System("test").Accepting(), admin.UpdateKeyParams{ID: o.deploy, ExpiresAt: &at})
 		return err
 	}},
 	"nanoseconds until a ban ends": {1, 0, func(o *office, n int) error {
 		u := o.LoginAs(o.t, fmt.Sprintf("banned%d@example.com", n)).User
-		_, err := o.adm.BanUser(o.t.Context(), admin.System("test"), admin.BanUserParams{UserID: u.ID, Reason: "x", Until: o.Clock.Now().Add(time.Duration(n))})
+		_, err := o.adm.BanUser(o.t.Context(), admin.System("test").Accepting(), admin.BanUserParams{UserID: u.ID, Reason: "x", Until: o.Clock.Now().Add(time.Duration(n))})
 		return err
 	}},
 	"tries at a change that is contested": {19, 20, func(o *office, n int) error {
@@ -116,7 +116,7 @@ var bounds = map[string]struct {
 		}})
 		defer tap.Reset(storetap.Hooks{})
 		u := o.LoginAs(o.t, fmt.Sprintf("contested%d@example.com", n)).User
-		_, err := o.adm.BanUser(o.t.Context(), admin.System("test"), admin.BanUserParams{UserID: u.ID, Reason: "x"})
+		_, err := o.adm.BanUser(o.t.Context(), admin.System("test").Accepting(), admin.BanUserParams{UserID: u.ID, Reason: "x"})
 		return err
 	}},
 }
@@ -134,7 +134,7 @@ func (o *office) bulk(p admin.BulkParams) error {
 	if p.Reason == "" {
 		p.Reason = "x"
 	}
-	_, err := o.adm.Bulk(o.t.Context(), admin.System("test"), p)
+	_, err := o.adm.Bulk(o.t.Context(), admin.System("test").Accepting(), p)
 	return err
 }
 
@@ -161,7 +161,7 @@ func TestBothEdgesOfEachBound(t *testing.T) {
 func TestPagesOfEverything(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
-	ctx, system := t.Context(), admin.System("test")
+	ctx, system := t.Context(), admin.System("test").Accepting()
 	const n = 203
 	keys, _ := store.Capability[store.ProjectStore](o.Store)
 	for i := range n {
@@ -303,11 +303,11 @@ func (o *office) eventPages(pages func(name string, next func(limit int) (ids []
 	}
 	pages("the audit log", func(limit int) ([]string, bool) {
 		q.Limit = limit
-		return next(o.adm.AuditLog(o.t.Context(), admin.System("test"), q))
+		return next(o.adm.AuditLog(o.t.Context(), admin.System("test").Accepting(), q))
 	})
 	q.Cursor = ""
 	pages("a timeline", func(limit int) ([]string, bool) {
-		return next(o.adm.Timeline(o.t.Context(), admin.System("test"), admin.TimelineParams{UserID: "01a1fb4c-2b13-7a71-806e-d67843451400", Cursor: q.Cursor, Limit: limit}))
+		return next(o.adm.Timeline(o.t.Context(), admin.System("test").Accepting(), admin.TimelineParams{UserID: "01a1fb4c-2b13-7a71-806e-d67843451400", Cursor: q.Cursor, Limit: limit}))
 	})
 }
 
@@ -315,7 +315,7 @@ func (o *office) eventPages(pages func(name string, next func(limit int) (ids []
 func TestRolesCountAtOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
-	ctx, system := t.Context(), admin.System("test")
+	ctx, system := t.Context(), admin.System("test").Accepting()
 	clerk := o.LoginAs(t, "clerk@example.com", authtest.AAL2())
 	if _, err := o.adm.CreateRole(ctx, system, admin.CreateRoleParams{Name: "clerk", Permissions: []string{admin.PermUsersRead}}); err != nil {
 		t.Fatal(err)

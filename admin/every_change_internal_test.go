@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/store"
@@ -17,21 +18,21 @@ import (
 func TestEachEditIsRecorded(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
-		"Email": "email: a@example.com, <nil>", "Phone": "phone: +491, <nil>", "FullName": "full_name: Ada, <nil>", "EmailVerifiedAt": "email_verified: false, false", "PhoneVerifiedAt": "phone_verified: false, false",
+		"Email": "email: a@example.com, <nil>", "Phone": "phone: +491, <nil>", "FullName": "full_name: Ada, <nil>", "EmailVerifiedAt": "email_verified: true, false", "PhoneVerifiedAt": "phone_verified: true, false",
 		"UserMetadata": "user_metadata: map[a:1], map[]", "AppMetadata": "app_metadata: map[b:2], map[]", "Notes": "notes: <nil>, <nil>",
 	}
-	before := auth.User{ID: "1", Email: "a@example.com", Phone: "+491", FullName: "Ada", UserMetadata: map[string]any{"a": 1}, AppMetadata: map[string]any{"b": 2}}
+	before := auth.User{ID: "1", Email: "a@example.com", Phone: "+491", FullName: "Ada", UserMetadata: map[string]any{"a": 1}, AppMetadata: map[string]any{"b": 2}, EmailVerifiedAt: time.Unix(1, 0), PhoneVerifiedAt: time.Unix(1, 0)}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.UserPatch]()) {
 		var p store.UserPatch
 		reflect.ValueOf(&p).Elem().FieldByIndex(f.Index).Set(filled(f.Type))
 		tn := &turn{target: before, record: &store.Record{}}
-		tn.edited(p)
+		tn.recordPatch(p)
 		if got := noted(tn.record.Changes); got != want[f.Name] {
 			t.Errorf("%s: %q, want %q", f.Name, got, want[f.Name])
 		}
 	}
 	same := &turn{target: before, record: &store.Record{}}
-	same.edited(store.UserPatch{Email: &before.Email, Phone: &before.Phone, FullName: &before.FullName})
+	same.recordPatch(store.UserPatch{Email: &before.Email, Phone: &before.Phone, FullName: &before.FullName, EmailVerifiedAt: &before.EmailVerifiedAt, PhoneVerifiedAt: &before.PhoneVerifiedAt, UserMetadata: map[string]any{"a": 1.0}, AppMetadata: map[string]any{"b": 2.0}})
 	if got := noted(same.record.Changes); got != "" {
 		t.Errorf("what stays is recorded: %s", got)
 	}
@@ -42,13 +43,13 @@ func TestEachEditIsRecorded(t *testing.T) {
 		var nu store.NewUser
 		reflect.ValueOf(&nu.User).Elem().FieldByIndex(f.Index).Set(filled(f.Type))
 		tn := &turn{record: &store.Record{}}
-		tn.made(nu)
+		tn.recordCreated(nu)
 		if got := noted(tn.record.Changes); got != whole[f.Name] {
 			t.Errorf("%s of a new account: %q, want %q", f.Name, got, whole[f.Name])
 		}
 	}
 	tn := &turn{record: &store.Record{}}
-	tn.made(store.NewUser{PasswordHash: "x", User: auth.User{AppMetadata: map[string]any{"b": 2}}})
+	tn.recordCreated(store.NewUser{PasswordHash: "x", User: auth.User{AppMetadata: map[string]any{"b": 2}}})
 	if got := noted(tn.record.Changes); got != "app_metadata: <nil>, map[b:2]; password: <nil>, true" {
 		t.Error(got)
 	}

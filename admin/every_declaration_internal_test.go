@@ -116,7 +116,7 @@ func TestSmallRules(t *testing.T) {
 	for _, c := range [][]string{ // wanted, the permission that grants it, those held
 		{"a.b", "a.b", "*", "a.*", "a.b"}, {"a.b", "a.b", "a.b"}, {"a.b", "a.*", "a.*", "b.*"}, {"a.b", "*", "*"}, {"a.b", "", "b.*", "a.c"}, {"a.b", ""},
 	} {
-		if got := heldBy(c[2:], c[0]); got != c[1] {
+		if got := grantingPermission(c[2:], c[0]); got != c[1] {
 			t.Errorf("%s is held by %q of %v, want %q", c[0], got, c[2:], c[1])
 		}
 	}

@@ -96,7 +96,7 @@ func TestExportsAreWhole(t *testing.T) {
 		want := o.crowd("many", 6)
 		for _, format := range []string{admin.FormatNDJSON, admin.FormatCSV} {
 			var text strings.Builder
-			if err := o.adm.ExportUsers(t.Context(), admin.System("test"), admin.ExportUsersParams{Format: format, Fields: []string{"id"}}, &text); err != nil {
+			if err := o.adm.ExportUsers(t.Context(), admin.System("test").Accepting(), admin.ExportUsersParams{Format: format, Fields: []string{"id"}}, &text); err != nil {
 				t.Fatal(err)
 			}
 			for _, id := range want {

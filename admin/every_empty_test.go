@@ -41,7 +41,7 @@ func TestListsOfNothingAreLists(t *testing.T) {
 			t.Errorf("%s of an account is %v", member, a.body[member])
 		}
 	}
-	page, err := o.adm.RoleUsers(t.Context(), admin.System("test"), admin.RoleUsersParams{Name: role})
+	page, err := o.adm.RoleUsers(t.Context(), admin.System("test").Accepting(), admin.RoleUsersParams{Name: role})
 	if err != nil || page.Users == nil || page.NextCursor != nil {
 		t.Errorf("%+v, %v", page, err)
 	}

@@ -91,7 +91,7 @@ func TestPermissionsByTables(t *testing.T) {
 	for _, row := range [][3]string{
 		{"a.b", "a.b", "a.b"}, {"a.b", "a.c", ""}, {"a.*", "a.b", "a.b"}, {"a.b", "*", "a.b"}, {"*", "a.b a.c", "a.b a.c"}, {"a.*", "a.*", "a.*"}, {"*", "*", "*"}, {"", "*", ""}, {"*", "", ""}, {"a.c a.b a.b", "*", "a.b a.c"},
 	} {
-		if got := strings.Join(both(words(row[0]), words(row[1])), " "); got != row[2] {
+		if got := strings.Join(intersect(words(row[0]), words(row[1])), " "); got != row[2] {
 			t.Errorf("both %q and %q grant %q, want %q", row[0], row[1], got, row[2])
 		}
 	}

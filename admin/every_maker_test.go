@@ -28,7 +28,7 @@ func TestMakersAnswerForWhatTheyMade(t *testing.T) {
 		name string
 		of   func(o *office, maker *authtest.SignedIn) admin.Actor
 	}{
-		{"the application", func(*office, *authtest.SignedIn) admin.Actor { return admin.System("test") }},
+		{"the application", func(*office, *authtest.SignedIn) admin.Actor { return admin.System("test").Accepting() }},
 		{"somebody known elsewhere", func(o *office, _ *authtest.SignedIn) admin.Actor {
 			return admin.External(admin.Identity{ID: "4711", Permissions: []string{"*"}, AAL: store.LevelAAL2, AuthTime: o.Clock.Now()})
 		}},
@@ -37,7 +37,7 @@ func TestMakersAnswerForWhatTheyMade(t *testing.T) {
 			return admin.Key(o.keyOf(maker.User, everything...).Secret.Reveal())
 		}},
 		{"a key of the service", func(o *office, _ *authtest.SignedIn) admin.Actor {
-			return admin.Key(o.key(admin.System("test"), everything...).Secret.Reveal())
+			return admin.Key(o.key(admin.System("test").Accepting(), everything...).Secret.Reveal())
 		}},
 	}
 	uses := []struct {

@@ -60,7 +60,7 @@ func TestEachInterfaceIsNeeded(t *testing.T) {
 		want := ""
 		for i, l := range links {
 			if i == missing {
-				want = "admin: the store is no " + l.name
+				want = "admin: the store does not implement " + l.name
 				continue
 			}
 			s = l.add(plain{m, s})
@@ -104,7 +104,7 @@ func TestNewTellsWhatIsWrong(t *testing.T) {
 		}
 	}
 	env := authtest.New(t, auth.WithSecretKeys(auth.SecretKey{Key: "sk_test_of_the_options", Scopes: []string{"no.such"}}))
-	if adm, err := admin.New(t.Context(), env.Auth, admin.Options{}); adm != nil || err == nil || err.Error() != "admin: WithSecretKeys: the scope no.such is none that is declared" {
+	if adm, err := admin.New(t.Context(), env.Auth, admin.Options{}); adm != nil || err == nil || err.Error() != "admin: WithSecretKeys: the scope no.such is not declared" {
 		t.Errorf("%v", err)
 	}
 	long := strings.Repeat("a", 61) + ".bc"

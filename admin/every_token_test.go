@@ -67,7 +67,10 @@ func TestSessionsAndTokensAfterwards(t *testing.T) {
 					if c.body != "" {
 						body = strings.ReplaceAll(c.body, "$id", target.User.ID)
 					}
-					return strings.ReplaceAll(pattern, "/roles/writer", "/roles/reader"), body, headers
+					if c.row.Pattern != "POST /users/{id}/roles/{role}" { // which gives a role that the account lacks
+						pattern = strings.ReplaceAll(pattern, "/roles/writer", "/roles/reader")
+					}
+					return pattern, body, headers
 				}
 				o.try(owner, c.row, target)
 				everybodys := strings.Contains(c.body, `"all"`) || strings.Contains(c.body, `"before"`) && !strings.Contains(c.body, "user_ids")

@@ -65,7 +65,7 @@ var variants = map[string]variant{
 	},
 	"a role by an address": func(o *office, ctx context.Context, _, _ *authtest.SignedIn, _ int) func() error {
 		return func() error {
-			_, err := o.adm.GrantByAddress(ctx, admin.System("test"), "ada@example.com", role)
+			_, err := o.adm.GrantByAddress(ctx, admin.System("test").Accepting(), "ada@example.com", role)
 			return err
 		}
 	},
@@ -82,7 +82,7 @@ var variants = map[string]variant{
 	},
 	"results of several chunks": func(o *office, ctx context.Context, owner, _ *authtest.SignedIn, k int) func() error {
 		if k == 1 {
-			id, err := o.adm.ImportUsers(o.t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(strings.Repeat("{}\n", 1_100)))
+			id, err := o.adm.ImportUsers(o.t.Context(), admin.System("test").Accepting(), admin.ImportUsersParams{}, strings.NewReader(strings.Repeat("{}\n", 1_100)))
 			if err != nil {
 				o.t.Fatal(err)
 			}

@@ -12,7 +12,7 @@ import (
 var (
 	opExportUser = operation{pattern: "GET /users/{id}/export", permission: PermUsersExport, against: managing, stepUp: true, self: true, recorded: true}
 
-	opAnonymize = operation{bodyless: true, pattern: "POST /users/{id}/anonymize", permission: PermUsersDelete, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
+	opAnonymize = operation{spends: true, byName: true, bodyless: true, pattern: "POST /users/{id}/anonymize", permission: PermUsersDelete, against: managing, stepUp: true, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
 
 	personEndpoints = []endpoint{{opExportUser, reflect.TypeFor[none](), (*Admin).handleExportUser}, op(opAnonymize, (*Admin).AnonymizeUser)}
 )
@@ -52,7 +52,9 @@ type AnonymizeUserParams struct {
 // number, metadata, identities, credentials, sessions, tokens and waiting messages. In
 // the audit log the id replaces the account's labels. The IP addresses and user agents of
 // the account's own events are deleted, too, except for a failed sign-in of the last
-// second that another instance has not recorded yet. Nobody can sign in to the account
+// second that another instance has not recorded yet. Rows about operations that the user
+// carried out on other accounts, or on the service, keep the user's name and client,
+// because they are the record of an operator's acts. Nobody can sign in to the account
 // any more, and every operation except deletion fails with CodeUserNotFound. It cannot be
 // undone. The application has to remove its own data about the person, see
 // auth.EventUserAnonymized. Errors as for BanUser.
@@ -66,6 +68,7 @@ func (m *Admin) AnonymizeUser(ctx context.Context, who Actor, p AnonymizeUserPar
 		}
 		t.keepReason(p.Reason)
 		t.record.Target = t.target.ID
+		t.unchanged(t.target.Anonymized())
 		return m.kit.Anonymize(ctx, t.change, t.target, t.target.ID)
 	})
 }

@@ -15,6 +15,8 @@ type Row struct {
 	Permission string
 	Targets    bool // it compares its actor with its target
 	StepUp     bool
+	Spends     bool
+	ByName     bool
 	Self       bool
 	Reads      bool
 	Secret     bool
@@ -32,7 +34,7 @@ func Table() []Row {
 		tagged := func(tag string) bool {
 			return slices.ContainsFunc(reflect.VisibleFields(e.params), func(f reflect.StructField) bool { return f.Tag.Get(tag) != "" })
 		}
-		rows = append(rows, Row{o.pattern, o.permission, o.against != anybody && !o.skips, o.stepUp, o.self, o.reads(), o.secret, [...]string{"", "managing", "stronger", "at least as strong"}[o.against],
+		rows = append(rows, Row{o.pattern, o.permission, o.against != anybody && !o.skips, o.stepUp, o.spends, o.byName, o.self, o.reads(), o.secret, [...]string{"", "managing", "stronger", "at least as strong"}[o.against],
 			tagged("json"), o.strict || tagged("query"), tagged("header")})
 	}
 	return rows

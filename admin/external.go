@@ -35,12 +35,11 @@ const maxIdentity = 255
 // External is an actor whom the application's own admin login knows (Options.Authorize).
 // The rules for users apply: Permissions limit the operations and the targets, AAL reports
 // the second factor (Options.RequireMFA), and AuthTime within the last 15 minutes is recent
-// authentication. Such an actor has no account here, so no account is the actor's own, and
-// cannot impersonate.
+// authentication. Such an actor has no account in Authmount and cannot impersonate.
 //
-// Only the application knows the permissions, so those that it reported when the
-// operation started count. Unlike for other actors, they are not checked again at the
-// instant of the change; only the table of roles and the target are. For the same reason
+// The permissions are read once, when the operation starts, because only the application
+// knows them. They are not checked again at the instant of the change; the table of roles
+// and the target are. For the same reason
 // an operation that creates something with lasting permissions (keys, and invitations
 // that give roles) requires an identity with "*".
 func External(i Identity) Actor {
@@ -48,8 +47,8 @@ func External(i Identity) Actor {
 	return Actor{external: &i}
 }
 
-// asksElsewhere asks the application for the identity of a request.
-func (m *Admin) asksElsewhere(r *http.Request) (Actor, error) {
+// identifyExternal asks the application for the identity of a request.
+func (m *Admin) identifyExternal(r *http.Request) (Actor, error) {
 	i, err := m.authorize(r)
 	var refused *auth.Error
 	switch {

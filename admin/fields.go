@@ -8,7 +8,7 @@ import (
 
 // Requirements for fields that belong to another operation.
 var (
-	fieldOfCredentials = operation{permission: PermCredentials, against: stronger, stepUp: true}
+	fieldOfCredentials = operation{permission: PermCredentials, against: stronger, adds: true, stepUp: true}
 	fieldOfRoles       = operation{permission: PermRolesAssign, against: atLeastAs, stepUp: true}
 	fieldOfBan         = operation{permission: PermUsersBan, against: managing}
 	fieldOfProfile     = operation{permission: PermUsersWrite, against: managing}
@@ -47,6 +47,15 @@ func fieldsOfPatch(p store.UserPatch) writtenFields {
 	}
 }
 
+// mayAccept checks whether the actor may give roles that take effect without the holder's
+// acceptance: people with "*", and no keys. Errors: CodeMissingPermission.
+func (m *Admin) mayAccept(t *turn, accepted bool) error {
+	if accepted && !t.system() && (t.key != nil || !t.may(permAll)) {
+		return m.missing(permAll)
+	}
+	return nil
+}
+
 // mayWriteFields checks the fields of a turn's target, or of a new account. Errors: those
 // of allow and outranks, CodeRoleNotFound.
 func (m *Admin) mayWriteFields(t *turn, f writtenFields) error {
@@ -72,6 +81,9 @@ func (m *Admin) mayWriteFields(t *turn, f writtenFields) error {
 			return auth.Reject(auth.CodeTargetStronger, "You cannot do this to your own account.")
 		}
 		if err := m.outranks(t.acting, t.target, field.op.against); err != nil {
+			return err
+		}
+		if err := m.mayAdd(t.acting, t.target, field.op); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ var opFirstOwnerLink = operation{pattern: "first owner link"}
 // auth.CodeInternal with Options.Authorize.
 func (m *Admin) FirstOwnerLink(ctx context.Context) (string, error) {
 	if m.authorize != nil {
-		return "", m.fail(auth.CodeInternal, errors.New("with Options.Authorize nobody's account opens the admin side"))
+		return "", m.fail(auth.CodeInternal, errors.New("with Options.Authorize, no account of this service is an operator"))
 	}
 	return carryOut(ctx, m, System("first owner"), opFirstOwnerLink, "", auth.EventLinkMade, func(t *turn) (string, error) {
 		t.record.Target = auth.RoleOwner

@@ -95,7 +95,7 @@ func (l *locked) Write(b []byte) (int, error) {
 // After the first owner, even a former one, no link is created, and older links open
 // nothing.
 func TestFirstOwnerIsOnce(t *testing.T) {
-	code := admin.System("test")
+	code := admin.System("test").Accepting()
 	ends := map[string]func(o *office, id string) error{
 		"still there": func(*office, string) error { return nil },
 		"demoted": func(o *office, id string) error {

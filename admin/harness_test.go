@@ -127,7 +127,7 @@ func actor(s *authtest.SignedIn) admin.Actor {
 // countEvents returns the number of events of a type in the audit log.
 func (o *office) countEvents(of auth.EventType) int {
 	o.t.Helper()
-	p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(of)}, Limit: 200})
+	p, err := o.adm.AuditLog(o.t.Context(), admin.System("test").Accepting(), admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(of)}, Limit: 200})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func (o *office) audit() []auth.Event {
 	o.t.Helper()
 	var list []auth.Event
 	for q := (admin.AuditLogParams{Limit: 200}); ; {
-		p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), q)
+		p, err := o.adm.AuditLog(o.t.Context(), admin.System("test").Accepting(), q)
 		if err != nil {
 			o.t.Fatal(err)
 		}

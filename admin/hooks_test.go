@@ -23,15 +23,15 @@ func TestApplicationDecidesOnDeletions(t *testing.T) {
 		}}))
 		ada := o.LoginAs(t, "ada@example.com")
 		p := admin.DeleteUserParams{UserID: ada.User.ID, Reason: "asked for it"}
-		wantCode(t, o.adm.DeleteUser(t.Context(), admin.System("test"), p), auth.CodeMethodDisabled)
+		wantCode(t, o.adm.DeleteUser(t.Context(), admin.System("test").Accepting(), p), auth.CodeMethodDisabled)
 		if len(asked) != 1 || asked[0] != "ada@example.com" {
 			t.Errorf("asked of %v", asked)
 		}
 		for _, why = range []error{store.ErrStale, store.ErrNotFound} { // the store's own errors, too
-			wantCode(t, o.adm.DeleteUser(t.Context(), admin.System("test"), p), auth.CodeInternal)
+			wantCode(t, o.adm.DeleteUser(t.Context(), admin.System("test").Accepting(), p), auth.CodeInternal)
 			wantCode(t, o.DeleteUser(t.Context(), auth.DeleteUserParams{Caller: auth.ByApplication(ada.User.ID)}), auth.CodeInternal)
 		}
-		if _, err := o.adm.User(t.Context(), admin.System("test"), ada.User.ID); err != nil {
+		if _, err := o.adm.User(t.Context(), admin.System("test").Accepting(), ada.User.ID); err != nil {
 			t.Errorf("deleted all the same: %v", err)
 		}
 	})

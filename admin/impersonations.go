@@ -77,7 +77,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 	}
 	id, err := carryOut(ctx, m, who, opImpersonate, p.UserID, auth.EventImpersonationBegun, func(t *turn) (string, error) {
 		if t.by.Session == nil {
-			return "", auth.Reject(auth.CodeImpersonationForbidden, "Only somebody who is signed in may act as somebody else.")
+			return "", auth.Reject(auth.CodeImpersonationForbidden, "Only a signed-in operator may act as another user.")
 		}
 		if err := m.at(t, p.Revision); err != nil {
 			return "", err
@@ -92,7 +92,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 			i.IP = e.Client.IP.String()
 		}
 		e.SessionID = i.ID
-		if m.tellImpersonated && t.target.EmailVerified() {
+		if m.notifyImpersonated && t.target.EmailVerified() {
 			m.kit.AddMessage(ctx, &t.change, host.Mail{Kind: auth.KindImpersonated, To: t.target})
 		}
 		return i.ID, m.admin.BeginImpersonation(ctx, store.BeginImpersonation{Change: t.change, Impersonation: i})
@@ -104,14 +104,14 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 		url, err := m.kit.ImpersonationURL(ctx, who.authority(), id, p.RedirectTo)
 		return ImpersonateResult{SessionID: id, URL: url}, err
 	}
-	made, err := m.kit.ImpersonationTokens(ctx, id)
+	tokens, err := m.kit.ImpersonationTokens(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrSessionEnded), errors.Is(err, store.ErrNotFound): // the session ended meanwhile
 		return ImpersonateResult{}, m.fail(auth.CodeSessionEnded, err)
 	case err != nil:
 		return ImpersonateResult{}, m.kit.StoreError(err)
 	}
-	t, _ := made.(*auth.Tokens)
+	t, _ := tokens.(*auth.Tokens)
 	return ImpersonateResult{SessionID: id, AccessToken: t.AccessToken, ExpiresIn: t.ExpiresIn}, nil
 }
 

@@ -82,7 +82,7 @@ func TestEndedImpersonationIsNobodys(t *testing.T) {
 		t.Errorf("ended: %d", status)
 	}
 	code := s.codeFor()
-	if _, err := s.adm.EndSessions(t.Context(), admin.System("test"), s.ada.User.ID, "enough"); err != nil {
+	if _, err := s.adm.EndSessions(t.Context(), admin.System("test").Accepting(), s.ada.User.ID, "enough"); err != nil {
 		t.Fatal(err)
 	}
 	if status, c, _ := s.send("", "POST", "/auth/v1/exchange", `{"code":"`+code+`"}`); status != 400 || c != auth.CodeInvalidCode {

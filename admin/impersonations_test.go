@@ -248,26 +248,26 @@ func TestImpersonationEnds(t *testing.T) {
 			return s.Logout(ctx, auth.LogoutParams{Caller: auth.Caller{UserID: s.operator.User.ID, SessionID: s.operator.SessionID}})
 		},
 		"the actor is banned": func(ctx context.Context, s *stage) error {
-			_, err := s.adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: s.operator.User.ID, Reason: "x"})
+			_, err := s.adm.BanUser(ctx, admin.System("test").Accepting(), admin.BanUserParams{UserID: s.operator.User.ID, Reason: "x"})
 			return err
 		},
 		"the actor is demoted": func(ctx context.Context, s *stage) error {
-			_, err := s.adm.SetRoles(ctx, admin.System("test"), admin.SetRolesParams{UserID: s.operator.User.ID})
+			_, err := s.adm.SetRoles(ctx, admin.System("test").Accepting(), admin.SetRolesParams{UserID: s.operator.User.ID})
 			return err
 		},
 		"the user is promoted": func(ctx context.Context, s *stage) error {
-			_, err := s.adm.Grant(ctx, admin.System("test"), s.ada.User.ID, auth.RoleOwner)
+			_, err := s.adm.Grant(ctx, admin.System("test").Accepting(), s.ada.User.ID, auth.RoleOwner)
 			return err
 		},
 		"a role of the user's grows": func(ctx context.Context, s *stage) error {
 			return s.permitIn(ctx, "editor", notes, "money.send")
 		},
 		"the user is banned": func(ctx context.Context, s *stage) error {
-			_, err := s.adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: s.ada.User.ID, Reason: "x"})
+			_, err := s.adm.BanUser(ctx, admin.System("test").Accepting(), admin.BanUserParams{UserID: s.ada.User.ID, Reason: "x"})
 			return err
 		},
 		"the user is deleted": func(ctx context.Context, s *stage) error {
-			return s.adm.DeleteUser(ctx, admin.System("test"), admin.DeleteUserParams{UserID: s.ada.User.ID, Reason: "x"})
+			return s.adm.DeleteUser(ctx, admin.System("test").Accepting(), admin.DeleteUserParams{UserID: s.ada.User.ID, Reason: "x"})
 		},
 		"the user ends it": func(ctx context.Context, s *stage) error {
 			return s.EndSession(ctx, auth.EndSessionParams{Caller: auth.Caller{UserID: s.ada.User.ID, SessionID: s.ada.SessionID}, End: s.acts.SessionID})
@@ -276,10 +276,10 @@ func TestImpersonationEnds(t *testing.T) {
 			return s.Logout(ctx, auth.LogoutParams{Caller: auth.Caller{UserID: s.ada.User.ID, SessionID: s.ada.SessionID}, Scope: auth.LogoutGlobal})
 		},
 		"an operator ends it": func(ctx context.Context, s *stage) error {
-			return s.adm.EndImpersonation(ctx, admin.System("test"), s.acts.SessionID, "enough")
+			return s.adm.EndImpersonation(ctx, admin.System("test").Accepting(), s.acts.SessionID, "enough")
 		},
 		"an operator signs the user out": func(ctx context.Context, s *stage) error {
-			_, err := s.adm.EndSessions(ctx, admin.System("test"), s.ada.User.ID, "enough")
+			_, err := s.adm.EndSessions(ctx, admin.System("test").Accepting(), s.ada.User.ID, "enough")
 			return err
 		},
 		"it signs out": func(_ context.Context, s *stage) error {
@@ -307,7 +307,7 @@ func TestImpersonationEnds(t *testing.T) {
 				}
 				s.want("GET", "/auth/v1/me", 401, auth.CodeSessionEnded)
 				s.want("GET", "/own/live", 401, auth.CodeSessionEnded)
-				list, err := s.adm.Impersonations(t.Context(), admin.System("test"))
+				list, err := s.adm.Impersonations(t.Context(), admin.System("test").Accepting())
 				if err != nil || len(list) != 0 {
 					t.Errorf("%+v, %v", list, err)
 				}
@@ -345,7 +345,7 @@ func TestImpersonateRefuses(t *testing.T) {
 				wantCode(t, err, test.want)
 			})
 		}
-		if _, err := s.adm.BanUser(t.Context(), admin.System("test"), admin.BanUserParams{UserID: s.ada.User.ID, Reason: "x"}); err != nil {
+		if _, err := s.adm.BanUser(t.Context(), admin.System("test").Accepting(), admin.BanUserParams{UserID: s.ada.User.ID, Reason: "x"}); err != nil {
 			t.Fatal(err)
 		}
 		_, err := s.adm.Impersonate(t.Context(), actor(s.operator), of(s.ada.User.ID))
@@ -357,7 +357,7 @@ func TestImpersonateRefuses(t *testing.T) {
 func TestImpersonationIsTold(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		s := newStage(t, store)
-		adm, err := admin.New(t.Context(), s.Auth, admin.Options{TellImpersonated: true})
+		adm, err := admin.New(t.Context(), s.Auth, admin.Options{NotifyImpersonated: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -383,7 +383,7 @@ func TestImpersonationWhileTheActorIsSignedOut(t *testing.T) {
 				got, err = s.adm.Impersonate(t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "race"})
 			})
 			wg.Go(func() {
-				_, _ = s.adm.EndSessions(t.Context(), admin.System("test"), s.operator.User.ID, "race")
+				_, _ = s.adm.EndSessions(t.Context(), admin.System("test").Accepting(), s.operator.User.ID, "race")
 			})
 			wg.Wait()
 			if err != nil {

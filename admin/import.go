@@ -38,12 +38,12 @@ const (
 )
 
 var (
-	opImportUsers = operation{pattern: "POST /users/import", permission: PermUsersImport, stepUp: true, streams: true, fails: []auth.Code{auth.CodeUnsupportedMediaType, auth.CodeBadJSON, auth.CodeRateLimited}}
+	opImportUsers = operation{pattern: "POST /users/import", permission: PermUsersImport, also: PermUsersRead, stepUp: true, streams: true, fails: []auth.Code{auth.CodeUnsupportedMediaType, auth.CodeBadJSON, auth.CodeRateLimited}}
 
 	// opImportOver is the update of an existing account by an import.
-	opImportOver = operation{pattern: opImportUsers.pattern, permission: PermUsersImport, against: managing}
+	opImportOver = operation{pattern: opImportUsers.pattern, permission: PermUsersImport, also: PermUsersRead, against: managing}
 
-	importJob = jobKind{name: "import", permission: func([]byte) string { return PermUsersImport }, plan: planImport}
+	importJob = jobKind{name: "import", permission: func([]byte) string { return PermUsersImport }, also: PermUsersRead, plan: planImport}
 )
 
 // ImportUsersParams are the options of an import.
@@ -51,6 +51,10 @@ type ImportUsersParams struct {
 	// OnConflict applies to a row if an account has its id, email address, phone number
 	// or identity: OnConflictError if empty.
 	OnConflict string `json:"on_conflict" query:"on_conflict"`
+
+	// Accepted lets the roles of new accounts take effect at once, see
+	// auth.ImportUserParams. It needs code of the application, or a person with "*".
+	Accepted bool `json:"accepted" query:"accepted"`
 }
 
 // importLine is a row that waits, with the id for its new account unless the row names
@@ -67,7 +71,8 @@ type importLine struct {
 // that, and after an error, nothing is created. A row that fails does not stop the
 // others; GET /jobs/{id}/results reports each. Rows with a hash, an identity, a TOTP
 // secret or a verified contact also need auth.credentials, rows with roles
-// auth.roles.assign and the permissions of the roles, and banned ones auth.users.ban. No
+// auth.roles.assign and the permissions of the roles, and banned ones auth.users.ban. All
+// need auth.users.read, because the results report which accounts exist. No
 // message is sent, except the notices of changes by OnConflictUpdate. Lines have up to
 // 256 KiB, there are up to a million, and 4 GiB in all. Errors: CodeValidationFailed,
 // CodeBadJSON (rows broke off), CodeRateLimited (above 120 an hour), those of every
@@ -82,6 +87,9 @@ func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams,
 	}
 	a, err := m.reader(ctx, who, opImportUsers)
 	if err != nil {
+		return "", err
+	}
+	if err := m.mayAccept(&turn{acting: a}, p.Accepted); err != nil {
 		return "", err
 	}
 	j, err := m.receive(ctx, a, importJob.name, p)
@@ -146,7 +154,7 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *store.Job, p Impo
 		case len(line) == 0:
 			continue
 		case line[0] != '{' || !json.Valid(line):
-			return m.kit.Invalid("rows", fmt.Sprintf("have no JSON object in line %d; each is one, whole, on a line of its own (curl: --data-binary)", n))
+			return m.kit.Invalid("rows", fmt.Sprintf("have no JSON object in line %d; write each object on one line of its own (curl: --data-binary)", n))
 		case j.Rows+len(chunk) == m.importRows:
 			return m.kit.Invalid("rows", fmt.Sprintf("are more than %d", m.importRows))
 		}
@@ -175,7 +183,7 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *store.Job, p Impo
 		return err
 	}
 	if j.Rows == 0 {
-		return m.kit.Invalid("rows", "are none")
+		return m.kit.Invalid("rows", "are missing")
 	}
 	return nil
 }
@@ -306,7 +314,9 @@ func (im *importing) parse(ctx context.Context, i int, line importLine) {
 	if !r.chosen {
 		r.ID = line.ID
 	}
-	nu, err := im.kit.NewAccount(ctx, &host.NewAccount{ImportUser: r.params()})
+	p := r.params()
+	p.Accepted = im.params.Accepted
+	nu, err := im.kit.NewAccount(ctx, &host.NewAccount{ImportUser: p, Imported: true})
 	if err != nil {
 		im.results[i] = im.results[i].because(err)
 		return

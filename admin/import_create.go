@@ -22,7 +22,7 @@ func (im *importing) createAll(ctx context.Context, part string) error {
 	case outage(ctx, err):
 		return err
 	case err != nil:
-		return im.refused(ctx, err)
+		return im.refuseAll(ctx, err)
 	case list == nil: // it was done before, by a process that ended then
 		if err := im.recall(ctx); err != nil {
 			return err
@@ -33,9 +33,9 @@ func (im *importing) createAll(ctx context.Context, part string) error {
 	return nil
 }
 
-// refused marks all undecided rows as refused, except those that an earlier attempt
+// refuseAll marks all undecided rows as refused, except those that an earlier attempt
 // finished. Each such row has its own idempotency key or event.
-func (im *importing) refused(ctx context.Context, why error) error {
+func (im *importing) refuseAll(ctx context.Context, why error) error {
 	if !im.kit.HasBulkImport() {
 		if err := im.recall(ctx); err != nil {
 			return err
@@ -66,13 +66,16 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 			continue
 		}
 		err := im.mayWriteFields(t, fieldsOfNew(r.params()))
+		if err == nil {
+			err = im.mayAccept(t, im.params.Accepted)
+		}
 		if err == nil && r.chosen {
-			there, used := im.neverUsed(ctx, r.ID)
+			exists, used := im.neverUsed(ctx, r.ID)
 			if err = used; errors.Is(used, store.ErrConflict) {
 				if err := im.recallRow(ctx, i, &results[i]); err != nil {
 					return err
 				}
-				if there || results[i].Result != "" {
+				if exists || results[i].Result != "" {
 					continue // this row created it before, or it conflicts with an existing account
 				}
 			}
@@ -84,10 +87,10 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 			results[i], refused = results[i].because(err), true
 			continue
 		}
-		made := im.recordRow(ctx, t, i)
+		change := im.recordRow(ctx, t, i)
 		u := im.users[i]
-		of, changes = append(of, i), append(changes, made)
-		c.Users = append(c.Users, store.ImportedRow{User: u.User, PasswordHash: u.PasswordHash, Factors: u.Factors, Events: []auth.Event{made.Events[0].Event}})
+		of, changes = append(of, i), append(changes, change)
+		c.Users = append(c.Users, store.ImportedRow{User: u.User, PasswordHash: u.PasswordHash, Factors: u.Factors, Events: []auth.Event{change.Events[0].Event}})
 	}
 	t.change.Events = make([]store.OutcomeEvent, 0, len(of))
 	if refused { // an earlier attempt may have created rows that are refused now
@@ -101,7 +104,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 	c.Change = t.change
 	errs, err := im.kit.ImportAll(ctx, c)
 	if errors.Is(err, errors.ErrUnsupported) {
-		errs, err = im.oneByOne(ctx, t, of, changes)
+		errs, err = im.createEach(ctx, t, of, changes)
 	}
 	if err != nil {
 		return err
@@ -118,8 +121,8 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 	return nil
 }
 
-// oneByOne creates accounts one after the other, for applications with hooks.
-func (im *importing) oneByOne(ctx context.Context, t *turn, of []int, changes []store.Change) ([]error, error) {
+// createEach creates accounts one after the other, for applications with hooks.
+func (im *importing) createEach(ctx context.Context, t *turn, of []int, changes []store.Change) ([]error, error) {
 	errs := make([]error, len(of))
 	for n, i := range of {
 		c := changes[n]
@@ -147,7 +150,7 @@ func (im *importing) recordRow(ctx context.Context, t *turn, i int) store.Change
 	own := &turn{acting: t.acting, record: im.recordOf(ctx, t.acting, opImportUsers)}
 	own.record.Target = labelOf(im.users[i].User)
 	own.changed("row", nil, im.results[i].Row)
-	own.made(im.users[i])
+	own.recordCreated(im.users[i])
 	return im.kit.ChangeOf(ctx, t.by, auth.User{}, store.OutcomeEvent{On: store.OutcomeDone, Event: auth.Event{Type: auth.EventUserImported, UserID: im.users[i].User.ID, Record: own.record}})
 }
 

@@ -14,7 +14,7 @@ import (
 // conflicting decides a row that conflicts with an account. The error is an outage.
 func (im *importing) conflicting(ctx context.Context, i int) error {
 	r := &im.results[i]
-	u, field, err := im.inTheWay(ctx, im.users[i].User)
+	u, field, err := im.conflictingAccount(ctx, im.users[i].User)
 	switch {
 	case err != nil:
 		return err
@@ -40,9 +40,9 @@ func (im *importing) conflicting(ctx context.Context, i int) error {
 	return nil
 }
 
-// inTheWay returns the account that has a value of a row, and the field. It looks up the
+// conflictingAccount returns the account that has a value of a row, and the field. It looks up the
 // id first, then the email address, the phone number and the identities.
-func (im *importing) inTheWay(ctx context.Context, r auth.User) (auth.User, string, error) {
+func (im *importing) conflictingAccount(ctx context.Context, r auth.User) (auth.User, string, error) {
 	type value struct {
 		field string
 		key   store.UserKey
@@ -76,7 +76,7 @@ func (im *importing) wasUpdated(ctx context.Context, i int) (bool, error) {
 	if !errors.As(err, &again) {
 		return false, im.storeError(err)
 	}
-	u, _, err := im.inTheWay(ctx, im.users[i].User)
+	u, _, err := im.conflictingAccount(ctx, im.users[i].User)
 	if err == nil {
 		im.results[i].ID, im.results[i].Result = u.ID, resultDone
 	}
@@ -94,6 +94,7 @@ func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 		if err != nil {
 			return auth.User{}, err
 		}
+		t.unchanged(len(t.record.Changes) == 1) // the number of the row
 		u, err := im.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
 		if errors.Is(err, store.ErrConflict) {
 			err = im.fail(auth.CodeUserAlreadyExists, err)
@@ -123,17 +124,17 @@ func (im *importing) patch(ctx context.Context, t *turn, r importRow) (store.Use
 	}
 	for _, i := range r.Identities {
 		if !slices.ContainsFunc(t.target.Identities, func(o auth.Identity) bool { return o.Provider == i.Provider && o.Subject == i.Subject }) {
-			return store.UserPatch{}, im.kit.Invalid("identities", "are not added to an account that is there")
+			return store.UserPatch{}, im.kit.Invalid("identities", "cannot be added to an existing account")
 		}
 	}
 	if r.TOTPSecret != "" && !t.target.MFAEnabled {
-		return store.UserPatch{}, im.kit.Invalid("totp_secret", "is not added to an account that is there")
+		return store.UserPatch{}, im.kit.Invalid("totp_secret", "cannot be added to an existing account")
 	}
 	patch, err := im.kit.Edit(ctx, &t.change, t.target, e)
 	if err != nil {
 		return patch, err
 	}
-	t.edited(patch)
+	t.recordPatch(patch)
 	if r.PasswordHash != "" {
 		if err := im.kit.AddPasswordHash(ctx, &t.change, t.target, r.PasswordHash, &patch); err != nil {
 			return patch, err
@@ -148,10 +149,10 @@ func (im *importing) patch(ctx context.Context, t *turn, r importRow) (store.Use
 			return patch, err
 		}
 		patch.BannedUntil, patch.Revoke = &until, &store.SessionFilter{}
-		t.changed("banned_until", moment(t.target.BannedUntil), until)
+		t.changed("banned_until", eventTime(t.target.BannedUntil), until)
 	}
 	if roles := slices.Compact(slices.Sorted(slices.Values(r.Roles))); len(roles) > 0 && !slices.Equal(roles, t.target.Roles) {
-		patch.Roles = &roles
+		im.kit.SetRoles(&patch, t.roles, t.target, roles)
 		t.changed("roles", orNone(t.target.Roles), roles)
 	}
 	return patch, im.mayWriteFields(t, fieldsOfPatch(patch))

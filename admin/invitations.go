@@ -40,6 +40,11 @@ type Invitation struct {
 	CreatedAt  time.Time      `json:"created_at"`
 	SentAt     time.Time      `json:"sent_at"`
 	ExpiresAt  time.Time      `json:"expires_at"`
+
+	// UserID is the account whose permissions of an operator it is for; empty: any account
+	// with the address. Shown means that the link was shown and not mailed.
+	UserID string `json:"user_id,omitempty"`
+	Shown  bool   `json:"shown,omitempty"`
 }
 
 // InviteParams describe an invitation.
@@ -194,18 +199,18 @@ func (m *Admin) mayInvite(t *turn, roles []string) error {
 		return nil
 	}
 	if t.untraceable() {
-		return auth.Reject(auth.CodeTargetStronger, "Invite without roles, and give them once the account is there.")
+		return auth.Reject(auth.CodeTargetStronger, "Invite without roles, and give them when the account exists.")
 	}
 	if err := m.allow(t.acting, fieldOfRoles); err != nil {
 		return err
 	}
-	return m.mayGive(t, permissionsIn(t.roles, roles))
+	return m.mayGive(t, m.strengthIn(t.roles, roles))
 }
 
-// judgeInvitation checks whether the inviter could still create an invitation, and
+// checkInvitation checks whether the inviter could still create an invitation, and
 // returns the conditions for that. The inviter's permissions count as of acceptance, not
 // as of creation. Errors: CodeInvalidToken.
-func (m *Admin) judgeInvitation(ctx context.Context, inv host.Invitation) (host.Terms, error) {
+func (m *Admin) checkInvitation(ctx context.Context, inv host.Invitation) (host.Terms, error) {
 	over := func(why string) (host.Terms, error) {
 		return host.Terms{}, m.fail(auth.CodeInvalidToken, errors.New(why))
 	}
@@ -213,15 +218,15 @@ func (m *Admin) judgeInvitation(ctx context.Context, inv host.Invitation) (host.
 	if err != nil {
 		return host.Terms{}, err
 	}
-	if !grants(held, PermUsersWrite) {
+	if inv.UserID == "" && !grants(held, PermUsersWrite) {
 		return over("the inviter may not invite any more")
 	}
 	for _, r := range inv.Roles {
 		if r != auth.RoleOwner && find(table, r).Name == "" {
-			return over("a role is gone")
+			return over("a role was deleted")
 		}
 	}
-	if len(inv.Roles) > 0 && (!grants(held, PermRolesAssign) || !covers(held, permissionsIn(table, inv.Roles))) {
+	if len(inv.Roles) > 0 && (!grants(held, PermRolesAssign) || !covers(held, m.strengthIn(table, inv.Roles))) {
 		return over("the inviter may not give the roles any more")
 	}
 	return terms, nil

@@ -33,7 +33,7 @@ func TestInvitationGivesNothingElse(t *testing.T) {
 
 	bob := o.LoginAs(t, "bob@example.com", authtest.Unverified())
 	_, token = o.invite(actor(boss), "bob@example.com", "editor")
-	if _, err := o.adm.BanUser(t.Context(), admin.System("test"), admin.BanUserParams{UserID: bob.User.ID, Reason: "x"}); err != nil {
+	if _, err := o.adm.BanUser(t.Context(), admin.System("test").Accepting(), admin.BanUserParams{UserID: bob.User.ID, Reason: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = o.accept(token)
@@ -120,7 +120,7 @@ func TestInvitationPageLeadsToProviders(t *testing.T) {
 func TestInvitationOfAFormerOperatorIsNotShown(t *testing.T) {
 	o, boss := withRole(t, memstore.New())
 	_, token := o.invite(actor(boss), "ada@example.com", "editor")
-	if _, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: boss.User.ID}); err != nil {
+	if _, err := o.adm.SetRoles(t.Context(), admin.System("test").Accepting(), admin.SetRolesParams{UserID: boss.User.ID}); err != nil {
 		t.Fatal(err)
 	}
 	if page := o.page("GET", "/invitations/accept?token="+token, ""); strings.Contains(page, "<form") {

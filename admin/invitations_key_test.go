@@ -14,7 +14,7 @@ import (
 
 // An invitation by a key is valid only while the key could still create it.
 func TestInvitationByAKey(t *testing.T) {
-	code := admin.System("test")
+	code := admin.System("test").Accepting()
 	for name, c := range map[string]struct {
 		ends func(o *office, k admin.NewKey, maker auth.User) error
 		want auth.Code // "": the invitation is accepted
@@ -65,7 +65,7 @@ func TestInvitationByAKey(t *testing.T) {
 func TestInvitationByAKeyThatIsNotThere(t *testing.T) {
 	s := &keyless{Store: memstore.New()}
 	o := newOffice(t, s)
-	k := o.key(admin.System("test"), admin.PermUsersWrite, admin.PermUsersRead)
+	k := o.key(admin.System("test").Accepting(), admin.PermUsersWrite, admin.PermUsersRead)
 	_, token := o.invite(admin.Key(k.Secret.Reveal()), "ada@example.com")
 	s.lost = true
 	_, err := o.accept(token)
@@ -108,7 +108,7 @@ func TestInvitationByAKeyWhoseMakerGoesMeanwhile(t *testing.T) {
 		tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
 			if method == "RedeemToken" {
 				once.Do(func() {
-					if _, err := o.adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: maker.ID, Reason: "left"}); err != nil {
+					if _, err := o.adm.BanUser(ctx, admin.System("test").Accepting(), admin.BanUserParams{UserID: maker.ID, Reason: "left"}); err != nil {
 						t.Error(err)
 					}
 				})

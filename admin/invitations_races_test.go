@@ -18,7 +18,7 @@ func TestInvitationMeanwhile(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
 		o, _ := withRole(t, tap)
-		system := admin.System("test")
+		system := admin.System("test").Accepting()
 		strong := func(ctx context.Context, email string, _ admin.Invitation, _ string) error {
 			_, err := o.adm.Invite(ctx, system, admin.InviteParams{Email: email, Roles: []string{auth.RoleOwner}})
 			return err

@@ -98,7 +98,7 @@ func TestInvitationMakesAnAccount(t *testing.T) {
 func TestInvitationPages(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o, _ := withRole(t, st)
-		system := admin.System("test")
+		system := admin.System("test").Accepting()
 		var want, got []string
 		for i := range 3 {
 			o.Clock.Advance(time.Minute)
@@ -189,7 +189,7 @@ func TestInvitationTellsOfAccounts(t *testing.T) {
 // A newer invitation, revocation, time and a maker who lost the permission end an
 // invitation. No account is created and no role given then.
 func TestInvitationEnds(t *testing.T) {
-	code := admin.System("test")
+	code := admin.System("test").Accepting()
 	ends := map[string]func(t *testing.T, o *office, boss *authtest.SignedIn, i admin.Invitation) error{
 		"sent again": func(t *testing.T, o *office, boss *authtest.SignedIn, i admin.Invitation) error {
 			o.Clock.Advance(time.Minute)
@@ -399,7 +399,7 @@ func TestInvitationAcceptedTwiceAtOnce(t *testing.T) {
 
 // An event that ends an invitation between the acceptance's read and its change prevails.
 func TestInvitationEndsWhileItIsAccepted(t *testing.T) {
-	code := admin.System("test")
+	code := admin.System("test").Accepting()
 	onStores(t, func(t *testing.T, st auth.Store) {
 		tap := storetap.New(st)
 		o, _ := withRole(t, tap)

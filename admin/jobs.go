@@ -33,6 +33,7 @@ const (
 type jobKind struct {
 	name       string
 	permission func(params []byte) string // of the operation that the job carries out
+	also       string                     // as of operation
 
 	// plan checks a chunk by itself and changes nothing. It may run before the earlier
 	// chunks are done.
@@ -194,8 +195,10 @@ func (m *Admin) mayReadJob(ctx context.Context, who Actor, op operation, id stri
 	case err != nil:
 		return store.Job{}, m.kit.StoreError(err)
 	}
-	if p := k.permission(j.Params); !a.may(p) {
-		return store.Job{}, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, op)}, m.missing(p))
+	for _, p := range []string{k.permission(j.Params), k.also} {
+		if p != "" && !a.may(p) {
+			return store.Job{}, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, op)}, m.missing(p))
+		}
 	}
 	return j, nil
 }

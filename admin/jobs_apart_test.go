@@ -95,7 +95,7 @@ func (o *office) workedOffByOne(jobID string) {
 	o.t.Helper()
 	o.until("the job is done", func() bool {
 		admin.Work(o.t.Context(), o.adm)
-		j, err := o.adm.Job(o.t.Context(), admin.System("test"), jobID)
+		j, err := o.adm.Job(o.t.Context(), admin.System("test").Accepting(), jobID)
 		return err == nil && j.State == store.JobDone
 	})
 }
@@ -112,7 +112,7 @@ func TestChunksThatShareNothingAreDoneAtOnce(t *testing.T) {
 		for i := range n {
 			fmt.Fprintf(&rows, "{\"email\":\"p%d@example.com\"}\n", i)
 		}
-		id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(rows.String()))
+		id, err := o.adm.ImportUsers(t.Context(), admin.System("test").Accepting(), admin.ImportUsersParams{}, strings.NewReader(rows.String()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestTheFirstRowHasWhatTwoWant(t *testing.T) {
 					fmt.Fprintf(&rows, "{\"email\":%q}\n", email)
 				}
 			}
-			id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(rows.String()))
+			id, err := o.adm.ImportUsers(t.Context(), admin.System("test").Accepting(), admin.ImportUsersParams{}, strings.NewReader(rows.String()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,7 +192,7 @@ func TestOutageOfOneOfTwoChunks(t *testing.T) {
 				for i := range n {
 					fmt.Fprintf(&rows, "{\"email\":\"%s-%v-%d@example.com\"}\n", fails[6:], lost, i)
 				}
-				id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(rows.String()))
+				id, err := o.adm.ImportUsers(t.Context(), admin.System("test").Accepting(), admin.ImportUsersParams{}, strings.NewReader(rows.String()))
 				if err != nil {
 					t.Fatal(err)
 				}

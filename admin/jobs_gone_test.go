@@ -20,15 +20,15 @@ import (
 func TestWhatWasDoneBeforeTheActorWentIsToldAsDone(t *testing.T) {
 	goes := map[string]func(ctx context.Context, o *office, id string) error{
 		"demoted": func(ctx context.Context, o *office, id string) error {
-			_, err := o.adm.SetRoles(ctx, admin.System("test"), admin.SetRolesParams{UserID: id})
+			_, err := o.adm.SetRoles(ctx, admin.System("test").Accepting(), admin.SetRolesParams{UserID: id})
 			return err
 		},
 		"banned": func(ctx context.Context, o *office, id string) error {
-			_, err := o.adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: id, Reason: "left"})
+			_, err := o.adm.BanUser(ctx, admin.System("test").Accepting(), admin.BanUserParams{UserID: id, Reason: "left"})
 			return err
 		},
 		"deleted": func(ctx context.Context, o *office, id string) error {
-			return o.adm.DeleteUser(ctx, admin.System("test"), admin.DeleteUserParams{UserID: id, Reason: "left"})
+			return o.adm.DeleteUser(ctx, admin.System("test").Accepting(), admin.DeleteUserParams{UserID: id, Reason: "left"})
 		},
 	}
 	for name, hook := range map[string]func(context.Context, auth.User) error{"in one step": nil, "row by row": func(context.Context, auth.User) error { return nil }} {
@@ -37,7 +37,7 @@ func TestWhatWasDoneBeforeTheActorWentIsToldAsDone(t *testing.T) {
 				s := forgets(store)
 				o := newOffice(t, s, auth.WithHooks(auth.Hooks{OnUserCreating: hook}))
 				for how, gone := range goes {
-					clerk := o.operator(how+"clerk@example.com", admin.PermUsersImport, admin.PermUsersWrite)
+					clerk := o.operator(how+"clerk@example.com", admin.PermUsersImport, admin.PermUsersRead, admin.PermUsersWrite)
 					o.imported(how + "there@example.com")
 					var once sync.Once
 					s.times.Store(1)
@@ -70,7 +70,7 @@ func TestActorGoesAfterOneOfTwoChunks(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		s := patience(st)
 		o := newOffice(t, s)
-		clerk := o.operator("clerk@example.com", admin.PermUsersImport, admin.PermUsersWrite)
+		clerk := o.operator("clerk@example.com", admin.PermUsersImport, admin.PermUsersRead, admin.PermUsersWrite)
 		s.anew(time.Minute)
 		s.fails = "chunk 0"
 		var rows strings.Builder
@@ -86,7 +86,7 @@ func TestActorGoesAfterOneOfTwoChunks(t *testing.T) {
 			_, err := st.User(t.Context(), store.ByEmail("p999@example.com"))
 			return err == nil
 		})
-		if _, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: clerk.User.ID}); err != nil {
+		if _, err := o.adm.SetRoles(t.Context(), admin.System("test").Accepting(), admin.SetRolesParams{UserID: clerk.User.ID}); err != nil {
 			t.Fatal(err)
 		}
 		o.workedOff(job)
@@ -105,7 +105,7 @@ func TestRowsFindNumbersHoweverTheyAreSpelt(t *testing.T) {
 		for conflicts, want := range map[string]string{
 			admin.OnConflictSkip: "skipped user_already_exists phone", admin.OnConflictUpdate: "done", admin.OnConflictError: "failed user_already_exists phone",
 		} {
-			id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{OnConflict: conflicts}, strings.NewReader(
+			id, err := o.adm.ImportUsers(t.Context(), admin.System("test").Accepting(), admin.ImportUsersParams{OnConflict: conflicts}, strings.NewReader(
 				`{"phone":"+4917612345610","phone_verified":true}`+"\n"+`{"phone":"+49 176 1234 5610","full_name":"`+conflicts+`"}`))
 			if err != nil {
 				t.Fatal(err)
@@ -138,10 +138,10 @@ func TestActorGoesBeforeWhatWasDoneIsDoneAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		s := &late{forgetful: forgets(st)}
 		o := newOffice(t, s)
-		clerk := o.operator("clerk@example.com", admin.PermUsersImport, admin.PermUsersWrite)
+		clerk := o.operator("clerk@example.com", admin.PermUsersImport, admin.PermUsersRead, admin.PermUsersWrite)
 		s.times.Store(1)
 		s.before = func() {
-			if err := o.adm.DeleteUser(t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: clerk.User.ID, Reason: "left"}); err != nil {
+			if err := o.adm.DeleteUser(t.Context(), admin.System("test").Accepting(), admin.DeleteUserParams{UserID: clerk.User.ID, Reason: "left"}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -42,12 +42,12 @@ func TestWhyARowWasNotDone(t *testing.T) {
 	if n := tally(append(list, rowResult{})); n.Failed != 2 {
 		t.Errorf("a row of which nothing is known: %+v", n)
 	}
-	for i, r := range allFailed(3, invalid) {
+	for i, r := range failedRows(3, invalid) {
 		if r != (rowResult{}).because(invalid) {
 			t.Errorf("%d: %+v", i, r)
 		}
 	}
-	if w := allFail(2, invalid); w.rests != nil {
+	if w := failingChunk(2, invalid); w.rests != nil {
 		t.Errorf("it rests on %v", w.rests)
 	} else if list, err := w.do(t.Context(), Actor{}, store.Job{}); err != nil || len(list) != 2 || list[1].Code != auth.CodeValidationFailed {
 		t.Errorf("%+v, %v", list, err)

@@ -56,7 +56,7 @@ func (w ownWork) works(o *office, id string) []map[string]any {
 	for range 10 {
 		o.Clock.Advance(time.Minute) // so that leases expire
 		admin.Work(ctx, o.adm)
-		if j, err := o.adm.Job(o.t.Context(), admin.System("test"), id); err == nil && j.State == store.JobDone {
+		if j, err := o.adm.Job(o.t.Context(), admin.System("test").Accepting(), id); err == nil && j.State == store.JobDone {
 			return o.done(id)
 		}
 	}
@@ -102,14 +102,14 @@ func (o *office) importedThrough(tap *storetap.Tap, k int, conflicts string, los
 	o.t.Helper()
 	tap.Reset(storetap.Hooks{})
 	at := fmt.Sprintf("%d@example.com", k)
-	clerk := o.operator("clerk"+at, admin.PermUsersImport, admin.PermUsersWrite)
+	clerk := o.operator("clerk"+at, admin.PermUsersImport, admin.PermUsersRead, admin.PermUsersWrite)
 	who := actor(clerk)
 	if key {
-		who = admin.Key(o.keyOf(clerk.User, admin.PermUsersImport, admin.PermUsersWrite).Secret.Reveal())
+		who = admin.Key(o.keyOf(clerk.User, admin.PermUsersImport, admin.PermUsersRead, admin.PermUsersWrite).Secret.Reveal())
 	}
 	o.imported("there" + at)
 	gone := o.imported("gone" + at).User.ID
-	if err := o.adm.DeleteUser(o.t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: gone, Reason: "left"}); err != nil {
+	if err := o.adm.DeleteUser(o.t.Context(), admin.System("test").Accepting(), admin.DeleteUserParams{UserID: gone, Reason: "left"}); err != nil {
 		o.t.Fatal(err)
 	}
 	calls := 0
@@ -172,7 +172,7 @@ func TestEndWithinManyLeavesTheRest(t *testing.T) {
 				happened = true
 				return storetap.FailsBefore
 			}}
-			by := admin.System("test")
+			by := admin.System("test").Accepting()
 			id := o.selected(by, admin.BulkBan, word)
 			tap.Reset(w.hooks())
 			job := o.started(by, admin.BulkBan, id)
@@ -198,10 +198,10 @@ func TestOutagesWithinManyOfActors(t *testing.T) {
 		want  string
 	}{
 		"a key": {func(o *office) (admin.Actor, func()) {
-			return admin.Key(o.key(admin.System("test"), scopes...).Secret.Reveal()), func() {}
+			return admin.Key(o.key(admin.System("test").Accepting(), scopes...).Secret.Reveal()), func() {}
 		}, "done"},
 		"a key that is revoked": {func(o *office) (admin.Actor, func()) {
-			k := o.key(admin.System("test"), scopes...)
+			k := o.key(admin.System("test").Accepting(), scopes...)
 			return admin.Key(k.Secret.Reveal()), func() {
 				if err := o.revoke(o.t.Context(), k.ID); err != nil {
 					o.t.Error(err)
@@ -280,7 +280,7 @@ func TestLeavingWithinManyIsNoFault(t *testing.T) {
 				leave()
 			}
 		}})
-		res, err := o.adm.Bulk(ctx, admin.System("test"), admin.BulkParams{Action: admin.BulkUnban, UserIDs: ids})
+		res, err := o.adm.Bulk(ctx, admin.System("test").Accepting(), admin.BulkParams{Action: admin.BulkUnban, UserIDs: ids})
 		leave()
 		tap.Reset(storetap.Hooks{})
 		for _, i := range res.Items {

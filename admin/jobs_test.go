@@ -31,7 +31,7 @@ func (o *office) aJob() string {
 	if o.job != "" {
 		return o.job
 	}
-	id, err := o.adm.ImportUsers(o.t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader("{}\n"))
+	id, err := o.adm.ImportUsers(o.t.Context(), admin.System("test").Accepting(), admin.ImportUsersParams{}, strings.NewReader("{}\n"))
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -44,14 +44,14 @@ func (o *office) aJob() string {
 func (o *office) done(id string) (results []map[string]any) {
 	o.t.Helper()
 	o.until("the job is done", func() bool {
-		j, err := o.adm.Job(o.t.Context(), admin.System("test"), id)
+		j, err := o.adm.Job(o.t.Context(), admin.System("test").Accepting(), id)
 		if err != nil {
 			o.t.Fatal(err)
 		}
 		return j.State == store.JobDone
 	})
 	var b bytes.Buffer
-	if err := o.adm.JobResults(o.t.Context(), admin.System("test"), id, &b); err != nil {
+	if err := o.adm.JobResults(o.t.Context(), admin.System("test").Accepting(), id, &b); err != nil {
 		o.t.Fatal(err)
 	}
 	for line := range strings.Lines(b.String()) {
@@ -210,8 +210,8 @@ func TestImportConflicts(t *testing.T) {
 func TestImportNeedsThePermissionOfEachField(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOffice(t, st)
-		clerk := o.operator("clerk@example.com", admin.PermUsersImport)
-		giver := o.operator("giver@example.com", admin.PermUsersImport, admin.PermRolesAssign)
+		clerk := o.operator("clerk@example.com", admin.PermUsersImport, admin.PermUsersRead)
+		giver := o.operator("giver@example.com", admin.PermUsersImport, admin.PermUsersRead, admin.PermRolesAssign)
 		target := o.LoginAs(t, "target@example.com")
 		strong := o.LoginAs(t, "strong@example.com", authtest.Permissions(admin.PermKeysRead))
 		for i, fields := range []string{`"email_verified":true`, `"password_hash":"$2a$04$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy"`, `"totp_secret":"GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"`, `"identities":[{"provider":"github","subject":"9"}]`, `"roles":["support"]`, `"banned_until":"2999-01-01T00:00:00Z"`} {
@@ -226,7 +226,7 @@ func TestImportNeedsThePermissionOfEachField(t *testing.T) {
 		wantResults(t, o.imports(giver, "", `{"email":"n@example.com","roles":["support"]}`), "skipped target_stronger")
 		wantResults(t, o.imports(giver, "?on_conflict=update", `{"email":"target@example.com","roles":["owner"]}`), "skipped target_stronger")
 		wantResults(t, o.imports(clerk, "?on_conflict=update", `{"email":"strong@example.com","full_name":"Weak"}`), "skipped target_stronger")
-		long := o.operator("long@example.com", admin.PermUsersImport, admin.PermUsersBan)
+		long := o.operator("long@example.com", admin.PermUsersImport, admin.PermUsersRead, admin.PermUsersBan)
 		wantResults(t, o.imports(long, "?on_conflict=update", `{"email":"banned@example.com","banned_until":"9999-12-30T00:00:00Z"}`, `{"email":"target@example.com","banned_until":"9999-12-30T00:00:00Z"}`), "done", "done")
 		for _, email := range []string{"banned@example.com", "target@example.com"} {
 			if u, err := o.Store.User(t.Context(), store.ByEmail(email)); err != nil || u.Anonymized() || !u.Banned(o.Clock.Now()) {
@@ -323,14 +323,14 @@ func TestImportGoesOnAfterACrash(t *testing.T) {
 					t.Fatal(err)
 				}
 				o.until("the crash, or the end", func() bool {
-					j, err := o.adm.Job(t.Context(), admin.System("test"), id)
+					j, err := o.adm.Job(t.Context(), admin.System("test").Accepting(), id)
 					return c.happened.Load() || err == nil && j.State == store.JobDone
 				})
 				tap.Reset(storetap.Hooks{})
 				o.until("the lease is over", func() bool {
 					o.Clock.Advance(time.Minute)
 					admin.Work(t.Context(), o.adm)
-					j, err := o.adm.Job(t.Context(), admin.System("test"), id)
+					j, err := o.adm.Job(t.Context(), admin.System("test").Accepting(), id)
 					return err == nil && j.State == store.JobDone
 				})
 				wantResults(t, o.done(id), "done", "done", "done")

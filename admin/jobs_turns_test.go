@@ -42,7 +42,7 @@ func inTurns(t *testing.T, before func(j *twoJobs)) *twoJobs {
 		for i := range 4 * 200 {
 			fmt.Fprintf(&rows, "{\"email\":\"p%d-%d@example.com\"}\n", job, i)
 		}
-		id, err := j.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{OnConflict: admin.OnConflictUpdate}, strings.NewReader(rows.String()))
+		id, err := j.adm.ImportUsers(t.Context(), admin.System("test").Accepting(), admin.ImportUsersParams{OnConflict: admin.OnConflictUpdate}, strings.NewReader(rows.String()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -116,10 +116,10 @@ func TestChunkThatIsDoneAgainTellsTheSame(t *testing.T) {
 // write a field, or their id is taken.
 func (o *office) importsAll(at, conflicts string) (jobID string) {
 	o.t.Helper()
-	clerk := o.operator("clerk"+at, admin.PermUsersImport, admin.PermUsersWrite)
+	clerk := o.operator("clerk"+at, admin.PermUsersImport, admin.PermUsersRead, admin.PermUsersWrite)
 	o.imported("there" + at)
 	gone := o.imported("gone" + at).User.ID
-	if err := o.adm.DeleteUser(o.t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: gone, Reason: "left"}); err != nil {
+	if err := o.adm.DeleteUser(o.t.Context(), admin.System("test").Accepting(), admin.DeleteUserParams{UserID: gone, Reason: "left"}); err != nil {
 		o.t.Fatal(err)
 	}
 	jobID, err := o.adm.ImportUsers(o.t.Context(), actor(clerk), admin.ImportUsersParams{OnConflict: conflicts}, strings.NewReader(fmt.Sprintf(`
@@ -144,7 +144,7 @@ func (o *office) workedOff(jobID string) {
 	o.until("the job is done", func() bool {
 		o.Clock.Advance(time.Minute)
 		admin.Work(o.t.Context(), o.adm)
-		j, err := o.adm.Job(o.t.Context(), admin.System("test"), jobID)
+		j, err := o.adm.Job(o.t.Context(), admin.System("test").Accepting(), jobID)
 		return err == nil && j.State == store.JobDone
 	})
 }
@@ -177,7 +177,7 @@ func TestChunkThatIsDoneAgainTellsOfWhatIsGone(t *testing.T) {
 						left.Do(func() {
 							u, err := st.User(t.Context(), store.ByEmail("ada@example.com"))
 							if err == nil {
-								err = o.adm.DeleteUser(t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: u.ID, Reason: "left"})
+								err = o.adm.DeleteUser(t.Context(), admin.System("test").Accepting(), admin.DeleteUserParams{UserID: u.ID, Reason: "left"})
 							}
 							if err != nil {
 								t.Error(err)
@@ -187,7 +187,7 @@ func TestChunkThatIsDoneAgainTellsOfWhatIsGone(t *testing.T) {
 					if i == 0 {
 						row = fmt.Sprintf(row, id)
 					}
-					job, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(row))
+					job, err := o.adm.ImportUsers(t.Context(), admin.System("test").Accepting(), admin.ImportUsersParams{}, strings.NewReader(row))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -215,7 +215,7 @@ func TestChunksPlannedAheadFollowEachOther(t *testing.T) {
 			for i := range n { // the second half has the first half's values
 				fmt.Fprintf(&rows, "{\"email\":\"p%d-%d@example.com\"}\n", i%(n/2), times)
 			}
-			id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{OnConflict: admin.OnConflictSkip}, strings.NewReader(rows.String()))
+			id, err := o.adm.ImportUsers(t.Context(), admin.System("test").Accepting(), admin.ImportUsersParams{OnConflict: admin.OnConflictSkip}, strings.NewReader(rows.String()))
 			if err != nil {
 				t.Fatal(err)
 			}

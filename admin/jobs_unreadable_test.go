@@ -101,7 +101,7 @@ func TestSelectionThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, noParameters{alters(memstore.New())})
 	o.crowd("many", 2)
-	by := admin.System("test")
+	by := admin.System("test").Accepting()
 	_, err := o.adm.Bulk(t.Context(), by, admin.BulkParams{Action: admin.BulkBan, SelectionID: o.selected(by, admin.BulkBan, "many")})
 	wantCode(t, err, auth.CodeInternal)
 }
@@ -136,7 +136,7 @@ func TestJobsThatCannotBeReadFail(t *testing.T) {
 			t.Parallel()
 			s, o := alteredOffice(t)
 			s.set(c.job, c.read)
-			id := c.begin(o, admin.System("test"))
+			id := c.begin(o, admin.System("test").Accepting())
 			o.workedOff(id)
 			wantResults(t, o.done(id), "failed internal", "failed internal")
 			for _, email := range []string{"a@example.com", "many0@example.com"} {
@@ -165,7 +165,7 @@ func TestJobsWaitForWhoeverKnowsThem(t *testing.T) {
 			t.Parallel()
 			s, o := alteredOffice(t)
 			s.set(c.job, c.read)
-			id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(`{"email":"a@example.com"}`))
+			id, err := o.adm.ImportUsers(t.Context(), admin.System("test").Accepting(), admin.ImportUsersParams{}, strings.NewReader(`{"email":"a@example.com"}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +194,7 @@ func TestJobsEndWithTheKeyOfTheOptions(t *testing.T) {
 	const text = "sk_test_0123456789abcdefghij"
 	tap := storetap.New(memstore.New())
 	secret := auth.WithSecret([]byte("two instances' secret of 32 byte"))
-	before := newOffice(t, tap, secret, auth.WithSecretKeys(auth.SecretKey{Key: text, Scopes: []string{admin.PermUsersImport}}))
+	before := newOffice(t, tap, secret, auth.WithSecretKeys(auth.SecretKey{Key: text, Scopes: []string{admin.PermUsersImport, admin.PermUsersRead}}))
 	w := ownWork{}
 	tap.Reset(w.hooks())
 	id, err := before.adm.ImportUsers(t.Context(), admin.Key(text), admin.ImportUsersParams{}, strings.NewReader(`{"email":"a@example.com"}`))

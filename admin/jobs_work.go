@@ -38,8 +38,8 @@ type plannedChunk struct {
 	chunkWork
 }
 
-// workOff carries out jobs until ctx ends.
-func (m *Admin) workOff(ctx context.Context) {
+// runJobs carries out jobs until ctx ends.
+func (m *Admin) runJobs(ctx context.Context) {
 	w := &worker{Admin: m}
 	defer w.close()
 	tick := time.NewTicker(jobPoll)
@@ -91,10 +91,10 @@ func (w *worker) takeTurn(ctx context.Context, j store.Job) error {
 		return err
 	}
 	w.planNext(ctx, j)
-	also := w.alsoDo(ctx, j, c)
+	also := w.startNext(ctx, j, c)
 	defer also.wait()
 	results, err := w.resultsOf(ctx, j, c)
-	two := also.does()
+	two := also.runsNow()
 	if two {
 		w.next = w.next[1:] // a planned chunk is used once
 	}
@@ -129,30 +129,30 @@ func (w *worker) finish(ctx context.Context, j store.Job, c plannedChunk, result
 	return err
 }
 
-// beside is a chunk that is carried out at the same time as the one before it, if they
+// background is a chunk that is carried out at the same time as the one before it, if they
 // share nothing.
-type beside struct {
+type background struct {
 	plannedChunk
-	apart   bool
-	judged  chan struct{} // closed once apart is known
-	done    chan struct{} // closed once no work on it is left
-	results []rowResult
-	err     error
+	independent bool
+	decided     chan struct{} // closed once independent is known
+	done        chan struct{} // closed once no work on it is left
+	results     []rowResult
+	err         error
 }
 
-// alsoDo carries out the chunk after c as soon as it is planned, if they share nothing;
+// startNext carries out the chunk after c as soon as it is planned, if they share nothing;
 // nil: there is none.
-func (w *worker) alsoDo(ctx context.Context, j store.Job, c plannedChunk) *beside {
+func (w *worker) startNext(ctx context.Context, j store.Job, c plannedChunk) *background {
 	if len(w.next) == 0 || w.next[0].jobID != j.ID || w.next[0].n != j.Next+1 {
 		return nil
 	}
-	a, b := w.next[0], &beside{judged: make(chan struct{}), done: make(chan struct{})}
+	a, b := w.next[0], &background{decided: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(b.done)
 		<-a.planned
-		b.plannedChunk, b.apart = a.plannedChunk, a.err == nil && a.apart(c.chunkWork)
-		close(b.judged)
-		if b.apart {
+		b.plannedChunk, b.independent = a.plannedChunk, a.err == nil && a.apart(c.chunkWork)
+		close(b.decided)
+		if b.independent {
 			j.Next = a.n
 			b.results, b.err = w.resultsOf(ctx, j, a.plannedChunk)
 		}
@@ -160,16 +160,16 @@ func (w *worker) alsoDo(ctx context.Context, j store.Job, c plannedChunk) *besid
 	return b
 }
 
-// does reports whether the chunk is carried out now, and not in its own turn.
-func (b *beside) does() bool {
+// runsNow reports whether the chunk is carried out now, and not in its own turn.
+func (b *background) runsNow() bool {
 	if b == nil {
 		return false
 	}
-	<-b.judged
-	return b.apart
+	<-b.decided
+	return b.independent
 }
 
-func (b *beside) wait() {
+func (b *background) wait() {
 	if b != nil {
 		<-b.done
 	}
@@ -219,19 +219,19 @@ func (m *Admin) plan(ctx context.Context, j store.Job, n int) (p plannedChunk, e
 	case len(p.Input) == 0: // another worker was faster; its result may still be lost, so do not build on it
 		return p, store.ErrStale
 	case !known && m.kit.Now().Before(j.ExpiresAt):
-		return p, errors.New("a job of an unknown kind: another version of the service made it")
+		return p, errors.New("the kind of the job is unknown: another version of the service created it")
 	case !known:
-		p.chunkWork = allFail(p.Rows, errors.New("a job of an unknown kind"))
+		p.chunkWork = failingChunk(p.Rows, errors.New("the kind of the job is unknown"))
 		return p, nil
 	}
 	input, err := m.kit.OpenJob(j.ID, p.Input)
 	if err != nil { // the secret that sealed it is gone: another attempt will not help
-		p.chunkWork = allFail(p.Rows, err)
+		p.chunkWork = failingChunk(p.Rows, err)
 		return p, nil
 	}
 	p.chunkWork, err = careful(m, func() (chunkWork, error) { return k.plan(m.kit.JobContext(ctx, j.ID), m, j, input) })
 	if err != nil && !outage(ctx, err) {
-		p.chunkWork, err = allFail(p.Rows, err), nil
+		p.chunkWork, err = failingChunk(p.Rows, err), nil
 	}
 	return p, err
 }
@@ -240,11 +240,11 @@ func (m *Admin) plan(ctx context.Context, j store.Job, n int) (p plannedChunk, e
 func (m *Admin) resultsOf(ctx context.Context, j store.Job, c plannedChunk) ([]rowResult, error) {
 	var who jobActor
 	if err := json.Unmarshal(j.Actor, &who); err != nil {
-		return allFailed(c.Rows, err), nil
+		return failedRows(c.Rows, err), nil
 	}
 	results, err := careful(m, func() ([]rowResult, error) { return c.do(m.kit.JobContext(ctx, j.ID), who.actor(), j) })
 	if err != nil && !outage(ctx, err) {
-		return allFailed(c.Rows, err), nil
+		return failedRows(c.Rows, err), nil
 	}
 	return results, err
 }
@@ -261,16 +261,16 @@ func careful[T any](m *Admin, do func() (T, error)) (v T, err error) {
 	return do()
 }
 
-// allFail is the work of a chunk in which every row fails with the same error.
-func allFail(rows int, why error) chunkWork {
-	return chunkWork{do: func(context.Context, Actor, store.Job) ([]rowResult, error) { return allFailed(rows, why), nil }}
+// failingChunk is the work of a chunk in which every row fails with the same error.
+func failingChunk(rows int, err error) chunkWork {
+	return chunkWork{do: func(context.Context, Actor, store.Job) ([]rowResult, error) { return failedRows(rows, err), nil }}
 }
 
-// allFailed returns the same error for each row.
-func allFailed(rows int, why error) []rowResult {
+// failedRows returns the same error for each row.
+func failedRows(rows int, err error) []rowResult {
 	list := make([]rowResult, rows)
 	for i := range list {
-		list[i] = rowResult{}.because(why)
+		list[i] = rowResult{}.because(err)
 	}
 	return list
 }

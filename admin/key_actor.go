@@ -45,14 +45,14 @@ func (m *Admin) actingKey(ctx context.Context, who Actor) (store.APIKey, error) 
 	if who.keyID == "" {
 		k, _, there := m.kit.SecretKeyNamed(who.keyName)
 		if !there {
-			return k, m.fail(auth.CodeInvalidAPIKey, errors.New("the options have no key of the name any more"))
+			return k, m.fail(auth.CodeInvalidAPIKey, errors.New("the options no longer have a key of this name"))
 		}
 		return k, nil
 	}
 	k, err := m.project.Key(ctx, who.keyID)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && (!k.Live(m.kit.Now()) || k.Revision != who.keyAt):
-		return k, m.fail(auth.CodeInvalidAPIKey, errors.New("the key is over, or was changed"))
+		return k, m.fail(auth.CodeInvalidAPIKey, errors.New("the key was revoked, has expired or was changed"))
 	case err != nil:
 		return k, m.kit.StoreError(err)
 	}
@@ -68,15 +68,15 @@ func (m *Admin) keyMay(ctx context.Context, k store.APIKey, roles store.RoleTabl
 	u, err := m.store.User(ctx, store.ByID(k.CreatedBy))
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && u.Banned(m.kit.Now()):
-		return nil, nil, m.fail(auth.CodeInvalidAPIKey, errors.New("whoever made the key is banned or gone"))
+		return nil, nil, m.fail(auth.CodeInvalidAPIKey, errors.New("the key's creator is banned or was deleted"))
 	case err != nil:
 		return nil, nil, m.kit.StoreError(err)
 	}
-	return m.permissions.forKeys(both(k.Scopes, permissionsIn(roles, u.Roles))), &u, nil
+	return m.permissions.forKeys(intersect(k.Scopes, m.kit.Standing(roles, u).Permissions)), &u, nil
 }
 
-// both returns the permissions that both lists grant, sorted.
-func both(a, b []string) []string {
+// intersect returns the permissions that both lists grant, sorted.
+func intersect(a, b []string) []string {
 	list := []string{}
 	for _, p := range a {
 		for _, q := range b {
@@ -117,7 +117,7 @@ func (m *Admin) checkScopes(scopes []string) (string, bool) {
 	for _, s := range scopes {
 		switch {
 		case !m.permissions.known(s):
-			return strings.ToValidUTF8(s[:min(len(s), maxPermissionName)], "?") + " is none that is declared", false
+			return strings.ToValidUTF8(s[:min(len(s), maxPermissionName)], "?") + " is not declared", false
 		case len(m.permissions.forKeys([]string{s})) == 0:
 			return s + " is nothing that keys may do", false
 		}

@@ -17,7 +17,7 @@ import (
 func TestKeyIsRevokedWhileWhatItMadeIsUsed(t *testing.T) {
 	scopes := []string{admin.PermUsersWrite, admin.PermUsersRead, admin.PermCredentials}
 	keys := map[string]func(o *office, n string) admin.NewKey{
-		"the service's": func(o *office, n string) admin.NewKey { return o.key(admin.System("test"), scopes...) },
+		"the service's": func(o *office, n string) admin.NewKey { return o.key(admin.System("test").Accepting(), scopes...) },
 		"a user's": func(o *office, n string) admin.NewKey {
 			return o.keyOf(o.operator("maker"+n, scopes...).User, scopes...)
 		},
@@ -60,7 +60,7 @@ func TestKeyIsRevokedWhileWhatItMadeIsUsed(t *testing.T) {
 	}{
 		"revoked": {func(ctx context.Context, o *office, id string) error { return o.revoke(ctx, id) }, auth.CodeInvalidToken},
 		"rotated": {func(ctx context.Context, o *office, id string) error {
-			_, err := o.adm.RotateKey(ctx, admin.System("test"), admin.RotateKeyParams{ID: id})
+			_, err := o.adm.RotateKey(ctx, admin.System("test").Accepting(), admin.RotateKeyParams{ID: id})
 			return err
 		}, ""},
 	}
@@ -153,7 +153,7 @@ func TestLinksOfTheOptionsKeysEndWithTheStrengthOfTheKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			if role != "" {
-				if _, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: u.ID, Roles: []string{role}}); err != nil {
+				if _, err := o.adm.SetRoles(t.Context(), admin.System("test").Accepting(), admin.SetRolesParams{UserID: u.ID, Roles: []string{role}}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -31,7 +31,9 @@ var (
 const (
 	maxKeyName  = 100 // bytes
 	maxNetworks = 100
-	maxOverlap  = 30 * 24 * time.Hour
+
+	maxHourlyLimit = 100_000
+	maxOverlap     = 30 * 24 * time.Hour
 
 	defaultEnvironment = "live"
 )
@@ -73,7 +75,7 @@ func (m *Admin) ListKeys(ctx context.Context, who Actor, p ListKeysParams) (KeyP
 		return KeyPage{}, err
 	}
 	if q.After != nil && uuid.Validate(q.After.ID) != nil {
-		return KeyPage{}, m.kit.Invalid("cursor", "is none of this list")
+		return KeyPage{}, m.kit.Invalid("cursor", "does not belong to this list")
 	}
 	if _, err := m.reader(ctx, who, opListKeys); err != nil {
 		return KeyPage{}, err
@@ -103,6 +105,7 @@ type CreateKeyParams struct {
 	Scopes      []string // permissions or patterns of them; required of secret keys
 	Networks    []string // CIDR; none: from anywhere
 	ExpiresAt   time.Time
+	HourlyLimit int // accounts that it may ban, delete, anonymise, sign out or mail in an hour, up to 100,000; 0: 50
 }
 
 // CreateKey creates an API key. Its scopes are permissions that the actor has, and count
@@ -115,7 +118,7 @@ func (m *Admin) CreateKey(ctx context.Context, who Actor, p CreateKeyParams) (Ne
 	if k.Environment == "" {
 		k.Environment = defaultEnvironment
 	}
-	u := UpdateKeyParams{Name: &p.Name, Scopes: &p.Scopes, Networks: &p.Networks}
+	u := UpdateKeyParams{Name: &p.Name, Scopes: &p.Scopes, Networks: &p.Networks, HourlyLimit: &p.HourlyLimit}
 	if !p.ExpiresAt.IsZero() {
 		u.ExpiresAt = &p.ExpiresAt
 	}
@@ -129,14 +132,14 @@ func (m *Admin) CreateKey(ctx context.Context, who Actor, p CreateKeyParams) (Ne
 		if len(k.Scopes) > 0 && t.untraceable() {
 			return NewKey{}, m.stronger()
 		}
-		made := NewKey{APIKey: k}
-		made.ID = m.kit.NewID()
+		created := NewKey{APIKey: k}
+		created.ID = m.kit.NewID()
 		if t.user != nil {
-			made.CreatedBy = t.user.ID
+			created.CreatedBy = t.user.ID
 		}
 		t.record.Target = k.Name
 		t.changed("scopes", nil, k.Scopes)
-		return made, m.putKey(ctx, t, &made, nil)
+		return created, m.putKey(ctx, t, &created, nil)
 	})
 }
 
@@ -148,7 +151,10 @@ type UpdateKeyParams struct {
 	Networks  *[]string
 	ExpiresAt *time.Time // zero: never
 	Adopted   *bool      // the service owns the key, independent of its creator; only for owners
-	Revision  *int64     // of the key that the caller saw; nil: any
+
+	HourlyLimit *int // as of CreateKeyParams
+
+	Revision *int64 // of the key that the caller saw; nil: any
 }
 
 // UpdateKey changes an API key. The actor has to hold its former and its new scopes, and
@@ -187,10 +193,14 @@ func (m *Admin) UpdateKey(ctx context.Context, who Actor, p UpdateKeyParams) (st
 			{"cidrs", orNone(before.Networks), orNone(k.Networks), slices.Equal(before.Networks, k.Networks)},
 			{"expires_at", timeOrNone(before.ExpiresAt), timeOrNone(k.ExpiresAt), before.ExpiresAt.Equal(k.ExpiresAt)},
 			{"adopted", before.Adopted, k.Adopted, before.Adopted == k.Adopted},
+			{"hourly_limit", before.HourlyLimit, k.HourlyLimit, before.HourlyLimit == k.HourlyLimit},
 		} {
 			if !f.same {
 				t.changed(f.name, f.before, f.after)
 			}
+		}
+		if t.unchanged(len(t.record.Changes) == 0) {
+			return before, nil
 		}
 		return k, m.replaceKey(ctx, t, &k, before)
 	})
@@ -220,13 +230,13 @@ func (m *Admin) RotateKey(ctx context.Context, who Actor, p RotateKeyParams) (Ne
 			return NewKey{}, err
 		}
 		p.Revision = &before.Revision // do not overwrite a concurrent rotation
-		made := NewKey{APIKey: before}
-		made.PreviousHash, made.PreviousUntil, made.RotatedAt = nil, time.Time{}, t.change.Now
+		created := NewKey{APIKey: before}
+		created.PreviousHash, created.PreviousUntil, created.RotatedAt = nil, time.Time{}, t.change.Now
 		if p.Overlap > 0 {
-			made.PreviousHash, made.PreviousUntil = before.Hash, t.change.Now.Add(p.Overlap)
-			t.changed("previous_until", nil, made.PreviousUntil)
+			created.PreviousHash, created.PreviousUntil = before.Hash, t.change.Now.Add(p.Overlap)
+			t.changed("previous_until", nil, created.PreviousUntil)
 		}
-		return made, m.putKey(ctx, t, &made, &before.Revision)
+		return created, m.putKey(ctx, t, &created, &before.Revision)
 	})
 }
 
@@ -273,7 +283,7 @@ func (m *Admin) keyOf(ctx context.Context, t *turn, id string, revision *int64) 
 	t.record.Target = k.Name
 	switch {
 	case !k.RevokedAt.IsZero():
-		return k, auth.Reject(auth.CodeNotFound, "This key was revoked. Make a new one.")
+		return k, auth.Reject(auth.CodeNotFound, "This key was revoked. Create a new one.")
 	case revision != nil && *revision != k.Revision:
 		return k, m.fail(auth.CodePreconditionFailed, nil)
 	}
@@ -289,7 +299,7 @@ func (m *Admin) mayEdit(t *turn, k store.APIKey, ownersOnly bool) error {
 }
 
 func (m *Admin) stronger() error {
-	return auth.Reject(auth.CodeTargetStronger, "This key is for an owner, or somebody who may do what it may, to change.")
+	return auth.Reject(auth.CodeTargetStronger, "Only an owner or an operator with all permissions of this key can change it.")
 }
 
 // putKey gives a key a new text and stores it. It replaces the key at a revision, if
@@ -300,23 +310,23 @@ func (m *Admin) putKey(ctx context.Context, t *turn, k *NewKey, revision *int64)
 		return m.fail(auth.CodeInternal, err)
 	}
 	k.Hash = apikey.Hash(text)
-	kept, err := m.project.PutKey(ctx, store.PutKey{Change: t.change, Key: k.APIKey, IfRevision: revision})
+	stored, err := m.project.PutKey(ctx, store.PutKey{Change: t.change, Key: k.APIKey, IfRevision: revision})
 	if err != nil {
 		return err
 	}
 	m.kit.ReloadKeys()
-	k.APIKey, k.Secret = kept, Secret{&text}
+	k.APIKey, k.Secret = stored, Secret{&text}
 	return nil
 }
 
 // replaceKey stores a key in place of the one that was read.
 func (m *Admin) replaceKey(ctx context.Context, t *turn, k *store.APIKey, before store.APIKey) error {
-	kept, err := m.project.PutKey(ctx, store.PutKey{Change: t.change, Key: *k, IfRevision: &before.Revision})
+	stored, err := m.project.PutKey(ctx, store.PutKey{Change: t.change, Key: *k, IfRevision: &before.Revision})
 	if err != nil {
 		return err
 	}
 	m.kit.ReloadKeys()
-	*k = kept
+	*k = stored
 	return nil
 }
 
@@ -344,7 +354,7 @@ func (m *Admin) clean(k *store.APIKey, p UpdateKeyParams) error {
 		}
 	}
 	if k.Environment != "" && k.Public != (len(k.Scopes) == 0) {
-		return m.kit.Invalid("scopes", "are what secret keys have, and public ones have none")
+		return m.kit.Invalid("scopes", "are only for secret keys")
 	}
 	if p.Networks != nil {
 		if len(*p.Networks) > maxNetworks {
@@ -358,6 +368,12 @@ func (m *Admin) clean(k *store.APIKey, p UpdateKeyParams) error {
 			}
 			k.Networks = append(k.Networks, prefix.Masked().String())
 		}
+	}
+	if p.HourlyLimit != nil {
+		if *p.HourlyLimit < 0 || *p.HourlyLimit > maxHourlyLimit {
+			return m.kit.Invalid("hourly_limit", fmt.Sprintf("has to be at most %d; 0 is the default", maxHourlyLimit))
+		}
+		k.HourlyLimit = *p.HourlyLimit
 	}
 	if p.ExpiresAt != nil {
 		k.ExpiresAt = p.ExpiresAt.UTC()

@@ -13,7 +13,7 @@ import (
 // newDeploy creates the key of the examples.
 func (o *office) newDeploy() {
 	o.t.Helper()
-	k, err := o.adm.CreateKey(o.t.Context(), admin.System("test"), admin.CreateKeyParams{Name: "deploy", Scopes: []string{admin.PermUsersRead}})
+	k, err := o.adm.CreateKey(o.t.Context(), admin.System("test").Accepting(), admin.CreateKeyParams{Name: "deploy", Scopes: []string{admin.PermUsersRead}})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func (o *office) key(who admin.Actor, scopes ...string) admin.NewKey {
 // keyOf creates a secret key of a user, who need not sign in for it.
 func (o *office) keyOf(u auth.User, scopes ...string) admin.NewKey {
 	o.t.Helper()
-	k := o.key(admin.System("test"), scopes...)
+	k := o.key(admin.System("test").Accepting(), scopes...)
 	k.CreatedBy = u.ID
 	keys, _ := store.Capability[store.ProjectStore](o.Store)
 	var err error
@@ -46,9 +46,12 @@ func (o *office) keyOf(u auth.User, scopes ...string) admin.NewKey {
 // imported is a user with roles, who never signed in.
 func (o *office) imported(email string, roles ...string) *authtest.SignedIn {
 	o.t.Helper()
-	u, err := o.ImportUser(o.t.Context(), auth.ImportUserParams{Email: email, EmailVerified: true, Roles: roles})
+	u, err := o.ImportUser(o.t.Context(), auth.ImportUserParams{Email: email, EmailVerified: true, Accepted: true, Roles: roles})
 	if err != nil {
 		o.t.Fatal(err)
+	}
+	if len(roles) > 0 && roles[0] != "editor" && u.AcceptedSequence == 0 { // the role gets its permissions later
+		o.patch(u.ID, store.UserPatch{Accept: true})
 	}
 	return &authtest.SignedIn{Tokens: auth.Tokens{User: u}}
 }
@@ -63,7 +66,7 @@ func (o *office) permit(role string, permissions ...string) {
 
 // permitIn is permit within another operation.
 func (o *office) permitIn(ctx context.Context, role string, permissions ...string) error {
-	code := admin.System("test")
+	code := admin.System("test").Accepting()
 	_, err := o.adm.UpdateRole(ctx, code, admin.UpdateRoleParams{Name: role, Permissions: &permissions})
 	if errors.Is(err, auth.CodeRoleNotFound) {
 		_, err = o.adm.CreateRole(ctx, code, admin.CreateRoleParams{Name: role, Permissions: permissions})
@@ -93,5 +96,5 @@ func (o *office) maker(email string, permissions ...string) *authtest.SignedIn {
 }
 
 func (o *office) revoke(ctx context.Context, id string) error {
-	return o.adm.RevokeKey(ctx, admin.System("test"), admin.RevokeKeyParams{ID: id})
+	return o.adm.RevokeKey(ctx, admin.System("test").Accepting(), admin.RevokeKeyParams{ID: id})
 }

@@ -16,7 +16,7 @@ import (
 func TestKeysBehindProxies(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store, auth.WithTrustedProxies("10.0.0.0/16"))
-		k, err := o.adm.CreateKey(t.Context(), admin.System("test"), admin.CreateKeyParams{Name: "job", Scopes: []string{admin.PermUsersRead}, Networks: []string{"10.0.0.0/8"}})
+		k, err := o.adm.CreateKey(t.Context(), admin.System("test").Accepting(), admin.CreateKeyParams{Name: "job", Scopes: []string{admin.PermUsersRead}, Networks: []string{"10.0.0.0/8"}})
 		if err != nil {
 			t.Fatal(err)
 		}

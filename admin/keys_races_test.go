@@ -23,7 +23,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
 		o := newOffice(t, tap)
-		code := admin.System("test")
+		code := admin.System("test").Accepting()
 		o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner))
 		type made struct {
 			admin.NewKey
@@ -78,6 +78,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 				if strings.Contains(row.Pattern, "/sessions/{id}") {
 					target = o.LoginAs(t, fmt.Sprintf("session%d@example.com", n))
 				}
+				o.changeable(row, target)
 				var once sync.Once
 				reached := false
 				tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
@@ -113,7 +114,7 @@ func TestRevokedKeyAtOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
 		for round := range 5 {
-			k := o.key(admin.System("test"), admin.PermUsersBan)
+			k := o.key(admin.System("test").Accepting(), admin.PermUsersBan)
 			var targets []*authtest.SignedIn
 			for i := range 4 {
 				targets = append(targets, o.LoginAs(t, fmt.Sprintf("ada%d-%d@example.com", round, i)))
@@ -151,7 +152,7 @@ func TestRotationsAtOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
 		o := newOffice(t, tap)
-		k := o.key(admin.System("test"), admin.PermUsersRead)
+		k := o.key(admin.System("test").Accepting(), admin.PermUsersRead)
 		p := admin.RotateKeyParams{ID: k.ID, Overlap: time.Hour}
 		var once sync.Once
 		var first admin.NewKey

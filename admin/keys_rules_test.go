@@ -20,7 +20,8 @@ func TestRulesOfKeys(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, target := newScene(t, store)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
-		service, owners := o.key(admin.System("test"), "*"), o.key(actor(owner), "*")
+		scopes := append(allBut(t, o, notForKeys...), "*") // by name, too: some operations need that
+		service, owners := o.key(admin.System("test").Accepting(), scopes...), o.key(actor(owner), scopes...)
 		o.permit("maker")
 		maker := o.imported("maker@example.com", "maker")
 		refusedTo := func(k admin.NewKey, row admin.Row) {
@@ -39,9 +40,9 @@ func TestRulesOfKeys(t *testing.T) {
 				continue
 			}
 			if row.Permission == "" {
-				o.try(program(o.key(admin.System("test"), notes)), row, target).want(403, auth.CodeNotAdmin)
+				o.try(program(o.key(admin.System("test").Accepting(), notes)), row, target).want(403, auth.CodeNotAdmin)
 			} else {
-				refusedTo(o.key(admin.System("test"), allBut(t, o, append(notForKeys, row.Permission)...)...), row)
+				refusedTo(o.key(admin.System("test").Accepting(), allBut(t, o, append(notForKeys, row.Permission)...)...), row)
 
 				o.permit("maker", row.Permission, besides(row))
 				k := o.keyOf(maker.User, row.Permission, besides(row))
@@ -95,7 +96,7 @@ func TestScopesAreBounded(t *testing.T) {
 		o.do(owner, "POST /keys/"+lesser.ID+"/rotate", "").want(200)
 
 		// Keys of the service itself are for owners, with any scopes.
-		service := o.key(admin.System("test"), admin.PermUsersRead)
+		service := o.key(admin.System("test").Accepting(), admin.PermUsersRead)
 		o.do(ada, "PATCH /keys/"+service.ID, `{"name":"mine"}`).want(403, auth.CodeTargetStronger)
 		o.do(ada, "POST /keys/"+service.ID+"/rotate", "").want(403, auth.CodeTargetStronger)
 		o.do(ada, "PATCH /keys/"+k.ID, `{"adopted":true}`).want(403, auth.CodeTargetStronger)
@@ -129,7 +130,7 @@ func TestKeysGoWithTheirMaker(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
 		o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner))
-		code, yes := admin.System("test"), true
+		code, yes := admin.System("test").Accepting(), true
 		for name, c := range map[string]struct {
 			end  func(id string) error
 			want int

@@ -59,7 +59,7 @@ func TestKeysStayInside(t *testing.T) {
 	o.do(owner, "DELETE /keys/"+id, "").want(204)
 	o.do(bearing(texts[3]), "GET /users", "").want(401)
 
-	next := o.key(admin.System("test"), "*")
+	next := o.key(admin.System("test").Accepting(), "*")
 	secret := next.Secret.Reveal()
 	texts = append(texts, secret)
 	who := admin.Key(secret)

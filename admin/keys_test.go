@@ -50,6 +50,9 @@ func TestKeyOnTheWire(t *testing.T) {
 		}
 		o.do(owner, "PATCH /keys/"+id, `{"name":"late"}`, `If-Match: "0"`).want(412, auth.CodePreconditionFailed)
 
+		for _, other := range []string{"'1'", "`1`", "1", `"+1"`, `"01"`, `""1""`, `"\x31"`, `W/"1"`} {
+			o.do(owner, "PATCH /keys/"+id, `{"name":"late"}`, "If-Match: "+other).want(412, auth.CodePreconditionFailed)
+		}
 		rotated := o.do(owner, "POST /keys/"+id+"/rotate", `{"overlap":60}`, `If-Match: "1"`).want(200)
 		next := rotated.body["key"].(string)
 		use(text, 200)
@@ -74,7 +77,7 @@ func TestKeyStatus(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
 		auditor := o.operator("auditor@example.com", admin.PermKeysRead)
-		k, err := o.adm.CreateKey(t.Context(), admin.System("test"), admin.CreateKeyParams{Name: "brief", Scopes: []string{admin.PermUsersRead}, ExpiresAt: o.Clock.Now().Add(time.Minute)})
+		k, err := o.adm.CreateKey(t.Context(), admin.System("test").Accepting(), admin.CreateKeyParams{Name: "brief", Scopes: []string{admin.PermUsersRead}, ExpiresAt: o.Clock.Now().Add(time.Minute)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,10 +105,10 @@ func TestListKeys(t *testing.T) {
 		auditor := o.operator("auditor@example.com", admin.PermKeysRead)
 		var want []string
 		for range 5 {
-			want = append([]string{o.key(admin.System("test"), notes).ID}, want...)
+			want = append([]string{o.key(admin.System("test").Accepting(), notes).ID}, want...)
 			o.Clock.Advance(time.Second)
 		}
-		public, err := o.adm.CreateKey(t.Context(), admin.System("test"), admin.CreateKeyParams{Name: "web", Public: true})
+		public, err := o.adm.CreateKey(t.Context(), admin.System("test").Accepting(), admin.CreateKeyParams{Name: "web", Public: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +150,7 @@ func TestListKeys(t *testing.T) {
 func TestKeyAsActor(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
-		k, err := o.adm.CreateKey(t.Context(), admin.System("test"), admin.CreateKeyParams{Name: "job", Scopes: []string{"auth.users.*"}, Networks: []string{"192.0.2.0/24", "2001:db8::/32"}})
+		k, err := o.adm.CreateKey(t.Context(), admin.System("test").Accepting(), admin.CreateKeyParams{Name: "job", Scopes: []string{"auth.users.*"}, Networks: []string{"192.0.2.0/24", "2001:db8::/32"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,7 @@ type keyView struct {
 	CIDRs         []string   `json:"cidrs"`
 	CreatedBy     *string    `json:"created_by"`
 	Adopted       bool       `json:"adopted"`
+	HourlyLimit   int        `json:"hourly_limit"`
 	Revision      int64      `json:"revision"`
 	Status        string     `json:"status"` // "live", "expired", "revoked"
 	CreatedAt     time.Time  `json:"created_at"`
@@ -46,7 +47,7 @@ const (
 func (m *Admin) viewKey(k store.APIKey) keyView {
 	v := keyView{
 		ID: k.ID, Name: k.Name, Kind: kindSecret, Environment: k.Environment, Scopes: orNone(k.Scopes), CIDRs: orNone(k.Networks),
-		CreatedBy: optional(k.CreatedBy), Adopted: k.Adopted, Revision: k.Revision, Status: "live", CreatedAt: k.CreatedAt,
+		CreatedBy: optional(k.CreatedBy), Adopted: k.Adopted, HourlyLimit: k.HourlyLimit, Revision: k.Revision, Status: "live", CreatedAt: k.CreatedAt,
 		ExpiresAt: orNever(k.ExpiresAt), RevokedAt: orNever(k.RevokedAt), LastUsedAt: orNever(k.LastUsedAt), RotatedAt: orNever(k.RotatedAt), PreviousUntil: orNever(k.PreviousUntil),
 	}
 	if k.Public {
@@ -95,13 +96,14 @@ type createKeyBody struct {
 	Scopes      []string  `json:"scopes"`
 	CIDRs       []string  `json:"cidrs"`
 	ExpiresAt   time.Time `json:"expires_at"`
+	HourlyLimit int       `json:"hourly_limit"`
 }
 
 func (m *Admin) createKey(ctx context.Context, who Actor, p createKeyBody) (NewKey, error) {
 	if p.Kind != nil && *p.Kind != kindSecret && *p.Kind != kindPublic {
 		return NewKey{}, m.kit.Invalid("kind", "has to be secret or public")
 	}
-	return m.CreateKey(ctx, who, CreateKeyParams{Name: p.Name, Public: p.Kind != nil && *p.Kind == kindPublic, Environment: p.Environment, Scopes: p.Scopes, Networks: p.CIDRs, ExpiresAt: p.ExpiresAt})
+	return m.CreateKey(ctx, who, CreateKeyParams{Name: p.Name, Public: p.Kind != nil && *p.Kind == kindPublic, Environment: p.Environment, Scopes: p.Scopes, Networks: p.CIDRs, ExpiresAt: p.ExpiresAt, HourlyLimit: p.HourlyLimit})
 }
 
 // nullable is a time in a body that null removes.
@@ -125,6 +127,8 @@ type updateKeyBody struct {
 	ExpiresAt nullable  `json:"expires_at"`
 	Adopted   *bool     `json:"adopted"`
 	Revision  *int64    `header:"If-Match"`
+
+	HourlyLimit *int `json:"hourly_limit"`
 }
 
 // keyAnswer is a key on the wire.
@@ -135,7 +139,7 @@ func (k keyAnswer) reply(m *Admin) reply {
 }
 
 func (m *Admin) updateKey(ctx context.Context, who Actor, p updateKeyBody) (keyAnswer, error) {
-	k, err := m.UpdateKey(ctx, who, UpdateKeyParams{ID: p.ID, Name: p.Name, Scopes: p.Scopes, Networks: p.CIDRs, ExpiresAt: p.ExpiresAt.time, Adopted: p.Adopted, Revision: p.Revision})
+	k, err := m.UpdateKey(ctx, who, UpdateKeyParams{ID: p.ID, Name: p.Name, Scopes: p.Scopes, Networks: p.CIDRs, ExpiresAt: p.ExpiresAt.time, Adopted: p.Adopted, HourlyLimit: p.HourlyLimit, Revision: p.Revision})
 	return keyAnswer{k}, err
 }
 

@@ -29,7 +29,7 @@ func TestSelectionOfEverybodyOutlivesNoOwner(t *testing.T) {
 	ids := o.crowd("many", 3)
 	tried := o.do(boss, "POST /users/bulk", `{"action":"ban","reason":"x","dry_run":true,"filter":{}}`).want(200)
 	few := o.do(boss, "POST /users/bulk", `{"action":"ban","reason":"x","dry_run":true,"filter":{"q":"many0@example.com"}}`).want(200)
-	if _, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: boss.User.ID, Roles: []string{"guard"}}); err != nil {
+	if _, err := o.adm.SetRoles(t.Context(), admin.System("test").Accepting(), admin.SetRolesParams{UserID: boss.User.ID, Roles: []string{"guard"}}); err != nil {
 		t.Fatal(err)
 	}
 	boss = o.renewed(boss)
@@ -57,7 +57,7 @@ func TestJobsOfOthersAreNotRead(t *testing.T) {
 	for _, operation := range []string{"GET /jobs/{id}", "GET /jobs/{id}/results"} {
 		o.do(clerk, strings.ReplaceAll(operation, "{id}", o.aJob()), "").want(403, auth.CodeMissingPermission)
 		o.until("the refusal is recorded", func() bool {
-			p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{Limit: 50})
+			p, err := o.adm.AuditLog(t.Context(), admin.System("test").Accepting(), admin.AuditLogParams{Limit: 50})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +122,7 @@ func TestKeysThatMakeNoSense(t *testing.T) {
 	} {
 		p := good
 		row.set(&p)
-		_, err := o.adm.CreateKey(t.Context(), admin.System("test"), p)
+		_, err := o.adm.CreateKey(t.Context(), admin.System("test").Accepting(), p)
 		var e *auth.Error
 		switch {
 		case row.field == "" && err == nil:
@@ -159,7 +159,7 @@ func TestIntervalsOfFigures(t *testing.T) {
 	o := newOffice(t, memstore.New())
 	now := o.Clock.Now()
 	for from, want := range map[time.Time]store.Interval{{}: store.Hourly, now.Add(-48 * time.Hour): store.Hourly, now.Add(-48*time.Hour - time.Second): store.Daily, now.AddDate(0, -1, 0): store.Daily} {
-		s, err := o.adm.Stats(t.Context(), admin.System("test"), admin.StatsParams{From: from})
+		s, err := o.adm.Stats(t.Context(), admin.System("test").Accepting(), admin.StatsParams{From: from})
 		if err != nil || s.Interval != want {
 			t.Errorf("from %v: %v, %v", from, s.Interval, err)
 		}
@@ -171,7 +171,7 @@ func TestMakingIsRecordedWhole(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
 	o.permit("writer", notes)
-	u, err := o.adm.CreateUser(t.Context(), admin.System("test"), admin.CreateUserParams{Email: "ada@example.com", Roles: []string{"writer"}})
+	u, err := o.adm.CreateUser(t.Context(), admin.System("test").Accepting(), admin.CreateUserParams{Email: "ada@example.com", Roles: []string{"writer"}})
 	if err != nil {
 		t.Fatal(err)
 	}

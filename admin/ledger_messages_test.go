@@ -58,7 +58,7 @@ func TestLedgerOfInvitations(t *testing.T) {
 
 // Links that operators create, messages that they send, and the states of both.
 func TestLedgerOfMessages(t *testing.T) {
-	scenes(t, "messages", admin.Options{TellImpersonated: true}, func(l *ledger) {
+	scenes(t, "messages", admin.Options{NotifyImpersonated: true}, func(l *ledger) {
 		l.crew()
 		l.signIn("desk", authtest.Permissions(admin.PermUsersRead, admin.PermCredentials, admin.PermMessagesRead, admin.PermMessagesSend, admin.PermImpersonate), authtest.AAL2())
 		l.signIn("raw", authtest.Unverified())
@@ -117,7 +117,7 @@ func TestLedgerOfMessages(t *testing.T) {
 
 // Impersonations.
 func TestLedgerOfImpersonations(t *testing.T) {
-	scenes(t, "impersonations", admin.Options{TellImpersonated: true}, func(l *ledger) {
+	scenes(t, "impersonations", admin.Options{NotifyImpersonated: true}, func(l *ledger) {
 		l.crew()
 		l.signIn("desk", authtest.Permissions(admin.PermImpersonate), authtest.AAL2())
 		l.signIn("peer", authtest.Permissions(admin.PermImpersonate), authtest.AAL2())

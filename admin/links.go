@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	opMakeLink = operation{created: http.StatusCreated, pattern: "POST /links", secret: true, permission: PermCredentials, against: stronger, stepUp: true, fails: linking}
-	opSend     = operation{created: http.StatusAccepted, pattern: "POST /users/{id}/send", permission: PermMessagesSend, against: managing, self: true, fails: append([]auth.Code{auth.CodeRateLimited}, linking...)}
+	opMakeLink = operation{created: http.StatusCreated, pattern: "POST /links", secret: true, permission: PermCredentials, against: stronger, adds: true, stepUp: true, fails: linking}
+	opSend     = operation{spends: true, created: http.StatusAccepted, pattern: "POST /users/{id}/send", permission: PermMessagesSend, against: managing, self: true, fails: append([]auth.Code{auth.CodeRateLimited}, linking...)}
 
 	linking = []auth.Code{auth.CodeMethodDisabled, auth.CodeUserBanned, auth.CodeRedirectNotAllowed}
 
@@ -36,6 +36,7 @@ const (
 	LinkReset     = LinkType(host.LinkReset)     // chooses a new password
 	LinkMagicLink = LinkType(host.LinkMagicLink) // signs in
 	LinkInvite    = LinkType(host.LinkInvite)    // chooses the first password of an account that has none
+	LinkAccept    = LinkType(host.LinkAccept)    // accepts the permissions of an operator
 	LinkCode      = LinkType(host.LinkCode)      // a code by SMS, which signs in; there is no link
 )
 
@@ -49,7 +50,7 @@ type MadeLink struct {
 // MakeLinkParams describe a link. Either UserID or Email names the account.
 type MakeLinkParams struct {
 	Type       LinkType `json:"type"` // any but LinkCode
-	UserID     string   `json:"user_id"`
+	UserID     string   `json:"user_id" is:"id"`
 	Email      string   `json:"email"`
 	RedirectTo string   `json:"redirect_to"` // on the allow-list; may be empty
 }
@@ -59,7 +60,8 @@ type MakeLinkParams struct {
 // and is valid only while the actor could still create it. Its use sends the notices of
 // the flow; the audit log records its creator, and not the link. Errors:
 // CodeUserNotFound, CodeTargetStronger, CodeValidationFailed, CodeMethodDisabled,
-// CodeUserBanned, CodeRedirectNotAllowed.
+// CodeUserBanned, CodeRedirectNotAllowed, CodeMissingPermission (LinkAccept is shown only to
+// people with "*").
 func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (MadeLink, error) {
 	if (p.UserID == "") == (p.Email == "") {
 		return MadeLink{}, m.kit.Invalid("user_id", "or email has to be given, and not both")
@@ -76,17 +78,28 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (Made
 	}
 	return carryOut(ctx, m, who, opMakeLink, p.UserID, auth.EventLinkMade, func(t *turn) (MadeLink, error) {
 		t.change.Events[0].Event.Method = string(p.Type)
-		made, err := m.kit.Link(ctx, &t.change, host.LinkType(p.Type), t.target.ID, p.RedirectTo)
-		return MadeLink(made), err
+		if p.Type == LinkAccept {
+			inv, seen, err := m.acceptance(ctx, t)
+			if err == nil {
+				err = m.mayAccept(t, true)
+			}
+			if err != nil {
+				return MadeLink{}, err
+			}
+			link, err := m.kit.ShowInvitation(ctx, t.change, inv, seen)
+			return MadeLink(link), err
+		}
+		link, err := m.kit.Link(ctx, &t.change, host.LinkType(p.Type), t.target.ID, p.RedirectTo)
+		return MadeLink(link), err
 	})
 }
 
-// judgeLink checks whether the creator of a link could still create it: by their present
+// checkLink checks whether the creator of a link could still create it: by their present
 // permissions the creator has to be stronger than the account, as for every operation
 // that gives a way to sign in. The present permissions of application code, and of people
 // whom only the application knows, are unknown; for them an account with permissions has
 // to be unchanged. Errors: CodeInvalidToken.
-func (m *Admin) judgeLink(ctx context.Context, maker host.LinkMaker, u auth.User) (host.Terms, error) {
+func (m *Admin) checkLink(ctx context.Context, maker host.LinkMaker, u auth.User) (host.Terms, error) {
 	held, table, terms, err := m.holdsNow(ctx, maker.By)
 	if err != nil {
 		return terms, err
@@ -94,12 +107,12 @@ func (m *Admin) judgeLink(ctx context.Context, maker host.LinkMaker, u auth.User
 	a := &acting{user: &auth.User{ID: maker.By.ID}, permissions: held, roles: table}
 	switch {
 	case slices.Contains(held, permAll) && (maker.By.Kind == store.ActorSystem || maker.By.Kind == store.ActorExternal):
-		if maker.CredentialRevision != u.CredentialRevision && len(permissionsIn(table, u.Roles)) > 0 {
-			err = errors.New("the account is stronger than it may have been")
+		if maker.CredentialRevision != u.CredentialRevision && len(m.strengthIn(table, u.Roles)) > 0 {
+			err = errors.New("the account has gained permissions since the link was created")
 		}
 	default:
 		if err = m.outranks(a, u, opMakeLink.against); !a.may(opMakeLink.permission) {
-			err = errors.New("whoever was given the link may not make one any more")
+			err = errors.New("the operator who received the link may no longer create one")
 		}
 	}
 	if err != nil {
@@ -117,7 +130,7 @@ type SendParams struct {
 }
 
 // Send sends a link or code to an account's own email address or phone number, as if its
-// owner had requested it. It counts against the limits of the recipient, but not against
+// owner had requested it. LinkAccept needs the permission to give the account's roles. It counts against the limits of the recipient, but not against
 // those of the client's IP address. It returns the id of the message. Errors:
 // CodeUserNotFound, CodeTargetStronger, CodeValidationFailed, CodeMethodDisabled,
 // CodeUserBanned, CodeRedirectNotAllowed, CodeRateLimited.
@@ -125,6 +138,64 @@ func (m *Admin) Send(ctx context.Context, who Actor, p SendParams) (string, erro
 	var send host.Send
 	return carryOut(ctx, m, who, opSend, p.UserID, auth.EventMessageAsked, func(t *turn) (string, error) {
 		t.change.Events[0].Event.Method = string(p.Type)
+		if p.Type == LinkAccept {
+			inv, seen, err := m.acceptance(ctx, t)
+			if err != nil {
+				return "", err
+			}
+			err = m.kit.Invite(ctx, &t.change, &send, inv, seen)
+			return messageOf(t.change), err
+		}
 		return m.kit.SendLink(ctx, &t.change, &send, host.LinkType(p.Type), t.target.ID, p.RedirectTo)
 	})
+}
+
+// acceptance returns an invitation of a turn's target to accept its permissions of an
+// operator, and the hash of the invitation that it replaces. Its roles are those of the
+// replaced one. Errors: CodeValidationFailed, those of mayInvite and mayGive.
+func (m *Admin) acceptance(ctx context.Context, t *turn) (host.Invitation, []byte, error) {
+	var none host.Invitation
+	switch {
+	case t.target.Email == "":
+		return none, nil, m.kit.Invalid("type", "needs an account with an e-mail address")
+	case !m.kit.Standing(t.roles, t.target).Waits:
+		return none, nil, m.kit.Invalid("type", "needs an account that waits for an acceptance")
+	case t.target.Banned(m.kit.Now()):
+		return none, nil, m.fail(auth.CodeUserBanned, nil)
+	}
+	inv, err := m.cleanInvitation(Invitation{Email: t.target.Email}, 0)
+	if err != nil {
+		return none, nil, err
+	}
+	before, seen, err := m.invitation(ctx, inv.ID)
+	if err != nil && !errors.Is(err, auth.CodeNotFound) {
+		return none, nil, err
+	}
+	if err := m.mayInvite(t, slices.Concat(t.target.Roles, before.Roles)); err != nil {
+		return none, nil, err
+	}
+	inv.By, inv.Roles, inv.UserID = t.change.Events[0].Event.Actor, before.Roles, t.target.ID
+	return host.Invitation(inv), seen, nil
+}
+
+// messageOf returns the id of the last message of a change.
+func messageOf(c store.Change) string {
+	if len(c.Messages) == 0 {
+		return ""
+	}
+	return c.Messages[len(c.Messages)-1].ID
+}
+
+// logWaiting logs how many accounts wait for an acceptance, for example because the
+// application has declared a permission privileged.
+func (m *Admin) logWaiting(ctx context.Context) error {
+	table, err := m.project.Roles(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := m.admin.CountUsers(ctx, store.UserQuery{Waiting: m.kit.OperatorRoles(table), Now: m.kit.Now(), Limit: 1})
+	if err == nil && n.N > 0 {
+		m.kit.Log().InfoContext(ctx, "admin: accounts have permissions of operators that their holders have not accepted, and cannot use them; GET /admin/users?status=waiting lists them, and POST /admin/users/{id}/send with the type accept sends a link", "accounts", n.N)
+	}
+	return err
 }

@@ -27,7 +27,7 @@ func TestMadeLinks(t *testing.T) {
 			return u.Query().Get("token")
 		}
 		verify := secret(`{"type":"verify","email":"ada@example.com"}`)
-		if _, err := o.VerifyEmail(t.Context(), auth.VerifyEmailParams{Token: verify}); err != nil {
+		if _, err := o.VerifyEmail(t.Context(), auth.VerifyEmailParams{Token: verify, Within: auth.Caller{UserID: ada.User.ID, SessionID: ada.SessionID}}); err != nil {
 			t.Error(err)
 		}
 		magic := secret(`{"type":"magic_link","user_id":"` + ada.User.ID + `"}`)
@@ -83,7 +83,7 @@ func TestSentOnBehalf(t *testing.T) {
 			}
 		}
 		o.do(support, "POST /users/"+ada.User.ID+"/send", `{"type":"code"}`).want(422, auth.CodeValidationFailed)
-		if _, err := o.adm.BanUser(t.Context(), admin.System("test"), admin.BanUserParams{UserID: ada.User.ID, Reason: "x"}); err != nil {
+		if _, err := o.adm.BanUser(t.Context(), admin.System("test").Accepting(), admin.BanUserParams{UserID: ada.User.ID, Reason: "x"}); err != nil {
 			t.Fatal(err)
 		}
 		o.Clock.Advance(time.Minute)
@@ -102,7 +102,7 @@ func TestExportOfAPerson(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.do(clerk, "GET /users/"+ada.User.ID+"/export", "").want(403, auth.CodeTargetStronger)
-		if _, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: ada.User.ID}); err != nil {
+		if _, err := o.adm.SetRoles(t.Context(), admin.System("test").Accepting(), admin.SetRolesParams{UserID: ada.User.ID}); err != nil {
 			t.Fatal(err)
 		}
 		a := o.do(clerk, "GET /users/"+ada.User.ID+"/export", "").want(200)

@@ -19,7 +19,7 @@ import (
 // and not as a fault of the store or as success.
 func TestWhatOthersWereFasterAtIsTold(t *testing.T) {
 	t.Parallel()
-	system := admin.System("test")
+	system := admin.System("test").Accepting()
 	type scene struct {
 		*office
 		owner, ada *authtest.SignedIn
@@ -112,13 +112,13 @@ func TestExportLeavesOutWhoIsGone(t *testing.T) {
 	tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
 		if method == "Credentials" && !gone {
 			gone = true
-			if err := o.adm.DeleteUser(ctx, admin.System("test"), admin.DeleteUserParams{UserID: ada.User.ID, Reason: "left"}); err != nil {
+			if err := o.adm.DeleteUser(ctx, admin.System("test").Accepting(), admin.DeleteUserParams{UserID: ada.User.ID, Reason: "left"}); err != nil {
 				t.Error(err)
 			}
 		}
 	}})
 	var out bytes.Buffer
-	err := o.adm.ExportUsers(t.Context(), admin.System("test"), admin.ExportUsersParams{Fields: []string{"id", admin.FieldPasswordHash}}, &out)
+	err := o.adm.ExportUsers(t.Context(), admin.System("test").Accepting(), admin.ExportUsersParams{Fields: []string{"id", admin.FieldPasswordHash}}, &out)
 	if err != nil || !gone || strings.Contains(out.String(), ada.User.ID) || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("%v: %s", err, out.String())
 	}
@@ -135,13 +135,13 @@ func TestRowsOfWhomIsGoneHaveAResult(t *testing.T) {
 	w := ownWork{before: func(method string) {
 		if method == "User" && !gone {
 			gone = true
-			if err := o.adm.DeleteUser(t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: ada.User.ID, Reason: "left"}); err != nil {
+			if err := o.adm.DeleteUser(t.Context(), admin.System("test").Accepting(), admin.DeleteUserParams{UserID: ada.User.ID, Reason: "left"}); err != nil {
 				t.Error(err)
 			}
 		}
 	}}
 	tap.Reset(w.hooks())
-	id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{OnConflict: admin.OnConflictSkip}, strings.NewReader(`{"email":"ada@example.com"}`))
+	id, err := o.adm.ImportUsers(t.Context(), admin.System("test").Accepting(), admin.ImportUsersParams{OnConflict: admin.OnConflictSkip}, strings.NewReader(`{"email":"ada@example.com"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestRepeatedRequestAboutWhomIsGone(t *testing.T) {
 		return o.do(owner, "POST /users/"+ada.User.ID+"/ban", `{"reason":"x"}`, "Idempotency-Key: once")
 	}
 	ban().want(200)
-	if err := o.adm.DeleteUser(t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: ada.User.ID, Reason: "left"}); err != nil {
+	if err := o.adm.DeleteUser(t.Context(), admin.System("test").Accepting(), admin.DeleteUserParams{UserID: ada.User.ID, Reason: "left"}); err != nil {
 		t.Fatal(err)
 	}
 	ban().want(404, auth.CodeUserNotFound)

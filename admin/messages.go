@@ -13,7 +13,7 @@ import (
 
 var (
 	opMessages     = operation{pattern: "GET /messages", permission: PermMessagesRead}
-	opRetryMessage = operation{created: http.StatusAccepted, pattern: "POST /messages/{id}/retry", permission: PermMessagesSend, against: managing, self: true, fails: []auth.Code{auth.CodeNotFound, auth.CodeUserBanned, auth.CodeRateLimited}}
+	opRetryMessage = operation{spends: true, created: http.StatusAccepted, pattern: "POST /messages/{id}/retry", permission: PermMessagesSend, against: managing, self: true, fails: []auth.Code{auth.CodeNotFound, auth.CodeUserBanned, auth.CodeRateLimited}}
 
 	messageEndpoints = []endpoint{
 		op(opMessages, (*Admin).Messages),
@@ -133,11 +133,11 @@ func (m *Admin) RetryMessage(ctx context.Context, who Actor, id string) error {
 		t.change.Events[0].Event.Message = now.Kind
 		t.changed("message_id", nil, id)
 		if now.State != store.MessageFailed {
-			return none, m.kit.Invalid("id", "is that of a message that is "+string(now.State)+": only those that failed are sent again")
+			return none, m.kit.Invalid("id", "belongs to a message that is "+string(now.State)+": only failed messages can be sent again")
 		}
 		err = m.kit.RetryMessage(ctx, &t.change, &send, id)
 		if errors.Is(err, store.ErrNotFound) {
-			err = m.kit.Invalid("id", "is that of a message that cannot be sent any more: it has expired")
+			err = m.kit.Invalid("id", "belongs to a message that has expired and cannot be sent again")
 		}
 		return none, err
 	})

@@ -66,7 +66,7 @@ func (o *office) settled() {
 // messages returns the messages of a query, as the application's code.
 func (o *office) messages(p admin.MessagesParams) []store.MessageRecord {
 	o.t.Helper()
-	page, err := o.adm.Messages(o.t.Context(), admin.System("test"), p)
+	page, err := o.adm.Messages(o.t.Context(), admin.System("test").Accepting(), p)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestMessages(t *testing.T) {
 		if _, err := o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: tokenIn(t, got.Link)}); err != nil {
 			t.Error(err)
 		}
-		trail, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(auth.EventMessageFailed)}})
+		trail, err := o.adm.AuditLog(t.Context(), admin.System("test").Accepting(), admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(auth.EventMessageFailed)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,14 +226,14 @@ func TestRetryRefuses(t *testing.T) {
 
 		gone := person("gone")
 		id = o.failedMessage(gone)
-		if err := o.adm.DeleteUser(t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: gone.ID, Reason: "x"}); err != nil {
+		if err := o.adm.DeleteUser(t.Context(), admin.System("test").Accepting(), admin.DeleteUserParams{UserID: gone.ID, Reason: "x"}); err != nil {
 			t.Fatal(err)
 		}
 		retry(id).want(404, auth.CodeNotFound)
 
 		hidden := person("hidden")
 		id = o.failedMessage(hidden)
-		if _, err := o.adm.AnonymizeUser(t.Context(), admin.System("test"), admin.AnonymizeUserParams{UserID: hidden.ID, Reason: "x"}); err != nil {
+		if _, err := o.adm.AnonymizeUser(t.Context(), admin.System("test").Accepting(), admin.AnonymizeUserParams{UserID: hidden.ID, Reason: "x"}); err != nil {
 			t.Fatal(err)
 		}
 		retry(id).want(404, auth.CodeNotFound)
@@ -256,7 +256,7 @@ func TestRetriesAtOnce(t *testing.T) {
 		done := 0
 		for range 8 {
 			all.Go(func() {
-				err := o.adm.RetryMessage(t.Context(), admin.System("test"), id)
+				err := o.adm.RetryMessage(t.Context(), admin.System("test").Accepting(), id)
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -291,7 +291,7 @@ func TestMessagesOfTwoInstances(t *testing.T) {
 		if list := two.messages(admin.MessagesParams{State: store.MessageFailed}); len(list) != 1 || list[0].ID != id {
 			t.Fatalf("%+v", list)
 		}
-		if err := two.adm.RetryMessage(t.Context(), admin.System("test"), id); err != nil {
+		if err := two.adm.RetryMessage(t.Context(), admin.System("test").Accepting(), id); err != nil {
 			t.Fatal(err)
 		}
 		one.becomes(admin.MessagesParams{UserID: ada.ID, Kind: auth.KindMagicLink}, store.MessageSent)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/download"
@@ -29,6 +31,7 @@ type endpoint struct {
 
 // op returns the row of an operation. The tags of P's fields name the place of each
 // parameter in a request: path, query, json (a member of the body) or header (If-Match).
+// The tag is:"id" marks ids outside the path.
 // R is the response, with JSON tags, unless it is a replier. Pages of the dashboard and
 // code of the application call do directly; do enforces the rules through [Admin.reader]
 // or [carryOut].
@@ -166,9 +169,13 @@ func parametersOf[P any](o operation) func(*Admin, *http.Request) (P, error) {
 	t := reflect.TypeFor[P]()
 	paths, required := map[int]string{}, map[int]string{}
 	revision, whole := -1, -1
+	var ids []int
 	hasBody, hasQuery := false, o.strict
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if f.Tag.Get("is") == "id" {
+			ids = append(ids, i)
+		}
 		switch {
 		case f.Tag.Get("path") != "":
 			paths[i] = f.Tag.Get("path")
@@ -213,6 +220,21 @@ func parametersOf[P any](o operation) func(*Admin, *http.Request) (P, error) {
 		if err != nil {
 			return p, err
 		}
+		for _, i := range ids {
+			name := cmp.Or(t.Field(i).Tag.Get("json"), t.Field(i).Tag.Get("query"))
+			list, several := fields.Field(i).Interface().([]string)
+			if !several {
+				list = []string{fields.Field(i).String()}
+			}
+			for k, id := range list {
+				if list[k], err = m.normalID(name, id); err != nil {
+					return p, err
+				}
+			}
+			if !several {
+				fields.Field(i).SetString(list[0])
+			}
+		}
 		for i, must := range required {
 			if fields.Field(i).IsNil() {
 				name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
@@ -244,12 +266,8 @@ func (m *Admin) ifMatch(r *http.Request) (*int64, error) {
 	if h == "" || h == "*" {
 		return nil, nil
 	}
-	text, err := strconv.Unquote(h)
-	if err != nil {
-		return nil, m.fail(auth.CodePreconditionFailed, err)
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
+	n, err := strconv.ParseInt(strings.Trim(h, `"`), 10, 64)
+	if err != nil || h != strconv.Quote(strconv.FormatInt(n, 10)) { // in the one form that setRevision writes
 		return nil, m.fail(auth.CodePreconditionFailed, err)
 	}
 	return &n, nil
@@ -282,33 +300,66 @@ func readCursor[T any](m *Admin, s string) (*T, error) {
 		err = d.Decode(into)
 	}
 	if err != nil || bytes.Contains(b, []byte(`\u0000`)) {
-		return nil, m.kit.Invalid("cursor", "is none of this list")
+		return nil, m.kit.Invalid("cursor", "does not belong to this list")
 	}
 	return into, nil
 }
 
 func ptr[T any](v T) *T { return &v }
 
-// mount serves the table. It identifies the caller for all endpoints.
-func (m *Admin) mount() (http.Handler, error) {
+// serve answers a request of an actor.
+func (m *Admin) serve(e endpoint, who Actor, w http.ResponseWriter, r *http.Request) error {
+	if err := m.formed(e.op, r); err != nil {
+		return err
+	}
+	r, err := m.withKey(e.op, r)
+	if err != nil {
+		return err
+	}
+	return e.handle(m, who, w, r)
+}
+
+// allowedKey is the context key for whether a request's operation has checked the actor.
+type allowedKey struct{}
+
+// permissionFirst replaces an error about a request's content if the actor may not do the
+// operation at all, because such errors describe operations and accounts. The operation
+// has not checked the actor yet.
+func (m *Admin) permissionFirst(ctx context.Context, who Actor, o operation, err error) error {
+	var e *auth.Error
+	if !errors.As(err, &e) || o.pattern == opMe.pattern {
+		return err
+	}
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed,
+		http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		if _, refused := m.reader(ctx, who, o); refused != nil {
+			return refused
+		}
+	}
+	return err
+}
+
+// mount serves the table. It identifies the caller for all endpoints. cookies is
+// Options.SameOriginCookies.
+func (m *Admin) mount(cookies bool) (http.Handler, error) {
 	var routes []host.Route
 	access := host.Operating
 	if m.authorize != nil {
 		access = host.Elsewhere
 	}
 	for _, e := range endpoints() {
-		routes = append(routes, host.Route{Pattern: e.op.pattern, Access: access, WhenDisabled: true, Streams: e.op.streams, Errors: host.Codes(e.op.failures()...), Handle: func(w http.ResponseWriter, r *http.Request) error {
+		routes = append(routes, host.Route{Pattern: e.op.pattern, Access: access, WhenDisabled: true, Cookies: cookies, Streams: e.op.streams, Errors: host.Codes(e.op.failures()...), Handle: func(w http.ResponseWriter, r *http.Request) error {
 			who, err := m.asks(r)
-			if err == nil {
-				err = m.formed(e.op, r)
-			}
-			if err == nil {
-				r, err = m.withKey(e.op, r)
-			}
 			if err != nil {
 				return err
 			}
-			return e.handle(m, who, w, r)
+			allowed := new(atomic.Bool)
+			err = m.serve(e, who, w, r.WithContext(context.WithValue(r.Context(), allowedKey{}, allowed)))
+			if allowed.Load() {
+				return err
+			}
+			return m.permissionFirst(r.Context(), who, e.op, err)
 		}})
 	}
 	routes = append(routes, m.kit.FirstOwnerRoutes()...) // also with Options.Authorize, where no link is created

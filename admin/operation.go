@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/store"
@@ -26,14 +27,18 @@ const (
 type operation struct {
 	pattern    string   // below /admin
 	permission string   // empty: any admin
+	also       string   // a second permission that it needs; empty: none
 	against    strength // required against the target
-	stepUp     bool     // it needs recent authentication (15 minutes)
+	adds       bool     // it may add or replace a sign-in method of the target, see mayAdd
+	stepUp     bool     // it needs recent authentication (15 minutes) of a person
+	byName     bool     // a key needs its permission among its scopes by name, not by a pattern
 	self       bool     // an actor may do it to the actor's own account
 	skips      bool     // it has several targets, and skips those that are too strong
 	recorded   bool     // it only reads, but is recorded in the audit log like a change
 	streams    bool     // its body is read as a stream
 	secret     bool     // it returns a secret, which a repeated request does not get again
 	bodyless   bool     // its body is optional
+	spends     bool     // it counts against the hourly budget of accounts (see spend)
 	strict     bool     // it rejects a query string, although it takes no query parameter
 	created    int      // the status of its answer; 0: 200, or 204 without a body
 
@@ -60,7 +65,12 @@ func (m *Admin) allow(a *acting, op operation) error {
 		return m.fail(auth.CodeNotAdmin, nil)
 	case op.permission != "" && !a.may(op.permission):
 		return m.missing(op.permission)
-	case a.key != nil: // a program cannot authenticate again; operations that require that of people name its permission
+	case op.also != "" && !a.may(op.also):
+		return m.missing(op.also)
+	case a.key != nil: // a program cannot authenticate again, so its creator must have meant this operation
+		if op.byName && !slices.Contains(a.key.Scopes, op.permission) {
+			return m.missing(op.permission)
+		}
 		return nil
 	case m.factorMissing(a):
 		return m.fail(auth.CodeInsufficientAAL, nil)
@@ -68,6 +78,13 @@ func (m *Admin) allow(a *acting, op operation) error {
 		return m.fail(auth.CodeReauthNeeded, nil)
 	}
 	return nil
+}
+
+// noteAllowed records that the actor of a request may do its operation.
+func noteAllowed(ctx context.Context) {
+	if allowed, ok := ctx.Value(allowedKey{}).(*atomic.Bool); ok {
+		allowed.Store(true)
+	}
 }
 
 // factorMissing reports whether the actor has to show a second factor first. Where
@@ -91,7 +108,7 @@ func (m *Admin) outranks(a *acting, target auth.User, against strength) error {
 	if a.system() || a.is(target.ID) {
 		return nil
 	}
-	theirs := permissionsIn(a.roles, target.Roles)
+	theirs := m.strengthIn(a.roles, target.Roles)
 	enough := true
 	switch against {
 	case managing:
@@ -102,6 +119,17 @@ func (m *Admin) outranks(a *acting, target auth.User, against strength) error {
 		enough = covers(a.permissions, theirs)
 	}
 	if !enough {
+		return m.fail(auth.CodeTargetStronger, nil)
+	}
+	return nil
+}
+
+// mayAdd checks whether the actor may add or replace sign-in methods of the target. Once
+// its holder has accepted permissions of an operator, only people with "*" may, besides the
+// holder, because nobody else may sign in with these permissions. Errors:
+// CodeTargetStronger.
+func (m *Admin) mayAdd(a *acting, target auth.User, op operation) error {
+	if op.adds && target.Accepted(m.kit.Now()) && !a.system() && !a.is(target.ID) && (a.key != nil || !a.may(permAll)) {
 		return m.fail(auth.CodeTargetStronger, nil)
 	}
 	return nil
@@ -130,8 +158,14 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 	for range attempts {
 		var v T
 		t, err := m.begin(ctx, who, op, targetID, what)
+		var undo func()
 		if err == nil {
-			v, err = do(t)
+			undo, err = m.spend(ctx, t, op)
+		}
+		if err == nil {
+			if v, err = do(t); err != nil || t.dry {
+				undo()
+			}
 		}
 		var refused *auth.Error
 		var again *store.RepeatedError
@@ -170,7 +204,8 @@ type withinKey struct{}
 
 // recordOf returns a new row of the audit log.
 func (m *Admin) recordOf(ctx context.Context, a *acting, op operation) *store.Record {
-	r := &store.Record{Actor: a.label, RequestID: m.kit.RequestID(ctx), Operation: op.pattern}
+	r := &store.Record{Actor: a.label, Operation: op.pattern}
+	r.RequestID, r.ServerID = m.kit.RequestIDs(ctx)
 	if within, ok := ctx.Value(withinKey{}).(string); ok {
 		r.Operation = within
 	}
@@ -187,6 +222,7 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 	if err := m.allow(a, op); err != nil {
 		return t, err
 	}
+	noteAllowed(ctx)
 	if o, _ := ctx.Value(requestKey{}).(*once); o == nil || !o.asks {
 		if err := m.wasDone(ctx, a); err != nil {
 			return t, err
@@ -208,10 +244,13 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 		if err := m.outranks(a, t.target, op.against); err != nil {
 			return t, err
 		}
+		if err := m.mayAdd(a, t.target, op); err != nil {
+			return t, err
+		}
 	}
 	t.change = m.kit.ChangeOf(ctx, a.by, t.target, store.OutcomeEvent{On: store.OutcomeDone, Event: auth.Event{Type: what, UserID: t.target.ID, Record: t.record}})
 	t.change.IfRoles = &a.roles.Revision
-	t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner) // the last owner is protected by every change
+	t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner) && t.target.Accepted(t.change.Now) // the last owner is protected by every change
 	t.change.Idempotency = m.idempotency(ctx, a)
 	if a.user != nil {
 		t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: a.user.ID, CredentialRevision: &a.user.CredentialRevision})
@@ -256,6 +295,18 @@ func (t *turn) changed(field string, before, after any) {
 		t.record.Changes = map[string]store.FieldChange{}
 	}
 	t.record.Changes[field] = store.FieldChange{Before: before, After: after}
+}
+
+// unchanged drops the row of the audit log if the operation changes nothing: otherwise its
+// repetitions would fill the log, and in memory push out all other rows. It reports whether
+// there is nothing to write. A change with an Idempotency-Key is written all the same,
+// because it stores the key.
+func (t *turn) unchanged(same bool) (skip bool) {
+	if !same || len(t.change.Events) != 1 { // with others, such as of a verified address, it has an effect
+		return false
+	}
+	t.change.Events = nil
+	return t.change.Idempotency == nil
 }
 
 // failed converts an error of the store into the error for callers.

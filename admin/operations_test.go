@@ -131,7 +131,7 @@ func TestOneDocumentForAllOptions(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]admin.Options{"Authmount's own admins": {}, "the application's own": {Authorize: authorize}} {
 		plain := newOfficeWith(t, memstore.New(), of).document()
-		of.RequireMFA, of.TellImpersonated = auth.Off, true
+		of.RequireMFA, of.NotifyImpersonated = auth.Off, true
 		other := newOfficeWith(t, memstore.New(), of, auth.WithSettings(auth.Settings{Password: auth.Off, SignUp: auth.Off}), auth.WithCookies(auth.CookieOptions{}),
 			auth.WithCORS(), auth.WithHooks(auth.Hooks{BeforeDelete: func(context.Context, auth.User) error { return nil }}), auth.WithTrustedProxies("10.0.0.0/8"),
 			auth.WithSecretKeys(auth.SecretKey{Key: "sk_test_of_the_options", Scopes: []string{"*"}}))

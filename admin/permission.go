@@ -55,25 +55,25 @@ const (
 
 var ownPermissions = []Permission{
 	{Name: PermUsersRead, Description: "See accounts."},
-	{Name: PermUsersWrite, Description: "Make and edit accounts, and invite people."},
+	{Name: PermUsersWrite, Description: "Create and edit accounts, and invite people."},
 	{Name: PermUsersDelete, Description: "Delete and anonymise accounts."},
 	{Name: PermUsersBan, Description: "Ban accounts, lift bans, and clear limits."},
 	{Name: PermUsersExport, Description: "Export accounts."},
 	{Name: PermUsersImport, Description: "Import accounts."},
-	{Name: PermCredentials, Description: "Change how somebody signs in: passwords, addresses, factors, identities, links."},
+	{Name: PermCredentials, Description: "Change sign-in methods: passwords, addresses, factors, identities, links."},
 	{Name: PermSessionsRead, Description: "See sessions."},
 	{Name: PermSessionsRevoke, Description: "End sessions."},
 	{Name: PermRolesRead, Description: "See roles and who has them."},
-	{Name: PermRolesWrite, Description: "Make, edit and delete roles."},
+	{Name: PermRolesWrite, Description: "Create, edit and delete roles."},
 	{Name: PermRolesAssign, Description: "Give and take roles."},
-	{Name: PermImpersonate, Description: "Act as somebody else."},
+	{Name: PermImpersonate, Description: "Act as another user."},
 	{Name: PermAuditRead, Description: "Read the audit log."},
 	{Name: PermAuditExport, Description: "Export the audit log."},
 	{Name: PermStatsRead, Description: "See figures."},
-	{Name: PermMessagesRead, Description: "See which messages went out."},
-	{Name: PermMessagesSend, Description: "Send messages on somebody's behalf."},
+	{Name: PermMessagesRead, Description: "See sent messages."},
+	{Name: PermMessagesSend, Description: "Send messages to users."},
 	{Name: PermKeysRead, Description: "See API keys."},
-	{Name: PermKeysWrite, Description: "Make, rotate and revoke API keys."},
+	{Name: PermKeysWrite, Description: "Create, rotate and revoke API keys."},
 	{Name: PermSettingsRead, Description: "See settings."},
 	{Name: PermSettingsWrite, Description: "Change settings."},
 }
@@ -141,11 +141,12 @@ func (c catalog) known(p string) bool {
 }
 
 // managing returns the permissions that protect their holders against operators:
-// Authmount's own, privileged ones, and every pattern that covers any of them.
+// Authmount's own, privileged ones, the names of privileged roles, and every pattern that
+// covers any of them.
 func (c catalog) managing(permissions []string) []string {
 	var list []string
 	for _, p := range permissions {
-		if slices.ContainsFunc(c, func(d Permission) bool {
+		if strings.HasPrefix(p, rolePrefix) || slices.ContainsFunc(c, func(d Permission) bool {
 			return (d.Privileged || strings.HasPrefix(d.Name, ownPrefix)) && grants([]string{p}, d.Name)
 		}) {
 			list = append(list, p)
@@ -160,7 +161,46 @@ func (c catalog) admits(permissions []string) bool {
 	return slices.ContainsFunc(c, func(d Permission) bool { return strings.HasPrefix(d.Name, ownPrefix) && grants(permissions, d.Name) })
 }
 
-// covers reports whether the permissions held include all permissions wanted.
+// rolePrefix begins the permission that the name of a privileged role counts as. No
+// permission can be declared with a space, and only "*" covers it.
+const rolePrefix = "role "
+
+// isPrivileged reports whether the name of a role is privileged, by the options or by the
+// mark in the store, which outlives the role.
+func (m *Admin) isPrivileged(t store.RoleTable, role string) bool {
+	return slices.Contains(m.privileged, role) || slices.Contains(t.Privileged, role)
+}
+
+// strengthIn returns the permissions that count when the strengths of two accounts are
+// compared (covers): those of their roles, and the names of the privileged ones, because
+// application code may ask for a role by name.
+func (m *Admin) strengthIn(t store.RoleTable, roles []string) []string {
+	list := permissionsIn(t, roles)
+	for _, r := range roles {
+		if m.isPrivileged(t, r) && r != auth.RoleOwner { // owner is "*"
+			list = append(list, rolePrefix+r)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// strengthOf is strengthIn for an account that acts: without operator permissions that it
+// has not accepted.
+func (m *Admin) strengthOf(t store.RoleTable, u auth.User) []string {
+	if s := m.kit.Standing(t, u); s.Waits {
+		return s.Permissions
+	}
+	return m.strengthIn(t, u.Roles)
+}
+
+// withoutNames returns permissions without the names of roles among them, to be shown.
+func withoutNames(permissions []string) []string {
+	return slices.DeleteFunc(slices.Clone(permissions), func(p string) bool { return strings.HasPrefix(p, rolePrefix) })
+}
+
+// covers reports whether the permissions held include all permissions wanted. It is the
+// comparison of strengths.
 func covers(held, wanted []string) bool {
 	for _, p := range wanted {
 		if !grants(held, p) {
@@ -194,7 +234,7 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, tab
 		case there:
 			return m.permissions.forKeys(k.Scopes), table, terms, nil
 		case named:
-			return nil, table, terms, over("its maker's key is none of the options any more")
+			return nil, table, terms, over("the creating key is no longer in the options")
 		}
 		return []string{permAll}, table, terms, nil
 	case store.ActorExternal: // only the application knows the permissions
@@ -203,19 +243,19 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, tab
 		u, err := m.store.User(ctx, store.ByID(by.ID))
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			return nil, table, terms, over("its maker is gone")
+			return nil, table, terms, over("its creator was deleted")
 		case err != nil:
 			return nil, table, terms, m.kit.StoreError(err)
 		case u.Banned(m.kit.Now()):
-			return nil, table, terms, over("its maker is banned")
+			return nil, table, terms, over("its creator is banned")
 		}
 		answers(u)
-		return permissionsIn(table, u.Roles), table, terms, nil
+		return m.strengthOf(table, u), table, terms, nil
 	case store.ActorKey:
 		k, err := m.project.Key(ctx, by.ID)
 		switch {
 		case errors.Is(err, store.ErrNotFound) || err == nil && !k.Live(m.kit.Now()):
-			return nil, table, terms, over("its maker's key is over")
+			return nil, table, terms, over("the creating key was revoked or has expired")
 		case err != nil:
 			return nil, table, terms, m.kit.StoreError(err)
 		}
@@ -223,7 +263,7 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, tab
 		held, creator, err := m.keyMay(ctx, k, table)
 		switch {
 		case errors.Is(err, auth.CodeInvalidAPIKey):
-			return nil, table, terms, over("whoever answers for its maker's key is gone")
+			return nil, table, terms, over("the owner of the creating key is banned or was deleted")
 		case err != nil:
 			return nil, table, terms, err
 		case creator != nil:
@@ -231,5 +271,5 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, tab
 		}
 		return held, table, terms, nil
 	}
-	return nil, table, terms, over("its maker is of an unknown kind")
+	return nil, table, terms, over("its creator is of an unknown kind")
 }

@@ -37,6 +37,11 @@ func (o *office) read(id string) auth.User {
 // patch changes an account directly in the store.
 func (o *office) patch(id string, p store.UserPatch) {
 	o.t.Helper()
+	u, err := o.behind().User(o.t.Context(), store.ByID(id))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	p.Accept = p.Accept || u.AcceptedSequence > 0 && p.Email != nil || u.AcceptedSequence == 0 && p.Roles != nil && len(*p.Roles) > 0
 	if _, err := o.behind().UpdateUser(o.t.Context(), store.UpdateUser{Change: o.change(), UserID: id, Patch: p}); err != nil {
 		o.t.Fatal(err)
 	}

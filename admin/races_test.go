@@ -58,7 +58,7 @@ func TestOwnersAtOnce(t *testing.T) {
 // owners are the unbanned owners.
 func (o *office) owners() []auth.User {
 	o.t.Helper()
-	p, err := o.adm.ListUsers(o.t.Context(), admin.System("test"), admin.ListUsersParams{UserFilter: admin.UserFilter{Role: auth.RoleOwner, Status: "active"}})
+	p, err := o.adm.ListUsers(o.t.Context(), admin.System("test").Accepting(), admin.ListUsersParams{UserFilter: admin.UserFilter{Role: auth.RoleOwner, Status: "active"}})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func (o *office) onlyOwners(ids ...string) {
 	o.t.Helper()
 	for _, u := range o.owners() {
 		if !slices.Contains(ids, u.ID) {
-			if _, err := o.adm.Withdraw(o.t.Context(), admin.System("test"), u.ID, auth.RoleOwner); err != nil {
+			if _, err := o.adm.Withdraw(o.t.Context(), admin.System("test").Accepting(), u.ID, auth.RoleOwner); err != nil {
 				o.t.Fatal(err)
 			}
 		}
@@ -82,7 +82,7 @@ func TestLastOwner(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
 		id := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner)).User.ID
-		code := admin.System("test")
+		code := admin.System("test").Accepting()
 		_, err := o.adm.Withdraw(t.Context(), code, id, auth.RoleOwner)
 		wantCode(t, err, auth.CodeLastOwner)
 		_, err = o.adm.SetRoles(t.Context(), code, admin.SetRolesParams{UserID: id})
@@ -108,7 +108,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
 		o := newOffice(t, tap)
-		code := admin.System("test")
+		code := admin.System("test").Accepting()
 		meanwhile := map[string]struct {
 			happens func(ctx context.Context, actor, target *authtest.SignedIn) error
 			want    []auth.Code
@@ -148,6 +148,7 @@ func TestChangedMeanwhile(t *testing.T) {
 				b := o.LoginAs(t, fmt.Sprintf("target%d@example.com", n), authtest.Roles(own))
 				b.User.Roles = []string{own}
 				o.invited(row, b)
+				o.changeable(row, b)
 				var once sync.Once
 				tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
 					if !mutates(method) {
@@ -176,5 +177,5 @@ func TestChangedMeanwhile(t *testing.T) {
 // mutates reports whether a method of the store is the effect of an operation about an
 // account.
 func mutates(method string) bool {
-	return slices.Contains([]string{"UpdateUser", "DeleteUser", "RevokeSessions", "RemoveFactor", "ClearLimits", "BeginImpersonation", "PutToken", "AnonymizeUser", "RetryMessage"}, method)
+	return slices.Contains([]string{"UpdateUser", "DeleteUser", "RevokeSessions", "RemoveFactor", "FillLimits", "BeginImpersonation", "PutToken", "AnonymizeUser", "RetryMessage"}, method)
 }

@@ -31,12 +31,13 @@ func (m *Admin) Role(ctx context.Context, who Actor, name string) (store.RolePer
 // roleOf returns an existing role. Errors: CodeRoleNotFound.
 func (m *Admin) roleOf(t store.RoleTable, name string) (store.RolePermissions, error) {
 	if name == auth.RoleOwner {
-		return store.RolePermissions{Name: name, Description: "May do everything.", Permissions: []string{permAll}}, nil
+		return store.RolePermissions{Name: name, Description: "May do everything.", Permissions: []string{permAll}, Privileged: true}, nil
 	}
 	r := find(t, name)
 	if r.Name == "" {
 		return r, m.fail(auth.CodeRoleNotFound, nil)
 	}
+	r.Privileged = m.isPrivileged(t, name)
 	return r, nil
 }
 
@@ -77,7 +78,7 @@ func (m *Admin) RoleMatrix(ctx context.Context, who Actor) (RoleMatrix, error) {
 	for _, p := range m.permissions {
 		row := HeldRow{Permission: p, HeldBy: []Holding{}}
 		for i, name := range x.Roles {
-			if via := heldBy(held[i], p.Name); via != "" {
+			if via := grantingPermission(held[i], p.Name); via != "" {
 				row.HeldBy = append(row.HeldBy, Holding{name, via})
 			}
 		}
@@ -86,8 +87,8 @@ func (m *Admin) RoleMatrix(ctx context.Context, who Actor) (RoleMatrix, error) {
 	return x, nil
 }
 
-// heldBy returns the permission held that grants another: the same one, if present.
-func heldBy(held []string, wanted string) string {
+// grantingPermission returns the permission held that grants another: the same one, if present.
+func grantingPermission(held []string, wanted string) string {
 	if slices.Contains(held, wanted) {
 		return wanted
 	}
@@ -136,7 +137,7 @@ func (m *Admin) RoleUsers(ctx context.Context, who Actor, p RoleUsersParams) (Ro
 	q := store.UserQuery{Role: p.Name, Desc: true, Limit: pageSize(p.Limit)}
 	if at != nil {
 		if at.Role != p.Name {
-			return RoleUsersPage{}, m.kit.Invalid("cursor", "is one of another list")
+			return RoleUsersPage{}, m.kit.Invalid("cursor", "belongs to another list")
 		}
 		q.After = &at.UserCursor
 	}

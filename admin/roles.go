@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -49,7 +50,12 @@ func (m *Admin) Roles(ctx context.Context, who Actor) (store.RoleTable, error) {
 	if err != nil {
 		return store.RoleTable{}, err
 	}
-	return a.roles, nil
+	t := a.roles
+	t.Roles = slices.Clone(t.Roles)
+	for i := range t.Roles {
+		t.Roles[i].Privileged = m.isPrivileged(t, t.Roles[i].Name)
+	}
+	return t, nil
 }
 
 // RoleChange is the result of a change of a role, or of its dry run.
@@ -65,11 +71,13 @@ type CreateRoleParams struct {
 	Name        string   `json:"name"` // up to 63 lower-case letters, digits, "_" and "-"; the first is a letter
 	Description string   `json:"description"`
 	Permissions []string `json:"permissions"` // declared ones, or patterns such as "notes.*"
+	Privileged  *bool    `json:"privileged"`  // the mark of the name, which only "*" changes; nil keeps it
 	Revision    *int64   `header:"If-Match"`  // of the table of roles that the caller saw; nil: any
 	DryRun      bool     `json:"dry_run"`     // only check it
 }
 
-// CreateRole creates a role. The actor has to hold all of its permissions. Accounts may
+// CreateRole creates a role. The actor has to hold all of its permissions, and "*" if
+// the name is privileged. A name stays privileged after its role is deleted. Accounts may
 // have the role before it exists, see RoleChange.Users. Errors: CodeValidationFailed,
 // also if the name is taken; CodeTargetStronger, CodePreconditionFailed.
 func (m *Admin) CreateRole(ctx context.Context, who Actor, p CreateRoleParams) (RoleChange, error) {
@@ -83,16 +91,20 @@ func (m *Admin) CreateRole(ctx context.Context, who Actor, p CreateRoleParams) (
 	return carryOut(ctx, m, who, opCreateRole, "", auth.EventRoleChanged, func(t *turn) (RoleChange, error) {
 		t.record.Target = role.Name
 		if role.Name == auth.RoleOwner || find(t.roles, role.Name).Name != "" {
-			return RoleChange{}, m.kit.Invalid("name", "is a role that is there, as owner, admin, support and auditor are from the first start; PATCH or UpdateRole changes one")
+			return RoleChange{}, m.kit.Invalid("name", "is an existing role (owner, admin, support and auditor exist from the start); change it with PATCH or UpdateRole")
 		}
 		if len(t.roles.Roles) >= maxRoles {
-			return RoleChange{}, m.kit.Invalid("name", fmt.Sprintf("is one too many: there are %d roles", maxRoles))
+			return RoleChange{}, m.kit.Invalid("name", fmt.Sprintf("cannot be added: there are already %d roles", maxRoles))
 		}
 		if err := m.atRoles(t, p.Revision); err != nil {
 			return RoleChange{}, err
 		}
 		role.CreatedAt = t.change.Now
-		return m.putRole(ctx, t, store.RolePermissions{}, role, p.DryRun)
+		before := store.RolePermissions{Privileged: m.isPrivileged(t.roles, role.Name)}
+		if err := m.mayName(t, role.Name); err != nil {
+			return RoleChange{}, err
+		}
+		return m.putRole(ctx, t, before, role, p.Privileged, p.DryRun)
 	})
 }
 
@@ -101,13 +113,14 @@ type UpdateRoleParams struct {
 	Name        string    `path:"role"`
 	Description *string   `json:"description"` // nil keeps it
 	Permissions *[]string `json:"permissions"` // the whole list; nil keeps it
+	Privileged  *bool     `json:"privileged"`  // as for CreateRoleParams
 	Revision    *int64    `header:"If-Match"`  // as for CreateRoleParams
 	DryRun      bool      `json:"dry_run"`     // only check it
 }
 
 // UpdateRole changes a role. The actor has to hold every permission of the role, before
-// and after. Errors: CodeRoleNotFound, CodeValidationFailed, CodeTargetStronger,
-// CodePreconditionFailed.
+// and after; to change a privileged role, the actor has to have it, or "*". Errors: CodeRoleNotFound,
+// CodeValidationFailed, CodeTargetStronger, CodePreconditionFailed.
 func (m *Admin) UpdateRole(ctx context.Context, who Actor, p UpdateRoleParams) (RoleChange, error) {
 	given := store.RolePermissions{}
 	if p.Description != nil {
@@ -131,12 +144,42 @@ func (m *Admin) UpdateRole(ctx context.Context, who Actor, p UpdateRoleParams) (
 		if p.Permissions != nil {
 			role.Permissions = given.Permissions
 		}
-		return m.putRole(ctx, t, before, role, p.DryRun)
+		return m.putRole(ctx, t, before, role, p.Privileged, p.DryRun)
 	})
 }
 
-// putRole adds a role, or replaces before, if the actor may give its permissions.
-func (m *Admin) putRole(ctx context.Context, t *turn, before, role store.RolePermissions, dry bool) (RoleChange, error) {
+// mayName checks whether the actor may create or delete a role of a name.
+func (m *Admin) mayName(t *turn, name string) error {
+	if m.isPrivileged(t.roles, name) && !t.may(permAll) {
+		return auth.Reject(auth.CodeTargetStronger, "The name of this role is privileged: only an owner can create or delete it.")
+	}
+	return nil
+}
+
+// setPrivileged sets whether a role's name is privileged; was is the present value. Only "*" changes it, and
+// nobody changes the mark of a name that the options or this package make privileged.
+func (m *Admin) setPrivileged(t *turn, role *store.RolePermissions, was bool, set *bool) error {
+	role.Privileged = was
+	if set == nil || *set == was {
+		return nil
+	}
+	if !t.may(permAll) {
+		return auth.Reject(auth.CodeTargetStronger, "Only an owner can change whether the name of a role is privileged.")
+	}
+	if slices.Contains(m.privileged, role.Name) {
+		return m.kit.Invalid("privileged", "cannot be false for admin, or for a name of WithPrivilegedRoles")
+	}
+	role.Privileged = *set
+	t.changed("privileged", was, *set)
+	return nil
+}
+
+// putRole stores a role in place of before, which is zero for a new one. The actor must
+// be allowed to give its permissions and to set its mark.
+func (m *Admin) putRole(ctx context.Context, t *turn, before, role store.RolePermissions, privileged *bool, dry bool) (RoleChange, error) {
+	if err := m.setPrivileged(t, &role, before.Privileged, privileged); err != nil {
+		return RoleChange{}, err
+	}
 	if err := m.mayGive(t, role.Permissions); err != nil {
 		return RoleChange{}, err
 	}
@@ -153,6 +196,10 @@ func (m *Admin) putRole(ctx context.Context, t *turn, before, role store.RolePer
 	t.changed("permissions", orNone(before.Permissions), role.Permissions)
 	if before.Description != role.Description {
 		t.changed("description", before.Description, role.Description)
+	}
+	if t.unchanged(before.Name != "" && before.Description == role.Description && before.Privileged == role.Privileged && slices.Equal(before.Permissions, role.Permissions)) {
+		done.Role = before
+		return done, nil
 	}
 	if err := t.keep(done); err != nil {
 		return done, err
@@ -184,6 +231,9 @@ type DeleteRoleParams struct {
 func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (RoleChange, error) {
 	return carryOut(ctx, m, who, opDeleteRole, "", auth.EventRoleDeleted, func(t *turn) (RoleChange, error) {
 		before, err := m.mayWrite(t, p.Name, p.Revision)
+		if err == nil {
+			err = m.mayName(t, p.Name)
+		}
 		if err != nil {
 			return RoleChange{}, err
 		}
@@ -192,7 +242,7 @@ func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (
 			return done, err
 		}
 		if done.Users.N > 0 {
-			return done, auth.Reject(auth.CodeRoleInUse, fmt.Sprintf("%d accounts have this role. Take it from them first.", done.Users.N))
+			return done, auth.Reject(auth.CodeRoleInUse, "Accounts have this role. Remove it from them first.")
 		}
 		if t.dry = p.DryRun; t.dry {
 			done.dry = true
@@ -219,13 +269,13 @@ func (m *Admin) cleanRole(r *store.RolePermissions) error {
 	case len(r.Description) > maxReason:
 		return m.kit.Invalid("description", "is too long")
 	case !isText(r.Description):
-		return m.kit.Invalid("description", "has characters that cannot be kept")
+		return m.kit.Invalid("description", "has characters that cannot be stored")
 	case len(r.Permissions) > maxRolePermissions:
 		return m.kit.Invalid("permissions", fmt.Sprintf("are more than %d", maxRolePermissions))
 	}
 	for _, q := range r.Permissions {
 		if !m.permissions.known(q) {
-			return m.kit.Invalid("permissions", fmt.Sprintf("%.64q is none that is declared", q))
+			return m.kit.Invalid("permissions", fmt.Sprintf("%.64q is not declared", q))
 		}
 	}
 	return nil
@@ -246,7 +296,8 @@ func (m *Admin) mayWrite(t *turn, name string, revision *int64) (store.RolePermi
 	if err := m.atRoles(t, revision); err != nil {
 		return before, err
 	}
-	return before, m.mayGive(t, before.Permissions)
+	before.Privileged = m.isPrivileged(t.roles, name)
+	return before, m.mayGive(t, m.strengthIn(t.roles, []string{name}))
 }
 
 // atRoles checks that the table of roles still has the revision that the caller saw.
@@ -258,7 +309,7 @@ func (m *Admin) atRoles(t *turn, revision *int64) error {
 }
 
 // mayGive checks whether the actor may give or remove permissions. An actor may do so
-// only with permissions that the actor has.
+// only with permissions that the actor has. The names of privileged roles count as such.
 func (m *Admin) mayGive(t *turn, permissions []string) error {
 	if !covers(t.permissions, permissions) {
 		return auth.Reject(auth.CodeTargetStronger, "You can only give and take permissions that you have.")
@@ -272,22 +323,63 @@ type SetRolesParams struct {
 	Roles    []string // the whole list
 	Reason   string
 	Revision *int64
+
+	// Address is the account's email address; any other is refused. If it is set and the
+	// account waits then, the link to accept is sent to it.
+	Address string
 }
 
 // SetRoles replaces the roles of a user. The actor has to hold the permissions of the
-// former and of the new roles. An actor cannot set the actor's own roles. Errors:
-// CodeUserNotFound, CodeRoleNotFound, CodeTargetStronger, CodeLastOwner,
-// CodePreconditionFailed.
+// former and of the new roles, and to have the privileged ones among them, or "*". An actor
+// cannot set the actor's own roles.
+//
+// Permissions of an operator take effect once the account's holder has accepted them,
+// through the link of Address or of Send. Until then the account waits: it lacks them
+// whenever it acts. An account whose holder accepted before gets later ones at once, unless
+// its email address has changed since. See [Actor.Accepting]. Errors: CodeUserNotFound,
+// CodeRoleNotFound, CodeTargetStronger, CodeLastOwner, CodePreconditionFailed,
+// CodeValidationFailed (Address).
 func (m *Admin) SetRoles(ctx context.Context, who Actor, p SetRolesParams) (auth.User, error) {
-	return carryOut(ctx, m, who, opSetRoles, p.UserID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
+	u, err := carryOut(ctx, m, who, opSetRoles, p.UserID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
+		if p.Address != "" && store.EmailKey(p.Address) != store.EmailKey(t.target.Email) {
+			return auth.User{}, m.kit.Invalid("address", "is not the account's")
+		}
 		return m.assign(ctx, t, p.Roles, p.Reason)
 	})
+	if err == nil && p.Address != "" {
+		m.askToAccept(ctx, who, u)
+	}
+	return u, err
 }
 
-// Grant adds a role to those of a user; see SetRoles.
+// askToAccept sends a user who waits the link to accept. The roles stay if it fails: an
+// operator can send it again.
+func (m *Admin) askToAccept(ctx context.Context, who Actor, u auth.User) {
+	table, err := m.project.Roles(ctx)
+	if err == nil && !m.kit.Standing(table, u).Waits {
+		return
+	}
+	if err == nil {
+		var send host.Send
+		ctx = context.WithValue(ctx, requestKey{}, nil) // a repeated request repeats the roles only
+		_, err = carryOut(ctx, m, who, opSetRoles, u.ID, auth.EventMessageAsked, func(t *turn) (none struct{}, err error) {
+			t.change.Events[0].Event.Method = string(LinkAccept)
+			inv, seen, err := m.acceptance(ctx, t)
+			if err != nil {
+				return none, err
+			}
+			return none, m.kit.Invite(ctx, &t.change, &send, inv, seen)
+		})
+	}
+	if err != nil {
+		m.kit.Log().WarnContext(ctx, "auth: the link to accept permissions was not sent", "user_id", u.ID, "error", err)
+	}
+}
+
+// Grant assigns a role to a user; see SetRoles.
 func (m *Admin) Grant(ctx context.Context, who Actor, userID, role string) (auth.User, error) {
 	return m.grant(ctx, who, userID, role, "", nil)
 }
@@ -304,7 +396,7 @@ func (m *Admin) grant(ctx context.Context, who Actor, userID, role, why string, 
 // GrantByAddress is Grant for the account with an email address, which has to be
 // verified. It can create a service's first owner:
 //
-//	adm.GrantByAddress(ctx, admin.System("setup"), "ada@example.com", auth.RoleOwner)
+//	adm.GrantByAddress(ctx, admin.System("setup").Accepting(), "ada@example.com", auth.RoleOwner)
 //
 // Errors as for SetRoles, and CodeEmailNotVerified, because anybody can create an account
 // with an unverified email address.
@@ -347,22 +439,28 @@ func (m *Admin) assign(ctx context.Context, t *turn, roles []string, why string)
 		return auth.User{}, err
 	}
 	t.changed("roles", orNone(t.target.Roles), roles)
-	u, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: store.UserPatch{Roles: &roles}})
+	accepts := t.accepting && m.kit.Standing(t.roles, t.target).Waits
+	if t.unchanged(!accepts && slices.Equal(slices.Sorted(slices.Values(t.target.Roles)), roles)) {
+		return t.target, nil
+	}
+	patch := store.UserPatch{Accept: t.accepting}
+	m.kit.SetRoles(&patch, t.roles, t.target, roles)
+	u, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
 	if err == nil {
 		m.kit.MarkStale(u)
 	}
 	return u, err
 }
 
-// mayAssign checks whether the target of a turn, or a new account, may be given exactly
-// these roles. Each has to exist, or the target has it already.
+// mayAssign checks whether the actor may set these roles on the target of a turn, or on a
+// new account. Each role has to exist, unless the target already has it.
 func (m *Admin) mayAssign(t *turn, roles []string) error {
 	for _, r := range roles {
 		if r != auth.RoleOwner && find(t.roles, r).Name == "" && !slices.Contains(t.target.Roles, r) {
 			return m.fail(auth.CodeRoleNotFound, nil)
 		}
 	}
-	return m.mayGive(t, permissionsIn(t.roles, roles))
+	return m.mayGive(t, m.strengthIn(t.roles, roles))
 }
 
 // CheckResult reports whether a user has a permission, and through which roles.
@@ -371,7 +469,8 @@ type CheckResult struct {
 	Via     []string `json:"via"` // the roles that permit it
 }
 
-// Check reports whether a user has a permission by the present roles. Errors:
+// Check reports whether a user has a permission by the present roles: not if it is an
+// operator permission that the user has not accepted. Errors:
 // CodeUserNotFound.
 func (m *Admin) Check(ctx context.Context, who Actor, userID, permission string) (CheckResult, error) {
 	a, err := m.reader(ctx, who, opCheck)
@@ -384,7 +483,9 @@ func (m *Admin) Check(ctx context.Context, who Actor, userID, permission string)
 	}
 	r := CheckResult{Via: []string{}}
 	for _, role := range u.Roles {
-		if grants(permissionsIn(a.roles, []string{role}), permission) {
+		alone := u
+		alone.Roles = []string{role}
+		if grants(m.kit.Standing(a.roles, alone).Permissions, permission) {
 			r.Via = append(r.Via, role)
 		}
 	}

@@ -42,7 +42,7 @@ type userRole struct {
 
 // checkBody are the parameters of Check.
 type checkBody struct {
-	UserID     string `json:"user_id"`
+	UserID     string `json:"user_id" is:"id"`
 	Permission string `json:"permission"`
 }
 
@@ -50,12 +50,13 @@ type roleView struct {
 	Name        string     `json:"name"`
 	Description string     `json:"description"`
 	Permissions []string   `json:"permissions"`
+	Privileged  bool       `json:"privileged"`
 	CreatedAt   *time.Time `json:"created_at"`
 	UpdatedAt   *time.Time `json:"updated_at"`
 }
 
 func viewRole(r store.RolePermissions) roleView {
-	return roleView{r.Name, r.Description, orNone(r.Permissions), orNever(r.CreatedAt), orNever(r.UpdatedAt)}
+	return roleView{r.Name, r.Description, orNone(r.Permissions), r.Privileged, orNever(r.CreatedAt), orNever(r.UpdatedAt)}
 }
 
 // rolesAnswer is the table of roles on the wire.
@@ -109,6 +110,7 @@ type setRolesBody struct {
 	Roles    []string `json:"roles" required:"is required"`
 	Reason   string   `json:"reason"`
 	Revision *int64   `header:"If-Match"`
+	Address  string   `json:"address"`
 }
 
 func (m *Admin) setRoles(ctx context.Context, who Actor, p setRolesBody) (auth.User, error) {

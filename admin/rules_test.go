@@ -166,7 +166,7 @@ func (o *office) invited(row admin.Row, target *authtest.SignedIn) string {
 	if !strings.Contains(row.Pattern, "/invitations/{id}") {
 		return ""
 	}
-	list, err := o.adm.Invitations(o.t.Context(), admin.System("test"), admin.InvitationsParams{Limit: 200})
+	list, err := o.adm.Invitations(o.t.Context(), admin.System("test").Accepting(), admin.InvitationsParams{Limit: 200})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func (o *office) invited(row admin.Row, target *authtest.SignedIn) string {
 			return i.ID
 		}
 	}
-	i, err := o.adm.Invite(o.t.Context(), admin.System("test"), admin.InviteParams{Email: target.User.Email})
+	i, err := o.adm.Invite(o.t.Context(), admin.System("test").Accepting(), admin.InviteParams{Email: target.User.Email})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func (o *office) fill(permissions ...string) *authtest.SignedIn {
 // all returns every permission except those named.
 func allBut(t *testing.T, o *office, but ...string) []string {
 	t.Helper()
-	list, err := o.adm.Permissions(t.Context(), admin.System("test"))
+	list, err := o.adm.Permissions(t.Context(), admin.System("test").Accepting())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,6 +277,7 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 				o.newDeploy()
 				o.aJob()
 				o.invited(row, target)
+				o.changeable(row, target)
 				before := len(o.audit())
 				o.try(owner, row, target).want(examples[row.Pattern].status)
 				rows := o.audit()
@@ -364,6 +365,8 @@ func TestReasonsAreBounded(t *testing.T) {
 			given := func(n int) (a *answer, reason string) {
 				o.newDeploy()
 				target := o.LoginAs(t, fmt.Sprintf("target%d-%d@example.com", i, n), authtest.AAL2())
+				o.permit(role)
+				o.changeable(row, target)
 				o.because = strings.Repeat("x", n)
 				defer func() { o.because = "" }()
 				a = o.try(owner, row, target)

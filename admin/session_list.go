@@ -13,7 +13,7 @@ import (
 
 var (
 	opListSessions   = operation{pattern: "GET /sessions", permission: PermSessionsRead}
-	opRevokeSessions = operation{pattern: "POST /sessions/revoke", permission: PermSessionsRevoke, against: managing, self: true, skips: true, fails: []auth.Code{auth.CodeReauthNeeded}}
+	opRevokeSessions = operation{spends: true, pattern: "POST /sessions/revoke", permission: PermSessionsRevoke, against: managing, self: true, skips: true, fails: []auth.Code{auth.CodeReauthNeeded}}
 	opRevokeAll      = operation{pattern: opRevokeSessions.pattern, permission: permAll, stepUp: true}
 )
 
@@ -89,7 +89,7 @@ const maxRevoked = 1000
 // RevokeSessionsParams pick sessions to revoke: of these accounts, from this IP address,
 // created before a time. A session has to match all that are set; or All.
 type RevokeSessionsParams struct {
-	UserIDs []string  `json:"user_ids"` // up to 1000
+	UserIDs []string  `json:"user_ids" is:"id"` // up to 1000
 	IP      string    `json:"ip"`
 	Before  time.Time `json:"before"`
 	All     bool      `json:"all"` // alone
@@ -122,7 +122,7 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 	filtered := len(p.UserIDs) > 0 || p.IP != "" || !p.Before.IsZero()
 	switch {
 	case p.All && filtered:
-		return res, m.kit.Invalid("all", "goes alone")
+		return res, m.kit.Invalid("all", "cannot be combined with other fields")
 	case !p.All && !filtered:
 		return res, m.kit.Invalid("user_ids", "or ip, before or all is required")
 	case len(p.UserIDs) > maxRevoked:
@@ -154,7 +154,7 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 			if p.IP == "" && p.Before.IsZero() {
 				c = m.kit.RemoveTokens(c)
 			}
-			if err := m.keepEnded(ctx, t, f); err != nil {
+			if err := m.storeEnded(ctx, t, f); err != nil {
 				return nil, err
 			}
 			c.Change = t.change
@@ -174,8 +174,8 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 	return res, nil
 }
 
-// keepEnded stores the sessions that a request is about to revoke, for its repetition.
-func (m *Admin) keepEnded(ctx context.Context, t *turn, f store.SessionFilter) error {
+// storeEnded stores the sessions that a request is about to revoke, for its repetition.
+func (m *Admin) storeEnded(ctx context.Context, t *turn, f store.SessionFilter) error {
 	if t.change.Idempotency == nil {
 		return nil
 	}
@@ -260,7 +260,7 @@ func (m *Admin) revokeAll(ctx context.Context, who Actor, why string) (RevokeSes
 		res.Ended += n
 	}
 	if err != nil {
-		err = m.kit.StoreError(fmt.Errorf("%d sessions were ended before this, repeat it: %w", res.Ended, err))
+		err = m.kit.StoreError(fmt.Errorf("%d sessions were revoked before this error; repeat the request: %w", res.Ended, err))
 	}
 	return res.RevokeSessionsResult, err
 }

@@ -10,8 +10,8 @@ import (
 
 var (
 	opUserSessions = operation{pattern: "GET /users/{id}/sessions", permission: PermSessionsRead, fails: []auth.Code{auth.CodeUserNotFound}}
-	opEndSession   = operation{bodyless: true, pattern: "DELETE /sessions/{id}", permission: PermSessionsRevoke, against: managing, self: true, fails: []auth.Code{auth.CodeSessionNotFound}}
-	opEndSessions  = operation{bodyless: true, pattern: "DELETE /users/{id}/sessions", permission: PermSessionsRevoke, against: managing, self: true}
+	opEndSession   = operation{spends: true, bodyless: true, pattern: "DELETE /sessions/{id}", permission: PermSessionsRevoke, against: managing, self: true, fails: []auth.Code{auth.CodeSessionNotFound}}
+	opEndSessions  = operation{spends: true, bodyless: true, pattern: "DELETE /users/{id}/sessions", permission: PermSessionsRevoke, against: managing, self: true}
 
 	sessionEndpoints = []endpoint{
 		op(opUserSessions, listed("sessions", func(m *Admin, ctx context.Context, who Actor, p idOnly) ([]auth.SessionInfo, error) {

@@ -100,6 +100,10 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 		for name, c := range edit.Changes {
 			t.changed(name, c.Before, c.After)
 		}
+		var stored, next map[string]any
+		if json.Unmarshal(now.Document, &stored) == nil && json.Unmarshal(edit.Document, &next) == nil && t.unchanged(sameJSON(stored, next)) {
+			return now, nil
+		}
 		return m.project.PutSettings(ctx, store.PutSettings{Change: t.change, Revision: now.Revision, Document: edit.Document})
 	})
 	if err != nil {
@@ -114,8 +118,8 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 // credentials a condition of the change. If no owner could sign in before, every edit is
 // allowed. Errors: CodeLastOwner.
 func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit host.SettingsEdit) error {
-	unbanned, lost := false, false
-	q := store.UserQuery{Role: auth.RoleOwner, Banned: &unbanned, Now: m.kit.Now(), Limit: maxPage}
+	banned, hadOwner := false, false
+	q := store.UserQuery{Role: auth.RoleOwner, Banned: &banned, Now: m.kit.Now(), Limit: maxPage}
 	for {
 		list, err := m.admin.ListUsers(ctx, q)
 		if err != nil {
@@ -135,15 +139,15 @@ func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit host.SettingsEd
 				t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: u.ID, CredentialRevision: &c.User.CredentialRevision})
 				return nil
 			}
-			lost = lost || before
+			hadOwner = hadOwner || before
 		}
 		if len(list) < q.Limit {
 			break
 		}
 		q.After = q.Cursor(list[len(list)-1])
 	}
-	if lost {
-		return auth.Reject(auth.CodeLastOwner, "No owner could sign in any more. Leave a way in that one of them has.")
+	if hadOwner {
+		return auth.Reject(auth.CodeLastOwner, "No owner could sign in any more. Keep a sign-in method that at least one owner has.")
 	}
 	return nil
 }
@@ -173,17 +177,17 @@ func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by aut
 	before, err := carryOut(ctx, m, who, op, "", auth.EventSettingsTested, func(t *turn) (TryResult, error) {
 		t.record.Target = string(by)
 		if t.user == nil {
-			return TryResult{}, m.kit.Invalid("actor", "is no account with an address")
+			return TryResult{}, m.kit.Invalid("actor", "is not an account with an address")
 		}
 		if test == nil {
-			drawn, err := m.kit.PermitTest(ctx, *t.user, by)
+			permit, err := m.kit.PermitTest(ctx, *t.user, by)
 			if err != nil {
 				return TryResult{}, err
 			}
-			test = drawn
+			test = permit
 		}
 		test.Add(ctx, &t.change)
-		if err := t.keep(TryResult{Queued: true, Detail: "it was asked for before"}); err != nil {
+		if err := t.keep(TryResult{Queued: true, Detail: "this test was already requested"}); err != nil {
 			return TryResult{}, err
 		}
 		_, err := m.project.PutSettings(ctx, store.PutSettings{Change: t.change})
@@ -199,9 +203,9 @@ func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by aut
 	case err != nil:
 		return TryResult{Detail: m.kit.Shorten(err.Error())}, nil
 	case !done:
-		return TryResult{Queued: true, Detail: "the first attempt takes long; it goes on"}, nil
+		return TryResult{Queued: true, Detail: "the first attempt is still running"}, nil
 	}
-	return TryResult{OK: true, Detail: "it was handed over"}, nil
+	return TryResult{OK: true, Detail: "the message was handed over"}, nil
 }
 
 // TryProvider fetches a provider's discovery document and keys, bypassing the cache. Errors:

@@ -52,7 +52,7 @@ func TestSettingsReachFlows(t *testing.T) {
 	ctx := t.Context()
 	set := func(name string, value any) {
 		t.Helper()
-		if _, err := o.adm.SetSettings(ctx, admin.System("test"), admin.SetSettingsParams{Set: map[string]any{name: value}}); err != nil {
+		if _, err := o.adm.SetSettings(ctx, admin.System("test").Accepting(), admin.SetSettingsParams{Set: map[string]any{name: value}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,7 +189,7 @@ func TestLinksMakeNoAccountsWithoutSignUp(t *testing.T) {
 		if _, err := o.SendPhoneCode(t.Context(), auth.SendPhoneCodeParams{Phone: number}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{"signup_enabled": false}}); err != nil {
+		if _, err := o.adm.SetSettings(t.Context(), admin.System("test").Accepting(), admin.SetSettingsParams{Set: map[string]any{"signup_enabled": false}}); err != nil {
 			t.Fatal(err)
 		}
 		_, err := o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: token})

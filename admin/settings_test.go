@@ -191,20 +191,20 @@ func TestSettingsLeaveAnOwner(t *testing.T) {
 		// A user without a factor has no sign-in method where a factor is required and
 		// none can be set up.
 		o.do(owner, "PATCH /settings", `{"mfa_required":true,"totp_enabled":false}`).want(200)
-		u, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "plain@example.com", EmailVerified: true, Roles: []string{auth.RoleOwner}})
+		u, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "plain@example.com", EmailVerified: true, Accepted: true, Roles: []string{auth.RoleOwner}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.onlyOwners(u.ID)
-		seen, err := o.adm.Settings(t.Context(), admin.System("test"))
+		seen, err := o.adm.Settings(t.Context(), admin.System("test").Accepting())
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := admin.SetSettingsParams{Set: map[string]any{"password_enabled": true}, Revision: &seen.Revision}
-		if _, err = o.adm.SetSettings(t.Context(), admin.System("test"), p); err != nil { // nobody could before, and switching one on harms nobody
+		if _, err = o.adm.SetSettings(t.Context(), admin.System("test").Accepting(), p); err != nil { // nobody could before, and switching one on harms nobody
 			t.Error(err)
 		}
-		_, err = o.adm.SetSettings(t.Context(), admin.System("test"), p)
+		_, err = o.adm.SetSettings(t.Context(), admin.System("test").Accepting(), p)
 		wantCode(t, err, auth.CodePreconditionFailed)
 	})
 }
@@ -217,7 +217,7 @@ func TestSettingsLeaveAnOwnerAmongMany(t *testing.T) {
 	for i := range 250 {
 		o.imported(fmt.Sprintf("owner%d@example.com", i), auth.RoleOwner)
 	}
-	_, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{"magic_link_enabled": false}})
+	_, err := o.adm.SetSettings(t.Context(), admin.System("test").Accepting(), admin.SetSettingsParams{Set: map[string]any{"magic_link_enabled": false}})
 	if err != nil {
 		t.Errorf("the one with a password was not found: %v", err)
 	}
@@ -228,13 +228,13 @@ func TestSettingsLeaveAnOwnerAmongMany(t *testing.T) {
 func TestSettingsAskOwnersForAFactor(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOfficeWith(t, store, admin.Options{RequireMFA: auth.Off})
-		u, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "plain@example.com", EmailVerified: true, Roles: []string{auth.RoleOwner}})
+		u, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "plain@example.com", EmailVerified: true, Accepted: true, Roles: []string{auth.RoleOwner}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.onlyOwners(u.ID)
 		set := func(name string, v bool) error {
-			_, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{name: v}})
+			_, err := o.adm.SetSettings(t.Context(), admin.System("test").Accepting(), admin.SetSettingsParams{Set: map[string]any{name: v}})
 			return err
 		}
 		if err := errors.Join(set("totp_enabled", false), set("totp_enabled", true), set("mfa_required", true)); err != nil {
@@ -265,7 +265,7 @@ func TestSettingsLeaveAnOwnerMeanwhile(t *testing.T) {
 		tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
 			if method == "PutSettings" {
 				once.Do(func() {
-					if _, err := o.adm.Withdraw(ctx, admin.System("test"), other.User.ID, auth.RoleOwner); err != nil {
+					if _, err := o.adm.Withdraw(ctx, admin.System("test").Accepting(), other.User.ID, auth.RoleOwner); err != nil {
 						t.Error(err)
 					}
 				})
@@ -510,7 +510,7 @@ func TestSettingsTryMessages(t *testing.T) {
 		}
 		o.unprove(owner)
 		o.do(o.renewed(owner), "POST /settings/test-mail", "").want(422, auth.CodeValidationFailed) // it may be a stranger's
-		_, err = o.adm.TryMail(t.Context(), admin.System("test"))
+		_, err = o.adm.TryMail(t.Context(), admin.System("test").Accepting())
 		wantCode(t, err, auth.CodeValidationFailed)
 	})
 }

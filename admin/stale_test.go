@@ -16,7 +16,7 @@ import (
 func TestStaleTokensAreRefreshed(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
-		code := admin.System("test")
+		code := admin.System("test").Accepting()
 		o.permit("editor", notes)
 		ada := o.LoginAs(t, "ada@example.com")
 		o.mux.Handle("GET /write", o.Require(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), auth.HasPermission(notes)))

@@ -57,7 +57,7 @@ func (m *Admin) Stats(ctx context.Context, who Actor, p StatsParams) (Stats, err
 func (m *Admin) settle(p *StatsParams) error {
 	for _, metric := range p.Metrics {
 		if !slices.Contains(store.Metrics(), metric) {
-			return m.kit.Invalid("metrics", fmt.Sprintf("%.40q is none: there are %v", metric, store.Metrics()))
+			return m.kit.Invalid("metrics", fmt.Sprintf("%.40q is not a metric; the metrics are %v", metric, store.Metrics()))
 		}
 	}
 	if len(p.Metrics) == 0 {

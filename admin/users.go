@@ -10,9 +10,9 @@ import (
 
 var (
 	opListUsers  = operation{pattern: "GET /users", permission: PermUsersRead, fails: []auth.Code{auth.CodeQueryTooBroad}}
-	opBanUser    = operation{pattern: "POST /users/{id}/ban", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
+	opBanUser    = operation{spends: true, pattern: "POST /users/{id}/ban", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
 	opUnbanUser  = operation{bodyless: true, pattern: "POST /users/{id}/unban", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodePreconditionFailed}}
-	opDeleteUser = operation{bodyless: true, pattern: "POST /users/{id}/delete", permission: PermUsersDelete, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
+	opDeleteUser = operation{spends: true, byName: true, bodyless: true, pattern: "POST /users/{id}/delete", permission: PermUsersDelete, against: managing, stepUp: true, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
 
 	userEndpoints = []endpoint{
 		op(opListUsers, (*Admin).ListUsers),
@@ -43,6 +43,9 @@ func (m *Admin) reader(ctx context.Context, who Actor, op operation) (*acting, e
 	if err = m.allow(a, op); err != nil && op.pattern != opMe.pattern { // every caller may read its own identity
 		err = m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, op)}, err)
 	}
+	if err == nil {
+		noteAllowed(ctx)
+	}
 	return a, err
 }
 
@@ -60,8 +63,8 @@ func (m *Admin) bannedUntil(until time.Time) (time.Time, error) {
 	return until.UTC(), nil
 }
 
-// moment returns a time for the audit log; nil if it is zero.
-func moment(t time.Time) any {
+// eventTime returns a time for the audit log; nil if it is zero.
+func eventTime(t time.Time) any {
 	if t.IsZero() {
 		return nil
 	}
@@ -76,7 +79,8 @@ type BanUserParams struct {
 	Revision *int64    `header:"If-Match"` // of the account that the caller saw; nil: any
 }
 
-// BanUser bans an account and revokes its sessions. Errors: CodeValidationFailed,
+// BanUser bans an account and revokes its sessions. A ban that the account has already is
+// not recorded again. Errors: CodeValidationFailed,
 // CodeUserNotFound, CodeTargetStronger, CodeLastOwner, CodePreconditionFailed.
 func (m *Admin) BanUser(ctx context.Context, who Actor, p BanUserParams) (auth.User, error) {
 	if err := m.reason(p.Reason); err != nil {
@@ -91,7 +95,10 @@ func (m *Admin) BanUser(ctx context.Context, who Actor, p BanUserParams) (auth.U
 			return auth.User{}, err
 		}
 		t.keepReason(p.Reason)
-		t.changed("banned_until", moment(t.target.BannedUntil), to)
+		t.changed("banned_until", eventTime(t.target.BannedUntil), to)
+		if t.unchanged(t.target.BannedUntil.Equal(to.Truncate(time.Microsecond))) { // as stores keep it
+			return t.target, nil
+		}
 		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: store.UserPatch{BannedUntil: &to, Revoke: &store.SessionFilter{}}})
 	})
 }
@@ -103,7 +110,8 @@ type UnbanUserParams struct {
 	Revision *int64 `header:"If-Match"`
 }
 
-// UnbanUser lifts a ban; an account without a ban is no error. Errors as for BanUser.
+// UnbanUser lifts a ban; an account without a ban is no error, and nothing is recorded.
+// Errors as for BanUser.
 func (m *Admin) UnbanUser(ctx context.Context, who Actor, p UnbanUserParams) (auth.User, error) {
 	return carryOut(ctx, m, who, opUnbanUser, p.UserID, auth.EventUserUnbanned, func(t *turn) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {
@@ -112,7 +120,10 @@ func (m *Admin) UnbanUser(ctx context.Context, who Actor, p UnbanUserParams) (au
 		if err := m.because(t, p.Reason); err != nil {
 			return auth.User{}, err
 		}
-		t.changed("banned_until", moment(t.target.BannedUntil), nil)
+		t.changed("banned_until", eventTime(t.target.BannedUntil), nil)
+		if t.unchanged(t.target.BannedUntil.IsZero()) {
+			return t.target, nil
+		}
 		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: store.UserPatch{BannedUntil: &time.Time{}}})
 	})
 }
@@ -150,7 +161,7 @@ func (m *Admin) reason(s string) error {
 	case len(s) > maxReason:
 		return m.kit.Invalid("reason", "is too long")
 	case !isText(s):
-		return m.kit.Invalid("reason", "has characters that cannot be kept")
+		return m.kit.Invalid("reason", "has characters that cannot be stored")
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ type exportedPage struct {
 
 // exportedPage reads a page. more is the query for the next page; nil: this was the last.
 func (m *Admin) exportedPage(ctx context.Context, p userSearch) (page exportedPage) {
-	q, _, err := m.searched(ctx, p)
+	q, _, err := m.searchQuery(ctx, p)
 	if err == nil {
 		page.users, err = m.admin.ListUserRows(ctx, q)
 	}
@@ -189,11 +189,11 @@ func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParam
 		u := &users[i]
 		row := exportedRow{UserRow: u, status: m.status(&u.User)}
 		if p.secret() {
-			gone, err := m.addSecrets(ctx, by, u.ID, &row, hash, totp)
+			deleted, err := m.addSecrets(ctx, by, u.ID, &row, hash, totp)
 			if err != nil {
 				return nil, err
 			}
-			if gone {
+			if deleted {
 				continue
 			}
 		}
@@ -216,7 +216,7 @@ func (m *Admin) exporting(ctx context.Context, who Actor, ops ...operation) (*ac
 
 // addSecrets adds the secrets that the actor may export, by the present permissions of
 // the actor and of the account. gone: the account no longer exists.
-func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row *exportedRow, hash, totp bool) (gone bool, err error) {
+func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row *exportedRow, hash, totp bool) (deleted bool, err error) {
 	c, err := m.store.Credentials(ctx, store.ByID(id))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -257,6 +257,9 @@ func filtersOfUsers(p userSearch) map[string]any {
 	}
 	if len(p.IDs) > 0 {
 		all["ids"] = p.IDs
+	}
+	if p.Waits || len(p.Waiting) > 0 {
+		all["waiting"] = true
 	}
 	if len(p.Metadata) > 0 {
 		all["metadata"] = p.Metadata

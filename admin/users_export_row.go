@@ -42,8 +42,8 @@ var allExported = []exportedField{
 	{name: "roles", value: func(to []byte, r *exportedRow) ([]byte, error) { return appendTexts(to, r.Roles), nil }},
 	{name: "mfa_enabled", value: func(to []byte, r *exportedRow) ([]byte, error) { return appendFlag(to, r.MFAEnabled), nil }},
 	{name: "identities", value: func(to []byte, r *exportedRow) ([]byte, error) { return appendIdentities(to, r.Identities) }},
-	{name: "user_metadata", value: func(to []byte, r *exportedRow) ([]byte, error) { return appendKept(to, r.UserMetadataJSON), nil }},
-	{name: "app_metadata", value: func(to []byte, r *exportedRow) ([]byte, error) { return appendKept(to, r.AppMetadataJSON), nil }},
+	{name: "user_metadata", value: func(to []byte, r *exportedRow) ([]byte, error) { return appendStored(to, r.UserMetadataJSON), nil }},
+	{name: "app_metadata", value: func(to []byte, r *exportedRow) ([]byte, error) { return appendStored(to, r.AppMetadataJSON), nil }},
 	{name: "created_at", time: func(r *exportedRow) time.Time { return r.CreatedAt }},
 	{name: "updated_at", time: func(r *exportedRow) time.Time { return r.UpdatedAt }},
 	{name: "last_sign_in_at", time: func(r *exportedRow) time.Time { return r.LastSignInAt }},
@@ -100,7 +100,8 @@ func (o *userWriter) head() error {
 	return o.end("\n")
 }
 
-// end writes the line with an end. In a table the end replaces the last comma.
+// end completes the line with the text end and writes it. In a table it replaces the last
+// comma.
 func (o *userWriter) end(with string) error {
 	if o.table {
 		o.line = o.line[:len(o.line)-1]

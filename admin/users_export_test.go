@@ -27,7 +27,7 @@ const (
 // armed is a user with a password and a second factor.
 func (o *office) armed(email string, roles ...string) auth.User {
 	o.t.Helper()
-	u, err := o.ImportUser(o.t.Context(), auth.ImportUserParams{Email: email, EmailVerified: true, FullName: "=1+1", PasswordHash: aHash, TOTPSecret: aSecret, Roles: roles})
+	u, err := o.ImportUser(o.t.Context(), auth.ImportUserParams{Email: email, EmailVerified: true, FullName: "=1+1", PasswordHash: aHash, TOTPSecret: aSecret, Accepted: true, Roles: roles})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestUsersExportBreaksOff(t *testing.T) {
 		tap.Reset(storetap.Hooks{})
 		ctx, leave := context.WithCancel(t.Context())
 		read := 0
-		err := o.adm.ExportUsers(ctx, admin.System("test"), admin.ExportUsersParams{}, writerFunc(func(b []byte) (int, error) {
+		err := o.adm.ExportUsers(ctx, admin.System("test").Accepting(), admin.ExportUsersParams{}, writerFunc(func(b []byte) (int, error) {
 			read += strings.Count(string(b), "\n")
 			leave()
 			return len(b), nil

@@ -100,9 +100,9 @@ var plain = func() (is [256]bool) {
 	return is
 }()
 
-// appendKept appends stored JSON in the form of encoding/json: without spaces, and with
+// appendStored appends stored JSON in the form of encoding/json: without spaces, and with
 // characters escaped that are not plain.
-func appendKept(to, text []byte) []byte {
+func appendStored(to, text []byte) []byte {
 	within := false // a string
 	for i := 0; i < len(text); {
 		c := text[i]

@@ -61,14 +61,14 @@ func TestKeptMetadataAreWrittenAsEncodingJSONDoes(t *testing.T) {
 		}
 		unescaped := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(spaced.String())
 		for _, kept := range []string{string(want), spaced.String(), unescaped} {
-			if got := appendKept(nil, []byte(kept)); string(got) != string(want) {
+			if got := appendStored(nil, []byte(kept)); string(got) != string(want) {
 				t.Errorf("%s is written %s, want %s", kept, got, want)
 			}
 		}
 	}
 	// No store should keep it, and no line of an export ends early.
 	for _, kept := range []string{`{"a":"`, `{"a":"\`, "{\"a\":\"\n\"}", "{\"\xff\": \"\xff\"}"} {
-		if got := appendKept(nil, []byte(kept)); bytes.ContainsAny(got, "\n\r") || bytes.Contains(got, []byte{0xff}) {
+		if got := appendStored(nil, []byte(kept)); bytes.ContainsAny(got, "\n\r") || bytes.Contains(got, []byte{0xff}) {
 			t.Errorf("%q is written %q", kept, got)
 		}
 	}
@@ -104,7 +104,7 @@ func FuzzExportedTexts(f *testing.F) {
 		if got := appendString(nil, s); string(got) != string(want) {
 			t.Errorf("%q is written %s, want %s", s, got, want)
 		}
-		if got := appendKept(nil, want); string(got) != string(want) {
+		if got := appendStored(nil, want); string(got) != string(want) {
 			t.Errorf("%s is written %s", want, got)
 		}
 		var line bytes.Buffer

@@ -20,7 +20,7 @@ func (m *Admin) OwnLogin() bool { return m.authorize != nil }
 // Options.Authorize.
 func (m *Admin) Authorize(r *http.Request) (Actor, error) {
 	if m.authorize != nil {
-		return m.asksElsewhere(r)
+		return m.identifyExternal(r)
 	}
 	if c := auth.ClaimsFrom(r.Context()); c != nil {
 		return User(c.Caller()), nil

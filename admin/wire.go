@@ -54,11 +54,11 @@ func (o operation) failures() []auth.Code {
 	if o.stepUp {
 		list = append(list, auth.CodeReauthNeeded)
 	}
+	if o.spends && !slices.Contains(o.fails, auth.CodeRateLimited) {
+		list = append(list, auth.CodeRateLimited)
+	}
 	if o.against != anybody {
 		list = append(list, auth.CodeTargetStronger, auth.CodeUserNotFound)
-	}
-	if o.recorded {
-		list = append(list, auth.CodeCrossSiteRequest)
 	}
 	if o.secret {
 		list = append(list, auth.CodeIdempotencyReplayed)
@@ -71,8 +71,7 @@ func (o operation) failures() []auth.Code {
 
 // formed rejects parts of a request that the operation would ignore: query parameters of
 // an operation with a body, because the client might rely on them; and a revision of a
-// target without one, because it never matches (RFC 9110, section 13.1.1). It also
-// rejects an export that another site requests through a visitor's browser.
+// target without one, because it never matches (RFC 9110, section 13.1.1).
 func (m *Admin) formed(op operation, r *http.Request) error {
 	if err := m.readable(op, r); err != nil {
 		return err
@@ -85,10 +84,6 @@ func (m *Admin) formed(op operation, r *http.Request) error {
 	if given := r.Header.Get("If-Match"); given != "" && given != "*" && op.revisable() && !slices.Contains(op.fails, auth.CodePreconditionFailed) {
 		return m.fail(auth.CodePreconditionFailed, nil)
 	}
-	site := r.Header.Get("Sec-Fetch-Site")
-	if op.recorded && r.Header.Get("Authorization") == "" && site != "" && site != "same-origin" && site != "none" {
-		return m.fail(auth.CodeCrossSiteRequest, nil)
-	}
 	return nil
 }
 
@@ -96,13 +91,11 @@ func (m *Admin) formed(op operation, r *http.Request) error {
 func (m *Admin) readable(op operation, r *http.Request) error {
 	for _, found := range wildcard.FindAllStringSubmatch(op.pattern, -1) {
 		name := found[1]
-		value := r.PathValue(name)
-		if !isText(value) {
-			return m.kit.Invalid(name, "has characters that cannot be kept")
+		value, err := m.normalID(name, r.PathValue(name))
+		if err != nil {
+			return err
 		}
-		if id, err := uuid.Parse(value); err == nil {
-			r.SetPathValue(name, id.String())
-		}
+		r.SetPathValue(name, value)
 	}
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -110,10 +103,23 @@ func (m *Admin) readable(op operation, r *http.Request) error {
 	}
 	for name, values := range q {
 		if !isText(name + strings.Join(values, "")) {
-			return m.kit.Invalid("query", "has characters that cannot be kept")
+			return m.kit.Invalid("query", "has characters that cannot be stored")
 		}
 	}
 	return nil
+}
+
+// normalID returns the normal form of an id, which may be written in more than one way,
+// and any other text unchanged. Errors: CodeValidationFailed for text that no store can
+// keep.
+func (m *Admin) normalID(name, text string) (string, error) {
+	if !isText(text) {
+		return "", m.kit.Invalid(name, "has characters that cannot be stored")
+	}
+	if id, err := uuid.Parse(text); err == nil {
+		return id.String(), nil
+	}
+	return text, nil
 }
 
 var wildcard = regexp.MustCompile(`\{(\w+)\}`)
@@ -127,7 +133,7 @@ func (m *Admin) asks(r *http.Request) (Actor, error) {
 		return Key(text), nil
 	}
 	if m.authorize != nil {
-		return m.asksElsewhere(r)
+		return m.identifyExternal(r)
 	}
 	s, u := m.kit.Current(r.Context())
 	return User(auth.Caller{UserID: u.ID, SessionID: s.ID}), nil
@@ -174,7 +180,7 @@ func (m *Admin) me(ctx context.Context, who Actor) (meView, error) {
 	if err != nil {
 		return meView{}, err
 	}
-	v := meView{Actor: a.view(), Permissions: a.permissions}
+	v := meView{Actor: a.view(), Permissions: withoutNames(a.permissions)}
 	if a.user != nil {
 		v.User = ptr(m.view(*a.user))
 	}

@@ -81,19 +81,24 @@ func (c *Client) SendEmailConfirmation(ctx context.Context) error {
 	return c.as(ctx, call{method: http.MethodPost, path: "/verify-email"}, nil)
 }
 
-// ConfirmEmailParams are the Token of a mailed link, or Email and Code.
+// ConfirmEmailParams are the Token of a mailed link, or Email and Code. RequestID, of
+// SignUpResult, or with Token the account's Password, shows outside of a session that the
+// same person signed up.
 type ConfirmEmailParams struct {
 	Token     string
 	Email     string
 	Code      string
 	RequestID string
+	Password  string
 }
 
 // ConfirmEmail confirms an email address. If a user is signed in, it uses that session;
 // otherwise see EmailConfirmation.TakenOver. It returns no session. Errors:
-// auth.CodeInvalidToken, CodeInvalidCode.
+// auth.CodeInvalidToken, CodeInvalidCode, CodeMissingToken (the link of an account with
+// credentials, outside of a session and without RequestID and Password),
+// CodeInvalidCredentials.
 func (c *Client) ConfirmEmail(ctx context.Context, p ConfirmEmailParams) (*EmailConfirmation, error) {
-	k := call{method: http.MethodPost, path: "/verify-email", body: filled{"token": p.Token, "email": p.Email, "code": p.Code, "request_id": p.RequestID}.set()}
+	k := call{method: http.MethodPost, path: "/verify-email", body: filled{"token": p.Token, "email": p.Email, "code": p.Code, "request_id": p.RequestID, "password": p.Password}.set()}
 	if err := c.load(ctx); err != nil {
 		return nil, err
 	}

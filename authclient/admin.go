@@ -37,7 +37,7 @@ type Admin struct{ wire *wire }
 func NewAdmin(url, key string, opts ...Option) (*Admin, error) {
 	c, err := newConfig(forAdmin, url, opts)
 	if err == nil && !strings.HasPrefix(key, "sk_") {
-		err = errors.New("authclient.NewAdmin: this is no secret key, sk_…")
+		err = errors.New("authclient.NewAdmin: the key is not a secret key, sk_…")
 	}
 	if err != nil {
 		return nil, err

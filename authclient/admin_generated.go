@@ -226,6 +226,12 @@ type DiagnosticsMail struct {
 	Waiting *int       `json:"waiting"` // In the store, counted up to 10,000.
 }
 
+// DiagnosticsOpenRole is one of Diagnostics.OpenRoles.
+type DiagnosticsOpenRole struct {
+	Name        string `json:"name"`
+	Consequence string `json:"consequence"`
+}
+
 // DiagnosticsSettings is Diagnostics.Settings.
 type DiagnosticsSettings struct {
 	Failing  bool       `json:"failing"`
@@ -244,14 +250,17 @@ type DiagnosticsStore struct {
 // Diagnostics is an object of the admin API.
 type Diagnostics struct {
 	// Secret keys that are live, the oldest texts first, at most 50.
-	APIKeys  []DiagnosticsAPIKey `json:"api_keys"`
-	Client   DiagnosticsClient   `json:"client"`
-	Feed     DiagnosticsFeed     `json:"feed"`
-	Keys     []DiagnosticsKey    `json:"keys"`
-	Mail     DiagnosticsMail     `json:"mail"`
-	Now      time.Time           `json:"now"` // By the clock of the instance that answers.
-	Settings DiagnosticsSettings `json:"settings"`
-	Store    DiagnosticsStore    `json:"store"`
+	APIKeys []DiagnosticsAPIKey `json:"api_keys"`
+	Client  DiagnosticsClient   `json:"client"`
+	Feed    DiagnosticsFeed     `json:"feed"`
+	Keys    []DiagnosticsKey    `json:"keys"`
+	Mail    DiagnosticsMail     `json:"mail"`
+	Now     time.Time           `json:"now"` // By the clock of the instance that answers.
+	// Names that HasRole was asked for in this process, that hold no permission and are not
+	// privileged.
+	OpenRoles []DiagnosticsOpenRole `json:"open_roles"`
+	Settings  DiagnosticsSettings   `json:"settings"`
+	Store     DiagnosticsStore      `json:"store"`
 }
 
 // Diagnostics is GET /diagnostics: how the service is doing. As the instance that
@@ -281,9 +290,10 @@ type UserQuery struct {
 	SignedInFrom time.Time `query:"signed_in_from"`
 	SignedInTo   time.Time `query:"signed_in_to"` // Exclusive.
 	Sort         string    `query:"sort"`         // One of "created_at", "last_sign_in_at", "email".
-	// invited: unconfirmed accounts without a password, which only a mailed link can sign
-	// in; they are shown as unconfirmed. One of "active", "banned", "unconfirmed",
-	// "invited".
+	// waiting: has permissions of an operator that its holder has not accepted. invited:
+	// unconfirmed accounts without a password, which only a mailed link can sign in; they
+	// are shown as unconfirmed. One of "active", "banned", "unconfirmed", "invited",
+	// "waiting".
 	Status   string            `query:"status"`
 	Subject  string            `query:"subject"`   // With provider: the subject of the identity.
 	Metadata map[string]string `query:"metadata."` // By members of app_metadata, up to ten.
@@ -382,7 +392,10 @@ func (a *Admin) User(ctx context.Context, userID string, opts ...CallOption) (*A
 
 // CreateUserParams are the parameters of Admin.CreateUser.
 type CreateUserParams struct {
-	ID            string         `json:"id,omitempty"` // Absent: a new one.
+	ID string `json:"id,omitempty"` // Absent: a new one.
+	// The roles take effect at once, without the holder's acceptance: everything that is
+	// set here gets their permissions. Only people with "*".
+	Accepted      bool           `json:"accepted,omitempty"`
 	AppMetadata   map[string]any `json:"app_metadata,omitempty"`
 	Email         string         `json:"email,omitempty"`
 	EmailVerified bool           `json:"email_verified,omitempty"`
@@ -429,15 +442,17 @@ func (a *Admin) UpdateUser(ctx context.Context, userID string, p UpdateUserChang
 }
 
 // DeleteUser is POST /users/{id}/delete: delete an account. With all its data except
-// its rows of the audit log. Permission: auth.users.delete.
+// its rows of the audit log. Needs a sign-in within the last 15 minutes. Permission:
+// auth.users.delete.
 func (a *Admin) DeleteUser(ctx context.Context, userID, reason string, opts ...CallOption) error {
 	return a.wire.do(ctx, a.prepared("POST", "/users/"+segment(userID)+"/delete", reasonBody(reason), opts), nil)
 }
 
 // AnonymizeUser is POST /users/{id}/anonymize: anonymise an account. Removes everything
-// that identifies its owner, permanently, also from the audit log; the id remains. The
-// account can never sign in again. The reason remains in the audit log, so write no
-// name into it. Permission: auth.users.delete.
+// that identifies its owner, permanently, also from the audit log, except the record of
+// their own operations as an operator; the id remains. The account can never sign in
+// again. The reason remains in the audit log, so write no name into it. Needs a sign-in
+// within the last 15 minutes. Permission: auth.users.delete.
 func (a *Admin) AnonymizeUser(ctx context.Context, userID, reason string, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("POST", "/users/"+segment(userID)+"/anonymize", reasonBody(reason), opts))
 }
@@ -471,9 +486,10 @@ func (a *Admin) UnbanUser(ctx context.Context, userID, reason string, opts ...Ca
 	return run[AdminUser](ctx, a, a.prepared("POST", "/users/"+segment(userID)+"/unban", reasonBody(reason), opts))
 }
 
-// UnlockUser is POST /users/{id}/unlock: reset the limits on failures. The limits of
-// passwords, codes and second factors, for all names and devices of the account.
-// Permission: auth.users.ban.
+// UnlockUser is POST /users/{id}/unlock: let more attempts through. Ten more attempts
+// at the password, codes and second factors that failures have locked. Three times a
+// day per account, by all operators together; its owner gets a notice. Needs a sign-in
+// within the last 15 minutes. Permission: auth.users.ban.
 func (a *Admin) UnlockUser(ctx context.Context, userID, reason string, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("POST", "/users/"+segment(userID)+"/unlock", reasonBody(reason), opts))
 }
@@ -549,13 +565,16 @@ func (a *Admin) EndUserSessions(ctx context.Context, userID, reason string, opts
 
 // SetRolesParams are the parameters of Admin.SetRoles.
 type SetRolesParams struct {
-	Reason string   `json:"reason,omitempty"` // For the audit log.
-	Roles  []string `json:"roles"`
+	// The account's email address; any other is refused. If the account waits to accept
+	// permissions of an operator, the link is sent to it.
+	Address string   `json:"address,omitempty"`
+	Reason  string   `json:"reason,omitempty"` // For the audit log.
+	Roles   []string `json:"roles"`
 }
 
 // SetRoles is PUT /users/{id}/roles: set the roles of a user. Only roles with
-// permissions of the caller. Needs a sign-in within the last 15 minutes. Permission:
-// auth.roles.assign.
+// permissions of the caller; a privileged role only by a bearer or with *. Needs a
+// sign-in within the last 15 minutes. Permission: auth.roles.assign.
 func (a *Admin) SetRoles(ctx context.Context, userID string, p SetRolesParams, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("PUT", "/users/"+segment(userID)+"/roles", p, opts))
 }
@@ -601,7 +620,10 @@ func (a *Admin) Impersonate(ctx context.Context, userID string, p ImpersonatePar
 type SendParams struct {
 	// The browser's next page at the end; it must be on the allow-list.
 	RedirectTo string `json:"redirect_to,omitempty"`
-	Type       string `json:"type"` // One of "verify", "reset", "magic_link", "code", "invite".
+	// accept: to accept permissions of an operator, for an account that waits for it; also
+	// needs auth.roles.assign and the permissions of its roles. One of "verify", "reset",
+	// "magic_link", "code", "invite", "accept".
+	Type string `json:"type"`
 }
 
 // MessageID is the result of Admin.Send.
@@ -639,19 +661,21 @@ type AuditEventChange struct {
 
 // AuditEvent is an object of the admin API.
 type AuditEvent struct {
-	ID         string                      `json:"id"`
-	Actor      AuditEventActor             `json:"actor"` // The actor; all null for a stranger.
-	At         time.Time                   `json:"at"`
-	Changes    map[string]AuditEventChange `json:"changes"` // By field: the values before and after.
-	IP         *string                     `json:"ip"`
-	Method     *string                     `json:"method"`
-	Operation  *string                     `json:"operation"` // The method and path, for operations of the admin side.
-	Outcome    string                      `json:"outcome"`   // One of "done", "denied", "failed".
-	Provider   *string                     `json:"provider"`
-	Reason     *string                     `json:"reason"`
-	RequestID  *string                     `json:"request_id"`
-	SessionID  *string                     `json:"session_id"`
-	SessionIDs []string                    `json:"session_ids"` // The sessions that ended.
+	ID        string                      `json:"id"`
+	Actor     AuditEventActor             `json:"actor"` // The actor; all null for a stranger.
+	At        time.Time                   `json:"at"`
+	Changes   map[string]AuditEventChange `json:"changes"` // By field: the values before and after.
+	IP        *string                     `json:"ip"`
+	Method    *string                     `json:"method"`
+	Operation *string                     `json:"operation"` // The method and path, for operations of the admin side.
+	Outcome   string                      `json:"outcome"`   // One of "done", "denied", "failed".
+	Provider  *string                     `json:"provider"`
+	Reason    *string                     `json:"reason"`
+	RequestID *string                     `json:"request_id"` // As in the response; the client may choose it.
+	// The id that the client could not choose, if it chose request_id.
+	ServerRequestID *string  `json:"server_request_id"`
+	SessionID       *string  `json:"session_id"`
+	SessionIDs      []string `json:"session_ids"` // The sessions that ended.
 	// The name of the account or role, for operations of the admin side.
 	Target    *string `json:"target"`
 	Type      string  `json:"type"`
@@ -698,7 +722,7 @@ type BulkParams struct {
 	RedirectTo  string `json:"redirect_to,omitempty"`
 	Role        string `json:"role,omitempty"`         // For add_role and remove_role.
 	SelectionID string `json:"selection_id,omitempty"` // The selection of a dry run; send only action with it.
-	// For send. One of "verify", "reset", "magic_link", "code", "invite".
+	// For send. One of "verify", "reset", "magic_link", "code", "invite", "accept".
 	Type  string    `json:"type,omitempty"`
 	Until time.Time `json:"until,omitzero"` // For ban; absent: for ever.
 }
@@ -795,9 +819,10 @@ type ExportQuery struct {
 	SignedInFrom time.Time `query:"signed_in_from"`
 	SignedInTo   time.Time `query:"signed_in_to"` // Exclusive.
 	Sort         string    `query:"sort"`         // One of "created_at", "last_sign_in_at", "email".
-	// invited: unconfirmed accounts without a password, which only a mailed link can sign
-	// in; they are shown as unconfirmed. One of "active", "banned", "unconfirmed",
-	// "invited".
+	// waiting: has permissions of an operator that its holder has not accepted. invited:
+	// unconfirmed accounts without a password, which only a mailed link can sign in; they
+	// are shown as unconfirmed. One of "active", "banned", "unconfirmed", "invited",
+	// "waiting".
 	Status   string            `query:"status"`
 	Subject  string            `query:"subject"`   // With provider: the subject of the identity.
 	Metadata map[string]string `query:"metadata."` // By members of app_metadata, up to ten.
@@ -850,7 +875,9 @@ type LinkParams struct {
 	Email string `json:"email,omitempty"` // Instead of user_id.
 	// The browser's next page at the end; it must be on the allow-list.
 	RedirectTo string `json:"redirect_to,omitempty"`
-	// invite: to choose a first password. One of "verify", "reset", "magic_link", "invite".
+	// invite: to choose a first password. accept: to accept permissions of an operator;
+	// only people with "*" get such a link. One of "verify", "reset", "magic_link",
+	// "invite", "accept".
 	Type   string `json:"type"`
 	UserID string `json:"user_id,omitempty"`
 }
@@ -955,7 +982,9 @@ type Role struct {
 	CreatedAt   *time.Time `json:"created_at"`
 	Description string     `json:"description"`
 	Permissions []string   `json:"permissions"`
-	UpdatedAt   *time.Time `json:"updated_at"`
+	// The name counts as a permission when an operator and an account are compared.
+	Privileged bool       `json:"privileged"`
+	UpdatedAt  *time.Time `json:"updated_at"`
 }
 
 // RoleList is the result of Admin.Roles.
@@ -1049,6 +1078,8 @@ type CreateRoleParams struct {
 	Description string   `json:"description,omitempty"`
 	DryRun      bool     `json:"dry_run,omitempty"`
 	Permissions []string `json:"permissions,omitempty"`
+	// Marks the name; only * changes it. Absent, the name keeps its mark.
+	Privileged bool `json:"privileged,omitempty"`
 }
 
 // RoleChange is an object of the admin API.
@@ -1058,9 +1089,10 @@ type RoleChange struct {
 	Users  Total `json:"users"`
 }
 
-// CreateRole is POST /roles: create a role. Only with permissions of the caller. An
-// existing name: 422 validation_failed. With dry_run it is checked, and nothing changes
-// (200). Needs a sign-in within the last 15 minutes. Permission: auth.roles.write.
+// CreateRole is POST /roles: create a role. Only with permissions of the caller; a
+// privileged name only with *. An existing name: 422 validation_failed. With dry_run it
+// is checked, and nothing changes (200). Needs a sign-in within the last 15 minutes.
+// Permission: auth.roles.write.
 func (a *Admin) CreateRole(ctx context.Context, p CreateRoleParams, opts ...CallOption) (*RoleChange, error) {
 	return run[RoleChange](ctx, a, a.prepared("POST", "/roles", p, opts))
 }
@@ -1070,18 +1102,21 @@ type UpdateRoleChanges struct {
 	Description Change[string]   `json:"description,omitzero"`
 	DryRun      Change[bool]     `json:"dry_run,omitzero"`
 	Permissions Change[[]string] `json:"permissions,omitzero"`
+	// Marks the name; only * changes it. Absent, the name keeps its mark.
+	Privileged Change[bool] `json:"privileged,omitzero"`
 }
 
 // UpdateRole is PATCH /roles/{role}: change a role. Absent members keep their values.
-// Only with permissions of the caller. With dry_run it is checked, and nothing changes.
-// Needs a sign-in within the last 15 minutes. Permission: auth.roles.write.
+// Only with permissions of the caller; a privileged role only by a bearer or with *.
+// With dry_run it is checked, and nothing changes. Needs a sign-in within the last 15
+// minutes. Permission: auth.roles.write.
 func (a *Admin) UpdateRole(ctx context.Context, role string, p UpdateRoleChanges, opts ...CallOption) (*RoleChange, error) {
 	return run[RoleChange](ctx, a, a.prepared("PATCH", "/roles/"+segment(role), p, opts))
 }
 
-// DeleteRole is DELETE /roles/{role}: delete a role without holders. With dry_run=true
-// it is checked, and nothing changes. Needs a sign-in within the last 15 minutes.
-// Permission: auth.roles.write.
+// DeleteRole is DELETE /roles/{role}: delete a role without holders. A privileged role
+// only with *; its name stays privileged. With dry_run=true it is checked, and nothing
+// changes. Needs a sign-in within the last 15 minutes. Permission: auth.roles.write.
 func (a *Admin) DeleteRole(ctx context.Context, role string, dryRun bool, opts ...CallOption) (*RoleChange, error) {
 	k := a.prepared("DELETE", "/roles/"+segment(role), nil, opts)
 	if dryRun {
@@ -1372,6 +1407,8 @@ type APIKey struct {
 	CreatedBy   *string    `json:"created_by"`
 	Environment string     `json:"environment"`
 	ExpiresAt   *time.Time `json:"expires_at"`
+	// Accounts that it may ban, delete, anonymise, sign out or mail in an hour; 0: 50.
+	HourlyLimit int `json:"hourly_limit"`
 	// A secret key authenticates a program at the admin side; a public key identifies an
 	// application. One of "secret", "public".
 	Kind          string     `json:"kind"`
@@ -1415,7 +1452,9 @@ type CreateKeyParams struct {
 	CIDRs       []string  `json:"cidrs,omitempty"`       // Networks such as 192.0.2.0/24.
 	Environment string    `json:"environment,omitempty"` // Part of the text, to tell keys apart.
 	ExpiresAt   time.Time `json:"expires_at,omitzero"`   // Absent: never.
-	Kind        string    `json:"kind,omitempty"`        // One of "secret", "public".
+	// Accounts that it may ban, delete, anonymise, sign out or mail in an hour; 0: 50.
+	HourlyLimit int    `json:"hourly_limit,omitempty"`
+	Kind        string `json:"kind,omitempty"` // One of "secret", "public".
 	// Permissions of the creator, or patterns such as auth.users.*.
 	Scopes []string `json:"scopes,omitempty"`
 }
@@ -1443,6 +1482,8 @@ type UpdateKeyChanges struct {
 	Adopted   Change[bool]      `json:"adopted,omitzero"`
 	CIDRs     Change[[]string]  `json:"cidrs,omitzero"`      // Networks such as 192.0.2.0/24.
 	ExpiresAt Change[time.Time] `json:"expires_at,omitzero"` // null: never.
+	// Accounts that it may ban, delete, anonymise, sign out or mail in an hour; 0: 50.
+	HourlyLimit Change[int] `json:"hourly_limit,omitzero"`
 	// Permissions of the creator, or patterns such as auth.users.*.
 	Scopes Change[[]string] `json:"scopes,omitzero"`
 }

@@ -132,9 +132,9 @@ func (c *Client) signedIn(ctx context.Context, s *Session, generation uint64) er
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
 	if err := c.logout(ctx, s, ScopeLocal); err != nil {
-		c.wire.log.WarnContext(ctx, "authclient: a sign-in that came too late cannot be ended", "error", err)
+		c.wire.log.WarnContext(ctx, "authclient: the session of an outdated sign-in cannot be revoked", "error", err)
 	}
-	return &Error{Code: CodeNoSession, Message: "Another sign-in or sign-out came in between."}
+	return &Error{Code: CodeNoSession, Message: "Another sign-in or sign-out happened in the meantime."}
 }
 
 // void discards the results of all calls under way, and returns the new generation.

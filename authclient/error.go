@@ -123,7 +123,7 @@ func refused(res *http.Response) *Error {
 	}
 	e := &Error{Status: res.StatusCode, RequestID: res.Header.Get("X-Request-Id"), RetryAfter: retryAfter(res.Header.Get("Retry-After"), time.Now())}
 	if json.Unmarshal(body, &w) != nil || w.Code == "" {
-		e.Code, e.Message = CodeBadResponse, "The answer is none of this service's."
+		e.Code, e.Message = CodeBadResponse, "The answer does not come from this service."
 		e.cause = fmt.Errorf("status %d", res.StatusCode)
 		return e
 	}

@@ -48,6 +48,8 @@ type OAuthParams struct {
 	LoginHint  string
 	Prompt     string // "none", "login", "consent", "select_account"
 	Invitation string // token of an invitation that the sign-in accepts
+
+	ConfirmationCode string // as in PasswordParams
 }
 
 // SignInWithOAuth starts a sign-in at a provider. Open Flow.URL in a browser, and pass
@@ -61,7 +63,7 @@ func (c *Client) SignInWithOAuth(ctx context.Context, p OAuthParams) (*Flow, err
 	for name, v := range params {
 		q.Set(name, v.(string))
 	}
-	for name, v := range map[string]string{"scopes": strings.Join(p.Scopes, " "), "login_hint": p.LoginHint, "prompt": p.Prompt, "invitation": p.Invitation} {
+	for name, v := range map[string]string{"scopes": strings.Join(p.Scopes, " "), "login_hint": p.LoginHint, "prompt": p.Prompt, "invitation": p.Invitation, "confirmation_code": p.ConfirmationCode} {
 		if v != "" {
 			q.Set(name, v)
 		}
@@ -114,7 +116,7 @@ func (f *Flow) Complete(ctx context.Context, redirected string) (*Session, error
 	q, err := url.ParseQuery(query)
 	switch {
 	case err != nil, q.Get("code") == "" && q.Get("error") == "":
-		return nil, &Error{Code: CodeForeignURL, Message: "This address brings neither a code nor an error."}
+		return nil, &Error{Code: CodeForeignURL, Message: "This URL has neither a code nor an error."}
 	case q.Get("code") == "":
 		return nil, &Error{Code: codeOr(q.Get("error_code"), auth.CodeOAuthDenied), Message: q.Get("error_description")}
 	}
@@ -145,7 +147,7 @@ func (f *Flow) take() (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.verifier == "" {
-		return "", &Error{Code: CodeUsed, Message: "This sign-in was completed before. Begin anew."}
+		return "", &Error{Code: CodeUsed, Message: "This sign-in was already completed. Start again."}
 	}
 	v := f.verifier
 	f.verifier = ""

@@ -12,8 +12,8 @@ type MFAParams struct {
 	TrustDevice  bool   `json:"trust_device,omitempty"` // trust this device from now on, if the server allows it
 }
 
-// VerifyMFA completes a sign-in that returned auth.CodeMFARequired, or raises the
-// current session's level. Errors: auth.CodeInvalidTOTPCode; CodeInvalidToken if the
+// VerifyMFA completes a sign-in that returned auth.CodeMFARequired, continues a session
+// that waits for a second factor, or raises the current session's level. Errors: auth.CodeInvalidTOTPCode; CodeInvalidToken if the
 // sign-in took too long and has to be started again.
 func (c *Client) VerifyMFA(ctx context.Context, p MFAParams) (*Session, error) {
 	body := filled{"totp_code": p.TOTPCode, "recovery_code": p.RecoveryCode, "trust_device": p.TrustDevice}

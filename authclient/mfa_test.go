@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,5 +120,34 @@ func TestWaitForAFactorEnds(t *testing.T) {
 	timers.advance(5 * time.Minute)
 	if st := <-told; st.Status != StatusSignedOut || st.Pending != nil {
 		t.Error(st)
+	}
+}
+
+// A session that exists when a factor becomes required waits for it, and continues.
+func TestSessionWaitsForFactor(t *testing.T) {
+	t.Parallel()
+	var required atomic.Bool
+	s := newService(t, auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return required.Load() }}))
+	c := signedIn(t, s, "ada@example.com")
+	required.Store(true)
+	s.clock.Advance(time.Hour)
+	for range 2 {
+		if _, err := c.Token(t.Context()); !errors.Is(err, auth.CodeMFAEnrollmentRequired) || c.State().Status != StatusEnroll {
+			t.Fatal(err, c.State())
+		}
+	}
+	setup, err := c.EnrollTOTP(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := totp.GenerateCode(setup.Secret, s.clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.EnableTOTP(t.Context(), code); err != nil || c.State().Status != StatusSignedIn {
+		t.Fatal(err, c.State())
+	}
+	if _, err := c.Token(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

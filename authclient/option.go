@@ -84,7 +84,7 @@ func WithAPIKey(key string) Option {
 	return func(c *config) {
 		c.takes("WithAPIKey", forClient, forVerifier)
 		if strings.HasPrefix(key, "sk_") {
-			c.errs = append(c.errs, errors.New("WithAPIKey: this is a secret key, which belongs to NewAdmin"))
+			c.errs = append(c.errs, errors.New("WithAPIKey: this is a secret key, which only NewAdmin accepts"))
 		}
 		c.apiKey = key
 	}

@@ -51,11 +51,12 @@ func (c *Client) waitFor(p pending) {
 	}
 }
 
-// await stores the pending sign-in of an error, if it has one.
-func (c *Client) await(err error, generation uint64) {
+// await stores the pending sign-in of an error, if it has one. A session that waits for a
+// second factor is stored, too.
+func (c *Client) await(err error, generation uint64) bool {
 	var e *Error
 	if !errors.As(err, &e) || e.mfa.token == "" {
-		return
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,6 +67,7 @@ func (c *Client) await(err error, generation uint64) {
 		c.waitFor(p)
 		c.changed()
 	}
+	return true
 }
 
 // waiting returns the pending sign-in. ok is false if there is none or it has expired.

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -59,7 +58,7 @@ func TestOtherProcess(t *testing.T) {
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", bin, "../examples/server").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	first, second := strings.Repeat("first-secret-", 3), strings.Repeat("second-secret", 3)
+	first, second := "the-first-secret-of-32-bytes-and-more", "the-second-secret-of-32-bytes-and-more"
 	addr, kill := serve(t, bin, "127.0.0.1:0", "-secret", first)
 	base := "http://" + addr
 

@@ -13,7 +13,7 @@ func (c *Client) renewed(ctx context.Context, old string) (string, error) {
 	switch {
 	case c.session == nil:
 		c.mu.Unlock()
-		return "", &Error{Code: CodeNoSession, Message: "Nobody is signed in."}
+		return "", &Error{Code: CodeNoSession, Message: "No user is signed in."}
 	case c.session.AccessToken != old && c.session.fresh(c.wire.now()):
 		defer c.mu.Unlock()
 		return c.session.AccessToken, nil
@@ -39,7 +39,7 @@ func (c *Client) renewed(ctx context.Context, old string) (string, error) {
 	case f.err != nil:
 		return "", f.err
 	case s == nil:
-		return "", &Error{Code: CodeNoSession, Message: "Nobody is signed in."}
+		return "", &Error{Code: CodeNoSession, Message: "No user is signed in."}
 	}
 	return s.AccessToken, nil
 }
@@ -72,11 +72,12 @@ func (c *Client) leave(f *flight) {
 
 // refresh exchanges the refresh token. It reads the store first, because another
 // process may have refreshed the session or signed out. The call may be repeated after
-// a lost answer, because the server returns the same successor.
+// a lost answer, because the server returns the same successor. If a second factor has
+// become required, the session waits for it.
 func (c *Client) refresh(ctx context.Context) error {
 	mine, generation := c.current()
 	if mine == nil {
-		return &Error{Code: CodeNoSession, Message: "Nobody is signed in."}
+		return &Error{Code: CodeNoSession, Message: "No user is signed in."}
 	}
 	if done, err := c.adoptStored(ctx, mine, generation); done {
 		return err
@@ -102,6 +103,9 @@ func (c *Client) refresh(ctx context.Context) error {
 			return storeErr
 		}
 		_, _ = c.adopt(ctx, nil, generation)
+		return err
+	}
+	if c.await(err, generation) {
 		return err
 	}
 	c.mu.Lock()
@@ -133,7 +137,7 @@ func (c *Client) adoptStored(ctx context.Context, mine *Session, generation uint
 		return false, nil
 	case stored == nil:
 		_, err = c.adopt(ctx, nil, generation)
-		return true, errors.Join(&Error{Code: CodeNoSession, Message: "Nobody is signed in."}, err)
+		return true, errors.Join(&Error{Code: CodeNoSession, Message: "No user is signed in."}, err)
 	case stored.RefreshToken == mine.RefreshToken:
 		return false, nil
 	}

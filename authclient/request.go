@@ -97,7 +97,7 @@ func (w *wire) do(ctx context.Context, c call, out any) error {
 		return noAnswer(err)
 	}
 	if json.Unmarshal(body, out) != nil { // its error could quote the answer
-		return &Error{Code: CodeBadResponse, Status: res.StatusCode, Message: "The answer is none of this service's.", RequestID: res.Header.Get("X-Request-Id")}
+		return &Error{Code: CodeBadResponse, Status: res.StatusCode, Message: "The answer does not come from this service.", RequestID: res.Header.Get("X-Request-Id")}
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (w *wire) do(ctx context.Context, c call, out any) error {
 func (w *wire) open(ctx context.Context, c call) (*http.Response, error) {
 	if slices.ContainsFunc(strings.Split(c.path, "/")[1:], func(part string) bool { return part == "" || part == "." || part == ".." }) {
 		// Proxies normalise paths, so the request would reach another operation.
-		return nil, &Error{Code: auth.CodeValidationFailed, Message: "An id is empty, or consists of dots."}
+		return nil, &Error{Code: auth.CodeValidationFailed, Message: "An id is empty or consists of dots."}
 	}
 	body, err := c.encoded()
 	if err != nil {
@@ -157,7 +157,7 @@ func (c call) encoded() ([]byte, error) {
 	}
 	b, err := json.Marshal(c.body)
 	if err != nil {
-		return nil, &Error{Code: auth.CodeValidationFailed, Message: "What was given cannot be written as JSON.", cause: fmt.Errorf("%T: %w", c.body, errors.Unwrap(err))}
+		return nil, &Error{Code: auth.CodeValidationFailed, Message: "The parameters cannot be written as JSON.", cause: fmt.Errorf("%T: %w", c.body, errors.Unwrap(err))}
 	}
 	return b, nil
 }
@@ -179,7 +179,7 @@ func (w *wire) once(ctx context.Context, c call, body []byte) (*http.Response, *
 	}
 	r, err := http.NewRequestWithContext(ctx, c.method, target, content)
 	if err != nil {
-		return nil, &Error{Code: CodeNetwork, Message: "The request cannot be made.", cause: errors.New("malformed request")}
+		return nil, &Error{Code: CodeNetwork, Message: "The request cannot be created.", cause: errors.New("malformed request")}
 	}
 	for name, values := range c.header {
 		r.Header[name] = values

@@ -128,7 +128,7 @@ func TestRequestsThatCannotBeMade(t *testing.T) {
 	c := newClient(t, newService(t))
 	err := c.wire.do(t.Context(), call{method: "s3cr3t method", path: "/me"}, nil)
 	var e *Error
-	if !errors.As(err, &e) || e.Code != CodeNetwork || e.Message != "The request cannot be made." || e.Unwrap() == nil || strings.Contains(err.Error(), "s3cr3t") {
+	if !errors.As(err, &e) || e.Code != CodeNetwork || e.Message != "The request cannot be created." || e.Unwrap() == nil || strings.Contains(err.Error(), "s3cr3t") {
 		t.Errorf("%v", err)
 	}
 }

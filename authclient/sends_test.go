@@ -42,7 +42,7 @@ func TestEveryParameterIsSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	oauth := OAuthParams{Provider: "own", RedirectTo: "/x", Scopes: []string{"a", "b"}, LoginHint: "ada", Prompt: "login", Invitation: "i"}
+	oauth := OAuthParams{Provider: "own", RedirectTo: "/x", Scopes: []string{"a", "b"}, LoginHint: "ada", Prompt: "login", Invitation: "i", ConfirmationCode: "1"}
 	for want, call := range map[string]func(context.Context) error{
 		`POST /signup {"email":"e","phone":"p","password":"w","full_name":"n","user_metadata":{"a":1},"redirect_to":"/x"} X-Captcha-Token=c`: func(ctx context.Context) error {
 			_, err := c.SignUp(ctx, SignUpParams{Email: "e", Phone: "p", Password: "w", FullName: "n", UserMetadata: map[string]any{"a": 1}, RedirectTo: "/x", CaptchaToken: "c"})
@@ -92,7 +92,7 @@ func TestEveryParameterIsSent(t *testing.T) {
 			_, err := c.AcceptInvitation(ctx, AcceptInvitationParams{Token: "k", Password: "w", FullName: "n"})
 			return err
 		},
-		`GET /oauth/own?code_challenge=…&code_challenge_method=S256&invitation=i&login_hint=ada&prompt=login&redirect_to=%2Fx&scopes=a+b`: func(ctx context.Context) error {
+		`GET /oauth/own?code_challenge=…&code_challenge_method=S256&confirmation_code=1&invitation=i&login_hint=ada&prompt=login&redirect_to=%2Fx&scopes=a+b`: func(ctx context.Context) error {
 			_, err := c.SignInWithOAuth(ctx, oauth)
 			return err
 		},
@@ -119,8 +119,8 @@ func TestEveryParameterIsSent(t *testing.T) {
 			_, err := c.ConfirmPhone(ctx, "p", "1")
 			return err
 		},
-		`POST /verify-email {"code":"1","email":"e","request_id":"r","token":"k"} Authorization=Bearer t`: func(ctx context.Context) error {
-			_, err := c.ConfirmEmail(ctx, ConfirmEmailParams{Token: "k", Email: "e", Code: "1", RequestID: "r"})
+		`POST /verify-email {"code":"1","email":"e","password":"w","request_id":"r","token":"k"} Authorization=Bearer t`: func(ctx context.Context) error {
+			_, err := c.ConfirmEmail(ctx, ConfirmEmailParams{Token: "k", Email: "e", Code: "1", RequestID: "r", Password: "w"})
 			return err
 		},
 		`POST /forgot-password {"email":"e","redirect_to":"/x"}`: func(ctx context.Context) error { return c.ResetPasswordForEmail(ctx, "e", "/x") },

@@ -81,6 +81,8 @@ type PasswordParams struct {
 	TOTPCode     string `json:"totp_code,omitempty"`    // both factors in one call
 	TrustDevice  bool   `json:"trust_device,omitempty"` // trust this device from now on, if the server allows it
 	CaptchaToken string `json:"-"`
+
+	ConfirmationCode string `json:"confirmation_code,omitempty"` // confirms the account: the code on the page of the link in the mail
 }
 
 // SignInWithPassword signs in. Errors: auth.CodeInvalidCredentials; CodeMFARequired,
@@ -172,6 +174,8 @@ type IDTokenParams struct {
 	IDToken     string `json:"id_token"`
 	Nonce       string `json:"nonce,omitempty"`
 	AccessToken string `json:"access_token,omitempty"`
+
+	ConfirmationCode string `json:"confirmation_code,omitempty"` // as in PasswordParams
 }
 
 // SignInWithIDToken signs in with an ID token of a provider.

@@ -14,7 +14,7 @@ const (
 	StatusSignedOut Status = "signed-out" // no user is signed in
 	StatusSignedIn  Status = "signed-in"  // a session with a valid token, or one that can be refreshed
 	StatusOffline   Status = "offline"    // the session's token has expired, and the server does not answer
-	StatusMFA       Status = "mfa"        // a second factor is required, see Client.VerifyMFA
+	StatusMFA       Status = "mfa"        // a second factor is required for a sign-in, or for the session to continue, see Client.VerifyMFA
 	StatusEnroll    Status = "enroll"     // a second factor has to be set up, see Client.EnrollTOTP
 	StatusConfirm   Status = "confirm"    // the email address or phone number has to be confirmed before the first sign-in
 )
@@ -63,6 +63,11 @@ func (c *Client) State() State {
 func (c *Client) snapshot() State {
 	now := c.wire.now()
 	switch {
+	case c.mfa.token != "" && now.Before(c.mfa.until) && (c.session == nil || !c.session.valid(now)):
+		if c.mfa.enroll {
+			return State{Status: StatusEnroll, Pending: c.mfa.shown()}
+		}
+		return State{Status: StatusMFA, Pending: c.mfa.shown()}
 	case c.session != nil && c.session.User.ID == "": // the store held a refresh token alone
 		return State{Status: StatusLoading}
 	case c.session != nil:
@@ -71,10 +76,6 @@ func (c *Client) snapshot() State {
 			return State{Status: StatusOffline, User: &u}
 		}
 		return State{Status: StatusSignedIn, User: &u}
-	case c.mfa.token != "" && now.Before(c.mfa.until) && c.mfa.enroll:
-		return State{Status: StatusEnroll, Pending: c.mfa.shown()}
-	case c.mfa.token != "" && now.Before(c.mfa.until):
-		return State{Status: StatusMFA, Pending: c.mfa.shown()}
 	case c.unconfirmed != nil:
 		return State{Status: StatusConfirm, Pending: &Pending{Email: orEmpty(c.unconfirmed.Email), Phone: orEmpty(c.unconfirmed.Phone)}}
 	case !c.loaded:

@@ -21,7 +21,7 @@ func (c *Client) Token(ctx context.Context) (string, error) {
 	}
 	s, _ := c.current()
 	if s == nil {
-		return "", &Error{Code: CodeNoSession, Message: "Nobody is signed in."}
+		return "", &Error{Code: CodeNoSession, Message: "No user is signed in."}
 	}
 	if s.fresh(c.wire.now()) {
 		return s.AccessToken, nil
@@ -42,7 +42,7 @@ func (c *Client) Refresh(ctx context.Context) error {
 	}
 	s, _ := c.current()
 	if s == nil {
-		return &Error{Code: CodeNoSession, Message: "Nobody is signed in."}
+		return &Error{Code: CodeNoSession, Message: "No user is signed in."}
 	}
 	_, err := c.renewed(ctx, s.AccessToken)
 	return err

@@ -22,9 +22,10 @@ const (
 	keysWait    = 2 * time.Second  // the longest such wait
 
 	// Anyone can invent key ids. So the number of lookups for unknown ids is limited:
-	// this many in a row, and one per interval in the long run.
+	// this many in a row, and one per interval in the long run. A flood of invented ids
+	// delays new keys by one interval, so it is short.
 	unknownKeys     = 5
-	unknownInterval = time.Minute
+	unknownInterval = 5 * time.Second
 
 	keysPause = 5 * time.Second // between attempts while the server does not answer
 )
@@ -34,8 +35,8 @@ const (
 // use, and needs no closing.
 //
 // Verifier caches the keys of the server's key set. It reads them again in the
-// background every ten minutes, and when a token has an unknown key id, at most a few
-// times a minute. While the server does not answer, the last keys remain valid.
+// background every ten minutes, and when a token has an unknown key id, at most every
+// five seconds in the long run. While the server does not answer, the last keys remain valid.
 // Requests wait for the network only if their key id is unknown, after an hour without
 // requests, and while there are no keys.
 //
@@ -111,7 +112,7 @@ func (v *Verifier) Require(next http.Handler, reqs ...auth.Requirement) http.Han
 
 // RequireAll is Require in the form that routers take as middleware:
 //
-//	r.Use(v.RequireAll(auth.HasRole("editor")))
+//	r.Use(v.RequireAll(auth.HasPermission("notes.read")))
 func (v *Verifier) RequireAll(reqs ...auth.Requirement) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -153,7 +154,7 @@ func (v *Verifier) LiveSession(r *http.Request, _ *auth.Claims) error {
 	case errors.As(err, &e) && (e.Status == http.StatusUnauthorized && e.Code != auth.CodeInvalidAPIKey || e.Code == auth.CodeUserBanned || e.Code == auth.CodeImpersonationForbidden):
 		return auth.Reject(e.Code, e.Message)
 	}
-	v.wire.log.WarnContext(r.Context(), "authclient: whether a session is live cannot be asked", "error", err)
+	v.wire.log.WarnContext(r.Context(), "authclient: the server cannot be asked whether a session is live", "error", err)
 	return unavailable()
 }
 
@@ -236,7 +237,7 @@ func (v *Verifier) read() *flight {
 		f.err = v.fetch(ctx)
 		if f.err != nil {
 			v.againAt.Store(v.wire.now().Add(keysPause).UnixNano())
-			v.wire.log.WarnContext(ctx, "authclient: the keys cannot be read; the last good ones stay", "error", f.err)
+			v.wire.log.WarnContext(ctx, "authclient: the keys cannot be read; the last valid ones remain in use", "error", f.err)
 		}
 		v.mu.Lock()
 		v.flight = nil

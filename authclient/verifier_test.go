@@ -16,6 +16,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/store"
 )
 
@@ -183,6 +184,15 @@ func TestVerifierKeepsItsKeys(t *testing.T) {
 	if n := s.count(set); n != 1+unknownKeys {
 		t.Errorf("unknown keys made it ask %d times", n-1)
 	}
+	s.clock.Advance(5 * time.Second) // the longest that such a flood delays new keys
+	for range 50 {
+		if _, err := v.Verify(t.Context(), forged(t, newKey(t), good, map[string]any{"kid": rand.Text()}, nil)); !errors.Is(err, auth.CodeBadToken) {
+			t.Fatal(err)
+		}
+	}
+	if n := s.count(set); n != 2+unknownKeys {
+		t.Errorf("five seconds after the flood it has asked %d times", n-1)
+	}
 	s.set(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
@@ -249,7 +259,7 @@ func TestVerifierStartsLate(t *testing.T) {
 	if _, err := v.Verify(t.Context(), accessToken(t, c)); err != nil {
 		t.Error(err)
 	}
-	if _, err := NewVerifier(t.Context(), newService(t, auth.WithSharedSecret([]byte(strings.Repeat("s", 32)))).url); err == nil || !strings.Contains(err.Error(), "key") {
+	if _, err := NewVerifier(t.Context(), newService(t, auth.WithSharedSecret(testsecret.Of("s"))).url); err == nil || !strings.Contains(err.Error(), "key") {
 		t.Error("a shared secret publishes no keys:", err)
 	}
 }

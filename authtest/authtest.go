@@ -191,10 +191,10 @@ func Unverified() UserOption {
 
 // LoginAs signs a user in with a real login. If no user has the email address, it first
 // creates one with the password Password and a verified address. The options only apply
-// to a new user.
+// to a new user, who has accepted the permissions of Roles.
 func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn {
 	tb.Helper()
-	p := person{ImportUserParams: auth.ImportUserParams{Email: email, EmailVerified: true, PasswordHash: e.passwordHash}}
+	p := person{ImportUserParams: auth.ImportUserParams{Email: email, EmailVerified: true, PasswordHash: e.passwordHash, Accepted: true}}
 	for _, o := range opts {
 		o(&p)
 	}
@@ -203,9 +203,13 @@ func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn
 		p.Roles = append(p.Roles, own)
 		e.definePermissions(tb, own, p.permissions)
 	}
-	e.logUndefined(tb, p.Roles)
-	_, err := e.ImportUser(tb.Context(), p.ImportUserParams)
+	undefined := e.logUndefined(tb, p.Roles)
+	u, err := e.ImportUser(tb.Context(), p.ImportUserParams)
 	made := err == nil
+	if made && undefined && u.AcceptedSequence == 0 { // the roles may get their permissions later
+		accept := store.UpdateUser{Change: store.Change{Now: e.Clock.Now(), By: auth.Authority{System: "authtest"}}, UserID: u.ID, Patch: store.UserPatch{Accept: true}}
+		_, err = e.Store.UpdateUser(tb.Context(), accept)
+	}
 	if err != nil && !errors.Is(err, auth.CodeUserAlreadyExists) {
 		tb.Fatal(err)
 	}
@@ -223,12 +227,13 @@ func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn
 	return &SignedIn{Tokens: *t}
 }
 
-// logUndefined logs undefined roles, because a misspelled role would be hard to find.
-func (e *Env) logUndefined(tb testing.TB, names []string) {
+// logUndefined logs undefined roles, because a misspelled role would be hard to find, and
+// reports whether there are any.
+func (e *Env) logUndefined(tb testing.TB, names []string) (found bool) {
 	tb.Helper()
 	st, ok := store.Capability[store.ProjectStore](e.Store)
 	if !ok || len(names) == 0 {
-		return
+		return false
 	}
 	table, err := st.Roles(tb.Context())
 	if err != nil {
@@ -237,8 +242,10 @@ func (e *Env) logUndefined(tb testing.TB, names []string) {
 	for _, name := range names {
 		if name != auth.RoleOwner && !slices.ContainsFunc(table.Roles, func(r store.RolePermissions) bool { return r.Name == name }) {
 			tb.Logf("authtest.Roles: nobody made the role %q, so that it permits nothing", name)
+			found = true
 		}
 	}
+	return found
 }
 
 // definePermissions defines a role's permissions.

@@ -112,7 +112,7 @@ func (b *bench) measureAdmin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	owner, err := adm.Grant(ctx, admin.System("bench"), userID(0).String(), auth.RoleOwner)
+	owner, err := adm.Grant(ctx, admin.System("bench").Accepting(), userID(0).String(), auth.RoleOwner)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (p *page) measure(ctx context.Context, b *bench, pool *pgxpool.Pool, who ad
 	}
 	turns := [4]func() (int, error){
 		func() (int, error) { return p.ours(ctx, who) },
-		func() (int, error) { return p.ours(ctx, admin.System("bench")) },
+		func() (int, error) { return p.ours(ctx, admin.System("bench").Accepting()) },
 		func() (int, error) { return bare(p.sql, p.args()...) },
 		func() (int, error) {
 			if n, err := bare(actorRows, sessionID(0, 0)); n == 0 || err != nil {
@@ -256,7 +256,7 @@ func place(at map[string]any) string {
 func byEmail(adm *admin.Admin, from func() (email, id string)) func(context.Context, admin.Actor) (int, error) {
 	p := admin.ListUsersParams{UserFilter: admin.UserFilter{Sort: store.SortEmail, Order: "asc"}}
 	at := sync.OnceValues(func() (map[string]any, error) { // the cursor of a first page
-		page, err := adm.ListUsers(context.Background(), admin.System("bench"), p)
+		page, err := adm.ListUsers(context.Background(), admin.System("bench").Accepting(), p)
 		if err != nil {
 			return nil, err
 		}

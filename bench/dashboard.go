@@ -28,7 +28,7 @@ type screen struct {
 // their operations alone.
 func (b *bench) measureDashboard(ctx context.Context, a *auth.Auth, adm *admin.Admin) error {
 	const email, password = "operator@example.com", "a password of an operator"
-	u, err := adm.CreateUser(ctx, admin.System("bench"), admin.CreateUserParams{Email: email, EmailVerified: true, Password: password, Roles: []string{auth.RoleOwner}})
+	u, err := adm.CreateUser(ctx, admin.System("bench").Accepting(), admin.CreateUserParams{Email: email, EmailVerified: true, Password: password, Roles: []string{auth.RoleOwner}})
 	if err != nil {
 		return err
 	}

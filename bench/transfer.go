@@ -49,7 +49,7 @@ func (b *bench) measureTransfers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := &transfers{bench: b, pool: pool, who: admin.System("bench")}
+	t := &transfers{bench: b, pool: pool, who: admin.System("bench").Accepting()}
 	if t.auth, err = newAuth(ctx, store, config{hash: "bcrypt"}); err != nil {
 		return err
 	}

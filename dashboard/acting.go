@@ -26,18 +26,19 @@ type acting struct {
 	Until int64  `json:"u"` // Unix seconds
 }
 
-// acts adds an impersonation to the ones that every page shows until they end.
-func (v *visit) acts(label, id string) {
+// addActing adds an impersonation to the ones that every page shows until they end.
+func (v *visit) addActing(label, id string) {
 	as := acting{Label: label, ID: id, By: v.ownSession(), Until: v.d.kit.Now().Add(impersonationSeconds * time.Second).Unix()}
-	v.keepActing(append(v.actsNoMore(id), as))
+	v.storeActing(append(v.actingWithout(id), as))
 }
 
-// actsNoMore returns the visitor's impersonations without the one with this id.
-func (v *visit) actsNoMore(id string) []acting {
+// actingWithout returns the visitor's impersonations without the one with this id.
+func (v *visit) actingWithout(id string) []acting {
 	return slices.DeleteFunc(v.actingAs(), func(a acting) bool { return a.ID == id })
 }
 
-func (v *visit) keepActing(list []acting) {
+// storeActing sets the cookie with the visitor's impersonations.
+func (v *visit) storeActing(list []acting) {
 	list = list[max(0, len(list)-mostActing):]
 	b, err := json.Marshal(list)
 	if err != nil {

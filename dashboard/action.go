@@ -17,30 +17,30 @@ import (
 // action is a form that runs one operation. It has its own page, which the script opens
 // as a dialog.
 type action struct {
-	at     string // path below the prefix, without the method
-	asks   string // operation
-	title  string
-	text   string // explains the result
-	submit string
-	danger bool
-	fields func(*visit) ([]field, error)       // with their present values
-	typed  func(*visit) (string, error)        // text that the visitor types to confirm; nil: none
-	do     func(*visit) (any, error)           // calls the operation
-	done   string                              // notice after success
-	back   func(*visit) string                 // page to continue at
-	show   func(*visit, object) (*page, error) // page shown once instead of the notice
-	boxes  []string                            // names of fields with several boxes
-	shows  func(*visit, *page) error           // adds the affected records to the page
-	then   func(*visit)                        // runs after the operation succeeded
-	plain  bool                                // no dialog, because the form is large
-	noCurl bool                                // no curl example, because the form does more than the operation
+	at           string // path below the prefix, without the method
+	operation    string // operation
+	title        string
+	text         string // explains the result
+	submit       string
+	danger       bool
+	fields       func(*visit) ([]field, error)       // with their present values
+	confirmation func(*visit) (string, error)        // text that the visitor types to confirm; nil: none
+	do           func(*visit) (any, error)           // calls the operation
+	done         string                              // notice after success
+	back         func(*visit) string                 // page to continue at
+	show         func(*visit, object) (*page, error) // page shown once instead of the notice
+	boxes        []string                            // names of fields with several boxes
+	preview      func(*visit, *page) error           // adds the affected records to the page
+	onSuccess    func(*visit)                        // runs after the operation succeeded
+	noDialog     bool                                // no dialog, because the form is large
+	noCurl       bool                                // no curl example, because the form does more than the operation
 }
 
 // actionRoutes are the routes of all actions.
 func actionRoutes() []route {
 	var list []route
 	for _, a := range slices.Concat(userActions(), accessActions(), sessionActions(), roleActions(), invitationActions(), messageActions(), keyActions(), settingsActions()) {
-		list = append(list, route{at: a.at, asks: a.asks, form: &a})
+		list = append(list, route{at: a.at, operation: a.operation, form: &a})
 	}
 	return list
 }
@@ -56,7 +56,7 @@ func (v *visit) runAction() error {
 		v.render(http.StatusOK, p)
 		return nil
 	}
-	out, err := v.carryOut(a)
+	out, err := v.runOperation(a)
 	if err != nil {
 		if errors.Is(err, auth.CodeReauthNeeded) || errors.Is(err, auth.CodeInsufficientAAL) || errors.Is(err, auth.CodeSessionEnded) {
 			return err
@@ -69,12 +69,12 @@ func (v *visit) runAction() error {
 		v.render(e.Status, p)
 		return nil
 	}
-	if a.then != nil {
-		a.then(v)
+	if a.onSuccess != nil {
+		a.onSuccess(v)
 	}
 	if a.show != nil {
 		p, err := a.show(v, out)
-		if v.gone {
+		if v.redirected {
 			return err
 		}
 		if err == nil && p != nil {
@@ -84,15 +84,15 @@ func (v *visit) runAction() error {
 			return err
 		}
 	}
-	v.note(v.t(a.done))
+	v.setNotice(v.t(a.done))
 	v.redirect(a.back(v))
 	return nil
 }
 
-// carryOut calls the operation.
-func (v *visit) carryOut(a *action) (object, error) {
-	if a.typed != nil {
-		want, err := a.typed(v)
+// runOperation calls the operation.
+func (v *visit) runOperation(a *action) (object, error) {
+	if a.confirmation != nil {
+		want, err := a.confirmation(v)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (v *visit) carryOut(a *action) (object, error) {
 
 // wirePath returns the operation's path, filled in from the path of this page.
 func (v *visit) wirePath(a *action) string {
-	_, path, _ := strings.Cut(a.asks, " ")
+	_, path, _ := strings.Cut(a.operation, " ")
 	parts := strings.Split(path, "/")
 	for i, part := range parts {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
@@ -115,14 +115,14 @@ func (v *visit) wirePath(a *action) string {
 	return strings.Join(parts, "/")
 }
 
-// said returns the text that was entered into a field.
-func (v *visit) said(name string) string { return strings.TrimSpace(v.form.Get(name)) }
+// formValue returns the text that was entered into a field.
+func (v *visit) formValue(name string) string { return strings.TrimSpace(v.form.Get(name)) }
 
-// ticked reports whether a box was ticked.
-func (v *visit) ticked(name string) bool { return v.said(name) != "" }
+// isChecked reports whether a checkbox was checked.
+func (v *visit) isChecked(name string) bool { return v.formValue(name) != "" }
 
-// several returns the ticked boxes with a name, or the words that were entered.
-func (v *visit) several(name string) []string {
+// formValues returns the checked boxes with a name, or the words that were entered.
+func (v *visit) formValues(name string) []string {
 	list := []string{}
 	for _, text := range v.form[name] {
 		list = append(list, strings.Fields(strings.ReplaceAll(text, ",", " "))...)
@@ -130,12 +130,24 @@ func (v *visit) several(name string) []string {
 	return list
 }
 
-// instant returns the time that was entered, in UTC, or the zero time.
-func (v *visit) instant(name string) (time.Time, error) {
-	if !v.ticked(name) {
+// formNumber returns the number that was entered, or 0.
+func (v *visit) formNumber(name string) (int, error) {
+	if !v.isChecked(name) {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(v.formValue(name))
+	if err != nil {
+		return n, v.d.kit.Invalid(name, "has to be a number")
+	}
+	return n, nil
+}
+
+// formTime returns the time that was entered, in UTC, or the zero time.
+func (v *visit) formTime(name string) (time.Time, error) {
+	if !v.isChecked(name) {
 		return time.Time{}, nil
 	}
-	t, err := time.Parse("2006-01-02T15:04", v.said(name))
+	t, err := time.Parse("2006-01-02T15:04", v.formValue(name))
 	if err != nil {
 		return t, v.d.kit.Invalid(name, "has to be a time such as 2026-01-02T15:04")
 	}
@@ -166,12 +178,12 @@ func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 		}
 	}
 	f.Fields = slices.Clone(f.Fields)
-	if a.typed != nil {
-		want, err := a.typed(v)
+	if a.confirmation != nil {
+		want, err := a.confirmation(v)
 		if err != nil {
 			return nil, err
 		}
-		f.Fields = append(f.Fields, field{Name: "typed", Type: "typed", Label: v.t("Type {what} to go on", "what", want), Required: true})
+		f.Fields = append(f.Fields, field{Name: "typed", Type: "typed", Label: v.t("Type {what} to continue", "what", want), Required: true})
 	}
 	f.Fields, f.Hidden = split(f.Fields)
 	if v.form != nil {
@@ -193,7 +205,7 @@ func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 	f.Curl = v.curl(a, f.Fields)
 	p := &page{Title: v.t(a.title), Blocks: []block{{Form: f}}}
 	if failed != nil && failed.Code == auth.CodePreconditionFailed {
-		p.Blocks[0].Link = &link{Text: v.t("See it as it is now"), To: v.r.URL.RequestURI()}
+		p.Blocks[0].Link = &link{Text: v.t("Show the current state"), To: v.r.URL.RequestURI()}
 	}
 	if a.text != "" {
 		p.Blocks[0].Text = v.t(a.text)
@@ -205,8 +217,8 @@ func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 		}
 		p.Under = u.label()
 	}
-	if a.shows != nil {
-		return p, a.shows(v, p)
+	if a.preview != nil {
+		return p, a.preview(v, p)
 	}
 	return p, nil
 }
@@ -241,10 +253,10 @@ func (f *field) entered(posted url.Values) {
 
 // curl returns the curl command that calls the operation.
 func (v *visit) curl(a *action, fields []field) string {
-	if a.asks == "" || a.noCurl {
+	if a.operation == "" || a.noCurl {
 		return ""
 	}
-	method, _, _ := strings.Cut(a.asks, " ")
+	method, _, _ := strings.Cut(a.operation, " ")
 	var b strings.Builder
 	fmt.Fprintf(&b, "curl -X %s '%s/admin%s' \\\n  -H \"Authorization: Bearer $SECRET_KEY\"", method, v.d.kit.Site().Mount, v.wirePath(a))
 	sample := map[string]any{}
@@ -266,16 +278,16 @@ func (v *visit) curl(a *action, fields []field) string {
 }
 
 // to returns a link to an action, or the reason why the visitor may not use it.
-func (v *visit) to(text, asks, below string, danger bool) link {
+func (v *visit) to(text, operation, below string, danger bool) link {
 	l := link{Text: v.t(text), Danger: danger}
-	if v.may(asks) {
+	if v.may(operation) {
 		l.To = v.path(below)
 		return l
 	}
-	l.Why = v.problemText(v.me.May(asks))
+	l.Reason = v.problemText(v.me.May(operation))
 	return l
 }
 
-func reason(v *visit, required bool) field {
-	return field{Name: "reason", Label: v.t("Reason"), Type: "text", Required: required, Hint: v.t("It is kept in the audit log.")}
+func reasonField(v *visit, required bool) field {
+	return field{Name: "reason", Label: v.t("Reason"), Type: "text", Required: required, Hint: v.t("It is recorded in the audit log.")}
 }

@@ -23,39 +23,39 @@ var deeds = map[string]struct {
 	want string
 }{
 	"/first-owner":                             {}, // TestFirstOwner
-	"/users/new":                               {"/users/new", url.Values{"email": {"new@example.com"}}, "The account was made."},
+	"/users/new":                               {"/users/new", url.Values{"email": {"new@example.com"}}, "The account was created."},
 	"/users/bulk":                              {"/users/bulk?action=ban&ids={ada}", url.Values{"reason": {"spam"}, "sure": {"1"}}, "1 done, 0 skipped, 0 failed"},
 	"/users/import":                            {"/users/import", url.Values{"rows": {`{"email":"imported@example.com"}`}}, "Job"},
 	"/users/{id}/edit":                         {"/users/{ada}/edit", url.Values{"full_name": {"Ada Byron"}}, "Saved."},
 	"/users/{id}/address":                      {"/users/{ada}/address", url.Values{"email": {"ada@example.org"}, "email_verified": {"1"}}, "ada@example.org"},
 	"/users/{id}/metadata":                     {"/users/{ada}/metadata", url.Values{"app_metadata": {`{"plan":"gold"}`}}, "gold"},
-	"/users/{id}/ban":                          {"/users/{ada}/ban", url.Values{"reason": {"spam"}, "typed": {"ada@example.com"}}, "Banned for good."},
-	"/users/{id}/unban":                        {"/users/{eve}/unban", nil, "The ban is lifted."},
+	"/users/{id}/ban":                          {"/users/{ada}/ban", url.Values{"reason": {"spam"}, "typed": {"ada@example.com"}}, "Banned permanently."},
+	"/users/{id}/unban":                        {"/users/{eve}/unban", nil, "The ban was lifted."},
 	"/users/{id}/unlock":                       {"/users/{ada}/unlock", nil, "Unlocked."},
 	"/users/{id}/delete":                       {"/users/{eve}/delete", url.Values{"reason": {"asked"}, "typed": {"eve@example.com"}}, "Deleted."},
 	"/users/{id}/anonymize":                    {"/users/{eve}/anonymize", url.Values{"reason": {"asked"}, "typed": {"eve@example.com"}}, "Anonymised."},
-	"/users/{id}/password":                     {"/users/{ada}/password", url.Values{"password": {"correct horse battery staple 7"}}, "The password is set."},
+	"/users/{id}/password":                     {"/users/{ada}/password", url.Values{"password": {"correct horse battery staple 7"}}, "The password was set."},
 	"/users/{id}/factors/{factor}/remove":      {"/users/{mfa}/factors/{factor}/remove", nil, "Removed."},
 	"/users/{id}/identities/{identity}/unlink": {"/users/{linked}/identities/{identity}/unlink", url.Values{"force": {"1"}}, "Unlinked."},
-	"/users/{id}/link":                         {"/users/{ada}/link", nil, "It is shown this once."},
-	"/users/{id}/send":                         {"/users/{ada}/send", nil, "It is on its way."},
-	"/users/{id}/impersonate":                  {"/users/{ada}/impersonate", url.Values{"reason": {"ticket 7"}, "redirect_to": {"{url}/app"}}, "The link is good for a minute."},
-	"/users/{id}/roles":                        {"/users/{ada}/roles", url.Values{"roles": {"support"}}, "The roles are changed"},
+	"/users/{id}/link":                         {"/users/{ada}/link", nil, "It is shown only once."},
+	"/users/{id}/send":                         {"/users/{ada}/send", nil, "It was sent."},
+	"/users/{id}/impersonate":                  {"/users/{ada}/impersonate", url.Values{"reason": {"ticket 7"}, "redirect_to": {"{url}/app"}}, "The link is valid for one minute."},
+	"/users/{id}/roles":                        {"/users/{ada}/roles", url.Values{"roles": {"support"}}, "The roles were changed"},
 	"/users/{id}/sign-out":                     {"/users/{ada}/sign-out", nil, "All sessions have ended."},
 	"/sessions/{id}/end":                       {"/sessions/{session}/end", nil, "The session has ended."},
 	"/sessions/revoke":                         {"/sessions/revoke", url.Values{"ip": {"192.0.2.7"}, "typed": {"end"}}, "3 sessions ended"},
 	"/impersonations/{id}/end":                 {"/impersonations/{impersonation}/end", nil, "It has ended."},
 	"/roles/new":                               {"/roles/new", url.Values{"name": {"reader"}, "permissions": {"notes.write"}}, "reader"},
-	"/roles/{role}/edit":                       {"/roles/editor/edit", url.Values{"patterns": {"notes.*"}, "sure": {"1"}}, "The role is changed"},
-	"/roles/{role}/delete":                     {"/roles/auditor/delete", url.Values{"typed": {"auditor"}}, "The role is gone."},
+	"/roles/{role}/edit":                       {"/roles/editor/edit", url.Values{"patterns": {"notes.*"}, "sure": {"1"}}, "The role was changed"},
+	"/roles/{role}/delete":                     {"/roles/auditor/delete", url.Values{"typed": {"auditor"}}, "The role was deleted."},
 	"/invitations/new":                         {"/invitations/new", url.Values{"email": {"carl@example.com"}}, "carl@example.com"},
-	"/invitations/{id}/resend":                 {"/invitations/{invitation}/resend", nil, "The invitation is on its way."},
-	"/invitations/{id}/withdraw":               {"/invitations/{invitation}/withdraw", nil, "The invitation is taken back."},
-	"/messages/{id}/retry":                     {"/messages/{message}/retry", nil, "It is on its way."},
+	"/invitations/{id}/resend":                 {"/invitations/{invitation}/resend", nil, "The invitation was sent."},
+	"/invitations/{id}/withdraw":               {"/invitations/{invitation}/withdraw", nil, "The invitation was withdrawn."},
+	"/messages/{id}/retry":                     {"/messages/{message}/retry", nil, "It was sent."},
 	"/keys/new":                                {"/keys/new", url.Values{"name": {"billing"}, "scopes": {"auth.users.read"}}, "sk_live_"},
 	"/keys/{id}/edit":                          {"/keys/{key}/edit", url.Values{"name": {"other"}}, "Saved."},
 	"/keys/{id}/rotate":                        {"/keys/{key}/rotate", nil, "sk_live_"},
-	"/keys/{id}/revoke":                        {"/keys/{key}/revoke", url.Values{"typed": {hostile}}, "The key is revoked."},
+	"/keys/{id}/revoke":                        {"/keys/{key}/revoke", url.Values{"typed": {hostile}}, "The key was revoked."},
 	"/settings/{name}/edit":                    {"/settings/magic_link_enabled/edit", url.Values{"value": nil}, "Saved"},
 	"/settings/test-mail":                      {"/settings/test-mail", nil, "It works"},
 	"/settings/test-sms":                       {"/settings/test-sms", nil, "It did not work"},
@@ -141,7 +141,7 @@ func (o *office) wantCurl(b *browser, form string) {
 // ids replaces the names of the scene by its ids.
 func (o *office) ids() *strings.Replacer {
 	o.t.Helper()
-	ctx, who := o.t.Context(), admin.System("test")
+	ctx, who := o.t.Context(), admin.System("test").Accepting()
 	must := func(err error) {
 		o.t.Helper()
 		if err != nil {

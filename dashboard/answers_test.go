@@ -3,11 +3,13 @@ package dashboard_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/store"
 )
 
 // An account's pages answer the questions of operators on every tab: who banned it and the
@@ -18,11 +20,11 @@ func TestAnswersAboutAUser(t *testing.T) {
 	ids := o.ids()
 	b := o.signedIn("owner@example.com")
 	b.get("/dashboard" + ids.Replace("/users/{eve}"))
-	b.want(http.StatusOK, "Banned for good. By test: "+spaces.ReplaceAllString(hostile, " "), "Change the ban")
+	b.want(http.StatusOK, "Banned permanently. By test: "+spaces.ReplaceAllString(hostile, " "), "Change the ban")
 	b.get("/dashboard" + ids.Replace("/users/{ada}?tab=timeline"))
 	b.want(http.StatusOK, "+editor")
 	b.get("/dashboard" + ids.Replace("/users/{ada}?tab=sessions"))
-	b.want(http.StatusOK, "Operators who act as this user", "boss@example.com", "ticket")
+	b.want(http.StatusOK, "Operators who impersonate this user", "boss@example.com", "ticket")
 }
 
 // Every tab of an account reports its locks.
@@ -39,7 +41,7 @@ func TestLocksOnEveryTab(t *testing.T) {
 	}
 	for _, tab := range []string{"", "?tab=timeline", "?tab=sessions", "?tab=access", "?tab=roles"} {
 		b.get("/dashboard/users/" + ada.ID + tab)
-		b.want(http.StatusOK, "Too many failures hold sign-ins off")
+		b.want(http.StatusOK, "Too many failed attempts")
 	}
 }
 
@@ -124,9 +126,94 @@ func TestFormsOfferWhatCanBe(t *testing.T) {
 		}
 	}
 	b.get("/dashboard/users/bulk?action=ban")
-	b.want(http.StatusOK, "Nobody was selected")
+	b.want(http.StatusOK, "No users were selected")
 	b.get("/dashboard" + ids.Replace("/users/bulk?action=ban&ids={ada}"))
-	if strings.Contains(b.text(), "Nobody was selected") {
+	if strings.Contains(b.text(), "No users were selected") {
 		t.Error("somebody was")
 	}
+}
+
+// The hourly budget of a key is set, shown again, and removed.
+func TestHourlyLimitOfAKey(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	b := o.signedIn("owner@example.com")
+	b.get("/dashboard/keys/new")
+	form := b.form()
+	form.Set("name", "cleaner")
+	form.Set("scopes", admin.PermUsersBan)
+	form.Set("hourly_limit", "many")
+	b.post("/dashboard/keys/new", form)
+	b.want(http.StatusUnprocessableEntity, "has to be a number")
+	form.Set("hourly_limit", "60")
+	b.post("/dashboard/keys/new", form)
+	b.want(http.StatusOK, "sk_live_")
+	for _, want := range []int{60, 0} {
+		page, err := o.adm.ListKeys(t.Context(), admin.System("test"), admin.ListKeysParams{})
+		if err != nil || len(page.Keys) != 1 {
+			t.Fatal(page, err)
+		}
+		k := page.Keys[0]
+		if k.HourlyLimit != want {
+			t.Errorf("limit %d, want %d", k.HourlyLimit, want)
+		}
+		b.get("/dashboard/keys/" + k.ID + "/edit")
+		if form = b.form(); form.Get("hourly_limit") != map[int]string{60: "60"}[want] {
+			t.Errorf("the form shows %q", form.Get("hourly_limit"))
+		}
+		form.Set("hourly_limit", "")
+		b.post("/dashboard/keys/"+k.ID+"/edit", form)
+		b.want(http.StatusOK, "Saved.")
+	}
+}
+
+// An owner marks the name of a role as privileged, and removes the mark.
+func TestPrivilegedRole(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	b := o.signedIn("owner@example.com")
+	b.get("/dashboard/roles/new")
+	form := b.form()
+	form.Set("name", "superuser")
+	form.Set("privileged", "yes")
+	b.post("/dashboard/roles/new", form)
+	for _, want := range []bool{true, false} {
+		list, err := o.adm.Roles(t.Context(), admin.System("test"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := list.Roles[slices.IndexFunc(list.Roles, func(r store.RolePermissions) bool { return r.Name == "superuser" })]; r.Privileged != want {
+			t.Errorf("privileged %t, want %t", r.Privileged, want)
+		}
+		b.get("/dashboard/roles/superuser/edit")
+		form = b.form()
+		if form.Has("privileged") != want {
+			t.Errorf("the form shows %q", form.Get("privileged"))
+		}
+		form.Del("privileged")
+		form.Set("sure", "yes")
+		b.post("/dashboard/roles/superuser/edit", form)
+	}
+}
+
+// An account that has not accepted its permissions is listed, and gets the link.
+func TestWaitingAccounts(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	b := o.signedIn("owner@example.com")
+	u, err := o.adm.CreateUser(t.Context(), admin.System("test"), admin.CreateUserParams{Email: "new@example.com", EmailVerified: true, Roles: []string{"support"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.get("/dashboard/users?status=waiting")
+	b.want(http.StatusOK, "new@example.com")
+	if strings.Contains(b.text(), "ada@example.com") {
+		t.Error("an account that does not wait is listed")
+	}
+	at := "/dashboard/users/" + u.ID + "/send"
+	b.get(at)
+	form := b.form()
+	form.Set("type", "accept")
+	b.post(at, form)
+	o.Mail(t, "new@example.com", auth.KindInvitation)
 }

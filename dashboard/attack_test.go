@@ -134,7 +134,7 @@ func TestWhoMayOnlyLook(t *testing.T) {
 	o.user("auditor@example.com", "auditor")
 	o.user("nobody@example.com")
 	b := o.signedIn("auditor@example.com")
-	before, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{})
+	before, err := o.adm.AuditLog(t.Context(), admin.System("test").Accepting(), admin.AuditLogParams{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestWhoMayOnlyLook(t *testing.T) {
 			t.Errorf("an auditor sees the form %s: %d", at, b.status)
 		}
 	}
-	after, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventFilter: admin.EventFilter{Outcome: store.EventDone}})
+	after, err := o.adm.AuditLog(t.Context(), admin.System("test").Accepting(), admin.AuditLogParams{EventFilter: admin.EventFilter{Outcome: store.EventDone}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestSecondFactor(t *testing.T) {
 func TestWhileTheServiceIsOff(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
-	if _, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{"enabled": false}}); err != nil {
+	if _, err := o.adm.SetSettings(t.Context(), admin.System("test").Accepting(), admin.SetSettingsParams{Set: map[string]any{"enabled": false}}); err != nil {
 		t.Fatal(err)
 	}
 	b := o.signedIn("owner@example.com")
@@ -378,7 +378,7 @@ func TestPrefix(t *testing.T) {
 func TestExports(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})
-	if _, err := o.adm.CreateUser(t.Context(), admin.System("test"), admin.CreateUserParams{Email: "f@example.com", FullName: "=1+1"}); err != nil {
+	if _, err := o.adm.CreateUser(t.Context(), admin.System("test").Accepting(), admin.CreateUserParams{Email: "f@example.com", FullName: "=1+1"}); err != nil {
 		t.Fatal(err)
 	}
 	b := o.signedIn("owner@example.com")

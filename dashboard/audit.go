@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"io"
 	"net/url"
 	"slices"
@@ -18,9 +19,9 @@ var auditFilters = []string{"actor", "action", "target", "user", "ip", "request_
 func showAudit(v *visit) (*page, error) {
 	p := &page{Title: v.t("Audit log"), Live: v.r.URL.Query().Get("live") != "", Filters: v.filters(
 		field{Name: "action", Label: "What", Type: "text", Hint: v.t("Such as user.banned, or user.*")},
-		field{Name: "actor", Label: "By whom (address or id)", Type: "text"},
+		field{Name: "actor", Label: "By (address or ID)", Type: "text"},
 		field{Name: "user", Label: "About or by a user (address or id)", Type: "text"},
-		field{Name: "target", Label: "Of what", Type: "text"},
+		field{Name: "target", Label: "Target", Type: "text"},
 		field{Name: "ip", Label: "Address", Type: "text"},
 		field{Name: "outcome", Label: "Outcome", Type: "select", Options: v.choices("", "Any", "done", "Done", "denied", "Denied", "failed", "Failed")},
 		field{Name: "request_id", Label: "Request", Type: "text"},
@@ -33,10 +34,10 @@ func showAudit(v *visit) (*page, error) {
 		return nil, err
 	}
 	t := v.events(o, nil)
-	t.Empty = v.t("Nothing that matches is recorded.")
-	live := link{Text: v.t("Keep it up to date"), To: v.here(func(q url.Values) { q.Set("live", "1"); q.Del("cursor") })}
+	t.Empty = v.t("No matching entries.")
+	live := link{Text: v.t("Refresh automatically"), To: v.here(func(q url.Values) { q.Set("live", "1"); q.Del("cursor") })}
 	if p.Live {
-		live = link{Text: v.t("Stop keeping it up to date"), To: v.here(func(q url.Values) { q.Del("live") })}
+		live = link{Text: v.t("Stop refreshing"), To: v.here(func(q url.Values) { q.Del("live") })}
 	}
 	p.Buttons = []link{live}
 	if v.may("GET /audit-logs/export") {
@@ -50,7 +51,7 @@ func showAudit(v *visit) (*page, error) {
 // events share one row, and other actors stand out.
 func (v *visit) events(o, of object) *table {
 	about := of.str("id")
-	t := &table{Name: v.t("Events"), Columns: v.columns("When", "What", "By whom", "Of what", "Address"), Next: v.next(o)}
+	t := &table{Name: v.t("Events"), Columns: v.columns("When", "What", "By", "Target", "Address"), Next: v.next(o)}
 	list := o.list("events")
 	t.Rows = make([]row, 0, len(list))
 	names := v.namesIn(list, about)
@@ -72,7 +73,7 @@ func (v *visit) events(o, of object) *table {
 		}
 		last, times = same, 1
 		what := cell{Text: v.t(e.str("type")), To: v.path("/audit/" + url.PathEscape(e.str("id")))}
-		if d := or(e.str("method"), e.str("provider")); d != "" {
+		if d := cmp.Or(e.str("method"), e.str("provider")); d != "" {
 			what.Tags = append(what.Tags, tag{Text: v.t(d)})
 		}
 		what.Tags = append(what.Tags, rolesChanged(e)...)
@@ -85,12 +86,12 @@ func (v *visit) events(o, of object) *table {
 		if r := e.str("reason"); r != "" {
 			what.Tags = append(what.Tags, tag{Text: v.t(r)})
 		}
-		by, target := v.actor(actor, names), v.target(e, names)
+		by, target := v.actorCell(actor, names), v.targetCell(e, names)
 		if about != "" && actor.str("id") == about {
-			by = v.user(about, of.label())
+			by = v.userCell(about, of.label())
 		}
 		if about != "" && e.str("user_id") == about {
-			target = v.user(about, of.label())
+			target = v.userCell(about, of.label())
 		}
 		if about != "" && actor.str("kind") == "user" && actor.str("id") != about {
 			by.Tags = append(by.Tags, tag{v.t("Somebody else"), "warn"})
@@ -137,22 +138,22 @@ func (v *visit) namesIn(events []object, known string) map[string]string {
 	return v.names(unnamed...)
 }
 
-// actor returns the cell of an event's actor.
-func (v *visit) actor(a object, names map[string]string) cell {
-	label := or(a.str("label"), or(names[a.str("id")], a.str("id")))
+// actorCell returns the cell of an event's actor.
+func (v *visit) actorCell(a object, names map[string]string) cell {
+	label := cmp.Or(a.str("label"), cmp.Or(names[a.str("id")], a.str("id")))
 	switch a.str("kind") {
 	case "user":
-		return v.user(a.str("id"), label)
+		return v.userCell(a.str("id"), label)
 	case "":
-		return cell{Text: or(label, "—")}
+		return cell{Text: cmp.Or(label, "—")}
 	}
 	return cell{Text: label, Tags: []tag{{Text: v.t(a.str("kind"))}}}
 }
 
-// target returns the cell of an event's target.
-func (v *visit) target(e object, names map[string]string) cell {
+// targetCell returns the cell of an event's target.
+func (v *visit) targetCell(e object, names map[string]string) cell {
 	if e.str("user_id") != "" {
-		return v.user(e.str("user_id"), or(e.str("target"), names[e.str("user_id")]))
+		return v.userCell(e.str("user_id"), cmp.Or(e.str("target"), names[e.str("user_id")]))
 	}
 	return cell{Text: e.str("target")}
 }
@@ -168,10 +169,10 @@ func showEvent(v *visit) (*page, error) {
 	p := &page{Title: v.t(e.str("type")), Tags: []tag{{v.t(e.str("outcome")), map[string]string{"denied": "bad", "failed": "warn"}[e.str("outcome")]}}}
 	facts := []fact{
 		{Name: v.t("What"), Cells: []cell{{Text: e.str("type"), Code: true, To: v.path("/audit") + "?" + url.Values{"action": {e.str("type")}}.Encode()}}},
-		{Name: v.t("When"), Cells: []cell{{Time: e.time("at")}}}, {Name: v.t("By whom"), Cells: []cell{v.actor(e.of("actor"), names)}}, {Name: v.t("Of what"), Cells: []cell{v.target(e, names)}},
+		{Name: v.t("When"), Cells: []cell{{Time: e.time("at")}}}, {Name: v.t("By"), Cells: []cell{v.actorCell(e.of("actor"), names)}}, {Name: v.t("Target"), Cells: []cell{v.targetCell(e, names)}},
 	}
 	for _, f := range []struct{ name, field, filter string }{
-		{"Reason", "reason", ""}, {"Operation", "operation", ""}, {"Method", "method", ""}, {"Provider", "provider", ""}, {"Address", "ip", "ip"}, {"Browser", "user_agent", ""}, {"Request", "request_id", "request_id"}, {"Session", "session_id", ""}, {"Event", "id", ""},
+		{"Reason", "reason", ""}, {"Operation", "operation", ""}, {"Method", "method", ""}, {"Provider", "provider", ""}, {"Address", "ip", "ip"}, {"Browser", "user_agent", ""}, {"Request", "request_id", "request_id"}, {"Request on the server", "server_request_id", ""}, {"Session", "session_id", ""}, {"Event", "id", ""},
 	} {
 		if text := e.str(f.field); text != "" {
 			c := cell{Text: text, Code: strings.HasSuffix(f.field, "id")}
@@ -195,7 +196,7 @@ func showEvent(v *visit) (*page, error) {
 
 // event returns the page's event.
 func (v *visit) event() (object, error) {
-	e, err := v.d.adm.AuditEvent(v.ctx, v.who, v.id())
+	e, err := v.d.adm.AuditEvent(v.ctx, v.actor, v.id())
 	return v.shown(admin.EventPage{Events: []auth.Event{e}}, err)
 }
 
@@ -205,5 +206,5 @@ func exportAudit(v *visit) error {
 		return err
 	}
 	p.Format = admin.FormatCSV
-	return v.download("audit-log.csv", csvMedia, func(w io.Writer) error { return v.d.adm.ExportAuditLog(v.ctx, v.who, p, w) })
+	return v.download("audit-log.csv", csvMedia, func(w io.Writer) error { return v.d.adm.ExportAuditLog(v.ctx, v.actor, p, w) })
 }

@@ -36,9 +36,9 @@ const (
 
 // chart draws a metric of the statistics.
 func (v *visit) chart(name, kind, metric string, stats object) *chart {
-	c := &chart{Name: v.t(name), Empty: v.t("Nothing in this time.")}
+	c := &chart{Name: v.t(name), Empty: v.t("Nothing in this period.")}
 	times := instants(stats.time("from"), stats.time("to"), stats.str("interval"))
-	c.Lines = v.together(series(stats, metric), kind)
+	c.Lines = v.mergeLines(series(stats, metric), kind)
 	if len(c.Lines) == 0 || len(times) == 0 {
 		return c
 	}
@@ -70,9 +70,9 @@ func instants(from, to time.Time, interval string) []time.Time {
 	return list
 }
 
-// together sorts series by their sums, merges those beyond the last colour, and names
+// mergeLines sorts series by their sums, merges those beyond the last colour, and names
 // them. A name has the same colour everywhere.
-func (v *visit) together(lines []line, kind string) []line {
+func (v *visit) mergeLines(lines []line, kind string) []line {
 	for i := range lines {
 		for _, n := range lines[i].At {
 			lines[i].Total += n

@@ -77,7 +77,7 @@ func TestNoResetsWhileOff(t *testing.T) {
 	b.post("/dashboard/forgot-password", url.Values{"email": {"ada@example.com"}})
 	b.want(http.StatusOK)
 	o.Mail(t, "ada@example.com", auth.KindResetPassword)
-	if _, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{"enabled": false}}); err != nil {
+	if _, err := o.adm.SetSettings(t.Context(), admin.System("test").Accepting(), admin.SetSettingsParams{Set: map[string]any{"enabled": false}}); err != nil {
 		t.Fatal(err)
 	}
 	before := len(o.Inbox.Messages())
@@ -121,13 +121,13 @@ func TestActingEndsWithItsSession(t *testing.T) {
 	o.user("auditor@example.com", "auditor")
 	b := o.signedIn("owner@example.com")
 	b.post("/dashboard"+ids.Replace("/users/{ada}/impersonate"), url.Values{"reason": {"ticket 7"}, "redirect_to": {o.url + "/app"}})
-	b.want(http.StatusOK, "The link is good for a minute.")
+	b.want(http.StatusOK, "The link is valid for one minute.")
 	b.post("/dashboard/sign-out", url.Values{})
 	b.get("/dashboard/")
 	b.post(b.at.RequestURI(), url.Values{"login": {"auditor@example.com"}, "password": {authtest.Password}})
 	b.get("/dashboard/roles")
 	b.want(http.StatusOK, "auditor@example.com")
-	if strings.Contains(b.text(), "you act as") {
+	if strings.Contains(b.text(), "you are impersonating") {
 		t.Error("the next operator at this browser is told that they act as somebody")
 	}
 }

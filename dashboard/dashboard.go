@@ -69,7 +69,7 @@ func New(adm *admin.Admin, o Options) (*Dashboard, error) {
 	}
 	var errs []error
 	if !redirect.IsLocal(d.prefix) || strings.ContainsAny(d.prefix, "?#{}") {
-		errs = append(errs, fmt.Errorf("the option Prefix, %q, is no plain path", d.prefix))
+		errs = append(errs, fmt.Errorf("the option Prefix, %q, is not a plain path", d.prefix))
 	}
 	if err := d.look.Check(); err != nil {
 		errs = append(errs, err)
@@ -96,19 +96,19 @@ func (d *Dashboard) path(below string) string { return d.prefix + below }
 // ServeHTTP serves the pages. It accepts paths with the prefix, and paths that a proxy
 // or http.StripPrefix stripped the prefix or the start of it from.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if gone := d.taken(r.URL.Path); gone != "" {
+	if stripped := d.strippedPrefix(r.URL.Path); stripped != "" {
 		r = r.Clone(r.Context())
-		r.RequestURI = gone + r.URL.RequestURI()
-		r.URL.Path = gone + r.URL.Path
+		r.RequestURI = stripped + r.URL.RequestURI()
+		r.URL.Path = stripped + r.URL.Path
 		if r.URL.RawPath != "" {
-			r.URL.RawPath = gone + r.URL.RawPath
+			r.URL.RawPath = stripped + r.URL.RawPath
 		}
 	}
 	d.mux.ServeHTTP(w, r)
 }
 
-// taken returns the part of the prefix that was stripped from a path.
-func (d *Dashboard) taken(path string) string {
+// strippedPrefix returns the part of the prefix that was stripped from a path.
+func (d *Dashboard) strippedPrefix(path string) string {
 	for at := range len(d.prefix) {
 		if left := d.prefix[at:]; left[0] == '/' && (path == left || strings.HasPrefix(path, left+"/")) {
 			return d.prefix[:at]

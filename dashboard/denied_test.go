@@ -14,7 +14,7 @@ func TestDeniedFormsAreRecorded(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
 	ids := o.ids()
-	if _, err := o.adm.CreateRole(t.Context(), admin.System("test"), admin.CreateRoleParams{Name: "looks-on", Permissions: []string{admin.PermUsersRead}}); err != nil {
+	if _, err := o.adm.CreateRole(t.Context(), admin.System("test").Accepting(), admin.CreateRoleParams{Name: "looks-on", Permissions: []string{admin.PermUsersRead}}); err != nil {
 		t.Fatal(err)
 	}
 	op := o.user("looks-on@example.com", "looks-on")
@@ -22,7 +22,7 @@ func TestDeniedFormsAreRecorded(t *testing.T) {
 		if err := host.Of(o).Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(auth.EventAdminDenied), Actor: op.ID}, Limit: 200})
+		p, err := o.adm.AuditLog(t.Context(), admin.System("test").Accepting(), admin.AuditLogParams{EventFilter: admin.EventFilter{Action: string(auth.EventAdminDenied), Actor: op.ID}, Limit: 200})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,10 +31,10 @@ func TestDialogs(t *testing.T) {
 		browsertest.Type(`dialog [name=reason]`, "spam"), browsertest.Type(`dialog [name=typed]`, "somebody else"+kb.Enter),
 		browsertest.Visible(`dialog .wrong`),
 		browsertest.Type(`dialog [name=typed]`, "ada@example.com"+kb.Enter),
-		browsertest.Visible(`main .notice`), browsertest.Until(`document.querySelector('main').textContent.includes('Banned for good.') && !document.querySelector('dialog[open]')`),
+		browsertest.Visible(`main .notice`), browsertest.Until(`document.querySelector('main').textContent.includes('Banned permanently.') && !document.querySelector('dialog[open]')`),
 		browsertest.Click(`a[href$="/unban"]`), browsertest.Visible(`dialog[open] form`), browsertest.Press(kb.Escape),
 		browsertest.Until(`!document.querySelector('dialog[open]')`))
-	u, err := o.adm.User(t.Context(), admin.System("test"), at[strings.LastIndex(at, "/")+1:])
+	u, err := o.adm.User(t.Context(), admin.System("test").Accepting(), at[strings.LastIndex(at, "/")+1:])
 	if err != nil || !u.Banned(o.Clock.Now()) {
 		t.Errorf("the account is %v, %v", u, err)
 	}
@@ -150,6 +150,6 @@ func TestKeys(t *testing.T) {
 	ctx := o.window("owner@example.com", true)
 	browsertest.Do(ctx, t, goes("u", "/dashboard/users"), browsertest.Until(`document.querySelector('input[type=search]').checkVisibility()`),
 		browsertest.Press("/"), browsertest.Until(`document.activeElement.type === 'search'`), chromedp.Evaluate(`document.activeElement.value = ''`, nil), // the driver types the key, too
-		browsertest.Press("owner@example.com"+kb.Enter), browsertest.Until(`document.body.textContent.includes("somebody's whole address") && document.readyState === 'complete'`), // before that nothing listens to keys
+		browsertest.Press("owner@example.com"+kb.Enter), browsertest.Until(`document.body.textContent.includes("one complete address") && document.readyState === 'complete'`), // before that nothing listens to keys
 		browsertest.Press("?"), browsertest.Until(`document.querySelector('#help[open]').checkVisibility()`), browsertest.Press(kb.Escape), browsertest.Until(`!document.querySelector('#help[open]')`))
 }

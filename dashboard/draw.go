@@ -29,13 +29,13 @@ func (d *drawing) button(l link) {
 		d.raw(`">`)
 		d.text(l.Text)
 		d.raw(`</a>`)
-	case l.Why != "":
+	case l.Reason != "":
 		d.raw(`<span class="button off" title="`)
-		d.text(l.Why)
+		d.text(l.Reason)
 		d.raw(`">`)
 		d.text(l.Text)
 		d.raw(`<span class="hidden"> (`)
-		d.text(l.Why)
+		d.text(l.Reason)
 		d.raw(`)</span></span>`)
 	}
 }

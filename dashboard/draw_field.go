@@ -108,9 +108,9 @@ func (d *drawing) box(name string, o option) {
 	d.raw(`> <span><bdi>`)
 	d.text(o.Text)
 	d.raw(`</bdi>`)
-	if o.Why != "" {
+	if o.Description != "" {
 		d.raw(`<small>`)
-		d.text(o.Why)
+		d.text(o.Description)
 		d.raw(`</small>`)
 	}
 	d.raw(`</span></label>`)

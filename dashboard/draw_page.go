@@ -25,7 +25,7 @@ func (d *drawing) page(l *layout) {
 	d.raw("\n", `<div class="frame">`)
 	if len(l.Nav) > 0 {
 		d.raw("\n", `<nav class="side" aria-label="`)
-		d.text(d.t("Screens"))
+		d.text(d.t("Pages"))
 		d.raw(`"><ul>`)
 		d.menu(l.Nav)
 		d.raw("\n</ul></nav>")
@@ -66,7 +66,7 @@ func (d *drawing) acting(l *layout, a acting) {
 	d.raw("\n", `<aside class="acting" aria-label="`)
 	d.text(d.t("Impersonation"))
 	d.raw(`"><p>`)
-	d.text(d.t("In the application you act as {who}.", "who", a.Label))
+	d.text(d.t("In the application you are impersonating {who}.", "who", a.Label))
 	d.raw(`</p> <a class="button other" href="`)
 	d.href(l.Prefix + "/impersonations/" + a.ID + "/end")
 	d.raw(`">`)
@@ -197,7 +197,7 @@ func (d *drawing) code(s string) {
 // help draws the list of keyboard shortcuts, which the script opens.
 func (d *drawing) help() {
 	d.raw(`<dialog id="help" aria-labelledby="help-title"><h2 id="help-title">`)
-	d.text(d.t("Keys of the keyboard"))
+	d.text(d.t("Keyboard shortcuts"))
 	d.raw("</h2>\n", `<dl class="keys">`)
 	d.key(`<kbd>/</kbd>`, d.t("Search"))
 	d.key(`<kbd>g</kbd> <kbd>o</kbd>`, d.t("Overview"))

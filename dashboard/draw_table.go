@@ -91,7 +91,7 @@ func (d *drawing) row(r *row, picks string) {
 // selection draws the actions for selected rows, below the rows.
 func (d *drawing) selection(s *selection) {
 	d.raw("\n", `<div class="bulk"><label for="bulk-action">`)
-	d.text(d.t("With those selected"))
+	d.text(d.t("With the selected users"))
 	d.raw(`</label> <select id="bulk-action" name="action">`)
 	for _, a := range s.Actions {
 		d.raw(`<option value="`)
@@ -101,6 +101,6 @@ func (d *drawing) selection(s *selection) {
 		d.raw(`</option>`)
 	}
 	d.raw(`</select> <button type="submit" class="other">`)
-	d.text(d.t("Go on"))
+	d.text(d.t("Continue"))
 	d.raw(`</button> <span class="count" aria-live="polite"></span></div>`, "\n</form>")
 }

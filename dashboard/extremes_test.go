@@ -20,7 +20,7 @@ import (
 // extremes are accounts and roles of the kinds that break layouts.
 func (o *office) extremes(roles int) (long, rightToLeft auth.User) {
 	o.t.Helper()
-	ctx, who := o.t.Context(), admin.System("test")
+	ctx, who := o.t.Context(), admin.System("test").Accepting()
 	table, ok := store.Capability[store.ProjectStore](o.Store)
 	if !ok {
 		o.t.Fatal("the store keeps no roles")

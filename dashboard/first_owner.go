@@ -25,8 +25,8 @@ func (d *Dashboard) FirstOwnerLink(ctx context.Context) (string, error) {
 
 // firstOwnerRoute is the page of the link, open to everybody who is signed in.
 func firstOwnerRoute() route {
-	return route{at: "/first-owner", anybody: true, form: &action{
-		title: "Become the owner", text: "This service has no owner yet. The owner may do everything here, and can make others owners.", submit: "Become the owner", done: "You are the owner.",
+	return route{at: "/first-owner", public: true, form: &action{
+		title: "Become the owner", text: "This service has no owner yet. The owner may do everything here and can make other people owners.", submit: "Become the owner", done: "You are the owner.",
 		back: func(v *visit) string { return v.path("/") },
 		fields: func(v *visit) ([]field, error) {
 			return []field{{Name: "token", Type: "hidden", Value: v.r.URL.Query().Get("token")}}, nil

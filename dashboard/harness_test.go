@@ -72,7 +72,7 @@ func newOffice(t *testing.T, store auth.Store, of admin.Options, opts ...auth.Op
 // user creates an account with roles and authtest's password.
 func (o *office) user(email string, roles ...string) auth.User {
 	o.t.Helper()
-	u, err := o.adm.CreateUser(o.t.Context(), admin.System("test"), admin.CreateUserParams{Email: email, EmailVerified: true, Phone: o.number(), PhoneVerified: true, Password: authtest.Password, Roles: roles})
+	u, err := o.adm.CreateUser(o.t.Context(), admin.System("test").Accepting(), admin.CreateUserParams{Email: email, EmailVerified: true, Phone: o.number(), PhoneVerified: true, Password: authtest.Password, Roles: roles})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func (*failingSMS) Send(context.Context, auth.Message) error {
 // failedMessage returns the id of a message that was refused.
 func (o *office) failedMessage(u auth.User) string {
 	o.t.Helper()
-	who := admin.System("test")
+	who := admin.System("test").Accepting()
 	if _, err := o.adm.Send(o.t.Context(), who, admin.SendParams{UserID: u.ID, Type: admin.LinkCode}); err != nil {
 		o.t.Fatal(err)
 	}

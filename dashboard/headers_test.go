@@ -122,7 +122,7 @@ func TestForgedNotices(t *testing.T) {
 		hostile, `[{"l":"` + "<script>alert(1)</script>" + `","i":"01990000-0000-7000-8000-000000000001","b":"{session}","u":99999999999}]`, `[{"l":"x","i":"../users/1/delete","b":"{session}","u":99999999999}]`, `[{"l":7}]`, `{"l":7}`, "null", strings.Repeat("x", 3000), "\x00\xff",
 	} {
 		b := o.signedIn("owner@example.com")
-		sessions, err := o.adm.UserSessions(t.Context(), admin.System("test"), o.owner.ID)
+		sessions, err := o.adm.UserSessions(t.Context(), admin.System("test").Accepting(), o.owner.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestForgedNotices(t *testing.T) {
 		b.get("/dashboard/roles")
 		b.want(http.StatusOK, "Roles and permissions")
 		b.harmless()
-		if strings.HasPrefix(value, `[{"l":"<script>`) && !strings.Contains(b.text(), "you act as <script>alert(1)</script>") {
+		if strings.HasPrefix(value, `[{"l":"<script>`) && !strings.Contains(b.text(), "you are impersonating <script>alert(1)</script>") {
 			t.Error("a well-formed cookie is not shown, so that this test shows nothing")
 		}
 		for _, to := range b.links() {
@@ -149,15 +149,15 @@ func TestActing(t *testing.T) {
 	ids := o.ids()
 	b := o.signedIn("owner@example.com")
 	b.post("/dashboard"+ids.Replace("/users/{ada}/impersonate"), url.Values{"reason": {"ticket 7"}, "redirect_to": {o.url + "/app"}})
-	b.want(http.StatusOK, "The link is good for a minute.")
-	const says = "In the application you act as ada@example.com."
+	b.want(http.StatusOK, "The link is valid for one minute.")
+	const says = "In the application you are impersonating ada@example.com."
 	b.get("/dashboard/roles")
 	b.want(http.StatusOK, says)
 	o.Clock.Advance(10 * time.Minute)
 	b.post("/dashboard/users/"+o.user("cyd@example.com").ID+"/impersonate", url.Values{"reason": {"ticket 8"}, "redirect_to": {o.url + "/app"}})
-	b.want(http.StatusOK, "The link is good for a minute.")
+	b.want(http.StatusOK, "The link is valid for one minute.")
 	b.get("/dashboard/roles")
-	b.want(http.StatusOK, says, "In the application you act as cyd@example.com.")
+	b.want(http.StatusOK, says, "In the application you are impersonating cyd@example.com.")
 	var end string
 	for _, to := range b.links() {
 		if strings.HasPrefix(to, "/dashboard/impersonations/") && end == "" {
@@ -167,13 +167,13 @@ func TestActing(t *testing.T) {
 	b.post(end, url.Values{})
 	b.want(http.StatusOK, "It has ended.")
 	b.get("/dashboard/roles")
-	b.want(http.StatusOK, "In the application you act as cyd@example.com.")
+	b.want(http.StatusOK, "In the application you are impersonating cyd@example.com.")
 	if strings.Contains(b.text(), says) {
 		t.Error("it is over, and every page says otherwise")
 	}
 	o.Clock.Advance(16 * time.Minute)
 	b.get("/dashboard/roles")
-	if strings.Contains(b.text(), "you act as") {
+	if strings.Contains(b.text(), "you are impersonating") {
 		t.Error("all are over, and a page says otherwise")
 	}
 }

@@ -66,14 +66,14 @@ func TestFormsOfASessionThatEnds(t *testing.T) {
 	var gone atomic.Bool
 	tap.Reset(storetap.Hooks{After: func(_ context.Context, method string, _ int, _ error) {
 		if method == "Session" && gone.CompareAndSwap(false, true) {
-			if _, err := o.adm.EndSessions(context.WithoutCancel(t.Context()), admin.System("test"), o.owner.ID, "test"); err != nil {
+			if _, err := o.adm.EndSessions(context.WithoutCancel(t.Context()), admin.System("test").Accepting(), o.owner.ID, "test"); err != nil {
 				t.Error(err)
 			}
 		}
 	}})
 	b.post("/dashboard"+ids.Replace("/users/{ada}/ban"), url.Values{"reason": {"spam"}, "typed": {"ada@example.com"}})
 	tap.Reset(storetap.Hooks{})
-	if u, err := o.adm.User(t.Context(), admin.System("test"), ids.Replace("{ada}")); err != nil || u.Banned(o.Clock.Now()) || !gone.Load() {
+	if u, err := o.adm.User(t.Context(), admin.System("test").Accepting(), ids.Replace("{ada}")); err != nil || u.Banned(o.Clock.Now()) || !gone.Load() {
 		t.Errorf("banned in the name of a session that had ended: %v, %v", u.BannedUntil, err)
 	}
 }

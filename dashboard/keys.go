@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -17,7 +18,7 @@ func showKeys(v *visit) (*page, error) {
 		return nil, err
 	}
 	p := &page{Title: v.t("Keys"), Under: v.t("Secret keys are for programs; public ones name an application."), Buttons: []link{v.to("New key", "POST /keys", "/keys/new", false)}}
-	t := &table{Name: v.t("Keys"), Columns: v.columns("Name", "Kind", "Status", "Scopes", "Last used", "Ends"), Empty: v.t("There is no key yet, besides those of the options."), Next: v.next(o)}
+	t := &table{Name: v.t("Keys"), Columns: v.columns("Name", "Kind", "Status", "Scopes", "Last used", "Ends"), Empty: v.t("There are no keys yet, except those of the options."), Next: v.next(o)}
 	for _, k := range o.list("keys") {
 		t.Rows = append(t.Rows, row{Off: k.str("status") != "live", Cells: []cell{{Text: k.str("name"), To: v.path("/keys/" + url.PathEscape(k.str("id")))}, {Text: v.t(k.str("kind"))}, {Tags: []tag{v.keyStatus(k)}},
 			{Tags: words(k.texts("scopes"))}, v.when(k, "last_used_at"), v.when(k, "expires_at")}})
@@ -62,12 +63,12 @@ func showKey(v *visit) (*page, error) {
 	}
 	facts := []fact{
 		{Name: v.t("Id"), Cells: []cell{{Text: k.str("id"), Code: true}}}, {Name: v.t("Environment"), Cells: []cell{{Text: k.str("environment")}}},
-		{Name: v.t("Scopes"), Cells: []cell{{Tags: words(k.texts("scopes"))}}}, {Name: v.t("Networks"), Cells: []cell{{Text: or(strings.Join(k.texts("cidrs"), ", "), v.t("Any"))}}},
-		{Name: v.t("Made"), Cells: []cell{{Time: k.time("created_at")}}}, {Name: v.t("Made by"), Cells: []cell{v.user(k.str("created_by"), "")}},
+		{Name: v.t("Scopes"), Cells: []cell{{Tags: words(k.texts("scopes"))}}}, {Name: v.t("Networks"), Cells: []cell{{Text: cmp.Or(strings.Join(k.texts("cidrs"), ", "), v.t("Any"))}}},
+		{Name: v.t("Created"), Cells: []cell{{Time: k.time("created_at")}}}, {Name: v.t("Created by"), Cells: []cell{v.userCell(k.str("created_by"), "")}},
 		{Name: v.t("Last used"), Cells: []cell{v.when(k, "last_used_at")}}, {Name: v.t("Rotated"), Cells: []cell{v.when(k, "rotated_at")}}, {Name: v.t("Ends"), Cells: []cell{v.when(k, "expires_at")}},
 	}
 	if t := k.time("previous_until"); t.After(v.d.kit.Now()) {
-		facts = append(facts, fact{Name: v.t("The former text is good until"), Cells: []cell{{Time: t}}})
+		facts = append(facts, fact{Name: v.t("The previous key works until"), Cells: []cell{{Time: t}}})
 	}
 	p.Blocks = []block{{Facts: facts}}
 	return p, nil
@@ -79,31 +80,36 @@ func keyActions() []action {
 	shown := func(v *visit, o object) (*page, error) { return v.secret("The key", o.str("key"), toKeys(v)), nil }
 	return []action{
 		{
-			at: "/keys/new", boxes: []string{"scopes"}, asks: "POST /keys", title: "New key", submit: "Make it", back: toKeys, show: shown,
+			at: "/keys/new", boxes: []string{"scopes"}, operation: "POST /keys", title: "New key", submit: "Create", back: toKeys, show: shown,
 			fields: func(v *visit) ([]field, error) {
 				scopes, err := v.scopes(nil)
 				return slices.Concat([]field{
 					{Name: "name", Label: v.t("Name"), Type: "text", Required: true},
 					{Name: "kind", Label: v.t("Kind"), Type: "select", Options: v.choices("secret", "Secret, for programs", "public", "Public, names an application")},
 				}, scopes, []field{
-					{Name: "cidrs", Label: v.t("Networks"), Type: "lines", Hint: v.t("From where alone it may be used, such as 192.0.2.0/24; empty: from anywhere")},
+					v.hourlyLimit(""),
+					{Name: "cidrs", Label: v.t("Networks"), Type: "lines", Hint: v.t("Networks from which it may be used, such as 192.0.2.0/24. Empty: from anywhere")},
 					{Name: "expires_at", Label: v.t("Ends"), Type: "datetime-local", Hint: v.t("In UTC. Empty: never")},
 				}), err
 			},
 			do: func(v *visit) (any, error) {
-				ends, err := v.instant("expires_at")
-				kind := v.said("kind")
+				ends, err := v.formTime("expires_at")
+				if err != nil {
+					return nil, err
+				}
+				limit, err := v.formNumber("hourly_limit")
+				kind := v.formValue("kind")
 				switch {
 				case err != nil:
 					return nil, err
 				case kind != "" && kind != "secret" && kind != "public":
 					return nil, v.d.kit.Invalid("kind", "has to be secret or public")
 				}
-				return v.d.adm.CreateKey(v.ctx, v.who, admin.CreateKeyParams{Name: v.said("name"), Public: kind == "public", Scopes: v.scopesGiven(), Networks: v.several("cidrs"), ExpiresAt: ends})
+				return v.d.adm.CreateKey(v.ctx, v.actor, admin.CreateKeyParams{Name: v.formValue("name"), Public: kind == "public", Scopes: v.postedScopes(), Networks: v.formValues("cidrs"), ExpiresAt: ends, HourlyLimit: limit})
 			},
 		},
 		{
-			at: "/keys/{id}/edit", boxes: []string{"scopes"}, asks: "PATCH /keys/{id}", title: "Change the key", submit: "Save", done: "Saved.", back: toKey,
+			at: "/keys/{id}/edit", boxes: []string{"scopes"}, operation: "PATCH /keys/{id}", title: "Change the key", submit: "Save", done: "Saved.", back: toKey,
 			fields: func(v *visit) ([]field, error) {
 				k, err := v.key()
 				if err != nil {
@@ -111,6 +117,7 @@ func keyActions() []action {
 				}
 				scopes, err := v.scopes(k.texts("scopes"))
 				return slices.Concat([]field{{Name: "name", Label: v.t("Name"), Type: "text", Required: true, Value: k.str("name")}}, scopes, []field{
+					v.hourlyLimit(k.str("hourly_limit")),
 					{Name: "cidrs", Label: v.t("Networks"), Type: "lines", Value: strings.Join(k.texts("cidrs"), " ")},
 					{Name: "expires_at", Label: v.t("Ends"), Type: "datetime-local", Value: day(k.time("expires_at")), Hint: v.t("In UTC. Empty: never")},
 					{Name: "revision", Type: "hidden", Value: k.str("revision")},
@@ -119,23 +126,23 @@ func keyActions() []action {
 			do: updateKey,
 		},
 		{
-			at: "/keys/{id}/rotate", asks: "POST /keys/{id}/rotate", title: "Rotate the key", text: "The key gets another text. The one before stays good for a while, so that programs can be changed over.", submit: "Rotate", danger: true, back: toKey, show: shown,
+			at: "/keys/{id}/rotate", operation: "POST /keys/{id}/rotate", title: "Rotate the key", text: "A new key is created. The previous one keeps working for a while, so that you can update your programs.", submit: "Rotate", danger: true, back: toKey, show: shown,
 			fields: func(v *visit) ([]field, error) {
-				return []field{{Name: "overlap", Label: v.t("The former text stays good for"), Type: "select", Options: v.choices("86400", "A day", "604800", "A week", "3600", "An hour", "0", "Not at all")}}, nil
+				return []field{{Name: "overlap", Label: v.t("The previous key keeps working for"), Type: "select", Options: v.choices("86400", "A day", "604800", "A week", "3600", "An hour", "0", "Not at all")}}, nil
 			},
 			do: func(v *visit) (any, error) {
 				n, err := strconv.Atoi(v.form.Get("overlap"))
 				if err != nil || n < 0 || n > 366*86400 {
 					return nil, v.d.kit.Invalid("overlap", "has to be a number of seconds")
 				}
-				return v.d.adm.RotateKey(v.ctx, v.who, admin.RotateKeyParams{ID: v.id(), Overlap: time.Duration(n) * time.Second})
+				return v.d.adm.RotateKey(v.ctx, v.actor, admin.RotateKeyParams{ID: v.id(), Overlap: time.Duration(n) * time.Second})
 			},
 		},
-		{at: "/keys/{id}/revoke", asks: "DELETE /keys/{id}", title: "Revoke the key", text: "It stops at once, and for good.", submit: "Revoke", danger: true, done: "The key is revoked.", back: toKey, fields: because(false),
+		{at: "/keys/{id}/revoke", operation: "DELETE /keys/{id}", title: "Revoke the key", text: "It stops working immediately and permanently.", submit: "Revoke", danger: true, done: "The key was revoked.", back: toKey, fields: withReason(false),
 			do: func(v *visit) (any, error) {
-				return nil, v.d.adm.RevokeKey(v.ctx, v.who, admin.RevokeKeyParams{ID: v.id(), Reason: v.said("reason"), Revision: v.revision()})
+				return nil, v.d.adm.RevokeKey(v.ctx, v.actor, admin.RevokeKeyParams{ID: v.id(), Reason: v.formValue("reason"), Revision: v.revision()})
 			},
-			typed: func(v *visit) (string, error) {
+			confirmation: func(v *visit) (string, error) {
 				k, err := v.key()
 				return k.str("name"), err
 			}},
@@ -160,37 +167,57 @@ func (v *visit) scopes(held []string) ([]field, error) {
 	return []field{f, rest}, err
 }
 
-// scopesGiven returns the posted scopes of all fields.
-func (v *visit) scopesGiven() []string {
-	return slices.Concat(v.several("scopes"), v.several("patterns"))
+// postedScopes returns the posted scopes of all fields.
+func (v *visit) postedScopes() []string {
+	return slices.Concat(v.formValues("scopes"), v.formValues("patterns"))
 }
 
 // updateKey updates the fields of a key that were edited.
+// hourlyLimit returns the field of a key's budget.
+func (v *visit) hourlyLimit(n string) field {
+	return field{Name: "hourly_limit", Label: v.t("Accounts an hour"), Type: "number", Value: hourly(n), Hint: v.t("How many accounts it may ban, delete, anonymise, sign out or mail in an hour. Empty: 50")}
+}
+
+// hourly returns a key's budget as its field has it.
+func hourly(n string) string {
+	if n == "0" {
+		return ""
+	}
+	return n
+}
+
 func updateKey(v *visit) (any, error) {
 	k, err := v.key()
 	if err != nil {
 		return nil, err
 	}
 	p := admin.UpdateKeyParams{ID: v.id(), Revision: v.revision()}
-	if name := v.said("name"); name != k.str("name") {
+	if name := v.formValue("name"); name != k.str("name") {
 		p.Name = &name
 	}
 	other := func(given []string, is string) bool {
 		return !slices.Equal(slices.Sorted(slices.Values(given)), slices.Sorted(slices.Values(k.texts(is))))
 	}
-	if scopes := v.scopesGiven(); other(scopes, "scopes") {
+	if scopes := v.postedScopes(); other(scopes, "scopes") {
 		p.Scopes = &scopes
 	}
-	if networks := v.several("cidrs"); other(networks, "cidrs") {
+	if networks := v.formValues("cidrs"); other(networks, "cidrs") {
 		p.Networks = &networks
 	}
+	if v.formValue("hourly_limit") != hourly(k.str("hourly_limit")) {
+		limit, err := v.formNumber("hourly_limit")
+		if err != nil {
+			return nil, err
+		}
+		p.HourlyLimit = &limit
+	}
 	if v.form.Get("expires_at") != day(k.time("expires_at")) {
-		ends, err := v.instant("expires_at")
+		ends, err := v.formTime("expires_at")
 		if err != nil {
 			return nil, err
 		}
 		p.ExpiresAt = &ends
 	}
-	_, err = v.d.adm.UpdateKey(v.ctx, v.who, p)
+	_, err = v.d.adm.UpdateKey(v.ctx, v.actor, p)
 	return nil, err
 }

@@ -45,7 +45,7 @@ func (v *visit) byAddress(q url.Values, names ...string) url.Values {
 		if !strings.ContainsAny(q.Get(name), "@+") || !v.may("GET /users") {
 			continue
 		}
-		o, err := v.shown(v.d.adm.ListUsers(v.ctx, v.who, admin.ListUsersParams{UserFilter: admin.UserFilter{Search: q.Get(name)}, Limit: 1}))
+		o, err := v.shown(v.d.adm.ListUsers(v.ctx, v.actor, admin.ListUsersParams{UserFilter: admin.UserFilter{Search: q.Get(name)}, Limit: 1}))
 		if list := o.list("users"); err == nil && len(list) == 1 && (o.str("matched") == "email" || o.str("matched") == "phone") {
 			q.Set(name, list[0].str("id"))
 		}
@@ -105,8 +105,8 @@ func (v *visit) columns(names ...string) []column {
 	return list
 }
 
-// user returns a cell that links to an account.
-func (v *visit) user(id, label string) cell {
+// userCell returns a cell that links to an account.
+func (v *visit) userCell(id, label string) cell {
 	if label == "" {
 		label = id
 	}
@@ -126,7 +126,7 @@ func (v *visit) names(ids ...string) map[string]string {
 	}
 	names := map[string]string{}
 	for some := range slices.Chunk(ids, store.MaxQueryIDs) {
-		found, err := v.shown(v.d.adm.ListUsers(v.ctx, v.who, admin.ListUsersParams{UserFilter: admin.UserFilter{IDs: some}, Limit: store.MaxQueryIDs}))
+		found, err := v.shown(v.d.adm.ListUsers(v.ctx, v.actor, admin.ListUsersParams{UserFilter: admin.UserFilter{IDs: some}, Limit: store.MaxQueryIDs}))
 		if err != nil {
 			return names // ids do instead
 		}

@@ -19,7 +19,7 @@ func pretty(v any) string {
 func mergePatch(from, to map[string]any) map[string]any {
 	out := map[string]any{}
 	for name := range from {
-		if _, stays := to[name]; !stays {
+		if _, exists := to[name]; !exists {
 			out[name] = nil
 		}
 	}

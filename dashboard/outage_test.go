@@ -17,7 +17,7 @@ func TestDryRunInAnOutage(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())
 	o := newOffice(t, tap, admin.Options{})
-	if _, err := o.adm.CreateRole(t.Context(), admin.System("test"), admin.CreateRoleParams{Name: "editor", Permissions: []string{"notes.write"}}); err != nil {
+	if _, err := o.adm.CreateRole(t.Context(), admin.System("test").Accepting(), admin.CreateRoleParams{Name: "editor", Permissions: []string{"notes.write"}}); err != nil {
 		t.Fatal(err)
 	}
 	b := o.signedIn("owner@example.com")
@@ -36,7 +36,7 @@ func TestDryRunInAnOutage(t *testing.T) {
 		return n.Load()
 	}
 	calls := try(0)
-	b.want(http.StatusOK, "It would touch")
+	b.want(http.StatusOK, "This affects")
 	if calls < 3 {
 		t.Fatalf("%d calls of the store", calls)
 	}

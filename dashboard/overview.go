@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -18,26 +19,26 @@ var periods = []struct{ name, text string }{{"24h", "24 hours"}, {"7d", "7 days"
 func showOverview(v *visit) (*page, error) {
 	p := &page{Title: v.t("Overview")}
 	if !v.may("GET /overview") {
-		p.Blocks = []block{{Text: v.t("Your roles show you no figures. What they let you do is in the menu.")}}
+		p.Blocks = []block{{Text: v.t("Your roles do not include the figures. What you can do is in the menu.")}}
 		return p, nil
 	}
-	period := or(v.r.URL.Query().Get("period"), "24h")
+	period := cmp.Or(v.r.URL.Query().Get("period"), "24h")
 	for _, s := range periods {
 		p.Tabs = append(p.Tabs, link{Text: v.t(s.text), To: v.path("/") + "?period=" + s.name, Here: s.name == period})
 	}
-	o, err := v.shown(v.d.adm.Overview(v.ctx, v.who, admin.OverviewParams{Period: period}))
+	o, err := v.shown(v.d.adm.Overview(v.ctx, v.actor, admin.OverviewParams{Period: period}))
 	if err != nil {
 		return nil, err
 	}
 	p.Blocks = append(p.Blocks, v.warnings(o)...)
-	p.Blocks = append(p.Blocks, block{Figures: v.totals(o)}, block{Title: v.t("In these {span}, with the change to those before", "span", v.spanName(period)), Figures: v.figures(o)})
-	stats, err := v.shown(v.d.adm.Stats(v.ctx, v.who, admin.StatsParams{Metrics: []store.Metric{store.MetricSignUps, store.MetricSignIns, store.MetricSignInFailures}, From: o.time("from"), To: o.time("to"), Interval: store.Interval(intervalOf(period))}))
+	p.Blocks = append(p.Blocks, block{Figures: v.totals(o)}, block{Title: v.t("In the last {span}, compared with the period before", "span", v.spanName(period)), Figures: v.figures(o)})
+	stats, err := v.shown(v.d.adm.Stats(v.ctx, v.actor, admin.StatsParams{Metrics: []store.Metric{store.MetricSignUps, store.MetricSignIns, store.MetricSignInFailures}, From: o.time("from"), To: o.time("to"), Interval: store.Interval(intervalOf(period))}))
 	if err != nil {
 		return nil, err
 	}
 	note := ""
 	if intervalOf(period) == "day" {
-		note = v.t("By days in UTC. The first is shown whole, and so holds some from before the span above.")
+		note = v.t("By day, in UTC. The first day is complete and therefore starts before the period above.")
 	}
 	for _, m := range []struct{ metric, text, kind string }{{"sign_ups", "Sign-ups", "good"}, {"sign_ins", "Sign-ins by method", ""}, {"sign_in_failures", "Failures by reason", "bad"}} {
 		p.Blocks = append(p.Blocks, block{Title: v.t(m.text), Text: note, Chart: v.chart(m.text, m.kind, m.metric, stats)})
@@ -157,7 +158,7 @@ func series(stats object, metric string) []line {
 		if s.str("metric") != metric {
 			continue
 		}
-		l := line{Name: or(s.str("label"), metric), At: map[time.Time]int64{}}
+		l := line{Name: cmp.Or(s.str("label"), metric), At: map[time.Time]int64{}}
 		for _, p := range s.list("points") {
 			l.At[p.time("at").UTC()] += p.num("count")
 		}

@@ -39,11 +39,11 @@ type block struct {
 	Link    *link
 }
 
-// link leads to a page. Without To it is disabled, and Why gives the reason.
+// link leads to a page. Without To it is disabled, and Reason says why.
 type link struct {
-	Text, To, Why string
-	Danger, Here  bool
-	Post          bool // a button that posts
+	Text, To, Reason string
+	Danger, Here     bool
+	Post             bool // a button that posts
 }
 
 // tag is a word beside a title or in a cell.
@@ -123,8 +123,8 @@ type field struct {
 }
 
 type option struct {
-	Value, Text, Why string
-	Chosen           bool
+	Value, Text, Description string
+	Chosen                   bool
 }
 
 // layout is a page with its header and navigation.
@@ -141,8 +141,8 @@ type layout struct {
 // buffers are reused for drawing pages.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// maxKept limits the buffers that are reused, in bytes.
-const maxKept = 1 << 20
+// maxReused limits the buffers that are reused, in bytes.
+const maxReused = 1 << 20
 
 // render sends a page.
 func (v *visit) render(status int, p *page) {
@@ -152,7 +152,7 @@ func (v *visit) render(status int, p *page) {
 	l := &layout{
 		page: p, Lang: v.lang, Brand: v.d.look.Brand, Logo: v.d.look.Logo, Prefix: v.d.prefix,
 		Script: v.path("/assets/dashboard.js?v=" + v.d.looks.versions["dashboard.js"]), Style: v.path("/assets/dashboard.css?v=" + v.d.looks.versions["dashboard.css"]),
-		Who: v.me.Label, Notice: v.noted(),
+		Who: v.me.Label, Notice: v.takeNotice(),
 	}
 	if v.me.Admin {
 		l.Acting = v.actingAs()
@@ -162,7 +162,7 @@ func (v *visit) render(status int, p *page) {
 	}
 	if v.me.Admin {
 		for _, rt := range navigation() {
-			if rt.asks == "" || v.may(rt.asks) {
+			if rt.operation == "" || v.may(rt.operation) {
 				to := strings.TrimSuffix(rt.at, "{$}")
 				here := v.r.URL.Path == v.path(to) || to != "/" && strings.HasPrefix(v.r.URL.Path, v.path(to)+"/")
 				l.Nav = append(l.Nav, link{Text: v.t(rt.nav), To: v.path(to), Here: here})
@@ -172,7 +172,7 @@ func (v *visit) render(status int, p *page) {
 	b, _ := buffers.Get().(*bytes.Buffer)
 	b.Reset()
 	defer func() {
-		if b.Cap() <= maxKept {
+		if b.Cap() <= maxReused {
 			buffers.Put(b)
 		}
 	}()
@@ -187,7 +187,7 @@ func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, err error) {
 	p := &page{Title: v.t("That did not work")}
 	switch e.Status {
 	case http.StatusNotFound:
-		p.Title = v.t("Nothing is here")
+		p.Title = v.t("Nothing here")
 	case http.StatusForbidden, http.StatusUnauthorized:
 		p.Title = v.t("Not allowed")
 	}

@@ -12,14 +12,14 @@ import (
 
 // showRoles shows the matrix of roles and permissions.
 func showRoles(v *visit) (*page, error) {
-	o, err := v.shown(v.d.adm.RoleMatrix(v.ctx, v.who))
+	o, err := v.shown(v.d.adm.RoleMatrix(v.ctx, v.actor))
 	if err != nil {
 		return nil, err
 	}
 	p := &page{Title: v.t("Roles and permissions"), Buttons: []link{v.to("New role", "POST /roles", "/roles/new", false)}}
 	p.Filters = v.filters(field{Name: "q", Label: "Search", Type: "search", Hint: v.t("Part of a role's name")})
-	list := &table{Name: v.t("Roles"), Columns: v.columns("Role", ""), Empty: v.t("No role is called so.")}
-	t := &table{Name: v.t("Who holds what"), Columns: []column{{Text: v.t("Permission")}}, Empty: v.t("No permission is declared."), Matrix: true}
+	list := &table{Name: v.t("Roles"), Columns: v.columns("Role", ""), Empty: v.t("There is no role with this name.")}
+	t := &table{Name: v.t("Permissions by role"), Columns: []column{{Text: v.t("Permission")}}, Empty: v.t("No permission is declared."), Matrix: true}
 	q := v.r.URL.Query()
 	roles := slices.DeleteFunc(o.texts("roles"), func(name string) bool { return !strings.Contains(name, q.Get("q")) })
 	rest := roles
@@ -88,11 +88,14 @@ func showRole(v *visit) (*page, error) {
 	if err := v.fill(v.query(), &of); err != nil {
 		return nil, err
 	}
-	users, err := v.shown(v.d.adm.RoleUsers(v.ctx, v.who, of))
+	users, err := v.shown(v.d.adm.RoleUsers(v.ctx, v.actor, of))
 	if err != nil {
 		return nil, err
 	}
 	p := &page{Title: name, Under: r.str("description")}
+	if r.flag("privileged") {
+		p.Tags = []tag{{v.t("Privileged"), "warn"}}
+	}
 	if name != "owner" {
 		p.Buttons = []link{v.to("Change", "PATCH /roles/{role}", at+"/edit", false), v.to("Delete", "DELETE /roles/{role}", at+"/delete", true)}
 	}
@@ -102,7 +105,7 @@ func showRole(v *visit) (*page, error) {
 		if u.flag("banned") {
 			tags = []tag{{v.t("Banned"), "bad"}}
 		}
-		t.Rows = append(t.Rows, row{Cells: []cell{v.user(u.str("id"), u.str("label")), {Tags: tags}}})
+		t.Rows = append(t.Rows, row{Cells: []cell{v.userCell(u.str("id"), u.str("label")), {Tags: tags}}})
 	}
 	p.Blocks = []block{{Title: v.t("Permissions"), Facts: []fact{{Name: v.t("Permissions"), Cells: []cell{{Tags: words(r.texts("permissions"))}}}}}, {Title: v.t("Users"), Table: t}}
 	return p, nil
@@ -112,22 +115,26 @@ func roleActions() []action {
 	toRole := func(v *visit) string { return v.path("/roles/" + url.PathEscape(v.r.PathValue("role"))) }
 	return []action{
 		{
-			at: "/roles/new", boxes: []string{"permissions"}, asks: "POST /roles", title: "New role", submit: "Make it", plain: true, done: "The role was made.",
+			at: "/roles/new", boxes: []string{"permissions"}, operation: "POST /roles", title: "New role", submit: "Create", noDialog: true, done: "The role was created.",
 			back: func(v *visit) string { return v.path("/roles") },
 			fields: func(v *visit) ([]field, error) {
 				permissions, err := v.permissions(nil)
 				return []field{
 					{Name: "name", Label: v.t("Name"), Type: "text", Required: true, Hint: v.t("Lower-case letters, digits, - and _")},
-					{Name: "description", Label: v.t("Description"), Type: "text"}, permissions, v.others(nil),
+					{Name: "description", Label: v.t("Description"), Type: "text"}, permissions, v.others(nil), v.privilegedField(false),
 				}, err
 			},
 			do: func(v *visit) (any, error) {
-				return v.d.adm.CreateRole(v.ctx, v.who, admin.CreateRoleParams{Name: v.said("name"), Description: v.said("description"), Permissions: v.permissionsGiven()})
+				p := admin.CreateRoleParams{Name: v.formValue("name"), Description: v.formValue("description"), Permissions: v.postedPermissions()}
+				if yes := v.isChecked("privileged"); yes { // a name may be privileged already
+					p.Privileged = &yes
+				}
+				return v.d.adm.CreateRole(v.ctx, v.actor, p)
 			},
 		},
 		{
-			at: "/roles/{role}/edit", boxes: []string{"permissions"}, asks: "PATCH /roles/{role}", title: "Change the role", submit: "Save", plain: true, back: toRole,
-			text: "First it is only tried: you see how many users it touches.",
+			at: "/roles/{role}/edit", boxes: []string{"permissions"}, operation: "PATCH /roles/{role}", title: "Change the role", submit: "Save", noDialog: true, back: toRole,
+			text: "The first step is a preview: it shows how many users are affected.",
 			fields: func(v *visit) ([]field, error) {
 				r, err := v.role()
 				if err != nil {
@@ -135,56 +142,56 @@ func roleActions() []action {
 				}
 				permissions, err := v.permissions(r.texts("permissions"))
 				return []field{
-					{Name: "description", Label: v.t("Description"), Type: "text", Value: r.str("description")}, permissions, v.others(r.texts("permissions")),
-					{Name: "sure", Label: v.t("Save it now; else it is only tried"), Type: "check"}, seen(r),
+					{Name: "description", Label: v.t("Description"), Type: "text", Value: r.str("description")}, permissions, v.others(r.texts("permissions")), v.privilegedField(r.flag("privileged")),
+					{Name: "sure", Label: v.t("Save now (otherwise this is only a preview)"), Type: "check"}, revisionField(r),
 				}, err
 			},
 			do: func(v *visit) (any, error) {
-				description, permissions := v.said("description"), v.permissionsGiven()
-				return v.d.adm.UpdateRole(v.ctx, v.who, admin.UpdateRoleParams{Name: v.r.PathValue("role"), Description: &description, Permissions: &permissions, Revision: v.revision(), DryRun: !v.ticked("sure")})
+				description, permissions, privileged := v.formValue("description"), v.postedPermissions(), v.isChecked("privileged")
+				return v.d.adm.UpdateRole(v.ctx, v.actor, admin.UpdateRoleParams{Name: v.r.PathValue("role"), Description: &description, Permissions: &permissions, Privileged: &privileged, Revision: v.revision(), DryRun: !v.isChecked("sure")})
 			},
 			show: func(v *visit, o object) (*page, error) {
 				if !o.flag("dry_run") {
-					v.note(v.t("The role is changed, in every session within a second."))
+					v.setNotice(v.t("The role was changed. It takes effect in every session within a second."))
 					v.redirect(toRole(v))
 					return nil, nil
 				}
 				p, err := v.actionPage(nil)
 				if err == nil {
-					p.Blocks[0].Text = v.t("It would touch {n} users. Tick the box to save it.", "n", thousands(o.of("users").num("count")))
+					p.Blocks[0].Text = v.t("This affects {n} users. Tick the box to save it.", "n", thousands(o.of("users").num("count")))
 					p.Blocks[0].Warn = true
 				}
 				return p, err
 			},
 		},
-		{at: "/roles/{role}/delete", asks: "DELETE /roles/{role}", title: "Delete the role", text: "Only a role that nobody has can be deleted.", submit: "Delete", danger: true, done: "The role is gone.",
+		{at: "/roles/{role}/delete", operation: "DELETE /roles/{role}", title: "Delete the role", text: "Only a role that nobody has can be deleted.", submit: "Delete", danger: true, done: "The role was deleted.",
 			back: func(v *visit) string { return v.path("/roles") },
 			fields: func(v *visit) ([]field, error) {
 				r, err := v.role()
-				return []field{seen(r)}, err
+				return []field{revisionField(r)}, err
 			},
 			do: func(v *visit) (any, error) {
-				return v.d.adm.DeleteRole(v.ctx, v.who, admin.DeleteRoleParams{Name: v.r.PathValue("role"), Revision: v.revision()})
+				return v.d.adm.DeleteRole(v.ctx, v.actor, admin.DeleteRoleParams{Name: v.r.PathValue("role"), Revision: v.revision()})
 			},
-			typed: func(v *visit) (string, error) { return v.r.PathValue("role"), nil }},
+			confirmation: func(v *visit) (string, error) { return v.r.PathValue("role"), nil }},
 	}
 }
 
 // permissions returns boxes for all declared permissions. The ones that the visitor cannot
 // grant are marked.
 func (v *visit) permissions(held []string) (field, error) {
-	all, err := v.d.adm.Permissions(v.ctx, v.who)
+	all, err := v.d.adm.Permissions(v.ctx, v.actor)
 	f := field{Name: "permissions", Label: v.t("Permissions"), Type: "checks"}
 	has := map[string]bool{}
 	for _, name := range held {
 		has[name] = true
 	}
 	for _, p := range all {
-		why := p.Description
+		description := p.Description
 		if !v.me.Holds(p.Name) {
-			why = v.t("You do not hold it, and so cannot give it.")
+			description = v.t("You do not have it and so cannot give it.")
 		}
-		f.Options = append(f.Options, option{Value: p.Name, Text: p.Name, Why: why, Chosen: has[p.Name]})
+		f.Options = append(f.Options, option{Value: p.Name, Text: p.Name, Description: description, Chosen: has[p.Name]})
 	}
 	return f, err
 }
@@ -200,16 +207,21 @@ func (v *visit) others(held []string) field {
 	return field{Name: "patterns", Label: v.t("Patterns"), Type: "lines", Value: strings.Join(patterns, " "), Hint: v.t("Such as notes.*, separated by spaces")}
 }
 
-// permissionsGiven returns the posted permissions of a role.
-func (v *visit) permissionsGiven() []string {
-	return slices.Concat(v.several("permissions"), v.several("patterns"))
+// postedPermissions returns the posted permissions of a role.
+func (v *visit) postedPermissions() []string {
+	return slices.Concat(v.formValues("permissions"), v.formValues("patterns"))
 }
 
 // role returns the page's role, with the revision of all roles.
 func (v *visit) role() (object, error) {
-	r, revision, err := v.d.adm.Role(v.ctx, v.who, v.r.PathValue("role"))
+	r, revision, err := v.d.adm.Role(v.ctx, v.actor, v.r.PathValue("role"))
 	if err != nil {
 		return nil, err
 	}
-	return &record{value: reflect.ValueOf(map[string]any{"name": r.Name, "description": r.Description, "permissions": r.Permissions}), revision: strconv.FormatInt(revision, 10)}, nil
+	return &record{value: reflect.ValueOf(map[string]any{"name": r.Name, "description": r.Description, "permissions": r.Permissions, "privileged": r.Privileged}), revision: strconv.FormatInt(revision, 10)}, nil
+}
+
+// privilegedField is the mark of a role's name. Only "*" changes it.
+func (v *visit) privilegedField(checked bool) field {
+	return field{Name: "privileged", Label: v.t("The name is privileged"), Type: "check", Checked: checked, Hint: v.t("For names that your code checks. Users who get the role have to accept it, and only its holders may give it")}
 }

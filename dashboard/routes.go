@@ -11,13 +11,13 @@ import (
 
 // route is a page: a view, or a form that runs one operation.
 type route struct {
-	at      string                      // path below the prefix
-	asks    string                      // operation that the page requires
-	show    func(*visit) (*page, error) // of a view
-	form    *action                     // of a form
-	file    func(*visit) error          // of a download
-	anybody bool                        // open to visitors without an admin role, too
-	nav     string                      // name in the navigation; "": not listed
+	at        string                      // path below the prefix
+	operation string                      // operation that the page requires
+	show      func(*visit) (*page, error) // of a view
+	form      *action                     // of a form
+	file      func(*visit) error          // of a download
+	public    bool                        // open to visitors without an admin role, too
+	nav       string                      // name in the navigation; "": not listed
 }
 
 // routes is the table of all pages.
@@ -25,26 +25,26 @@ func routes() []route {
 	return slices.Concat(
 		[]route{
 			{at: "/{$}", show: showOverview, nav: "Overview"},
-			{at: "/users", asks: "GET /users", show: showUsers, nav: "Users"},
-			{at: "/sessions", asks: "GET /sessions", show: showSessions, nav: "Sessions"},
-			{at: "/roles", asks: "GET /roles", show: showRoles, nav: "Roles"},
-			{at: "/audit", asks: "GET /audit-logs", show: showAudit, nav: "Audit log"},
-			{at: "/invitations", asks: "GET /invitations", show: showInvitations, nav: "Invitations"},
-			{at: "/messages", asks: "GET /messages", show: showMessages, nav: "Messages"},
-			{at: "/keys", asks: "GET /keys", show: showKeys, nav: "Keys"},
-			{at: "/settings", asks: "GET /settings", show: showSettings, nav: "Settings"},
+			{at: "/users", operation: "GET /users", show: showUsers, nav: "Users"},
+			{at: "/sessions", operation: "GET /sessions", show: showSessions, nav: "Sessions"},
+			{at: "/roles", operation: "GET /roles", show: showRoles, nav: "Roles"},
+			{at: "/audit", operation: "GET /audit-logs", show: showAudit, nav: "Audit log"},
+			{at: "/invitations", operation: "GET /invitations", show: showInvitations, nav: "Invitations"},
+			{at: "/messages", operation: "GET /messages", show: showMessages, nav: "Messages"},
+			{at: "/keys", operation: "GET /keys", show: showKeys, nav: "Keys"},
+			{at: "/settings", operation: "GET /settings", show: showSettings, nav: "Settings"},
 
-			{at: "/users/{id}", asks: "GET /users/{id}", show: showUser},
-			{at: "/roles/{role}", asks: "GET /roles/{role}", show: showRole},
-			{at: "/audit/{id}", asks: "GET /audit-logs/{id}", show: showEvent},
-			{at: "/keys/{id}", asks: "GET /keys", show: showKey},
+			{at: "/users/{id}", operation: "GET /users/{id}", show: showUser},
+			{at: "/roles/{role}", operation: "GET /roles/{role}", show: showRole},
+			{at: "/audit/{id}", operation: "GET /audit-logs/{id}", show: showEvent},
+			{at: "/keys/{id}", operation: "GET /keys", show: showKey},
 			{at: "/jobs/{id}", show: showJob},
-			{at: "/impersonations", asks: "GET /impersonations", show: showImpersonations},
-			{at: "/diagnostics", asks: "GET /diagnostics", show: showDiagnostics},
+			{at: "/impersonations", operation: "GET /impersonations", show: showImpersonations},
+			{at: "/diagnostics", operation: "GET /diagnostics", show: showDiagnostics},
 
-			{at: "/users/export", asks: "GET /users/export", file: exportUsers},
-			{at: "/users/{id}/export", asks: "GET /users/{id}/export", file: exportPerson},
-			{at: "/audit/export", asks: "GET /audit-logs/export", file: exportAudit},
+			{at: "/users/export", operation: "GET /users/export", file: exportUsers},
+			{at: "/users/{id}/export", operation: "GET /users/{id}/export", file: exportPerson},
+			{at: "/audit/export", operation: "GET /audit-logs/export", file: exportAudit},
 		},
 		actionRoutes(),
 		[]route{firstOwnerRoute()},
@@ -92,7 +92,7 @@ func (rt route) methods() []string {
 func (d *Dashboard) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	v, err := d.begin(rt, w, r)
 	if err != nil {
-		return v.elsewhere(err)
+		return v.redirectToSignIn(err)
 	}
 	switch {
 	case rt.form != nil:
@@ -106,12 +106,12 @@ func (d *Dashboard) serve(rt route, w http.ResponseWriter, r *http.Request) erro
 			return nil
 		}
 	}
-	return v.elsewhere(err)
+	return v.redirectToSignIn(err)
 }
 
-// begins checks whether the visitor may run an operation. For a posted form the check
+// checkOperation checks whether the visitor may run an operation. For a posted form the check
 // counts as an attempt, as in the operation itself.
-func (v *visit) begins(pattern string) error {
+func (v *visit) checkOperation(pattern string) error {
 	if v.r.Method != http.MethodPost || v.denied { // one attempt a request
 		return v.me.May(pattern)
 	}
@@ -124,23 +124,23 @@ func (v *visit) begins(pattern string) error {
 func (d *Dashboard) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit, error) {
 	v := d.newVisit(rt, w, r)
 	var err error
-	if v.who, err = d.adm.Authorize(r); err != nil {
+	if v.actor, err = d.adm.Authorize(r); err != nil {
 		return v, err
 	}
-	if v.me, err = d.adm.Visitor(r.Context(), v.who); err != nil {
+	if v.me, err = d.adm.Visitor(r.Context(), v.actor); err != nil {
 		return v, err
 	}
 	if r.Method != http.MethodPost {
-		v.who = v.me.Reader()
+		v.actor = v.me.Reader()
 	}
-	if !v.me.Admin && !rt.anybody {
+	if !v.me.Admin && !rt.public {
 		return v, auth.Reject(auth.CodeNotAdmin, "")
 	}
-	if err := v.readable(); err != nil {
+	if err := v.checkURL(); err != nil {
 		return v, err
 	}
-	if rt.asks != "" {
-		err = v.begins(rt.asks)
+	if rt.operation != "" {
+		err = v.checkOperation(rt.operation)
 	}
 	if r.Method == http.MethodPost && err == nil {
 		var boxes []string

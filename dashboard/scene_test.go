@@ -16,7 +16,7 @@ const hostile = `"><script>alert(1)</script><img src=x onerror=alert(2)>{{.}}`
 // invitations, messages and events.
 func (o *office) scene() auth.User {
 	o.t.Helper()
-	ctx, who := o.t.Context(), admin.System("test")
+	ctx, who := o.t.Context(), admin.System("test").Accepting()
 	must := func(err error) {
 		o.t.Helper()
 		if err != nil {

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,36 +13,36 @@ import (
 )
 
 func showSessions(v *visit) (*page, error) {
-	p := &page{Title: v.t("Sessions"), Under: v.t("Those that are live, the newest first."), Filters: v.filters(
+	p := &page{Title: v.t("Sessions"), Under: v.t("Active sessions, newest first."), Filters: v.filters(
 		field{Name: "ip", Label: "Address", Type: "text"},
-		field{Name: "client", Label: "Device", Type: "text", Hint: v.t("Part of what the browser says it is; with an address or a day beside it")},
+		field{Name: "client", Label: "Device", Type: "text", Hint: v.t("Part of the browser's name (User-Agent); together with an address or a day")},
 		field{Name: "aal", Label: "Second factor", Type: "select", Options: v.choices("", "Any", "aal2", "Shown", "aal1", "Not shown")},
-		field{Name: "since", Label: "Begun from", Type: "date"},
-		field{Name: "before", Label: "Begun before", Type: "date"},
+		field{Name: "since", Label: "Started after", Type: "date"},
+		field{Name: "before", Label: "Started before", Type: "date"},
 	)}
 	o, err := listed(v, p, v.query("ip", "client", "aal", "since", "before", "user"), v.d.adm.ListSessions)
 	if err != nil {
 		return nil, err
 	}
 	list := o.list("sessions")
-	t := &table{Name: v.t("Sessions"), Columns: v.columns("User", "Device", "Address", "Begun", "Last active", "Proofs", ""), Empty: v.t("No session is live that matches."), Next: v.next(o), Rows: make([]row, 0, len(list))}
+	t := &table{Name: v.t("Sessions"), Columns: v.columns("User", "Device", "Address", "Started", "Last active", "Verified by", ""), Empty: v.t("No matching active sessions."), Next: v.next(o), Rows: make([]row, 0, len(list))}
 	names, back := v.names(ids(list, "user_id")...), v.back("/sessions")
 	for _, s := range list {
 		id := s.str("user_id")
-		t.Rows = append(t.Rows, row{Cells: v.session(s.of("session"), back, v.user(id, names[id]))})
+		t.Rows = append(t.Rows, row{Cells: v.session(s.of("session"), back, v.userCell(id, names[id]))})
 	}
 	q := v.r.URL.Query()
 	p.Buttons = []link{v.to("End sessions", "POST /sessions/revoke", "/sessions/revoke?"+url.Values{"ip": {q.Get("ip")}, "before": {q.Get("before")}}.Encode(), true)}
 	if v.may("GET /impersonations") {
-		p.Buttons = append(p.Buttons, link{Text: v.t("Who acts as whom"), To: v.path("/impersonations")})
-		p.Under += " " + v.t("Those of operators who act as somebody are on a page of their own.")
+		p.Buttons = append(p.Buttons, link{Text: v.t("Impersonations"), To: v.path("/impersonations")})
+		p.Under += " " + v.t("Sessions of operators who impersonate somebody are on a separate page.")
 	}
 	p.Blocks = append(p.Blocks, block{Table: t})
 	return p, nil
 }
 
-// ending shows the sessions that a form would end now, up to one page.
-func (v *visit) ending(p *page, o object, err error) error {
+// addEndingSessions shows the sessions that a form would end now, up to one page.
+func (v *visit) addEndingSessions(p *page, o object, err error) error {
 	if err != nil {
 		return err
 	}
@@ -53,18 +54,18 @@ func (v *visit) ending(p *page, o object, err error) error {
 	case len(list) == 1:
 		text = v.t("1 session would end now.")
 	}
-	t := &table{Name: v.t("Sessions"), Columns: v.columns("User", "Device", "Address", "Begun"), Empty: v.t("No session is live that matches.")}
+	t := &table{Name: v.t("Sessions"), Columns: v.columns("User", "Device", "Address", "Started"), Empty: v.t("No matching active sessions.")}
 	names := v.names(ids(list, "user_id")...)
 	for _, s := range list {
 		who := cell{Text: p.Under}
 		if id := s.str("user_id"); id != "" {
-			who = v.user(id, names[id])
+			who = v.userCell(id, names[id])
 		}
 		if inner := s.of("session"); inner != nil {
 			s = inner
 		}
 		if s.flag("current") {
-			text += " " + v.t("Your own goes on.")
+			text += " " + v.t("Your own session continues.")
 		}
 		t.Rows = append(t.Rows, row{Cells: v.session(s, "", who)[:4]})
 	}
@@ -72,8 +73,8 @@ func (v *visit) ending(p *page, o object, err error) error {
 	return nil
 }
 
-// endingThese shows the sessions that the form selects, once it has a filter.
-func endingThese(v *visit, p *page) error {
+// previewRevoke shows the sessions that the form selects, once it has a filter.
+func previewRevoke(v *visit, p *page) error {
 	from := v.r.URL.Query()
 	if v.form != nil {
 		from = v.form
@@ -89,7 +90,7 @@ func endingThese(v *visit, p *page) error {
 		return nil
 	}
 	o, err := find(v, q, v.d.adm.ListSessions)
-	err = v.ending(p, o, err)
+	err = v.addEndingSessions(p, o, err)
 	if e := asError(err); e != nil && e.Code == auth.CodeValidationFailed {
 		return nil // the form reports the error when it is sent
 	}
@@ -107,7 +108,7 @@ func dayTime(s string) string {
 // session returns a session's cells after the given ones. back is the page to continue
 // at after a form revokes it.
 func (v *visit) session(s object, back string, cells ...cell) []cell {
-	device := cell{Text: or(s.str("device"), v.t("Unknown device"))}
+	device := cell{Text: cmp.Or(s.str("device"), v.t("Unknown device"))}
 	if s.flag("current") {
 		device.Tags = append(device.Tags, tag{v.t("This one"), "good"})
 	}
@@ -145,37 +146,39 @@ func backTo(other string) func(*visit) string {
 
 func sessionActions() []action {
 	return []action{
-		{at: "/sessions/{id}/end", asks: "DELETE /sessions/{id}", title: "End the session", text: "Its tokens stop working at once, where sessions are checked, and after a few minutes elsewhere.", submit: "End it", danger: true, done: "The session has ended.", back: backTo("/sessions"), fields: because(false),
-			do: func(v *visit) (any, error) { return nil, v.d.adm.EndSession(v.ctx, v.who, v.id(), v.said("reason")) }},
+		{at: "/sessions/{id}/end", operation: "DELETE /sessions/{id}", title: "End the session", text: "Its tokens stop working immediately where sessions are checked, and after a few minutes elsewhere.", submit: "End it", danger: true, done: "The session has ended.", back: backTo("/sessions"), fields: withReason(false),
+			do: func(v *visit) (any, error) {
+				return nil, v.d.adm.EndSession(v.ctx, v.actor, v.id(), v.formValue("reason"))
+			}},
 		{
-			at: "/sessions/revoke", asks: "POST /sessions/revoke", title: "End sessions", text: "Of one address, or those begun before a time, or all there are.", submit: "End them", danger: true, back: backTo("/sessions"), shows: endingThese,
+			at: "/sessions/revoke", operation: "POST /sessions/revoke", title: "End sessions", text: "Those of one address, those that started before a time, or all.", submit: "End them", danger: true, back: backTo("/sessions"), preview: previewRevoke,
 			fields: func(v *visit) ([]field, error) {
 				return []field{
 					{Name: "ip", Label: v.t("Address"), Type: "text", Value: v.r.URL.Query().Get("ip")},
-					{Name: "before", Label: v.t("Begun before"), Type: "datetime-local", Value: dayTime(v.r.URL.Query().Get("before")), Hint: v.t("In UTC")},
-					{Name: "all", Label: v.t("All sessions of everybody"), Type: "check"}, reason(v, false),
+					{Name: "before", Label: v.t("Started before"), Type: "datetime-local", Value: dayTime(v.r.URL.Query().Get("before")), Hint: v.t("In UTC")},
+					{Name: "all", Label: v.t("All sessions of everybody"), Type: "check"}, reasonField(v, false),
 				}, nil
 			},
-			typed: func(v *visit) (string, error) { return v.t("end"), nil },
+			confirmation: func(v *visit) (string, error) { return v.t("end"), nil },
 			do: func(v *visit) (any, error) {
-				before, err := v.instant("before")
+				before, err := v.formTime("before")
 				if err != nil {
 					return nil, err
 				}
-				return v.d.adm.RevokeSessions(v.ctx, v.who, admin.RevokeSessionsParams{IP: v.said("ip"), Before: before, All: v.ticked("all"), Reason: v.said("reason")})
+				return v.d.adm.RevokeSessions(v.ctx, v.actor, admin.RevokeSessionsParams{IP: v.formValue("ip"), Before: before, All: v.isChecked("all"), Reason: v.formValue("reason")})
 			},
 			show: func(v *visit, o object) (*page, error) {
 				text := v.t("{n} sessions ended; {skipped} users were skipped.", "n", o.num("ended"), "skipped", o.num("skipped"))
 				if o.flag("more") {
-					text += " " + v.t("There are more: do it again.")
+					text += " " + v.t("There are more: apply it again.")
 				}
 				return &page{Title: v.t("Sessions"), Blocks: []block{{Text: text, Link: &link{Text: v.t("To the sessions"), To: v.path("/sessions")}}}}, nil
 			},
 		},
-		{at: "/impersonations/{id}/end", asks: "DELETE /impersonations/{id}", title: "End the impersonation", submit: "End it", danger: true, done: "It has ended.", back: func(v *visit) string { return v.path("/impersonations") }, fields: because(false), do: func(v *visit) (any, error) {
-			return nil, v.d.adm.EndImpersonation(v.ctx, v.who, v.id(), v.said("reason"))
-		}, then: func(v *visit) {
-			v.keepActing(v.actsNoMore(v.r.PathValue("id")))
+		{at: "/impersonations/{id}/end", operation: "DELETE /impersonations/{id}", title: "End the impersonation", submit: "End it", danger: true, done: "It has ended.", back: func(v *visit) string { return v.path("/impersonations") }, fields: withReason(false), do: func(v *visit) (any, error) {
+			return nil, v.d.adm.EndImpersonation(v.ctx, v.actor, v.id(), v.formValue("reason"))
+		}, onSuccess: func(v *visit) {
+			v.storeActing(v.actingWithout(v.r.PathValue("id")))
 		}},
 	}
 }
@@ -185,24 +188,24 @@ func showImpersonations(v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &page{Title: v.t("Who acts as whom"), Blocks: []block{{Table: t}}}, nil
+	return &page{Title: v.t("Impersonations"), Blocks: []block{{Table: t}}}, nil
 }
 
 // impersonations lists the running ones, of all accounts or of one.
 func (v *visit) impersonations(of string) (*table, error) {
-	list, err := v.d.adm.Impersonations(v.ctx, v.who)
+	list, err := v.d.adm.Impersonations(v.ctx, v.actor)
 	if err != nil {
 		return nil, err
 	}
 	list = slices.DeleteFunc(list, func(i store.Impersonation) bool { return of != "" && i.UserID != of })
-	t := &table{Name: v.t("Who acts as whom"), Columns: v.columns("Who", "As whom", "Reason", "Begun", "Ends", ""), Empty: v.t("Nobody acts as anybody.")}
+	t := &table{Name: v.t("Impersonations"), Columns: v.columns("Who", "User", "Reason", "Started", "Ends", ""), Empty: v.t("Nobody is impersonating anybody.")}
 	var people []string
 	for _, i := range list {
 		people = append(people, i.ActorID, i.UserID)
 	}
 	names := v.names(people...)
 	for _, i := range list {
-		t.Rows = append(t.Rows, row{Cells: []cell{v.user(i.ActorID, names[i.ActorID]), v.user(i.UserID, names[i.UserID]), {Text: i.Reason}, {Time: i.CreatedAt}, {Time: i.ExpiresAt},
+		t.Rows = append(t.Rows, row{Cells: []cell{v.userCell(i.ActorID, names[i.ActorID]), v.userCell(i.UserID, names[i.UserID]), {Text: i.Reason}, {Time: i.CreatedAt}, {Time: i.ExpiresAt},
 			{Links: []link{v.to("End", "DELETE /impersonations/{id}", "/impersonations/"+url.PathEscape(i.ID)+"/end", true)}}}})
 	}
 	return t, nil

@@ -16,11 +16,11 @@ import (
 
 // showSettings shows the settings, with the source of each value.
 func showSettings(v *visit) (*page, error) {
-	o, err := v.shown(v.d.adm.Settings(v.ctx, v.who))
+	o, err := v.shown(v.d.adm.Settings(v.ctx, v.actor))
 	if err != nil {
 		return nil, err
 	}
-	p := &page{Title: v.t("Settings"), Under: v.t("In force in every instance within a second."), Buttons: []link{
+	p := &page{Title: v.t("Settings"), Under: v.t("Takes effect in every instance within a second."), Buttons: []link{
 		v.to("Send me a test mail", "POST /settings/test-mail", "/settings/test-mail", false),
 		v.to("Send me a test text message", "POST /settings/test-sms", "/settings/test-sms", false),
 	}}
@@ -47,7 +47,7 @@ func showSettings(v *visit) (*page, error) {
 		do := change
 		switch {
 		case s.flag("locked"):
-			do = link{Text: v.t("Locked"), Why: or(s.str("locked_because"), v.t("An option sets it."))}
+			do = link{Text: v.t("Locked"), Reason: cmp.Or(s.str("locked_because"), v.t("Set by an option in the code."))}
 		case do.To != "":
 			do.To += url.PathEscape(s.name) + "/edit"
 		}
@@ -102,7 +102,7 @@ func (v *visit) settingText(name string, value any) string {
 		for _, p := range value {
 			parts = append(parts, fmt.Sprint(p))
 		}
-		return or(strings.Join(parts, ", "), "—")
+		return cmp.Or(strings.Join(parts, ", "), "—")
 	case map[string]any:
 		if len(value) == 0 {
 			return "—"
@@ -111,7 +111,7 @@ func (v *visit) settingText(name string, value any) string {
 	case nil:
 		return "—"
 	}
-	return or(fmt.Sprint(value), "—")
+	return cmp.Or(fmt.Sprint(value), "—")
 }
 
 // span returns a number of seconds in the largest unit without a remainder.
@@ -142,26 +142,26 @@ func settingsActions() []action {
 		return p, nil
 	}
 	return []action{
-		{at: "/settings/{name}/edit", asks: "PATCH /settings", title: "Change a setting", submit: "Save", done: "Saved, and in force everywhere within a second.", back: back, fields: settingFields,
+		{at: "/settings/{name}/edit", operation: "PATCH /settings", title: "Change a setting", submit: "Save", done: "Saved. It takes effect everywhere within a second.", back: back, fields: settingFields,
 			do: func(v *visit) (any, error) {
-				set, err := settingGiven(v)
+				set, err := postedSetting(v)
 				if err != nil {
 					return nil, err
 				}
-				return v.d.adm.SetSettings(v.ctx, v.who, admin.SetSettingsParams{Set: set, Revision: v.revision()})
+				return v.d.adm.SetSettings(v.ctx, v.actor, admin.SetSettingsParams{Set: set, Revision: v.revision()})
 			}},
-		{at: "/settings/test-mail", asks: "POST /settings/test-mail", title: "Send me a test mail", submit: "Send", back: back, show: tested,
-			do: func(v *visit) (any, error) { return v.d.adm.TryMail(v.ctx, v.who) }},
-		{at: "/settings/test-sms", asks: "POST /settings/test-sms", title: "Send me a test text message", submit: "Send", back: back, show: tested,
-			do: func(v *visit) (any, error) { return v.d.adm.TrySMS(v.ctx, v.who) }},
-		{at: "/providers/{name}/test", asks: "POST /settings/test-provider/{name}", title: "Test the provider", submit: "Test", back: back, show: tested,
-			do: func(v *visit) (any, error) { return v.d.adm.TryProvider(v.ctx, v.who, v.r.PathValue("name")) }},
+		{at: "/settings/test-mail", operation: "POST /settings/test-mail", title: "Send me a test mail", submit: "Send", back: back, show: tested,
+			do: func(v *visit) (any, error) { return v.d.adm.TryMail(v.ctx, v.actor) }},
+		{at: "/settings/test-sms", operation: "POST /settings/test-sms", title: "Send me a test text message", submit: "Send", back: back, show: tested,
+			do: func(v *visit) (any, error) { return v.d.adm.TrySMS(v.ctx, v.actor) }},
+		{at: "/providers/{name}/test", operation: "POST /settings/test-provider/{name}", title: "Test the provider", submit: "Test", back: back, show: tested,
+			do: func(v *visit) (any, error) { return v.d.adm.TryProvider(v.ctx, v.actor, v.r.PathValue("name")) }},
 	}
 }
 
 // setting returns the form's setting.
 func (v *visit) setting() (name string, s, all object, err error) {
-	if all, err = v.shown(v.d.adm.Settings(v.ctx, v.who)); err != nil {
+	if all, err = v.shown(v.d.adm.Settings(v.ctx, v.actor)); err != nil {
 		return "", nil, nil, err
 	}
 	name = v.r.PathValue("name")
@@ -193,13 +193,13 @@ func settingFields(v *visit) ([]field, error) {
 	}
 	fields := []field{f, {Name: "revision", Type: "hidden", Value: all.str("revision")}}
 	if s.str("source") == "store" {
-		fields = append(fields, field{Name: "unset", Label: v.t("Go back to the default"), Type: "check"})
+		fields = append(fields, field{Name: "unset", Label: v.t("Restore the default"), Type: "check"})
 	}
 	return fields, nil
 }
 
-// settingGiven returns the posted value.
-func settingGiven(v *visit) (map[string]any, error) {
+// postedSetting returns the posted value.
+func postedSetting(v *visit) (map[string]any, error) {
 	name, s, _, err := v.setting()
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ func TestEndedSession(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})
 	b := o.signedIn("owner@example.com")
-	if _, err := o.adm.EndSessions(t.Context(), admin.System("test"), o.owner.ID, "lost"); err != nil {
+	if _, err := o.adm.EndSessions(t.Context(), admin.System("test").Accepting(), o.owner.ID, "lost"); err != nil {
 		t.Fatal(err)
 	}
 	for _, at := range []string{"/dashboard/sessions", "/dashboard/sign-in"} {

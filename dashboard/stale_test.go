@@ -163,7 +163,7 @@ func TestExportsWhatIsListed(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})
 	for email, tenant := range map[string]string{"ada@example.com": "t1", "eve@example.com": "t2"} {
-		if _, err := o.adm.CreateUser(t.Context(), admin.System("test"), admin.CreateUserParams{Email: email, AppMetadata: map[string]any{"tenant": tenant}}); err != nil {
+		if _, err := o.adm.CreateUser(t.Context(), admin.System("test").Accepting(), admin.CreateUserParams{Email: email, AppMetadata: map[string]any{"tenant": tenant}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -112,7 +112,7 @@ func TestTimesThatAreEntered(t *testing.T) {
 	form.Set("until", until.Format("2006-01-02T15:04"))
 	b.post("/dashboard/users/"+ada.ID+"/ban", form)
 	b.want(http.StatusOK)
-	if u, err := o.adm.User(t.Context(), admin.System("test"), ada.ID); err != nil || !u.BannedUntil.Equal(until) {
+	if u, err := o.adm.User(t.Context(), admin.System("test").Accepting(), ada.ID); err != nil || !u.BannedUntil.Equal(until) {
 		t.Errorf("banned until %s, %v; want %s", u.BannedUntil, err, until)
 	}
 }
@@ -123,7 +123,7 @@ func TestDiagnosticsTellOfProxies(t *testing.T) {
 	b := newOffice(t, nil, admin.Options{}).signedIn("owner@example.com")
 	b.header.Set("X-Forwarded-For", "203.0.113.9")
 	b.get("/dashboard/diagnostics")
-	b.want(http.StatusOK, "X-Forwarded-For", "Headers of a proxy are not heeded")
+	b.want(http.StatusOK, "X-Forwarded-For", "Headers of a proxy are ignored")
 }
 
 // A visitor who has to sign in again before a download is led back to a page, and not to
@@ -136,7 +136,7 @@ func TestDownloadsOfASessionThatEnds(t *testing.T) {
 	var gone atomic.Bool
 	tap.Reset(storetap.Hooks{After: func(_ context.Context, method string, _ int, _ error) {
 		if method == "Session" && gone.CompareAndSwap(false, true) {
-			if _, err := o.adm.EndSessions(context.WithoutCancel(t.Context()), admin.System("test"), o.owner.ID, "test"); err != nil {
+			if _, err := o.adm.EndSessions(context.WithoutCancel(t.Context()), admin.System("test").Accepting(), o.owner.ID, "test"); err != nil {
 				t.Error(err)
 			}
 		}

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 	"time"
@@ -20,7 +21,7 @@ func showUser(v *visit) (*page, error) {
 	at := "/users/" + url.PathEscape(u.str("id"))
 	p := &page{Title: u.label(), Under: u.str("full_name"), Tags: v.status(u)}
 	tabs := []struct{ name, text, asks string }{
-		{"", "Overview", ""}, {"timeline", "Timeline", "GET /users/{id}/events"}, {"sessions", "Sessions", "GET /users/{id}/sessions"}, {"access", "Ways in", ""},
+		{"", "Overview", ""}, {"timeline", "Timeline", "GET /users/{id}/events"}, {"sessions", "Sessions", "GET /users/{id}/sessions"}, {"access", "Sign-in methods", ""},
 		{"roles", "Roles", "GET /roles"}, {"metadata", "Metadata", ""}, {"json", "JSON", ""},
 	}
 	for _, t := range tabs {
@@ -50,13 +51,13 @@ func showUser(v *visit) (*page, error) {
 
 // account returns the page's account.
 func (v *visit) account() (object, error) {
-	return v.shown(v.d.adm.User(v.ctx, v.who, v.id()))
+	return v.shown(v.d.adm.User(v.ctx, v.actor, v.id()))
 }
 
 // locked adds a warning for each limit that blocks sign-ins.
 func (v *visit) locked(p *page, u object, at string) {
 	for _, l := range u.list("locks") {
-		p.Blocks = append(p.Blocks, block{Warn: true, Text: v.t("Too many failures hold sign-ins off ({what}) until {time}.", "what", v.t(l.str("limit")), "time", absolute(l.time("until"))),
+		p.Blocks = append(p.Blocks, block{Warn: true, Text: v.t("Too many failed attempts: sign-ins ({what}) are blocked until {time}.", "what", v.t(l.str("limit")), "time", absolute(l.time("until"))),
 			Link: ptr(v.to("Unlock", "POST /users/{id}/unlock", at+"/unlock", false))})
 	}
 }
@@ -67,32 +68,32 @@ func userOverview(v *visit, p *page, u object, at string) error {
 		ban = "Change the ban"
 		text := v.t("Banned until {time}.", "time", absolute(until))
 		if until.Year() > 9000 {
-			text = v.t("Banned for good.")
+			text = v.t("Banned permanently.")
 		}
-		if why := v.whyBanned(u.str("id")); why != "" {
-			text += " " + why
+		if banDetails := v.banReason(u.str("id")); banDetails != "" {
+			text += " " + banDetails
 		}
 		p.Blocks = append(p.Blocks, block{Warn: true, Text: text, Link: ptr(v.to("Lift the ban", "POST /users/{id}/unban", at+"/unban", false))})
 	}
 	for _, c := range u.list("pending_changes") {
-		p.Blocks = append(p.Blocks, block{Warn: true, Text: v.t("{value} waits for its proof until {time}.", "value", c.str("value"), "time", absolute(c.time("expires_at")))})
+		p.Blocks = append(p.Blocks, block{Warn: true, Text: v.t("{value} can be verified until {time}.", "value", c.str("value"), "time", absolute(c.time("expires_at")))})
 	}
 	edit, address := v.to("Change", "PATCH /users/{id}", at+"/edit", false), v.to("Change", "POST /users/{id}/password", at+"/address", false)
 	p.Blocks = append(p.Blocks,
 		block{Facts: []fact{
 			{Name: v.t("Id"), Cells: []cell{{Text: u.str("id"), Code: true}}},
-			{Name: v.t("Name"), Cells: []cell{{Text: or(u.str("full_name"), "—")}}, Link: &edit},
-			{Name: v.t("E-mail address"), Cells: v.proved(u, "email"), Link: &address},
-			{Name: v.t("Phone number"), Cells: v.proved(u, "phone"), Link: &address},
-			{Name: v.t("Made"), Cells: []cell{{Time: u.time("created_at")}}},
+			{Name: v.t("Name"), Cells: []cell{{Text: cmp.Or(u.str("full_name"), "—")}}, Link: &edit},
+			{Name: v.t("E-mail address"), Cells: v.contactCells(u, "email"), Link: &address},
+			{Name: v.t("Phone number"), Cells: v.contactCells(u, "phone"), Link: &address},
+			{Name: v.t("Created"), Cells: []cell{{Time: u.time("created_at")}}},
 			{Name: v.t("Last sign-in"), Cells: []cell{v.when(u, "last_sign_in_at")}},
-			{Name: v.t("Roles"), Cells: []cell{{Text: or(strings.Join(u.texts("roles"), ", "), "—")}}},
-			{Name: v.t("Notes"), Cells: []cell{{Text: or(u.str("notes"), "—")}}, Link: &edit},
+			{Name: v.t("Roles"), Cells: []cell{{Text: cmp.Or(strings.Join(u.texts("roles"), ", "), "—")}}},
+			{Name: v.t("Notes"), Cells: []cell{{Text: cmp.Or(u.str("notes"), "—")}}, Link: &edit},
 		}})
 	p.Buttons = []link{
 		v.to("Send a message", "POST /users/{id}/send", at+"/send", false),
-		v.to("Make a link", "POST /links", at+"/link", false),
-		v.to("Act as this user", "POST /users/{id}/impersonate", at+"/impersonate", false),
+		v.to("Create a link", "POST /links", at+"/link", false),
+		v.to("Impersonate this user", "POST /users/{id}/impersonate", at+"/impersonate", false),
 		{Text: v.t("Export"), To: v.path(at + "/export"), Post: true},
 		v.to(ban, "POST /users/{id}/ban", at+"/ban", true),
 		v.to("Anonymise", "POST /users/{id}/anonymize", at+"/anonymize", true),
@@ -101,32 +102,32 @@ func userOverview(v *visit, p *page, u object, at string) error {
 	return nil
 }
 
-// whyBanned returns the actor and reason of the last ban, if they are recorded and the
+// banReason returns the actor and reason of the last ban, if they are recorded and the
 // visitor may read them.
-func (v *visit) whyBanned(id string) string {
+func (v *visit) banReason(id string) string {
 	if !v.may("GET /audit-logs") {
 		return ""
 	}
-	o, err := v.shown(v.d.adm.AuditLog(v.ctx, v.who, admin.AuditLogParams{EventFilter: admin.EventFilter{User: id, Action: string(auth.EventUserBanned), Outcome: store.EventDone}, Limit: 1}))
+	o, err := v.shown(v.d.adm.AuditLog(v.ctx, v.actor, admin.AuditLogParams{EventFilter: admin.EventFilter{User: id, Action: string(auth.EventUserBanned), Outcome: store.EventDone}, Limit: 1}))
 	if err != nil || len(o.list("events")) == 0 {
 		return ""
 	}
 	e := o.list("events")[0]
-	by := v.actor(e.of("actor"), v.namesIn([]object{e}, "")).Text
+	by := v.actorCell(e.of("actor"), v.namesIn([]object{e}, "")).Text
 	if e.str("reason") == "" {
 		return v.t("By {who}.", "who", by)
 	}
 	return v.t("By {who}: {reason}", "who", by, "reason", e.str("reason"))
 }
 
-// proved returns an email address or phone number, and whether it is verified.
-func (v *visit) proved(u object, field string) []cell {
+// contactCells returns an email address or phone number, and whether it is verified.
+func (v *visit) contactCells(u object, field string) []cell {
 	if u.str(field) == "" {
 		return []cell{{Text: "—"}}
 	}
-	c := cell{Text: u.str(field), Tags: []tag{{v.t("Not proved"), "warn"}}}
+	c := cell{Text: u.str(field), Tags: []tag{{v.t("Not verified"), "warn"}}}
 	if u.flag(field + "_verified") {
-		c.Tags = []tag{{v.t("Proved"), "good"}}
+		c.Tags = []tag{{v.t("Verified"), "good"}}
 	}
 	return []cell{c}
 }
@@ -136,12 +137,12 @@ func userTimeline(v *visit, p *page, u object, _ string) error {
 	if err := v.fill(v.query(), &of); err != nil {
 		return err
 	}
-	o, err := v.shown(v.d.adm.Timeline(v.ctx, v.who, of))
+	o, err := v.shown(v.d.adm.Timeline(v.ctx, v.actor, of))
 	if err != nil {
 		return err
 	}
 	t := v.events(o, u)
-	t.Empty = v.t("Nothing is recorded of this account, or not any more.")
+	t.Empty = v.t("Nothing is recorded for this account, or it is no longer kept.")
 	p.Blocks = append(p.Blocks, block{Table: t})
 	return nil
 }
@@ -151,7 +152,7 @@ func userSessions(v *visit, p *page, u object, at string) error {
 	if err != nil {
 		return err
 	}
-	t := &table{Name: v.t("Sessions"), Columns: v.columns("Device", "Address", "Begun", "Last active", "Proofs", ""), Empty: v.t("Signed in nowhere.")}
+	t := &table{Name: v.t("Sessions"), Columns: v.columns("Device", "Address", "Started", "Last active", "Verified by", ""), Empty: v.t("No active sessions.")}
 	back := v.back(strings.TrimPrefix(v.r.URL.Path, v.d.prefix) + "?tab=sessions")
 	for _, s := range o.list("sessions") {
 		t.Rows = append(t.Rows, row{Cells: v.session(s, back)})
@@ -166,14 +167,14 @@ func userSessions(v *visit, p *page, u object, at string) error {
 		return err
 	}
 	if len(acting.Rows) > 0 {
-		p.Blocks = append(p.Blocks, block{Title: v.t("Operators who act as this user"), Table: acting})
+		p.Blocks = append(p.Blocks, block{Title: v.t("Operators who impersonate this user"), Table: acting})
 	}
 	return nil
 }
 
 // sessionsOf returns the active sessions of an account.
 func (v *visit) sessionsOf(id string) (object, error) {
-	list, err := v.d.adm.UserSessions(v.ctx, v.who, id)
+	list, err := v.d.adm.UserSessions(v.ctx, v.actor, id)
 	var views []any
 	for _, s := range list {
 		views = append(views, v.d.kit.SessionView(s))
@@ -185,15 +186,15 @@ func (v *visit) sessionsOf(id string) (object, error) {
 func userAccess(v *visit, p *page, u object, at string) error {
 	password := fact{Name: v.t("Password"), Cells: []cell{{Text: v.t("None")}}, Link: ptr(v.to("Set", "POST /users/{id}/password", at+"/password", false))}
 	if u.flag("has_password") {
-		password.Cells = []cell{{Text: v.t("There is one")}}
+		password.Cells = []cell{{Text: v.t("Stored")}}
 	}
 	facts := []fact{password, {Name: v.t("Recovery codes left"), Cells: []cell{{Text: thousands(u.num("recovery_codes_left"))}}}}
-	factors := &table{Name: v.t("Second factors"), Columns: v.columns("Kind", "Made", "Last used", ""), Empty: v.t("No second factor.")}
+	factors := &table{Name: v.t("Second factors"), Columns: v.columns("Kind", "Created", "Last used", ""), Empty: v.t("No second factor.")}
 	for _, f := range u.list("factors") {
-		factors.Rows = append(factors.Rows, row{Cells: []cell{{Text: or(f.str("label"), strings.ToUpper(f.str("kind")))}, {Time: f.time("created_at")}, v.when(f, "last_used_at"),
+		factors.Rows = append(factors.Rows, row{Cells: []cell{{Text: cmp.Or(f.str("label"), strings.ToUpper(f.str("kind")))}, {Time: f.time("created_at")}, v.when(f, "last_used_at"),
 			{Links: []link{v.to("Remove", "DELETE /users/{id}/factors/{factor}", at+"/factors/"+url.PathEscape(f.str("id"))+"/remove", true)}}}})
 	}
-	identities := &table{Name: v.t("Identities"), Columns: v.columns("Provider", "Address there", "Linked", "Last sign-in", ""), Empty: v.t("None is linked.")}
+	identities := &table{Name: v.t("Identities"), Columns: v.columns("Provider", "Address there", "Linked", "Last sign-in", ""), Empty: v.t("None linked.")}
 	for _, i := range u.list("identities") {
 		identities.Rows = append(identities.Rows, row{Cells: []cell{{Text: i.str("provider")}, {Text: i.str("email")}, {Time: i.time("created_at")}, v.when(i, "last_sign_in_at"),
 			{Links: []link{v.to("Unlink", "DELETE /users/{id}/identities/{identity}", at+"/identities/"+url.PathEscape(i.str("id"))+"/unlink", true)}}}})
@@ -212,7 +213,7 @@ func userRoles(v *visit, p *page, u object, at string) error {
 	permission := v.r.URL.Query().Get("permission")
 	ask := field{Name: "permission", Label: "Permission", Type: "text", Hint: v.t("Such as auth.users.ban")}
 	if v.may("GET /permissions") {
-		all, err := v.d.adm.Permissions(v.ctx, v.who)
+		all, err := v.d.adm.Permissions(v.ctx, v.actor)
 		if err != nil {
 			return err
 		}
@@ -220,33 +221,33 @@ func userRoles(v *visit, p *page, u object, at string) error {
 			ask.List = append(ask.List, p.Name)
 		}
 	}
-	why := block{Title: v.t("Why can they?"), Form: v.filters(ask)}
-	why.Form.Hidden = []field{{Name: "tab", Value: "roles"}}
+	result := block{Title: v.t("Check a permission"), Form: v.filters(ask)}
+	result.Form.Hidden = []field{{Name: "tab", Value: "roles"}}
 	if permission != "" {
-		c, err := v.d.adm.Check(v.ctx, v.who, u.str("id"), permission)
+		c, err := v.d.adm.Check(v.ctx, v.actor, u.str("id"), permission)
 		switch {
 		case err != nil:
-			why.Text = v.problemText(err)
+			result.Text = v.problemText(err)
 		case c.Allowed:
-			why.Text = v.t("Allowed, by: {roles}.", "roles", strings.Join(c.Via, ", "))
+			result.Text = v.t("Allowed, by: {roles}.", "roles", strings.Join(c.Via, ", "))
 		default:
-			why.Text = v.t("Not allowed: no role of theirs holds it.")
+			result.Text = v.t("Not allowed: none of their roles includes it.")
 		}
 	}
-	p.Blocks = append(p.Blocks, block{Table: t}, why)
+	p.Blocks = append(p.Blocks, block{Table: t}, result)
 	return nil
 }
 
 func userMetadata(v *visit, p *page, u object, at string) error {
 	p.Buttons = []link{v.to("Change", "PATCH /users/{id}", at+"/metadata", false)}
 	p.Blocks = append(p.Blocks,
-		block{Title: "app_metadata", Text: v.t("The application's; the user can read it and not change it."), Code: pretty(u.get("app_metadata"))},
-		block{Title: "user_metadata", Text: v.t("The user's own; never to be trusted."), Code: pretty(u.get("user_metadata"))})
+		block{Title: "app_metadata", Text: v.t("Set by the application. The user can read it but not change it."), Code: pretty(u.get("app_metadata"))},
+		block{Title: "user_metadata", Text: v.t("Set by the user. Never trust it."), Code: pretty(u.get("user_metadata"))})
 	return nil
 }
 
 func exportPerson(v *visit) error {
-	e, err := v.d.adm.ExportUser(v.ctx, v.who, v.id())
+	e, err := v.d.adm.ExportUser(v.ctx, v.actor, v.id())
 	if err != nil {
 		return err
 	}
@@ -255,13 +256,6 @@ func exportPerson(v *visit) error {
 }
 
 func ptr[T any](v T) *T { return &v }
-
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}
 
 // day returns a time in the format of browsers' date fields.
 func day(t time.Time) string {

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"io"
 	"net/url"
 	"slices"
@@ -14,15 +15,15 @@ var userFilters = []string{"q", "status", "role", "mfa", "provider", "created_fr
 
 func showUsers(v *visit) (*page, error) {
 	p := &page{Title: v.t("Users"), Filters: v.filters(
-		field{Name: "q", Label: "Search", Type: "search", Hint: v.t("Address, number or id; or what an address or name begins with")},
-		field{Name: "status", Label: "Status", Type: "select", Options: v.choices("", "Any", "active", "Active", "banned", "Banned", "unconfirmed", "Unconfirmed", "invited", "Invited")},
+		field{Name: "q", Label: "Search", Type: "search", Hint: v.t("Email address, phone number or ID, or the beginning of an address or name")},
+		field{Name: "status", Label: "Status", Type: "select", Options: v.choices("", "Any", "active", "Active", "banned", "Banned", "unconfirmed", "Unconfirmed", "invited", "Invited", "waiting", "Waiting to accept")},
 		field{Name: "role", Label: "Role", Type: "text"},
 		field{Name: "mfa", Label: "Second factor", Type: "select", Options: v.choices("", "Any", "true", "Yes", "false", "No")},
 		field{Name: "provider", Label: "Provider", Type: "text"},
-		field{Name: "created_from", Label: "Made from", Type: "date"},
-		field{Name: "created_to", Label: "Made before", Type: "date"},
+		field{Name: "created_from", Label: "Created after", Type: "date"},
+		field{Name: "created_to", Label: "Created before", Type: "date"},
 		field{Name: "signed_in_from", Label: "Signed in from", Type: "date"},
-		field{Name: "column", Label: "Columns", Type: "checks", Options: v.choices("status", "Status", "name", "Name", "phone", "Phone number", "roles", "Roles", "created", "Made", "signed_in", "Last sign-in", "id", "Id")},
+		field{Name: "column", Label: "Columns", Type: "checks", Options: v.choices("status", "Status", "name", "Name", "phone", "Phone number", "roles", "Roles", "created", "Created", "signed_in", "Last sign-in", "id", "Id")},
 	)}
 	q := v.query(userFilters...)
 	q.Set("count", "estimate")
@@ -30,7 +31,7 @@ func showUsers(v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Under = v.counted(o)
+	p.Under = v.countText(o)
 	p.Buttons = []link{
 		v.to("Invite", "POST /invitations", "/invitations/new", false),
 		v.to("Create a user", "POST /users", "/users/new", false),
@@ -40,7 +41,7 @@ func showUsers(v *visit) (*page, error) {
 		p.Buttons = append(p.Buttons, link{Text: v.t("Export these"), To: v.path("/users/export") + "?" + v.filtered(userFilters...).Encode(), Post: true})
 	}
 	t := &table{Name: v.t("Users"), Columns: []column{v.sorted("User", "email")},
-		Empty: v.t("Nobody matches. Take a filter away, or invite somebody."), Next: v.next(o), Select: v.bulk()}
+		Empty: v.t("No matching users. Remove a filter, or invite somebody."), Next: v.next(o), Select: v.bulk()}
 	columns := v.userColumns()
 	for _, c := range columns {
 		t.Columns = append(t.Columns, c.head)
@@ -49,7 +50,7 @@ func showUsers(v *visit) (*page, error) {
 	t.Rows = make([]row, 0, len(list))
 	for _, u := range list {
 		r := row{ID: u.str("id"), Label: u.label(), Cells: make([]cell, 0, 1+len(columns))}
-		who := v.user(r.ID, r.Label)
+		who := v.userCell(r.ID, r.Label)
 		if name := u.str("full_name"); name != "" && name != who.Text && !named {
 			who.Under = name
 		}
@@ -76,10 +77,10 @@ func (v *visit) userColumns() []userColumn {
 		userColumn
 	}{
 		{"status", userColumn{column{Text: v.t("Status")}, func(u object) cell { return cell{Tags: v.status(u)} }}},
-		{"name", userColumn{column{Text: v.t("Name")}, func(u object) cell { return cell{Text: or(u.str("full_name"), "—")} }}},
-		{"phone", userColumn{column{Text: v.t("Phone number")}, func(u object) cell { return cell{Text: or(u.str("phone"), "—")} }}},
+		{"name", userColumn{column{Text: v.t("Name")}, func(u object) cell { return cell{Text: cmp.Or(u.str("full_name"), "—")} }}},
+		{"phone", userColumn{column{Text: v.t("Phone number")}, func(u object) cell { return cell{Text: cmp.Or(u.str("phone"), "—")} }}},
 		{"roles", userColumn{column{Text: v.t("Roles")}, func(u object) cell { return cell{Tags: words(u.texts("roles"))} }}},
-		{"created", userColumn{v.sorted("Made", "created_at"), func(u object) cell { return cell{Time: u.time("created_at")} }}},
+		{"created", userColumn{v.sorted("Created", "created_at"), func(u object) cell { return cell{Time: u.time("created_at")} }}},
 		{"signed_in", userColumn{v.sorted("Last sign-in", "last_sign_in_at"), func(u object) cell { return v.when(u, "last_sign_in_at") }}},
 		{"id", userColumn{column{Text: v.t("Id")}, func(u object) cell { return cell{Text: u.str("id"), Code: true} }}},
 	}
@@ -96,8 +97,8 @@ func (v *visit) userColumns() []userColumn {
 	return list
 }
 
-// counted returns the number of users and the field that a search matched.
-func (v *visit) counted(o object) string {
+// countText returns the number of users and the field that a search matched.
+func (v *visit) countText(o object) string {
 	c := o.of("count")
 	text := v.t("{n} users", "n", thousands(c.num("users")))
 	if c.num("users") == 1 {
@@ -111,13 +112,13 @@ func (v *visit) counted(o object) string {
 	}
 	switch o.str("matched") {
 	case "id":
-		text += ". " + v.t("The search was taken for an id.")
+		text += ". " + v.t("The search was read as an ID.")
 	case "email":
-		text += ". " + v.t("The search is somebody's whole address.")
+		text += ". " + v.t("The search matches one complete address.")
 	case "phone":
-		text += ". " + v.t("The search is somebody's whole number.")
+		text += ". " + v.t("The search matches one complete phone number.")
 	case "prefix":
-		text += ". " + v.t("The search was taken for the begin of an address or name.")
+		text += ". " + v.t("The search was read as the beginning of an address or name.")
 	}
 	return text
 }
@@ -182,7 +183,7 @@ func (v *visit) bulk() *selection {
 	for _, a := range []struct{ value, text, asks string }{
 		{"ban", "Ban", "POST /users/{id}/ban"}, {"unban", "Lift the ban", "POST /users/{id}/unban"},
 		{"revoke_sessions", "Sign out everywhere", "DELETE /users/{id}/sessions"},
-		{"add_role", "Add a role", "POST /users/{id}/roles/{role}"}, {"remove_role", "Take a role away", "DELETE /users/{id}/roles/{role}"},
+		{"add_role", "Add a role", "POST /users/{id}/roles/{role}"}, {"remove_role", "Remove a role", "DELETE /users/{id}/roles/{role}"},
 		{"send", "Send a message", "POST /users/{id}/send"},
 		{"delete", "Delete", "POST /users/{id}/delete"}, {"anonymize", "Anonymise", "POST /users/{id}/anonymize"},
 	} {
@@ -202,14 +203,14 @@ func exportUsers(v *visit) error {
 		return err
 	}
 	p.Format = admin.FormatCSV
-	return v.download("users.csv", csvMedia, func(w io.Writer) error { return v.d.adm.ExportUsers(v.ctx, v.who, p, w) })
+	return v.download("users.csv", csvMedia, func(w io.Writer) error { return v.d.adm.ExportUsers(v.ctx, v.actor, p, w) })
 }
 
 func userActions() []action {
 	toUsers := func(v *visit) string { return v.path("/users") }
 	return []action{
 		{
-			at: "/users/new", boxes: []string{"roles"}, asks: "POST /users", title: "Create a user", submit: "Create", done: "The account was made.", back: toUsers,
+			at: "/users/new", boxes: []string{"roles"}, operation: "POST /users", title: "Create a user", submit: "Create", done: "The account was created.", back: toUsers,
 			fields: func(v *visit) ([]field, error) {
 				roles, err := v.roles(nil)
 				return []field{
@@ -217,30 +218,30 @@ func userActions() []action {
 					{Name: "phone", Label: v.t("Phone number"), Type: "tel", Hint: v.t("With the country code, such as +4915112345678")},
 					{Name: "full_name", Label: v.t("Name"), Type: "text"},
 					roles,
-					{Name: "send", Label: v.t("Send"), Type: "select", Options: v.choices("invite", "An invitation to choose a password", "verify", "A link that proves the address", "", "Nothing")},
+					{Name: "send", Label: v.t("Send"), Type: "select", Options: v.choices("invite", "An invitation to choose a password", "verify", "A link that verifies the address", "", "Nothing")},
 					{Name: "notes", Label: v.t("Notes"), Type: "textarea", Hint: v.t("For operators; the user never sees them.")},
 				}, err
 			},
 			do: func(v *visit) (any, error) {
-				return v.d.adm.CreateUser(v.ctx, v.who, admin.CreateUserParams{Email: v.said("email"), Phone: v.said("phone"), FullName: v.said("full_name"), Roles: v.several("roles"), Send: v.said("send"), Notes: v.said("notes")})
+				return v.d.adm.CreateUser(v.ctx, v.actor, admin.CreateUserParams{Email: v.formValue("email"), Phone: v.formValue("phone"), FullName: v.formValue("full_name"), Roles: v.formValues("roles"), Send: v.formValue("send"), Notes: v.formValue("notes")})
 			},
 		},
 		{
-			at: "/users/bulk", asks: "POST /users/bulk", title: "Do it to several users", text: "The first step only tries it: nothing is changed before you have seen what would be.", submit: "Go on", done: "Done.", back: toUsers,
+			at: "/users/bulk", operation: "POST /users/bulk", title: "Apply to several users", text: "The first step is a preview: nothing changes before you have seen the effect.", submit: "Continue", done: "Done.", back: toUsers,
 			fields: bulkFields, do: doBulk, show: bulkResults, noCurl: true,
 		},
 		{
-			at: "/users/import", asks: "POST /users/import", title: "Import users", submit: "Import", done: "The import has begun.", back: toUsers, plain: true,
-			text: "A JSON object a line, with the fields of POST /users and a password_hash if there is one.",
+			at: "/users/import", operation: "POST /users/import", title: "Import users", submit: "Import", done: "The import has started.", back: toUsers, noDialog: true,
+			text: "One JSON object per line, with the fields of POST /users and an optional password_hash.",
 			fields: func(v *visit) ([]field, error) {
 				return []field{
 					{Name: "rows", Label: v.t("Rows"), Type: "textarea", Required: true},
-					{Name: "on_conflict", Label: v.t("Where there is an account already"), Type: "select", Options: v.choices("skip", "Skip the row", "error", "Let the row fail", "update", "Change the account")},
+					{Name: "on_conflict", Label: v.t("If there is already an account"), Type: "select", Options: v.choices("skip", "Skip the row", "error", "Let the row fail", "update", "Change the account")},
 				}, nil
 			},
 			noCurl: true,
 			do: func(v *visit) (any, error) {
-				id, err := v.d.adm.ImportUsers(v.ctx, v.who, admin.ImportUsersParams{OnConflict: v.said("on_conflict")}, strings.NewReader(v.form.Get("rows")))
+				id, err := v.d.adm.ImportUsers(v.ctx, v.actor, admin.ImportUsersParams{OnConflict: v.formValue("on_conflict")}, strings.NewReader(v.form.Get("rows")))
 				return map[string]string{"job_id": id}, err
 			},
 			show: func(v *visit, o object) (*page, error) {
@@ -260,12 +261,12 @@ func bulkFields(v *visit) ([]field, error) {
 	do := from.Get("action")
 	may := v.bulk()
 	if may == nil {
-		return nil, v.begins("POST /users/{id}/ban")
+		return nil, v.checkOperation("POST /users/{id}/ban")
 	}
 	f := []field{
 		{Name: "action", Label: v.t("What"), Type: "select", Options: may.Actions, Required: true},
 		{Name: "ids", Label: v.t("Ids"), Type: "textarea", Value: strings.Join(from["ids"], "\n"), Required: true},
-		reason(v, slices.Contains([]string{"ban", "delete", "anonymize"}, do)),
+		reasonField(v, slices.Contains([]string{"ban", "delete", "anonymize"}, do)),
 	}
 	f[0].Options = slices.Clone(f[0].Options)
 	for i := range f[0].Options {
@@ -275,40 +276,40 @@ func bulkFields(v *visit) ([]field, error) {
 		f = append(f, field{Name: "role", Label: v.t("Role"), Type: "text"})
 	}
 	if do == "" || do == "send" {
-		f = append(f, field{Name: "type", Label: v.t("Message"), Type: "select", Options: v.choices("", "None", "verify", "Proof of the address", "reset", "Password reset", "magic_link", "Sign-in link")})
+		f = append(f, field{Name: "type", Label: v.t("Message"), Type: "select", Options: v.choices("", "None", "verify", "Address verification", "reset", "Password reset", "magic_link", "Sign-in link", "accept", "Link to accept permissions")})
 	}
 	if len(from["ids"]) == 0 {
-		f[1].Hint = v.t("Nobody was selected: go back and tick some users, or enter their ids, one a line.")
+		f[1].Hint = v.t("No users were selected: go back and tick some, or enter their IDs, one per line.")
 	}
-	return append(f, field{Name: "sure", Label: v.t("Do it now; else it is only tried"), Type: "check"}), nil
+	return append(f, field{Name: "sure", Label: v.t("Apply now (otherwise this is only a preview)"), Type: "check"}), nil
 }
 
 func doBulk(v *visit) (any, error) {
 	if v.bulk() == nil {
-		return nil, v.begins("POST /users/{id}/ban")
+		return nil, v.checkOperation("POST /users/{id}/ban")
 	}
-	return v.d.adm.Bulk(v.ctx, v.who, admin.BulkParams{
-		Action: admin.BulkAction(v.said("action")), UserIDs: v.several("ids"), DryRun: !v.ticked("sure"),
-		BulkDetails: admin.BulkDetails{Reason: v.said("reason"), Role: v.said("role"), Type: admin.LinkType(v.said("type"))},
+	return v.d.adm.Bulk(v.ctx, v.actor, admin.BulkParams{
+		Action: admin.BulkAction(v.formValue("action")), UserIDs: v.formValues("ids"), DryRun: !v.isChecked("sure"),
+		BulkDetails: admin.BulkDetails{Reason: v.formValue("reason"), Role: v.formValue("role"), Type: admin.LinkType(v.formValue("type"))},
 	})
 }
 
 // bulkResults shows the result for each user.
 func bulkResults(v *visit, o object) (*page, error) {
-	p := &page{Title: v.t("What was done"), Buttons: []link{{Text: v.t("To the users"), To: v.path("/users")}}}
+	p := &page{Title: v.t("Action"), Buttons: []link{{Text: v.t("To the users"), To: v.path("/users")}}}
 	if o.flag("dry_run") {
-		p.Title = v.t("What would be done")
+		p.Title = v.t("Preview")
 		again := v.here(func(q url.Values) {
 			q.Set("action", v.form.Get("action"))
 			q["ids"] = strings.Fields(strings.Join(v.form["ids"], " "))
 		})
-		p.Buttons = append(p.Buttons, link{Text: v.t("Go back to do it"), To: again})
+		p.Buttons = append(p.Buttons, link{Text: v.t("Go back and apply"), To: again})
 	}
 	p.Under = v.t("{done} done, {skipped} skipped, {failed} failed", "done", o.num("done"), "skipped", o.num("skipped"), "failed", o.num("failed"))
 	t := &table{Name: p.Title, Columns: v.columns("User", "Result", "Why"), Empty: v.t("Nothing.")}
 	names := v.names(ids(o.list("results"), "id")...)
 	for _, r := range o.list("results") {
-		t.Rows = append(t.Rows, row{Cells: []cell{v.user(r.str("id"), names[r.str("id")]), {Text: v.t(r.str("result"))}, {Text: v.t(r.str("message"))}}})
+		t.Rows = append(t.Rows, row{Cells: []cell{v.userCell(r.str("id"), names[r.str("id")]), {Text: v.t(r.str("result"))}, {Text: v.t(r.str("message"))}}})
 	}
 	p.Blocks = []block{{Table: t}}
 	return p, nil
@@ -316,7 +317,7 @@ func bulkResults(v *visit, o object) (*page, error) {
 
 // showJob shows the progress of an import or a bulk operation.
 func showJob(v *visit) (*page, error) {
-	j, err := v.shown(v.d.adm.Job(v.ctx, v.who, v.id()))
+	j, err := v.shown(v.d.adm.Job(v.ctx, v.actor, v.id()))
 	if err != nil {
 		return nil, err
 	}

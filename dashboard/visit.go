@@ -21,24 +21,24 @@ import (
 
 // visit is one request of a page.
 type visit struct {
-	d    *Dashboard
-	rt   route
-	w    http.ResponseWriter
-	r    *http.Request
-	ctx  context.Context
-	who  admin.Actor
-	gone bool // the browser was redirected
-	me   admin.Visitor
-	form url.Values // posted values
-	lang string
-	t    func(text string, values ...any) string
+	d          *Dashboard
+	rt         route
+	w          http.ResponseWriter
+	r          *http.Request
+	ctx        context.Context
+	actor      admin.Actor
+	redirected bool // the browser was redirected
+	me         admin.Visitor
+	form       url.Values // posted values
+	lang       string
+	t          func(text string, values ...any) string
 
-	judged map[string]bool // results of May, because lists ask for each row
-	denied bool            // a denied attempt was recorded
+	permitted map[string]bool // results of May, because lists ask for each row
+	denied    bool            // a denied attempt was recorded
 }
 
 func (d *Dashboard) newVisit(rt route, w http.ResponseWriter, r *http.Request) *visit {
-	v := &visit{d: d, rt: rt, w: w, r: r, ctx: d.kit.WithFacts(r), lang: d.looks.langs.Pick(d.kit.PreferredLocale(r.Context(), auth.User{})), judged: map[string]bool{}}
+	v := &visit{d: d, rt: rt, w: w, r: r, ctx: d.kit.WithFacts(r), lang: d.looks.langs.Pick(d.kit.PreferredLocale(r.Context(), auth.User{})), permitted: map[string]bool{}}
 	v.t = d.looks.texts[v.lang].of
 	return v
 }
@@ -65,7 +65,7 @@ func find[P, R any](v *visit, query url.Values, do func(context.Context, admin.A
 	if err := v.fill(query, &p); err != nil {
 		return nil, err
 	}
-	return v.shown(do(v.ctx, v.who, p))
+	return v.shown(do(v.ctx, v.actor, p))
 }
 
 func (v *visit) fill(query url.Values, into any) error {
@@ -79,10 +79,10 @@ func (v *visit) fill(query url.Values, into any) error {
 // id returns the id in the page's path.
 func (v *visit) id() string { return v.r.PathValue("id") }
 
-// readable rejects URLs with text that no store accepts.
-func (v *visit) readable() error {
-	fine := func(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
-	if !fine(v.r.URL.Path) {
+// checkURL rejects URLs with text that no store accepts.
+func (v *visit) checkURL() error {
+	storable := func(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+	if !storable(v.r.URL.Path) {
 		return auth.Reject(auth.CodeNotFound, "")
 	}
 	query, err := url.ParseQuery(v.r.URL.RawQuery)
@@ -90,8 +90,8 @@ func (v *visit) readable() error {
 		return v.d.kit.Invalid("query", "is malformed")
 	}
 	for name, values := range query {
-		if !fine(name + strings.Join(values, "")) {
-			return v.d.kit.Invalid("query", "has characters that cannot be kept")
+		if !storable(name + strings.Join(values, "")) {
+			return v.d.kit.Invalid("query", "has characters that cannot be stored")
 		}
 	}
 	return nil
@@ -106,13 +106,13 @@ func (v *visit) download(name, media string, write func(io.Writer) error) error 
 
 // may reports whether the visitor may run an operation, now or after signing in again.
 func (v *visit) may(pattern string) bool {
-	is, known := v.judged[pattern]
-	if !known {
+	permitted, cached := v.permitted[pattern]
+	if !cached {
 		err := v.me.May(pattern)
-		is = err == nil || errors.Is(err, auth.CodeReauthNeeded) || errors.Is(err, auth.CodeInsufficientAAL)
-		v.judged[pattern] = is
+		permitted = err == nil || errors.Is(err, auth.CodeReauthNeeded) || errors.Is(err, auth.CodeInsufficientAAL)
+		v.permitted[pattern] = permitted
 	}
-	return is
+	return permitted
 }
 
 // path returns a path of the dashboard.
@@ -128,9 +128,9 @@ func (v *visit) here(change func(url.Values)) string {
 	return v.r.URL.Path + "?" + q.Encode()
 }
 
-// elsewhere redirects the visitor to the sign-in page if signing in resolves the error.
+// redirectToSignIn redirects the visitor to the sign-in page if signing in resolves the error.
 // It returns all other errors.
-func (v *visit) elsewhere(err error) error {
+func (v *visit) redirectToSignIn(err error) error {
 	if err == nil || v.d.signIn == nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (v *visit) elsewhere(err error) error {
 
 // redirect sends the browser to a page, with GET.
 func (v *visit) redirect(to string) {
-	v.gone = true
+	v.redirected = true
 	h := v.w.Header()
 	h.Set("Location", to)
 	h.Set("Cache-Control", "no-store")
@@ -163,12 +163,13 @@ func (v *visit) redirect(to string) {
 // noticeCookie holds the notice of the last action, shown once.
 const noticeCookie = "admin-notice"
 
-func (v *visit) note(text string) {
+// setNotice stores the notice that the next page shows.
+func (v *visit) setNotice(text string) {
 	v.d.kit.SetCookie(v.w, noticeCookie, base64.RawURLEncoding.EncodeToString([]byte(text)), 60)
 }
 
-// noted returns the notice and deletes it.
-func (v *visit) noted() string {
+// takeNotice returns the notice and deletes it.
+func (v *visit) takeNotice() string {
 	b, err := base64.RawURLEncoding.DecodeString(v.d.kit.Cookie(v.r, noticeCookie))
 	if err != nil || len(b) == 0 || v.r.Method == http.MethodHead {
 		return ""
@@ -185,7 +186,7 @@ func (v *visit) problemText(err error) string {
 	}
 	switch {
 	case e.Code == auth.CodeMissingPermission && e.Permission != "":
-		return v.t("Your roles do not hold the permission {permission}, which this needs.", "permission", e.Permission)
+		return v.t("This needs the permission {permission}, which your roles do not include.", "permission", e.Permission)
 	case e.Code == auth.CodeNotAdmin:
 		return v.t("You are signed in, but none of your roles opens the dashboard.")
 	case e.Code == auth.CodeValidationFailed && len(e.Fields) > 0:
@@ -193,7 +194,7 @@ func (v *visit) problemText(err error) string {
 		for field, problem := range e.Fields {
 			parts = append(parts, strings.TrimSpace(field+" "+problem))
 		}
-		return v.t("That cannot be done as it was entered: {what}.", "what", strings.Join(parts, "; "))
+		return v.t("This input was refused: {what}.", "what", strings.Join(parts, "; "))
 	}
 	return v.t(e.Message)
 }

@@ -16,8 +16,8 @@ func TestPagesSayWhatIsSo(t *testing.T) {
 	ada := o.scene()
 	b := o.signedIn("owner@example.com")
 	b.get("/dashboard/sessions?client=firefox")
-	b.want(http.StatusOK, "That cannot be done as it was entered")
-	if strings.Contains(b.text(), "No session is live") {
+	b.want(http.StatusOK, "This input was refused")
+	if strings.Contains(b.text(), "No matching active sessions") {
 		t.Errorf("and it says that there is none: %s", b.text())
 	}
 	for _, form := range []string{"unlock", "password", "roles", "sign-out", "impersonate", "send"} {
@@ -53,10 +53,10 @@ func TestListsNameAccounts(t *testing.T) {
 		}
 	}
 	clerk := o.user("clerk@example.com")
-	if _, err := o.adm.CreateRole(t.Context(), admin.System("test"), admin.CreateRoleParams{Name: "guard", Permissions: []string{admin.PermSessionsRead}}); err != nil {
+	if _, err := o.adm.CreateRole(t.Context(), admin.System("test").Accepting(), admin.CreateRoleParams{Name: "guard", Permissions: []string{admin.PermSessionsRead}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: clerk.ID, Roles: []string{"guard"}}); err != nil {
+	if _, err := o.adm.SetRoles(t.Context(), admin.System("test").Accepting(), admin.SetRolesParams{UserID: clerk.ID, Roles: []string{"guard"}}); err != nil {
 		t.Fatal(err)
 	}
 	b = o.signedIn("clerk@example.com")

@@ -202,7 +202,9 @@ func is[T comparable](want *T, got T) bool { return want == nil || *want == got 
 
 // ownerAfter reports whether an unbanned owner is left after an effect.
 func (s *Store) ownerAfter(e *effect, now time.Time) bool {
-	owns := func(u *store.User) bool { return !u.Banned(now) && slices.Contains(u.Roles, store.RoleOwner) }
+	owns := func(u *store.User) bool {
+		return !u.Banned(now) && u.Accepted(now) && slices.Contains(u.Roles, store.RoleOwner)
+	}
 	if e.after != nil && owns(e.after) {
 		return true
 	}

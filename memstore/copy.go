@@ -24,7 +24,7 @@ func copyUser(u store.User) store.User {
 	u.UserMetadata, u.AppMetadata = jsonvalue.CloneObject(u.UserMetadata), jsonvalue.CloneObject(u.AppMetadata)
 	u.Roles, u.Identities = slices.Clone(u.Roles), slices.Clone(u.Identities)
 	u.Claims = nil // not stored
-	allUTC(&u.EmailVerifiedAt, &u.PhoneVerifiedAt, &u.CreatedAt, &u.UpdatedAt, &u.LastSignInAt, &u.BannedUntil)
+	allUTC(&u.EmailVerifiedAt, &u.PhoneVerifiedAt, &u.CreatedAt, &u.UpdatedAt, &u.LastSignInAt, &u.BannedUntil, &u.AcceptedUntil)
 	for i := range u.Identities {
 		allUTC(&u.Identities[i].CreatedAt, &u.Identities[i].LastSignInAt)
 	}

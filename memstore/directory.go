@@ -91,6 +91,7 @@ func picked(u *user, q *store.UserQuery) bool {
 	return begins && linked && (q.ID == "" || strings.EqualFold(u.ID, q.ID)) &&
 		(len(q.IDs) == 0 || slices.ContainsFunc(q.IDs, func(id string) bool { return strings.EqualFold(u.ID, id) })) &&
 		(q.Email == "" || u.Email != "" && store.EmailKey(u.Email) == store.EmailKey(q.Email)) && (q.Phone == "" || u.Phone == q.Phone) &&
+		(len(q.Waiting) == 0 || !u.Accepted(q.Now) && slices.ContainsFunc(u.Roles, func(r string) bool { return slices.Contains(q.Waiting, r) })) &&
 		(q.Role == "" || slices.Contains(u.Roles, q.Role)) && q.HasMetadata(u.AppMetadata) &&
 		is(q.Banned, u.Banned(q.Now)) && is(q.Confirmed, !u.Unverified()) && is(q.MFA, u.MFAEnabled) && is(q.Password, u.hash != "") &&
 		within(u.CreatedAt, q.CreatedFrom, q.CreatedTo) && within(u.LastSignInAt, q.SignedInFrom, q.SignedInTo)

@@ -27,7 +27,7 @@ func (s *Store) CreateUsers(ctx context.Context, c store.CreateUsers) (results [
 				claimed[v] = true
 			}
 			made[i], e.noChange = u, false
-			if slices.Contains(u.Roles, store.RoleOwner) && !u.Banned(c.Now) {
+			if slices.Contains(u.Roles, store.RoleOwner) && !u.Banned(c.Now) && u.AcceptedSequence > 0 {
 				e.after = &u.User
 			}
 		}

@@ -80,6 +80,16 @@ func (s *Store) PutKey(ctx context.Context, c store.PutKey) (kept store.APIKey, 
 	return kept, err
 }
 
+// revokeKeysOf revokes the keys that a user created, except adopted ones.
+func (s *Store) revokeKeysOf(userID string, now time.Time) {
+	for _, k := range s.keys {
+		if k.CreatedBy == userID && !k.Adopted && k.RevokedAt.IsZero() {
+			k.RevokedAt = utc(now)
+			k.Revision++
+		}
+	}
+}
+
 func (s *Store) addKey(k store.APIKey) {
 	s.keys[k.ID], s.byHash[string(k.Hash)] = &k, k.ID
 }

@@ -30,7 +30,7 @@ type Store struct {
 	sessions map[string]*session
 	tokens   map[tokenID]*store.Token
 	live     map[subject]tokenID // the token that a newer one supersedes
-	buckets  map[string]bucket
+	buckets  map[string]store.Bucket
 	done     map[changeKey]*store.Idempotency
 	events   []store.Event // in the order of (At, ID)
 	messages map[string]*message
@@ -39,6 +39,8 @@ type Store struct {
 	byHash   map[string]string // of a key → the key's id
 	roles    map[string]store.RolePermissions
 
+	privileged    map[string]bool // names of roles, also of deleted ones
+	deleted       map[string]bool // ids of deleted users
 	rolesRevision int64
 	settings      store.StoredSettings
 	owned         bool  // there has been an owner at some time
@@ -73,10 +75,9 @@ type (
 	}
 	session struct {
 		store.Session
-		revoked    bool
-		replayedAt time.Time // when an outdated token was accepted last
-		replayed   uint32    // the counter then
-		order      int64     // see SessionOrder
+		revoked  bool
+		rotation store.Rotation
+		order    int64 // see SessionOrder
 	}
 	ident   struct{ provider, subject string }
 	tokenID struct {
@@ -88,7 +89,6 @@ type (
 		subject string
 	}
 	changeKey struct{ actor, route, key string } // of an idempotency record
-	bucket    struct{ full time.Time }           // the instant at which it is full again
 )
 
 var (
@@ -103,9 +103,9 @@ var (
 func New() *Store {
 	return &Store{
 		users: map[string]*user{}, byEmail: map[string]string{}, byPhone: map[string]string{}, byHandle: map[string]string{}, byIdent: map[ident]string{}, factors: map[string]*store.Factor{}, withCred: map[string]*store.Factor{},
-		sessions: map[string]*session{}, tokens: map[tokenID]*store.Token{}, live: map[subject]tokenID{}, buckets: map[string]bucket{},
+		sessions: map[string]*session{}, tokens: map[tokenID]*store.Token{}, live: map[subject]tokenID{}, buckets: map[string]store.Bucket{},
 		done: map[changeKey]*store.Idempotency{}, messages: map[string]*message{}, log: map[string]*loggedMessage{},
-		keys: map[string]*store.APIKey{}, byHash: map[string]string{}, roles: map[string]store.RolePermissions{},
+		keys: map[string]*store.APIKey{}, byHash: map[string]string{}, roles: map[string]store.RolePermissions{}, privileged: map[string]bool{}, deleted: map[string]bool{},
 		counts: map[countKey]int64{}, active: map[activeKey]bool{},
 		impersonations: map[string]*impersonation{},
 		jobs:           map[string]*job{},
@@ -113,7 +113,7 @@ func New() *Store {
 }
 
 // Contract returns the version of the store contract that this store was written for.
-func (s *Store) Contract() int { return 8 }
+func (s *Store) Contract() int { return 11 }
 
 // lock takes the mutex unless the context is cancelled.
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
@@ -143,7 +143,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	n += sweep(s.log, limit-n, func(l *loggedMessage) bool { return !now.Before(l.CreatedAt.Add(store.MessageLogLife)) }, func(id string) { delete(s.log, id) })
 	n += sweep(s.tokens, limit-n, func(t *store.Token) bool { return !now.Before(t.ExpiresAt) }, s.dropToken)
 	n += sweep(s.sessions, limit-n, func(sess *session) bool { return !now.Before(sess.End()) }, s.dropSession)
-	n += sweep(s.buckets, limit-n, func(b bucket) bool { return !b.full.After(now) }, func(key string) { delete(s.buckets, key) })
+	n += sweep(s.buckets, limit-n, func(b store.Bucket) bool { return !b.Full.After(now) }, func(key string) { delete(s.buckets, key) })
 	n += sweep(s.done, limit-n, func(i *store.Idempotency) bool { return !now.Before(i.ExpiresAt) }, func(k changeKey) { delete(s.done, k) })
 	n += s.sweepStats(now, limit-n)
 	n += sweep(s.impersonations, limit-n, func(i *impersonation) bool { return !now.Before(i.ExpiresAt) }, func(id string) { delete(s.impersonations, id) })

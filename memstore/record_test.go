@@ -4,8 +4,35 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
 )
+
+// prepared returns a store with a user, an owner, a live and a revoked session, a token, a
+// code, a role and a key.
+func prepared(t *testing.T) *memstore.Store {
+	t.Helper()
+	ctx, s := t.Context(), withUser(t, store.User{Email: "ada@example.com", Roles: []string{store.RoleOwner}, AcceptedSequence: 1, BannedUntil: now})
+	for _, id := range []string{sessionID, endedID} {
+		_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), NewSession: store.NewSession{Session: newSession(id)}})
+		ok(t, err)
+	}
+	_, err := s.RevokeSessions(ctx, store.RevokeSessions{Change: system(now), UserID: userID, Filter: store.SessionFilter{ID: endedID}})
+	ok(t, err)
+	for _, token := range []store.Token{
+		{Purpose: store.PurposeReset, Hash: hash(1), UserID: userID},
+		{Purpose: store.PurposePhoneCode, Hash: hash(2), UserID: userID, Subject: "s", MaxTries: 2},
+		{Purpose: store.PurposeMagicLink, Hash: hash(3)},
+	} {
+		token.CreatedAt, token.ExpiresAt = now, now.Add(time.Hour)
+		ok(t, s.PutToken(ctx, store.PutToken{Change: system(now), Token: token}))
+	}
+	_, err = s.PutKey(ctx, store.PutKey{Change: system(now), Key: store.APIKey{ID: "k", Hash: hash(4), ExpiresAt: now.Add(time.Hour)}})
+	ok(t, err)
+	_, err = s.PutRole(ctx, store.PutRole{Change: system(now), Role: store.RolePermissions{Name: "r"}})
+	ok(t, err)
+	return s
+}
 
 // A refresh token that is repeated within the grace period changes nothing, so no event is
 // recorded. Without grace it is reuse, however the clocks differ.
@@ -66,5 +93,44 @@ func TestMessageOfADeletedUser(t *testing.T) {
 	list, err := s.ClaimMessages(ctx, store.ClaimMessages{Now: now, Until: now.Add(time.Second), Limit: 9})
 	if err != nil || len(list) != 1 || list[0].ID != "nobody's" {
 		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// A wrong attempt counts even if the conditions do not hold, unless the caller may not act
+// at all.
+func TestGuessesCount(t *testing.T) {
+	repeated := &store.Idempotency{Key: "k", ExpiresAt: now.Add(time.Hour)}
+	for name, c := range map[string]struct {
+		change  store.Change
+		want    error
+		counted bool
+	}{
+		"plain":        {store.Change{}, store.ErrWrongCode, true},
+		"stale":        {store.Change{IfUsers: []store.UserAt{{ID: "gone"}}}, store.ErrWrongCode, true},
+		"repeated":     {store.Change{Idempotency: repeated}, store.ErrWrongCode, true},
+		"last owner":   {store.Change{KeepOwner: true}, store.ErrWrongCode, true},
+		"no authority": {store.Change{By: store.Authority{Session: &store.SessionRef{ID: endedID, UserID: userID}}}, store.ErrSessionEnded, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, change := prepared(t), c.change
+			first := system(now)
+			first.Idempotency = repeated
+			_, err := s.UpdateUser(t.Context(), store.UpdateUser{Change: first, UserID: userID})
+			ok(t, err)
+			change.Now, change.Events = now, []store.OutcomeEvent{event(store.OutcomeDone, 1, now), event(store.OutcomeWrongCode, 2, now)}
+			if change.By == (store.Authority{}) {
+				change.By.Proof = true
+			}
+			guess := store.TryCode{Change: change, Purpose: store.PurposePhoneCode, Subject: "s", Hash: hash(9)}
+			_, _, err = s.TryCode(t.Context(), guess)
+			is(t, err, c.want)
+			code, err := s.PeekToken(t.Context(), store.PurposePhoneCode, hash(2), now)
+			ok(t, err)
+			events, err := s.Events(t.Context(), store.EventQuery{UserID: userID})
+			ok(t, err)
+			if (code.Tries == 1) != c.counted || (len(events) == 1 && events[0].ID == event(0, 2, now).Event.ID) != c.counted {
+				t.Errorf("%d tries, events %+v", code.Tries, events)
+			}
+		})
 	}
 }

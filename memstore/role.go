@@ -19,7 +19,7 @@ func (s *Store) Roles(ctx context.Context) (store.RoleTable, error) {
 }
 
 func (s *Store) roleTable() store.RoleTable {
-	t := store.RoleTable{Revision: s.rolesRevision, Roles: []store.RolePermissions{}}
+	t := store.RoleTable{Revision: s.rolesRevision, Roles: []store.RolePermissions{}, Privileged: slices.Sorted(maps.Keys(s.privileged))}
 	for _, name := range slices.Sorted(maps.Keys(s.roles)) {
 		t.Roles = append(t.Roles, copyRole(s.roles[name]))
 	}
@@ -46,6 +46,10 @@ func (s *Store) PutRole(ctx context.Context, c store.PutRole) (t store.RoleTable
 				role.CreatedAt = older.CreatedAt
 			}
 			s.roles[role.Name] = role
+			delete(s.privileged, role.Name)
+			if role.Privileged {
+				s.privileged[role.Name] = true
+			}
 			s.rolesRevision++
 			t = s.roleTable()
 			return nil

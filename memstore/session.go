@@ -97,7 +97,7 @@ func (s *Store) keepSessions(u *user, made string, n int, now time.Time) (ended 
 
 func (s *Store) addSession(u *user, sess store.Session, e *effect) {
 	s.order++
-	kept := &session{Session: copySession(sess), order: s.order}
+	kept := &session{Session: copySession(sess), order: s.order, rotation: store.Rotation{Device: sess.Device}}
 	kept.UserID, kept.Origin = u.ID, e.origin(u)
 	s.sessions[sess.ID] = kept
 	u.sessions[sess.ID] = true
@@ -185,24 +185,29 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (advanced s
 			return nil, err
 		}
 		e := &effect{about: u.ID}
-		var move func()
+		turn := sess.rotation
+		move := func() {}
 		switch {
 		case c.Counter > sess.Counter:
 			return nil, store.ErrSessionEnded
 		case c.Counter == sess.Counter:
+			turn.Move(&c)
 			move = func() { sess.advance(c) }
-		case c.Counter+1 == sess.Counter && c.Grace > 0 && (c.Now.Before(sess.RotatedAt.Add(c.Grace)) || sess.justReplayed(&c)):
-			e.noChange, move = true, func() {} // the same successor again
-		case c.Counter+1 == sess.Counter && c.Grace > 0 && sess.mayReplay(c.Now):
-			who := sess.Client()
-			e.outcome, e.other = store.OutcomeReplayed, &who
-			move = func() { sess.replayedAt, sess.replayed = c.Now, sess.Counter }
 		default:
-			e.outcome, e.refusal = store.OutcomeReused, store.ErrReused
-			move = func() { sess.revoked = true }
+			switch turn.Repeats(&sess.Session, &c) {
+			case store.OutcomeDone:
+				e.noChange = true // the same successor again
+			case store.OutcomeReplayed:
+				who := sess.Client()
+				e.outcome, e.other = store.OutcomeReplayed, &who
+			default:
+				e.outcome, e.refusal = store.OutcomeReused, store.ErrReused
+				move = func() { sess.revoked = true }
+			}
 		}
 		e.apply = func() error {
 			move()
+			sess.rotation = turn
 			other = e.other
 			advanced, owner = copySession(sess.Session), copyUser(u.User)
 			return nil
@@ -213,18 +218,6 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (advanced s
 		c.Replayed(*other)
 	}
 	return advanced, owner, err
-}
-
-// justReplayed reports whether the previous counter was accepted late less than Grace ago
-// and the counter has not moved since. It lets a browser send several requests at once.
-func (s *session) justReplayed(c *store.Advance) bool {
-	return s.replayed == s.Counter && c.Now.Before(s.replayedAt.Add(c.Grace))
-}
-
-// mayReplay reports whether the previous counter may be accepted late. It may rarely, and
-// not twice in a row, so that two clients that share a session are detected.
-func (s *session) mayReplay(now time.Time) bool {
-	return s.replayedAt.IsZero() || !now.Before(s.replayedAt.Add(store.ReplayGap)) && s.replayed+1 != s.Counter
 }
 
 func (s *session) advance(c store.Advance) {

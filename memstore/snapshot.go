@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/authmount/auth/store"
@@ -35,6 +36,7 @@ type snapshot struct {
 	Settings       store.StoredSettings  `json:"settings,omitzero"`
 	Impersonations []store.Impersonation `json:"impersonations,omitempty"`
 	Owned          bool                  `json:"owned,omitempty"`
+	Deleted        []string              `json:"deleted,omitempty"` // ids of deleted users
 	Jobs           []savedJob            `json:"jobs,omitempty"`
 }
 
@@ -61,12 +63,10 @@ type savedJob struct {
 }
 
 type savedSession struct {
-	Session store.Session `json:"session"`
-	Revoked bool          `json:"revoked"`
-
-	ReplayedAt time.Time `json:"replayed_at,omitzero"`
-	Replayed   uint32    `json:"replayed,omitempty"`
-	Order      int64     `json:"order"`
+	Session  store.Session  `json:"session"`
+	Revoked  bool           `json:"revoked"`
+	Rotation store.Rotation `json:"rotation"`
+	Order    int64          `json:"order"`
 }
 
 // Open creates a store from the snapshot at path, or an empty one if there is no such file.
@@ -105,7 +105,7 @@ func (s *Store) load(b []byte) error {
 		if u == nil {
 			return errors.New("a session of no user")
 		}
-		s.sessions[saved.Session.ID] = &session{saved.Session, saved.Revoked, saved.ReplayedAt, saved.Replayed, saved.Order}
+		s.sessions[saved.Session.ID] = &session{saved.Session, saved.Revoked, saved.Rotation, saved.Order}
 		s.order = max(s.order, saved.Order)
 		u.sessions[saved.Session.ID] = true
 	}
@@ -125,9 +125,15 @@ func (s *Store) load(b []byte) error {
 	for _, r := range snap.Roles.Roles {
 		s.roles[r.Name] = r
 	}
+	for _, name := range snap.Roles.Privileged {
+		s.privileged[name] = true
+	}
 	s.rolesRevision = snap.Roles.Revision
 	s.settings = snap.Settings
 	s.owned = s.owned || snap.Owned
+	for _, id := range snap.Deleted {
+		s.deleted[id] = true
+	}
 	for _, k := range snap.Keys {
 		s.addKey(k)
 	}
@@ -189,7 +195,7 @@ func (s *Store) Save(ctx context.Context) error {
 }
 
 func (s *Store) snapshot() snapshot {
-	snap := snapshot{Version: snapshotVersion, Events: s.events, Roles: s.roleTable(), Settings: s.settings, Owned: s.owned}
+	snap := snapshot{Version: snapshotVersion, Events: s.events, Roles: s.roleTable(), Settings: s.settings, Owned: s.owned, Deleted: slices.Sorted(maps.Keys(s.deleted))}
 	for _, u := range s.users {
 		saved := savedUser{User: u.User, Hash: u.hash, Recovery: u.recovery, RecoveryOrigin: u.recoveryOrigin, Notes: u.notes, Devices: u.devices}
 		for _, f := range u.factors {
@@ -198,7 +204,7 @@ func (s *Store) snapshot() snapshot {
 		snap.Users = append(snap.Users, saved)
 	}
 	for _, sess := range s.sessions {
-		snap.Sessions = append(snap.Sessions, savedSession{sess.Session, sess.revoked, sess.replayedAt, sess.replayed, sess.order})
+		snap.Sessions = append(snap.Sessions, savedSession{sess.Session, sess.revoked, sess.rotation, sess.order})
 	}
 	for _, t := range s.tokens {
 		snap.Tokens = append(snap.Tokens, *t)

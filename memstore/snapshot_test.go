@@ -30,7 +30,7 @@ func TestSnapshotOfUser(t *testing.T) {
 	s := open(t, path)
 	u := store.User{
 		ID: userID, Email: "Ada@example.com", EmailVerifiedAt: now, Phone: "+4930123456", PhoneVerifiedAt: now.Add(1), FullName: "Ada",
-		UserMetadata: map[string]any{"a": "b"}, AppMetadata: map[string]any{"c": []any{"d"}}, Roles: []string{store.RoleOwner},
+		UserMetadata: map[string]any{"a": "b"}, AppMetadata: map[string]any{"c": []any{"d"}}, Roles: []string{store.RoleOwner}, AcceptedSequence: 1,
 		Identities: []store.Identity{{ID: endedID, Provider: "p", Subject: "s", Email: "x@example.com", CreatedAt: now, LastSignInAt: now}},
 		CreatedAt:  now, UpdatedAt: now, LastSignInAt: now, BannedUntil: now.Add(-time.Hour),
 	}

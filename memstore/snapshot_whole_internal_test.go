@@ -120,7 +120,7 @@ func TestSnapshotRemembersThatThereWasAnOwner(t *testing.T) {
 	}
 	s := New()
 	s.path = filepath.Join(t.TempDir(), "auth.json")
-	u := newUser(store.User{ID: "x", Roles: []string{store.RoleOwner}}, "")
+	u := newUser(store.User{ID: "x", Roles: []string{store.RoleOwner}, AcceptedSequence: 1}, "")
 	s.users["x"] = u
 	if err := s.Save(context.Background()); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -97,7 +98,7 @@ func (s *Store) conflict(u *store.User, self string) error {
 }
 
 func (s *Store) index(u *user) {
-	s.owned = s.owned || slices.Contains(u.Roles, store.RoleOwner)
+	s.owned = s.owned || u.AcceptedSequence > 0 && slices.Contains(u.Roles, store.RoleOwner)
 	if u.Email != "" {
 		s.byEmail[store.EmailKey(u.Email)] = u.ID
 	}
@@ -198,11 +199,16 @@ func (s *Store) planUpdate(c *store.Change, id string, p *store.UserPatch, redee
 	if err := s.conflict(&next, id); err != nil {
 		return nil, err
 	}
+	if p.DropCredentials {
+		next.MFAEnabled = slices.ContainsFunc(p.KeepFactors, func(id string) bool { f := u.factors[id]; return f != nil && f.Enabled && f.Required })
+	}
 	e.replaces, e.after = id, &next
 	e.apply = func() error {
 		s.unindex(u)
 		if p.DropFactors || p.DropCredentials {
-			clear(u.factors)
+			maps.DeleteFunc(u.factors, func(id string, _ *store.Factor) bool {
+				return !p.DropCredentials || !slices.Contains(p.KeepFactors, id)
+			})
 			u.recovery, u.recoveryOrigin = nil, store.Origin{}
 		}
 		u.User = next
@@ -217,6 +223,9 @@ func (s *Store) planUpdate(c *store.Change, id string, p *store.UserPatch, redee
 			s.dropDevices(u, store.SessionFilter{})
 		}
 		e.ended = s.dropProofs(u, p, c.Now)
+		if p.Accept {
+			s.revokeKeysOf(id, c.Now)
+		}
 		*updated = copyUser(u.User)
 		return nil
 	}
@@ -261,10 +270,21 @@ func (s *Store) DeleteUser(ctx context.Context, c store.DeleteUser) error {
 		e.apply = func() error {
 			e.ended = s.revoke(u, store.SessionFilter{}, c.Now)
 			s.removeUser(u)
+			s.deleted[u.ID] = true
 			return nil
 		}
 		return e, nil
 	})
+}
+
+// UserDeleted reports whether a user was deleted.
+func (s *Store) UserDeleted(ctx context.Context, id string) (bool, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	return s.deleted[id], nil
 }
 
 func (s *Store) removeUser(u *user) {

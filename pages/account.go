@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/address"
 )
 
 func is(err error, codes ...auth.Code) bool {
@@ -111,7 +112,7 @@ func showPhoneCode(v *visit) error {
 }
 
 func postPhoneCode(v *visit) (string, error) {
-	_, err := v.p.a.ConfirmPhone(v.ctx, auth.ConfirmPhoneParams{Caller: v.claims.Caller(), Phone: v.flow.Address, Code: digits(v.form.Get("code"))})
+	_, err := v.p.a.ConfirmPhone(v.ctx, auth.ConfirmPhoneParams{Caller: v.claims.Caller(), Phone: v.flow.Address, Code: address.Code(v.form.Get("code"))})
 	if err != nil {
 		return "", err
 	}

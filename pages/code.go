@@ -7,6 +7,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/address"
 )
 
 func showSend(channel string) func(*visit) error {
@@ -84,14 +85,18 @@ func (v *visit) within() auth.Caller {
 	return v.claims.Caller()
 }
 
-// showAddressCode shows the form for the code that verifies an email address, which is
-// next to the link in the mail; again is the page that sends another one.
+// showAddressCode shows the form for the code that verifies an email address. The code is
+// in the mail or, for another address than the account's, on the page of the link; again is
+// the page that sends another one.
 func showAddressCode(again string) func(*visit) error {
 	return func(v *visit) error {
 		if v.flow.Address == "" {
 			return goTo(v.p.path(again))
 		}
-		v.Channel, v.Address, v.SendAgain = "mail", v.flow.Address, v.p.path(again)
+		v.Channel, v.Address, v.SendAgain = "confirm", v.flow.Address, v.p.path(again)
+		if v.claims != nil && v.user.Email != v.flow.Address {
+			v.Channel = "change"
+		}
 		return nil
 	}
 }
@@ -119,7 +124,7 @@ func postAddressCode(then string) func(*visit) (string, error) {
 
 // code returns the code from the form. Errors: CodeValidationFailed for an empty field.
 func (v *visit) code() (string, error) {
-	code := digits(v.form.Get("code"))
+	code := address.Code(v.form.Get("code"))
 	if code == "" {
 		return "", v.p.kit.Invalid("code", "is required")
 	}
@@ -130,14 +135,4 @@ func (v *visit) code() (string, error) {
 func (p *Pages) holds(r *http.Request, challenge string) bool {
 	f := p.flowOf(r)
 	return f.Verifier != "" && oauth2.S256ChallengeFromVerifier(f.Verifier) == challenge
-}
-
-// digits removes spaces and hyphens from a code.
-func digits(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == ' ' || r == '-' || r == '\u00a0' {
-			return -1
-		}
-		return r
-	}, s)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -183,6 +184,14 @@ func (b *browser) follow(res *http.Response) *shown {
 	}
 	b.t.Fatalf("too many redirects: %v", b.trail)
 	return nil
+}
+
+// shownCode opens a link in another browser, has it show a code, and returns the code.
+func (s *site) shownCode(t *testing.T, to string, k auth.Kind) string {
+	t.Helper()
+	other := s.browser(t)
+	other.open(s.Mail(t, to, k).Link)
+	return regexp.MustCompile(`\b\d{6}\b`).FindString(other.submit("show_code", "1").text())
 }
 
 // submit posts the form that has all the given fields, with its hidden ones; "do" presses

@@ -13,14 +13,52 @@ func showProvider(v *visit) error {
 	if v.r.Method == "HEAD" {
 		return nil
 	}
-	challenge := v.startBound(v.kept())
-	to, err := v.p.a.StartOAuth(v.ctx, auth.StartOAuthParams{
-		Provider: v.r.PathValue("provider"), RedirectTo: v.p.backURL(), CodeChallenge: challenge,
-	})
+	to, err := v.startProvider(v.r.PathValue("provider"), v.kept(), "")
 	if err != nil {
 		return err
 	}
 	return goTo(to)
+}
+
+// startProvider starts a sign-in at a provider and returns the provider's URL.
+func (v *visit) startProvider(provider string, remember bool, code string) (string, error) {
+	challenge := v.startBound(remember)
+	v.flow.Provider = provider
+	return v.p.a.StartOAuth(v.ctx, auth.StartOAuthParams{
+		Provider: provider, RedirectTo: v.p.backURL(), CodeChallenge: challenge, ConfirmationCode: code,
+	})
+}
+
+// showConfirm asks for the code of the confirmation link after a sign-in at a provider.
+func showConfirm(v *visit) error {
+	if v.flow.Provider == "" {
+		return goTo(v.p.path("/sign-in"))
+	}
+	v.Channel, v.Address, v.SendAgain = "provider", v.p.label(v.flow.Provider), v.p.path("/sign-in/with/"+v.flow.Provider)
+	return nil
+}
+
+// postConfirm signs in at the provider once more, together with the code.
+func postConfirm(v *visit) (string, error) {
+	if v.flow.Provider == "" {
+		return v.p.path("/sign-in"), nil
+	}
+	code, err := v.code()
+	if err != nil {
+		return "", err
+	}
+	to, err := v.startProvider(v.flow.Provider, v.flow.Remember, code)
+	if err != nil {
+		return "", err
+	}
+	v.leave(v.flow.Provider, to)
+	return "", nil
+}
+
+// leave shows a page that forwards the browser, because the policy limits redirects after a
+// form post to this origin.
+func (v *visit) leave(provider, to string) {
+	v.Page, v.Wide, v.Provider, v.Next = "leaving", false, v.p.label(provider), template.URL(to) //nolint:gosec // URL of a configured provider
 }
 
 // showBack is the target of providers and links, with a code that only this browser can
@@ -40,6 +78,11 @@ func showBack(v *visit) error {
 		v.flow.Error = cmp.Or(auth.Code(q.Get("error_code")), auth.CodeOAuthDenied)
 		if _, known := v.texts["error."+string(v.flow.Error)]; !known {
 			v.flow.Error = auth.CodeProviderError
+		}
+		switch {
+		case linking != "" || v.flow.Provider == "":
+		case v.flow.Error == auth.CodeEmailNotVerified, v.flow.Error == auth.CodeInvalidCode:
+			return goTo(v.p.path("/sign-in/confirm"))
 		}
 		return fallback
 	case linking != "":
@@ -86,9 +129,7 @@ func postIdentities(v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The policy limits redirects after a form post to this origin, so a page forwards
-	// the browser.
 	v.flow.Linking, v.flow.Verifier = provider, ""
-	v.Page, v.Wide, v.Provider, v.Next = "leaving", false, v.p.label(provider), template.URL(to) //nolint:gosec // URL of a configured provider
+	v.leave(provider, to)
 	return "", nil
 }

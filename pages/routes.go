@@ -41,6 +41,7 @@ func (p *Pages) routes() []route {
 		{at: "/sign-in/phone", apart: true, page: "send_code", fields: []string{"phone"}, show: showSend("phone"), post: postSendPhone},
 		{at: "/sign-in/code", apart: true, page: "enter_code", fields: []string{"code"}, show: showCode, post: postCode},
 		{at: "/sign-in/with/{provider}", apart: true, page: "problem", show: showProvider},
+		{at: "/sign-in/confirm", page: "enter_code", fields: []string{"code"}, show: showConfirm, post: postConfirm},
 		{at: backPath, apart: true, page: "problem", show: showBack},
 		{at: "/sign-in/second", apart: true, page: "second_factor", fields: []string{"code"}, show: showSecond, post: postSecond},
 		{at: "/sign-in/enrol", apart: true, page: "enrol", fields: []string{"code"}, show: showForcedEnrol, post: postForcedEnrol},

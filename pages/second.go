@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/address"
 )
 
 func showSecond(v *visit) error {
@@ -22,7 +23,7 @@ func showSecond(v *visit) error {
 
 // secondFactor returns the code from the form: of the app or for recovery.
 func (v *visit) secondFactor() (totp, recovery string) {
-	code := digits(v.form.Get("code"))
+	code := address.Code(v.form.Get("code"))
 	if len(code) == 6 && strings.Trim(code, "0123456789") == "" {
 		return code, ""
 	}
@@ -46,6 +47,7 @@ func postSecond(v *visit) (string, error) {
 	if err != nil {
 		return "", v.overOr(err)
 	}
+	v.continues = v.flow.Continues
 	return v.signedIn(tokens)
 }
 
@@ -89,10 +91,11 @@ func (v *visit) enrol(by auth.Caller, mfaToken, to string) error {
 		v.focus = "code"
 		return nil
 	}
-	done, err := v.p.a.EnableTOTP(v.ctx, auth.EnableTOTPParams{Caller: by, MFAToken: mfaToken, TOTPCode: digits(v.form.Get("code"))})
+	done, err := v.p.a.EnableTOTP(v.ctx, auth.EnableTOTPParams{Caller: by, MFAToken: mfaToken, TOTPCode: address.Code(v.form.Get("code"))})
 	if err != nil {
 		return err
 	}
+	v.continues = v.flow.Continues
 	if _, err := v.signedIn(done.Tokens); err != nil {
 		return err
 	}

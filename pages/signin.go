@@ -12,6 +12,11 @@ func showSignIn(v *visit) error {
 		if v.Problem == "" && v.r.Method != "POST" {
 			v.Notice = v.texts.of("error." + string(reason))
 		}
+	case v.claims == nil && (reason == auth.CodeMFARequired || reason == auth.CodeMFAEnrollmentRequired):
+		if err := v.p.kit.FactorDue(v.ctx); err != nil {
+			v.flow.ReturnTo, v.continues = v.returnTo(), true
+			return err
+		}
 	case v.claims == nil:
 	case reason == auth.CodeInsufficientAAL:
 		return v.toSecondFactor()
@@ -48,8 +53,9 @@ func (v *visit) toSecondFactor() error {
 
 func postSignIn(v *visit) (string, error) {
 	v.flow.ReturnTo, v.flow.Remember = v.returnTo(), v.Remember
-	p := auth.LoginParams{Password: v.form.Get("password")}
-	if login := strings.TrimSpace(v.form.Get("login")); strings.HasPrefix(login, "+") {
+	p := auth.LoginParams{Password: v.form.Get("password"), ConfirmationCode: v.form.Get("code")}
+	login := strings.TrimSpace(v.form.Get("login"))
+	if _, err := auth.NormalizePhone(login); err == nil || strings.HasPrefix(login, "+") {
 		p.Phone = login
 	} else {
 		p.Email = login
@@ -64,7 +70,7 @@ func postSignIn(v *visit) (string, error) {
 // signedIn signs the browser in, in place of an earlier user, and returns the next path.
 func (v *visit) signedIn(t *auth.Tokens) (string, error) {
 	to := v.returnTo()
-	same := v.claims != nil && v.claims.SessionID == t.SessionID
+	same := v.continues || v.claims != nil && v.claims.SessionID == t.SessionID
 	var settings []auth.CookieSetting // none for an existing session: its cookies keep their life
 	if !same {
 		settings = append(settings, auth.Remember(v.flow.Remember))
@@ -106,6 +112,7 @@ func postSignUp(v *visit) (string, error) {
 	}
 	if res.ConfirmationRequired {
 		v.flow.Address, v.flow.RequestID = strings.TrimSpace(v.form.Get("email")), res.RequestID
+		v.p.kit.SetSignUp(v.w, res.RequestID)
 		return v.p.path("/sign-up/code"), nil
 	}
 	return v.signedIn(res.Tokens)

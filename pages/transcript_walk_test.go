@@ -59,7 +59,7 @@ func visits(t *testing.T, outages bool) {
 		b.submit("email", "none")
 		b.submit("email", " ada@new.example ")
 		b.submit("code", "000000")
-		b.submit("code", s.Mail(t, "ada@new.example", auth.KindChangeEmail).Code)
+		b.submit("code", s.shownCode(t, "ada@new.example", auth.KindChangeEmail))
 		tr.say("a number")
 		b.open("/account/phone")
 		b.submit("phone", "12")

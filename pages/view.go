@@ -52,7 +52,7 @@ type View struct {
 	MinLength  int        // minimum length of passwords
 
 	Message   string // check_mail: key of the text about the sent mail
-	Channel   string // send_code, enter_code: "mail" or "phone"
+	Channel   string // send_code, enter_code: "mail", "phone" or, for a new email address, "change"
 	Address   string // enter_code: the recipient of the code
 	SendAgain string // enter_code: the page that sends another one
 
@@ -160,6 +160,12 @@ func usualName(provider string) string {
 	switch provider {
 	case "github":
 		return "GitHub"
+	case "gitlab":
+		return "GitLab"
+	case "linkedin":
+		return "LinkedIn"
+	case "line":
+		return "LINE"
 	case "twitter":
 		return "X"
 	case "":

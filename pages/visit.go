@@ -30,6 +30,9 @@ type visit struct {
 	to     string // the path in return_to, or ""
 	flow   flow
 	before flow // the flow that the browser sent
+
+	continues bool // the browser's session waits for the second factor, not a sign-in
+
 	View
 }
 
@@ -38,6 +41,7 @@ type visit struct {
 type flow struct {
 	MFAToken  string    `json:"m,omitempty"` // token of a sign-in that waits for a second factor
 	Enrol     bool      `json:"e,omitempty"` // the second factor has to be set up first
+	Continues bool      `json:"s,omitempty"` // see visit.continues
 	Verifier  string    `json:"v,omitempty"` // PKCE verifier of a sign-in by provider or link
 	ReturnTo  string    `json:"r,omitempty"`
 	Remember  bool      `json:"k,omitempty"`
@@ -45,6 +49,7 @@ type flow struct {
 	Address   string    `json:"a,omitempty"`
 	RequestID string    `json:"i,omitempty"`
 	Linking   string    `json:"l,omitempty"` // provider to link
+	Provider  string    `json:"p,omitempty"` // provider of the last sign-in
 	Notice    string    `json:"n,omitempty"` // key of a text to show once
 	Count     int       `json:"x,omitempty"` // value of {n} in that text
 	Error     auth.Code `json:"f,omitempty"` // error of the previous page
@@ -213,10 +218,10 @@ func (v *visit) elsewhere(err error) (to goTo, ok bool) {
 	case !errors.As(err, &e):
 		return "", false
 	case e.Code == auth.CodeMFARequired && e.MFAToken != "":
-		v.flow.MFAToken, v.flow.Enrol = e.MFAToken, false
+		v.flow.MFAToken, v.flow.Enrol, v.flow.Continues = e.MFAToken, false, v.continues
 		return goTo(v.p.path("/sign-in/second")), true
 	case e.Code == auth.CodeMFAEnrollmentRequired && e.MFAToken != "":
-		v.flow.MFAToken, v.flow.Enrol = e.MFAToken, true
+		v.flow.MFAToken, v.flow.Enrol, v.flow.Continues = e.MFAToken, true, v.continues
 		return goTo(v.p.path("/sign-in/enrol")), true
 	case e.Code == auth.CodeReauthNeeded, v.rt.access != public && (e.Code == auth.CodeSessionEnded || e.Code == auth.CodeBadToken):
 		return v.signIn(e.Code, v.here()), true

@@ -14,11 +14,11 @@ import (
 )
 
 // The statement of a refresh handles the common cases: the counter advances, or nothing
-// changes within the grace period. It locks the session's row first, so that only one
-// of several parallel calls advances the counter. It skips a row that another
-// transaction has locked, so it never waits. It then updates the row only if that is
-// still the version that it read before the lock, so that session and user are those of
-// one instant. A transaction handles the remaining cases: reuse, a session that is not
+// changes within the grace period and the client is the one that advanced it. It locks
+// the session's row first, so that only one of several parallel calls advances the
+// counter. It skips a row that another transaction has locked, so it never waits. It then
+// updates the row only if the locked one equals the one that the rest of the statement
+// reads, so that session and user are those of one instant. A transaction handles the remaining cases: reuse, a session that is not
 // live, and a row that is locked or has just changed.
 //
 // The statement also counts the call against its rate limit, after the lock and only
@@ -29,26 +29,27 @@ const (
 	advanceOne = `with free as materialized (
 		select ` + asked + `
 		from (select 1 as n, $1::uuid as id, $2::bigint as counter, $3::timestamptz as now, $4::timestamptz as graced, $5::timestamptz as idle_until,
-			$6::text as ip, $7::text as user_agent, $8::text as key, $9::bigint as at) a ` + advanced
+			$6::text as ip, $7::text as user_agent, $12::text as device, $8::text as key, $9::bigint as at) a ` + advanced
 
 	advanceMany = `with free as materialized (
 		select ` + asked + `
 		from unnest((select $1::uuid[]), (select $2::bigint[]), (select $3::timestamptz[]), (select $4::timestamptz[]), (select $5::timestamptz[]),
-			(select $6::text[]), (select $7::text[]), (select $8::text[]), (select $9::bigint[])) with ordinality a (id, counter, now, graced, idle_until, ip, user_agent, key, at, n) ` + advanced
+			(select $6::text[]), (select $7::text[]), (select $12::text[]), (select $8::text[]), (select $9::bigint[])) with ordinality a (id, counter, now, graced, idle_until, ip, user_agent, device, key, at, n) ` + advanced
 
-	asked = `a.n, a.now, a.idle_until, a.ip, a.user_agent, a.key, a.at, s.ctid as place, s.user_id, s.counter = a.counter as moves`
+	asked = `a.n, a.now, a.idle_until, a.ip, a.user_agent, a.device, a.key, a.at, s as was, s.user_id, s.counter = a.counter as moves`
 
 	advanced = `join auth.sessions s on s.id = a.id
 		where s.revoked_at is null and least(s.idle_until, s.expires_at) > a.now
-			and (s.counter = a.counter or s.counter = a.counter + 1 and s.rotated_at > a.graced)
+			and (s.counter = a.counter or s.counter = a.counter + 1 and s.rotated_at > a.graced
+				and ((a.ip, a.user_agent, a.device) = (s.ip, s.user_agent, s.rotated_device) or (a.ip, a.user_agent, a.device) = ('', '', '')))
 		for no key update of s skip locked
 	), drawn as (
-		insert into auth.limits as l (key, tat) select distinct on (f.key) f.key, f.at + $10::bigint from free f
-			where f.key <> '' and exists (select from auth.sessions v where v.ctid = f.place offset 0)
+		insert into auth.limits as l (key, tat, seen) select distinct on (f.key) f.key, f.at + $10::bigint, f.at from free f
+			where f.key <> '' and exists (select from auth.sessions v where v.id = (f.was).id and v = f.was offset 0)
 				and exists (select from auth.users u where u.id = f.user_id and (u.banned_until is null or u.banned_until <= f.now) offset 0)
 			order by f.key
-		on conflict (key) do update set tat = greatest(l.tat, excluded.tat - $10::bigint) + $10::bigint
-			where greatest(l.tat, excluded.tat - $10::bigint) + 2 * $10::bigint - excluded.tat <= $11::bigint
+		on conflict (key) do update set tat = greatest(l.tat, excluded.seen) + $10::bigint, seen = greatest(l.seen, excluded.seen)
+			where greatest(l.tat, excluded.seen) + $10::bigint - greatest(l.seen, excluded.seen) <= $11::bigint
 		returning key
 	)
 	update auth.sessions s set
@@ -57,9 +58,10 @@ const (
 		last_active_at = case when f.moves then f.now else s.last_active_at end,
 		idle_until = case when f.moves then f.idle_until else s.idle_until end,
 		ip = case when f.moves and f.ip <> '' then f.ip else s.ip end,
-		user_agent = case when f.moves and f.user_agent <> '' then f.user_agent else s.user_agent end
+		user_agent = case when f.moves and f.user_agent <> '' then f.user_agent else s.user_agent end,
+		rotated_device = case when f.moves and (f.ip, f.user_agent, f.device) <> ('', '', '') then f.device else s.rotated_device end
 	from free f join auth.users u on u.id = f.user_id
-	where s.ctid = f.place and (u.banned_until is null or u.banned_until <= f.now)
+	where s.id = (f.was).id and s = f.was and (u.banned_until is null or u.banned_until <= f.now)
 		and (f.key = '' or exists (select from drawn d where d.key = f.key))
 	returning f.n, ` + sessionColumns + `, ` + userFacts + `, ` + claimsColumn
 )
@@ -72,6 +74,7 @@ type advance struct {
 	graced    time.Time // the previous counter is accepted if the counter advanced after this
 	idleUntil time.Time
 	ip, agent string
+	device    string
 	draw      draw // without a key there is no rate limit
 }
 
@@ -88,7 +91,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 		return store.Session{}, store.User{}, err
 	}
 	defer done()
-	a := advance{id: c.SessionID, counter: c.Counter, now: c.Now, graced: c.Now.Add(-c.Grace), idleUntil: c.IdleUntil, ip: c.IP, agent: c.UserAgent}
+	a := advance{id: c.SessionID, counter: c.Counter, now: c.Now, graced: c.Now.Add(-c.Grace), idleUntil: c.IdleUntil, ip: c.IP, agent: c.UserAgent, device: c.Device}
 	draws := c.Draw.Rate.Burst > 0 && c.Draw.Rate.Per > 0
 	if draws {
 		a.draw = drawOf(c.Draw, c.Now)
@@ -114,26 +117,30 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 		if err != nil {
 			return nil, err
 		}
-		r, a := &result{about: of.id, noChange: found.counter != int64(c.Counter)}, a
-		other = nil
-		switch {
-		case found.counter < int64(c.Counter):
+		if found.counter < int64(c.Counter) {
 			return nil, store.ErrSessionEnded
-		case r.noChange && (found.counter > int64(c.Counter)+1 || !at(found.rotated).After(a.graced)):
-			passed, again, err := s.replay(ctx, tx, found, &c)
+		}
+		r := &result{about: of.id}
+		other = nil
+		if found.counter > int64(c.Counter) {
+			outcome, err := s.repeats(ctx, tx, found, &c)
 			if err != nil {
 				return nil, err
 			}
-			if !passed && !again {
+			switch outcome {
+			case store.OutcomeDone:
+				r.noChange = true
+			case store.OutcomeReplayed:
+				who := found.s.Client()
+				other = &who
+				r.outcome, r.other = store.OutcomeReplayed, other
+			default:
 				sess, u, err = s.endReused(ctx, tx, found, c.Now)
 				return &result{about: of.id, outcome: store.OutcomeReused, refusal: store.ErrReused}, err
 			}
-			a.graced = time.Time{} // the previous counter is accepted at any age
-			if passed {
-				who := found.s.Client()
-				other = &who
-				r = &result{about: of.id, outcome: store.OutcomeReplayed, other: other}
-			}
+			b := &pgx.Batch{}
+			s.queueSession(b, found.s.ID, &sess, &u)
+			return r, send(ctx, tx, b)
 		}
 		one, err := s.advance(ctx, tx, a) // its own transaction's locks do not make the statement skip the row
 		if err == nil && one == nil {
@@ -154,28 +161,27 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 	return sess, u, err
 }
 
-// replay accepts the previous counter after its grace period, and records that. It
-// accepts no two within store.ReplayGap, and not those of two successive counters.
-// had.again is true if the same replay was accepted within the grace period, as for
-// several requests that a browser sends at once; these get the same answer.
-const replay = `with had as (
-		select s.id, s.replayed_counter = s.counter and s.replayed_at > $4::timestamptz as again from auth.sessions s where s.id = $1::uuid
-	), passed as (
-		update auth.sessions s set replayed_at = $2::timestamptz, replayed_counter = s.counter from had
-		where s.id = had.id and had.again is not true
-			and (s.replayed_at is null or s.replayed_at <= $3::timestamptz and s.replayed_counter + 1 <> s.counter)
-		returning s.id
-	)
-	select exists (select from passed), coalesce((select had.again from had), false)`
-
-// replay checks an outdated counter. It returns passed if it accepted the counter now,
-// and again if it did so within the grace period before.
-func (s *Store) replay(ctx context.Context, tx pgx.Tx, found *sessionRow, c *store.Advance) (passed, again bool, err error) {
-	if c.Grace <= 0 || found.counter != int64(c.Counter)+1 {
-		return false, false, nil
+// repeats decides on an outdated counter of a locked session, and records that.
+func (s *Store) repeats(ctx context.Context, tx pgx.Tx, found *sessionRow, c *store.Advance) (store.Outcome, error) {
+	sess, err := found.session()
+	if err != nil {
+		return 0, err
 	}
-	err = tx.QueryRow(ctx, s.sql(replay), found.s.ID, c.Now, c.Now.Add(-store.ReplayGap), c.Now.Add(-c.Grace)).Scan(&passed, &again)
-	return passed, again, err
+	var r store.Rotation
+	var replayed pgtype.Timestamptz
+	err = tx.QueryRow(ctx, s.sql(`select rotated_device, replayed_at, replayed_counter, strayed_counter, strays from auth.sessions where id = $1::uuid`), sess.ID).
+		Scan(&r.Device, &replayed, &r.Replayed, &r.StrayedAt, &r.Strays)
+	if err != nil {
+		return 0, err
+	}
+	r.ReplayedAt = at(replayed)
+	before := r
+	outcome := r.Repeats(&sess, c)
+	if r != before {
+		_, err = tx.Exec(ctx, s.sql(`update auth.sessions set replayed_at = $2, replayed_counter = $3, strayed_counter = $4, strays = $5 where id = $1::uuid`),
+			sess.ID, pgtype.Timestamptz{Time: r.ReplayedAt, Valid: !r.ReplayedAt.IsZero()}, r.Replayed, r.StrayedAt, r.Strays)
+	}
+	return outcome, err
 }
 
 func whenDone(e store.OutcomeEvent) bool { return e.On == store.OutcomeDone }
@@ -206,7 +212,7 @@ func (s *Store) advanceOne(ctx context.Context, a advance) (r *sessionUser, err 
 func (s *Store) advance(ctx context.Context, q querier, a advance) (*sessionUser, error) {
 	var n int
 	r := &sessionUser{}
-	row := q.QueryRow(ctx, s.sql(advanceOne), a.id, int64(a.counter), a.now, a.graced, a.idleUntil, a.ip, a.agent, a.draw.key, a.draw.now, a.draw.drawn, a.draw.full)
+	row := q.QueryRow(ctx, s.sql(advanceOne), a.id, int64(a.counter), a.now, a.graced, a.idleUntil, a.ip, a.agent, a.draw.key, a.draw.now, a.draw.drawn, a.draw.full, a.device)
 	err := row.Scan(append([]any{&n}, r.advanced()...)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil //nolint:nilnil // left out
@@ -219,7 +225,8 @@ func (s *Store) advance(ctx context.Context, q querier, a advance) (*sessionUser
 // calls with a rate limit unlike the first call's. Each of these then runs alone.
 func (s *Store) advanceMany(ctx context.Context, calls []*gather.Call[advance, *sessionUser]) error {
 	n := len(calls)
-	ids, counters, ips, agents, keys, ats := make([]pgtype.UUID, n), make([]int64, n), make([]string, n), make([]string, n), make([]string, n), make([]int64, n)
+	ids, counters, ips, agents, devices := make([]pgtype.UUID, n), make([]int64, n), make([]string, n), make([]string, n), make([]string, n)
+	keys, ats := make([]string, n), make([]int64, n)
 	nows, graced, idle := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
 	like := calls[0].Arg.draw
 	for i, c := range calls {
@@ -228,10 +235,10 @@ func (s *Store) advanceMany(ctx context.Context, calls []*gather.Call[advance, *
 			continue // a null id finds nothing
 		}
 		keys[i], ats[i] = a.draw.key, a.draw.now
-		ids[i], counters[i], ips[i], agents[i] = idOf(a.id), int64(a.counter), a.ip, a.agent
+		ids[i], counters[i], ips[i], agents[i], devices[i] = idOf(a.id), int64(a.counter), a.ip, a.agent, a.device
 		nows[i], graced[i], idle[i] = a.now, a.graced, a.idleUntil
 	}
-	found, err := s.findAll(ctx, n, advanceMany, []any{ids, counters, nows, graced, idle, ips, agents, keys, ats, like.drawn, like.full}, (*sessionUser).advanced)
+	found, err := s.findAll(ctx, n, advanceMany, []any{ids, counters, nows, graced, idle, ips, agents, keys, ats, like.drawn, like.full, devices}, (*sessionUser).advanced)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (s *Store) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (store
 func tokenPurposes() []string {
 	return purposes([]store.Purpose{
 		store.PurposeMagicLink, store.PurposeVerifyEmail, store.PurposeReset, store.PurposeExchange, store.PurposePhoneCode, store.PurposeMFA, store.PurposeEnroll,
-		store.PurposePhoneChange, store.PurposeOAuth, store.PurposeEmailCode, store.PurposeStop, store.PurposeInvitation,
+		store.PurposePhoneChange, store.PurposeOAuth, store.PurposeStop, store.PurposeInvitation,
 	})
 }
 

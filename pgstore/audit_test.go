@@ -75,7 +75,7 @@ func TestPeopleOutliveTheAuditLog(t *testing.T) {
 			if _, err := env.VerifyMagicLink(ctx, auth.VerifyMagicLinkParams{Email: "ada@example.com", Code: m.Code, RequestID: asked.RequestID}); err != nil {
 				t.Errorf("magic link: %v", err)
 			}
-			_, err = adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: ada.User.ID, Reason: "x"})
+			_, err = adm.BanUser(ctx, admin.System("test").Accepting(), admin.BanUserParams{UserID: ada.User.ID, Reason: "x"})
 			u, readErr := s.User(ctx, store.ByID(ada.User.ID))
 			if err == nil || readErr != nil || u.Banned(env.Clock.Now()) {
 				t.Errorf("an operator's change came about unrecorded: %v, %v, banned until %v", err, readErr, u.BannedUntil)
@@ -108,7 +108,7 @@ func TestPeopleOutliveTheAuditLog(t *testing.T) {
 			if n := len(told); n < 3 {
 				t.Errorf("%d events", n)
 			}
-			if _, err := adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: ada.User.ID, Reason: "x"}); err != nil {
+			if _, err := adm.BanUser(ctx, admin.System("test").Accepting(), admin.BanUserParams{UserID: ada.User.ID, Reason: "x"}); err != nil {
 				t.Error(err)
 			}
 		})

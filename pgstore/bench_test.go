@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,6 +65,79 @@ func BenchmarkSession(b *testing.B) {
 			b.Fatal(err)
 		}
 	})
+}
+
+// A refresh with its rate limit: alone, and many at once, which share statements.
+func BenchmarkAdvanceSession(b *testing.B) {
+	refresh := func(b *testing.B, s *pgstore.Store, c *store.CreateUser, counter uint32) {
+		now := c.Now.Add(time.Duration(counter) * time.Second)
+		change := byTest()
+		change.Now = now
+		_, _, err := s.AdvanceSession(b.Context(), store.Advance{
+			Change: change, SessionID: c.Session.ID, Counter: counter, IdleUntil: now.Add(time.Hour),
+			Draw: store.Draw{Key: c.Session.ID, Rate: store.Rate{Burst: 60, Per: time.Minute}, Cost: 1},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("One", func(b *testing.B) {
+		s := open(b)
+		c := regular(0, hashName("a device"))
+		benchUser(b, s, c)
+		n := uint32(0)
+		benchCalls(b, func(int) { refresh(b, s, &c, n); n++ })
+	})
+	b.Run("Many", func(b *testing.B) {
+		s := open(b)
+		benchCrowd(b, func(who int) func() {
+			c := regular(who, hashName("a device"))
+			benchUser(b, s, c)
+			n := uint32(0)
+			return func() { refresh(b, s, &c, n); n++ }
+		})
+	})
+}
+
+// A draw of a rate limit: alone, and many at once, which share statements.
+func BenchmarkTake(b *testing.B) {
+	take := func(b *testing.B, s *pgstore.Store, key string, now time.Time) {
+		if _, err := s.Take(b.Context(), []store.Draw{{Key: key, Rate: store.Rate{Burst: 60, Per: time.Minute}, Cost: 1}}, now); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("One", func(b *testing.B) {
+		s, now := open(b), time.Now()
+		benchCalls(b, func(int) { now = now.Add(time.Second); take(b, s, "key", now) })
+	})
+	b.Run("Many", func(b *testing.B) {
+		s := open(b)
+		benchCrowd(b, func(who int) func() {
+			now := time.Now()
+			return func() { now = now.Add(time.Second); take(b, s, fmt.Sprint(who), now) }
+		})
+	})
+}
+
+// benchCrowd measures calls by a hundred callers at once.
+func benchCrowd(b *testing.B, caller func(who int) func()) {
+	b.Helper()
+	const crowd = 100
+	calls := make([]func(), crowd)
+	for who := range calls {
+		calls[who] = caller(who)
+		calls[who]()
+	}
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for who, call := range calls {
+		wg.Go(func() {
+			for i := who; i < b.N; i += crowd {
+				call()
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // benchCalls measures a call, and reports the median in addition to the average.

@@ -129,7 +129,7 @@ func TestStatementBudget(t *testing.T) {
 			}
 			return err
 		}},
-		"refresh": {1, 0, func() error {
+		"refresh": {2, 0, func() error {
 			_, err := env.Refresh(ctx, auth.RefreshParams{RefreshToken: ada.RefreshToken})
 			return err
 		}},

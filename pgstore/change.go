@@ -40,11 +40,10 @@ type result struct {
 
 // change runs a mutating method in a transaction, for all methods and cases that a
 // single statement cannot handle. It locks the rows that the change depends on, checks
-// the authority, runs the effect f, checks the other conditions, and records events,
-// messages and the idempotency key. It checks the conditions after the effect, because
-// errors about the method's target come first, and some of them, such as a conflict,
-// only show in the attempt. It checks them against the rows as they were locked before
-// the effect. A failed condition undoes the effect.
+// the authority, runs the effect f, checks the other conditions on the locked rows, and
+// records events, messages and the idempotency key. The conditions come after the effect,
+// because errors about the method's target take precedence, and a conflict shows only
+// there. A failed condition undoes the effect.
 func (s *Store) change(ctx context.Context, c *store.Change, on target, f func(context.Context, pgx.Tx, *held) (*result, error)) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -125,11 +124,11 @@ func (h *held) keyLives(ref store.KeyRef, now time.Time) bool {
 }
 
 const ownerIsLeft = `select exists (select from auth.users u
-	where u.roles <> '{}' and u.roles @> array['` + store.RoleOwner + `'] and (u.banned_until is null or u.banned_until <= $1::timestamptz))`
+	where u.roles <> '{}' and u.roles @> array['` + store.RoleOwner + `'] and (u.banned_until is null or u.banned_until <= $1::timestamptz)
+		and u.accepted_sequence > 0 and (u.accepted_until is null or u.accepted_until > $1::timestamptz))`
 
-// judge checks IfUsers, IfRoles, IfKey, KeepOwner and FirstOwner. The owner that
-// ownerIsLeft finds cannot be about to lose the role, because every change that may
-// remove an owner has KeepOwner and so locks all owners.
+// judge checks IfUsers, IfRoles, IfKey, KeepOwner and FirstOwner. The result of ownerIsLeft
+// is stable, because every change that may remove an owner locks all owners.
 func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *store.Change, h *held, r *result) error {
 	for _, want := range c.IfUsers {
 		id := want.ID

@@ -187,7 +187,7 @@ func owners(t *testing.T, s *pgstore.Store) (a, b store.User) {
 	t.Helper()
 	make := func() store.User {
 		nu := newUser("")
-		nu.User.Roles = []string{store.RoleOwner}
+		nu.User.Roles, nu.User.AcceptedSequence = []string{store.RoleOwner}, 1
 		u, err := s.CreateUser(t.Context(), nu)
 		if err != nil {
 			t.Fatal(err)

@@ -121,7 +121,11 @@ func TestClaimsFunction(t *testing.T) {
 	if _, err := env.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: "ada@example.com", RedirectTo: "https://app.test/in", CodeChallenge: challenge}); err != nil {
 		t.Fatal(err)
 	}
-	to, err := url.Parse(get(t, env, "/auth/v1/magic-link/verify?token="+linkToken(t, env, "ada@example.com", store.KindMagicLink)).Header().Get("Location"))
+	press := httptest.NewRequestWithContext(ctx, http.MethodPost, "/auth/v1/magic-link/verify", strings.NewReader("token="+linkToken(t, env, "ada@example.com", store.KindMagicLink)))
+	press.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	pressed := httptest.NewRecorder()
+	env.Handler().ServeHTTP(pressed, press)
+	to, err := url.Parse(pressed.Header().Get("Location"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,6 +124,9 @@ func (b *query) filterFacts(q store.UserQuery) {
 	if q.Role != "" {
 		b.where(`u.roles <> '{}' and u.roles @> array[?::text]`, q.Role)
 	}
+	if len(q.Waiting) > 0 {
+		b.where(`u.roles <> '{}' and u.roles && ?::text[] and (u.accepted_sequence = 0 or u.accepted_until <= ?::timestamptz)`, q.Waiting, q.Now)
+	}
 	for _, name := range slices.Sorted(maps.Keys(q.Metadata)) {
 		var either []string
 		var args []any

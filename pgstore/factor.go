@@ -395,7 +395,7 @@ func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.U
 		switch {
 		case c.FactorID == "":
 			others, required = false, false
-			b.Queue(s.sql(dropFactors), of.id)
+			b.Queue(s.sql(dropFactors), of.id, []string{})
 		case others:
 			b.Queue(s.sql(dropFactor), f.ID)
 		default:

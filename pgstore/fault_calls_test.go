@@ -104,8 +104,8 @@ func (f faulty) FinishJobChunk(ctx context.Context, c store.FinishJobChunk) (sto
 	return one1(f, ctx, c, f.Store.FinishJobChunk)
 }
 
-func (f faulty) ClearLimits(ctx context.Context, c store.ClearLimits) error {
-	return none1(f, ctx, c, f.Store.ClearLimits)
+func (f faulty) FillLimits(ctx context.Context, c store.FillLimits) error {
+	return none1(f, ctx, c, f.Store.FillLimits)
 }
 
 func (f faulty) RetryMessage(ctx context.Context, c store.RetryMessage) error {

@@ -79,7 +79,7 @@ func TestFeedsThatFailBeginAnew(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			over := make(chan error, 1)
 			go func() {
-				over <- s.WatchRevocations(ctx, pgstore.WatchParams{Logger: slog.New(slog.NewTextHandler(lineWriter(lines), nil)), Tell: func(r store.Revocation) { told <- r }})
+				over <- s.WatchRevocations(ctx, pgstore.WatchParams{Logger: slog.New(slog.NewTextHandler(lineWriter(lines), nil)), Notify: func(r store.Revocation) { told <- r }})
 			}()
 			select {
 			case line := <-lines:
@@ -116,7 +116,7 @@ func TestFeedsThatFailBeginAnew(t *testing.T) {
 // Without a logger of its own, a feed that cannot start logs to the default one.
 func TestFeedsLogByDefault(t *testing.T) {
 	t.Parallel()
-	if err := open(t).WatchRevocations(t.Context(), pgstore.WatchParams{}); err == nil || !strings.Contains(err.Error(), "Tell is missing") {
+	if err := open(t).WatchRevocations(t.Context(), pgstore.WatchParams{}); err == nil || !strings.Contains(err.Error(), "Notify is missing") {
 		t.Errorf("%v", err)
 	}
 }

@@ -53,7 +53,7 @@ func TestRevocationsFlood(t *testing.T) {
 	var told atomic.Int64
 	ids := make(chan string)
 	go func() {
-		_ = watcher.WatchRevocations(ctx, pgstore.WatchParams{Logger: slog.New(slog.DiscardHandler), Tell: func(r store.Revocation) {
+		_ = watcher.WatchRevocations(ctx, pgstore.WatchParams{Logger: slog.New(slog.DiscardHandler), Notify: func(r store.Revocation) {
 			told.Add(1)
 			select {
 			case ids <- r.SessionID:

@@ -51,14 +51,14 @@ const armUser = `with f as (
 	)
 	update auth.users u set mfa_enabled = exists (select from jsonb_to_recordset($2::jsonb) as ` + factorRecord + ` where f.required) where u.id = $1::uuid`
 
-// importedUsers reads users from columns ($3 to $21). Postgres needs a tenth of the
+// importedUsers reads users from columns ($3 to $22). Postgres needs a tenth of the
 // time that it needs to read them from JSON.
 const importedUsers = `unnest($3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::timestamptz[],
 			$9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::boolean[],
-			$16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19::timestamptz[], $20::boolean[], $21::text[]) with ordinality
+			$16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19::timestamptz[], $20::boolean[], $21::text[], $22::bigint[]) with ordinality
 		as r (id, email, email_key, email_verified_at, phone, phone_verified_at,
 			full_name, name_key, user_metadata, app_metadata, roles, password_hash, mfa_enabled,
-			created_at, updated_at, last_sign_in_at, banned_until, linked, handle, n)`
+			created_at, updated_at, last_sign_in_at, banned_until, linked, handle, accepted_sequence, n)`
 
 // importColumns holds the parameters of importedUsers.
 type importColumns struct {
@@ -71,13 +71,14 @@ type importColumns struct {
 	created, updated                    []time.Time
 	signedIn, banned                    []*time.Time
 	mfa, linked                         []bool
+	accepted                            []int64
 }
 
 func (c *importColumns) args() []any {
 	return []any{
 		c.ids, c.emails, c.emailKeys, c.emailsVerified, c.phones, c.phonesVerified,
 		c.names, c.nameKeys, c.userMetadata, c.appMetadata, c.roles, c.hashes, c.mfa,
-		c.created, c.updated, c.signedIn, c.banned, c.linked, c.handles,
+		c.created, c.updated, c.signedIn, c.banned, c.linked, c.handles, c.accepted,
 	}
 }
 
@@ -101,7 +102,7 @@ func (c *importColumns) add(row store.ImportedRow) (store.User, error) {
 	c.created, c.updated = append(c.created, u.CreatedAt), append(c.updated, u.UpdatedAt)
 	c.signedIn, c.banned = append(c.signedIn, moment(u.LastSignInAt)), append(c.banned, moment(u.BannedUntil))
 	c.mfa, c.linked = append(c.mfa, u.MFAEnabled), append(c.linked, len(u.Identities) > 0)
-	c.handles = append(c.handles, orNull(asText(u.Handle)))
+	c.handles, c.accepted = append(c.handles, orNull(asText(u.Handle))), append(c.accepted, u.AcceptedSequence)
 	return u, nil
 }
 
@@ -138,10 +139,10 @@ const insertImported = `with taken as (
 	), u as (
 		insert into auth.users (id, email, email_key, email_verified_at, phone, phone_verified_at, full_name, user_metadata, app_metadata, roles,
 			password_hash, mfa_enabled, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key, handle,
-			sequence, password_sequence, email_sequence, email_verified_sequence, phone_sequence, phone_verified_sequence)
+			sequence, password_sequence, email_sequence, email_verified_sequence, phone_sequence, phone_verified_sequence, accepted_sequence)
 		select r.id, r.email, r.email_key, r.email_verified_at, r.phone, r.phone_verified_at, r.full_name, r.user_metadata::jsonb, r.app_metadata::jsonb, r.roles::text[],
 			r.password_hash, r.mfa_enabled, r.created_at, r.updated_at, r.last_sign_in_at, r.banned_until, r.linked, r.name_key, r.handle,
-			1, (r.password_hash <> '')::integer, (r.email_key is not null)::integer, (r.email_verified_at is not null)::integer, (r.phone is not null)::integer, (r.phone_verified_at is not null)::integer
+			1, (r.password_hash <> '')::integer, (r.email_key is not null)::integer, (r.email_verified_at is not null)::integer, (r.phone is not null)::integer, (r.phone_verified_at is not null)::integer, r.accepted_sequence
 		from ` + importedUsers + ` where r.id not in (select taken.user_id from taken) order by r.n
 		on conflict do nothing
 		returning id

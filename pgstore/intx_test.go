@@ -140,7 +140,7 @@ func TestHookErrorsAreNoOutcomes(t *testing.T) {
 		"a foreign key":              "insert into public.users values (2, 3) returning id",
 		"a row that is not there":    "select id from public.users where id = 7",
 		"text that is no uuid":       "select 1 where 'nonsense'::text::uuid is null",
-		"a row of auth's that is":    "insert into auth.limits (key, tat) values ('k', 1), ('k', 2) returning 1",
+		"a row of auth's that is":    "insert into auth.limits (key, tat, seen) values ('k', 1, 1), ('k', 2, 2) returning 1",
 		"an error that is no outage": "select 1/0",
 	} {
 		sql = text

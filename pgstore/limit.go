@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -34,20 +35,45 @@ func (s *Store) Take(ctx context.Context, draws []store.Draw, now time.Time) (st
 	if err != nil {
 		return store.Decision{}, err
 	}
-	return decide(draws, before, now), nil
+	return decide(draws, levels(before), now), nil
 }
 
-// clearLimits locks rows in the same order as take.
-const clearLimits = `delete from auth.limits where key in (select l.key from auth.limits l where l.key = any ($1::text[]) order by l.key for update)`
+// level is the state of a limit, in nanoseconds since 1970, as the database stores it.
+type level struct{ tat, seen int64 }
 
-// ClearLimits resets rate limits.
-func (s *Store) ClearLimits(ctx context.Context, c store.ClearLimits) error {
+func (l level) bucket() store.Bucket {
+	return store.Bucket{Full: time.Unix(0, l.tat), Seen: time.Unix(0, l.seen)}
+}
+
+// levels returns the states that the database's function returned.
+func levels(before []int64) []level {
+	list := make([]level, len(before)/2)
+	for i := range list {
+		list[i] = level{before[i], before[len(list)+i]}
+	}
+	return list
+}
+
+// fillLimits locks rows in the same order as take. Its parameters are keys, the longest
+// durations until their buckets may be full again, and the time.
+const fillLimits = `
+with locked as (select l.key from auth.limits l where l.key = any ($1::text[]) order by l.key for update)
+update auth.limits l set tat = greatest(l.seen, $3::bigint) + f.rest
+from unnest($1::text[], $2::bigint[]) as f (key, rest) join locked using (key)
+where l.key = f.key and l.tat > greatest(l.seen, $3::bigint) + f.rest`
+
+// FillLimits fills buckets up to a number of tokens.
+func (s *Store) FillLimits(ctx context.Context, c store.FillLimits) error {
+	keys, rests := make([]string, len(c.Fill)), make([]int64, len(c.Fill))
+	for i, d := range c.Fill {
+		keys[i], rests[i] = d.Key, d.Rate.Filled(store.Bucket{Full: time.Unix(0, math.MaxInt64)}, c.Now, d.Cost).Full.Sub(c.Now).Nanoseconds()
+	}
 	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		u := h.user(c.UserID)
 		if u == nil {
 			return nil, store.ErrNotFound
 		}
-		_, err := tx.Exec(ctx, s.sql(clearLimits), orEmpty(c.Keys))
+		_, err := tx.Exec(ctx, s.sql(fillLimits), keys, rests, c.Now.UnixNano())
 		return &result{about: u.id}, err
 	})
 }
@@ -88,66 +114,66 @@ func (s *Store) takeOne(ctx context.Context, draws []store.Draw, now time.Time) 
 	if err != nil {
 		return store.Decision{}, err
 	}
-	return decide(draws, []int64{before}, now), nil
+	return decide(draws, []level{before}, now), nil
 }
 
 // drawOne counts a call against a limit, and computes the earlier state from the new
 // one.
-const drawOne = `insert into auth.limits as l (key, tat) values ($1::text, $2::bigint + $3::bigint)
-	on conflict (key) do update set tat = greatest(l.tat, $2::bigint) + $3::bigint where greatest(l.tat, $2::bigint) + $3::bigint - $2::bigint <= $4::bigint
-	returning tat - $3::bigint`
+const drawOne = `insert into auth.limits as l (key, tat, seen) values ($1::text, $2::bigint + $3::bigint, $2::bigint)
+	on conflict (key) do update set tat = greatest(l.tat, $2::bigint) + $3::bigint, seen = greatest(l.seen, $2::bigint)
+		where greatest(l.tat, $2::bigint) + $3::bigint - greatest(l.seen, $2::bigint) <= $4::bigint
+	returning tat - $3::bigint, seen`
 
 // drawnOut reads the state of a limit that refuses. A limit that has refunded calls
 // since then refuses all the same.
-const drawnOut = `select greatest(max(tat), $2::bigint + $3::bigint) from auth.limits where key = $1::text`
+const drawnOut = `select greatest(max(tat), greatest(max(seen), $2::bigint) + $3::bigint), greatest(max(seen), $2::bigint) from auth.limits where key = $1::text`
 
 // drawOne returns the state of the limit before the call.
-func (s *Store) drawOne(ctx context.Context, d draw) (before int64, err error) {
+func (s *Store) drawOne(ctx context.Context, d draw) (before level, err error) {
 	err = s.do(ctx, func(ctx context.Context, q querier) error {
 		if d.drawn <= d.full {
-			err := q.QueryRow(ctx, s.sql(drawOne), d.key, d.now, d.drawn, d.full).Scan(&before)
+			err := q.QueryRow(ctx, s.sql(drawOne), d.key, d.now, d.drawn, d.full).Scan(&before.tat, &before.seen)
 			if !errors.Is(err, pgx.ErrNoRows) {
 				return err
 			}
 		}
-		return q.QueryRow(ctx, s.sql(drawnOut), d.key, d.now, d.full-d.drawn+1).Scan(&before)
+		return q.QueryRow(ctx, s.sql(drawnOut), d.key, d.now, d.full-d.drawn+1).Scan(&before.tat, &before.seen)
 	})
 	return before, err
 }
 
 // drawMany counts calls against several limits. It leaves out limits that refuse, and
-// rows that another transaction has locked or changed meanwhile, so that no call waits
+// rows that another transaction has locked or created meanwhile, so that no call waits
 // for others. Postgres plans it once, usually while the table is almost empty and
 // reading it whole looks cheap. So the statement is written such that each row can only
-// be found by its key, and only be written where it was found.
+// be found by its key: an insert that conflicts finds it by the index.
 const drawMany = `with d as (
 		select * from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) with ordinality as d (key, now, drawn, whole, n) where d.drawn <= d.whole
 	), held as materialized (
-		select d.n, d.now, d.drawn, d.whole, l.place
-		from d cross join lateral (select l.ctid as place from auth.limits l where l.key = d.key for no key update of l skip locked) l
+		select d.n, d.key, d.now, d.drawn, d.whole, greatest(l.tat, d.now) as before, greatest(l.seen, d.now) as seen
+		from d cross join lateral (select l.tat, l.seen from auth.limits l where l.key = d.key for no key update of l skip locked) l
 	), again as (
-		update auth.limits l set tat = greatest(l.tat, h.now) + h.drawn from held h
-		where l.ctid = h.place and greatest(l.tat, h.now) + h.drawn - h.now <= h.whole
-		returning h.n, l.tat - h.drawn as before
+		insert into auth.limits (key, tat, seen) select key, before + drawn, seen from held where before + drawn - seen <= whole order by key
+		on conflict (key) do update set tat = excluded.tat, seen = excluded.seen returning key
 	), first as (
-		insert into auth.limits (key, tat) select d.key, d.now + d.drawn from d
+		insert into auth.limits (key, tat, seen) select d.key, d.now + d.drawn, d.now from d
 		where not exists (select from auth.limits l where l.key = d.key offset 0) order by d.key
 		on conflict (key) do nothing returning key
 	)
-	select n, before from again union all select d.n, d.now from first join d on d.key = first.key`
+	select n, before, seen from again join held using (key) union all select n, now, now from first join d using (key)`
 
 // drawMany also leaves out all but one of several calls for one limit. Each call that
 // is left out runs alone.
-func (s *Store) drawMany(ctx context.Context, calls []*gather.Call[draw, int64]) error {
+func (s *Store) drawMany(ctx context.Context, calls []*gather.Call[draw, level]) error {
 	var keys []string
 	var nows, drawn, fulls []int64
-	var sent []*gather.Call[draw, int64]
+	var sent []*gather.Call[draw, level]
 	for _, c := range calls {
 		if d := &c.Arg; !slices.Contains(keys, d.key) {
 			keys, nows, drawn, fulls, sent = append(keys, d.key), append(nows, d.now), append(drawn, d.drawn), append(fulls, d.full), append(sent, c)
 		}
 	}
-	before := map[int]int64{} // by the call's number, from one
+	before := map[int]level{} // by the call's number, from one
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		clear(before)
 		rows, err := q.Query(ctx, s.sql(drawMany), keys, nows, drawn, fulls)
@@ -155,8 +181,8 @@ func (s *Store) drawMany(ctx context.Context, calls []*gather.Call[draw, int64])
 			return err
 		}
 		var n int
-		var was int64
-		_, err = pgx.ForEachRow(rows, []any{&n, &was}, func() error {
+		var was level
+		_, err = pgx.ForEachRow(rows, []any{&n, &was.tat, &was.seen}, func() error {
 			before[n] = was
 			return nil
 		})
@@ -172,24 +198,24 @@ func (s *Store) drawMany(ctx context.Context, calls []*gather.Call[draw, int64])
 }
 
 // decide computes the database's decision from the earlier states of the limits.
-func decide(draws []store.Draw, before []int64, now time.Time) store.Decision {
+func decide(draws []store.Draw, before []level, now time.Time) store.Decision {
 	d := store.Decision{Allowed: true}
-	tats := make(map[string]time.Time, len(draws))
+	buckets := make(map[string]store.Bucket, len(draws))
 	for i, draw := range draws {
-		tat, ok := tats[draw.Key]
+		b, ok := buckets[draw.Key]
 		if !ok {
-			tat = time.Unix(0, before[i]) //nolint:gosec // one for each draw
+			b = before[i].bucket() //nolint:gosec // as long as draws
 		}
-		next, allowed, wait, remaining := draw.Rate.Apply(tat, now, draw.Cost)
+		b, allowed, wait, remaining := draw.Rate.Apply(b, now, draw.Cost)
 		if !allowed {
 			d.Allowed, d.RetryAfter = false, max(d.RetryAfter, wait)
 		}
-		tats[draw.Key] = next
+		buckets[draw.Key] = b
 		d.Remaining = append(d.Remaining, remaining)
 	}
 	if !d.Allowed { // nothing was counted
 		for i, draw := range draws {
-			_, _, _, d.Remaining[i] = draw.Rate.Apply(time.Unix(0, before[i]), now, 0) //nolint:gosec // one for each draw
+			_, _, _, d.Remaining[i] = draw.Rate.Apply(before[i].bucket(), now, 0) //nolint:gosec // as long as draws
 		}
 	}
 	return d

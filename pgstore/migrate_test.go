@@ -495,7 +495,7 @@ func TestBadURLIsNotRepeated(t *testing.T) {
 		if _, err := pgstore.Open(t.Context(), url); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("open: %v", err)
 		}
-		if err := s.WatchRevocations(t.Context(), pgstore.WatchParams{Tell: func(store.Revocation) {}, Direct: url, Logger: slog.New(slog.DiscardHandler)}); err == nil || strings.Contains(err.Error(), "hunter2") {
+		if err := s.WatchRevocations(t.Context(), pgstore.WatchParams{Notify: func(store.Revocation) {}, Direct: url, Logger: slog.New(slog.DiscardHandler)}); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("watch: %v", err)
 		}
 	}

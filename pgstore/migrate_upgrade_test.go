@@ -76,6 +76,26 @@ func TestForeignSchema(t *testing.T) {
 	}
 }
 
+// A schema with tables of another program, such as Supabase's own auth, is refused with the
+// option that helps, and not changed.
+func TestOccupiedSchema(t *testing.T) {
+	url := pgtest.Database(t)
+	s := unmigrated(t, url)
+	exec(t, s.Pool(), "create schema auth; create table auth.instances (id uuid)")
+	for range 2 {
+		if err := s.Migrate(t.Context()); !errors.Is(err, pgstore.ErrSchemaForeign) || !strings.Contains(err.Error(), "WithSchema") || !strings.Contains(err.Error(), `"instances"`) {
+			t.Errorf("%v", err)
+		}
+	}
+	if n := count(t, s.Pool(), "select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'auth'"); n != 1 {
+		t.Errorf("%d relations", n)
+	}
+	other := unmigrated(t, url, pgstore.WithSchema("accounts"))
+	if err := other.Migrate(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // Instances of a new release that start together upgrade a schema in use once.
 func TestUpgradeParallel(t *testing.T) {
 	url := pgtest.Database(t)

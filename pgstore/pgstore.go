@@ -58,7 +58,7 @@ type Store struct {
 	troubled troubled
 	reads    *gather.Group[string, *sessionUser]
 	advances *gather.Group[advance, *sessionUser]
-	draws    *gather.Group[draw, int64]
+	draws    *gather.Group[draw, level]
 }
 
 var (
@@ -70,7 +70,7 @@ var (
 )
 
 // Contract is the version of store.Store that this package was written for.
-func (s *Store) Contract() int { return 8 }
+func (s *Store) Contract() int { return 11 }
 
 // Option changes how a Store works.
 type Option func(*Store) error
@@ -206,7 +206,7 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 	atOnce := max(1, int(pool.Config().MaxConns)/2) // the other half is for all other calls
 	s.reads = gather.New(gather.Config[string, *sessionUser]{One: s.readOne, Many: s.readMany, Refused: refused, Limit: atOnce})
 	s.advances = gather.New(gather.Config[advance, *sessionUser]{One: s.advanceOne, Many: s.advanceMany, Refused: refused, Limit: atOnce})
-	s.draws = gather.New(gather.Config[draw, int64]{One: s.drawOne, Many: s.drawMany, Refused: refused, Limit: atOnce})
+	s.draws = gather.New(gather.Config[draw, level]{One: s.drawOne, Many: s.drawMany, Refused: refused, Limit: atOnce})
 	s.open, s.close = context.WithCancel(context.Background())
 	for _, o := range opts {
 		if err := o(s); err != nil {
@@ -228,13 +228,21 @@ func (s *Store) Close() {
 // Pool returns the pool of connections, for the application's own statements.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
-// Ping checks that the database answers.
+// Ping checks that the database answers and accepts changes.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.do(ctx, func(ctx context.Context, q querier) error {
-		_, err := q.Exec(ctx, "select 1")
-		return err
+		var readOnly bool
+		if err := q.QueryRow(ctx, "select current_setting('transaction_read_only')::boolean").Scan(&readOnly); err != nil {
+			return err
+		}
+		if readOnly { // a standby, or a primary whose operators or disk allow no changes
+			return errReadOnly
+		}
+		return nil
 	})
 }
+
+var errReadOnly = errors.New("pgstore: the database is read-only")
 
 // sql returns a statement, written for the schema auth, for this store's schema and
 // claims function.

@@ -25,7 +25,7 @@ const population = `
 	update auth.users set linked = true;
 	insert into auth.identities (id, user_id, provider, subject, created_at) select gen_random_uuid(), id, 'google', id::text, now() from auth.users;
 	insert into auth.tokens (purpose, hash, subject, created_at, expires_at) select 'phone_code', sha256(g::text::bytea), g::text, now(), 'infinity' from generate_series(100, 20000) g;
-	insert into auth.limits (key, tat) select 'somebody ' || g, 0 from generate_series(1, 20000) g;
+	insert into auth.limits (key, tat, seen) select 'somebody ' || g, 0, 0 from generate_series(1, 20000) g;
 	analyze`
 
 // Frequent operations find their rows by keys, for any number of users: no statement reads

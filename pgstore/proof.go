@@ -26,20 +26,25 @@ func (s *Store) AddProof(ctx context.Context, c store.AddProof) (store.Session, 
 		}
 		b := &pgx.Batch{}
 		b.Queue(s.sql(raiseTo), before.ID, before.AAL, text(withMethod(before.AMR, c.Proof)))
-		b.Queue(s.sql(readProved), before.ID).QueryRow(func(row pgx.Row) error {
-			var r sessionUser
-			err := row.Scan(r.sess.andUser(&r.user, &r.user.claims)...)
-			if err == nil {
-				sess, u, err = r.both()
-			}
-			return err
-		})
+		s.queueSession(b, before.ID, &sess, &u)
 		return &result{about: of.id}, send(ctx, tx, b)
 	})
 	if err != nil {
 		return store.Session{}, store.User{}, err
 	}
 	return sess, u, nil
+}
+
+// queueSession reads a session and its user, with the application's claims.
+func (s *Store) queueSession(b *pgx.Batch, id string, sess *store.Session, u *store.User) {
+	b.Queue(s.sql(readProved), id).QueryRow(func(row pgx.Row) error {
+		var r sessionUser
+		err := row.Scan(r.sess.andUser(&r.user, &r.user.claims)...)
+		if err == nil {
+			*sess, *u, err = r.both()
+		}
+		return err
+	})
 }
 
 // withMethod adds an entry to a list of methods. It replaces an entry of the same

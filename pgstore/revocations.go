@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -18,6 +19,7 @@ const (
 	reconnectAfter = 500 * time.Millisecond // doubled up to reconnectMost
 	reconnectMost  = 5 * time.Second
 	lookAnyway     = 15 * time.Second // finds a connection that died silently
+	pollEvery      = time.Second      // in a database without LISTEN
 	// A transaction may commit later than others that began after it. So each read
 	// overlaps the one before, and now and then a read goes back as far as an
 	// application's transactions (InTx) may last.
@@ -29,12 +31,18 @@ const (
 	clocksDiffer = 30 * time.Second
 )
 
+// SQLSTATEs of a database that does not know LISTEN.
+const (
+	notSupported = "0A000" // feature_not_supported
+	syntaxError  = "42601"
+)
+
 // WatchParams is the parameter of WatchRevocations.
 type WatchParams struct {
-	// Tell is called with each revocation, one call after the other, and may receive
+	// Notify is called with each revocation, one call after the other, and may receive
 	// the same one again. It should return quickly, because the next call waits for it.
 	// Required; an Auth's Revoke.
-	Tell func(store.Revocation)
+	Notify func(store.Revocation)
 	// Direct is a connection string of the database itself, as for Open, for stores
 	// behind a pooler in transaction mode. Default: the pool's.
 	Direct string
@@ -47,19 +55,20 @@ type WatchParams struct {
 // about a second. Require then refuses their access tokens at once, or requires newer
 // ones:
 //
-//	go store.WatchRevocations(ctx, pgstore.WatchParams{Tell: a.Revoke})
+//	go store.WatchRevocations(ctx, pgstore.WatchParams{Notify: a.Revoke})
 //
 // A session that has ended is reported with its own id and its user's id; a banned or
 // deleted user with the user's id alone; a change of roles with the revision that
 // tokens must have.
 //
-// WatchRevocations listens on a connection of its own (LISTEN). A pooler in transaction
-// mode does not support that; set Direct there. It reconnects after failures and
+// WatchRevocations listens on a connection of its own (LISTEN), or reads every second if
+// the database has no LISTEN. A pooler in transaction mode does not support LISTEN; set
+// Direct there. It reconnects after failures and
 // reports missed revocations. It may miss the revocations of a transaction that takes
 // longer than 15 minutes (InTx). It may be called several times at the same time.
 //
 // It returns ctx's error when ctx ends, context.Canceled when the store is closed, and
-// logs and returns an error at once if Tell is missing or Direct cannot be parsed.
+// logs and returns an error at once if Notify is missing or Direct cannot be parsed.
 func (s *Store) WatchRevocations(ctx context.Context, p WatchParams) error {
 	if p.Logger == nil {
 		p.Logger = slog.Default()
@@ -77,7 +86,7 @@ func (s *Store) WatchRevocations(ctx context.Context, p WatchParams) error {
 	for wait := reconnectAfter; ctx.Err() == nil; wait = min(2*wait, reconnectMost) {
 		err := s.listen(ctx, pool, &since, func(r store.Revocation) {
 			wait = reconnectAfter
-			p.Tell(r)
+			p.Notify(r)
 		})
 		if ctx.Err() != nil {
 			break
@@ -93,8 +102,8 @@ func (s *Store) WatchRevocations(ctx context.Context, p WatchParams) error {
 
 // listenerConfig returns the configuration of the connection.
 func (s *Store) listenerConfig(p WatchParams) (*pgxpool.Config, error) {
-	if p.Tell == nil {
-		return nil, errors.New("pgstore: WatchRevocations: Tell is missing")
+	if p.Notify == nil {
+		return nil, errors.New("pgstore: WatchRevocations: Notify is missing")
 	}
 	pool := s.pool.Config()
 	if p.Direct == "" {
@@ -109,7 +118,7 @@ func (s *Store) listenerConfig(p WatchParams) (*pgxpool.Config, error) {
 
 // listen follows the feed on one connection, until that fails.
 func (s *Store) listen(ctx context.Context, pool *pgxpool.Config, since *time.Time, tell func(store.Revocation)) error {
-	conn, err := s.listener(ctx, pool)
+	conn, wait, err := s.listener(ctx, pool)
 	if err != nil {
 		return err
 	}
@@ -128,7 +137,7 @@ func (s *Store) listen(ctx context.Context, pool *pgxpool.Config, since *time.Ti
 			return err
 		}
 		s.fedAt.Store(time.Now().UnixNano())
-		quiet, cancel := context.WithTimeout(ctx, lookAnyway)
+		quiet, cancel := context.WithTimeout(ctx, wait)
 		_, err := conn.WaitForNotification(quiet)
 		cancel()
 		if err != nil && (ctx.Err() != nil || quiet.Err() == nil) {
@@ -140,31 +149,37 @@ func (s *Store) listen(ctx context.Context, pool *pgxpool.Config, since *time.Ti
 	}
 }
 
-// listener opens a connection as the pool does, and listens.
-func (s *Store) listener(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, error) {
+// listener opens a connection as the pool does, and listens. It returns the longest time
+// between two reads.
+func (s *Store) listener(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	cfg := pool.ConnConfig.Copy()
 	if pool.BeforeConnect != nil { // BeforeConnect may supply short-lived passwords
 		if err := pool.BeforeConnect(ctx, cfg); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if pool.AfterConnect != nil {
 		err = pool.AfterConnect(ctx, conn)
 	}
+	wait := lookAnyway
 	if err == nil {
 		_, err = conn.Exec(ctx, "listen "+s.schema+"_revoked") // the schema is a plain name
+		var e *pgconn.PgError
+		if errors.As(err, &e) && (e.Code == notSupported || e.Code == syntaxError) {
+			wait, err = pollEvery, nil
+		}
 	}
 	if err != nil {
 		_ = conn.Close(ctx)
-		return nil, err
+		return nil, 0, err
 	}
-	return conn, nil
+	return conn, wait, nil
 }
 
 const selectRevocations = `select coalesce(session_id::text, ''), coalesce(user_id::text, stale_user::text, ''), coalesce(stale_role, ''), coalesce(revision, 0),

@@ -107,7 +107,7 @@ func TestStaleTokensReachEveryInstance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := admin.System("test")
+	code := admin.System("test").Accepting()
 	ada, bob := one.LoginAs(t, "ada@example.com"), one.LoginAs(t, "bob@example.com")
 	if _, err := adm.CreateRole(t.Context(), code, admin.CreateRoleParams{Name: "editor"}); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestImpersonationsAndAllSessionsEndInEveryInstance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, ada := admin.System("test"), one.LoginAs(t, "ada@example.com")
+	code, ada := admin.System("test").Accepting(), one.LoginAs(t, "ada@example.com")
 	first := one.LoginAs(t, "op1@example.com", authtest.Roles(store.RoleOwner))
 	second := one.LoginAs(t, "op2@example.com", authtest.Roles(store.RoleOwner))
 	acts := func(by *authtest.SignedIn) *authtest.SignedIn {

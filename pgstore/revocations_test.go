@@ -28,7 +28,7 @@ func follow(t *testing.T, s *pgstore.Store, also ...func(store.Revocation)) *fee
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.WatchRevocations(ctx, pgstore.WatchParams{Logger: slog.New(slog.DiscardHandler), Tell: func(r store.Revocation) {
+		_ = s.WatchRevocations(ctx, pgstore.WatchParams{Logger: slog.New(slog.DiscardHandler), Notify: func(r store.Revocation) {
 			for _, tell := range also {
 				tell(r)
 			}
@@ -120,8 +120,8 @@ func TestWatchRevocationsRefuses(t *testing.T) {
 		p    pgstore.WatchParams
 		says string
 	}{
-		"a bad URL": {pgstore.WatchParams{Tell: tell, Direct: "postgres://app:pass w0rd@localhost/app"}, "the connection string cannot be parsed"},
-		"no Tell":   {pgstore.WatchParams{}, "Tell is missing"},
+		"a bad URL": {pgstore.WatchParams{Notify: tell, Direct: "postgres://app:pass w0rd@localhost/app"}, "the connection string cannot be parsed"},
+		"no Notify": {pgstore.WatchParams{}, "Notify is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var logged strings.Builder
@@ -158,7 +158,7 @@ func TestRevocationsDirect(t *testing.T) {
 	lost := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		lost <- s.WatchRevocations(ctx, pgstore.WatchParams{Tell: func(store.Revocation) {}, Logger: logger})
+		lost <- s.WatchRevocations(ctx, pgstore.WatchParams{Notify: func(store.Revocation) {}, Logger: logger})
 	}()
 	if line := <-lines; !strings.Contains(line, "level=WARN") || !strings.Contains(line, "broke off and begins anew") {
 		t.Errorf("logged %q", line)
@@ -167,7 +167,7 @@ func TestRevocationsDirect(t *testing.T) {
 	ended(t, lost)
 	told := make(chan store.Revocation, 10)
 	go func() {
-		_ = s.WatchRevocations(t.Context(), pgstore.WatchParams{Tell: func(r store.Revocation) { told <- r }, Direct: direct, Logger: logger})
+		_ = s.WatchRevocations(t.Context(), pgstore.WatchParams{Notify: func(r store.Revocation) { told <- r }, Direct: direct, Logger: logger})
 	}()
 	sess := signUp(t, through)
 	end(t, through, sess.UserID)
@@ -186,7 +186,7 @@ func (l lineWriter) Write(p []byte) (int, error) {
 func watch(ctx context.Context, s *pgstore.Store) chan error {
 	done := make(chan error, 1)
 	go func() {
-		done <- s.WatchRevocations(ctx, pgstore.WatchParams{Tell: func(store.Revocation) {}, Logger: slog.New(slog.DiscardHandler)})
+		done <- s.WatchRevocations(ctx, pgstore.WatchParams{Notify: func(store.Revocation) {}, Logger: slog.New(slog.DiscardHandler)})
 	}()
 	return done
 }

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -12,11 +13,12 @@ import (
 // selectRoles reads the roles together with their revision. "limit 1" tells Postgres
 // that there is one revision. Without it, Postgres takes a table that was never
 // analysed for a long one, and compiles the join with all roles.
-const selectRoles = `select v.revision, r.name, r.description, r.permissions, r.created_at, r.updated_at
-	from (select revision from auth.role_revision limit 1) v left join auth.roles r on true order by r.name collate "C"`
+const selectRoles = `select v.revision, v.privileged, r.name, r.description, r.permissions, r.created_at, r.updated_at
+	from (select revision, privileged from auth.role_revision limit 1) v left join auth.roles r on true order by r.name collate "C"`
 
 const putRole = `with revision as (
-		update auth.role_revision set revision = revision + 1
+		update auth.role_revision set revision = revision + 1,
+			privileged = array_remove(privileged, $1::text) || case when $5::boolean then array[$1::text] else '{}' end
 	)
 	insert into auth.roles (name, description, permissions, created_at, updated_at)
 	values ($1::text, $2::text, $3::text[], $4::timestamptz, $4::timestamptz)
@@ -48,7 +50,7 @@ func (s *Store) readRoles(ctx context.Context, q querier) (store.RoleTable, erro
 	var name, description pgtype.Text
 	var permissions []string
 	var created, updated pgtype.Timestamptz
-	_, err = pgx.ForEachRow(rows, []any{&t.Revision, &name, &description, &permissions, &created, &updated}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&t.Revision, &t.Privileged, &name, &description, &permissions, &created, &updated}, func() error {
 		if name.Valid {
 			t.Roles = append(t.Roles, store.RolePermissions{Name: name.String, Description: description.String, Permissions: permissions, CreatedAt: at(created), UpdatedAt: at(updated)})
 		}
@@ -57,13 +59,17 @@ func (s *Store) readRoles(ctx context.Context, q querier) (store.RoleTable, erro
 	if err != nil {
 		return store.RoleTable{}, err
 	}
+	slices.Sort(t.Privileged)
+	for i := range t.Roles {
+		_, t.Roles[i].Privileged = slices.BinarySearch(t.Privileged, t.Roles[i].Name)
+	}
 	return t, nil
 }
 
 // PutRole adds or replaces a role.
 func (s *Store) PutRole(ctx context.Context, c store.PutRole) (store.RoleTable, error) {
 	return s.changeRoles(ctx, &c.Change, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, s.sql(putRole), c.Role.Name, c.Role.Description, orEmpty(c.Role.Permissions), c.Now)
+		_, err := tx.Exec(ctx, s.sql(putRole), c.Role.Name, c.Role.Description, orEmpty(c.Role.Permissions), c.Now, c.Role.Privileged)
 		return err
 	})
 }

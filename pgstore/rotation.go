@@ -23,7 +23,8 @@ const keyUses = `select 'factor', substring(f.secret from 1 for $2::integer) as 
 	select 'session', ''::bytea, count(*), min(s.rotated_at) from auth.sessions s
 		where s.revoked_at is null and least(s.idle_until, s.expires_at) > $1::timestamptz`
 
-// KeyUses counts the stored data that each key sealed.
+// KeyUses counts the stored data that depends on each key, and returns the time of the
+// oldest refresh token.
 func (s *Store) KeyUses(ctx context.Context, now time.Time) (store.KeyUses, error) {
 	var uses store.KeyUses
 	err := s.do(ctx, func(ctx context.Context, q querier) error {

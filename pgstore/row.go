@@ -3,6 +3,7 @@ package pgstore
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,14 +24,16 @@ const userFacts = `u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
 	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end, u.handle,
 	u.sequence, u.password_sequence, u.password_added_by, u.email_sequence, u.email_added_by,
-	u.email_verified_sequence, u.email_verified_added_by, u.phone_sequence, u.phone_added_by, u.phone_verified_sequence, u.phone_verified_added_by`
+	u.email_verified_sequence, u.email_verified_added_by, u.phone_sequence, u.phone_added_by, u.phone_verified_sequence, u.phone_verified_added_by,
+	u.accepted_sequence, u.accepted_until`
 
 // maybeUserColumns are userColumns of a row that may be missing (outer joins).
 const maybeUserColumns = `coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false), u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
 	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end, u.handle,
 	coalesce(u.sequence, 0), coalesce(u.password_sequence, 0), coalesce(u.password_added_by, 0), coalesce(u.email_sequence, 0), coalesce(u.email_added_by, 0),
-	coalesce(u.email_verified_sequence, 0), coalesce(u.email_verified_added_by, 0), coalesce(u.phone_sequence, 0), coalesce(u.phone_added_by, 0), coalesce(u.phone_verified_sequence, 0), coalesce(u.phone_verified_added_by, 0)`
+	coalesce(u.email_verified_sequence, 0), coalesce(u.email_verified_added_by, 0), coalesce(u.phone_sequence, 0), coalesce(u.phone_added_by, 0), coalesce(u.phone_verified_sequence, 0), coalesce(u.phone_verified_added_by, 0),
+	coalesce(u.accepted_sequence, 0), u.accepted_until`
 
 // claimsColumn is replaced by a call of the claims function, if there is one.
 const claimsColumn = `null::jsonb /* claims */`
@@ -46,10 +49,11 @@ type userRow struct {
 	userMetadata, appMetadata          []byte
 	emailVerified, phoneVerified       pgtype.Timestamptz
 	created, updated, signedIn, banned pgtype.Timestamptz
+	acceptedUntil                      pgtype.Timestamptz
 	identities, claims                 []byte
 }
 
-func (r *userRow) into() []any { return append([]any{&r.u.ID}, r.facts()...) }
+func (r *userRow) into() []any { return slices.Concat([]any{&r.u.ID}, r.facts()) }
 
 // facts receives userFacts.
 func (r *userRow) facts() []any {
@@ -59,6 +63,7 @@ func (r *userRow) facts() []any {
 		&r.created, &r.updated, &r.signedIn, &r.banned, &u.Revision, &u.CredentialRevision, &r.identities, (*zeronull.Text)(&u.Handle),
 		&u.Sequence, &u.PasswordSequence, &u.PasswordAddedBy, &u.EmailSequence, &u.EmailAddedBy, &u.EmailVerifiedSequence, &u.EmailVerifiedAddedBy,
 		&u.PhoneSequence, &u.PhoneAddedBy, &u.PhoneVerifiedSequence, &u.PhoneVerifiedAddedBy,
+		&u.AcceptedSequence, &r.acceptedUntil,
 	}
 }
 
@@ -67,6 +72,7 @@ func (r *userRow) user() (store.User, error) {
 	u := &r.u
 	u.EmailVerifiedAt, u.PhoneVerifiedAt = at(r.emailVerified), at(r.phoneVerified)
 	u.CreatedAt, u.UpdatedAt, u.LastSignInAt, u.BannedUntil = at(r.created), at(r.updated), at(r.signedIn), at(r.banned)
+	u.AcceptedUntil = at(r.acceptedUntil)
 	for _, part := range []struct {
 		raw  []byte
 		into any
@@ -137,7 +143,7 @@ func (r *sessionRow) liveAt(now time.Time) bool {
 
 // andUser receives sessionColumns, userFacts and more.
 func (r *sessionRow) andUser(u *userRow, more ...any) []any {
-	return append(append(r.into(), u.facts()...), more...)
+	return slices.Concat(r.into(), u.facts(), more)
 }
 
 // both returns the session and the user of a row.

@@ -185,10 +185,13 @@ func (s *Store) migrate(ctx context.Context, list []migration) error {
 	if behind == nil || errors.Is(behind, ErrSchemaAhead) || errors.Is(behind, ErrSchemaForeign) {
 		return behind
 	}
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, s.pool, readCommitted, func(tx pgx.Tx) error { // each statement after the lock sees the migrations of others
 		h := fnv.New64a()
 		_, _ = h.Write([]byte("authmount schema " + s.schema))
 		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", int64(h.Sum64())); err != nil { //nolint:gosec // any number will do
+			return err
+		}
+		if err := s.notOccupied(ctx, tx); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, inSchema(versions, s.schema), pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -216,12 +219,26 @@ func (s *Store) migrate(ctx context.Context, list []migration) error {
 	switch {
 	case err == nil:
 		return s.ready(ctx, len(list))
+	case errors.Is(err, ErrSchemaForeign):
+		return err
 	case errors.As(err, &e) && e.Code == notPermitted && errors.Is(behind, ErrSchemaBehind):
 		return fmt.Errorf("pgstore: migrate: the schema %q is out of date and this role may not change it: let its owner migrate: %w", s.schema, err)
 	case e != nil && e.Hint != "":
 		return fmt.Errorf("pgstore: migrate: %w (%s)", err, e.Hint)
 	}
 	return fmt.Errorf("pgstore: migrate: %w", err)
+}
+
+// notOccupied checks that the schema, if no migration was applied to it, has no tables of
+// another program, such as those of Supabase's own schema auth.
+func (s *Store) notOccupied(ctx context.Context, q querier) error {
+	var table string
+	err := q.QueryRow(ctx, `select coalesce(min(c.relname::text), '') from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where n.nspname = $1::text and not exists (select from pg_class v where v.relnamespace = n.oid and v.relname = 'schema_version')`, s.schema).Scan(&table)
+	if err == nil && table != "" {
+		err = fmt.Errorf("%w: schema %q has %q of another program: use another schema (WithSchema) or database", ErrSchemaForeign, s.schema, table)
+	}
+	return err
 }
 
 const notPermitted = "42501" // SQLSTATE insufficient_privilege
@@ -234,7 +251,8 @@ var (
 	// not work with its schema.
 	ErrSchemaAhead = errors.New("pgstore: a newer version of this package has migrated: update the package")
 	// ErrSchemaForeign: the schema was created by other migrations than this package's,
-	// such as those of its versions before the first release. It is left unchanged.
+	// such as those of its versions before the first release, or has tables of another
+	// program. It is left unchanged.
 	ErrSchemaForeign = errors.New("pgstore: the schema was created by other migrations")
 )
 

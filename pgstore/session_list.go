@@ -65,7 +65,7 @@ const (
 	quietly = `select set_config('authmount.quietly', 'on', true)`
 
 	tellEverybody = `with told as (insert into auth.revocations (everybody_until, spared) values ($1::timestamptz, $2::uuid))
-		select pg_notify('auth_revoked', 'all')`
+		select auth.notify()`
 
 	endEverySession = `with over as (
 			select s.id from auth.sessions s

@@ -59,7 +59,7 @@ func TestOneInstanceSweeps(t *testing.T) {
 // sweep deletes.
 var finished = map[string]string{
 	"tokens":         "insert into auth.tokens (purpose, hash, created_at, expires_at) select 'x', sha256(g::text::bytea), now(), 'epoch' from generate_series(%d, %d) g",
-	"limits":         "insert into auth.limits select g::text, 0 from generate_series(%d, %d) g",
+	"limits":         "insert into auth.limits select g::text, 0, 0 from generate_series(%d, %d) g",
 	"revocations":    "insert into auth.revocations (at) select 'epoch' from generate_series(%d, %d) g",
 	"idempotency":    "insert into auth.idempotency (actor, route, key, request_hash, result, expires_at) select 'a', 'r', g::text, '', '', 'epoch' from generate_series(%d, %d) g",
 	"counts":         "insert into auth.counts (metric, label, at, n) select 'x', g::text, 'epoch', 1 from generate_series(%d, %d) g",
@@ -150,7 +150,7 @@ func TestSweepAndDeletionUseIndexes(t *testing.T) {
 			insert into %[1]s.tokens (purpose, hash, created_at, expires_at) select 'x', sha256(g::text::bytea), now(), 'infinity' from generate_series(1, 1000) g;
 			insert into %[1]s.events (id, type, at) select gen_random_uuid(), 'x', 'infinity' from generate_series(1, 1000) g;
 			insert into %[1]s.idempotency (actor, route, key, request_hash, result, expires_at) select 'a', 'r', g::text, '', '', 'infinity' from generate_series(1, 1000) g;
-			insert into %[1]s.limits select g::text, 9e18 from generate_series(1, 1000) g;
+			insert into %[1]s.limits select g::text, 9e18, 0 from generate_series(1, 1000) g;
 			insert into %[1]s.counts (metric, label, at, n) select 'x', g::text, 'infinity', 1 from generate_series(1, 1000) g;
 			insert into %[1]s.active (since, period, user_id) select 'infinity', 'day', md5(g::text)::uuid from generate_series(1, 1000) g;
 			insert into %[1]s.message_log (id, kind, channel, shown, recipient, created_at, updated_at) select gen_random_uuid(), '', '', '', g::text, 'infinity', 'infinity' from generate_series(1, 1000) g;

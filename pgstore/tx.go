@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth/store"
 )
@@ -37,7 +38,7 @@ func (s *Store) do(ctx context.Context, f func(context.Context, querier) error) 
 	if Tx(ctx) != nil {
 		return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error { return f(ctx, tx) })
 	}
-	return s.again(ctx, f)
+	return s.again(ctx, single(f))
 }
 
 // inTx runs f in a transaction of its own, or in a savepoint of the one that the
@@ -46,7 +47,7 @@ func (s *Store) do(ctx context.Context, f func(context.Context, querier) error) 
 func (s *Store) inTx(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
 	return s.again(ctx, func(ctx context.Context, within querier) error {
 		var kept *counted
-		err := pgx.BeginFunc(ctx, within, func(tx pgx.Tx) error {
+		err := begin(ctx, within, func(tx pgx.Tx) error {
 			err := f(context.WithValue(ctx, txKey{}, tx), tx)
 			if errors.As(err, &kept) {
 				return nil
@@ -58,6 +59,19 @@ func (s *Store) inTx(ctx context.Context, f func(context.Context, pgx.Tx) error)
 		}
 		return err
 	})
+}
+
+// readCommitted is the isolation level of the store's transactions, whatever the default
+// of the database: their locks come first, and each statement then reads the rows that
+// others committed meanwhile. At a stricter level these changes fail with conflicts.
+var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
+
+// begin runs f in a savepoint of a transaction, or in a transaction on a connection.
+func begin(ctx context.Context, q querier, f func(pgx.Tx) error) error {
+	if c, ok := q.(*pgxpool.Conn); ok {
+		return pgx.BeginTxFunc(ctx, c, readCommitted, f)
+	}
+	return pgx.BeginFunc(ctx, q, f)
 }
 
 // again runs a call, on the transaction that the context carries or on a connection of
@@ -97,6 +111,23 @@ func (s *Store) bound(ctx context.Context) (b *bounded, done func(), err error) 
 	return b, func() { s.timeouts.done(b) }, nil
 }
 
+// single gives a call of one statement a transaction, if it would otherwise run at a
+// stricter level than [readCommitted], the default of its database.
+func single(f func(context.Context, querier) error) func(context.Context, querier) error {
+	return func(ctx context.Context, q querier) error {
+		c, ok := q.(*pgxpool.Conn)
+		if !ok {
+			return f(ctx, q)
+		}
+		if stricter, err := isStricter(ctx, c.Conn()); err != nil {
+			return err
+		} else if !stricter {
+			return f(ctx, q)
+		}
+		return begin(ctx, q, func(tx pgx.Tx) error { return f(ctx, tx) })
+	}
+}
+
 // pooled runs a call on a connection of the pool.
 func (s *Store) pooled(b *bounded, f func(context.Context, querier) error) error {
 	c, err := s.pool.Acquire(b)
@@ -105,6 +136,24 @@ func (s *Store) pooled(b *bounded, f func(context.Context, querier) error) error
 	}
 	defer c.Release()
 	return within(b, c, f)
+}
+
+// isStricter reports whether statements outside of transactions are isolated more
+// strictly than by [readCommitted]. It asks the server once for each connection.
+func isStricter(ctx context.Context, c *pgx.Conn) (bool, error) {
+	const key = "authmount: stricter isolation"
+	known := c.PgConn().CustomData()
+	if is, ok := known[key].(bool); ok {
+		return is, nil
+	}
+	r := c.PgConn().ExecParams(ctx, "select current_setting('default_transaction_isolation')", nil, nil, nil, nil).Read()
+	if r.Err != nil {
+		return false, r.Err
+	}
+	level := string(r.Rows[0][0])
+	is := level != string(pgx.ReadCommitted) && level != string(pgx.ReadUncommitted)
+	known[key] = is
+	return is, nil
 }
 
 // within runs a call unless its caller has left meanwhile.

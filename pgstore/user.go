@@ -18,10 +18,10 @@ import (
 var insertUser = `with u as (
 		insert into auth.users (id, email, email_key, email_verified_at, phone, phone_verified_at, full_name, user_metadata, app_metadata, roles,
 			password_hash, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key, notes,
-			handle, sequence, password_sequence, email_sequence, email_verified_sequence, phone_sequence, phone_verified_sequence)
+			handle, sequence, password_sequence, email_sequence, email_verified_sequence, phone_sequence, phone_verified_sequence, accepted_sequence)
 		values ($6::uuid, $7::text, $8::text, $9::timestamptz, $10::text, $11::timestamptz, $12::text, $13::jsonb, $14::jsonb, $15::text[],
 			$16::text, $17::timestamptz, $18::timestamptz, $19::timestamptz, $20::timestamptz, $21::boolean, $22::text, $23::text,
-			$24::text, 1, ($16::text <> '')::integer, ($7::text is not null)::integer, ($9::timestamptz is not null)::integer, ($10::text is not null)::integer, ($11::timestamptz is not null)::integer)
+			$24::text, 1, ($16::text <> '')::integer, ($7::text is not null)::integer, ($9::timestamptz is not null)::integer, ($10::text is not null)::integer, ($11::timestamptz is not null)::integer, $25::bigint)
 		returning id
 	), s as materialized (
 		select u.id as user_id, s.*, 1 as sequence, 0 as added_by from u, jsonb_to_recordset($3::jsonb) as ` + sessionRecord + `
@@ -114,7 +114,7 @@ func (s *Store) insertUser(ctx context.Context, q querier, nu store.NewUser, eve
 	}
 	err = q.QueryRow(ctx, s.sql(insertUser), events, messages, sessions, tokensInput(firstTokens(u.ID, nu.Tokens)...), identitiesInput(u.Identities...),
 		u.ID, orNull(u.Email), orNull(store.EmailKey(u.Email)), moment(u.EmailVerifiedAt), orNull(u.Phone), moment(u.PhoneVerifiedAt), u.FullName, userMetadata, appMetadata, orEmpty(u.Roles),
-		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(store.NameKey(u.FullName)), nu.Notes, orNull(u.Handle)).Scan(&ok)
+		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(store.NameKey(u.FullName)), nu.Notes, orNull(u.Handle), u.AcceptedSequence).Scan(&ok)
 	return ok, err
 }
 
@@ -252,7 +252,12 @@ func (s *Store) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User,
 	return u, nil
 }
 
-const deleteUser = `delete from auth.users where id = $1::uuid`
+const (
+	deleteUser = `with d as (delete from auth.users where id = $1::uuid returning id)
+		insert into auth.deleted_users (id) select d.id from d on conflict do nothing`
+
+	selectDeletedUser = `select exists (select from auth.deleted_users d where d.id = $1::uuid)`
+)
 
 // DeleteUser deletes the user. Rows without a foreign key are deleted first.
 func (s *Store) DeleteUser(ctx context.Context, c store.DeleteUser) error {
@@ -266,6 +271,18 @@ func (s *Store) DeleteUser(ctx context.Context, c store.DeleteUser) error {
 		b.Queue(s.sql(deleteUser), u.id)
 		return &result{about: u.id}, send(ctx, tx, b)
 	})
+}
+
+// UserDeleted reports whether a user was deleted.
+func (s *Store) UserDeleted(ctx context.Context, id string) (deleted bool, err error) {
+	id, ok := canonical(id)
+	if !ok {
+		return false, nil
+	}
+	err = s.do(ctx, func(ctx context.Context, q querier) error {
+		return q.QueryRow(ctx, s.sql(selectDeletedUser), id).Scan(&deleted)
+	})
+	return deleted, err
 }
 
 const (

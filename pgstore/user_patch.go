@@ -13,6 +13,8 @@ import (
 // revision in any case. A new identity ($24, $25) raises it, too. $4 deletes all
 // credentials except those that the patch sets. $29 is true if the patch raises the
 // sequence in any case. $28 is the sequence of the session that adds the credentials.
+// $30 accepts, $31 ends an acceptance, $35 does so if there is no email address, $32 and $33 set its end, and $34 are the factors
+// that are kept.
 const patchUser = `update auth.users u set
 		updated_at = $2::timestamptz,
 		revision = u.revision + 1,
@@ -32,7 +34,8 @@ const patchUser = `update auth.users u set
 		password_hash = case when $17::text is not null then $17::text when $4::boolean then '' else coalesce($18::text, u.password_hash) end,
 		roles = coalesce($19::text[], u.roles),
 		banned_until = case when $20::boolean then $21::timestamptz else u.banned_until end,
-		mfa_enabled = u.mfa_enabled and not $22::boolean,
+		mfa_enabled = u.mfa_enabled and (not $22::boolean or exists (
+			select from auth.factors f where f.user_id = u.id and f.id = any ($34::uuid[]) and f.enabled and f.required)),
 		linked = u.linked or $23::boolean,
 		password_sequence = case when $17::text is not null then case when $17::text <> '' then u.sequence + 1 else 0 end when $4::boolean then 0 else u.password_sequence end,
 		password_added_by = case when $17::text is not null then case when $17::text <> '' then $28::bigint else 0 end when $4::boolean then 0 else u.password_added_by end,
@@ -46,6 +49,10 @@ const patchUser = `update auth.users u set
 		phone_verified_added_by = case when $12::boolean then case when $13::timestamptz is not null then $28::bigint else 0 end when $4::boolean and not $10::boolean then 0 else u.phone_verified_added_by end,
 		recovery_sequence = case when $22::boolean then 0 else u.recovery_sequence end,
 		recovery_added_by = case when $22::boolean then 0 else u.recovery_added_by end,
+		accepted_sequence = case when $30::boolean then u.sequence + case when $29::boolean or $24::text is not null and ($4::boolean or not exists (
+				select from auth.identities i where i.user_id = u.id and i.provider = $24::text and i.subject = $25::text)) then 1 else 0 end
+			when $31::boolean or $35::boolean and (case when $5::boolean then $6::text else u.email end) is null then 0 else u.accepted_sequence end,
+		accepted_until = case when $30::boolean then null when $32::boolean then $33::timestamptz else u.accepted_until end,
 		notes = coalesce($27::text, u.notes)
 	where u.id = $1::uuid`
 
@@ -63,7 +70,10 @@ const link = `insert into auth.identities as i (id, user_id, provider, subject, 
 		where i.user_id = excluded.user_id`
 
 const dropFactors = `with codes as (delete from auth.recovery_codes where user_id = $1::uuid)
-	delete from auth.factors where user_id = $1::uuid`
+	delete from auth.factors where user_id = $1::uuid and id <> all ($2::uuid[])`
+
+const revokeKeys = `update auth.api_keys k set revoked_at = $2::timestamptz, revision = k.revision + 1
+	where k.created_by = $1::uuid and not k.adopted and k.revoked_at is null`
 
 //nolint:gosec // no credentials
 const dropTokens = `delete from auth.tokens t where t.user_id = $1::uuid and ($3::boolean or t.purpose = any ($2::text[]))`
@@ -109,14 +119,17 @@ func (s *Store) queuePatch(b *pgx.Batch, id string, p *store.UserPatch, now time
 		provider, subject = &p.Link.Provider, &p.Link.Subject
 	}
 	raises := p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil ||
-		p.PasswordHash != nil || p.Unlink != nil || p.Roles != nil || p.BannedUntil != nil || p.DropFactors || p.DropCredentials
+		p.PasswordHash != nil || p.Unlink != nil || p.Roles != nil || p.BannedUntil != nil || p.DropFactors || p.DropCredentials || p.Accept || p.AcceptedUntil != nil
+	ends := !p.Accept && (p.DropCredentials || addedBy == 0 && value(p.Email) != "")
+	endsByPhone := !p.Accept && addedBy == 0 && value(p.Phone) != ""
 	alone := *p
 	alone.Link = nil // the statement checks whether the identity is new
 	b.Queue(s.sql(patchUser), id, now, raises, p.DropCredentials,
 		p.Email != nil, orNull(value(p.Email)), orNull(store.EmailKey(value(p.Email))), p.EmailVerifiedAt != nil, moment(value(p.EmailVerifiedAt)),
 		p.Phone != nil, orNull(value(p.Phone)), p.PhoneVerifiedAt != nil, moment(value(p.PhoneVerifiedAt)),
 		p.FullName, userMetadata, appMetadata, p.PasswordHash, p.Rehash, roles, p.BannedUntil != nil, moment(value(p.BannedUntil)),
-		p.DropFactors || p.DropCredentials, p.Link != nil, provider, subject, store.NameKey(value(p.FullName)), p.Notes, addedBy, alone.Adds(store.User{}))
+		p.DropFactors || p.DropCredentials, p.Link != nil, provider, subject, store.NameKey(value(p.FullName)), p.Notes, addedBy, alone.Adds(store.User{}),
+		p.Accept, ends, p.AcceptedUntil != nil, moment(value(p.AcceptedUntil)), keptFactors(p), endsByPhone)
 	return nil
 }
 
@@ -149,11 +162,22 @@ func (s *Store) queueReach(b *pgx.Batch, id string, p *store.UserPatch, now time
 		s.queueForget(b, id, value(p.Revoke))
 	}
 	if p.DropFactors || p.DropCredentials {
-		b.Queue(s.sql(dropFactors), id)
+		b.Queue(s.sql(dropFactors), id, keptFactors(p))
+	}
+	if p.Accept {
+		b.Queue(s.sql(revokeKeys), id, now)
 	}
 	if len(p.DropTokens) > 0 || p.DropCredentials {
 		b.Queue(s.sql(dropTokens), id, purposes(p.DropTokens), p.DropCredentials)
 	}
+}
+
+// keptFactors returns the ids of the factors that a patch keeps although it drops all.
+func keptFactors(p *store.UserPatch) []string {
+	if !p.DropCredentials {
+		return []string{}
+	}
+	return canonicalAll(p.KeepFactors...)
 }
 
 func purposes(list []store.Purpose) []string {

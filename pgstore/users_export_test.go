@@ -27,7 +27,7 @@ func TestUsersExportInTransaction(t *testing.T) {
 			return err
 		}
 		var out bytes.Buffer
-		if err := adm.ExportUsers(ctx, admin.System("test"), admin.ExportUsersParams{}, &out); err != nil {
+		if err := adm.ExportUsers(ctx, admin.System("test").Accepting(), admin.ExportUsersParams{}, &out); err != nil {
 			return err
 		}
 		if n := bytes.Count(out.Bytes(), []byte("\n")); n != 2000 {

@@ -61,7 +61,10 @@ func (api *API) PostForm(ctx context.Context, rawURL string, form url.Values, v 
 }
 
 func (api *API) json(ctx context.Context, r Request, v any) error {
-	r.Header = http.Header{"Accept": {"application/json"}}
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	r.Header.Set("Accept", "application/json")
 	res, err := api.Do(ctx, r)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 // https://developer.apple.com/documentation/signinwithapplejs/authorizationi/id_token
 // (November 2026). The callback is a form post by Apple's page. The name is in the post,
 // unsigned, at the first sign-in only. email_verified is a string or a boolean; the email
-// address may be a relay address of Apple.
+// address may be a relay address of Apple. ID tokens name one of two issuers, with the
+// same keys and the same subjects (supabase/auth #2051).
 func Apple(clientID, teamID, keyID string, privateKey []byte, opts ...Option) Provider {
 	key, err := parseAppleKey(privateKey)
 	if err == nil && (teamID == "" || keyID == "") {
@@ -28,12 +30,13 @@ func Apple(clientID, teamID, keyID string, privateKey []byte, opts ...Option) Pr
 	return Provider{
 		Name: "apple", ClientID: clientID,
 		Scopes:   []string{"name", "email"},
-		Issuer:   "https://appleid.apple.com",
+		Issuer:   appleIssuers[0],
 		AuthURL:  "https://appleid.apple.com/auth/authorize",
 		TokenURL: "https://appleid.apple.com/auth/token",
 		JWKSURL:  "https://appleid.apple.com/auth/keys",
 		OpenID:   true, implied: true, FormPost: true, err: err,
 		DeniedBy: []string{"user_cancelled_authorize"},
+		IssuerOf: appleIssuer,
 		NameOf:   appleName,
 		Secret: func(p *Provider, now time.Time) (string, error) {
 			t := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{
@@ -43,6 +46,17 @@ func Apple(clientID, teamID, keyID string, privateKey []byte, opts ...Option) Pr
 			return t.SignedString(key)
 		},
 	}.with(opts)
+}
+
+// appleIssuers are the issuers of Apple's ID tokens.
+var appleIssuers = []string{"https://appleid.apple.com", "https://account.apple.com"}
+
+// appleIssuer accepts both issuers, unless Issuer was set to another server.
+func appleIssuer(p *Provider, c Claims) string {
+	if named := c.Text("iss"); slices.Contains(appleIssuers, named) && slices.Contains(appleIssuers, p.Issuer) {
+		return named
+	}
+	return p.Issuer
 }
 
 // appleSecretLife is short because every request gets a new secret.

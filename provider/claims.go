@@ -15,13 +15,14 @@ func (c Claims) Text(name string) string {
 }
 
 // Flag returns a claim that some providers send as a boolean and others as a string. It
-// is false for every other value, including the string "false".
+// is false for every other value, including the string "false". "True" is the spelling of
+// providers that print a boolean in Python.
 func (c Claims) Flag(name string) bool {
 	switch v := c[name].(type) {
 	case bool:
 		return v
 	case string:
-		return v == "true" || v == "1"
+		return v == "true" || v == "True" || v == "1"
 	case float64:
 		return v == 1
 	}

@@ -4,6 +4,7 @@ import "context"
 
 // OIDC is any OpenID provider. Its endpoints come from its discovery document (OpenID
 // Connect Discovery 1.0), which is read on first use. A public client has no secret.
+// NoNonce, NoPKCE, HS256 and UserInfoJWT are for providers that do not fit the standard.
 func OIDC(name, issuer, clientID, clientSecret string, opts ...Option) Provider {
 	return Provider{
 		Name: name, ClientID: clientID, ClientSecret: clientSecret, Issuer: issuer,
@@ -22,8 +23,8 @@ type OAuth2Options struct {
 	Profile      func(ctx context.Context, api *API) (Profile, error)
 }
 
-// OAuth2 is a provider that has no function in this package. PKCE is always used; the
-// callback is {base URL}/oauth/{name}/callback.
+// OAuth2 is a provider that has no function in this package. PKCE is used unless
+// NoPKCE is set. The callback is {base URL}/oauth/{name}/callback.
 func OAuth2(name string, o OAuth2Options, opts ...Option) Provider {
 	return Provider{
 		Name: name, ClientID: o.ClientID, ClientSecret: o.ClientSecret, Scopes: o.Scopes,

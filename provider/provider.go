@@ -66,6 +66,27 @@ type Provider struct {
 	Discovery bool // has a discovery document (OpenID Connect Discovery 1.0)
 	FormPost  bool // the callback is a cross-site form post (response_mode=form_post)
 	BasicAuth bool // the client authenticates in the Authorization header (RFC 6749, section 2.3.1)
+
+	// NoNonce sends no nonce, for OpenID providers that do not return it. Risk: an ID token
+	// is no longer bound to the sign-in that requested it. PKCE still binds the code.
+	NoNonce bool
+	// NoPKCE sends no code challenge and no code verifier, for providers that refuse them.
+	// It needs a client secret. Risk: the provider accepts a stolen code from whoever
+	// sends it through this service. The nonce still binds the ID token; with NoNonce as
+	// well, or without ID tokens, only the state parameter and the browser's cookie
+	// protect the sign-in.
+	NoPKCE bool
+	// HS256 also accepts ID tokens that are signed with ClientSecret (at least 32 bytes).
+	// They are accepted from the token endpoint only, never from an app, and never with a
+	// key of JWKSURL. Risk: everybody who knows the client secret can sign in as any user
+	// of the provider, because the same key signs and verifies.
+	HS256 bool
+	// UserInfoJWT requires a signed JWT (application/jwt) from UserInfoURL instead of
+	// JSON. Its issuer, audience and expiry are checked if it has them. Risk: one without
+	// them can be an older response, or the response to another application; it is still
+	// of the user in the ID token. Encrypted responses are not supported.
+	UserInfoJWT bool
+
 	// DeniedBy are errors of the callback that mean that the user canceled, in addition
 	// to those of the standards.
 	DeniedBy []string
@@ -80,8 +101,9 @@ type Provider struct {
 	// IssuerOf returns the required issuer of an ID token with these claims, "" if there
 	// is none. It is for services with several issuers.
 	IssuerOf func(p *Provider, c Claims) string
-	// ProfileOf reads the claims of a verified ID token. It replaces Claims.Profile and
-	// UserInfoURL. Errors are as for Profile.
+	// ProfileOf reads the claims of a verified ID token. It replaces Claims.Profile. If it
+	// returns no Email and there is a UserInfoURL, it also reads the claims of the userinfo
+	// response, which are of the same "sub". Errors are as for Profile.
 	ProfileOf func(p *Provider, c Claims) (Profile, error)
 	// NameOf reads the user's name from the callback's parameter "user", which is
 	// unsigned.
@@ -149,6 +171,9 @@ func (p Provider) Validate() error {
 	need(p.ClientSecret != "" || p.Secret != nil || p.Discovery, "the client secret is missing")
 	need(p.Profile != nil || p.OpenID, "Profile is missing; a provider without OpenID needs it")
 	need(p.Profile == nil || !p.OpenID, "Profile is for providers without OpenID; ProfileOf reads ID tokens")
+	need(p.OpenID || !p.NoNonce && !p.HS256 && !p.UserInfoJWT, "NoNonce, HS256 and UserInfoJWT are for providers with OpenID")
+	need(!p.NoPKCE || p.ClientSecret != "" || p.Secret != nil, "NoPKCE needs a client secret")
+	need(!p.HS256 || p.Secret == nil && len(p.ClientSecret) >= minSharedKey, "HS256 needs a ClientSecret of at least %d bytes", minSharedKey)
 	need(p.Timeout >= 0, "the timeout is negative")
 	need(p.Issuer != "" || !p.OpenID && !p.Discovery, "the issuer is missing")
 	if p.Discovery {
@@ -175,6 +200,10 @@ func (p Provider) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// minSharedKey is the shortest key for HS256 (RFC 7518, section 3.2). Everybody who sees
+// an ID token can search for a shorter one.
+const minSharedKey = 32
 
 // tenantMark is the placeholder of the tenant in endpoints.
 const tenantMark = "{tenant}"

@@ -37,6 +37,8 @@ func p8(t *testing.T, curve elliptic.Curve) ([]byte, *ecdsa.PrivateKey) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), key
 }
 
+const secret32 = "0123456789abcdef0123456789abcdef"
+
 // every returns one provider of each kind.
 func every(t *testing.T, opts ...provider.Option) map[string]provider.Provider {
 	key, _ := p8(t, elliptic.P256())
@@ -44,6 +46,10 @@ func every(t *testing.T, opts ...provider.Option) map[string]provider.Provider {
 		"google": provider.Google("id", "s", opts...), "github": provider.GitHub("id", "s", opts...),
 		"facebook": provider.Facebook("id", "s", opts...), "twitter": provider.Twitter("id", "s", opts...),
 		"microsoft": provider.Microsoft("id", "s", opts...), "discord": provider.Discord("id", "s", opts...),
+		"linkedin": provider.LinkedIn("id", "s", opts...), "line": provider.LINE("id", secret32, opts...),
+		"gitlab": provider.GitLab("id", "s", opts...), "slack": provider.Slack("id", "s", opts...),
+		"twitch": provider.Twitch("id", "s", opts...), "spotify": provider.Spotify("id", "s", opts...),
+		"notion": provider.Notion("id", "s", opts...), "kakao": provider.Kakao("id", "s", opts...),
 		"apple": provider.Apple("id", "team", "key", key, opts...),
 		"oidc":  provider.OIDC("oidc", "https://id.example.com", "id", "s", opts...),
 		"own": provider.OAuth2("own", provider.OAuth2Options{
@@ -73,7 +79,7 @@ func TestConstructors(t *testing.T) {
 	}
 	basic := slices.Sorted(maps.Keys(all))
 	basic = slices.DeleteFunc(basic, func(name string) bool { return !all[name].BasicAuth })
-	if !slices.Equal(basic, []string{"twitter"}) {
+	if !slices.Equal(basic, []string{"notion", "spotify", "twitter"}) {
 		t.Errorf("basic authentication: %v", basic)
 	}
 	// A literal is equivalent to a constructor.
@@ -112,6 +118,9 @@ func TestValidate(t *testing.T) {
 		"not PKCS #8":                       provider.Apple("id", "team", "key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("s3cr3t")})),
 		"not on the curve P-256":            provider.Apple("id", "team", "key", large),
 		"ProfileOf reads ID tokens":         set(func(p *provider.Provider) { p.Profile = whoever }),
+		"are for providers with OpenID":     provider.GitHub("id", "s3cr3t", func(p *provider.Provider) { p.NoNonce = true }),
+		"NoPKCE needs a client secret":      provider.OIDC("oidc", "https://op.example.com", "id", "", func(p *provider.Provider) { p.NoPKCE = true }),
+		"HS256 needs a ClientSecret of at":  provider.LINE("id", secret32[1:]),
 		"team id or the key id is missing":  provider.Apple("id", "", "key", key),
 	} {
 		err := p.Validate()
@@ -219,6 +228,21 @@ func TestGoogleIssuer(t *testing.T) {
 	}
 }
 
+// Apple's tokens may name either of two issuers, which is valid for Apple only.
+func TestAppleIssuer(t *testing.T) {
+	key, _ := p8(t, elliptic.P256())
+	const first, second = "https://appleid.apple.com", "https://account.apple.com"
+	for _, c := range []struct{ issuer, named, want string }{
+		{first, first, first}, {first, second, second}, {second, first, first}, {second, second, second},
+		{first, "https://account.apple.test", first}, {first, "", first}, {"https://other.test", second, "https://other.test"},
+	} {
+		p := provider.Apple("id", "team", "key", key, func(p *provider.Provider) { p.Issuer = c.issuer })
+		if got := p.IssuerOf(&p, provider.Claims{"iss": c.named}); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
 func TestClaims(t *testing.T) {
 	for doc, want := range map[string]provider.Profile{
 		`{"sub":"1","email":"a@b.c","email_verified":true,"name":"Ada"}`:           {Subject: "1", Email: "a@b.c", EmailVerified: true, FullName: "Ada"},
@@ -228,6 +252,10 @@ func TestClaims(t *testing.T) {
 		`{"Sub":"1","EMAIL":"a@b.c"}`:                                              {},
 		`{"email_verified":1}`:                                                     {EmailVerified: true},
 		`{"email_verified":2}`:                                                     {},
+		`{"email_verified":"True"}`:                                                {EmailVerified: true},
+		`{"email_verified":"TRUE"}`:                                                {},
+		`{"email_verified":"False"}`:                                               {},
+		`{"email_verified":" True"}`:                                               {},
 		`{"email_verified":"yes"}`:                                                 {},
 	} {
 		var c provider.Claims

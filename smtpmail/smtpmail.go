@@ -109,7 +109,8 @@ func tlsPolicy(name, host string) (mail.TLSPolicy, error) {
 func (m *Mailer) Validate() error { return m.err }
 
 // Send sends a message. Its errors mask the email address. Permanent failures (5xx) and
-// invalid messages are marked auth.Permanent; other errors may be retried. The context
+// invalid messages are marked auth.Permanent, and so is a non-ASCII address if the server
+// does not support SMTPUTF8; other errors may be retried. The context
 // limits the whole exchange.
 func (m *Mailer) Send(ctx context.Context, msg auth.Message) error {
 	if m.err != nil {
@@ -123,16 +124,31 @@ func (m *Mailer) Send(ctx context.Context, msg auth.Message) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = max(time.Until(deadline), time.Millisecond)
 	}
-	client, err := mail.NewClient(m.host, append(slices.Clip(m.options), mail.WithTimeout(timeout), mail.WithoutRset())...)
+	options := append(slices.Clip(m.options), mail.WithTimeout(timeout), mail.WithoutRset())
+	international := !isASCII(m.from.Address + msg.To)
+	if !international { // ask for SMTPUTF8 only where it is needed: the next server may lack it
+		options = append(options, mail.WithoutSMTPUTF8())
+	}
+	client, err := mail.NewClient(m.host, options...)
 	if err != nil {
 		return auth.Permanent(fmt.Errorf("smtpmail: %w", err))
 	}
-	if err := client.DialWithContext(ctx); err != nil {
+	conn, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
 		return fmt.Errorf("smtpmail: connect: %w", err)
 	}
-	err = client.Send(out)
-	_ = client.Close() // an error of QUIT does not change the result
-	return sendError(err, msg.To)
+	defer func() { _ = client.CloseWithSMTPClient(conn) }() // an error of QUIT does not change the result
+	if ok, _ := conn.Extension("SMTPUTF8"); international && !ok {
+		return auth.Permanent(errNoUTF8)
+	}
+	return sendError(client.SendWithSMTPClient(conn, out), msg.To)
+}
+
+// errNoUTF8: an address with non-ASCII letters needs SMTPUTF8 (RFC 6531, section 3.2).
+var errNoUTF8 = errors.New("smtpmail: the server does not support SMTPUTF8, which the address needs")
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
 }
 
 // compose returns the message with both alternatives.

@@ -33,6 +33,7 @@ import (
 type server struct {
 	addr   string
 	refuse *smtp.SMTPError // response to every recipient
+	ascii  bool            // does not support SMTPUTF8
 	drop   bool            // drops the connection at the first recipient
 
 	mu   sync.Mutex
@@ -45,6 +46,7 @@ type delivery struct {
 	data     []byte
 	tls      bool
 	helo     string
+	utf8     bool
 }
 
 func (s *server) NewSession(c *smtp.Conn) (smtp.Session, error) {
@@ -72,7 +74,10 @@ func (s *smtpSession) Auth(string) (sasl.Server, error) {
 	}), nil
 }
 
-func (s *smtpSession) Mail(from string, _ *smtp.MailOptions) error { s.from = from; return nil }
+func (s *smtpSession) Mail(from string, o *smtp.MailOptions) error {
+	s.from, s.utf8 = from, o.UTF8
+	return nil
+}
 
 func (s *smtpSession) Rcpt(to string, _ *smtp.RcptOptions) error {
 	if s.server.drop {
@@ -110,7 +115,7 @@ func start(t *testing.T, s *server, config *tls.Config, implicit bool) {
 	s.addr = ln.Addr().String()
 	srv := smtp.NewServer(s)
 	srv.Domain, srv.AllowInsecureAuth, srv.TLSConfig = "localhost", config == nil, config
-	srv.EnableSMTPUTF8 = true
+	srv.EnableSMTPUTF8 = !s.ascii
 	if implicit {
 		ln = tls.NewListener(ln, config)
 	}

@@ -67,6 +67,11 @@ type AdminStore interface {
 	// first is created. If the call itself fails, no user is created and nothing recorded.
 	CreateUsers(ctx context.Context, c CreateUsers) ([]error, error)
 
+	// UserDeleted reports whether a user with the id was deleted, so that the id is not given
+	// to another account. A user who is created with that id all the same changes nothing
+	// about the answer. It is false for an id that is no UUID.
+	UserDeleted(ctx context.Context, id string) (bool, error)
+
 	// AnonymizeUser removes everything that identifies a user, at one instant. It applies
 	// AnonymizeUser.Patch and deletes the user's sessions, including ended ones, tokens
 	// with one of Subjects, and messages that wait for the user or one of Recipients. It
@@ -75,9 +80,10 @@ type AdminStore interface {
 	// own events are recorded unchanged. ErrNotFound if there is no such user.
 	AnonymizeUser(ctx context.Context, c AnonymizeUser) (User, error)
 
-	// ClearLimits fills the buckets of Keys, as if nothing had been drawn. A missing bucket
-	// is no error. The change is about UserID: ErrNotFound if there is no such user.
-	ClearLimits(ctx context.Context, c ClearLimits) error
+	// FillLimits lets each bucket hold at least Cost tokens at Now, or as many as its Rate
+	// allows. A fuller bucket and a missing one (which is full) stay as they are. The change
+	// is about UserID: ErrNotFound if there is no such user.
+	FillLimits(ctx context.Context, c FillLimits) error
 
 	// BeginImpersonation stores an impersonation with the current revisions and changes no
 	// data of the user. Errors: ErrNotFound if there is no such user; ErrBanned if either
@@ -134,11 +140,11 @@ type AdminStore interface {
 	KeyUses(ctx context.Context, now time.Time) (KeyUses, error)
 }
 
-// ClearLimits is the parameter of AdminStore.ClearLimits.
-type ClearLimits struct {
+// FillLimits is the parameter of AdminStore.FillLimits.
+type FillLimits struct {
 	Change
 	UserID string
-	Keys   []string // as in Draw
+	Fill   []Draw // Cost: the tokens that the bucket holds afterwards, more than 0; no two have the same key
 }
 
 // CreateUsers is the parameter of AdminStore.CreateUsers. The change is about no single

@@ -31,11 +31,14 @@ func (c *AnonymizeUser) Patch() *UserPatch {
 	}
 }
 
-// Rewrite returns the anonymised form of an event.
+// Rewrite returns the anonymised form of an event. Operations that the user carried out as
+// an operator keep their actor's name and client, except on the user's own account:
+// otherwise anonymising an operator would erase the record of the operator's acts.
 func (c *AnonymizeUser) Rewrite(e Event) Event {
 	about, by := e.UserID == c.UserID, e.Actor.Kind == ActorUser && e.Actor.ID == c.UserID
 	others := e.Actor.Kind == ActorKey || e.Actor.Kind == ActorExternal || e.Actor.Kind == ActorUser && !by
 	r := e.Record.Clone()
+	operated := by && !about && r != nil
 	if about {
 		e.Reason = ""
 	}
@@ -45,10 +48,10 @@ func (c *AnonymizeUser) Rewrite(e Event) Event {
 	if e.UserID == "" && r != nil && slices.Contains(c.Names, r.Target) {
 		r.Target = c.Label
 	}
-	if by && r != nil {
+	if by && about && r != nil {
 		r.Actor = c.Label
 	}
-	if by || about && !others {
+	if by && !operated || about && !others {
 		e.Client, e.Other = Client{}, nil
 	}
 	e.Record = r

@@ -31,10 +31,10 @@ type Change struct {
 	IfUsers   []UserAt // all of these must match, else ErrStale, also for a deleted user
 	IfRoles   *int64   // the table of roles (ProjectStore; 0 without one) is at this revision, else ErrStale
 	IfKey     *KeyRef  // this API key (ProjectStore) is live and unchanged, else ErrStale
-	KeepOwner bool     // at least one unbanned user has RoleOwner afterwards, else ErrLastOwner
+	KeepOwner bool     // at least one unbanned user has RoleOwner, accepted (User.Accepted), afterwards, else ErrLastOwner
 
-	// FirstOwner requires that no user ever had RoleOwner before this change, not even a
-	// user deleted since, else ErrOwned.
+	// FirstOwner requires that no user ever had RoleOwner and accepted it before this
+	// change, not even a user deleted since, else ErrOwned.
 	FirstOwner bool
 
 	// Recorded in the same step by a store that is a Journal; ignored by other stores.

@@ -35,6 +35,7 @@ type UserQuery struct {
 	Subject  string   // has this identity; needs Provider
 	Prefix   string   // of the email address (by EmailKey) or of the name (by NameKey)
 	Role     string
+	Waiting  []string // has one of these roles, and no acceptance at Now (User.Accepted is false); empty: any
 
 	// Metadata are members of AppMetadata by name. A member matches if it is this text, or
 	// the number, true, false or null that the text spells (see MetadataValues).
@@ -52,7 +53,7 @@ type UserQuery struct {
 	Desc  bool
 	After *UserCursor // for the next page
 	Limit int         // required, from 1
-	Now   time.Time   // required for Banned
+	Now   time.Time   // required for Banned and Waiting
 }
 
 // NameKey returns the form of a full name that lists search by: in lower case, by Unicode's
@@ -107,6 +108,9 @@ func (q *UserQuery) Check() error {
 	if len(q.Metadata) > maxMetadataFilters {
 		return &InvalidError{"metadata", "has more than 10 members"}
 	}
+	if slices.ContainsFunc(q.Waiting, func(r string) bool { return len(r) > maxFilter || !isText(r) }) {
+		return &InvalidError{"waiting", "is too long, or no text"}
+	}
 	for name, value := range q.Metadata {
 		if name == "" || len(name)+len(value) > maxFilter || !isText(name+value) {
 			return &InvalidError{"metadata", "has a member without a name, or one that is too long or no text"}
@@ -126,7 +130,7 @@ func (q *UserQuery) Check() error {
 	case q.Limit < 1:
 		return &InvalidError{"limit", "has to be at least 1"}
 	case q.After != nil && uuid.Validate(q.After.ID) != nil:
-		return &InvalidError{"cursor", "is none of this list"}
+		return &InvalidError{"cursor", "does not belong to this list"}
 	}
 	return nil
 }

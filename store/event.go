@@ -52,7 +52,7 @@ const (
 	EventSettingsTested  EventType = "settings.tested" // an operator tested a sender or a provider
 	EventAdminDenied     EventType = "admin.denied"    // an operation of the admin side was refused for lack of permission
 	EventUserCreated     EventType = "user.created"    // by an operator
-	EventUserUnlocked    EventType = "user.unlocked"   // an operator cleared the limits on failures
+	EventUserUnlocked    EventType = "user.unlocked"   // an operator let more attempts through after failures
 	EventPhoneChanged    EventType = "phone.changed"   // by an operator
 
 	EventAuditExported       EventType = "audit.exported"
@@ -99,9 +99,10 @@ type Record struct {
 	Actor     string                 `json:"actor,omitempty"`  // a readable name; the account may be deleted by now
 	Target    string                 `json:"target,omitempty"` // the readable name of an account, or the name of a role
 	RequestID string                 `json:"request_id,omitempty"`
-	Operation string                 `json:"operation,omitempty"` // in the form of the API: "POST /users/{id}/ban"
-	Denied    bool                   `json:"denied,omitempty"`    // refused, and nothing changed
-	Changes   map[string]FieldChange `json:"changes,omitempty"`   // by field
+	ServerID  string                 `json:"server_request_id,omitempty"` // if the client chose RequestID: the id that it could not choose
+	Operation string                 `json:"operation,omitempty"`         // in the form of the API: "POST /users/{id}/ban"
+	Denied    bool                   `json:"denied,omitempty"`            // refused, and nothing changed
+	Changes   map[string]FieldChange `json:"changes,omitempty"`           // by field
 }
 
 // FieldChange is the value of a field before and after, as in JSON.

@@ -143,7 +143,7 @@ func (q *EventQuery) Check() error {
 	case !slices.Contains([]EventOutcome{"", EventDone, EventDenied, EventFailed}, q.Outcome):
 		return &InvalidError{"outcome", "has to be done, denied or failed"}
 	case q.Before != nil && (q.Before.At.IsZero() || uuid.Validate(q.Before.ID) != nil):
-		return &InvalidError{"cursor", "is none of this list"}
+		return &InvalidError{"cursor", "does not belong to this list"}
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func (q *MessageQuery) Check() error {
 	case q.UserID != "" && uuid.Validate(q.UserID) != nil:
 		return &InvalidError{"user", "has to be an id"}
 	case q.After != nil && (q.After.Time.Before(time.Unix(0, 0)) || uuid.Validate(q.After.ID) != nil):
-		return &InvalidError{"cursor", "is none of this list"}
+		return &InvalidError{"cursor", "does not belong to this list"}
 	}
 	return nil
 }

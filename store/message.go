@@ -35,7 +35,9 @@ const (
 	KindTestMail     Kind = "test_mail"    // an operator tests the Mailer
 	KindTestSMS      Kind = "test_sms"     // text message: an operator tests the SMSSender
 	KindImpersonated Kind = "impersonated" // notice: an operator acts as the user
-	KindInvitation   Kind = "invitation"   // create an account, or accept roles; sent for an operator
+
+	KindAccountUnlocked Kind = "account_unlocked" // notice: an operator let more attempts through after failures
+	KindInvitation      Kind = "invitation"       // create an account, or accept roles; sent for an operator
 
 	KindAccountDeleted Kind = "account_deleted" // notice, sent to the account's verified email address
 )
@@ -43,7 +45,7 @@ const (
 // Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{
-		KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindInvitation, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindNewDevice, KindAccountDeleted, KindImpersonated,
+		KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindInvitation, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindNewDevice, KindAccountDeleted, KindImpersonated, KindAccountUnlocked,
 		KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode, KindTestMail, KindTestSMS,
 	}
 }

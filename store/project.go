@@ -16,10 +16,12 @@ type ProjectStore interface {
 	// Roles returns the whole table, sorted by name, and its revision. A table that never
 	// changed is empty, at revision 0.
 	Roles(ctx context.Context) (RoleTable, error)
-	// PutRole adds or replaces a role and raises the table's revision.
+	// PutRole adds or replaces a role and raises the table's revision. It marks the name
+	// as privileged, or removes the mark.
 	PutRole(ctx context.Context, c PutRole) (RoleTable, error)
-	// DeleteRole removes a role and raises the table's revision. Errors: ErrNotFound if
-	// there is none; a *ConflictError of "role" while a user has it.
+	// DeleteRole removes a role and raises the table's revision. The mark of its name
+	// stays. Errors: ErrNotFound if there is none; a *ConflictError of "role" while a user
+	// has it.
 	DeleteRole(ctx context.Context, c DeleteRole) (RoleTable, error)
 
 	// Key reads a key, also a revoked or expired one. ErrNotFound if there is none.
@@ -55,8 +57,9 @@ type ProjectStore interface {
 
 // RoleTable is every role, at one revision.
 type RoleTable struct {
-	Revision int64 // rises with every change of any role
-	Roles    []RolePermissions
+	Revision   int64 // rises with every change of any role
+	Roles      []RolePermissions
+	Privileged []string // every name that was last put as privileged, also of deleted roles, sorted
 }
 
 // RolePermissions is the set of permissions of one role.
@@ -64,6 +67,7 @@ type RolePermissions struct {
 	Name        string
 	Description string
 	Permissions []string
+	Privileged  bool // the mark of the name, see RoleTable.Privileged
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 }
@@ -99,6 +103,7 @@ type APIKey struct {
 	Networks    []string // CIDR; the only networks that may use the key; empty: all
 	CreatedBy   string   // a user's id; empty: code of the application
 	Adopted     bool     // the key belongs to the service, independently of its creator
+	HourlyLimit int      // accounts that it may ban, delete, sign out or mail in an hour; 0: the default
 	Revision    int64    // the first is 0
 	CreatedAt   time.Time
 	ExpiresAt   time.Time // zero: never

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/authmount/auth/internal/clientip"
 )
 
 // Session is one signed-in device. Its tokens are derived from ID and Counter, so the store
@@ -68,6 +70,79 @@ type NewDevice struct {
 // ReplayGap is the time after an accepted outdated refresh token in which no other one of
 // the session is accepted (Store.AdvanceSession).
 const ReplayGap = 24 * time.Hour
+
+// MaxStrays is the number of successive counters of a session that another network may
+// repeat early; the next of them counts as late (Rotation.Repeats).
+const MaxStrays = 2
+
+// Rotation is the part of a session that only AdvanceSession reads and writes. The zero
+// value, with the Device of the Session, belongs to a new session.
+type Rotation struct {
+	Device     string    // Advance.Device of the client that moved the counter; at first Session.Device
+	ReplayedAt time.Time // when an outdated token was last accepted late
+	Replayed   uint32    // the counter then
+	StrayedAt  uint32    // the last counter whose predecessor another network repeated early
+	Strays     int       // the number of successive counters up to StrayedAt with such a repetition
+}
+
+// Move records the client that moves the counter.
+func (r *Rotation) Move(a *Advance) {
+	if !a.unknownClient() {
+		r.Device = a.Device
+	}
+}
+
+// Repeats decides on a counter that is lower than that of the session s, and records the
+// decision: OutcomeDone if the same successor is issued again, OutcomeReplayed if the
+// counter is accepted late, and OutcomeReused otherwise. Store.AdvanceSession documents
+// the rules.
+func (r *Rotation) Repeats(s *Session, a *Advance) Outcome {
+	switch {
+	case a.Counter+1 != s.Counter || a.Grace <= 0:
+		return OutcomeReused
+	case r.Replayed == s.Counter && a.Now.Before(r.ReplayedAt.Add(a.Grace)):
+		return OutcomeDone
+	case a.Now.Before(s.RotatedAt.Add(a.Grace)) && r.sameDevice(s, a) && (sameNetwork(s.IP, a.IP) || r.mayStray(s.Counter)):
+		return OutcomeDone
+	case !r.ReplayedAt.IsZero() && (a.Now.Before(r.ReplayedAt.Add(ReplayGap)) || r.Replayed+1 == s.Counter):
+		return OutcomeReused
+	}
+	r.ReplayedAt, r.Replayed = a.Now, s.Counter
+	return OutcomeReplayed
+}
+
+// sameDevice reports whether the client that moved the counter sent a. Without device
+// identifiers, the user agent has to do.
+func (r *Rotation) sameDevice(s *Session, a *Advance) bool {
+	if a.unknownClient() || a.Device != "" || r.Device != "" {
+		return a.unknownClient() || a.Device == r.Device
+	}
+	return a.UserAgent == s.UserAgent || a.UserAgent == "" || s.UserAgent == ""
+}
+
+// mayStray counts a repetition from another network, once for each counter.
+func (r *Rotation) mayStray(counter uint32) bool {
+	switch {
+	case r.Strays > 0 && r.StrayedAt == counter:
+	case r.Strays > 0 && r.StrayedAt+1 == counter:
+		r.Strays++
+	default:
+		r.Strays = 1
+	}
+	r.StrayedAt = counter
+	return r.Strays <= MaxStrays
+}
+
+// sameNetwork reports whether two addresses have the same key of rate limits. An unknown
+// address is in every network.
+func sameNetwork(one, other string) bool {
+	a, errA := netip.ParseAddr(one)
+	b, errB := netip.ParseAddr(other)
+	return errA != nil || errB != nil || clientip.LimitKey(a) == clientip.LimitKey(b)
+}
+
+// unknownClient reports whether the call is from code that names no client.
+func (a *Advance) unknownClient() bool { return a.IP == "" && a.UserAgent == "" && a.Device == "" }
 
 // AMR is one authentication method used for a session (RFC 8176 defines some of the names).
 type AMR struct {
@@ -143,7 +218,7 @@ func (q *SessionQuery) Check() error {
 	case len(q.Client) > 256 || strings.ContainsRune(q.Client, 0) || len(q.IP) > 64 || strings.ContainsRune(q.IP, 0):
 		return &InvalidError{"client", "is too long, or no text"}
 	case q.After != nil && uuid.Validate(q.After.ID) != nil:
-		return &InvalidError{"cursor", "is none of this list"}
+		return &InvalidError{"cursor", "does not belong to this list"}
 	}
 	return nil
 }

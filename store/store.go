@@ -30,6 +30,12 @@ import (
 // Contract method returns the version that the store was written for. Each version adds
 // requirements:
 //
+//   - 11: [User].AcceptedSequence and AcceptedUntil, with Accept and KeepFactors of
+//     [UserPatch] and Waiting of [UserQuery]; [Change].KeepOwner and FirstOwner count only
+//     owners who accepted
+//   - 10: [Rotation]: outdated refresh tokens from another device or network;
+//     UserDeleted of [AdminStore]; limits of callers whose clocks differ ([Bucket])
+//   - 9: [RolePermissions].Privileged, which a deleted role leaves to its name
 //   - 8: five interfaces: [Store], which gains AddProof, Held, Account and EverOwned,
 //     [FactorStore], [Journal], [ProjectStore] and [AdminStore]; [Origin]; second factors
 //     with a state ([UseFactor]), and [Completion]
@@ -40,7 +46,7 @@ import (
 //     and a late refresh token that is presented again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code at
 //     once ([Token].Code), [NewUser].Factors
-const ContractVersion = 8
+const ContractVersion = 11
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
@@ -49,16 +55,17 @@ const ContractVersion = 8
 // for another one to mark as used afterwards, so callers cannot create that race. A method
 // that changes an account takes a parameter that embeds [Change]: the authority for the
 // change, its conditions, and the events and messages to record with it. The store checks
-// the conditions while it holds its locks, at the same instant as the effect.
+// the conditions while it holds its locks, at the same instant as the effect: they are about
+// the values before it. "Live" and "now" mean [Change].Now, or the parameter now.
 //
 // Implementations are safe for concurrent use. They apply each method wholly or not at all.
 // They keep no references to arguments and return no references to stored values. They
 // return the outcome errors of this file, wrapped or not; callers use errors.Is. Any other
 // error means that the store could not answer, and becomes HTTP status 503. A context
 // cancelled before a method takes effect stops it with the context's error. A method whose
-// context is cancelled later may finish with its outcome. Times are UTC, in microseconds.
-// An instant equal to an expiry counts as expired. IDs are UUIDs of any version. Lists are
-// in the order of (CreatedAt, ID).
+// context is cancelled later may finish with its outcome. Times are UTC, and stores
+// truncate them to microseconds. An instant equal to an expiry counts as expired. IDs are
+// UUIDs of any version. Lists are in the order of (CreatedAt, ID).
 //
 // Package storetest is the conformance suite; examples/store is a small implementation.
 // [Capability] finds the optional interfaces. A wrapper exposes the store that it wraps by
@@ -92,7 +99,8 @@ type Store interface {
 	// nothing is changed.
 	UpdateUser(ctx context.Context, c UpdateUser) (User, error)
 	// DeleteUser deletes the user with its identities, sessions, tokens, factors and
-	// devices. ErrNotFound if there is no such user.
+	// devices. The id stays known as that of a deleted user (AdminStore.UserDeleted), for
+	// ever. ErrNotFound if there is no such user.
 	DeleteUser(ctx context.Context, c DeleteUser) error
 
 	// CreateSession adds a session and sets the user's LastSignInAt to the session's
@@ -102,7 +110,9 @@ type Store interface {
 	//
 	// The store remembers the session's Device as seen at CreatedAt. It does so wherever a
 	// session is created (CreateUser, EnableFactor, Effect.Create). It keeps the MaxDevices
-	// most recently seen devices of each user.
+	// most recently seen devices of each user. The new session and its device are always
+	// among those kept, even if CreatedAt is earlier than the times of all others, because
+	// the clocks of different machines differ.
 	//
 	// Errors: ErrNotFound if there is no such user; ErrBanned if the user is banned at
 	// CreatedAt; ErrMFARequired if the user has a second factor and the session is neither
@@ -124,21 +134,27 @@ type Store interface {
 	//
 	//   - The current counter: the counter goes up by one and the session is marked active
 	//     (OutcomeDone).
-	//   - The previous counter, less than Grace after the counter moved: the session is
-	//     returned unchanged, so that the caller issues the same successor.
-	//   - The previous counter later, if Grace is above zero: the session is returned
-	//     unchanged, as OutcomeReplayed. This is refused if it happened within ReplayGap
-	//     before, or when the counter was one lower. The store remembers the time and the
-	//     counter of the last replay of each session. For Grace after a replay, while the
-	//     counter has not moved, the previous counter is accepted as often as it is
-	//     presented, because a browser that wakes up sends several requests at once.
+	//   - The previous counter, less than Grace after the counter moved, from the device
+	//     that moved it: the session is returned unchanged, so that the caller issues the
+	//     same successor. From another network this is so for MaxStrays successive
+	//     counters, because a phone changes networks now and then.
+	//   - The previous counter later, from another device, or from another network at more
+	//     successive counters, if Grace is above zero: the session is returned unchanged,
+	//     as OutcomeReplayed. This is refused if it happened within ReplayGap before, or
+	//     when the counter was one lower. For Grace after a replay, while the counter has
+	//     not moved, the previous counter is accepted as often as it is presented, because
+	//     a browser that wakes up sends several requests at once.
 	//   - An older counter, or a refused one: the session is revoked although the method
 	//     fails. ErrReused, with the session and user (OutcomeReused).
 	//   - A higher counter: ErrSessionEnded. Nothing is changed.
 	//
+	// [Rotation] has the state and the decisions about outdated counters. A call without
+	// IP, UserAgent and Device is from the device and network that moved the counter.
+	//
 	// Other errors: as for Session. If Draw has a Rate, the store takes it in the same
-	// step, as Take does, even if there is no such session. If the bucket refuses, the
-	// error is a *LimitedError, before the session is looked at, and nothing is changed.
+	// step, as Take does, before it looks at the session. The draw is kept if the method
+	// then fails, also if there is no such session. If the bucket refuses, the error is a
+	// *LimitedError, and nothing is changed.
 	AdvanceSession(ctx context.Context, c Advance) (Session, User, error)
 	// Sessions lists the live sessions of a user, newest first. The list is empty if there
 	// are none or no such user.
@@ -154,8 +170,9 @@ type Store interface {
 	// Errors: as for Session.
 	AddProof(ctx context.Context, c AddProof) (Session, User, error)
 
-	// PutToken stores a token and deletes any older one of the same purpose and subject. A
-	// token with an empty subject replaces none. Errors: ErrNotFound if UserID names a user
+	// PutToken stores a token and deletes any older one of the same purpose and subject, also
+	// one of the same hash: a link can get another code. A token with an empty subject
+	// replaces none. Errors: ErrNotFound if UserID names a user
 	// who does not exist; ErrStale as Supersedes says.
 	PutToken(ctx context.Context, c PutToken) error
 	// PeekToken reads a live token without using it up. ErrNotFound if the token is
@@ -180,20 +197,22 @@ type Store interface {
 	// Hashes are compared in constant time where timing could reveal something.
 	TryCode(ctx context.Context, c TryCode) (Token, User, error)
 
-	// Take draws from every named bucket, or from none if one refuses. Draws with the same
+	// Take draws from every named bucket, or from none if one refuses. The callers' clocks may
+	// differ, as [Bucket] says. Draws with the same
 	// key are applied one after the other. It takes no Change, because limits belong to no
 	// account.
 	Take(ctx context.Context, draws []Draw, now time.Time) (Decision, error)
 	// Sweep deletes up to limit rows that are over at now: expired sessions, revoked
 	// sessions once they would have expired, expired tokens, full buckets, idempotency
 	// records, expired rows of the optional interfaces, and devices not seen for
-	// DeviceLife. It returns the count and changes the answer of no other method.
+	// DeviceLife. It returns the count. Other methods answer as before, except that a deleted
+	// session is ErrNotFound instead of ErrSessionEnded and a deleted device is unknown.
 	Sweep(ctx context.Context, now time.Time, limit int) (int, error)
 	// EverOwned reports whether any user ever had RoleOwner, even if that user has lost the
 	// role or was deleted.
 	EverOwned(ctx context.Context) (bool, error)
 
-	// Ping reports whether the store can answer.
+	// Ping reports whether the store can answer and accept changes.
 	Ping(ctx context.Context) error
 }
 
@@ -223,7 +242,7 @@ var (
 	// ErrWrongCode: the code was wrong, and the attempt has been counted.
 	ErrWrongCode = errors.New("auth: wrong code")
 	// ErrTooManyTries: no attempts are left for the code.
-	ErrTooManyTries = errors.New("auth: too many tries")
+	ErrTooManyTries = errors.New("auth: too many attempts")
 	// ErrUsed: a single-use code was used before.
 	ErrUsed = errors.New("auth: used before")
 	// ErrLastOwner: no unbanned owner would be left.
@@ -344,6 +363,7 @@ type (
 		IdleUntil time.Time
 		IP        string // "": unchanged
 		UserAgent string // "": unchanged
+		Device    string // Client.Device, if the client sent it
 		Draw      Draw   // drawn from a rate limit by the call; without a Rate: nothing
 
 		// Replayed, if set, is called after a change with OutcomeReplayed. Its argument is
@@ -417,7 +437,6 @@ const (
 	PurposeEnroll      Purpose = "mfa_enroll"   // continue with the enrolment of a second factor
 	PurposePhoneChange Purpose = "phone_change" // add or change a phone number
 	PurposeOAuth       Purpose = "oauth_state"  // return from a provider
-	PurposeEmailCode   Purpose = "email_code"   // finds the account for which a code was sent to a new email address
 	PurposeStop        Purpose = "stop_session" // revoke a session from the link in a notice
 	PurposeInvitation  Purpose = "invitation"   // accept an invitation
 	PurposeFirstOwner  Purpose = "first_owner"  // become the first owner

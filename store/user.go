@@ -31,11 +31,17 @@ type User struct {
 	BannedUntil     time.Time // zero: not banned
 
 	Revision           int64 // rises with every change of the user
-	CredentialRevision int64 // rises only with credentials, second factors, roles and bans
+	CredentialRevision int64 // rises only with credentials, second factors, roles, acceptances and bans
 
 	// Handle is WebAuthn's user handle: 32 random bytes that name the account to
 	// authenticators and never change, in base64url without padding. Empty: there is none.
 	Handle string
+
+	// AcceptedSequence is the Sequence at which the account's holder accepted the
+	// permissions of an operator; 0: never (see Accepted). A store stores 1 for a new user
+	// with any other value than 0, and otherwise ignores the field in parameters.
+	AcceptedSequence int64
+	AcceptedUntil    time.Time // the acceptance ends then; zero: it does not end
 
 	// Sequence orders the changes that take effect for the account (see Origin). The store
 	// sets it and the fields below, and ignores them in parameters.
@@ -59,6 +65,13 @@ func (u *User) PhoneVerified() bool { return !u.PhoneVerifiedAt.IsZero() }
 
 // Banned reports whether the user is banned at now.
 func (u *User) Banned(now time.Time) bool { return now.Before(u.BannedUntil) }
+
+// Accepted reports whether the holder's acceptance of the permissions of an operator is
+// valid at now. An account that has such permissions without it waits for it: it cannot
+// use them.
+func (u *User) Accepted(now time.Time) bool {
+	return u.AcceptedSequence > 0 && (u.AcceptedUntil.IsZero() || now.Before(u.AcceptedUntil))
+}
 
 // Unverified reports whether the account has no verified email address, no verified phone
 // number and no identity. Such an account belongs to the first person who verifies one.
@@ -97,8 +110,8 @@ type Origin struct {
 	Sequence int64 `json:"sequence"`
 
 	// AddedBy is the Sequence of the session or enrolment token of the same user that was
-	// the change's authority or that the change redeemed. It is 0 for a sign-in, the
-	// application, an operator or an import.
+	// the change's authority or, without such an authority, that the change redeemed. It is
+	// 0 for a sign-in, the application, an operator or an import.
 	AddedBy int64 `json:"added_by"`
 }
 
@@ -180,17 +193,17 @@ type NewUser struct {
 	// receives any. If one is Required, a first session below AAL2 is ErrMFARequired.
 	Factors []Factor
 
-	// Creating, if set, is called in the step that creates the user. If it fails, the step
-	// is undone and its error returned. A store with transactions calls it inside the
-	// transaction, with a context that gives access to it, and may roll back and call it
-	// again.
+	// Creating, if set, is called in the step that creates the user, and must not call the
+	// store except within that step. If it fails, the step is undone and its error
+	// returned. A store with transactions calls it inside the transaction, with a context
+	// that gives access to it, and may roll back and call it again.
 	Creating func(ctx context.Context, u User) error
 }
 
 // UserPatch is a change to one user, applied wholly or not at all. Nil fields are not
 // changed. Every applied patch that is not empty sets UpdatedAt and raises Revision. It
 // raises CredentialRevision if it names Email, Phone, either VerifiedAt, PasswordHash,
-// Unlink, Roles, BannedUntil, DropFactors or DropCredentials, or Link of an identity that
+// Unlink, Roles, BannedUntil, DropFactors, DropCredentials, Accept or AcceptedUntil, or Link of an identity that
 // the user does not have yet. It raises Sequence (see Origin) if it names an Email, Phone,
 // VerifiedAt or PasswordHash that is not empty, or Link of such an identity.
 type UserPatch struct {
@@ -222,18 +235,29 @@ type UserPatch struct {
 	// sessions and all devices. It will also remove kinds of credentials that are added to
 	// this package later.
 	DropCredentials bool
+	KeepFactors     []string // ids of factors that DropCredentials keeps
+
+	// Accept sets AcceptedSequence to the Sequence after the patch, and AcceptedUntil to
+	// zero. It also revokes the API keys that the user created, except adopted ones. Without
+	// it, AcceptedSequence becomes 0 with DropCredentials, and if Origin.AddedBy is 0 with an
+	// Email that is not empty, or with such a Phone if there is no email address, because
+	// then somebody else chose the place that links are sent to.
+	Accept        bool
+	AcceptedUntil *time.Time
 }
 
 // Empty reports whether the patch would change nothing.
 func (p *UserPatch) Empty() bool {
 	return p.Email == nil && p.EmailVerifiedAt == nil && p.Phone == nil && p.PhoneVerifiedAt == nil && p.FullName == nil &&
 		p.UserMetadata == nil && p.AppMetadata == nil && p.PasswordHash == nil && p.Rehash == nil && p.Roles == nil && p.BannedUntil == nil && p.Notes == nil &&
-		p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil && !p.DropFactors && !p.DropDevices && !p.DropCredentials
+		p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil && !p.DropFactors && !p.DropDevices && !p.DropCredentials &&
+		!p.Accept && p.AcceptedUntil == nil
 }
 
 // Apply returns the user and password hash after a patch, for stores that patch in Go. It
 // does not change c. The store itself applies Revoke to sessions, DropTokens to tokens,
-// DropFactors to factors and DropDevices to devices, and DropCredentials to all of them.
+// DropFactors to factors and DropDevices to devices, DropCredentials to all of them, and
+// Accept to keys. If a kept factor is Required, it sets MFAEnabled again.
 // addedBy is the Origin.AddedBy of everything that the patch adds.
 func (p *UserPatch) Apply(c Credentials, now time.Time, addedBy int64) Credentials {
 	u := c.User
@@ -280,6 +304,13 @@ func (p *UserPatch) Apply(c Credentials, now time.Time, addedBy int64) Credentia
 	if p.Roles != nil {
 		u.Roles = slices.Clone(*p.Roles)
 	}
+	replace(&u.AcceptedUntil, p.AcceptedUntil)
+	switch {
+	case p.Accept:
+		u.AcceptedSequence, u.AcceptedUntil = u.Sequence, time.Time{}
+	case p.DropCredentials, addedBy == 0 && (value(p.Email) != "" || value(p.Phone) != "" && u.Email == ""):
+		u.AcceptedSequence = 0
+	}
 	u.UserMetadata, u.AppMetadata = jsonvalue.CloneObject(u.UserMetadata), jsonvalue.CloneObject(u.AppMetadata)
 	if p.UserMetadata != nil {
 		u.UserMetadata = jsonvalue.CloneObject(p.UserMetadata)
@@ -312,7 +343,7 @@ func (p *UserPatch) Apply(c Credentials, now time.Time, addedBy int64) Credentia
 // ban.
 func (p *UserPatch) raisesCredentials(u User) bool {
 	return p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil ||
-		p.PasswordHash != nil || p.Unlink != nil || p.Roles != nil || p.BannedUntil != nil || p.DropFactors || p.DropCredentials ||
+		p.PasswordHash != nil || p.Unlink != nil || p.Roles != nil || p.BannedUntil != nil || p.DropFactors || p.DropCredentials || p.Accept || p.AcceptedUntil != nil ||
 		(p.Link != nil && !slices.ContainsFunc(u.Identities, sameIdentity(p.Link.Provider, p.Link.Subject)))
 }
 
@@ -337,6 +368,10 @@ func (u *User) Begin(hasPassword bool) {
 		}
 	}
 	u.Sequence = 1
+	if u.AcceptedSequence != 0 {
+		u.AcceptedSequence = 1
+	}
+	u.AcceptedUntil = time.Time{}
 	u.PasswordAddedBy, u.EmailAddedBy, u.EmailVerifiedAddedBy, u.PhoneAddedBy, u.PhoneVerifiedAddedBy = 0, 0, 0, 0, 0
 	for i := range u.Identities {
 		u.Identities[i].Origin = Origin{Sequence: 1}

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/authmount/auth/store"
@@ -44,6 +46,19 @@ func anonymizing() checks {
 			_, err = b.admin.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: b.id()})
 			b.is(err, store.ErrNotFound)
 		},
+		"no field keeps what a user entered": func(b *bench) {
+			u, err := b.create(b.filled(&filler{}))
+			b.ok(err)
+			left, err := b.admin.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Label: "label"})
+			b.ok(err)
+			kept := append(owned(), "ID", "Handle", "CreatedAt", "UpdatedAt", "LastSignInAt", "BannedUntil")
+			for v, i := reflect.ValueOf(left), 0; i < v.NumField(); i++ {
+				name, f := v.Type().Field(i).Name, v.Field(i)
+				if empty := f.IsZero() || (f.Kind() == reflect.Map || f.Kind() == reflect.Slice) && f.Len() == 0; !empty && !slices.Contains(kept, name) {
+					b.wrong("User."+name, f.Interface(), "nothing")
+				}
+			}
+		},
 		"events tell of them no more": func(b *bench) {
 			if b.journal == nil {
 				return
@@ -62,6 +77,8 @@ func anonymizing() checks {
 			record(u.ID, store.Event{Actor: hers, Reason: "ada", Record: &store.Record{Actor: "ada@example.com", Target: "ada@example.com", Changes: changes}})
 			record(u.ID, store.Event{Actor: eves, Record: &store.Record{Actor: "eve@example.com", Target: "ada@example.com", Changes: changes}})
 			record(eve.ID, store.Event{Actor: hers, Record: &store.Record{Actor: "ada@example.com", Target: "eve@example.com"}})
+			record("", store.Event{Actor: hers, Record: &store.Record{Actor: "ada@example.com", Target: "role"}})
+			record("", store.Event{Actor: hers})
 			record(eve.ID, store.Event{Actor: eves, Record: &store.Record{Actor: "eve@example.com", Target: "eve@example.com"}})
 			record(u.ID, store.Event{})
 			record("", store.Event{Actor: eves, Record: &store.Record{Target: "name"}})
@@ -86,10 +103,37 @@ func anonymizing() checks {
 			}
 			equal(b, "events", after, want)
 			for _, e := range after {
+				if e.UserID != u.ID && e.Record != nil && e.Actor == hers {
+					equal(b, "the operator and the client of an operation", []string{e.Record.Actor, e.Client.UserAgent}, []string{"ada@example.com", "engine"})
+				}
 				if e.UserID == u.ID && e.Record != nil {
 					equal(b, "changes that are kept", e.Record.Changes, map[string]store.FieldChange{"roles": changes["roles"]})
 				}
 			}
+		},
+		"the ids of deleted users are known": func(b *bench) {
+			u, other := b.user("ada@example.com"), b.user("bob@example.com")
+			deleted := func(id string, want bool) {
+				b.Helper()
+				got, err := b.admin.UserDeleted(b.ctx(), id)
+				b.ok(err)
+				equal(b, "UserDeleted", got, want)
+			}
+			deleted(u.ID, false)
+			refused := by(now)
+			refused.IfUsers = []store.UserAt{{ID: b.id()}}
+			b.is(b.DeleteUser(b.ctx(), store.DeleteUser{Change: refused, UserID: u.ID}), store.ErrStale)
+			deleted(u.ID, false)
+			_, err := b.admin.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: other.ID})
+			b.ok(err)
+			b.ok(b.DeleteUser(b.ctx(), store.DeleteUser{Change: by(now), UserID: u.ID}))
+			deleted(u.ID, true)
+			deleted(other.ID, false)
+			deleted("no id", false)
+			_, err = b.CreateUser(b.ctx(), store.CreateUser{Change: by(now), NewUser: store.NewUser{User: u}})
+			b.ok(err)
+			b.ok(b.DeleteUser(b.ctx(), store.DeleteUser{Change: by(now), UserID: u.ID}))
+			deleted(u.ID, true)
 		},
 		"messages to them are not sent": func(b *bench) {
 			if b.journal == nil {

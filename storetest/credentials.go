@@ -38,6 +38,9 @@ func (b *bench) naming() map[string]struct {
 		"DropFactors":     {store.UserPatch{DropFactors: true}, true},
 		"DropDevices":     {store.UserPatch{DropDevices: true}, false},
 		"DropCredentials": {store.UserPatch{DropCredentials: true}, true},
+		"KeepFactors":     {store.UserPatch{DropCredentials: true, KeepFactors: []string{b.id()}}, true},
+		"Accept":          {store.UserPatch{Accept: true}, true},
+		"AcceptedUntil":   {store.UserPatch{AcceptedUntil: ptr(now)}, true},
 	}
 }
 

@@ -46,7 +46,7 @@ func doors() map[string]func(*world) attempt {
 
 		"CreateUsers": createUsers,
 		"PutSettings": putSettings,
-		"ClearLimits": clearLimits,
+		"FillLimits":  fillLimits,
 
 		"EndEverySession":    endEverySession,
 		"BeginImpersonation": beginImpersonation,

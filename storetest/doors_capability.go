@@ -113,12 +113,12 @@ func putKey(w *world) attempt {
 	}}
 }
 
-func clearLimits(w *world) attempt {
+func fillLimits(w *world) attempt {
 	u, key := w.person(), w.id()
 	w.take(now, store.Draw{Key: key, Rate: five, Cost: 1})
 	w.drawn = append(w.drawn, key)
 	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c store.Change) error {
-		return w.admin.ClearLimits(ctx, store.ClearLimits{Change: c, UserID: u.ID, Keys: []string{key}})
+		return w.admin.FillLimits(ctx, store.FillLimits{Change: c, UserID: u.ID, Fill: []store.Draw{{Key: key, Rate: five, Cost: 5}}})
 	}}
 }
 

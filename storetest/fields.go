@@ -14,7 +14,7 @@ import (
 
 // owned returns the fields of User that the store sets. Other checks compare the sequences.
 func owned() []string {
-	names := []string{"MFAEnabled", "Revision", "CredentialRevision", "Claims", "Sequence"}
+	names := []string{"MFAEnabled", "Revision", "CredentialRevision", "Claims", "Sequence", "AcceptedSequence", "AcceptedUntil"}
 	for name := range sequences(&store.User{}) {
 		names = append(names, name+"Sequence", name+"AddedBy")
 	}
@@ -24,7 +24,7 @@ func owned() []string {
 // acts returns the fields of UserPatch that act instead of setting a value. Other checks
 // test each.
 func acts() []string {
-	return []string{"Unlink", "Revoke", "DropTokens", "DropFactors", "DropDevices", "DropCredentials"}
+	return []string{"Unlink", "Revoke", "DropTokens", "DropFactors", "DropDevices", "DropCredentials", "KeepFactors", "Accept", "AcceptedUntil"}
 }
 
 // filler writes different valid values.

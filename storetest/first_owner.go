@@ -8,7 +8,7 @@ import (
 func (b *bench) beFirst(id string) error {
 	c := by(now)
 	c.FirstOwner = true
-	_, err := b.UpdateUser(b.ctx(), store.UpdateUser{Change: c, UserID: id, Patch: store.UserPatch{Roles: &[]string{store.RoleOwner}}})
+	_, err := b.UpdateUser(b.ctx(), store.UpdateUser{Change: c, UserID: id, Patch: store.UserPatch{Roles: &[]string{store.RoleOwner}, Accept: true}})
 	return err
 }
 
@@ -51,7 +51,7 @@ func firstOwner() checks {
 			}
 			gone(b, "imported", func() string {
 				row := b.row("")
-				row.User.Roles = []string{store.RoleOwner}
+				row.User.Roles, row.User.AcceptedSequence = []string{store.RoleOwner}, 1
 				b.ok(b.importAll(b.row(""), row)[1])
 				return row.User.ID
 			})
@@ -61,7 +61,7 @@ func firstOwner() checks {
 				u := b.user("")
 				_, err := b.update(u.ID, store.UserPatch{BannedUntil: ptr(now.Add(minute))})
 				b.ok(err)
-				_, err = b.update(u.ID, store.UserPatch{Roles: &[]string{"r", store.RoleOwner}})
+				_, err = b.update(u.ID, store.UserPatch{Roles: &[]string{"r", store.RoleOwner}, Accept: true})
 				b.ok(err)
 				return u.ID
 			})
@@ -95,7 +95,7 @@ func firstOwner() checks {
 				err = b.beFirst(one.ID)
 				return nil
 			}
-			_, err := b.update(two.ID, store.UserPatch{Roles: &[]string{store.RoleOwner}})
+			_, err := b.update(two.ID, store.UserPatch{Roles: &[]string{store.RoleOwner}, Accept: true})
 			return err
 		})
 		if err != nil {

@@ -25,7 +25,7 @@ func (b *bench) row(email string) store.ImportedRow {
 	return store.ImportedRow{User: b.newUser(email).User}
 }
 
-// wholeRow describes user n with every field set.
+// wholeRow describes user n with most fields set, and texts that a store may have to escape.
 func (b *bench) wholeRow(n int) store.ImportedRow {
 	b.Helper()
 	row := b.row(fmt.Sprintf("Person%d@example.com", n))
@@ -71,6 +71,11 @@ func imports() checks {
 				}
 			}
 			equal(b, "number of results for nobody", len(b.importAll()), 0)
+		},
+		"every member of an imported user is kept": func(b *bench) {
+			nu := b.filled(&filler{})
+			b.ok(b.importAll(store.ImportedRow{User: nu.User, PasswordHash: nu.PasswordHash})[0])
+			b.reads("after CreateUsers", store.Credentials{User: nu.User, PasswordHash: nu.PasswordHash})
 		},
 		"what they begin with is the store's to say": func(b *bench) {
 			row := b.row("")

@@ -16,7 +16,7 @@ func (b *bench) newKey(secret string) store.APIKey {
 	b.Helper()
 	return store.APIKey{
 		ID: b.id(), Name: "deploy", Public: true, Environment: "live", Hash: hashOf(secret), Scopes: []string{"b", "a"}, Networks: []string{"192.0.2.0/24", "::1/128"},
-		CreatedBy: b.id(), Adopted: true, ExpiresAt: now.Add(minute), PreviousHash: hashOf("before " + secret), PreviousUntil: now.Add(us), RotatedAt: now.Add(2 * us),
+		CreatedBy: b.id(), Adopted: true, HourlyLimit: 7, ExpiresAt: now.Add(minute), PreviousHash: hashOf("before " + secret), PreviousUntil: now.Add(us), RotatedAt: now.Add(2 * us),
 	}
 }
 
@@ -72,7 +72,7 @@ func keys() checks {
 			_, err := b.putKey(k)
 			b.ok(err)
 			k.Name, k.Scopes, k.RevokedAt, k.ExpiresAt, k.Hash = "other", nil, now.Add(us), now, hashOf("other")
-			k.Public, k.Environment, k.Networks, k.Adopted, k.CreatedBy, k.PreviousHash, k.PreviousUntil = false, "test", nil, false, "", nil, time.Time{}
+			k.Public, k.Environment, k.Networks, k.Adopted, k.HourlyLimit, k.CreatedBy, k.PreviousHash, k.PreviousUntil = false, "test", nil, false, 0, "", nil, time.Time{}
 			got, err := b.project.PutKey(b.ctx(), store.PutKey{Change: by(now.Add(us)), Key: k})
 			b.ok(err)
 			k.CreatedAt, k.Revision = now, max(got.Revision, 1)

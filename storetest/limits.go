@@ -107,6 +107,31 @@ func limits() checks {
 			}
 			equal(b, "allowed of many at once", n, 5)
 		},
+		"callers whose clocks differ share a bucket": func(b *bench) {
+			ahead, behind := clocks[0].Now, clocks[1].Now
+			for name, draws := range map[string][]store.Draw{
+				"one":  {{Key: "one", Rate: five, Cost: 1}},
+				"more": {{Key: "more", Rate: five, Cost: 1}, {Key: "another", Rate: store.Rate{Burst: 100, Per: minute}, Cost: 1}},
+			} {
+				b.take(ahead, draws...)
+				for i := range 4 {
+					d := b.take(behind, draws...)
+					need(b.of("%s: draw %d", name, i), "Decision.Allowed", d.Allowed, true)
+					need(b.of("%s: draw %d", name, i), "Decision.Remaining[0]", d.Remaining[0], 3-i)
+				}
+				for at, wait := range map[time.Time]time.Duration{ahead: 12 * time.Second, behind: ahead.Sub(behind) + 12*time.Second} {
+					d := b.take(at, draws...)
+					equal(b.of("%s: %v", name, at), "Decision.Allowed", d.Allowed, false)
+					equal(b.of("%s: %v", name, at), "Decision.RetryAfter", d.RetryAfter, wait)
+				}
+				back := draws[0]
+				back.Cost = -2
+				b.take(behind, back)
+				b.left(name, behind, 2)
+				b.left(name, ahead, 2)
+				equal(b.of("%s: later", name), "Decision.Allowed", b.take(ahead.Add(time.Hour), draws...).Allowed, true)
+			}
+		},
 		"a caller who has gone draws nothing": func(b *bench) {
 			_, err := b.Take(cancelled(), []store.Draw{{Key: "k", Rate: five, Cost: 1}}, now)
 			b.gone(err)

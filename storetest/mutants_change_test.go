@@ -323,7 +323,7 @@ func (s *countsOwners) another(ctx context.Context, id string, now time.Time) bo
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.all, func(other string) bool {
 		u, err := s.User(ctx, store.ByID(other))
-		return err == nil && other != id && slices.Contains(u.Roles, store.RoleOwner) && !u.Banned(now)
+		return err == nil && other != id && slices.Contains(u.Roles, store.RoleOwner) && u.Accepted(now) && !u.Banned(now)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/authmount/auth/store"
 )
@@ -14,9 +15,9 @@ func directoryMutants() map[string]mutant {
 			return editsQuery{b, capability[store.AdminStore](b), edit}
 		})
 	}
-	clears := func(check string, edit func(*store.ClearLimits)) mutant {
-		return caught("clearing/"+check, func(b base) store.Store {
-			return editsClearing{b, capability[store.AdminStore](b), edit}
+	fills := func(check string, edit func(*store.FillLimits)) mutant {
+		return caught("filling/"+check, func(b base) store.Store {
+			return editsFilling{b, capability[store.AdminStore](b), edit}
 		})
 	}
 	rows := func(check string, edit func(*store.UserQuery, []store.UserRow) []store.UserRow) mutant {
@@ -56,17 +57,24 @@ func directoryMutants() map[string]mutant {
 		"nobody is a row": rows("no rows are no error", func(_ *store.UserQuery, list []store.UserRow) []store.UserRow {
 			return append(list, store.UserRow{UserMetadataJSON: json.RawMessage("{}"), AppMetadataJSON: json.RawMessage("{}")})
 		}),
-		"lists know no metadata":       lists(whole, func(q *store.UserQuery) { q.Metadata = nil }),
-		"lists know no passwords":      lists(whole, func(q *store.UserQuery) { q.Password = nil }),
-		"lists know no subjects":       lists(whole, func(q *store.UserQuery) { q.Subject = "" }),
-		"lists know no whole address":  lists(whole, func(q *store.UserQuery) { q.Email = "" }),
-		"lists know no numbers":        lists(whole, func(q *store.UserQuery) { q.Phone = "" }),
-		"lists know no ids":            lists("by an id", func(q *store.UserQuery) { q.ID = "" }),
-		"lists know no lists of ids":   lists("by several ids", func(q *store.UserQuery) { q.IDs = nil }),
-		"counts know no filters":       lists(counts, func(q *store.UserQuery) { *q = store.UserQuery{Limit: q.Limit, Now: q.Now} }),
-		"clearing clears nothing":      clears("the buckets named are full again, and no others", func(c *store.ClearLimits) { c.Keys = nil }),
-		"clearing clears more":         clears("the buckets named are full again, and no others", func(c *store.ClearLimits) { c.Keys = append(c.Keys, "b") }),
-		"clearing knows no conditions": clears("nobody's buckets stay, and so do those of a change that is refused", func(c *store.ClearLimits) { c.IfUsers = nil }),
+		"lists know no metadata":      lists(whole, func(q *store.UserQuery) { q.Metadata = nil }),
+		"lists know no passwords":     lists(whole, func(q *store.UserQuery) { q.Password = nil }),
+		"lists know no subjects":      lists(whole, func(q *store.UserQuery) { q.Subject = "" }),
+		"lists know no whole address": lists(whole, func(q *store.UserQuery) { q.Email = "" }),
+		"lists know no numbers":       lists(whole, func(q *store.UserQuery) { q.Phone = "" }),
+		"lists know no ids":           lists("by an id", func(q *store.UserQuery) { q.ID = "" }),
+		"lists know no lists of ids":  lists("by several ids", func(q *store.UserQuery) { q.IDs = nil }),
+		"counts know no filters":      lists(counts, func(q *store.UserQuery) { *q = store.UserQuery{Limit: q.Limit, Now: q.Now} }),
+		"filling fills nothing":       fills("the buckets named are filled, and no others", func(c *store.FillLimits) { c.Fill = nil }),
+		"filling fills more": fills("the buckets named are filled, and no others", func(c *store.FillLimits) {
+			c.Fill = append(c.Fill, store.Draw{Key: "b", Rate: store.Rate{Burst: 5, Per: time.Minute}, Cost: 5})
+		}),
+		"filling knows no number": fills("a bucket is filled to a number, and no fuller one is emptied", func(c *store.FillLimits) {
+			for i := range c.Fill {
+				c.Fill[i].Cost = 5
+			}
+		}),
+		"filling knows no conditions": fills("nobody's buckets stay, and so do those of a change that is refused", func(c *store.FillLimits) { c.IfUsers = nil }),
 	}
 }
 
@@ -100,14 +108,14 @@ func (s editsRows) ListUserRows(ctx context.Context, q store.UserQuery) ([]store
 	return s.edit(&q, list), err
 }
 
-// editsClearing alters the list of the limits to clear.
-type editsClearing struct {
+// editsFilling alters the list of the limits to fill.
+type editsFilling struct {
 	base
 	store.AdminStore
-	edit func(*store.ClearLimits)
+	edit func(*store.FillLimits)
 }
 
-func (s editsClearing) ClearLimits(ctx context.Context, c store.ClearLimits) error {
+func (s editsFilling) FillLimits(ctx context.Context, c store.FillLimits) error {
 	s.edit(&c)
-	return s.AdminStore.ClearLimits(ctx, c)
+	return s.AdminStore.FillLimits(ctx, c)
 }

@@ -25,6 +25,9 @@ func fieldMutants() map[string]mutant {
 		"DropFactors":     "credentials/a patch raises the revisions that it has to",
 		"DropDevices":     "devices/devices are forgotten by themselves, too",
 		"DropCredentials": "credentials/all ways in are dropped but those named",
+		"KeepFactors":     "acceptance/an acceptance keeps the factors that it names",
+		"Accept":          "acceptance/an acceptance has the sequence of its patch and no end",
+		"AcceptedUntil":   "acceptance/a list names the accounts that wait",
 	}
 	for i := range reflect.TypeFor[store.UserPatch]().NumField() {
 		name := reflect.TypeFor[store.UserPatch]().Field(i).Name

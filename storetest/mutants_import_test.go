@@ -43,6 +43,7 @@ func importMutants() map[string]mutant {
 	}
 	return map[string]mutant{
 		"imports lose roles":      edits("all users come back as they went in", func(r *store.ImportedRow) { r.User.Roles = nil }),
+		"imports lose handles":    edits("every member of an imported user is kept", func(r *store.ImportedRow) { r.User.Handle = "" }),
 		"imports lose passwords":  edits("all users come back as they went in", func(r *store.ImportedRow) { r.PasswordHash = "" }),
 		"imports lose bans":       edits("all users come back as they went in", func(r *store.ImportedRow) { r.User.BannedUntil = r.User.CreatedAt }),
 		"imports lose factors":    edits("an import makes second factors", func(r *store.ImportedRow) { r.Factors = nil }),

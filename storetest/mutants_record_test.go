@@ -39,6 +39,7 @@ func recordMutants() map[string]mutant {
 		"messages are never erased":        caught("outbox/a message is finished or tried again", func(b base) store.Store { return outboxMutant{b, capability[store.Journal](b), 0, true} }),
 		"the table's revision is its size": caught("roles/roles are added, replaced and removed", func(b base) store.Store { return sizes{b, capability[store.ProjectStore](b)} }),
 		"roles of users are removed":       caught("roles/a role that somebody has is not removed", func(b base) store.Store { return takesRoles{b, capability[store.ProjectStore](b)} }),
+		"deleted roles lose the mark":      caught("roles/a name stays privileged", func(b base) store.Store { return forgetsNames{b, capability[store.ProjectStore](b)} }),
 		"keys keep their revision":         caught("keys/a key is replaced at a new revision", func(b base) store.Store { return sameRevision{b, capability[store.ProjectStore](b)} }),
 		"keys are replaced unseen":         caught("keys/a key is replaced only as it was seen", func(b base) store.Store { return unseeing{b, capability[store.ProjectStore](b)} }),
 		"lists hold keys that are over":    caught("keys/keys are listed, newest first, by page", func(b base) store.Store { return overToo{b, capability[store.ProjectStore](b)} }),
@@ -142,6 +143,29 @@ func (s sizes) Roles(ctx context.Context) (store.RoleTable, error) {
 	t, err := s.ProjectStore.Roles(ctx)
 	t.Revision = int64(len(t.Roles))
 	return t, err
+}
+
+// forgetsNames marks only roles that exist.
+type forgetsNames struct {
+	base
+	store.ProjectStore
+}
+
+func (s forgetsNames) Roles(ctx context.Context) (store.RoleTable, error) {
+	t, err := s.ProjectStore.Roles(ctx)
+	return onlyPresent(t), err
+}
+
+func (s forgetsNames) DeleteRole(ctx context.Context, c store.DeleteRole) (store.RoleTable, error) {
+	t, err := s.ProjectStore.DeleteRole(ctx, c)
+	return onlyPresent(t), err
+}
+
+func onlyPresent(t store.RoleTable) store.RoleTable {
+	t.Privileged = slices.DeleteFunc(t.Privileged, func(name string) bool {
+		return !slices.ContainsFunc(t.Roles, func(r store.RolePermissions) bool { return r.Name == name })
+	})
+	return t
 }
 
 // takesRoles removes a role from its holders.

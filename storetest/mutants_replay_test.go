@@ -66,6 +66,27 @@ func replayMutants() map[string]mutant {
 				}
 			}}
 		}),
+		"early refreshes pass from every device": caught("refresh/an early repetition counts as late from another device", func(b base) store.Store {
+			return replaying{b, func(a *store.Advance, s store.Session) {
+				if a.Counter < s.Counter {
+					a.IP, a.UserAgent, a.Device = "", "", ""
+				}
+			}}
+		}),
+		"early refreshes pass from every network": caught("refresh/early repetitions from another network count as late after a while", func(b base) store.Store {
+			return replaying{b, func(a *store.Advance, s store.Session) {
+				if a.Counter < s.Counter {
+					a.IP = ""
+				}
+			}}
+		}),
+		"early refreshes never pass from another network": caught("refresh/early repetitions from another network count as late after a while", func(b base) store.Store {
+			return replaying{b, func(a *store.Advance, s store.Session) {
+				if a.Counter < s.Counter && a.IP != s.IP {
+					a.Device = "another"
+				}
+			}}
+		}),
 		"a link's code lives like the link": caught("codes/a link outlives its code", func(b base) store.Store {
 			return putting{b, func(t *store.Token) { t.CodeExpiresAt = time.Time{} }}
 		}),

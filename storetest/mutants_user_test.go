@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +47,8 @@ func userMutants() map[string]mutant {
 		"draws are separate":       caught("limits/one refusal leaves all buckets alone", func(b base) store.Store { return separate{b} }),
 		"draws are ask, then take": caught("limits/parallel draws never exceed the burst", func(b base) store.Store { return askThenTake{b} }),
 		"giving back overfills":    caught("limits/giving back never overfills", func(b base) store.Store { return &overfilling{base: b} }),
+		"one clock refuses others": caught("limits/callers whose clocks differ share a bucket", func(b base) store.Store { return &oneClock{base: b} }),
+		"each clock has a bucket":  caught("limits/callers whose clocks differ share a bucket", func(b base) store.Store { return clockBuckets{b} }),
 		"the last wait counts":     caught("limits/the longest wait is told", func(b base) store.Store { return lastWait{b} }),
 		"sweeps take the living":   caught("upkeep/a sweep deletes what is over and nothing else", func(b base) store.Store { return greedy{b} }),
 	}
@@ -250,6 +253,34 @@ func (s *overfilling) Take(ctx context.Context, draws []store.Draw, now time.Tim
 		d.Allowed = true
 	}
 	return d, err
+}
+
+// oneClock compares the times of different clocks.
+type oneClock struct {
+	base
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (s *oneClock) Take(ctx context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, err := s.Store.Take(ctx, draws, now)
+	if now.Add(time.Minute).Before(s.last) {
+		d.Allowed = false
+	}
+	s.last = now
+	return d, err
+}
+
+type clockBuckets struct{ base }
+
+func (s clockBuckets) Take(ctx context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
+	draws = slices.Clone(draws)
+	for i := range draws {
+		draws[i].Key += now.Format(time.DateTime)
+	}
+	return s.Store.Take(ctx, draws, now)
 }
 
 type lastWait struct{ base }

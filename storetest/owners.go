@@ -10,7 +10,7 @@ import (
 func (b *bench) owner() store.User {
 	b.Helper()
 	nu := b.newUser("")
-	nu.User.Roles = []string{"r", store.RoleOwner}
+	nu.User.Roles, nu.User.AcceptedSequence = []string{"r", store.RoleOwner}, 1
 	u, err := b.create(nu)
 	b.ok(err)
 	return u
@@ -84,7 +84,7 @@ func owners() checks {
 			b.is(err, store.ErrLastOwner)
 			_, err = b.User(b.ctx(), store.ByID(c.User.ID))
 			b.is(err, store.ErrNotFound)
-			c.User.Roles = []string{store.RoleOwner}
+			c.User.Roles, c.User.AcceptedSequence = []string{store.RoleOwner}, 1
 			_, err = b.CreateUser(b.ctx(), c)
 			b.ok(err)
 		},
@@ -93,7 +93,7 @@ func owners() checks {
 				return
 			}
 			row := b.row("")
-			row.User.Roles = []string{store.RoleOwner}
+			row.User.Roles, row.User.AcceptedSequence = []string{store.RoleOwner}, 1
 			c := store.CreateUsers{Change: by(now), Users: []store.ImportedRow{row}}
 			c.KeepOwner = true
 			c.Users[0].User.BannedUntil = now.Add(us)

@@ -189,7 +189,7 @@ func eventRecords() checks {
 					Type: store.EventMessageFailed, Actor: store.Actor{Kind: store.ActorUser, ID: b.id(), SessionID: b.id()}, UserID: b.id(), SessionID: b.id(),
 					SessionIDs: []string{b.id(), b.id()}, Method: "otp", Provider: "google", Message: store.KindMagicLink, Left: 7, Reason: "why", Client: client, Other: &other,
 					Record: &store.Record{
-						Actor: "ada", Target: "bob", RequestID: "request", Operation: "POST /users", Denied: true,
+						Actor: "ada", Target: "bob", RequestID: "request", ServerID: "server", Operation: "POST /users", Denied: true,
 						Changes: map[string]store.FieldChange{"name": {Before: "a", After: map[string]any{"b": true}}},
 					},
 				},
@@ -279,7 +279,7 @@ func keyRecords() checks {
 		"every member of a key is kept": func(b *bench) {
 			k := store.APIKey{
 				ID: b.id(), Name: "name", Public: true, Environment: "live", Hash: hashOf("k"), Scopes: []string{"a", "b"}, Networks: []string{"192.0.2.0/24"},
-				CreatedBy: b.id(), Adopted: true, Revision: 1, CreatedAt: now, ExpiresAt: now.Add(time.Hour), RevokedAt: now.Add(minute), LastUsedAt: now.Add(us), RotatedAt: now.Add(2 * us),
+				CreatedBy: b.id(), Adopted: true, HourlyLimit: 7, Revision: 1, CreatedAt: now, ExpiresAt: now.Add(time.Hour), RevokedAt: now.Add(minute), LastUsedAt: now.Add(us), RotatedAt: now.Add(2 * us),
 				PreviousHash: hashOf("before"), PreviousUntil: now.Add(3 * us),
 			}
 			_, err := b.project.PutKey(b.ctx(), store.PutKey{Change: abroad(by(now)), Key: store.APIKey{ID: k.ID, Hash: hashOf("before")}})
@@ -303,11 +303,11 @@ func keyRecords() checks {
 func roleRecords() checks {
 	return checks{
 		"every member of a role is kept": func(b *bench) {
-			r := store.RolePermissions{Name: "name", Description: "what for", Permissions: []string{"a", "b"}, CreatedAt: now, UpdatedAt: now}
+			r := store.RolePermissions{Name: "name", Description: "what for", Permissions: []string{"a", "b"}, Privileged: true, CreatedAt: now, UpdatedAt: now}
 			complete(b, r)
 			put := func(at time.Time, n int64) {
 				b.Helper()
-				want := store.RoleTable{Revision: n, Roles: []store.RolePermissions{r}}
+				want := store.RoleTable{Revision: n, Roles: []store.RolePermissions{r}, Privileged: []string{r.Name}}
 				got, err := b.project.PutRole(b.ctx(), store.PutRole{Change: abroad(by(at)), Role: abroad(r)})
 				b.ok(err)
 				equal(b, "RoleTable, of PutRole", got, want)

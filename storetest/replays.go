@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -151,6 +152,71 @@ func replays() checks {
 			_, err := b.advance(s.ID, 0, now.Add(3*late))
 			b.is(err, store.ErrReused)
 		},
+		"an early repetition counts as late from another device": func(b *bench) {
+			owner := store.Client{IP: netip.MustParseAddr("2001:db8::1"), UserAgent: "owner", Device: "d1"}
+			with := func(edit func(*store.Client)) store.Client {
+				c := owner
+				edit(&c)
+				return c
+			}
+			nameless := with(func(c *store.Client) { c.Device = "" })
+			for name, c := range map[string]struct {
+				moves, repeats store.Client
+				late           bool
+			}{
+				"one client":                     {owner, owner, false},
+				"another address of its network": {owner, with(func(c *store.Client) { c.IP = netip.MustParseAddr("2001:db8::2") }), false},
+				"another user agent":             {owner, with(func(c *store.Client) { c.UserAgent = "updated" }), false},
+				"no client":                      {owner, store.Client{}, false},
+				"another device":                 {owner, with(func(c *store.Client) { c.Device = "d2" }), true},
+				"no device":                      {owner, nameless, true},
+				"the device of the sign-in, after another moved it": {with(func(c *store.Client) { c.Device = "d2" }), owner, true},
+				"a device, after one without moved it":              {nameless, owner, true},
+				"no devices":                                        {nameless, nameless, false},
+				"no devices, and another user agent":                {nameless, store.Client{IP: owner.IP, UserAgent: "other"}, true},
+				"no devices, and a client without it":               {nameless, store.Client{IP: owner.IP}, false},
+			} {
+				s := b.newSession(b.user("").ID)
+				s.IP, s.UserAgent, s.Device = owner.IP.String(), owner.UserAgent, owner.Device
+				_, err := b.signIn(s)
+				b.ok(err)
+				equal(b.of("%s", name), "late with the current counter", b.by(c.moves, s.ID, 0, now), "in time")
+				for range 2 {
+					want := "in time"
+					if c.late {
+						want = "late"
+					}
+					equal(b.of("%s", name), "the repetition", b.by(c.repeats, s.ID, 0, now.Add(us)), want)
+					c.late = false // again within Grace
+				}
+			}
+			s := b.newSession(b.user("").ID)
+			s.Device = "d1"
+			_, err := b.signIn(s)
+			b.ok(err)
+			for counter, want := range []string{"late", "reused"} {
+				equal(b, "the current counter", b.by(owner, s.ID, uint32(counter), now), "in time")
+				equal(b, "another device, in round "+want, b.by(store.Client{Device: "d2"}, s.ID, uint32(counter), now), want)
+			}
+		},
+		"early repetitions from another network count as late after a while": func(b *bench) {
+			home := store.Client{IP: netip.MustParseAddr("192.0.2.1"), UserAgent: "phone", Device: "d1"}
+			away := home
+			away.IP = netip.MustParseAddr("192.0.2.2")
+			s := b.newSession(b.user("").ID)
+			s.Device = "d1"
+			_, err := b.signIn(s)
+			b.ok(err)
+			for counter, want := range []string{"in time", "in time", "none", "in time", "in time", "late", "reused"} {
+				equal(b, "the current counter", b.by(home, s.ID, uint32(counter), now), "in time")
+				if want != "none" {
+					equal(b.of("round %d", counter), "a repetition from another network", b.by(away, s.ID, uint32(counter), now), want)
+				}
+				if want != "none" && want != "reused" {
+					equal(b.of("round %d", counter), "the same repetition again", b.by(away, s.ID, uint32(counter), now), "in time")
+				}
+			}
+		},
 		"what is let pass rests on the conditions": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
 			_, err := b.advance(s.ID, 0, now)
@@ -171,6 +237,25 @@ func (b *bench) advanceLong(id string, counter uint32, at time.Time) (store.Sess
 		Change: by(at), SessionID: id, Counter: counter, Grace: 10 * time.Second, IdleUntil: at.Add(1000 * time.Hour),
 	})
 	return s, err
+}
+
+// by refreshes as a client and reports the outcome: "in time", "late" or "reused".
+func (b *bench) by(c store.Client, id string, counter uint32, at time.Time) string {
+	b.Helper()
+	outcome := "in time"
+	a := store.Advance{
+		Change: by(at), SessionID: id, Counter: counter, Grace: 10 * time.Second, IdleUntil: at.Add(time.Hour), UserAgent: c.UserAgent, Device: c.Device,
+		Replayed: func(store.Client) { outcome = "late" },
+	}
+	if c.IP.IsValid() {
+		a.IP = c.IP.String()
+	}
+	_, _, err := b.AdvanceSession(b.ctx(), a)
+	if errors.Is(err, store.ErrReused) {
+		return "reused"
+	}
+	b.ok(err)
+	return outcome
 }
 
 // late refreshes with the first counter and reports whether it was accepted late.

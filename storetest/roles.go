@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/authmount/auth/store"
 )
@@ -28,6 +29,9 @@ func (b *bench) sameTable(got, want store.RoleTable) {
 	for _, t := range []*store.RoleTable{&got, &want} {
 		if len(t.Roles) == 0 {
 			t.Roles = nil
+		}
+		if len(t.Privileged) == 0 {
+			t.Privileged = nil
 		}
 		for i := range t.Roles {
 			if len(t.Roles[i].Permissions) == 0 {
@@ -73,6 +77,31 @@ func roles() checks {
 			t, err = b.deleteRole("two")
 			b.ok(err)
 			b.table(store.RoleTable{Revision: max(t.Revision, want.Revision+1)})
+		},
+		"a name stays privileged": func(b *bench) {
+			put := func(name string, privileged bool, want ...string) {
+				b.Helper()
+				t, err := b.putRole(store.RolePermissions{Name: name, Privileged: privileged})
+				b.ok(err)
+				for range 2 {
+					equal(b, "RoleTable.Privileged", append([]string{}, t.Privileged...), append([]string{}, want...))
+					for _, r := range t.Roles {
+						need(b, "Privileged of "+r.Name, r.Privileged, slices.Contains(want, r.Name))
+					}
+					t, err = b.project.Roles(b.ctx())
+					b.ok(err)
+				}
+			}
+			put("two", true, "two")
+			put("one", true, "one", "two")
+			put("one", true, "one", "two")
+			t, err := b.deleteRole("two")
+			b.ok(err)
+			equal(b, "RoleTable.Privileged, after a role was deleted", t.Privileged, []string{"one", "two"})
+			put("three", false, "one", "two")
+			put("two", true, "one", "two")
+			put("one", false, "two")
+			put("two", false)
 		},
 		"roles are copies": func(b *bench) {
 			r := store.RolePermissions{Name: "one", Permissions: []string{"a:b"}}

@@ -53,7 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{reflect.TypeFor[store.Store](), true, map[string]checks{
 			"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": merge(devices(), newDevices(), deviceTrust()), "refresh": merge(refresh(), replays()), "order": merge(sequenceChecks(), clockChecks(), handles()),
 			"tokens": tokens(), "codes": merge(codes(), linkCodes()), "limits": limits(), "upkeep": merge(upkeep(), sweeps(has)),
-			"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "first owner": firstOwner(), "races": races(has),
+			"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "acceptance": acceptance(), "first owner": firstOwner(), "races": races(has),
 			"kept": merge(kept(), records(), taken(has)), "gone": gone(has), "nobody": merge(nobody(has), nothing(), heldInOrder()),
 			"proofs": proofs(), "exports": exports(has), "accounts": accounts(),
 		}},
@@ -68,7 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 			"roles": merge(roles(), roleRecords()), "keys": merge(keys(), keyRecords()), "settings": merge(settings(), settingsRecords()), "stats": stats(),
 		}},
 		{reflect.TypeFor[store.AdminStore](), has.admin != nil, map[string]checks{
-			"imports": imports(), "directory": directory(), "rows": userRows(), "diagnosis": diagnosis(), "clearing": clearing(), "invitations": invitations(), "anonymizing": anonymizing(),
+			"imports": imports(), "directory": directory(), "rows": userRows(), "diagnosis": diagnosis(), "filling": filling(), "invitations": invitations(), "anonymizing": anonymizing(),
 			"jobs": merge(jobs(), jobRecords()), "session lists": merge(sessionLists(), everySessionByOrder()), "impersonations": merge(impersonations(), impersonationRecords()), "rotation": rotation(),
 		}},
 	} {

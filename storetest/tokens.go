@@ -107,6 +107,20 @@ func tokens() checks {
 			_, err := b.PeekToken(b.ctx(), store.PurposeReset, other.Hash, now)
 			b.ok(err)
 		},
+		"a token gets another code": func(b *bench) {
+			t := newCode("one", "+491", 3)
+			t.Code, t.CodeExpiresAt, t.Hash = hashOf("one"), t.ExpiresAt, hashOf("link")
+			b.token(t)
+			b.is(b.try("+491", "wrong"), store.ErrWrongCode)
+			t.Code = hashOf("two")
+			b.ok(b.PutToken(b.ctx(), store.PutToken{Change: by(now), Token: t, Supersedes: &t.Hash}))
+			b.is(b.try("+491", "one"), store.ErrWrongCode)
+			_, err := b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+			b.ok(err)
+			b.ok(b.try("+491", "two"))
+			_, err = b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+			b.is(err, store.ErrNotFound)
+		},
 		"a token supersedes the one that was seen, and no other": func(b *bench) {
 			over := func(secret string, seen []byte) error {
 				t := newToken(secret, "subject")

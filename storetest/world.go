@@ -29,6 +29,7 @@ func (w *world) person(roles ...string) store.User {
 	nu.User.Email, nu.User.EmailVerifiedAt = id.String()+"@example.com", now
 	nu.User.Phone, nu.User.PhoneVerifiedAt = fmt.Sprintf("+49%012d", binary.BigEndian.Uint64(id[8:])%1e12), now
 	nu.User.Roles, nu.PasswordHash = append([]string{"r"}, roles...), "hash"
+	nu.User.AcceptedSequence = int64(len(roles))
 	nu.User.Identities = []store.Identity{w.identity("p", nu.User.ID)}
 	u, err := w.create(nu)
 	w.ok(err)

@@ -1,7 +1,7 @@
 // Authmount gives and withdraws roles in the database of a service, for operators at a
 // shell:
 //
-//	authmount user grant ada@example.com owner
+//	authmount -now user grant ada@example.com owner
 //	authmount user withdraw ada@example.com owner
 //
 // An email address must be verified; an id names any account. Changes are recorded in the
@@ -31,7 +31,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-const usage = `usage: authmount [-database url] user grant <address or id> <role>
+const usage = `usage: authmount [-database url] [-now] user grant <address or id> <role>
        authmount [-database url] user withdraw <address or id> <role>
 `
 
@@ -55,6 +55,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) error {
 		fs.PrintDefaults()
 	}
 	database := fs.String("database", os.Getenv("AUTH_DATABASE"), "connection string (AUTH_DATABASE); default: the PG… environment variables")
+	now := fs.Bool("now", false, "let permissions of operators take effect without the holder's acceptance; every sign-in method that the account has gets them, so first check that they are the holder's")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) error {
 	if err != nil {
 		return err
 	}
-	u, err := assign(ctx, service, a[1], a[2], a[3])
+	u, err := assign(ctx, service, *now, a[1], a[2], a[3])
 	if err := errors.Join(err, service.Close(ctx)); err != nil {
 		return err
 	}
@@ -87,12 +88,15 @@ func run(ctx context.Context, args []string, out, problems io.Writer) error {
 }
 
 // assign gives a role to an account or withdraws it.
-func assign(ctx context.Context, service *auth.Auth, action, account, role string) (auth.User, error) {
+func assign(ctx context.Context, service *auth.Auth, now bool, action, account, role string) (auth.User, error) {
 	adm, err := admin.New(ctx, service, admin.Options{})
 	if err != nil {
 		return auth.User{}, err
 	}
 	by := admin.System("authmount user " + action)
+	if now {
+		by = by.Accepting()
+	}
 	isID := uuid.Validate(account) == nil
 	switch {
 	case action == "grant" && isID:

@@ -51,11 +51,15 @@ func TestUserGrant(t *testing.T) {
 		says string
 		is   error // nil: success
 	}{
-		{"user grant ada@example.com owner", "ada@example.com (" + ada.ID + ") has the roles: owner", nil},
+		{"-now user grant ada@example.com owner", "ada@example.com (" + ada.ID + ") has the roles: owner", nil},
 		{"user grant ADA@example.com support", "has the roles: owner, support", nil},
 		{"user withdraw ada@example.com support", "has the roles: owner\n", nil},
 		{"user withdraw ada@example.com owner", "", auth.CodeLastOwner},
 		{"user grant eve@example.com owner", "", auth.CodeEmailNotVerified},
+		{"user grant " + eve.ID + " owner", "has the roles: owner", nil}, // waits for its holder
+		{"user grant " + eve.ID + " support", "has the roles: owner, support", nil},
+		{"user withdraw " + eve.ID + " owner", "has the roles: support", nil},
+		{"user withdraw " + eve.ID + " support", "has the roles: none", nil},
 		{"user grant " + eve.ID + " auditor", "has the roles: auditor", nil},
 		{"user withdraw " + eve.ID + " auditor", "has the roles: none", nil},
 		{"user grant nobody@example.com owner", "", auth.CodeUserNotFound},
@@ -68,8 +72,8 @@ func TestUserGrant(t *testing.T) {
 			t.Errorf("%s: %v, %q", c.args, err, out.String())
 		}
 	}
-	p, err := adm.AuditLog(ctx, admin.System("test"), admin.AuditLogParams{EventFilter: admin.EventFilter{Actor: "authmount user grant", Outcome: store.EventDone}})
-	if err != nil || len(p.Events) != 3 {
+	p, err := adm.AuditLog(ctx, admin.System("test").Accepting(), admin.AuditLogParams{EventFilter: admin.EventFilter{Actor: "authmount user grant", Outcome: store.EventDone}})
+	if err != nil || len(p.Events) != 5 {
 		t.Errorf("%d events, %v", len(p.Events), err)
 	}
 	for _, args := range []string{"", "user", "user grant ada@example.com", "user make ada@example.com owner", "role grant ada@example.com owner", "user grant a b c"} {

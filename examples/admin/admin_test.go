@@ -39,7 +39,7 @@ func open(t *testing.T) *office {
 func (o *office) hire(email, role string) *authtest.SignedIn {
 	o.t.Helper()
 	s := o.LoginAs(o.t, email)
-	if _, err := o.adm.Grant(o.t.Context(), admin.System("test"), s.User.ID, role); err != nil {
+	if _, err := o.adm.Grant(o.t.Context(), admin.System("test").Accepting(), s.User.ID, role); err != nil {
 		o.t.Fatal(err)
 	}
 	return o.LoginAs(o.t, email)
@@ -101,7 +101,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 func TestRolesEnd(t *testing.T) {
 	o := open(t)
 	support := o.hire("support@example.com", admin.RoleSupport)
-	if _, err := o.adm.Withdraw(t.Context(), admin.System("test"), support.User.ID, admin.RoleSupport); err != nil {
+	if _, err := o.adm.Withdraw(t.Context(), admin.System("test").Accepting(), support.User.ID, admin.RoleSupport); err != nil {
 		t.Fatal(err)
 	}
 	if status, code := o.do(support, "POST", "/orders/7/refund", ""); status != http.StatusUnauthorized || code != auth.CodeTokenStale {
@@ -121,7 +121,7 @@ func TestCleanUp(t *testing.T) {
 	}
 	o.Clock.Advance(time.Hour)
 	key := func(scopes ...string) job {
-		k, err := o.adm.CreateKey(ctx, admin.System("test"), admin.CreateKeyParams{Name: "job", Scopes: scopes})
+		k, err := o.adm.CreateKey(ctx, admin.System("test").Accepting(), admin.CreateKeyParams{Name: "job", Scopes: scopes})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestCleanUp(t *testing.T) {
 	if n, err := key(admin.PermUsersRead, admin.PermUsersDelete).run(ctx, o.Clock.Now()); err != nil || n != 2 {
 		t.Errorf("%d deleted, %v, want 2", n, err)
 	}
-	if _, err := o.adm.User(ctx, admin.System("test"), kept.User.ID); err != nil {
+	if _, err := o.adm.User(ctx, admin.System("test").Accepting(), kept.User.ID); err != nil {
 		t.Errorf("one that was confirmed: %v", err)
 	}
 }

@@ -69,7 +69,7 @@ func (f *firstOwner) onEvent(ctx context.Context, e auth.Event) {
 	if adm == nil || f.address == "" || e.Type != auth.EventEmailVerified && e.Type != auth.EventSignedIn {
 		return
 	}
-	_, err := adm.GrantByAddress(context.WithoutCancel(ctx), admin.System("-owner"), f.address, auth.RoleOwner)
+	_, err := adm.GrantByAddress(context.WithoutCancel(ctx), admin.System("-owner").Accepting(), f.address, auth.RoleOwner)
 	switch {
 	case err == nil:
 		f.adm.Store(nil)

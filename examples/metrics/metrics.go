@@ -1,7 +1,9 @@
 // Package metrics counts the events of an auth.Auth for Prometheus or OpenTelemetry. It
 // is a separate module, because the library itself needs neither.
 //
-//	auth.New(ctx, store, auth.WithHooks(metrics.Prometheus(prometheus.DefaultRegisterer)), …)
+//	hooks, err := metrics.Prometheus(prometheus.DefaultRegisterer)
+//	…
+//	a, err := auth.New(ctx, store, auth.WithHooks(hooks), …)
 package metrics
 
 import (
@@ -15,14 +17,14 @@ import (
 	"github.com/authmount/auth"
 )
 
-// Labels have few values: types of events, sign-in methods and providers are known in
-// advance. Users, sessions and addresses are not labels.
 const (
 	name = "auth_events_total"
-	help = "What has happened, by type of event, way of signing in and provider."
+	help = "Events by type, sign-in method and provider."
 )
 
-// Prometheus counts events as auth_events_total{type, method, provider}.
+// Prometheus returns hooks that count events as auth_events_total{type, method, provider}.
+// The labels have few values: types of events, sign-in methods and providers are known in
+// advance. Users, sessions and addresses are not labels.
 func Prometheus(r prometheus.Registerer) (auth.Hooks, error) {
 	events := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"type", "method", "provider"})
 	if err := r.Register(events); err != nil {
@@ -33,7 +35,7 @@ func Prometheus(r prometheus.Registerer) (auth.Hooks, error) {
 	}}, nil
 }
 
-// OpenTelemetry counts events as auth.events, with the attributes auth.event, auth.method
+// OpenTelemetry returns hooks that count events as auth.events, with the attributes auth.event, auth.method
 // and auth.provider. The event's context has the span of its request, if there is one.
 func OpenTelemetry(m metric.Meter) (auth.Hooks, error) {
 	events, err := m.Int64Counter("auth.events", metric.WithDescription(help), metric.WithUnit("{event}"))

@@ -39,7 +39,7 @@ func TestPrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	happens(t, h)
-	if err := testutil.GatherAndCompare(r, strings.NewReader(`# HELP auth_events_total What has happened, by type of event, way of signing in and provider.
+	if err := testutil.GatherAndCompare(r, strings.NewReader(`# HELP auth_events_total Events by type, sign-in method and provider.
 # TYPE auth_events_total counter
 auth_events_total{method="password",provider="",type="sign_in.failed"} 1
 auth_events_total{method="password",provider="",type="user.signed_in"} 2

@@ -22,7 +22,7 @@ const demoOwner = "owner@example.com"
 // makeUp fills a store with users and a month of events, and returns the owner's
 // password.
 func makeUp(ctx context.Context, a *auth.Auth, st *memstore.Store, adm *admin.Admin) (string, error) {
-	who, password := admin.System("demo"), rand.Text()
+	who, password := admin.System("demo").Accepting(), rand.Text()
 	if _, err := adm.CreateRole(ctx, who, admin.CreateRoleParams{Name: "editor", Description: "May change others' texts", Permissions: []string{admin.PermUsersRead}}); err != nil {
 		return "", err
 	}

@@ -145,7 +145,7 @@ func TestWalk(t *testing.T) {
 	wantText(ctx, t, "#me-confirmed", "not yet")
 
 	openNewest("Confirm")
-	do(shot("confirm-email"), browsertest.Click("main button"), browsertest.Visible("#signed-in"), browsertest.Visible("#me-confirmed"))
+	do(shot("confirm-email"), browsertest.Type("#password", "correct horse battery"), browsertest.Click(`//form[.//input[@id="password"]]//button`), browsertest.Visible("#signed-in"), browsertest.Visible("#me-confirmed"))
 	wantText(ctx, t, "#me-confirmed", "yes")
 	do(browsertest.Click("#hello"))
 	says("Hello ada@example.com")
@@ -209,14 +209,14 @@ func TestWalk(t *testing.T) {
 	says("Signed in by Dev provider")
 	wantText(ctx, t, "#me-confirmed", "yes")
 	do(shot("provider-signed-in"), browsertest.Click("#unlink"))
-	says("last way to sign in")
+	says("last sign-in method")
 	do(browsertest.Click("#logout"), browsertest.Visible("#signed-out"), browsertest.Click("#dev"), browsertest.Visible("input[name=person_email]"), browsertest.Click("button[value=cancel]"), browsertest.Visible("#signed-out"))
 	says("cancelled")
 	do(browsertest.Click("#tab-signup"), browsertest.SetValue("#su-email", "carol@example.com"), browsertest.SetValue("#su-password", "correct horse battery"), browsertest.Click("#signup button"),
 		browsertest.Visible("#link"), browsertest.Click("#link"))
 	says("Confirm your e-mail address or phone number first")
 	openNewest("Confirm")
-	do(browsertest.Click("main button"), browsertest.Visible("#signed-in"), browsertest.Visible("#link"),
+	do(browsertest.Type("#password", "correct horse battery"), browsertest.Click(`//form[.//input[@id="password"]]//button`), browsertest.Visible("#signed-in"), browsertest.Visible("#link"),
 		browsertest.Click("#link"), browsertest.Visible("input[name=person_email]"), browsertest.SetValue("input[name=person_email]", "carol@work.test"),
 		browsertest.Click("button[value=go]"), browsertest.Visible("#unlink"))
 	wantText(ctx, t, "#me-e-mail", "carol@example.com")

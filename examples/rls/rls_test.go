@@ -190,7 +190,7 @@ func TestEditorsChangeOthersNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.call(a.signIn("ada@example.com"), "POST", "/notes", `{"text":"ada's"}`, nil)
-	bob, code := a.signIn("bob@example.com"), admin.System("test")
+	bob, code := a.signIn("bob@example.com"), admin.System("test").Accepting()
 	who, err := a.auth.Verify(bob)
 	if err != nil {
 		t.Fatal(err)

@@ -93,7 +93,7 @@ func (f *firstOwner) grant(ctx context.Context) {
 	if adm == nil {
 		return
 	}
-	_, err := adm.GrantByAddress(ctx, admin.System("-owner"), f.address, auth.RoleOwner)
+	_, err := adm.GrantByAddress(ctx, admin.System("-owner").Accepting(), f.address, auth.RoleOwner)
 	switch {
 	case err == nil:
 		f.admin.Store(nil)

@@ -21,6 +21,9 @@ import (
 )
 
 // start builds and runs the server, and returns its URL and a function that stops it.
+// secret is one that New accepts.
+const secret = "a-secret-of-the-tests-32-bytes-at-least"
+
 func start(t *testing.T, env []string, args ...string) (url string, stop func() error) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "server")
@@ -82,7 +85,7 @@ func call(t *testing.T, method, url, body string, headers ...string) (int, strin
 
 func TestServer(t *testing.T) {
 	url, stop := start(t, []string{"AUTH_API_KEY=pk_from_environment", "AUTH_DEV_INBOX=true"},
-		"-require-confirmation", "-redirect-urls", "http://localhost/*", "-secret", strings.Repeat("s", 32))
+		"-require-confirmation", "-redirect-urls", "http://localhost/*", "-secret", secret)
 	key := []string{"apikey", "pk_from_environment"}
 	if status, body := call(t, "GET", url+"/auth/v1/settings", ""); status != 401 {
 		t.Errorf("no key: %d %s", status, body)
@@ -94,7 +97,7 @@ func TestServer(t *testing.T) {
 	if status != 200 || !strings.Contains(body, `"confirmation_required":true`) {
 		t.Fatalf("sign-up: %d %s", status, body)
 	}
-	if status, body := call(t, "GET", mailedLink(t, url), ""); status != 200 || !strings.Contains(body, `"email_verified":true`) {
+	if status, body := verify(t, url, key...); status != 200 {
 		t.Errorf("verify: %d %s", status, body)
 	}
 	if status, body := call(t, "POST", url+"/auth/v1/login", `{"email":"ada@example.com","password":"correct horse battery"}`, key...); status != 200 {
@@ -123,6 +126,13 @@ func mailedLink(t *testing.T, url string) string {
 	}
 }
 
+// verify posts the token of the verification link.
+func verify(t *testing.T, url string, headers ...string) (int, string) {
+	t.Helper()
+	_, token, _ := strings.Cut(mailedLink(t, url), "token=")
+	return call(t, "POST", url+"/auth/v1/verify-email", `{"token":"`+token+`","password":"correct horse battery"}`, headers...)
+}
+
 // The user with the email address of -owner becomes owner once the address is verified,
 // not before.
 func TestOwner(t *testing.T) {
@@ -143,7 +153,7 @@ func TestOwner(t *testing.T) {
 	if status, body := me(); status != 403 || !strings.Contains(body, "not_admin") {
 		t.Errorf("before: %d %s", status, body)
 	}
-	if status, body := call(t, "GET", mailedLink(t, url), ""); status != 200 {
+	if status, body := verify(t, url); status != 200 {
 		t.Errorf("verify: %d %s", status, body)
 	}
 	if status, body := me(); status != 200 || !strings.Contains(body, `"permissions":["*"]`) {
@@ -207,8 +217,8 @@ func TestProviders(t *testing.T) {
 
 func TestRefusesNonsense(t *testing.T) {
 	for _, args := range [][]string{
-		{"-dev-inbox", "-hash", "md5"}, {"-dev-inbox", "extra"}, {"-nonsense"}, {"-base-url", "https://app.test/auth/v1", "-secret", strings.Repeat("s", 32)}, {"-dev-inbox", "-smtp-url", "smtp://localhost?from=a@example.com"},
-		{"-dev-inbox", "-secret", "short"}, {"-dev-inbox", "-base-url", "https://app.test/auth/v1"}, {"-dev-inbox", "-base-url", "https://localhost/auth/v1", "-secret", strings.Repeat("s", 32)}, {"-smtp-url", "nonsense"}, {"-dev-inbox", "-oidc-issuer", "https://op.example.com"}, {"-dev-inbox", "-oidc-client-id", "x"},
+		{"-dev-inbox", "-hash", "md5"}, {"-dev-inbox", "extra"}, {"-nonsense"}, {"-base-url", "https://app.test/auth/v1", "-secret", secret}, {"-dev-inbox", "-smtp-url", "smtp://localhost?from=a@example.com"},
+		{"-dev-inbox", "-secret", "short"}, {"-dev-inbox", "-base-url", "https://app.test/auth/v1"}, {"-dev-inbox", "-base-url", "https://localhost/auth/v1", "-secret", secret}, {"-smtp-url", "nonsense"}, {"-dev-inbox", "-oidc-issuer", "https://op.example.com"}, {"-dev-inbox", "-oidc-client-id", "x"},
 		{"-dev-inbox", "-apple-client-id", "x", "-apple-private-key", "/nonexistent"}, {"-dev-inbox", "-microsoft-client-id", "x", "-microsoft-tenant", "contoso"}, {"-dev-inbox", "-base-url", "http://app.test/auth/v1"},
 		{"-dev-inbox", "-secret-key", "sk_test_0123456789"}, {"-dev-inbox", "-secret-key", "sk_test_0123456789="}, {"-dev-inbox", "-secret-key", "pk_test_0123456789=*"}, {"-dev-inbox", "-secret-key", "sk_test_0123456789=nonsense"},
 	} {
@@ -222,7 +232,7 @@ func TestRefusesNonsense(t *testing.T) {
 
 // A missing value is reported as a flag, not as a Go option.
 func TestNamesFlags(t *testing.T) {
-	for flag, args := range map[string][]string{"-secret": nil, "-smtp-url": {"-secret", strings.Repeat("s", 32)}} {
+	for flag, args := range map[string][]string{"-secret": nil, "-smtp-url": {"-secret", secret}} {
 		err := run(append([]string{"-addr", "127.0.0.1:0", "-base-url", "https://app.test/auth/v1"}, args...))
 		if err == nil || !strings.HasPrefix(err.Error(), flag+" is required") {
 			t.Errorf("without %s: %v", flag, err)
@@ -249,7 +259,7 @@ func TestServerBounds(t *testing.T) {
 // The link for the first owner is printed on a terminal until there is an owner.
 func TestOwnerLink(t *testing.T) {
 	ctx := t.Context()
-	a, err := auth.New(ctx, memstore.New(), auth.WithSecret([]byte(strings.Repeat("x", 32))), auth.WithBaseURL("http://127.0.0.1:8080/auth/v1"), auth.WithDevMode(), auth.WithLogger(slog.New(slog.DiscardHandler)))
+	a, err := auth.New(ctx, memstore.New(), auth.WithSecret([]byte(secret)), auth.WithBaseURL("http://127.0.0.1:8080/auth/v1"), auth.WithDevMode(), auth.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +272,7 @@ func TestOwnerLink(t *testing.T) {
 	if err := printOwnerLink(ctx, adm, &shown); err != nil || !strings.Contains(shown.String(), "http://127.0.0.1:8080/auth/v1/admin/first-owner?token=") {
 		t.Errorf("%q, %v", shown.String(), err)
 	}
-	u, err := a.ImportUser(ctx, auth.ImportUserParams{Email: "ada@example.com", EmailVerified: true, Roles: []string{auth.RoleOwner}})
+	u, err := a.ImportUser(ctx, auth.ImportUserParams{Email: "ada@example.com", EmailVerified: true, Accepted: true, Roles: []string{auth.RoleOwner}})
 	if err != nil || u.ID == "" {
 		t.Fatal(err)
 	}

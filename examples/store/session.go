@@ -26,7 +26,7 @@ func (t *tx) addSession(sess store.Session, onTrusted bool) (store.User, error) 
 		return c.User, &store.ConflictError{Field: "id"}
 	}
 	sess.Origin = t.origin(sess.UserID)
-	t.sessions[sess.ID] = session{Session: clone(sess)}
+	t.sessions[sess.ID] = session{Session: clone(sess), Rotation: store.Rotation{Device: sess.Device}}
 	t.see(device{sess.UserID, sess.Device}, sess.CreatedAt, sess.Origin)
 	c = t.users[sess.UserID]
 	c.User.LastSignInAt = sess.CreatedAt // does not raise a revision
@@ -73,17 +73,19 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 		case c.Counter > sess.Counter:
 			return found, store.ErrSessionEnded
 		case c.Counter == sess.Counter:
+			sess.Rotation.Move(&c)
 			sess.Counter++
 			sess.RotatedAt, sess.LastActiveAt, sess.IdleUntil = c.Now, c.Now, c.IdleUntil
 			sess.IP, sess.UserAgent = cmp.Or(c.IP, sess.IP), cmp.Or(c.UserAgent, sess.UserAgent)
-		case c.Counter+1 == sess.Counter && c.Grace > 0 && (c.Now.Before(sess.RotatedAt.Add(c.Grace)) || sess.justReplayed(&c)):
-			// A response was lost, or two windows refreshed at once: return the same
-			// successor.
-		case c.Counter+1 == sess.Counter && c.Grace > 0 && sess.mayReplay(c.Now):
-			sess.ReplayedAt, sess.Replayed, t.outcome = c.Now, sess.Counter, store.OutcomeReplayed
-			other = []store.Client{sess.Client()} // optional: Event.Other
 		default:
-			sess.Revoked, t.outcome, err = true, store.OutcomeReused, store.ErrReused
+			switch sess.Rotation.Repeats(&sess.Session, &c) {
+			case store.OutcomeDone: // two windows refreshed at once, or a response was lost: the same successor
+			case store.OutcomeReplayed:
+				t.outcome = store.OutcomeReplayed
+				other = []store.Client{sess.Client()} // optional: Event.Other
+			default:
+				sess.Revoked, t.outcome, err = true, store.OutcomeReused, store.ErrReused
+			}
 		}
 		t.sessions[sess.ID] = *sess
 		return found, err

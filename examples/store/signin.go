@@ -167,16 +167,3 @@ func (t *tx) keepSessions(made store.Session, n int, now time.Time) (ended []str
 	slices.Sort(ended)
 	return ended
 }
-
-// justReplayed reports whether the previous counter was accepted within the grace period
-// and the session has not advanced since: parallel requests of one browser get the same
-// result.
-func (s *session) justReplayed(c *store.Advance) bool {
-	return s.Replayed == s.Counter && c.Now.Before(s.ReplayedAt.Add(c.Grace))
-}
-
-// mayReplay reports whether the previous counter is accepted: rarely, and not twice in a
-// row, so that sharing a session is detected.
-func (s *session) mayReplay(now time.Time) bool {
-	return s.ReplayedAt.IsZero() || !now.Before(s.ReplayedAt.Add(store.ReplayGap)) && s.Replayed+1 != s.Counter
-}

@@ -41,7 +41,7 @@ type tables struct {
 	users    map[string]store.Credentials
 	sessions map[string]session
 	tokens   map[tokenKey]store.Token
-	buckets  map[string]time.Time // time at which each is full again
+	buckets  map[string]store.Bucket
 	done     map[changeKey]store.Idempotency
 	devices  map[device]seen
 	owned    bool // there has been an owner
@@ -50,9 +50,8 @@ type tables struct {
 type (
 	session struct {
 		store.Session
-		Revoked    bool      // stored until it would have expired, to distinguish revoked from unknown
-		ReplayedAt time.Time // time at which a previous counter was accepted
-		Replayed   uint32    // the current counter at that time
+		Revoked  bool // stored until it would have expired, to distinguish revoked from unknown
+		Rotation store.Rotation
 	}
 	tokenKey    struct{ purpose, hash string }
 	changeKey   struct{ actor, route, key string }
@@ -64,12 +63,12 @@ type (
 
 // New returns an empty store.
 func New() *Store {
-	return &Store{db: tables{map[string]store.Credentials{}, map[string]session{}, map[tokenKey]store.Token{}, map[string]time.Time{}, map[changeKey]store.Idempotency{}, map[device]seen{}, false}}
+	return &Store{db: tables{map[string]store.Credentials{}, map[string]session{}, map[tokenKey]store.Token{}, map[string]store.Bucket{}, map[changeKey]store.Idempotency{}, map[device]seen{}, false}}
 }
 
 // Contract is a literal, never store.ContractVersion: a later auth may require conditions
 // that this code does not know, and must be able to detect that.
-func (s *Store) Contract() int { return 8 }
+func (s *Store) Contract() int { return 11 }
 
 // Ping reports whether the store is available.
 func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }
@@ -132,7 +131,7 @@ func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx
 			return none, store.ErrStale
 		}
 		owns := func(u store.Credentials) bool {
-			return slices.Contains(u.User.Roles, store.RoleOwner) && !u.User.Banned(c.Now)
+			return slices.Contains(u.User.Roles, store.RoleOwner) && !u.User.Banned(c.Now) && u.User.Accepted(c.Now)
 		}
 		if c.KeepOwner && !slices.ContainsFunc(slices.Collect(maps.Values(t.users)), owns) { // after the change
 			return none, store.ErrLastOwner
@@ -331,7 +330,7 @@ func (t *tx) save(c store.Credentials) (store.User, error) {
 	}
 	slices.SortFunc(u.Identities, func(a, b store.Identity) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
 	t.users[u.ID] = c
-	t.owned = t.owned || slices.Contains(u.Roles, store.RoleOwner)
+	t.owned = t.owned || u.AcceptedSequence > 0 && slices.Contains(u.Roles, store.RoleOwner)
 	return *u, nil
 }
 
@@ -432,8 +431,8 @@ func (s *Store) Take(ctx context.Context, draws []store.Draw, now time.Time) (st
 	return read(ctx, s, func(db *tables) (store.Decision, error) {
 		d, next := store.Decision{Allowed: true}, maps.Clone(db.buckets)
 		for _, draw := range draws {
-			full, ok, wait, left := draw.Rate.Apply(next[draw.Key], now, draw.Cost)
-			next[draw.Key], d.Remaining = full, append(d.Remaining, left)
+			b, ok, wait, left := draw.Rate.Apply(next[draw.Key], now, draw.Cost)
+			next[draw.Key], d.Remaining = b, append(d.Remaining, left)
 			if !ok {
 				d.Allowed, d.RetryAfter = false, max(d.RetryAfter, wait)
 			}
@@ -461,7 +460,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 		}
 		maps.DeleteFunc(db.sessions, func(_ string, sess session) bool { return over(sess.End()) })
 		maps.DeleteFunc(db.tokens, func(_ tokenKey, token store.Token) bool { return over(token.ExpiresAt) })
-		maps.DeleteFunc(db.buckets, func(_ string, full time.Time) bool { return over(full) })
+		maps.DeleteFunc(db.buckets, func(_ string, b store.Bucket) bool { return over(b.Full) })
 		maps.DeleteFunc(db.devices, func(_ device, d seen) bool { return over(d.last.Add(store.DeviceLife)) })
 		maps.DeleteFunc(db.done, func(_ changeKey, i store.Idempotency) bool { return over(i.ExpiresAt) })
 		return n, nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/mail"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -106,19 +107,78 @@ func isASCII(s string) bool {
 
 var e164 = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
 
-// NormalizePhone returns a phone number in E.164. It removes spaces, hyphens, dots,
-// slashes and parentheses. A number without a country code is ErrPhone.
+// trunkZero matches a trunk prefix in parentheses after a country code, as in +49 (0)151.
+var trunkZero = regexp.MustCompile(`^(\+[1-9][0-9]{0,2})\(0\)`)
+
+// keepsZero are the country codes whose numbers begin with a zero that is no trunk prefix:
+// Italy, Ivory Coast, Congo, San Marino (ITU-T E.164, national numbering plans).
+var keepsZero = []string{"+39", "+225", "+242", "+378"}
+
+// NormalizePhone returns a phone number in E.164. It removes spaces, invisible marks,
+// hyphens, dots, slashes and parentheses, reads digits of any script, and drops a trunk
+// prefix in parentheses after the country code. It does not know the numbering plans of
+// countries. A number without a country code is ErrPhone.
 func NormalizePhone(phone string) (string, error) {
 	phone = strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" -./()\u00a0", r) {
+		if r == '＋' {
+			return '+'
+		}
+		if unicode.Is(unicode.Pd, r) || strings.ContainsRune("./", r) {
 			return -1
 		}
 		return r
-	}, strings.TrimSpace(phone))
+	}, Digits(strings.TrimSpace(phone)))
+	if found := trunkZero.FindStringSubmatch(phone); found != nil && !slices.Contains(keepsZero, found[1]) {
+		phone = strings.Replace(phone, "(0)", "", 1)
+	}
+	phone = strings.NewReplacer("(", "", ")", "").Replace(phone)
 	if !e164.MatchString(phone) {
 		return "", ErrPhone
 	}
 	return phone, nil
+}
+
+// Digits returns a text with the digits of every script in ASCII, and without spaces on the
+// line and invisible marks, such as those that set the direction of copied numbers.
+func Digits(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r < 0x80 && r != ' ' && r != '\t':
+			return r
+		case r == '\t' || unicode.In(r, unicode.Zs, unicode.Cf):
+			return -1
+		case unicode.Is(unicode.Nd, r):
+			return '0' + digit(r)
+		}
+		return r
+	}, s)
+}
+
+// Code returns a code as it was sent, from what a person typed or copied: Digits without
+// hyphens.
+func Code(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Pd, r) {
+			return -1
+		}
+		return r
+	}, Digits(s))
+}
+
+// digit returns the value of a decimal digit. Unicode's digits stand in runs from zero to
+// nine (The Unicode Standard, section 4.6).
+func digit(r rune) rune {
+	for _, run := range unicode.Nd.R16 {
+		if r >= rune(run.Lo) && r <= rune(run.Hi) {
+			return (r - rune(run.Lo)) % 10
+		}
+	}
+	for _, run := range unicode.Nd.R32 {
+		if r >= rune(run.Lo) && r <= rune(run.Hi) { //nolint:gosec // code points fit
+			return (r - rune(run.Lo)) % 10 //nolint:gosec // code points fit
+		}
+	}
+	return 0
 }
 
 // Mask hides most of an email address or phone number for screens and logs.

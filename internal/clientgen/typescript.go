@@ -207,8 +207,8 @@ func (d *document) wire() []byte {
 			}
 		}
 	}
-	fmt.Fprintf(&out, "\n/** Codes with which the server refuses. */\nexport type WireCode =\n  | %s;\n", strings.Join(d.errorCodes(all), "\n  | "))
-	out.WriteString("\n/** What requests carry, by method and path. */\nexport type Bodies = {\n")
+	fmt.Fprintf(&out, "\n/** The error codes of the server. */\nexport type WireCode =\n  | %s;\n", strings.Join(d.errorCodes(all), "\n  | "))
+	out.WriteString("\n/** Request bodies, by method and path. */\nexport type Bodies = {\n")
 	for _, key := range sorted(bodies) {
 		out.WriteString(bodies[key])
 	}

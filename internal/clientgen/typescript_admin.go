@@ -64,9 +64,9 @@ func (d *document) typeScript(calls []*call, files map[string][]byte) {
 		"import type { CallOptions, Pages, Result, Rows } from \"./call.js\";\n" +
 		"import type { " + strings.Join(a.names, ", ") + " } from \"./inputs.js\";\n" +
 		"import type { " + strings.Join(imported, ", ") + " } from \"./wire.js\";\n\n" +
-		"/** Every operation of the admin side. */\nexport interface AdminOperations {\n" + members.String() + "}\n" +
-		"\n/** How each is called: verb, path, where its input goes; then \"stream\", or what the items of a page are called. */\nexport const operations = {\n" + table.String() + "} as const;\n" +
-		"\n/** Members whose own members are the application's, and keep their names. */\nexport const open: readonly string[] = " + string(open) + ";\n")
+		"/** Every operation of the admin API. */\nexport interface AdminOperations {\n" + members.String() + "}\n" +
+		"\n/** The call of each operation: verb, path, place of its input; then \"stream\", or the member with a page's items. */\nexport const operations = {\n" + table.String() + "} as const;\n" +
+		"\n/** Members that contain the application's own data; names in it are not converted. */\nexport const open: readonly string[] = " + string(open) + ";\n")
 }
 
 var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
@@ -83,7 +83,7 @@ func (a *tsAdmin) method(c *call, indent string) string {
 		parts = append(parts, "rows: Rows<"+label+"Row>")
 	}
 	if s, required := a.arguments(c); len(s.Properties) > 0 {
-		a.addInput(label+"Input", tsComment("What {@link AdminOperations} takes for "+c.title()+".", ""), a.inline(tsCamel).object(s, ""))
+		a.addInput(label+"Input", tsComment("Input of "+c.title()+", see {@link AdminOperations}.", ""), a.inline(tsCamel).object(s, ""))
 		optional := "?"
 		if required {
 			optional = ""
@@ -182,7 +182,7 @@ func (a *tsAdmin) components(calls []*call) string {
 	for _, c := range calls {
 		operations = append(operations, c.operation)
 	}
-	parts := []string{"/** What the server says went wrong. */\nexport type AdminErrorCode =\n  | " + strings.Join(a.errorCodes(operations), "\n  | ") + ";\n"}
+	parts := []string{"/** The error codes of the admin API. */\nexport type AdminErrorCode =\n  | " + strings.Join(a.errorCodes(operations), "\n  | ") + ";\n"}
 	w := a.results()
 	written := map[string]string{}
 	for len(written) < len(a.used) {

@@ -129,11 +129,22 @@ func parseHop(s string) (netip.Addr, bool) {
 // LimitKey returns the part of an IP address that one customer controls, for rate limits:
 // the /64 of an IPv6 address, because a host can use any address in it.
 func LimitKey(ip netip.Addr) string {
+	list := Networks(ip)
+	return list[len(list)-1]
+}
+
+// Networks returns the networks that one customer may control, the widest first: the /48,
+// /56 and /64 of an IPv6 address, and an IPv4 address alone.
+func Networks(ip netip.Addr) []string {
 	if ip = ip.Unmap(); ip.Is4() {
-		return ip.String()
+		return []string{ip.String()}
 	}
-	p, _ := ip.WithZone("").Prefix(64) // IPv6 has at least 64 bits
-	return p.String()
+	var list []string
+	for _, bits := range []int{48, 56, 64} {
+		p, _ := ip.WithZone("").Prefix(bits) // IPv6 has at least 64 bits
+		list = append(list, p.String())
+	}
+	return list
 }
 
 // CleanUserAgent returns the printable characters of a User-Agent header, at most 256

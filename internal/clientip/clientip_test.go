@@ -3,6 +3,7 @@ package clientip
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -93,6 +94,17 @@ func TestLimitKey(t *testing.T) {
 		"192.0.2.1": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1", "2001:db8::1": "2001:db8::/64", "2001:db8::ffff:2": "2001:db8::/64", "2001:db8:0:1::1": "2001:db8:0:1::/64", "fe80::1%eth0": "fe80::/64",
 	} {
 		if got := LimitKey(netip.MustParseAddr(ip)); got != want {
+			t.Errorf("%s: %q, want %q", ip, got, want)
+		}
+	}
+}
+
+func TestNetworks(t *testing.T) {
+	for ip, want := range map[string][]string{
+		"192.0.2.1": {"192.0.2.1"}, "::ffff:192.0.2.1": {"192.0.2.1"},
+		"2001:db8:1:2345::1%eth0": {"2001:db8:1::/48", "2001:db8:1:2300::/56", "2001:db8:1:2345::/64"},
+	} {
+		if got := Networks(netip.MustParseAddr(ip)); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", ip, got, want)
 		}
 	}

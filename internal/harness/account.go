@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/authmount/auth"
@@ -61,13 +62,13 @@ func (w *World) Alive(access string) bool {
 }
 
 // Invited invites an email address as package admin does and returns the link's token.
-func (w *World) Invited(email string) string {
+func (w *World) Invited(email string, roles ...string) string {
 	w.T.Helper()
 	kit, ctx := host.Of(w), w.T.Context()
 	kit.CheckInvitations(func(context.Context, host.Invitation) (host.Terms, error) {
 		return host.Terms{}, nil
 	})
-	inv, err := kit.CheckInvitation(host.Invitation{Email: email, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}, 0)
+	inv, err := kit.CheckInvitation(host.Invitation{Email: email, Roles: roles, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}, 0)
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -93,10 +94,10 @@ func (w *World) Later(secret string) string {
 	return w.Code(secret, 0)
 }
 
-// PostConfirm verifies an account's email address.
+// PostConfirm verifies the email address of an account with GoodPassword, by its link and password.
 func (w *World) PostConfirm(email string) {
 	w.T.Helper()
-	w.Do("GET", "/verify-email?token="+w.LinkToken(email, auth.KindVerifyEmail), nil).Want(200)
+	w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken(email, auth.KindVerifyEmail), "password": GoodPassword}).Want(200)
 }
 
 func (w *World) PostLogin(email, password string) *Answer {
@@ -132,8 +133,32 @@ func (w *World) ChangeEmailTo(s Session, from, to string) string {
 	w.T.Helper()
 	w.Do("PATCH", "/me", map[string]any{"email": to}, Bearer(s.AccessToken)).Want(200)
 	token := w.StopToken(from, auth.KindEmailChangeRequested)
-	w.Do("GET", "/verify-email?token="+w.LinkToken(to, auth.KindChangeEmail), nil).Want(200)
+	w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken(to, auth.KindChangeEmail)}, Bearer(s.AccessToken)).Want(200)
 	return token
+}
+
+// ShownCode presses "That was me" on the page of a link to a new address, in a browser
+// that is not signed in, and returns the code that the page shows.
+func (w *World) ShownCode(token string) string {
+	w.T.Helper()
+	a := w.Do("POST", "/verify-email", "token="+token+"&show_code=1", Form, Browser).Want(200)
+	return shownCode(w.T, a)
+}
+
+// ShownCode is World.ShownCode for a person.
+func (p *Person) ShownCode(token string) string {
+	p.S.T.Helper()
+	return shownCode(p.S.T, p.Send("POST", "/verify-email", "token="+token+"&show_code=1", Form, Browser).Want(200))
+}
+
+func shownCode(t testing.TB, a *Answer) string {
+	t.Helper()
+	_, after, _ := strings.Cut(string(a.Body), `<p class="code">`)
+	code, _, ok := strings.Cut(after, "<")
+	if !ok {
+		t.Fatalf("no code on the page: %s", a.Body)
+	}
+	return code
 }
 
 var SendsAtOnce = auth.WithMail(auth.MailOptions{Sync: true})

@@ -98,7 +98,7 @@ func SignInEndpoints() map[string]SignInEndpoint {
 // phone number, and has accounts at providers.
 func NewDeviceWorld(t *testing.T, opts ...auth.Option) (*World, *authtest.Provider, Session) {
 	t.Helper()
-	w, idp := NewProviderWorld(t, opts...)
+	w, idp := NewProviderWorld(t, append(opts, auth.WithLinks(auth.LinkOptions{SignInByGET: true}))...)
 	s := w.Do("POST", "/signup", map[string]any{"email": AdaMail, "password": GoodPassword, "full_name": "Ada"}, OnDevice(Laptop)).Session()
 	w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken(AdaMail, auth.KindVerifyEmail)}, Bearer(s.AccessToken)).Want(200)
 	phone, at := PhoneNumber, w.Clock.Now()

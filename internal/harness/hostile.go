@@ -5,7 +5,10 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // The tests of this class disturb every store call of every route: the call fails with or
@@ -67,6 +70,16 @@ func ownersRows() map[string][]Row {
 		return func() *Answer { return s.Evil.Send("POST", "/verify-email", body) }
 	})
 	byCode[0].Name = "takes it over by code"
+	confirms := func(prepare func(s *Scene, code string) func() *Answer) Row {
+		r := comes(OnAddress, func(s *Scene) func() *Answer { return prepare(s, s.mail(s.Email, auth.KindVerifyEmail).Code) })[0]
+		r.Name, r.Confirm = "confirms by code", true
+		return r
+	}
+	byPassword := comes(OnAddress, func(s *Scene) func() *Answer {
+		body := map[string]any{"token": s.token(s.Email, auth.KindVerifyEmail), "password": EvilPassword}
+		return func() *Answer { return s.Evil.Send("POST", "/verify-email", body) }
+	})
+	byPassword[0].Name = "confirms by password"
 	return map[string][]Row{
 		"POST /magic-link/verify": comes(OnAddress, func(s *Scene) func() *Answer {
 			token := s.found("/magic-link/send", auth.KindMagicLink, nil)
@@ -77,20 +90,33 @@ func ownersRows() map[string][]Row {
 			body := map[string]any{"token": s.found("/forgot-password", auth.KindResetPassword, nil), "new_password": OwnPassword}
 			return func() *Answer { return s.Evil.Send("POST", "/reset-password", body) }
 		}),
+		"POST /login": {confirms(func(s *Scene, code string) func() *Answer { return s.login(map[string]any{"confirmation_code": code}) })},
 		"POST /verify-email": append(comes(OnAddress, func(s *Scene) func() *Answer {
 			body := url.Values{"token": {s.token(s.Email, auth.KindVerifyEmail)}, "disown": {"1"}}.Encode()
 			return func() *Answer { return s.Evil.Send("POST", "/verify-email", body, Form) }
-		}), byCode...),
+		}), byCode[0], byPassword[0]),
 		"POST /otp/verify": comes(OnNumber, func(s *Scene) func() *Answer {
 			s.Evil.Send("POST", "/otp/send", map[string]any{"phone": s.Number}).Want(200)
 			body := map[string]any{"phone": s.Number, "otp": s.mail(s.Number, auth.KindPhoneCode).Code}
 			return func() *Answer { return s.Evil.Send("POST", "/otp/verify", body) }
 		}),
-		"GET /oauth/{provider}/callback": comes(OnIdentity, func(s *Scene) func() *Answer {
+		"GET /oauth/{provider}/callback": append(comes(OnIdentity, func(s *Scene) func() *Answer {
 			owner := s.NewPerson(s.T.Context())
 			back := owner.Back("google", owner.Begin("google", ""), s.Ada)
 			return func() *Answer { owner.ctx = s.Evil.ctx; return back() }
-		}),
+		}), confirms(func(s *Scene, code string) func() *Answer {
+			s.Patch(s.Id, store.UserPatch{Link: &store.Identity{ID: uuid.NewString(), Provider: "facebook", Subject: s.face.Subject}})
+			return s.Evil.Back("facebook", s.Evil.Begin("facebook", "confirmation_code="+code), s.face)
+		})),
+		"POST /oauth/{provider}/callback": {confirms(func(s *Scene, code string) func() *Answer {
+			s.Patch(s.Id, store.UserPatch{Link: &store.Identity{ID: uuid.NewString(), Provider: "apple", Subject: s.apple.Subject}})
+			return s.Evil.Back("apple", s.Evil.Begin("apple", "confirmation_code="+code), s.apple)
+		})},
+		"POST /oauth/{provider}/id-token": {confirms(func(s *Scene, code string) func() *Answer {
+			s.Patch(s.Id, store.UserPatch{Link: &store.Identity{ID: uuid.NewString(), Provider: "apple", Subject: s.apple.Subject}})
+			body := map[string]any{"id_token": s.idp.IDToken("apple", s.apple, ""), "confirmation_code": code}
+			return func() *Answer { return s.Evil.Send("POST", "/oauth/apple/id-token", body) }
+		})},
 	}
 }
 
@@ -101,7 +127,7 @@ func stoppingRows() map[string][]Row {
 			s.Evil.Send("PATCH", "/me", map[string]any{"email": s.EvilMail}, s.Authorization()).Want(200)
 			token := s.token(s.Email, auth.KindEmailChangeRequested)
 			if moved {
-				s.Evil.Send("GET", "/verify-email?token="+s.token(s.EvilMail, auth.KindChangeEmail), nil).Want(200)
+				s.Evil.Send("POST", "/verify-email", map[string]any{"token": s.token(s.EvilMail, auth.KindChangeEmail)}, s.Authorization()).Want(200)
 			}
 			return func() *Answer { return request(s, token) }
 		}}
@@ -135,7 +161,7 @@ func newcomersRows() map[string][]Row {
 			body := map[string]any{"phone": s.Number, "password": EvilPassword}
 			return func() *Answer { return s.Evil.Send("POST", "/signup", body) }
 		})},
-		"GET /magic-link/verify": {comes("comes first", func(s *Scene) func() *Answer {
+		"GET /magic-link/verify": {comes("opens it", func(s *Scene) func() *Answer {
 			token := link(s)
 			return func() *Answer { return s.Evil.Send("GET", "/magic-link/verify?token="+token, nil) }
 		})},

@@ -118,7 +118,7 @@ func (p *Person) Back(name, from string, who authtest.Person) func() *Answer {
 
 // Begin starts a sign-in at a provider and returns its URL.
 func (p *Person) Begin(name, query string) string {
-	return p.Send("GET", "/oauth/"+name+"?"+query, nil).Want(302).Header.Get("Location")
+	return p.Send("GET", "/oauth/"+name+"?"+p.S.withChallenge(query), nil).Want(302).Header.Get("Location")
 }
 
 func (p *Person) signIn(name string, who authtest.Person, query string) *Answer {

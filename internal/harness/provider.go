@@ -10,6 +10,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/host"
 )
 
 // OwnerOf returns the user id of a response's session, or "" if it has no active session.
@@ -64,10 +65,18 @@ func (v *Visitor) Do(method, path string, body any, headers ...Header) *Answer {
 	return a
 }
 
-// Start starts a sign-in and returns the provider's URL.
+// Start starts a sign-in and returns the provider's URL. A redirect that will carry a code
+// gets the challenge of Verifier.
 func (v *Visitor) Start(provider, query string) string {
 	v.T.Helper()
-	return v.Do("GET", "/oauth/"+provider+"?"+query, nil).Want(302).Header.Get("Location")
+	return v.Do("GET", "/oauth/"+provider+"?"+v.withChallenge(query), nil).Want(302).Header.Get("Location")
+}
+
+func (w *World) withChallenge(query string) string {
+	if strings.Contains(query, "redirect_to=") && !strings.Contains(query, "code_challenge=") && host.Of(w.Auth).Site().SignInURL == "" {
+		query += "&code_challenge=" + ChallengeOf(Verifier)
+	}
+	return query
 }
 
 // Back returns from the provider with its parameters.

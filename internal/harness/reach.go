@@ -13,6 +13,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/host"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
 )
@@ -113,7 +114,7 @@ func IsOpen(a *auth.Auth, pattern string) bool {
 // second factor, and those that complete such a sign-in.
 func SignInRoutes(a *auth.Auth) []string {
 	return routesThat(a, func(r host.RouteInfo) bool {
-		return slices.Contains(r.Errors, string(auth.CodeMFAEnrollmentRequired)) || strings.HasPrefix(r.Pattern, "POST /2fa/verify")
+		return r.Pattern != "POST /refresh" && slices.Contains(r.Errors, string(auth.CodeMFAEnrollmentRequired)) || strings.HasPrefix(r.Pattern, "POST /2fa/verify")
 	})
 }
 
@@ -121,7 +122,7 @@ func SignInRoutes(a *auth.Auth) []string {
 // only the root's routes.
 func Document() []byte {
 	a, err := auth.New(context.Background(), memstore.New(),
-		auth.WithSecret(make([]byte, 32)), auth.WithBaseURL("https://auth.test/auth/v1"), auth.WithMailer(NoMail{}))
+		auth.WithSecret(testsecret.Of("document")), auth.WithBaseURL("https://auth.test/auth/v1"), auth.WithMailer(NoMail{}))
 	if err != nil {
 		panic(err)
 	}

@@ -44,6 +44,7 @@ func NewClassWorldOn(t *testing.T, store auth.Store, r Row, more ...auth.Option)
 		auth.WithProvider(w.idp.Google(), w.idp.GitHub(), w.idp.Facebook(), w.idp.Apple()),
 		auth.WithRateLimits(auth.RateLimits{Off: true}),
 		auth.WithMail(auth.MailOptions{Sync: true}),
+		auth.WithLinks(auth.LinkOptions{SignInByGET: true}), // opening a magic link is one more way to sign in
 		auth.WithSettings(settings),
 		auth.WithMFA(auth.MFAOptions{RequiredFor: func(u auth.User) bool { return u.FullName == MustEnrol && u.Unverified() }}),
 	}, more...)...)
@@ -103,7 +104,7 @@ func (w *ClassWorld) NewScene(r Row) *Scene {
 	case OnStolen:
 		owner := s.NewPerson(w.T.Context())
 		owner.Send("POST", "/signup", map[string]any{"email": s.Email, "password": OwnPassword}).Want(200)
-		owner.Send("GET", "/verify-email?token="+s.token(s.Email, auth.KindVerifyEmail), nil).Want(200)
+		owner.Send("POST", "/verify-email", map[string]any{"token": s.token(s.Email, auth.KindVerifyEmail), "password": OwnPassword}).Want(200)
 		s.Enter(s.Evil.Send("POST", "/login", map[string]any{"email": s.Email, "password": OwnPassword}).Want(200))
 	}
 	return s

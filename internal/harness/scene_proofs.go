@@ -15,10 +15,14 @@ func (s *Scene) moves() string {
 }
 
 func classVerifyGet() []Row {
-	return ForKinds(Row{Name: "moves the address", Session: true, Prepare: func(s *Scene) func() *Answer {
-		token := s.moves()
-		return func() *Answer { return s.Evil.Send("GET", "/verify-email?token="+token, nil) }
-	}}, OnAddress, OnIdentity, OnStolen)
+	list := []Row{}
+	for name, h := range map[string][]Header{"opens the link": nil, "shows the page": {Browser}} {
+		list = append(list, Row{Name: name, Kind: OnStolen, Prepare: func(s *Scene) func() *Answer {
+			token := s.moves()
+			return func() *Answer { return s.Evil.Send("GET", "/verify-email?token="+token, nil, h...) }
+		}})
+	}
+	return list
 }
 
 func classVerify() []Row {
@@ -29,29 +33,21 @@ func classVerify() []Row {
 		}}, OnAddress, OnIdentity, OnStolen)
 	}
 	list := posts("moves the address", func(s *Scene, token string) *Answer {
-		return s.Evil.Send("POST", "/verify-email", map[string]any{"token": token})
-	})
-	list = append(list, posts("moves the address within", func(s *Scene, token string) *Answer {
 		return s.Evil.Send("POST", "/verify-email", map[string]any{"token": token}, s.Authorization())
-	})...)
+	})
 	list = append(list, posts("moves the address on the page", func(s *Scene, token string) *Answer {
-		return s.Evil.Send("POST", "/verify-email", url.Values{"token": {token}}.Encode(), Form)
+		return s.Evil.Send("POST", "/verify-email", url.Values{"token": {token}}.Encode(), Form, s.Authorization())
 	})...)
 	list = append(list, posts("disowns by another's link", func(s *Scene, token string) *Answer {
 		return s.Evil.Send("POST", "/verify-email", url.Values{"token": {token}, "disown": {"1"}}.Encode(), Form)
 	})...)
-	for name, within := range map[string]bool{"moves the address by code": false, "moves the address by code, within": true} {
-		list = append(list, ForKinds(Row{Name: name, Session: true, Prepare: func(s *Scene) func() *Answer {
-			s.moves()
-			body := map[string]any{"email": s.EvilMail, "code": s.mail(s.EvilMail, auth.KindChangeEmail).Code}
-			return func() *Answer {
-				if within {
-					return s.Evil.Send("POST", "/verify-email", body, s.Authorization())
-				}
-				return s.Evil.Send("POST", "/verify-email", body)
-			}
-		}}, OnAddress, OnIdentity, OnStolen)...)
-	}
+	list = append(list, posts("asks for the code", func(s *Scene, token string) *Answer {
+		return s.Evil.Send("POST", "/verify-email", url.Values{"token": {token}, "show_code": {"1"}}.Encode(), Form)
+	})...)
+	list = append(list, ForKinds(Row{Name: "moves the address by code", Session: true, Prepare: func(s *Scene) func() *Answer {
+		body := map[string]any{"email": s.EvilMail, "code": s.Evil.ShownCode(s.moves())}
+		return func() *Answer { return s.Evil.Send("POST", "/verify-email", body, s.Authorization()) }
+	}}, OnAddress, OnIdentity, OnStolen)...)
 	return append(list, Row{Name: "asks for the link", Kind: OnAddress, Session: true, Prepare: Sends("POST", "/verify-email", nil)})
 }
 
@@ -104,10 +100,8 @@ func classMagicGet() []Row {
 			return func() *Answer { return s.Evil.Send("GET", "/magic-link/verify?token="+token, nil, h...) }
 		}
 	}
-	pkce := map[string]any{"redirect_to": AppURL, "code_challenge": ChallengeOf(Verifier)}
 	return []Row{
-		{Name: "by a link that was found", Kind: OnStolen, Prepare: get(nil)},
-		{Name: "by a link that was found, with a challenge", Kind: OnStolen, Prepare: get(pkce)},
+		{Name: "opens a link that was found", Kind: OnStolen, Prepare: get(nil)},
 		{Name: "shows the page", Kind: OnStolen, Prepare: get(nil, Browser)},
 	}
 }
@@ -288,7 +282,7 @@ func classOAuth() map[string][]Row {
 		return func(s *Scene) func() *Answer { return s.Evil.Back(name, s.Evil.link(name, body), s.evilAt(name)) }
 	}
 	linked := func(s *Scene) { links("apple", nil)(s)().Want(200) }
-	redirect := map[string]any{"redirect_to": AppURL}
+	redirect := map[string]any{"redirect_to": AppURL, "code_challenge": ChallengeOf(Verifier)}
 	list := map[string][]Row{
 		"POST /me/identities/{provider}": ForKinds(Row{Name: "begins", Session: true, Prepare: Sends("POST", "/me/identities/github", map[string]any{})}, OnIdentity, OnStolen),
 		"POST /oauth/{provider}/id-token": {{Name: "signs in", Kind: OnIdentity, Prepare: func(s *Scene) func() *Answer {

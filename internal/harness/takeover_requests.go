@@ -175,16 +175,16 @@ func classExchange() []Row {
 	}}, OnIdentity, OnStolen),
 		Row{Name: "signs in", Kind: OnIdentity, Prepare: func(s *Scene) func() *Answer {
 			s.Evil.signIn("facebook", s.face, "redirect_to="+url.QueryEscape(AppURL)).Want(303)
-			return exchange(s, nil)
+			return exchange(s, map[string]any{"code_verifier": Verifier})
 		}},
 		Row{Name: "asked for the second factor", Kind: OnIdentity, Prepare: func(s *Scene) func() *Answer {
 			s.Enrols()
 			s.Evil.signIn("facebook", s.face, "redirect_to="+url.QueryEscape(AppURL)).Want(303)
-			return exchange(s, nil)
+			return exchange(s, map[string]any{"code_verifier": Verifier})
 		}},
 		Row{Name: "by a link that was found", Kind: OnStolen, Prepare: func(s *Scene) func() *Answer {
 			s.opensFound(map[string]any{"redirect_to": AppURL}).Want(303)
-			return exchange(s, nil)
+			return exchange(s, map[string]any{"code_verifier": Verifier})
 		}},
 		Row{Name: "by a bound link that was found", Kind: OnStolen, Prepare: func(s *Scene) func() *Answer {
 			s.opensFound(BoundToBrowser()).Want(303)

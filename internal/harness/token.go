@@ -15,6 +15,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -53,7 +54,7 @@ func NewPlain(t *testing.T, opts ...auth.Option) *auth.Auth {
 func NewPlainOn(t *testing.T, store auth.Store, opts ...auth.Option) *auth.Auth {
 	t.Helper()
 	base := []auth.Option{
-		auth.WithSecret([]byte(strings.Repeat("s", 32))), auth.WithBaseURL("https://auth.test/auth/v1"), auth.WithMailer(NoMail{}),
+		auth.WithSecret(testsecret.Of("s")), auth.WithBaseURL("https://auth.test/auth/v1"), auth.WithMailer(NoMail{}),
 	}
 	a, err := auth.New(t.Context(), store, append(base, opts...)...)
 	if err != nil {

@@ -101,12 +101,28 @@ type Accounts interface {
 	RecentlyAuthenticated(u store.User, s store.Session) bool
 	// ResetFailures resets the counts of failed passwords after a new password.
 	ResetFailures(ctx context.Context, u store.User)
-	// LockKeys returns the buckets of all limits of failures at an account (AdminStore).
-	LockKeys(ctx context.Context, u store.User) ([]string, error)
+	// Unlock counts an unlock against the account's limit of three a day, and returns what
+	// AdminStore.FillLimits needs to let ten more attempts through. undo uncounts it. Errors:
+	// CodeRateLimited.
+	Unlock(ctx context.Context, u store.User) (fill []store.Draw, undo func(), err error)
 
 	// Roles returns this process's table of roles: at most a second old, and never older
 	// than a change by this process. It is shared; do not change it.
 	Roles(ctx context.Context) (store.RoleTable, error)
+	// PrivilegedRoles returns the names of WithPrivilegedRoles.
+	PrivilegedRoles() []string
+	// DeclarePrivileged sets the permissions that the application declared privileged.
+	DeclarePrivileged(permissions []string)
+	// Standing returns the part of an account's roles that counts when it acts.
+	Standing(t store.RoleTable, u store.User) Standing
+	// SetRoles makes a patch replace the roles of u, by the rules about acceptance. Every
+	// change of roles calls it, with the table and the user among the conditions.
+	SetRoles(p *store.UserPatch, t store.RoleTable, u store.User, roles []string)
+	// OperatorRoles returns the names of the roles that hold operator permissions, sorted,
+	// and of all privileged roles.
+	OperatorRoles(t store.RoleTable) []string
+	// RolesAskedFor returns the names that HasRole was asked for in this process, sorted.
+	RolesAskedFor() []string
 	// ReloadRoles makes this process read the table of roles again.
 	ReloadRoles()
 	// MarkStale makes this process reject the access tokens that a change of roles made
@@ -130,6 +146,13 @@ type Accounts interface {
 	// ImpersonationURL returns redirectTo, which the caller checked, with a code for POST
 	// /exchange. A browser that opens it starts to act as the user.
 	ImpersonationURL(ctx context.Context, by store.Authority, id, redirectTo string) (string, error)
+}
+
+// Standing is the part of an account's roles that counts when the account acts.
+type Standing struct {
+	Roles       []string
+	Permissions []string
+	Waits       bool // the account has operator permissions that it has not accepted
 }
 
 // Lock is a rate limit that currently locks an account's owner out.
@@ -172,6 +195,7 @@ type NewAccount struct {
 	Password string // or PasswordHash
 	Notes    string
 	Hash     string // set by Accounts.NewAccount; leave it empty
+	Imported bool   // its phone number was in use elsewhere, so that auth.PhoneOptions.Possible does not judge it
 }
 
 // ImportUser has the fields of auth.ImportUserParams, and converts to it.
@@ -190,6 +214,7 @@ type ImportUser struct {
 	UserMetadata    map[string]any
 	AppMetadata     map[string]any
 	Roles           []string
+	Accepted        bool
 	BannedUntil     time.Time
 	CreatedAt       time.Time
 	LastSignInAt    time.Time

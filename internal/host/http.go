@@ -22,8 +22,9 @@ type HTTP interface {
 	Describe(below string, routes []Route, schemas, prose []byte)
 	// Current returns the session and user of a request that was admitted as SignedIn.
 	Current(ctx context.Context) (store.Session, store.User)
-	// RequestID returns the id of a context's request, or "".
-	RequestID(ctx context.Context) string
+	// RequestIDs returns the id of a context's request, or "". server is the id that the
+	// client could not choose, if it chose id.
+	RequestIDs(ctx context.Context) (id, server string)
 	// WithFacts returns a request's context with the facts that Diagnose reports.
 	WithFacts(r *http.Request) context.Context
 
@@ -61,8 +62,13 @@ type Pages interface {
 	// RequirePage is Auth.RequirePage for pages that may be in a jar. If live is set, it
 	// asks the store whether the session is live, as CheckSession does.
 	RequirePage(next http.Handler, live bool) http.Handler
+	// FactorDue returns the error of a refresh by cookie that needs a second factor, with
+	// its token, or nil. Optional puts it into the context.
+	FactorDue(ctx context.Context) error
 	// InJar serves pages with sessions in a jar. It wraps Page.
 	InJar(jar Jar, h http.Handler) http.Handler
+	// HasCookies reports whether the application keeps sessions in cookies.
+	HasCookies() bool
 	// ClearCookies signs a browser out of the pages that a request belongs to.
 	ClearCookies(w http.ResponseWriter, r *http.Request)
 	// Cookie returns the value of a cookie of SetCookie, or "".
@@ -70,6 +76,9 @@ type Pages interface {
 	// SetCookie sets a cookie that scripts cannot read and other hosts cannot set. A
 	// maxAge of -1 removes it.
 	SetCookie(w http.ResponseWriter, name, value string, maxAge int)
+	// SetSignUp stores SignUpResult.RequestID in the browser, so that the link in the mail
+	// completes there by one press.
+	SetSignUp(w http.ResponseWriter, requestID string)
 	// BindBrowser sets the cookie that a provider's callback requires, and returns its
 	// secret. Errors: unknown_provider, method_disabled.
 	BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error)
@@ -98,8 +107,8 @@ const (
 	Open      Access = iota // everyone: for navigations of a browser
 	Keyed                   // the public API key, if keys are configured
 	SignedIn                // the API key and a live session; see HTTP.Current
-	Operating               // SignedIn, or a secret key in place of both; see Keys.RequestKey
-	Elsewhere               // a secret key, or a same-origin request whose caller the package identifies
+	Operating               // a bearer token of a live session and the API key, or a secret key in place of both; see Keys.RequestKey
+	Elsewhere               // a secret key, or a request of the same origin, or with a bearer token and no cookie, whose caller the package identifies
 )
 
 // Route is one row of a package's route table.
@@ -107,6 +116,7 @@ type Route struct {
 	Pattern      string // method and path below the package's prefix
 	Access       Access
 	WhenDisabled bool     // served while Settings.Enabled is off; the handler checks the caller
+	Cookies      bool     // Operating: the application's session cookies count, too, on requests of the service's own origin
 	Errors       []string // codes in addition to those of the access and the body
 	Handle       func(http.ResponseWriter, *http.Request) error
 

@@ -27,6 +27,8 @@ type Links interface {
 	// change. It replaces the invitation with the hash seen (empty: none). Errors:
 	// rate_limited, ErrStale if another invitation exists by now, and the store's.
 	Invite(ctx context.Context, c *store.Change, send *Send, inv Invitation, seen []byte) error
+	// ShowInvitation is Invite for a link that is returned instead of mailed.
+	ShowInvitation(ctx context.Context, c store.Change, inv Invitation, seen []byte) (CreatedLink, error)
 	// Invitations lists the pending invitations, newest first, or the invitation with an
 	// id. next continues the list. The hashes are for WithdrawInvitation.
 	Invitations(ctx context.Context, id string, after *store.InvitationCursor, limit int) (list []Invitation, hashes [][]byte, next *store.InvitationCursor, err error)
@@ -57,6 +59,11 @@ type Invitation struct {
 	CreatedAt  time.Time      `json:"created_at"`
 	SentAt     time.Time      `json:"sent_at"`
 	ExpiresAt  time.Time      `json:"expires_at"`
+
+	// UserID is the account whose permissions of an operator the invitation is for; empty:
+	// any. Shown means that the link was shown to an operator, and so verifies nothing.
+	UserID string `json:"user_id,omitempty"`
+	Shown  bool   `json:"shown,omitempty"`
 }
 
 // Terms are the conditions under which an invitation or an operator's link is valid.
@@ -75,6 +82,7 @@ const (
 	LinkReset     LinkType = "reset"      // sets a new password
 	LinkMagicLink LinkType = "magic_link" // signs in
 	LinkInvite    LinkType = "invite"     // sets the first password of an account
+	LinkAccept    LinkType = "accept"     // accepts the permissions of an operator: an invitation of the account
 	LinkCode      LinkType = "code"       // a code by SMS that signs in, without a link
 )
 

@@ -253,7 +253,7 @@ func boundedRecord(r *store.Record) *store.Record {
 		return nil
 	}
 	out := *r
-	for _, label := range []*string{&out.Actor, &out.Target, &out.RequestID} {
+	for _, label := range []*string{&out.Actor, &out.Target, &out.RequestID, &out.ServerID} {
 		if len(*label) > maxLabel {
 			*label = strings.ToValidUTF8((*label)[:maxLabel], "")
 		}

@@ -305,9 +305,9 @@ func TestTemporaryFailuresLoseNoEvent(t *testing.T) {
 func TestLabelsAreBounded(t *testing.T) {
 	r, _, _, _ := newTestRecorder()
 	long := strings.Repeat("ä", 3000)
-	given := &store.Record{Actor: long, Target: long, RequestID: long}
+	given := &store.Record{Actor: long, Target: long, RequestID: long, ServerID: long}
 	r.Add([]store.Event{{Type: store.EventAdminDenied, Record: given}})
-	if got := r.waiting[0].Record; len(got.Actor) > maxLabel || len(got.Target) > maxLabel || len(got.RequestID) > maxLabel || !utf8.ValidString(got.Target) || given.Target != long {
+	if got := r.waiting[0].Record; len(got.Actor) > maxLabel || len(got.Target) > maxLabel || len(got.RequestID) > maxLabel || len(got.ServerID) > maxLabel || !utf8.ValidString(got.Target) || given.Target != long {
 		t.Errorf("%d, %d and %d bytes", len(got.Actor), len(got.Target), len(got.RequestID))
 	}
 }

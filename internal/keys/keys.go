@@ -8,11 +8,13 @@
 package keys
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 )
 
 // Params configure a Ring.
@@ -46,6 +48,28 @@ type Ring struct {
 
 // minSecret is the minimum length of a secret in bytes.
 const minSecret = 32
+
+// CheckSecret reports a secret that is too short, or that nobody drew at random. Of 32
+// random bytes, even as hexadecimal digits, at least 8 are different, but for fewer than one
+// in a million.
+func CheckSecret(s []byte) error {
+	if len(s) < minSecret {
+		return fmt.Errorf("a secret needs at least %d bytes, this one has %d", minSecret, len(s))
+	}
+	different := map[byte]bool{}
+	for _, b := range s {
+		different[b] = true
+	}
+	if len(different) < 8 {
+		return errors.New("a secret needs random bytes, this one has fewer than 8 different ones")
+	}
+	for period := 1; period <= len(s)/2; period++ {
+		if bytes.Equal(s[period:], s[:len(s)-period]) {
+			return errors.New("a secret needs random bytes, this one repeats itself")
+		}
+	}
+	return nil
+}
 
 const keySize = 32
 

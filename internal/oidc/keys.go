@@ -16,14 +16,16 @@ import (
 const (
 	keysLife = time.Hour
 
-	// Attackers can invent key ids, so at most this many lookups of unknown ids happen in
-	// a row, and in the long run one per interval.
+	// Attackers can invent key ids and signatures, so at most this many lookups for them
+	// happen in a row, and in the long run one per interval.
 	unknownKeys     = 5
 	unknownInterval = time.Minute
 )
 
-// KeySet caches a provider's public keys. It fetches them again for a token with an
-// unknown key, at most five times in five minutes. It is safe for concurrent use.
+// KeySet caches a provider's public keys. It fetches them again for a token that none of
+// them verifies, at most five times in five minutes. A provider can publish a new key
+// under an old key id, so a wrong signature counts like an unknown id. It is safe for
+// concurrent use.
 type KeySet struct {
 	client *http.Client
 	now    func() time.Time
@@ -41,9 +43,12 @@ func NewKeySet(client *http.Client, now func() time.Time, timeout time.Duration)
 // lookup verifies one token for go-oidc. err stores the cause of a failure, because
 // go-oidc drops it and quotes the token in its errors.
 type lookup struct {
-	set *KeySet
-	url string
-	err error
+	set    *KeySet
+	url    string
+	secret []byte // for HS256; nil: HS256 is refused
+	err    error
+
+	symmetric bool // the token is signed with the secret
 }
 
 // VerifySignature returns the payload of a token with a signature by one of the keys.
@@ -54,20 +59,34 @@ func (l *lookup) VerifySignature(ctx context.Context, raw string) ([]byte, error
 }
 
 func (l *lookup) verify(ctx context.Context, raw string) ([]byte, error) {
-	jws, err := jose.ParseSignedCompact(raw, signatureAlgorithms())
-	if err != nil {
-		return nil, &TokenError{"is malformed"}
+	algorithms := signatureAlgorithms()
+	if l.secret != nil {
+		algorithms = append(algorithms, jose.HS256)
 	}
-	id := jws.Signatures[0].Header.KeyID
+	jws, err := jose.ParseSignedCompact(raw, algorithms)
+	if err != nil {
+		return nil, &TokenError{"is malformed, or signed with an algorithm that is not accepted"}
+	}
+	if jws.Signatures[0].Header.Algorithm == string(jose.HS256) {
+		l.symmetric = true
+		payload, err := jws.Verify(l.secret)
+		if err != nil {
+			return nil, &TokenError{"has a wrong signature"}
+		}
+		return payload, nil
+	}
+	id, known := jws.Signatures[0].Header.KeyID, false
 	for _, life := range []time.Duration{keysLife, 0} {
 		if life == 0 && !l.set.allowLookup() {
-			break
+			// Another caller may have fetched newer keys, or may be fetching them.
+			life = keysLife
+			l.set.keys.settle(ctx)
 		}
 		keys, err := l.set.keys.get(ctx, l.set.now(), life, l.fetch)
 		if err != nil {
 			return nil, fmt.Errorf("keys: %w", err)
 		}
-		known := false
+		known = false
 		for _, key := range keys {
 			if key.Use == "enc" || (id != "" && key.KeyID != id) {
 				continue
@@ -77,14 +96,14 @@ func (l *lookup) verify(ctx context.Context, raw string) ([]byte, error) {
 				return payload, nil
 			}
 		}
-		if known {
-			return nil, &TokenError{"has a wrong signature"}
-		}
+	}
+	if known {
+		return nil, &TokenError{"has a wrong signature"}
 	}
 	return nil, &TokenError{"names a key that is not published"}
 }
 
-// allowLookup uses one lookup of an unknown key, if one is available.
+// allowLookup uses one lookup for an unverified token, if one is available.
 func (s *KeySet) allowLookup() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,6 +56,20 @@ func (l *latest[T]) get(ctx context.Context, now time.Time, life time.Duration, 
 	return l.value, nil
 }
 
+// settle waits until the running fetch ends, if there is one.
+func (l *latest[T]) settle(ctx context.Context) {
+	l.mu.Lock()
+	wait := l.running
+	l.mu.Unlock()
+	if wait == nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-wait:
+	}
+}
+
 // patience returns how long to wait for a new value if the old one is usable: a part of
 // the time until the deadline.
 func patience(ctx context.Context) time.Duration {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/text/language"
 
@@ -91,7 +92,7 @@ func isLanguage(s string) bool {
 // isVisibleText reports whether a text has only visible characters and line breaks.
 func isVisibleText(s string) bool {
 	for _, r := range s {
-		if r != '\n' && !visible.Rune(r) {
+		if r != '\n' && (unicode.IsControl(r) || !visible.Rune(r)) {
 			return false
 		}
 	}

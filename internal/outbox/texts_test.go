@@ -9,7 +9,7 @@ import (
 // and nothing invisible.
 func TestOperatorsTexts(t *testing.T) {
 	for name, texts := range map[string][]string{
-		"footer":             {"Notes Ltd", "see evil\u2024com", "open 1.2.3.4/x", "call tel:+15551234567", "see www.evil.test", "Come to evil.example now", "ada@evil。example"},
+		"footer":             {"Notes Ltd", "a\x00b", "\x00", "a\tb", "see evil\u2024com", "open 1.2.3.4/x", "call tel:+15551234567", "see www.evil.test", "Come to evil.example now", "ada@evil。example"},
 		"footer.de":          {"Notizen GmbH"},
 		"magic_link.subject": {strings.Repeat("a", maxMailSubject), strings.Repeat("a", maxMailSubject+1), "a\r\nBcc: b@c.test", "Win at evil.example"},
 		"magic_link.intro":   {"We have moved.\nAll <b>stays</b>.", "", " x", "\u202efdp", "Go to HTTPS://evil.test", strings.Repeat("x", maxMailText+1)},

@@ -9,6 +9,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net"
@@ -188,7 +190,9 @@ func TestSignIn(t *testing.T) {
 	// With a redirect the application gets a code. The provider remembers the browser and asks
 	// nothing.
 	target := mount + "/healthz"
-	do(chromedp.Navigate(mount + "/oauth/oidc?redirect_to=" + url.QueryEscape(target)))
+	verifier := strings.Repeat("a-code-verifier-", 3)
+	sum := sha256.Sum256([]byte(verifier))
+	do(chromedp.Navigate(mount + "/oauth/oidc?redirect_to=" + url.QueryEscape(target) + "&code_challenge=" + base64.RawURLEncoding.EncodeToString(sum[:])))
 	arrive(ctx, t, `location.search.includes('code=')`)
 	var at string
 	do(chromedp.Location(&at))
@@ -196,7 +200,7 @@ func TestSignIn(t *testing.T) {
 	if err != nil || u.Path != "/auth/v1/healthz" {
 		t.Fatalf("%s: %v", at, err)
 	}
-	body, _ := json.Marshal(map[string]string{"code": u.Query().Get("code")})
+	body, _ := json.Marshal(map[string]string{"code": u.Query().Get("code"), "code_verifier": verifier})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, mount+"/exchange", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ const empty = `do $$
 		for name in select tablename from pg_tables where schemaname = 'SCHEMA' and tablename not in ('schema_version', 'role_revision', 'first_owner') order by tablename = 'revocations', tablename loop
 			execute format('delete from SCHEMA.%I', name);
 		end loop;
-		update SCHEMA.role_revision set revision = 0;
+		update SCHEMA.role_revision set revision = 0, privileged = '{}';
 		update SCHEMA.first_owner set user_id = null;
 	end $$`
 

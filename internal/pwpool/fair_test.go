@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,9 +28,11 @@ func newCrowd(t *testing.T, workers, queue int) *crowd {
 	return &crowd{t: t, p: New(workers, queue), letGo: make(chan struct{}), refused: map[string]int{}, finished: map[string]int{}}
 }
 
+func nameOf(who Caller) string { return strings.Join(who.Networks, " ") + "/" + who.Account }
+
 // comes adds one caller, and waits until it works, waits or has left.
 func (c *crowd) comes(ctx context.Context, who Caller) {
-	name := who.Client + "/" + who.Account
+	name := nameOf(who)
 	go func() {
 		err := c.p.Run(ctx, who, nil, func() error {
 			c.mu.Lock()
@@ -60,6 +63,13 @@ func (c *crowd) finish(n int) {
 	}
 }
 
+func (c *crowd) rejections() (n int) {
+	for _, of := range c.refused {
+		n += of
+	}
+	return n
+}
+
 // done lets all callers finish.
 func (c *crowd) done() {
 	close(c.letGo)
@@ -73,12 +83,12 @@ func TestFloodDelaysOnlyItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1, 512)
 		for range 650 {
-			c.comes(t.Context(), Caller{Client: "flood", Account: "one"})
+			c.comes(t.Context(), by("flood", "one"))
 		}
 		if n := c.refused["flood/one"]; n != 650-2-128 { // two are past the queue
 			t.Fatalf("%d refused", n)
 		}
-		c.comes(t.Context(), Caller{Client: "other", Account: "two"})
+		c.comes(t.Context(), by("other", "two"))
 		c.finish(2) // one works, one is past the queue
 		if got := c.turns; !slices.Equal(got, []string{"flood/one", "flood/one", "other/two"}) {
 			t.Errorf("turns: %v", got)
@@ -99,18 +109,19 @@ func TestAccountShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1, 8)
 		for i := range 10 {
-			c.comes(t.Context(), Caller{Client: fmt.Sprint(i), Account: "victim"})
+			c.comes(t.Context(), by(fmt.Sprint(i), "victim"))
 		}
-		if refused := len(c.refused); refused != 10-2-2 {
+		if refused := c.rejections(); refused != 10-2-2 {
 			t.Errorf("%d refused, want all but two past the queue and two in it", refused)
 		}
-		c.comes(t.Context(), Caller{Client: "9", Account: "own"})
+		c.comes(t.Context(), by("9", "own"))
 		if c.refused["9/own"] != 0 {
 			t.Error("another account was refused")
 		}
-		c.finish(3)
-		c.comes(t.Context(), Caller{Client: "9", Account: "victim"}) // the share is free again
-		if c.refused["9/victim"] != 1 {
+		c.finish(3) // the share is free again
+		before := c.rejections()
+		c.comes(t.Context(), by("10", "victim"))
+		if c.rejections() != before {
 			t.Errorf("refused: %v", c.refused)
 		}
 		c.done()
@@ -123,11 +134,11 @@ func TestOwnerIsAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1, 64)
 		for range 40 {
-			c.comes(t.Context(), Caller{Client: "flood", Account: "victim"})
+			c.comes(t.Context(), by("flood", "victim"))
 		}
-		c.comes(t.Context(), Caller{Client: "home", Account: "victim"})
-		if c.p.accounts["victim"] != 16 || c.refused["home/victim"] != 0 {
-			t.Fatalf("%d wait for the account; refused: %v", c.p.accounts["victim"], c.refused)
+		c.comes(t.Context(), by("home", "victim"))
+		if c.p.everybody.accounts["victim"] != 16 || c.refused["home/victim"] != 0 {
+			t.Fatalf("%d wait for the account; refused: %v", c.p.everybody.accounts["victim"], c.refused)
 		}
 		c.finish(2)
 		if c.turns[len(c.turns)-1] != "home/victim" {
@@ -143,16 +154,15 @@ func TestFullQueueDisplaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1, 8)
 		for i := range 12 { // two past the queue, eight in it
-			c.comes(t.Context(), Caller{Client: fmt.Sprint(i % 4)})
+			c.comes(t.Context(), by(fmt.Sprint(i%4), ""))
 		}
-		if c.p.waiting != 8 {
-			t.Fatalf("%d waiting", c.p.waiting)
+		if c.p.everybody.all.waiting != 8 {
+			t.Fatalf("%d waiting", c.p.everybody.all.waiting)
 		}
-		before := len(c.refused)
-		c.comes(t.Context(), Caller{Client: "late"})
-		c.comes(t.Context(), Caller{Client: "late"}) // now it has as many as the others
-		if c.refused["late/"] != 1 || len(c.refused) < before || c.p.waiting != 8 {
-			t.Errorf("refused %v, %d waiting", c.refused, c.p.waiting)
+		before := c.rejections()
+		c.comes(t.Context(), by("late", ""))
+		if c.refused["late/"] != 0 || c.rejections() != before+1 || c.p.everybody.all.waiting != 8 {
+			t.Errorf("refused %v, %d waiting", c.refused, c.p.everybody.all.waiting)
 		}
 		c.done()
 		if c.finished["late/"] != 1 {
@@ -168,15 +178,15 @@ func TestClientsAlternate(t *testing.T) {
 		c := newCrowd(t, 1, 64)
 		gone, cancel := context.WithCancel(t.Context())
 		for _, who := range []string{"a", "a", "a1", "a2", "b1", "a3", "b2", "c1"} {
-			c.comes(t.Context(), Caller{Client: who[:1], Account: who})
+			c.comes(t.Context(), by(who[:1], who))
 		}
-		c.comes(gone, Caller{Client: "d", Account: "d1"})
-		c.comes(gone, Caller{Client: "a", Account: "a4"})
-		waiting := c.p.waiting
+		c.comes(gone, by("d", "d1"))
+		c.comes(gone, by("a", "a4"))
+		waiting := c.p.everybody.all.waiting
 		cancel()
 		synctest.Wait()
-		if waiting-c.p.waiting != 2 {
-			t.Errorf("%d waiting before, %d after two gave up", waiting, c.p.waiting)
+		if waiting-c.p.everybody.all.waiting != 2 {
+			t.Errorf("%d waiting before, %d after two gave up", waiting, c.p.everybody.all.waiting)
 		}
 		c.finish(7)
 		if want := []string{"a/a", "a/a", "b/b1", "a/a1", "c/c1", "b/b2", "a/a2", "a/a3"}; !slices.Equal(c.turns, want) {
@@ -204,18 +214,18 @@ func TestNoClientStarves(t *testing.T) {
 				case n < 6:
 					ctx, cancel := context.WithCancel(t.Context())
 					cancels = append(cancels, cancel)
-					c.comes(ctx, Caller{Client: fmt.Sprint(rng.IntN(1 + rng.IntN(8))), Account: fmt.Sprint(rng.IntN(12))})
+					c.comes(ctx, by(fmt.Sprint(rng.IntN(1+rng.IntN(8))), fmt.Sprint(rng.IntN(12))))
 				case n < 7 && len(cancels) > 0:
 					cancels[rng.IntN(len(cancels))]()
 					synctest.Wait()
 				case len(c.p.cpu) > 0:
 					c.finish(1)
 				}
-				if c.p.waiting > queue || len(c.p.cpu) > workers {
-					t.Fatalf("%d waiting of %d, %d working of %d", c.p.waiting, queue, len(c.p.cpu), workers)
+				if c.p.everybody.all.waiting > queue || len(c.p.cpu) > workers {
+					t.Fatalf("%d waiting of %d, %d working of %d", c.p.everybody.all.waiting, queue, len(c.p.cpu), workers)
 				}
 				now := map[string]map[string]int{}
-				for _, waits := range c.p.order {
+				for _, waits := range c.p.everybody.all.order {
 					now[waits.name] = since[waits.name]
 					if now[waits.name] == nil || slices.ContainsFunc(c.turns[turns:], func(s string) bool { return s[:1] == waits.name }) {
 						now[waits.name] = map[string]int{}
@@ -251,7 +261,7 @@ func TestPoolInParallel(t *testing.T) {
 			if i%5 == 0 {
 				go cancel()
 			}
-			err := p.Run(ctx, Caller{Client: fmt.Sprint(i % 7), Account: fmt.Sprint(i % 3)}, nil, func() error {
+			err := p.Run(ctx, by(fmt.Sprint(i%7), fmt.Sprint(i%3)), nil, func() error {
 				if working.Add(1) > 2 {
 					t.Error("more at work than there are workers")
 				}
@@ -281,7 +291,7 @@ func BenchmarkRunAlone(b *testing.B) {
 	p := New(2, 512)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := p.Run(b.Context(), Caller{Client: "a", Account: "b"}, nil, func() error { return nil }); err != nil {
+		if err := p.Run(b.Context(), by("a", "b"), nil, func() error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -298,7 +308,7 @@ func BenchmarkRunQueued(b *testing.B) {
 	b.SetParallelism(100)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
-		who := Caller{Client: names[n.Add(1)%16]}
+		who := by(names[n.Add(1)%16], "")
 		for pb.Next() {
 			if err := p.Run(b.Context(), who, nil, func() error { return nil }); err != nil {
 				b.Error(err)

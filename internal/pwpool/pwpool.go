@@ -1,12 +1,11 @@
 // Package pwpool limits how much expensive work, such as hashing passwords, runs at once:
 // it has a fixed number of workers and a bounded queue, and rejects further work. The
-// queue is fair between clients: a flood delays only its own requests.
+// queue is fair between networks: a flood delays only its own requests.
 package pwpool
 
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 )
 
@@ -14,46 +13,39 @@ import (
 var ErrOverloaded = errors.New("too many callers are waiting")
 
 // Caller identifies the caller for fairness. An empty field is unknown and has no limit
-// of its own. All unknown clients count as one client when the next caller is chosen.
+// of its own. All callers without networks count as one network when the next caller is
+// chosen.
 type Caller struct {
-	Client  string // such as the IP address
+	// Networks contain the client, the widest first, such as the /48, /56 and /64 of an IPv6
+	// address. The last one is the client itself, and contains no other network.
+	Networks []string
+
 	Account string // such as the user's id
+
+	// KnownDevice reports that the client uses a device on which the account's user has
+	// signed in before. It must not depend on the secret that the work checks.
+	KnownDevice bool
 }
 
 // Pool is safe for concurrent use. It has no goroutines of its own.
 type Pool struct {
-	queue int           // places in the queue
-	share int           // most places for one client, and for one account
-	cpu   chan struct{} // one slot per running work
+	cpu chan struct{} // one slot per running work
 
-	mu       sync.Mutex
-	free     int // free places for admit and work; above 0 only if the queue is empty
-	waiting  int
-	clients  map[string]*client // clients with callers that wait or run
-	order    []*client          // clients with waiting callers; the one served least recently first
-	accounts map[string]int     // number of waiting callers by account
+	mu           sync.Mutex
+	free         int // free places for admit and work; above 0 only if the lanes are empty
+	knownDevices *lane
+	everybody    *lane
+	last         *lane // the lane of the last caller that left the queue
 }
 
-// client holds the callers of one client.
-type client struct {
-	name    string
-	waiting []*waiter // the first to arrive first
-	running int       // callers past the queue
-}
-
-// waiter is a caller in the queue.
-type waiter struct {
-	account  string
-	admitted chan error // receives nil when the caller may run
-}
-
-// New returns a pool with this many workers, at least 1, and places in the queue. One
-// client, or the callers for one account, get at most a quarter of the places, and at
+// New returns a pool with this many workers, at least 1, and places in the queue. A
+// quarter as many places, at least one, are in addition for callers on known devices.
+// One client, or the callers for one account, get at most a quarter of either, and at
 // least one.
 func New(workers, queue int) *Pool {
 	return &Pool{
-		queue: queue, share: max(1, queue/4), free: 2 * workers, cpu: make(chan struct{}, workers),
-		clients: map[string]*client{}, accounts: map[string]int{},
+		cpu: make(chan struct{}, workers), free: 2 * workers,
+		knownDevices: newLane(max(1, queue/4)), everybody: newLane(queue),
 	}
 }
 
@@ -63,22 +55,31 @@ func New(workers, queue int) *Pool {
 // that admit's result is still correct, and enough to keep the processors busy while
 // admit waits for a database.
 //
-// The next caller is of the client with the fewest callers past the queue; of several
-// such clients, of the one served least recently; within a client, the first to arrive.
-// If the queue is full, or an account's share of it, a client with fewer waiting callers
-// replaces the last caller of a client with more.
+// The next caller is of the widest network with the fewest callers past the queue; of
+// several such networks, of the one served least recently. Within a network the same rule
+// chooses among the networks in it; within a client, the first to arrive is next. Callers
+// on known devices alternate with all others.
+//
+// If the queue is full, or an account's share of it, the widest network with the most
+// waiting callers loses one, and within it the network with the most. Of several such
+// networks a random one does, more probably if callers of it were rejected before. That
+// may be the new caller's network. Rejected callers do not count against the account.
+//
+// A caller on a known device that finds no place among the known devices takes one among
+// all others.
 //
 // A caller whose ctx is done while it waits frees its place. Errors: ErrOverloaded, at
-// once or when another client takes the place in the queue; the errors of ctx, admit and
+// once or when another caller takes the place in the queue; the errors of ctx, admit and
 // work.
 func (p *Pool) Run(ctx context.Context, caller Caller, admit func(context.Context) error, work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := p.enter(ctx, caller); err != nil {
+	from, err := p.enter(ctx, caller)
+	if err != nil {
 		return err
 	}
-	defer p.leave(caller.Client)
+	defer p.leave(from)
 	if admit != nil {
 		if err := admit(ctx); err != nil {
 			return err
@@ -96,157 +97,70 @@ func (p *Pool) Run(ctx context.Context, caller Caller, admit func(context.Contex
 	return work()
 }
 
-// enter waits until the caller may run. If it returns nil, the caller must call leave.
-func (p *Pool) enter(ctx context.Context, caller Caller) error {
-	w, err := p.join(caller)
-	if w == nil {
-		return err
+// enter waits until the caller may run. It returns the network that leave needs.
+func (p *Pool) enter(ctx context.Context, caller Caller) (*network, error) {
+	if caller.KnownDevice {
+		from, err := p.wait(ctx, p.knownDevices, caller)
+		if !errors.Is(err, ErrOverloaded) {
+			return from, err
+		}
 	}
+	return p.wait(ctx, p.everybody, caller)
+}
+
+// wait is enter in one lane.
+func (p *Pool) wait(ctx context.Context, l *lane, caller Caller) (*network, error) {
+	w := p.join(l, caller)
 	select {
 	case err := <-w.admitted:
-		return err
+		return w.from, err
 	case <-ctx.Done():
 	}
-	if !p.cancel(caller.Client, w) && <-w.admitted == nil {
-		p.leave(caller.Client) // it was called at the same moment
+	if !p.cancel(l, w) && <-w.admitted == nil {
+		p.leave(w.from) // it was called at the same moment
 	}
-	return ctx.Err()
+	return nil, ctx.Err()
 }
 
-// join takes a free place or a place in the queue. The error is nil in both cases; the
-// waiter is nil for a free place.
-func (p *Pool) join(caller Caller) (*waiter, error) {
+// join takes a free place or a place in the queue.
+func (p *Pool) join(l *lane, caller Caller) *waiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.clients[caller.Client]
-	if c == nil {
-		c = &client{name: caller.Client}
-	}
+	w := &waiter{from: l.network(caller.Networks), account: caller.Account, admitted: make(chan error, 1)}
 	if p.free > 0 {
 		p.free--
-		c.running++
-		p.clients[c.name] = c
-		return nil, nil
+		w.run()
+	} else {
+		l.join(w)
 	}
-	sameAccount := func(w *waiter) bool { return w.account == caller.Account }
-	switch {
-	case caller.Client != "" && len(c.waiting) >= p.share,
-		caller.Account != "" && p.accounts[caller.Account] >= p.share && !p.displace(c, sameAccount),
-		p.waiting >= p.queue && !p.displace(c, anyWaiter):
-		return nil, ErrOverloaded
-	}
-	w := &waiter{account: caller.Account, admitted: make(chan error, 1)}
-	p.clients[c.name] = c
-	if len(c.waiting) == 0 {
-		p.order = append(p.order, c)
-	}
-	c.waiting = append(c.waiting, w)
-	p.waiting++
-	if w.account != "" {
-		p.accounts[w.account]++
-	}
-	return w, nil
-}
-
-func anyWaiter(*waiter) bool { return true }
-
-// displace rejects a waiting caller that competes with a new one of c: the last caller of
-// the client that has the most of them, if that is more than c would have.
-func (p *Pool) displace(c *client, competes func(*waiter) bool) bool {
-	count := func(c *client) (n, last int) {
-		for i, w := range c.waiting {
-			if competes(w) {
-				n, last = n+1, i
-			}
-		}
-		return n, last
-	}
-	own, _ := count(c)
-	var from *client
-	most, at := own+1, 0
-	for _, other := range p.order {
-		if n, last := count(other); n > most {
-			from, most, at = other, n, last
-		}
-	}
-	if from == nil {
-		return false
-	}
-	p.remove(from, at).admitted <- ErrOverloaded
-	return true
-}
-
-// remove removes a caller from the queue.
-func (p *Pool) remove(c *client, i int) *waiter {
-	w := c.waiting[i]
-	c.waiting = slices.Delete(c.waiting, i, i+1)
-	p.waiting--
-	if w.account != "" {
-		if p.accounts[w.account]--; p.accounts[w.account] == 0 {
-			delete(p.accounts, w.account)
-		}
-	}
-	if len(c.waiting) == 0 {
-		at := slices.Index(p.order, c)
-		p.order = slices.Delete(p.order, at, at+1)
-	}
-	p.dropIdle(c)
 	return w
-}
-
-// dropIdle removes a client without callers.
-func (p *Pool) dropIdle(c *client) {
-	if len(c.waiting) == 0 && c.running == 0 {
-		delete(p.clients, c.name)
-	}
 }
 
 // cancel removes a canceled caller from the queue. It returns false if the caller is no
 // longer there.
-func (p *Pool) cancel(name string, w *waiter) bool {
+func (p *Pool) cancel(l *lane, w *waiter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.clients[name]
-	if c == nil {
-		return false
-	}
-	i := slices.Index(c.waiting, w)
-	if i < 0 {
-		return false
-	}
-	p.remove(c, i)
-	return true
+	return l.cancel(w)
 }
 
-// leave gives the place to the next caller.
-func (p *Pool) leave(name string) {
+// leave gives a caller's place to the next caller.
+func (p *Pool) leave(from *network) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.clients[name]
-	c.running--
-	p.dropIdle(c)
-	if len(p.order) == 0 {
-		p.free++
-		return
+	for n := from; n != nil; n = n.parent {
+		n.running--
 	}
-	next := p.next()
-	next.running++
-	p.remove(next, 0).admitted <- nil
-	if at := slices.Index(p.order, next); at >= 0 { // it has more waiting callers
-		p.order = append(slices.Delete(p.order, at, at+1), next)
+	from.dropIdle()
+	first, second := p.knownDevices, p.everybody
+	if p.last == first {
+		first, second = second, first
 	}
-}
-
-// next returns the client of the next caller.
-func (p *Pool) next() *client {
-	best := p.order[0]
-	for _, c := range p.order[1:] {
-		if best.running == 0 {
-			break
-		}
-		if c.running < best.running {
-			best = c
+	for _, l := range []*lane{first, second} {
+		if l.next() {
+			p.last = l
+			return
 		}
 	}
-	return best
+	p.free++
 }

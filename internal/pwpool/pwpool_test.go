@@ -12,10 +12,18 @@ func noPlaceLost(t *testing.T, p *Pool) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.waiting != 0 || p.free != 2*cap(p.cpu) || len(p.cpu) != 0 || len(p.clients) != 0 || len(p.order) != 0 || len(p.accounts) != 0 {
-		t.Errorf("places were lost: %d waiting, %d free, %d working, %d clients, %d in order, %d accounts", p.waiting, p.free, len(p.cpu), len(p.clients), len(p.order), len(p.accounts))
+	if p.free != 2*cap(p.cpu) || len(p.cpu) != 0 {
+		t.Errorf("places were lost: %d free, %d working", p.free, len(p.cpu))
+	}
+	for _, l := range []*lane{p.knownDevices, p.everybody} {
+		if n := l.all; n.waiting != 0 || n.running != 0 || len(n.members) != 0 || len(n.order) != 0 || len(n.callers) != 0 || len(l.accounts) != 0 || len(l.rejecting) != 0 {
+			t.Errorf("%+v of the lane remain, %d accounts, %d networks with rejections", *n, len(l.accounts), len(l.rejecting))
+		}
 	}
 }
+
+// by returns a caller of a client in no other network.
+func by(client, account string) Caller { return Caller{Networks: []string{client}, Account: account} }
 
 // At most as many callers work as there are workers, few are between admit and work, and
 // callers beyond the queue are rejected.
@@ -74,8 +82,8 @@ func TestPoolCancel(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if p.free != 0 || p.waiting != 1 || len(results) != 0 {
-			t.Fatalf("%d free, %d waiting, %d gone", p.free, p.waiting, len(results))
+		if p.free != 0 || p.everybody.all.waiting != 1 || len(results) != 0 {
+			t.Fatalf("%d free, %d waiting, %d gone", p.free, p.everybody.all.waiting, len(results))
 		}
 		if err := p.Run(t.Context(), Caller{}, nil, func() error { t.Error("worked"); return nil }); !errors.Is(err, ErrOverloaded) {
 			t.Errorf("error %v", err)
@@ -124,7 +132,7 @@ func TestPoolFreesPlaces(t *testing.T) {
 			var err error
 			func() {
 				defer func() { panicked = recover() != nil }()
-				err = p.Run(c.ctx, Caller{Client: "a", Account: "b"}, c.admit, func() error {
+				err = p.Run(c.ctx, by("a", "b"), c.admit, func() error {
 					worked = true
 					if c.work == nil {
 						return nil

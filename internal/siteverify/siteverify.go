@@ -27,11 +27,17 @@ type Service struct {
 
 // configurationErrors are the service's error codes about the configuration, not about the token.
 func configurationErrors() []string {
-	return []string{"missing-input-secret", "invalid-input-secret", "bad-request", "internal-error", "sitekey-secret-mismatch", "not-using-dummy-passcode"}
+	return []string{"missing-input-secret", "invalid-input-secret", "internal-error", "sitekey-secret-mismatch", "not-using-dummy-passcode"}
+}
+
+// unreadable are the statuses of a service that cannot read the request.
+func unreadable() []int {
+	return []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnprocessableEntity, http.StatusRequestHeaderFieldsTooLarge}
 }
 
 // Verify checks a token. Any error other than Service.Refused means that there is no
-// result. Errors quote nothing that was sent.
+// result. A request that the service cannot read is refused, because only the token in it
+// comes from the client. Errors quote nothing that was sent.
 func (s *Service) Verify(ctx context.Context, token string, ip netip.Addr) error {
 	if err := s.verify(ctx, token, ip); err != nil {
 		return fmt.Errorf("%s: %w", s.Name, err)
@@ -60,6 +66,9 @@ func (s *Service) verify(ctx context.Context, token string, ip netip.Addr) error
 		Codes    []string `json:"error-codes"`
 	}
 	if err := outbound.DecodeJSON(res.Body, &result); err != nil || result.Success == nil {
+		if slices.Contains(unreadable(), res.Status) {
+			return fmt.Errorf("%w: status %d", s.Refused, res.Status)
+		}
 		return fmt.Errorf("status %d without a result", res.Status)
 	}
 	if !*result.Success {
@@ -67,6 +76,9 @@ func (s *Service) verify(ctx context.Context, token string, ip netip.Addr) error
 			if slices.Contains(configurationErrors(), code) {
 				return errors.New("the service returned " + code)
 			}
+		}
+		if slices.Contains(result.Codes, "bad-request") { // the token's fault, or a mistake in the configuration that the log shows
+			return fmt.Errorf("%w: the service returned bad-request", s.Refused)
 		}
 		return s.Refused
 	}

@@ -28,6 +28,8 @@ func TestVerify(t *testing.T) {
 		"used before":       {200, `{"success":false,"error-codes":["timeout-or-duplicate"]}`, true, false},
 		"of another host":   {200, `{"success":true,"hostname":"evil.example.com"}`, true, false},
 		"a wrong secret":    {200, `{"success":false,"error-codes":["invalid-input-secret"]}`, false, true},
+		"unreadable":        {200, `{"success":false,"error-codes":["bad-request"]}`, true, false},
+		"status 400":        {400, ``, true, false},
 		"success as string": {200, `{"success":"true"}`, false, true},
 		"no answer":         {200, `{}`, false, true},
 		"no JSON":           {502, `Bad Gateway the-secret the-token`, false, true},
@@ -57,7 +59,7 @@ func TestVerify(t *testing.T) {
 
 // A mistake in the configuration is not reported as a failed captcha.
 func TestConfigurationErrors(t *testing.T) {
-	for _, code := range []string{"missing-input-secret", "invalid-input-secret", "bad-request", "internal-error", "sitekey-secret-mismatch", "not-using-dummy-passcode"} {
+	for _, code := range []string{"missing-input-secret", "invalid-input-secret", "internal-error", "sitekey-secret-mismatch", "not-using-dummy-passcode"} {
 		err := answered(t, `{"success":false,"error-codes":["`+code+`"]}`)
 		if err == nil || errors.Is(err, errRefused) || err.Error() != "captchas: the service returned "+code {
 			t.Errorf("%s: %v", code, err)

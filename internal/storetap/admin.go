@@ -17,9 +17,9 @@ func (s *admin) KeyUses(ctx context.Context, now time.Time) (u store.KeyUses, er
 	return s.inner.KeyUses(ctx, now)
 }
 
-func (s *admin) ClearLimits(ctx context.Context, c store.ClearLimits) (err error) {
-	defer s.tap.enter(&ctx, "ClearLimits", &c.Change)(&err)
-	return s.inner.ClearLimits(ctx, c)
+func (s *admin) FillLimits(ctx context.Context, c store.FillLimits) (err error) {
+	defer s.tap.enter(&ctx, "FillLimits", &c.Change)(&err)
+	return s.inner.FillLimits(ctx, c)
 }
 
 func (s *admin) ListUsers(ctx context.Context, q store.UserQuery) (list []store.User, err error) {
@@ -40,6 +40,11 @@ func (s *admin) Diagnose(ctx context.Context) (d store.StoreDiagnosis, err error
 func (s *admin) CountUsers(ctx context.Context, q store.UserQuery) (n store.Total, err error) {
 	defer s.tap.enter(&ctx, "CountUsers", nil)(&err, &n)
 	return s.inner.CountUsers(ctx, q)
+}
+
+func (s *admin) UserDeleted(ctx context.Context, id string) (deleted bool, err error) {
+	defer s.tap.enter(&ctx, "UserDeleted", nil)(&err, &deleted)
+	return s.inner.UserDeleted(ctx, id)
 }
 
 func (s *admin) ListSessions(ctx context.Context, q store.SessionQuery) (list []store.Session, err error) {

@@ -46,6 +46,7 @@ type Grant struct {
 	Session       store.Session
 	Impersonation *store.Impersonation // nil for the user's own session
 	Permissions   []string             // granted by the user's roles
+	Partial       bool                 // Permissions are not all that the roles grant
 	RolesRevision int64                // revision of the table of roles when Permissions were read
 	Custom        map[string]any       // custom claims
 	IssuedAt      time.Time
@@ -67,7 +68,7 @@ func (s *Signer) Sign(ctx context.Context, g Grant) (string, error) {
 		Issuer: s.options.Issuer, Audience: s.options.audience(), Subject: u.ID, IssuedAt: g.IssuedAt.Unix(), Expires: g.ExpiresAt.Unix(), ID: g.ID,
 		SessionID: g.Session.ID, Role: postgresRole, Roles: orEmpty(u.Roles),
 		Email: optional(u.Email), EmailVerified: u.EmailVerified(), Phone: optional(u.Phone),
-		AAL: g.Session.AAL, AMR: amr, AuthTime: authTime, Revisions: revisions, Act: act,
+		AAL: g.Session.AAL, AMR: amr, AuthTime: authTime, Revisions: revisions, Act: act, partial: g.Partial,
 	}, g.Permissions, u.AppMetadata, g.Custom)
 	if err != nil {
 		return "", fmt.Errorf("encode access token: %w", err)
@@ -113,6 +114,8 @@ type accessClaims struct {
 	Revisions     []int64         `json:"rev"`               // see Revisions
 	Act           *actClaim       `json:"act,omitempty"`     // the impersonator (RFC 8693, section 4.1)
 	Omitted       []string        `json:"omitted,omitempty"` // see size.go
+
+	partial bool // the roles grant more than Permissions
 }
 
 type actClaim struct {

@@ -122,6 +122,9 @@ func (c accessClaims) bounded() accessClaims {
 	}
 	if n := len(c.Permissions); n == 0 || n > maxClaimSize {
 		c.Permissions, c.Omitted = nil, append(c.Omitted, ClaimPermissions)
+		if c.partial {
+			c.Roles = []string{} // readers take omitted permissions from the roles
+		}
 	}
 	return c
 }

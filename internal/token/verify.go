@@ -124,9 +124,13 @@ func (v *Verifier) verificationKey(t *jwt.Token) (any, error) {
 
 // Bearer returns the access token in a request's Authorization header (RFC 6750, section
 // 2.1). given is true if the header has a bearer token, valid or not. Some client
-// libraries send the public API key there before sign-in: it is not a token. Errors:
-// ErrMissing and ErrInvalid.
+// libraries send the public API key there before sign-in: it is not a token. Two headers
+// are no token, because a proxy and this service could each read another one. Errors:
+// ErrMissing and ErrInvalid; ErrSeveral, which is an ErrInvalid.
 func Bearer(r *http.Request) (text string, given bool, err error) {
+	if len(r.Header["Authorization"]) > 1 {
+		return "", true, ErrSeveral
+	}
 	header := r.Header.Get("Authorization")
 	scheme, text, _ := strings.Cut(header, " ")
 	switch text = strings.TrimSpace(text); {
@@ -156,6 +160,9 @@ var (
 	ErrSessionEnded = errors.New("the session has expired or was revoked")
 	ErrStale        = errors.New("stale access token")
 )
+
+// ErrSeveral is the error of a request with several Authorization headers.
+var ErrSeveral error = &refusal{ErrInvalid, errors.New("several Authorization headers")}
 
 var (
 	errNoBearer      = &refusal{ErrInvalid, errors.New("the Authorization header has no bearer token")}

@@ -39,6 +39,8 @@ create table auth.users (
 	phone_verified_added_by bigint not null default 0,
 	recovery_sequence bigint not null default 0,
 	recovery_added_by bigint not null default 0,
+	accepted_sequence bigint not null default 0, -- at which the holder accepted the permissions of an operator
+	accepted_until timestamptz, -- null: the acceptance does not end
 	name_key text, -- full_name in lower case, from the application because databases differ in it
 	notes text not null default '', -- operators' notes
 	sessions_at_most integer not null default 1 -- an upper bound of the user's unrevoked sessions: each sign-in adds one, a count corrects it
@@ -57,6 +59,12 @@ create index users_with_factor_idx on auth.users (created_at, id) where mfa_enab
 create index users_app_metadata_idx on auth.users using gin (app_metadata jsonb_path_ops) with (fastupdate = off) where app_metadata <> '{}';
 create index users_unproved_idx on auth.users (created_at, id) where email_verified_at is null and phone_verified_at is null;
 create index users_invited_idx on auth.users (created_at, id) where email_verified_at is null and phone_verified_at is null and password_hash = '';
+
+-- The ids of deleted users, which no other account may get: records and keys still name
+-- them, also after the audit log has forgotten the account.
+create table auth.deleted_users (
+	id uuid primary key
+);
 
 create table auth.identities (
 	id uuid primary key,
@@ -93,8 +101,11 @@ create table auth.sessions (
 	user_agent text not null default '',
 	device text not null default '',
 	revoked_at timestamptz,
-	replayed_at timestamptz, -- when an outdated refresh token was last accepted, and the counter then
-	replayed_counter bigint,
+	rotated_device text not null default '', -- this and the next columns: store.Rotation
+	replayed_at timestamptz,
+	replayed_counter bigint not null default 0,
+	strayed_counter bigint not null default 0,
+	strays integer not null default 0,
 	sequence bigint not null default 0,
 	added_by bigint not null default 0,
 	ordinal bigint not null generated always as identity, -- the order of all sessions
@@ -256,10 +267,12 @@ create table auth.roles (
 	updated_at timestamptz not null
 );
 -- The revision of the table of roles, in one row. A change of a role locks it, and so
--- does a change that depends on the permissions of roles.
+-- does a change that depends on the permissions of roles. A name stays privileged when its
+-- role is deleted.
 create table auth.role_revision (
 	one boolean primary key default true check (one),
-	revision bigint not null default 0
+	revision bigint not null default 0,
+	privileged text[] not null default '{}'
 );
 insert into auth.role_revision default values;
 
@@ -278,6 +291,7 @@ create table auth.api_keys (
 	environment text not null default '',
 	networks text[] not null default '{}',
 	adopted boolean not null default false,
+	hourly_limit integer not null default 0, -- 0: the default
 	last_used_at timestamptz,
 	previous_hash bytea, -- the hash before a rotation, and until when it is valid
 	previous_until timestamptz,
@@ -378,12 +392,14 @@ create table auth.active (
 	primary key (since, period, user_id)
 );
 
--- A row stores the time at which the limit is fully refunded, in nanoseconds since
--- 1970. A full limit is the same as no row. Limits may start anew after a crash, so
+-- A row stores the time at which the limit is fully refunded, and the latest time of a
+-- caller, both in nanoseconds since 1970. The clocks of callers may differ, and the limit
+-- goes by the one that is ahead. A full limit is the same as no row. Limits may start anew after a crash, so
 -- that requests do not cost a write to the disk.
 create unlogged table auth.limits (
 	key text primary key,
-	tat bigint not null
+	tat bigint not null,
+	seen bigint not null
 ) with (fillfactor = 50);
 
 -- The instance that sweeps; there is one at a time.
@@ -410,8 +426,22 @@ create table auth.revocations (
 );
 create index revocations_at_idx on auth.revocations (at);
 
+-- notify wakes the instances that watch. It does nothing in a database without
+-- notifications, where they poll.
+create function auth.notify() returns void language plpgsql as $$
+begin
+	perform pg_catalog.pg_notify('auth_revoked', '');
+end $$;
+do $$
+begin
+	perform auth.notify();
+exception when undefined_function or feature_not_supported then
+	create or replace function auth.notify() returns void language plpgsql as $f$ begin end $f$;
+end $$;
+
 -- take counts draws against all their limits, or against none if one refuses, and
--- returns the earlier states. Rows are locked in the order of their keys, so that calls
+-- returns the earlier states: for each draw the column tat, then for each the column seen.
+-- Rows are locked in the order of their keys, so that calls
 -- cannot deadlock. The arithmetic is that of GCRA; the caller repeats it on the
 -- returned states.
 create function auth.take(keys text[], steps bigint[], fulls bigint[], costs integer[], now_ns bigint)
@@ -420,44 +450,52 @@ declare
 	k text;
 	before bigint[] := '{}';
 	after bigint[] := '{}';
+	latest bigint[] := '{}';
 	one bigint;
+	last bigint;
 	distinct_keys text[] := array(select distinct u from unnest(keys) u order by u);
+	counted boolean[] := array_fill(false, array[cardinality(distinct_keys)]);
 	allowed boolean := true;
 begin
 	if 0 = all (costs) then -- only asking: nothing to lock or to write
-		return array(select coalesce(l.tat, 0) from unnest(keys) with ordinality as d (key, i) left join auth.limits l using (key) order by d.i);
+		return array(select coalesce(l.tat, 0) from unnest(keys) with ordinality as d (key, i) left join auth.limits l using (key) order by d.i)
+			|| array(select coalesce(l.seen, 0) from unnest(keys) with ordinality as d (key, i) left join auth.limits l using (key) order by d.i);
 	end if;
 	foreach k in array distinct_keys loop
-		select tat into one from auth.limits where key = k for update;
+		select tat, seen into one, last from auth.limits where key = k for update;
 		if not found then
-			insert into auth.limits as l (key, tat) values (k, 0) on conflict (key) do update set key = excluded.key returning tat into one;
+			insert into auth.limits as l (key, tat, seen) values (k, 0, 0) on conflict (key) do update set key = excluded.key returning tat, seen into one, last;
 		end if;
 		before := before || one;
+		latest := latest || last;
 	end loop;
 	after := before;
 	for i in 1 .. cardinality(keys) loop
 		declare
 			at integer := array_position(distinct_keys, keys[i]);
-			tat bigint := greatest(after[at], now_ns);
+			moment bigint := greatest(latest[at], now_ns);
+			tat bigint := greatest(after[at], moment);
 			need integer := case when costs[i] = 0 then 1 else costs[i] end;
 		begin
 			if steps[i] > 0 then
-				if need > 0 and tat + steps[i] * need - now_ns > fulls[i] then
+				if need > 0 and tat + steps[i] * need - moment > fulls[i] then
 					allowed := false;
 				elsif costs[i] <> 0 then
-					after[at] := greatest(tat + steps[i] * need, now_ns);
+					after[at] := greatest(tat + steps[i] * need, moment);
+					counted[at] := true;
 				end if;
 			end if;
 		end;
 	end loop;
 	if allowed then
 		for i in 1 .. cardinality(distinct_keys) loop
-			if after[i] <> before[i] then
-				update auth.limits set tat = after[i] where key = distinct_keys[i];
+			if counted[i] then
+				update auth.limits set tat = after[i], seen = greatest(latest[i], now_ns) where key = distinct_keys[i];
 			end if;
 		end loop;
 	end if;
-	return array(select before[array_position(distinct_keys, d.key)] from unnest(keys) with ordinality as d (key, i) order by d.i);
+	return array(select before[array_position(distinct_keys, d.key)] from unnest(keys) with ordinality as d (key, i) order by d.i)
+		|| array(select latest[array_position(distinct_keys, d.key)] from unnest(keys) with ordinality as d (key, i) order by d.i);
 end $$;
 
 -- The next functions run during a sign-in, while it holds the lock of its user's row.
@@ -512,7 +550,7 @@ begin
 		uid := old.id;
 	end if;
 	insert into auth.revocations (session_id, user_id) values (sid, uid);
-	perform pg_notify('auth_revoked', concat_ws(' ', 's' || sid::text, 'u' || uid::text));
+	perform auth.notify();
 	return null;
 end $$;
 
@@ -531,12 +569,12 @@ begin
 		insert into auth.revocations (stale_role, revision)
 		select coalesce(new.name, old.name), r.revision from auth.role_revision r;
 	end if;
-	perform pg_notify('auth_revoked', 'r');
+	perform auth.notify();
 	return null;
 end $$;
 
-create trigger user_stale after update of roles on auth.users for each row
-	when (new.roles is distinct from old.roles) execute function auth.note_stale();
+create trigger user_stale after update of roles, accepted_sequence, accepted_until on auth.users for each row
+	when (new.roles is distinct from old.roles or new.accepted_sequence <> old.accepted_sequence or new.accepted_until is distinct from old.accepted_until) execute function auth.note_stale();
 create trigger role_added after insert or delete on auth.roles for each row execute function auth.note_stale();
 create trigger role_stale after update of permissions on auth.roles for each row
 	when (new.permissions is distinct from old.permissions) execute function auth.note_stale();
@@ -544,7 +582,7 @@ create trigger role_stale after update of permissions on auth.roles for each row
 create function auth.note_impersonation_end() returns trigger language plpgsql security definer set search_path = '' as $$
 begin
 	insert into auth.revocations (session_id, user_id) values (old.id, old.user_id);
-	perform pg_notify('auth_revoked', 's' || old.id::text);
+	perform auth.notify();
 	return null;
 end $$;
 create trigger impersonation_ended after update of ended_at on auth.impersonations for each row
@@ -556,8 +594,8 @@ begin
 	return null;
 end $$;
 
-create trigger user_owner after insert or update of roles on auth.users for each row
-	when (new.roles @> array['owner']) execute function auth.note_owner();
+create trigger user_owner after insert or update of roles, accepted_sequence on auth.users for each row
+	when (new.roles @> array['owner'] and new.accepted_sequence > 0) execute function auth.note_owner();
 
 -- note_events records the events for one of the change's outcomes (null: all events).
 -- Recording fails if there is an error, or if another transaction locks the table for

@@ -16,8 +16,8 @@ import (
 	"github.com/authmount/auth"
 )
 
-// The roles that policies are written for. The token's own role claim is ignored, so
-// that no external text names a role of the database.
+// The roles that policies are written for. The token's role claim is ignored,
+// because it must not choose a database role.
 const (
 	roleAnon          = "anon"
 	roleAuthenticated = "authenticated"
@@ -35,7 +35,7 @@ const (
 //
 // Role and claims are settings of the transaction, set by one statement in it. So
 // nothing of them remains on the connection, and a pooler in transaction mode may be
-// used. [pgstore.WithRowLevelSecurity] creates the roles. The pool's user must be a
+// used. [github.com/authmount/auth/pgstore.WithRowLevelSecurity] creates the roles. The pool's user must be a
 // member of both. It should be neither a superuser nor the owner of the tables, because
 // policies do not apply to these.
 //
@@ -66,9 +66,9 @@ func AsUser(ctx context.Context, pool *pgxpool.Pool, claims *auth.Claims, fn fun
 		if _, err := tx.Exec(ctx, "select set_config('role', $1::text, true), set_config('request.jwt.claims', $2::text, true)", role, string(text)); err != nil {
 			var e *pgconn.PgError
 			if errors.As(err, &e) && e.Code == noSuchRole {
-				return fmt.Errorf("rls: AsUser: cannot become %s (migrate with WithRowLevelSecurity): %w", role, err)
+				return fmt.Errorf("rls: AsUser: cannot set role %s; run the migrations with pgstore.WithRowLevelSecurity: %w", role, err)
 			}
-			return fmt.Errorf("rls: AsUser: cannot become %s: %w", role, err)
+			return fmt.Errorf("rls: AsUser: cannot set role %s: %w", role, err)
 		}
 		if err := fn(tx); err != nil {
 			return err

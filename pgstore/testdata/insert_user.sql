@@ -1,17 +1,17 @@
 with u as (
 		insert into auth.users (id, email, email_key, email_verified_at, phone, phone_verified_at, full_name, user_metadata, app_metadata, roles,
 			password_hash, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key, notes,
-			handle, sequence, password_sequence, email_sequence, email_verified_sequence, phone_sequence, phone_verified_sequence)
+			handle, sequence, password_sequence, email_sequence, email_verified_sequence, phone_sequence, phone_verified_sequence, accepted_sequence)
 		values ($6::uuid, $7::text, $8::text, $9::timestamptz, $10::text, $11::timestamptz, $12::text, $13::jsonb, $14::jsonb, $15::text[],
 			$16::text, $17::timestamptz, $18::timestamptz, $19::timestamptz, $20::timestamptz, $21::boolean, $22::text, $23::text,
-			$24::text, 1, ($16::text <> '')::integer, ($7::text is not null)::integer, ($9::timestamptz is not null)::integer, ($10::text is not null)::integer, ($11::timestamptz is not null)::integer)
+			$24::text, 1, ($16::text <> '')::integer, ($7::text is not null)::integer, ($9::timestamptz is not null)::integer, ($10::text is not null)::integer, ($11::timestamptz is not null)::integer, $25::bigint)
 		returning id
 	), s as materialized (
 		select u.id as user_id, s.*, 1 as sequence, 0 as added_by from u, jsonb_to_recordset($3::jsonb) as s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz,
 			last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text, device text)
 	), sessions as (
-		insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent, device, sequence, added_by)
-		select s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device, s.sequence, s.added_by
+		insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent, device, rotated_device, sequence, added_by)
+		select s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device, s.device, s.sequence, s.added_by
 		from s
 	), devices as (
 		insert into auth.devices as d (user_id, device, first_seen_at, last_seen_at, sequence, added_by)

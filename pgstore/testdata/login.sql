@@ -4,7 +4,8 @@ select u.password_hash, u.notes, d.device is not null, case when d.trusted_revis
 	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
 	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end, u.handle,
 	u.sequence, u.password_sequence, u.password_added_by, u.email_sequence, u.email_added_by,
-	u.email_verified_sequence, u.email_verified_added_by, u.phone_sequence, u.phone_added_by, u.phone_verified_sequence, u.phone_verified_added_by, null::jsonb /* claims */ from auth.users u left join auth.devices d on d.user_id = u.id and d.device = $1::text where u.email_key = $2::text;
+	u.email_verified_sequence, u.email_verified_added_by, u.phone_sequence, u.phone_added_by, u.phone_verified_sequence, u.phone_verified_added_by,
+	u.accepted_sequence, u.accepted_until, null::jsonb /* claims */ from auth.users u left join auth.devices d on d.user_id = u.id and d.device = $1::text where u.email_key = $2::text;
 
 -- CreateSession, after the password was right
 with u as (
@@ -21,8 +22,8 @@ with u as (
 			$21::timestamptz as last_active_at, $22::timestamptz as idle_until, $23::timestamptz as expires_at, $24::text as ip, $25::text as user_agent, $2::text as device, u.sequence, $28::bigint as added_by
 		from u
 	), sessions as (
-		insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent, device, sequence, added_by)
-		select s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device, s.sequence, s.added_by
+		insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent, device, rotated_device, sequence, added_by)
+		select s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device, s.device, s.sequence, s.added_by
 		from s
 	), devices as (
 		insert into auth.devices as d (user_id, device, first_seen_at, last_seen_at, sequence, added_by)
@@ -40,4 +41,5 @@ with u as (
 	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
 	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end, u.handle,
 	u.sequence, u.password_sequence, u.password_added_by, u.email_sequence, u.email_added_by,
-	u.email_verified_sequence, u.email_verified_added_by, u.phone_sequence, u.phone_added_by, u.phone_verified_sequence, u.phone_verified_added_by, about.ended, (select auth.forget_least_seen_devices(d.user_id, d.device, $16::integer) from devices d where d.is_new), false, coalesce((select events.noted from events), true) from u, about;
+	u.email_verified_sequence, u.email_verified_added_by, u.phone_sequence, u.phone_added_by, u.phone_verified_sequence, u.phone_verified_added_by,
+	u.accepted_sequence, u.accepted_until, about.ended, (select auth.forget_least_seen_devices(d.user_id, d.device, $16::integer) from devices d where d.is_new), false, coalesce((select events.noted from events), true) from u, about;

@@ -17,7 +17,8 @@ update auth.users u set
 		password_hash = case when $17::text is not null then $17::text when $4::boolean then '' else coalesce($18::text, u.password_hash) end,
 		roles = coalesce($19::text[], u.roles),
 		banned_until = case when $20::boolean then $21::timestamptz else u.banned_until end,
-		mfa_enabled = u.mfa_enabled and not $22::boolean,
+		mfa_enabled = u.mfa_enabled and (not $22::boolean or exists (
+			select from auth.factors f where f.user_id = u.id and f.id = any ($34::uuid[]) and f.enabled and f.required)),
 		linked = u.linked or $23::boolean,
 		password_sequence = case when $17::text is not null then case when $17::text <> '' then u.sequence + 1 else 0 end when $4::boolean then 0 else u.password_sequence end,
 		password_added_by = case when $17::text is not null then case when $17::text <> '' then $28::bigint else 0 end when $4::boolean then 0 else u.password_added_by end,
@@ -31,5 +32,9 @@ update auth.users u set
 		phone_verified_added_by = case when $12::boolean then case when $13::timestamptz is not null then $28::bigint else 0 end when $4::boolean and not $10::boolean then 0 else u.phone_verified_added_by end,
 		recovery_sequence = case when $22::boolean then 0 else u.recovery_sequence end,
 		recovery_added_by = case when $22::boolean then 0 else u.recovery_added_by end,
+		accepted_sequence = case when $30::boolean then u.sequence + case when $29::boolean or $24::text is not null and ($4::boolean or not exists (
+				select from auth.identities i where i.user_id = u.id and i.provider = $24::text and i.subject = $25::text)) then 1 else 0 end
+			when $31::boolean or $35::boolean and (case when $5::boolean then $6::text else u.email end) is null then 0 else u.accepted_sequence end,
+		accepted_until = case when $30::boolean then null when $32::boolean then $33::timestamptz else u.accepted_until end,
 		notes = coalesce($27::text, u.notes)
 	where u.id = $1::uuid

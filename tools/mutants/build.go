@@ -115,9 +115,12 @@ func (w *workshop) broken(ctx context.Context, ms []*mutant) (map[*mutant]bool, 
 	if out, err := w.goTool(ctx, args...); err != nil {
 		for _, at := range compileError.FindAllStringSubmatch(out, -1) {
 			line, _ := strconv.Atoi(at[2])
-			at[1] = strings.TrimPrefix(at[1], filepath.Dir(overlay)+"/") // where the compiler found it, or where it would be
+			file := at[1]
+			if _, in, ok := strings.Cut(file, filepath.Base(w.tmp)+"/check/"); ok { // the overlay's copy; the path may be relative
+				file = in
+			}
 			for _, p := range places {
-				if p.file == path.Clean(at[1]) && line >= p.first && line <= p.last {
+				if p.file == path.Clean(file) && line >= p.first && line <= p.last {
 					broken[p.m] = true
 				}
 			}

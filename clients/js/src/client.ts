@@ -3,93 +3,94 @@ import type { AuthClient, OAuthParams, Options, Pending, Result, SignedIn, State
 import { attempt, later, mapped, memory, nameOf, present, same, sessionOf, until, wired, type Kept } from "./values.js";
 import type * as wire from "./wire.js";
 
-/** In whose name a call is: true, who is signed in; a string, whoever that token is of. */
+/** The authority of a call: true for the signed-in user, a string for the bearer of that token, otherwise anonymous. */
 type As = boolean | string | undefined;
 
-/** What was sent to an address or number last, to take its code and to send it again. */
+/** The last code that was sent, stored to verify the code and to send it again. */
 interface Sent {
   to: string | undefined;
   request_id: string;
-  /** Of a magic link's flow. */
+  /** The id of the magic link's flow. */
   flow?: string | undefined;
-  /** A confirmation of an address, not a sign-in. */
+  /** Whether the code confirms an email address instead of signing in. */
   confirm?: boolean;
-  /** What it was asked for with. */
+  /** The parameters of the request, for `resend`. */
   data?: Fields;
 }
 
 type Fields = { email?: string; phone?: string; redirectTo?: string; captchaToken?: string };
 
-/** What is remembered of a flow between its begin and its end in a redirect. */
+/** The stored data of a redirect flow, from its start until the redirect returns. */
 interface Flow {
   verifier: string;
-  /** An identity is linked to who is signed in. */
+  /** Whether the flow links an identity to the signed-in user. */
   link?: boolean;
 }
 
-/** A call as it is written here: without its options, and it throws what callers get as an error. */
+/** A call as implemented in this file: it has no options, and throws the error that callers get as a result. */
 type Throwing<F> = F extends (...args: infer A) => Promise<Result<infer T>> ? (...args: A) => Promise<null extends T ? T | void : T> : never;
 type Calls<M> = { [K in keyof M]: Throwing<M[K]> };
 type Plain = Omit<AuthClient, "state" | "url" | "subscribe" | "dispose" | "onAuthStateChange" | "fetch" | "mfa" | "sessions">;
 
 /**
- * Makes a client of the server at a URL, to whose bare origin /auth/v1 is added. In browsers a second call with the
- * same URL and storage key returns the same client; on servers every call makes its own, and keeps nothing.
+ * Creates a client of the server at a URL. A URL without a path gets /auth/v1. In browsers, a second call with the same
+ * URL and storage key returns the same client; on servers every call creates a new client, which stores nothing.
  *
- * @param key the public API key, pk_…, where the server has one
- * @throws TypeError for a URL that is none, and for a key that is secret or cannot be sent in a header
+ * @param key the public API key, pk_…, if the server requires one
+ * @throws TypeError if the URL is invalid, or the key is secret or not valid in a header
  */
 export function createClient(url: string, key?: string | null, options: Options = {}): AuthClient {
-  // All that a client is lies in this one function: its parts share their variables, and none is handed around.
+  // The client is one closure: its functions share variables instead of passing them around.
 
   const { origin, pathname, href } = new URL(url);
   if (!/^http/.test(origin) || href !== origin + pathname) throw new TypeError("not a project URL");
   if (!/^(?!sk_)[!-~]*$/.test(key as string)) throw new TypeError("not a public API key");
   const base = origin + (pathname[1] ? pathname : options.path ?? "/auth/v1").replace(/\/+$/, "");
   const { cookies, initial, storageKey = "authmount:" + base, storage: asked = "local" } = options;
-  const browser = typeof document !== "undefined"; // only in a page are clients shared, and tokens kept by default
-  // Clients of this page, by name: over hot module reloads, and over two copies of this module.
-  const clients: Record<string, AuthClient> = browser ? (globalThis as any) : {};
-  const name = storageKey + base;
-  if (clients[name]) return clients[name];
+  const browser = typeof document !== "undefined"; // only pages share clients and store tokens by default
+  // The page's clients survive hot module reloads and are shared by two copies of this module. The key is a symbol,
+  // because ids and names of elements also become global names (DOM clobbering).
+  const page: { [name: symbol]: AuthClient; [name: string]: any } = browser ? globalThis : {};
+  const name = Symbol.for(storageKey + base);
+  if (page[name]) return page[name];
 
-  const found: Storage | undefined = attempt(() => browser && (globalThis as any)[asked + "Storage"]); // the getter throws where storage is blocked
-  // The storage that was asked for, and whether other tabs see it. Where the browser refuses its own, memory.
+  const found: Storage | undefined = attempt(() => page[asked + "Storage"]); // the getter throws if storage is blocked
+  // `storage` falls back to memory if the browser blocks its storage; `shared` is true if other tabs can see it.
   const storage = typeof asked === "object" ? asked : found || memory();
   const shared = storage === asked || (found && asked === "local");
   const listeners = new Set<(state: State) => void>();
-  const life = new AbortController(); // of the client: ends with `dispose`
-  let channel = browser && (shared || cookies) && globalThis.BroadcastChannel ? new BroadcastChannel(storageKey) : null;
-  let skew = 0; // how far the server's clock is ahead, in seconds
+  const life = new AbortController(); // aborted by `dispose`
+  let channel = (shared || cookies) && page.BroadcastChannel ? new BroadcastChannel(storageKey) : null;
+  let skew = 0; // seconds by which the server's clock is ahead
 
   let state: State = initial ?? { status: "loading", user: null, session: null };
   let kept: Kept | null = cookies && initial?.user ? { user: initial.user, expires_at: initial.session?.expires_at as number } : null;
-  let seen: string | null | undefined; // what storage had when it was read or written last
-  let broken: boolean | void = cookies; // storage is not asked: it does not take what it is given, or with cookies is given nothing
-  // What overtakes what: whoever waited compares `generation` (nobody signed in or out meanwhile) and, for a call with
-  // a token, `me()` (it is still the same person); a sign-in compares its turn with `settled` (no later one holds);
-  // what storage or another tab tells is compared with `ended` (a session that is over does not come back).
-  let generation = 0; // rises with every sign-in and sign-out: what began before one does not undo it
-  let settled = 0; // the last turn that took effect: an answer to one before it comes to nothing
-  let ended: string | null | undefined; // the session that was signed out of here: a slower tab cannot bring it back
-  let turn = 0; // rises with each sign-in that begins, and each sign-out
+  let seen: string | null | undefined; // the stored text at the last read or write
+  let broken: boolean | void = cookies; // do not read storage: a write failed, or sessions are in cookies
+  // Concurrency: after an await, code compares `generation` (changed by sign-ins and sign-outs) and, for a call with a
+  // token, `me()` (changed if the user is different). A sign-in compares its turn with `settled`, so that a later one
+  // wins. Sessions from storage or other tabs are compared with `ended`, so that an ended session does not come back.
+  let generation = 0; // increases with every sign-in and sign-out, so that older requests do not undo it
+  let settled = 0; // the last turn that took effect: responses to earlier turns are discarded
+  let ended: string | null | undefined; // the session that was signed out here: a slower tab cannot restore it
+  let turn = 0; // increases at the start of each sign-in, and with each sign-out
   let starting: Promise<void> | undefined;
   let flight: Promise<void> | null | undefined;
   let mfaTimer: number | undefined;
   let mfaToken: string | undefined;
   let failures = 0;
-  let outage: AuthError | null | undefined; // why there is no token, until `resume`
+  let outage: AuthError | null | undefined; // the reason why no token is available, until `resume`
   let retryTimer: number | undefined;
   let resume = 0;
 
   /** The server's clock, in Unix seconds. */
   const now = () => Date.now() / 1000 + skew;
-  /** The id of who is signed in. */
+  /** The signed-in user's id. */
   const me = () => kept?.user?.id;
 
-  // ---- what is stored, by what follows the storage key in its name
+  // ---- stored values; `name` is appended to the storage key
 
-  /** Stores a value; null takes it away. True: storage did not take it, which fails no call. */
+  /** Stores a value; null removes it. Returns true if storage failed, which is no error of the call. */
   async function put(name: string, value: unknown): Promise<true | void> {
     try {
       await (value ? storage.setItem(storageKey + name, JSON.stringify(value)) : storage.removeItem(storageKey + name));
@@ -101,11 +102,11 @@ export function createClient(url: string, key?: string | null, options: Options 
     try {
       return JSON.parse((await storage.getItem(storageKey + name))!);
     } catch {
-      // what cannot be read says nothing
+      // an unreadable value counts as absent
     }
   }
 
-  /** Names this device by a random name, kept over sign-outs: strangers' guesses at an account are told apart by it. */
+  /** Returns a random id of this device, kept after sign-out. The server counts failed attempts of other devices separately. */
   async function deviceId() {
     if (!cookies && (shared || options.storage)) {
       let id = await recall<string>(".device");
@@ -117,7 +118,7 @@ export function createClient(url: string, key?: string | null, options: Options 
 
   // ---- requests
 
-  /** Sends a request with a body by the names of {@link wired}, and returns its answer's data. Throws AuthError. */
+  /** Sends a request, with the body's names converted by {@link wired}. Returns the response's data. Throws AuthError. */
   async function send<T>(path: string, body?: object, bearer?: string | null, signal?: AbortSignal, method = body ? "POST" : "GET"): Promise<T> {
     const { captcha_token, ...json } = wired(body);
     const control = new AbortController();
@@ -130,8 +131,8 @@ export function createClient(url: string, key?: string | null, options: Options 
     const signals = [life.signal, signal];
     for (const s of signals) s?.addEventListener("abort", stop);
     try {
-      if (gone()) throw stop; // judged below
-      // An id that is empty, or dots: proxies tidy paths, and it would be another call.
+      if (gone()) throw stop; // the catch block makes it `aborted`
+      // Proxies normalise paths, so an empty id, "." or ".." would reach a different endpoint.
       if (/\/\.{0,2}([/?]|$)/.test(path)) throw new AuthError("validation_failed");
       const response = await (options.fetch ?? fetch)(base + path, {
         method,
@@ -149,13 +150,13 @@ export function createClient(url: string, key?: string | null, options: Options 
         keepalive: /^\/logout/.test(path), // outlives the page
         signal: control.signal,
         credentials: cookies ? "include" : "omit",
-        redirect: "error", // what is sent is for this server alone
+        redirect: "error", // the request's data is for this server only
       });
       status = response.status;
-      const text = (await response.text()) || "null"; // there is nothing to say
+      const text = (await response.text()) || "null"; // an empty body
       const said = attempt(() => JSON.parse(text));
       const seconds = (name: string) => Date.parse(response.headers.get(name)!) / 1000;
-      // Where a page of another origin cannot see the date, a session tells it.
+      // CORS may hide the Date header; a session's expires_at and expires_in also give the server's time.
       const ahead = (seconds("date") || said?.expires_at - said?.expires_in) - now();
       if (Math.abs(ahead) > 2) skew += ahead;
       if (response.ok && said !== undefined) return said;
@@ -179,7 +180,7 @@ export function createClient(url: string, key?: string | null, options: Options 
     return () => listeners.delete(tell);
   }
 
-  /** Makes a session the current one; null: there is none. */
+  /** Sets the current session; null: signed out. */
   function take(next: Kept | null) {
     kept = next;
     failures = 0;
@@ -188,7 +189,7 @@ export function createClient(url: string, key?: string | null, options: Options 
     if (next?.user) set("signed-in");
   }
 
-  /** Stores a session; null takes it away. */
+  /** Stores a session; null removes it. */
   async function write(next: Kept | null) {
     if (cookies) return;
     seen = next && JSON.stringify(next);
@@ -201,13 +202,13 @@ export function createClient(url: string, key?: string | null, options: Options 
     const before = seen;
     try {
       const text = await storage.getItem(storageKey);
-      if (text == seen || seen !== before) return; // no text is null, or undefined; what was read before something was written is old
+      if (text == seen || seen !== before) return; // == because absent is null or undefined; a write during the read makes the text outdated
       const stored: Kept | null = JSON.parse(text!);
       if (!stored || (typeof stored.refresh_token === "string" && nameOf(stored) !== ended)) {
         seen = text;
         if (stored) {
           if (nameOf(stored) !== nameOf(kept)) {
-            // Somebody else is signed in: what began before comes to nothing.
+            // It is a different session: discard the results of older requests.
             generation++;
             settled = ++turn;
             mfaToken = undefined;
@@ -216,11 +217,11 @@ export function createClient(url: string, key?: string | null, options: Options 
         } else if (kept) leave();
       }
     } catch {
-      // what cannot be read says nothing
+      // an unreadable value counts as absent
     }
   }
 
-  /** Takes what was answered: to the sign-in of a turn, or to a refresh of the token `asked`. */
+  /** Stores the session of a response: to the sign-in of turn `since`, or to a refresh with the token `asked`. */
   async function accept(answer: wire.Session, since?: number, asked?: string | null) {
     const { refresh_token, access_token, expires_at, expires_in, token_type, ...said } = answer ?? {};
     const next: Kept = { refresh_token, access_token, expires_at, expires_in, user: said.user };
@@ -228,7 +229,7 @@ export function createClient(url: string, key?: string | null, options: Options 
     let began = generation;
     if (since) {
       if (since < settled) {
-        // Somebody signed in or out since: that one holds, and this one is ended.
+        // A later sign-in or sign-out takes precedence: end this session.
         send("/logout", { refresh_token }, access_token).catch(() => {});
         if (cookies) await end();
         throw new AuthError("aborted");
@@ -237,27 +238,27 @@ export function createClient(url: string, key?: string | null, options: Options 
       began = ++generation;
       mfaToken = undefined;
     } else if (!cookies) {
-      await reread(); // a slow answer does not undo what another tab has stored
+      await reread(); // a slow response does not overwrite a session from another tab
       if (generation !== began || kept?.refresh_token !== asked) return;
     }
-    if (!cookies) await write(next); // in cookies there is nothing to wait for
+    if (!cookies) await write(next); // with cookies there is nothing to store
     if (generation === began) {
       take(next);
       if (since || !cookies) channel?.postMessage({});
     } else {
-      await write(kept); // whatever order storage took them in
+      await write(kept); // in whichever order storage completed the writes
       if (since) throw new AuthError("aborted");
     }
     return said;
   }
 
-  /** Changes the state to what is kept, and tells of it unless nothing changed. */
+  /** Updates the state from `kept`, and notifies listeners if it changed. */
   function set(status: Status, pending: Pending | null | undefined = kept && state.user && mfaToken ? state.pending : undefined) {
     if (!pending?.expires_at) {
-      mfaToken = undefined; // no factor is waited for any more
+      mfaToken = undefined; // no second factor is pending
       clearTimeout(mfaTimer);
     }
-    const user = kept && (kept.user ?? state.user);
+    const user = /-in|off/.test(status) ? kept && (kept.user ?? state.user) : null;
     const session = kept && sessionOf(status === "offline" ? { ...kept, access_token: null } : kept);
     const next = { status, user, session, ...(pending && { pending }) } as State;
     if (same(next, state)) return;
@@ -265,7 +266,7 @@ export function createClient(url: string, key?: string | null, options: Options 
     for (const tell of listeners) tell(next);
   }
 
-  /** Nobody is signed in any more, here. */
+  /** Signs out in this tab. */
   function leave() {
     generation++;
     ended = nameOf(kept) ?? ended;
@@ -273,31 +274,43 @@ export function createClient(url: string, key?: string | null, options: Options 
     set("signed-out");
   }
 
-  /** Nobody is signed in any more, in every tab. */
+  /** Signs out in every tab, and removes the stored session. */
   async function end() {
     channel?.postMessage({ ended: nameOf(kept) });
     leave();
     await write(null);
   }
 
-  /** The sign-in that waits for a factor is over. */
-  const dropMfa = () => set(state.user ? state.status : "signed-out", null);
+  /** Cancels the pending second factor, of a sign-in or of a session that requires it to continue. */
+  const dropMfa = () => set(state.user ? state.status : kept ? "offline" : "signed-out", null);
+
+  /** Starts waiting for a second factor if the error requires one. Returns the error's data for it. */
+  function waits(error: AuthError) {
+    const mfa = error.mfa?.();
+    if (mfa) {
+      mfaToken = mfa.mfa_token;
+      clearTimeout(mfaTimer);
+      mfaTimer = later(dropMfa, mfa.expires_in);
+      set(usable() ? state.status : mfa.factors ? "mfa" : "enroll", { factors: mfa.factors, expires_at: Math.floor(now() + mfa.expires_in) });
+    }
+    return mfa;
+  }
 
   // ---- tokens
 
-  /** Tries again what came to nothing in an outage. */
+  /** Retries the start or the refresh after an outage. */
   function again() {
     resume = 0;
     if (state.status === "loading") starting = start();
-    else if (state.user) refresh().catch(() => {}); // the state has said so
+    else if (state.user) refresh().catch(() => {}); // the state already shows it
   }
 
-  /** Whether the access token is good for so many seconds. One in a cookie that nothing is known of is. */
+  /** Whether the access token is valid for `margin` more seconds. A cookie's token of unknown expiry counts as valid. */
   const usable = (margin = 0) => kept && (cookies || kept.access_token) && ((cookies && !kept.expires_at) || kept.expires_at! - now() > margin);
-  /** Tokens are renewed this long before they expire. */
+  /** Whether the token needs no refresh yet: up to 30 seconds, or a fifth of its lifetime, before it expires. */
   const fresh = () => kept?.user && usable(Math.min(30, (kept.expires_in ?? 900) / 5));
 
-  /** A token that is good now; null where it is in a cookie. */
+  /** Returns a valid access token; null if it is in a cookie. */
   async function token(): Promise<string | null> {
     await ready();
     if (!fresh() && (outage || kept)) {
@@ -309,13 +322,13 @@ export function createClient(url: string, key?: string | null, options: Options 
     return kept.access_token ?? null;
   }
 
-  /** Renews the session; `refused` is a token that the server did not take, null the one in a cookie. One request at a time, whoever asks. */
+  /** Refreshes the session. `refused` is a token that the server rejected; null: the one in a cookie. Concurrent callers share one request. */
   const refresh = (refused?: string | null): Promise<void> => (flight ??= renew(refused).finally(() => (flight = null)));
 
-  /** Resolves when it is known who is signed in, or that this cannot be known now. */
+  /** Resolves when the initial state is loaded, or cannot be loaded now. */
   const ready = (): Promise<void> => (starting ??= start());
 
-  /** Finds out who is signed in; with cookies, `ask`s the server whose they are. */
+  /** Loads the signed-in user from storage; with cookies and `ask`, from the server. */
   async function start(ask = state.status === "loading") {
     try {
       if (!cookies) {
@@ -328,15 +341,15 @@ export function createClient(url: string, key?: string | null, options: Options 
         if (generation === began) take({ ...(me() === user.id && kept), user });
       }
     } catch {
-      await refresh(null).catch(() => {}); // whether that is an outage, the refresh finds out
+      await refresh(null).catch(() => {}); // the refresh detects an outage
     }
   }
 
-  /** Runs something with a token of who is signed in; where that is refused, once more with a new one. */
+  /** Calls `run` with an access token. If the server rejects it, refreshes and calls `run` once more. */
   async function authorized<T>(run: (bearer: string | null) => Promise<T>, signal?: AbortSignal): Promise<T> {
     let who = me();
     const bearer = await until(token(), signal);
-    if ((who ??= me()) !== me()) throw new AuthError("aborted"); // it is somebody else who asked
+    if ((who ??= me()) !== me()) throw new AuthError("aborted"); // the user changed while waiting
     try {
       return await run(bearer);
     } catch (error) {
@@ -347,7 +360,7 @@ export function createClient(url: string, key?: string | null, options: Options 
     }
   }
 
-  /** What {@link refresh} does, until it is done or cannot be. */
+  /** The work of {@link refresh}. */
   async function renew(refused?: string | null) {
     await reread();
     for (let tries = 0; ; tries++) {
@@ -360,20 +373,20 @@ export function createClient(url: string, key?: string | null, options: Options 
         const answer = await send<wire.Session>("/refresh", cookies ? {} : { refresh_token: asked });
         if (generation === began) await accept(answer, 0, asked);
         refused = undefined;
-        if (kept?.refresh_token === answer.refresh_token) return; // however short it lives: one refresh is enough
+        if (kept?.refresh_token === answer.refresh_token) return; // one refresh is enough, even with a short lifetime
       } catch (error: any) {
         if (error.code === "aborted") throw error;
         await reread();
-        if (generation !== began || kept?.refresh_token !== asked) continue; // another tab was faster, or a sign-out
+        if (generation !== began || kept?.refresh_token !== asked) continue; // another tab refreshed, or there was a sign-out
         if (error.code === "network_error" && !tries) {
           await new Promise<void>((done) => setTimeout(done, 100 + Math.random() * 400));
           continue;
         }
-        if (endsSession(error) || (cookies && error.status === 422)) await end(); // 422: there is no cookie with a token
-        else {
-          // There is no token to be had now: says so, and tries again by itself.
+        if (endsSession(error) || (cookies && error.status === 422)) await end(); // 422: the request had no refresh token cookie
+        else if (!waits(error)) {
+          // No token is available now: report it, and retry automatically.
           outage = error;
-          // Half of a doubling time and jitter above it, so that tabs and devices do not come back together.
+          // Exponential backoff with jitter, so that tabs and devices do not retry at the same time.
           const wait = Math.min(86400, error.retryAfter ?? Math.min(60, 2 ** failures++ / 2)) * (1 + Math.random() / 2);
           resume = Date.now() + wait * 1000;
           clearTimeout(retryTimer);
@@ -393,19 +406,19 @@ export function createClient(url: string, key?: string | null, options: Options 
       if ((name || cookies) && name === nameOf(kept)) leave();
       else if (!cookies) void reread();
       else {
-        generation++; // what was asked before may be of somebody else
+        generation++; // earlier requests may belong to a different user
         void start(true);
       }
     };
-  // A message may come before what it tells of is in this tab's storage: that has a word of its own when it is.
+  // A message can arrive before this tab's storage is up to date; the storage event follows when it is.
   const woken = ({ key }: { key?: string | null }) => (key ? key === storageKey && reread() : outage && !outage.retryAfter && again());
-  if (browser) for (const event of ["online", "storage"]) globalThis.addEventListener?.(event, woken as any, life);
-  // On servers nothing is known, and nothing is looked for, until something is asked for.
+  for (const event of ["online", "storage"]) page.addEventListener?.(event, woken as any, life);
+  // On servers the client loads nothing before the first call.
   if (!initial && (browser || storage === asked)) queueMicrotask(ready);
 
-  // ---- flows by redirect
+  // ---- redirect flows
 
-  /** Where to come back to: this page by default. Throws for another's origin that is not allowed. */
+  /** Returns the URL to return to, by default this page. Throws if its origin is not allowed. */
   function redirectURL(redirectTo: string | undefined): URL | undefined {
     const here = globalThis.location as Location | undefined;
     if (!redirectTo) return here && new URL(here.origin + here.pathname);
@@ -414,14 +427,14 @@ export function createClient(url: string, key?: string | null, options: Options 
     throw new AuthError("redirect_not_allowed", "redirectTo is not in redirectOrigins");
   }
 
-  /** Begins one, with a verifier of its own (RFC 7636 section 4): what its request carries, and the name that comes back in the URL. */
+  /** Starts a flow with a new code verifier (RFC 7636 section 4). Returns the request's fields and the flow's id, which the redirect URL returns. */
   async function beginFlow(redirectTo?: string, link?: boolean): Promise<[fields: Record<string, string | undefined>, id: string]> {
     const url = redirectURL(redirectTo);
     const verifier = crypto.randomUUID() + crypto.randomUUID();
     const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));
     const code_challenge = btoa(String.fromCharCode(...new Uint8Array(digest))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
-    const id = Date.now().toString(36) + "-" + verifier.slice(0, 8); // 212 of 244 random bits stay unknown
-    // Flows that nobody came back from are forgotten after a day.
+    const id = Date.now().toString(36) + "-" + verifier.slice(0, 8); // 212 of 244 random bits stay secret
+    // Remove flows that were not completed within a day.
     for (const key of Object.keys(storage)) if (parseInt(key.split(storageKey + ".flow.")[1]!, 36) + 864e5 < Date.now()) storage.removeItem(key);
     await put(".flow." + id, { verifier, link });
     url?.searchParams.set("am_flow", id);
@@ -438,18 +451,18 @@ export function createClient(url: string, key?: string | null, options: Options 
 
   const redirecting: Record<string, Promise<SignedIn | void>> = {}; // by URL
 
-  /** What was sent last, where it was sent to these. */
-  async function sentTo(who: { email?: string | undefined; phone?: string | undefined }): Promise<Partial<Sent>> {
+  /** Returns the last sent code, if it was sent to this email address or phone number, or to anybody. */
+  async function sentTo(who: { email?: string | undefined; phone?: string | undefined }, anybody?: unknown): Promise<Partial<Sent>> {
     const sent = await recall<Sent>(".sent");
-    return (sent?.to === (who.email ?? who.phone) && sent) || {};
+    return ((anybody || sent?.to === (who.email ?? who.phone)) && sent) || {};
   }
 
-  /** The calls, with the signal that one of them was given. */
+  /** Creates the calls, bound to the signal of one call. */
   function calls(signal?: AbortSignal): [Calls<Plain>, Calls<AuthClient["mfa"]>, Calls<AuthClient["sessions"]>] {
-    /** Every call goes through here. */
+    /** Sends the request of a call, and updates the state after errors. Every call uses it. */
     async function call<T>(path: string, body?: object, as?: As, method?: string): Promise<T> {
       const since = turn;
-      let began: number; // when it was sent
+      let began: number; // the generation at the time of the request
       const run = (bearer: string | null) => {
         began = generation;
         return send<T>(path, body, bearer, signal, method);
@@ -457,22 +470,17 @@ export function createClient(url: string, key?: string | null, options: Options 
       try {
         return await (as === true ? authorized(run) : run(as as string));
       } catch (error: any) {
-        const mfa = error.mfa?.();
         if (as === true && endsSession(error) && generation === began!) await end();
-        if (mfa && since >= settled) {
-          mfaToken = mfa.mfa_token;
-          clearTimeout(mfaTimer);
-          mfaTimer = later(dropMfa, mfa.expires_in);
-          set(state.user ? state.status : error.code === "mfa_required" ? "mfa" : "enroll", { factors: mfa.factors, expires_at: Math.floor(now() + mfa.expires_in) });
-        } else if (mfaToken && error.code === "invalid_token") dropMfa();
+        if (since >= settled) waits(error);
+        if (mfaToken && error.code === "invalid_token") dropMfa();
         throw error;
       }
     }
-    /** A POST whose answer says no more than that it is done. */
+    /** Sends a POST and ignores the response's data. */
     const done = (path: string, body: object, as?: As) => call(path, body, as).then(() => {});
     const remove = (path: string) => call(path, undefined, true, "DELETE");
 
-    /** A POST that signs in; not yet, where the answer names a request for a code. */
+    /** Sends a POST that signs in. A response with a request_id means that a code has to be verified first. */
     async function enter<T extends object = {}>(path: string, body: object, as?: As): Promise<SignedIn & T> {
       await ready();
       const since = ++turn;
@@ -480,7 +488,7 @@ export function createClient(url: string, key?: string | null, options: Options 
       return answer?.request_id ? { ...answer, session: null } : { ...(await accept(answer, since)), session: state.session } as SignedIn & T;
     }
 
-    /** A request that answers the user, who is taken as the server has them now. */
+    /** Reads the user, or changes it with a body, and updates the state. */
     async function whoever(body?: object): Promise<User> {
       await ready();
       const began = generation;
@@ -491,7 +499,7 @@ export function createClient(url: string, key?: string | null, options: Options 
         set(state.user ? state.status : "signed-in");
         await write(next);
         if (kept === next) channel?.postMessage({});
-        else await write(kept); // a refresh or a sign-out came in between
+        else await write(kept); // a refresh or a sign-out happened meanwhile
       }
       return user;
     }
@@ -500,7 +508,7 @@ export function createClient(url: string, key?: string | null, options: Options 
       const { email, phone } = fields;
       const [more, flow] = phone ? [] : await beginFlow(redirectTo);
       const answer = await call<wire.SentCode>(phone ? "/otp/send" : "/magic-link/send", { ...fields, captchaToken, ...more });
-      await put(".sent", { to: email ?? phone, ...answer, flow, data: { ...fields, redirectTo } }); // the captcha's token is good once
+      await put(".sent", { to: email ?? phone, ...answer, flow, data: { ...fields, redirectTo } }); // the captcha's token is valid only once
       return answer;
     }
 
@@ -521,7 +529,7 @@ export function createClient(url: string, key?: string | null, options: Options 
       if (globalThis.location?.href === href) history.replaceState(history.state, "", url);
       const flow = await recall<Flow>(".flow." + id);
       await put(".flow." + id, null);
-      // Of a flow that did not begin here, anybody may have written the words.
+      // Anyone can write the error parameters of a URL, so they are only used if the flow started here.
       if (error) throw new AuthError(((flow && error_code) ?? "oauth_denied") as "oauth_denied", flow && description, 400);
       if (!flow) throw new AuthError("other_browser", "Asked for in another browser: type the code there.");
       return enter("/exchange", { code, code_verifier: flow.verifier }, flow.link);
@@ -529,9 +537,10 @@ export function createClient(url: string, key?: string | null, options: Options 
 
     return [
       {
-        acceptInvitation: async (params) => (await ready(), enter("/invitations/accept", params, !!state.user)), // a page begins with it
+        acceptInvitation: async (params) => (await ready(), enter("/invitations/accept", params, !!state.user)), // it may be the first call of a page
         async verifyOtp({ type, code, ...params }) {
-          const { request_id, confirm, flow: id } = await sentTo(params);
+          // A token does not say whose it is. The server ignores the request of another account.
+          const { request_id, confirm, flow: id } = await sentTo(params, type === "email" && params.token);
           const proof = { request_id, ...params };
           if (params.phone) return enter("/otp/verify", { ...proof, otp: code });
           if (type ? type === "email" : request_id ? confirm : state.user && !params.token) {
@@ -577,9 +586,9 @@ export function createClient(url: string, key?: string | null, options: Options 
           const path = "/logout?scope=" + scope;
           if (scope === "others") return done(path, {}, true);
           const told = (kept || cookies) && done(path, usable() ? {} : { refresh_token: kept?.refresh_token }, (usable() && kept?.access_token) as string).catch((error) => {
-            if (error.status !== 401) throw error; // it is over already
+            if (error.status !== 401) throw error; // the session has already ended
           });
-          // Only the server can take its cookies away: until it has, somebody is signed in.
+          // Only the server can delete its cookies: until then, the user is signed in.
           if (cookies) await told;
           settled = ++turn;
           await Promise.all([end(), put(".sent", null), told]);
@@ -592,7 +601,7 @@ export function createClient(url: string, key?: string | null, options: Options 
           await ready();
           const began = generation;
           await remove("/me");
-          if (generation === began) await end(); // not who signed in since
+          if (generation === began) await end(); // unless another user signed in meanwhile
         },
         resetPassword: (params) => done("/reset-password", params),
         signInWithOAuth: async (params) => go(await oauthURL(params)),
@@ -628,7 +637,7 @@ export function createClient(url: string, key?: string | null, options: Options 
     ];
   }
 
-  /** Calls that throw, as ones that return what a server said or a network did; who gives one up waits no longer. */
+  /** Wraps a group of calls: they return an AuthError as result instead of throwing it, and stop waiting when aborted. */
   const returning = (group: 0 | 1 | 2): any =>
     mapped(calls()[group], ([name]) => [
       name,
@@ -643,7 +652,7 @@ export function createClient(url: string, key?: string | null, options: Options 
       },
     ]);
 
-  return (clients[name] = {
+  return (page[name] = {
     ...returning(0),
     mfa: returning(1),
     sessions: returning(2),
@@ -668,7 +677,7 @@ export function createClient(url: string, key?: string | null, options: Options 
       });
     },
     dispose() {
-      if (!life.signal.aborted) delete clients[name]; // a second time it would be another one
+      if (!life.signal.aborted) delete page[name]; // after a second dispose it could be a newer client
       life.abort();
       channel?.close();
       channel = null;
@@ -685,7 +694,7 @@ export function createClient(url: string, key?: string | null, options: Options 
         const one = request.clone();
         if (bearer) one.headers.set("authorization", "Bearer " + bearer);
         const response = await (options.fetch ?? fetch)(one);
-        // Only a refusal is read: what is answered may be a stream without an end.
+        // Only the body of a 401 is read: other responses may be endless streams.
         if (response.status === 401 && state.user) throw { ...(await response.clone().json().catch(() => {})), response, status: 401 };
         return response;
       };

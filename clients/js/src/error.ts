@@ -1,30 +1,30 @@
 import type { Error as Body, WireCode } from "./wire.js";
 
 /**
- * Why a call failed: a code of the server, or of the client itself.
+ * The code of an error, from the server or from the client. The client's own codes are:
  *
- * - `network_error`: no answer, or none in time. `bad_response`: not one of this server.
- * - `aborted`: by the caller's signal, or the client was disposed of.
- * - `other_browser`: a link that was asked for elsewhere; nothing of it is used up.
+ * - `network_error`: no response in time. `bad_response`: the response is not from an Authmount server.
+ * - `aborted`: the caller's signal aborted the call, or the client was disposed.
+ * - `other_browser`: the link was requested in another browser. It is still valid there.
  */
 export type ErrorCode = WireCode | "network_error" | "bad_response" | "aborted" | "other_browser";
 
-/** What a call failed with. It carries no token, password or code. */
+/** The error of a failed call. Printing it reveals no token, password or one-time code. */
 export class AuthError extends Error {
   override readonly name = "AuthError";
-  /** Compare with this. */
+  /** A stable code to compare. */
   declare readonly code: ErrorCode;
-  /** Of HTTP; 0: the client said so. */
+  /** HTTP status; 0 if the error is from the client. */
   declare readonly status: number;
-  /** Which field, why a password is weak, which permission. */
+  /** Details of some codes: invalid fields, reasons for a weak password, a missing permission. */
   declare readonly details: NonNullable<Body["details"]>;
-  /** The X-Request-Id, to find it in the server's log. */
+  /** The response's X-Request-Id, to find the request in the server's log. */
   declare readonly requestId: string | null;
-  /** Seconds to wait before trying again; null: not said. */
+  /** Seconds to wait before a retry; null if the server gave none. */
   declare readonly retryAfter: number | null;
-  /** @internal What a second factor is shown with; a function, not to be seen by who prints the error. */
+  /** @internal The data to continue with the second factor. It is a function so that printing the error does not show the token. */
   declare mfa?: () => { mfa_token: string; expires_in: number; factors: ("totp" | "recovery_code")[] };
-  /** @param message for people, in the server's words; of the client's own codes, the code as words */
+  /** @param message the server's text for users; default: the code with spaces */
   constructor(code: ErrorCode, message?: string | false | null, status = 0, body: { details?: Body["details"]; request_id?: string | null } = {}, retryAfter: number | null = null) {
     super(message || code.replace(/_/g, " "));
     this.code = code;
@@ -36,8 +36,8 @@ export class AuthError extends Error {
   }
 }
 
-/** Whether an error of a refresh, or of a request with a token, ends the session. Nothing else does. */
+/** Whether an error of a refresh, or of a request with a token, means that the session has ended. No other error does. */
 export const endsSession = (error: AuthError): boolean => /^(400.*(refresh_token|session_ended)|403user_banned)/.test(error.status + error.code);
 
-/** Whether a token was not taken, and another one may be. */
+/** Whether the server rejected the token and a refreshed one may work. */
 export const isRefused = (error: { code: string; status: number }): boolean => /^401.*(token|session)/.test(error.status + error.code);

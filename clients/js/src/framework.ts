@@ -1,14 +1,14 @@
 import type { State } from "./types.js";
 
-/** What is known before anything is: neither signed in nor signed out. */
+/** The state before the client has loaded: neither signed in nor signed out. */
 export const unknown: State = { status: "loading", user: null, session: null };
 
-/** Whether somebody is signed in; an outage changes nothing about that. */
+/** Whether a user is signed in, also during an outage. */
 export const signedIn = ({ status }: State): boolean => status === "signed-in" || status === "offline";
 
-/** Whether nobody is, which a sign-in that is under way does not change. While it is not known, neither holds. */
+/** Whether no user is signed in, also during an incomplete sign-in. While loading, both functions return false. */
 export const signedOut = (state: State): boolean => state.status !== "loading" && !signedIn(state);
 
-/** What there is to show now: what the server rendered, until the client knows more. */
+/** Returns the state to render: the server-rendered one until the client has loaded. */
 export const shown = (client: { readonly state: State }, initial: State | undefined): State =>
   initial && client.state.status === "loading" ? initial : client.state;

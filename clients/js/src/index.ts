@@ -1,5 +1,5 @@
 /**
- * The client of an Authmount server, for browsers and programs.
+ * Client of an Authmount server, for browsers and other JavaScript runtimes.
  *
  * ```ts
  * const auth = createClient("https://app.example.com", "pk_your_key");

@@ -1,5 +1,5 @@
 /**
- * React Native and Expo: the refresh token, and nothing else of a session, in the storage of the device.
+ * React Native and Expo: stores only a session's refresh token in the device's storage.
  *
  * ```ts
  * import * as SecureStore from "expo-secure-store";
@@ -15,21 +15,21 @@
  */
 import type { AuthClient, Storage } from "./types.js";
 
-/** What expo-secure-store exports, of that. */
+/** The part of expo-secure-store that {@link nativeStorage} uses. */
 export interface SecureStore {
   getItemAsync(key: string): Promise<string | null>;
   setItemAsync(key: string, value: string): Promise<unknown>;
   deleteItemAsync(key: string): Promise<unknown>;
 }
 
-/** What @react-native-async-storage/async-storage exports, of that. */
+/** The part of @react-native-async-storage/async-storage that {@link nativeStorage} uses. */
 export interface AsyncStorage {
   getItem(key: string): Promise<string | null>;
   setItem(key: string, value: string): Promise<unknown>;
   removeItem(key: string): Promise<unknown>;
 }
 
-/** What is written of a value: of a session its refresh token alone, of anything else all. */
+/** Returns the text to store: only the refresh token of a session, other values unchanged. */
 function reduced(value: string): string {
   try {
     const { refresh_token } = JSON.parse(value);
@@ -40,13 +40,13 @@ function reduced(value: string): string {
 }
 
 /**
- * A client's storage on one of the device. Access token and user stay in memory, and come anew with the first
- * refresh after a start. Prefer a store that the system protects, as expo-secure-store is.
+ * Adapts a device's storage for `createClient`. The access token and the user stay in memory; after a restart the first
+ * refresh loads them again. Prefer a storage that the operating system encrypts, such as expo-secure-store.
  */
 export function nativeStorage(store: SecureStore | AsyncStorage): Storage {
-  const whole = new Map<string, string>(); // what this process wrote, by key
+  const whole = new Map<string, string>(); // the full values that this process wrote, by key
   const secure = "getItemAsync" in store;
-  const safe = (key: string) => (secure ? key.replace(/[^\w.-]/g, "_") : key); // SecureStore takes no other characters
+  const safe = (key: string) => (secure ? key.replace(/[^\w.-]/g, "_") : key); // SecureStore allows no other characters
   return {
     async getItem(key) {
       const stored = await (secure ? store.getItemAsync(safe(key)) : store.getItem(key));
@@ -64,16 +64,16 @@ export function nativeStorage(store: SecureStore | AsyncStorage): Storage {
   };
 }
 
-/** What React Native exports as AppState, of that. */
+/** The part of React Native's AppState that {@link followAppState} uses. */
 export interface AppStateLike {
   addEventListener(type: "change", listener: (state: string) => void): { remove(): void };
 }
 
 /**
- * Renews what expired while the app was in the background, whose timers stand still there. Nothing is asked of the
- * server while the token is good, or nobody is signed in.
+ * Refreshes an expired access token when the app returns to the foreground, because timers stop in the background. It
+ * sends no request if the token is valid or no user is signed in.
  *
- * @returns what ends that
+ * @returns a function that removes the listener
  */
 export function followAppState(auth: AuthClient, appState: AppStateLike): () => void {
   const subscription = appState.addEventListener("change", (state) => {

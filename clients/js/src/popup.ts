@@ -1,13 +1,13 @@
 /**
- * Sign-in at a provider in a window of its own.
+ * Sign-in with a provider in a popup window.
  *
  * ```ts
  * button.onclick = () => signInWithPopup(auth, { provider: "google", redirectTo: "/signed-in" });
  * completePopup();                                  // on the page /signed-in
  * ```
  *
- * The window has no opener, so that the provider's pages cannot reach this one. It comes back to a page of this
- * origin, which hands its URL over by a BroadcastChannel; the verifier of the flow (RFC 7636) never leaves this one.
+ * The popup has no opener, so the provider's pages cannot access this page. It returns to a page of this origin, which
+ * sends its URL through a BroadcastChannel. The flow's code verifier (RFC 7636) never leaves this page.
  *
  * @module
  */
@@ -17,17 +17,17 @@ import type { AuthClient, CallOptions, OAuthParams, Result, SignedIn } from "./t
 const parameter = "am_popup";
 const channelOf = (id: string) => new BroadcastChannel(`authmount.popup.${id}`);
 
-/** Of {@link signInWithPopup}. */
+/** Options of {@link signInWithPopup}. */
 export interface PopupOptions extends CallOptions {
-  /** Of the window, as window.open takes them. Default: 480 by 640. */
+  /** The window features for `window.open`. Default: "width=480,height=640". */
   features?: string;
 }
 
 /**
- * Signs in. Call it from a click: browsers open no window otherwise.
+ * Signs in with a provider in a popup. Call it in a click handler, because browsers block other popups.
  *
- * Whether the window was closed is not to be seen, since it has no opener: give the person a way to give up, by the
- * signal. Errors: those of `completeRedirect`; `aborted`.
+ * It cannot detect that the user closed the popup, because the popup has no opener. Offer a cancel button that aborts
+ * the signal. Errors: those of `completeRedirect`; `aborted`.
  */
 export async function signInWithPopup(auth: AuthClient, params: OAuthParams, { signal, features = "width=480,height=640" }: PopupOptions = {}): Promise<Result<SignedIn>> {
   const id = crypto.randomUUID();
@@ -57,9 +57,9 @@ export async function signInWithPopup(auth: AuthClient, params: OAuthParams, { s
 }
 
 /**
- * On the page that the window comes back to, before anything else: hands over and closes the window.
+ * Sends the popup's URL to the page that opened it, and closes the popup. Call it first on the page at `redirectTo`.
  *
- * @returns false where this is no such window, such as after a sign-in by redirect
+ * @returns false if this page is not such a popup, for example after a sign-in by redirect
  */
 export function completePopup(href: string = location.href): boolean {
   const id = new URL(href).searchParams.get(parameter);

@@ -1,261 +1,267 @@
 import type { AuthError } from "./error.js";
 import type * as wire from "./wire.js";
 
-/** The user, as the server sends it. */
+/** A user account, as the server returns it. */
 export type User = wire.User;
 
-/** A session as the application sees it. The refresh token stays with the client. */
+/** The current session. It does not contain the refresh token, which only the client uses. */
 export interface Session {
-  /** For the Authorization header; null where it is in a cookie, or not there now. {@link AuthClient.getToken} keeps it fresh. */
+  /** Access token (JWT) for the Authorization header. Null if the session is in cookies, or while no valid token is available. {@link AuthClient.getToken} returns a valid one. */
   readonly access_token: string | null;
-  /** When the access token expires, in Unix seconds of the server's clock; null where that is not known. */
+  /** Expiry of the access token, in Unix seconds of the server's clock. Null if unknown. */
   readonly expires_at: number | null;
-  /** Names the session in the list of {@link AuthClient.sessions}; null where the token cannot be read. */
+  /** The session's id in the list of {@link AuthClient.sessions}. Null if the token is not readable, such as in a cookie. */
   readonly id: string | null;
-  /** The level of proof: aal2 after a second factor; null where the token cannot be read. */
+  /** Authenticator assurance level: aal2 after a second factor. Null if the token is not readable. */
   readonly aal: "aal1" | "aal2" | null;
-  /** What the roles of the user permit, from the access token, to decide what to show. The server decides what is done. */
+  /** The permissions of the user's roles, from the access token. Use them to show or hide controls; the server enforces them. */
   readonly permissions: readonly string[];
 }
 
-/** Where somebody is between signed out and signed in; clients/scenarios/transitions.json says what follows what. */
+/** The status of the sign-in. clients/scenarios/transitions.json lists the transitions. */
 export type Status = "loading" | "signed-out" | "mfa" | "enroll" | "confirm" | "signed-in" | "offline";
 
-/** What a sign-in waits for. */
+/** The next step of an incomplete sign-in. */
 export interface Pending {
-  /** mfa: the factors that can be shown. */
+  /** Status mfa: the second factors that the user can use. */
   readonly factors?: readonly ("totp" | "recovery_code")[];
-  /** mfa and enroll: until when, in Unix seconds of the server's clock. */
+  /** Status mfa and enroll: the deadline for this step, in Unix seconds of the server's clock. */
   readonly expires_at?: number;
-  /** confirm: the address to be confirmed. */
+  /** Status confirm: the email address to confirm. */
   readonly email?: string;
-  /** confirm: the number to be confirmed. */
+  /** Status confirm: the phone number to confirm. */
   readonly phone?: string;
 }
 
-/** What a client knows: a new object for every change, never changed itself. Its status says what is there. */
+/** An immutable snapshot of the client's state. Every change creates a new object. `status` is the discriminant. */
 export type State = {
-  /** Null while nobody is signed in, and in what a server rendered. Absent values of it are null where the session is in cookies. */
+  /** Null while no user is signed in, and in a state rendered on a server. With sessions in cookies, its token and the values read from it are null. */
   readonly session: Session | null;
-  /** In mfa, enroll and confirm; of somebody signed in while a second factor is asked for once more. */
+  /** Set in the statuses mfa, enroll and confirm, and while a signed-in user has to use the second factor again. A session that exists when a second factor becomes required also has status mfa or enroll. */
   readonly pending?: Pending;
 } & (
-  | { readonly status: "signed-in" | "offline"; /** Who is signed in. */ readonly user: User }
+  | { readonly status: "signed-in" | "offline"; /** The signed-in user. */ readonly user: User }
   | { readonly status: Exclude<Status, "signed-in" | "offline">; readonly user: null }
 );
 
-/** What every call returns: data, or why there is none. It does not throw for what a server said or a network did. */
+/** The result of every call: either `data` or `error` is null. Errors of the server and of the network are returned, never thrown. */
 export type Result<T> = { data: T; error: null } | { data: null; error: AuthError };
 
-/** Of one call. */
+/** Options of one call. */
 export interface CallOptions {
-  /** Gives the call up; it then returns the error `aborted`. What the server has done by then stays done. */
+  /** Cancels the call, which then returns the error `aborted`. It does not undo changes that the server has already made. */
   signal?: AbortSignal | undefined;
 }
 
-/** What a completed sign-in returns. */
+/** The data of a completed sign-in or sign-up. */
 export interface SignedIn {
   user: User;
-  /** Null: the address has to be confirmed first. */
+  /** Null if the email address or phone number has to be confirmed first. */
   session: Session | null;
-  /** How many recovery codes are left; only after one was used. */
+  /** The number of unused recovery codes. Only set after a sign-in with a recovery code. */
   recovery_codes_left?: number;
 }
 
-/** What {@link AuthClient.onAuthStateChange} tells. */
+/** The events of {@link AuthClient.onAuthStateChange}. */
 export type AuthEvent = "INITIAL_SESSION" | "SIGNED_IN" | "SIGNED_OUT" | "TOKEN_REFRESHED" | "USER_UPDATED";
 
-/** Who signs in: by one of the two. */
+/** Identifies the account: by its email address or its phone number (E.164), not both. */
 export type Who = { email: string; phone?: never } | { phone: string; email?: never };
 
 interface Captcha {
-  /** Where the server asks for one: what the captcha's widget said. */
+  /** The token from the captcha widget, if the server requires a captcha. */
   captchaToken?: string | undefined;
 }
 interface Remember {
-  /** Of a session in cookies: whether the browser keeps it when it is closed. Default true. */
+  /** For sessions in cookies: whether the session outlives the closing of the browser. Default true. */
   remember?: boolean | undefined;
 }
 interface Trust {
-  /** Together with a code of the authenticator app: this device is not asked again for some time, where the server allows that. */
+  /** With a code of the authenticator app: skip the second factor on this device for some time, if the server allows trusted devices. Default false. */
   trustDevice?: boolean | undefined;
 }
 interface Redirect {
   /**
-   * Where the browser comes back to: same origin, or one of `redirectOrigins`. Default, in browsers: this page; of a
-   * confirmation that `signUp` asks for: the server's own page, and no further.
+   * The URL that the browser returns to; its origin is the page's or one of `redirectOrigins`. Default in browsers: the
+   * current page. For the confirmation mail of `signUp` the default is the server's own page, without a further redirect.
    */
   redirectTo?: string | undefined;
 }
 
-/** Of {@link AuthClient.signUp}. */
+/** Parameters of {@link AuthClient.signUp}. */
 export type SignUpParams = Who & Captcha & Remember & Redirect & { password: string; fullName?: string | undefined; userMetadata?: Record<string, unknown> | undefined };
-/** Of {@link AuthClient.signInWithPassword}. */
-export type PasswordParams = Who & Captcha & Remember & Trust & { password: string; totpCode?: string | undefined };
-/** Of {@link AuthClient.signInWithOAuth} and its kin. */
-export type OAuthParams = Redirect & Remember & {
+interface Confirmation {
+  /** If the account is not confirmed yet: the code on the page of the mailed link, or in the mail. */
+  confirmationCode?: string | undefined;
+}
+/** Parameters of {@link AuthClient.signInWithPassword}. */
+export type PasswordParams = Who & Captcha & Remember & Trust & Confirmation & { password: string; totpCode?: string | undefined };
+/** Parameters of {@link AuthClient.signInWithOAuth}, `oauthURL` and `linkIdentity`. */
+export type OAuthParams = Redirect & Remember & Confirmation & {
   provider: string;
   scopes?: string[] | undefined;
   loginHint?: string | undefined;
   prompt?: wire.Prompt | undefined;
-  /** From an invitation's link. */
+  /** The token of an invitation link, to accept it with this sign-in. */
   invitation?: string | undefined;
 };
-/** Of {@link AuthClient.signInWithOtp}. */
-export type OtpParams = Who & Captcha & Redirect & Remember & { /** Whether an account is made where there is none. Default true. */ createUser?: boolean | undefined };
-/** Of {@link AuthClient.verifyOtp}. */
+/** Parameters of {@link AuthClient.signInWithOtp}. */
+export type OtpParams = Who & Captcha & Redirect & Remember & { /** Whether to create an account if none exists. Default true. */ createUser?: boolean | undefined };
+/** Parameters of {@link AuthClient.verifyOtp}: `token`, or `code` with `email` or `phone`. */
 export type VerifyOtpParams = Remember & Trust & {
   email?: string | undefined;
   phone?: string | undefined;
-  /** The six digits. */
+  /** The six-digit code from the message. */
   code?: string | undefined;
-  /** Of a link, in place of address and code. */
+  /** The token from a link, instead of the email address and code. */
   token?: string | undefined;
-  /** What the code or token is for. Default: what was asked for last; then, of somebody signed in, their address; else a sign-in. */
+  /** The purpose of the code or token. Default: that of this client's last request for a code; without one, "email" for the code of a signed-in user, else "sign-in". */
   type?: "sign-in" | "email" | undefined;
-  /** What {@link AuthClient.signInWithOtp} returned; by default it is remembered. */
+  /** The `request_id` that {@link AuthClient.signInWithOtp} returned. Default: the stored one of the last request. */
   requestId?: string | undefined;
   totpCode?: string | undefined;
+  /** The account's password. Required with the token of a sign-up's confirmation link that is opened in another browser. */
+  password?: string | undefined;
 };
-/** A proof of the second factor. */
+/** A second factor: a code of the authenticator app, or a recovery code. */
 export type Factor = { totpCode: string; recoveryCode?: never } | { recoveryCode: string; totpCode?: never };
 
-/** A client of one project. Every call takes {@link CallOptions} last. */
+/** A client of one Authmount server. Every call takes {@link CallOptions} as its last argument. */
 export interface AuthClient {
-  /** What is known now. */
+  /** The current state. */
   readonly state: State;
-  /** Where the server is, with the path of its mount. */
+  /** Base URL of the server, including its mount path. */
   readonly url: string;
 
-  /** Calls the listener with the state as it is and on every change, in a microtask, until the returned function is called. What it returns is not awaited; what it throws is reported. */
+  /** Calls the listener with the current state and after every change, in a microtask. The returned function unsubscribes. A promise of the listener is not awaited; its exceptions go to `reportError`. */
   subscribe(listener: (state: State) => void): () => void;
-  /** The same by the name of what happened; the session is null while nobody is signed in. */
+  /** Like {@link subscribe}, but calls the listener with an event name and the session, which is null while no user is signed in. */
   onAuthStateChange(listener: (event: AuthEvent, session: Session | null) => void): () => void;
 
-  /** Makes an account, and signs in unless the address has to be confirmed (state `confirm`). */
+  /** Creates an account and signs in, unless the email address or phone number has to be confirmed first (status `confirm`). */
   signUp(params: SignUpParams, options?: CallOptions): Promise<Result<SignedIn>>;
-  /** Errors: `invalid_credentials`; `mfa_required` and `mfa_enrollment_required` change the state. */
+  /** Signs in with a password. Errors: `invalid_credentials`; `mfa_required` (status `mfa`), `mfa_enrollment_required` (status `enroll`). */
   signInWithPassword(params: PasswordParams, options?: CallOptions): Promise<Result<SignedIn>>;
-  /** Sends the browser to a provider; {@link completeRedirect} ends it. */
+  /** Redirects the browser to a provider to sign in. {@link completeRedirect} completes the sign-in on the page at `redirectTo`. */
   signInWithOAuth(params: OAuthParams, options?: CallOptions): Promise<Result<{ url: string }>>;
-  /** Where {@link signInWithOAuth} would send the browser to. */
+  /** Returns the provider's URL for {@link signInWithOAuth} without redirecting the browser. */
   oauthURL(params: OAuthParams, options?: CallOptions): Promise<Result<{ url: string }>>;
-  /** Signs in with an ID token that a provider gave an app. The nonce is the one that it was asked for with. */
-  signInWithIdToken(params: Remember & { provider: string; idToken: string; nonce?: string; accessToken?: string }, options?: CallOptions): Promise<Result<SignedIn>>;
-  /** Sends a link and a code by mail, or a code by text message. */
+  /** Signs in with an ID token that an app received from a provider's SDK. `nonce` is the value used in the request to the provider. */
+  signInWithIdToken(params: Remember & Confirmation & { provider: string; idToken: string; nonce?: string; accessToken?: string }, options?: CallOptions): Promise<Result<SignedIn>>;
+  /** Sends a sign-in link and a code by mail, or a code by text message. */
   signInWithOtp(params: OtpParams, options?: CallOptions): Promise<Result<wire.SentCode>>;
-  /** Takes such a code, or the token of a link: whoever wrote that link is who is signed in then, so ask before taking one that nobody asked for here. For a confirmed address the data's user and session are null: it signs nobody in. */
+  /** Verifies such a code, or the token of a link. A link signs in to the account that requested it, perhaps an attacker's, so ask the user before you verify a token that this client did not request. Confirming an email address signs nobody in: `user` and `session` are null. */
   verifyOtp(params: VerifyOtpParams, options?: CallOptions): Promise<Result<SignedIn | ({ user: null; session: null } & Partial<wire.TakenOver>)>>;
-  /** Sends once more what was sent last to an address or number. */
+  /** Sends the last message to an email address or phone number again, with a new code. */
   resend(params: Who & Captcha & Redirect, options?: CallOptions): Promise<Result<Partial<wire.SentCode>>>;
-  /** Accepts an invitation by the token of its link. Where the address has an account, its owner has to be signed in, and needs no password. */
+  /** Accepts an invitation with the token of its link. If the invited email address already has an account, its owner has to be signed in and needs no password. */
   acceptInvitation(params: Remember & { token: string; password?: string; fullName?: string }, options?: CallOptions): Promise<Result<SignedIn>>;
   /**
-   * Ends what began with a redirect: trades the `?code=` of the page's URL for a session, and takes it out of the address bar.
-   * Null data: the URL has nothing of that. Error `other_browser`: the link was asked for in another browser, where the mail's code is good; here it is not.
+   * Completes a redirect: exchanges the `?code=` of the URL (default: the page's) for a session and removes it from the address bar.
+   * `data` is null if the URL has no such parameters. Error `other_browser`: the link was requested in another browser; only there is the mail's code valid.
    */
   completeRedirect(url?: string, options?: CallOptions): Promise<Result<SignedIn | null>>;
 
-  /** The user, from the server. With an access token: whoever that is of, and the state is left alone. */
+  /** Fetches the current user from the server. With an access token: the user of that token, without a change of the state. */
   getUser(accessToken?: string | CallOptions, options?: CallOptions): Promise<Result<User>>;
-  /** An access token that is good now, refreshed if need be. Null where sessions are in cookies. Signed out: error `missing_token`. */
+  /** Returns a valid access token and refreshes it if necessary. Null if sessions are in cookies. Error if signed out: `missing_token`. */
   getToken(options?: CallOptions): Promise<Result<string | null>>;
-  /** Trades the refresh token now, such as after roles have changed. */
+  /** Refreshes the session immediately, such as after a change of roles. */
   refresh(options?: CallOptions): Promise<Result<Session>>;
   /**
-   * The platform's fetch, with the token: to the project's origin and `fetchOrigins`; to others it throws. Relative
-   * URLs are the page's, and on servers the project's. Signed out, it goes without a token.
+   * The platform's fetch with the access token, for the server's origin and `fetchOrigins`; other origins throw a TypeError.
+   * Relative URLs resolve against the page, on servers against {@link url}. If signed out, it sends no token.
    */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
-  /** `local`: this session; `others`: all but this one; `global`: all. The browser is signed out even if the server cannot be told; then there is an error, too. */
+  /** Ends sessions. Scope `local` (default): this one; `others`: all except this one; `global`: all. Without cookies, the client is signed out even if the request fails; the call then also returns the error. */
   signOut(params?: { scope?: "local" | "others" | "global" }, options?: CallOptions): Promise<Result<null>>;
 
-  /** Mails a link to choose a new password, whether or not there is an account. */
+  /** Mails a link to choose a new password. The result does not reveal whether the account exists. */
   resetPasswordForEmail(email: string, params?: Captcha & Redirect, options?: CallOptions): Promise<Result<null>>;
-  /** Chooses one by the token of such a link. Nobody is signed in by it. */
+  /** Sets a new password with the token of such a link. It does not sign in. */
   resetPassword(params: { token: string; newPassword: string }, options?: CallOptions): Promise<Result<null>>;
-  /** Changes the password of who is signed in; without `current` where none is set. */
+  /** Changes the signed-in user's password. Omit `current` if the account has no password. */
   changePassword(params: { current?: string; next: string }, options?: CallOptions): Promise<Result<null>>;
-  /** Changes particulars. A new address or number holds once its code is confirmed: {@link verifyOtp}, {@link confirmPhone}. */
+  /** Changes the profile. A new email address or phone number takes effect after confirmation of its code: {@link verifyOtp}, {@link confirmPhone}. */
   updateUser(params: { fullName?: string | null; email?: string; phone?: string; userMetadata?: Record<string, unknown> }, options?: CallOptions): Promise<Result<User>>;
-  /** Confirms the number asked for by {@link updateUser}. */
+  /** Confirms the new phone number of {@link updateUser}. */
   confirmPhone(params: { phone: string; code: string }, options?: CallOptions): Promise<Result<SignedIn>>;
-  /** A fresh proof, for what answers `reauthentication_needed`. */
+  /** Authenticates again, for calls that return `reauthentication_needed`. */
   confirm(params: { password: string } | { totpCode: string }, options?: CallOptions): Promise<Result<null>>;
-  /** Everything that is held about the user. Needs a fresh proof. */
+  /** Returns all stored data about the user. Error without recent authentication: `reauthentication_needed` (see {@link confirm}). */
   exportData(options?: CallOptions): Promise<Result<wire.Export>>;
-  /** Ends the account, where the server allows that. Needs a fresh proof. */
+  /** Deletes the account, if the server allows it. Error without recent authentication: `reauthentication_needed` (see {@link confirm}). */
   deleteAccount(options?: CallOptions): Promise<Result<null>>;
 
-  /** The second factor. */
+  /** Second factor (TOTP and recovery codes). */
   readonly mfa: {
-    /** Shows it: completes a sign-in (state `mfa`), or raises the session to aal2. */
+    /** Verifies the second factor: completes a sign-in (status `mfa`), or raises the session to aal2. */
     verify(params: Factor & Trust & Remember, options?: CallOptions): Promise<Result<SignedIn>>;
-    /** Begins to set one up (signed in, or state `enroll`). */
+    /** Starts the setup of an authenticator app (signed in, or status `enroll`). Returns the secret as a URI and a QR code. */
     enroll(options?: CallOptions): Promise<Result<wire.TOTPSetup>>;
-    /** Ends it. The recovery codes are shown this once. */
+    /** Completes the setup. Returns the recovery codes, which cannot be read again later. */
     enable(params: { totpCode: string } & Remember, options?: CallOptions): Promise<Result<SignedIn & wire.RecoveryCodes>>;
-    /** Switches it off; without a code where it was shown within the last 15 minutes. */
+    /** Disables the second factor. No code is needed if it was verified in the last 15 minutes. */
     disable(params?: Factor | Record<string, never>, options?: CallOptions): Promise<Result<null>>;
-    /** Makes new recovery codes; the old ones are dead. */
+    /** Creates new recovery codes and invalidates the old ones. */
     recoveryCodes(options?: CallOptions): Promise<Result<wire.RecoveryCodes>>;
   };
-  /** Sends the browser to a provider, to add its account as a way in; {@link completeRedirect} ends it. */
+  /** Redirects the browser to a provider to link its account as a sign-in method. {@link completeRedirect} completes it. */
   linkIdentity(params: OAuthParams, options?: CallOptions): Promise<Result<{ url: string }>>;
-  /** Takes one away. The last way in stays: `last_sign_in_method`. */
+  /** Unlinks a provider's account. Error for the last sign-in method: `last_sign_in_method`. */
   unlinkIdentity(params: { provider: string }, options?: CallOptions): Promise<Result<null>>;
-  /** Where the user is signed in. */
+  /** The user's sessions on all devices. */
   readonly sessions: {
     list(options?: CallOptions): Promise<Result<wire.SessionInfo[]>>;
-    /** Ends one; without an id all others. */
+    /** Ends the session with this id; without an id, all sessions except the current one. */
     end(id?: string, options?: CallOptions): Promise<Result<null>>;
   };
-  /** What the server offers. */
+  /** Returns the server's public settings, such as its sign-in methods. */
   settings(options?: CallOptions): Promise<Result<wire.Settings>>;
-  /** Ends the client: requests, timers, listeners. Later calls return the error `aborted`. The session stays. */
+  /** Stops the client's requests, timers and listeners. Later calls return the error `aborted`. The session stays valid. */
   dispose(): void;
 }
 
-/** A place for strings, such as localStorage; its methods may return promises. */
+/** A key-value storage such as localStorage. Its methods may return promises. */
 export interface Storage {
   getItem(key: string): string | null | Promise<string | null>;
   setItem(key: string, value: string): unknown;
   removeItem(key: string): unknown;
 }
 
-/** What is told to the debug hook. Nothing of it is secret. */
+/** One request, as reported to the `debug` hook. It contains no secrets. */
 export interface DebugEvent {
   method: string;
-  /** Without its query. */
+  /** Without the query string. */
   path: string;
-  /** 0: there was no answer. */
+  /** HTTP status; 0 if there was no response. */
   status: number;
   code?: string;
   requestId?: string | null;
-  /** How long it took, in milliseconds. */
+  /** Duration in milliseconds. */
   ms: number;
 }
 
-/** Of createClient. */
+/** Options of `createClient`. */
 export interface Options {
-  /** The path of the mount, for a URL that is a bare origin. Default /auth/v1. */
+  /** The server's mount path, used if the URL has no path. Default /auth/v1. */
   path?: string;
-  /** Sessions in HttpOnly cookies of the server, and nothing in script. The server has to be on the page's origin, with cookies on. */
+  /** Keep sessions in HttpOnly cookies, out of reach of scripts. Requires a server on the page's origin with cookies enabled. Default false. */
   cookies?: boolean;
-  /** Where tokens are kept. Default: local in browsers, else memory. With session a duplicated tab has a copy of the session: when the other has renewed it, the server takes the copy for a stolen one and ends both. */
+  /** Where tokens are stored. Default: "local" in browsers, else memory. With "session", a duplicated tab copies the session; after one tab refreshes it, the server treats the other's refresh token as stolen and ends the session of both. */
   storage?: "local" | "session" | "memory" | Storage;
-  /** Under which name; another one for each project of an origin. Default: one made of the URL. */
+  /** The key in the storage. Use a different one for each project on the same origin. Default: derived from the URL. */
   storageKey?: string;
-  /** What is known already, such as from a server's rendering: then nothing is fetched until something is asked for. */
+  /** The initial state, such as from server-side rendering. The client then fetches nothing until the first call. */
   initial?: State;
-  /** Origins besides the project's that `fetch` gives the token to. */
+  /** Origins that `fetch` sends the token to, in addition to the server's. */
   fetchOrigins?: string[];
-  /** Origins besides the page's that `redirectTo` may have; an application's own scheme as "myapp:". */
+  /** Origins that `redirectTo` may have, in addition to the page's. Write the custom scheme of an app as "myapp:". */
   redirectOrigins?: string[];
   /** Replaces the platform's fetch. */
   fetch?: typeof fetch;
-  /** Milliseconds after which a request counts as failed. Default 20000. */
+  /** Timeout of a request in milliseconds. Default 20000. */
   timeout?: number;
-  /** Is told of every request. */
+  /** Called after every request. */
   debug?: (event: DebugEvent) => void;
 }

@@ -1,7 +1,7 @@
 import { AuthError } from "./error.js";
 import type { Session, Storage, User } from "./types.js";
 
-/** A session as it is kept: an adapter may keep the refresh token alone. */
+/** A stored session. A storage adapter may store only the refresh token. */
 export interface Kept {
   refresh_token?: string | null;
   access_token?: string | null;
@@ -12,43 +12,43 @@ export interface Kept {
 
 export const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 
-/** The wire's names of parameters: fullName is full_name. Values stay as they are. */
+/** Converts the names of parameters to snake_case (fullName to full_name). Values are unchanged. */
 export const wired = (params?: object): Record<string, unknown> => mapped(params, ([name, value]) => [name.replace(/[A-Z]/g, "_$&").toLowerCase(), value]);
 
-/** Members made of those of an object. */
+/** Maps the entries of an object to a new object. */
 export const mapped = (members: object | undefined, to: (member: [string, any]) => [string, unknown]): any => Object.fromEntries(Object.entries(members ?? {}).map(to));
 
-/** The members that are there, as headers and queries take them. */
+/** Returns the members that are not null or undefined, for headers and queries. */
 export const present = (members: object) => Object.fromEntries(Object.entries(members ?? {}).filter((member) => member[1] != null)) as Record<string, string>;
 
-/** What names a session among tabs; null where it is in cookies. */
+/** Returns a name that identifies the session in all tabs; null if it is in cookies. */
 export const nameOf = (kept: Kept | null) => kept && (sessionOf(kept).id ?? kept.refresh_token ?? null);
 
-/** A session as the application sees it. What its token says is not verified: it decides what is shown, no more. */
+/** Returns the public form of a session. It does not verify the token: use the claims for display only. */
 export function sessionOf({ access_token = null, expires_at = null }: Kept): Session {
   const claims = attempt(() => JSON.parse(atob(access_token!.split(".")[1]!.replace(/-/g, "+").replace(/_/g, "/"))));
   return { access_token, expires_at, id: claims?.session_id ?? null, aal: claims?.aal ?? null, permissions: claims?.permissions ?? [] };
 }
 
-/** A timer that keeps no process alive. */
+/** Starts a timer that does not keep a Node process alive. */
 export function later(run: () => void, seconds: number): number {
   const timer: any = setTimeout(run, seconds * 1000);
   timer.unref?.();
   return timer;
 }
 
-/** A promise, or the end of the wait for it; what it stands for goes on for others. */
+/** Waits for a promise until the signal aborts, then rejects with `aborted`. The work itself continues for other callers. */
 export function until<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((done, fail) => {
     const stop = () => fail(new AuthError("aborted"));
     if (signal?.aborted) stop();
     signal?.addEventListener("abort", stop);
-    // A signal may live as long as the page: it keeps nothing of what is over.
+    // A signal may live as long as the page, so remove the listener to free memory.
     promise.then(done, fail).finally(() => signal?.removeEventListener("abort", stop));
   });
 }
 
-/** What a function returns; undefined where it throws. */
+/** Returns the function's result; undefined if it throws. */
 export function attempt<T>(run: () => T): T | undefined {
   try {
     return run();
@@ -57,7 +57,7 @@ export function attempt<T>(run: () => T): T | undefined {
   }
 }
 
-/** A storage that ends with the process. */
+/** Creates a storage in memory. */
 export function memory(): Storage {
   const values: Record<string, string> = {};
   return {

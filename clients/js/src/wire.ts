@@ -12,6 +12,9 @@ export type CodeChallenge = string;
 /** PKCE (RFC 7636); required if the flow started with a code_challenge. */
 export type CodeVerifier = string;
 
+/** If confirmation is required and the account is not confirmed yet: the code on the page of the confirmation link, or in its mail. The sign-in then confirms the account. It is ignored for all other accounts. */
+export type ConfirmationCode = string;
+
 /** The account's address must be confirmed first. */
 export type ConfirmationRequired = {
   confirmation_required: true;
@@ -30,11 +33,6 @@ export type Discovery = {
 };
 
 export type Email = string;
-
-export type EmailVerified = {
-  email_verified: true;
-  user: User;
-};
 
 export type Empty = Record<string, never>;
 
@@ -179,12 +177,14 @@ export type SessionInfo = {
   current: boolean;
   /** The device's name, such as "Firefox on Linux", from its user agent. */
   device: string | null;
-  expires_at: Time;
+  /** The end of the session's lifetime, or the hour in which its idle timeout ends, if that is earlier. */
+  expires_at: string;
   id: UUID;
   /** The id of the operator who impersonates the user; null: a session of the user. */
   impersonated_by: string | null;
   ip: string | null;
-  last_active_at: Time;
+  /** The hour of the last refresh. */
+  last_active_at: string;
   user_agent: string | null;
 };
 
@@ -267,7 +267,7 @@ export type User = {
 /** A UUID; new ones have version 7. */
 export type UUID = string;
 
-/** Codes with which the server refuses. */
+/** The error codes of the server. */
 export type WireCode =
   | "account_exists"
   | "bad_code_verifier"
@@ -319,7 +319,7 @@ export type WireCode =
   | "validation_failed"
   | "weak_password";
 
-/** What requests carry, by method and path. */
+/** Request bodies, by method and path. */
 export type Bodies = {
   /** Change the profile. */
   "PATCH /me": {
@@ -363,9 +363,12 @@ export type Bodies = {
     password?: NewPassword;
     remember?: Remember;
     token: string;
+    /** Of the account's second factor. */
+    totp_code?: string;
   };
   /** Sign in with a password. */
   "POST /login": {
+    confirmation_code?: ConfirmationCode;
     email?: Email;
     password: string;
     phone?: Phone;
@@ -420,6 +423,7 @@ export type Bodies = {
   "POST /oauth/{provider}/id-token": {
     /** The provider's access token; passed to the application if it belongs to the ID token. */
     access_token?: string;
+    confirmation_code?: ConfirmationCode;
     id_token: string;
     /** The app's nonce; required if the token has one. If the token's nonce has the form of a SHA-256 in hex or base64, send the value that was hashed. */
     nonce?: string;
@@ -469,7 +473,9 @@ export type Bodies = {
     /** From the mail, with email, instead of token. */
     code?: string;
     email?: Email;
-    /** With code: the request_id of /signup. It shows that the reader of the mail also signed up. */
+    /** With token: the account's password. It shows the same. */
+    password?: string;
+    /** The request_id of /signup. It shows that the reader of the mail also signed up. */
     request_id?: string;
     token?: string;
   };

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/store"
 )
 
@@ -162,7 +162,7 @@ func TestParallelRightPasswords(t *testing.T) {
 // Of sixty-four parallel attempts at two instances, no more than the limit are checked. The
 // right password beyond the limit is refused.
 func TestParallelGuessesEverywhere(t *testing.T) {
-	secret := auth.WithSecret([]byte(strings.Repeat("s", 32)))
+	secret := auth.WithSecret(testsecret.Of("s"))
 	w, store := harness.NewAttemptWorld(t, secret)
 	w.Account("ada@example.com", harness.GoodPassword)
 	two := authtest.NewOn(t, store, secret, auth.WithClock(w.Clock.Now))
@@ -254,7 +254,7 @@ func TestFailuresInARow(t *testing.T) {
 			w.Do("POST", "/reset-password", map[string]any{"token": w.LinkToken("ada@example.com", auth.KindResetPassword), "new_password": harness.GoodPassword}).Want(200)
 		},
 		"magic link": func(w *harness.World) {
-			w.Do("GET", "/magic-link/verify?token="+w.MagicLink("ada@example.com", nil), nil).Want(200)
+			w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink("ada@example.com", nil)}).Want(200)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -433,7 +433,7 @@ func TestNamesOfAnAccount(t *testing.T) {
 
 // A new secret in front of the old one leaves the counts as they are.
 func TestCountsOutliveARotation(t *testing.T) {
-	store, one, two := harness.NewStore(t), []byte(strings.Repeat("1", 32)), []byte(strings.Repeat("2", 32))
+	store, one, two := harness.NewStore(t), testsecret.Of("1"), testsecret.Of("2")
 	at := time.Now()
 	clock := auth.WithClock(func() time.Time { return at })
 	guess := func(a *auth.Auth) error {

@@ -34,7 +34,7 @@ func notices(p *harness.Played) map[auth.Kind]string {
 // if the store fails to report whether the limit has room for it.
 func ownersAreTold(p *harness.Played, _ *reference) (list []string) {
 	to := p.Was.Credentials.User.Email
-	unknown := p.Struck["NoticesUnproved"] && (p.Fault == storetap.FailsBefore || p.Fault == storetap.FailsAfter)
+	unknown := p.Struck["NoticesUnverified"] && (p.Fault == storetap.FailsBefore || p.Fault == storetap.FailsAfter)
 	if to == "" || (unknown && !p.Was.Credentials.User.EmailVerified()) {
 		return nil
 	}

@@ -25,12 +25,12 @@ func TestMagicLinkCreatesUser(t *testing.T) {
 	if _, err := w.Store.User(t.Context(), store.ByEmail("new@example.com")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the account exists before the link was used: %v", err)
 	}
-	s := w.Do("GET", "/magic-link/verify?token="+token, nil).Session()
+	s := w.Do("POST", "/magic-link/verify", map[string]any{"token": token}).Session()
 	if !s.User.EmailVerified || s.User.Email != "new@example.com" {
 		t.Errorf("user %+v", s.User)
 	}
 	w.WantEvents(auth.EventSignedUp, auth.EventSignedIn)
-	w.Do("GET", "/magic-link/verify?token="+token, nil).Want(400, auth.CodeInvalidToken)
+	w.Do("POST", "/magic-link/verify", map[string]any{"token": token}).Want(400, auth.CodeInvalidToken)
 }
 
 func TestMagicLinkForStrangers(t *testing.T) {
@@ -113,7 +113,7 @@ func TestPKCE(t *testing.T) {
 	code := func(email string) string {
 		token := w.MagicLink(email, map[string]any{"redirect_to": "https://app.test/in", "code_challenge": challenge, "code_challenge_method": "S256"})
 		// Even a client that asks for JSON gets only the code.
-		a := w.Do("GET", "/magic-link/verify?token="+token, nil, harness.Header{Name: "Accept", Value: "application/json"}).Want(303)
+		a := w.Do("POST", "/magic-link/verify", map[string]any{"token": token}, harness.Header{Name: "Accept", Value: "application/json"}).Want(303)
 		to, _ := url.Parse(a.Header.Get("Location"))
 		return to.Query().Get("code")
 	}
@@ -139,7 +139,7 @@ func TestPKCE(t *testing.T) {
 func TestMagicLinkEndsPreHijack(t *testing.T) {
 	w := harness.NewWorld(t)
 	attacker := w.PostSignUp("victim@example.com")
-	owner := w.Do("GET", "/magic-link/verify?token="+w.MagicLink("victim@example.com", nil), nil).Session()
+	owner := w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink("victim@example.com", nil)}).Session()
 	if owner.User.ID != attacker.User.ID {
 		t.Error("another account")
 	}
@@ -157,8 +157,8 @@ func TestMagicLinkEndsPreHijack(t *testing.T) {
 func TestMagicLinkKeepsVerifiedCredentials(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp("ada@example.com")
-	w.Do("GET", "/verify-email?token="+w.LinkToken("ada@example.com", auth.KindVerifyEmail), nil).Want(200)
-	w.Do("GET", "/magic-link/verify?token="+w.MagicLink("ada@example.com", nil), nil).Want(200)
+	w.PostConfirm("ada@example.com")
+	w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink("ada@example.com", nil)}).Want(200)
 	if !w.Alive(s.AccessToken) {
 		t.Error("the first session ended")
 	}
@@ -176,7 +176,7 @@ func TestParallelRedemptions(t *testing.T) {
 	reset := w.LinkToken("bob@example.com", auth.KindResetPassword)
 	for name, use := range map[string]func(context.Context) error{
 		"verify": func(ctx context.Context) error {
-			_, err := w.VerifyEmail(ctx, auth.VerifyEmailParams{Token: verify})
+			_, err := w.VerifyEmail(ctx, auth.VerifyEmailParams{Token: verify, Password: harness.GoodPassword})
 			return err
 		},
 		"magic": func(ctx context.Context) error {
@@ -220,84 +220,110 @@ func TestLinksExpireAndAreSuperseded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Do("GET", "/magic-link/verify?token="+old, nil).Want(400, auth.CodeInvalidToken)
+	w.Do("POST", "/magic-link/verify", map[string]any{"token": old}).Want(400, auth.CodeInvalidToken)
 	u, _ := url.Parse(m.Link)
 	// A link of one purpose is none of another.
 	token := u.Query().Get("token")
-	w.Do("GET", "/verify-email?token="+token, nil).Want(400, auth.CodeInvalidToken)
+	w.Do("POST", "/verify-email", map[string]any{"token": token}).Want(400, auth.CodeInvalidToken)
 	w.Do("POST", "/reset-password", map[string]any{"token": token, "new_password": "another horse battery"}).Want(400, auth.CodeInvalidToken)
 	w.Do("POST", "/exchange", map[string]any{"code": token}).Want(400, auth.CodeInvalidCode)
 	w.Clock.Advance(15*time.Minute - time.Microsecond)
 	w.Do("GET", "/magic-link/verify?token="+token, nil, harness.Browser).Want(400) // the code beside it, the only thing its page shows, is expired
 	w.Clock.Advance(time.Microsecond)
-	w.Do("GET", "/magic-link/verify?token="+token, nil).Want(400, auth.CodeInvalidToken)
+	w.Do("POST", "/magic-link/verify", map[string]any{"token": token}).Want(400, auth.CodeInvalidToken)
 }
 
-func TestLinkModes(t *testing.T) {
-	direct := harness.NewWorld(t, auth.WithLinks(auth.LinkOptions{Mode: auth.DirectLinks}))
-	direct.Do("GET", "/magic-link/verify?token="+direct.MagicLink("a@example.com", map[string]any{"redirect_to": "https://app.test/"}), nil, harness.Browser).Want(303)
-	if a := direct.Do("GET", "/magic-link/verify?token="+direct.MagicLink("b@example.com", nil), nil, harness.Browser).Want(200); strings.Contains(string(a.Body), "<form") || strings.Contains(string(a.Body), "access_token") {
-		t.Errorf("a question, or a session: %s", a.Body)
+// LinkOptions.SignInByGET completes magic links, and no others.
+func TestSignInByGET(t *testing.T) {
+	w := harness.NewWorld(t, auth.WithLinks(auth.LinkOptions{SignInByGET: true}))
+	w.Do("GET", "/magic-link/verify?token="+w.MagicLink("a@example.com", map[string]any{"redirect_to": "https://app.test/"}), nil, harness.Browser).Want(303)
+	w.Do("GET", "/magic-link/verify?token="+w.MagicLink("b@example.com", nil), nil).Session()
+	token := w.MagicLink("c@example.com", nil)
+	if a := w.Do("GET", "/magic-link/verify?token="+token, nil, harness.Browser).Want(200); strings.Contains(string(a.Body), "<form") || strings.Contains(string(a.Body), "access_token") {
+		t.Errorf("a button, or a session: %s", a.Body)
 	}
-	s := direct.PostSignUp("c@example.com")
-	token := direct.LinkToken("c@example.com", auth.KindVerifyEmail)
-	if a := direct.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200); strings.Contains(string(a.Body), "<form") {
-		t.Errorf("a question: %s", a.Body)
-	}
-	if u, err := direct.Store.User(t.Context(), store.ByEmail("c@example.com")); err != nil || !u.EmailVerified() {
+	w.Do("HEAD", "/magic-link/verify?token="+token, nil).Want(200)
+	w.Do("POST", "/magic-link/verify", map[string]any{"token": token}).Session()
+	w.PostSignUp("d@example.com")
+	verify := w.LinkToken("d@example.com", auth.KindVerifyEmail)
+	w.Do("GET", "/verify-email?token="+verify, nil).Want(200)
+	w.Do("GET", "/verify-email?token="+verify, nil, harness.Browser).Want(200)
+	if u, err := w.Store.User(t.Context(), store.ByEmail("d@example.com")); err != nil || u.EmailVerified() {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if !direct.Alive(s.AccessToken) {
-		t.Error("the verification dropped the session")
-	}
-	if a := direct.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(400); !strings.Contains(string(a.Body), "<html") {
-		t.Errorf("no page: %s", a.Body)
-	}
-	strict := harness.NewWorld(t, auth.WithLinks(auth.LinkOptions{Mode: auth.StrictLinks}))
-	token = strict.MagicLink("a@example.com", map[string]any{"redirect_to": "https://app.test/"})
-	if a := strict.Do("GET", "/magic-link/verify?token="+token, nil).Want(200); !strings.Contains(string(a.Body), "<form") {
-		t.Error("no page for a client that hides")
-	}
-	strict.Do("GET", "/magic-link/verify?token="+token, nil, harness.Header{Name: "Accept", Value: "application/json"}).Session()
 }
 
-// A client that opens a link is a program only if it says so and shows no sign of a browser.
-// A program's GET signs no browser in.
-func TestWhoOpensALink(t *testing.T) {
-	const mozilla = "Mozilla/5.0 (compatible; preview)"
-	for name, c := range map[string]struct {
-		with    []harness.Header
-		program bool
-	}{
-		"nothing":              {nil, true},
-		"anything":             {[]harness.Header{{Name: "Accept", Value: "*/*"}}, true},
-		"JSON":                 {[]harness.Header{{Name: "Accept", Value: "application/json"}, {Name: "User-Agent", Value: mozilla}}, true},
-		"JSON and pages":       {[]harness.Header{{Name: "Accept", Value: "text/html, application/json"}}, true},
-		"anything, as Mozilla": {[]harness.Header{{Name: "Accept", Value: "*/*"}, {Name: "User-Agent", Value: mozilla}}, false},
-		"nothing, as Mozilla":  {[]harness.Header{{Name: "User-Agent", Value: mozilla}}, false},
-		"an image's request":   {[]harness.Header{{Name: "Accept", Value: "*/*"}, {Name: "Sec-Fetch-Dest", Value: "image"}}, false},
-		"images":               {[]harness.Header{{Name: "Accept", Value: "image/avif,image/webp,*/*;q=0.8"}}, false},
-		"pages":                {[]harness.Header{{Name: "Accept", Value: "text/html"}}, false},
-	} {
+// linkOpeners are the headers of clients that open links: people, programs, mail scanners and
+// previews of chats.
+var linkOpeners = map[string][]harness.Header{
+	"nothing":              nil,
+	"anything":             {{Name: "Accept", Value: "*/*"}},
+	"JSON":                 {{Name: "Accept", Value: "application/json"}, {Name: "User-Agent", Value: preview}},
+	"JSON and pages":       {{Name: "Accept", Value: "text/html, application/json"}},
+	"anything, as Mozilla": {{Name: "Accept", Value: "*/*"}, {Name: "User-Agent", Value: preview}},
+	"nothing, as Mozilla":  {{Name: "User-Agent", Value: preview}},
+	"an image's request":   {{Name: "Accept", Value: "*/*"}, {Name: "Sec-Fetch-Dest", Value: "image"}},
+	"images":               {{Name: "Accept", Value: "image/avif,image/webp,*/*;q=0.8"}},
+	"pages":                {{Name: "Accept", Value: "text/html"}},
+	"a chat's preview":     {{Name: "Accept", Value: "*/*"}, {Name: "User-Agent", Value: "WhatsApp/2.23"}},
+}
+
+const preview = "Mozilla/5.0 (compatible; preview)"
+
+// No GET completes a link, whoever opens it and at whatever endpoint: nothing changes, and
+// the link stays valid.
+func TestNoGETCompletesALink(t *testing.T) {
+	for name, headers := range linkOpeners {
 		t.Run(name, func(t *testing.T) {
-			w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
-			w.PostSignUp("ada@example.com")
-			link, verify := w.MagicLink("bob@example.com", nil), w.LinkToken("ada@example.com", auth.KindVerifyEmail)
-			for _, path := range []string{"/magic-link/verify?token=" + link, "/verify-email?token=" + verify} {
-				a := w.Do("GET", path, nil, c.with...).Want(200)
-				if page := strings.Contains(string(a.Body), "<form"); page == c.program {
-					t.Errorf("%s: a page %v, a program %v", path, page, c.program)
+			for cookies, opts := range map[string][]auth.Option{"bearer": nil, "cookies": {auth.WithCookies(auth.CookieOptions{})}} {
+				w := harness.NewWorld(t, opts...)
+				links := mailedLinks(w)
+				w.Fired()
+				for _, pattern := range harness.Routes(w.Auth) {
+					path, isGET := strings.CutPrefix(pattern, "GET ")
+					if !isGET || strings.Contains(path, "{") || path == "/openapi.json" { // the document has an example of a session
+						continue
+					}
+					for kind, l := range links {
+						if a := w.Do("GET", path+"?token="+l.token, nil, headers...); len(a.Header.Values("Set-Cookie")) > 0 || strings.Contains(string(a.Body), "access_token") {
+							t.Errorf("%s, %s: %s with the link %s signs in: %s", cookies, name, pattern, kind, a.Body)
+						}
+					}
 				}
-				if cookies := a.Header.Values("Set-Cookie"); len(cookies) > 0 {
-					t.Errorf("%s: cookies %q", path, cookies)
+				w.WantEvents()
+				for kind, l := range links {
+					body := map[string]any{"token": l.token}
+					if l.password != "" {
+						body[l.password] = "another horse battery"
+					}
+					if a := w.Do("POST", l.path, body, l.within...); a.Status != 200 {
+						t.Errorf("%s: the link %s is used up: %d %s", cookies, kind, a.Status, a.Body)
+					}
 				}
 			}
-			again := 200
-			if c.program {
-				again = 400
-			}
-			w.Do("POST", "/magic-link/verify", map[string]any{"token": link}).Want(again)
 		})
+	}
+}
+
+// mailedLink is a valid link, with the endpoint that completes it.
+type mailedLink struct {
+	token, path string
+	password    string // the field of the new password, if the endpoint needs one
+	within      []harness.Header
+}
+
+// mailedLinks returns a link of each kind.
+func mailedLinks(w *harness.World) map[auth.Kind]mailedLink {
+	fresh := w.PostSignUp("new@example.com")
+	w.Member("reset@example.com")
+	w.Do("POST", "/forgot-password", map[string]any{"email": "reset@example.com"}).Want(200)
+	mover := w.Member("old@example.com")
+	w.Do("PATCH", "/me", map[string]any{"email": "moved@example.com"}, harness.Bearer(mover.AccessToken)).Want(200)
+	return map[auth.Kind]mailedLink{
+		auth.KindMagicLink:     {token: w.MagicLink("magic@example.com", nil), path: "/magic-link/verify"},
+		auth.KindVerifyEmail:   {token: w.LinkToken("new@example.com", auth.KindVerifyEmail), path: "/verify-email", within: []harness.Header{harness.Bearer(fresh.AccessToken)}},
+		auth.KindChangeEmail:   {token: w.LinkToken("moved@example.com", auth.KindChangeEmail), path: "/verify-email", within: []harness.Header{harness.Bearer(mover.AccessToken)}},
+		auth.KindResetPassword: {token: w.LinkToken("reset@example.com", auth.KindResetPassword), path: "/reset-password", password: "new_password"},
 	}
 }
 
@@ -312,7 +338,7 @@ func TestVerifyEmail(t *testing.T) {
 	w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer("x.y.z")).Want(401, auth.CodeBadToken)
 	w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(s.AccessToken)).Want(200)
 	w.WantEvents(auth.EventEmailVerified)
-	w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken("eve@example.com", auth.KindVerifyEmail)}).Want(200) // outside of a session, too
+	w.PostConfirm("eve@example.com") // outside of a session, too
 	if !w.Alive(eve.AccessToken) {
 		t.Error("a link that a program opened dropped a session")
 	}
@@ -331,7 +357,7 @@ func TestVerifyEmailPage(t *testing.T) {
 	w.Do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword, "redirect_to": "https://app.test/hi"}).Want(200)
 	token := w.LinkToken("ada@example.com", auth.KindVerifyEmail)
 	w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200)
-	a := w.Do("POST", "/verify-email", "token="+token, harness.Form, harness.Browser).Want(303)
+	a := w.Do("POST", "/verify-email", "token="+token+"&password=correct+horse+battery", harness.Form, harness.Browser).Want(303)
 	if a.Header.Get("Location") != "https://app.test/hi" {
 		t.Errorf("location %q", a.Header.Get("Location"))
 	}

@@ -19,9 +19,6 @@ func openers() map[string]func(w *harness.World, token string) *harness.Answer {
 		"the page's button": func(w *harness.World, token string) *harness.Answer {
 			return w.Do("POST", "/magic-link/verify", "token="+token, harness.Form, harness.Browser)
 		},
-		"a program's GET": func(w *harness.World, token string) *harness.Answer {
-			return w.Do("GET", "/magic-link/verify?token="+token, nil)
-		},
 		"a program's POST": func(w *harness.World, token string) *harness.Answer {
 			return w.Do("POST", "/magic-link/verify", map[string]any{"token": token})
 		},

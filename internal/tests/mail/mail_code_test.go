@@ -15,6 +15,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/store"
 )
 
@@ -104,7 +105,7 @@ func TestMailCodeIsBoundToItsChallenge(t *testing.T) {
 // the code and uses up nothing, however it is opened.
 func TestLinkToNowhereShowsItsCode(t *testing.T) {
 	for name, opts := range map[string][]auth.Option{
-		"pages": nil, "direct": {auth.WithLinks(auth.LinkOptions{Mode: auth.DirectLinks})}, "strict": {auth.WithLinks(auth.LinkOptions{Mode: auth.StrictLinks})},
+		"pages": nil, "by GET": {auth.WithLinks(auth.LinkOptions{SignInByGET: true})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := harness.NewWorld(t, opts...)
@@ -169,7 +170,7 @@ func guessers(t *testing.T, envs []*authtest.Env, request string, codes []string
 // new code. Only the client that requested it has its attempts, and the owner's attempts
 // remain.
 func TestMailCodesCannotBeGuessed(t *testing.T) {
-	store, secret := harness.NewStore(t), []byte(strings.Repeat("s", 32))
+	store, secret := harness.NewStore(t), testsecret.Of("s")
 	limits := auth.WithRateLimits(auth.RateLimits{SendGap: harness.NoLimit, SendPerIP: harness.NoLimit})
 	one := &harness.World{Env: authtest.NewOn(t, store, auth.WithSecret(secret), limits), T: t}
 	envs := []*authtest.Env{one.Env, authtest.NewOn(t, store, auth.WithSecret(secret), limits)}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -116,7 +117,7 @@ func TestInboxIsForThisMachine(t *testing.T) {
 // New accepts an inbox on loopback only, even one that the application created.
 func TestInboxOffLoopback(t *testing.T) {
 	inbox := auth.NewInbox()
-	secret := auth.WithSecret([]byte(strings.Repeat("s", 32)))
+	secret := auth.WithSecret(testsecret.Of("s"))
 	for name, opts := range map[string][]auth.Option{
 		"dev mode":   {auth.WithDevMode()},
 		"mailer":     {secret, auth.WithMailer(inbox)},
@@ -124,7 +125,7 @@ func TestInboxOffLoopback(t *testing.T) {
 	} {
 		for _, base := range []string{"https://auth.test/auth/v1", "https://localhost/auth/v1", "http://auth.test/auth/v1", "http://192.0.2.1/auth/v1"} {
 			_, err := auth.New(t.Context(), memstore.New(), append(opts, auth.WithBaseURL(base))...)
-			want := "an Inbox, also that of WithDevMode, is for http on a loopback host only"
+			want := "an Inbox, also the one of WithDevMode, works only over http on a loopback host"
 			if strings.HasPrefix(base, "http:") {
 				want = "http on a host that is not loopback"
 			}

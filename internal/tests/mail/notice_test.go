@@ -30,7 +30,6 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventMessageFailed:     "is about a message",
 		auth.EventSMSBudgetExceeded: "is about no account",
 		auth.EventUserCreated:       "there was no owner before",
-		auth.EventUserUnlocked:      "opens no way in that was not there",
 		auth.EventUserBanned:        "whoever is shut out learns of it at the next sign-in; the reason is the operator's",
 		auth.EventUserUnbanned:      "opens no way in that was not there",
 		auth.EventRolesChanged:      "is no way in; the audit log tells who gave what",
@@ -46,7 +45,7 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventAuditExported:     "is about no account",
 		auth.EventJobStarted:        "is about no account; what it does has notices of its own",
 
-		auth.EventImpersonationBegun:  "opens no way in; admin.Options.TellImpersonated has it told",
+		auth.EventImpersonationBegun:  "opens no way in; admin.Options.NotifyImpersonated has it told",
 		auth.EventImpersonationEnded:  "opens no way in",
 		auth.EventLinkMade:            "opens nothing until it is used, and that has the notices of the flow",
 		auth.EventMessageAsked:        "the message itself tells",
@@ -140,9 +139,9 @@ func noticeDoors() map[string]door {
 		"address changed": {auth.EventEmailChanged, auth.KindEmailChanged, func(w *harness.World, _ *authtest.Provider) func(context.Context) error {
 			s := w.Member(harness.AdaMail)
 			w.Do("PATCH", "/me", map[string]any{"email": "new@example.com"}, harness.Bearer(s.AccessToken)).Want(200)
-			token := w.LinkToken("new@example.com", auth.KindChangeEmail)
+			token, by := w.LinkToken("new@example.com", auth.KindChangeEmail), w.ClaimsOf(s).Caller()
 			return func(ctx context.Context) error {
-				_, err := w.VerifyEmail(ctx, auth.VerifyEmailParams{Token: token})
+				_, err := w.VerifyEmail(ctx, auth.VerifyEmailParams{Token: token, Within: by})
 				return err
 			}
 		}},
@@ -204,7 +203,7 @@ var hers = authtest.Person{Subject: "1", Email: harness.AdaMail, EmailVerified: 
 func TestDoorsLeaveNotices(t *testing.T) {
 	doors := noticeDoors()
 	for _, e := range harness.EventTypes(t) {
-		has := e == auth.EventPhoneChanged // only operators do that: admin's TestUpdateUser
+		has := e == auth.EventPhoneChanged || e == auth.EventUserUnlocked // only operators do that: admin's TestUpdateUser, TestUnlockLetsTenAttemptsThrough
 		for _, d := range doors {
 			has = has || d.event == e
 		}

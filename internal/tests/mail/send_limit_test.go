@@ -190,7 +190,7 @@ func TestEveryNewAccountDraws(t *testing.T) {
 			return w.Do("POST", "/magic-link/verify", "token="+links["a"], harness.Form, harness.Browser)
 		},
 		"link of a program": func() *harness.Answer {
-			return w.Do("GET", "/magic-link/verify?token="+links["b"], nil)
+			return w.Do("POST", "/magic-link/verify", map[string]any{"token": links["b"]})
 		},
 		"code":     func() *harness.Answer { return w.PostOTP(harness.PhoneNumber, code) },
 		"provider": func() *harness.Answer { return w.NewVisitor(idp).SignIn("oidc", who("p1"), "") },

@@ -50,8 +50,8 @@ func TestChangesTellNobodyWhatIsTaken(t *testing.T) {
 	}{
 		"address": {
 			"free@example.com", "taken@example.com", "before@example.com",
-			func(harness.Session) int {
-				return w.Do("GET", "/verify-email?token="+w.LinkToken("before@example.com", auth.KindChangeEmail), nil).Status
+			func(s harness.Session) int {
+				return w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken("before@example.com", auth.KindChangeEmail)}, harness.Bearer(s.AccessToken)).Status
 			},
 			func(c auth.Caller, value string) auth.UpdateMeParams {
 				return auth.UpdateMeParams{Caller: c, Email: &value}

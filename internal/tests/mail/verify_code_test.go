@@ -2,6 +2,7 @@ package mail_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,68 +34,169 @@ func TestVerifyEmailByCode(t *testing.T) {
 	bob := w.PostSignUp("bob@example.com")
 	m = w.Mail(t, "bob@example.com", auth.KindVerifyEmail)
 	w.VerifyBy("bob@example.com", m.Code, harness.Bearer(s.AccessToken)).Want(400, auth.CodeInvalidCode) // another's session
-	w.Do("POST", "/verify-email", map[string]any{"token": harness.TokenIn(t, m.Link)}).Want(200)
+	w.PostConfirm("bob@example.com")
 	w.VerifyBy("bob@example.com", m.Code, harness.Bearer(bob.AccessToken)).Want(400, auth.CodeInvalidCode) // died with the link
 
 	w.PostSignUp("cleo@example.com")
 	m = w.Mail(t, "cleo@example.com", auth.KindVerifyEmail)
 	w.Clock.Advance(10 * time.Minute)
 	w.VerifyBy("cleo@example.com", m.Code).Want(400, auth.CodeInvalidCode) // expired, unlike the link
-	w.Do("POST", "/verify-email", map[string]any{"token": harness.TokenIn(t, m.Link)}).Want(200)
+	w.PostConfirm("cleo@example.com")
 }
 
-// A new address is confirmed by its code in the session that requested it or outside any
-// session. The code ends with that session.
-func TestChangeOfAddressByCode(t *testing.T) {
-	const fresh = "new@example.com"
-	ask := func(t *testing.T) (*harness.World, harness.Session, auth.Message) {
-		w := harness.NewWorld(t)
-		s := w.Member(harness.AdaMail)
-		w.Do("PATCH", "/me", map[string]any{"email": fresh}, harness.Bearer(s.AccessToken)).Want(200)
-		w.Fired()
-		return w, s, w.Mail(t, fresh, auth.KindChangeEmail)
+// changeOfAddress is a requested change of a member's email address.
+func changeOfAddress(t *testing.T, opts ...auth.Option) (w *harness.World, s harness.Session, token string) {
+	t.Helper()
+	w = harness.NewWorld(t, opts...)
+	s = w.Member(harness.AdaMail)
+	w.Do("PATCH", "/me", map[string]any{"email": fresh}, harness.Bearer(s.AccessToken)).Want(200)
+	w.Fired()
+	return w, s, w.LinkToken(fresh, auth.KindChangeEmail)
+}
+
+const fresh = "new@example.com"
+
+func wantAddress(t *testing.T, w *harness.World, s harness.Session, want string) {
+	t.Helper()
+	if u, err := w.Store.User(t.Context(), store.ByID(s.User.ID)); err != nil || u.Email != want || !u.EmailVerified() {
+		t.Errorf("the account is at %s, %v, want %s", u.Email, err, want)
 	}
-	for name, with := range map[string]func(harness.Session) []harness.Header{
-		"without a bearer token": func(harness.Session) []harness.Header { return nil },
-		"within the session":     func(s harness.Session) []harness.Header { return []harness.Header{harness.Bearer(s.AccessToken)} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, s, m := ask(t)
-			w.VerifyBy(fresh, harness.OtherNumber(m.Code), with(s)...).Want(400, auth.CodeInvalidCode)
-			w.VerifyBy(fresh, m.Code, with(s)...).Want(200)
-			w.WantEvents(auth.EventEmailChanged)
-			if u, err := w.Store.User(t.Context(), store.ByEmail(fresh)); err != nil || u.ID != s.User.ID || !u.EmailVerified() {
-				t.Errorf("user %+v, %v", u, err)
+}
+
+// A link to a new address, opened outside of the account, changes nothing: neither by its
+// page's buttons nor by a program, nor within another account. Otherwise a stranger's
+// mailbox could be added to an account by the stranger's own press.
+func TestChangeOfAddressElsewhere(t *testing.T) {
+	for cookies, opts := range map[string][]auth.Option{"bearer": nil, "cookies": {auth.WithCookies(auth.CookieOptions{})}} {
+		t.Run(cookies, func(t *testing.T) {
+			w, s, token := changeOfAddress(t, opts...)
+			other := w.Member("eve@example.com")
+			w.Do("POST", "/verify-email", map[string]any{"token": token}).Want(401, auth.CodeMissingToken)
+			w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(other.AccessToken)).Want(400, auth.CodeInvalidToken)
+			for _, a := range []*harness.Answer{
+				w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200),
+				w.Do("POST", "/verify-email", "token="+token, harness.Form, harness.Browser, harness.SameSite).Want(200),
+			} {
+				page := string(a.Body)
+				if i, j := strings.Index(page, "This wasn't me"), strings.Index(page, "That was me"); i < 0 || j < i || !strings.Contains(page, "2026-") || strings.Contains(page, harness.AdaMail) {
+					t.Errorf("page %s", page)
+				}
 			}
-			w.Mail(t, harness.AdaMail, auth.KindEmailChanged)
-			w.Do("POST", "/verify-email", map[string]any{"token": harness.TokenIn(t, m.Link)}).Want(400, auth.CodeInvalidToken)
-		})
-		t.Run(name+", by link first", func(t *testing.T) {
-			w, s, m := ask(t)
-			w.Do("POST", "/verify-email", map[string]any{"token": harness.TokenIn(t, m.Link)}).Want(200)
-			w.VerifyBy(fresh, m.Code, with(s)...).Want(400, auth.CodeInvalidCode)
+			code := w.ShownCode(token)
+			w.VerifyBy(fresh, code).Want(400, auth.CodeInvalidCode)
+			w.VerifyBy(fresh, code, harness.Bearer(other.AccessToken)).Want(400, auth.CodeInvalidCode)
+			w.WantEvents(auth.EventSignedUp, auth.EventSignedIn, auth.EventEmailVerified)
+			wantAddress(t, w, s, harness.AdaMail)
 		})
 	}
-	t.Run("in another session", func(t *testing.T) {
-		w, s, m := ask(t)
-		elsewhere := w.Do("POST", "/login", map[string]any{"email": harness.AdaMail, "password": harness.GoodPassword}).Session()
-		w.VerifyBy(fresh, m.Code, harness.Bearer(elsewhere.AccessToken)).Want(400, auth.CodeInvalidCode)
-		other := w.Member("eve@example.com")
-		w.VerifyBy(fresh, m.Code, harness.Bearer(other.AccessToken)).Want(400, auth.CodeInvalidCode)
-		w.Do("POST", "/logout", nil, harness.Bearer(s.AccessToken)).Want(204)
-		w.VerifyBy(fresh, m.Code).Want(400, auth.CodeInvalidCode)
-		if u, err := w.Store.User(t.Context(), store.ByID(s.User.ID)); err != nil || u.Email != harness.AdaMail {
+}
+
+// The owner completes a change of address by one press where they are signed in, with the
+// link or the code, or on the application's own page.
+func TestChangeOfAddressByItsOwner(t *testing.T) {
+	t.Run("the application's page", func(t *testing.T) {
+		w, s, token := changeOfAddress(t)
+		w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(s.AccessToken)).Want(200)
+		w.WantEvents(auth.EventEmailChanged)
+		wantAddress(t, w, s, fresh)
+	})
+	t.Run("another session of the account", func(t *testing.T) {
+		w, s, token := changeOfAddress(t)
+		w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(w.SignInAgain(harness.AdaMail).AccessToken)).Want(200)
+		wantAddress(t, w, s, fresh)
+	})
+	t.Run("a press in the same browser", func(t *testing.T) {
+		w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
+		access, _ := w.InCookies(harness.AdaMail)
+		cookie := harness.Header{Name: "Cookie", Value: harness.AccessCookie + "=" + access}
+		w.Do("PATCH", "/me", map[string]any{"email": fresh}, cookie, harness.SameSite).Want(200)
+		token := w.LinkToken(fresh, auth.KindChangeEmail)
+		if page := string(w.Do("GET", "/verify-email?token="+token, nil, cookie, harness.Browser).Want(200).Body); !strings.Contains(page, "Yes, confirm") {
+			t.Errorf("page %s", page)
+		}
+		w.Do("POST", "/verify-email", "token="+token, harness.Form, harness.Browser, cookie, harness.SameSite).Want(200)
+		if u, err := w.Store.User(t.Context(), store.ByEmail(fresh)); err != nil || !u.EmailVerified() {
 			t.Errorf("user %+v, %v", u, err)
 		}
 	})
-	t.Run("asked for by another since", func(t *testing.T) {
-		w, s, m := ask(t)
-		w.Clock.Advance(time.Minute)
-		eve := w.Member("eve@example.com")
-		w.Do("PATCH", "/me", map[string]any{"email": fresh}, harness.Bearer(eve.AccessToken)).Want(200)
-		w.VerifyBy(fresh, m.Code).Want(400, auth.CodeInvalidCode)
-		w.VerifyBy(fresh, m.Code, harness.Bearer(s.AccessToken)).Want(200) // the session determines the account
+	t.Run("a code, hours later on the phone", func(t *testing.T) {
+		w, s, token := changeOfAddress(t)
+		old := w.ShownCode(token)
+		w.Clock.Advance(2 * time.Hour)
+		s = w.PostRefresh(s.RefreshToken).Session()
+		first := w.ShownCode(token)
+		code := w.ShownCode(token) // each press shows another one
+		for _, over := range []string{old, first, harness.OtherNumber(code)} {
+			w.VerifyBy(fresh, over, harness.Bearer(s.AccessToken)).Want(400, auth.CodeInvalidCode)
+		}
+		w.VerifyBy(fresh, code, harness.Bearer(s.AccessToken)).Want(200)
+		wantAddress(t, w, s, fresh)
+		w.Mail(t, harness.AdaMail, auth.KindEmailChanged)
+		w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(s.AccessToken)).Want(400, auth.CodeInvalidToken)
 	})
+	t.Run("a code ends with the link", func(t *testing.T) {
+		w, s, token := changeOfAddress(t)
+		w.Clock.Advance(24*time.Hour - time.Minute)
+		s = w.PostRefresh(s.RefreshToken).Session()
+		code := w.ShownCode(token)
+		w.Clock.Advance(time.Minute)
+		w.VerifyBy(fresh, code, harness.Bearer(s.AccessToken)).Want(400, auth.CodeInvalidCode)
+	})
+	t.Run("not in another session by code", func(t *testing.T) {
+		w, s, token := changeOfAddress(t)
+		w.VerifyBy(fresh, w.ShownCode(token), harness.Bearer(w.SignInAgain(harness.AdaMail).AccessToken)).Want(400, auth.CodeInvalidCode)
+		wantAddress(t, w, s, harness.AdaMail)
+	})
+}
+
+// A change of address ends with the session that requested it, and the page says so.
+func TestChangeOfAddressAfterSignOut(t *testing.T) {
+	w, s, token := changeOfAddress(t)
+	again := w.SignInAgain(harness.AdaMail)
+	code := w.ShownCode(token)
+	w.Do("POST", "/logout", nil, harness.Bearer(s.AccessToken)).Want(204)
+	w.VerifyBy(fresh, code, harness.Bearer(s.AccessToken)).Want(401, auth.CodeSessionEnded)
+	w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(again.AccessToken)).Want(400, auth.CodeInvalidToken)
+	for _, a := range []*harness.Answer{
+		w.Do("GET", "/verify-email?token="+token, nil, harness.Browser),
+		w.Do("POST", "/verify-email", "token="+token+"&show_code=1", harness.Form, harness.Browser),
+	} {
+		if page := string(a.Want(200).Body); !strings.Contains(page, "Ask for the change again") || strings.Contains(page, `class="code"`) {
+			t.Errorf("page %s", page)
+		}
+	}
+	wantAddress(t, w, s, harness.AdaMail)
+}
+
+// "This wasn't me" ends the request and its code. After three of them the account cannot
+// change its address for a day.
+func TestChangeOfAddressIsRefused(t *testing.T) {
+	w, s, token := changeOfAddress(t)
+	ask := func(status int) {
+		t.Helper()
+		w.Clock.Advance(10 * time.Minute)
+		w.Do("PATCH", "/me", map[string]any{"email": fresh}, harness.Bearer(w.SignInAgain(harness.AdaMail).AccessToken)).Want(status)
+	}
+	for range 3 {
+		code := w.ShownCode(token)
+		w.Do("POST", "/verify-email", "token="+token+"&disown=1", harness.Form, harness.Browser).Want(200)
+		w.VerifyBy(fresh, code, harness.Bearer(s.AccessToken)).Want(400, auth.CodeInvalidCode)
+		w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(s.AccessToken)).Want(400, auth.CodeInvalidToken)
+		wantAddress(t, w, s, harness.AdaMail)
+		w.Clock.Advance(10 * time.Minute)
+		s = w.SignInAgain(harness.AdaMail)
+		if a := w.Do("PATCH", "/me", map[string]any{"email": fresh}, harness.Bearer(s.AccessToken)); a.Status == 200 {
+			token = w.LinkToken(fresh, auth.KindChangeEmail)
+		} else {
+			a.Want(429, auth.CodeRateLimited)
+		}
+	}
+	ask(429)
+	w.Clock.Advance(24 * time.Hour)
+	ask(200)
+	// Another account can still take the address.
+	w.Clock.Advance(10 * time.Minute)
+	w.Do("PATCH", "/me", map[string]any{"email": fresh}, harness.Bearer(w.Member("eve@example.com").AccessToken)).Want(200)
 }
 
 // Strangers have five attempts at a code in total. A signed-in user has their own, and the
@@ -148,7 +250,7 @@ func TestVerifyEmailGuesses(t *testing.T) {
 	w.Do("POST", "/verify-email", nil, harness.Bearer(bob.AccessToken)).Want(200)
 	m = w.NewMail("bob@example.com", auth.KindVerifyEmail, seen)
 	w.VerifyBy("bob@example.com", m.Code, harness.Bearer(bob.AccessToken)).Want(429, auth.CodeRateLimited) // ten an hour
-	w.Do("POST", "/verify-email", map[string]any{"token": harness.TokenIn(t, m.Link)}).Want(200)
+	w.Do("POST", "/verify-email", map[string]any{"token": harness.TokenIn(t, m.Link)}, harness.Bearer(bob.AccessToken)).Want(200)
 }
 
 // A wrong code causes no other work: it creates no account recovery link.
@@ -156,10 +258,10 @@ func TestWrongCodesMakeNothing(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.Member(harness.AdaMail)
 	w.Do("PATCH", "/me", map[string]any{"email": "new@example.com"}, harness.Bearer(s.AccessToken)).Want(200)
-	m := w.Mail(t, "new@example.com", auth.KindChangeEmail)
+	code := w.ShownCode(w.LinkToken("new@example.com", auth.KindChangeEmail))
 	before := len(w.Inbox.Messages())
 	for range 3 {
-		w.VerifyBy("new@example.com", harness.OtherNumber(m.Code)).Want(400, auth.CodeInvalidCode)
+		w.VerifyBy("new@example.com", harness.OtherNumber(code), harness.Bearer(s.AccessToken)).Want(400, auth.CodeInvalidCode)
 	}
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func TestOneIdentityInManyTabs(t *testing.T) {
 			ids := map[string]bool{}
 			for _, a := range answers {
 				if c.query != "" {
-					a = w.Do("POST", "/exchange", map[string]any{"code": a.Location().Query().Get("code")})
+					a = w.PostExchange(a.Location().Query().Get("code"), harness.Verifier)
 				}
 				if a.Status != http.StatusOK {
 					t.Errorf("%d %s", a.Status, a.Body)

@@ -142,9 +142,9 @@ func TestNativeTokenThatSignsNobodyIn(t *testing.T) {
 		why  string // the reason in the log
 	}{
 		"refused":        {provider.Profile{Subject: "1"}, auth.Reject(auth.CodeSignupDisabled, "Members only."), auth.CodeSignupDisabled, ""},
-		"not understood": {provider.Profile{Subject: "1"}, errors.New("no claim of an employee"), auth.CodeInvalidToken, "the ID token signs nobody in: no claim of an employee"},
-		"nobody":         {provider.Profile{Email: "ada@example.com", EmailVerified: true}, nil, auth.CodeInvalidToken, "the ID token signs nobody in: no usable subject"},
-		"odd nobody":     {provider.Profile{Subject: "a\nb"}, nil, auth.CodeInvalidToken, "the ID token signs nobody in: no usable subject"},
+		"not understood": {provider.Profile{Subject: "1"}, errors.New("no claim of an employee"), auth.CodeInvalidToken, "the ID token is not valid for a sign-in: no claim of an employee"},
+		"nobody":         {provider.Profile{Email: "ada@example.com", EmailVerified: true}, nil, auth.CodeInvalidToken, "the ID token is not valid for a sign-in: no usable subject"},
+		"odd nobody":     {provider.Profile{Subject: "a\nb"}, nil, auth.CodeInvalidToken, "the ID token is not valid for a sign-in: no usable subject"},
 	} {
 		idp := authtest.StartProvider(t)
 		p := idp.Google()

@@ -52,7 +52,7 @@ func TestExchangeCodeInFlight(t *testing.T) {
 	takeOver := func() { owner = w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session().User.ID }
 	during.Store(&takeOver)
 	code := w.NewVisitor(idp).SignIn("facebook", squatter, "redirect_to=https://app.test/").Location().Query().Get("code")
-	a := w.Do("POST", "/exchange", map[string]any{"code": code})
+	a := w.PostExchange(code, harness.Verifier)
 	if got := w.OwnerOf(a); got != "" && got == owner {
 		t.Errorf("the squatter's code opens the account taken over: %s", a.Body)
 	}
@@ -212,7 +212,7 @@ func TestEmailChangeOutlivesReset(t *testing.T) {
 		change := w.LinkToken("evil@example.com", auth.KindChangeEmail)
 		w.Do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).Want(200)
 		w.Do("POST", "/reset-password", map[string]any{"token": w.LinkToken("ada@example.com", auth.KindResetPassword), "new_password": "another horse battery"}).Want(200)
-		a := w.Do("GET", "/verify-email?token="+change, nil)
+		a := w.Do("POST", "/verify-email", map[string]any{"token": change}, harness.Bearer(evil.AccessToken))
 		if u, _ := w.Store.User(t.Context(), store.ByID(evil.User.ID)); u.Email != "ada@example.com" {
 			t.Errorf("confirmed=%v: after the owner's reset the account is %s's (%d)", confirmed, u.Email, a.Status)
 		}
@@ -310,7 +310,7 @@ func TestEmailChangeOutlivesPasswordChange(t *testing.T) {
 	w.Do("PATCH", "/me", map[string]any{"email": "evil@example.com"}, harness.Bearer(stolen.AccessToken)).Want(200)
 	change := w.LinkToken("evil@example.com", auth.KindChangeEmail)
 	w.Do("POST", "/me/password", map[string]any{"current_password": harness.GoodPassword, "new_password": "another horse battery"}, harness.Bearer(owner.AccessToken)).Want(200)
-	a := w.Do("GET", "/verify-email?token="+change, nil)
+	a := w.Do("POST", "/verify-email", map[string]any{"token": change}, harness.Bearer(stolen.AccessToken))
 	if u, _ := w.Store.User(t.Context(), store.ByID(owner.User.ID)); u.Email != "ada@example.com" {
 		t.Errorf("after the owner's change of password the account is %s's (%d)", u.Email, a.Status)
 	}
@@ -428,7 +428,9 @@ func TestJoinInFlight(t *testing.T) {
 	w.PostConfirm("ada@example.com")
 	w.Do("PATCH", "/me", map[string]any{"email": "bob@example.com"}, harness.Bearer(s.AccessToken)).Want(200)
 	change := w.LinkToken("bob@example.com", auth.KindChangeEmail)
-	move := func() { w.Do("GET", "/verify-email?token="+change, nil).Want(200) }
+	move := func() {
+		w.Do("POST", "/verify-email", map[string]any{"token": change}, harness.Bearer(s.AccessToken)).Want(200)
+	}
 	st.afterEmail.Store(&move)
 	if joined := w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session(); joined.User.ID == s.User.ID {
 		t.Errorf("the identity joined the account of %s", joined.User.Email)

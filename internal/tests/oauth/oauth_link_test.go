@@ -3,6 +3,7 @@ package oauth_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"sync"
@@ -215,7 +216,7 @@ func TestOAuthAsksForSecondFactor(t *testing.T) {
 		token := harness.DecodeAs[map[string]any](a)["mfa_token"]
 		w.Do("POST", "/2fa/verify", map[string]any{"mfa_token": token, "totp_code": w.Code(second.Secret, 0)}).Session()
 		code := w.NewVisitor(idp).SignIn(name, harness.Ada, "redirect_to=https://app.test/").Location().Query().Get("code")
-		w.Do("POST", "/exchange", map[string]any{"code": code}).Want(403, auth.CodeMFARequired)
+		w.PostExchange(code, harness.Verifier).Want(403, auth.CodeMFARequired)
 		if name == "google" || name == "apple" || name == "microsoft" || name == "oidc" {
 			who := harness.Ada
 			if name == "oidc" {
@@ -248,7 +249,7 @@ func TestOAuthBanned(t *testing.T) {
 		until := w.Clock.Now().Add(time.Hour)
 		code := w.NewVisitor(idp).SignIn(name, harness.Ada, "redirect_to=https://app.test/").Location().Query().Get("code")
 		w.Patch(s.User.ID, store.UserPatch{BannedUntil: &until})
-		w.Do("POST", "/exchange", map[string]any{"code": code}).Want(403, auth.CodeUserBanned)
+		w.PostExchange(code, harness.Verifier).Want(403, auth.CodeUserBanned)
 		w.NewVisitor(idp).SignIn(name, harness.Ada, "").Want(403, auth.CodeUserBanned)
 		if q := w.NewVisitor(idp).SignIn(name, harness.Ada, "redirect_to=https://app.test/").Location().Query(); q.Get("error_code") != "user_banned" || q.Has("code") {
 			t.Errorf("%s: %v", name, q)
@@ -273,7 +274,9 @@ func TestOAuthSettings(t *testing.T) {
 	if again := w.LinkToken("bob@example.com", auth.KindVerifyEmail); again == first {
 		t.Error("the second try sent no link")
 	}
-	w.PostConfirm("bob@example.com")
+	code := w.ShownCode(w.LinkToken("bob@example.com", auth.KindVerifyEmail))
+	w.NewVisitor(idp).SignIn("github", unproved, "confirmation_code="+harness.OtherNumber(code)).Want(400, auth.CodeInvalidCode)
+	w.NewVisitor(idp).SignIn("github", unproved, "confirmation_code="+code).Session()
 	w.NewVisitor(idp).SignIn("github", unproved, "").Session()
 	w.NewVisitor(idp).SignIn("google", harness.Ada, "").Session()
 
@@ -381,7 +384,7 @@ func TestUnlinkIdentity(t *testing.T) {
 	unlink("google").Want(204)
 	w.WantEvents(auth.EventIdentityUnlinked)
 	w.Mail(t, "ada@example.com", auth.KindIdentityUnlinked)
-	w.Do("POST", "/exchange", map[string]any{"code": code}).Want(400, auth.CodeInvalidCode) // made before
+	w.PostExchange(code, harness.Verifier).Want(400, auth.CodeInvalidCode) // made before
 	unlink("github").Want(409, auth.CodeLastSignInMethod)
 	w.Do("POST", "/me/password", map[string]any{"new_password": harness.GoodPassword}, harness.Bearer(s.AccessToken)).Want(200)
 	unlink("github").Want(204)
@@ -470,4 +473,35 @@ func TestLinkBegunWithoutABrowser(t *testing.T) {
 	if u, err := w.Store.User(t.Context(), store.ByID(s.User.ID)); err != nil || len(u.Identities) != 0 {
 		t.Errorf("linked to %+v, %v", u.Identities, err)
 	}
+}
+
+// In cookie mode, the browser that signed up at a provider confirms by one press. A browser
+// that another one sent to the callback does not, because its sign-up is not the visitor's. A
+// later sign-in at a provider that verified the address keeps everything.
+func TestProviderSignUpIsConfirmedInItsBrowser(t *testing.T) {
+	w, idp := harness.NewProviderWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}), auth.WithCookies(auth.CookieOptions{}),
+		auth.WithRedirectURLs("https://app.test/*"))
+	who := authtest.Person{Subject: "3", Email: "ada@example.com"}
+	press := func(v *harness.Visitor) string {
+		v.Do("POST", "/verify-email", "token="+w.LinkToken("ada@example.com", auth.KindVerifyEmail), harness.Form, harness.Browser, harness.SameSite).Want(200)
+		u, err := w.Store.User(t.Context(), store.ByEmail("ada@example.com"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(u.EmailVerified(), len(u.Identities))
+	}
+	mine, other := w.NewVisitor(idp), w.NewVisitor(idp)
+	at := "/oauth/facebook?redirect_to=https://app.test/&code_challenge=" + harness.ChallengeOf(harness.Verifier)
+	to := harness.DecodeAs[map[string]string](mine.Do("GET", at, nil, harness.Header{Name: "Accept", Value: "application/json"}).Want(200))["url"]
+	idp.SignsIn(who)
+	other.Back("facebook", idp.Authorize(t, to)).Want(303)
+	if got := press(other); got != "false 1" {
+		t.Errorf("in another browser: %s", got)
+	}
+	mine.SignIn("facebook", who, "").Want(403, auth.CodeEmailNotVerified)
+	if got := press(mine); got != "true 1" {
+		t.Errorf("in its browser: %s", got)
+	}
+	w.NewVisitor(idp).SignIn("google", authtest.Person{Subject: "4", Email: "ada@example.com", EmailVerified: true}, "").Want(200)
+	mine.SignIn("facebook", who, "").Want(200)
 }

@@ -45,7 +45,7 @@ func TestProviderFaults(t *testing.T) {
 		authtest.WrongAudience: {"is for another audience", idTokens},
 		authtest.Expired:       {"the ID token is expired", idTokens},
 		authtest.NoIDToken:     {"has no ID token", idTokens},
-		authtest.OtherUserInfo: {"about somebody else", []string{"oidc"}},
+		authtest.OtherUserInfo: {"the subject is another user", []string{"oidc"}},
 		authtest.OtherCallback: {"the callback names another issuer", []string{"oidc", "google", "github", "apple"}},
 		authtest.ServerError:   {"status 500", everyProvider},
 		authtest.EchoedSecret:  {`status 400, error \"invalid_client\"`, everyProvider},
@@ -158,7 +158,7 @@ func TestProviderCaching(t *testing.T) {
 	if k := idp.Requests("/keys"); k > 7 {
 		t.Errorf("keys fetched %d times", k)
 	}
-	// A known key with a wrong signature is no reason to ask.
+	// A wrong signature counts against the same limit.
 	idp.Misbehave(authtest.BadSignature)
 	before := idp.Requests("/keys")
 	w.Do("POST", "/oauth/oidc/id-token", map[string]any{"id_token": idp.IDToken("oidc", harness.Ada, "")}).Want(400, auth.CodeInvalidToken)

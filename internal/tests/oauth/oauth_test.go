@@ -2,6 +2,7 @@ package oauth_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -143,13 +144,13 @@ func TestOAuthRedirect(t *testing.T) {
 		a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("Referrer-Policy") != "no-referrer" {
 		t.Errorf("%v %v", to, a.Header)
 	}
-	code := map[string]any{"code": to.Query().Get("code")}
-	w.Do("POST", "/exchange", code).Session()
-	w.Do("POST", "/exchange", code).Want(400, auth.CodeInvalidCode)
+	code := to.Query().Get("code")
+	w.PostExchange(code, harness.Verifier).Session()
+	w.PostExchange(code, harness.Verifier).Want(400, auth.CodeInvalidCode)
 
 	expired := w.NewVisitor(idp).SignIn("google", harness.Ada, "redirect_to=https://app.test/").Location().Query().Get("code")
 	w.Clock.Advance(time.Minute)
-	w.Do("POST", "/exchange", map[string]any{"code": expired}).Want(400, auth.CodeInvalidCode)
+	w.PostExchange(expired, harness.Verifier).Want(400, auth.CodeInvalidCode)
 }
 
 // The application's own PKCE binds the code to the client that started the sign-in.
@@ -171,6 +172,11 @@ func TestOAuthJSON(t *testing.T) {
 	w, idp := harness.NewProviderWorld(t)
 	asJSON := harness.Header{Name: "Accept", Value: "application/json"}
 	w.Do("GET", "/oauth/google?redirect_to=https://app.test/", nil, asJSON).Want(422, auth.CodeValidationFailed)
+	w.Do("GET", "/oauth/google?redirect_to=https://app.test/", nil, harness.Browser).Want(422, auth.CodeValidationFailed) // the code could be planted in another browser
+	_, err := w.StartOAuth(t.Context(), auth.StartOAuthParams{Provider: "google", Browser: "hers", RedirectTo: "https://app.test/"})
+	if !errors.Is(err, auth.CodeValidationFailed) {
+		t.Errorf("without a challenge: %v", err)
+	}
 	begin := func(v *harness.Visitor, query string) url.Values {
 		a := v.Do("GET", "/oauth/google?code_challenge="+harness.ChallengeOf(harness.Verifier)+query, nil, asJSON).Want(200)
 		idp.SignsIn(harness.Ada)

@@ -138,7 +138,7 @@ func TestAMRStringsOfOtherMethods(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithTokens(auth.TokenOptions{AMRStrings: true}))
 	for method, s := range map[string]harness.Session{
 		"sms":        w.PostOTP(harness.PhoneNumber, w.PhoneCode(harness.PhoneNumber)).Session(),
-		"magic_link": w.Do("GET", "/magic-link/verify?token="+w.MagicLink(harness.AdaMail, nil), nil).Session(),
+		"magic_link": w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink(harness.AdaMail, nil)}).Session(),
 	} {
 		if got := harness.ToJSON(t, harness.TokenPart(t, s.AccessToken, 1)["amr"]); got != `["`+method+`"]` {
 			t.Errorf("amr %s, want %s", got, method)

@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/provider"
 	"github.com/authmount/auth/store"
@@ -198,9 +199,9 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	w := harness.NewWorld(t)
 	s := w.PostSignUp("ada@example.com")
 	verify := w.LinkToken("ada@example.com", auth.KindVerifyEmail)
-	w.Do("GET", "/verify-email?token="+verify, nil).Want(200)
+	w.Do("POST", "/verify-email", map[string]any{"token": verify, "password": harness.GoodPassword}).Want(200)
 	magic := w.MagicLink("ada@example.com", nil)
-	w.Do("GET", "/magic-link/verify?token="+magic, nil).Want(200)
+	w.Do("POST", "/magic-link/verify", map[string]any{"token": magic}).Want(200)
 	w.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "wrong-secret-horse"}).Want(401)
 	w.Do("POST", "/login", `{"email":"ada@example.com","password":"wrong-secret-horse","password":1}`).Want(400)
 	w.Do("GET", "/me", nil, harness.Bearer(s.AccessToken+"x")).Want(401)
@@ -435,7 +436,7 @@ func TestSendLimits(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	secret := auth.WithSecret([]byte(strings.Repeat("s", 32)))
+	secret := auth.WithSecret(testsecret.Of("s"))
 	base := auth.WithBaseURL("https://auth.test/auth/v1")
 	mailer := auth.WithMailer(harness.NoMail{})
 	for name, c := range map[string]struct {
@@ -444,7 +445,8 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"no secret":           {[]auth.Option{base, mailer}, "WithSecret"},
 		"short secret":        {[]auth.Option{auth.WithSecret([]byte("short")), base, mailer}, "32 bytes"},
-		"short previous":      {[]auth.Option{auth.WithSecret([]byte(strings.Repeat("s", 32)), []byte("x")), base, mailer}, "32 bytes"},
+		"short previous":      {[]auth.Option{auth.WithSecret(testsecret.Of("s"), []byte("x")), base, mailer}, "32 bytes"},
+		"weak previous":       {[]auth.Option{auth.WithSecret(testsecret.Of("s"), []byte(strings.Repeat("password", 4))), base, mailer}, "fewer than 8"},
 		"no mailer":           {[]auth.Option{secret, base}, "WithMailer"},
 		"no URL":              {[]auth.Option{secret, mailer}, "WithBaseURL"},
 		"http":                {[]auth.Option{secret, mailer, auth.WithBaseURL("http://auth.test")}, "https"},

@@ -49,7 +49,7 @@ func TestProvidersAreReached(t *testing.T) {
 	for fault, all := range map[authtest.Fault]map[string]struct{ detail, fails string }{
 		authtest.NoFault: {
 			"discovered": {"it answers; 1 keys", ""}, "google": {"it answers; 1 keys", ""}, "github": {"it answers; it has no keys to read", ""},
-			"keyless": {"", "it publishes no key that can be used"}, "locked": {"", "the client secret cannot be created"},
+			"keyless": {"", "it publishes no usable key"}, "locked": {"", "the client secret cannot be created"},
 		},
 		authtest.ServerError: {
 			"discovered": {"", "status 500"}, "google": {"", "keys: "},

@@ -3,7 +3,6 @@ package service_test
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 
@@ -93,21 +92,6 @@ func TestDiagnosisListsWhatIsForwarded(t *testing.T) {
 	d, err := host.Of(w).Diagnose(t.Context())
 	if err != nil || d.Client.Forwarded == nil || len(d.Client.Forwarded) != 0 {
 		t.Errorf("%+v, %v", d.Client, err)
-	}
-}
-
-// Each limit of an account is cleared once, in a fixed order, so that parallel calls do not
-// deadlock.
-func TestLimitsAreClearedInOrder(t *testing.T) {
-	w := harness.NewWorld(t)
-	s := w.Member("ada@example.com")
-	u, err := w.Store.User(t.Context(), store.ByID(s.User.ID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := host.Of(w).LockKeys(t.Context(), u)
-	if err != nil || len(keys) < 5 || !slices.IsSorted(keys) || len(slices.Compact(slices.Clone(keys))) != len(keys) {
-		t.Errorf("%q, %v", keys, err)
 	}
 }
 

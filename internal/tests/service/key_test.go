@@ -271,7 +271,7 @@ func TestSecretKeys(t *testing.T) {
 			ask(harness.Bearer(key), browser).Want(401, auth.CodeInvalidAPIKey)
 		}
 	}
-	if found := w.Lines("level=INFO.*secret key that a browser sent"); len(found) == 0 {
+	if found := w.Lines("level=INFO.*a browser sent a secret key"); len(found) == 0 {
 		t.Error("the log does not tell of a key in a browser")
 	}
 	if strings.Contains(w.Log.String(), text) || strings.Contains(w.Log.String(), option) {

@@ -42,7 +42,7 @@ func TestWhatIsSwitchedOffTakesNothingFromBefore(t *testing.T) {
 		}},
 		"a magic link that leads on": {auth.Settings{MagicLink: auth.Off}, func(w, off *harness.World) error {
 			token := w.MagicLink(ada, map[string]any{"redirect_to": "https://app.test/", "code_challenge": harness.ChallengeOf(harness.Verifier)})
-			off.Do("GET", "/magic-link/verify?token="+token, nil).Want(403, auth.CodeMethodDisabled)
+			off.Do("POST", "/magic-link/verify", map[string]any{"token": token}).Want(403, auth.CodeMethodDisabled)
 			return auth.CodeMethodDisabled
 		}},
 		"an invitation": {auth.Settings{Password: auth.Off, MagicLink: auth.On}, func(w, off *harness.World) error {

@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/provider"
 	"github.com/authmount/auth/store"
@@ -28,21 +28,27 @@ type optionRow struct {
 // optionRows are single refusals, and options that are only just accepted.
 func optionRows() []optionRow {
 	row := func(says string, opts ...auth.Option) optionRow { return optionRow{opts, says} }
-	secret := func(n int) []byte { return bytes.Repeat([]byte("s"), n) }
+	secret := func(n int) []byte { return append(testsecret.Of("s"), testsecret.Of("more")...)[:n] }
 	idp := func(name, id string) provider.Provider {
 		p := provider.Google(id, "secret")
 		p.Name = name
 		return p
 	}
-	inbox := "an Inbox, also that of WithDevMode, is for http on a loopback host only: whoever reads it can sign in as anybody"
+	inbox := "an Inbox, also the one of WithDevMode, works only over http on a loopback host, because its readers can sign in as any user"
 	rows := []optionRow{
 		row(""),
 		row("option 4 of 4 is nil", nil),
 		row("WithMFA: TrustDevices is negative or above 30 days", auth.WithMFA(auth.MFAOptions{TrustDevices: -time.Second})),
 		row("WithMFA: TrustDevices is negative or above 30 days", auth.WithMFA(auth.MFAOptions{TrustDevices: store.MaxTrust + 1})),
-		row("WithSecret: a secret needs at least 32 bytes, this one has 31: is the variable set? openssl rand -hex 32 makes one", auth.WithSecret(secret(31))),
-		row("WithSecret: a secret needs at least 32 bytes, this one has 31: is the variable set? openssl rand -hex 32 makes one", auth.WithSecret(secret(32), secret(31))),
+		row("WithSecret: a secret needs at least 32 bytes, this one has 31: is the variable set? openssl rand -hex 32 generates one", auth.WithSecret(secret(31))),
+		row("WithSecret: a secret needs at least 32 bytes, this one has 31: is the variable set? openssl rand -hex 32 generates one", auth.WithSecret(secret(32), secret(31))),
 		row("", auth.WithSecret(secret(32), secret(33))),
+		row("", auth.WithSecret([]byte("00112233445566778899aabbccddeeff"))),
+		row("WithSecret: a secret needs random bytes, this one has fewer than 8 different ones: is the variable set? openssl rand -hex 32 generates one", auth.WithSecret([]byte(strings.Repeat("s", 64)))),
+		row("WithSecret: a secret needs random bytes, this one has fewer than 8 different ones: is the variable set? openssl rand -hex 32 generates one", auth.WithSecret([]byte(strings.Repeat("1234567", 5)[:33]))),
+		row("WithSecret: a secret needs random bytes, this one has fewer than 8 different ones: is the variable set? openssl rand -hex 32 generates one", auth.WithSecret([]byte(strings.Repeat("changeme", 4)))),
+		row("WithSecret: a secret needs random bytes, this one repeats itself: is the variable set? openssl rand -hex 32 generates one", auth.WithSecret([]byte(strings.Repeat("password12", 4)[:37]))),
+		row("WithSharedSecret: a secret needs random bytes, this one repeats itself", auth.WithSecret(secret(32)), auth.WithSharedSecret([]byte(strings.Repeat("changeme?", 4)))),
 		row("WithBaseURL: http on a host that is not loopback: use https", auth.WithBaseURL("http://auth.test")),
 		row("WithBaseURL: http on a host that is not loopback: use https", auth.WithBaseURL("http://auth.test"), auth.WithDevMode()),
 		row("WithBaseURL: http on a loopback host needs WithDevMode", auth.WithBaseURL("http://127.0.0.1")),
@@ -71,14 +77,14 @@ func optionRows() []optionRow {
 		row("Default: takes only WithSettings, WithPasswords, WithSessions, WithRedirectURLs, WithCORS, WithMail: other options have no settings that can be changed", auth.Default(auth.WithPrefix("/a"))),
 		row("Default: takes only WithSettings, WithPasswords, WithSessions, WithRedirectURLs, WithCORS, WithMail: other options have no settings that can be changed", auth.Default(nil)),
 		row("", auth.Default(auth.WithSettings(auth.Settings{SignUp: auth.Off})), auth.Default(auth.WithRedirectURLs()), auth.Default(auth.WithCORS())),
-		row("WithLinks: the mode is unknown", auth.WithLinks(auth.LinkOptions{Mode: -1})),
-		row("WithLinks: the mode is unknown", auth.WithLinks(auth.LinkOptions{Mode: auth.StrictLinks + 1})),
-		row("", auth.WithLinks(auth.LinkOptions{Mode: auth.StrictLinks, URLs: map[auth.Kind]string{auth.KindResetPassword: "http://app.test/reset", auth.KindMagicLink: "https://app.test/in"}})),
+		row("", auth.WithLinks(auth.LinkOptions{SignInByGET: true, URLs: map[auth.Kind]string{auth.KindResetPassword: "http://app.test/reset", auth.KindMagicLink: "https://app.test/in"}})),
 		row("WithAPIKeys: a key needs at least 8 characters", auth.WithAPIKeys("12345678", "1234567")),
 		row("", auth.WithAPIKeys("12345678")),
+		row("WithPrivilegedRoles: a name is empty or has control characters", auth.WithPrivilegedRoles("superuser", "")),
+		row("", auth.WithPrivilegedRoles("superuser")),
 		row("WithSecretKeys: a key has to begin with sk_", auth.WithSecretKeys(auth.SecretKey{Key: "pk_test_0123456789", Scopes: []string{"*"}})),
-		row("WithSecretKeys: a key needs at least 16 characters, and only letters, digits and -._~: make 32 random bytes", auth.WithSecretKeys(auth.SecretKey{Key: "sk_test_0123456", Scopes: []string{"*"}})),
-		row("WithSecretKeys: a key needs scopes, such as auth.users.read, or * for all that keys may do", auth.WithSecretKeys(auth.SecretKey{Key: "sk_test_0123456789"})),
+		row("WithSecretKeys: a key needs at least 16 characters, and only letters, digits and -._~: generate 32 random bytes", auth.WithSecretKeys(auth.SecretKey{Key: "sk_test_0123456", Scopes: []string{"*"}})),
+		row("WithSecretKeys: a key needs scopes, such as auth.users.read, or * for all permissions that keys can have", auth.WithSecretKeys(auth.SecretKey{Key: "sk_test_0123456789"})),
 		row("", auth.WithSecretKeys(auth.SecretKey{Key: "sk_test_01234567", Scopes: []string{"*"}})),
 		row(`WithTrustedProxies: netip.ParsePrefix("10.0.0.1"): no '/'`, auth.WithTrustedProxies("10.0.0.1")),
 		row("", auth.WithTrustedProxies("10.0.0.1/8")),
@@ -92,8 +98,8 @@ func optionRows() []optionRow {
 		row("WithOnRefused: the function is nil", auth.WithOnRefused(nil)),
 		row("WithLogger: the logger is nil", auth.WithLogger(nil)),
 		row("WithClock: the clock is nil", auth.WithClock(nil)),
-		row("WithRateLimits: LoginPerIP: a Burst of 1 needs a Per, the time in which it comes back", auth.WithRateLimits(auth.RateLimits{LoginPerIP: auth.Rate{Burst: 1}})),
-		row("WithRateLimits: LoginPerIP: a Burst of 1 needs a Per, the time in which it comes back\nWithRateLimits: SignupPerIP: a Burst of 2 needs a Per, the time in which it comes back",
+		row("WithRateLimits: LoginPerIP: a Burst of 1 needs Per, the time in which it refills", auth.WithRateLimits(auth.RateLimits{LoginPerIP: auth.Rate{Burst: 1}})),
+		row("WithRateLimits: LoginPerIP: a Burst of 1 needs Per, the time in which it refills\nWithRateLimits: SignupPerIP: a Burst of 2 needs Per, the time in which it refills",
 			auth.WithRateLimits(auth.RateLimits{LoginPerIP: auth.Rate{Burst: 1}, SignupPerIP: auth.Rate{Burst: 2}})),
 		row("WithMailer: no port\nWithMailer: no host", auth.WithMailer(invalidMail{errors.Join(errors.New("no port"), errors.New("no host"))})),
 		row("WithMailer: no port and no host", auth.WithMailer(invalidMail{fmt.Errorf("%w and %w", errors.New("no port"), errors.New("no host"))})),
@@ -110,7 +116,7 @@ func optionRows() []optionRow {
 		row("WithPhone: a code lives 1 to 10 minutes (NIST SP 800-63B-4)", auth.WithPhone(auth.PhoneOptions{Life: 10*time.Minute + 1})),
 		row("", auth.WithPhone(auth.PhoneOptions{CodeLength: 6, Life: time.Minute})),
 		row("", auth.WithAuditLog(auth.AuditOptions{Retention: 24 * time.Hour})),
-		row("WithAuditLog: a Retention of less than a day: name at least 24 hours, or less than zero to keep events for ever", auth.WithAuditLog(auth.AuditOptions{Retention: 24*time.Hour - 1})),
+		row("WithAuditLog: the retention is less than a day: set at least 24 hours, or a negative value to keep events for ever", auth.WithAuditLog(auth.AuditOptions{Retention: 24*time.Hour - 1})),
 		row("", auth.WithPhone(auth.PhoneOptions{Life: 10 * time.Minute})),
 	}
 	for _, raw := range []string{"auth.test", "ftp://auth.test", "https:///auth", "https://user@auth.test", "https://auth.test?a=b", "https://auth.test#a"} {
@@ -156,7 +162,7 @@ func TestNewSays(t *testing.T) {
 			t.Errorf("%q, want %q", got, says)
 		}
 	}
-	usual := []auth.Option{auth.WithSecret(bytes.Repeat([]byte("s"), 32)), auth.WithMailer(harness.NoMail{}), auth.WithBaseURL("https://auth.test/auth/v1")}
+	usual := []auth.Option{auth.WithSecret(testsecret.Of("s")), auth.WithMailer(harness.NoMail{}), auth.WithBaseURL("https://auth.test/auth/v1")}
 	for _, r := range optionRows() {
 		try(memstore.New(), r.says, append(slices.Clone(usual), r.opts...)...)
 	}
@@ -168,7 +174,7 @@ func TestNewSays(t *testing.T) {
 		try(memstore.New(), says, slices.Delete(slices.Clone(usual), i, i+1)...)
 	}
 	try(memstore.New(), "WithBaseURL: the public URL (https://…/auth/v1) is needed, or WithDevMode for development", usual[0], auth.WithMailer(auth.NewInbox()))
-	try(agedStore{memstore.New()}, fmt.Sprintf("the store service_test.agedStore keeps version %d of the store contract, this package needs %d: update the older of both, see ContractVersion", store.ContractVersion-1, store.ContractVersion), usual...)
+	try(agedStore{memstore.New()}, fmt.Sprintf("the store service_test.agedStore implements version %d of the store contract, this package needs %d: update the older one, see ContractVersion", store.ContractVersion-1, store.ContractVersion), usual...)
 	for option, o := range map[string]auth.Option{
 		"WithSettings": auth.WithSettings(auth.Settings{MFARequired: auth.On}),
 		"WithMFA":      auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return false }}),
@@ -180,7 +186,7 @@ func TestNewSays(t *testing.T) {
 			says = ": the store is no store.Journal, nor wraps one, which is needed for: audit log, messages that outlive the process, message log, package admin"
 		}
 		try(harness.PlainStore{Store: memstore.New()}, option+says, append(slices.Clone(usual), o)...)
-		try(nil, "a store is needed: memstore.New(), or another Store", append(slices.Clone(usual), o)...)
+		try(nil, "a store is required: memstore.New() or another Store", append(slices.Clone(usual), o)...)
 	}
 }
 

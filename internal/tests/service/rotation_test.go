@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/keys"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/store"
 )
 
@@ -22,7 +22,7 @@ import (
 // removed. The diagnosis counts the data that depends on the old one, and the count falls
 // with use.
 func TestRotationTellsWhatDepends(t *testing.T) {
-	one, two, three := bytes.Repeat([]byte("1"), 32), bytes.Repeat([]byte("2"), 32), bytes.Repeat([]byte("3"), 32)
+	one, two, three := testsecret.Of("1"), testsecret.Of("2"), testsecret.Of("3")
 	store, ctx, began := harness.NewStore(t), t.Context(), time.Now().UTC().Truncate(time.Second)
 	var passed atomic.Int64
 	now := func() time.Time { return began.Add(time.Duration(passed.Load())) }
@@ -105,7 +105,7 @@ func TestRotationTellsWhatDepends(t *testing.T) {
 // Messages that wait count under the secret that they were sealed under.
 func TestRotationCountsMessages(t *testing.T) {
 	st, ctx := harness.NewStore(t), t.Context()
-	older, newer := bytes.Repeat([]byte("1"), 32), bytes.Repeat([]byte("2"), 32)
+	older, newer := testsecret.Of("1"), testsecret.Of("2")
 	ring, err := keys.New(keys.Params{Secrets: [][]byte{older}})
 	if err != nil {
 		t.Fatal(err)

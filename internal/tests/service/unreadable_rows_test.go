@@ -102,7 +102,7 @@ func TestRowsThatCannotBeReadPermitNothing(t *testing.T) {
 			return res != nil, err
 		}},
 		"the proof of a code": {want: auth.CodeInternal, try: func(w *harness.World, s *damaged, _ *authtest.Provider) (any, error) {
-			to := w.Do("GET", "/magic-link/verify?token="+w.MagicLink(ada, map[string]any{"redirect_to": "https://app.test/", "code_challenge": harness.ChallengeOf(harness.Verifier)}), nil)
+			to := w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink(ada, map[string]any{"redirect_to": "https://app.test/", "code_challenge": harness.ChallengeOf(harness.Verifier)})})
 			s.token = of(store.PurposeExchange, "", "{}")
 			tokens, err := w.Exchange(w.T.Context(), auth.ExchangeParams{Code: w.CodeOf(to), CodeVerifier: harness.Verifier})
 			return tokens != nil, err

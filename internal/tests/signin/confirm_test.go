@@ -79,7 +79,7 @@ func TestConfirmRefusals(t *testing.T) {
 	w.Reauthenticate(s, map[string]any{}).Want(422, auth.CodeValidationFailed)
 	w.Reauthenticate(s, map[string]any{"password": harness.GoodPassword, "totp_code": "000000"}).Want(422, auth.CodeValidationFailed)
 	w.Reauthenticate(s, map[string]any{"totp_code": "000000"}).Want(409, auth.CodeMFANotEnabled)
-	bare := w.Do("GET", "/magic-link/verify?token="+w.MagicLink("ben@example.com", nil), nil).Session()
+	bare := w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink("ben@example.com", nil)}).Session()
 	w.Reauthenticate(bare, map[string]any{"password": "anything"}).Want(401, auth.CodeInvalidCredentials)
 	for range 10 {
 		w.Reauthenticate(s, map[string]any{"password": harness.WrongPassword})
@@ -89,7 +89,7 @@ func TestConfirmRefusals(t *testing.T) {
 	w.Reauthenticate(s, map[string]any{"password": harness.GoodPassword}).Want(401, auth.CodeSessionEnded)
 
 	off := harness.NewWorld(t, auth.WithSettings(auth.Settings{Password: auth.Off}))
-	in := off.Do("GET", "/magic-link/verify?token="+off.MagicLink("ada@example.com", nil), nil).Session()
+	in := off.Do("POST", "/magic-link/verify", map[string]any{"token": off.MagicLink("ada@example.com", nil)}).Session()
 	off.Reauthenticate(in, map[string]any{"password": harness.GoodPassword}).Want(403, auth.CodeMethodDisabled)
 }
 

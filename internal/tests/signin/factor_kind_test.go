@@ -16,6 +16,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/store"
 )
 
@@ -86,7 +87,7 @@ func TestSetupNamesTheAccount(t *testing.T) {
 // A new secret in front of the old one leaves second factors as they are. Without
 // the old one they are lost, recovery codes too, and the cause is logged.
 func TestFactorAcrossRotation(t *testing.T) {
-	one, two := []byte(strings.Repeat("1", 32)), []byte(strings.Repeat("2", 32))
+	one, two := testsecret.Of("1"), testsecret.Of("2")
 	store, ctx, began := harness.NewStore(t), t.Context(), time.Now()
 	var passed atomic.Int64
 	now := func() time.Time { return began.Add(time.Duration(passed.Load())) }
@@ -142,7 +143,7 @@ func TestFactorAcrossRotation(t *testing.T) {
 	if err := by(dropped, code(), ""); err != nil {
 		t.Errorf("the secret was not sealed anew at its use: %v", err)
 	}
-	dropped = start([]byte(strings.Repeat("3", 32)))
+	dropped = start(testsecret.Of("3"))
 	if err := by(dropped, code(), ""); !errors.Is(err, auth.CodeInternal) {
 		t.Errorf("code without its secret: %v", err)
 	}

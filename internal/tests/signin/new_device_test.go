@@ -178,7 +178,7 @@ func containsAll(s string, parts ...string) bool {
 func TestFirstSessionsAreNoNews(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	w.Do("POST", "/signup", harness.Credentials(harness.AdaMail, harness.GoodPassword), harness.OnDevice(harness.Laptop)).Want(200)
-	w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken(harness.AdaMail, auth.KindVerifyEmail)}).Want(200)
+	w.PostConfirm(harness.AdaMail)
 	w.Do("POST", "/login", harness.Credentials(harness.AdaMail, harness.GoodPassword), harness.OnDevice(harness.Mobile)).Want(200)
 	w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink("new@example.com", nil)}, harness.OnDevice(harness.Mobile)).Want(200)
 	for range 3 {
@@ -219,7 +219,7 @@ func TestThatWasNotMe(t *testing.T) {
 		if w.Alive(thief.AccessToken) {
 			t.Errorf("the session lives: %s", a.Body)
 		}
-		w.Do("GET", "/verify-email?token="+link, nil).Want(400, auth.CodeInvalidToken)
+		w.Do("POST", "/verify-email", map[string]any{"token": link}, harness.Bearer(thief.AccessToken)).Want(400, auth.CodeInvalidToken)
 		u, err := w.Store.User(t.Context(), store.ByID(own.User.ID))
 		if err != nil || u.MFAEnabled {
 			t.Errorf("the thief's second factor is left: %v, %v", u.MFAEnabled, err)
@@ -244,7 +244,7 @@ func TestThatWasNotMe(t *testing.T) {
 		w, _, thief, token := thiefs(t)
 		w.Clock.Advance(time.Minute)
 		w.Do("PATCH", "/me", map[string]any{"email": "thief@example.com"}, harness.Bearer(thief.AccessToken)).Want(200)
-		w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken("thief@example.com", auth.KindChangeEmail)}).Want(200)
+		w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken("thief@example.com", auth.KindChangeEmail)}, harness.Bearer(thief.AccessToken)).Want(200)
 		w.Do("POST", "/secure-account", map[string]any{"token": token}).Want(200)
 		if u, err := w.Store.User(t.Context(), store.ByEmail(harness.AdaMail)); err != nil || u.ID != thief.User.ID || w.Alive(thief.AccessToken) {
 			t.Errorf("the account is at %q, %v", u.Email, err)
@@ -265,7 +265,7 @@ func TestNewDeviceNoticesAreLimited(t *testing.T) {
 	for name, most := range map[string]int{"unproved": 2, "proved": 3} {
 		t.Run(name, func(t *testing.T) {
 			w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{
-				NoticesUnproved: auth.Rate{Burst: 2, Per: time.Hour}, NoticesPerAddress: auth.Rate{Burst: 3, Per: time.Hour}, SignInsPerAccount: harness.NoLimit,
+				NoticesUnverified: auth.Rate{Burst: 2, Per: time.Hour}, NoticesPerAddress: auth.Rate{Burst: 3, Per: time.Hour}, SignInsPerAccount: harness.NoLimit,
 			}))
 			s := w.Do("POST", "/signup", map[string]any{"email": harness.AdaMail, "password": harness.GoodPassword, "full_name": "Ada"}, harness.OnDevice(harness.Laptop)).Session()
 			if name == "proved" {

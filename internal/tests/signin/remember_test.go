@@ -98,7 +98,7 @@ func TestRememberAcrossASignIn(t *testing.T) {
 			return exchange(v, code(opens(v, v.MagicLink("ada@example.com", bound(body)))), nil)
 		}, false},
 		"a second factor": {func(v *harness.Visitor, _ url.Values, body map[string]any) *harness.Answer {
-			mfa := v.Enrol(v.Do("GET", "/magic-link/verify?token="+v.MagicLink("ada@example.com", nil), nil).Session().AccessToken)
+			mfa := v.Enrol(v.Do("POST", "/magic-link/verify", map[string]any{"token": v.MagicLink("ada@example.com", nil)}).Session().AccessToken)
 			v.Clock.Advance(time.Minute)
 			token := harness.DecodeAs[struct {
 				MFAToken string `json:"mfa_token"`

@@ -34,7 +34,7 @@ func TestWhoeverIsSignedInIsNotAskedWhoseAccountItIs(t *testing.T) {
 		"a token of no worth": {[]harness.Header{harness.Cookies(harness.AccessCookie + "=x.y.z")}, true},
 	} {
 		page := string(w.Do("GET", "/verify-email?token="+token, nil, append([]harness.Header{harness.Browser}, c.cookies...)...).Want(200).Body)
-		if asks := strings.Contains(page, "Was this you?"); asks != c.asks || strings.Contains(page, "Confirm your e") == c.asks {
+		if asks := strings.Contains(page, "Did you create this account?"); asks != c.asks || strings.Contains(page, "Confirm your e") == c.asks {
 			t.Errorf("%s: asks %v: %s", name, asks, page)
 		}
 	}

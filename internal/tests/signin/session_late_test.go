@@ -2,8 +2,10 @@ package signin_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -217,4 +219,123 @@ func TestTwoLateRefreshesAtOnce(t *testing.T) {
 	w.PostRefresh(first.RefreshToken).Want(200)
 	w.Clock.Advance(30 * time.Second)
 	w.PostRefresh(first.RefreshToken).Want(400, auth.CodeRefreshTokenReused)
+}
+
+// client is a party with a device of its own.
+func client(w *harness.World, token, ip, device string) *party {
+	return &party{w, auth.ContextWithClient(w.T.Context(), auth.Client{IP: netip.MustParseAddr(ip), UserAgent: "Firefox", Device: device}), token}
+}
+
+// phoneOf signs ada up on a device and returns the two holders of its refresh token: the
+// owner, and a thief with another device, network or neither.
+func phoneOf(w *harness.World, thiefIP, thiefDevice string) (owner, thief *party, s harness.Session) {
+	s = w.PostSignUp("ada@example.com")
+	owner = client(w, s.RefreshToken, "192.0.2.1", "phone")
+	if err := owner.refreshes(); err != nil { // names the device
+		w.T.Fatal(err)
+	}
+	return owner, client(w, owner.token, thiefIP, thiefDevice), s
+}
+
+// A thief who presents each refresh token right after its owner, within the grace period,
+// is found in the second round on another device, and in the fourth on another network.
+func TestCopiedRefreshTokenIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		ip, device string
+		first      bool // the thief refreshes before the owner
+		late, ends int  // the rounds in which the event comes and the session ends
+	}{
+		"another device":             {"192.0.2.1", "other", false, 1, 2},
+		"no device":                  {"192.0.2.1", "", false, 1, 2},
+		"another device, first":      {"192.0.2.1", "other", true, 1, 2},
+		"another network":            {"198.51.100.9", "phone", false, 3, 4},
+		"another network, first":     {"198.51.100.9", "phone", true, 3, 4},
+		"another device and network": {"198.51.100.9", "other", false, 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := harness.NewWorld(t)
+			owner, thief, s := phoneOf(w, c.ip, c.device)
+			order := []*party{owner, thief}
+			if c.first {
+				order = []*party{thief, owner}
+			}
+			w.Fired()
+			for round := 1; round <= c.ends; round++ {
+				w.Clock.Advance(15 * time.Minute)
+				if err := order[0].refreshes(); err != nil {
+					t.Fatalf("round %d: %v", round, err)
+				}
+				w.Clock.Advance(5 * time.Second)
+				err := order[1].refreshes()
+				fired := w.Fired()
+				if late := countOf(fired, auth.EventReplayed) == 1; late != (round == c.late) {
+					t.Errorf("round %d: events %v", round, fired)
+				}
+				if ended := errors.Is(err, auth.CodeRefreshTokenReused); ended != (round == c.ends) {
+					t.Errorf("round %d: %v", round, err)
+				}
+			}
+			if owner.refreshes() == nil || thief.refreshes() == nil || len(w.Sent(s.User.Email)) > 1 {
+				t.Error("the session lives, or a message was sent")
+			}
+		})
+	}
+}
+
+// Tabs refresh together, and a phone changes networks in the middle of a refresh every day:
+// the session lives on without an event.
+func TestEarlyRepetitionsOfTheOwner(t *testing.T) {
+	w := harness.NewWorld(t)
+	owner, away, _ := phoneOf(w, "198.51.100.9", "phone")
+	w.Fired()
+	for range 10 {
+		for range 3 {
+			w.Clock.Advance(15 * time.Minute)
+			var tabs sync.WaitGroup
+			var next [6]string
+			for i := range next {
+				tabs.Go(func() {
+					tab := *owner
+					if err := tab.refreshes(); err != nil {
+						t.Error(err)
+					}
+					next[i] = tab.token
+				})
+			}
+			tabs.Wait()
+			for _, token := range next {
+				if token != next[0] {
+					t.Error("tabs got different tokens")
+				}
+			}
+			owner.token = next[0]
+		}
+		w.Clock.Advance(8 * time.Hour)
+		away.token = owner.token
+		if owner.refreshes() != nil || away.refreshes() != nil || owner.token != away.token {
+			t.Error("the phone lost its session on the way")
+		}
+	}
+	if fired := w.Fired(); countOf(fired, auth.EventReplayed)+countOf(fired, auth.EventReused) > 0 {
+		t.Errorf("events %v", fired)
+	}
+}
+
+// The list of sessions, which a thief can read, does not show when the owner refreshes.
+func TestSessionListHidesRefreshes(t *testing.T) {
+	w := harness.NewWorld(t)
+	s := w.PostSignUp("ada@example.com")
+	w.Clock.Advance(time.Hour)
+	list := func() string {
+		return string(w.Do("GET", "/sessions", nil, harness.Bearer(s.AccessToken)).Want(200).Body)
+	}
+	s = w.PostRefresh(s.RefreshToken).Session()
+	before := list()
+	for range 3 {
+		w.Clock.Advance(9 * time.Minute)
+		s = w.PostRefresh(s.RefreshToken).Session()
+		if got := list(); got != before {
+			t.Errorf("a refresh shows:\n%s\n%s", before, got)
+		}
+	}
 }

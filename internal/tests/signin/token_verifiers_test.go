@@ -14,6 +14,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -21,7 +22,7 @@ import (
 // create tokens, these must have the form of the service's own, and a live session where the
 // store is read.
 func TestSharedSecret(t *testing.T) {
-	key, old, other := []byte(strings.Repeat("k", 32)), []byte(strings.Repeat("o", 40)), []byte(strings.Repeat("x", 32))
+	key, old, other := testsecret.Of("k"), testsecret.Of("o"), testsecret.Of("x")
 	w := harness.NewWorld(t, auth.WithSharedSecret(key, old))
 	ada := w.LoginAs(t, "ada@example.com")
 	_, err := jwt.NewParser(jwt.WithValidMethods([]string{"HS256"}), jwt.WithAudience("authenticated"), jwt.WithTimeFunc(w.Clock.Now)).
@@ -88,13 +89,13 @@ func TestSharedSecret(t *testing.T) {
 }
 
 func TestSharedSecretRefused(t *testing.T) {
-	secret := []byte(strings.Repeat("s", 32))
+	secret := testsecret.Of("s")
 	for name, opts := range map[string][]auth.Option{
 		"short":            {auth.WithSharedSecret([]byte("short"))},
-		"short previous":   {auth.WithSharedSecret([]byte(strings.Repeat("k", 32)), []byte("short"))},
+		"short previous":   {auth.WithSharedSecret(testsecret.Of("k"), []byte("short"))},
 		"the own secret":   {auth.WithSharedSecret(secret)},
-		"a previous one's": {auth.WithSecret([]byte(strings.Repeat("n", 32)), secret), auth.WithSharedSecret(secret)},
-		"another kind":     {auth.WithSharedSecret([]byte(strings.Repeat("k", 32))), auth.WithTokens(auth.TokenOptions{Algorithm: "EdDSA"})},
+		"a previous one's": {auth.WithSecret(testsecret.Of("n"), secret), auth.WithSharedSecret(secret)},
+		"another kind":     {auth.WithSharedSecret(testsecret.Of("k")), auth.WithTokens(auth.TokenOptions{Algorithm: "EdDSA"})},
 	} {
 		a, err := auth.New(t.Context(), memstore.New(), append([]auth.Option{auth.WithDevMode(), auth.WithSecret(secret)}, opts...)...)
 		if err == nil || !strings.Contains(err.Error(), "WithSharedSecret") {

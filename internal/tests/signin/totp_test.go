@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/internal/testsecret"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -80,7 +81,7 @@ func TestEveryDoorAsks(t *testing.T) {
 			return w.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": password})
 		},
 		"GET /magic-link/verify": func() *harness.Answer {
-			return w.Do("GET", "/magic-link/verify?token="+w.MagicLink("ada@example.com", nil), nil)
+			return w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink("ada@example.com", nil)})
 		},
 		"POST /magic-link/verify": func() *harness.Answer {
 			return w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink("ada@example.com", nil)})
@@ -224,7 +225,7 @@ func TestFreshLoginGivesNoNewTries(t *testing.T) {
 // Two hundred parallel attempts at two endpoints of two instances: no more than the limit
 // are checked, and the right code beyond it is refused.
 func TestParallelFactorGuesses(t *testing.T) {
-	store, secret := memstore.New(), []byte(strings.Repeat("s", 32))
+	store, secret := memstore.New(), testsecret.Of("s")
 	one := &harness.World{Env: authtest.NewOn(t, store, auth.WithSecret(secret), auth.WithSigningKeys(harness.SigningKey)), T: t}
 	two := authtest.NewOn(t, store, auth.WithSecret(secret), auth.WithSigningKeys(harness.SigningKey), auth.WithClock(one.Clock.Now))
 	ada := one.Enrol(one.LoginAs(t, "ada@example.com").AccessToken)
@@ -426,7 +427,7 @@ func TestMFARequired(t *testing.T) {
 
 	only := harness.NewWorld(t, auth.WithMFA(auth.MFAOptions{RequiredFor: func(u auth.User) bool { return slices.Contains(u.Roles, "admin") }}))
 	only.LoginAs(t, "eve@example.com")
-	if _, err := only.ImportUser(t.Context(), auth.ImportUserParams{Email: "root@example.com", Roles: []string{"admin"}, PasswordHash: harness.BcryptHash}); err != nil {
+	if _, err := only.ImportUser(t.Context(), auth.ImportUserParams{Email: "root@example.com", Accepted: true, Roles: []string{"admin"}, PasswordHash: harness.BcryptHash}); err != nil {
 		t.Fatal(err)
 	}
 	only.Do("POST", "/login", map[string]any{"email": "root@example.com", "password": harness.GoodPassword}).Want(403, auth.CodeMFAEnrollmentRequired)
@@ -468,7 +469,7 @@ func TestRequireLevels(t *testing.T) {
 func TestLinksKeepTheFactor(t *testing.T) {
 	w := harness.NewWorld(t)
 	w.Enrol(w.Member("one@example.com").AccessToken)
-	w.Do("GET", "/magic-link/verify?token="+w.MagicLink("one@example.com", nil), nil).Want(403, auth.CodeMFARequired)
+	w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink("one@example.com", nil)}).Want(403, auth.CodeMFARequired)
 	w.Enrol(w.Member("two@example.com").AccessToken)
 	w.Do("POST", "/forgot-password", map[string]any{"email": "two@example.com"}).Want(200)
 	w.Do("POST", "/reset-password", map[string]any{"token": w.LinkToken("two@example.com", auth.KindResetPassword), "new_password": "another horse battery"}).Want(200)
@@ -487,7 +488,7 @@ func TestEnrolmentNeedsFreshSignIn(t *testing.T) {
 }
 
 func TestStoreWithoutFactors(t *testing.T) {
-	secret := auth.WithSecret([]byte(strings.Repeat("s", 32)))
+	secret := auth.WithSecret(testsecret.Of("s"))
 	base, mailer := auth.WithBaseURL("https://auth.test/auth/v1"), auth.WithMailer(harness.NoMail{})
 	if _, err := auth.New(t.Context(), harness.PlainStore{Store: memstore.New()}, secret, base, mailer, auth.WithSettings(auth.Settings{MFARequired: auth.On})); err == nil || !strings.Contains(err.Error(), "FactorStore") {
 		t.Errorf("error %v", err)

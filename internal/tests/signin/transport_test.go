@@ -322,7 +322,7 @@ func TestSetCookies(t *testing.T) {
 // A link that a program opens beside cookies returns its tokens to the program. Cookies
 // would let an image or a frame of another site sign the browser in to another account.
 func TestLinkBesideCookiesSetsNone(t *testing.T) {
-	w, j := cookieWorld(t)
+	w, j := cookieWorld(t, auth.WithLinks(auth.LinkOptions{SignInByGET: true}))
 	for i, accept := range []string{"application/json", "*/*"} {
 		a := w.Do("GET", "/magic-link/verify?token="+w.MagicLink(fmt.Sprintf("bob%d@example.com", i), nil), nil, j.sent(), harness.Header{Name: "Accept", Value: accept}).Want(200)
 		if len(a.SetCookies()) > 0 || !inBody(a) {

@@ -52,7 +52,7 @@ func TestStopAPendingChange(t *testing.T) {
 			if w.Alive(thief.AccessToken) || !w.Alive(own.AccessToken) {
 				t.Error("the wrong session ended")
 			}
-			w.Do("GET", "/verify-email?token="+link, nil).Want(400, auth.CodeInvalidToken)
+			w.Do("POST", "/verify-email", map[string]any{"token": link}, harness.Bearer(thief.AccessToken)).Want(400, auth.CodeInvalidToken)
 			later := w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink("ada@example.com", nil)}).Session()
 			w.PostOTP(harness.PhoneNumber, code, harness.Bearer(later.AccessToken)).Want(400, auth.CodeInvalidCode)
 			w.Do("POST", "/secure-account", map[string]any{"token": token}).Want(400, auth.CodeInvalidToken) // once
@@ -185,8 +185,10 @@ func TestPendingChangesEndWithTheirSession(t *testing.T) {
 			w.Do("PATCH", "/me", map[string]any{"phone": harness.PhoneNumber}, harness.Bearer(thief.AccessToken)).Want(200)
 			code := w.Mail(t, harness.PhoneNumber, auth.KindPhoneCode).Code
 			end(w, own)
-			w.Do("GET", "/verify-email?token="+link, nil).Want(400, auth.CodeInvalidToken)
-			w.Do("POST", "/verify-email", "token="+link, harness.Form, harness.Browser).Want(400)
+			w.Do("POST", "/verify-email", map[string]any{"token": link}, harness.Bearer(thief.AccessToken)).Want(400, auth.CodeInvalidToken)
+			if page := w.Do("POST", "/verify-email", "token="+link, harness.Form, harness.Browser); page.Status == 200 && !strings.Contains(string(page.Body), "Ask for the change again") {
+				t.Errorf("page %s", page.Body)
+			}
 			later := w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink("ada@example.com", nil)}).Session()
 			w.PostOTP(harness.PhoneNumber, code, harness.Bearer(later.AccessToken)).Want(400, auth.CodeInvalidCode)
 			u, err := w.Store.User(t.Context(), store.ByID(own.User.ID))

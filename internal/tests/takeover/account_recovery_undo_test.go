@@ -95,7 +95,7 @@ func TestTakingBackOutranks(t *testing.T) {
 		own := r.Do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "the owner's horse battery"}).Session()
 		r.Do("PATCH", "/me", map[string]any{"email": "ada.new@example.com"}, harness.Bearer(own.AccessToken)).Want(200)
 		r.uses(r.theirs).Want(400, auth.CodeInvalidToken)
-		r.Do("GET", "/verify-email?token="+r.LinkToken("ada.new@example.com", auth.KindChangeEmail), nil).Want(200) // not dropped
+		r.Do("POST", "/verify-email", map[string]any{"token": r.LinkToken("ada.new@example.com", auth.KindChangeEmail)}, harness.Bearer(own.AccessToken)).Want(200) // not dropped
 		r.Clock.Advance(5 * 24 * time.Hour)
 		r.uses(r.theirs).Want(400, auth.CodeInvalidToken)
 		if u := r.user(); u.Email != "ada.new@example.com" {
@@ -104,7 +104,7 @@ func TestTakingBackOutranks(t *testing.T) {
 	})
 	t.Run("not earlier ones", func(t *testing.T) {
 		r := robbery(t)
-		r.Do("GET", "/verify-email?token="+r.LinkToken("x@example.com", auth.KindChangeEmail), nil).Want(200)
+		r.Do("POST", "/verify-email", map[string]any{"token": r.LinkToken("x@example.com", auth.KindChangeEmail)}, harness.Bearer(r.thief.AccessToken)).Want(200)
 		r.uses(r.theirs).Want(200)
 		if u := r.user(); u.Email != "thief@example.com" {
 			t.Fatalf("the account's address is %q", u.Email)
@@ -251,4 +251,27 @@ func TestDisownSendsItsReset(t *testing.T) {
 	if page := disown("bob@example.com", 0); strings.Contains(page, promise) {
 		t.Errorf("page %s", page)
 	}
+}
+
+// An owner who takes the address back waits for a new acceptance, because the former mailbox
+// may have another reader by now. The account keeps everything that needs no acceptance: it
+// can sign in, and its holder can delete it.
+func TestTakingBackEndsAnAcceptance(t *testing.T) {
+	r := robbery(t, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
+	owner := []string{auth.RoleOwner}
+	r.Patch(r.id, store.UserPatch{Roles: &owner, Accept: true})
+	login := func(email string) harness.Session {
+		return r.PostLogin(email, harness.GoodPassword).Session()
+	}
+	if s := login("thief@example.com"); !slices.Equal(s.User.Roles, owner) {
+		t.Fatalf("before: %q", s.User.Roles)
+	}
+	r.uses(r.owners).Want(200)
+	reset := r.LinkToken("ada@example.com", auth.KindResetPassword)
+	r.Do("POST", "/reset-password", map[string]any{"token": reset, "new_password": harness.GoodPassword}).Want(200)
+	s := login("ada@example.com")
+	if u := r.user(); len(s.User.Roles) != 0 || u.Accepted(r.Clock.Now()) || !slices.Equal(u.Roles, owner) {
+		t.Errorf("afterwards %q, stored %q", s.User.Roles, u.Roles)
+	}
+	r.Do("DELETE", "/me", nil, harness.Bearer(s.AccessToken)).Want(204)
 }

@@ -72,3 +72,31 @@ func TestNoticeWithClocksThatDiffer(t *testing.T) {
 		t.Errorf("the earlier session is live: %v, the later one: %v", w.Alive(earlier.AccessToken), w.Alive(later.AccessToken))
 	}
 }
+
+// An instance whose clock is behind does not refuse refreshes because another instance has
+// counted some, and both together allow no more than one.
+func TestRefreshesWithClocksThatDiffer(t *testing.T) {
+	const skew = 5 * time.Minute
+	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{RefreshPerSession: auth.Rate{Burst: 6, Per: time.Minute}}))
+	token := w.Member("ada@example.com").RefreshToken
+	refresh := func() *harness.Answer {
+		a := w.PostRefresh(token)
+		if a.Status == 200 {
+			token = a.Session().RefreshToken
+		}
+		return a
+	}
+	for range 2 {
+		w.Clock.Advance(skew)
+		refresh().Want(200)
+		w.Clock.Advance(-skew)
+		for range 2 {
+			refresh().Want(200)
+		}
+	}
+	refresh().Want(429, auth.CodeRateLimited)
+	w.Clock.Advance(skew)
+	refresh().Want(429, auth.CodeRateLimited)
+	w.Clock.Advance(time.Minute)
+	refresh().Want(200)
+}

@@ -16,7 +16,9 @@ func TestBansUseNothingUp(t *testing.T) {
 		"a verification": func(w *harness.World) (string, func() *harness.Answer) {
 			s := w.PostSignUp("ada@example.com")
 			token := w.LinkToken("ada@example.com", auth.KindVerifyEmail)
-			return s.User.ID, func() *harness.Answer { return w.Do("POST", "/verify-email", map[string]any{"token": token}) }
+			return s.User.ID, func() *harness.Answer {
+				return w.Do("POST", "/verify-email", map[string]any{"token": token, "password": harness.GoodPassword})
+			}
 		},
 		"a magic link": func(w *harness.World) (string, func() *harness.Answer) {
 			s := w.Member("ada@example.com")
@@ -165,7 +167,7 @@ func TestExchangeAfterTheLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Patch(u.ID, c.loss)
-		if a := w.Do("POST", "/exchange", map[string]any{"code": code}); a.Status != 400 {
+		if a := w.PostExchange(code, harness.Verifier); a.Status != 400 {
 			t.Errorf("%s: %d %s", name, a.Status, a.Body)
 		}
 	}

@@ -62,7 +62,7 @@ func TestLinkWhileTheAddressChanges(t *testing.T) {
 	}{
 		"verification": {func(w *harness.World) func() {
 			token := w.LinkToken(harness.Ada.Email, auth.KindVerifyEmail)
-			return func() { w.Do("GET", "/verify-email?token="+token, nil) }
+			return func() { w.Do("POST", "/verify-email", map[string]any{"token": token}) }
 		}, func(w *harness.World, u auth.User) {
 			if u.Email == elsewhere && u.EmailVerified() {
 				w.T.Error("the link to one address proved another")
@@ -186,7 +186,7 @@ func TestSignInLosesWhatItRestsOn(t *testing.T) {
 			return w.NewVisitor(idp).SignIn("google", harness.Ada, "redirect_to=https://app.test/").Location().Query().Get("code")
 		},
 		"address": func(w *harness.World, _ *authtest.Provider) string {
-			token := w.MagicLink(harness.Ada.Email, map[string]any{"redirect_to": "https://app.test/"})
+			token := w.MagicLink(harness.Ada.Email, map[string]any{"redirect_to": "https://app.test/", "code_challenge": harness.ChallengeOf(harness.Verifier), "code_challenge_method": "S256"})
 			to, _ := url.Parse(w.Do("POST", "/magic-link/verify", "token="+token, harness.Form, harness.Browser).Want(303).Header.Get("Location"))
 			return to.Query().Get("code")
 		},
@@ -197,7 +197,7 @@ func TestSignInLosesWhatItRestsOn(t *testing.T) {
 			for _, p := range proofs[name].lose {
 				w.Patch(s.User.ID, p)
 			}
-			w.Do("POST", "/exchange", map[string]any{"code": code}).Want(400, auth.CodeInvalidCode)
+			w.PostExchange(code, harness.Verifier).Want(400, auth.CodeInvalidCode)
 		})
 	}
 }

@@ -109,7 +109,7 @@ func TestNewAddressNeedsTheSession(t *testing.T) {
 			w.Do("PATCH", "/me", map[string]any{"email": "thief@example.com"}, harness.Bearer(thief.AccessToken)).Want(200)
 			token := w.LinkToken("thief@example.com", auth.KindChangeEmail)
 			end(w, thief)
-			if a := w.Do("GET", "/verify-email?token="+token, nil); a.Status == 200 {
+			if a := w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(thief.AccessToken)); a.Status == 200 {
 				t.Errorf("moved: %s", a.Body)
 			}
 			if u, err := w.Store.User(t.Context(), store.ByID(thief.User.ID)); err != nil || u.Email != "ada@example.com" {
@@ -148,5 +148,5 @@ func TestWasThatYouElsewhere(t *testing.T) {
 	if page := no(w, token); !strings.Contains(page, "Nothing was changed") {
 		t.Errorf("page %s", page)
 	}
-	w.Do("GET", "/verify-email?token="+token, nil).Want(400, auth.CodeInvalidToken)
+	w.Do("POST", "/verify-email", map[string]any{"token": token}).Want(400, auth.CodeInvalidToken)
 }

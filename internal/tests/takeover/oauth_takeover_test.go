@@ -109,10 +109,10 @@ func squat(t *testing.T, w *harness.World, idp *authtest.Provider, byPhone bool)
 // refused tests everything that a squatter has kept.
 func (l leftovers) refused(w *harness.World) {
 	w.T.Helper()
-	w.Do("POST", "/exchange", map[string]any{"code": l.code}).Want(400, auth.CodeInvalidCode)
+	w.PostExchange(l.code, harness.Verifier).Want(400, auth.CodeInvalidCode)
 	l.v.Back("google", l.back).Want(400, auth.CodeBadOAuthState)
 	w.Do("POST", "/2fa/setup-totp", nil, harness.Bearer(l.enrol)).Want(401, auth.CodeBadToken)
-	w.Do("GET", "/verify-email?token="+l.change, nil).Want(400, auth.CodeInvalidToken)
+	w.Do("POST", "/verify-email", map[string]any{"token": l.change}).Want(400, auth.CodeInvalidToken)
 	if l.magic != "" {
 		w.Do("POST", "/magic-link/verify", map[string]any{"token": l.magic, "code_verifier": harness.Verifier}).Want(400, auth.CodeInvalidToken)
 		w.Do("POST", "/reset-password", map[string]any{"token": l.reset, "new_password": "another horse battery"}).Want(400, auth.CodeInvalidToken)
@@ -123,7 +123,7 @@ func (l leftovers) refused(w *harness.World) {
 // them back. However the owner signs in, all of it is then invalid and deleted from the
 // store.
 func TestTakeoverLeavesNothingPending(t *testing.T) {
-	kept := []store.Purpose{store.PurposeEmailCode, store.PurposeEnroll, store.PurposeExchange, store.PurposeOAuth, store.PurposePhoneChange, store.PurposeVerifyEmail}
+	kept := []store.Purpose{store.PurposeEnroll, store.PurposeExchange, store.PurposeOAuth, store.PurposePhoneChange, store.PurposeVerifyEmail}
 	more := []store.Purpose{store.PurposeMagicLink, store.PurposePhoneCode, store.PurposeReset}
 	owned := map[bool][]any{false: {harness.Ada.Email, true, "", false}, true: {"", false, harness.PhoneNumber, true}}
 	for name, begin := range map[string]func(w *harness.World, idp *authtest.Provider) (complete func()){

@@ -89,7 +89,7 @@ func TestProofWithinKeepsTheProfile(t *testing.T) {
 func TestWasThatYou(t *testing.T) {
 	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 	answer := func(w *harness.World, token, choice string) *harness.Answer {
-		form2 := url.Values{"token": {token}}
+		form2 := url.Values{"token": {token}, "password": {harness.GoodPassword}}
 		if choice != "" {
 			form2.Set("disown", choice)
 		}
@@ -99,7 +99,7 @@ func TestWasThatYou(t *testing.T) {
 		s := w.Do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword}, harness.Header{Name: "User-Agent", Value: firefox}).Session()
 		token := w.LinkToken("ada@example.com", auth.KindVerifyEmail)
 		page := string(w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200).Body)
-		for _, part := range []string{"Was this you?", "Firefox on Linux", "2026", "this was me", "wasn't me"} {
+		for _, part := range []string{"Did you create this account?", "Firefox on Linux", "2026", "That was me", "wasn't me"} {
 			if !strings.Contains(page, part) {
 				t.Errorf("the page does not say %q: %s", part, page)
 			}
@@ -140,14 +140,14 @@ func TestWasThatYou(t *testing.T) {
 	s = w.Member("ada@example.com")
 	w.Do("PATCH", "/me", map[string]any{"email": "eve@example.com"}, harness.Bearer(s.AccessToken)).Want(200)
 	token = w.LinkToken("eve@example.com", auth.KindChangeEmail)
-	if page := string(w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200).Body); strings.Contains(page, "wasn't me") {
+	if page := string(w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200).Body); !strings.Contains(page, "wasn't me") {
 		t.Errorf("page %s", page)
 	}
 	answer(w, token, "1").Want(200)
 	if u := harness.DecodeAs[harness.User](w.Do("GET", "/me", nil, harness.Bearer(s.AccessToken)).Want(200)); u.Email != "ada@example.com" {
 		t.Errorf("user %+v", u)
 	}
-	w.Do("GET", "/verify-email?token="+token, nil).Want(400, auth.CodeInvalidToken)
+	w.Do("POST", "/verify-email", map[string]any{"token": token}).Want(400, auth.CodeInvalidToken)
 }
 
 // A first verification inside a live session of the account deletes nothing. Outside of one,
@@ -264,7 +264,9 @@ func TestPasswordChangesLeaveTheOwnersLinks(t *testing.T) {
 		},
 		"the first verification": func(w *harness.World) func() {
 			token := w.LinkToken("ada@example.com", auth.KindVerifyEmail)
-			return func() { w.Do("GET", "/verify-email?token="+token, nil).Want(200) }
+			return func() {
+				w.Do("POST", "/verify-email", map[string]any{"token": token, "password": "another horse battery"}).Want(200)
+			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

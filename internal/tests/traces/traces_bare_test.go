@@ -50,7 +50,7 @@ func TestTracesOfABareStore(t *testing.T) {
 		{"Roles", func() (any, error) { return kit.Roles(ctx) }},
 		{"Written", func() (any, error) { return nil, kit.Flush(ctx) }},
 		{"EventsLost", func() (any, error) { return kit.EventsLost(), nil }},
-		{"LockKeys", func() (any, error) { keys, err := kit.LockKeys(ctx, u); return len(keys), err }},
+		{"Unlock", func() (any, error) { fill, _, err := kit.Unlock(ctx, u); return len(fill), err }},
 		{"PutFirstOwnerLink", func() (any, error) { return kit.PutFirstOwnerLink(ctx, c) }},
 		{"Invitations", func() (any, error) { list, _, _, err := kit.Invitations(ctx, "", nil, 1); return list, err }},
 		{"ImpersonationTokens", func() (any, error) { return kit.ImpersonationTokens(ctx, "x") }},

@@ -85,15 +85,17 @@ func opens(name string, k harness.Kind, t host.LinkType, judge func(ctx context.
 			s.T.Fatal(err)
 		}
 		token := to.Query().Get("token")
-		path, body := "/verify-email", map[string]any{"token": token}
+		path, body, within := "/verify-email", map[string]any{"token": token}, []harness.Header{}
 		switch t {
+		case host.LinkVerify:
+			within = append(within, s.Authorization())
 		case host.LinkReset, host.LinkInvite:
 			path, body["new_password"] = "/reset-password", harness.OwnNew
 		case host.LinkMagicLink:
 			path = "/magic-link/verify"
 		}
 		return func(context.Context) (any, error) {
-			a := s.Evil.Send("POST", path, body)
+			a := s.Evil.Send("POST", path, body, within...)
 			return map[string]any{"status": a.Status, "body": json.RawMessage(orNull(a.Body))}, nil
 		}
 	})

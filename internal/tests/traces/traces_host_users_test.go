@@ -203,9 +203,9 @@ func kitAccounts() []harness.Row {
 		plainly("that is none is read", harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
 			return kit.Account(ctx, store.ByEmail(s.EvilMail))
 		}),
-		plainly("has limits", harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
-			keys, err := kit.LockKeys(ctx, user(s))
-			return len(keys), err
+		plainly("is unlocked", harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
+			fill, _, err := kit.Unlock(ctx, user(s))
+			return len(fill), err
 		}),
 		plainly("is forgiven its failures", harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
 			kit.ResetFailures(ctx, user(s))

@@ -2,29 +2,29 @@ import { failed, readFailure, type Result as AnyResult } from "../server/result.
 import { open } from "./operations.js";
 import type { AdminErrorCode } from "./wire.js";
 
-/** What an operation comes to: one of the two is null. */
+/** The result of an operation: either `data` or `error` is null. */
 export type Result<T> = AnyResult<T, AdminErrorCode>;
 
-/** What any call may be told besides its arguments. */
+/** Options of every call. */
 export interface CallOptions {
-  /** Revision that the target has to have, else `precondition_failed`. */
+  /** Required revision of the target (If-Match). Error if it differs: `precondition_failed`. */
   ifMatch?: number | string;
-  /** Makes a repetition harmless for 24 hours; made up for each call where absent. */
+  /** Idempotency key of a POST, valid for 24 hours: a repetition with the same key is not executed again. Default: a new one per call. */
   idempotencyKey?: string;
-  /** Gives up. */
+  /** Cancels the call, which then returns the error `aborted`. */
   signal?: AbortSignal;
 }
 
-/** A page, and from there on all items: `for await (const user of admin.users.list())`. */
+/** A promise of one page, and an iterator over all items from there on: `for await (const user of admin.users.list())`. */
 export interface Pages<Page, Item> extends Promise<Result<Page>>, AsyncIterable<Item> {}
 
-/** Rows of an import: one by one, or as NDJSON text, or as a stream of that. */
+/** Rows of an import: an iterable, NDJSON text, or a stream of NDJSON. */
 export type Rows<Row> = Iterable<Row> | AsyncIterable<Row> | string | ReadableStream<Uint8Array>;
 
-/** What a `for await` over pages throws: there is no other way to tell of a failure there. */
+/** The error that `for await` over pages throws, because an iterator cannot return it as a result. */
 export class AdminError extends Error {
   override name = "AdminError";
-  /** @param failure what the call came to */
+  /** @param failure the error of the call */
   constructor(readonly failure: NonNullable<Result<unknown>["error"]>) {
     super(failure.message);
   }
@@ -34,7 +34,7 @@ export class AdminError extends Error {
   }
 }
 
-/** Where calls go, and as whom. */
+/** The server and credentials that calls use. */
 export interface Connection {
   base: string;
   secretKey: string;
@@ -45,7 +45,7 @@ export interface Connection {
 
 const snake = (name: string) => (name.includes(".") ? name : name.replace(/[A-Z]/g, (c) => "_" + c.toLowerCase()));
 
-/** Names as the wire has them; what is the application's own keeps its names. */
+/** Converts names to snake_case. Names in the application's own data, such as metadata, are unchanged. */
 export function toWire(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toWire);
   if (!value || typeof value !== "object" || value instanceof Date) return value;
@@ -62,13 +62,13 @@ function query(input: Record<string, unknown> = {}): string {
   return q.size ? `?${q}` : "";
 }
 
-/** NDJSON (one JSON value a line) of rows. */
+/** Encodes rows as NDJSON (one JSON value per line). */
 async function* ndjson(rows: Iterable<unknown> | AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
   const text = new TextEncoder();
   for await (const row of rows) yield text.encode(JSON.stringify(row) + "\n");
 }
 
-/** The values of an NDJSON stream, such as `users.export` and `jobs.results` answer with. */
+/** Parses the values of an NDJSON stream, such as those of `users.export` and `jobs.results`. */
 export async function* lines<T = unknown>(stream: ReadableStream<Uint8Array>): AsyncGenerator<T> {
   const reader = stream.getReader();
   const text = new TextDecoder();
@@ -82,7 +82,7 @@ export async function* lines<T = unknown>(stream: ReadableStream<Uint8Array>): A
       if (done) return;
     }
   } finally {
-    await reader.cancel().catch(() => {}); // whoever leaves the loop wants no more of it
+    await reader.cancel().catch(() => {}); // also if the caller leaves the loop early
   }
 }
 
@@ -92,7 +92,7 @@ const wait = (seconds: number, signal?: AbortSignal) =>
     signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
   });
 
-/** One operation, as the table has it: verb, path, where the input goes, what the answer is. */
+/** Creates the function of an operation. `spec` is its entry in the table: verb, path, kind of input, kind of response. */
 export function operation(connection: Connection, spec: string): (...args: any[]) => unknown {
   const [verb = "", path = "", takes, answer] = spec.split(" ");
   const holes = path.match(/\{\w+\}/g) ?? [];
@@ -102,7 +102,7 @@ export function operation(connection: Connection, spec: string): (...args: any[]
     const rest = [...args];
     const target = holes.reduce((at, hole) => {
       const value = rest.shift();
-      // An empty id would be another operation, and "." another path.
+      // An empty id, "." or ".." would reach a different operation.
       if (typeof value !== "string" || /^\.{0,2}$/.test(value)) throw new TypeError(`${verb} ${path} needs ${hole}`);
       return at.replace(hole, () => encodeURIComponent(value));
     }, path);
@@ -136,7 +136,7 @@ export function operation(connection: Connection, spec: string): (...args: any[]
       const result = await once(target, init, options.signal, rows !== undefined);
       const { error } = result;
       if (!error || !repeatable || attempt >= connection.retries || options.signal?.aborted) return result;
-      // 429 and 503 did nothing; what may have been done is asked for again where that does no harm.
+      // 429 and 503 changed nothing. After a network error only GET and POST (idempotency key) are safe to repeat.
       const refused = error.status === 429 || error.status === 503;
       const lost = error.code === "network_error" && (method === "GET" || method === "POST");
       if (!refused && !lost) return result;
@@ -160,7 +160,7 @@ export function operation(connection: Connection, spec: string): (...args: any[]
   if (!answer || streams) return (...args) => request(args);
   return (...args) => {
     const first = request(args);
-    const at = holes.length; // where the query is among the arguments
+    const at = holes.length; // the query's index in the arguments
     return Object.assign(first, {
       async *[Symbol.asyncIterator]() {
         for (let page = first, last = args[at]?.cursor; ; ) {

@@ -1,6 +1,6 @@
 /**
- * The admin side, for programs with a secret key: every operation below `/admin`, with types
- * from the server's own document. Never in a browser.
+ * Client of the admin API, for programs with a secret key: every operation below `/admin`, with
+ * types from the server's OpenAPI document. It must not run in a browser.
  *
  * ```ts
  * import { createAdminClient } from "authmount/admin";
@@ -10,8 +10,8 @@
  * for await (const user of admin.users.list({ role: "editor" })) console.log(user.email);
  * ```
  *
- * Arguments are camelCase, what the server sent keeps the wire's names. A POST carries an
- * idempotency key, so that one whose answer was lost is repeated without harm.
+ * Arguments are camelCase; response data keeps the server's snake_case names. Every POST sends an
+ * idempotency key, so that it is safe to repeat if the response was lost.
  *
  * @module
  */
@@ -25,37 +25,37 @@ export type * from "./inputs.js";
 export type * from "./wire.js";
 export type { Failure } from "../server/result.js";
 
-/** What {@link createAdminClient} may be told. */
+/** Options of {@link createAdminClient}. */
 export interface AdminOptions {
-  /** Path of the mount; default: that of the URL, or `/auth/v1`. */
+  /** The server's mount path. Default: the URL's path, or `/auth/v1`. */
   path?: string;
-  /** How often a call is repeated that the server refused for now or did not answer; default 2. */
+  /** Maximum number of retries after 429, 503 or a network error; default 2. */
   retries?: number;
-  /** Milliseconds until a call is given up, exports and imports apart; default 30000. */
+  /** Timeout of a call in milliseconds, except exports and imports; default 30000. */
   timeout?: number;
-  /** In place of the global fetch. */
+  /** Replaces the global fetch. */
   fetch?: typeof fetch;
 }
 
-/** What can be done with a secret key. */
+/** The operations of the admin API. */
 export type AdminClient = AdminOperations;
 
-/** Whether a person could read what this process knows: a page, a worker of one, an app on a phone. */
+/** Whether the code runs where a user could read the key: in a page, a web worker or a React Native app. */
 function isBrowser(): boolean {
   const g = globalThis as { document?: unknown; importScripts?: unknown; navigator?: { product?: string; userAgent?: string } };
   return g.document !== undefined || g.navigator?.product === "ReactNative" || (g.importScripts !== undefined && /^Mozilla\//.test(g.navigator?.userAgent ?? ""));
 }
 
 /**
- * Makes a client of the admin side.
+ * Creates a client of the admin API.
  *
  * @param url the project URL
  * @param secretKey `sk_…`, with the scopes that the operations need
- * @throws Error in a browser; TypeError for a URL or a key that is none
+ * @throws Error in a browser; TypeError if the URL or the key is invalid
  */
 export function createAdminClient(url: string, secretKey: string, options: AdminOptions = {}): AdminClient {
   if (isBrowser()) throw new Error("authmount/admin is for servers: a secret key in a browser is everybody's.");
-  if (!/^sk_[\w.~-]+$/.test(secretKey ?? "")) throw new TypeError("A secret key begins with sk_."); // the text is not shown
+  if (!/^sk_[\w.~-]+$/.test(secretKey ?? "")) throw new TypeError("A secret key begins with sk_."); // the message does not contain the key
   const base = baseURL(url, options.path);
   if (base.startsWith("http:") && !/^http:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:|\/|$)/.test(base) && !options.fetch)
     console.warn("authmount/admin: the secret key travels in the clear to", new URL(base).origin);

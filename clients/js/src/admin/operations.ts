@@ -4,7 +4,7 @@ import type { CallOptions, Pages, Result, Rows } from "./call.js";
 import type { CheckInput, OverviewInput, StatsInput, UsersListInput, UsersLookupInput, UsersCreateInput, UsersUpdateInput, UsersDeleteInput, UsersAnonymizeInput, UsersBanInput, UsersUnbanInput, UsersUnlockInput, UsersSetPasswordInput, UsersRemoveFactorsInput, UsersRemoveFactorInput, UsersUnlinkIdentityInput, UsersEndSessionsInput, UsersSetRolesInput, UsersImpersonateInput, UsersSendInput, UsersEventsInput, UsersBulkInput, UsersImportRow, UsersImportInput, UsersExportInput, LinksCreateInput, SessionsListInput, SessionsEndInput, SessionsRevokeInput, RolesUsersInput, RolesCreateInput, RolesUpdateInput, RolesDeleteInput, ImpersonationsEndInput, InvitationsListInput, InvitationsCreateInput, MessagesListInput, AuditListInput, AuditExportInput, KeysListInput, KeysCreateInput, KeysUpdateInput, KeysDeleteInput, KeysRotateInput, SettingsUpdateInput } from "./inputs.js";
 import type { APIKey, AdminAccount, AdminActor, AdminFactor, AdminJob, AdminJobID, AdminMetric, AdminRowResult, AdminSettings, AdminTotal, AdminUser, AuditEvent, Cursor, Diagnostics, Export, Impersonation, Invitation, NewAPIKey, Role, RoleChange, SentMessage, SessionInfo, Sessions, TestResult, Time, UUID } from "./wire.js";
 
-/** Every operation of the admin side. */
+/** Every operation of the admin API. */
 export interface AdminOperations {
   /**
    * The caller on the admin side.
@@ -155,7 +155,7 @@ export interface AdminOperations {
     /**
      * Delete an account.
      *
-     * With all its data except its rows of the audit log. auth.users.delete
+     * With all its data except its rows of the audit log. Needs a sign-in within the last 15 minutes. auth.users.delete
      *
      * `POST /admin/users/{id}/delete`
      */
@@ -163,7 +163,7 @@ export interface AdminOperations {
     /**
      * Anonymise an account.
      *
-     * Removes everything that identifies its owner, permanently, also from the audit log; the id remains. The account can never sign in again. The reason remains in the audit log, so write no name into it. auth.users.delete
+     * Removes everything that identifies its owner, permanently, also from the audit log, except the record of their own operations as an operator; the id remains. The account can never sign in again. The reason remains in the audit log, so write no name into it. Needs a sign-in within the last 15 minutes. auth.users.delete
      *
      * `POST /admin/users/{id}/anonymize`
      */
@@ -193,9 +193,9 @@ export interface AdminOperations {
      */
     unban(id: string, input?: UsersUnbanInput, options?: CallOptions): Promise<Result<AdminUser>>;
     /**
-     * Reset the limits on failures.
+     * Let more attempts through.
      *
-     * The limits of passwords, codes and second factors, for all names and devices of the account. auth.users.ban
+     * Ten more attempts at the password, codes and second factors that failures have locked. Three times a day per account, by all operators together; its owner gets a notice. Needs a sign-in within the last 15 minutes. auth.users.ban
      *
      * `POST /admin/users/{id}/unlock`
      */
@@ -261,7 +261,7 @@ export interface AdminOperations {
     /**
      * Set the roles of a user.
      *
-     * Only roles with permissions of the caller. Needs a sign-in within the last 15 minutes. auth.roles.assign
+     * Only roles with permissions of the caller; a privileged role only by a bearer or with *. Needs a sign-in within the last 15 minutes. auth.roles.assign
      *
      * `PUT /admin/users/{id}/roles`
      */
@@ -336,7 +336,7 @@ export interface AdminOperations {
     /**
      * Import accounts.
      *
-     * One account per line, up to 256 KiB each, a million lines and 4 GiB in all; an actor may start 120 imports and dry runs of selections an hour. The import runs in the background after the last line has arrived, and never before. A failed row does not stop the others. A hash, an identity, a TOTP secret or a verified flag also needs auth.credentials, roles need auth.roles.assign and their permissions, a ban needs auth.users.ban. No messages are sent, except notices of updates. Needs a sign-in within the last 15 minutes. auth.users.import
+     * One account per line, up to 256 KiB each, a million lines and 4 GiB in all; an actor may start 120 imports and dry runs of selections an hour. The import runs in the background after the last line has arrived, and never before. A failed row does not stop the others. A hash, an identity, a TOTP secret or a verified flag also needs auth.credentials, roles need auth.roles.assign and their permissions, a ban needs auth.users.ban. No messages are sent, except notices of updates. The results report which accounts exist, so auth.users.read is needed, too. Needs a sign-in within the last 15 minutes. auth.users.import
      *
      * `POST /admin/users/import`
      */
@@ -488,7 +488,7 @@ export interface AdminOperations {
     /**
      * Create a role.
      *
-     * Only with permissions of the caller. An existing name: 422 validation_failed. With dry_run it is checked, and nothing changes (200). Needs a sign-in within the last 15 minutes. auth.roles.write
+     * Only with permissions of the caller; a privileged name only with *. An existing name: 422 validation_failed. With dry_run it is checked, and nothing changes (200). Needs a sign-in within the last 15 minutes. auth.roles.write
      *
      * `POST /admin/roles`
      */
@@ -496,7 +496,7 @@ export interface AdminOperations {
     /**
      * Change a role.
      *
-     * Absent members keep their values. Only with permissions of the caller. With dry_run it is checked, and nothing changes. Needs a sign-in within the last 15 minutes. auth.roles.write
+     * Absent members keep their values. Only with permissions of the caller; a privileged role only by a bearer or with *. With dry_run it is checked, and nothing changes. Needs a sign-in within the last 15 minutes. auth.roles.write
      *
      * `PATCH /admin/roles/{role}`
      */
@@ -504,7 +504,7 @@ export interface AdminOperations {
     /**
      * Delete a role without holders.
      *
-     * With dry_run=true it is checked, and nothing changes. Needs a sign-in within the last 15 minutes. auth.roles.write
+     * A privileged role only with *; its name stays privileged. With dry_run=true it is checked, and nothing changes. Needs a sign-in within the last 15 minutes. auth.roles.write
      *
      * `DELETE /admin/roles/{role}`
      */
@@ -708,7 +708,7 @@ export interface AdminOperations {
   };
 }
 
-/** How each is called: verb, path, where its input goes; then "stream", or what the items of a page are called. */
+/** The call of each operation: verb, path, place of its input; then "stream", or the member with a page's items. */
 export const operations = {
   me: "GET /admin/me none",
   permissions: "GET /admin/permissions none",
@@ -801,5 +801,5 @@ export const operations = {
   },
 } as const;
 
-/** Members whose own members are the application's, and keep their names. */
+/** Members that contain the application's own data; names in it are not converted. */
 export const open: readonly string[] = ["app_metadata","metadata","texts","user_metadata"];

@@ -1,6 +1,6 @@
 /**
- * Next.js, App Router, sessions in cookies. The server is on the origin of the application
- * (`rewrites` of next.config lead there), so that its cookies come along.
+ * Bindings for the App Router of Next.js with sessions in cookies. The server has to be on the
+ * application's origin (through `rewrites` in next.config), so that browsers send its cookies.
  *
  * ```ts
  * // auth.ts
@@ -12,9 +12,9 @@
  * if (!claims) redirect("/sign-in");
  * ```
  *
- * The middleware renews sessions and spares visitors a page they may not see. It protects
- * nothing: what is protected asks `auth()`, which verifies by itself (CVE-2025-29927 went
- * around every middleware).
+ * The middleware refreshes sessions and redirects visitors to the sign-in page. It is not a
+ * security boundary: protected pages, actions and handlers have to call `auth()`, which verifies
+ * the token itself (CVE-2025-29927 bypassed every middleware).
  *
  * @module
  */
@@ -26,44 +26,44 @@ import { parseSetCookie } from "./set-cookie.js";
 
 export type { Claims, Failure, Result, ServerClient, ServerOptions } from "../server/index.js";
 
-/** What {@link createNextAuth} may be told. */
+/** Options of {@link createNextAuth}. */
 export interface NextOptions extends ServerOptions {
-  /** Paths for which, and below which, the middleware sends visitors to sign in. */
+  /** Paths that require a sign-in, including all paths below: the middleware redirects other visitors. */
   protect?: string[];
-  /** The page to sign in on; gets `?return_to=`, a path. Default "/sign-in". */
+  /** Path of the sign-in page. It gets the query `?return_to=` with a path. Default "/sign-in". */
   signIn?: string;
 }
 
-/** Who is there, in an application. */
+/** The functions that an application uses, see {@link createNextAuth}. */
 export interface NextAuth {
-  /** What all this rests on. */
+  /** The underlying client of `authmount/server`. */
   server: ServerClient;
-  /** Renews sessions in cookies, and sends visitors of protected paths to sign in. */
+  /** Refreshes sessions in cookies, and redirects signed-out visitors of protected paths. */
   middleware(request: NextRequest): Promise<NextResponse>;
   /**
-   * Who sent the request, in a server component, action or route handler. It verifies by itself.
+   * Returns the verified claims of the current request, in a server component, action or route handler.
    *
-   * A route handler that changes something by cookie gives its `request`, so that those of other
-   * sites are refused. With `refresh` an expired session is renewed, in actions and route handlers:
-   * server components cannot set cookies, and there it throws as Next.js does, with nothing renewed.
+   * In a route handler that changes data, pass its `request`, so that cross-site requests (CSRF) are
+   * rejected. `refresh` also refreshes an expired session. Use it in actions and route handlers only:
+   * server components cannot set cookies, so there Next.js throws and the session is not refreshed.
    *
    * Errors: those of `ServerClient.verify`, and with refresh of `ServerClient.session`.
    */
   auth(options?: { request?: RequestLike; refresh?: boolean }): Promise<Result<Claims>>;
-  /** The user as the server has it now, see `ServerClient.getUser`. */
+  /** Fetches the current user from the server, see `ServerClient.getUser`. */
   getUser(): Promise<Result<User>>;
-  /** The state to render with, for `<AuthProvider initial>`; "loading" in an outage, never "signed-out". */
+  /** Returns the state for `<AuthProvider initial>`. During an outage it is "loading", never "signed-out". */
   initialState(): Promise<State>;
   /**
-   * Calls an endpoint in an action or route handler, and sets the cookies it answers with:
+   * Calls an endpoint of the server in an action or route handler, and sets the cookies of its response:
    * `call("POST", "/login", { email, password })`.
    *
-   * @param request of a route handler; without, what changes something counts as a post, which another site may not make
+   * @param request the request of a route handler; default: the current one's headers, with `method` for the cross-site check
    */
   call<T = unknown>(method: string, path: string, body?: object, request?: RequestLike): Promise<Result<T>>;
 }
 
-/** Sets cookies that the server sent, where Next.js lets one. */
+/** Sets cookies from the server's Set-Cookie lines. Next.js throws in server components. */
 async function keep(lines: string[]): Promise<void> {
   if (!lines.length) return;
   const jar = await cookies();
@@ -81,16 +81,16 @@ async function keep(lines: string[]): Promise<void> {
 }
 
 /**
- * Makes what an application asks who is there; once, at module level.
+ * Creates the authentication functions of an application. Call it once, at module level.
  *
  * @param url the project URL: the application's own origin
- * @throws TypeError for a URL that is none
+ * @throws TypeError if the URL or a path in `protect` is invalid
  */
 export function createNextAuth(url: string, { protect = [], signIn = "/sign-in", ...options }: NextOptions = {}): NextAuth {
   const server = createServerClient(url, options);
   const mount = new URL(server.url).pathname;
   const below = (path: string, at: string) => (path + "/").startsWith(at.replace(/\/*$/, "/"));
-  /** Whether the server has said that nobody is signed in: a proxy that refuses has not. */
+  /** Whether the server reported that no user is signed in. A 429, 5xx or network error does not mean that. */
   const refused = ({ code, status }: Failure) => code !== "network_error" && status >= 400 && status < 429;
   for (const path of protect) if (!path.startsWith("/")) throw new TypeError(`protect: ${path} does not begin with a slash`);
   const incoming = async (): Promise<RequestLike> => ({ headers: await headers() });
@@ -102,7 +102,7 @@ export function createNextAuth(url: string, { protect = [], signIn = "/sign-in",
 
     async middleware(request) {
       const path = request.nextUrl.pathname;
-      if (below(path, mount)) return NextResponse.next(); // the server's own business
+      if (below(path, mount)) return NextResponse.next(); // requests to the Authmount server itself
       const { error, setCookie, cookie } = await server.session(request);
       const away = error && refused(error) && /^(GET|HEAD)$/.test(request.method) && protect.some((p) => below(path, p));
       let response;
@@ -117,7 +117,7 @@ export function createNextAuth(url: string, { protect = [], signIn = "/sign-in",
         response = NextResponse.next({ request: { headers: sent } });
       }
       for (const line of setCookie) response.headers.append("set-cookie", line);
-      if (setCookie.length) response.headers.set("cache-control", "private, no-store"); // nobody else may be given it
+      if (setCookie.length) response.headers.set("cache-control", "private, no-store"); // caches must not give the cookies to other visitors
       return response;
     },
 

@@ -4,11 +4,11 @@ import { pair, split } from "../server/cookies.js";
 export interface SetCookie {
   name: string;
   value: string;
-  /** Attributes, by their names in lower case; "" for those that have no value. */
+  /** Attributes by lower-case name; "" if an attribute has no value. */
   attributes: Record<string, string>;
 }
 
-/** Reads a Set-Cookie line: Next.js takes a cookie in parts. */
+/** Parses a Set-Cookie line, because Next.js sets a cookie by its parts. */
 export function parseSetCookie(line: string): SetCookie {
   const [first, ...rest] = split(line);
   const [name, value = ""] = pair(first);

@@ -1,6 +1,6 @@
 "use client";
 /**
- * React 18 and later.
+ * Bindings for React 18 and later.
  *
  * ```tsx
  * const client = createClient("https://app.example.com");
@@ -26,16 +26,16 @@ interface Store {
 
 const Context = createContext<Store | null>(null);
 
-/** What {@link AuthProvider} takes. */
+/** Props of {@link AuthProvider}. */
 export interface AuthProviderProps {
-  /** Of `createClient`, made once, outside of components. */
+  /** The client. Create it once with `createClient`, outside of components. */
   client: AuthClient;
-  /** What the server rendered with: hydration begins with it, and nothing flashes. Only the first one counts. */
+  /** The state that the server rendered with; hydration uses it, so the page does not flicker. Later changes are ignored. */
   initial?: State | undefined;
   children?: ReactNode;
 }
 
-/** Makes a client known to the components below. */
+/** Provides a client to its child components. */
 export function AuthProvider({ client, initial, children }: AuthProviderProps): ReactElement {
   const store = useMemo<Store>(
     () => ({
@@ -55,24 +55,24 @@ const useStore = (): [Store, State] => {
   return [store, useSyncExternalStore(store.subscribe, store.now, store.rendered)];
 };
 
-/** The state, and the client to change it with. Draws the component again on every change of it. */
+/** Returns the state and the client. The component re-renders after every change of the state. */
 export function useAuth(): State & { client: AuthClient } {
   const [{ client }, state] = useStore();
   return { ...state, client };
 }
 
-/** Who is signed in; null while it is not known, or nobody is. */
+/** Returns the signed-in user; null while loading or signed out. */
 export function useUser(): User | null {
   const [, state] = useStore();
   return signedIn(state) ? state.user : null;
 }
 
-/** Draws its children while somebody is signed in, also offline. */
+/** Renders its children while a user is signed in, also offline. */
 export function SignedIn({ children }: { children?: ReactNode }): ReactNode {
   return signedIn(useStore()[1]) ? children : null;
 }
 
-/** Draws its children while nobody is signed in, and not while that is yet to be found out. */
+/** Renders its children while no user is signed in. Renders nothing while loading. */
 export function SignedOut({ children }: { children?: ReactNode }): ReactNode {
   return signedOut(useStore()[1]) ? children : null;
 }

@@ -1,40 +1,40 @@
 /**
- * What a verified access token says: the claims of RFC 7519 and RFC 9068, and those of the
- * server, under the names they have on the wire. Claims that the application adds are there too.
+ * The claims of a verified access token: those of RFC 7519 and RFC 9068, and those of the server,
+ * with the names of the JWT. Claims that the application adds are included.
  */
 export interface Claims {
-  /** Issuer: the base URL of the server, unless it was configured otherwise. */
+  /** Issuer; by default the base URL of the server. */
   iss: string;
   /** Id of the user. */
   sub: string;
   /** Audience; "authenticated" by default. */
   aud: string | string[];
-  /** When it was issued, in seconds since 1970. */
+  /** Time of issue, in Unix seconds. */
   iat: number;
-  /** When it expires, in seconds since 1970. */
+  /** Time of expiry, in Unix seconds. */
   exp: number;
   /** Id of this token. */
   jti: string;
   /** Id of the session. */
   session_id: string;
-  /** Role in the database, "authenticated"; not one of {@link Claims.roles}. */
+  /** Database role, "authenticated". It is not one of {@link Claims.roles}. */
   role: string;
-  /** Names of the roles that the user holds. */
+  /** Names of the user's roles. */
   roles: string[];
-  /** What those roles permit; absent where it was too long, see {@link Claims.omitted}. */
+  /** Permissions of those roles. Absent if the list was too long, see {@link Claims.omitted}. */
   permissions?: string[];
   email: string | null;
   email_verified: boolean;
   phone: string | null;
-  /** Level of the session: "aal2" once a second factor was shown. */
+  /** Authenticator assurance level of the session: "aal2" after a second factor. */
   aal: "aal1" | "aal2";
-  /** How the user signed in, and when (seconds since 1970). */
+  /** Authentication methods of the session, with their times in Unix seconds. */
   amr: { method: string; timestamp: number }[];
-  /** The server's metadata of the user; absent where it was too long. */
+  /** Metadata of the user that only the server can change. Absent if it was too long. */
   app_metadata?: Record<string, unknown>;
-  /** Names of claims that were left out because the token would have become too long. */
+  /** Names of claims that were omitted because the token would have been too long. */
   omitted?: string[];
-  /** Who acts as the user, where an operator does (RFC 8693, section 4.1). */
+  /** The operator who impersonates the user, if any (RFC 8693, section 4.1). */
   act?: { sub: string; session_id: string };
   [claim: string]: unknown;
 }

@@ -1,6 +1,6 @@
 /**
- * For servers: who sent a request. Only Web APIs, so it runs in Node (20 and later), Deno, Bun
- * and edge runtimes.
+ * Authenticates requests on servers. It uses only Web APIs, so it runs in Node (20 and later),
+ * Deno, Bun and edge runtimes.
  *
  * ```ts
  * import { createServerClient } from "authmount/server";
@@ -21,83 +21,83 @@ export type { Claims } from "./claims.js";
 export type { Failure, Result } from "./result.js";
 export type { HeadersLike, RequestLike } from "./cookies.js";
 
-/** A session is renewed this long before its access token expires, in seconds. */
+/** Seconds before the expiry of the access token at which a session is refreshed. */
 const EARLY = 60;
 const TIMEOUT = 5_000;
-/** Of the codes of POST /refresh, those that say that the session is over. */
+/** Error codes of POST /refresh which mean that the session has ended. */
 const ENDS = /_(token|reused|ended|banned)$/;
 
-/** What {@link createServerClient} may be told. */
+/** Options of {@link createServerClient}. */
 export interface ServerOptions {
-  /** Public API key, where the server has any. */
+  /** Public API key, if the server requires one. */
   apiKey?: string;
-  /** Path of the mount; default: that of the URL, or `/auth/v1`. */
+  /** The server's mount path. Default: the URL's path, or `/auth/v1`. */
   path?: string;
-  /** Where this process reaches the server, if not at the project URL. */
+  /** URL at which this process reaches the server. Default: the project URL. */
   internalUrl?: string;
   /** `iss` of access tokens; default: the base URL. */
   issuer?: string;
   /** `aud` of access tokens; default "authenticated". */
   audience?: string;
-  /** Name that the server's cookies begin with; default "authmount". */
+  /** Prefix of the names of the server's cookies; default "authmount". */
   cookieName?: string;
-  /** Passes X-Forwarded-For on, so that the server's limits count the visitor. Only behind a proxy that sets it. */
+  /** Forwards X-Forwarded-For, so that the server's rate limits use the visitor's IP address. Use it only behind a proxy that sets the header. Default false. */
   forwardedFor?: boolean;
-  /** In place of the global fetch. */
+  /** Replaces the global fetch. */
   fetch?: typeof fetch;
 }
 
-/** What a call on behalf of a browser comes to. */
+/** The result of a call on behalf of a browser. */
 export type ServerResult<T> = Result<T> & {
-  /** Set-Cookie lines that have to reach the browser, whatever else was answered. */
+  /** Set-Cookie lines to send to the browser, also if there is an error. */
   setCookie: string[];
-  /** The Cookie header of the browser once it has them, for what handles the same request later on. */
+  /** The Cookie header after those changes, for later handlers of the same request. */
   cookie: string;
 };
 
-/** Knows who sent a request. It keeps keys, and nothing about anybody. */
+/** Authenticates requests. It caches the server's public keys, and no data of users. */
 export interface ServerClient {
   /** Base URL of the server, as browsers know it. */
   readonly url: string;
   /**
-   * Checks the access token of a request, or a token: signature, issuer, audience, type, times.
-   * A bearer token wins over a cookie, and one that is refused never falls back on it. What
-   * changes something by cookie has to come from the same origin.
+   * Verifies an access token, given directly or in a request: signature, issuer, audience, type, times.
+   * A bearer token takes precedence over a cookie, also if it is invalid. With a cookie, requests
+   * other than GET, HEAD and OPTIONS have to come from the same origin.
    *
-   * The session may have been ended since: {@link ServerClient.getUser} asks the server.
+   * It does not detect a session that has ended since; {@link ServerClient.getUser} does.
    *
-   * Errors: `missing_token`, `bad_token`, `cross_site_request`; `token_stale` where cookies hold a
-   * session that has to be renewed first, so that nobody is signed out yet; `network_error` where
-   * the keys could not be fetched, which says nothing about the token.
+   * Errors: `missing_token`, `bad_token`, `cross_site_request`; `token_stale` if the access token in
+   * the cookies is missing or invalid but there is a refresh token, so the user is still signed in;
+   * `network_error` if the public keys could not be fetched, so the token was not checked.
    */
   verify(source: RequestLike | string): Promise<Result<Claims>>;
   /**
-   * As {@link ServerClient.verify}, and renews the session in the cookies if its access token
-   * has expired or is about to. Only where `setCookie` can be handed to the browser: what was
-   * renewed and does not arrive there ends the session.
+   * Like {@link ServerClient.verify}, and refreshes the session in the cookies if its access token
+   * has expired or is about to. Call it only if you can send `setCookie` to the browser: otherwise
+   * the browser keeps a used refresh token, and the session ends.
    *
-   * Errors: those of verify, and of POST /refresh. `network_error`, 429 and 5xx are outages:
-   * the visitor is not signed out.
+   * Errors: those of verify, and of POST /refresh. `network_error`, 429 and 5xx are outages: the
+   * user is still signed in.
    *
-   * @param renewing called before anything is renewed; what it throws is thrown, and nothing was
+   * @param renewing called before a refresh; if it throws, session throws the same and does not refresh
    */
   session(request: RequestLike, renewing?: () => void): Promise<ServerResult<Claims>>;
   /**
    * Calls an endpoint of the server on behalf of the browser: `call(request, "POST", "/login",
-   * { email, password })` signs it in, in cookies. The caller vouches that the browser meant it:
-   * a request that changes something and comes from another site is refused.
+   * { email, password })` signs in with cookies. Cross-site requests other than GET, HEAD and
+   * OPTIONS are rejected: `cross_site_request`. Further protection against CSRF is up to the caller.
    */
   call<T = unknown>(request: RequestLike, method: string, path: string, body?: object): Promise<ServerResult<T>>;
-  /** The user as the server has it now (GET /me): knows of ended sessions and bans. */
+  /** Fetches the current user from the server (GET /me), which detects ended sessions and bans. */
   getUser<T = Record<string, unknown>>(source: RequestLike | string): Promise<ServerResult<T>>;
 }
 
 /**
- * Makes what checks requests. One for the process, at module level: it is safe for all
- * requests at once.
+ * Creates a client that authenticates requests. Create one per process, at module level: it is
+ * safe for concurrent requests.
  *
  * @param url the project URL, as browsers know it
- * @throws TypeError for a URL that is none
+ * @throws TypeError if the URL is invalid
  */
 export function createServerClient(url: string, options: ServerOptions = {}): ServerClient {
   const base = baseURL(url, options.path);
@@ -106,7 +106,7 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
     (options.fetch ?? fetch)(at + path, { redirect: "manual", signal: AbortSignal.timeout(TIMEOUT), ...init });
   const check = keySet(() => ask("/.well-known/jwks.json"));
   const expected = { issuer: options.issuer ?? base, audience: options.audience ?? "authenticated" };
-  // The prefix makes browsers refuse a planted cookie (RFC 6265bis); it needs https.
+  // Browsers reject __Host- cookies set by other hosts (RFC 6265bis); the prefix needs https.
   const prefix = `${base.startsWith("https:") ? "__Host-" : ""}${options.cookieName ?? "authmount"}-`;
   const access = (cookies: string) => soleCookie(cookies, prefix + "access");
   const refresh = (cookies: string) => soleCookie(cookies, prefix + "refresh");
@@ -127,7 +127,7 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
   const verify = async (source: RequestLike | string): Promise<Result<Claims>> => {
     if (typeof source === "string") return judge(source);
     const result = foreign(source) || (await judge(bearer(source) ?? access(cookies(source))));
-    // With a refresh token nobody is signed out yet.
+    // With a refresh token, the user is still signed in.
     return result.error?.status === 401 && bearer(source) === undefined && refresh(cookies(source)) ? failed("token_stale", 401) : result;
   };
 
@@ -140,7 +140,7 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
         accept: "application/json",
         "content-type": "application/json",
         "x-session-transport": "cookie",
-        // Of all that the browser keeps, the server needs its own.
+        // Forward only the cookies of the Authmount server.
         cookie: split(cookie).filter((c) => c.startsWith(prefix)).join("; "),
         "user-agent": header(request, "user-agent"),
         ...(bearer(request) && { authorization: header(request, "authorization") }),
@@ -166,7 +166,7 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
     const { error, setCookie } = await call(request, "POST", "/refresh");
     const after = { setCookie, cookie: withCookies(cookie, setCookie) };
     if (!error) return { ...(await judge(access(after.cookie))), ...after };
-    // In an outage the token that is there may still be good for a minute.
+    // In an outage, the current token may still be valid for a minute.
     return now.error || ENDS.test(error.code) ? { data: null, error, ...after } : now;
   };
 

@@ -1,31 +1,31 @@
-/** Why something did not work. What is printed of it holds no token, key or password. */
+/** The error of a failed call. Printing it reveals no token, key or password. */
 export interface Failure<Code extends string = string> {
-  /** The server's code; "network_error": no answer, or none that could be read; "aborted": by the caller's signal. */
+  /** The server's code; "network_error": no response, or an unreadable one; "aborted": the caller's signal aborted. */
   code: Code | "network_error" | "aborted";
-  /** For people; the code itself, where the client found out by itself. */
+  /** The server's text for users; the code itself if the error is from the client. */
   message: string;
-  /** Status of the response; 0 without one. */
+  /** HTTP status; 0 without a response. */
   status: number;
-  /** Of the response, for the server's log. */
+  /** The response's X-Request-Id, to find the request in the server's log. */
   requestId: string | null;
-  /** Seconds to wait, where the server said so. */
+  /** Seconds to wait before a retry; null if the server gave none. */
   retryAfter: number | null;
-  /** What the server adds to some codes. */
+  /** Details that the server adds to some codes. */
   details: Record<string, unknown>;
-  /** Of `mfa_required` and `mfa_enrollment_required`: what POST /2fa/verify takes. A secret, so it is not enumerable. */
+  /** With `mfa_required` and `mfa_enrollment_required`: the mfa_token for POST /2fa/verify. It is secret, so it is not enumerable. */
   readonly mfaToken?: string;
 }
 
-/** What a call comes to: one of the two is null. What the server says is never thrown. */
+/** The result of a call: either `data` or `error` is null. Errors of the server are returned, never thrown. */
 export type Result<T, Code extends string = string> = { data: T; error: null } | { data: null; error: Failure<Code> };
 
-/** A result without data. */
+/** Creates a result with an error. */
 export const failed = (code: string, status = 0, more?: Partial<Failure>): { data: null; error: Failure } => ({
   data: null,
   error: { code, message: code, status, requestId: null, retryAfter: null, details: {}, ...more },
 });
 
-/** Reads the error that a response carries; any other body counts as no answer. */
+/** Reads the error in a response. A body without a code becomes `network_error`. */
 export async function readFailure(response: Response): Promise<{ data: null; error: Failure }> {
   const { code = "network_error", message = code, details = {}, mfa_token: value } = (await response.json().catch(() => null)) ?? {};
   const header = (name: string) => response.headers.get(name);
@@ -34,7 +34,7 @@ export async function readFailure(response: Response): Promise<{ data: null; err
   return result;
 }
 
-/** The base URL of a server: a bare origin gets the usual path, `/auth/v1`. */
+/** Returns the base URL of a server. A URL without a path gets `/auth/v1`. */
 export function baseURL(url: string, path?: string): string {
   const { protocol, origin, pathname, search } = new URL(url);
   if (!/^http/.test(protocol) || search) throw new TypeError("Not an http URL");

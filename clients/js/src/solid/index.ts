@@ -1,5 +1,5 @@
 /**
- * Solid.
+ * Bindings for Solid.
  *
  * ```tsx
  * <AuthProvider client={createClient("https://app.example.com")}>
@@ -14,21 +14,21 @@ import { isServer } from "solid-js/web";
 import { shown, signedIn, signedOut } from "../framework.js";
 import type { AuthClient, State, User } from "../types.js";
 
-/** What {@link useAuth} returns. */
+/** The result of {@link useAuth}. */
 export interface Auth {
   client: AuthClient;
   state: Accessor<State>;
   status: Accessor<State["status"]>;
-  /** Who is signed in; null while it is not known, or nobody is. */
+  /** The signed-in user; null while loading or signed out. */
   user: Accessor<User | null>;
 }
 
 const Context = createContext<Auth>();
 
 /**
- * The state of a client as signals, until the owner (a component, or a root) is disposed of.
+ * Creates signals of the client's state. They update until the owner (a component or a root) is disposed.
  *
- * @param initial what the server rendered with: hydration begins with it, and nothing flashes
+ * @param initial the state that the server rendered with; hydration uses it, so the page does not flicker
  */
 export function createAuth(client: AuthClient, initial?: State): Auth {
   const [state, set] = createSignal(shown(client, initial));
@@ -41,7 +41,7 @@ export function createAuth(client: AuthClient, initial?: State): Auth {
   };
 }
 
-/** Makes a client known to the components below. */
+/** Provides a client to its child components. */
 export function AuthProvider(props: ParentProps<{ client: AuthClient; initial?: State }>): JSX.Element {
   return createComponent(Context.Provider, {
     value: createAuth(props.client, props.initial),
@@ -51,14 +51,14 @@ export function AuthProvider(props: ParentProps<{ client: AuthClient; initial?: 
   });
 }
 
-/** The state as signals, and the client to change it with. */
+/** Returns the state as signals, and the client. */
 export function useAuth(): Auth {
   const auth = useContext(Context);
   if (!auth) throw new Error("useAuth needs an <AuthProvider> above it.");
   return auth;
 }
 
-/** Who is signed in; null while it is not known, or nobody is. */
+/** The signed-in user; null while loading or signed out. */
 export const useUser = (): Accessor<User | null> => useAuth().user;
 
 const when = (holds: (state: State) => boolean) => (props: ParentProps) => {
@@ -67,8 +67,8 @@ const when = (holds: (state: State) => boolean) => (props: ParentProps) => {
   return createMemo(() => (now() ? props.children : undefined)) as unknown as JSX.Element;
 };
 
-/** Draws its children while somebody is signed in, also offline. */
+/** Renders its children while a user is signed in, also offline. */
 export const SignedIn: (props: ParentProps) => JSX.Element = when(signedIn);
 
-/** Draws its children while nobody is signed in, and not while that is yet to be found out. */
+/** Renders its children while no user is signed in. Renders nothing while loading. */
 export const SignedOut: (props: ParentProps) => JSX.Element = when(signedOut);

@@ -1,5 +1,5 @@
 /**
- * Svelte 4 and 5: readable stores, which both versions read as `$auth`.
+ * Bindings for Svelte 4 and 5: readable stores, used as `$auth` in both versions.
  *
  * ```ts
  * export const client = createClient("https://app.example.com");
@@ -12,7 +12,7 @@
 import { shown, signedIn } from "../framework.js";
 import type { AuthClient, State, User } from "../types.js";
 
-/** A store as Svelte's contract has it: the value at once, then every change. */
+/** A readable store (Svelte's store contract): calls `run` with the current value and after every change. */
 export interface Readable<T> {
   subscribe(run: (value: T) => void): () => void;
 }
@@ -22,7 +22,7 @@ function store<T>(client: AuthClient, initial: State | undefined, pick: (state: 
     subscribe(run) {
       let last = pick(shown(client, initial));
       run(last);
-      if (typeof document === "undefined") return () => {}; // one rendering on a server sees one state
+      if (typeof document === "undefined") return () => {}; // a server render uses one fixed state
       return client.subscribe(() => {
         const next = pick(shown(client, initial));
         if (next !== last) run((last = next));
@@ -32,12 +32,12 @@ function store<T>(client: AuthClient, initial: State | undefined, pick: (state: 
 }
 
 /**
- * The state of a client.
+ * Creates a store of the client's state.
  *
- * @param initial what the server rendered with: hydration begins with it, and nothing flashes
+ * @param initial the state that the server rendered with; hydration uses it, so the page does not flicker
  */
 export const authStore = (client: AuthClient, initial?: State): Readable<State> => store(client, initial, (state) => state);
 
-/** Who is signed in; null while it is not known, or nobody is. Parameters are those of {@link authStore}. */
+/** Creates a store of the signed-in user; null while loading or signed out. Parameters as in {@link authStore}. */
 export const userStore = (client: AuthClient, initial?: State): Readable<User | null> =>
   store(client, initial, (state) => (signedIn(state) ? state.user : null));

@@ -1,5 +1,5 @@
 /**
- * Vue 3.
+ * Bindings for Vue 3.
  *
  * ```ts
  * createApp(App).use(createAuth(createClient("https://app.example.com"))).mount("#app");
@@ -13,21 +13,21 @@ import { computed, inject, shallowRef, type App, type ComputedRef, type Function
 import { shown, signedIn, signedOut } from "../framework.js";
 import type { AuthClient, State, User } from "../types.js";
 
-/** What {@link useAuth} returns. */
+/** The result of {@link useAuth}. */
 export interface Auth {
   client: AuthClient;
   state: Readonly<ShallowRef<State>>;
   status: ComputedRef<State["status"]>;
-  /** Who is signed in; null while it is not known, or nobody is. */
+  /** The signed-in user; null while loading or signed out. */
   user: ComputedRef<User | null>;
 }
 
 const key: InjectionKey<Auth> = Symbol("authmount");
 
 /**
- * A plugin that makes a client known to an application.
+ * Creates a plugin that provides a client to an application.
  *
- * @param initial what the server rendered with: hydration begins with it, and nothing flashes
+ * @param initial the state that the server rendered with; hydration uses it, so the page does not flicker
  */
 export function createAuth(client: AuthClient, initial?: State): Plugin {
   return {
@@ -39,7 +39,7 @@ export function createAuth(client: AuthClient, initial?: State): Plugin {
         status: computed(() => state.value.status),
         user: computed(() => (signedIn(state.value) ? state.value.user : null)),
       });
-      if (typeof document === "undefined") return; // one rendering on a server sees one state
+      if (typeof document === "undefined") return; // a server render uses one fixed state
       const stop = client.subscribe(() => (state.value = shown(client, initial)));
       const unmount = app.unmount;
       app.unmount = () => {
@@ -50,18 +50,18 @@ export function createAuth(client: AuthClient, initial?: State): Plugin {
   };
 }
 
-/** The state as refs, and the client to change it with. */
+/** Returns the state as refs, and the client. */
 export function useAuth(): Auth {
   const auth = inject(key, null);
   if (!auth) throw new Error("useAuth needs app.use(createAuth(client)).");
   return auth;
 }
 
-/** Who is signed in; null while it is not known, or nobody is. */
+/** The signed-in user; null while loading or signed out. */
 export const useUser = (): ComputedRef<User | null> => useAuth().user;
 
-/** Draws its slot while somebody is signed in, also offline. */
+/** Renders its slot while a user is signed in, also offline. */
 export const SignedIn: FunctionalComponent = (_, { slots }) => (signedIn(useAuth().state.value) ? slots.default?.() : undefined);
 
-/** Draws its slot while nobody is signed in, and not while that is yet to be found out. */
+/** Renders its slot while no user is signed in. Renders nothing while loading. */
 export const SignedOut: FunctionalComponent = (_, { slots }) => (signedOut(useAuth().state.value) ? slots.default?.() : undefined);

@@ -8,7 +8,7 @@ const key = "sk_test_0123456789abcdefghijklmnop";
 const { operations } = await load("admin/operations");
 let server, admin;
 before(async () => {
-  server = await startServer([], { AUTH_SECRET_KEY: `${key}=*` });
+  server = await startServer([], { AUTH_SECRET_KEY: `${key}=*,auth.users.delete` });
   admin = createAdminClient(server.url, key);
 });
 after(() => server.stop());

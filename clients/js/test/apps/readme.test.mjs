@@ -84,7 +84,7 @@ test("the README's application", { timeout: 180_000 }, async (t) => {
   await send(password, "Sign up");
   await page.getByText("The code that we mailed you").waitFor();
   await page.fill("[name=code]", (await mail(server, email, "verify_email")).code);
-  await page.getByRole("button", { name: "Go on" }).click();
+  await page.getByRole("button", { name: "Continue" }).click();
   await send(password, "Sign in");
   await who();
   await context.close();

@@ -99,3 +99,18 @@ test("a server that answers with a URL of script opens no window", async (t) => 
   const { error } = await signInWithPopup(auth, { provider: "google" }, { signal: AbortSignal.timeout(50) });
   assert.deepEqual([error?.code, opened], ["aborted", []]);
 });
+
+test("an element of the page, named as a client is, is no client (DOM clobbering)", async (t) => {
+  page(t);
+  const name = `session${origin}/auth/v1`;
+  const element = { href: "https://evil.example/" };
+  globalThis[name] = element;
+  t.after(() => delete globalThis[name]);
+  const made = () => createClient(origin, "pk_test", { fetch: fake({}).fetch, storageKey: "session" });
+  const auth = made();
+  t.after(() => auth.dispose());
+  assert.notEqual(auth, element);
+  assert.equal(made(), auth, "a second call, as after a hot reload, returns the same client");
+  auth.dispose();
+  assert.equal(globalThis[name], element);
+});

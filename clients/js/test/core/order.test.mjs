@@ -299,3 +299,23 @@ test("cookies: a page that was loading when another tab spoke up does not load f
   await sleep(30);
   assert.deepEqual([auth.state.status, auth.state.user?.id], ["signed-in", "2"]);
 });
+
+test("a session whose refresh asks for a factor waits for it, and goes on", async (t) => {
+  for (const [code, status, path, then] of [["mfa_required", "mfa", "/2fa/verify", "verify"], ["mfa_enrollment_required", "enroll", "/2fa/verify-and-enable", "enable"]]) {
+    const kept = storage(session(1, -10));
+    const server = fake({
+      "POST /refresh": () => json({ code, message: "", mfa_token: "hers", expires_in: 300, ...(status === "mfa" && { factors: ["totp"] }) }, 403),
+      ["POST " + path]: () => json({ ...session(2), recovery_codes: [] }),
+    });
+    const auth = client(t, server, { storage: kept });
+    const { error } = await auth.getToken();
+    assert.equal(error.code, code);
+    assert.deepEqual([auth.state.status, auth.state.user], [status, null]);
+    assert.equal(kept.kept.has("session"), true, "the session is gone");
+    await sleep(700);
+    assert.equal(server.count("POST /refresh"), 1, "it was asked again without anybody asking");
+    await auth.mfa[then]({ totpCode: "123456" });
+    assert.deepEqual([auth.state.status, auth.state.pending], ["signed-in", undefined]);
+    assert.equal((await auth.getToken()).data, "access-2");
+  }
+});

@@ -1,0 +1,118 @@
+package auth
+
+import (
+	"context"
+	"errors"
+
+	"github.com/authmount/auth/internal/host"
+	"github.com/authmount/auth/store"
+)
+
+// The acceptance of permissions of an operator. It ends everything that was set up for the
+// account before, because somebody else may have done so, except the email address and the
+// methods that the holder uses at that moment.
+
+// cleanStart is an acceptance by an existing account. startsClean completes it.
+type cleanStart struct {
+	invitation linkData
+	terms      host.Terms
+	user       User
+	roles      []string // afterwards
+	known      *knownRoles
+}
+
+// startsClean reports whether an account would wait after an invitation gave it roles.
+func (a *Auth) startsClean(ctx context.Context, s *cleanStart) (bool, error) {
+	var err error
+	if s.known, err = a.currentRoles(ctx); err != nil {
+		return false, err
+	}
+	s.roles = rolesWith(s.user.Roles, s.invitation.Invitation.Roles)
+	var p store.UserPatch
+	a.setRoles(&p, s.known, s.user, s.roles)
+	after := s.user
+	after.Roles = s.roles
+	if p.AcceptedUntil != nil {
+		after.AcceptedUntil = *p.AcceptedUntil
+	}
+	return a.standingIn(s.known, after).waits, nil
+}
+
+// startClean returns the acceptance with a new password and the account's second factor. A
+// factor that was used by an earlier attempt counts while the credentials are the same.
+func (a *Auth) startClean(ctx context.Context, s cleanStart, p AcceptInvitationParams, out *acceptedInvitation) (store.Redemption, error) {
+	u := s.user
+	if err := a.maySetInvitedPassword(ctx, p); err != nil {
+		return store.Redemption{}, err
+	}
+	r, err := a.acceptance(ctx, s)
+	if err != nil {
+		return r, err
+	}
+	chosen, err := a.choosePassword(ctx, PasswordChange{u, passwordByInvitation}, newPassword{text: p.Password}, nil)
+	if err != nil {
+		return r, err
+	}
+	setPassword(r.Patch, chosen)
+	if u.MFAEnabled {
+		if out.used == nil || out.used.User.CredentialRevision != u.CredentialRevision {
+			used, err := a.checkFactor(ctx, factorUse{by: byAuthentication(), user: u, code: factorCode{totp: p.TOTPCode}})
+			if err != nil {
+				return r, err
+			}
+			out.used = &used
+			return r, store.ErrStale // decide by the account as it is now
+		}
+		factors, err := a.factors.Factors(ctx, u.ID)
+		if err != nil {
+			return r, storeFailed(err)
+		}
+		for _, f := range factors.List {
+			if f.Enabled && f.Kind == store.FactorTOTP {
+				r.Patch.KeepFactors = append(r.Patch.KeepFactors, f.ID)
+			}
+		}
+	}
+	out.takenOver = !u.EmailVerified()
+	return r, nil
+}
+
+// startCleanWith returns the acceptance with an identity whose provider has just verified
+// the address. failed, if set, is returned.
+func (a *Auth) startCleanWith(ctx context.Context, s cleanStart, i Identity, failed error) (store.Redemption, error) {
+	switch {
+	case failed != nil:
+		return store.Redemption{}, failed
+	case s.user.MFAEnabled:
+		return store.Redemption{}, Reject(CodeMFAEnforced, "Accept with a password and your second factor, or ask for the factor to be removed first.")
+	}
+	r, err := a.acceptance(ctx, s)
+	if err == nil {
+		r.Patch.Link = &i
+	}
+	return r, err
+}
+
+// acceptance returns the change without the sign-in methods that it keeps.
+func (a *Auth) acceptance(ctx context.Context, s cleanStart) (store.Redemption, error) {
+	u, inv := s.user, s.invitation.Invitation
+	switch {
+	case u.Banned(a.now()):
+		return store.Redemption{}, fail(CodeUserBanned, nil)
+	case inv.By.Kind == store.ActorUser && inv.By.ID == u.ID:
+		return store.Redemption{}, fail(CodeInvalidToken, errors.New("by the inviter"))
+	}
+	r, _ := a.verificationRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}), accepted(s.invitation, u, u.Roles))
+	applyTerms(&r.Change, s.terms)
+	if a.project != nil {
+		r.IfRoles = &s.known.revision
+	}
+	r.IfUsers = append(r.IfUsers, ifCredentialsUnchanged(u))
+	p := r.Patch
+	if p.Email = &u.Email; inv.Shown {
+		p.EmailVerifiedAt = nil // the link was not sent to the address
+	}
+	p.DropCredentials, p.Accept = true, true
+	a.setRoles(p, s.known, u, s.roles)
+	return r, nil
+}

@@ -1,0 +1,343 @@
+package admin_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pquerna/otp/totp"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
+)
+
+// plants are the ways in which an operator with auth.users.write and auth.credentials, or a
+// stranger, can set up a sign-in method for an account with the address ada@example.com.
+// Each returns a function that signs in with it, or uses it.
+func plants(o *office, helper *authtest.SignedIn) map[string]func() (id string, use func() (*auth.Tokens, error)) {
+	create := func(body string) string {
+		return o.do(helper, "POST /users", `{"email":"ada@example.com",`+body+`}`).want(201).body["id"].(string)
+	}
+	login := func() (*auth.Tokens, error) {
+		return o.Login(o.t.Context(), auth.LoginParams{Email: "ada@example.com", Password: "a planted password"})
+	}
+	byPhone := func() (*auth.Tokens, error) {
+		if _, err := o.SendPhoneCode(o.t.Context(), auth.SendPhoneCodeParams{Phone: "+4930123456"}); err != nil {
+			return nil, err
+		}
+		return o.VerifyPhoneCode(o.t.Context(), auth.VerifyPhoneCodeParams{Phone: "+4930123456", Code: o.Mail(o.t, "+4930123456", auth.KindPhoneCode).Code})
+	}
+	return map[string]func() (string, func() (*auth.Tokens, error)){
+		"a password": func() (string, func() (*auth.Tokens, error)) {
+			return create(`"email_verified":true,"password":"a planted password"`), login
+		},
+		"a password of a stranger": func() (string, func() (*auth.Tokens, error)) { return create(`"password":"a planted password"`), login },
+		"a password on an older account": func() (string, func() (*auth.Tokens, error)) {
+			id := create(`"email_verified":true`)
+			o.do(helper, "POST /users/"+id+"/password", `{"password":"a planted password"}`).want(200)
+			return id, login
+		},
+		"a session": func() (string, func() (*auth.Tokens, error)) {
+			id := create(`"email_verified":true,"password":"a planted password"`)
+			s, err := login()
+			if err != nil {
+				o.t.Fatal(err)
+			}
+			return id, func() (*auth.Tokens, error) {
+				return o.Refresh(o.t.Context(), auth.RefreshParams{RefreshToken: s.RefreshToken})
+			}
+		},
+		"a phone number": func() (string, func() (*auth.Tokens, error)) {
+			return create(`"email_verified":true,"phone":"+4930123456","phone_verified":true`), byPhone
+		},
+		"a link that was shown": func() (string, func() (*auth.Tokens, error)) {
+			id := create(`"email_verified":true`)
+			made := o.do(helper, "POST /links", `{"type":"reset","user_id":"`+id+`"}`).want(201).body["url"].(string)
+			_, token, _ := strings.Cut(made, "token=")
+			return id, func() (*auth.Tokens, error) {
+				if err := o.ResetPassword(o.t.Context(), auth.ResetPasswordParams{Token: token, NewPassword: "a planted password"}); err != nil {
+					return nil, err
+				}
+				return login()
+			}
+		},
+	}
+}
+
+// promotions are the ways in which an account comes to permissions of an operator.
+func promotions(o *office, owner *authtest.SignedIn) map[string]func(id string) {
+	code := admin.System("code")
+	return map[string]func(id string){
+		"the roles are set": func(id string) { o.do(owner, "PUT /users/"+id+"/roles", `{"roles":["support"]}`).want(200) },
+		"a role is given":   func(id string) { o.do(owner, "POST /users/"+id+"/roles/support", "").want(200) },
+		"an owner is made":  func(id string) { o.do(owner, "POST /users/"+id+"/roles/owner", "").want(200) },
+		"by code":           func(id string) { _, err := o.adm.Grant(o.t.Context(), code, id, "support"); o.must(err) },
+		"many are given": func(id string) {
+			o.do(owner, "POST /users/bulk", `{"action":"add_role","role":"support","ids":["`+id+`"]}`).want(200)
+		},
+		"by a privileged permission": func(id string) {
+			o.permit("clerk", notes)
+			_, err := o.adm.Grant(o.t.Context(), code, id, "clerk")
+			o.must(err)
+			o.permit("clerk", notes, "money.send")
+		},
+		"by the name of a role": func(id string) {
+			o.do(owner, "POST /roles", `{"name":"superuser","permissions":[],"privileged":true}`).want(201)
+			o.do(owner, "POST /users/"+id+"/roles/superuser", "").want(200)
+		},
+		"by an import": func(id string) {
+			o.imports(owner, "?on_conflict=update", `{"id":"`+id+`","email":"ada@example.com","roles":["support"]}`)
+		},
+	}
+}
+
+func (o *office) must(err error) {
+	o.t.Helper()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// powers returns the permissions and roles in an access token that only operators have.
+func (o *office) powers(s *auth.Tokens) (held []string) {
+	o.t.Helper()
+	c, err := o.Verify(s.AccessToken)
+	o.must(err)
+	for _, p := range c.Permissions {
+		if p == "*" || strings.HasPrefix(p, "auth.") || p == "money.send" {
+			held = append(held, p)
+		}
+	}
+	for _, r := range slices.Concat(c.Roles, s.User.Roles) {
+		if r == "owner" || r == "admin" || r == "superuser" {
+			held = append(held, "role "+r)
+		}
+	}
+	return held
+}
+
+// Strength over time: a sign-in method that somebody else set up never has the permissions
+// of an operator, before the acceptance or after it.
+func TestPlantedMethodsNeverHaveOperatorPermissions(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		for _, planted := range names(plants(o, nil)) {
+			for _, promoted := range names(promotions(o, nil)) {
+				what := planted + ", " + promoted
+				o.Clock.Advance(24 * time.Hour) // for the limits on mail
+				by := strings.NewReplacer(" ", "-", ",", "").Replace(what)
+				owner := o.LoginAs(t, by+".owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+				helper := o.operator(by+".helper@example.com", admin.PermUsersWrite, admin.PermCredentials)
+				id, use := plants(o, helper)[planted]()
+				promotions(o, owner)[promoted](id)
+				if s, err := use(); err == nil && len(o.powers(s)) > 0 {
+					t.Errorf("%s: before the acceptance it has %v", what, o.powers(s))
+				}
+				o.do(owner, "POST /users/"+id+"/send", `{"type":"accept"}`).want(202)
+				s, err := o.accept(o.invitedToken("ada@example.com"))
+				if err != nil {
+					t.Errorf("%s: the holder: %v", what, err)
+				} else if len(o.powers(s)) == 0 {
+					t.Errorf("%s: the holder has no permission of an operator", what)
+				}
+				if s, err := use(); err == nil {
+					t.Errorf("%s: it signs in after the acceptance, with %v", what, o.powers(s))
+				}
+				if _, err := o.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: password}); err != nil {
+					t.Errorf("%s: the holder signs in: %v", what, err)
+				}
+				o.must(o.adm.DeleteUser(t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: id, Reason: "x"}))
+				if strings.Contains(promoted, "name of a role") {
+					o.do(owner, "DELETE /roles/superuser", "").want(200)
+				}
+			}
+		}
+	})
+}
+
+func names[V any](m map[string]V) (list []string) {
+	for name := range m {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// An invitation starts an existing account clean, although its address is verified.
+func TestInvitationStartsClean(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		ada := o.LoginAs(t, "ada@example.com")
+		_, token := o.invite(admin.System("test"), "ada@example.com", "support")
+		if page := o.page("GET", "/invitations/accept?token="+token, ""); !strings.Contains(page, "reset your account first") || strings.Contains(page, `name="totp_code"`) {
+			t.Errorf("page: %s", page)
+		}
+		_, err := o.accept(token, func(p *auth.AcceptInvitationParams) { p.Password = "short" })
+		wantCode(t, err, auth.CodeWeakPassword)
+		s, err := o.accept(token, func(p *auth.AcceptInvitationParams) {
+			p.Within = auth.Caller{UserID: ada.User.ID, SessionID: ada.SessionID}
+		})
+		o.must(err)
+		if !slices.Contains(o.powers(s), admin.PermUsersRead) || s.SessionID == ada.SessionID {
+			t.Errorf("%v", o.powers(s))
+		}
+		_, err = o.Refresh(t.Context(), auth.RefreshParams{RefreshToken: ada.RefreshToken})
+		wantCode(t, err, auth.CodeSessionEnded)
+		_, err = o.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+		wantCode(t, err, auth.CodeInvalidCredentials)
+	})
+}
+
+// An employee with a second factor is given editor, and nothing changes; then admin: one
+// link, the second factor and a new password make an admin. A demotion by mistake is undone
+// within an hour. The employee changes the address and stays an admin.
+func TestAcceptanceOfAnEmployee(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		ada := o.LoginAs(t, "ada@example.com")
+		set, err := o.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: auth.Caller{UserID: ada.User.ID, SessionID: ada.SessionID}})
+		o.must(err)
+		code := func() string {
+			c, err := totp.GenerateCode(set.Secret, o.Clock.Now())
+			o.must(err)
+			return c
+		}
+		_, err = o.EnableTOTP(t.Context(), auth.EnableTOTPParams{Caller: auth.Caller{UserID: ada.User.ID, SessionID: ada.SessionID}, TOTPCode: code()})
+		o.must(err)
+		at := "/users/" + ada.User.ID
+		o.permit("editor", notes)
+		o.do(owner, "PUT "+at+"/roles", `{"roles":["editor"],"address":"ada@example.com"}`).want(200)
+		if s := o.renewed(ada); len(o.powers(&s.Tokens)) != 0 {
+			t.Error("an editor is an operator")
+		}
+		o.do(owner, "PUT "+at+"/roles", `{"roles":["admin"],"address":"eve@example.com"}`).want(422, auth.CodeValidationFailed)
+		o.do(owner, "PUT "+at+"/roles", `{"roles":["admin"],"address":"ada@example.com"}`).want(200)
+		waiting := func() int { return len(o.do(owner, "GET /users?status=waiting", "").want(200).body["users"].([]any)) }
+		if waiting() != 1 {
+			t.Error("the account is not listed")
+		}
+		token := o.invitedToken("ada@example.com")
+		_, err = o.accept(token)
+		wantCode(t, err, auth.CodeInvalidTOTPCode)
+		o.Clock.Advance(time.Minute)
+		s, err := o.accept(token, func(p *auth.AcceptInvitationParams) { p.TOTPCode = code() })
+		o.must(err)
+		if held := o.powers(s); !slices.Contains(held, "role admin") || waiting() != 0 {
+			t.Fatalf("accepted: %v", held)
+		}
+		c, err := o.Verify(s.AccessToken)
+		o.must(err)
+		if c.AAL != store.LevelAAL2 || !o.read(ada.User.ID).MFAEnabled {
+			t.Errorf("the second factor is gone: %s", c.AAL)
+		}
+		again := &authtest.SignedIn{Tokens: *s}
+		owner = o.renewed(owner)
+		for _, role := range []string{"editor", "admin"} {
+			o.do(owner, "PUT "+at+"/roles", `{"roles":["`+role+`"]}`).want(200)
+			o.Clock.Advance(time.Minute)
+			again = o.renewed(again)
+			if got := len(o.powers(&again.Tokens)) > 0; got != (role == "admin") {
+				t.Errorf("%s: %v", role, got)
+			}
+		}
+		helper := o.operator("helper@example.com", admin.PermUsersWrite, admin.PermCredentials)
+		o.permit("authtest helper@example.com", "auth.*", "money.send", notes) // stronger than an admin, and not "*"
+		_, err = o.adm.Grant(t.Context(), admin.System("test").Accepting(), helper.User.ID, "admin")
+		o.must(err)
+		helper = o.renewed(helper)
+		o.do(helper, "POST "+at+"/password", `{"password":"a planted password"}`).want(403, auth.CodeTargetStronger)
+		o.do(helper, "PATCH "+at, `{"email":"new@example.com"}`).want(403, auth.CodeTargetStronger)
+		o.do(helper, "POST /links", `{"type":"reset","user_id":"`+ada.User.ID+`"}`).want(403, auth.CodeTargetStronger)
+		o.do(helper, "DELETE "+at+"/factors", `{"reason":"lost"}`).want(200)
+
+		married := "married@example.com"
+		o.patchAs(again, store.UserPatch{Email: &married})
+		again = o.signedInAgain("married@example.com")
+		if len(o.powers(&again.Tokens)) == 0 {
+			t.Error("an operator who changed the own address waits")
+		}
+		o.do(owner, "PATCH "+at, `{"email":"other@example.com","email_verified":true}`).want(200)
+		again = o.signedInAgain("other@example.com")
+		if held := o.powers(&again.Tokens); len(held) != 0 {
+			t.Errorf("an operator whose address an owner changed has %v", held)
+		}
+	})
+}
+
+// signedInAgain signs in with the password of accept.
+func (o *office) signedInAgain(email string) *authtest.SignedIn {
+	o.t.Helper()
+	s, err := o.Login(o.t.Context(), auth.LoginParams{Email: email, Password: password})
+	o.must(err)
+	return &authtest.SignedIn{Tokens: *s}
+}
+
+// patchAs changes an account within its own session.
+func (o *office) patchAs(who *authtest.SignedIn, p store.UserPatch) {
+	o.t.Helper()
+	c := store.UpdateUser{Change: store.Change{Now: o.Clock.Now(), By: auth.Authority{Session: &auth.SessionRef{ID: who.SessionID, UserID: who.User.ID}}}, UserID: who.User.ID, Patch: p}
+	_, err := o.Store.UpdateUser(o.t.Context(), c)
+	o.must(err)
+}
+
+// An intranet without mail: the owner is shown the link once, and a key never is.
+func TestAcceptanceWithoutMail(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		helper := o.operator("helper@example.com", "auth.*", "money.send", notes)
+		id := o.do(owner, "POST /users", `{"email":"ada@example.com","password":"a first password","roles":["support"]}`).want(201).body["id"].(string)
+		body := fmt.Sprintf(`{"type":"accept","user_id":%q}`, id)
+		o.do(helper, "POST /links", body).want(403, auth.CodeMissingPermission)
+		made := o.do(owner, "POST /links", body).want(201).body["url"].(string)
+		_, token, _ := strings.Cut(made, "token=")
+		s, err := o.accept(token)
+		o.must(err)
+		if u := o.read(id); len(o.powers(s)) == 0 || u.EmailVerified() {
+			t.Errorf("%v; verified by a link that was shown: %v", o.powers(s), u.EmailVerified())
+		}
+	})
+}
+
+// A permission is declared privileged: its holders are counted in the log and listed, keep
+// their other permissions, and get their links in one step. Imports may skip the waiting.
+func TestAccountsThatWait(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		o.permit("accountant", notes, "money.send")
+		var ids []string
+		for i := range 3 {
+			s := o.imported(fmt.Sprintf("a%d@example.com", i))
+			_, err := o.adm.Grant(t.Context(), admin.System("test"), s.User.ID, "accountant")
+			o.must(err)
+			ids = append(ids, `"`+s.User.ID+`"`)
+		}
+		if list := o.do(owner, "GET /users?status=waiting", "").want(200).body["users"].([]any); len(list) != 3 {
+			t.Errorf("%d wait", len(list))
+		}
+		can, err := o.adm.Check(t.Context(), admin.System("test"), strings.Trim(ids[0], `"`), notes)
+		o.must(err)
+		cannot, err := o.adm.Check(t.Context(), admin.System("test"), strings.Trim(ids[0], `"`), "money.send")
+		o.must(err)
+		if !can.Allowed || cannot.Allowed {
+			t.Errorf("%v, %v", can, cannot)
+		}
+		o.do(owner, "POST /users/bulk", `{"action":"send","type":"accept","ids":[`+strings.Join(ids, ",")+`]}`).want(200)
+		for i := range ids {
+			_, err := o.accept(o.invitedToken(fmt.Sprintf("a%d@example.com", i)))
+			o.must(err)
+		}
+		o.imports(owner, "?accepted=true", `{"email":"now@example.com","email_verified":true,"roles":["support"]}`)
+		u, err := o.Store.User(t.Context(), store.ByEmail("now@example.com"))
+		o.must(err)
+		if u.AcceptedSequence != 1 {
+			t.Error("an import with accepted waits")
+		}
+	})
+}
