@@ -78,6 +78,19 @@ func (a *Auth) rolesIn(ctx context.Context, u User, s Session) ([]string, error)
 	return nil, a.interruptSignIn(ctx, c, p, signIn{user: u, amr: s.AMR, within: s.ID, gone: CodeSessionEnded})
 }
 
+// mayContinue returns the error of rolesIn for the session by of u. An operation that
+// answers with the session's tokens calls it before it takes effect.
+func (a *Auth) mayContinue(ctx context.Context, u User, by Caller, gone Code) error {
+	if !a.mfaRequired(ctx, u) {
+		return nil
+	}
+	s, u, err := a.liveSession(ctx, by, gone)
+	if err == nil {
+		_, err = a.rolesIn(ctx, u, s)
+	}
+	return err
+}
+
 // totpOn reports whether second factors can be set up.
 func (a *Auth) totpOn(ctx context.Context) bool {
 	return a.factors != nil && a.Settings(ctx).TOTP.On()
