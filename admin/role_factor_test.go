@@ -13,18 +13,18 @@ import (
 
 // Where the admin side needs no second factor, a role that requires one permits nothing
 // there without one, as in the session's tokens: neither its own operations nor an
-// impersonation of another bearer. With the factor, or on a trusted device, it does.
+// impersonation of another bearer. With the factor it does; a trusted device is not enough.
 func TestRoleThatRequiresFactorOnTheAdminSide(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		o := newOfficeWith(t, st, admin.Options{RequireMFA: auth.Off}, auth.WithSettings(auth.Settings{MFARequiredFor: []string{"auditor"}}), auth.WithMFA(auth.MFAOptions{TrustDevices: time.Hour}))
 		o.permit("desk", admin.PermUsersRead, admin.PermImpersonate)
 		ada, bearer := o.LoginAs(t, "ada@example.com", authtest.Roles("desk")), o.imported("bearer@example.com", "auditor")
-		o.do(ada, "GET /audit", "").want(403, auth.CodeMissingPermission)
+		o.do(ada, "GET /audit-logs", "").want(403, auth.CodeMissingPermission)
 		_, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: ada.User.ID, Roles: []string{"auditor", "desk"}})
 		o.must(err)
 		ada = o.renewed(ada)
 		o.do(ada, "GET /users", "").want(200)
-		o.do(ada, "GET /audit", "").want(403, auth.CodeMissingPermission)
+		o.do(ada, "GET /audit-logs", "").want(403, auth.CodeMissingPermission)
 		o.do(ada, "POST /users/"+bearer.User.ID+"/impersonate", `{"reason":"x"}`).want(403, auth.CodeTargetStronger)
 
 		me := auth.Caller{UserID: ada.User.ID, SessionID: ada.SessionID}
@@ -34,7 +34,7 @@ func TestRoleThatRequiresFactorOnTheAdminSide(t *testing.T) {
 		on, err := o.EnableTOTP(ctx, auth.EnableTOTPParams{Caller: me, TOTPCode: codeOf(o, set.Secret)})
 		o.must(err)
 		raised := &authtest.SignedIn{Tokens: *on.Tokens}
-		o.do(raised, "GET /audit", "").want(200)
+		o.do(raised, "GET /audit-logs", "").want(200)
 		o.do(raised, "POST /users/"+bearer.User.ID+"/impersonate", `{"reason":"x"}`).want(200)
 
 		sign := auth.LoginParams{Email: "ada@example.com", Password: authtest.Password}
@@ -45,7 +45,7 @@ func TestRoleThatRequiresFactorOnTheAdminSide(t *testing.T) {
 		sign.TOTPCode, sign.TrustDevice = "", false
 		trusted, err := o.Login(ctx, sign)
 		o.must(err)
-		o.do(&authtest.SignedIn{Tokens: *trusted}, "GET /audit", "").want(200)
+		o.do(&authtest.SignedIn{Tokens: *trusted}, "GET /audit-logs", "").want(403, auth.CodeInsufficientAAL)
 	})
 }
 
