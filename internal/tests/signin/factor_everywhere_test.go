@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/crypto/bcrypt"
-
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
@@ -33,12 +31,8 @@ const auditor = "auditor"
 func newAdas(t *testing.T, enrolled bool, opts ...auth.Option) *adas {
 	w, idp := harness.NewProviderWorld(t, append(opts, auth.WithRateLimits(auth.RateLimits{Off: true}))...)
 	a := &adas{World: w, idp: idp}
-	hash, err := bcrypt.GenerateFromPassword([]byte(harness.GoodPassword), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
 	u := w.Imported(auth.ImportUserParams{
-		Email: harness.Ada.Email, EmailVerified: true, Phone: harness.PhoneNumber, PhoneVerified: true, PasswordHash: string(hash),
+		Email: harness.Ada.Email, EmailVerified: true, Phone: harness.PhoneNumber, PhoneVerified: true, PasswordHash: harness.BcryptHash,
 		Identities: []auth.Identity{{Provider: "oidc", Subject: harness.Ada.Subject}, {Provider: "google", Subject: harness.Ada.Subject}},
 	})
 	a.id = u.ID
