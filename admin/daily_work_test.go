@@ -145,7 +145,7 @@ func TestStaffWithOneProviderAccept(t *testing.T) {
 		back := idp.Authorize(t, to)
 		res, err := o.FinishOAuth(t.Context(), auth.OAuthCallback{Provider: plantedIDP, State: back.Get("state"), Code: back.Get("code"), Issuer: back.Get("iss"), Browser: browser})
 		o.must(err)
-		if res.Tokens.User.ID != s.User.ID || len(o.powers(res.Tokens)) == 0 {
+		if res.Tokens.User.ID != s.User.ID || len(o.powers(res.Tokens)) == 0 || len(o.read(s.User.ID).Identities) != 1 {
 			t.Errorf("accepted as %s with %v", res.Tokens.User.ID, o.powers(res.Tokens))
 		}
 		owner = o.renewed(owner)
