@@ -87,6 +87,7 @@ type SecureAccountParams struct {
 //     waits for confirmation,
 //   - removes the phone number, second factors and identities that the account got
 //     after the session began, and an identity that joined it in that sign-in,
+//   - revokes the API keys whose current text one of those sessions created,
 //   - removes the password if one of those sessions was signed in with it, or if it was
 //     set after the session began, unless the account keeps another email address,
 //   - sends a link to choose a new password to the address of the notice. It sends none
@@ -117,6 +118,7 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 		}
 		patch := store.UserPatch{DropTokens: append(purposesOfPassword(), store.PurposeVerifyEmail), DropDevices: true}
 		if d.SessionID != "" { // none: the application made the change
+			patch.RevokeKeys = d.Sequence
 			patch.Revoke = &store.SessionFilter{FromSequence: d.Sequence} // includes sessions on devices known by then, which no notice reported
 			if moves || store.EmailKey(u.Email) == store.EmailKey(d.Email) {
 				if err := a.dropPassword(ctx, u, d, &patch); err != nil {
