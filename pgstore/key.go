@@ -122,7 +122,7 @@ func (s *Store) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, error
 		if by := c.By.Session; by != nil {
 			user, sequence = by.UserID, h.session(by.ID).s.Sequence
 		}
-		rows, err := tx.Query(ctx, s.sql(putKey), k.ID, k.Name, k.Public, k.Environment, orEmpty(k.Hash), orEmpty(k.Scopes), orEmpty(k.Networks), orNull(k.CreatedBy), k.Adopted,
+		rows, err := tx.Query(ctx, s.sql(putKey), k.ID, k.Name, k.Public, k.Environment, nonNil(k.Hash), nonNil(k.Scopes), nonNil(k.Networks), orNull(k.CreatedBy), k.Adopted,
 			c.Now, moment(k.ExpiresAt), moment(k.RevokedAt), maybeBytes(k.PreviousHash), moment(k.PreviousUntil), moment(k.RotatedAt), k.HourlyLimit, orNull(user), sequence)
 		if err == nil {
 			kept, err = pgx.CollectExactlyOneRow(rows, keyOf)
