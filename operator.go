@@ -95,18 +95,19 @@ func (a *Auth) holdsOperator(known *knownRoles, roles []string) []string {
 // setRoles makes a patch replace the roles of a user. An acceptance covers later roles,
 // too, unless the address of the account changed after it; it outlasts the last operator
 // permission by acceptanceKept. A patch that accepts does so only if there is something to
-// accept. Every change of roles calls it.
-func (a *Auth) setRoles(p *store.UserPatch, known *knownRoles, u User, roles []string) {
+// accept. Every change of roles calls it. asks reports whether the change adds operator
+// permissions that wait.
+func (a *Auth) setRoles(p *store.UserPatch, known *knownRoles, u User, roles []string) (asks bool) {
 	p.Roles = &roles
 	now, before, after := a.now(), a.holdsOperator(known, u.Roles), a.holdsOperator(known, roles)
-	if p.Accept = p.Accept && len(after) > 0; p.Accept || !u.Accepted(now) {
-		return
-	}
 	gains := slices.ContainsFunc(after, func(p string) bool { return !slices.Contains(before, p) })
+	if p.Accept = p.Accept && len(after) > 0; p.Accept || !u.Accepted(now) {
+		return gains && !p.Accept
+	}
 	until := u.AcceptedUntil
 	switch {
 	case gains && addressSequence(u) > u.AcceptedSequence:
-		until = now
+		until, asks = now, true
 	case len(after) > 0:
 		until = time.Time{}
 	case until.IsZero():
@@ -115,6 +116,7 @@ func (a *Auth) setRoles(p *store.UserPatch, known *knownRoles, u User, roles []s
 	if !until.Equal(u.AcceptedUntil) {
 		p.AcceptedUntil = &until
 	}
+	return asks
 }
 
 // acceptedWith returns the AcceptedSequence of a new user whose holder accepts the roles.

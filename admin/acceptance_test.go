@@ -68,26 +68,33 @@ func plants(o *office, helper *authtest.SignedIn) map[string]func() (id string, 
 	}
 }
 
+const toAda = `{"address":"ada@example.com"}`
+
 // promotions are the ways in which an account comes to permissions of an operator.
 func promotions(o *office, owner *authtest.SignedIn) map[string]func(id string) {
 	code := admin.System("code")
 	return map[string]func(id string){
-		"the roles are set": func(id string) { o.do(owner, "PUT /users/"+id+"/roles", `{"roles":["support"]}`).want(200) },
-		"a role is given":   func(id string) { o.do(owner, "POST /users/"+id+"/roles/support", "").want(200) },
-		"an owner is made":  func(id string) { o.do(owner, "POST /users/"+id+"/roles/owner", "").want(200) },
-		"by code":           func(id string) { _, err := o.adm.Grant(o.t.Context(), code, id, "support"); o.must(err) },
+		"the roles are set": func(id string) {
+			o.do(owner, "PUT /users/"+id+"/roles", `{"roles":["support"],"address":"ada@example.com"}`).want(200)
+		},
+		"a role is given":  func(id string) { o.do(owner, "POST /users/"+id+"/roles/support", toAda).want(200) },
+		"an owner is made": func(id string) { o.do(owner, "POST /users/"+id+"/roles/owner", toAda).want(200) },
+		"by code": func(id string) {
+			_, err := o.adm.Grant(o.t.Context(), code, admin.GrantParams{UserID: id, Role: "support"})
+			o.must(err)
+		},
 		"many are given": func(id string) {
 			o.do(owner, "POST /users/bulk", `{"action":"add_role","role":"support","ids":["`+id+`"]}`).want(200)
 		},
 		"by a privileged permission": func(id string) {
 			o.permit("clerk", notes)
-			_, err := o.adm.Grant(o.t.Context(), code, id, "clerk")
+			_, err := o.adm.Grant(o.t.Context(), code, admin.GrantParams{UserID: id, Role: "clerk"})
 			o.must(err)
 			o.permit("clerk", notes, "money.send")
 		},
 		"by the name of a role": func(id string) {
 			o.do(owner, "POST /roles", `{"name":"superuser","permissions":[],"privileged":true}`).want(201)
-			o.do(owner, "POST /users/"+id+"/roles/superuser", "").want(200)
+			o.do(owner, "POST /users/"+id+"/roles/superuser", toAda).want(200)
 		},
 		"by an import": func(id string) {
 			o.imports(owner, "?on_conflict=update", `{"id":"`+id+`","email":"ada@example.com","roles":["support"]}`)
@@ -133,11 +140,14 @@ func TestPlantedMethodsNeverHaveOperatorPermissions(t *testing.T) {
 				owner := o.LoginAs(t, by+".owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 				helper := o.operator(by+".helper@example.com", admin.PermUsersWrite, admin.PermCredentials)
 				id, use := plants(o, helper)[planted]()
+				o.Inbox.Clear()
 				promotions(o, owner)[promoted](id)
 				if s, err := use(); err == nil && len(o.powers(s)) > 0 {
 					t.Errorf("%s: before the acceptance it has %v", what, o.powers(s))
 				}
-				o.do(owner, "POST /users/"+id+"/send", `{"type":"accept"}`).want(202)
+				if o.sent("ada@example.com", auth.KindInvitation) == 0 { // with the role
+					o.do(owner, "POST /users/"+id+"/send", `{"type":"accept"}`).want(202)
+				}
 				s, err := o.accept(o.invitedToken("ada@example.com"))
 				if err != nil {
 					t.Errorf("%s: the holder: %v", what, err)
@@ -152,7 +162,7 @@ func TestPlantedMethodsNeverHaveOperatorPermissions(t *testing.T) {
 				}
 				o.must(o.adm.DeleteUser(t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: id, Reason: "x"}))
 				if strings.Contains(promoted, "name of a role") {
-					o.do(owner, "DELETE /roles/superuser", "").want(200)
+					o.do(owner, "DELETE /roles/superuser", toAda).want(200)
 				}
 			}
 		}
@@ -247,7 +257,7 @@ func TestAcceptanceOfAnEmployee(t *testing.T) {
 		}
 		helper := o.operator("helper@example.com", admin.PermUsersWrite, admin.PermCredentials)
 		o.permit("authtest helper@example.com", "auth.*", "money.send", notes) // stronger than an admin, and not "*"
-		_, err = o.adm.Grant(t.Context(), admin.System("test").Accepting(), helper.User.ID, "admin")
+		_, err = o.adm.Grant(t.Context(), admin.System("test").Accepting(), admin.GrantParams{UserID: helper.User.ID, Role: "admin"})
 		o.must(err)
 		helper = o.renewed(helper)
 		o.do(helper, "POST "+at+"/password", `{"password":"a planted password"}`).want(403, auth.CodeTargetStronger)
@@ -314,7 +324,7 @@ func TestAccountsThatWait(t *testing.T) {
 		var ids []string
 		for i := range 3 {
 			s := o.imported(fmt.Sprintf("a%d@example.com", i))
-			_, err := o.adm.Grant(t.Context(), admin.System("test"), s.User.ID, "accountant")
+			_, err := o.adm.Grant(t.Context(), admin.System("test"), admin.GrantParams{UserID: s.User.ID, Role: "accountant"})
 			o.must(err)
 			ids = append(ids, `"`+s.User.ID+`"`)
 		}
@@ -340,4 +350,64 @@ func TestAccountsThatWait(t *testing.T) {
 			t.Error("an import with accepted waits")
 		}
 	})
+}
+
+// A role of an operator needs the account's address, to which its link goes at once. An
+// ordinary role, code of the application, and operations on many accounts need none.
+func TestLinkToAcceptIsSentWithTheRole(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		o.permit("editor", notes)
+		for _, pattern := range []string{"POST /users/%s/roles/%s", "PUT /users/%s/roles"} {
+			ask := func(id, role, address string) *answer {
+				body := fmt.Sprintf(`{"address":%q}`, address)
+				if strings.HasPrefix(pattern, "PUT") {
+					return o.do(owner, fmt.Sprintf(pattern, id), fmt.Sprintf(`{"roles":[%q],"address":%q}`, role, address))
+				}
+				return o.do(owner, fmt.Sprintf(pattern, id, role), body)
+			}
+			email := strings.ToLower(pattern[:3]) + "@example.com"
+			ada := o.imported(email)
+			ask(ada.User.ID, "editor", "").want(200)
+			for _, address := range []string{"", "eve@example.com", "+4930123456"} {
+				if a := ask(ada.User.ID, "admin", address).want(422, auth.CodeValidationFailed); !strings.Contains(a.text, `"address"`) {
+					t.Errorf("%s to %q: %s", pattern, address, a.text)
+				}
+			}
+			if u := o.read(ada.User.ID); !slices.Equal(u.Roles, []string{"editor"}) {
+				t.Errorf("%s: refused, and gave %v", pattern, u.Roles)
+			}
+			ask(ada.User.ID, "admin", strings.ToUpper(email)).want(200)
+			if n := o.sent(email, auth.KindInvitation); n != 1 {
+				t.Errorf("%s: %d links", pattern, n)
+			}
+			ask(ada.User.ID, "admin", "").want(200) // nothing new
+			s, err := o.accept(o.invitedToken(email))
+			o.must(err)
+			if len(o.powers(s)) == 0 {
+				t.Errorf("%s: accepted, and no operator", pattern)
+			}
+			ask(ada.User.ID, "support", "").want(200) // a later role takes effect at once
+		}
+		eve := o.imported("eve@example.com")
+		_, err := o.adm.Grant(t.Context(), admin.System("code"), admin.GrantParams{UserID: eve.User.ID, Role: "admin"})
+		o.must(err)
+		o.do(owner, "POST /users/"+eve.User.ID+"/roles/editor", `{"address":"eve@example.com"}`).want(200)
+		if n := o.sent("eve@example.com", auth.KindInvitation); n != 0 {
+			t.Errorf("%d links without a role of an operator", n)
+		}
+	})
+}
+
+// sent counts the messages of a kind to an address.
+func (o *office) sent(to string, k auth.Kind) (n int) {
+	o.t.Helper()
+	o.settled()
+	for _, m := range o.Inbox.Messages() {
+		if m.To == to && m.Kind == k {
+			n++
+		}
+	}
+	return n
 }
