@@ -60,7 +60,7 @@ func (a *Auth) codeHash(g codeAttempt, p store.Purpose, subject string) []byte {
 // tryCode checks a code under the limits on wrong ones. In the same step it applies
 // the effect of a right one. Errors: CodeInvalidCode, CodeRateLimited, ErrStale
 // unchanged, and those of storeFailed, which may wrap a *ConflictError.
-func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.TryCode) (User, error) {
+func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.CodeAttempt) (User, error) {
 	if taken := ofTakenPhone(g.to); !g.mailed && a.keys.ValidRequestID(taken, g.request, a.now()) {
 		g.about, t.Subject = taken, taken
 	}
@@ -75,7 +75,7 @@ func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.TryCode) (Use
 			return err
 		}
 		var err error
-		_, u, err = a.store.TryCode(own, t)
+		_, u, err = a.store.RedeemCode(own, t)
 		switch {
 		case err == nil:
 			a.committed(own, t.Change, store.OutcomeDone, about(u.ID))
@@ -84,7 +84,7 @@ func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.TryCode) (Use
 			return fail(CodeInvalidCode, err)
 		case errors.Is(err, store.ErrStale):
 			return err
-		case errors.Is(err, store.ErrTooManyTries):
+		case errors.Is(err, store.ErrTooManyAttempts):
 			return retryAfter(CodeRateLimited, a.cfg.limits.SendGap.Per, err)
 		}
 		return goneOr(CodeInvalidCode, err)
@@ -107,7 +107,7 @@ func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.TryCode) (Use
 //
 // A right code shows that the caller owns the recipient. It ends the run of
 // failures there, also of strangers' failures.
-func (a *Auth) attemptAtCode(ctx context.Context, g codeAttempt, t store.TryCode, device string) attempt {
+func (a *Auth) attemptAtCode(ctx context.Context, g codeAttempt, t store.CodeAttempt, device string) attempt {
 	owner := func(ctx context.Context) (User, error) { return a.store.User(ctx, g.owner()) }
 	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeAttempts, Per: codeAttemptsLife})
 	now, from := a.codeLimit(t.Purpose, cmp.Or(g.sent, t.Subject)), g.to

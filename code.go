@@ -30,7 +30,7 @@ func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeAttempt, with
 	}
 	c := a.newChange(ctx, byAuthentication())
 	c.IfUsers = []UserAt{still}
-	first := store.TryCode{Change: c, Purpose: p, Subject: g.to}
+	first := store.CodeAttempt{Change: c, Purpose: p, Subject: g.to}
 	var in accountPermit
 	decide := func() (store.Redemption, error) {
 		u, err := a.store.User(ctx, g.owner())
@@ -65,7 +65,7 @@ func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeAttempt, with
 // only after first has returned ErrStale: the code is right, and needs more than
 // first. Wrong codes therefore cause no work. The effect is applied only if the code is
 // still right and the effect's conditions still hold.
-func (a *Auth) redeemCode(ctx context.Context, g codeAttempt, first store.TryCode, decide func() (store.Redemption, error)) (User, error) {
+func (a *Auth) redeemCode(ctx context.Context, g codeAttempt, first store.CodeAttempt, decide func() (store.Redemption, error)) (User, error) {
 	u, err := a.tryCode(ctx, g, first)
 	if !errors.Is(err, store.ErrStale) {
 		return u, err
@@ -75,7 +75,7 @@ func (a *Auth) redeemCode(ctx context.Context, g codeAttempt, first store.TryCod
 		if err != nil {
 			return User{}, err
 		}
-		u, err := a.tryCode(ctx, g, store.TryCode{Change: r.Change, Effect: r.Effect, Purpose: first.Purpose, Subject: first.Subject})
+		u, err := a.tryCode(ctx, g, store.CodeAttempt{Change: r.Change, Effect: r.Effect, Purpose: first.Purpose, Subject: first.Subject})
 		switch {
 		case errors.Is(err, store.ErrConflict) && r.Create != nil:
 			err = store.ErrStale // signed up meanwhile
@@ -88,10 +88,10 @@ func (a *Auth) redeemCode(ctx context.Context, g codeAttempt, first store.TryCod
 
 // onlyIfRight returns a first step for redeemCode that shows whether a code is right
 // and does not use it up.
-func (a *Auth) onlyIfRight(ctx context.Context, p store.Purpose, subject string) store.TryCode {
+func (a *Auth) onlyIfRight(ctx context.Context, p store.Purpose, subject string) store.CodeAttempt {
 	c := a.newChange(ctx, byAuthentication())
 	c.IfUsers = []UserAt{neverHolds()}
-	return store.TryCode{Change: c, Purpose: p, Subject: subject}
+	return store.CodeAttempt{Change: c, Purpose: p, Subject: subject}
 }
 
 // neverHolds returns a condition that never holds.
@@ -117,7 +117,7 @@ func mailCode(secret string) string {
 // session that requested a new address. Without an address the code is a decoy.
 func (a *Auth) addCode(t *store.Token, secret, address, bound string) (code string) {
 	code = mailCode(secret)
-	t.CodeExpiresAt, t.MaxTries = t.CreatedAt.Add(mailCodeLife), maxSharedCodeAttempts
+	t.CodeExpiresAt, t.MaxAttempts = t.CreatedAt.Add(mailCodeLife), maxSharedCodeAttempts
 	if address == "" {
 		_, t.Code = newLinkToken() // no code matches
 		return code
@@ -135,7 +135,7 @@ func (a *Auth) addShownCode(t *store.Token, d linkData) (code string) {
 	secret, _ := newLinkToken()
 	code = mailCode(secret)
 	t.Code = a.keys.MailCode(string(t.Purpose), t.Subject, store.EmailKey(d.Email), d.SessionID, code)[0]
-	t.CodeExpiresAt, t.MaxTries, t.Tries = a.now().Add(mailCodeLife), maxSharedCodeAttempts, 0
+	t.CodeExpiresAt, t.MaxAttempts, t.Attempts = a.now().Add(mailCodeLife), maxSharedCodeAttempts, 0
 	if t.CodeExpiresAt.After(t.ExpiresAt) {
 		t.CodeExpiresAt = t.ExpiresAt
 	}

@@ -57,7 +57,7 @@ func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) error {
 	}
 	c := a.newChange(ctx, p.authority(), done(Event{Type: EventSessionConfirmed, UserID: p.UserID, SessionID: p.SessionID, Method: methodPassword}))
 	c.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &of.PasswordHash}}
-	_, _, err = a.store.AddProof(ctx, store.AddProof{Change: c, SessionID: p.SessionID, Proof: AMR{Method: methodPassword, Timestamp: c.Now.Unix()}})
+	_, _, err = a.store.AddAuthentication(ctx, store.AddAuthentication{Change: c, SessionID: p.SessionID, Proof: AMR{Method: methodPassword, Timestamp: c.Now.Unix()}})
 	if errors.Is(err, store.ErrStale) { // the password was changed meanwhile
 		return fail(CodeInvalidCredentials, err)
 	}
@@ -109,7 +109,7 @@ func (a *Auth) acting(ctx context.Context, by Caller) (current, error) {
 // CodeReauthNeeded and those of acting.
 func (a *Auth) actingLately(ctx context.Context, by Caller) (current, error) {
 	me, err := a.acting(ctx, by)
-	if err == nil && !by.application && !a.fresh(me.session) {
+	if err == nil && !by.application && !a.recentlyAuthenticated(me.session) {
 		err = fail(CodeReauthNeeded, nil)
 	}
 	return me, err
@@ -127,8 +127,8 @@ func (a *Auth) requireRecentFactor(by Caller, s Session) error {
 	return fail(CodeReauthNeeded, nil)
 }
 
-// fresh reports whether the session has a recent authentication.
-func (a *Auth) fresh(s Session) bool {
+// recentlyAuthenticated reports whether the session has a recent authentication.
+func (a *Auth) recentlyAuthenticated(s Session) bool {
 	var newest int64
 	for _, m := range s.AMR {
 		newest = max(newest, m.Timestamp)

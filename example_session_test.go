@@ -68,7 +68,7 @@ func ExampleAuth_Sessions() {
 			continue
 		}
 		fmt.Println("revoking", s.Device)
-		if err := a.EndSession(ctx, auth.EndSessionParams{Caller: ada, End: s.ID}); err != nil {
+		if err := a.EndSession(ctx, auth.EndSessionParams{Caller: ada, TargetSessionID: s.ID}); err != nil {
 			log.Fatal(err)
 		}
 	}

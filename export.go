@@ -26,7 +26,7 @@ type Export struct {
 	Sessions    []SessionInfo // live ones
 	Factors     []Factor      // without their secrets
 	CodesLeft   int           // recovery codes
-	Held
+	UserRecords
 
 	events func(ctx context.Context, before *Event) ([]Event, error) // the next page of the user's events
 	first  []Event
@@ -66,7 +66,7 @@ func (a *Auth) exportOf(ctx context.Context, p SessionsParams, gone Code) (*Expo
 	return e, nil
 }
 
-// exportMore reads the data that depends on the store's interfaces, and Held.
+// exportMore reads the data that depends on the store's interfaces, and UserRecords.
 func (a *Auth) exportMore(ctx context.Context, e *Export) (err error) {
 	if a.factors != nil {
 		f, err := a.factors.Factors(ctx, e.User.ID)
@@ -78,7 +78,7 @@ func (a *Auth) exportMore(ctx context.Context, e *Export) (err error) {
 			e.Factors[i].Secret, e.Factors[i].State = nil, nil
 		}
 	}
-	if e.Held, err = a.store.Held(ctx, e.User.ID, a.now()); err != nil {
+	if e.UserRecords, err = a.store.UserRecords(ctx, e.User.ID, a.now()); err != nil {
 		return err
 	}
 	if s := a.journal; s != nil {
@@ -171,7 +171,7 @@ type (
 
 func (e *Export) view() exportView {
 	v := exportView{
-		ExportedAt: wireTime(e.At), User: ViewOf(e.User), HasPassword: e.HasPassword, Sessions: orEmpty(e.Sessions), CodesLeft: e.CodesLeft,
+		ExportedAt: wireTime(e.At), User: ViewOf(e.User), HasPassword: e.HasPassword, Sessions: nonNil(e.Sessions), CodesLeft: e.CodesLeft,
 		Factors: []factorView{}, Devices: []deviceView{}, Pending: []heldView{}, Messages: []heldOnlyView{},
 	}
 	for _, f := range e.Factors {

@@ -32,8 +32,8 @@ func (s *parted) ask(what string) error {
 	return nil
 }
 
-func (s *parted) Held(_ context.Context, userID string, now time.Time) (Held, error) {
-	return Held{Devices: []store.HeldDevice{{Device: "of " + userID, FirstSeenAt: now}}}, s.ask("held")
+func (s *parted) UserRecords(_ context.Context, userID string, now time.Time) (UserRecords, error) {
+	return UserRecords{Devices: []store.DeviceRecord{{Device: "of " + userID, FirstSeenAt: now}}}, s.ask("held")
 }
 
 func (s *parted) Events(_ context.Context, q store.EventQuery) ([]Event, error) {
@@ -68,7 +68,7 @@ func TestExportsHaveEveryPart(t *testing.T) {
 			continue
 		}
 		want := &Export{
-			User: User{ID: "ada"}, CodesLeft: 3, Held: Held{Devices: []store.HeldDevice{{Device: "of ada", FirstSeenAt: now}}}, first: []Event{{ID: "e", UserID: "ada"}},
+			User: User{ID: "ada"}, CodesLeft: 3, UserRecords: UserRecords{Devices: []store.DeviceRecord{{Device: "of ada", FirstSeenAt: now}}}, first: []Event{{ID: "e", UserID: "ada"}},
 			Factors: []Factor{{ID: "f", UserID: "ada", Kind: store.FactorTOTP, Enabled: true, CreatedAt: time.Unix(7, 0)}, {ID: "g", UserID: "ada"}},
 		}
 		if !reflect.DeepEqual(e, want) {
@@ -76,7 +76,7 @@ func TestExportsHaveEveryPart(t *testing.T) {
 		}
 	}
 	bare := &Export{User: User{ID: "ada"}}
-	want := &Export{User: User{ID: "ada"}, Held: Held{Devices: []store.HeldDevice{{Device: "of ada", FirstSeenAt: now}}}}
+	want := &Export{User: User{ID: "ada"}, UserRecords: UserRecords{Devices: []store.DeviceRecord{{Device: "of ada", FirstSeenAt: now}}}}
 	if err := (&Auth{store: &parted{}, cfg: config{now: func() time.Time { return now }}}).exportMore(t.Context(), bare); err != nil || !reflect.DeepEqual(bare, want) {
 		t.Errorf("of a store that keeps little: %+v, %v", bare, err)
 	}
@@ -194,7 +194,7 @@ func TestExportsThatBreakOff(t *testing.T) {
 // An export contains the times of pending messages and of their deletion.
 func TestExportsTellOfMessages(t *testing.T) {
 	at := time.Unix(1767323045, 0).UTC()
-	e := &Export{Held: Held{Messages: []store.HeldMessage{{CreatedAt: at, ExpiresAt: at.Add(time.Hour)}}}}
+	e := &Export{UserRecords: UserRecords{Messages: []store.PendingMessage{{CreatedAt: at, ExpiresAt: at.Add(time.Hour)}}}}
 	if got := e.view().Messages; len(got) != 1 || got[0] != (heldOnlyView{at, at.Add(time.Hour)}) {
 		t.Errorf("%+v", got)
 	}

@@ -65,7 +65,7 @@ func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (
 		id, server := requestIDs(ctx)
 		c := a.newChangeOf(ctx, Authority{Session: &SessionRef{ID: s.ID, UserID: u.ID}}, account{User: u}, done(Event{Type: EventRolesChanged, UserID: u.ID, SessionID: s.ID, Record: &store.Record{
 			Actor: u.Email, Target: u.Email, RequestID: id, ServerID: server, Operation: "POST " + firstOwnerPath,
-			Changes: map[string]store.FieldChange{"roles": {Before: orEmpty(u.Roles), After: roles}},
+			Changes: map[string]store.FieldChange{"roles": {Before: nonNil(u.Roles), After: roles}},
 		}}))
 		c.FirstOwner, c.IfUsers = true, []UserAt{{ID: u.ID, Revision: &u.Revision}}
 		_, owner, err := a.store.RedeemToken(ctx, store.Redemption{Change: c, Purpose: store.PurposeFirstOwner, Hash: hashLinkToken(secret), Effect: store.Effect{UserID: u.ID, Patch: &patch}})

@@ -168,7 +168,7 @@ func (k kit) RecentlyAuthenticated(u User, s Session) bool {
 	if u.MFAEnabled {
 		return k.a.freshAAL2(s)
 	}
-	return k.a.fresh(s)
+	return k.a.recentlyAuthenticated(s)
 }
 
 func (k kit) Busy(cause error) error { return retryAfter(CodeUnavailable, time.Second, cause) }

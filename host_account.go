@@ -44,7 +44,7 @@ func (k kit) Account(ctx context.Context, key store.UserKey) (host.Account, erro
 
 // pendingChanges returns the email addresses and phone numbers that wait for
 // verification.
-func pendingChanges(u User, h Held) []host.Pending {
+func pendingChanges(u User, h UserRecords) []host.Pending {
 	list := []host.Pending{}
 	for _, t := range h.Pending {
 		switch t.Purpose {

@@ -38,7 +38,7 @@ func TestPendingChangesAreOfWhatIsToCome(t *testing.T) {
 		}
 		return b
 	}
-	got := pendingChanges(User{Email: "ada@example.com"}, Held{Pending: []store.HeldToken{
+	got := pendingChanges(User{Email: "ada@example.com"}, UserRecords{Pending: []store.TokenRecord{
 		{Purpose: store.PurposeVerifyEmail, Data: link("Ada@Example.com"), ExpiresAt: at},
 		{Purpose: store.PurposeVerifyEmail, Data: link(""), ExpiresAt: at},
 		{Purpose: store.PurposeVerifyEmail, Data: []byte("no link"), ExpiresAt: at},
@@ -75,7 +75,7 @@ func TestLocksAreOfUsedUpLimits(t *testing.T) {
 	if !slices.Equal(limits, []string{"factor", "password"}) {
 		t.Errorf("limits %v", limits)
 	}
-	list, err := a.locks(t.Context(), u, Held{})
+	list, err := a.locks(t.Context(), u, UserRecords{})
 	if err != nil || !slices.Equal(list, []host.Lock{{Limit: "factor", Until: now.Add(time.Minute)}}) {
 		t.Errorf("%+v, %v", list, err)
 	}

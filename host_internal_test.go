@@ -138,7 +138,7 @@ func TestLocksOfFewLimits(t *testing.T) {
 			return d, nil
 		}}
 		a := &Auth{keys: testKeys(t), store: store, cfg: config{now: func() time.Time { return now }, limits: c.limits}}
-		got, err := a.locks(t.Context(), User{ID: "ada"}, Held{})
+		got, err := a.locks(t.Context(), User{ID: "ada"}, UserRecords{})
 		if calls != c.calls || (err != nil) != (c.fails > 0) || err == nil && !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, %v, %d calls", name, got, err, calls)
 		}

@@ -64,7 +64,7 @@ func (k kit) Link(ctx context.Context, c *store.Change, t host.LinkType, userID,
 	if err := recordMaker(&token, actorOf(c.By, Event{}), u); err != nil {
 		return host.CreatedLink{}, err
 	}
-	token.Code, token.CodeExpiresAt, token.MaxTries = nil, time.Time{}, 0
+	token.Code, token.CodeExpiresAt, token.MaxAttempts = nil, time.Time{}, 0
 	if err := k.a.store.PutToken(ctx, store.PutToken{Change: *c, Token: token}); err != nil {
 		return host.CreatedLink{}, err
 	}

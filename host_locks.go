@@ -20,7 +20,7 @@ type lockDraw struct {
 // lockDraws returns the limits on failures at an account, for each of its names and
 // each device that it was signed in on. It leaves out the attempts at a single code: a
 // code with too many wrong attempts stays invalid.
-func (a *Auth) lockDraws(u User, devices []store.HeldDevice) (list []lockDraw) {
+func (a *Auth) lockDraws(u User, devices []store.DeviceRecord) (list []lockDraw) {
 	add := func(limit string, draws ...attemptLimit) {
 		for _, d := range draws {
 			if d.Rate.Burst > 0 {
@@ -37,7 +37,7 @@ func (a *Auth) lockDraws(u User, devices []store.HeldDevice) (list []lockDraw) {
 	if len(names) == 0 {
 		names = []string{u.ID}
 	}
-	for _, d := range append([]store.HeldDevice{{}}, devices...) {
+	for _, d := range append([]store.DeviceRecord{{}}, devices...) {
 		account := u.ID
 		if d.Device != "" {
 			account += " " + d.Device
@@ -55,7 +55,7 @@ func (a *Auth) lockDraws(u User, devices []store.HeldDevice) (list []lockDraw) {
 }
 
 // locks returns the limits that are used up.
-func (a *Auth) locks(ctx context.Context, u User, h Held) ([]host.Lock, error) {
+func (a *Auth) locks(ctx context.Context, u User, h UserRecords) ([]host.Lock, error) {
 	draws := a.lockDraws(u, h.Devices)
 	all := make([]store.Draw, len(draws))
 	for i, d := range draws {
@@ -90,7 +90,7 @@ const unlockAttempts = 10 // an operator's unlock lets this many attempts throug
 var unlocksPerDay = Rate{Burst: 3, Per: 24 * time.Hour}
 
 func (k kit) Unlock(ctx context.Context, u User) (fill []store.Draw, undo func(), err error) {
-	held, err := k.a.store.Held(ctx, u.ID, k.a.now())
+	held, err := k.a.store.UserRecords(ctx, u.ID, k.a.now())
 	if err != nil {
 		return nil, nil, err
 	}

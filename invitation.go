@@ -275,7 +275,7 @@ func rolesWith(roles, more []string) []string {
 func accepted(d linkData, u User, before []string) store.OutcomeEvent {
 	return done(Event{Type: EventInvitationAccepted, UserID: u.ID, Record: &store.Record{
 		Actor: d.Email, Target: d.Email,
-		Changes: map[string]store.FieldChange{"roles": {Before: orEmpty(before), After: rolesWith(before, d.Invitation.Roles)}},
+		Changes: map[string]store.FieldChange{"roles": {Before: nonNil(before), After: rolesWith(before, d.Invitation.Roles)}},
 	}})
 }
 

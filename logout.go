@@ -153,17 +153,17 @@ func (a *Auth) logoutSession(ctx context.Context, r *http.Request, refresh strin
 // end.
 type EndSessionParams struct {
 	Caller
-	End string
+	TargetSessionID string
 }
 
 // EndSession ends one session of a user. It forgets the session's device, unless the
 // session is the caller's own. Errors: CodeSessionNotFound (the user has no such live
 // session), CodeSessionEnded, CodeUserBanned.
 func (a *Auth) EndSession(ctx context.Context, p EndSessionParams) error {
-	if !isID(p.End) {
+	if !isID(p.TargetSessionID) {
 		return fail(CodeSessionNotFound, nil)
 	}
-	ended, err := a.endSessions(ctx, p.authority(), p.UserID, store.SessionFilter{ID: p.End}, p.End != p.SessionID)
+	ended, err := a.endSessions(ctx, p.authority(), p.UserID, store.SessionFilter{ID: p.TargetSessionID}, p.TargetSessionID != p.SessionID)
 	if err == nil && len(ended) == 0 {
 		err = fail(CodeSessionNotFound, nil)
 	}
@@ -172,7 +172,7 @@ func (a *Auth) EndSession(ctx context.Context, p EndSessionParams) error {
 
 func (a *Auth) handleEndSession(w http.ResponseWriter, r *http.Request) error {
 	me, id := currentFrom(r.Context()), r.PathValue("id")
-	if err := a.EndSession(r.Context(), EndSessionParams{Caller: me.caller(), End: id}); err != nil {
+	if err := a.EndSession(r.Context(), EndSessionParams{Caller: me.caller(), TargetSessionID: id}); err != nil {
 		return err
 	}
 	if id == me.session.ID {

@@ -210,7 +210,7 @@ func (a *Auth) LinkIdentity(ctx context.Context, p LinkIdentityParams) (string, 
 	if err != nil {
 		return "", err
 	}
-	if !a.fresh(s) {
+	if !a.recentlyAuthenticated(s) {
 		return "", fail(CodeReauthNeeded, nil)
 	}
 	if err := requireVerified(u); err != nil {

@@ -160,7 +160,7 @@ func (a *Auth) newPhoneCode(p store.Purpose, subject string) (code string, t sto
 	now := a.now()
 	return code, store.Token{
 		Purpose: p, Subject: subject, Hash: a.phoneCodeHash(p, subject, code),
-		CreatedAt: now, ExpiresAt: now.Add(a.cfg.phone.Life), MaxTries: maxSharedCodeAttempts,
+		CreatedAt: now, ExpiresAt: now.Add(a.cfg.phone.Life), MaxAttempts: maxSharedCodeAttempts,
 	}
 }
 
@@ -316,7 +316,7 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 		patch := store.UserPatch{Phone: &phone, PhoneVerifiedAt: &now}
 		c := a.newChangeOf(ctx, p.authority(), account{User: u, to: maskAddress(phone)}, done(Event{Type: EventPhoneVerified, UserID: u.ID}))
 		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
-		t := store.TryCode{Change: c, Effect: store.Effect{UserID: u.ID, Patch: &patch}}
+		t := store.CodeAttempt{Change: c, Effect: store.Effect{UserID: u.ID, Patch: &patch}}
 		t.Purpose, t.Subject = phoneVerification(p.Caller, u, phone)
 		u, err = a.tryCode(ctx, phoneAttempt(phone, p.Code, p.RequestID), t)
 		if errors.Is(err, store.ErrConflict) {

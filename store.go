@@ -13,24 +13,24 @@ import (
 // The types of package store that applications use; go doc store.User shows the fields
 // of User, and so on. The rest of the contract is for authors of stores.
 type (
-	Store      = store.Store
-	User       = store.User
-	Identity   = store.Identity
-	Session    = store.Session
-	SessionRef = store.SessionRef
-	AMR        = store.AMR
-	Factor     = store.Factor
-	Held       = store.Held
-	Client     = store.Client
-	Rate       = store.Rate
-	KeyRef     = store.KeyRef
-	UserAt     = store.UserAt
-	Authority  = store.Authority
-	Actor      = store.Actor
-	Event      = store.Event
-	EventType  = store.EventType
-	Kind       = store.Kind
-	Channel    = store.Channel
+	Store       = store.Store
+	User        = store.User
+	Identity    = store.Identity
+	Session     = store.Session
+	SessionRef  = store.SessionRef
+	AMR         = store.AMR
+	Factor      = store.Factor
+	UserRecords = store.UserRecords
+	Client      = store.Client
+	Rate        = store.Rate
+	KeyRef      = store.KeyRef
+	UserAt      = store.UserAt
+	Authority   = store.Authority
+	Actor       = store.Actor
+	Event       = store.Event
+	EventType   = store.EventType
+	Kind        = store.Kind
+	Channel     = store.Channel
 )
 
 // RoleOwner is the role that permits everything.

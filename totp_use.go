@@ -246,7 +246,7 @@ func (e enabledTOTP) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		RecoveryCodes []string `json:"recovery_codes"`
 		SessionView
-	}{orEmpty(e.codes), e.tokens.View()})
+	}{nonNil(e.codes), e.tokens.View()})
 }
 
 func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {

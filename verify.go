@@ -276,7 +276,7 @@ func (a *Auth) tryDecoy(ctx context.Context, email, code string) error {
 	_, err := a.verifyByCode(ctx, verification{VerifyEmailParams: VerifyEmailParams{Email: email, Code: code}, decoy: true})
 	if errors.Is(err, store.ErrNotFound) {
 		_, t := a.newLink(store.PurposeVerifyEmail, verifyLife, linkData{})
-		t.Subject, t.MaxTries = decoySubject, math.MaxInt32
+		t.Subject, t.MaxAttempts = decoySubject, math.MaxInt32
 		if err := a.putToken(ctx, byFlow("confirmation"), t); err != nil {
 			return err
 		}

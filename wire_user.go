@@ -62,7 +62,7 @@ func ViewOf(u User) UserView {
 	return UserView{
 		ID: u.ID, Email: optional(u.Email), EmailVerified: u.EmailVerified(), EmailVerifiedAt: optionalTime(u.EmailVerifiedAt),
 		Phone: optional(u.Phone), PhoneVerified: u.PhoneVerified(), PhoneVerifiedAt: optionalTime(u.PhoneVerifiedAt),
-		FullName: optional(u.FullName), UserMetadata: orEmptyMap(u.UserMetadata), AppMetadata: orEmptyMap(u.AppMetadata), Roles: orEmpty(u.Roles),
+		FullName: optional(u.FullName), UserMetadata: orEmptyMap(u.UserMetadata), AppMetadata: orEmptyMap(u.AppMetadata), Roles: nonNil(u.Roles),
 		MFAEnabled: u.MFAEnabled, Identities: identities, CreatedAt: wireTime(u.CreatedAt), UpdatedAt: wireTime(u.UpdatedAt),
 		LastSignInAt: optionalTime(u.LastSignInAt), BannedUntil: optionalTime(u.BannedUntil),
 	}
@@ -109,7 +109,7 @@ func (s SessionInfo) view() sessionInfoView {
 	return sessionInfoView{
 		ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.ExpiresAt),
 		IP: optional(ipString(s.IP)), UserAgent: optional(s.UserAgent), Device: optional(s.Device),
-		AAL: s.AAL, AMR: orEmpty(s.AMR), Current: s.Current, ImpersonatedBy: optional(s.ImpersonatedBy),
+		AAL: s.AAL, AMR: nonNil(s.AMR), Current: s.Current, ImpersonatedBy: optional(s.ImpersonatedBy),
 	}
 }
 
@@ -130,7 +130,7 @@ func optionalTime(t time.Time) *time.Time {
 
 func wireTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-func orEmpty[T any](list []T) []T {
+func nonNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}

@@ -45,7 +45,7 @@ func (m *Admin) askToAccept(ctx context.Context, who Actor, u auth.User) {
 	if err == nil {
 		var send host.Send
 		ctx = context.WithValue(ctx, requestKey{}, nil) // a repeated request repeats the roles only
-		_, err = carryOut(ctx, m, who, opSetRoles, u.ID, auth.EventMessageAsked, func(t *turn) (none struct{}, err error) {
+		_, err = carryOut(ctx, m, who, opSetRoles, u.ID, auth.EventMessageAsked, func(t *attempt) (none struct{}, err error) {
 			t.change.Events[0].Event.Method = string(LinkAccept)
 			inv, seen, err := m.acceptance(ctx, t)
 			if err != nil {
@@ -59,10 +59,10 @@ func (m *Admin) askToAccept(ctx context.Context, who Actor, u auth.User) {
 	}
 }
 
-// acceptance returns an invitation of a turn's target to accept its permissions of an
+// acceptance returns an invitation of an attempt's target to accept its permissions of an
 // operator, and the hash of the invitation that it replaces. Its roles are those of the
 // replaced one. Errors: CodeValidationFailed, those of mayInvite and mayGive.
-func (m *Admin) acceptance(ctx context.Context, t *turn) (host.Invitation, []byte, error) {
+func (m *Admin) acceptance(ctx context.Context, t *attempt) (host.Invitation, []byte, error) {
 	var none host.Invitation
 	switch {
 	case t.target.Email == "":

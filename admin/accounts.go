@@ -62,7 +62,7 @@ func (m *Admin) User(ctx context.Context, who Actor, id string) (Account, error)
 func (m *Admin) account(ctx context.Context, key store.UserKey) (Account, error) {
 	k, err := m.kit.Account(ctx, key)
 	if err != nil {
-		return Account{}, m.gone(err)
+		return Account{}, m.notFound(err)
 	}
 	a := Account{User: k.User, HasPassword: k.PasswordHash != "", Factors: []auth.Factor{}, RecoveryCodesLeft: k.Factors.RecoveryLeft, Pending: []PendingChange{}, Locks: []Lock{}, Notes: k.Notes}
 	for _, p := range k.Pending {
@@ -164,7 +164,7 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 	f.credentials = f.credentials || p.Password != ""
 	var permit *host.Permit
 	var send host.Send
-	id, err := carryOut(ctx, m, who, opCreateUser, "", auth.EventUserCreated, func(t *turn) (string, error) {
+	id, err := carryOut(ctx, m, who, opCreateUser, "", auth.EventUserCreated, func(t *attempt) (string, error) {
 		if err := m.mayWriteFields(t, f); err != nil {
 			return "", err
 		}
@@ -206,7 +206,7 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 	}
 	u, err := m.store.User(ctx, store.ByID(id))
 	if err != nil {
-		return auth.User{}, m.gone(err)
+		return auth.User{}, m.notFound(err)
 	}
 	return u, nil
 }
@@ -234,7 +234,7 @@ func (m *Admin) neverUsed(ctx context.Context, id string) (exists bool, err erro
 }
 
 // recordCreated records a new account in the audit log.
-func (t *turn) recordCreated(nu store.NewUser) {
+func (t *attempt) recordCreated(nu store.NewUser) {
 	u := nu.User
 	for field, v := range map[string]string{"email": u.Email, "phone": u.Phone, "full_name": u.FullName} {
 		if v != "" {
@@ -283,7 +283,7 @@ func (p *UpdateUserParams) credentials() bool {
 // CodeValidationFailed, CodeUserNotFound, CodeUserAlreadyExists, CodeTargetStronger,
 // CodeMissingPermission, CodeReauthNeeded, CodePreconditionFailed.
 func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (auth.User, error) {
-	return carryOut(ctx, m, who, opUpdateUser, p.UserID, auth.EventUserUpdated, func(t *turn) (auth.User, error) {
+	return carryOut(ctx, m, who, opUpdateUser, p.UserID, auth.EventUserUpdated, func(t *attempt) (auth.User, error) {
 		if err := m.mayWriteFields(t, writtenFields{credentials: p.credentials()}); err != nil { // an actor without the permission learns nothing about validation errors
 			return auth.User{}, err
 		}
@@ -326,7 +326,7 @@ func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (
 
 // recordPatch records a patch in the audit log. Of notes it records only that they changed,
 // because their text should not outlive the account.
-func (t *turn) recordPatch(p store.UserPatch) {
+func (t *attempt) recordPatch(p store.UserPatch) {
 	u := t.target
 	for field, c := range map[string]struct {
 		before string

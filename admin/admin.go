@@ -34,14 +34,14 @@ type Options struct {
 	// it. On by default; Off requires such a session only of admins who have a factor.
 	RequireMFA auth.Switch
 
-	// Authorize identifies the caller of a request to /admin, for applications with their
+	// Authenticate identifies the caller of a request to /admin, for applications with their
 	// own admin login. If it is set, it decides about every request except those with
 	// secret keys, and sessions of Authmount are not accepted. Requests of other origins
 	// are rejected before, unless they have a bearer token and no cookie. The identity has
 	// only its own Permissions, see [External]. An error of package auth is returned as
-	// it is; any other becomes 401 missing_token without its text. Authorize is called
+	// it is; any other becomes 401 missing_token without its text. Authenticate is called
 	// concurrently, and must not read the body. Default: none.
-	Authorize func(*http.Request) (Identity, error)
+	Authenticate func(*http.Request) (Identity, error)
 
 	// SameOriginCookies accepts the application's session cookies (auth.WithCookies) at
 	// /admin, for a back office on the service's own origin. Every script that runs on that
@@ -57,16 +57,16 @@ type Options struct {
 
 // Admin carries out the operations. It is safe for concurrent use.
 type Admin struct {
-	auth        *auth.Auth
-	kit         host.Kit
-	store       auth.Store
-	journal     store.Journal
-	project     store.ProjectStore
-	admin       store.AdminStore
-	permissions catalog
-	privileged  []string // names of roles that are always privileged
-	requireMFA  bool
-	authorize   func(*http.Request) (Identity, error)
+	auth         *auth.Auth
+	kit          host.Kit
+	store        auth.Store
+	journal      store.Journal
+	project      store.ProjectStore
+	admin        store.AdminStore
+	permissions  catalog
+	privileged   []string // names of roles that are always privileged
+	requireMFA   bool
+	authenticate func(*http.Request) (Identity, error)
 
 	notifyImpersonated bool
 
@@ -84,7 +84,7 @@ type Admin struct {
 // missing. New adds the roles admin, support and auditor to a table of roles that was
 // never changed.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
-	m := &Admin{auth: a, kit: host.Of(a), requireMFA: o.RequireMFA != auth.Off, authorize: o.Authorize, notifyImpersonated: o.NotifyImpersonated, wake: make(chan struct{}, 1), endsAtOnce: revokedAtOnce, importSize: maxImportSize, importRows: maxImportRows, exportPage: usersAtOnce}
+	m := &Admin{auth: a, kit: host.Of(a), requireMFA: o.RequireMFA != auth.Off, authenticate: o.Authenticate, notifyImpersonated: o.NotifyImpersonated, wake: make(chan struct{}, 1), endsAtOnce: revokedAtOnce, importSize: maxImportSize, importRows: maxImportRows, exportPage: usersAtOnce}
 	m.store = m.kit.Store()
 	faults := []error{
 		capability(m.store, &m.journal),
@@ -122,7 +122,7 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	if m.handler, err = m.mount(o.SameOriginCookies); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
-	if m.kit.HasCookies() && m.authorize == nil && !o.SameOriginCookies {
+	if m.kit.HasCookies() && m.authenticate == nil && !o.SameOriginCookies {
 		m.kit.Log().InfoContext(ctx, "admin: /admin takes bearer tokens and secret keys only; for a back office with session cookies on the service's own origin set Options.SameOriginCookies")
 	}
 	m.kit.Background(m.runJobs)

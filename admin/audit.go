@@ -203,7 +203,7 @@ func viewEvent(e auth.Event) eventView {
 	v := eventView{
 		ID: e.ID, Type: e.Type, At: e.At, Outcome: e.Outcome(),
 		Actor:  actorView{optional(string(e.Actor.Kind)), optional(e.Actor.ID), optional(e.Actor.SessionID), optional(r.Actor)},
-		UserID: optional(e.UserID), Target: optional(r.Target), SessionID: optional(e.SessionID), SessionIDs: orNone(e.SessionIDs),
+		UserID: optional(e.UserID), Target: optional(r.Target), SessionID: optional(e.SessionID), SessionIDs: nonNil(e.SessionIDs),
 		Method: optional(e.Method), Provider: optional(e.Provider), Reason: optional(e.Reason),
 		UserAgent: optional(e.Client.UserAgent), RequestID: optional(r.RequestID), ServerID: optional(r.ServerID), Operation: optional(r.Operation), Changes: r.Changes,
 	}
@@ -241,9 +241,9 @@ func (v eventView) cells() ([]string, error) {
 		if p == nil {
 			p = new(string)
 		}
-		row = append(row, harmless(*p))
+		row = append(row, escapeFormulas(*p))
 	}
-	return append(row, harmlessJSON(string(changes))), nil
+	return append(row, escapeFormulasJSON(string(changes))), nil
 }
 
 // formula matches the start of a spreadsheet formula: at the start of a cell, or after a
@@ -268,8 +268,8 @@ func suspicious[T string | []byte](s T) bool {
 	return false
 }
 
-// harmless returns a text for a cell of a table, in which a formula becomes text.
-func harmless(s string) string {
+// escapeFormulas returns a text for a cell of a table, in which a formula becomes text.
+func escapeFormulas(s string) string {
 	if !suspicious(s) {
 		return s
 	}
@@ -279,9 +279,9 @@ func harmless(s string) string {
 	return formula.ReplaceAllString(s, "$1$2'$3")
 }
 
-// harmlessJSON returns JSON with the same value for a cell of a table. A formula could
+// escapeFormulasJSON returns JSON with the same value for a cell of a table. A formula could
 // only be within its strings, where characters have another form.
-func harmlessJSON(s string) string {
+func escapeFormulasJSON(s string) string {
 	if !suspicious(s) {
 		return s
 	}

@@ -48,7 +48,7 @@ func (m *Admin) ExportAuditLog(ctx context.Context, who Actor, p ExportAuditLogP
 	if err := q.Check(); err != nil {
 		return m.kit.StoreError(err)
 	}
-	_, err = carryOut(ctx, m, who, opAuditExport, "", auth.EventAuditExported, func(t *turn) (struct{}, error) {
+	_, err = carryOut(ctx, m, who, opAuditExport, "", auth.EventAuditExported, func(t *attempt) (struct{}, error) {
 		t.changed("format", nil, p.Format)
 		for name, value := range filtersOf(q) {
 			t.changed(name, nil, value)

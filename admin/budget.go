@@ -22,7 +22,7 @@ const (
 
 // spend counts an operation on another person's account against the budgets of its actor.
 // undo uncounts it, for an operation that did not take place. Errors: CodeRateLimited.
-func (m *Admin) spend(ctx context.Context, t *turn, op operation) (undo func(), err error) {
+func (m *Admin) spend(ctx context.Context, t *attempt, op operation) (undo func(), err error) {
 	var draws []store.Draw
 	add := func(n int, limit, value string) {
 		draws = append(draws, m.kit.Draw(auth.Rate{Burst: n, Per: time.Hour}, limit, value, 1))
@@ -52,7 +52,7 @@ func (m *Admin) spend(ctx context.Context, t *turn, op operation) (undo func(), 
 		}
 		person = string(store.ActorUser) + ":" + t.creator.ID
 		all = slices.Contains(permissionsIn(t.roles, t.creator.Roles), permAll)
-	case !t.begun && !m.fresh(t.acting):
+	case !t.begun && !m.recentlyAuthenticated(t.acting):
 		add(budgetWithoutRecent, "admin-not-recent", person)
 	}
 	if all {

@@ -84,12 +84,12 @@ type BulkResult struct {
 type bulkAction struct {
 	name  BulkAction
 	op    operation
-	check func(m *Admin, t *turn, d BulkDetails) error // in addition to op; may be nil
+	check func(m *Admin, t *attempt, d BulkDetails) error // in addition to op; may be nil
 	do    func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error
 }
 
 func bulkActions() []bulkAction {
-	known := func(m *Admin, t *turn, d BulkDetails) error {
+	known := func(m *Admin, t *attempt, d BulkDetails) error {
 		return m.mayAssign(t, append(slices.Clone(t.target.Roles), d.Role))
 	}
 	return []bulkAction{
@@ -175,7 +175,7 @@ func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, 
 		return BulkResult{}, err
 	}
 	if err := m.allow(a, b.op); err != nil {
-		return BulkResult{}, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, opBulk)}, err)
+		return BulkResult{}, m.denied(ctx, &attempt{acting: a, record: m.recordOf(ctx, a, opBulk)}, err)
 	}
 	if err := m.checkBulk(ctx, a, p); err != nil {
 		return BulkResult{}, err
@@ -244,7 +244,7 @@ func (m *Admin) checkBulk(ctx context.Context, a *acting, p BulkParams) error {
 			need = onEverybody
 		}
 		if err := m.allow(a, need); err != nil {
-			return m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, opBulk)}, err)
+			return m.denied(ctx, &attempt{acting: a, record: m.recordOf(ctx, a, opBulk)}, err)
 		}
 	case p.SelectionID != "":
 		return nil

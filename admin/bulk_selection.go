@@ -22,7 +22,7 @@ func (m *Admin) selectFor(ctx context.Context, who Actor, a *acting, b bulkActio
 		err = m.allow(a, onEverybody)
 	}
 	if err != nil {
-		return BulkResult{}, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, opBulk)}, err)
+		return BulkResult{}, m.denied(ctx, &attempt{acting: a, record: m.recordOf(ctx, a, opBulk)}, err)
 	}
 	list, err := m.doToEach(ctx, who, b, p, ids)
 	if err != nil {
@@ -76,7 +76,7 @@ func (m *Admin) pick(ctx context.Context, who Actor, f UserFilter) ([]string, er
 
 // startSelection starts the action that a dry run checked.
 func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id string) (BulkResult, error) {
-	jobID, err := carryOut(ctx, m, who, opBulk, "", auth.EventJobStarted, func(t *turn) (string, error) {
+	jobID, err := carryOut(ctx, m, who, opBulk, "", auth.EventJobStarted, func(t *attempt) (string, error) {
 		if err := m.allow(t.acting, b.op); err != nil {
 			return "", err
 		}
@@ -107,7 +107,7 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 		t.changed("action", nil, p.Action)
 		return m.start(ctx, t, j)
 	})
-	m.begun()
+	m.wakeWorker()
 	return BulkResult{JobID: jobID}, err
 }
 

@@ -53,7 +53,7 @@ func (m *Admin) setPassword(ctx context.Context, who Actor, p setPasswordBody) (
 // CodeUserNotFound, CodeTargetStronger, CodePreconditionFailed, CodeOverloaded, those of
 // Hooks.BeforePasswordChange.
 func (m *Admin) SetPassword(ctx context.Context, who Actor, p SetPasswordParams) (auth.User, error) {
-	u, err := carryOut(ctx, m, who, opSetPassword, p.UserID, auth.EventPasswordChanged, func(t *turn) (auth.User, error) {
+	u, err := carryOut(ctx, m, who, opSetPassword, p.UserID, auth.EventPasswordChanged, func(t *attempt) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
@@ -65,7 +65,7 @@ func (m *Admin) SetPassword(ctx context.Context, who Actor, p SetPasswordParams)
 		if err != nil {
 			return auth.User{}, err
 		}
-		if err := m.because(t, p.Reason); err != nil {
+		if err := m.setReason(t, p.Reason); err != nil {
 			return auth.User{}, err
 		}
 		t.changed("password", had.PasswordHash != "", p.Password != nil)
@@ -109,7 +109,7 @@ func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParam
 	if p.FactorID == "" {
 		op = opRemoveFactors
 	}
-	return carryOut(ctx, m, who, op, p.UserID, auth.EventMFADisabled, func(t *turn) (auth.User, error) {
+	return carryOut(ctx, m, who, op, p.UserID, auth.EventMFADisabled, func(t *attempt) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
@@ -124,7 +124,7 @@ func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParam
 		case len(removed) == 0:
 			return auth.User{}, m.fail(auth.CodeMFANotEnabled, nil)
 		default:
-			if err := m.because(t, p.Reason); err != nil {
+			if err := m.setReason(t, p.Reason); err != nil {
 				return auth.User{}, err
 			}
 			t.changed("factors", kindsOf(removed), nil)
@@ -153,7 +153,7 @@ type UnlinkParams struct {
 // CodeUserNotFound, CodeNotFound (no such identity), CodeLastSignInMethod,
 // CodeTargetStronger, CodePreconditionFailed.
 func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.User, error) {
-	return carryOut(ctx, m, who, opUnlink, p.UserID, auth.EventIdentityUnlinked, func(t *turn) (auth.User, error) {
+	return carryOut(ctx, m, who, opUnlink, p.UserID, auth.EventIdentityUnlinked, func(t *attempt) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
@@ -170,7 +170,7 @@ func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.Use
 			return auth.User{}, m.fail(auth.CodeLastSignInMethod, nil)
 		}
 		m.editEvent(ctx, t, func(e *auth.Event) { e.Provider = removed.Provider })
-		if err := m.because(t, p.Reason); err != nil {
+		if err := m.setReason(t, p.Reason); err != nil {
 			return auth.User{}, err
 		}
 		t.changed("identities", removed.Provider+" "+removed.Subject, nil)
@@ -178,9 +178,9 @@ func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.Use
 	})
 }
 
-// editEvent edits the event of a turn and writes its notice again, because the notice
+// editEvent edits the event of an attempt and writes its notice again, because the notice
 // repeats the event.
-func (m *Admin) editEvent(ctx context.Context, t *turn, edit func(*auth.Event)) {
+func (m *Admin) editEvent(ctx context.Context, t *attempt, edit func(*auth.Event)) {
 	o := t.change.Events[0]
 	edit(&o.Event)
 	updated := m.kit.ChangeOf(ctx, t.by, t.target, o)
@@ -203,11 +203,11 @@ type UnlockParams struct {
 // stolen session. Errors: CodeUserNotFound, CodeTargetStronger, CodePreconditionFailed,
 // CodeRateLimited.
 func (m *Admin) Unlock(ctx context.Context, who Actor, p UnlockParams) (auth.User, error) {
-	return carryOut(ctx, m, who, opUnlock, p.UserID, auth.EventUserUnlocked, func(t *turn) (auth.User, error) {
+	return carryOut(ctx, m, who, opUnlock, p.UserID, auth.EventUserUnlocked, func(t *attempt) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
-		if err := m.because(t, p.Reason); err != nil {
+		if err := m.setReason(t, p.Reason); err != nil {
 			return auth.User{}, err
 		}
 		fill, undo, err := m.kit.Unlock(ctx, t.target)

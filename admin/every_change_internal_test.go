@@ -25,13 +25,13 @@ func TestEachEditIsRecorded(t *testing.T) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.UserPatch]()) {
 		var p store.UserPatch
 		reflect.ValueOf(&p).Elem().FieldByIndex(f.Index).Set(filled(f.Type))
-		tn := &turn{target: before, record: &store.Record{}}
+		tn := &attempt{target: before, record: &store.Record{}}
 		tn.recordPatch(p)
 		if got := noted(tn.record.Changes); got != want[f.Name] {
 			t.Errorf("%s: %q, want %q", f.Name, got, want[f.Name])
 		}
 	}
-	same := &turn{target: before, record: &store.Record{}}
+	same := &attempt{target: before, record: &store.Record{}}
 	same.recordPatch(store.UserPatch{Email: &before.Email, Phone: &before.Phone, FullName: &before.FullName, EmailVerifiedAt: &before.EmailVerifiedAt, PhoneVerifiedAt: &before.PhoneVerifiedAt, UserMetadata: map[string]any{"a": 1.0}, AppMetadata: map[string]any{"b": 2.0}})
 	if got := noted(same.record.Changes); got != "" {
 		t.Errorf("what stays is recorded: %s", got)
@@ -42,13 +42,13 @@ func TestEachEditIsRecorded(t *testing.T) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[auth.User]()) {
 		var nu store.NewUser
 		reflect.ValueOf(&nu.User).Elem().FieldByIndex(f.Index).Set(filled(f.Type))
-		tn := &turn{record: &store.Record{}}
+		tn := &attempt{record: &store.Record{}}
 		tn.recordCreated(nu)
 		if got := noted(tn.record.Changes); got != whole[f.Name] {
 			t.Errorf("%s of a new account: %q, want %q", f.Name, got, whole[f.Name])
 		}
 	}
-	tn := &turn{record: &store.Record{}}
+	tn := &attempt{record: &store.Record{}}
 	tn.recordCreated(store.NewUser{PasswordHash: "x", User: auth.User{AppMetadata: map[string]any{"b": 2}}})
 	if got := noted(tn.record.Changes); got != "app_metadata: <nil>, map[b:2]; password: <nil>, true" {
 		t.Error(got)

@@ -121,7 +121,7 @@ func TestSmallRules(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{"-5": "'-5", "5": "5", "true": "true", `"=1"`: `"\u003d1"`, "{}": "{}", "": ""} {
-		if got := harmlessJSON(text); got != want {
+		if got := escapeFormulasJSON(text); got != want {
 			t.Errorf("%s becomes %s, want %s", text, got, want)
 		}
 	}

@@ -22,7 +22,7 @@ var (
 // other actors. The export is recorded before anything is read. Errors: CodeUserNotFound,
 // CodeTargetStronger.
 func (m *Admin) ExportUser(ctx context.Context, who Actor, userID string) (*auth.Export, error) {
-	return carryOut(ctx, m, who, opExportUser, userID, auth.EventUserExported, func(t *turn) (*auth.Export, error) {
+	return carryOut(ctx, m, who, opExportUser, userID, auth.EventUserExported, func(t *attempt) (*auth.Export, error) {
 		if _, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID}); err != nil {
 			return nil, err
 		}
@@ -62,7 +62,7 @@ func (m *Admin) AnonymizeUser(ctx context.Context, who Actor, p AnonymizeUserPar
 	if err := m.reason(p.Reason); err != nil {
 		return auth.User{}, err
 	}
-	return carryOut(ctx, m, who, opAnonymize, p.UserID, auth.EventUserAnonymized, func(t *turn) (auth.User, error) {
+	return carryOut(ctx, m, who, opAnonymize, p.UserID, auth.EventUserAnonymized, func(t *attempt) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}

@@ -49,7 +49,7 @@ func External(i Identity) Actor {
 
 // identifyExternal asks the application for the identity of a request.
 func (m *Admin) identifyExternal(r *http.Request) (Actor, error) {
-	i, err := m.authorize(r)
+	i, err := m.authenticate(r)
 	var refused *auth.Error
 	switch {
 	case errors.As(err, &refused) && refused != nil:
@@ -96,8 +96,8 @@ func (a *acting) aal() string {
 	return a.session.AAL
 }
 
-// fresh reports whether a person authenticated recently.
-func (m *Admin) fresh(a *acting) bool {
+// recentlyAuthenticated reports whether a person authenticated recently.
+func (m *Admin) recentlyAuthenticated(a *acting) bool {
 	if a.external != nil {
 		ago := m.kit.Now().Sub(a.external.AuthTime)
 		return ago < m.kit.RecentPeriod() && ago > -clockSkew

@@ -33,7 +33,7 @@ func authorize(r *http.Request) (admin.Identity, error) {
 
 // withStaff returns an office with operators that only the application knows.
 func withStaff(t *testing.T, store auth.Store) *office {
-	return newOfficeWith(t, store, admin.Options{Authorize: authorize})
+	return newOfficeWith(t, store, admin.Options{Authenticate: authorize})
 }
 
 // staff returns the header of an external operator with the named permissions.

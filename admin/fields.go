@@ -49,16 +49,16 @@ func fieldsOfPatch(p store.UserPatch) writtenFields {
 
 // mayAccept checks whether the actor may give roles that take effect without the holder's
 // acceptance: people with "*", and no keys. Errors: CodeMissingPermission.
-func (m *Admin) mayAccept(t *turn, accepted bool) error {
+func (m *Admin) mayAccept(t *attempt, accepted bool) error {
 	if accepted && !t.system() && (t.key != nil || !t.may(permAll)) {
 		return m.missing(permAll)
 	}
 	return nil
 }
 
-// mayWriteFields checks the fields of a turn's target, or of a new account. Errors: those
+// mayWriteFields checks the fields of the attempt's target, or of a new account. Errors: those
 // of allow and outranks, CodeRoleNotFound.
-func (m *Admin) mayWriteFields(t *turn, f writtenFields) error {
+func (m *Admin) mayWriteFields(t *attempt, f writtenFields) error {
 	for _, field := range []struct {
 		written bool
 		op      operation

@@ -16,10 +16,10 @@ var opFirstOwnerLink = operation{pattern: "first owner link"}
 // to a log. Errors: auth.CodeRoleInUse if there has ever been an owner, even a deleted one;
 // auth.CodeInternal with Options.Authorize.
 func (m *Admin) FirstOwnerLink(ctx context.Context) (string, error) {
-	if m.authorize != nil {
+	if m.authenticate != nil {
 		return "", m.fail(auth.CodeInternal, errors.New("with Options.Authorize, no account of this service is an operator"))
 	}
-	return carryOut(ctx, m, System("first owner"), opFirstOwnerLink, "", auth.EventLinkMade, func(t *turn) (string, error) {
+	return carryOut(ctx, m, System("first owner"), opFirstOwnerLink, "", auth.EventLinkMade, func(t *attempt) (string, error) {
 		t.record.Target = auth.RoleOwner
 		return m.kit.PutFirstOwnerLink(ctx, t.change)
 	})

@@ -13,12 +13,12 @@ func TestCellsAreNoFormulas(t *testing.T) {
 		"Eve;=cmd|'/C calc'!A0;": "Eve;'=cmd|'/C calc'!A0;", "a\t=1": "a\t'=1", "a\n=1": "a\n'=1", "a\r+1": "a\r'+1", `a;"=1"`: `a;"'=1"`, "a; =1": "a; '=1",
 		"\t=1": "'\t'=1", "\nx": "'\nx", "\rx": "'\rx", "a; b": "a; b",
 	} {
-		if got := harmless(text); got != want {
+		if got := escapeFormulas(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}
 	for _, text := range []string{`{"a":";=1"}`, `["\t+x","; -x"]`, `{"a":"b"}`, `{";@x":[";＝1"]}`} {
-		cell := harmlessJSON(text)
+		cell := escapeFormulasJSON(text)
 		if formula.MatchString(cell) {
 			t.Errorf("%s is a formula", cell)
 		}

@@ -78,7 +78,7 @@ func newOfficeWith(t *testing.T, store auth.Store, of admin.Options, opts ...aut
 		t.Fatal(err)
 	}
 	o.mux.Handle("/auth/v1/admin/", o.adm.Handler())
-	if o.api, err = documentFor(o, of.Authorize != nil); err != nil {
+	if o.api, err = documentFor(o, of.Authenticate != nil); err != nil {
 		t.Fatal(err)
 	}
 	return o

@@ -154,7 +154,7 @@ func (m *Admin) underKey(ctx context.Context, key *store.Idempotency, by auth.Au
 
 // keep stores v, to be returned when the request is repeated. It is for results that the
 // store cannot read later, and never holds a secret; an account is read again instead.
-func (t *turn) keep(v any) error {
+func (t *attempt) keep(v any) error {
 	if t.change.Idempotency == nil {
 		return nil
 	}
@@ -181,7 +181,7 @@ func repeated[T any](ctx context.Context, m *Admin, op operation, targetID strin
 	if u, ok := any(&v).(*auth.User); ok {
 		var err error
 		if *u, err = m.store.User(ctx, store.ByID(targetID)); err != nil {
-			return v, m.gone(err)
+			return v, m.notFound(err)
 		}
 	}
 	return v, nil

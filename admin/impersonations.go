@@ -75,7 +75,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 	if err := m.kit.CheckRedirect(p.RedirectTo); err != nil {
 		return ImpersonateResult{}, err
 	}
-	id, err := carryOut(ctx, m, who, opImpersonate, p.UserID, auth.EventImpersonationBegun, func(t *turn) (string, error) {
+	id, err := carryOut(ctx, m, who, opImpersonate, p.UserID, auth.EventImpersonationBegun, func(t *attempt) (string, error) {
 		if t.by.Session == nil {
 			return "", auth.Reject(auth.CodeImpersonationForbidden, "Only a signed-in operator may act as another user.")
 		}
@@ -142,8 +142,8 @@ func (m *Admin) EndImpersonation(ctx context.Context, who Actor, id, reason stri
 	case err != nil:
 		return m.kit.StoreError(err)
 	}
-	_, err = carryOut(ctx, m, who, opEndImpersonation, i.UserID, auth.EventImpersonationEnded, func(t *turn) (struct{}, error) {
-		if err := m.because(t, reason); err != nil {
+	_, err = carryOut(ctx, m, who, opEndImpersonation, i.UserID, auth.EventImpersonationEnded, func(t *attempt) (struct{}, error) {
+		if err := m.setReason(t, reason); err != nil {
 			return struct{}{}, err
 		}
 		t.change.Events[0].Event.SessionID = i.ID

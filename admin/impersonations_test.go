@@ -155,7 +155,7 @@ func TestImpersonationActsInNoMethod(t *testing.T) {
 		name := "Eve"
 		_, err = s.UpdateMe(ctx, auth.UpdateMeParams{Caller: by, FullName: &name})
 		wantCode(t, err, auth.CodeSessionEnded)
-		wantCode(t, s.EndSession(ctx, auth.EndSessionParams{Caller: by, End: s.ada.SessionID}), auth.CodeSessionEnded)
+		wantCode(t, s.EndSession(ctx, auth.EndSessionParams{Caller: by, TargetSessionID: s.ada.SessionID}), auth.CodeSessionEnded)
 		_, err = s.adm.User(ctx, admin.User(by), s.operator.User.ID)
 		wantCode(t, err, auth.CodeSessionEnded)
 		_, err = s.adm.Impersonate(ctx, admin.User(by), admin.ImpersonateParams{UserID: s.operator.User.ID, Reason: "nested"})
@@ -181,7 +181,7 @@ func TestImpersonationLeavesNoTrace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			held, err := s.Store.Held(t.Context(), id, s.Clock.Now())
+			held, err := s.Store.UserRecords(t.Context(), id, s.Clock.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -270,7 +270,7 @@ func TestImpersonationEnds(t *testing.T) {
 			return s.adm.DeleteUser(ctx, admin.System("test").Accepting(), admin.DeleteUserParams{UserID: s.ada.User.ID, Reason: "x"})
 		},
 		"the user ends it": func(ctx context.Context, s *stage) error {
-			return s.EndSession(ctx, auth.EndSessionParams{Caller: auth.Caller{UserID: s.ada.User.ID, SessionID: s.ada.SessionID}, End: s.acts.SessionID})
+			return s.EndSession(ctx, auth.EndSessionParams{Caller: auth.Caller{UserID: s.ada.User.ID, SessionID: s.ada.SessionID}, TargetSessionID: s.acts.SessionID})
 		},
 		"the user signs out everywhere": func(ctx context.Context, s *stage) error {
 			return s.Logout(ctx, auth.LogoutParams{Caller: auth.Caller{UserID: s.ada.User.ID, SessionID: s.ada.SessionID}, Scope: auth.LogoutGlobal})

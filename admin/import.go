@@ -89,7 +89,7 @@ func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams,
 	if err != nil {
 		return "", err
 	}
-	if err := m.mayAccept(&turn{acting: a}, p.Accepted); err != nil {
+	if err := m.mayAccept(&attempt{acting: a}, p.Accepted); err != nil {
 		return "", err
 	}
 	j, err := m.receive(ctx, a, importJob.name, p)
@@ -103,11 +103,11 @@ func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams,
 	if o, _ := ctx.Value(requestKey{}).(*once); o != nil {
 		o.read(m, sum.Sum(nil))
 	}
-	id, err := carryOut(ctx, m, who, opImportUsers, "", auth.EventJobStarted, func(t *turn) (string, error) {
+	id, err := carryOut(ctx, m, who, opImportUsers, "", auth.EventJobStarted, func(t *attempt) (string, error) {
 		t.changed("on_conflict", nil, p.OnConflict)
 		return m.start(ctx, t, j)
 	})
-	m.begun()
+	m.wakeWorker()
 	return id, err
 }
 

@@ -13,7 +13,7 @@ import (
 // account stays undecided, unless OnConflict is OnConflictError.
 func (im *importing) createAll(ctx context.Context, part string) error {
 	ctx = im.onlyOnce(ctx, part, true)
-	list, err := carryOut(ctx, im.Admin, im.who, opImportOver, "", auth.EventUserImported, func(t *turn) (*[]rowResult, error) {
+	list, err := carryOut(ctx, im.Admin, im.who, opImportOver, "", auth.EventUserImported, func(t *attempt) (*[]rowResult, error) {
 		results := append([]rowResult(nil), im.results...)
 		err := im.create(ctx, t, results)
 		return &results, err
@@ -57,7 +57,7 @@ func (im *importing) refuseAll(ctx context.Context, why error) error {
 }
 
 // create is one attempt at createAll.
-func (im *importing) create(ctx context.Context, t *turn, results []rowResult) error {
+func (im *importing) create(ctx context.Context, t *attempt, results []rowResult) error {
 	of, changes := make([]int, 0, len(im.rows)), make([]store.Change, 0, len(im.rows))
 	c := store.CreateUsers{Users: make([]store.ImportedRow, 0, len(im.rows))}
 	refused := false
@@ -122,7 +122,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 }
 
 // createEach creates accounts one after the other, for applications with hooks.
-func (im *importing) createEach(ctx context.Context, t *turn, of []int, changes []store.Change) ([]error, error) {
+func (im *importing) createEach(ctx context.Context, t *attempt, of []int, changes []store.Change) ([]error, error) {
 	errs := make([]error, len(of))
 	for n, i := range of {
 		c := changes[n]
@@ -146,8 +146,8 @@ func (im *importing) createEach(ctx context.Context, t *turn, of []int, changes 
 }
 
 // recordRow returns the change of a row, for its event.
-func (im *importing) recordRow(ctx context.Context, t *turn, i int) store.Change {
-	own := &turn{acting: t.acting, record: im.recordOf(ctx, t.acting, opImportUsers)}
+func (im *importing) recordRow(ctx context.Context, t *attempt, i int) store.Change {
+	own := &attempt{acting: t.acting, record: im.recordOf(ctx, t.acting, opImportUsers)}
 	own.record.Target = labelOf(im.users[i].User)
 	own.changed("row", nil, im.results[i].Row)
 	own.recordCreated(im.users[i])

@@ -88,7 +88,7 @@ func (im *importing) wasUpdated(ctx context.Context, i int) (bool, error) {
 // every operation.
 func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 	row := im.rows[i]
-	_, err := carryOut(im.onlyOnce(ctx, fmt.Sprint("row ", im.results[i].Row), false), im.Admin, im.who, opImportOver, there.ID, auth.EventUserUpdated, func(t *turn) (auth.User, error) {
+	_, err := carryOut(im.onlyOnce(ctx, fmt.Sprint("row ", im.results[i].Row), false), im.Admin, im.who, opImportOver, there.ID, auth.EventUserUpdated, func(t *attempt) (auth.User, error) {
 		t.changed("row", nil, im.results[i].Row)
 		patch, err := im.patch(ctx, t, row)
 		if err != nil {
@@ -107,8 +107,8 @@ func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 	return err
 }
 
-// patch returns the changes of a row to the target of a turn.
-func (im *importing) patch(ctx context.Context, t *turn, r importRow) (store.UserPatch, error) {
+// patch returns the changes of a row to the target of an attempt.
+func (im *importing) patch(ctx context.Context, t *attempt, r importRow) (store.UserPatch, error) {
 	given := func(s string) *string {
 		if s == "" {
 			return nil
@@ -153,7 +153,7 @@ func (im *importing) patch(ctx context.Context, t *turn, r importRow) (store.Use
 	}
 	if roles := slices.Compact(slices.Sorted(slices.Values(r.Roles))); len(roles) > 0 && !slices.Equal(roles, t.target.Roles) {
 		im.kit.SetRoles(&patch, t.roles, t.target, roles)
-		t.changed("roles", orNone(t.target.Roles), roles)
+		t.changed("roles", nonNil(t.target.Roles), roles)
 	}
 	return patch, im.mayWriteFields(t, fieldsOfPatch(patch))
 }

@@ -69,7 +69,7 @@ func (m *Admin) Invite(ctx context.Context, who Actor, p InviteParams) (Invitati
 		return inv, err
 	}
 	var send host.Send
-	return carryOut(ctx, m, who, opInvite, "", auth.EventInvited, func(t *turn) (Invitation, error) {
+	return carryOut(ctx, m, who, opInvite, "", auth.EventInvited, func(t *attempt) (Invitation, error) {
 		before, hash, err := m.invitation(ctx, inv.ID)
 		if err != nil && !errors.Is(err, auth.CodeNotFound) {
 			return inv, err
@@ -112,7 +112,7 @@ func (m *Admin) Invitations(ctx context.Context, who Actor, p InvitationsParams)
 // for Invite, and CodeNotFound.
 func (m *Admin) InviteAgain(ctx context.Context, who Actor, id string) (Invitation, error) {
 	var send host.Send
-	return carryOut(ctx, m, who, opInviteAgain, "", auth.EventInvited, func(t *turn) (Invitation, error) {
+	return carryOut(ctx, m, who, opInviteAgain, "", auth.EventInvited, func(t *attempt) (Invitation, error) {
 		before, hash, err := m.invitation(ctx, id)
 		if err != nil {
 			return before, err
@@ -129,13 +129,13 @@ func (m *Admin) InviteAgain(ctx context.Context, who Actor, id string) (Invitati
 // its roles. Errors: CodeNotFound, also if it was accepted meanwhile; CodeTargetStronger,
 // CodeMissingPermission, CodeReauthNeeded.
 func (m *Admin) WithdrawInvitation(ctx context.Context, who Actor, id string) error {
-	_, err := carryOut(ctx, m, who, opWithdrawInvite, "", auth.EventInvitationWithdrawn, func(t *turn) (struct{}, error) {
+	_, err := carryOut(ctx, m, who, opWithdrawInvite, "", auth.EventInvitationWithdrawn, func(t *attempt) (struct{}, error) {
 		inv, hash, err := m.invitation(ctx, id)
 		if err != nil {
 			return struct{}{}, err
 		}
 		t.record.Target = store.EmailKey(inv.Email)
-		t.changed("roles", orNone(inv.Roles), nil)
+		t.changed("roles", nonNil(inv.Roles), nil)
 		if err := m.mayInvite(t, inv.Roles); err != nil {
 			return struct{}{}, err
 		}
@@ -171,7 +171,7 @@ func (m *Admin) invitation(ctx context.Context, id string) (Invitation, []byte, 
 
 // putInvitation stores and sends an invitation of the actor. It replaces the invitation
 // with the hash seen, which gave the roles before.
-func (m *Admin) putInvitation(ctx context.Context, t *turn, send *host.Send, inv Invitation, before []string, seen []byte) (Invitation, error) {
+func (m *Admin) putInvitation(ctx context.Context, t *attempt, send *host.Send, inv Invitation, before []string, seen []byte) (Invitation, error) {
 	t.record.Target = store.EmailKey(inv.Email)
 	if self := cmp.Or(t.user, t.creator); self != nil && store.EmailKey(self.Email) == store.EmailKey(inv.Email) {
 		return inv, auth.Reject(auth.CodeTargetStronger, "You cannot do this to your own account.")
@@ -185,7 +185,7 @@ func (m *Admin) putInvitation(ctx context.Context, t *turn, send *host.Send, inv
 		return inv, err
 	}
 	inv.By = t.change.Events[0].Event.Actor
-	t.changed("roles", orNone(before), orNone(inv.Roles))
+	t.changed("roles", nonNil(before), nonNil(inv.Roles))
 	if err := t.keep(inv); err != nil {
 		return inv, err
 	}
@@ -194,7 +194,7 @@ func (m *Admin) putInvitation(ctx context.Context, t *turn, send *host.Send, inv
 
 // mayInvite checks whether the actor may create, replace or withdraw an invitation with
 // roles. The requirements are those of giving the roles.
-func (m *Admin) mayInvite(t *turn, roles []string) error {
+func (m *Admin) mayInvite(t *attempt, roles []string) error {
 	if len(roles) == 0 {
 		return nil
 	}
@@ -247,7 +247,7 @@ type invitationView struct {
 
 func viewInvitation(i Invitation) invitationView {
 	return invitationView{
-		ID: i.ID, Email: i.Email, Roles: orNone(i.Roles), Metadata: i.Metadata, RedirectTo: optional(i.RedirectTo),
+		ID: i.ID, Email: i.Email, Roles: nonNil(i.Roles), Metadata: i.Metadata, RedirectTo: optional(i.RedirectTo),
 		InvitedBy: actorView{optional(string(i.By.Kind)), optional(i.By.ID), optional(i.By.SessionID), nil},
 		CreatedAt: i.CreatedAt, SentAt: i.SentAt, ExpiresAt: i.ExpiresAt,
 	}

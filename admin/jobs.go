@@ -197,7 +197,7 @@ func (m *Admin) mayReadJob(ctx context.Context, who Actor, op operation, id stri
 	}
 	for _, p := range []string{k.permission(j.Params), k.also} {
 		if p != "" && !a.may(p) {
-			return store.Job{}, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, op)}, m.missing(p))
+			return store.Job{}, m.denied(ctx, &attempt{acting: a, record: m.recordOf(ctx, a, op)}, m.missing(p))
 		}
 	}
 	return j, nil
@@ -303,7 +303,7 @@ func (m *Admin) storeError(err error) error {
 }
 
 // start starts a job, as a part of the operation that requested it.
-func (m *Admin) start(ctx context.Context, t *turn, j store.Job) (string, error) {
+func (m *Admin) start(ctx context.Context, t *attempt, j store.Job) (string, error) {
 	t.change.Events[0].Event.Method = j.Kind
 	t.record.Target = j.ID
 	t.changed("rows", nil, j.Rows)
@@ -320,8 +320,8 @@ func (m *Admin) start(ctx context.Context, t *turn, j store.Job) (string, error)
 	return j.ID, nil
 }
 
-// begun wakes the worker of this process.
-func (m *Admin) begun() {
+// wakeWorker wakes the worker of this process.
+func (m *Admin) wakeWorker() {
 	select {
 	case m.wake <- struct{}{}:
 	default: // it is awake

@@ -125,7 +125,7 @@ func (m *Admin) CreateKey(ctx context.Context, who Actor, p CreateKeyParams) (Ne
 	if err := m.clean(&k, u); err != nil {
 		return NewKey{}, err
 	}
-	return carryOut(ctx, m, who, opCreateKey, "", auth.EventKeyCreated, func(t *turn) (NewKey, error) {
+	return carryOut(ctx, m, who, opCreateKey, "", auth.EventKeyCreated, func(t *attempt) (NewKey, error) {
 		if err := m.mayGive(t, k.Scopes); err != nil {
 			return NewKey{}, err
 		}
@@ -165,7 +165,7 @@ func (m *Admin) UpdateKey(ctx context.Context, who Actor, p UpdateKeyParams) (st
 	if err := m.clean(&store.APIKey{}, p); err != nil { // an actor without the permission learns only about syntax errors
 		return store.APIKey{}, err
 	}
-	return carryOut(ctx, m, who, opUpdateKey, "", auth.EventKeyChanged, func(t *turn) (store.APIKey, error) {
+	return carryOut(ctx, m, who, opUpdateKey, "", auth.EventKeyChanged, func(t *attempt) (store.APIKey, error) {
 		before, err := m.keyOf(ctx, t, p.ID, p.Revision)
 		if err != nil {
 			return store.APIKey{}, err
@@ -189,8 +189,8 @@ func (m *Admin) UpdateKey(ctx context.Context, who Actor, p UpdateKeyParams) (st
 			same          bool
 		}{
 			{"name", before.Name, k.Name, before.Name == k.Name},
-			{"scopes", orNone(before.Scopes), orNone(k.Scopes), slices.Equal(before.Scopes, k.Scopes)},
-			{"cidrs", orNone(before.Networks), orNone(k.Networks), slices.Equal(before.Networks, k.Networks)},
+			{"scopes", nonNil(before.Scopes), nonNil(k.Scopes), slices.Equal(before.Scopes, k.Scopes)},
+			{"cidrs", nonNil(before.Networks), nonNil(k.Networks), slices.Equal(before.Networks, k.Networks)},
 			{"expires_at", timeOrNone(before.ExpiresAt), timeOrNone(k.ExpiresAt), before.ExpiresAt.Equal(k.ExpiresAt)},
 			{"adopted", before.Adopted, k.Adopted, before.Adopted == k.Adopted},
 			{"hourly_limit", before.HourlyLimit, k.HourlyLimit, before.HourlyLimit == k.HourlyLimit},
@@ -221,7 +221,7 @@ func (m *Admin) RotateKey(ctx context.Context, who Actor, p RotateKeyParams) (Ne
 	if p.Overlap < 0 || p.Overlap > maxOverlap {
 		return NewKey{}, m.kit.Invalid("overlap", fmt.Sprintf("has to be from 0 to %d seconds", int(maxOverlap/time.Second)))
 	}
-	return carryOut(ctx, m, who, opRotateKey, "", auth.EventKeyRotated, func(t *turn) (NewKey, error) {
+	return carryOut(ctx, m, who, opRotateKey, "", auth.EventKeyRotated, func(t *attempt) (NewKey, error) {
 		before, err := m.keyOf(ctx, t, p.ID, p.Revision)
 		if err != nil {
 			return NewKey{}, err
@@ -252,7 +252,7 @@ type RevokeKeyParams struct {
 // invalid. Errors: CodeNotFound, CodeTargetStronger if the key has permissions of
 // Authmount or privileged ones that the actor lacks, CodePreconditionFailed.
 func (m *Admin) RevokeKey(ctx context.Context, who Actor, p RevokeKeyParams) error {
-	_, err := carryOut(ctx, m, who, opRevokeKey, "", auth.EventKeyRevoked, func(t *turn) (struct{}, error) {
+	_, err := carryOut(ctx, m, who, opRevokeKey, "", auth.EventKeyRevoked, func(t *attempt) (struct{}, error) {
 		before, err := m.keyOf(ctx, t, p.ID, p.Revision)
 		if err != nil {
 			return struct{}{}, err
@@ -260,7 +260,7 @@ func (m *Admin) RevokeKey(ctx context.Context, who Actor, p RevokeKeyParams) err
 		if !covers(t.permissions, m.permissions.managing(before.Scopes)) {
 			return struct{}{}, m.stronger()
 		}
-		if err := m.because(t, p.Reason); err != nil {
+		if err := m.setReason(t, p.Reason); err != nil {
 			return struct{}{}, err
 		}
 		k := before
@@ -272,7 +272,7 @@ func (m *Admin) RevokeKey(ctx context.Context, who Actor, p RevokeKeyParams) err
 }
 
 // keyOf reads the key of an operation. Errors: CodeNotFound, CodePreconditionFailed.
-func (m *Admin) keyOf(ctx context.Context, t *turn, id string, revision *int64) (store.APIKey, error) {
+func (m *Admin) keyOf(ctx context.Context, t *attempt, id string, revision *int64) (store.APIKey, error) {
 	k, err := m.project.Key(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -291,7 +291,7 @@ func (m *Admin) keyOf(ctx context.Context, t *turn, id string, revision *int64) 
 }
 
 // mayEdit checks whether the actor may change a key.
-func (m *Admin) mayEdit(t *turn, k store.APIKey, ownersOnly bool) error {
+func (m *Admin) mayEdit(t *attempt, k store.APIKey, ownersOnly bool) error {
 	if ownersOnly && !t.may(permAll) || !covers(t.permissions, k.Scopes) {
 		return m.stronger()
 	}
@@ -304,7 +304,7 @@ func (m *Admin) stronger() error {
 
 // putKey gives a key a new text and stores it. It replaces the key at a revision, if
 // there is one.
-func (m *Admin) putKey(ctx context.Context, t *turn, k *NewKey, revision *int64) error {
+func (m *Admin) putKey(ctx context.Context, t *attempt, k *NewKey, revision *int64) error {
 	text, err := apikey.New(apikey.Parts{Public: k.Public, Environment: k.Environment, ID: k.ID})
 	if err != nil {
 		return m.fail(auth.CodeInternal, err)
@@ -320,7 +320,7 @@ func (m *Admin) putKey(ctx context.Context, t *turn, k *NewKey, revision *int64)
 }
 
 // replaceKey stores a key in place of the one that was read.
-func (m *Admin) replaceKey(ctx context.Context, t *turn, k *store.APIKey, before store.APIKey) error {
+func (m *Admin) replaceKey(ctx context.Context, t *attempt, k *store.APIKey, before store.APIKey) error {
 	stored, err := m.project.PutKey(ctx, store.PutKey{Change: t.change, Key: *k, IfRevision: &before.Revision})
 	if err != nil {
 		return err
@@ -345,7 +345,7 @@ func (m *Admin) clean(k *store.APIKey, p UpdateKeyParams) error {
 	if p.Scopes != nil {
 		scopes := slices.Clone(*p.Scopes)
 		slices.Sort(scopes)
-		k.Scopes = orNone(slices.Compact(scopes))
+		k.Scopes = nonNil(slices.Compact(scopes))
 		if len(k.Scopes) > maxRolePermissions {
 			return m.kit.Invalid("scopes", fmt.Sprintf("are more than %d", maxRolePermissions))
 		}

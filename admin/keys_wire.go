@@ -46,7 +46,7 @@ const (
 
 func (m *Admin) viewKey(k store.APIKey) keyView {
 	v := keyView{
-		ID: k.ID, Name: k.Name, Kind: kindSecret, Environment: k.Environment, Scopes: orNone(k.Scopes), CIDRs: orNone(k.Networks),
+		ID: k.ID, Name: k.Name, Kind: kindSecret, Environment: k.Environment, Scopes: nonNil(k.Scopes), CIDRs: nonNil(k.Networks),
 		CreatedBy: optional(k.CreatedBy), Adopted: k.Adopted, HourlyLimit: k.HourlyLimit, Revision: k.Revision, Status: "live", CreatedAt: k.CreatedAt,
 		ExpiresAt: orNever(k.ExpiresAt), RevokedAt: orNever(k.RevokedAt), LastUsedAt: orNever(k.LastUsedAt), RotatedAt: orNever(k.RotatedAt), PreviousUntil: orNever(k.PreviousUntil),
 	}

@@ -148,7 +148,7 @@ func TestLedgerOfImports(t *testing.T) {
 
 // Each operation by an external admin.
 func TestLedgerOfStaff(t *testing.T) {
-	scenes(t, "staff", admin.Options{Authorize: authorize}, func(l *ledger) {
+	scenes(t, "staff", admin.Options{Authenticate: authorize}, func(l *ledger) {
 		l.permit("writer", notes)
 		l.signIn("ada")
 		all := l.staff("*")

@@ -72,11 +72,11 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (Made
 		}
 		u, err := m.store.User(ctx, store.ByEmail(p.Email))
 		if err != nil {
-			return MadeLink{}, m.gone(err)
+			return MadeLink{}, m.notFound(err)
 		}
 		p.UserID = u.ID
 	}
-	return carryOut(ctx, m, who, opMakeLink, p.UserID, auth.EventLinkMade, func(t *turn) (MadeLink, error) {
+	return carryOut(ctx, m, who, opMakeLink, p.UserID, auth.EventLinkMade, func(t *attempt) (MadeLink, error) {
 		t.change.Events[0].Event.Method = string(p.Type)
 		if p.Type == LinkAccept {
 			inv, seen, err := m.acceptance(ctx, t)
@@ -136,7 +136,7 @@ type SendParams struct {
 // CodeUserBanned, CodeRedirectNotAllowed, CodeRateLimited.
 func (m *Admin) Send(ctx context.Context, who Actor, p SendParams) (string, error) {
 	var send host.Send
-	return carryOut(ctx, m, who, opSend, p.UserID, auth.EventMessageAsked, func(t *turn) (string, error) {
+	return carryOut(ctx, m, who, opSend, p.UserID, auth.EventMessageAsked, func(t *attempt) (string, error) {
 		t.change.Events[0].Event.Method = string(p.Type)
 		if p.Type == LinkAccept {
 			inv, seen, err := m.acceptance(ctx, t)

@@ -35,7 +35,7 @@ func TestMadeLinksHaveNoCodes(t *testing.T) {
 	helper, ada := o.operator("helper@example.com", admin.PermCredentials, admin.PermMessagesSend), o.LoginAs(t, "ada@example.com", authtest.Unverified())
 	for typ, mailed := range map[admin.LinkType]bool{admin.LinkVerify: true, admin.LinkMagicLink: true, admin.LinkReset: false} {
 		made := o.do(helper, "POST /links", `{"type":"`+string(typ)+`","user_id":"`+ada.User.ID+`"}`).want(201)
-		if len(made.body) != 2 || s.last.Code != nil || !s.last.CodeExpiresAt.IsZero() || s.last.MaxTries != 0 || !strings.Contains(string(s.last.Data), helper.User.ID) {
+		if len(made.body) != 2 || s.last.Code != nil || !s.last.CodeExpiresAt.IsZero() || s.last.MaxAttempts != 0 || !strings.Contains(string(s.last.Data), helper.User.ID) {
 			t.Errorf("%s: %v, %+v", typ, made.body, s.last)
 		}
 		o.do(helper, "POST /users/"+ada.User.ID+"/send", `{"type":"`+string(typ)+`"}`).want(202)

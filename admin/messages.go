@@ -119,7 +119,7 @@ func (m *Admin) RetryMessage(ctx context.Context, who Actor, id string) error {
 		return err
 	}
 	var send host.Send
-	_, err = carryOut(ctx, m, who, opRetryMessage, before.UserID, auth.EventMessageAsked, func(t *turn) (none struct{}, err error) {
+	_, err = carryOut(ctx, m, who, opRetryMessage, before.UserID, auth.EventMessageAsked, func(t *attempt) (none struct{}, err error) {
 		now, err := m.message(ctx, id)
 		if err != nil {
 			return none, err

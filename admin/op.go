@@ -345,12 +345,12 @@ func (m *Admin) permissionFirst(ctx context.Context, who Actor, o operation, err
 func (m *Admin) mount(cookies bool) (http.Handler, error) {
 	var routes []host.Route
 	access := host.Operating
-	if m.authorize != nil {
+	if m.authenticate != nil {
 		access = host.Elsewhere
 	}
 	for _, e := range endpoints() {
 		routes = append(routes, host.Route{Pattern: e.op.pattern, Access: access, WhenDisabled: true, Cookies: cookies, Streams: e.op.streams, Errors: host.Codes(e.op.failures()...), Handle: func(w http.ResponseWriter, r *http.Request) error {
-			who, err := m.asks(r)
+			who, err := m.actorOf(r)
 			if err != nil {
 				return err
 			}

@@ -74,7 +74,7 @@ func (m *Admin) allow(a *acting, op operation) error {
 		return nil
 	case m.factorMissing(a):
 		return m.fail(auth.CodeInsufficientAAL, nil)
-	case op.stepUp && !a.begun && !m.fresh(a):
+	case op.stepUp && !a.begun && !m.recentlyAuthenticated(a):
 		return m.fail(auth.CodeReauthNeeded, nil)
 	}
 	return nil
@@ -135,8 +135,8 @@ func (m *Admin) mayAdd(a *acting, target auth.User, op operation) error {
 	return nil
 }
 
-// turn is one attempt at an operation that changes something.
-type turn struct {
+// attempt is one attempt at an operation that changes something.
+type attempt struct {
 	*acting
 	target auth.User    // zero: there is no target account
 	change store.Change // passed to the store
@@ -150,10 +150,10 @@ const attempts = 20
 
 // carryOut runs every operation that changes something. It reads the actor and the target
 // account (targetID, which may be empty), checks the requirements of the operation, and
-// calls do. do decides and calls the store with the turn's change, which contains all of
+// calls do. do decides and calls the store with the attempt's change, which contains all of
 // these checks as conditions, and the row of the audit log. If a condition no longer
 // holds (store.ErrStale), carryOut reads and decides again.
-func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, targetID string, what auth.EventType, do func(t *turn) (T, error)) (T, error) {
+func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, targetID string, what auth.EventType, do func(t *attempt) (T, error)) (T, error) {
 	var none T
 	for range attempts {
 		var v T
@@ -213,12 +213,12 @@ func (m *Admin) recordOf(ctx context.Context, a *acting, op operation) *store.Re
 }
 
 // begin reads the actor and the target, and checks the requirements of an operation.
-func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID string, what auth.EventType) (*turn, error) {
+func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID string, what auth.EventType) (*attempt, error) {
 	a, err := m.resolve(ctx, who, op)
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{acting: a, record: m.recordOf(ctx, a, op)}
+	t := &attempt{acting: a, record: m.recordOf(ctx, a, op)}
 	if err := m.allow(a, op); err != nil {
 		return t, err
 	}
@@ -231,7 +231,7 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 	if targetID != "" {
 		t.target, err = m.store.User(ctx, store.ByID(targetID))
 		if err != nil {
-			return t, m.gone(err)
+			return t, m.notFound(err)
 		}
 		targetID = t.target.ID // an id may be written in more than one form
 		if t.target.Anonymized() && op.permission != PermUsersDelete {
@@ -266,7 +266,7 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 
 // at adds the condition that the target still has the revision that the caller saw.
 // Errors: CodePreconditionFailed.
-func (m *Admin) at(t *turn, revision *int64) error {
+func (m *Admin) at(t *attempt, revision *int64) error {
 	if revision == nil {
 		return nil
 	}
@@ -277,8 +277,8 @@ func (m *Admin) at(t *turn, revision *int64) error {
 	return nil
 }
 
-// because stores the reason that the actor gave, if any. Errors: CodeValidationFailed.
-func (m *Admin) because(t *turn, reason string) error {
+// setReason stores the reason that the actor gave, if any. Errors: CodeValidationFailed.
+func (m *Admin) setReason(t *attempt, reason string) error {
 	if len(reason) > maxReason {
 		return m.kit.Invalid("reason", "is too long")
 	}
@@ -287,10 +287,10 @@ func (m *Admin) because(t *turn, reason string) error {
 }
 
 // keepReason stores a reason that was already checked.
-func (t *turn) keepReason(reason string) { t.change.Events[0].Event.Reason = reason }
+func (t *attempt) keepReason(reason string) { t.change.Events[0].Event.Reason = reason }
 
 // changed records the change of a field in the audit log.
-func (t *turn) changed(field string, before, after any) {
+func (t *attempt) changed(field string, before, after any) {
 	if t.record.Changes == nil {
 		t.record.Changes = map[string]store.FieldChange{}
 	}
@@ -301,7 +301,7 @@ func (t *turn) changed(field string, before, after any) {
 // repetitions would fill the log, and in memory push out all other rows. It reports whether
 // there is nothing to write. A change with an Idempotency-Key is written all the same,
 // because it stores the key.
-func (t *turn) unchanged(same bool) (skip bool) {
+func (t *attempt) unchanged(same bool) (skip bool) {
 	if !same || len(t.change.Events) != 1 { // with others, such as of a verified address, it has an effect
 		return false
 	}
@@ -312,12 +312,12 @@ func (t *turn) unchanged(same bool) (skip bool) {
 // failed converts an error of the store into the error for callers.
 func (m *Admin) failed(err error) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return m.gone(err)
+		return m.notFound(err)
 	}
 	return m.kit.StoreError(err)
 }
 
-func (m *Admin) gone(err error) error {
+func (m *Admin) notFound(err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return m.fail(auth.CodeUserNotFound, err)
 	}
@@ -326,7 +326,7 @@ func (m *Admin) gone(err error) error {
 
 // denied records in the background that an operation was refused, because a refusal does
 // not depend on the audit log.
-func (m *Admin) denied(ctx context.Context, t *turn, err error) error {
+func (m *Admin) denied(ctx context.Context, t *attempt, err error) error {
 	if t == nil {
 		return err
 	}

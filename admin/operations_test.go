@@ -129,7 +129,7 @@ var reference = regexp.MustCompile(`"#/components/(\w+)/([^"]+)"`)
 // operators. That is the reason that the harness reads it once.
 func TestOneDocumentForAllOptions(t *testing.T) {
 	t.Parallel()
-	for name, of := range map[string]admin.Options{"Authmount's own admins": {}, "the application's own": {Authorize: authorize}} {
+	for name, of := range map[string]admin.Options{"Authmount's own admins": {}, "the application's own": {Authenticate: authorize}} {
 		plain := newOfficeWith(t, memstore.New(), of).document()
 		of.RequireMFA, of.NotifyImpersonated = auth.Off, true
 		other := newOfficeWith(t, memstore.New(), of, auth.WithSettings(auth.Settings{Password: auth.Off, SignUp: auth.Off}), auth.WithCookies(auth.CookieOptions{}),

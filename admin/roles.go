@@ -87,7 +87,7 @@ func (m *Admin) CreateRole(ctx context.Context, who Actor, p CreateRoleParams) (
 	if err := m.cleanRole(&role); err != nil {
 		return RoleChange{}, err
 	}
-	return carryOut(ctx, m, who, opCreateRole, "", auth.EventRoleChanged, func(t *turn) (RoleChange, error) {
+	return carryOut(ctx, m, who, opCreateRole, "", auth.EventRoleChanged, func(t *attempt) (RoleChange, error) {
 		t.record.Target = role.Name
 		if role.Name == auth.RoleOwner || find(t.roles, role.Name).Name != "" {
 			return RoleChange{}, m.kit.Invalid("name", "is an existing role (owner, admin, support and auditor exist from the start); change it with PATCH or UpdateRole")
@@ -131,7 +131,7 @@ func (m *Admin) UpdateRole(ctx context.Context, who Actor, p UpdateRoleParams) (
 	if err := m.cleanRole(&given); err != nil {
 		return RoleChange{}, err
 	}
-	return carryOut(ctx, m, who, opUpdateRole, "", auth.EventRoleChanged, func(t *turn) (RoleChange, error) {
+	return carryOut(ctx, m, who, opUpdateRole, "", auth.EventRoleChanged, func(t *attempt) (RoleChange, error) {
 		before, err := m.mayWrite(t, p.Name, p.Revision)
 		if err != nil {
 			return RoleChange{}, err
@@ -148,7 +148,7 @@ func (m *Admin) UpdateRole(ctx context.Context, who Actor, p UpdateRoleParams) (
 }
 
 // mayName checks whether the actor may create or delete a role of a name.
-func (m *Admin) mayName(t *turn, name string) error {
+func (m *Admin) mayName(t *attempt, name string) error {
 	if m.isPrivileged(t.roles, name) && !t.may(permAll) {
 		return auth.Reject(auth.CodeTargetStronger, "The name of this role is privileged: only an owner can create or delete it.")
 	}
@@ -157,7 +157,7 @@ func (m *Admin) mayName(t *turn, name string) error {
 
 // setPrivileged sets whether a role's name is privileged; was is the present value. Only "*" changes it, and
 // nobody changes the mark of a name that the options or this package make privileged.
-func (m *Admin) setPrivileged(t *turn, role *store.RolePermissions, was bool, set *bool) error {
+func (m *Admin) setPrivileged(t *attempt, role *store.RolePermissions, was bool, set *bool) error {
 	role.Privileged = was
 	if set == nil || *set == was {
 		return nil
@@ -175,7 +175,7 @@ func (m *Admin) setPrivileged(t *turn, role *store.RolePermissions, was bool, se
 
 // putRole stores a role in place of before, which is zero for a new one. The actor must
 // be allowed to give its permissions and to set its mark.
-func (m *Admin) putRole(ctx context.Context, t *turn, before, role store.RolePermissions, privileged *bool, dry bool) (RoleChange, error) {
+func (m *Admin) putRole(ctx context.Context, t *attempt, before, role store.RolePermissions, privileged *bool, dry bool) (RoleChange, error) {
 	if err := m.setPrivileged(t, &role, before.Privileged, privileged); err != nil {
 		return RoleChange{}, err
 	}
@@ -192,7 +192,7 @@ func (m *Admin) putRole(ctx context.Context, t *turn, before, role store.RolePer
 		t.dry, done.dry = true, true
 		return done, nil
 	}
-	t.changed("permissions", orNone(before.Permissions), role.Permissions)
+	t.changed("permissions", nonNil(before.Permissions), role.Permissions)
 	if before.Description != role.Description {
 		t.changed("description", before.Description, role.Description)
 	}
@@ -228,7 +228,7 @@ type DeleteRoleParams struct {
 // DeleteRole deletes a role that no account has. Errors: CodeRoleNotFound, CodeRoleInUse
 // (its message has the number of accounts), CodeTargetStronger, CodePreconditionFailed.
 func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (RoleChange, error) {
-	return carryOut(ctx, m, who, opDeleteRole, "", auth.EventRoleDeleted, func(t *turn) (RoleChange, error) {
+	return carryOut(ctx, m, who, opDeleteRole, "", auth.EventRoleDeleted, func(t *attempt) (RoleChange, error) {
 		before, err := m.mayWrite(t, p.Name, p.Revision)
 		if err == nil {
 			err = m.mayName(t, p.Name)
@@ -247,7 +247,7 @@ func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (
 			done.dry = true
 			return done, nil
 		}
-		t.changed("permissions", orNone(before.Permissions), nil)
+		t.changed("permissions", nonNil(before.Permissions), nil)
 		table, err := m.project.DeleteRole(ctx, store.DeleteRole{Change: t.change, Name: p.Name})
 		switch {
 		case errors.Is(err, store.ErrNotFound):
@@ -263,7 +263,7 @@ func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (
 
 // cleanRole checks the fields of a role, except its name, and sorts its permissions.
 func (m *Admin) cleanRole(r *store.RolePermissions) error {
-	r.Permissions = orNone(slices.Compact(slices.Sorted(slices.Values(r.Permissions))))
+	r.Permissions = nonNil(slices.Compact(slices.Sorted(slices.Values(r.Permissions))))
 	switch {
 	case len(r.Description) > maxReason:
 		return m.kit.Invalid("description", "is too long")
@@ -281,7 +281,7 @@ func (m *Admin) cleanRole(r *store.RolePermissions) error {
 }
 
 // mayWrite checks whether the actor may change a role, and returns the present role.
-func (m *Admin) mayWrite(t *turn, name string, revision *int64) (store.RolePermissions, error) {
+func (m *Admin) mayWrite(t *attempt, name string, revision *int64) (store.RolePermissions, error) {
 	if roleName.MatchString(name) {
 		t.record.Target = name
 	}
@@ -300,7 +300,7 @@ func (m *Admin) mayWrite(t *turn, name string, revision *int64) (store.RolePermi
 }
 
 // atRoles checks that the table of roles still has the revision that the caller saw.
-func (m *Admin) atRoles(t *turn, revision *int64) error {
+func (m *Admin) atRoles(t *attempt, revision *int64) error {
 	if revision != nil && *revision != t.roles.Revision {
 		return m.fail(auth.CodePreconditionFailed, nil)
 	}
@@ -309,7 +309,7 @@ func (m *Admin) atRoles(t *turn, revision *int64) error {
 
 // mayGive checks whether the actor may give or remove permissions. An actor may do so
 // only with permissions that the actor has. The names of privileged roles count as such.
-func (m *Admin) mayGive(t *turn, permissions []string) error {
+func (m *Admin) mayGive(t *attempt, permissions []string) error {
 	if !covers(t.permissions, permissions) {
 		return auth.Reject(auth.CodeTargetStronger, "You can only give and take permissions that you have.")
 	}
@@ -355,7 +355,7 @@ type roleChange struct {
 // to accept them.
 func (m *Admin) changeRoles(ctx context.Context, who Actor, op operation, userID string, c roleChange, change func(auth.User) ([]string, error)) (auth.User, error) {
 	asks := false
-	u, err := carryOut(ctx, m, who, op, userID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
+	u, err := carryOut(ctx, m, who, op, userID, auth.EventRolesChanged, func(t *attempt) (auth.User, error) {
 		if err := m.at(t, c.revision); err != nil {
 			return auth.User{}, err
 		}
@@ -400,7 +400,7 @@ func (m *Admin) grant(ctx context.Context, who Actor, userID, role string, c rol
 func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role string) (auth.User, error) {
 	u, err := m.store.User(ctx, store.ByEmail(email))
 	if err != nil {
-		return u, m.gone(err)
+		return u, m.notFound(err)
 	}
 	c := roleChange{address: email}
 	if who.system != "" {
@@ -426,15 +426,15 @@ func (m *Admin) withdraw(ctx context.Context, who Actor, userID, role, why strin
 	})
 }
 
-// assign replaces the roles of a turn's target. asks reports whether the account waits for
+// assign replaces the roles of an attempt's target. asks reports whether the account waits for
 // the new ones.
-func (m *Admin) assign(ctx context.Context, t *turn, roles []string, c roleChange) (u auth.User, asks bool, err error) {
+func (m *Admin) assign(ctx context.Context, t *attempt, roles []string, c roleChange) (u auth.User, asks bool, err error) {
 	roles = slices.Sorted(slices.Values(roles))
-	roles = orNone(slices.Compact(roles))
+	roles = nonNil(slices.Compact(roles))
 	if err := m.mayAssign(t, roles); err != nil {
 		return u, false, err
 	}
-	if err := m.because(t, c.reason); err != nil {
+	if err := m.setReason(t, c.reason); err != nil {
 		return u, false, err
 	}
 	patch := store.UserPatch{Accept: t.accepting}
@@ -442,7 +442,7 @@ func (m *Admin) assign(ctx context.Context, t *turn, roles []string, c roleChang
 	if err := m.checkAddress(t.target, c.address, asks && !c.many && !t.system()); err != nil {
 		return u, false, err
 	}
-	t.changed("roles", orNone(t.target.Roles), roles)
+	t.changed("roles", nonNil(t.target.Roles), roles)
 	accepts := t.accepting && m.kit.Standing(t.roles, t.target).Waits
 	if t.unchanged(!accepts && slices.Equal(slices.Sorted(slices.Values(t.target.Roles)), roles)) {
 		return t.target, false, nil
@@ -454,9 +454,9 @@ func (m *Admin) assign(ctx context.Context, t *turn, roles []string, c roleChang
 	return u, asks, err
 }
 
-// mayAssign checks whether the actor may set these roles on the target of a turn, or on a
+// mayAssign checks whether the actor may set these roles on the target of an attempt, or on a
 // new account. Each role has to exist, unless the target already has it.
-func (m *Admin) mayAssign(t *turn, roles []string) error {
+func (m *Admin) mayAssign(t *attempt, roles []string) error {
 	for _, r := range roles {
 		if r != auth.RoleOwner && find(t.roles, r).Name == "" && !slices.Contains(t.target.Roles, r) {
 			return m.fail(auth.CodeRoleNotFound, nil)
@@ -481,7 +481,7 @@ func (m *Admin) Check(ctx context.Context, who Actor, userID, permission string)
 	}
 	u, err := m.store.User(ctx, store.ByID(userID))
 	if err != nil {
-		return CheckResult{}, m.gone(err)
+		return CheckResult{}, m.notFound(err)
 	}
 	r := CheckResult{Via: []string{}}
 	for _, role := range u.Roles {
@@ -505,7 +505,7 @@ func find(t store.RoleTable, name string) store.RolePermissions {
 	return store.RolePermissions{}
 }
 
-func orNone(list []string) []string {
+func nonNil(list []string) []string {
 	if list == nil {
 		return []string{}
 	}

@@ -54,7 +54,7 @@ type roleView struct {
 }
 
 func viewRole(r store.RolePermissions) roleView {
-	return roleView{r.Name, r.Description, orNone(r.Permissions), r.Privileged, orNever(r.CreatedAt), orNever(r.UpdatedAt)}
+	return roleView{r.Name, r.Description, nonNil(r.Permissions), r.Privileged, orNever(r.CreatedAt), orNever(r.UpdatedAt)}
 }
 
 // rolesAnswer is the table of roles on the wire.

@@ -134,7 +134,7 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 	}
 	if len(p.UserIDs) == 0 && p.IP == "" { // every earlier sign-in: almost as broad as All
 		if err := m.allow(a, operation{permission: opRevokeSessions.permission, stepUp: true}); err != nil {
-			return res, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, opRevokeSessions)}, err)
+			return res, m.denied(ctx, &attempt{acting: a, record: m.recordOf(ctx, a, opRevokeSessions)}, err)
 		}
 	}
 	ids := slices.Compact(slices.Sorted(slices.Values(p.UserIDs)))
@@ -144,7 +144,7 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 		}
 	}
 	for _, id := range ids {
-		ended, err := carryOut(m.onceFor(ctx, id), m, who, opRevokeSessions, id, auth.EventSessionsEnded, func(t *turn) (_ []string, err error) {
+		ended, err := carryOut(m.onceFor(ctx, id), m, who, opRevokeSessions, id, auth.EventSessionsEnded, func(t *attempt) (_ []string, err error) {
 			t.keepReason(p.Reason)
 			f := store.SessionFilter{IP: p.IP, Before: p.Before}
 			if a.user != nil {
@@ -175,7 +175,7 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 }
 
 // storeEnded stores the sessions that a request is about to revoke, for its repetition.
-func (m *Admin) storeEnded(ctx context.Context, t *turn, f store.SessionFilter) error {
+func (m *Admin) storeEnded(ctx context.Context, t *attempt, f store.SessionFilter) error {
 	if t.change.Idempotency == nil {
 		return nil
 	}
@@ -234,7 +234,7 @@ type revokedAll struct {
 // revokeAll revokes all sessions. The first change notifies the feed and writes the row
 // of the audit log. Further changes revoke the rest, a part at a time.
 func (m *Admin) revokeAll(ctx context.Context, who Actor, why string) (RevokeSessionsResult, error) {
-	res, err := carryOut(ctx, m, who, opRevokeAll, "", auth.EventSessionsEnded, func(t *turn) (res revokedAll, err error) {
+	res, err := carryOut(ctx, m, who, opRevokeAll, "", auth.EventSessionsEnded, func(t *attempt) (res revokedAll, err error) {
 		t.keepReason(why)
 		t.record.Target = permAll
 		res.At = t.change.Now

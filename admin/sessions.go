@@ -36,7 +36,7 @@ func (m *Admin) UserSessions(ctx context.Context, who Actor, userID string) ([]a
 		return nil, err
 	}
 	if _, err := m.store.User(ctx, store.ByID(userID)); err != nil {
-		return nil, m.gone(err)
+		return nil, m.notFound(err)
 	}
 	return m.auth.Sessions(ctx, auth.SessionsParams{UserID: userID})
 }
@@ -45,8 +45,8 @@ func (m *Admin) UserSessions(ctx context.Context, who Actor, userID string) ([]a
 // sessions, sorted. It also deletes the tokens of sign-ins in progress. Errors:
 // CodeUserNotFound, CodeTargetStronger.
 func (m *Admin) EndSessions(ctx context.Context, who Actor, userID, reason string) ([]string, error) {
-	return carryOut(ctx, m, who, opEndSessions, userID, auth.EventSessionsEnded, func(t *turn) (_ []string, err error) {
-		if err := m.because(t, reason); err != nil {
+	return carryOut(ctx, m, who, opEndSessions, userID, auth.EventSessionsEnded, func(t *attempt) (_ []string, err error) {
+		if err := m.setReason(t, reason); err != nil {
 			return nil, err
 		}
 		t.ended, err = m.store.RevokeSessions(ctx, m.kit.RemoveTokens(store.RevokeSessions{Change: t.change, UserID: t.target.ID}))
@@ -69,8 +69,8 @@ func (m *Admin) EndSession(ctx context.Context, who Actor, id, reason string) er
 	case err != nil && !errors.Is(err, store.ErrBanned):
 		return m.kit.StoreError(err)
 	}
-	_, err = carryOut(ctx, m, who, opEndSession, s.UserID, auth.EventSessionsEnded, func(t *turn) (_ []string, err error) {
-		if err := m.because(t, reason); err != nil {
+	_, err = carryOut(ctx, m, who, opEndSession, s.UserID, auth.EventSessionsEnded, func(t *attempt) (_ []string, err error) {
+		if err := m.setReason(t, reason); err != nil {
 			return nil, err
 		}
 		t.ended, err = m.store.RevokeSessions(ctx, store.RevokeSessions{Change: t.change, UserID: t.target.ID, Filter: store.SessionFilter{ID: id}})

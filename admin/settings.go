@@ -79,7 +79,7 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 		}
 		changes[name] = raw
 	}
-	stored, err := carryOut(ctx, m, who, opSetSettings, "", auth.EventSettingsChanged, func(t *turn) (store.StoredSettings, error) {
+	stored, err := carryOut(ctx, m, who, opSetSettings, "", auth.EventSettingsChanged, func(t *attempt) (store.StoredSettings, error) {
 		now, err := m.project.Settings(ctx)
 		switch {
 		case err != nil:
@@ -117,7 +117,7 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 // the edit, because only such an owner can undo every change. It makes that owner's
 // credentials a condition of the change. If no owner could sign in before, every edit is
 // allowed. Errors: CodeLastOwner.
-func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit host.SettingsEdit) error {
+func (m *Admin) leavesAnOwner(ctx context.Context, t *attempt, edit host.SettingsEdit) error {
 	banned, hadOwner := false, false
 	q := store.UserQuery{Role: auth.RoleOwner, Banned: &banned, Now: m.kit.Now(), Limit: maxPage}
 	for {
@@ -174,7 +174,7 @@ func (m *Admin) TrySMS(ctx context.Context, who Actor) (TryResult, error) {
 
 func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by auth.Channel) (TryResult, error) {
 	var test host.TestMessage // created once, however often the change is retried
-	before, err := carryOut(ctx, m, who, op, "", auth.EventSettingsTested, func(t *turn) (TryResult, error) {
+	before, err := carryOut(ctx, m, who, op, "", auth.EventSettingsTested, func(t *attempt) (TryResult, error) {
 		t.record.Target = string(by)
 		if t.user == nil {
 			return TryResult{}, m.kit.Invalid("actor", "is not an account with an address")
@@ -211,7 +211,7 @@ func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by aut
 // TryProvider fetches a provider's discovery document and keys, bypassing the cache. Errors:
 // CodeUnknownProvider.
 func (m *Admin) TryProvider(ctx context.Context, who Actor, name string) (TryResult, error) {
-	_, err := carryOut(ctx, m, who, opTestProvider, "", auth.EventSettingsTested, func(t *turn) (store.StoredSettings, error) {
+	_, err := carryOut(ctx, m, who, opTestProvider, "", auth.EventSettingsTested, func(t *attempt) (store.StoredSettings, error) {
 		if !m.kit.HasProvider(name) {
 			return store.StoredSettings{}, m.fail(auth.CodeUnknownProvider, nil)
 		}

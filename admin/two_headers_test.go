@@ -21,7 +21,7 @@ func TestTwoAuthorizationHeaders(t *testing.T) {
 	const key = "sk_0123456789abcdef0123456789abcdef"
 	for name, o := range map[string]*office{
 		"accounts":          newOffice(t, memstore.New(), auth.WithSecretKeys(auth.SecretKey{Key: key, Scopes: []string{"*"}})),
-		"application login": newOfficeWith(t, memstore.New(), admin.Options{Authorize: authorize}, auth.WithSecretKeys(auth.SecretKey{Key: key, Scopes: []string{"*"}})),
+		"application login": newOfficeWith(t, memstore.New(), admin.Options{Authenticate: authorize}, auth.WithSecretKeys(auth.SecretKey{Key: key, Scopes: []string{"*"}})),
 	} {
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		for _, row := range admin.Table() {

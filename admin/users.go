@@ -41,7 +41,7 @@ func (m *Admin) reader(ctx context.Context, who Actor, op operation) (*acting, e
 		return a, err
 	}
 	if err = m.allow(a, op); err != nil && op.pattern != opMe.pattern { // every caller may read its own identity
-		err = m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, op)}, err)
+		err = m.denied(ctx, &attempt{acting: a, record: m.recordOf(ctx, a, op)}, err)
 	}
 	if err == nil {
 		noteAllowed(ctx)
@@ -90,7 +90,7 @@ func (m *Admin) BanUser(ctx context.Context, who Actor, p BanUserParams) (auth.U
 	if err != nil {
 		return auth.User{}, err
 	}
-	return carryOut(ctx, m, who, opBanUser, p.UserID, auth.EventUserBanned, func(t *turn) (auth.User, error) {
+	return carryOut(ctx, m, who, opBanUser, p.UserID, auth.EventUserBanned, func(t *attempt) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
@@ -113,11 +113,11 @@ type UnbanUserParams struct {
 // UnbanUser lifts a ban; an account without a ban is no error, and nothing is recorded.
 // Errors as for BanUser.
 func (m *Admin) UnbanUser(ctx context.Context, who Actor, p UnbanUserParams) (auth.User, error) {
-	return carryOut(ctx, m, who, opUnbanUser, p.UserID, auth.EventUserUnbanned, func(t *turn) (auth.User, error) {
+	return carryOut(ctx, m, who, opUnbanUser, p.UserID, auth.EventUserUnbanned, func(t *attempt) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
-		if err := m.because(t, p.Reason); err != nil {
+		if err := m.setReason(t, p.Reason); err != nil {
 			return auth.User{}, err
 		}
 		t.changed("banned_until", eventTime(t.target.BannedUntil), nil)
@@ -141,7 +141,7 @@ func (m *Admin) DeleteUser(ctx context.Context, who Actor, p DeleteUserParams) e
 	if err := m.reason(p.Reason); err != nil {
 		return err
 	}
-	_, err := carryOut(ctx, m, who, opDeleteUser, p.UserID, auth.EventUserDeleted, func(t *turn) (struct{}, error) {
+	_, err := carryOut(ctx, m, who, opDeleteUser, p.UserID, auth.EventUserDeleted, func(t *attempt) (struct{}, error) {
 		if err := m.at(t, p.Revision); err != nil {
 			return struct{}{}, err
 		}

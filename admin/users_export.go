@@ -66,7 +66,7 @@ func (m *Admin) ExportUsers(ctx context.Context, who Actor, p ExportUsersParams,
 	if err != nil {
 		return err
 	}
-	_, err = carryOut(ctx, m, who, opExportUsers, "", auth.EventUsersExported, func(t *turn) (struct{}, error) {
+	_, err = carryOut(ctx, m, who, opExportUsers, "", auth.EventUsersExported, func(t *attempt) (struct{}, error) {
 		if p.secret() {
 			if err := m.allow(t.acting, opExportSecrets); err != nil {
 				return struct{}{}, err

@@ -142,7 +142,7 @@ func (o *userWriter) cells(r *exportedRow) error {
 	for i := range o.fields {
 		switch f := &o.fields[i]; {
 		case f.text != nil:
-			o.line = appendCell(o.line, harmless(f.text(r)))
+			o.line = appendCell(o.line, escapeFormulas(f.text(r)))
 		case f.time != nil:
 			if t := f.time(r); !t.IsZero() {
 				o.line = appendTime(o.line, t)
@@ -153,7 +153,7 @@ func (o *userWriter) cells(r *exportedRow) error {
 				return err
 			}
 			if suspicious(o.cell) {
-				o.line = appendCell(o.line, harmlessJSON(string(o.cell)))
+				o.line = appendCell(o.line, escapeFormulasJSON(string(o.cell)))
 			} else {
 				o.line = appendCell(o.line, o.cell)
 			}

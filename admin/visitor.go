@@ -13,13 +13,13 @@ func (m *Admin) Auth() *auth.Auth { return m.auth }
 
 // OwnLogin reports whether the application has an admin login of its own
 // (Options.Authorize).
-func (m *Admin) OwnLogin() bool { return m.authorize != nil }
+func (m *Admin) OwnLogin() bool { return m.authenticate != nil }
 
 // Authorize returns the sender of a request to a page: with Options.Authorize the person
 // whom the application names, otherwise the user of the session. Errors: those of
 // Options.Authorize.
 func (m *Admin) Authorize(r *http.Request) (Actor, error) {
-	if m.authorize != nil {
+	if m.authenticate != nil {
 		return m.identifyExternal(r)
 	}
 	if c := auth.ClaimsFrom(r.Context()); c != nil {
@@ -79,7 +79,7 @@ func (v Visitor) Attempt(ctx context.Context, pattern string) error {
 		return err
 	}
 	if err := v.m.allow(v.a, op); err != nil {
-		return v.m.denied(ctx, &turn{acting: v.a, record: v.m.recordOf(ctx, v.a, op)}, err)
+		return v.m.denied(ctx, &attempt{acting: v.a, record: v.m.recordOf(ctx, v.a, op)}, err)
 	}
 	return nil
 }
@@ -92,5 +92,5 @@ func (v Visitor) op(pattern string) (operation, error) {
 	return op, nil
 }
 
-// KeysMay reports whether a secret key may have a permission.
-func KeysMay(permission string) bool { return !slices.Contains(notForKeys(), permission) }
+// AllowedForKeys reports whether a secret key may have a permission.
+func AllowedForKeys(permission string) bool { return !slices.Contains(notForKeys(), permission) }

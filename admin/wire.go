@@ -127,12 +127,12 @@ var wildcard = regexp.MustCompile(`\{(\w+)\}`)
 // isText reports whether every store can keep a text.
 func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// asks returns the actor of an accepted request.
-func (m *Admin) asks(r *http.Request) (Actor, error) {
+// actorOf returns the actor of an accepted request.
+func (m *Admin) actorOf(r *http.Request) (Actor, error) {
 	if text, ok := m.kit.RequestKey(r.Context()); ok {
 		return Key(text), nil
 	}
-	if m.authorize != nil {
+	if m.authenticate != nil {
 		return m.identifyExternal(r)
 	}
 	s, u := m.kit.Current(r.Context())

@@ -328,7 +328,7 @@ func TestStepUp(t *testing.T) {
 // identity counts.
 func TestOwnAdminLogin(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, nil, admin.Options{Authorize: func(r *http.Request) (admin.Identity, error) {
+	o := newOffice(t, nil, admin.Options{Authenticate: func(r *http.Request) (admin.Identity, error) {
 		if r.Header.Get("X-Staff") == "" {
 			return admin.Identity{}, errors.New("nobody")
 		}

@@ -157,7 +157,7 @@ func (v *visit) scopes(held []string) ([]field, error) {
 	}
 	f, err := v.permissions(held)
 	f.Name, f.Label = "scopes", v.t("Scopes")
-	f.Options = slices.DeleteFunc(f.Options, func(o option) bool { return !admin.KeysMay(o.Value) })
+	f.Options = slices.DeleteFunc(f.Options, func(o option) bool { return !admin.AllowedForKeys(o.Value) })
 	rest := v.others(held)
 	for _, name := range held { // a scope that is not declared any more remains until it is removed
 		if !strings.Contains(name, "*") {

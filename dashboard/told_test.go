@@ -170,7 +170,7 @@ func (solved) Verify(context.Context, string, netip.Addr) error { return nil }
 // application's own login has none, and gets no confirmation.
 func TestFirstOwnerWithoutAnAccount(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, nil, admin.Options{Authorize: func(*http.Request) (admin.Identity, error) {
+	o := newOffice(t, nil, admin.Options{Authenticate: func(*http.Request) (admin.Identity, error) {
 		return admin.Identity{ID: "eve", Permissions: []string{"auth.users.read"}}, nil
 	}})
 	b := o.browser()

@@ -46,7 +46,7 @@ func (s *Store) change(ctx context.Context, c *store.Change, plan func() (*effec
 		return err
 	}
 	defer unlock()
-	e, err := s.judge(c, plan)
+	e, err := s.checkChange(c, plan)
 	if err != nil {
 		return err
 	}
@@ -64,9 +64,9 @@ func (s *Store) change(ctx context.Context, c *store.Change, plan func() (*effec
 	return e.refusal
 }
 
-// judge checks all conditions, in the order of store.Change. The caller holds the mutex
+// checkChange checks all conditions, in the order of store.Change. The caller holds the mutex
 // until the effect is applied.
-func (s *Store) judge(c *store.Change, plan func() (*effect, error)) (*effect, error) {
+func (s *Store) checkChange(c *store.Change, plan func() (*effect, error)) (*effect, error) {
 	if err := s.authority(c.By, c.Now); err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Account returns a user's credentials and the data that Held lists.
-func (s *Store) Account(ctx context.Context, k store.UserKey, now time.Time) (c store.Credentials, h store.Held, err error) {
+// Account returns a user's credentials and the data that UserRecords lists.
+func (s *Store) Account(ctx context.Context, k store.UserKey, now time.Time) (c store.Credentials, h store.UserRecords, err error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return c, h, err
@@ -23,8 +23,8 @@ func (s *Store) Account(ctx context.Context, k store.UserKey, now time.Time) (c 
 	return u.credentials(k.Device), s.held(u, utc(now)), nil
 }
 
-// Held lists the stored data about a user.
-func (s *Store) Held(ctx context.Context, userID string, now time.Time) (h store.Held, err error) {
+// UserRecords lists the stored data about a user.
+func (s *Store) UserRecords(ctx context.Context, userID string, now time.Time) (h store.UserRecords, err error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return h, err
@@ -36,29 +36,29 @@ func (s *Store) Held(ctx context.Context, userID string, now time.Time) (h store
 	return h, nil
 }
 
-func (s *Store) held(u *user, now time.Time) (h store.Held) {
+func (s *Store) held(u *user, now time.Time) (h store.UserRecords) {
 	for hash, d := range u.devices {
 		if hash != forgotten && now.Before(d.Last.Add(store.DeviceLife)) {
-			h.Devices = append(h.Devices, store.HeldDevice{Device: hash, FirstSeenAt: d.First, LastSeenAt: d.Last, Origin: d.Origin})
+			h.Devices = append(h.Devices, store.DeviceRecord{Device: hash, FirstSeenAt: d.First, LastSeenAt: d.Last, Origin: d.Origin})
 		}
 	}
 	for id := range u.tokens {
 		if t := s.tokens[id]; t != nil && now.Before(t.ExpiresAt) {
-			h.Pending = append(h.Pending, store.HeldToken{Purpose: t.Purpose, Subject: t.Subject, Data: slices.Clone(t.Data), CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt})
+			h.Pending = append(h.Pending, store.TokenRecord{Purpose: t.Purpose, Subject: t.Subject, Data: slices.Clone(t.Data), CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt})
 		}
 	}
 	for _, m := range s.messages {
 		if m.UserID == u.ID && now.Before(m.ExpiresAt) {
-			h.Messages = append(h.Messages, store.HeldMessage{CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt})
+			h.Messages = append(h.Messages, store.PendingMessage{CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt})
 		}
 	}
-	slices.SortFunc(h.Devices, func(a, b store.HeldDevice) int {
+	slices.SortFunc(h.Devices, func(a, b store.DeviceRecord) int {
 		return cmp.Or(a.FirstSeenAt.Compare(b.FirstSeenAt), a.LastSeenAt.Compare(b.LastSeenAt))
 	})
-	slices.SortFunc(h.Pending, func(a, b store.HeldToken) int {
+	slices.SortFunc(h.Pending, func(a, b store.TokenRecord) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ExpiresAt.Compare(b.ExpiresAt), cmp.Compare(a.Purpose, b.Purpose))
 	})
-	slices.SortFunc(h.Messages, func(a, b store.HeldMessage) int {
+	slices.SortFunc(h.Messages, func(a, b store.PendingMessage) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ExpiresAt.Compare(b.ExpiresAt))
 	})
 	return h

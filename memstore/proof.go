@@ -7,8 +7,8 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// AddProof adds an authentication method to a session.
-func (s *Store) AddProof(ctx context.Context, c store.AddProof) (proved store.Session, owner store.User, err error) {
+// AddAuthentication adds an authentication method to a session.
+func (s *Store) AddAuthentication(ctx context.Context, c store.AddAuthentication) (proved store.Session, owner store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		sess, u, err := s.get(c.SessionID, c.Now)
 		if err != nil {

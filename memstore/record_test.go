@@ -21,7 +21,7 @@ func prepared(t *testing.T) *memstore.Store {
 	ok(t, err)
 	for _, token := range []store.Token{
 		{Purpose: store.PurposeReset, Hash: hash(1), UserID: userID},
-		{Purpose: store.PurposePhoneCode, Hash: hash(2), UserID: userID, Subject: "s", MaxTries: 2},
+		{Purpose: store.PurposePhoneCode, Hash: hash(2), UserID: userID, Subject: "s", MaxAttempts: 2},
 		{Purpose: store.PurposeMagicLink, Hash: hash(3)},
 	} {
 		token.CreatedAt, token.ExpiresAt = now, now.Add(time.Hour)
@@ -121,15 +121,15 @@ func TestGuessesCount(t *testing.T) {
 			if change.By == (store.Authority{}) {
 				change.By.Proof = true
 			}
-			guess := store.TryCode{Change: change, Purpose: store.PurposePhoneCode, Subject: "s", Hash: hash(9)}
-			_, _, err = s.TryCode(t.Context(), guess)
+			guess := store.CodeAttempt{Change: change, Purpose: store.PurposePhoneCode, Subject: "s", Hash: hash(9)}
+			_, _, err = s.RedeemCode(t.Context(), guess)
 			is(t, err, c.want)
 			code, err := s.PeekToken(t.Context(), store.PurposePhoneCode, hash(2), now)
 			ok(t, err)
 			events, err := s.Events(t.Context(), store.EventQuery{UserID: userID})
 			ok(t, err)
-			if (code.Tries == 1) != c.counted || (len(events) == 1 && events[0].ID == event(0, 2, now).Event.ID) != c.counted {
-				t.Errorf("%d tries, events %+v", code.Tries, events)
+			if (code.Attempts == 1) != c.counted || (len(events) == 1 && events[0].ID == event(0, 2, now).Event.ID) != c.counted {
+				t.Errorf("%d tries, events %+v", code.Attempts, events)
 			}
 		})
 	}

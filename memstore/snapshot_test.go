@@ -96,9 +96,9 @@ func TestSnapshotOfTheRest(t *testing.T) {
 	c.Events = []store.OutcomeEvent{event(store.OutcomeDone, 2, now), event(store.OutcomeDone, 1, now)}
 	c.Messages = []store.SealedMessage{{ID: "m", Token: store.TokenRef{Purpose: store.PurposePhoneCode, Hash: hash(1)}, Body: []byte("b"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(time.Hour)}}
 	c.Idempotency = &store.Idempotency{Actor: "a", Route: "r", Key: "k", RequestHash: hash(3), Result: []byte("res"), ExpiresAt: now.Add(time.Hour)}
-	put := store.PutToken{Change: c, Token: store.Token{Purpose: store.PurposePhoneCode, Hash: hash(1), Subject: "s", ExpiresAt: now.Add(time.Hour), MaxTries: 3}}
+	put := store.PutToken{Change: c, Token: store.Token{Purpose: store.PurposePhoneCode, Hash: hash(1), Subject: "s", ExpiresAt: now.Add(time.Hour), MaxAttempts: 3}}
 	ok(t, s.PutToken(ctx, put))
-	_, _, err := s.TryCode(ctx, store.TryCode{Change: system(now), Purpose: store.PurposePhoneCode, Subject: "s", Hash: hash(9)})
+	_, _, err := s.RedeemCode(ctx, store.CodeAttempt{Change: system(now), Purpose: store.PurposePhoneCode, Subject: "s", Hash: hash(9)})
 	is(t, err, store.ErrWrongCode)
 	_, err = s.PutRole(ctx, store.PutRole{Change: system(now), Role: store.RolePermissions{Name: "b", Permissions: []string{"p"}}})
 	ok(t, err)
@@ -142,11 +142,11 @@ func TestSnapshotOfTheRest(t *testing.T) {
 	}
 	ok(t, again.RetryMessage(ctx, store.RetryMessage{Change: system(now), ID: "f"}))
 	for range 2 {
-		_, _, err = again.TryCode(ctx, store.TryCode{Change: system(now), Purpose: store.PurposePhoneCode, Subject: "s", Hash: hash(9)})
+		_, _, err = again.RedeemCode(ctx, store.CodeAttempt{Change: system(now), Purpose: store.PurposePhoneCode, Subject: "s", Hash: hash(9)})
 		is(t, err, store.ErrWrongCode)
 	}
-	_, _, err = again.TryCode(ctx, store.TryCode{Change: system(now), Purpose: store.PurposePhoneCode, Subject: "s", Hash: hash(1)})
-	is(t, err, store.ErrTooManyTries)
+	_, _, err = again.RedeemCode(ctx, store.CodeAttempt{Change: system(now), Purpose: store.PurposePhoneCode, Subject: "s", Hash: hash(1)})
+	is(t, err, store.ErrTooManyAttempts)
 }
 
 func TestDamagedSnapshot(t *testing.T) {

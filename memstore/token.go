@@ -117,8 +117,8 @@ func (s *Store) RedeemToken(ctx context.Context, c store.Redemption) (t store.To
 	return t, u, err
 }
 
-// TryCode checks an attempt at a code and counts it.
-func (s *Store) TryCode(ctx context.Context, c store.TryCode) (t store.Token, u store.User, err error) {
+// RedeemCode checks an attempt at a code and counts it.
+func (s *Store) RedeemCode(ctx context.Context, c store.CodeAttempt) (t store.Token, u store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		id, ok := s.live[subject{c.Purpose, c.Subject}]
 		code := s.liveToken(id, c.Now)
@@ -129,11 +129,11 @@ func (s *Store) TryCode(ctx context.Context, c store.TryCode) (t store.Token, u 
 		switch {
 		case !live:
 			return nil, store.ErrNotFound
-		case code.Tries >= code.MaxTries:
-			return nil, store.ErrTooManyTries
+		case code.Attempts >= code.MaxAttempts:
+			return nil, store.ErrTooManyAttempts
 		case subtle.ConstantTimeCompare(hash, c.Hash) != 1:
 			return &effect{about: whose(code, c.Effect), outcome: store.OutcomeWrongCode, refusal: store.ErrWrongCode, apply: func() error {
-				code.Tries++
+				code.Attempts++
 				return nil
 			}}, nil
 		}

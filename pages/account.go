@@ -59,7 +59,7 @@ func postProfile(v *visit) (string, error) {
 func postSessions(v *visit) (string, error) {
 	by := v.claims.Caller()
 	if id := v.form.Get("id"); id != "" {
-		return v.done("signed_out_device"), v.p.a.EndSession(v.ctx, auth.EndSessionParams{Caller: by, End: id})
+		return v.done("signed_out_device"), v.p.a.EndSession(v.ctx, auth.EndSessionParams{Caller: by, TargetSessionID: id})
 	}
 	return v.done("signed_out_device"), v.p.a.Logout(v.ctx, auth.LogoutParams{Caller: by, Scope: auth.LogoutOthers})
 }

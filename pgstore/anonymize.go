@@ -47,9 +47,9 @@ func (s *Store) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (store
 		}
 		b := &pgx.Batch{}
 		b.Queue(s.sql(deleteSessions), u.ID)
-		b.Queue(s.sql(deleteTokensAbout), orEmpty(c.Subjects), tokenPurposes())
-		b.Queue(s.sql(deleteMessagesTo), u.ID, orEmpty(c.Recipients))
-		b.Queue(s.sql(deleteLogOf), u.ID, orEmpty(c.Recipients))
+		b.Queue(s.sql(deleteTokensAbout), nonNil(c.Subjects), tokenPurposes())
+		b.Queue(s.sql(deleteMessagesTo), u.ID, nonNil(c.Recipients))
+		b.Queue(s.sql(deleteLogOf), u.ID, nonNil(c.Recipients))
 		if err := send(ctx, tx, b); err != nil {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func (s *Store) rewriteEvents(ctx context.Context, tx pgx.Tx, c *store.Anonymize
 	}
 	last := "00000000-0000-0000-0000-000000000000"
 	for {
-		rows, err := tx.Query(ctx, s.sql(selectEventsTelling), c.UserID, last, rewritten, orEmpty(c.Names))
+		rows, err := tx.Query(ctx, s.sql(selectEventsTelling), c.UserID, last, rewritten, nonNil(c.Names))
 		if err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func (s *Store) change(ctx context.Context, c *store.Change, on target, f func(c
 			return err
 		}
 		if r.refusal == nil {
-			if err := s.judge(ctx, tx, c, h, r); err != nil {
+			if err := s.checkChange(ctx, tx, c, h, r); err != nil {
 				return err
 			}
 		}
@@ -127,9 +127,9 @@ const ownerIsLeft = `select exists (select from auth.users u
 	where u.roles <> '{}' and u.roles @> array['` + store.RoleOwner + `'] and (u.banned_until is null or u.banned_until <= $1::timestamptz)
 		and u.accepted_sequence > 0 and (u.accepted_until is null or u.accepted_until > $1::timestamptz))`
 
-// judge checks IfUsers, IfRoles, IfKey, KeepOwner and FirstOwner. The result of ownerIsLeft
+// checkChange checks IfUsers, IfRoles, IfKey, KeepOwner and FirstOwner. The result of ownerIsLeft
 // is stable, because every change that may remove an owner locks all owners.
-func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *store.Change, h *held, r *result) error {
+func (s *Store) checkChange(ctx context.Context, tx pgx.Tx, c *store.Change, h *held, r *result) error {
 	for _, want := range c.IfUsers {
 		id := want.ID
 		if id == "" && r.used != nil {
@@ -155,7 +155,7 @@ func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *store.Change, h *held, 
 		}
 	}
 	if c.FirstOwner {
-		return s.judgeFirst(ctx, tx, h, r)
+		return s.checkFirstOwner(ctx, tx, h, r)
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ const releaseKey = `delete from auth.idempotency where actor = $1::text and rout
 // claim adds the statements that store the change's idempotency key to a batch.
 func (s *Store) claim(b *pgx.Batch, i *store.Idempotency, now time.Time, h *held) {
 	var claimed bool
-	b.Queue(s.sql(claimKey), i.Actor, i.Route, i.Key, orEmpty(i.RequestHash), orEmpty(i.Result), i.ExpiresAt, now).Exec(func(tag commandTag) error {
+	b.Queue(s.sql(claimKey), i.Actor, i.Route, i.Key, nonNil(i.RequestHash), nonNil(i.Result), i.ExpiresAt, now).Exec(func(tag commandTag) error {
 		claimed = tag.RowsAffected() > 0
 		return nil
 	})

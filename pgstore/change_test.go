@@ -146,7 +146,7 @@ func refreshOfBanned(t *testing.T, s *pgstore.Store) meeting {
 	u, sess := withSession(t, s)
 	until := time.Now().Add(time.Hour)
 	return meeting{func(ctx context.Context) error {
-		_, _, err := s.AddProof(ctx, store.AddProof{Change: byTest(), SessionID: sess.ID, Proof: store.AMR{Method: "password"}})
+		_, _, err := s.AddAuthentication(ctx, store.AddAuthentication{Change: byTest(), SessionID: sess.ID, Proof: store.AMR{Method: "password"}})
 		if err == nil {
 			_, err = patch(ctx, s, u.ID, store.UserPatch{BannedUntil: &until})
 		}
@@ -273,7 +273,7 @@ func userChangesAtCode(t *testing.T, s *pgstore.Store) meeting {
 		t.Fatal(err)
 	}
 	return meeting{rename(s, byTest(), u.ID), func(ctx context.Context) error {
-		_, _, err := s.TryCode(ctx, store.TryCode{Change: asItIs(u, ""), Purpose: store.PurposePhoneCode, Subject: u.ID, Hash: hashOf("right")})
+		_, _, err := s.RedeemCode(ctx, store.CodeAttempt{Change: asItIs(u, ""), Purpose: store.PurposePhoneCode, Subject: u.ID, Hash: hashOf("right")})
 		return err
 	}, store.ErrStale}
 }

@@ -28,18 +28,18 @@ func TestWrongGuessCountsWithoutClaims(t *testing.T) {
 			t.Fatal(err)
 		}
 		guess := func(code string) error {
-			_, _, err := s.TryCode(t.Context(), store.TryCode{Change: change(), Purpose: store.PurposePhoneCode, Subject: "+49301", Hash: hashOf(code)})
+			_, _, err := s.RedeemCode(t.Context(), store.CodeAttempt{Change: change(), Purpose: store.PurposePhoneCode, Subject: "+49301", Hash: hashOf(code)})
 			return err
 		}
 		if err := guess("right"); sqlState(err) != "P0001" {
 			t.Errorf("%s: the right guess: %v", name, err)
 		}
-		for _, want := range []error{store.ErrWrongCode, store.ErrWrongCode, store.ErrTooManyTries} {
+		for _, want := range []error{store.ErrWrongCode, store.ErrWrongCode, store.ErrTooManyAttempts} {
 			if err := guess("wrong"); !errors.Is(err, want) {
 				t.Errorf("%s: %v, want %v", name, err, want)
 			}
 		}
-		if err := guess("right"); !errors.Is(err, store.ErrTooManyTries) {
+		if err := guess("right"); !errors.Is(err, store.ErrTooManyAttempts) {
 			t.Errorf("%s: the right guess afterwards: %v", name, err)
 		}
 	}

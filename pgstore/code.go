@@ -75,11 +75,11 @@ const tryCode = `with t as materialized (
 	select j.verdict, ` + noted + `, ` + tokenColumns + `, ` + maybeUserColumns + `, case when j.verdict = 'right' then ` + claimsColumn + ` end
 	from judged j join t on true left join u on true`
 
-// TryCode checks a code and counts the attempt. It is one statement if the code has no
+// RedeemCode checks a code and counts the attempt. It is one statement if the code has no
 // other effect and all conditions are about the code's own user. That statement does
 // not compare hashes in constant time. The hashes are keyed, so the duration of one
 // comparison does not help to guess the code.
-func (s *Store) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
+func (s *Store) RedeemCode(ctx context.Context, c store.CodeAttempt) (store.Token, store.User, error) {
 	if err := c.Check(); err != nil {
 		return store.Token{}, store.User{}, err
 	}
@@ -118,7 +118,7 @@ func (s *Store) TryCode(ctx context.Context, c store.TryCode) (store.Token, stor
 const countWrong = `update auth.tokens set tries = tries + 1 where purpose = $1::text and hash = $2::bytea`
 
 // countWrong counts a wrong attempt at a code that is locked.
-func (s *Store) countWrong(ctx context.Context, tx pgx.Tx, t *store.Token, c *store.TryCode, wrong error) (*result, error) {
+func (s *Store) countWrong(ctx context.Context, tx pgx.Tx, t *store.Token, c *store.CodeAttempt, wrong error) (*result, error) {
 	about := cmp.Or(c.UserID, t.UserID)
 	if c.Create != nil {
 		about = c.Create.User.ID
@@ -127,7 +127,7 @@ func (s *Store) countWrong(ctx context.Context, tx pgx.Tx, t *store.Token, c *st
 	return &result{about: about, outcome: store.OutcomeWrongCode, refusal: wrong}, err
 }
 
-func (s *Store) tryAlone(ctx context.Context, c *store.TryCode) (store.Token, store.User, error) {
+func (s *Store) tryAlone(ctx context.Context, c *store.CodeAttempt) (store.Token, store.User, error) {
 	events, tried := s.noting(&c.Change)
 	args := append([]any{events, c.Now, string(c.Purpose), c.Subject, c.Hash, len(c.IfUsers) > 0}, stillInput(c.IfUsers)...)
 	args = append(args, banAsked(c.IfUsers))
@@ -161,7 +161,7 @@ func (s *Store) tryAlone(ctx context.Context, c *store.TryCode) (store.Token, st
 	case "wrong":
 		return store.Token{}, store.User{}, store.ErrWrongCode
 	case "exhausted":
-		return store.Token{}, store.User{}, store.ErrTooManyTries
+		return store.Token{}, store.User{}, store.ErrTooManyAttempts
 	case "refused":
 		return store.Token{}, store.User{}, errNotAlone
 	}

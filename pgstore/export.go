@@ -33,13 +33,13 @@ var heldOfKey = func() map[string]string {
 	return all
 }()
 
-// Held lists the devices, tokens and messages stored about a user.
-func (s *Store) Held(ctx context.Context, userID string, now time.Time) (store.Held, error) {
+// UserRecords lists the devices, tokens and messages stored about a user.
+func (s *Store) UserRecords(ctx context.Context, userID string, now time.Time) (store.UserRecords, error) {
 	id, ok := canonical(userID)
 	if !ok {
-		return store.Held{}, ctx.Err()
+		return store.UserRecords{}, ctx.Err()
 	}
-	var h store.Held
+	var h store.UserRecords
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		rows, err := q.Query(ctx, s.sql(selectHeld), id, now)
 		if err == nil {
@@ -50,7 +50,7 @@ func (s *Store) Held(ctx context.Context, userID string, now time.Time) (store.H
 	return h, err
 }
 
-func heldOf(rows pgx.Rows) (h store.Held, err error) {
+func heldOf(rows pgx.Rows) (h store.UserRecords, err error) {
 	var kind, name, subject string
 	var data []byte
 	var from, to pgtype.Timestamptz
@@ -58,26 +58,26 @@ func heldOf(rows pgx.Rows) (h store.Held, err error) {
 	_, err = pgx.ForEachRow(rows, []any{&kind, &name, &subject, &data, &from, &to, &by.Sequence, &by.AddedBy}, func() error {
 		switch kind {
 		case "device":
-			h.Devices = append(h.Devices, store.HeldDevice{Device: name, FirstSeenAt: at(from), LastSeenAt: at(to), Origin: by})
+			h.Devices = append(h.Devices, store.DeviceRecord{Device: name, FirstSeenAt: at(from), LastSeenAt: at(to), Origin: by})
 		case "token":
-			h.Pending = append(h.Pending, store.HeldToken{Purpose: store.Purpose(name), Subject: subject, Data: data, CreatedAt: at(from), ExpiresAt: at(to)})
+			h.Pending = append(h.Pending, store.TokenRecord{Purpose: store.Purpose(name), Subject: subject, Data: data, CreatedAt: at(from), ExpiresAt: at(to)})
 		case "message":
-			h.Messages = append(h.Messages, store.HeldMessage{CreatedAt: at(from), ExpiresAt: at(to)})
+			h.Messages = append(h.Messages, store.PendingMessage{CreatedAt: at(from), ExpiresAt: at(to)})
 		}
 		return nil
 	})
 	return h, err
 }
 
-// Account returns a user with the password hash and the data of Held, in one round
+// Account returns a user with the password hash and the data of UserRecords, in one round
 // trip.
-func (s *Store) Account(ctx context.Context, key store.UserKey, now time.Time) (store.Credentials, store.Held, error) {
+func (s *Store) Account(ctx context.Context, key store.UserKey, now time.Time) (store.Credentials, store.UserRecords, error) {
 	condition, args := where(key)
 	if condition == "" {
-		return store.Credentials{}, store.Held{}, cmp.Or(ctx.Err(), store.ErrNotFound)
+		return store.Credentials{}, store.UserRecords{}, cmp.Or(ctx.Err(), store.ErrNotFound)
 	}
 	var c store.Credentials
-	var h store.Held
+	var h store.UserRecords
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		batch := &pgx.Batch{}
 		batch.Queue(s.sql(credentials+condition), args...).QueryRow(func(row pgx.Row) (err error) {
@@ -91,7 +91,7 @@ func (s *Store) Account(ctx context.Context, key store.UserKey, now time.Time) (
 		return q.SendBatch(ctx, batch).Close()
 	})
 	if err != nil {
-		return store.Credentials{}, store.Held{}, err
+		return store.Credentials{}, store.UserRecords{}, err
 	}
 	return c, h, nil
 }

@@ -105,7 +105,7 @@ func (s *Store) PutFactor(ctx context.Context, c store.PutFactor) error {
 		}
 		b := &pgx.Batch{}
 		b.Queue(s.sql(dropPending), of.id, f.Kind)
-		b.Queue(s.sql(insertFactor), f.ID, of.id, f.Kind, f.Several, f.Required, f.Label, orNoBytes(f.Credential), orEmpty(f.Secret), orEmpty(f.State), f.CreatedAt, moment(f.LastUsedAt))
+		b.Queue(s.sql(insertFactor), f.ID, of.id, f.Kind, f.Several, f.Required, f.Label, orNoBytes(f.Credential), nonNil(f.Secret), nonNil(f.State), f.CreatedAt, moment(f.LastUsedAt))
 		return &result{about: of.id}, send(ctx, tx, b)
 	})
 }
@@ -241,7 +241,7 @@ func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (done st
 		}
 		by := of.origin(h.addedBy(&c.By, of.id, r.used))
 		b := &pgx.Batch{}
-		b.Queue(s.sql(enableFactor), list[i].ID, orEmpty(c.State), by.Sequence, by.AddedBy)
+		b.Queue(s.sql(enableFactor), list[i].ID, nonNil(c.State), by.Sequence, by.AddedBy)
 		if c.Recovery != nil {
 			b.Queue(s.sql(replaceCodes), of.id, c.Recovery)
 			b.Queue(s.sql(setRecovery), of.id, by.Sequence, by.AddedBy)
@@ -290,7 +290,7 @@ func (s *Store) UseFactor(ctx context.Context, c store.UseFactor) (done store.Fa
 		if err := s.mayComplete(ctx, tx, h, of, &c.Completion, c.Now, r); err != nil {
 			return nil, err
 		}
-		if _, err := tx.Exec(ctx, s.sql(useFactor), f.ID, orEmpty(c.NewState), c.Now, orNoBytes(c.Secret)); err != nil {
+		if _, err := tx.Exec(ctx, s.sql(useFactor), f.ID, nonNil(c.NewState), c.Now, orNoBytes(c.Secret)); err != nil {
 			return nil, err
 		}
 		done, err = s.complete(ctx, tx, h, of, &c.Completion, &c.Change, r)
@@ -308,7 +308,7 @@ const deleteCode = `delete from auth.recovery_codes c where c.user_id = $1::uuid
 
 // useCode deletes the recovery code that has one of the hashes. Errors: ErrNotFound.
 func (s *Store) useCode(ctx context.Context, tx pgx.Tx, of *lockedUser, hashes [][]byte) error {
-	tag, err := tx.Exec(ctx, s.sql(deleteCode), of.id, orEmpty(hashes))
+	tag, err := tx.Exec(ctx, s.sql(deleteCode), of.id, nonNil(hashes))
 	if err == nil && tag.RowsAffected() == 0 {
 		err = store.ErrNotFound
 	}
@@ -357,7 +357,7 @@ func (s *Store) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) 
 		}
 		b := &pgx.Batch{}
 		by := of.origin(h.addedBy(&c.By, of.id, nil))
-		b.Queue(s.sql(replaceCodes), of.id, orEmpty(c.Hashes))
+		b.Queue(s.sql(replaceCodes), of.id, nonNil(c.Hashes))
 		b.Queue(s.sql(setRecovery), of.id, by.Sequence, by.AddedBy)
 		b.Queue(s.sql(trustNone), of.id)
 		return &result{about: of.id}, send(ctx, tx, b)

@@ -40,12 +40,12 @@ func (f faulty) RedeemToken(ctx context.Context, c store.Redemption) (store.Toke
 	return two1(f, ctx, c, f.Store.RedeemToken)
 }
 
-func (f faulty) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
-	return two1(f, ctx, c, f.Store.TryCode)
+func (f faulty) RedeemCode(ctx context.Context, c store.CodeAttempt) (store.Token, store.User, error) {
+	return two1(f, ctx, c, f.Store.RedeemCode)
 }
 
-func (f faulty) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
-	return two1(f, ctx, c, f.Store.AddProof)
+func (f faulty) AddAuthentication(ctx context.Context, c store.AddAuthentication) (store.Session, store.User, error) {
+	return two1(f, ctx, c, f.Store.AddAuthentication)
 }
 
 func (f faulty) PutRole(ctx context.Context, c store.PutRole) (store.RoleTable, error) {

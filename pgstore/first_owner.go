@@ -20,11 +20,11 @@ func (s *Store) EverOwned(ctx context.Context) (bool, error) {
 	return first != "", err
 }
 
-// judgeFirst checks FirstOwner after the effect. The effect has waited at the one row
+// checkFirstOwner checks FirstOwner after the effect. The effect has waited at the one row
 // of first_owner for any other change that makes a user an owner. If the row now names
 // another user, that user was first. No other change can have made this change's user
 // an owner since h.first was read, because the user was locked before.
-func (s *Store) judgeFirst(ctx context.Context, tx pgx.Tx, h *held, r *result) error {
+func (s *Store) checkFirstOwner(ctx context.Context, tx pgx.Tx, h *held, r *result) error {
 	var first string
 	if err := tx.QueryRow(ctx, s.sql(selectFirstOwner)).Scan(&first); err != nil {
 		return err

@@ -90,7 +90,7 @@ func (h *held) guessIsWrong(on target, now time.Time) bool {
 }
 
 // liveCode returns the code if the attempt is correct. Its errors are those of
-// store.Store.TryCode.
+// store.Store.RedeemCode.
 func (h *held) liveCode(g *guess, now time.Time) (*store.Token, error) {
 	if h.code == nil {
 		return nil, store.ErrNotFound
@@ -99,8 +99,8 @@ func (h *held) liveCode(g *guess, now time.Time) (*store.Token, error) {
 	switch {
 	case !live:
 		return nil, store.ErrNotFound
-	case h.code.Tries >= h.code.MaxTries:
-		return nil, store.ErrTooManyTries
+	case h.code.Attempts >= h.code.MaxAttempts:
+		return nil, store.ErrTooManyAttempts
 	case subtle.ConstantTimeCompare(hash, g.hash) != 1:
 		return h.code, store.ErrWrongCode
 	}

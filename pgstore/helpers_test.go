@@ -70,7 +70,7 @@ func hashOf(s string) []byte {
 // newCode returns a code for a subject.
 func newCode(code, subject string, tries int) store.Token {
 	at := time.Now().UTC().Truncate(time.Microsecond)
-	return store.Token{Purpose: store.PurposePhoneCode, Hash: hashOf(code), Subject: subject, CreatedAt: at, ExpiresAt: at.Add(time.Hour), MaxTries: tries}
+	return store.Token{Purpose: store.PurposePhoneCode, Hash: hashOf(code), Subject: subject, CreatedAt: at, ExpiresAt: at.Add(time.Hour), MaxAttempts: tries}
 }
 
 // put stores a token.
@@ -80,7 +80,7 @@ func put(ctx context.Context, s *pgstore.Store, t store.Token) error {
 
 // try makes an attempt at a phone code.
 func try(ctx context.Context, s *pgstore.Store, subject, guess string) (store.Token, store.User, error) {
-	return s.TryCode(ctx, store.TryCode{Change: byTest(), Purpose: store.PurposePhoneCode, Subject: subject, Hash: hashOf(guess)})
+	return s.RedeemCode(ctx, store.CodeAttempt{Change: byTest(), Purpose: store.PurposePhoneCode, Subject: subject, Hash: hashOf(guess)})
 }
 
 // patch changes a user.

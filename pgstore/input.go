@@ -124,7 +124,7 @@ func messagesInput(list []store.SealedMessage) string {
 
 func sessionsInput(list ...store.Session) string {
 	return listOf(list, func(s store.Session) sessionInput {
-		return sessionInput{ID: s.ID, Counter: s.Counter, RotatedAt: micro(s.RotatedAt), AAL: s.AAL, AMR: orEmpty(s.AMR), CreatedAt: micro(s.CreatedAt),
+		return sessionInput{ID: s.ID, Counter: s.Counter, RotatedAt: micro(s.RotatedAt), AAL: s.AAL, AMR: nonNil(s.AMR), CreatedAt: micro(s.CreatedAt),
 			LastActiveAt: micro(s.LastActiveAt), IdleUntil: micro(s.IdleUntil), ExpiresAt: moment(s.ExpiresAt), IP: s.IP, UserAgent: s.UserAgent, Device: s.Device}
 	})
 }
@@ -141,7 +141,7 @@ func tokensInput(list ...store.Token) string {
 	}
 	return listOf(last, func(t store.Token) tokenInput {
 		return tokenInput{Purpose: t.Purpose, Hash: t.Hash, Subject: t.Subject, UserID: orNull(t.UserID), Data: t.Data,
-			CreatedAt: micro(t.CreatedAt), ExpiresAt: micro(t.ExpiresAt), MaxTries: t.MaxTries, Tries: t.Tries, Code: maybeBytes(t.Code), CodeExpiresAt: moment(t.CodeExpiresAt), Sequence: orNull(t.Sequence), AddedBy: t.AddedBy}
+			CreatedAt: micro(t.CreatedAt), ExpiresAt: micro(t.ExpiresAt), MaxTries: t.MaxAttempts, Tries: t.Attempts, Code: maybeBytes(t.Code), CodeExpiresAt: moment(t.CodeExpiresAt), Sequence: orNull(t.Sequence), AddedBy: t.AddedBy}
 	})
 }
 
@@ -254,8 +254,8 @@ func canonicalAll(ids ...string) []string {
 	return list
 }
 
-// orEmpty returns an empty list for nil, which JSON would write as null.
-func orEmpty[T any](list []T) []T {
+// nonNil returns an empty list for nil, which JSON would write as null.
+func nonNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}

@@ -20,7 +20,7 @@ func TestInTxCounts(t *testing.T) {
 	}
 	_, sess := withSession(t, s)
 	inTx(t, s, func(ctx context.Context, _ pgx.Tx) error {
-		for _, want := range []error{store.ErrWrongCode, store.ErrWrongCode, store.ErrTooManyTries} {
+		for _, want := range []error{store.ErrWrongCode, store.ErrWrongCode, store.ErrTooManyAttempts} {
 			if _, _, err := try(ctx, s, "+49301", "wrong"); !errors.Is(err, want) {
 				t.Errorf("%v, want %v", err, want)
 			}
@@ -35,7 +35,7 @@ func TestInTxCounts(t *testing.T) {
 		}
 		return nil
 	})
-	if _, _, err := try(t.Context(), s, "+49301", "right"); !errors.Is(err, store.ErrTooManyTries) {
+	if _, _, err := try(t.Context(), s, "+49301", "right"); !errors.Is(err, store.ErrTooManyAttempts) {
 		t.Errorf("the right code after the commit: %v", err)
 	}
 	if _, _, err := s.Session(t.Context(), sess.ID, time.Now()); !errors.Is(err, store.ErrSessionEnded) {

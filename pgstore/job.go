@@ -98,7 +98,7 @@ func (s *Store) onJob(ctx context.Context, id string, f func(ctx context.Context
 // PutJob adds a job.
 func (s *Store) PutJob(ctx context.Context, j store.Job) error {
 	return s.do(ctx, func(ctx context.Context, q querier) error {
-		tag, err := q.Exec(ctx, s.sql(insertJob), j.ID, j.Kind, orEmpty(j.Actor), orEmpty(j.Params), micro(j.CreatedAt), micro(j.ExpiresAt))
+		tag, err := q.Exec(ctx, s.sql(insertJob), j.ID, j.Kind, nonNil(j.Actor), nonNil(j.Params), micro(j.CreatedAt), micro(j.ExpiresAt))
 		if err == nil && tag.RowsAffected() == 0 {
 			err = &store.ConflictError{Field: "job"}
 		}
@@ -116,7 +116,7 @@ func (s *Store) AddJobChunk(ctx context.Context, chunks ...store.JobChunk) error
 	follow := true
 	for i, c := range chunks {
 		follow = follow && c.N == first.N+i && strings.EqualFold(c.JobID, first.JobID)
-		rows[i], inputs[i] = c.Rows, orEmpty(c.Input)
+		rows[i], inputs[i] = c.Rows, nonNil(c.Input)
 	}
 	return s.onJob(ctx, first.JobID, func(ctx context.Context, q querier, id string) error {
 		if !follow {
@@ -237,7 +237,7 @@ func (s *Store) JobChunk(ctx context.Context, id string, n int) (store.JobChunk,
 // commit of the last chunk waits, too.
 func (s *Store) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) (j store.Job, err error) {
 	err = s.onJob(ctx, f.JobID, func(ctx context.Context, q querier, id string) error {
-		args := []any{id, f.N, orEmpty(f.Output), f.Counts.Done, f.Counts.Skipped, f.Counts.Failed, micro(f.Now), micro(f.Until)}
+		args := []any{id, f.N, nonNil(f.Output), f.Counts.Done, f.Counts.Skipped, f.Counts.Failed, micro(f.Now), micro(f.Until)}
 		if f.Counts.Skipped+f.Counts.Failed > 0 {
 			j, err = jobOf(q.QueryRow(ctx, s.sql(finishJobChunk), args...))
 		} else {

@@ -114,7 +114,7 @@ func (s *Store) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, error
 		if older := h.key(k.ID); c.IfRevision != nil && (older == nil || older.Revision != *c.IfRevision) {
 			return nil, store.ErrStale
 		}
-		rows, err := tx.Query(ctx, s.sql(putKey), k.ID, k.Name, k.Public, k.Environment, orEmpty(k.Hash), orEmpty(k.Scopes), orEmpty(k.Networks), orNull(k.CreatedBy), k.Adopted,
+		rows, err := tx.Query(ctx, s.sql(putKey), k.ID, k.Name, k.Public, k.Environment, nonNil(k.Hash), nonNil(k.Scopes), nonNil(k.Networks), orNull(k.CreatedBy), k.Adopted,
 			c.Now, moment(k.ExpiresAt), moment(k.RevokedAt), maybeBytes(k.PreviousHash), moment(k.PreviousUntil), moment(k.RotatedAt), k.HourlyLimit)
 		if err == nil {
 			kept, err = pgx.CollectExactlyOneRow(rows, keyOf)

@@ -50,8 +50,8 @@ func TestGuessWhileCodeIsSuperseded(t *testing.T) {
 				t.Errorf("the guess: %v, want %v", err, c.want)
 			}
 			got, _, err := try(ctx, s, "+49"+name, "222222")
-			if !errors.Is(err, c.after) || got.Tries != c.tries {
-				t.Errorf("the right guess afterwards: %v with %d tries counted, want %v with %d", err, got.Tries, c.after, c.tries)
+			if !errors.Is(err, c.after) || got.Attempts != c.tries {
+				t.Errorf("the right guess afterwards: %v with %d tries counted, want %v with %d", err, got.Attempts, c.after, c.tries)
 			}
 		})
 	}

@@ -11,8 +11,8 @@ import (
 
 const readProved = `select ` + sessionColumns + `, ` + userFacts + `, ` + claimsColumn + ` from auth.sessions s join auth.users u on u.id = s.user_id where s.id = $1::uuid`
 
-// AddProof adds a recent authentication to a session.
-func (s *Store) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
+// AddAuthentication adds a recent authentication to a session.
+func (s *Store) AddAuthentication(ctx context.Context, c store.AddAuthentication) (store.Session, store.User, error) {
 	var sess store.Session
 	var u store.User
 	err := s.change(ctx, &c.Change, target{sessions: []string{c.SessionID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {

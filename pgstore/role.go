@@ -69,7 +69,7 @@ func (s *Store) readRoles(ctx context.Context, q querier) (store.RoleTable, erro
 // PutRole adds or replaces a role.
 func (s *Store) PutRole(ctx context.Context, c store.PutRole) (store.RoleTable, error) {
 	return s.changeRoles(ctx, &c.Change, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, s.sql(putRole), c.Role.Name, c.Role.Description, orEmpty(c.Role.Permissions), c.Now, c.Role.Privileged)
+		_, err := tx.Exec(ctx, s.sql(putRole), c.Role.Name, c.Role.Description, nonNil(c.Role.Permissions), c.Now, c.Role.Privileged)
 		return err
 	})
 }

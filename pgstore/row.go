@@ -165,7 +165,7 @@ type tokenRow struct {
 
 func (r *tokenRow) into() []any {
 	t := &r.t
-	return []any{(*string)(&t.Purpose), &t.Hash, &t.Subject, &t.UserID, &t.Data, &r.created, &r.expires, &t.MaxTries, &t.Tries, &t.Code, &r.codeExpires, &t.Sequence, &t.AddedBy}
+	return []any{(*string)(&t.Purpose), &t.Hash, &t.Subject, &t.UserID, &t.Data, &r.created, &r.expires, &t.MaxAttempts, &t.Attempts, &t.Code, &r.codeExpires, &t.Sequence, &t.AddedBy}
 }
 
 func (r *tokenRow) token() store.Token {

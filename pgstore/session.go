@@ -200,7 +200,7 @@ func (u *lockedUser) origin(addedBy int64) store.Origin {
 func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *store.CreateSession, still []store.UserAt, by *store.Origin, events string, ok *bool) (u store.User, ended []string, isNew bool, err error) {
 	sess, on := &c.Session, &c.OnNewDevice
 	args := append([]any{events, asText(sess.Device), sess.ID, userID, micro(sess.CreatedAt), sess.AAL == store.LevelAAL2 || c.OnTrustedDevice}, stillInput(still)...)
-	args = append(args, c.KeepSessions, c.Now, store.MaxDevices, int64(sess.Counter), micro(sess.RotatedAt), sess.AAL, text(orEmpty(sess.AMR)),
+	args = append(args, c.KeepSessions, c.Now, store.MaxDevices, int64(sess.Counter), micro(sess.RotatedAt), sess.AAL, text(nonNil(sess.AMR)),
 		micro(sess.LastActiveAt), micro(sess.IdleUntil), moment(sess.ExpiresAt), asText(sess.IP), asText(sess.UserAgent), on.Refuse)
 	if by == nil {
 		args = append(args, nil, 0)

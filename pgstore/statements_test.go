@@ -100,7 +100,7 @@ func checkStatements(t *testing.T, mode pgx.QueryExecMode) {
 	}
 	guess := func(subject, code string, want error, still ...store.UserAt) func() error {
 		return func() error {
-			_, _, err := s.TryCode(ctx, store.TryCode{Change: with(byTest(), still...), Purpose: store.PurposePhoneCode, Subject: subject, Hash: hashOf(code)})
+			_, _, err := s.RedeemCode(ctx, store.CodeAttempt{Change: with(byTest(), still...), Purpose: store.PurposePhoneCode, Subject: subject, Hash: hashOf(code)})
 			if err == want { //nolint:errorlint // the very one
 				return nil
 			}

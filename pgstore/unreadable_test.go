@@ -58,8 +58,8 @@ func TestUnreadableRowsAreErrors(t *testing.T) {
 			return err
 		},
 		"Impersonation": func(ctx context.Context) error { _, _, err := s.Impersonation(ctx, acting.ID, at); return err },
-		"AddProof": func(ctx context.Context) error {
-			_, _, err := s.AddProof(ctx, store.AddProof{Change: byTest(), SessionID: sess.ID, Proof: store.AMR{Method: "x"}})
+		"AddAuthentication": func(ctx context.Context) error {
+			_, _, err := s.AddAuthentication(ctx, store.AddAuthentication{Change: byTest(), SessionID: sess.ID, Proof: store.AMR{Method: "x"}})
 			return err
 		},
 	}
@@ -70,7 +70,7 @@ func TestUnreadableRowsAreErrors(t *testing.T) {
 			_, err := s.ListSessions(ctx, store.SessionQuery{Now: at, Limit: 9})
 			return err
 		},
-		"AddProof": users["AddProof"],
+		"AddAuthentication": users["AddAuthentication"],
 		"AdvanceSession": func(ctx context.Context) error {
 			_, _, err := s.AdvanceSession(ctx, store.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: until})
 			return err

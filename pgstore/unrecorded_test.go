@@ -40,7 +40,7 @@ func TestEventsAreRecordedOrGivenBack(t *testing.T) {
 				hash, outcome = hashOf("wrong"), store.OutcomeWrongCode
 			}
 			return change{about: u.ID, want: []store.Outcome{outcome}, call: func(s *pgstore.Store, ch store.Change) error {
-				_, _, err := s.TryCode(t.Context(), store.TryCode{Change: ch, Purpose: c.Purpose, Subject: c.Subject, Hash: hash, Effect: e})
+				_, _, err := s.RedeemCode(t.Context(), store.CodeAttempt{Change: ch, Purpose: c.Purpose, Subject: c.Subject, Hash: hash, Effect: e})
 				if !right && errors.Is(err, store.ErrWrongCode) {
 					return nil
 				}

@@ -113,7 +113,7 @@ func (s *Store) insertUser(ctx context.Context, q querier, nu store.NewUser, eve
 		sessions = sessionsInput(*nu.Session)
 	}
 	err = q.QueryRow(ctx, s.sql(insertUser), events, messages, sessions, tokensInput(firstTokens(u.ID, nu.Tokens)...), identitiesInput(u.Identities...),
-		u.ID, orNull(u.Email), orNull(store.EmailKey(u.Email)), moment(u.EmailVerifiedAt), orNull(u.Phone), moment(u.PhoneVerifiedAt), u.FullName, userMetadata, appMetadata, orEmpty(u.Roles),
+		u.ID, orNull(u.Email), orNull(store.EmailKey(u.Email)), moment(u.EmailVerifiedAt), orNull(u.Phone), moment(u.PhoneVerifiedAt), u.FullName, userMetadata, appMetadata, nonNil(u.Roles),
 		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(store.NameKey(u.FullName)), nu.Notes, orNull(u.Handle), u.AcceptedSequence).Scan(&ok)
 	return ok, err
 }

@@ -112,7 +112,7 @@ func (s *Store) queuePatch(b *pgx.Batch, id string, p *store.UserPatch, now time
 	}
 	var roles []string
 	if p.Roles != nil {
-		roles = orEmpty(*p.Roles)
+		roles = nonNil(*p.Roles)
 	}
 	var provider, subject *string
 	if p.Link != nil {

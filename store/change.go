@@ -108,7 +108,7 @@ type Outcome int
 // The outcomes.
 const (
 	OutcomeDone          Outcome = iota
-	OutcomeWrongCode             // TryCode: ErrWrongCode
+	OutcomeWrongCode             // RedeemCode: ErrWrongCode
 	OutcomeReused                // AdvanceSession: ErrReused
 	OutcomeSessionsEnded         // in addition to OutcomeDone: at least one live session ended
 	OutcomeReplayed              // AdvanceSession, instead of OutcomeDone: an outdated refresh token was accepted

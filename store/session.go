@@ -170,8 +170,8 @@ const (
 	LevelAAL2 = "aal2" // two factors
 )
 
-// AddProof is the parameter of Store.AddProof.
-type AddProof struct {
+// AddAuthentication is the parameter of Store.AddAuthentication.
+type AddAuthentication struct {
 	Change
 	SessionID string
 	Proof     AMR

@@ -36,10 +36,10 @@ import (
 //   - 10: [Rotation]: outdated refresh tokens from another device or network;
 //     UserDeleted of [AdminStore]; limits of callers whose clocks differ ([Bucket])
 //   - 9: [RolePermissions].Privileged, which a deleted role leaves to its name
-//   - 8: five interfaces: [Store], which gains AddProof, Held, Account and EverOwned,
+//   - 8: five interfaces: [Store], which gains AddAuthentication, UserRecords, Account and EverOwned,
 //     [FactorStore], [Journal], [ProjectStore] and [AdminStore]; [Origin]; second factors
 //     with a state ([UseFactor]), and [Completion]
-//   - 7: [Change].IfKey; a code without a subject is never found ([TryCode])
+//   - 7: [Change].IfKey; a code without a subject is never found ([CodeAttempt])
 //   - 6: [PutToken].Yields
 //   - 5: [PutToken].Supersedes
 //   - 4: [UserPatch].Notes, [UserAt].Banned, [NewDevice] of CreateSession and EnableFactor,
@@ -88,12 +88,12 @@ type Store interface {
 	// whether a session was created for the user on key.Device before, and until when the
 	// user trusts that device. ErrNotFound if there is no such user.
 	Credentials(ctx context.Context, key UserKey) (Credentials, error)
-	// Held lists the devices, live tokens and pending messages of a user that have not
+	// UserRecords lists the devices, live tokens and pending messages of a user that have not
 	// expired at now, each list oldest first. An unknown user has empty lists.
-	Held(ctx context.Context, userID string, now time.Time) (Held, error)
-	// Account returns the results of Credentials and Held in one call. Errors: as for
+	UserRecords(ctx context.Context, userID string, now time.Time) (UserRecords, error)
+	// Account returns the results of Credentials and UserRecords in one call. Errors: as for
 	// Credentials.
-	Account(ctx context.Context, key UserKey, now time.Time) (Credentials, Held, error)
+	Account(ctx context.Context, key UserKey, now time.Time) (Credentials, UserRecords, error)
 	// UpdateUser applies a patch. Errors: ErrNotFound if there is no such user; a
 	// *ConflictError if a new email address, phone number or identity is taken. On an error
 	// nothing is changed.
@@ -165,10 +165,10 @@ type Store interface {
 	// such user. An ended session never becomes live again.
 	RevokeSessions(ctx context.Context, c RevokeSessions) ([]string, error)
 
-	// AddProof adds an authentication method to a live session and replaces an entry of the
+	// AddAuthentication adds an authentication method to a live session and replaces an entry of the
 	// same method. It changes nothing else of the session, in particular not its AAL.
 	// Errors: as for Session.
-	AddProof(ctx context.Context, c AddProof) (Session, User, error)
+	AddAuthentication(ctx context.Context, c AddAuthentication) (Session, User, error)
 
 	// PutToken stores a token and deletes any older one of the same purpose and subject, also
 	// one of the same hash: a link can get another code. A token with an empty subject
@@ -183,11 +183,11 @@ type Store interface {
 	// (ErrStale, *ConflictError, ErrNotFound), the token stays valid. A token that is not
 	// live is ErrNotFound before IfUsers, IfRoles, IfKey and KeepOwner are checked.
 	RedeemToken(ctx context.Context, c Redemption) (Token, User, error)
-	// TryCode checks an attempt at the live code of a purpose and subject (see Token.Code)
+	// RedeemCode checks an attempt at the live code of a purpose and subject (see Token.Code)
 	// and counts it in the same step, in this order:
 	//
 	//   - ErrNotFound if there is no live code, or the subject is empty.
-	//   - ErrTooManyTries if MaxTries wrong attempts were counted before, even if the code
+	//   - ErrTooManyAttempts if MaxAttempts wrong attempts were counted before, even if the code
 	//     is right.
 	//   - ErrWrongCode if the code is wrong. The attempt is counted (OutcomeWrongCode),
 	//     even if a condition other than the authority does not hold.
@@ -195,7 +195,7 @@ type Store interface {
 	//     RedeemToken.
 	//
 	// Hashes are compared in constant time where timing could reveal something.
-	TryCode(ctx context.Context, c TryCode) (Token, User, error)
+	RedeemCode(ctx context.Context, c CodeAttempt) (Token, User, error)
 
 	// Take draws from every named bucket, or from none if one refuses. The callers' clocks may
 	// differ, as [Bucket] says. Draws with the same
@@ -241,8 +241,8 @@ var (
 	ErrReused = errors.New("auth: refresh token reused")
 	// ErrWrongCode: the code was wrong, and the attempt has been counted.
 	ErrWrongCode = errors.New("auth: wrong code")
-	// ErrTooManyTries: no attempts are left for the code.
-	ErrTooManyTries = errors.New("auth: too many attempts")
+	// ErrTooManyAttempts: no attempts are left for the code.
+	ErrTooManyAttempts = errors.New("auth: too many attempts")
 	// ErrUsed: a single-use code was used before.
 	ErrUsed = errors.New("auth: used before")
 	// ErrLastOwner: no unbanned owner would be left.
@@ -403,8 +403,8 @@ type (
 		Hash    []byte
 		Effect
 	}
-	// TryCode is the parameter of Store.TryCode.
-	TryCode struct {
+	// CodeAttempt is the parameter of Store.RedeemCode.
+	CodeAttempt struct {
 		Change
 		Purpose Purpose
 		Subject string
@@ -444,17 +444,17 @@ const (
 
 // Token is a single-use secret. Only its hash is stored.
 type Token struct {
-	Purpose   Purpose
-	Hash      []byte // 32 bytes; unique within a purpose
-	Subject   string // such as an email address; a newer token of the same purpose and subject supersedes it
-	UserID    string // empty: no user; otherwise deleted with the user
-	Data      []byte // opaque to the store
-	CreatedAt time.Time
-	ExpiresAt time.Time
-	MaxTries  int // codes only: wrong attempts allowed
-	Tries     int // codes only: wrong attempts counted
+	Purpose     Purpose
+	Hash        []byte // 32 bytes; unique within a purpose
+	Subject     string // such as an email address; a newer token of the same purpose and subject supersedes it
+	UserID      string // empty: no user; otherwise deleted with the user
+	Data        []byte // opaque to the store
+	CreatedAt   time.Time
+	ExpiresAt   time.Time
+	MaxAttempts int // codes only: wrong attempts allowed
+	Attempts    int // codes only: wrong attempts counted
 
-	// Code is the hash that TryCode compares attempts with, for a token that is a link and
+	// Code is the hash that RedeemCode compares attempts with, for a token that is a link and
 	// a code at once: the use of either uses up both. Empty: Hash.
 	Code          []byte
 	CodeExpiresAt time.Time // the code is not accepted from then on; zero: as the token
@@ -462,7 +462,7 @@ type Token struct {
 	Origin // only of a token with a UserID
 }
 
-// CodeHash returns the hash that TryCode compares attempts with. It returns false if the
+// CodeHash returns the hash that RedeemCode compares attempts with. It returns false if the
 // token is not a live code at now.
 func (t *Token) CodeHash(now time.Time) ([]byte, bool) {
 	if !now.Before(t.ExpiresAt) || !t.CodeExpiresAt.IsZero() && !now.Before(t.CodeExpiresAt) {

@@ -124,22 +124,22 @@ type Credentials struct {
 	Notes        string    // operators' notes; never shown to the user
 }
 
-// Held is the data that a store keeps about a user, without secrets.
-type Held struct {
-	Devices  []HeldDevice
-	Pending  []HeldToken   // live tokens and codes
-	Messages []HeldMessage // waiting to be sent
+// UserRecords is the data that a store keeps about a user, without secrets.
+type UserRecords struct {
+	Devices  []DeviceRecord
+	Pending  []TokenRecord    // live tokens and codes
+	Messages []PendingMessage // waiting to be sent
 }
 
-// HeldDevice is a device that the user signed in on.
-type HeldDevice struct {
+// DeviceRecord is a device that the user signed in on.
+type DeviceRecord struct {
 	Device                  string // as Session.Device has it
 	FirstSeenAt, LastSeenAt time.Time
 	Origin
 }
 
-// HeldToken is a token or code.
-type HeldToken struct {
+// TokenRecord is a token or code.
+type TokenRecord struct {
 	Purpose   Purpose
 	Subject   string
 	Data      []byte
@@ -147,8 +147,8 @@ type HeldToken struct {
 	ExpiresAt time.Time
 }
 
-// HeldMessage is a message.
-type HeldMessage struct{ CreatedAt, ExpiresAt time.Time }
+// PendingMessage is a message.
+type PendingMessage struct{ CreatedAt, ExpiresAt time.Time }
 
 // UserKey names one user by exactly one of its unique values.
 type UserKey struct {

@@ -27,7 +27,7 @@ func accounts() checks {
 					want, err := b.Credentials(b.ctx(), key)
 					b.ok(err)
 					equal(b, "account", got, want)
-					kept, err := b.Held(b.ctx(), want.User.ID, at)
+					kept, err := b.UserRecords(b.ctx(), want.User.ID, at)
 					b.ok(err)
 					equal(b, "what is held", held, kept)
 					equal(b, "how many devices are held", len(held.Devices), 1)
@@ -40,7 +40,7 @@ func accounts() checks {
 			for _, key := range []store.UserKey{store.ByID(b.id()), store.ByEmail("eve@example.com"), store.ByPhone("+4930000000"), store.ByIdentity("q", "2"), store.ByID("\x00"), store.ByEmail("\xff@example.com")} {
 				_, held, err := b.Account(b.ctx(), key, now)
 				b.is(err, store.ErrNotFound)
-				equal(b, "what is held", held, store.Held{})
+				equal(b, "what is held", held, store.UserRecords{})
 			}
 		},
 	}

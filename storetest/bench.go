@@ -185,14 +185,14 @@ func (b *bench) advance(id string, counter uint32, at time.Time) (store.Session,
 func newToken(secret, subject string) store.Token {
 	return store.Token{
 		Purpose: store.PurposeMagicLink, Hash: hashOf(secret), Subject: subject, Data: []byte(`{"a":1}`),
-		CreatedAt: now, ExpiresAt: now.Add(minute), MaxTries: 0,
+		CreatedAt: now, ExpiresAt: now.Add(minute), MaxAttempts: 0,
 	}
 }
 
 // newCode describes a code with a number of attempts.
 func newCode(code, subject string, tries int) store.Token {
 	t := newToken(code, subject)
-	t.MaxTries = tries
+	t.MaxAttempts = tries
 	return t
 }
 
@@ -225,7 +225,7 @@ func (b *bench) redeem(secret string) error {
 
 // guess makes an attempt at a code of newCode.
 func (b *bench) guess(subject, code string, e store.Effect) (store.Token, store.User, error) {
-	return b.TryCode(b.ctx(), store.TryCode{Change: proof(now), Purpose: store.PurposeMagicLink, Subject: subject, Hash: hashOf(code), Effect: e})
+	return b.RedeemCode(b.ctx(), store.CodeAttempt{Change: proof(now), Purpose: store.PurposeMagicLink, Subject: subject, Hash: hashOf(code), Effect: e})
 }
 
 func (b *bench) try(subject, code string) error {

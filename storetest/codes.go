@@ -16,11 +16,11 @@ func codes() checks {
 			b.token(c)
 			b.is(b.try("+491", "000000"), store.ErrWrongCode)
 			b.is(b.try("+492", "123456"), store.ErrNotFound)
-			_, _, err := b.TryCode(b.ctx(), store.TryCode{Change: proof(now), Purpose: store.PurposeReset, Subject: "+491", Hash: c.Hash})
+			_, _, err := b.RedeemCode(b.ctx(), store.CodeAttempt{Change: proof(now), Purpose: store.PurposeReset, Subject: "+491", Hash: c.Hash})
 			b.is(err, store.ErrNotFound)
 			got, _, err := b.guess("+491", "123456", store.Effect{})
 			b.ok(err)
-			c.Tries = 1
+			c.Attempts = 1
 			b.sameToken(got, c)
 			b.is(b.try("+491", "123456"), store.ErrNotFound)
 		},
@@ -42,31 +42,31 @@ func codes() checks {
 			for range 3 {
 				b.is(b.try("+491", "000000"), store.ErrWrongCode)
 			}
-			b.is(b.try("+491", "123456"), store.ErrTooManyTries)
-			b.is(b.try("+491", "000000"), store.ErrTooManyTries)
+			b.is(b.try("+491", "123456"), store.ErrTooManyAttempts)
+			b.is(b.try("+491", "000000"), store.ErrTooManyAttempts)
 			b.token(newCode("654321", "+491", 3)) // a new code has its own count of attempts
 			b.ok(b.try("+491", "654321"))
 		},
 		"a token without tries is no code": func(b *bench) {
 			b.token(newToken("t", "subject"))
-			b.is(b.try("subject", "t"), store.ErrTooManyTries)
+			b.is(b.try("subject", "t"), store.ErrTooManyAttempts)
 			b.ok(b.redeem("t"))
 		},
 		"a code expires": func(b *bench) {
 			c := newCode("123456", "+491", 3)
 			b.token(c)
-			try := store.TryCode{Change: proof(now.Add(minute)), Purpose: c.Purpose, Subject: "+491", Hash: c.Hash}
-			_, _, err := b.TryCode(b.ctx(), try)
+			try := store.CodeAttempt{Change: proof(now.Add(minute)), Purpose: c.Purpose, Subject: "+491", Hash: c.Hash}
+			_, _, err := b.RedeemCode(b.ctx(), try)
 			b.is(err, store.ErrNotFound)
 			try.Now = now.Add(minute - us)
-			_, _, err = b.TryCode(b.ctx(), try)
+			_, _, err = b.RedeemCode(b.ctx(), try)
 			b.ok(err)
 		},
 		"parallel guesses are all counted": func(b *bench) {
 			b.token(newCode("123456", "+491", 5))
-			won, lost := b.race(func(i int) error { return b.try("+491", fmt.Sprint(i)) }, store.ErrWrongCode, store.ErrTooManyTries)
-			b.won(won, lost, 0, map[error]int{store.ErrWrongCode: 5, store.ErrTooManyTries: parallel - 5})
-			b.is(b.try("+491", "123456"), store.ErrTooManyTries)
+			won, lost := b.race(func(i int) error { return b.try("+491", fmt.Sprint(i)) }, store.ErrWrongCode, store.ErrTooManyAttempts)
+			b.won(won, lost, 0, map[error]int{store.ErrWrongCode: 5, store.ErrTooManyAttempts: parallel - 5})
+			b.is(b.try("+491", "123456"), store.ErrTooManyAttempts)
 		},
 		"of parallel uses of a code one wins": func(b *bench) {
 			b.token(newCode("123456", "+491", 5))
@@ -101,7 +101,7 @@ func codes() checks {
 						return b.put(newCode(fmt.Sprint("new", round), subject, 5))
 					}
 					return b.try(subject, "000000")
-				}, store.ErrWrongCode, store.ErrTooManyTries)
+				}, store.ErrWrongCode, store.ErrTooManyAttempts)
 				for range parallel { // bounded, because a store might never count
 					if !errors.Is(b.try(subject, "000000"), store.ErrWrongCode) {
 						break
@@ -139,13 +139,13 @@ func codes() checks {
 			c.UserID = u.ID
 			b.token(c)
 			for name, f := range cases {
-				try := store.TryCode{Change: proof(now), Purpose: c.Purpose, Subject: c.Subject, Hash: c.Hash, Effect: f.effect}
+				try := store.CodeAttempt{Change: proof(now), Purpose: c.Purpose, Subject: c.Subject, Hash: c.Hash, Effect: f.effect}
 				try.IfUsers = f.ifUsers
-				_, _, err := b.TryCode(b.ctx(), try)
+				_, _, err := b.RedeemCode(b.ctx(), try)
 				b.of("%s", name).fails(err, f.want)
 				got, err := b.PeekToken(b.ctx(), c.Purpose, c.Hash, now)
 				b.of("%s", name).fails(err, nil)
-				equal(b.of("%s", name), "Token.Tries", got.Tries, 0)
+				equal(b.of("%s", name), "Token.Attempts", got.Attempts, 0)
 			}
 			b.stands(store.Credentials{User: u})
 			b.ok(b.try("+491", "123456"))
@@ -159,21 +159,21 @@ func codes() checks {
 			c.UserID = u.ID
 			b.token(c)
 			counted := 0
-			for name, edit := range map[string]func(*store.TryCode){
-				"none":           func(*store.TryCode) {},
-				"stale":          func(c *store.TryCode) { c.IfUsers = []store.UserAt{{ID: u.ID, Revision: ptr(u.Revision + 1)}} },
-				"stale itself":   func(c *store.TryCode) { c.IfUsers = []store.UserAt{{Email: ptr("eve@example.com")}} },
-				"user gone":      func(c *store.TryCode) { c.IfUsers = []store.UserAt{{ID: b.id()}} },
-				"roles":          func(c *store.TryCode) { c.IfRoles = ptr(int64(99)) },
-				"no owner":       func(c *store.TryCode) { c.KeepOwner = true },
-				"nobody":         func(c *store.TryCode) { c.UserID = b.id() },
-				"taken":          func(c *store.TryCode) { c.Create = ptr(b.newUser("ada@example.com")) },
-				"in a system's":  func(c *store.TryCode) { c.By = by(now).By },
-				"not invalid":    func(c *store.TryCode) { c.Now = time.Time{} },
-				"not in dead":    func(c *store.TryCode) { c.By = store.Authority{Session: &store.SessionRef{ID: s.ID, UserID: u.ID}} },
-				"not for nobody": func(c *store.TryCode) { c.By = store.Authority{} },
+			for name, edit := range map[string]func(*store.CodeAttempt){
+				"none":           func(*store.CodeAttempt) {},
+				"stale":          func(c *store.CodeAttempt) { c.IfUsers = []store.UserAt{{ID: u.ID, Revision: ptr(u.Revision + 1)}} },
+				"stale itself":   func(c *store.CodeAttempt) { c.IfUsers = []store.UserAt{{Email: ptr("eve@example.com")}} },
+				"user gone":      func(c *store.CodeAttempt) { c.IfUsers = []store.UserAt{{ID: b.id()}} },
+				"roles":          func(c *store.CodeAttempt) { c.IfRoles = ptr(int64(99)) },
+				"no owner":       func(c *store.CodeAttempt) { c.KeepOwner = true },
+				"nobody":         func(c *store.CodeAttempt) { c.UserID = b.id() },
+				"taken":          func(c *store.CodeAttempt) { c.Create = ptr(b.newUser("ada@example.com")) },
+				"in a system's":  func(c *store.CodeAttempt) { c.By = by(now).By },
+				"not invalid":    func(c *store.CodeAttempt) { c.Now = time.Time{} },
+				"not in dead":    func(c *store.CodeAttempt) { c.By = store.Authority{Session: &store.SessionRef{ID: s.ID, UserID: u.ID}} },
+				"not for nobody": func(c *store.CodeAttempt) { c.By = store.Authority{} },
 			} {
-				try := store.TryCode{Change: proof(now), Purpose: c.Purpose, Subject: c.Subject, Hash: hashOf("000000")}
+				try := store.CodeAttempt{Change: proof(now), Purpose: c.Purpose, Subject: c.Subject, Hash: hashOf("000000")}
 				try.Patch = &store.UserPatch{FullName: ptr("x")}
 				edit(&try)
 				want := store.ErrWrongCode
@@ -188,11 +188,11 @@ func codes() checks {
 				if try.Create != nil {
 					try.Patch = nil
 				}
-				_, _, err := b.TryCode(b.ctx(), try)
+				_, _, err := b.RedeemCode(b.ctx(), try)
 				b.of("%s", name).fails(err, want)
 				got, err := b.PeekToken(b.ctx(), c.Purpose, c.Hash, now)
 				b.ok(err)
-				equal(b.of("%s", name), "Token.Tries", got.Tries, counted)
+				equal(b.of("%s", name), "Token.Attempts", got.Attempts, counted)
 			}
 			b.is(b.try("+491", "123457"), store.ErrWrongCode)
 			b.ok(b.try("+491", "123456"))

@@ -30,7 +30,7 @@ func doors() map[string]func(*world) attempt {
 		"RevokeSessions": revokeSessions,
 		"PutToken":       putToken,
 		"RedeemToken":    redeemToken,
-		"TryCode":        tryCode,
+		"RedeemCode":     tryCode,
 
 		"PutFactor":        putFactor,
 		"EnableFactor":     enableFactor,
@@ -39,10 +39,10 @@ func doors() map[string]func(*world) attempt {
 		"PutRecoveryCodes": putRecoveryCodes,
 		"RemoveFactor":     removeFactor,
 
-		"PutRole":    putRole,
-		"DeleteRole": deleteRole,
-		"PutKey":     putKey,
-		"AddProof":   addProof,
+		"PutRole":           putRole,
+		"DeleteRole":        deleteRole,
+		"PutKey":            putKey,
+		"AddAuthentication": addProof,
 
 		"CreateUsers": createUsers,
 		"PutSettings": putSettings,
@@ -202,7 +202,7 @@ func tryCode(w *world) attempt {
 	u, ids := w.settled()
 	t := w.secret(u.ID, 1)
 	return attempt{user: u, self: true, about: u.ID, ends: ids, call: func(ctx context.Context, c store.Change) error {
-		_, _, err := w.TryCode(ctx, store.TryCode{Change: c, Purpose: t.Purpose, Subject: t.Subject, Hash: t.Hash, Effect: store.Effect{Patch: sweeping()}})
+		_, _, err := w.RedeemCode(ctx, store.CodeAttempt{Change: c, Purpose: t.Purpose, Subject: t.Subject, Hash: t.Hash, Effect: store.Effect{Patch: sweeping()}})
 		return err
 	}}
 }

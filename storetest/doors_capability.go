@@ -79,7 +79,7 @@ func addProof(w *world) attempt {
 	u := w.person()
 	s := w.device(u.ID)
 	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c store.Change) error {
-		_, _, err := w.AddProof(ctx, store.AddProof{Change: c, SessionID: s.ID, Proof: store.AMR{Method: "again", Timestamp: 1}})
+		_, _, err := w.AddAuthentication(ctx, store.AddAuthentication{Change: c, SessionID: s.ID, Proof: store.AMR{Method: "again", Timestamp: 1}})
 		return err
 	}}
 }

@@ -113,16 +113,16 @@ func events() checks {
 			w := newWorld(b)
 			u := w.person()
 			t := w.secret(u.ID, 1)
-			try := store.TryCode{Change: proof(now), Purpose: t.Purpose, Subject: t.Subject, Hash: hashOf("000000")}
+			try := store.CodeAttempt{Change: proof(now), Purpose: t.Purpose, Subject: t.Subject, Hash: hashOf("000000")}
 			try.Patch, try.IfUsers = sweeping(), []store.UserAt{{ID: b.id()}}
 			ids := w.witness(&try.Change)
-			_, _, err := w.TryCode(w.ctx(), try)
+			_, _, err := w.RedeemCode(w.ctx(), try)
 			b.is(err, store.ErrWrongCode)
 			w.noticed(ids, u.ID, nil, store.OutcomeWrongCode)
 			try.Hash, try.IfUsers, try.Events, try.Messages = t.Hash, nil, nil, nil
 			ids = w.witness(&try.Change)
-			_, _, err = w.TryCode(w.ctx(), try)
-			b.is(err, store.ErrTooManyTries)
+			_, _, err = w.RedeemCode(w.ctx(), try)
+			b.is(err, store.ErrTooManyAttempts)
 			w.noticed(ids, "", nil)
 		},
 		"reuse is recorded": func(b *bench) {
@@ -173,7 +173,7 @@ func events() checks {
 					return err
 				},
 				"no code": func(c store.Change) error {
-					_, _, err := b.TryCode(b.ctx(), store.TryCode{Change: c, Purpose: store.PurposePhoneCode, Subject: "none", Hash: hashOf("none")})
+					_, _, err := b.RedeemCode(b.ctx(), store.CodeAttempt{Change: c, Purpose: store.PurposePhoneCode, Subject: "none", Hash: hashOf("none")})
 					return err
 				},
 			} {

@@ -8,17 +8,17 @@ import (
 
 // exports checks Store.Held.
 func exports(has *bench) checks {
-	held := func(b *bench, userID string, at time.Time, want store.Held) {
+	held := func(b *bench, userID string, at time.Time, want store.UserRecords) {
 		b.Helper()
-		got, err := b.Held(b.ctx(), userID, at)
+		got, err := b.UserRecords(b.ctx(), userID, at)
 		b.ok(err)
 		equal(b, "export", got, want)
 	}
 	all := checks{
 		"what is held of a user is listed, and of nobody else": func(b *bench) {
 			u, eve := b.whole(), b.user("eve@example.com")
-			held(b, u.ID, now, store.Held{})
-			held(b, b.id(), now, store.Held{})
+			held(b, u.ID, now, store.UserRecords{})
+			held(b, b.id(), now, store.UserRecords{})
 			for _, id := range []string{eve.ID, u.ID} {
 				b.signInOn(id, "two", now.Add(minute))
 				b.signInOn(id, "one", now)
@@ -31,20 +31,20 @@ func exports(has *bench) checks {
 					b.ok(b.put(t))
 				}
 			}
-			devices := []store.HeldDevice{{Device: "one", FirstSeenAt: now, LastSeenAt: now.Add(2 * minute), Origin: store.Origin{Sequence: 3}}, {Device: "two", FirstSeenAt: now.Add(minute), LastSeenAt: now.Add(minute), Origin: store.Origin{Sequence: 2}}}
-			of := func(id string) store.Held {
-				h := store.Held{Devices: devices}
+			devices := []store.DeviceRecord{{Device: "one", FirstSeenAt: now, LastSeenAt: now.Add(2 * minute), Origin: store.Origin{Sequence: 3}}, {Device: "two", FirstSeenAt: now.Add(minute), LastSeenAt: now.Add(minute), Origin: store.Origin{Sequence: 2}}}
+			of := func(id string) store.UserRecords {
+				h := store.UserRecords{Devices: devices}
 				for _, p := range []store.Purpose{store.PurposeMagicLink, store.PurposeReset} {
-					h.Pending = append(h.Pending, store.HeldToken{Purpose: p, Subject: id + " " + string(p), Data: []byte("data"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)})
+					h.Pending = append(h.Pending, store.TokenRecord{Purpose: p, Subject: id + " " + string(p), Data: []byte("data"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)})
 				}
 				return h
 			}
 			want := of(u.ID)
 			held(b, u.ID, now, want)
-			held(b, u.ID, now.Add(time.Hour), store.Held{Devices: devices})
+			held(b, u.ID, now.Add(time.Hour), store.UserRecords{Devices: devices})
 			_, err := b.update(u.ID, store.UserPatch{DropTokens: []store.Purpose{store.PurposeReset}, DropDevices: true})
 			b.ok(err)
-			held(b, u.ID, now, store.Held{Pending: want.Pending[:1]})
+			held(b, u.ID, now, store.UserRecords{Pending: want.Pending[:1]})
 			held(b, eve.ID, now, of(eve.ID))
 		},
 	}
@@ -58,9 +58,9 @@ func exports(has *bench) checks {
 		c.Messages = []store.SealedMessage{m}
 		_, err := b.UpdateUser(b.ctx(), c)
 		b.ok(err)
-		held(b, u.ID, now, store.Held{Messages: []store.HeldMessage{{CreatedAt: now, ExpiresAt: now.Add(minute)}}})
-		held(b, eve.ID, now, store.Held{})
-		held(b, u.ID, now.Add(minute), store.Held{})
+		held(b, u.ID, now, store.UserRecords{Messages: []store.PendingMessage{{CreatedAt: now, ExpiresAt: now.Add(minute)}}})
+		held(b, eve.ID, now, store.UserRecords{})
+		held(b, u.ID, now.Add(minute), store.UserRecords{})
 	}
 	return all
 }

@@ -36,7 +36,7 @@ func linkCodes() checks {
 			b.is(b.try("ada", "link"), store.ErrWrongCode) // the link's own hash is not a code
 			got, _, err := b.guess("ada", "123456", store.Effect{})
 			b.ok(err)
-			t.Tries = 2
+			t.Attempts = 2
 			b.sameToken(got, t)
 			b.is(b.redeem("link"), store.ErrNotFound)
 			b.is(b.try("ada", "123456"), store.ErrNotFound)
@@ -51,17 +51,17 @@ func linkCodes() checks {
 			t := newLinkCode()
 			b.token(t)
 			for _, code := range []string{"123456", "000000"} {
-				try := store.TryCode{Change: proof(t.CodeExpiresAt), Purpose: t.Purpose, Subject: "ada", Hash: hashOf(code)}
-				_, _, err := b.TryCode(b.ctx(), try)
+				try := store.CodeAttempt{Change: proof(t.CodeExpiresAt), Purpose: t.Purpose, Subject: "ada", Hash: hashOf(code)}
+				_, _, err := b.RedeemCode(b.ctx(), try)
 				b.is(err, store.ErrNotFound)
 				try.IfRoles = ptr(int64(99)) // also with a condition that does not hold
-				_, _, err = b.TryCode(b.ctx(), try)
+				_, _, err = b.RedeemCode(b.ctx(), try)
 				b.is(err, store.ErrNotFound)
 			}
 			_, _, err := b.RedeemToken(b.ctx(), store.Redemption{Change: proof(t.CodeExpiresAt), Purpose: t.Purpose, Hash: t.Hash})
 			b.ok(err)
 			b.token(t)
-			_, _, err = b.TryCode(b.ctx(), store.TryCode{Change: proof(t.CodeExpiresAt.Add(-us)), Purpose: t.Purpose, Subject: "ada", Hash: t.Code})
+			_, _, err = b.RedeemCode(b.ctx(), store.CodeAttempt{Change: proof(t.CodeExpiresAt.Add(-us)), Purpose: t.Purpose, Subject: "ada", Hash: t.Code})
 			b.ok(err)
 		},
 		"a link outlives the tries at its code": func(b *bench) {
@@ -69,7 +69,7 @@ func linkCodes() checks {
 			for range 5 {
 				b.is(b.try("ada", "000000"), store.ErrWrongCode)
 			}
-			b.is(b.try("ada", "123456"), store.ErrTooManyTries)
+			b.is(b.try("ada", "123456"), store.ErrTooManyAttempts)
 			b.ok(b.redeem("link"))
 		},
 		"of a link and its code at once one wins": func(b *bench) {

@@ -137,10 +137,10 @@ func changeMutants() map[string]mutant {
 		}, "a user who is gone"),
 		"a token's own user is not asked": condition(func(_ store.Store, c *store.Change) {
 			c.IfUsers = slices.DeleteFunc(slices.Clone(c.IfUsers), func(at store.UserAt) bool { return at.ID == "" })
-		}, "user at another Revision, of the token", everywhereBut("RedeemToken", "TryCode", "EnableFactor")...),
+		}, "user at another Revision, of the token", everywhereBut("RedeemToken", "RedeemCode", "EnableFactor")...),
 		"a user whom no token names is not asked": condition(func(_ store.Store, c *store.Change) {
 			c.IfUsers = slices.DeleteFunc(slices.Clone(c.IfUsers), func(at store.UserAt) bool { return at.ID == "" })
-		}, "a user whom no token names", "RedeemToken", "TryCode", "EnableFactor"),
+		}, "a user whom no token names", "RedeemToken", "RedeemCode", "EnableFactor"),
 		"roles are not asked":         condition(func(_ store.Store, c *store.Change) { c.IfRoles = nil }, "other roles"),
 		"a key of terms is not asked": condition(func(_ store.Store, c *store.Change) { c.IfKey = nil }, "with a key that was revoked"),
 		"the last owner may go":       condition(func(_ store.Store, c *store.Change) { c.KeepOwner = false }, "no owner is left"),

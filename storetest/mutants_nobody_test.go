@@ -47,11 +47,11 @@ func (s lenient) EnableFactor(ctx context.Context, c store.EnableFactor) (store.
 // guessable is a store that allows any number of attempts at codes without a subject.
 type guessable struct{ base }
 
-func (s guessable) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
+func (s guessable) RedeemCode(ctx context.Context, c store.CodeAttempt) (store.Token, store.User, error) {
 	if c.Subject == "" {
 		return s.RedeemToken(ctx, store.Redemption{Change: c.Change, Purpose: c.Purpose, Hash: c.Hash, Effect: c.Effect})
 	}
-	return s.Store.TryCode(ctx, c)
+	return s.Store.RedeemCode(ctx, c)
 }
 
 func nobodyMutants() map[string]mutant {

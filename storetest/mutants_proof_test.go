@@ -24,15 +24,15 @@ type proofBase struct {
 
 type proofLifts struct{ proofBase }
 
-func (s proofLifts) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
-	sess, u, err := s.Store.AddProof(ctx, c)
+func (s proofLifts) AddAuthentication(ctx context.Context, c store.AddAuthentication) (store.Session, store.User, error) {
+	sess, u, err := s.Store.AddAuthentication(ctx, c)
 	sess.AAL = store.LevelAAL2
 	return sess, u, err
 }
 
 type proofForgets struct{ proofBase }
 
-func (s proofForgets) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
+func (s proofForgets) AddAuthentication(ctx context.Context, c store.AddAuthentication) (store.Session, store.User, error) {
 	return s.Session(ctx, c.SessionID, c.Now)
 }
 
@@ -58,30 +58,30 @@ type exportBase struct {
 
 type holdsNothing struct{ exportBase }
 
-func (s holdsNothing) Held(context.Context, string, time.Time) (store.Held, error) {
-	return store.Held{}, nil
+func (s holdsNothing) UserRecords(context.Context, string, time.Time) (store.UserRecords, error) {
+	return store.UserRecords{}, nil
 }
 
 type holdsOver struct{ exportBase }
 
-func (s holdsOver) Held(ctx context.Context, userID string, now time.Time) (store.Held, error) {
-	return s.base.Held(ctx, userID, now.Add(-24*time.Hour))
+func (s holdsOver) UserRecords(ctx context.Context, userID string, now time.Time) (store.UserRecords, error) {
+	return s.base.UserRecords(ctx, userID, now.Add(-24*time.Hour))
 }
 
 type wholeHoldsNothing struct{ exportBase }
 
-func (s wholeHoldsNothing) Account(ctx context.Context, key store.UserKey, _ time.Time) (store.Credentials, store.Held, error) {
+func (s wholeHoldsNothing) Account(ctx context.Context, key store.UserKey, _ time.Time) (store.Credentials, store.UserRecords, error) {
 	c, err := s.Credentials(ctx, key)
-	return c, store.Held{}, err
+	return c, store.UserRecords{}, err
 }
 
 type wholeOfNobody struct{ exportBase }
 
-func (s wholeOfNobody) Account(ctx context.Context, key store.UserKey, now time.Time) (store.Credentials, store.Held, error) {
+func (s wholeOfNobody) Account(ctx context.Context, key store.UserKey, now time.Time) (store.Credentials, store.UserRecords, error) {
 	c, err := s.Credentials(ctx, key)
 	if err != nil {
-		return c, store.Held{}, nil
+		return c, store.UserRecords{}, nil
 	}
-	h, err := s.Held(ctx, c.User.ID, now)
+	h, err := s.UserRecords(ctx, c.User.ID, now)
 	return c, h, err
 }

@@ -152,11 +152,11 @@ func (s putting) PutToken(ctx context.Context, c store.PutToken) error {
 // hashIsCode accepts the stored hash of a link as its code, too.
 type hashIsCode struct{ base }
 
-func (s hashIsCode) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
+func (s hashIsCode) RedeemCode(ctx context.Context, c store.CodeAttempt) (store.Token, store.User, error) {
 	if t, err := s.PeekToken(ctx, c.Purpose, c.Hash, c.Now); err == nil && len(t.Code) > 0 {
 		c.Hash = t.Code
 	}
-	return s.Store.TryCode(ctx, c)
+	return s.Store.RedeemCode(ctx, c)
 }
 
 // leavesLink keeps the link of a code that was used.
@@ -165,10 +165,10 @@ type leavesLink struct {
 	mu sync.Mutex
 }
 
-func (s *leavesLink) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
+func (s *leavesLink) RedeemCode(ctx context.Context, c store.CodeAttempt) (store.Token, store.User, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, u, err := s.Store.TryCode(ctx, c)
+	t, u, err := s.Store.RedeemCode(ctx, c)
 	if err == nil && len(t.Code) > 0 {
 		err = errors.Join(s.PutToken(ctx, store.PutToken{Change: change(c.Now), Token: t}))
 	}

@@ -82,7 +82,7 @@ func (s anyPurpose) PeekToken(ctx context.Context, p store.Purpose, hash []byte,
 type noSupersede struct{ base }
 
 func (s noSupersede) PutToken(ctx context.Context, c store.PutToken) error {
-	if c.Token.MaxTries == 0 {
+	if c.Token.MaxAttempts == 0 {
 		c.Token.Subject = ""
 	}
 	return s.Store.PutToken(ctx, c)
@@ -139,7 +139,7 @@ func (s *codes) PutToken(ctx context.Context, c store.PutToken) error {
 	return s.Store.PutToken(ctx, c)
 }
 
-func (s *codes) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
+func (s *codes) RedeemCode(ctx context.Context, c store.CodeAttempt) (store.Token, store.User, error) {
 	s.mu.Lock()
 	right := bytes.Equal(c.Hash, s.last.Hash)
 	last := s.last
@@ -147,8 +147,8 @@ func (s *codes) TryCode(ctx context.Context, c store.TryCode) (store.Token, stor
 	if s.uncounted && !right {
 		return store.Token{}, store.User{}, store.ErrWrongCode
 	}
-	t, u, err := s.Store.TryCode(ctx, c)
-	if s.late && right && errors.Is(err, store.ErrTooManyTries) {
+	t, u, err := s.Store.RedeemCode(ctx, c)
+	if s.late && right && errors.Is(err, store.ErrTooManyAttempts) {
 		return last, u, nil
 	}
 	return t, u, err
@@ -178,19 +178,19 @@ func (s *sharesTokens) PeekToken(ctx context.Context, p store.Purpose, hash []by
 // conditionsFirst does not count an attempt if its conditions do not hold.
 type conditionsFirst struct{ base }
 
-func (s conditionsFirst) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
+func (s conditionsFirst) RedeemCode(ctx context.Context, c store.CodeAttempt) (store.Token, store.User, error) {
 	for _, at := range c.IfUsers {
 		if u, err := s.User(ctx, store.ByID(at.ID)); at.ID != "" && (err != nil || at.Revision != nil && *at.Revision != u.Revision) {
 			return store.Token{}, store.User{}, store.ErrStale
 		}
 	}
-	return s.Store.TryCode(ctx, c)
+	return s.Store.RedeemCode(ctx, c)
 }
 
 type burnsCodes struct{ base }
 
-func (s burnsCodes) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
-	t, u, err := s.Store.TryCode(ctx, c)
+func (s burnsCodes) RedeemCode(ctx context.Context, c store.CodeAttempt) (store.Token, store.User, error) {
+	t, u, err := s.Store.RedeemCode(ctx, c)
 	if errors.Is(err, store.ErrConflict) {
 		s.burn(ctx, c.Purpose, c.Hash, c.Now)
 	}
@@ -199,18 +199,18 @@ func (s burnsCodes) TryCode(ctx context.Context, c store.TryCode) (store.Token, 
 
 type idleCodes struct{ base }
 
-func (s idleCodes) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
+func (s idleCodes) RedeemCode(ctx context.Context, c store.CodeAttempt) (store.Token, store.User, error) {
 	c.Patch, c.Create = nil, nil
-	return s.Store.TryCode(ctx, c)
+	return s.Store.RedeemCode(ctx, c)
 }
 
 // judgesThenUses keeps the token that it checks.
 type judgesThenUses struct{ base }
 
-func (s judgesThenUses) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
+func (s judgesThenUses) RedeemCode(ctx context.Context, c store.CodeAttempt) (store.Token, store.User, error) {
 	t, err := s.PeekToken(ctx, c.Purpose, c.Hash, c.Now)
 	if err != nil {
-		return s.Store.TryCode(ctx, c)
+		return s.Store.RedeemCode(ctx, c)
 	}
 	pause()
 	s.burn(ctx, c.Purpose, c.Hash, c.Now)

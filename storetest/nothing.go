@@ -19,7 +19,7 @@ func nothing() checks {
 			b.is(err, store.ErrNotFound)
 			t, err := b.PeekToken(b.ctx(), c.Purpose, c.Hash, now)
 			b.ok(err)
-			equal(b, "tries", t.Tries, 0)
+			equal(b, "tries", t.Attempts, 0)
 		},
 		"whoever is made nobody's takes nothing along that is about nothing": func(b *bench) {
 			if b.admin == nil {
@@ -106,17 +106,17 @@ func heldInOrder() checks {
 			return
 		}
 		u := b.whole()
-		var want []store.HeldMessage
+		var want []store.PendingMessage
 		for _, d := range []time.Duration{3, 1, 2} {
 			for _, life := range []time.Duration{20, 10} {
 				m := b.message()
 				m.UserID, m.CreatedAt, m.ExpiresAt = u.ID, now.Add(d*minute), now.Add(d*minute+life*minute)
 				b.post(u.ID, m)
-				want = append(want, store.HeldMessage{CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt})
+				want = append(want, store.PendingMessage{CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt})
 			}
 		}
-		h, err := b.Held(b.ctx(), u.ID, now)
+		h, err := b.UserRecords(b.ctx(), u.ID, now)
 		b.ok(err)
-		equal(b, "messages", h.Messages, []store.HeldMessage{want[3], want[2], want[5], want[4], want[1], want[0]})
+		equal(b, "messages", h.Messages, []store.PendingMessage{want[3], want[2], want[5], want[4], want[1], want[0]})
 	}}
 }

@@ -4,10 +4,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// proofs checks Store.AddProof.
+// proofs checks Store.AddAuthentication.
 func proofs() checks {
 	add := func(b *bench, id string, c store.Change, proof store.AMR) (store.Session, store.User, error) {
-		return b.AddProof(b.ctx(), store.AddProof{Change: c, SessionID: id, Proof: proof})
+		return b.AddAuthentication(b.ctx(), store.AddAuthentication{Change: c, SessionID: id, Proof: proof})
 	}
 	return checks{
 		"a proof is added to a live session": func(b *bench) {

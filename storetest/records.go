@@ -63,9 +63,9 @@ func records() checks {
 		"every member of a token is kept": func(b *bench) {
 			t := store.Token{
 				Purpose: store.PurposeInvitation, Hash: hashOf("link"), Subject: "subject", UserID: b.user("ada@example.com").ID, Data: []byte(`{"a":1}`),
-				CreatedAt: now, ExpiresAt: now.Add(minute), MaxTries: 3, Code: hashOf("code"), CodeExpiresAt: now.Add(minute / 2), Origin: store.Origin{Sequence: 1},
+				CreatedAt: now, ExpiresAt: now.Add(minute), MaxAttempts: 3, Code: hashOf("code"), CodeExpiresAt: now.Add(minute / 2), Origin: store.Origin{Sequence: 1},
 			}
-			complete(b, t, "Tries")
+			complete(b, t, "Attempts")
 			b.ok(b.PutToken(b.ctx(), store.PutToken{Change: by(now), Token: t}))
 			read := func(want store.Token) {
 				b.Helper()
@@ -74,21 +74,21 @@ func records() checks {
 				equal(b, "Token", got, want)
 			}
 			read(t)
-			guess := store.TryCode{Change: proof(now), Purpose: t.Purpose, Subject: t.Subject, Hash: hashOf("wrong")}
-			_, _, err := b.TryCode(b.ctx(), guess)
+			guess := store.CodeAttempt{Change: proof(now), Purpose: t.Purpose, Subject: t.Subject, Hash: hashOf("wrong")}
+			_, _, err := b.RedeemCode(b.ctx(), guess)
 			b.is(err, store.ErrWrongCode)
-			t.Tries = 1
+			t.Attempts = 1
 			read(t)
 			used, u, err := b.RedeemToken(b.ctx(), store.Redemption{Change: proof(now), Purpose: t.Purpose, Hash: t.Hash})
 			b.ok(err)
 			equal(b, "Token, of RedeemToken", used, t)
 			equal(b, "User.ID", u.ID, t.UserID)
-			t.Hash, t.Tries = hashOf("other"), 0
+			t.Hash, t.Attempts = hashOf("other"), 0
 			b.ok(b.PutToken(b.ctx(), store.PutToken{Change: by(now), Token: t}))
 			guess.Hash = t.Code
-			used, _, err = b.TryCode(b.ctx(), guess)
+			used, _, err = b.RedeemCode(b.ctx(), guess)
 			b.ok(err)
-			equal(b, "Token, of TryCode", used, t)
+			equal(b, "Token, of RedeemCode", used, t)
 		},
 		"every time of a user is kept": func(b *bench) {
 			f := &filler{}

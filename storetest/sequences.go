@@ -52,7 +52,7 @@ func (a *account) origins() map[string]store.Origin {
 			all["factor "+f.Label] = f.Origin
 		}
 	}
-	held, err := a.Held(a.ctx(), a.id, now)
+	held, err := a.UserRecords(a.ctx(), a.id, now)
 	a.ok(err)
 	for _, d := range held.Devices {
 		all["device "+d.Device] = d.Origin
@@ -187,7 +187,7 @@ func sequenceChecks() checks {
 			s := a.sessions["one"]
 			a.step("a refresh", 0, func() error { _, err := b.advance(s.ID, 0, now.Add(us)); return err })
 			a.step("another method of a session", 0, func() error {
-				_, _, err := b.AddProof(b.ctx(), store.AddProof{Change: bySession(s), SessionID: s.ID, Proof: totp})
+				_, _, err := b.AddAuthentication(b.ctx(), store.AddAuthentication{Change: bySession(s), SessionID: s.ID, Proof: totp})
 				return err
 			})
 			for name, p := range map[string]store.UserPatch{

@@ -36,7 +36,7 @@ func tokens() checks {
 		"a token comes back as it went in": func(b *bench) {
 			u := b.user("ada@example.com")
 			t := newToken("t", "subject")
-			t.UserID, t.MaxTries = u.ID, 5
+			t.UserID, t.MaxAttempts = u.ID, 5
 			b.token(t)
 			for range 2 { // a peek does not use it up
 				got, err := b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
@@ -302,13 +302,13 @@ func tokens() checks {
 			b.gone(b.PutToken(cancelled(), store.PutToken{Change: by(now), Token: newToken("new", "subject")}))
 			_, _, err := b.RedeemToken(cancelled(), store.Redemption{Change: proof(now), Purpose: store.PurposeMagicLink, Hash: hashOf("t")})
 			b.gone(err)
-			_, _, err = b.TryCode(cancelled(), store.TryCode{Change: proof(now), Purpose: store.PurposeMagicLink, Subject: "subject", Hash: hashOf("wrong")})
+			_, _, err = b.RedeemCode(cancelled(), store.CodeAttempt{Change: proof(now), Purpose: store.PurposeMagicLink, Subject: "subject", Hash: hashOf("wrong")})
 			b.gone(err)
 			_, err = b.PeekToken(cancelled(), store.PurposeMagicLink, hashOf("t"), now)
 			b.gone(err)
 			got, err := b.PeekToken(b.ctx(), store.PurposeMagicLink, hashOf("t"), now)
 			b.ok(err)
-			equal(b, "Token.Tries", got.Tries, 0)
+			equal(b, "Token.Attempts", got.Attempts, 0)
 		},
 	}
 }

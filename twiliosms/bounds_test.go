@@ -19,7 +19,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	own := &http.Client{}
-	s = New("AC1", "s3cret", "", WithURL("https://sms.test/"), WithTimeout(time.Minute), WithTries(7), WithHTTPClient(own), WithMessagingService("MG1"))
+	s = New("AC1", "s3cret", "", WithURL("https://sms.test/"), WithTimeout(time.Minute), WithAttempts(7), WithHTTPClient(own), WithMessagingService("MG1"))
 	if s.url != "https://sms.test" || s.timeout != time.Minute || s.maxAttempts != 7 || s.client != own || s.messagingService != "MG1" {
 		t.Errorf("with options: %+v", s)
 	}

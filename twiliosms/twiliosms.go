@@ -46,8 +46,8 @@ func WithURL(url string) Option { return func(s *Sender) { s.url = strings.TrimS
 // WithTimeout limits one attempt; default 10 s.
 func WithTimeout(d time.Duration) Option { return func(s *Sender) { s.timeout = d } }
 
-// WithTries limits the attempts in one Send, after 429 and 5xx; default 3.
-func WithTries(n int) Option { return func(s *Sender) { s.maxAttempts = n } }
+// WithAttempts limits the attempts in one Send, after 429 and 5xx; default 3.
+func WithAttempts(n int) Option { return func(s *Sender) { s.maxAttempts = n } }
 
 // WithHTTPClient sets the client; the default is a new one.
 func WithHTTPClient(c *http.Client) Option { return func(s *Sender) { s.client = c } }

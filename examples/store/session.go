@@ -96,8 +96,8 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 	return out.Of.Session, out.User, err
 }
 
-// AddProof adds a proof to a session, in place of one of the same method.
-func (s *Store) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
+// AddAuthentication adds a proof to a session, in place of one of the same method.
+func (s *Store) AddAuthentication(ctx context.Context, c store.AddAuthentication) (store.Session, store.User, error) {
 	out, err := change(ctx, s, &c.Change, func(t *tx) (pair[session], error) {
 		found, err := t.session(c.SessionID, c.Now)
 		if err == nil {

@@ -252,14 +252,14 @@ func (db *tables) credentials(key store.UserKey) (store.Credentials, error) {
 	return c, err
 }
 
-// Held returns the data that is stored about a user.
-func (s *Store) Held(ctx context.Context, userID string, now time.Time) (store.Held, error) {
-	return read(ctx, s, func(db *tables) (store.Held, error) { return db.held(userID, now), nil })
+// UserRecords returns the data that is stored about a user.
+func (s *Store) UserRecords(ctx context.Context, userID string, now time.Time) (store.UserRecords, error) {
+	return read(ctx, s, func(db *tables) (store.UserRecords, error) { return db.held(userID, now), nil })
 }
 
-// Account is Credentials and Held in one read.
-func (s *Store) Account(ctx context.Context, key store.UserKey, now time.Time) (store.Credentials, store.Held, error) {
-	var held store.Held
+// Account is Credentials and UserRecords in one read.
+func (s *Store) Account(ctx context.Context, key store.UserKey, now time.Time) (store.Credentials, store.UserRecords, error) {
+	var held store.UserRecords
 	c, err := read(ctx, s, func(db *tables) (store.Credentials, error) {
 		c, err := db.credentials(key)
 		if err == nil {
@@ -270,21 +270,21 @@ func (s *Store) Account(ctx context.Context, key store.UserKey, now time.Time) (
 	return c, held, err
 }
 
-func (db *tables) held(userID string, now time.Time) (h store.Held) { // optional: and the messages that wait
+func (db *tables) held(userID string, now time.Time) (h store.UserRecords) { // optional: and the messages that wait
 	for d, s := range db.devices {
 		if d.userID == userID && d.hash != forgotten && now.Before(s.last.Add(store.DeviceLife)) {
-			h.Devices = append(h.Devices, store.HeldDevice{Device: d.hash, FirstSeenAt: s.first, LastSeenAt: s.last, Origin: s.Origin})
+			h.Devices = append(h.Devices, store.DeviceRecord{Device: d.hash, FirstSeenAt: s.first, LastSeenAt: s.last, Origin: s.Origin})
 		}
 	}
 	for _, t := range db.tokens {
 		if userID != "" && t.UserID == userID && now.Before(t.ExpiresAt) {
-			h.Pending = append(h.Pending, clone(store.HeldToken{Purpose: t.Purpose, Subject: t.Subject, Data: t.Data, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt}))
+			h.Pending = append(h.Pending, clone(store.TokenRecord{Purpose: t.Purpose, Subject: t.Subject, Data: t.Data, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt}))
 		}
 	}
-	slices.SortFunc(h.Devices, func(a, b store.HeldDevice) int {
+	slices.SortFunc(h.Devices, func(a, b store.DeviceRecord) int {
 		return cmp.Or(a.FirstSeenAt.Compare(b.FirstSeenAt), cmp.Compare(a.Device, b.Device))
 	})
-	slices.SortFunc(h.Pending, func(a, b store.HeldToken) int {
+	slices.SortFunc(h.Pending, func(a, b store.TokenRecord) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ExpiresAt.Compare(b.ExpiresAt), cmp.Compare(a.Purpose, b.Purpose))
 	})
 	return h

@@ -91,18 +91,18 @@ func (s *Store) RedeemToken(ctx context.Context, c store.Redemption) (store.Toke
 	return out.Of, out.User, err
 }
 
-// TryCode checks a code and counts the attempt.
-func (s *Store) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
+// RedeemCode checks a code and counts the attempt.
+func (s *Store) RedeemCode(ctx context.Context, c store.CodeAttempt) (store.Token, store.User, error) {
 	out, err := change(ctx, s, &c.Change, func(t *tx) (none pair[store.Token], err error) {
 		for key, code := range t.tokens {
 			hash, live := code.CodeHash(c.Now)
 			switch {
 			case c.Subject == "" || code.Purpose != c.Purpose || code.Subject != c.Subject || !live:
 				continue
-			case code.Tries >= code.MaxTries:
-				return none, store.ErrTooManyTries // also for the correct code
+			case code.Attempts >= code.MaxAttempts:
+				return none, store.ErrTooManyAttempts // also for the correct code
 			case subtle.ConstantTimeCompare(hash, c.Hash) != 1:
-				code.Tries++
+				code.Attempts++
 				t.tokens[key], t.outcome = code, store.OutcomeWrongCode
 				return none, store.ErrWrongCode
 			}

@@ -304,7 +304,7 @@ func (p *Played) hooks(leave func(), release, arrived chan struct{}) storetap.Ho
 		After: func(_ context.Context, method string, n int, err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			if method == "TryCode" && errors.Is(err, store.ErrWrongCode) {
+			if method == "RedeemCode" && errors.Is(err, store.ErrWrongCode) {
 				p.Tried++
 			}
 			if c, ok := open[n]; ok {

@@ -248,10 +248,10 @@ func (t *Tap) RedeemToken(ctx context.Context, c store.Redemption) (tok store.To
 	return t.inner.RedeemToken(ctx, c)
 }
 
-// TryCode is store.Store's.
-func (t *Tap) TryCode(ctx context.Context, c store.TryCode) (tok store.Token, u store.User, err error) {
-	defer t.enter(&ctx, "TryCode", &c.Change)(&err, &tok, &u)
-	return t.inner.TryCode(ctx, c)
+// RedeemCode is store.Store's.
+func (t *Tap) RedeemCode(ctx context.Context, c store.CodeAttempt) (tok store.Token, u store.User, err error) {
+	defer t.enter(&ctx, "RedeemCode", &c.Change)(&err, &tok, &u)
+	return t.inner.RedeemCode(ctx, c)
 }
 
 // Take is store.Store's.
@@ -271,20 +271,20 @@ func (t *Tap) Sweep(ctx context.Context, now time.Time, limit int) (n int, err e
 	return t.inner.Sweep(ctx, now, limit)
 }
 
-// AddProof is store.Store's.
-func (t *Tap) AddProof(ctx context.Context, c store.AddProof) (sess store.Session, u store.User, err error) {
-	defer t.enter(&ctx, "AddProof", &c.Change)(&err, &sess, &u)
-	return t.inner.AddProof(ctx, c)
+// AddAuthentication is store.Store's.
+func (t *Tap) AddAuthentication(ctx context.Context, c store.AddAuthentication) (sess store.Session, u store.User, err error) {
+	defer t.enter(&ctx, "AddAuthentication", &c.Change)(&err, &sess, &u)
+	return t.inner.AddAuthentication(ctx, c)
 }
 
-// Held is store.Store's.
-func (t *Tap) Held(ctx context.Context, userID string, now time.Time) (h store.Held, err error) {
-	defer t.enter(&ctx, "Held", nil)(&err, &h)
-	return t.inner.Held(ctx, userID, now)
+// UserRecords is store.Store's.
+func (t *Tap) UserRecords(ctx context.Context, userID string, now time.Time) (h store.UserRecords, err error) {
+	defer t.enter(&ctx, "UserRecords", nil)(&err, &h)
+	return t.inner.UserRecords(ctx, userID, now)
 }
 
 // Account is store.Store's.
-func (t *Tap) Account(ctx context.Context, key store.UserKey, now time.Time) (c store.Credentials, h store.Held, err error) {
+func (t *Tap) Account(ctx context.Context, key store.UserKey, now time.Time) (c store.Credentials, h store.UserRecords, err error) {
 	defer t.enter(&ctx, "Account", nil)(&err, &c, &h)
 	return t.inner.Account(ctx, key, now)
 }

@@ -82,7 +82,7 @@ const (
 // times.
 func (o Options) amrClaim(s store.Session) (amr any, at *int64) {
 	if !o.AMRStrings {
-		return orEmpty(s.AMR), nil
+		return nonNil(s.AMR), nil
 	}
 	values := []string{}
 	for _, m := range s.AMR {

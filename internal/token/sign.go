@@ -66,7 +66,7 @@ func (s *Signer) Sign(ctx context.Context, g Grant) (string, error) {
 	}
 	claims, err := s.claimsJSON(ctx, accessClaims{
 		Issuer: s.options.Issuer, Audience: s.options.audience(), Subject: u.ID, IssuedAt: g.IssuedAt.Unix(), Expires: g.ExpiresAt.Unix(), ID: g.ID,
-		SessionID: g.Session.ID, Role: postgresRole, Roles: orEmpty(u.Roles),
+		SessionID: g.Session.ID, Role: postgresRole, Roles: nonNil(u.Roles),
 		Email: optional(u.Email), EmailVerified: u.EmailVerified(), Phone: optional(u.Phone),
 		AAL: g.Session.AAL, AMR: amr, AuthTime: authTime, Revisions: revisions, Act: act, partial: g.Partial,
 	}, g.Permissions, u.AppMetadata, g.Custom)
@@ -131,8 +131,8 @@ func optional(s string) *string {
 	return &s
 }
 
-// orEmpty replaces a nil list, which JSON would encode as null, by an empty one.
-func orEmpty[T any](list []T) []T {
+// nonNil replaces a nil list, which JSON would encode as null, by an empty one.
+func nonNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}

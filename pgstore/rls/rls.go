@@ -89,7 +89,7 @@ func saidBy(c *auth.Claims) map[string]any {
 	maps.Copy(said, c.Custom)
 	maps.Copy(said, map[string]any{
 		"sub": c.UserID, "session_id": c.SessionID, "email": orNull(c.Email), "email_verified": c.EmailVerified, "phone": orNull(c.Phone),
-		"roles": orEmpty(c.Roles), "permissions": orEmpty(c.Permissions), "aal": c.AAL, "amr": orEmpty(c.AMR), "app_metadata": c.AppMetadata,
+		"roles": nonNil(c.Roles), "permissions": nonNil(c.Permissions), "aal": c.AAL, "amr": nonNil(c.AMR), "app_metadata": c.AppMetadata,
 	})
 	if c.AppMetadata == nil {
 		said["app_metadata"] = struct{}{}
@@ -106,8 +106,8 @@ func saidBy(c *auth.Claims) map[string]any {
 	return said
 }
 
-// orEmpty returns an empty list for nil, which JSON would write as null.
-func orEmpty[T any](list []T) []T {
+// nonNil returns an empty list for nil, which JSON would write as null.
+func nonNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}

@@ -183,7 +183,7 @@ func TestSignInTakesTheShownCode(t *testing.T) {
 	s.Do("POST", "/login", map[string]any{"email": harness.AdaMail, "password": "wrong horse battery", "confirmation_code": code}).Want(401, auth.CodeInvalidCredentials)
 	s.wantVerified(false)
 	s.Fired()
-	s.login(code[:3]+" "+code[3:]).Session()
+	s.login(code[:3] + " " + code[3:]).Session()
 	s.WantEvents(auth.EventEmailVerified, auth.EventSignedIn)
 	s.wantVerified(true)
 	s.login(code).Session() // on a verified account a code is not needed, and ignored
@@ -308,7 +308,7 @@ func TestSignInWithACodeMakesTheSameCalls(t *testing.T) {
 	}
 	calls("nobody@example.com", harness.GoodPassword) // stores the decoy
 	want := calls(harness.AdaMail, harness.GoodPassword)
-	if !slices.Contains(want, "TryCode") {
+	if !slices.Contains(want, "RedeemCode") {
 		t.Errorf("calls %v", want)
 	}
 	for _, got := range [][]string{calls(harness.AdaMail, "wrong horse battery"), calls("nobody@example.com", harness.GoodPassword)} {

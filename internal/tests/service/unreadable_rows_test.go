@@ -58,11 +58,11 @@ func (s *damaged) AdvanceSession(ctx context.Context, c store.Advance) (auth.Ses
 	return sess, u, err
 }
 
-func (s *damaged) TryCode(ctx context.Context, c store.TryCode) (store.Token, auth.User, error) {
+func (s *damaged) RedeemCode(ctx context.Context, c store.CodeAttempt) (store.Token, auth.User, error) {
 	if s.tryFrom--; s.tryCode != nil && s.tryFrom < 0 {
 		return store.Token{}, auth.User{}, s.tryCode
 	}
-	return s.Store.TryCode(ctx, c)
+	return s.Store.RedeemCode(ctx, c)
 }
 
 func (s *damaged) CreateUser(ctx context.Context, c store.CreateUser) (auth.User, error) {
@@ -151,7 +151,7 @@ func TestRowsThatCannotBeReadPermitNothing(t *testing.T) {
 		}},
 		"a code that was tried too often": {want: auth.CodeRateLimited, try: func(w *harness.World, s *damaged, _ *authtest.Provider) (any, error) {
 			code, request := w.AskCode(harness.PhoneNumber)
-			s.tryCode = store.ErrTooManyTries
+			s.tryCode = store.ErrTooManyAttempts
 			tokens, err := w.VerifyPhoneCode(w.T.Context(), auth.VerifyPhoneCodeParams{Phone: harness.PhoneNumber, Code: code, RequestID: request})
 			return tokens != nil, err
 		}},

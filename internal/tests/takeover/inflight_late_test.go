@@ -28,14 +28,14 @@ func TestNumberIsTakenMeanwhile(t *testing.T) {
 		s := w.Member(harness.AdaMail)
 		w.Do("PATCH", "/me", map[string]any{"phone": harness.PhoneNumber}, harness.Bearer(s.AccessToken)).Want(200)
 		code := w.Mail(t, harness.PhoneNumber, auth.KindPhoneCode).Code
-		harness.BeforeCall(tap, "TryCode", func() { w.Imported(auth.ImportUserParams{Phone: harness.PhoneNumber, PhoneVerified: true}) })
+		harness.BeforeCall(tap, "RedeemCode", func() { w.Imported(auth.ImportUserParams{Phone: harness.PhoneNumber, PhoneVerified: true}) })
 		w.PostOTP(harness.PhoneNumber, code, harness.Bearer(s.AccessToken)).Want(409, auth.CodeUserAlreadyExists)
 	})
 	t.Run("signed in with", func(t *testing.T) {
 		w, tap, _ := harness.NewTappedWorld(t)
 		code := w.PhoneCode(harness.PhoneNumber)
 		var owner auth.User
-		atNext(tap, 2, "TryCode", func() { owner = w.Imported(auth.ImportUserParams{Phone: harness.PhoneNumber, PhoneVerified: true}) })
+		atNext(tap, 2, "RedeemCode", func() { owner = w.Imported(auth.ImportUserParams{Phone: harness.PhoneNumber, PhoneVerified: true}) })
 		if s := w.PostOTP(harness.PhoneNumber, code).Session(); s.User.ID != owner.ID {
 			t.Errorf("signed in to %s, not to %s", s.User.ID, owner.ID)
 		}
@@ -51,7 +51,7 @@ func TestCodeWithinASessionThatEndsMeanwhile(t *testing.T) {
 			s := w.PostSignUp(harness.AdaMail)
 			m := w.AskByMail(harness.AdaMail, nil)
 			within := w.ClaimsOf(s).Caller()
-			atNext(tap, 2, "TryCode", func() {
+			atNext(tap, 2, "RedeemCode", func() {
 				if ends {
 					w.DeleteSession(s)
 				}
@@ -70,7 +70,7 @@ func TestCodeWithinASessionThatEndsMeanwhile(t *testing.T) {
 func TestPasswordChangesWhileItConfirms(t *testing.T) {
 	w, tap, _ := harness.NewTappedWorld(t)
 	s, hash := w.Member(harness.AdaMail), harness.BcryptHash
-	harness.BeforeCall(tap, "AddProof", func() { w.Patch(s.User.ID, store.UserPatch{PasswordHash: &hash}) })
+	harness.BeforeCall(tap, "AddAuthentication", func() { w.Patch(s.User.ID, store.UserPatch{PasswordHash: &hash}) })
 	w.Reauthenticate(s, map[string]any{"password": harness.GoodPassword}).Want(401, auth.CodeInvalidCredentials)
 }
 

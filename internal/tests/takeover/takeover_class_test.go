@@ -23,22 +23,22 @@ func classMasked() map[mutant]string {
 	const itself = "EnableFactor asks of the session, of the ban and of Redeem itself, and the factor goes with the account's credentials"
 	const raised = "the store checks the session that it raises"
 	return map[mutant]string{
-		{"EnableFactor", "session"}:          itself,
-		{"EnableFactor", "users"}:            itself,
-		{"EnableFactor", "session users"}:    itself,
-		{"RedeemToken", "users"}:             "the link, and the session that it moves an address for, end with the account's credentials",
-		{"UseRecoveryCode", "users"}:         "the session and the token end with the account's credentials",
-		{"UseRecoveryCode", "session"}:       raised,
-		{"UseRecoveryCode", "session users"}: raised,
-		{"UseFactor", "users"}:               "the factor goes with the account's credentials",
-		{"RemoveFactor", "users"}:            "the session ends with the account's credentials",
-		{"AddProof", "session"}:              "AddProof asks of the session itself",
-		{"AddProof", "users"}:                "the session ends with the account's credentials",
-		{"AddProof", "session users"}:        "AddProof asks of the session itself, which ends with the account's credentials",
-		{"DeleteUser", "users"}:              "the session ends with the account's credentials",
-		{"PutFactor", "users"}:               "the session and the token end with the account's credentials",
-		{"PutFactor", "token"}:               "the account's credentials change whenever the token dies",
-		{"TryCode", "users"}:                 "the session ends with the account's credentials; a sign-in's code makes its own takeover",
+		{"EnableFactor", "session"}:            itself,
+		{"EnableFactor", "users"}:              itself,
+		{"EnableFactor", "session users"}:      itself,
+		{"RedeemToken", "users"}:               "the link, and the session that it moves an address for, end with the account's credentials",
+		{"UseRecoveryCode", "users"}:           "the session and the token end with the account's credentials",
+		{"UseRecoveryCode", "session"}:         raised,
+		{"UseRecoveryCode", "session users"}:   raised,
+		{"UseFactor", "users"}:                 "the factor goes with the account's credentials",
+		{"RemoveFactor", "users"}:              "the session ends with the account's credentials",
+		{"AddAuthentication", "session"}:       "AddAuthentication asks of the session itself",
+		{"AddAuthentication", "users"}:         "the session ends with the account's credentials",
+		{"AddAuthentication", "session users"}: "AddAuthentication asks of the session itself, which ends with the account's credentials",
+		{"DeleteUser", "users"}:                "the session ends with the account's credentials",
+		{"PutFactor", "users"}:                 "the session and the token end with the account's credentials",
+		{"PutFactor", "token"}:                 "the account's credentials change whenever the token dies",
+		{"RedeemCode", "users"}:                "the session ends with the account's credentials; a sign-in's code makes its own takeover",
 	}
 }
 
@@ -69,7 +69,7 @@ func classExempt() map[string]string {
 // harmless returns the reason why a change may succeed after the account was lost. Empty: it
 // may not.
 func harmless(c harness.Call, account string, a harness.Act) string {
-	uses := c.Change.By.Proof && (c.Method == "RedeemToken" || c.Method == "TryCode")
+	uses := c.Change.By.Proof && (c.Method == "RedeemToken" || c.Method == "RedeemCode")
 	switch {
 	case c.Method == "PutToken" && c.Change.By.System == "send":
 		return "whoever asks gets a link or code sent to whose the address is"
