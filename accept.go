@@ -49,32 +49,46 @@ func (a *Auth) startClean(ctx context.Context, s cleanStart, p AcceptInvitationP
 	if err != nil {
 		return r, err
 	}
-	chosen, err := a.choosePassword(ctx, PasswordChange{u, passwordByInvitation}, newPassword{text: p.Password}, nil)
+	chosen, err := a.choosePassword(ctx, PasswordChange{u, passwordByInvitation}, newPassword{text: p.Password}, func() error { return a.showFactor(ctx, u, p.TOTPCode, out) })
 	if err != nil {
 		return r, err
 	}
 	setPassword(r.Patch, chosen)
 	if u.MFAEnabled {
-		if out.used == nil || out.used.User.CredentialRevision != u.CredentialRevision {
-			used, err := a.checkFactor(ctx, factorUse{by: byAuthentication(), user: u, code: factorCode{totp: p.TOTPCode}})
-			if err != nil {
-				return r, err
-			}
-			out.used = &used
-			return r, store.ErrStale // decide by the account as it is now
-		}
-		factors, err := a.factors.Factors(ctx, u.ID)
-		if err != nil {
-			return r, storeFailed(err)
-		}
-		for _, f := range factors.List {
-			if f.Enabled && f.Kind == store.FactorTOTP {
-				r.Patch.KeepFactors = append(r.Patch.KeepFactors, f.ID)
-			}
+		if r.Patch.KeepFactors, err = a.totpFactors(ctx, u); err != nil {
+			return r, err
 		}
 	}
 	out.takenOver = !u.EmailVerified()
 	return r, nil
+}
+
+// showFactor checks the account's second factor, if it has one. A new check returns
+// ErrStale, so that the acceptance is decided by the account as it is afterwards.
+func (a *Auth) showFactor(ctx context.Context, u User, code string, out *acceptedInvitation) error {
+	if !u.MFAEnabled || out.used != nil && out.used.User.CredentialRevision == u.CredentialRevision {
+		return nil
+	}
+	used, err := a.checkFactor(ctx, factorUse{by: byAuthentication(), user: u, code: factorCode{totp: code}})
+	if err != nil {
+		return err
+	}
+	out.used = &used
+	return store.ErrStale
+}
+
+// totpFactors returns the ids of the account's enabled authenticator apps.
+func (a *Auth) totpFactors(ctx context.Context, u User) (ids []string, err error) {
+	factors, err := a.factors.Factors(ctx, u.ID)
+	if err != nil {
+		return nil, storeFailed(err)
+	}
+	for _, f := range factors.List {
+		if f.Enabled && f.Kind == store.FactorTOTP {
+			ids = append(ids, f.ID)
+		}
+	}
+	return ids, nil
 }
 
 // startCleanWith returns the acceptance with an identity whose provider has just verified
