@@ -72,6 +72,17 @@ func (a *Auth) standing(ctx context.Context, u User) (standing, error) {
 	return a.standingIn(known, u), nil
 }
 
+// requireNoWait refuses what moves an account, or the way in to it, while it waits: its
+// sessions may be those of the person who set it up, who would then get the link to accept,
+// or keep the holder out with a second factor. Errors: CodeTargetStronger.
+func (a *Auth) requireNoWait(ctx context.Context, u User) error {
+	s, err := a.standing(ctx, u)
+	if err == nil && s.waits {
+		err = Reject(CodeTargetStronger, "This account has permissions that its holder has not accepted. Accept them first, with the link sent to its address.")
+	}
+	return err
+}
+
 // asActor returns a user with the roles that count when the account acts, for responses
 // and hooks.
 func (a *Auth) asActor(ctx context.Context, u User) (User, error) {

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -411,3 +412,119 @@ func (o *office) sent(to string, k auth.Kind) (n int) {
 	}
 	return n
 }
+
+// Only an invitation that could have given the permissions itself, or that was made for the
+// account, lets its holder accept them: an operator who may only invite cannot have the
+// permissions of another account accepted, nor replace or withdraw the link to accept them.
+func TestWeakInvitationAcceptsNothing(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		for _, first := range []bool{true, false} {
+			o := newOffice(t, st)
+			name := fmt.Sprint("first-", first)
+			address := name + "@mailbox-of-helper.example"
+			owner := o.LoginAs(t, name+"-owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+			helper := o.operator(name+"-helper@example.com", admin.PermUsersWrite, admin.PermUsersRead)
+			id := o.do(helper, "POST /users", `{"email":"`+address+`"}`).want(201).body["id"].(string)
+			invite := func() { o.do(helper, "POST /invitations", `{"email":"`+address+`"}`).want(201) }
+			if first {
+				invite()
+			}
+			o.must(second(o.adm.Grant(t.Context(), admin.System("test"), admin.GrantParams{UserID: id, Role: "support"})))
+			if !first {
+				invite()
+			}
+			if s, err := o.accept(o.invitedToken(address)); err == nil && len(o.powers(s)) > 0 {
+				t.Errorf("%s: accepted with %v", name, o.powers(s))
+			}
+
+			o.Clock.Advance(2 * time.Minute) // between mails to one address
+			o.do(owner, "POST /users/"+id+"/send", `{"type":"accept"}`).want(202)
+			bound := o.invitedToken(address)
+			invitation := o.do(owner, "GET /invitations", "").want(200).body["invitations"].([]any)[0].(map[string]any)["id"].(string)
+			o.do(helper, "POST /invitations/"+invitation+"/resend", "").want(403)
+			o.do(helper, "DELETE /invitations/"+invitation, "").want(403)
+			o.do(helper, "POST /invitations", `{"email":"`+address+`"}`).want(403)
+			s, err := o.accept(bound)
+			o.must(err)
+			if len(o.powers(s)) == 0 {
+				t.Errorf("%s: the link of the owner gave nothing", name)
+			}
+		}
+	})
+}
+
+// The sessions of an account that waits change neither its address nor its number, and add
+// no second factor. A factor of an account whose address was never verified does not keep
+// its holder out.
+func TestWaitingAccountStaysWhereItIs(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		stranger := func(address string) auth.Caller {
+			r, err := o.SignUp(t.Context(), auth.SignUpParams{Email: address, Password: "a stranger's password"})
+			o.must(err)
+			return auth.Caller{UserID: r.User.ID, SessionID: r.Tokens.SessionID}
+		}
+		moves := func(c auth.Caller, to string) error {
+			_, err := o.UpdateMe(t.Context(), auth.UpdateMeParams{Caller: c, Email: &to})
+			return err
+		}
+		cto := stranger("cto@example.com")
+		o.must(moves(cto, "early@evil.example")) // asked for before the role, completed after it
+		early := auth.VerifyEmailParams{Token: o.token("early@evil.example", auth.KindChangeEmail), Within: cto}
+		o.do(owner, "PUT /users/"+cto.UserID+"/roles", `{"roles":["admin"],"address":"cto@example.com"}`).want(200)
+		if _, err := o.VerifyEmail(t.Context(), early); err == nil {
+			t.Error("a change asked for before completed")
+		}
+		for name, err := range map[string]error{
+			"address": moves(cto, "late@evil.example"),
+			"factor":  second(o.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: cto})),
+		} {
+			if !errors.Is(err, auth.CodeTargetStronger) {
+				t.Errorf("%s: %v, want target_stronger", name, err)
+			}
+		}
+		o.must(moves(cto, "cto@example.com")) // the present address, to get its mail again
+		s, err := o.accept(o.invitedToken("cto@example.com"))
+		o.must(err)
+		if len(o.powers(s)) == 0 {
+			t.Error("the holder has no permissions")
+		}
+
+		cfo := stranger("cfo@example.com")
+		set, err := o.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: cfo})
+		o.must(err)
+		code, err := totp.GenerateCode(set.Secret, o.Clock.Now())
+		o.must(err)
+		_, err = o.EnableTOTP(t.Context(), auth.EnableTOTPParams{Caller: cfo, TOTPCode: code})
+		o.must(err)
+		o.do(owner, "POST /invitations", `{"email":"cfo@example.com","roles":["admin"]}`).want(201)
+		_, err = o.accept(o.invitedToken("cfo@example.com"))
+		o.must(err)
+	})
+}
+
+// Where passwords are off, the holder accepts without one.
+func TestAcceptanceWithoutPasswords(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, auth.WithSettings(auth.Settings{Password: auth.Off}))
+		id := o.imported("ada@example.com").User.ID
+		o.must(second(o.adm.Grant(t.Context(), admin.System("test"), admin.GrantParams{UserID: id, Role: "support"})))
+		_, err := o.adm.Send(t.Context(), admin.System("test"), admin.SendParams{UserID: id, Type: admin.LinkAccept})
+		o.must(err)
+		token := o.invitedToken("ada@example.com")
+		if page := o.page("GET", "/invitations/accept?token="+token, ""); !strings.Contains(page, "<button") || strings.Contains(page, `type="password"`) {
+			t.Error(page)
+		}
+		if _, err := o.accept(token); !errors.Is(err, auth.CodeMethodDisabled) {
+			t.Errorf("with a password: %v", err)
+		}
+		s, err := o.accept(token, func(p *auth.AcceptInvitationParams) { p.Password = "" })
+		o.must(err)
+		if len(o.powers(s)) == 0 {
+			t.Error("no permissions")
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
