@@ -131,8 +131,8 @@ func (k kit) Standing(t store.RoleTable, u User) host.Standing {
 	return host.Standing{Roles: s.roles, Permissions: s.permissions, Waits: s.waits}
 }
 
-func (k kit) SetRoles(p *store.UserPatch, t store.RoleTable, u User, roles []string) {
-	k.a.setRoles(p, rolesOf(t), u, roles)
+func (k kit) SetRoles(p *store.UserPatch, t store.RoleTable, u User, roles []string) (asks bool) {
+	return k.a.setRoles(p, rolesOf(t), u, roles)
 }
 
 func (k kit) OperatorRoles(t store.RoleTable) []string {

@@ -307,8 +307,14 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 		if err != nil {
 			return u, goneOr(CodeSessionEnded, err)
 		}
-		if phone != u.Phone && u.Email != "" { // a second identifier; the first may be unverified by now
-			if err := requireVerified(u); err != nil {
+		if phone != u.Phone {
+			if !p.application {
+				err = a.requireNoWait(ctx, u)
+			}
+			if err == nil && u.Email != "" { // a second identifier; the first may be unverified by now
+				err = requireVerified(u)
+			}
+			if err != nil {
 				return u, err
 			}
 		}

@@ -119,8 +119,9 @@ type Accounts interface {
 	// Standing returns the part of an account's roles that counts when it acts.
 	Standing(t store.RoleTable, u store.User) Standing
 	// SetRoles makes a patch replace the roles of u, by the rules about acceptance. Every
-	// change of roles calls it, with the table and the user among the conditions.
-	SetRoles(p *store.UserPatch, t store.RoleTable, u store.User, roles []string)
+	// change of roles calls it, with the table and the user among the conditions. asks
+	// reports whether the change adds operator permissions that wait.
+	SetRoles(p *store.UserPatch, t store.RoleTable, u store.User, roles []string) (asks bool)
 	// OperatorRoles returns the names of the roles that hold operator permissions, sorted,
 	// and of all privileged roles.
 	OperatorRoles(t store.RoleTable) []string
