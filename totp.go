@@ -172,6 +172,8 @@ type usedFactor struct {
 	store.FactorResult
 	amr       AMR
 	codesLeft *int // the remaining recovery codes, after one was used
+
+	codesGone int64 // of an app's code: the sequence of the recovery codes, if none is left
 }
 
 // useFactor consumes a code, on the condition that the user's credentials are as they
@@ -213,11 +215,15 @@ func (a *Auth) useTOTP(ctx context.Context, f factorUse) (usedFactor, error) {
 		case m.step <= totpStep(factor.State): // used before, or older (RFC 6238, section 5.2)
 			return usedFactor{}, fail(CodeInvalidTOTPCode, store.ErrUsed)
 		}
-		return a.consumeFactor(ctx, f, methodTOTP, nil, func(c store.Change, done store.Completion) (store.FactorResult, error) {
+		used, err := a.consumeFactor(ctx, f, methodTOTP, nil, func(c store.Change, done store.Completion) (store.FactorResult, error) {
 			return a.factors.UseFactor(ctx, store.UseFactor{
 				Change: c, UserID: f.user.ID, FactorID: factor.ID, State: factor.State, NewState: totpState(m.step), Secret: m.sealed, Completion: done,
 			})
 		})
+		if list.RecoveryLeft == 0 {
+			used.codesGone = list.Recovery.Sequence
+		}
+		return used, err
 	}
 	return usedFactor{}, fail(CodeInvalidTOTPCode, nil)
 }
