@@ -34,8 +34,12 @@ const (
 	methodRecovery = token.MethodRecovery
 )
 
-// The factors in the response of CodeMFARequired.
+// factorNames are the methods of second factors: in the response of CodeMFARequired, and
+// wherever the methods of a session count.
 var factorNames = []string{methodTOTP, methodRecovery}
+
+// isFactor reports whether a session's method is a second factor.
+func isFactor(m AMR) bool { return slices.Contains(factorNames, m.Method) }
 
 // mfaRequired reports whether a user must have a second factor.
 func (a *Auth) mfaRequired(ctx context.Context, u User) bool {

@@ -60,11 +60,11 @@ func (s *Store) UseKey(ctx context.Context, id string, at time.Time) error {
 // PutKey adds or replaces an API key.
 func (s *Store) PutKey(ctx context.Context, c store.PutKey) (kept store.APIKey, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
-		if id, ok := s.byHash[string(c.Key.Hash)]; ok && id != c.Key.ID {
-			return nil, &store.ConflictError{Field: "key"}
-		}
 		if older := s.keys[c.Key.ID]; c.IfRevision != nil && (older == nil || older.Revision != *c.IfRevision) {
 			return nil, store.ErrStale
+		}
+		if id, ok := s.byHash[string(c.Key.Hash)]; ok && id != c.Key.ID {
+			return nil, &store.ConflictError{Field: "key"}
 		}
 		return &effect{apply: func() error {
 			k := copyKey(c.Key)
