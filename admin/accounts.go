@@ -21,7 +21,7 @@ var (
 		auth.CodeReauthNeeded, auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeUserAlreadyExists, auth.CodeIdentityAlreadyExists, auth.CodeWeakPassword, auth.CodeRateLimited, auth.CodeOverloaded, auth.CodeMethodDisabled,
 	}}
 	opUpdateUser = operation{pattern: "PATCH /users/{id}", permission: PermUsersWrite, against: managing, self: true, fails: []auth.Code{
-		auth.CodeReauthNeeded, auth.CodeUserAlreadyExists, auth.CodePreconditionFailed,
+		auth.CodeReauthNeeded, auth.CodeUserAlreadyExists, auth.CodePreconditionFailed, auth.CodeRateLimited,
 	}}
 )
 
@@ -171,6 +171,11 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 		if err := m.mayAccept(t, n.Accepted); err != nil {
 			return "", err
 		}
+		if p.Send != "" {
+			if err := m.spend(ctx, t); err != nil {
+				return "", err
+			}
+		}
 		nu, err := m.kit.NewAccount(ctx, n)
 		if err == nil && p.ID != "" {
 			_, err = m.neverUsed(ctx, nu.User.ID)
@@ -313,7 +318,7 @@ func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (
 		if t.unchanged(len(t.record.Changes) == 0) {
 			return t.target, nil
 		}
-		u, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
+		u, err := m.updateTarget(ctx, t, patch)
 		if errors.Is(err, store.ErrConflict) {
 			err = m.fail(auth.CodeUserAlreadyExists, err)
 		}
