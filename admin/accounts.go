@@ -1,9 +1,7 @@
 package admin
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/host"
+	"github.com/authmount/auth/internal/wire"
 	"github.com/authmount/auth/store"
 )
 
@@ -347,20 +346,13 @@ func (t *attempt) recordPatch(p store.UserPatch) {
 	if at := p.PhoneVerifiedAt; at != nil && u.PhoneVerified() == at.IsZero() {
 		t.changed("phone_verified", u.PhoneVerified(), !at.IsZero())
 	}
-	if p.UserMetadata != nil && !sameJSON(u.UserMetadata, p.UserMetadata) {
+	if p.UserMetadata != nil && !wire.SameJSON(u.UserMetadata, p.UserMetadata) {
 		t.changed("user_metadata", u.UserMetadata, p.UserMetadata)
 	}
-	if p.AppMetadata != nil && !sameJSON(u.AppMetadata, p.AppMetadata) {
+	if p.AppMetadata != nil && !wire.SameJSON(u.AppMetadata, p.AppMetadata) {
 		t.changed("app_metadata", u.AppMetadata, p.AppMetadata)
 	}
 	if p.Notes != nil {
 		t.changed("notes", nil, nil)
 	}
-}
-
-// sameJSON reports whether two values are the same in JSON.
-func sameJSON(a, b any) bool {
-	x, err := json.Marshal(a)
-	y, err2 := json.Marshal(b)
-	return err == nil && err2 == nil && bytes.Equal(x, y)
 }
