@@ -42,6 +42,7 @@ type RateLimits struct {
 	SMSBudget            Rate // all sent text messages: 1000 in 1 h; a quarter of it is for verified phone numbers only
 
 	PasswordChangesPerUser Rate // changes within a session, by anybody who knows the password: 10 in 24 h
+	ProfileChangesPerUser  Rate // changes of the own name and metadata, by anybody but the application: 120 in 1 h
 
 	Off bool // no limits: only for load tests
 }
@@ -66,6 +67,7 @@ func (l RateLimits) withDefaults() RateLimits {
 	set(&l.NoticesUnverified, 5, time.Hour)
 	set(&l.RefreshPerSession, 120, time.Minute)
 	set(&l.PasswordChangesPerUser, 10, 24*time.Hour)
+	set(&l.ProfileChangesPerUser, 120, time.Hour)
 	set(&l.CodesPerAddress, 10, time.Hour)
 	set(&l.CodesPerAddressDaily, 30, 24*time.Hour)
 	set(&l.CodesPerPhoneDaily, 50, 24*time.Hour)

@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/authmount/auth/internal/outbox"
+	"github.com/authmount/auth/internal/wire"
 	"github.com/authmount/auth/store"
 )
 
@@ -33,9 +34,9 @@ type UpdateMeParams struct {
 // account may correct its email address or phone number, but not add the other:
 // CodeEmailNotVerified. For either, the session needs a sign-in or another
 // authentication within the last 15 minutes. Errors: CodeReauthNeeded,
-// CodeValidationFailed, CodeRateLimited, CodeMethodDisabled, CodeSessionEnded,
-// CodeUserBanned, CodeTargetStronger (the account waits for the acceptance of its
-// permissions).
+// CodeValidationFailed, CodeRateLimited (also by ProfileChangesPerUser),
+// CodeMethodDisabled, CodeSessionEnded, CodeUserBanned, CodeTargetStronger (the account
+// waits for the acceptance of its permissions).
 func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 	var me current
 	if p.Email != nil || p.Phone != nil {
@@ -107,8 +108,10 @@ func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams, u User) (add
 }
 
 // updateProfile applies the changes that take effect at once. It merges the metadata as
-// read, and stores the result only if they have not changed since.
+// read, and stores the result only if they have not changed since. Equal values change
+// nothing, because otherwise a user could fill the audit log with them.
 func (a *Auth) updateProfile(ctx context.Context, p UpdateMeParams) (User, error) {
+	counted := p.application // the application is responsible
 	return change(func() (User, error) {
 		u, err := a.store.User(ctx, store.ByID(p.UserID))
 		if err != nil {
@@ -120,16 +123,27 @@ func (a *Auth) updateProfile(ctx context.Context, p UpdateMeParams) (User, error
 			if err != nil {
 				return u, invalid("full_name", err.Error())
 			}
-			patch.FullName = &name
+			if name != u.FullName {
+				patch.FullName = &name
+			}
 		}
 		if p.UserMetadata != nil {
 			patch.UserMetadata = mergePatch(u.UserMetadata, p.UserMetadata)
 			if err := checkMetadata(patch.UserMetadata); err != nil {
 				return u, invalid("user_metadata", err.Error())
 			}
+			if wire.SameJSON(patch.UserMetadata, u.UserMetadata) {
+				patch.UserMetadata = nil
+			}
 		}
 		if patch.Empty() {
 			return u, nil
+		}
+		if !counted { // once, however often the change is attempted
+			if err := a.take(ctx, a.draw(a.cfg.limits.ProfileChangesPerUser, "profile-change", p.UserID, 1)); err != nil {
+				return u, err
+			}
+			counted = true
 		}
 		c := a.newChange(ctx, p.authority(), done(Event{Type: EventUserUpdated, UserID: p.UserID}))
 		c.IfUsers = []UserAt{{ID: u.ID, Revision: &u.Revision}}

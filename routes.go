@@ -131,7 +131,7 @@ func (a *Auth) routes() []route {
 
 		{pattern: "GET /me", access: signedIn, act: true, whenOff: true, handle: a.handleMe},
 		{pattern: "PATCH /me", access: signedIn, handle: a.handleUpdateMe,
-			limits: texts, errors: []Code{CodeReauthNeeded, CodeEmailNotVerified, CodeTargetStronger, CodeMethodDisabled, CodeValidationFailed}},
+			limits: slices.Concat(texts, []string{"ProfileChangesPerUser"}), errors: []Code{CodeReauthNeeded, CodeEmailNotVerified, CodeTargetStronger, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "DELETE /me", access: signedIn, handle: a.handleDeleteMe, errors: []Code{CodeReauthNeeded, CodeLastOwner}},
 		{pattern: "POST /me/password", access: signedIn, handle: a.handleChangePassword,
 			limits: slices.Concat(wrongPasswords, []string{"PasswordChangesPerUser"}),

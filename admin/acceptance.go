@@ -45,7 +45,9 @@ func (m *Admin) askToAccept(ctx context.Context, who Actor, u auth.User) {
 	if err == nil {
 		var send host.Send
 		ctx = context.WithValue(ctx, requestKey{}, nil) // a repeated request repeats the roles only
-		_, err = carryOut(ctx, m, who, opSetRoles, u.ID, auth.EventMessageAsked, func(t *attempt) (none struct{}, err error) {
+		op := opSetRoles
+		op.spends = true
+		_, err = carryOut(ctx, m, who, op, u.ID, auth.EventMessageAsked, func(t *attempt) (none struct{}, err error) {
 			t.change.Events[0].Event.Method = string(LinkAccept)
 			inv, seen, err := m.acceptance(ctx, t)
 			if err != nil {

@@ -1,9 +1,7 @@
 package admin
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/host"
+	"github.com/authmount/auth/internal/wire"
 	"github.com/authmount/auth/store"
 )
 
@@ -21,7 +20,7 @@ var (
 		auth.CodeReauthNeeded, auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeUserAlreadyExists, auth.CodeIdentityAlreadyExists, auth.CodeWeakPassword, auth.CodeRateLimited, auth.CodeOverloaded, auth.CodeMethodDisabled,
 	}}
 	opUpdateUser = operation{pattern: "PATCH /users/{id}", permission: PermUsersWrite, against: managing, self: true, fails: []auth.Code{
-		auth.CodeReauthNeeded, auth.CodeUserAlreadyExists, auth.CodePreconditionFailed,
+		auth.CodeReauthNeeded, auth.CodeUserAlreadyExists, auth.CodePreconditionFailed, auth.CodeRateLimited,
 	}}
 )
 
@@ -171,6 +170,11 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 		if err := m.mayAccept(t, n.Accepted); err != nil {
 			return "", err
 		}
+		if p.Send != "" {
+			if err := m.spend(ctx, t); err != nil {
+				return "", err
+			}
+		}
 		nu, err := m.kit.NewAccount(ctx, n)
 		if err == nil && p.ID != "" {
 			_, err = m.neverUsed(ctx, nu.User.ID)
@@ -313,7 +317,7 @@ func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (
 		if t.unchanged(len(t.record.Changes) == 0) {
 			return t.target, nil
 		}
-		u, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
+		u, err := m.updateTarget(ctx, t, patch)
 		if errors.Is(err, store.ErrConflict) {
 			err = m.fail(auth.CodeUserAlreadyExists, err)
 		}
@@ -342,20 +346,13 @@ func (t *attempt) recordPatch(p store.UserPatch) {
 	if at := p.PhoneVerifiedAt; at != nil && u.PhoneVerified() == at.IsZero() {
 		t.changed("phone_verified", u.PhoneVerified(), !at.IsZero())
 	}
-	if p.UserMetadata != nil && !sameJSON(u.UserMetadata, p.UserMetadata) {
+	if p.UserMetadata != nil && !wire.SameJSON(u.UserMetadata, p.UserMetadata) {
 		t.changed("user_metadata", u.UserMetadata, p.UserMetadata)
 	}
-	if p.AppMetadata != nil && !sameJSON(u.AppMetadata, p.AppMetadata) {
+	if p.AppMetadata != nil && !wire.SameJSON(u.AppMetadata, p.AppMetadata) {
 		t.changed("app_metadata", u.AppMetadata, p.AppMetadata)
 	}
 	if p.Notes != nil {
 		t.changed("notes", nil, nil)
 	}
-}
-
-// sameJSON reports whether two values are the same in JSON.
-func sameJSON(a, b any) bool {
-	x, err := json.Marshal(a)
-	y, err2 := json.Marshal(b)
-	return err == nil && err2 == nil && bytes.Equal(x, y)
 }

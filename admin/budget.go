@@ -11,8 +11,9 @@ import (
 )
 
 // Hourly budgets of accounts that an operator may ban, delete, anonymise, sign out or
-// mail, through all operations together. They bound what a stolen session or key, or a
-// mistake, can do. Each is a token bucket, full again after an hour.
+// mail, or change the address or password of, through all operations together. They bound
+// the damage of a stolen session or key, or of a mistake. Each is a token bucket that
+// refills within an hour, so an attack can reach twice as many accounts in its first hour.
 const (
 	budgetWithoutRecent = 50  // of a person who has not authenticated recently
 	budgetOfKey         = 50  // of a key whose creator set none
@@ -20,23 +21,47 @@ const (
 	budgetShare         = 20  // one in so many of all accounts
 )
 
-// spend counts an operation on another person's account against the budgets of its actor.
-// undo uncounts it, for an operation that did not take place. Errors: CodeRateLimited.
-func (m *Admin) spend(ctx context.Context, t *attempt, op operation) (undo func(), err error) {
-	var draws []store.Draw
+// updateTarget stores a patch of the attempt's target. It counts the patches that the
+// budgets are for; any other, such as of a name, is free. Errors: CodeRateLimited, those of
+// the store.
+func (m *Admin) updateTarget(ctx context.Context, t *attempt, p store.UserPatch) (auth.User, error) {
+	bans := p.BannedUntil != nil && !p.BannedUntil.IsZero()
+	if bans || p.Revoke != nil || fieldsOfPatch(p).credentials || len(t.change.Messages) > 0 {
+		if err := m.spend(ctx, t); err != nil {
+			return auth.User{}, err
+		}
+	}
+	return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: p})
+}
+
+// refund uncounts an attempt that did not take place.
+func (m *Admin) refund(ctx context.Context, t *attempt) {
+	for i := range t.spent {
+		t.spent[i].Cost = -1
+	}
+	if err := m.kit.CheckLimits(context.WithoutCancel(ctx), t.spent...); err != nil {
+		m.kit.Log().WarnContext(ctx, "auth: the budget of an operator was not refunded", "error", err)
+	}
+	t.spent = nil
+}
+
+// spend counts an attempt at another person's account, or at a message, once against the
+// budgets of its actor. Errors: CodeRateLimited.
+func (m *Admin) spend(ctx context.Context, t *attempt) error {
+	if t.system() || t.is(t.target.ID) || len(t.spent) > 0 {
+		return nil
+	}
+	draws, err := m.draws(ctx, t)
+	if err == nil {
+		t.spent = draws
+	}
+	return err
+}
+
+// draws counts an attempt, and returns the draws for its refund.
+func (m *Admin) draws(ctx context.Context, t *attempt) (draws []store.Draw, err error) {
 	add := func(n int, limit, value string) {
 		draws = append(draws, m.kit.Draw(auth.Rate{Burst: n, Per: time.Hour}, limit, value, 1))
-	}
-	undo = func() {
-		for i := range draws {
-			draws[i].Cost = -1
-		}
-		if err := m.kit.CheckLimits(context.WithoutCancel(ctx), draws...); err != nil {
-			m.kit.Log().WarnContext(ctx, "auth: the budget of an operator was not refunded", "error", err)
-		}
-	}
-	if !op.spends || t.system() || t.is(t.target.ID) {
-		return func() {}, nil
 	}
 	person, all := t.name(), t.may(permAll)
 	switch {
@@ -56,22 +81,22 @@ func (m *Admin) spend(ctx context.Context, t *attempt, op operation) (undo func(
 		add(budgetWithoutRecent, "admin-not-recent", person)
 	}
 	if all {
-		return undo, m.kit.CheckLimits(ctx, draws...)
+		return draws, m.kit.CheckLimits(ctx, draws...)
 	}
 	add(budgetOfPerson, "admin-person", person)
 	limited := m.kit.CheckLimits(ctx, draws...)
 	if !errors.Is(limited, auth.CodeRateLimited) {
-		return undo, limited
+		return draws, limited
 	}
 	n, err := m.admin.CountUsers(ctx, store.UserQuery{Now: m.kit.Now()})
 	if err != nil {
-		return undo, m.storeError(err)
+		return draws, m.storeError(err)
 	}
 	more := int(n.N)/budgetShare - budgetOfPerson
 	if more <= 0 {
-		return undo, limited
+		return draws, limited
 	}
 	draws = draws[:len(draws)-1]
 	add(more, "admin-person-share", person)
-	return undo, m.kit.CheckLimits(ctx, draws...)
+	return draws, m.kit.CheckLimits(ctx, draws...)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
 )
@@ -79,33 +80,182 @@ func TestBudgetOfAStaleSession(t *testing.T) {
 	})
 }
 
-// Every operation that bans, deletes, signs out or mails somebody either counts or needs
-// recent authentication.
+// reached are further requests that ban, sign out or mail somebody, or change an address,
+// where the example of the operation does not.
+var reached = map[string][]string{
+	"PATCH /users/{id}":     {`{"email":"$id@new.example.com"}`, `{"email":"$id@new.example.com","email_verified":true}`, `{"phone":"+4930123456"}`, `{"email_verified":false}`},
+	"POST /users":           {`{"email":"$id@new.example.com","send":"invite"}`, `{"email":"$id@new.example.com","send":"verify"}`},
+	"PUT /users/{id}/roles": {`{"roles":["support"],"address":"$email"}`},
+	"POST /users/import": {
+		`{"id":"$id","email":"$email","banned_until":"2090-01-01T00:00:00Z"}`, `{"id":"$id","email":"$id@new.example.com"}`,
+		`{"id":"$id","email":"$email","phone":"+4930123456"}`,
+	},
+	"POST /users/bulk": {
+		`{"action":"delete","ids":["$id"],"reason":"x"}`, `{"action":"anonymize","ids":["$id"],"reason":"x"}`,
+		`{"action":"revoke_sessions","ids":["$id"]}`, `{"action":"send","type":"reset","ids":["$id"]}`,
+	},
+}
+
+// No operation bans, deletes, signs out or mails anybody, or changes an address or a
+// password, for an actor who has used up the budget.
 func TestOperationsThatReachAccountsCount(t *testing.T) {
+	use := func(o *office, s *authtest.SignedIn, limit string, n int) func() {
+		kit := host.Of(o)
+		return func() {
+			o.must(kit.CheckLimits(o.t.Context(), kit.Draw(auth.Rate{Burst: n, Per: time.Hour}, limit, "user:"+s.User.ID, n)))
+		}
+	}
+	actors := map[string]func(o *office) (s *authtest.SignedIn, use func()){
+		"a person": func(o *office) (*authtest.SignedIn, func()) {
+			s := o.operator("person@example.com", allBut(o.t, o)...)
+			o.hasPhone(s, "+4930123457")
+			return s, use(o, s, "admin-person", 200)
+		},
+		"a stale session": func(o *office) (*authtest.SignedIn, func()) {
+			s := o.later(o.operator("stale@example.com", allBut(o.t, o)...))
+			return s, use(o, s, "admin-not-recent", 50)
+		},
+		"a key": func(o *office) (*authtest.SignedIn, func()) { // with every permission by name
+			scopes := slices.DeleteFunc(allBut(o.t, o), func(p string) bool { return slices.Contains(admin.NotForKeys(), p) })
+			k, err := o.adm.CreateKey(o.t.Context(), admin.System("test"), admin.CreateKeyParams{Name: "a key", HourlyLimit: 1, Scopes: scopes})
+			o.must(err)
+			return program(k), func() {
+				if n := o.reach(program(k), o.crowd("first", 2), portions[0]); n != 1 {
+					o.t.Fatalf("the key reached %d accounts", n)
+				}
+			}
+		},
+	}
 	for _, row := range admin.Table() {
-		if row.Reads || row.StepUp || row.Spends || row.Pattern == "POST /users/bulk" { // bulk runs the operations of single accounts
+		if row.Reads {
 			continue
 		}
-		t.Run(row.Pattern, func(t *testing.T) {
-			t.Parallel()
-			o := newOffice(t, memstore.New())
-			target := o.fill()
-			owner := o.operator("owner@example.com", "*")
-			o.settled()
-			before := len(o.messages(admin.MessagesParams{UserID: target.User.ID}))
-			o.try(owner, row, target)
-			o.settled()
-			if n := len(o.messages(admin.MessagesParams{UserID: target.User.ID})); n > before && row.Pattern != "POST /users/{id}/impersonate" {
-				t.Errorf("%d messages", n-before)
+		for i, body := range append([]string{""}, reached[row.Pattern]...) {
+			for who, create := range actors {
+				t.Run(fmt.Sprint(row.Pattern, i, who), func(t *testing.T) {
+					t.Parallel()
+					o := newOffice(t, memstore.New())
+					actor, use := create(o)
+					o.fill()
+					target := o.LoginAs(t, "ada@example.com")
+					sent := func() int {
+						o.settled()
+						own := func(m store.MessageRecord) bool { return m.UserID != "" && m.UserID == actor.User.ID }
+						return len(slices.DeleteFunc(o.messages(admin.MessagesParams{Limit: 200}), own))
+					}
+					var before auth.User
+					messages := 0
+					o.alter = func(pattern, example string, headers []string) (string, string, []string) {
+						if body != "" {
+							example = strings.NewReplacer("$id", target.User.ID, "$email", target.User.Email).Replace(body)
+						}
+						if row.Pattern == "POST /users/import" {
+							pattern += "?on_conflict=update"
+						}
+						use()
+						before, messages = o.read(target.User.ID), sent()
+						return pattern, example, headers
+					}
+					a := o.try(actor, row, target)
+					if a.status != examples[row.Pattern].status && a.status != 403 && a.status != 429 {
+						t.Fatalf("%d %s", a.status, a.text)
+					}
+					if id, _ := a.body["job_id"].(string); id != "" {
+						o.done(id)
+					}
+					if n := sent() - messages; n != 0 {
+						t.Errorf("%d messages", n)
+					}
+					if _, _, err := o.Store.Session(t.Context(), target.SessionID, o.Clock.Now()); err != nil {
+						t.Errorf("the session: %v", err)
+					}
+					u, err := o.Store.User(t.Context(), store.ByID(target.User.ID))
+					if err != nil || u.Banned(o.Clock.Now()) || u.Email != before.Email || u.Phone != before.Phone || u.EmailVerified() != before.EmailVerified() {
+						t.Errorf("the account: %+v, %v", u, err)
+					}
+				})
 			}
-			if _, _, err := o.Store.Session(t.Context(), target.SessionID, o.Clock.Now()); err != nil {
-				t.Errorf("the session: %v", err)
-			}
-			if u, err := o.Store.User(t.Context(), store.ByID(target.User.ID)); err != nil || u.Banned(o.Clock.Now()) {
-				t.Errorf("the account: %v", err)
-			}
-		})
+		}
 	}
+}
+
+// Changes that reach nobody are free: a key synchronises names and metadata, and imports
+// new users, without end, also after its budget is used up.
+func TestBudgetLeavesOtherChangesAlone(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		clerk := o.operator("clerk@example.com", append(slices.Clone(reaching), admin.PermUsersImport, admin.PermUsersWrite, admin.PermCredentials)...)
+		key := program(o.keyOf(clerk.User, append(slices.Clone(reaching), admin.PermUsersImport, admin.PermUsersWrite, admin.PermCredentials)...))
+		if n := o.reach(key, o.crowd("banned", 51), portions[0]); n != 50 {
+			t.Fatalf("the key banned %d", n)
+		}
+		var same, fresh []string
+		for i, id := range o.crowd("same", 60) {
+			o.do(key, "PATCH /users/"+id, fmt.Sprintf(`{"email":"same%d@example.com","email_verified":true,"full_name":"N","app_metadata":{"n":%d}}`, i, i)).want(200)
+			same = append(same, fmt.Sprintf(`{"id":%q,"email":"same%d@example.com","email_verified":true,"full_name":"M","user_metadata":{"n":1}}`, id, i))
+			fresh = append(fresh, fmt.Sprintf(`{"email":"fresh%d@example.com","email_verified":true,"phone":"+49301234%03d","banned_until":"2090-01-01T00:00:00Z"}`, i, i))
+		}
+		for _, r := range append(o.imports(key, "?on_conflict=update", same...), o.imports(key, "", fresh...)...) {
+			if r["result"] != "done" {
+				t.Fatal(r)
+			}
+		}
+	})
+}
+
+// An import that updates accounts bans no more of them than other operations.
+func TestBudgetOfAnImport(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		clerk := o.operator("clerk@example.com", append(slices.Clone(reaching), admin.PermUsersImport)...)
+		key := program(o.keyOf(clerk.User, append(slices.Clone(reaching), admin.PermUsersImport)...))
+		bans := func(who *authtest.SignedIn, name string, n int) (banned int) {
+			ids, rows := o.crowd(name, n), []string{}
+			for i, id := range ids {
+				rows = append(rows, fmt.Sprintf(`{"id":%q,"email":"%s%d@example.com","banned_until":"2090-01-01T00:00:00Z"}`, id, name, i))
+			}
+			for i, r := range o.imports(who, "?on_conflict=update", rows...) {
+				if o.banned(ids[i]) {
+					banned++
+				} else if r["code"] != string(auth.CodeRateLimited) {
+					t.Fatal(r)
+				}
+			}
+			return banned
+		}
+		if n := bans(key, "key", 55); n != 50 {
+			t.Errorf("a key banned %d accounts, want 50", n)
+		}
+		if n := bans(clerk, "clerk", 155); n != 150 {
+			t.Errorf("a clerk banned %d more accounts than the key, want 150", n)
+		}
+	})
+}
+
+// A request to revoke the sessions of more accounts than the budget has left returns the
+// accounts that it reached. The next one is refused whole.
+func TestBudgetEndsWithinARequest(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		thief := o.later(o.operator("thief@example.com", reaching...))
+		ids := o.crowd("many", 55)
+		body := `{"user_ids":` + quoted(ids) + `}`
+		a := o.do(thief, "POST /sessions/revoke", body, "Idempotency-Key: one").want(200)
+		if a.body["users"] != 50.0 || a.body["more"] != true {
+			t.Errorf("%v, want 50 users, and more", a.body)
+		}
+		rows := slices.DeleteFunc(o.audit(), func(e auth.Event) bool { return e.Type != auth.EventSessionsEnded })
+		for i, e := range rows { // in the order of the request
+			if want := ids[len(rows)-1-i]; e.UserID != want {
+				t.Fatalf("row %d is about %s, want %s", i, e.UserID, want)
+			}
+		}
+		o.do(thief, "POST /sessions/revoke", body).want(429, auth.CodeRateLimited)
+		o.Clock.Advance(10 * time.Minute)
+		if a := o.do(thief, "POST /sessions/revoke", body, "Idempotency-Key: one").want(200); a.body["users"] != 55.0 || a.body["more"] != false {
+			t.Errorf("%v, want the rest", a.body)
+		}
+	})
 }
 
 // Whoever has authenticated recently reaches 200 accounts, or one in twenty; with "*" all,

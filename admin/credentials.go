@@ -10,16 +10,16 @@ import (
 )
 
 var (
-	opSetPassword = operation{pattern: "POST /users/{id}/password", permission: PermCredentials, against: stronger, adds: true, stepUp: true, fails: []auth.Code{
+	opSetPassword = operation{spends: true, pattern: "POST /users/{id}/password", permission: PermCredentials, against: stronger, adds: true, stepUp: true, fails: []auth.Code{
 		auth.CodeWeakPassword, auth.CodeOverloaded, auth.CodePreconditionFailed,
 	}}
 	opFactors       = operation{pattern: "GET /users/{id}/factors", permission: PermUsersRead, fails: []auth.Code{auth.CodeUserNotFound}}
-	opRemoveFactors = operation{bodyless: true, pattern: "DELETE /users/{id}/factors", permission: PermCredentials, against: stronger, stepUp: true, fails: removing}
-	opRemoveFactor  = operation{bodyless: true, pattern: "DELETE /users/{id}/factors/{factor}", permission: PermCredentials, against: stronger, stepUp: true, fails: removing}
-	opUnlink        = operation{bodyless: true, pattern: "DELETE /users/{id}/identities/{identity}", permission: PermCredentials, against: stronger, stepUp: true, fails: []auth.Code{
+	opRemoveFactors = operation{spends: true, bodyless: true, pattern: "DELETE /users/{id}/factors", permission: PermCredentials, against: stronger, stepUp: true, fails: removing}
+	opRemoveFactor  = operation{spends: true, bodyless: true, pattern: "DELETE /users/{id}/factors/{factor}", permission: PermCredentials, against: stronger, stepUp: true, fails: removing}
+	opUnlink        = operation{spends: true, bodyless: true, pattern: "DELETE /users/{id}/identities/{identity}", permission: PermCredentials, against: stronger, stepUp: true, fails: []auth.Code{
 		auth.CodeNotFound, auth.CodeLastSignInMethod, auth.CodePreconditionFailed,
 	}}
-	opUnlock = operation{byName: true, bodyless: true, pattern: "POST /users/{id}/unlock", permission: PermUsersBan, against: managing, stepUp: true, fails: []auth.Code{auth.CodePreconditionFailed, auth.CodeRateLimited}}
+	opUnlock = operation{spends: true, byName: true, bodyless: true, pattern: "POST /users/{id}/unlock", permission: PermUsersBan, against: managing, stepUp: true, fails: []auth.Code{auth.CodePreconditionFailed, auth.CodeRateLimited}}
 
 	removing = []auth.Code{auth.CodeNotFound, auth.CodeMFANotEnabled, auth.CodePreconditionFailed}
 )
@@ -69,7 +69,7 @@ func (m *Admin) SetPassword(ctx context.Context, who Actor, p SetPasswordParams)
 			return auth.User{}, err
 		}
 		t.changed("password", had.PasswordHash != "", p.Password != nil)
-		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
+		return m.updateTarget(ctx, t, patch)
 	})
 	if err == nil && p.Password != nil {
 		m.kit.ResetFailures(ctx, u) // of the former password
@@ -174,7 +174,7 @@ func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.Use
 			return auth.User{}, err
 		}
 		t.changed("identities", removed.Provider+" "+removed.Subject, nil)
-		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: m.kit.UnlinkPatch(removed)})
+		return m.updateTarget(ctx, t, m.kit.UnlinkPatch(removed))
 	})
 }
 

@@ -40,6 +40,9 @@ func Table() []Row {
 	return rows
 }
 
+// NotForKeys are the permissions that no key may have.
+func NotForKeys() []string { return notForKeys() }
+
 // Work completes jobs, as the process does in the background.
 func Work(ctx context.Context, m *Admin) {
 	w := &worker{Admin: m}

@@ -95,7 +95,7 @@ func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 			return auth.User{}, err
 		}
 		t.unchanged(len(t.record.Changes) == 1) // the number of the row
-		u, err := im.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
+		u, err := im.updateTarget(ctx, t, patch)
 		if errors.Is(err, store.ErrConflict) {
 			err = im.fail(auth.CodeUserAlreadyExists, err)
 		}

@@ -14,9 +14,9 @@ import (
 )
 
 var (
-	opInvite         = operation{created: http.StatusCreated, pattern: "POST /invitations", permission: PermUsersWrite, fails: []auth.Code{auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeReauthNeeded, auth.CodeRedirectNotAllowed, auth.CodeRateLimited}}
+	opInvite         = operation{spends: true, created: http.StatusCreated, pattern: "POST /invitations", permission: PermUsersWrite, fails: []auth.Code{auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeReauthNeeded, auth.CodeRedirectNotAllowed, auth.CodeRateLimited}}
 	opInvitations    = operation{pattern: "GET /invitations", permission: PermUsersRead}
-	opInviteAgain    = operation{pattern: "POST /invitations/{id}/resend", permission: PermUsersWrite, fails: []auth.Code{auth.CodeNotFound, auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeReauthNeeded, auth.CodeRateLimited}}
+	opInviteAgain    = operation{spends: true, pattern: "POST /invitations/{id}/resend", permission: PermUsersWrite, fails: []auth.Code{auth.CodeNotFound, auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeReauthNeeded, auth.CodeRateLimited}}
 	opWithdrawInvite = operation{pattern: "DELETE /invitations/{id}", permission: PermUsersWrite, fails: []auth.Code{auth.CodeNotFound, auth.CodeTargetStronger, auth.CodeReauthNeeded}}
 
 	invitationEndpoints = []endpoint{

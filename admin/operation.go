@@ -38,7 +38,7 @@ type operation struct {
 	streams    bool     // its body is read as a stream
 	secret     bool     // it returns a secret, which a repeated request does not get again
 	bodyless   bool     // its body is optional
-	spends     bool     // it counts against the hourly budget of accounts (see spend)
+	spends     bool     // it always counts against the hourly budget of accounts; others count by their changes (see updateTarget)
 	strict     bool     // it rejects a query string, although it takes no query parameter
 	created    int      // the status of its answer; 0: 200, or 204 without a body
 
@@ -141,8 +141,9 @@ type attempt struct {
 	target auth.User    // zero: there is no target account
 	change store.Change // passed to the store
 	record *store.Record
-	ended  []string // the sessions that it revoked, for the hooks; filled in from the store
-	dry    bool     // it was only checked: nothing was changed
+	ended  []string     // the sessions that it revoked, for the hooks; filled in from the store
+	dry    bool         // it was only checked: nothing was changed
+	spent  []store.Draw // counted against the budgets of the actor, for a refund
 }
 
 // attempts limits how often an operation is decided again.
@@ -158,13 +159,12 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 	for range attempts {
 		var v T
 		t, err := m.begin(ctx, who, op, targetID, what)
-		var undo func()
-		if err == nil {
-			undo, err = m.spend(ctx, t, op)
+		if err == nil && op.spends {
+			err = m.spend(ctx, t)
 		}
 		if err == nil {
 			if v, err = do(t); err != nil || t.dry {
-				undo()
+				m.refund(ctx, t)
 			}
 		}
 		var refused *auth.Error

@@ -447,7 +447,7 @@ func (m *Admin) assign(ctx context.Context, t *attempt, roles []string, c roleCh
 	if t.unchanged(!accepts && slices.Equal(slices.Sorted(slices.Values(t.target.Roles)), roles)) {
 		return t.target, false, nil
 	}
-	u, err = m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
+	u, err = m.updateTarget(ctx, t, patch)
 	if err == nil {
 		m.kit.MarkStale(u)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/authmount/auth"
@@ -101,7 +100,7 @@ type RevokeSessionsResult struct {
 	Ended   int  `json:"ended"`   // sessions
 	Users   int  `json:"users"`   // accounts that had them; 0 with All
 	Skipped int  `json:"skipped"` // accounts that are too strong for the actor, or gone
-	More    bool `json:"more"`    // there may be more: repeat the call
+	More    bool `json:"more"`    // there may be more: repeat the call; of UserIDs the rest follow the first Users + Skipped
 }
 
 // RevokeSessions revokes sessions of up to 1000 accounts in one call, each with its own
@@ -110,8 +109,9 @@ type RevokeSessionsResult struct {
 // permission "*" and recent authentication (15 minutes), and also revokes the access
 // tokens: in this process at once, and in processes that follow the feed within a second.
 // Before alone also requires recent authentication, and is the same as All if it is in
-// the future. Errors: CodeValidationFailed, for All CodeMissingPermission, and for All
-// and Before alone CodeReauthNeeded.
+// the future. If the actor's budget of accounts is used up in between, the result reports
+// the accounts until then, with More. Errors: CodeValidationFailed, CodeRateLimited (nothing was
+// revoked), for All CodeMissingPermission, and for All and Before alone CodeReauthNeeded.
 func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsParams) (RevokeSessionsResult, error) {
 	var res RevokeSessionsResult
 	p.Before = p.Before.UTC()
@@ -137,7 +137,7 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 			return res, m.denied(ctx, &attempt{acting: a, record: m.recordOf(ctx, a, opRevokeSessions)}, err)
 		}
 	}
-	ids := slices.Compact(slices.Sorted(slices.Values(p.UserIDs)))
+	ids := each(p.UserIDs)
 	if len(ids) == 0 {
 		if ids, res.More, err = m.whoHasSessions(ctx, p); err != nil {
 			return res, err
@@ -164,6 +164,9 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 		switch {
 		case errors.Is(err, auth.CodeTargetStronger), errors.Is(err, auth.CodeUserNotFound):
 			res.Skipped++
+		case errors.Is(err, auth.CodeRateLimited) && res.Users > 0:
+			res.More = true
+			return res, nil
 		case err != nil:
 			return res, err
 		default:

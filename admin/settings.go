@@ -7,6 +7,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/host"
+	"github.com/authmount/auth/internal/wire"
 	"github.com/authmount/auth/store"
 )
 
@@ -101,7 +102,7 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 			t.changed(name, c.Before, c.After)
 		}
 		var stored, next map[string]any
-		if json.Unmarshal(now.Document, &stored) == nil && json.Unmarshal(edit.Document, &next) == nil && t.unchanged(sameJSON(stored, next)) {
+		if json.Unmarshal(now.Document, &stored) == nil && json.Unmarshal(edit.Document, &next) == nil && t.unchanged(wire.SameJSON(stored, next)) {
 			return now, nil
 		}
 		return m.project.PutSettings(ctx, store.PutSettings{Change: t.change, Revision: now.Revision, Document: edit.Document})

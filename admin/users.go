@@ -99,7 +99,7 @@ func (m *Admin) BanUser(ctx context.Context, who Actor, p BanUserParams) (auth.U
 		if t.unchanged(t.target.BannedUntil.Equal(to.Truncate(time.Microsecond))) { // as stores keep it
 			return t.target, nil
 		}
-		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: store.UserPatch{BannedUntil: &to, Revoke: &store.SessionFilter{}}})
+		return m.updateTarget(ctx, t, store.UserPatch{BannedUntil: &to, Revoke: &store.SessionFilter{}})
 	})
 }
 
@@ -124,7 +124,7 @@ func (m *Admin) UnbanUser(ctx context.Context, who Actor, p UnbanUserParams) (au
 		if t.unchanged(t.target.BannedUntil.IsZero()) {
 			return t.target, nil
 		}
-		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: store.UserPatch{BannedUntil: &time.Time{}}})
+		return m.updateTarget(ctx, t, store.UserPatch{BannedUntil: &time.Time{}})
 	})
 }
 

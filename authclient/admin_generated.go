@@ -967,8 +967,10 @@ type RevokeParams struct {
 
 // RevokeResult is the result of Admin.RevokeSessions.
 type RevokeResult struct {
-	Ended int  `json:"ended"`
-	More  bool `json:"more"` // There may be more: repeat the request.
+	Ended int `json:"ended"`
+	// There may be more: repeat the request. Of user_ids, the rest are those after the
+	// first users + skipped.
+	More bool `json:"more"`
 	// Accounts that the operator may not change, or that are deleted.
 	Skipped int `json:"skipped"`
 	Users   int `json:"users"` // The accounts of the ended sessions.

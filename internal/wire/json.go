@@ -115,3 +115,10 @@ func nameOf(f reflect.StructField) (name string, ok bool) {
 	name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
 	return name, name != ""
 }
+
+// SameJSON reports whether two values are the same in JSON.
+func SameJSON(a, b any) bool {
+	x, err := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(x, y)
+}

@@ -61,6 +61,36 @@ func TestUpdateMe(t *testing.T) {
 	patch(`{"email":"nonsense"}`).Want(422, auth.CodeValidationFailed)
 }
 
+// A change of the own profile to the same values writes nothing, so that a user cannot fill
+// the audit log.
+func TestUpdateMeWithoutAChange(t *testing.T) {
+	w := harness.NewWorld(t)
+	s := w.PostSignUp("ada@example.com")
+	patch := func(body string) (revision int64) {
+		w.Do("PATCH", "/me", body, harness.Bearer(s.AccessToken)).Want(200)
+		u, err := w.Store.User(t.Context(), store.ByID(s.User.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Revision
+	}
+	before := patch(`{"full_name":"Ada","user_metadata":{"a":{"n":1.5e3},"b":[null,"x"]}}`)
+	w.Fired()
+	for _, body := range []string{
+		`{"full_name":"Ada"}`, `{"full_name":" Ada "}`, `{"user_metadata":{}}`, `{"user_metadata":{"gone":null}}`,
+		`{"full_name":"Ada","user_metadata":{"b":[null,"x"],"a":{"n":1500}}}`, string(w.Do("GET", "/me", nil, harness.Bearer(s.AccessToken)).Want(200).Body),
+	} {
+		if after := patch(body); after != before {
+			t.Errorf("%s: revision %d, want %d", body, after, before)
+		}
+		w.WantEvents()
+	}
+	for _, body := range []string{`{"full_name":"Eve"}`, `{"user_metadata":{"b":[null,"y"]}}`, `{"full_name":null}`} {
+		patch(body)
+		w.WantEvents(auth.EventUserUpdated)
+	}
+}
+
 // Parallel merges are all stored: no acknowledged change is lost.
 func TestParallelMerges(t *testing.T) {
 	w := harness.NewWorld(t)
@@ -272,4 +302,41 @@ func TestApplicationsChangePasswordsAtWill(t *testing.T) {
 	s := w.PostLogin("ada@example.com", was).Session()
 	w.Do("POST", "/me/password", map[string]any{"current_password": was, "new_password": harness.GoodPassword}, harness.Bearer(s.AccessToken)).Want(200)
 	w.Do("POST", "/me/password", map[string]any{"current_password": harness.GoodPassword, "new_password": was}, harness.Bearer(s.AccessToken)).Want(429, auth.CodeRateLimited)
+}
+
+// Changes of the own profile have a limit for each user, because each has a row in the
+// audit log. It does not bind the application, and requests without a change are free.
+func TestProfileChangesHaveALimit(t *testing.T) {
+	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{ProfileChangesPerUser: auth.Rate{Burst: 2, Per: time.Hour}}))
+	s, other := w.Member("ada@example.com"), w.Member("eve@example.com")
+	patch := func(s harness.Session, name string) *harness.Answer {
+		return w.Do("PATCH", "/me", map[string]any{"full_name": name}, harness.Bearer(s.AccessToken))
+	}
+	patch(s, "Ada").Want(200)
+	for range 5 {
+		patch(s, "Ada").Want(200)
+	}
+	patch(s, "Ada L.").Want(200)
+	patch(s, "Ada").Want(429, auth.CodeRateLimited)
+	patch(s, "Ada L.").Want(200)
+	w.Do("PATCH", "/me", map[string]any{"user_metadata": map[string]any{"a": 1}}, harness.Bearer(s.AccessToken)).Want(429, auth.CodeRateLimited)
+	patch(other, "Eve").Want(200)
+	name := "Ada"
+	for range 3 {
+		if _, err := w.UpdateMe(t.Context(), auth.UpdateMeParams{Caller: auth.ByApplication(s.User.ID), FullName: &name}); err != nil {
+			t.Fatal(err)
+		}
+		name += " L."
+	}
+	w.Clock.Advance(30 * time.Minute)
+	patch(w.PostLogin("ada@example.com", harness.GoodPassword).Session(), "Ada").Want(200)
+}
+
+// By default a user who saves the profile every minute is not limited.
+func TestProfileChangesOfAnEagerUser(t *testing.T) {
+	w := harness.NewWorld(t)
+	s := w.Member("ada@example.com")
+	for i := range 100 {
+		w.Do("PATCH", "/me", map[string]any{"user_metadata": map[string]any{"draft": i}}, harness.Bearer(s.AccessToken)).Want(200)
+	}
 }

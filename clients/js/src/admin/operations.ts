@@ -416,7 +416,7 @@ export interface AdminOperations {
      */
     revoke(input: SessionsRevokeInput, options?: CallOptions): Promise<Result<{
       ended: number;
-      /** There may be more: repeat the request. */
+      /** There may be more: repeat the request. Of user_ids, the rest are those after the first users + skipped. */
       more: boolean;
       /** Accounts that the operator may not change, or that are deleted. */
       skipped: number;
