@@ -30,7 +30,7 @@ import (
 // Contract method returns the version that the store was written for. Each version adds
 // requirements:
 //
-//   - 11: [User].AcceptedSequence and AcceptedUntil, with Accept and KeepFactors of
+//   - 11: [User].AcceptedSequence and AcceptedUntil, with Accept, KeepFactors and KeepSession of
 //     [UserPatch] and Waiting of [UserQuery]; [Change].KeepOwner and FirstOwner count only
 //     owners who accepted
 //   - 10: [Rotation]: outdated refresh tokens from another device or network;

@@ -26,6 +26,7 @@ func fieldMutants() map[string]mutant {
 		"DropDevices":     "devices/devices are forgotten by themselves, too",
 		"DropCredentials": "credentials/all ways in are dropped but those named",
 		"KeepFactors":     "acceptance/an acceptance keeps the factors that it names",
+		"KeepSession":     "acceptance/an acceptance keeps the session that it names",
 		"Accept":          "acceptance/an acceptance has the sequence of its patch and no end",
 		"AcceptedUntil":   "acceptance/a list names the accounts that wait",
 	}
