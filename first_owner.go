@@ -92,7 +92,9 @@ func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (
 // others. Errors: CodeInsufficientAAL (the session has not shown the second factor).
 func (a *Auth) acceptingIn(ctx context.Context, s Session, u User) (store.UserPatch, error) {
 	p := store.UserPatch{Accept: true, DropCredentials: true, KeepSession: s.ID, Email: &u.Email}
-	used := func(method string) bool { return slices.ContainsFunc(s.AMR, func(m AMR) bool { return m.Method == method }) }
+	used := func(method string) bool {
+		return slices.ContainsFunc(s.AMR, func(m AMR) bool { return m.Method == method })
+	}
 	before := func(sequence, addedBy int64) bool { return sequence <= s.Sequence || addedBy == s.Sequence }
 	c, err := a.store.Credentials(ctx, store.ByID(u.ID))
 	switch {
