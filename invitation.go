@@ -141,6 +141,9 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 			if p.Password != "" {
 				return store.Redemption{}, invalid("password", "is not changed by an invitation")
 			}
+			if err := a.mayContinue(ctx, u, p.Within, CodeSessionEnded); err != nil {
+				return store.Redemption{}, err
+			}
 			out.within = p.Within
 			return a.givingRoles(ctx, d, terms, u, p.Within)
 		case u.EmailVerified():

@@ -367,6 +367,9 @@ func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := a.mayContinue(ctx, me.user, me.caller(), CodeSessionEnded); err != nil {
+		return err
+	}
 	u, err := a.ConfirmPhone(ctx, ConfirmPhoneParams{me.caller(), p.Phone, p.OTP, p.RequestID})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -67,9 +68,15 @@ func (s *Store) PutKey(ctx context.Context, c store.PutKey) (kept store.APIKey, 
 		}
 		return &effect{apply: func() error {
 			k := copyKey(c.Key)
-			k.CreatedAt, k.Revision, k.LastUsedAt = c.Now, 0, time.Time{}
+			k.CreatedAt, k.Revision, k.LastUsedAt, k.TextUser, k.TextSequence = c.Now, 0, time.Time{}, "", 0
+			if by := c.By.Session; by != nil {
+				k.TextUser, k.TextSequence = by.UserID, s.sessions[by.ID].Sequence
+			}
 			if older := s.keys[k.ID]; older != nil {
 				k.CreatedAt, k.Revision, k.LastUsedAt = older.CreatedAt, older.Revision+1, older.LastUsedAt
+				if bytes.Equal(k.Hash, older.Hash) {
+					k.TextUser, k.TextSequence = older.TextUser, older.TextSequence
+				}
 				delete(s.byHash, string(older.Hash))
 			}
 			s.addKey(k)
@@ -80,10 +87,12 @@ func (s *Store) PutKey(ctx context.Context, c store.PutKey) (kept store.APIKey, 
 	return kept, err
 }
 
-// revokeKeysOf revokes the keys that a user created, except adopted ones.
-func (s *Store) revokeKeysOf(userID string, now time.Time) {
+// revokeKeysOf revokes the keys of a user that a patch names.
+func (s *Store) revokeKeysOf(userID string, p *store.UserPatch, now time.Time) {
 	for _, k := range s.keys {
-		if k.CreatedBy == userID && !k.Adopted && k.RevokedAt.IsZero() {
+		own := p.Accept && k.CreatedBy == userID && !k.Adopted
+		from := p.RevokeKeys > 0 && k.TextUser == userID && k.TextSequence >= p.RevokeKeys
+		if (own || from) && k.RevokedAt.IsZero() {
 			k.RevokedAt = utc(now)
 			k.Revision++
 		}

@@ -223,9 +223,7 @@ func (s *Store) planUpdate(c *store.Change, id string, p *store.UserPatch, redee
 			s.dropDevices(u, store.SessionFilter{})
 		}
 		e.ended = s.dropProofs(u, p, c.Now)
-		if p.Accept {
-			s.revokeKeysOf(id, c.Now)
-		}
+		s.revokeKeysOf(id, p, c.Now)
 		*updated = copyUser(u.User)
 		return nil
 	}

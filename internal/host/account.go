@@ -113,6 +113,9 @@ type Accounts interface {
 	PrivilegedRoles() []string
 	// DeclarePrivileged sets the permissions that the application declared privileged.
 	DeclarePrivileged(permissions []string)
+	// RolesIn returns the roles of u that count in a session: without a second factor, not
+	// those that require one.
+	RolesIn(ctx context.Context, u store.User, s store.Session) ([]string, error)
 	// Standing returns the part of an account's roles that counts when it acts.
 	Standing(t store.RoleTable, u store.User) Standing
 	// SetRoles makes a patch replace the roles of u, by the rules about acceptance. Every
