@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/authmount/auth/internal/host"
@@ -32,7 +33,7 @@ func (k kit) PutFirstOwnerLink(ctx context.Context, c store.Change) (string, err
 }
 
 func (k kit) FirstOwnerRoutes() []host.Route {
-	refusals := host.Codes(CodeInvalidToken, CodeEmailNotVerified, CodeRoleInUse, CodeValidationFailed)
+	refusals := host.Codes(CodeInvalidToken, CodeEmailNotVerified, CodeInsufficientAAL, CodeRoleInUse, CodeValidationFailed)
 	return []host.Route{
 		{Pattern: "GET " + firstOwnerPath, Access: host.Open, Errors: refusals[:1], Handle: k.a.handleFirstOwnerPage},
 		{Pattern: "POST " + firstOwnerPath, Access: host.SignedIn, Errors: refusals, Handle: k.a.handleFirstOwner, Form: k.a.handleFirstOwnerForm},
@@ -45,7 +46,7 @@ func (k kit) BecomeFirstOwner(ctx context.Context, by SessionRef, secret string)
 
 // becomeFirstOwner gives the owner role to the signed-in user, and uses the link up.
 // Errors: CodeInvalidToken, CodeSessionEnded, CodeUserBanned, CodeEmailNotVerified,
-// CodeRoleInUse (there has been an owner).
+// CodeInsufficientAAL, CodeRoleInUse (there has been an owner).
 func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (User, error) {
 	return change(func() (User, error) {
 		s, u, err := a.liveSession(ctx, by, CodeSessionEnded)
@@ -60,7 +61,10 @@ func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (
 			return u, err
 		}
 		roles := rolesWith(u.Roles, []string{RoleOwner})
-		patch := store.UserPatch{Accept: true, Revoke: &store.SessionFilter{Except: s.ID}, DropTokens: purposesOfEmail()}
+		patch, err := a.acceptingIn(ctx, s, u)
+		if err != nil {
+			return u, err
+		}
 		a.setRoles(&patch, known, u, roles)
 		id, server := requestIDs(ctx)
 		c := a.newChangeOf(ctx, Authority{Session: &SessionRef{ID: s.ID, UserID: u.ID}}, account{User: u}, done(Event{Type: EventRolesChanged, UserID: u.ID, SessionID: s.ID, Record: &store.Record{
@@ -81,6 +85,42 @@ func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (
 		}
 		return owner, storeFailed(err)
 	})
+}
+
+// acceptingIn returns the acceptance by a live session. It keeps the session, the email
+// address, and the methods that signed the session in. Somebody else may have set up all
+// others. Errors: CodeInsufficientAAL (the session has not shown the second factor).
+func (a *Auth) acceptingIn(ctx context.Context, s Session, u User) (store.UserPatch, error) {
+	p := store.UserPatch{Accept: true, DropCredentials: true, KeepSession: s.ID, Email: &u.Email}
+	used := func(method string) bool {
+		return slices.ContainsFunc(s.AMR, func(m AMR) bool { return m.Method == method })
+	}
+	before := func(sequence, addedBy int64) bool { return sequence <= s.Sequence || addedBy == s.Sequence }
+	c, err := a.store.Credentials(ctx, store.ByID(u.ID))
+	switch {
+	case err != nil:
+		return p, goneOr(CodeSessionEnded, err)
+	case c.User.Revision != u.Revision:
+		return p, store.ErrStale
+	case u.MFAEnabled && !used(methodTOTP) && !used(methodRecovery):
+		return p, fail(CodeInsufficientAAL, nil)
+	}
+	if used(methodPassword) && before(u.PasswordSequence, u.PasswordAddedBy) && c.PasswordHash != "" {
+		p.PasswordHash = &c.PasswordHash
+	}
+	if used(methodPhoneCode) && before(u.PhoneSequence, u.PhoneAddedBy) && u.Phone != "" {
+		p.Phone = &u.Phone
+	}
+	if used(methodOAuth) { // a session does not name the identity, so several are none
+		older := slices.DeleteFunc(slices.Clone(u.Identities), func(i Identity) bool { return !before(i.Sequence, i.AddedBy) })
+		if len(older) == 1 {
+			p.Link = &older[0]
+		}
+	}
+	if used(methodTOTP) {
+		p.KeepFactors, err = a.totpFactors(ctx, u)
+	}
+	return p, err
 }
 
 // ownerLinkError returns the error for a link that is not valid: ErrOwned if there has

@@ -44,16 +44,16 @@ func (a *Auth) requireMaker(ctx context.Context, t store.Token, d linkData, c *s
 }
 
 // recordMaker records the link's creator in the link.
-func recordMaker(t *store.Token, by Actor, u User) error {
+func recordMaker(t *store.Token, maker host.LinkMaker) error {
 	d, err := readLink(t.Data)
 	if err == nil {
-		d.Maker = &host.LinkMaker{By: by, CredentialRevision: u.CredentialRevision}
+		d.Maker = &maker
 		t.Data, err = json.Marshal(d)
 	}
 	return err
 }
 
-func (k kit) Link(ctx context.Context, c *store.Change, t host.LinkType, userID, redirectTo string) (host.CreatedLink, error) {
+func (k kit) Link(ctx context.Context, c *store.Change, t host.LinkType, userID, redirectTo string, byAccepted int64) (host.CreatedLink, error) {
 	if t == host.LinkCode {
 		return host.CreatedLink{}, invalid("type", "has no link")
 	}
@@ -61,7 +61,7 @@ func (k kit) Link(ctx context.Context, c *store.Change, t host.LinkType, userID,
 	if err != nil {
 		return host.CreatedLink{}, err
 	}
-	if err := recordMaker(&token, actorOf(c.By, Event{}), u); err != nil {
+	if err := recordMaker(&token, host.LinkMaker{By: actorOf(c.By, Event{}), ByAccepted: byAccepted, CredentialRevision: u.CredentialRevision}); err != nil {
 		return host.CreatedLink{}, err
 	}
 	token.Code, token.CodeExpiresAt, token.MaxAttempts = nil, time.Time{}, 0

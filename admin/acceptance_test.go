@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -244,6 +245,58 @@ func TestLinkToAcceptIsSentWithTheRole(t *testing.T) {
 			t.Errorf("%d links without a role of an operator", n)
 		}
 	})
+}
+
+// A second acceptance ends the invitations, links, and keys that the account created
+// before it. An invitation that is sent again, and a key that somebody adopts, live on.
+func TestSecondAcceptanceEndsOlderWork(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		o.permit("editor", notes)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		boss := o.LoginAs(t, "boss@example.com", authtest.Roles(admin.RoleAdmin), authtest.AAL2())
+		ben := o.LoginAs(t, "ben@example.com")
+		o.permit("admin", "auth.*", notes)
+		boss = o.renewed(boss)
+		_, older := o.invite(actor(boss), "ada@example.com", "editor")
+		again, _ := o.invite(actor(boss), "eve@example.com", "editor")
+		link := o.do(boss, "POST /links", `{"type":"reset","user_id":"`+ben.User.ID+`"}`).want(201).body["url"].(string)
+		left, adopted := o.key(actor(boss), admin.PermUsersRead), o.key(actor(boss), admin.PermUsersRead)
+		o.do(owner, "PATCH /keys/"+adopted.ID, `{"adopted":true}`).want(200)
+		o.do(owner, "DELETE /users/"+boss.User.ID+"/factors", `{"reason":"lost"}`).want(200)
+		o.do(owner, "PATCH /users/"+boss.User.ID, `{"email":"chief@example.com","email_verified":true}`).want(200)
+		if !o.waits(boss.User.ID) {
+			t.Fatal("an operator whose address an owner changed does not wait")
+		}
+		for _, m := range o.Inbox.Messages() {
+			if m.Kind == auth.KindEmailChanged && m.Link != "" {
+				t.Errorf("the notice to %s has a link", m.To)
+			}
+		}
+		o.do(owner, "POST /users/"+boss.User.ID+"/send", `{"type":"accept"}`).want(202)
+		_, err := o.accept(o.invitedToken("chief@example.com"))
+		o.must(err)
+		_, err = o.accept(older)
+		wantCode(t, err, auth.CodeInvalidToken)
+		err = o.ResetPassword(t.Context(), auth.ResetPasswordParams{Token: tokenIn(t, link), NewPassword: password})
+		wantCode(t, err, auth.CodeInvalidToken)
+		o.do(boss, "GET /users", "").want(401) // and so do its jobs, which are bound to the session
+		o.Clock.Advance(5 * time.Minute)
+		_, err = o.adm.InviteAgain(t.Context(), actor(owner), again.ID)
+		o.must(err)
+		_, err = o.accept(o.invitedToken("eve@example.com"))
+		o.must(err)
+		o.do(program(left), "GET /users", "").want(401)
+		o.do(program(adopted), "GET /users", "").want(200)
+	})
+}
+
+// waits reports whether an account waits for an acceptance.
+func (o *office) waits(id string) bool {
+	o.t.Helper()
+	table, err := host.Of(o).Roles(o.t.Context())
+	o.must(err)
+	return host.Of(o).Standing(table, o.read(id)).Waits
 }
 
 // sent counts the messages of a kind to an address.

@@ -90,6 +90,14 @@ func (a *acting) system() bool { return a.user == nil && a.key == nil && a.exter
 // is reports whether the actor is a user.
 func (a *acting) is(userID string) bool { return a.user != nil && a.user.ID == userID }
 
+// accepted returns AcceptedSequence of a user; 0 for other actors.
+func (a *acting) accepted() int64 {
+	if a.user == nil {
+		return 0
+	}
+	return a.user.AcceptedSequence
+}
+
 // own reports whether an account is the actor's own: the user's account, or that of the
 // user who answers for the key.
 func (a *acting) own(userID string) bool {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
@@ -221,4 +223,54 @@ func TestFirstOwnerPage(t *testing.T) {
 			t.Errorf("a link that was used: %d", w.Code)
 		}
 	})
+}
+
+// The first owner keeps the session with the link and the methods that signed it in, and
+// nothing that somebody else may have set up before.
+func TestFirstOwnerStartsClean(t *testing.T) {
+	for _, method := range []string{"password", "phone", "link"} {
+		t.Run(method, func(t *testing.T) {
+			onStores(t, func(t *testing.T, st auth.Store) {
+				o := newOffice(t, st)
+				email, phone := "ada@example.com", "+4930123456"
+				planted := o.LoginAs(t, email)
+				now := o.Clock.Now()
+				o.patch(planted.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &now})
+				o.patch(planted.User.ID, store.UserPatch{Link: &auth.Identity{ID: uuid.NewString(), Provider: theProvider, Subject: method, CreatedAt: now}})
+				byPassword := func() (*auth.Tokens, error) {
+					return o.Login(t.Context(), auth.LoginParams{Email: email, Password: authtest.Password})
+				}
+				byPhone := func() (*auth.Tokens, error) {
+					o.Clock.Advance(time.Hour)
+					if _, err := o.SendPhoneCode(t.Context(), auth.SendPhoneCodeParams{Phone: phone}); err != nil {
+						return nil, err
+					}
+					return o.VerifyPhoneCode(t.Context(), auth.VerifyPhoneCodeParams{Phone: phone, Code: o.Mail(t, phone, auth.KindPhoneCode).Code})
+				}
+				signIn := map[string]func() (*auth.Tokens, error){"password": byPassword, "phone": byPhone, "link": func() (*auth.Tokens, error) {
+					if _, err := o.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: email}); err != nil {
+						return nil, err
+					}
+					_, token, _ := strings.Cut(o.Mail(t, email, auth.KindMagicLink).Link, "token=")
+					return o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: token})
+				}}[method]
+				s, err := signIn()
+				o.must(err)
+				link := o.firstOwnerLink()
+				o.beOwner(&authtest.SignedIn{Tokens: *s}, link).want(204)
+				if held := o.powers(&o.renewed(&authtest.SignedIn{Tokens: *s}).Tokens); len(held) == 0 {
+					t.Error("the session has ended, or is no owner's")
+				}
+				_, err = o.Refresh(t.Context(), auth.RefreshParams{RefreshToken: planted.RefreshToken})
+				wantCode(t, err, auth.CodeSessionEnded)
+				u := o.read(planted.User.ID)
+				if (u.Phone != "") != (method == "phone") || len(u.Identities) > 0 || !u.EmailVerified() {
+					t.Errorf("%q, %v", u.Phone, u.Identities)
+				}
+				if _, err := byPassword(); (err == nil) != (method == "password") {
+					t.Errorf("the password: %v", err)
+				}
+			})
+		})
+	}
 }

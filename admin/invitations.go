@@ -45,6 +45,10 @@ type Invitation struct {
 	// with the address. Shown means that the link was shown and not mailed.
 	UserID string `json:"user_id,omitempty"`
 	Shown  bool   `json:"shown,omitempty"`
+
+	// ByAccepted is User.AcceptedSequence of a user who created it: a new acceptance by that
+	// user ends it.
+	ByAccepted int64 `json:"by_accepted,omitempty"`
 }
 
 // InviteParams describe an invitation.
@@ -184,7 +188,7 @@ func (m *Admin) putInvitation(ctx context.Context, t *attempt, send *host.Send, 
 	if err := m.mayReplace(ctx, t, before, inv.Roles...); err != nil {
 		return inv, err
 	}
-	inv.By = t.change.Events[0].Event.Actor
+	inv.By, inv.ByAccepted = t.change.Events[0].Event.Actor, t.accepted()
 	t.changed("roles", nonNil(before.Roles), nonNil(inv.Roles))
 	if err := t.keep(inv); err != nil {
 		return inv, err
@@ -241,7 +245,7 @@ func (m *Admin) checkInvitation(ctx context.Context, inv host.Invitation) (host.
 	over := func(why string) (host.Terms, error) {
 		return host.Terms{}, m.fail(auth.CodeInvalidToken, errors.New(why))
 	}
-	held, table, terms, err := m.holdsNow(ctx, inv.By)
+	held, table, terms, err := m.holdsNow(ctx, inv.By, inv.ByAccepted)
 	if err != nil {
 		return host.Terms{}, err
 	}

@@ -89,7 +89,7 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (Made
 			link, err := m.kit.ShowInvitation(ctx, t.change, inv, seen)
 			return MadeLink(link), err
 		}
-		link, err := m.kit.Link(ctx, &t.change, host.LinkType(p.Type), t.target.ID, p.RedirectTo)
+		link, err := m.kit.Link(ctx, &t.change, host.LinkType(p.Type), t.target.ID, p.RedirectTo, t.accepted())
 		return MadeLink(link), err
 	})
 }
@@ -100,7 +100,7 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (Made
 // whom only the application knows, are unknown; for them an account with permissions has
 // to be unchanged. Errors: CodeInvalidToken.
 func (m *Admin) checkLink(ctx context.Context, maker host.LinkMaker, u auth.User) (host.Terms, error) {
-	held, table, terms, err := m.holdsNow(ctx, maker.By)
+	held, table, terms, err := m.holdsNow(ctx, maker.By, maker.ByAccepted)
 	if err != nil {
 		return terms, err
 	}

@@ -218,8 +218,10 @@ func grants(held []string, wanted string) bool {
 
 // holdsNow returns the present permissions of an earlier actor, by the present table of
 // roles, and the conditions for them. Errors: CodeInvalidToken if the user is gone or
-// banned, or the key has ended.
-func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, table store.RoleTable, terms host.Terms, err error) {
+// banned, or the key has ended. accepted is AcceptedSequence of a user at that time: an
+// acceptance ends everything that the account started before, because somebody else may
+// have done so.
+func (m *Admin) holdsNow(ctx context.Context, by auth.Actor, accepted int64) (held []string, table store.RoleTable, terms host.Terms, err error) {
 	over := func(why string) error { return m.fail(auth.CodeInvalidToken, errors.New(why)) }
 	if table, err = m.project.Roles(ctx); err != nil {
 		return nil, table, terms, m.kit.StoreError(err)
@@ -248,6 +250,8 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, tab
 			return nil, table, terms, m.kit.StoreError(err)
 		case u.Banned(m.kit.Now()):
 			return nil, table, terms, over("its creator is banned")
+		case u.AcceptedSequence != accepted:
+			return nil, table, terms, over("its creator has accepted permissions since")
 		}
 		answers(u)
 		return m.strengthOf(table, u), table, terms, nil

@@ -240,7 +240,7 @@ func (s *Store) planUpdate(c *store.Change, id string, p *store.UserPatch, redee
 func (s *Store) dropProofs(u *user, p *store.UserPatch, now time.Time) (ended []string) {
 	switch {
 	case p.DropCredentials:
-		ended = s.revoke(u, store.SessionFilter{}, now)
+		ended = s.revoke(u, store.SessionFilter{Except: p.KeepSession}, now)
 	case p.Revoke != nil:
 		ended = s.revoke(u, *p.Revoke, now)
 	}

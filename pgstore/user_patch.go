@@ -140,7 +140,7 @@ func (s *Store) queuePatch(b *pgx.Batch, id string, p *store.UserPatch, now time
 func (s *Store) queueReach(b *pgx.Batch, id string, p *store.UserPatch, now time.Time, addedBy int64, r *result) {
 	switch {
 	case p.DropCredentials:
-		s.queueRevoke(b, id, store.SessionFilter{}, now, &r.ended)
+		s.queueRevoke(b, id, store.SessionFilter{Except: p.KeepSession}, now, &r.ended)
 		b.Queue(s.sql(dropIdentities), id)
 	case p.Revoke != nil:
 		s.queueRevoke(b, id, *p.Revoke, now, &r.ended)

@@ -31,7 +31,7 @@ import (
 // requirements:
 //
 //   - 12: [APIKey].TextUser and TextSequence, with RevokeKeys of [UserPatch]
-//   - 11: [User].AcceptedSequence and AcceptedUntil, with Accept and KeepFactors of
+//   - 11: [User].AcceptedSequence and AcceptedUntil, with Accept, KeepFactors and KeepSession of
 //     [UserPatch] and Waiting of [UserQuery]; [Change].KeepOwner and FirstOwner count only
 //     owners who accepted
 //   - 10: [Rotation]: outdated refresh tokens from another device or network;

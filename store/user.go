@@ -237,6 +237,7 @@ type UserPatch struct {
 	// this package later.
 	DropCredentials bool
 	KeepFactors     []string // ids of factors that DropCredentials keeps
+	KeepSession     string   // the id of a session that DropCredentials keeps; empty: none
 
 	// Accept sets AcceptedSequence to the Sequence after the patch, and AcceptedUntil to
 	// zero. It also revokes the API keys that the user created, except adopted ones. Without

@@ -102,6 +102,22 @@ func acceptance() checks {
 				b.ok(b.delete(eve.ID))
 			}
 		},
+		"an acceptance keeps the session that it names": func(b *bench) {
+			u, eve := b.user(""), b.user("")
+			kept, other, hers := b.session(u.ID), b.session(u.ID), b.session(eve.ID)
+			live := func(s store.Session, want bool) {
+				b.Helper()
+				_, _, err := b.Session(b.ctx(), s.ID, now)
+				equal(b.of("session %s", s.ID), "live", err == nil, want)
+			}
+			patch(b, u, store.UserPatch{Accept: true, DropCredentials: true, KeepSession: kept.ID})
+			live(kept, true)
+			live(other, false)
+			live(hers, true)
+			patch(b, u, store.UserPatch{Accept: true, DropCredentials: true, KeepSession: hers.ID})
+			live(kept, false)
+			live(hers, true)
+		},
 		"an acceptance revokes the keys of the user": func(b *bench) {
 			if b.project == nil {
 				return

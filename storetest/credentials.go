@@ -40,6 +40,7 @@ func (b *bench) naming() map[string]struct {
 		"RevokeKeys":      {store.UserPatch{RevokeKeys: 1}, false},
 		"DropCredentials": {store.UserPatch{DropCredentials: true}, true},
 		"KeepFactors":     {store.UserPatch{DropCredentials: true, KeepFactors: []string{b.id()}}, true},
+		"KeepSession":     {store.UserPatch{DropCredentials: true, KeepSession: b.id()}, true},
 		"Accept":          {store.UserPatch{Accept: true}, true},
 		"AcceptedUntil":   {store.UserPatch{AcceptedUntil: ptr(now)}, true},
 	}

@@ -27,6 +27,7 @@ func fieldMutants() map[string]mutant {
 		"RevokeKeys":      "keys/keys with a text of a session, or of a later one, are revoked",
 		"DropCredentials": "credentials/all ways in are dropped but those named",
 		"KeepFactors":     "acceptance/an acceptance keeps the factors that it names",
+		"KeepSession":     "acceptance/an acceptance keeps the session that it names",
 		"Accept":          "acceptance/an acceptance has the sequence of its patch and no end",
 		"AcceptedUntil":   "acceptance/a list names the accounts that wait",
 	}

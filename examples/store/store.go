@@ -395,7 +395,7 @@ func (t *tx) update(id string, p *store.UserPatch, now time.Time) (store.User, e
 	}
 	c = after
 	if p.DropCredentials {
-		t.revoke(id, store.SessionFilter{}, now)
+		t.revoke(id, store.SessionFilter{Except: p.KeepSession}, now)
 	}
 	switch {
 	case p.DropCredentials:

@@ -12,7 +12,7 @@ type Links interface {
 	// Link creates a link for a user in the change c. Errors: validation_failed (the
 	// account has no email address for the link, or does not need it), method_disabled,
 	// user_banned, redirect_not_allowed, and the store's.
-	Link(ctx context.Context, c *store.Change, t LinkType, userID, redirectTo string) (CreatedLink, error)
+	Link(ctx context.Context, c *store.Change, t LinkType, userID, redirectTo string, byAccepted int64) (CreatedLink, error)
 	// SendLink is Link, but only the user sees the link: it is mailed or sent by SMS, and
 	// counts against the limits of messages. It returns the id of the message.
 	SendLink(ctx context.Context, c *store.Change, send *Send, t LinkType, userID, redirectTo string) (string, error)
@@ -64,6 +64,10 @@ type Invitation struct {
 	// any. Shown means that the link was shown to an operator, and so verifies nothing.
 	UserID string `json:"user_id,omitempty"`
 	Shown  bool   `json:"shown,omitempty"`
+
+	// ByAccepted is User.AcceptedSequence of a user who created it: a new acceptance by that
+	// user ends it.
+	ByAccepted int64 `json:"by_accepted,omitempty"`
 }
 
 // Terms are the conditions under which an invitation or an operator's link is valid.
@@ -97,5 +101,6 @@ type CreatedLink struct {
 // creator could still create it.
 type LinkMaker struct {
 	By                 store.Actor `json:"by"`
-	CredentialRevision int64       `json:"credential_revision"` // of the link's account when the link was created
+	ByAccepted         int64       `json:"by_accepted,omitempty"` // as for Invitation
+	CredentialRevision int64       `json:"credential_revision"`   // of the link's account when the link was created
 }
