@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
@@ -21,7 +22,10 @@ type cleanStart struct {
 	known      *knownRoles
 }
 
-// startsClean reports whether an account would wait after an invitation gave it roles.
+// startsClean reports whether an account would wait after an invitation gave it roles, and
+// the invitation may end that: one that is bound to the account, or that gives all of its
+// operator permissions itself. Otherwise an operator who may invite without roles could
+// have the link of a stronger account accepted elsewhere.
 func (a *Auth) startsClean(ctx context.Context, s *cleanStart) (bool, error) {
 	var err error
 	if s.known, err = a.currentRoles(ctx); err != nil {
@@ -35,7 +39,14 @@ func (a *Auth) startsClean(ctx context.Context, s *cleanStart) (bool, error) {
 	if p.AcceptedUntil != nil {
 		after.AcceptedUntil = *p.AcceptedUntil
 	}
-	return a.standingIn(s.known, after).waits, nil
+	if !a.standingIn(s.known, after).waits {
+		return false, nil
+	}
+	given := a.holdsOperator(s.known, s.invitation.Invitation.Roles)
+	beyond := func(held string) bool {
+		return !slices.ContainsFunc(given, func(g string) bool { return grants(g, held) })
+	}
+	return s.invitation.Invitation.UserID != "" || !slices.ContainsFunc(a.holdsOperator(s.known, s.roles), beyond), nil
 }
 
 // startClean returns the acceptance with a new password and the account's second factor. A
@@ -49,32 +60,60 @@ func (a *Auth) startClean(ctx context.Context, s cleanStart, p AcceptInvitationP
 	if err != nil {
 		return r, err
 	}
-	chosen, err := a.choosePassword(ctx, PasswordChange{u, passwordByInvitation}, newPassword{text: p.Password}, nil)
+	showFactor := func() error { return nil }
+	if s.asksFactor() {
+		showFactor = func() error { return a.showFactor(ctx, u, p.TOTPCode, out) }
+	}
+	chosen, err := a.chooseInvitedPassword(ctx, u, p, showFactor)
 	if err != nil {
 		return r, err
 	}
 	setPassword(r.Patch, chosen)
-	if u.MFAEnabled {
-		if out.used == nil || out.used.User.CredentialRevision != u.CredentialRevision {
-			used, err := a.checkFactor(ctx, factorUse{by: byAuthentication(), user: u, code: factorCode{totp: p.TOTPCode}})
-			if err != nil {
-				return r, err
-			}
-			out.used = &used
-			return r, store.ErrStale // decide by the account as it is now
-		}
-		factors, err := a.factors.Factors(ctx, u.ID)
-		if err != nil {
-			return r, storeFailed(err)
-		}
-		for _, f := range factors.List {
-			if f.Enabled && f.Kind == store.FactorTOTP {
-				r.Patch.KeepFactors = append(r.Patch.KeepFactors, f.ID)
-			}
+	if s.asksFactor() {
+		if r.Patch.KeepFactors, err = a.totpFactors(ctx, u); err != nil {
+			return r, err
 		}
 	}
 	out.takenOver = !u.EmailVerified()
 	return r, nil
+}
+
+// asksFactor reports whether the holder has to show a second factor. One of an account
+// whose address was never verified is a stranger's, who could keep the holder out with it.
+func (s cleanStart) asksFactor() bool {
+	verified := s.user.EmailVerified()
+	if s.user.Email == "" {
+		verified = s.user.PhoneVerified()
+	}
+	return s.user.MFAEnabled && verified
+}
+
+// showFactor checks the account's second factor. A new check returns ErrStale, so that the
+// acceptance is decided by the account as it is afterwards.
+func (a *Auth) showFactor(ctx context.Context, u User, code string, out *acceptedInvitation) error {
+	if out.used != nil && out.used.User.CredentialRevision == u.CredentialRevision {
+		return nil
+	}
+	used, err := a.checkFactor(ctx, factorUse{by: byAuthentication(), user: u, code: factorCode{totp: code}})
+	if err != nil {
+		return err
+	}
+	out.used = &used
+	return store.ErrStale
+}
+
+// totpFactors returns the ids of the account's enabled authenticator apps.
+func (a *Auth) totpFactors(ctx context.Context, u User) (ids []string, err error) {
+	factors, err := a.factors.Factors(ctx, u.ID)
+	if err != nil {
+		return nil, storeFailed(err)
+	}
+	for _, f := range factors.List {
+		if f.Enabled && f.Kind == store.FactorTOTP {
+			ids = append(ids, f.ID)
+		}
+	}
+	return ids, nil
 }
 
 // startCleanWith returns the acceptance with an identity whose provider has just verified
@@ -83,7 +122,7 @@ func (a *Auth) startCleanWith(ctx context.Context, s cleanStart, i Identity, fai
 	switch {
 	case failed != nil:
 		return store.Redemption{}, failed
-	case s.user.MFAEnabled:
+	case s.asksFactor():
 		return store.Redemption{}, Reject(CodeMFAEnforced, "Accept with a password and your second factor, or ask for the factor to be removed first.")
 	}
 	r, err := a.acceptance(ctx, s)

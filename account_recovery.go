@@ -87,6 +87,9 @@ type SecureAccountParams struct {
 //     waits for confirmation,
 //   - removes the phone number, second factors and identities that the account got
 //     after the session began, and an identity that joined it in that sign-in,
+//   - removes the recovery codes that were created after the session began; the next sign-in
+//     with the authenticator app returns new ones (Tokens.RecoveryCodes),
+//   - revokes the API keys whose current text one of those sessions created,
 //   - removes the password if one of those sessions was signed in with it, or if it was
 //     set after the session began, unless the account keeps another email address,
 //   - sends a link to choose a new password to the address of the notice. It sends none
@@ -104,8 +107,13 @@ func (a *Auth) SecureAccount(ctx context.Context, p SecureAccountParams) error {
 	return err
 }
 
-// secureAccount is SecureAccount, and reports whether it sent the password reset.
-func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err error) {
+// securedAccount is the result of an account recovery link.
+type securedAccount struct {
+	resetSent    bool // a link to choose a password was sent
+	codesDropped bool // the account gets new recovery codes
+}
+
+func (a *Auth) secureAccount(ctx context.Context, token string) (out securedAccount, err error) {
 	d, u, err := a.redeem(ctx, store.PurposeStop, token, func(t store.Token, d linkData) (store.Redemption, error) {
 		d.Sequence = cmp.Or(d.Sequence, t.Sequence)
 		u, moves, holder, err := a.recoveringUser(ctx, t, d)
@@ -117,6 +125,7 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 		}
 		patch := store.UserPatch{DropTokens: append(purposesOfPassword(), store.PurposeVerifyEmail), DropDevices: true}
 		if d.SessionID != "" { // none: the application made the change
+			patch.RevokeKeys = d.Sequence
 			patch.Revoke = &store.SessionFilter{FromSequence: d.Sequence} // includes sessions on devices known by then, which no notice reported
 			if moves || store.EmailKey(u.Email) == store.EmailKey(d.Email) {
 				if err := a.dropPassword(ctx, u, d, &patch); err != nil {
@@ -124,7 +133,8 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 				}
 			}
 		}
-		events, err := a.removeNewCredentials(ctx, u, d, &patch)
+		var events []store.OutcomeEvent
+		events, out.codesDropped, err = a.removeNewCredentials(ctx, u, d, &patch)
 		if err != nil {
 			return store.Redemption{}, err
 		}
@@ -142,12 +152,12 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 		return store.Redemption{Change: c, Effect: store.Effect{UserID: u.ID, Patch: &patch}}, nil
 	})
 	if err != nil {
-		return false, err
+		return securedAccount{}, err
 	}
-	if store.EmailKey(u.Email) != store.EmailKey(d.Email) || !a.Settings(ctx).Password.On() {
-		return false, nil
+	if store.EmailKey(u.Email) == store.EmailKey(d.Email) && a.Settings(ctx).Password.On() {
+		out.resetSent, err = a.sendFollowUp(ctx, u.Email)
 	}
-	return a.sendFollowUp(ctx, u.Email)
+	return out, err
 }
 
 // dropPassword removes the password if the session rests on it, or a live session
@@ -238,10 +248,12 @@ func (a *Auth) detachEmail(ctx context.Context, u User) error {
 // removeNewCredentials adds to a recovery patch the removal of credentials that the
 // account got after the session began, and returns the events. It keeps older ones: a
 // mailed link must not remove the owner's second factor. One patch removes only one
-// identity. undo therefore removes each in a change of its own, and returns ErrStale.
-func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *store.UserPatch) (events []store.OutcomeEvent, err error) {
+// identity, and none removes the recovery codes alone: these are changes of their own,
+// after which removeNewCredentials returns ErrStale. codes reports whether the account
+// lost its recovery codes, but not its factor.
+func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *store.UserPatch) (events []store.OutcomeEvent, codes bool, err error) {
 	if d.SessionID == "" {
-		return nil, nil
+		return nil, false, nil
 	}
 	if i := slices.IndexFunc(u.Identities, func(i Identity) bool {
 		return i.Sequence >= d.Sequence || d.Joined != 0 && i.Sequence == d.Joined
@@ -252,35 +264,38 @@ func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *
 		key, step := store.ByIdentity(gone.Provider, gone.Subject), *p
 		step.Unlink = &key
 		if _, err := a.update(ctx, c, u.ID, step); err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		return nil, store.ErrStale
+		return nil, false, store.ErrStale
 	}
 	if max(u.PhoneSequence, u.PhoneVerifiedSequence) >= d.Sequence {
 		p.Phone, p.PhoneVerifiedAt = new(string), new(time.Time)
 		events = append(events, done(Event{Type: EventUserUpdated, UserID: u.ID}))
 	}
 	if !u.MFAEnabled || a.factors == nil {
-		return events, nil
+		return events, false, nil
 	}
 	factors, err := a.factors.Factors(ctx, u.ID)
 	if err != nil {
-		return nil, storeFailed(err)
+		return nil, false, storeFailed(err)
 	}
 	if slices.ContainsFunc(factors.List, func(f Factor) bool { return f.Enabled && f.Sequence >= d.Sequence }) {
 		p.DropFactors = true
-		return append(events, done(Event{Type: EventMFADisabled, UserID: u.ID})), nil
+		return append(events, done(Event{Type: EventMFADisabled, UserID: u.ID})), false, nil
 	}
-	if factors.RecoveryLeft > 0 && factors.Recovery.Sequence >= d.Sequence {
-		c := a.newChangeOf(ctx, byFlow("account secured"), account{User: u}, done(Event{Type: EventRecoveryCodesReplaced, UserID: u.ID}))
-		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
-		if err := a.factors.PutRecoveryCodes(ctx, store.PutRecoveryCodes{Change: c, UserID: u.ID}); err != nil {
-			return nil, err
-		}
-		a.committed(ctx, c, store.OutcomeDone, nil)
-		return nil, store.ErrStale
+	if factors.Recovery.Sequence < d.Sequence {
+		return events, false, nil
 	}
-	return events, nil
+	if factors.RecoveryLeft == 0 {
+		return events, true, a.recordDroppedCodes(ctx, u, factors.Recovery.Sequence)
+	}
+	c := a.newChangeOf(ctx, byFlow("account secured"), account{User: u}, done(Event{Type: EventRecoveryCodesReplaced, UserID: u.ID}))
+	c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
+	if err := a.factors.PutRecoveryCodes(ctx, store.PutRecoveryCodes{Change: c, UserID: u.ID}); err != nil {
+		return nil, false, err
+	}
+	a.committed(ctx, c, store.OutcomeDone, nil)
+	return nil, false, store.ErrStale
 }
 
 // recoveryMark records that an address, verified at VerifiedSequence, recovered the
@@ -389,9 +404,9 @@ func (a *Auth) handleSecurePost(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	reset, err := a.secureAccount(r.Context(), form.Get("token"))
+	done, err := a.secureAccount(r.Context(), form.Get("token"))
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	return a.showDone(w, r, page{Done: "secured", ResetSent: reset}, "")
+	return a.showDone(w, r, page{Done: "secured", ResetSent: done.resetSent, CodesDropped: done.codesDropped}, "")
 }

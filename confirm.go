@@ -139,7 +139,7 @@ func (a *Auth) recentlyAuthenticated(s Session) bool {
 // freshAAL2 reports whether the session used a second factor recently.
 func (a *Auth) freshAAL2(s Session) bool {
 	for _, m := range s.AMR {
-		if (m.Method == methodTOTP || m.Method == methodRecovery) && a.now().Sub(time.Unix(m.Timestamp, 0)) < freshFor {
+		if isFactor(m) && a.now().Sub(time.Unix(m.Timestamp, 0)) < freshFor {
 			return s.AAL == store.LevelAAL2
 		}
 	}

@@ -69,7 +69,7 @@ func ExampleHasPermission() {
 	if _, err := adm.CreateRole(ctx, setup, admin.CreateRoleParams{Name: "editor", Permissions: []string{"notes.*"}}); err != nil {
 		log.Fatal(err)
 	}
-	if _, err := adm.Grant(ctx, setup, res.User.ID, "editor"); err != nil {
+	if _, err := adm.Grant(ctx, setup, admin.GrantParams{UserID: res.User.ID, Role: "editor"}); err != nil {
 		log.Fatal(err)
 	}
 	tokens, err := a.Refresh(ctx, auth.RefreshParams{RefreshToken: res.Tokens.RefreshToken}) // the old access token is stale

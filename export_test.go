@@ -57,3 +57,6 @@ func SweepEvents(ctx context.Context, a *Auth, n int) (int, error) { return a.sw
 // AwaitedMessages returns the number of messages with a caller who awaits the first
 // attempt.
 func AwaitedMessages(a *Auth) int { return a.outbox.Watched() }
+
+// HashCount returns the number of password hashes computed so far.
+func HashCount(a *Auth) uint64 { return a.passwords.hashCount() }

@@ -121,13 +121,18 @@ func (k kit) PrivilegedRoles() []string { return k.a.cfg.privileged }
 
 func (k kit) DeclarePrivileged(permissions []string) { k.a.privilegedPermissions.Store(&permissions) }
 
+func (k kit) RolesIn(ctx context.Context, u User, s Session) ([]string, error) {
+	roles, _, err := k.a.rolesAt(ctx, u, s)
+	return roles, err
+}
+
 func (k kit) Standing(t store.RoleTable, u User) host.Standing {
 	s := k.a.standingIn(rolesOf(t), u)
 	return host.Standing{Roles: s.roles, Permissions: s.permissions, Waits: s.waits}
 }
 
-func (k kit) SetRoles(p *store.UserPatch, t store.RoleTable, u User, roles []string) {
-	k.a.setRoles(p, rolesOf(t), u, roles)
+func (k kit) SetRoles(p *store.UserPatch, t store.RoleTable, u User, roles []string) (asks bool) {
+	return k.a.setRoles(p, rolesOf(t), u, roles)
 }
 
 func (k kit) OperatorRoles(t store.RoleTable) []string {

@@ -33,7 +33,7 @@ func invitationID(email string) string {
 // AcceptInvitationParams are the parameters of AcceptInvitation.
 type AcceptInvitationParams struct {
 	Token    string
-	Password string // for a new or taken-over account; empty within a session
+	Password string // for a new or taken-over account; empty within a session, or if passwords are off
 	FullName string // of such an account; may be empty
 	TOTPCode string // of an existing account with a second factor that becomes an operator's
 	Within   Caller // the live session of the account with the invited address, if there is one
@@ -51,7 +51,8 @@ func (p AcceptInvitationParams) LogValue() slog.Value {
 // CodeAccountExists.
 //
 // An existing account that has, or gets, permissions of an operator that its holder has not
-// accepted starts clean instead: AcceptInvitation needs a new password and, if the account
+// accepted starts clean instead, if the invitation gives all of these permissions or is bound
+// to the account: AcceptInvitation needs a new password and, if the account
 // has a second factor, its TOTPCode. It revokes all sessions, links and trusted devices, the
 // API keys that the account created, and all sign-in methods except the email address and
 // the second factor. If it fails, the invitation stays valid.
@@ -141,6 +142,9 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 			if p.Password != "" {
 				return store.Redemption{}, invalid("password", "is not changed by an invitation")
 			}
+			if err := a.mayContinue(ctx, u, p.Within, CodeSessionEnded); err != nil {
+				return store.Redemption{}, err
+			}
 			out.within = p.Within
 			return a.givingRoles(ctx, d, terms, u, p.Within)
 		case u.EmailVerified():
@@ -173,11 +177,16 @@ func (a *Auth) invitedPassword(ctx context.Context, permit *accountPermit, d lin
 	if err := a.maySetInvitedPassword(ctx, p); err != nil {
 		return "", err
 	}
-	if err := a.checkNewPassword(ctx, p.Password, d.Email, p.FullName); err != nil {
-		return "", err
+	if p.Password != "" {
+		if err := a.checkNewPassword(ctx, p.Password, d.Email, p.FullName); err != nil {
+			return "", err
+		}
 	}
 	if err := a.allowAccount(ctx, permit, SignUpAttempt{Email: d.Email, EmailVerified: true, FullName: p.FullName, Method: methodInvitation}); err != nil {
 		return "", err
+	}
+	if p.Password == "" {
+		return "", nil
 	}
 	hash, err := a.passwords.hash(ctx, hashOwner{account: store.EmailKey(d.Email)}, p.Password)
 	if err != nil {
@@ -186,14 +195,29 @@ func (a *Auth) invitedPassword(ctx context.Context, permit *accountPermit, d lin
 	return hash, nil
 }
 
+// maySetInvitedPassword checks that a password is given exactly if passwords are on. If
+// they are off, the holder signs in with the other methods.
 func (a *Auth) maySetInvitedPassword(ctx context.Context, p AcceptInvitationParams) error {
+	on := a.Settings(ctx).Password.On()
 	switch {
-	case !a.Settings(ctx).Password.On():
+	case !on && p.Password != "":
 		return fail(CodeMethodDisabled, nil)
-	case p.Password == "":
+	case on && p.Password == "":
 		return invalid("password", "is required")
 	}
 	return nil
+}
+
+// chooseInvitedPassword returns the password of an existing account, or none if passwords
+// are off. last runs before the hash is computed; it may be nil.
+func (a *Auth) chooseInvitedPassword(ctx context.Context, u User, p AcceptInvitationParams, last func() error) (chosenPassword, error) {
+	if p.Password != "" {
+		return a.choosePassword(ctx, PasswordChange{u, passwordByInvitation}, newPassword{text: p.Password}, last)
+	}
+	if last != nil {
+		return chosenPassword{}, last()
+	}
+	return chosenPassword{}, nil
 }
 
 // invitedUser returns the account that an invitation creates.
@@ -239,7 +263,7 @@ func (a *Auth) takeOverInvited(ctx context.Context, d linkData, terms host.Terms
 	if err := a.maySetInvitedPassword(ctx, p); err != nil {
 		return store.Redemption{}, err
 	}
-	chosen, err := a.choosePassword(ctx, PasswordChange{u, passwordByInvitation}, newPassword{text: p.Password}, nil)
+	chosen, err := a.chooseInvitedPassword(ctx, u, p, nil)
 	if err != nil {
 		return store.Redemption{}, err
 	}
@@ -249,7 +273,6 @@ func (a *Auth) takeOverInvited(ctx context.Context, d linkData, terms host.Terms
 		r.IfUsers = append(r.IfUsers, ifCredentialsUnchanged(u))
 	}
 	setPassword(r.Patch, chosen)
-	r.Patch.Accept = true // the holder chose everything that is left
 	if p.FullName != "" {
 		r.Patch.FullName = &p.FullName
 	}

@@ -74,7 +74,7 @@ func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status
 	}
 	pg.Name, pg.Token, pg.Address, pg.MinLength = "accept_invitation", secret, maskEmail(o.Email), a.Settings(r.Context()).PasswordMinLength
 	pg.SignedIn, pg.SignInTo = o.signedIn, o.account != nil && !o.signedIn && !o.clean
-	pg.StartsClean, pg.AsksFactor = o.clean, o.clean && o.account.MFAEnabled
+	pg.StartsClean, pg.AsksFactor = o.clean, o.clean && cleanStart{user: *o.account}.asksFactor()
 	pg.NoPassword = !a.Settings(r.Context()).Password.On()
 	if !o.signedIn && !pg.AsksFactor {
 		pg.Providers = a.invitedProviders(r, o)
@@ -148,11 +148,13 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 	done := page{Done: "accepted", TakenOver: in.takenOver}
 	if a.cfg.cookies != nil {
 		tokens, err := a.signInInvited(r.Context(), in)
-		if err != nil {
+		switch {
+		case err == nil:
+			a.setCookies(w, r, tokens, nil)
+			done.Done = doneSignedIn
+		case !errors.Is(err, CodeMFARequired) && !errors.Is(err, CodeMFAEnrollmentRequired): // asked for by the next sign-in
 			return a.showProblem(w, r, err)
 		}
-		a.setCookies(w, r, tokens, nil)
-		done.Done = doneSignedIn
 	}
 	return a.showDone(w, r, done, in.RedirectTo)
 }

@@ -34,7 +34,8 @@ type UpdateMeParams struct {
 // CodeEmailNotVerified. For either, the session needs a sign-in or another
 // authentication within the last 15 minutes. Errors: CodeReauthNeeded,
 // CodeValidationFailed, CodeRateLimited, CodeMethodDisabled, CodeSessionEnded,
-// CodeUserBanned.
+// CodeUserBanned, CodeTargetStronger (the account waits for the acceptance of its
+// permissions).
 func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 	var me current
 	if p.Email != nil || p.Phone != nil {
@@ -92,6 +93,11 @@ func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams, u User) (add
 	if p.Email != nil {
 		if address, err = requiredEmail(*p.Email); err != nil {
 			return "", "", invalid("email", err.Error())
+		}
+	}
+	if !p.application && (phone != "" && phone != u.Phone || address != "" && isNewAddress(u, linkData{Email: address})) {
+		if err := a.requireNoWait(ctx, u); err != nil {
+			return "", "", err
 		}
 	}
 	if (phone != "" && u.Email != "") || (address != "" && u.Email == "") {

@@ -266,6 +266,9 @@ func (a *Auth) linkIdentity(ctx context.Context, by Caller, gone Code, id Identi
 		if err := requireVerified(u); err != nil {
 			return u, err
 		}
+		if err := a.mayContinue(ctx, u, by, gone); err != nil {
+			return u, err
+		}
 		if slices.ContainsFunc(u.Identities, func(i Identity) bool { return i.Provider == id.Provider }) {
 			return u, fail(CodeIdentityAlreadyExists, nil)
 		}

@@ -72,6 +72,17 @@ func (a *Auth) standing(ctx context.Context, u User) (standing, error) {
 	return a.standingIn(known, u), nil
 }
 
+// requireNoWait refuses what moves an account, or the way in to it, while it waits: its
+// sessions may be those of the person who set it up, who would then get the link to accept,
+// or keep the holder out with a second factor. Errors: CodeTargetStronger.
+func (a *Auth) requireNoWait(ctx context.Context, u User) error {
+	s, err := a.standing(ctx, u)
+	if err == nil && s.waits {
+		err = Reject(CodeTargetStronger, "This account has permissions that its holder has not accepted. Accept them first, with the link sent to its address.")
+	}
+	return err
+}
+
 // asActor returns a user with the roles that count when the account acts, for responses
 // and hooks.
 func (a *Auth) asActor(ctx context.Context, u User) (User, error) {
@@ -95,18 +106,19 @@ func (a *Auth) holdsOperator(known *knownRoles, roles []string) []string {
 // setRoles makes a patch replace the roles of a user. An acceptance covers later roles,
 // too, unless the address of the account changed after it; it outlasts the last operator
 // permission by acceptanceKept. A patch that accepts does so only if there is something to
-// accept. Every change of roles calls it.
-func (a *Auth) setRoles(p *store.UserPatch, known *knownRoles, u User, roles []string) {
+// accept. Every change of roles calls it. asks reports whether the change adds operator
+// permissions that wait.
+func (a *Auth) setRoles(p *store.UserPatch, known *knownRoles, u User, roles []string) (asks bool) {
 	p.Roles = &roles
 	now, before, after := a.now(), a.holdsOperator(known, u.Roles), a.holdsOperator(known, roles)
-	if p.Accept = p.Accept && len(after) > 0; p.Accept || !u.Accepted(now) {
-		return
-	}
 	gains := slices.ContainsFunc(after, func(p string) bool { return !slices.Contains(before, p) })
+	if p.Accept = p.Accept && len(after) > 0; p.Accept || !u.Accepted(now) {
+		return gains && !p.Accept
+	}
 	until := u.AcceptedUntil
 	switch {
 	case gains && addressSequence(u) > u.AcceptedSequence:
-		until = now
+		until, asks = now, true
 	case len(after) > 0:
 		until = time.Time{}
 	case until.IsZero():
@@ -115,6 +127,7 @@ func (a *Auth) setRoles(p *store.UserPatch, known *knownRoles, u User, roles []s
 	if !until.Equal(u.AcceptedUntil) {
 		p.AcceptedUntil = &until
 	}
+	return asks
 }
 
 // acceptedWith returns the AcceptedSequence of a new user whose holder accepts the roles.

@@ -307,8 +307,14 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 		if err != nil {
 			return u, goneOr(CodeSessionEnded, err)
 		}
-		if phone != u.Phone && u.Email != "" { // a second identifier; the first may be unverified by now
-			if err := requireVerified(u); err != nil {
+		if phone != u.Phone {
+			if !p.application {
+				err = a.requireNoWait(ctx, u)
+			}
+			if err == nil && u.Email != "" { // a second identifier; the first may be unverified by now
+				err = requireVerified(u)
+			}
+			if err != nil {
 				return u, err
 			}
 		}
@@ -365,6 +371,9 @@ func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 		return a.writeTokens(w, r, tokens)
 	}
 	if err != nil {
+		return err
+	}
+	if err := a.mayContinue(ctx, me.user, me.caller(), CodeSessionEnded); err != nil {
 		return err
 	}
 	u, err := a.ConfirmPhone(ctx, ConfirmPhoneParams{me.caller(), p.Phone, p.OTP, p.RequestID})

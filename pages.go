@@ -91,37 +91,38 @@ func seeOther(w http.ResponseWriter, to string) error {
 
 // page is the content of a link page. Templates read its fields, and App.
 type page struct {
-	Name       string // "confirm_sign_in", "type_code", "confirm_email", "link_elsewhere", "confirm_sign_up", "reset_password", "accept_invitation", "secure_account", "first_owner", "done", "problem"
-	App        string
-	Logo       template.URL // URL of the application's logo, or ""
-	Home       string       // the application's start page, or ""
-	SignIn     string       // its sign-in page, or ""
-	Locale     string
-	Action     string   // where the form posts
-	Token      string   // of the link, hidden in the form
-	Address    string   // masked, except on confirm_sign_up
-	Problem    string   // the error's message
-	Code       Code     // of the problem
-	OfLink     bool     // problem: the error is about a link
-	Reasons    []string // of weak_password
-	MinLength  int
-	First      bool           // reset_password: the user has never had a password or a session
-	TypedCode  string         // type_code, link_elsewhere, confirm_sign_up: the user types it in the browser that requested it
-	TakesOver  bool           // confirm_sign_in: the sign-in deletes credentials that others have set up
-	Done       string         // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "refused", "secured", "accepted", "owner"
-	TakenOver  bool           // credentials that others had set up were deleted
-	Disownable bool           // confirm_email: another person may have created the account
-	MadeAt     string         // when the account was created; link_elsewhere: when the change was requested
-	MadeFrom   string         // on which device, if known; link_elsewhere: of the request
-	NewAddress string         // confirm_email, link_elsewhere: the requested email address, and Address is the account's
-	Over       bool           // link_elsewhere: the session that requested it has ended
-	Replaced   bool           // link_elsewhere: the link is used or replaced
-	MovesBack  bool           // secure_account: the email address is restored
-	ResetSent  bool           // disowned, secured: a link to choose a password was sent
-	SignInTo   bool           // accept_invitation: the address has an account, and its owner has to sign in first
-	SignedIn   bool           // accept_invitation: the owner is signed in; first_owner: a user is signed in
-	NoPassword bool           // accept_invitation: passwords are switched off; confirm_sign_up: or the account has none
-	Providers  []providerLink // accept_invitation
+	Name         string // "confirm_sign_in", "type_code", "confirm_email", "link_elsewhere", "confirm_sign_up", "reset_password", "accept_invitation", "secure_account", "first_owner", "done", "problem"
+	App          string
+	Logo         template.URL // URL of the application's logo, or ""
+	Home         string       // the application's start page, or ""
+	SignIn       string       // its sign-in page, or ""
+	Locale       string
+	Action       string   // where the form posts
+	Token        string   // of the link, hidden in the form
+	Address      string   // masked, except on confirm_sign_up
+	Problem      string   // the error's message
+	Code         Code     // of the problem
+	OfLink       bool     // problem: the error is about a link
+	Reasons      []string // of weak_password
+	MinLength    int
+	First        bool           // reset_password: the user has never had a password or a session
+	TypedCode    string         // type_code, link_elsewhere, confirm_sign_up: the user types it in the browser that requested it
+	TakesOver    bool           // confirm_sign_in: the sign-in deletes credentials that others have set up
+	Done         string         // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "refused", "secured", "accepted", "owner"
+	TakenOver    bool           // credentials that others had set up were deleted
+	Disownable   bool           // confirm_email: another person may have created the account
+	MadeAt       string         // when the account was created; link_elsewhere: when the change was requested
+	MadeFrom     string         // on which device, if known; link_elsewhere: of the request
+	NewAddress   string         // confirm_email, link_elsewhere: the requested email address, and Address is the account's
+	Over         bool           // link_elsewhere: the session that requested it has ended
+	Replaced     bool           // link_elsewhere: the link is used or replaced
+	MovesBack    bool           // secure_account: the email address is restored
+	ResetSent    bool           // disowned, secured: a link to choose a password was sent
+	CodesDropped bool           // secured: the recovery codes were removed; the next sign-in gets new ones
+	SignInTo     bool           // accept_invitation: the address has an account, and its owner has to sign in first
+	SignedIn     bool           // accept_invitation: the owner is signed in; first_owner: a user is signed in
+	NoPassword   bool           // accept_invitation: passwords are switched off; confirm_sign_up: or the account has none
+	Providers    []providerLink // accept_invitation
 
 	StartsClean, AsksFactor bool   // accept_invitation: the account starts clean; it has to show its second factor
 	FormTarget              string // origin that the form's answer redirects to

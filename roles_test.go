@@ -3,12 +3,16 @@ package auth_test
 import (
 	"context"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/pquerna/otp/totp"
+
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/host"
@@ -56,4 +60,45 @@ func TestHangingRolesHoldNobodyUp(t *testing.T) {
 	}
 	cancel()
 	wg.Wait()
+}
+
+// An acceptance of permissions of an operator computes one password hash, also with a
+// second factor, and none before the factor is right.
+func TestAcceptanceHashesOnce(t *testing.T) {
+	env := authtest.New(t)
+	adm, err := admin.New(t.Context(), env.Auth, admin.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada := env.LoginAs(t, "ada@example.com")
+	by := auth.Caller{UserID: ada.User.ID, SessionID: ada.SessionID}
+	set, err := env.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: by})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := func() string {
+		env.Clock.Advance(time.Minute)
+		c, err := totp.GenerateCode(set.Secret, env.Clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if _, err := env.EnableTOTP(t.Context(), auth.EnableTOTPParams{Caller: by, TOTPCode: code()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := adm.Invite(t.Context(), admin.System("test"), admin.InviteParams{Email: "ada@example.com", Roles: []string{admin.RoleSupport}}); err != nil {
+		t.Fatal(err)
+	}
+	_, token, _ := strings.Cut(env.Mail(t, "ada@example.com", auth.KindInvitation).Link, "token=")
+	for _, c := range []struct {
+		code   string
+		hashes uint64
+	}{{"000000", 0}, {code(), 1}} {
+		before := auth.HashCount(env.Auth)
+		_, err := env.AcceptInvitation(t.Context(), auth.AcceptInvitationParams{Token: token, Password: "a password of the holder", TOTPCode: c.code})
+		if n := auth.HashCount(env.Auth) - before; n != c.hashes || (err == nil) != (c.hashes == 1) {
+			t.Errorf("code %s: %d hashes, %v", c.code, n, err)
+		}
+	}
 }

@@ -107,7 +107,7 @@ func (a *Auth) routes() []route {
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /otp/verify", access: keyed, whenOff: true, handle: a.handleOTPVerify, done: doneSignedIn,
 			limits: slices.Concat(wrongTexts, first, wrongFactors),
-			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeEmailNotVerified, CodeInvalidTOTPCode, CodeValidationFailed)},
+			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeEmailNotVerified, CodeTargetStronger, CodeInvalidTOTPCode, CodeValidationFailed)},
 		{pattern: "POST /forgot-password", access: keyed, captcha: true, handle: a.handleForgotPassword, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /reset-password", access: open, handle: a.handleResetPage, errors: []Code{CodeInvalidToken}},
@@ -117,7 +117,7 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /verify-email", access: keyed, handle: a.handlePostVerifyEmail, form: a.handleVerifyEmailPost,
 			limits: slices.Concat(mails, wrongCodes, wrongPasswords, []string{"CodesPerIP"}),
 			errors: slices.Concat(maybeWithin, []Code{
-				CodeMissingToken, CodeInvalidToken, CodeInvalidCode, CodeInvalidCredentials, CodeUserAlreadyExists, CodeUserBanned,
+				CodeMissingToken, CodeInvalidToken, CodeInvalidCode, CodeInvalidCredentials, CodeUserAlreadyExists, CodeTargetStronger, CodeUserBanned,
 				CodeMethodDisabled, CodeValidationFailed, CodeOverloaded})},
 
 		{pattern: "GET /invitations/accept", access: open, handle: a.handleInvitation, errors: []Code{CodeInvalidToken}},
@@ -131,7 +131,7 @@ func (a *Auth) routes() []route {
 
 		{pattern: "GET /me", access: signedIn, act: true, whenOff: true, handle: a.handleMe},
 		{pattern: "PATCH /me", access: signedIn, handle: a.handleUpdateMe,
-			limits: texts, errors: []Code{CodeReauthNeeded, CodeEmailNotVerified, CodeMethodDisabled, CodeValidationFailed}},
+			limits: texts, errors: []Code{CodeReauthNeeded, CodeEmailNotVerified, CodeTargetStronger, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "DELETE /me", access: signedIn, handle: a.handleDeleteMe, errors: []Code{CodeReauthNeeded, CodeLastOwner}},
 		{pattern: "POST /me/password", access: signedIn, handle: a.handleChangePassword,
 			limits: slices.Concat(wrongPasswords, []string{"PasswordChangesPerUser"}),
@@ -153,11 +153,11 @@ func (a *Auth) routes() []route {
 		{pattern: "DELETE /sessions/{id}", access: signedIn, handle: a.handleEndSession, errors: []Code{CodeSessionNotFound}},
 
 		{pattern: "POST /2fa/setup-totp", access: enrolling, whenOff: true, handle: a.handleSetupTOTP,
-			errors: []Code{CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled}},
+			errors: []Code{CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled, CodeTargetStronger}},
 		{pattern: "POST /2fa/verify-and-enable", access: enrolling, whenOff: true, handle: a.handleEnableTOTP,
 			limits: []string{"FactorPerUser", "CodesPerIP"},
 			errors: []Code{
-				CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled, CodeMFANotPending, CodeInvalidTOTPCode, CodeValidationFailed}},
+				CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled, CodeTargetStronger, CodeMFANotPending, CodeInvalidTOTPCode, CodeValidationFailed}},
 		{pattern: "POST /2fa/verify", access: keyed, whenOff: true, handle: a.handleVerifyMFA, done: doneSignedIn,
 			limits: wrongFactors,
 			errors: []Code{

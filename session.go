@@ -155,6 +155,7 @@ func (a *Auth) signInWithFactor(ctx context.Context, s signIn) (*Tokens, error) 
 		return nil, err
 	}
 	tokens.RecoveryCodesLeft, tokens.remember = used.codesLeft, s.remember
+	tokens.RecoveryCodes = a.replaceDroppedCodes(ctx, used, Caller{UserID: s.user.ID, SessionID: tokens.SessionID})
 	return tokens, nil
 }
 

@@ -32,6 +32,11 @@ type Tokens struct {
 
 	RecoveryCodesLeft *int // after a sign-in with a recovery code
 
+	// RecoveryCodes are new recovery codes in place of those that an account recovery link
+	// dropped, at the next sign-in or step-up with the authenticator app. They are shown
+	// this once.
+	RecoveryCodes []string
+
 	device   string // for the cookie of a new device
 	remember *bool  // whether the browser keeps the cookies, as set at the start of the sign-in; nil: not set
 }

@@ -34,8 +34,12 @@ const (
 	methodRecovery = token.MethodRecovery
 )
 
-// The factors in the response of CodeMFARequired.
+// factorNames are the methods of second factors: in the response of CodeMFARequired, and
+// wherever the methods of a session count.
 var factorNames = []string{methodTOTP, methodRecovery}
+
+// isFactor reports whether a session's method is a second factor.
+func isFactor(m AMR) bool { return slices.Contains(factorNames, m.Method) }
 
 // mfaRequired reports whether a user must have a second factor.
 func (a *Auth) mfaRequired(ctx context.Context, u User) bool {
@@ -57,25 +61,44 @@ func rolesWithoutFactor(s Settings, u User) []string {
 // only roles require it, they are left out; otherwise the error is that of
 // interruptSignIn, whose token raises the session.
 func (a *Auth) rolesIn(ctx context.Context, u User, s Session) ([]string, error) {
-	settings := a.Settings(ctx)
-	if s.AAL == store.LevelAAL2 || !a.mfaRequiredBy(settings, u) {
-		return u.Roles, nil
-	}
-	if u.MFAEnabled {
-		if trusted, err := a.onTrustedDevice(ctx, u, s.Device); err != nil || trusted {
-			return u.Roles, err
-		}
-	}
-	limited := u
-	limited.Roles = rolesWithoutFactor(settings, u)
-	if !a.mfaRequiredBy(settings, limited) {
-		return limited.Roles, nil
+	roles, due, err := a.rolesAt(ctx, u, s)
+	if err != nil || !due {
+		return roles, err
 	}
 	c, p := CodeMFARequired, store.PurposeMFA
 	if !u.MFAEnabled {
 		c, p = CodeMFAEnrollmentRequired, store.PurposeEnroll
 	}
 	return nil, a.interruptSignIn(ctx, c, p, signIn{user: u, amr: s.AMR, within: s.ID, gone: CodeSessionEnded})
+}
+
+// rolesAt returns the roles of u that count in a session, and whether the session needs a
+// second factor to continue.
+func (a *Auth) rolesAt(ctx context.Context, u User, s Session) (roles []string, due bool, err error) {
+	settings := a.Settings(ctx)
+	if s.AAL == store.LevelAAL2 || !a.mfaRequiredBy(settings, u) {
+		return u.Roles, false, nil
+	}
+	if u.MFAEnabled {
+		if trusted, err := a.onTrustedDevice(ctx, u, s.Device); err != nil || trusted {
+			return u.Roles, false, err
+		}
+	}
+	u.Roles = rolesWithoutFactor(settings, u)
+	return u.Roles, a.mfaRequiredBy(settings, u), nil
+}
+
+// mayContinue returns the error of rolesIn for the session by of u. An operation that
+// answers with the session's tokens calls it before it takes effect.
+func (a *Auth) mayContinue(ctx context.Context, u User, by Caller, gone Code) error {
+	if !a.mfaRequired(ctx, u) {
+		return nil
+	}
+	s, u, err := a.liveSession(ctx, by, gone)
+	if err == nil {
+		_, err = a.rolesIn(ctx, u, s)
+	}
+	return err
 }
 
 // totpOn reports whether second factors can be set up.
@@ -153,6 +176,8 @@ type usedFactor struct {
 	store.FactorResult
 	amr       AMR
 	codesLeft *int // the remaining recovery codes, after one was used
+
+	codesGone int64 // of an app's code: the sequence of the recovery codes, if none is left
 }
 
 // useFactor consumes a code, on the condition that the user's credentials are as they
@@ -194,11 +219,15 @@ func (a *Auth) useTOTP(ctx context.Context, f factorUse) (usedFactor, error) {
 		case m.step <= totpStep(factor.State): // used before, or older (RFC 6238, section 5.2)
 			return usedFactor{}, fail(CodeInvalidTOTPCode, store.ErrUsed)
 		}
-		return a.consumeFactor(ctx, f, methodTOTP, nil, func(c store.Change, done store.Completion) (store.FactorResult, error) {
+		used, err := a.consumeFactor(ctx, f, methodTOTP, nil, func(c store.Change, done store.Completion) (store.FactorResult, error) {
 			return a.factors.UseFactor(ctx, store.UseFactor{
 				Change: c, UserID: f.user.ID, FactorID: factor.ID, State: factor.State, NewState: totpState(m.step), Secret: m.sealed, Completion: done,
 			})
 		})
+		if list.RecoveryLeft == 0 {
+			used.codesGone = list.Recovery.Sequence
+		}
+		return used, err
 	}
 	return usedFactor{}, fail(CodeInvalidTOTPCode, nil)
 }

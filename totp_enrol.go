@@ -37,19 +37,22 @@ type enrollee struct {
 }
 
 // enrollee returns the user who enrols: of a token or, without one, of the caller.
-func (a *Auth) enrollee(ctx context.Context, by Caller, mfaToken string) (enrollee, error) {
+func (a *Auth) enrollee(ctx context.Context, by Caller, mfaToken string) (e enrollee, err error) {
 	if mfaToken != "" {
-		e, err := a.waitingToEnrol(ctx, mfaToken)
-		if errors.Is(err, CodeInvalidToken) {
+		if e, err = a.waitingToEnrol(ctx, mfaToken); errors.Is(err, CodeInvalidToken) {
 			err = fail(CodeBadToken, err) // consumed or revoked; it is used as a bearer token
 		}
-		return e, err
+	} else {
+		var me current
+		if me, err = a.actingLately(ctx, by); me.user.MFAEnabled && errors.Is(err, CodeReauthNeeded) {
+			err = nil // the operation then returns CodeMFAAlreadyEnabled
+		}
+		e = enrollee{user: me.user, session: me.session}
 	}
-	me, err := a.actingLately(ctx, by)
-	if me.user.MFAEnabled && errors.Is(err, CodeReauthNeeded) {
-		err = nil // the operation then returns CodeMFAAlreadyEnabled
+	if err == nil && !by.application {
+		err = a.requireNoWait(ctx, e.user)
 	}
-	return enrollee{user: me.user, session: me.session}, err
+	return e, err
 }
 
 // waitingToEnrol reads the waiting sign-in of a token. Errors: CodeInvalidToken for any

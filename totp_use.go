@@ -118,7 +118,7 @@ func (a *Auth) continueSession(ctx context.Context, by Caller, code factorCode, 
 	}
 	tokens, err := a.mint(ctx, used.User, used.Session)
 	if err == nil {
-		tokens.RecoveryCodesLeft = used.codesLeft
+		tokens.RecoveryCodesLeft, tokens.RecoveryCodes = used.codesLeft, a.replaceDroppedCodes(ctx, used, by)
 	}
 	return tokens, err
 }
@@ -179,13 +179,11 @@ func (a *Auth) NewRecoveryCodes(ctx context.Context, p NewRecoveryCodesParams) (
 	if err != nil {
 		return nil, err
 	}
-	codes, hashes := a.newRecoveryCodes(p.UserID)
-	c := a.newChangeOf(ctx, p.authority(), account{User: me.user}, done(Event{Type: EventRecoveryCodesReplaced, UserID: p.UserID}))
-	if err := a.factors.PutRecoveryCodes(ctx, store.PutRecoveryCodes{Change: c, UserID: p.UserID, Hashes: hashes}); err != nil {
-		return nil, goneOr(CodeMFANotEnabled, err)
+	codes, err := a.putRecoveryCodes(ctx, p.Caller, me.user)
+	if err != nil {
+		err = goneOr(CodeMFANotEnabled, err)
 	}
-	a.committed(ctx, c, store.OutcomeDone, nil)
-	return codes, nil
+	return codes, err
 }
 
 // enrolment authenticates a request to the enrolment endpoints. Only there, the token

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -336,7 +337,7 @@ func (a *Auth) verificationEffect(ctx context.Context, p verification) (decide f
 		case p.by != nil && !p.by.isCurrent(creds):
 			return store.Redemption{}, fail(CodeInvalidToken, errors.New("the credential was removed meanwhile"))
 		case isNewAddress(before, d):
-			if err := a.requireSessionOf(ctx, p.Within, d); err != nil {
+			if err := cmp.Or(a.requireSessionOf(ctx, p.Within, d), a.requireNoWait(ctx, before)); err != nil {
 				return store.Redemption{}, err
 			}
 		case !isFirstVerification(before, d) || a.bySameUser(creds, p):

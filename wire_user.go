@@ -51,6 +51,7 @@ type SessionView struct {
 	RefreshToken      *string  `json:"refresh_token"`
 	User              UserView `json:"user"`
 	RecoveryCodesLeft *int     `json:"recovery_codes_left,omitempty"`
+	RecoveryCodes     []string `json:"recovery_codes,omitempty"` // Tokens.RecoveryCodes
 }
 
 // ViewOf returns the JSON form of a user. Metadata and roles are shared with u.
@@ -80,7 +81,7 @@ func viewIdentity(i Identity) IdentityView {
 func (t Tokens) View() SessionView {
 	return SessionView{
 		AccessToken: optional(t.AccessToken), TokenType: "bearer", ExpiresIn: t.ExpiresIn, ExpiresAt: t.ExpiresAt.Unix(),
-		RefreshToken: optional(t.RefreshToken), User: ViewOf(t.User), RecoveryCodesLeft: t.RecoveryCodesLeft,
+		RefreshToken: optional(t.RefreshToken), User: ViewOf(t.User), RecoveryCodesLeft: t.RecoveryCodesLeft, RecoveryCodes: t.RecoveryCodes,
 	}
 }
 

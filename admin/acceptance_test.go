@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,156 +16,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// plants are the ways in which an operator with auth.users.write and auth.credentials, or a
-// stranger, can set up a sign-in method for an account with the address ada@example.com.
-// Each returns a function that signs in with it, or uses it.
-func plants(o *office, helper *authtest.SignedIn) map[string]func() (id string, use func() (*auth.Tokens, error)) {
-	create := func(body string) string {
-		return o.do(helper, "POST /users", `{"email":"ada@example.com",`+body+`}`).want(201).body["id"].(string)
-	}
-	login := func() (*auth.Tokens, error) {
-		return o.Login(o.t.Context(), auth.LoginParams{Email: "ada@example.com", Password: "a planted password"})
-	}
-	byPhone := func() (*auth.Tokens, error) {
-		if _, err := o.SendPhoneCode(o.t.Context(), auth.SendPhoneCodeParams{Phone: "+4930123456"}); err != nil {
-			return nil, err
-		}
-		return o.VerifyPhoneCode(o.t.Context(), auth.VerifyPhoneCodeParams{Phone: "+4930123456", Code: o.Mail(o.t, "+4930123456", auth.KindPhoneCode).Code})
-	}
-	return map[string]func() (string, func() (*auth.Tokens, error)){
-		"a password": func() (string, func() (*auth.Tokens, error)) {
-			return create(`"email_verified":true,"password":"a planted password"`), login
-		},
-		"a password of a stranger": func() (string, func() (*auth.Tokens, error)) { return create(`"password":"a planted password"`), login },
-		"a password on an older account": func() (string, func() (*auth.Tokens, error)) {
-			id := create(`"email_verified":true`)
-			o.do(helper, "POST /users/"+id+"/password", `{"password":"a planted password"}`).want(200)
-			return id, login
-		},
-		"a session": func() (string, func() (*auth.Tokens, error)) {
-			id := create(`"email_verified":true,"password":"a planted password"`)
-			s, err := login()
-			if err != nil {
-				o.t.Fatal(err)
-			}
-			return id, func() (*auth.Tokens, error) {
-				return o.Refresh(o.t.Context(), auth.RefreshParams{RefreshToken: s.RefreshToken})
-			}
-		},
-		"a phone number": func() (string, func() (*auth.Tokens, error)) {
-			return create(`"email_verified":true,"phone":"+4930123456","phone_verified":true`), byPhone
-		},
-		"a link that was shown": func() (string, func() (*auth.Tokens, error)) {
-			id := create(`"email_verified":true`)
-			made := o.do(helper, "POST /links", `{"type":"reset","user_id":"`+id+`"}`).want(201).body["url"].(string)
-			_, token, _ := strings.Cut(made, "token=")
-			return id, func() (*auth.Tokens, error) {
-				if err := o.ResetPassword(o.t.Context(), auth.ResetPasswordParams{Token: token, NewPassword: "a planted password"}); err != nil {
-					return nil, err
-				}
-				return login()
-			}
-		},
-	}
-}
-
-// promotions are the ways in which an account comes to permissions of an operator.
-func promotions(o *office, owner *authtest.SignedIn) map[string]func(id string) {
-	code := admin.System("code")
-	return map[string]func(id string){
-		"the roles are set": func(id string) { o.do(owner, "PUT /users/"+id+"/roles", `{"roles":["support"]}`).want(200) },
-		"a role is given":   func(id string) { o.do(owner, "POST /users/"+id+"/roles/support", "").want(200) },
-		"an owner is made":  func(id string) { o.do(owner, "POST /users/"+id+"/roles/owner", "").want(200) },
-		"by code":           func(id string) { _, err := o.adm.Grant(o.t.Context(), code, id, "support"); o.must(err) },
-		"many are given": func(id string) {
-			o.do(owner, "POST /users/bulk", `{"action":"add_role","role":"support","ids":["`+id+`"]}`).want(200)
-		},
-		"by a privileged permission": func(id string) {
-			o.permit("clerk", notes)
-			_, err := o.adm.Grant(o.t.Context(), code, id, "clerk")
-			o.must(err)
-			o.permit("clerk", notes, "money.send")
-		},
-		"by the name of a role": func(id string) {
-			o.do(owner, "POST /roles", `{"name":"superuser","permissions":[],"privileged":true}`).want(201)
-			o.do(owner, "POST /users/"+id+"/roles/superuser", "").want(200)
-		},
-		"by an import": func(id string) {
-			o.imports(owner, "?on_conflict=update", `{"id":"`+id+`","email":"ada@example.com","roles":["support"]}`)
-		},
-	}
-}
-
 func (o *office) must(err error) {
 	o.t.Helper()
 	if err != nil {
 		o.t.Fatal(err)
 	}
-}
-
-// powers returns the permissions and roles in an access token that only operators have.
-func (o *office) powers(s *auth.Tokens) (held []string) {
-	o.t.Helper()
-	c, err := o.Verify(s.AccessToken)
-	o.must(err)
-	for _, p := range c.Permissions {
-		if p == "*" || strings.HasPrefix(p, "auth.") || p == "money.send" {
-			held = append(held, p)
-		}
-	}
-	for _, r := range slices.Concat(c.Roles, s.User.Roles) {
-		if r == "owner" || r == "admin" || r == "superuser" {
-			held = append(held, "role "+r)
-		}
-	}
-	return held
-}
-
-// Strength over time: a sign-in method that somebody else set up never has the permissions
-// of an operator, before the acceptance or after it.
-func TestPlantedMethodsNeverHaveOperatorPermissions(t *testing.T) {
-	onStores(t, func(t *testing.T, st auth.Store) {
-		o := newOffice(t, st)
-		for _, planted := range names(plants(o, nil)) {
-			for _, promoted := range names(promotions(o, nil)) {
-				what := planted + ", " + promoted
-				o.Clock.Advance(24 * time.Hour) // for the limits on mail
-				by := strings.NewReplacer(" ", "-", ",", "").Replace(what)
-				owner := o.LoginAs(t, by+".owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
-				helper := o.operator(by+".helper@example.com", admin.PermUsersWrite, admin.PermCredentials)
-				id, use := plants(o, helper)[planted]()
-				promotions(o, owner)[promoted](id)
-				if s, err := use(); err == nil && len(o.powers(s)) > 0 {
-					t.Errorf("%s: before the acceptance it has %v", what, o.powers(s))
-				}
-				o.do(owner, "POST /users/"+id+"/send", `{"type":"accept"}`).want(202)
-				s, err := o.accept(o.invitedToken("ada@example.com"))
-				if err != nil {
-					t.Errorf("%s: the holder: %v", what, err)
-				} else if len(o.powers(s)) == 0 {
-					t.Errorf("%s: the holder has no permission of an operator", what)
-				}
-				if s, err := use(); err == nil {
-					t.Errorf("%s: it signs in after the acceptance, with %v", what, o.powers(s))
-				}
-				if _, err := o.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: password}); err != nil {
-					t.Errorf("%s: the holder signs in: %v", what, err)
-				}
-				o.must(o.adm.DeleteUser(t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: id, Reason: "x"}))
-				if strings.Contains(promoted, "name of a role") {
-					o.do(owner, "DELETE /roles/superuser", "").want(200)
-				}
-			}
-		}
-	})
-}
-
-func names[V any](m map[string]V) (list []string) {
-	for name := range m {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // An invitation starts an existing account clean, although its address is verified.
@@ -247,7 +103,7 @@ func TestAcceptanceOfAnEmployee(t *testing.T) {
 		}
 		helper := o.operator("helper@example.com", admin.PermUsersWrite, admin.PermCredentials)
 		o.permit("authtest helper@example.com", "auth.*", "money.send", notes) // stronger than an admin, and not "*"
-		_, err = o.adm.Grant(t.Context(), admin.System("test").Accepting(), helper.User.ID, "admin")
+		_, err = o.adm.Grant(t.Context(), admin.System("test").Accepting(), admin.GrantParams{UserID: helper.User.ID, Role: "admin"})
 		o.must(err)
 		helper = o.renewed(helper)
 		o.do(helper, "POST "+at+"/password", `{"password":"a planted password"}`).want(403, auth.CodeTargetStronger)
@@ -314,7 +170,7 @@ func TestAccountsThatWait(t *testing.T) {
 		var ids []string
 		for i := range 3 {
 			s := o.imported(fmt.Sprintf("a%d@example.com", i))
-			_, err := o.adm.Grant(t.Context(), admin.System("test"), s.User.ID, "accountant")
+			_, err := o.adm.Grant(t.Context(), admin.System("test"), admin.GrantParams{UserID: s.User.ID, Role: "accountant"})
 			o.must(err)
 			ids = append(ids, `"`+s.User.ID+`"`)
 		}
@@ -341,3 +197,179 @@ func TestAccountsThatWait(t *testing.T) {
 		}
 	})
 }
+
+// A role of an operator needs the account's address, to which its link goes at once. An
+// ordinary role, code of the application, and operations on many accounts need none.
+func TestLinkToAcceptIsSentWithTheRole(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		o.permit("editor", notes)
+		for _, pattern := range []string{"POST /users/%s/roles/%s", "PUT /users/%s/roles"} {
+			ask := func(id, role, address string) *answer {
+				body := fmt.Sprintf(`{"address":%q}`, address)
+				if strings.HasPrefix(pattern, "PUT") {
+					return o.do(owner, fmt.Sprintf(pattern, id), fmt.Sprintf(`{"roles":[%q],"address":%q}`, role, address))
+				}
+				return o.do(owner, fmt.Sprintf(pattern, id, role), body)
+			}
+			email := strings.ToLower(pattern[:3]) + "@example.com"
+			ada := o.imported(email)
+			ask(ada.User.ID, "editor", "").want(200)
+			for _, address := range []string{"", "eve@example.com", "+4930123456"} {
+				if a := ask(ada.User.ID, "admin", address).want(422, auth.CodeValidationFailed); !strings.Contains(a.text, `"address"`) {
+					t.Errorf("%s to %q: %s", pattern, address, a.text)
+				}
+			}
+			if u := o.read(ada.User.ID); !slices.Equal(u.Roles, []string{"editor"}) {
+				t.Errorf("%s: refused, and gave %v", pattern, u.Roles)
+			}
+			ask(ada.User.ID, "admin", strings.ToUpper(email)).want(200)
+			if n := o.sent(email, auth.KindInvitation); n != 1 {
+				t.Errorf("%s: %d links", pattern, n)
+			}
+			ask(ada.User.ID, "admin", "").want(200) // nothing new
+			s, err := o.accept(o.invitedToken(email))
+			o.must(err)
+			if len(o.powers(s)) == 0 {
+				t.Errorf("%s: accepted, and no operator", pattern)
+			}
+			ask(ada.User.ID, "support", "").want(200) // a later role takes effect at once
+		}
+		eve := o.imported("eve@example.com")
+		_, err := o.adm.Grant(t.Context(), admin.System("code"), admin.GrantParams{UserID: eve.User.ID, Role: "admin"})
+		o.must(err)
+		o.do(owner, "POST /users/"+eve.User.ID+"/roles/editor", `{"address":"eve@example.com"}`).want(200)
+		if n := o.sent("eve@example.com", auth.KindInvitation); n != 0 {
+			t.Errorf("%d links without a role of an operator", n)
+		}
+	})
+}
+
+// sent counts the messages of a kind to an address.
+func (o *office) sent(to string, k auth.Kind) (n int) {
+	o.t.Helper()
+	o.settled()
+	for _, m := range o.Inbox.Messages() {
+		if m.To == to && m.Kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+// Only an invitation that could have given the permissions itself, or that was made for the
+// account, lets its holder accept them: an operator who may only invite cannot have the
+// permissions of another account accepted, nor replace or withdraw the link to accept them.
+func TestWeakInvitationAcceptsNothing(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		for _, first := range []bool{true, false} {
+			o := newOffice(t, st)
+			name := fmt.Sprint("first-", first)
+			address := name + "@mailbox-of-helper.example"
+			owner := o.LoginAs(t, name+"-owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+			helper := o.operator(name+"-helper@example.com", admin.PermUsersWrite, admin.PermUsersRead)
+			id := o.do(helper, "POST /users", `{"email":"`+address+`"}`).want(201).body["id"].(string)
+			invite := func() { o.do(helper, "POST /invitations", `{"email":"`+address+`"}`).want(201) }
+			if first {
+				invite()
+			}
+			o.must(second(o.adm.Grant(t.Context(), admin.System("test"), admin.GrantParams{UserID: id, Role: "support"})))
+			if !first {
+				invite()
+			}
+			if s, err := o.accept(o.invitedToken(address)); err == nil && len(o.powers(s)) > 0 {
+				t.Errorf("%s: accepted with %v", name, o.powers(s))
+			}
+
+			o.Clock.Advance(2 * time.Minute) // between mails to one address
+			o.do(owner, "POST /users/"+id+"/send", `{"type":"accept"}`).want(202)
+			bound := o.invitedToken(address)
+			invitation := o.do(owner, "GET /invitations", "").want(200).body["invitations"].([]any)[0].(map[string]any)["id"].(string)
+			o.do(helper, "POST /invitations/"+invitation+"/resend", "").want(403)
+			o.do(helper, "DELETE /invitations/"+invitation, "").want(403)
+			o.do(helper, "POST /invitations", `{"email":"`+address+`"}`).want(403)
+			s, err := o.accept(bound)
+			o.must(err)
+			if len(o.powers(s)) == 0 {
+				t.Errorf("%s: the link of the owner gave nothing", name)
+			}
+		}
+	})
+}
+
+// The sessions of an account that waits change neither its address nor its number, and add
+// no second factor. A factor of an account whose address was never verified does not keep
+// its holder out.
+func TestWaitingAccountStaysWhereItIs(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		stranger := func(address string) auth.Caller {
+			r, err := o.SignUp(t.Context(), auth.SignUpParams{Email: address, Password: "a stranger's password"})
+			o.must(err)
+			return auth.Caller{UserID: r.User.ID, SessionID: r.Tokens.SessionID}
+		}
+		moves := func(c auth.Caller, to string) error {
+			_, err := o.UpdateMe(t.Context(), auth.UpdateMeParams{Caller: c, Email: &to})
+			return err
+		}
+		cto := stranger("cto@example.com")
+		o.must(moves(cto, "early@evil.example")) // asked for before the role, completed after it
+		early := auth.VerifyEmailParams{Token: o.token("early@evil.example", auth.KindChangeEmail), Within: cto}
+		o.do(owner, "PUT /users/"+cto.UserID+"/roles", `{"roles":["admin"],"address":"cto@example.com"}`).want(200)
+		if _, err := o.VerifyEmail(t.Context(), early); err == nil {
+			t.Error("a change asked for before completed")
+		}
+		for name, err := range map[string]error{
+			"address": moves(cto, "late@evil.example"),
+			"factor":  second(o.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: cto})),
+		} {
+			if !errors.Is(err, auth.CodeTargetStronger) {
+				t.Errorf("%s: %v, want target_stronger", name, err)
+			}
+		}
+		o.must(moves(cto, "cto@example.com")) // the present address, to get its mail again
+		s, err := o.accept(o.invitedToken("cto@example.com"))
+		o.must(err)
+		if len(o.powers(s)) == 0 {
+			t.Error("the holder has no permissions")
+		}
+
+		cfo := stranger("cfo@example.com")
+		set, err := o.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: cfo})
+		o.must(err)
+		code, err := totp.GenerateCode(set.Secret, o.Clock.Now())
+		o.must(err)
+		_, err = o.EnableTOTP(t.Context(), auth.EnableTOTPParams{Caller: cfo, TOTPCode: code})
+		o.must(err)
+		o.do(owner, "POST /invitations", `{"email":"cfo@example.com","roles":["admin"]}`).want(201)
+		_, err = o.accept(o.invitedToken("cfo@example.com"))
+		o.must(err)
+	})
+}
+
+// Where passwords are off, the holder accepts without one.
+func TestAcceptanceWithoutPasswords(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, auth.WithSettings(auth.Settings{Password: auth.Off}))
+		id := o.imported("ada@example.com").User.ID
+		o.must(second(o.adm.Grant(t.Context(), admin.System("test"), admin.GrantParams{UserID: id, Role: "support"})))
+		_, err := o.adm.Send(t.Context(), admin.System("test"), admin.SendParams{UserID: id, Type: admin.LinkAccept})
+		o.must(err)
+		token := o.invitedToken("ada@example.com")
+		if page := o.page("GET", "/invitations/accept?token="+token, ""); !strings.Contains(page, "<button") || strings.Contains(page, `type="password"`) {
+			t.Error(page)
+		}
+		if _, err := o.accept(token); !errors.Is(err, auth.CodeMethodDisabled) {
+			t.Errorf("with a password: %v", err)
+		}
+		s, err := o.accept(token, func(p *auth.AcceptInvitationParams) { p.Password = "" })
+		o.must(err)
+		if len(o.powers(s)) == 0 {
+			t.Error("no permissions")
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }

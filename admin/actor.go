@@ -118,8 +118,7 @@ func (m *Admin) resolve(ctx context.Context, who Actor, op operation) (*acting, 
 		return a, m.resolveExternal(*who.external, a)
 	}
 	if now := m.kit.Now(); who.seen != nil && op.reads() && now.Sub(who.seen.at) < seenFor {
-		m.signedIn(a, who.seen.session, who.seen.user)
-		return a, nil
+		return a, m.signedIn(ctx, a, who.seen.session, who.seen.user)
 	}
 	s, u, err := m.store.Session(ctx, who.caller.SessionID, m.kit.Now())
 	switch {
@@ -130,14 +129,19 @@ func (m *Admin) resolve(ctx context.Context, who Actor, op operation) (*acting, 
 	case err != nil:
 		return nil, m.kit.StoreError(err)
 	}
-	m.signedIn(a, s, u)
-	return a, nil
+	return a, m.signedIn(ctx, a, s, u)
 }
 
-// signedIn sets an actor to the user of a session.
-func (m *Admin) signedIn(a *acting, s auth.Session, u auth.User) {
+// signedIn sets an actor to the user of a session. As in its tokens, roles that require a
+// second factor do not count without one.
+func (m *Admin) signedIn(ctx context.Context, a *acting, s auth.Session, u auth.User) (err error) {
+	counting := u
+	if counting.Roles, err = m.kit.RolesIn(ctx, u, s); err != nil {
+		return err
+	}
 	a.user, a.session, a.label = &u, s, labelOf(u)
-	a.permissions = m.strengthOf(a.roles, u)
+	a.permissions = m.strengthOf(a.roles, counting)
+	return nil
 }
 
 // rolesFor returns the table of roles for an operation. Changes and reads of roles use the

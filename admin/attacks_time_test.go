@@ -64,7 +64,7 @@ func TestLinksEndWithTheStrengthOfTheirMaker(t *testing.T) {
 		}{
 			"nothing changes": {func(_, _ *authtest.SignedIn) {}, true},
 			"the target is promoted": {func(_, target *authtest.SignedIn) {
-				o.do(owner, "POST /users/"+target.User.ID+"/roles/strong", "").want(200)
+				o.do(owner, "POST /users/"+target.User.ID+"/roles/strong", `{"address":"`+target.User.Email+`"}`).want(200)
 			}, false},
 			"the target's role grows": {func(_, _ *authtest.SignedIn) { o.do(owner, "PATCH /roles/weak", `{"permissions":["*"]}`).want(200) }, false},
 			"the maker is banned": {func(maker, _ *authtest.SignedIn) {
@@ -110,7 +110,7 @@ func TestLinksOfOptionsEndWithAPromotion(t *testing.T) {
 			}
 			o.do(owner, "POST /users/"+target.User.ID+"/password", `{"password":"another one, of the operator's"}`).want(200)
 			if promoted {
-				o.do(owner, "POST /users/"+target.User.ID+"/roles/strong", "").want(200)
+				o.do(owner, "POST /users/"+target.User.ID+"/roles/strong", `{"address":"`+target.User.Email+`"}`).want(200)
 			}
 			if _, err := o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: tokenIn(t, made.URL)}); (err == nil) == promoted {
 				t.Errorf("promoted %t: %v", promoted, err)

@@ -170,3 +170,18 @@ func TestBudgetOfAKey(t *testing.T) {
 		}
 	})
 }
+
+// An operation that is refused or does nothing costs none of the budget.
+func TestRefusedOperationsCostNoBudget(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		stale := o.later(o.operator("stale@example.com", reaching...))
+		ids := o.crowd("crowd", 55)
+		for _, id := range ids {
+			o.do(stale, "POST /users/"+id+"/ban", `{"reason":"x"}`, `If-Match: "99"`).want(412, auth.CodePreconditionFailed)
+		}
+		if n := o.reach(stale, ids, portions[0]); n != 50 {
+			t.Errorf("it reached %d accounts, want 50", n)
+		}
+	})
+}

@@ -113,7 +113,7 @@ func bulkActions() []bulkAction {
 			return err
 		}},
 		{BulkAddRole, opGrant, known, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
-			_, err := m.grant(ctx, who, id, d.Role, d.Reason, nil)
+			_, err := m.grant(ctx, who, id, d.Role, roleChange{reason: d.Reason, many: true})
 			return err
 		}},
 		{BulkRemoveRole, opWithdraw, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {

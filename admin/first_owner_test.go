@@ -117,7 +117,7 @@ func TestFirstOwnerIsOnce(t *testing.T) {
 				o := newOffice(t, store)
 				token := o.firstOwnerLink()
 				first := o.imported("first@example.com")
-				if _, err := o.adm.Grant(t.Context(), code, first.User.ID, auth.RoleOwner); err != nil {
+				if _, err := o.adm.Grant(t.Context(), code, admin.GrantParams{UserID: first.User.ID, Role: auth.RoleOwner}); err != nil {
 					t.Fatal(err)
 				}
 				if err := end(o, first.User.ID); err != nil {

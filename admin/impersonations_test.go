@@ -256,7 +256,7 @@ func TestImpersonationEnds(t *testing.T) {
 			return err
 		},
 		"the user is promoted": func(ctx context.Context, s *stage) error {
-			_, err := s.adm.Grant(ctx, admin.System("test").Accepting(), s.ada.User.ID, auth.RoleOwner)
+			_, err := s.adm.Grant(ctx, admin.System("test").Accepting(), admin.GrantParams{UserID: s.ada.User.ID, Role: auth.RoleOwner})
 			return err
 		},
 		"a role of the user's grows": func(ctx context.Context, s *stage) error {

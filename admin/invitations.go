@@ -74,7 +74,7 @@ func (m *Admin) Invite(ctx context.Context, who Actor, p InviteParams) (Invitati
 		if err != nil && !errors.Is(err, auth.CodeNotFound) {
 			return inv, err
 		}
-		return m.putInvitation(ctx, t, &send, inv, before.Roles, hash)
+		return m.putInvitation(ctx, t, &send, inv, before, hash)
 	})
 }
 
@@ -121,7 +121,7 @@ func (m *Admin) InviteAgain(ctx context.Context, who Actor, id string) (Invitati
 		if err != nil {
 			return inv, err
 		}
-		return m.putInvitation(ctx, t, &send, inv, before.Roles, hash)
+		return m.putInvitation(ctx, t, &send, inv, before, hash)
 	})
 }
 
@@ -136,7 +136,7 @@ func (m *Admin) WithdrawInvitation(ctx context.Context, who Actor, id string) er
 		}
 		t.record.Target = store.EmailKey(inv.Email)
 		t.changed("roles", nonNil(inv.Roles), nil)
-		if err := m.mayInvite(t, inv.Roles); err != nil {
+		if err := m.mayReplace(ctx, t, inv); err != nil {
 			return struct{}{}, err
 		}
 		err = m.kit.WithdrawInvitation(ctx, t.change, hash)
@@ -170,8 +170,8 @@ func (m *Admin) invitation(ctx context.Context, id string) (Invitation, []byte, 
 }
 
 // putInvitation stores and sends an invitation of the actor. It replaces the invitation
-// with the hash seen, which gave the roles before.
-func (m *Admin) putInvitation(ctx context.Context, t *attempt, send *host.Send, inv Invitation, before []string, seen []byte) (Invitation, error) {
+// before, with the hash seen.
+func (m *Admin) putInvitation(ctx context.Context, t *attempt, send *host.Send, inv, before Invitation, seen []byte) (Invitation, error) {
 	t.record.Target = store.EmailKey(inv.Email)
 	if self := cmp.Or(t.user, t.creator); self != nil && store.EmailKey(self.Email) == store.EmailKey(inv.Email) {
 		return inv, auth.Reject(auth.CodeTargetStronger, "You cannot do this to your own account.")
@@ -181,15 +181,42 @@ func (m *Admin) putInvitation(ctx context.Context, t *attempt, send *host.Send, 
 			return inv, m.fail(auth.CodeRoleNotFound, nil)
 		}
 	}
-	if err := m.mayInvite(t, slices.Concat(before, inv.Roles)); err != nil {
+	if err := m.mayReplace(ctx, t, before, inv.Roles...); err != nil {
 		return inv, err
 	}
 	inv.By = t.change.Events[0].Event.Actor
-	t.changed("roles", nonNil(before), nonNil(inv.Roles))
+	t.changed("roles", nonNil(before.Roles), nonNil(inv.Roles))
 	if err := t.keep(inv); err != nil {
 		return inv, err
 	}
 	return inv, m.kit.Invite(ctx, &t.change, send, host.Invitation(inv), seen)
+}
+
+// givenBy returns the roles that the use of an invitation gives power to: its own, and
+// those of the account that it is bound to, with the condition that they stay the same.
+func (m *Admin) givenBy(ctx context.Context, inv Invitation) (roles []string, still []auth.UserAt, err error) {
+	if inv.UserID == "" {
+		return inv.Roles, nil, nil
+	}
+	u, err := m.store.User(ctx, store.ByID(inv.UserID))
+	switch {
+	case errors.Is(err, store.ErrNotFound): // then nobody can use it
+		return inv.Roles, nil, nil
+	case err != nil:
+		return nil, nil, m.kit.StoreError(err)
+	}
+	return slices.Concat(inv.Roles, u.Roles), []auth.UserAt{{ID: u.ID, CredentialRevision: &u.CredentialRevision}}, nil
+}
+
+// mayReplace checks whether the actor may withdraw an invitation, or replace it with one
+// that gives more roles. Errors: those of mayInvite.
+func (m *Admin) mayReplace(ctx context.Context, t *attempt, before Invitation, more ...string) error {
+	gives, still, err := m.givenBy(ctx, before)
+	if err != nil {
+		return err
+	}
+	t.change.IfUsers = append(t.change.IfUsers, still...)
+	return m.mayInvite(t, slices.Concat(gives, more))
 }
 
 // mayInvite checks whether the actor may create, replace or withdraw an invitation with
@@ -226,7 +253,12 @@ func (m *Admin) checkInvitation(ctx context.Context, inv host.Invitation) (host.
 			return over("a role was deleted")
 		}
 	}
-	if len(inv.Roles) > 0 && (!grants(held, PermRolesAssign) || !covers(held, m.strengthIn(table, inv.Roles))) {
+	gives, still, err := m.givenBy(ctx, Invitation(inv))
+	if err != nil {
+		return host.Terms{}, err
+	}
+	terms.IfUsers = append(terms.IfUsers, still...)
+	if len(gives) > 0 && (!grants(held, PermRolesAssign) || !covers(held, m.strengthIn(table, gives))) {
 		return over("the inviter may not give the roles any more")
 	}
 	return terms, nil

@@ -58,6 +58,8 @@ func TestLedgerOfRoles(t *testing.T) {
 		l.play("chief", "DELETE /users/$rich/roles/sender", "")
 		l.play("owner", "POST /users/$rich/roles/owner", "")
 		l.play("owner", "POST /users/$ada/roles/sender", "")
+		l.play("owner", "POST /users/$ada/roles/sender", `{"address":"eve@example.com"}`)
+		l.play("owner", "POST /users/bulk", `{"action":"add_role","role":"sender","ids":["$ada"]}`)
 		l.play("chief", "GET /users/$ada", "")
 		l.play("clerk", "POST /users/$ada/roles/writer", "")
 

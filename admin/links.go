@@ -150,52 +150,10 @@ func (m *Admin) Send(ctx context.Context, who Actor, p SendParams) (string, erro
 	})
 }
 
-// acceptance returns an invitation of the attempt's target to accept its permissions of an
-// operator, and the hash of the invitation that it replaces. Its roles are those of the
-// replaced one. Errors: CodeValidationFailed, those of mayInvite and mayGive.
-func (m *Admin) acceptance(ctx context.Context, t *attempt) (host.Invitation, []byte, error) {
-	var none host.Invitation
-	switch {
-	case t.target.Email == "":
-		return none, nil, m.kit.Invalid("type", "needs an account with an e-mail address")
-	case !m.kit.Standing(t.roles, t.target).Waits:
-		return none, nil, m.kit.Invalid("type", "needs an account that waits for an acceptance")
-	case t.target.Banned(m.kit.Now()):
-		return none, nil, m.fail(auth.CodeUserBanned, nil)
-	}
-	inv, err := m.cleanInvitation(Invitation{Email: t.target.Email}, 0)
-	if err != nil {
-		return none, nil, err
-	}
-	before, seen, err := m.invitation(ctx, inv.ID)
-	if err != nil && !errors.Is(err, auth.CodeNotFound) {
-		return none, nil, err
-	}
-	if err := m.mayInvite(t, slices.Concat(t.target.Roles, before.Roles)); err != nil {
-		return none, nil, err
-	}
-	inv.By, inv.Roles, inv.UserID = t.change.Events[0].Event.Actor, before.Roles, t.target.ID
-	return host.Invitation(inv), seen, nil
-}
-
 // messageOf returns the id of the last message of a change.
 func messageOf(c store.Change) string {
 	if len(c.Messages) == 0 {
 		return ""
 	}
 	return c.Messages[len(c.Messages)-1].ID
-}
-
-// logWaiting logs how many accounts wait for an acceptance, for example because the
-// application has declared a permission privileged.
-func (m *Admin) logWaiting(ctx context.Context) error {
-	table, err := m.project.Roles(ctx)
-	if err != nil {
-		return err
-	}
-	n, err := m.admin.CountUsers(ctx, store.UserQuery{Waiting: m.kit.OperatorRoles(table), Now: m.kit.Now(), Limit: 1})
-	if err == nil && n.N > 0 {
-		m.kit.Log().InfoContext(ctx, "admin: accounts have permissions of operators that their holders have not accepted, and cannot use them; GET /admin/users?status=waiting lists them, and POST /admin/users/{id}/send with the type accept sends a link", "accounts", n.N)
-	}
-	return err
 }

@@ -98,7 +98,7 @@ func TestExportOfAPerson(t *testing.T) {
 		o := newOffice(t, store)
 		clerk := o.operator("clerk@example.com", admin.PermUsersExport)
 		ada := o.LoginAs(t, "ada@example.com")
-		if _, err := o.adm.SetRoles(t.Context(), actor(o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())), admin.SetRolesParams{UserID: ada.User.ID, Roles: []string{admin.RoleAuditor}}); err != nil {
+		if _, err := o.adm.SetRoles(t.Context(), actor(o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())), admin.SetRolesParams{UserID: ada.User.ID, Roles: []string{admin.RoleAuditor}, Address: "ada@example.com"}); err != nil {
 			t.Fatal(err)
 		}
 		o.do(clerk, "GET /users/"+ada.User.ID+"/export", "").want(403, auth.CodeTargetStronger)

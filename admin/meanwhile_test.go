@@ -39,7 +39,7 @@ func TestWhatOthersWereFasterAtIsTold(t *testing.T) {
 		want      auth.Code
 	}{
 		"somebody is given the role": {nil, "DeleteRole", "", func(ctx context.Context, s *scene) error {
-			_, err := s.adm.Grant(ctx, system, s.ada.User.ID, role)
+			_, err := s.adm.Grant(ctx, system, admin.GrantParams{UserID: s.ada.User.ID, Role: role})
 			return err
 		}, func(s *scene) error {
 			_, err := s.adm.DeleteRole(s.t.Context(), system, admin.DeleteRoleParams{Name: role})

@@ -60,8 +60,8 @@ func TestPrivilegedRolesAreGivenByBearers(t *testing.T) {
 		ada := o.LoginAs(t, "ada@example.com")
 		ben := o.LoginAs(t, "ben@example.com")
 		ways := map[string]string{
-			"PUT /users/" + ada.User.ID + "/roles":            `{"roles":["superuser"]}`,
-			"POST /users/" + ada.User.ID + "/roles/superuser": "",
+			"PUT /users/" + ada.User.ID + "/roles":            `{"roles":["superuser"],"address":"ada@example.com"}`,
+			"POST /users/" + ada.User.ID + "/roles/superuser": toAda,
 			"POST /users":       `{"email":"new@example.com","roles":["superuser"]}`,
 			"POST /invitations": `{"email":"invited@example.com","roles":["superuser"]}`,
 		}
@@ -86,7 +86,7 @@ func TestPrivilegedRolesAreGivenByBearers(t *testing.T) {
 		o.do(other, "DELETE /users/"+ada.User.ID+"/roles/superuser", "").want(403, auth.CodeTargetStronger)
 		o.do(other, "PUT /users/"+ada.User.ID+"/roles", `{"roles":[]}`).want(403, auth.CodeTargetStronger)
 		o.do(bearer, "DELETE /users/"+ada.User.ID+"/roles/superuser", "").want(200)
-		o.do(owner, "POST /users/"+ada.User.ID+"/roles/superuser", "").want(200)
+		o.do(owner, "POST /users/"+ada.User.ID+"/roles/superuser", toAda).want(200)
 		if me := o.do(bearer, "GET /me", "").want(200); strings.Contains(me.text, "superuser ") || strings.Contains(me.text, `"role `) {
 			t.Errorf("the name is shown as a permission: %s", me.text)
 		}
@@ -162,7 +162,7 @@ func TestOrdinaryRolesCostNobodyAnything(t *testing.T) {
 		o.do(support, "DELETE "+at+"/sessions", "").want(204)
 		o.do(helper, "POST "+at+"/impersonate", `{"reason":"help"}`).want(200)
 		for _, name := range []string{"editor", admin.RoleSupport} {
-			o.do(boss, "POST "+at+"/roles/"+name, "").want(200)
+			o.do(boss, "POST "+at+"/roles/"+name, toAda).want(200)
 			o.do(boss, "DELETE "+at+"/roles/"+name, "").want(200)
 		}
 		role := o.do(owner, "GET /roles/support", "").want(200)

@@ -126,7 +126,7 @@ func TestChangedMeanwhile(t *testing.T) {
 				return err
 			}, []auth.Code{auth.CodeNotAdmin}},
 			"the target is promoted": {func(ctx context.Context, _, b *authtest.SignedIn) error {
-				_, err := o.adm.Grant(ctx, code, b.User.ID, auth.RoleOwner)
+				_, err := o.adm.Grant(ctx, code, admin.GrantParams{UserID: b.User.ID, Role: auth.RoleOwner})
 				return err
 			}, []auth.Code{auth.CodeTargetStronger}},
 			"a role of the target's grows": {func(ctx context.Context, _, b *authtest.SignedIn) error {

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -20,7 +19,7 @@ var (
 	opUpdateRole  = operation{pattern: "PATCH /roles/{role}", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed, auth.CodeRoleNotFound}}
 	opDeleteRole  = operation{pattern: "DELETE /roles/{role}", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed, auth.CodeRoleNotFound, auth.CodeRoleInUse}}
 	opSetRoles    = operation{pattern: "PUT /users/{id}/roles", permission: PermRolesAssign, against: atLeastAs, stepUp: true, fails: assigning}
-	opGrant       = operation{pattern: "POST /users/{id}/roles/{role}", permission: PermRolesAssign, against: atLeastAs, stepUp: true, fails: assigning}
+	opGrant       = operation{bodyless: true, pattern: "POST /users/{id}/roles/{role}", permission: PermRolesAssign, against: atLeastAs, stepUp: true, fails: assigning}
 	opWithdraw    = operation{pattern: "DELETE /users/{id}/roles/{role}", permission: PermRolesAssign, against: atLeastAs, stepUp: true, fails: assigning}
 	opCheck       = operation{pattern: "POST /check", permission: PermRolesRead, fails: []auth.Code{auth.CodeUserNotFound}}
 
@@ -324,8 +323,9 @@ type SetRolesParams struct {
 	Reason   string
 	Revision *int64
 
-	// Address is the account's email address; any other is refused. If it is set and the
-	// account waits then, the link to accept is sent to it.
+	// Address is the account's email address, or its phone number if it has none; any other
+	// is refused. The link to accept is sent to it if the account waits afterwards. It is
+	// required of all actors but System if the account waits for the new roles.
 	Address string
 }
 
@@ -340,57 +340,54 @@ type SetRolesParams struct {
 // CodeRoleNotFound, CodeTargetStronger, CodeLastOwner, CodePreconditionFailed,
 // CodeValidationFailed (Address).
 func (m *Admin) SetRoles(ctx context.Context, who Actor, p SetRolesParams) (auth.User, error) {
-	u, err := carryOut(ctx, m, who, opSetRoles, p.UserID, auth.EventRolesChanged, func(t *attempt) (auth.User, error) {
-		if err := m.at(t, p.Revision); err != nil {
+	return m.changeRoles(ctx, who, opSetRoles, p.UserID, roleChange{p.Reason, p.Revision, p.Address, false}, func(auth.User) ([]string, error) { return p.Roles, nil })
+}
+
+// roleChange describes a change of an account's roles.
+type roleChange struct {
+	reason   string
+	revision *int64 // of the account that the caller saw; nil: any
+	address  string // see SetRolesParams.Address
+	many     bool   // the account is one of many, which get their links later
+}
+
+// changeRoles carries out an operation that replaces an account's roles, and sends the link
+// to accept them.
+func (m *Admin) changeRoles(ctx context.Context, who Actor, op operation, userID string, c roleChange, change func(auth.User) ([]string, error)) (auth.User, error) {
+	asks := false
+	u, err := carryOut(ctx, m, who, op, userID, auth.EventRolesChanged, func(t *attempt) (auth.User, error) {
+		if err := m.at(t, c.revision); err != nil {
 			return auth.User{}, err
 		}
-		if p.Address != "" && store.EmailKey(p.Address) != store.EmailKey(t.target.Email) {
-			return auth.User{}, m.kit.Invalid("address", "is not the account's")
+		roles, err := change(t.target)
+		if err != nil {
+			return auth.User{}, err
 		}
-		return m.assign(ctx, t, p.Roles, p.Reason)
+		u, waits, err := m.assign(ctx, t, roles, c)
+		asks = waits && c.address != ""
+		return u, err
 	})
-	if err == nil && p.Address != "" {
+	if err == nil && asks {
 		m.askToAccept(ctx, who, u)
 	}
 	return u, err
 }
 
-// askToAccept sends a user who waits the link to accept. The roles stay if it fails: an
-// operator can send it again.
-func (m *Admin) askToAccept(ctx context.Context, who Actor, u auth.User) {
-	table, err := m.project.Roles(ctx)
-	if err == nil && !m.kit.Standing(table, u).Waits {
-		return
-	}
-	if err == nil {
-		var send host.Send
-		ctx = context.WithValue(ctx, requestKey{}, nil) // a repeated request repeats the roles only
-		_, err = carryOut(ctx, m, who, opSetRoles, u.ID, auth.EventMessageAsked, func(t *attempt) (none struct{}, err error) {
-			t.change.Events[0].Event.Method = string(LinkAccept)
-			inv, seen, err := m.acceptance(ctx, t)
-			if err != nil {
-				return none, err
-			}
-			return none, m.kit.Invite(ctx, &t.change, &send, inv, seen)
-		})
-	}
-	if err != nil {
-		m.kit.Log().WarnContext(ctx, "auth: the link to accept permissions was not sent", "user_id", u.ID, "error", err)
-	}
+// GrantParams give a role to a user.
+type GrantParams struct {
+	UserID   string `path:"id"`
+	Role     string `path:"role"`
+	Address  string `json:"address"` // as for SetRolesParams
+	Revision *int64 `header:"If-Match"`
 }
 
-// Grant assigns a role to a user; see SetRoles.
-func (m *Admin) Grant(ctx context.Context, who Actor, userID, role string) (auth.User, error) {
-	return m.grant(ctx, who, userID, role, "", nil)
+// Grant gives a role to a user; see SetRoles.
+func (m *Admin) Grant(ctx context.Context, who Actor, p GrantParams) (auth.User, error) {
+	return m.grant(ctx, who, p.UserID, p.Role, roleChange{revision: p.Revision, address: p.Address})
 }
 
-func (m *Admin) grant(ctx context.Context, who Actor, userID, role, why string, revision *int64) (auth.User, error) {
-	return carryOut(ctx, m, who, opGrant, userID, auth.EventRolesChanged, func(t *attempt) (auth.User, error) {
-		if err := m.at(t, revision); err != nil {
-			return auth.User{}, err
-		}
-		return m.assign(ctx, t, append(slices.Clone(t.target.Roles), role), why)
-	})
+func (m *Admin) grant(ctx context.Context, who Actor, userID, role string, c roleChange) (auth.User, error) {
+	return m.changeRoles(ctx, who, opGrant, userID, c, func(u auth.User) ([]string, error) { return append(slices.Clone(u.Roles), role), nil })
 }
 
 // GrantByAddress is Grant for the account with an email address, which has to be
@@ -398,18 +395,22 @@ func (m *Admin) grant(ctx context.Context, who Actor, userID, role, why string, 
 //
 //	adm.GrantByAddress(ctx, admin.System("setup").Accepting(), "ada@example.com", auth.RoleOwner)
 //
-// Errors as for SetRoles, and CodeEmailNotVerified, because anybody can create an account
+// It sends the link to accept unless the actor is System. Errors as for SetRoles, and CodeEmailNotVerified, because anybody can create an account
 // with an unverified email address.
 func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role string) (auth.User, error) {
 	u, err := m.store.User(ctx, store.ByEmail(email))
 	if err != nil {
 		return u, m.notFound(err)
 	}
-	return carryOut(ctx, m, who, opGrant, u.ID, auth.EventRolesChanged, func(t *attempt) (auth.User, error) {
-		if !t.target.EmailVerified() || store.EmailKey(t.target.Email) != store.EmailKey(email) {
-			return t.target, m.fail(auth.CodeEmailNotVerified, nil)
+	c := roleChange{address: email}
+	if who.system != "" {
+		c.address = ""
+	}
+	return m.changeRoles(ctx, who, opGrant, u.ID, c, func(u auth.User) ([]string, error) {
+		if !u.EmailVerified() || store.EmailKey(u.Email) != store.EmailKey(email) {
+			return nil, m.fail(auth.CodeEmailNotVerified, nil)
 		}
-		return m.assign(ctx, t, append(slices.Clone(t.target.Roles), role), "")
+		return append(slices.Clone(u.Roles), role), nil
 	})
 }
 
@@ -420,36 +421,37 @@ func (m *Admin) Withdraw(ctx context.Context, who Actor, userID, role string) (a
 }
 
 func (m *Admin) withdraw(ctx context.Context, who Actor, userID, role, why string, revision *int64) (auth.User, error) {
-	return carryOut(ctx, m, who, opWithdraw, userID, auth.EventRolesChanged, func(t *attempt) (auth.User, error) {
-		if err := m.at(t, revision); err != nil {
-			return auth.User{}, err
-		}
-		return m.assign(ctx, t, slices.DeleteFunc(slices.Clone(t.target.Roles), func(r string) bool { return r == role }), why)
+	return m.changeRoles(ctx, who, opWithdraw, userID, roleChange{reason: why, revision: revision}, func(u auth.User) ([]string, error) {
+		return slices.DeleteFunc(slices.Clone(u.Roles), func(r string) bool { return r == role }), nil
 	})
 }
 
-// assign replaces the roles of the attempt's target.
-func (m *Admin) assign(ctx context.Context, t *attempt, roles []string, why string) (auth.User, error) {
+// assign replaces the roles of an attempt's target. asks reports whether the account waits for
+// the new ones.
+func (m *Admin) assign(ctx context.Context, t *attempt, roles []string, c roleChange) (u auth.User, asks bool, err error) {
 	roles = slices.Sorted(slices.Values(roles))
 	roles = nonNil(slices.Compact(roles))
 	if err := m.mayAssign(t, roles); err != nil {
-		return auth.User{}, err
+		return u, false, err
 	}
-	if err := m.setReason(t, why); err != nil {
-		return auth.User{}, err
+	if err := m.setReason(t, c.reason); err != nil {
+		return u, false, err
+	}
+	patch := store.UserPatch{Accept: t.accepting}
+	asks = m.kit.SetRoles(&patch, t.roles, t.target, roles)
+	if err := m.checkAddress(t.target, c.address, asks && !c.many && !t.system()); err != nil {
+		return u, false, err
 	}
 	t.changed("roles", nonNil(t.target.Roles), roles)
 	accepts := t.accepting && m.kit.Standing(t.roles, t.target).Waits
 	if t.unchanged(!accepts && slices.Equal(slices.Sorted(slices.Values(t.target.Roles)), roles)) {
-		return t.target, nil
+		return t.target, false, nil
 	}
-	patch := store.UserPatch{Accept: t.accepting}
-	m.kit.SetRoles(&patch, t.roles, t.target, roles)
-	u, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
+	u, err = m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
 	if err == nil {
 		m.kit.MarkStale(u)
 	}
-	return u, err
+	return u, asks, err
 }
 
 // mayAssign checks whether the actor may set these roles on the target of an attempt, or on a

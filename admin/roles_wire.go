@@ -22,9 +22,7 @@ var roleEndpoints = []endpoint{
 	op(opUpdateRole, (*Admin).UpdateRole),
 	op(opDeleteRole, (*Admin).DeleteRole),
 	op(opSetRoles, (*Admin).setRoles),
-	op(opGrant, func(m *Admin, ctx context.Context, who Actor, p userRole) (auth.User, error) {
-		return m.grant(ctx, who, p.UserID, p.Role, "", p.Revision)
-	}),
+	op(opGrant, (*Admin).Grant),
 	op(opWithdraw, func(m *Admin, ctx context.Context, who Actor, p userRole) (auth.User, error) {
 		return m.withdraw(ctx, who, p.UserID, p.Role, "", p.Revision)
 	}),

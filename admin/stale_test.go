@@ -35,7 +35,7 @@ func TestStaleTokensAreRefreshed(t *testing.T) {
 			}
 		}
 		want(403, 200)
-		if _, err := o.adm.Grant(t.Context(), code, ada.User.ID, "editor"); err != nil {
+		if _, err := o.adm.Grant(t.Context(), code, admin.GrantParams{UserID: ada.User.ID, Role: "editor"}); err != nil {
 			t.Fatal(err)
 		}
 		want(401, 401)

@@ -22,7 +22,7 @@ func (o *office) changeable(row admin.Row, target *authtest.SignedIn) {
 	case "POST /users/{id}/unban":
 		_, err = o.adm.BanUser(o.t.Context(), system, admin.BanUserParams{UserID: id, Reason: "x"})
 	case "PUT /users/{id}/roles", "DELETE /users/{id}/roles/{role}":
-		_, err = o.adm.Grant(o.t.Context(), system, id, role)
+		_, err = o.adm.Grant(o.t.Context(), system, admin.GrantParams{UserID: id, Role: role})
 	case "PATCH /roles/{role}":
 		_, err = o.adm.UpdateRole(o.t.Context(), system, admin.UpdateRoleParams{Name: role, Permissions: &[]string{notes}})
 	}

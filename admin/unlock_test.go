@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -153,4 +155,36 @@ func TestNoOperationOpensAnAccountToGuesses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An unlock needs recent authentication, and of a key the scope by its name. One that is
+// refused does not count against the three of a day.
+func TestUnlockIsRefused(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		tap := storetap.New(st)
+		o := newOffice(t, tap)
+		ada := o.LoginAs(t, "ada@example.com")
+		unlock := "POST /users/" + ada.User.ID + "/unlock"
+		code := admin.System("test").Accepting()
+		o.do(program(o.key(code, "auth.users.*")), unlock, "").want(403, auth.CodeMissingPermission)
+		support := o.later(o.operator("support@example.com", admin.PermUsersBan))
+		o.do(support, unlock, "").want(403, auth.CodeReauthNeeded)
+		support = o.operator("fresh@example.com", admin.PermUsersBan)
+		for range 4 {
+			o.do(support, unlock, "", `If-Match: "99"`).want(412, auth.CodePreconditionFailed)
+			tap.Reset(storetap.Hooks{Fault: func(_ context.Context, method string, _ int) storetap.Fault {
+				if method == "FillLimits" {
+					return storetap.FailsBefore
+				}
+				return storetap.NoFault
+			}})
+			o.do(support, unlock, "").want(503, auth.CodeUnavailable)
+			tap.Reset(storetap.Hooks{})
+		}
+		for range 2 {
+			o.do(support, unlock, "").want(200)
+		}
+		o.do(program(o.key(code, admin.PermUsersBan)), unlock, "").want(200)
+		o.do(support, unlock, "").want(429, auth.CodeRateLimited)
+	})
 }

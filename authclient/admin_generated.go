@@ -565,8 +565,9 @@ func (a *Admin) EndUserSessions(ctx context.Context, userID, reason string, opts
 
 // SetRolesParams are the parameters of Admin.SetRoles.
 type SetRolesParams struct {
-	// The account's email address; any other is refused. If the account waits to accept
-	// permissions of an operator, the link is sent to it.
+	// The account's email address, or its phone number if it has none; any other is
+	// refused. Required if the account would wait to accept the new roles, because they
+	// hold permissions of an operator. The link to accept is sent to it.
 	Address string   `json:"address,omitempty"`
 	Reason  string   `json:"reason,omitempty"` // For the audit log.
 	Roles   []string `json:"roles"`
@@ -579,10 +580,18 @@ func (a *Admin) SetRoles(ctx context.Context, userID string, p SetRolesParams, o
 	return run[AdminUser](ctx, a, a.prepared("PUT", "/users/"+segment(userID)+"/roles", p, opts))
 }
 
+// AddRoleParams are the parameters of Admin.AddRole.
+type AddRoleParams struct {
+	// The account's email address, or its phone number if it has none; any other is
+	// refused. Required if the account would wait to accept the new roles, because they
+	// hold permissions of an operator. The link to accept is sent to it.
+	Address string `json:"address,omitempty"`
+}
+
 // AddRole is POST /users/{id}/roles/{role}: give a role to a user. Like PUT
 // /admin/users/{id}/roles. Permission: auth.roles.assign.
-func (a *Admin) AddRole(ctx context.Context, userID, role string, opts ...CallOption) (*AdminUser, error) {
-	return run[AdminUser](ctx, a, a.prepared("POST", "/users/"+segment(userID)+"/roles/"+segment(role), nil, opts))
+func (a *Admin) AddRole(ctx context.Context, userID, role string, p AddRoleParams, opts ...CallOption) (*AdminUser, error) {
+	return run[AdminUser](ctx, a, a.prepared("POST", "/users/"+segment(userID)+"/roles/"+segment(role), p, opts))
 }
 
 // RemoveRole is DELETE /users/{id}/roles/{role}: take a role from a user. Like PUT

@@ -69,11 +69,7 @@ func (c *Client) EnableTOTP(ctx context.Context, code string) (recoveryCodes []s
 	}
 	_, generation := c.current()
 	asked := c.wire.now()
-	var w struct {
-		sessionWire
-
-		RecoveryCodes []string `json:"recovery_codes"`
-	}
+	var w sessionWire
 	if err := c.wire.do(ctx, k, &w); err != nil {
 		c.givenUp(err, waits)
 		return nil, err

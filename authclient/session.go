@@ -23,6 +23,9 @@ type Session struct {
 
 	// RecoveryCodesLeft is set after a sign-in with a recovery code.
 	RecoveryCodesLeft *int `json:"recovery_codes_left,omitempty"`
+	// RecoveryCodes replace those that an account recovery link dropped. Show them to the
+	// user: only the call that signs in returns them.
+	RecoveryCodes []string `json:"-"`
 }
 
 // String leaves the tokens out.
@@ -53,7 +56,7 @@ func (s *Session) clone() *Session {
 		return nil
 	}
 	out := *s
-	out.User = cloneUser(s.User)
+	out.User, out.RecoveryCodes = cloneUser(s.User), nil
 	return &out
 }
 
@@ -70,6 +73,8 @@ type sessionWire struct {
 	ExpiresIn         int    `json:"expires_in"`
 	User              User   `json:"user"`
 	RecoveryCodesLeft *int   `json:"recovery_codes_left"`
+
+	RecoveryCodes []string `json:"recovery_codes"`
 }
 
 // session computes the expiry from the time of the request by the local clock, so that
@@ -80,6 +85,6 @@ func (w sessionWire) session(asked time.Time) (*Session, error) {
 	}
 	return &Session{
 		AccessToken: w.AccessToken, RefreshToken: w.RefreshToken, ExpiresAt: asked.Add(time.Duration(w.ExpiresIn) * time.Second),
-		User: w.User, RecoveryCodesLeft: w.RecoveryCodesLeft,
+		User: w.User, RecoveryCodesLeft: w.RecoveryCodesLeft, RecoveryCodes: w.RecoveryCodes,
 	}, nil
 }

@@ -112,7 +112,7 @@ func (b *bench) measureAdmin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	owner, err := adm.Grant(ctx, admin.System("bench").Accepting(), userID(0).String(), auth.RoleOwner)
+	owner, err := adm.Grant(ctx, admin.System("bench").Accepting(), admin.GrantParams{UserID: userID(0).String(), Role: auth.RoleOwner})
 	if err != nil {
 		return err
 	}

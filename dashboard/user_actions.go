@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"reflect"
@@ -165,7 +166,7 @@ func accessActions() []action {
 			at: "/users/{id}/roles", boxes: []string{"roles"}, operation: "PUT /users/{id}/roles", title: "Change the roles", submit: "Save", done: "The roles were changed. This takes effect in every session within a second.", back: toUser("roles"),
 			fields: roleFields,
 			do: func(v *visit) (any, error) {
-				return v.d.adm.SetRoles(v.ctx, v.actor, admin.SetRolesParams{UserID: v.id(), Roles: v.formValues("roles"), Reason: v.formValue("reason"), Revision: v.revision()})
+				return v.d.adm.SetRoles(v.ctx, v.actor, admin.SetRolesParams{UserID: v.id(), Roles: v.formValues("roles"), Reason: v.formValue("reason"), Revision: v.revision(), Address: v.form.Get("address")})
 			},
 		},
 		{at: "/users/{id}/sign-out", operation: "DELETE /users/{id}/sessions", title: "Sign out everywhere", submit: "Sign out", danger: true, done: "All sessions have ended.", back: toUser("sessions"), fields: withReason(false),
@@ -258,7 +259,8 @@ func roleFields(v *visit) ([]field, error) {
 		return nil, err
 	}
 	f, err := v.roles(u.texts("roles"))
-	return []field{f, reasonField(v, false), revisionField(u)}, err
+	address := field{Name: "address", Type: "hidden", Value: cmp.Or(u.str("email"), u.str("phone"))} // where the visitor expects the link to accept to go
+	return []field{f, reasonField(v, false), revisionField(u), address}, err
 }
 
 // roles returns boxes for all roles, with the held ones ticked. It is a text field if

@@ -53,10 +53,10 @@ func (s *Store) held(u *user, now time.Time) (h store.UserRecords) {
 		}
 	}
 	slices.SortFunc(h.Devices, func(a, b store.DeviceRecord) int {
-		return cmp.Or(a.FirstSeenAt.Compare(b.FirstSeenAt), a.LastSeenAt.Compare(b.LastSeenAt))
+		return cmp.Or(a.FirstSeenAt.Compare(b.FirstSeenAt), a.LastSeenAt.Compare(b.LastSeenAt), cmp.Compare(a.Device, b.Device))
 	})
 	slices.SortFunc(h.Pending, func(a, b store.TokenRecord) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ExpiresAt.Compare(b.ExpiresAt), cmp.Compare(a.Purpose, b.Purpose))
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ExpiresAt.Compare(b.ExpiresAt), cmp.Compare(a.Purpose, b.Purpose), cmp.Compare(a.Subject, b.Subject))
 	})
 	slices.SortFunc(h.Messages, func(a, b store.PendingMessage) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ExpiresAt.Compare(b.ExpiresAt))

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -59,17 +60,23 @@ func (s *Store) UseKey(ctx context.Context, id string, at time.Time) error {
 // PutKey adds or replaces an API key.
 func (s *Store) PutKey(ctx context.Context, c store.PutKey) (kept store.APIKey, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
-		if id, ok := s.byHash[string(c.Key.Hash)]; ok && id != c.Key.ID {
-			return nil, &store.ConflictError{Field: "key"}
-		}
 		if older := s.keys[c.Key.ID]; c.IfRevision != nil && (older == nil || older.Revision != *c.IfRevision) {
 			return nil, store.ErrStale
 		}
+		if id, ok := s.byHash[string(c.Key.Hash)]; ok && id != c.Key.ID {
+			return nil, &store.ConflictError{Field: "key"}
+		}
 		return &effect{apply: func() error {
 			k := copyKey(c.Key)
-			k.CreatedAt, k.Revision, k.LastUsedAt = c.Now, 0, time.Time{}
+			k.CreatedAt, k.Revision, k.LastUsedAt, k.TextUser, k.TextSequence = c.Now, 0, time.Time{}, "", 0
+			if by := c.By.Session; by != nil {
+				k.TextUser, k.TextSequence = by.UserID, s.sessions[by.ID].Sequence
+			}
 			if older := s.keys[k.ID]; older != nil {
 				k.CreatedAt, k.Revision, k.LastUsedAt = older.CreatedAt, older.Revision+1, older.LastUsedAt
+				if bytes.Equal(k.Hash, older.Hash) {
+					k.TextUser, k.TextSequence = older.TextUser, older.TextSequence
+				}
 				delete(s.byHash, string(older.Hash))
 			}
 			s.addKey(k)
@@ -80,10 +87,12 @@ func (s *Store) PutKey(ctx context.Context, c store.PutKey) (kept store.APIKey, 
 	return kept, err
 }
 
-// revokeKeysOf revokes the keys that a user created, except adopted ones.
-func (s *Store) revokeKeysOf(userID string, now time.Time) {
+// revokeKeysOf revokes the keys of a user that a patch names.
+func (s *Store) revokeKeysOf(userID string, p *store.UserPatch, now time.Time) {
 	for _, k := range s.keys {
-		if k.CreatedBy == userID && !k.Adopted && k.RevokedAt.IsZero() {
+		own := p.Accept && k.CreatedBy == userID && !k.Adopted
+		from := p.RevokeKeys > 0 && k.TextUser == userID && k.TextSequence >= p.RevokeKeys
+		if (own || from) && k.RevokedAt.IsZero() {
 			k.RevokedAt = utc(now)
 			k.Revision++
 		}

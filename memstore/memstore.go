@@ -18,26 +18,27 @@ import (
 // method a single step. NewUser.Creating is called with the mutex held and must not call
 // the store.
 type Store struct {
-	mu       sync.Mutex
-	path     string // of the snapshot; empty: none
-	users    map[string]*user
-	byEmail  map[string]string // EmailKey → user id
-	byPhone  map[string]string
-	byHandle map[string]string
-	byIdent  map[ident]string
-	factors  map[string]*store.Factor // of all users, by id
-	withCred map[string]*store.Factor // by Factor.Credential
-	sessions map[string]*session
-	tokens   map[tokenID]*store.Token
-	live     map[subject]tokenID // the token that a newer one supersedes
-	buckets  map[string]store.Bucket
-	done     map[changeKey]*store.Idempotency
-	events   []store.Event // in the order of (At, ID)
-	messages map[string]*message
-	log      map[string]*loggedMessage // by the message's id
-	keys     map[string]*store.APIKey
-	byHash   map[string]string // of a key → the key's id
-	roles    map[string]store.RolePermissions
+	mu        sync.Mutex
+	path      string // of the snapshot; empty: none
+	users     map[string]*user
+	byEmail   map[string]string // EmailKey → user id
+	byPhone   map[string]string
+	byHandle  map[string]string
+	byIdent   map[ident]string
+	byIdentID map[string]string        // by Identity.ID
+	factors   map[string]*store.Factor // of all users, by id
+	withCred  map[string]*store.Factor // by Factor.Credential
+	sessions  map[string]*session
+	tokens    map[tokenID]*store.Token
+	live      map[subject]tokenID // the token that a newer one supersedes
+	buckets   map[string]store.Bucket
+	done      map[changeKey]*store.Idempotency
+	events    []store.Event // in the order of (At, ID)
+	messages  map[string]*message
+	log       map[string]*loggedMessage // by the message's id
+	keys      map[string]*store.APIKey
+	byHash    map[string]string // of a key → the key's id
+	roles     map[string]store.RolePermissions
 
 	privileged    map[string]bool // names of roles, also of deleted ones
 	deleted       map[string]bool // ids of deleted users
@@ -102,7 +103,7 @@ var (
 // New creates an empty store.
 func New() *Store {
 	return &Store{
-		users: map[string]*user{}, byEmail: map[string]string{}, byPhone: map[string]string{}, byHandle: map[string]string{}, byIdent: map[ident]string{}, factors: map[string]*store.Factor{}, withCred: map[string]*store.Factor{},
+		users: map[string]*user{}, byEmail: map[string]string{}, byPhone: map[string]string{}, byHandle: map[string]string{}, byIdent: map[ident]string{}, byIdentID: map[string]string{}, factors: map[string]*store.Factor{}, withCred: map[string]*store.Factor{},
 		sessions: map[string]*session{}, tokens: map[tokenID]*store.Token{}, live: map[subject]tokenID{}, buckets: map[string]store.Bucket{},
 		done: map[changeKey]*store.Idempotency{}, messages: map[string]*message{}, log: map[string]*loggedMessage{},
 		keys: map[string]*store.APIKey{}, byHash: map[string]string{}, roles: map[string]store.RolePermissions{}, privileged: map[string]bool{}, deleted: map[string]bool{},
@@ -113,7 +114,7 @@ func New() *Store {
 }
 
 // Contract returns the version of the store contract that this store was written for.
-func (s *Store) Contract() int { return 11 }
+func (s *Store) Contract() int { return 12 }
 
 // lock takes the mutex unless the context is cancelled.
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {

@@ -98,7 +98,7 @@ func TestEveryMemberOfASnapshotIsKept(t *testing.T) {
 	if !u.sessions["x"] || len(u.tokens) != 1 || len(u.factors) != 1 || len(u.devices) != 1 || len(u.recovery) != 1 {
 		t.Errorf("what belongs to a user is not found with it: %+v", u)
 	}
-	for name, has := range map[string]int{"byEmail": len(s.byEmail), "byPhone": len(s.byPhone), "byIdent": len(s.byIdent), "live": len(s.live), "byHash": len(s.byHash)} {
+	for name, has := range map[string]int{"byEmail": len(s.byEmail), "byPhone": len(s.byPhone), "byIdent": len(s.byIdent), "byIdentID": len(s.byIdentID), "live": len(s.live), "byHash": len(s.byHash)} {
 		if has != 1 {
 			t.Errorf("%s has %d", name, has)
 		}

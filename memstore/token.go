@@ -18,6 +18,9 @@ func (s *Store) PutToken(ctx context.Context, c store.PutToken) error {
 		if c.Supersedes != nil && !bytes.Equal(s.liveHash(subject{c.Token.Purpose, c.Token.Subject}, c.Now), *c.Supersedes) {
 			return nil, store.ErrStale
 		}
+		if older := s.tokens[tokenID{c.Token.Purpose, string(c.Token.Hash)}]; older != nil && (c.Token.Subject == "" || older.Subject != c.Token.Subject) {
+			return nil, &store.ConflictError{Field: "token"}
+		}
 		e := &effect{about: c.Token.UserID}
 		e.apply = func() error {
 			if !c.Yields || s.liveHash(subject{c.Token.Purpose, c.Token.Subject}, c.Now) == nil {

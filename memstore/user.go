@@ -86,8 +86,12 @@ func (s *Store) conflict(u *store.User, self string) error {
 	if id, ok := s.byHandle[u.Handle]; u.Handle != "" && taken(id, ok) {
 		return &store.ConflictError{Field: "handle"}
 	}
-	seen := map[ident]bool{}
+	seen, ids := map[ident]bool{}, map[string]bool{}
 	for _, i := range u.Identities {
+		if id, ok := s.byIdentID[i.ID]; taken(id, ok) || ids[i.ID] {
+			return &store.ConflictError{Field: "id"}
+		}
+		ids[i.ID] = true
 		key := ident{i.Provider, i.Subject}
 		if id, ok := s.byIdent[key]; taken(id, ok) || seen[key] {
 			return &store.ConflictError{Field: "identity"}
@@ -112,7 +116,7 @@ func (s *Store) index(u *user) {
 		s.indexFactor(f)
 	}
 	for _, i := range u.Identities {
-		s.byIdent[ident{i.Provider, i.Subject}] = u.ID
+		s.byIdent[ident{i.Provider, i.Subject}], s.byIdentID[i.ID] = u.ID, u.ID
 	}
 }
 
@@ -125,6 +129,7 @@ func (s *Store) unindex(u *user) {
 	}
 	for _, i := range u.Identities {
 		delete(s.byIdent, ident{i.Provider, i.Subject})
+		delete(s.byIdentID, i.ID)
 	}
 }
 
@@ -223,9 +228,7 @@ func (s *Store) planUpdate(c *store.Change, id string, p *store.UserPatch, redee
 			s.dropDevices(u, store.SessionFilter{})
 		}
 		e.ended = s.dropProofs(u, p, c.Now)
-		if p.Accept {
-			s.revokeKeysOf(id, c.Now)
-		}
+		s.revokeKeysOf(id, p, c.Now)
 		*updated = copyUser(u.User)
 		return nil
 	}

@@ -48,7 +48,12 @@ func postSecond(v *visit) (string, error) {
 		return "", v.overOr(err)
 	}
 	v.continues = v.flow.Continues
-	return v.signedIn(tokens)
+	to, err := v.signedIn(tokens)
+	if err == nil && len(tokens.RecoveryCodes) > 0 {
+		v.showCodes(tokens.RecoveryCodes, to)
+		to = ""
+	}
+	return to, err
 }
 
 // overOr restarts the sign-in if the pending one has expired.

@@ -14,11 +14,11 @@ import (
 
 // heldBy returns the statement for the data held about a user ($1) at a time ($2).
 func heldBy(user, now string) string {
-	return strings.NewReplacer("$1", user, "$2", now).Replace(`select 'device', d.device, '', ''::bytea, d.first_seen_at, d.last_seen_at, d.sequence, d.added_by from auth.devices d
+	return strings.NewReplacer("$1", user, "$2", now).Replace(`select 'device', d.device collate "C", '' collate "C", ''::bytea, d.first_seen_at, d.last_seen_at, d.sequence, d.added_by from auth.devices d
 	where d.user_id = $1 and d.device <> '` + forgotten + `' and d.last_seen_at > $2::timestamptz - interval '9600 hours'
 	union all select 'token', t.purpose, t.subject, t.data, t.created_at, t.expires_at, 0, 0 from auth.tokens t where t.user_id = $1 and t.expires_at > $2::timestamptz
 	union all select 'message', '', '', ''::bytea, m.created_at, m.expires_at, 0, 0 from auth.messages m where m.user_id = $1 and m.expires_at > $2::timestamptz
-	order by 1, 5, 6, 2`)
+	order by 1, 5, 6, 2, 3`)
 }
 
 var selectHeld = heldBy("$1::uuid", "$2")

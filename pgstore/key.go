@@ -12,13 +12,14 @@ import (
 )
 
 const keyColumns = `k.id, k.name, k.is_public, k.environment, k.hash, k.scopes, k.networks, coalesce(k.created_by::text, ''), k.adopted, k.hourly_limit,
-	k.revision, k.created_at, k.expires_at, k.revoked_at, k.last_used_at, k.previous_hash, k.previous_until, k.rotated_at`
+	k.revision, k.created_at, k.expires_at, k.revoked_at, k.last_used_at, k.previous_hash, k.previous_until, k.rotated_at,
+	coalesce(k.text_user::text, ''), k.text_sequence`
 
 func keyOf(row pgx.CollectableRow) (store.APIKey, error) {
 	var k store.APIKey
 	var created, expires, revoked, used, previous, rotated pgtype.Timestamptz
 	err := row.Scan(&k.ID, &k.Name, &k.Public, &k.Environment, &k.Hash, &k.Scopes, &k.Networks, &k.CreatedBy, &k.Adopted, &k.HourlyLimit,
-		&k.Revision, &created, &expires, &revoked, &used, &k.PreviousHash, &previous, &rotated)
+		&k.Revision, &created, &expires, &revoked, &used, &k.PreviousHash, &previous, &rotated, &k.TextUser, &k.TextSequence)
 	k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.LastUsedAt, k.PreviousUntil, k.RotatedAt = at(created), at(expires), at(revoked), at(used), at(previous), at(rotated)
 	return k, err
 }
@@ -28,12 +29,14 @@ const selectKey = `select ` + keyColumns + ` from auth.api_keys k where k.id = $
 // listKeys is the beginning of lists of keys; each query adds only its own conditions.
 const listKeys = `select ` + keyColumns + ` from auth.api_keys k where true`
 
-const putKey = `insert into auth.api_keys as k (id, name, is_public, environment, hash, scopes, networks, created_by, adopted, created_at, expires_at, revoked_at, previous_hash, previous_until, rotated_at, hourly_limit)
-	values ($1::uuid, $2::text, $3::boolean, $4::text, $5::bytea, $6::text[], $7::text[], $8::uuid, $9::boolean, $10::timestamptz, $11::timestamptz, $12::timestamptz, $13::bytea, $14::timestamptz, $15::timestamptz, $16::integer)
+const putKey = `insert into auth.api_keys as k (id, name, is_public, environment, hash, scopes, networks, created_by, adopted, created_at, expires_at, revoked_at, previous_hash, previous_until, rotated_at, hourly_limit, text_user, text_sequence)
+	values ($1::uuid, $2::text, $3::boolean, $4::text, $5::bytea, $6::text[], $7::text[], $8::uuid, $9::boolean, $10::timestamptz, $11::timestamptz, $12::timestamptz, $13::bytea, $14::timestamptz, $15::timestamptz, $16::integer, $17::uuid, $18::bigint)
 	on conflict (id) do update set name = excluded.name, is_public = excluded.is_public, environment = excluded.environment, hash = excluded.hash,
 		scopes = excluded.scopes, networks = excluded.networks, created_by = excluded.created_by, adopted = excluded.adopted, revision = k.revision + 1,
 		expires_at = excluded.expires_at, revoked_at = excluded.revoked_at, previous_hash = excluded.previous_hash, previous_until = excluded.previous_until,
-		rotated_at = excluded.rotated_at, hourly_limit = excluded.hourly_limit
+		rotated_at = excluded.rotated_at, hourly_limit = excluded.hourly_limit,
+		text_user = case when k.hash = excluded.hash then k.text_user else excluded.text_user end,
+		text_sequence = case when k.hash = excluded.hash then k.text_sequence else excluded.text_sequence end
 	returning ` + keyColumns
 
 // useKey does not wait for a lock: if a change has locked the key, its next use is
@@ -114,8 +117,13 @@ func (s *Store) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, error
 		if older := h.key(k.ID); c.IfRevision != nil && (older == nil || older.Revision != *c.IfRevision) {
 			return nil, store.ErrStale
 		}
+		var user string
+		var sequence int64
+		if by := c.By.Session; by != nil {
+			user, sequence = by.UserID, h.session(by.ID).s.Sequence
+		}
 		rows, err := tx.Query(ctx, s.sql(putKey), k.ID, k.Name, k.Public, k.Environment, nonNil(k.Hash), nonNil(k.Scopes), nonNil(k.Networks), orNull(k.CreatedBy), k.Adopted,
-			c.Now, moment(k.ExpiresAt), moment(k.RevokedAt), maybeBytes(k.PreviousHash), moment(k.PreviousUntil), moment(k.RotatedAt), k.HourlyLimit)
+			c.Now, moment(k.ExpiresAt), moment(k.RevokedAt), maybeBytes(k.PreviousHash), moment(k.PreviousUntil), moment(k.RotatedAt), k.HourlyLimit, orNull(user), sequence)
 		if err == nil {
 			kept, err = pgx.CollectExactlyOneRow(rows, keyOf)
 		}

@@ -151,7 +151,7 @@ func TestStaleTokensReachEveryInstance(t *testing.T) {
 	}
 	put("notes.write")
 	f.awaitStale(t, st, "", "editor")
-	if _, err := adm.Grant(t.Context(), code, ada.User.ID, "editor"); err != nil {
+	if _, err := adm.Grant(t.Context(), code, admin.GrantParams{UserID: ada.User.ID, Role: "editor"}); err != nil {
 		t.Fatal(err)
 	}
 	f.awaitStale(t, st, ada.User.ID, "")

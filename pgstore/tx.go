@@ -194,6 +194,8 @@ func field(constraint string) string {
 		return "phone"
 	case "identities_provider_subject_key":
 		return "identity"
+	case "tokens_pkey":
+		return "token"
 	case "factors_pkey", "factors_enabled_key", "factors_pending_key", "factors_credential_key":
 		return "factor"
 	case "roles_pkey":

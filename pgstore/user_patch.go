@@ -73,7 +73,8 @@ const dropFactors = `with codes as (delete from auth.recovery_codes where user_i
 	delete from auth.factors where user_id = $1::uuid and id <> all ($2::uuid[])`
 
 const revokeKeys = `update auth.api_keys k set revoked_at = $2::timestamptz, revision = k.revision + 1
-	where k.created_by = $1::uuid and not k.adopted and k.revoked_at is null`
+	where k.revoked_at is null and ($3::boolean and k.created_by = $1::uuid and not k.adopted
+		or $4::bigint > 0 and k.text_user = $1::uuid and k.text_sequence >= $4::bigint)`
 
 //nolint:gosec // no credentials
 const dropTokens = `delete from auth.tokens t where t.user_id = $1::uuid and ($3::boolean or t.purpose = any ($2::text[]))`
@@ -164,8 +165,8 @@ func (s *Store) queueReach(b *pgx.Batch, id string, p *store.UserPatch, now time
 	if p.DropFactors || p.DropCredentials {
 		b.Queue(s.sql(dropFactors), id, keptFactors(p))
 	}
-	if p.Accept {
-		b.Queue(s.sql(revokeKeys), id, now)
+	if p.Accept || p.RevokeKeys > 0 {
+		b.Queue(s.sql(revokeKeys), id, now, p.Accept, p.RevokeKeys)
 	}
 	if len(p.DropTokens) > 0 || p.DropCredentials {
 		b.Queue(s.sql(dropTokens), id, purposes(p.DropTokens), p.DropCredentials)

@@ -29,9 +29,9 @@ type ProjectStore interface {
 	// Keys lists keys, newest first. The list is empty if there are none.
 	Keys(ctx context.Context, q KeyQuery) ([]APIKey, error)
 	// PutKey adds a key, or replaces the one with its id and raises its revision. It
-	// ignores CreatedAt, Revision and LastUsedAt of the parameter. Errors: a *ConflictError
-	// of "key" if another key has the hash; ErrStale if IfRevision is set and the stored
-	// key does not exist or has another revision.
+	// ignores CreatedAt, Revision, LastUsedAt, TextUser and TextSequence. Errors, in
+	// this order: ErrStale if IfRevision is set and the stored key does not exist or has
+	// another revision; a *ConflictError of "key" if another key has the hash.
 	PutKey(ctx context.Context, c PutKey) (APIKey, error)
 	// UseKey sets LastUsedAt of a key to at, unless it is less than a minute before at, or later.
 	// It changes nothing else, in particular not the revision. A missing key is no error.
@@ -110,6 +110,11 @@ type APIKey struct {
 	RevokedAt   time.Time // zero: not revoked
 	LastUsedAt  time.Time // to the minute; zero: never
 	RotatedAt   time.Time // when the current text was created; zero: CreatedAt
+
+	// The session that created the current text, if any: its user and its Sequence. The
+	// store sets them from Change.By with every new Hash, and ignores them in parameters.
+	TextUser     string
+	TextSequence int64
 
 	// The hash before a rotation, valid until PreviousUntil.
 	PreviousHash  []byte

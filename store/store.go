@@ -30,6 +30,7 @@ import (
 // Contract method returns the version that the store was written for. Each version adds
 // requirements:
 //
+//   - 12: [APIKey].TextUser and TextSequence, with RevokeKeys of [UserPatch]
 //   - 11: [User].AcceptedSequence and AcceptedUntil, with Accept and KeepFactors of
 //     [UserPatch] and Waiting of [UserQuery]; [Change].KeepOwner and FirstOwner count only
 //     owners who accepted
@@ -46,7 +47,7 @@ import (
 //     and a late refresh token that is presented again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code at
 //     once ([Token].Code), [NewUser].Factors
-const ContractVersion = 11
+const ContractVersion = 12
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
@@ -89,7 +90,9 @@ type Store interface {
 	// user trusts that device. ErrNotFound if there is no such user.
 	Credentials(ctx context.Context, key UserKey) (Credentials, error)
 	// UserRecords lists the devices, live tokens and pending messages of a user that have not
-	// expired at now, each list oldest first. An unknown user has empty lists.
+	// expired at now, each list oldest first. Rows with the same times are in the order of
+	// their expiry or last use, then devices of their name, and tokens of purpose and
+	// subject, byte by byte. An unknown user has empty lists.
 	UserRecords(ctx context.Context, userID string, now time.Time) (UserRecords, error)
 	// Account returns the results of Credentials and UserRecords in one call. Errors: as for
 	// Credentials.
@@ -114,9 +117,9 @@ type Store interface {
 	// among those kept, even if CreatedAt is earlier than the times of all others, because
 	// the clocks of different machines differ.
 	//
-	// Errors: ErrNotFound if there is no such user; ErrBanned if the user is banned at
-	// CreatedAt; ErrMFARequired if the user has a second factor and the session is neither
-	// AAL2 nor allowed by OnTrustedDevice; a *ConflictError if the id is taken;
+	// Errors, in this order: ErrNotFound if there is no such user; ErrBanned if the user is
+	// banned at CreatedAt; ErrMFARequired if the user has a second factor and the session is
+	// neither AAL2 nor allowed by OnTrustedDevice; a *ConflictError if the id is taken, or
 	// ErrNewDevice as OnNewDevice says.
 	//
 	// A session with TrustUntil makes its device trusted by the user up to that instant.
@@ -172,8 +175,9 @@ type Store interface {
 
 	// PutToken stores a token and deletes any older one of the same purpose and subject, also
 	// one of the same hash: a link can get another code. A token with an empty subject
-	// replaces none. Errors: ErrNotFound if UserID names a user
-	// who does not exist; ErrStale as Supersedes says.
+	// replaces none. Errors, in this order: ErrNotFound if UserID names a user who does not
+	// exist; ErrStale as Supersedes says; a *ConflictError of "token" if the purpose has the
+	// hash under another subject.
 	PutToken(ctx context.Context, c PutToken) error
 	// PeekToken reads a live token without using it up. ErrNotFound if the token is
 	// unknown, used, superseded or expired.
@@ -261,7 +265,8 @@ var (
 )
 
 // ConflictError names the unique value that is taken: "id", "email", "phone", "handle",
-// "identity", "factor", "role", "key" or "job". It matches ErrConflict.
+// "identity", "factor", "token", "role", "key" or
+// "job". It matches ErrConflict.
 type ConflictError struct{ Field string }
 
 func (e *ConflictError) Error() string { return "auth: " + e.Field + " already taken" }
@@ -337,7 +342,8 @@ type (
 		Session Session
 
 		// KeepSessions is the highest number of live sessions that the user has afterwards,
-		// with this one; 0: any number.
+		// with this one; 0: any number. Of equally active sessions, those with higher ids
+		// are kept.
 		KeepSessions int
 		// Ended, if set, is called after the change with the sorted ids of the sessions
 		// that ended. It is not called if none did.

@@ -227,6 +227,7 @@ type UserPatch struct {
 	DropTokens  []Purpose      // remove the user's tokens of these purposes
 	DropFactors bool           // remove every second factor, pending or enabled, and the recovery codes
 	DropDevices bool           // forget the user's devices, by Revoke as RevokeSessions.DropDevices does by Filter
+	RevokeKeys  int64          // revoke the API keys, adopted ones too, with a text that a session of the user from this Sequence on created; 0: none
 
 	// DropCredentials removes every credential that the same patch does not name: the
 	// password (unless PasswordHash is set), the email address (unless Email or
@@ -250,14 +251,14 @@ type UserPatch struct {
 func (p *UserPatch) Empty() bool {
 	return p.Email == nil && p.EmailVerifiedAt == nil && p.Phone == nil && p.PhoneVerifiedAt == nil && p.FullName == nil &&
 		p.UserMetadata == nil && p.AppMetadata == nil && p.PasswordHash == nil && p.Rehash == nil && p.Roles == nil && p.BannedUntil == nil && p.Notes == nil &&
-		p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil && !p.DropFactors && !p.DropDevices && !p.DropCredentials &&
+		p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil && !p.DropFactors && !p.DropDevices && p.RevokeKeys == 0 && !p.DropCredentials &&
 		!p.Accept && p.AcceptedUntil == nil
 }
 
 // Apply returns the user and password hash after a patch, for stores that patch in Go. It
 // does not change c. The store itself applies Revoke to sessions, DropTokens to tokens,
 // DropFactors to factors and DropDevices to devices, DropCredentials to all of them, and
-// Accept to keys. If a kept factor is Required, it sets MFAEnabled again.
+// RevokeKeys and Accept to keys. If a kept factor is Required, it sets MFAEnabled again.
 // addedBy is the Origin.AddedBy of everything that the patch adds.
 func (p *UserPatch) Apply(c Credentials, now time.Time, addedBy int64) Credentials {
 	u := c.User

@@ -37,6 +37,7 @@ func (b *bench) naming() map[string]struct {
 		"DropTokens":      {store.UserPatch{DropTokens: []store.Purpose{store.PurposeReset}}, false},
 		"DropFactors":     {store.UserPatch{DropFactors: true}, true},
 		"DropDevices":     {store.UserPatch{DropDevices: true}, false},
+		"RevokeKeys":      {store.UserPatch{RevokeKeys: 1}, false},
 		"DropCredentials": {store.UserPatch{DropCredentials: true}, true},
 		"KeepFactors":     {store.UserPatch{DropCredentials: true, KeepFactors: []string{b.id()}}, true},
 		"Accept":          {store.UserPatch{Accept: true}, true},

@@ -24,7 +24,7 @@ func owned() []string {
 // acts returns the fields of UserPatch that act instead of setting a value. Other checks
 // test each.
 func acts() []string {
-	return []string{"Unlink", "Revoke", "DropTokens", "DropFactors", "DropDevices", "DropCredentials", "KeepFactors", "Accept", "AcceptedUntil"}
+	return []string{"Unlink", "Revoke", "DropTokens", "DropFactors", "DropDevices", "RevokeKeys", "DropCredentials", "KeepFactors", "Accept", "AcceptedUntil"}
 }
 
 // filler writes different valid values.

@@ -111,6 +111,57 @@ func keys() checks {
 				}
 			}
 		},
+		"a key names the session that created its text": func(b *bench) {
+			u := b.user("")
+			older, newer := b.session(u.ID), b.session(u.ID)
+			k := b.newKey("k")
+			k.TextUser, k.TextSequence = b.id(), 99 // set by the store
+			put := func(what string, c store.Change, user string, sequence int64) {
+				b.Helper()
+				got, err := b.project.PutKey(b.ctx(), store.PutKey{Change: c, Key: k})
+				b.ok(err)
+				equal(b.of("%s", what), "APIKey.TextUser", got.TextUser, user)
+				equal(b.of("%s", what), "APIKey.TextSequence", got.TextSequence, sequence)
+				b.keeps(got)
+			}
+			put("a new key", bySession(older), u.ID, 2)
+			put("the same text, by another session", bySession(newer), u.ID, 2)
+			put("the same text, by code", by(now), u.ID, 2)
+			k.Hash = hashOf("next")
+			put("another text", bySession(newer), u.ID, 3)
+			k.Hash = hashOf("last")
+			put("another text, by code", by(now), "", 0)
+		},
+		"keys with a text of a session, or of a later one, are revoked": func(b *bench) {
+			u, eve := b.user(""), b.user("")
+			sessions := map[string]store.Session{"older": b.session(u.ID), "reported": b.session(u.ID), "later": b.session(u.ID), "another user's": b.session(eve.ID)}
+			reported, _, err := b.Session(b.ctx(), sessions["reported"].ID, now)
+			b.ok(err)
+			put := func(secret string, c store.Change) string {
+				b.Helper()
+				k := b.newKey(secret)
+				k.CreatedBy = u.ID // adopted, too
+				_, err := b.project.PutKey(b.ctx(), store.PutKey{Change: c, Key: k})
+				b.ok(err)
+				return k.ID
+			}
+			ids := map[string]string{"code": put("code", by(now))}
+			for name, s := range sessions {
+				ids[name] = put(name, bySession(s))
+			}
+			_, err = b.updateAt(now.Add(us), u.ID, store.UserPatch{RevokeKeys: reported.Sequence})
+			b.ok(err)
+			for name, id := range ids {
+				want := time.Time{}
+				if name == "reported" || name == "later" {
+					want = now.Add(us)
+				}
+				got, err := b.project.Key(b.ctx(), id)
+				b.ok(err)
+				equal(b.of("the session that created the text: %s", name), "APIKey.RevokedAt", got.RevokedAt, want)
+				equal(b.of("%s", name), "APIKey.Revision", got.Revision, map[bool]int64{true: 0, false: 1}[want.IsZero()])
+			}
+		},
 		"no change lands after its key was revoked": func(b *bench) {
 			u := b.user("")
 			for round := range 30 {

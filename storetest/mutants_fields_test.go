@@ -24,6 +24,7 @@ func fieldMutants() map[string]mutant {
 		"DropTokens":      "patches/a patch revokes sessions and drops tokens",
 		"DropFactors":     "credentials/a patch raises the revisions that it has to",
 		"DropDevices":     "devices/devices are forgotten by themselves, too",
+		"RevokeKeys":      "keys/keys with a text of a session, or of a later one, are revoked",
 		"DropCredentials": "credentials/all ways in are dropped but those named",
 		"KeepFactors":     "acceptance/an acceptance keeps the factors that it names",
 		"Accept":          "acceptance/an acceptance has the sequence of its patch and no end",

@@ -41,6 +41,10 @@ func recordMutants() map[string]mutant {
 		"roles of users are removed":       caught("roles/a role that somebody has is not removed", func(b base) store.Store { return takesRoles{b, capability[store.ProjectStore](b)} }),
 		"deleted roles lose the mark":      caught("roles/a name stays privileged", func(b base) store.Store { return forgetsNames{b, capability[store.ProjectStore](b)} }),
 		"keys keep their revision":         caught("keys/a key is replaced at a new revision", func(b base) store.Store { return sameRevision{b, capability[store.ProjectStore](b)} }),
+		"no session creates a text":        caught(textOfKey, func(b base) store.Store { return namesNobody{b, capability[store.ProjectStore](b)} }),
+		"the last session has the text":    caught(textOfKey, func(b base) store.Store { return newTexts{b, capability[store.ProjectStore](b)} }),
+		"keys of later sessions stay":      caught(keysFrom, patched(func(p *store.UserPatch) { p.RevokeKeys++ })),
+		"keys of earlier sessions end":     caught(keysFrom, patched(func(p *store.UserPatch) { p.RevokeKeys = min(p.RevokeKeys, 1) })),
 		"keys are replaced unseen":         caught("keys/a key is replaced only as it was seen", func(b base) store.Store { return unseeing{b, capability[store.ProjectStore](b)} }),
 		"lists hold keys that are over":    caught("keys/keys are listed, newest first, by page", func(b base) store.Store { return overToo{b, capability[store.ProjectStore](b)} }),
 		"keys are used at another time":    caught("keys/a key's use is noted once a minute", func(b base) store.Store { return noting{b, capability[store.ProjectStore](b)} }),
@@ -191,6 +195,38 @@ func (s sameRevision) PutKey(ctx context.Context, c store.PutKey) (store.APIKey,
 	k, err := s.ProjectStore.PutKey(ctx, c)
 	k.Revision = 0
 	return k, err
+}
+
+// Checks of the text of keys.
+const (
+	textOfKey = "keys/a key names the session that created its text"
+	keysFrom  = "keys/keys with a text of a session, or of a later one, are revoked"
+)
+
+// namesNobody forgets the session that creates a text.
+type namesNobody struct {
+	base
+	store.ProjectStore
+}
+
+func (s namesNobody) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, error) {
+	c.By = system
+	return s.ProjectStore.PutKey(ctx, c)
+}
+
+// newTexts takes every replacement of a key for a new text.
+type newTexts struct {
+	base
+	store.ProjectStore
+}
+
+func (s newTexts) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, error) {
+	other := c
+	other.Key.Hash = []byte("other " + c.Key.ID)
+	if _, err := s.ProjectStore.PutKey(ctx, other); err != nil {
+		return store.APIKey{}, err
+	}
+	return s.ProjectStore.PutKey(ctx, c)
 }
 
 type onlyLive struct {

@@ -277,15 +277,16 @@ func outboxRecords(has *bench) checks {
 func keyRecords() checks {
 	return checks{
 		"every member of a key is kept": func(b *bench) {
+			s := b.session(b.user("").ID)
 			k := store.APIKey{
 				ID: b.id(), Name: "name", Public: true, Environment: "live", Hash: hashOf("k"), Scopes: []string{"a", "b"}, Networks: []string{"192.0.2.0/24"},
 				CreatedBy: b.id(), Adopted: true, HourlyLimit: 7, Revision: 1, CreatedAt: now, ExpiresAt: now.Add(time.Hour), RevokedAt: now.Add(minute), LastUsedAt: now.Add(us), RotatedAt: now.Add(2 * us),
-				PreviousHash: hashOf("before"), PreviousUntil: now.Add(3 * us),
+				PreviousHash: hashOf("before"), PreviousUntil: now.Add(3 * us), TextUser: s.UserID, TextSequence: 2,
 			}
 			_, err := b.project.PutKey(b.ctx(), store.PutKey{Change: abroad(by(now)), Key: store.APIKey{ID: k.ID, Hash: hashOf("before")}})
 			b.ok(err)
 			b.ok(b.project.UseKey(b.ctx(), k.ID, k.LastUsedAt.In(east).Add(7)))
-			got, err := b.project.PutKey(b.ctx(), store.PutKey{Change: abroad(by(now.Add(minute))), Key: abroad(k), IfRevision: new(int64)})
+			got, err := b.project.PutKey(b.ctx(), store.PutKey{Change: abroad(bySession(s)), Key: abroad(k), IfRevision: new(int64)})
 			b.ok(err)
 			equal(b, "APIKey, of PutKey", got, k)
 			got, err = b.project.Key(b.ctx(), k.ID)

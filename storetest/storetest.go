@@ -11,7 +11,7 @@
 //
 // The groups of subtests, by the interface that they need:
 //
-//   - store.Store: users, fields, patches, credentials, sessions, keeping, devices,
+//   - store.Store: users, ties, precedence, exact, fields, patches, credentials, sessions, keeping, devices,
 //     refresh, order, tokens, codes, limits, upkeep, conditions, permissions, idempotency,
 //     owners, first owner, races, kept, gone, nobody, proofs, exports, accounts
 //   - store.FactorStore: factors, second factors
@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		groups map[string]checks
 	}{
 		{reflect.TypeFor[store.Store](), true, map[string]checks{
-			"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": merge(devices(), newDevices(), deviceTrust()), "refresh": merge(refresh(), replays()), "order": merge(sequenceChecks(), clockChecks(), handles()),
+			"users": users(), "ties": ties(), "precedence": precedence(), "exact": exact(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": merge(devices(), newDevices(), deviceTrust()), "refresh": merge(refresh(), replays()), "order": merge(sequenceChecks(), clockChecks(), handles()),
 			"tokens": tokens(), "codes": merge(codes(), linkCodes()), "limits": limits(), "upkeep": merge(upkeep(), sweeps(has)),
 			"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "acceptance": acceptance(), "first owner": firstOwner(), "races": races(has),
 			"kept": merge(kept(), records(), taken(has)), "gone": gone(has), "nobody": merge(nobody(has), nothing(), heldInOrder()),

@@ -100,7 +100,7 @@ func assign(ctx context.Context, service *auth.Auth, now bool, action, account, 
 	isID := uuid.Validate(account) == nil
 	switch {
 	case action == "grant" && isID:
-		return adm.Grant(ctx, by, account, role)
+		return adm.Grant(ctx, by, admin.GrantParams{UserID: account, Role: role})
 	case action == "grant":
 		return adm.GrantByAddress(ctx, by, account, role)
 	case !isID:

@@ -39,7 +39,7 @@ func open(t *testing.T) *office {
 func (o *office) hire(email, role string) *authtest.SignedIn {
 	o.t.Helper()
 	s := o.LoginAs(o.t, email)
-	if _, err := o.adm.Grant(o.t.Context(), admin.System("test").Accepting(), s.User.ID, role); err != nil {
+	if _, err := o.adm.Grant(o.t.Context(), admin.System("test").Accepting(), admin.GrantParams{UserID: s.User.ID, Role: role}); err != nil {
 		o.t.Fatal(err)
 	}
 	return o.LoginAs(o.t, email)

@@ -212,7 +212,7 @@ func TestEditorsChangeOthersNotes(t *testing.T) {
 		bob = in.AccessToken
 	}
 	change(http.StatusNotFound)
-	if _, err := adm.Grant(t.Context(), code, who.UserID, "editor"); err != nil {
+	if _, err := adm.Grant(t.Context(), code, admin.GrantParams{UserID: who.UserID, Role: "editor"}); err != nil {
 		t.Fatal(err)
 	}
 	change(http.StatusUnauthorized) // the token is older than the change

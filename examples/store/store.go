@@ -68,7 +68,7 @@ func New() *Store {
 
 // Contract is a literal, never store.ContractVersion: a later auth may require conditions
 // that this code does not know, and must be able to detect that.
-func (s *Store) Contract() int { return 11 }
+func (s *Store) Contract() int { return 12 }
 
 // Ping reports whether the store is available.
 func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }
@@ -282,10 +282,10 @@ func (db *tables) held(userID string, now time.Time) (h store.UserRecords) { // 
 		}
 	}
 	slices.SortFunc(h.Devices, func(a, b store.DeviceRecord) int {
-		return cmp.Or(a.FirstSeenAt.Compare(b.FirstSeenAt), cmp.Compare(a.Device, b.Device))
+		return cmp.Or(a.FirstSeenAt.Compare(b.FirstSeenAt), a.LastSeenAt.Compare(b.LastSeenAt), cmp.Compare(a.Device, b.Device))
 	})
 	slices.SortFunc(h.Pending, func(a, b store.TokenRecord) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ExpiresAt.Compare(b.ExpiresAt), cmp.Compare(a.Purpose, b.Purpose))
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ExpiresAt.Compare(b.ExpiresAt), cmp.Compare(a.Purpose, b.Purpose), cmp.Compare(a.Subject, b.Subject))
 	})
 	return h
 }
@@ -324,6 +324,9 @@ func (t *tx) save(c store.Credentials) (store.User, error) {
 		return *u, &store.ConflictError{Field: "handle"}
 	}
 	for i, id := range u.Identities {
+		if t.identityTaken(u.ID, id.ID) {
+			return *u, &store.ConflictError{Field: "id"}
+		}
 		if taken(store.ByIdentity(id.Provider, id.Subject)) || slices.ContainsFunc(u.Identities[:i], same(id.Provider, id.Subject)) {
 			return *u, &store.ConflictError{Field: "identity"}
 		}
@@ -332,6 +335,16 @@ func (t *tx) save(c store.Credentials) (store.User, error) {
 	t.users[u.ID] = c
 	t.owned = t.owned || u.AcceptedSequence > 0 && slices.Contains(u.Roles, store.RoleOwner)
 	return *u, nil
+}
+
+// identityTaken reports whether another user has an identity of that id.
+func (t *tx) identityTaken(userID, id string) bool {
+	for _, c := range t.users {
+		if c.User.ID != userID && slices.ContainsFunc(c.User.Identities, func(i store.Identity) bool { return i.ID == id }) {
+			return true
+		}
+	}
+	return false
 }
 
 // CreateUser adds a user with all associated data.

@@ -16,11 +16,17 @@ import (
 // PutToken stores a token and replaces an older one about the same subject.
 func (s *Store) PutToken(ctx context.Context, c store.PutToken) error {
 	_, err := change(ctx, s, &c.Change, func(t *tx) (any, error) {
+		if err := t.known(c.Token.UserID); err != nil {
+			return nil, err
+		}
 		if c.Supersedes != nil && !bytes.Equal(t.liveHash(c.Token.Purpose, c.Token.Subject, c.Now), *c.Supersedes) {
 			return nil, store.ErrStale
 		}
 		if c.Yields && t.liveHash(c.Token.Purpose, c.Token.Subject, c.Now) != nil {
-			return nil, t.known(c.Token.UserID)
+			return nil, nil
+		}
+		if older, ok := t.tokens[keyOf(c.Token.Purpose, c.Token.Hash)]; ok && (c.Token.Subject == "" || older.Subject != c.Token.Subject) {
+			return nil, &store.ConflictError{Field: "token"}
 		}
 		return nil, t.addToken(c.Token)
 	})

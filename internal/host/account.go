@@ -113,11 +113,15 @@ type Accounts interface {
 	PrivilegedRoles() []string
 	// DeclarePrivileged sets the permissions that the application declared privileged.
 	DeclarePrivileged(permissions []string)
+	// RolesIn returns the roles of u that count in a session: without a second factor, not
+	// those that require one.
+	RolesIn(ctx context.Context, u store.User, s store.Session) ([]string, error)
 	// Standing returns the part of an account's roles that counts when it acts.
 	Standing(t store.RoleTable, u store.User) Standing
 	// SetRoles makes a patch replace the roles of u, by the rules about acceptance. Every
-	// change of roles calls it, with the table and the user among the conditions.
-	SetRoles(p *store.UserPatch, t store.RoleTable, u store.User, roles []string)
+	// change of roles calls it, with the table and the user among the conditions. asks
+	// reports whether the change adds operator permissions that wait.
+	SetRoles(p *store.UserPatch, t store.RoleTable, u store.User, roles []string) (asks bool)
 	// OperatorRoles returns the names of the roles that hold operator permissions, sorted,
 	// and of all privileged roles.
 	OperatorRoles(t store.RoleTable) []string

@@ -287,6 +287,8 @@ create table auth.api_keys (
 	expires_at timestamptz,
 	revoked_at timestamptz,
 	rotated_at timestamptz, -- since when the key has its current text; null: since it was created
+	text_user uuid, -- the session that created the current text, if any: its user and its sequence
+	text_sequence bigint not null default 0,
 	is_public boolean not null default false,
 	environment text not null default '',
 	networks text[] not null default '{}',

@@ -60,6 +60,8 @@ export interface SignedIn {
   session: Session | null;
   /** The number of unused recovery codes. Only set after a sign-in with a recovery code. */
   recovery_codes_left?: number;
+  /** New recovery codes, in place of those that an account recovery link dropped. Shown only once. */
+  recovery_codes?: string[];
 }
 
 /** The events of {@link AuthClient.onAuthStateChange}. */

@@ -162,6 +162,7 @@ export type Session = {
   expires_at: UnixTime;
   /** Lifetime of the access token in seconds. */
   expires_in: number;
+  recovery_codes?: TenCodes;
   /** Only after a recovery code was used. */
   recovery_codes_left?: number;
   /** Opaque; use it at /refresh. Null if it is in a cookie. */

@@ -134,28 +134,3 @@ func TestStopEndsAPasswordSetSince(t *testing.T) {
 		}
 	}
 }
-
-// A recovery link removes the recovery codes that the reported session created. The
-// owner's factor stays, because an older session added it.
-func TestRecoveryCodesOfAReportedSession(t *testing.T) {
-	w, _, s := harness.NewDeviceWorld(t)
-	e := w.Enrol(s.AccessToken)
-	w.Clock.Advance(time.Minute)
-	body := harness.Credentials(harness.AdaMail, harness.GoodPassword)
-	body["totp_code"] = w.Code(e.Secret, 0)
-	thief := w.Do("POST", "/login", body, harness.OnDevice(harness.Mobile)).Session()
-	codes := harness.DecodeAs[struct {
-		Codes []string `json:"recovery_codes"`
-	}](w.Do("POST", "/2fa/recovery-codes", nil, harness.Bearer(thief.AccessToken)).Want(200)).Codes
-	w.Do("POST", "/secure-account", map[string]any{"token": w.StopToken(harness.AdaMail, auth.KindNewDevice)}).Want(200)
-	const chosen = "the owner's horse battery"
-	w.Do("POST", "/reset-password", map[string]any{"token": w.LinkToken(harness.AdaMail, auth.KindResetPassword), "new_password": chosen}).Want(200)
-	token := func() string {
-		return harness.DecodeAs[struct {
-			MFAToken string `json:"mfa_token"`
-		}](w.Do("POST", "/login", harness.Credentials(harness.AdaMail, chosen)).Want(403, auth.CodeMFARequired)).MFAToken
-	}
-	w.Do("POST", "/2fa/verify", map[string]any{"mfa_token": token(), "recovery_code": codes[0]}).Want(422, auth.CodeInvalidTOTPCode)
-	w.Clock.Advance(time.Minute)
-	w.Do("POST", "/2fa/verify", map[string]any{"mfa_token": token(), "totp_code": w.Code(e.Secret, 0)}).Session()
-}

@@ -160,10 +160,14 @@ export interface UsersEndSessionsInput {
 
 /** Input of PUT /admin/users/{id}/roles, see {@link AdminOperations}. */
 export interface UsersSetRolesInput {
-  /** The account's email address; any other is refused. If the account waits to accept permissions of an operator, the link is sent to it. */
   address?: string | undefined;
   reason?: string | undefined;
   roles: string[];
+}
+
+/** Input of POST /admin/users/{id}/roles/{role}, see {@link AdminOperations}. */
+export interface UsersAddRoleInput {
+  address?: string | undefined;
 }
 
 /** Input of POST /admin/users/{id}/impersonate, see {@link AdminOperations}. */

@@ -1,0 +1,64 @@
+package admin_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+)
+
+// A key that the reported session or a later one created, rotated or had adopted ends with
+// the recovery of the account. Keys of an older session, of other people and of the
+// application stay.
+func TestRecoveryRevokesKeys(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := func() *authtest.SignedIn {
+			return o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		}
+		older, other := owner(), o.LoginAs(t, "other@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		create := func(s *authtest.SignedIn) admin.NewKey { return o.key(actor(s), admin.PermUsersRead) }
+		keep := map[string]admin.NewKey{"of an older session": create(older), "of another owner": create(other), "of the application": o.key(admin.System("test"), admin.PermUsersRead)}
+		rotate := create(older)
+		reported := owner()
+		later := owner()
+		end := map[string]admin.NewKey{"of the reported session": create(reported), "of a later session": create(later), "adopted": create(reported)}
+		adopted := true
+		if _, err := o.adm.UpdateKey(t.Context(), actor(reported), admin.UpdateKeyParams{ID: end["adopted"].ID, Adopted: &adopted}); err != nil {
+			t.Fatal(err)
+		}
+		name := "renamed"
+		if _, err := o.adm.UpdateKey(t.Context(), actor(reported), admin.UpdateKeyParams{ID: keep["of an older session"].ID, Name: &name}); err != nil {
+			t.Fatal(err)
+		}
+		rotated, err := o.adm.RotateKey(t.Context(), actor(reported), admin.RotateKeyParams{ID: rotate.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end["rotated"] = rotated
+		for _, k := range end {
+			o.do(program(k), "GET /me", "").want(200)
+		}
+
+		address := "thief@example.com"
+		if _, err := o.UpdateMe(t.Context(), auth.UpdateMeParams{Caller: auth.Caller{UserID: reported.User.ID, SessionID: reported.SessionID}, Email: &address}); err != nil {
+			t.Fatal(err)
+		}
+		_, token, _ := strings.Cut(o.Mail(t, "owner@example.com", auth.KindEmailChangeRequested).Link, "token=")
+		if err := o.SecureAccount(t.Context(), auth.SecureAccountParams{Token: token}); err != nil {
+			t.Fatal(err)
+		}
+		for what, k := range end {
+			if a := o.do(program(k), "GET /me", ""); a.status != 401 {
+				t.Errorf("a key %s: status %d", what, a.status)
+			}
+		}
+		for what, k := range keep {
+			if a := o.do(program(k), "GET /me", ""); a.status != 200 {
+				t.Errorf("a key %s: status %d", what, a.status)
+			}
+		}
+	})
+}
