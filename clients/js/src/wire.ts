@@ -311,6 +311,7 @@ export type WireCode =
   | "session_ended"
   | "session_not_found"
   | "signup_disabled"
+  | "target_stronger"
   | "token_stale"
   | "unavailable"
   | "unknown_provider"
