@@ -385,14 +385,15 @@ func (a *Auth) handleHealth(w http.ResponseWriter, r *http.Request) error {
 }
 
 // within returns the session of the access token that a request carries in addition
-// to its link or code. It may have ended or belong to another account; the store
-// checks that. A missing session or an invalid cookie is no error.
+// to its link or code, or that of the browser's refresh token. It may have ended or belong
+// to another account; the store checks that. A missing session or an invalid cookie is no
+// error.
 func (a *Auth) within(r *http.Request) (Caller, error) {
 	claims, _, err := a.authenticate(r)
 	_, given := a.givenBearer(r)
 	switch {
 	case err != nil && !given && !errors.Is(err, CodeCrossSiteRequest):
-		return Caller{}, nil //nolint:nilerr // no token, an old cookie, or a proxy's own login, is no reason to refuse a link
+		return a.sessionOfRefreshCookie(r) // no token, an old cookie, or a proxy's own login, is no reason to refuse a link
 	case err != nil:
 		return Caller{}, err
 	}

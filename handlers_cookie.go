@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // cookieName returns the common part of all cookie names.
@@ -202,6 +204,30 @@ func (a *Auth) sessionCookie(r *http.Request, name string) (string, error) {
 	}
 	transportOf(r.Context()).cameByCookie()
 	return c.Value, nil
+}
+
+// sessionOfRefreshCookie returns the live session that a browser could refresh, without
+// rotating the token; the zero Caller if there is none. It outlives the access token's
+// cookie. Only the newest token counts, because an older one may be a stolen copy.
+func (a *Auth) sessionOfRefreshCookie(r *http.Request) (Caller, error) {
+	refresh, err := a.refreshCookie(r)
+	if err != nil {
+		return Caller{}, err
+	}
+	id, counter, ok := a.keys.ParseRefreshToken(refresh)
+	if !ok {
+		return Caller{}, nil
+	}
+	s, u, err := a.store.Session(r.Context(), id, a.now())
+	switch {
+	case errors.Is(err, store.ErrSessionEnded), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrBanned):
+		return Caller{}, nil
+	case err != nil:
+		return Caller{}, storeFailed(err)
+	case counter != s.Counter, s.AAL != store.LevelAAL2 && a.mfaRequired(r.Context(), u):
+		return Caller{}, nil
+	}
+	return Caller{UserID: u.ID, SessionID: s.ID}, nil
 }
 
 // noteSessionCookies records that a sign-in's request has session cookies, live or not,

@@ -126,7 +126,11 @@ func (k kit) SetCookie(w http.ResponseWriter, name, value string, maxAge int) {
 	k.a.setCookie(w, k.a.cookieNamed(name), value, maxAge)
 }
 
-func (k kit) SetSignUp(w http.ResponseWriter, requestID string) { k.a.setSignUp(w, requestID) }
+func (k kit) SetSignUp(w http.ResponseWriter, r *http.Request, requestID string) {
+	k.a.setSignUp(w, r, requestID)
+}
+
+func (k kit) SignUps(r *http.Request) string { return k.a.signUpsOf(r, "") }
 
 func (k kit) PreferredLocale(ctx context.Context, u User) string { return preferredLocale(ctx, u) }
 

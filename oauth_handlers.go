@@ -111,7 +111,7 @@ func (a *Auth) finishCallback(w http.ResponseWriter, r *http.Request) error {
 	res, err := a.FinishOAuth(r.Context(), c)
 	var e *Error
 	if errors.As(err, &e) && e.signUp != "" && a.cfg.cookies != nil {
-		a.setSignUp(w, e.signUp)
+		a.setSignUp(w, r, e.signUp)
 	}
 	switch {
 	case err != nil && res == nil:

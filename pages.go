@@ -108,13 +108,14 @@ type page struct {
 	First        bool           // reset_password: the user has never had a password or a session
 	TypedCode    string         // type_code, link_elsewhere, confirm_sign_up: the user types it in the browser that requested it
 	TakesOver    bool           // confirm_sign_in: the sign-in deletes credentials that others have set up
-	Done         string         // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "secured", "accepted", "owner"
+	Done         string         // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "refused", "secured", "accepted", "owner"
 	TakenOver    bool           // credentials that others had set up were deleted
 	Disownable   bool           // confirm_email: another person may have created the account
 	MadeAt       string         // when the account was created; link_elsewhere: when the change was requested
 	MadeFrom     string         // on which device, if known; link_elsewhere: of the request
-	NewAddress   string         // link_elsewhere: the requested email address
+	NewAddress   string         // confirm_email, link_elsewhere: the requested email address, and Address is the account's
 	Over         bool           // link_elsewhere: the session that requested it has ended
+	Replaced     bool           // link_elsewhere: the link is used or replaced
 	MovesBack    bool           // secure_account: the email address is restored
 	ResetSent    bool           // disowned, secured: a link to choose a password was sent
 	CodesDropped bool           // secured: the recovery codes were removed; the next sign-in gets new ones

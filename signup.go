@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/authmount/auth/internal/outbox"
@@ -272,7 +273,7 @@ func (a *Auth) handleSignUp(w http.ResponseWriter, r *http.Request) error {
 	}
 	if res.ConfirmationRequired {
 		if t := transportOf(r.Context()); t != nil && t.cookies {
-			a.setSignUp(w, res.RequestID)
+			a.setSignUp(w, r, res.RequestID)
 		}
 		return writeJSON(w, http.StatusOK, map[string]any{"user": ViewOf(res.User), "confirmation_required": true, "request_id": res.RequestID})
 	}
@@ -313,27 +314,47 @@ func (a *Auth) takenRequest(ctx context.Context, u User) string {
 	return a.keys.RequestID(ofTakenPhone(u.Phone), t.ExpiresAt)
 }
 
-// signUpCookie is the name of the cookie with the id of the browser's last sign-up. It lets
-// the link in the mail complete by one press there.
-const signUpCookie = "sign-up"
+// Each sign-up of a browser has a cookie with its id, which lets the link in the mail
+// complete by one press there. One cookie for all would lose the id of a form that is
+// submitted twice: the second sign-up finds the address taken, and its id is made-up.
+const (
+	signUpCookie = "sign-up-" // and the start of the id
+	maxSignUps   = 4          // in one browser
+)
 
 // setSignUp stores the id of a sign-up in the browser, if its sessions are in cookies.
-func (a *Auth) setSignUp(w http.ResponseWriter, id string) {
-	a.setCookie(w, a.cookieNamed(signUpCookie), id, int(verifyLife/time.Second))
-}
-
-// signUpOf returns the id of the browser's last sign-up, or "".
-func (a *Auth) signUpOf(r *http.Request) string {
-	if c := soleCookie(r, a.cookieNamed(signUpCookie)); c != nil && a.cfg.cookies != nil {
-		return c.Value
+func (a *Auth) setSignUp(w http.ResponseWriter, r *http.Request, id string) {
+	stored := a.signUpCookies(r)
+	for len(stored) >= maxSignUps { // browsers send the oldest first (RFC 6265, section 5.4)
+		a.setCookie(w, stored[0].Name, "", -1)
+		stored = stored[1:]
 	}
-	return ""
+	a.setCookie(w, a.cookieNamed(signUpCookie+id[:8]), id, int(verifyLife/time.Second))
 }
 
-// signedUp reports whether an id comes from the sign-up that created an account with
-// its present address.
-func (a *Auth) signedUp(u User, request string) bool {
-	return a.keys.ValidRequestID(ofSignUp(u), request, a.now())
+func (a *Auth) signUpCookies(r *http.Request) []*http.Cookie {
+	if a.cfg.cookies == nil {
+		return nil
+	}
+	return slices.DeleteFunc(r.Cookies(), func(c *http.Cookie) bool { return !strings.HasPrefix(c.Name, a.cookieNamed(signUpCookie)) })
+}
+
+// signUpsOf returns a given id of a sign-up and those of the browser, as
+// VerifyEmailParams.RequestID.
+func (a *Auth) signUpsOf(r *http.Request, given string) string {
+	ids := []string{given}
+	for _, c := range a.signUpCookies(r) {
+		ids = append(ids, c.Value)
+	}
+	return strings.Join(ids, ",")
+}
+
+// signedUp reports whether one of the ids comes from the sign-up that created an account
+// with its present address.
+func (a *Auth) signedUp(u User, ids string) bool {
+	return slices.ContainsFunc(strings.SplitN(ids, ",", 2*maxSignUps), func(id string) bool {
+		return a.keys.ValidRequestID(ofSignUp(u), id, a.now())
+	})
 }
 
 func ofSignUp(u User) string { return "sign-up " + u.ID + " " + store.EmailKey(u.Email) }

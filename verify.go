@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"time"
 
 	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
@@ -126,9 +125,10 @@ type VerifyEmailParams struct {
 	Email string
 	Code  string
 
-	// SignUpResult.RequestID of the account's sign-up. It shows that the same person
-	// signed up and read the link or code. Outside of a session, the first verification of
-	// an address by a code without it takes the account over.
+	// SignUpResult.RequestID of the account's sign-up, or several, separated by commas. It
+	// shows that the same person signed up and read the link or code. Outside of a session,
+	// the first verification of an address by a code without it takes the account over.
+	// Another account's session in Within does not matter then.
 	RequestID string
 
 	// With Token: the account's password. It shows that the same person signed up, if the
@@ -235,6 +235,9 @@ func (a *Auth) passwordOfLink(ctx context.Context, p VerifyEmailParams) (*creden
 }
 
 func (a *Auth) verifyByCode(ctx context.Context, v verification) (VerifiedEmail, error) {
+	if err := a.leaveOtherSession(ctx, &v); err != nil {
+		return VerifiedEmail{}, err
+	}
 	g, t, d, err := a.verificationAttempt(ctx, v)
 	if err != nil {
 		return VerifiedEmail{}, err
@@ -256,6 +259,25 @@ func (a *Auth) verifyByCode(ctx context.Context, v verification) (VerifiedEmail,
 		done.ResetSent, err = a.sendFollowUp(ctx, done.User.Email)
 	}
 	return done, err
+}
+
+// leaveOtherSession clears v.Within if the code is for the sign-up of another account. Only
+// the person who signed up has the id that shows this.
+func (a *Auth) leaveOtherSession(ctx context.Context, v *verification) error {
+	email, err := NormalizeEmail(v.Email)
+	if err != nil || v.Within.SessionID == "" || v.RequestID == "" {
+		return nil //nolint:nilerr // the attempt returns the error
+	}
+	u, err := a.store.User(ctx, store.ByEmail(email))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return storeFailed(err)
+	case u.ID != v.Within.UserID && a.signedUp(u, v.RequestID):
+		v.Within = Caller{}
+	}
+	return nil
 }
 
 // confirmAtSignIn verifies the address of an account by a code, together with a credential
@@ -292,21 +314,24 @@ func (a *Auth) verificationEffect(ctx context.Context, p verification) (decide f
 	linkCreated := false // the link exists
 	asked = new(bool)
 	return func(t store.Token, d linkData) (store.Redemption, error) {
-		authority := byAuthentication()
-		if p.Within.SessionID != "" {
-			if t.UserID != p.Within.UserID {
-				return store.Redemption{}, fail(CodeInvalidToken, errors.New("the link belongs to another user"))
-			}
+		creds, err := a.store.Credentials(ctx, store.ByID(t.UserID))
+		if err != nil {
+			return store.Redemption{}, linkFailed(err)
+		}
+		before, authority := creds.User, byAuthentication()
+		switch {
+		case p.Within.SessionID == "":
+		case t.UserID == p.Within.UserID:
 			authority = p.Within.authority()
+		case isFirstVerification(before, d):
+			p.Within = Caller{}
+		default:
+			return store.Redemption{}, fail(CodeInvalidToken, errors.New("the link belongs to another user"))
 		}
 		if *asked = d.SessionID != ""; *asked {
 			authority = Caller{UserID: t.UserID, SessionID: d.SessionID}.authority()
 		}
-		creds, err := a.store.Credentials(ctx, store.ByID(t.UserID))
-		before := creds.User
 		switch {
-		case err != nil:
-			return store.Redemption{}, linkFailed(err)
 		case before.Banned(a.now()):
 			return store.Redemption{}, fail(CodeUserBanned, nil)
 		case p.by != nil && !p.by.isCurrent(creds):
@@ -367,52 +392,6 @@ func (a *Auth) confirmed(u User, address string) (p store.UserPatch, events []st
 	return p, events
 }
 
-// disownAccount is "This wasn't me" on the page: the address's owner takes over the
-// account that another person created with the address, and gets a link to choose a
-// password. If the address is not yet the account's, the link and its code become invalid,
-// and the account may be refused further changes for a while (see refusedChanges).
-func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver, reset bool, err error) {
-	refused := ""
-	_, u, err := a.redeem(ctx, store.PurposeVerifyEmail, token, func(t store.Token, d linkData) (store.Redemption, error) {
-		u, err := a.store.User(ctx, store.ByID(t.UserID))
-		if err != nil {
-			return store.Redemption{}, linkFailed(err)
-		}
-		if takenOver = isFirstVerification(u, d); !takenOver {
-			if isNewAddress(u, d) {
-				refused = u.ID
-			}
-			c := a.newChange(ctx, byAuthentication())
-			c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
-			return store.Redemption{Change: c, Effect: store.Effect{UserID: u.ID}}, nil
-		}
-		r, _ := a.verificationRedemption(ctx, u, rootEmail, Caller{})
-		return r, nil
-	})
-	if err == nil && refused != "" {
-		if err := a.take(ctx, a.refusedChanges(refused, 1)); err != nil && !errors.Is(err, CodeRateLimited) {
-			return false, false, err
-		}
-	}
-	if err != nil || !takenOver {
-		return false, false, err
-	}
-	reset, err = a.sendFollowUp(ctx, u.Email)
-	return true, reset, err
-}
-
-// refusedChanges is a draw from the changes of address of an account that the owners of
-// the addresses may refuse. After three the account cannot change its address for a day.
-func (a *Auth) refusedChanges(userID string, cost int) store.Draw {
-	return a.draw(a.always(Rate{Burst: 3, Per: 3 * 24 * time.Hour}), "address-refused", userID, cost)
-}
-
-// mayChangeAddress checks that fewer than three changes of the account's address were
-// refused lately. Errors: CodeRateLimited.
-func (a *Auth) mayChangeAddress(ctx context.Context, userID string) error {
-	return a.take(ctx, a.refusedChanges(userID, 0)) // checks without drawing
-}
-
 // isFirstVerification reports whether a verification link is the first verification of
 // the account's address.
 func isFirstVerification(u User, d linkData) bool {
@@ -462,7 +441,7 @@ func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	v, err := a.VerifyEmail(ctx, VerifyEmailParams{
-		Token: p.Token, Within: within, Email: p.Email, Code: p.Code, RequestID: cmp.Or(p.RequestID, a.signUpOf(r)), Password: p.Password,
+		Token: p.Token, Within: within, Email: p.Email, Code: p.Code, RequestID: a.signUpsOf(r, p.RequestID), Password: p.Password,
 	})
 	if err != nil {
 		return err

@@ -26,15 +26,22 @@ func (a *Auth) handleVerifyEmail(w http.ResponseWriter, r *http.Request) error {
 // problem is the error of a password that was typed on the page; nil: none.
 func (a *Auth) showVerifyPage(w http.ResponseWriter, r *http.Request, secret string, problem error) error {
 	t, d, c, err := a.peekVerification(r.Context(), secret)
+	if errors.Is(err, CodeInvalidToken) && a.refusable(r.Context(), secret) {
+		a.showPage(w, r, http.StatusOK, page{Name: "link_elsewhere", Token: secret, Replaced: true}, "")
+		return nil
+	}
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
 	u := c.User
-	here := a.signedInAs(r, u) || isFirstVerification(u, d) && a.signedUp(u, a.signUpOf(r))
+	here := a.signedInAs(r, u) || isFirstVerification(u, d) && a.signedUp(u, a.signUpsOf(r, ""))
 	if completesHere := here || !isElsewhere(c, d); !completesHere {
 		return a.showElsewhere(w, r, t, c, d, page{Token: secret}, problem)
 	}
 	pg := page{Name: "confirm_email", Token: secret, Address: maskEmail(d.Email)}
+	if isNewAddress(u, d) { // a stranger may have signed the browser in to an account of theirs
+		pg.Address, pg.NewAddress = maskedAccount(u), d.Email
+	}
 	if maybeUnknownAccount(u, d) && !here {
 		pg.Disownable, pg.MadeAt, pg.MadeFrom = true, pageTime(u.CreatedAt), deviceLabel(d.Device)
 	}
@@ -60,6 +67,9 @@ func (a *Auth) peekVerification(ctx context.Context, secret string) (store.Token
 func isElsewhere(c store.Credentials, d linkData) bool {
 	return isNewAddress(c.User, d) || isFirstVerification(c.User, d) && carriesCredentials(c)
 }
+
+// maskedAccount returns the address by which a page names an account.
+func maskedAccount(u User) string { return cmp.Or(maskEmail(u.Email), maskAddress(u.Phone)) }
 
 func pageTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
@@ -88,7 +98,7 @@ func (a *Auth) showElsewhere(w http.ResponseWriter, r *http.Request, t store.Tok
 	case err != nil:
 		return a.showProblem(w, r, err)
 	}
-	pg.Name, pg.Address, pg.NewAddress = "link_elsewhere", cmp.Or(maskEmail(u.Email), maskAddress(u.Phone)), d.Email
+	pg.Name, pg.Address, pg.NewAddress = "link_elsewhere", maskedAccount(u), d.Email
 	pg.MadeAt = pageTime(t.CreatedAt)
 	a.showPage(w, r, http.StatusOK, pg, "")
 	return nil
@@ -149,13 +159,9 @@ func (a *Auth) handleVerifyEmailPost(w http.ResponseWriter, r *http.Request) err
 	case form.Get("disown") == "":
 		return a.finishVerifyEmail(w, r, form)
 	}
-	takenOver, reset, err := a.disownAccount(r.Context(), form.Get("token"))
+	done, reset, err := a.disownAccount(r.Context(), form.Get("token"))
 	if err != nil {
 		return a.showProblem(w, r, err)
-	}
-	done := "left_alone"
-	if takenOver {
-		done = "disowned"
 	}
 	return a.showDone(w, r, page{Done: done, ResetSent: reset}, "")
 }
@@ -166,7 +172,7 @@ func (a *Auth) finishVerifyEmail(w http.ResponseWriter, r *http.Request, form ur
 		return a.showProblem(w, r, err)
 	}
 	token := form.Get("token")
-	d, _, err := a.verifyEmail(r.Context(), VerifyEmailParams{Token: token, Within: within, RequestID: a.signUpOf(r), Password: form.Get("password")})
+	d, _, err := a.verifyEmail(r.Context(), VerifyEmailParams{Token: token, Within: within, RequestID: a.signUpsOf(r, ""), Password: form.Get("password")})
 	switch {
 	case errors.Is(err, CodeMissingToken): // signed out meanwhile
 		return a.showVerifyPage(w, r, token, nil)

@@ -107,7 +107,7 @@ func postAddressCode(then string) func(*visit) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		done, err := v.p.a.VerifyEmail(v.ctx, auth.VerifyEmailParams{Email: v.flow.Address, Code: code, RequestID: v.flow.RequestID, Within: v.within()})
+		done, err := v.p.a.VerifyEmail(v.ctx, auth.VerifyEmailParams{Email: v.flow.Address, Code: code, RequestID: v.p.kit.SignUps(v.r), Within: v.within()})
 		if err != nil {
 			return "", err
 		}

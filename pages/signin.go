@@ -111,8 +111,8 @@ func postSignUp(v *visit) (string, error) {
 		return "", err
 	}
 	if res.ConfirmationRequired {
-		v.flow.Address, v.flow.RequestID = strings.TrimSpace(v.form.Get("email")), res.RequestID
-		v.p.kit.SetSignUp(v.w, res.RequestID)
+		v.flow.Address = strings.TrimSpace(v.form.Get("email"))
+		v.p.kit.SetSignUp(v.w, v.r, res.RequestID)
 		return v.p.path("/sign-up/code"), nil
 	}
 	return v.signedIn(res.Tokens)

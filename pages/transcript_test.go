@@ -293,6 +293,7 @@ var random = []struct {
 	{regexp.MustCompile(`\b([A-Z2-7]{4} ){7}[A-Z2-7]{4}\b|\b[A-Z2-7]{32}\b`), "{key}"},
 	{regexp.MustCompile(`\b[a-z0-9]{4}(-[a-z0-9]{4}){3,}\b|\b[a-z0-9]{5}-[a-z0-9]{5}\b`), "{recovery code}"},
 	{regexp.MustCompile(`code=\d{6}\b`), "code={digits}"},
+	{regexp.MustCompile(`-sign-up-[\w-]{8}`), "-sign-up-{id}"},
 	{regexp.MustCompile(`(?m)^( *<p> |)\d{6}$`), "$1{digits}"},
 	{regexp.MustCompile(`http(://|%3A%2F%2F)127\.0\.0\.1(:|%3A)\d+`), "{provider}"},
 	{regexp.MustCompile(`ada\d+(@|%40)`), "ada$1"},

@@ -78,7 +78,9 @@ type Pages interface {
 	SetCookie(w http.ResponseWriter, name, value string, maxAge int)
 	// SetSignUp stores SignUpResult.RequestID in the browser, so that the link in the mail
 	// completes there by one press.
-	SetSignUp(w http.ResponseWriter, requestID string)
+	SetSignUp(w http.ResponseWriter, r *http.Request, requestID string)
+	// SignUps returns the ids of the browser's sign-ups, as VerifyEmailParams.RequestID.
+	SignUps(r *http.Request) string
 	// BindBrowser sets the cookie that a provider's callback requires, and returns its
 	// secret. Errors: unknown_provider, method_disabled.
 	BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error)

@@ -18,7 +18,7 @@ export type ConfirmationCode = string;
 /** The account's address must be confirmed first. */
 export type ConfirmationRequired = {
   confirmation_required: true;
-  /** Opaque. Send it together with the mailed code at /verify-email, or with the code of the text message at /otp/verify. */
+  /** Opaque. Send it together with the mailed code at /verify-email, or with the code of the text message at /otp/verify. Of several sign-ups with one address, only the first id confirms: keep it. */
   request_id: string;
   user: User;
 };
@@ -477,7 +477,7 @@ export type Bodies = {
     email?: Email;
     /** With token: the account's password. It shows the same. */
     password?: string;
-    /** The request_id of /signup. It shows that the reader of the mail also signed up. */
+    /** The request_id of /signup, or several, separated by commas. It shows that the reader of the mail also signed up. */
     request_id?: string;
     token?: string;
   };

@@ -333,7 +333,7 @@ func TestVerifyEmail(t *testing.T) {
 	eve := w.PostSignUp("eve@example.com")
 	token := w.LinkToken("ada@example.com", auth.KindVerifyEmail)
 	w.Fired()
-	w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(eve.AccessToken)).Want(400, auth.CodeInvalidToken)
+	w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(eve.AccessToken)).Want(401, auth.CodeMissingToken) // another account's session is no evidence
 	w.Do("POST", "/verify-email", nil).Want(401, auth.CodeMissingToken)
 	w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer("x.y.z")).Want(401, auth.CodeBadToken)
 	w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(s.AccessToken)).Want(200)

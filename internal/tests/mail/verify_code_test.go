@@ -111,7 +111,7 @@ func TestChangeOfAddressByItsOwner(t *testing.T) {
 		cookie := harness.Header{Name: "Cookie", Value: harness.AccessCookie + "=" + access}
 		w.Do("PATCH", "/me", map[string]any{"email": fresh}, cookie, harness.SameSite).Want(200)
 		token := w.LinkToken(fresh, auth.KindChangeEmail)
-		if page := string(w.Do("GET", "/verify-email?token="+token, nil, cookie, harness.Browser).Want(200).Body); !strings.Contains(page, "Yes, confirm") {
+		if page := string(w.Do("GET", "/verify-email?token="+token, nil, cookie, harness.Browser).Want(200).Body); !strings.Contains(page, "Yes, change it") {
 			t.Errorf("page %s", page)
 		}
 		w.Do("POST", "/verify-email", "token="+token, harness.Form, harness.Browser, cookie, harness.SameSite).Want(200)
@@ -197,6 +197,83 @@ func TestChangeOfAddressIsRefused(t *testing.T) {
 	// Another account can still take the address.
 	w.Clock.Advance(10 * time.Minute)
 	w.Do("PATCH", "/me", map[string]any{"email": fresh}, harness.Bearer(w.Member("eve@example.com").AccessToken)).Want(200)
+}
+
+// A thief who replaces each request before its recipient answers is refused as well. Each
+// recipient counts once.
+func TestReplacedChangeOfAddressIsRefused(t *testing.T) {
+	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SendGap: auth.Rate{Burst: -1}, SendPerIP: auth.Rate{Burst: -1}}))
+	s := w.Member(harness.AdaMail)
+	ask := func(to string, status int) {
+		t.Helper()
+		w.Do("PATCH", "/me", map[string]any{"email": to}, harness.Bearer(s.AccessToken)).Want(status)
+	}
+	refuse := func(token string, status int) {
+		t.Helper()
+		w.Do("POST", "/verify-email", "token="+token+"&disown=1", harness.Form, harness.Browser).Want(status)
+	}
+	for _, victim := range []string{"v1@example.org", "v2@example.org", "v3@example.org"} {
+		ask(victim, 200)
+		token := w.LinkToken(victim, auth.KindChangeEmail)
+		ask("x"+victim, 200)
+		if page := string(w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200).Body); !strings.Contains(page, "This wasn't me") || strings.Contains(page, "That was me") {
+			t.Errorf("page %s", page)
+		}
+		w.Do("GET", "/verify-email?token="+token, nil).Want(400, auth.CodeInvalidToken)
+		w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(s.AccessToken)).Want(400, auth.CodeInvalidToken)
+		refuse(token, 200)
+		refuse(token, 400)
+		wantAddress(t, w, s, harness.AdaMail)
+	}
+	ask(fresh, 429)
+	w.Clock.Advance(24 * time.Hour)
+	s = w.SignInAgain(harness.AdaMail)
+	ask(fresh, 200)
+	w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken(fresh, auth.KindChangeEmail)}, harness.Bearer(s.AccessToken)).Want(200)
+	wantAddress(t, w, s, fresh)
+}
+
+// An owner who mistypes the new address, and whose recipient refuses it twice, can still
+// correct it. A refusal that is pressed twice counts once.
+func TestMistypedChangeOfAddress(t *testing.T) {
+	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SendGap: auth.Rate{Burst: -1}, SendPerIP: auth.Rate{Burst: -1}}))
+	s := w.Member(harness.AdaMail)
+	for _, wrong := range []string{"nwe@example.com", "enw@example.com"} {
+		w.Do("PATCH", "/me", map[string]any{"email": wrong}, harness.Bearer(s.AccessToken)).Want(200)
+		token := w.LinkToken(wrong, auth.KindChangeEmail)
+		w.Do("POST", "/verify-email", "token="+token+"&disown=1", harness.Form, harness.Browser).Want(200)
+		w.Do("POST", "/verify-email", "token="+token+"&disown=1", harness.Form, harness.Browser).Want(400)
+	}
+	w.Do("PATCH", "/me", map[string]any{"email": fresh}, harness.Bearer(s.AccessToken)).Want(200)
+	w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken(fresh, auth.KindChangeEmail)}, harness.Bearer(s.AccessToken)).Want(200)
+	wantAddress(t, w, s, fresh)
+}
+
+// While refusals keep a thief from changing the address, the owner takes it back with the
+// links of the notices, and signs in again.
+func TestOwnerRecoversWhileChangesAreRefused(t *testing.T) {
+	for name, moved := range map[string]bool{"requested": false, "changed": true} {
+		t.Run(name, func(t *testing.T) {
+			w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SendGap: auth.Rate{Burst: -1}, SendPerIP: auth.Rate{Burst: -1}}))
+			w.Member(harness.AdaMail)
+			thief := harness.Bearer(w.SignInAgain(harness.AdaMail).AccessToken)
+			kind := auth.KindEmailChangeRequested
+			if moved {
+				kind = auth.KindEmailChanged
+				w.Do("PATCH", "/me", map[string]any{"email": "evil@example.com"}, thief).Want(200)
+				w.Do("POST", "/verify-email", map[string]any{"token": w.LinkToken("evil@example.com", auth.KindChangeEmail)}, thief).Want(200)
+			}
+			for _, victim := range []string{"v1@example.org", "v2@example.org", "v3@example.org"} {
+				w.Do("PATCH", "/me", map[string]any{"email": victim}, thief).Want(200)
+				w.Do("POST", "/verify-email", "token="+w.LinkToken(victim, auth.KindChangeEmail)+"&disown=1", harness.Form, harness.Browser).Want(200)
+			}
+			w.Do("PATCH", "/me", map[string]any{"email": fresh}, thief).Want(429)
+			w.Do("POST", "/secure-account", map[string]any{"token": w.StopToken(harness.AdaMail, kind)}).Want(200)
+			w.Do("GET", "/me", nil, thief).Want(401)
+			w.Do("POST", "/reset-password", map[string]any{"token": w.LinkToken(harness.AdaMail, auth.KindResetPassword), "new_password": harness.OwnPassword}).Want(200)
+			w.Do("POST", "/login", map[string]any{"email": harness.AdaMail, "password": harness.OwnPassword}).Want(200)
+		})
+	}
 }
 
 // Strangers have five attempts at a code in total. A signed-in user has their own, and the

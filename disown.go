@@ -1,0 +1,94 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/authmount/auth/store"
+)
+
+// disownAccount is "This wasn't me" on the page: the address's owner takes over the
+// account that another person created with the address, and gets a link to choose a
+// password. If the address is not yet the account's, the link and its code become invalid,
+// and the account may be refused further changes for a while (see refusedChanges). done
+// names the page that follows.
+func (a *Auth) disownAccount(ctx context.Context, token string) (done string, reset bool, err error) {
+	refused, err := a.refuseChange(ctx, token)
+	if err != nil {
+		return "", false, err
+	}
+	takenOver := false
+	_, u, err := a.redeem(ctx, store.PurposeVerifyEmail, token, func(t store.Token, d linkData) (store.Redemption, error) {
+		u, err := a.store.User(ctx, store.ByID(t.UserID))
+		if err != nil {
+			return store.Redemption{}, linkFailed(err)
+		}
+		if takenOver = isFirstVerification(u, d); !takenOver {
+			c := a.newChange(ctx, byAuthentication())
+			c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
+			return store.Redemption{Change: c, Effect: store.Effect{UserID: u.ID}}, nil
+		}
+		r, _ := a.verificationRedemption(ctx, u, rootEmail, Caller{})
+		return r, nil
+	})
+	switch {
+	case refused && errors.Is(err, CodeInvalidToken): // used or replaced
+		return "refused", false, nil
+	case err != nil || !takenOver:
+		return "left_alone", false, err
+	}
+	reset, err = a.sendFollowUp(ctx, u.Email)
+	return "disowned", reset, err
+}
+
+// A link to a new address has a second token, its refusal, which lets the address's owner
+// refuse the change once. It survives the link and all other tokens of the account.
+// Otherwise a thief would replace each request before its recipient refuses it.
+
+func (a *Auth) newRefusal(link store.Token) store.Token {
+	_, t := a.newLink(store.PurposeVerifyEmail, verifyLife, linkData{Refuses: link.UserID})
+	t.Hash = refusalHash(link.Hash)
+	return t
+}
+
+func refusalHash(link []byte) []byte { return hashLinkToken("refusal " + string(link)) }
+
+// refusable reports whether a link has an unused refusal.
+func (a *Auth) refusable(ctx context.Context, secret string) bool {
+	_, d, err := a.peekHash(ctx, store.PurposeVerifyEmail, refusalHash(hashLinkToken(secret)))
+	return err == nil && d.Refuses != ""
+}
+
+// refuseChange uses up the refusal of a link, if it has one, and counts it.
+func (a *Auth) refuseChange(ctx context.Context, secret string) (refused bool, err error) {
+	t, _, err := a.store.RedeemToken(ctx, store.Redemption{
+		Change: a.newChange(ctx, byAuthentication()), Purpose: store.PurposeVerifyEmail, Hash: refusalHash(hashLinkToken(secret)),
+	})
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, storeFailed(err)
+	}
+	d, err := readLink(t.Data)
+	if err != nil {
+		return false, err
+	}
+	if err := a.take(ctx, a.refusedChanges(d.Refuses, 1)); err != nil && !errors.Is(err, CodeRateLimited) {
+		return false, err
+	}
+	return true, nil
+}
+
+// refusedChanges is a draw from the changes of address of an account that the owners of
+// the addresses may refuse. After three the account cannot change its address for a day.
+func (a *Auth) refusedChanges(userID string, cost int) store.Draw {
+	return a.draw(a.always(Rate{Burst: 3, Per: 3 * 24 * time.Hour}), "address-refused", userID, cost)
+}
+
+// mayChangeAddress checks that fewer than three changes of the account's address were
+// refused lately. Errors: CodeRateLimited.
+func (a *Auth) mayChangeAddress(ctx context.Context, userID string) error {
+	return a.take(ctx, a.refusedChanges(userID, 0)) // checks without drawing
+}
