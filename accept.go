@@ -22,9 +22,8 @@ type cleanStart struct {
 	known      *knownRoles
 }
 
-// startsClean reports whether an account would wait after an invitation gave it roles, and
-// the invitation may end that: one that is bound to the account, or that gives all of its
-// operator permissions itself. Otherwise an operator who may invite without roles could
+// startsClean reports whether this invitation lets an account that would wait accept: it is
+// bound to the account, or gives all of the account's operator permissions. Otherwise an operator who may invite without roles could
 // have the link of a stronger account accepted elsewhere.
 func (a *Auth) startsClean(ctx context.Context, s *cleanStart) (bool, error) {
 	var err error
@@ -78,8 +77,8 @@ func (a *Auth) startClean(ctx context.Context, s cleanStart, p AcceptInvitationP
 	return r, nil
 }
 
-// asksFactor reports whether the holder has to show a second factor. One of an account
-// whose address was never verified is a stranger's, who could keep the holder out with it.
+// asksFactor reports whether the holder has to show a second factor. A factor at an
+// unverified address may be a stranger's and is not asked for.
 func (s cleanStart) asksFactor() bool {
 	verified := s.user.EmailVerified()
 	if s.user.Email == "" {

@@ -85,8 +85,10 @@ type SecureAccountParams struct {
 //   - revokes all sessions created after that one,
 //   - drops every sign-in and every change of an email address or phone number that
 //     waits for confirmation,
-//   - removes the phone number, second factors and identities that the account got
-//     after the session began, and an identity that joined it in that sign-in,
+//   - removes the phone number and identities that the account got after the session
+//     began, and an identity that joined it in that sign-in,
+//   - removes all second factors, if one was added after the session began,
+//   - forgets the devices,
 //   - removes the recovery codes that were created after the session began; the next sign-in
 //     with the authenticator app returns new ones (Tokens.RecoveryCodes),
 //   - revokes the API keys whose current text one of those sessions created,
@@ -160,7 +162,7 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (out securedAcco
 	return out, err
 }
 
-// dropPassword removes the password if the session rests on it, or a live session
+// dropPassword removes the password if the session used it, or a live session
 // created since does. An attacker who knows it would be back at once, or as soon as
 // passwords are on again. It also removes a password set after the session began,
 // because the session could have set it. A reset goes to the account's address.
@@ -246,8 +248,8 @@ func (a *Auth) detachEmail(ctx context.Context, u User) error {
 }
 
 // removeNewCredentials adds to a recovery patch the removal of credentials that the
-// account got after the session began, and returns the events. It keeps older ones: a
-// mailed link must not remove the owner's second factor. One patch removes only one
+// account got after the session began, and returns the events. It keeps older
+// identities, and older factors unless a newer one exists. One patch removes only one
 // identity, and none removes the recovery codes alone: these are changes of their own,
 // after which removeNewCredentials returns ErrStale. codes reports whether the account
 // lost its recovery codes, but not its factor.

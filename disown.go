@@ -81,8 +81,8 @@ func (a *Auth) refuseChange(ctx context.Context, secret string) (refused bool, e
 	return true, nil
 }
 
-// refusedChanges is a draw from the changes of address of an account that the owners of
-// the addresses may refuse. After three the account cannot change its address for a day.
+// refusedChanges counts refused changes of an account's address. Three block further ones
+// for a day.
 func (a *Auth) refusedChanges(userID string, cost int) store.Draw {
 	return a.draw(a.always(Rate{Burst: 3, Per: 3 * 24 * time.Hour}), "address-refused", userID, cost)
 }

@@ -46,7 +46,8 @@ type standing struct {
 	waits       bool     // the account has operator permissions that it has not accepted
 }
 
-// standingIn is the only place that decides whether an account waits.
+// standingIn decides whether an account waits. Stores repeat only the check of the
+// acceptance (User.Accepted).
 func (a *Auth) standingIn(known *knownRoles, u User) standing {
 	s := standing{roles: u.Roles, permissions: known.permissionsOf(u.Roles), revision: known.revision}
 	privileged := func(role string) bool { return a.isPrivilegedRole(role, known.table) }
@@ -72,9 +73,8 @@ func (a *Auth) standing(ctx context.Context, u User) (standing, error) {
 	return a.standingIn(known, u), nil
 }
 
-// requireNoWait refuses what moves an account, or the way in to it, while it waits: its
-// sessions may be those of the person who set it up, who would then get the link to accept,
-// or keep the holder out with a second factor. Errors: CodeTargetStronger.
+// requireNoWait refuses changes of the address, phone number or second factor while an
+// account waits, because a stranger may hold its sessions. Errors: CodeTargetStronger.
 func (a *Auth) requireNoWait(ctx context.Context, u User) error {
 	s, err := a.standing(ctx, u)
 	if err == nil && s.waits {
@@ -130,7 +130,7 @@ func (a *Auth) setRoles(p *store.UserPatch, known *knownRoles, u User, roles []s
 	return asks
 }
 
-// acceptedWith returns the AcceptedSequence of a new user whose holder accepts the roles.
+// acceptedWith returns the AcceptedSequence of a new user who accepts the roles.
 func (a *Auth) acceptedWith(ctx context.Context, roles []string) (int64, error) {
 	known, err := a.rolePermissions(ctx)
 	if err != nil || len(a.holdsOperator(known, roles)) == 0 {

@@ -296,7 +296,8 @@ type ConfirmPhoneParams struct {
 // UpdateMe sent, or the number of the sign-up with the sign-up's code. Errors:
 // CodeInvalidCode, CodeRateLimited, CodeUserAlreadyExists if the number was taken
 // meanwhile, CodeEmailNotVerified, CodeSessionEnded, CodeUserBanned,
-// CodeMethodDisabled, CodeValidationFailed.
+// CodeMethodDisabled, CodeValidationFailed, CodeTargetStronger (the account waits for an
+// acceptance).
 func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, error) {
 	phone, err := a.checkPhoneCode(ctx, p.Phone, p.Code)
 	if err != nil {

@@ -92,7 +92,8 @@ type SetupTOTPParams struct {
 // SetupTOTP starts the enrolment of a second factor; repeating it replaces the pending
 // secret. The session needs a sign-in or another authentication within the last 15
 // minutes. Errors: CodeReauthNeeded, CodeMFAAlreadyEnabled, CodeMethodDisabled,
-// CodeSessionEnded, CodeBadToken (MFAToken is no longer valid), CodeUserBanned.
+// CodeSessionEnded, CodeBadToken (MFAToken is no longer valid), CodeUserBanned,
+// CodeTargetStronger (the account waits for an acceptance).
 func (a *Auth) SetupTOTP(ctx context.Context, p SetupTOTPParams) (*TOTPSetup, error) {
 	u, secret, err := a.beginTOTP(ctx, p)
 	if err != nil {

@@ -115,7 +115,7 @@ func (a *Auth) callerUserAgent(ctx context.Context, by Caller) string {
 // VerifyEmailParams are the parameters of VerifyEmail.
 type VerifyEmailParams struct {
 	Token  string
-	Within Caller // the live session of the caller, if any; the link or code must be of its user
+	Within Caller // the caller's live session, if any; ignored by a first verification of another account
 
 	// Instead of Token: a code and the email address that it is about. Attempts count by
 	// address, or within a session by its user. The code for an account's own address is
@@ -148,15 +148,15 @@ type VerifiedEmail struct {
 // the old address gets a notice.
 //
 // A link to a new address completes only within a live session of the account, and while
-// the session that requested the address is live. Otherwise the owner of a mailbox could
-// be brought to put their address on another person's account. If the application
+// the session that requested the address is live. Otherwise a mailbox's owner could
+// be tricked into adding their address to another's account. If the application
 // requested it (ByApplication), any live session of the account completes it, but only by
 // the link, because a code belongs to the session that requested the address.
 //
 // A link that verifies an account's address for the first time deletes nothing. If the
-// account has a password, an identity or a phone number, the caller must also show to be the
-// person who signed up: by a live session of the account, the RequestID or the Password.
-// Otherwise the owner of the mailbox could be brought to confirm a stranger's credentials.
+// account has a password, an identity, a phone number or a second factor, the caller must
+// also show to be the person who signed up: by a live session of the account, the RequestID or the Password.
+// Otherwise a mailbox's owner could be tricked into confirming a stranger's credentials.
 // A reader who does not know the account can answer no on the page, or request a magic link
 // or a reset, and take the account over. A code has no such page: outside of a session and
 // without the RequestID of the sign-up, the mailbox's owner takes the account over. The
@@ -164,7 +164,7 @@ type VerifiedEmail struct {
 //
 // Errors: CodeInvalidToken, CodeMissingToken (the link was opened elsewhere),
 // CodeUserAlreadyExists if the new address was taken meanwhile, CodeSessionEnded,
-// CodeUserBanned; with Password CodeInvalidCredentials, CodeRateLimited, CodeOverloaded,
+// CodeUserBanned, CodeTargetStronger (the account waits for an acceptance); with Password CodeInvalidCredentials, CodeRateLimited, CodeOverloaded,
 // CodeMethodDisabled; of codes CodeInvalidCode in place of CodeInvalidToken,
 // CodeRateLimited, CodeValidationFailed.
 func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (VerifiedEmail, error) {

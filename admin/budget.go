@@ -10,15 +10,15 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Hourly budgets of accounts that an operator may ban, delete, anonymise, sign out or
-// mail, or change the address or password of, through all operations together. They bound
+// Hourly budgets of accounts that an operator may ban, delete, anonymise, sign out, unlock
+// or mail, or change the address or sign-in methods of, through all operations together. They bound
 // the damage of a stolen session or key, or of a mistake. Each is a token bucket that
 // refills within an hour, so an attack can reach twice as many accounts in its first hour.
 const (
 	budgetWithoutRecent = 50  // of a person who has not authenticated recently
 	budgetOfKey         = 50  // of a key whose creator set none
-	budgetOfPerson      = 200 // of a person without "*" and the person's keys; or budgetShare, if that is more
-	budgetShare         = 20  // one in so many of all accounts
+	budgetOfPerson      = 200 // without "*", together with the person's keys; at least
+	budgetShare         = 20  // 1/20, that is 5 %, of all accounts
 )
 
 // updateTarget stores a patch of the attempt's target. It counts the patches that the

@@ -56,8 +56,7 @@ const ContractVersion = 12
 // for another one to mark as used afterwards, so callers cannot create that race. A method
 // that changes an account takes a parameter that embeds [Change]: the authority for the
 // change, its conditions, and the events and messages to record with it. The store checks
-// the conditions while it holds its locks, at the same instant as the effect: they are about
-// the values before it. "Live" and "now" mean [Change].Now, or the parameter now.
+// the conditions under its locks, together with the effect. "Live" and "now" mean [Change].Now, or the parameter now.
 //
 // Implementations are safe for concurrent use. They apply each method wholly or not at all.
 // They keep no references to arguments and return no references to stored values. They
@@ -143,8 +142,8 @@ type Store interface {
 	//     counters, because a phone changes networks now and then.
 	//   - The previous counter later, from another device, or from another network at more
 	//     successive counters, if Grace is above zero: the session is returned unchanged,
-	//     as OutcomeReplayed. This is refused if it happened within ReplayGap before, or
-	//     when the counter was one lower. For Grace after a replay, while the counter has
+	//     as OutcomeReplayed. A replay is refused within ReplayGap of the last one, or
+	//     if there was one at the counter before. For Grace after a replay, while the counter has
 	//     not moved, the previous counter is accepted as often as it is presented, because
 	//     a browser that wakes up sends several requests at once.
 	//   - An older counter, or a refused one: the session is revoked although the method
@@ -212,8 +211,8 @@ type Store interface {
 	// DeviceLife. It returns the count. Other methods answer as before, except that a deleted
 	// session is ErrNotFound instead of ErrSessionEnded and a deleted device is unknown.
 	Sweep(ctx context.Context, now time.Time, limit int) (int, error)
-	// EverOwned reports whether any user ever had RoleOwner, even if that user has lost the
-	// role or was deleted.
+	// EverOwned reports whether any user ever had RoleOwner and accepted it, even if that user
+	// has lost the role or was deleted.
 	EverOwned(ctx context.Context) (bool, error)
 
 	// Ping reports whether the store can answer and accept changes.
@@ -249,9 +248,9 @@ var (
 	ErrTooManyAttempts = errors.New("auth: too many attempts")
 	// ErrUsed: a single-use code was used before.
 	ErrUsed = errors.New("auth: used before")
-	// ErrLastOwner: no unbanned owner would be left.
+	// ErrLastOwner: no unbanned owner who accepted would be left.
 	ErrLastOwner = errors.New("auth: the last owner has to stay")
-	// ErrOwned: there has been an owner (see Change.FirstOwner).
+	// ErrOwned: an owner has accepted before (see Change.FirstOwner).
 	ErrOwned = errors.New("auth: there has been an owner")
 	// ErrLimited: the rate limit of the call refused. Stores return a *LimitedError, which
 	// matches it.
@@ -443,7 +442,7 @@ const (
 	PurposeEnroll      Purpose = "mfa_enroll"   // continue with the enrolment of a second factor
 	PurposePhoneChange Purpose = "phone_change" // add or change a phone number
 	PurposeOAuth       Purpose = "oauth_state"  // return from a provider
-	PurposeStop        Purpose = "stop_session" // revoke a session from the link in a notice
+	PurposeStop        Purpose = "stop_session" // account recovery
 	PurposeInvitation  Purpose = "invitation"   // accept an invitation
 	PurposeFirstOwner  Purpose = "first_owner"  // become the first owner
 )
@@ -483,7 +482,7 @@ func (t *Token) CodeHash(now time.Time) ([]byte, bool) {
 // Capability finds an optional interface of a store, in the store itself or in the
 // store that it wraps (Unwrap() Store):
 //
-//	factors, ok := store.Capability[store.FactorStore](store)
+//	factors, ok := store.Capability[store.FactorStore](s)
 func Capability[T any](s Store) (T, bool) {
 	for s != nil {
 		if c, ok := s.(T); ok {
