@@ -558,7 +558,8 @@ export function createClient(url: string, key?: string | null, options: Options 
           const answer = await enter<wire.SentCode>("/signup", { ...params, redirect_to: redirect(redirectTo) });
           if (answer.request_id) {
             const { email, phone } = params;
-            await put(".sent", { to: email ?? phone, request_id: answer.request_id, confirm: email });
+            const { confirm, request_id } = await sentTo(params); // of a form sent twice only one id is the account's
+            await put(".sent", { to: email ?? phone, request_id: (answer.request_id + (confirm ? "," + request_id : "")).slice(0, 400), confirm: email });
             if (!state.user) set("confirm", { email, phone } as Pending);
           }
           return answer;

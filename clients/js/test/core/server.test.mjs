@@ -87,6 +87,15 @@ test("where an address has to be confirmed: by the code, and by the link's token
   await refused(client(t, {}, strict).settings(), "invalid_api_key");
 });
 
+test("a sign-up form sent twice keeps its password", async (t) => {
+  const auth = client(t, {}, strict, "pk_of_these_tests");
+  const email = address();
+  await good(auth.signUp({ email, password }));
+  await good(auth.signUp({ email, password }));
+  await good(auth.verifyOtp({ email, code: (await mail(strict, email, "verify_email")).code }));
+  await good(auth.signInWithPassword({ email, password }));
+});
+
 test("an address is confirmed while signed in, and its new proof drops nothing", async (t) => {
   const { auth, email } = await person(t);
   await good(auth.verifyOtp({ email, code: (await mail(server, email, "verify_email")).code }));
