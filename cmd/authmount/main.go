@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) error {
 	if err != nil {
 		return err
 	}
-	u, err := assign(ctx, service, *now, a[1], a[2], a[3])
+	u, waits, err := assign(ctx, service, *now, a[1], a[2], a[3])
 	if err := errors.Join(err, service.Close(ctx)); err != nil {
 		return err
 	}
@@ -83,15 +83,19 @@ func run(ctx context.Context, args []string, out, problems io.Writer) error {
 	if roles == "" {
 		roles = "none"
 	}
+	if waits { // the command has no mailer
+		roles += "\nThe permissions of an operator among them wait for the holder. Send the link to accept from the dashboard, or by POST /admin/users/{id}/send with {\"type\":\"accept\"}; or use -now."
+	}
 	_, err = fmt.Fprintf(out, "%s (%s) has the roles: %s\n", u.Email, u.ID, roles)
 	return err
 }
 
-// assign gives a role to an account or withdraws it.
-func assign(ctx context.Context, service *auth.Auth, now bool, action, account, role string) (auth.User, error) {
+// assign gives a role to an account or withdraws it. It reports whether the account waits
+// for its holder's acceptance.
+func assign(ctx context.Context, service *auth.Auth, now bool, action, account, role string) (u auth.User, waits bool, err error) {
 	adm, err := admin.New(ctx, service, admin.Options{})
 	if err != nil {
-		return auth.User{}, err
+		return u, false, err
 	}
 	by := admin.System("authmount user " + action)
 	if now {
@@ -100,15 +104,21 @@ func assign(ctx context.Context, service *auth.Auth, now bool, action, account, 
 	isID := uuid.Validate(account) == nil
 	switch {
 	case action == "grant" && isID:
-		return adm.Grant(ctx, by, admin.GrantParams{UserID: account, Role: role})
+		u, err = adm.Grant(ctx, by, admin.GrantParams{UserID: account, Role: role})
 	case action == "grant":
-		return adm.GrantByAddress(ctx, by, account, role)
-	case !isID:
-		u, err := adm.LookupUser(ctx, by, store.ByEmail(account))
-		if err != nil {
-			return auth.User{}, err
+		u, err = adm.GrantByAddress(ctx, by, account, role)
+	case isID:
+		u, err = adm.Withdraw(ctx, by, account, role)
+	default:
+		found, missing := adm.LookupUser(ctx, by, store.ByEmail(account))
+		if missing != nil {
+			return u, false, missing
 		}
-		account = u.ID
+		u, err = adm.Withdraw(ctx, by, found.ID, role)
 	}
-	return adm.Withdraw(ctx, by, account, role)
+	if err != nil {
+		return u, false, err
+	}
+	p, err := adm.ListUsers(ctx, by, admin.ListUsersParams{UserFilter: admin.UserFilter{IDs: []string{u.ID}, Status: "waiting"}})
+	return u, len(p.Users) > 0, err
 }

@@ -52,11 +52,11 @@ func TestUserGrant(t *testing.T) {
 		is   error // nil: success
 	}{
 		{"-now user grant ada@example.com owner", "ada@example.com (" + ada.ID + ") has the roles: owner", nil},
-		{"user grant ADA@example.com support", "has the roles: owner, support", nil},
+		{"user grant ADA@example.com support", "has the roles: owner, support\n", nil},
 		{"user withdraw ada@example.com support", "has the roles: owner\n", nil},
 		{"user withdraw ada@example.com owner", "", auth.CodeLastOwner},
 		{"user grant eve@example.com owner", "", auth.CodeEmailNotVerified},
-		{"user grant " + eve.ID + " owner", "has the roles: owner", nil}, // waits for its holder
+		{"user grant " + eve.ID + " owner", "has the roles: owner\nThe permissions of an operator among them wait", nil},
 		{"user grant " + eve.ID + " support", "has the roles: owner, support", nil},
 		{"user withdraw " + eve.ID + " owner", "has the roles: support", nil},
 		{"user withdraw " + eve.ID + " support", "has the roles: none", nil},
