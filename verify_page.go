@@ -35,7 +35,12 @@ func (a *Auth) showVerifyPage(w http.ResponseWriter, r *http.Request, secret str
 	}
 	u := c.User
 	here := a.signedInAs(r, u) || isFirstVerification(u, d) && a.signedUp(u, a.signUpsOf(r, ""))
-	if completesHere := here || !isElsewhere(c, d); !completesHere {
+	completesHere := here || !isElsewhere(c, d)
+	if here && isNewAddress(u, d) && d.SessionID != "" { // only while the session that asked is live
+		_, _, err := a.liveSession(r.Context(), Caller{UserID: u.ID, SessionID: d.SessionID}, CodeSessionEnded)
+		completesHere = !errors.Is(err, CodeSessionEnded)
+	}
+	if !completesHere {
 		return a.showElsewhere(w, r, t, c, d, page{Token: secret}, problem)
 	}
 	pg := page{Name: "confirm_email", Token: secret, Address: maskEmail(d.Email)}

@@ -238,12 +238,18 @@ func TestLinkToAcceptIsSentWithTheRole(t *testing.T) {
 			ask(ada.User.ID, "support", "").want(200) // a later role takes effect at once
 		}
 		eve := o.imported("eve@example.com")
+		links := func(want int, after string) {
+			if n := o.sent("eve@example.com", auth.KindInvitation); n != want {
+				t.Errorf("%d links after %s, want %d", n, after, want)
+			}
+		}
+		o.do(owner, "POST /users/"+eve.User.ID+"/roles/editor", `{"address":"eve@example.com"}`).want(200)
+		links(0, "an ordinary role")
 		_, err := o.adm.Grant(t.Context(), admin.System("code"), admin.GrantParams{UserID: eve.User.ID, Role: "admin"})
 		o.must(err)
-		o.do(owner, "POST /users/"+eve.User.ID+"/roles/editor", `{"address":"eve@example.com"}`).want(200)
-		if n := o.sent("eve@example.com", auth.KindInvitation); n != 0 {
-			t.Errorf("%d links without a role of an operator", n)
-		}
+		links(0, "a role by code")
+		o.do(owner, "POST /users/"+eve.User.ID+"/roles/admin", `{"address":"eve@example.com"}`).want(200)
+		links(1, "the same role with the address")
 	})
 }
 

@@ -354,7 +354,6 @@ type roleChange struct {
 // changeRoles carries out an operation that replaces an account's roles, and sends the link
 // to accept them.
 func (m *Admin) changeRoles(ctx context.Context, who Actor, op operation, userID string, c roleChange, change func(auth.User) ([]string, error)) (auth.User, error) {
-	asks := false
 	u, err := carryOut(ctx, m, who, op, userID, auth.EventRolesChanged, func(t *attempt) (auth.User, error) {
 		if err := m.at(t, c.revision); err != nil {
 			return auth.User{}, err
@@ -363,11 +362,9 @@ func (m *Admin) changeRoles(ctx context.Context, who Actor, op operation, userID
 		if err != nil {
 			return auth.User{}, err
 		}
-		u, waits, err := m.assign(ctx, t, roles, c)
-		asks = waits && c.address != ""
-		return u, err
+		return m.assign(ctx, t, roles, c)
 	})
-	if err == nil && asks {
+	if err == nil && c.address != "" {
 		m.askToAccept(ctx, who, u)
 	}
 	return u, err
@@ -426,32 +423,31 @@ func (m *Admin) withdraw(ctx context.Context, who Actor, userID, role, why strin
 	})
 }
 
-// assign replaces the roles of an attempt's target. asks reports whether the account waits for
-// the new ones.
-func (m *Admin) assign(ctx context.Context, t *attempt, roles []string, c roleChange) (u auth.User, asks bool, err error) {
+// assign replaces the roles of an attempt's target.
+func (m *Admin) assign(ctx context.Context, t *attempt, roles []string, c roleChange) (u auth.User, err error) {
 	roles = slices.Sorted(slices.Values(roles))
 	roles = nonNil(slices.Compact(roles))
 	if err := m.mayAssign(t, roles); err != nil {
-		return u, false, err
+		return u, err
 	}
 	if err := m.setReason(t, c.reason); err != nil {
-		return u, false, err
+		return u, err
 	}
 	patch := store.UserPatch{Accept: t.accepting}
-	asks = m.kit.SetRoles(&patch, t.roles, t.target, roles)
+	asks := m.kit.SetRoles(&patch, t.roles, t.target, roles)
 	if err := m.checkAddress(t.target, c.address, asks && !c.many && !t.system()); err != nil {
-		return u, false, err
+		return u, err
 	}
 	t.changed("roles", nonNil(t.target.Roles), roles)
 	accepts := t.accepting && m.kit.Standing(t.roles, t.target).Waits
 	if t.unchanged(!accepts && slices.Equal(slices.Sorted(slices.Values(t.target.Roles)), roles)) {
-		return t.target, false, nil
+		return t.target, nil
 	}
 	u, err = m.updateTarget(ctx, t, patch)
 	if err == nil {
 		m.kit.MarkStale(u)
 	}
-	return u, asks, err
+	return u, err
 }
 
 // mayAssign checks whether the actor may set these roles on the target of an attempt, or on a

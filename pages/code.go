@@ -8,6 +8,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/address"
+	"github.com/authmount/auth/store"
 )
 
 func showSend(channel string) func(*visit) error {
@@ -90,6 +91,9 @@ func (v *visit) within() auth.Caller {
 // the page that sends another one.
 func showAddressCode(again string) func(*visit) error {
 	return func(v *visit) error {
+		if err := v.findAddress(); err != nil {
+			return err
+		}
 		if v.flow.Address == "" {
 			return goTo(v.p.path(again))
 		}
@@ -101,9 +105,27 @@ func showAddressCode(again string) func(*visit) error {
 	}
 }
 
+// findAddress finds the address whose code is to be typed if the browser has forgotten it:
+// the link, whose page shows the code, lives longer than the state of a visit.
+func (v *visit) findAddress() error {
+	if v.flow.Address != "" || v.claims == nil {
+		return nil
+	}
+	account, err := v.p.kit.Account(v.ctx, store.ByID(v.user.ID))
+	for _, pending := range account.Pending {
+		if pending.Field == "email" {
+			v.flow.Address = pending.Value
+		}
+	}
+	return err
+}
+
 func postAddressCode(then string) func(*visit) (string, error) {
 	return func(v *visit) (string, error) {
 		code, err := v.code()
+		if err == nil {
+			err = v.findAddress()
+		}
 		if err != nil {
 			return "", err
 		}

@@ -1,9 +1,11 @@
 package pages_test
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
@@ -56,4 +58,20 @@ func TestProviderSignUpTakesTheCode(t *testing.T) {
 		t.Error(p.text())
 	}
 	again(code).want(t, 200, "/", "")
+}
+
+// A user opens the link of a new address on the phone two hours later, when the browser on
+// the desktop has forgotten the state of its visit, and types the code there.
+func TestCodeOfANewAddressHoursLater(t *testing.T) {
+	s := newSite(t, pages.Options{})
+	desktop := s.browser(t)
+	desktop.signIn(address)
+	desktop.open("/account/email")
+	desktop.submit("email", "ada@new.example").want(t, 200, "/account/email/code", "Enter the code")
+	s.Clock.Advance(2 * time.Hour)
+	desktop.jar.SetCookies(&url.URL{Scheme: "https", Host: "auth.test", Path: "/"}, []*http.Cookie{{Name: "__Host-authmount-pages", Path: "/", Secure: true, MaxAge: -1}}) //nolint:gosec // removes it
+	code := s.shownCode(t, "ada@new.example", auth.KindChangeEmail)
+	if p := desktop.submit("code", code).want(t, 200, "/account/", ""); !strings.Contains(p.text(), "ada@new.example") {
+		t.Error(p.text())
+	}
 }

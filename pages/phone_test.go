@@ -41,11 +41,17 @@ func (p *phone) open(link, no string) {
 // press presses a button, and returns the text of the page that follows.
 func (p *phone) press(button string) (text string) {
 	p.t.Helper()
-	browsertest.Do(p.ctx, p.t, chromedp.Evaluate(`document.body.dataset.before = 1`, nil), browsertest.Click(`//button[normalize-space()="`+button+`"]`),
-		browsertest.Until(`document.readyState === 'complete' && !document.body.dataset.before`))
-	p.fits()
+	p.leave(browsertest.Click(`//button[normalize-space()="` + button + `"]`))
 	browsertest.Do(p.ctx, p.t, browsertest.Text("body", &text))
 	return text
+}
+
+// leave does what leads to another page.
+func (p *phone) leave(by chromedp.Action) {
+	p.t.Helper()
+	browsertest.Do(p.ctx, p.t, chromedp.Evaluate(`document.body.dataset.before = 1`, nil), by,
+		browsertest.Until(`document.readyState === 'complete' && document.body && !document.body.dataset.before`))
+	p.fits()
 }
 
 // fits checks that a page needs no scrolling to the side, and that its buttons and fields
@@ -98,8 +104,8 @@ func TestAddressChangeWithThePhone(t *testing.T) {
 	s.open("/account/")
 	s.at("/account/sign-in") // the session that changed the address is over
 	reset := s.Mail(t, address, auth.KindResetPassword).Link
-	browsertest.Do(p.ctx, t, chromedp.Navigate(reset), browsertest.Type("input[type=password]", "violet-harbour-93-lamps"+kb.Enter))
-	p.fits()
+	p.open(reset, "")
+	p.leave(browsertest.Type("#new_password", "violet-harbour-93-lamps"+kb.Enter))
 	s.do(browsertest.Type("#login", address), browsertest.Type("#password", "violet-harbour-93-lamps"+kb.Enter))
 	s.at("/account/")
 	s.do(browsertest.Until(`document.body.textContent.includes('` + address + `')`))

@@ -159,6 +159,7 @@ func TestChangeOfAddressAfterSignOut(t *testing.T) {
 	w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(again.AccessToken)).Want(400, auth.CodeInvalidToken)
 	for _, a := range []*harness.Answer{
 		w.Do("GET", "/verify-email?token="+token, nil, harness.Browser),
+		w.Do("GET", "/verify-email?token="+token, nil, harness.Browser, harness.Bearer(again.AccessToken)),
 		w.Do("POST", "/verify-email", "token="+token+"&show_code=1", harness.Form, harness.Browser),
 	} {
 		if page := string(a.Want(200).Body); !strings.Contains(page, "Ask for the change again") || strings.Contains(page, `class="code"`) {
