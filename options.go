@@ -592,8 +592,8 @@ func WithoutBackground() Option { return func(c *config) { c.idle = true } }
 // WithDevMode is for development on your own machine. It creates an ephemeral secret if
 // none is set, and allows http and redirects on loopback hosts. If no mailer is set,
 // messages are kept in Inbox instead of being sent. Without WithBaseURL, links start with
-// http://127.0.0.1 and the port that is served, and providers call back to port 8080. The
-// default is off.
+// http://127.0.0.1 and the port that is served (8080 before the first request), and providers
+// call back to port 8080. The default is off.
 //
 // Never use it where others can connect: anyone who can read the inbox can sign in as any
 // user.

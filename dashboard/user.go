@@ -231,7 +231,7 @@ func userRoles(v *visit, p *page, u object, at string) error {
 		case c.Allowed:
 			result.Text = v.t("Allowed, by: {roles}.", "roles", strings.Join(c.Via, ", "))
 		default:
-			result.Text = v.t("Not allowed: none of their roles includes it.")
+			result.Text = v.t("Not allowed: no role includes it, or it waits for the holder to accept it.")
 		}
 	}
 	p.Blocks = append(p.Blocks, block{Table: t}, result)
