@@ -105,16 +105,15 @@ const (
 	mailCodeDigits = 1_000_000
 )
 
-// mailCode derives the code from the link's random secret. The link's page can
-// therefore show the code, and nobody without the link can compute it.
+// mailCode derives the code from the link's random secret, so that nobody without the link
+// can compute it.
 func mailCode(secret string) string {
 	sum := sha256.Sum256([]byte("authmount mail code\x00" + secret))
 	return fmt.Sprintf("%06d", binary.BigEndian.Uint64(sum[:8])%mailCodeDigits)
 }
 
 // addCode adds a code to a link's token. The token holds only a MAC. The code is
-// bound to the email address, and to bound: the code challenge of a sign-in, or the
-// session that requested a new address. Without an address the code is a decoy.
+// bound to the email address, and to bound: the code challenge of a sign-in. Without an address the code is a decoy.
 func (a *Auth) addCode(t *store.Token, secret, address, bound string) (code string) {
 	code = mailCode(secret)
 	t.CodeExpiresAt, t.MaxAttempts = t.CreatedAt.Add(mailCodeLife), maxSharedCodeAttempts

@@ -213,6 +213,10 @@ func TestNoEndpointOmitsARequiredFactor(t *testing.T) {
 		for _, e := range list {
 			for _, required := range []string{"of nobody", "of everybody", "of the account", "of a role"} {
 				for _, enrolled := range []bool{false, true} {
+					due := enrolled || required != "of nobody"
+					if e.within && enrolled || e.raises && (!due || enrolled != strings.HasPrefix(e.name, "signs in")) {
+						continue // there is no such session: an enrolment ends the others
+					}
 					name := pattern + " " + e.name + ", required " + required
 					if enrolled {
 						name += ", with a factor"
@@ -241,8 +245,8 @@ func omits(t *testing.T, e entryPoint, required string, enrolled bool) {
 	case "of a role":
 		a.Patch(a.id, store.UserPatch{Roles: &[]string{auditor, "pro"}})
 	}
-	if e.within && a.session.AccessToken == "" || e.raises && a.token() == "" || e.raises && enrolled != strings.HasPrefix(e.name, "signs in") {
-		t.Skip("there is no such session")
+	if e.within && a.session.AccessToken == "" || e.raises && a.token() == "" {
+		t.Fatal("there is no such session")
 	}
 	before := a.read()
 	w := e.call(a)
