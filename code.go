@@ -105,8 +105,8 @@ const (
 	mailCodeDigits = 1_000_000
 )
 
-// mailCode derives the code from the link's random secret, so that nobody without the link
-// can compute it.
+// mailCode derives the code from the link's random secret. The page of a magic link can
+// therefore show the code, and nobody without the link can compute it.
 func mailCode(secret string) string {
 	sum := sha256.Sum256([]byte("authmount mail code\x00" + secret))
 	return fmt.Sprintf("%06d", binary.BigEndian.Uint64(sum[:8])%mailCodeDigits)
