@@ -68,7 +68,7 @@ func (m *Admin) acceptance(ctx context.Context, t *attempt) (host.Invitation, []
 	var none host.Invitation
 	switch {
 	case t.target.Email == "":
-		return none, nil, m.kit.Invalid("type", "needs an account with an email address")
+		return none, nil, m.kit.Invalid("type", "needs an account with an e-mail address")
 	case !m.kit.Standing(t.roles, t.target).Waits:
 		return none, nil, m.kit.Invalid("type", "needs an account that waits for an acceptance")
 	case t.target.Banned(m.kit.Now()):
