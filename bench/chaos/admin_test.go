@@ -54,6 +54,11 @@ func openOffice(t *testing.T, servers ...*server) *office {
 	})
 	made := o.asOwner(s, "POST", "/admin/keys", obj{"name": "bans", "scopes": []string{"*"}, "hourly_limit": 100_000})
 	o.bans = string(bytes.Trim(made.field("key"), `"`))
+	// A role with permissions of the application only: one with operator permissions would
+	// mail a link at each grant.
+	if r := o.asOwner(s, "POST", "/admin/roles", obj{"name": "editor", "permissions": []string{}}); r.status != 201 {
+		t.Fatal(r)
+	}
 	for i := range staffed {
 		s.must(t, 201, "POST", "/admin/users", obj{"email": fmt.Sprintf("person%d@example.com", i)}, bearer(key)...)
 		o.people = append(o.people, string(bytes.Trim(s.must(t, 200, "GET", fmt.Sprintf("/admin/users/lookup?email=person%d@example.com", i), nil, bearer(key)...).field("id"), `"`)))
@@ -133,7 +138,7 @@ func (o *office) roles(s *server, n int) {
 	if n%2 == 1 {
 		method = "DELETE"
 	}
-	o.note("roles", o.asOwner(s, method, "/admin/users/"+id+"/roles/support", nil), 200)
+	o.note("roles", o.asOwner(s, method, "/admin/users/"+id+"/roles/editor", nil), 200)
 }
 
 func (o *office) settings(s *server, n int) {
