@@ -30,6 +30,7 @@ import (
 // Contract method returns the version that the store was written for. Each version adds
 // requirements:
 //
+//   - 13: [EventQuery].Types
 //   - 12: [APIKey].TextUser and TextSequence, with RevokeKeys of [UserPatch]
 //   - 11: [User].AcceptedSequence and AcceptedUntil, with Accept, KeepFactors and KeepSession of
 //     [UserPatch] and Waiting of [UserQuery]; [Change].KeepOwner and FirstOwner count only
@@ -47,7 +48,7 @@ import (
 //     and a late refresh token that is presented again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code at
 //     once ([Token].Code), [NewUser].Factors
-const ContractVersion = 12
+const ContractVersion = 13
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
