@@ -51,16 +51,29 @@ func (m *Admin) askToAccept(ctx context.Context, who Actor, u auth.User) {
 		op.spends = true
 		_, err = carryOut(ctx, m, who, op, u.ID, auth.EventMessageAsked, func(t *attempt) (none struct{}, err error) {
 			t.change.Events[0].Event.Method = string(LinkAccept)
-			inv, seen, err := m.acceptance(ctx, t)
-			if err != nil {
-				return none, err
-			}
-			return none, m.kit.Invite(ctx, &t.change, &send, inv, seen)
+			return none, m.sendAcceptance(ctx, t, &send)
 		})
 	}
 	if err != nil {
 		m.kit.Log().WarnContext(ctx, "auth: the link to accept permissions was not sent", "user_id", u.ID, "error", err)
 	}
+}
+
+// sendAcceptance adds the link to accept to a change. The message names the roles, and the
+// operator by the email address only, because operators choose their own names.
+func (m *Admin) sendAcceptance(ctx context.Context, t *attempt, send *host.Send) error {
+	inv, seen, err := m.acceptance(ctx, t)
+	if err != nil {
+		return err
+	}
+	operators := m.kit.OperatorRoles(t.roles)
+	send.Roles = slices.DeleteFunc(slices.Concat(t.target.Roles, inv.Roles), func(r string) bool { return !slices.Contains(operators, r) })
+	slices.Sort(send.Roles)
+	send.Roles = slices.Compact(send.Roles)
+	if send.By = ""; t.user != nil && t.user.EmailVerified() {
+		send.By = t.user.Email
+	}
+	return m.kit.Invite(ctx, &t.change, send, inv, seen)
 }
 
 // acceptance returns an invitation of an attempt's target to accept its permissions of an

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -98,6 +99,46 @@ func TestWaitingSinceAndBy(t *testing.T) {
 		check("ada@example.com", time.Time{}, nil)
 		if u := o.do(owner, "GET /users?status=active", "").want(200).body["users"].([]any)[0].(map[string]any); u["waiting"] != nil {
 			t.Error("another list describes it")
+		}
+	})
+}
+
+// The message with the link to accept names the application, the role and the email address
+// of the operator, and nothing that an operator chose. An invitation names no role.
+func TestAcceptanceMessageNamesRoleAndOperator(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, auth.WithMail(auth.MailOptions{AppName: "Notes & Co"}))
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		name := "Call evil.example now"
+		o.patch(owner.User.ID, store.UserPatch{FullName: &name})
+		ada := o.imported("ada@example.com").User.ID
+		message := func() auth.Message {
+			t.Helper()
+			m := o.Mail(t, "ada@example.com", auth.KindInvitation)
+			o.Inbox.Clear()
+			o.Clock.Advance(2 * time.Minute) // for the limit on messages to one address
+			return m
+		}
+		check := func(m auth.Message, by, role string) {
+			t.Helper()
+			if m.Subject != "Accept your role at Notes & Co" || !strings.Contains(m.Text, by+" to accept a role at Notes & Co as ada@example.com: "+role+". ") || !strings.Contains(m.HTML, "Notes &amp; Co") || !strings.Contains(m.HTML, ": "+role+". ") {
+				t.Errorf("%s\n%s\n%s", m.Subject, m.Text, m.HTML)
+			}
+			if strings.Contains(m.Text+m.HTML, "evil") || strings.Contains(m.Text, "editor") {
+				t.Errorf("the message has a text of an operator, or another role:\n%s", m.Text)
+			}
+		}
+		o.permit("editor", notes)
+		o.do(owner, "PUT /users/"+ada+"/roles", `{"roles":["admin","editor"],"address":"ada@example.com"}`).want(200)
+		check(message(), "owner@example.com asks you", "admin")
+		o.do(owner, "POST /users/"+ada+"/roles/support", `{"address":"ada@example.com"}`).want(200)
+		check(message(), "owner@example.com asks you", "admin, support")
+		o.must(second(o.adm.Send(t.Context(), admin.System("evil"), admin.SendParams{UserID: ada, Type: admin.LinkAccept})))
+		check(message(), "You are asked", "admin, support")
+
+		o.do(owner, "POST /invitations", `{"email":"bob@example.com","roles":["editor"]}`).want(201)
+		if m := o.Mail(t, "bob@example.com", auth.KindInvitation); m.Subject != "You are invited to Notes & Co" || strings.Contains(m.Text, "owner@example.com") {
+			t.Errorf("%s\n%s", m.Subject, m.Text)
 		}
 	})
 }
