@@ -34,7 +34,8 @@ import (
 //   - 12: [APIKey].TextUser and TextSequence, with RevokeKeys of [UserPatch]
 //   - 11: [User].AcceptedSequence and AcceptedUntil, with Accept, KeepFactors and KeepSession of
 //     [UserPatch] and Waiting of [UserQuery]; [Change].KeepOwner and FirstOwner count only
-//     owners who accepted
+//     owners who accepted; PutToken replaces a token of the same hash, also with
+//     [PutToken].Supersedes
 //   - 10: [Rotation]: outdated refresh tokens from another device or network;
 //     UserDeleted of [AdminStore]; limits of callers whose clocks differ ([Bucket])
 //   - 9: [RolePermissions].Privileged, which a deleted role leaves to its name
@@ -227,7 +228,8 @@ var (
 	// ErrConflict: a unique value is taken. Stores return a *ConflictError, which matches
 	// it.
 	ErrConflict = errors.New("auth: already taken")
-	// ErrStale: a condition of the change (IfUsers, IfRoles, IfKey) no longer holds.
+	// ErrStale: a condition of the change (IfUsers, IfRoles, IfKey, Supersedes of PutToken)
+	// no longer holds.
 	ErrStale = errors.New("auth: changed meanwhile")
 	// ErrBanned: the user is banned.
 	ErrBanned = errors.New("auth: user is banned")
