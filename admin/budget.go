@@ -78,7 +78,7 @@ func (m *Admin) draws(ctx context.Context, t *attempt) (draws []store.Draw, err 
 		}
 		person = string(store.ActorUser) + ":" + t.creator.ID
 		all = slices.Contains(permissionsIn(t.roles, t.creator.Roles), permAll)
-	case !t.begun && !m.recentlyAuthenticated(t.acting):
+	case !t.inJob && !m.recentlyAuthenticated(t.acting):
 		add(budgetWithoutRecent, "admin-not-recent", person)
 	}
 	if all {

@@ -241,13 +241,13 @@ func (a jobActor) same(o jobActor) bool {
 func (a jobActor) actor() Actor {
 	switch a.Kind {
 	case store.ActorUser:
-		return Actor{caller: auth.Caller{UserID: a.ID, SessionID: a.Session}, begun: true}
+		return Actor{caller: auth.Caller{UserID: a.ID, SessionID: a.Session}, inJob: true}
 	case store.ActorKey:
-		return Actor{keyID: a.ID, keyName: a.Name, keyAt: a.At, begun: true}
+		return Actor{keyID: a.ID, keyName: a.Name, keyAt: a.At, inJob: true}
 	case store.ActorExternal:
-		return Actor{external: a.External, begun: true}
+		return Actor{external: a.External, inJob: true}
 	}
-	return Actor{system: a.Name, begun: true}
+	return Actor{system: a.Name, inJob: true}
 }
 
 // jobRate limits how many jobs an actor may create, started or not, because waiting jobs

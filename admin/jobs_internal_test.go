@@ -130,10 +130,10 @@ func TestActorsOfJobs(t *testing.T) {
 		kept   jobActor
 		goesOn Actor
 	}{
-		{&acting{user: &auth.User{ID: "u"}, session: auth.Session{ID: "s"}}, jobActor{Kind: store.ActorUser, ID: "u", Session: "s"}, Actor{caller: auth.Caller{UserID: "u", SessionID: "s"}, begun: true}},
-		{&acting{key: &store.APIKey{ID: "k", Name: "n", Revision: 3}}, jobActor{Kind: store.ActorKey, ID: "k", Name: "n", At: 3}, Actor{keyID: "k", keyName: "n", keyAt: 3, begun: true}},
-		{&acting{external: id("aal2", "a")}, jobActor{Kind: store.ActorExternal, External: id("aal2", "a")}, Actor{external: id("aal2", "a"), begun: true}},
-		{&acting{by: auth.Authority{System: "cron"}}, jobActor{Kind: store.ActorSystem, Name: "cron"}, Actor{system: "cron", begun: true}},
+		{&acting{user: &auth.User{ID: "u"}, session: auth.Session{ID: "s"}}, jobActor{Kind: store.ActorUser, ID: "u", Session: "s"}, Actor{caller: auth.Caller{UserID: "u", SessionID: "s"}, inJob: true}},
+		{&acting{key: &store.APIKey{ID: "k", Name: "n", Revision: 3}}, jobActor{Kind: store.ActorKey, ID: "k", Name: "n", At: 3}, Actor{keyID: "k", keyName: "n", keyAt: 3, inJob: true}},
+		{&acting{external: id("aal2", "a")}, jobActor{Kind: store.ActorExternal, External: id("aal2", "a")}, Actor{external: id("aal2", "a"), inJob: true}},
+		{&acting{by: auth.Authority{System: "cron"}}, jobActor{Kind: store.ActorSystem, Name: "cron"}, Actor{system: "cron", inJob: true}},
 	}
 	for i, c := range actors {
 		if got := c.acting.forJob(); !reflect.DeepEqual(got, c.kept) {
