@@ -85,7 +85,8 @@ func (m *Admin) acceptance(ctx context.Context, t *attempt) (host.Invitation, []
 	if err := m.mayInvite(t, slices.Concat(t.target.Roles, before.Roles)); err != nil {
 		return none, nil, err
 	}
-	inv.By, inv.ByAccepted, inv.Roles, inv.UserID = t.change.Events[0].Event.Actor, t.accepted(), before.Roles, t.target.ID
+	inv.By, inv.ByAccepted, inv.BySequence = t.change.Events[0].Event.Actor, t.accepted(), t.session.Sequence
+	inv.Roles, inv.UserID = before.Roles, t.target.ID
 	return host.Invitation(inv), seen, nil
 }
 

@@ -179,6 +179,24 @@ func TestOperationsThatReachAccountsCount(t *testing.T) {
 	}
 }
 
+// The message about an impersonation counts, and an impersonation without one does not.
+func TestBudgetOfImpersonations(t *testing.T) {
+	for name, of := range map[string]admin.Options{"with mail": {NotifyImpersonated: true}, "without": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOfficeWith(t, memstore.New(), of)
+			clerk := o.operator("clerk@example.com", admin.PermImpersonate)
+			want := 205
+			if of.NotifyImpersonated {
+				want = 200
+			}
+			if n := o.reach(clerk, o.crowd("crowd", 205), func(id string) string { return "POST /users/" + id + `/impersonate|{"reason":"x"}` }); n != want {
+				t.Errorf("impersonated %d accounts, want %d", n, want)
+			}
+		})
+	}
+}
+
 // Changes that reach nobody are free: a key synchronises names and metadata, and imports
 // new users, without end, also after its budget is used up.
 func TestBudgetLeavesOtherChangesAlone(t *testing.T) {
