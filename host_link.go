@@ -226,7 +226,7 @@ func (k kit) Invite(ctx context.Context, c *store.Change, send *host.Send, inv h
 		return err
 	}
 	t, link := a.newInvitation(inv)
-	a.enclose(ctx, c, outbox.Outgoing{Kind: KindInvitation, To: inv.Email, Link: link, ExpiresIn: inv.ExpiresAt.Sub(inv.SentAt), Permit: permit}, User{}, &t)
+	a.enclose(ctx, c, outbox.Outgoing{Kind: KindInvitation, To: inv.Email, Link: link, ExpiresIn: inv.ExpiresAt.Sub(inv.SentAt), Roles: send.Roles, By: send.By, Permit: permit}, User{}, &t)
 	return a.store.PutToken(ctx, store.PutToken{Change: *c, Token: t, Supersedes: &seen})
 }
 

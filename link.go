@@ -28,6 +28,7 @@ type linkData struct {
 	Challenge  string `json:"challenge,omitempty"` // PKCE S256 (RFC 7636)
 	Device     string `json:"device,omitempty"`    // verification: the user agent that signed up
 	Refuses    string `json:"refuses,omitempty"`   // of a refusal: the account that requested the address
+	Refused    string `json:"refused,omitempty"`   // of a refusal: that address
 	AMR        []AMR  `json:"amr,omitempty"`       // exchange codes: the authentication so far; notices: that of the reported session
 
 	// Of a notice: the time and the sequence at which Email was verified, and the sequence

@@ -140,11 +140,7 @@ func (m *Admin) Send(ctx context.Context, who Actor, p SendParams) (string, erro
 	return carryOut(ctx, m, who, opSend, p.UserID, auth.EventMessageAsked, func(t *attempt) (string, error) {
 		t.change.Events[0].Event.Method = string(p.Type)
 		if p.Type == LinkAccept {
-			inv, seen, err := m.acceptance(ctx, t)
-			if err != nil {
-				return "", err
-			}
-			err = m.kit.Invite(ctx, &t.change, &send, inv, seen)
+			err := m.sendAcceptance(ctx, t, &send)
 			return messageOf(t.change), err
 		}
 		return m.kit.SendLink(ctx, &t.change, &send, host.LinkType(p.Type), t.target.ID, p.RedirectTo)
