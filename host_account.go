@@ -112,6 +112,10 @@ func (k kit) SendVerification(ctx context.Context, c *store.Change, nu *store.Ne
 	k.a.enclose(ctx, c, message, nu.User, &link)
 }
 
+func (k kit) Announce(ctx context.Context, c *store.Change, u User) {
+	k.a.enclose(ctx, c, outbox.Outgoing{Kind: KindAccountCreated, To: u.Email}, u, nil)
+}
+
 func (k kit) InviteNew(ctx context.Context, c *store.Change, send *host.Send, nu *store.NewUser) error {
 	if !k.a.Settings(ctx).Password.On() {
 		return fail(CodeMethodDisabled, nil)

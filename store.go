@@ -128,6 +128,7 @@ const (
 	KindTestSMS               = store.KindTestSMS
 	KindImpersonated          = store.KindImpersonated
 	KindAccountUnlocked       = store.KindAccountUnlocked
+	KindAccountCreated        = store.KindAccountCreated
 	KindInvitation            = store.KindInvitation
 	KindAccountDeleted        = store.KindAccountDeleted
 )

@@ -134,7 +134,8 @@ type CreateUserParams struct {
 	AppMetadata   map[string]any `json:"app_metadata"`
 	Notes         string         `json:"notes"` // of operators; never shown to the user
 
-	// Send is SendVerification or SendInvitation; empty: no message.
+	// Send is SendVerification or SendInvitation; empty: a notice that the account was
+	// created (auth.KindAccountCreated), unless the actor is System.
 	Send string `json:"send"`
 }
 
@@ -175,7 +176,8 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 		if err := m.mayAccept(t, n.Accepted); err != nil {
 			return "", err
 		}
-		if p.Send != "" {
+		announces := p.Send == "" && p.Email != "" && !t.system()
+		if p.Send != "" || announces {
 			if err := m.spend(ctx, t); err != nil {
 				return "", err
 			}
@@ -206,6 +208,9 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 			if err := m.kit.InviteNew(ctx, &t.change, &send, &nu); err != nil {
 				return "", err
 			}
+		}
+		if announces {
+			m.kit.Announce(ctx, &t.change, nu.User)
 		}
 		_, err = m.store.CreateUser(ctx, store.CreateUser{Change: t.change, NewUser: nu})
 		return nu.User.ID, m.kit.DuplicateError(err)

@@ -39,13 +39,14 @@ const (
 	KindAccountUnlocked Kind = "account_unlocked" // notice: an operator let more attempts through after failures
 	KindInvitation      Kind = "invitation"       // create an account, or accept roles; sent for an operator
 
+	KindAccountCreated Kind = "account_created" // notice: an operator created the account
 	KindAccountDeleted Kind = "account_deleted" // notice, sent to the account's verified email address
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{
-		KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindInvitation, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindNewDevice, KindAccountDeleted, KindImpersonated, KindAccountUnlocked,
+		KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindInvitation, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindNewDevice, KindAccountDeleted, KindImpersonated, KindAccountCreated, KindAccountUnlocked,
 		KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode, KindTestMail, KindTestSMS,
 	}
 }

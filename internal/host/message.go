@@ -15,6 +15,8 @@ type Messages interface {
 	PermitVerification(ctx context.Context, address string) (Permit, error)
 	// SendVerification adds the message that verifies the email address of a new account.
 	SendVerification(ctx context.Context, c *store.Change, nu *store.NewUser, p Permit)
+	// Announce adds the notice that an operator created the account.
+	Announce(ctx context.Context, c *store.Change, u store.User)
 	// InviteNew adds the mail with which the user of a new account without a password
 	// sets one. Errors: method_disabled, rate_limited.
 	InviteNew(ctx context.Context, c *store.Change, send *Send, nu *store.NewUser) error

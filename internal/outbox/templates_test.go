@@ -34,7 +34,7 @@ func TestEveryMessageRenders(t *testing.T) {
 				t.Errorf("%s.%s: subject %q twice", k, loc, m.Subject)
 			}
 			subjects[loc+m.Subject] = true
-			notice := slices.Contains([]store.Kind{store.KindPasswordChanged, store.KindEmailChanged, store.KindMFAEnabled, store.KindMFADisabled, store.KindTakenOver, store.KindIdentityLinked, store.KindIdentityUnlinked, store.KindPhoneChanged, store.KindRecoveryCodeUsed, store.KindRecoveryCodesReplaced, store.KindManyFailedSignIns, store.KindAccountDeleted, store.KindImpersonated, store.KindAccountUnlocked, store.KindTestMail}, k)
+			notice := slices.Contains([]store.Kind{store.KindPasswordChanged, store.KindEmailChanged, store.KindMFAEnabled, store.KindMFADisabled, store.KindTakenOver, store.KindIdentityLinked, store.KindIdentityUnlinked, store.KindPhoneChanged, store.KindRecoveryCodeUsed, store.KindRecoveryCodesReplaced, store.KindManyFailedSignIns, store.KindAccountDeleted, store.KindImpersonated, store.KindAccountUnlocked, store.KindAccountCreated, store.KindTestMail}, k)
 			if !notice && (!strings.Contains(m.Text, "https://auth.test/x?token=t&a=b") || !strings.Contains(m.HTML, `href="https://auth.test/x?token=t&amp;a=b"`)) {
 				t.Errorf("%s.%s has no link", k, loc)
 			}
