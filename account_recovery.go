@@ -91,7 +91,8 @@ type SecureAccountParams struct {
 //   - forgets the devices,
 //   - removes the recovery codes that were created after the session began; the next sign-in
 //     with the authenticator app returns new ones (Tokens.RecoveryCodes),
-//   - revokes the API keys whose current text one of those sessions created,
+//   - revokes the API keys whose current text one of those sessions created, and the
+//     invitations and links for others that one of them made,
 //   - removes the password if one of those sessions was signed in with it, or if it was
 //     set after the session began, unless the account keeps another email address,
 //   - sends a link to choose a new password to the address of the notice. It sends none
@@ -102,8 +103,9 @@ type SecureAccountParams struct {
 // back, and all its sessions are revoked. Another account that has the old address
 // without having verified it loses it. If links to two former addresses compete, the
 // address that was verified first wins, so that an attacker cannot use a notice to
-// their own address. Errors: CodeInvalidToken, CodeUserAlreadyExists (the address was
-// taken at the same moment).
+// their own address. An account that waits for the acceptance of permissions of an operator
+// keeps its address. Errors: CodeInvalidToken, CodeUserAlreadyExists (the address was
+// taken at the same moment), CodeTargetStronger (the account waits).
 func (a *Auth) SecureAccount(ctx context.Context, p SecureAccountParams) error {
 	_, err := a.secureAccount(ctx, p.Token)
 	return err
@@ -148,6 +150,11 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (out securedAcco
 			patch.Email, patch.EmailVerifiedAt = &d.Email, &d.VerifiedAt
 			patch.Revoke, patch.DropTokens = &store.SessionFilter{}, purposesOfEmail()
 			events = append(events, done(Event{Type: EventEmailChanged, UserID: u.ID}))
+		}
+		if d.SessionID != "" && u.AcceptedSequence > 0 { // others made nothing for others
+			if err := a.recordReported(ctx, u, d.Sequence); err != nil {
+				return store.Redemption{}, err
+			}
 		}
 		c := a.newChangeOf(ctx, byAuthentication(), account{User: u, to: d.Email}, events...)
 		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
@@ -204,7 +211,8 @@ func (a *Auth) sendFollowUp(ctx context.Context, address string) (sent bool, err
 // address becomes the account's again: the account has another one that was verified
 // later, and no other account has verified this one. holder is an account that has
 // the address unverified, if there is one. It returns CodeInvalidToken if the link is
-// outranked.
+// outranked, and CodeTargetStronger if the link would move an account that waits for an
+// acceptance, unless another recovery made it wait.
 func (a *Auth) recoveringUser(ctx context.Context, t store.Token, d linkData) (u User, moves bool, holder User, err error) {
 	if u, err = a.store.User(ctx, store.ByID(t.UserID)); err != nil {
 		return u, false, holder, linkFailed(err)
@@ -217,6 +225,11 @@ func (a *Auth) recoveringUser(ctx context.Context, t store.Token, d linkData) (u
 		return u, false, holder, fail(CodeInvalidToken, errors.New("the account was recovered through an earlier address"))
 	case store.EmailKey(u.Email) == store.EmailKey(d.Email) || u.EmailVerifiedSequence < d.VerifiedSequence:
 		return u, false, holder, nil
+	}
+	if !slices.ContainsFunc(marks, func(m recoveryMark) bool { return m.Address == store.EmailKey(u.Email) }) { // an attacker's recovery must not keep this one out
+		if err := a.requireNoWait(ctx, u); err != nil { // the link to accept was sent to the present address
+			return u, false, holder, err
+		}
 	}
 	holder, err = a.store.User(ctx, store.ByEmail(d.Email))
 	switch {
@@ -309,6 +322,7 @@ type recoveryMark struct {
 	At               time.Time `json:"at"`       // for the end of its life
 	Sequence         int64     `json:"sequence"` // the account's, at that time
 	VerifiedSequence int64     `json:"verified_sequence"`
+	Address          string    `json:"address"` // that it restored, by EmailKey
 }
 
 func (m recoveryMark) outranks(sent, verified int64) bool {
@@ -349,7 +363,7 @@ func (a *Auth) recordRecovery(ctx context.Context, u User, d linkData) error {
 	marks = slices.DeleteFunc(marks, func(m recoveryMark) bool {
 		return !now.Before(m.At.Add(recoveryLinkLife)) || m.VerifiedSequence >= d.VerifiedSequence
 	})
-	_, t := a.newLink(store.PurposeStop, recoveryLinkLife, linkData{Marks: append(marks, recoveryMark{now, u.Sequence, d.VerifiedSequence})})
+	_, t := a.newLink(store.PurposeStop, recoveryLinkLife, linkData{Marks: append(marks, recoveryMark{now, u.Sequence, d.VerifiedSequence, store.EmailKey(d.Email)})})
 	t.Hash, t.UserID, t.Subject = marksHash(u.ID), u.ID, "marks "+u.ID
 	return a.putToken(ctx, byFlow("account taken back"), t, ifCredentialsUnchanged(u))
 }

@@ -46,22 +46,36 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (done string, re
 // refuse the change once. It survives the link and all other tokens of the account.
 // Otherwise a thief would replace each request before its recipient refuses it.
 
-func (a *Auth) newRefusal(link store.Token) store.Token {
-	_, t := a.newLink(store.PurposeVerifyEmail, verifyLife, linkData{Refuses: link.UserID})
+func (a *Auth) newRefusal(link store.Token, address string) store.Token {
+	_, t := a.newLink(store.PurposeVerifyEmail, verifyLife, linkData{Refuses: link.UserID, Refused: address})
 	t.Hash = refusalHash(link.Hash)
 	return t
 }
 
 func refusalHash(link []byte) []byte { return hashLinkToken("refusal " + string(link)) }
 
-// refusable reports whether a link has an unused refusal.
-func (a *Auth) refusable(ctx context.Context, secret string) bool {
+// refusable reports whether a link has an unused refusal. A completed change cannot be
+// refused any more.
+func (a *Auth) refusable(ctx context.Context, secret string) (bool, error) {
 	_, d, err := a.peekHash(ctx, store.PurposeVerifyEmail, refusalHash(hashLinkToken(secret)))
-	return err == nil && d.Refuses != ""
+	if errors.Is(err, CodeInvalidToken) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	u, err := a.store.User(ctx, store.ByID(d.Refuses))
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && store.EmailKey(u.Email) != store.EmailKey(d.Refused), storeFailed(err)
 }
 
 // refuseChange uses up the refusal of a link, if it has one, and counts it.
 func (a *Auth) refuseChange(ctx context.Context, secret string) (refused bool, err error) {
+	if may, err := a.refusable(ctx, secret); !may || err != nil {
+		return false, err
+	}
 	t, _, err := a.store.RedeemToken(ctx, store.Redemption{
 		Change: a.newChange(ctx, byAuthentication()), Purpose: store.PurposeVerifyEmail, Hash: refusalHash(hashLinkToken(secret)),
 	})

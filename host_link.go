@@ -53,7 +53,7 @@ func recordMaker(t *store.Token, maker host.LinkMaker) error {
 	return err
 }
 
-func (k kit) Link(ctx context.Context, c *store.Change, t host.LinkType, userID, redirectTo string, byAccepted int64) (host.CreatedLink, error) {
+func (k kit) Link(ctx context.Context, c *store.Change, t host.LinkType, userID, redirectTo string, maker host.LinkMaker) (host.CreatedLink, error) {
 	if t == host.LinkCode {
 		return host.CreatedLink{}, invalid("type", "has no link")
 	}
@@ -61,7 +61,8 @@ func (k kit) Link(ctx context.Context, c *store.Change, t host.LinkType, userID,
 	if err != nil {
 		return host.CreatedLink{}, err
 	}
-	if err := recordMaker(&token, host.LinkMaker{By: actorOf(c.By, Event{}), ByAccepted: byAccepted, CredentialRevision: u.CredentialRevision}); err != nil {
+	maker.By, maker.CredentialRevision = actorOf(c.By, Event{}), u.CredentialRevision
+	if err := recordMaker(&token, maker); err != nil {
 		return host.CreatedLink{}, err
 	}
 	token.Code, token.CodeExpiresAt, token.MaxAttempts = nil, time.Time{}, 0
@@ -225,7 +226,7 @@ func (k kit) Invite(ctx context.Context, c *store.Change, send *host.Send, inv h
 		return err
 	}
 	t, link := a.newInvitation(inv)
-	a.enclose(ctx, c, outbox.Outgoing{Kind: KindInvitation, To: inv.Email, Link: link, ExpiresIn: inv.ExpiresAt.Sub(inv.SentAt), Permit: permit}, User{}, &t)
+	a.enclose(ctx, c, outbox.Outgoing{Kind: KindInvitation, To: inv.Email, Link: link, ExpiresIn: inv.ExpiresAt.Sub(inv.SentAt), Roles: send.Roles, By: send.By, Permit: permit}, User{}, &t)
 	return a.store.PutToken(ctx, store.PutToken{Change: *c, Token: t, Supersedes: &seen})
 }
 

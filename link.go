@@ -28,6 +28,7 @@ type linkData struct {
 	Challenge  string `json:"challenge,omitempty"` // PKCE S256 (RFC 7636)
 	Device     string `json:"device,omitempty"`    // verification: the user agent that signed up
 	Refuses    string `json:"refuses,omitempty"`   // of a refusal: the account that requested the address
+	Refused    string `json:"refused,omitempty"`   // of a refusal: that address
 	AMR        []AMR  `json:"amr,omitempty"`       // exchange codes: the authentication so far; notices: that of the reported session
 
 	// Of a notice: the time and the sequence at which Email was verified, and the sequence
@@ -37,7 +38,8 @@ type linkData struct {
 	Sequence         int64     `json:"sequence,omitempty"`
 	Joined           int64     `json:"joined,omitempty"` // of the identity that joined the account in the reported sign-in
 
-	Marks []recoveryMark `json:"marks,omitempty"` // not for links: see recoveryMark
+	Marks    []recoveryMark     `json:"marks,omitempty"`    // not for links: see recoveryMark
+	Reported []reportedSessions `json:"reported,omitempty"` // likewise
 
 	Identity   *Identity        `json:"identity,omitempty"`   // exchange codes: the identity to link
 	SessionID  string           `json:"session_id,omitempty"` // exchange codes and new addresses: the requesting session, which must still be live; MFA and enrolment: the session to raise; notices: the reported session

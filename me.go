@@ -197,7 +197,7 @@ func (a *Auth) startEmailChange(ctx context.Context, allowed sendPermit, by Call
 		}
 		a.enclose(ctx, &c, notice, u, nil)
 	}
-	if err := a.putToken(ctx, c.By, a.newRefusal(link)); err != nil {
+	if err := a.putToken(ctx, c.By, a.newRefusal(link, address)); err != nil {
 		return err
 	}
 	if err := a.putChange(ctx, c, link, nil); err != nil {

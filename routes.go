@@ -125,9 +125,9 @@ func (a *Auth) routes() []route {
 			limits: first,
 			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeAccountExists, CodeInvalidTOTPCode, CodeWeakPassword, CodeValidationFailed, CodeOverloaded})},
 
-		{pattern: "GET /secure-account", access: open, handle: a.handleSecurePage, errors: []Code{CodeInvalidToken}},
+		{pattern: "GET /secure-account", access: open, handle: a.handleSecurePage, errors: []Code{CodeInvalidToken, CodeTargetStronger}},
 		{pattern: "POST /secure-account", access: keyed, handle: a.handleSecureAccount, form: a.handleSecurePost,
-			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists, CodeValidationFailed}},
+			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists, CodeTargetStronger, CodeValidationFailed}},
 
 		{pattern: "GET /me", access: signedIn, act: true, whenOff: true, handle: a.handleMe},
 		{pattern: "PATCH /me", access: signedIn, handle: a.handleUpdateMe,

@@ -26,9 +26,13 @@ func (a *Auth) handleVerifyEmail(w http.ResponseWriter, r *http.Request) error {
 // problem is the error of a password that was typed on the page; nil: none.
 func (a *Auth) showVerifyPage(w http.ResponseWriter, r *http.Request, secret string, problem error) error {
 	t, d, c, err := a.peekVerification(r.Context(), secret)
-	if errors.Is(err, CodeInvalidToken) && a.refusable(r.Context(), secret) {
-		a.showPage(w, r, http.StatusOK, page{Name: "link_elsewhere", Token: secret, Replaced: true}, "")
-		return nil
+	if errors.Is(err, CodeInvalidToken) {
+		if may, failed := a.refusable(r.Context(), secret); failed != nil {
+			err = failed
+		} else if may {
+			a.showPage(w, r, http.StatusOK, page{Name: "link_elsewhere", Token: secret, Replaced: true}, "")
+			return nil
+		}
 	}
 	if err != nil {
 		return a.showProblem(w, r, err)

@@ -1,9 +1,11 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/host"
@@ -49,16 +51,29 @@ func (m *Admin) askToAccept(ctx context.Context, who Actor, u auth.User) {
 		op.spends = true
 		_, err = carryOut(ctx, m, who, op, u.ID, auth.EventMessageAsked, func(t *attempt) (none struct{}, err error) {
 			t.change.Events[0].Event.Method = string(LinkAccept)
-			inv, seen, err := m.acceptance(ctx, t)
-			if err != nil {
-				return none, err
-			}
-			return none, m.kit.Invite(ctx, &t.change, &send, inv, seen)
+			return none, m.sendAcceptance(ctx, t, &send)
 		})
 	}
 	if err != nil {
 		m.kit.Log().WarnContext(ctx, "auth: the link to accept permissions was not sent", "user_id", u.ID, "error", err)
 	}
+}
+
+// sendAcceptance adds the link to accept to a change. The message names the roles, and the
+// operator by the email address only, because operators choose their own names.
+func (m *Admin) sendAcceptance(ctx context.Context, t *attempt, send *host.Send) error {
+	inv, seen, err := m.acceptance(ctx, t)
+	if err != nil {
+		return err
+	}
+	operators := m.kit.OperatorRoles(t.roles)
+	send.Roles = slices.DeleteFunc(slices.Concat(t.target.Roles, inv.Roles), func(r string) bool { return !slices.Contains(operators, r) })
+	slices.Sort(send.Roles)
+	send.Roles = slices.Compact(send.Roles)
+	if send.By = ""; t.user != nil && t.user.EmailVerified() {
+		send.By = t.user.Email
+	}
+	return m.kit.Invite(ctx, &t.change, send, inv, seen)
 }
 
 // acceptance returns an invitation of an attempt's target to accept its permissions of an
@@ -85,8 +100,148 @@ func (m *Admin) acceptance(ctx context.Context, t *attempt) (host.Invitation, []
 	if err := m.mayInvite(t, slices.Concat(t.target.Roles, before.Roles)); err != nil {
 		return none, nil, err
 	}
-	inv.By, inv.ByAccepted, inv.Roles, inv.UserID = t.change.Events[0].Event.Actor, t.accepted(), before.Roles, t.target.ID
+	inv.By, inv.ByAccepted, inv.BySequence = t.change.Events[0].Event.Actor, t.accepted(), t.session.Sequence
+	inv.Roles, inv.UserID = before.Roles, t.target.ID
 	return host.Invitation(inv), seen, nil
+}
+
+// Waiting describes an account that waits for the acceptance of its operator permissions.
+type Waiting struct {
+	// Address is where the link to accept goes: the email address, or the phone number of
+	// an account without one. Empty: the account has neither.
+	Address string
+
+	// Since and By are the time and the actor of the last change that made the account
+	// wait: one that gave it an operator role, made one of its roles an operator role, or,
+	// by an operator, gave it another address. They are zero if the audit log does not say,
+	// because the event is no longer kept, or because the application declared a permission
+	// or a role privileged.
+	Since   time.Time
+	By      auth.Actor
+	ByLabel string // the actor's name at that time
+}
+
+// eventsRead is how many of an account's events the search for Waiting.Since reads.
+const eventsRead = 100
+
+// waiting describes the accounts of a list that wait, by id. It reads the events of each,
+// so that lists of other accounts do not call it.
+func (m *Admin) waiting(ctx context.Context, users []auth.User) (map[string]Waiting, error) {
+	table, err := m.project.Roles(ctx)
+	if err != nil {
+		return nil, m.kit.StoreError(err)
+	}
+	operators, changes := m.kit.OperatorRoles(table), map[string]Waiting{}
+	all := map[string]Waiting{}
+	for _, u := range users {
+		if !m.kit.Standing(table, u).Waits {
+			continue
+		}
+		w := Waiting{}
+		took := func(e auth.Event) bool { return madeWait(e, u, operators) }
+		of := store.EventQuery{UserID: u.ID, Types: []auth.EventType{auth.EventRolesChanged, auth.EventInvitationAccepted, auth.EventUserUpdated, auth.EventUserImported, auth.EventUserCreated}}
+		if err := m.latest(ctx, of, took, &w); err != nil {
+			return nil, err
+		}
+		for _, r := range u.Roles {
+			if !slices.Contains(operators, r) {
+				continue
+			}
+			c, known := changes[r]
+			if !known {
+				of := store.EventQuery{Target: r, Type: string(auth.EventRoleChanged)}
+				if err := m.latest(ctx, of, func(e auth.Event) bool { return m.madeOperator(e, r) }, &c); err != nil {
+					return nil, err
+				}
+				changes[r] = c
+			}
+			if c.Since.After(w.Since) {
+				w = c
+			}
+		}
+		w.Address = cmp.Or(u.Email, u.Phone)
+		all[u.ID] = w
+	}
+	return all, nil
+}
+
+// latest finds the newest event of a query that meets a condition.
+func (m *Admin) latest(ctx context.Context, q store.EventQuery, is func(auth.Event) bool, into *Waiting) error {
+	q.Outcome, q.Limit = store.EventDone, eventsRead
+	list, err := m.journal.Events(ctx, q)
+	if err != nil {
+		return m.kit.StoreError(err)
+	}
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		into.Since, into.By = list[i].At, list[i].Actor
+		if r := list[i].Record; r != nil {
+			into.ByLabel = r.Actor
+		}
+	}
+	return nil
+}
+
+// madeWait reports whether an event gave its account an operator role that it has, or
+// another address by an operator.
+func madeWait(e auth.Event, u auth.User, operators []string) bool {
+	if e.Record == nil { // an import in Go
+		return e.Type == auth.EventUserImported
+	}
+	for _, address := range []string{"email", "phone"} {
+		_, changed := e.Record.Changes[address]
+		if changed && e.Type == auth.EventUserUpdated && e.Actor.ID != u.ID && (address == "email" || u.Email == "") {
+			return true
+		}
+	}
+	c := e.Record.Changes["roles"]
+	before := textsIn(c.Before)
+	return slices.ContainsFunc(textsIn(c.After), func(r string) bool {
+		return slices.Contains(operators, r) && slices.Contains(u.Roles, r) && !slices.Contains(before, r)
+	})
+}
+
+// madeOperator reports whether a change of a role made its bearers operators.
+func (m *Admin) madeOperator(e auth.Event, role string) bool {
+	if e.Record == nil {
+		return false
+	}
+	operator := func(permissions any, privileged any) bool {
+		t := store.RoleTable{Roles: []store.RolePermissions{{Name: role, Permissions: textsIn(permissions)}}}
+		if privileged == true {
+			t.Privileged = []string{role}
+		}
+		return slices.Contains(m.kit.OperatorRoles(t), role)
+	}
+	p, mark := e.Record.Changes["permissions"], e.Record.Changes["privileged"]
+	return operator(p.After, mark.After) && !operator(p.Before, mark.Before)
+}
+
+// textsIn returns the texts of a list in an event, which stores may return as JSON.
+func textsIn(v any) (list []string) {
+	switch v := v.(type) {
+	case []string:
+		return v
+	case []any:
+		for _, e := range v {
+			if s, ok := e.(string); ok {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+type waitingView struct {
+	Address *string    `json:"address"`
+	Since   *time.Time `json:"since"`
+	By      actorView  `json:"by"`
+}
+
+func viewWaiting(w *Waiting) *waitingView {
+	if w == nil {
+		return nil
+	}
+	return &waitingView{optional(w.Address), orNever(w.Since), actorView{optional(string(w.By.Kind)), optional(w.By.ID), nil, optional(w.ByLabel)}}
 }
 
 // logWaiting logs how many accounts wait for an acceptance, for example because the

@@ -432,3 +432,60 @@ func TestAcceptanceWithoutPasswords(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// An account recovery link of a former address does not move an account that waits: the
+// permissions were given to the person with the present address. Without them it does.
+func TestRecoveryMovesNoWaitingAccount(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		before := o.LoginAs(t, "before@example.com")
+		address := "elsewhere@example.com"
+		_, err := o.UpdateMe(t.Context(), auth.UpdateMeParams{Caller: auth.Caller{UserID: before.User.ID, SessionID: before.SessionID}, Email: &address})
+		o.must(err)
+		link := o.token("before@example.com", auth.KindEmailChangeRequested)
+		o.do(owner, "PATCH /users/"+before.User.ID, `{"email":"ada@example.com","email_verified":true}`).want(200)
+		o.do(owner, "PUT /users/"+before.User.ID+"/roles", `{"roles":["admin"],"address":"ada@example.com"}`).want(200)
+		if err := o.SecureAccount(t.Context(), auth.SecureAccountParams{Token: link}); !errors.Is(err, auth.CodeTargetStronger) {
+			t.Errorf("while it waits: %v", err)
+		}
+		if w := o.send("GET", "/secure-account?token="+link, ""); w.Code != 403 {
+			t.Errorf("its page: %d %s", w.Code, w.Body)
+		}
+		if u := o.read(before.User.ID); u.Email != "ada@example.com" {
+			t.Errorf("it moved to %s", u.Email)
+		}
+		o.do(owner, "PUT /users/"+before.User.ID+"/roles", `{"roles":[]}`).want(200)
+		o.must(o.SecureAccount(t.Context(), auth.SecureAccountParams{Token: link}))
+		if u := o.read(before.User.ID); u.Email != "before@example.com" {
+			t.Errorf("without the role it stays at %s", u.Email)
+		}
+	})
+}
+
+// A thief of an operator's session who changes the address twice, and recovers the one in
+// between, does not keep the operator from recovering the first.
+func TestRecoveryAfterARecovery(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		s := o.LoginAs(t, "ada@example.com", authtest.Roles(admin.RoleAdmin), authtest.AAL2())
+		by := auth.Caller{UserID: s.User.ID, SessionID: s.SessionID}
+		links := []string{}
+		from := "ada@example.com"
+		for _, to := range []string{"one@example.com", "two@example.com"} {
+			_, err := o.UpdateMe(t.Context(), auth.UpdateMeParams{Caller: by, Email: &to})
+			o.must(err)
+			_, err = o.VerifyEmail(t.Context(), auth.VerifyEmailParams{Token: o.token(to, auth.KindChangeEmail), Within: by})
+			o.must(err)
+			links, from = append(links, o.token(from, auth.KindEmailChanged)), to
+		}
+		o.must(o.SecureAccount(t.Context(), auth.SecureAccountParams{Token: links[1]}))
+		if u := o.read(s.User.ID); u.Email != "one@example.com" || !o.waits(u.ID) {
+			t.Fatalf("the thief's recovery: %s, waits %v", u.Email, o.waits(u.ID))
+		}
+		o.must(o.SecureAccount(t.Context(), auth.SecureAccountParams{Token: links[0]}))
+		if u := o.read(s.User.ID); u.Email != "ada@example.com" {
+			t.Errorf("the operator's recovery: %s", u.Email)
+		}
+	})
+}

@@ -32,8 +32,9 @@ type Account struct {
 	Factors           []auth.Factor // the enabled ones, without secrets
 	RecoveryCodesLeft int
 	Pending           []PendingChange
-	Locks             []Lock // rate limits that keep its owner from signing in
-	Notes             string // of operators; never shown to the user
+	Locks             []Lock   // rate limits that keep its owner from signing in
+	Notes             string   // of operators; never shown to the user
+	Waiting           *Waiting // nil: it does not wait for an acceptance
 }
 
 // PendingChange is a new email address or phone number of an account that its owner has
@@ -75,7 +76,11 @@ func (m *Admin) account(ctx context.Context, key store.UserKey) (Account, error)
 			a.Factors = append(a.Factors, f)
 		}
 	}
-	return a, nil
+	waiting, err := m.waiting(ctx, []auth.User{a.User})
+	if w, ok := waiting[a.ID]; ok {
+		a.Waiting = &w
+	}
+	return a, err
 }
 
 // LookupUser reads the one account that has a value: an email address (in any case), a

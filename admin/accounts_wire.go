@@ -18,6 +18,7 @@ type (
 		Pending           []pendingView `json:"pending_changes"`
 		Locks             []lockView    `json:"locks"`
 		Notes             string        `json:"notes"`
+		Waiting           *waitingView  `json:"waiting"`
 	}
 	factorView struct {
 		ID         string     `json:"id"`
@@ -38,7 +39,7 @@ type (
 )
 
 func (a Account) reply(m *Admin) reply {
-	v := accountView{userView: m.view(a.User), HasPassword: a.HasPassword, Factors: viewFactors(a.Factors), RecoveryCodesLeft: a.RecoveryCodesLeft, Pending: []pendingView{}, Locks: []lockView{}, Notes: a.Notes}
+	v := accountView{userView: m.view(a.User), HasPassword: a.HasPassword, Factors: viewFactors(a.Factors), RecoveryCodesLeft: a.RecoveryCodesLeft, Pending: []pendingView{}, Locks: []lockView{}, Notes: a.Notes, Waiting: viewWaiting(a.Waiting)}
 	for _, p := range a.Pending {
 		v.Pending = append(v.Pending, pendingView(p))
 	}

@@ -19,6 +19,8 @@ const (
 	budgetOfKey         = 50  // of a key whose creator set none
 	budgetOfPerson      = 200 // without "*", together with the person's keys; at least
 	budgetShare         = 20  // 1/20, that is 5 %, of all accounts
+
+	shareAfter = 24 * time.Hour // accounts count for the share after this time
 )
 
 // updateTarget stores a patch of the attempt's target. It counts the patches that the
@@ -58,6 +60,23 @@ func (m *Admin) spend(ctx context.Context, t *attempt) error {
 	return err
 }
 
+// imported is the limit that an import by an operator without "*" uses up for shareAfter:
+// imports choose when their accounts were created.
+func (m *Admin) imported() store.Draw {
+	return m.kit.Draw(auth.Rate{Burst: 1, Per: shareAfter}, "admin-imported", "", 1)
+}
+
+// noteImport uses up imported, unless the actor has "*".
+func (m *Admin) noteImport(ctx context.Context, t *attempt) error {
+	if t.system() || t.may(permAll) {
+		return nil
+	}
+	if err := m.kit.CheckLimits(ctx, m.imported()); !errors.Is(err, auth.CodeRateLimited) {
+		return err
+	}
+	return nil // by another import
+}
+
 // draws counts an attempt, and returns the draws for its refund.
 func (m *Admin) draws(ctx context.Context, t *attempt) (draws []store.Draw, err error) {
 	add := func(n int, limit, value string) {
@@ -88,7 +107,16 @@ func (m *Admin) draws(ctx context.Context, t *attempt) (draws []store.Draw, err 
 	if !errors.Is(limited, auth.CodeRateLimited) {
 		return draws, limited
 	}
-	n, err := m.admin.CountUsers(ctx, store.UserQuery{Now: m.kit.Now()})
+	// An operator could make accounts until the share is as large as wanted, so the share
+	// counts accounts of more than a day, and for a day after an import there is none.
+	recent := m.imported()
+	recent.Cost = 0
+	if err := m.kit.CheckLimits(ctx, recent); errors.Is(err, auth.CodeRateLimited) {
+		return draws, limited
+	} else if err != nil {
+		return draws, err
+	}
+	n, err := m.admin.CountUsers(ctx, store.UserQuery{CreatedTo: m.kit.Now().Add(-shareAfter), Now: m.kit.Now()})
 	if err != nil {
 		return draws, m.storeError(err)
 	}

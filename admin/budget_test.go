@@ -179,6 +179,24 @@ func TestOperationsThatReachAccountsCount(t *testing.T) {
 	}
 }
 
+// The message about an impersonation counts, and an impersonation without one does not.
+func TestBudgetOfImpersonations(t *testing.T) {
+	for name, of := range map[string]admin.Options{"with mail": {NotifyImpersonated: true}, "without": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOfficeWith(t, memstore.New(), of)
+			clerk := o.operator("clerk@example.com", admin.PermImpersonate)
+			want := 205
+			if of.NotifyImpersonated {
+				want = 200
+			}
+			if n := o.reach(clerk, o.crowd("crowd", 205), func(id string) string { return "POST /users/" + id + `/impersonate|{"reason":"x"}` }); n != want {
+				t.Errorf("impersonated %d accounts, want %d", n, want)
+			}
+		})
+	}
+}
+
 // Changes that reach nobody are free: a key synchronises names and metadata, and imports
 // new users, without end, also after its budget is used up.
 func TestBudgetLeavesOtherChangesAlone(t *testing.T) {
@@ -262,9 +280,10 @@ func TestBudgetEndsWithinARequest(t *testing.T) {
 // such as an owner who cleans up after an attack of spammers.
 func TestBudgetAfterRecentAuthentication(t *testing.T) {
 	o := newOffice(t, memstore.New())
-	clerk := o.operator("clerk@example.com", reaching...)
 	ids := o.crowd("spam", 5000)
-	if n := o.reach(clerk, ids[:260], portions[0]); n != (len(ids)+1)/20 {
+	o.Clock.Advance(25 * time.Hour)
+	clerk := o.operator("clerk@example.com", reaching...)
+	if n := o.reach(clerk, ids[:260], portions[0]); n != len(ids)/20 {
 		t.Errorf("a clerk reached %d of 260 accounts", n)
 	}
 	owner := o.operator("owner@example.com", "*")
@@ -280,6 +299,33 @@ func TestBudgetAfterRecentAuthentication(t *testing.T) {
 	if done != len(ids) {
 		t.Errorf("%d of %d were deleted", done, len(ids))
 	}
+}
+
+// An operator cannot make accounts to reach more of the others. Imports of an owner leave
+// the share as it is.
+func TestBudgetDoesNotGrowByImports(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		ids := o.crowd("people", 300)
+		o.Clock.Advance(25 * time.Hour)
+		clerk := o.operator("clerk@example.com", append(slices.Clone(reaching), admin.PermUsersImport)...)
+		rows := func(name, created string) (rows []string) {
+			for i := range 5000 {
+				rows = append(rows, fmt.Sprintf(`{"email":"%s%d@example.com"%s}`, name, i, created))
+			}
+			return rows
+		}
+		o.imports(o.operator("owner@example.com", "*"), "", rows("new", "")...)
+		o.imports(clerk, "", rows("junk", `,"created_at":"2020-01-01T00:00:00Z"`)...)
+		if n := o.reach(clerk, ids, portions[0]); n != 200 {
+			t.Errorf("after an import a clerk reached %d accounts, want 200", n)
+		}
+		o.Clock.Advance(25 * time.Hour)
+		clerk = o.LoginAs(t, "clerk@example.com", authtest.AAL2())
+		if n := o.reach(clerk, o.crowd("more", 300), portions[0]); n != 300 {
+			t.Errorf("a day later the clerk reached %d accounts of 300", n)
+		}
+	})
 }
 
 func TestBudgetOfAClerk(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/authmount/auth"
@@ -72,7 +73,11 @@ func TestGrantByAddressThatIsProved(t *testing.T) {
 		if _, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "eve@example.com"}); err != nil {
 			t.Fatal(err)
 		}
-		wantCode(t, grant("eve@example.com"), auth.CodeEmailNotVerified)
+		unverified := grant("eve@example.com")
+		wantCode(t, unverified, auth.CodeEmailNotVerified)
+		if e := new(auth.Error); !errors.As(unverified, &e) || !strings.Contains(e.Message, "eve@example.com") {
+			t.Errorf("the error does not name the address: %v", unverified)
+		}
 
 		ada, moved := o.LoginAs(t, "ada@example.com"), errors.New("not asked")
 		tap.Reset(storetap.Hooks{After: func(ctx context.Context, method string, _ int, _ error) {

@@ -121,9 +121,10 @@ const (
 // UserPage is a page of accounts.
 type UserPage struct {
 	Users      []auth.User
-	Matched    Matched      // the interpretation of UserFilter.Search; empty without
-	Count      *store.Total // if requested
-	NextCursor *string      // of the page after; nil: this was the last
+	Matched    Matched            // the interpretation of UserFilter.Search; empty without
+	Count      *store.Total       // if requested
+	NextCursor *string            // of the page after; nil: this was the last
+	Waiting    map[string]Waiting // by id, if UserFilter.Status is "waiting"
 
 	next *store.UserQuery // the query for the page after
 }
@@ -153,6 +154,9 @@ func (m *Admin) ListUsers(ctx context.Context, who Actor, p ListUsersParams) (Us
 	page, err := m.pageOfUsers(ctx, who, q)
 	if page.next != nil {
 		page.NextCursor = cursorOf(&userCursor{*page.next.After, query})
+	}
+	if err == nil && q.Waits {
+		page.Waiting, err = m.waiting(ctx, page.Users)
 	}
 	return page, err
 }
@@ -196,14 +200,23 @@ func (p UserPage) reply(m *Admin) reply {
 		Users int64 `json:"users"`
 		Exact bool  `json:"exact"`
 	}
+	type listedUser struct {
+		userView
+
+		Waiting *waitingView `json:"waiting,omitempty"`
+	}
 	out := struct {
-		Users      []userView `json:"users"`
-		Matched    *string    `json:"matched"`
-		Count      *count     `json:"count"`
-		NextCursor *string    `json:"next_cursor"`
-	}{Users: []userView{}, Matched: optional(string(p.Matched)), NextCursor: p.NextCursor}
+		Users      []listedUser `json:"users"`
+		Matched    *string      `json:"matched"`
+		Count      *count       `json:"count"`
+		NextCursor *string      `json:"next_cursor"`
+	}{Users: []listedUser{}, Matched: optional(string(p.Matched)), NextCursor: p.NextCursor}
 	for _, u := range p.Users {
-		out.Users = append(out.Users, m.view(u))
+		listed := listedUser{userView: m.view(u)}
+		if w, ok := p.Waiting[u.ID]; ok {
+			listed.Waiting = viewWaiting(&w)
+		}
+		out.Users = append(out.Users, listed)
 	}
 	if c := p.Count; c != nil {
 		out.Count = &count{c.N, c.Exact}

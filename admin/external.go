@@ -32,7 +32,7 @@ func (i Identity) same(o Identity) bool {
 // maxIdentity is the longest ID and Label, in bytes.
 const maxIdentity = 255
 
-// External is an actor whom the application's own admin login knows (Options.Authorize).
+// External is an actor whom the application's own admin login knows (Options.Authenticate).
 // The rules for users apply: Permissions limit the operations and the targets, AAL reports
 // the second factor (Options.RequireMFA), and AuthTime within the last 15 minutes is recent
 // authentication. Such an actor has no account in Authmount and cannot impersonate.

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	opImpersonate      = operation{pattern: "POST /users/{id}/impersonate", permission: PermImpersonate, against: stronger, stepUp: true, secret: true, fails: []auth.Code{auth.CodeImpersonationForbidden, auth.CodeUserBanned, auth.CodeRedirectNotAllowed, auth.CodePreconditionFailed}}
+	opImpersonate      = operation{pattern: "POST /users/{id}/impersonate", permission: PermImpersonate, against: stronger, stepUp: true, secret: true, fails: []auth.Code{auth.CodeImpersonationForbidden, auth.CodeUserBanned, auth.CodeRedirectNotAllowed, auth.CodePreconditionFailed, auth.CodeRateLimited}}
 	opImpersonations   = operation{strict: true, pattern: "GET /impersonations", permission: PermImpersonate}
 	opEndImpersonation = operation{bodyless: true, pattern: "DELETE /impersonations/{id}", permission: PermImpersonate, self: true, fails: []auth.Code{auth.CodeSessionNotFound, auth.CodeUserNotFound}}
 
@@ -67,7 +67,8 @@ type ImpersonateResult struct {
 // impersonate) and to have all of the account's permissions and one more; owners need no
 // more. Errors: CodeValidationFailed, CodeUserNotFound, CodeTargetStronger,
 // CodeUserBanned, CodeImpersonationForbidden, CodeRedirectNotAllowed,
-// CodePreconditionFailed.
+// CodePreconditionFailed, CodeRateLimited (the message of Options.NotifyImpersonated counts
+// against the actor's budget).
 func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams) (ImpersonateResult, error) {
 	if err := m.reason(p.Reason); err != nil {
 		return ImpersonateResult{}, err
@@ -93,6 +94,9 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 		}
 		e.SessionID = i.ID
 		if m.notifyImpersonated && t.target.EmailVerified() {
+			if err := m.spend(ctx, t); err != nil {
+				return "", err
+			}
 			m.kit.AddMessage(ctx, &t.change, host.Mail{Kind: auth.KindImpersonated, To: t.target})
 		}
 		return i.ID, m.admin.BeginImpersonation(ctx, store.BeginImpersonation{Change: t.change, Impersonation: i})

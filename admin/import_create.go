@@ -101,6 +101,9 @@ func (im *importing) create(ctx context.Context, t *attempt, results []rowResult
 	if len(of) == 0 {
 		return nil
 	}
+	if err := im.noteImport(ctx, t); err != nil {
+		return err
+	}
 	c.Change = t.change
 	errs, err := im.kit.ImportAll(ctx, c)
 	if errors.Is(err, errors.ErrUnsupported) {

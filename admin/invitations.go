@@ -49,6 +49,10 @@ type Invitation struct {
 	// ByAccepted is User.AcceptedSequence of a user who created it: a new acceptance by that
 	// user ends it.
 	ByAccepted int64 `json:"by_accepted,omitempty"`
+
+	// BySequence is Session.Sequence of that user's session: if the user reports the session
+	// by an account recovery link, it ends the invitation.
+	BySequence int64 `json:"by_sequence,omitempty"`
 }
 
 // InviteParams describe an invitation.
@@ -188,7 +192,7 @@ func (m *Admin) putInvitation(ctx context.Context, t *attempt, send *host.Send, 
 	if err := m.mayReplace(ctx, t, before, inv.Roles...); err != nil {
 		return inv, err
 	}
-	inv.By, inv.ByAccepted = t.change.Events[0].Event.Actor, t.accepted()
+	inv.By, inv.ByAccepted, inv.BySequence = t.change.Events[0].Event.Actor, t.accepted(), t.session.Sequence
 	t.changed("roles", nonNil(before.Roles), nonNil(inv.Roles))
 	if err := t.keep(inv); err != nil {
 		return inv, err
@@ -245,7 +249,7 @@ func (m *Admin) checkInvitation(ctx context.Context, inv host.Invitation) (host.
 	over := func(why string) (host.Terms, error) {
 		return host.Terms{}, m.fail(auth.CodeInvalidToken, errors.New(why))
 	}
-	held, table, terms, err := m.holdsNow(ctx, inv.By, inv.ByAccepted)
+	held, table, terms, err := m.holdsNow(ctx, inv.By, inv.ByAccepted, inv.BySequence)
 	if err != nil {
 		return host.Terms{}, err
 	}

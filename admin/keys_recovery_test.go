@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -58,6 +59,60 @@ func TestRecoveryRevokesKeys(t *testing.T) {
 		for what, k := range keep {
 			if a := o.do(program(k), "GET /me", ""); a.status != 200 {
 				t.Errorf("a key %s: status %d", what, a.status)
+			}
+		}
+	})
+}
+
+// An invitation or a link for another account ends with the recovery of its creator's
+// account, if the reported session or a later one created it. Those of an older session, of
+// other people and of a session after the recovery stay.
+func TestRecoveryEndsInvitationsAndLinks(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := func() *authtest.SignedIn {
+			return o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		}
+		older, other := owner(), o.LoginAs(t, "other@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		uses := map[string]func() error{}
+		makes := func(who *authtest.SignedIn, name string) {
+			_, token := o.invite(actor(who), name+".invited@example.com", auth.RoleOwner)
+			uses[name+" invitation"] = func() error { _, err := o.accept(token); return err }
+			user := o.LoginAs(t, name+".user@example.com").User
+			link, err := o.adm.MakeLink(t.Context(), actor(who), admin.MakeLinkParams{Type: admin.LinkMagicLink, UserID: user.ID})
+			o.must(err)
+			_, secret, _ := strings.Cut(link.URL, "token=")
+			uses[name+" link"] = func() error {
+				_, err := o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: secret})
+				return err
+			}
+			clerk := o.LoginAs(t, name+".clerk@example.com").User
+			o.do(who, "PUT /users/"+clerk.ID+"/roles", `{"roles":["support"],"address":"`+clerk.Email+`"}`).want(200)
+			accepting := o.invitedToken(clerk.Email)
+			uses[name+" acceptance"] = func() error { _, err := o.accept(accepting); return err }
+		}
+		makes(older, "older")
+		makes(other, "other")
+		reported := owner()
+		makes(reported, "reported")
+		makes(owner(), "later")
+
+		address := "thief@example.com"
+		_, err := o.UpdateMe(t.Context(), auth.UpdateMeParams{Caller: auth.Caller{UserID: reported.User.ID, SessionID: reported.SessionID}, Email: &address})
+		o.must(err)
+		_, token, _ := strings.Cut(o.Mail(t, "owner@example.com", auth.KindEmailChangeRequested).Link, "token=")
+		o.must(o.SecureAccount(t.Context(), auth.SecureAccountParams{Token: token}))
+		reset := o.token("owner@example.com", auth.KindResetPassword)
+		o.must(o.ResetPassword(t.Context(), auth.ResetPasswordParams{Token: reset, NewPassword: authtest.Password}))
+		makes(owner(), "afterwards")
+		for _, name := range names(uses) {
+			err := uses[name]()
+			if strings.HasPrefix(name, "reported") || strings.HasPrefix(name, "later") {
+				if !errors.Is(err, auth.CodeInvalidToken) {
+					t.Errorf("%s: %v", name, err)
+				}
+			} else if err != nil {
+				t.Errorf("%s: %v", name, err)
 			}
 		}
 	})

@@ -89,7 +89,7 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (Made
 			link, err := m.kit.ShowInvitation(ctx, t.change, inv, seen)
 			return MadeLink(link), err
 		}
-		link, err := m.kit.Link(ctx, &t.change, host.LinkType(p.Type), t.target.ID, p.RedirectTo, t.accepted())
+		link, err := m.kit.Link(ctx, &t.change, host.LinkType(p.Type), t.target.ID, p.RedirectTo, host.LinkMaker{ByAccepted: t.accepted(), BySequence: t.session.Sequence})
 		return MadeLink(link), err
 	})
 }
@@ -100,7 +100,7 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (Made
 // whom only the application knows, are unknown; for them an account with permissions has
 // to be unchanged. Errors: CodeInvalidToken.
 func (m *Admin) checkLink(ctx context.Context, maker host.LinkMaker, u auth.User) (host.Terms, error) {
-	held, table, terms, err := m.holdsNow(ctx, maker.By, maker.ByAccepted)
+	held, table, terms, err := m.holdsNow(ctx, maker.By, maker.ByAccepted, maker.BySequence)
 	if err != nil {
 		return terms, err
 	}
@@ -139,11 +139,7 @@ func (m *Admin) Send(ctx context.Context, who Actor, p SendParams) (string, erro
 	return carryOut(ctx, m, who, opSend, p.UserID, auth.EventMessageAsked, func(t *attempt) (string, error) {
 		t.change.Events[0].Event.Method = string(p.Type)
 		if p.Type == LinkAccept {
-			inv, seen, err := m.acceptance(ctx, t)
-			if err != nil {
-				return "", err
-			}
-			err = m.kit.Invite(ctx, &t.change, &send, inv, seen)
+			err := m.sendAcceptance(ctx, t, &send)
 			return messageOf(t.change), err
 		}
 		return m.kit.SendLink(ctx, &t.change, &send, host.LinkType(p.Type), t.target.ID, p.RedirectTo)

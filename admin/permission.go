@@ -220,8 +220,9 @@ func grants(held []string, wanted string) bool {
 // roles, and the conditions for them. Errors: CodeInvalidToken if the user is gone or
 // banned, or the key has ended. accepted is AcceptedSequence of a user at that time: an
 // acceptance ends everything that the account started before, because somebody else may
-// have done so.
-func (m *Admin) holdsNow(ctx context.Context, by auth.Actor, accepted int64) (held []string, table store.RoleTable, terms host.Terms, err error) {
+// have done so. sequence is that of the user's session, which the user may have reported
+// since.
+func (m *Admin) holdsNow(ctx context.Context, by auth.Actor, accepted, sequence int64) (held []string, table store.RoleTable, terms host.Terms, err error) {
 	over := func(why string) error { return m.fail(auth.CodeInvalidToken, errors.New(why)) }
 	if table, err = m.project.Roles(ctx); err != nil {
 		return nil, table, terms, m.kit.StoreError(err)
@@ -252,6 +253,12 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor, accepted int64) (he
 			return nil, table, terms, over("its creator is banned")
 		case u.AcceptedSequence != accepted:
 			return nil, table, terms, over("its creator has accepted permissions since")
+		}
+		switch reported, err := m.kit.SessionReported(ctx, u.ID, sequence); {
+		case err != nil:
+			return nil, table, terms, err
+		case reported:
+			return nil, table, terms, over("its creator has reported the session that created it")
 		}
 		answers(u)
 		return m.strengthOf(table, u), table, terms, nil

@@ -405,7 +405,7 @@ func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role strin
 	}
 	return m.changeRoles(ctx, who, opGrant, u.ID, c, func(u auth.User) ([]string, error) {
 		if !u.EmailVerified() || store.EmailKey(u.Email) != store.EmailKey(email) {
-			return nil, m.fail(auth.CodeEmailNotVerified, nil)
+			return nil, auth.Reject(auth.CodeEmailNotVerified, "The e-mail address "+email+" is not verified: its owner has to open the link that was sent to it first.")
 		}
 		return append(slices.Clone(u.Roles), role), nil
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/host"
@@ -69,7 +70,8 @@ type SetSettingsParams struct {
 
 // SetSettings changes settings, all of them or none. They are in force in every instance
 // within a second. Errors: CodeValidationFailed, which names every setting that is unknown,
-// locked or invalid; CodeLastOwner for a change that leaves no owner able to sign in;
+// locked or invalid; CodeMissingPermission for a further redirect URL or origin without "*",
+// because sign-ins of owners go there, too; CodeLastOwner for a change that leaves no owner able to sign in;
 // CodePreconditionFailed for another revision.
 func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams) (SettingsTable, error) {
 	changes := map[string]json.RawMessage{}
@@ -94,6 +96,11 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 		if err != nil {
 			return now, err
 		}
+		for _, name := range []string{"redirect_urls", "cors_origins"} {
+			if c, ok := edit.Changes[name]; ok && !onlyShorter(c) && !t.may(permAll) {
+				return now, m.missing(permAll)
+			}
+		}
 		if err := m.leavesAnOwner(ctx, t, edit); err != nil {
 			return now, err
 		}
@@ -112,6 +119,13 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 	}
 	m.kit.ReloadSettings(ctx)
 	return m.settingsTable(stored)
+}
+
+// onlyShorter reports whether a list only lost entries.
+func onlyShorter(c store.FieldChange) bool {
+	before, _ := c.Before.([]string)
+	after, _ := c.After.([]string)
+	return !slices.ContainsFunc(after, func(entry string) bool { return !slices.Contains(before, entry) })
 }
 
 // leavesAnOwner checks that at least one owner can still sign in and use the admin API after

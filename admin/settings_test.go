@@ -174,6 +174,26 @@ func TestSettingsOfOptionsAreLocked(t *testing.T) {
 	}
 }
 
+// A redirect URL and an origin receive the sign-ins of owners, too: only "*" adds one. Other
+// operators remove them, and change other settings.
+func TestSettingsThatReachOwners(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.Default(auth.WithRedirectURLs()), auth.Default(auth.WithCORS()))
+		owner, clerk := o.owner(), o.operator("clerk@example.com", admin.PermSettingsRead, admin.PermSettingsWrite)
+		for name, list := range map[string][2]string{"redirect_urls": {"https://two.test/*", "https://evil.test/*"}, "cors_origins": {"https://two.test", "https://evil.test"}} {
+			o.do(owner, "PATCH /settings", `{"`+name+`":["`+list[0]+`"]}`).want(200)
+			for _, more := range []string{`["` + list[1] + `"]`, `["` + list[0] + `","` + list[1] + `"]`} {
+				o.do(clerk, "PATCH /settings", `{"signup_enabled":false,"`+name+`":`+more+`}`).want(403, auth.CodeMissingPermission)
+			}
+			if !o.Settings(t.Context()).SignUp.On() {
+				t.Error("half of a refused change is in force")
+			}
+			o.do(clerk, "PATCH /settings", `{"account_deletion":true,"`+name+`":["`+list[0]+`"]}`).want(200)
+			o.do(clerk, "PATCH /settings", `{"`+name+`":[]}`).want(200)
+		}
+	})
+}
+
 // A setting that would leave no owner a sign-in method is refused, for every switch; one
 // that leaves a method is not.
 func TestSettingsLeaveAnOwner(t *testing.T) {

@@ -19,12 +19,35 @@ type Actor struct {
 	SessionID *string `json:"session_id"`
 }
 
+// AdminWaitingBy is AdminWaiting.By. The actor of that change; all null if unknown.
+type AdminWaitingBy struct {
+	ID        *string `json:"id"`
+	Kind      *string `json:"kind"`  // One of "user", "key", "system", "external".
+	Label     *string `json:"label"` // The actor's name at that time.
+	SessionID *string `json:"session_id"`
+}
+
+// AdminWaiting is an object of the admin API. An account that has permissions of an
+// operator that its holder has not accepted. In lists only with status=waiting.
+type AdminWaiting struct {
+	// Where the link to accept goes: the email address, or the phone number of an account
+	// without one.
+	Address *string        `json:"address"`
+	By      AdminWaitingBy `json:"by"` // The actor of that change; all null if unknown.
+	// The last change that made the account wait: it got an operator role, one of its roles
+	// became one, or an operator changed its address. null: the audit log does not say,
+	// because the event is no longer kept, or because the application declared something
+	// privileged.
+	Since *time.Time `json:"since"`
+}
+
 // AdminUser is an object of the admin API. An account as the admin side shows it.
 type AdminUser struct {
 	User
 
-	Revision int64  `json:"revision"` // Increases with every change; also the ETag, for If-Match.
-	Status   string `json:"status"`   // One of "active", "banned", "unconfirmed".
+	Revision int64         `json:"revision"` // Increases with every change; also the ETag, for If-Match.
+	Status   string        `json:"status"`   // One of "active", "banned", "unconfirmed".
+	Waiting  *AdminWaiting `json:"waiting"`
 }
 
 // Whoami is the result of Admin.Me.

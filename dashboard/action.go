@@ -202,7 +202,7 @@ func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 			f.Fields[i].Error = failed.Fields[f.Fields[i].Name]
 		}
 	}
-	f.Curl = v.curl(a, f.Fields)
+	f.Curl = v.curl(a, slices.Concat(f.Fields, f.Hidden))
 	p := &page{Title: v.t(a.title), Blocks: []block{{Form: f}}}
 	if failed != nil && failed.Code == auth.CodePreconditionFailed {
 		p.Blocks[0].Link = &link{Text: v.t("Show the current state"), To: v.r.URL.RequestURI()}
@@ -263,6 +263,10 @@ func (v *visit) curl(a *action, fields []field) string {
 	for _, f := range fields {
 		switch f.Type {
 		case "typed":
+		case "hidden":
+			if f.Name == "address" { // a revision is a header, and a token a secret
+				sample[f.Name] = f.Value
+			}
 		case "check":
 			sample[f.Name] = f.Checked
 		case "checks", "lines":

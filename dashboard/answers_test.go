@@ -210,10 +210,35 @@ func TestWaitingAccounts(t *testing.T) {
 	if strings.Contains(b.text(), "ada@example.com") {
 		t.Error("an account that does not wait is listed")
 	}
-	at := "/dashboard/users/" + u.ID + "/send"
+	b.want(http.StatusOK, "Waiting since", "test")
+	b.get("/dashboard/users/" + u.ID)
+	at := "/dashboard/users/" + u.ID + "/send?type=accept"
+	b.want(http.StatusOK, "This account waits", "new@example.com", "By test", "Send the link to accept")
+	if !slices.Contains(b.links(), at) {
+		t.Errorf("no button that leads to %s", at)
+	}
 	b.get(at)
-	form := b.form()
-	form.Set("type", "accept")
-	b.post(at, form)
+	if form := b.form(); form.Get("type") != "accept" {
+		t.Errorf("the form sends %q", form.Get("type"))
+	}
+	b.post(at, b.form())
 	o.Mail(t, "new@example.com", auth.KindInvitation)
+
+	b.get("/dashboard/users/" + u.ID + "/roles")
+	b.want(http.StatusOK, `"address":"new@example.com"`)
+	b.get("/dashboard/users/" + o.owner.ID)
+	if strings.Contains(b.text(), "This account waits") {
+		t.Error("an account that does not wait is shown as waiting")
+	}
+	permissions := []string{admin.PermUsersRead}
+	if _, err := o.adm.CreateRole(t.Context(), admin.System("test").Accepting(), admin.CreateRoleParams{Name: "reader", Permissions: permissions}); err != nil {
+		t.Fatal(err)
+	}
+	o.user("reader@example.com", "reader")
+	reader := o.signedIn("reader@example.com")
+	reader.get("/dashboard/users/" + u.ID)
+	reader.want(http.StatusOK, "This account waits", "This needs the permission auth.messages.send")
+	if slices.Contains(reader.links(), at) {
+		t.Error("the button is shown to somebody who may not send")
+	}
 }

@@ -46,6 +46,7 @@ func showUser(v *visit) (*page, error) {
 		return nil, auth.Reject(auth.CodeNotFound, "")
 	}
 	v.locked(p, u, at)
+	v.waits(p, u, at)
 	return p, show(v, p, u, at)
 }
 
@@ -60,6 +61,45 @@ func (v *visit) locked(p *page, u object, at string) {
 		p.Blocks = append(p.Blocks, block{Warn: true, Text: v.t("Too many failed attempts: sign-ins ({what}) are blocked until {time}.", "what", v.t(l.str("limit")), "time", absolute(l.time("until"))),
 			Link: ptr(v.to("Unlock", "POST /users/{id}/unlock", at+"/unlock", false))})
 	}
+}
+
+// waits adds a warning to the page of an account that waits for its holder to accept
+// permissions, with the button that sends the link.
+func (v *visit) waits(p *page, u object, at string) {
+	w := u.of("waiting")
+	if w == nil {
+		return
+	}
+	text := []string{v.t("This account waits: its holder has not accepted its operator permissions.")}
+	since, by := w.time("since"), w.of("by")
+	who := v.actorCell(by, v.waitingNames([]object{w})).Text
+	switch {
+	case since.IsZero():
+		text = append(text, v.t("The audit log does not say since when."))
+	default:
+		text = append(text, v.t("Since {time}.", "time", absolute(since)), v.t("By {who}.", "who", who))
+	}
+	b := block{Warn: true}
+	if u.str("email") == "" {
+		text = append(text, v.t("It has no email address to send the link to: add one first."))
+	} else {
+		text = append(text, v.t("The link to accept goes to {address}.", "address", w.str("address")))
+		b.Link = ptr(v.to("Send the link to accept", "POST /users/{id}/send", at+"/send?type=accept", false))
+	}
+	b.Text = strings.Join(text, " ")
+	p.Blocks = append(p.Blocks, b)
+}
+
+// waitingNames returns the names of the users who made accounts wait, if the audit log has
+// only their ids.
+func (v *visit) waitingNames(list []object) map[string]string {
+	var unnamed []string
+	for _, w := range list {
+		if by := w.of("by"); by.str("kind") == "user" && by.str("label") == "" {
+			unnamed = append(unnamed, by.str("id"))
+		}
+	}
+	return v.names(unnamed...)
 }
 
 func userOverview(v *visit, p *page, u object, at string) error {

@@ -140,7 +140,9 @@ func accessActions() []action {
 		{
 			at: "/users/{id}/send", operation: "POST /users/{id}/send", title: "Send a message", text: "It goes to the user's own address or number, as if they had requested it.", submit: "Send", done: "It was sent.", back: toUser(""),
 			fields: func(v *visit) ([]field, error) {
-				return []field{{Name: "type", Label: v.t("What"), Type: "select", Options: v.choices("reset", "Password reset", "magic_link", "Sign-in link", "verify", "Address verification", "code", "Sign-in code by text message", "invite", "An invitation to choose a password", "accept", "Link to accept permissions")}}, nil
+				f := field{Name: "type", Label: v.t("What"), Type: "select", Options: v.choices("reset", "Password reset", "magic_link", "Sign-in link", "verify", "Address verification", "code", "Sign-in code by text message", "invite", "An invitation to choose a password", "accept", "Link to accept permissions")}
+				f.entered(v.r.URL.Query())
+				return []field{f}, nil
 			},
 			do: func(v *visit) (any, error) {
 				_, err := v.d.adm.Send(v.ctx, v.actor, admin.SendParams{UserID: v.id(), Type: admin.LinkType(v.formValue("type"))})

@@ -46,8 +46,20 @@ func showUsers(v *visit) (*page, error) {
 	for _, c := range columns {
 		t.Columns = append(t.Columns, c.head)
 	}
+	waiting := v.r.URL.Query().Get("status") == "waiting"
+	if waiting {
+		t.Columns = append(t.Columns, v.columns("Waiting since", "By")...)
+	}
 	list, named := o.list("users"), slices.Contains(v.r.URL.Query()["column"], "name")
 	t.Rows = make([]row, 0, len(list))
+	var names map[string]string
+	if waiting {
+		var all []object
+		for _, u := range list {
+			all = append(all, u.of("waiting"))
+		}
+		names = v.waitingNames(all)
+	}
 	for _, u := range list {
 		r := row{ID: u.str("id"), Label: u.label(), Cells: make([]cell, 0, 1+len(columns))}
 		who := v.userCell(r.ID, r.Label)
@@ -57,6 +69,13 @@ func showUsers(v *visit) (*page, error) {
 		r.Cells = append(r.Cells, who)
 		for _, c := range columns {
 			r.Cells = append(r.Cells, c.of(u))
+		}
+		if waiting {
+			since := cell{Text: "—"}
+			if at := u.of("waiting").time("since"); !at.IsZero() {
+				since = cell{Time: at}
+			}
+			r.Cells = append(r.Cells, since, v.actorCell(u.of("waiting").of("by"), names))
 		}
 		t.Rows = append(t.Rows, r)
 	}

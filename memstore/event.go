@@ -82,7 +82,7 @@ func eventPicked(e *store.Event, q *store.EventQuery) bool {
 		target = e.UserID
 	}
 	begin, isBegin := strings.CutSuffix(q.Type, "*")
-	return named(q.ID, e.ID) && named(q.UserID, e.UserID) && named(q.Involving, e.UserID, e.Actor.ID) && named(q.ActorID, e.Actor.ID) &&
+	return (len(q.Types) == 0 || slices.Contains(q.Types, e.Type)) && named(q.ID, e.ID) && named(q.UserID, e.UserID) && named(q.Involving, e.UserID, e.Actor.ID) && named(q.ActorID, e.Actor.ID) &&
 		named(q.Target, target) && named(q.RequestID, r.RequestID) &&
 		(q.Type == "" || string(e.Type) == q.Type || isBegin && strings.HasPrefix(string(e.Type), begin)) &&
 		(!q.IP.IsValid() || e.Client.IP == q.IP) && (q.Outcome == "" || e.Outcome() == q.Outcome) &&

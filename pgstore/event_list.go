@@ -51,6 +51,7 @@ const (
 	newestOf    = ` order by e.type using ~>~, e.at desc, e.id desc limit `
 	fewOfType   = `e.type || '' = ?::text`
 	fewOfPrefix = `e.type || '' like ?::text`
+	oneOfTypes  = `e.type || '' = any (?::text[])`
 )
 
 // condition is a condition of a statement. Each ? in it is an argument.
@@ -193,6 +194,9 @@ func filters(q store.EventQuery) (all []condition, few bool) {
 	}
 	if q.RequestID != "" {
 		all, few = append(all, condition{`(e.data -> 'record' ->> 'request_id') = ?::text`, []any{asKept(q.RequestID)}}), true
+	}
+	if len(q.Types) > 0 {
+		all, few = append(all, condition{oneOfTypes, []any{q.Types}}), true
 	}
 	switch q.Outcome {
 	case store.EventDenied:

@@ -86,12 +86,13 @@ const DefaultEventLimit = 50
 // EventQuery picks events that match all of its fields. A zero field matches all. UUIDs
 // match in any case.
 type EventQuery struct {
-	ID        string // this one
-	UserID    string // about this user
-	Involving string // about this user or with it as actor
-	ActorID   string // Actor.ID: a user or key, or the name of code
-	Target    string // a UUID: about this user; otherwise Record.Target is this
-	Type      string // an EventType, or a prefix such as "user.*"
+	ID        string      // this one
+	UserID    string      // about this user
+	Involving string      // about this user or with it as actor
+	ActorID   string      // Actor.ID: a user or key, or the name of code
+	Target    string      // a UUID: about this user; otherwise Record.Target is this
+	Type      string      // an EventType, or a prefix such as "user.*"
+	Types     []EventType // one of these; empty: any
 	IP        netip.Addr
 	RequestID string
 	Outcome   EventOutcome

@@ -30,10 +30,12 @@ import (
 // Contract method returns the version that the store was written for. Each version adds
 // requirements:
 //
+//   - 13: [EventQuery].Types
 //   - 12: [APIKey].TextUser and TextSequence, with RevokeKeys of [UserPatch]
 //   - 11: [User].AcceptedSequence and AcceptedUntil, with Accept, KeepFactors and KeepSession of
 //     [UserPatch] and Waiting of [UserQuery]; [Change].KeepOwner and FirstOwner count only
-//     owners who accepted
+//     owners who accepted; PutToken replaces a token of the same hash, also with
+//     [PutToken].Supersedes
 //   - 10: [Rotation]: outdated refresh tokens from another device or network;
 //     UserDeleted of [AdminStore]; limits of callers whose clocks differ ([Bucket])
 //   - 9: [RolePermissions].Privileged, which a deleted role leaves to its name
@@ -47,7 +49,7 @@ import (
 //     and a late refresh token that is presented again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code at
 //     once ([Token].Code), [NewUser].Factors
-const ContractVersion = 12
+const ContractVersion = 13
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
@@ -236,7 +238,8 @@ var (
 	// ErrConflict: a unique value is taken. Stores return a *ConflictError, which matches
 	// it.
 	ErrConflict = errors.New("auth: already taken")
-	// ErrStale: a condition of the change (IfUsers, IfRoles, IfKey) no longer holds.
+	// ErrStale: a condition of the change (IfUsers, IfRoles, IfKey, Supersedes of PutToken)
+	// no longer holds.
 	ErrStale = errors.New("auth: changed meanwhile")
 	// ErrBanned: the user is banned.
 	ErrBanned = errors.New("auth: user is banned")

@@ -16,6 +16,7 @@ func recordMutants() map[string]mutant {
 		"events come oldest first": caught("events/events are listed, newest first, by page", eventful(func(_ *store.EventQuery, list []store.Event) { slices.Reverse(list) })),
 		"a page is a hundred":      caught("events/fifty events are a page", eventful(func(q *store.EventQuery, _ []store.Event) { q.Limit = max(q.Limit, 100) })),
 		"a filter is forgotten":    caught("events/lists of events hold what a query picks, in its order, page by page", eventful(func(q *store.EventQuery, _ []store.Event) { q.Outcome = "" })),
+		"types are forgotten":      caught("events/lists of events hold what a query picks, in its order, page by page", eventful(func(q *store.EventQuery, _ []store.Event) { q.Types = nil })),
 		"those involved are owners": caught("events/lists of events hold what a query picks, in its order, page by page", eventful(func(q *store.EventQuery, _ []store.Event) {
 			if q.Involving != "" {
 				q.UserID, q.Involving = q.Involving, ""

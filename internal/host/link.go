@@ -12,7 +12,7 @@ type Links interface {
 	// Link creates a link for a user in the change c. Errors: validation_failed (the
 	// account has no email address for the link, or does not need it), method_disabled,
 	// user_banned, redirect_not_allowed, and the store's.
-	Link(ctx context.Context, c *store.Change, t LinkType, userID, redirectTo string, byAccepted int64) (CreatedLink, error)
+	Link(ctx context.Context, c *store.Change, t LinkType, userID, redirectTo string, maker LinkMaker) (CreatedLink, error)
 	// SendLink is Link, but only the user sees the link: it is mailed or sent by SMS, and
 	// counts against the limits of messages. It returns the id of the message.
 	SendLink(ctx context.Context, c *store.Change, send *Send, t LinkType, userID, redirectTo string) (string, error)
@@ -35,6 +35,10 @@ type Links interface {
 	// WithdrawInvitation uses an invitation up without effect. Errors: ErrNotFound if it
 	// no longer exists.
 	WithdrawInvitation(ctx context.Context, c store.Change, hash []byte) error
+	// SessionReported reports whether the recovery of a user's account has ended the session
+	// with a sequence. It ends what that session created for others.
+	SessionReported(ctx context.Context, userID string, sequence int64) (bool, error)
+
 	// CheckInvitations sets the function that checks whether an invitation may still be
 	// accepted. Its error is invalid_token or an outage.
 	CheckInvitations(judge func(context.Context, Invitation) (Terms, error))
@@ -68,6 +72,7 @@ type Invitation struct {
 	// ByAccepted is User.AcceptedSequence of a user who created it: a new acceptance by that
 	// user ends it.
 	ByAccepted int64 `json:"by_accepted,omitempty"`
+	BySequence int64 `json:"by_sequence,omitempty"` // of the user's session: see SessionReported
 }
 
 // Terms are the conditions under which an invitation or an operator's link is valid.
@@ -102,5 +107,6 @@ type CreatedLink struct {
 type LinkMaker struct {
 	By                 store.Actor `json:"by"`
 	ByAccepted         int64       `json:"by_accepted,omitempty"` // as for Invitation
+	BySequence         int64       `json:"by_sequence,omitempty"` // as for Invitation
 	CredentialRevision int64       `json:"credential_revision"`   // of the link's account when the link was created
 }

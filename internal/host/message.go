@@ -56,7 +56,12 @@ type Mail struct {
 
 // Send counts once against the limits of operators' messages, even if a change is
 // retried. The zero value has counted nothing.
-type Send struct{ Private any }
+type Send struct {
+	Private any
+
+	Roles []string // with operator permissions that the message asks its recipient to accept
+	By    string   // the email address of the operator who asks for it; may be empty
+}
 
 // Permit is the result of PermitVerification, for one message.
 type Permit struct{ Private any }

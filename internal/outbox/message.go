@@ -65,6 +65,8 @@ type Outgoing struct {
 	ExpiresIn  time.Duration
 	NewAddress string // the new email address or phone number
 	Provider   string
+	Roles      []string // with operator permissions, that the recipient is asked to accept
+	By         string   // the email address of the operator who asks; empty: unknown
 	Locale     string
 	IP         string // of the request that caused the message
 	Device     string // the browser and system of that request, in words

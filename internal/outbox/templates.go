@@ -104,6 +104,8 @@ type mailData struct {
 	To         string
 	NewAddress string
 	Provider   string // the name of a provider
+	Roles      string // that the recipient is asked to accept; empty: none, or none with a safe name
+	By         string // the email address of the operator who asks for it; may be empty
 	IP         string
 	Device     string // the browser and system of the request, in words; empty if unknown
 	Time       string // of the request or event
@@ -151,8 +153,15 @@ func (m *Templates) render(o Outgoing, s Service) (Message, error) {
 	minutes := int(o.ExpiresIn / time.Minute)
 	d := mailData{
 		App: s.App(), Name: SafeName(o.Name), Link: o.Link, Code: o.Code, Host: s.Host, Minutes: minutes, To: o.To,
-		NewAddress: visible.Line(o.NewAddress), Provider: o.Provider, IP: o.IP, Device: o.Device, Time: o.At.UTC().Format("2006-01-02 15:04 UTC"), CodeMinutes: int(s.CodeLife / time.Minute),
+		NewAddress: visible.Line(o.NewAddress), By: visible.Line(o.By), Provider: o.Provider, IP: o.IP, Device: o.Device, Time: o.At.UTC().Format("2006-01-02 15:04 UTC"), CodeMinutes: int(s.CodeLife / time.Minute),
 	}
+	var roles []string
+	for _, r := range o.Roles { // an application may name them as it likes
+		if r = SafeName(r); r != "" {
+			roles = append(roles, r)
+		}
+	}
+	d.Roles = strings.Join(roles, ", ")
 	if minutes >= 120 {
 		d.Hours = minutes / 60
 		if d.Hours >= 48 {

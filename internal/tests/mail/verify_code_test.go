@@ -200,6 +200,23 @@ func TestChangeOfAddressIsRefused(t *testing.T) {
 	w.Do("PATCH", "/me", map[string]any{"email": fresh}, harness.Bearer(w.Member("eve@example.com").AccessToken)).Want(200)
 }
 
+// The link of a change that was completed refuses nothing any more: its page is that of a
+// used link, and "This wasn't me" does not count against the account.
+func TestCompletedChangeOfAddressIsNotRefused(t *testing.T) {
+	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{SendGap: auth.Rate{Burst: -1}, SendPerIP: auth.Rate{Burst: -1}}))
+	s := w.Member(harness.AdaMail)
+	for _, to := range []string{"a1@example.org", "a2@example.org", "a3@example.org", "a4@example.org"} {
+		w.Do("PATCH", "/me", map[string]any{"email": to}, harness.Bearer(s.AccessToken)).Want(200)
+		token := w.LinkToken(to, auth.KindChangeEmail)
+		w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(s.AccessToken)).Want(200)
+		if page := string(w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(400).Body); strings.Contains(page, "This wasn't me") {
+			t.Errorf("page %s", page)
+		}
+		w.Do("POST", "/verify-email", "token="+token+"&disown=1", harness.Form, harness.Browser).Want(400)
+		wantAddress(t, w, s, to)
+	}
+}
+
 // A thief who replaces each request before its recipient answers is refused as well. Each
 // recipient counts once.
 func TestReplacedChangeOfAddressIsRefused(t *testing.T) {

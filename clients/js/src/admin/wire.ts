@@ -118,6 +118,7 @@ export interface AdminAccount {
   updated_at: Time;
   /** Data of the user, at most 16 KiB. Never trust it. */
   user_metadata: Record<string, unknown>;
+  waiting: AdminWaiting | null;
 }
 
 /** An actor. */
@@ -231,6 +232,23 @@ export interface AdminUser {
   updated_at: Time;
   /** Data of the user, at most 16 KiB. Never trust it. */
   user_metadata: Record<string, unknown>;
+  waiting?: AdminWaiting | null;
+}
+
+/** An account that has permissions of an operator that its holder has not accepted. In lists only with status=waiting. */
+export interface AdminWaiting {
+  /** Where the link to accept goes: the email address, or the phone number of an account without one. */
+  address: string | null;
+  /** The actor of that change; all null if unknown. */
+  by: {
+    id: string | null;
+    kind: "user" | "key" | "system" | "external" | null;
+    /** The actor's name at that time. */
+    label: string | null;
+    session_id: string | null;
+  };
+  /** The last change that made the account wait: it got an operator role, one of its roles became one, or an operator changed its address. null: the audit log does not say, because the event is no longer kept, or because the application declared something privileged. */
+  since: string | null;
 }
 
 export interface AuditEvent {
