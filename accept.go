@@ -22,9 +22,10 @@ type cleanStart struct {
 	known      *knownRoles
 }
 
-// startsClean reports whether this invitation lets an account that would wait accept: it is
-// bound to the account, or gives all of the account's operator permissions. Otherwise an operator who may invite without roles could
-// have the link of a stronger account accepted elsewhere.
+// startsClean reports whether this invitation lets an account accept that would wait
+// otherwise. The invitation has to be bound to the account, or to give all of the account's
+// operator permissions, so that an operator who may give fewer cannot have a stronger
+// account accept.
 func (a *Auth) startsClean(ctx context.Context, s *cleanStart) (bool, error) {
 	var err error
 	if s.known, err = a.currentRoles(ctx); err != nil {

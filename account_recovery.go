@@ -174,15 +174,15 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (out securedAcco
 // passwords are on again. It also removes a password set after the session began,
 // because the session could have set it. A reset goes to the account's address.
 func (a *Auth) dropPassword(ctx context.Context, u User, d linkData, p *store.UserPatch) error {
-	rests := u.PasswordSequence >= d.Sequence || slices.ContainsFunc(d.AMR, isPassword)
-	if !rests {
+	drops := u.PasswordSequence >= d.Sequence || slices.ContainsFunc(d.AMR, isPassword)
+	if !drops {
 		list, err := a.store.Sessions(ctx, u.ID, a.now())
 		if err != nil {
 			return storeFailed(err)
 		}
-		rests = slices.ContainsFunc(list, func(s Session) bool { return s.Sequence >= d.Sequence && slices.ContainsFunc(s.AMR, isPassword) })
+		drops = slices.ContainsFunc(list, func(s Session) bool { return s.Sequence >= d.Sequence && slices.ContainsFunc(s.AMR, isPassword) })
 	}
-	if rests {
+	if drops {
 		p.PasswordHash = new(string)
 	}
 	return nil

@@ -258,7 +258,7 @@ func (a *Auth) drawAttempt(request, own context.Context, all []attemptLimit) (d 
 }
 
 // drawInTurn waits for earlier draws from the same bucket, and then draws. With
-// CodeRateLimited it returns a channel to wait on before the next try, or nil.
+// CodeRateLimited it returns a channel to wait on before the next draw, or nil.
 func (a *Auth) drawInTurn(request, own context.Context, at *attemptGroup, draws []store.Draw) (d store.Decision, others <-chan struct{}, err error) {
 	select {
 	case at.drawing <- struct{}{}:

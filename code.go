@@ -113,7 +113,8 @@ func mailCode(secret string) string {
 }
 
 // addCode adds a code to a link's token. The token holds only a MAC. The code is
-// bound to the email address, and to bound: the code challenge of a sign-in. Without an address the code is a decoy.
+// bound to the email address, and to bound: the code challenge of a sign-in. Without an
+// address the code is a decoy.
 func (a *Auth) addCode(t *store.Token, secret, address, bound string) (code string) {
 	code = mailCode(secret)
 	t.CodeExpiresAt, t.MaxAttempts = t.CreatedAt.Add(mailCodeLife), maxSharedCodeAttempts

@@ -224,8 +224,8 @@ func (s *signIn) reason() string {
 
 // makeSession creates a session by st, as the change c. If the store refuses it
 // because of a new device, makeSession retries with a notice to the owner; with
-// expected it adds the notice at once. joined is credentialRef.Joined. It commits the change; edit completes its
-// events.
+// expected it adds the notice at once. joined is credentialRef.Joined. It commits the
+// change; edit completes its events.
 func (a *Auth) makeSession(ctx context.Context, c store.Change, u User, s Session, joined int64, expected bool, edit func(*Event), st func(store.Change, store.NewDevice) (User, error)) (User, error) {
 	if !expected {
 		made, err := st(c, store.NewDevice{Refuse: true})

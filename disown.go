@@ -101,8 +101,8 @@ func (a *Auth) refusedChanges(userID string, cost int) store.Draw {
 	return a.draw(a.always(Rate{Burst: 3, Per: 3 * 24 * time.Hour}), "address-refused", userID, cost)
 }
 
-// mayChangeAddress checks that fewer than three changes of the account's address were
-// refused lately. Errors: CodeRateLimited.
+// mayChangeAddress checks that the account's address may be changed: fewer than three
+// changes were refused lately. Errors: CodeRateLimited.
 func (a *Auth) mayChangeAddress(ctx context.Context, userID string) error {
 	return a.take(ctx, a.refusedChanges(userID, 0)) // checks without drawing
 }

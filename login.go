@@ -36,8 +36,8 @@ type LoginParams struct {
 // password and a wrong password are the same error, CodeInvalidCredentials, after the
 // same work. If confirmation is required, the right password of an unconfirmed account
 // gets the same error, and the confirmation message is sent again. With a right
-// ConfirmationCode, the sign-in confirms the account; a wrong one is CodeInvalidCredentials, and counts as a wrong code
-// and as a wrong password.
+// ConfirmationCode, the sign-in confirms the account; a wrong one is
+// CodeInvalidCredentials, and counts as a wrong code and as a wrong password.
 //
 // Errors: CodeValidationFailed, CodeMethodDisabled, CodeInvalidCredentials,
 // CodeRateLimited (too many failures), CodeOverloaded, CodeNotFound (the service is

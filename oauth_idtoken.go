@@ -133,8 +133,8 @@ func (p IDTokenParams) LogValue() slog.Value {
 // for more than 30 days. Errors: CodeUnknownProvider (also for providers without ID
 // tokens), CodeMethodDisabled, CodeValidationFailed, CodeInvalidToken,
 // CodeProviderError, CodeRateLimited, those of the linking rules, CodeAccountExists,
-// CodeSignupDisabled, CodeEmailNotVerified, CodeInvalidCode (ConfirmationCode), and those of any sign-in, CodeUserBanned,
-// CodeMFARequired, CodeMFAEnrollmentRequired.
+// CodeSignupDisabled, CodeEmailNotVerified, CodeInvalidCode (ConfirmationCode), and those
+// of any sign-in, CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired.
 func (a *Auth) SignInWithIDToken(ctx context.Context, in IDTokenParams) (*Tokens, error) {
 	p, err := a.provider(ctx, in.Provider)
 	if err != nil {

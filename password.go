@@ -175,10 +175,10 @@ func (p *passwords) hash(ctx context.Context, of hashOwner, password string) (st
 	return encoded, err
 }
 
-// verify checks a password of an account. It does the same work if there is no hash. It calls admit right before it computes the hash; few other
-// callers are then between admit and their result. rehash reports that the hash has an
-// older format or cost, or is of a password that was not normalised. Errors:
-// CodeOverloaded, the context's, admit's.
+// verify checks a password of an account. It does the same work if there is no hash. It
+// calls admit right before it computes the hash; few other callers are then between admit
+// and their result. rehash reports that the hash has an older format or cost, or is of a
+// password that was not normalised. Errors: CodeOverloaded, the context's, admit's.
 func (p *passwords) verify(ctx context.Context, of hashOwner, encoded, password string, admit func(context.Context) error) (ok, rehash bool, err error) {
 	h, parseErr := passhash.Parse(encoded)
 	checkable := parseErr == nil && len(password) <= maxPasswordBytes

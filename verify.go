@@ -164,9 +164,9 @@ type VerifiedEmail struct {
 //
 // Errors: CodeInvalidToken, CodeMissingToken (the link was opened elsewhere),
 // CodeUserAlreadyExists if the new address was taken meanwhile, CodeSessionEnded,
-// CodeUserBanned, CodeTargetStronger (the account waits for an acceptance); with Password CodeInvalidCredentials, CodeRateLimited, CodeOverloaded,
-// CodeMethodDisabled; of codes CodeInvalidCode in place of CodeInvalidToken,
-// CodeRateLimited, CodeValidationFailed.
+// CodeUserBanned, CodeTargetStronger (the account waits for an acceptance); with Password
+// CodeInvalidCredentials, CodeRateLimited, CodeOverloaded, CodeMethodDisabled; of codes
+// CodeInvalidCode in place of CodeInvalidToken, CodeRateLimited, CodeValidationFailed.
 func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (VerifiedEmail, error) {
 	if p.Code != "" || p.Email != "" && p.Token == "" {
 		return a.verifyByCode(ctx, verification{VerifyEmailParams: p})

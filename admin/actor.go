@@ -25,7 +25,7 @@ type Actor struct {
 
 	// The actor of a job. Recent authentication was checked when the job started. A key
 	// is known by its id, or by its name in the options.
-	begun          bool
+	inJob          bool
 	keyID, keyName string
 	keyAt          int64
 
@@ -81,7 +81,7 @@ type acting struct {
 	external    *Identity     // nil: not an external actor
 	permissions []string      // the result of strengthIn
 	roles       store.RoleTable
-	begun       bool // see Actor
+	inJob       bool // see Actor
 	accepting   bool // see Actor.Accepting
 }
 
@@ -114,7 +114,7 @@ func (m *Admin) resolve(ctx context.Context, who Actor, op operation) (*acting, 
 	if err != nil {
 		return nil, m.kit.StoreError(err)
 	}
-	a := &acting{by: who.authority(), roles: table, begun: who.begun, accepting: who.accepting}
+	a := &acting{by: who.authority(), roles: table, inJob: who.inJob, accepting: who.accepting}
 	if who.system != "" {
 		a.label, a.permissions = who.system, []string{permAll}
 		return a, nil

@@ -10,10 +10,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// Hourly budgets of accounts that an operator may ban, delete, anonymise, sign out, unlock
-// or mail, or change the address or sign-in methods of, through all operations together. They bound
-// the damage of a stolen session or key, or of a mistake. Each is a token bucket that
-// refills within an hour, so an attack can reach twice as many accounts in its first hour.
+// Hourly budgets of accounts. Through all operations together, an operator may ban, delete,
+// anonymise, sign out, unlock or mail at most this many accounts, or change their addresses
+// or sign-in methods. Budgets bound the damage of a stolen session or key, or of a mistake.
+// Each is a token bucket that refills within an hour, so an attack can reach twice as many
+// accounts in its first hour.
 const (
 	budgetWithoutRecent = 50  // of a person who has not authenticated recently
 	budgetOfKey         = 50  // of a key whose creator set none
@@ -96,7 +97,7 @@ func (m *Admin) draws(ctx context.Context, t *attempt) (draws []store.Draw, err 
 		}
 		person = string(store.ActorUser) + ":" + t.creator.ID
 		all = slices.Contains(permissionsIn(t.roles, t.creator.Roles), permAll)
-	case !t.begun && !m.recentlyAuthenticated(t.acting):
+	case !t.inJob && !m.recentlyAuthenticated(t.acting):
 		add(budgetWithoutRecent, "admin-not-recent", person)
 	}
 	if all {

@@ -313,7 +313,7 @@ func (m *Admin) doToEach(ctx context.Context, who Actor, b bulkAction, p BulkPar
 		case stopsAll(err):
 			return list, err
 		case err != nil:
-			r = r.because(err)
+			r = r.withReason(err)
 		}
 		list = append(list, r)
 	}
@@ -323,7 +323,7 @@ func (m *Admin) doToEach(ctx context.Context, who Actor, b bulkAction, p BulkPar
 // failRest adds a failed result for each remaining account after an error.
 func failRest(list []rowResult, ids []string, err error) []rowResult {
 	for _, id := range ids[len(list):] {
-		list = append(list, rowResult{ID: id}.because(err))
+		list = append(list, rowResult{ID: id}.withReason(err))
 	}
 	return list
 }

@@ -253,13 +253,13 @@ func planImport(ctx context.Context, m *Admin, j store.Job, input []byte) (chunk
 	for i, line := range lines {
 		im.parse(ctx, i, line)
 	}
-	return chunkWork{do: im.do, rests: im.rests()}, nil
+	return chunkWork{do: im.do, uniqueValues: im.uniqueValues()}, nil
 }
 
-// rests returns the values of the rows that must be unique among accounts. Chunks depend
-// on each other in nothing else, unless accounts are updated, or a hook of the
+// uniqueValues returns the values of the rows that must be unique among accounts. Chunks
+// depend on each other in nothing else, unless accounts are updated, or a hook of the
 // application decides.
-func (im *importing) rests() map[string]bool {
+func (im *importing) uniqueValues() map[string]bool {
 	if !im.kit.HasBulkImport() || im.params.OnConflict == OnConflictUpdate {
 		return nil
 	}
@@ -307,7 +307,7 @@ func (im *importing) parse(ctx context.Context, i int, line importLine) {
 	r := &im.rows[i]
 	im.results[i] = rowResult{Row: line.Row}
 	if err := im.read(line.Data, r); err != nil {
-		im.results[i] = im.results[i].because(err)
+		im.results[i] = im.results[i].withReason(err)
 		return
 	}
 	r.ID, r.chosen = strings.ToLower(r.ID), r.ID != ""
@@ -318,7 +318,7 @@ func (im *importing) parse(ctx context.Context, i int, line importLine) {
 	p.Accepted = im.params.Accepted
 	nu, err := im.kit.NewAccount(ctx, &host.NewAccount{ImportUser: p, Imported: true})
 	if err != nil {
-		im.results[i] = im.results[i].because(err)
+		im.results[i] = im.results[i].withReason(err)
 		return
 	}
 	im.users[i] = nu

@@ -50,7 +50,7 @@ func (im *importing) refuseAll(ctx context.Context, why error) error {
 			return err
 		}
 		if !done {
-			im.results[i] = im.results[i].because(why)
+			im.results[i] = im.results[i].withReason(why)
 		}
 	}
 	return nil
@@ -84,7 +84,7 @@ func (im *importing) create(ctx context.Context, t *attempt, results []rowResult
 			return err
 		}
 		if err != nil {
-			results[i], refused = results[i].because(err), true
+			results[i], refused = results[i].withReason(err), true
 			continue
 		}
 		change := im.recordRow(ctx, t, i)
@@ -118,7 +118,7 @@ func (im *importing) create(ctx context.Context, t *attempt, results []rowResult
 			results[i].Result, results[i].ID = resultDone, im.rows[i].ID
 			t.change.Events = append(t.change.Events, changes[n].Events...)
 		case !errors.Is(errs[n], store.ErrConflict), im.params.OnConflict == OnConflictError:
-			results[i] = results[i].because(im.kit.DuplicateError(errs[n]))
+			results[i] = results[i].withReason(im.kit.DuplicateError(errs[n]))
 		}
 	}
 	return nil

@@ -19,10 +19,10 @@ func (im *importing) conflicting(ctx context.Context, i int) error {
 	case err != nil:
 		return err
 	case field == "": // the account is gone by now, or the audit log does not know that this row created it
-		*r = r.because(im.fail(auth.CodeUserAlreadyExists, nil))
+		*r = r.withReason(im.fail(auth.CodeUserAlreadyExists, nil))
 		return nil
 	case im.params.OnConflict != OnConflictUpdate:
-		*r = r.because(im.fail(auth.CodeUserAlreadyExists, nil))
+		*r = r.withReason(im.fail(auth.CodeUserAlreadyExists, nil))
 		r.ID, r.Field = u.ID, field
 		if im.params.OnConflict == OnConflictSkip {
 			r.Result = resultSkipped
@@ -35,7 +35,7 @@ func (im *importing) conflicting(ctx context.Context, i int) error {
 	}
 	r.ID, r.Result = u.ID, resultDone
 	if err != nil {
-		*r = r.because(err)
+		*r = r.withReason(err)
 	}
 	return nil
 }

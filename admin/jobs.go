@@ -46,18 +46,18 @@ type chunkWork struct {
 	// by an outage the chunk is attempted again.
 	do func(ctx context.Context, who Actor, j store.Job) ([]rowResult, error)
 
-	// rests are the unique values that do may find taken, or take; nil: any value.
-	rests map[string]bool
+	// uniqueValues are those that do may find taken, or take; nil: any value.
+	uniqueValues map[string]bool
 }
 
-// apart reports whether two chunks may run at the same time. They may if their order
-// makes no difference, because they share no unique value.
-func (c chunkWork) apart(other chunkWork) bool {
-	if c.rests == nil || other.rests == nil {
+// independentOf reports whether two chunks may run at the same time. They may if they share
+// no unique value, because their order then makes no difference.
+func (c chunkWork) independentOf(other chunkWork) bool {
+	if c.uniqueValues == nil || other.uniqueValues == nil {
 		return false
 	}
-	for key := range c.rests {
-		if other.rests[key] {
+	for key := range c.uniqueValues {
+		if other.uniqueValues[key] {
 			return false
 		}
 	}
@@ -93,9 +93,9 @@ type rowResult struct {
 	Message string    `json:"message,omitempty"`
 }
 
-// because fills in the reason that a row was not done. A target that is too strong for
+// withReason fills in the reason that a row was not done. A target that is too strong for
 // the actor is skipped.
-func (r rowResult) because(err error) rowResult {
+func (r rowResult) withReason(err error) rowResult {
 	var e *auth.Error
 	if !errors.As(err, &e) {
 		e = &auth.Error{Code: auth.CodeInternal}
@@ -241,13 +241,13 @@ func (a jobActor) same(o jobActor) bool {
 func (a jobActor) actor() Actor {
 	switch a.Kind {
 	case store.ActorUser:
-		return Actor{caller: auth.Caller{UserID: a.ID, SessionID: a.Session}, begun: true}
+		return Actor{caller: auth.Caller{UserID: a.ID, SessionID: a.Session}, inJob: true}
 	case store.ActorKey:
-		return Actor{keyID: a.ID, keyName: a.Name, keyAt: a.At, begun: true}
+		return Actor{keyID: a.ID, keyName: a.Name, keyAt: a.At, inJob: true}
 	case store.ActorExternal:
-		return Actor{external: a.External, begun: true}
+		return Actor{external: a.External, inJob: true}
 	}
-	return Actor{system: a.Name, begun: true}
+	return Actor{system: a.Name, inJob: true}
 }
 
 // jobRate limits how many jobs an actor may create, started or not, because waiting jobs

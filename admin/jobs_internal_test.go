@@ -31,7 +31,7 @@ func TestWhyARowWasNotDone(t *testing.T) {
 		"a value is another": {&store.ConflictError{Field: "phone"}, rowResult{Result: resultFailed, Code: auth.CodeInternal, Field: "phone"}},
 	} {
 		c.want.Row, c.want.ID = 7, "u"
-		if got := (rowResult{Row: 7, ID: "u", Result: "?", Code: "?", Message: "?"}).because(c.err); got != c.want {
+		if got := (rowResult{Row: 7, ID: "u", Result: "?", Code: "?", Message: "?"}).withReason(c.err); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -43,12 +43,12 @@ func TestWhyARowWasNotDone(t *testing.T) {
 		t.Errorf("a row of which nothing is known: %+v", n)
 	}
 	for i, r := range failedRows(3, invalid) {
-		if r != (rowResult{}).because(invalid) {
+		if r != (rowResult{}).withReason(invalid) {
 			t.Errorf("%d: %+v", i, r)
 		}
 	}
-	if w := failingChunk(2, invalid); w.rests != nil {
-		t.Errorf("it rests on %v", w.rests)
+	if w := failingChunk(2, invalid); w.uniqueValues != nil {
+		t.Errorf("it has the unique values %v", w.uniqueValues)
 	} else if list, err := w.do(t.Context(), Actor{}, store.Job{}); err != nil || len(list) != 2 || list[1].Code != auth.CodeValidationFailed {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -87,9 +87,9 @@ func TestOutagesAreToldFromRefusals(t *testing.T) {
 // is done alone.
 func TestChunksThatAreApart(t *testing.T) {
 	of := func(keys ...string) chunkWork {
-		w := chunkWork{rests: map[string]bool{}}
+		w := chunkWork{uniqueValues: map[string]bool{}}
 		for _, k := range keys {
-			w.rests[k] = true
+			w.uniqueValues[k] = true
 		}
 		return w
 	}
@@ -103,7 +103,7 @@ func TestChunksThatAreApart(t *testing.T) {
 		"of anything":            {chunkWork{}, of("a"), false},
 		"of nothing or anything": {of(), chunkWork{}, false},
 	} {
-		if c.one.apart(c.other) != c.want || c.other.apart(c.one) != c.want {
+		if c.one.independentOf(c.other) != c.want || c.other.independentOf(c.one) != c.want {
 			t.Errorf("%s: not %t", name, c.want)
 		}
 	}
@@ -130,10 +130,10 @@ func TestActorsOfJobs(t *testing.T) {
 		kept   jobActor
 		goesOn Actor
 	}{
-		{&acting{user: &auth.User{ID: "u"}, session: auth.Session{ID: "s"}}, jobActor{Kind: store.ActorUser, ID: "u", Session: "s"}, Actor{caller: auth.Caller{UserID: "u", SessionID: "s"}, begun: true}},
-		{&acting{key: &store.APIKey{ID: "k", Name: "n", Revision: 3}}, jobActor{Kind: store.ActorKey, ID: "k", Name: "n", At: 3}, Actor{keyID: "k", keyName: "n", keyAt: 3, begun: true}},
-		{&acting{external: id("aal2", "a")}, jobActor{Kind: store.ActorExternal, External: id("aal2", "a")}, Actor{external: id("aal2", "a"), begun: true}},
-		{&acting{by: auth.Authority{System: "cron"}}, jobActor{Kind: store.ActorSystem, Name: "cron"}, Actor{system: "cron", begun: true}},
+		{&acting{user: &auth.User{ID: "u"}, session: auth.Session{ID: "s"}}, jobActor{Kind: store.ActorUser, ID: "u", Session: "s"}, Actor{caller: auth.Caller{UserID: "u", SessionID: "s"}, inJob: true}},
+		{&acting{key: &store.APIKey{ID: "k", Name: "n", Revision: 3}}, jobActor{Kind: store.ActorKey, ID: "k", Name: "n", At: 3}, Actor{keyID: "k", keyName: "n", keyAt: 3, inJob: true}},
+		{&acting{external: id("aal2", "a")}, jobActor{Kind: store.ActorExternal, External: id("aal2", "a")}, Actor{external: id("aal2", "a"), inJob: true}},
+		{&acting{by: auth.Authority{System: "cron"}}, jobActor{Kind: store.ActorSystem, Name: "cron"}, Actor{system: "cron", inJob: true}},
 	}
 	for i, c := range actors {
 		if got := c.acting.forJob(); !reflect.DeepEqual(got, c.kept) {

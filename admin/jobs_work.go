@@ -150,7 +150,7 @@ func (w *worker) startNext(ctx context.Context, j store.Job, c plannedChunk) *ba
 	go func() {
 		defer close(b.done)
 		<-a.planned
-		b.plannedChunk, b.independent = a.plannedChunk, a.err == nil && a.apart(c.chunkWork)
+		b.plannedChunk, b.independent = a.plannedChunk, a.err == nil && a.independentOf(c.chunkWork)
 		close(b.decided)
 		if b.independent {
 			j.Next = a.n
@@ -270,7 +270,7 @@ func failingChunk(rows int, err error) chunkWork {
 func failedRows(rows int, err error) []rowResult {
 	list := make([]rowResult, rows)
 	for i := range list {
-		list[i] = rowResult{}.because(err)
+		list[i] = rowResult{}.withReason(err)
 	}
 	return list
 }

@@ -130,10 +130,11 @@ type SendParams struct {
 }
 
 // Send sends a link or code to an account's own email address or phone number, as if its
-// owner had requested it. LinkAccept needs the permission to give the account's roles. It counts against the limits of the recipient, but not against
-// those of the client's IP address. It returns the id of the message. Errors:
-// CodeUserNotFound, CodeTargetStronger, CodeValidationFailed, CodeMethodDisabled,
-// CodeUserBanned, CodeRedirectNotAllowed, CodeRateLimited.
+// owner had requested it, and returns the id of the message. LinkAccept needs the
+// permission to give the account's roles. The message counts against the limits of the
+// recipient, but not against those of the client's IP address. Errors: CodeUserNotFound,
+// CodeTargetStronger, CodeValidationFailed, CodeMethodDisabled, CodeUserBanned,
+// CodeRedirectNotAllowed, CodeRateLimited.
 func (m *Admin) Send(ctx context.Context, who Actor, p SendParams) (string, error) {
 	var send host.Send
 	return carryOut(ctx, m, who, opSend, p.UserID, auth.EventMessageAsked, func(t *attempt) (string, error) {

@@ -74,7 +74,7 @@ func (m *Admin) allow(a *acting, op operation) error {
 		return nil
 	case m.factorMissing(a):
 		return m.fail(auth.CodeInsufficientAAL, nil)
-	case op.stepUp && !a.begun && !m.recentlyAuthenticated(a):
+	case op.stepUp && !a.inJob && !m.recentlyAuthenticated(a):
 		return m.fail(auth.CodeReauthNeeded, nil)
 	}
 	return nil

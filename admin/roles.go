@@ -392,8 +392,9 @@ func (m *Admin) grant(ctx context.Context, who Actor, userID, role string, c rol
 //
 //	adm.GrantByAddress(ctx, admin.System("setup").Accepting(), "ada@example.com", auth.RoleOwner)
 //
-// It sends the link to accept unless the actor is System. Errors as for SetRoles, and CodeEmailNotVerified, because anybody can create an account
-// with an unverified email address.
+// It sends the link to accept unless the actor is System. Errors as for SetRoles, and
+// CodeEmailNotVerified, because anybody can create an account with an unverified email
+// address.
 func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role string) (auth.User, error) {
 	u, err := m.store.User(ctx, store.ByEmail(email))
 	if err != nil {

@@ -215,7 +215,7 @@ func (m *Admin) exporting(ctx context.Context, who Actor, ops ...operation) (*ac
 }
 
 // addSecrets adds the secrets that the actor may export, by the present permissions of
-// the actor and of the account. gone: the account no longer exists.
+// the actor and of the account. deleted reports that the account no longer exists.
 func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row *exportedRow, hash, totp bool) (deleted bool, err error) {
 	c, err := m.store.Credentials(ctx, store.ByID(id))
 	switch {

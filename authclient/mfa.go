@@ -13,8 +13,9 @@ type MFAParams struct {
 }
 
 // VerifyMFA completes a sign-in that returned auth.CodeMFARequired, continues a session
-// that waits for a second factor, or raises the current session's level. Errors: auth.CodeInvalidTOTPCode; CodeInvalidToken if the
-// sign-in took too long and has to be started again.
+// that waits for a second factor, or raises the current session's level. Errors:
+// auth.CodeInvalidTOTPCode; CodeInvalidToken if the sign-in took too long and has to be
+// started again.
 func (c *Client) VerifyMFA(ctx context.Context, p MFAParams) (*Session, error) {
 	body := filled{"totp_code": p.TOTPCode, "recovery_code": p.RecoveryCode, "trust_device": p.TrustDevice}
 	k := call{path: "/2fa/verify"}

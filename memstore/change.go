@@ -23,11 +23,11 @@ type effect struct {
 
 	apply func() error // nil: no work; if it fails, nothing was changed
 	ended []string     // set by apply: the ended sessions
-	left  int          // set by apply: the recovery codes left
+	left  int          // set by apply, if codes is: the recovery codes left
+	codes bool         // the change uses a recovery code
 
 	addedBy int64                   // Origin.AddedBy of the change's additions
 	origins map[string]store.Origin // by user: the Origin of the change's additions
-	codes   bool                    // left is set
 
 	other *store.Client // of OutcomeReplayed
 

@@ -26,7 +26,7 @@ type Options struct {
 	// data:image/…; default: none. It is shown next to the brand, 32 pixels high, on
 	// white and on nearly black. Mails also show it if it can be loaded by https.
 	Logo string
-	// Accent is the color of buttons and links, also in mails, as "#rrggbb"; default: a
+	// Accent is the colour of buttons and links, also in mails, as "#rrggbb"; default: a
 	// blue. If needed for the contrast of WCAG 2.2, it is made darker, and lighter on
 	// dark pages.
 	Accent string

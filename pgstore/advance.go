@@ -18,8 +18,9 @@ import (
 // the session's row first, so that only one of several parallel calls advances the
 // counter. It skips a row that another transaction has locked, so it never waits. It then
 // updates the row only if the locked one equals the one that the rest of the statement
-// reads, so that session and user are those of one instant. A transaction handles the remaining cases: reuse, a session that is not
-// live, and a row that is locked or has just changed.
+// reads, so that session and user are those of one instant. A transaction handles the
+// remaining cases: reuse, a session that is not live, and a row that is locked or has just
+// changed.
 //
 // The statement also counts the call against its rate limit, after the lock and only
 // for rows that it will update, so that no call counts twice. If the limit refuses, the

@@ -12,9 +12,9 @@ import (
 // patchUser changes the user's own row. $3 is true if the patch raises the credential
 // revision in any case. A new identity ($24, $25) raises it, too. $4 deletes all
 // credentials except those that the patch sets. $29 is true if the patch raises the
-// sequence in any case. $28 is the sequence of the session that adds the credentials.
-// $30 accepts, $31 ends an acceptance, $35 does so if there is no email address, $32 and $33 set its end, and $34 are the factors
-// that are kept.
+// sequence in any case. $28 is the sequence of the session that adds the credentials. $30
+// accepts operator permissions, $31 ends an acceptance, $35 does so if there is no email
+// address, and $32 and $33 set its end. $34 are the ids of the factors to keep.
 const patchUser = `update auth.users u set
 		updated_at = $2::timestamptz,
 		revision = u.revision + 1,

@@ -58,7 +58,8 @@ const ContractVersion = 13
 // for another one to mark as used afterwards, so callers cannot create that race. A method
 // that changes an account takes a parameter that embeds [Change]: the authority for the
 // change, its conditions, and the events and messages to record with it. The store checks
-// the conditions under its locks, together with the effect. "Live" and "now" mean [Change].Now, or the parameter now.
+// the conditions under its locks, together with the effect. "Live" and "now" refer to
+// [Change].Now, or to the parameter now.
 //
 // Implementations are safe for concurrent use. They apply each method wholly or not at all.
 // They keep no references to arguments and return no references to stored values. They

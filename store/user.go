@@ -204,8 +204,8 @@ type NewUser struct {
 // UserPatch is a change to one user, applied wholly or not at all. Nil fields are not
 // changed. Every applied patch that is not empty sets UpdatedAt and raises Revision. It
 // raises CredentialRevision if it names Email, Phone, either VerifiedAt, PasswordHash,
-// Unlink, Roles, BannedUntil, DropFactors, DropCredentials, Accept or AcceptedUntil, or Link of an identity that
-// the user does not have yet. It raises Sequence (see Origin) if it names an Email, Phone,
+// Unlink, Roles, BannedUntil, DropFactors, DropCredentials, Accept or AcceptedUntil, or
+// Link of an identity that the user does not have yet. It raises Sequence (see Origin) if it names an Email, Phone,
 // VerifiedAt or PasswordHash that is not empty, or Link of such an identity.
 type UserPatch struct {
 	Email           *string    // EmailVerifiedAt is not changed by it: name both

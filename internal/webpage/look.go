@@ -18,7 +18,7 @@ type Look struct {
 	SignIn string // sign-in page
 }
 
-// Check returns an error for an invalid logo or color.
+// Check returns an error for an invalid logo or colour.
 func (l Look) Check() error {
 	if l.Logo != "" {
 		if _, err := l.images(); err != nil {
@@ -48,7 +48,7 @@ func (l Look) images() (string, error) {
 	return "", errors.New("the logo is neither a path of the same origin, nor an https URL, nor data:image/…")
 }
 
-// The backgrounds of the accent color and the minimum contrast of text (WCAG 2.2, 1.4.3),
+// The backgrounds of the accent colour and the minimum contrast of text (WCAG 2.2, 1.4.3),
 // with a small margin.
 const (
 	lightGround = "#f3f4f6"
@@ -57,7 +57,7 @@ const (
 	contrastMin = 4.6
 )
 
-// CSS returns a style sheet that sets the accent color, changed as little as needed to be
+// CSS returns a style sheet that sets the accent colour, changed as little as needed to be
 // readable on light and dark backgrounds.
 func (l Look) CSS() string {
 	c := l.Palette()
@@ -67,7 +67,7 @@ func (l Look) CSS() string {
 	return fmt.Sprintf(":root { --accent: %s; --on-accent: %s }\n@media (prefers-color-scheme: dark) {\n  :root { --accent: %s; --on-accent: %s }\n}\n", c.Light, c.OnLight, c.Dark, c.OnDark)
 }
 
-// Palette is an accent color for light and for dark backgrounds, each with the color of
+// Palette is an accent colour for light and for dark backgrounds, each with the colour of
 // text on it.
 type Palette struct{ Light, OnLight, Dark, OnDark string }
 
@@ -128,7 +128,7 @@ func contrast(a, b color) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// readableOn mixes the color with another one until it is readable on a background.
+// readableOn mixes the colour with another one until it is readable on a background.
 func (c color) readableOn(ground string, with color) color {
 	g, _ := parseColor(ground) // a constant
 	const steps = 50
