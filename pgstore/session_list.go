@@ -102,5 +102,8 @@ func (s *Store) EndEverySession(ctx context.Context, c store.EndEverySession) (i
 		b.Queue(`select set_config('authmount.quietly', '', true)`)
 		return &result{}, send(ctx, tx, b)
 	})
-	return int(ended), err
+	if err != nil {
+		return 0, err
+	}
+	return int(ended), nil
 }

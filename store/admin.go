@@ -19,7 +19,7 @@ import (
 // as a session otherwise: it cannot be refreshed, is in no list of a user's sessions, and
 // is no authority for a change ([Authority]). RevokeSessions and UserPatch.Revoke also end
 // the user's impersonations that match the filter, and RevokeSessions returns their ids.
-// EndEverySession ends all impersonations.
+// EndEverySession and UserPatch.DropCredentials end all.
 //
 // An impersonation is live until it has expired or was ended, and only while the actor's
 // session is live, neither account is banned, and three revisions are unchanged: the
@@ -76,8 +76,9 @@ type AdminStore interface {
 	// AnonymizeUser.Patch and deletes the user's sessions, including ended ones, tokens
 	// with one of Subjects, and messages that wait for the user or one of Recipients. It
 	// rewrites (AnonymizeUser.Rewrite) the events about the user, the events with the user
-	// as actor, and the events about no user with a Record.Target in Names. The change's
-	// own events are recorded unchanged. ErrNotFound if there is no such user.
+	// as actor, and the events about no user with a Record.Target in Names. Empty texts in
+	// Subjects, Recipients and Names match nothing. The change's own events are recorded
+	// unchanged. ErrNotFound if there is no such user.
 	AnonymizeUser(ctx context.Context, c AnonymizeUser) (User, error)
 
 	// FillLimits lets each bucket hold at least Cost tokens at Now, or as many as its Rate
@@ -105,8 +106,8 @@ type AdminStore interface {
 	PutJob(ctx context.Context, j Job) error
 	// AddJobChunk adds the next chunk of a job in state JobReceiving (N is Job.Chunks), or
 	// several consecutive chunks of one job, all or none, and adds their rows to the job's.
-	// Errors: ErrNotFound if there is no such job; ErrStale if the job is in another state
-	// or an N is not the next.
+	// It ignores Output. Errors: ErrNotFound if there is no such job; ErrStale if the job is
+	// in another state, an N is not the next, or a chunk is of another job.
 	AddJobChunk(ctx context.Context, chunks ...JobChunk) error
 	// StartJob starts a job in state JobReceiving: it can be claimed from Change.Now on. A
 	// job without chunks becomes JobDone at once. Errors: ErrNotFound if there is none or

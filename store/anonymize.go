@@ -45,7 +45,7 @@ func (c *AnonymizeUser) Rewrite(e Event) Event {
 	if about && r != nil {
 		r.Target, r.Changes = c.Label, keptChanges(r.Changes)
 	}
-	if e.UserID == "" && r != nil && slices.Contains(c.Names, r.Target) {
+	if e.UserID == "" && r != nil && r.Target != "" && slices.Contains(c.Names, r.Target) {
 		r.Target = c.Label
 	}
 	if by && about && r != nil {

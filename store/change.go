@@ -17,7 +17,7 @@ import "time"
 //   - the authority: ErrSessionEnded, ErrBanned, ErrKeyEnded, or ErrNotFound for a token
 //     that is not live
 //   - the idempotency key: *RepeatedError
-//   - the method's own errors about its target
+//   - the method's own errors about its target, also a *ConflictError
 //   - IfUsers, IfRoles and IfKey: ErrStale
 //   - KeepOwner: ErrLastOwner
 //   - FirstOwner: ErrOwned
@@ -47,7 +47,7 @@ type Change struct {
 	// store.
 	Unrecorded func([]Event)
 
-	Idempotency *Idempotency // the change happens once under this key, else *RepeatedError
+	Idempotency *Idempotency // the change happens once under this key, else *RepeatedError; recorded if the outcome is OutcomeDone
 }
 
 // RoleOwner is the role that has every permission (see Change.KeepOwner).
@@ -110,7 +110,7 @@ const (
 	OutcomeDone          Outcome = iota
 	OutcomeWrongCode             // RedeemCode: ErrWrongCode
 	OutcomeReused                // AdvanceSession: ErrReused
-	OutcomeSessionsEnded         // in addition to OutcomeDone: at least one live session ended
+	OutcomeSessionsEnded         // in addition to OutcomeDone: at least one live session ended; never an outcome of EndEverySession
 	OutcomeReplayed              // AdvanceSession, instead of OutcomeDone: an outdated refresh token was accepted
 	OutcomeNewDevice             // in addition to OutcomeDone: a session was created on a new device (see NewDevice)
 )
@@ -131,7 +131,7 @@ type OutcomeEvent struct {
 // SealedMessage is a message to send, sealed by the caller.
 type SealedMessage struct {
 	ID        string   // a UUID
-	UserID    string   // deleted with the user; may be empty
+	UserID    string   // deleted with the user; may be empty; a failed message is also deleted with the user Log.UserID
 	Recipient string   // opaque; the same for all messages to one recipient
 	Token     TokenRef // if it has a Purpose: the message is dropped once the token is not live any more
 	Body      []byte

@@ -33,7 +33,7 @@ type UserQuery struct {
 	Phone    string   // E.164
 	Provider string   // has an identity of this provider
 	Subject  string   // has this identity; needs Provider
-	Prefix   string   // of the email address (by EmailKey) or of the name (by NameKey)
+	Prefix   string   // of the email address (by EmailKey, which takes any text) or of the name (by NameKey)
 	Role     string
 	Waiting  []string // has one of these roles, and no acceptance at Now (User.Accepted is false); empty: any
 
@@ -47,7 +47,7 @@ type UserQuery struct {
 	Password  *bool // has a password
 
 	CreatedFrom, CreatedTo   time.Time // from, inclusive; to, exclusive
-	SignedInFrom, SignedInTo time.Time
+	SignedInFrom, SignedInTo time.Time // an account that never signed in is before any time
 
 	Sort  UserSort // SortCreated if empty
 	Desc  bool

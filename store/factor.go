@@ -20,9 +20,9 @@ type FactorStore interface {
 	// EnableFactor enables a pending factor. It replaces the factor's state and, if
 	// Recovery is set, the recovery codes, sets User.MFAEnabled if the factor is Required,
 	// raises both revisions, and ends the user's other sessions, all except Completion's.
-	// Errors: ErrNotFound if the factor is unknown or another user's; a *ConflictError of
-	// "factor" if it is enabled already, or if another factor of the kind is and this one
-	// is not Several; and the errors of Completion.
+	// It may set LastUsedAt. Errors: ErrNotFound if the factor is unknown or another
+	// user's; a *ConflictError of "factor" if it is enabled already, or if another factor
+	// of the kind is and this one is not Several; and the errors of Completion.
 	EnableFactor(ctx context.Context, c EnableFactor) (FactorResult, error)
 	// UseFactor replaces an enabled factor's state if the state is still State, and sets
 	// LastUsedAt. Errors: ErrNotFound if the factor is unknown, another user's or pending;
@@ -34,10 +34,10 @@ type FactorStore interface {
 	// PutRecoveryCodes replaces all codes and ends the trust in all devices (see
 	// Store.CreateSession). ErrNotFound if the user has no enabled factor.
 	PutRecoveryCodes(ctx context.Context, c PutRecoveryCodes) error
-	// RemoveFactor removes an enabled factor or, without FactorID, every factor. It sets
-	// User.MFAEnabled to whether an enabled Required factor is left, and raises both
-	// revisions. With the last enabled factor it deletes the recovery codes. With Recovery
-	// it also deletes that code. ErrNotFound, and no change, if no such factor is enabled
+	// RemoveFactor removes an enabled factor or, without FactorID, every factor, pending
+	// ones too. It sets User.MFAEnabled to whether an enabled Required factor is left, and
+	// raises both revisions. With the last enabled factor it deletes the recovery codes.
+	// With Recovery it also deletes that code. ErrNotFound, and no change, if no such factor is enabled
 	// or the user does not have the code.
 	RemoveFactor(ctx context.Context, c RemoveFactor) (User, error)
 }
@@ -79,19 +79,20 @@ type FactorResult struct {
 }
 
 // Completion is completed by the use of a second factor in the same change. Its parts are
-// optional; at most one of Raise and Create is set.
+// optional; at most one of Raise and Create is set. Errors, after those of the factor:
+//
+//   - ErrNotFound if Redeem is not live or another user's
+//   - ErrSessionEnded if the session of Raise is unknown, ended or another user's
+//   - the errors of CreateSession for Create; always ErrMFARequired below AAL2
+//   - ErrBanned for each part
 type Completion struct {
 	Redeem *TokenRef    // a token of the user, which is used up
 	Raise  *RaisedLevel // a live session of the user, which is raised to AAL2
 	Create *NewSession  // a session at AAL2 that is created as by CreateSession
-
-	// Errors, after those of the factor: ErrNotFound if Redeem is not live or another
-	// user's; for Raise ErrSessionEnded if the session is unknown, ended or another user's;
-	// for Create those of CreateSession; ErrBanned for each.
 }
 
 // RaisedLevel raises a session to AAL2 by adding an authentication method, which replaces
-// an earlier entry of the same method.
+// an earlier entry of the same method. The new entry is in its place or at the end.
 type RaisedLevel struct {
 	SessionID string
 	Method    AMR

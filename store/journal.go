@@ -14,15 +14,13 @@ import (
 // apply.
 //
 // Messages are kept until they are sent. Sweep deletes messages that have expired and, once
-// they are due, messages with a token that is not live any more. A store with changes that
-// may wait for the end of a caller's transaction has a method
-// InTransaction(context.Context) bool, found by [Capability].
+// they are due, messages with a token that is not live any more.
 //
 // A message's record starts as MessageQueued in the step that stores the message.
 // FinishMessage updates it in the step that deletes or postpones the message. A message
-// that Sweep deletes unsent becomes MessageDropped. Sweep deletes records MessageLogLife
-// after their messages were created. They are also deleted with their user, and by
-// AnonymizeUser if they are about one of its Recipients.
+// that Sweep deletes unsent becomes MessageDropped, with Sweep's now as UpdatedAt. Sweep
+// deletes records MessageLogLife after their messages were created. They are also deleted
+// with their user, and by AnonymizeUser if they are about one of its Recipients.
 type Journal interface {
 	// Events lists events, newest first by (At, ID). The list is empty if there are none.
 	// Callers check the query first (EventQuery.Check). The cost depends on the events that
@@ -39,12 +37,13 @@ type Journal interface {
 	// ClaimMessages returns up to Limit messages with a NextAt that has passed, oldest
 	// first. It counts the attempt and moves NextAt to Until, so that no other caller gets
 	// them before. It leaves out expired messages and those with a token that is not live
-	// any more.
+	// any more. The messages have no Log.
 	ClaimMessages(ctx context.Context, c ClaimMessages) ([]SealedMessage, error)
 	// FinishMessage deletes a message or, with RetryAt, lets it be claimed again from then
-	// on. With KeepUntil it keeps a failed message, which is not claimed, until KeepUntil
-	// or ExpiresAt, if that is earlier. It updates the message's record in the same step;
-	// a record in state MessageSent is not changed any more. A missing message is no error.
+	// on. With KeepUntil it keeps a failed message, which is not claimed. It sets ExpiresAt
+	// to KeepUntil if that is earlier, and a retry does not restore it. It updates the
+	// message's record in the same step; a record in state MessageSent is not changed any
+	// more. A missing message is no error.
 	FinishMessage(ctx context.Context, f FinishMessage) error
 
 	// ListMessages returns the records that match all of a query, newest first by
@@ -54,7 +53,7 @@ type Journal interface {
 	ListMessages(ctx context.Context, q MessageQuery) ([]MessageRecord, error)
 	// FailedMessage returns a message that FinishMessage kept as failed. ErrNotFound if
 	// there is none, if it was deleted or has expired, or if its token is not live any
-	// more.
+	// more. The message has no Log.
 	FailedMessage(ctx context.Context, id string, now time.Time) (SealedMessage, error)
 	// RetryMessage lets a failed message be claimed again from Change.Now on, as
 	// MessageQueued and without attempts. ErrStale if FailedMessage would not find it. Of
@@ -84,7 +83,8 @@ type FinishMessage struct {
 // DefaultEventLimit is the number of events in a page if EventQuery.Limit is 0.
 const DefaultEventLimit = 50
 
-// EventQuery picks events that match all of its fields. A zero field matches all.
+// EventQuery picks events that match all of its fields. A zero field matches all. UUIDs
+// match in any case.
 type EventQuery struct {
 	ID        string      // this one
 	UserID    string      // about this user

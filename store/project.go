@@ -31,7 +31,8 @@ type ProjectStore interface {
 	// PutKey adds a key, or replaces the one with its id and raises its revision. It
 	// ignores CreatedAt, Revision, LastUsedAt, TextUser and TextSequence. Errors, in
 	// this order: ErrStale if IfRevision is set and the stored key does not exist or has
-	// another revision; a *ConflictError of "key" if another key has the hash.
+	// another revision; a *ConflictError of "key" if another key has the Hash. PreviousHash
+	// is not compared.
 	PutKey(ctx context.Context, c PutKey) (APIKey, error)
 	// UseKey sets LastUsedAt of a key to at, unless it is less than a minute before at, or later.
 	// It changes nothing else, in particular not the revision. A missing key is no error.
@@ -156,7 +157,8 @@ type KeyCursor struct {
 // Cursor returns the place after a key.
 func (k *APIKey) Cursor() *KeyCursor { return &KeyCursor{CreatedAt: k.CreatedAt, ID: k.ID} }
 
-// Compare compares places in the list, for stores that sort in Go.
+// Compare compares places in the list, for stores that sort in Go. It is negative if c
+// comes first, which is the newer one.
 func (c *KeyCursor) Compare(d *KeyCursor) int {
 	if n := d.CreatedAt.Compare(c.CreatedAt); n != 0 {
 		return n
@@ -205,7 +207,7 @@ func Metrics() []Metric {
 type Count struct {
 	Metric Metric
 	Label  string
-	At     time.Time // the start of the hour, or of the requested interval, in UTC
+	At     time.Time // the start of the hour, or of the requested interval, in UTC; of MetricActiveUsers: the start of the day, week or month
 	N      int64
 }
 

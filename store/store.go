@@ -16,8 +16,8 @@
 //     Auth.Rotation
 //
 // auth.New logs which of them a store lacks, and refuses options that need a missing one.
-// Some single methods are optional, too: Check, Close, InTransaction, WatchRevocations and
-// Unwrap. [Capability] finds them.
+// Three single methods are optional, too: Check, InTransaction and Unwrap (see [Store]).
+// [Capability] finds them.
 package store
 
 import (
@@ -66,16 +66,23 @@ const ContractVersion = 13
 // return the outcome errors of this file, wrapped or not; callers use errors.Is. Any other
 // error means that the store could not answer, and becomes HTTP status 503. A context
 // cancelled before a method takes effect stops it with the context's error. A method whose
-// context is cancelled later may finish with its outcome. Times are UTC, and stores
-// truncate them to microseconds. An instant equal to an expiry counts as expired. IDs are
-// UUIDs of any version. Lists are in the order of (CreatedAt, ID).
+// context is cancelled later may finish with its outcome. With an outcome error, the other
+// results are zero, unless the method says otherwise. Times are UTC, and stores truncate
+// them to microseconds. An instant equal to an expiry counts as expired. IDs are UUIDs of
+// any version. Lists are in the order of (CreatedAt, ID). An empty list that a method
+// returns, or Factors.List, is not nil.
+//
+// A store with transactions of the application passes its own transaction to
+// NewUser.Creating by the context. Methods that are called with that context join it. If
+// changes may wait for the end of such a transaction, the store has a method
+// InTransaction(context.Context) bool, found by [Capability].
 //
 // Package storetest is the conformance suite; examples/store is a small implementation.
 // [Capability] finds the optional interfaces. A wrapper exposes the store that it wraps by
 // a method Unwrap() Store. If a store has a method Check(context.Context) error, auth.New
 // calls it and fails with its error.
 type Store interface {
-	// Contract returns, as a literal, the ContractVersion that the store was written for.
+	// Contract returns, as a literal number, the ContractVersion that the store was written for.
 	// auth.New refuses any other version, because a store silently ignores conditions that
 	// it does not know.
 	Contract() int
@@ -100,8 +107,8 @@ type Store interface {
 	// Credentials.
 	Account(ctx context.Context, key UserKey, now time.Time) (Credentials, UserRecords, error)
 	// UpdateUser applies a patch. Errors: ErrNotFound if there is no such user; a
-	// *ConflictError if a new email address, phone number or identity is taken. On an error
-	// nothing is changed.
+	// *ConflictError if a new email address, phone number, identity or id of an identity is
+	// taken. On an error nothing is changed.
 	UpdateUser(ctx context.Context, c UpdateUser) (User, error)
 	// DeleteUser deletes the user with its identities, sessions, tokens, factors and
 	// devices. The id stays known as that of a deleted user (AdminStore.UserDeleted), for
@@ -117,7 +124,7 @@ type Store interface {
 	// session is created (CreateUser, EnableFactor, Effect.Create). It keeps the MaxDevices
 	// most recently seen devices of each user. The new session and its device are always
 	// among those kept, even if CreatedAt is earlier than the times of all others, because
-	// the clocks of different machines differ.
+	// the clocks of different machines differ. A device stays known until Sweep deletes it.
 	//
 	// Errors, in this order: ErrNotFound if there is no such user; ErrBanned if the user is
 	// banned at CreatedAt; ErrMFARequired if the user has a second factor and the session is
@@ -150,16 +157,18 @@ type Store interface {
 	//     not moved, the previous counter is accepted as often as it is presented, because
 	//     a browser that wakes up sends several requests at once.
 	//   - An older counter, or a refused one: the session is revoked although the method
-	//     fails. ErrReused, with the session and user (OutcomeReused).
+	//     fails. ErrReused, with the session and user (OutcomeReused). IfUsers and the
+	//     conditions after it are not checked.
 	//   - A higher counter: ErrSessionEnded. Nothing is changed.
 	//
 	// [Rotation] has the state and the decisions about outdated counters. A call without
 	// IP, UserAgent and Device is from the device and network that moved the counter.
 	//
-	// Other errors: as for Session. If Draw has a Rate, the store takes it in the same
-	// step, as Take does, before it looks at the session. The draw is kept if the method
-	// then fails, also if there is no such session. If the bucket refuses, the error is a
-	// *LimitedError, and nothing is changed.
+	// Other errors: as for Session. If Draw has a Rate, the store takes it, as Take does,
+	// before it looks at the authority and the session: in the same step or in one before
+	// ([Advance.DrawFirst]). The draw is kept if the method then fails, also if there is no
+	// such session. If the bucket refuses, the error is a *LimitedError, and nothing is
+	// changed.
 	AdvanceSession(ctx context.Context, c Advance) (Session, User, error)
 	// Sessions lists the live sessions of a user, newest first. The list is empty if there
 	// are none or no such user.
@@ -170,8 +179,9 @@ type Store interface {
 	// such user. An ended session never becomes live again.
 	RevokeSessions(ctx context.Context, c RevokeSessions) ([]string, error)
 
-	// AddAuthentication adds an authentication method to a live session and replaces an entry of the
-	// same method. It changes nothing else of the session, in particular not its AAL.
+	// AddAuthentication adds an authentication method to a live session and replaces an
+	// entry of the same method, in its place or at the end. It changes nothing else of the
+	// session, in particular not its AAL.
 	// Errors: as for Session.
 	AddAuthentication(ctx context.Context, c AddAuthentication) (Session, User, error)
 
@@ -179,7 +189,7 @@ type Store interface {
 	// one of the same hash: a link can get another code. A token with an empty subject
 	// replaces none. Errors, in this order: ErrNotFound if UserID names a user who does not
 	// exist; ErrStale as Supersedes says; a *ConflictError of "token" if the purpose has the
-	// hash under another subject.
+	// hash under another subject, or if Subject is empty and the purpose has the hash.
 	PutToken(ctx context.Context, c PutToken) error
 	// PeekToken reads a live token without using it up. ErrNotFound if the token is
 	// unknown, used, superseded or expired.
@@ -359,7 +369,7 @@ type (
 		OnTrustedDevice bool
 		// TrustUntil, if set, makes the session's Device trusted by the user until then,
 		// and replaces an earlier instant. It has an effect only on sessions at AAL2 with a
-		// Device.
+		// Device. Callers keep to MaxTrust; stores do not check it.
 		TrustUntil time.Time
 	}
 	// Advance is the parameter of Store.AdvanceSession: the session and counter of a
@@ -388,7 +398,7 @@ type (
 
 		// DropDevices forgets the user's devices, even if no session ends. With Filter.ID
 		// it forgets only the device of that session of the user, live or not. It never
-		// forgets the device of Filter.Except.
+		// forgets the device of Filter.Except. The other fields of Filter spare no device.
 		DropDevices bool
 	}
 	// PutToken is the parameter of Store.PutToken.

@@ -79,8 +79,8 @@ func (u *User) Unverified() bool {
 	return !u.EmailVerified() && !u.PhoneVerified() && len(u.Identities) == 0
 }
 
-// Identity is a user's account at an external provider. (Provider, Subject) is unique over
-// all users.
+// Identity is a user's account at an external provider. (Provider, Subject) and ID are
+// unique over all users, else a *ConflictError of "identity" or "id".
 type Identity struct {
 	ID           string    `json:"id"`
 	Provider     string    `json:"provider"`
@@ -100,9 +100,9 @@ type Identity struct {
 // or phone number, verifies an email address or phone number, or issues an enrolment token
 // (PurposeEnroll). Everything that the change adds has the raised value as its Sequence:
 // records as Origin, fields of the user as User.PasswordSequence and so on. A removed field
-// has sequence 0. Other tokens have the current value and do not raise it. Refresh,
-// step-up, rehash, removal, anonymisation, bans, roles, trust in a device and revocation do
-// not raise it. A new user, with everything created with it, starts at 1.
+// has sequence 0. A sign-in on a known device leaves the device's Origin as it was. Other
+// tokens have the current value and do not raise it. Refresh, step-up, rehash, removal,
+// anonymisation, bans, roles, trust in a device and revocation do not raise it. A new user, with everything created with it, starts at 1.
 //
 // Everything added "from a session on" has a Sequence of at least the session's. A sequence
 // orders changes reliably; the clocks of different machines do not.
@@ -189,13 +189,14 @@ type NewUser struct {
 	Session      *Session // first session; sets LastSignInAt
 	Tokens       []Token  // as for PutToken
 	// Factors are second factors, stored as enabled and under the user's id; their
-	// UserID is ignored. At most one may be of a kind that is not Several. Only a FactorStore
-	// receives any. If one is Required, a first session below AAL2 is ErrMFARequired.
+	// UserID is ignored. At most one may be of a kind that is not Several, else a
+	// *ConflictError of "factor". Only a FactorStore receives any. If one is Required, a
+	// first session below AAL2 is ErrMFARequired.
 	Factors []Factor
 
-	// Creating, if set, is called in the step that creates the user, and must not call the
-	// store except within that step. If it fails, the step is undone and its error
-	// returned. A store with transactions calls it inside the transaction, with a context
+	// Creating, if set, is called in the step that creates the user, after all conditions
+	// were checked, and must not call the store except within that step. If it fails, the
+	// step is undone and its error returned. A store with transactions calls it inside the transaction, with a context
 	// that gives access to it, and may roll back and call it again.
 	Creating func(ctx context.Context, u User) error
 }
@@ -233,8 +234,8 @@ type UserPatch struct {
 	// password (unless PasswordHash is set), the email address (unless Email or
 	// EmailVerifiedAt is set), the phone number (unless Phone or PhoneVerifiedAt is set),
 	// all identities (except Link), all factors and recovery codes, all tokens, all
-	// sessions and all devices. It will also remove kinds of credentials that are added to
-	// this package later.
+	// sessions and impersonations, and all devices, also that of KeepSession. It will also
+	// remove kinds of credentials that are added to this package later.
 	DropCredentials bool
 	KeepFactors     []string // ids of factors that DropCredentials keeps
 	KeepSession     string   // the id of a session that DropCredentials keeps; empty: none
@@ -256,10 +257,10 @@ func (p *UserPatch) Empty() bool {
 		!p.Accept && p.AcceptedUntil == nil
 }
 
-// Apply returns the user and password hash after a patch, for stores that patch in Go. It
-// does not change c. The store itself applies Revoke to sessions, DropTokens to tokens,
-// DropFactors to factors and DropDevices to devices, DropCredentials to all of them, and
-// RevokeKeys and Accept to keys. If a kept factor is Required, it sets MFAEnabled again.
+// Apply returns the user and password hash after a patch, for stores that patch in Go, with
+// the revisions, Sequence and UpdatedAt that the patch raises. It does not change c. The
+// store itself applies Revoke to sessions, DropTokens to tokens, DropFactors to factors and
+// DropDevices to devices, DropCredentials to all of them, and RevokeKeys and Accept to keys. If a kept factor is Required, it sets MFAEnabled again.
 // addedBy is the Origin.AddedBy of everything that the patch adds.
 func (p *UserPatch) Apply(c Credentials, now time.Time, addedBy int64) Credentials {
 	u := c.User

@@ -97,9 +97,9 @@ func devices() checks {
 		},
 		"devices go with all ways in": func(b *bench) {
 			u, eve := b.whole(), b.user("eve@example.com")
-			b.signInOn(u.ID, "one", now)
+			kept := b.signInOn(u.ID, "one", now)
 			b.signInOn(eve.ID, "one", now)
-			_, err := b.update(u.ID, store.UserPatch{DropCredentials: true})
+			_, err := b.update(u.ID, store.UserPatch{DropCredentials: true, KeepSession: kept.ID})
 			b.ok(err)
 			b.knows(u.ID, "one", false)
 			b.knows(eve.ID, "one", true)
@@ -168,6 +168,24 @@ func devices() checks {
 			b.knows(u.ID, "one", true)
 			b.knows(eve.ID, "one", true)
 		},
+		"no device is spared for its session's sequence, address or age": func(b *bench) {
+			u := b.user("ada@example.com")
+			for name, edit := range map[string]func(f *store.SessionFilter, old, late store.Session){
+				"FromSequence": func(f *store.SessionFilter, _, late store.Session) { f.FromSequence = late.Sequence },
+				"IP":           func(f *store.SessionFilter, _, _ store.Session) { f.IP = "192.0.2.99" },
+				"Before":       func(f *store.SessionFilter, old, _ store.Session) { f.Before = old.CreatedAt },
+			} {
+				old := b.signInOn(u.ID, "old", now)
+				late, _, err := b.Session(b.ctx(), b.signInOn(u.ID, "late", now.Add(us)).ID, now)
+				b.ok(err)
+				var f store.SessionFilter
+				edit(&f, old, late)
+				_, err = b.RevokeSessions(b.ctx(), store.RevokeSessions{Change: by(now), UserID: u.ID, Filter: f, DropDevices: true})
+				b.ok(err)
+				b.of("%s", name).knows(u.ID, "old", false)
+				b.of("%s", name).knows(u.ID, "late", false)
+			}
+		},
 		"devices go with the user": func(b *bench) {
 			nu := b.newUser("ada@example.com")
 			_, err := b.create(nu)
@@ -213,6 +231,17 @@ func devices() checks {
 			equal(b, "swept", n, 1)
 			b.knows(u.ID, "old", false)
 			b.knows(u.ID, "seen again", true)
+		},
+		"a device not seen for long is known until it is swept": func(b *bench) {
+			u := b.user("ada@example.com")
+			b.signInOn(u.ID, "old", now)
+			over := now.Add(store.DeviceLife)
+			late := b.newSession(u.ID)
+			late.Device, late.CreatedAt, late.IdleUntil = "old", over, over.Add(time.Hour)
+			c := store.CreateSession{Change: by(over), NewSession: store.NewSession{Session: late, OnNewDevice: store.NewDevice{Refuse: true}}}
+			b.knows(u.ID, "old", true)
+			_, err := b.CreateSession(b.ctx(), c)
+			b.ok(err)
 		},
 		"parallel sign-ins on one device all succeed": func(b *bench) {
 			u := b.user("ada@example.com")

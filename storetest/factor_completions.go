@@ -60,7 +60,7 @@ func factorKinds() checks {
 			app := b.newFactor(u.ID)
 			got := b.enables(app, s)
 			equal(b, "User.MFAEnabled with a factor that every sign-in needs", got.MFAEnabled, true)
-			b.conflict(b.putFactor(b.newFactor(u.ID)), "factor")
+			b.of("a second factor of a kind that is not Several").conflict(b.putFactor(b.newFactor(u.ID)), "factor")
 			_, err := b.signIn(b.newSession(u.ID))
 			b.is(err, store.ErrMFARequired)
 			got = b.enables(b.passkey(u.ID, "four"), s)
@@ -99,16 +99,16 @@ func factorKinds() checks {
 			for _, taken := range []store.Factor{pending, enabled} {
 				theirs := b.passkey(eve.ID, "theirs")
 				theirs.Credential = taken.Credential
-				b.of("%s", taken.Label).conflict(b.putFactor(theirs), "factor")
+				b.of("the Credential of a factor that is %s", taken.Label).conflict(b.putFactor(theirs), "factor")
 				nu := b.newUser("bob@example.com")
 				nu.Factors = []store.Factor{theirs}
 				_, err := b.create(nu)
-				b.of("%s", taken.Label).conflict(err, "factor")
+				b.of("the Credential of a factor that is %s", taken.Label).conflict(err, "factor")
 				if b.admin != nil {
 					errs, err := b.admin.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: []store.ImportedRow{{User: nu.User, Factors: nu.Factors}}})
 					b.ok(err)
 					need(b, "number of results", len(errs), 1)
-					b.of("%s", taken.Label).conflict(errs[0], "factor")
+					b.of("the Credential of a factor that is %s", taken.Label).conflict(errs[0], "factor")
 				}
 				_, err = b.User(b.ctx(), store.ByEmail("bob@example.com"))
 				b.is(err, store.ErrNotFound)
@@ -120,7 +120,7 @@ func factorKinds() checks {
 			twice.Factors = []store.Factor{b.passkey("", "one"), b.passkey("", "two")}
 			twice.Factors[1].Credential = twice.Factors[0].Credential
 			_, err := b.create(twice)
-			b.conflict(err, "factor")
+			b.of("a new user with one Credential twice").conflict(err, "factor")
 			_, err = b.removeFactor(ada.ID, "")
 			b.ok(err)
 			free := b.passkey(eve.ID, "free")
@@ -137,7 +137,7 @@ func factorKinds() checks {
 			u, f := b.user("ada@example.com"), b.pending(b.user("eve@example.com").ID)
 			mine := b.newFactor(u.ID)
 			mine.ID = f.ID
-			b.conflict(b.putFactor(mine), "factor")
+			b.of("the id of another user's factor").conflict(b.putFactor(mine), "factor")
 			b.hasNone(u.ID)
 			b.has(f, 0)
 		},

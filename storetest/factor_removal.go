@@ -81,6 +81,15 @@ func factorRemoval() checks {
 			b.is(err, store.ErrNotFound)
 			b.recovers(u.ID, "r2")
 		},
+		"a removal of all factors removes pending ones, too": func(b *bench) {
+			u, _, _ := b.enrolled()
+			pending := b.newFactor(u.ID)
+			pending.Kind = "another"
+			b.ok(b.putFactor(pending))
+			_, err := b.removeFactor(u.ID, "")
+			b.ok(err)
+			b.hasNone(u.ID)
+		},
 		"of a removal and a use by one recovery code one wins": func(b *bench) {
 			for range 5 {
 				u, _, _ := b.enrolled()

@@ -224,8 +224,8 @@ func factors() checks {
 			f.Enabled, f.State = true, []byte("100")
 			b.has(f, 2)
 			_, err = b.enable(f, kept)
-			b.conflict(err, "factor")
-			b.conflict(b.putFactor(b.newFactor(u.ID)), "factor")
+			b.of("a factor that is enabled").conflict(err, "factor")
+			b.of("a second factor of a kind that is not Several").conflict(b.putFactor(b.newFactor(u.ID)), "factor")
 			b.has(f, 2)
 		},
 		"enabling creates a session": func(b *bench) {

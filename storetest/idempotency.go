@@ -30,6 +30,18 @@ func idempotency(has *bench) checks {
 				b.oneWon(won, lost, store.ErrRepeated)
 			}
 		},
+		"a wrong code keeps no key": func(b *bench) {
+			b.token(newCode("123456", "+491", 3))
+			c := store.CodeAttempt{Change: proof(now), Purpose: store.PurposeMagicLink, Subject: "+491", Hash: hashOf("000000")}
+			c.Idempotency = once()
+			_, _, err := b.RedeemCode(b.ctx(), c)
+			b.is(err, store.ErrWrongCode)
+			c.Hash = hashOf("123456")
+			_, _, err = b.RedeemCode(b.ctx(), c)
+			b.ok(err)
+			_, _, err = b.RedeemCode(b.ctx(), c)
+			b.is(err, store.ErrRepeated)
+		},
 		"keys are copies": func(b *bench) {
 			key := once()
 			c := store.CreateUser{Change: by(now), NewUser: b.newUser("")}

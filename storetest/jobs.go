@@ -42,9 +42,9 @@ func jobs() checks {
 			want := b.aJob(2)
 			want.State, want.Chunks, want.Rows = store.JobReceiving, 2, 4
 			b.conflict(b.admin.PutJob(b.ctx(), want), "job")
-			b.is(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: want.ID, N: 1, Rows: 1}), store.ErrStale)
-			b.is(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: want.ID, N: 3, Rows: 1}), store.ErrStale)
-			b.is(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: b.id(), Rows: 1}), store.ErrNotFound)
+			b.of("a chunk that is there").is(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: want.ID, N: 1, Rows: 1}), store.ErrStale)
+			b.of("a chunk after a gap").is(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: want.ID, N: 3, Rows: 1}), store.ErrStale)
+			b.of("a chunk of an unknown job").is(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: b.id(), Rows: 1}), store.ErrNotFound)
 			_, err := b.claimJob(now)
 			b.is(err, store.ErrNotFound)
 			_, err = b.finishChunk(want.ID, 0, now)
@@ -64,10 +64,10 @@ func jobs() checks {
 				return store.JobChunk{JobID: id, N: n, Rows: n, Input: fmt.Append(nil, "in ", n), Output: []byte("out")}
 			}
 			b.ok(b.admin.AddJobChunk(b.ctx(), chunk(j.ID, 1), chunk(j.ID, 2), chunk(j.ID, 3)))
-			b.is(b.admin.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(j.ID, 6)), store.ErrStale)
-			b.is(b.admin.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(j.ID, 4)), store.ErrStale)
-			b.is(b.admin.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(b.aJob(5).ID, 5)), store.ErrStale)
-			b.ok(b.admin.AddJobChunk(b.ctx()))
+			b.of("chunks with a gap").is(b.admin.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(j.ID, 6)), store.ErrStale)
+			b.of("one chunk twice").is(b.admin.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(j.ID, 4)), store.ErrStale)
+			b.of("chunks of different jobs").is(b.admin.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(b.aJob(5).ID, 5)), store.ErrStale)
+			b.of("no chunks").ok(b.admin.AddJobChunk(b.ctx()))
 			got, err := b.admin.Job(b.ctx(), j.ID, now)
 			b.ok(err)
 			j.State, j.Chunks, j.Rows = store.JobReceiving, 4, 2+1+2+3
@@ -89,7 +89,7 @@ func jobs() checks {
 			equal(b, "job", got, j)
 			_, err = b.admin.StartJob(b.ctx(), start)
 			b.is(err, store.ErrStale)
-			b.is(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: j.ID, N: 1, Rows: 1}), store.ErrStale)
+			b.of("a chunk of a running job").is(b.admin.AddJobChunk(b.ctx(), store.JobChunk{JobID: j.ID, N: 1, Rows: 1}), store.ErrStale)
 			late := store.StartJob{Change: by(now.Add(time.Hour)), ID: b.aJob(1).ID, ExpiresAt: now.Add(2 * time.Hour)}
 			_, err = b.admin.StartJob(b.ctx(), late)
 			b.is(err, store.ErrNotFound)

@@ -67,6 +67,44 @@ func kept() checks {
 				survives(b, k)
 			}
 		},
+		"times are in UTC, to the microsecond": func(b *bench) {
+			nu := b.newUser("ada@example.com")
+			u := &nu.User
+			u.EmailVerifiedAt, u.Phone, u.PhoneVerifiedAt, u.LastSignInAt, u.BannedUntil = now, "+491", now, now, now
+			u.Identities = []store.Identity{b.identity("p", "1")}
+			sent := nu
+			sent.User = abroad(nu.User)
+			made, err := b.CreateUser(b.ctx(), store.CreateUser{Change: abroad(by(now)), NewUser: sent})
+			b.ok(err)
+			b.sameUser(made, *u)
+			b.stands(store.Credentials{User: *u})
+			until := now.Add(us)
+			sent.User, err = b.UpdateUser(b.ctx(), store.UpdateUser{Change: abroad(by(now)), UserID: u.ID, Patch: store.UserPatch{BannedUntil: ptr(abroad(until)), EmailVerifiedAt: ptr(abroad(until))}})
+			b.ok(err)
+			u.BannedUntil, u.EmailVerifiedAt, u.Revision, u.CredentialRevision = until, until, 1, 1
+			b.sameUser(sent.User, *u)
+			b.stands(store.Credentials{User: *u})
+			s := b.newSession(u.ID)
+			s.AAL, s.Device = store.LevelAAL2, "one"
+			s.CreatedAt, s.ExpiresAt = until, now.Add(2*time.Hour)
+			owner, err := b.CreateSession(b.ctx(), store.CreateSession{Change: abroad(by(until)), NewSession: store.NewSession{Session: abroad(s), TrustUntil: abroad(until)}})
+			b.ok(err)
+			equal(b, "User.LastSignInAt", owner.LastSignInAt, until)
+			b.trusts(u.ID, "one", until)
+			kept, _, err := b.Session(b.ctx(), s.ID, until)
+			b.ok(err)
+			b.sameSession(kept, s)
+			moved, _, err := b.AdvanceSession(b.ctx(), store.Advance{Change: abroad(by(until)), SessionID: s.ID, IdleUntil: abroad(now.Add(minute))})
+			b.ok(err)
+			s.Counter, s.RotatedAt, s.LastActiveAt, s.IdleUntil = 1, until, until, now.Add(minute)
+			b.sameSession(moved, s)
+			t := newToken("t", "subject")
+			t.CodeExpiresAt = until
+			b.token(abroad(t))
+			got, err := b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+			b.ok(err)
+			equal(b, "Token", []time.Time{got.CreatedAt, got.ExpiresAt, got.CodeExpiresAt}, []time.Time{t.CreatedAt, t.ExpiresAt, t.CodeExpiresAt})
+		},
 		"an id is a UUID of any version": func(b *bench) {
 			newID := map[string]func() string{
 				"1": func() string { return uuid.Must(uuid.NewUUID()).String() },
@@ -77,7 +115,7 @@ func kept() checks {
 				"8": func() string { return "01234567-89ab-8" + b.id()[15:] },
 			}
 			for version, id := range newID {
-				b.Logf("version %s", version)
+				b := b.of("version %s", version)
 				nu := b.newUser("")
 				nu.User.ID = id()
 				i := b.identity("p", version)

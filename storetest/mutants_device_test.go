@@ -44,6 +44,9 @@ func deviceMutants() map[string]mutant {
 		"an ended session takes all devices with it": caught("devices/one device goes with its session", func(b base) store.Store {
 			return forgetsAll{dropsDevices{b, func(*store.RevokeSessions) {}}}
 		}),
+		"sequences spare devices": caught("devices/no device is spared for its session's sequence, address or age", func(b base) store.Store {
+			return dropsDevices{b, func(c *store.RevokeSessions) { c.DropDevices = c.DropDevices && c.Filter.FromSequence == 0 }}
+		}),
 		"devices end with sessions": caught("devices/a device outlives its sessions", func(b base) store.Store { return &endsDevices{knower{base: b}} }),
 		"a new user's device is lost": {func(s store.Store) store.Store { return losesDevice{base{s}} }, []string{
 			"devices/a device is known to the account that was made on it", "fields/every member of a session is kept",

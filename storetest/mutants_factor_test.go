@@ -36,6 +36,7 @@ func factorMutants() map[string]mutant {
 		"enabling leaves its token good":         of("factors/enabling uses up its token", func(b factorBase) store.Store { return keepsToken{b} }),
 		"enabling is get, then put":              of("factors/of parallel enablings one wins", func(b factorBase) store.Store { return enableRace{b} }),
 		"secrets are shared":                     of("factors/factors are copies", func(b factorBase) store.Store { return &sharesSecret{factorBase: b, kept: map[string][]byte{}} }),
+		"removals leave pending factors":         of("factors/a removal of all factors removes pending ones, too", func(b factorBase) store.Store { return leavesPending{b} }),
 		"removals take any recovery code":        of("factors/a removal that is shown no good code changes nothing", func(b factorBase) store.Store { return anyCode{b} }),
 		"removals use the code up first":         of("factors/a removal that is refused uses no code up", func(b factorBase) store.Store { return codeFirst{b} }),
 		"removals leave the code good":           of("factors/a removal of one factor uses its code up and no other", func(b factorBase) store.Store { return leavesCode{b} }),
@@ -54,6 +55,19 @@ func (b factorBase) one(ctx context.Context, userID string) (f store.Factor, lef
 		return f, 0, false
 	}
 	return fs.List[0], fs.RecoveryLeft, true
+}
+
+type leavesPending struct{ factorBase }
+
+func (s leavesPending) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
+	before, _ := s.Factors(ctx, c.UserID)
+	u, err := s.FactorStore.RemoveFactor(ctx, c)
+	for _, f := range before.List {
+		if err == nil && c.FactorID == "" && !f.Enabled {
+			_ = s.PutFactor(ctx, store.PutFactor{Change: change(c.Now), Factor: f})
+		}
+	}
+	return u, err
 }
 
 type stateRace struct{ factorBase }

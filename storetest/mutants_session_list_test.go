@@ -54,6 +54,6 @@ func sessionListMutants() map[string]mutant {
 		"a list of sessions tells of what is over": of(listed, func(q *store.SessionQuery) { q.Now = q.Now.Add(-time.Hour) }, nil),
 		"no session is kept":                       of(ended, nil, func(c *store.EndEverySession) { c.Except = "" }),
 		"those created later end, too":             of(ended, nil, func(c *store.EndEverySession) { c.Until = math.MaxInt64 }),
-		"sessions end at any address":              caught("session lists/a user's sessions end by their address and age", func(b base) store.Store { return anywhere{b} }),
+		"sessions end at any address":              caught("sessions/a user's sessions end by their address and age", func(b base) store.Store { return anywhere{b} }),
 	}
 }

@@ -44,6 +44,7 @@ func trustMutants() map[string]mutant {
 		"trust never ends": {func(s store.Store) store.Store { return &truster{base: base{s}} }, []string{
 			ways, "devices/trust that ended does not come back", "devices/trust ends with an end of sessions that says so", "factors/whatever changes second factors ends trust",
 		}},
+		"trust ends with one device": caught("devices/one device that is forgotten leaves trust in the others", func(b base) store.Store { return &trustsNoneAfter{base: b} }),
 		"trust ends with everything": {func(s store.Store) store.Store { return trustsNobody{base{s}} }, []string{said, ways}},
 		"trust makes up for a condition": passing("factors/a trusted device makes up for nothing else", func(c *store.CreateSession) {
 			c.IfUsers = nil
@@ -54,6 +55,25 @@ func trustMutants() map[string]mutant {
 			return stepsEndTrust{factorBase{b, f}}
 		}),
 	}
+}
+
+// trustsNoneAfter trusts no device once one was forgotten.
+type trustsNoneAfter struct {
+	base
+	forgot bool
+}
+
+func (s *trustsNoneAfter) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]string, error) {
+	s.forgot = s.forgot || c.DropDevices
+	return s.Store.RevokeSessions(ctx, c)
+}
+
+func (s *trustsNoneAfter) Credentials(ctx context.Context, key store.UserKey) (store.Credentials, error) {
+	c, err := s.Store.Credentials(ctx, key)
+	if s.forgot {
+		c.TrustedUntil = time.Time{}
+	}
+	return c, err
 }
 
 // truster keeps the devices' trust itself, and forgets nothing.

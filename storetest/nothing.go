@@ -35,8 +35,22 @@ func nothing() checks {
 				m.Recipient, m.Log = "", store.MessageLog{Kind: "magic_link", Channel: "mail"}
 				b.post(b.user("eve@example.com").ID, m)
 			}
-			_, err := b.admin.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Subjects: []string{""}, Recipients: []string{""}})
+			e := b.event(now)
+			e.UserID, e.Record = "", &store.Record{Actor: "root"}
+			own := b.event(now)
+			own.UserID, own.Actor, own.Record = "", store.Actor{Kind: store.ActorUser, ID: u.ID}, &store.Record{Actor: "ada"}
+			if b.journal != nil {
+				b.ok(b.journal.AddEvents(b.ctx(), []store.Event{e, own}))
+			}
+			_, err := b.admin.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Label: "label", Subjects: []string{""}, Recipients: []string{""}, Names: []string{""}})
 			b.ok(err)
+			if b.journal != nil {
+				list, err := b.journal.Events(b.ctx(), store.EventQuery{})
+				b.ok(err)
+				for _, e := range list {
+					equal(b, "Record.Target", e.Record.Target, "")
+				}
+			}
 			_, err = b.PeekToken(b.ctx(), about.Purpose, about.Hash, now)
 			b.ok(err)
 			if b.journal != nil {

@@ -129,6 +129,11 @@ func refresh() checks {
 			}
 			b.ok(advance(s.ID, 0, now, 1))
 			b.left("k", now, 4)
+			ended := store.Advance{Change: by(now), SessionID: s.ID, Counter: 1, IdleUntil: now.Add(time.Hour), Draw: store.Draw{Key: "other", Rate: five, Cost: 1}}
+			ended.By = store.Authority{Session: &store.SessionRef{ID: b.id(), UserID: s.UserID}}
+			_, _, err := b.AdvanceSession(b.ctx(), ended)
+			b.of("an authority that has ended").is(err, store.ErrSessionEnded)
+			b.left("other", now, 4)
 			b.of("within grace").ok(advance(s.ID, 0, now, 1))
 			b.left("k", now, 3)
 			b.of("a session that is not there").is(advance(b.id(), 0, now, 1), store.ErrNotFound)

@@ -101,6 +101,13 @@ func listed[T any](b *bench, what string, got, want []T) {
 	equal(b, what, append([]T{}, got...), append([]T{}, want...))
 }
 
+// page checks a list that was read page by page, and stops the test on a difference,
+// because other page sizes and orders would only repeat it.
+func (b *bench) page(name string, query any, got, want []string) {
+	b.Helper()
+	need(b.of("%s, %s", name, difference.Show(query)), "the list", append([]string{}, got...), append([]string{}, want...))
+}
+
 // unchanged checks that two states of a world are the same.
 func (b *bench) unchanged(why string, before, after []string) (same bool) {
 	b.Helper()

@@ -97,7 +97,7 @@ func taken(has *bench) checks {
 			}
 			b.ok(add(false))
 			before := w.state()
-			b.conflict(add(true), field)
+			b.of("the second %s", kind).conflict(add(true), field)
 			b.unchanged("refused", before, w.state())
 		}
 	}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -89,7 +90,7 @@ func precedence() checks {
 			c.Session.AAL = store.LevelAAL2
 			c.OnNewDevice.Refuse = false
 			_, err = b.CreateSession(b.ctx(), c)
-			b.conflict(err, "id")
+			b.of("a session with the id of another").conflict(err, "id")
 		},
 		"a token is refused for its user before the token it supersedes": func(b *bench) {
 			t := newToken("t", "subject")
@@ -99,6 +100,18 @@ func precedence() checks {
 			t.UserID = ""
 			err = b.PutToken(b.ctx(), store.PutToken{Change: by(now), Token: t, Supersedes: ptr(hashOf("other"))})
 			b.is(err, store.ErrStale)
+		},
+		"a value is taken before a condition is stale": func(b *bench) {
+			b.user("eve@example.com")
+			u := b.user("ada@example.com")
+			nu := b.newUser("eve@example.com")
+			c, p := store.CreateUser{Change: by(now), NewUser: nu}, store.UpdateUser{Change: by(now), UserID: u.ID, Patch: store.UserPatch{Email: ptr("eve@example.com")}}
+			c.IfUsers = []store.UserAt{{ID: b.id()}}
+			p.IfUsers = c.IfUsers
+			_, err := b.CreateUser(b.ctx(), c)
+			b.conflict(err, "email")
+			_, err = b.UpdateUser(b.ctx(), p)
+			b.conflict(err, "email")
 		},
 		"a key at another revision is stale before its hash is taken": func(b *bench) {
 			if b.project == nil {
@@ -128,13 +141,13 @@ func exact() checks {
 			b.ok(err)
 			i.Subject = "2"
 			_, err = b.update(second.ID, store.UserPatch{Link: &i})
-			b.conflict(err, "id")
+			b.of("UserPatch.Link with the id of another identity").conflict(err, "id")
 			_, err = b.User(b.ctx(), store.ByIdentity("p", "2"))
 			b.is(err, store.ErrNotFound)
 			nu := b.newUser("")
 			nu.User.Identities = []store.Identity{i}
 			_, err = b.create(nu)
-			b.conflict(err, "id")
+			b.of("a new user's identity with the id of another identity").conflict(err, "id")
 		},
 		"a hash belongs to one subject": func(b *bench) {
 			t := newCode("code", "first", 3)
@@ -144,6 +157,65 @@ func exact() checks {
 			got, err := b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
 			b.ok(err)
 			equal(b, "Token.Subject", got.Subject, "first")
+		},
+		"a token about nothing takes no hash from another": func(b *bench) {
+			for _, subject := range []string{"", "subject"} {
+				t := newToken("t"+subject, subject)
+				b.token(t)
+				t.Subject = ""
+				b.of("subject %q", subject).conflict(b.put(t), "token")
+			}
+		},
+		"a refused call returns no other result": func(b *bench) {
+			u := b.user("ada@example.com")
+			ended := b.session(u.ID)
+			_, err := b.revoke(u.ID, store.SessionFilter{ID: ended.ID})
+			b.ok(err)
+			s, owner, err := b.Session(b.ctx(), ended.ID, now)
+			b.is(err, store.ErrSessionEnded)
+			equal(b, "Session", s, store.Session{})
+			equal(b, "User", owner, store.User{})
+			code := newCode("123456", "+491", 3)
+			code.UserID = u.ID
+			b.token(code)
+			t, owner, err := b.guess("+491", "000000", store.Effect{})
+			b.is(err, store.ErrWrongCode)
+			equal(b, "Token", t, store.Token{})
+			equal(b, "User", owner, store.User{})
+			if b.admin == nil {
+				return
+			}
+			b.session(u.ID)
+			until, err := b.admin.SessionOrder(b.ctx())
+			b.ok(err)
+			c := store.EndEverySession{Change: by(now), Until: until, At: now, Limit: 10}
+			c.IfUsers = []store.UserAt{{ID: b.id()}}
+			n, err := b.admin.EndEverySession(b.ctx(), c)
+			b.is(err, store.ErrStale)
+			equal(b, "the number that ended", n, 0)
+		},
+		"a hook is called after the conditions were checked": func(b *bench) {
+			called := false
+			nu := b.newUser("ada@example.com")
+			nu.Creating = func(context.Context, store.User) error {
+				called = true
+				return nil
+			}
+			c := store.CreateUser{Change: by(now), NewUser: nu}
+			for name, edit := range map[string]func(*store.Change){
+				"IfUsers":   func(c *store.Change) { c.IfUsers = []store.UserAt{{ID: b.id()}} },
+				"KeepOwner": func(c *store.Change) { c.KeepOwner = true },
+			} {
+				c.Change = by(now)
+				edit(&c.Change)
+				_, err := b.CreateUser(b.ctx(), c)
+				b.of("%s", name).refuses(err, "a condition that does not hold")
+				equal(b.of("%s", name), "NewUser.Creating called", called, false)
+			}
+			c.Change = by(now)
+			_, err := b.CreateUser(b.ctx(), c)
+			b.ok(err)
+			equal(b, "NewUser.Creating called", called, true)
 		},
 		"credentials do not depend on the time of the machine": func(b *bench) {
 			u := b.user("ada@example.com")

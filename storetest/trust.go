@@ -158,6 +158,25 @@ func deviceTrust() checks {
 			b.trusts(u.ID, "two", never)
 			b.trusts(eve.ID, "one", now.Add(month))
 		},
+		"one device that is forgotten leaves trust in the others": func(b *bench) {
+			u := b.user("ada@example.com")
+			b.trust(u.ID, "other", now.Add(month))
+			for name, forget := range map[string]func(store.SessionFilter) error{
+				"RevokeSessions": func(f store.SessionFilter) error {
+					_, err := b.RevokeSessions(b.ctx(), store.RevokeSessions{Change: by(now), UserID: u.ID, Filter: f, DropDevices: true})
+					return err
+				},
+				"UserPatch": func(f store.SessionFilter) error {
+					_, err := b.update(u.ID, store.UserPatch{Revoke: &f, DropDevices: true})
+					return err
+				},
+			} {
+				one := b.trust(u.ID, "one", now.Add(month))
+				b.ok(forget(store.SessionFilter{ID: one.ID}))
+				b.of("%s", name).trusts(u.ID, "one", never)
+				b.of("%s", name).trusts(u.ID, "other", now.Add(month))
+			}
+		},
 	}
 }
 

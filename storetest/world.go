@@ -190,6 +190,8 @@ type witnesses struct {
 	message string
 }
 
+var outcomeNames = [...]string{"OutcomeDone", "OutcomeWrongCode", "OutcomeReused", "OutcomeSessionsEnded", "OutcomeReplayed", "OutcomeNewDevice"}
+
 // noticed checks for the events of these outcomes, and no others, with the fields that the
 // store filled in, and for the message if one of them is OutcomeDone.
 func (w *world) noticed(ids witnesses, about string, ended []string, outcomes ...store.Outcome) {
@@ -199,13 +201,14 @@ func (w *world) noticed(ids witnesses, about string, ended []string, outcomes ..
 		w.ok(err)
 		for on, id := range ids.events {
 			i := slices.IndexFunc(list, func(e store.Event) bool { return e.ID == id })
-			equal(w.of("outcome %d", on), "recorded", i >= 0, slices.Contains(outcomes, store.Outcome(on)))
-			if i < 0 {
+			b, wanted := w.of("event of %s", outcomeNames[on]), slices.Contains(outcomes, store.Outcome(on))
+			equal(b, "recorded", i >= 0, wanted)
+			if i < 0 || !wanted {
 				continue
 			}
-			equal(w.of("outcome %d", on), "Event.UserID", list[i].UserID, about)
+			equal(b, "Event.UserID", list[i].UserID, about)
 			if store.Outcome(on) == store.OutcomeSessionsEnded {
-				listed(w.bench, "Event.SessionIDs", list[i].SessionIDs, ended)
+				listed(b, "Event.SessionIDs", list[i].SessionIDs, ended)
 			}
 		}
 	}

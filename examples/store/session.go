@@ -25,6 +25,7 @@ func (t *tx) addSession(sess store.Session, onTrusted bool) (store.User, error) 
 	case taken:
 		return c.User, &store.ConflictError{Field: "id"}
 	}
+	utc(&sess.RotatedAt, &sess.CreatedAt, &sess.LastActiveAt, &sess.IdleUntil, &sess.ExpiresAt)
 	sess.Origin = t.origin(sess.UserID)
 	t.sessions[sess.ID] = session{Session: clone(sess), Rotation: store.Rotation{Device: sess.Device}}
 	t.see(device{sess.UserID, sess.Device}, sess.CreatedAt, sess.Origin)
@@ -76,6 +77,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 			sess.Rotation.Move(&c)
 			sess.Counter++
 			sess.RotatedAt, sess.LastActiveAt, sess.IdleUntil = c.Now, c.Now, c.IdleUntil
+			utc(&sess.IdleUntil)
 			sess.IP, sess.UserAgent = cmp.Or(c.IP, sess.IP), cmp.Or(c.UserAgent, sess.UserAgent)
 		default:
 			switch sess.Rotation.Repeats(&sess.Session, &c) {

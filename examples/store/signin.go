@@ -53,6 +53,7 @@ type seen struct {
 // trust marks the device of a new session as trusted.
 func (t *tx) trust(d device, until time.Time) {
 	if s, known := t.devices[d]; known {
+		utc(&until)
 		s.trustedUntil, s.trustedAt = until, t.users[d.userID].User.CredentialRevision
 		t.devices[d] = s
 	}

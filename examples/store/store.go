@@ -105,6 +105,7 @@ func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx
 	if err := c.Check(); err != nil { // no time or authority: a bug in the caller
 		return none, err
 	}
+	utc(&c.Now)
 	return read(ctx, s, func(before *tables) (T, error) {
 		if err := before.authority(c.By, c.Now); err != nil {
 			return none, err
@@ -311,6 +312,10 @@ func (db *tables) find(key store.UserKey) (store.Credentials, error) {
 func (t *tx) save(c store.Credentials) (store.User, error) {
 	c = clone(c)
 	u := &c.User
+	utc(&u.EmailVerifiedAt, &u.PhoneVerifiedAt, &u.CreatedAt, &u.UpdatedAt, &u.LastSignInAt, &u.BannedUntil, &u.AcceptedUntil)
+	for i := range u.Identities {
+		utc(&u.Identities[i].CreatedAt, &u.Identities[i].LastSignInAt)
+	}
 	taken := func(key store.UserKey) bool {
 		other, err := t.find(key)
 		return err == nil && other.User.ID != u.ID
@@ -487,6 +492,13 @@ func clone[T any](v T) (out T) {
 		panic("metadata that is no JSON")
 	}
 	return out
+}
+
+// utc brings times into the form in which a store returns them.
+func utc(times ...*time.Time) {
+	for _, t := range times {
+		*t = t.UTC().Truncate(time.Microsecond)
+	}
 }
 
 func same(provider, subject string) func(store.Identity) bool {

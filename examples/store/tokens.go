@@ -58,6 +58,7 @@ func (t *tx) addToken(token store.Token) error {
 	maps.DeleteFunc(t.tokens, func(_ tokenKey, older store.Token) bool {
 		return token.Subject != "" && older.Subject == token.Subject && older.Purpose == token.Purpose
 	})
+	utc(&token.CreatedAt, &token.ExpiresAt, &token.CodeExpiresAt)
 	token.Origin = store.Origin{}
 	switch {
 	case token.UserID == "":
