@@ -104,6 +104,9 @@ func (m *Admin) writeEventsTo(ctx context.Context, who Actor, q store.EventQuery
 // filtersOf returns the filters of a query for the audit log.
 func filtersOf(q store.EventQuery) map[string]string {
 	all := map[string]string{"id": q.ID, "about": q.UserID, "user": q.Involving, "actor": q.ActorID, "target": q.Target, "action": q.Type, "request_id": q.RequestID, "outcome": string(q.Outcome)}
+	for _, t := range q.Types {
+		all["actions"] += string(t) + " "
+	}
 	if q.IP.IsValid() {
 		all["ip"] = q.IP.String()
 	}

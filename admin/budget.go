@@ -19,7 +19,7 @@ const (
 	budgetWithoutRecent = 50  // of a person who has not authenticated recently
 	budgetOfKey         = 50  // of a key whose creator set none
 	budgetOfPerson      = 200 // without "*", together with the person's keys; at least
-	budgetShare         = 20  // 1/20, that is 5 %, of all accounts
+	budgetShare         = 20  // 1/20, that is 5 %, of the accounts, see shareAfter
 
 	shareAfter = 24 * time.Hour // accounts count for the share after this time
 )

@@ -1,0 +1,48 @@
+package admin_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/host"
+)
+
+// An account that an operator creates is announced to its address, unless another message
+// is sent there; an import and code announce nothing.
+func TestCreatedAccountIsAnnounced(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.operator("owner@example.com", "*")
+		key := program(o.keyOf(owner.User, "*"))
+		o.do(owner, "POST /users", `{"email":"new@example.com","full_name":"Nina"}`).want(201)
+		o.do(owner, "POST /users", `{"email":"verified@example.com","email_verified":true,"full_name":"Vera"}`).want(201)
+		o.do(key, "POST /users", `{"email":"key@example.com"}`).want(201)
+		o.do(owner, "POST /users", `{"email":"invited@example.com","send":"invite"}`).want(201)
+		o.do(owner, "POST /users", `{"email":"asked@example.com","send":"verify"}`).want(201)
+		o.do(owner, "POST /users", `{"phone":"+4930123456","phone_verified":true}`).want(201)
+		o.do(owner, "POST /users", `{"email":"new@example.com"}`).want(409, auth.CodeUserAlreadyExists)
+		if _, err := o.adm.CreateUser(t.Context(), admin.System("setup"), admin.CreateUserParams{Email: "code@example.com"}); err != nil {
+			t.Fatal(err)
+		}
+		o.imports(owner, "", `{"email":"imported@example.com"}`)
+		ctx := t.Context()
+		host.Of(o).WaitForMessages(ctx)
+		var got []string
+		for _, m := range o.Inbox.Messages() {
+			if strings.HasPrefix(m.To, "owner@") {
+				continue
+			}
+			got = append(got, string(m.Kind)+" "+m.To)
+			if m.Kind == auth.KindAccountCreated && strings.Contains(m.Text, "Nina") || m.To == "verified@example.com" && !strings.Contains(m.Text, "Vera") {
+				t.Errorf("a name belongs into messages to verified addresses only: %s", m.Text)
+			}
+		}
+		slices.Sort(got)
+		if want := []string{"account_created key@example.com", "account_created new@example.com", "account_created verified@example.com", "verify_email asked@example.com", "welcome invited@example.com"}; !slices.Equal(got, want) {
+			t.Errorf("sent %v", got)
+		}
+	})
+}
