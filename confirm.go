@@ -19,53 +19,56 @@ type ConfirmParams struct {
 }
 
 // Confirm records a new authentication on the caller's session. Operations that need
-// a recent sign-in are then allowed for 15 minutes. The current access token does not
-// contain it; the token of the next refresh does. A code also raises the session to
-// AAL2, as StepUp does; a password does not change the level. Failures count as at a
-// login.
+// a recent sign-in are then allowed for 15 minutes. It returns a new access token that
+// contains it, for FreshAuth; the refresh token is the present one. A code also raises the
+// session to AAL2, as StepUp does; a password does not change the level. Failures count as
+// at a login.
 //
 // Errors: CodeValidationFailed (unless exactly one of the two is set),
 // CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled, CodeMethodDisabled
 // (passwords are switched off), CodeRateLimited, CodeOverloaded, CodeSessionEnded,
 // CodeUserBanned.
-func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) error {
+func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) (*Tokens, error) {
 	if (p.Password == "") == (p.TOTPCode == "") {
-		return invalid("password", "or totp_code is required, one of them")
+		return nil, invalid("password", "or totp_code is required, one of them")
 	}
 	if p.TOTPCode != "" {
-		_, err := a.raiseSession(ctx, p.Caller, factorCode{totp: p.TOTPCode}, nil, EventSessionConfirmed)
-		return err
+		return a.continueSession(ctx, p.Caller, factorCode{totp: p.TOTPCode}, nil, EventSessionConfirmed)
 	}
-	return a.confirmByPassword(ctx, p)
+	s, u, err := a.confirmByPassword(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return a.mint(ctx, u, s)
 }
 
 // confirmByPassword records the authentication only if the password is still the one
 // that was checked.
-func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) error {
+func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) (s Session, u User, err error) {
 	if !a.Settings(ctx).Password.On() {
-		return fail(CodeMethodDisabled, nil)
+		return s, u, fail(CodeMethodDisabled, nil)
 	}
 	if _, _, err := a.liveSession(ctx, p.Caller, CodeSessionEnded); err != nil {
-		return err
+		return s, u, err
 	}
 	of, err := a.store.Credentials(ctx, onThisDevice(ctx, store.ByID(p.UserID)))
 	if err != nil {
-		return goneOr(CodeSessionEnded, err)
+		return s, u, goneOr(CodeSessionEnded, err)
 	}
 	if _, err := a.checkPassword(ctx, passwordAttempt{credentials: of, password: p.Password}); err != nil {
-		return err
+		return s, u, err
 	}
 	c := a.newChange(ctx, p.authority(), done(Event{Type: EventSessionConfirmed, UserID: p.UserID, SessionID: p.SessionID, Method: methodPassword}))
 	c.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &of.PasswordHash}}
-	_, _, err = a.store.AddAuthentication(ctx, store.AddAuthentication{Change: c, SessionID: p.SessionID, Proof: AMR{Method: methodPassword, Timestamp: c.Now.Unix()}})
+	s, u, err = a.store.AddAuthentication(ctx, store.AddAuthentication{Change: c, SessionID: p.SessionID, Proof: AMR{Method: methodPassword, Timestamp: c.Now.Unix()}})
 	if errors.Is(err, store.ErrStale) { // the password was changed meanwhile
-		return fail(CodeInvalidCredentials, err)
+		return s, u, fail(CodeInvalidCredentials, err)
 	}
 	if err != nil {
-		return goneOr(CodeSessionEnded, err)
+		return s, u, goneOr(CodeSessionEnded, err)
 	}
 	a.committed(ctx, c, store.OutcomeDone, nil)
-	return nil
+	return s, u, nil
 }
 
 func (a *Auth) handleConfirm(w http.ResponseWriter, r *http.Request) error {
@@ -76,10 +79,11 @@ func (a *Auth) handleConfirm(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &p); err != nil {
 		return err
 	}
-	if err := a.Confirm(r.Context(), ConfirmParams{currentFrom(r.Context()).caller(), p.Password, p.TOTPCode}); err != nil {
+	tokens, err := a.Confirm(r.Context(), ConfirmParams{currentFrom(r.Context()).caller(), p.Password, p.TOTPCode})
+	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, struct{}{})
+	return a.writeTokens(w, r, tokens)
 }
 
 // LogValue keeps the password and the code out of the log.

@@ -182,10 +182,7 @@ func ExampleFreshAuth() {
 
 	passed.Store(int64(10 * time.Minute))
 	ada := auth.Caller{UserID: res.User.ID, SessionID: res.Tokens.SessionID}
-	if err := a.Confirm(ctx, auth.ConfirmParams{Caller: ada, Password: "correct horse battery"}); err != nil {
-		log.Fatal(err)
-	}
-	tokens, err := a.Refresh(ctx, auth.RefreshParams{RefreshToken: res.Tokens.RefreshToken})
+	tokens, err := a.Confirm(ctx, auth.ConfirmParams{Caller: ada, Password: "correct horse battery"})
 	if err != nil {
 		log.Fatal(err)
 	}

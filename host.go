@@ -298,8 +298,8 @@ func (k kit) CheapPasswords() (cheap bool, err error) {
 	return true, p.makeDummy()
 }
 
-func (k kit) BeginTOTP(ctx context.Context, by SessionRef) (secret string, err error) {
-	_, raw, err := k.a.beginTOTP(ctx, SetupTOTPParams{Caller: Caller{UserID: by.UserID, SessionID: by.ID}})
+func (k kit) BeginTOTP(ctx context.Context, by SessionRef, mfaToken string) (secret string, err error) {
+	_, raw, err := k.a.beginTOTP(ctx, SetupTOTPParams{Caller: Caller{UserID: by.UserID, SessionID: by.ID}, MFAToken: mfaToken})
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw), err
 }
 

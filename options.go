@@ -474,8 +474,8 @@ func WithTrustedProxies(cidrs ...string) Option {
 	}
 }
 
-// WithCORS allows pages of these origins ("https://app.example.com") to call the endpoints.
-// By default no other origin is allowed. "*" allows every origin and cannot be combined
+// WithCORS allows pages of these origins ("https://app.example.com") to call the endpoints,
+// and the routes within [Auth.CORS]. By default no other origin is allowed. "*" allows every origin and cannot be combined
 // with cookies. With cookies, pages of these origins act as the signed-in user, so list
 // only origins that you control. Further calls add more.
 func WithCORS(origins ...string) Option {

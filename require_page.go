@@ -27,10 +27,17 @@ import (
 // The response has "Vary: Cookie", and "Cache-Control: no-store" if it sets cookies;
 // next must not make it public.
 func (a *Auth) RequirePage(next http.Handler, reqs ...Requirement) http.Handler {
+	return a.RequirePageAll(reqs...)(next)
+}
+
+// RequirePageAll is RequirePage as middleware of a router:
+//
+//	r.Use(a.RequirePageAll(auth.HasPermission("notes.read")))
+func (a *Auth) RequirePageAll(reqs ...Requirement) func(http.Handler) http.Handler {
 	if a.cfg.cookies == nil {
 		a.cfg.log.Error("auth: RequirePage without WithCookies lets only bearer tokens through")
 	}
-	return a.requirePage(next, reqs)
+	return func(next http.Handler) http.Handler { return a.requirePage(next, reqs) }
 }
 
 func (a *Auth) requirePage(next http.Handler, reqs []Requirement) http.Handler {

@@ -121,7 +121,7 @@ var declaredSettings = []setting{
 	},
 	{
 		name: "totp_enabled", label: "Authenticator apps",
-		description: "Off: no new second factors; existing ones stay in force.",
+		description: "Off: no new second factors; existing ones stay in force. Refused while a second factor is required.",
 		at:          func(s *Settings) any { return &s.TOTP }, def: is(On),
 	},
 	{

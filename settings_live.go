@@ -38,7 +38,8 @@ type inForce struct {
 	settings    Settings
 	revision    int64
 	redirects   []redirect.Pattern
-	cors        *cors.Cors // nil: no other origin is allowed
+	cors        *cors.Cors // of the endpoints; nil: no other origin is allowed
+	routesCORS  *cors.Cors // of the application's own routes
 	crossOrigin *http.CrossOriginProtection
 }
 
@@ -66,7 +67,8 @@ func (a *Auth) put(ctx context.Context, stored store.StoredSettings) error {
 	}
 	origins := append(slices.Clone(a.cfg.corsOrigins), s.CORSOrigins...)
 	if len(origins) > 0 {
-		f.cors = a.newCORS(origins)
+		f.cors = a.newCORS(origins, "Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", captchaHeader, "X-Api-Key", "X-Device-Id", "X-Request-Id", transportHeader)
+		f.routesCORS = a.newCORS(origins, "*")
 	}
 	for _, o := range append(origins, originOf(a.cfg.baseURL.String())) {
 		if o == "*" {
@@ -126,26 +128,40 @@ func (a *Auth) followSettings(ctx context.Context) {
 	}
 }
 
-func (a *Auth) newCORS(origins []string) *cors.Cors {
+func (a *Auth) newCORS(origins []string, headers ...string) *cors.Cors {
 	return cors.New(cors.Options{
 		AllowedOrigins:   origins,
 		AllowedMethods:   []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
-		AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", captchaHeader, "X-Api-Key", "X-Device-Id", "X-Request-Id", transportHeader},
+		AllowedHeaders:   headers,
 		ExposedHeaders:   []string{"Date", "Retry-After", "X-Request-Id"},
 		AllowCredentials: a.cfg.cookies != nil,
 		MaxAge:           600,
 	})
 }
 
-// withCORS applies the list of allowed origins that is in force.
+// withCORS applies the list of allowed origins that is in force to the endpoints.
 func (a *Auth) withCORS(h http.Handler) http.Handler {
+	return corsOf(h, func() *cors.Cors { return a.settings.now.Load().cors })
+}
+
+func corsOf(h http.Handler, present func() *cors.Cors) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := a.settings.now.Load().cors; c != nil {
+		if c := present(); c != nil {
 			c.ServeHTTP(w, r, h.ServeHTTP)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// CORS lets the origins of WithCORS, and those of the setting cors_origins, call the
+// application's own routes as they call the endpoints, with any request header. It answers
+// their preflight requests, so it goes around Require and around routers that select by
+// method:
+//
+//	http.ListenAndServe(addr, a.CORS(mux))
+func (a *Auth) CORS(next http.Handler) http.Handler {
+	return corsOf(next, func() *cors.Cors { return a.settings.now.Load().routesCORS })
 }
 
 // mailTexts are the operators' texts in mails. The map is shared: do not change it.

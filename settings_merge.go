@@ -375,6 +375,13 @@ func (o *optionSettings) merge(c *config, d *setting, s *Settings, raw json.RawM
 	return nil
 }
 
+const noFactorKind = "a second factor is required while every kind of it (totp_enabled) is off: whoever has none could never sign in"
+
+// lacksFactorKind reports whether a second factor is required and nobody can set one up.
+func (s *Settings) lacksFactorKind(c *config) bool {
+	return !s.TOTP.On() && (s.MFARequired.On() || len(s.MFARequiredFor) > 0 || c.mfa.RequiredFor != nil)
+}
+
 // source is the source of a setting's value, given a stored document and its faults.
 func (o *optionSettings) source(d *setting, stored document, faults map[string]string) string {
 	_, ok := stored[d.name]
@@ -401,7 +408,12 @@ func (o *optionSettings) edit(c *config, stored, changes document) (document, er
 			faults[name] = "is no setting"
 		}
 	}
-	_, all := o.settle(c, next)
+	after, all := o.settle(c, next)
+	if before, _ := o.settle(c, stored); !before.lacksFactorKind(c) && after.lacksFactorKind(c) {
+		for _, name := range []string{"totp_enabled", "mfa_required", "mfa_required_for"} {
+			all[name] = noFactorKind
+		}
+	}
 	for name, fault := range all {
 		if _, changed := changes[name]; changed {
 			faults[name] = fault

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -185,7 +186,8 @@ func (a *Auth) noteStoreParts(ctx context.Context) {
 	}
 }
 
-// checkOptions refuses options that need an interface that the store lacks.
+// checkOptions refuses options that need an interface that the store lacks, and options
+// that nobody could sign in with.
 func (a *Auth) checkOptions(c *config) {
 	set := a.settings.options.base
 	if a.factors == nil {
@@ -197,6 +199,9 @@ func (a *Auth) checkOptions(c *config) {
 				c.fail(option, lacks[store.FactorStore]())
 			}
 		}
+	}
+	if set.lacksFactorKind(c) {
+		c.fail("WithSettings", errors.New(noFactorKind))
 	}
 	if c.audited && a.journal == nil {
 		c.fail("WithAuditLog", lacks[store.Journal]())

@@ -109,10 +109,10 @@ func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
 	return a.continueSession(ctx, p.Caller, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode}, nil)
 }
 
-// continueSession raises a session and returns its tokens. It consumes the token of a
-// refresh that waits for the factor, if there is one.
-func (a *Auth) continueSession(ctx context.Context, by Caller, code factorCode, waiting *store.TokenRef) (*Tokens, error) {
-	used, err := a.raiseSession(ctx, by, code, waiting)
+// continueSession is raiseSession that returns the session's tokens. It consumes the token
+// of a refresh that waits for the factor, if there is one.
+func (a *Auth) continueSession(ctx context.Context, by Caller, code factorCode, waiting *store.TokenRef, types ...EventType) (*Tokens, error) {
+	used, err := a.raiseSession(ctx, by, code, waiting, types...)
 	if err != nil {
 		return nil, err
 	}

@@ -95,6 +95,15 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {
 		faults = append(faults, err)
 	}
+	if m.requireMFA {
+		declared, err := m.kit.Settings(store.StoredSettings{})
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(declared, func(s host.Setting) bool { return s.Name == "totp_enabled" && s.Locked && s.Value == false }) {
+			faults = append(faults, errors.New("operators need a second factor, and WithSettings turns every kind off: turn TOTP on, or set Options.RequireMFA to auth.Off"))
+		}
+	}
 	for _, k := range m.kit.SecretKeys() {
 		if problem, ok := m.checkScopes(k.Scopes); !ok {
 			faults = append(faults, fmt.Errorf("WithSecretKeys: the scope %s", problem))

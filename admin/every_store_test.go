@@ -107,6 +107,18 @@ func TestNewTellsWhatIsWrong(t *testing.T) {
 	if adm, err := admin.New(t.Context(), env.Auth, admin.Options{}); adm != nil || err == nil || err.Error() != "admin: WithSecretKeys: the scope no.such is not declared" {
 		t.Errorf("%v", err)
 	}
+	off := auth.WithSettings(auth.Settings{TOTP: auth.Off})
+	if adm, err := admin.New(t.Context(), authtest.New(t, off).Auth, admin.Options{}); adm != nil || err == nil || !strings.HasPrefix(err.Error(), "admin: operators need a second factor") {
+		t.Errorf("no kind of second factor: %v", err)
+	}
+	for _, o := range []struct {
+		auth auth.Option
+		adm  admin.Options
+	}{{auth.Default(off), admin.Options{}}, {off, admin.Options{RequireMFA: auth.Off}}} {
+		if _, err := admin.New(t.Context(), authtest.New(t, o.auth).Auth, o.adm); err != nil {
+			t.Error(err)
+		}
+	}
 	long := strings.Repeat("a", 61) + ".bc"
 	for name, fits := range map[string]bool{long: true, long + "d": false} {
 		if _, err := admin.New(t.Context(), authtest.New(t).Auth, admin.Options{Permissions: []admin.Permission{{Name: name}}}); (err == nil) != fits {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/authmount/auth"
@@ -208,5 +209,34 @@ func TestDiagnosticsListOpenRoles(t *testing.T) {
 		if !slices.Equal(names, []string{"open-empty", "open-missing"}) {
 			t.Errorf("open roles: %q", names)
 		}
+	})
+}
+
+// EnsureRole creates a role once, also at several instances that start at once, and keeps
+// what operators made of it.
+func TestEnsureRole(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		who, p := admin.System("setup"), admin.CreateRoleParams{Name: "editor", Permissions: []string{"notes.write"}}
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				if err := o.adm.EnsureRole(t.Context(), who, p); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if _, err := o.adm.UpdateRole(t.Context(), who, admin.UpdateRoleParams{Name: "editor", Permissions: &[]string{}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.adm.EnsureRole(t.Context(), who, p); err != nil {
+			t.Fatal(err)
+		}
+		if r, _, err := o.adm.Role(t.Context(), who, "editor"); err != nil || len(r.Permissions) != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		p = admin.CreateRoleParams{Name: "Not a name"}
+		wantCode(t, o.adm.EnsureRole(t.Context(), who, p), auth.CodeValidationFailed)
 	})
 }

@@ -75,6 +75,29 @@ type CreateRoleParams struct {
 	DryRun      bool     `json:"dry_run"`     // only check it
 }
 
+// EnsureRole creates a role if there is none with the name, for the start of a program. It
+// leaves an existing one as operators may have changed it, and ignores Revision and DryRun.
+// It may run at several instances at once. Errors: those of CreateRole.
+//
+//	err := adm.EnsureRole(ctx, admin.System("setup"), admin.CreateRoleParams{Name: "editor", Permissions: []string{"notes.*"}})
+func (m *Admin) EnsureRole(ctx context.Context, who Actor, p CreateRoleParams) error {
+	p.Revision, p.DryRun = nil, false
+	exists := func() (bool, error) {
+		table, err := m.Roles(ctx, who)
+		return find(table, p.Name).Name != "", err
+	}
+	if found, err := exists(); found || err != nil {
+		return err
+	}
+	_, err := m.CreateRole(ctx, who, p)
+	if errors.Is(err, auth.CodeValidationFailed) { // perhaps another instance was faster
+		if found, again := exists(); found && again == nil {
+			return nil
+		}
+	}
+	return err
+}
+
 // CreateRole creates a role. The actor has to hold all of its permissions, and "*" if
 // the name is privileged. A name stays privileged after its role is deleted. Accounts may
 // have the role before it exists, see RoleChange.Users. Errors: CodeValidationFailed,

@@ -210,8 +210,8 @@ func TestSettingsLeaveAnOwner(t *testing.T) {
 		o.do(owner, "PATCH /settings", `{"magic_link_enabled":false}`).want(200) // a phone number remains
 		// A user without a factor has no sign-in method where a factor is required and
 		// none can be set up.
-		o.do(owner, "PATCH /settings", `{"mfa_required":true,"totp_enabled":false}`).want(200)
-		u, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "plain@example.com", EmailVerified: true, Accepted: true, Roles: []string{auth.RoleOwner}})
+		o.do(owner, "PATCH /settings", `{"totp_enabled":false}`).want(200)
+		u, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "plain@example.com", EmailVerified: true, Accepted: true, Roles: []string{auth.RoleOwner}, AppMetadata: map[string]any{"mfa_required": true}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,6 +227,26 @@ func TestSettingsLeaveAnOwner(t *testing.T) {
 		_, err = o.adm.SetSettings(t.Context(), admin.System("test").Accepting(), p)
 		wantCode(t, err, auth.CodePreconditionFailed)
 	})
+}
+
+// A second factor cannot be required while nobody can set one up, whichever of the two
+// settings comes last. Other settings can then still be changed.
+func TestSettingsKeepAKindOfFactor(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New())
+	owner := o.owner()
+	for _, twice := range [][2]string{
+		{`{"totp_enabled":false}`, `{"mfa_required":true}`},
+		{`{"mfa_required":true}`, `{"totp_enabled":false}`},
+		{`{"totp_enabled":false}`, `{"mfa_required_for":["editor"]}`},
+		{`{"mfa_required_for":["editor"]}`, `{"totp_enabled":false}`},
+		{`{"mfa_required":false}`, `{"mfa_required":true,"totp_enabled":false}`},
+	} {
+		o.do(owner, "PATCH /settings", twice[0]).want(200)
+		o.do(owner, "PATCH /settings", twice[1]).want(422, auth.CodeValidationFailed)
+		o.do(owner, "PATCH /settings", `{"signup_enabled":false}`).want(200)
+		o.do(owner, "PATCH /settings", `{"totp_enabled":null,"mfa_required":null,"mfa_required_for":null,"signup_enabled":null}`).want(200)
+	}
 }
 
 // An owner with a sign-in method is found among any number of owners without one.
@@ -248,7 +268,7 @@ func TestSettingsLeaveAnOwnerAmongMany(t *testing.T) {
 func TestSettingsAskOwnersForAFactor(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOfficeWith(t, store, admin.Options{RequireMFA: auth.Off})
-		u, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "plain@example.com", EmailVerified: true, Accepted: true, Roles: []string{auth.RoleOwner}})
+		u, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "plain@example.com", EmailVerified: true, Accepted: true, Roles: []string{auth.RoleOwner}, AppMetadata: map[string]any{"mfa_required": true}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,9 +276,6 @@ func TestSettingsAskOwnersForAFactor(t *testing.T) {
 		set := func(name string, v bool) error {
 			_, err := o.adm.SetSettings(t.Context(), admin.System("test").Accepting(), admin.SetSettingsParams{Set: map[string]any{name: v}})
 			return err
-		}
-		if err := errors.Join(set("totp_enabled", false), set("totp_enabled", true), set("mfa_required", true)); err != nil {
-			t.Fatal(err)
 		}
 		wantCode(t, set("totp_enabled", false), auth.CodeLastOwner)
 	})

@@ -142,10 +142,14 @@ func (c *Client) ChangePassword(ctx context.Context, current, next string) error
 }
 
 // Confirm authenticates the user again, by password or a code of the authenticator app,
-// for calls that require a recent authentication (auth.CodeReauthNeeded). The server
-// stores it with the session; no token changes.
-func (c *Client) Confirm(ctx context.Context, p ConfirmParams) error {
-	return c.as(ctx, call{method: http.MethodPost, path: "/me/confirm", body: p}, nil)
+// for calls that require a recent authentication (auth.CodeReauthNeeded). The session that
+// it returns, and keeps, has a new access token.
+func (c *Client) Confirm(ctx context.Context, p ConfirmParams) (*Session, error) {
+	token, err := c.Token(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.signIn(ctx, call{path: "/me/confirm", bearer: token, body: p})
 }
 
 // ConfirmParams are Password or TOTPCode.

@@ -1672,8 +1672,10 @@ type SettingsChanges struct {
 	// subject of a kind's template (150 characters), magic_link.intro is a paragraph above
 	// its text (1000), and footer is below every mail; each also for one language
 	// (footer.de). Text messages have none. A change replaces the whole object.
-	Texts       Change[map[string]string] `json:"texts,omitzero"`
-	TOTPEnabled Change[bool]              `json:"totp_enabled,omitzero"` // Off: no new second factors; existing ones stay in force.
+	Texts Change[map[string]string] `json:"texts,omitzero"`
+	// Off: no new second factors; existing ones stay in force. Refused while a second
+	// factor is required.
+	TOTPEnabled Change[bool] `json:"totp_enabled,omitzero"`
 }
 
 // UpdateSettings is PATCH /settings: change settings. All that are named or none; null

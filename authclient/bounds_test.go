@@ -39,14 +39,14 @@ func TestRefusalKeepsWhatWasSaid(t *testing.T) {
 	}
 	e := answered("of the header", `{"code":"validation_failed","message":"No.","request_id":"of the body","details":{"fields":{"email":"is none"},"reasons":["length"],"permission":"p","role":"r"},"mfa_token":"t","expires_in":300,"factors":["totp"]}`)
 	if e.Code != auth.CodeValidationFailed || e.Status != 422 || e.Message != "No." || e.RequestID != "of the body" || e.RetryAfter != 7*time.Second || e.Fields["email"] != "is none" ||
-		e.Reasons[0] != "length" || e.Permission != "p" || e.Role != "r" || e.Factors[0] != "totp" || e.mfa.token != "t" || e.mfa.enroll || e.mfa.life != 5*time.Minute {
+		e.Reasons[0] != "length" || e.Permission != "p" || e.Role != "r" || e.Factors[0] != "totp" || e.mfa().token != "t" || e.mfa().enroll || e.mfa().life != 5*time.Minute {
 		t.Errorf("%+v", *e)
 	}
-	if e := answered("of the header", `{"code":"mfa_enrollment_required","mfa_token":"t"}`); e.RequestID != "of the header" || !e.mfa.enroll {
+	if e := answered("of the header", `{"code":"mfa_enrollment_required","mfa_token":"t"}`); e.RequestID != "of the header" || !e.mfa().enroll {
 		t.Errorf("%+v", *e)
 	}
 	for _, body := range []string{"", "<html>", `{}`, `{"code":7}`} {
-		if e := answered("of the header", body); e.Code != CodeBadResponse || e.RequestID != "of the header" || e.RetryAfter != 7*time.Second || !strings.Contains(e.Error(), "status 422") || e.mfa.token != "" {
+		if e := answered("of the header", body); e.Code != CodeBadResponse || e.RequestID != "of the header" || e.RetryAfter != 7*time.Second || !strings.Contains(e.Error(), "status 422") || e.mfa != nil {
 			t.Errorf("%q: %+v", body, *e)
 		}
 	}

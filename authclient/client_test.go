@@ -142,7 +142,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown += fmt.Sprintf("%v %+v %#v", e, e, e)
-	e = &Error{Code: auth.CodeMFARequired, mfa: pending{token: "the-mfa-token"}}
+	e = &Error{Code: auth.CodeMFARequired, mfa: func() pending { return pending{token: "the-mfa-token"} }}
 	shown += fmt.Sprintf("%v %+v %#v", e, e, e) + fmt.Sprint(e.LogValue())
 	gone := newClient(t, s)
 	gone.wire.base.Host = "127.0.0.1:1"

@@ -41,7 +41,7 @@ type Error struct {
 	Role       string            // missing_permission, if a role is required instead
 	Factors    []string          // mfa_required: the accepted factors
 
-	mfa   pending
+	mfa   func() pending // nil: none; a function, so that no verb of fmt prints the token
 	cause error
 }
 
@@ -133,7 +133,8 @@ func refused(res *http.Response) *Error {
 		e.RequestID = w.RequestID
 	}
 	if w.MFAToken != "" {
-		e.mfa = pending{token: w.MFAToken, enroll: w.Code == auth.CodeMFAEnrollmentRequired, life: time.Duration(w.ExpiresIn) * time.Second}
+		p := pending{token: w.MFAToken, enroll: w.Code == auth.CodeMFAEnrollmentRequired, life: time.Duration(w.ExpiresIn) * time.Second}
+		e.mfa = func() pending { return p }
 	}
 	return e
 }

@@ -55,7 +55,7 @@ func TestSecondFactor(t *testing.T) {
 	if sess, err := late.SignInWithPassword(t.Context(), PasswordParams{Email: login.Email, Password: password, TOTPCode: code()}); err != nil || !sess.User.MFAEnabled {
 		t.Fatal(err)
 	}
-	if err := late.Confirm(t.Context(), ConfirmParams{Password: password}); err != nil {
+	if _, err := late.Confirm(t.Context(), ConfirmParams{Password: password}); err != nil {
 		t.Error(err)
 	}
 	if codes, err := late.RecoveryCodes(t.Context()); err != nil || len(codes) != 10 {

@@ -55,13 +55,13 @@ func (c *Client) waitFor(p pending) {
 // second factor is stored, too.
 func (c *Client) await(err error, generation uint64) bool {
 	var e *Error
-	if !errors.As(err, &e) || e.mfa.token == "" {
+	if !errors.As(err, &e) || e.mfa == nil {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.generation == generation {
-		p := e.mfa
+		p := e.mfa()
 		p.factors, p.until = e.Factors, c.wire.now().Add(max(p.life, time.Minute))
 		c.unconfirmed = nil
 		c.waitFor(p)

@@ -12,7 +12,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/authmount/auth"
@@ -25,6 +27,9 @@ const (
 	firstPause = 200 * time.Millisecond
 	maxPause   = 10 * time.Second // a longer Retry-After is left to the caller
 	callTime   = 30 * time.Second // the time limit of a call without a deadline
+	checkTime  = 3 * time.Second  // the time limit of LiveSession
+
+	clockWarning = time.Minute // tokens are valid for minutes
 )
 
 // repeat selects the errors after which a request may be sent again.
@@ -53,6 +58,8 @@ type wire struct {
 	*config
 	pause func(ctx context.Context, d time.Duration) error
 	after func(d time.Duration, f func()) (stop func())
+
+	clockLogged atomic.Bool
 }
 
 func newWire(c *config) *wire { return &wire{config: c, pause: pauseFor, after: callAfter} }
@@ -207,11 +214,27 @@ func (w *wire) once(ctx context.Context, c call, body []byte) (*http.Response, *
 	if err != nil {
 		return nil, noAnswer(err)
 	}
+	w.compareClocks(ctx, res.Header)
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		defer func() { _ = res.Body.Close() }()
 		return nil, refused(res)
 	}
 	return res, nil
+}
+
+// compareClocks logs once that this machine's clock differs from the server's: tokens are
+// then refused as expired, or as issued in the future. A cache keeps the Date of an answer
+// and adds its Age (RFC 9111, section 5.1).
+func (w *wire) compareClocks(ctx context.Context, h http.Header) {
+	date, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return
+	}
+	age, _ := strconv.Atoi(h.Get("Age"))
+	server, here := date.Add(time.Duration(age)*time.Second), w.now()
+	if here.Sub(server).Abs() > clockWarning && !w.clockLogged.Swap(true) {
+		w.log.WarnContext(ctx, "authclient: the clocks of this machine and of the server differ, so tokens may be refused", "here", here.UTC(), "server", server.UTC())
+	}
 }
 
 // segment escapes one part of a path.

@@ -85,7 +85,7 @@ func (s *scenarioCalls) call(ctx context.Context, name string, with json.RawMess
 	case "confirmPhone":
 		return c.ConfirmPhone(ctx, p.Phone, p.Code)
 	case "confirm":
-		return nil, c.Confirm(ctx, ConfirmParams{Password: p.Password, TOTPCode: p.TOTPCode})
+		return c.Confirm(ctx, ConfirmParams{Password: p.Password, TOTPCode: p.TOTPCode})
 	case "changePassword":
 		return nil, c.ChangePassword(ctx, p.Current, p.Next)
 	case "resetPasswordForEmail":

@@ -129,7 +129,8 @@ func TestEveryParameterIsSent(t *testing.T) {
 			return c.ChangePassword(ctx, "v", "w")
 		},
 		`POST /me/confirm {"password":"w","totp_code":"1"} Authorization=Bearer t`: func(ctx context.Context) error {
-			return c.Confirm(ctx, ConfirmParams{Password: "w", TOTPCode: "1"})
+			_, err := c.Confirm(ctx, ConfirmParams{Password: "w", TOTPCode: "1"})
+			return err
 		},
 		`POST /secure-account {"token":"k"}`: func(ctx context.Context) error { return c.SecureAccount(ctx, "k") },
 	} {

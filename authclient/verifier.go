@@ -3,6 +3,7 @@ package authclient
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -69,8 +70,9 @@ type flight struct {
 
 // NewVerifier returns a verifier for the server at a URL, and reads its keys. If the
 // URL is a bare origin, /auth/v1 is added. ctx limits only NewVerifier itself. It
-// returns an error if the keys cannot be read, see [WithLateStart]; a server that signs
-// with a shared secret (HS256) publishes none.
+// returns an error if the keys cannot be read, see [WithLateStart], or if the server does not
+// accept the key of [WithAPIKey]; a server that signs with a shared secret (HS256)
+// publishes no keys.
 func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, error) {
 	c, err := newConfig(forVerifier, url, opts)
 	if err != nil {
@@ -82,7 +84,25 @@ func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, er
 	if err := v.wait(ctx, v.read()); err != nil && !c.late {
 		return nil, err
 	}
+	if err := v.checkAPIKey(ctx); err != nil {
+		return nil, err
+	}
 	return v, nil
+}
+
+// checkAPIKey finds out at the start whether LiveSession could call the server: the keys are
+// public, other endpoints may require an API key. It ignores outages.
+func (v *Verifier) checkAPIKey(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	switch err := v.wire.do(ctx, call{method: http.MethodGet, path: "/settings"}, nil); {
+	case !errors.Is(err, auth.CodeInvalidAPIKey):
+	case v.wire.apiKey != "":
+		return fmt.Errorf("authclient.NewVerifier: WithAPIKey: the server does not accept this key: %w", err)
+	default:
+		v.wire.log.WarnContext(ctx, "authclient: the server requires an API key: until WithAPIKey sets it, routes with auth.CheckSession answer 503")
+	}
+	return nil
 }
 
 // Verify checks an access token as [auth.Auth.Verify] does: signature, issuer,
@@ -143,10 +163,17 @@ func (v *Verifier) Revoke(r store.Revocation) { v.revoked.Add(r) }
 func (v *Verifier) Now() time.Time { return v.wire.now() }
 
 // LiveSession calls the server to check that the session of a request's access token is
-// live, see [auth.CheckSession].
+// live, see [auth.CheckSession]. It waits for 3 seconds, or for the Timeout of the client of
+// WithHTTPClient, and then answers 503.
 func (v *Verifier) LiveSession(r *http.Request, _ *auth.Claims) error {
 	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	err := v.wire.do(r.Context(), call{method: http.MethodGet, path: "/me", bearer: strings.TrimSpace(token)}, nil)
+	limit := v.wire.http.Timeout
+	if limit <= 0 {
+		limit = checkTime
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	defer cancel()
+	err := v.wire.do(ctx, call{method: http.MethodGet, path: "/me", bearer: strings.TrimSpace(token)}, nil)
 	var e *Error
 	switch {
 	case err == nil:

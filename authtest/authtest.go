@@ -215,14 +215,18 @@ func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn
 	}
 	t, err := e.Login(tb.Context(), auth.LoginParams{Email: email, Password: Password})
 	var asked *auth.Error
-	if errors.As(err, &asked) && asked.Code == auth.CodeMFARequired {
+	switch {
+	case errors.As(err, &asked) && asked.Code == auth.CodeMFARequired:
 		t, err = e.VerifyMFA(tb.Context(), auth.VerifyMFAParams{MFAToken: asked.MFAToken, RecoveryCode: e.nextCode(tb, email)})
+	case asked != nil && asked.Code == auth.CodeMFAEnrollmentRequired && p.aal2:
+		t, err = e.enrol(tb, email, auth.EnableTOTPParams{MFAToken: asked.MFAToken}), nil
+	case asked != nil && asked.Code == auth.CodeMFAEnrollmentRequired:
+		tb.Fatalf("authtest: %s needs a second factor: give LoginAs the option authtest.AAL2()", email)
+	case err == nil && made && p.aal2:
+		t = e.enrol(tb, email, auth.EnableTOTPParams{Caller: auth.Caller{UserID: t.User.ID, SessionID: t.SessionID}})
 	}
 	if err != nil {
 		tb.Fatal(err)
-	}
-	if made && p.aal2 {
-		t = e.enrol(tb, email, t)
 	}
 	return &SignedIn{Tokens: *t}
 }
@@ -262,19 +266,17 @@ func (e *Env) definePermissions(tb testing.TB, role string, permissions []string
 	host.Of(e).ReloadRoles()
 }
 
-// enrol gives a user who has just signed in a second factor.
-func (e *Env) enrol(tb testing.TB, email string, t *auth.Tokens) *auth.Tokens {
+// enrol gives a user who has just signed in, or who has to enrol first, a second factor.
+func (e *Env) enrol(tb testing.TB, email string, p auth.EnableTOTPParams) *auth.Tokens {
 	tb.Helper()
-	me := auth.Caller{UserID: t.User.ID, SessionID: t.SessionID}
-	secret, err := host.Of(e).BeginTOTP(tb.Context(), auth.SessionRef{ID: me.SessionID, UserID: me.UserID})
+	secret, err := host.Of(e).BeginTOTP(tb.Context(), auth.SessionRef{ID: p.SessionID, UserID: p.UserID}, p.MFAToken)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	code, err := totp.GenerateCode(secret, e.Clock.Now())
-	if err != nil {
+	if p.TOTPCode, err = totp.GenerateCode(secret, e.Clock.Now()); err != nil {
 		tb.Fatal(err)
 	}
-	on, err := e.EnableTOTP(tb.Context(), auth.EnableTOTPParams{Caller: me, TOTPCode: code})
+	on, err := e.EnableTOTP(tb.Context(), p)
 	if err != nil {
 		tb.Fatal(err)
 	}

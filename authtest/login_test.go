@@ -105,4 +105,13 @@ func TestLoginAsAAL2(t *testing.T) {
 	if got := answers(t, env, env.LoginAs(t, "bob@example.com"), auth.AAL2()); got != 403 {
 		t.Errorf("somebody without: %d", got)
 	}
+	for name, required := range map[string]auth.Settings{"everybody": {MFARequired: auth.On}, "editors": {MFARequiredFor: []string{"editor"}}} {
+		env := authtest.New(t, auth.WithSettings(required))
+		for range 2 { // the second sign-in uses the factor
+			ada := env.LoginAs(t, "ada@example.com", authtest.Roles("editor"), authtest.AAL2())
+			if got := answers(t, env, ada, auth.AAL2(), auth.HasRole("editor")); got != 200 {
+				t.Errorf("required of %s: %d", name, got)
+			}
+		}
+	}
 }

@@ -9,19 +9,21 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/provider"
 )
 
 // Provider is an identity provider for tests and examples: an OpenID provider with
 // discovery, keys and PKCE that can also act as Google, Microsoft, Apple, GitHub,
-// Facebook, Twitter and Discord. Anyone can sign in as anyone, so only use it on loopback
-// hosts.
+// Facebook, Twitter and Discord. Anyone can sign in as anyone, so it answers 403 to requests
+// for a host that is not loopback, from outside the private network, or through a proxy.
 //
 //	idp := authtest.StartProvider(t)
 //	env := authtest.New(t, auth.WithProvider(idp.Google(), idp.GitHub()))
@@ -140,6 +142,10 @@ func StartProvider(tb testing.TB) *Provider {
 
 // ServeHTTP serves the provider, at the path of its issuer or at the root.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !local(r) {
+		http.Error(w, "authtest.Provider signs in anyone as anyone, so it serves only this machine. Remove it from the providers of a public server.", http.StatusForbidden)
+		return
+	}
 	path := r.URL.Path
 	if u, err := url.Parse(p.Issuer); err == nil && u.Path != "" {
 		path = strings.TrimPrefix(path, u.Path)
@@ -154,6 +160,19 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.Clone(r.Context())
 	r.URL.Path = path
 	p.mux.ServeHTTP(w, r)
+}
+
+// local reports whether a request comes from this machine, or from the private network of
+// a container's host.
+func local(r *http.Request) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"} {
+		if r.Header.Get(name) != "" {
+			return false
+		}
+	}
+	host := (&url.URL{Host: r.Host}).Hostname()
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	return redirect.IsLoopback(host) && err == nil && (from.Addr().Unmap().IsLoopback() || from.Addr().Unmap().IsPrivate())
 }
 
 // failing applies the faults of all responses.

@@ -41,10 +41,8 @@ func newAdmin(ctx context.Context, a *auth.Auth, o admin.Options) (*admin.Admin,
 		}
 		return table.Roles[i].Permissions, true
 	}
-	if _, ok := held("editor"); !ok {
-		if _, err := adm.CreateRole(ctx, code, admin.CreateRoleParams{Name: "editor", Description: "Writes and publishes.", Permissions: []string{"articles.*"}}); err != nil {
-			return nil, err
-		}
+	if err := adm.EnsureRole(ctx, code, admin.CreateRoleParams{Name: "editor", Description: "Writes and publishes.", Permissions: []string{"articles.*"}}); err != nil {
+		return nil, err
 	}
 	// The role support exists from the beginning; here it may also refund.
 	if permissions, ok := held(admin.RoleSupport); ok && !slices.Contains(permissions, refundOrders) {

@@ -103,11 +103,7 @@ func roles(ctx context.Context, a *auth.Auth) (*admin.Admin, error) {
 	if err != nil {
 		return nil, err
 	}
-	code := admin.System("setup")
-	if _, _, err = adm.Role(ctx, code, "editor"); errors.Is(err, auth.CodeRoleNotFound) {
-		_, err = adm.CreateRole(ctx, code, admin.CreateRoleParams{Name: "editor", Permissions: []string{"notes.write"}})
-	}
-	return adm, err
+	return adm, adm.EnsureRole(ctx, admin.System("setup"), admin.CreateRoleParams{Name: "editor", Permissions: []string{"notes.write"}})
 }
 
 // migrate is run by the owner, once per release; the server has no privileges for it.

@@ -15,7 +15,7 @@ type Testing interface {
 	CheapPasswords() (cheap bool, err error)
 	// BeginTOTP is Auth.SetupTOTP without the QR code, which costs more than the rest of
 	// a sign-in with a second factor.
-	BeginTOTP(ctx context.Context, by store.SessionRef) (secret string, err error)
+	BeginTOTP(ctx context.Context, by store.SessionRef, mfaToken string) (secret string, err error)
 
 	// Flush writes the events and counts that wait in this process.
 	Flush(ctx context.Context) error

@@ -614,7 +614,7 @@ export function createClient(url: string, key?: string | null, options: Options 
         resetPasswordForEmail: async (email, { redirectTo, ...params } = {}) => done("/forgot-password", { email, ...params, redirect_to: redirect(redirectTo) }),
         settings: () => call<wire.Settings>("/settings"),
         getToken: token,
-        confirm: (params) => done("/me/confirm", params, true),
+        confirm: (params) => enter("/me/confirm", params, true),
         signInWithPassword: (params) => enter("/login", params),
         signInWithOtp: sendCode as any,
       },

@@ -189,7 +189,7 @@ export interface AuthClient {
   /** Confirms the new phone number of {@link updateUser}. */
   confirmPhone(params: { phone: string; code: string }, options?: CallOptions): Promise<Result<SignedIn>>;
   /** Authenticates again, for calls that return `reauthentication_needed`. */
-  confirm(params: { password: string } | { totpCode: string }, options?: CallOptions): Promise<Result<null>>;
+  confirm(params: { password: string } | { totpCode: string }, options?: CallOptions): Promise<Result<SignedIn>>;
   /** Returns all stored data about the user. Error without recent authentication: `reauthentication_needed` (see {@link confirm}). */
   exportData(options?: CallOptions): Promise<Result<wire.Export>>;
   /** Deletes the account, if the server allows it. Error without recent authentication: `reauthentication_needed` (see {@link confirm}). */

@@ -255,6 +255,41 @@ func TestCORS(t *testing.T) {
 	}
 }
 
+// The allowed origins call the application's own routes, too, with any header. Routes that
+// CORS does not wrap answer no preflight.
+func TestCORSOfOwnRoutes(t *testing.T) {
+	w := harness.NewWorld(t, auth.WithCORS("https://app.test"))
+	mux := http.NewServeMux()
+	mux.Handle("POST /notes", w.Require(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	ask := func(h http.Handler, method, origin string, more http.Header) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), method, "/notes", http.NoBody)
+		r.Header = more.Clone()
+		r.Header.Set("Origin", origin)
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		return rec
+	}
+	preflight := http.Header{"Access-Control-Request-Method": {"POST"}, "Access-Control-Request-Headers": {"authorization,idempotency-key"}}
+	for origin, allowed := range map[string]string{"https://app.test": "https://app.test", "https://evil.test": ""} {
+		if rec := ask(w.CORS(mux), "OPTIONS", origin, preflight); rec.Header().Get("Access-Control-Allow-Origin") != allowed {
+			t.Errorf("preflight from %s: %d %v", origin, rec.Code, rec.Header())
+		}
+	}
+	bearer := http.Header{"Authorization": {"Bearer " + w.PostSignUp("ada@example.com").AccessToken}}
+	if rec := ask(w.CORS(mux), "POST", "https://app.test", bearer); rec.Code != 200 || rec.Header().Get("Access-Control-Allow-Origin") != "https://app.test" {
+		t.Errorf("%d %v", rec.Code, rec.Header())
+	}
+	if rec := ask(w.CORS(mux), "POST", "https://app.test", http.Header{}); rec.Code != 401 || rec.Header().Get("Access-Control-Allow-Origin") == "" { // so that the page can read the error
+		t.Errorf("without a token: %d %v", rec.Code, rec.Header())
+	}
+	if rec := ask(mux, "OPTIONS", "https://app.test", preflight); rec.Header().Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("without CORS: %v", rec.Header())
+	}
+	if rec := ask(harness.NewWorld(t).CORS(mux), "OPTIONS", "https://app.test", preflight); rec.Header().Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("without WithCORS: %v", rec.Header())
+	}
+}
+
 // Cookie mode: tokens only in HttpOnly cookies, and no request from elsewhere
 // that relies on them.
 func TestCookies(t *testing.T) {

@@ -27,6 +27,7 @@ type optionRow struct {
 
 // optionRows are single refusals, and options that are only just accepted.
 func optionRows() []optionRow {
+	const noFactorKind = "WithSettings: a second factor is required while every kind of it (totp_enabled) is off: whoever has none could never sign in"
 	row := func(says string, opts ...auth.Option) optionRow { return optionRow{opts, says} }
 	secret := func(n int) []byte { return append(testsecret.Of("s"), testsecret.Of("more")...)[:n] }
 	idp := func(name, id string) provider.Provider {
@@ -47,6 +48,10 @@ func optionRows() []optionRow {
 		row("WithSecret: a secret needs random bytes, this one has fewer than 8 different ones: is the variable set? openssl rand -hex 32 generates one", auth.WithSecret([]byte(strings.Repeat("s", 64)))),
 		row("WithSecret: a secret needs random bytes, this one has fewer than 8 different ones: is the variable set? openssl rand -hex 32 generates one", auth.WithSecret([]byte(strings.Repeat("1234567", 5)[:33]))),
 		row("WithSecret: a secret needs random bytes, this one has fewer than 8 different ones: is the variable set? openssl rand -hex 32 generates one", auth.WithSecret([]byte(strings.Repeat("changeme", 4)))),
+		row(noFactorKind, auth.WithSettings(auth.Settings{TOTP: auth.Off, MFARequired: auth.On})),
+		row(noFactorKind, auth.WithSettings(auth.Settings{TOTP: auth.Off, MFARequiredFor: []string{"editor"}})),
+		row(noFactorKind, auth.Default(auth.WithSettings(auth.Settings{TOTP: auth.Off})), auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return true }})),
+		row("", auth.WithSettings(auth.Settings{TOTP: auth.Off})),
 		row("WithSecret: a secret needs random bytes, this one repeats itself: is the variable set? openssl rand -hex 32 generates one", auth.WithSecret([]byte(strings.Repeat("password12", 4)[:37]))),
 		row("WithSharedSecret: a secret needs random bytes, this one repeats itself", auth.WithSecret(secret(32)), auth.WithSharedSecret([]byte(strings.Repeat("changeme?", 4)))),
 		row("WithBaseURL: http on a host that is not loopback: use https", auth.WithBaseURL("http://auth.test")),

@@ -2,6 +2,8 @@ package signin_test
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
@@ -35,10 +37,19 @@ func TestConfirmByPassword(t *testing.T) {
 	w.Reauthenticate(s, map[string]any{"password": harness.WrongPassword}).Want(401, auth.CodeInvalidCredentials)
 	move(s.AccessToken).Want(403, auth.CodeReauthNeeded)
 	w.Fired()
-	if got := string(w.Reauthenticate(s, map[string]any{"password": harness.GoodPassword}).Want(200).Body); got != "{}\n" && got != "{}" {
-		t.Errorf("body %q", got)
+	fresh := w.Require(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), auth.FreshAuth(time.Minute))
+	pay := func(token string) int {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/pay", http.NoBody)
+		r.Header.Set("Authorization", "Bearer "+token)
+		rec := httptest.NewRecorder()
+		fresh.ServeHTTP(rec, r)
+		return rec.Code
 	}
+	confirmed := w.Reauthenticate(s, map[string]any{"password": harness.GoodPassword}).Session()
 	w.WantEvents(auth.EventSessionConfirmed)
+	if before, after := pay(s.AccessToken), pay(confirmed.AccessToken); before != 403 || after != 200 || confirmed.RefreshToken != s.RefreshToken {
+		t.Errorf("a route with FreshAuth: %d, then %d; the refresh token stays: %t", before, after, confirmed.RefreshToken == s.RefreshToken)
+	}
 	move(other.AccessToken).Want(403, auth.CodeReauthNeeded)
 	move(s.AccessToken).Want(200)
 	c := w.ClaimsOf(w.PostRefresh(s.RefreshToken).Session())
@@ -98,7 +109,7 @@ func TestConfirmOfAnother(t *testing.T) {
 	w := harness.NewWorld(t)
 	ada, eve := w.PostSignUp("ada@example.com"), w.PostSignUp("eve@example.com")
 	mixed := auth.Caller{UserID: eve.User.ID, SessionID: w.ClaimsOf(ada).SessionID}
-	if err := w.Confirm(t.Context(), auth.ConfirmParams{Caller: mixed, Password: harness.GoodPassword}); !errors.Is(err, auth.CodeSessionEnded) {
+	if _, err := w.Confirm(t.Context(), auth.ConfirmParams{Caller: mixed, Password: harness.GoodPassword}); !errors.Is(err, auth.CodeSessionEnded) {
 		t.Errorf("another's session: %v", err)
 	}
 }

@@ -517,6 +517,6 @@ export interface SettingsUpdateInput {
   signupEnabled?: boolean | null | undefined;
   /** Words in mails, plain and without links, by names: magic_link.subject replaces the subject of a kind's template (150 characters), magic_link.intro is a paragraph above its text (1000), and footer is below every mail; each also for one language (footer.de). Text messages have none. A change replaces the whole object. */
   texts?: Record<string, string> | null | undefined;
-  /** Off: no new second factors; existing ones stay in force. */
+  /** Off: no new second factors; existing ones stay in force. Refused while a second factor is required. */
   totpEnabled?: boolean | null | undefined;
 }

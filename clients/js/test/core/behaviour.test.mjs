@@ -7,7 +7,7 @@ import { client, createClient, fake, gate, json, origin, page, session, settle, 
 test("every call from inside a listener comes to its end: no lock is held while listeners run", { timeout: 10_000 }, async (t) => {
   const server = fake({
     "POST /login": () => json(session(1)), "POST /refresh": () => json(session(2)), "GET /me": user, "PATCH /me": user, "GET /sessions": { sessions: [] }, "DELETE /sessions": () => json(null, 204),
-    "GET /settings": {}, "POST /me/confirm": {}, "POST /me/password": {}, "POST /2fa/verify": () => json(session(3)), "POST /2fa/setup-totp": {}, "POST /2fa/disable": {}, "POST /2fa/recovery-codes": {},
+    "GET /settings": {}, "POST /me/confirm": () => json(session(3)), "POST /me/password": {}, "POST /2fa/verify": () => json(session(3)), "POST /2fa/setup-totp": {}, "POST /2fa/disable": {}, "POST /2fa/recovery-codes": {},
     "POST /2fa/verify-and-enable": () => json({ ...session(4), recovery_codes: [] }), "GET /me/export": {}, "POST /verify-email": {}, "POST /magic-link/send": { request_id: "r" }, "POST /forgot-password": {}, "POST /reset-password": {}, "POST /logout": () => json(null, 204), "DELETE /me": () => json(null, 204),
   });
   const auth = client(t, server);

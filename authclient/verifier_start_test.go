@@ -1,0 +1,99 @@
+package authclient
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// A key that the server refuses, and a missing one, show at the start and not at the first
+// request.
+func TestVerifierNeedsTheAPIKey(t *testing.T) {
+	t.Parallel()
+	s := newService(t, auth.WithAPIKeys("pk_live_0123456789"))
+	for key, want := range map[string]struct{ err, log string }{
+		"pk_live_0123456789": {},
+		"pk_live_of_another": {err: "WithAPIKey: the server does not accept this key"},
+		"":                   {log: "until WithAPIKey sets it"},
+	} {
+		var log bytes.Buffer
+		_, err := NewVerifier(t.Context(), s.url, WithAPIKey(key), WithLogger(slog.New(slog.NewTextHandler(&log, nil))), func(c *config) { c.now = s.clock.Now })
+		if (err != nil) != (want.err != "") || err != nil && !strings.Contains(err.Error(), want.err) || !strings.Contains(log.String(), want.log) || want.log == "" && strings.Contains(log.String(), "API key") {
+			t.Errorf("%q: %v, log %s", key, err, log.String())
+		}
+	}
+}
+
+// A server that accepts connections and never answers costs a request three seconds, or
+// the time limit of the application's own client.
+func TestCheckSessionWaitsBriefly(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	c := signedIn(t, s, "ada@example.com")
+	hang := make(chan struct{})
+	defer close(hang)
+	for name, v := range map[string]*Verifier{
+		"default": newVerifier(t, s), "own": newVerifier(t, s, WithHTTPClient(&http.Client{Timeout: 50 * time.Millisecond})),
+	} {
+		s.set(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
+			select {
+			case <-hang:
+			case <-r.Context().Done():
+			}
+		})
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Header.Set("Authorization", "Bearer "+accessToken(t, c))
+		w, began := httptest.NewRecorder(), time.Now()
+		v.Require(http.NotFoundHandler(), auth.CheckSession()).ServeHTTP(w, r)
+		if took := time.Since(began); w.Code != http.StatusServiceUnavailable || took > callTime/2 || name == "own" && took >= checkTime {
+			t.Errorf("%s: %d after %v", name, w.Code, took)
+		}
+		s.set(nil)
+	}
+}
+
+// Clocks that differ are logged once, with both times; an answer from a cache is as old as
+// its Age says.
+func TestClocksThatDifferAreLogged(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		date   time.Time
+		age    string
+		logged int
+	}{
+		"the same":     {now.Add(-time.Second), "", 0},
+		"ahead":        {now.Add(5 * time.Minute), "", 1},
+		"behind":       {now.Add(-5 * time.Minute), "", 1},
+		"from a cache": {now.Add(-5 * time.Minute), "300", 0},
+	} {
+		var log bytes.Buffer
+		w := newWire(&config{log: slog.New(slog.NewTextHandler(&log, nil)), now: func() time.Time { return now }})
+		h := http.Header{"Date": {c.date.Format(http.TimeFormat)}, "Age": {c.age}}
+		w.compareClocks(t.Context(), h)
+		w.compareClocks(t.Context(), h)
+		if got := strings.Count(log.String(), "clocks"); got != c.logged || c.logged > 0 && (!strings.Contains(log.String(), "server="+c.date.Format("2006-01-02T15:04")) || !strings.Contains(log.String(), "here=2026-01-02T03:04:05")) {
+			t.Errorf("%s: %s", name, log.String())
+		}
+	}
+}
+
+// Printed by value or by pointer, an error does not show the token of the second factor.
+func TestErrorsHideTheToken(t *testing.T) {
+	t.Parallel()
+	e := &Error{Code: auth.CodeMFARequired, mfa: func() pending { return pending{token: "the-secret-token"} }}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		for _, v := range []any{e, *e, struct{ E Error }{*e}, []*Error{e}} {
+			if got := fmt.Sprintf(format, v); strings.Contains(got, "the-secret") {
+				t.Errorf("%s of %T: %s", format, v, got)
+			}
+		}
+	}
+}
