@@ -146,6 +146,10 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "authtest.Provider signs in anyone as anyone, so it serves only this machine. Remove it from the providers of a public server.", http.StatusForbidden)
 		return
 	}
+	p.serve(w, r)
+}
+
+func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if u, err := url.Parse(p.Issuer); err == nil && u.Path != "" {
 		path = strings.TrimPrefix(path, u.Path)

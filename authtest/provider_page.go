@@ -72,7 +72,7 @@ func (p *Provider) Authorize(tb testing.TB, authURL string) url.Values {
 	tb.Helper()
 	r := httptest.NewRequestWithContext(tb.Context(), http.MethodGet, authURL, http.NoBody)
 	w := httptest.NewRecorder()
-	p.ServeHTTP(w, r)
+	p.serve(w, r)
 	switch w.Code {
 	case http.StatusFound:
 		u, err := url.Parse(w.Header().Get("Location"))

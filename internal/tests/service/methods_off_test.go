@@ -54,7 +54,7 @@ func TestWhatIsSwitchedOffTakesNothingFromBefore(t *testing.T) {
 		"an operator's link": {auth.Settings{Password: auth.Off, MagicLink: auth.On}, func(w, off *harness.World) error {
 			kit := host.Of(off)
 			change := kit.Change(t.Context(), harness.ByOperator())
-			_, err := kit.Link(t.Context(), &change, host.LinkReset, w.Member(ada).User.ID, "", 0)
+			_, err := kit.Link(t.Context(), &change, host.LinkReset, w.Member(ada).User.ID, "", host.LinkMaker{})
 			return err
 		}},
 	} {

@@ -33,7 +33,7 @@ func links(name string, k harness.Kind, t host.LinkType, send bool, to string, p
 		return func(ctx context.Context) (any, error) {
 			c := kit.Change(ctx, harness.ByOperator())
 			if !send {
-				return kit.Link(ctx, &c, t, s.Id, to, 0)
+				return kit.Link(ctx, &c, t, s.Id, to, host.LinkMaker{})
 			}
 			c.Idempotency = &store.Idempotency{Actor: "operator", Route: "POST /links", Key: "key" + s.Id, RequestHash: []byte("f"), ExpiresAt: s.Clock.Now().Add(time.Hour)}
 			id, err := kit.SendLink(ctx, &c, &host.Send{}, t, s.Id, to)
@@ -76,7 +76,7 @@ func opens(name string, k harness.Kind, t host.LinkType, judge func(ctx context.
 			return judge(ctx, s, maker, u)
 		})
 		c := kit.Change(s.T.Context(), harness.ByOperator())
-		made, err := kit.Link(s.T.Context(), &c, t, s.Id, "", 0)
+		made, err := kit.Link(s.T.Context(), &c, t, s.Id, "", host.LinkMaker{})
 		if err != nil {
 			s.T.Fatal(err)
 		}
