@@ -27,7 +27,8 @@ type ConfirmParams struct {
 // Errors: CodeValidationFailed (unless exactly one of the two is set),
 // CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled, CodeMethodDisabled
 // (passwords are switched off), CodeRateLimited, CodeOverloaded, CodeSessionEnded,
-// CodeUserBanned.
+// CodeUserBanned; CodeMFARequired and CodeMFAEnrollmentRequired for a password in a session
+// that lacks a required second factor, as at Refresh.
 func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) (*Tokens, error) {
 	if (p.Password == "") == (p.TOTPCode == "") {
 		return nil, invalid("password", "or totp_code is required, one of them")
@@ -48,7 +49,8 @@ func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) (s Sessio
 	if !a.Settings(ctx).Password.On() {
 		return s, u, fail(CodeMethodDisabled, nil)
 	}
-	if _, _, err := a.liveSession(ctx, p.Caller, CodeSessionEnded); err != nil {
+	session, _, err := a.liveSession(ctx, p.Caller, CodeSessionEnded)
+	if err != nil {
 		return s, u, err
 	}
 	of, err := a.store.Credentials(ctx, onThisDevice(ctx, store.ByID(p.UserID)))
@@ -56,6 +58,9 @@ func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) (s Sessio
 		return s, u, goneOr(CodeSessionEnded, err)
 	}
 	if _, err := a.checkPassword(ctx, passwordAttempt{credentials: of, password: p.Password}); err != nil {
+		return s, u, err
+	}
+	if _, err := a.rolesIn(ctx, of.User, session); err != nil { // before the effect: mint would refuse, too
 		return s, u, err
 	}
 	c := a.newChange(ctx, p.authority(), done(Event{Type: EventSessionConfirmed, UserID: p.UserID, SessionID: p.SessionID, Method: methodPassword}))

@@ -141,7 +141,8 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /me/confirm", access: signedIn, whenOff: true, handle: a.handleConfirm,
 			limits: slices.Concat(wrongPasswords, []string{"FactorPerUser", "CodesPerIP"}),
 			errors: []Code{
-				CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled, CodeMethodDisabled, CodeValidationFailed, CodeOverloaded}},
+				CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled, CodeMFARequired, CodeMFAEnrollmentRequired,
+				CodeMethodDisabled, CodeValidationFailed, CodeOverloaded}},
 		{pattern: "GET /me/export", access: signedIn, handle: a.handleExport, errors: []Code{CodeReauthNeeded}},
 		{pattern: "POST /me/identities/{provider}", access: signedIn, handle: a.handleLinkIdentity,
 			limits: []string{"OAuthPerIP"},

@@ -148,6 +148,11 @@ func entryPoints() map[string][]entryPoint {
 				return a.Do("POST", "/invitations/accept", map[string]any{"token": token, "password": "a new long password"})
 			}},
 		},
+		"POST /me/confirm": {
+			{name: "by password", within: true, call: func(a *adas) *harness.Answer {
+				return a.Do("POST", "/me/confirm", map[string]any{"password": harness.GoodPassword}, a.bearer())
+			}},
+		},
 		"POST /2fa/verify": {{name: "signs in", raises: true, call: func(a *adas) *harness.Answer { return a.PostVerifyMFA(a.token(), a.Later(a.secret)) }}},
 		"POST /2fa/verify-and-enable": {{name: "enrols", raises: true, call: func(a *adas) *harness.Answer {
 			token := a.token()
