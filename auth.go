@@ -93,6 +93,7 @@ type Auth struct {
 	admin     store.AdminStore
 	roleTable *roleTable
 
+	declaredPermissions   atomic.Pointer[[]string] // of package admin; nil without it
 	privilegedPermissions atomic.Pointer[[]string] // that the application declared, see operator.go
 	documentParts         documentParts
 

@@ -119,6 +119,8 @@ func (k kit) Roles(ctx context.Context) (store.RoleTable, error) {
 
 func (k kit) PrivilegedRoles() []string { return k.a.cfg.privileged }
 
+func (k kit) DeclarePermissions(names []string) { k.a.declaredPermissions.Store(&names) }
+
 func (k kit) DeclarePrivileged(permissions []string) { k.a.privilegedPermissions.Store(&permissions) }
 
 func (k kit) RolesIn(ctx context.Context, u User, s Session) ([]string, error) {

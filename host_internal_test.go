@@ -36,14 +36,16 @@ func TestRoomsThatPeopleComeBackTo(t *testing.T) {
 		"one's own":       {[]*host.PageOptions{own}, []string{"https://auth.test:8443/auth/return"}},
 		"apart":           {[]*host.PageOptions{separate}, []string{"https://auth.test:8443/admin/return"}},
 		"both":            {[]*host.PageOptions{separate, own}, []string{"https://auth.test:8443/auth/return", "https://auth.test:8443/admin/return"}},
-		"one's own twice": {[]*host.PageOptions{{ReturnPath: "/old"}, own}, []string{"https://auth.test:8443/auth/return"}},
+		"one's own twice": {[]*host.PageOptions{{ReturnPath: "/first"}, own}, []string{"https://auth.test:8443/first"}},
 	} {
 		a := &Auth{cfg: config{log: slog.New(slog.DiscardHandler), redirects: []redirect.Pattern{listed}, baseURL: &url.URL{Scheme: "https", Host: "auth.test:8443", Path: "/auth/v1"}}}
 		if err := a.put(t.Context(), store.StoredSettings{}); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range c.use {
-			kit{a}.UsePages(*p)
+			if err := (kit{a}).UsePages(*p); (err != nil) != (p == own && len(c.use) > 1 && c.use[0] != separate) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 		var got []string
 		for _, p := range a.redirects() {

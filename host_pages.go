@@ -28,12 +28,15 @@ func (k kit) Site() host.Site {
 
 func (k kit) Log() *slog.Logger { return k.a.cfg.log }
 
-func (k kit) UsePages(p host.PageOptions) {
+func (k kit) UsePages(p host.PageOptions) error {
 	if p.Separate {
 		k.a.separatePages.Store(&p)
-		return
+		return nil
 	}
-	k.a.mountedPages.Store(&p)
+	if !k.a.mountedPages.CompareAndSwap(nil, &p) {
+		return errors.New("this auth.Auth has pages already: links and providers could return to one of both only")
+	}
+	return nil
 }
 
 // mountedPageOptions returns the mounted pages that providers and links may redirect

@@ -2,8 +2,11 @@ package auth
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/authmount/auth/internal/token"
@@ -148,10 +151,23 @@ func (a *Auth) checkRequirements(r *http.Request, c *Claims, reqs []Requirement)
 	own := c.clone()
 	for _, req := range reqs {
 		if err := req(a, r, own); err != nil {
-			return err
+			return a.undeclared(err)
 		}
 	}
 	return nil
+}
+
+// undeclared adds to a refusal for a missing permission that no role can hold it, because
+// its name is misspelt or missing in admin.Options.Permissions.
+func (a *Auth) undeclared(err error) error {
+	var e *Error
+	declared := a.declaredPermissions.Load()
+	if declared == nil || !errors.As(err, &e) || e.Code != CodeMissingPermission || e.Permission == "" || slices.Contains(*declared, e.Permission) {
+		return err
+	}
+	explained := fail(CodeMissingPermission, mistake{fmt.Errorf("no role can hold %q: admin.Options.Permissions does not declare it", e.Permission)})
+	explained.Permission = e.Permission
+	return explained
 }
 
 func withClaimsOf(r *http.Request, c *Claims) *http.Request {

@@ -112,12 +112,16 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
-	var privileged []string
+	var declared, privileged []string
+	for _, p := range m.permissions {
+		declared = append(declared, p.Name)
+	}
 	for _, p := range o.Permissions {
 		if p.Privileged {
 			privileged = append(privileged, p.Name)
 		}
 	}
+	m.kit.DeclarePermissions(declared)
 	m.kit.DeclarePrivileged(privileged)
 	m.privileged = append([]string{auth.RoleOwner, RoleAdmin}, m.kit.PrivilegedRoles()...)
 	if err := m.addReadyRoles(ctx); err != nil {

@@ -264,7 +264,7 @@ func (m *Admin) checkBulk(ctx context.Context, a *acting, p BulkParams) error {
 		case p.Role == "":
 			return m.kit.Invalid("role", "is required")
 		case p.Role != auth.RoleOwner && find(a.roles, p.Role).Name == "" && p.Action == BulkAddRole:
-			return m.fail(auth.CodeRoleNotFound, nil)
+			return noRole(p.Role)
 		}
 	case BulkSend:
 		if p.Reason != "" {

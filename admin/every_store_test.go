@@ -1,8 +1,12 @@
 package admin_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -123,6 +127,28 @@ func TestNewTellsWhatIsWrong(t *testing.T) {
 	for name, fits := range map[string]bool{long: true, long + "d": false} {
 		if _, err := admin.New(t.Context(), authtest.New(t).Auth, admin.Options{Permissions: []admin.Permission{{Name: name}}}); (err == nil) != fits {
 			t.Errorf("a permission with %d bytes: %v", len(name), err)
+		}
+	}
+}
+
+// A route that requires a permission that nobody declared refuses everybody but owners: the
+// log says why. It says nothing where a user merely lacks a declared one.
+func TestUndeclaredPermissionIsLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	env := authtest.New(t, auth.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if _, err := admin.New(t.Context(), env.Auth, admin.Options{Permissions: []admin.Permission{{Name: "notes.write"}}}); err != nil {
+		t.Fatal(err)
+	}
+	ada := env.LoginAs(t, "ada@example.com")
+	for name, logged := range map[string]bool{"notes.write": false, "note.wirte": true} {
+		log.Reset()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/notes", http.NoBody)
+		ada.Sign(r)
+		rec := httptest.NewRecorder()
+		env.Require(http.NotFoundHandler(), auth.HasPermission(name)).ServeHTTP(rec, r)
+		if got := strings.Contains(log.String(), "admin.Options.Permissions does not declare it"); got != logged || rec.Code != http.StatusForbidden || !strings.Contains(rec.Body.String(), name) {
+			t.Errorf("%s: %d %s, log %s", name, rec.Code, rec.Body, log.String())
 		}
 	}
 }

@@ -186,7 +186,7 @@ func (m *Admin) putInvitation(ctx context.Context, t *attempt, send *host.Send, 
 	}
 	for _, r := range inv.Roles {
 		if r != auth.RoleOwner && find(t.roles, r).Name == "" {
-			return inv, m.fail(auth.CodeRoleNotFound, nil)
+			return inv, noRole(r)
 		}
 	}
 	if err := m.mayReplace(ctx, t, before, inv.Roles...); err != nil {

@@ -256,7 +256,10 @@ func TestInvitationRules(t *testing.T) {
 		o.do(weak, "POST /invitations", `{"email":"a@example.com","roles":["editor"]}`).want(403, auth.CodeTargetStronger)
 		o.do(weak, "POST /invitations", `{"email":"a@example.com","roles":["owner"]}`).want(403, auth.CodeTargetStronger)
 		o.do(weak, "POST /invitations", `{"email":"weak@example.com"}`).want(403, auth.CodeTargetStronger)
-		o.do(boss, "POST /invitations", `{"email":"a@example.com","roles":["nothing"]}`).want(404, auth.CodeRoleNotFound)
+		none := o.do(boss, "POST /invitations", `{"email":"a@example.com","roles":["editor","nothing"]}`).want(404, auth.CodeRoleNotFound)
+		if none.body["message"] != `There is no role "nothing".` {
+			t.Error(none.body)
+		}
 		for _, body := range []string{`{"email":"no address"}`, `{"email":"a@example.com","expires_in":0}`, `{"email":"a@example.com","expires_in":299}`, `{"email":"a@example.com","expires_in":99999999999}`} {
 			o.do(boss, "POST /invitations", body).want(422, auth.CodeValidationFailed)
 		}

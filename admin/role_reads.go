@@ -35,7 +35,7 @@ func (m *Admin) roleOf(t store.RoleTable, name string) (store.RolePermissions, e
 	}
 	r := find(t, name)
 	if r.Name == "" {
-		return r, m.fail(auth.CodeRoleNotFound, nil)
+		return r, noRole(name)
 	}
 	r.Privileged = m.isPrivileged(t, name)
 	return r, nil

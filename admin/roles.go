@@ -313,7 +313,7 @@ func (m *Admin) mayWrite(t *attempt, name string, revision *int64) (store.RolePe
 	case name == auth.RoleOwner:
 		return before, auth.Reject(auth.CodeTargetStronger, "The role owner cannot be changed.")
 	case before.Name == "":
-		return before, m.fail(auth.CodeRoleNotFound, nil)
+		return before, noRole(name)
 	}
 	if err := m.atRoles(t, revision); err != nil {
 		return before, err
@@ -479,7 +479,7 @@ func (m *Admin) assign(ctx context.Context, t *attempt, roles []string, c roleCh
 func (m *Admin) mayAssign(t *attempt, roles []string) error {
 	for _, r := range roles {
 		if r != auth.RoleOwner && find(t.roles, r).Name == "" && !slices.Contains(t.target.Roles, r) {
-			return m.fail(auth.CodeRoleNotFound, nil)
+			return noRole(r)
 		}
 	}
 	return m.mayGive(t, m.strengthIn(t.roles, roles))
@@ -513,6 +513,12 @@ func (m *Admin) Check(ctx context.Context, who Actor, userID, permission string)
 	}
 	r.Allowed = len(r.Via) > 0
 	return r, nil
+}
+
+// noRole is the error for a role that does not exist. It names the role, because a request may
+// have several.
+func noRole(name string) error {
+	return auth.Reject(auth.CodeRoleNotFound, fmt.Sprintf("There is no role %.64q.", name))
 }
 
 // find returns a role of a table, or the zero role.

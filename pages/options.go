@@ -68,7 +68,7 @@ type Pages struct {
 
 // New returns the pages of a service that has [auth.WithCookies]. From then on the pages
 // of mailed links have the same look and link back to the application, and providers
-// return here. The error contains all problems.
+// return here, so a service has these pages once. The error contains all problems.
 func New(a *auth.Auth, o Options) (*Pages, error) {
 	return build(a, o, nil)
 }
@@ -104,7 +104,9 @@ func build(a *auth.Auth, o Options, jar *host.Jar) (*Pages, error) {
 		p.missed(r)
 		return auth.Reject(auth.CodeNotFound, "")
 	}, p.problem))
-	k.UsePages(host.PageOptions{Look: p.look, ReturnPath: p.path(backPath), HasVerifier: p.holds, Separate: jar != nil})
+	if err := k.UsePages(host.PageOptions{Look: p.look, ReturnPath: p.path(backPath), HasVerifier: p.holds, Separate: jar != nil}); err != nil {
+		return nil, fmt.Errorf("pages.New: %w", err)
+	}
 	return p, nil
 }
 

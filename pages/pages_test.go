@@ -46,6 +46,7 @@ func TestNewRefuses(t *testing.T) {
 		"unknown variable":        {o: pages.Options{Templates: file("sign_in.html", `{{define "title"}}{{end}}{{define "body"}}{{.Nonsense}}{{end}}`)}, auth: []auth.Option{cookies}, want: "Nonsense"},
 		"unknown property":        {o: pages.Options{Templates: file("sign_in.html", `{{define "title"}}{{end}}{{define "body"}}{{template "field" (field . "x" "colour" "red")}}{{end}}`)}, auth: []auth.Option{cookies}, want: "colour"},
 		"unknown text":            {o: pages.Options{Templates: file("texts.en.json", `{"sign_in.titel": "x"}`)}, auth: []auth.Option{cookies}, want: `there is no text "sign_in.titel"`},
+		"a misspelt placeholder":  {o: pages.Options{Templates: file("texts.en.json", `{"sign_in.heading": "Welcome to {brnad}"}`)}, auth: []auth.Option{cookies}, want: `{brnad} is not replaced in the text "sign_in.heading", only ["{brand}"]`},
 		"texts that are none":     {o: pages.Options{Templates: file("texts.en.json", `[]`)}, auth: []auth.Option{cookies}, want: "texts.en.json"},
 		"a language that is none": {o: pages.Options{Templates: file("texts.not_a_language!.json", `{}`)}, auth: []auth.Option{cookies}, want: "not_a_language"},
 	} {
@@ -61,6 +62,9 @@ func TestAnotherPrefix(t *testing.T) {
 	env := authtest.New(t, auth.WithCookies(auth.CookieOptions{SignInURL: "/login/sign-in"}))
 	if _, err := pages.New(env.Auth, pages.Options{Prefix: "/login"}); err != nil {
 		t.Error(err)
+	}
+	if _, err := pages.New(env.Auth, pages.Options{Prefix: "/login"}); err == nil || !strings.Contains(err.Error(), "has pages already") {
+		t.Errorf("the same pages again: %v", err)
 	}
 }
 

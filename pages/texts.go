@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,10 +71,19 @@ func loadTexts(own fs.FS, locale string) (texts, error) {
 		if _, ok := all[name]; !ok {
 			err = errors.Join(err, fmt.Errorf("texts.%s.json: there is no text %q; pages/templates/texts.en.json lists them", locale, name))
 		}
+		replaced := placeholder.FindAllString(all[name], -1)
+		for _, p := range placeholder.FindAllString(text, -1) {
+			if !slices.Contains(replaced, p) {
+				err = errors.Join(err, fmt.Errorf("texts.%s.json: %s is not replaced in the text %q, only %q", locale, p, name, replaced))
+			}
+		}
 		all[name] = text
 	}
 	return all, err
 }
+
+// placeholder matches the parts of a text that a page replaces.
+var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
 
 func readTexts(in fs.FS, name string) (texts, error) {
 	b, err := fs.ReadFile(in, name)

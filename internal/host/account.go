@@ -111,6 +111,8 @@ type Accounts interface {
 	Roles(ctx context.Context) (store.RoleTable, error)
 	// PrivilegedRoles returns the names of WithPrivilegedRoles.
 	PrivilegedRoles() []string
+	// DeclarePermissions sets the permissions that roles may hold.
+	DeclarePermissions(names []string)
 	// DeclarePrivileged sets the permissions that the application declared privileged.
 	DeclarePrivileged(permissions []string)
 	// RolesIn returns the roles of u that count in a session: without a second factor, not

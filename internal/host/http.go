@@ -52,9 +52,9 @@ type Pages interface {
 	// Site describes the service to its pages.
 	Site() Site
 	// UsePages gives the pages of links the look of other pages, and lets providers and
-	// links redirect to them. A second call replaces the first; separate pages replace
-	// only separate pages.
-	UsePages(p PageOptions)
+	// links redirect to them. A second call is an error; separate pages replace earlier
+	// separate pages.
+	UsePages(p PageOptions) error
 	// Page serves a page as endpoints are served: request ids, settings, client, panics,
 	// the whole body before any check, and posts only from the same origin. problem
 	// writes the page for an *auth.Error; the error's headers are already set.

@@ -91,12 +91,7 @@ func isLanguage(s string) bool {
 
 // isVisibleText reports whether a text has only visible characters and line breaks.
 func isVisibleText(s string) bool {
-	for _, r := range s {
-		if r != '\n' && (unicode.IsControl(r) || !visible.Rune(r)) {
-			return false
-		}
-	}
-	return true
+	return visible.Text(s) == s && !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && unicode.IsControl(r) })
 }
 
 // SafeName returns "" for a name that could contain a message or a link. Anyone can sign

@@ -28,7 +28,8 @@ func Rune(r rune) bool {
 }
 
 // Text removes invisible characters. It keeps a joiner between letters of a script that
-// needs joiners, such as Persian and Sinhala.
+// needs joiners, such as Persian and Sinhala, and the joiners and the variation selector of
+// emoji.
 func Text(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return !Rune(r) }) {
 		return s
@@ -36,11 +37,35 @@ func Text(s string) string {
 	runes := []rune(s)
 	kept := make([]rune, 0, len(runes))
 	for i, r := range runes {
-		if Rune(r) || (unicode.Is(unicode.Join_Control, r) && len(kept) > 0 && i+1 < len(runes) && needsJoiner(kept[len(kept)-1]) && needsJoiner(runes[i+1])) {
+		var before, after rune
+		if len(kept) > 0 {
+			before = kept[len(kept)-1]
+		}
+		if i+1 < len(runes) {
+			after = runes[i+1]
+		}
+		if Rune(r) || joins(before, r, after) {
 			kept = append(kept, r)
 		}
 	}
 	return string(kept)
+}
+
+const (
+	zeroWidthJoiner = '\u200d'
+	emojiStyle      = '\ufe0f' // variation selector 16: the symbol before it is an emoji
+)
+
+// joins reports whether an invisible character forms the ones around it.
+func joins(before, r, after rune) bool {
+	symbol := func(r rune) bool { return unicode.Is(unicode.So, r) }
+	switch {
+	case r == emojiStyle:
+		return symbol(before)
+	case r == zeroWidthJoiner && symbol(after):
+		return symbol(before) || before == emojiStyle || unicode.Is(unicode.Sk, before) // a colour of skin
+	}
+	return unicode.Is(unicode.Join_Control, r) && needsJoiner(before) && needsJoiner(after)
 }
 
 // needsJoiner reports whether a letter or mark belongs to a script whose spelling needs
@@ -58,10 +83,10 @@ func Line(s string) string {
 		switch {
 		case unicode.IsControl(r):
 			return ' '
-		case !Rune(r) || r == unicode.ReplacementChar:
+		case r == unicode.ReplacementChar:
 			return -1
 		}
 		return r
 	}, s)
-	return strings.Join(strings.Fields(s), " ")
+	return strings.Join(strings.Fields(Text(s)), " ")
 }

@@ -2,7 +2,6 @@ package visible
 
 import (
 	"testing"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -25,7 +24,9 @@ func TestRune(t *testing.T) {
 
 func TestText(t *testing.T) {
 	for in, want := range map[string]string{
-		"": "", "Ada": "Ada", "A\u200bd\u00ada\ufeff": "Ada", "\u3164\u2800\u115f": "", "a\u034f\u0308": "a\u0308", "❤\ufe0f": "❤",
+		"": "", "Ada": "Ada", "A\u200bd\u00ada\ufeff": "Ada", "\u3164\u2800\u115f": "", "a\u034f\u0308": "a\u0308", "❤\ufe0f": "❤\ufe0f", "a\ufe0f": "a", "\ufe0f": "",
+		"👩\u200d🚀": "👩\u200d🚀", "👩🏽\u200d⚕\ufe0f": "👩🏽\u200d⚕\ufe0f", "❤\ufe0f\u200d🔥": "❤\ufe0f\u200d🔥",
+		"👩\u200d": "👩", "\u200d🚀": "🚀", "👩\u200da": "👩a", "a\u200d🚀": "a🚀", "👩\u200c🚀": "👩🚀", "👩\ufe0f\ufe0f": "👩\ufe0f", "👩\u200d\u200d🚀": "👩\u200d🚀",
 		"Ada\U000e0041\U000e0042": "Ada", "A\u200dda": "Ada", "\u200dAda\u200c": "Ada",
 		"می\u200cخواهم":        "می\u200cخواهم", // Persian
 		"ශ\u0dca\u200dර\u0dd3": "ශ\u0dca\u200dර\u0dd3",
@@ -43,10 +44,10 @@ func TestText(t *testing.T) {
 	}
 }
 
-// No invisible characters remain except joiners between letters, and a second pass
-// changes nothing.
+// No invisible characters remain except those that form letters and emoji, and a second
+// pass changes nothing.
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"Ada", "A\u200b", "می\u200cخ", "\u3164", "\U000e0041", "م\u200c\u200d\u200cم"} {
+	for _, s := range []string{"Ada", "A\u200b", "می\u200cخ", "\u3164", "\U000e0041", "م\u200c\u200d\u200cم", "👩🏽\u200d⚕\ufe0f"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -60,7 +61,7 @@ func FuzzText(f *testing.F) {
 			}
 			before, _ := utf8.DecodeLastRuneInString(got[:i])
 			after, _ := utf8.DecodeRuneInString(got[i+utf8.RuneLen(r):])
-			if !unicode.Is(unicode.Join_Control, r) || !needsJoiner(before) || !needsJoiner(after) {
+			if !joins(before, r, after) {
 				t.Errorf("%+q keeps %U", got, r)
 			}
 		}
