@@ -135,7 +135,7 @@ type CreateUserParams struct {
 	Notes         string         `json:"notes"` // of operators; never shown to the user
 
 	// Send is SendVerification or SendInvitation; empty: a notice that the account was
-	// created (auth.KindAccountCreated), unless the actor is System.
+	// created (auth.KindAccountCreated), unless the actor is System or a key of the options.
 	Send string `json:"send"`
 }
 
@@ -176,7 +176,8 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 		if err := m.mayAccept(t, n.Accepted); err != nil {
 			return "", err
 		}
-		announces := p.Send == "" && p.Email != "" && !t.system()
+		ofService := t.system() || t.key != nil && t.creator == nil
+		announces := p.Send == "" && p.Email != "" && !ofService
 		if p.Send != "" || announces {
 			if err := m.spend(ctx, t); err != nil {
 				return "", err

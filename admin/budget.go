@@ -67,9 +67,9 @@ func (m *Admin) imported() store.Draw {
 	return m.kit.Draw(auth.Rate{Burst: 1, Per: shareAfter}, "admin-imported", "", 1)
 }
 
-// noteImport uses up imported, unless the actor has "*".
+// noteImport uses up imported, unless the actor is answered for by "*".
 func (m *Admin) noteImport(ctx context.Context, t *attempt) error {
-	if t.system() || t.may(permAll) {
+	if _, all := budgetOwner(t); all || t.system() {
 		return nil
 	}
 	if err := m.kit.CheckLimits(ctx, m.imported()); !errors.Is(err, auth.CodeRateLimited) {
@@ -78,12 +78,24 @@ func (m *Admin) noteImport(ctx context.Context, t *attempt) error {
 	return nil // by another import
 }
 
+// budgetOwner returns the person whose budget an attempt counts against, and whether "*"
+// lifts it. The creator answers for a key, and the service for a key of the options.
+func budgetOwner(t *attempt) (person string, all bool) {
+	switch {
+	case t.key == nil:
+		return t.name(), t.may(permAll)
+	case t.creator == nil:
+		return t.name(), true
+	}
+	return string(store.ActorUser) + ":" + t.creator.ID, slices.Contains(permissionsIn(t.roles, t.creator.Roles), permAll)
+}
+
 // draws counts an attempt, and returns the draws for its refund.
 func (m *Admin) draws(ctx context.Context, t *attempt) (draws []store.Draw, err error) {
 	add := func(n int, limit, value string) {
 		draws = append(draws, m.kit.Draw(auth.Rate{Burst: n, Per: time.Hour}, limit, value, 1))
 	}
-	person, all := t.name(), t.may(permAll)
+	person, all := budgetOwner(t)
 	switch {
 	case t.key != nil:
 		n := t.key.HourlyLimit
@@ -91,12 +103,6 @@ func (m *Admin) draws(ctx context.Context, t *attempt) (draws []store.Draw, err 
 			n = budgetOfKey
 		}
 		add(n, "admin-key", t.name())
-		if t.creator == nil { // the service owns it
-			all = true
-			break
-		}
-		person = string(store.ActorUser) + ":" + t.creator.ID
-		all = slices.Contains(permissionsIn(t.roles, t.creator.Roles), permAll)
 	case !t.inJob && !m.recentlyAuthenticated(t.acting):
 		add(budgetWithoutRecent, "admin-not-recent", person)
 	}

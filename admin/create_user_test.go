@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ import (
 // is sent there; an import and code announce nothing.
 func TestCreatedAccountIsAnnounced(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+		o := newOffice(t, store, auth.WithSecretKeys(auth.SecretKey{Key: "sk_test_of_the_service_01", Scopes: []string{"*"}}))
 		owner := o.operator("owner@example.com", "*")
 		key := program(o.keyOf(owner.User, "*"))
 		o.do(owner, "POST /users", `{"email":"new@example.com","full_name":"Nina"}`).want(201)
@@ -26,6 +27,9 @@ func TestCreatedAccountIsAnnounced(t *testing.T) {
 		o.do(owner, "POST /users", `{"email":"new@example.com"}`).want(409, auth.CodeUserAlreadyExists)
 		if _, err := o.adm.CreateUser(t.Context(), admin.System("setup"), admin.CreateUserParams{Email: "code@example.com"}); err != nil {
 			t.Fatal(err)
+		}
+		for i := range 55 { // more than the budget of a key: the service's own code creates its users
+			o.do(bearing("sk_test_of_the_service_01"), "POST /users", fmt.Sprintf(`{"email":"service%d@example.com"}`, i)).want(201)
 		}
 		o.imports(owner, "", `{"email":"imported@example.com"}`)
 		ctx := t.Context()
