@@ -127,7 +127,7 @@ const eventsRead = 100
 // waiting describes the accounts of a list that wait, by id. It reads the events of each,
 // so that lists of other accounts do not call it.
 func (m *Admin) waiting(ctx context.Context, users []auth.User) (map[string]Waiting, error) {
-	table, err := m.project.Roles(ctx)
+	table, err := m.kit.Roles(ctx)
 	if err != nil {
 		return nil, m.kit.StoreError(err)
 	}

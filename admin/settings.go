@@ -71,8 +71,8 @@ type SetSettingsParams struct {
 // SetSettings changes settings, all of them or none. They are in force in every instance
 // within a second. Errors: CodeValidationFailed, which names every setting that is unknown,
 // locked or invalid; CodeMissingPermission for a further redirect URL or origin without "*",
-// because sign-ins of owners go there, too; CodeLastOwner for a change that leaves no owner able to sign in;
-// CodePreconditionFailed for another revision.
+// because sign-ins of owners go there, too; CodeLastOwner for a change that leaves no owner
+// able to sign in; CodePreconditionFailed for another revision.
 func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams) (SettingsTable, error) {
 	changes := map[string]json.RawMessage{}
 	for name, v := range p.Set {
