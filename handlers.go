@@ -122,7 +122,7 @@ func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	if !rt.streams {
 		err = a.takeBody(w, r)
 	}
-	if !rt.whenOff && !a.settings.now.Load().settings.Enabled.On() { // checked after the body, because the setting may change meanwhile
+	if !rt.whenOff && a.off() { // checked after the body, because the setting may change meanwhile
 		return fail(CodeNotFound, nil)
 	}
 	if err != nil {

@@ -320,22 +320,36 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 		return nil, fail(CodeInvalidRefreshToken, otherSecret(p.RefreshToken))
 	}
 	draw := a.draw(a.cfg.limits.RefreshPerSession, "refresh", id, 1)
-	claims, counted, err := a.beforeAdvance(ctx, id, counter, draw)
-	if err != nil {
-		return nil, err
-	}
-	if counted {
-		draw = store.Draw{}
+	claims, factorFor := func(u User) map[string]any { return u.Claims }, factorRule(a.Settings(ctx))
+	if a.off() || len(a.cfg.claims) > 0 || a.cfg.mfa.RequiredFor != nil {
+		before, counted, err := a.beforeAdvance(ctx, id, counter, draw)
+		if err != nil {
+			return nil, err
+		}
+		if claims, factorFor = before, nil; counted {
+			draw = store.Draw{}
+		}
 	}
 	cl := clientFrom(ctx)
-	c := a.newChange(ctx, byAuthentication(), store.OutcomeEvent{On: store.OutcomeReused, Event: Event{Type: EventReused, SessionID: id}},
-		store.OutcomeEvent{On: store.OutcomeReplayed, Event: Event{Type: EventReplayed, SessionID: id}})
+	var c store.Change
 	var other *Client // the client with the current token, if this token was replayed
-	s, u, err := a.store.AdvanceSession(ctx, store.Advance{
-		Change: c, SessionID: id, Counter: counter, Grace: a.cfg.sessions.RefreshGrace,
-		IdleUntil: c.Now.Add(a.Settings(ctx).IdleTimeout), IP: ipString(cl.IP), UserAgent: cl.UserAgent, Device: sentDevice(ctx), Draw: draw,
-		Replayed: func(o Client) { other = &o },
-	})
+	advance := func() (Session, User, error) {
+		c = a.newChange(ctx, byAuthentication(), store.OutcomeEvent{On: store.OutcomeReused, Event: Event{Type: EventReused, SessionID: id}},
+			store.OutcomeEvent{On: store.OutcomeReplayed, Event: Event{Type: EventReplayed, SessionID: id}})
+		return a.store.AdvanceSession(ctx, store.Advance{
+			Change: c, SessionID: id, Counter: counter, Grace: a.cfg.sessions.RefreshGrace,
+			IdleUntil: c.Now.Add(a.Settings(ctx).IdleTimeout), IP: ipString(cl.IP), UserAgent: cl.UserAgent, Device: sentDevice(ctx), Draw: draw,
+			FactorFor: factorFor, Replayed: func(o Client) { other = &o },
+		})
+	}
+	s, u, err := advance()
+	if errors.Is(err, store.ErrMFARequired) { // the device may be trusted, or only roles be left out
+		if claims, _, err = a.beforeAdvance(ctx, id, counter, store.Draw{}); err != nil {
+			return nil, err
+		}
+		draw, factorFor = store.Draw{}, nil
+		s, u, err = advance()
+	}
 	var limited *store.LimitedError
 	switch {
 	case errors.As(err, &limited):
@@ -359,13 +373,14 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	return tokens, nil
 }
 
-// beforeAdvance makes the checks that can refuse a refresh, and computes the application's
-// own claims, before the counter advances: a failure afterwards would make the client's
-// next attempt look like a replayed token. counted reports that it has counted the limit,
+// beforeAdvance reads the session, makes the checks that can refuse a refresh, and computes
+// the application's own claims, before the counter advances: a failure afterwards would
+// make the client's next attempt look like a replayed token. Refresh calls it only if there
+// may be something to refuse or compute. counted reports that it has counted the limit,
 // which it does before more work than the read of the session; otherwise the store counts
 // it together with the refresh.
 func (a *Auth) beforeAdvance(ctx context.Context, sessionID string, counter uint32, limit store.Draw) (claims func(User) map[string]any, counted bool, err error) {
-	off := !a.settings.now.Load().settings.Enabled.On()
+	off := a.off()
 	s, u, err := a.store.Session(ctx, sessionID, a.now())
 	switch known := !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrSessionEnded) && !errors.Is(err, store.ErrBanned); {
 	case err != nil && known: // an outage is no reason to sign out

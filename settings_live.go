@@ -174,10 +174,13 @@ func (a *Auth) appName() string { return visible.Line(a.settings.now.Load().sett
 // service is switched off, because they have to switch it on again.
 const permSettings = "auth.settings.write"
 
+// off reports whether sign-ins are switched off (Settings.Enabled).
+func (a *Auth) off() bool { return !a.settings.now.Load().settings.Enabled.On() }
+
 // checkSignInAllowed checks whether a user may sign in, also while the service is
 // switched off. Errors: CodeNotFound, as from an endpoint that is off.
 func (a *Auth) checkSignInAllowed(ctx context.Context, u User) error {
-	if a.settings.now.Load().settings.Enabled.On() {
+	if !a.off() {
 		return nil
 	}
 	held, err := a.standing(ctx, u)

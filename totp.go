@@ -47,8 +47,12 @@ func (a *Auth) mfaRequired(ctx context.Context, u User) bool {
 }
 
 func (a *Auth) mfaRequiredBy(s Settings, u User) bool {
-	own, _ := u.AppMetadata["mfa_required"].(bool)
-	return own || s.MFARequired.On() || len(rolesWithoutFactor(s, u)) < len(u.Roles) || (a.cfg.mfa.RequiredFor != nil && a.cfg.mfa.RequiredFor(u))
+	return factorRule(s).Names(u) || (a.cfg.mfa.RequiredFor != nil && a.cfg.mfa.RequiredFor(u))
+}
+
+// factorRule is mfaRequiredBy without the application's own function.
+func factorRule(s Settings) *store.FactorRule {
+	return &store.FactorRule{Everybody: s.MFARequired.On(), Roles: s.MFARequiredFor}
 }
 
 // rolesWithoutFactor returns the user's roles that need no second factor.

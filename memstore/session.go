@@ -190,6 +190,8 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (advanced s
 		switch {
 		case c.Counter > sess.Counter:
 			return nil, store.ErrSessionEnded
+		case c.NeedsFactor(sess.Session, u.User):
+			return nil, store.ErrMFARequired
 		case c.Counter == sess.Counter:
 			turn.Move(&c)
 			move = func() { sess.advance(c) }

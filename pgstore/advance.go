@@ -25,7 +25,8 @@ import (
 // The statement also counts the call against its rate limit, after the lock and only
 // for rows that it will update, so that no call counts twice. If the limit refuses, the
 // statement updates nothing. Calls share a statement if their limits differ only in
-// bucket and time; other calls have a statement of their own.
+// bucket and time and their rules for second factors do not differ; other calls have a
+// statement of their own.
 const (
 	advanceOne = `with free as materialized (
 		select ` + asked + `
@@ -37,7 +38,12 @@ const (
 		from unnest((select $1::uuid[]), (select $2::bigint[]), (select $3::timestamptz[]), (select $4::timestamptz[]), (select $5::timestamptz[]),
 			(select $6::text[]), (select $7::text[]), (select $12::text[]), (select $8::text[]), (select $9::bigint[])) with ordinality a (id, counter, now, graced, idle_until, ip, user_agent, device, key, at, n) ` + advanced
 
-	asked = `a.n, a.now, a.idle_until, a.ip, a.user_agent, a.device, a.key, a.at, s as was, s.user_id, s.counter = a.counter as moves`
+	asked = `a.n, a.now, a.idle_until, a.ip, a.user_agent, a.device, a.key, a.at, s as was, s.user_id, s.counter = a.counter as moves,
+		$13::bool is not null and s.counter = a.counter and s.aal <> 'aal2' as below`
+
+	// The users whose sessions the statement updates (see store.FactorRule).
+	admits = `(u.banned_until is null or u.banned_until <= f.now)
+		and not (f.below and ($13::bool or u.roles && $14::text[] or u.app_metadata @> '{"mfa_required": true}'))`
 
 	advanced = `join auth.sessions s on s.id = a.id
 		where s.revoked_at is null and least(s.idle_until, s.expires_at) > a.now
@@ -47,7 +53,7 @@ const (
 	), drawn as (
 		insert into auth.limits as l (key, tat, seen) select distinct on (f.key) f.key, f.at + $10::bigint, f.at from free f
 			where f.key <> '' and exists (select from auth.sessions v where v.id = (f.was).id and v = f.was offset 0)
-				and exists (select from auth.users u where u.id = f.user_id and (u.banned_until is null or u.banned_until <= f.now) offset 0)
+				and exists (select from auth.users u where u.id = f.user_id and ` + admits + ` offset 0)
 			order by f.key
 		on conflict (key) do update set tat = greatest(l.tat, excluded.seen) + $10::bigint, seen = greatest(l.seen, excluded.seen)
 			where greatest(l.tat, excluded.seen) + $10::bigint - greatest(l.seen, excluded.seen) <= $11::bigint
@@ -62,7 +68,7 @@ const (
 		user_agent = case when f.moves and f.user_agent <> '' then f.user_agent else s.user_agent end,
 		rotated_device = case when f.moves and (f.ip, f.user_agent, f.device) <> ('', '', '') then f.device else s.rotated_device end
 	from free f join auth.users u on u.id = f.user_id
-	where s.id = (f.was).id and s = f.was and (u.banned_until is null or u.banned_until <= f.now)
+	where s.id = (f.was).id and s = f.was and ` + admits + `
 		and (f.key = '' or exists (select from drawn d where d.key = f.key))
 	returning f.n, ` + sessionColumns + `, ` + userFacts + `, ` + claimsColumn
 )
@@ -77,6 +83,7 @@ type advance struct {
 	ip, agent string
 	device    string
 	draw      draw // without a key there is no rate limit
+	factorFor *store.FactorRule
 }
 
 func (r *sessionUser) advanced() []any { return r.sess.andUser(&r.user, &r.user.claims) }
@@ -92,7 +99,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 		return store.Session{}, store.User{}, err
 	}
 	defer done()
-	a := advance{id: c.SessionID, counter: c.Counter, now: c.Now, graced: c.Now.Add(-c.Grace), idleUntil: c.IdleUntil, ip: c.IP, agent: c.UserAgent, device: c.Device}
+	a := advance{id: c.SessionID, counter: c.Counter, now: c.Now, graced: c.Now.Add(-c.Grace), idleUntil: c.IdleUntil, ip: c.IP, agent: c.UserAgent, device: c.Device, factorFor: c.FactorFor}
 	draws := c.Draw.Rate.Burst > 0 && c.Draw.Rate.Per > 0
 	if draws {
 		a.draw = drawOf(c.Draw, c.Now)
@@ -109,7 +116,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 	if err := c.DrawFirst(b, s.Take); err != nil {
 		return store.Session{}, store.User{}, err
 	}
-	a.draw = draw{}
+	a.draw, a.factorFor = draw{}, nil
 	var sess store.Session
 	var u store.User
 	var other *store.Client
@@ -142,6 +149,21 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 			b := &pgx.Batch{}
 			s.queueSession(b, found.s.ID, &sess, &u)
 			return r, send(ctx, tx, b)
+		}
+		if c.FactorFor != nil {
+			var u store.User
+			b := &pgx.Batch{}
+			s.queueUser(b, selectUserAsKept, of.id, &u)
+			if err := send(ctx, tx, b); err != nil {
+				return nil, err
+			}
+			before, err := found.session()
+			if err != nil {
+				return nil, err
+			}
+			if c.NeedsFactor(before, u) {
+				return nil, store.ErrMFARequired
+			}
 		}
 		one, err := s.advance(ctx, tx, a) // its own transaction's locks do not make the statement skip the row
 		if err == nil && one == nil {
@@ -209,11 +231,27 @@ func (s *Store) advanceOne(ctx context.Context, a advance) (r *sessionUser, err 
 	return r, err
 }
 
+// rule returns factorFor as the statement takes it.
+func (a *advance) rule() (everybody pgtype.Bool, roles []string) {
+	if a.factorFor == nil {
+		return everybody, nil
+	}
+	return pgtype.Bool{Bool: a.factorFor.Everybody, Valid: true}, append([]string{}, a.factorFor.Roles...) // null would make the condition null
+}
+
+func (a *advance) sameRule(b advance) bool {
+	if a.factorFor == nil || b.factorFor == nil {
+		return a.factorFor == b.factorFor
+	}
+	return a.factorFor.Everybody == b.factorFor.Everybody && slices.Equal(a.factorFor.Roles, b.factorFor.Roles)
+}
+
 // advance returns nil if the statement does not apply (see advanceOne).
 func (s *Store) advance(ctx context.Context, q querier, a advance) (*sessionUser, error) {
 	var n int
 	r := &sessionUser{}
-	row := q.QueryRow(ctx, s.sql(advanceOne), a.id, int64(a.counter), a.now, a.graced, a.idleUntil, a.ip, a.agent, a.draw.key, a.draw.now, a.draw.drawn, a.draw.full, a.device)
+	everybody, roles := a.rule()
+	row := q.QueryRow(ctx, s.sql(advanceOne), a.id, int64(a.counter), a.now, a.graced, a.idleUntil, a.ip, a.agent, a.draw.key, a.draw.now, a.draw.drawn, a.draw.full, a.device, everybody, roles)
 	err := row.Scan(append([]any{&n}, r.advanced()...)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil //nolint:nilnil // left out
@@ -223,23 +261,24 @@ func (s *Store) advance(ctx context.Context, q querier, a advance) (*sessionUser
 
 // advanceMany runs the statement for several calls. It finds no row for calls that the
 // statement does not handle, for all but one of several calls for one session, and for
-// calls with a rate limit unlike the first call's. Each of these then runs alone.
+// calls with a rate limit or rule for second factors unlike the first call's. Each of these then runs alone.
 func (s *Store) advanceMany(ctx context.Context, calls []*gather.Call[advance, *sessionUser]) error {
 	n := len(calls)
 	ids, counters, ips, agents, devices := make([]pgtype.UUID, n), make([]int64, n), make([]string, n), make([]string, n), make([]string, n)
 	keys, ats := make([]string, n), make([]int64, n)
 	nows, graced, idle := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
-	like := calls[0].Arg.draw
+	like := calls[0].Arg
+	everybody, roles := like.rule()
 	for i, c := range calls {
 		a := &c.Arg
-		if a.draw.drawn != like.drawn || a.draw.full != like.full {
+		if a.draw.drawn != like.draw.drawn || a.draw.full != like.draw.full || !a.sameRule(like) {
 			continue // a null id finds nothing
 		}
 		keys[i], ats[i] = a.draw.key, a.draw.now
 		ids[i], counters[i], ips[i], agents[i], devices[i] = idOf(a.id), int64(a.counter), a.ip, a.agent, a.device
 		nows[i], graced[i], idle[i] = a.now, a.graced, a.idleUntil
 	}
-	found, err := s.findAll(ctx, n, advanceMany, []any{ids, counters, nows, graced, idle, ips, agents, keys, ats, like.drawn, like.full, devices}, (*sessionUser).advanced)
+	found, err := s.findAll(ctx, n, advanceMany, []any{ids, counters, nows, graced, idle, ips, agents, keys, ats, like.draw.drawn, like.draw.full, devices, everybody, roles}, (*sessionUser).advanced)
 	if err != nil {
 		return err
 	}

@@ -196,7 +196,7 @@ func filters(q store.EventQuery) (all []condition, few bool) {
 		all, few = append(all, condition{`(e.data -> 'record' ->> 'request_id') = ?::text`, []any{asKept(q.RequestID)}}), true
 	}
 	if len(q.Types) > 0 {
-		all, few = append(all, condition{oneOfTypes, []any{q.Types}}), true
+		all, few = append(all, condition{oneOfTypes, []any{typeNames(q.Types)}}), true
 	}
 	switch q.Outcome {
 	case store.EventDenied:
@@ -296,4 +296,14 @@ func (s *Store) SweepEvents(ctx context.Context, before, now time.Time, limit in
 		return err
 	})
 	return total, err
+}
+
+// typeNames returns types as texts, because drivers without the types of parameters
+// encode only built-in types.
+func typeNames(types []store.EventType) []string {
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = string(t)
+	}
+	return names
 }

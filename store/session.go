@@ -2,6 +2,7 @@ package store
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -230,4 +231,23 @@ type EndEverySession struct {
 	At     time.Time // for the feed (Revocation.At)
 	Except string    // the id of a session that is kept; empty: none
 	Limit  int       // required, from 1
+}
+
+// FactorRule names the users who need a second factor: everybody, holders of one of the
+// roles, and always those whose AppMetadata has "mfa_required": true.
+type FactorRule struct {
+	Everybody bool
+	Roles     []string
+}
+
+// Names reports whether u is one of the users.
+func (r FactorRule) Names(u User) bool {
+	own, _ := u.AppMetadata["mfa_required"].(bool)
+	return own || r.Everybody || slices.ContainsFunc(u.Roles, func(role string) bool { return slices.Contains(r.Roles, role) })
+}
+
+// NeedsFactor reports whether FactorFor names u and the session s of u, which has the
+// presented counter, is below AAL2.
+func (a *Advance) NeedsFactor(s Session, u User) bool {
+	return a.FactorFor != nil && a.Counter == s.Counter && s.AAL != LevelAAL2 && a.FactorFor.Names(u)
 }

@@ -30,6 +30,7 @@ import (
 // Contract method returns the version that the store was written for. Each version adds
 // requirements:
 //
+//   - 14: [Advance].FactorFor
 //   - 13: [EventQuery].Types
 //   - 12: [APIKey].TextUser and TextSequence, with RevokeKeys of [UserPatch]
 //   - 11: [User].AcceptedSequence and AcceptedUntil, with Accept, KeepFactors and KeepSession of
@@ -49,7 +50,7 @@ import (
 //     and a late refresh token that is presented again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code at
 //     once ([Token].Code), [NewUser].Factors
-const ContractVersion = 13
+const ContractVersion = 14
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
@@ -160,6 +161,8 @@ type Store interface {
 	//     fails. ErrReused, with the session and user (OutcomeReused). IfUsers and the
 	//     conditions after it are not checked.
 	//   - A higher counter: ErrSessionEnded. Nothing is changed.
+	//   - The current counter of a session that [Advance.NeedsFactor] names: ErrMFARequired.
+	//     Nothing is changed.
 	//
 	// [Rotation] has the state and the decisions about outdated counters. A call without
 	// IP, UserAgent and Device is from the device and network that moved the counter.
@@ -380,10 +383,11 @@ type (
 		Counter   uint32
 		Grace     time.Duration // 0: the previous counter is never accepted
 		IdleUntil time.Time
-		IP        string // "": unchanged
-		UserAgent string // "": unchanged
-		Device    string // Client.Device, if the client sent it
-		Draw      Draw   // drawn from a rate limit by the call; without a Rate: nothing
+		IP        string      // "": unchanged
+		UserAgent string      // "": unchanged
+		Device    string      // Client.Device, if the client sent it
+		Draw      Draw        // drawn from a rate limit by the call; without a Rate: nothing
+		FactorFor *FactorRule // users whose sessions below AAL2 do not advance; nil: none
 
 		// Replayed, if set, is called after a change with OutcomeReplayed. Its argument is
 		// the Client of the session, which has the current counter.

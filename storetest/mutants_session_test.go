@@ -26,11 +26,12 @@ func sessionMutants() map[string]mutant {
 			edits(func(_ store.Store, c *store.Change) { c.IfUsers = nil }),
 			[]string{"sessions/a session holds its revision", "sessions/a session holds its condition", "sessions/a login never outlives a password change"},
 		},
-		"sign-ins raise the revision":  caught("sessions/a session's life leaves its user alone", func(b base) store.Store { return signInRaises{b} }),
-		"refreshes raise the revision": caught("sessions/a session's life leaves its user alone", func(b base) store.Store { return refreshRaises{b} }),
-		"sign-outs raise the revision": caught("sessions/a session's life leaves its user alone", func(b base) store.Store { return signOutRaises{b} }),
-		"refreshes lower the level":    caught("refresh/refreshing moves the counter and the end", func(b base) store.Store { return lowers{b} }),
-		"session ids are given again":  caught("sessions/a session id is given once", func(b base) store.Store { return anyID{b} }),
+		"sign-ins raise the revision":     caught("sessions/a session's life leaves its user alone", func(b base) store.Store { return signInRaises{b} }),
+		"refreshes raise the revision":    caught("sessions/a session's life leaves its user alone", func(b base) store.Store { return refreshRaises{b} }),
+		"sign-outs raise the revision":    caught("sessions/a session's life leaves its user alone", func(b base) store.Store { return signOutRaises{b} }),
+		"refreshes forget second factors": caught("refresh/a session that lacks a required second factor does not advance", func(b base) store.Store { return factorless{b} }),
+		"refreshes lower the level":       caught("refresh/refreshing moves the counter and the end", func(b base) store.Store { return lowers{b} }),
+		"session ids are given again":     caught("sessions/a session id is given once", func(b base) store.Store { return anyID{b} }),
 	}
 }
 
@@ -48,6 +49,13 @@ func (s getThenAdvance) AdvanceSession(ctx context.Context, a store.Advance) (st
 		sess, u, err = s.Store.AdvanceSession(ctx, a)
 	}
 	return sess, u, err
+}
+
+type factorless struct{ base }
+
+func (s factorless) AdvanceSession(ctx context.Context, a store.Advance) (store.Session, store.User, error) {
+	a.FactorFor = nil
+	return s.Store.AdvanceSession(ctx, a)
 }
 
 type forgiving struct{ base }

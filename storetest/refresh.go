@@ -195,6 +195,62 @@ func refresh() checks {
 			equal(b, "won of many at once", won, min(5, parallel))
 			b.left("k", now, max(0, 5-parallel))
 		},
+		"a session that lacks a required second factor does not advance": func(b *bench) {
+			due := func(roles []string, metadata map[string]any, aal string, f *store.FactorRule) bool {
+				nu := b.newUser("")
+				nu.User.Roles, nu.User.AppMetadata = roles, metadata
+				u, err := b.create(nu)
+				b.ok(err)
+				s := b.newSession(u.ID)
+				s.AAL = aal
+				_, err = b.signIn(s)
+				b.ok(err)
+				advance := func(counter uint32) error {
+					_, _, err := b.AdvanceSession(b.ctx(), store.Advance{
+						Change: by(now), SessionID: s.ID, Counter: counter, Grace: minute, IdleUntil: now.Add(time.Hour),
+						Draw: store.Draw{Key: u.ID, Rate: five, Cost: 1}, FactorFor: f,
+					})
+					return err
+				}
+				err = advance(0)
+				b.left(u.ID, now, 4)
+				want := uint32(1)
+				if err != nil {
+					b.is(err, store.ErrMFARequired)
+					want = 0
+				}
+				got, _, readErr := b.Session(b.ctx(), s.ID, now)
+				b.ok(readErr)
+				equal(b, "Session.Counter", got.Counter, want)
+				if err == nil { // an outdated counter is decided without the rule
+					b.of("outdated").ok(advance(0))
+				}
+				return err != nil
+			}
+			marked := func(v any) map[string]any { return map[string]any{"mfa_required": v, "other": 1.5} }
+			for name, c := range map[string]struct {
+				roles    []string
+				metadata map[string]any
+				aal      string
+				rule     *store.FactorRule
+				want     bool
+			}{
+				"no rule":            {[]string{"a"}, marked(true), store.LevelAAL1, nil, false},
+				"everybody":          {nil, nil, store.LevelAAL1, &store.FactorRule{Everybody: true}, true},
+				"everybody, with it": {nil, nil, store.LevelAAL2, &store.FactorRule{Everybody: true}, false},
+				"nobody":             {[]string{"a"}, nil, store.LevelAAL1, &store.FactorRule{}, false},
+				"a role":             {[]string{"a", "b"}, nil, store.LevelAAL1, &store.FactorRule{Roles: []string{"c", "b"}}, true},
+				"another role":       {[]string{"a"}, nil, store.LevelAAL1, &store.FactorRule{Roles: []string{"c", "b"}}, false},
+				"a role, with it":    {[]string{"a"}, nil, store.LevelAAL2, &store.FactorRule{Roles: []string{"a"}}, false},
+				"marked":             {nil, marked(true), store.LevelAAL1, &store.FactorRule{}, true},
+				"marked, with it":    {nil, marked(true), store.LevelAAL2, &store.FactorRule{}, false},
+				"marked with false":  {nil, marked(false), store.LevelAAL1, &store.FactorRule{}, false},
+				"marked with text":   {nil, marked("true"), store.LevelAAL1, &store.FactorRule{}, false},
+				"marked with a list": {nil, marked([]any{true}), store.LevelAAL1, &store.FactorRule{}, false},
+			} {
+				equal(b.of("%s", name), "refused", due(c.roles, c.metadata, c.aal, c.rule), c.want)
+			}
+		},
 		"parallel refreshes advance once": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
 			won, _ := b.race(func(int) error {

@@ -73,6 +73,8 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 			return found, err
 		case c.Counter > sess.Counter:
 			return found, store.ErrSessionEnded
+		case c.NeedsFactor(sess.Session, found.User):
+			return found, store.ErrMFARequired
 		case c.Counter == sess.Counter:
 			sess.Rotation.Move(&c)
 			sess.Counter++

@@ -1,5 +1,6 @@
 with free as materialized (
-		select a.n, a.now, a.idle_until, a.ip, a.user_agent, a.device, a.key, a.at, s as was, s.user_id, s.counter = a.counter as moves
+		select a.n, a.now, a.idle_until, a.ip, a.user_agent, a.device, a.key, a.at, s as was, s.user_id, s.counter = a.counter as moves,
+		$13::bool is not null and s.counter = a.counter and s.aal <> 'aal2' as below
 		from (select 1 as n, $1::uuid as id, $2::bigint as counter, $3::timestamptz as now, $4::timestamptz as graced, $5::timestamptz as idle_until,
 			$6::text as ip, $7::text as user_agent, $12::text as device, $8::text as key, $9::bigint as at) a join auth.sessions s on s.id = a.id
 		where s.revoked_at is null and least(s.idle_until, s.expires_at) > a.now
@@ -9,7 +10,8 @@ with free as materialized (
 	), drawn as (
 		insert into auth.limits as l (key, tat, seen) select distinct on (f.key) f.key, f.at + $10::bigint, f.at from free f
 			where f.key <> '' and exists (select from auth.sessions v where v.id = (f.was).id and v = f.was offset 0)
-				and exists (select from auth.users u where u.id = f.user_id and (u.banned_until is null or u.banned_until <= f.now) offset 0)
+				and exists (select from auth.users u where u.id = f.user_id and (u.banned_until is null or u.banned_until <= f.now)
+		and not (f.below and ($13::bool or u.roles && $14::text[] or u.app_metadata @> '{"mfa_required": true}')) offset 0)
 			order by f.key
 		on conflict (key) do update set tat = greatest(l.tat, excluded.seen) + $10::bigint, seen = greatest(l.seen, excluded.seen)
 			where greatest(l.tat, excluded.seen) + $10::bigint - greatest(l.seen, excluded.seen) <= $11::bigint
@@ -25,6 +27,7 @@ with free as materialized (
 		rotated_device = case when f.moves and (f.ip, f.user_agent, f.device) <> ('', '', '') then f.device else s.rotated_device end
 	from free f join auth.users u on u.id = f.user_id
 	where s.id = (f.was).id and s = f.was and (u.banned_until is null or u.banned_until <= f.now)
+		and not (f.below and ($13::bool or u.roles && $14::text[] or u.app_metadata @> '{"mfa_required": true}'))
 		and (f.key = '' or exists (select from drawn d where d.key = f.key))
 	returning f.n, s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at,
 	s.ip, s.user_agent, s.device, s.revoked_at, s.sequence, s.added_by, u.email, u.email_verified_at, u.phone, u.phone_verified_at,
