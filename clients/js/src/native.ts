@@ -75,7 +75,7 @@ export interface AppStateLike {
  *
  * @returns a function that removes the listener
  */
-export function followAppState(auth: AuthClient, appState: AppStateLike): () => void {
+export function followAppState(auth: AuthClient<any>, appState: AppStateLike): () => void {
   const subscription = appState.addEventListener("change", (state) => {
     if (state === "active" && auth.state.user) void auth.getToken();
   });
