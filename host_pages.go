@@ -64,7 +64,11 @@ func (a *Auth) redirects() []redirect.Pattern {
 	listed := a.settings.now.Load().redirects
 	var own []redirect.Pattern
 	for _, pages := range a.mountedPageOptions() {
-		own = append(own, redirect.Pattern{Scheme: a.cfg.baseURL.Scheme, Host: a.cfg.baseURL.Hostname(), Port: a.cfg.baseURL.Port(), Path: pages.ReturnPath})
+		for _, path := range []string{pages.ReturnPath, pages.ActPath} {
+			if path != "" {
+				own = append(own, redirect.Pattern{Scheme: a.cfg.baseURL.Scheme, Host: a.cfg.baseURL.Hostname(), Port: a.cfg.baseURL.Port(), Path: path})
+			}
+		}
 	}
 	return append(own, listed...)
 }
