@@ -92,6 +92,10 @@ func (k kit) servePage(w http.ResponseWriter, r *http.Request, h func(http.Respo
 			panic(v)
 		}
 	}()
+	if to := k.a.atOwnHost(r); to != "" {
+		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+		return nil
+	}
 	k.a.waitForBody(w, r)
 	if jarOf(r.Context()) == nil && !k.a.Settings(r.Context()).Enabled.On() { // pages with their own sessions stay open, so that an operator can switch sign-in on again
 		return fail(CodeNotFound, nil)
