@@ -35,6 +35,7 @@ lint: ## golangci-lint (the first run builds it), and whether it builds where an
 
 test: ## everything: format, vet, race, conformance, Postgres, browser, API listing, documents
 	@scripts/ensure-chromium.sh
+	@scripts/ensure-nginx.sh
 	@scripts/ensure-axe.sh
 	@scripts/ensure-postgres.sh
 	@unformatted=$$(git ls-files -z "*.go" | xargs -0 gofmt -l) || exit 1; if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi

@@ -263,7 +263,7 @@ func (a *Auth) sameOrigin(r *http.Request) error {
 	origins := a.settings.now.Load().crossOrigin
 	own := r.Context().Value(cookieRuleKey{}) == ownOrigin
 	if own || jarOf(r.Context()) != nil {
-		origins = http.NewCrossOriginProtection() // trusts no other origin
+		origins = a.ownOrigin() // trusts no other origin
 	}
 	if own && !isUnsafe(r) { // WithCORS lets other origins read the answer
 		r = r.WithContext(r.Context())
@@ -273,6 +273,15 @@ func (a *Auth) sameOrigin(r *http.Request) error {
 		return fail(CodeCrossSiteRequest, err)
 	}
 	return nil
+}
+
+// ownOrigin trusts the origin of the base URL, also where a proxy replaces the Host header.
+func (a *Auth) ownOrigin() *http.CrossOriginProtection {
+	p := http.NewCrossOriginProtection()
+	if err := p.AddTrustedOrigin(originOf(a.cfg.baseURL.String())); err != nil {
+		panic(err) // New has checked the base URL
+	}
+	return p
 }
 
 type cookieRuleKey struct{}

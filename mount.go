@@ -15,9 +15,19 @@ import (
 const defaultPrefix = "/auth/v1"
 
 // settlePrefix determines the path of the handler: that in WithPrefix, or else the path
-// of the base URL.
+// of the base URL. Where WithPrefix is the end of that path, a proxy strips the start.
 func (c *config) settlePrefix() {
+	defer func() {
+		if c.cookies != nil && c.cookies.SignInURL == "" {
+			c.cookies.SignInURL = c.publicPath + "/account/sign-in"
+		}
+	}()
 	if c.prefixed {
+		if c.baseURL != nil && c.prefix != "" {
+			if public, stripped := strings.CutSuffix(c.baseURL.Path, c.prefix); stripped {
+				c.publicPath = public
+			}
+		}
 		return
 	}
 	c.prefix = defaultPrefix

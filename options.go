@@ -31,8 +31,9 @@ type config struct {
 	secrets    [][]byte
 	baseURL    *url.URL
 	prefix     string
-	prefixed   bool // by WithPrefix
-	assumedURL bool // by WithDevMode
+	prefixed   bool   // by WithPrefix
+	publicPath string // what a proxy strips from the path of each request, or ""
+	assumedURL bool   // by WithDevMode
 	devMode    bool
 	idle       bool // WithoutBackground
 	log        *slog.Logger
@@ -138,8 +139,10 @@ func WithBaseURL(raw string) Option {
 // the public URL. The default is the path of the base URL, or "/auth/v1" if that has none.
 //
 // Requests are accepted with and without the prefix, so it is not needed behind
-// http.StripPrefix. The first request without it is logged. A second call replaces the
-// first.
+// http.StripPrefix. The first request without it is logged. If it is the end of the base
+// URL's path, a proxy is taken to strip the start from all paths of the application: the
+// defaults of pages and the return_to of RequirePage then begin with it. A second call
+// replaces the first.
 func WithPrefix(prefix string) Option {
 	return func(c *config) {
 		c.prefix, c.prefixed = strings.TrimSuffix(prefix, "/"), true
@@ -506,7 +509,7 @@ type CookieOptions struct {
 	Name string
 
 	// SignInURL is the page to which RequirePage redirects visitors who have to sign
-	// in: a path of the same origin, or an https URL. Default "/account/sign-in", the
+	// in: a path of the same origin, or an https URL. Default "/account/sign-in" as browsers see it, the
 	// page of package pages. Its parameters are return_to, the path of the refused
 	// request (see Auth.CheckReturn), and reason, the error code ("session_ended",
 	// "insufficient_aal", …), which is absent for a visitor without a session.
@@ -530,10 +533,7 @@ func WithCookies(o CookieOptions) Option {
 		if o.Name != "" && (&http.Cookie{Name: o.Name}).Valid() != nil { //nolint:gosec // only checks the name
 			c.fail("WithCookies", fmt.Errorf("%q cannot be in a cookie's name", o.Name))
 		}
-		if o.SignInURL == "" {
-			o.SignInURL = "/account/sign-in"
-		}
-		if u, err := url.Parse(o.SignInURL); !redirect.IsLocal(o.SignInURL) && (err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && !isLoopbackHost(u.Hostname()))) {
+		if u, err := url.Parse(o.SignInURL); o.SignInURL != "" && !redirect.IsLocal(o.SignInURL) && (err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && !isLoopbackHost(u.Hostname()))) {
 			c.fail("WithCookies", fmt.Errorf("SignInURL %q is neither a path of the same origin nor an https address", o.SignInURL))
 		}
 		c.cookies = &o

@@ -171,7 +171,7 @@ func (a *Auth) refusePage(w http.ResponseWriter, r *http.Request, err error) {
 // back.
 func (a *Auth) signInURL(r *http.Request, reason Code) string {
 	q := url.Values{}
-	if to := target(r); to != "" {
+	if to := a.target(r); to != "" {
 		q.Set(fieldReturnTo, to)
 	}
 	if reason != CodeMissingToken {
@@ -182,13 +182,16 @@ func (a *Auth) signInURL(r *http.Request, reason Code) string {
 
 // target returns the request's path as the browser sent it, with any stripped prefix;
 // "" if a redirect cannot return to it.
-func target(r *http.Request) string {
+func (a *Auth) target(r *http.Request) string {
 	to := r.RequestURI
 	if !strings.HasPrefix(to, "/") {
 		to = r.URL.RequestURI()
 	}
 	if isUnsafe(r) || !redirect.IsLocal(to) {
 		return ""
+	}
+	if public := a.cfg.publicPath; public != "" && !strings.HasPrefix(to, public+"/") {
+		return public + to
 	}
 	return to
 }

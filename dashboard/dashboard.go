@@ -60,7 +60,7 @@ type Dashboard struct {
 func New(adm *admin.Admin, o Options) (*Dashboard, error) {
 	d := &Dashboard{adm: adm, kit: host.Of(adm.Auth()), prefix: strings.TrimSuffix(o.Prefix, "/")}
 	if o.Prefix == "" {
-		d.prefix = DefaultPrefix
+		d.prefix = d.kit.Site().PublicPath + DefaultPrefix
 	}
 	d.jar = host.Jar{Name: "admin", SignInURL: d.path("/sign-in")}
 	d.look = webpage.Look{Brand: o.Brand, Logo: o.Logo, Accent: o.Accent, Home: d.path("/"), SignIn: d.jar.SignInURL}
@@ -96,25 +96,11 @@ func (d *Dashboard) path(below string) string { return d.prefix + below }
 // ServeHTTP serves the pages. It accepts paths with the prefix, and paths that a proxy
 // or http.StripPrefix stripped the prefix or the start of it from.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if stripped := d.strippedPrefix(r.URL.Path); stripped != "" {
-		r = r.Clone(r.Context())
-		r.RequestURI = stripped + r.URL.RequestURI()
-		r.URL.Path = stripped + r.URL.Path
-		if r.URL.RawPath != "" {
-			r.URL.RawPath = stripped + r.URL.RawPath
-		}
+	whole := host.Unstripped(d.prefix, r)
+	if whole == r && r.URL.Path != d.prefix && !strings.HasPrefix(r.URL.Path, d.prefix+"/") {
+		whole = host.Below(d.prefix, r)
 	}
-	d.mux.ServeHTTP(w, r)
-}
-
-// strippedPrefix returns the part of the prefix that was stripped from a path.
-func (d *Dashboard) strippedPrefix(path string) string {
-	for at := range len(d.prefix) {
-		if left := d.prefix[at:]; left[0] == '/' && (path == left || strings.HasPrefix(path, left+"/")) {
-			return d.prefix[:at]
-		}
-	}
-	return d.prefix
+	d.mux.ServeHTTP(w, whole)
 }
 
 // mount registers all routes.

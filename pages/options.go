@@ -33,7 +33,8 @@ type Options struct {
 	// Home is the page after sign-in, unless the visitor came from another page, and the
 	// target of the brand: a path of the same origin; default "/".
 	Home string
-	// Prefix is the path below which the pages are; default [DefaultPrefix]. With another
+	// Prefix is the path below which browsers see the pages; default [DefaultPrefix],
+	// behind the path that a proxy strips (auth.WithPrefix). With another
 	// one, set CookieOptions.SignInURL to Prefix + "/sign-in".
 	Prefix string
 	// Templates has files that replace files of this package, one by one, and texts:
@@ -84,10 +85,10 @@ func build(a *auth.Auth, o Options, jar *host.Jar) (*Pages, error) {
 	k := host.Of(a)
 	p := &Pages{jar: jar, a: a, kit: k, site: k.Site(), prefix: strings.TrimSuffix(o.Prefix, "/"), home: o.Home, labels: o.ProviderLabels}
 	if o.Prefix == "" {
-		p.prefix = DefaultPrefix
+		p.prefix = p.site.PublicPath + DefaultPrefix
 	}
 	if p.home == "" {
-		p.home = "/"
+		p.home = p.site.PublicPath + "/"
 	}
 	p.look = webpage.Look{Brand: o.Brand, Logo: o.Logo, Accent: o.Accent, Home: p.home, SignIn: p.path("/sign-in")}
 	if p.look.Brand == "" {
@@ -145,8 +146,11 @@ func (p *Pages) check() error {
 // path returns the path of a page below the prefix.
 func (p *Pages) path(below string) string { return p.prefix + below }
 
-// ServeHTTP serves the pages; mount it at Prefix + "/".
-func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
+// ServeHTTP serves the pages; mount it at Prefix + "/". It accepts paths from which a proxy
+// stripped the start of Prefix.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mux.ServeHTTP(w, host.Unstripped(p.prefix, r))
+}
 
 // Must is New for programs that need the pages: it panics if New returns an error.
 func Must(a *auth.Auth, o Options) *Pages {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/authmount/auth/internal/webpage"
@@ -151,15 +152,44 @@ type PageOptions struct {
 	HasVerifier func(r *http.Request, challenge string) bool
 }
 
+// Unstripped returns a request with the start of prefix that a proxy or http.StripPrefix
+// stripped from its path, or r if its path begins with no end of prefix.
+func Unstripped(prefix string, r *http.Request) *http.Request {
+	for at := range len(prefix) {
+		left := prefix[at:]
+		if left[0] != '/' || r.URL.Path != left && !strings.HasPrefix(r.URL.Path, left+"/") {
+			continue
+		}
+		return Below(prefix[:at], r)
+	}
+	return r
+}
+
+// Below returns a request with a path below stripped.
+func Below(stripped string, r *http.Request) *http.Request {
+	if stripped == "" {
+		return r
+	}
+	r = r.Clone(r.Context())
+	r.RequestURI = stripped + r.URL.RequestURI()
+	r.URL.Path = stripped + r.URL.Path
+	if r.URL.RawPath != "" {
+		r.URL.RawPath = stripped + r.URL.RawPath
+	}
+	return r
+}
+
 // Site describes the service to its pages.
 type Site struct {
-	App       string // name of the application
-	Locale    string // the default language
-	Origin    string // "https://app.example.com"
-	Mount     string // "https://app.example.com/auth/v1"
-	SignInURL string // where RequirePage sends visitors; "" without WithCookies
-	Style     []byte // the style sheet of the link pages
-	Captcha   bool   // WithCaptcha is set: endpoints require one, methods do not
+	App    string // name of the application
+	Locale string // the default language
+	Origin string // "https://app.example.com"
+	Mount  string // "https://app.example.com/auth/v1"
+	// PublicPath is what a proxy strips from the path of each request, such as "/app", or "".
+	PublicPath string
+	SignInURL  string // where RequirePage sends visitors; "" without WithCookies
+	Style      []byte // the style sheet of the link pages
+	Captcha    bool   // WithCaptcha is set: endpoints require one, methods do not
 
 	Redirects []string // WithRedirectURLs: allowed targets of redirects
 }
