@@ -21,8 +21,8 @@ const others = {
   "@workos-inc/authkit-js": `export { createClient } from "@workos-inc/authkit-js";`,
 };
 
-/** What is there already where the subpath is used: its framework. */
-const frameworks = ["react", "react/*", "vue", "svelte", "svelte/*", "solid-js", "solid-js/*", "next", "next/*"];
+/** What is there already where the subpath is used: its framework, or Node. */
+const frameworks = ["react", "react/*", "vue", "svelte", "svelte/*", "solid-js", "solid-js/*", "next", "next/*", "node:*"];
 
 /** What a subpath rests on and is weighed without, because it has a row of its own. */
 const onTop = { "next/index": ["../server/*"] };

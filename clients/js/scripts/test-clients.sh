@@ -18,8 +18,7 @@ fi
 "$repository/scripts/ensure-postgres.sh"
 "$repository/scripts/ensure-peers.sh"
 
-# Not npm ci, which refuses a lock without the packages of other platforms, as some registries leave them out.
-npm install --no-audit --no-fund
+npm ci --no-audit --no-fund
 
 # One build of the server for all that start it.
 work=$(mktemp -d)

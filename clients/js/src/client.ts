@@ -1,5 +1,5 @@
 import { AuthError, endsSession, isRefused } from "./error.js";
-import type { AuthClient, OAuthParams, Options, Pending, Result, SignedIn, State, Status, Storage, User } from "./types.js";
+import type { AuthClient, OAuthParams, Metadata, Options, Pending, Result, SignedIn, State, Status, Storage, User } from "./types.js";
 import { attempt, later, mapped, memory, nameOf, present, same, sessionOf, until, wired, type Kept } from "./values.js";
 import type * as wire from "./wire.js";
 
@@ -36,10 +36,11 @@ type Plain = Omit<AuthClient, "state" | "url" | "subscribe" | "dispose" | "onAut
  * Creates a client of the server at a URL. A URL without a path gets /auth/v1. In browsers, a second call with the same
  * URL and storage key returns the same client; on servers every call creates a new client, which stores nothing.
  *
+ * @typeParam M the shape of the users' metadata: `createClient<{ user_metadata: { theme?: "dark" } }>(…)`
  * @param key the public API key, pk_…, if the server requires one
  * @throws TypeError if the URL is invalid, or the key is secret or not valid in a header
  */
-export function createClient(url: string, key?: string | null, options: Options = {}): AuthClient {
+export function createClient<M extends Metadata = {}>(url: string, key?: string | null, options: Options = {}): AuthClient<M> {
   // The client is one closure: its functions share variables instead of passing them around.
 
   const { origin, pathname, href } = new URL(url);
@@ -50,7 +51,7 @@ export function createClient(url: string, key?: string | null, options: Options 
   const browser = typeof document !== "undefined"; // only pages share clients and store tokens by default
   // The page's clients survive hot module reloads and are shared by two copies of this module. The key is a symbol,
   // because ids and names of elements also become global names (DOM clobbering).
-  const page: { [name: symbol]: AuthClient; [name: string]: any } = browser ? globalThis : {};
+  const page: { [name: symbol]: AuthClient<any>; [name: string]: any } = browser ? globalThis : {};
   const name = Symbol.for(storageKey + base);
   if (page[name]) return page[name];
 
@@ -249,7 +250,7 @@ export function createClient(url: string, key?: string | null, options: Options 
       await write(kept); // in whichever order storage completed the writes
       if (since) throw new AuthError("aborted");
     }
-    return said;
+    return { ...said, session: sessionOf(next) };
   }
 
   /** Updates the state from `kept`, and notifies listeners if it changed. */
@@ -485,7 +486,7 @@ export function createClient(url: string, key?: string | null, options: Options 
       await ready();
       const since = ++turn;
       const answer = await call<any>(path, body, as);
-      return answer?.request_id ? { ...answer, session: null } : { ...(await accept(answer, since)), session: state.session } as SignedIn & T;
+      return answer?.request_id ? { ...answer, session: null } : ((await accept(answer, since)) as SignedIn & T);
     }
 
     /** Reads the user, or changes it with a body, and updates the state. */

@@ -13,6 +13,7 @@
  *
  * @module
  */
+import { queue } from "./queue.js";
 import type { AuthClient, Storage } from "./types.js";
 
 /** The part of expo-secure-store that {@link nativeStorage} uses. */
@@ -47,20 +48,24 @@ export function nativeStorage(store: SecureStore | AsyncStorage): Storage {
   const whole = new Map<string, string>(); // the full values that this process wrote, by key
   const secure = "getItemAsync" in store;
   const safe = (key: string) => (secure ? key.replace(/[^\w.-]/g, "_") : key); // SecureStore allows no other characters
+  const next = queue(); // a device's storage may complete writes in another order than they were started
   return {
-    async getItem(key) {
-      const stored = await (secure ? store.getItemAsync(safe(key)) : store.getItem(key));
-      const mine = whole.get(key);
-      return mine !== undefined && stored === reduced(mine) ? mine : stored;
-    },
-    async setItem(key, value) {
-      whole.set(key, value);
-      await (secure ? store.setItemAsync(safe(key), reduced(value)) : store.setItem(key, reduced(value)));
-    },
-    async removeItem(key) {
-      whole.delete(key);
-      await (secure ? store.deleteItemAsync(safe(key)) : store.removeItem(key));
-    },
+    getItem: (key) =>
+      next(key, async () => {
+        const stored = await (secure ? store.getItemAsync(safe(key)) : store.getItem(key));
+        const mine = whole.get(key);
+        return mine !== undefined && stored === reduced(mine) ? mine : stored;
+      }),
+    setItem: (key, value) =>
+      next(key, () => {
+        whole.set(key, value);
+        return secure ? store.setItemAsync(safe(key), reduced(value)) : store.setItem(key, reduced(value));
+      }),
+    removeItem: (key) =>
+      next(key, () => {
+        whole.delete(key);
+        return secure ? store.deleteItemAsync(safe(key)) : store.removeItem(key);
+      }),
   };
 }
 
@@ -75,7 +80,7 @@ export interface AppStateLike {
  *
  * @returns a function that removes the listener
  */
-export function followAppState(auth: AuthClient, appState: AppStateLike): () => void {
+export function followAppState(auth: AuthClient<any>, appState: AppStateLike): () => void {
   const subscription = appState.addEventListener("change", (state) => {
     if (state === "active" && auth.state.user) void auth.getToken();
   });

@@ -12,7 +12,7 @@
  * @module
  */
 import { AuthError } from "./error.js";
-import type { AuthClient, CallOptions, OAuthParams, Result, SignedIn } from "./types.js";
+import type { AuthClient, CallOptions, Metadata, OAuthParams, Result, SignedIn } from "./types.js";
 
 const parameter = "am_popup";
 const channelOf = (id: string) => new BroadcastChannel(`authmount.popup.${id}`);
@@ -29,7 +29,7 @@ export interface PopupOptions extends CallOptions {
  * It cannot detect that the user closed the popup, because the popup has no opener. Offer a cancel button that aborts
  * the signal. Errors: those of `completeRedirect`; `aborted`.
  */
-export async function signInWithPopup(auth: AuthClient, params: OAuthParams, { signal, features = "width=480,height=640" }: PopupOptions = {}): Promise<Result<SignedIn>> {
+export async function signInWithPopup<M extends Metadata = {}>(auth: AuthClient<M>, params: OAuthParams, { signal, features = "width=480,height=640" }: PopupOptions = {}): Promise<Result<SignedIn<M>>> {
   const id = crypto.randomUUID();
   const target = new URL(params.redirectTo ?? location.origin + location.pathname, location.href);
   target.searchParams.set(parameter, id);

@@ -1,8 +1,27 @@
 import type { AuthError } from "./error.js";
 import type * as wire from "./wire.js";
 
+/**
+ * The shape of the users' metadata, for the type parameter of `createClient`. A member that is absent is untyped. The
+ * server does not check shapes, and users can store anything in their own `user_metadata`: check values that others rely on.
+ */
+export interface Metadata {
+  user_metadata?: object;
+  app_metadata?: object;
+}
+type Part<M, K extends keyof Metadata> = 0 extends 1 & M ? any : M extends Record<K, infer T> ? T : Record<string, unknown>; // of `any`: any
+type UserMetadata<M> = Part<M, "user_metadata">;
+type AppMetadata<M> = Part<M, "app_metadata">;
+/** A change that is merged (RFC 7396): null removes an optional member. */
+type Merge<T> = T extends readonly unknown[] ? T : T extends object ? { [K in keyof T]?: Merge<T[K]> | ({} extends Pick<T, K> ? null : never) } : T;
+
 /** A user account, as the server returns it. */
-export type User = wire.User;
+export type User<M extends Metadata = {}> = Omit<wire.User, "user_metadata" | "app_metadata"> & {
+  /** Data of the server; users cannot change it. */
+  app_metadata: AppMetadata<M>;
+  /** Data of the user, at most 16 KiB. Never trust it. */
+  user_metadata: UserMetadata<M>;
+};
 
 /** The current session. It does not contain the refresh token, which only the client uses. */
 export interface Session {
@@ -34,13 +53,13 @@ export interface Pending {
 }
 
 /** An immutable snapshot of the client's state. Every change creates a new object. `status` is the discriminant. */
-export type State = {
+export type State<M extends Metadata = {}> = {
   /** Null while no user is signed in, and in a state rendered on a server. With sessions in cookies, its token and the values read from it are null. */
   readonly session: Session | null;
   /** Set in the statuses mfa, enroll and confirm, and while a signed-in user has to use the second factor again. A session that exists when a second factor becomes required also has status mfa or enroll. */
   readonly pending?: Pending;
 } & (
-  | { readonly status: "signed-in" | "offline"; /** The signed-in user. */ readonly user: User }
+  | { readonly status: "signed-in" | "offline"; /** The signed-in user. */ readonly user: User<M> }
   | { readonly status: Exclude<Status, "signed-in" | "offline">; readonly user: null }
 );
 
@@ -53,16 +72,26 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** The data of a completed sign-in or sign-up. */
-export interface SignedIn {
-  user: User;
-  /** Null if the email address or phone number has to be confirmed first. */
-  session: Session | null;
+/** The data of a completed sign-in. */
+export interface SignedIn<M extends Metadata = {}> {
+  user: User<M>;
+  session: Session;
   /** The number of unused recovery codes. Only set after a sign-in with a recovery code. */
   recovery_codes_left?: number;
   /** New recovery codes, in place of those that an account recovery link dropped. Shown only once. */
   recovery_codes?: string[];
 }
+
+/** The data of a sign-up whose email address or phone number has to be confirmed first: nobody is signed in. */
+export interface Unconfirmed<M extends Metadata = {}> {
+  user: User<M>;
+  session: null;
+  /** Identifies the sign-up when its code is verified. The client stores it. */
+  request_id: string;
+}
+
+/** The data after an email address was confirmed: nobody was signed in by that. */
+export type Confirmed = { user: null; session: null } & Partial<wire.TakenOver>;
 
 /** The events of {@link AuthClient.onAuthStateChange}. */
 export type AuthEvent = "INITIAL_SESSION" | "SIGNED_IN" | "SIGNED_OUT" | "TOKEN_REFRESHED" | "USER_UPDATED";
@@ -91,7 +120,7 @@ interface Redirect {
 }
 
 /** Parameters of {@link AuthClient.signUp}. */
-export type SignUpParams = Who & Captcha & Remember & Redirect & { password: string; fullName?: string | undefined; userMetadata?: Record<string, unknown> | undefined };
+export type SignUpParams<M extends Metadata = {}> = Who & Captcha & Remember & Redirect & { password: string; fullName?: string | undefined; userMetadata?: UserMetadata<M> | undefined };
 interface Confirmation {
   /** If the account is not confirmed yet: the code on the page of the mailed link, or in the mail. */
   confirmationCode?: string | undefined;
@@ -128,44 +157,44 @@ export type VerifyOtpParams = Remember & Trust & {
 /** A second factor: a code of the authenticator app, or a recovery code. */
 export type Factor = { totpCode: string; recoveryCode?: never } | { recoveryCode: string; totpCode?: never };
 
-/** A client of one Authmount server. Every call takes {@link CallOptions} as its last argument. */
-export interface AuthClient {
+/** A client of one Authmount server. `M` is the shape of the users' metadata, untyped by default. Every call takes {@link CallOptions} as its last argument. */
+export interface AuthClient<M extends Metadata = {}> {
   /** The current state. */
-  readonly state: State;
+  readonly state: State<M>;
   /** Base URL of the server, including its mount path. */
   readonly url: string;
 
   /** Calls the listener with the current state and after every change, in a microtask. The returned function unsubscribes. A promise of the listener is not awaited; its exceptions go to `reportError`. */
-  subscribe(listener: (state: State) => void): () => void;
+  subscribe(listener: (state: State<M>) => void): () => void;
   /** Like {@link subscribe}, but calls the listener with an event name and the session, which is null while no user is signed in. */
   onAuthStateChange(listener: (event: AuthEvent, session: Session | null) => void): () => void;
 
-  /** Creates an account and signs in, unless the email address or phone number has to be confirmed first (status `confirm`). */
-  signUp(params: SignUpParams, options?: CallOptions): Promise<Result<SignedIn>>;
+  /** Creates an account and signs in, unless the email address or phone number has to be confirmed first (status `confirm`): then `session` is null. */
+  signUp(params: SignUpParams<M>, options?: CallOptions): Promise<Result<SignedIn<M> | Unconfirmed<M>>>;
   /** Signs in with a password. Errors: `invalid_credentials`; `mfa_required` (status `mfa`), `mfa_enrollment_required` (status `enroll`). */
-  signInWithPassword(params: PasswordParams, options?: CallOptions): Promise<Result<SignedIn>>;
+  signInWithPassword(params: PasswordParams, options?: CallOptions): Promise<Result<SignedIn<M>>>;
   /** Redirects the browser to a provider to sign in. {@link completeRedirect} completes the sign-in on the page at `redirectTo`. */
   signInWithOAuth(params: OAuthParams, options?: CallOptions): Promise<Result<{ url: string }>>;
   /** Returns the provider's URL for {@link signInWithOAuth} without redirecting the browser. */
   oauthURL(params: OAuthParams, options?: CallOptions): Promise<Result<{ url: string }>>;
   /** Signs in with an ID token that an app received from a provider's SDK. `nonce` is the value used in the request to the provider. */
-  signInWithIdToken(params: Remember & Confirmation & { provider: string; idToken: string; nonce?: string; accessToken?: string }, options?: CallOptions): Promise<Result<SignedIn>>;
+  signInWithIdToken(params: Remember & Confirmation & { provider: string; idToken: string; nonce?: string; accessToken?: string }, options?: CallOptions): Promise<Result<SignedIn<M>>>;
   /** Sends a sign-in link and a code by mail, or a code by text message. */
   signInWithOtp(params: OtpParams, options?: CallOptions): Promise<Result<wire.SentCode>>;
   /** Verifies such a code, or the token of a link. A link signs in to the account that requested it, perhaps an attacker's, so ask the user before you verify a token that this client did not request. Confirming an email address signs nobody in: `user` and `session` are null. */
-  verifyOtp(params: VerifyOtpParams, options?: CallOptions): Promise<Result<SignedIn | ({ user: null; session: null } & Partial<wire.TakenOver>)>>;
+  verifyOtp(params: VerifyOtpParams, options?: CallOptions): Promise<Result<SignedIn<M> | Confirmed>>;
   /** Sends the last message to an email address or phone number again, with a new code. */
   resend(params: Who & Captcha & Redirect, options?: CallOptions): Promise<Result<Partial<wire.SentCode>>>;
   /** Accepts an invitation with the token of its link. If the invited email address already has an account, its owner has to be signed in and needs no password. */
-  acceptInvitation(params: Remember & { token: string; password?: string; fullName?: string }, options?: CallOptions): Promise<Result<SignedIn>>;
+  acceptInvitation(params: Remember & { token: string; password?: string; fullName?: string }, options?: CallOptions): Promise<Result<SignedIn<M>>>;
   /**
    * Completes a redirect: exchanges the `?code=` of the URL (default: the page's) for a session and removes it from the address bar.
    * `data` is null if the URL has no such parameters. Error `other_browser`: the link was requested in another browser; only there is the mail's code valid.
    */
-  completeRedirect(url?: string, options?: CallOptions): Promise<Result<SignedIn | null>>;
+  completeRedirect(url?: string, options?: CallOptions): Promise<Result<SignedIn<M> | null>>;
 
   /** Fetches the current user from the server. With an access token: the user of that token, without a change of the state. */
-  getUser(accessToken?: string | CallOptions, options?: CallOptions): Promise<Result<User>>;
+  getUser(accessToken?: string | CallOptions, options?: CallOptions): Promise<Result<User<M>>>;
   /** Returns a valid access token and refreshes it if necessary. Null if sessions are in cookies. Error if signed out: `missing_token`. */
   getToken(options?: CallOptions): Promise<Result<string | null>>;
   /** Refreshes the session immediately, such as after a change of roles. */
@@ -184,12 +213,12 @@ export interface AuthClient {
   resetPassword(params: { token: string; newPassword: string }, options?: CallOptions): Promise<Result<null>>;
   /** Changes the signed-in user's password. Omit `current` if the account has no password. */
   changePassword(params: { current?: string; next: string }, options?: CallOptions): Promise<Result<null>>;
-  /** Changes the profile. A new email address or phone number takes effect after confirmation of its code: {@link verifyOtp}, {@link confirmPhone}. */
-  updateUser(params: { fullName?: string | null; email?: string; phone?: string; userMetadata?: Record<string, unknown> }, options?: CallOptions): Promise<Result<User>>;
+  /** Changes the profile. A new email address or phone number takes effect after confirmation of its code: {@link verifyOtp}, {@link confirmPhone}. The metadata is merged (RFC 7396): null removes a member. */
+  updateUser(params: { fullName?: string | null; email?: string; phone?: string; userMetadata?: Merge<UserMetadata<M>> }, options?: CallOptions): Promise<Result<User<M>>>;
   /** Confirms the new phone number of {@link updateUser}. */
-  confirmPhone(params: { phone: string; code: string }, options?: CallOptions): Promise<Result<SignedIn>>;
+  confirmPhone(params: { phone: string; code: string }, options?: CallOptions): Promise<Result<SignedIn<M>>>;
   /** Authenticates again, for calls that return `reauthentication_needed`. */
-  confirm(params: { password: string } | { totpCode: string }, options?: CallOptions): Promise<Result<SignedIn>>;
+  confirm(params: { password: string } | { totpCode: string }, options?: CallOptions): Promise<Result<SignedIn<M>>>;
   /** Returns all stored data about the user. Error without recent authentication: `reauthentication_needed` (see {@link confirm}). */
   exportData(options?: CallOptions): Promise<Result<wire.Export>>;
   /** Deletes the account, if the server allows it. Error without recent authentication: `reauthentication_needed` (see {@link confirm}). */
@@ -198,11 +227,11 @@ export interface AuthClient {
   /** Second factor (TOTP and recovery codes). */
   readonly mfa: {
     /** Verifies the second factor: completes a sign-in (status `mfa`), or raises the session to aal2. */
-    verify(params: Factor & Trust & Remember, options?: CallOptions): Promise<Result<SignedIn>>;
+    verify(params: Factor & Trust & Remember, options?: CallOptions): Promise<Result<SignedIn<M>>>;
     /** Starts the setup of an authenticator app (signed in, or status `enroll`). Returns the secret as a URI and a QR code. */
     enroll(options?: CallOptions): Promise<Result<wire.TOTPSetup>>;
     /** Completes the setup. Returns the recovery codes, which cannot be read again later. */
-    enable(params: { totpCode: string } & Remember, options?: CallOptions): Promise<Result<SignedIn & wire.RecoveryCodes>>;
+    enable(params: { totpCode: string } & Remember, options?: CallOptions): Promise<Result<SignedIn<M> & wire.RecoveryCodes>>;
     /** Disables the second factor. No code is needed if it was verified in the last 15 minutes. */
     disable(params?: Factor | Record<string, never>, options?: CallOptions): Promise<Result<null>>;
     /** Creates new recovery codes and invalidates the old ones. */
@@ -255,7 +284,7 @@ export interface Options {
   /** The key in the storage. Use a different one for each project on the same origin. Default: derived from the URL. */
   storageKey?: string;
   /** The initial state, such as from server-side rendering. The client then fetches nothing until the first call. */
-  initial?: State;
+  initial?: State<any>;
   /** Origins that `fetch` sends the token to, in addition to the server's. */
   fetchOrigins?: string[];
   /** Origins that `redirectTo` may have, in addition to the page's. Write the custom scheme of an app as "myapp:". */

@@ -21,7 +21,7 @@
 import { cookies, headers } from "next/headers.js";
 import { NextResponse, type NextRequest } from "next/server.js";
 import { createServerClient, type Claims, type Failure, type RequestLike, type Result, type ServerClient, type ServerOptions } from "../server/index.js";
-import type { State, User } from "../types.js";
+import type { Metadata, State, User } from "../types.js";
 import { parseSetCookie } from "./set-cookie.js";
 
 export type { Claims, Failure, Result, ServerClient, ServerOptions } from "../server/index.js";
@@ -35,7 +35,7 @@ export interface NextOptions extends ServerOptions {
 }
 
 /** The functions that an application uses, see {@link createNextAuth}. */
-export interface NextAuth {
+export interface NextAuth<M extends Metadata = {}> {
   /** The underlying client of `authmount/server`. */
   server: ServerClient;
   /** Refreshes sessions in cookies, and redirects signed-out visitors of protected paths. */
@@ -51,9 +51,9 @@ export interface NextAuth {
    */
   auth(options?: { request?: RequestLike; refresh?: boolean }): Promise<Result<Claims>>;
   /** Fetches the current user from the server, see `ServerClient.getUser`. */
-  getUser(): Promise<Result<User>>;
+  getUser(): Promise<Result<User<M>>>;
   /** Returns the state for `<AuthProvider initial>`. During an outage it is "loading", never "signed-out". */
-  initialState(): Promise<State>;
+  initialState(): Promise<State<M>>;
   /**
    * Calls an endpoint of the server in an action or route handler, and sets the cookies of its response:
    * `call("POST", "/login", { email, password })`.
@@ -83,10 +83,11 @@ async function keep(lines: string[]): Promise<void> {
 /**
  * Creates the authentication functions of an application. Call it once, at module level.
  *
+ * @typeParam M the shape of the users' metadata, as for `createClient`
  * @param url the project URL: the application's own origin
  * @throws TypeError if the URL or a path in `protect` is invalid
  */
-export function createNextAuth(url: string, { protect = [], signIn = "/sign-in", ...options }: NextOptions = {}): NextAuth {
+export function createNextAuth<M extends Metadata = {}>(url: string, { protect = [], signIn = "/sign-in", ...options }: NextOptions = {}): NextAuth<M> {
   const server = createServerClient(url, options);
   const mount = new URL(server.url).pathname;
   const below = (path: string, at: string) => (path + "/").startsWith(at.replace(/\/*$/, "/"));
@@ -94,7 +95,7 @@ export function createNextAuth(url: string, { protect = [], signIn = "/sign-in",
   const refused = ({ code, status }: Failure) => code !== "network_error" && status >= 400 && status < 429;
   for (const path of protect) if (!path.startsWith("/")) throw new TypeError(`protect: ${path} does not begin with a slash`);
   const incoming = async (): Promise<RequestLike> => ({ headers: await headers() });
-  const getUser = async () => server.getUser<User>(await incoming());
+  const getUser = async () => server.getUser<User<M>>(await incoming());
 
   return {
     server,

@@ -15,13 +15,13 @@
  */
 import { createContext, createElement, useContext, useMemo, useSyncExternalStore, type ReactElement, type ReactNode } from "react";
 import { shown, signedIn, signedOut, unknown } from "../framework.js";
-import type { AuthClient, State, User } from "../types.js";
+import type { AuthClient, Metadata, State, User } from "../types.js";
 
 interface Store {
-  client: AuthClient;
+  client: AuthClient<any>;
   subscribe(changed: () => void): () => void;
-  now(): State;
-  rendered(): State;
+  now(): State<any>;
+  rendered(): State<any>;
 }
 
 const Context = createContext<Store | null>(null);
@@ -29,9 +29,9 @@ const Context = createContext<Store | null>(null);
 /** Props of {@link AuthProvider}. */
 export interface AuthProviderProps {
   /** The client. Create it once with `createClient`, outside of components. */
-  client: AuthClient;
+  client: AuthClient<any>;
   /** The state that the server rendered with; hydration uses it, so the page does not flicker. Later changes are ignored. */
-  initial?: State | undefined;
+  initial?: State<any> | undefined;
   children?: ReactNode;
 }
 
@@ -49,20 +49,20 @@ export function AuthProvider({ client, initial, children }: AuthProviderProps): 
   return createElement(Context.Provider, { value: store }, children);
 }
 
-const useStore = (): [Store, State] => {
+const useStore = (): [Store, State<any>] => {
   const store = useContext(Context);
   if (!store) throw new Error("useAuth needs an <AuthProvider> above it.");
   return [store, useSyncExternalStore(store.subscribe, store.now, store.rendered)];
 };
 
-/** Returns the state and the client. The component re-renders after every change of the state. */
-export function useAuth(): State & { client: AuthClient } {
+/** Returns the state and the client. The component re-renders after every change of the state. `M` is the type parameter of the client. */
+export function useAuth<M extends Metadata = {}>(): State<M> & { client: AuthClient<M> } {
   const [{ client }, state] = useStore();
   return { ...state, client };
 }
 
 /** Returns the signed-in user; null while loading or signed out. */
-export function useUser(): User | null {
+export function useUser<M extends Metadata = {}>(): User<M> | null {
   const [, state] = useStore();
   return signedIn(state) ? state.user : null;
 }

@@ -10,14 +10,14 @@
  * @module
  */
 import { shown, signedIn } from "../framework.js";
-import type { AuthClient, State, User } from "../types.js";
+import type { AuthClient, Metadata, State, User } from "../types.js";
 
 /** A readable store (Svelte's store contract): calls `run` with the current value and after every change. */
 export interface Readable<T> {
   subscribe(run: (value: T) => void): () => void;
 }
 
-function store<T>(client: AuthClient, initial: State | undefined, pick: (state: State) => T): Readable<T> {
+function store<T, M extends Metadata>(client: AuthClient<M>, initial: State<M> | undefined, pick: (state: State<M>) => T): Readable<T> {
   return {
     subscribe(run) {
       let last = pick(shown(client, initial));
@@ -36,8 +36,8 @@ function store<T>(client: AuthClient, initial: State | undefined, pick: (state: 
  *
  * @param initial the state that the server rendered with; hydration uses it, so the page does not flicker
  */
-export const authStore = (client: AuthClient, initial?: State): Readable<State> => store(client, initial, (state) => state);
+export const authStore = <M extends Metadata = {}>(client: AuthClient<M>, initial?: State<M>): Readable<State<M>> => store(client, initial, (state) => state);
 
 /** Creates a store of the signed-in user; null while loading or signed out. Parameters as in {@link authStore}. */
-export const userStore = (client: AuthClient, initial?: State): Readable<User | null> =>
+export const userStore = <M extends Metadata = {}>(client: AuthClient<M>, initial?: State<M>): Readable<User<M> | null> =>
   store(client, initial, (state) => (signedIn(state) ? state.user : null));

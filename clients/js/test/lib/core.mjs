@@ -16,6 +16,7 @@ export async function load(...names) {
     bundle: true,
     format: "esm",
     target: "es2022",
+    external: ["node:*"],
     logLevel: "error",
   });
   return import(pathToFileURL(outfile));
