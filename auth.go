@@ -93,8 +93,9 @@ type Auth struct {
 	admin     store.AdminStore
 	roleTable *roleTable
 
-	declaredPermissions   atomic.Pointer[[]string] // of package admin; nil without it
-	privilegedPermissions atomic.Pointer[[]string] // that the application declared, see operator.go
+	declaredPermissions   atomic.Pointer[[]string]                                              // of package admin; nil without it
+	keyPermissions        atomic.Pointer[func(context.Context, store.APIKey) ([]string, error)] // of package admin; nil without it
+	privilegedPermissions atomic.Pointer[[]string]                                              // that the application declared, see operator.go
 	documentParts         documentParts
 
 	publicKeys *publicKeys

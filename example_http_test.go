@@ -99,12 +99,12 @@ func ExampleRequirement() {
 		log.Fatal(err)
 	}
 
-	verified := func(_ auth.Service, _ *http.Request, c *auth.Claims) error {
+	verified := auth.RequirementFunc(func(_ auth.Service, _ *http.Request, c *auth.Claims) error {
 		if !c.EmailVerified {
 			return auth.Reject(auth.CodeEmailNotVerified, "Confirm your address first.")
 		}
 		return nil
-	}
+	})
 	r := httptest.NewRequestWithContext(ctx, "POST", "/comments", http.NoBody)
 	r.Header.Set("Authorization", "Bearer "+res.Tokens.AccessToken)
 	w := httptest.NewRecorder()

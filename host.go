@@ -276,6 +276,10 @@ func (k kit) SecretKey(ctx context.Context, text string) (store.APIKey, error) {
 	return k.a.secretKey(ctx, text)
 }
 
+func (k kit) DecideKeys(decide func(context.Context, store.APIKey) ([]string, error)) {
+	k.a.keyPermissions.Store(&decide)
+}
+
 func (k kit) SecretKeys() []store.APIKey { return k.a.cfg.secretKeys }
 
 // optionKeyName is the prefix of the names of secret keys set by options.

@@ -32,10 +32,10 @@ func (k SecretKey) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "{%s %v}"
 
 const shortestSecretKey = 16
 
-// WithSecretKeys adds secret keys for programs that use the admin API, in addition to
-// those in the store (see package admin). A key's scopes are the operations it may call.
-// Programs send it as the bearer token. It is valid as long as the option contains it.
-// The default is no key. Further calls add more.
+// WithSecretKeys adds secret keys for programs that use the admin API or routes with
+// [AllowKeys], in addition to those in the store (see package admin). A key's scopes are
+// its permissions. Programs send it as the bearer token. It is valid as long as the option
+// contains it. The default is no key. Further calls add more.
 func WithSecretKeys(keys ...SecretKey) Option {
 	return func(c *config) {
 		for _, k := range keys {
@@ -58,6 +58,7 @@ func WithSecretKeys(keys ...SecretKey) Option {
 // Reasons to refuse a secret key, for the log. The response does not contain them.
 var (
 	errUnknownSecretKey = mistake{errors.New("the secret key is neither in the store nor in WithSecretKeys")}
+	errKeysUndecided    = mistake{errors.New("AllowKeys needs package admin, which knows the permissions of keys: call admin.New in this process")}
 	errSecretInBrowser  = mistake{errors.New("a browser sent a secret key: visitors of the page can read it, so rotate it")}
 )
 
@@ -79,23 +80,27 @@ func givenSecretKey(r *http.Request) (string, bool) {
 	return "", false
 }
 
-// fromBrowser reports whether a page sent a request: programs send neither header.
-func fromBrowser(r *http.Request) bool {
-	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
-}
-
 // admitSecretKey admits a request with a secret key. Errors: CodeInvalidAPIKey,
 // CodeRateLimited.
 func (a *Auth) admitSecretKey(r *http.Request, secret string) (*http.Request, error) {
-	if fromBrowser(r) {
-		err := fail(CodeInvalidAPIKey, errSecretInBrowser)
-		err.Message = "A secret key must not be used in a browser. Rotate it, and keep the new one on a server."
-		return r, err
-	}
-	if _, err := a.secretKey(r.Context(), secret); err != nil {
+	if _, err := a.sentKey(r, secret); err != nil {
 		return r, err
 	}
 	return r.WithContext(context.WithValue(r.Context(), secretKeyKey{}, secret)), nil
+}
+
+// sentKey is secretKey for the secret key of a request, which no browser may send.
+func (a *Auth) sentKey(r *http.Request, secret string) (store.APIKey, error) {
+	if apikey.FromBrowser(r) {
+		return store.APIKey{}, secretInBrowser()
+	}
+	return a.secretKey(r.Context(), secret)
+}
+
+func secretInBrowser() error {
+	err := fail(CodeInvalidAPIKey, errSecretInBrowser)
+	err.Message = "A secret key must not be used in a browser. Rotate it, and keep the new one on a server."
+	return err
 }
 
 type secretKeyKey struct{}

@@ -9,13 +9,25 @@ import (
 	"slices"
 	"time"
 
+	"github.com/authmount/auth/internal/apikey"
 	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
 
-// Requirement is an additional condition of Require. If it returns an *Error, the
-// response is that error, see [Reject].
-type Requirement func(s Service, r *http.Request, c *Claims) error
+// Requirement is an additional condition of Require. If Check returns an *Error, the
+// response is that error, see [Reject]. A requirement of the application is a
+// [RequirementFunc].
+type Requirement interface {
+	// Check checks a request with the claims of its access token. The claims of a
+	// request with a secret key ([AllowKeys]) have only Permissions, those of the key.
+	Check(s Service, r *http.Request, c *Claims) error
+}
+
+// RequirementFunc is a function as a Requirement.
+type RequirementFunc func(s Service, r *http.Request, c *Claims) error
+
+// Check calls f.
+func (f RequirementFunc) Check(s Service, r *http.Request, c *Claims) error { return f(s, r, c) }
 
 // Service is the service that a requirement is checked for: an [Auth], or the Verifier
 // of package authclient, which verifies the tokens of an Auth in another process.
@@ -38,16 +50,27 @@ func (a *Auth) LiveSession(r *http.Request, c *Claims) error {
 	return err
 }
 
-// HasPermission requires a permission in the token, see [Claims.HasPermission].
+// HasPermission requires a permission in the token, see [Claims.HasPermission], or of the
+// secret key, see [AllowKeys].
 func HasPermission(p string) Requirement {
-	return func(_ Service, _ *http.Request, c *Claims) error {
+	return RequirementFunc(func(_ Service, _ *http.Request, c *Claims) error {
 		if c.HasPermission(p) {
 			return nil
 		}
 		err := fail(CodeMissingPermission, nil)
 		err.Permission = p
 		return err
-	}
+	})
+}
+
+// fromUser is a requirement that only the access token of a user can meet.
+func fromUser(check RequirementFunc) Requirement {
+	return RequirementFunc(func(s Service, r *http.Request, c *Claims) error {
+		if apikey.FromContext(r.Context()) != nil {
+			return Reject(CodeMissingPermission, "This is for signed-in users, not for secret keys.")
+		}
+		return check(s, r, c)
+	})
 }
 
 // HasRole requires a role in the token: the role itself, not its permissions. Prefer
@@ -55,58 +78,58 @@ func HasPermission(p string) Requirement {
 // operator holds, unless its name is privileged (WithPrivilegedRoles).
 func HasRole(role string) Requirement {
 	rolesAskedFor.add(role)
-	return func(_ Service, _ *http.Request, c *Claims) error {
+	return fromUser(func(_ Service, _ *http.Request, c *Claims) error {
 		if c.HasRole(role) {
 			return nil
 		}
 		err := fail(CodeMissingPermission, nil)
 		err.Role = role
 		return err
-	}
+	})
 }
 
 // CheckSession requires that the session is live and the user is not banned. It costs
 // one read of the store. Without it, an access token is valid until it expires.
 func CheckSession() Requirement {
-	return func(s Service, r *http.Request, c *Claims) error { return s.LiveSession(r, c) }
+	return fromUser(func(s Service, r *http.Request, c *Claims) error { return s.LiveSession(r, c) })
 }
 
 // AAL2 requires a session that has used a second factor.
 func AAL2() Requirement {
-	return func(_ Service, _ *http.Request, c *Claims) error {
+	return fromUser(func(_ Service, _ *http.Request, c *Claims) error {
 		if c.AAL == store.LevelAAL2 {
 			return nil
 		}
 		return fail(CodeInsufficientAAL, nil)
-	}
+	})
 }
 
 // FreshAuth requires an authentication in the session no longer than d ago. A refresh
 // does not count, nor does the start of an impersonation.
 func FreshAuth(d time.Duration) Requirement {
-	return func(s Service, _ *http.Request, c *Claims) error {
+	return fromUser(func(s Service, _ *http.Request, c *Claims) error {
 		for _, m := range c.AMR {
 			if c.Impersonator == nil && s.Now().Sub(time.Unix(m.Timestamp, 0)) < d {
 				return nil
 			}
 		}
 		return fail(CodeReauthNeeded, nil)
-	}
+	})
 }
 
 // NotImpersonated requires that the caller is the user and not an impersonator. Error:
 // CodeImpersonationForbidden.
 func NotImpersonated() Requirement {
-	return func(_ Service, _ *http.Request, c *Claims) error {
+	return fromUser(func(_ Service, _ *http.Request, c *Claims) error {
 		if c.Impersonator == nil {
 			return nil
 		}
 		return fail(CodeImpersonationForbidden, nil)
-	}
+	})
 }
 
 // ClaimsFrom returns the claims of a request's verified access token, or nil if the
-// request has none ([Auth.Optional]). They are the caller's own copy.
+// request has none ([Auth.Optional], [AllowKeys]). They are the caller's own copy.
 func ClaimsFrom(ctx context.Context) *Claims {
 	c := token.FromContext(ctx)
 	if c == nil {
@@ -118,7 +141,7 @@ func ClaimsFrom(ctx context.Context) *Claims {
 // Require passes only requests with a valid access token to next, which reads the
 // claims with [ClaimsFrom]. Other requests get the error: 401 without a valid token or
 // with a stale one (token_stale: roles have changed, refresh), 403 if a requirement is
-// not met.
+// not met. With [AllowKeys] it also passes requests with a secret key.
 func (a *Auth) Require(next http.Handler, reqs ...Requirement) http.Handler {
 	return a.RequireAll(reqs...)(next)
 }
@@ -127,19 +150,33 @@ func (a *Auth) Require(next http.Handler, reqs ...Requirement) http.Handler {
 //
 //	r.Use(a.RequireAll(auth.HasPermission("notes.read")))
 func (a *Auth) RequireAll(reqs ...Requirement) func(http.Handler) http.Handler {
+	keys := apikey.Allowed(reqs)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			c, err := a.admitted(r)
-			if err == nil {
-				err = a.checkRequirements(r, c, reqs)
-			}
+			passed, err := a.passed(r, reqs, keys)
 			if err != nil {
 				a.refuse(w, r, err)
 				return
 			}
-			next.ServeHTTP(w, withClaimsOf(r, c))
+			next.ServeHTTP(w, passed)
 		})
 	}
+}
+
+// passed returns a request as next receives it. keys reports whether the route takes
+// secret keys.
+func (a *Auth) passed(r *http.Request, reqs []Requirement, keys bool) (*http.Request, error) {
+	if text, sent := token.SecretKey(r); keys && sent {
+		return a.admittedKey(r, text, reqs)
+	}
+	c, err := a.admitted(r)
+	if err == nil {
+		err = a.checkRequirements(r, c, reqs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return withClaimsOf(r, c), nil
 }
 
 // checkRequirements checks requirements. They get a copy of the claims, because they
@@ -150,7 +187,7 @@ func (a *Auth) checkRequirements(r *http.Request, c *Claims, reqs []Requirement)
 	}
 	own := c.clone()
 	for _, req := range reqs {
-		if err := req(a, r, own); err != nil {
+		if err := req.Check(a, r, own); err != nil {
 			return a.undeclared(err)
 		}
 	}
@@ -196,6 +233,7 @@ func (a *Auth) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 // requests.
 func init() {
 	token.Root.Error = tokenFailed
+	token.Root.SecretInBrowser = secretInBrowser
 	token.Root.WriteError = func(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
 		r = r.WithContext(withRequestID(w, r))
 		e := asError(err)

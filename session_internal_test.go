@@ -203,7 +203,7 @@ func TestRequirementsHoldToTheirEdges(t *testing.T) {
 		}
 	}
 	claims, calls := &Claims{Roles: []string{"author"}}, 0
-	greedy := func(_ Service, _ *http.Request, c *Claims) error { calls++; c.Roles[0] = RoleOwner; return nil }
+	greedy := RequirementFunc(func(_ Service, _ *http.Request, c *Claims) error { calls++; c.Roles[0] = RoleOwner; return nil })
 	if err := a.checkRequirements(r, claims, []Requirement{greedy, AAL2(), greedy}); !errors.Is(err, CodeInsufficientAAL) || calls != 1 || claims.Roles[0] != "author" {
 		t.Errorf("%v after %d calls, roles %v", err, calls, claims.Roles)
 	}

@@ -132,6 +132,7 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	}
 	m.kit.CheckInvitations(m.checkInvitation)
 	m.kit.CheckLinks(m.checkLink)
+	m.kit.DecideKeys(m.keyPermissions)
 	if m.handler, err = m.mount(o.SameOriginCookies); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}

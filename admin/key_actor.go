@@ -3,6 +3,9 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -73,6 +76,61 @@ func (m *Admin) keyMay(ctx context.Context, k store.APIKey, roles store.RoleTabl
 		return nil, nil, m.kit.StoreError(err)
 	}
 	return m.permissions.forKeys(intersect(k.Scopes, m.kit.Standing(roles, u).Permissions)), &u, nil
+}
+
+// keyPermissions returns the present permissions of a key, for the application's routes.
+// Errors: CodeInvalidAPIKey.
+func (m *Admin) keyPermissions(ctx context.Context, k store.APIKey) ([]string, error) {
+	roles, err := m.kit.Roles(ctx)
+	if err != nil {
+		return nil, m.kit.StoreError(err)
+	}
+	list, _, err := m.keyMay(ctx, k, roles)
+	return list, err
+}
+
+// VerifyKeyParams name a secret key.
+type VerifyKeyParams struct {
+	Key string `json:"key"` // its text
+}
+
+// LogValue keeps the key out of the log.
+func (VerifyKeyParams) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+// Format keeps the key out of printed text, for every verb.
+func (VerifyKeyParams) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
+
+// VerifiedKey is a secret key that a program sent to another service. If it is not Active,
+// nothing else is set.
+type VerifiedKey struct {
+	Active      bool     `json:"active"`
+	ID          *string  `json:"id"`          // nil: a key of auth.WithSecretKeys
+	Name        string   `json:"name"`        // for people
+	CreatedBy   *string  `json:"created_by"`  // nil: the application
+	Permissions []string `json:"permissions"` // those that it has now
+}
+
+// VerifyKey checks a secret key for another service, which got it from a program. A key
+// that is bound to networks is never active here, because only that service knows the
+// program's IP address. Services call it through a Verifier of package authclient. Many
+// wrong keys from one IP address are refused. Errors: CodeRateLimited.
+func (m *Admin) VerifyKey(ctx context.Context, who Actor, p VerifyKeyParams) (VerifiedKey, error) {
+	inactive := VerifiedKey{Permissions: []string{}}
+	if _, err := m.reader(ctx, who, opVerifyKey); err != nil {
+		return inactive, err
+	}
+	k, err := m.kit.SecretKey(ctx, p.Key)
+	var permissions []string
+	if err == nil {
+		permissions, err = m.keyPermissions(ctx, k)
+	}
+	switch {
+	case errors.Is(err, auth.CodeInvalidAPIKey) || err == nil && len(k.Networks) > 0:
+		return inactive, nil
+	case err != nil:
+		return inactive, err
+	}
+	return VerifiedKey{Active: true, ID: optional(k.ID), Name: k.Name, CreatedBy: optional(k.CreatedBy), Permissions: permissions}, nil
 }
 
 // intersect returns the permissions that both lists grant, sorted.

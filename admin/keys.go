@@ -22,6 +22,7 @@ var (
 	opCreateKey = operation{pattern: "POST /keys", permission: PermKeysWrite, stepUp: true, secret: true, fails: []auth.Code{auth.CodeTargetStronger}}
 	opUpdateKey = operation{pattern: "PATCH /keys/{id}", permission: PermKeysWrite, stepUp: true, fails: writingKeys}
 	opRotateKey = operation{bodyless: true, pattern: "POST /keys/{id}/rotate", permission: PermKeysWrite, stepUp: true, secret: true, fails: writingKeys}
+	opVerifyKey = operation{pattern: "POST /keys/verify", permission: PermKeysVerify}
 	opRevokeKey = operation{bodyless: true, pattern: "DELETE /keys/{id}", permission: PermKeysWrite, stepUp: true, fails: writingKeys}
 
 	writingKeys = []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed}

@@ -80,9 +80,12 @@ func TestScopesAreBounded(t *testing.T) {
 		} {
 			o.do(ada, "POST /keys", `{"name":"x","scopes":[`+scopes+`]}`).want(403, code)
 		}
-		for _, scopes := range []string{`"auth.keys.write"`, `"auth.roles.assign"`, `"auth.keys.*"`, `"auth.impersonate"`, `"nonsense"`, `""`} {
+		for _, scopes := range []string{`"auth.keys.write"`, `"auth.roles.assign"`, `"auth.keys.read"`, `"auth.impersonate"`, `"nonsense"`, `""`} {
 			o.do(owner, "POST /keys", `{"name":"x","scopes":[`+scopes+`]}`).want(422, auth.CodeValidationFailed)
 		}
+		pattern := program(o.key(actor(owner), "auth.keys.*"))
+		o.do(pattern, "POST /keys/verify", `{"key":"x"}`).want(200)
+		o.do(pattern, "GET /keys", "").want(403, auth.CodeMissingPermission)
 		k := o.key(actor(ada), admin.PermUsersRead, admin.PermUsersBan)
 		o.do(ada, "PATCH /keys/"+k.ID, `{"scopes":["auth.users.delete"]}`).want(403, auth.CodeTargetStronger)
 		for pattern, body := range map[string]string{"PATCH /keys/" + k.ID: `{"name":"mine"}`, "POST /keys/" + k.ID + "/rotate": ``, "DELETE /keys/" + k.ID: ``} {

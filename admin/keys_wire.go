@@ -14,6 +14,7 @@ var keyEndpoints = []endpoint{
 	op(opCreateKey, (*Admin).createKey),
 	op(opUpdateKey, (*Admin).updateKey),
 	op(opRotateKey, (*Admin).rotateKey),
+	op(opVerifyKey, (*Admin).VerifyKey),
 	op(opRevokeKey, silent((*Admin).RevokeKey)),
 }
 

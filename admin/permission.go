@@ -46,6 +46,7 @@ const (
 	PermMessagesSend   = "auth.messages.send"
 	PermKeysRead       = "auth.keys.read"
 	PermKeysWrite      = "auth.keys.write"
+	PermKeysVerify     = "auth.keys.verify"
 	PermSettingsRead   = "auth.settings.read"
 	PermSettingsWrite  = "auth.settings.write"
 
@@ -74,6 +75,7 @@ var ownPermissions = []Permission{
 	{Name: PermMessagesSend, Description: "Send messages to users."},
 	{Name: PermKeysRead, Description: "See API keys."},
 	{Name: PermKeysWrite, Description: "Create, rotate and revoke API keys."},
+	{Name: PermKeysVerify, Description: "Check the secret keys that programs send to other services."},
 	{Name: PermSettingsRead, Description: "See settings."},
 	{Name: PermSettingsWrite, Description: "Change settings."},
 }

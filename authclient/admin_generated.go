@@ -1552,6 +1552,29 @@ func (a *Admin) RotateKey(ctx context.Context, id string, p RotateKeyParams, opt
 	return run[NewAPIKey](ctx, a, a.prepared("POST", "/keys/"+segment(id)+"/rotate", p, opts))
 }
 
+// VerifyKeyParams are the parameters of Admin.VerifyKey.
+type VerifyKeyParams struct {
+	Key string `json:"key"` // The text of the key.
+}
+
+// VerifiedKey is the result of Admin.VerifyKey.
+type VerifiedKey struct {
+	ID        *string `json:"id"` // null: a key in the server's options.
+	Name      string  `json:"name"`
+	Active    bool    `json:"active"`     // It may be used now.
+	CreatedBy *string `json:"created_by"` // The account that created it; null: the application.
+	// Those of its scopes that count now; patterns such as notes.* are possible.
+	Permissions []string `json:"permissions"`
+}
+
+// VerifyKey is POST /keys/verify: check a secret key for another service. For a service
+// that a program sent the key to. The answer may be cached for up to 10 seconds. A key
+// with networks is never active here, because this server does not see the program's IP
+// address. Permission: auth.keys.verify.
+func (a *Admin) VerifyKey(ctx context.Context, p VerifyKeyParams, opts ...CallOption) (*VerifiedKey, error) {
+	return run[VerifiedKey](ctx, a, a.prepared("POST", "/keys/verify", p, opts))
+}
+
 // SwitchSetting is an object of the admin API.
 type SwitchSetting struct {
 	// An option of the application sets it: it cannot be changed here.

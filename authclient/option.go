@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/authmount/auth/internal/apikey"
 	"github.com/authmount/auth/internal/outbound"
 )
 
@@ -29,21 +30,23 @@ type config struct {
 	kind string
 	errs []error
 
-	base     *url.URL
-	plain    bool
-	http     *http.Client
-	log      *slog.Logger
-	now      func() time.Time
-	retries  int
-	apiKey   string
-	store    TokenStore
-	origins  []string
-	device   string
-	issuer   string
-	audience string
-	tokType  string
-	remember int
-	late     bool
+	base    *url.URL
+	plain   bool
+	http    *http.Client
+	log     *slog.Logger
+	now     func() time.Time
+	retries int
+	apiKey  string
+
+	secretKey string // of a verifier
+	store     TokenStore
+	origins   []string
+	device    string
+	issuer    string
+	audience  string
+	tokType   string
+	remember  int
+	late      bool
 }
 
 // takes records an error if the option is not for this constructor.
@@ -87,6 +90,19 @@ func WithAPIKey(key string) Option {
 			c.errs = append(c.errs, errors.New("WithAPIKey: this is a secret key, which only NewAdmin accepts"))
 		}
 		c.apiKey = key
+	}
+}
+
+// WithSecretKey sets the verifier's own secret key, "sk_…", with the scope
+// auth.keys.verify. With it, the verifier asks the server about the secret keys that
+// programs send to routes with [auth.AllowKeys]. For NewVerifier.
+func WithSecretKey(key string) Option {
+	return func(c *config) {
+		c.takes("WithSecretKey", forVerifier)
+		if !strings.HasPrefix(key, apikey.SecretPrefix) {
+			c.errs = append(c.errs, errors.New("WithSecretKey: this is not a secret key, sk_…"))
+		}
+		c.secretKey = key
 	}
 }
 

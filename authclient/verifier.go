@@ -45,8 +45,9 @@ const (
 // To prevent that, require [auth.CheckSession], which calls the server each time, or
 // call Revoke.
 type Verifier struct {
-	wire    *wire
-	revoked *token.Revocations
+	wire     *wire
+	revoked  *token.Revocations
+	keyCache keyCache
 
 	core    atomic.Pointer[token.Verifier] // nil while there are no keys
 	readAt  atomic.Int64                   // when the keys were read; Unix nanoseconds
@@ -79,7 +80,7 @@ func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, er
 		return nil, err
 	}
 	c.retries = 0
-	v := &Verifier{wire: newWire(c), issuer: c.issuer}
+	v := &Verifier{wire: newWire(c), keyCache: newKeyCache(), issuer: c.issuer}
 	v.revoked = token.NewRevocations(token.Options{Life: token.MaxLife}, v.Now) // the longest possible, because the server's is not known
 	if err := v.wait(ctx, v.read()); err != nil && !c.late {
 		return nil, err
@@ -126,6 +127,10 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*auth.Claims, erro
 // requirement auth.CheckSession calls the server. A token that omits its permissions
 // because they are too many does not meet auth.HasPermission here, because only the
 // server knows the roles.
+//
+// With [auth.AllowKeys] and [WithSecretKey], the server checks the secret keys of requests.
+// Its answers are used for ten seconds, so that a revoked key works for at most so long.
+// Keys that are bound to networks are refused here.
 func (v *Verifier) Require(next http.Handler, reqs ...auth.Requirement) http.Handler {
 	return v.RequireAll(reqs...)(next)
 }
@@ -134,9 +139,10 @@ func (v *Verifier) Require(next http.Handler, reqs ...auth.Requirement) http.Han
 //
 //	r.Use(v.RequireAll(auth.HasPermission("notes.read")))
 func (v *Verifier) RequireAll(reqs ...auth.Requirement) func(http.Handler) http.Handler {
+	keys := v.takesKeys(reqs)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			c, err := v.admit(r, reqs)
+			passed, err := v.admit(r, reqs, keys)
 			if err != nil {
 				log := v.wire.log
 				if v.core.Load() == nil { // read logs the outage; a line for each request could fill the log
@@ -145,7 +151,7 @@ func (v *Verifier) RequireAll(reqs ...auth.Requirement) func(http.Handler) http.
 				token.Root.WriteError(w, r, log, err)
 				return
 			}
-			next.ServeHTTP(w, r.WithContext(token.NewContext(r.Context(), c)))
+			next.ServeHTTP(w, passed)
 		})
 	}
 }
@@ -167,11 +173,7 @@ func (v *Verifier) Now() time.Time { return v.wire.now() }
 // WithHTTPClient, and then answers 503.
 func (v *Verifier) LiveSession(r *http.Request, _ *auth.Claims) error {
 	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	limit := v.wire.http.Timeout
-	if limit <= 0 {
-		limit = checkTime
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	ctx, cancel := v.checking(r.Context())
 	defer cancel()
 	err := v.wire.do(ctx, call{method: http.MethodGet, path: "/me", bearer: strings.TrimSpace(token)}, nil)
 	var e *Error
@@ -185,9 +187,21 @@ func (v *Verifier) LiveSession(r *http.Request, _ *auth.Claims) error {
 	return unavailable()
 }
 
-// admit verifies the access token of a request and checks requirements. Requirements
-// receive a copy of the claims, because they may be application code.
-func (v *Verifier) admit(r *http.Request, reqs []auth.Requirement) (*token.Claims, error) {
+// checking limits the time of a call for which a request waits.
+func (v *Verifier) checking(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := v.wire.http.Timeout
+	if limit <= 0 {
+		limit = checkTime
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+// admit verifies the access token of a request and checks requirements, and returns the
+// request as next receives it. keys reports whether the route takes secret keys.
+func (v *Verifier) admit(r *http.Request, reqs []auth.Requirement, keys bool) (*http.Request, error) {
+	if text, sent := token.SecretKey(r); keys && sent {
+		return v.admitKey(r, text, reqs)
+	}
 	k, err := v.keys(r.Context())
 	if err != nil {
 		return nil, err
@@ -197,16 +211,28 @@ func (v *Verifier) admit(r *http.Request, reqs []auth.Requirement) (*token.Claim
 		return nil, token.Root.Error(err)
 	}
 	c, err := v.verify(r.Context(), k, text)
-	if err != nil || len(reqs) == 0 {
-		return c, err
+	if err != nil {
+		return nil, err
+	}
+	if err := v.meets(r, c, reqs); err != nil {
+		return nil, err
+	}
+	return r.WithContext(token.NewContext(r.Context(), c)), nil
+}
+
+// meets checks requirements. They receive a copy of the claims, because they may be
+// application code.
+func (v *Verifier) meets(r *http.Request, c *token.Claims, reqs []auth.Requirement) error {
+	if len(reqs) == 0 {
+		return nil
 	}
 	own := (*auth.Claims)(c.Clone())
 	for _, req := range reqs {
-		if err := req(v, r, own); err != nil {
-			return nil, err
+		if err := req.Check(v, r, own); err != nil {
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // verify checks a token with the keys k. If the token has another key id and newer keys

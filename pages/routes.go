@@ -193,7 +193,7 @@ func (v *visit) admit() error {
 	v.texts = v.p.texts[v.Locale]
 	v.User = User{Email: u.Email, EmailVerified: u.EmailVerified(), Phone: u.Phone, FullName: u.FullName, MFAEnabled: u.MFAEnabled}
 	if v.rt.access == fresh {
-		return auth.FreshAuth(v.p.kit.RecentPeriod())(v.p.a, v.r, v.claims)
+		return auth.FreshAuth(v.p.kit.RecentPeriod()).Check(v.p.a, v.r, v.claims)
 	}
 	return nil
 }

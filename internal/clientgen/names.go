@@ -75,6 +75,7 @@ var names = []name{
 	{"PATCH /admin/keys/{id}", "keys", "update", "UpdateKey", "", ""},
 	{"DELETE /admin/keys/{id}", "keys", "delete", "RevokeKey", "", ""},
 	{"POST /admin/keys/{id}/rotate", "keys", "rotate", "RotateKey", "", ""},
+	{"POST /admin/keys/verify", "keys", "verify", "VerifyKey", "", "VerifiedKey"},
 	{"GET /admin/settings", "settings", "get", "Settings", "", ""},
 	{"PATCH /admin/settings", "settings", "update", "UpdateSettings", "SettingsChanges", ""},
 	{"POST /admin/settings/test-mail", "settings", "testMail", "TestMail", "", ""},

@@ -77,6 +77,9 @@ type Keys interface {
 	// SecretKey returns the current state of a secret key. A key of WithSecretKeys has no
 	// ID. Errors: invalid_api_key, rate_limited.
 	SecretKey(ctx context.Context, text string) (store.APIKey, error)
+	// DecideKeys sets the function that returns the present permissions of a secret key.
+	// Errors: invalid_api_key, and those of the store.
+	DecideKeys(decide func(ctx context.Context, k store.APIKey) ([]string, error))
 	// SecretKeys returns the keys of WithSecretKeys.
 	SecretKeys() []store.APIKey
 	// SecretKeyNamed returns the key of WithSecretKeys with a name. named reports whether

@@ -147,6 +147,13 @@ func Bearer(r *http.Request) (text string, given bool, err error) {
 	return text, true, nil
 }
 
+// SecretKey returns the secret API key of a request's only Authorization header, if the
+// header has one. Cookies and other headers are not read.
+func SecretKey(r *http.Request) (string, bool) {
+	text, given, err := Bearer(r)
+	return text, given && err == nil && strings.HasPrefix(text, apikey.SecretPrefix)
+}
+
 func isPublicKey(text string) bool {
 	parts, ok := apikey.Parse(text)
 	return ok && parts.Public
@@ -188,6 +195,9 @@ var Root struct {
 	// Error converts an error of this package to an *auth.Error. It returns other errors
 	// unchanged.
 	Error func(error) error
+
+	// SecretInBrowser returns the error for a secret key that a browser sent.
+	SecretInBrowser func() error
 
 	// WriteError writes the response for err as auth.Auth.WriteError does.
 	WriteError func(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error)

@@ -41,13 +41,17 @@ const (
 //
 // AsUser commits the transaction if fn returns nil. If fn returns an error or panics,
 // AsUser rolls it back, and returns fn's error unchanged. It also returns errors of the
-// database, and an error for claims without a user. fn must not end the transaction,
+// database, and errors for claims without a user, and for none in the context of a request
+// that a secret key sent (auth.AllowKeys). fn must not end the transaction,
 // which is an error, nor change the role or the claims for the session (set role
 // without local). AsUser protects against mistakes in a query, not against injected
 // SQL, which could reset the role.
 //
 // AsUser may be called concurrently, but fn must not use its transaction concurrently.
 func AsUser(ctx context.Context, pool *pgxpool.Pool, claims *auth.Claims, fn func(pgx.Tx) error) error {
+	if claims == nil && auth.KeyFrom(ctx) != nil {
+		return errors.New("rls: AsUser: a secret key sent this request, and it is no user")
+	}
 	role := roleAnon
 	said := map[string]any{}
 	if claims != nil {

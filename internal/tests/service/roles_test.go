@@ -82,7 +82,7 @@ func TestClaimsAreTheCallersOwn(t *testing.T) {
 		c.UserID = "root"
 	}
 	w.Require(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { spoil(auth.ClaimsFrom(r.Context())) }),
-		func(_ auth.Service, _ *http.Request, c *auth.Claims) error { spoil(c); return nil }).ServeHTTP(httptest.NewRecorder(), request())
+		auth.RequirementFunc(func(_ auth.Service, _ *http.Request, c *auth.Claims) error { spoil(c); return nil })).ServeHTTP(httptest.NewRecorder(), request())
 	if c, err := w.Verify(ada.AccessToken); err == nil {
 		spoil(c)
 	}

@@ -479,6 +479,12 @@ export interface KeysRotateInput {
   overlap?: number | undefined;
 }
 
+/** Input of POST /admin/keys/verify, see {@link AdminOperations}. */
+export interface KeysVerifyInput {
+  /** The text of the key. */
+  key: string;
+}
+
 /** Input of PATCH /admin/settings, see {@link AdminOperations}. */
 export interface SettingsUpdateInput {
   /** Users may delete their own account. */
