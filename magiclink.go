@@ -229,7 +229,7 @@ func (a *Auth) handleMagicLinkForm(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	if !form.Has("token") {
+	if !form.Has("token") && (form.Has("code") || form.Has("do")) {
 		return a.finishWaiting(w, r, form)
 	}
 	remember, err := rememberField(form)
