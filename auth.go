@@ -121,6 +121,7 @@ type Auth struct {
 
 	missedOnce       sync.Once // these guard warnings that are logged only once
 	insecureOnce     sync.Once
+	loopbackOnce     sync.Once
 	proxyHeadersOnce sync.Once
 
 	sessionCount atomic.Uint32 // see idAt

@@ -64,7 +64,11 @@ func (a *Auth) redirects() []redirect.Pattern {
 	listed := a.settings.now.Load().redirects
 	var own []redirect.Pattern
 	for _, pages := range a.mountedPageOptions() {
-		own = append(own, redirect.Pattern{Scheme: a.cfg.baseURL.Scheme, Host: a.cfg.baseURL.Hostname(), Port: a.cfg.baseURL.Port(), Path: pages.ReturnPath})
+		for _, path := range []string{pages.ReturnPath, pages.ActPath} {
+			if path != "" {
+				own = append(own, redirect.Pattern{Scheme: a.cfg.baseURL.Scheme, Host: a.cfg.baseURL.Hostname(), Port: a.cfg.baseURL.Port(), Path: path})
+			}
+		}
 	}
 	return append(own, listed...)
 }
@@ -88,6 +92,10 @@ func (k kit) servePage(w http.ResponseWriter, r *http.Request, h func(http.Respo
 			panic(v)
 		}
 	}()
+	if to := k.a.atOwnHost(r); to != "" {
+		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+		return nil
+	}
 	k.a.waitForBody(w, r)
 	if jarOf(r.Context()) == nil && !k.a.Settings(r.Context()).Enabled.On() { // pages with their own sessions stay open, so that an operator can switch sign-in on again
 		return fail(CodeNotFound, nil)

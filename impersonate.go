@@ -3,11 +3,14 @@ package auth
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"golang.org/x/oauth2"
 
 	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
@@ -200,10 +203,65 @@ func (k kit) SessionInfo(s Session, current string) any { return sessionInfo(s, 
 
 func (k kit) SessionView(info any) any { return info.(SessionInfo).view() }
 
-func (k kit) CheckRedirect(target string) error { return k.a.allowRedirect(target) }
+func (k kit) CheckActing(redirectTo, challenge string) error {
+	switch {
+	case redirectTo == "" && challenge != "":
+		return invalid("redirect_to", "is required with code_challenge")
+	case redirectTo != "" && !validChallenge(challenge):
+		return invalid("code_challenge", "has to be the S256 challenge of the browser that continues")
+	}
+	return k.a.allowRedirect(redirectTo)
+}
 
-func (k kit) ImpersonationURL(ctx context.Context, by Authority, id, redirectTo string) (string, error) {
-	secret, code := k.a.newLink(store.PurposeExchange, exchangeLife, linkData{Acts: id})
+func (k kit) ActPage() string {
+	pages := k.a.mountedPages.Load()
+	if pages == nil {
+		return ""
+	}
+	return k.Site().Origin + pages.ActPath
+}
+
+// actCookie is the cookie of StartActing.
+const actCookie = "act"
+
+func (k kit) StartActing(w http.ResponseWriter, returnTo string) string {
+	verifier := oauth2.GenerateVerifier()
+	k.SetCookie(w, actCookie, verifier+"."+base64.RawURLEncoding.EncodeToString([]byte(returnTo)), int(exchangeLife/time.Second))
+	return challengeOf(verifier)
+}
+
+func (k kit) Acting(r *http.Request) (verifier, returnTo string) {
+	verifier, encoded, _ := strings.Cut(k.Cookie(r, actCookie), ".")
+	to, err := base64.RawURLEncoding.DecodeString(encoded)
+	if err != nil {
+		return "", ""
+	}
+	return verifier, string(to)
+}
+
+func (k kit) StopActing(w http.ResponseWriter) { k.SetCookie(w, actCookie, "", -1) }
+
+func (k kit) ActingAs(ctx context.Context, code string) (User, error) {
+	t, err := k.a.store.PeekToken(ctx, store.PurposeExchange, hashLinkToken(code), k.a.now())
+	var d linkData
+	if err == nil {
+		err = json.Unmarshal(t.Data, &d)
+	}
+	var u User
+	if err == nil {
+		_, u, err = k.a.liveImpersonation(ctx, d.Acts)
+	}
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrSessionEnded):
+		return User{}, fail(CodeInvalidCode, err)
+	case err != nil:
+		return User{}, storeFailed(err)
+	}
+	return u, nil
+}
+
+func (k kit) ImpersonationURL(ctx context.Context, by Authority, id, redirectTo, challenge string) (string, error) {
+	secret, code := k.a.newLink(store.PurposeExchange, exchangeLife, linkData{Acts: id, Challenge: challenge})
 	if err := k.a.putToken(ctx, by, code); err != nil {
 		return "", err
 	}

@@ -61,6 +61,26 @@ func (a *Auth) insecure(r *http.Request) {
 	}
 }
 
+// atOwnHost returns the URL of a page at the host of the base URL, if the browser opened it
+// at another name of this machine, such as localhost for 127.0.0.1, and "" otherwise. Links
+// and providers lead to the base URL, where the cookies of the other name are missing. It
+// logs the first such request.
+func (a *Auth) atOwnHost(r *http.Request) string {
+	own := a.cfg.baseURL
+	if isUnsafe(r) || r.Host == own.Host || !isLoopbackHost(own.Hostname()) {
+		return ""
+	}
+	asked := url.URL{Host: r.Host}
+	if !isLoopbackHost(asked.Hostname()) || asked.Port() != own.Port() {
+		return ""
+	}
+	to := url.URL{Scheme: own.Scheme, Host: own.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
+	a.loopbackOnce.Do(func() {
+		a.cfg.log.WarnContext(r.Context(), "auth: pages were opened at another host than that of the base URL, where browsers have other cookies; they redirect to the base URL", "host", r.Host, "base_url", own.String())
+	})
+	return to.String()
+}
+
 // logLevel returns the log level of a refused request.
 func logLevel(e *Error, err error) slog.Level {
 	switch {

@@ -96,8 +96,8 @@ var reached = map[string][]string{
 	},
 }
 
-// No operation bans, deletes, signs out or mails anybody, or changes an address or a
-// password, for an actor who has used up the budget.
+// No operation bans, deletes, signs out or mails anybody, shows a link, or changes an
+// address or a password, for an actor who has used up the budget.
 func TestOperationsThatReachAccountsCount(t *testing.T) {
 	use := func(o *office, s *authtest.SignedIn, limit string, n int) func() {
 		kit := host.Of(o)
@@ -165,6 +165,9 @@ func TestOperationsThatReachAccountsCount(t *testing.T) {
 					}
 					if n := sent() - messages; n != 0 {
 						t.Errorf("%d messages", n)
+					}
+					if a.body["url"] != nil {
+						t.Error("a link is shown")
 					}
 					if _, _, err := o.Store.Session(t.Context(), target.SessionID, o.Clock.Now()); err != nil {
 						t.Errorf("the session: %v", err)

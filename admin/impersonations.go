@@ -45,7 +45,10 @@ type ImpersonateParams struct {
 	UserID     string `path:"id"`
 	Reason     string `json:"reason"`      // for the audit log; required
 	RedirectTo string `json:"redirect_to"` // where a browser continues, on the allow-list; empty: the token is returned
-	Revision   *int64 `header:"If-Match"`  // of the account that the caller saw; nil: any
+	// CodeChallenge is the S256 challenge (RFC 7636) of that browser, which exchanges the
+	// code with the verifier; required with RedirectTo.
+	CodeChallenge string `json:"code_challenge"`
+	Revision      *int64 `header:"If-Match"` // of the account that the caller saw; nil: any
 }
 
 // ImpersonateResult is the token to act with, or the URL for a browser to get it.
@@ -73,7 +76,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 	if err := m.reason(p.Reason); err != nil {
 		return ImpersonateResult{}, err
 	}
-	if err := m.kit.CheckRedirect(p.RedirectTo); err != nil {
+	if err := m.kit.CheckActing(p.RedirectTo, p.CodeChallenge); err != nil {
 		return ImpersonateResult{}, err
 	}
 	id, err := carryOut(ctx, m, who, opImpersonate, p.UserID, auth.EventImpersonationBegun, func(t *attempt) (string, error) {
@@ -105,7 +108,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 		return ImpersonateResult{}, err
 	}
 	if p.RedirectTo != "" {
-		url, err := m.kit.ImpersonationURL(ctx, who.authority(), id, p.RedirectTo)
+		url, err := m.kit.ImpersonationURL(ctx, who.authority(), id, p.RedirectTo, p.CodeChallenge)
 		return ImpersonateResult{SessionID: id, URL: url}, err
 	}
 	tokens, err := m.kit.ImpersonationTokens(ctx, id)

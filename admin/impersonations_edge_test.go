@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/oauth2"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/storetap"
@@ -16,10 +18,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
+// actVerifier is the verifier of the browser that goes on as another user.
+const actVerifier = "verifier-of-the-operators-own-browser-0123456789"
+
 // codeFor starts an impersonation and returns the code for its token.
 func (s *stage) codeFor() string {
 	s.t.Helper()
-	res, err := s.adm.Impersonate(s.t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "ticket 7", RedirectTo: "https://app.example.com/x"})
+	res, err := s.adm.Impersonate(s.t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "ticket 7", RedirectTo: "https://app.example.com/x", CodeChallenge: oauth2.S256ChallengeFromVerifier(actVerifier)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -48,13 +53,13 @@ func TestImpersonationWhileTheStoreIsAway(t *testing.T) {
 	s.want("GET", "/auth/v1/me", 503, auth.CodeUnavailable)
 	s.want("GET", "/own/live", 503, auth.CodeUnavailable)
 	s.want("POST", "/auth/v1/login", 503, auth.CodeUnavailable)
-	if status, c, _ := s.send("", "POST", "/auth/v1/exchange", `{"code":"`+code+`"}`); status != 503 || c != auth.CodeUnavailable {
+	if status, c, _ := s.send("", "POST", "/auth/v1/exchange", `{"code":"`+code+`","code_verifier":"`+actVerifier+`"}`); status != 503 || c != auth.CodeUnavailable {
 		t.Errorf("exchange: %d %s", status, c)
 	}
 	without("EndImpersonation")
 	s.want("POST", "/auth/v1/logout", 503, auth.CodeUnavailable)
 	without("PutToken")
-	res, err := s.adm.Impersonate(t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "ticket 7", RedirectTo: "https://app.example.com/x"})
+	res, err := s.adm.Impersonate(t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "ticket 7", RedirectTo: "https://app.example.com/x", CodeChallenge: oauth2.S256ChallengeFromVerifier(actVerifier)})
 	if wantCode(t, err, auth.CodeUnavailable); res.URL != "" {
 		t.Errorf("%+v", res)
 	}
@@ -85,7 +90,7 @@ func TestEndedImpersonationIsNobodys(t *testing.T) {
 	if _, err := s.adm.EndSessions(t.Context(), admin.System("test").Accepting(), s.ada.User.ID, "enough"); err != nil {
 		t.Fatal(err)
 	}
-	if status, c, _ := s.send("", "POST", "/auth/v1/exchange", `{"code":"`+code+`"}`); status != 400 || c != auth.CodeInvalidCode {
+	if status, c, _ := s.send("", "POST", "/auth/v1/exchange", `{"code":"`+code+`","code_verifier":"`+actVerifier+`"}`); status != 400 || c != auth.CodeInvalidCode {
 		t.Errorf("exchange: %d %s", status, c)
 	}
 }

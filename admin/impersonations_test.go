@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"golang.org/x/oauth2"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
@@ -191,7 +193,7 @@ func TestImpersonationLeavesNoTrace(t *testing.T) {
 		s.Clock.Advance(time.Minute) // sends the pending messages
 		mails := len(s.Inbox.Messages())
 		s.begin()
-		res, err := s.adm.Impersonate(t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: id, Reason: "ticket 8", RedirectTo: "https://app.example.com/x"})
+		res, err := s.adm.Impersonate(t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: id, Reason: "ticket 8", RedirectTo: "https://app.example.com/x", CodeChallenge: oauth2.S256ChallengeFromVerifier(actVerifier)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +207,7 @@ func TestImpersonationLeavesNoTrace(t *testing.T) {
 		if err != nil || u.Host != "app.example.com" || u.Path != "/x" || res.AccessToken != "" {
 			t.Fatalf("%+v", res)
 		}
-		body := `{"code":"` + u.Query().Get("code") + `"}`
+		body := `{"code":"` + u.Query().Get("code") + `","code_verifier":"` + actVerifier + `"}`
 		status, _, traded := s.send("", "POST", "/auth/v1/exchange", body)
 		if status != 200 || traded["refresh_token"] != nil || traded["access_token"] == nil {
 			t.Fatalf("%d %v", status, traded)
@@ -338,7 +340,10 @@ func TestImpersonateRefuses(t *testing.T) {
 			"somebody with another permission": {actor(s.operator), of(more.User.ID), auth.CodeTargetStronger},
 			"nobody there":                     {actor(s.operator), of(s.acts.SessionID), auth.CodeUserNotFound},
 			"no reason":                        {actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID}, auth.CodeValidationFailed},
-			"another's site":                   {actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "x", RedirectTo: "https://evil.example.com/"}, auth.CodeRedirectNotAllowed},
+			"a code for any browser":           {actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "x", RedirectTo: "https://app.example.com/x"}, auth.CodeValidationFailed},
+			"a challenge of another method":    {actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "x", RedirectTo: "https://app.example.com/x", CodeChallenge: actVerifier}, auth.CodeValidationFailed},
+			"a challenge for no page":          {actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "x", CodeChallenge: oauth2.S256ChallengeFromVerifier(actVerifier)}, auth.CodeValidationFailed},
+			"another's site":                   {actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "x", RedirectTo: "https://evil.example.com/", CodeChallenge: oauth2.S256ChallengeFromVerifier(actVerifier)}, auth.CodeRedirectNotAllowed},
 		} {
 			t.Run(name, func(t *testing.T) {
 				_, err := s.adm.Impersonate(t.Context(), test.who, test.p)

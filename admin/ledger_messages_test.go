@@ -125,8 +125,8 @@ func TestLedgerOfImpersonations(t *testing.T) {
 		l.signIn("gone")
 		l.play("owner", "POST /users/$gone/ban", `{"reason":"x"}`)
 		l.made("first", "desk", "POST /users/$ada/impersonate", `{"reason":"ticket 7"}`)
-		l.made("second", "owner", "POST /users/$raw/impersonate", `{"reason":"ticket 8","redirect_to":"https://app.test/in"}`, "User-Agent: curl/8")
-		for _, body := range []string{`{}`, `{"reason":"` + strings.Repeat("x", 501) + `"}`, `{"reason":"x","redirect_to":"https://evil.test/"}`, `{"reason":"x\u0000"}`, `{"reason":1}`} {
+		l.made("second", "owner", "POST /users/$raw/impersonate", `{"reason":"ticket 8","redirect_to":"https://app.test/in","code_challenge":"qOvah1pr6ukJG77KO3U91MgKQTiTZ2PNg4TcM8sUGUQ"}`, "User-Agent: curl/8")
+		for _, body := range []string{`{}`, `{"reason":"` + strings.Repeat("x", 501) + `"}`, `{"reason":"x","redirect_to":"https://evil.test/","code_challenge":"qOvah1pr6ukJG77KO3U91MgKQTiTZ2PNg4TcM8sUGUQ"}`, `{"reason":"x","redirect_to":"https://app.test/in"}`, `{"reason":"x\u0000"}`, `{"reason":1}`} {
 			l.play("desk", "POST /users/$ada/impersonate", body)
 		}
 		for _, id := range []string{"$peer", "$desk", "$owner", "$gone", "$ada.session"} {

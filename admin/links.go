@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	opMakeLink = operation{created: http.StatusCreated, pattern: "POST /links", secret: true, permission: PermCredentials, against: stronger, adds: true, stepUp: true, fails: linking}
+	opMakeLink = operation{spends: true, created: http.StatusCreated, pattern: "POST /links", secret: true, permission: PermCredentials, against: stronger, adds: true, stepUp: true, fails: linking}
 	opSend     = operation{spends: true, created: http.StatusAccepted, pattern: "POST /users/{id}/send", permission: PermMessagesSend, against: managing, self: true, fails: append([]auth.Code{auth.CodeRateLimited}, linking...)}
 
 	linking = []auth.Code{auth.CodeMethodDisabled, auth.CodeUserBanned, auth.CodeRedirectNotAllowed}
@@ -61,7 +61,7 @@ type MakeLinkParams struct {
 // the flow; the audit log records its creator, and not the link. Errors:
 // CodeUserNotFound, CodeTargetStronger, CodeValidationFailed, CodeMethodDisabled,
 // CodeUserBanned, CodeRedirectNotAllowed, CodeMissingPermission (LinkAccept is shown only to
-// people with "*").
+// people with "*"), CodeRateLimited.
 func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (MadeLink, error) {
 	if (p.UserID == "") == (p.Email == "") {
 		return MadeLink{}, m.kit.Invalid("user_id", "or email has to be given, and not both")

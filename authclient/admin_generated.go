@@ -625,7 +625,10 @@ func (a *Admin) RemoveRole(ctx context.Context, userID, role string, opts ...Cal
 
 // ImpersonateParams are the parameters of Admin.Impersonate.
 type ImpersonateParams struct {
-	Reason string `json:"reason"` // For the audit log.
+	// The S256 challenge (RFC 7636) of that browser, which exchanges the code with the
+	// verifier; required with redirect_to.
+	CodeChallenge string `json:"code_challenge,omitempty"`
+	Reason        string `json:"reason"` // For the audit log.
 	// The browser's next page: the response has url instead of the token.
 	RedirectTo string `json:"redirect_to,omitempty"`
 }
@@ -635,7 +638,8 @@ type ImpersonationToken struct {
 	AccessToken string `json:"access_token"`
 	ExpiresIn   int    `json:"expires_in"`
 	SessionID   string `json:"session_id"`
-	// redirect_to with a code for POST /exchange, valid for a minute.
+	// redirect_to with a code for POST /exchange with the code_verifier, valid for a
+	// minute.
 	URL string `json:"url"`
 }
 

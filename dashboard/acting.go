@@ -3,12 +3,15 @@ package dashboard
 import (
 	"encoding/base64"
 	"encoding/json"
+	"net/url"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/redirect"
 )
 
 // actingCookie holds the impersonations that the visitor runs in the application. It is
@@ -49,6 +52,46 @@ func (v *visit) storeActing(list []acting) {
 		seconds = -1
 	}
 	v.d.kit.SetCookie(v.w, actingCookie, base64.RawURLEncoding.EncodeToString(b), seconds)
+}
+
+// actPage returns the application's page where this browser can go on as another user. It
+// is "" without package pages, and if the dashboard has another origin, because the browser
+// would not send the cookie with the verifier there.
+func (v *visit) actPage() string {
+	page := v.d.kit.ActPage()
+	if u, err := url.Parse(page); err != nil || u.Host != v.r.Host {
+		return ""
+	}
+	return page
+}
+
+// actFields asks where the application continues: at a path, if its own page exchanges the
+// code. Otherwise the application's page opens this form with its own address and code
+// challenge.
+func actFields(v *visit) ([]field, error) {
+	fields := []field{reasonField(v, true)}
+	if v.actPage() != "" {
+		return append(fields, field{Name: "return_to", Label: v.t("Where in the application"), Hint: v.t("A path, such as /orders. Empty: the first page.")}), nil
+	}
+	fields = append(fields,
+		field{Name: "redirect_to", Label: v.t("Where in the application"), Type: "url", Required: true, List: v.redirects(), Hint: v.t("An address from the list of allowed redirects, which exchanges the code for a session")},
+		field{Name: "code_challenge", Label: v.t("Code challenge"), Required: true, Hint: v.t("From the page that exchanges the code. It can open this form with both fields in the address.")})
+	for i := range fields[1:] {
+		fields[1+i].entered(v.r.URL.Query())
+	}
+	return fields, nil
+}
+
+func postAct(v *visit) (any, error) {
+	p := admin.ImpersonateParams{UserID: v.id(), Reason: v.formValue("reason"), RedirectTo: v.formValue("redirect_to"), CodeChallenge: v.formValue("code_challenge")}
+	if page := v.actPage(); page != "" {
+		to := v.formValue("return_to")
+		if to != "" && !redirect.IsLocal(to) {
+			return nil, v.d.kit.Invalid("return_to", "is not a path of the application")
+		}
+		p.RedirectTo, p.CodeChallenge = page, v.d.kit.StartActing(v.w, to)
+	}
+	return v.d.adm.Impersonate(v.ctx, v.actor, p)
 }
 
 // ownSession returns the id of the visitor's session, or "" if the application has its

@@ -33,7 +33,7 @@ type action struct {
 	preview      func(*visit, *page) error           // adds the affected records to the page
 	onSuccess    func(*visit)                        // runs after the operation succeeded
 	noDialog     bool                                // no dialog, because the form is large
-	noCurl       bool                                // no curl example, because the form does more than the operation
+	noCurl       bool                                // no curl example: the form does more than the operation, or keys may not call it
 }
 
 // actionRoutes are the routes of all actions.

@@ -39,7 +39,7 @@ var deeds = map[string]struct {
 	"/users/{id}/identities/{identity}/unlink": {"/users/{linked}/identities/{identity}/unlink", url.Values{"force": {"1"}}, "Unlinked."},
 	"/users/{id}/link":                         {"/users/{ada}/link", nil, "It is shown only once."},
 	"/users/{id}/send":                         {"/users/{ada}/send", nil, "It was sent."},
-	"/users/{id}/impersonate":                  {"/users/{ada}/impersonate", url.Values{"reason": {"ticket 7"}, "redirect_to": {"{url}/app"}}, "The link is valid for one minute."},
+	"/users/{id}/impersonate":                  {"/users/{ada}/impersonate", url.Values{"reason": {"ticket 7"}, "redirect_to": {"{url}/app"}, "code_challenge": {actChallenge}}, "The link is valid for one minute."},
 	"/users/{id}/roles":                        {"/users/{ada}/roles", url.Values{"roles": {"support"}}, "The roles were changed"},
 	"/users/{id}/sign-out":                     {"/users/{ada}/sign-out", nil, "All sessions have ended."},
 	"/sessions/{id}/end":                       {"/sessions/{session}/end", nil, "The session has ended."},
@@ -118,7 +118,7 @@ var asCurl = regexp.MustCompile(`curl -X ([A-Z]+) '([^']+)'`)
 func (o *office) wantCurl(b *browser, form string) {
 	o.t.Helper()
 	asked := asCurl.FindStringSubmatch(b.text())
-	if several := form == "/users/bulk" || form == "/users/import"; several != (asked == nil) {
+	if none := slices.Contains([]string{"/users/bulk", "/users/import", "/users/{id}/impersonate"}, form); none != (asked == nil) {
 		o.t.Errorf("as curl: %q", asked)
 	}
 	if asked == nil {

@@ -120,7 +120,7 @@ func TestActingEndsWithItsSession(t *testing.T) {
 	ids := o.ids()
 	o.user("auditor@example.com", "auditor")
 	b := o.signedIn("owner@example.com")
-	b.post("/dashboard"+ids.Replace("/users/{ada}/impersonate"), url.Values{"reason": {"ticket 7"}, "redirect_to": {o.url + "/app"}})
+	b.post("/dashboard"+ids.Replace("/users/{ada}/impersonate"), url.Values{"reason": {"ticket 7"}, "redirect_to": {o.url + "/app"}, "code_challenge": {actChallenge}})
 	b.want(http.StatusOK, "The link is valid for one minute.")
 	b.post("/dashboard/sign-out", url.Values{})
 	b.get("/dashboard/")

@@ -24,6 +24,9 @@ import (
 	"github.com/authmount/auth/store"
 )
 
+// actChallenge is the code challenge of a page that goes on as another user.
+const actChallenge = "qOvah1pr6ukJG77KO3U91MgKQTiTZ2PNg4TcM8sUGUQ"
+
 // office is a service with its dashboard, on a real port.
 type office struct {
 	*authtest.Env
@@ -32,6 +35,7 @@ type office struct {
 	url   string
 	dash  *dashboard.Dashboard
 	owner auth.User
+	mux   *http.ServeMux
 
 	numbers int
 }
@@ -63,6 +67,7 @@ func newOffice(t *testing.T, store auth.Store, of admin.Options, opts ...auth.Op
 	mux.Handle("/auth/v1/", o.Handler())
 	mux.Handle("/auth/v1/admin/", o.adm.Handler())
 	mux.Handle("/dashboard/", o.dash)
+	o.mux = mux
 	srv.Start()
 	t.Cleanup(srv.Close)
 	o.owner = o.user("owner@example.com", auth.RoleOwner)

@@ -150,13 +150,8 @@ func accessActions() []action {
 			},
 		},
 		{
-			at: "/users/{id}/impersonate", operation: "POST /users/{id}/impersonate", title: "Impersonate this user", text: "For 15 minutes, in the application. It is recorded, and the user sees it in their list of sessions.", submit: "Start", danger: true, back: toUser(""),
-			fields: func(v *visit) ([]field, error) {
-				return []field{reasonField(v, true), {Name: "redirect_to", Label: v.t("Where in the application"), Type: "url", Required: true, List: v.redirects(), Hint: v.t("An address from the list of allowed redirects, which exchanges the code for a session")}}, nil
-			},
-			do: func(v *visit) (any, error) {
-				return v.d.adm.Impersonate(v.ctx, v.actor, admin.ImpersonateParams{UserID: v.id(), Reason: v.formValue("reason"), RedirectTo: v.formValue("redirect_to")})
-			},
+			at: "/users/{id}/impersonate", operation: "POST /users/{id}/impersonate", noCurl: true, title: "Impersonate this user", text: "For 15 minutes, in the application. It is recorded, and the user sees it in their list of sessions.", submit: "Start", danger: true, back: toUser(""),
+			fields: actFields, do: postAct,
 			show: func(v *visit, o object) (*page, error) {
 				if u, err := v.account(); err == nil {
 					v.addActing(u.label(), o.str("session_id"))

@@ -104,7 +104,11 @@ func build(a *auth.Auth, o Options, jar *host.Jar) (*Pages, error) {
 		p.missed(r)
 		return auth.Reject(auth.CodeNotFound, "")
 	}, p.problem))
-	if err := k.UsePages(host.PageOptions{Look: p.look, ReturnPath: p.path(backPath), HasVerifier: p.holds, Separate: jar != nil}); err != nil {
+	actPath := ""
+	if jar == nil {
+		actPath = p.path("/act")
+	}
+	if err := k.UsePages(host.PageOptions{Look: p.look, ReturnPath: p.path(backPath), ActPath: actPath, HasVerifier: p.holds, Separate: jar != nil}); err != nil {
 		return nil, fmt.Errorf("pages.New: %w", err)
 	}
 	return p, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -180,4 +181,49 @@ func TestMust(t *testing.T) {
 		}
 	}()
 	pages.Must(authtest.New(t).Auth, pages.Options{})
+}
+
+// Pages that a developer opens at localhost continue at the base URL's name of the machine,
+// where the links of mails lead. The log says so once.
+func TestPagesAtLocalhost(t *testing.T) {
+	var log logged
+	mux := http.NewServeMux()
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	a := authtest.New(t, auth.WithDevMode(), auth.WithBaseURL(srv.URL+"/auth/v1"), auth.WithCookies(auth.CookieOptions{}), auth.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	mux.Handle("/account/", pages.Must(a.Auth, pages.Options{}))
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	send := func(method, host, path string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, strings.NewReader("login=x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		res, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res
+	}
+	own := strings.TrimPrefix(srv.URL, "http://")
+	_, port, _ := strings.Cut(own, ":")
+	const path = "/account/sign-in?return_to=%2Fnotes"
+	for _, host := range []string{"localhost:" + port, "[::1]:" + port} {
+		res := send(http.MethodGet, host, path)
+		if to := res.Header.Get("Location"); res.StatusCode != http.StatusTemporaryRedirect || to != srv.URL+path {
+			t.Errorf("%s: %d %s", host, res.StatusCode, to)
+		}
+	}
+	if n := strings.Count(log.String(), "another host than that of the base URL"); n != 1 {
+		t.Errorf("%d lines in the log", n)
+	}
+	// The own host, a post, another port, and another machine stay where they are.
+	for _, c := range [][2]string{{http.MethodGet, own}, {http.MethodPost, "localhost:" + port}, {http.MethodGet, "localhost:1"}, {http.MethodGet, "app.example.com:" + port}} {
+		if res := send(c[0], c[1], path); res.StatusCode == http.StatusTemporaryRedirect {
+			t.Errorf("%v is redirected", c)
+		}
+	}
 }

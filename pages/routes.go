@@ -49,6 +49,7 @@ func (p *Pages) routes() []route {
 		{at: "/sign-up/code", page: "enter_code", fields: []string{"code"}, show: showAddressCode("/sign-in"), post: postAddressCode("/sign-in")},
 		{at: "/forgot-password", apart: true, page: "forgot_password", fields: []string{"email"}, show: showForgot, post: postForgot},
 		{at: "/forgot-password/sent", apart: true, page: "check_mail", show: showSent("check_mail.forgot")},
+		{at: "/act", page: "act", show: showAct, post: postAct},
 		{at: "/sign-out", apart: true, page: "problem", post: postSignOut, noGet: true},
 		{at: "/signed-out", apart: true, page: "signed_out"},
 

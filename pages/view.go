@@ -56,6 +56,9 @@ type View struct {
 	Address   string // enter_code: the recipient of the code
 	SendAgain string // enter_code: the page that sends another one
 
+	ActAs   string // act: the user as whom an operator is about to act
+	ActCode string // act: the code for the form
+
 	Recovery      bool     // second_factor: asks for a recovery code
 	TrustDays     int      // second_factor: days for which the device can be trusted; 0: no checkbox
 	Trust         bool     // second_factor: the checkbox is checked
@@ -204,7 +207,7 @@ func sample() *View {
 		MinLength: 8, Message: "check_mail.forgot", Channel: "mail", Address: address, SendAgain: "/",
 		Recovery: true, TrustDays: 1, Trust: true, Forced: true, Setup: &Setup{Secret: "A", Spaced: "A", QRCode: "data:,"},
 		RecoveryCodes: []string{"a"}, ContinueTo: "/", User: User{Email: address, Phone: "+15550100", FullName: "Ada", MFAEnabled: true},
-		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, Provider: "Google",
+		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, Provider: "Google", ActAs: address, ActCode: "a",
 		values: map[string]string{}, errors: map[string]string{"email": "-", "code": "-", "password": "-"}, reasons: map[string][]string{"password": {"-"}},
 	}
 }

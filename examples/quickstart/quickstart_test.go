@@ -147,6 +147,7 @@ func TestWalk(t *testing.T) {
 	openNewest("Confirm")
 	do(shot("confirm-email"), browsertest.Type("#password", "correct horse battery"), browsertest.Click(`//form[.//input[@id="password"]]//button`), browsertest.Visible("#signed-in"), browsertest.Visible("#me-confirmed"))
 	wantText(ctx, t, "#me-confirmed", "yes")
+	says("Your address is confirmed. Next:")
 	do(browsertest.Click("#hello"))
 	says("Hello ada@example.com")
 	do(browsertest.Click("#refresh"))

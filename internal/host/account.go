@@ -149,9 +149,26 @@ type Accounts interface {
 	// ImpersonationTokens returns the access token of a live impersonation, as an
 	// *auth.Tokens. Errors: ErrSessionEnded, ErrNotFound, and those of custom claims.
 	ImpersonationTokens(ctx context.Context, id string) (any, error)
+	// CheckActing checks where an impersonation continues: an allowed redirect, with the
+	// code challenge of the browser that will exchange the code, or neither. A code without
+	// a challenge would let an operator plant the session in somebody else's browser.
+	CheckActing(redirectTo, challenge string) error
 	// ImpersonationURL returns redirectTo, which the caller checked, with a code for POST
-	// /exchange. A browser that opens it starts to act as the user.
-	ImpersonationURL(ctx context.Context, by store.Authority, id, redirectTo string) (string, error)
+	// /exchange. The browser with the verifier of the challenge starts to act as the user.
+	ImpersonationURL(ctx context.Context, by store.Authority, id, redirectTo, challenge string) (string, error)
+	// ActPage returns the URL of the application's page where a browser exchanges such a
+	// code; "" without package pages.
+	ActPage() string
+	// StartActing keeps a new verifier in a cookie of the browser, for a minute, with the
+	// path where the browser continues, and returns its code challenge.
+	StartActing(w http.ResponseWriter, returnTo string) (challenge string)
+	// Acting returns what StartActing kept in the browser of r, or "".
+	Acting(r *http.Request) (verifier, returnTo string)
+	// StopActing deletes that cookie.
+	StopActing(w http.ResponseWriter)
+	// ActingAs returns the user of a code of ImpersonationURL, and does not use it up.
+	// Errors: CodeInvalidCode.
+	ActingAs(ctx context.Context, code string) (store.User, error)
 }
 
 // Standing is the part of an account's roles that counts when the account acts.

@@ -35,14 +35,11 @@ type HTTP interface {
 	// ReadForm reads a posted form. Each name may occur once, except those in boxes.
 	// Errors: unsupported_media_type, bad_json.
 	ReadForm(r *http.Request, boxes ...string) (url.Values, error)
-	// WriteError prepares the response for an error: it logs the error as endpoints do,
-	// and sets the headers of its status. It returns an *auth.Error.
+	// WriteJSON writes v as the body of a response.
 	WriteJSON(w http.ResponseWriter, status int, v any) error
 	// WriteError prepares the response to an error: it logs the error as the endpoints
 	// do, and sets the headers that its status promises. It returns an *auth.Error.
 	WriteError(w http.ResponseWriter, r *http.Request, err error) error
-	// Log returns the service's log.
-	CheckRedirect(target string) error
 	// Log is the service's log.
 	Log() *slog.Logger
 }
@@ -142,6 +139,7 @@ func Codes[C ~string](list ...C) []string {
 type PageOptions struct {
 	Look       webpage.Look
 	ReturnPath string // path of the page to which providers and links redirect
+	ActPath    string // path of the page where operators begin to act as a user; "" if Separate
 
 	// Apart: the pages have their own look and sign-in, and the pages of links do not use
 	// them.

@@ -249,7 +249,7 @@ func actsAs(w *harness.World, actor harness.Session, id string) string {
 	if err := st.BeginImpersonation(ctx, store.BeginImpersonation{Change: kit.Change(ctx, harness.ByOperator()), Impersonation: i}); err != nil {
 		w.T.Fatal(err)
 	}
-	to, err := kit.ImpersonationURL(ctx, harness.ByOperator(), i.ID, "https://app.test/")
+	to, err := kit.ImpersonationURL(ctx, harness.ByOperator(), i.ID, "https://app.test/", "")
 	if err != nil {
 		w.T.Fatal(err)
 	}

@@ -240,11 +240,11 @@ func kitImpersonation() []harness.Row {
 			return returned(s.T, t, err)
 		}),
 		of("goes back", func(ctx context.Context, s *harness.Scene, kit host.Kit, i store.Impersonation, _ string) *harness.Answer {
-			to, err := kit.ImpersonationURL(ctx, harness.ByOperator(), i.ID, harness.AppURL)
+			to, err := kit.ImpersonationURL(ctx, harness.ByOperator(), i.ID, harness.AppURL, "")
 			return returned(s.T, to, err)
 		}),
 		of("is exchanged", func(ctx context.Context, s *harness.Scene, kit host.Kit, i store.Impersonation, _ string) *harness.Answer {
-			to, err := kit.ImpersonationURL(ctx, harness.ByOperator(), i.ID, harness.AppURL)
+			to, err := kit.ImpersonationURL(ctx, harness.ByOperator(), i.ID, harness.AppURL, "")
 			if err != nil {
 				return returned(s.T, nil, err)
 			}

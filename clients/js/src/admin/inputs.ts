@@ -172,6 +172,8 @@ export interface UsersAddRoleInput {
 
 /** Input of POST /admin/users/{id}/impersonate, see {@link AdminOperations}. */
 export interface UsersImpersonateInput {
+  /** The S256 challenge (RFC 7636) of that browser, which exchanges the code with the verifier; required with redirect_to. */
+  codeChallenge?: string | undefined;
   reason: string;
   /** The browser's next page: the response has url instead of the token. */
   redirectTo?: string | undefined;

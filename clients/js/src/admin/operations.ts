@@ -293,7 +293,7 @@ export interface AdminOperations {
       access_token?: string;
       expires_in?: number;
       session_id: UUID;
-      /** redirect_to with a code for POST /exchange, valid for a minute. */
+      /** redirect_to with a code for POST /exchange with the code_verifier, valid for a minute. */
       url?: string;
     }>>;
     /**
