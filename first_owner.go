@@ -183,8 +183,11 @@ func (a *Auth) handleFirstOwnerForm(w http.ResponseWriter, r *http.Request) erro
 	if err == nil {
 		_, err = a.becomeFirstOwner(r.Context(), within, form.Get("token"))
 	}
+	if errors.Is(err, CodeInsufficientAAL) { // the link is still valid
+		err = a.interruptSession(r.Context(), within)
+	}
 	if err != nil {
-		return a.showProblem(w, r, err)
+		return a.showInterrupted(w, r, err, waitingSignIn{To: a.linkItself("/admin"+firstOwnerPath, form.Get("token"))})
 	}
 	return a.showDone(w, r, page{Done: "owner"}, "")
 }

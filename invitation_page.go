@@ -142,19 +142,17 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 	if errors.As(err, &e) && (e.Code == CodeWeakPassword || e.Code == CodeValidationFailed || e.Code == CodeAccountExists || e.Code == CodeInvalidTOTPCode) {
 		return a.showInvitationPage(w, r, e.Status, form.Get("token"), page{Problem: e.Message, Reasons: e.Reasons})
 	}
-	if err != nil {
-		return a.showProblem(w, r, err)
+	if err != nil { // perhaps of the session in which it is accepted: the invitation is still valid
+		return a.showInterrupted(w, r, err, waitingSignIn{To: a.linkItself(linkPaths(KindInvitation), form.Get("token"))})
 	}
 	done := page{Done: "accepted", TakenOver: in.takenOver}
 	if a.cfg.cookies != nil {
 		tokens, err := a.signInInvited(r.Context(), in)
-		switch {
-		case err == nil:
-			a.setCookies(w, r, tokens, nil)
-			done.Done = doneSignedIn
-		case !errors.Is(err, CodeMFARequired) && !errors.Is(err, CodeMFAEnrollmentRequired): // asked for by the next sign-in
-			return a.showProblem(w, r, err)
+		if err != nil {
+			return a.showInterrupted(w, r, err, waitingSignIn{To: in.RedirectTo, TakenOver: in.takenOver})
 		}
+		a.setCookies(w, r, tokens, nil)
+		done.Done = doneSignedIn
 	}
 	return a.showDone(w, r, done, in.RedirectTo)
 }

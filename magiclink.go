@@ -206,12 +206,14 @@ func (a *Auth) createByMail(ctx context.Context, in *accountPermit, email string
 }
 
 // handleMagicLink is GET /magic-link/verify. It completes a link only with
-// LinkOptions.SignInByGET.
+// LinkOptions.SignInByGET. Without a token it is the page for a second factor.
 func (a *Auth) handleMagicLink(w http.ResponseWriter, r *http.Request) error {
 	secret, program := r.URL.Query().Get("token"), fromProgram(r)
 	switch {
 	case a.cfg.links.SignInByGET && r.Method == http.MethodGet && program:
 		return a.magicLinkJSON(w, r, secret, "")
+	case secret == "" && !program:
+		return a.showWaiting(w, r)
 	case a.cfg.links.SignInByGET && r.Method == http.MethodGet && a.cfg.cookies == nil:
 		return a.finishMagicLink(w, r, secret, nil)
 	case program:
@@ -221,11 +223,14 @@ func (a *Auth) handleMagicLink(w http.ResponseWriter, r *http.Request) error {
 	return a.showMagicLinkPage(w, r)
 }
 
-// handleMagicLinkForm handles the page's button.
+// handleMagicLinkForm handles the page's button, and the page for a second factor.
 func (a *Auth) handleMagicLinkForm(w http.ResponseWriter, r *http.Request) error {
 	form, err := a.readForm(r)
 	if err != nil {
 		return a.showProblem(w, r, err)
+	}
+	if !form.Has("token") && (form.Has("code") || form.Has("do")) {
+		return a.finishWaiting(w, r, form)
 	}
 	remember, err := rememberField(form)
 	if err != nil {
@@ -336,7 +341,7 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 	}
 	tokens, takenOver, err := a.signInByLink(r.Context(), VerifyMagicLinkParams{Token: secret, Within: within})
 	if err != nil {
-		return a.showProblem(w, r, err)
+		return a.showInterrupted(w, r, err, waitingSignIn{To: d.RedirectTo, Remember: remember, TakenOver: takenOver})
 	}
 	a.setCookies(w, r, tokens, remember)
 	return a.showDone(w, r, page{Done: "signed_in", TakenOver: takenOver}, d.RedirectTo)

@@ -225,6 +225,8 @@ type OAuthResult struct {
 	RedirectURL string
 	// Tokens are set if there is no RedirectURL, or if cookies carry the session.
 	Tokens *Tokens
+
+	returnTo string // RedirectURL without the result
 }
 
 // FinishOAuth completes a sign-in at a provider. The state is valid once, in the
@@ -245,7 +247,7 @@ func (a *Auth) FinishOAuth(ctx context.Context, c OAuthCallback) (*OAuthResult, 
 		e.signUp = ""
 	}
 	if err != nil && st.RedirectTo != "" {
-		res = &OAuthResult{RedirectURL: withQuery(st.RedirectTo, errorQuery(err))}
+		res = &OAuthResult{RedirectURL: withQuery(st.RedirectTo, errorQuery(err)), returnTo: st.RedirectTo}
 	}
 	if err != nil && linkTo == "" {
 		a.oauthFailed(ctx, st.Provider, err)
@@ -382,7 +384,8 @@ func (a *Auth) endsAtCallback(st oauthState) bool {
 }
 
 // completeOAuth returns the result for an authenticated user: a session, or a redirect
-// with a code. The exchange of the code asks for the second factor.
+// with a code. The exchange of the code asks for the second factor. After an invitation the
+// callback asks for it, because the link's page started the sign-in without a challenge.
 func (a *Auth) completeOAuth(ctx context.Context, u User, st oauthState, by credentialRef) (*OAuthResult, error) {
 	if a.endsAtCallback(st) {
 		tokens, err := a.completeSignIn(ctx, signIn{user: u, by: by, amr: a.newAMR(methodOAuth), gone: CodeBadOAuthState, remember: st.Remember})
@@ -390,7 +393,7 @@ func (a *Auth) completeOAuth(ctx context.Context, u User, st oauthState, by cred
 		if err == nil {
 			return &OAuthResult{RedirectURL: st.RedirectTo, Tokens: tokens}, nil
 		}
-		if st.RedirectTo == "" || !secondFactor {
+		if st.RedirectTo == "" || !secondFactor || st.Invitation != nil {
 			return nil, err
 		}
 	}

@@ -113,7 +113,13 @@ func (a *Auth) finishCallback(w http.ResponseWriter, r *http.Request) error {
 	if errors.As(err, &e) && e.signUp != "" && a.cfg.cookies != nil {
 		a.setSignUp(w, r, e.signUp)
 	}
+	to := ""
+	if res != nil {
+		to = res.returnTo
+	}
 	switch {
+	case err != nil && !fromProgram(r) && a.awaitsFactor(w, err, waitingSignIn{To: to}):
+		return a.goToFactor(w)
 	case err != nil && res == nil:
 		return err
 	case err != nil:

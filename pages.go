@@ -91,7 +91,7 @@ func seeOther(w http.ResponseWriter, to string) error {
 
 // page is the content of a link page. Templates read its fields, and App.
 type page struct {
-	Name         string // "confirm_sign_in", "type_code", "confirm_email", "link_elsewhere", "confirm_sign_up", "reset_password", "accept_invitation", "secure_account", "first_owner", "done", "problem"
+	Name         string // "confirm_sign_in", "type_code", "confirm_email", "link_elsewhere", "confirm_sign_up", "reset_password", "accept_invitation", "secure_account", "first_owner", "second_factor", "enrol", "recovery_codes", "done", "problem"
 	App          string
 	Logo         template.URL // URL of the application's logo, or ""
 	Home         string       // the application's start page, or ""
@@ -126,9 +126,13 @@ type page struct {
 
 	StartsClean, AsksFactor bool   // accept_invitation: the account starts clean; it has to show its second factor
 	FormTarget              string // origin that the form's answer redirects to
+
+	Setup         *factorSetup // enrol: the new factor; nil: not yet created
+	RecoveryCodes []string     // recovery_codes
+	Next          template.URL // recovery_codes: where the browser goes afterwards; "": the start page
 }
 
-var pageNames = []string{"confirm_sign_in", "type_code", "confirm_email", "link_elsewhere", "confirm_sign_up", "reset_password", "accept_invitation", "secure_account", "first_owner", "done", "problem"}
+var pageNames = []string{"confirm_sign_in", "type_code", "confirm_email", "link_elsewhere", "confirm_sign_up", "reset_password", "accept_invitation", "secure_account", "first_owner", "second_factor", "enrol", "recovery_codes", "done", "problem"}
 
 // pages are the parsed pages by name and locale.
 type pages struct {

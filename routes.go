@@ -101,8 +101,9 @@ func (a *Auth) routes() []route {
 			limits: first,
 			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier})},
 		{pattern: "POST /magic-link/verify", access: keyed, whenOff: true, handle: a.handleMagicLinkPost, form: a.handleMagicLinkForm,
-			limits: slices.Concat(first, wrongMailCodes),
-			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeInvalidCode, CodeBadCodeVerifier, CodeValidationFailed})},
+			limits: slices.Concat(first, wrongMailCodes, []string{"FactorPerUser"}),
+			errors: slices.Concat(firstSignIn, maybeWithin, []Code{
+				CodeInvalidToken, CodeInvalidCode, CodeBadCodeVerifier, CodeInvalidTOTPCode, CodeMFANotPending, CodeMFAAlreadyEnabled, CodeTargetStronger, CodeValidationFailed})},
 		{pattern: "POST /otp/send", access: keyed, whenOff: true, captcha: true, handle: a.handleOTPSend, done: doneSent,
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /otp/verify", access: keyed, whenOff: true, handle: a.handleOTPVerify, done: doneSignedIn,

@@ -92,6 +92,16 @@ func (a *Auth) rolesAt(ctx context.Context, u User, s Session) (roles []string, 
 	return u.Roles, a.mfaRequiredBy(settings, u), nil
 }
 
+// interruptSession returns the error of interruptSignIn for a session that shows its
+// account's second factor.
+func (a *Auth) interruptSession(ctx context.Context, by Caller) error {
+	s, u, err := a.liveSession(ctx, by, CodeSessionEnded)
+	if err != nil {
+		return err
+	}
+	return a.interruptSignIn(ctx, CodeMFARequired, store.PurposeMFA, signIn{user: u, amr: s.AMR, within: s.ID, gone: CodeSessionEnded})
+}
+
 // mayContinue returns the error of rolesIn for the session by of u. An operation that
 // answers with the session's tokens calls it before it takes effect.
 func (a *Auth) mayContinue(ctx context.Context, u User, by Caller, gone Code) error {

@@ -21,17 +21,8 @@ func showSecond(v *visit) error {
 	return nil
 }
 
-// secondFactor returns the code from the form: of the app or for recovery.
-func (v *visit) secondFactor() (totp, recovery string) {
-	code := address.Code(v.form.Get("code"))
-	if len(code) == 6 && strings.Trim(code, "0123456789") == "" {
-		return code, ""
-	}
-	return "", strings.TrimSpace(v.form.Get("code"))
-}
-
 func postSecond(v *visit) (string, error) {
-	totp, recovery := v.secondFactor()
+	totp, recovery := address.FactorCode(v.form.Get("code"))
 	var tokens *auth.Tokens
 	var err error
 	switch {
@@ -148,7 +139,7 @@ func postFactor(v *visit) (string, error) {
 	if !v.user.MFAEnabled {
 		return "", v.enrol(v.claims.Caller(), "", v.continueTo())
 	}
-	totp, recovery := v.secondFactor()
+	totp, recovery := address.FactorCode(v.form.Get("code"))
 	if totp == "" && recovery == "" {
 		return "", v.p.kit.Invalid("code", "is required")
 	}

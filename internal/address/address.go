@@ -165,6 +165,16 @@ func Code(s string) string {
 	}, Digits(s))
 }
 
+// FactorCode returns what a person typed as the code of a second factor: six digits of an
+// authenticator app, or else a recovery code.
+func FactorCode(s string) (totp, recovery string) {
+	code := Code(s)
+	if len(code) == 6 && strings.Trim(code, "0123456789") == "" {
+		return code, ""
+	}
+	return "", strings.TrimSpace(s)
+}
+
 // digit returns the value of a decimal digit. Unicode's digits stand in runs from zero to
 // nine (The Unicode Standard, section 4.6).
 func digit(r rune) rune {

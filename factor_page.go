@@ -1,0 +1,218 @@
+package auth
+
+import (
+	"cmp"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth/internal/address"
+	"github.com/authmount/auth/store"
+)
+
+// A link that signs a browser in by cookies may need a second factor. The sign-in then
+// continues on one page for all links, which asks for the factor or sets it up. The page is
+// the page of the magic link without a token.
+
+// waitingSignIn is a sign-in, or a session, that waits for its second factor. It is in a
+// cookie that scripts cannot read: no URL has its token, and the page can be reloaded.
+type waitingSignIn struct {
+	MFAToken  string `json:"m"`
+	Enrols    bool   `json:"e,omitempty"` // the factor has to be set up first
+	Remember  *bool  `json:"k,omitempty"`
+	TakenOver bool   `json:"o,omitempty"` // see page
+	To        string `json:"t,omitempty"` // where the browser goes afterwards; "": a page with the result
+}
+
+func (a *Auth) factorCookie() string { return a.cookieNamed("factor") }
+
+// showInterrupted is showProblem for a sign-in, of which s has the rest. If err asks for a
+// second factor, the browser goes on to its page.
+func (a *Auth) showInterrupted(w http.ResponseWriter, r *http.Request, err error, s waitingSignIn) error {
+	if !a.awaitsFactor(w, err, s) {
+		return a.showProblem(w, r, err)
+	}
+	return a.goToFactor(w)
+}
+
+// goToFactor redirects to the page for the second factor.
+func (a *Auth) goToFactor(w http.ResponseWriter) error {
+	return seeOther(w, a.publicURL().Path+linkPaths(KindMagicLink))
+}
+
+// awaitsFactor reports whether err asks for a second factor, and stores the sign-in in the
+// browser then.
+func (a *Auth) awaitsFactor(w http.ResponseWriter, err error, s waitingSignIn) bool {
+	var e *Error
+	if a.cfg.cookies == nil || !errors.As(err, &e) || e.MFAToken == "" {
+		return false
+	}
+	s.MFAToken, s.Enrols = e.MFAToken, e.Code == CodeMFAEnrollmentRequired
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // strings only
+	}
+	a.setCookie(w, a.factorCookie(), base64.RawURLEncoding.EncodeToString(b), int(mfaLife/time.Second))
+	return true
+}
+
+// linkItself returns the path of a link, to which the browser returns.
+func (a *Auth) linkItself(path, secret string) string {
+	return a.publicURL().Path + path + "?" + url.Values{"token": {secret}}.Encode()
+}
+
+// waitingSignIn reads the browser's sign-in that waits. Errors: CodeInvalidToken.
+func (a *Auth) waitingSignIn(r *http.Request) (s waitingSignIn, err error) {
+	c := soleCookie(r, a.factorCookie())
+	if c == nil || a.cfg.cookies == nil {
+		return s, fail(CodeInvalidToken, errors.New("no sign-in waits for a second factor"))
+	}
+	b, err := base64.RawURLEncoding.DecodeString(c.Value)
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err == nil {
+		err = a.CheckReturn(s.To)
+	}
+	if err != nil {
+		return s, fail(CodeInvalidToken, err)
+	}
+	purpose := store.PurposeMFA
+	if s.Enrols {
+		purpose = store.PurposeEnroll
+	}
+	_, _, err = a.peek(r.Context(), purpose, s.MFAToken)
+	return s, err
+}
+
+// showWaiting shows the page of the browser's sign-in that waits.
+func (a *Auth) showWaiting(w http.ResponseWriter, r *http.Request) error {
+	s, err := a.waitingSignIn(r)
+	if err != nil {
+		return a.showNotWaiting(w, r, err)
+	}
+	return a.showFactorPage(w, r, http.StatusOK, s, page{})
+}
+
+// showNotWaiting shows that err ended the sign-in, or that it is complete.
+func (a *Auth) showNotWaiting(w http.ResponseWriter, r *http.Request, err error) error {
+	if !errors.Is(err, CodeInvalidToken) {
+		return a.showProblem(w, r, err)
+	}
+	if within, failed := a.within(r); failed == nil && within.SessionID != "" { // the page of a completed sign-in, reloaded
+		if _, _, failed = a.liveSession(r.Context(), within, CodeSessionEnded); failed == nil {
+			return a.showDone(w, r, page{Done: doneSignedIn}, "")
+		}
+	}
+	return a.showProblem(w, r, err)
+}
+
+func (a *Auth) showFactorPage(w http.ResponseWriter, r *http.Request, status int, s waitingSignIn, pg page) error {
+	pg.Name = "second_factor"
+	if s.Enrols {
+		pg.Name = "enrol"
+	}
+	a.showPage(w, r, status, pg, s.To)
+	return nil
+}
+
+// finishWaiting handles the page's form.
+func (a *Auth) finishWaiting(w http.ResponseWriter, r *http.Request, form url.Values) error {
+	s, err := a.waitingSignIn(r)
+	if err != nil {
+		return a.showNotWaiting(w, r, err)
+	}
+	if s.Enrols && form.Get("do") != "enable" {
+		setup, err := a.SetupTOTP(r.Context(), SetupTOTPParams{MFAToken: s.MFAToken})
+		if err != nil {
+			return a.showNotWaiting(w, r, waitingFailed(err))
+		}
+		return a.showFactorPage(w, r, http.StatusOK, s, page{Setup: shownSetup(setup)})
+	}
+	tokens, codes, err := a.useWaiting(r, s, form.Get("code"))
+	var e *Error
+	switch {
+	case errors.As(err, &e) && (e.Code == CodeInvalidTOTPCode || e.Code == CodeValidationFailed || e.Code == CodeRateLimited):
+		e = a.logged(r, err)
+		writeErrorHeaders(w, e)
+		return a.showFactorPage(w, r, e.Status, s, page{Problem: e.Message, Setup: a.setupAgain(r, s, form.Get("secret"))})
+	case err != nil:
+		return a.showNotWaiting(w, r, waitingFailed(err))
+	}
+	a.setCookies(w, r, tokens, s.Remember)
+	a.setCookie(w, a.factorCookie(), "", -1)
+	if len(codes) > 0 {
+		a.showPage(w, r, http.StatusOK, page{Name: "recovery_codes", RecoveryCodes: codes, Next: template.URL(s.To)}, "") //nolint:gosec // judged by CheckReturn
+		return nil
+	}
+	return a.showDone(w, r, page{Done: doneSignedIn, TakenOver: s.TakenOver}, s.To)
+}
+
+// useWaiting completes a sign-in with the code of its second factor, and returns the new
+// recovery codes, if there are any.
+func (a *Auth) useWaiting(r *http.Request, s waitingSignIn, typed string) (*Tokens, []string, error) {
+	totp, recovery := address.FactorCode(typed)
+	switch {
+	case totp == "" && recovery == "":
+		return nil, nil, invalid("code", "is required")
+	case s.Enrols:
+		done, err := a.EnableTOTP(r.Context(), EnableTOTPParams{MFAToken: s.MFAToken, TOTPCode: cmp.Or(totp, recovery)})
+		if err != nil {
+			return nil, nil, err
+		}
+		return done.Tokens, done.RecoveryCodes, nil
+	}
+	tokens, err := a.VerifyMFA(r.Context(), VerifyMFAParams{MFAToken: s.MFAToken, TOTPCode: totp, RecoveryCode: recovery})
+	if err != nil {
+		return nil, nil, err
+	}
+	return tokens, tokens.RecoveryCodes, nil
+}
+
+// waitingFailed returns CodeInvalidToken for an enrolment whose token is no longer valid,
+// because the page's token is no bearer token.
+func waitingFailed(err error) error {
+	if errors.Is(err, CodeBadToken) {
+		return fail(CodeInvalidToken, err)
+	}
+	return err
+}
+
+// factorSetup is a new factor as the page shows it.
+type factorSetup struct {
+	Secret, Spaced string
+	QRCode         template.URL
+}
+
+func shownSetup(t *TOTPSetup) *factorSetup {
+	var groups []string
+	for rest := t.Secret; rest != ""; {
+		n := min(4, len(rest))
+		groups, rest = append(groups, rest[:n]), rest[n:]
+	}
+	return &factorSetup{Secret: t.Secret, Spaced: strings.Join(groups, " "), QRCode: template.URL(t.QRCode)} //nolint:gosec // a PNG of describeTOTP
+}
+
+// setupAgain shows the same secret after a wrong code: the form contains it, because the
+// store has it encrypted.
+func (a *Auth) setupAgain(r *http.Request, s waitingSignIn, secret string) *factorSetup {
+	raw, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(secret)
+	if err != nil || len(raw) != totpSecret || !s.Enrols {
+		return nil
+	}
+	e, err := a.waitingToEnrol(r.Context(), s.MFAToken)
+	if err != nil {
+		return nil
+	}
+	setup, err := a.describeTOTP(e.user, raw)
+	if err != nil {
+		return nil
+	}
+	return shownSetup(setup)
+}

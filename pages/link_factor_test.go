@@ -1,0 +1,133 @@
+package pages_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/browsertest"
+	"github.com/authmount/auth/store"
+)
+
+// Links that sign in where they are opened continue with the second factor, or set it up, in
+// the look of the pages.
+func TestLinksAskForFactorInBrowser(t *testing.T) {
+	const factorPage = "/auth/v1/magic-link/verify"
+	s := serveSite(t, auth.WithSettings(auth.Settings{MFARequiredFor: []string{"editor", "support"}}), auth.WithMFA(auth.MFAOptions{TrustDevices: 24 * time.Hour}))
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	adm, err := admin.New(t.Context(), s.Auth, admin.Options{})
+	must(err)
+	mux := http.NewServeMux()
+	mux.Handle("/auth/v1/admin/", adm.Handler())
+	mux.Handle("/", s.handler)
+	s.handler = mux
+	operator := admin.System("test").Accepting()
+	for role, permissions := range map[string][]string{"editor": {}, "support": {admin.PermUsersRead}} {
+		must(adm.EnsureRole(t.Context(), operator, admin.CreateRoleParams{Name: role, Permissions: permissions}))
+	}
+	invited := func(email, role string) string {
+		_, err := adm.Invite(t.Context(), operator, admin.InviteParams{Email: email, Roles: []string{role}})
+		must(err)
+		return s.Mail(t, email, auth.KindInvitation).Link[len(s.url):]
+	}
+	button := browsertest.Click("main form button")
+	next := func(js string) { t.Helper(); s.do(browsertest.Until(`document.readyState === 'complete' && ` + js)) }
+	enrols := func() (secret string) {
+		t.Helper()
+		s.at(factorPage)
+		s.do(chromedp.Reload(), button)
+		next(`document.querySelector('img.qr')?.naturalWidth > 0`)
+		secret = s.value("input[name=secret]")
+		s.do(browsertest.Type("#code", "000000"+kb.Enter))
+		next(`document.getElementById('problem') && document.querySelector('img.qr')?.naturalWidth > 0`)
+		s.do(browsertest.Type("#code", code(t, s.site, secret)+kb.Enter))
+		next(`document.querySelectorAll('.codes li').length === 10`)
+		s.do(browsertest.Click("a.go"))
+		s.at("/notes")
+		return secret
+	}
+	signsOut := func() {
+		t.Helper()
+		s.open("/account/")
+		s.at("/account/")
+		s.do(browsertest.Click("form[action$='/sign-out'] button"))
+		s.at("/account/signed-out")
+	}
+
+	s.open(invited(address, "editor"))
+	s.do(browsertest.Type("#password", password+kb.Enter))
+	secret := enrols()
+	u, err := s.Store.User(t.Context(), store.ByEmail(address))
+	must(err)
+	signsOut()
+
+	for _, send := range []func() error{
+		func() error {
+			_, err := s.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: address})
+			return err
+		},
+		func() error {
+			_, err := adm.Send(t.Context(), operator, admin.SendParams{UserID: u.ID, Type: "magic_link"})
+			return err
+		},
+	} {
+		s.Clock.Advance(2 * time.Minute)
+		s.Inbox.Clear()
+		must(send())
+		s.open(s.Mail(t, address, auth.KindMagicLink).Link[len(s.url):])
+		s.do(button)
+		next(`document.activeElement.id === 'code'`)
+		s.do(chromedp.Reload())
+		next(`document.activeElement.id === 'code'`)
+		s.do(browsertest.Type("#code", code(t, s.site, secret)+kb.Enter))
+		next(`document.body.textContent.includes('You are signed in')`)
+		signsOut()
+	}
+
+	// A trusted device has a session without the factor.
+	signsIn := func() {
+		t.Helper()
+		s.open("/account/sign-in")
+		s.at("/account/sign-in")
+		s.do(browsertest.Type("#login", address), browsertest.Type("#password", password+kb.Enter))
+	}
+	s.Clock.Advance(2 * time.Minute)
+	signsIn()
+	s.at("/account/sign-in/second")
+	s.do(browsertest.Click("input[name=trust_device]"), browsertest.Type("#code", code(t, s.site, secret)+kb.Enter))
+	s.at("/notes")
+	signsOut()
+	signsIn()
+	s.at("/notes")
+	link, err := adm.FirstOwnerLink(t.Context())
+	must(err)
+	s.Clock.Advance(2 * time.Minute)
+	s.open(link[len(s.url):])
+	s.do(button)
+	s.at(factorPage)
+	s.do(browsertest.Type("#code", code(t, s.site, secret)+kb.Enter))
+	s.at("/auth/v1/admin/first-owner")
+	s.do(button)
+	next(`document.body.textContent.includes('You are the owner')`)
+
+	// The acceptance of an operator's permissions, by an account without a factor.
+	s.LoginAs(t, "ben@example.com")
+	s.open(invited("ben@example.com", "support"))
+	s.do(browsertest.Type("#password", "another-Passphrase-8"+kb.Enter))
+	enrols()
+	got, err := s.Store.User(t.Context(), store.ByEmail("ben@example.com"))
+	must(err)
+	if !got.MFAEnabled || len(got.Roles) != 1 {
+		t.Errorf("ben has %v", got.Roles)
+	}
+}
