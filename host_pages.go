@@ -93,7 +93,7 @@ func (k kit) servePage(w http.ResponseWriter, r *http.Request, h func(http.Respo
 		}
 	}()
 	if to := k.a.atOwnHost(r); to != "" {
-		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+		http.Redirect(w, r, to, http.StatusTemporaryRedirect) //nolint:gosec // at the host of the base URL
 		return nil
 	}
 	k.a.waitForBody(w, r)

@@ -63,7 +63,7 @@ func (b *linkBrowser) request(method, target string, form url.Values) {
 // send sends a request with the browser's cookies.
 func (b *linkBrowser) send(r *http.Request) *httptest.ResponseRecorder {
 	for name, value := range b.cookies {
-		r.AddCookie(&http.Cookie{Name: name, Value: value})
+		r.AddCookie(&http.Cookie{Name: name, Value: value}) //nolint:gosec // of a request
 	}
 	w := httptest.NewRecorder()
 	if strings.HasPrefix(r.URL.Path, "/auth/v1/admin/") {
@@ -108,8 +108,8 @@ func (b *linkBrowser) press(fields ...string) {
 	for _, m := range hiddenField.FindAllStringSubmatch(b.body, -1) {
 		form.Set(m[1], html.UnescapeString(m[2]))
 	}
-	for i := 0; i < len(fields); i += 2 {
-		form.Set(fields[i], fields[i+1])
+	for pair := range slices.Chunk(fields, 2) {
+		form.Set(pair[0], pair[1])
 	}
 	at, _, _ := strings.Cut(b.at, "?")
 	b.request(http.MethodPost, at, form)

@@ -192,14 +192,16 @@ func TestRoutesReadKeysFromBearerOnly(t *testing.T) {
 	text := k.Secret.Reveal()
 	ada := o.LoginAs(t, "ada@example.com")
 	set := httptest.NewRecorder()
-	o.SetCookies(set, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://app.example.com/", nil), &ada.Tokens)
+	if err := o.SetCookies(set, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://app.example.com/", nil), &ada.Tokens); err != nil {
+		t.Fatal(err)
+	}
 	cookies := set.Result().Cookies()
 	if len(cookies) < 2 {
 		t.Fatal("no cookies")
 	}
 	inCookies := func(r *http.Request) {
 		for _, c := range cookies {
-			r.AddCookie(&http.Cookie{Name: c.Name, Value: text})
+			r.AddCookie(&http.Cookie{Name: c.Name, Value: text}) //nolint:gosec // of a request
 		}
 	}
 	header := func(name, value string) func(*http.Request) {

@@ -17,7 +17,7 @@ func actingOffice(t *testing.T) (o *office, ada string) {
 	t.Helper()
 	o = newOffice(t, nil, admin.Options{})
 	o.mux.Handle("/account/", pages.Must(o.Auth, pages.Options{Home: "/notes"}))
-	o.mux.Handle("/notes", o.Auth.RequirePage(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	o.mux.Handle("/notes", o.RequirePage(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := auth.ClaimsFrom(r.Context())
 		_, _ = w.Write([]byte("notes of " + c.Email))
 		if c.Impersonator != nil {

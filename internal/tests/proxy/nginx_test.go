@@ -123,7 +123,7 @@ func serve(t *testing.T, l layout) string {
 	mux.Handle(l.mounted+"/account/", pages.Must(env.Auth, l.pages))
 	mux.Handle(l.mounted+"/dashboard/", dash)
 	mux.Handle(l.mounted+"/notes", env.RequirePage(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprintf(w, "notes of %s, page %s", auth.ClaimsFrom(r.Context()).Email, r.FormValue("page"))
+		_, _ = fmt.Fprintf(w, "notes of %s, page %s", auth.ClaimsFrom(r.Context()).Email, r.FormValue("page")) //nolint:gosec // the test's own text
 	})))
 	app := httptest.NewServer(mux)
 	t.Cleanup(app.Close)
@@ -152,7 +152,7 @@ http {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	cmd := exec.Command(program, "-c", conf, "-p", dir, "-e", "stderr") //nolint:gosec,noctx // stopped below
+	cmd := exec.Command(program, "-c", conf, "-p", dir, "-e", "stderr") //nolint:noctx // stopped below
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("%v: run scripts/ensure-nginx.sh (make test does)", err)
@@ -170,7 +170,7 @@ http {
 			_ = c.Close()
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // another process has no clock of the test
 	}
 	t.Fatal("nginx does not answer")
 }
