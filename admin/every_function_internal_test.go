@@ -107,7 +107,7 @@ func TestPermissionsByTables(t *testing.T) {
 	}
 	all := own(func(string) bool { return true })
 	for scopes, want := range map[string]string{
-		"a.b": "a.b", "a.*": "a.*", "a.c a.b a.b": "a.b a.c", "auth.users.*": "auth.users.*", "auth.impersonate": "", "auth.keys.*": "", "auth.roles.*": "auth.roles.read", "auth.settings.*": "auth.settings.read", "*": "a.b a.c " + all, "auth.*": all, "none": "none", "": "",
+		"a.b": "a.b", "a.*": "a.*", "a.c a.b a.b": "a.b a.c", "auth.users.*": "auth.users.*", "auth.impersonate": "", "auth.keys.*": "auth.keys.verify", "auth.roles.*": "auth.roles.read", "auth.settings.*": "auth.settings.read", "*": "a.b a.c " + all, "auth.*": all, "none": "none", "": "",
 	} {
 		if got := strings.Join(c.forKeys(words(scopes)), " "); got != want {
 			t.Errorf("a key for %q may %q, want %q", scopes, got, want)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/oauth2"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
@@ -96,7 +98,7 @@ var variants = map[string]variant{
 	"everybody's, part by part": ending(admin.RevokeSessionsParams{All: true}),
 	"an impersonation that a browser goes on with": func(o *office, ctx context.Context, owner, ada *authtest.SignedIn, _ int) func() error {
 		return func() error {
-			_, err := o.adm.Impersonate(ctx, actor(owner), admin.ImpersonateParams{UserID: ada.User.ID, Reason: "x", RedirectTo: "https://app.test/"})
+			_, err := o.adm.Impersonate(ctx, actor(owner), admin.ImpersonateParams{UserID: ada.User.ID, Reason: "x", RedirectTo: "https://app.test/", CodeChallenge: oauth2.S256ChallengeFromVerifier(actVerifier)})
 			return err
 		}
 	},
