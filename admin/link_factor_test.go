@@ -378,7 +378,7 @@ func TestFirstOwnerShowsFactor(t *testing.T) {
 func TestAcceptanceEndsWithFactor(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		idp := authtest.StartProvider(t)
-		o := newOffice(t, st, inCookies(auth.WithProvider(idp.OIDC("work")), auth.WithSettings(auth.Settings{MFARequiredFor: []string{"support"}}))...)
+		o := newOffice(t, st, inCookies(auth.WithProvider(idp.OIDC("acme")), auth.WithSettings(auth.Settings{MFARequiredFor: []string{"support"}}))...)
 		o.permit("support", admin.PermUsersRead)
 		idp.Now = o.Clock.Now
 		for _, c := range []struct {
@@ -399,12 +399,12 @@ func TestAcceptanceEndsWithFactor(t *testing.T) {
 			b.shows(200, "reset your account first")
 			switch {
 			case c.linked:
-				u, err := url.Parse(hrefTo(b.body, "/oauth/work?"))
+				u, err := url.Parse(hrefTo(b.body, "/oauth/acme?"))
 				o.must(err)
 				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, u.RequestURI(), nil)
 				idp.SignsIn(authtest.Person{Subject: c.name, Email: email, EmailVerified: true})
 				back := idp.Authorize(t, b.send(r).Header().Get("Location"))
-				b.request(http.MethodGet, "https://auth.test/auth/v1/oauth/work/callback?"+back.Encode(), nil)
+				b.request(http.MethodGet, "https://auth.test/auth/v1/oauth/acme/callback?"+back.Encode(), nil)
 				b.urls = nil // the provider's code is in one
 			case c.enrolled:
 				b.press("password", password, "totp_code", "000000")

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"encoding/base64"
 	"encoding/json"
-	"net/url"
 	"slices"
 	"time"
 
@@ -55,14 +54,13 @@ func (v *visit) storeActing(list []acting) {
 }
 
 // actPage returns the application's page where this browser can go on as another user. It
-// is "" without package pages, and if the dashboard has another origin, because the browser
-// would not send the cookie with the verifier there.
+// is "" without package pages, and if a page of the application opened the form. The Host
+// header does not decide, because a proxy may replace it.
 func (v *visit) actPage() string {
-	page := v.d.kit.ActPage()
-	if u, err := url.Parse(page); err != nil || u.Host != v.r.Host {
+	if v.r.URL.Query().Has("code_challenge") {
 		return ""
 	}
-	return page
+	return v.d.kit.ActPage()
 }
 
 // actFields asks where the application continues: at a path, if its own page exchanges the
@@ -85,6 +83,10 @@ func actFields(v *visit) ([]field, error) {
 func postAct(v *visit) (any, error) {
 	p := admin.ImpersonateParams{UserID: v.id(), Reason: v.formValue("reason"), RedirectTo: v.formValue("redirect_to"), CodeChallenge: v.formValue("code_challenge")}
 	if page := v.actPage(); page != "" {
+		// The browser would not send the cookie with the verifier to another origin.
+		if own, from := v.d.kit.Site().Origin, v.r.Header.Get("Origin"); from != "" && from != "null" && from != own {
+			return nil, auth.Reject(auth.CodeImpersonationForbidden, v.t("Open the dashboard at {url} to go on in the application.", "url", own))
+		}
 		to := v.formValue("return_to")
 		if to != "" && !redirect.IsLocal(to) {
 			return nil, v.d.kit.Invalid("return_to", "is not a path of the application")

@@ -104,6 +104,11 @@ func TestActInAnotherBrowser(t *testing.T) {
 			t.Errorf("signed in at %s", who.at)
 		}
 	}
+	b.header.Set("Origin", "https://office.example.com") // a dashboard that is also elsewhere
+	b.header.Set("Sec-Fetch-Site", "same-origin")
+	b.post("/dashboard/users/"+ada+"/impersonate", url.Values{"reason": {"x"}})
+	b.want(http.StatusForbidden, "Open the dashboard at "+o.url)
+	b.header.Del("Origin")
 	late := b.begin(ada, url.Values{})
 	o.Clock.Advance(time.Minute)
 	b.get(late)

@@ -261,7 +261,8 @@ func (s *Store) advance(ctx context.Context, q querier, a advance) (*sessionUser
 
 // advanceMany runs the statement for several calls. It finds no row for calls that the
 // statement does not handle, for all but one of several calls for one session, and for
-// calls with a rate limit or rule for second factors unlike the first call's. Each of these then runs alone.
+// calls with a rate limit or a rule for second factors unlike the first call's. Each of
+// these then runs alone.
 func (s *Store) advanceMany(ctx context.Context, calls []*gather.Call[advance, *sessionUser]) error {
 	n := len(calls)
 	ids, counters, ips, agents, devices := make([]pgtype.UUID, n), make([]int64, n), make([]string, n), make([]string, n), make([]string, n)

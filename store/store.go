@@ -247,7 +247,7 @@ var (
 	ErrStale = errors.New("auth: changed meanwhile")
 	// ErrBanned: the user is banned.
 	ErrBanned = errors.New("auth: user is banned")
-	// ErrMFARequired: the user has a second factor and the session lacks it.
+	// ErrMFARequired: the session lacks a second factor that the user has or needs.
 	ErrMFARequired = errors.New("auth: second factor required")
 	// ErrNewDevice: the session's device is new to the user, and the caller set
 	// NewDevice.Refuse.

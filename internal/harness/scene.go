@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/authmount/auth"
@@ -38,6 +39,9 @@ func NewClassWorldOn(t *testing.T, store auth.Store, r Row, more ...auth.Option)
 	settings := auth.Settings{AccountDeletion: auth.On}
 	if r.Confirm {
 		settings.RequireConfirmation = auth.On
+	}
+	if r.Cookies {
+		more = append(slices.Clone(more), auth.WithCookies(auth.CookieOptions{}))
 	}
 	w.World = &World{T: t, Log: &SyncBuffer{}}
 	w.Env = authtest.NewOn(t, w.Tap, append([]auth.Option{

@@ -130,6 +130,12 @@ func classMagic() []Row {
 			s.Enrols()
 			return post(nil, json)(s)
 		}},
+		{Name: "with the second factor on the page", Kind: OnStolen, Cookies: true, Prepare: func(s *Scene) func() *Answer {
+			s.Enrols()
+			page(s, s.found("/magic-link/send", auth.KindMagicLink, nil)).Want(303)
+			body := url.Values{"code": {s.Code(s.Secret, 0)}}.Encode()
+			return func() *Answer { return s.Evil.Send("POST", "/magic-link/verify", body, Form) }
+		}},
 	}
 }
 

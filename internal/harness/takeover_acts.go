@@ -58,6 +58,7 @@ type Row struct {
 	Kind    Kind
 	Session bool           // depends on the session alone, so signing out cancels it
 	Confirm bool           // with Settings.RequireConfirmation
+	Cookies bool           // with sessions in cookies
 	except  map[Act]string // acts that rightly change nothing, with the reason
 	Prepare func(s *Scene) (request func() *Answer)
 }

@@ -13,15 +13,10 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// promised are the limits that may refuse a route according to its documentation, except
-// those of the page for the second factor, which only sessions in cookies have
-// (TestLinkFactorEnds in package admin holds them).
+// promised are the limits that may refuse a route according to its documentation.
 func promised(t *testing.T) map[string][]string {
 	t.Helper()
-	named := harness.RouteLimits(harness.NewWorld(t).Auth)
-	const page = "POST /magic-link/verify"
-	named[page] = slices.DeleteFunc(slices.Clone(named[page]), func(limit string) bool { return limit == "FactorPerUser" })
-	return named
+	return harness.RouteLimits(harness.NewWorld(t).Auth)
 }
 
 // drawnBy are the limits that the requests of a route draw from, with right secrets and with

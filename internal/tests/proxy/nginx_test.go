@@ -3,6 +3,7 @@
 package proxy_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -14,9 +15,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
@@ -60,7 +61,8 @@ func TestBehindNginx(t *testing.T) {
 	for name, l := range layouts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := &visitor{t: t, url: serve(t, l)}
+			base, id := serve(t, l)
+			v := &visitor{t: t, url: base, id: id}
 			v.reset()
 			v.get(l.public + "/notes?page=2")
 			v.at("/account/sign-in", l.public)
@@ -91,17 +93,33 @@ func TestBehindNginx(t *testing.T) {
 					v.wants(200, "")
 				}
 			}
+			v.get(l.public + "/dashboard/users/" + v.id + "/impersonate")
+			v.post(v.now.RequestURI(), url.Values{"reason": {"ticket 7"}, "return_to": {l.public + "/notes"}})
+			v.wants(200, "Continue as this user")
+			link := actLink.FindStringSubmatch(v.body)
+			if link == nil {
+				t.Fatalf("no link:\n%.3000s", v.body)
+			}
+			v.get(strings.TrimPrefix(link[1], v.url))
+			v.at("/account/act", l.public)
+			v.post(v.now.Path, url.Values{"code": {v.now.Query().Get("code")}})
+			v.wants(200, "notes of eve@example.com")
+
+			v.reset()
 			v.get(l.public + "/auth/v1/settings")
 			v.wants(200, `"signup_enabled":true`)
 		})
 	}
 }
 
-// serve runs the application of a layout behind nginx, and returns nginx's URL.
-func serve(t *testing.T, l layout) string {
+var actLink = regexp.MustCompile(`href="([^"]+/act\?code=[^"]+)"`)
+
+// serve runs the application of a layout behind nginx, and returns nginx's URL and the id of
+// the account of Eve.
+func serve(t *testing.T, l layout) (base, eve string) {
 	t.Helper()
 	port := freePort(t)
-	base := "http://127.0.0.1:" + port
+	base = "http://127.0.0.1:" + port
 	opts := []auth.Option{auth.WithBaseURL(base + "/auth/v1"), auth.WithCookies(auth.CookieOptions{})}
 	if l.opts != nil {
 		opts = l.opts(base)
@@ -125,10 +143,14 @@ func serve(t *testing.T, l layout) string {
 	mux.Handle(l.mounted+"/notes", env.RequirePage(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "notes of %s, page %s", auth.ClaimsFrom(r.Context()).Email, r.FormValue("page")) //nolint:gosec // the test's own text
 	})))
+	u, err := adm.CreateUser(t.Context(), admin.System("test"), admin.CreateUserParams{Email: "eve@example.com", EmailVerified: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	app := httptest.NewServer(mux)
 	t.Cleanup(app.Close)
 	nginx(t, port, strings.ReplaceAll(l.location, "UP", strings.TrimPrefix(app.URL, "http://")))
-	return base
+	return base, u.ID
 }
 
 // nginx runs until the test ends.
@@ -140,7 +162,7 @@ func nginx(t *testing.T, port, location string) {
 	}
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "nginx.conf")
-	text := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log stderr;
+	text := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log stderr notice;
 events {}
 http {
 	access_log off;
@@ -151,28 +173,38 @@ http {
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out strings.Builder
 	cmd := exec.Command(program, "-c", conf, "-p", dir, "-e", "stderr") //nolint:noctx // stopped below
-	cmd.Stdout, cmd.Stderr = &out, &out
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("%v: run scripts/ensure-nginx.sh (make test does)", err)
 	}
+	ready, ended := make(chan struct{}), make(chan string, 1)
+	go func() {
+		var out strings.Builder
+		for lines := bufio.NewScanner(said); lines.Scan(); {
+			if out.WriteString(lines.Text() + "\n"); strings.Contains(lines.Text(), "event method") { // it listens
+				close(ready)
+			}
+		}
+		ended <- out.String()
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
+		out := <-ended
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Log(out.String())
+			t.Log(out)
 		}
 	})
-	for range 100 {
-		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", "127.0.0.1:"+port)
-		if err == nil {
-			_ = c.Close()
-			return
-		}
-		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // another process has no clock of the test
+	select {
+	case <-ready:
+	case out := <-ended:
+		ended <- out
+		t.Fatal("nginx ended")
 	}
-	t.Fatal("nginx does not answer")
 }
 
 func freePort(t *testing.T) string {
@@ -190,6 +222,7 @@ func freePort(t *testing.T) string {
 type visitor struct {
 	t      *testing.T
 	url    string
+	id     string // of the account of Eve
 	client *http.Client
 	now    *url.URL
 	status int
