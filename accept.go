@@ -74,18 +74,22 @@ func (a *Auth) startClean(ctx context.Context, s cleanStart, p AcceptInvitationP
 			return r, err
 		}
 	}
-	out.takenOver = !u.EmailVerified()
+	out.takenOver = !s.verified()
 	return r, nil
 }
 
 // asksFactor reports whether the holder has to show a second factor. A factor at an
 // unverified address may be a stranger's and is not asked for.
 func (s cleanStart) asksFactor() bool {
-	verified := s.user.EmailVerified()
+	return s.user.MFAEnabled && s.verified()
+}
+
+// verified reports whether the address that the acceptance is bound to is verified.
+func (s cleanStart) verified() bool {
 	if s.user.Email == "" {
-		verified = s.user.PhoneVerified()
+		return s.user.PhoneVerified()
 	}
-	return s.user.MFAEnabled && verified
+	return s.user.EmailVerified()
 }
 
 // showFactor checks the account's second factor. A new check returns ErrStale, so that the
@@ -141,15 +145,27 @@ func (a *Auth) acceptance(ctx context.Context, s cleanStart) (store.Redemption, 
 	case inv.By.Kind == store.ActorUser && inv.By.ID == u.ID:
 		return store.Redemption{}, fail(CodeInvalidToken, errors.New("by the inviter"))
 	}
-	r, _ := a.verificationRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}), accepted(s.invitation, u, u.Roles))
+	by := rootEmail
+	if u.Email == "" {
+		by = rootPhone
+	}
+	r, _ := a.verificationRedemption(ctx, u, by, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}), accepted(s.invitation, u, u.Roles))
 	applyTerms(&r.Change, s.terms)
 	if a.project != nil {
 		r.IfRoles = &s.known.revision
 	}
 	r.IfUsers = append(r.IfUsers, ifCredentialsUnchanged(u))
 	p := r.Patch
-	if p.Email = &u.Email; inv.Shown {
-		p.EmailVerifiedAt = nil // the link was not sent to the address
+	if inv.Shown { // the link was not sent to the address
+		p.EmailVerifiedAt, p.PhoneVerifiedAt = nil, nil
+		r.Events = slices.DeleteFunc(r.Events, func(e store.OutcomeEvent) bool {
+			return e.Event.Type == EventEmailVerified || e.Event.Type == EventPhoneVerified
+		})
+	}
+	if by == rootEmail {
+		p.Email = &u.Email
+	} else {
+		p.Phone = &u.Phone
 	}
 	p.DropCredentials, p.Accept = true, true
 	a.setRoles(p, s.known, u, s.roles)

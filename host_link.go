@@ -196,9 +196,13 @@ func (k kit) CheckInvitations(check func(context.Context, host.Invitation) (host
 }
 
 func (k kit) CheckInvitation(inv host.Invitation, life time.Duration) (host.Invitation, error) {
-	email, err := requiredEmail(inv.Email)
-	if err != nil {
-		return inv, invalid("email", err.Error())
+	address := inv.Phone
+	if address == "" {
+		email, err := requiredEmail(inv.Email)
+		if err != nil {
+			return inv, invalid("email", err.Error())
+		}
+		inv.Email, address = email, email
 	}
 	if err := checkMetadata(inv.Metadata); err != nil {
 		return inv, invalid("metadata", err.Error())
@@ -209,7 +213,7 @@ func (k kit) CheckInvitation(inv host.Invitation, life time.Duration) (host.Invi
 	if life < leastInvitation || life > mostInvitationLife {
 		return inv, invalid("expires_in", "has to be from 300 to 2592000 seconds")
 	}
-	inv.ID, inv.Email, inv.Roles, inv.Metadata = invitationID(email), email, rolesWith(nil, inv.Roles), orEmptyMap(inv.Metadata)
+	inv.ID, inv.Roles, inv.Metadata = invitationID(address), rolesWith(nil, inv.Roles), orEmptyMap(inv.Metadata)
 	inv.SentAt = k.a.now()
 	inv.ExpiresAt = inv.SentAt.Add(life)
 	if inv.CreatedAt.IsZero() {

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -25,9 +26,26 @@ func applyTerms(c *store.Change, t host.Terms) {
 	c.IfUsers = append(c.IfUsers, t.IfUsers...)
 }
 
-// invitationID returns the id of the invitation to an email address.
-func invitationID(email string) string {
-	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("invitation "+store.EmailKey(email))).String()
+// invitationID returns the id of the invitation to an email address or phone number.
+func invitationID(address string) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("invitation "+store.EmailKey(address))).String()
+}
+
+// invitedAccount returns the account of an invitation's address. Errors: store.ErrNotFound,
+// CodeInvalidToken (the invitation is bound to an account that has another address now).
+func (a *Auth) invitedAccount(ctx context.Context, d linkData) (User, error) {
+	key := store.ByEmail(d.Email)
+	if d.Invitation.Phone != "" {
+		key = store.ByPhone(d.Invitation.Phone)
+	}
+	u, err := a.store.User(ctx, key)
+	switch bound := d.Invitation.UserID; {
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return u, storeFailed(err)
+	case bound != "" && (err != nil || u.ID != bound || d.Email == "" && u.Email != ""):
+		return u, fail(CodeInvalidToken, errors.New("the account has another address now"))
+	}
+	return u, err
 }
 
 // AcceptInvitationParams are the parameters of AcceptInvitation.
@@ -84,7 +102,7 @@ type acceptedInvitation struct {
 // of a new one.
 func (a *Auth) signInInvited(ctx context.Context, in acceptedInvitation) (*Tokens, error) {
 	if in.within.SessionID == "" {
-		return a.completeSignIn(ctx, signIn{user: in.user, by: credentialRef{Email: in.Email}, amr: a.newAMR(methodInvitation), gone: CodeInvalidToken, used: in.used})
+		return a.completeSignIn(ctx, signIn{user: in.user, by: credentialRef{Email: in.Email, Phone: in.Invitation.Phone}, amr: a.newAMR(methodInvitation), gone: CodeInvalidToken, used: in.used})
 	}
 	s, u, err := a.liveSession(ctx, in.within, CodeSessionEnded)
 	if err != nil {
@@ -108,10 +126,7 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 		if err != nil {
 			return store.Redemption{}, err
 		}
-		u, err := a.store.User(ctx, store.ByEmail(d.Email))
-		if id := d.Invitation.UserID; id != "" && (errors.Is(err, store.ErrNotFound) || err == nil && u.ID != id) {
-			return store.Redemption{}, fail(CodeInvalidToken, errors.New("the account has another address now"))
-		}
+		u, err := a.invitedAccount(ctx, d)
 		clean, waits := cleanStart{invitation: d, terms: terms, user: u}, false
 		if err == nil {
 			if waits, err = a.startsClean(ctx, &clean); err != nil {
@@ -137,7 +152,7 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 			nu.PasswordHash = hash
 			return store.Redemption{Change: a.creatingInvited(ctx, d, terms, nu.User, ""), Effect: store.Effect{Create: &nu}}, nil
 		case err != nil:
-			return store.Redemption{}, storeFailed(err)
+			return store.Redemption{}, err
 		case p.Within.SessionID != "" && p.Within.UserID == u.ID:
 			if p.Password != "" {
 				return store.Redemption{}, invalid("password", "is not changed by an invitation")
@@ -296,8 +311,9 @@ func rolesWith(roles, more []string) []string {
 
 // accepted returns the event of an acceptance, with its entry in the audit log.
 func accepted(d linkData, u User, before []string) store.OutcomeEvent {
+	address := cmp.Or(d.Email, d.Invitation.Phone)
 	return done(Event{Type: EventInvitationAccepted, UserID: u.ID, Record: &store.Record{
-		Actor: d.Email, Target: d.Email,
+		Actor: address, Target: address,
 		Changes: map[string]store.FieldChange{"roles": {Before: nonNil(before), After: rolesWith(before, d.Invitation.Roles)}},
 	}})
 }
@@ -315,7 +331,7 @@ func (a *Auth) userOfSignIn(ctx context.Context, p *oauthClient, profile provide
 func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, profile provider.Profile, hash []byte) (User, error) {
 	var permit accountPermit
 	_, u, err := a.redeemHash(ctx, store.PurposeInvitation, hash, func(_ store.Token, d linkData) (store.Redemption, error) {
-		if !profile.EmailVerified || store.EmailKey(profile.Email) != store.EmailKey(d.Email) {
+		if d.Email == "" || !profile.EmailVerified || store.EmailKey(profile.Email) != store.EmailKey(d.Email) {
 			return store.Redemption{}, Reject(CodeInvalidToken, "The invitation is for another address.")
 		}
 		terms, err := a.requireInviter(ctx, d)

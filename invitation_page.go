@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -34,15 +35,12 @@ func (a *Auth) openInvitation(r *http.Request, secret string) (openedInvitation,
 	if err != nil {
 		return o, err
 	}
-	u, err := a.store.User(r.Context(), store.ByEmail(d.Email))
+	u, err := a.invitedAccount(r.Context(), d)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return o, nil
 	case err != nil:
-		return o, storeFailed(err)
-	}
-	if id := d.Invitation.UserID; id != "" && id != u.ID {
-		return o, fail(CodeInvalidToken, errors.New("the account has another address now"))
+		return o, err
 	}
 	clean := cleanStart{invitation: d, user: u}
 	o.clean, err = a.startsClean(r.Context(), &clean)
@@ -63,7 +61,7 @@ func (a *Auth) handleInvitation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"email": o.Email, "account_exists": o.account != nil, "expires_at": wireTime(o.expires)})
+	return writeJSON(w, http.StatusOK, map[string]any{"email": o.Email, "phone": o.Invitation.Phone, "account_exists": o.account != nil, "expires_at": wireTime(o.expires)})
 }
 
 // showInvitationPage shows the page of an invitation.
@@ -72,11 +70,11 @@ func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	pg.Name, pg.Token, pg.Address, pg.MinLength = "accept_invitation", secret, maskEmail(o.Email), a.Settings(r.Context()).PasswordMinLength
+	pg.Name, pg.Token, pg.Address, pg.MinLength = "accept_invitation", secret, maskAddress(cmp.Or(o.Email, o.Invitation.Phone)), a.Settings(r.Context()).PasswordMinLength
 	pg.SignedIn, pg.SignInTo = o.signedIn, o.account != nil && !o.signedIn && !o.clean
 	pg.StartsClean, pg.AsksFactor = o.clean, o.clean && cleanStart{user: *o.account}.asksFactor()
 	pg.NoPassword = !a.Settings(r.Context()).Password.On()
-	if !o.signedIn && !pg.AsksFactor {
+	if !o.signedIn && !pg.AsksFactor && o.Email != "" {
 		pg.Providers = a.invitedProviders(r, o)
 	}
 	a.showPage(w, r, status, pg, o.RedirectTo)

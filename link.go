@@ -182,7 +182,7 @@ func (a *Auth) peekMailed(ctx context.Context, p store.Purpose, secret string) (
 
 func (a *Auth) peekMailedHash(ctx context.Context, p store.Purpose, hash []byte) (store.Token, linkData, error) {
 	t, d, err := a.peekHash(ctx, p, hash)
-	if err == nil && d.Email == "" {
+	if err == nil && d.Email == "" && (d.Invitation == nil || d.Invitation.Phone == "") {
 		err = fail(CodeInvalidToken, errors.New("a decoy"))
 	}
 	return t, d, err

@@ -62,6 +62,9 @@ func (m *Admin) askToAccept(ctx context.Context, who Actor, u auth.User) {
 // sendAcceptance adds the link to accept to a change. The message names the roles, and the
 // operator by the email address only, because operators choose their own names.
 func (m *Admin) sendAcceptance(ctx context.Context, t *attempt, send *host.Send) error {
+	if t.target.Email == "" {
+		return m.kit.Invalid("type", "needs an account with an e-mail address; somebody with all permissions can create the link and hand it over")
+	}
 	inv, seen, err := m.acceptance(ctx, t)
 	if err != nil {
 		return err
@@ -82,14 +85,18 @@ func (m *Admin) sendAcceptance(ctx context.Context, t *attempt, send *host.Send)
 func (m *Admin) acceptance(ctx context.Context, t *attempt) (host.Invitation, []byte, error) {
 	var none host.Invitation
 	switch {
-	case t.target.Email == "":
-		return none, nil, m.kit.Invalid("type", "needs an account with an e-mail address")
+	case t.target.Email == "" && t.target.Phone == "":
+		return none, nil, m.kit.Invalid("type", "needs an account with an e-mail address or a phone number")
 	case !m.kit.Standing(t.roles, t.target).Waits:
 		return none, nil, m.kit.Invalid("type", "needs an account that waits for an acceptance")
 	case t.target.Banned(m.kit.Now()):
 		return none, nil, m.fail(auth.CodeUserBanned, nil)
 	}
-	inv, err := m.cleanInvitation(Invitation{Email: t.target.Email}, 0)
+	to := Invitation{Email: t.target.Email}
+	if to.Email == "" {
+		to.Phone = t.target.Phone
+	}
+	inv, err := m.cleanInvitation(to, 0)
 	if err != nil {
 		return none, nil, err
 	}

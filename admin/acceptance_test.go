@@ -161,6 +161,55 @@ func TestAcceptanceWithoutMail(t *testing.T) {
 	})
 }
 
+// An account without an email address: an owner is shown the link, which is bound to the
+// phone number, verifies nothing and keeps the number.
+func TestAcceptanceByPhone(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		for i, verified := range []bool{true, false} {
+			phone := fmt.Sprintf("+4915112345%03d", i)
+			id := o.do(owner, "POST /users", fmt.Sprintf(`{"phone":%q,"phone_verified":%v,"roles":["support"]}`, phone, verified)).want(201).body["id"].(string)
+			link := func() string {
+				made := o.do(owner, "POST /links", fmt.Sprintf(`{"type":"accept","user_id":%q}`, id)).want(201).body["url"].(string)
+				_, token, _ := strings.Cut(made, "token=")
+				return token
+			}
+			if a := o.do(owner, "POST /users/"+id+"/send", `{"type":"accept"}`).want(422, auth.CodeValidationFailed); !strings.Contains(a.text, "hand it over") {
+				t.Errorf("send: %s", a.text)
+			}
+			old := link()
+			for _, moved := range []string{fmt.Sprintf(`"email":"ada%d@example.com"`, i), fmt.Sprintf(`"phone":"+4915112346%03d","phone_verified":%v`, i, verified)} {
+				o.do(owner, "PATCH /users/"+id, "{"+moved+"}").want(200)
+				_, err := o.accept(old)
+				wantCode(t, err, auth.CodeInvalidToken)
+				o.do(owner, "PATCH /users/"+id, fmt.Sprintf(`{"email":"","phone":%q,"phone_verified":%v}`, phone, verified)).want(200)
+			}
+
+			token := link()
+			if page := o.page("GET", "/invitations/accept?token="+token, ""); strings.Contains(page, phone) || !strings.Contains(page, phone[len(phone)-2:]) {
+				t.Errorf("page: %s", page)
+			}
+			list := o.do(owner, "GET /invitations", "").want(200).body["invitations"].([]any)
+			invitation := list[0].(map[string]any)
+			if len(list) != 1 || invitation["phone"] != phone || invitation["email"] != "" {
+				t.Errorf("listed: %v", list)
+			}
+			o.do(owner, "POST /invitations/"+invitation["id"].(string)+"/resend", "").want(422, auth.CodeValidationFailed)
+			s, err := o.accept(token)
+			o.must(err)
+			if u := o.read(id); len(o.powers(s)) == 0 || u.Phone != phone || u.PhoneVerified() != verified || u.Email != "" {
+				t.Errorf("%v; %+v", o.powers(s), u)
+			}
+			for _, e := range o.do(owner, "GET /users/"+id+"/events", "").want(200).body["events"].([]any) {
+				if e.(map[string]any)["type"] == "phone_verified" {
+					t.Errorf("a link that was shown verified the number: %v", e)
+				}
+			}
+		}
+	})
+}
+
 // A permission is declared privileged: its holders are counted in the log and listed, keep
 // their other permissions, and get their links in one step. Imports may skip the waiting.
 func TestAccountsThatWait(t *testing.T) {

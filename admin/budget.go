@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -90,6 +91,8 @@ func budgetOwner(t *attempt) (person string, all bool) {
 	return string(store.ActorUser) + ":" + t.creator.ID, slices.Contains(permissionsIn(t.roles, t.creator.Roles), permAll)
 }
 
+func hourlyLimit(k store.APIKey) int { return cmp.Or(k.HourlyLimit, budgetOfKey) }
+
 // draws counts an attempt, and returns the draws for its refund.
 func (m *Admin) draws(ctx context.Context, t *attempt) (draws []store.Draw, err error) {
 	add := func(n int, limit, value string) {
@@ -98,11 +101,7 @@ func (m *Admin) draws(ctx context.Context, t *attempt) (draws []store.Draw, err 
 	person, all := budgetOwner(t)
 	switch {
 	case t.key != nil:
-		n := t.key.HourlyLimit
-		if n == 0 {
-			n = budgetOfKey
-		}
-		add(n, "admin-key", t.name())
+		add(hourlyLimit(*t.key), "admin-key", t.name())
 	case !t.inJob && !m.recentlyAuthenticated(t.acting):
 		add(budgetWithoutRecent, "admin-not-recent", person)
 	}

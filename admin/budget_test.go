@@ -377,6 +377,25 @@ func TestBudgetOfAKey(t *testing.T) {
 	})
 }
 
+// Only its creator or an owner raises a key's ceiling; others may lower it.
+func TestCeilingOfAnothersKey(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		ada := o.operator("ada@example.com", admin.PermKeysWrite, admin.PermUsersDelete)
+		ben := o.operator("ben@example.com", admin.PermKeysWrite, admin.PermUsersDelete)
+		a := o.do(ada, "POST /keys", `{"name":"nightly","scopes":["auth.users.delete"]}`).want(200)
+		at := "PATCH /keys/" + a.body["id"].(string)
+		o.do(ben, at, `{"hourly_limit":50}`).want(200)
+		o.do(ben, at, `{"hourly_limit":51}`).want(403, auth.CodeTargetStronger)
+		o.do(ben, at, `{"hourly_limit":10,"name":"n"}`).want(200)
+		o.do(ben, at, `{"hourly_limit":0}`).want(403, auth.CodeTargetStronger)
+		o.do(ada, at, `{"hourly_limit":60}`).want(200)
+		o.do(owner, at, `{"hourly_limit":70}`).want(200)
+		o.do(ben, at, `{"hourly_limit":70,"name":"nightly"}`).want(200)
+	})
+}
+
 // An operation that is refused or does nothing costs none of the budget.
 func TestRefusedOperationsCostNoBudget(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {

@@ -29,10 +29,12 @@ var (
 	}
 )
 
-// Invitation is a pending invitation to an email address.
+// Invitation is a pending invitation to an email address, or a link to accept permissions
+// for an account without one, which is bound to its phone number and is never sent.
 type Invitation struct {
-	ID         string         `json:"id"` // derived from the email address, which has one invitation at a time
+	ID         string         `json:"id"` // derived from the address, which has one invitation at a time
 	Email      string         `json:"email"`
+	Phone      string         `json:"phone,omitempty"`
 	Roles      []string       `json:"roles"`
 	Metadata   map[string]any `json:"metadata"` // becomes the account's app_metadata, merged into the present metadata (RFC 7396)
 	RedirectTo string         `json:"redirect_to"`
@@ -54,6 +56,9 @@ type Invitation struct {
 	// by an account recovery link, it ends the invitation.
 	BySequence int64 `json:"by_sequence,omitempty"`
 }
+
+// address returns the email address or phone number that the invitation is bound to.
+func (i Invitation) address() string { return cmp.Or(i.Email, i.Phone) }
 
 // InviteParams describe an invitation.
 type InviteParams struct {
@@ -125,6 +130,9 @@ func (m *Admin) InviteAgain(ctx context.Context, who Actor, id string) (Invitati
 		if err != nil {
 			return before, err
 		}
+		if before.Email == "" {
+			return before, m.kit.Invalid("id", "is that of a link for an account without an e-mail address, which cannot be sent")
+		}
 		inv, err := m.cleanInvitation(before, before.ExpiresAt.Sub(before.SentAt))
 		if err != nil {
 			return inv, err
@@ -142,7 +150,7 @@ func (m *Admin) WithdrawInvitation(ctx context.Context, who Actor, id string) er
 		if err != nil {
 			return struct{}{}, err
 		}
-		t.record.Target = store.EmailKey(inv.Email)
+		t.record.Target = store.EmailKey(inv.address())
 		t.changed("roles", nonNil(inv.Roles), nil)
 		if err := m.mayReplace(ctx, t, inv); err != nil {
 			return struct{}{}, err
@@ -276,6 +284,7 @@ func (m *Admin) checkInvitation(ctx context.Context, inv host.Invitation) (host.
 type invitationView struct {
 	ID         string         `json:"id"`
 	Email      string         `json:"email"`
+	Phone      *string        `json:"phone"`
 	Roles      []string       `json:"roles"`
 	Metadata   map[string]any `json:"metadata"`
 	RedirectTo *string        `json:"redirect_to"`
@@ -287,7 +296,7 @@ type invitationView struct {
 
 func viewInvitation(i Invitation) invitationView {
 	return invitationView{
-		ID: i.ID, Email: i.Email, Roles: nonNil(i.Roles), Metadata: i.Metadata, RedirectTo: optional(i.RedirectTo),
+		ID: i.ID, Email: i.Email, Phone: optional(i.Phone), Roles: nonNil(i.Roles), Metadata: i.Metadata, RedirectTo: optional(i.RedirectTo),
 		InvitedBy: actorView{optional(string(i.By.Kind)), optional(i.By.ID), optional(i.By.SessionID), nil},
 		CreatedAt: i.CreatedAt, SentAt: i.SentAt, ExpiresAt: i.ExpiresAt,
 	}

@@ -159,7 +159,8 @@ type UpdateKeyParams struct {
 }
 
 // UpdateKey changes an API key. The actor has to hold its former and its new scopes, and
-// has to be an owner if the service owns the key, before or after. Errors:
+// has to be an owner if the service owns the key, before or after, or to raise the hourly
+// limit of somebody else's key. Errors:
 // CodeValidationFailed, CodeNotFound if the key does not exist or was revoked,
 // CodeTargetStronger, CodePreconditionFailed.
 func (m *Admin) UpdateKey(ctx context.Context, who Actor, p UpdateKeyParams) (store.APIKey, error) {
@@ -178,7 +179,8 @@ func (m *Admin) UpdateKey(ctx context.Context, who Actor, p UpdateKeyParams) (st
 		if p.Adopted != nil {
 			k.Adopted = *p.Adopted
 		}
-		if err := m.mayEdit(t, before, before.OfService() || k.OfService()); err != nil {
+		raises := hourlyLimit(k) > hourlyLimit(before) && !t.is(before.CreatedBy)
+		if err := m.mayEdit(t, before, before.OfService() || k.OfService() || raises); err != nil {
 			return store.APIKey{}, err
 		}
 		if err := m.mayGive(t, k.Scopes); err != nil {

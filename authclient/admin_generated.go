@@ -1215,14 +1215,18 @@ type Invitation struct {
 	// It does not change when the invitation is sent again: each address has one.
 	ID        string    `json:"id"`
 	CreatedAt time.Time `json:"created_at"`
+	// Empty if the invitation is a link to accept permissions, made for an account without
+	// an e-mail address.
 	Email     string    `json:"email"`
 	ExpiresAt time.Time `json:"expires_at"`
 	// Its creator. It works only while the creator may still create it.
-	InvitedBy  InvitationInvitedBy `json:"invited_by"`
-	Metadata   map[string]any      `json:"metadata"` // The account's future app_metadata.
-	RedirectTo *string             `json:"redirect_to"`
-	Roles      []string            `json:"roles"`
-	SentAt     time.Time           `json:"sent_at"`
+	InvitedBy InvitationInvitedBy `json:"invited_by"`
+	Metadata  map[string]any      `json:"metadata"` // The account's future app_metadata.
+	// The phone number that such a link is bound to. It is never sent.
+	Phone      *string   `json:"phone"`
+	RedirectTo *string   `json:"redirect_to"`
+	Roles      []string  `json:"roles"`
+	SentAt     time.Time `json:"sent_at"`
 }
 
 // InvitationPage is one page of Admin.Invitations.

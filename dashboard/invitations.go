@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/url"
 
 	"github.com/authmount/auth/admin"
@@ -22,8 +23,11 @@ func showInvitations(v *visit) (*page, error) {
 	names := v.names(inviters...)
 	for _, i := range o.list("invitations") {
 		at := "/invitations/" + url.PathEscape(i.str("id"))
-		t.Rows = append(t.Rows, row{Cells: []cell{{Text: i.str("email")}, {Tags: words(i.texts("roles"))}, v.actorCell(i.of("invited_by"), names), {Time: i.time("sent_at")}, {Time: i.time("expires_at")},
-			{Links: []link{v.to("Send again", "POST /invitations/{id}/resend", at+"/resend", false), v.to("Withdraw", "DELETE /invitations/{id}", at+"/withdraw", true)}}}})
+		links := []link{v.to("Withdraw", "DELETE /invitations/{id}", at+"/withdraw", true)}
+		if i.str("email") != "" { // a link for a phone number is never sent
+			links = append([]link{v.to("Send again", "POST /invitations/{id}/resend", at+"/resend", false)}, links...)
+		}
+		t.Rows = append(t.Rows, row{Cells: []cell{{Text: cmp.Or(i.str("email"), i.str("phone"))}, {Tags: words(i.texts("roles"))}, v.actorCell(i.of("invited_by"), names), {Time: i.time("sent_at")}, {Time: i.time("expires_at")}, {Links: links}}})
 	}
 	p.Blocks = []block{{Table: t}}
 	return p, nil

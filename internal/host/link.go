@@ -52,10 +52,12 @@ type Links interface {
 	BecomeFirstOwner(ctx context.Context, by store.SessionRef, secret string) (store.User, error)
 }
 
-// Invitation is a pending invitation to an email address.
+// Invitation is a pending invitation to an email address, or a link for an account without
+// one, which is bound to the account (UserID) and its phone number and is never sent.
 type Invitation struct {
-	ID         string         `json:"id"` // derived from the email address, which has at most one invitation
+	ID         string         `json:"id"` // derived from the address, which has at most one invitation
 	Email      string         `json:"email"`
+	Phone      string         `json:"phone,omitempty"`
 	Roles      []string       `json:"roles"`
 	Metadata   map[string]any `json:"metadata"` // merged into the account's app_metadata (RFC 7396)
 	RedirectTo string         `json:"redirect_to"`

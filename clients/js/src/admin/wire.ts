@@ -410,6 +410,7 @@ export interface Impersonation {
 
 export interface Invitation {
   created_at: Time;
+  /** Empty if the invitation is a link to accept permissions, made for an account without an e-mail address. */
   email: string;
   expires_at: Time;
   /** It does not change when the invitation is sent again: each address has one. */
@@ -423,6 +424,8 @@ export interface Invitation {
   };
   /** The account's future app_metadata. */
   metadata: Record<string, unknown>;
+  /** The phone number that such a link is bound to. It is never sent. */
+  phone: string | null;
   redirect_to: string | null;
   roles: string[];
   sent_at: Time;
