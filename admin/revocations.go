@@ -158,25 +158,17 @@ func newEvents(w http.ResponseWriter) events {
 	return events{w, http.NewResponseController(w)}
 }
 
-// send sends one message. The time limits of the server for a whole request do not apply.
+// send sends one message. It replaces the server's time limit for whole responses.
 func (e events) send(page RevocationPage) error {
 	b, err := json.Marshal(page)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(supported(e.c.SetReadDeadline(time.Time{})), supported(e.c.SetWriteDeadline(time.Now().Add(slowReader)))); err != nil {
+	if err := e.c.SetWriteDeadline(time.Now().Add(slowReader)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	if _, err := e.w.Write([]byte("id: " + page.Position + "\ndata: " + string(b) + "\n\n")); err != nil {
 		return err
 	}
 	return e.c.Flush()
-}
-
-// supported ignores that a server has no time limits.
-func supported(err error) error {
-	if errors.Is(err, http.ErrNotSupported) {
-		return nil
-	}
-	return err
 }

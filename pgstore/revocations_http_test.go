@@ -279,9 +279,6 @@ func TestRevocationStreams(t *testing.T) {
 	if res := get(key.Secret.Reveal()); res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("one more stream: %d", res.StatusCode)
 	}
-	if err := one.adm.RevokeKey(t.Context(), admin.System("test"), admin.RevokeKeyParams{ID: key.ID}); err != nil {
-		t.Fatal(err)
-	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -289,6 +286,14 @@ func TestRevocationStreams(t *testing.T) {
 			continue
 		}
 	}()
+	select {
+	case <-ended:
+		t.Error("the server's time limits ended a stream")
+	case <-time.After(2500 * time.Millisecond):
+	}
+	if err := one.adm.RevokeKey(t.Context(), admin.System("test"), admin.RevokeKeyParams{ID: key.ID}); err != nil {
+		t.Fatal(err)
+	}
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
