@@ -87,6 +87,7 @@ type Auth struct {
 	signer    *token.Signer
 	verifier  *token.Verifier
 	revoked   *token.Revocations
+	streams   streams           // of revocations
 	factors   store.FactorStore // nil if the store lacks it; so are the next three
 	journal   store.Journal
 	project   store.ProjectStore
@@ -332,7 +333,7 @@ func (a *Auth) Handler() http.Handler { return a.handler }
 // is configured. A nil Inbox is a handler that responds with 404.
 func (a *Auth) Inbox() *Inbox { return a.inbox }
 
-// Close stops the sweeper, delivers this process's messages, and writes its pending
+// Close stops the sweeper, ends streams of revocations, delivers this process's messages, and writes its pending
 // events and counts, until ctx ends. It returns an error with the number of messages
 // left. A store that keeps messages (store.Journal) still has them, and another
 // instance with the same secret sends them; other stores lose them. Call Close after
@@ -343,6 +344,7 @@ func (a *Auth) Inbox() *Inbox { return a.inbox }
 // with everything else.
 func (a *Auth) Close(ctx context.Context) error {
 	a.background.Close()
+	a.streams.close()
 	a.client.CloseIdleConnections()
 	return errors.Join(a.refunds.close(ctx), a.outbox.Close(ctx), a.recorder.Close(ctx), a.counter.Close(ctx))
 }

@@ -80,6 +80,10 @@ const (
 	CodeProviderError         Code = "provider_error"
 	CodeUnavailable           Code = "unavailable"
 	CodeOverloaded            Code = "overloaded"
+
+	// CodeRevocationsUnavailable is the error of a server that follows no feed of
+	// revocations, and of a verifier that requires one.
+	CodeRevocationsUnavailable Code = "revocations_unavailable"
 )
 
 // errorTable defines the status and message of every code.
@@ -148,6 +152,8 @@ var errorTable = map[Code]struct {
 	CodeProviderError:        {http.StatusBadGateway, "The provider did not answer as it should. Try again."},
 	CodeUnavailable:          {http.StatusServiceUnavailable, "The service is not available right now. Try again soon."},
 	CodeOverloaded:           {http.StatusServiceUnavailable, "The service is busy. Try again soon."},
+
+	CodeRevocationsUnavailable: {http.StatusServiceUnavailable, "It is not known at the moment whether sessions were revoked. Try again soon."},
 }
 
 // Error is a failed operation, as far as the caller may know. Its exported fields

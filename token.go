@@ -102,6 +102,7 @@ func (a *Auth) buildTokens() error {
 	}
 	o := token.Options(c.tokens)
 	a.revoked = token.NewRevocations(o, a.now)
+	a.streams.log = a.revoked.KeepLog(o)
 	a.verifier = token.NewVerifier(a.keys, o, a.revoked, c.now)
 	a.signer, err = token.NewSigner(a.keys, o, c.log)
 	return err
@@ -205,7 +206,8 @@ func tokenFailed(err error) error {
 
 // Revoke makes Verify and Require refuse the access tokens of ended sessions, until
 // they expire, and stale tokens. A feed such as pgstore's WatchRevocations calls it in
-// every instance; a repetition does no harm. It is safe for concurrent use.
+// every instance; a repetition does no harm. It is safe for concurrent use. The admin API
+// passes the revocations on to services without the database, see Revocation.CaughtUp.
 func (a *Auth) Revoke(r store.Revocation) { a.revoked.Add(r) }
 
 // handleDiscovery is GET /.well-known/openid-configuration. The document lets verifiers

@@ -26,29 +26,30 @@ type Permission struct {
 // The permissions of Authmount's own operations. "auth.*" stands for all of them, and "*"
 // also for all of the application's.
 const (
-	PermUsersRead      = "auth.users.read"
-	PermUsersWrite     = "auth.users.write"
-	PermUsersDelete    = "auth.users.delete"
-	PermUsersBan       = "auth.users.ban"
-	PermUsersExport    = "auth.users.export"
-	PermUsersImport    = "auth.users.import"
-	PermCredentials    = "auth.credentials" // change of credentials: set a password, verify an email address, remove a factor
-	PermSessionsRead   = "auth.sessions.read"
-	PermSessionsRevoke = "auth.sessions.revoke"
-	PermRolesRead      = "auth.roles.read"
-	PermRolesWrite     = "auth.roles.write"
-	PermRolesAssign    = "auth.roles.assign"
-	PermImpersonate    = "auth.impersonate"
-	PermAuditRead      = "auth.audit.read"
-	PermAuditExport    = "auth.audit.export"
-	PermStatsRead      = "auth.stats.read"
-	PermMessagesRead   = "auth.messages.read"
-	PermMessagesSend   = "auth.messages.send"
-	PermKeysRead       = "auth.keys.read"
-	PermKeysWrite      = "auth.keys.write"
-	PermKeysVerify     = "auth.keys.verify"
-	PermSettingsRead   = "auth.settings.read"
-	PermSettingsWrite  = "auth.settings.write"
+	PermUsersRead       = "auth.users.read"
+	PermUsersWrite      = "auth.users.write"
+	PermUsersDelete     = "auth.users.delete"
+	PermUsersBan        = "auth.users.ban"
+	PermUsersExport     = "auth.users.export"
+	PermUsersImport     = "auth.users.import"
+	PermCredentials     = "auth.credentials" // change of credentials: set a password, verify an email address, remove a factor
+	PermSessionsRead    = "auth.sessions.read"
+	PermSessionsRevoke  = "auth.sessions.revoke"
+	PermRolesRead       = "auth.roles.read"
+	PermRolesWrite      = "auth.roles.write"
+	PermRolesAssign     = "auth.roles.assign"
+	PermImpersonate     = "auth.impersonate"
+	PermAuditRead       = "auth.audit.read"
+	PermAuditExport     = "auth.audit.export"
+	PermStatsRead       = "auth.stats.read"
+	PermMessagesRead    = "auth.messages.read"
+	PermMessagesSend    = "auth.messages.send"
+	PermKeysRead        = "auth.keys.read"
+	PermKeysWrite       = "auth.keys.write"
+	PermKeysVerify      = "auth.keys.verify"
+	PermRevocationsRead = "auth.revocations.read"
+	PermSettingsRead    = "auth.settings.read"
+	PermSettingsWrite   = "auth.settings.write"
 
 	permAll   = "*"
 	ownPrefix = "auth."
@@ -76,6 +77,7 @@ var ownPermissions = []Permission{
 	{Name: PermKeysRead, Description: "See API keys."},
 	{Name: PermKeysWrite, Description: "Create, rotate and revoke API keys."},
 	{Name: PermKeysVerify, Description: "Check the secret keys that programs send to other services."},
+	{Name: PermRevocationsRead, Description: "Follow the revocations of sessions and tokens, as other services do."},
 	{Name: PermSettingsRead, Description: "See settings."},
 	{Name: PermSettingsWrite, Description: "Change settings."},
 }

@@ -93,6 +93,7 @@ var examples = map[string]example{
 	"POST /settings/test-sms":             {status: 200},
 	"POST /settings/test-provider/{name}": {status: 200},
 	"GET /diagnostics":                    {status: 200},
+	"GET /revocations":                    {status: 503}, // no feed reports revocations to this process
 	"GET /audit-logs/{id}":                {status: 200},
 	"GET /audit-logs/export":              {status: 200},
 	"GET /stats":                          {status: 200},

@@ -27,6 +27,7 @@ func endpoints() []endpoint {
 		auditEndpoints,
 		statsEndpoints,
 		settingsEndpoints,
+		revocationEndpoints,
 		invitationEndpoints,
 		linkEndpoints,
 		messageEndpoints,

@@ -1579,6 +1579,53 @@ func (a *Admin) VerifyKey(ctx context.Context, p VerifyKeyParams, opts ...CallOp
 	return run[VerifiedKey](ctx, a, a.prepared("POST", "/keys/verify", p, opts))
 }
 
+// RevocationsQuery selects the results of Admin.Revocations. Empty fields do not narrow
+// it.
+type RevocationsQuery struct {
+	// The position of the page before, of any instance. Without it, or with an unknown one,
+	// the answer begins with the oldest revocation that still matters.
+	After string `query:"after"`
+}
+
+// Revocation is an object of the admin API. The end of one session, of all sessions of
+// a user, or of all sessions; or, with stale_below, a change that makes older tokens
+// stale.
+type Revocation struct {
+	All             bool      `json:"all"` // All sessions that were created until at.
+	At              time.Time `json:"at"`
+	Role            *string   `json:"role"`              // With stale_below: the holders of this role.
+	SessionID       *string   `json:"session_id"`        // Only this session.
+	SparedSessionID *string   `json:"spared_session_id"` // With all: the session that continues.
+	// If not 0, no session has ended: tokens with an older revision, in their rev claim,
+	// are stale. It is the user's revision, or with role that of the table of roles.
+	StaleBelow int `json:"stale_below"`
+	// Without session_id: all sessions of this user that were created until at.
+	UserID *string `json:"user_id"`
+}
+
+// RevocationPage is an object of the admin API.
+type RevocationPage struct {
+	Current     bool         `json:"current"`  // There are no more at present.
+	Position    string       `json:"position"` // For after, at any instance.
+	Revocations []Revocation `json:"revocations"`
+	// Of access tokens, in seconds. A revocation matters for so long after its time, and
+	// thirty seconds more.
+	TokenLifetime int `json:"token_lifetime"`
+}
+
+// Revocations is GET /revocations: follow revocations. For services that verify access
+// tokens without the database. Some revocations may be repeated. With Accept:
+// text/event-stream, the answer is a stream of server-sent events: each message is such
+// a page, with its position as the id, at once after a revocation and at least every
+// two seconds; Last-Event-ID replaces after. An instance that follows no feed of
+// revocations answers 503 revocations_unavailable, one with too many streams 503
+// unavailable. Permission: auth.revocations.read.
+func (a *Admin) Revocations(ctx context.Context, q RevocationsQuery, opts ...CallOption) (*RevocationPage, error) {
+	k := a.prepared("GET", "/revocations", nil, opts)
+	k.query = queryOf(q)
+	return run[RevocationPage](ctx, a, k)
+}
+
 // SwitchSetting is an object of the admin API.
 type SwitchSetting struct {
 	// An option of the application sets it: it cannot be changed here.

@@ -47,6 +47,7 @@ type config struct {
 	tokType   string
 	remember  int
 	late      bool
+	feed      *RevocationOptions // nil: none
 }
 
 // takes records an error if the option is not for this constructor.
@@ -93,9 +94,10 @@ func WithAPIKey(key string) Option {
 	}
 }
 
-// WithSecretKey sets the verifier's own secret key, "sk_…", with the scope
-// auth.keys.verify. With it, the verifier asks the server about the secret keys that
-// programs send to routes with [auth.AllowKeys]. For NewVerifier.
+// WithSecretKey sets the verifier's own secret key, "sk_…". With the scope
+// auth.keys.verify, the verifier asks the server about the secret keys that programs send
+// to routes with [auth.AllowKeys]; with auth.revocations.read, it may follow revocations,
+// see [WithRevocations]. For NewVerifier.
 func WithSecretKey(key string) Option {
 	return func(c *config) {
 		c.takes("WithSecretKey", forVerifier)
@@ -103,6 +105,29 @@ func WithSecretKey(key string) Option {
 			c.errs = append(c.errs, errors.New("WithSecretKey: this is not a secret key, sk_…"))
 		}
 		c.secretKey = key
+	}
+}
+
+// RevocationOptions are the parameter of WithRevocations.
+type RevocationOptions struct {
+	// FailClosed refuses all access tokens with 503 revocations_unavailable while the feed
+	// is down. The default is to accept tokens until they expire, as without the feed.
+	FailClosed bool
+}
+
+// WithRevocations makes the verifier follow the server's revocations, over HTTP, so that it
+// refuses the access tokens of ended sessions and banned users, and outdated tokens, within
+// a second. It needs [WithSecretKey], with the scope auth.revocations.read, and a server
+// that follows revocations itself, see pgstore's WatchRevocations. Close ends it.
+//
+// NewVerifier waits for the first answer and returns an error if the server refuses, unless
+// [WithLateStart] is set. An outage is noticed within six seconds, logged, and reported by
+// [Verifier.RevocationsError]. The verifier then reconnects, at any instance of the server,
+// and misses nothing. For NewVerifier.
+func WithRevocations(o RevocationOptions) Option {
+	return func(c *config) {
+		c.takes("WithRevocations", forVerifier)
+		c.feed = &o
 	}
 }
 
@@ -205,6 +230,9 @@ func newConfig(kind, rawURL string, opts []Option) (*config, error) {
 	base, err := readURL(rawURL, c.plain)
 	if err != nil {
 		c.errs = append(c.errs, err)
+	}
+	if c.feed != nil && c.secretKey == "" {
+		c.errs = append(c.errs, errors.New("WithRevocations needs WithSecretKey, with the scope auth.revocations.read"))
 	}
 	if c.log == nil {
 		c.errs = append(c.errs, errors.New("WithLogger: the logger is nil"))

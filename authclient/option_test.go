@@ -31,6 +31,7 @@ func TestOptionsSayWhomTheyAreFor(t *testing.T) {
 		"WithPlainTokenType": {WithPlainTokenType(), []string{forVerifier}},
 		"WithRemember":       {WithRemember(10), []string{forVerifier}},
 		"WithLateStart":      {WithLateStart(), []string{forVerifier}},
+		"WithRevocations":    {WithRevocations(RevocationOptions{}), []string{forVerifier}},
 		"WithSecretKey":      {WithSecretKey("sk_test_x"), []string{forVerifier}},
 	}
 	source, err := os.ReadFile("option.go")

@@ -33,7 +33,7 @@ const (
 
 // Verifier verifies the access tokens of an Authmount server in another process, with
 // the same claims, requirements and errors as package auth. It is safe for concurrent
-// use, and needs no closing.
+// use, and needs no closing without WithRevocations.
 //
 // Verifier caches the keys of the server's key set. It reads them again in the
 // background every ten minutes, and when a token has an unknown key id, at most every
@@ -42,12 +42,13 @@ const (
 // requests, and while there are no keys.
 //
 // As with [auth.Auth.Verify], the token of an ended session is valid until it expires.
-// To prevent that, require [auth.CheckSession], which calls the server each time, or
-// call Revoke.
+// To prevent that, set [WithRevocations], require [auth.CheckSession], which calls the
+// server each time, or call Revoke.
 type Verifier struct {
 	wire     *wire
 	revoked  *token.Revocations
 	keyCache keyCache
+	feed     *feed // nil without WithRevocations
 
 	core    atomic.Pointer[token.Verifier] // nil while there are no keys
 	readAt  atomic.Int64                   // when the keys were read; Unix nanoseconds
@@ -88,6 +89,11 @@ func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, er
 	if err := v.checkAPIKey(ctx); err != nil {
 		return nil, err
 	}
+	if c.feed != nil {
+		if err := v.follow(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return v, nil
 }
 
@@ -109,7 +115,8 @@ func (v *Verifier) checkAPIKey(ctx context.Context) error {
 // Verify checks an access token as [auth.Auth.Verify] does: signature, issuer,
 // audience, type and times. ctx limits the wait for an unknown key. The caller may
 // change the claims. Errors (*auth.Error): CodeBadToken; CodeSessionEnded and
-// CodeTokenStale after Revoke; CodeUnavailable while there are no keys.
+// CodeTokenStale after Revoke or by the feed; CodeUnavailable while there are no keys;
+// CodeRevocationsUnavailable with FailClosed.
 func (v *Verifier) Verify(ctx context.Context, token string) (*auth.Claims, error) {
 	k, err := v.keys(ctx)
 	if err != nil {
@@ -242,6 +249,11 @@ func (v *Verifier) verify(ctx context.Context, k *token.Verifier, text string) (
 	if errors.Is(err, token.ErrOtherKey) && v.mayLookUp() && v.wait(ctx, v.read()) == nil {
 		if newer := v.core.Load(); newer != k {
 			c, err = newer.Verify(text)
+		}
+	}
+	if err == nil {
+		if err := v.revocationsKnown(); err != nil {
+			return nil, err
 		}
 	}
 	return c, token.Root.Error(err)

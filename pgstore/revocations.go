@@ -59,7 +59,7 @@ type WatchParams struct {
 //
 // A session that has ended is reported with its own id and its user's id; a banned or
 // deleted user with the user's id alone; a change of roles with the revision that
-// tokens must have.
+// tokens must have. After each read, at least every 15 seconds, it reports CaughtUp.
 //
 // WatchRevocations listens on a connection of its own (LISTEN), or reads every second if
 // the database has no LISTEN. A pooler in transaction mode does not support LISTEN; set
@@ -137,6 +137,7 @@ func (s *Store) listen(ctx context.Context, pool *pgxpool.Config, since *time.Ti
 			return err
 		}
 		s.fedAt.Store(time.Now().UnixNano())
+		tell(store.Revocation{CaughtUp: true, At: time.Now()})
 		quiet, cancel := context.WithTimeout(ctx, wait)
 		_, err := conn.WaitForNotification(quiet)
 		cancel()

@@ -438,4 +438,9 @@ type Revocation struct {
 	// tokens and changes exactly; times in seconds of two clocks would not.
 	Stale int64
 	Role  string
+
+	// CaughtUp is no revocation: the feed has reported everything that happened until At,
+	// by the clock of the process, and the other fields are empty. A feed that is well
+	// reports it again every few seconds.
+	CaughtUp bool
 }

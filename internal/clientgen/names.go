@@ -76,6 +76,7 @@ var names = []name{
 	{"DELETE /admin/keys/{id}", "keys", "delete", "RevokeKey", "", ""},
 	{"POST /admin/keys/{id}/rotate", "keys", "rotate", "RotateKey", "", ""},
 	{"POST /admin/keys/verify", "keys", "verify", "VerifyKey", "", "VerifiedKey"},
+	{"GET /admin/revocations", "revocations", "list", "Revocations", "RevocationsQuery", ""},
 	{"GET /admin/settings", "settings", "get", "Settings", "", ""},
 	{"PATCH /admin/settings", "settings", "update", "UpdateSettings", "SettingsChanges", ""},
 	{"POST /admin/settings/test-mail", "settings", "testMail", "TestMail", "", ""},

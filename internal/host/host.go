@@ -22,6 +22,7 @@ type Kit interface {
 	Messages
 	Links
 	Keys
+	Revocations
 	Settings
 	Jobs
 	Testing

@@ -3,6 +3,8 @@ package token
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +18,7 @@ import (
 // they affect can be valid. It is safe for concurrent use.
 type Revocations struct {
 	now  func() time.Time
-	life time.Duration // of access tokens, leeway included
+	life time.Duration // of access tokens, leeway included; see ShortenLife
 
 	nonEmpty  atomic.Bool  // at least one revocation was added
 	roles     atomic.Int64 // the newest known revision of the table of roles
@@ -24,6 +26,11 @@ type Revocations struct {
 	until     map[string]entry // by session id, or by user id for all sessions of a user
 	stale     map[staleKey]entry
 	lastSweep time.Time
+
+	limit int       // of the entries; 0: none
+	floor time.Time // tokens that were issued until then are stale, see dropOldest
+
+	log *Log // nil: none
 }
 
 type entry struct {
@@ -53,6 +60,10 @@ func (d *Revocations) RolesRevision() int64 { return d.roles.Load() }
 
 // Add stores a revocation. It is idempotent.
 func (d *Revocations) Add(r store.Revocation) {
+	if r.CaughtUp {
+		d.log.caughtUp()
+		return
+	}
 	id := cmp.Or(r.SessionID, r.UserID)
 	if r.All {
 		id = allUsers
@@ -63,13 +74,14 @@ func (d *Revocations) Add(r store.Revocation) {
 	if r.Role != "" {
 		d.RaiseRoles(r.Stale)
 	}
-	now := d.now()
-	e := entry{r.At, r.At.Add(d.life), r.Stale, r.Spared}
-	if !now.Before(e.until) {
-		return // all affected tokens have expired
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	now := d.now()
+	e := entry{r.At, r.At.Add(d.life), r.Stale, r.Spared}
+	if !now.Before(e.until) || !r.At.After(d.floor) {
+		return // all affected tokens have expired, or are stale
+	}
+	added := false
 	if r.Stale != 0 {
 		k := staleKey{userID: r.UserID}
 		if r.Role != "" {
@@ -79,18 +91,66 @@ func (d *Revocations) Add(r store.Revocation) {
 			d.stale = map[staleKey]entry{}
 		}
 		if old := d.stale[k]; old.revision < e.revision {
-			d.stale[k] = e
+			d.stale[k], added = e, true
 		}
 	} else if old := d.until[id]; old.at.Before(e.at) {
-		d.until[id] = e
+		d.until[id], added = e, true
 	}
 	d.nonEmpty.Store(true)
-	if now.Sub(d.lastSweep) < d.life {
+	if added {
+		d.log.add(r, e.until, now)
+	}
+	full := d.limit > 0 && len(d.until)+len(d.stale) > d.limit
+	if now.Sub(d.lastSweep) < d.life && !full {
 		return
 	}
 	d.lastSweep = now
 	dropExpired(d.until, now)
 	dropExpired(d.stale, now)
+	if full {
+		d.dropOldest()
+	}
+}
+
+// Limit bounds the number of entries. It is for a process that cannot trust the source of
+// its revocations to be small.
+func (d *Revocations) Limit(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.limit = n
+}
+
+// ShortenLife sets the lifetime of access tokens, if it is shorter than that of the options,
+// so that entries are dropped earlier.
+func (d *Revocations) ShortenLife(life time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if life += leeway; life > leeway && life < d.life {
+		d.life = life
+	}
+}
+
+// dropOldest drops the older half of the entries, if there are still more than half of the
+// limit. All tokens that were issued before the newest of the dropped ones become stale, so
+// that no revoked one is accepted: their clients refresh them, which the issuer refuses for
+// ended sessions. The caller holds the lock.
+func (d *Revocations) dropOldest() {
+	var times []time.Time
+	for _, e := range d.until {
+		times = append(times, e.at)
+	}
+	for _, e := range d.stale {
+		times = append(times, e.at)
+	}
+	if len(times) <= d.limit/2 {
+		return
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	if at := times[len(times)-d.limit/2-1]; at.After(d.floor) {
+		d.floor = at
+	}
+	maps.DeleteFunc(d.until, func(_ string, e entry) bool { return !e.at.After(d.floor) })
+	maps.DeleteFunc(d.stale, func(_ staleKey, e entry) bool { return !e.at.After(d.floor) })
 }
 
 // raise sets n to v if v is larger.
@@ -169,12 +229,19 @@ func (d *Revocations) Stale(c *Claims, r Revisions) bool {
 	}
 	if by := c.Impersonator; by != nil {
 		e, ok := d.stale[staleKey{userID: by.UserID}]
-		return ok && r.actor < e.revision || r.roles < d.roles.Load()
+		return ok && r.actor < e.revision || r.roles < d.roles.Load() || !c.IssuedAt.After(d.floor)
 	}
 	for _, role := range c.Roles {
 		if e, ok := d.stale[staleKey{role: role}]; ok && r.roles < e.revision {
 			return true
 		}
 	}
-	return false
+	return !c.IssuedAt.After(d.floor)
+}
+
+// Len returns the number of entries.
+func (d *Revocations) Len() int {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return len(d.until) + len(d.stale)
 }

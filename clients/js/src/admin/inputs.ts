@@ -485,6 +485,12 @@ export interface KeysVerifyInput {
   key: string;
 }
 
+/** Input of GET /admin/revocations, see {@link AdminOperations}. */
+export interface RevocationsListInput {
+  /** The position of the page before, of any instance. Without it, or with an unknown one, the answer begins with the oldest revocation that still matters. */
+  after?: string | undefined;
+}
+
 /** Input of PATCH /admin/settings, see {@link AdminOperations}. */
 export interface SettingsUpdateInput {
   /** Users may delete their own account. */

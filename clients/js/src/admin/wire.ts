@@ -27,6 +27,7 @@ export type AdminErrorCode =
   | "rate_limited"
   | "reauthentication_needed"
   | "redirect_not_allowed"
+  | "revocations_unavailable"
   | "role_in_use"
   | "role_not_found"
   | "session_ended"
@@ -471,6 +472,33 @@ export interface NumberSetting {
   locked_because?: string;
   source: "option" | "store" | "default";
   value: number;
+}
+
+/** The end of one session, of all sessions of a user, or of all sessions; or, with stale_below, a change that makes older tokens stale. */
+export interface Revocation {
+  /** All sessions that were created until at. */
+  all: boolean;
+  at: Time;
+  /** With stale_below: the holders of this role. */
+  role: string | null;
+  /** Only this session. */
+  session_id: string | null;
+  /** With all: the session that continues. */
+  spared_session_id: string | null;
+  /** If not 0, no session has ended: tokens with an older revision, in their rev claim, are stale. It is the user's revision, or with role that of the table of roles. */
+  stale_below: number;
+  /** Without session_id: all sessions of this user that were created until at. */
+  user_id: string | null;
+}
+
+export interface RevocationPage {
+  /** There are no more at present. */
+  current: boolean;
+  /** For after, at any instance. */
+  position: string;
+  revocations: Revocation[];
+  /** Of access tokens, in seconds. A revocation matters for so long after its time, and thirty seconds more. */
+  token_lifetime: number;
 }
 
 /** owner has no times. */

@@ -1,0 +1,282 @@
+package authclient
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
+)
+
+const (
+	feedSilence   = 6 * time.Second // the server sends a message every two seconds
+	feedStart     = 10 * time.Second
+	feedPause     = 100 * time.Millisecond // after a failure; doubled up to feedMost
+	feedMost      = 3 * time.Second
+	pollEvery     = 400 * time.Millisecond
+	pollFor       = time.Minute // then a stream is attempted again
+	maxEvent      = 4 << 20
+	maxRevocation = 100_000 // of memory, about 30 MB
+)
+
+// feed follows the server's revocations for a verifier.
+type feed struct {
+	wire       *wire
+	add        func(store.Revocation)
+	shorten    func(time.Duration)
+	failClosed bool
+	cancel     context.CancelFunc
+	done       chan struct{}
+	first      chan struct{} // closed when it is current for the first time
+	refused    chan error    // the first decisive refusal
+
+	position string // of the goroutine that follows
+
+	mu      sync.Mutex
+	heard   time.Time // the last time at which everything was known
+	err     error     // the last failure
+	outage  bool      // logged
+	started bool
+}
+
+// follow starts the feed of WithRevocations, and waits until it is current.
+func (v *Verifier) follow(ctx context.Context) error {
+	c := *v.wire.config
+	h := *c.http
+	h.Timeout = 0 // a stream has no end
+	c.http = &h
+	running, cancel := context.WithCancel(context.Background())
+	v.revoked.Limit(maxRevocation)
+	f := &feed{wire: newWire(&c), add: v.revoked.Add, shorten: v.revoked.ShortenLife, failClosed: c.feed.FailClosed, cancel: cancel, done: make(chan struct{}), first: make(chan struct{}), refused: make(chan error, 1)}
+	v.feed = f
+	go f.run(running)
+	wait, stop := context.WithTimeout(ctx, feedStart)
+	defer stop()
+	var err error
+	select {
+	case <-f.first:
+		return nil
+	case err = <-f.refused:
+	case <-wait.Done():
+		if err = f.state(); ctx.Err() != nil {
+			err = ctx.Err()
+		}
+	}
+	if c.late {
+		return nil
+	}
+	v.Close()
+	return fmt.Errorf("authclient.NewVerifier: WithRevocations: %w", err)
+}
+
+// Close ends the feed of WithRevocations. Verifiers without it need no Close. It may be
+// called again.
+func (v *Verifier) Close() {
+	if v.feed != nil {
+		v.feed.cancel()
+		<-v.feed.done
+	}
+}
+
+// RevocationsError returns nil while the verifier knows all revocations, and otherwise the
+// reason. Without WithRevocations it is nil. It is for health checks and metrics.
+func (v *Verifier) RevocationsError() error {
+	if v.feed == nil {
+		return nil
+	}
+	return v.feed.state()
+}
+
+// revocationsKnown returns the error of WithRevocations with FailClosed.
+func (v *Verifier) revocationsKnown() error {
+	if v.feed == nil || !v.feed.failClosed || v.feed.state() == nil {
+		return nil
+	}
+	e := auth.Reject(auth.CodeRevocationsUnavailable, "")
+	e.RetryAfter = time.Second
+	return e
+}
+
+var errSilent = errors.New("the server sends nothing")
+
+// state returns nil while the feed is current.
+func (f *feed) state() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case !f.heard.IsZero() && time.Since(f.heard) < feedSilence:
+		return nil
+	case f.err == nil:
+		return errSilent
+	}
+	return f.err
+}
+
+// run follows the feed until ctx ends.
+func (f *feed) run(ctx context.Context) {
+	defer close(f.done)
+	var poll time.Time // until then
+	pause := feedPause
+	for ctx.Err() == nil {
+		polls := time.Now().Before(poll)
+		heard, err := f.once(ctx, polls)
+		if ctx.Err() != nil {
+			return
+		}
+		switch {
+		case polls && err == nil:
+			pause = pollEvery
+		case heard:
+			pause = feedPause
+		case !polls && !refusal(err): // a proxy may hold back the stream, or the server has too many
+			poll = time.Now().Add(pollFor)
+		default:
+			poll = time.Time{}
+			pause = min(2*pause, feedMost)
+		}
+		f.note(err)
+		if pauseFor(ctx, jitter(pause/2)) != nil {
+			return
+		}
+	}
+}
+
+// refusal reports whether the server will refuse the same request again.
+func refusal(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden || e.Status == http.StatusNotFound)
+}
+
+// note stores a failure, and logs the start of an outage.
+func (f *feed) note(err error) {
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	f.err = err
+	if refusal(err) {
+		f.heard = time.Time{}
+		select {
+		case f.refused <- err:
+		default:
+		}
+	}
+	f.mu.Unlock()
+	if f.state() == nil {
+		return
+	}
+	f.mu.Lock()
+	logged := f.outage
+	f.outage = true
+	f.mu.Unlock()
+	switch {
+	case logged:
+	case f.failClosed:
+		f.wire.log.Warn("authclient: the feed of revocations is down: all access tokens are refused", "error", err)
+	default:
+		f.wire.log.Warn("authclient: the feed of revocations is down: revoked access tokens are accepted until they expire", "error", err)
+	}
+}
+
+// apply adds the revocations of a message.
+func (f *feed) apply(p *RevocationPage) {
+	f.shorten(time.Duration(p.TokenLifetime) * time.Second)
+	for _, r := range p.Revocations {
+		f.add(store.Revocation{SessionID: value(r.SessionID), UserID: value(r.UserID), All: r.All, Spared: value(r.SparedSessionID), At: r.At, Role: value(r.Role), Stale: int64(r.StaleBelow)})
+	}
+	f.position = p.Position
+	if !p.Current {
+		return
+	}
+	f.mu.Lock()
+	f.heard = time.Now()
+	again := f.outage
+	f.outage = false
+	if !f.started {
+		f.started = true
+		close(f.first)
+	}
+	f.mu.Unlock()
+	if again {
+		f.wire.log.Info("authclient: the feed of revocations is back")
+	}
+}
+
+// once follows one stream until it ends, or reads the feed once. heard reports whether
+// there was a message.
+func (f *feed) once(ctx context.Context, poll bool) (heard bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(feedSilence/2, func() { cancel(errSilent) })
+	defer silent.Stop()
+	c := call{method: http.MethodGet, path: "/admin/revocations", bearer: f.wire.secretKey, endless: true, header: http.Header{}}
+	if f.position != "" {
+		c.query = url.Values{"after": {f.position}}
+	}
+	if !poll {
+		c.header.Set("Accept", "text/event-stream")
+	}
+	res, err := f.wire.open(ctx, c)
+	if err == nil {
+		defer func() { _ = res.Body.Close() }()
+		err = f.read(res, func() {
+			heard = true
+			silent.Reset(feedSilence)
+		})
+	}
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errSilent) {
+		err = errSilent
+	}
+	return heard, err
+}
+
+// read applies the messages of an answer, and calls heard after each.
+func (f *feed) read(res *http.Response, heard func()) error {
+	message := func(b []byte) error {
+		var p RevocationPage
+		if json.Unmarshal(b, &p) != nil || p.Position == "" {
+			return &Error{Code: CodeBadResponse, Status: res.StatusCode, Message: "The answer does not come from this service."}
+		}
+		f.apply(&p)
+		heard()
+		return nil
+	}
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		b, err := io.ReadAll(io.LimitReader(res.Body, maxEvent))
+		if err != nil {
+			return noAnswer(err)
+		}
+		return message(b)
+	}
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, maxEvent)
+	for lines.Scan() {
+		if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok {
+			if err := message(data); err != nil {
+				return err
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return noAnswer(err)
+	}
+	return noAnswer(io.ErrUnexpectedEOF)
+}
+
+// value returns the text that p points to, or "".
+func value(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}

@@ -1,0 +1,86 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/authmount/auth/internal/token"
+)
+
+// maxStreams bounds the goroutines and connections of services that follow revocations.
+const maxStreams = 200
+
+// streams are the streams of revocations that this process serves.
+type streams struct {
+	log *token.Log
+
+	mu      sync.Mutex
+	count   int
+	closed  bool
+	servers map[*http.Server]ending
+}
+
+// ending is the end of all streams of a server.
+type ending struct {
+	context.Context
+	now context.CancelFunc
+}
+
+var errTooManyStreams = errors.New("too many streams of revocations, or the service is closed")
+
+// begin counts a stream. A server's Shutdown waits for requests, so it has to end the
+// streams first.
+func (s *streams) begin(r *http.Request) (context.Context, func(), error) {
+	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server) // nil for servers of other kinds
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.count >= maxStreams {
+		return nil, nil, retryAfter(CodeUnavailable, time.Second, errTooManyStreams)
+	}
+	end, known := s.servers[server]
+	if !known {
+		end.Context, end.now = context.WithCancel(context.Background())
+		if s.servers == nil {
+			s.servers = map[*http.Server]ending{}
+		}
+		s.servers[server] = end
+		if server != nil {
+			server.RegisterOnShutdown(end.now)
+		}
+	}
+	s.count++
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(end, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.count--
+	}, nil
+}
+
+func (s *streams) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, end := range s.servers {
+		end.now()
+	}
+}
+
+func (k kit) RevocationLog() (*token.Log, error) {
+	if !k.a.streams.log.Following() {
+		return nil, retryAfter(CodeRevocationsUnavailable, time.Second, errNoFeed)
+	}
+	return k.a.streams.log, nil
+}
+
+var errNoFeed = errors.New("no feed reports revocations to this process, see pgstore's WatchRevocations")
+
+func (k kit) BeginStream(r *http.Request) (context.Context, func(), error) {
+	return k.a.streams.begin(r)
+}
