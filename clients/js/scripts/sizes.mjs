@@ -11,7 +11,7 @@ import { build } from "esbuild";
 import { entries, root } from "./build.mjs";
 
 /** Limits in bytes, compressed; 1 kB is 1000 bytes. What is not here is printed only. */
-const limits = { index: 6100, "react/index": 700, "vue/index": 700, "svelte/index": 700, "solid/index": 700, "next/index": 2500, "server/index": 2500 };
+const limits = { index: 6100, "react/index": 700, "vue/index": 700, "svelte/index": 700, "solid/index": 700, "next/index": 2500, "sveltekit/index": 2700, "nuxt/index": 2700, "tanstack-start/index": 2700, "server/index": 2500 };
 
 /** Others, with what an application writes to sign people in. */
 const others = {
@@ -22,10 +22,10 @@ const others = {
 };
 
 /** What is there already where the subpath is used: its framework, or Node. */
-const frameworks = ["react", "react/*", "vue", "svelte", "svelte/*", "solid-js", "solid-js/*", "next", "next/*", "node:*"];
+const frameworks = ["react", "react/*", "vue", "svelte", "svelte/*", "solid-js", "solid-js/*", "next", "next/*", "@sveltejs/kit", "node:*"];
 
 /** What a subpath rests on and is weighed without, because it has a row of its own. */
-const onTop = { "next/index": ["../server/*"] };
+const onTop = { "next/index": ["../server/*"], "sveltekit/index": ["../server/*"], "nuxt/index": ["../server/*"], "tanstack-start/index": ["../server/*"] };
 
 async function weigh(options) {
   const { outputFiles } = await build({ bundle: true, minify: true, write: false, format: "esm", target: "es2022", platform: "browser", jsx: "automatic", logLevel: "error", define: { "process.env.NODE_ENV": '"production"' }, ...options });

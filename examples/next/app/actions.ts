@@ -1,6 +1,7 @@
 "use server";
 import { cookies } from "next/headers";
 import { redirect } from "next/navigation";
+import { localPath } from "authmount/next";
 import { call, origin } from "../auth";
 
 /** What a form shows after it was sent. */
@@ -12,13 +13,11 @@ export interface Form {
 }
 
 const text = (form: FormData, name: string) => String(form.get(name) ?? "");
-/** Only a path of this application: nobody is sent elsewhere by a link to the sign-in page. */
-const path = (to: string) => (/^\/(?![/\\])[^\\\s]*$/.test(to) ? to : "/");
 const brief = { httpOnly: true, sameSite: "lax", path: "/", secure: origin.startsWith("https:"), maxAge: 300 } as const;
 
 export async function signIn(_: Form, form: FormData): Promise<Form> {
   const { error } = await call("POST", "/login", { email: text(form, "email"), password: text(form, "password") });
-  return next(error, path(text(form, "return_to")));
+  return next(error, localPath(text(form, "return_to")));
 }
 
 /** Goes on after a sign-in: to the page, or to the second factor. */
@@ -41,7 +40,7 @@ export async function secondFactor(_: Form, form: FormData): Promise<Form> {
   if (error?.code === "invalid_totp_code") return { factor: true, error: error.message };
   jar.delete("mfa");
   if (error) return { error: error.message };
-  redirect(path(text(form, "return_to")));
+  redirect(localPath(text(form, "return_to")));
 }
 
 export async function signUp(_: Form, form: FormData): Promise<Form> {

@@ -20,19 +20,16 @@
  */
 import { cookies, headers } from "next/headers.js";
 import { NextResponse, type NextRequest } from "next/server.js";
-import { createServerClient, type Claims, type Failure, type RequestLike, type Result, type ServerClient, type ServerOptions } from "../server/index.js";
+import type { Claims, RequestLike, Result, ServerClient } from "../server/index.js";
+import { browserRequest, createSite, initialState, PRIVATE, signInLocation, type SiteOptions } from "../ssr/core.js";
+import { parseSetCookie } from "../ssr/set-cookie.js";
 import type { Metadata, State, User } from "../types.js";
-import { parseSetCookie } from "./set-cookie.js";
 
 export type { Claims, Failure, Result, ServerClient, ServerOptions } from "../server/index.js";
+export { localPath } from "../ssr/core.js";
 
 /** Options of {@link createNextAuth}. */
-export interface NextOptions extends ServerOptions {
-  /** Paths that require a sign-in, including all paths below: the middleware redirects other visitors. */
-  protect?: string[];
-  /** Path of the sign-in page. It gets the query `?return_to=` with a path. Default "/sign-in". */
-  signIn?: string;
-}
+export interface NextOptions extends SiteOptions {}
 
 /** The functions that an application uses, see {@link createNextAuth}. */
 export interface NextAuth<M extends Metadata = {}> {
@@ -67,17 +64,7 @@ export interface NextAuth<M extends Metadata = {}> {
 async function keep(lines: string[]): Promise<void> {
   if (!lines.length) return;
   const jar = await cookies();
-  for (const { name, value, attributes: a } of lines.map(parseSetCookie)) {
-    jar.set({
-      name,
-      value,
-      path: "/",
-      httpOnly: true,
-      secure: "secure" in a,
-      sameSite: "lax",
-      ...("max-age" in a ? { maxAge: Number(a["max-age"]) } : {}),
-    });
-  }
+  for (const cookie of lines.map(parseSetCookie)) jar.set(cookie);
 }
 
 /**
@@ -87,14 +74,10 @@ async function keep(lines: string[]): Promise<void> {
  * @param url the project URL: the application's own origin
  * @throws TypeError if the URL or a path in `protect` is invalid
  */
-export function createNextAuth<M extends Metadata = {}>(url: string, { protect = [], signIn = "/sign-in", ...options }: NextOptions = {}): NextAuth<M> {
-  const server = createServerClient(url, options);
-  const mount = new URL(server.url).pathname;
-  const below = (path: string, at: string) => (path + "/").startsWith(at.replace(/\/*$/, "/"));
-  /** Whether the server reported that no user is signed in. A 429, 5xx or network error does not mean that. */
-  const refused = ({ code, status }: Failure) => code !== "network_error" && status >= 400 && status < 429;
-  for (const path of protect) if (!path.startsWith("/")) throw new TypeError(`protect: ${path} does not begin with a slash`);
-  const incoming = async (): Promise<RequestLike> => ({ headers: await headers() });
+export function createNextAuth<M extends Metadata = {}>(url: string, options: NextOptions = {}): NextAuth<M> {
+  const site = createSite(url, options);
+  const { server } = site;
+  const incoming = async (request?: RequestLike, method?: string): Promise<RequestLike> => browserRequest(request ?? { method, headers: await headers() });
   const getUser = async () => server.getUser<User<M>>(await incoming());
 
   return {
@@ -102,15 +85,13 @@ export function createNextAuth<M extends Metadata = {}>(url: string, { protect =
     getUser,
 
     async middleware(request) {
-      const path = request.nextUrl.pathname;
-      if (below(path, mount)) return NextResponse.next(); // requests to the Authmount server itself
-      const { error, setCookie, cookie } = await server.session(request);
-      const away = error && refused(error) && /^(GET|HEAD)$/.test(request.method) && protect.some((p) => below(path, p));
+      const { pathname, search } = request.nextUrl;
+      if (site.owns(pathname)) return NextResponse.next(); // requests to the Authmount server itself
+      const { away, setCookie, cookie } = await site.check(request, pathname);
       let response;
       if (away) {
         const to = request.nextUrl.clone();
-        to.search = `?return_to=${encodeURIComponent(path + to.search)}`;
-        to.pathname = signIn;
+        [to.pathname, to.search] = signInLocation(site.signIn, pathname + search).split("?") as [string, string];
         response = NextResponse.redirect(to);
       } else {
         const sent = new Headers(request.headers);
@@ -118,12 +99,12 @@ export function createNextAuth<M extends Metadata = {}>(url: string, { protect =
         response = NextResponse.next({ request: { headers: sent } });
       }
       for (const line of setCookie) response.headers.append("set-cookie", line);
-      if (setCookie.length) response.headers.set("cache-control", "private, no-store"); // caches must not give the cookies to other visitors
+      if (setCookie.length || site.guards(pathname)) response.headers.set("cache-control", PRIVATE); // caches must not give the response to other visitors
       return response;
     },
 
     async auth({ request, refresh } = {}) {
-      const source = request ?? (await incoming());
+      const source = await incoming(request);
       if (!refresh) return server.verify(source);
       const jar = await cookies();
       // Only trying tells where cookies can be set: what is renewed and not kept is lost.
@@ -132,16 +113,10 @@ export function createNextAuth<M extends Metadata = {}>(url: string, { protect =
       return result;
     },
 
-    async initialState() {
-      const known = await server.verify(await incoming());
-      const { data, error } = known.data ? await getUser() : known;
-      if (!error) return { status: "signed-in", user: data, session: null };
-      const out = error.code !== "token_stale" && refused(error);
-      return { status: out ? "signed-out" : "loading", user: null, session: null };
-    },
+    initialState: async () => initialState<M>(await server.verify(await incoming()), getUser),
 
     async call<T>(method: string, path: string, body?: object, request?: RequestLike) {
-      const { setCookie, cookie, ...result } = await server.call<T>(request ?? { ...(await incoming()), method }, method, path, body);
+      const { setCookie, cookie, ...result } = await server.call<T>(await incoming(request, method), method, path, body);
       await keep(setCookie);
       return result as Result<T>;
     },

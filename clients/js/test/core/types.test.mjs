@@ -110,3 +110,24 @@ await auth.updateUser({ userMetadata: { locale: null } });
 createClient<{ theme: string }>("https://app.example.com");
 export {};`);
 });
+
+test("the authentication of a request fits the types of SvelteKit, and metadata has its shape", () => {
+  compiles(`import type { Handle } from "@sveltejs/kit/hooks";
+import { createNuxtAuth, type EventLike } from "authmount/nuxt";
+import { createSvelteKitAuth, type RequestAuth } from "authmount/sveltekit";
+import { createStartAuth, type StartContext } from "authmount/tanstack-start";
+interface Meta { user_metadata: { theme?: "dark" | "light" }; app_metadata: { plan: number } }
+const handle: Handle = createSvelteKitAuth("https://app.example.com", { protect: ["/account"] }).handle;
+// @ts-expect-error: a list
+createSvelteKitAuth("https://app.example.com", { protect: "/account" });
+const check = async (auth: RequestAuth<Meta>) => {
+  const { data } = await auth.getUser();
+  const plan: number | undefined = data?.app_metadata.plan;
+  const sub: string = (await auth.requireUser()).sub;
+  // @ts-expect-error: it may be absent
+  (await auth.verify()).data.sub;
+};
+await check(createNuxtAuth<Meta>("https://app.example.com")({} as EventLike));
+const { response } = await createStartAuth<Meta>("https://app.example.com").middleware({ request: new Request("https://app.example.com"), handlerType: "router" }, async ({ auth }: StartContext<Meta>) => (await check(auth), { response: new Response() })) as { response: Response };
+export {};`);
+});

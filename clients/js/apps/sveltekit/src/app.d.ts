@@ -1,0 +1,9 @@
+import type { RequestAuth } from "authmount/sveltekit";
+
+declare global {
+  namespace App {
+    interface Locals {
+      auth: RequestAuth;
+    }
+  }
+}

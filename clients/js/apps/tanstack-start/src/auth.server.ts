@@ -1,0 +1,6 @@
+import { createStartAuth } from "authmount/tanstack-start";
+
+export const auth = createStartAuth(process.env.APP_URL ?? "http://localhost:3000", {
+  internalUrl: process.env.AUTH_INTERNAL_URL ?? "http://127.0.0.1:8080",
+  protect: ["/account"],
+});
