@@ -333,9 +333,9 @@ func (a *Auth) Handler() http.Handler { return a.handler }
 // is configured. A nil Inbox is a handler that responds with 404.
 func (a *Auth) Inbox() *Inbox { return a.inbox }
 
-// Close stops the sweeper, ends streams of revocations, delivers this process's messages, and writes its pending
-// events and counts, until ctx ends. It returns an error with the number of messages
-// left. A store that keeps messages (store.Journal) still has them, and another
+// Close stops the sweeper, ends streams of revocations, delivers this process's messages,
+// and writes its pending events and counts, until ctx ends. It returns an error with the
+// number of messages left. A store that keeps messages (store.Journal) still has them, and another
 // instance with the same secret sends them; other stores lose them. Call Close after
 // the HTTP server has shut down. It may be called again.
 //

@@ -72,8 +72,8 @@ func (p AcceptInvitationParams) LogValue() slog.Value {
 // accepted starts clean instead, if the invitation gives all of these permissions or is bound
 // to the account: AcceptInvitation needs a new password and, if the account
 // has a second factor, its TOTPCode. It revokes all sessions, links and trusted devices, the
-// API keys that the account created, and all sign-in methods except the email address and
-// the second factor. If it fails, the invitation stays valid.
+// API keys that the account created, and all sign-in methods except the address of the
+// link (the phone number of an account without an email address) and the second factor. If it fails, the invitation stays valid.
 //
 // An invitation is valid once, and only while the inviter could
 // still create it: it ends if they are demoted, banned or deleted. It also works while

@@ -40,15 +40,18 @@ export function browserRequest(request: RequestLike, cookie = header(request, "c
   return { method: request.method, headers };
 }
 
-/** Lets concurrent refreshes of one session in this process share one request, because a refresh token is for one use. */
+/**
+ * Lets concurrent refreshes of one browser in this process share one request, because a refresh token is for one use.
+ * Only equal requests share: the server has to judge the device and address of whoever else has the token.
+ */
 function sharing(ask: typeof fetch): typeof fetch {
   const running = new Map<string, Promise<Response>>();
   return async (input, init) => {
-    const token = String(input).endsWith("/refresh") && /-refresh=([^;]+)/.exec(new Headers(init?.headers).get("cookie") ?? "")?.[1];
     // A Cloudflare worker must not await a promise of another request.
-    if (!token || globalThis.navigator?.userAgent === "Cloudflare-Workers") return ask(input, init);
-    let answer = running.get(token);
-    if (!answer) running.set(token, (answer = ask(input, init).finally(() => running.delete(token))));
+    if (!String(input).endsWith("/refresh") || globalThis.navigator?.userAgent === "Cloudflare-Workers") return ask(input, init);
+    const sent = JSON.stringify([...new Headers(init?.headers)]);
+    let answer = running.get(sent);
+    if (!answer) running.set(sent, (answer = ask(input, init).finally(() => running.delete(sent))));
     return (await answer).clone();
   };
 }

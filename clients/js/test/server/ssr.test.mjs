@@ -86,6 +86,14 @@ each("a post of another site joins no refresh", async (make) => {
   assert.deepEqual(cookies(theirs), []);
 });
 
+each("another browser with the same cookie joins no refresh", async (make) => {
+  const calls = {};
+  const run = make({ forwardedFor: true, fetch: serverOf(() => new Promise((done) => setTimeout(done, 50)).then(renewed), calls) });
+  const others = [{ "user-agent": "thief" }, { "x-forwarded-for": "203.0.113.9" }];
+  await Promise.all([{}, {}, ...others].map((headers) => run(request("/", withSession, headers), account)));
+  assert.equal(calls["/refresh"], 3, "the server has to judge each of them");
+});
+
 each("an ended session loses its cookies, once", async (make) => {
   const response = await make({ protect: ["/account"], fetch: serverOf(ended) })(request("/account?tab=1", withSession), account);
   assert.deepEqual([response.status, response.headers.get("location")], [303, "/sign-in?return_to=%2Faccount%3Ftab%3D1"]);
