@@ -4,9 +4,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	neturl "net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -309,4 +313,70 @@ func TestRevocationStreams(t *testing.T) {
 	if _, err := adm.Revocations(t.Context(), admin.System("test"), admin.RevocationsParams{}); !errors.Is(err, auth.CodeRevocationsUnavailable) {
 		t.Errorf("without a feed: %v", err)
 	}
+}
+
+// Behind a proxy that holds streams back, a verifier polls. Close ends streams, and a key
+// that loses the scope loses its stream.
+func TestRevocationsWithoutStreams(t *testing.T) {
+	one, _, url := twoInstances(t)
+	target, err := neturl.Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes := httputil.NewSingleHostReverseProxy(target)
+	polls := make(chan struct{}, 1000)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept") == "text/event-stream" {
+			<-r.Context().Done()
+			return
+		}
+		if strings.HasSuffix(r.URL.Path, "/revocations") {
+			polls <- struct{}{}
+		}
+		passes.ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	ada, bob := one.LoginAs(t, "ada@example.com"), one.LoginAs(t, "bob@example.com")
+	v := remote(t, one, proxy.URL, authclient.RevocationOptions{FailClosed: true})
+	<-polls
+	accepted(t, v, ada.AccessToken)
+	one.signOut(t, ada)
+	refusedSoon(t, v, ada.AccessToken, auth.CodeSessionEnded)
+	accepted(t, v, bob.AccessToken)
+
+	key := feedKey(t, one, admin.PermRevocationsRead, admin.PermUsersRead)
+	ends := func(why string, f func() error) {
+		t.Helper()
+		ended := make(chan struct{})
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/auth/v1/admin/revocations", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+key.Secret.Reveal())
+		r.Header.Set("Accept", "text/event-stream")
+		res, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatal(res, err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		go func() {
+			defer close(ended)
+			_, _ = io.Copy(io.Discard, res.Body)
+		}()
+		if err := f(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			t.Errorf("a stream outlasts %s", why)
+		}
+	}
+	scopes := []string{admin.PermUsersRead}
+	ends("the scope", func() error {
+		_, err := one.adm.UpdateKey(t.Context(), admin.System("test"), admin.UpdateKeyParams{ID: key.ID, Scopes: &scopes})
+		return err
+	})
+	key = feedKey(t, one, admin.PermRevocationsRead)
+	ends("Close", func() error { return one.Auth.Close(t.Context()) })
 }
