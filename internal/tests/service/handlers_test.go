@@ -187,7 +187,7 @@ func TestErrorTable(t *testing.T) {
 		"reauthentication_needed": 403, "email_not_verified": 403, "user_banned": 403, "signup_disabled": 403, "method_disabled": 403, "missing_permission": 403, "not_admin": 403, "target_stronger": 403, "impersonation_forbidden": 403, "user_not_found": 404, "role_not_found": 404, "role_in_use": 409, "precondition_failed": 412, "idempotency_replayed": 409, "mfa_required": 403, "mfa_enrollment_required": 403, "mfa_enforced": 403, "insufficient_aal": 403, "cross_site_request": 403,
 		"mfa_already_enabled": 409, "mfa_not_enabled": 409, "mfa_not_pending": 409, "account_exists": 409, "identity_already_exists": 409, "last_sign_in_method": 409, "last_owner": 409, "invalid_totp_code": 422,
 		"not_found": 404, "unknown_provider": 404, "session_not_found": 404, "method_not_allowed": 405, "user_already_exists": 409, "body_too_large": 413, "unsupported_media_type": 415,
-		"validation_failed": 422, "query_too_broad": 422, "weak_password": 422, "same_password": 422, "rate_limited": 429, "internal": 500, "provider_error": 502, "unavailable": 503, "overloaded": 503,
+		"validation_failed": 422, "query_too_broad": 422, "weak_password": 422, "same_password": 422, "rate_limited": 429, "internal": 500, "provider_error": 502, "unavailable": 503, "overloaded": 503, "revocations_unavailable": 503,
 	}
 	if got := harness.ErrorStatuses(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("codes %v\nwant %v", got, want)
