@@ -2,7 +2,7 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -45,7 +45,7 @@ export function installApp(from, change = (dir) => {}) {
     mkdirSync(join(dir, "node_modules/authmount"));
     execFileSync("tar", ["-xzf", filename, "-C", "node_modules/authmount", "--strip-components=1"], { cwd: dir });
   } else npm(dir, "install");
-  const program = (name) => (name === "node" ? name : join(dir, "node_modules/.bin", name));
+  const program = (name) => (name === "node" ? name : resolve(dir, "node_modules/.bin", name)); // a whole path stays as it is
   return {
     dir,
     /** Runs a binary of the application's own to its end. */
