@@ -378,5 +378,5 @@ func TestRevocationsWithoutStreams(t *testing.T) {
 		return err
 	})
 	key = feedKey(t, one, admin.PermRevocationsRead)
-	ends("Close", func() error { return one.Auth.Close(t.Context()) })
+	ends("Close", func() error { return one.Close(t.Context()) })
 }
