@@ -255,3 +255,188 @@ func TestKeysGiveAndTakeRoles(t *testing.T) {
 		}
 	}
 }
+
+// An actor gives a key the name of a role only if the actor could give the role, and a key
+// could.
+func TestNamesOfRolesAsScopes(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.WithPrivilegedRoles("superuser"))
+		o.permit("clerk", clerkHolds...)
+		o.permit("superuser", notes)
+		o.permit("all", "*")
+		o.permit("full", append(clerkHolds, admin.PermRolesAssign, admin.PermKeysWrite)...)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		full := o.LoginAs(t, "full@example.com", authtest.Roles("full"), authtest.AAL2())
+		bearer := o.LoginAs(t, "bearer@example.com", authtest.Roles("full", "superuser"), authtest.AAL2())
+		weak := o.maker("weak@example.com", admin.PermRolesAssign, notes)
+		unable := o.maker("unable@example.com", clerkHolds...)
+		create := func(who *authtest.SignedIn, scope string) *answer {
+			return o.do(who, "POST /keys", `{"name":"x","scopes":["`+scope+`"]}`)
+		}
+		for _, who := range []*authtest.SignedIn{full, bearer, owner} {
+			create(who, "role/clerk").want(200)
+		}
+		for _, who := range []*authtest.SignedIn{weak, unable} {
+			create(who, "role/clerk").want(403, auth.CodeTargetStronger)
+		}
+		create(full, "role/superuser").want(403, auth.CodeTargetStronger)
+		create(bearer, "role/superuser").want(200)
+		create(owner, "role/superuser").want(200)
+		for _, scope := range []string{"role/none", "role/", "role/*", "role/Clerk", "role/owner", "role/admin", "role/all", "role clerk", "clerk"} {
+			create(owner, scope).want(422, auth.CodeValidationFailed)
+		}
+
+		// Whoever could not give the role does not change or revoke the key.
+		k := o.key(actor(full), admin.PermRolesAssign, "role/clerk")
+		for pattern, body := range map[string]string{"PATCH /keys/" + k.ID: `{"name":"y"}`, "DELETE /keys/" + k.ID: ``} {
+			o.do(weak, pattern, body).want(403, auth.CodeTargetStronger)
+		}
+		mine := o.key(actor(full), notes)
+		o.do(full, "PATCH /keys/"+mine.ID, `{"scopes":["role/clerk"]}`).want(200)
+		o.do(full, "PATCH /keys/"+mine.ID, `{"scopes":["role/none"]}`).want(422, auth.CodeValidationFailed)
+		o.do(owner, "DELETE /roles/clerk", "").want(200)
+		o.do(full, "PATCH /keys/"+mine.ID, `{"name":"of a role that was deleted"}`).want(200)
+		o.do(full, "DELETE /keys/"+mine.ID, "").want(204)
+	})
+}
+
+// A privileged role is given by a key only if the scopes name it and the creator has it at
+// that time, or "*".
+func TestKeysGivePrivilegedRolesOfTheirBearers(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.WithPrivilegedRoles("superuser"))
+		o.permit("superuser")
+		o.permit("giver", admin.PermRolesAssign, admin.PermUsersRead)
+		u := o.imported("giver@example.com", "giver", "superuser").User
+		k, unnamed := program(o.keyOf(u, admin.PermRolesAssign, "role/superuser")), program(o.keyOf(u, admin.PermRolesAssign, "*"))
+		ada := o.imported("ada@example.com").User
+		give, take := "POST /users/"+ada.ID+"/roles/superuser", "DELETE /users/"+ada.ID+"/roles/superuser"
+		refused := func(k *authtest.SignedIn, pattern, message string) {
+			t.Helper()
+			a := o.do(k, pattern, toAda).want(403, auth.CodeMissingPermission)
+			if d := a.body["details"].(map[string]any); d["permission"] != "role/superuser" || a.body["message"] != message {
+				t.Errorf("%s: %s", pattern, a.text)
+			}
+		}
+		refused(unnamed, give, "The key lacks the scope role/superuser.")
+		o.do(k, give, toAda).want(200)
+		o.do(k, take, "").want(200)
+		set := func(roles ...string) {
+			if _, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: u.ID, Roles: roles}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set("giver")
+		refused(k, give, "The creator of the key lacks the permission role/superuser.")
+		set("giver", "superuser")
+		o.do(k, give, toAda).want(200)
+	})
+}
+
+// The name of a role in the scopes makes a key no stronger against other accounts.
+func TestNamesOfRolesAreNoStrength(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		o.permit("clerk", notes)
+		o.permit("helper", admin.PermCredentials, admin.PermRolesAssign, notes)
+		maker, other := o.imported("maker@example.com", "helper").User, o.imported("other@example.com", "helper").User
+		scopes := []string{admin.PermCredentials, admin.PermRolesAssign, notes, "role/clerk"}
+		for name, k := range map[string]admin.NewKey{"a user's": o.keyOf(maker, scopes...), "the service's": o.key(admin.System("test"), scopes...)} {
+			if a := o.do(program(k), "POST /links", `{"type":"magic_link","user_id":"`+other.ID+`"}`); a.status != 403 {
+				t.Errorf("%s key made a link for an equal: %d", name, a.status)
+			}
+		}
+	})
+}
+
+// A program gives and takes a role every night, also of people with other roles and with an
+// invitation, and the holder accepts permissions of an operator that it gave.
+func TestNightlyKeyForARole(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		o.permit("editor", notes)
+		o.permit("viewer")
+		o.permit("clerk", clerkHolds...)
+		boss := o.LoginAs(t, "boss@example.com", authtest.Permissions(append(clerkHolds, admin.PermUsersWrite, admin.PermRolesAssign, admin.PermKeysWrite)...), authtest.AAL2())
+		nightly := program(o.key(actor(boss), admin.PermRolesAssign, notes, "role/editor"))
+		service := program(o.key(admin.System("deploy"), admin.PermRolesAssign, notes, "role/editor"))
+		inviting := o.key(actor(boss), append(clerkHolds, admin.PermRolesAssign, admin.PermUsersWrite, "role/editor", "role/clerk")...)
+		o.later(boss) // no recent sign-in is asked of a key
+		ada := o.imported("ada@example.com").User
+		if _, err := o.adm.Grant(t.Context(), admin.System("test"), admin.GrantParams{UserID: ada.ID, Role: "viewer"}); err != nil {
+			t.Fatal(err)
+		}
+		at := "/users/" + ada.ID + "/roles"
+		for _, k := range []*authtest.SignedIn{nightly, service} {
+			o.do(k, "POST "+at+"/editor", "").want(200)
+			o.do(k, "POST "+at+"/editor", "").want(200)
+			o.do(k, "DELETE "+at+"/editor", "").want(200)
+			o.do(k, "PUT "+at, `{"roles":["viewer","editor"]}`).want(200)
+			o.do(k, "PUT "+at, `{"roles":["viewer"]}`).want(200)
+			a := o.do(k, "PUT "+at, `{"roles":[]}`).want(403, auth.CodeMissingPermission)
+			if a.body["message"] != "The key lacks the scope role/viewer." {
+				t.Error(a.text)
+			}
+			o.do(k, "POST /users", `{"email":"x@example.com","roles":["editor"]}`).want(403, auth.CodeMissingPermission)
+		}
+
+		_, token := o.invite(admin.Key(inviting.Secret.Reveal()), "new@example.com", "editor")
+		if s, err := o.accept(token); err != nil || !slices.Equal(s.User.Roles, []string{"editor"}) {
+			t.Errorf("%+v, %v", s, err)
+		}
+		o.Clock.Advance(time.Minute)
+		o.do(program(inviting), "POST "+at+"/clerk", toAda).want(200)
+		o.do(program(inviting), "GET /me", "").want(200)
+		if s, err := o.accept(o.invitedToken("ada@example.com")); err != nil || !slices.Contains(o.powers(s), admin.PermStatsRead) {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
+
+// An invitation by a key gives its roles only while the key could still give them.
+func TestInvitationsByKeysEndWithTheScope(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(o *office, k admin.NewKey) error
+		ends   bool
+	}{
+		"nothing happened": {func(*office, admin.NewKey) error { return nil }, false},
+		"the key lost the name": {func(o *office, k admin.NewKey) error {
+			_, err := o.adm.UpdateKey(t.Context(), admin.System("test"), admin.UpdateKeyParams{ID: k.ID, Scopes: ptrTo(giverScopes("role/clerk"))})
+			return err
+		}, true},
+		"the key has the permission by a pattern": {func(o *office, k admin.NewKey) error {
+			_, err := o.adm.UpdateKey(t.Context(), admin.System("test"), admin.UpdateKeyParams{ID: k.ID, Scopes: ptrTo(append(giverScopes(admin.PermRolesAssign), "auth.*"))})
+			return err
+		}, true},
+		"the creator lost a permission": {func(o *office, _ admin.NewKey) error {
+			return o.permitIn(o.t.Context(), "giver", giverScopes("role/clerk", notes)...)
+		}, true},
+		"the creator has it again": {func(o *office, _ admin.NewKey) error {
+			if err := o.permitIn(o.t.Context(), "giver", giverScopes("role/clerk", notes)...); err != nil {
+				return err
+			}
+			return o.permitIn(o.t.Context(), "giver", giverScopes("role/clerk")...)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStores(t, func(t *testing.T, store auth.Store) {
+				o := newOffice(t, store)
+				o.permit("clerk", clerkHolds...)
+				o.permit("giver", giverScopes("role/clerk")...)
+				k := o.keyOf(o.imported("giver@example.com", "giver").User, giverScopes()...)
+				_, token := o.invite(admin.Key(k.Secret.Reveal()), "new@example.com", "clerk")
+				if err := c.change(o, k); err != nil {
+					t.Fatal(err)
+				}
+				switch _, err := o.accept(token); {
+				case c.ends:
+					wantCode(t, err, auth.CodeInvalidToken)
+				case err != nil:
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func ptrTo[T any](v T) *T { return &v }

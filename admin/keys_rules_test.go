@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,8 +32,12 @@ func TestRulesOfKeys(t *testing.T) {
 				t.Errorf("%s: the refusal names %v", row.Pattern, a.body)
 			}
 		}
+		offered := offeredToKeys(t, o)
 		refused, done := 0, 0
 		for i, row := range admin.Table() {
+			if offered[row.Pattern] == slices.Contains(notForKeys, row.Permission) {
+				t.Errorf("%s: the document offers it to keys: %t", row.Pattern, offered[row.Pattern])
+			}
 			if slices.Contains(notForKeys, row.Permission) {
 				refused++
 				refusedTo(service, row)
@@ -64,6 +69,35 @@ func TestRulesOfKeys(t *testing.T) {
 			t.Errorf("%d operations refuse keys, %d do not", refused, done)
 		}
 	})
+}
+
+// offeredToKeys returns the operations that the document offers to secret keys. The admin
+// clients have a method for each of them, and for no other.
+func offeredToKeys(t *testing.T, o *office) map[string]bool {
+	t.Helper()
+	type security []map[string][]string
+	var doc struct {
+		Security security
+		Paths    map[string]map[string]struct{ Security *security }
+	}
+	if err := json.Unmarshal(o.document(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	offered := map[string]bool{}
+	for path, operations := range doc.Paths {
+		for method, op := range operations {
+			schemes := doc.Security
+			if op.Security != nil {
+				schemes = *op.Security
+			}
+			for _, s := range schemes {
+				if _, key := s["secret-key"]; key {
+					offered[strings.ToUpper(method)+" "+strings.TrimPrefix(path, "/admin")] = true
+				}
+			}
+		}
+	}
+	return offered
 }
 
 // The maker of a key gives it no more than their own permissions, also later, and nobody
