@@ -203,15 +203,20 @@ func (m *Admin) mayScope(t *attempt, scopes, before []string) error {
 		if !named || slices.Contains(before, s) {
 			continue
 		}
-		needs := m.strengthIn(t.roles, []string{role})
 		switch {
 		case role != auth.RoleOwner && find(t.roles, role).Name == "":
 			return m.kit.Invalid("scopes", "name a role that does not exist: "+role)
-		case !covers(m.permissions.forKeys(needs), needs):
+		case !m.forSomeKey(t.roles, role):
 			return m.kit.Invalid("scopes", s+" is nothing that keys may give: the role has permissions that no key may have")
 		}
 	}
 	return nil
+}
+
+// forSomeKey reports whether a key can have all permissions of a role.
+func (m *Admin) forSomeKey(t store.RoleTable, role string) bool {
+	needs := m.strengthIn(t, []string{role})
+	return covers(m.permissions.forKeys(needs), needs)
 }
 
 // strengthOfScopes returns the permissions that an actor needs to edit a key with such

@@ -596,8 +596,9 @@ type SetRolesParams struct {
 }
 
 // SetRoles is PUT /users/{id}/roles: set the roles of a user. Only roles with
-// permissions of the caller; a privileged role only by a bearer or with *. Needs a
-// sign-in within the last 15 minutes. Permission: auth.roles.assign.
+// permissions of the caller; a privileged role only by a bearer or with *. The scopes
+// of a key have to name the roles that change, such as role/editor. Needs a sign-in
+// within the last 15 minutes. Permission: auth.roles.assign.
 func (a *Admin) SetRoles(ctx context.Context, userID string, p SetRolesParams, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("PUT", "/users/"+segment(userID)+"/roles", p, opts))
 }

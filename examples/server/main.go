@@ -77,7 +77,7 @@ func parse(args []string) (settings, error) {
 	yes(&s.ownerLink, "first-owner-link", "print a link by which somebody becomes the first owner to standard error, as is done on a terminal without -owner")
 	fs.BoolVar(&s.adminMFA, "admin-mfa", os.Getenv(envName("admin-mfa")) != "false", "admins need a second factor ("+envName("admin-mfa")+")")
 	secretKeys := []string{os.Getenv(envName("secret-key"))}
-	fs.Func("secret-key", "<key>=<scopes>: secret key of a program for the admin side, with permissions separated by commas, * for what needs no scope by name (unlocking, deleting and anonymising do); repeatable; better set in the environment, separated by spaces ("+envName("secret-key")+")", func(key string) error {
+	fs.Func("secret-key", "<key>=<scopes>: secret key of a program for the admin side, with permissions separated by commas, * for what needs no scope by name (unlocking, deleting, anonymising and giving roles do), role/<name> for each role that it gives; repeatable; better set in the environment, separated by spaces ("+envName("secret-key")+")", func(key string) error {
 		secretKeys = append(secretKeys, key) // parsed below, because an error of this function would show the key
 		return nil
 	})

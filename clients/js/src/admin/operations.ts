@@ -4,7 +4,7 @@ import type { CallOptions, Pages, Result, Rows } from "./call.js";
 import type { CheckInput, OverviewInput, StatsInput, UsersListInput, UsersLookupInput, UsersCreateInput, UsersUpdateInput, UsersDeleteInput, UsersAnonymizeInput, UsersBanInput, UsersUnbanInput, UsersUnlockInput, UsersSetPasswordInput, UsersRemoveFactorsInput, UsersRemoveFactorInput, UsersUnlinkIdentityInput, UsersEndSessionsInput, UsersSetRolesInput, UsersAddRoleInput, UsersSendInput, UsersEventsInput, UsersBulkInput, UsersImportRow, UsersImportInput, UsersExportInput, LinksCreateInput, SessionsListInput, SessionsEndInput, SessionsRevokeInput, RolesUsersInput, InvitationsListInput, InvitationsCreateInput, MessagesListInput, AuditListInput, AuditExportInput, KeysVerifyInput, RevocationsListInput } from "./inputs.js";
 import type { AdminAccount, AdminActor, AdminFactor, AdminJob, AdminJobID, AdminMetric, AdminRowResult, AdminSettings, AdminTotal, AdminUser, AuditEvent, Cursor, Diagnostics, Export, Invitation, RevocationPage, Role, SentMessage, SessionInfo, Sessions, Time, UUID } from "./wire.js";
 
-/** Every operation of the admin API. */
+/** Every operation of the admin API that a secret key may call. */
 export interface AdminOperations {
   /**
    * The caller on the admin side.
@@ -261,7 +261,7 @@ export interface AdminOperations {
     /**
      * Set the roles of a user.
      *
-     * Only roles with permissions of the caller; a privileged role only by a bearer or with *. Needs a sign-in within the last 15 minutes. auth.roles.assign
+     * Only roles with permissions of the caller; a privileged role only by a bearer or with *. The scopes of a key have to name the roles that change, such as role/editor. Needs a sign-in within the last 15 minutes. auth.roles.assign
      *
      * `PUT /admin/users/{id}/roles`
      */
