@@ -51,8 +51,8 @@ func TestUnknownRolesAreNamed(t *testing.T) {
 		o := newOffice(t, st)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		ada := o.LoginAs(t, "ada@example.com").User
-		const named = `There is no role "suport".`
-		wrong := []string{admin.RoleSupport, "suport"}
+		const named = `There is no role "help-desk".`
+		wrong := []string{admin.RoleSupport, "help-desk"}
 		refused := func(path string, err error) {
 			t.Helper()
 			var e *auth.Error
@@ -75,22 +75,22 @@ func TestUnknownRolesAreNamed(t *testing.T) {
 		}
 		refused("ImportUsers", results[1].Err)
 		for query, fine := range map[string]string{"": "second@example.com", "?on_conflict=update": "third@example.com"} {
-			rows := o.imports(owner, query, `{"email":"wrong@example.com","roles":["support","suport"]}`, `{"email":"`+fine+`","roles":["support"]}`)
+			rows := o.imports(owner, query, `{"email":"wrong@example.com","roles":["support","help-desk"]}`, `{"email":"`+fine+`","roles":["support"]}`)
 			wantResults(t, rows, "failed role_not_found", "done")
 			if rows[0]["message"] != named {
 				t.Error(query, rows)
 			}
 		}
-		rows := o.imports(owner, "?on_conflict=update", `{"email":"ada@example.com","full_name":"Changed","roles":["suport"]}`)
+		rows := o.imports(owner, "?on_conflict=update", `{"email":"ada@example.com","full_name":"Changed","roles":["help-desk"]}`)
 		wantResults(t, rows, "failed role_not_found")
 		if rows[0]["message"] != named {
 			t.Error(rows)
 		}
 		for request, body := range map[string]string{
-			"POST /users": `{"email":"wrong@example.com","roles":["support","suport"]}`,
-			"POST /users/" + ada.ID + "/roles/suport": "",
-			"POST /users/bulk":                        `{"action":"add_role","role":"suport","dry_run":true,"filter":{}}`,
-			"POST /invitations":                       `{"email":"wrong@example.com","roles":["support","suport"]}`,
+			"POST /users": `{"email":"wrong@example.com","roles":["support","help-desk"]}`,
+			"POST /users/" + ada.ID + "/roles/help-desk": "",
+			"POST /users/bulk":                           `{"action":"add_role","role":"help-desk","dry_run":true,"filter":{}}`,
+			"POST /invitations":                          `{"email":"wrong@example.com","roles":["support","help-desk"]}`,
 		} {
 			if a := o.do(owner, request, body).want(404, auth.CodeRoleNotFound); a.body["message"] != named {
 				t.Error(request, a.body)
@@ -108,7 +108,7 @@ func TestUnknownRolesAreNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := second.CreateRole(t.Context(), admin.System("test").Accepting(), admin.CreateRoleParams{Name: "suport"}); err != nil {
+		if _, err := second.CreateRole(t.Context(), admin.System("test").Accepting(), admin.CreateRoleParams{Name: "help-desk"}); err != nil {
 			t.Fatal(err)
 		}
 		if u, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "right@example.com", Roles: wrong}); err != nil || len(u.Roles) != 2 {

@@ -179,13 +179,13 @@ func TestJobNamesItsFailures(t *testing.T) {
 	o := newOffice(t, nil, admin.Options{})
 	b := o.signedIn("owner@example.com")
 	b.post("/dashboard/users/import", url.Values{"on_conflict": {"error"}, "rows": {`{"email":"a@example.com"}
-{"email":"b@example.com","roles":["suport"]}
+{"email":"b@example.com","roles":["help-desk"]}
 {"email":"owner@example.com"}
 {"email":"c@example.com","surname":"C"}`}})
 	for at := b.at.Path; !strings.Contains(b.text(), "Rows 4 Done 1 Skipped 0 Failed 3"); b.get(at) { // the job is running
 		b.want(http.StatusOK, "Rows 4")
 	}
-	b.want(http.StatusOK, `There is no role "suport".`, "surname: is no field of accounts", "owner@example.com")
+	b.want(http.StatusOK, `There is no role "help-desk".`, "surname: is no field of accounts", "owner@example.com")
 	if _, err := o.Store.User(t.Context(), store.ByEmail("b@example.com")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the account of the refused row: %v", err)
 	}

@@ -71,7 +71,7 @@ func Seed(ctx context.Context, st auth.Store, secret []byte, baseURL, appName st
 }
 
 func seedUntil(ctx context.Context, now time.Time, st auth.Store, secret []byte, baseURL, appName string) (Owner, error) {
-	s := &service{ctx: ctx, now: now.UTC().Truncate(time.Second), inbox: auth.NewInbox(), chance: mathrand.New(mathrand.NewPCG(7, 11)), password: rand.Text()}
+	s := &service{ctx: ctx, now: now.UTC().Truncate(time.Second), inbox: auth.NewInbox(), chance: mathrand.New(mathrand.NewPCG(7, 11)), password: rand.Text()} //nolint:gosec // for variety, not for secrets
 	for i, p := range month {
 		p.n, p.password, p.sessions = i, s.password, map[rune]*session{}
 		s.people = append(s.people, &p)
