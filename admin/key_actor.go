@@ -131,7 +131,11 @@ func (m *Admin) VerifyKey(ctx context.Context, who Actor, p VerifyKeyParams) (Ve
 		permissions, err = m.keyPermissions(ctx, k)
 	}
 	switch {
-	case errors.Is(err, auth.CodeInvalidAPIKey) || err == nil && len(k.Networks) > 0:
+	case errors.Is(err, auth.CodeInvalidAPIKey):
+		m.kit.Log().DebugContext(ctx, "auth: a secret key was refused for another service", "error", err)
+		return inactive, nil
+	case err == nil && len(k.Networks) > 0:
+		m.kit.Log().InfoContext(ctx, "auth: a secret key that is bound to networks was refused for another service, which alone knows the program's IP address", "key_id", k.ID)
 		return inactive, nil
 	case err != nil:
 		return inactive, err
