@@ -179,17 +179,24 @@ type pageData struct {
 // T returns a text. Its placeholders are {brand}, {address}, {new}, {device}, {date} and
 // {n}, and the given ones. A text that names the device has a variant for requests from an
 // unknown one.
-func (d *pageData) T(key string, values ...any) string {
-	return d.texts.Of(d.variant(key), append(values, "brand", d.App, "address", d.Address, "new", d.NewAddress, "device", d.MadeFrom, "date", d.MadeAt, "n", d.MinLength)...)
-}
+func (d *pageData) T(key string, values ...any) template.HTML { return d.text(key, plain, values) }
 
 // M is T with the email addresses marked.
 func (d *pageData) M(key string) template.HTML {
-	marked := func(s string) string { return `<span class="address">` + template.HTMLEscapeString(s) + `</span>` }
-	plain := template.HTMLEscapeString
-	text := webpage.Texts{"": plain(d.texts.Of(d.variant(key)))}
-	return template.HTML(text.Of("", "brand", plain(d.App), "address", marked(d.Address), "new", marked(d.NewAddress), "device", plain(d.MadeFrom), "date", plain(d.MadeAt))) //nolint:gosec // text and values are escaped
+	return d.text(key, func(s string) string { return `<span class="address">` + plain(s) + `</span>` }, nil)
 }
+
+func (d *pageData) text(key string, address func(string) string, values []any) template.HTML {
+	for i := 1; i < len(values); i += 2 {
+		values[i] = plain(fmt.Sprint(values[i]))
+	}
+	escaped := webpage.Texts{"": plain(d.texts.Of(d.variant(key)))}
+	return template.HTML(escaped.Of("", append(values, "brand", plain(d.App), "address", address(d.Address), "new", address(d.NewAddress), "device", plain(d.MadeFrom), "date", plain(d.MadeAt), "n", d.MinLength)...)) //nolint:gosec // text and values are escaped
+}
+
+// plain escapes a text for HTML. Apostrophes need no escape between tags; in attributes
+// html/template escapes them.
+func plain(s string) string { return strings.ReplaceAll(template.HTMLEscapeString(s), "&#39;", "'") }
 
 func (d *pageData) variant(key string) string {
 	if _, ok := d.texts[key+"_device"]; ok && d.MadeFrom != "" {
