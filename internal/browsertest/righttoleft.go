@@ -19,7 +19,7 @@ func RightToLeft(t *testing.T) fstest.MapFS {
 	_, here, _, _ := runtime.Caller(0)
 	all := fstest.MapFS{}
 	for _, name := range []string{"mails.json", "pages.json", "dashboard.json"} {
-		raw, err := os.ReadFile(filepath.Join(filepath.Dir(here), "../../templates/languages/en", name))
+		raw, err := os.ReadFile(filepath.Join(filepath.Dir(here), "../../templates/languages/en", name)) //nolint:gosec // files of this repository
 		if err != nil {
 			t.Fatal(err)
 		}

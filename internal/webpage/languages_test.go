@@ -27,14 +27,15 @@ func TestOwnTexts(t *testing.T) {
 		"languages/it/a.json": file(`{"hello": "Ciao {name}"}`),
 		"languages/pt/b.json": file(`{"x": "y"}`),
 	}
-	ls, err := LoadLanguages(Layers{Own: own, Builtin: builtinTexts}, "a", "de", Texts{"more": "More"})
+	_, err := LoadLanguages(Layers{Own: own, Builtin: builtinTexts}, "a", "de", Texts{"more": "More"})
 	if err == nil {
 		t.Fatal("a default language without a text was accepted")
 	}
 	if !strings.Contains(err.Error(), "languages/de/a.json is the default language, but has no texts for: more") {
 		t.Error(err)
 	}
-	if ls, err = LoadLanguages(Layers{Own: own, Builtin: builtinTexts}, "a", "de", nil); err != nil {
+	ls, err := LoadLanguages(Layers{Own: own, Builtin: builtinTexts}, "a", "de", nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]Texts{
@@ -63,7 +64,7 @@ func TestMistakesInTexts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, text, want string }{
 		"unknown key":            {"languages/it/a.json", `{"helo": "x"}`, `languages/it/a.json: there is no text "helo"; templates/languages/en/a.json lists them`},
-		"unknown placeholder":    {"languages/it/a.json", `{"hello": "Ciao {nmae}"}`, `languages/it/a.json: {nmae} is not replaced in the text "hello", only ["{name}"]`},
+		"unknown placeholder":    {"languages/it/a.json", `{"hello": "Ciao {naem}"}`, `languages/it/a.json: {naem} is not replaced in the text "hello", only ["{name}"]`},
 		"capital placeholder":    {"languages/de/a.json", `{"hello": "Hallo {Name}"}`, `{Name} is not replaced in the text "hello"`},
 		"placeholder with space": {"languages/en/a.json", `{"bye": "{ name }"}`, `{ name } is not replaced in the text "bye", only []`},
 		"no texts":               {"languages/it/a.json", `[]`, "languages/it/a.json: json"},
