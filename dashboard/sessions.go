@@ -177,8 +177,6 @@ func sessionActions() []action {
 		},
 		{at: "/impersonations/{id}/end", operation: "DELETE /impersonations/{id}", title: "End the impersonation", submit: "End it", danger: true, done: "It has ended.", back: func(v *visit) string { return v.path("/impersonations") }, fields: withReason(false), do: func(v *visit) (any, error) {
 			return nil, v.d.adm.EndImpersonation(v.ctx, v.actor, v.id(), v.formValue("reason"))
-		}, onSuccess: func(v *visit) {
-			v.storeActing(v.actingWithout(v.r.PathValue("id")))
 		}},
 	}
 }
