@@ -54,7 +54,7 @@ func TestActInTheApplication(t *testing.T) {
 	b.want(http.StatusOK, "A path, such as /orders.")
 	link := b.begin(ada, url.Values{"return_to": {"/notes"}})
 	b.get(link)
-	b.want(http.StatusOK, "ada@example.com", "Continue as this user")
+	b.want(http.StatusOK, "ada@example.com", "Act as this user")
 	b.get(link) // looking uses nothing up
 	b.post(b.at.Path, b.form())
 	b.want(http.StatusOK, "notes of ada@example.com for an operator")
@@ -63,7 +63,7 @@ func TestActInTheApplication(t *testing.T) {
 	}
 	token := b.accessToken()
 	b.get("/dashboard/") // the operator's own session goes on
-	b.want(http.StatusOK, "owner@example.com", "In the application you are impersonating ada@example.com.")
+	b.want(http.StatusOK, "owner@example.com", "In the application you act as ada@example.com.")
 	cyd := o.user("cyd@example.com").ID
 	b.get(b.begin(cyd, url.Values{})) // also while acting as somebody else
 	b.post(b.at.Path, b.form())

@@ -140,14 +140,14 @@ func TestActing(t *testing.T) {
 	b := o.signedIn("owner@example.com")
 	b.post("/dashboard"+ids.Replace("/users/{ada}/impersonate"), url.Values{"reason": {"ticket 7"}, "redirect_to": {o.url + "/app"}, "code_challenge": {actChallenge}})
 	b.want(http.StatusOK, "The link is valid for one minute.")
-	const says = "In the application you are impersonating ada@example.com."
+	const says = "In the application you act as ada@example.com."
 	b.get("/dashboard/roles")
 	b.want(http.StatusOK, says)
 	o.Clock.Advance(10 * time.Minute)
 	b.post("/dashboard/users/"+o.user("cyd@example.com").ID+"/impersonate", url.Values{"reason": {"ticket 8"}, "redirect_to": {o.url + "/app"}, "code_challenge": {actChallenge}})
 	b.want(http.StatusOK, "The link is valid for one minute.")
 	b.get("/dashboard/roles")
-	b.want(http.StatusOK, says, "In the application you are impersonating cyd@example.com.")
+	b.want(http.StatusOK, says, "In the application you act as cyd@example.com.")
 	var end string
 	for _, to := range b.links() {
 		if strings.HasPrefix(to, "/dashboard/impersonations/") && end == "" {
@@ -157,13 +157,13 @@ func TestActing(t *testing.T) {
 	b.post(end, url.Values{})
 	b.want(http.StatusOK, "It has ended.")
 	b.get("/dashboard/roles")
-	b.want(http.StatusOK, "In the application you are impersonating cyd@example.com.")
+	b.want(http.StatusOK, "In the application you act as cyd@example.com.")
 	if strings.Contains(b.text(), says) {
 		t.Error("it is over, and every page says otherwise")
 	}
 	o.Clock.Advance(16 * time.Minute)
 	b.get("/dashboard/roles")
-	if strings.Contains(b.text(), "you are impersonating") {
+	if strings.Contains(b.text(), "you act as") {
 		t.Error("all are over, and a page says otherwise")
 	}
 }
