@@ -33,12 +33,15 @@ func change[T any](apply func() (T, error)) (T, error) {
 // Caller is the authority under which a method of Auth acts: a signed-in user's
 // session (see Claims.Caller), or the application (ByApplication). A change by a
 // session is stored only if at that moment the session is live and its user is not
-// banned. Errors: CodeSessionEnded (also without a session), CodeUserBanned.
+// banned. Errors: CodeSessionEnded (also without a session), CodeUserBanned, and
+// CodeImpersonationForbidden for an operator who acts as the user, who may only call
+// Logout.
 type Caller struct {
 	UserID    string
 	SessionID string
 
-	application bool
+	application  bool
+	impersonator SessionRef // the operator's session, if SessionID is an impersonation
 }
 
 // ByApplication acts on a user for the application, which takes the responsibility.
@@ -48,6 +51,16 @@ func ByApplication(userID string) Caller { return Caller{UserID: userID, applica
 // session returns the session's id. A missing id becomes one that does not exist, so
 // that forgetting it grants nothing.
 func (c Caller) session() string { return cmp.Or(c.SessionID, uuid.Nil.String()) }
+
+// notActing refuses an operator who acts as the user. Operations call it, if they do not
+// call liveSession first, before they check a secret: no attempt of an operator counts
+// against the user. Errors: CodeImpersonationForbidden.
+func (c Caller) notActing() error {
+	if c.impersonator != (SessionRef{}) {
+		return fail(CodeImpersonationForbidden, nil)
+	}
+	return nil
+}
 
 // authority returns the store's Authority for a change by c.
 func (c Caller) authority() Authority {

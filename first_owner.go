@@ -123,15 +123,22 @@ func (a *Auth) acceptingIn(ctx context.Context, s Session, u User) (store.UserPa
 	return p, err
 }
 
-// ownerLinkError returns the error for a link that is not valid: ErrOwned if there has
-// been an owner, for example because the link was used.
-func (a *Auth) ownerLinkError(ctx context.Context, gone error) error {
-	owned, err := a.store.EverOwned(ctx)
+func (k kit) CheckNoOwner(ctx context.Context) error {
+	owned, err := k.a.store.EverOwned(ctx)
+	if err == nil && owned {
+		err = store.ErrOwned
+	}
 	if err != nil {
 		return storeFailed(err)
 	}
-	if owned {
-		return storeFailed(store.ErrOwned)
+	return nil
+}
+
+// ownerLinkError returns the error for a link that is not valid: CodeRoleInUse if there has
+// been an owner, for example because the link was used.
+func (a *Auth) ownerLinkError(ctx context.Context, gone error) error {
+	if err := (kit{a}).CheckNoOwner(ctx); err != nil {
+		return err
 	}
 	return linkFailed(gone)
 }

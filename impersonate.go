@@ -167,29 +167,23 @@ func (a *Auth) exchangeImpersonation(ctx context.Context, id string) (*Tokens, e
 	return t, nil
 }
 
-// logoutImpersonation ends an impersonation, and no session of the user. It succeeds if
-// the impersonation has ended already.
-func (a *Auth) logoutImpersonation(w http.ResponseWriter, r *http.Request, claims *Claims, scope LogoutScope) error {
-	if scope != "" && scope != LogoutLocal {
-		return fail(CodeImpersonationForbidden, nil)
-	}
-	if _, err := a.accessCookie(r); err != nil { // refuses requests from another origin
-		return err
+// endImpersonation is Logout for an impersonation: it ends no session of the user. It
+// succeeds if the impersonation has ended already.
+func (a *Auth) endImpersonation(ctx context.Context, p LogoutParams) error {
+	if p.Scope != "" && p.Scope != LogoutLocal {
+		return p.notActing()
 	}
 	if a.admin == nil {
 		return fail(CodeSessionEnded, lacks[store.AdminStore]())
 	}
-	ctx := r.Context()
-	c := a.newChange(ctx, Authority{Session: claims.Impersonator}, done(Event{Type: EventImpersonationEnded, UserID: claims.UserID, SessionID: claims.SessionID}))
-	err := a.admin.EndImpersonation(ctx, store.EndImpersonation{Change: c, ID: claims.SessionID})
+	c := a.newChange(ctx, Authority{Session: &p.impersonator}, done(Event{Type: EventImpersonationEnded, UserID: p.UserID, SessionID: p.SessionID}))
+	err := a.admin.EndImpersonation(ctx, store.EndImpersonation{Change: c, ID: p.SessionID})
 	switch {
 	case err == nil:
 		a.committed(ctx, c, store.OutcomeDone, nil)
 	case !errors.Is(err, store.ErrSessionEnded) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrBanned):
 		return storeFailed(err)
 	}
-	a.signOut(w, r)
-	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 

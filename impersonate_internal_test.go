@@ -3,8 +3,6 @@ package auth
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"reflect"
 	"testing"
@@ -142,10 +140,9 @@ func TestImpersonationsEndBySigningOut(t *testing.T) {
 	} {
 		st := &endedImpersonations{err: c.err}
 		a, events := impersonating(st)
-		w := httptest.NewRecorder()
-		err := a.logoutImpersonation(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/logout", http.NoBody), claims, c.scope)
-		if !errors.Is(err, c.want) || c.want == nil && (err != nil || w.Code != http.StatusNoContent) || len(st.ended) > 0 != c.ends || len(*events) != c.events {
-			t.Errorf("%s: %d, %v, asked %+v, told %+v", name, w.Code, err, st.ended, *events)
+		err := a.Logout(t.Context(), LogoutParams{Caller: claims.Caller(), Scope: c.scope})
+		if !errors.Is(err, c.want) || c.want == nil && err != nil || len(st.ended) > 0 != c.ends || len(*events) != c.events {
+			t.Errorf("%s: %v, asked %+v, told %+v", name, err, st.ended, *events)
 		}
 		if !c.ends {
 			continue
@@ -161,7 +158,7 @@ func TestImpersonationsEndBySigningOut(t *testing.T) {
 		}
 	}
 	bare, _ := impersonating(&drawing{})
-	if err := bare.logoutImpersonation(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/logout", http.NoBody), claims, ""); !errors.Is(err, CodeSessionEnded) {
+	if err := bare.Logout(t.Context(), LogoutParams{Caller: claims.Caller()}); !errors.Is(err, CodeSessionEnded) {
 		t.Errorf("of a store that keeps none: %v", err)
 	}
 }

@@ -44,14 +44,19 @@ type LogoutParams struct {
 }
 
 // Logout ends sessions of a user. If the caller's session has ended already, it ends
-// nothing and returns nil. Errors: CodeValidationFailed (an unknown scope; no SessionID,
-// unless the application ends all sessions).
+// nothing and returns nil. An operator who acts as the user ends the impersonation with
+// LogoutLocal. Errors: CodeValidationFailed (an unknown scope; no SessionID, unless the
+// application ends all sessions), CodeImpersonationForbidden (another scope while acting as
+// the user).
 func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 	if err := p.Scope.check(); err != nil {
 		return err
 	}
 	if p.SessionID == "" && (!p.application || p.Scope != LogoutGlobal) {
 		return invalid("session_id", "is required, unless the application ends all sessions")
+	}
+	if p.notActing() != nil {
+		return a.endImpersonation(ctx, p)
 	}
 	_, err := a.endSessions(ctx, p.authority(), p.UserID, p.Scope.filter(p.SessionID), false)
 	if errors.Is(err, CodeUserBanned) { // a banned user may end only their own session
@@ -96,7 +101,15 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx := r.Context()
 	if c := a.impersonator(r); c != nil {
-		return a.logoutImpersonation(w, r, c, scope)
+		if _, err := a.accessCookie(r); err != nil { // refuses requests from another origin
+			return err
+		}
+		if err := a.Logout(ctx, LogoutParams{Caller: c.Caller(), Scope: scope}); err != nil {
+			return err
+		}
+		a.signOut(w, r)
+		w.WriteHeader(http.StatusNoContent)
+		return nil
 	}
 	by, old, err := a.logoutSession(ctx, r, p.RefreshToken)
 	if err != nil {
@@ -160,6 +173,9 @@ type EndSessionParams struct {
 // session is the caller's own. Errors: CodeSessionNotFound (the user has no such live
 // session), CodeSessionEnded, CodeUserBanned.
 func (a *Auth) EndSession(ctx context.Context, p EndSessionParams) error {
+	if err := p.notActing(); err != nil {
+		return err
+	}
 	if !isID(p.TargetSessionID) {
 		return fail(CodeSessionNotFound, nil)
 	}

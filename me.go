@@ -39,6 +39,9 @@ type UpdateMeParams struct {
 // waits for the acceptance of its permissions).
 func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 	var me current
+	if err := p.notActing(); err != nil {
+		return User{}, err
+	}
 	if p.Email != nil || p.Phone != nil {
 		var err error
 		if me, err = a.actingLately(ctx, p.Caller); err != nil {

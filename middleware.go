@@ -94,18 +94,19 @@ func CheckSession() Requirement {
 	return fromUser(func(s Service, r *http.Request, c *Claims) error { return s.LiveSession(r, c) })
 }
 
-// AAL2 requires a session that has used a second factor.
+// AAL2 requires a session that has used a second factor. Errors: CodeInsufficientAAL,
+// CodeImpersonationForbidden.
 func AAL2() Requirement {
 	return fromUser(func(_ Service, _ *http.Request, c *Claims) error {
 		if c.AAL == store.LevelAAL2 {
 			return nil
 		}
-		return fail(CodeInsufficientAAL, nil)
+		return notImpersonatedOr(c, CodeInsufficientAAL)
 	})
 }
 
 // FreshAuth requires an authentication in the session no longer than d ago. A refresh
-// does not count, nor does the start of an impersonation.
+// does not count. Errors: CodeReauthNeeded, CodeImpersonationForbidden.
 func FreshAuth(d time.Duration) Requirement {
 	return fromUser(func(s Service, _ *http.Request, c *Claims) error {
 		for _, m := range c.AMR {
@@ -113,8 +114,17 @@ func FreshAuth(d time.Duration) Requirement {
 				return nil
 			}
 		}
-		return fail(CodeReauthNeeded, nil)
+		return notImpersonatedOr(c, CodeReauthNeeded)
 	})
+}
+
+// notImpersonatedOr returns the error other for a user, and CodeImpersonationForbidden for
+// an operator, who cannot authenticate as the user.
+func notImpersonatedOr(c *Claims, other Code) error {
+	if c.Impersonator != nil {
+		other = CodeImpersonationForbidden
+	}
+	return fail(other, nil)
 }
 
 // NotImpersonated requires that the caller is the user and not an impersonator. Error:

@@ -299,6 +299,9 @@ type ConfirmPhoneParams struct {
 // CodeMethodDisabled, CodeValidationFailed, CodeTargetStronger (the account waits for an
 // acceptance).
 func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, error) {
+	if err := p.notActing(); err != nil {
+		return User{}, err
+	}
 	phone, err := a.checkPhoneCode(ctx, p.Phone, p.Code)
 	if err != nil {
 		return User{}, err

@@ -259,17 +259,16 @@ func (p *passwords) check(ctx context.Context, rules passwordRules, password str
 }
 
 // similar reports whether a password is little more than an email address, its local
-// part or a name in about, with a few characters around it.
+// part or a name in about, once or repeated, with a few characters around it.
 func similar(password string, about []string) bool {
 	pw := lettersAndDigits(password)
 	for _, s := range about {
 		local, _, _ := strings.Cut(s, "@")
 		for _, known := range []string{lettersAndDigits(s), lettersAndDigits(local)} {
-			before, after, found := strings.Cut(pw, known)
-			if utf8.RuneCountInString(known) < 4 || !found {
+			if utf8.RuneCountInString(known) < 4 || !strings.Contains(pw, known) {
 				continue
 			}
-			rest := before + after
+			rest := strings.ReplaceAll(pw, known, "")
 			letters := strings.Map(func(r rune) rune {
 				if unicode.IsLetter(r) {
 					return r

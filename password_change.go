@@ -29,6 +29,9 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	if p.New == "" {
 		return invalid("new_password", "is required")
 	}
+	if err := p.notActing(); err != nil {
+		return err
+	}
 	c, err := a.store.Credentials(ctx, onThisDevice(ctx, store.ByID(p.UserID)))
 	if err != nil {
 		return goneOr(CodeSessionEnded, err)

@@ -79,6 +79,13 @@ func TestPasswordPolicy(t *testing.T) {
 		{"xlise42y", []string{"Lise"}, []string{"similar"}},
 		{"xylise42z", []string{"Lise"}, nil},
 		{"{]%^~*#&@+=", []string{"Lise"}, nil},
+		// Repetitions of it are nothing new.
+		{"carolcarol", []string{"carol@example.com", "Carol"}, []string{"similar"}},
+		{"Carol-Carol-Carol-1", []string{"x@example.com", "Carol"}, []string{"similar"}},
+		{"1carol2carol3", []string{"carol@example.com"}, []string{"similar"}},
+		{"carolcarolsings", []string{"carol@example.com"}, nil},
+		{"what carol sings at night", []string{"carol@example.com", "Carol"}, nil},
+		{"carol and carol sing at night", []string{"carol@example.com", "Carol"}, nil},
 	} {
 		got, err := p.check(t.Context(), passwordRules{p.o.MinLength, true}, c.password, c.about...)
 		if err != nil || !slices.Equal(got, c.want) {

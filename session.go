@@ -479,8 +479,11 @@ func (a *Auth) current(ctx context.Context, c *Claims) (Session, User, error) {
 }
 
 // liveSession reads a caller's live session and its user. It returns the error gone if
-// the session is not live.
+// the session is not live. Errors: CodeImpersonationForbidden.
 func (a *Auth) liveSession(ctx context.Context, by Caller, gone Code) (Session, User, error) {
+	if err := by.notActing(); err != nil {
+		return Session{}, User{}, err
+	}
 	s, u, err := a.store.Session(ctx, by.session(), a.now())
 	switch {
 	case errors.Is(err, store.ErrSessionEnded), errors.Is(err, store.ErrNotFound):

@@ -286,8 +286,15 @@ func (c *Claims) HasPermission(p string) bool {
 	return slices.ContainsFunc(c.Permissions, func(held string) bool { return grants(held, p) })
 }
 
-// Caller returns the user and the session of the token.
-func (c *Claims) Caller() Caller { return Caller{UserID: c.UserID, SessionID: c.SessionID} }
+// Caller returns the user and the session of the token, or the user and the impersonation
+// with its operator.
+func (c *Claims) Caller() Caller {
+	by := Caller{UserID: c.UserID, SessionID: c.SessionID}
+	if c.Impersonator != nil {
+		by.impersonator = *c.Impersonator
+	}
+	return by
+}
 
 // clone returns a copy that shares nothing with the claims.
 func (c *Claims) clone() *Claims { return (*Claims)((*token.Claims)(c).Clone()) }

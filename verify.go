@@ -19,6 +19,9 @@ type StartEmailVerificationParams struct{ Caller }
 // nothing if the address is verified already or absent. Errors: CodeRateLimited,
 // CodeSessionEnded, CodeUserBanned.
 func (a *Auth) StartEmailVerification(ctx context.Context, p StartEmailVerificationParams) error {
+	if err := p.notActing(); err != nil {
+		return err
+	}
 	u, err := a.store.User(ctx, store.ByID(p.UserID))
 	if err != nil {
 		return goneOr(CodeSessionEnded, err)

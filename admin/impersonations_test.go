@@ -3,10 +3,12 @@ package admin_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -133,8 +135,8 @@ func TestImpersonationOpensNothingElse(t *testing.T) {
 		s.want("GET", "/own", 200, "")
 		s.want("GET", "/own/live", 200, "")
 		s.want("GET", "/own/closed", 403, auth.CodeImpersonationForbidden)
-		s.want("GET", "/own/factor", 403, auth.CodeInsufficientAAL)
-		s.want("GET", "/own/fresh", 403, auth.CodeReauthNeeded)
+		s.want("GET", "/own/factor", 403, auth.CodeImpersonationForbidden) // the operator has no factor or password of the user
+		s.want("GET", "/own/fresh", 403, auth.CodeImpersonationForbidden)
 		s.want("GET", "/auth/v1/me", 200, "")
 		s.want("GET", "/auth/v1/sessions", 200, "")
 		s.want("POST", "/auth/v1/logout?scope=global", 403, auth.CodeImpersonationForbidden)
@@ -147,17 +149,102 @@ func TestImpersonationOpensNothingElse(t *testing.T) {
 
 // The methods in Go are closed, too: none takes an impersonation for a session.
 func TestImpersonationActsInNoMethod(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		s := newStage(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		s := newStage(t, st, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
 		c, err := s.Verify(s.acts.AccessToken)
 		if err != nil {
 			t.Fatal(err)
 		}
 		by, ctx := c.Caller(), t.Context()
+		before, err := s.Store.Credentials(ctx, store.ByID(s.ada.User.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
 		name := "Eve"
-		_, err = s.UpdateMe(ctx, auth.UpdateMeParams{Caller: by, FullName: &name})
-		wantCode(t, err, auth.CodeSessionEnded)
-		wantCode(t, s.EndSession(ctx, auth.EndSessionParams{Caller: by, TargetSessionID: s.ada.SessionID}), auth.CodeSessionEnded)
+		methods := map[string]func() error{
+			"ChangePassword": func() error {
+				return s.ChangePassword(ctx, auth.ChangePasswordParams{Caller: by, Current: "a wrong password", New: "another long password"})
+			},
+			"Confirm": func() error {
+				_, err := s.Confirm(ctx, auth.ConfirmParams{Caller: by, Password: "a wrong password"})
+				return err
+			},
+			"ConfirmPhone": func() error {
+				_, err := s.ConfirmPhone(ctx, auth.ConfirmPhoneParams{Caller: by, Phone: "+14155550100", Code: "123456"})
+				return err
+			},
+			"DeleteUser":  func() error { return s.DeleteUser(ctx, auth.DeleteUserParams{Caller: by}) },
+			"DisableTOTP": func() error { return s.DisableTOTP(ctx, auth.DisableTOTPParams{Caller: by, TOTPCode: "123456"}) },
+			"EnableTOTP": func() error {
+				_, err := s.EnableTOTP(ctx, auth.EnableTOTPParams{Caller: by, TOTPCode: "123456"})
+				return err
+			},
+			"EndSession": func() error {
+				return s.EndSession(ctx, auth.EndSessionParams{Caller: by, TargetSessionID: s.ada.SessionID})
+			},
+			"Export": func() error {
+				_, err := s.Export(ctx, auth.ExportParams{Caller: by})
+				return err
+			},
+			"LinkIdentity": func() error {
+				_, err := s.LinkIdentity(ctx, auth.LinkIdentityParams{Caller: by})
+				return err
+			},
+			"Logout": func() error {
+				return errors.Join(s.Logout(ctx, auth.LogoutParams{Caller: by, Scope: auth.LogoutGlobal}), s.Logout(ctx, auth.LogoutParams{Caller: by, Scope: auth.LogoutOthers}))
+			},
+			"NewRecoveryCodes": func() error {
+				_, err := s.NewRecoveryCodes(ctx, auth.NewRecoveryCodesParams{Caller: by})
+				return err
+			},
+			"SetupTOTP": func() error {
+				_, err := s.SetupTOTP(ctx, auth.SetupTOTPParams{Caller: by})
+				return err
+			},
+			"StartEmailVerification": func() error {
+				return s.StartEmailVerification(ctx, auth.StartEmailVerificationParams{Caller: by})
+			},
+			"StepUp": func() error {
+				_, err := s.StepUp(ctx, auth.StepUpParams{Caller: by, TOTPCode: "123456"})
+				return err
+			},
+			"UnlinkIdentity": func() error {
+				return s.UnlinkIdentity(ctx, auth.UnlinkIdentityParams{Caller: by, Provider: "google"})
+			},
+			"UpdateMe": func() error {
+				_, err := s.UpdateMe(ctx, auth.UpdateMeParams{Caller: by, FullName: &name})
+				return err
+			},
+		}
+		for of, i := reflect.TypeFor[*auth.Auth](), 0; i < of.NumMethod(); i++ {
+			m := of.Method(i)
+			if n := m.Type.NumIn(); n < 3 || m.Type.In(n-1).Kind() != reflect.Struct {
+				continue
+			}
+			embedded, ok := m.Type.In(m.Type.NumIn() - 1).FieldByName("Caller")
+			if !ok || embedded.Type != reflect.TypeFor[auth.Caller]() {
+				continue
+			}
+			if methods[m.Name] == nil {
+				t.Errorf("%s is not called", m.Name)
+			}
+		}
+		for name, call := range methods {
+			for range 30 { // more than any limit of wrong attempts
+				if err := call(); !errors.Is(err, auth.CodeImpersonationForbidden) {
+					t.Errorf("%s: %v", name, err)
+					break
+				}
+			}
+		}
+		after, err := s.Store.Credentials(ctx, store.ByID(s.ada.User.ID))
+		if err != nil || !reflect.DeepEqual(before, after) {
+			t.Errorf("was %+v\nis %+v, %v", before, after, err)
+		}
+		own := auth.Caller{UserID: s.ada.User.ID, SessionID: s.ada.SessionID}
+		if _, err := s.Confirm(ctx, auth.ConfirmParams{Caller: own, Password: authtest.Password}); err != nil {
+			t.Errorf("the user, after the operator's attempts: %v", err)
+		}
 		_, err = s.adm.User(ctx, admin.User(by), s.operator.User.ID)
 		wantCode(t, err, auth.CodeSessionEnded)
 		_, err = s.adm.Impersonate(ctx, admin.User(by), admin.ImpersonateParams{UserID: s.operator.User.ID, Reason: "nested"})
@@ -288,6 +375,13 @@ func TestImpersonationEnds(t *testing.T) {
 			s.want("POST", "/auth/v1/logout", 204, "")
 			s.want("POST", "/auth/v1/logout", 204, "")
 			return nil
+		},
+		"the application signs it out": func(ctx context.Context, s *stage) error {
+			c, err := s.Verify(s.acts.AccessToken)
+			if err != nil {
+				return err
+			}
+			return errors.Join(s.Logout(ctx, auth.LogoutParams{Caller: c.Caller()}), s.Logout(ctx, auth.LogoutParams{Caller: c.Caller()}))
 		},
 		"time is up": func(_ context.Context, s *stage) error {
 			s.Clock.Advance(auth.ImpersonationLife)

@@ -1,56 +1,18 @@
 package dashboard
 
 import (
-	"encoding/base64"
-	"encoding/json"
+	"cmp"
 	"slices"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/redirect"
+	"github.com/authmount/auth/store"
 )
 
-// actingCookie holds the impersonations that the visitor runs in the application. It is
-// for display only and grants nothing.
-const actingCookie = "admin-acting"
-
-// mostActing limits the impersonations in the cookie; the newest are stored.
-const mostActing = 4
-
-// acting is an impersonation that the visitor runs.
+// acting is an impersonation that the visitor's session started.
 type acting struct {
-	Label string `json:"l"`
-	ID    string `json:"i"` // impersonation id
-	By    string `json:"b"` // the visitor's session; the impersonation ends with it
-	Until int64  `json:"u"` // Unix seconds
-}
-
-// addActing adds an impersonation to the ones that every page shows until they end.
-func (v *visit) addActing(label, id string) {
-	as := acting{Label: label, ID: id, By: v.ownSession(), Until: v.d.kit.Now().Add(impersonationSeconds * time.Second).Unix()}
-	v.storeActing(append(v.actingWithout(id), as))
-}
-
-// actingWithout returns the visitor's impersonations without the one with this id.
-func (v *visit) actingWithout(id string) []acting {
-	return slices.DeleteFunc(v.actingAs(), func(a acting) bool { return a.ID == id })
-}
-
-// storeActing sets the cookie with the visitor's impersonations.
-func (v *visit) storeActing(list []acting) {
-	list = list[max(0, len(list)-mostActing):]
-	b, err := json.Marshal(list)
-	if err != nil {
-		return // strings and numbers only
-	}
-	seconds := impersonationSeconds
-	if len(list) == 0 {
-		seconds = -1
-	}
-	v.d.kit.SetCookie(v.w, actingCookie, base64.RawURLEncoding.EncodeToString(b), seconds)
+	Label, ID string // of the user, and of the impersonation
 }
 
 // actPage returns the application's page where this browser can go on as another user. It
@@ -105,13 +67,28 @@ func (v *visit) ownSession() string {
 	return ""
 }
 
-// actingAs returns the visitor's current impersonations.
+// actingAs returns the live impersonations that the visitor's session started, oldest
+// first. It returns none if the store cannot tell.
 func (v *visit) actingAs() []acting {
-	var list []acting
-	b, err := base64.RawURLEncoding.DecodeString(v.d.kit.Cookie(v.r, actingCookie))
-	if err != nil || json.Unmarshal(b, &list) != nil {
+	own := v.ownSession()
+	if own == "" || v.me.May("GET /impersonations") != nil {
 		return nil
 	}
-	now := v.d.kit.Now().Unix()
-	return slices.DeleteFunc(list, func(a acting) bool { return uuid.Validate(a.ID) != nil || a.By != v.ownSession() || a.Until <= now })
+	list, err := v.d.adm.Impersonations(v.ctx, v.actor)
+	if err != nil {
+		v.d.kit.Log().WarnContext(v.ctx, "dashboard: no notice of the visitor's impersonations", "error", err)
+		return nil
+	}
+	var users []string
+	list = slices.DeleteFunc(list, func(i store.Impersonation) bool { return i.ActorSessionID != own })
+	slices.Reverse(list)
+	for _, i := range list {
+		users = append(users, i.UserID)
+	}
+	names := v.names(users...)
+	var out []acting
+	for _, i := range list {
+		out = append(out, acting{Label: cmp.Or(names[i.UserID], i.UserID), ID: i.ID})
+	}
+	return out
 }

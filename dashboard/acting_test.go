@@ -9,6 +9,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/pages"
 )
 
@@ -53,19 +54,23 @@ func TestActInTheApplication(t *testing.T) {
 	b.want(http.StatusOK, "A path, such as /orders.")
 	link := b.begin(ada, url.Values{"return_to": {"/notes"}})
 	b.get(link)
-	b.want(http.StatusOK, "ada@example.com", "Continue as this user")
+	b.want(http.StatusOK, "ada@example.com", "Act as this user")
 	b.get(link) // looking uses nothing up
 	b.post(b.at.Path, b.form())
 	b.want(http.StatusOK, "notes of ada@example.com for an operator")
 	if b.at.Path != "/notes" {
 		t.Errorf("at %s", b.at)
 	}
+	token := b.accessToken()
 	b.get("/dashboard/") // the operator's own session goes on
-	b.want(http.StatusOK, "owner@example.com", "In the application you are impersonating ada@example.com.")
+	b.want(http.StatusOK, "owner@example.com", "In the application you act as ada@example.com.")
 	cyd := o.user("cyd@example.com").ID
 	b.get(b.begin(cyd, url.Values{})) // also while acting as somebody else
 	b.post(b.at.Path, b.form())
 	b.want(http.StatusOK, "notes of cyd@example.com for an operator")
+	if status := o.me(token); status != http.StatusUnauthorized {
+		t.Errorf("the token of the replaced impersonation: %d", status)
+	}
 	b.get(link)
 	b.want(http.StatusBadRequest)
 	o.Clock.Advance(auth.ImpersonationLife + 2*time.Minute)
@@ -130,5 +135,152 @@ func TestActAtAPageOfTheApplication(t *testing.T) {
 	}
 	if link := b.begin(ada, form); !strings.HasPrefix(link, o.url+"/app?code=") {
 		t.Error(link)
+	}
+}
+
+// accessToken returns the access token in the application's cookie.
+func (b *browser) accessToken() string {
+	b.t.Helper()
+	at, err := url.Parse(b.o.url + "/notes")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, c := range b.client.Jar.Cookies(at) {
+		if strings.HasSuffix(c.Name, "authmount-access") {
+			return c.Value
+		}
+	}
+	b.t.Fatal("no access token")
+	return ""
+}
+
+// me returns the status of GET /me with a copied access token.
+func (o *office) me(token string) int {
+	o.t.Helper()
+	b := o.browser()
+	b.header.Set("Authorization", "Bearer "+token)
+	b.get("/auth/v1/me")
+	return b.status
+}
+
+// actAs returns an operator's browser that acts as a user.
+func (o *office) actAs(id string) *browser {
+	o.t.Helper()
+	b := o.signedIn("owner@example.com")
+	b.get(b.begin(id, url.Values{"return_to": {"/notes"}}))
+	b.post(b.at.Path, b.form())
+	b.want(http.StatusOK, "for an operator")
+	return b
+}
+
+// live returns the number of live impersonations.
+func (o *office) live() int {
+	o.t.Helper()
+	list, err := o.adm.Impersonations(o.t.Context(), admin.System("test").Accepting())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return len(list)
+}
+
+// "Sign out" and "Stop" end the impersonation itself, so that a copy of its token is
+// worthless, and nothing of the user's. So does the operator's own sign-in in its place.
+func TestActingEndsBySigningOut(t *testing.T) {
+	t.Parallel()
+	o, ada := actingOffice(t)
+	own := o.LoginAs(t, "ada@example.com")
+	for name, leave := range map[string]func(*browser){
+		"sign out": func(b *browser) {
+			b.post("/account/sign-out", url.Values{})
+			b.want(http.StatusOK, "You are signed out")
+		},
+		"sign in as oneself": func(b *browser) {
+			b.post("/account/sign-in", url.Values{"login": {"owner@example.com"}, "password": {authtest.Password}})
+			b.get("/notes")
+			b.want(http.StatusOK, "notes of owner@example.com")
+		},
+	} {
+		b := o.actAs(ada)
+		token := b.accessToken()
+		if status := o.me(token); status != http.StatusOK {
+			t.Fatalf("%s: before: %d", name, status)
+		}
+		leave(b)
+		if status := o.me(token); status != http.StatusUnauthorized || o.live() != 0 {
+			t.Errorf("%s: the copied token gets %d, and %d impersonations are live", name, status, o.live())
+		}
+		b.get("/dashboard/")
+		b.want(http.StatusOK, "owner@example.com")
+		if strings.Contains(b.text(), "In the application") {
+			t.Errorf("%s: the dashboard goes on about it", name)
+		}
+	}
+	if status := o.me(own.AccessToken); status != http.StatusOK {
+		t.Errorf("the user's own session: %d", status)
+	}
+}
+
+// While acting, the account says so and offers no forms except the end. Other pages and
+// posts are refused as such, ask for no secret of the user, and change and count nothing.
+func TestActingInTheAccount(t *testing.T) {
+	t.Parallel()
+	o, ada := actingOffice(t)
+	closed := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the page was shown") })
+	o.mux.Handle("/factor", o.RequirePage(closed, auth.AAL2()))
+	o.mux.Handle("/fresh", o.RequirePage(closed, auth.FreshAuth(time.Hour)))
+	own := o.LoginAs(t, "ada@example.com")
+	b := o.actAs(ada)
+	b.get("/account/")
+	b.want(http.StatusOK, "You are acting as ada@example.com.", "Stop")
+	for n := range b.doc.Descendants() {
+		for _, a := range n.Attr {
+			if n.Data == "form" && a.Key == "action" && a.Val != "/account/sign-out" || n.Data == "a" && a.Key == "href" && strings.HasPrefix(a.Val, "/account/") && a.Val != "/account/" {
+				t.Errorf("offers %s", a.Val)
+			}
+		}
+	}
+	const refused = "You cannot do this while acting as another user."
+	for _, at := range []string{"/account/password", "/account/email", "/account/email/code", "/account/phone", "/account/phone/code", "/account/second-factor", "/account/delete",
+		"/account/sign-in/second", "/account/sign-in?reason=insufficient_aal", "/account/sign-in?reason=reauthentication_needed"} {
+		b.get(at)
+		b.want(http.StatusForbidden, refused)
+	}
+	for _, at := range []string{"/factor", "/fresh"} {
+		b.get(at)
+		b.want(http.StatusForbidden, "This cannot be done while you act as another user.")
+	}
+	for at, form := range map[string]url.Values{
+		"profile": {"full_name": {"Eve"}}, "sessions": {}, "identities": {"provider": {"acme"}, "do": {"link"}}, "email/confirm": {}, "email": {"email": {"eve@example.com"}},
+		"phone": {"phone": {"+4915199999999"}}, "phone/code": {"code": {"123456"}}, "second-factor": {"code": {"123456"}}, "delete": {"sure": {"yes"}}, "sign-in/second": {"code": {"123456"}},
+		"password": {"current_password": {"wrong"}, "password": {"another long password"}},
+	} {
+		b.post("/account/"+at, form)
+		b.want(http.StatusForbidden, refused)
+	}
+	if status := o.me(own.AccessToken); status != http.StatusOK {
+		t.Errorf("the user's own session: %d", status)
+	}
+	b.get("/notes") // goes on
+	b.want(http.StatusOK, "notes of ada@example.com for an operator")
+	user := o.browser() // the user's own account has its forms, and names the operator's session
+	user.post("/account/sign-in", url.Values{"login": {"ada@example.com"}, "password": {authtest.Password}})
+	user.get("/account/")
+	user.want(http.StatusOK, "An operator is acting as you", "Save", "Sign out all other devices")
+	if strings.Contains(user.text(), "You are acting") {
+		t.Error("the user acts as themselves")
+	}
+	user.post("/account/profile", url.Values{"full_name": {"Ada"}})
+	user.want(http.StatusOK, "Saved.")
+	user.header.Set("Accept-Language", "de")
+	user.get("/account/")
+	user.want(http.StatusOK, "Jemand vom Betreiber handelt gerade als du")
+	user.post("/account/sessions", url.Values{})
+	if status := o.live(); status != 0 {
+		t.Errorf("the user ended %d too few", status)
+	}
+	b.get("/dashboard/")
+	b.want(http.StatusOK, "owner@example.com")
+	if strings.Contains(b.text(), "In the application") {
+		t.Error("the user has ended it, and the dashboard says otherwise")
 	}
 }

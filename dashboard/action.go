@@ -31,7 +31,6 @@ type action struct {
 	show         func(*visit, object) (*page, error) // page shown once instead of the notice
 	boxes        []string                            // names of fields with several boxes
 	preview      func(*visit, *page) error           // adds the affected records to the page
-	onSuccess    func(*visit)                        // runs after the operation succeeded
 	noDialog     bool                                // no dialog, because the form is large
 	noCurl       bool                                // no curl example: the form does more than the operation, or keys may not call it
 }
@@ -68,9 +67,6 @@ func (v *visit) runAction() error {
 		}
 		v.render(e.Status, p)
 		return nil
-	}
-	if a.onSuccess != nil {
-		a.onSuccess(v)
 	}
 	if a.show != nil {
 		p, err := a.show(v, out)

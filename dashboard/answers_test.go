@@ -24,7 +24,7 @@ func TestAnswersAboutAUser(t *testing.T) {
 	b.get("/dashboard" + ids.Replace("/users/{ada}?tab=timeline"))
 	b.want(http.StatusOK, "+editor")
 	b.get("/dashboard" + ids.Replace("/users/{ada}?tab=sessions"))
-	b.want(http.StatusOK, "Operators who impersonate this user", "boss@example.com", "ticket")
+	b.want(http.StatusOK, "Operators who act as this user", "boss@example.com", "ticket")
 }
 
 // Every tab of an account reports its locks.
@@ -69,7 +69,7 @@ func TestWhoseSessionsEnd(t *testing.T) {
 		t.Error("a form that does not say yet which sessions shows some")
 	}
 	b.get("/dashboard" + ids.Replace("/users/{ada}/sign-out"))
-	b.want(http.StatusOK, "4 sessions would end now.", "192.0.2.7", "Impersonation")
+	b.want(http.StatusOK, "4 sessions would end now.", "192.0.2.7", "Operator acting as the user")
 }
 
 // Lists find an account by its email address or phone number where the operation takes its

@@ -127,7 +127,7 @@ func TestActingEndsWithItsSession(t *testing.T) {
 	b.post(b.at.RequestURI(), url.Values{"login": {"auditor@example.com"}, "password": {authtest.Password}})
 	b.get("/dashboard/roles")
 	b.want(http.StatusOK, "auditor@example.com")
-	if strings.Contains(b.text(), "you are impersonating") {
+	if strings.Contains(b.text(), "you act as") {
 		t.Error("the next operator at this browser is told that they act as somebody")
 	}
 }

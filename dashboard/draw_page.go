@@ -68,9 +68,9 @@ func (d *drawing) bar(l *layout) {
 // acting draws the notice of a running impersonation.
 func (d *drawing) acting(l *layout, a acting) {
 	d.raw("\n", `<aside class="acting" aria-label="`)
-	d.text(d.t("Impersonation"))
+	d.text(d.t("Operator acting as the user"))
 	d.raw(`"><p>`)
-	d.text(d.t("In the application you are impersonating {who}.", "who", a.Label))
+	d.text(d.t("In the application you act as {who}.", "who", a.Label))
 	d.raw(`</p> <a class="button other" href="`)
 	d.href(l.Prefix + "/impersonations/" + a.ID + "/end")
 	d.raw(`">`)

@@ -29,6 +29,11 @@ func firstOwnerRoute() route {
 		title: "Become the owner", text: "This service has no owner yet. The owner may do everything here and can make other people owners.", submit: "Become the owner", done: "You are the owner.",
 		back: func(v *visit) string { return v.path("/") },
 		fields: func(v *visit) ([]field, error) {
+			if auth.ClaimsFrom(v.ctx) != nil {
+				if err := v.d.kit.CheckNoOwner(v.ctx); err != nil {
+					return nil, err
+				}
+			}
 			return []field{{Name: "token", Type: "hidden", Value: v.r.URL.Query().Get("token")}}, nil
 		},
 		do: func(v *visit) (any, error) {

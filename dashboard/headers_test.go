@@ -114,30 +114,20 @@ func TestCookiesOfSiblingHosts(t *testing.T) {
 	}
 }
 
-// The content of notice cookies is shown as text and leads nowhere, even if it is forged.
+// The content of the notice cookie is shown as text, even if it is forged.
 func TestForgedNotices(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})
 	for _, value := range []string{
-		hostile, `[{"l":"` + "<script>alert(1)</script>" + `","i":"01990000-0000-7000-8000-000000000001","b":"{session}","u":99999999999}]`, `[{"l":"x","i":"../users/1/delete","b":"{session}","u":99999999999}]`, `[{"l":7}]`, `{"l":7}`, "null", strings.Repeat("x", 3000), "\x00\xff",
+		hostile, "<script>alert(1)</script>", `[{"l":7}]`, `{"l":7}`, "null", strings.Repeat("x", 3000), "\x00\xff",
 	} {
 		b := o.signedIn("owner@example.com")
-		sessions, err := o.adm.UserSessions(t.Context(), admin.System("test").Accepting(), o.owner.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		value = strings.ReplaceAll(value, "{session}", sessions[0].ID)
-		b.header.Set("Cookie", "authmount-admin-acting="+base64.RawURLEncoding.EncodeToString([]byte(value))+"; authmount-admin-notice="+base64.RawURLEncoding.EncodeToString([]byte(value)))
+		b.header.Set("Cookie", "authmount-admin-notice="+base64.RawURLEncoding.EncodeToString([]byte(value)))
 		b.get("/dashboard/roles")
 		b.want(http.StatusOK, "Roles and permissions")
 		b.harmless()
-		if strings.HasPrefix(value, `[{"l":"<script>`) && !strings.Contains(b.text(), "you are impersonating <script>alert(1)</script>") {
-			t.Error("a well-formed cookie is not shown, so that this test shows nothing")
-		}
-		for _, to := range b.links() {
-			if strings.Contains(to, "impersonations/") && !strings.Contains(to, "01990000-0000-7000-8000-000000000001/end") {
-				t.Errorf("%.60q leads to %s", value, to)
-			}
+		if strings.HasPrefix(value, "<script>") && !strings.Contains(b.text(), value) {
+			t.Error("the notice is not shown, so that this test shows nothing")
 		}
 	}
 }
@@ -150,14 +140,14 @@ func TestActing(t *testing.T) {
 	b := o.signedIn("owner@example.com")
 	b.post("/dashboard"+ids.Replace("/users/{ada}/impersonate"), url.Values{"reason": {"ticket 7"}, "redirect_to": {o.url + "/app"}, "code_challenge": {actChallenge}})
 	b.want(http.StatusOK, "The link is valid for one minute.")
-	const says = "In the application you are impersonating ada@example.com."
+	const says = "In the application you act as ada@example.com."
 	b.get("/dashboard/roles")
 	b.want(http.StatusOK, says)
 	o.Clock.Advance(10 * time.Minute)
 	b.post("/dashboard/users/"+o.user("cyd@example.com").ID+"/impersonate", url.Values{"reason": {"ticket 8"}, "redirect_to": {o.url + "/app"}, "code_challenge": {actChallenge}})
 	b.want(http.StatusOK, "The link is valid for one minute.")
 	b.get("/dashboard/roles")
-	b.want(http.StatusOK, says, "In the application you are impersonating cyd@example.com.")
+	b.want(http.StatusOK, says, "In the application you act as cyd@example.com.")
 	var end string
 	for _, to := range b.links() {
 		if strings.HasPrefix(to, "/dashboard/impersonations/") && end == "" {
@@ -167,13 +157,13 @@ func TestActing(t *testing.T) {
 	b.post(end, url.Values{})
 	b.want(http.StatusOK, "It has ended.")
 	b.get("/dashboard/roles")
-	b.want(http.StatusOK, "In the application you are impersonating cyd@example.com.")
+	b.want(http.StatusOK, "In the application you act as cyd@example.com.")
 	if strings.Contains(b.text(), says) {
 		t.Error("it is over, and every page says otherwise")
 	}
 	o.Clock.Advance(16 * time.Minute)
 	b.get("/dashboard/roles")
-	if strings.Contains(b.text(), "you are impersonating") {
+	if strings.Contains(b.text(), "you act as") {
 		t.Error("all are over, and a page says otherwise")
 	}
 }

@@ -34,8 +34,8 @@ func showSessions(v *visit) (*page, error) {
 	q := v.r.URL.Query()
 	p.Buttons = []link{v.to("End sessions", "POST /sessions/revoke", "/sessions/revoke?"+url.Values{"ip": {q.Get("ip")}, "before": {q.Get("before")}}.Encode(), true)}
 	if v.may("GET /impersonations") {
-		p.Buttons = append(p.Buttons, link{Text: v.t("Impersonations"), To: v.path("/impersonations")})
-		p.Under += " " + v.t("Sessions of operators who impersonate somebody are on a separate page.")
+		p.Buttons = append(p.Buttons, link{Text: v.t("Operators acting as users"), To: v.path("/impersonations")})
+		p.Under += " " + v.t("Sessions of operators who act as a user are on a separate page.")
 	}
 	p.Blocks = append(p.Blocks, block{Table: t})
 	return p, nil
@@ -113,7 +113,7 @@ func (v *visit) session(s object, back string, cells ...cell) []cell {
 		device.Tags = append(device.Tags, tag{v.t("This one"), "good"})
 	}
 	if s.str("impersonated_by") != "" {
-		device.Tags = append(device.Tags, tag{v.t("Impersonation"), "warn"})
+		device.Tags = append(device.Tags, tag{v.t("Operator acting as the user"), "warn"})
 	}
 	ip := cell{Text: s.str("ip")}
 	if ip.Text != "" && v.may("GET /sessions") {
@@ -175,10 +175,8 @@ func sessionActions() []action {
 				return &page{Title: v.t("Sessions"), Blocks: []block{{Text: text, Link: &link{Text: v.t("To the sessions"), To: v.path("/sessions")}}}}, nil
 			},
 		},
-		{at: "/impersonations/{id}/end", operation: "DELETE /impersonations/{id}", title: "End the impersonation", submit: "End it", danger: true, done: "It has ended.", back: func(v *visit) string { return v.path("/impersonations") }, fields: withReason(false), do: func(v *visit) (any, error) {
+		{at: "/impersonations/{id}/end", operation: "DELETE /impersonations/{id}", title: "Stop acting as the user", submit: "End it", danger: true, done: "It has ended.", back: func(v *visit) string { return v.path("/impersonations") }, fields: withReason(false), do: func(v *visit) (any, error) {
 			return nil, v.d.adm.EndImpersonation(v.ctx, v.actor, v.id(), v.formValue("reason"))
-		}, onSuccess: func(v *visit) {
-			v.storeActing(v.actingWithout(v.r.PathValue("id")))
 		}},
 	}
 }
@@ -188,7 +186,7 @@ func showImpersonations(v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &page{Title: v.t("Impersonations"), Blocks: []block{{Table: t}}}, nil
+	return &page{Title: v.t("Operators acting as users"), Blocks: []block{{Table: t}}}, nil
 }
 
 // impersonations lists the running ones, of all accounts or of one.
@@ -198,7 +196,7 @@ func (v *visit) impersonations(of string) (*table, error) {
 		return nil, err
 	}
 	list = slices.DeleteFunc(list, func(i store.Impersonation) bool { return of != "" && i.UserID != of })
-	t := &table{Name: v.t("Impersonations"), Columns: v.columns("Who", "User", "Reason", "Started", "Ends", ""), Empty: v.t("Nobody is impersonating anybody.")}
+	t := &table{Name: v.t("Operators acting as users"), Columns: v.columns("Who", "User", "Reason", "Started", "Ends", ""), Empty: v.t("Nobody acts as another user.")}
 	var people []string
 	for _, i := range list {
 		people = append(people, i.ActorID, i.UserID)

@@ -133,7 +133,7 @@ func userOverview(v *visit, p *page, u object, at string) error {
 	p.Buttons = []link{
 		v.to("Send a message", "POST /users/{id}/send", at+"/send", false),
 		v.to("Create a link", "POST /links", at+"/link", false),
-		v.to("Impersonate this user", "POST /users/{id}/impersonate", at+"/impersonate", false),
+		v.to("Act as this user", "POST /users/{id}/impersonate", at+"/impersonate", false),
 		{Text: v.t("Export"), To: v.path(at + "/export"), Post: true},
 		v.to(ban, "POST /users/{id}/ban", at+"/ban", true),
 		v.to("Anonymise", "POST /users/{id}/anonymize", at+"/anonymize", true),
@@ -207,7 +207,7 @@ func userSessions(v *visit, p *page, u object, at string) error {
 		return err
 	}
 	if len(acting.Rows) > 0 {
-		p.Blocks = append(p.Blocks, block{Title: v.t("Operators who impersonate this user"), Table: acting})
+		p.Blocks = append(p.Blocks, block{Title: v.t("Operators who act as this user"), Table: acting})
 	}
 	return nil
 }

@@ -150,13 +150,10 @@ func accessActions() []action {
 			},
 		},
 		{
-			at: "/users/{id}/impersonate", operation: "POST /users/{id}/impersonate", noCurl: true, title: "Impersonate this user", text: "For 15 minutes, in the application. It is recorded, and the user sees it in their list of sessions.", submit: "Start", danger: true, back: toUser(""),
+			at: "/users/{id}/impersonate", operation: "POST /users/{id}/impersonate", noCurl: true, title: "Act as this user", text: "For 15 minutes, in the application. It is recorded, and the user sees it in their list of sessions.", submit: "Start", danger: true, back: toUser(""),
 			fields: actFields, do: postAct,
 			show: func(v *visit, o object) (*page, error) {
-				if u, err := v.account(); err == nil {
-					v.addActing(u.label(), o.str("session_id"))
-				}
-				return &page{Title: v.t("Impersonate this user"), Blocks: []block{{Text: v.t("The link is valid for one minute."), Link: &link{Text: v.t("Continue as this user"), To: o.str("url")}}}}, nil
+				return &page{Title: v.t("Act as this user"), Blocks: []block{{Text: v.t("The link is valid for one minute."), Link: &link{Text: v.t("Act as this user"), To: o.str("url")}}}}, nil
 			},
 		},
 		{
@@ -180,9 +177,6 @@ func accessActions() []action {
 			}},
 	}
 }
-
-// impersonationSeconds is the lifetime of an impersonation.
-const impersonationSeconds = 15 * 60
 
 // revisionField returns a hidden field with the account's present revision.
 func revisionField(u object) field {

@@ -17,7 +17,7 @@ func is(err error, codes ...auth.Code) bool {
 func showAccount(v *visit) error {
 	v.Wide = true
 	v.Providers = v.p.providers(v.Settings.Providers, v.user.Identities)
-	v.Deletable = v.p.a.Settings(v.ctx).AccountDeletion.On()
+	v.Deletable = v.p.a.Settings(v.ctx).AccountDeletion.On() && !v.isActing()
 	if _, entered := v.values["full_name"]; !entered {
 		v.values["full_name"] = v.User.FullName
 	}
@@ -28,6 +28,9 @@ func showAccount(v *visit) error {
 	for _, s := range list {
 		d := Device{ID: s.ID, LastActive: s.LastActiveAt.UTC().Format(v.texts.Of("time.layout")), Current: s.Current}
 		d.Name = cmp.Or(s.Device, v.texts.Of("devices.unknown"))
+		if s.ImpersonatedBy != "" {
+			d.Name = v.texts.Of("devices.operator", "device", d.Name)
+		}
 		if s.IP.IsValid() {
 			d.IP = s.IP.String()
 		}

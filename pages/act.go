@@ -17,9 +17,15 @@ func showAct(v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.ActAs = cmp.Or(u.Email, u.Phone, u.FullName, u.ID)
+	v.ActAs = who(u)
 	return nil
 }
+
+// who names a user.
+func who(u auth.User) string { return cmp.Or(u.Email, u.Phone, u.FullName, u.ID) }
+
+// isActing reports whether the visitor is an operator who acts as the user.
+func (v *visit) isActing() bool { return v.claims != nil && v.claims.Impersonator != nil }
 
 // postAct starts to act as the user. The browser's own session in the application ends.
 func postAct(v *visit) (string, error) {

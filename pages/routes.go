@@ -28,6 +28,7 @@ type route struct {
 	show   func(*visit) error           // sets the page's data; may be nil
 	post   func(*visit) (string, error) // returns the next path; "" shows the page
 	noGet  bool                         // only accepts posts
+	act    bool                         // an operator who acts as the user may see it; public pages are open to all
 }
 
 // backPath is the target of providers and links.
@@ -53,7 +54,7 @@ func (p *Pages) routes() []route {
 		{at: "/sign-out", apart: true, page: "problem", post: postSignOut, noGet: true},
 		{at: "/signed-out", apart: true, page: "signed_out"},
 
-		{at: "/{$}", page: "account", access: signedIn, show: showAccount},
+		{at: "/{$}", page: "account", access: signedIn, show: showAccount, act: true},
 		{at: "/profile", page: "account", access: signedIn, fields: []string{"full_name"}, show: showAccount, post: postProfile, noGet: true},
 		{at: "/sessions", page: "account", access: signedIn, show: showAccount, post: postSessions, noGet: true},
 		{at: "/identities", page: "account", access: fresh, show: showAccount, post: postIdentities, noGet: true},
@@ -160,7 +161,7 @@ func (p *Pages) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 		e := host.As[*auth.Error](p.kit.WriteError(w, r, err))
 		status = e.Status
 		v.fail(e)
-		if r.Method != http.MethodPost {
+		if r.Method != http.MethodPost || is(err, auth.CodeImpersonationForbidden) {
 			v.Page = "problem"
 			return v.render(status)
 		}
@@ -179,7 +180,8 @@ func (p *Pages) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	return v.render(status)
 }
 
-// admit reads the session, and redirects to sign-in if a recent one is required.
+// admit reads the session, and redirects to sign-in if a recent one is required. It
+// refuses an operator who acts as the user.
 func (v *visit) admit() error {
 	if v.rt.access == public {
 		return nil
@@ -192,6 +194,12 @@ func (v *visit) admit() error {
 	v.Locale = v.p.langs.Pick(v.p.kit.PreferredLocale(v.ctx, u))
 	v.texts = v.p.langs.Texts(v.Locale)
 	v.User = User{Email: u.Email, EmailVerified: u.EmailVerified(), Phone: u.Phone, FullName: u.FullName, MFAEnabled: u.MFAEnabled}
+	if v.isActing() {
+		v.Acting = who(u)
+		if !v.rt.act {
+			return auth.Reject(auth.CodeImpersonationForbidden, "")
+		}
+	}
 	if v.rt.access == fresh {
 		return auth.FreshAuth(v.p.kit.RecentPeriod()).Check(v.p.a, v.r, v.claims)
 	}

@@ -14,6 +14,9 @@ func showSecond(v *visit) error {
 	if v.flow.MFAToken == "" && v.claims == nil {
 		return goTo(v.p.path("/sign-in"))
 	}
+	if v.flow.MFAToken == "" && v.isActing() {
+		return auth.Reject(auth.CodeImpersonationForbidden, "")
+	}
 	v.Recovery = v.r.URL.Query().Get("with") == "recovery" || v.form.Get("with") == "recovery"
 	if life := v.p.kit.TrustDevices(); life > 0 && v.flow.MFAToken != "" && !v.Recovery {
 		v.TrustDays, v.Trust = max(1, int(life/(24*time.Hour))), v.form.Get("trust_device") != ""

@@ -18,6 +18,8 @@ func showSignIn(v *visit) error {
 			return err
 		}
 	case v.claims == nil:
+	case v.isActing() && (reason == auth.CodeInsufficientAAL || reason == auth.CodeReauthNeeded): // of a requirement of the application: nobody can meet it as another user
+		return auth.Reject(auth.CodeImpersonationForbidden, "")
 	case reason == auth.CodeInsufficientAAL:
 		return v.toSecondFactor()
 	case reason == auth.CodeReauthNeeded:

@@ -124,12 +124,14 @@ func add(l webpage.Layers, to *template.Template, name string) error {
 	return err
 }
 
-// try executes a template with much data and with little.
+// try executes a template with much data, also without an operator who acts as the user, and
+// with little.
 func (p *Pages) try(locale, name string) error {
-	full := sample()
+	full, own := sample(), sample()
 	full.Page, full.Locale = name, locale
+	own.Page, own.Locale, own.Acting = name, locale, ""
 	bare := View{Page: name, Locale: locale, Channel: "phone", values: map[string]string{}}
-	for _, v := range []*View{full, &bare} {
+	for _, v := range []*View{full, own, &bare} {
 		if _, err := p.execute(v); err != nil {
 			return fmt.Errorf("template %s.html: %w", name, err)
 		}

@@ -33,6 +33,7 @@ type View struct {
 	Query    string       // "?return_to=…" for links that keep the visitor's target, or ""
 	Briefly  string       // Query with "remember=false", for links to sign-in methods if the browser should not stay signed in
 	SignedIn bool         // whether to show "Sign out"
+	Acting   string       // the user as whom an operator acts: "Sign out" stops it, and there are no other forms
 	Wide     bool         // the account page
 	Next     template.URL // leaving: the URL to which the browser is forwarded
 	Settings auth.PublicSettings
@@ -108,7 +109,7 @@ type Setup struct {
 // Device is a session.
 type Device struct {
 	ID         string
-	Name       string // "Firefox on Linux"
+	Name       string // "Firefox on Linux", or that an operator acts as the user
 	IP         string
 	LastActive string // in the visitor's language
 	Current    bool   // the device of this request
@@ -202,7 +203,7 @@ func (p *Pages) providers(on []string, linked []auth.Identity) []Provider {
 func sample() *View {
 	const address = "ada@example.com"
 	return &View{
-		Action: "/", Query: "?return_to=%2F", Briefly: "?remember=false", SignedIn: true, Wide: true, Next: "/", Problem: "-", Reasons: []string{"-"}, Notice: "-",
+		Action: "/", Query: "?return_to=%2F", Briefly: "?remember=false", SignedIn: true, Acting: address, Wide: true, Next: "/", Problem: "-", Reasons: []string{"-"}, Notice: "-",
 		Settings:   auth.PublicSettings{Enabled: true, SignupEnabled: true, Methods: auth.EnabledMethods{Password: true, MagicLink: true, PhoneOTP: true, OAuth: true, TOTP: true}},
 		LoginLabel: "label.email", LoginType: "email", Providers: []Provider{{Name: "google", Label: "Google", Linked: true, Email: address}}, OtherWays: true, Remember: true, Again: true,
 		MinLength: 8, Message: "check_mail.forgot", Channel: "mail", Address: address, SendAgain: "/",

@@ -48,6 +48,8 @@ type Links interface {
 	PutFirstOwnerLink(ctx context.Context, c store.Change) (string, error)
 	// FirstOwnerRoutes are the page of that link and the route it posts to, below /admin.
 	FirstOwnerRoutes() []Route
+	// CheckNoOwner returns auth.CodeRoleInUse if there has ever been an owner.
+	CheckNoOwner(ctx context.Context) error
 	// BecomeFirstOwner is POST /admin/first-owner, for pages.
 	BecomeFirstOwner(ctx context.Context, by store.SessionRef, secret string) (store.User, error)
 }
