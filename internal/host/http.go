@@ -49,6 +49,10 @@ type HTTP interface {
 type Pages interface {
 	// Site describes the service to its pages.
 	Site() Site
+	// PageTexts returns the texts of all pages, in all languages.
+	PageTexts() *webpage.Languages
+	// DashboardTexts loads the texts of the dashboard, and logs the missing ones.
+	DashboardTexts() (*webpage.Languages, error)
 	// UsePages gives the pages of links the look of other pages, and lets providers and
 	// links redirect to them. A second call is an error; separate pages replace earlier
 	// separate pages.
@@ -116,6 +120,7 @@ type Route struct {
 	Pattern      string // method and path below the package's prefix
 	Access       Access
 	WhenDisabled bool     // served while Settings.Enabled is off; the handler checks the caller
+	NoKeys       bool     // the handler refuses every secret key, and the document offers none
 	Cookies      bool     // Operating: the application's session cookies count, too, on requests of the service's own origin
 	Errors       []string // codes in addition to those of the access and the body
 	Handle       func(http.ResponseWriter, *http.Request) error
