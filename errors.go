@@ -166,8 +166,8 @@ type Error struct {
 	Fields     map[string]string // validation_failed: the problem of each field
 	Reasons    []string          // weak_password: "length", "too_long", "breached", "common", "similar"
 	RetryAfter time.Duration     // rate_limited, unavailable, overloaded
-	Permission string            // missing_permission: the permission, if one was requested by name
-	Role       string            // missing_permission: the role, if one was requested instead of a permission
+	Permission string            // missing_permission, insufficient_aal: the permission, if one was requested by name
+	Role       string            // missing_permission, insufficient_aal: the role, if one was requested instead of a permission
 	MFAToken   string            // mfa_required, mfa_enrollment_required: continues the sign-in; a secret
 	Factors    []string          // mfa_required: the accepted kinds
 	ExpiresIn  int               // of MFAToken, in seconds

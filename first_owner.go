@@ -191,7 +191,10 @@ func (a *Auth) handleFirstOwnerForm(w http.ResponseWriter, r *http.Request) erro
 		_, err = a.becomeFirstOwner(r.Context(), within, form.Get("token"))
 	}
 	if errors.Is(err, CodeInsufficientAAL) { // the link is still valid
-		err = a.interruptSession(r.Context(), within)
+		s, u, live := a.liveSession(r.Context(), within, CodeSessionEnded)
+		if err = live; err == nil {
+			err = a.interruptSession(r.Context(), u, s)
+		}
 	}
 	if err != nil {
 		return a.showInterrupted(w, r, err, waitingSignIn{To: a.linkItself("/admin"+firstOwnerPath, form.Get("token"))})

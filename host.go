@@ -128,6 +128,10 @@ func (k kit) RolesIn(ctx context.Context, u User, s Session) ([]string, error) {
 	return roles, err
 }
 
+func (k kit) WithheldIn(ctx context.Context, u User, s Session) ([]string, error) {
+	return k.a.withheldIn(ctx, u, s)
+}
+
 func (k kit) Standing(t store.RoleTable, u User) host.Standing {
 	s := k.a.standingIn(rolesOf(t), u)
 	return host.Standing{Roles: s.roles, Permissions: s.permissions, Waits: s.waits}

@@ -81,6 +81,10 @@ func (p AcceptInvitationParams) LogValue() slog.Value {
 // CodeWeakPassword, CodeValidationFailed, CodeMethodDisabled, CodeOverloaded,
 // CodeRateLimited, CodeUserBanned, CodeInvalidTOTPCode, CodeMFARequired, CodeMFAEnrollmentRequired, those of
 // Hooks.BeforeSignUp and BeforePasswordChange.
+//
+// Within a session that lacks the second factor which the roles require, the tokens lack
+// these roles, as at Refresh; StepUp or EnableTOTP adds them. The page continues with the
+// factor.
 func (a *Auth) AcceptInvitation(ctx context.Context, p AcceptInvitationParams) (*Tokens, error) {
 	done, err := a.acceptInvitation(ctx, p)
 	if err != nil {

@@ -146,6 +146,9 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 	done := page{Done: "accepted", TakenOver: in.takenOver}
 	if a.cfg.cookies != nil {
 		tokens, err := a.signInInvited(r.Context(), in)
+		if err == nil && in.within.SessionID != "" {
+			err = a.interruptWithheld(r.Context(), in.within)
+		}
 		if err != nil {
 			return a.showInterrupted(w, r, err, waitingSignIn{To: in.RedirectTo, TakenOver: in.takenOver})
 		}

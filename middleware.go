@@ -51,7 +51,9 @@ func (a *Auth) LiveSession(r *http.Request, c *Claims) error {
 }
 
 // HasPermission requires a permission in the token, see [Claims.HasPermission], or of the
-// secret key, see [AllowKeys].
+// secret key, see [AllowKeys]. Errors: CodeMissingPermission; CodeInsufficientAAL if the
+// account has the permission by a role that requires a second factor (Settings.MFARequiredFor),
+// which the session lacks. A verifier in another process cannot tell these two apart.
 func HasPermission(p string) Requirement {
 	return RequirementFunc(func(_ Service, _ *http.Request, c *Claims) error {
 		if c.HasPermission(p) {
@@ -75,7 +77,8 @@ func fromUser(check RequirementFunc) Requirement {
 
 // HasRole requires a role in the token: the role itself, not its permissions. Prefer
 // [HasPermission]: an operator who may give roles may give every role whose permissions the
-// operator holds, unless its name is privileged (WithPrivilegedRoles).
+// operator holds, unless its name is privileged (WithPrivilegedRoles). Errors: as those of
+// HasPermission.
 func HasRole(role string) Requirement {
 	rolesAskedFor.add(role)
 	return fromUser(func(_ Service, _ *http.Request, c *Claims) error {
@@ -198,10 +201,36 @@ func (a *Auth) checkRequirements(r *http.Request, c *Claims, reqs []Requirement)
 	own := c.clone()
 	for _, req := range reqs {
 		if err := req.Check(a, r, own); err != nil {
-			return a.undeclared(err)
+			return a.undeclared(a.withheldOr(r, c, err))
 		}
 	}
 	return nil
+}
+
+// withheldOr returns CodeInsufficientAAL if err is the refusal of a permission or role that
+// the account has, and that its session lacks without the second factor. It reads the store,
+// and returns err if that fails.
+func (a *Auth) withheldOr(r *http.Request, c *Claims, err error) error {
+	var e *Error
+	ctx := r.Context()
+	if !errors.As(err, &e) || e.Code != CodeMissingPermission || c.SessionID == "" || c.Impersonator != nil || c.AAL == store.LevelAAL2 || len(a.Settings(ctx).MFARequiredFor) == 0 {
+		return err
+	}
+	s, u, failed := a.liveSession(ctx, c.Caller(), CodeSessionEnded)
+	if failed != nil {
+		return err
+	}
+	if u.Roles, failed = a.withheldIn(ctx, u, s); failed != nil {
+		return err
+	}
+	counts, failed := a.standing(ctx, u)
+	withheld := Claims{Permissions: counts.permissions}
+	if failed != nil || !slices.Contains(counts.roles, e.Role) && (e.Permission == "" || !withheld.HasPermission(e.Permission)) {
+		return err
+	}
+	needed := fail(CodeInsufficientAAL, nil)
+	needed.Permission, needed.Role = e.Permission, e.Role
+	return needed
 }
 
 // undeclared adds to a refusal for a missing permission that no role can hold it, because

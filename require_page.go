@@ -16,7 +16,8 @@ import (
 // the new claims. Concurrent requests of one page all succeed, within
 // SessionOptions.RefreshGrace. A browser without a live session loses the cookies and
 // is redirected (303) to CookieOptions.SignInURL. It is also redirected if it lacks a
-// second factor or a fresh sign-in that reqs require. Any other refusal is a page with
+// second factor or a fresh sign-in that reqs require, or a second factor that a role of its
+// account requires and that HasPermission or HasRole need. Any other refusal is a page with
 // the error, or JSON if only JSON is accepted. [WithOnRefused] chooses another
 // response. A bearer token is treated as by Require.
 //

@@ -69,11 +69,7 @@ func (a *Auth) rolesIn(ctx context.Context, u User, s Session) ([]string, error)
 	if err != nil || !due {
 		return roles, err
 	}
-	c, p := CodeMFARequired, store.PurposeMFA
-	if !u.MFAEnabled {
-		c, p = CodeMFAEnrollmentRequired, store.PurposeEnroll
-	}
-	return nil, a.interruptSignIn(ctx, c, p, signIn{user: u, amr: s.AMR, within: s.ID, gone: CodeSessionEnded})
+	return nil, a.interruptSession(ctx, u, s)
 }
 
 // rolesAt returns the roles of u that count in a session, and whether the session needs a
@@ -92,14 +88,33 @@ func (a *Auth) rolesAt(ctx context.Context, u User, s Session) (roles []string, 
 	return u.Roles, a.mfaRequiredBy(settings, u), nil
 }
 
-// interruptSession returns the error of interruptSignIn for a session that shows its
-// account's second factor.
-func (a *Auth) interruptSession(ctx context.Context, by Caller) error {
+// withheldIn returns the roles of u that do not count in a session, because they require
+// a second factor that it lacks.
+func (a *Auth) withheldIn(ctx context.Context, u User, s Session) ([]string, error) {
+	counting, _, err := a.rolesAt(ctx, u, s)
+	return slices.DeleteFunc(slices.Clone(u.Roles), func(role string) bool { return err != nil || slices.Contains(counting, role) }), err
+}
+
+// interruptSession returns the error of interruptSignIn for a session that continues with
+// its account's second factor.
+func (a *Auth) interruptSession(ctx context.Context, u User, s Session) error {
+	c, p := CodeMFARequired, store.PurposeMFA
+	if !u.MFAEnabled {
+		c, p = CodeMFAEnrollmentRequired, store.PurposeEnroll
+	}
+	return a.interruptSignIn(ctx, c, p, signIn{user: u, amr: s.AMR, within: s.ID, gone: CodeSessionEnded})
+}
+
+// interruptWithheld is interruptSession if roles do not count in the session by.
+func (a *Auth) interruptWithheld(ctx context.Context, by Caller) error {
 	s, u, err := a.liveSession(ctx, by, CodeSessionEnded)
 	if err != nil {
 		return err
 	}
-	return a.interruptSignIn(ctx, CodeMFARequired, store.PurposeMFA, signIn{user: u, amr: s.AMR, within: s.ID, gone: CodeSessionEnded})
+	if withheld, err := a.withheldIn(ctx, u, s); err != nil || len(withheld) == 0 {
+		return err
+	}
+	return a.interruptSession(ctx, u, s)
 }
 
 // mayContinue returns the error of rolesIn for the session by of u. An operation that

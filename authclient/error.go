@@ -39,8 +39,8 @@ type Error struct {
 	RetryAfter time.Duration
 	Fields     map[string]string // validation_failed: the error of each invalid field
 	Reasons    []string          // weak_password: "length", "too_long", "breached", "common", "similar"
-	Permission string            // missing_permission
-	Role       string            // missing_permission, if a role is required instead
+	Permission string            // missing_permission, insufficient_aal
+	Role       string            // missing_permission, insufficient_aal, if a role is required instead
 	Factors    []string          // mfa_required: the accepted factors
 
 	mfa   func() pending // nil: none; a function, so that no verb of fmt prints the token

@@ -186,11 +186,11 @@ func (v *visit) admit() error {
 	if v.rt.access == public {
 		return nil
 	}
-	_, u, err := v.p.a.Current(v.ctx, v.claims)
+	s, u, err := v.p.a.Current(v.ctx, v.claims)
 	if err != nil {
 		return err
 	}
-	v.user = u
+	v.session, v.user = s, u
 	v.Locale = v.p.langs.Pick(v.p.kit.PreferredLocale(v.ctx, u))
 	v.texts = v.p.langs.Texts(v.Locale)
 	v.User = User{Email: u.Email, EmailVerified: u.EmailVerified(), Phone: u.Phone, FullName: u.FullName, MFAEnabled: u.MFAEnabled}

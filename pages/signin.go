@@ -46,6 +46,9 @@ func (v *visit) toSecondFactor() error {
 	if err != nil {
 		return err
 	}
+	if !u.MFAEnabled && auth.FreshAuth(v.p.kit.RecentPeriod()).Check(v.p.a, v.r, v.claims) != nil {
+		return v.signIn(auth.CodeReauthNeeded, v.returnTo()) // the setup would ask for it, and forget where to return
+	}
 	v.flow.ReturnTo, v.flow.MFAToken = v.returnTo(), ""
 	if !u.MFAEnabled {
 		return goTo(v.p.path("/second-factor"))

@@ -74,6 +74,7 @@ type View struct {
 	Username  string // password: for password managers
 	Devices   []Device
 	Deletable bool
+	Withheld  string // names of the user's roles that wait for the second factor, or ""
 	Provider  string // leaving: the provider's label
 
 	values  map[string]string   // entered values by field
@@ -209,7 +210,7 @@ func sample() *View {
 		MinLength: 8, Message: "check_mail.forgot", Channel: "mail", Address: address, SendAgain: "/",
 		Recovery: true, TrustDays: 1, Trust: true, Forced: true, Setup: &Setup{Secret: "A", Spaced: "A", QRCode: "data:,"},
 		RecoveryCodes: []string{"a"}, ContinueTo: "/", User: User{Email: address, Phone: "+15550100", FullName: "Ada", MFAEnabled: true},
-		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, Provider: "Google", ActAs: address, ActCode: "a",
+		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, Withheld: "editor", Provider: "Google", ActAs: address, ActCode: "a",
 		values: map[string]string{}, errors: map[string]string{"email": "-", "code": "-", "password": "-"}, reasons: map[string][]string{"password": {"-"}},
 	}
 }

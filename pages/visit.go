@@ -26,12 +26,13 @@ type visit struct {
 	ctx    context.Context
 	form   url.Values   // the posted form
 	claims *auth.Claims // nil without a session
-	user   auth.User    // set on pages of the account
+	user   auth.User    // set on pages of the account, as is session
 	texts  webpage.Texts
 	to     string // the path in return_to, or ""
 	flow   flow
 	before flow // the flow that the browser sent
 
+	session   auth.Session
 	continues bool // the browser's session waits for the second factor, not a sign-in
 
 	View

@@ -118,6 +118,8 @@ type Accounts interface {
 	// RolesIn returns the roles of u that count in a session: without a second factor, not
 	// those that require one.
 	RolesIn(ctx context.Context, u store.User, s store.Session) ([]string, error)
+	// WithheldIn returns the other roles of u.
+	WithheldIn(ctx context.Context, u store.User, s store.Session) ([]string, error)
 	// Standing returns the part of an account's roles that counts when it acts.
 	Standing(t store.RoleTable, u store.User) Standing
 	// SetRoles makes a patch replace the roles of u, by the rules about acceptance. Every

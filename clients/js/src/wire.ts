@@ -58,11 +58,11 @@ export type Error = {
   details?: {
     /** validation_failed: the problem of each field. */
     fields?: Record<string, string>;
-    /** missing_permission: the permission. */
+    /** missing_permission, insufficient_aal: the permission. */
     permission?: string;
     /** weak_password: the reasons. */
     reasons?: ("length" | "too_long" | "common" | "similar" | "breached")[];
-    /** missing_permission: the required role, if the route requires a role. */
+    /** missing_permission, insufficient_aal: the required role, if the route requires a role. */
     role?: string;
   };
   /** Lifetime of the mfa_token in seconds. */
