@@ -141,7 +141,7 @@ func (a *Auth) finishWaiting(w http.ResponseWriter, r *http.Request, form url.Va
 	case errors.As(err, &e) && (e.Code == CodeInvalidTOTPCode || e.Code == CodeValidationFailed || e.Code == CodeRateLimited):
 		e = a.logged(r, err)
 		writeErrorHeaders(w, e)
-		return a.showFactorPage(w, r, e.Status, s, page{Problem: e.Message, Setup: a.setupAgain(r, s, form.Get("secret"))})
+		return a.showFactorPage(w, r, e.Status, s, page{Failure: e, Setup: a.setupAgain(r, s, form.Get("secret"))})
 	case err != nil:
 		return a.showNotWaiting(w, r, waitingFailed(err))
 	}
