@@ -2,7 +2,7 @@
 
 import type { CallOptions, Pages, Result, Rows } from "./call.js";
 import type { CheckInput, OverviewInput, StatsInput, UsersListInput, UsersLookupInput, UsersCreateInput, UsersUpdateInput, UsersDeleteInput, UsersAnonymizeInput, UsersBanInput, UsersUnbanInput, UsersUnlockInput, UsersSetPasswordInput, UsersRemoveFactorsInput, UsersRemoveFactorInput, UsersUnlinkIdentityInput, UsersEndSessionsInput, UsersSetRolesInput, UsersAddRoleInput, UsersImpersonateInput, UsersSendInput, UsersEventsInput, UsersBulkInput, UsersImportRow, UsersImportInput, UsersExportInput, LinksCreateInput, SessionsListInput, SessionsEndInput, SessionsRevokeInput, RolesUsersInput, RolesCreateInput, RolesUpdateInput, RolesDeleteInput, ImpersonationsEndInput, InvitationsListInput, InvitationsCreateInput, MessagesListInput, AuditListInput, AuditExportInput, KeysListInput, KeysCreateInput, KeysUpdateInput, KeysDeleteInput, KeysRotateInput, KeysVerifyInput, RevocationsListInput, SettingsUpdateInput } from "./inputs.js";
-import type { APIKey, AdminAccount, AdminActor, AdminFactor, AdminJob, AdminJobID, AdminMetric, AdminRowResult, AdminSettings, AdminTotal, AdminUser, AuditEvent, Cursor, Diagnostics, Export, Impersonation, Invitation, NewAPIKey, RevocationPage, Role, RoleChange, SentMessage, SessionInfo, Sessions, TestResult, Time, UUID } from "./wire.js";
+import type { APIKey, AdminAccount, AdminActor, AdminFactor, AdminJob, AdminJobID, AdminMetric, AdminRowResult, AdminSettings, AdminTotal, AdminUser, AuditEvent, ClockDifference, Cursor, Diagnostics, Export, Impersonation, Invitation, NewAPIKey, RevocationPage, Role, RoleChange, SentMessage, SessionInfo, Sessions, TestResult, Time, UUID } from "./wire.js";
 
 /** Every operation of the admin API. */
 export interface AdminOperations {
@@ -70,7 +70,9 @@ export interface AdminOperations {
       with_factor: AdminTotal;
     };
     warnings: ({
-      code: "messages_failing" | "limits_hit" | "tokens_reused" | "events_lost" | "keys_ageing";
+      /** Of clocks_differ. */
+      clocks?: ClockDifference[];
+      code: "messages_failing" | "limits_hit" | "tokens_reused" | "events_lost" | "keys_ageing" | "clocks_differ";
       count: number;
     })[];
   }>>;
