@@ -64,7 +64,8 @@ func (a *Auth) showProblem(w http.ResponseWriter, r *http.Request, err error) er
 func (a *Auth) showProblemOn(w http.ResponseWriter, r *http.Request, err error, pg page) error {
 	e := a.logged(r, err)
 	writeErrorHeaders(w, e)
-	pg.Name, pg.Problem, pg.Code = "problem", e.Message, e.Code
+	pg.Name, pg.Problem, pg.Code, pg.Reasons = "problem", e.Message, e.Code, e.Reasons
+	pg.MinLength = a.settings.now.Load().settings.PasswordMinLength
 	a.showAs(w, r, e.Status, pg)
 	return nil
 }
@@ -104,7 +105,7 @@ type page struct {
 	Code         Code     // of the problem
 	OfLink       bool     // problem: the error is about a link
 	Reasons      []string // of weak_password
-	MinLength    int
+	MinLength    int      // of passwords
 	First        bool           // reset_password: the user has never had a password or a session
 	TypedCode    string         // type_code, link_elsewhere, confirm_sign_up: the user types it in the browser that requested it
 	TakesOver    bool           // confirm_sign_in: the sign-in deletes credentials that others have set up
@@ -127,9 +128,14 @@ type page struct {
 	StartsClean, AsksFactor bool   // accept_invitation: the account starts clean; it has to show its second factor
 	FormTarget              string // origin that the form's answer redirects to
 
+	TrustDays     int          // second_factor: days for which the device can be trusted; 0: no checkbox
+	Trust         bool         // second_factor: the checkbox is ticked
 	Setup         *factorSetup // enrol: the new factor; nil: not yet created
 	RecoveryCodes []string     // recovery_codes
-	Next          template.URL // recovery_codes: where the browser goes afterwards; "": the start page
+	CodesLeft     *int         // done: recovery codes that are left; nil: none was used
+	CodesOf       int          // done: their number at first
+	NewCodes      string       // done: the page that creates new ones, or ""
+	Next          template.URL // recovery_codes, done with CodesLeft: where the browser goes afterwards; "": the start page
 }
 
 var pageNames = []string{"confirm_sign_in", "type_code", "confirm_email", "link_elsewhere", "confirm_sign_up", "reset_password", "accept_invitation", "secure_account", "first_owner", "second_factor", "enrol", "recovery_codes", "done", "problem"}

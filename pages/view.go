@@ -37,10 +37,11 @@ type View struct {
 	Settings auth.PublicSettings
 
 	// Errors and notices
-	Failed  bool     // the page shows an error
-	Problem string   // text of an error that belongs to no field
-	Reasons []string // details of the error
-	Notice  string   // text about a completed action
+	Failed   bool     // the page shows an error
+	Problem  string   // text of an error that belongs to no field
+	Reasons  []string // details of the error
+	Notice   string   // text about a completed action
+	NewCodes string   // page to create recovery codes, if the notice is about those that are left
 
 	// sign_in, sign_up, send_code
 	LoginLabel string     // key of the label: label.email or label.email_or_phone
@@ -72,6 +73,8 @@ type View struct {
 	Username  string // password: for password managers
 	Devices   []Device
 	Deletable bool
+	CodesLeft string // account, factor: text about the recovery codes that are left, or ""
+	FewCodes  bool   // account, factor: only few are left
 	Provider  string // leaving: the provider's label
 
 	values  map[string]string   // entered values by field
@@ -207,7 +210,7 @@ func sample() *View {
 		MinLength: 8, Message: "check_mail.forgot", Channel: "mail", Address: address, SendAgain: "/",
 		Recovery: true, TrustDays: 1, Trust: true, Forced: true, Setup: &Setup{Secret: "A", Spaced: "A", QRCode: "data:,"},
 		RecoveryCodes: []string{"a"}, ContinueTo: "/", User: User{Email: address, Phone: "+15550100", FullName: "Ada", MFAEnabled: true},
-		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, Provider: "Google", ActAs: address, ActCode: "a",
+		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, CodesLeft: "-", FewCodes: true, Provider: "Google", ActAs: address, ActCode: "a",
 		values: map[string]string{}, errors: map[string]string{"email": "-", "code": "-", "password": "-"}, reasons: map[string][]string{"password": {"-"}},
 	}
 }
