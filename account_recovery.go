@@ -118,6 +118,7 @@ type securedAccount struct {
 }
 
 func (a *Auth) secureAccount(ctx context.Context, token string) (out securedAccount, err error) {
+	var from, to int64 // the sessions of the record (recordReported); 0: none is needed
 	d, u, err := a.redeem(ctx, store.PurposeStop, token, func(t store.Token, d linkData) (store.Redemption, error) {
 		d.Sequence = cmp.Or(d.Sequence, t.Sequence)
 		u, moves, holder, err := a.recoveringUser(ctx, t, d)
@@ -152,7 +153,8 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (out securedAcco
 			events = append(events, done(Event{Type: EventEmailChanged, UserID: u.ID}))
 		}
 		if d.SessionID != "" && u.AcceptedSequence > 0 { // others made nothing for others
-			if err := a.recordReported(ctx, u, d.Sequence); err != nil {
+			from, to = d.Sequence, u.Sequence
+			if err := a.recordReported(ctx, u, from, to); err != nil {
 				return store.Redemption{}, err
 			}
 		}
@@ -162,6 +164,9 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (out securedAcco
 	})
 	if err != nil {
 		return securedAccount{}, err
+	}
+	if to > 0 && u.Sequence > to {
+		a.extendReported(context.WithoutCancel(ctx), u, from)
 	}
 	if store.EmailKey(u.Email) == store.EmailKey(d.Email) && a.Settings(ctx).Password.On() {
 		out.resetSent, err = a.sendFollowUp(ctx, u.Email)

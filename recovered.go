@@ -42,9 +42,9 @@ func (a *Auth) reported(ctx context.Context, userID string) ([]reportedSessions,
 	return d.Reported, nil
 }
 
-// recordReported records the sessions that a recovery ends. It returns ErrStale if the
-// account has changed.
-func (a *Auth) recordReported(ctx context.Context, u User, from int64) error {
+// recordReported records the sessions that a recovery ends: those from one sequence of the
+// account to another. It returns ErrStale if the account has changed.
+func (a *Auth) recordReported(ctx context.Context, u User, from, to int64) error {
 	list, err := a.reported(ctx, u.ID)
 	if err != nil {
 		return err
@@ -53,9 +53,25 @@ func (a *Auth) recordReported(ctx context.Context, u User, from int64) error {
 	list = slices.DeleteFunc(list, func(r reportedSessions) bool {
 		return !now.Before(r.At.Add(mostInvitationLife)) || r.From == from
 	})
-	_, t := a.newLink(store.PurposeStop, mostInvitationLife, linkData{Reported: append(list, reportedSessions{now, from, u.Sequence})})
+	_, t := a.newLink(store.PurposeStop, mostInvitationLife, linkData{Reported: append(list, reportedSessions{now, from, to})})
 	t.Hash, t.UserID, t.Subject = reportedHash(u.ID), u.ID, "reported "+u.ID
 	return a.putToken(ctx, byFlow("account secured"), t, ifCredentialsUnchanged(u))
+}
+
+// extendReported adds the sessions that began while the recovery was under way to its
+// record. u is the account as the recovery left it. A failure is logged: the recovery itself
+// has succeeded.
+func (a *Auth) extendReported(ctx context.Context, u User, from int64) {
+	_, err := change(func() (struct{}, error) {
+		now, err := a.store.User(ctx, store.ByID(u.ID))
+		if err == nil {
+			err = a.recordReported(ctx, now, from, u.Sequence)
+		}
+		return struct{}{}, err
+	})
+	if err != nil {
+		a.cfg.log.ErrorContext(ctx, "auth: the invitations of sessions that began during the recovery of an account stay valid", "user_id", u.ID, "error", err)
+	}
 }
 
 func (k kit) SessionReported(ctx context.Context, userID string, sequence int64) (bool, error) {

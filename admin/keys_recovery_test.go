@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -8,14 +9,15 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // A key that the reported session or a later one created, rotated or had adopted ends with
 // the recovery of the account. Keys of an older session, of other people and of the
 // application stay.
 func TestRecoveryRevokesKeys(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		owner := func() *authtest.SignedIn {
 			return o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		}
@@ -68,8 +70,8 @@ func TestRecoveryRevokesKeys(t *testing.T) {
 // account, if the reported session or a later one created it. Those of an older session, of
 // other people and of a session after the recovery stay.
 func TestRecoveryEndsInvitationsAndLinks(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		owner := func() *authtest.SignedIn {
 			return o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		}
@@ -114,6 +116,51 @@ func TestRecoveryEndsInvitationsAndLinks(t *testing.T) {
 			} else if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+	})
+}
+
+// meanwhile does something once, after a recovery has read the account and before it is
+// stored.
+type meanwhile struct {
+	auth.Store
+	do func()
+}
+
+func (m *meanwhile) Unwrap() auth.Store { return m.Store }
+
+func (m *meanwhile) RedeemToken(ctx context.Context, r store.Redemption) (store.Token, auth.User, error) {
+	if do := m.do; do != nil && r.Purpose == store.PurposeStop {
+		m.do = nil
+		do()
+	}
+	return m.Store.RedeemToken(ctx, r)
+}
+
+// The recovery also ends the invitations of a session that signs in while it is under way.
+// A thief signs in again and again.
+func TestRecoveryEndsInvitationsOfTheSameMoment(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		between := &meanwhile{Store: st}
+		o := newOffice(t, between)
+		owner := func() *authtest.SignedIn {
+			return o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		}
+		owner() // sets up the second factor, which stays
+		reported, address := owner(), "thief@example.com"
+		_, err := o.UpdateMe(t.Context(), auth.UpdateMeParams{Caller: auth.Caller{UserID: reported.User.ID, SessionID: reported.SessionID}, Email: &address})
+		o.must(err)
+		_, token, _ := strings.Cut(o.Mail(t, "owner@example.com", auth.KindEmailChangeRequested).Link, "token=")
+		var planted string
+		between.do = func() { _, planted = o.invite(actor(owner()), "planted@example.com", auth.RoleOwner) }
+		o.must(o.SecureAccount(t.Context(), auth.SecureAccountParams{Token: token}))
+		o.must(o.ResetPassword(t.Context(), auth.ResetPasswordParams{Token: o.token("owner@example.com", auth.KindResetPassword), NewPassword: authtest.Password}))
+		_, own := o.invite(actor(owner()), "colleague@example.com", auth.RoleOwner)
+		if _, err := o.accept(planted); !errors.Is(err, auth.CodeInvalidToken) {
+			t.Errorf("the invitation of that moment: %v", err)
+		}
+		if _, err := o.accept(own); err != nil {
+			t.Errorf("an invitation afterwards: %v", err)
 		}
 	})
 }
