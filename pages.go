@@ -98,14 +98,14 @@ type page struct {
 	Home         string       // the application's start page, or ""
 	SignIn       string       // its sign-in page, or ""
 	Locale       string
-	Action       string   // where the form posts
-	Token        string   // of the link, hidden in the form
-	Address      string   // masked, except on confirm_sign_up
-	Problem      string   // the error's message
-	Code         Code     // of the problem
-	OfLink       bool     // problem: the error is about a link
-	Reasons      []string // of weak_password
-	MinLength    int      // of passwords
+	Action       string         // where the form posts
+	Token        string         // of the link, hidden in the form
+	Address      string         // masked, except on confirm_sign_up
+	Problem      string         // the error's message
+	Code         Code           // of the problem
+	OfLink       bool           // problem: the error is about a link
+	Reasons      []string       // of weak_password
+	MinLength    int            // of passwords
 	First        bool           // reset_password: the user has never had a password or a session
 	TypedCode    string         // type_code, link_elsewhere, confirm_sign_up: the user types it in the browser that requested it
 	TakesOver    bool           // confirm_sign_in: the sign-in deletes credentials that others have set up
