@@ -40,7 +40,7 @@ func hostRoutes(below string, routes []host.Route) []route {
 	rows := make([]route, 0, len(routes))
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.Pattern, " ")
-		row := route{pattern: method + " " + below + path, access: accessOf(r.Access), whenOff: r.WhenDisabled, authenticates: r.WhenDisabled, streams: r.Streams, cookies: r.Cookies, errors: codes(r.Errors), handle: r.Handle, form: r.Form}
+		row := route{pattern: method + " " + below + path, access: accessOf(r.Access), whenOff: r.WhenDisabled, authenticates: r.WhenDisabled, streams: r.Streams, cookies: r.Cookies, noKeys: r.NoKeys, errors: codes(r.Errors), handle: r.Handle, form: r.Form}
 		if row.takesSecretKeys() {
 			row.limits = []string{"SecretKeysPerIP"}
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base32"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -41,7 +42,10 @@ type ImportUserParams struct {
 
 	UserMetadata map[string]any
 	AppMetadata  map[string]any
-	Roles        []string
+
+	// Roles have to exist. On a store that package admin has never run on, no role exists,
+	// and any name may be given, for HasRole.
+	Roles []string
 
 	// Accepted lets Roles take effect at once. Otherwise the account waits, if the roles
 	// hold permissions of operators, until its holder has accepted them through a link to
@@ -63,15 +67,44 @@ func (p ImportUserParams) LogValue() slog.Value {
 // ImportUser creates a user with data of another system: a password hash, which is
 // renewed at the first login, a second factor, identities. See ValidPasswordHash for
 // bcrypt hashes. It sends no message (see SendWelcome), and no limit applies. Errors:
-// CodeValidationFailed with the field; CodeUserAlreadyExists and, for an identity,
-// CodeIdentityAlreadyExists, each with a *ConflictError that names the taken value
-// ("id", "email", "phone", "identity"); CodeUnavailable.
+// CodeValidationFailed with the field; CodeRoleNotFound with a message that names the role;
+// CodeUserAlreadyExists and, for an identity, CodeIdentityAlreadyExists, each with a
+// *ConflictError that names the taken value ("id", "email", "phone", "identity");
+// CodeUnavailable.
 func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error) {
 	im, err := a.newImport(ctx, p)
+	if err == nil {
+		err = a.requireRolesExist(ctx, p.Roles)
+	}
 	if err != nil {
 		return User{}, err
 	}
 	return a.importOne(ctx, im)
+}
+
+// requireRolesExist refuses a misspelt role, which would permit nothing until somebody
+// creates a role of that name.
+func (a *Auth) requireRolesExist(ctx context.Context, roles []string) error {
+	unknown := func(k *knownRoles) int {
+		return slices.IndexFunc(roles, func(r string) bool {
+			_, exists := k.perms[r]
+			return !exists && r != RoleOwner
+		})
+	}
+	if len(roles) == 0 {
+		return nil
+	}
+	known, err := a.rolePermissions(ctx)
+	if err == nil && unknown(known) >= 0 {
+		known, err = a.currentRoles(ctx) // another instance may have created it just now
+	}
+	if err != nil {
+		return err
+	}
+	if i := unknown(known); i >= 0 && len(known.table.Roles) > 0 {
+		return Reject(CodeRoleNotFound, fmt.Sprintf("There is no role %.64q.", roles[i]))
+	}
+	return nil
 }
 
 // importOne creates one user, with the application's hook.

@@ -42,7 +42,9 @@ func (a *Auth) ImportUsers(ctx context.Context, users iter.Seq[ImportUserParams]
 		if ctx.Err() != nil {
 			return im.sum, storeFailed(ctx.Err())
 		}
-		im.add(ctx, p)
+		if err := im.add(ctx, p); err != nil {
+			return im.sum, err
+		}
 		if len(im.read) == importBatch {
 			if err := im.flush(ctx); err != nil {
 				return im.sum, err
@@ -68,9 +70,17 @@ type importing struct {
 	err  error
 }
 
-func (im *importRun) add(ctx context.Context, p ImportUserParams) {
+// add reads a user. The error is a failure of the store.
+func (im *importRun) add(ctx context.Context, p ImportUserParams) error {
 	u, err := im.newImport(ctx, p)
+	if err == nil {
+		err = im.requireRolesExist(ctx, p.Roles)
+	}
+	if isStoreFailure(ctx, err) {
+		return err
+	}
 	im.read = append(im.read, importing{u, err})
+	return nil
 }
 
 // flush creates or refuses all users that were read.

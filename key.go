@@ -19,7 +19,7 @@ import (
 // SecretKey is a secret API key that is not in the store.
 type SecretKey struct {
 	Key    string   // "sk_" and at least 13 more characters
-	Scopes []string // the key's permissions; "*" for all that keys may have; to unlock, delete and anonymise, the permission by name
+	Scopes []string // the key's permissions; "*" for all that keys may have; to unlock, delete and anonymise, and to give roles, the permission by name; "role/editor" for a role to give
 
 	HourlyLimit int // accounts that it may ban, delete, anonymise, sign out or mail in an hour; 0: 50
 }

@@ -36,6 +36,7 @@ type route struct {
 	captcha       bool                                           // it needs a captcha, if captchas are on
 	whenOff       bool                                           // it works while Settings.Enabled is off, for users who may change that
 	cookies       bool                                           // operating: session cookies count, on requests of the service's own origin
+	noKeys        bool                                           // its handler refuses every secret key
 	streams       bool                                           // it reads its body itself, in parts
 	authenticates bool                                           // it authenticates the caller itself
 	act           bool                                           // impersonators may call it, see impersonate.go; they may not call the others
@@ -256,6 +257,9 @@ func (rt route) described() openapi.Route {
 		r.Errors = append(r.Errors, documented(nil, CodeImpersonationForbidden)...)
 	}
 	r.Errors = append(r.Errors, documented(rt.statuses, rt.errors...)...)
+	if rt.noKeys {
+		r.Security = slices.DeleteFunc(r.Security, func(schemes []string) bool { return slices.Contains(schemes, "secret-key") })
+	}
 	return r
 }
 

@@ -79,7 +79,7 @@ func (k kit) RevocationLog() (*token.Log, error) {
 	return k.a.streams.log, nil
 }
 
-var errNoFeed = errors.New("no feed reports revocations to this process, see pgstore's WatchRevocations")
+var errNoFeed = errors.New("no feed reports revocations to this process: pgstore's WatchRevocations does not run here, or has lost the database")
 
 func (k kit) BeginStream(r *http.Request) (context.Context, func(), error) {
 	return k.a.streams.begin(r)

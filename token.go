@@ -195,6 +195,10 @@ func tokenFailed(err error) error {
 		return fail(CodeMissingToken, nil)
 	case errors.Is(err, token.ErrOtherKey):
 		return fail(CodeBadToken, errOtherKey)
+	case errors.Is(err, token.ErrSecretKey):
+		e := fail(CodeBadToken, mistake{err})
+		e.Message = "This takes access tokens of users, and no secret keys."
+		return e
 	case errors.Is(err, token.ErrInvalid):
 		return fail(CodeBadToken, err)
 	case errors.Is(err, token.ErrSessionEnded):

@@ -104,7 +104,7 @@ func (m *Admin) acceptance(ctx context.Context, t *attempt) (host.Invitation, []
 	if err != nil && !errors.Is(err, auth.CodeNotFound) {
 		return none, nil, err
 	}
-	if err := m.mayInvite(t, slices.Concat(t.target.Roles, before.Roles)); err != nil {
+	if err := m.mayInvite(t, m.acceptedRoles(t.roles, t.target, before.Roles)); err != nil {
 		return none, nil, err
 	}
 	inv.By, inv.ByAccepted, inv.BySequence = t.change.Events[0].Event.Actor, t.accepted(), t.session.Sequence

@@ -89,8 +89,9 @@ type bulkAction struct {
 }
 
 func bulkActions() []bulkAction {
-	known := func(m *Admin, t *attempt, d BulkDetails) error {
-		return m.mayAssign(t, append(slices.Clone(t.target.Roles), d.Role))
+	gives := func(m *Admin, t *attempt, d BulkDetails) error { return m.mayAssign(t, with(t.target.Roles, d.Role)) }
+	takes := func(m *Admin, t *attempt, d BulkDetails) error {
+		return m.mayAssign(t, without(t.target.Roles, d.Role))
 	}
 	return []bulkAction{
 		{BulkBan, opBanUser, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
@@ -112,11 +113,11 @@ func bulkActions() []bulkAction {
 			_, err := m.EndSessions(ctx, who, id, d.Reason)
 			return err
 		}},
-		{BulkAddRole, opGrant, known, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
+		{BulkAddRole, opGrant, gives, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
 			_, err := m.grant(ctx, who, id, d.Role, roleChange{reason: d.Reason, many: true})
 			return err
 		}},
-		{BulkRemoveRole, opWithdraw, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
+		{BulkRemoveRole, opWithdraw, takes, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
 			_, err := m.withdraw(ctx, who, id, d.Role, d.Reason, nil)
 			return err
 		}},

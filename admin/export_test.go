@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // The table of operations, for tests that have to cover all of them.
@@ -24,6 +25,7 @@ type Row struct {
 	Body       bool   // it reads a body
 	Strict     bool   // it refuses unknown query parameters
 	Revised    bool   // it reads If-Match
+	Roles      bool   // it changes something, and its path or body names roles
 }
 
 // Table is every operation.
@@ -34,8 +36,10 @@ func Table() []Row {
 		tagged := func(tag string) bool {
 			return slices.ContainsFunc(reflect.VisibleFields(e.params), func(f reflect.StructField) bool { return f.Tag.Get(tag) != "" })
 		}
-		rows = append(rows, Row{o.pattern, o.permission, o.against != anybody && !o.skips, o.stepUp, o.spends, o.byName, o.self, o.reads(), o.secret, [...]string{"", "managing", "stronger", "at least as strong"}[o.against],
-			tagged("json"), o.strict || tagged("query"), tagged("header")})
+		rows = append(rows, Row{o.pattern, o.permission, o.against != anybody && !o.skips, o.stepUp, o.spends, o.byName || o.permission == PermRolesAssign, o.self, o.reads(), o.secret, [...]string{"", "managing", "stronger", "at least as strong"}[o.against],
+			tagged("json"), o.strict || tagged("query"), tagged("header"), !o.reads() && slices.ContainsFunc(reflect.VisibleFields(e.params), func(f reflect.StructField) bool {
+				return slices.ContainsFunc([]string{f.Tag.Get("json"), f.Tag.Get("path")}, func(name string) bool { name, _, _ = strings.Cut(name, ","); return name == "role" || name == "roles" })
+			})})
 	}
 	return rows
 }

@@ -51,7 +51,7 @@ func fieldsOfPatch(p store.UserPatch) writtenFields {
 // acceptance: people with "*", and no keys. Errors: CodeMissingPermission.
 func (m *Admin) mayAccept(t *attempt, accepted bool) error {
 	if accepted && !t.system() && (t.key != nil || !t.may(permAll)) {
-		return m.missing(permAll)
+		return m.missing(t.acting, permAll)
 	}
 	return nil
 }

@@ -210,35 +210,50 @@ func (m *Admin) putInvitation(ctx context.Context, t *attempt, send *host.Send, 
 
 // givenBy returns the roles that the use of an invitation gives power to: its own, and
 // those of the account that it is bound to, with the condition that they stay the same.
-func (m *Admin) givenBy(ctx context.Context, inv Invitation) (roles []string, still []auth.UserAt, err error) {
+func (m *Admin) givenBy(ctx context.Context, t store.RoleTable, inv Invitation) (given givenRoles, still []auth.UserAt, err error) {
 	if inv.UserID == "" {
-		return inv.Roles, nil, nil
+		return givenRoles{changed: inv.Roles}, nil, nil
 	}
 	u, err := m.store.User(ctx, store.ByID(inv.UserID))
 	switch {
 	case errors.Is(err, store.ErrNotFound): // then nobody can use it
-		return inv.Roles, nil, nil
+		return givenRoles{changed: inv.Roles}, nil, nil
 	case err != nil:
-		return nil, nil, m.kit.StoreError(err)
+		return given, nil, m.kit.StoreError(err)
 	}
-	return slices.Concat(inv.Roles, u.Roles), []auth.UserAt{{ID: u.ID, CredentialRevision: &u.CredentialRevision}}, nil
+	return m.acceptedRoles(t, u, inv.Roles), []auth.UserAt{{ID: u.ID, CredentialRevision: &u.CredentialRevision}}, nil
+}
+
+// acceptedRoles returns the roles that an acceptance of an account gives: those of its
+// invitation, and the account's own that take effect with it.
+func (m *Admin) acceptedRoles(t store.RoleTable, u auth.User, invited []string) givenRoles {
+	given, waiting := givenRoles{changed: invited}, m.kit.OperatorRoles(t)
+	for _, r := range u.Roles {
+		if slices.Contains(waiting, r) {
+			given.changed = append(given.changed[:len(given.changed):len(given.changed)], r)
+		} else {
+			given.kept = append(given.kept, r)
+		}
+	}
+	return given
 }
 
 // mayReplace checks whether the actor may withdraw an invitation, or replace it with one
 // that gives more roles. Errors: those of mayInvite.
 func (m *Admin) mayReplace(ctx context.Context, t *attempt, before Invitation, more ...string) error {
-	gives, still, err := m.givenBy(ctx, before)
+	given, still, err := m.givenBy(ctx, t.roles, before)
 	if err != nil {
 		return err
 	}
 	t.change.IfUsers = append(t.change.IfUsers, still...)
-	return m.mayInvite(t, slices.Concat(gives, more))
+	given.changed = slices.Concat(given.changed, more)
+	return m.mayInvite(t, given)
 }
 
 // mayInvite checks whether the actor may create, replace or withdraw an invitation with
 // roles. The requirements are those of giving the roles.
-func (m *Admin) mayInvite(t *attempt, roles []string) error {
-	if len(roles) == 0 {
+func (m *Admin) mayInvite(t *attempt, given givenRoles) error {
+	if given.none() {
 		return nil
 	}
 	if t.untraceable() {
@@ -247,7 +262,7 @@ func (m *Admin) mayInvite(t *attempt, roles []string) error {
 	if err := m.allow(t.acting, fieldOfRoles); err != nil {
 		return err
 	}
-	return m.mayGive(t, m.strengthIn(t.roles, roles))
+	return m.mayGiveRoles(t.acting, given)
 }
 
 // checkInvitation checks whether the inviter could still create an invitation, and
@@ -257,24 +272,24 @@ func (m *Admin) checkInvitation(ctx context.Context, inv host.Invitation) (host.
 	over := func(why string) (host.Terms, error) {
 		return host.Terms{}, m.fail(auth.CodeInvalidToken, errors.New(why))
 	}
-	held, table, terms, err := m.holdsNow(ctx, inv.By, inv.ByAccepted, inv.BySequence)
+	a, terms, err := m.holdsNow(ctx, inv.By, inv.ByAccepted, inv.BySequence)
 	if err != nil {
 		return host.Terms{}, err
 	}
-	if inv.UserID == "" && !grants(held, PermUsersWrite) {
+	if inv.UserID == "" && !a.may(PermUsersWrite) {
 		return over("the inviter may not invite any more")
 	}
 	for _, r := range inv.Roles {
-		if r != auth.RoleOwner && find(table, r).Name == "" {
+		if r != auth.RoleOwner && find(a.roles, r).Name == "" {
 			return over("a role was deleted")
 		}
 	}
-	gives, still, err := m.givenBy(ctx, Invitation(inv))
+	given, still, err := m.givenBy(ctx, a.roles, Invitation(inv))
 	if err != nil {
 		return host.Terms{}, err
 	}
 	terms.IfUsers = append(terms.IfUsers, still...)
-	if len(gives) > 0 && (!grants(held, PermRolesAssign) || !covers(held, m.strengthIn(table, gives))) {
+	if !given.none() && (!a.may(PermRolesAssign) || m.mayGiveRoles(a, given) != nil) {
 		return over("the inviter may not give the roles any more")
 	}
 	return terms, nil

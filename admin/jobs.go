@@ -197,7 +197,7 @@ func (m *Admin) mayReadJob(ctx context.Context, who Actor, op operation, id stri
 	}
 	for _, p := range []string{k.permission(j.Params), k.also} {
 		if p != "" && !a.may(p) {
-			return store.Job{}, m.denied(ctx, &attempt{acting: a, record: m.recordOf(ctx, a, op)}, m.missing(p))
+			return store.Job{}, m.denied(ctx, &attempt{acting: a, record: m.recordOf(ctx, a, op)}, m.missing(a, p))
 		}
 	}
 	return j, nil

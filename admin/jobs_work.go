@@ -69,11 +69,15 @@ func (w *worker) close() {
 func (w *worker) workOne(ctx context.Context) bool {
 	now := w.kit.Now()
 	j, err := w.admin.ClaimJob(ctx, store.ClaimJob{Now: now, Until: now.Add(jobLease)})
-	if err == nil {
+	claimed := err == nil
+	if claimed {
 		err = w.takeTurn(ctx, j)
 	}
 	switch {
 	case ctx.Err() != nil, errors.Is(err, store.ErrNotFound):
+		return false
+	case err != nil && !claimed:
+		w.kit.Log().WarnContext(ctx, "auth: the jobs cannot be read", "error", err)
 		return false
 	case err != nil && !errors.Is(err, store.ErrStale): // another worker has it
 		w.kit.Log().WarnContext(ctx, "auth: a job waits for another try", "job", j.ID, "error", err)

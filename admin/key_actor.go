@@ -15,15 +15,17 @@ import (
 
 // Key is a program, by its secret key. Every operation reads the key and its creator's
 // permissions again: the key has the permissions in its scopes that its creator also has.
-// No key may manage keys, roles or settings, or impersonate. A key that is bound to
-// networks needs the client's IP address in the context, see auth.ContextWithClient.
+// It gives and takes a role if its scopes also name the role, "role/editor", and
+// PermRolesAssign, not by a pattern. No key may manage keys or settings, define roles or
+// impersonate. A key that is bound to networks needs the client's IP address in the
+// context, see auth.ContextWithClient.
 func Key(text string) Actor { return Actor{key: Secret{&text}} }
 
 // notForKeys returns the permissions that no key may have, whether or not its scopes name
-// them. A key that leaks from a repository or a log must not create other keys, or make
-// an account an admin.
+// them. A key that leaks from a repository or a log must not create other keys, or change
+// what a role permits.
 func notForKeys() []string {
-	return []string{PermKeysRead, PermKeysWrite, PermRolesWrite, PermRolesAssign, PermSettingsWrite, PermImpersonate}
+	return []string{PermKeysRead, PermKeysWrite, PermRolesWrite, PermSettingsWrite, PermImpersonate}
 }
 
 // resolveKey fills in an actor with a key. Errors: CodeInvalidAPIKey, CodeRateLimited.
@@ -65,8 +67,12 @@ func (m *Admin) actingKey(ctx context.Context, who Actor) (store.APIKey, error) 
 // keyMay returns the permissions of a key by a table of roles, and the user who answers
 // for it; nil: the service owns the key. Errors: CodeInvalidAPIKey.
 func (m *Admin) keyMay(ctx context.Context, k store.APIKey, roles store.RoleTable) ([]string, *auth.User, error) {
+	scopes := m.permissions.forKeys(slices.DeleteFunc(slices.Clone(k.Scopes), func(s string) bool {
+		role, named := strings.CutPrefix(s, rolePrefix)
+		return named && !m.isPrivileged(roles, role) // no part of anybody's strength
+	}))
 	if k.OfService() {
-		return m.permissions.forKeys(k.Scopes), nil, nil
+		return scopes, nil, nil
 	}
 	u, err := m.store.User(ctx, store.ByID(k.CreatedBy))
 	switch {
@@ -75,7 +81,7 @@ func (m *Admin) keyMay(ctx context.Context, k store.APIKey, roles store.RoleTabl
 	case err != nil:
 		return nil, nil, m.kit.StoreError(err)
 	}
-	return m.permissions.forKeys(intersect(k.Scopes, m.kit.Standing(roles, u).Permissions)), &u, nil
+	return intersect(scopes, m.strengthOf(roles, u)), &u, nil
 }
 
 // keyPermissions returns the present permissions of a key, for the application's routes.
@@ -86,7 +92,7 @@ func (m *Admin) keyPermissions(ctx context.Context, k store.APIKey) ([]string, e
 		return nil, m.kit.StoreError(err)
 	}
 	list, _, err := m.keyMay(ctx, k, roles)
-	return list, err
+	return withoutNames(list), err
 }
 
 // VerifyKeyParams name a secret key.
@@ -125,7 +131,11 @@ func (m *Admin) VerifyKey(ctx context.Context, who Actor, p VerifyKeyParams) (Ve
 		permissions, err = m.keyPermissions(ctx, k)
 	}
 	switch {
-	case errors.Is(err, auth.CodeInvalidAPIKey) || err == nil && len(k.Networks) > 0:
+	case errors.Is(err, auth.CodeInvalidAPIKey):
+		m.kit.Log().DebugContext(ctx, "auth: a secret key was refused for another service", "error", err)
+		return inactive, nil
+	case err == nil && len(k.Networks) > 0:
+		m.kit.Log().InfoContext(ctx, "auth: a secret key that is bound to networks was refused for another service, which alone knows the program's IP address", "key_id", k.ID)
 		return inactive, nil
 	case err != nil:
 		return inactive, err
@@ -151,17 +161,17 @@ func intersect(a, b []string) []string {
 }
 
 // forKeys returns the permissions of a key with such scopes. A pattern that covers a
-// permission that no key may have is replaced by the remaining permissions, so that a key
-// never has "*".
+// permission that no key may have, or PermRolesAssign, is replaced by the remaining
+// permissions, so that a key never has "*".
 func (c catalog) forKeys(scopes []string) []string {
-	list := []string{}
+	list, onlyByName := []string{}, append(notForKeys(), PermRolesAssign)
 	for _, p := range scopes {
-		if !slices.ContainsFunc(notForKeys(), func(not string) bool { return grants([]string{p}, not) }) {
+		if p == PermRolesAssign || !slices.ContainsFunc(onlyByName, func(not string) bool { return grants([]string{p}, not) }) {
 			list = append(list, p)
 			continue
 		}
 		for _, d := range c {
-			if grants([]string{p}, d.Name) && !slices.Contains(notForKeys(), d.Name) {
+			if grants([]string{p}, d.Name) && !slices.Contains(onlyByName, d.Name) {
 				list = append(list, d.Name)
 			}
 		}
@@ -170,10 +180,12 @@ func (c catalog) forKeys(scopes []string) []string {
 	return slices.Compact(list)
 }
 
-// checkScopes checks the scopes of a key, and returns the problem.
+// checkScopes checks the form of a key's scopes, and returns the problem.
 func (m *Admin) checkScopes(scopes []string) (string, bool) {
 	for _, s := range scopes {
+		role, named := strings.CutPrefix(s, rolePrefix)
 		switch {
+		case named && roleName.MatchString(role):
 		case !m.permissions.known(s):
 			return strings.ToValidUTF8(s[:min(len(s), maxPermissionName)], "?") + " is not declared", false
 		case len(m.permissions.forKeys([]string{s})) == 0:
@@ -181,6 +193,48 @@ func (m *Admin) checkScopes(scopes []string) (string, bool) {
 		}
 	}
 	return "", true
+}
+
+// mayScope checks whether the actor may give a key its scopes; before are those that it
+// has. The name of a role needs what giving the role needs. Errors: CodeTargetStronger,
+// CodeValidationFailed.
+func (m *Admin) mayScope(t *attempt, scopes, before []string) error {
+	if err := m.mayGive(t.acting, m.strengthOfScopes(t.roles, scopes)); err != nil {
+		return err
+	}
+	for _, s := range scopes {
+		role, named := strings.CutPrefix(s, rolePrefix)
+		if !named || slices.Contains(before, s) {
+			continue
+		}
+		switch {
+		case role != auth.RoleOwner && find(t.roles, role).Name == "":
+			return m.kit.Invalid("scopes", "name a role that does not exist: "+role)
+		case !m.forSomeKey(t.roles, role):
+			return m.kit.Invalid("scopes", s+" is nothing that keys may give: the role has permissions that no key may have")
+		}
+	}
+	return nil
+}
+
+// forSomeKey reports whether a key can have all permissions of a role.
+func (m *Admin) forSomeKey(t store.RoleTable, role string) bool {
+	needs := m.strengthIn(t, []string{role})
+	return covers(m.permissions.forKeys(needs), needs)
+}
+
+// strengthOfScopes returns the permissions that an actor needs to edit a key with such
+// scopes.
+func (m *Admin) strengthOfScopes(t store.RoleTable, scopes []string) []string {
+	list := []string{}
+	for _, s := range scopes {
+		if role, named := strings.CutPrefix(s, rolePrefix); named {
+			list = append(append(list, PermRolesAssign), m.strengthIn(t, []string{role})...)
+		} else {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // view returns the actor for the wire.

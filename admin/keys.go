@@ -103,14 +103,14 @@ type CreateKeyParams struct {
 	Name        string   // for people; required
 	Public      bool     // it names an application, and has no scopes
 	Environment string   // up to 16 lower-case letters and digits; "live" if empty
-	Scopes      []string // permissions or patterns of them; required of secret keys
+	Scopes      []string // permissions, patterns of them, and roles that it may give and take, "role/editor"; required of secret keys
 	Networks    []string // CIDR; none: from anywhere
 	ExpiresAt   time.Time
 	HourlyLimit int // accounts that it may ban, delete, anonymise, sign out or mail in an hour, up to 100,000; 0: 50
 }
 
-// CreateKey creates an API key. Its scopes are permissions that the actor has, and count
-// only while the actor has them: a key ends with a ban or the deletion of its creator,
+// CreateKey creates an API key. Its scopes are permissions that the actor has and names of
+// roles that the actor may give, and count only while the actor has these permissions: a key ends with a ban or the deletion of its creator,
 // unless an owner adopts it. A key belongs to the service itself if code of the
 // application ([System]) creates it, or a person whom only the application knows
 // ([External], who needs "*" for it). Errors: CodeValidationFailed, CodeTargetStronger.
@@ -127,7 +127,7 @@ func (m *Admin) CreateKey(ctx context.Context, who Actor, p CreateKeyParams) (Ne
 		return NewKey{}, err
 	}
 	return carryOut(ctx, m, who, opCreateKey, "", auth.EventKeyCreated, func(t *attempt) (NewKey, error) {
-		if err := m.mayGive(t, k.Scopes); err != nil {
+		if err := m.mayScope(t, k.Scopes, nil); err != nil {
 			return NewKey{}, err
 		}
 		if len(k.Scopes) > 0 && t.untraceable() {
@@ -183,7 +183,7 @@ func (m *Admin) UpdateKey(ctx context.Context, who Actor, p UpdateKeyParams) (st
 		if err := m.mayEdit(t, before, before.OfService() || k.OfService() || raises); err != nil {
 			return store.APIKey{}, err
 		}
-		if err := m.mayGive(t, k.Scopes); err != nil {
+		if err := m.mayScope(t, k.Scopes, before.Scopes); err != nil {
 			return store.APIKey{}, err
 		}
 		for _, f := range []struct {
@@ -260,7 +260,7 @@ func (m *Admin) RevokeKey(ctx context.Context, who Actor, p RevokeKeyParams) err
 		if err != nil {
 			return struct{}{}, err
 		}
-		if !covers(t.permissions, m.permissions.managing(before.Scopes)) {
+		if !covers(t.permissions, m.permissions.managing(m.strengthOfScopes(t.roles, before.Scopes))) {
 			return struct{}{}, m.stronger()
 		}
 		if err := m.setReason(t, p.Reason); err != nil {
@@ -295,7 +295,7 @@ func (m *Admin) keyOf(ctx context.Context, t *attempt, id string, revision *int6
 
 // mayEdit checks whether the actor may change a key.
 func (m *Admin) mayEdit(t *attempt, k store.APIKey, ownersOnly bool) error {
-	if ownersOnly && !t.may(permAll) || !covers(t.permissions, k.Scopes) {
+	if ownersOnly && !t.may(permAll) || !covers(t.permissions, m.strengthOfScopes(t.roles, k.Scopes)) {
 		return m.stronger()
 	}
 	return nil

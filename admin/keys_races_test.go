@@ -25,6 +25,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 		o := newOffice(t, tap)
 		code := admin.System("test").Accepting()
 		o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner))
+		o.permit(role)
 		type made struct {
 			admin.NewKey
 			by   auth.User
@@ -73,7 +74,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 				own := fmt.Sprintf("own%d", n)
 				o.permit(own, row.Permission, besides(row))
 				maker := o.imported(fmt.Sprintf("maker%d@example.com", n), own)
-				k := made{o.keyOf(maker.User, row.Permission, besides(row)), maker.User, besides(row)}
+				k := made{o.keyOf(maker.User, row.Permission, besides(row), "role/"+role), maker.User, besides(row)}
 				target := o.imported(fmt.Sprintf("target%d@example.com", n))
 				if strings.Contains(row.Pattern, "/sessions/{id}") {
 					target = o.LoginAs(t, fmt.Sprintf("session%d@example.com", n))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/authmount/auth"
@@ -100,14 +99,13 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (Made
 // whom only the application knows, are unknown; for them an account with permissions has
 // to be unchanged. Errors: CodeInvalidToken.
 func (m *Admin) checkLink(ctx context.Context, maker host.LinkMaker, u auth.User) (host.Terms, error) {
-	held, table, terms, err := m.holdsNow(ctx, maker.By, maker.ByAccepted, maker.BySequence)
+	a, terms, err := m.holdsNow(ctx, maker.By, maker.ByAccepted, maker.BySequence)
 	if err != nil {
 		return terms, err
 	}
-	a := &acting{user: &auth.User{ID: maker.By.ID}, permissions: held, roles: table}
 	switch {
-	case slices.Contains(held, permAll) && (maker.By.Kind == store.ActorSystem || maker.By.Kind == store.ActorExternal):
-		if maker.CredentialRevision != u.CredentialRevision && len(m.strengthIn(table, u.Roles)) > 0 {
+	case a.system(): // or an external person
+		if maker.CredentialRevision != u.CredentialRevision && len(m.strengthIn(a.roles, u.Roles)) > 0 {
 			err = errors.New("the account has gained permissions since the link was created")
 		}
 	default:

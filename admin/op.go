@@ -349,7 +349,7 @@ func (m *Admin) mount(cookies bool) (http.Handler, error) {
 		access = host.Elsewhere
 	}
 	for _, e := range endpoints() {
-		routes = append(routes, host.Route{Pattern: e.op.pattern, Access: access, WhenDisabled: true, Cookies: cookies, Streams: e.op.streams, Errors: host.Codes(e.op.failures()...), Handle: func(w http.ResponseWriter, r *http.Request) error {
+		routes = append(routes, host.Route{Pattern: e.op.pattern, Access: access, WhenDisabled: true, Cookies: cookies, Streams: e.op.streams, NoKeys: !e.op.forKeys(), Errors: host.Codes(e.op.failures()...), Handle: func(w http.ResponseWriter, r *http.Request) error {
 			who, err := m.actorOf(r)
 			if err != nil {
 				return err

@@ -55,6 +55,9 @@ func (o operation) revisable() bool {
 	return slices.Contains([]string{http.MethodPatch, http.MethodPut, http.MethodDelete}, method)
 }
 
+// forKeys reports whether a secret key can have the permission of the operation.
+func (o operation) forKeys() bool { return !slices.Contains(notForKeys(), o.permission) }
+
 // allow checks the requirements of an operation for an actor. Errors: CodeNotAdmin,
 // CodeMissingPermission, CodeInsufficientAAL, CodeReauthNeeded.
 func (m *Admin) allow(a *acting, op operation) error {
@@ -64,12 +67,12 @@ func (m *Admin) allow(a *acting, op operation) error {
 	case !m.permissions.admits(a.permissions):
 		return m.fail(auth.CodeNotAdmin, nil)
 	case op.permission != "" && !a.may(op.permission):
-		return m.missing(op.permission)
+		return m.missing(a, op.permission)
 	case op.also != "" && !a.may(op.also):
-		return m.missing(op.also)
+		return m.missing(a, op.also)
 	case a.key != nil: // a program cannot authenticate again, so its creator must have meant this operation
 		if op.byName && !slices.Contains(a.key.Scopes, op.permission) {
-			return m.missing(op.permission)
+			return m.missing(a, op.permission)
 		}
 		return nil
 	case m.factorMissing(a):
@@ -96,9 +99,19 @@ func (m *Admin) factorMissing(a *acting) bool {
 	return needed && (a.aal() != store.LevelAAL2 || !has)
 }
 
-func (m *Admin) missing(permission string) error {
+// missing is the error for a permission that the actor lacks, or for a scope of its key.
+func (m *Admin) missing(a *acting, permission string) error {
 	err := m.fail(auth.CodeMissingPermission, nil)
 	err.Permission = permission
+	switch {
+	case a.key == nil:
+	case slices.Contains(notForKeys(), permission):
+		err.Message = "No key may have the permission " + permission + "."
+	case !a.may(permission) && grants(m.permissions.forKeys(a.key.Scopes), permission):
+		err.Message = "The creator of the key lacks the permission " + permission + "."
+	default:
+		err.Message = "The key lacks the scope " + permission + "."
+	}
 	return err
 }
 

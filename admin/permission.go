@@ -165,9 +165,10 @@ func (c catalog) admits(permissions []string) bool {
 	return slices.ContainsFunc(c, func(d Permission) bool { return strings.HasPrefix(d.Name, ownPrefix) && grants(permissions, d.Name) })
 }
 
-// rolePrefix begins the permission that the name of a privileged role counts as. No
-// permission can be declared with a space, and only "*" covers it.
-const rolePrefix = "role "
+// rolePrefix begins the permission that the name of a privileged role counts as, and the
+// scope of a key that names a role. No permission can be declared with a slash, and only
+// "*" covers it.
+const rolePrefix = "role/"
 
 // isPrivileged reports whether the name of a role is privileged, by the options or by the
 // mark in the store, which outlives the role.
@@ -220,18 +221,46 @@ func grants(held []string, wanted string) bool {
 	return c.HasPermission(wanted)
 }
 
-// holdsNow returns the present permissions of an earlier actor, by the present table of
+// givenRoles are the roles that an operation gives to an account or takes from it, and
+// those that the account keeps.
+type givenRoles struct{ changed, kept []string }
+
+func (g givenRoles) none() bool { return len(g.changed)+len(g.kept) == 0 }
+
+// mayGiveRoles is the check of every operation that gives or takes roles. The actor needs
+// the strength of all of them. The scopes of a key also have to name the changed ones.
+// Errors: CodeTargetStronger; CodeMissingPermission for a key.
+func (m *Admin) mayGiveRoles(a *acting, given givenRoles) error {
+	needs := m.strengthIn(a.roles, slices.Concat(given.changed, given.kept))
+	if a.key == nil {
+		return m.mayGive(a, needs)
+	}
+	for _, r := range given.changed {
+		if !slices.Contains(a.key.Scopes, rolePrefix+r) {
+			return m.missing(a, rolePrefix+r)
+		}
+	}
+	for _, p := range needs {
+		if !a.may(p) {
+			return m.missing(a, p)
+		}
+	}
+	return nil
+}
+
+// holdsNow returns an earlier actor with its present permissions, by the present table of
 // roles, and the conditions for them. Errors: CodeInvalidToken if the user is gone or
 // banned, or the key has ended. accepted is AcceptedSequence of a user at that time: an
 // acceptance ends everything that the account started before, because somebody else may
 // have done so. sequence is that of the user's session, which the user may have reported
 // since.
-func (m *Admin) holdsNow(ctx context.Context, by auth.Actor, accepted, sequence int64) (held []string, table store.RoleTable, terms host.Terms, err error) {
+func (m *Admin) holdsNow(ctx context.Context, by auth.Actor, accepted, sequence int64) (a *acting, terms host.Terms, err error) {
 	over := func(why string) error { return m.fail(auth.CodeInvalidToken, errors.New(why)) }
-	if table, err = m.project.Roles(ctx); err != nil {
-		return nil, table, terms, m.kit.StoreError(err)
+	table, err := m.project.Roles(ctx)
+	if err != nil {
+		return nil, terms, m.kit.StoreError(err)
 	}
-	terms.IfRoles = &table.Revision
+	a, terms.IfRoles = &acting{roles: table}, &table.Revision
 	answers := func(u auth.User) {
 		terms.IfUsers = []auth.UserAt{{ID: u.ID, CredentialRevision: &u.CredentialRevision, Banned: new(bool)}}
 	}
@@ -239,52 +268,58 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor, accepted, sequence 
 	case store.ActorSystem:
 		switch k, named, there := m.kit.SecretKeyNamed(by.ID); {
 		case there:
-			return m.permissions.forKeys(k.Scopes), table, terms, nil
+			a.key = &k
+			a.permissions, _, err = m.keyMay(ctx, k, table)
+			return a, terms, err
 		case named:
-			return nil, table, terms, over("the creating key is no longer in the options")
+			return nil, terms, over("the creating key is no longer in the options")
 		}
-		return []string{permAll}, table, terms, nil
+		a.permissions = []string{permAll}
+		return a, terms, nil
 	case store.ActorExternal: // only the application knows the permissions
-		return []string{permAll}, table, terms, nil
+		a.permissions = []string{permAll}
+		return a, terms, nil
 	case store.ActorUser:
 		u, err := m.store.User(ctx, store.ByID(by.ID))
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			return nil, table, terms, over("its creator was deleted")
+			return nil, terms, over("its creator was deleted")
 		case err != nil:
-			return nil, table, terms, m.kit.StoreError(err)
+			return nil, terms, m.kit.StoreError(err)
 		case u.Banned(m.kit.Now()):
-			return nil, table, terms, over("its creator is banned")
+			return nil, terms, over("its creator is banned")
 		case u.AcceptedSequence != accepted:
-			return nil, table, terms, over("its creator has accepted permissions since")
+			return nil, terms, over("its creator has accepted permissions since")
 		}
 		switch reported, err := m.kit.SessionReported(ctx, u.ID, sequence); {
 		case err != nil:
-			return nil, table, terms, err
+			return nil, terms, err
 		case reported:
-			return nil, table, terms, over("its creator has reported the session that created it")
+			return nil, terms, over("its creator has reported the session that created it")
 		}
 		answers(u)
-		return m.strengthOf(table, u), table, terms, nil
+		a.user, a.permissions = &u, m.strengthOf(table, u)
+		return a, terms, nil
 	case store.ActorKey:
 		k, err := m.project.Key(ctx, by.ID)
 		switch {
 		case errors.Is(err, store.ErrNotFound) || err == nil && !k.Live(m.kit.Now()):
-			return nil, table, terms, over("the creating key was revoked or has expired")
+			return nil, terms, over("the creating key was revoked or has expired")
 		case err != nil:
-			return nil, table, terms, m.kit.StoreError(err)
+			return nil, terms, m.kit.StoreError(err)
 		}
 		terms.IfKey = &auth.KeyRef{ID: k.ID, Revision: k.Revision}
-		held, creator, err := m.keyMay(ctx, k, table)
+		a.key = &k
+		a.permissions, a.creator, err = m.keyMay(ctx, k, table)
 		switch {
 		case errors.Is(err, auth.CodeInvalidAPIKey):
-			return nil, table, terms, over("the owner of the creating key is banned or was deleted")
+			return nil, terms, over("the owner of the creating key is banned or was deleted")
 		case err != nil:
-			return nil, table, terms, err
-		case creator != nil:
-			answers(*creator)
+			return nil, terms, err
+		case a.creator != nil:
+			answers(*a.creator)
 		}
-		return held, table, terms, nil
+		return a, terms, nil
 	}
-	return nil, table, terms, over("its creator is of an unknown kind")
+	return nil, terms, over("its creator is of an unknown kind")
 }

@@ -255,14 +255,17 @@ var plants = map[string]func(n *nursery) use{
 
 const toAda = `{"address":"ada@example.com"}`
 
-// promotions are the ways in which an account comes to permissions of an operator. Keys
-// cannot give roles (notForKeys).
+// promotions are the ways in which an account comes to permissions of an operator.
 var promotions = map[string]func(n *nursery, owner *authtest.SignedIn){
 	"the roles are set": func(n *nursery, owner *authtest.SignedIn) {
 		n.do(owner, "PUT /users/"+n.id+"/roles", `{"roles":["support"],"address":"ada@example.com"}`).want(200)
 	},
 	"a role is given": func(n *nursery, owner *authtest.SignedIn) {
 		n.do(owner, "POST /users/"+n.id+"/roles/support", toAda).want(200)
+	},
+	"a key gives a role": func(n *nursery, owner *authtest.SignedIn) {
+		k := n.key(actor(owner), admin.PermRolesAssign, "role/support", admin.PermUsersRead, admin.PermSessionsRead, admin.PermSessionsRevoke, admin.PermUsersBan, admin.PermMessagesSend, admin.PermAuditRead)
+		n.do(program(k), "POST /users/"+n.id+"/roles/support", toAda).want(200)
 	},
 	"an owner is made": func(n *nursery, owner *authtest.SignedIn) {
 		n.do(owner, "POST /users/"+n.id+"/roles/owner", toAda).want(200)

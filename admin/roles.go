@@ -202,7 +202,7 @@ func (m *Admin) putRole(ctx context.Context, t *attempt, before, role store.Role
 	if err := m.setPrivileged(t, &role, before.Privileged, privileged); err != nil {
 		return RoleChange{}, err
 	}
-	if err := m.mayGive(t, role.Permissions); err != nil {
+	if err := m.mayGive(t.acting, role.Permissions); err != nil {
 		return RoleChange{}, err
 	}
 	role.UpdatedAt = t.change.Now
@@ -319,7 +319,7 @@ func (m *Admin) mayWrite(t *attempt, name string, revision *int64) (store.RolePe
 		return before, err
 	}
 	before.Privileged = m.isPrivileged(t.roles, name)
-	return before, m.mayGive(t, m.strengthIn(t.roles, []string{name}))
+	return before, m.mayGive(t.acting, m.strengthIn(t.roles, []string{name}))
 }
 
 // atRoles checks that the table of roles still has the revision that the caller saw.
@@ -332,8 +332,8 @@ func (m *Admin) atRoles(t *attempt, revision *int64) error {
 
 // mayGive checks whether the actor may give or remove permissions. An actor may do so
 // only with permissions that the actor has. The names of privileged roles count as such.
-func (m *Admin) mayGive(t *attempt, permissions []string) error {
-	if !covers(t.permissions, permissions) {
+func (m *Admin) mayGive(a *acting, permissions []string) error {
+	if !covers(a.permissions, permissions) {
 		return auth.Reject(auth.CodeTargetStronger, "You can only give and take permissions that you have.")
 	}
 	return nil
@@ -407,7 +407,13 @@ func (m *Admin) Grant(ctx context.Context, who Actor, p GrantParams) (auth.User,
 }
 
 func (m *Admin) grant(ctx context.Context, who Actor, userID, role string, c roleChange) (auth.User, error) {
-	return m.changeRoles(ctx, who, opGrant, userID, c, func(u auth.User) ([]string, error) { return append(slices.Clone(u.Roles), role), nil })
+	return m.changeRoles(ctx, who, opGrant, userID, c, func(u auth.User) ([]string, error) { return with(u.Roles, role), nil })
+}
+
+func with(roles []string, role string) []string { return append(slices.Clone(roles), role) }
+
+func without(roles []string, role string) []string {
+	return slices.DeleteFunc(slices.Clone(roles), func(r string) bool { return r == role })
 }
 
 // GrantByAddress is Grant for the account with an email address, which has to be
@@ -431,7 +437,7 @@ func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role strin
 		if !u.EmailVerified() || store.EmailKey(u.Email) != store.EmailKey(email) {
 			return nil, auth.Reject(auth.CodeEmailNotVerified, "The e-mail address "+email+" is not verified: its owner has to open the link that was sent to it first.")
 		}
-		return append(slices.Clone(u.Roles), role), nil
+		return with(u.Roles, role), nil
 	})
 }
 
@@ -442,9 +448,7 @@ func (m *Admin) Withdraw(ctx context.Context, who Actor, userID, role string) (a
 }
 
 func (m *Admin) withdraw(ctx context.Context, who Actor, userID, role, why string, revision *int64) (auth.User, error) {
-	return m.changeRoles(ctx, who, opWithdraw, userID, roleChange{reason: why, revision: revision}, func(u auth.User) ([]string, error) {
-		return slices.DeleteFunc(slices.Clone(u.Roles), func(r string) bool { return r == role }), nil
-	})
+	return m.changeRoles(ctx, who, opWithdraw, userID, roleChange{reason: why, revision: revision}, func(u auth.User) ([]string, error) { return without(u.Roles, role), nil })
 }
 
 // assign replaces the roles of an attempt's target.
@@ -482,7 +486,15 @@ func (m *Admin) mayAssign(t *attempt, roles []string) error {
 			return noRole(r)
 		}
 	}
-	return m.mayGive(t, m.strengthIn(t.roles, roles))
+	var given givenRoles
+	for _, r := range slices.Concat(t.target.Roles, roles) {
+		if slices.Contains(t.target.Roles, r) && slices.Contains(roles, r) {
+			given.kept = append(given.kept, r)
+		} else {
+			given.changed = append(given.changed, r)
+		}
+	}
+	return m.mayGiveRoles(t.acting, given)
 }
 
 // CheckResult reports whether a user has a permission, and through which roles.

@@ -98,7 +98,7 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 		}
 		for _, name := range []string{"redirect_urls", "cors_origins"} {
 			if c, ok := edit.Changes[name]; ok && !onlyShorter(c) && !t.may(permAll) {
-				return now, m.missing(permAll)
+				return now, m.missing(t.acting, permAll)
 			}
 		}
 		if err := m.leavesAnOwner(ctx, t, edit); err != nil {

@@ -96,8 +96,8 @@ func TestParallelUnlocks(t *testing.T) {
 	})
 }
 
-// To delete and to unlock, a key needs the permission by name: the creator of a key with a
-// pattern may not have meant it.
+// To delete, to unlock and to give roles, a key needs the permission by name: the creator of
+// a key with a pattern may not have meant it.
 func TestKeysNeedTheName(t *testing.T) {
 	var named []string
 	for _, row := range admin.Table() {
@@ -105,7 +105,7 @@ func TestKeysNeedTheName(t *testing.T) {
 			named = append(named, row.Pattern)
 		}
 	}
-	if want := []string{"POST /users/{id}/anonymize", "POST /users/{id}/delete", "POST /users/{id}/unlock"}; !slices.Equal(slices.Sorted(slices.Values(named)), want) {
+	if want := []string{"DELETE /users/{id}/roles/{role}", "POST /users/{id}/anonymize", "POST /users/{id}/delete", "POST /users/{id}/roles/{role}", "POST /users/{id}/unlock", "PUT /users/{id}/roles"}; !slices.Equal(slices.Sorted(slices.Values(named)), want) {
 		t.Errorf("by name: %q, want %q", named, want)
 	}
 	for _, row := range admin.Table() {
@@ -119,7 +119,7 @@ func TestKeysNeedTheName(t *testing.T) {
 				scope   string
 				refused bool
 			}{{row.Permission, false}, {"auth.*", row.ByName}} {
-				k, err := o.adm.CreateKey(t.Context(), admin.System("test").Accepting(), admin.CreateKeyParams{Name: "a key", Scopes: []string{c.scope}})
+				k, err := o.adm.CreateKey(t.Context(), admin.System("test").Accepting(), admin.CreateKeyParams{Name: "a key", Scopes: []string{c.scope, "role/" + role}})
 				if err != nil {
 					return // no key may do it
 				}

@@ -92,5 +92,17 @@ func (v Visitor) op(pattern string) (operation, error) {
 	return op, nil
 }
 
+// RoleScopes lists the names of roles that the visitor may give to a key as scopes.
+func (v Visitor) RoleScopes() []string {
+	var scopes []string
+	for _, r := range v.a.roles.Roles {
+		scope := rolePrefix + r.Name
+		if v.m.forSomeKey(v.a.roles, r.Name) && covers(v.a.permissions, v.m.strengthOfScopes(v.a.roles, []string{scope})) {
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes
+}
+
 // AllowedForKeys reports whether a secret key may have a permission.
 func AllowedForKeys(permission string) bool { return !slices.Contains(notForKeys(), permission) }

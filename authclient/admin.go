@@ -15,9 +15,10 @@ import (
 	"time"
 )
 
-// Admin calls the operations of the admin API with a secret key, "sk_…". It is safe for
-// concurrent use, and needs no closing. The key's scopes limit its operations; the
-// comment of each method names the permission.
+// Admin calls the operations of the admin API that a secret key, "sk_…", may call. It is
+// safe for concurrent use, and needs no closing. The key's scopes limit its operations;
+// the comment of each method names the permission. SetRoles and others that give or take
+// the role editor also need the scope "role/editor".
 //
 // Every POST has an Idempotency-Key, so that a call without an answer can be repeated
 // without a second effect; see IdempotencyKey to choose the key. Methods that list

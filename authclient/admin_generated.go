@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
-	"net/url"
 	"time"
 )
 
@@ -612,8 +611,9 @@ type SetRolesParams struct {
 }
 
 // SetRoles is PUT /users/{id}/roles: set the roles of a user. Only roles with
-// permissions of the caller; a privileged role only by a bearer or with *. Needs a
-// sign-in within the last 15 minutes. Permission: auth.roles.assign.
+// permissions of the caller; a privileged role only by a bearer or with *. The scopes
+// of a key have to name the roles that change, such as role/editor. Needs a sign-in
+// within the last 15 minutes. Permission: auth.roles.assign.
 func (a *Admin) SetRoles(ctx context.Context, userID string, p SetRolesParams, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("PUT", "/users/"+segment(userID)+"/roles", p, opts))
 }
@@ -636,35 +636,6 @@ func (a *Admin) AddRole(ctx context.Context, userID, role string, p AddRoleParam
 // /admin/users/{id}/roles. Permission: auth.roles.assign.
 func (a *Admin) RemoveRole(ctx context.Context, userID, role string, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("DELETE", "/users/"+segment(userID)+"/roles/"+segment(role), nil, opts))
-}
-
-// ImpersonateParams are the parameters of Admin.Impersonate.
-type ImpersonateParams struct {
-	// The S256 challenge (RFC 7636) of that browser, which exchanges the code with the
-	// verifier; required with redirect_to.
-	CodeChallenge string `json:"code_challenge,omitempty"`
-	Reason        string `json:"reason"` // For the audit log.
-	// The browser's next page: the response has url instead of the token.
-	RedirectTo string `json:"redirect_to,omitempty"`
-}
-
-// ImpersonationToken is the result of Admin.Impersonate.
-type ImpersonationToken struct {
-	AccessToken string `json:"access_token"`
-	ExpiresIn   int    `json:"expires_in"`
-	SessionID   string `json:"session_id"`
-	// redirect_to with a code for POST /exchange with the code_verifier, valid for a
-	// minute.
-	URL string `json:"url"`
-}
-
-// Impersonate is POST /users/{id}/impersonate: impersonate a user. For at most 15
-// minutes, while the operator's own session is live, without refresh. The token opens
-// the application's own routes, GET /me, GET /sessions and POST /logout. The operator
-// needs all of the account's permissions and one more (owners do not need one more),
-// and a sign-in within the last 15 minutes. Permission: auth.impersonate.
-func (a *Admin) Impersonate(ctx context.Context, userID string, p ImpersonateParams, opts ...CallOption) (*ImpersonationToken, error) {
-	return run[ImpersonationToken](ctx, a, a.prepared("POST", "/users/"+segment(userID)+"/impersonate", p, opts))
 }
 
 // SendParams are the parameters of Admin.Send.
@@ -1125,90 +1096,6 @@ func (a *Admin) RoleUserPage(ctx context.Context, role string, q RoleUserQuery, 
 	return run[RoleUserPage](ctx, a, k)
 }
 
-// CreateRoleParams are the parameters of Admin.CreateRole.
-type CreateRoleParams struct {
-	Name        string   `json:"name"`
-	Description string   `json:"description,omitempty"`
-	DryRun      bool     `json:"dry_run,omitempty"`
-	Permissions []string `json:"permissions,omitempty"`
-	// Marks the name; only * changes it. Absent, the name keeps its mark.
-	Privileged bool `json:"privileged,omitempty"`
-}
-
-// RoleChange is an object of the admin API.
-type RoleChange struct {
-	DryRun bool  `json:"dry_run"`
-	Role   Role  `json:"role"`
-	Users  Total `json:"users"`
-}
-
-// CreateRole is POST /roles: create a role. Only with permissions of the caller; a
-// privileged name only with *. An existing name: 422 validation_failed. With dry_run it
-// is checked, and nothing changes (200). Needs a sign-in within the last 15 minutes.
-// Permission: auth.roles.write.
-func (a *Admin) CreateRole(ctx context.Context, p CreateRoleParams, opts ...CallOption) (*RoleChange, error) {
-	return run[RoleChange](ctx, a, a.prepared("POST", "/roles", p, opts))
-}
-
-// UpdateRoleChanges are the parameters of Admin.UpdateRole.
-type UpdateRoleChanges struct {
-	Description Change[string]   `json:"description,omitzero"`
-	DryRun      Change[bool]     `json:"dry_run,omitzero"`
-	Permissions Change[[]string] `json:"permissions,omitzero"`
-	// Marks the name; only * changes it. Absent, the name keeps its mark.
-	Privileged Change[bool] `json:"privileged,omitzero"`
-}
-
-// UpdateRole is PATCH /roles/{role}: change a role. Absent members keep their values.
-// Only with permissions of the caller; a privileged role only by a bearer or with *.
-// With dry_run it is checked, and nothing changes. Needs a sign-in within the last 15
-// minutes. Permission: auth.roles.write.
-func (a *Admin) UpdateRole(ctx context.Context, role string, p UpdateRoleChanges, opts ...CallOption) (*RoleChange, error) {
-	return run[RoleChange](ctx, a, a.prepared("PATCH", "/roles/"+segment(role), p, opts))
-}
-
-// DeleteRole is DELETE /roles/{role}: delete a role without holders. A privileged role
-// only with *; its name stays privileged. With dry_run=true it is checked, and nothing
-// changes. Needs a sign-in within the last 15 minutes. Permission: auth.roles.write.
-func (a *Admin) DeleteRole(ctx context.Context, role string, dryRun bool, opts ...CallOption) (*RoleChange, error) {
-	k := a.prepared("DELETE", "/roles/"+segment(role), nil, opts)
-	if dryRun {
-		k.query = url.Values{"dry_run": {"true"}}
-	}
-	return run[RoleChange](ctx, a, k)
-}
-
-// Impersonation is an object of the admin API.
-type Impersonation struct {
-	ID             string    `json:"id"`
-	ActorID        string    `json:"actor_id"` // The operator.
-	ActorSessionID string    `json:"actor_session_id"`
-	CreatedAt      time.Time `json:"created_at"`
-	ExpiresAt      time.Time `json:"expires_at"`
-	IP             *string   `json:"ip"`
-	Reason         string    `json:"reason"`
-	UserAgent      *string   `json:"user_agent"`
-	UserID         string    `json:"user_id"`
-}
-
-// Impersonations is GET /impersonations: list impersonations. The live ones, newest
-// first, at most 1000. Permission: auth.impersonate.
-func (a *Admin) Impersonations(ctx context.Context, opts ...CallOption) ([]Impersonation, error) {
-	v, err := run[struct {
-		Rows []Impersonation `json:"impersonations"`
-	}](ctx, a, a.prepared("GET", "/impersonations", nil, opts))
-	if err != nil {
-		return nil, err
-	}
-	return v.Rows, nil
-}
-
-// EndImpersonation is DELETE /impersonations/{id}: end an impersonation. Permission:
-// auth.impersonate.
-func (a *Admin) EndImpersonation(ctx context.Context, id, reason string, opts ...CallOption) error {
-	return a.wire.do(ctx, a.prepared("DELETE", "/impersonations/"+segment(id), reasonBody(reason), opts), nil)
-}
-
 // InvitationQuery selects the results of Admin.Invitations. Empty fields do not narrow
 // it.
 type InvitationQuery struct {
@@ -1445,132 +1332,6 @@ func (a *Admin) ExportAudit(ctx context.Context, q AuditExportQuery, opts ...Cal
 	return a.stream(ctx, k, q.Format.mediaType())
 }
 
-// KeyQuery selects the results of Admin.Keys. Empty fields do not narrow it.
-type KeyQuery struct {
-	Cursor string `query:"cursor"`
-	Kind   string `query:"kind"` // One of "secret", "public".
-	Limit  int    `query:"limit"`
-	Status string `query:"status"` // Without revoked and expired keys. One of "live".
-}
-
-// APIKey is an object of the admin API. An API key without its secret text.
-type APIKey struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	Adopted   bool      `json:"adopted"` // It belongs to the service and is independent of its creator.
-	CIDRs     []string  `json:"cidrs"`   // The only networks from which it works; none: from anywhere.
-	CreatedAt time.Time `json:"created_at"`
-	// The account that limits its permissions; null: it belongs to the service.
-	CreatedBy   *string    `json:"created_by"`
-	Environment string     `json:"environment"`
-	ExpiresAt   *time.Time `json:"expires_at"`
-	// Accounts that it may ban, delete, anonymise, sign out or mail in an hour; 0: 50.
-	HourlyLimit int `json:"hourly_limit"`
-	// A secret key authenticates a program at the admin side; a public key identifies an
-	// application. One of "secret", "public".
-	Kind          string     `json:"kind"`
-	LastUsedAt    *time.Time `json:"last_used_at"`   // Accurate to the minute.
-	PreviousUntil *time.Time `json:"previous_until"` // The time until which the previous text works.
-	Revision      int64      `json:"revision"`       // Increases with every change; also the ETag, for If-Match.
-	RevokedAt     *time.Time `json:"revoked_at"`
-	RotatedAt     *time.Time `json:"rotated_at"` // The time of the last rotation; null: none since created_at.
-	Scopes        []string   `json:"scopes"`     // Permissions; the key has those that its creator also has.
-	Status        string     `json:"status"`     // One of "live", "expired", "revoked".
-}
-
-// KeyPage is one page of Admin.Keys.
-type KeyPage struct {
-	Keys       []APIKey `json:"keys"`
-	NextCursor *string  `json:"next_cursor"` // The cursor of the next page; null on the last page.
-}
-
-// Keys is GET /keys: list API keys. Newest first, without their secret texts.
-// Permission: auth.keys.read. It follows cursors to the end; KeyPage reads one page.
-func (a *Admin) Keys(ctx context.Context, q KeyQuery, opts ...CallOption) iter.Seq2[APIKey, error] {
-	return all(ctx, q, func(q *KeyQuery) *string { return &q.Cursor }, func(ctx context.Context, q KeyQuery) ([]APIKey, *string, error) {
-		p, err := a.KeyPage(ctx, q, opts...)
-		if err != nil {
-			return nil, nil, err
-		}
-		return p.Keys, p.NextCursor, nil
-	})
-}
-
-// KeyPage reads one page of Keys.
-func (a *Admin) KeyPage(ctx context.Context, q KeyQuery, opts ...CallOption) (*KeyPage, error) {
-	k := a.prepared("GET", "/keys", nil, opts)
-	k.query = queryOf(q)
-	return run[KeyPage](ctx, a, k)
-}
-
-// CreateKeyParams are the parameters of Admin.CreateKey.
-type CreateKeyParams struct {
-	Name        string    `json:"name"`
-	CIDRs       []string  `json:"cidrs,omitempty"`       // Networks such as 192.0.2.0/24.
-	Environment string    `json:"environment,omitempty"` // Part of the text, to tell keys apart.
-	ExpiresAt   time.Time `json:"expires_at,omitzero"`   // Absent: never.
-	// Accounts that it may ban, delete, anonymise, sign out or mail in an hour; 0: 50.
-	HourlyLimit int    `json:"hourly_limit,omitempty"`
-	Kind        string `json:"kind,omitempty"` // One of "secret", "public".
-	// Permissions of the creator, or patterns such as auth.users.*.
-	Scopes []string `json:"scopes,omitempty"`
-}
-
-// NewAPIKey is an object of the admin API. An API key with its secret text, which is
-// shown only once.
-type NewAPIKey struct {
-	APIKey
-
-	Key string `json:"key"` // Store it: the server does not.
-}
-
-// CreateKey is POST /keys: create an API key. With permissions of the creator, while
-// the creator has them. Needs a sign-in within the last 15 minutes. Permission:
-// auth.keys.write.
-func (a *Admin) CreateKey(ctx context.Context, p CreateKeyParams, opts ...CallOption) (*NewAPIKey, error) {
-	return run[NewAPIKey](ctx, a, a.prepared("POST", "/keys", p, opts))
-}
-
-// UpdateKeyChanges are the parameters of Admin.UpdateKey.
-type UpdateKeyChanges struct {
-	Name Change[string] `json:"name,omitzero"`
-	// For owners: the key keeps working if its creator is banned, deleted or loses
-	// permissions.
-	Adopted   Change[bool]      `json:"adopted,omitzero"`
-	CIDRs     Change[[]string]  `json:"cidrs,omitzero"`      // Networks such as 192.0.2.0/24.
-	ExpiresAt Change[time.Time] `json:"expires_at,omitzero"` // null: never.
-	// Accounts that it may ban, delete, anonymise, sign out or mail in an hour; 0: 50.
-	HourlyLimit Change[int] `json:"hourly_limit,omitzero"`
-	// Permissions of the creator, or patterns such as auth.users.*.
-	Scopes Change[[]string] `json:"scopes,omitzero"`
-}
-
-// UpdateKey is PATCH /keys/{id}: change an API key. Absent members keep their values.
-// The caller needs all permissions of the key; keys of the service are for owners.
-// Needs a sign-in within the last 15 minutes. Permission: auth.keys.write.
-func (a *Admin) UpdateKey(ctx context.Context, id string, p UpdateKeyChanges, opts ...CallOption) (*APIKey, error) {
-	return run[APIKey](ctx, a, a.prepared("PATCH", "/keys/"+segment(id), p, opts))
-}
-
-// RevokeKey is DELETE /keys/{id}: revoke an API key. Permanently; the key remains in
-// the list. A secret key stops at once, a public one within a second. Needs a sign-in
-// within the last 15 minutes. Permission: auth.keys.write.
-func (a *Admin) RevokeKey(ctx context.Context, id, reason string, opts ...CallOption) error {
-	return a.wire.do(ctx, a.prepared("DELETE", "/keys/"+segment(id), reasonBody(reason), opts), nil)
-}
-
-// RotateKeyParams are the parameters of Admin.RotateKey.
-type RotateKeyParams struct {
-	Overlap int `json:"overlap,omitempty"` // Seconds for which the previous text keeps working.
-}
-
-// RotateKey is POST /keys/{id}/rotate: rotate an API key. For its creator or an owner.
-// Of two simultaneous rotations one succeeds, and the other gets 412. Needs a sign-in
-// within the last 15 minutes. Permission: auth.keys.write.
-func (a *Admin) RotateKey(ctx context.Context, id string, p RotateKeyParams, opts ...CallOption) (*NewAPIKey, error) {
-	return run[NewAPIKey](ctx, a, a.prepared("POST", "/keys/"+segment(id)+"/rotate", p, opts))
-}
-
 // VerifyKeyParams are the parameters of Admin.VerifyKey.
 type VerifyKeyParams struct {
 	Key string `json:"key"` // The text of the key.
@@ -1720,88 +1481,4 @@ type AdminSettings struct {
 // Permission: auth.settings.read.
 func (a *Admin) Settings(ctx context.Context, opts ...CallOption) (*AdminSettings, error) {
 	return run[AdminSettings](ctx, a, a.prepared("GET", "/settings", nil, opts))
-}
-
-// SettingsChanges are the parameters of Admin.UpdateSettings.
-type SettingsChanges struct {
-	AccountDeletion Change[bool] `json:"account_deletion,omitzero"` // Users may delete their own account.
-	// A provider's identity joins the account whose email address both the provider and the
-	// account have verified.
-	AutoLinking Change[bool] `json:"auto_linking,omitzero"`
-	// Origins that may call the endpoints in addition to those of the option: https, or
-	// http on loopback, and never *. Only where the option is within auth.Default.
-	CORSOrigins Change[[]string] `json:"cors_origins,omitzero"`
-	// On: an email address must be verified before the first sign-in.
-	EmailConfirmationRequired Change[bool] `json:"email_confirmation_required,omitzero"`
-	// Off: every endpoint answers 404, except /healthz, the admin endpoints, and the
-	// sign-in of accounts that may change settings.
-	Enabled          Change[bool]     `json:"enabled,omitzero"`
-	MagicLinkEnabled Change[bool]     `json:"magic_link_enabled,omitzero"` // Sign-in links by email.
-	MFARequired      Change[bool]     `json:"mfa_required,omitzero"`       // Everybody needs a second factor.
-	MFARequiredFor   Change[[]string] `json:"mfa_required_for,omitzero"`   // Holders of these roles need a second factor.
-	// Sign-in with providers. Off: identities can still be unlinked.
-	OAuthEnabled Change[bool] `json:"oauth_enabled,omitzero"`
-	// New passwords are looked up in known leaks. It needs PasswordOptions.Breach, which
-	// turns it on.
-	PasswordBreachCheck Change[bool] `json:"password_breach_check,omitzero"`
-	PasswordEnabled     Change[bool] `json:"password_enabled,omitzero"` // Sign-up, sign-in, change and reset with passwords.
-	// Characters that a new password needs, up to PasswordOptions.MaxLength. At least 8.
-	PasswordMinLength Change[int]  `json:"password_min_length,omitzero"`
-	PhoneEnabled      Change[bool] `json:"phone_enabled,omitzero"` // Sign-in codes by text message. They need an SMSSender.
-	// URLs that redirect_to may name in addition to those of the option. Only where the
-	// option is within auth.Default, because sign-in codes are sent to these URLs.
-	RedirectURLs Change[[]string] `json:"redirect_urls,omitzero"`
-	// The application's name in messages and pages, by default the host name of the base
-	// URL. Package pages reads it when it starts.
-	SenderName Change[string] `json:"sender_name,omitzero"`
-	// Time from a session's last refresh until it expires. It counts from the next refresh.
-	// Can only be shortened. In seconds, at least 300.
-	SessionIdleTimeout Change[int] `json:"session_idle_timeout,omitzero"`
-	// Time from the sign-in until a session expires, however active it is; 0 is unlimited.
-	// It applies to new sessions. Can only be shortened. In seconds, at least 300.
-	SessionLifetime Change[int]  `json:"session_lifetime,omitzero"`
-	SignupEnabled   Change[bool] `json:"signup_enabled,omitzero"` // Off: no new accounts, by any method.
-	// Words in mails, plain and without links, by names: magic_link.subject replaces the
-	// subject of a kind's template (150 characters), magic_link.intro is a paragraph above
-	// its text (1000), and footer is below every mail; each also for one language
-	// (footer.de). Text messages have none. A change replaces the whole object.
-	Texts Change[map[string]string] `json:"texts,omitzero"`
-	// Off: no new second factors; existing ones stay in force. Refused while a second
-	// factor is required.
-	TOTPEnabled Change[bool] `json:"totp_enabled,omitzero"`
-}
-
-// UpdateSettings is PATCH /settings: change settings. All that are named or none; null
-// takes back what was said here. In force in every instance within a second. Needs a
-// proof of the last 15 minutes. Permission: auth.settings.write.
-func (a *Admin) UpdateSettings(ctx context.Context, p SettingsChanges, opts ...CallOption) (*AdminSettings, error) {
-	return run[AdminSettings](ctx, a, a.prepared("PATCH", "/settings", p, opts))
-}
-
-// TestResult is an object of the admin API.
-type TestResult struct {
-	Detail string `json:"detail"` // What was reached, or why it was not.
-	OK     bool   `json:"ok"`
-	Queued bool   `json:"queued"` // Not known yet: it is tried again for a while.
-}
-
-// TestMail is POST /settings/test-mail: try out the mailer. Sends a mail to one's own
-// address, and waits up to ten seconds for the first attempt. Needs a proof of the last
-// 15 minutes. Permission: auth.settings.write.
-func (a *Admin) TestMail(ctx context.Context, opts ...CallOption) (*TestResult, error) {
-	return run[TestResult](ctx, a, a.prepared("POST", "/settings/test-mail", nil, opts))
-}
-
-// TestSMS is POST /settings/test-sms: try out the text messages. Sends a text to one's
-// own number, and waits up to ten seconds for the first attempt. Needs a proof of the
-// last 15 minutes. Permission: auth.settings.write.
-func (a *Admin) TestSMS(ctx context.Context, opts ...CallOption) (*TestResult, error) {
-	return run[TestResult](ctx, a, a.prepared("POST", "/settings/test-sms", nil, opts))
-}
-
-// TestProvider is POST /settings/test-provider/{name}: try out a provider. Reads its
-// discovery document and its keys. Needs a proof of the last 15 minutes. Permission:
-// auth.settings.write.
-func (a *Admin) TestProvider(ctx context.Context, name string, opts ...CallOption) (*TestResult, error) {
-	return run[TestResult](ctx, a, a.prepared("POST", "/settings/test-provider/"+segment(name), nil, opts))
 }

@@ -145,12 +145,33 @@ func TestURLsOfProjects(t *testing.T) {
 	}
 }
 
-// A session file that cannot be written is reported, and leaves no other file.
+// A missing folder is created for the owner only.
+func TestFileStoreCreatesItsFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := FileStore{Path: dir + "/new/folder/session"}
+	if err := f.Save(t.Context(), &Session{RefreshToken: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := f.Load(t.Context()); err != nil || s.RefreshToken != "r" {
+		t.Error(s, err)
+	}
+	if i, err := os.Stat(dir + "/new"); err != nil || i.Mode().Perm() != 0o700 {
+		t.Error(i, err)
+	}
+}
+
+// A session file that cannot be read or written is reported with its path, and leaves no
+// other file.
 func TestFileStoreTellsFailures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := (FileStore{Path: dir + "/none/session"}).Save(t.Context(), &Session{RefreshToken: "r"}); err == nil {
-		t.Error("saved in a folder that is not there")
+	corrupt := t.TempDir() + "/corrupt"
+	if err := os.WriteFile(corrupt, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (FileStore{Path: corrupt}).Load(t.Context()); err == nil || !strings.Contains(err.Error(), corrupt) {
+		t.Errorf("a corrupt file: %v", err)
 	}
 	if err := os.Mkdir(dir+"/session", 0o700); err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ func (c *Client) load(ctx context.Context) error {
 
 // storeFailed wraps an error of a token store, which is the application's.
 func storeFailed(err error) error {
-	return &Error{Code: CodeNetwork, Message: "The stored session cannot be read or written.", cause: err}
+	return &Error{Code: CodeStorage, Message: "The stored session cannot be read or written.", cause: err}
 }
 
 // adopt stores a session and makes it the client's; nil deletes it. ok is false if

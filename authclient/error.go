@@ -1,6 +1,7 @@
 package authclient
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ import (
 const (
 	CodeNetwork     auth.Code = "network_error"       // there was no answer; the cause is in the chain
 	CodeBadResponse auth.Code = "bad_response"        // the answer is not Authmount's: a proxy, or another URL
+	CodeStorage     auth.Code = "storage_failed"      // the TokenStore failed; the cause is in the chain
 	CodeNoSession             = auth.CodeMissingToken // no user is signed in; a server also answers this to a request without a token
 	CodeUsed        auth.Code = "flow_used"           // the Flow was completed before
 	CodeForeignURL  auth.Code = "foreign_origin"      // the redirect does not belong to a flow
@@ -45,11 +47,14 @@ type Error struct {
 	cause error
 }
 
-// Error returns code, fields and cause. It quotes nothing of the request.
+// Error returns code, fields, missing permission and cause. It quotes nothing of the request.
 func (e *Error) Error() string {
 	s := "authclient: " + string(e.Code)
 	for _, field := range slices.Sorted(maps.Keys(e.Fields)) {
 		s += fmt.Sprintf(": %s %s", field, e.Fields[field])
+	}
+	if missing := cmp.Or(e.Permission, e.Role); missing != "" {
+		s += ": " + missing
 	}
 	if e.cause != nil {
 		s += ": " + e.cause.Error()
@@ -63,10 +68,10 @@ func (e *Error) Unwrap() error { return e.cause }
 // Is matches the error's Code.
 func (e *Error) Is(target error) bool { return target == error(e.Code) }
 
-// Temporary reports whether the same call may succeed later: no answer, 408, 429 and
-// 5xx. Such an error does not end a session.
+// Temporary reports whether the same call may succeed later: no answer, a failure of the
+// TokenStore, 408, 429 and 5xx. Such an error does not end a session.
 func (e *Error) Temporary() bool {
-	return e.Status == 0 && e.Code == CodeNetwork || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status >= 500 || e.Code == CodeBadResponse
+	return e.Status == 0 && (e.Code == CodeNetwork || e.Code == CodeStorage) || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status >= 500 || e.Code == CodeBadResponse
 }
 
 // LogValue returns the error's text, code and status, and the request's id.

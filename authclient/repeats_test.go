@@ -137,7 +137,7 @@ func TestOwnErrorsHaveWords(t *testing.T) {
 			c.loaded = true // when nobody was signed in
 			return c.refresh(ctx)
 		}},
-		"the store": {CodeNetwork, client(page, unreadable{}).Refresh},
+		"the store": {CodeStorage, client(page, unreadable{}).Refresh},
 		"a page":    {CodeBadResponse, func(ctx context.Context) error { _, err := client(page, &endless{}).User(ctx); return err }},
 		"nothing":   {CodeBadResponse, func(ctx context.Context) error { _, err := client(broken, &endless{}).User(ctx); return err }},
 		"no answer": {CodeNetwork, func(ctx context.Context) error { _, err := client(lost, &endless{}).User(ctx); return err }},

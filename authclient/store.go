@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -47,7 +48,7 @@ func (m *MemoryStore) Save(_ context.Context, s *Session) error {
 func (m *MemoryStore) Clear(context.Context) error { return m.Save(context.Background(), nil) }
 
 // FileStore stores the session in a file that only its owner can read, for command-line
-// programs. Several processes may share it, because each reads it before it refreshes.
+// programs. It creates a missing folder, for the owner only. Several processes may share it, because each reads it before it refreshes.
 type FileStore struct{ Path string }
 
 // Load implements TokenStore.
@@ -61,7 +62,7 @@ func (f FileStore) Load(context.Context) (*Session, error) {
 	}
 	var s Session
 	if json.Unmarshal(b, &s) != nil || s.RefreshToken == "" {
-		return nil, errors.New("the file holds no session")
+		return nil, fmt.Errorf("%s holds no session", f.Path)
 	}
 	return &s, nil
 }
@@ -70,6 +71,9 @@ func (f FileStore) Load(context.Context) (*Session, error) {
 func (f FileStore) Save(_ context.Context, s *Session) error {
 	b, err := json.Marshal(s) //nolint:gosec // tokens are what is to be stored
 	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
 		return err
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(f.Path), ".session-*") // mode 0600

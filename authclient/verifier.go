@@ -85,7 +85,7 @@ func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, er
 	v := &Verifier{wire: newWire(c), keyCache: newKeyCache(), issuer: c.issuer}
 	v.revoked = token.NewRevocations(token.Options{Life: token.MaxLife}, v.Now) // the longest possible, because the server's is not known
 	if err := v.wait(ctx, v.read()); err != nil && !c.late {
-		return nil, err
+		return nil, fmt.Errorf("authclient.NewVerifier: the keys at %s: %w", c.base, err)
 	}
 	if err := v.checkAPIKey(ctx); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (v *Verifier) RequireAll(reqs ...auth.Requirement) func(http.Handler) http.
 			passed, err := v.admit(r, reqs, keys)
 			if err != nil {
 				log := v.wire.log
-				if v.core.Load() == nil { // read logs the outage; a line for each request could fill the log
+				if v.core.Load() == nil || errors.Is(err, auth.CodeRevocationsUnavailable) { // the outage is logged once; a line for each request could fill the log
 					log = slog.New(slog.DiscardHandler)
 				}
 				token.Root.WriteError(w, r, log, err)
@@ -303,7 +303,7 @@ func (v *Verifier) read() *flight {
 		f.err = v.fetch(ctx)
 		if f.err != nil {
 			v.againAt.Store(v.wire.now().Add(keysPause).UnixNano())
-			v.wire.log.WarnContext(ctx, "authclient: the keys cannot be read; the last valid ones remain in use", "error", f.err)
+			v.logOutage(ctx, f.err)
 		}
 		v.mu.Lock()
 		v.flight = nil
@@ -311,6 +311,16 @@ func (v *Verifier) read() *flight {
 		close(f.done)
 	}()
 	return f
+}
+
+// logOutage logs that the keys cannot be read. NewVerifier returns the error instead.
+func (v *Verifier) logOutage(ctx context.Context, err error) {
+	switch {
+	case v.core.Load() != nil:
+		v.wire.log.WarnContext(ctx, "authclient: the keys cannot be read; the last valid ones remain in use", "error", err)
+	case v.wire.late:
+		v.wire.log.WarnContext(ctx, "authclient: the keys cannot be read; until then, requests are answered with 503", "error", err)
+	}
 }
 
 func (v *Verifier) wait(ctx context.Context, f *flight) error {

@@ -38,7 +38,8 @@ type feed struct {
 	cancel     context.CancelFunc
 	done       chan struct{}
 	first      chan struct{} // closed when it is current for the first time
-	refused    chan error    // the first decisive refusal
+	failed     chan error    // a failure at the start
+	late       bool          // the start does not fail
 
 	position string // of the goroutine that follows
 
@@ -57,26 +58,50 @@ func (v *Verifier) follow(ctx context.Context) error {
 	c.http = &h
 	running, cancel := context.WithCancel(context.Background())
 	v.revoked.Limit(maxRevocation)
-	f := &feed{wire: newWire(&c), add: v.revoked.Add, shorten: v.revoked.ShortenLife, failClosed: c.feed.FailClosed, cancel: cancel, done: make(chan struct{}), first: make(chan struct{}), refused: make(chan error, 1)}
+	f := &feed{wire: newWire(&c), add: v.revoked.Add, shorten: v.revoked.ShortenLife, failClosed: c.feed.FailClosed, cancel: cancel, done: make(chan struct{}), first: make(chan struct{}), failed: make(chan error, 1), late: c.late}
 	v.feed = f
 	go f.run(running)
 	wait, stop := context.WithTimeout(ctx, feedStart)
 	defer stop()
-	var err error
-	select {
-	case <-f.first:
+	err := f.wait(wait)
+	if err == nil || c.late {
 		return nil
-	case err = <-f.refused:
-	case <-wait.Done():
-		if err = f.state(); ctx.Err() != nil {
-			err = ctx.Err()
-		}
 	}
-	if c.late {
-		return nil
+	if ctx.Err() != nil {
+		err = ctx.Err()
 	}
 	v.Close()
-	return fmt.Errorf("authclient.NewVerifier: WithRevocations: %w", err)
+	return fmt.Errorf("authclient.NewVerifier: WithRevocations: %w%s", err, advice(err))
+}
+
+// wait waits until the feed is current, or returns why it is not: the first failure that
+// will not pass, or with WithLateStart any.
+func (f *feed) wait(ctx context.Context) error {
+	for {
+		select {
+		case <-f.first:
+			return nil
+		case err := <-f.failed:
+			if f.late || refusal(err) {
+				return err
+			}
+		case <-ctx.Done():
+			return f.state()
+		}
+	}
+}
+
+// advice returns what to do about a failure at the start.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, auth.CodeNotAdmin), errors.Is(err, auth.CodeMissingPermission):
+		return " (the scopes of the key of WithSecretKey lack auth.revocations.read)"
+	case errors.Is(err, auth.CodeNotFound):
+		return " (the server serves no /admin/revocations: mount the Handler of package admin there)"
+	case errors.Is(err, auth.CodeRevocationsUnavailable):
+		return " (the server does not run pgstore's WatchRevocations)"
+	}
+	return ""
 }
 
 // Close ends the feed of WithRevocations. Verifiers without it need no Close. It may be
@@ -166,13 +191,16 @@ func (f *feed) note(err error) {
 	f.err = err
 	if refusal(err) {
 		f.heard = time.Time{}
+	}
+	starting := !f.started
+	f.mu.Unlock()
+	if starting {
 		select {
-		case f.refused <- err:
+		case f.failed <- err:
 		default:
 		}
 	}
-	f.mu.Unlock()
-	if f.state() == nil {
+	if f.state() == nil || starting && !f.late {
 		return
 	}
 	f.mu.Lock()

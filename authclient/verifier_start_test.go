@@ -3,6 +3,7 @@ package authclient
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +29,56 @@ func TestVerifierNeedsTheAPIKey(t *testing.T) {
 		if (err != nil) != (want.err != "") || err != nil && !strings.Contains(err.Error(), want.err) || !strings.Contains(log.String(), want.log) || want.log == "" && strings.Contains(log.String(), "API key") {
 			t.Errorf("%q: %v, log %s", key, err, log.String())
 		}
+	}
+}
+
+// NewVerifier says what is wrong with the feed, and where, and logs nothing in addition.
+func TestVerifierSaysWhyItDoesNotStart(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	start := func(url, code string, opts ...Option) (*Verifier, string, error) {
+		s.set(func(w http.ResponseWriter, r *http.Request, h http.Handler) {
+			if !strings.HasSuffix(r.URL.Path, "/admin/revocations") {
+				h.ServeHTTP(w, r)
+				return
+			}
+			w.WriteHeader(map[string]int{"not_found": 404}[code] + map[string]int{"missing_permission": 403}[code] + map[string]int{"revocations_unavailable": 503}[code])
+			_, _ = io.WriteString(w, `{"code":"`+code+`","message":"x","details":{"permission":"auth.revocations.read"}}`)
+		})
+		var log bytes.Buffer
+		opts = append([]Option{WithSecretKey("sk_live_x"), WithRevocations(RevocationOptions{FailClosed: true}), WithLogger(slog.New(slog.NewTextHandler(&log, nil))), func(c *config) { c.now = s.clock.Now }}, opts...)
+		v, err := NewVerifier(t.Context(), url, opts...)
+		return v, log.String(), err
+	}
+	for code, want := range map[string]string{"not_found": "mount the Handler of package admin", "missing_permission": "lack auth.revocations.read"} {
+		if _, log, err := start(s.url, code); err == nil || !strings.Contains(err.Error(), want) || log != "" {
+			t.Errorf("%s: %v, log %q", code, err, log)
+		}
+	}
+	if text := advice(&Error{Code: auth.CodeRevocationsUnavailable}); !strings.Contains(text, "WatchRevocations") {
+		t.Error(text)
+	}
+	lost := httptest.NewServer(http.NotFoundHandler())
+	lost.Close()
+	if _, log, err := start(lost.URL, "not_found"); err == nil || !strings.Contains(err.Error(), "the keys at "+lost.URL+"/auth/v1: ") || log != "" {
+		t.Errorf("no server: %v, log %q", err, log)
+	}
+	// With WithLateStart the service starts at once, and an outage costs two lines, not one
+	// for each request.
+	began := time.Now()
+	v, _, err := start(s.url, "revocations_unavailable", WithLateStart())
+	if took := time.Since(began); err != nil || took >= feedStart {
+		t.Fatalf("late: %v after %v", err, took)
+	}
+	defer v.Close()
+	var log bytes.Buffer
+	v.wire.log = slog.New(slog.NewTextHandler(&log, nil))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	r.Header.Set("Authorization", "Bearer "+accessToken(t, signedIn(t, s, "ada@example.com")))
+	w := httptest.NewRecorder()
+	v.Require(http.NotFoundHandler()).ServeHTTP(w, r)
+	if w.Code != http.StatusServiceUnavailable || strings.Contains(log.String(), "request failed") {
+		t.Errorf("%d, log %s", w.Code, log.String())
 	}
 }
 

@@ -203,11 +203,12 @@ func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn
 		p.Roles = append(p.Roles, own)
 		e.definePermissions(tb, own, p.permissions)
 	}
-	undefined := e.logUndefined(tb, p.Roles)
+	all := p.Roles
+	p.Roles = e.defined(tb, all)
 	u, err := e.ImportUser(tb.Context(), p.ImportUserParams)
 	made := err == nil
-	if made && undefined && u.AcceptedSequence == 0 { // the roles may get their permissions later
-		accept := store.UpdateUser{Change: store.Change{Now: e.Clock.Now(), By: auth.Authority{System: "authtest"}}, UserID: u.ID, Patch: store.UserPatch{Accept: true}}
+	if made && len(p.Roles) < len(all) { // the roles may get their permissions later
+		accept := store.UpdateUser{Change: store.Change{Now: e.Clock.Now(), By: auth.Authority{System: "authtest"}}, UserID: u.ID, Patch: store.UserPatch{Roles: &all, Accept: true}}
 		_, err = e.Store.UpdateUser(tb.Context(), accept)
 	}
 	if err != nil && !errors.Is(err, auth.CodeUserAlreadyExists) {
@@ -231,13 +232,13 @@ func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn
 	return &SignedIn{Tokens: *t}
 }
 
-// logUndefined logs undefined roles, because a misspelled role would be hard to find, and
-// reports whether there are any.
-func (e *Env) logUndefined(tb testing.TB, names []string) (found bool) {
+// defined returns the roles that exist. It logs the others, because a misspelled role would
+// be hard to find.
+func (e *Env) defined(tb testing.TB, names []string) (list []string) {
 	tb.Helper()
 	st, ok := store.Capability[store.ProjectStore](e.Store)
 	if !ok || len(names) == 0 {
-		return false
+		return names
 	}
 	table, err := st.Roles(tb.Context())
 	if err != nil {
@@ -246,10 +247,11 @@ func (e *Env) logUndefined(tb testing.TB, names []string) (found bool) {
 	for _, name := range names {
 		if name != auth.RoleOwner && !slices.ContainsFunc(table.Roles, func(r store.RolePermissions) bool { return r.Name == name }) {
 			tb.Logf("authtest.Roles: nobody made the role %q, so that it permits nothing", name)
-			found = true
+			continue
 		}
+		list = append(list, name)
 	}
-	return found
+	return list
 }
 
 // definePermissions defines a role's permissions.

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -170,4 +171,22 @@ func (o *office) ids() *strings.Replacer {
 	imp, err := o.adm.Impersonate(ctx, admin.User(auth.Caller{UserID: boss.User.ID, SessionID: boss.SessionID}), admin.ImpersonateParams{UserID: ada.ID, Reason: "ticket"})
 	must(err)
 	return strings.NewReplacer(append(pairs, "{impersonation}", imp.SessionID, "{message}", o.failedMessage(ada))...)
+}
+
+// The page of a job names the reason for each row that was not done.
+func TestJobNamesItsFailures(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	b := o.signedIn("owner@example.com")
+	b.post("/dashboard/users/import", url.Values{"on_conflict": {"error"}, "rows": {`{"email":"a@example.com"}
+{"email":"b@example.com","roles":["help-desk"]}
+{"email":"owner@example.com"}
+{"email":"c@example.com","surname":"C"}`}})
+	for at := b.at.Path; !strings.Contains(b.text(), "Rows 4 Done 1 Skipped 0 Failed 3"); b.get(at) { // the job is running
+		b.want(http.StatusOK, "Rows 4")
+	}
+	b.want(http.StatusOK, `There is no role "help-desk".`, "surname: is no field of accounts", "owner@example.com")
+	if _, err := o.Store.User(t.Context(), store.ByEmail("b@example.com")); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the account of the refused row: %v", err)
+	}
 }

@@ -108,12 +108,12 @@ func TestFormsOfferWhatCanBe(t *testing.T) {
 	b := o.signedIn("owner@example.com")
 	b.get("/dashboard/keys/new")
 	b.want(http.StatusOK)
-	for _, box := range []string{admin.PermUsersRead, admin.PermSettingsRead} {
+	for _, box := range []string{admin.PermUsersRead, admin.PermSettingsRead, admin.PermRolesAssign, "role/" + admin.RoleSupport} {
 		if !strings.Contains(b.body, `value="`+box+`"`) {
 			t.Errorf("%s is not offered", box)
 		}
 	}
-	for _, never := range []string{admin.PermKeysWrite, admin.PermRolesAssign, admin.PermImpersonate} {
+	for _, never := range []string{admin.PermKeysWrite, admin.PermImpersonate, "role/" + auth.RoleOwner, "role/" + admin.RoleAdmin} {
 		if strings.Contains(b.body, `value="`+never+`"`) {
 			t.Errorf("%s is offered", never)
 		}

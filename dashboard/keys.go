@@ -149,7 +149,8 @@ func keyActions() []action {
 	}
 }
 
-// scopes returns a key's scopes as boxes for all permissions and a field for patterns.
+// scopes returns a key's scopes as boxes for all permissions and roles, and a field for
+// patterns.
 // Visitors who may not read permissions get one field for both.
 func (v *visit) scopes(held []string) ([]field, error) {
 	if !v.may("GET /permissions") {
@@ -158,6 +159,9 @@ func (v *visit) scopes(held []string) ([]field, error) {
 	f, err := v.permissions(held)
 	f.Name, f.Label = "scopes", v.t("Scopes")
 	f.Options = slices.DeleteFunc(f.Options, func(o option) bool { return !admin.AllowedForKeys(o.Value) })
+	for _, name := range v.me.RoleScopes() {
+		f.Options = addOption(f.Options, name, v.t("Give and take this role, with its permissions and auth.roles.assign"), slices.Contains(held, name))
+	}
 	rest := v.others(held)
 	for _, name := range held { // a scope that is not declared any more remains until it is removed
 		if !strings.Contains(name, "*") {

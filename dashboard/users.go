@@ -1,7 +1,10 @@
 package dashboard
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/url"
 	"slices"
@@ -345,5 +348,66 @@ func showJob(v *visit) (*page, error) {
 		{Label: v.t("Rows"), Value: thousands(j.num("rows"))}, {Label: v.t("Done"), Value: thousands(j.num("done"))},
 		{Label: v.t("Skipped"), Value: thousands(j.num("skipped"))}, {Label: v.t("Failed"), Value: thousands(j.num("failed"))},
 	}}}
+	if p.Live || j.num("skipped")+j.num("failed") == 0 {
+		return p, nil
+	}
+	var refused refusedRows
+	if err := v.d.adm.JobResults(v.ctx, v.actor, v.id(), &refused); err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	t := &table{Name: v.t("Rows that were not done"), Columns: v.columns("Line", "User", "Result", "Why"), Empty: v.t("Nothing.")}
+	var of []string
+	for _, r := range refused.rows {
+		of = append(of, r.ID)
+	}
+	names := v.names(of...)
+	for _, r := range refused.rows {
+		line, why := "", r.Message
+		if r.Row > 0 {
+			line = thousands(r.Row)
+		}
+		if r.Field != "" {
+			why = r.Field + ": " + why
+		}
+		t.Rows = append(t.Rows, row{Cells: []cell{{Text: line}, v.userCell(r.ID, names[r.ID]), {Text: v.t(r.Result)}, {Text: why}}})
+	}
+	p.Blocks = append(p.Blocks, block{Title: t.Name, Table: t})
 	return p, nil
+}
+
+// refusedRows is a writer of results that collects the first rows that were not done.
+type refusedRows struct {
+	rows []refusedRow
+	read int // bytes
+}
+
+type refusedRow struct {
+	Row                        int64
+	ID, Result, Field, Message string
+}
+
+// errEnough ends the reading of results. The page shows few of them, and a job may have a
+// million rows; the API returns all.
+var errEnough = errors.New("the page shows no more rows")
+
+func (w *refusedRows) Write(b []byte) (int, error) {
+	w.read += len(b)
+	for rows := json.NewDecoder(bytes.NewReader(b)); ; {
+		var r refusedRow
+		if err := rows.Decode(&r); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return 0, err
+		}
+		if r.Result != "done" {
+			w.rows = append(w.rows, r)
+		}
+		if len(w.rows) == 100 {
+			return 0, errEnough
+		}
+	}
+	if w.read > 4<<20 {
+		return 0, errEnough
+	}
+	return len(b), nil
 }

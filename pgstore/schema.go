@@ -222,7 +222,7 @@ func (s *Store) migrate(ctx context.Context, list []migration) error {
 	case errors.Is(err, ErrSchemaForeign):
 		return err
 	case errors.As(err, &e) && e.Code == notPermitted && errors.Is(behind, ErrSchemaBehind):
-		return fmt.Errorf("pgstore: migrate: the schema %q is out of date and this role may not change it: let its owner migrate: %w", s.schema, err)
+		return fmt.Errorf("pgstore: migrate: the schema %q is missing or out of date, and this role may not change that: let its owner migrate; to create it takes \"create\" on the database: %w", s.schema, err)
 	case e != nil && e.Hint != "":
 		return fmt.Errorf("pgstore: migrate: %w (%s)", err, e.Hint)
 	}

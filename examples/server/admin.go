@@ -13,12 +13,16 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/examples/server/demo"
 )
 
 func newAdmin(ctx context.Context, a *auth.Auth, s settings) (*admin.Admin, error) {
 	var o admin.Options
 	if !s.adminMFA {
 		o.RequireMFA = auth.Off
+	}
+	if s.demo {
+		o.Permissions = demo.Permissions()
 	}
 	return admin.New(ctx, a, o)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/dashboard"
+	"github.com/authmount/auth/examples/server/demo"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/pgstore"
 	"github.com/authmount/auth/provider"
@@ -37,7 +38,7 @@ type settings struct {
 	owner                                                                                      string
 	adminMFA, ownerLink                                                                        bool
 	secretKeys                                                                                 []auth.SecretKey
-	requireMFA, confirm, inbox, noLimits, deletion, cookies, pprof, verbose                    bool
+	requireMFA, confirm, inbox, noLimits, deletion, cookies, pprof, verbose, demo              bool
 }
 
 // client is this application at a provider.
@@ -77,7 +78,7 @@ func parse(args []string) (settings, error) {
 	yes(&s.ownerLink, "first-owner-link", "print a link by which somebody becomes the first owner to standard error, as is done on a terminal without -owner")
 	fs.BoolVar(&s.adminMFA, "admin-mfa", os.Getenv(envName("admin-mfa")) != "false", "admins need a second factor ("+envName("admin-mfa")+")")
 	secretKeys := []string{os.Getenv(envName("secret-key"))}
-	fs.Func("secret-key", "<key>=<scopes>: secret key of a program for the admin side, with permissions separated by commas, * for what needs no scope by name (unlocking, deleting and anonymising do); repeatable; better set in the environment, separated by spaces ("+envName("secret-key")+")", func(key string) error {
+	fs.Func("secret-key", "<key>=<scopes>: secret key of a program for the admin side, with permissions separated by commas, * for what needs no scope by name (unlocking, deleting, anonymising and giving roles do), role/<name> for each role that it gives; repeatable; better set in the environment, separated by spaces ("+envName("secret-key")+")", func(key string) error {
 		secretKeys = append(secretKeys, key) // parsed below, because an error of this function would show the key
 		return nil
 	})
@@ -106,6 +107,7 @@ func parse(args []string) (settings, error) {
 	yes(&s.deletion, "account-deletion", "people may delete their account")
 	yes(&s.cookies, "cookies", "let sessions be in cookies, beside bearer tokens")
 	yes(&s.pprof, "pprof", "serve /debug/pprof/; for loopback only")
+	yes(&s.demo, "demo", "fill an empty store with a month of made-up data before serving, to look at the dashboard; for loopback only")
 	yes(&s.verbose, "verbose", "log at debug level")
 	err := fs.Parse(args)
 	if err == nil && fs.NArg() > 0 {
@@ -176,7 +178,11 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 		return nil, nil, errors.New("-dev-inbox only works with http on a loopback host; set -smtp-url")
 	case s.inbox:
 		inbox = auth.NewInbox()
-		opts = append(opts, auth.WithMailer(inbox), auth.WithSMSSender(inbox))
+		var mailer auth.Mailer = inbox
+		if s.demo {
+			mailer = demo.Mailer(inbox)
+		}
+		opts = append(opts, auth.WithMailer(mailer), auth.WithSMSSender(inbox))
 	case strings.HasPrefix(s.baseURL, "https://"):
 		return nil, nil, errors.New("-smtp-url is required")
 	case strings.HasPrefix(s.baseURL, "http://"):
@@ -266,6 +272,9 @@ func run(args []string) error {
 		return err
 	}
 	s.addr = ln.Addr().String()
+	if err := s.prepareDemo(); err != nil {
+		return err
+	}
 	opts, inbox, err := options(s, log)
 	if err != nil {
 		return err
@@ -275,6 +284,11 @@ func run(args []string) error {
 		return err
 	}
 	defer closeStore()
+	if s.demo {
+		if err := seedDemo(ctx, store, s, os.Stderr); err != nil {
+			return err
+		}
+	}
 	first := &firstOwner{address: s.owner, log: log}
 	a, err := auth.New(ctx, store, append(opts, auth.WithHooks(auth.Hooks{OnEvent: first.onEvent}))...)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -17,14 +18,24 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/memstore"
 )
 
-// start builds and runs the server, and returns its URL and a function that stops it.
 // secret is one that New accepts.
 const secret = "a-secret-of-the-tests-32-bytes-at-least"
 
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// start builds and runs the server, and returns its URL and a function that stops it.
 func start(t *testing.T, env []string, args ...string) (url string, stop func() error) {
+	t.Helper()
+	url, _, stop = launch(t, env, args...)
+	return url, stop
+}
+
+// launch is start that also returns the output before the server listens.
+func launch(t *testing.T, env []string, args ...string) (url, shown string, stop func() error) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "server")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
@@ -44,14 +55,15 @@ func start(t *testing.T, env []string, args ...string) (url string, stop func() 
 	for url == "" {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			t.Fatalf("%q: %v", line, err)
+			t.Fatalf("%s%q: %v", shown, line, err)
 		}
+		shown += line
 		if m := regexp.MustCompile(`listening.*addr=(127\.0\.0\.1:\d+)`).FindStringSubmatch(line); m != nil {
 			url = "http://" + m[1]
 		}
 	}
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
-	return url, func() error {
+	return url, shown, func() error {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			return err
 		}

@@ -18,7 +18,6 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
-	"net/url"
 	"time"
 )
 `

@@ -29,8 +29,6 @@ func (g *goWriter) call(c *call) {
 		}
 		g.declare(input, "are the parameters of Admin."+c.method+".", "", fields)
 		args, body = "p "+input+", ", "p"
-	case c.verb == "DELETE" && len(c.query) == 1:
-		args = "dryRun bool, "
 	case len(c.query) > 0:
 		if input == "" {
 			input = c.method + "Query"
@@ -72,13 +70,8 @@ func (c *call) goPath() (args []string, expression string) {
 	return args, strings.TrimSuffix(expression, `+""`)
 }
 
-// queryStatement returns the statement that adds the query to the call k.
-func (c *call) queryStatement() string {
-	if c.verb == "DELETE" {
-		return "if dryRun {\nk.query = url.Values{\"" + c.query[0].Name + "\": {\"true\"}}\n}\n"
-	}
-	return "k.query = queryOf(q)\n"
-}
+// queryStatement adds the query to the call k.
+const queryStatement = "k.query = queryOf(q)\n"
 
 // once writes a method that reads the complete response.
 func (g *goWriter) once(c *call, signature func(string) string, prepared string) {
@@ -86,7 +79,7 @@ func (g *goWriter) once(c *call, signature func(string) string, prepared string)
 	g.comment(c, "")
 	statements, k := "", prepared
 	if len(c.query) > 0 {
-		statements, k = "k := "+prepared+"\n"+c.queryStatement(), "k"
+		statements, k = "k := "+prepared+"\n"+queryStatement, "k"
 	}
 	switch {
 	case typ == "":
@@ -152,7 +145,7 @@ func (g *goWriter) pages(c *call, input, args string, names []string, signature 
 	g.printf("%sreturn all(ctx, q, func(q *%s) *string { return &q.Cursor }, func(ctx context.Context, q %s) ([]%s, *string, error) {\n", signature("iter.Seq2["+row+", error]"), input, input, row)
 	g.printf("p, err := a.%s(ctx, %s, opts...)\nif err != nil {\nreturn nil, nil, err\n}\nreturn p.%s, p.NextCursor, nil\n})\n}\n", page, strings.Join(names, ", "), goName(c.items))
 	g.printf("\n// %s reads one page of %s.\n", page, c.method)
-	g.printf("func (a *Admin) %s(ctx context.Context, %sopts ...CallOption) (*%s, error) {\nk := %s\n%sreturn run[%s](ctx, a, k)\n}\n", page, args, page, prepared, c.queryStatement(), page)
+	g.printf("func (a *Admin) %s(ctx context.Context, %sopts ...CallOption) (*%s, error) {\nk := %s\n%sreturn run[%s](ctx, a, k)\n}\n", page, args, page, prepared, queryStatement, page)
 }
 
 // stream writes a method that returns its response as a stream.
@@ -163,7 +156,7 @@ func (g *goWriter) stream(c *call, signature func(string) string, prepared strin
 		return
 	}
 	g.comment(c, "The caller closes the stream; Rows reads it.")
-	g.printf("%sk := %s\n%sreturn a.stream(ctx, k, q.Format.mediaType())\n}\n", signature("(io.ReadCloser, error)"), prepared, c.queryStatement())
+	g.printf("%sk := %s\n%sreturn a.stream(ctx, k, q.Format.mediaType())\n}\n", signature("(io.ReadCloser, error)"), prepared, queryStatement)
 }
 
 var permission = regexp.MustCompile(`\s*\b(auth\.[a-z_.]+)$`)

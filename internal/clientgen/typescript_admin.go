@@ -64,7 +64,7 @@ func (d *document) typeScript(calls []*call, files map[string][]byte) {
 		"import type { CallOptions, Pages, Result, Rows } from \"./call.js\";\n" +
 		"import type { " + strings.Join(a.names, ", ") + " } from \"./inputs.js\";\n" +
 		"import type { " + strings.Join(imported, ", ") + " } from \"./wire.js\";\n\n" +
-		"/** Every operation of the admin API. */\nexport interface AdminOperations {\n" + members.String() + "}\n" +
+		"/** Every operation of the admin API that a secret key may call. */\nexport interface AdminOperations {\n" + members.String() + "}\n" +
 		"\n/** The call of each operation: verb, path, place of its input; then \"stream\", or the member with a page's items. */\nexport const operations = {\n" + table.String() + "} as const;\n" +
 		"\n/** Members that contain the application's own data; names in it are not converted. */\nexport const open: readonly string[] = " + string(open) + ";\n")
 }

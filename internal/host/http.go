@@ -116,6 +116,7 @@ type Route struct {
 	Pattern      string // method and path below the package's prefix
 	Access       Access
 	WhenDisabled bool     // served while Settings.Enabled is off; the handler checks the caller
+	NoKeys       bool     // the handler refuses every secret key, and the document offers none
 	Cookies      bool     // Operating: the application's session cookies count, too, on requests of the service's own origin
 	Errors       []string // codes in addition to those of the access and the body
 	Handle       func(http.ResponseWriter, *http.Request) error

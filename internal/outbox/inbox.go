@@ -25,7 +25,7 @@ func ServeInbox(w http.ResponseWriter, r *http.Request, list func() []Message) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	if !fromThisMachine(r) {
-		http.Error(w, "The inbox is only available on this machine.", http.StatusForbidden)
+		http.Error(w, "The inbox is only available on this machine, and not through a proxy: open it at the address of the server itself.", http.StatusForbidden)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {

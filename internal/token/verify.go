@@ -84,7 +84,10 @@ func (v *Verifier) check(text string) (*verified, error) {
 	if t, ok := v.cache.Get(text, now); ok {
 		return t, nil
 	}
-	if len(text) > MaxLength {
+	switch {
+	case strings.HasPrefix(text, apikey.SecretPrefix):
+		return nil, ErrSecretKey
+	case len(text) > MaxLength:
 		return nil, &refusal{ErrInvalid, errors.New("too long")}
 	}
 	t := &verified{}
@@ -178,6 +181,9 @@ var (
 
 // ErrSeveral is the error of a request with several Authorization headers.
 var ErrSeveral error = &refusal{ErrInvalid, errors.New("several Authorization headers")}
+
+// ErrSecretKey is the error of a secret key where only access tokens are accepted.
+var ErrSecretKey error = &refusal{ErrInvalid, errors.New("a secret key, where auth.AllowKeys is missing")}
 
 var (
 	errNoBearer      = &refusal{ErrInvalid, errors.New("the Authorization header has no bearer token")}

@@ -1,6 +1,6 @@
 /**
- * Client of the admin API, for programs with a secret key: every operation below `/admin`, with
- * types from the server's OpenAPI document. It must not run in a browser.
+ * Client of the admin API, for programs with a secret key: every operation below `/admin` that
+ * a key may call, with types from the server's OpenAPI document. It must not run in a browser.
  *
  * ```ts
  * import { createAdminClient } from "authmount/admin";

@@ -170,15 +170,6 @@ export interface UsersAddRoleInput {
   address?: string | undefined;
 }
 
-/** Input of POST /admin/users/{id}/impersonate, see {@link AdminOperations}. */
-export interface UsersImpersonateInput {
-  /** The S256 challenge (RFC 7636) of that browser, which exchanges the code with the verifier; required with redirect_to. */
-  codeChallenge?: string | undefined;
-  reason: string;
-  /** The browser's next page: the response has url instead of the token. */
-  redirectTo?: string | undefined;
-}
-
 /** Input of POST /admin/users/{id}/send, see {@link AdminOperations}. */
 export interface UsersSendInput {
   redirectTo?: string | undefined;
@@ -327,35 +318,6 @@ export interface RolesUsersInput {
   limit?: number | undefined;
 }
 
-/** Input of POST /admin/roles, see {@link AdminOperations}. */
-export interface RolesCreateInput {
-  description?: string | undefined;
-  dryRun?: boolean | undefined;
-  name: string;
-  permissions?: string[] | undefined;
-  /** Marks the name; only * changes it. Absent, the name keeps its mark. */
-  privileged?: boolean | undefined;
-}
-
-/** Input of PATCH /admin/roles/{role}, see {@link AdminOperations}. */
-export interface RolesUpdateInput {
-  description?: string | undefined;
-  dryRun?: boolean | undefined;
-  permissions?: string[] | undefined;
-  /** Marks the name; only * changes it. Absent, the name keeps its mark. */
-  privileged?: boolean | undefined;
-}
-
-/** Input of DELETE /admin/roles/{role}, see {@link AdminOperations}. */
-export interface RolesDeleteInput {
-  dryRun?: boolean | undefined;
-}
-
-/** Input of DELETE /admin/impersonations/{id}, see {@link AdminOperations}. */
-export interface ImpersonationsEndInput {
-  reason?: string | undefined;
-}
-
 /** Input of GET /admin/invitations, see {@link AdminOperations}. */
 export interface InvitationsListInput {
   /** next_cursor of the previous page. */
@@ -432,53 +394,6 @@ export interface AuditExportInput {
   user?: string | undefined;
 }
 
-/** Input of GET /admin/keys, see {@link AdminOperations}. */
-export interface KeysListInput {
-  cursor?: string | undefined;
-  kind?: "secret" | "public" | undefined;
-  limit?: number | undefined;
-  /** Without revoked and expired keys. */
-  status?: "live" | undefined;
-}
-
-/** Input of POST /admin/keys, see {@link AdminOperations}. */
-export interface KeysCreateInput {
-  cidrs?: string[] | undefined;
-  /** Part of the text, to tell keys apart. */
-  environment?: string | undefined;
-  /** Absent: never. */
-  expiresAt?: string | null | undefined;
-  /** Accounts that it may ban, delete, anonymise, sign out or mail in an hour; 0: 50. */
-  hourlyLimit?: number | undefined;
-  kind?: "secret" | "public" | undefined;
-  name: string;
-  scopes?: string[] | undefined;
-}
-
-/** Input of PATCH /admin/keys/{id}, see {@link AdminOperations}. */
-export interface KeysUpdateInput {
-  /** For owners: the key keeps working if its creator is banned, deleted or loses permissions. */
-  adopted?: boolean | undefined;
-  cidrs?: string[] | undefined;
-  /** null: never. */
-  expiresAt?: string | null | undefined;
-  /** Accounts that it may ban, delete, anonymise, sign out or mail in an hour; 0: 50. */
-  hourlyLimit?: number | undefined;
-  name?: string | undefined;
-  scopes?: string[] | undefined;
-}
-
-/** Input of DELETE /admin/keys/{id}, see {@link AdminOperations}. */
-export interface KeysDeleteInput {
-  reason?: string | undefined;
-}
-
-/** Input of POST /admin/keys/{id}/rotate, see {@link AdminOperations}. */
-export interface KeysRotateInput {
-  /** Seconds for which the previous text keeps working. */
-  overlap?: number | undefined;
-}
-
 /** Input of POST /admin/keys/verify, see {@link AdminOperations}. */
 export interface KeysVerifyInput {
   /** The text of the key. */
@@ -489,48 +404,4 @@ export interface KeysVerifyInput {
 export interface RevocationsListInput {
   /** The position of the page before, of any instance. Without it, or with an unknown one, the answer begins with the oldest revocation that still matters. */
   after?: string | undefined;
-}
-
-/** Input of PATCH /admin/settings, see {@link AdminOperations}. */
-export interface SettingsUpdateInput {
-  /** Users may delete their own account. */
-  accountDeletion?: boolean | null | undefined;
-  /** A provider's identity joins the account whose email address both the provider and the account have verified. */
-  autoLinking?: boolean | null | undefined;
-  /** Origins that may call the endpoints in addition to those of the option: https, or http on loopback, and never *. Only where the option is within auth.Default. */
-  corsOrigins?: string[] | null | undefined;
-  /** On: an email address must be verified before the first sign-in. */
-  emailConfirmationRequired?: boolean | null | undefined;
-  /** Off: every endpoint answers 404, except /healthz, the admin endpoints, and the sign-in of accounts that may change settings. */
-  enabled?: boolean | null | undefined;
-  /** Sign-in links by email. */
-  magicLinkEnabled?: boolean | null | undefined;
-  /** Everybody needs a second factor. */
-  mfaRequired?: boolean | null | undefined;
-  /** Holders of these roles need a second factor. */
-  mfaRequiredFor?: string[] | null | undefined;
-  /** Sign-in with providers. Off: identities can still be unlinked. */
-  oauthEnabled?: boolean | null | undefined;
-  /** New passwords are looked up in known leaks. It needs PasswordOptions.Breach, which turns it on. */
-  passwordBreachCheck?: boolean | null | undefined;
-  /** Sign-up, sign-in, change and reset with passwords. */
-  passwordEnabled?: boolean | null | undefined;
-  /** Characters that a new password needs, up to PasswordOptions.MaxLength. At least 8. */
-  passwordMinLength?: number | null | undefined;
-  /** Sign-in codes by text message. They need an SMSSender. */
-  phoneEnabled?: boolean | null | undefined;
-  /** URLs that redirect_to may name in addition to those of the option. Only where the option is within auth.Default, because sign-in codes are sent to these URLs. */
-  redirectUrls?: string[] | null | undefined;
-  /** The application's name in messages and pages, by default the host name of the base URL. Package pages reads it when it starts. */
-  senderName?: string | null | undefined;
-  /** Time from a session's last refresh until it expires. It counts from the next refresh. Can only be shortened. In seconds, at least 300. */
-  sessionIdleTimeout?: number | null | undefined;
-  /** Time from the sign-in until a session expires, however active it is; 0 is unlimited. It applies to new sessions. Can only be shortened. In seconds, at least 300. */
-  sessionLifetime?: number | null | undefined;
-  /** Off: no new accounts, by any method. */
-  signupEnabled?: boolean | null | undefined;
-  /** Words in mails, plain and without links, by names: magic_link.subject replaces the subject of a kind's template (150 characters), magic_link.intro is a paragraph above its text (1000), and footer is below every mail; each also for one language (footer.de). Text messages have none. A change replaces the whole object. */
-  texts?: Record<string, string> | null | undefined;
-  /** Off: no new second factors; existing ones stay in force. Refused while a second factor is required. */
-  totpEnabled?: boolean | null | undefined;
 }

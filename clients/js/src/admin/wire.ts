@@ -28,14 +28,12 @@ export type AdminErrorCode =
   | "reauthentication_needed"
   | "redirect_not_allowed"
   | "revocations_unavailable"
-  | "role_in_use"
   | "role_not_found"
   | "session_ended"
   | "session_not_found"
   | "target_stronger"
   | "token_stale"
   | "unavailable"
-  | "unknown_provider"
   | "unsupported_media_type"
   | "user_already_exists"
   | "user_banned"
@@ -47,37 +45,6 @@ export type AdminErrorCode =
 export interface AMR {
   method: string;
   timestamp: UnixTime;
-}
-
-/** An API key without its secret text. */
-export interface APIKey {
-  /** It belongs to the service and is independent of its creator. */
-  adopted: boolean;
-  /** The only networks from which it works; none: from anywhere. */
-  cidrs: string[];
-  created_at: Time;
-  /** The account that limits its permissions; null: it belongs to the service. */
-  created_by: string | null;
-  environment: string;
-  expires_at: Time | null;
-  /** Accounts that it may ban, delete, anonymise, sign out or mail in an hour; 0: 50. */
-  hourly_limit: number;
-  id: UUID;
-  /** A secret key authenticates a program at the admin side; a public key identifies an application. */
-  kind: "secret" | "public";
-  /** Accurate to the minute. */
-  last_used_at: string | null;
-  name: string;
-  /** The time until which the previous text works. */
-  previous_until: string | null;
-  /** Increases with every change; also the ETag, for If-Match. */
-  revision: number;
-  revoked_at: Time | null;
-  /** The time of the last rotation; null: none since created_at. */
-  rotated_at: string | null;
-  /** Permissions; the key has those that its creator also has. */
-  scopes: string[];
-  status: "live" | "expired" | "revoked";
 }
 
 /** An account as operators see it. */
@@ -411,19 +378,6 @@ export interface Identity {
   subject: string;
 }
 
-export interface Impersonation {
-  /** The operator. */
-  actor_id: string;
-  actor_session_id: UUID;
-  created_at: Time;
-  expires_at: Time;
-  id: UUID;
-  ip: string | null;
-  reason: string;
-  user_agent: string | null;
-  user_id: UUID;
-}
-
 export interface Invitation {
   created_at: Time;
   /** Empty if the invitation is a link to accept permissions, made for an account without an e-mail address. */
@@ -453,29 +407,6 @@ export interface ListSetting {
   locked_because?: string;
   source: "option" | "store" | "default";
   value: string[];
-}
-
-/** An API key with its secret text, which is shown only once. */
-export interface NewAPIKey {
-  adopted: boolean;
-  cidrs: string[];
-  created_at: Time;
-  created_by: string | null;
-  environment: string;
-  expires_at: Time | null;
-  hourly_limit: number;
-  id: UUID;
-  /** Store it: the server does not. */
-  key: string;
-  kind: "secret" | "public";
-  last_used_at: Time | null;
-  name: string;
-  previous_until: Time | null;
-  revision: number;
-  revoked_at: Time | null;
-  rotated_at: Time | null;
-  scopes: string[];
-  status: "live" | "expired" | "revoked";
 }
 
 /** Notes of operators; users never see them. */
@@ -527,12 +458,6 @@ export interface Role {
   updated_at: Time | null;
 }
 
-export interface RoleChange {
-  dry_run: boolean;
-  role: Role;
-  users: AdminTotal;
-}
-
 /** The state of a message, without its content. */
 export interface SentMessage {
   /** Completed attempts since it was last queued. */
@@ -582,14 +507,6 @@ export interface SwitchSetting {
   locked_because?: string;
   source: "option" | "store" | "default";
   value: boolean;
-}
-
-export interface TestResult {
-  /** What was reached, or why it was not. */
-  detail: string;
-  ok: boolean;
-  /** Not known yet: it is tried again for a while. */
-  queued: boolean;
 }
 
 export interface TextSetting {
