@@ -204,7 +204,7 @@ func (p *Pages) providers(on []string, linked []auth.Identity) []Provider {
 func sample() *View {
 	const address = "ada@example.com"
 	return &View{
-		Action: "/", Query: "?return_to=%2F", Briefly: "?remember=false", SignedIn: true, Wide: true, Next: "/", Problem: "-", Reasons: []string{"-"}, Notice: "-",
+		Action: "/", Query: "?return_to=%2F", Briefly: "?remember=false", SignedIn: true, Wide: true, Next: "/", Problem: "-", Reasons: []string{"-"}, Notice: "-", NewCodes: "/",
 		Settings:   auth.PublicSettings{Enabled: true, SignupEnabled: true, Methods: auth.EnabledMethods{Password: true, MagicLink: true, PhoneOTP: true, OAuth: true, TOTP: true}},
 		LoginLabel: "label.email", LoginType: "email", Providers: []Provider{{Name: "google", Label: "Google", Linked: true, Email: address}}, OtherWays: true, Remember: true, Again: true,
 		MinLength: 8, Message: "check_mail.forgot", Channel: "mail", Address: address, SendAgain: "/",
