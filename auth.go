@@ -109,7 +109,7 @@ type Auth struct {
 	counter       *journal.Counter
 	pending       pendingAttempts
 	outbox        *outbox.Outbox
-	pages         *pages
+	templates     *templates
 	mountedPages  atomic.Pointer[host.PageOptions]                                                // the application's pages, if any
 	separatePages atomic.Pointer[host.PageOptions]                                                // pages with sessions of their own
 	makers        atomic.Pointer[func(context.Context, host.LinkMaker, User) (host.Terms, error)] // checks that links created by operators still hold; nil without the admin API
@@ -314,15 +314,15 @@ func (a *Auth) build() error {
 	if a.passwords, err = newPasswords(c.passwords, c.log); err != nil {
 		return err
 	}
-	if a.pages, err = newPages(c.mail); err != nil {
+	mail := c.mail
+	mail.defaults()
+	if a.templates, err = parseTemplates(mail); err != nil {
 		return err
 	}
-	a.pages.app = a.appName
+	logGaps(c.log, a.templates.gaps, mail.Locale)
 	a.providers, a.providerNames = a.newProviders()
 	a.handler = a.mount(a.routes())
-	if a.outbox, err = a.newOutbox(); err != nil {
-		return err
-	}
+	a.outbox = a.newOutbox()
 	return nil
 }
 

@@ -215,7 +215,7 @@ func ExampleHooks_newUser() {
 func ExampleWithMail() {
 	ctx := context.Background()
 	templates := fstest.MapFS{ // in production: embed.FS or os.DirFS
-		"mail/magic_link.en.txt": {Data: []byte(`{{define "subject"}}Hello from {{.App}}{{end}}Open {{.Link}}`)},
+		"languages/en/mails.json": {Data: []byte(`{"magic_link.subject": "Hello from {app}"}`)},
 	}
 	a, err := auth.New(ctx, memstore.New(), auth.WithDevMode(), auth.WithMail(auth.MailOptions{AppName: "Notes", Templates: templates}))
 	if err != nil {

@@ -145,7 +145,7 @@ func (a *Auth) finishWaiting(w http.ResponseWriter, r *http.Request, form url.Va
 	case errors.As(err, &e) && (e.Code == CodeInvalidTOTPCode || e.Code == CodeValidationFailed || e.Code == CodeRateLimited):
 		e = a.logged(r, err)
 		writeErrorHeaders(w, e)
-		return a.showFactorPage(w, r, e.Status, s, page{Problem: e.Message, Trust: trust, Setup: a.setupAgain(r, s, form.Get("secret"))})
+		return a.showFactorPage(w, r, e.Status, s, page{Failure: e, Trust: trust, Setup: a.setupAgain(r, s, form.Get("secret"))})
 	case err != nil:
 		return a.showNotWaiting(w, r, waitingFailed(err))
 	}
@@ -159,7 +159,8 @@ func (a *Auth) finishWaiting(w http.ResponseWriter, r *http.Request, form url.Va
 	if tokens.RecoveryCodesLeft == nil {
 		return a.showDone(w, r, pg, s.To)
 	}
-	pg.CodesLeft, pg.CodesOf, pg.NewCodes, pg.Next = tokens.RecoveryCodesLeft, recoveryN, a.look().Factor, template.URL(s.To) //nolint:gosec // judged by CheckReturn
+	pg.UsedCode, pg.CodesLeft, pg.CodesOf, pg.NewCodes = true, *tokens.RecoveryCodesLeft, recoveryN, a.look().Factor
+	pg.Next = template.URL(s.To) //nolint:gosec // judged by CheckReturn
 	return a.showDone(w, r, pg, "")
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 func (k kit) Site() host.Site {
-	s := host.Site{App: k.a.appName(), Locale: k.a.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Mount: k.a.cfg.baseURL.String(), PublicPath: k.a.cfg.publicPath, Style: k.a.pages.css, Captcha: k.a.cfg.captcha != nil}
+	s := host.Site{App: k.a.appName(), Locale: k.a.templates.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Mount: k.a.cfg.baseURL.String(), PublicPath: k.a.cfg.publicPath, Style: k.a.templates.pages.css, Captcha: k.a.cfg.captcha != nil}
 	for _, p := range k.a.cfg.redirects {
 		s.Redirects = append(s.Redirects, p.String())
 	}
@@ -24,6 +24,16 @@ func (k kit) Site() host.Site {
 		s.SignInURL = k.a.cfg.cookies.SignInURL
 	}
 	return s
+}
+
+func (k kit) PageTexts() *webpage.Languages { return k.a.templates.pages.langs }
+
+func (k kit) DashboardTexts() (*webpage.Languages, error) {
+	langs, err := dashboardTexts(k.a.templates.layers)
+	if err == nil {
+		logGaps(k.a.cfg.log, langs.Gaps, langs.Names[0])
+	}
+	return langs, err
 }
 
 func (k kit) Log() *slog.Logger { return k.a.cfg.log }

@@ -138,7 +138,7 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 	in, err := a.acceptInvitation(r.Context(), AcceptInvitationParams{Token: form.Get("token"), Password: form.Get("password"), TOTPCode: form.Get("totp_code"), Within: within})
 	var e *Error
 	if errors.As(err, &e) && (e.Code == CodeWeakPassword || e.Code == CodeValidationFailed || e.Code == CodeAccountExists || e.Code == CodeInvalidTOTPCode) {
-		return a.showInvitationPage(w, r, e.Status, form.Get("token"), page{Problem: e.Message, Reasons: e.Reasons})
+		return a.showInvitationPage(w, r, e.Status, form.Get("token"), page{Failure: e})
 	}
 	if err != nil { // perhaps of the session in which it is accepted: the invitation is still valid
 		return a.showInterrupted(w, r, err, waitingSignIn{To: a.linkItself(linkPaths(KindInvitation), form.Get("token"))})

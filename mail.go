@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -57,8 +58,8 @@ func IsPermanent(err error) bool { return outbox.IsPermanent(err) }
 // MailOptions configure the mail templates and the send queue.
 type MailOptions struct {
 	AppName   string        // shown in messages and pages; default: the base URL's host
-	Templates fs.FS         // files of the same name replace the built-in ones of templates/, or add a language
-	Locale    string        // BCP 47; used for languages without a template; default "en"
+	Templates fs.FS         // replaces files of templates/, and texts in, or adds, languages/; docs/languages.md
+	Locale    string        // BCP 47; used for languages without texts; default "en"
 	Queue     int           // messages in this process, waiting or being retried; default 1024
 	Workers   int           // messages sent at once; default 4
 	Attempts  int           // attempts to send a message, with growing pauses from a second on; default 20 (about four hours) with a store that keeps messages (store.Journal), else 5
@@ -111,40 +112,98 @@ func layered(own fs.FS) webpage.Layers {
 }
 
 // builtinLocale is the default language.
-const builtinLocale = "en"
+const builtinLocale = webpage.English
 
-// builtinMails parses the built-in templates once for all instances, because it takes a
-// tenth of a second.
-var builtinMails = sync.OnceValues(func() (*outbox.Templates, error) {
-	return outbox.ParseTemplates(layered(nil), builtinLocale, outbox.Service{App: func() string { return "" }, CodeLife: mailCodeLife})
-})
+// templates are the parsed templates and texts of messages and pages. They are immutable.
+type templates struct {
+	mails  *outbox.Templates
+	pages  *pages
+	layers webpage.Layers
+	gaps   []webpage.Gap
+}
 
-// parseMails parses the mail templates. o has its defaults.
-func parseMails(o MailOptions) (*outbox.Templates, error) {
+// builtinTemplates parses the built-in templates once for all instances.
+var builtinTemplates = sync.OnceValues(func() (*templates, error) { return parseAll(MailOptions{Locale: builtinLocale}) })
+
+// parseTemplates parses the templates and texts. o has its defaults.
+func parseTemplates(o MailOptions) (*templates, error) {
 	if o.Templates == nil && o.Locale == builtinLocale {
-		return builtinMails()
+		return builtinTemplates()
+	}
+	t, err := parseAll(o)
+	if err != nil {
+		return nil, fmt.Errorf("WithMail: %w", err)
+	}
+	return t, nil
+}
+
+func parseAll(o MailOptions) (*templates, error) {
+	l := layered(o.Templates)
+	if err := webpage.CheckFiles(o.Templates, templateFiles()...); err != nil {
+		return nil, err
+	}
+	mails, err1 := webpage.LoadLanguages(l, "mails", o.Locale, nil)
+	pages, err2 := webpage.LoadLanguages(l, "pages", o.Locale, nil)
+	_, err3 := dashboardTexts(l)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	t := &templates{layers: l, gaps: slices.Concat(mails.Gaps, pages.Gaps)}
+	var err error
+	if t.pages, err = parsePages(l, pages); err != nil {
+		return nil, err
 	}
 	app := visible.Line(o.AppName)
-	return outbox.ParseTemplates(layered(o.Templates), o.Locale, outbox.Service{App: func() string { return app }, Host: o.host, CodeLife: mailCodeLife})
+	t.mails, err = outbox.ParseTemplates(l, mails, outbox.Service{App: func() string { return app }, Host: o.host, CodeLife: mailCodeLife})
+	return t, err
+}
+
+// templateFiles lists the files that MailOptions.Templates can have.
+func templateFiles() []string {
+	names := []string{"languages/*/mails.json", "languages/*/pages.json", "languages/*/dashboard.json", "languages/README.md", "page/style.css", "page/layout.html", "mail/layout.txt", "mail/layout.html", "mail/sms.txt"}
+	for _, n := range pageNames {
+		names = append(names, "page/"+n+".html")
+	}
+	for _, k := range store.Kinds() {
+		names = append(names, "mail/"+string(k)+".txt", "mail/"+string(k)+".html")
+	}
+	return names
+}
+
+// dashboardTexts loads the texts of the dashboard. Those of the settings are declared with
+// the settings.
+func dashboardTexts(l webpage.Layers) (*webpage.Languages, error) {
+	labels := webpage.Texts{}
+	for _, d := range declaredSettings {
+		labels[d.name] = d.label
+	}
+	return webpage.LoadLanguages(l, "dashboard", builtinLocale, labels)
+}
+
+// logGaps logs the texts that languages of the application lack.
+func logGaps(log *slog.Logger, gaps []webpage.Gap, fallback string) {
+	for _, g := range gaps {
+		if len(g.Keys) == 0 {
+			log.Warn("a language lacks a file of texts, so it is not used there", "file", g.File)
+			continue
+		}
+		log.Warn("texts are missing", "file", g.File, "keys", g.Keys, "instead_in", fallback)
+	}
 }
 
 // newOutbox starts the queue of messages.
-func (a *Auth) newOutbox() (*outbox.Outbox, error) {
+func (a *Auth) newOutbox() *outbox.Outbox {
 	c := &a.cfg
 	if a.journal != nil && c.mail.Attempts <= 0 {
 		c.mail.Attempts = storedMailAttempts
 	}
 	m := c.mail
 	m.defaults()
-	mails, err := parseMails(m)
-	if err != nil {
-		return nil, err
-	}
 	o := outbox.Options{
 		Queue: m.Queue, Workers: m.Workers, Attempts: m.Attempts, Timeout: m.Timeout, Sync: m.Sync,
 		Mail:      func(ctx context.Context, m outbox.Message) error { return c.mailer.Send(ctx, Message(m)) },
 		SMS:       func(ctx context.Context, m outbox.Message) error { return c.sms.Send(ctx, Message(m)) },
-		Templates: mails,
+		Templates: a.templates.mails,
 		Service:   outbox.Service{App: a.appName, Host: m.host, Texts: a.mailTexts, Look: a.mailLook, CodeLife: mailCodeLife},
 		Open:      a.openMessage,
 		Sent:      func(k Kind) { a.counter.Count(store.MetricMessages, string(k)) },
@@ -156,7 +215,7 @@ func (a *Auth) newOutbox() (*outbox.Outbox, error) {
 	if j, ok := store.Capability[interface{ InTransaction(context.Context) bool }](a.store); a.journal != nil && ok {
 		o.InTx = j.InTransaction
 	}
-	return outbox.New(o), nil
+	return outbox.New(o)
 }
 
 // mailLook returns the part of the pages' theme that mails use.

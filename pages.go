@@ -7,9 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
-	"sync"
 
-	"github.com/authmount/auth/internal/visible"
 	"github.com/authmount/auth/internal/webpage"
 )
 
@@ -49,8 +47,8 @@ func (a *Auth) showPage(w http.ResponseWriter, r *http.Request, status int, pg p
 }
 
 func (a *Auth) showAs(w http.ResponseWriter, r *http.Request, status int, pg page) {
-	pg.Locale = preferredLocale(r.Context(), User{})
-	a.pages.write(w, r, status, pg, a.look())
+	pg.App, pg.Locale = a.appName(), preferredLocale(r.Context(), User{})
+	a.templates.pages.write(w, r, status, pg, a.look())
 }
 
 func originOf(target string) string { return webpage.Origin(target) }
@@ -64,8 +62,7 @@ func (a *Auth) showProblem(w http.ResponseWriter, r *http.Request, err error) er
 func (a *Auth) showProblemOn(w http.ResponseWriter, r *http.Request, err error, pg page) error {
 	e := a.logged(r, err)
 	writeErrorHeaders(w, e)
-	pg.Name, pg.Problem, pg.Code, pg.Reasons = "problem", e.Message, e.Code, e.Reasons
-	pg.MinLength = a.settings.now.Load().settings.PasswordMinLength
+	pg.Name, pg.Failure, pg.MinLength = "problem", e, a.settings.now.Load().settings.PasswordMinLength
 	a.showAs(w, r, e.Status, pg)
 	return nil
 }
@@ -76,7 +73,7 @@ func (a *Auth) showDone(w http.ResponseWriter, r *http.Request, pg page, redirec
 	if redirectTo != "" {
 		return seeOther(w, redirectTo)
 	}
-	pg.Name = "done"
+	pg.Name, pg.Done = "done", cmp.Or(pg.Done, "email_verified")
 	a.showAs(w, r, http.StatusOK, pg)
 	return nil
 }
@@ -101,7 +98,8 @@ type page struct {
 	Action       string         // where the form posts
 	Token        string         // of the link, hidden in the form
 	Address      string         // masked, except on confirm_sign_up
-	Problem      string         // the error's message
+	Failure      *Error         // sets Problem, Code and Reasons
+	Problem      string         // the error's text
 	Code         Code           // of the problem
 	OfLink       bool           // problem: the error is about a link
 	Reasons      []string       // of weak_password
@@ -130,91 +128,115 @@ type page struct {
 
 	TrustDays     int          // second_factor: days for which the device can be trusted; 0: no checkbox
 	Trust         bool         // second_factor: the checkbox is ticked
+	UsedCode      bool         // done: the sign-in used a recovery code
+	CodesLeft     int          // done with UsedCode: recovery codes that are left
+	CodesOf       int          // done with UsedCode: their number at first
+	NewCodes      string       // done with UsedCode: the page that creates new ones, or ""
 	Setup         *factorSetup // enrol: the new factor; nil: not yet created
 	RecoveryCodes []string     // recovery_codes
-	CodesLeft     *int         // done: recovery codes that are left; nil: none was used
-	CodesOf       int          // done: their number at first
-	NewCodes      string       // done: the page that creates new ones, or ""
-	Next          template.URL // recovery_codes, done with CodesLeft: where the browser goes afterwards; "": the start page
+	Next          template.URL // recovery_codes, done with UsedCode: where the browser goes afterwards; "": the start page
 }
 
 var pageNames = []string{"confirm_sign_in", "type_code", "confirm_email", "link_elsewhere", "confirm_sign_up", "reset_password", "accept_invitation", "secure_account", "first_owner", "second_factor", "enrol", "recovery_codes", "done", "problem"}
 
-// pages are the parsed pages by name and locale.
+// pages are the parsed pages by name, and the texts of all pages.
 type pages struct {
-	app       func() string
 	langs     *webpage.Languages
 	templates map[string]*template.Template
 	css       []byte
 }
 
-func newPages(o MailOptions) (*pages, error) {
-	o.defaults()
-	l := layered(o.Templates)
-	langs, err := webpage.FindLanguages(l, "page", "done", "html", o.Locale)
-	if err != nil {
-		return nil, fmt.Errorf("WithMail: %w", err)
-	}
+// parsePages parses the templates of pages. They are the same in all languages.
+func parsePages(l webpage.Layers, langs *webpage.Languages) (*pages, error) {
 	css, err := l.Read("page/style.css")
 	if err != nil {
 		return nil, err
 	}
-	p := &pages{app: func() string { return visible.Line(o.AppName) }, langs: langs, css: css}
-	if o.Templates == nil {
-		p.templates, err = builtinPages()
-	} else {
-		p.templates, err = parsePages(l, langs.Names)
-	}
-	return p, err
-}
-
-// builtinPages parses the built-in pages once for all, as builtinMails does mails.
-var builtinPages = sync.OnceValues(func() (map[string]*template.Template, error) {
-	l := layered(nil)
-	langs, err := webpage.FindLanguages(l, "page", "done", "html", builtinLocale)
-	if err != nil {
-		return nil, err
-	}
-	return parsePages(l, langs.Names)
-})
-
-// parsePages parses the pages of some languages, by "name.locale".
-func parsePages(l webpage.Layers, locales []string) (map[string]*template.Template, error) {
 	layout, err := l.Read("page/layout.html")
 	if err != nil {
 		return nil, err
 	}
-	parsed := map[string]*template.Template{}
-	for _, loc := range locales {
-		for _, name := range pageNames {
-			body, err := l.Read("page/" + name + "." + loc + ".html")
-			if err != nil {
-				return nil, fmt.Errorf("template: %w", err)
-			}
-			t, err := template.New("layout").Parse(string(layout))
-			if err == nil {
-				_, err = t.Parse(string(body))
-			}
-			if err != nil {
-				return nil, fmt.Errorf("template %s.%s.html: %w", name, loc, err)
-			}
-			parsed[name+"."+loc] = t
+	p := &pages{langs: langs, templates: map[string]*template.Template{}, css: css}
+	for _, name := range pageNames {
+		body, err := l.Read("page/" + name + ".html")
+		if err != nil {
+			return nil, fmt.Errorf("template: %w", err)
+		}
+		t, err := template.New("layout").Parse(string(layout))
+		if err == nil {
+			_, err = t.Parse(string(body))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("template %s.html: %w", name, err)
+		}
+		p.templates[name] = t
+	}
+	return p, nil
+}
+
+// pageData is the data of templates: a page in the reader's language.
+type pageData struct {
+	page
+	CSS   template.CSS
+	Dir   string // "ltr" or "rtl"
+	texts webpage.Texts
+}
+
+// T returns a text. Its placeholders are {brand}, {address}, {new}, {device}, {date} and
+// {n}, and the given ones. A text that names the device has a variant for requests from an
+// unknown one.
+func (d *pageData) T(key string, values ...any) template.HTML { return d.text(key, plain, values) }
+
+// M is T with the email addresses marked.
+func (d *pageData) M(key string) template.HTML {
+	return d.text(key, func(s string) string { return `<span class="address">` + plain(s) + `</span>` }, nil)
+}
+
+func (d *pageData) text(key string, address func(string) string, values []any) template.HTML {
+	for i := 1; i < len(values); i += 2 {
+		values[i] = plain(fmt.Sprint(values[i]))
+	}
+	escaped := webpage.Texts{"": plain(d.texts.Of(d.variant(key)))}
+	return template.HTML(escaped.Of("", append(values, "brand", plain(d.App), "address", address(d.Address), "new", address(d.NewAddress), "device", plain(d.MadeFrom), "date", plain(d.MadeAt), "n", d.MinLength)...)) //nolint:gosec // text and values are escaped
+}
+
+// plain escapes a text for HTML. Apostrophes need no escape between tags; in attributes
+// html/template escapes them.
+func plain(s string) string { return strings.ReplaceAll(template.HTMLEscapeString(s), "&#39;", "'") }
+
+func (d *pageData) variant(key string) string {
+	if _, ok := d.texts[key+"_device"]; ok && d.MadeFrom != "" {
+		return key + "_device"
+	}
+	return key
+}
+
+// problemText returns the text of a problem. An application's own message stays.
+func (d *pageData) problemText() string {
+	e := d.Failure
+	if e.Message != errorTable[e.Code].Message {
+		return e.Message
+	}
+	key := "error." + string(e.Code)
+	if d.OfLink {
+		if _, ok := d.texts["link.problem."+string(e.Code)]; ok {
+			key = "link.problem." + string(e.Code)
 		}
 	}
-	return parsed, nil
+	return d.texts.Or(key, "error.internal", "wait", d.texts.Wait(e.RetryAfter))
 }
 
 // write responds with a page, in the application's look.
 func (p *pages) write(w http.ResponseWriter, r *http.Request, status int, pg page, look webpage.Look) {
-	pg.App, pg.Locale = cmp.Or(look.Brand, p.app()), p.langs.Pick(pg.Locale)
+	pg.App, pg.Locale = cmp.Or(look.Brand, pg.App), p.langs.Pick(pg.Locale)
 	pg.Logo, pg.Home, pg.SignIn = template.URL(look.Logo), look.Home, look.SignIn //nolint:gosec // the application's own, judged by Look.Check
 	css := string(p.css) + look.CSS()
+	data := &pageData{page: pg, CSS: template.CSS(css), Dir: webpage.Direction(pg.Locale), texts: p.langs.Texts(pg.Locale)} //nolint:gosec // the embedder's own file, allowed by its hash
+	if e := pg.Failure; e != nil {
+		data.Code, data.Problem, data.Reasons = e.Code, data.problemText(), e.Reasons
+	}
 	var b bytes.Buffer
-	data := struct {
-		page
-		CSS template.CSS
-	}{pg, template.CSS(css)} //nolint:gosec // the embedder's own file, allowed by its hash
-	if err := p.templates[pg.Name+"."+pg.Locale].Execute(&b, data); err != nil {
+	if err := p.templates[pg.Name].Execute(&b, data); err != nil {
 		panic(fmt.Errorf("page %s: %w", pg.Name, err)) // answered as 500 like any panic
 	}
 	webpage.Write(w, r, webpage.Response{

@@ -167,7 +167,7 @@ func (a *Auth) handleResetPost(w http.ResponseWriter, r *http.Request) error {
 	d, err := a.resetPassword(r.Context(), ResetPasswordParams{form.Get("token"), form.Get("new_password")})
 	var e *Error
 	if errors.As(err, &e) && (e.Code == CodeWeakPassword || e.Code == CodeValidationFailed) {
-		return a.showResetPage(w, r, e.Status, form.Get("token"), page{Problem: e.Message, Reasons: e.Reasons})
+		return a.showResetPage(w, r, e.Status, form.Get("token"), page{Failure: e})
 	}
 	if err != nil {
 		return a.showProblem(w, r, err)

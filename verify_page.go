@@ -95,7 +95,7 @@ func (a *Auth) showElsewhere(w http.ResponseWriter, r *http.Request, t store.Tok
 		if problem != nil {
 			e := a.logged(r, problem)
 			writeErrorHeaders(w, e)
-			status, pg.Problem, pg.Code = e.Status, e.Message, e.Code
+			status, pg.Failure = e.Status, e
 		}
 		a.showPage(w, r, status, pg, d.RedirectTo)
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/axetest"
@@ -49,6 +50,26 @@ func screens(ids *strings.Replacer) map[string]string {
 		all[name] = "/dashboard" + ids.Replace(at)
 	}
 	return all
+}
+
+// Every screen is accessible in a right-to-left language, on a phone.
+func TestRightToLeft(t *testing.T) {
+	t.Parallel()
+	axe := axetest.Source(t)
+	o := newOffice(t, nil, admin.Options{}, auth.WithMail(auth.MailOptions{AppName: "Notes", Templates: browsertest.RightToLeft(t)}))
+	ids := o.ids()
+	ctx := browsertest.New(t, 1440, 900)
+	browsertest.FailOnErrors(ctx, t)
+	browsertest.Do(ctx, t, network.Enable(), network.SetExtraHTTPHeaders(network.Headers{"Accept-Language": "ar-EG"}))
+	o.enter(ctx, t, "owner@example.com")
+	for name, at := range screens(ids) {
+		var lang string
+		browsertest.Do(ctx, t, chromedp.Navigate(o.url+at), chromedp.Evaluate(`document.documentElement.lang + ' ' + getComputedStyle(document.body).direction`, &lang))
+		if lang != "ar rtl" {
+			t.Errorf("%s is in %q", name, lang)
+		}
+		axetest.Check(ctx, t, axe, name+"-ar", []axetest.Look{{Scheme: "dark", Width: 320, Height: 640}}, func(look string) chromedp.Action { return browsertest.Shot(t, look) })
+	}
 }
 
 // Every screen is accessible, in either theme, on a phone or a desktop.

@@ -1,9 +1,13 @@
 package dashboard
 
+import "github.com/authmount/auth/internal/webpage"
+
 // page draws the whole document.
 func (d *drawing) page(l *layout) {
 	d.raw("<!doctype html>\n", `<html lang="`)
 	d.text(l.Lang)
+	d.raw(`" dir="`)
+	d.text(webpage.Direction(l.Lang))
 	d.raw("\">\n<head>\n", `<meta charset="utf-8">`, "\n", `<meta name="viewport" content="width=device-width, initial-scale=1">`, "\n",
 		`<meta name="robots" content="noindex">`, "\n", `<meta name="color-scheme" content="light dark">`, "\n", `<link rel="icon" href="data:,">`, "\n<title>")
 	d.text(l.Title)

@@ -8,38 +8,20 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/webpage"
 )
 
-//go:embed texts assets
+//go:embed assets
 var files embed.FS
-
-// texts maps English texts to a language. "{name}" in them is replaced.
-type texts map[string]string
-
-// of translates a text and fills in its values, given as name, value, name, value.
-func (t texts) of(text string, values ...any) string {
-	if in, ok := t[text]; ok {
-		text = in
-	}
-	for i := 0; i+1 < len(values); i += 2 {
-		text = strings.ReplaceAll(text, "{"+fmt.Sprint(values[i])+"}", fmt.Sprint(values[i+1]))
-	}
-	return text
-}
 
 // looks are the texts and files.
 type looks struct {
 	langs    *webpage.Languages
-	texts    map[string]texts
 	assets   map[string]asset
 	versions map[string]string
 	policy   string
@@ -53,29 +35,12 @@ type asset struct {
 
 // load reads the embedded files once.
 func (d *Dashboard) load() error {
-	in, err := fs.Sub(files, "texts")
-	if err != nil {
-		return err
-	}
 	l := &d.looks
-	if l.langs, err = webpage.FindLanguages(webpage.Layers{Builtin: in}, ".", "texts", "json", "en"); err != nil {
+	var err error
+	if l.langs, err = d.kit.DashboardTexts(); err != nil {
 		return err
 	}
-	l.texts, l.assets, l.versions = map[string]texts{}, map[string]asset{}, map[string]string{}
-	for _, lang := range l.langs.Names {
-		raw, err := fs.ReadFile(in, "texts."+lang+".json")
-		if err != nil {
-			return err
-		}
-		t := texts{}
-		if err := json.Unmarshal(raw, &t); err != nil {
-			return fmt.Errorf("texts.%s.json: %w", lang, err)
-		}
-		l.texts[lang] = t
-	}
-	for _, s := range host.DeclaredSettings() {
-		l.texts["en"][s.Name] = s.Label
-	}
+	l.assets, l.versions = map[string]asset{}, map[string]string{}
 	css, err := files.ReadFile("assets/dashboard.css")
 	if err != nil {
 		return err

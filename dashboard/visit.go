@@ -39,7 +39,7 @@ type visit struct {
 
 func (d *Dashboard) newVisit(rt route, w http.ResponseWriter, r *http.Request) *visit {
 	v := &visit{d: d, rt: rt, w: w, r: r, ctx: d.kit.WithFacts(r), lang: d.looks.langs.Pick(d.kit.PreferredLocale(r.Context(), auth.User{})), permitted: map[string]bool{}}
-	v.t = d.looks.texts[v.lang].of
+	v.t = d.looks.langs.Texts(v.lang).Of
 	return v
 }
 

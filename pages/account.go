@@ -29,8 +29,8 @@ func showAccount(v *visit) error {
 		return err
 	}
 	for _, s := range list {
-		d := Device{ID: s.ID, LastActive: s.LastActiveAt.UTC().Format(v.texts.of("time.layout")), Current: s.Current}
-		d.Name = cmp.Or(s.Device, v.texts.of("devices.unknown"))
+		d := Device{ID: s.ID, LastActive: s.LastActiveAt.UTC().Format(v.texts.Of("time.layout")), Current: s.Current}
+		d.Name = cmp.Or(s.Device, v.texts.Of("devices.unknown"))
 		if s.IP.IsValid() {
 			d.IP = s.IP.String()
 		}

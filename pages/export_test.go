@@ -24,7 +24,7 @@ func (p *Pages) Paths(method string) []string {
 func (p *Pages) Posts() []string { return p.Paths(http.MethodPost) }
 
 // Texts returns the texts of a language.
-func (p *Pages) Texts(locale string) map[string]string { return p.texts[locale] }
+func (p *Pages) Texts(locale string) map[string]string { return p.langs.Texts(locale) }
 
 // Apart returns the paths below the prefix of pages with separate sessions.
 func Apart() []string {
@@ -37,4 +37,4 @@ func Apart() []string {
 }
 
 // Wait formats a duration in a language.
-func (p *Pages) Wait(locale string, d time.Duration) string { return p.texts[locale].wait(d) }
+func (p *Pages) Wait(locale string, d time.Duration) string { return p.langs.Texts(locale).Wait(d) }

@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/pages"
 )
 
@@ -163,11 +164,16 @@ func (l locked) ReadFile(name string) ([]byte, error) {
 // parsed, and never uses the built-in page or a blank one instead.
 func TestTemplatesThatCannotBeRead(t *testing.T) {
 	a := authtest.New(t, auth.WithCookies(auth.CookieOptions{})).Auth
-	for _, name := range []string{"style.css", "layout.html", "parts.html", "sign_in.html", "texts.en.json"} {
+	for _, name := range []string{"style.css", "layout.html", "parts.html", "sign_in.html"} {
 		files := fstest.MapFS{name: {Data: []byte("x")}}
 		if p, err := pages.New(a, pages.Options{Templates: locked{files, name}}); !errors.Is(err, errLocked) || p != nil {
 			t.Errorf("%s cannot be read: %v", name, err)
 		}
+	}
+	texts := "languages/en/pages.json"
+	mail := auth.WithMail(auth.MailOptions{Templates: locked{fstest.MapFS{texts: {Data: []byte("{}")}}, texts}})
+	if a, err := auth.New(t.Context(), memstore.New(), auth.WithDevMode(), mail); !errors.Is(err, errLocked) || a != nil {
+		t.Errorf("texts cannot be read: %v", err)
 	}
 	for name, text := range map[string]string{
 		"layout.html": "{{", "parts.html": `{{define "x"}}`, "sign_in.html": "{{nosuch}}",

@@ -37,10 +37,9 @@ type Options struct {
 	// behind the path that a proxy strips (auth.WithPrefix). With another
 	// one, set CookieOptions.SignInURL to Prefix + "/sign-in".
 	Prefix string
-	// Templates has files that replace files of this package, one by one, and texts:
-	// "texts.en.json" replaces English texts, "texts.fr.json" adds a language.
-	// docs/pages.md lists the files, the variables and the texts. New returns an error
-	// for other file names. Default: none.
+	// Templates has files that replace files of this package, one by one. docs/pages.md
+	// lists the files and the variables. New returns an error for other file names.
+	// Default: none. Texts are in auth.MailOptions.Templates.
 	Templates fs.FS
 	// ProviderLabels are the labels of providers by their names: {"acme": "Example SSO"}.
 	// Default: their usual names.
@@ -59,7 +58,6 @@ type Pages struct {
 	look       webpage.Look
 	labels     map[string]string
 	langs      *webpage.Languages
-	texts      map[string]texts
 	templates  map[string]map[string]*template.Template // by locale and name
 	css        template.CSS
 	styles     string

@@ -9,8 +9,10 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -33,23 +35,20 @@ func TestNewRefuses(t *testing.T) {
 		auth []auth.Option
 		want string
 	}{
-		"no cookies":              {want: "auth.WithCookies(auth.CookieOptions{})"},
-		"a captcha":               {auth: []auth.Option{cookies, auth.WithCaptcha(auth.CaptchaOptions{Verifier: nobody{}})}, want: "auth.WithCaptcha is set"},
-		"another prefix":          {o: pages.Options{Prefix: "/login"}, auth: []auth.Option{cookies}, want: `the sign-in page is at "/login/sign-in"`},
-		"home elsewhere":          {o: pages.Options{Home: "https://evil.example"}, auth: []auth.Option{cookies}, want: "Home"},
-		"no colour":               {o: pages.Options{Accent: "red"}, auth: []auth.Option{cookies}, want: "#rrggbb"},
-		"a style for a colour":    {o: pages.Options{Accent: "#fff;}"}, auth: []auth.Option{cookies}, want: "#rrggbb"},
-		"a script for a logo":     {o: pages.Options{Logo: "javascript:alert(1)"}, auth: []auth.Option{cookies}, want: "logo"},
-		"an http logo":            {o: pages.Options{Logo: "http://cdn.example/x.png"}, auth: []auth.Option{cookies}, want: "logo"},
-		"unknown file":            {o: pages.Options{Templates: file("signin.html", "")}, auth: []auth.Option{cookies}, want: `"signin.html" that is not read; there are style.css, texts.<language>.json, account.html`},
-		"file in a folder":        {o: pages.Options{Templates: file("templates/sign_in.html", "")}, auth: []auth.Option{cookies}, want: `"templates/sign_in.html"`},
-		"bad template":            {o: pages.Options{Templates: file("sign_in.html", "{{")}, auth: []auth.Option{cookies}, want: "sign_in.html"},
-		"unknown variable":        {o: pages.Options{Templates: file("sign_in.html", `{{define "title"}}{{end}}{{define "body"}}{{.Nonsense}}{{end}}`)}, auth: []auth.Option{cookies}, want: "Nonsense"},
-		"unknown property":        {o: pages.Options{Templates: file("sign_in.html", `{{define "title"}}{{end}}{{define "body"}}{{template "field" (field . "x" "colour" "red")}}{{end}}`)}, auth: []auth.Option{cookies}, want: "colour"},
-		"unknown text":            {o: pages.Options{Templates: file("texts.en.json", `{"sign_in.titel": "x"}`)}, auth: []auth.Option{cookies}, want: `there is no text "sign_in.titel"`},
-		"a misspelt placeholder":  {o: pages.Options{Templates: file("texts.en.json", `{"sign_in.heading": "Welcome to {brnad}"}`)}, auth: []auth.Option{cookies}, want: `{brnad} is not replaced in the text "sign_in.heading", only ["{brand}"]`},
-		"texts that are none":     {o: pages.Options{Templates: file("texts.en.json", `[]`)}, auth: []auth.Option{cookies}, want: "texts.en.json"},
-		"a language that is none": {o: pages.Options{Templates: file("texts.not_a_language!.json", `{}`)}, auth: []auth.Option{cookies}, want: "not_a_language"},
+		"no cookies":           {want: "auth.WithCookies(auth.CookieOptions{})"},
+		"a captcha":            {auth: []auth.Option{cookies, auth.WithCaptcha(auth.CaptchaOptions{Verifier: nobody{}})}, want: "auth.WithCaptcha is set"},
+		"another prefix":       {o: pages.Options{Prefix: "/login"}, auth: []auth.Option{cookies}, want: `the sign-in page is at "/login/sign-in"`},
+		"home elsewhere":       {o: pages.Options{Home: "https://evil.example"}, auth: []auth.Option{cookies}, want: "Home"},
+		"no colour":            {o: pages.Options{Accent: "red"}, auth: []auth.Option{cookies}, want: "#rrggbb"},
+		"a style for a colour": {o: pages.Options{Accent: "#fff;}"}, auth: []auth.Option{cookies}, want: "#rrggbb"},
+		"a script for a logo":  {o: pages.Options{Logo: "javascript:alert(1)"}, auth: []auth.Option{cookies}, want: "logo"},
+		"an http logo":         {o: pages.Options{Logo: "http://cdn.example/x.png"}, auth: []auth.Option{cookies}, want: "logo"},
+		"unknown file":         {o: pages.Options{Templates: file("signin.html", "")}, auth: []auth.Option{cookies}, want: `"signin.html" that is not read; there are style.css, account.html`},
+		"file in a folder":     {o: pages.Options{Templates: file("templates/sign_in.html", "")}, auth: []auth.Option{cookies}, want: `"templates/sign_in.html"`},
+		"bad template":         {o: pages.Options{Templates: file("sign_in.html", "{{")}, auth: []auth.Option{cookies}, want: "sign_in.html"},
+		"unknown variable":     {o: pages.Options{Templates: file("sign_in.html", `{{define "title"}}{{end}}{{define "body"}}{{.Nonsense}}{{end}}`)}, auth: []auth.Option{cookies}, want: "Nonsense"},
+		"unknown property":     {o: pages.Options{Templates: file("sign_in.html", `{{define "title"}}{{end}}{{define "body"}}{{template "field" (field . "x" "colour" "red")}}{{end}}`)}, auth: []auth.Option{cookies}, want: "colour"},
+		"texts":                {o: pages.Options{Templates: file("texts.fr.json", `{}`)}, auth: []auth.Option{cookies}, want: `"texts.fr.json" that is not read`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := pages.New(authtest.New(t, c.auth...).Auth, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -92,34 +91,25 @@ func TestMissedPrefix(t *testing.T) {
 func TestTemplatesOfOnesOwn(t *testing.T) {
 	s := newSite(t, pages.Options{Templates: fstest.MapFS{
 		"signed_out.html": {Data: []byte(`{{define "title"}}x{{end}}{{define "body"}}<h1>Bye from {{.Brand}}</h1>{{end}}`)},
-		"texts.en.json":   {Data: []byte(`{"sign_in.heading": "Welcome back to {brand}"}`)},
-		"texts.fr.json":   {Data: []byte(`{"sign_in.heading": "Connexion à {brand}"}`)},
-	}})
+	}}, auth.WithMail(auth.MailOptions{AppName: "Notes", Templates: fstest.MapFS{
+		"languages/en/pages.json": {Data: []byte(`{"sign_in.heading": "Welcome back to {brand}"}`)},
+		"languages/it/pages.json": {Data: []byte(`{"sign_in.heading": "Accedi a {brand}"}`)},
+	}}))
 	b := s.browser(t)
 	b.open("/account/signed-out").want(t, 200, "/account/signed-out", "Bye from Notes")
 	b.open("/account/sign-in").want(t, 200, "/account/sign-in", "Welcome back to Notes")
-	b.header.Set("Accept-Language", "fr")
-	b.open("/account/sign-in").want(t, 200, "/account/sign-in", "Connexion à Notes")
+	b.header.Set("Accept-Language", "it")
+	b.open("/account/sign-in").want(t, 200, "/account/sign-in", "Accedi a Notes")
+	b.open("/account/sign-up").want(t, 200, "/account/sign-up", "Sign up for Notes")
 	b.header.Set("Accept-Language", "de")
 	b.open("/account/sign-in").want(t, 200, "/account/sign-in", "Bei Notes anmelden")
 }
 
-// Every language has every text, with the same placeholders, and every error that can
-// occur has a text.
+// Every error that can occur has a text, and templates name only texts that exist. That
+// every language has every text is tested in internal/webpage.
 func TestTexts(t *testing.T) {
 	s := newSite(t, pages.Options{})
-	en, de := s.pages.Texts("en"), s.pages.Texts("de")
-	braces := regexp.MustCompile(`\{[a-z]+\}`)
-	for name, text := range en {
-		if de[name] == "" || strings.Join(braces.FindAllString(text, -1), " ") != strings.Join(braces.FindAllString(de[name], -1), " ") {
-			t.Errorf("%s: %q is %q in German", name, text, de[name])
-		}
-	}
-	for name := range de {
-		if en[name] == "" {
-			t.Errorf("%s is in German only", name)
-		}
-	}
+	en := s.pages.Texts("en")
 	listing, err := os.ReadFile("../api.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -129,13 +119,17 @@ func TestTexts(t *testing.T) {
 			t.Errorf("there is no text for the error %s", m[1])
 		}
 	}
-	used := regexp.MustCompile(`\(?t "([a-z_.]*[a-z_])"`)
-	templates, err := fs.Glob(os.DirFS("templates"), "*.html")
+	used := regexp.MustCompile(`(?:\(?t|\.[TM]) "([a-z_.]*[a-z_])"`)
+	templates, err := filepath.Glob("templates/*.html")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range templates {
-		b, err := os.ReadFile("templates/" + name)
+	ofLinks, err := filepath.Glob("../templates/page/*.html")
+	if err != nil || len(ofLinks) == 0 {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Concat(templates, ofLinks) {
+		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -190,7 +190,7 @@ func (v *visit) admit() error {
 	}
 	v.user = u
 	v.Locale = v.p.langs.Pick(v.p.kit.PreferredLocale(v.ctx, u))
-	v.texts = v.p.texts[v.Locale]
+	v.texts = v.p.langs.Texts(v.Locale)
 	v.User = User{Email: u.Email, EmailVerified: u.EmailVerified(), Phone: u.Phone, FullName: u.FullName, MFAEnabled: u.MFAEnabled}
 	if v.rt.access == fresh {
 		return auth.FreshAuth(v.p.kit.RecentPeriod()).Check(v.p.a, v.r, v.claims)
@@ -202,8 +202,8 @@ func (v *visit) admit() error {
 func (p *Pages) problem(w http.ResponseWriter, r *http.Request, err error) {
 	e := host.As[*auth.Error](err)
 	v := p.newView(r, "problem")
-	t := p.texts[v.Locale]
-	v.Problem = t.or("error."+string(e.Code), "error.internal", "wait", t.wait(e.RetryAfter))
+	t := p.langs.Texts(v.Locale)
+	v.Problem = t.Or("error."+string(e.Code), "error.internal", "wait", t.Wait(e.RetryAfter))
 	if err := p.show(w, r, e.Status, &v); err != nil {
 		p.a.WriteError(w, r, err)
 	}

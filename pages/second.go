@@ -153,7 +153,7 @@ func (v *visit) countCodes() error {
 	if err != nil {
 		return v.p.kit.StoreError(err)
 	}
-	v.CodesLeft = v.texts.of("factor.codes_left", "n", f.RecoveryLeft, "all", allCodes)
+	v.CodesLeft = v.texts.Of("factor.codes_left", "n", f.RecoveryLeft, "all", allCodes)
 	v.FewCodes = f.RecoveryLeft <= fewCodes
 	return nil
 }

@@ -10,7 +10,7 @@ func showSignIn(v *visit) error {
 	switch reason := auth.Code(v.r.URL.Query().Get("reason")); {
 	case v.claims == nil && (reason == auth.CodeSessionEnded || reason == auth.CodeBadToken || reason == auth.CodeRefreshTokenReused || reason == auth.CodeInvalidRefreshToken):
 		if v.Problem == "" && v.r.Method != "POST" {
-			v.Notice = v.texts.of("error." + string(reason))
+			v.Notice = v.texts.Of("error." + string(reason))
 		}
 	case v.claims == nil && (reason == auth.CodeMFARequired || reason == auth.CodeMFAEnrollmentRequired):
 		if err := v.p.kit.FactorDue(v.ctx); err != nil {

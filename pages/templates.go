@@ -18,9 +18,6 @@ import (
 //go:embed templates
 var files embed.FS
 
-// defaultLocale has every text.
-const defaultLocale = "en"
-
 func builtin() fs.FS {
 	in, err := fs.Sub(files, "templates")
 	if err != nil {
@@ -39,7 +36,7 @@ func (p *Pages) load(own fs.FS) error {
 		return err
 	}
 	l := webpage.Layers{Own: own, Builtin: builtin()}
-	if err := checkFiles(own, names); err != nil {
+	if err := webpage.CheckFiles(own, append([]string{"style.css"}, names...)...); err != nil {
 		return err
 	}
 	style, err := l.Read("style.css")
@@ -48,39 +45,41 @@ func (p *Pages) load(own fs.FS) error {
 	}
 	css := string(p.site.Style) + string(style) + p.look.CSS()
 	p.css, p.styles = template.CSS(css), webpage.Hash([]byte(css)) //nolint:gosec // the application's file, allowed by its hash
-	if p.langs, err = p.languagesOf(l); err != nil {
-		return err
-	}
+	p.langs = p.kit.PageTexts()
 	if own == nil {
-		shared, err := builtinTemplates()
-		p.texts, p.templates = shared.texts, shared.templates
-		return err
+		return p.loadBuiltin(l, names)
 	}
-	return p.parseAll(own, l, names)
+	return p.parseAll(l, names)
 }
 
-// builtinTemplates parses and executes the built-in templates once per process, because
-// templates are immutable after parsing.
-var builtinTemplates = sync.OnceValues(func() (*Pages, error) {
-	p, l := &Pages{}, webpage.Layers{Builtin: builtin()}
-	names, err := fs.Glob(l.Builtin, "*.html")
-	if err != nil {
-		return p, err
-	}
-	if p.langs, err = p.languagesOf(l); err != nil {
-		return p, err
-	}
-	return p, p.parseAll(nil, l, names)
-})
+// parsed are the built-in templates in the built-in languages.
+var parsed struct {
+	sync.Mutex
+	templates map[string]map[string]*template.Template
+}
 
-// parseAll parses the texts and templates of every language.
-func (p *Pages) parseAll(own fs.FS, l webpage.Layers, names []string) error {
-	p.texts, p.templates = map[string]texts{}, map[string]map[string]*template.Template{}
-	for _, loc := range p.langs.Names {
-		var err error
-		if p.texts[loc], err = loadTexts(own, loc); err != nil {
+// loadBuiltin parses and executes the built-in templates. Services without texts of their
+// own share them, because templates are immutable after parsing.
+func (p *Pages) loadBuiltin(l webpage.Layers, names []string) error {
+	if p.langs.Own {
+		return p.parseAll(l, names)
+	}
+	parsed.Lock()
+	defer parsed.Unlock()
+	if parsed.templates == nil {
+		if err := p.parseAll(l, names); err != nil {
 			return err
 		}
+		parsed.templates = p.templates
+	}
+	p.templates = parsed.templates
+	return nil
+}
+
+// parseAll parses the templates in every language.
+func (p *Pages) parseAll(l webpage.Layers, names []string) error {
+	p.templates = map[string]map[string]*template.Template{}
+	for _, loc := range p.langs.Names {
 		if err := p.parse(l, loc, names); err != nil {
 			return err
 		}
@@ -88,25 +87,9 @@ func (p *Pages) parseAll(own fs.FS, l webpage.Layers, names []string) error {
 	return nil
 }
 
-// checkFiles rejects files that would never be read.
-func checkFiles(own fs.FS, names []string) error {
-	if own == nil {
-		return nil
-	}
-	return fs.WalkDir(own, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || slices.Contains(names, name) || name == "style.css" {
-			return err
-		}
-		if locale, ok := strings.CutPrefix(name, "texts."); ok && strings.HasSuffix(locale, ".json") {
-			return nil
-		}
-		return fmt.Errorf("the option Templates has a file %q that is not read; there are style.css, texts.<language>.json, %s", name, strings.Join(names, ", "))
-	})
-}
-
 func (p *Pages) parse(l webpage.Layers, locale string, names []string) error {
-	t := p.texts[locale]
-	base := template.New("layout.html").Option("missingkey=error").Funcs(template.FuncMap{"t": t.of, "field": newField})
+	t := p.langs.Texts(locale)
+	base := template.New("layout.html").Option("missingkey=error").Funcs(template.FuncMap{"t": t.Of, "field": newField})
 	for _, name := range shared {
 		if err := add(l, base, name); err != nil {
 			return err
@@ -156,7 +139,7 @@ func (p *Pages) try(locale, name string) error {
 
 func (p *Pages) execute(v *View) ([]byte, error) {
 	v.Brand, v.Logo, v.Home, v.Prefix = p.look.Brand, template.URL(p.look.Logo), p.home, p.prefix //nolint:gosec // checked by Look.Check
-	v.CSS, v.Failed = p.css, v.Problem != "" || len(v.errors) > 0
+	v.Dir, v.CSS, v.Failed = webpage.Direction(v.Locale), p.css, v.Problem != "" || len(v.errors) > 0
 	page := p.templates[v.Locale][v.Page]
 	if page == nil {
 		return nil, fmt.Errorf("there is no template %q", v.Page)

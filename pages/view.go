@@ -23,6 +23,7 @@ type View struct {
 	// Every page
 	Page     string       // name of its template, without ".html"
 	Locale   string       // the language: "en"
+	Dir      string       // its direction: "ltr" or "rtl"
 	Brand    string       // Options.Brand
 	Logo     template.URL // Options.Logo
 	Home     string       // Options.Home

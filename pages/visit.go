@@ -14,6 +14,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/redirect"
+	"github.com/authmount/auth/internal/webpage"
 )
 
 // visit is one request of a page.
@@ -26,7 +27,7 @@ type visit struct {
 	form   url.Values   // the posted form
 	claims *auth.Claims // nil without a session
 	user   auth.User    // set on pages of the account
-	texts  texts
+	texts  webpage.Texts
 	to     string // the path in return_to, or ""
 	flow   flow
 	before flow // the flow that the browser sent
@@ -82,7 +83,7 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 	v.flow = p.flowOf(r)
 	v.before = v.flow
 	v.View = p.newView(r, rt.page)
-	v.texts = p.texts[v.Locale]
+	v.texts = p.langs.Texts(v.Locale)
 	to := r.URL.Query().Get("return_to")
 	if to != "" {
 		if !redirect.IsLocal(to) {
@@ -169,13 +170,13 @@ func (v *visit) redirect(to string) {
 func (v *visit) render(status int) error {
 	if v.r.Method != http.MethodHead {
 		if v.flow.Notice != "" {
-			v.Notice = v.texts.of("notice."+v.flow.Notice, "n", v.flow.Count, "all", allCodes)
+			v.Notice = v.texts.Of("notice."+v.flow.Notice, "n", v.flow.Count, "all", allCodes)
 			if v.flow.Notice == "codes_left" {
 				v.NewCodes = v.p.path("/second-factor")
 			}
 		}
 		if v.flow.Error != "" && v.Problem == "" {
-			v.Problem = v.texts.or("error."+string(v.flow.Error), "error.internal")
+			v.Problem = v.texts.Or("error."+string(v.flow.Error), "error.internal")
 		}
 		v.flow.Notice, v.flow.Count, v.flow.Error = "", 0, ""
 	}
@@ -234,14 +235,14 @@ func (v *visit) elsewhere(err error) (to goTo, ok bool) {
 
 // fail shows an error, at its field if it has one.
 func (v *visit) fail(e *auth.Error) {
-	text := v.texts.or("error."+string(e.Code), "error.internal", "wait", v.texts.wait(e.RetryAfter))
+	text := v.texts.Or("error."+string(e.Code), "error.internal", "wait", v.texts.Wait(e.RetryAfter))
 	if e.Code == auth.CodeInvalidCredentials && v.Settings.EmailConfirmationRequired {
-		text = v.texts.of("error.invalid_credentials_unconfirmed")
+		text = v.texts.Of("error.invalid_credentials_unconfirmed")
 	}
 	if e.Code == auth.CodeValidationFailed {
 		for name := range e.Fields {
 			if field := v.fieldFor(name); field != "" {
-				v.errors[field] = v.texts.or("invalid."+field, "invalid.other")
+				v.errors[field] = v.texts.Or("invalid."+field, "invalid.other")
 			}
 		}
 		if len(v.errors) == 0 {
@@ -250,10 +251,10 @@ func (v *visit) fail(e *auth.Error) {
 	} else if field := v.fieldFor(string(e.Code)); field != "" {
 		v.errors[field] = text
 		if field == "current_password" {
-			v.errors[field] = v.texts.of("invalid.current_password")
+			v.errors[field] = v.texts.Of("invalid.current_password")
 		}
 		for _, why := range e.Reasons {
-			v.reasons[field] = append(v.reasons[field], v.texts.of("weak."+why, "n", v.MinLength))
+			v.reasons[field] = append(v.reasons[field], v.texts.Of("weak."+why, "n", v.MinLength))
 		}
 	} else {
 		v.Problem = text

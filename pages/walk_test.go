@@ -544,9 +544,9 @@ func TestLimits(t *testing.T) {
 func TestGerman(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
-	b.header.Set("Accept-Language", "fr, de-AT;q=0.8, en;q=0.5")
+	b.header.Set("Accept-Language", "it, de-AT;q=0.8, en;q=0.5")
 	p := b.open("/account/sign-in").want(t, 200, "/account/sign-in", "Bei Notes anmelden")
-	if p.header.Get("Content-Language") != "de" || !strings.Contains(p.body, `<html lang="de">`) {
+	if p.header.Get("Content-Language") != "de" || !strings.Contains(p.body, `<html lang="de" dir="ltr">`) {
 		t.Error(p.header)
 	}
 }

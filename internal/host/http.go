@@ -49,6 +49,10 @@ type HTTP interface {
 type Pages interface {
 	// Site describes the service to its pages.
 	Site() Site
+	// PageTexts returns the texts of all pages, in all languages.
+	PageTexts() *webpage.Languages
+	// DashboardTexts loads the texts of the dashboard, and logs the missing ones.
+	DashboardTexts() (*webpage.Languages, error)
 	// UsePages gives the pages of links the look of other pages, and lets providers and
 	// links redirect to them. A second call is an error; separate pages replace earlier
 	// separate pages.

@@ -63,7 +63,12 @@ func testService(app string) Service {
 
 // parse parses the built-in templates with overrides.
 func parse(app, locale string, own fs.FS) (*Templates, error) {
-	return ParseTemplates(webpage.Layers{Own: own, Builtin: os.DirFS("../../templates")}, locale, testService(app))
+	l := webpage.Layers{Own: own, Builtin: os.DirFS("../../templates")}
+	langs, err := webpage.LoadLanguages(l, "mails", locale, nil)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTemplates(l, langs, testService(app))
 }
 
 // testOutbox returns an outbox with the defaults of the root's MailOptions.

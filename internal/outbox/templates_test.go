@@ -20,7 +20,7 @@ func TestEveryMessageRenders(t *testing.T) {
 		if k == store.KindPhoneCode || k == store.KindTestSMS {
 			continue // SMS
 		}
-		for _, loc := range []string{"en", "de"} {
+		for _, loc := range mails.langs.Names {
 			m, err := mails.render(Outgoing{Kind: k, Locale: loc, To: "ada@example.com", Name: "Ada", Link: "https://auth.test/x?token=t&a=b", ExpiresIn: time.Hour, NewAddress: "new@example.com", IP: "192.0.2.1"}, testService("App"))
 			if err != nil {
 				t.Fatal(err)
@@ -70,29 +70,37 @@ func TestMessagesResistInjection(t *testing.T) {
 
 func TestTemplateOverrides(t *testing.T) {
 	own := fstest.MapFS{
-		"mail/magic_link.en.txt":  {Data: []byte(`{{define "subject"}}Mine{{end}}Go to {{.Link}}`)},
-		"mail/magic_link.en.html": {Data: []byte(`{{define "heading"}}Mine{{end}}{{define "intro"}}{{end}}{{define "button"}}{{end}}{{define "note"}}{{end}}`)},
-		"mail/layout.fr.html":     {Data: []byte(`<html lang="fr">{{template "heading" .}}</html>`)},
-		"mail/magic_link.fr.txt":  {Data: []byte(`{{define "subject"}}Le mien{{end}}{{.Link}}`)},
-		"mail/magic_link.fr.html": {Data: []byte(`{{define "heading"}}Le mien{{end}}`)},
+		"languages/en/mails.json": {Data: []byte(`{"magic_link.subject": "Mine"}`)},
+		"languages/it/mails.json": {Data: []byte(`{"mail.hello": "Ciao,", "mail.hello_name": "Ciao {name},", "magic_link.subject": "Il mio", "test_sms.intro": "Prova"}`)},
+		"mail/magic_link.html":    {Data: []byte(`<html lang="{{.Locale}}" dir="{{.Dir}}">{{.Heading}}</html>`)},
+		"mail/magic_link.txt":     {Data: []byte(`{{.Greeting}} {{.Link}}`)},
 	}
 	mails, err := parse("App", "en", own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for loc, want := range map[string]string{"en": "Mine", "fr-CA": "Le mien", "de": "Dein Anmeldelink für App", "tlh": "Mine"} {
-		if m, err := mails.render(Outgoing{Kind: store.KindMagicLink, Locale: loc, To: "a@example.com"}, testService("App")); err != nil || m.Subject != want {
-			t.Errorf("%s: %q, %v", loc, m.Subject, err)
+	for loc, want := range map[string]string{"en": "Mine", "fr-CA": "Votre lien de connexion à App", "de": "Dein Anmeldelink für App", "tlh": "Mine"} {
+		m, err := mails.render(Outgoing{Kind: store.KindMagicLink, Locale: loc, To: "a@example.com", Link: "https://app.test/x"}, testService("App"))
+		if err != nil || m.Subject != want || m.HTML != `<html lang="`+m.Locale+`" dir="ltr">`+want+`</html>` || !strings.HasSuffix(m.Text, ", https://app.test/x\n") {
+			t.Errorf("%s: %+v, %v", loc, m, err)
 		}
 	}
-	// A language that lacks a message falls back to the default language.
-	if m, err := mails.render(Outgoing{Kind: store.KindVerifyEmail, Locale: "fr", To: "a@example.com"}, testService("App")); err != nil || m.Locale != "en" {
-		t.Errorf("%+v, %v", m, err)
+	// A message that lacks a text falls back to the default language as a whole.
+	for kind, want := range map[store.Kind]string{store.KindVerifyEmail: "en", store.KindMagicLink: "en", store.KindPhoneCode: "en", store.KindTestSMS: "it"} {
+		o := Outgoing{Kind: kind, Locale: "it", To: "a@example.com"}
+		if textOnly(kind) {
+			o.Channel = store.ChannelSMS
+		}
+		if m, err := mails.render(o, testService("App")); err != nil || m.Locale != want || strings.Contains(m.Text+m.HTML, "Ciao") {
+			t.Errorf("%s: %+v, %v", kind, m, err)
+		}
 	}
 	for name, broken := range map[string]fstest.MapFS{
-		"syntax":        {"mail/magic_link.en.txt": {Data: []byte(`{{define "subject"}}x{{end}}{{.Link`)}},
-		"no subject":    {"mail/magic_link.en.txt": {Data: []byte(`x`)}},
-		"unknown field": {"mail/magic_link.en.txt": {Data: []byte(`{{define "subject"}}x{{end}}{{.Password}}`)}},
+		"syntax":        {"mail/magic_link.txt": {Data: []byte(`{{.Link`)}},
+		"no subject":    {"languages/en/mails.json": {Data: []byte(`{"magic_link.subject": ""}`)}},
+		"unknown field": {"mail/magic_link.txt": {Data: []byte(`{{.Password}}`)}},
+		"of all mails":  {"mail/layout.html": {Data: []byte(`{{.Password}}`)}},
+		"of a text":     {"mail/sms.txt": {Data: []byte(`{{.Password}}`)}},
 	} {
 		if _, err := parse("App", "en", broken); err == nil {
 			t.Errorf("%s: accepted", name)

@@ -495,8 +495,8 @@ func TestLocales(t *testing.T) {
 // Pages are the embedder's to replace, and keep a policy that allows their style.
 func TestOwnPages(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithMail(auth.MailOptions{AppName: "Mine", Templates: fstest.MapFS{
-		"page/style.css":               {Data: []byte("body { color: rebeccapurple }")},
-		"page/confirm_sign_in.en.html": {Data: []byte(`{{define "title"}}T{{end}}{{define "body"}}Own page of {{.App}} <form method="post"><input name="token" value="{{.Token}}"></form>{{end}}`)},
+		"page/style.css":            {Data: []byte("body { color: rebeccapurple }")},
+		"page/confirm_sign_in.html": {Data: []byte(`{{define "title"}}T{{end}}{{define "body"}}Own page of {{.App}} <form method="post"><input name="token" value="{{.Token}}"></form>{{end}}`)},
 	}}))
 	a := w.Do("GET", "/magic-link/verify?token="+w.MagicLink("a@example.com", map[string]any{"redirect_to": "https://app.test/in"}), nil, harness.Browser).Want(200)
 	sum := sha256.Sum256([]byte("body { color: rebeccapurple }"))
@@ -504,7 +504,7 @@ func TestOwnPages(t *testing.T) {
 		t.Errorf("%s\n%s", a.Header.Get("Content-Security-Policy"), a.Body)
 	}
 	if _, err := auth.New(t.Context(), memstore.New(), auth.WithDevMode(), auth.WithMail(auth.MailOptions{Templates: fstest.MapFS{
-		"page/done.en.html": {Data: []byte(`{{define "body"}}{{.Nonsense`)},
+		"page/done.html": {Data: []byte(`{{define "body"}}{{.Nonsense`)},
 	}})); err == nil {
 		t.Error("a broken page was accepted")
 	}

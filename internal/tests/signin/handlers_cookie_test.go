@@ -273,7 +273,7 @@ func TestPlainFormShowsReasons(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}), auth.WithPasswords(auth.PasswordOptions{MinLength: 12}))
 	reasons := map[string]map[string]string{
 		"en": {"length": "fewer than 12 characters", "too_long": "too long", "common": "most common passwords", "similar": "similar to your name"},
-		"de": {"length": "weniger als 12 Zeichen", "too_long": "zu lang", "common": "häufigsten Passwörter", "similar": "ähnelt deinem Namen"},
+		"de": {"length": "weniger als 12 Zeichen", "too_long": "zu lang", "common": "häufigsten Passwörter", "similar": "deinem Namen oder deiner Adresse zu ähnlich"},
 	}
 	for name, password := range map[string]string{"length": "kx7-", "too_long": strings.Repeat("kx7-", 200), "common": "password1234", "similar": "ada@example.com"} {
 		details := harness.DecodeAs[struct {
