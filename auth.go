@@ -87,6 +87,7 @@ type Auth struct {
 	signer    *token.Signer
 	verifier  *token.Verifier
 	revoked   *token.Revocations
+	clocks    *token.Clocks
 	streams   streams           // of revocations
 	factors   store.FactorStore // nil if the store lacks it; so are the next three
 	journal   store.Journal

@@ -114,9 +114,12 @@ func (a *Auth) showNotWaiting(w http.ResponseWriter, r *http.Request, err error)
 }
 
 func (a *Auth) showFactorPage(w http.ResponseWriter, r *http.Request, status int, s waitingSignIn, pg page) error {
-	pg.Name = "second_factor"
-	if s.Enrols {
-		pg.Name = "enrol"
+	pg.Name = "enrol"
+	if !s.Enrols {
+		pg.Name = "second_factor"
+		if life := a.cfg.mfa.TrustDevices; life > 0 {
+			pg.TrustDays = max(1, int(life/(24*time.Hour)))
+		}
 	}
 	a.showPage(w, r, status, pg, s.To)
 	return nil
@@ -135,13 +138,14 @@ func (a *Auth) finishWaiting(w http.ResponseWriter, r *http.Request, form url.Va
 		}
 		return a.showFactorPage(w, r, http.StatusOK, s, page{Setup: shownSetup(setup)})
 	}
-	tokens, codes, err := a.useWaiting(r, s, form.Get("code"))
+	trust := form.Get("trust_device") != ""
+	tokens, codes, err := a.useWaiting(r, s, form.Get("code"), trust)
 	var e *Error
 	switch {
 	case errors.As(err, &e) && (e.Code == CodeInvalidTOTPCode || e.Code == CodeValidationFailed || e.Code == CodeRateLimited):
 		e = a.logged(r, err)
 		writeErrorHeaders(w, e)
-		return a.showFactorPage(w, r, e.Status, s, page{Failure: e, Setup: a.setupAgain(r, s, form.Get("secret"))})
+		return a.showFactorPage(w, r, e.Status, s, page{Failure: e, Trust: trust, Setup: a.setupAgain(r, s, form.Get("secret"))})
 	case err != nil:
 		return a.showNotWaiting(w, r, waitingFailed(err))
 	}
@@ -151,12 +155,18 @@ func (a *Auth) finishWaiting(w http.ResponseWriter, r *http.Request, form url.Va
 		a.showPage(w, r, http.StatusOK, page{Name: "recovery_codes", RecoveryCodes: codes, Next: template.URL(s.To)}, "") //nolint:gosec // judged by CheckReturn
 		return nil
 	}
-	return a.showDone(w, r, page{Done: doneSignedIn, TakenOver: s.TakenOver}, s.To)
+	pg := page{Done: doneSignedIn, TakenOver: s.TakenOver}
+	if tokens.RecoveryCodesLeft == nil {
+		return a.showDone(w, r, pg, s.To)
+	}
+	pg.UsedCode, pg.CodesLeft, pg.CodesOf, pg.NewCodes = true, *tokens.RecoveryCodesLeft, recoveryN, a.look().Factor
+	pg.Next = template.URL(s.To) //nolint:gosec // judged by CheckReturn
+	return a.showDone(w, r, pg, "")
 }
 
 // useWaiting completes a sign-in with the code of its second factor, and returns the new
-// recovery codes, if there are any.
-func (a *Auth) useWaiting(r *http.Request, s waitingSignIn, typed string) (*Tokens, []string, error) {
+// recovery codes, if there are any. trust is VerifyMFAParams.TrustDevice.
+func (a *Auth) useWaiting(r *http.Request, s waitingSignIn, typed string, trust bool) (*Tokens, []string, error) {
 	totp, recovery := address.FactorCode(typed)
 	switch {
 	case totp == "" && recovery == "":
@@ -168,7 +178,7 @@ func (a *Auth) useWaiting(r *http.Request, s waitingSignIn, typed string) (*Toke
 		}
 		return done.Tokens, done.RecoveryCodes, nil
 	}
-	tokens, err := a.VerifyMFA(r.Context(), VerifyMFAParams{MFAToken: s.MFAToken, TOTPCode: totp, RecoveryCode: recovery})
+	tokens, err := a.VerifyMFA(r.Context(), VerifyMFAParams{MFAToken: s.MFAToken, TOTPCode: totp, RecoveryCode: recovery, TrustDevice: trust})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"reflect"
 	"time"
 
@@ -241,19 +242,21 @@ func (k kit) Diagnose(ctx context.Context) (host.Diagnosis, error) {
 	for i := range d.Keys {
 		d.Keys[i].Signs = d.Keys[i].ID == k.a.keys.Signing().ID
 	}
+	d.Clocks = []host.ClockDifference{}
 	if k.a.admin == nil {
 		return d, nil
 	}
-	start := time.Now()
+	start, before := time.Now(), k.a.now()
 	s, err := k.a.admin.Diagnose(ctx)
 	if err != nil {
 		return d, storeFailed(err)
 	}
 	d.Store.Response = time.Since(start).Seconds()
 	if d.Store.Now = timeOrNil(s.Now); d.Store.Now != nil {
-		ahead := time.Until(s.Now).Seconds()
+		ahead := s.Now.Sub(k.a.now()).Seconds()
 		d.Store.Ahead = &ahead
 	}
+	d.Clocks = k.clockDifferences(s.Now, before, k.a.now())
 	if s.Schema > 0 {
 		d.Store.Schema = &s.Schema
 	}
@@ -262,6 +265,33 @@ func (k kit) Diagnose(ctx context.Context) (host.Diagnosis, error) {
 	}
 	d.Feed = host.Feed{Following: s.Feeds, LookedAt: timeOrNil(s.FeedAt)}
 	return d, nil
+}
+
+// clockDifferences compares clocks. The store's clock, if it has one, was read between before
+// and after, so a slow answer is no difference.
+func (k kit) clockDifferences(stores, before, after time.Time) []host.ClockDifference {
+	list := []host.ClockDifference{}
+	add := func(with string, here, there time.Time) {
+		name, _ := os.Hostname() // without a name, the warning still has the clocks
+		list = append(list, host.ClockDifference{Instance: name, With: with, Here: here.UTC(), There: there.UTC(), Ahead: there.Sub(here).Seconds()})
+	}
+	if !stores.IsZero() {
+		here := stores
+		switch {
+		case stores.Before(before):
+			here = before
+		case stores.After(after):
+			here = after
+		}
+		k.a.clocks.Heard(stores.Sub(here), after)
+		if stores.Sub(here).Abs() > host.MaxClockDifference {
+			add(host.ClockOfStore, here, stores)
+		}
+	}
+	if here, there, ok := k.a.clocks.Refused(after); ok {
+		add(host.ClockOfToken, here, there)
+	}
+	return list
 }
 
 func timeOrNil(t time.Time) *time.Time {

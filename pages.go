@@ -62,7 +62,7 @@ func (a *Auth) showProblem(w http.ResponseWriter, r *http.Request, err error) er
 func (a *Auth) showProblemOn(w http.ResponseWriter, r *http.Request, err error, pg page) error {
 	e := a.logged(r, err)
 	writeErrorHeaders(w, e)
-	pg.Name, pg.Failure = "problem", e
+	pg.Name, pg.Failure, pg.MinLength = "problem", e, a.settings.now.Load().settings.PasswordMinLength
 	a.showAs(w, r, e.Status, pg)
 	return nil
 }
@@ -95,15 +95,15 @@ type page struct {
 	Home         string       // the application's start page, or ""
 	SignIn       string       // its sign-in page, or ""
 	Locale       string
-	Action       string   // where the form posts
-	Token        string   // of the link, hidden in the form
-	Address      string   // masked, except on confirm_sign_up
-	Failure      *Error   // sets Problem, Code and Reasons
-	Problem      string   // the error's text
-	Code         Code     // of the problem
-	OfLink       bool     // problem: the error is about a link
-	Reasons      []string // of weak_password
-	MinLength    int
+	Action       string         // where the form posts
+	Token        string         // of the link, hidden in the form
+	Address      string         // masked, except on confirm_sign_up
+	Failure      *Error         // sets Problem, Code and Reasons
+	Problem      string         // the error's text
+	Code         Code           // of the problem
+	OfLink       bool           // problem: the error is about a link
+	Reasons      []string       // of weak_password
+	MinLength    int            // of passwords
 	First        bool           // reset_password: the user has never had a password or a session
 	TypedCode    string         // type_code, link_elsewhere, confirm_sign_up: the user types it in the browser that requested it
 	TakesOver    bool           // confirm_sign_in: the sign-in deletes credentials that others have set up
@@ -126,9 +126,15 @@ type page struct {
 	StartsClean, AsksFactor bool   // accept_invitation: the account starts clean; it has to show its second factor
 	FormTarget              string // origin that the form's answer redirects to
 
+	TrustDays     int          // second_factor: days for which the device can be trusted; 0: no checkbox
+	Trust         bool         // second_factor: the checkbox is ticked
+	UsedCode      bool         // done: the sign-in used a recovery code
+	CodesLeft     int          // done with UsedCode: recovery codes that are left
+	CodesOf       int          // done with UsedCode: their number at first
+	NewCodes      string       // done with UsedCode: the page that creates new ones, or ""
 	Setup         *factorSetup // enrol: the new factor; nil: not yet created
 	RecoveryCodes []string     // recovery_codes
-	Next          template.URL // recovery_codes: where the browser goes afterwards; "": the start page
+	Next          template.URL // recovery_codes, done with UsedCode: where the browser goes afterwards; "": the start page
 }
 
 var pageNames = []string{"confirm_sign_in", "type_code", "confirm_email", "link_elsewhere", "confirm_sign_up", "reset_password", "accept_invitation", "secure_account", "first_owner", "second_factor", "enrol", "recovery_codes", "done", "problem"}

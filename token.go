@@ -103,7 +103,8 @@ func (a *Auth) buildTokens() error {
 	o := token.Options(c.tokens)
 	a.revoked = token.NewRevocations(o, a.now)
 	a.streams.log = a.revoked.KeepLog(o)
-	a.verifier = token.NewVerifier(a.keys, o, a.revoked, c.now)
+	a.clocks = token.NewClocks(c.log, "auth: access tokens are refused because the clocks of this instance and of the one that issued them differ")
+	a.verifier = token.NewVerifier(a.keys, o, a.revoked, a.clocks, c.now)
 	a.signer, err = token.NewSigner(a.keys, o, c.log)
 	return err
 }

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"html"
 	"net/http"
 	"net/http/httptest"
@@ -270,9 +271,15 @@ func TestMagicLinkAsksForFactor(t *testing.T) {
 						code, method, recovery = strings.ToUpper(recovery[0]), "recovery_code", recovery[1:]
 					}
 					b.press("code", code)
-					if to != "" && b.at != to {
+					switch {
+					case with != "app": // a redirect would not show how many are left
+						b.shows(200, fmt.Sprintf("Recovery codes left: %d of 10.", len(recovery)))
+						if to != "" && !strings.Contains(b.body, `class="go" href="`+to+`"`) {
+							t.Errorf("%s: the page does not lead on: %s", name, b.body)
+						}
+					case to != "" && b.at != to:
 						t.Errorf("%s: the browser is at %s", name, b.at)
-					} else if to == "" {
+					case to == "":
 						b.shows(200, "You are signed in")
 					}
 					c := b.signedIn()
@@ -333,6 +340,61 @@ func TestLinkFactorEnds(t *testing.T) {
 	}
 	b.press("code", o.appCode(secret))
 	b.shows(200, "You are signed in")
+}
+
+// Where devices can be trusted, the page offers it, with the time. The next link in this
+// browser then signs in without the factor; other browsers are asked. A recovery code makes no
+// device trusted.
+func TestLinkFactorTrustsDevice(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		for days, text := range map[int]string{0: "", 1: "do not ask again for a day", 30: "do not ask again for 30 days"} {
+			email := fmt.Sprintf("ada%d@example.com", days)
+			o := newOffice(t, st, inCookies(auth.WithMFA(auth.MFAOptions{TrustDevices: time.Duration(days) * 24 * time.Hour}))...)
+			_, secret, recovery := o.withFactor(email)
+			opens := func(b *linkBrowser) {
+				t.Helper()
+				o.Clock.Advance(2 * time.Minute)
+				seen := o.sent(email, auth.KindMagicLink)
+				o.must(ignored(o.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: email})))
+				for o.sent(email, auth.KindMagicLink) == seen {
+					o.settled()
+				}
+				b.open(o.Mail(t, email, auth.KindMagicLink).Link)
+				b.press()
+			}
+			b := o.browser()
+			opens(b)
+			b.shows(200, "authenticator app")
+			if offered := strings.Contains(b.body, `name="trust_device"`); offered != (days > 0) || !strings.Contains(b.body, text) {
+				t.Errorf("%d days: %s", days, b.body)
+			}
+			b.press("code", "000000", "trust_device", "1")
+			b.shows(422, `role="alert"`)
+			if ticked := strings.Contains(b.body, `value="1" checked`); ticked != (days > 0) {
+				t.Errorf("%d days: ticked %v", days, ticked)
+			}
+			b.press("code", recovery[0], "trust_device", "1")
+			b.shows(200, "You are signed in")
+			opens(b)
+			b.shows(200, "authenticator app")
+			b.press("code", o.appCode(secret))
+			b.shows(200, "You are signed in")
+			opens(b)
+			b.shows(200, "authenticator app") // the box was not ticked
+			o.Clock.Advance(time.Minute)
+			b.press("code", o.appCode(secret), "trust_device", "1")
+			b.shows(200, "You are signed in")
+			opens(b)
+			if days == 0 {
+				b.shows(200, "authenticator app")
+			} else {
+				b.shows(200, "You are signed in")
+			}
+			other := o.browser()
+			opens(other)
+			other.shows(200, "authenticator app")
+		}
+	})
 }
 
 // The first owner's link asks a session without the second factor of its account for it.

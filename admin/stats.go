@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -124,6 +125,8 @@ type Figure struct {
 type Warning struct {
 	Code  string `json:"code"`  // see Warnings
 	Count int64  `json:"count"` // occurrences in the period
+
+	Clocks []host.ClockDifference `json:"clocks,omitempty"` // of WarnClocksDiffer
 }
 
 // The warnings of an Overview.
@@ -133,6 +136,7 @@ const (
 	WarnTokensReused    = "tokens_reused" //nolint:gosec // no credentials
 	WarnEventsLost      = "events_lost"   // from the audit log, by the answering instance, since it started
 	WarnKeysAgeing      = "keys_ageing"   // number of secret keys that are older than KeyAgeing, see Diagnostics
+	WarnClocksDiffer    = "clocks_differ" // number of clocks that differ from the answering instance's now, see Diagnostics
 )
 
 // Periods returns the periods that Overview accepts, by their names on the wire.
@@ -173,8 +177,15 @@ func (m *Admin) Overview(ctx context.Context, who Actor, p OverviewParams) (Over
 	}
 	for _, code := range []string{WarnMessagesFailing, WarnLimitsHit, WarnTokensReused, WarnEventsLost, WarnKeysAgeing} {
 		if sums[code] > 0 {
-			o.Warnings = append(o.Warnings, Warning{code, sums[code]})
+			o.Warnings = append(o.Warnings, Warning{Code: code, Count: sums[code]})
 		}
+	}
+	health, err := m.kit.Diagnose(ctx)
+	if err != nil {
+		return Overview{}, err
+	}
+	if n := len(health.Clocks); n > 0 {
+		o.Warnings = append(o.Warnings, Warning{Code: WarnClocksDiffer, Count: int64(n), Clocks: health.Clocks})
 	}
 	return o, nil
 }

@@ -136,10 +136,24 @@ type OverviewTotals struct {
 	WithFactor Total `json:"with_factor"`
 }
 
+// ClockDifference is an object of the admin API. A difference between the clock of an
+// instance and another one: more than 5 seconds from the store's, or so much that an
+// access token was refused for it alone within the last hour.
+type ClockDifference struct {
+	AheadBy  float64   `json:"ahead_by"` // Seconds by which the other clock is ahead, at least.
+	Here     time.Time `json:"here"`     // By the instance's clock.
+	Instance string    `json:"instance"` // Host name of the instance that answers.
+	There    time.Time `json:"there"`    // By the other clock at that moment.
+	// The other clock: the store's, or that of the instance that issued a refused access
+	// token. One of "store", "token".
+	With string `json:"with"`
+}
+
 // OverviewWarning is one of Overview.Warnings.
 type OverviewWarning struct {
+	Clocks []ClockDifference `json:"clocks"` // Of clocks_differ.
 	// One of "messages_failing", "limits_hit", "tokens_reused", "events_lost",
-	// "keys_ageing".
+	// "keys_ageing", "clocks_differ".
 	Code  string `json:"code"`
 	Count int    `json:"count"`
 }
@@ -274,6 +288,7 @@ type Diagnostics struct {
 	// Secret keys that are live, the oldest texts first, at most 50.
 	APIKeys []DiagnosticsAPIKey `json:"api_keys"`
 	Client  DiagnosticsClient   `json:"client"`
+	Clocks  []ClockDifference   `json:"clocks"`
 	Feed    DiagnosticsFeed     `json:"feed"`
 	Keys    []DiagnosticsKey    `json:"keys"`
 	Mail    DiagnosticsMail     `json:"mail"`

@@ -12,6 +12,7 @@ import (
 
 	"github.com/authmount/auth/internal/apikey"
 	"github.com/authmount/auth/internal/outbound"
+	"github.com/authmount/auth/internal/token"
 )
 
 // Option configures NewVerifier, NewClient or NewAdmin. The comment of each option
@@ -38,7 +39,8 @@ type config struct {
 	retries int
 	apiKey  string
 
-	secretKey string // of a verifier
+	clocks    *token.Clocks // of a verifier
+	secretKey string        // of a verifier
 	store     TokenStore
 	origins   []string
 	device    string

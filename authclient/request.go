@@ -232,6 +232,7 @@ func (w *wire) compareClocks(ctx context.Context, h http.Header) {
 	}
 	age, _ := strconv.Atoi(h.Get("Age"))
 	server, here := date.Add(time.Duration(age)*time.Second), w.now()
+	w.clocks.Heard(server.Sub(here), here)
 	if here.Sub(server).Abs() > clockWarning && !w.clockLogged.Swap(true) {
 		w.log.WarnContext(ctx, "authclient: the clocks of this machine and of the server differ, so tokens may be refused", "here", here.UTC(), "server", server.UTC())
 	}

@@ -81,6 +81,7 @@ func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, er
 		return nil, err
 	}
 	c.retries = 0
+	c.clocks = token.NewClocks(c.log, "authclient: access tokens are refused because the clocks of this machine and of the server differ")
 	v := &Verifier{wire: newWire(c), keyCache: newKeyCache(), issuer: c.issuer}
 	v.revoked = token.NewRevocations(token.Options{Life: token.MaxLife}, v.Now) // the longest possible, because the server's is not known
 	if err := v.wait(ctx, v.read()); err != nil && !c.late {
@@ -362,7 +363,7 @@ func (v *Verifier) fetch(ctx context.Context) error {
 		}
 		c := v.wire.config
 		o := token.Options{Issuer: issuer, Audience: c.audience, TokenType: c.tokType, Remember: c.remember}
-		v.core.Store(token.NewVerifier(ring, o, v.revoked, c.now))
+		v.core.Store(token.NewVerifier(ring, o, v.revoked, c.clocks, c.now))
 	}
 	v.issuer, v.jwks = issuer, string(set)
 	v.readAt.Store(v.wire.now().UnixNano())

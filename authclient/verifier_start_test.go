@@ -136,6 +136,59 @@ func TestClocksThatDifferAreLogged(t *testing.T) {
 	}
 }
 
+// A token that is refused only because the clocks differ is logged once, with both clocks. A
+// token that has really expired is not, and neither is one that another key signed.
+func TestTokensRefusedForTheClockAreLogged(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	token := accessToken(t, signedIn(t, s, "ada@example.com"))
+	foreign := accessToken(t, signedIn(t, newService(t), "ada@example.com"))
+	for name, c := range map[string]struct {
+		ahead  time.Duration // of this machine's clock
+		later  time.Duration // that pass on both
+		token  string
+		status int
+		logged int
+	}{
+		"in step":            {0, 0, token, 200, 0},
+		"20 seconds behind":  {-20 * time.Second, 0, token, 200, 0},
+		"50 seconds behind":  {-50 * time.Second, 0, token, 401, 1},
+		"20 minutes ahead":   {20 * time.Minute, 0, token, 401, 1},
+		"expired":            {0, 20 * time.Minute, token, 401, 0},
+		"expired, and ahead": {20 * time.Minute, 20 * time.Minute, token, 401, 0},
+		"another service's":  {-3 * time.Minute, 0, foreign, 401, 0},
+	} {
+		var log bytes.Buffer
+		issued := s.clock.Now()
+		s.set(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			w.Header().Set("Date", issued.Add(c.later).UTC().Format(http.TimeFormat))
+			next.ServeHTTP(w, r)
+		})
+		v, err := NewVerifier(t.Context(), s.url, WithLogger(slog.New(slog.NewTextHandler(&log, nil))), func(own *config) {
+			own.now = func() time.Time { return issued.Add(c.ahead + c.later) }
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+			r.Header.Set("Authorization", "Bearer "+c.token)
+			w := httptest.NewRecorder()
+			v.Require(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+			if w.Code != c.status {
+				t.Errorf("%s: status %d", name, w.Code)
+			}
+		}
+		text := log.String()
+		if got := strings.Count(text, "authclient: access tokens are refused because the clocks"); got != c.logged || strings.Contains(text, c.token) {
+			t.Errorf("%s: %d lines: %s", name, got, text)
+		}
+		if c.logged > 0 && (!strings.Contains(text, "here="+issued.Add(c.ahead).UTC().Format("2006-01-02T15:04:05")) || !strings.Contains(text, "issuer="+issued.UTC().Format("2006-01-02T15:04:05"))) {
+			t.Errorf("%s: the clocks are missing: %s", name, text)
+		}
+	}
+}
+
 // Printed by value or by pointer, an error does not show the token of the second factor.
 func TestErrorsHideTheToken(t *testing.T) {
 	t.Parallel()

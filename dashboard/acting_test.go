@@ -7,9 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/axetest"
+	"github.com/authmount/auth/internal/browsertest"
 	"github.com/authmount/auth/pages"
 )
 
@@ -282,5 +287,50 @@ func TestActingInTheAccount(t *testing.T) {
 	b.want(http.StatusOK, "owner@example.com")
 	if strings.Contains(b.text(), "In the application") {
 		t.Error("the user has ended it, and the dashboard says otherwise")
+	}
+}
+
+// The page that goes on as a user, and the one that refuses another browser, are accessible.
+func TestActAccessibility(t *testing.T) {
+	t.Parallel()
+	axe := axetest.Source(t)
+	o, ada := actingOffice(t)
+	ctx := o.window("owner@example.com", true)
+	look := func(name string) {
+		t.Helper()
+		axetest.Check(ctx, t, axe, name, axetest.Looks(), func(look string) chromedp.Action { return browsertest.Shot(t, look) })
+	}
+	browsertest.Do(ctx, t, chromedp.Navigate(o.url+"/dashboard/users/"+ada+"/impersonate"), browsertest.Type("[name=reason]", "ticket 7"+kb.Enter), browsertest.Visible("a[href*='code=']"))
+	var link string
+	browsertest.Do(ctx, t, chromedp.Evaluate(`document.querySelector("a[href*='code=']").href`, &link))
+	browsertest.Do(ctx, t, chromedp.Navigate(link), browsertest.Until(`document.body.textContent.includes('Continue as this user')`))
+	look("act")
+	browsertest.Do(ctx, t, browsertest.Click("main form button"), browsertest.Until(`location.pathname === '/notes'`), chromedp.Navigate(link), browsertest.Until(`location.pathname === '/account/act' && document.readyState === 'complete'`))
+	look("act-over")
+}
+
+// Acting as a user who needs a second factor shows none: the session stays below AAL2, and
+// routes that require it stay closed.
+func TestActWithRequiredFactor(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{}, auth.WithSettings(auth.Settings{MFARequiredFor: []string{"editor"}}))
+	o.mux.Handle("/account/", pages.Must(o.Auth, pages.Options{Home: "/notes"}))
+	var got *auth.Claims
+	show := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = auth.ClaimsFrom(r.Context()) })
+	o.mux.Handle("/notes", o.RequirePage(show))
+	o.mux.Handle("/vault", o.RequirePage(show, auth.AAL2()))
+	if err := o.adm.EnsureRole(t.Context(), admin.System("test").Accepting(), admin.CreateRoleParams{Name: "editor", Permissions: []string{"notes.write"}}); err != nil {
+		t.Fatal(err)
+	}
+	ada := o.user("ada@example.com", "editor").ID
+	b := o.signedIn("owner@example.com")
+	b.get(b.begin(ada, url.Values{}))
+	b.post(b.at.Path, b.form())
+	if got == nil || got.UserID != ada || got.Impersonator == nil || got.AAL != "aal1" {
+		t.Errorf("claims %+v", got)
+	}
+	got = nil
+	if b.get("/vault"); got != nil {
+		t.Error("acting passes a second factor")
 	}
 }

@@ -14,8 +14,11 @@ func showDiagnostics(v *visit) (*page, error) {
 		return nil, err
 	}
 	p := &page{Title: v.t("Diagnostics"), Under: v.t("As seen by the instance that answered.")}
+	for _, text := range v.clocks(o) {
+		p.Blocks = append(p.Blocks, block{Warn: true, Text: text})
+	}
 	store, client, mail, settings, feed := o.of("store"), o.of("client"), o.of("mail"), o.of("settings"), o.of("feed")
-	p.Blocks = []block{
+	p.Blocks = append(p.Blocks, []block{
 		{Title: v.t("Store"), Facts: []fact{
 			v.fact("Clock of this instance", cell{Time: o.time("now")}),
 			v.fact("The store's clock is ahead by", cell{Text: seconds(store, "ahead_by")}),
@@ -40,7 +43,7 @@ func showDiagnostics(v *visit) (*page, error) {
 		{Title: v.t("Sign-outs everywhere"), Facts: []fact{
 			v.fact("Change feeds followed", cell{Text: thousands(feed.num("following"))}), v.fact("Last viewed", v.when(feed, "looked_at")),
 		}},
-	}
+	}...)
 	keys := &table{Name: v.t("Signing keys"), Columns: v.columns("Id", "Algorithm", "Use"), Empty: v.t("None.")}
 	for _, k := range o.list("keys") {
 		use := v.t("Verifies")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/authmount/auth/admin"
@@ -76,8 +77,24 @@ func (v *visit) warnings(o object) []block {
 			b.Link = &link{Text: v.t("To the failures"), To: v.path("/audit?outcome=failed")}
 		case "tokens_reused":
 			b.Link = &link{Text: v.t("To the audit log"), To: v.path("/audit?action=refresh_token.*")}
+		case "clocks_differ":
+			b.Text = strings.Join(v.clocks(w), " ")
+			b.Link = &link{Text: v.t("To the diagnostics"), To: v.path("/diagnostics")}
 		}
 		list = append(list, b)
+	}
+	return list
+}
+
+// clocks describes the clocks that differ from the clock of the instance that answered.
+func (v *visit) clocks(o object) (list []string) {
+	for _, c := range o.list("clocks") {
+		values := []any{"instance", cmp.Or(c.str("instance"), "?"), "here", iso(c.time("here")), "there", iso(c.time("there"))}
+		if c.str("with") == "token" {
+			list = append(list, v.t("Access tokens were refused because clocks differ. Clock of the instance {instance}: {here}. Clock of the token's issuer: {there}.", values...))
+		} else {
+			list = append(list, v.t("Clocks differ. Clock of the instance {instance}: {here}. The store's clock: {there}.", values...))
+		}
 	}
 	return list
 }

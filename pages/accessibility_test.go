@@ -82,6 +82,7 @@ func TestAccessibility(t *testing.T) {
 			"codes by mail":       {walk: looksAtMailCodes},
 			"codes by text":       {walk: looksAtTextCodes},
 			"links":               {walk: looksAtLinks},
+			"the factor of links": {[]auth.Option{auth.WithMFA(auth.MFAOptions{TrustDevices: 30 * 24 * time.Hour, RequiredFor: func(u auth.User) bool { return u.Email == "ben@example.com" }})}, looksAtLinkFactor},
 			"a factor one has to": {[]auth.Option{auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return true }})}, looksAtForced},
 		} {
 			t.Run(lang+" "+name, func(t *testing.T) {
@@ -265,4 +266,48 @@ func looksAtForced(l *looker) {
 	l.look("forced")
 	l.press()
 	l.look("forced-enrol")
+}
+
+// looksAtLinkFactor checks the page on which a sign-in by link asks for its second factor, and
+// the pages with recovery codes that follow.
+func looksAtLinkFactor(l *looker) {
+	who, _, recovery := l.withFactor(l.t, address)
+	link := func(email string) {
+		l.Clock.Advance(2 * time.Minute)
+		l.Inbox.Clear()
+		if _, err := l.SendMagicLink(l.t.Context(), auth.SendMagicLinkParams{Email: email}); err != nil {
+			l.t.Fatal(err)
+		}
+		l.opens(email, auth.KindMagicLink)
+		l.press()
+	}
+	link(address)
+	l.look("link-factor")
+	l.press(browsertest.Click("input[name=trust_device]"), browsertest.Type("#code", "000000"))
+	l.look("link-factor-refused")
+	l.press(browsertest.Type("#code", recovery[0]))
+	l.look("link-codes-left")
+	l.submit(browsertest.Click("a[href='/account/second-factor']"))
+	l.look("factor-codes-left")
+	for _, c := range recovery[1:8] {
+		if _, err := l.StepUp(l.t.Context(), auth.StepUpParams{Caller: auth.Caller{UserID: who.User.ID, SessionID: who.SessionID}, RecoveryCode: c}); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	l.open("/account/")
+	l.look("account-few-codes")
+
+	l.another()
+	if _, err := l.ImportUser(l.t.Context(), auth.ImportUserParams{Email: "ben@example.com", EmailVerified: true}); err != nil {
+		l.t.Fatal(err)
+	}
+	link("ben@example.com")
+	l.look("link-enrol-begin")
+	l.press()
+	l.look("link-enrol")
+	secret := l.value("input[name=secret]")
+	l.press(browsertest.Type("#code", "000000"))
+	l.look("link-enrol-refused")
+	l.press(browsertest.Type("#code", code(l.t, l.site, secret)))
+	l.look("link-recovery-codes")
 }

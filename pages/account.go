@@ -18,6 +18,11 @@ func showAccount(v *visit) error {
 	v.Wide = true
 	v.Providers = v.p.providers(v.Settings.Providers, v.user.Identities)
 	v.Deletable = v.p.a.Settings(v.ctx).AccountDeletion.On() && !v.isActing()
+	if !v.isActing() {
+		if err := v.countCodes(); err != nil {
+			return err
+		}
+	}
 	if _, entered := v.values["full_name"]; !entered {
 		v.values["full_name"] = v.User.FullName
 	}

@@ -56,10 +56,11 @@ func (s *served) open(path string) {
 	s.do(chromedp.Navigate(s.url + path))
 }
 
-// at waits for the page at a path.
+// at waits for the page at a path, and until it has set the focus: the browser reports a field
+// that gets it before.
 func (s *served) at(path string) {
 	s.t.Helper()
-	s.do(browsertest.Until(`location.pathname === '` + path + `' && document.readyState === 'complete'`))
+	s.do(browsertest.Until(`location.pathname === '` + path + `' && document.readyState === 'complete' && (!document.querySelector('[autofocus]') || document.activeElement !== document.body)`))
 }
 
 // tab presses Tab until the selected element has the focus.

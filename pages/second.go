@@ -8,6 +8,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/address"
+	"github.com/authmount/auth/store"
 )
 
 func showSecond(v *visit) error {
@@ -130,12 +131,34 @@ func (v *visit) keepSetup() error {
 func showFactor(v *visit) error {
 	if v.user.MFAEnabled {
 		v.Page = "factor"
-		return nil
+		return v.countCodes()
 	}
 	if !v.Settings.Methods.TOTP {
 		return auth.Reject(auth.CodeMethodDisabled, "")
 	}
 	return v.keepSetup()
+}
+
+// allCodes is the number of recovery codes that are created, and fewCodes the number from
+// which on the account warns.
+const (
+	allCodes = 10
+	fewCodes = 3
+)
+
+// countCodes counts the recovery codes of an account with a second factor.
+func (v *visit) countCodes() error {
+	s, ok := store.Capability[store.FactorStore](v.p.kit.Store())
+	if !ok || !v.user.MFAEnabled {
+		return nil
+	}
+	f, err := s.Factors(v.ctx, v.user.ID)
+	if err != nil {
+		return v.p.kit.StoreError(err)
+	}
+	v.CodesLeft = v.texts.Of("factor.codes_left", "n", f.RecoveryLeft, "all", allCodes)
+	v.FewCodes = f.RecoveryLeft <= fewCodes
+	return nil
 }
 
 func postFactor(v *visit) (string, error) {

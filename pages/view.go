@@ -39,10 +39,11 @@ type View struct {
 	Settings auth.PublicSettings
 
 	// Errors and notices
-	Failed  bool     // the page shows an error
-	Problem string   // text of an error that belongs to no field
-	Reasons []string // details of the error
-	Notice  string   // text about a completed action
+	Failed   bool     // the page shows an error
+	Problem  string   // text of an error that belongs to no field
+	Reasons  []string // details of the error
+	Notice   string   // text about a completed action
+	NewCodes string   // page to create recovery codes, if the notice is about those that are left
 
 	// sign_in, sign_up, send_code
 	LoginLabel string     // key of the label: label.email or label.email_or_phone
@@ -75,6 +76,8 @@ type View struct {
 	Devices   []Device
 	Deletable bool
 	Withheld  string // names of the user's roles that wait for the second factor, or ""
+	CodesLeft string // account, factor: text about the recovery codes that are left, or ""
+	FewCodes  bool   // account, factor: only few are left
 	Provider  string // leaving: the provider's label
 
 	values  map[string]string   // entered values by field
@@ -204,13 +207,13 @@ func (p *Pages) providers(on []string, linked []auth.Identity) []Provider {
 func sample() *View {
 	const address = "ada@example.com"
 	return &View{
-		Action: "/", Query: "?return_to=%2F", Briefly: "?remember=false", SignedIn: true, Acting: address, Wide: true, Next: "/", Problem: "-", Reasons: []string{"-"}, Notice: "-",
+		Action: "/", Query: "?return_to=%2F", Briefly: "?remember=false", SignedIn: true, Acting: address, Wide: true, Next: "/", Problem: "-", Reasons: []string{"-"}, Notice: "-", NewCodes: "/",
 		Settings:   auth.PublicSettings{Enabled: true, SignupEnabled: true, Methods: auth.EnabledMethods{Password: true, MagicLink: true, PhoneOTP: true, OAuth: true, TOTP: true}},
 		LoginLabel: "label.email", LoginType: "email", Providers: []Provider{{Name: "google", Label: "Google", Linked: true, Email: address}}, OtherWays: true, Remember: true, Again: true,
 		MinLength: 8, Message: "check_mail.forgot", Channel: "mail", Address: address, SendAgain: "/",
 		Recovery: true, TrustDays: 1, Trust: true, Forced: true, Setup: &Setup{Secret: "A", Spaced: "A", QRCode: "data:,"},
 		RecoveryCodes: []string{"a"}, ContinueTo: "/", User: User{Email: address, Phone: "+15550100", FullName: "Ada", MFAEnabled: true},
-		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, Withheld: "editor", Provider: "Google", ActAs: address, ActCode: "a",
+		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, Withheld: "editor", CodesLeft: "-", FewCodes: true, Provider: "Google", ActAs: address, ActCode: "a",
 		values: map[string]string{}, errors: map[string]string{"email": "-", "code": "-", "password": "-"}, reasons: map[string][]string{"password": {"-"}},
 	}
 }

@@ -171,7 +171,10 @@ func (v *visit) redirect(to string) {
 func (v *visit) render(status int) error {
 	if v.r.Method != http.MethodHead {
 		if v.flow.Notice != "" {
-			v.Notice = v.texts.Of("notice."+v.flow.Notice, "n", v.flow.Count)
+			v.Notice = v.texts.Of("notice."+v.flow.Notice, "n", v.flow.Count, "all", allCodes)
+			if v.flow.Notice == "codes_left" {
+				v.NewCodes = v.p.path("/second-factor")
+			}
 		}
 		if v.flow.Error != "" && v.Problem == "" {
 			v.Problem = v.texts.Or("error."+string(v.flow.Error), "error.internal")

@@ -1,13 +1,16 @@
 package pages_test
 
 import (
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pquerna/otp/totp"
+	"golang.org/x/net/html"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
@@ -169,6 +172,57 @@ func enrol(t *testing.T, b *browser) (secret string, recovery []string) {
 		t.Fatalf("%d recovery codes: %s", len(recovery), p.text())
 	}
 	return secret, recovery
+}
+
+// withFactor creates an account with an authenticator app.
+func (s *site) withFactor(t *testing.T, email string) (who *authtest.SignedIn, secret string, recovery []string) {
+	t.Helper()
+	who = s.LoginAs(t, email)
+	by := auth.Caller{UserID: who.User.ID, SessionID: who.SessionID}
+	setup, err := s.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: by})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := s.EnableTOTP(t.Context(), auth.EnableTOTPParams{Caller: by, TOTPCode: code(t, s, setup.Secret)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return who, setup.Secret, done.RecoveryCodes
+}
+
+// After a recovery code, the account says how many are left, and leads to the page that
+// creates new ones. It warns when there are few. An account without a factor has none.
+func TestRecoveryCodesLeft(t *testing.T) {
+	s := newSite(t, pages.Options{})
+	b := s.browser(t)
+	b.signIn(address)
+	if p := b.open("/account/"); strings.Contains(p.text(), "Recovery codes left") {
+		t.Error(p.text())
+	}
+	b.open("/account/second-factor")
+	_, recovery := enrol(t, b)
+	if p := b.open("/account/"); !strings.Contains(p.text(), "Recovery codes left: 10 of 10") {
+		t.Error(p.text())
+	}
+	for i, c := range recovery[:8] {
+		b = s.browser(t)
+		b.open("/account/sign-in")
+		b.submit("login", address, "password", password)
+		b.open("/account/sign-in/second?with=recovery")
+		b.submit("with", "recovery", "code", c)
+		p := b.open("/account/")
+		left := fmt.Sprintf("Recovery codes left: %d of 10", 9-i)
+		if strings.Count(p.text(), left) != 2 || !strings.Contains(p.text(), left+". New recovery codes") { // in the notice and in the list
+			t.Fatalf("%s: %s", left, p.text())
+		}
+		p = b.open("/account/")
+		if few := slices.ContainsFunc(p.all("span"), func(n *html.Node) bool { return attr(n, "class") == "tag" && textOf(n) == left }); strings.Count(p.text(), left) != 1 || few != (9-i <= 3) {
+			t.Errorf("%s, few: %v: %s", left, few, p.text())
+		}
+		if p := b.open("/account/second-factor").want(t, 200, "/account/second-factor", "Second factor"); !strings.Contains(p.text(), left) {
+			t.Error(p.text())
+		}
+	}
 }
 
 func TestSecondFactor(t *testing.T) {

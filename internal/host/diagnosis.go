@@ -13,7 +13,29 @@ type Diagnosis struct {
 	Keys     []KeyInfo     `json:"keys"`
 	Settings SettingsAt    `json:"settings"`
 	Feed     Feed          `json:"feed"`
+
+	Clocks []ClockDifference `json:"clocks"` // empty: none is known
 }
+
+// ClockDifference is a difference between the clock of an instance and another one that is
+// large enough for a warning: more than MaxClockDifference from the store, or so much that an
+// access token was refused for it alone in the last hour.
+type ClockDifference struct {
+	Instance string    `json:"instance"` // host name of the instance
+	With     string    `json:"with"`     // ClockOfStore or ClockOfToken
+	Here     time.Time `json:"here"`     // by the instance's clock
+	There    time.Time `json:"there"`    // by the other clock at that moment
+	Ahead    float64   `json:"ahead_by"` // seconds by which the other clock is ahead, at least
+}
+
+// MaxClockDifference is the difference to the store's clock without a warning.
+const MaxClockDifference = 5 * time.Second
+
+// The other clocks of a ClockDifference.
+const (
+	ClockOfStore = "store"
+	ClockOfToken = "token" // of the instance that issued a refused access token
+)
 
 // StoreHealth is the part of a Diagnosis about the store.
 type StoreHealth struct {

@@ -21,6 +21,7 @@ type Verifier struct {
 	parser  *jwt.Parser
 	cache   *tokencache.Cache[*verified]
 	revoked *Revocations
+	clocks  *Clocks
 	now     func() time.Time
 }
 
@@ -32,14 +33,14 @@ type verified struct {
 
 // NewVerifier returns a verifier with the issuer's keys. Its cache of verified tokens
 // starts empty, because a token that another verifier accepted may be signed with a key
-// that was removed.
-func NewVerifier(ring *keys.Ring, o Options, revoked *Revocations, now func() time.Time) *Verifier {
+// that was removed. revoked and clocks may be shared with other verifiers; clocks may be nil.
+func NewVerifier(ring *keys.Ring, o Options, revoked *Revocations, clocks *Clocks, now func() time.Time) *Verifier {
 	n := o.Remember
 	if n == 0 {
 		n = DefaultRemember
 	}
 	return &Verifier{
-		ring: ring, options: o, revoked: revoked, now: now, cache: tokencache.New[*verified](n),
+		ring: ring, options: o, revoked: revoked, clocks: clocks, now: now, cache: tokencache.New[*verified](n),
 		parser: jwt.NewParser(
 			jwt.WithValidMethods([]string{"ES256", "RS256", "EdDSA", "HS256"}),
 			jwt.WithIssuer(o.Issuer),
@@ -94,6 +95,13 @@ func (v *Verifier) check(text string) (*verified, error) {
 	if _, err := v.parser.ParseWithClaims(text, &wire, v.verificationKey); err != nil {
 		if iss, _ := wire.GetIssuer(); errors.Is(err, errUnknownKey) && iss == v.options.Issuer {
 			return nil, ErrOtherKey
+		}
+		if errors.Is(err, jwt.ErrTokenInvalidClaims) { // the signature is valid
+			var notBefore time.Time
+			if nbf, err := wire.GetNotBefore(); err == nil && nbf != nil {
+				notBefore = nbf.UTC()
+			}
+			v.clocks.refused(t, notBefore, now, err)
 		}
 		return nil, &refusal{ErrInvalid, err}
 	}

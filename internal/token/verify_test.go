@@ -46,7 +46,7 @@ func testSigner(t *testing.T, secret string, o Options) *Signer {
 // before any signature is checked.
 func TestKeyIsPinnedToItsAlgorithm(t *testing.T) {
 	ring := testRing(t, testSecret)
-	v := NewVerifier(ring, Options{}, nil, time.Now)
+	v := NewVerifier(ring, Options{}, nil, nil, time.Now)
 	header := map[string]any{"kid": ring.Signing().ID, "typ": typeAccess}
 	for method, ok := range map[jwt.SigningMethod]bool{
 		jwt.SigningMethodES256: true, jwt.SigningMethodHS256: false, jwt.SigningMethodRS256: false, jwt.SigningMethodEdDSA: false, jwt.SigningMethodNone: false,
@@ -74,7 +74,7 @@ func TestVerifierWithOtherKeys(t *testing.T) {
 	}
 	clock := func() time.Time { return now }
 	revoked := NewRevocations(o, clock)
-	with := func(secret string) *Verifier { return NewVerifier(testRing(t, secret), o, revoked, clock) }
+	with := func(secret string) *Verifier { return NewVerifier(testRing(t, secret), o, revoked, nil, clock) }
 	v := with(one)
 	good, ended := token(one, "s1"), token(one, "s2")
 	want, err := v.Verify(good)
@@ -112,7 +112,7 @@ func TestVerifierWithOtherKeys(t *testing.T) {
 	if c, err := other.Verify(token(two, "s3")); err != nil || c.SessionID != "s3" {
 		t.Errorf("by the new key: %+v, %v", c, err)
 	}
-	elsewhere := NewVerifier(testRing(t, two), Options{Issuer: "https://other.test"}, revoked, clock)
+	elsewhere := NewVerifier(testRing(t, two), Options{Issuer: "https://other.test"}, revoked, nil, clock)
 	if _, err := elsewhere.Verify(good); !errors.Is(err, ErrInvalid) || errors.Is(err, ErrOtherKey) || !errors.Is(err, errUnknownKey) {
 		t.Errorf("a token in another's name: %v", err)
 	}

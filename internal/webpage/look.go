@@ -16,6 +16,7 @@ type Look struct {
 	Accent string // "#rrggbb"; default: blue
 	Home   string // start page
 	SignIn string // sign-in page
+	Factor string // page of the second factor, which creates recovery codes
 }
 
 // Check returns an error for an invalid logo or colour.

@@ -3,6 +3,7 @@ package signin_test
 import (
 	"encoding/json"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -73,7 +74,13 @@ type entryPoint struct {
 	name   string
 	within bool // it continues a session
 	raises bool // it completes a second factor
+	pages  bool // it is a page's form, or leads a browser back; the session is in cookies
 	call   func(a *adas) *harness.Answer
+}
+
+// posts sends the form of a link's page.
+func (a *adas) posts(path string, form url.Values) *harness.Answer {
+	return a.Do("POST", path, form.Encode(), harness.Form, harness.Browser, harness.Header{Name: "Sec-Fetch-Site", Value: "same-origin"})
 }
 
 // entryPoints are the ways to tokens, by route.
@@ -85,6 +92,9 @@ func entryPoints() map[string][]entryPoint {
 	}
 	callback := []entryPoint{
 		{name: "signs in", call: func(a *adas) *harness.Answer { return a.returns("") }},
+		{name: "signs a browser in", pages: true, call: func(a *adas) *harness.Answer {
+			return a.returns("redirect_to=" + url.QueryEscape("https://auth.test/in"))
+		}},
 		{name: "links an identity", within: true, call: func(a *adas) *harness.Answer {
 			to := a.cookies.Link("github", a.session, map[string]any{})
 			a.idp.SignsIn(harness.Ada)
@@ -129,6 +139,23 @@ func entryPoints() map[string][]entryPoint {
 				m := a.AskByMail(harness.Ada.Email, nil)
 				return a.ByCode(harness.Ada.Email, m.Code, m.Request, nil)
 			}},
+			{name: "by the link's page", pages: true, call: func(a *adas) *harness.Answer {
+				return a.posts("/magic-link/verify", url.Values{"token": {a.magic(nil)}})
+			}},
+			{name: "by the link of an operator", pages: true, call: func(a *adas) *harness.Answer {
+				sent, err := a.SendMagicLink(a.T.Context(), auth.SendMagicLinkParams{Email: harness.Ada.Email})
+				if err != nil {
+					a.T.Fatal(err, sent)
+				}
+				return a.posts("/magic-link/verify", url.Values{"token": {a.LinkToken(harness.Ada.Email, auth.KindMagicLink)}})
+			}},
+			{name: "signs a newcomer up", pages: true, call: func(a *adas) *harness.Answer {
+				return a.posts("/magic-link/verify", url.Values{"token": {a.MagicLink("new@example.com", nil)}})
+			}},
+			{name: "by the page of the factor", pages: true, raises: true, call: func(a *adas) *harness.Answer {
+				first := a.posts("/magic-link/verify", url.Values{"token": {a.magic(nil)}})
+				return a.factorPage(first)
+			}},
 		},
 		"POST /otp/verify": {
 			{name: "signs in", call: func(a *adas) *harness.Answer {
@@ -147,6 +174,9 @@ func entryPoints() map[string][]entryPoint {
 				token := a.Invited("new@example.com", auditor)
 				return a.Do("POST", "/invitations/accept", map[string]any{"token": token, "password": "a new long password"})
 			}},
+			{name: "of a newcomer on its page", pages: true, call: func(a *adas) *harness.Answer {
+				return a.posts("/invitations/accept", url.Values{"token": {a.Invited("new@example.com", auditor)}, "password": {"a new long password"}})
+			}},
 		},
 		"POST /me/confirm": {
 			{name: "by password", within: true, call: func(a *adas) *harness.Answer {
@@ -160,6 +190,30 @@ func entryPoints() map[string][]entryPoint {
 			return a.Do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": a.Code(setup.Secret, 0)}, harness.Bearer(token))
 		}}},
 	}
+}
+
+// factorPage sends the form of the page on which a sign-in by link waits for its factor, and
+// sets the factor up first if it has to.
+func (a *adas) factorPage(waiting *harness.Answer) *harness.Answer {
+	var sent []string
+	for _, c := range (&http.Response{Header: waiting.Header}).Cookies() {
+		if strings.HasSuffix(c.Name, "factor") && c.Value != "" {
+			sent = append(sent, c.Name+"="+c.Value)
+		}
+	}
+	if len(sent) != 1 || waiting.Location().Path != "/auth/v1/magic-link/verify" {
+		a.T.Fatalf("no sign-in waits: %d %v", waiting.Status, waiting.Header)
+	}
+	post := func(form string) *harness.Answer {
+		return a.Do("POST", "/magic-link/verify", form, harness.Form, harness.Browser, harness.Header{Name: "Sec-Fetch-Site", Value: "same-origin"}, harness.Cookies(sent...))
+	}
+	if a.secret != "" {
+		return post("code=" + a.Later(a.secret))
+	}
+	page := string(post("do=begin").Want(200).Body)
+	_, after, _ := strings.Cut(page, `name="secret" value="`)
+	secret, _, _ := strings.Cut(after, `"`)
+	return post("do=enable&secret=" + secret + "&code=" + a.Code(secret, 0))
 }
 
 // routesWithTokens returns the routes of the document that answer with an access token.
@@ -219,7 +273,7 @@ func TestNoEndpointOmitsARequiredFactor(t *testing.T) {
 			for _, required := range []string{"of nobody", "of everybody", "of the account", "of a role"} {
 				for _, enrolled := range []bool{false, true} {
 					due := enrolled || required != "of nobody"
-					if e.within && enrolled || e.raises && (!due || enrolled != strings.HasPrefix(e.name, "signs in")) {
+					if e.within && enrolled || e.raises && (!due || !e.pages && enrolled != strings.HasPrefix(e.name, "signs in")) {
 						continue // there is no such session: an enrolment ends the others
 					}
 					name := pattern + " " + e.name + ", required " + required
@@ -242,7 +296,11 @@ func omits(t *testing.T, e entryPoint, required string, enrolled bool) {
 	if required == "of a role" {
 		settings.MFARequiredFor = []string{auditor}
 	}
-	a := newAdas(t, enrolled, auth.WithSettings(settings), auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return due && required == "of everybody" }}))
+	opts := []auth.Option{auth.WithSettings(settings), auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return due && required == "of everybody" }})}
+	if e.pages {
+		opts = append(opts, auth.WithCookies(auth.CookieOptions{}), auth.WithRedirectURLs("https://auth.test/in"))
+	}
+	a := newAdas(t, enrolled, opts...)
 	due = true
 	switch required {
 	case "of the account":
@@ -266,6 +324,11 @@ func omits(t *testing.T, e entryPoint, required string, enrolled bool) {
 			MFAToken    string `json:"mfa_token"`
 			Code        auth.Code
 		}](w)
+	}
+	for name, c := range w.SetCookies() {
+		if strings.HasSuffix(name, "-access") {
+			body.AccessToken = c.Value
+		}
 	}
 	asked := body.Code == auth.CodeMFARequired || body.Code == auth.CodeMFAEnrollmentRequired
 	if w.Status == 403 && (!asked || body.MFAToken == "") || w.Status != 403 && asked {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -262,5 +264,36 @@ func TestNoGETSignsIn(t *testing.T) {
 				t.Errorf("cookies %v", set)
 			}
 		})
+	}
+}
+
+// The page after a plain form with a weak password has the reasons of the JSON error, in the
+// language of the browser, and a page about another problem has none.
+func TestPlainFormShowsReasons(t *testing.T) {
+	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}), auth.WithPasswords(auth.PasswordOptions{MinLength: 12}))
+	reasons := map[string]map[string]string{
+		"en": {"length": "fewer than 12 characters", "too_long": "too long", "common": "most common passwords", "similar": "similar to your name"},
+		"de": {"length": "weniger als 12 Zeichen", "too_long": "zu lang", "common": "häufigsten Passwörter", "similar": "deinem Namen oder deiner Adresse zu ähnlich"},
+	}
+	for name, password := range map[string]string{"length": "kx7-", "too_long": strings.Repeat("kx7-", 200), "common": "password1234", "similar": "ada@example.com"} {
+		details := harness.DecodeAs[struct {
+			Details struct{ Reasons []string }
+		}](w.Do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": password}).Want(422, auth.CodeWeakPassword)).Details.Reasons
+		if !slices.Contains(details, name) {
+			t.Fatalf("%s: %v", name, details)
+		}
+		for lang, texts := range reasons {
+			a := w.Do("POST", "/signup", url.Values{"email": {"ada@example.com"}, "password": {password}}.Encode(), harness.Form, harness.Browser,
+				harness.Header{Name: "Sec-Fetch-Site", Value: "same-origin"}, harness.Header{Name: "Accept-Language", Value: lang}).Want(422)
+			for reason, text := range texts {
+				if got := strings.Contains(string(a.Body), text); got != slices.Contains(details, reason) {
+					t.Errorf("%s, %s: %q shown: %v: %s", name, lang, text, got, a.Body)
+				}
+			}
+		}
+	}
+	a := w.Do("POST", "/signup", "email=none&password=a+new+long+password", harness.Form, harness.Browser, harness.Header{Name: "Sec-Fetch-Site", Value: "same-origin"}).Want(422)
+	if strings.Contains(string(a.Body), "<li>") {
+		t.Errorf("%s", a.Body)
 	}
 }

@@ -2,7 +2,7 @@
 
 import type { CallOptions, Pages, Result, Rows } from "./call.js";
 import type { CheckInput, OverviewInput, StatsInput, UsersListInput, UsersLookupInput, UsersCreateInput, UsersUpdateInput, UsersDeleteInput, UsersAnonymizeInput, UsersBanInput, UsersUnbanInput, UsersUnlockInput, UsersSetPasswordInput, UsersRemoveFactorsInput, UsersRemoveFactorInput, UsersUnlinkIdentityInput, UsersEndSessionsInput, UsersSetRolesInput, UsersAddRoleInput, UsersSendInput, UsersEventsInput, UsersBulkInput, UsersImportRow, UsersImportInput, UsersExportInput, LinksCreateInput, SessionsListInput, SessionsEndInput, SessionsRevokeInput, RolesUsersInput, InvitationsListInput, InvitationsCreateInput, MessagesListInput, AuditListInput, AuditExportInput, KeysVerifyInput, RevocationsListInput } from "./inputs.js";
-import type { AdminAccount, AdminActor, AdminFactor, AdminJob, AdminJobID, AdminMetric, AdminRowResult, AdminSettings, AdminTotal, AdminUser, AuditEvent, Cursor, Diagnostics, Export, Invitation, RevocationPage, Role, SentMessage, SessionInfo, Sessions, Time, UUID } from "./wire.js";
+import type { AdminAccount, AdminActor, AdminFactor, AdminJob, AdminJobID, AdminMetric, AdminRowResult, AdminSettings, AdminTotal, AdminUser, AuditEvent, ClockDifference, Cursor, Diagnostics, Export, Invitation, RevocationPage, Role, SentMessage, SessionInfo, Sessions, Time, UUID } from "./wire.js";
 
 /** Every operation of the admin API that a secret key may call. */
 export interface AdminOperations {
@@ -70,7 +70,9 @@ export interface AdminOperations {
       with_factor: AdminTotal;
     };
     warnings: ({
-      code: "messages_failing" | "limits_hit" | "tokens_reused" | "events_lost" | "keys_ageing";
+      /** Of clocks_differ. */
+      clocks?: ClockDifference[];
+      code: "messages_failing" | "limits_hit" | "tokens_reused" | "events_lost" | "keys_ageing" | "clocks_differ";
       count: number;
     })[];
   }>>;

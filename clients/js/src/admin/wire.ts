@@ -257,6 +257,20 @@ export interface AuditEvent {
   user_id: string | null;
 }
 
+/** A difference between the clock of an instance and another one: more than 5 seconds from the store's, or so much that an access token was refused for it alone within the last hour. */
+export interface ClockDifference {
+  /** Seconds by which the other clock is ahead, at least. */
+  ahead_by: number;
+  /** By the instance's clock. */
+  here: string;
+  /** Host name of the instance that answers. */
+  instance: string;
+  /** By the other clock at that moment. */
+  there: string;
+  /** The other clock: the store's, or that of the instance that issued a refused access token. */
+  with: "store" | "token";
+}
+
 /** The cursor of the next page; null on the last page. */
 export type Cursor = string | null;
 
@@ -283,6 +297,7 @@ export interface Diagnostics {
     /** They count for nothing, as the peer is no trusted proxy. */
     unheeded: boolean;
   };
+  clocks: ClockDifference[];
   feed: {
     /** Feeds of revocations that this instance follows. */
     following: number;
