@@ -252,7 +252,7 @@ func TestActingInTheAccount(t *testing.T) {
 	}
 	for _, at := range []string{"/factor", "/fresh"} {
 		b.get(at)
-		b.want(http.StatusForbidden, "This cannot be done while you act as another user.")
+		b.want(http.StatusForbidden, refused)
 	}
 	for at, form := range map[string]url.Values{
 		"profile": {"full_name": {"Eve"}}, "sessions": {}, "identities": {"provider": {"acme"}, "do": {"link"}}, "email/confirm": {}, "email": {"email": {"eve@example.com"}},
@@ -303,7 +303,7 @@ func TestActAccessibility(t *testing.T) {
 	browsertest.Do(ctx, t, chromedp.Navigate(o.url+"/dashboard/users/"+ada+"/impersonate"), browsertest.Type("[name=reason]", "ticket 7"+kb.Enter), browsertest.Visible("a[href*='code=']"))
 	var link string
 	browsertest.Do(ctx, t, chromedp.Evaluate(`document.querySelector("a[href*='code=']").href`, &link))
-	browsertest.Do(ctx, t, chromedp.Navigate(link), browsertest.Until(`document.body.textContent.includes('Continue as this user')`))
+	browsertest.Do(ctx, t, chromedp.Navigate(link), browsertest.Until(`document.body.textContent.includes('Act as this user')`))
 	look("act")
 	browsertest.Do(ctx, t, browsertest.Click("main form button"), browsertest.Until(`location.pathname === '/notes'`), chromedp.Navigate(link), browsertest.Until(`location.pathname === '/account/act' && document.readyState === 'complete'`))
 	look("act-over")

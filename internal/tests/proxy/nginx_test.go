@@ -95,7 +95,7 @@ func TestBehindNginx(t *testing.T) {
 			}
 			v.get(l.public + "/dashboard/users/" + v.id + "/impersonate")
 			v.post(v.now.RequestURI(), url.Values{"reason": {"ticket 7"}, "return_to": {l.public + "/notes"}})
-			v.wants(200, "Continue as this user")
+			v.wants(200, "Act as this user")
 			link := actLink.FindStringSubmatch(v.body)
 			if link == nil {
 				t.Fatalf("no link:\n%.3000s", v.body)
