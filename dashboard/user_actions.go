@@ -157,7 +157,7 @@ func accessActions() []action {
 			},
 		},
 		{
-			at: "/users/{id}/roles", boxes: []string{"roles"}, operation: "PUT /users/{id}/roles", title: "Change the roles", submit: "Save", done: "The roles were changed. This takes effect in every session within a second.", back: toUser("roles"),
+			at: "/users/{id}/roles", boxes: []string{"roles"}, operation: "PUT /users/{id}/roles", title: "Change the roles", submit: "Save", done: "The roles were changed. This takes effect in every session within a second; a role that needs a second factor waits until the person uses one.", back: toUser("roles"),
 			fields: roleFields,
 			do: func(v *visit) (any, error) {
 				return v.d.adm.SetRoles(v.ctx, v.actor, admin.SetRolesParams{UserID: v.id(), Roles: v.formValues("roles"), Reason: v.formValue("reason"), Revision: v.revision(), Address: v.form.Get("address")})
