@@ -89,10 +89,20 @@ func (a *Auth) rolesAt(ctx context.Context, u User, s Session) (roles []string, 
 }
 
 // withheldIn returns the roles of u that do not count in a session, because they require
-// a second factor that it lacks.
+// a second factor that it lacks. An account that waits for an acceptance cannot set up a
+// factor before, so none are named then.
 func (a *Auth) withheldIn(ctx context.Context, u User, s Session) ([]string, error) {
 	counting, _, err := a.rolesAt(ctx, u, s)
-	return slices.DeleteFunc(slices.Clone(u.Roles), func(role string) bool { return err != nil || slices.Contains(counting, role) }), err
+	if err != nil {
+		return nil, err
+	}
+	withheld := slices.DeleteFunc(slices.Clone(u.Roles), func(role string) bool { return slices.Contains(counting, role) })
+	if len(withheld) > 0 && !u.MFAEnabled {
+		if has, err := a.standing(ctx, u); err != nil || has.waits {
+			return nil, err
+		}
+	}
+	return withheld, nil
 }
 
 // interruptSession returns the error of interruptSignIn for a session that continues with
@@ -105,13 +115,16 @@ func (a *Auth) interruptSession(ctx context.Context, u User, s Session) error {
 	return a.interruptSignIn(ctx, c, p, signIn{user: u, amr: s.AMR, within: s.ID, gone: CodeSessionEnded})
 }
 
-// interruptWithheld is interruptSession if roles do not count in the session by.
+// interruptWithheld is interruptSession if roles do not count in the session by. To set up
+// a factor takes a recent sign-in: an older session gets no error, and its account page leads
+// to both.
 func (a *Auth) interruptWithheld(ctx context.Context, by Caller) error {
 	s, u, err := a.liveSession(ctx, by, CodeSessionEnded)
 	if err != nil {
 		return err
 	}
-	if withheld, err := a.withheldIn(ctx, u, s); err != nil || len(withheld) == 0 {
+	withheld, err := a.withheldIn(ctx, u, s)
+	if err != nil || len(withheld) == 0 || !u.MFAEnabled && !a.recentlyAuthenticated(s) {
 		return err
 	}
 	return a.interruptSession(ctx, u, s)

@@ -127,3 +127,32 @@ func (o *office) rolesIn(w *httptest.ResponseRecorder) []string {
 	o.must(err)
 	return c.Roles
 }
+
+// An old session accepts the role, and sets up no second factor without a new sign-in. So
+// does one whose account waits for the acceptance of other roles, which comes first.
+func TestInvitationWithoutEnrolment(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o, _ := withRole(t, st, inCookies(editorsNeedFactor)...)
+		o.permit("clerk", clerkHolds...)
+		for email, before := range map[string]func(string){
+			"old@example.com": func(string) { o.Clock.Advance(3 * time.Hour) },
+			"waiting@example.com": func(id string) {
+				_, err := o.adm.Grant(t.Context(), admin.System("boss"), admin.GrantParams{UserID: id, Role: "clerk"})
+				o.must(err)
+			},
+		} {
+			user, b := o.LoginAs(t, email).User, o.browser()
+			b.signsIn(email)
+			before(user.ID)
+			b.json("/refresh", "")
+			_, err := o.adm.Invite(t.Context(), admin.System("test"), admin.InviteParams{Email: email, Roles: []string{"editor"}})
+			o.must(err)
+			b.open(o.Mail(t, email, auth.KindInvitation).Link)
+			b.press()
+			b.shows(200, "signed in")
+			if u, err := o.adm.User(t.Context(), admin.System("test"), user.ID); err != nil || !slices.Contains(u.Roles, "editor") || u.MFAEnabled {
+				t.Errorf("%s: %v, %v", email, u.Roles, err)
+			}
+		}
+	})
+}
