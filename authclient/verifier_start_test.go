@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/harness"
 )
 
 // A key that the server refuses, and a missing one, show at the start and not at the first
@@ -45,7 +46,7 @@ func TestVerifierSaysWhyItDoesNotStart(t *testing.T) {
 			w.WriteHeader(map[string]int{"not_found": 404}[code] + map[string]int{"missing_permission": 403}[code] + map[string]int{"revocations_unavailable": 503}[code])
 			_, _ = io.WriteString(w, `{"code":"`+code+`","message":"x","details":{"permission":"auth.revocations.read"}}`)
 		})
-		var log bytes.Buffer
+		var log harness.SyncBuffer
 		opts = append([]Option{WithSecretKey("sk_live_x"), WithRevocations(RevocationOptions{FailClosed: true}), WithLogger(slog.New(slog.NewTextHandler(&log, nil))), func(c *config) { c.now = s.clock.Now }}, opts...)
 		v, err := NewVerifier(t.Context(), url, opts...)
 		return v, log.String(), err
@@ -71,7 +72,7 @@ func TestVerifierSaysWhyItDoesNotStart(t *testing.T) {
 		t.Fatalf("late: %v after %v", err, took)
 	}
 	defer v.Close()
-	var log bytes.Buffer
+	var log harness.SyncBuffer
 	v.wire.log = slog.New(slog.NewTextHandler(&log, nil))
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Header.Set("Authorization", "Bearer "+accessToken(t, signedIn(t, s, "ada@example.com")))
