@@ -63,9 +63,9 @@ func (a *Auth) recordReported(ctx context.Context, u User, from, to int64) error
 // has succeeded.
 func (a *Auth) extendReported(ctx context.Context, u User, from int64) {
 	_, err := change(func() (struct{}, error) {
-		now, err := a.store.User(ctx, store.ByID(u.ID))
+		present, err := a.store.User(ctx, store.ByID(u.ID))
 		if err == nil {
-			err = a.recordReported(ctx, now, from, u.Sequence)
+			err = a.recordReported(ctx, present, from, u.Sequence)
 		}
 		return struct{}{}, err
 	})
