@@ -218,7 +218,7 @@ func TestSignIn(t *testing.T) {
 
 	// The state is used up: going back in the browser's history signs no one in.
 	do(chromedp.Navigate(mount + "/oauth/oidc/callback?state=x&code=y"))
-	refused(ctx, t, "This sign-in is not valid any more")
+	refused(ctx, t, "This sign-in is no longer valid")
 }
 
 // TestCancel turns back at the provider's login page.
