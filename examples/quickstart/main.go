@@ -1,6 +1,5 @@
 // Quickstart runs Authmount on the in-memory store, with a page to try it out, an inbox
-// for its messages and the dashboard. It needs no setup and stores nothing. With -demo
-// the dashboard has sample users and a month of events.
+// for its messages and the dashboard. It needs no setup and stores nothing.
 package main
 
 import (
@@ -30,14 +29,13 @@ var page embed.FS
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
-	demo := flag.Bool("demo", false, "fill the dashboard with sample users and a month of events")
 	flag.Parse()
-	if err := run(*addr, *demo); err != nil {
+	if err := run(*addr); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(addr string, demo bool) error {
+func run(addr string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ln, err := net.Listen("tcp", addr)
@@ -48,8 +46,7 @@ func run(addr string, demo bool) error {
 
 	provider := authtest.NewProvider(url + "/dev/provider") // replaces Google and other providers; anyone can sign in as anyone
 
-	store := memstore.New()
-	a, err := auth.New(ctx, store,
+	a, err := auth.New(ctx, memstore.New(),
 		auth.WithDevMode(), // ephemeral secret, http on loopback, messages to an inbox
 		auth.WithBaseURL(url+"/auth/v1"),
 		auth.WithMail(auth.MailOptions{AppName: "Quickstart"}),
@@ -77,24 +74,14 @@ func run(addr string, demo bool) error {
 	mux.Handle("/dev/provider/", provider)
 	mux.Handle("/", http.FileServerFS(page))
 
-	wayIn, err := owner(ctx, a, store, adm, dash, url, demo)
+	link, err := dash.FirstOwnerLink(ctx)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("Open %s and sign up; messages arrive at %s/dev/inbox\n", url, url)
 	fmt.Println("Then: confirm the address, sign out and in, try a magic link, a forgotten password and the Dev provider.")
-	fmt.Println(wayIn)
+	fmt.Printf("The dashboard: sign up, confirm your address, and open this within 30 minutes to become the owner:\n  %s\n", link)
 	return serve(ctx, ln, mux, a)
-}
-
-// owner is how to get into the dashboard.
-func owner(ctx context.Context, a *auth.Auth, store *memstore.Store, adm *admin.Admin, dash *dashboard.Dashboard, url string, demo bool) (string, error) {
-	if demo {
-		password, err := makeUp(ctx, a, store, adm)
-		return fmt.Sprintf("The dashboard is at %s/dashboard/ for %s with the password %s", url, demoOwner, password), err
-	}
-	link, err := dash.FirstOwnerLink(ctx)
-	return fmt.Sprintf("The dashboard: sign up, confirm your address, and open this within 30 minutes to become the owner:\n  %s", link), err
 }
 
 // serve serves until a signal arrives. Then it waits for running requests and sends the

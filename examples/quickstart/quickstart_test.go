@@ -13,7 +13,6 @@ import (
 
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 	"github.com/pquerna/otp/totp"
 
 	"github.com/authmount/auth/internal/browsertest"
@@ -22,24 +21,18 @@ import (
 // start builds and runs the program, and returns its URL.
 func start(t *testing.T) string {
 	t.Helper()
-	url, _ := launch(t)
+	url, _, _ := launch(t)
 	return url
 }
 
-func launch(t *testing.T) (url string, cmd *exec.Cmd) {
-	t.Helper()
-	url, cmd, _ = launchWith(t)
-	return url, cmd
-}
-
-// launchWith runs the program with arguments, and returns its further output.
-func launchWith(t *testing.T, args ...string) (url string, cmd *exec.Cmd, says *bufio.Reader) {
+// launch runs the program, and returns its further output.
+func launch(t *testing.T) (url string, cmd *exec.Cmd, says *bufio.Reader) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "quickstart")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd = exec.CommandContext(t.Context(), bin, append([]string{"-addr", "127.0.0.1:0"}, args...)...)
+	cmd = exec.CommandContext(t.Context(), bin, "-addr", "127.0.0.1:0")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -74,27 +67,9 @@ func said(t *testing.T, says *bufio.Reader, form string) string {
 	}
 }
 
-// With -demo the dashboard opens at once and has data.
-func TestDemo(t *testing.T) {
-	url, _, says := launchWith(t, "-demo")
-	password := said(t, says, `with the password (\S+)`)
-	ctx := browsertest.New(t, 1440, 900)
-	browsertest.Do(ctx, t, chromedp.Navigate(url+"/dashboard/?period=30d"),
-		browsertest.Type(`[name=login]`, demoOwner), browsertest.Type(`[name=password]`, password+kb.Enter),
-		browsertest.Visible(`.plot rect`), browsertest.Shot(t, "demo-overview"),
-		chromedp.Navigate(url+"/dashboard/users"), browsertest.Visible(`//a[text()="radia@example.com" or .//*[text()="radia@example.com"]]`), browsertest.Shot(t, "demo-users"),
-		browsertest.Click(`//a[.//*[text()="radia@example.com"]]`), browsertest.Visible(`a[href$="/ban"]`), browsertest.Shot(t, "demo-user"),
-		browsertest.Click(`a[href$="/ban"]`), browsertest.Visible(`dialog[open] [name=typed]`), browsertest.Shot(t, "demo-ban"),
-		browsertest.Press(kb.Escape), browsertest.Click(`a[href$="tab=timeline"]`), browsertest.Visible(`table time`),
-		chromedp.EmulateViewport(390, 800), browsertest.Shot(t, "demo-timeline"), chromedp.EmulateViewport(1440, 900))
-	for _, screen := range []string{"roles", "settings", "audit", "sessions", "keys", "invitations", "messages"} {
-		browsertest.Do(ctx, t, chromedp.Navigate(url+"/dashboard/"+screen), browsertest.Visible(`h1`), browsertest.Shot(t, "demo-"+screen))
-	}
-}
-
-// Without -demo, the first user becomes the owner with the printed link.
+// The first user becomes the owner with the printed link.
 func TestFirstOwnerLink(t *testing.T) {
-	url, _, says := launchWith(t)
+	url, _, says := launch(t)
 	link := said(t, says, `^\s+(http\S+/dashboard/first-owner\?token=\S+)`)
 	if !strings.HasPrefix(link, url) {
 		t.Errorf("the link is %s", link)
@@ -103,7 +78,7 @@ func TestFirstOwnerLink(t *testing.T) {
 
 // A signal shuts the program down cleanly.
 func TestStops(t *testing.T) {
-	_, cmd := launch(t)
+	_, cmd, _ := launch(t)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
