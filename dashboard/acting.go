@@ -31,7 +31,7 @@ func (v *visit) actPage() string {
 func actFields(v *visit) ([]field, error) {
 	fields := []field{reasonField(v, true)}
 	if v.actPage() != "" {
-		return append(fields, field{Name: "return_to", Label: v.t("Where in the application"), Hint: v.t("A path, such as /orders. Empty: the first page.")}), nil
+		return append(fields, field{Name: "return_to", Label: v.t("Where in the application"), Hint: v.t("A path as in the address bar, such as /orders. Empty: the first page.")}), nil
 	}
 	fields = append(fields,
 		field{Name: "redirect_to", Label: v.t("Where in the application"), Type: "url", Required: true, List: v.redirects(), Hint: v.t("An address from the list of allowed redirects, which exchanges the code for a session")},

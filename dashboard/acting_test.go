@@ -56,7 +56,7 @@ func TestActInTheApplication(t *testing.T) {
 	o, ada := actingOffice(t)
 	b := o.signedIn("owner@example.com")
 	b.get("/dashboard/users/" + ada + "/impersonate")
-	b.want(http.StatusOK, "A path, such as /orders.")
+	b.want(http.StatusOK, "A path as in the address bar, such as /orders.")
 	link := b.begin(ada, url.Values{"return_to": {"/notes"}})
 	b.get(link)
 	b.want(http.StatusOK, "ada@example.com", "Act as this user")
