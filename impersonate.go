@@ -131,11 +131,16 @@ func (a *Auth) impersonationInfos(ctx context.Context, p SessionsParams) ([]Sess
 	return infos, nil
 }
 
-// impersonationTokens creates the access token of a live impersonation.
+// impersonationTokens creates the access token of a live impersonation. It has the roles
+// that the user has in the best case: those that require a second factor only if the user
+// has one.
 func (a *Auth) impersonationTokens(ctx context.Context, id string) (*Tokens, error) {
 	i, u, err := a.liveImpersonation(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	if !u.MFAEnabled {
+		u.Roles = rolesWithoutFactor(a.Settings(ctx), u)
 	}
 	a.revoked.RaiseRoles(i.RolesRevision) // the role table must be at least as new as the impersonation's
 	custom, err := a.customClaims(ctx, u)

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +47,31 @@ func TestRoleThatRequiresFactorOnTheAdminSide(t *testing.T) {
 		trusted, err := o.Login(ctx, sign)
 		o.must(err)
 		o.do(&authtest.SignedIn{Tokens: *trusted}, "GET /audit-logs", "").want(403, auth.CodeInsufficientAAL)
+	})
+}
+
+// Acting as a user shows what the user has: a role that requires a second factor only if
+// the user set one up.
+func TestActingAndRoleThatRequiresFactor(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, auth.WithSettings(auth.Settings{MFARequiredFor: []string{"editor"}}))
+		o.permit("editor", notes)
+		o.permit("reader")
+		boss := o.LoginAs(t, "boss@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		with := o.LoginAs(t, "with@example.com", authtest.Roles("editor", "reader"), authtest.AAL2())
+		without := o.imported("without@example.com", "editor", "reader")
+		for _, c := range []struct {
+			who   *authtest.SignedIn
+			roles []string
+		}{{with, []string{"editor", "reader"}}, {without, []string{"reader"}}} {
+			acts, err := o.adm.Impersonate(t.Context(), admin.User(auth.Caller{UserID: boss.User.ID, SessionID: boss.SessionID}), admin.ImpersonateParams{UserID: c.who.User.ID, Reason: "x"})
+			o.must(err)
+			claims, err := o.Verify(acts.AccessToken)
+			o.must(err)
+			if !slices.Equal(claims.Roles, c.roles) || claims.HasPermission(notes) != (len(c.roles) == 2) {
+				t.Errorf("acting as %s: %v with %v, want %v", c.who.User.Email, claims.Roles, claims.Permissions, c.roles)
+			}
+		}
 	})
 }
 

@@ -22,15 +22,15 @@ func showAccount(v *visit) error {
 		if err := v.countCodes(); err != nil {
 			return err
 		}
+		withheld, err := v.p.kit.WithheldIn(v.ctx, v.user, v.session)
+		if err != nil {
+			return err
+		}
+		v.Withheld = strings.Join(withheld, ", ")
 	}
 	if _, entered := v.values["full_name"]; !entered {
 		v.values["full_name"] = v.User.FullName
 	}
-	withheld, err := v.p.kit.WithheldIn(v.ctx, v.user, v.session)
-	if err != nil {
-		return err
-	}
-	v.Withheld = strings.Join(withheld, ", ")
 	list, err := v.p.a.Sessions(v.ctx, auth.SessionsParams{UserID: v.user.ID, Current: v.claims.SessionID})
 	if err != nil {
 		return err
