@@ -57,9 +57,10 @@ type WatchParams struct {
 //
 //	go store.WatchRevocations(ctx, pgstore.WatchParams{Notify: a.Revoke})
 //
-// A session that has ended is reported with its own id and its user's id; a banned or
-// deleted user with the user's id alone; a change of roles with the revision that
-// tokens must have. After each read, at least every 15 seconds, it reports CaughtUp.
+// A session that has ended is reported with its own id and its user's id; a deleted user
+// with the user's id alone; a ban or a change of roles with the revision that tokens must
+// have. A ban by SQL that does not raise credential_revision is reported with the user's id
+// alone: then tokens of the next 30 seconds are refused, too, even if the ban is lifted. After each read, at least every 15 seconds, it reports CaughtUp.
 //
 // WatchRevocations listens on a connection of its own (LISTEN), or reads every second if
 // the database has no LISTEN. A pooler in transaction mode does not support LISTEN; set

@@ -12,11 +12,11 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// refuses checks that an instance refuses the access token of an ended session.
-func refuses(t *testing.T, e *authtest.Env, s *authtest.SignedIn) {
+// refuses checks that an instance refuses an access token with a code.
+func refuses(t *testing.T, e *authtest.Env, s *authtest.SignedIn, code auth.Code) {
 	t.Helper()
-	if _, err := e.Verify(s.AccessToken); !errors.Is(err, auth.CodeSessionEnded) {
-		t.Errorf("verify: %v", err)
+	if _, err := e.Verify(s.AccessToken); !errors.Is(err, code) {
+		t.Errorf("verify: %v, want %s", err, code)
 	}
 }
 
@@ -38,18 +38,18 @@ func TestRevocationsReachEveryInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.await(t, ada.SessionID)
-	refuses(t, two, ada)
+	refuses(t, two, ada, auth.CodeSessionEnded)
 	if _, err := two.Verify(elsewhere.AccessToken); err != nil {
 		t.Errorf("the other session: %v", err)
 	}
 	ban(t, store, bob.User.ID)
 	f.await(t, bob.User.ID)
-	refuses(t, two, bob)
+	refuses(t, two, bob, auth.CodeTokenStale)
 	if err := one.DeleteUser(ctx, auth.DeleteUserParams{Caller: auth.ByApplication(eve.User.ID)}); err != nil {
 		t.Fatal(err)
 	}
 	f.await(t, eve.User.ID)
-	refuses(t, two, eve)
+	refuses(t, two, eve, auth.CodeSessionEnded)
 }
 
 // The clocks of the application and the database differ by a few seconds.
@@ -62,8 +62,33 @@ func TestBanUnderClockSkew(t *testing.T) {
 		bob := env.LoginAs(t, "bob@example.com")
 		ban(t, store, bob.User.ID)
 		f.await(t, bob.User.ID)
-		refuses(t, env, bob)
+		refuses(t, env, bob, auth.CodeTokenStale)
 	}
+}
+
+// Whoever signs in after the end of a ban has access at once, whatever the clocks say. A ban
+// by hand that raises no revision ends the tokens by time.
+func TestEndOfABan(t *testing.T) {
+	st, schema := openSchema(t)
+	secret := auth.WithSecret([]byte("a secret of more than thirty-two bytes"))
+	env := authtest.NewOn(t, st, secret, auth.WithClock(time.Now))
+	f := follow(t, st, env.Revoke)
+	bob := env.LoginAs(t, "bob@example.com")
+	ban(t, st, bob.User.ID)
+	f.await(t, bob.User.ID)
+	refuses(t, env, bob, auth.CodeTokenStale)
+	never := time.Time{}
+	if _, err := st.UpdateUser(t.Context(), store.UpdateUser{Change: byTest(), UserID: bob.User.ID, Patch: store.UserPatch{BannedUntil: &never}}); err != nil {
+		t.Fatal(err)
+	}
+	again := env.LoginAs(t, "bob@example.com")
+	if _, err := env.Verify(again.AccessToken); err != nil {
+		t.Errorf("after the ban: %v", err)
+	}
+	refuses(t, env, bob, auth.CodeTokenStale)
+	exec(t, st.Pool(), `update `+schema+`.users set banned_until = now() + interval '1 hour' where id = $1`, bob.User.ID)
+	f.await(t, bob.User.ID)
+	refuses(t, env, again, auth.CodeSessionEnded)
 }
 
 // awaitStale waits until the feed has reported the present roles of a user, or a role.
@@ -216,12 +241,12 @@ func TestImpersonationsAndAllSessionsEndInEveryInstance(t *testing.T) {
 	byFirst, bySecond := acts(first), acts(second)
 	end(t, st, first.User.ID)
 	f.await(t, first.SessionID)
-	refuses(t, two, byFirst)
+	refuses(t, two, byFirst, auth.CodeSessionEnded)
 	if err := adm.EndImpersonation(t.Context(), code, bySecond.SessionID, ""); err != nil {
 		t.Fatal(err)
 	}
 	f.await(t, bySecond.SessionID)
-	refuses(t, two, bySecond)
+	refuses(t, two, bySecond, auth.CodeSessionEnded)
 	if _, err := two.Verify(ada.AccessToken); err != nil {
 		t.Errorf("the user's own session: %v", err)
 	}
@@ -233,7 +258,7 @@ func TestImpersonationsAndAllSessionsEndInEveryInstance(t *testing.T) {
 			break
 		}
 	}
-	refuses(t, two, ada)
+	refuses(t, two, ada, auth.CodeSessionEnded)
 	for name, s := range map[string]*authtest.SignedIn{"the actor's": second, "a later one": one.LoginAs(t, "bob@example.com")} {
 		if _, err := two.Verify(s.AccessToken); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -67,8 +67,9 @@ func ban(t *testing.T, s *pgstore.Store, userID string) {
 	}
 }
 
-// A session that ends is reported with its user, so that it ends alone. A user who is
-// banned or deleted is reported alone, so that all sessions end.
+// A session that ends is reported with its user, so that it ends alone. A deleted user is
+// reported alone, so that all sessions end, and a banned one with the revision that newer
+// tokens have.
 func TestRevocationsTell(t *testing.T) {
 	s := open(t)
 	f := follow(t, s)
@@ -88,7 +89,7 @@ func TestRevocationsTell(t *testing.T) {
 	end(t, s, ada.UserID)
 	check("an ended session", ada.ID, store.Revocation{SessionID: ada.ID, UserID: ada.UserID})
 	ban(t, s, bob.UserID)
-	check("a banned user", bob.UserID, store.Revocation{UserID: bob.UserID})
+	check("a banned user", bob.UserID, store.Revocation{UserID: bob.UserID, Stale: 1})
 	if err := s.DeleteUser(t.Context(), store.DeleteUser{Change: byTest(), UserID: eve.UserID}); err != nil {
 		t.Fatal(err)
 	}

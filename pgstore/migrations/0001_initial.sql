@@ -559,8 +559,6 @@ end $$;
 create trigger session_revoked after update of revoked_at on auth.sessions for each row
 	when (old.revoked_at is null and new.revoked_at is not null and coalesce(current_setting('authmount.quietly', true), '') = '')
 	execute function auth.note_revocation();
-create trigger user_banned after update of banned_until on auth.users for each row
-	when (new.banned_until is not null and new.banned_until is distinct from old.banned_until) execute function auth.note_revocation();
 create trigger user_deleted after delete on auth.users for each row execute function auth.note_revocation();
 
 create function auth.note_stale() returns trigger language plpgsql security definer set search_path = '' as $$
@@ -575,6 +573,14 @@ begin
 	return null;
 end $$;
 
+-- The tokens from before a ban are outdated, so that those from after its end are not: times
+-- of two clocks would refuse them, too. A ban by hand may not raise the revision.
+create trigger user_banned after update of banned_until on auth.users for each row
+	when (new.banned_until is not null and new.banned_until is distinct from old.banned_until and new.credential_revision > old.credential_revision)
+	execute function auth.note_stale();
+create trigger user_banned_by_hand after update of banned_until on auth.users for each row
+	when (new.banned_until is not null and new.banned_until is distinct from old.banned_until and new.credential_revision = old.credential_revision)
+	execute function auth.note_revocation();
 create trigger user_stale after update of roles, accepted_sequence, accepted_until on auth.users for each row
 	when (new.roles is distinct from old.roles or new.accepted_sequence <> old.accepted_sequence or new.accepted_until is distinct from old.accepted_until) execute function auth.note_stale();
 create trigger role_added after insert or delete on auth.roles for each row execute function auth.note_stale();
