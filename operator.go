@@ -56,8 +56,30 @@ func (a *Auth) standingIn(known *knownRoles, u User) standing {
 	}
 	s.waits = true
 	s.roles = slices.DeleteFunc(slices.Clone(s.roles), privileged)
-	s.permissions = slices.DeleteFunc(s.permissions, a.isOperatorPermission)
+	s.permissions = a.withoutOperator(s.permissions)
 	return s
+}
+
+// withoutOperator returns the permissions that are no operator's. A pattern such as
+// "invoices.*" that covers some is replaced by the declared permissions that it covers
+// besides.
+func (a *Auth) withoutOperator(permissions []string) []string {
+	kept := []string{}
+	for _, p := range permissions {
+		declared := a.declaredPermissions.Load()
+		switch {
+		case !a.isOperatorPermission(p):
+			kept = append(kept, p)
+		case p != permissionAll && declared != nil:
+			for _, d := range *declared {
+				if grants(p, d) && !a.isOperatorPermission(d) {
+					kept = append(kept, d)
+				}
+			}
+		}
+	}
+	slices.Sort(kept)
+	return slices.Compact(kept)
 }
 
 // standing is standingIn by the present table of roles. Without a ProjectStore only the

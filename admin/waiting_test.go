@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +140,33 @@ func TestAcceptanceMessageNamesRoleAndOperator(t *testing.T) {
 		o.do(owner, "POST /invitations", `{"email":"bob@example.com","roles":["editor"]}`).want(201)
 		if m := o.Mail(t, "bob@example.com", auth.KindInvitation); m.Subject != "You are invited to Notes & Co" || strings.Contains(m.Text, "owner@example.com") {
 			t.Errorf("%s\n%s", m.Subject, m.Text)
+		}
+	})
+}
+
+// A waiting account keeps the permissions that are no operator's, also those that its role
+// names by a pattern.
+func TestWaitingAccountKeepsTheRestOfAPattern(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		env := authtest.NewOn(t, st)
+		adm, err := admin.New(t.Context(), env.Auth, admin.Options{Permissions: []admin.Permission{{Name: "invoices.read"}, {Name: "invoices.approve", Privileged: true}, {Name: "notes.write"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := adm.EnsureRole(t.Context(), admin.System("test"), admin.CreateRoleParams{Name: "clerk", Permissions: []string{"invoices.*"}}); err != nil {
+			t.Fatal(err)
+		}
+		ada := env.LoginAs(t, "ada@example.com")
+		if _, err := adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: ada.User.ID, Roles: []string{"clerk"}}); err != nil {
+			t.Fatal(err)
+		}
+		next, err := env.Refresh(t.Context(), auth.RefreshParams{RefreshToken: ada.RefreshToken})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims, err := env.Verify(next.AccessToken)
+		if err != nil || !slices.Equal(claims.Permissions, []string{"invoices.read"}) {
+			t.Errorf("%v, %v", claims, err)
 		}
 	})
 }
