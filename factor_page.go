@@ -152,7 +152,7 @@ func (a *Auth) finishWaiting(w http.ResponseWriter, r *http.Request, form url.Va
 	a.setCookies(w, r, tokens, s.Remember)
 	a.setCookie(w, a.factorCookie(), "", -1)
 	if len(codes) > 0 {
-		a.showPage(w, r, http.StatusOK, page{Name: "recovery_codes", RecoveryCodes: codes, Next: template.URL(s.To)}, "") //nolint:gosec // judged by CheckReturn
+		a.showPage(w, r, http.StatusOK, page{Name: "recovery_codes", SignedIn: true, RecoveryCodes: codes, Next: template.URL(s.To)}, "") //nolint:gosec // judged by CheckReturn
 		return nil
 	}
 	pg := page{Done: doneSignedIn, TakenOver: s.TakenOver}

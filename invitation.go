@@ -90,7 +90,11 @@ func (a *Auth) AcceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 	if err != nil {
 		return nil, err
 	}
-	return a.signInInvited(ctx, done)
+	tokens, err := a.signInInvited(ctx, done)
+	if err == nil {
+		tokens.RecoveryCodes = done.codes
+	}
+	return tokens, err
 }
 
 // acceptedInvitation is the result of accepting an invitation.
@@ -100,6 +104,7 @@ type acceptedInvitation struct {
 	within    Caller // the session in which it was accepted
 	takenOver bool
 	used      *usedFactor // that was shown to accept the permissions of an operator
+	codes     []string    // new recovery codes in place of those that the acceptance ended
 }
 
 // signInInvited returns tokens of the session in which the invitation was accepted, or
@@ -174,6 +179,12 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 	})
 	if err == nil && out.takenOver {
 		a.unlockPassword(ctx, out.user, true)
+	}
+	if err == nil && out.used != nil {
+		var failed error
+		if out.codes, failed = a.putRecoveryCodes(ctx, byFlow("invitation accepted"), out.user); failed != nil { // the holder can request new ones
+			a.cfg.log.WarnContext(ctx, "auth: no recovery codes after an acceptance", "user_id", out.user.ID, "error", failed)
+		}
 	}
 	return out, err
 }

@@ -3,6 +3,7 @@ package auth
 import (
 	"cmp"
 	"errors"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -154,6 +155,10 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 		}
 		a.setCookies(w, r, tokens, nil)
 		done.Done = doneSignedIn
+	}
+	if len(in.codes) > 0 {
+		a.showPage(w, r, http.StatusOK, page{Name: "recovery_codes", SignedIn: done.Done == doneSignedIn, RecoveryCodes: in.codes, Next: template.URL(in.RedirectTo)}, "") //nolint:gosec // on the list of redirects
+		return nil
 	}
 	return a.showDone(w, r, done, in.RedirectTo)
 }

@@ -47,7 +47,7 @@ func (a *Auth) replaceDroppedCodes(ctx context.Context, used usedFactor, by Call
 	}
 	var codes []string
 	if err == nil {
-		codes, err = a.putRecoveryCodes(ctx, by, used.User)
+		codes, err = a.putRecoveryCodes(ctx, by.authority(), used.User)
 	}
 	if err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: no recovery codes in place of the dropped ones", "user", by.UserID, "error", err)
@@ -56,9 +56,9 @@ func (a *Auth) replaceDroppedCodes(ctx context.Context, used usedFactor, by Call
 }
 
 // putRecoveryCodes replaces a user's recovery codes.
-func (a *Auth) putRecoveryCodes(ctx context.Context, by Caller, u User) ([]string, error) {
+func (a *Auth) putRecoveryCodes(ctx context.Context, by Authority, u User) ([]string, error) {
 	codes, hashes := a.newRecoveryCodes(u.ID)
-	c := a.newChangeOf(ctx, by.authority(), account{User: u}, done(Event{Type: EventRecoveryCodesReplaced, UserID: u.ID}))
+	c := a.newChangeOf(ctx, by, account{User: u}, done(Event{Type: EventRecoveryCodesReplaced, UserID: u.ID}))
 	if err := a.factors.PutRecoveryCodes(ctx, store.PutRecoveryCodes{Change: c, UserID: u.ID, Hashes: hashes}); err != nil {
 		return nil, err
 	}

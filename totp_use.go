@@ -179,7 +179,7 @@ func (a *Auth) NewRecoveryCodes(ctx context.Context, p NewRecoveryCodesParams) (
 	if err != nil {
 		return nil, err
 	}
-	codes, err := a.putRecoveryCodes(ctx, p.Caller, me.user)
+	codes, err := a.putRecoveryCodes(ctx, p.authority(), me.user)
 	if err != nil {
 		err = goneOr(CodeMFANotEnabled, err)
 	}

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
 )
@@ -472,7 +474,8 @@ func TestAcceptanceEndsWithFactor(t *testing.T) {
 				b.press("password", password, "totp_code", "000000")
 				b.shows(422, `role="alert"`)
 				b.press("password", password, "totp_code", o.appCode(secret))
-				b.shows(200, "You are signed in")
+				b.shows(200, "recovery codes")
+				o.knowsCodes(email, codesIn(b.body))
 			default:
 				b.press("password", password)
 			}
@@ -490,6 +493,34 @@ func TestAcceptanceEndsWithFactor(t *testing.T) {
 			b.noSecretsIn(link)
 		}
 	})
+}
+
+// codesIn returns the recovery codes on a page.
+func codesIn(page string) []string {
+	var list []string
+	for _, found := range regexp.MustCompile(`<li><code>([a-z0-9]{5}-[a-z0-9]{5})</code>`).FindAllStringSubmatch(page, -1) {
+		list = append(list, found[1])
+	}
+	return list
+}
+
+// knowsCodes checks that an account has these recovery codes and no others.
+func (o *office) knowsCodes(email string, codes []string) {
+	o.t.Helper()
+	u, err := o.Store.User(o.t.Context(), store.ByEmail(email))
+	o.must(err)
+	left, err := host.Of(o).Factors().Factors(o.t.Context(), u.ID)
+	o.must(err)
+	if len(codes) != 10 || left.RecoveryLeft != 10 {
+		o.t.Fatalf("%d recovery codes are shown and %d are stored", len(codes), left.RecoveryLeft)
+	}
+	_, err = o.Login(o.t.Context(), auth.LoginParams{Email: email, Password: password})
+	var waits *auth.Error
+	if !errors.As(err, &waits) || waits.MFAToken == "" {
+		o.t.Fatal(err)
+	}
+	_, err = o.VerifyMFA(o.t.Context(), auth.VerifyMFAParams{MFAToken: waits.MFAToken, RecoveryCode: codes[0]})
+	o.must(err)
 }
 
 func hrefTo(page, path string) string {
