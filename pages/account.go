@@ -8,6 +8,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/address"
+	"github.com/authmount/auth/store"
 )
 
 func is(err error, codes ...auth.Code) bool {
@@ -27,6 +28,9 @@ func showAccount(v *visit) error {
 			return err
 		}
 		v.Withheld = strings.Join(withheld, ", ")
+		if v.Waits, err = v.waits(); err != nil {
+			return err
+		}
 	}
 	if _, entered := v.values["full_name"]; !entered {
 		v.values["full_name"] = v.User.FullName
@@ -48,6 +52,20 @@ func showAccount(v *visit) error {
 	}
 	slices.SortStableFunc(v.Devices, func(a, b Device) int { return order(a.Current) - order(b.Current) })
 	return nil
+}
+
+// waits reports whether the account waits for an acceptance. The visit's user lacks the
+// roles that wait.
+func (v *visit) waits() (bool, error) {
+	table, err := v.p.kit.Roles(v.ctx)
+	if err != nil {
+		return false, err
+	}
+	u, err := v.p.kit.Store().User(v.ctx, store.ByID(v.user.ID))
+	if err != nil {
+		return false, v.p.kit.StoreError(err)
+	}
+	return v.p.kit.Standing(table, u).Waits, nil
 }
 
 func order(first bool) int {

@@ -75,6 +75,7 @@ type View struct {
 	Username  string // password: for password managers
 	Devices   []Device
 	Deletable bool
+	Waits     bool   // permissions of an operator wait for the user to accept them
 	Withheld  string // names of the user's roles that wait for the second factor, or ""
 	CodesLeft string // account, factor: text about the recovery codes that are left, or ""
 	FewCodes  bool   // account, factor: only few are left
@@ -213,7 +214,7 @@ func sample() *View {
 		MinLength: 8, Message: "check_mail.forgot", Channel: "mail", Address: address, SendAgain: "/",
 		Recovery: true, TrustDays: 1, Trust: true, Forced: true, Setup: &Setup{Secret: "A", Spaced: "A", QRCode: "data:,"},
 		RecoveryCodes: []string{"a"}, ContinueTo: "/", User: User{Email: address, Phone: "+15550100", FullName: "Ada", MFAEnabled: true},
-		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, Withheld: "editor", CodesLeft: "-", FewCodes: true, Provider: "Google", ActAs: address, ActCode: "a",
+		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, Waits: true, Withheld: "editor", CodesLeft: "-", FewCodes: true, Provider: "Google", ActAs: address, ActCode: "a",
 		values: map[string]string{}, errors: map[string]string{"email": "-", "code": "-", "password": "-"}, reasons: map[string][]string{"password": {"-"}},
 	}
 }

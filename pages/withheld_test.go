@@ -107,3 +107,31 @@ func TestWithheldRoleInBrowser(t *testing.T) {
 	s.at("/books")
 	s.do(browsertest.Until(`document.body.textContent.includes('the books')`))
 }
+
+// An account that waits for an acceptance learns on its page what to do, and why it cannot
+// set up a second factor before.
+func TestWaitingAccountIsTold(t *testing.T) {
+	s := newSite(t, pages.Options{})
+	s.withBooks(t)
+	b := s.browser(t)
+	b.signIn(address)
+	if got := b.open("/account/").text(); strings.Contains(got, "Permissions wait") {
+		t.Errorf("an ordinary account is told: %s", got)
+	}
+	u, err := s.Store.User(t.Context(), store.ByEmail(address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := store.UserPatch{Roles: &[]string{auth.RoleOwner}}
+	if _, err := s.Store.UpdateUser(t.Context(), store.UpdateUser{Change: store.Change{Now: s.Clock.Now(), By: auth.Authority{System: "test"}}, UserID: u.ID, Patch: patch}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.open("/account/").want(t, 200, "/account/", "Your account").text(); !strings.Contains(got, "Permissions wait for you to accept them. Open the link that was sent to "+address) {
+		t.Errorf("the account says %s", got)
+	}
+	b.open("/account/second-factor")
+	b.submit("do", "begin")
+	if got := b.page.text(); !strings.Contains(got, "permissions that wait to be accepted") {
+		t.Errorf("the second factor says %s", got)
+	}
+}
