@@ -126,7 +126,7 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (out securedAcco
 		case err != nil:
 			return store.Redemption{}, err
 		case moves && holder.ID != "":
-			return store.Redemption{}, a.detachEmail(ctx, holder)
+			return store.Redemption{}, a.detach(ctx, holder, rootEmail)
 		}
 		patch := store.UserPatch{DropTokens: append(purposesOfPassword(), store.PurposeVerifyEmail), DropDevices: true}
 		if d.SessionID != "" { // none: the application made the change
@@ -244,25 +244,6 @@ func (a *Auth) recoveringUser(ctx context.Context, t store.Token, d linkData) (u
 		return u, false, holder, storeFailed(err)
 	}
 	return u, !holder.EmailVerified(), holder, nil
-}
-
-// detachEmail removes an unverified email address from its account, for the account
-// that verified it. An account with nothing verified loses all its credentials. It
-// returns ErrStale, so that the caller decides anew.
-func (a *Auth) detachEmail(ctx context.Context, u User) error {
-	no, none := false, ""
-	c := a.newChange(ctx, byFlow("address proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
-	still := UserAt{ID: u.ID, Email: &u.Email, EmailVerified: &no}
-	patch := store.UserPatch{Email: &none, DropTokens: purposesOfEmail()}
-	if u.Unverified() {
-		still.PhoneVerified = &no
-		takeOver(&patch)
-	}
-	c.IfUsers = []UserAt{still}
-	if _, err := a.update(ctx, c, u.ID, patch); err != nil {
-		return err
-	}
-	return store.ErrStale
 }
 
 // removeNewCredentials adds to a recovery patch the removal of credentials that the

@@ -41,8 +41,6 @@ func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeAttempt, with
 			return a.createByPhone(ctx, &in, g.to)
 		case err != nil:
 			return store.Redemption{}, storeFailed(err)
-		case !g.mailed && u.EmailVerified() && !u.PhoneVerified():
-			return store.Redemption{}, a.detachPhone(ctx, u)
 		case u.Banned(a.now()):
 			return store.Redemption{}, fail(CodeUserBanned, nil)
 		}
@@ -50,8 +48,8 @@ func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeAttempt, with
 		if g.mailed {
 			root = rootEmail
 		}
-		r, _ := a.verificationRedemption(ctx, u, root, within)
-		return r, nil
+		r, _, err := a.ownVerification(ctx, u, root, within)
+		return r, err
 	}
 	u, err := a.redeemCode(ctx, g, first, decide)
 	if within.SessionID != "" && errors.Is(err, CodeSessionEnded) { // an ended session counts as none

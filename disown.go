@@ -18,7 +18,7 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (done string, re
 	if err != nil {
 		return "", false, err
 	}
-	takenOver := false
+	takenOver, freed := false, false
 	_, u, err := a.redeem(ctx, store.PurposeVerifyEmail, token, func(t store.Token, d linkData) (store.Redemption, error) {
 		u, err := a.store.User(ctx, store.ByID(t.UserID))
 		if err != nil {
@@ -29,10 +29,13 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (done string, re
 			c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
 			return store.Redemption{Change: c, Effect: store.Effect{UserID: u.ID}}, nil
 		}
-		r, _ := a.verificationRedemption(ctx, u, rootEmail, Caller{})
-		return r, nil
+		r, _, err := a.ownVerification(ctx, u, rootEmail, Caller{})
+		freed = errors.Is(err, store.ErrStale) && hasHolder(u)
+		return r, err
 	})
 	switch {
+	case freed && errors.Is(err, CodeInvalidToken): // the account lost the address, and the link with it
+		return "disowned", false, nil
 	case refused && errors.Is(err, CodeInvalidToken): // used or replaced
 		return "refused", false, nil
 	case err != nil || !takenOver:

@@ -277,7 +277,10 @@ func (a *Auth) givingRoles(ctx context.Context, d linkData, terms host.Terms, u 
 	case d.Invitation.By.Kind == store.ActorUser && d.Invitation.By.ID == u.ID:
 		return store.Redemption{}, fail(CodeInvalidToken, errors.New("by the inviter"))
 	}
-	r, _ := a.verificationRedemption(ctx, u, rootEmail, within, accepted(d, u, u.Roles))
+	r, _, err := a.ownVerification(ctx, u, rootEmail, within, accepted(d, u, u.Roles))
+	if err != nil {
+		return r, err
+	}
 	applyTerms(&r.Change, terms)
 	r.IfUsers = append(r.IfUsers, UserAt{ID: u.ID, Revision: &u.Revision})
 	return r, a.addInvitedRoles(ctx, r.Patch, d, u)
@@ -297,7 +300,10 @@ func (a *Auth) takeOverInvited(ctx context.Context, d linkData, terms host.Terms
 	if err != nil {
 		return store.Redemption{}, err
 	}
-	r, _ := a.verificationRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}), accepted(d, u, u.Roles))
+	r, _, err := a.ownVerification(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}), accepted(d, u, u.Roles))
+	if err != nil {
+		return r, err
+	}
 	applyTerms(&r.Change, terms)
 	if len(u.Roles) > 0 {
 		r.IfUsers = append(r.IfUsers, ifCredentialsUnchanged(u))

@@ -172,8 +172,8 @@ func (a *Auth) useMagicLink(ctx context.Context, hash []byte, verifier string, w
 			return store.Redemption{}, fail(CodeUserBanned, nil)
 		}
 		var r store.Redemption
-		r, takenOver = a.verificationRedemption(ctx, u, rootEmail, within)
-		return r, nil
+		r, takenOver, err = a.ownVerification(ctx, u, rootEmail, within)
+		return r, err
 	})
 	if err == nil {
 		a.unlockPassword(ctx, u, false)

@@ -155,6 +155,9 @@ func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, profile provider
 	}
 	id := a.newIdentity(p, profile)
 	patch, still, takenOver := verificationPatch(u, rootEmail, false, a.now())
+	if takenOver && hasHolder(u) {
+		return u, a.detach(ctx, u, rootEmail)
+	}
 	patch.Link = &id
 	c := a.newChangeOf(ctx, byAuthentication(), account{User: u}, append(verificationEvents(u, patch, takenOver), linkedEvent(u, id))...)
 	c.IfUsers = []UserAt{still}

@@ -24,6 +24,10 @@ const (
 // a demotion by mistake can be undone.
 const acceptanceKept = 30 * 24 * time.Hour
 
+// acceptanceOver is the AcceptedUntil of an acceptance that has ended. No clock of another
+// instance is before it.
+func acceptanceOver() time.Time { return time.Unix(1, 0).UTC() }
+
 // isOperatorPermission reports whether a permission makes its holder an operator.
 func (a *Auth) isOperatorPermission(p string) bool {
 	if p == permissionAll || strings.HasPrefix(p, ownOperator) {
@@ -140,7 +144,7 @@ func (a *Auth) setRoles(p *store.UserPatch, known *knownRoles, u User, roles []s
 	until := u.AcceptedUntil
 	switch {
 	case gains && addressSequence(u) > u.AcceptedSequence:
-		until, asks = now, true
+		until, asks = acceptanceOver(), true
 	case len(after) > 0:
 		until = time.Time{}
 	case until.IsZero():

@@ -224,19 +224,6 @@ func (a *Auth) checkPhoneCode(ctx context.Context, number, code string) (string,
 	return phone, nil
 }
 
-// detachPhone removes an unverified phone number from an account with a verified email
-// address. The number's owner then gets an account of their own. It returns ErrStale,
-// so that the caller decides anew.
-func (a *Auth) detachPhone(ctx context.Context, u User) error {
-	yes, no, none := true, false, ""
-	c := a.newChange(ctx, byFlow("number proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
-	c.IfUsers = []UserAt{{ID: u.ID, Phone: &u.Phone, PhoneVerified: &no, EmailVerified: &yes}}
-	if _, err := a.update(ctx, c, u.ID, store.UserPatch{Phone: &none}); err != nil {
-		return err
-	}
-	return store.ErrStale
-}
-
 // createByPhone returns the effect of a code for a number without an account.
 func (a *Auth) createByPhone(ctx context.Context, in *accountPermit, phone string) (store.Redemption, error) {
 	if !a.Settings(ctx).SignUp.On() {

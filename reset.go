@@ -89,7 +89,10 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 		if err != nil {
 			return store.Redemption{}, err
 		}
-		r, _ := a.verificationRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}))
+		r, _, err := a.ownVerification(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}))
+		if err != nil {
+			return r, err
+		}
 		setPassword(r.Patch, chosen)
 		r.Patch.Revoke, r.Patch.DropTokens = &store.SessionFilter{}, purposesOfEmail()
 		r.Patch.DropDevices = true // a signed-out attacker must have no attempts as a known device

@@ -102,6 +102,46 @@ func purposesOfEmail() []store.Purpose {
 	return append(purposesOfPassword(), store.PurposeReset, store.PurposeMagicLink, store.PurposeVerifyEmail)
 }
 
+// ownVerification is verificationRedemption, except that outside of a session nobody takes
+// over an account whose other identifier is verified: that one's holder has the account, and
+// somebody else may have written the address that a mailbox's reader verifies. The account
+// loses it, and ownVerification returns ErrStale, so that the caller decides anew.
+func (a *Auth) ownVerification(ctx context.Context, u User, by root, within Caller, more ...store.OutcomeEvent) (store.Redemption, bool, error) {
+	r, takenOver := a.verificationRedemption(ctx, u, by, within, more...)
+	if takenOver && hasHolder(u) {
+		return store.Redemption{}, false, a.detach(ctx, u, by)
+	}
+	return r, takenOver, nil
+}
+
+// hasHolder reports whether the email address or the phone number of an account is verified.
+func hasHolder(u User) bool { return u.EmailVerified() || u.PhoneVerified() }
+
+// detach removes an unverified email address or phone number from an account, for the person
+// who verified it. An account with nothing verified loses all its credentials. It returns
+// ErrStale.
+func (a *Auth) detach(ctx context.Context, u User, by root) error {
+	no, none := false, ""
+	still, patch := UserAt{ID: u.ID}, store.UserPatch{}
+	if by == rootEmail {
+		still.Email, still.EmailVerified = &u.Email, &no
+		patch.Email, patch.DropTokens = &none, purposesOfEmail()
+	} else {
+		still.Phone, still.PhoneVerified = &u.Phone, &no
+		patch.Phone = &none
+	}
+	if u.Unverified() {
+		still.EmailVerified, still.PhoneVerified = &no, &no
+		takeOver(&patch)
+	}
+	c := a.newChange(ctx, byFlow("identifier proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
+	c.IfUsers = []UserAt{still}
+	if _, err := a.update(ctx, c, u.ID, patch); err != nil {
+		return err
+	}
+	return store.ErrStale
+}
+
 // verificationRedemption returns the redemption of a link or code that verifies a
 // user's email address or phone number, within a session of the same user or outside of
 // any. more are events of the same change.

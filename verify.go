@@ -345,8 +345,8 @@ func (a *Auth) verificationEffect(ctx context.Context, p verification) (decide f
 			}
 		case !isFirstVerification(before, d) || a.bySameUser(creds, p):
 		case p.Code != "":
-			r, _ := a.verificationRedemption(ctx, before, rootEmail, Caller{})
-			return r, nil
+			r, _, err := a.ownVerification(ctx, before, rootEmail, Caller{})
+			return r, err
 		case carriesCredentials(creds):
 			return store.Redemption{}, fail(CodeMissingToken, errors.New("a first verification, elsewhere than the sign-up"))
 		}

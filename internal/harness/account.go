@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
@@ -40,8 +42,7 @@ func (w *World) Member(email string) Session {
 func (w *World) Squatter(email string) Session {
 	w.T.Helper()
 	s := w.PostSignUp(email)
-	phone, at := "+4930555555", w.Clock.Now()
-	w.Patch(s.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
+	w.Patch(s.User.ID, store.UserPatch{Link: &auth.Identity{ID: uuid.NewString(), Provider: "facebook", Subject: "669", CreatedAt: w.Clock.Now()}})
 	return s
 }
 

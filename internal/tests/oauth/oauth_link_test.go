@@ -52,7 +52,6 @@ func TestPreHijackEndsAtProvider(t *testing.T) {
 	idp.SignsIn(authtest.Person{Subject: "666", Email: "evil@example.com", EmailVerified: true})
 	v.Back("github", idp.Authorize(t, to)).Session()
 	w.Do("PATCH", "/me", map[string]any{"phone": harness.PhoneNumber}, harness.Bearer(evil.AccessToken)).Want(200)
-	w.PostOTP(harness.PhoneNumber, w.Mail(t, harness.PhoneNumber, auth.KindPhoneCode).Code, harness.Bearer(evil.AccessToken)).Want(200)
 	w.Do("POST", "/2fa/setup-totp", nil, harness.Bearer(evil.AccessToken)).Want(200)
 	w.Do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).Want(200)
 	reset := w.LinkToken("ada@example.com", auth.KindResetPassword)

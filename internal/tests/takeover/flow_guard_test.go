@@ -79,8 +79,8 @@ func TestLinkOfAnUnprovedAccount(t *testing.T) {
 		to := v.Link("github", s, body)
 		idp.SignsIn(harness.EvilGit)
 		back := idp.Authorize(t, to)
-		none := ""
-		lose := func() { w.Patch(s.User.ID, store.UserPatch{Phone: &none, PhoneVerifiedAt: &time.Time{}}) }
+		lost := store.ByIdentity("facebook", "669")
+		lose := func() { w.Patch(s.User.ID, store.UserPatch{Unlink: &lost}) }
 		if name == "callback" {
 			lose()
 			v.Back("github", back).Want(403, auth.CodeEmailNotVerified)

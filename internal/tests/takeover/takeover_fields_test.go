@@ -30,7 +30,7 @@ func fates() map[reflect.Type]map[string]string {
 			"Handle":      "names the account to authenticators, which are removed",
 			"AppMetadata": "the application's", "Roles": "the operators' decision; those of an operator wait for an acceptance", "BannedUntil": "the operators' decision", "Claims": "not stored",
 			"Email": shown, "EmailVerifiedAt": shown, "EmailSequence": shown, "EmailAddedBy": "of a changed address", "EmailVerifiedSequence": shown, "EmailVerifiedAddedBy": cleared,
-			"Phone": cleared, "PhoneVerifiedAt": cleared, "PhoneSequence": cleared, "PhoneAddedBy": cleared, "PhoneVerifiedSequence": cleared, "PhoneVerifiedAddedBy": cleared,
+			"Phone": cleared, "PhoneVerifiedAt": "an account with a verified number keeps its holder", "PhoneSequence": cleared, "PhoneAddedBy": cleared, "PhoneVerifiedSequence": "as PhoneVerifiedAt", "PhoneVerifiedAddedBy": cleared,
 			"FullName": cleared, "UserMetadata": cleared, "Identities": cleared, "MFAEnabled": cleared, "PasswordSequence": cleared, "PasswordAddedBy": cleared,
 			"AcceptedSequence": cleared, "AcceptedUntil": "the end of no acceptance",
 		},
@@ -65,7 +65,7 @@ func TestTakeoverClearsEveryField(t *testing.T) {
 			}, harness.OnDevice(harness.Laptop)).Session()
 			id, phone, at, note := s.User.ID, "+4930555555", w.Clock.Now(), "noted"
 			w.Patch(id, store.UserPatch{
-				Phone: &phone, PhoneVerifiedAt: &at, Link: &auth.Identity{ID: uuid.NewString(), Provider: "facebook", Subject: "669", CreatedAt: at},
+				Phone: &phone, Link: &auth.Identity{ID: uuid.NewString(), Provider: "facebook", Subject: "669", CreatedAt: at},
 				AppMetadata: map[string]any{"a": "b"}, Roles: &[]string{"editor"}, Notes: &note,
 			})
 			in := w.Do("POST", "/login", harness.Credentials(harness.AdaMail, harness.GoodPassword), harness.OnDevice(harness.Laptop)).Session()

@@ -1,0 +1,92 @@
+package takeover_test
+
+import (
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/harness"
+	"github.com/authmount/auth/store"
+)
+
+// An account with a verified phone number belongs to the holder of the number. Whoever reads
+// an email address that the account names unverified gets an account of their own, in every
+// way to verify an address, and the account loses the address and nothing else. The address
+// may come from a provider that vouches for none, or from an import.
+func TestMailboxOfAnAccountWithAHolder(t *testing.T) {
+	const address = "mistyped@example.com"
+	accounts := map[string]func(w *harness.World, idp *authtest.Provider) string{
+		"provider": func(w *harness.World, idp *authtest.Provider) string {
+			s := w.NewVisitor(idp).SignIn("oidc", authtest.Person{Subject: "s1", Email: address}, "").Session()
+			w.Do("PATCH", "/me", map[string]any{"phone": harness.PhoneNumber}, harness.Bearer(s.AccessToken)).Want(200)
+			w.PostOTP(harness.PhoneNumber, w.Mail(t, harness.PhoneNumber, auth.KindPhoneCode).Code, harness.Bearer(s.AccessToken)).Want(200)
+			w.Enrol(s.AccessToken)
+			return s.User.ID
+		},
+		"import": func(w *harness.World, _ *authtest.Provider) string {
+			return w.Imported(auth.ImportUserParams{Email: address, Phone: harness.PhoneNumber, PhoneVerified: true, PasswordHash: harness.BcryptHash, TOTPSecret: importedSecret, Roles: []string{"editor"}}).ID
+		},
+	}
+	ways := map[string]func(w *harness.World, idp *authtest.Provider){
+		"magic link": func(w *harness.World, _ *authtest.Provider) {
+			w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink(address, nil)}).Want(400, auth.CodeInvalidToken)
+			w.Clock.Advance(time.Hour)
+			w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink(address, nil)}).Session()
+		},
+		"reset": func(w *harness.World, _ *authtest.Provider) {
+			w.Do("POST", "/forgot-password", map[string]any{"email": address}).Want(200)
+			w.Do("POST", "/reset-password", map[string]any{"token": w.LinkToken(address, auth.KindResetPassword), "new_password": harness.OwnersPassword}).Want(400, auth.CodeInvalidToken)
+		},
+		"provider": func(w *harness.World, idp *authtest.Provider) {
+			w.NewVisitor(idp).SignIn("google", authtest.Person{Subject: "s2", Email: address, EmailVerified: true}, "").Session()
+		},
+	}
+	for from, prepare := range accounts {
+		for way, prove := range ways {
+			t.Run(from+" "+way, func(t *testing.T) {
+				w, idp := harness.NewProviderWorld(t)
+				id := prepare(w, idp)
+				before, err := w.Store.Credentials(t.Context(), store.ByID(id))
+				if err != nil {
+					t.Fatal(err)
+				}
+				live, err := w.Store.Sessions(t.Context(), id, w.Clock.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				prove(w, idp)
+				after, err := w.Store.Credentials(t.Context(), store.ByID(id))
+				if err != nil {
+					t.Fatal(err)
+				}
+				had, has := before.User, after.User
+				if has.Email != "" || has.Phone != had.Phone || !has.PhoneVerified() || has.MFAEnabled != had.MFAEnabled || !slices.Equal(has.Roles, had.Roles) || len(has.Identities) != len(had.Identities) || after.PasswordHash != before.PasswordHash {
+					t.Errorf("the account was %+v and is %+v", had, has)
+				}
+				if left, err := w.Store.Sessions(t.Context(), id, w.Clock.Now()); err != nil || len(left) != len(live) {
+					t.Errorf("%d of %d sessions are left, %v", len(left), len(live), err)
+				}
+				if u, err := w.Store.User(t.Context(), store.ByEmail(address)); err == nil && u.ID == id {
+					t.Error("the address still names the account")
+				}
+			})
+		}
+	}
+}
+
+// "This wasn't me" takes only the address from such an account.
+func TestDisownedAccountWithAHolder(t *testing.T) {
+	w := harness.NewWorld(t)
+	s := w.PostSignUp(harness.AdaMail)
+	phone, at := harness.PhoneNumber, w.Clock.Now()
+	w.Patch(s.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
+	body := url.Values{"token": {w.LinkToken(harness.AdaMail, auth.KindVerifyEmail)}, "disown": {"1"}}
+	w.Do("POST", "/verify-email", body.Encode(), harness.Form, harness.Browser).Want(200)
+	u, err := w.Store.User(t.Context(), store.ByID(s.User.ID))
+	if err != nil || u.Email != "" || u.Phone != phone {
+		t.Errorf("%+v, %v", u, err)
+	}
+}
