@@ -42,7 +42,7 @@ func (a *Auth) invitedAccount(ctx context.Context, d linkData) (User, error) {
 	switch bound := d.Invitation.UserID; {
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return u, storeFailed(err)
-	case bound != "" && (err != nil || u.ID != bound || d.Email == "" && u.Email != ""):
+	case bound != "" && (err != nil || u.ID != bound || d.Email == "" && u.Email != "" || addressSequence(u) != d.Invitation.AddressSequence):
 		return u, fail(CodeInvalidToken, errors.New("the account has another address now"))
 	}
 	return u, err

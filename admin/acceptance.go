@@ -108,7 +108,10 @@ func (m *Admin) acceptance(ctx context.Context, t *attempt) (host.Invitation, []
 		return none, nil, err
 	}
 	inv.By, inv.ByAccepted, inv.BySequence = t.change.Events[0].Event.Actor, t.accepted(), t.session.Sequence
-	inv.Roles, inv.UserID = before.Roles, t.target.ID
+	inv.Roles, inv.UserID, inv.AddressSequence = before.Roles, t.target.ID, t.target.EmailSequence
+	if t.target.Email == "" {
+		inv.AddressSequence = t.target.PhoneSequence
+	}
 	return host.Invitation(inv), seen, nil
 }
 

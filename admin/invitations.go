@@ -55,6 +55,10 @@ type Invitation struct {
 	// BySequence is Session.Sequence of that user's session: if the user reports the session
 	// by an account recovery link, it ends the invitation.
 	BySequence int64 `json:"by_sequence,omitempty"`
+
+	// AddressSequence is the sequence of the address of UserID, or of its phone number without
+	// one, when the link was made: the same address set again is another one.
+	AddressSequence int64 `json:"address_sequence,omitempty"`
 }
 
 // address returns the email address or phone number that the invitation is bound to.

@@ -77,6 +77,9 @@ type Invitation struct {
 	// user ends it.
 	ByAccepted int64 `json:"by_accepted,omitempty"`
 	BySequence int64 `json:"by_sequence,omitempty"` // of the user's session: see SessionReported
+	// AddressSequence is of the address of UserID, or of its phone number without one, when the
+	// link was made: the same address set again is another one.
+	AddressSequence int64 `json:"address_sequence,omitempty"`
 }
 
 // Terms are the conditions under which an invitation or an operator's link is valid.
