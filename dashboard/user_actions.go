@@ -211,7 +211,7 @@ func (v *visit) secret(title, text, back string) *page {
 func addressFields(v *visit) ([]field, error) {
 	u, err := v.account()
 	return []field{
-		{Name: "email", Label: v.t("E-mail address"), Type: "email", Value: u.str("email")},
+		{Name: "email", Label: v.t("Email address"), Type: "email", Value: u.str("email")},
 		{Name: "email_verified", Label: v.t("The address is verified"), Type: "check", Checked: u.flag("email_verified")},
 		{Name: "phone", Label: v.t("Phone number"), Type: "tel", Value: u.str("phone"), Hint: v.t("With the country code, such as +4915112345678")},
 		{Name: "phone_verified", Label: v.t("The number is verified"), Type: "check", Checked: u.flag("phone_verified")},
