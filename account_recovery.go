@@ -373,11 +373,11 @@ func (a *Auth) handleSecurePage(w http.ResponseWriter, r *http.Request) error {
 func (a *Auth) showSecurePage(w http.ResponseWriter, r *http.Request, secret string) error {
 	t, d, err := a.peekMailed(r.Context(), store.PurposeStop, secret)
 	if err != nil {
-		return a.showProblem(w, r, err)
+		return a.showProblemOn(w, r, err, page{OfLink: true, NoOther: true})
 	}
 	_, moves, _, err := a.recoveringUser(r.Context(), t, d)
 	if err != nil {
-		return a.showProblem(w, r, err)
+		return a.showProblemOn(w, r, err, page{OfLink: true, NoOther: true})
 	}
 	a.showPage(w, r, http.StatusOK, page{Name: "secure_account", Token: secret, Address: maskEmail(d.Email), MovesBack: moves}, "")
 	return nil
@@ -404,11 +404,11 @@ func (a *Auth) handleSecureAccount(w http.ResponseWriter, r *http.Request) error
 func (a *Auth) handleSecurePost(w http.ResponseWriter, r *http.Request) error {
 	form, err := a.readForm(r)
 	if err != nil {
-		return a.showProblem(w, r, err)
+		return a.showProblemOn(w, r, err, page{OfLink: true, NoOther: true})
 	}
 	done, err := a.secureAccount(r.Context(), form.Get("token"))
 	if err != nil {
-		return a.showProblem(w, r, err)
+		return a.showProblemOn(w, r, err, page{OfLink: true, NoOther: true})
 	}
 	return a.showDone(w, r, page{Done: "secured", ResetSent: done.resetSent, CodesDropped: done.codesDropped}, "")
 }

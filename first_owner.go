@@ -165,7 +165,7 @@ func (a *Auth) handleFirstOwner(w http.ResponseWriter, r *http.Request) error {
 func (a *Auth) handleFirstOwnerPage(w http.ResponseWriter, r *http.Request) error {
 	secret := r.URL.Query().Get("token")
 	if _, _, err := a.peek(r.Context(), store.PurposeFirstOwner, secret); err != nil {
-		return a.showProblem(w, r, err)
+		return a.showProblemOn(w, r, err, page{OfLink: true, FromSender: true})
 	}
 	pg := page{Name: "first_owner", Token: secret}
 	if within, err := a.within(r); err == nil && within.SessionID != "" {
@@ -181,7 +181,7 @@ func (a *Auth) handleFirstOwnerPage(w http.ResponseWriter, r *http.Request) erro
 func (a *Auth) handleFirstOwnerForm(w http.ResponseWriter, r *http.Request) error {
 	form, err := a.readForm(r)
 	if err != nil {
-		return a.showProblem(w, r, err)
+		return a.showProblemOn(w, r, err, page{OfLink: true, FromSender: true})
 	}
 	within, err := a.within(r)
 	if err == nil && within.SessionID == "" {
@@ -195,6 +195,9 @@ func (a *Auth) handleFirstOwnerForm(w http.ResponseWriter, r *http.Request) erro
 		if err = live; err == nil {
 			err = a.interruptSession(r.Context(), u, s)
 		}
+	}
+	if errors.Is(err, CodeInvalidToken) {
+		return a.showProblemOn(w, r, err, page{OfLink: true, FromSender: true})
 	}
 	if err != nil {
 		return a.showInterrupted(w, r, err, waitingSignIn{To: a.linkItself("/admin"+firstOwnerPath, form.Get("token"))})

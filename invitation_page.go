@@ -69,7 +69,7 @@ func (a *Auth) handleInvitation(w http.ResponseWriter, r *http.Request) error {
 func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status int, secret string, pg page) error {
 	o, err := a.openInvitation(r, secret)
 	if err != nil {
-		return a.showProblem(w, r, err)
+		return a.showProblemOn(w, r, err, page{OfLink: true, FromSender: true})
 	}
 	pg.Name, pg.Token, pg.Address, pg.MinLength = "accept_invitation", secret, maskAddress(cmp.Or(o.Email, o.Invitation.Phone)), a.Settings(r.Context()).PasswordMinLength
 	pg.SignedIn, pg.SignInTo = o.signedIn, o.account != nil && !o.signedIn && !o.clean
@@ -130,16 +130,19 @@ func (a *Auth) handleAcceptInvitation(w http.ResponseWriter, r *http.Request) er
 func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) error {
 	form, err := a.readForm(r)
 	if err != nil {
-		return a.showProblem(w, r, err)
+		return a.showProblemOn(w, r, err, page{OfLink: true, FromSender: true})
 	}
 	within, err := a.within(r)
 	if err != nil {
-		return a.showProblem(w, r, err)
+		return a.showProblemOn(w, r, err, page{OfLink: true, FromSender: true})
 	}
 	in, err := a.acceptInvitation(r.Context(), AcceptInvitationParams{Token: form.Get("token"), Password: form.Get("password"), TOTPCode: form.Get("totp_code"), Within: within})
 	var e *Error
 	if errors.As(err, &e) && (e.Code == CodeWeakPassword || e.Code == CodeValidationFailed || e.Code == CodeAccountExists || e.Code == CodeInvalidTOTPCode) {
 		return a.showInvitationPage(w, r, e.Status, form.Get("token"), page{Failure: e})
+	}
+	if errors.Is(err, CodeInvalidToken) {
+		return a.showProblemOn(w, r, err, page{OfLink: true, FromSender: true})
 	}
 	if err != nil { // perhaps of the session in which it is accepted: the invitation is still valid
 		return a.showInterrupted(w, r, err, waitingSignIn{To: a.linkItself(linkPaths(KindInvitation), form.Get("token"))})

@@ -187,7 +187,8 @@ func logGaps(log *slog.Logger, gaps []webpage.Gap, fallback string) {
 			log.Warn("a language lacks a file of texts, so it is not used there", "file", g.File)
 			continue
 		}
-		log.Warn("texts are missing", "file", g.File, "keys", g.Keys, "instead_in", fallback)
+		const shown = 5 // a language with few texts lacks hundreds
+		log.Warn("texts are missing", "file", g.File, "missing", len(g.Keys), "keys", g.Keys[:min(shown, len(g.Keys))], "instead_in", fallback)
 	}
 }
 

@@ -57,8 +57,32 @@ func TestMessageLogOverACrash(t *testing.T) {
 	}
 	later(t, instance(t, st, mail), harness.Lease(crashing.Auth))
 	is := onlyNoted(t, st)
-	if is.ID != was.ID || is.State != store.MessageSent || is.Attempts != 2 || len(mail.Got) != 1 || mail.Got[0].ID != is.ID {
+	if is.ID != was.ID || is.State != store.MessageSent || is.Attempts != 1 || len(mail.Got) != 1 || mail.Got[0].ID != is.ID {
 		t.Errorf("recorded %+v, sent %+v", is, received(mail))
+	}
+}
+
+// A claim that expired before its process made the attempt does not bring the last
+// attempt closer: after an outage that fills the queues, a temporary failure is retried.
+func TestExpiredClaimsAreNoAttempts(t *testing.T) {
+	st := harness.NewStore(t)
+	mail := &harness.PostOffice{Answer: func(int) error { return errors.New("busy") }}
+	options := auth.WithMail(auth.MailOptions{Attempts: 3})
+	e := instance(t, st, mail, options)
+	shut(t, e)
+	magicLink(t, e, "ada@example.com")
+	journal, _ := store.Capability[store.Journal](st)
+	lease := harness.Lease(e.Auth)
+	for i := range 3 {
+		at := e.Clock.Now().Add(time.Duration(i+1) * lease)
+		list, err := journal.ClaimMessages(t.Context(), store.ClaimMessages{Now: at, Until: at.Add(lease), Limit: 1})
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%v, %v", list, err)
+		}
+	}
+	later(t, instance(t, st, mail, options), 4*lease)
+	if is := onlyNoted(t, st); is.State != store.MessageQueued || is.Attempts != 1 || is.Error != "busy" || len(mail.Got) != 1 {
+		t.Errorf("recorded %+v after %d attempts", is, len(mail.Got))
 	}
 }
 

@@ -102,6 +102,8 @@ type page struct {
 	Problem      string         // the error's text
 	Code         Code           // of the problem
 	OfLink       bool           // problem: the error is about a link
+	FromSender   bool           // problem: only the link's sender can create another
+	NoOther      bool           // problem: there is no other link
 	Reasons      []string       // of weak_password
 	MinLength    int            // of passwords
 	First        bool           // reset_password: the user has never had a password or a session
@@ -224,6 +226,22 @@ func (d *pageData) problemText() string {
 		}
 	}
 	return d.texts.Or(key, "error.internal", "wait", d.texts.Wait(e.RetryAfter))
+}
+
+// Advice returns the key of a text about the next step after a problem, or "". Only a link
+// that is not valid any more is replaced by another one.
+func (d *pageData) Advice() string {
+	switch {
+	case d.Code == CodeMissingPermission:
+		return ""
+	case !d.OfLink:
+		return "link.problem.again"
+	case d.Code != CodeInvalidToken, d.NoOther:
+		return ""
+	case d.FromSender:
+		return "link.problem.sender"
+	}
+	return "link.problem.link"
 }
 
 // write responds with a page, in the application's look.

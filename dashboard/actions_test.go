@@ -112,6 +112,28 @@ func TestEveryForm(t *testing.T) {
 	}
 }
 
+// Only a form that gives a role explains when roles with a second factor take effect.
+func TestNoticeOfChangedRoles(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	at := o.ids().Replace("/dashboard/users/{ada}/roles")
+	b := o.signedIn("owner@example.com")
+	for _, c := range []struct {
+		roles []string
+		waits bool
+	}{{[]string{"support", "auditor"}, true}, {[]string{"support"}, false}, {nil, false}} {
+		b.get(at)
+		b.want(http.StatusOK)
+		form := b.form()
+		form["roles"] = c.roles
+		b.post(at, form)
+		b.want(http.StatusOK, "The roles were changed")
+		if got := strings.Contains(b.text(), "a role that needs a second factor waits"); got != c.waits {
+			t.Errorf("%q: the notice is about second factors: %t", c.roles, got)
+		}
+	}
+}
+
 var asCurl = regexp.MustCompile(`curl -X ([A-Z]+) '([^']+)'`)
 
 // wantCurl fails unless a form shows the equivalent API request, and the API has that

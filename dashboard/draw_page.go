@@ -20,7 +20,7 @@ func (d *drawing) page(l *layout) {
 	d.raw("\"></script>\n</head>\n", `<body data-prefix="`)
 	d.text(l.Prefix)
 	d.raw("\">\n", `<a class="skip" href="#main">`)
-	d.text(d.t("To the content"))
+	d.text(d.t("Skip to content"))
 	d.raw("</a>\n")
 	d.bar(l)
 	for _, a := range l.Acting {

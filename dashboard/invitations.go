@@ -40,7 +40,7 @@ func invitationActions() []action {
 			at: "/invitations/new", boxes: []string{"roles"}, operation: "POST /invitations", title: "Invite", text: "We email a link to this address. With it, the person creates an account. It is valid for seven days.", submit: "Invite", done: "The invitation was sent.", back: back,
 			fields: func(v *visit) ([]field, error) {
 				roles, err := v.roles(nil)
-				return []field{{Name: "email", Label: v.t("E-mail address"), Type: "email", Required: true}, roles,
+				return []field{{Name: "email", Label: v.t("Email address"), Type: "email", Required: true}, roles,
 					{Name: "redirect_to", Label: v.t("Where the page goes next"), Type: "url", List: v.redirects(), Hint: v.t("An address from the list of allowed redirects")}}, err
 			},
 			do: func(v *visit) (any, error) {

@@ -123,7 +123,7 @@ func userOverview(v *visit, p *page, u object, at string) error {
 		block{Facts: []fact{
 			{Name: v.t("Id"), Cells: []cell{{Text: u.str("id"), Code: true}}},
 			{Name: v.t("Name"), Cells: []cell{{Text: cmp.Or(u.str("full_name"), "—")}}, Link: &edit},
-			{Name: v.t("E-mail address"), Cells: v.contactCells(u, "email"), Link: &address},
+			{Name: v.t("Email address"), Cells: v.contactCells(u, "email"), Link: &address},
 			{Name: v.t("Phone number"), Cells: v.contactCells(u, "phone"), Link: &address},
 			{Name: v.t("Created"), Cells: []cell{{Time: u.time("created_at")}}},
 			{Name: v.t("Last sign-in"), Cells: []cell{v.when(u, "last_sign_in_at")}},

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/authmount/auth"
@@ -157,9 +158,26 @@ func accessActions() []action {
 			},
 		},
 		{
-			at: "/users/{id}/roles", boxes: []string{"roles"}, operation: "PUT /users/{id}/roles", title: "Change the roles", submit: "Save", done: "The roles were changed. This takes effect in every session within a second; a role that needs a second factor waits until the person uses one.", back: toUser("roles"),
+			at: "/users/{id}/roles", boxes: []string{"roles"}, operation: "PUT /users/{id}/roles", title: "Change the roles", submit: "Save", done: "The roles were changed. This takes effect in every session within a second.", back: toUser("roles"),
 			fields: roleFields,
+			show: func(v *visit, o object) (*page, error) {
+				if !v.addsRoles {
+					return nil, nil
+				}
+				v.setNotice(v.t("The roles were changed. This takes effect in every session within a second; a role that needs a second factor waits until the person uses one."))
+				v.redirect(toUser("roles")(v))
+				return nil, nil
+			},
 			do: func(v *visit) (any, error) {
+				var held []string
+				if v.may("GET /users/{id}") {
+					u, err := v.account()
+					if err != nil {
+						return nil, err
+					}
+					held = u.texts("roles")
+				}
+				v.addsRoles = slices.ContainsFunc(v.formValues("roles"), func(name string) bool { return !slices.Contains(held, name) })
 				return v.d.adm.SetRoles(v.ctx, v.actor, admin.SetRolesParams{UserID: v.id(), Roles: v.formValues("roles"), Reason: v.formValue("reason"), Revision: v.revision(), Address: v.form.Get("address")})
 			},
 		},
@@ -193,7 +211,7 @@ func (v *visit) secret(title, text, back string) *page {
 func addressFields(v *visit) ([]field, error) {
 	u, err := v.account()
 	return []field{
-		{Name: "email", Label: v.t("E-mail address"), Type: "email", Value: u.str("email")},
+		{Name: "email", Label: v.t("Email address"), Type: "email", Value: u.str("email")},
 		{Name: "email_verified", Label: v.t("The address is verified"), Type: "check", Checked: u.flag("email_verified")},
 		{Name: "phone", Label: v.t("Phone number"), Type: "tel", Value: u.str("phone"), Hint: v.t("With the country code, such as +4915112345678")},
 		{Name: "phone_verified", Label: v.t("The number is verified"), Type: "check", Checked: u.flag("phone_verified")},

@@ -236,7 +236,7 @@ func userActions() []action {
 			fields: func(v *visit) ([]field, error) {
 				roles, err := v.roles(nil)
 				return []field{
-					{Name: "email", Label: v.t("E-mail address"), Type: "email"},
+					{Name: "email", Label: v.t("Email address"), Type: "email"},
 					{Name: "phone", Label: v.t("Phone number"), Type: "tel", Hint: v.t("With the country code, such as +4915112345678")},
 					{Name: "full_name", Label: v.t("Name"), Type: "text"},
 					roles,

@@ -35,6 +35,7 @@ type visit struct {
 
 	permitted map[string]bool // results of May, because lists ask for each row
 	denied    bool            // a denied attempt was recorded
+	addsRoles bool            // the form gives the account another role
 }
 
 func (d *Dashboard) newVisit(rt route, w http.ResponseWriter, r *http.Request) *visit {

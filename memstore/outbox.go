@@ -41,6 +41,9 @@ func (s *Store) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([]sto
 	slices.SortFunc(due, func(a, b *message) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
 	list := []store.SealedMessage{}
 	for _, m := range due[:min(len(due), max(c.Limit, 0))] {
+		if l := s.log[m.ID]; l != nil {
+			m.Attempts = l.Attempts // a claim without an outcome was no attempt
+		}
 		m.Attempts++
 		m.NextAt = utc(c.Until)
 		list = append(list, copyMessage(m.SealedMessage))

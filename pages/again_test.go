@@ -108,3 +108,19 @@ func TestPrefixIsAPath(t *testing.T) {
 		}
 	}
 }
+
+// A user who signs in again by mail finds their address in the field. Nobody else does.
+func TestMailedSignInKeepsTheAddress(t *testing.T) {
+	s := newSite(t, pages.Options{})
+	b := s.browser(t)
+	b.signIn(address)
+	filled := `value="` + address + `"`
+	for _, at := range []string{"/account/sign-in?reason=" + string(auth.CodeReauthNeeded), "/account/sign-in/mail?return_to=%2Fnotes"} {
+		if got := b.open(at); !strings.Contains(got.body, filled) {
+			t.Errorf("%s has no address: %s", at, got.body)
+		}
+	}
+	if got := s.browser(t).open("/account/sign-in/mail"); strings.Contains(got.body, filled) {
+		t.Errorf("a stranger sees the address: %s", got.body)
+	}
+}

@@ -16,6 +16,9 @@ func showSend(channel string) func(*visit) error {
 		v.Channel = channel
 		if v.r.Method != "POST" {
 			v.Remember = v.kept()
+			if channel == "mail" && v.claims != nil && !v.isActing() { // signs in again
+				v.values["email"] = v.claims.Email
+			}
 		}
 		if on := v.Settings.Methods; (channel == "mail" && !on.MagicLink) || (channel == "phone" && !on.PhoneOTP) {
 			return auth.Reject(auth.CodeMethodDisabled, "")

@@ -39,13 +39,16 @@ const insertMessages = `with post as materialized (
 	)
 	` + logPost
 
+// claimMessages numbers attempts by their outcomes in the log: a claim without an outcome
+// was no attempt.
 const claimMessages = `with due as materialized (
 		select m.id from auth.messages m
 		where m.next_at <= $1::timestamptz and m.expires_at > $1::timestamptz and not m.failed
 			and (m.purpose = '' or exists (select from auth.tokens t where t.purpose = m.purpose and t.hash = m.hash and t.expires_at > $1::timestamptz))
 		order by m.created_at, m.id limit $3::integer for update skip locked
 	)
-	update auth.messages m set attempts = m.attempts + 1, next_at = $2::timestamptz from due where m.id = due.id
+	update auth.messages m set attempts = coalesce((select l.attempts from auth.message_log l where l.id = m.id), m.attempts) + 1,
+		next_at = $2::timestamptz from due where m.id = due.id
 	returning ` + messageColumns
 
 // The statements that end an attempt: each changes or deletes the message and updates

@@ -138,7 +138,7 @@ type SealedMessage struct {
 	CreatedAt time.Time
 	NextAt    time.Time // not before
 	ExpiresAt time.Time // not after
-	Attempts  int       // number of claims
+	Attempts  int       // number of the last claim's attempt; 0: not claimed
 
 	Log MessageLog // for stores that keep a message log (Journal); not sealed
 }

@@ -35,9 +35,10 @@ type Journal interface {
 	SweepEvents(ctx context.Context, before, now time.Time, limit int) (int, error)
 
 	// ClaimMessages returns up to Limit messages with a NextAt that has passed, oldest
-	// first. It counts the attempt and moves NextAt to Until, so that no other caller gets
-	// them before. It leaves out expired messages and those with a token that is not live
-	// any more. The messages have no Log.
+	// first. It moves NextAt to Until, so that no other caller gets them before, and sets
+	// Attempts to the number of this attempt: one more than MessageRecord.Attempts, because a
+	// claim that ended without an outcome was no attempt. It leaves out expired messages and
+	// those with a token that is not live any more. The messages have no Log.
 	ClaimMessages(ctx context.Context, c ClaimMessages) ([]SealedMessage, error)
 	// FinishMessage deletes a message or, with RetryAt, lets it be claimed again from then
 	// on. With KeepUntil it keeps a failed message, which is not claimed. It sets ExpiresAt

@@ -88,6 +88,28 @@ func messageLog() checks {
 				b.claims(now)
 			}
 		},
+		"a claim without an outcome is no attempt": func(b *bench) {
+			m := b.told(link, "")
+			b.post(b.user("").ID, m)
+			claim := func(at time.Time, attempts int) {
+				b.Helper()
+				list, err := b.journal.ClaimMessages(b.ctx(), store.ClaimMessages{Now: at, Until: at.Add(minute), Limit: 1})
+				b.ok(err)
+				var got []int
+				for _, m := range list {
+					got = append(got, m.Attempts)
+				}
+				equal(b, "attempts", got, []int{attempts})
+			}
+			claim(now, 1)
+			claim(now.Add(minute), 1)
+			b.end(store.FinishMessage{ID: m.ID, State: store.MessageQueued, RetryAt: now.Add(2 * minute), At: now.Add(minute), Attempts: 1, Error: "busy"})
+			claim(now.Add(2*minute), 2)
+			claim(now.Add(3*minute), 2)
+			b.end(store.FinishMessage{ID: m.ID, State: store.MessageFailed, At: now.Add(3 * minute), Attempts: 2, KeepUntil: now.Add(30 * minute)})
+			b.ok(b.journal.RetryMessage(b.ctx(), store.RetryMessage{Change: by(now.Add(4 * minute)), ID: m.ID}))
+			claim(now.Add(4*minute), 1)
+		},
 		"of a message that was sent nothing else is noted": func(b *bench) {
 			m := b.told(link, "")
 			b.post(b.user("").ID, m)

@@ -19,6 +19,7 @@ func messageMutants() map[string]mutant {
 		listed = "message log/lists hold the messages that a query picks, newest first, page by page"
 		user   = "message log/what is noted of messages goes with their user"
 		nobody = "message log/what is noted of messages to the anonymised goes"
+		claims = "message log/a claim without an outcome is no attempt"
 		swept  = "message log/a sweep notes what it drops, and deletes what is old"
 	)
 	posting := func(m postOffice) func(base) store.Store {
@@ -38,6 +39,7 @@ func messageMutants() map[string]mutant {
 		"messages that failed are erased":       caught(again, finish(func(f *store.FinishMessage) { f.KeepUntil = time.Time{} })),
 		"messages that failed are kept forever": caught(longer, finish(func(f *store.FinishMessage) { f.KeepUntil = f.KeepUntil.Add(1000 * time.Hour) })),
 		"nothing is said of attempts":           caught(noted, finish(func(f *store.FinishMessage) { f.Attempts = 0 })),
+		"claims are counted as attempts":        caught(claims, posting(postOffice{claims: map[string]int{}})),
 		"nothing is said of errors":             caught(noted, finish(func(f *store.FinishMessage) { f.Error = "" })),
 		"decoys are told of":                    caught(decoys, posting(postOffice{change: func(m *store.SealedMessage) { m.Log.Kind = "decoy" }})),
 		"records have no user":                  caught(user, posting(postOffice{change: func(m *store.SealedMessage) { m.Log.UserID = "" }})),
@@ -55,7 +57,19 @@ type postOffice struct {
 	query   func(*store.MessageQuery)
 	finish  func(*store.FinishMessage)
 	change  func(*store.SealedMessage)
-	retries int // losing retries report success
+	retries int            // losing retries report success
+	claims  map[string]int // the number of claims, returned as the attempt
+}
+
+func (s postOffice) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([]store.SealedMessage, error) {
+	list, err := s.Journal.ClaimMessages(ctx, c)
+	for i := range list {
+		if s.claims != nil {
+			s.claims[list[i].ID]++
+			list[i].Attempts = s.claims[list[i].ID]
+		}
+	}
+	return list, err
 }
 
 func (s postOffice) ListMessages(ctx context.Context, q store.MessageQuery) ([]store.MessageRecord, error) {

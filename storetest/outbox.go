@@ -60,7 +60,7 @@ func outbox() checks {
 				at := now.Add(time.Duration(i) * minute / 2)
 				got, err := b.journal.ClaimMessages(b.ctx(), store.ClaimMessages{Now: at, Until: at.Add(minute / 2), Limit: 1})
 				b.ok(err)
-				want.Attempts, want.NextAt = i+1, at.Add(minute/2)
+				want.Attempts, want.NextAt = 1, at.Add(minute/2) // no claim has an outcome
 				if len(got) == 1 {
 					want.NextAt = got[0].NextAt // the value before or after the claim
 				}

@@ -5,8 +5,8 @@
 //	go run ./examples/rls -migrate postgres://owner@localhost/notes
 //	go run ./examples/rls -database postgres://notes_app:notes@localhost/notes -editor ada@example.com
 //
-// Here the owner may create roles; docs/deployment.md describes the steps for an
-// administrator otherwise. Sessions end with the server, because its secret is random at
+// Here the owner may create roles, and tables in the schema public; docs/deployment.md
+// describes the steps for an administrator otherwise. Sessions end with the server, because its secret is random at
 // each start.
 package main
 

@@ -1,6 +1,8 @@
 package demo
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +22,28 @@ func TestSeedAtAnyTime(t *testing.T) {
 				t.Errorf("%+v, %v", o, err)
 			}
 		})
+	}
+}
+
+// forgetting is a store that does not record the outcomes of messages.
+type forgetting struct {
+	auth.Store
+	store.Journal
+}
+
+func (s forgetting) Unwrap() auth.Store { return s.Store }
+
+func (s forgetting) FinishMessage(context.Context, store.FinishMessage) error { return nil }
+
+// A message that is not attempted ends the start with its state.
+func TestSeedReportsAMessageThatWaits(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	st := memstore.New()
+	_, err := Seed(ctx, forgetting{st, st}, []byte("a-secret-of-the-tests-32-bytes-at-least"), "http://127.0.0.1:8080/auth/v1", "")
+	if err == nil || !strings.Contains(err.Error(), "is queued after 0 attempts") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/host"
 )
@@ -97,4 +98,37 @@ func TestPagesAreCalledOnceAllIsThere(t *testing.T) {
 	}()
 	gone := host.Of(w).Page(func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }, func(http.ResponseWriter, *http.Request, error) { t.Error("it is told") })
 	gone.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "https://auth.test/page", http.NoBody))
+}
+
+// The page of an invalid link says where to get another one, if that is possible. Only
+// the sender can replace an invitation, and nobody replaces a recovery link. Other problems
+// are not about the link.
+func TestInvalidLinksNameTheWayToAnother(t *testing.T) {
+	e := authtest.NewOn(t, harness.NewStore(t))
+	const again, sender = "Go back to", "Ask the person who sent you the link"
+	for path, want := range map[string]string{
+		"/reset-password": again, "/magic-link/verify": again,
+		"/invitations/accept": sender, "/admin/first-owner": sender,
+		"/secure-account": "",
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			r := httptest.NewRequestWithContext(t.Context(), method, "/auth/v1"+path+"?token=used", strings.NewReader("token=used"))
+			r.Header.Set("Accept", "text/html")
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			w := httptest.NewRecorder()
+			e.Handler().ServeHTTP(w, r)
+			got := w.Body.String()
+			if !strings.Contains(got, "no longer valid") {
+				if path != "/admin/first-owner" || strings.Contains(got, "Links work once") { // of a stranger: sign in first
+					t.Errorf("%s %s: %s", method, path, got)
+				}
+				continue
+			}
+			for _, text := range []string{again, sender} {
+				if strings.Contains(got, text) != (text == want) {
+					t.Errorf("%s %s: %q is shown: %t", method, path, text, text != want)
+				}
+			}
+		}
+	}
 }
