@@ -155,6 +155,10 @@ func (k kit) SignUps(r *http.Request) string { return k.a.signUpsOf(r, "") }
 
 func (k kit) PreferredLocale(ctx context.Context, u User) string { return preferredLocale(ctx, u) }
 
+func (k kit) WithPageLocale(ctx context.Context, locale string) context.Context {
+	return withPageLocale(ctx, locale)
+}
+
 func (k kit) RecentPeriod() time.Duration { return freshFor }
 
 func (k kit) TrustDevices() time.Duration { return k.a.cfg.mfa.TrustDevices }

@@ -70,6 +70,7 @@ func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
+	pg.Locale = o.Invitation.Locale
 	pg.Name, pg.Token, pg.Address, pg.MinLength = "accept_invitation", secret, maskAddress(cmp.Or(o.Email, o.Invitation.Phone)), a.Settings(r.Context()).PasswordMinLength
 	pg.SignedIn, pg.SignInTo = o.signedIn, o.account != nil && !o.signedIn && !o.clean
 	pg.StartsClean, pg.AsksFactor = o.clean, o.clean && cleanStart{user: *o.account}.asksFactor()
@@ -131,6 +132,7 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
+	r = a.onPage(r)
 	within, err := a.within(r)
 	if err != nil {
 		return a.showProblem(w, r, err)
@@ -143,7 +145,7 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 	if err != nil { // perhaps of the session in which it is accepted: the invitation is still valid
 		return a.showInterrupted(w, r, err, waitingSignIn{To: a.linkItself(linkPaths(KindInvitation), form.Get("token"))})
 	}
-	done := page{Done: "accepted", TakenOver: in.takenOver}
+	done := page{Done: "accepted", TakenOver: in.takenOver, Locale: in.Invitation.Locale}
 	if a.cfg.cookies != nil {
 		tokens, err := a.signInInvited(r.Context(), in)
 		if err == nil && in.within.SessionID != "" {

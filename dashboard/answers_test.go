@@ -242,3 +242,29 @@ func TestWaitingAccounts(t *testing.T) {
 		t.Error("the button is shown to somebody who may not send")
 	}
 }
+
+// Invitations and new accounts have a choice of the service's languages.
+func TestALanguageIsChosen(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	b := o.signedIn("owner@example.com")
+	for at, email := range map[string]string{"/dashboard/invitations/new": "ada@example.com", "/dashboard/users/new": "bob@example.com"} {
+		b.get(at)
+		b.want(http.StatusOK, "The language of your browser", "Deutsch", "français")
+		form := b.form()
+		form.Set("email", email)
+		form.Set("locale", "de")
+		if form.Has("send") {
+			form.Set("send", "invite")
+		}
+		b.post(at, form)
+		b.want(http.StatusOK)
+		kind := auth.KindInvitation
+		if at == "/dashboard/users/new" {
+			kind = auth.KindWelcome
+		}
+		if m := o.Mail(t, email, kind); m.Locale != "de" {
+			t.Errorf("%s: sent in %s", at, m.Locale)
+		}
+	}
+}

@@ -88,6 +88,9 @@ type Pages interface {
 	BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error)
 	// PreferredLocale returns the visitor's preferred language.
 	PreferredLocale(ctx context.Context, u store.User) string
+	// WithPageLocale returns a context in which new accounts keep the language of the page,
+	// unless the application chose one.
+	WithPageLocale(ctx context.Context, locale string) context.Context
 	// RecentPeriod returns how long a sign-in counts as recent.
 	RecentPeriod() time.Duration
 	// TrustDevices returns how long a device can be trusted for the second factor; 0:
