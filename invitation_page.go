@@ -2,6 +2,7 @@ package auth
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -23,6 +25,7 @@ type openedInvitation struct {
 	account  *User // the account with the address verified, or signed in; nil: none
 	signedIn bool  // the request is signed in to that account
 	clean    bool  // that account starts clean
+	roles    []string
 }
 
 // openInvitation reads an invitation. Errors: CodeInvalidToken.
@@ -35,6 +38,7 @@ func (a *Auth) openInvitation(r *http.Request, secret string) (openedInvitation,
 	if err != nil {
 		return o, err
 	}
+	o.roles = d.Invitation.Roles
 	u, err := a.invitedAccount(r.Context(), d)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -44,11 +48,25 @@ func (a *Auth) openInvitation(r *http.Request, secret string) (openedInvitation,
 	}
 	clean := cleanStart{invitation: d, user: u}
 	o.clean, err = a.startsClean(r.Context(), &clean)
+	if err == nil && o.clean {
+		o.roles, err = a.askedRoles(r.Context(), o.roles, u)
+	}
 	o.signedIn = !o.clean && a.signedInAs(r, u)
 	if o.signedIn || o.clean || u.EmailVerified() {
 		o.account = &u
 	}
 	return o, err
+}
+
+// askedRoles returns the roles of an invitation and those that the account has and that take
+// effect with it.
+func (a *Auth) askedRoles(ctx context.Context, given []string, u User) ([]string, error) {
+	known, err := a.currentRoles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	waiting := slices.DeleteFunc(slices.Clone(u.Roles), func(role string) bool { return len(a.holdsOperator(known, []string{role})) == 0 })
+	return rolesWith(given, waiting), nil
 }
 
 // handleInvitation is GET /invitations/accept. It never accepts the invitation.
@@ -74,6 +92,8 @@ func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status
 	pg.Name, pg.Token, pg.Address, pg.MinLength = "accept_invitation", secret, maskAddress(cmp.Or(o.Email, o.Invitation.Phone)), a.Settings(r.Context()).PasswordMinLength
 	pg.SignedIn, pg.SignInTo = o.signedIn, o.account != nil && !o.signedIn && !o.clean
 	pg.StartsClean, pg.AsksFactor = o.clean, o.clean && cleanStart{user: *o.account}.asksFactor()
+	pg.Roles = outbox.SafeRoles(o.roles)
+	pg.NeedsFactor = a.mfaRequired(r.Context(), User{Email: o.Email, Phone: o.Invitation.Phone, Roles: o.roles})
 	pg.NoPassword = !a.Settings(r.Context()).Password.On()
 	if !o.signedIn && !pg.AsksFactor && o.Email != "" {
 		pg.Providers = a.invitedProviders(r, o)

@@ -128,6 +128,8 @@ type page struct {
 	NoPassword   bool           // accept_invitation: passwords are switched off; confirm_sign_up: or the account has none
 	Providers    []providerLink // accept_invitation
 
+	Roles                   string // accept_invitation: the roles that it gives
+	NeedsFactor             bool   // accept_invitation: they need a second factor
 	StartsClean, AsksFactor bool   // accept_invitation: the account starts clean; it has to show its second factor
 	FormTarget              string // origin that the form's answer redirects to
 

@@ -179,7 +179,7 @@ func TestInvitationHasALanguage(t *testing.T) {
 		if made.body["locale"] != "de" {
 			t.Errorf("shown %v", made.body)
 		}
-		o.Clock.Advance(time.Hour)
+		o.Clock.Advance(10 * time.Minute)
 		o.do(boss, fmt.Sprintf("POST /invitations/%s/resend", made.body["id"]), "", "Accept-Language: en").want(200)
 		for _, m := range o.Inbox.Messages() {
 			if m.Kind == auth.KindInvitation && m.Locale != "de" {
@@ -229,4 +229,52 @@ func (o *office) byEmail(email string) auth.User {
 		o.t.Fatal(err)
 	}
 	return u
+}
+
+// The message and the page of an invitation name its roles, and say that one of them needs a
+// second factor.
+func TestInvitationNamesItsRoles(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o, boss := withRole(t, st, auth.WithSettings(auth.Settings{MFARequiredFor: []string{"accountant"}}))
+		o.permit("accountant", notes)
+		const factor = "You need a second factor for this"
+		for _, c := range []struct {
+			email string
+			roles []string
+			want  string
+			needs bool
+		}{
+			{"none@example.com", nil, "", false},
+			{"one@example.com", []string{"editor"}, "editor.", false},
+			{"two@example.com", []string{"editor", "accountant"}, "accountant, editor.", true},
+		} {
+			_, token := o.invite(actor(boss), c.email, c.roles...)
+			m := o.Mail(t, c.email, auth.KindInvitation)
+			page := o.page("GET", "/invitations/accept?token="+token, "")
+			for at, text := range map[string]string{"text": m.Text, "HTML": m.HTML, "page": page} {
+				if !strings.Contains(text, c.want) || strings.Contains(text, "Your role") != (c.want != "") || strings.Contains(text, factor) != c.needs {
+					t.Errorf("%s, %s: %s", c.email, at, text)
+				}
+			}
+		}
+	})
+}
+
+// The page for permissions of an operator names the roles that the account holds already and
+// that take effect with it.
+func TestAcceptancePageNamesTheRoles(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, auth.WithSettings(auth.Settings{MFARequiredFor: []string{"support"}}))
+		o.permit("support", admin.PermUsersRead)
+		o.permit("editor", notes)
+		owner := o.operator("owner@example.com", "*")
+		ada := o.LoginAs(t, "ada@example.com").User
+		for _, role := range []string{"editor", "support"} {
+			o.do(owner, "POST /users/"+ada.ID+"/roles/"+role, `{"address":"ada@example.com"}`).want(200)
+		}
+		page := o.page("GET", "/invitations/accept?token="+o.invitedToken(ada.Email), "")
+		if !strings.Contains(page, "Your role: support.") || !strings.Contains(page, "You need a second factor") {
+			t.Errorf("page: %s", page)
+		}
+	})
 }
