@@ -268,3 +268,29 @@ func TestALanguageIsChosen(t *testing.T) {
 		}
 	}
 }
+
+// The form for roles warns above its button if nobody has verified the account's address.
+func TestRolesOfAnUnverifiedAddress(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	b := o.signedIn("owner@example.com")
+	for name, c := range map[string]struct {
+		p     admin.CreateUserParams
+		warns bool
+	}{
+		"email":          {admin.CreateUserParams{Email: "new@example.com"}, true},
+		"phone":          {admin.CreateUserParams{Phone: o.number()}, true},
+		"verified email": {admin.CreateUserParams{Email: "old@example.com", EmailVerified: true, Phone: o.number()}, false},
+	} {
+		u, err := o.adm.CreateUser(t.Context(), admin.System("test"), c.p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.get("/dashboard/users/" + u.ID + "/roles")
+		b.want(http.StatusOK, "Change the roles")
+		warning, button := strings.Index(b.text(), "is not verified: a person without this address"), strings.Index(b.text(), "Save")
+		if (warning >= 0) != c.warns || warning > button {
+			t.Errorf("%s: %s", name, b.text())
+		}
+	}
+}

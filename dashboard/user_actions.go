@@ -158,7 +158,7 @@ func accessActions() []action {
 		},
 		{
 			at: "/users/{id}/roles", boxes: []string{"roles"}, operation: "PUT /users/{id}/roles", title: "Change the roles", submit: "Save", done: "The roles were changed. This takes effect in every session within a second; a role that needs a second factor waits until the person uses one.", back: toUser("roles"),
-			fields: roleFields,
+			fields: roleFields, preview: warnUnverified,
 			do: func(v *visit) (any, error) {
 				return v.d.adm.SetRoles(v.ctx, v.actor, admin.SetRolesParams{UserID: v.id(), Roles: v.formValues("roles"), Reason: v.formValue("reason"), Revision: v.revision(), Address: v.form.Get("address")})
 			},
@@ -252,6 +252,24 @@ func roleFields(v *visit) ([]field, error) {
 	f, err := v.roles(u.texts("roles"))
 	address := field{Name: "address", Type: "hidden", Value: cmp.Or(u.str("email"), u.str("phone"))} // where the visitor expects the link to accept to go
 	return []field{f, reasonField(v, false), revisionField(u), address}, err
+}
+
+// warnUnverified says above the form that roles would go to an account whose address nobody
+// has verified.
+func warnUnverified(v *visit, p *page) error {
+	u, err := v.account()
+	address, verified := u.str("email"), u.flag("email_verified")
+	if address == "" {
+		address, verified = u.str("phone"), u.flag("phone_verified")
+	}
+	if err == nil && address != "" && !verified {
+		warning := block{Warn: true, Text: v.t("{address} is not verified: a person without this address may have created the account, and would get the roles.", "address", address), Link: ptr(v.to("Send a verification link", "POST /users/{id}/send", "/users/"+url.PathEscape(v.id())+"/send?type=verify", false))}
+		if u.str("email") == "" {
+			warning.Link = nil
+		}
+		p.Blocks = append([]block{warning}, p.Blocks...)
+	}
+	return err
 }
 
 // roles returns boxes for all roles, with the held ones ticked. It is a text field if
