@@ -334,3 +334,14 @@ func TestActWithRequiredFactor(t *testing.T) {
 		t.Error("acting passes a second factor")
 	}
 }
+
+// With scripts, the notice of an impersonation disappears when it is ended in a dialog.
+func TestEndedImpersonationIsNotShown(t *testing.T) {
+	t.Parallel()
+	o, ada := actingOffice(t)
+	ctx := o.window("owner@example.com", true)
+	browsertest.Do(ctx, t, chromedp.Navigate(o.url+"/dashboard/users/"+ada+"/impersonate"), browsertest.Type("[name=reason]", "ticket 7"+kb.Enter), browsertest.Visible("a[href*='code=']"),
+		chromedp.Navigate(o.url+"/dashboard/users/"+ada), browsertest.Click("aside.acting a"), browsertest.Visible("dialog[open] form"),
+		browsertest.Click("dialog[open] [type=submit]"), browsertest.Until(`document.querySelector('main').textContent.includes('It has ended.') && !document.querySelector('dialog[open]')`),
+		browsertest.Until(`!document.querySelector('aside.acting')`))
+}
