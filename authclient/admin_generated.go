@@ -89,8 +89,10 @@ type CheckParams struct {
 
 // CheckResult is the result of Admin.Check.
 type CheckResult struct {
-	Allowed bool     `json:"allowed"`
-	Via     []string `json:"via"`
+	Allowed bool `json:"allowed"`
+	// All of these roles need a second factor: sessions without one lack the permission.
+	NeedsSecondFactor bool     `json:"needs_second_factor"`
+	Via               []string `json:"via"`
 }
 
 // Check is POST /check: check a permission of a user. By the current roles. Permission:

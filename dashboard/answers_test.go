@@ -9,6 +9,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/store"
 )
 
@@ -293,4 +294,26 @@ func TestRolesOfAnUnverifiedAddress(t *testing.T) {
 			t.Errorf("%s: %s", name, b.text())
 		}
 	}
+}
+
+// A role that needs a second factor is marked, and a permission that only it gives is not
+// simply allowed.
+func TestCheckNamesTheSecondFactor(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{}, auth.WithSettings(auth.Settings{MFARequiredFor: []string{"accountant"}}))
+	system := admin.System("test").Accepting()
+	for _, name := range []string{"accountant", "writer"} {
+		if _, err := o.adm.CreateRole(t.Context(), system, admin.CreateRoleParams{Name: name, Permissions: []string{"notes.write"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := o.signedIn("owner@example.com")
+	only, both := o.user("only@example.com", "accountant"), o.user("both@example.com", "accountant", "writer")
+	b.get("/dashboard/users/" + only.ID + "?tab=roles&permission=notes.write")
+	b.want(http.StatusOK, "Needs a second factor", "Not allowed yet: accountant needs a second factor, and the account has none.")
+	b.get("/dashboard/users/" + both.ID + "?tab=roles&permission=notes.write")
+	b.want(http.StatusOK, "Allowed, by: accountant, writer.")
+	o.LoginAs(t, "only@example.com", authtest.AAL2())
+	b.get("/dashboard/users/" + only.ID + "?tab=roles&permission=notes.write")
+	b.want(http.StatusOK, "Allowed in sessions with a second factor, by: accountant.")
 }
