@@ -36,6 +36,13 @@ func (k kit) DashboardTexts() (*webpage.Languages, error) {
 	return langs, err
 }
 
+func (k kit) SeparateHome() string {
+	if pages := k.a.separatePages.Load(); pages != nil {
+		return pages.Look.Home
+	}
+	return ""
+}
+
 func (k kit) Log() *slog.Logger { return k.a.cfg.log }
 
 func (k kit) UsePages(p host.PageOptions) error {

@@ -197,7 +197,10 @@ func TestActingEndsBySigningOut(t *testing.T) {
 	for name, leave := range map[string]func(*browser){
 		"sign out": func(b *browser) {
 			b.post("/account/sign-out", url.Values{})
-			b.want(http.StatusOK, "You are signed out")
+			b.want(http.StatusOK, "owner@example.com")
+			if b.at.Path != "/dashboard/" {
+				t.Errorf("the operator is at %s", b.at)
+			}
 		},
 		"sign in as oneself": func(b *browser) {
 			b.post("/account/sign-in", url.Values{"login": {"owner@example.com"}, "password": {authtest.Password}})

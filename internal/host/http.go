@@ -57,6 +57,9 @@ type Pages interface {
 	// links redirect to them. A second call is an error; separate pages replace earlier
 	// separate pages.
 	UsePages(p PageOptions) error
+	// SeparateHome returns the path of the start page of separate pages, such as those of the
+	// dashboard, or "".
+	SeparateHome() string
 	// Page serves a page as endpoints are served: request ids, settings, client, panics,
 	// the whole body before any check, and posts only from the same origin. problem
 	// writes the page for an *auth.Error; the error's headers are already set.
