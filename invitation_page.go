@@ -94,6 +94,9 @@ func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status
 	pg.StartsClean, pg.AsksFactor = o.clean, o.clean && cleanStart{user: *o.account}.asksFactor()
 	pg.Roles = outbox.SafeRoles(o.roles)
 	pg.NeedsFactor = a.mfaRequired(r.Context(), User{Email: o.Email, Phone: o.Invitation.Phone, Roles: o.roles})
+	if pg.SignInTo {
+		pg.BackTo = a.linkItself(linkPaths(KindInvitation), secret)
+	}
 	pg.NoPassword = !a.Settings(r.Context()).Password.On()
 	if !o.signedIn && !pg.AsksFactor && o.Email != "" {
 		pg.Providers = a.invitedProviders(r, o)
