@@ -69,6 +69,15 @@ func (k kit) NewAccount(ctx context.Context, p *host.NewAccount) (store.NewUser,
 	if err := checkNotes(p.Notes); err != nil {
 		return store.NewUser{}, err
 	}
+	if err := checkLocale(p.Locale); err != nil {
+		return store.NewUser{}, err
+	}
+	if own, has := p.UserMetadata["locale"]; has && p.Locale != "" && own != p.Locale {
+		return store.NewUser{}, invalid("locale", "differs from user_metadata.locale")
+	}
+	if p.Locale != "" {
+		p.UserMetadata = withLocale(p.UserMetadata, p.Locale)
+	}
 	nu, err := k.a.newImport(ctx, ImportUserParams(p.ImportUser))
 	if err != nil {
 		return store.NewUser{}, err

@@ -207,6 +207,9 @@ func (k kit) CheckInvitation(inv host.Invitation, life time.Duration) (host.Invi
 	if err := checkMetadata(inv.Metadata); err != nil {
 		return inv, invalid("metadata", err.Error())
 	}
+	if err := checkLocale(inv.Locale); err != nil {
+		return inv, err
+	}
 	if life == 0 {
 		life = invitationLife
 	}
@@ -230,7 +233,7 @@ func (k kit) Invite(ctx context.Context, c *store.Change, send *host.Send, inv h
 		return err
 	}
 	t, link := a.newInvitation(inv)
-	a.enclose(ctx, c, outbox.Outgoing{Kind: KindInvitation, To: inv.Email, Link: link, ExpiresIn: inv.ExpiresAt.Sub(inv.SentAt), Roles: send.Roles, By: send.By, Permit: permit}, User{}, &t)
+	a.enclose(ctx, c, outbox.Outgoing{Kind: KindInvitation, Given: inv.Roles, Factor: a.mfaRequired(ctx, User{Email: inv.Email, Roles: rolesWith(inv.Roles, send.Roles)}), To: inv.Email, Link: link, ExpiresIn: inv.ExpiresAt.Sub(inv.SentAt), Roles: send.Roles, By: send.By, Permit: permit}, User{UserMetadata: withLocale(nil, inv.Locale)}, &t)
 	return a.store.PutToken(ctx, store.PutToken{Change: *c, Token: t, Supersedes: &seen})
 }
 

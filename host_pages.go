@@ -36,6 +36,13 @@ func (k kit) DashboardTexts() (*webpage.Languages, error) {
 	return langs, err
 }
 
+func (k kit) SeparateHome() string {
+	if pages := k.a.separatePages.Load(); pages != nil {
+		return pages.Look.Home
+	}
+	return ""
+}
+
 func (k kit) Log() *slog.Logger { return k.a.cfg.log }
 
 func (k kit) UsePages(p host.PageOptions) error {
@@ -154,6 +161,10 @@ func (k kit) SetSignUp(w http.ResponseWriter, r *http.Request, requestID string)
 func (k kit) SignUps(r *http.Request) string { return k.a.signUpsOf(r, "") }
 
 func (k kit) PreferredLocale(ctx context.Context, u User) string { return preferredLocale(ctx, u) }
+
+func (k kit) WithPageLocale(ctx context.Context, locale string) context.Context {
+	return withPageLocale(ctx, locale)
+}
 
 func (k kit) RecentPeriod() time.Duration { return freshFor }
 

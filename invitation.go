@@ -157,7 +157,7 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 			if err != nil {
 				return store.Redemption{}, err
 			}
-			nu := a.newUser(permit, invited)
+			nu := a.newUser(ctx, permit, invited)
 			nu.PasswordHash = hash
 			return store.Redemption{Change: a.creatingInvited(ctx, d, terms, nu.User, ""), Effect: store.Effect{Create: &nu}}, nil
 		case err != nil:
@@ -256,7 +256,7 @@ func (a *Auth) invitedUser(ctx context.Context, d linkData, name string) (User, 
 	accepted, err := a.acceptedWith(ctx, d.Invitation.Roles) // the holder chooses everything
 	return User{
 		AcceptedSequence: accepted,
-		ID:               a.newID(), Email: d.Email, EmailVerifiedAt: now, FullName: name, UserMetadata: map[string]any{},
+		ID:               a.newID(), Email: d.Email, EmailVerifiedAt: now, FullName: name, UserMetadata: withLocale(nil, d.Invitation.Locale),
 		AppMetadata: orEmptyMap(d.Invitation.Metadata), Roles: slices.Clone(d.Invitation.Roles), CreatedAt: now, UpdatedAt: now,
 	}, err
 }
@@ -307,6 +307,9 @@ func (a *Auth) takeOverInvited(ctx context.Context, d linkData, terms host.Terms
 	applyTerms(&r.Change, terms)
 	if len(u.Roles) > 0 {
 		r.IfUsers = append(r.IfUsers, ifCredentialsUnchanged(u))
+	}
+	if r.Patch.UserMetadata != nil { // a stranger's, which the takeover removes
+		r.Patch.UserMetadata = withLocale(r.Patch.UserMetadata, cmp.Or(d.Invitation.Locale, pageLocale(ctx)))
 	}
 	setPassword(r.Patch, chosen)
 	if p.FullName != "" {
@@ -370,7 +373,7 @@ func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, profile pro
 			if err != nil {
 				return store.Redemption{}, err
 			}
-			nu := a.newUser(permit, invited)
+			nu := a.newUser(ctx, permit, invited)
 			nu.User.Identities = []Identity{a.newIdentity(p, profile)}
 			return store.Redemption{Change: a.creatingInvited(ctx, d, terms, nu.User, p.Name), Effect: store.Effect{Create: &nu}}, nil
 		}

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"html/template"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/authmount/auth/internal/outbox"
 	"github.com/authmount/auth/store"
 )
 
@@ -24,6 +26,7 @@ type openedInvitation struct {
 	account  *User // the account with the address verified, or signed in; nil: none
 	signedIn bool  // the request is signed in to that account
 	clean    bool  // that account starts clean
+	roles    []string
 }
 
 // openInvitation reads an invitation. Errors: CodeInvalidToken.
@@ -36,6 +39,7 @@ func (a *Auth) openInvitation(r *http.Request, secret string) (openedInvitation,
 	if err != nil {
 		return o, err
 	}
+	o.roles = d.Invitation.Roles
 	u, err := a.invitedAccount(r.Context(), d)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -45,11 +49,25 @@ func (a *Auth) openInvitation(r *http.Request, secret string) (openedInvitation,
 	}
 	clean := cleanStart{invitation: d, user: u}
 	o.clean, err = a.startsClean(r.Context(), &clean)
+	if err == nil && o.clean {
+		o.roles, err = a.askedRoles(r.Context(), o.roles, u)
+	}
 	o.signedIn = !o.clean && a.signedInAs(r, u)
 	if o.signedIn || o.clean || u.EmailVerified() {
 		o.account = &u
 	}
 	return o, err
+}
+
+// askedRoles returns the roles of an invitation and those that the account has and that take
+// effect with it.
+func (a *Auth) askedRoles(ctx context.Context, given []string, u User) ([]string, error) {
+	known, err := a.currentRoles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	waiting := slices.DeleteFunc(slices.Clone(u.Roles), func(role string) bool { return len(a.holdsOperator(known, []string{role})) == 0 })
+	return rolesWith(given, waiting), nil
 }
 
 // handleInvitation is GET /invitations/accept. It never accepts the invitation.
@@ -71,9 +89,15 @@ func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status
 	if err != nil {
 		return a.showProblemOn(w, r, err, page{OfLink: true, FromSender: true})
 	}
+	pg.Locale = o.Invitation.Locale
 	pg.Name, pg.Token, pg.Address, pg.MinLength = "accept_invitation", secret, maskAddress(cmp.Or(o.Email, o.Invitation.Phone)), a.Settings(r.Context()).PasswordMinLength
 	pg.SignedIn, pg.SignInTo = o.signedIn, o.account != nil && !o.signedIn && !o.clean
 	pg.StartsClean, pg.AsksFactor = o.clean, o.clean && cleanStart{user: *o.account}.asksFactor()
+	pg.Roles = outbox.SafeRoles(o.roles)
+	pg.NeedsFactor = a.mfaRequired(r.Context(), User{Email: o.Email, Phone: o.Invitation.Phone, Roles: o.roles})
+	if pg.SignInTo {
+		pg.BackTo = a.linkItself(linkPaths(KindInvitation), secret)
+	}
 	pg.NoPassword = !a.Settings(r.Context()).Password.On()
 	if !o.signedIn && !pg.AsksFactor && o.Email != "" {
 		pg.Providers = a.invitedProviders(r, o)
@@ -132,6 +156,7 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return a.showProblemOn(w, r, err, page{OfLink: true, FromSender: true})
 	}
+	r = a.onPage(r)
 	within, err := a.within(r)
 	if err != nil {
 		return a.showProblemOn(w, r, err, page{OfLink: true, FromSender: true})
@@ -147,7 +172,7 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 	if err != nil { // perhaps of the session in which it is accepted: the invitation is still valid
 		return a.showInterrupted(w, r, err, waitingSignIn{To: a.linkItself(linkPaths(KindInvitation), form.Get("token"))})
 	}
-	done := page{Done: "accepted", TakenOver: in.takenOver}
+	done := page{Done: "accepted", TakenOver: in.takenOver, Locale: in.Invitation.Locale}
 	if a.cfg.cookies != nil {
 		tokens, err := a.signInInvited(r.Context(), in)
 		if err == nil && in.within.SessionID != "" {

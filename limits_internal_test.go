@@ -315,7 +315,7 @@ func TestNothingComesOfWhatDrewNoLimits(t *testing.T) {
 			t.Error("an account without a permit")
 		}
 	}()
-	a.newUser(accountPermit{}, User{ID: "ada"})
+	a.newUser(t.Context(), accountPermit{}, User{ID: "ada"})
 }
 
 // A refund is accepted, even if an earlier rate was stricter.

@@ -201,7 +201,7 @@ func (a *Auth) createByMail(ctx context.Context, in *accountPermit, email string
 	now := a.now()
 	u := User{ID: a.newID(), Email: email, EmailVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
 	c := a.newChange(ctx, byAuthentication(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodMagicLink}))
-	nu := a.newUser(*in, u)
+	nu := a.newUser(ctx, *in, u)
 	return store.Redemption{Change: c, Effect: store.Effect{Create: &nu}}, nil
 }
 
@@ -236,7 +236,7 @@ func (a *Auth) handleMagicLinkForm(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return a.showProblem(w, r, formFailed(err))
 	}
-	return a.finishMagicLink(w, r, form.Get("token"), remember)
+	return a.finishMagicLink(w, a.onPage(r), form.Get("token"), remember)
 }
 
 // handleMagicLinkPost is POST /magic-link/verify with JSON.

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -327,6 +328,42 @@ func preferredLocale(ctx context.Context, u User) string {
 	}
 	accept, _ := ctx.Value(languageKey{}).(string)
 	return accept
+}
+
+type pageLocaleKey struct{}
+
+// withPageLocale returns a context for a form of a page in a language of the service. It
+// chooses nothing for a visitor who named no language.
+func withPageLocale(ctx context.Context, locale string) context.Context {
+	if ctx.Value(languageKey{}) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, pageLocaleKey{}, locale)
+}
+
+// pageLocale returns the language of the page that was posted, or "".
+func pageLocale(ctx context.Context) string {
+	locale, _ := ctx.Value(pageLocaleKey{}).(string)
+	return locale
+}
+
+// withLocale returns the user_metadata of a new account with its language, unless it has
+// one or locale is empty.
+func withLocale(metadata map[string]any, locale string) map[string]any {
+	out := map[string]any{}
+	maps.Copy(out, metadata)
+	if _, has := out["locale"]; !has && locale != "" {
+		out["locale"] = locale
+	}
+	return out
+}
+
+// checkLocale checks a language that an operator chose for an account; "" is none.
+func checkLocale(locale string) error {
+	if locale != "" && preferredLocale(context.Background(), User{UserMetadata: withLocale(nil, locale)}) == "" {
+		return invalid("locale", "has to be a language tag such as de or pt-BR")
+	}
+	return nil
 }
 
 // shortLocale bounds the length of an Accept-Language header.

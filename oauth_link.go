@@ -114,7 +114,7 @@ func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauth
 		return User{}, err
 	}
 	now := a.now()
-	nu := a.newUser(*in, User{
+	nu := a.newUser(ctx, *in, User{
 		ID: a.newID(), Email: profile.Email, FullName: profile.FullName, UserMetadata: map[string]any{},
 		Identities: []Identity{a.newIdentity(p, profile)}, CreatedAt: now, UpdatedAt: now,
 	})

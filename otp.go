@@ -235,7 +235,7 @@ func (a *Auth) createByPhone(ctx context.Context, in *accountPermit, phone strin
 	now := a.now()
 	u := User{ID: a.newID(), Phone: phone, PhoneVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
 	c := a.newChange(ctx, byAuthentication(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPhoneCode}))
-	nu := a.newUser(*in, u)
+	nu := a.newUser(ctx, *in, u)
 	return store.Redemption{Change: c, Effect: store.Effect{Create: &nu}}, nil
 }
 

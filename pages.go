@@ -47,8 +47,13 @@ func (a *Auth) showPage(w http.ResponseWriter, r *http.Request, status int, pg p
 }
 
 func (a *Auth) showAs(w http.ResponseWriter, r *http.Request, status int, pg page) {
-	pg.App, pg.Locale = a.appName(), preferredLocale(r.Context(), User{})
+	pg.App, pg.Locale = a.appName(), cmp.Or(pg.Locale, pageLocale(r.Context()), preferredLocale(r.Context(), User{}))
 	a.templates.pages.write(w, r, status, pg, a.look())
+}
+
+// onPage returns the request of a page's form, with the page's language for new accounts.
+func (a *Auth) onPage(r *http.Request) *http.Request {
+	return r.WithContext(withPageLocale(r.Context(), a.templates.pages.langs.Pick(preferredLocale(r.Context(), User{}))))
 }
 
 func originOf(target string) string { return webpage.Origin(target) }
@@ -125,6 +130,9 @@ type page struct {
 	NoPassword   bool           // accept_invitation: passwords are switched off; confirm_sign_up: or the account has none
 	Providers    []providerLink // accept_invitation
 
+	Roles                   string // accept_invitation: the roles that it gives
+	BackTo                  string // accept_invitation with SignInTo: where the sign-in leads back to
+	NeedsFactor             bool   // accept_invitation: they need a second factor
 	StartsClean, AsksFactor bool   // accept_invitation: the account starts clean; it has to show its second factor
 	FormTarget              string // origin that the form's answer redirects to
 

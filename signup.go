@@ -134,7 +134,8 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 	}
 	verification, message := a.firstVerification(ctx, u, p.RedirectTo)
 	message.Permit = in.permit
-	nu := a.newUser(in, u)
+	nu := a.newUser(ctx, in, u)
+	u.UserMetadata = nu.User.UserMetadata
 	nu.PasswordHash, nu.Tokens = hash, []store.Token{verification}
 	events := []store.OutcomeEvent{done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPassword})}
 	var tokens *Tokens
@@ -409,12 +410,13 @@ func (a *Auth) allowAccount(ctx context.Context, p *accountPermit, s SignUpAttem
 	return a.beforeSignUp(ctx, s)
 }
 
-// newUser returns the account for a permit.
-func (a *Auth) newUser(p accountPermit, u User) store.NewUser {
+// newUser returns the account for a permit. An account that is created on a page keeps the
+// page's language, unless the application chose one.
+func (a *Auth) newUser(ctx context.Context, p accountPermit, u User) store.NewUser {
 	if !p.counted {
 		panic("auth: an account that drew no limits")
 	}
-	u.Handle = newHandle()
+	u.Handle, u.UserMetadata = newHandle(), withLocale(u.UserMetadata, pageLocale(ctx))
 	return store.NewUser{User: u, Creating: a.creating()}
 }
 

@@ -132,7 +132,8 @@ type CreateUserParams struct {
 	Accepted      bool           `json:"accepted"`      // the roles take effect at once, see auth.ImportUserParams; needs a person with "*"
 	UserMetadata  map[string]any `json:"user_metadata"`
 	AppMetadata   map[string]any `json:"app_metadata"`
-	Notes         string         `json:"notes"` // of operators; never shown to the user
+	Locale        string         `json:"locale"` // language of the account, such as "de"; stored as user_metadata.locale
+	Notes         string         `json:"notes"`  // of operators; never shown to the user
 
 	// Send is SendVerification or SendInvitation; empty: a notice that the account was
 	// created (auth.KindAccountCreated), unless the actor is System or a key of the options.
@@ -164,7 +165,7 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 	n := &host.NewAccount{ImportUser: host.ImportUser{
 		ID: p.ID, Email: p.Email, EmailVerified: p.EmailVerified, Phone: p.Phone, PhoneVerified: p.PhoneVerified, FullName: p.FullName,
 		PasswordHash: p.PasswordHash, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Roles: slices.Compact(slices.Sorted(slices.Values(p.Roles))), Accepted: p.Accepted || who.accepting,
-	}, Password: p.Password, Notes: p.Notes}
+	}, Password: p.Password, Notes: p.Notes, Locale: p.Locale}
 	f := fieldsOfNew(n.ImportUser)
 	f.credentials = f.credentials || p.Password != ""
 	var permit *host.Permit

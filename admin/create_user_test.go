@@ -50,3 +50,20 @@ func TestCreatedAccountIsAnnounced(t *testing.T) {
 		}
 	})
 }
+
+// The language that an operator chooses for an account is that of its messages.
+func TestCreatedAccountHasALanguage(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.operator("owner@example.com", "*")
+		made := o.do(owner, "POST /users", `{"email":"ada@example.com","locale":"de","user_metadata":{"plan":"pro"},"send":"invite"}`, "Accept-Language: fr").want(201)
+		if m := made.body["user_metadata"].(map[string]any); m["locale"] != "de" || m["plan"] != "pro" {
+			t.Errorf("stored %v", m)
+		}
+		if m := o.Mail(t, "ada@example.com", auth.KindWelcome); m.Locale != "de" {
+			t.Errorf("sent in %s: %s", m.Locale, m.Subject)
+		}
+		o.do(owner, "POST /users", `{"email":"bob@example.com","locale":"x y"}`).want(422, auth.CodeValidationFailed)
+		o.do(owner, "POST /users", `{"email":"bob@example.com","locale":"de","user_metadata":{"locale":"fr"}}`).want(422, auth.CodeValidationFailed)
+	})
+}

@@ -38,7 +38,8 @@ type Invitation struct {
 	Roles      []string       `json:"roles"`
 	Metadata   map[string]any `json:"metadata"` // becomes the account's app_metadata, merged into the present metadata (RFC 7396)
 	RedirectTo string         `json:"redirect_to"`
-	By         auth.Actor     `json:"by"` // the actor who created it, or sent it again last
+	Locale     string         `json:"locale,omitempty"` // see InviteParams
+	By         auth.Actor     `json:"by"`               // the actor who created it, or sent it again last
 	CreatedAt  time.Time      `json:"created_at"`
 	SentAt     time.Time      `json:"sent_at"`
 	ExpiresAt  time.Time      `json:"expires_at"`
@@ -70,6 +71,7 @@ type InviteParams struct {
 	Roles      []string
 	Metadata   map[string]any // becomes the app_metadata of a new account; an existing account keeps its own
 	RedirectTo string         // where the accepting page leads; on the allow-list
+	Locale     string         // language of the message, of its page and of a new account, such as "de"; "": that of the request, and the browser's
 	Life       time.Duration  // 5 minutes to 30 days; 0: seven days
 }
 
@@ -81,7 +83,7 @@ type InviteParams struct {
 // CodeValidationFailed, CodeRedirectNotAllowed, CodeRoleNotFound, CodeTargetStronger,
 // CodeReauthNeeded, CodeRateLimited.
 func (m *Admin) Invite(ctx context.Context, who Actor, p InviteParams) (Invitation, error) {
-	inv, err := m.cleanInvitation(Invitation{Email: p.Email, Roles: p.Roles, Metadata: p.Metadata, RedirectTo: p.RedirectTo}, p.Life)
+	inv, err := m.cleanInvitation(Invitation{Email: p.Email, Roles: p.Roles, Metadata: p.Metadata, RedirectTo: p.RedirectTo, Locale: p.Locale}, p.Life)
 	if err != nil {
 		return inv, err
 	}
@@ -307,6 +309,7 @@ type invitationView struct {
 	Roles      []string       `json:"roles"`
 	Metadata   map[string]any `json:"metadata"`
 	RedirectTo *string        `json:"redirect_to"`
+	Locale     *string        `json:"locale"`
 	InvitedBy  actorView      `json:"invited_by"`
 	CreatedAt  time.Time      `json:"created_at"`
 	SentAt     time.Time      `json:"sent_at"`
@@ -315,7 +318,7 @@ type invitationView struct {
 
 func viewInvitation(i Invitation) invitationView {
 	return invitationView{
-		ID: i.ID, Email: i.Email, Phone: optional(i.Phone), Roles: nonNil(i.Roles), Metadata: i.Metadata, RedirectTo: optional(i.RedirectTo),
+		ID: i.ID, Email: i.Email, Phone: optional(i.Phone), Roles: nonNil(i.Roles), Metadata: i.Metadata, RedirectTo: optional(i.RedirectTo), Locale: optional(i.Locale),
 		InvitedBy: actorView{optional(string(i.By.Kind)), optional(i.By.ID), optional(i.By.SessionID), nil},
 		CreatedAt: i.CreatedAt, SentAt: i.SentAt, ExpiresAt: i.ExpiresAt,
 	}
@@ -340,11 +343,12 @@ type inviteBody struct {
 	Roles      []string       `json:"roles"`
 	Metadata   map[string]any `json:"metadata"`
 	RedirectTo string         `json:"redirect_to"`
+	Locale     string         `json:"locale"`
 	ExpiresIn  *int           `json:"expires_in"`
 }
 
 func (m *Admin) invite(ctx context.Context, who Actor, p inviteBody) (Invitation, error) {
-	in := InviteParams{Email: p.Email, Roles: p.Roles, Metadata: p.Metadata, RedirectTo: p.RedirectTo}
+	in := InviteParams{Email: p.Email, Roles: p.Roles, Metadata: p.Metadata, RedirectTo: p.RedirectTo, Locale: p.Locale}
 	if p.ExpiresIn != nil {
 		in.Life = max(-1, min(time.Duration(*p.ExpiresIn), 1<<31)) * time.Second
 		if in.Life == 0 {

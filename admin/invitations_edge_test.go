@@ -2,9 +2,11 @@ package admin_test
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
@@ -165,4 +167,114 @@ func TestInvitationIsTheMethod(t *testing.T) {
 	if seen != 2 {
 		t.Errorf("%d events", seen)
 	}
+}
+
+// The language of an invitation is the language of its message, of its page whatever the
+// browser prefers, and of the new account.
+func TestInvitationHasALanguage(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o, boss := withRole(t, st)
+		o.do(boss, "POST /invitations", `{"email":"ada@example.com","locale":"not a language"}`, "Accept-Language: en").want(422, auth.CodeValidationFailed)
+		made := o.do(boss, "POST /invitations", `{"email":"ada@example.com","locale":"de"}`, "Accept-Language: en").want(201)
+		if made.body["locale"] != "de" {
+			t.Errorf("shown %v", made.body)
+		}
+		o.Clock.Advance(10 * time.Minute)
+		o.do(boss, fmt.Sprintf("POST /invitations/%s/resend", made.body["id"]), "", "Accept-Language: en").want(200)
+		for _, m := range o.Inbox.Messages() {
+			if m.Kind == auth.KindInvitation && m.Locale != "de" {
+				t.Errorf("sent in %s: %s", m.Locale, m.Subject)
+			}
+		}
+		token := o.invitedToken("ada@example.com")
+		if page := o.page("GET", "/invitations/accept?token="+token, "", "Accept-Language: fr"); !strings.Contains(page, `lang="de"`) {
+			t.Errorf("page: %s", page)
+		}
+		if page := o.page("POST", "/invitations/accept", "token="+token+"&password="+url.QueryEscape(password), "Accept-Language: fr"); !strings.Contains(page, `lang="de"`) {
+			t.Errorf("page: %s", page)
+		}
+		if u := o.byEmail("ada@example.com"); u.UserMetadata["locale"] != "de" {
+			t.Errorf("stored %v", u.UserMetadata)
+		}
+	})
+}
+
+// Without a language, a new account keeps the language of the page on which it was created,
+// also if it replaces a stranger's account. A program's request chooses none.
+func TestAcceptedAccountKeepsThePagesLanguage(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o, boss := withRole(t, st)
+		if _, err := o.SignUp(t.Context(), auth.SignUpParams{Email: "taken@example.com", Password: password, UserMetadata: map[string]any{"locale": "es"}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, email := range []string{"ada@example.com", "taken@example.com"} {
+			_, token := o.invite(actor(boss), email)
+			o.page("POST", "/invitations/accept", "token="+token+"&password="+url.QueryEscape(password), "Accept-Language: fr-CA, en;q=0.5")
+			if u := o.byEmail(email); !u.EmailVerified() || u.UserMetadata["locale"] != "fr" {
+				t.Errorf("%s: stored %v", email, u.UserMetadata)
+			}
+		}
+		_, token := o.invite(actor(boss), "eve@example.com")
+		if tokens, err := o.accept(token); err != nil || tokens.User.UserMetadata["locale"] != nil {
+			t.Errorf("%v %v", tokens, err)
+		}
+	})
+}
+
+// byEmail reads an account.
+func (o *office) byEmail(email string) auth.User {
+	o.t.Helper()
+	u, err := o.Store.User(o.t.Context(), store.ByEmail(email))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return u
+}
+
+// The message and the page of an invitation name its roles, and say that one of them needs a
+// second factor.
+func TestInvitationNamesItsRoles(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o, boss := withRole(t, st, auth.WithSettings(auth.Settings{MFARequiredFor: []string{"accountant"}}))
+		o.permit("accountant", notes)
+		const factor = "You need a second factor for this"
+		for _, c := range []struct {
+			email string
+			roles []string
+			want  string
+			needs bool
+		}{
+			{"none@example.com", nil, "", false},
+			{"one@example.com", []string{"editor"}, "editor.", false},
+			{"two@example.com", []string{"editor", "accountant"}, "accountant, editor.", true},
+		} {
+			_, token := o.invite(actor(boss), c.email, c.roles...)
+			m := o.Mail(t, c.email, auth.KindInvitation)
+			page := o.page("GET", "/invitations/accept?token="+token, "")
+			for at, text := range map[string]string{"text": m.Text, "HTML": m.HTML, "page": page} {
+				if !strings.Contains(text, c.want) || strings.Contains(text, "Your role") != (c.want != "") || strings.Contains(text, factor) != c.needs {
+					t.Errorf("%s, %s: %s", c.email, at, text)
+				}
+			}
+		}
+	})
+}
+
+// The page for permissions of an operator names the roles that the account holds already and
+// that take effect with it.
+func TestAcceptancePageNamesTheRoles(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, auth.WithSettings(auth.Settings{MFARequiredFor: []string{"support"}}))
+		o.permit("support", admin.PermUsersRead)
+		o.permit("editor", notes)
+		owner := o.operator("owner@example.com", "*")
+		ada := o.LoginAs(t, "ada@example.com").User
+		for _, role := range []string{"editor", "support"} {
+			o.do(owner, "POST /users/"+ada.ID+"/roles/"+role, `{"address":"ada@example.com"}`).want(200)
+		}
+		page := o.page("GET", "/invitations/accept?token="+o.invitedToken(ada.Email), "")
+		if !strings.Contains(page, "Your role: support.") || !strings.Contains(page, "You need a second factor") {
+			t.Errorf("page: %s", page)
+		}
+	})
 }

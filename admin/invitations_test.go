@@ -129,11 +129,15 @@ func TestInvitationPages(t *testing.T) {
 }
 
 // page requests a page of links as a browser does.
-func (o *office) page(method, path, form string) string {
+func (o *office) page(method, path, form string, headers ...string) string {
 	o.t.Helper()
 	r := httptest.NewRequestWithContext(o.t.Context(), method, "/auth/v1"+path, strings.NewReader(form))
 	r.Header.Set("Accept", "text/html")
 	r.Header.Set("User-Agent", "Mozilla/5.0")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
 	if form != "" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")

@@ -501,10 +501,15 @@ func (m *Admin) mayAssign(t *attempt, roles []string) error {
 type CheckResult struct {
 	Allowed bool     `json:"allowed"`
 	Via     []string `json:"via"` // the roles that permit it
+
+	// NeedsFactor means that all of these roles need a second factor: sessions without one
+	// lack the permission.
+	NeedsFactor bool `json:"needs_second_factor"`
 }
 
 // Check reports whether a user has a permission by the present roles: not if it is an
-// operator permission that the user has not accepted. Errors:
+// operator permission that the user has not accepted. It does not know the user's sessions: see
+// CheckResult.NeedsFactor. Errors:
 // CodeUserNotFound.
 func (m *Admin) Check(ctx context.Context, who Actor, userID, permission string) (CheckResult, error) {
 	a, err := m.reader(ctx, who, opCheck)
@@ -524,6 +529,8 @@ func (m *Admin) Check(ctx context.Context, who Actor, userID, permission string)
 		}
 	}
 	r.Allowed = len(r.Via) > 0
+	factor := m.auth.Settings(ctx).MFARequiredFor
+	r.NeedsFactor = r.Allowed && !slices.ContainsFunc(r.Via, func(role string) bool { return !slices.Contains(factor, role) })
 	return r, nil
 }
 

@@ -104,3 +104,26 @@ func TestWithheldRoleAsksForFactor(t *testing.T) {
 		}
 	})
 }
+
+// The check of a permission says that it needs a second factor if every role that permits it
+// does.
+func TestCheckNamesTheSecondFactor(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, auth.WithSettings(auth.Settings{MFARequiredFor: []string{"accountant"}}))
+		o.permit("accountant", notes)
+		o.permit("editor", notes)
+		owner := o.operator("owner@example.com", "*")
+		ada := o.LoginAs(t, "ada@example.com").User
+		for _, c := range []struct {
+			role           string
+			allowed, needs bool
+		}{{"", false, false}, {"accountant", true, true}, {"editor", true, false}} {
+			if c.role != "" {
+				o.give(ada.ID, c.role)
+			}
+			if got := o.do(owner, "POST /check", `{"user_id":"`+ada.ID+`","permission":"`+notes+`"}`).want(200).body; got["allowed"] != c.allowed || got["needs_second_factor"] != c.needs {
+				t.Errorf("with %q: %v", c.role, got)
+			}
+		}
+	})
+}

@@ -89,8 +89,10 @@ type CheckParams struct {
 
 // CheckResult is the result of Admin.Check.
 type CheckResult struct {
-	Allowed bool     `json:"allowed"`
-	Via     []string `json:"via"`
+	Allowed bool `json:"allowed"`
+	// All of these roles need a second factor: sessions without one lack the permission.
+	NeedsSecondFactor bool     `json:"needs_second_factor"`
+	Via               []string `json:"via"`
 }
 
 // Check is POST /check: check a permission of a user. By the current roles. Permission:
@@ -437,12 +439,14 @@ type CreateUserParams struct {
 	Email         string         `json:"email,omitempty"`
 	EmailVerified bool           `json:"email_verified,omitempty"`
 	FullName      string         `json:"full_name,omitempty"`
-	Notes         string         `json:"notes,omitempty"`         // Notes of operators; users never see them.
-	Password      string         `json:"password,omitempty"`      // Absent: none.
-	PasswordHash  string         `json:"password_hash,omitempty"` // Instead of a password: argon2, bcrypt, scrypt or PBKDF2.
-	Phone         string         `json:"phone,omitempty"`
-	PhoneVerified bool           `json:"phone_verified,omitempty"`
-	Roles         []string       `json:"roles,omitempty"`
+	// The language of the account, such as de: becomes user_metadata.locale.
+	Locale        string   `json:"locale,omitempty"`
+	Notes         string   `json:"notes,omitempty"`         // Notes of operators; users never see them.
+	Password      string   `json:"password,omitempty"`      // Absent: none.
+	PasswordHash  string   `json:"password_hash,omitempty"` // Instead of a password: argon2, bcrypt, scrypt or PBKDF2.
+	Phone         string   `json:"phone,omitempty"`
+	PhoneVerified bool     `json:"phone_verified,omitempty"`
+	Roles         []string `json:"roles,omitempty"`
 	// verify: mail a verification link. invite: mail a link for seven days with which the
 	// owner chooses a password and verifies the address. One of "verify", "invite".
 	Send         string         `json:"send,omitempty"`
@@ -1123,7 +1127,9 @@ type Invitation struct {
 	ExpiresAt time.Time `json:"expires_at"`
 	// Its creator. It works only while the creator may still create it.
 	InvitedBy InvitationInvitedBy `json:"invited_by"`
-	Metadata  map[string]any      `json:"metadata"` // The account's future app_metadata.
+	// The language that was chosen for the message, its page and a new account.
+	Locale   *string        `json:"locale"`
+	Metadata map[string]any `json:"metadata"` // The account's future app_metadata.
 	// The phone number that such a link is bound to. It is never sent.
 	Phone      *string   `json:"phone"`
 	RedirectTo *string   `json:"redirect_to"`
@@ -1159,9 +1165,13 @@ func (a *Admin) InvitationPage(ctx context.Context, q InvitationQuery, opts ...C
 
 // InviteParams are the parameters of Admin.Invite.
 type InviteParams struct {
-	Email     string         `json:"email"`
-	ExpiresIn int            `json:"expires_in,omitempty"` // Seconds; absent: seven days.
-	Metadata  map[string]any `json:"metadata,omitempty"`   // Becomes the app_metadata of a new account.
+	Email     string `json:"email"`
+	ExpiresIn int    `json:"expires_in,omitempty"` // Seconds; absent: seven days.
+	// The language of the message, of the page that its link opens and of a new account,
+	// such as de. Absent: the message is in the language of this request, and the page in
+	// that of its reader.
+	Locale   string         `json:"locale,omitempty"`
+	Metadata map[string]any `json:"metadata,omitempty"` // Becomes the app_metadata of a new account.
 	// The browser's next page at the end; it must be on the allow-list.
 	RedirectTo string   `json:"redirect_to,omitempty"`
 	Roles      []string `json:"roles,omitempty"`

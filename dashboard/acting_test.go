@@ -197,7 +197,10 @@ func TestActingEndsBySigningOut(t *testing.T) {
 	for name, leave := range map[string]func(*browser){
 		"sign out": func(b *browser) {
 			b.post("/account/sign-out", url.Values{})
-			b.want(http.StatusOK, "You are signed out")
+			b.want(http.StatusOK, "owner@example.com")
+			if b.at.Path != "/dashboard/" {
+				t.Errorf("the operator is at %s", b.at)
+			}
 		},
 		"sign in as oneself": func(b *browser) {
 			b.post("/account/sign-in", url.Values{"login": {"owner@example.com"}, "password": {authtest.Password}})
@@ -333,4 +336,15 @@ func TestActWithRequiredFactor(t *testing.T) {
 	if b.get("/vault"); got != nil {
 		t.Error("acting passes a second factor")
 	}
+}
+
+// With scripts, the notice of an impersonation disappears when it is ended in a dialog.
+func TestEndedImpersonationIsNotShown(t *testing.T) {
+	t.Parallel()
+	o, ada := actingOffice(t)
+	ctx := o.window("owner@example.com", true)
+	browsertest.Do(ctx, t, chromedp.Navigate(o.url+"/dashboard/users/"+ada+"/impersonate"), browsertest.Type("[name=reason]", "ticket 7"+kb.Enter), browsertest.Visible("a[href*='code=']"),
+		chromedp.Navigate(o.url+"/dashboard/users/"+ada), browsertest.Click("aside.acting a"), browsertest.Visible("dialog[open] form"),
+		browsertest.Click("dialog[open] [type=submit]"), browsertest.Until(`document.querySelector('main').textContent.includes('It has ended.') && !document.querySelector('dialog[open]')`),
+		browsertest.Until(`!document.querySelector('aside.acting')`))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/store"
 )
 
@@ -241,4 +242,78 @@ func TestWaitingAccounts(t *testing.T) {
 	if slices.Contains(reader.links(), at) {
 		t.Error("the button is shown to somebody who may not send")
 	}
+}
+
+// Invitations and new accounts have a choice of the service's languages.
+func TestALanguageIsChosen(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	b := o.signedIn("owner@example.com")
+	for at, email := range map[string]string{"/dashboard/invitations/new": "ada@example.com", "/dashboard/users/new": "bob@example.com"} {
+		b.get(at)
+		b.want(http.StatusOK, "The language of your browser", "Deutsch", "français")
+		form := b.form()
+		form.Set("email", email)
+		form.Set("locale", "de")
+		if form.Has("send") {
+			form.Set("send", "invite")
+		}
+		b.post(at, form)
+		b.want(http.StatusOK)
+		kind := auth.KindInvitation
+		if at == "/dashboard/users/new" {
+			kind = auth.KindWelcome
+		}
+		if m := o.Mail(t, email, kind); m.Locale != "de" {
+			t.Errorf("%s: sent in %s", at, m.Locale)
+		}
+	}
+}
+
+// The form for roles warns above its button if nobody has verified the account's address.
+func TestRolesOfAnUnverifiedAddress(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	b := o.signedIn("owner@example.com")
+	for name, c := range map[string]struct {
+		p     admin.CreateUserParams
+		warns bool
+	}{
+		"email":          {admin.CreateUserParams{Email: "new@example.com"}, true},
+		"phone":          {admin.CreateUserParams{Phone: o.number()}, true},
+		"verified email": {admin.CreateUserParams{Email: "old@example.com", EmailVerified: true, Phone: o.number()}, false},
+	} {
+		u, err := o.adm.CreateUser(t.Context(), admin.System("test"), c.p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.get("/dashboard/users/" + u.ID + "/roles")
+		b.want(http.StatusOK, "Change the roles")
+		warning, button := strings.Index(b.text(), "is not verified: a person without this address"), strings.Index(b.text(), "Save")
+		if (warning >= 0) != c.warns || warning > button {
+			t.Errorf("%s: %s", name, b.text())
+		}
+	}
+}
+
+// A role that needs a second factor is marked, and a permission that only it gives is not
+// simply allowed.
+func TestCheckNamesTheSecondFactor(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{}, auth.WithSettings(auth.Settings{MFARequiredFor: []string{"accountant"}}))
+	system := admin.System("test").Accepting()
+	for _, name := range []string{"accountant", "writer"} {
+		if _, err := o.adm.CreateRole(t.Context(), system, admin.CreateRoleParams{Name: name, Permissions: []string{"notes.write"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := o.signedIn("owner@example.com")
+	only, both := o.user("only@example.com", "accountant"), o.user("both@example.com", "accountant", "writer")
+	b.get("/dashboard/users/" + only.ID + "?tab=roles&permission=notes.write")
+	b.want(http.StatusOK, "Needs a second factor", "Not allowed yet: accountant needs a second factor, and the account has none.")
+	b.get("/dashboard/users/" + both.ID + "?tab=roles&permission=notes.write")
+	b.want(http.StatusOK, "Allowed, by: accountant, writer.")
+	o.LoginAs(t, "only@example.com", authtest.AAL2())
+	b.get("/dashboard/users/" + only.ID + "?tab=roles&permission=notes.write")
+	b.want(http.StatusOK, "Allowed in sessions with a second factor, by: accountant.")
 }

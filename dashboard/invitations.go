@@ -41,10 +41,11 @@ func invitationActions() []action {
 			fields: func(v *visit) ([]field, error) {
 				roles, err := v.roles(nil)
 				return []field{{Name: "email", Label: v.t("Email address"), Type: "email", Required: true}, roles,
+					v.locales(),
 					{Name: "redirect_to", Label: v.t("Where the page goes next"), Type: "url", List: v.redirects(), Hint: v.t("An address from the list of allowed redirects")}}, err
 			},
 			do: func(v *visit) (any, error) {
-				return v.d.adm.Invite(v.ctx, v.actor, admin.InviteParams{Email: v.formValue("email"), Roles: v.formValues("roles"), RedirectTo: v.formValue("redirect_to")})
+				return v.d.adm.Invite(v.ctx, v.actor, admin.InviteParams{Email: v.formValue("email"), Roles: v.formValues("roles"), RedirectTo: v.formValue("redirect_to"), Locale: v.formValue("locale")})
 			},
 		},
 		{at: "/invitations/{id}/resend", operation: "POST /invitations/{id}/resend", title: "Send the invitation again", submit: "Send", done: "The invitation was sent.", back: back,

@@ -1,10 +1,14 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
 	"strings"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/language/display"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
@@ -85,6 +89,15 @@ func (v *visit) choices(pairs ...string) []option {
 		list = append(list, option{Value: pairs[i], Text: v.t(pairs[i+1])})
 	}
 	return list
+}
+
+// locales returns the choice of a person's language, among those of mails and pages.
+func (v *visit) locales() field {
+	f := field{Name: "locale", Label: v.t("Language"), Type: "select", Options: v.choices("", "The language of your browser")}
+	for _, name := range slices.Sorted(slices.Values(v.d.kit.PageTexts().Names)) {
+		f.Options = append(f.Options, option{Value: name, Text: cmp.Or(display.Self.Name(language.Make(name)), name)})
+	}
+	return f
 }
 
 // next returns the URL of the next page, or "".

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -247,7 +248,11 @@ func userAccess(v *visit, p *page, u object, at string) error {
 func userRoles(v *visit, p *page, u object, at string) error {
 	t := &table{Name: v.t("Roles"), Columns: v.columns("Role"), Empty: v.t("No role.")}
 	for _, name := range u.texts("roles") {
-		t.Rows = append(t.Rows, row{Cells: []cell{{Text: name, To: v.path("/roles/" + url.PathEscape(name))}}})
+		c := cell{Text: name, To: v.path("/roles/" + url.PathEscape(name))}
+		if slices.Contains(v.d.adm.Auth().Settings(v.ctx).MFARequiredFor, name) {
+			c.Tags = []tag{{v.t("Needs a second factor"), "warn"}}
+		}
+		t.Rows = append(t.Rows, row{Cells: []cell{c}})
 	}
 	p.Buttons = []link{v.to("Change the roles", "PUT /users/{id}/roles", at+"/roles", false)}
 	permission := v.r.URL.Query().Get("permission")
@@ -268,6 +273,10 @@ func userRoles(v *visit, p *page, u object, at string) error {
 		switch {
 		case err != nil:
 			result.Text = v.problemText(err)
+		case c.NeedsFactor && len(u.list("factors")) == 0:
+			result.Text = v.t("Not allowed yet: {roles} needs a second factor, and the account has none.", "roles", strings.Join(c.Via, ", "))
+		case c.NeedsFactor:
+			result.Text = v.t("Allowed in sessions with a second factor, by: {roles}.", "roles", strings.Join(c.Via, ", "))
 		case c.Allowed:
 			result.Text = v.t("Allowed, by: {roles}.", "roles", strings.Join(c.Via, ", "))
 		default:

@@ -159,7 +159,7 @@ func accessActions() []action {
 		},
 		{
 			at: "/users/{id}/roles", boxes: []string{"roles"}, operation: "PUT /users/{id}/roles", title: "Change the roles", submit: "Save", done: "The roles were changed. This takes effect in every session within a second.", back: toUser("roles"),
-			fields: roleFields,
+			fields: roleFields, preview: warnUnverified,
 			show: func(v *visit, o object) (*page, error) {
 				if !v.addsRoles {
 					return nil, nil
@@ -270,6 +270,24 @@ func roleFields(v *visit) ([]field, error) {
 	f, err := v.roles(u.texts("roles"))
 	address := field{Name: "address", Type: "hidden", Value: cmp.Or(u.str("email"), u.str("phone"))} // where the visitor expects the link to accept to go
 	return []field{f, reasonField(v, false), revisionField(u), address}, err
+}
+
+// warnUnverified says above the form that roles would go to an account whose address nobody
+// has verified.
+func warnUnverified(v *visit, p *page) error {
+	u, err := v.account()
+	address, verified := u.str("email"), u.flag("email_verified")
+	if address == "" {
+		address, verified = u.str("phone"), u.flag("phone_verified")
+	}
+	if err == nil && address != "" && !verified {
+		warning := block{Warn: true, Text: v.t("{address} is not verified: a person without this address may have created the account, and would get the roles.", "address", address), Link: ptr(v.to("Send a verification link", "POST /users/{id}/send", "/users/"+url.PathEscape(v.id())+"/send?type=verify", false))}
+		if u.str("email") == "" {
+			warning.Link = nil
+		}
+		p.Blocks = append([]block{warning}, p.Blocks...)
+	}
+	return err
 }
 
 // roles returns boxes for all roles, with the held ones ticked. It is a text field if

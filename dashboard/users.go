@@ -239,13 +239,13 @@ func userActions() []action {
 					{Name: "email", Label: v.t("Email address"), Type: "email"},
 					{Name: "phone", Label: v.t("Phone number"), Type: "tel", Hint: v.t("With the country code, such as +4915112345678")},
 					{Name: "full_name", Label: v.t("Name"), Type: "text"},
-					roles,
+					roles, v.locales(),
 					{Name: "send", Label: v.t("Send"), Type: "select", Options: v.choices("invite", "An invitation to choose a password", "verify", "A link that verifies the address", "", "Nothing")},
 					{Name: "notes", Label: v.t("Notes"), Type: "textarea", Hint: v.t("For operators; the user never sees them.")},
 				}, err
 			},
 			do: func(v *visit) (any, error) {
-				return v.d.adm.CreateUser(v.ctx, v.actor, admin.CreateUserParams{Email: v.formValue("email"), Phone: v.formValue("phone"), FullName: v.formValue("full_name"), Roles: v.formValues("roles"), Send: v.formValue("send"), Notes: v.formValue("notes")})
+				return v.d.adm.CreateUser(v.ctx, v.actor, admin.CreateUserParams{Email: v.formValue("email"), Phone: v.formValue("phone"), FullName: v.formValue("full_name"), Roles: v.formValues("roles"), Send: v.formValue("send"), Locale: v.formValue("locale"), Notes: v.formValue("notes")})
 			},
 		},
 		{

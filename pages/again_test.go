@@ -124,3 +124,20 @@ func TestMailedSignInKeepsTheAddress(t *testing.T) {
 		t.Errorf("a stranger sees the address: %s", got.body)
 	}
 }
+
+// The page that sets up a second factor says that the page that leads to it requires one, and
+// otherwise what it is good for.
+func TestSetupNamesThePage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, pages.Options{})
+	b := s.browser(t)
+	b.signIn(address)
+	if p := b.open("/account/second-factor"); !strings.Contains(p.text(), "protects your account") || strings.Contains(p.text(), "The page that you want to open") {
+		t.Errorf("%s", p.text())
+	}
+	p := b.open("/account/sign-in?reason=insufficient_aal&return_to=/notes").want(t, 200, "/account/second-factor", "Set up a second factor")
+	if !strings.Contains(p.text(), "The page that you want to open needs a second factor") || strings.Contains(p.text(), "protects your account") {
+		t.Errorf("%s", p.text())
+	}
+	enrol(t, b)
+}

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth"
 	"github.com/authmount/auth/pages"
+	"github.com/authmount/auth/store"
 )
 
 // The state between pages fits into a cookie with any target; a target that is too long
@@ -67,5 +69,34 @@ func TestFlowLife(t *testing.T) {
 	}
 	if n == 0 {
 		t.Error("nothing is kept")
+	}
+}
+
+// An account that is created on a page keeps the page's language, if the browser named one.
+func TestAccountKeepsThePagesLanguage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, pages.Options{})
+	for language, want := range map[string]any{"fr-CA, en;q=0.5": "fr", "": nil} {
+		b, email := s.browser(t), "visitor"+language[:min(2, len(language))]+"@example.com"
+		if b.header.Del("Accept-Language"); language != "" {
+			b.header.Set("Accept-Language", language)
+		}
+		b.open("/account/sign-up")
+		b.submit("email", email, "password", password)
+		u, err := s.Store.User(t.Context(), store.ByEmail(email))
+		if err != nil || u.UserMetadata["locale"] != want {
+			t.Errorf("%q: %v %v", language, u.UserMetadata, err)
+		}
+		b = s.browser(t)
+		if b.header.Del("Accept-Language"); language != "" {
+			b.header.Set("Accept-Language", language)
+		}
+		email = "mail-" + email
+		b.open("/account/sign-in/mail")
+		b.submit("email", email)
+		b.submit("code", s.Mail(t, email, auth.KindMagicLink).Code)
+		if u, err = s.Store.User(t.Context(), store.ByEmail(email)); err != nil || u.UserMetadata["locale"] != want {
+			t.Errorf("by mail, %q: %v %v", language, u.UserMetadata, err)
+		}
 	}
 }

@@ -2,6 +2,8 @@ package pages_test
 
 import (
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,7 +12,9 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/browsertest"
+	"github.com/authmount/auth/pages"
 	"github.com/authmount/auth/store"
 )
 
@@ -129,5 +133,59 @@ func TestLinksAskForFactorInBrowser(t *testing.T) {
 	must(err)
 	if !got.MFAEnabled || len(got.Roles) != 1 {
 		t.Errorf("ben has %v", got.Roles)
+	}
+}
+
+// An invitation for an existing account leads to sign-in and back to itself, also below a path
+// that a proxy strips.
+func TestInvitationLeadsBackAfterSignIn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		public string
+		opts   []auth.Option
+	}{
+		"plain":    {"", nil},
+		"stripped": {"/app", []auth.Option{auth.WithBaseURL("https://app.test/app/auth/v1"), auth.WithPrefix("/auth/v1")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, pages.Options{}, c.opts...)
+			adm, err := admin.New(t.Context(), s.Auth, admin.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ada := s.LoginAs(t, address)
+			if _, err := adm.Invite(t.Context(), admin.System("test").Accepting(), admin.InviteParams{Email: ada.User.Email}); err != nil {
+				t.Fatal(err)
+			}
+			link, err := url.Parse(s.Mail(t, ada.User.Email, auth.KindInvitation).Link)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inner := s.handler
+			s.handler = inner
+			if c.public != "" {
+				s.handler = http.StripPrefix(c.public, inner)
+			}
+			b := s.browser(t)
+			p := b.open(link.RequestURI()).want(t, 200, c.public+"/auth/v1/invitations/accept", "You are invited to Notes")
+			to := ""
+			for _, a := range p.all("a") {
+				if href := attr(a, "href"); strings.Contains(href, "/sign-in") {
+					to = href
+				}
+			}
+			if !strings.Contains(p.text(), "then you come back to this invitation") || to == "" {
+				t.Fatalf("%s %s", to, p.text())
+			}
+			b.open(to).want(t, 200, c.public+"/account/sign-in", "")
+			p = b.submit("login", address, "password", authtest.Password).want(t, 200, c.public+"/auth/v1/invitations/accept", "You are invited to Notes")
+			if p.url.Query().Get("token") != link.Query().Get("token") {
+				t.Errorf("back at %s", p.url)
+			}
+			b.submit("token", link.Query().Get("token"))
+			if b.page.heading() != "You are signed in" {
+				t.Errorf("%s", b.page.text())
+			}
+		})
 	}
 }

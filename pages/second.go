@@ -136,6 +136,7 @@ func showFactor(v *visit) error {
 	if !v.Settings.Methods.TOTP {
 		return auth.Reject(auth.CodeMethodDisabled, "")
 	}
+	v.ForPage = v.flow.ReturnTo != ""
 	return v.keepSetup()
 }
 

@@ -150,5 +150,8 @@ func postSignOut(v *visit) (string, error) {
 	}
 	v.p.kit.ClearCookies(v.w, v.r)
 	v.flow = flow{}
+	if home := v.p.kit.SeparateHome(); v.isActing() && home != "" { // the operator goes back to the dashboard
+		return home, nil
+	}
 	return v.p.path("/signed-out"), nil
 }

@@ -66,6 +66,7 @@ type View struct {
 	TrustDays     int      // second_factor: days for which the device can be trusted; 0: no checkbox
 	Trust         bool     // second_factor: the checkbox is checked
 	Forced        bool     // enrol: a second factor is required
+	ForPage       bool     // enrol: the page that the visitor wants to open requires one
 	Setup         *Setup   // enrol: the QR code; nil before the setup
 	RecoveryCodes []string // recovery_codes
 	ContinueTo    string   // recovery_codes: the next page
@@ -212,7 +213,7 @@ func sample() *View {
 		Settings:   auth.PublicSettings{Enabled: true, SignupEnabled: true, Methods: auth.EnabledMethods{Password: true, MagicLink: true, PhoneOTP: true, OAuth: true, TOTP: true}},
 		LoginLabel: "label.email", LoginType: "email", Providers: []Provider{{Name: "google", Label: "Google", Linked: true, Email: address}}, OtherWays: true, Remember: true, Again: true,
 		MinLength: 8, Message: "check_mail.forgot", Channel: "mail", Address: address, SendAgain: "/",
-		Recovery: true, TrustDays: 1, Trust: true, Forced: true, Setup: &Setup{Secret: "A", Spaced: "A", QRCode: "data:,"},
+		Recovery: true, TrustDays: 1, Trust: true, Forced: true, ForPage: true, Setup: &Setup{Secret: "A", Spaced: "A", QRCode: "data:,"},
 		RecoveryCodes: []string{"a"}, ContinueTo: "/", User: User{Email: address, Phone: "+15550100", FullName: "Ada", MFAEnabled: true},
 		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, Waits: true, Withheld: "editor", CodesLeft: "-", FewCodes: true, Provider: "Google", ActAs: address, ActCode: "a",
 		values: map[string]string{}, errors: map[string]string{"email": "-", "code": "-", "password": "-"}, reasons: map[string][]string{"password": {"-"}},

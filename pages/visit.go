@@ -84,7 +84,7 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 	v.flow = p.flowOf(r)
 	v.before = v.flow
 	v.View = p.newView(r, rt.page)
-	v.texts = p.langs.Texts(v.Locale)
+	v.texts, v.ctx = p.langs.Texts(v.Locale), p.kit.WithPageLocale(v.ctx, v.Locale)
 	to := r.URL.Query().Get("return_to")
 	if to != "" {
 		if !redirect.IsLocal(to) {

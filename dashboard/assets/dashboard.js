@@ -91,6 +91,8 @@ function show(page, at) {
   const n = /** @type {HTMLElement} */ (document.importNode(next, true));
   main.replaceWith(n);
   main = n;
+  for (const old of document.querySelectorAll('aside.acting')) old.remove(); // an impersonation may have ended
+  document.querySelector('.frame')?.before(...Array.from(page.querySelectorAll('aside.acting')).map((a) => document.importNode(a, true)));
   document.title = page.title;
   history.pushState(null, '', at);
   dress(main);

@@ -219,6 +219,7 @@ type NewAccount struct {
 	ImportUser
 	Password string // or PasswordHash
 	Notes    string
+	Locale   string // becomes user_metadata.locale, if not empty
 	Hash     string // set by Accounts.NewAccount; leave it empty
 	Imported bool   // its phone number was in use elsewhere, so that auth.PhoneOptions.Possible does not judge it
 }

@@ -57,6 +57,9 @@ type Pages interface {
 	// links redirect to them. A second call is an error; separate pages replace earlier
 	// separate pages.
 	UsePages(p PageOptions) error
+	// SeparateHome returns the path of the start page of separate pages, such as those of the
+	// dashboard, or "".
+	SeparateHome() string
 	// Page serves a page as endpoints are served: request ids, settings, client, panics,
 	// the whole body before any check, and posts only from the same origin. problem
 	// writes the page for an *auth.Error; the error's headers are already set.
@@ -88,6 +91,9 @@ type Pages interface {
 	BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error)
 	// PreferredLocale returns the visitor's preferred language.
 	PreferredLocale(ctx context.Context, u store.User) string
+	// WithPageLocale returns a context in which new accounts keep the language of the page,
+	// unless the application chose one.
+	WithPageLocale(ctx context.Context, locale string) context.Context
 	// RecentPeriod returns how long a sign-in counts as recent.
 	RecentPeriod() time.Duration
 	// TrustDevices returns how long a device can be trusted for the second factor; 0:

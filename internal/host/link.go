@@ -63,7 +63,8 @@ type Invitation struct {
 	Roles      []string       `json:"roles"`
 	Metadata   map[string]any `json:"metadata"` // merged into the account's app_metadata (RFC 7396)
 	RedirectTo string         `json:"redirect_to"`
-	By         store.Actor    `json:"by"` // created it, or sent it again last
+	Locale     string         `json:"locale,omitempty"` // of the message, its page and the new account; "": the reader's
+	By         store.Actor    `json:"by"`               // created it, or sent it again last
 	CreatedAt  time.Time      `json:"created_at"`
 	SentAt     time.Time      `json:"sent_at"`
 	ExpiresAt  time.Time      `json:"expires_at"`

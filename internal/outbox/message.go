@@ -67,6 +67,8 @@ type Outgoing struct {
 	Provider   string
 	Roles      []string // with operator permissions, that the recipient is asked to accept
 	By         string   // the email address of the operator who asks; empty: unknown
+	Given      []string // roles that an invitation gives, if Roles is empty
+	Factor     bool     // a role of the invitation needs a second factor
 	Locale     string
 	IP         string // of the request that caused the message
 	Device     string // the browser and system of that request, in words

@@ -121,6 +121,7 @@ type mailData struct {
 	NewAddress string
 	Provider   string // the name of a provider
 	Roles      string // that the recipient is asked to accept; empty: none, or none with a safe name
+	given      bool   // an invitation gives them
 	By         string // the email address of the operator who asks for it; may be empty
 	IP         string
 	Device     string // the browser and system of the request, in words; empty if unknown
@@ -209,13 +210,10 @@ func (s Service) data(o Outgoing, t webpage.Texts) mailData {
 	if o.Kind == store.KindTakenOver || o.Kind == store.KindChangeEmail {
 		d.Name = "" // a stranger may have chosen it
 	}
-	var roles []string
-	for _, r := range o.Roles { // an application may name them as it likes
-		if r = SafeName(r); r != "" {
-			roles = append(roles, r)
-		}
+	d.Roles = SafeRoles(o.Roles)
+	if len(o.Roles) == 0 && len(o.Given) > 0 {
+		d.Roles, d.given = SafeRoles(o.Given), true
 	}
-	d.Roles = strings.Join(roles, ", ")
 	minutes := int(o.ExpiresIn / time.Minute)
 	values := []any{"app", d.App, "to", d.To, "new", d.NewAddress, "provider", d.Provider, "roles", d.Roles, "by", d.By, "ip", d.IP, "code", d.Code, "minutes", minutes}
 	part := func(name string) string {
@@ -232,6 +230,9 @@ func (s Service) data(o Outgoing, t webpage.Texts) mailData {
 	}
 	d.Heading, d.Intro, d.Button, d.Note = part("subject"), part("intro"), part("button"), strings.Split(part("note"), "\n")
 	d.Action = t.Of("mail.action", "button", d.Button)
+	if o.Factor {
+		d.Details = append(d.Details, t.Of("invitation.factor"))
+	}
 	if o.Kind == store.KindNewDevice {
 		d.Details = append(d.Details, t.Of("mail.time", "time", d.Time))
 		if d.Device != "" {
@@ -268,6 +269,8 @@ var fromNetwork = []store.Kind{
 func (d *mailData) variants() []string {
 	var list []string
 	switch {
+	case d.Kind == store.KindInvitation && d.Roles != "" && d.given:
+		list = append(list, "_given")
 	case d.Kind == store.KindInvitation && d.Roles != "":
 		if d.By != "" {
 			list = append(list, "_role_by")

@@ -109,3 +109,15 @@ func SafeName(s string) string {
 	}
 	return s
 }
+
+// SafeRoles returns the names of roles for a reader, without unsafe ones: an application may
+// name them as it likes.
+func SafeRoles(roles []string) string {
+	var safe []string
+	for _, r := range roles {
+		if r = SafeName(r); r != "" {
+			safe = append(safe, r)
+		}
+	}
+	return strings.Join(safe, ", ")
+}

@@ -75,6 +75,8 @@ export interface UsersCreateInput {
   fullName?: string | undefined;
   /** Absent: a new one. */
   id?: string | undefined;
+  /** The language of the account, such as de: becomes user_metadata.locale. */
+  locale?: string | undefined;
   notes?: string | undefined;
   /** Absent: none. */
   password?: string | undefined;
@@ -331,6 +333,8 @@ export interface InvitationsCreateInput {
   email: string;
   /** Seconds; absent: seven days. */
   expiresIn?: number | null | undefined;
+  /** The language of the message, of the page that its link opens and of a new account, such as de. Absent: the message is in the language of this request, and the page in that of its reader. */
+  locale?: string | undefined;
   /** Becomes the app_metadata of a new account. */
   metadata?: Record<string, unknown> | null | undefined;
   redirectTo?: string | undefined;

@@ -40,6 +40,8 @@ export interface AdminOperations {
    */
   check(input: CheckInput, options?: CallOptions): Promise<Result<{
     allowed: boolean;
+    /** All of these roles need a second factor: sessions without one lack the permission. */
+    needs_second_factor: boolean;
     via: string[];
   }>>;
   /**

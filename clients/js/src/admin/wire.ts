@@ -392,6 +392,8 @@ export interface Invitation {
     label: string | null;
     session_id: string | null;
   };
+  /** The language that was chosen for the message, its page and a new account. */
+  locale: string | null;
   /** The account's future app_metadata. */
   metadata: Record<string, unknown>;
   /** The phone number that such a link is bound to. It is never sent. */
