@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	feedSilence   = 6 * time.Second // the server sends a message every two seconds
+	feedSilence   = 6 * time.Second // after the server's last word from its database
+	streamSilence = 3 * time.Second // the server sends a message every second
 	feedStart     = 10 * time.Second
 	feedPause     = 100 * time.Millisecond // after a failure; doubled up to feedMost
 	feedMost      = 3 * time.Second
@@ -44,7 +45,7 @@ type feed struct {
 	position string // of the goroutine that follows
 
 	mu      sync.Mutex
-	heard   time.Time // the last time at which everything was known
+	heard   time.Time // the last time at which the server knew everything
 	err     error     // the last failure
 	outage  bool      // logged
 	started bool
@@ -216,8 +217,8 @@ func (f *feed) note(err error) {
 	}
 }
 
-// apply adds the revocations of a message.
-func (f *feed) apply(p *RevocationPage) {
+// apply adds the revocations of a message, which was created at a time or later.
+func (f *feed) apply(p *RevocationPage, at time.Time) {
 	f.shorten(time.Duration(p.TokenLifetime) * time.Second)
 	for _, r := range p.Revocations {
 		f.add(store.Revocation{SessionID: value(r.SessionID), UserID: value(r.UserID), All: r.All, Spared: value(r.SparedSessionID), At: r.At, Role: value(r.Role), Stale: int64(r.StaleBelow)})
@@ -227,7 +228,8 @@ func (f *feed) apply(p *RevocationPage) {
 		return
 	}
 	f.mu.Lock()
-	f.heard = time.Now()
+	// The server's clock may differ, so it sends the age.
+	f.heard = at.Add(-time.Duration(max(0, p.AgeMs)) * time.Millisecond)
 	again := f.outage
 	f.outage = false
 	if !f.started {
@@ -245,7 +247,7 @@ func (f *feed) apply(p *RevocationPage) {
 func (f *feed) once(ctx context.Context, poll bool) (heard bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := time.AfterFunc(feedSilence/2, func() { cancel(errSilent) })
+	silent := time.AfterFunc(streamSilence, func() { cancel(errSilent) })
 	defer silent.Stop()
 	c := call{method: http.MethodGet, path: "/admin/revocations", bearer: f.wire.secretKey, endless: true, header: http.Header{}}
 	if f.position != "" {
@@ -254,12 +256,13 @@ func (f *feed) once(ctx context.Context, poll bool) (heard bool, err error) {
 	if !poll {
 		c.header.Set("Accept", "text/event-stream")
 	}
+	asked := time.Now()
 	res, err := f.wire.open(ctx, c)
 	if err == nil {
 		defer func() { _ = res.Body.Close() }()
-		err = f.read(res, func() {
+		err = f.read(res, asked, func() {
 			heard = true
-			silent.Reset(feedSilence)
+			silent.Reset(streamSilence)
 		})
 	}
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errSilent) {
@@ -268,14 +271,14 @@ func (f *feed) once(ctx context.Context, poll bool) (heard bool, err error) {
 	return heard, err
 }
 
-// read applies the messages of an answer, and calls heard after each.
-func (f *feed) read(res *http.Response, heard func()) error {
-	message := func(b []byte) error {
+// read applies the messages of an answer to a request of a time, and calls heard after each.
+func (f *feed) read(res *http.Response, asked time.Time, heard func()) error {
+	message := func(b []byte, at time.Time) error {
 		var p RevocationPage
 		if json.Unmarshal(b, &p) != nil || p.Position == "" {
 			return &Error{Code: CodeBadResponse, Status: res.StatusCode, Message: "The answer does not come from this service."}
 		}
-		f.apply(&p)
+		f.apply(&p, at)
 		heard()
 		return nil
 	}
@@ -284,13 +287,13 @@ func (f *feed) read(res *http.Response, heard func()) error {
 		if err != nil {
 			return noAnswer(err)
 		}
-		return message(b)
+		return message(b, asked)
 	}
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, maxEvent)
 	for lines.Scan() {
 		if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok {
-			if err := message(data); err != nil {
+			if err := message(data, time.Now()); err != nil {
 				return err
 			}
 		}

@@ -587,7 +587,7 @@ export interface AdminOperations {
     /**
      * Follow revocations.
      *
-     * For services that verify access tokens without the database. Some revocations may be repeated. With Accept: text/event-stream, the answer is a stream of server-sent events: each message is such a page, with its position as the id, at once after a revocation and at least every two seconds; Last-Event-ID replaces after. An instance that follows no feed of revocations answers 503 revocations_unavailable, one with too many streams 503 unavailable. auth.revocations.read
+     * For services that verify access tokens without the database. Some revocations may be repeated. With Accept: text/event-stream, the answer is a stream of server-sent events: each message is such a page, with its position as the id, at once after a revocation and at least every second; Last-Event-ID replaces after. An instance that follows no feed of revocations, or has not heard from the database for four seconds, ends its streams and answers 503 revocations_unavailable, one with too many streams 503 unavailable. auth.revocations.read
      *
      * `GET /admin/revocations`
      */
