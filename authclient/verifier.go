@@ -29,7 +29,11 @@ const (
 	unknownInterval = 5 * time.Second
 
 	keysPause = 5 * time.Second // between attempts while the server does not answer
+
+	startTime = 5 * time.Second // the time limit of NewVerifier without a deadline
 )
+
+var errNoAnswerYet = errors.New("the server has not answered in the time for the start")
 
 // Verifier verifies the access tokens of an Authmount server in another process, with
 // the same claims, requirements and errors as package auth. It is safe for concurrent
@@ -71,10 +75,10 @@ type flight struct {
 }
 
 // NewVerifier returns a verifier for the server at a URL, and reads its keys. If the
-// URL is a bare origin, /auth/v1 is added. ctx limits only NewVerifier itself. It
-// returns an error if the keys cannot be read, see [WithLateStart], or if the server does not
-// accept the key of [WithAPIKey]; a server that signs with a shared secret (HS256)
-// publishes no keys.
+// URL is a bare origin, /auth/v1 is added. ctx limits only NewVerifier itself; if it has no
+// deadline, NewVerifier takes at most five seconds. It returns an error if the keys cannot be
+// read in this time, see [WithLateStart], or if the server does not accept the key of
+// [WithAPIKey]; a server that signs with a shared secret (HS256) publishes no keys.
 func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, error) {
 	c, err := newConfig(forVerifier, url, opts)
 	if err != nil {
@@ -84,8 +88,16 @@ func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, er
 	c.clocks = token.NewClocks(c.log, "authclient: access tokens are refused because the clocks of this machine and of the server differ")
 	v := &Verifier{wire: newWire(c), keyCache: newKeyCache(), issuer: c.issuer}
 	v.revoked = token.NewRevocations(token.Options{Life: token.MaxLife}, v.Now) // the longest possible, because the server's is not known
-	if err := v.wait(ctx, v.read()); err != nil && !c.late {
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, startTime)
+		defer cancel()
+	}
+	switch err := v.wait(ctx, v.read()); {
+	case err != nil && !c.late:
 		return nil, fmt.Errorf("authclient.NewVerifier: the keys at %s: %w", c.base, err)
+	case err != nil && ctx.Err() != nil: // read logs other failures
+		v.logOutage(ctx, errNoAnswerYet)
 	}
 	if err := v.checkAPIKey(ctx); err != nil {
 		return nil, err

@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	feedSilence   = 6 * time.Second // after the server's last word from its database
-	streamSilence = 3 * time.Second // the server sends a message every second
-	feedStart     = 10 * time.Second
+	feedSilence   = 6 * time.Second        // after the server's last word from its database
+	streamSilence = 3 * time.Second        // the server sends a message every second
 	feedPause     = 100 * time.Millisecond // after a failure; doubled up to feedMost
 	feedMost      = 3 * time.Second
 	pollEvery     = 400 * time.Millisecond
@@ -62,13 +61,11 @@ func (v *Verifier) follow(ctx context.Context) error {
 	f := &feed{wire: newWire(&c), add: v.revoked.Add, shorten: v.revoked.ShortenLife, failClosed: c.feed.FailClosed, cancel: cancel, done: make(chan struct{}), first: make(chan struct{}), failed: make(chan error, 1), late: c.late}
 	v.feed = f
 	go f.run(running)
-	wait, stop := context.WithTimeout(ctx, feedStart)
-	defer stop()
-	err := f.wait(wait)
+	err := f.wait(ctx)
 	if err == nil || c.late {
 		return nil
 	}
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		err = ctx.Err()
 	}
 	v.Close()
