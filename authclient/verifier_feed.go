@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
 
@@ -25,6 +27,7 @@ const (
 	feedMost      = 3 * time.Second
 	pollEvery     = 400 * time.Millisecond
 	pollFor       = time.Minute // then a stream is attempted again
+	refusedAgain  = time.Minute // between two lines about a refusal
 	maxEvent      = 4 << 20
 	maxRevocation = 100_000 // of memory, about 30 MB
 )
@@ -43,10 +46,13 @@ type feed struct {
 
 	position string // of the goroutine that follows
 
+	lapse *time.Timer // reports the outage when the last message has become too old
+
 	mu      sync.Mutex
 	heard   time.Time // the last time at which the server knew everything
 	err     error     // the last failure
 	outage  bool      // logged
+	refused time.Time // when the log last said that the server refuses the request
 	started bool
 }
 
@@ -58,7 +64,7 @@ func (v *Verifier) follow(ctx context.Context) error {
 	c.http = &h
 	running, cancel := context.WithCancel(context.Background())
 	v.revoked.Limit(maxRevocation)
-	f := &feed{wire: newWire(&c), add: v.revoked.Add, shorten: v.revoked.ShortenLife, failClosed: c.feed.FailClosed, cancel: cancel, done: make(chan struct{}), first: make(chan struct{}), failed: make(chan error, 1), late: c.late}
+	f := newFeed(&c, v.revoked, cancel)
 	v.feed = f
 	go f.run(running)
 	err := f.wait(ctx)
@@ -70,6 +76,13 @@ func (v *Verifier) follow(ctx context.Context) error {
 	}
 	v.Close()
 	return fmt.Errorf("authclient.NewVerifier: WithRevocations: %w%s", err, advice(err))
+}
+
+func newFeed(c *config, revoked *token.Revocations, cancel context.CancelFunc) *feed {
+	f := &feed{wire: newWire(c), add: revoked.Add, shorten: revoked.ShortenLife, failClosed: c.feed.FailClosed, late: c.late, cancel: cancel, done: make(chan struct{}), first: make(chan struct{}), failed: make(chan error, 1)}
+	f.lapse = time.AfterFunc(time.Hour, f.report)
+	f.lapse.Stop() // until there is a message
+	return f
 }
 
 // wait waits until the feed is current, or returns why it is not: the first failure that
@@ -98,6 +111,8 @@ func advice(err error) string {
 		return " (the server serves no /admin/revocations: mount the Handler of package admin there)"
 	case errors.Is(err, auth.CodeRevocationsUnavailable):
 		return " (the server does not run pgstore's WatchRevocations)"
+	case errors.Is(err, auth.CodeInvalidAPIKey):
+		return " (the key of WithSecretKey is wrong, expired or revoked, or is bound to other networks: create one with the scope auth.revocations.read)"
 	}
 	return ""
 }
@@ -108,6 +123,7 @@ func (v *Verifier) Close() {
 	if v.feed != nil {
 		v.feed.cancel()
 		<-v.feed.done
+		v.feed.lapse.Stop()
 	}
 }
 
@@ -136,6 +152,11 @@ var errSilent = errors.New("the server sends nothing")
 func (f *feed) state() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.stateLocked()
+}
+
+// stateLocked is state for a caller that holds the lock.
+func (f *feed) stateLocked() error {
 	switch {
 	case !f.heard.IsZero() && time.Since(f.heard) < feedSilence:
 		return nil
@@ -198,20 +219,32 @@ func (f *feed) note(err error) {
 		default:
 		}
 	}
-	if f.state() == nil || starting && !f.late {
+	if !starting || f.late { // otherwise NewVerifier returns the error
+		f.report()
+	}
+}
+
+// report logs the start of an outage. A refusal lasts until somebody acts, so it is logged
+// again every minute.
+func (f *feed) report() {
+	f.mu.Lock()
+	err := f.stateLocked()
+	refused := err != nil && refusal(err)
+	if err == nil || f.outage && !refused || refused && !f.refused.IsZero() && time.Since(f.refused) < refusedAgain {
+		f.mu.Unlock()
 		return
 	}
-	f.mu.Lock()
-	logged := f.outage
 	f.outage = true
-	f.mu.Unlock()
-	switch {
-	case logged:
-	case f.failClosed:
-		f.wire.log.Warn("authclient: the feed of revocations is down: all access tokens are refused", "error", err)
-	default:
-		f.wire.log.Warn("authclient: the feed of revocations is down: revoked access tokens are accepted until they expire", "error", err)
+	level := slog.LevelWarn
+	if refused {
+		level, f.refused = slog.LevelError, time.Now()
 	}
+	f.mu.Unlock()
+	effect := "revoked access tokens are accepted until they expire"
+	if f.failClosed {
+		effect = "all access tokens are refused"
+	}
+	f.wire.log.Log(context.Background(), level, "authclient: the feed of revocations is down: "+effect+advice(err), "error", err)
 }
 
 // apply adds the revocations of a message, which was created at a time or later.
@@ -227,6 +260,8 @@ func (f *feed) apply(p *RevocationPage, at time.Time) {
 	f.mu.Lock()
 	// The server's clock may differ, so it sends the age.
 	f.heard = at.Add(-time.Duration(max(0, p.AgeMs)) * time.Millisecond)
+	f.lapse.Reset(time.Until(f.heard.Add(feedSilence)))
+	f.err, f.refused = nil, time.Time{}
 	again := f.outage
 	f.outage = false
 	if !f.started {
