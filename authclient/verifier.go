@@ -54,6 +54,8 @@ type Verifier struct {
 	keyCache keyCache
 	feed     *feed // nil without WithRevocations
 
+	sessionQuestions, keyQuestions questions
+
 	core    atomic.Pointer[token.Verifier] // nil while there are no keys
 	readAt  atomic.Int64                   // when the keys were read; Unix nanoseconds
 	againAt atomic.Int64                   // after a failure: no read before this time
@@ -130,12 +132,15 @@ func (v *Verifier) checkAPIKey(ctx context.Context) error {
 // change the claims. Errors (*auth.Error): CodeBadToken; CodeSessionEnded and
 // CodeTokenStale after Revoke or by the feed; CodeUnavailable while there are no keys;
 // CodeRevocationsUnavailable with FailClosed.
-func (v *Verifier) Verify(ctx context.Context, token string) (*auth.Claims, error) {
+func (v *Verifier) Verify(ctx context.Context, accessToken string) (*auth.Claims, error) {
 	k, err := v.keys(ctx)
-	if err != nil {
-		return nil, err
+	var c *token.Claims
+	if err == nil {
+		c, err = v.verify(ctx, k, accessToken)
 	}
-	c, err := v.verify(ctx, k, token)
+	if l, logged := err.(loggedError); logged { //nolint:errorlint // the verifier's own
+		err = l.error
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -165,8 +170,8 @@ func (v *Verifier) RequireAll(reqs ...auth.Requirement) func(http.Handler) http.
 			passed, err := v.admit(r, reqs, keys)
 			if err != nil {
 				log := v.wire.log
-				if v.core.Load() == nil || errors.Is(err, auth.CodeRevocationsUnavailable) { // the outage is logged once; a line for each request could fill the log
-					log = slog.New(slog.DiscardHandler)
+				if l, logged := err.(loggedError); logged { //nolint:errorlint // those of the application wrap none
+					err, log = l.error, slog.New(slog.DiscardHandler)
 				}
 				token.Root.WriteError(w, r, log, err)
 				return
@@ -203,7 +208,7 @@ func (v *Verifier) LiveSession(r *http.Request, _ *auth.Claims) error {
 	case errors.As(err, &e) && (e.Status == http.StatusUnauthorized && e.Code != auth.CodeInvalidAPIKey || e.Code == auth.CodeUserBanned || e.Code == auth.CodeImpersonationForbidden):
 		return auth.Reject(e.Code, e.Message)
 	}
-	v.wire.log.WarnContext(r.Context(), "authclient: the server cannot be asked whether a session is live", "error", err)
+	v.sessionQuestions.warn(v.wire.log, v.wire.now(), "authclient: the server cannot be asked whether a session is live", err)
 	return unavailable()
 }
 
@@ -381,12 +386,6 @@ func (v *Verifier) fetch(ctx context.Context) error {
 	v.readAt.Store(v.wire.now().UnixNano())
 	v.againAt.Store(0)
 	return nil
-}
-
-func unavailable() *auth.Error {
-	e := auth.Reject(auth.CodeUnavailable, "")
-	e.RetryAfter = time.Second
-	return e
 }
 
 // mayLookUp counts a lookup for an unknown key against the limit, and reports whether

@@ -143,7 +143,7 @@ func (v *Verifier) revocationsKnown() error {
 	}
 	e := auth.Reject(auth.CodeRevocationsUnavailable, "")
 	e.RetryAfter = time.Second
-	return e
+	return loggedError{e}
 }
 
 var errSilent = errors.New("the server sends nothing")

@@ -54,6 +54,16 @@ func (v *Verifier) admitKey(r *http.Request, text string, reqs []auth.Requiremen
 	return r, v.meets(r, &token.Claims{Permissions: k.Permissions}, reqs)
 }
 
+// aboutTheKey reports whether a status may be due to the text of a key, 413 for instance,
+// which says nothing about other keys.
+func aboutTheKey(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout:
+		return false // about the verifier's own key, or the server
+	}
+	return status >= 400 && status < 500
+}
+
 // key returns a valid secret key, as of at most keyTime ago. Errors: CodeInvalidAPIKey,
 // CodeRateLimited, CodeUnavailable.
 func (v *Verifier) key(ctx context.Context, text string) (*apikey.Admitted, error) {
@@ -65,6 +75,10 @@ func (v *Verifier) key(ctx context.Context, text string) (*apikey.Admitted, erro
 	if _, ok := v.keyCache.wrong.Get(hash, now); ok {
 		return nil, auth.Reject(auth.CodeInvalidAPIKey, "")
 	}
+	if !v.keyQuestions.may(now) {
+		return nil, unavailable()
+	}
+	caller := ctx
 	ctx, cancel := v.checking(ctx)
 	defer cancel()
 	var answer struct {
@@ -79,6 +93,8 @@ func (v *Verifier) key(ctx context.Context, text string) (*apikey.Admitted, erro
 	}{text}
 	err := v.wire.do(ctx, call{method: http.MethodPost, path: "/admin/keys/verify", bearer: v.wire.secretKey, body: body}, &answer)
 	var e *Error
+	limited := errors.As(err, &e) && e.Code == auth.CodeRateLimited // only after a wrong key
+	v.keyQuestions.answered(err == nil || limited || e != nil && aboutTheKey(e.Status), caller.Err() != nil, v.wire.now())
 	switch {
 	case err == nil && answer.Active:
 		k := &apikey.Admitted{ID: answer.ID, Name: answer.Name, CreatedBy: answer.CreatedBy, Permissions: answer.Permissions}
@@ -87,11 +103,12 @@ func (v *Verifier) key(ctx context.Context, text string) (*apikey.Admitted, erro
 	case err == nil:
 		v.keyCache.wrong.Put(hash, struct{}{}, now.Add(keyTime), now)
 		return nil, auth.Reject(auth.CodeInvalidAPIKey, "")
-	case errors.As(err, &e) && e.Code == auth.CodeRateLimited: // only after a wrong key
-		limited := auth.Reject(auth.CodeRateLimited, "")
-		limited.RetryAfter = e.RetryAfter
-		return nil, limited
+	case limited:
+		refusal := auth.Reject(auth.CodeRateLimited, "")
+		refusal.RetryAfter = e.RetryAfter
+		return nil, refusal
+	case caller.Err() == nil:
+		v.keyQuestions.warn(v.wire.log, v.wire.now(), "authclient: the server cannot be asked about secret keys, so requests with one are answered with 503", err)
 	}
-	v.wire.log.WarnContext(ctx, "authclient: the server cannot be asked about a secret key", "error", err)
 	return nil, unavailable()
 }
