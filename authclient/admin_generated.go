@@ -1339,10 +1339,11 @@ type VerifyKeyParams struct {
 
 // VerifiedKey is the result of Admin.VerifyKey.
 type VerifiedKey struct {
-	ID        *string `json:"id"` // null: a key in the server's options.
-	Name      string  `json:"name"`
-	Active    bool    `json:"active"`     // It may be used now.
-	CreatedBy *string `json:"created_by"` // The account that created it; null: the application.
+	ID              *string `json:"id"` // null: a key in the server's options.
+	Name            string  `json:"name"`
+	Active          bool    `json:"active"`            // It may be used now.
+	BoundToNetworks bool    `json:"bound_to_networks"` // The key is valid, but only at this server.
+	CreatedBy       *string `json:"created_by"`        // The account that created it; null: the application.
 	// Those of its scopes that count now; patterns such as notes.* are possible.
 	Permissions []string `json:"permissions"`
 }

@@ -22,11 +22,11 @@ const (
 // Wrong keys have a cache of their own, because anyone can invent some.
 type keyCache struct {
 	valid *tokencache.Cache[*apikey.Admitted]
-	wrong *tokencache.Cache[struct{}]
+	wrong *tokencache.Cache[bool] // whether it is bound to networks
 }
 
 func newKeyCache() keyCache {
-	return keyCache{tokencache.New[*apikey.Admitted](keysKept), tokencache.New[struct{}](keysKept)}
+	return keyCache{tokencache.New[*apikey.Admitted](keysKept), tokencache.New[bool](keysKept)}
 }
 
 // takesKeys reports whether a route takes secret keys.
@@ -54,6 +54,13 @@ func (v *Verifier) admitKey(r *http.Request, text string, reqs []auth.Requiremen
 	return r, v.meets(r, &token.Claims{Permissions: k.Permissions}, reqs)
 }
 
+func invalidKey(bound bool) error {
+	if bound {
+		return auth.Reject(auth.CodeInvalidAPIKey, "This API key is bound to networks (cidrs), so it works only at the authentication server.")
+	}
+	return auth.Reject(auth.CodeInvalidAPIKey, "")
+}
+
 // aboutTheKey reports whether a status may be due to the text of a key, 413 for instance,
 // which says nothing about other keys.
 func aboutTheKey(status int) bool {
@@ -72,8 +79,8 @@ func (v *Verifier) key(ctx context.Context, text string) (*apikey.Admitted, erro
 	if k, ok := v.keyCache.valid.Get(hash, now); ok {
 		return k, nil
 	}
-	if _, ok := v.keyCache.wrong.Get(hash, now); ok {
-		return nil, auth.Reject(auth.CodeInvalidAPIKey, "")
+	if bound, ok := v.keyCache.wrong.Get(hash, now); ok {
+		return nil, invalidKey(bound)
 	}
 	if !v.keyQuestions.may(now) {
 		return nil, unavailable()
@@ -83,6 +90,7 @@ func (v *Verifier) key(ctx context.Context, text string) (*apikey.Admitted, erro
 	defer cancel()
 	var answer struct {
 		Active      bool     `json:"active"`
+		Bound       bool     `json:"bound_to_networks"`
 		ID          string   `json:"id"`
 		Name        string   `json:"name"`
 		CreatedBy   string   `json:"created_by"`
@@ -101,8 +109,8 @@ func (v *Verifier) key(ctx context.Context, text string) (*apikey.Admitted, erro
 		v.keyCache.valid.Put(hash, k, now.Add(keyTime), now)
 		return k, nil
 	case err == nil:
-		v.keyCache.wrong.Put(hash, struct{}{}, now.Add(keyTime), now)
-		return nil, auth.Reject(auth.CodeInvalidAPIKey, "")
+		v.keyCache.wrong.Put(hash, answer.Bound, now.Add(keyTime), now)
+		return nil, invalidKey(answer.Bound)
 	case limited:
 		refusal := auth.Reject(auth.CodeRateLimited, "")
 		refusal.RetryAfter = e.RetryAfter

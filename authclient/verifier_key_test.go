@@ -90,7 +90,7 @@ func TestVerifierTakesKeysAsTheServerDoes(t *testing.T) {
 		t.Error(answers)
 	}
 	bound := programKey(t, s, admin.CreateKeyParams{Scopes: []string{admin.PermUsersRead}, Networks: []string{"0.0.0.0/0", "::/0"}}).Secret.Reveal()
-	if w := visit(t, v.Require(whoCalls, auth.AllowKeys()), bound); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), string(auth.CodeInvalidAPIKey)) {
+	if w := visit(t, v.Require(whoCalls, auth.AllowKeys()), bound); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), string(auth.CodeInvalidAPIKey)) || !strings.Contains(w.Body.String(), "bound to networks (cidrs)") {
 		t.Error("bound to networks:", w.Code, w.Body)
 	}
 	if w := visit(t, deaf.Require(whoCalls, auth.AllowKeys()), reads); w.Code != http.StatusUnauthorized {

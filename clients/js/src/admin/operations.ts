@@ -574,6 +574,8 @@ export interface AdminOperations {
     verify(input: KeysVerifyInput, options?: CallOptions): Promise<Result<{
       /** It may be used now. */
       active: boolean;
+      /** The key is valid, but only at this server. */
+      bound_to_networks: boolean;
       /** The account that created it; null: the application. */
       created_by: string | null;
       /** null: a key in the server's options. */
