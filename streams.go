@@ -72,11 +72,12 @@ func (s *streams) close() {
 	}
 }
 
-func (k kit) RevocationLog() (*token.Log, error) {
-	if !k.a.streams.log.Following() {
-		return nil, retryAfter(CodeRevocationsUnavailable, time.Second, errNoFeed)
+func (k kit) RevocationLog() (*token.Log, time.Duration, error) {
+	age, current := k.a.streams.log.Age()
+	if !current {
+		return nil, 0, retryAfter(CodeRevocationsUnavailable, time.Second, errNoFeed)
 	}
-	return k.a.streams.log, nil
+	return k.a.streams.log, age, nil
 }
 
 var errNoFeed = errors.New("no feed reports revocations to this process: pgstore's WatchRevocations does not run here, or has lost the database")

@@ -59,7 +59,25 @@ func (m *Admin) spend(ctx context.Context, t *attempt) error {
 	if err == nil {
 		t.spent = draws
 	}
-	return err
+	return m.namingBudget(t, err)
+}
+
+// namingBudget makes an error of a used-up budget say so, and how to get a larger one.
+func (m *Admin) namingBudget(t *attempt, err error) error {
+	var e *auth.Error
+	if !errors.As(err, &e) || e.Code != auth.CodeRateLimited {
+		return err
+	}
+	named := *e
+	switch {
+	case t.key != nil:
+		named.Message = "The hourly budget of accounts of this key or its owner is used up. Wait a little, raise hourly_limit of the key, or use an import."
+	case !t.inJob && !m.recentlyAuthenticated(t.acting):
+		named.Message = "The hourly budget of accounts is used up. Wait a little, or confirm that it is you: after recent authentication it is larger."
+	default:
+		named.Message = "The hourly budget of accounts is used up. Wait a little."
+	}
+	return &named
 }
 
 // imported is the limit that an import by an operator without "*" uses up for shareAfter:

@@ -30,6 +30,9 @@ func (o *office) reach(who *authtest.SignedIn, ids []string, one func(id string)
 			a.want(403, auth.CodeReauthNeeded)
 		default:
 			a.want(429, auth.CodeRateLimited)
+			if text, _ := a.body["message"].(string); !strings.Contains(text, "hourly budget of accounts") || strings.Contains(text, "hourly_limit") != strings.HasPrefix(who.AccessToken, "sk_") {
+				o.t.Errorf("%s: the answer does not name the budget: %q", pattern, text)
+			}
 		}
 	}
 	return n

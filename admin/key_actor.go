@@ -107,13 +107,14 @@ func (VerifyKeyParams) LogValue() slog.Value { return slog.StringValue(hidden) }
 func (VerifyKeyParams) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
 
 // VerifiedKey is a secret key that a program sent to another service. If it is not Active,
-// nothing else is set.
+// at most Bound is set.
 type VerifiedKey struct {
 	Active      bool     `json:"active"`
-	ID          *string  `json:"id"`          // nil: a key of auth.WithSecretKeys
-	Name        string   `json:"name"`        // for people
-	CreatedBy   *string  `json:"created_by"`  // nil: the application
-	Permissions []string `json:"permissions"` // those that it has now
+	Bound       bool     `json:"bound_to_networks"` // a valid key, but only at this server
+	ID          *string  `json:"id"`                // nil: a key of auth.WithSecretKeys
+	Name        string   `json:"name"`              // for people
+	CreatedBy   *string  `json:"created_by"`        // nil: the application
+	Permissions []string `json:"permissions"`       // those that it has now
 }
 
 // VerifyKey checks a secret key for another service, which got it from a program. A key
@@ -136,6 +137,7 @@ func (m *Admin) VerifyKey(ctx context.Context, who Actor, p VerifyKeyParams) (Ve
 		return inactive, nil
 	case err == nil && len(k.Networks) > 0:
 		m.kit.Log().InfoContext(ctx, "auth: a secret key that is bound to networks was refused for another service, which alone knows the program's IP address", "key_id", k.ID)
+		inactive.Bound = true
 		return inactive, nil
 	case err != nil:
 		return inactive, err

@@ -106,7 +106,7 @@ type CreateKeyParams struct {
 	Scopes      []string // permissions, patterns of them, and roles that it may give and take, "role/editor"; required of secret keys
 	Networks    []string // CIDR; none: from anywhere
 	ExpiresAt   time.Time
-	HourlyLimit int // accounts that it may ban, delete, anonymise, sign out or mail in an hour, up to 100,000; 0: 50
+	HourlyLimit int // accounts that it may ban, delete, anonymise, sign out, mail, or create with a mail in an hour, up to 100,000; 0: 50
 }
 
 // CreateKey creates an API key. Its scopes are permissions that the actor has and names of

@@ -19,7 +19,7 @@ var (
 
 const (
 	// RevocationsHeartbeat is the longest time between two messages of a stream.
-	RevocationsHeartbeat = 2 * time.Second
+	RevocationsHeartbeat = time.Second
 
 	mediaEvents    = "text/event-stream"
 	maxPageRevoked = 1000 // revocations of an answer
@@ -48,6 +48,7 @@ type RevocationPage struct {
 	Revocations   []Revocation `json:"revocations"`
 	Position      string       `json:"position"`       // for the next part
 	Current       bool         `json:"current"`        // there are no more now
+	Age           int64        `json:"age_ms"`         // how long ago the instance last heard from the database, in milliseconds: there may be more since
 	TokenLifetime int          `json:"token_lifetime"` // of access tokens in seconds: a revocation matters for so long
 }
 
@@ -69,7 +70,7 @@ func (m *Admin) revocationsAfter(ctx context.Context, who Actor, after string) (
 }
 
 func (m *Admin) revocationPage(after string) (RevocationPage, <-chan struct{}, error) {
-	log, err := m.kit.RevocationLog()
+	log, age, err := m.kit.RevocationLog()
 	if err != nil {
 		return RevocationPage{}, nil, err
 	}
@@ -78,7 +79,7 @@ func (m *Admin) revocationPage(after string) (RevocationPage, <-chan struct{}, e
 		at = &token.Position{} // everything, so that nothing is missed
 	}
 	list, next, more, changed := log.After(*at, maxPageRevoked)
-	page := RevocationPage{Revocations: make([]Revocation, 0, len(list)), Position: *cursorOf(&next), Current: !more, TokenLifetime: int(log.Life() / time.Second)}
+	page := RevocationPage{Revocations: make([]Revocation, 0, len(list)), Position: *cursorOf(&next), Current: !more, Age: age.Milliseconds() + 1, TokenLifetime: int(log.Life() / time.Second)}
 	for _, r := range list {
 		page.Revocations = append(page.Revocations, Revocation{optional(r.SessionID), optional(r.UserID), r.All, optional(r.Spared), r.At.UTC(), optional(r.Role), r.Stale})
 	}

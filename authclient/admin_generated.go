@@ -1349,10 +1349,11 @@ type VerifyKeyParams struct {
 
 // VerifiedKey is the result of Admin.VerifyKey.
 type VerifiedKey struct {
-	ID        *string `json:"id"` // null: a key in the server's options.
-	Name      string  `json:"name"`
-	Active    bool    `json:"active"`     // It may be used now.
-	CreatedBy *string `json:"created_by"` // The account that created it; null: the application.
+	ID              *string `json:"id"` // null: a key in the server's options.
+	Name            string  `json:"name"`
+	Active          bool    `json:"active"`            // It may be used now.
+	BoundToNetworks bool    `json:"bound_to_networks"` // The key is valid, but only at this server.
+	CreatedBy       *string `json:"created_by"`        // The account that created it; null: the application.
 	// Those of its scopes that count now; patterns such as notes.* are possible.
 	Permissions []string `json:"permissions"`
 }
@@ -1391,6 +1392,9 @@ type Revocation struct {
 
 // RevocationPage is an object of the admin API.
 type RevocationPage struct {
+	// How long ago, in milliseconds, this instance knew all revocations. Rely on a message
+	// for six seconds less this time.
+	AgeMs       int          `json:"age_ms"`
 	Current     bool         `json:"current"`  // There are no more at present.
 	Position    string       `json:"position"` // For after, at any instance.
 	Revocations []Revocation `json:"revocations"`
@@ -1403,9 +1407,10 @@ type RevocationPage struct {
 // tokens without the database. Some revocations may be repeated. With Accept:
 // text/event-stream, the answer is a stream of server-sent events: each message is such
 // a page, with its position as the id, at once after a revocation and at least every
-// two seconds; Last-Event-ID replaces after. An instance that follows no feed of
-// revocations answers 503 revocations_unavailable, one with too many streams 503
-// unavailable. Permission: auth.revocations.read.
+// second; Last-Event-ID replaces after. An instance that follows no feed of
+// revocations, or has not heard from the database for four seconds, ends its streams
+// and answers 503 revocations_unavailable, one with too many streams 503 unavailable.
+// Permission: auth.revocations.read.
 func (a *Admin) Revocations(ctx context.Context, q RevocationsQuery, opts ...CallOption) (*RevocationPage, error) {
 	k := a.prepared("GET", "/revocations", nil, opts)
 	k.query = queryOf(q)

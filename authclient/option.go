@@ -210,8 +210,10 @@ func WithRemember(n int) Option {
 	}
 }
 
-// WithLateStart lets NewVerifier succeed although the server's keys cannot be read yet.
-// Until they can, the error for all tokens is 503 unavailable. For NewVerifier.
+// WithLateStart lets NewVerifier succeed although the server's keys cannot be read yet, or
+// its revocations, see [WithRevocations]. NewVerifier waits for the server until the deadline
+// of its context, by default for five seconds. Until the keys can be read, the error for all
+// tokens is 503 unavailable. For NewVerifier.
 func WithLateStart() Option {
 	return func(c *config) {
 		c.takes("WithLateStart", forVerifier)

@@ -29,7 +29,11 @@ const (
 	unknownInterval = 5 * time.Second
 
 	keysPause = 5 * time.Second // between attempts while the server does not answer
+
+	startTime = 5 * time.Second // the time limit of NewVerifier without a deadline
 )
+
+var errNoAnswerYet = errors.New("the server has not answered in the time for the start")
 
 // Verifier verifies the access tokens of an Authmount server in another process, with
 // the same claims, requirements and errors as package auth. It is safe for concurrent
@@ -49,6 +53,8 @@ type Verifier struct {
 	revoked  *token.Revocations
 	keyCache keyCache
 	feed     *feed // nil without WithRevocations
+
+	sessionQuestions, keyQuestions questions
 
 	core    atomic.Pointer[token.Verifier] // nil while there are no keys
 	readAt  atomic.Int64                   // when the keys were read; Unix nanoseconds
@@ -71,10 +77,10 @@ type flight struct {
 }
 
 // NewVerifier returns a verifier for the server at a URL, and reads its keys. If the
-// URL is a bare origin, /auth/v1 is added. ctx limits only NewVerifier itself. It
-// returns an error if the keys cannot be read, see [WithLateStart], or if the server does not
-// accept the key of [WithAPIKey]; a server that signs with a shared secret (HS256)
-// publishes no keys.
+// URL is a bare origin, /auth/v1 is added. ctx limits only NewVerifier itself; if it has no
+// deadline, NewVerifier takes at most five seconds. It returns an error if the keys cannot be
+// read in this time, see [WithLateStart], or if the server does not accept the key of
+// [WithAPIKey]; a server that signs with a shared secret (HS256) publishes no keys.
 func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, error) {
 	c, err := newConfig(forVerifier, url, opts)
 	if err != nil {
@@ -84,8 +90,16 @@ func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, er
 	c.clocks = token.NewClocks(c.log, "authclient: access tokens are refused because the clocks of this machine and of the server differ")
 	v := &Verifier{wire: newWire(c), keyCache: newKeyCache(), issuer: c.issuer}
 	v.revoked = token.NewRevocations(token.Options{Life: token.MaxLife}, v.Now) // the longest possible, because the server's is not known
-	if err := v.wait(ctx, v.read()); err != nil && !c.late {
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, startTime)
+		defer cancel()
+	}
+	switch err := v.wait(ctx, v.read()); {
+	case err != nil && !c.late:
 		return nil, fmt.Errorf("authclient.NewVerifier: the keys at %s: %w", c.base, err)
+	case err != nil && ctx.Err() != nil: // read logs other failures
+		v.logOutage(ctx, errNoAnswerYet)
 	}
 	if err := v.checkAPIKey(ctx); err != nil {
 		return nil, err
@@ -118,12 +132,15 @@ func (v *Verifier) checkAPIKey(ctx context.Context) error {
 // change the claims. Errors (*auth.Error): CodeBadToken; CodeSessionEnded and
 // CodeTokenStale after Revoke or by the feed; CodeUnavailable while there are no keys;
 // CodeRevocationsUnavailable with FailClosed.
-func (v *Verifier) Verify(ctx context.Context, token string) (*auth.Claims, error) {
+func (v *Verifier) Verify(ctx context.Context, accessToken string) (*auth.Claims, error) {
 	k, err := v.keys(ctx)
-	if err != nil {
-		return nil, err
+	var c *token.Claims
+	if err == nil {
+		c, err = v.verify(ctx, k, accessToken)
 	}
-	c, err := v.verify(ctx, k, token)
+	if l, logged := err.(loggedError); logged { //nolint:errorlint // the verifier's own
+		err = l.error
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -153,8 +170,8 @@ func (v *Verifier) RequireAll(reqs ...auth.Requirement) func(http.Handler) http.
 			passed, err := v.admit(r, reqs, keys)
 			if err != nil {
 				log := v.wire.log
-				if v.core.Load() == nil || errors.Is(err, auth.CodeRevocationsUnavailable) { // the outage is logged once; a line for each request could fill the log
-					log = slog.New(slog.DiscardHandler)
+				if l, logged := err.(loggedError); logged { //nolint:errorlint // those of the application wrap none
+					err, log = l.error, slog.New(slog.DiscardHandler)
 				}
 				token.Root.WriteError(w, r, log, err)
 				return
@@ -191,7 +208,7 @@ func (v *Verifier) LiveSession(r *http.Request, _ *auth.Claims) error {
 	case errors.As(err, &e) && (e.Status == http.StatusUnauthorized && e.Code != auth.CodeInvalidAPIKey || e.Code == auth.CodeUserBanned || e.Code == auth.CodeImpersonationForbidden):
 		return auth.Reject(e.Code, e.Message)
 	}
-	v.wire.log.WarnContext(r.Context(), "authclient: the server cannot be asked whether a session is live", "error", err)
+	v.sessionQuestions.warn(v.wire.log, v.wire.now(), "authclient: the server cannot be asked whether a session is live", err)
 	return unavailable()
 }
 
@@ -369,12 +386,6 @@ func (v *Verifier) fetch(ctx context.Context) error {
 	v.readAt.Store(v.wire.now().UnixNano())
 	v.againAt.Store(0)
 	return nil
-}
-
-func unavailable() *auth.Error {
-	e := auth.Reject(auth.CodeUnavailable, "")
-	e.RetryAfter = time.Second
-	return e
 }
 
 // mayLookUp counts a lookup for an unknown key against the limit, and reports whether

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,16 +16,18 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
 
 const (
-	feedSilence   = 6 * time.Second // the server sends a message every two seconds
-	feedStart     = 10 * time.Second
+	feedSilence   = 6 * time.Second        // after the server's last word from its database
+	streamSilence = 3 * time.Second        // the server sends a message every second
 	feedPause     = 100 * time.Millisecond // after a failure; doubled up to feedMost
 	feedMost      = 3 * time.Second
 	pollEvery     = 400 * time.Millisecond
 	pollFor       = time.Minute // then a stream is attempted again
+	refusedAgain  = time.Minute // between two lines about a refusal
 	maxEvent      = 4 << 20
 	maxRevocation = 100_000 // of memory, about 30 MB
 )
@@ -43,10 +46,13 @@ type feed struct {
 
 	position string // of the goroutine that follows
 
+	lapse *time.Timer // reports the outage when the last message has become too old
+
 	mu      sync.Mutex
-	heard   time.Time // the last time at which everything was known
+	heard   time.Time // the last time at which the server knew everything
 	err     error     // the last failure
 	outage  bool      // logged
+	refused time.Time // when the log last said that the server refuses the request
 	started bool
 }
 
@@ -58,20 +64,25 @@ func (v *Verifier) follow(ctx context.Context) error {
 	c.http = &h
 	running, cancel := context.WithCancel(context.Background())
 	v.revoked.Limit(maxRevocation)
-	f := &feed{wire: newWire(&c), add: v.revoked.Add, shorten: v.revoked.ShortenLife, failClosed: c.feed.FailClosed, cancel: cancel, done: make(chan struct{}), first: make(chan struct{}), failed: make(chan error, 1), late: c.late}
+	f := newFeed(&c, v.revoked, cancel)
 	v.feed = f
 	go f.run(running)
-	wait, stop := context.WithTimeout(ctx, feedStart)
-	defer stop()
-	err := f.wait(wait)
+	err := f.wait(ctx)
 	if err == nil || c.late {
 		return nil
 	}
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		err = ctx.Err()
 	}
 	v.Close()
 	return fmt.Errorf("authclient.NewVerifier: WithRevocations: %w%s", err, advice(err))
+}
+
+func newFeed(c *config, revoked *token.Revocations, cancel context.CancelFunc) *feed {
+	f := &feed{wire: newWire(c), add: revoked.Add, shorten: revoked.ShortenLife, failClosed: c.feed.FailClosed, late: c.late, cancel: cancel, done: make(chan struct{}), first: make(chan struct{}), failed: make(chan error, 1)}
+	f.lapse = time.AfterFunc(time.Hour, f.report)
+	f.lapse.Stop() // until there is a message
+	return f
 }
 
 // wait waits until the feed is current, or returns why it is not: the first failure that
@@ -100,6 +111,8 @@ func advice(err error) string {
 		return " (the server serves no /admin/revocations: mount the Handler of package admin there)"
 	case errors.Is(err, auth.CodeRevocationsUnavailable):
 		return " (the server does not run pgstore's WatchRevocations)"
+	case errors.Is(err, auth.CodeInvalidAPIKey):
+		return " (the key of WithSecretKey is wrong, expired or revoked, or is bound to other networks: create one with the scope auth.revocations.read)"
 	}
 	return ""
 }
@@ -110,6 +123,7 @@ func (v *Verifier) Close() {
 	if v.feed != nil {
 		v.feed.cancel()
 		<-v.feed.done
+		v.feed.lapse.Stop()
 	}
 }
 
@@ -129,7 +143,7 @@ func (v *Verifier) revocationsKnown() error {
 	}
 	e := auth.Reject(auth.CodeRevocationsUnavailable, "")
 	e.RetryAfter = time.Second
-	return e
+	return loggedError{e}
 }
 
 var errSilent = errors.New("the server sends nothing")
@@ -138,6 +152,11 @@ var errSilent = errors.New("the server sends nothing")
 func (f *feed) state() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.stateLocked()
+}
+
+// stateLocked is state for a caller that holds the lock.
+func (f *feed) stateLocked() error {
 	switch {
 	case !f.heard.IsZero() && time.Since(f.heard) < feedSilence:
 		return nil
@@ -200,24 +219,36 @@ func (f *feed) note(err error) {
 		default:
 		}
 	}
-	if f.state() == nil || starting && !f.late {
-		return
-	}
-	f.mu.Lock()
-	logged := f.outage
-	f.outage = true
-	f.mu.Unlock()
-	switch {
-	case logged:
-	case f.failClosed:
-		f.wire.log.Warn("authclient: the feed of revocations is down: all access tokens are refused", "error", err)
-	default:
-		f.wire.log.Warn("authclient: the feed of revocations is down: revoked access tokens are accepted until they expire", "error", err)
+	if !starting || f.late { // otherwise NewVerifier returns the error
+		f.report()
 	}
 }
 
-// apply adds the revocations of a message.
-func (f *feed) apply(p *RevocationPage) {
+// report logs the start of an outage. A refusal lasts until somebody acts, so it is logged
+// again every minute.
+func (f *feed) report() {
+	f.mu.Lock()
+	err := f.stateLocked()
+	refused := err != nil && refusal(err)
+	if err == nil || f.outage && !refused || refused && !f.refused.IsZero() && time.Since(f.refused) < refusedAgain {
+		f.mu.Unlock()
+		return
+	}
+	f.outage = true
+	level := slog.LevelWarn
+	if refused {
+		level, f.refused = slog.LevelError, time.Now()
+	}
+	f.mu.Unlock()
+	effect := "revoked access tokens are accepted until they expire"
+	if f.failClosed {
+		effect = "all access tokens are refused"
+	}
+	f.wire.log.Log(context.Background(), level, "authclient: the feed of revocations is down: "+effect+advice(err), "error", err)
+}
+
+// apply adds the revocations of a message, which was created at a time or later.
+func (f *feed) apply(p *RevocationPage, at time.Time) {
 	f.shorten(time.Duration(p.TokenLifetime) * time.Second)
 	for _, r := range p.Revocations {
 		f.add(store.Revocation{SessionID: value(r.SessionID), UserID: value(r.UserID), All: r.All, Spared: value(r.SparedSessionID), At: r.At, Role: value(r.Role), Stale: int64(r.StaleBelow)})
@@ -227,7 +258,10 @@ func (f *feed) apply(p *RevocationPage) {
 		return
 	}
 	f.mu.Lock()
-	f.heard = time.Now()
+	// The server's clock may differ, so it sends the age.
+	f.heard = at.Add(-time.Duration(max(0, p.AgeMs)) * time.Millisecond)
+	f.lapse.Reset(time.Until(f.heard.Add(feedSilence)))
+	f.err, f.refused = nil, time.Time{}
 	again := f.outage
 	f.outage = false
 	if !f.started {
@@ -245,7 +279,7 @@ func (f *feed) apply(p *RevocationPage) {
 func (f *feed) once(ctx context.Context, poll bool) (heard bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := time.AfterFunc(feedSilence/2, func() { cancel(errSilent) })
+	silent := time.AfterFunc(streamSilence, func() { cancel(errSilent) })
 	defer silent.Stop()
 	c := call{method: http.MethodGet, path: "/admin/revocations", bearer: f.wire.secretKey, endless: true, header: http.Header{}}
 	if f.position != "" {
@@ -254,12 +288,13 @@ func (f *feed) once(ctx context.Context, poll bool) (heard bool, err error) {
 	if !poll {
 		c.header.Set("Accept", "text/event-stream")
 	}
+	asked := time.Now()
 	res, err := f.wire.open(ctx, c)
 	if err == nil {
 		defer func() { _ = res.Body.Close() }()
-		err = f.read(res, func() {
+		err = f.read(res, asked, func() {
 			heard = true
-			silent.Reset(feedSilence)
+			silent.Reset(streamSilence)
 		})
 	}
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errSilent) {
@@ -268,14 +303,14 @@ func (f *feed) once(ctx context.Context, poll bool) (heard bool, err error) {
 	return heard, err
 }
 
-// read applies the messages of an answer, and calls heard after each.
-func (f *feed) read(res *http.Response, heard func()) error {
-	message := func(b []byte) error {
+// read applies the messages of an answer to a request of a time, and calls heard after each.
+func (f *feed) read(res *http.Response, asked time.Time, heard func()) error {
+	message := func(b []byte, at time.Time) error {
 		var p RevocationPage
 		if json.Unmarshal(b, &p) != nil || p.Position == "" {
 			return &Error{Code: CodeBadResponse, Status: res.StatusCode, Message: "The answer does not come from this service."}
 		}
-		f.apply(&p)
+		f.apply(&p, at)
 		heard()
 		return nil
 	}
@@ -284,13 +319,13 @@ func (f *feed) read(res *http.Response, heard func()) error {
 		if err != nil {
 			return noAnswer(err)
 		}
-		return message(b)
+		return message(b, asked)
 	}
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, maxEvent)
 	for lines.Scan() {
 		if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok {
-			if err := message(data); err != nil {
+			if err := message(data, time.Now()); err != nil {
 				return err
 			}
 		}

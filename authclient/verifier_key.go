@@ -22,11 +22,11 @@ const (
 // Wrong keys have a cache of their own, because anyone can invent some.
 type keyCache struct {
 	valid *tokencache.Cache[*apikey.Admitted]
-	wrong *tokencache.Cache[struct{}]
+	wrong *tokencache.Cache[bool] // whether it is bound to networks
 }
 
 func newKeyCache() keyCache {
-	return keyCache{tokencache.New[*apikey.Admitted](keysKept), tokencache.New[struct{}](keysKept)}
+	return keyCache{tokencache.New[*apikey.Admitted](keysKept), tokencache.New[bool](keysKept)}
 }
 
 // takesKeys reports whether a route takes secret keys.
@@ -54,6 +54,23 @@ func (v *Verifier) admitKey(r *http.Request, text string, reqs []auth.Requiremen
 	return r, v.meets(r, &token.Claims{Permissions: k.Permissions}, reqs)
 }
 
+func invalidKey(bound bool) error {
+	if bound {
+		return auth.Reject(auth.CodeInvalidAPIKey, "This API key is bound to networks (cidrs), so it works only at the authentication server.")
+	}
+	return auth.Reject(auth.CodeInvalidAPIKey, "")
+}
+
+// aboutTheKey reports whether a status may be due to the text of a key, 413 for instance,
+// which says nothing about other keys.
+func aboutTheKey(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout:
+		return false // about the verifier's own key, or the server
+	}
+	return status >= 400 && status < 500
+}
+
 // key returns a valid secret key, as of at most keyTime ago. Errors: CodeInvalidAPIKey,
 // CodeRateLimited, CodeUnavailable.
 func (v *Verifier) key(ctx context.Context, text string) (*apikey.Admitted, error) {
@@ -62,13 +79,18 @@ func (v *Verifier) key(ctx context.Context, text string) (*apikey.Admitted, erro
 	if k, ok := v.keyCache.valid.Get(hash, now); ok {
 		return k, nil
 	}
-	if _, ok := v.keyCache.wrong.Get(hash, now); ok {
-		return nil, auth.Reject(auth.CodeInvalidAPIKey, "")
+	if bound, ok := v.keyCache.wrong.Get(hash, now); ok {
+		return nil, invalidKey(bound)
 	}
+	if !v.keyQuestions.may(now) {
+		return nil, unavailable()
+	}
+	caller := ctx
 	ctx, cancel := v.checking(ctx)
 	defer cancel()
 	var answer struct {
 		Active      bool     `json:"active"`
+		Bound       bool     `json:"bound_to_networks"`
 		ID          string   `json:"id"`
 		Name        string   `json:"name"`
 		CreatedBy   string   `json:"created_by"`
@@ -79,19 +101,22 @@ func (v *Verifier) key(ctx context.Context, text string) (*apikey.Admitted, erro
 	}{text}
 	err := v.wire.do(ctx, call{method: http.MethodPost, path: "/admin/keys/verify", bearer: v.wire.secretKey, body: body}, &answer)
 	var e *Error
+	limited := errors.As(err, &e) && e.Code == auth.CodeRateLimited // only after a wrong key
+	v.keyQuestions.answered(err == nil || limited || e != nil && aboutTheKey(e.Status), caller.Err() != nil, v.wire.now())
 	switch {
 	case err == nil && answer.Active:
 		k := &apikey.Admitted{ID: answer.ID, Name: answer.Name, CreatedBy: answer.CreatedBy, Permissions: answer.Permissions}
 		v.keyCache.valid.Put(hash, k, now.Add(keyTime), now)
 		return k, nil
 	case err == nil:
-		v.keyCache.wrong.Put(hash, struct{}{}, now.Add(keyTime), now)
-		return nil, auth.Reject(auth.CodeInvalidAPIKey, "")
-	case errors.As(err, &e) && e.Code == auth.CodeRateLimited: // only after a wrong key
-		limited := auth.Reject(auth.CodeRateLimited, "")
-		limited.RetryAfter = e.RetryAfter
-		return nil, limited
+		v.keyCache.wrong.Put(hash, answer.Bound, now.Add(keyTime), now)
+		return nil, invalidKey(answer.Bound)
+	case limited:
+		refusal := auth.Reject(auth.CodeRateLimited, "")
+		refusal.RetryAfter = e.RetryAfter
+		return nil, refusal
+	case caller.Err() == nil:
+		v.keyQuestions.warn(v.wire.log, v.wire.now(), "authclient: the server cannot be asked about secret keys, so requests with one are answered with 503", err)
 	}
-	v.wire.log.WarnContext(ctx, "authclient: the server cannot be asked about a secret key", "error", err)
 	return nil, unavailable()
 }

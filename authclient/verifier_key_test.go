@@ -1,8 +1,11 @@
 package authclient
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/harness"
 )
 
 // programKey is a secret key in the store, with scopes.
@@ -86,7 +90,7 @@ func TestVerifierTakesKeysAsTheServerDoes(t *testing.T) {
 		t.Error(answers)
 	}
 	bound := programKey(t, s, admin.CreateKeyParams{Scopes: []string{admin.PermUsersRead}, Networks: []string{"0.0.0.0/0", "::/0"}}).Secret.Reveal()
-	if w := visit(t, v.Require(whoCalls, auth.AllowKeys()), bound); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), string(auth.CodeInvalidAPIKey)) {
+	if w := visit(t, v.Require(whoCalls, auth.AllowKeys()), bound); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), string(auth.CodeInvalidAPIKey)) || !strings.Contains(w.Body.String(), "bound to networks (cidrs)") {
 		t.Error("bound to networks:", w.Code, w.Body)
 	}
 	if w := visit(t, deaf.Require(whoCalls, auth.AllowKeys()), reads); w.Code != http.StatusUnauthorized {
@@ -168,6 +172,7 @@ func TestVerifierWithoutAnswersAboutKeys(t *testing.T) {
 		if w := visit(t, route, k); w.Code != http.StatusServiceUnavailable {
 			t.Errorf("%d: %d %s", status, w.Code, w.Body)
 		}
+		s.clock.Advance(questionRest)
 	}
 	s.set(nil)
 	if w := visit(t, newVerifier(t, s, WithSecretKey(k)).Require(whoCalls, auth.AllowKeys()), k); w.Code != http.StatusServiceUnavailable {
@@ -197,5 +202,89 @@ func TestWithSecretKeyIsForVerifiers(t *testing.T) {
 	}
 	if _, err := NewAdmin(s.url, secretKey, WithSecretKey(secretKey)); err == nil {
 		t.Error("NewAdmin took the option")
+	}
+}
+
+// While the server does not answer, a request waits for it at most once a second, and the log
+// says so once a minute, however many requests come. Keys in the cache work on.
+func TestVerifierAsksOneAtATimeDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	var log harness.SyncBuffer
+	v := keyVerifier(t, s, WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	route := v.Require(whoCalls, auth.AllowKeys())
+	k := programKey(t, s, admin.CreateKeyParams{Scopes: []string{admin.PermUsersRead}}).Secret.Reveal()
+	if w := visit(t, route, k); w.Code != http.StatusOK {
+		t.Fatal(w.Code, w.Body)
+	}
+	asked := s.count(verifyPath)
+	s.set(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusBadGateway) })
+	for second := range 9 {
+		for i := range 20 {
+			if w := visit(t, route, fmt.Sprint("sk_live_", second, i)); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" {
+				t.Fatal(w.Code, w.Body)
+			}
+		}
+		if w := visit(t, route, k); w.Code != http.StatusOK {
+			t.Fatal("a key in the cache:", w.Code, w.Body)
+		}
+		s.clock.Advance(questionRest)
+	}
+	if n := s.count(verifyPath) - asked; n != 9 {
+		t.Errorf("asked %d times in nine seconds", n)
+	}
+	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "level=WARN msg=\"authclient: the server cannot be asked about secret keys") {
+		t.Errorf("%d lines: %s", n, log.String())
+	}
+	s.clock.Advance(outageLogged)
+	visit(t, route, "sk_live_x")
+	if n := strings.Count(log.String(), "cannot be asked"); n != 2 {
+		t.Errorf("%d lines after a minute: %s", n, log.String())
+	}
+	// One request asks again, and others do not wait for it.
+	s.clock.Advance(questionRest)
+	here, goOn, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	s.set(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		close(here)
+		<-goOn
+		next.ServeHTTP(w, r)
+	})
+	go func() {
+		defer close(over)
+		if w := visit(t, route, k); w.Code != http.StatusOK {
+			t.Error(w.Code, w.Body)
+		}
+	}()
+	<-here
+	if w := visit(t, route, "sk_live_y"); w.Code != http.StatusServiceUnavailable {
+		t.Error(w.Code, w.Body)
+	}
+	close(goOn)
+	<-over
+	s.set(nil)
+	if w := visit(t, route, "sk_live_y"); w.Code != http.StatusUnauthorized {
+		t.Error("afterwards:", w.Code, w.Body)
+	}
+}
+
+// Clients cause no outage for others: neither by leaving, nor by a key that the server
+// cannot read.
+func TestClientsCauseNoOutageOfKeys(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	v := keyVerifier(t, s)
+	route := v.Require(whoCalls, auth.AllowKeys())
+	k := programKey(t, s, admin.CreateKeyParams{Scopes: []string{admin.PermUsersRead}}).Secret.Reveal()
+	ctx, leave := context.WithCancel(t.Context())
+	s.set(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices that a client leaves only afterwards
+		leave()
+		<-r.Context().Done()
+	})
+	visit(t, route, "sk_live_x", func(r *http.Request) { *r = *r.WithContext(ctx) })
+	s.set(nil)
+	visit(t, route, "sk_live_"+strings.Repeat("x", 200_000))
+	if w := visit(t, route, k); w.Code != http.StatusOK {
+		t.Error(w.Code, w.Body)
 	}
 }

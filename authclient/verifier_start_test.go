@@ -2,6 +2,8 @@ package authclient
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -68,7 +70,7 @@ func TestVerifierSaysWhyItDoesNotStart(t *testing.T) {
 	// for each request.
 	began := time.Now()
 	v, _, err := start(s.url, "revocations_unavailable", WithLateStart())
-	if took := time.Since(began); err != nil || took >= feedStart {
+	if took := time.Since(began); err != nil || took >= startTime {
 		t.Fatalf("late: %v after %v", err, took)
 	}
 	defer v.Close()
@@ -80,6 +82,62 @@ func TestVerifierSaysWhyItDoesNotStart(t *testing.T) {
 	v.Require(http.NotFoundHandler()).ServeHTTP(w, r)
 	if w.Code != http.StatusServiceUnavailable || strings.Contains(log.String(), "request failed") {
 		t.Errorf("%d, log %s", w.Code, log.String())
+	}
+}
+
+// A server that accepts connections and never answers costs the start five seconds, or the
+// time of the caller's context. A late start says in the log that the keys are missing.
+func TestVerifierStartsInTime(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) }) // after the parallel cases
+	s.set(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+		}
+	})
+	for name, c := range map[string]struct {
+		limit       time.Duration // of the context; 0: none
+		late        bool
+		least, most time.Duration
+	}{
+		"error": {0, false, startTime, startTime + 1500*time.Millisecond}, "late": {0, true, startTime, startTime + 1500*time.Millisecond},
+		"error, own limit": {100 * time.Millisecond, false, 100 * time.Millisecond, 2 * time.Second}, "late, own limit": {100 * time.Millisecond, true, 100 * time.Millisecond, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.WithoutCancel(t.Context())
+			if c.limit > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, c.limit)
+				defer cancel()
+			}
+			var log harness.SyncBuffer
+			opts := []Option{WithSecretKey("sk_live_x"), WithRevocations(RevocationOptions{}), WithLogger(slog.New(slog.NewTextHandler(&log, nil)))}
+			if c.late {
+				opts = append(opts, WithLateStart())
+			}
+			began := time.Now()
+			v, err := NewVerifier(ctx, s.url, opts...)
+			if took := time.Since(began); took < c.least || took > c.most {
+				t.Errorf("took %s", took)
+			}
+			if !c.late {
+				if !errors.Is(err, context.DeadlineExceeded) || log.String() != "" {
+					t.Errorf("%v, log %s", err, log.String())
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer v.Close()
+			if n := strings.Count(log.String(), "the keys cannot be read; until then"); n != 1 {
+				t.Errorf("the log says it %d times: %s", n, log.String())
+			}
+		})
 	}
 }
 

@@ -18,8 +18,12 @@ import (
 const (
 	reconnectAfter = 500 * time.Millisecond // doubled up to reconnectMost
 	reconnectMost  = 5 * time.Second
-	lookAnyway     = 15 * time.Second // finds a connection that died silently
+	lookAnyway     = 15 * time.Second // without a notification
 	pollEvery      = time.Second      // in a database without LISTEN
+	beatEvery      = time.Second      // checks that the connection of LISTEN is alive
+	// A connection that hangs is given up after this time without a byte. Together with
+	// beatEvery it is the time until the feed begins anew.
+	silentMost = 2 * time.Second
 	// A transaction may commit later than others that began after it. So each read
 	// overlaps the one before, and now and then a read goes back as far as an
 	// application's transactions (InTx) may last.
@@ -59,13 +63,14 @@ type WatchParams struct {
 //
 // A session that has ended is reported with its own id and its user's id; a deleted user
 // with the user's id alone; a ban or a change of roles with the revision that tokens must
-// have. A ban by SQL that does not raise credential_revision is reported with the user's id
-// alone: then tokens of the next 30 seconds are refused, too, even if the ban is lifted. After each read, at least every 15 seconds, it reports CaughtUp.
+// have. A ban by SQL that does not raise credential_revision is reported with the user's
+// id alone: then tokens of the next 30 seconds are refused, too, even if the ban is lifted.
+// It reports CaughtUp every second while the database answers.
 //
 // WatchRevocations listens on a connection of its own (LISTEN), or reads every second if
 // the database has no LISTEN. A pooler in transaction mode does not support LISTEN; set
-// Direct there. It reconnects after failures and
-// reports missed revocations. It may miss the revocations of a transaction that takes
+// Direct there. It gives up a connection that hangs for about three seconds, reconnects after
+// failures, and reports missed revocations. It may miss the revocations of a transaction that takes
 // longer than 15 minutes (InTx). It may be called several times at the same time.
 //
 // It returns ctx's error when ctx ends, context.Canceled when the store is closed, and
@@ -126,28 +131,57 @@ func (s *Store) listen(ctx context.Context, pool *pgxpool.Config, since *time.Ti
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	s.feeds.Add(1)
 	defer s.feeds.Add(-1)
-	now, cancel := context.WithCancel(ctx)
-	cancel()           // ended at once, so that it does not wait
 	far := time.Time{} // the time of the last read that went far back
 	for {
-		back := overlap
+		back, silence := overlap, silentMost
+		if far.IsZero() {
+			silence = s.timeout // the first read may be a long one, and nobody relies on the feed yet
+		}
 		if time.Since(far) >= lookAnyway {
 			back, far = longest, time.Now()
 		}
-		if err := s.catchUp(ctx, conn, since, back, tell); err != nil {
+		if err := s.catchUp(ctx, conn, since, back, silence, tell); err != nil {
 			return err
 		}
+		if err := s.rest(ctx, conn, wait, tell); err != nil {
+			return err
+		}
+	}
+}
+
+// rest reports CaughtUp, and again every second while the connection is alive, until a
+// notification arrives or the time of the next read has come.
+func (s *Store) rest(ctx context.Context, conn *pgx.Conn, wait time.Duration, tell func(store.Revocation)) error {
+	now, cancel := context.WithCancel(ctx)
+	cancel() // ended at once, so that it does not wait
+	for end := time.Now().Add(wait); ; {
 		s.fedAt.Store(time.Now().UnixNano())
 		tell(store.Revocation{CaughtUp: true, At: time.Now()})
-		quiet, cancel := context.WithTimeout(ctx, wait)
+		quiet, cancel := context.WithTimeout(ctx, min(wait, beatEvery))
 		_, err := conn.WaitForNotification(quiet)
 		cancel()
 		if err != nil && (ctx.Err() != nil || quiet.Err() == nil) {
 			return err
 		}
+		if err != nil && time.Now().Before(end) {
+			beat, cancel := context.WithTimeout(ctx, silentMost)
+			err = conn.Ping(beat)
+			cancel()
+			switch {
+			case err != nil && ctx.Err() == nil && beat.Err() != nil:
+				return errSilent
+			case err != nil:
+				return err
+			}
+			_, err = conn.WaitForNotification(now) // it may have arrived before the answer
+		}
+		if err != nil && time.Now().Before(end) {
+			continue
+		}
 		for err == nil { // several may have arrived; one read covers all of them
 			_, err = conn.WaitForNotification(now)
 		}
+		return nil
 	}
 }
 
@@ -184,13 +218,18 @@ func (s *Store) listener(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, 
 	return conn, wait, nil
 }
 
+var errSilent = errors.New("the database does not answer")
+
 const selectRevocations = `select coalesce(session_id::text, ''), coalesce(user_id::text, stale_user::text, ''), coalesce(stale_role, ''), coalesce(revision, 0),
 		everybody_until is not null, coalesce(spared::text, ''), everybody_until, at from auth.revocations where at > $1::timestamptz order by at`
 
-// catchUp reports the revocations since its last call, and some earlier ones again.
-func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, back time.Duration, tell func(store.Revocation)) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
+// catchUp reports the revocations since its last call, and some earlier ones again. It gives
+// up if nothing arrives for the time of silence.
+func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, back, silence time.Duration, tell func(store.Revocation)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(silence, func() { cancel(errSilent) })
+	defer silent.Stop()
 	rows, err := conn.Query(ctx, s.sql(selectRevocations), since.Add(-back))
 	if err != nil {
 		return err
@@ -198,6 +237,8 @@ func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, b
 	var r store.Revocation
 	var everybody pgtype.Timestamptz // by the application's clock, as the sessions
 	_, err = pgx.ForEachRow(rows, []any{&r.SessionID, &r.UserID, &r.Role, &r.Stale, &r.All, &r.Spared, &everybody, &r.At}, func() error {
+		silent.Stop() // tell may wait
+		defer silent.Reset(silentMost)
 		if r.At.After(*since) {
 			*since = r.At
 		}
@@ -208,5 +249,8 @@ func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, b
 		tell(r)
 		return nil
 	})
+	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
+		return errSilent
+	}
 	return err
 }

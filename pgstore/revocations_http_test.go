@@ -36,7 +36,12 @@ type served struct {
 // sends connections to the first one that is up.
 func twoInstances(t *testing.T) (one, two *served, url string) {
 	t.Helper()
-	st := open(t)
+	return twoInstancesOn(t, open(t), "")
+}
+
+// twoInstancesOn has the feeds connect to another address of the database.
+func twoInstancesOn(t *testing.T, st *pgstore.Store, direct string) (one, two *served, url string) {
+	t.Helper()
 	secret := auth.WithSecret([]byte("a secret of more than thirty-two bytes"))
 	var targets []string
 	serve := func(opts ...auth.Option) *served {
@@ -50,7 +55,7 @@ func twoInstances(t *testing.T) (one, two *served, url string) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_ = st.WatchRevocations(ctx, pgstore.WatchParams{Notify: s.Revoke, Logger: slog.New(slog.DiscardHandler)})
+			_ = st.WatchRevocations(ctx, pgstore.WatchParams{Direct: direct, Notify: s.Revoke, Logger: slog.New(slog.DiscardHandler)})
 		}()
 		t.Cleanup(func() { cancel(); <-done })
 		mux := http.NewServeMux()

@@ -441,6 +441,7 @@ type Revocation struct {
 
 	// CaughtUp is no revocation: the feed has reported everything that happened until At,
 	// by the clock of the process, and the other fields are empty. A feed that is well
-	// reports it again every few seconds.
+	// reports it again every second; after four seconds without, this process no longer
+	// passes revocations on to other services.
 	CaughtUp bool
 }

@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	// A feed reads at least every 15 seconds, and its reads have time limits.
-	feedSilent = 30 * time.Second
+	// A feed that is well catches up every second. Readers in other processes rely on a
+	// message for six seconds from the time at which the feed caught up, so the rest is for
+	// the way to them.
+	feedSilent = 4 * time.Second
 
 	// A transaction of an application may commit up to 15 minutes after the time of its
 	// revocations. The rest is for clocks that differ.
@@ -59,11 +61,13 @@ func (d *Revocations) KeepLog(o Options) *Log {
 // Life returns the lifetime of access tokens.
 func (l *Log) Life() time.Duration { return l.life }
 
-// Following reports whether a feed keeps the log complete.
-func (l *Log) Following() bool {
+// Age returns how long ago the feed last caught up, by the monotonic clock, and whether this
+// process may tell others that it knows all revocations. Only Age decides that.
+func (l *Log) Age() (age time.Duration, current bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.fed.IsZero() && time.Since(l.fed) < feedSilent
+	age = time.Since(l.fed)
+	return age, !l.fed.IsZero() && age < feedSilent
 }
 
 func (l *Log) caughtUp() {

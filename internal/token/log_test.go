@@ -3,6 +3,7 @@ package token_test
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/authmount/auth/internal/token"
@@ -54,6 +55,33 @@ func TestLogPositions(t *testing.T) {
 	if all, _, _ := ids(1, token.Position{Log: "of another time", Number: 5, At: time.Now().Add(time.Hour)}, 100); len(all) != 40 {
 		t.Errorf("after an impossible position: %d", len(all))
 	}
+}
+
+// A process vouches for its log while its feed catches up, and for four seconds afterwards,
+// by the monotonic clock.
+func TestLogIsCurrentForSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := token.NewRevocations(token.Options{Life: time.Hour}, time.Now)
+		log := list.KeepLog(token.Options{Life: time.Hour})
+		if _, current := log.Age(); current {
+			t.Error("current without a feed")
+		}
+		list.Add(store.Revocation{SessionID: "s", At: time.Now()})
+		if _, current := log.Age(); current {
+			t.Error("a revocation is no report that there are no others")
+		}
+		for range 3 {
+			list.Add(store.Revocation{CaughtUp: true, At: time.Now().Add(-time.Hour)})
+			<-time.After(4*time.Second - 1)
+			if age, current := log.Age(); !current || age != 4*time.Second-1 {
+				t.Error(age, current)
+			}
+		}
+		<-time.After(1)
+		if age, current := log.Age(); current {
+			t.Error("current after", age)
+		}
+	})
 }
 
 // Memory is bounded. Dropped revocations make all tokens of their time stale.

@@ -576,6 +576,8 @@ export interface AdminOperations {
     verify(input: KeysVerifyInput, options?: CallOptions): Promise<Result<{
       /** It may be used now. */
       active: boolean;
+      /** The key is valid, but only at this server. */
+      bound_to_networks: boolean;
       /** The account that created it; null: the application. */
       created_by: string | null;
       /** null: a key in the server's options. */
@@ -589,7 +591,7 @@ export interface AdminOperations {
     /**
      * Follow revocations.
      *
-     * For services that verify access tokens without the database. Some revocations may be repeated. With Accept: text/event-stream, the answer is a stream of server-sent events: each message is such a page, with its position as the id, at once after a revocation and at least every two seconds; Last-Event-ID replaces after. An instance that follows no feed of revocations answers 503 revocations_unavailable, one with too many streams 503 unavailable. auth.revocations.read
+     * For services that verify access tokens without the database. Some revocations may be repeated. With Accept: text/event-stream, the answer is a stream of server-sent events: each message is such a page, with its position as the id, at once after a revocation and at least every second; Last-Event-ID replaces after. An instance that follows no feed of revocations, or has not heard from the database for four seconds, ends its streams and answers 503 revocations_unavailable, one with too many streams 503 unavailable. auth.revocations.read
      *
      * `GET /admin/revocations`
      */

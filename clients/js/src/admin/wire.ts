@@ -440,6 +440,8 @@ export interface Revocation {
 }
 
 export interface RevocationPage {
+  /** How long ago, in milliseconds, this instance knew all revocations. Rely on a message for six seconds less this time. */
+  age_ms: number;
   /** There are no more at present. */
   current: boolean;
   /** For after, at any instance. */
