@@ -35,6 +35,7 @@ type codeAttempt struct {
 	userID  string // the signed-in user who enters the code, if any
 	sent    string // mailed codes without either: the key that counts their attempts
 
+	decoy bool   // no code is right; see tryDecoy
 	bound string // mailed codes: the code challenge or session that the code is bound to; see addCode
 }
 
@@ -65,7 +66,7 @@ func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.CodeAttempt) 
 		g.about, t.Subject = taken, taken
 	}
 	t.Hash = a.codeHash(g, t.Purpose, t.Subject)
-	device, err := a.deviceAtPhone(ctx, g)
+	device, err := a.deviceAtRecipient(ctx, g)
 	if err != nil {
 		return User{}, err
 	}
@@ -101,9 +102,11 @@ func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.CodeAttempt) 
 // So does a signed-in user who confirms an email address of their own. Strangers'
 // attempts therefore cannot lock the owner out.
 //
-// A stranger can request codes without end, so a phone number also has a limit over all
-// requests. device is that of deviceAtPhone, which has a limit of its own. A right code
-// refunds only its own attempt there.
+// A stranger can request codes without end, and create one account after another with the
+// same address, so the recipient also has a limit over all requests and sessions. device is
+// that of deviceAtRecipient, which has a limit of its own. A right code refunds only its own
+// attempt there. Attempts that the other counters of the recipient do not see cause a notice
+// to its owner here.
 //
 // A right code shows that the caller owns the recipient. It ends the run of
 // failures there, also of strangers' failures.
@@ -117,10 +120,12 @@ func (a *Auth) attemptAtCode(ctx context.Context, g codeAttempt, t store.CodeAtt
 	case g.userID != "":
 		now, from = a.codeLimit(t.Purpose, ofUser(g.userID)), ofUser(g.userID)
 	}
-	draws := []attemptLimit{now, a.attemptLimit(limits.CodesPerAddress, "code", from), a.attemptLimit(limits.CodesPerAddressDaily, "code-day", from)}
-	if !g.mailed {
-		draws = append(draws, a.phoneLimit(g.to, device))
+	all := a.recipientLimit(g.to, device)
+	all.consecutive = from != g.to
+	if g.decoy {
+		all.Cost = 0 // a wrong password uses up nothing, and is refused as a right one is
 	}
+	draws := []attemptLimit{now, a.attemptLimit(limits.CodesPerAddress, "code", from), a.attemptLimit(limits.CodesPerAddressDaily, "code-day", from), all}
 	return attempt{
 		limits: append(draws, a.consecutiveFailuresOf("code", from, true, "")...),
 		method: g.method, userID: t.UserID, owner: owner, knownDevice: device != "",
@@ -132,17 +137,18 @@ func (a *Auth) attemptAtCode(ctx context.Context, g codeAttempt, t store.CodeAtt
 	}
 }
 
-// phoneLimit returns an attempt at a code for a phone number, whoever requested the code.
-func (a *Auth) phoneLimit(phone, device string) attemptLimit {
-	limit, value := deviceBucket("code-phone", phone, device)
-	return a.attemptLimit(a.cfg.limits.CodesPerPhoneDaily, limit, value)
+// recipientLimit returns an attempt at a code for a phone number or EmailKey, no matter who
+// requested the code.
+func (a *Auth) recipientLimit(to, device string) attemptLimit {
+	limit, value := deviceBucket("code-recipient", to, device)
+	return a.attemptLimit(a.cfg.limits.CodesPerRecipientDaily, limit, value)
 }
 
-// deviceAtPhone returns the request's device if it is known to the account that verified
-// the phone number of an attempt, and "" otherwise. The device of an unverified account may
-// be that of a stranger who signed up with the number.
-func (a *Auth) deviceAtPhone(ctx context.Context, g codeAttempt) (string, error) {
-	if g.mailed || sentDevice(ctx) == "" {
+// deviceAtRecipient returns the request's device if it is known to the account that verified
+// the phone number or email address of an attempt, and "" otherwise. The device of an
+// unverified account may be that of a stranger who signed up with the recipient.
+func (a *Auth) deviceAtRecipient(ctx context.Context, g codeAttempt) (string, error) {
+	if sentDevice(ctx) == "" {
 		return "", nil
 	}
 	c, err := a.store.Credentials(ctx, onThisDevice(ctx, g.owner()))
@@ -151,7 +157,7 @@ func (a *Auth) deviceAtPhone(ctx context.Context, g codeAttempt) (string, error)
 		return "", nil
 	case err != nil:
 		return "", storeFailed(err)
-	case !c.User.PhoneVerified():
+	case g.mailed && !c.User.EmailVerified(), !g.mailed && !c.User.PhoneVerified():
 		return "", nil
 	}
 	return deviceOf(ctx, c), nil

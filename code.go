@@ -170,7 +170,7 @@ func (a *Auth) verificationAttempt(ctx context.Context, p verification) (codeAtt
 	g := codeAttempt{to: store.EmailKey(email), mailed: true, email: email, code: address.Code(p.Code), userID: p.Within.UserID, sent: store.EmailKey(email), bound: d.SessionID}
 	switch { // within a sign-in; with a right password or identity, attempts count as in a session
 	case p.decoy:
-		t.UserID, g.userID = decoySubject, decoySubject+" "+g.to
+		t.UserID, g.userID, g.decoy = decoySubject, decoySubject+" "+g.to, true
 	case p.by != nil:
 		g.userID = u.ID
 	}
