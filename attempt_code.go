@@ -35,6 +35,10 @@ type codeAttempt struct {
 	userID  string // the signed-in user who enters the code, if any
 	sent    string // mailed codes without either: the key that counts their attempts
 
+	signUp bool   // the id is that of a sign-up with the recipient
+	own    bool   // signUp: the sign-up created the recipient's account
+	other  string // the subject of the code to check if that of the attempt has no live one; "": none
+
 	decoy bool   // no code is right; see tryDecoy
 	bound string // mailed codes: the code challenge or session that the code is bound to; see addCode
 }
@@ -62,7 +66,7 @@ func (a *Auth) codeHash(g codeAttempt, p store.Purpose, subject string) []byte {
 // the effect of a right one. Errors: CodeInvalidCode, CodeRateLimited, ErrStale
 // unchanged, and those of storeFailed, which may wrap a *ConflictError.
 func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.CodeAttempt) (User, error) {
-	if taken := ofTakenPhone(g.to); !g.mailed && a.keys.ValidRequestID(taken, g.request, a.now()) {
+	if taken := ofTaken(g.to); !g.mailed && a.keys.ValidRequestID(taken, g.request, a.now()) {
 		g.about, t.Subject = taken, taken
 	}
 	t.Hash = a.codeHash(g, t.Purpose, t.Subject)
@@ -76,7 +80,7 @@ func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.CodeAttempt) 
 			return err
 		}
 		var err error
-		_, u, err = a.store.RedeemCode(own, t)
+		u, err = a.checkCode(own, g, t)
 		switch {
 		case err == nil:
 			a.committed(own, t.Change, store.OutcomeDone, about(u.ID))
@@ -90,6 +94,36 @@ func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.CodeAttempt) 
 		}
 		return goneOr(CodeInvalidCode, err)
 	})
+	return u, err
+}
+
+// checkCode checks a code that was counted. Attempts with the id of a sign-up with an email
+// address count at the recipient here and not in attemptAtCode, because its limit refuses
+// none of them: strangers would keep out the person who signed up, or learn that the address
+// was free. Once it is used up, only the id that created the account is compared with its code.
+func (a *Auth) checkCode(ctx context.Context, g codeAttempt, t store.CodeAttempt) (User, error) {
+	var drawn []attemptLimit
+	if g.signUp {
+		all := a.recipientLimit(g.to, "")
+		switch err := a.take(ctx, all.Draw); {
+		case err == nil:
+			drawn = append(drawn, all)
+		case !errors.Is(err, CodeRateLimited):
+			return User{}, err
+		case !g.own:
+			t.Subject, g.other = ofTaken(g.to), ""
+			t.Hash = a.codeHash(g, t.Purpose, t.Subject)
+		}
+	}
+	_, u, err := a.store.RedeemCode(ctx, t)
+	if g.other != "" && errors.Is(err, store.ErrNotFound) {
+		t.Subject = g.other
+		t.Hash = a.codeHash(g, t.Purpose, t.Subject)
+		_, u, err = a.store.RedeemCode(ctx, t)
+	}
+	if err == nil || errors.Is(err, store.ErrStale) {
+		a.refunds.add(refundsOf(drawn, true)...)
+	}
 	return u, err
 }
 
@@ -120,12 +154,15 @@ func (a *Auth) attemptAtCode(ctx context.Context, g codeAttempt, t store.CodeAtt
 	case g.userID != "":
 		now, from = a.codeLimit(t.Purpose, ofUser(g.userID)), ofUser(g.userID)
 	}
-	all := a.recipientLimit(g.to, device)
-	all.consecutive = from != g.to
-	if g.decoy {
-		all.Cost = 0 // a wrong password uses up nothing, and is refused as a right one is
+	draws := []attemptLimit{now, a.attemptLimit(limits.CodesPerAddress, "code", from), a.attemptLimit(limits.CodesPerAddressDaily, "code-day", from)}
+	if !g.signUp { // checkCode
+		all := a.recipientLimit(g.to, device)
+		all.consecutive = from != g.to
+		if g.decoy {
+			all.Cost = 0 // a wrong password uses up nothing, and is refused as a right one is
+		}
+		draws = append(draws, all)
 	}
-	draws := []attemptLimit{now, a.attemptLimit(limits.CodesPerAddress, "code", from), a.attemptLimit(limits.CodesPerAddressDaily, "code-day", from), all}
 	return attempt{
 		limits: append(draws, a.consecutiveFailuresOf("code", from, true, "")...),
 		method: g.method, userID: t.UserID, owner: owner, knownDevice: device != "",
@@ -163,10 +200,12 @@ func (a *Auth) deviceAtRecipient(ctx context.Context, g codeAttempt) (string, er
 	return deviceOf(ctx, c), nil
 }
 
-// ofTakenPhone is the subject of the id that a sign-up with a taken phone number returns,
-// and of a code that no attempt matches. The attempts with such an id count and answer like
-// those of any sign-up, and are never compared with a code of the number's owner.
-func ofTakenPhone(phone string) string { return "taken " + phone }
+// ofTaken is the subject of the id that a sign-up with a taken phone number or email address
+// returns, and of a code that no attempt matches. The attempts with such an id count, answer
+// and take as long as those of any sign-up. Those at a phone number are compared with no other
+// code; those at an email address with that of an unverified account, which belongs to the
+// mailbox's owner.
+func ofTaken(to string) string { return "taken " + to }
 
 // ofUser is the key that counts the attempts of a signed-in user.
 func ofUser(id string) string { return "user " + id }

@@ -140,3 +140,65 @@ func TestWrongPasswordsUseUpNoCodes(t *testing.T) {
 	login(harness.GoodPassword)
 	w.VerifyBy(victim, wrong).Want(429, auth.CodeRateLimited)
 }
+
+// Strangers' wrong codes leave the client with the id of the sign-up its attempts, also after
+// they have used up those of the recipient. Its own attempts are five.
+func TestStrangersLeaveASignUpItsAttempts(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
+	wrongMailCodes(w, 12*time.Hour)
+	id := signUpID(w, 250)
+	m := w.Mail(t, victim, auth.KindVerifyEmail)
+	for w.VerifyBy(victim, harness.OtherNumber(m.Code), harness.FromAddress(9)).Status == 400 {
+		continue
+	}
+	w.VerifyBy(victim, m.Code, harness.FromAddress(8)).Want(429, auth.CodeRateLimited)
+	verify := func(code, id string, from int) *harness.Answer {
+		w.T.Helper()
+		return w.Do("POST", "/verify-email", map[string]any{"email": victim, "code": code, "request_id": id}, harness.FromAddress(from))
+	}
+	for i := range 4 {
+		verify(harness.OtherNumber(m.Code), id, i).Want(400, auth.CodeInvalidCode)
+	}
+	if body := string(verify(m.Code, id, 7).Want(200).Body); body != "{}\n" {
+		t.Errorf("answer %q", body)
+	}
+
+	w = harness.NewWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
+	id = signUpID(w, 250)
+	m = w.Mail(t, victim, auth.KindVerifyEmail)
+	for i := range 5 {
+		verify(harness.OtherNumber(m.Code), id, i).Want(400, auth.CodeInvalidCode)
+	}
+	verify(m.Code, id, 7).Want(429, auth.CodeRateLimited)
+}
+
+func signUpID(w *harness.World, from int) string {
+	w.T.Helper()
+	return harness.DecodeAs[map[string]any](w.Do("POST", "/signup", harness.Credentials(victim, harness.GoodPassword), harness.FromAddress(from)).Want(200))["request_id"].(string)
+}
+
+// A stranger who signs up again and again with the address of their own unverified account,
+// and uses the attempts of every id, gets no more right ones than the recipient allows: once
+// its limit is used up, only the id that created the account confirms it. Both ids answer
+// the same, so that they do not reveal which of them did.
+func TestIDsOfRepeatedSignUpsShareALimit(t *testing.T) {
+	t.Parallel()
+	w := harness.NewWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}),
+		auth.WithRateLimits(auth.RateLimits{CodesPerRecipientDaily: auth.Rate{Burst: 2, Per: 24 * time.Hour}}))
+	first := signUpID(w, 1)
+	code := w.Mail(t, victim, auth.KindVerifyEmail).Code
+	second := signUpID(w, 2)
+	verify := func(code, id string) *harness.Answer {
+		w.T.Helper()
+		return w.Do("POST", "/verify-email", map[string]any{"email": victim, "code": code, "request_id": id})
+	}
+	for range 2 {
+		verify(harness.OtherNumber(code), second).Want(400, auth.CodeInvalidCode)
+	}
+	for _, id := range []string{first, second} {
+		verify(harness.OtherNumber(code), id).Want(400, auth.CodeInvalidCode)
+	}
+	verify(code, second).Want(400, auth.CodeInvalidCode)
+	verify(code, first).Want(200)
+}
