@@ -35,6 +35,8 @@ type codeAttempt struct {
 	userID  string // the signed-in user who enters the code, if any
 	sent    string // mailed codes without either: the key that counts their attempts
 
+	subject string // sign-ins by mail: the subject of the code
+
 	signUp bool   // the id is that of a sign-up with the recipient
 	own    bool   // signUp: the sign-up created the recipient's account
 	other  string // the subject of the code to check if that of the attempt has no live one; "": none

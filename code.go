@@ -31,7 +31,7 @@ func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeAttempt, with
 	}
 	c := a.newChange(ctx, byAuthentication())
 	c.IfUsers = []UserAt{still}
-	first := store.CodeAttempt{Change: c, Purpose: p, Subject: g.to}
+	first := store.CodeAttempt{Change: c, Purpose: p, Subject: cmp.Or(g.subject, g.to)}
 	var in accountPermit
 	decide := func() (store.Redemption, error) {
 		u, err := a.store.User(ctx, g.owner())
@@ -127,8 +127,8 @@ func (a *Auth) addCode(t *store.Token, secret, address, bound string) (code stri
 	return code
 }
 
-// mailRequest is the subject of the request id of a sign-in by email.
-func mailRequest(address, challenge string) string { return store.EmailKey(address) + " " + challenge }
+// mailRequest is the subject of the request id of a sign-in by email, by that of its token.
+func mailRequest(subject, challenge string) string { return subject + " " + challenge }
 
 // addShownCode gives the token of a verification link another code, which the link's page
 // shows. For a new address, only the session that requested it can use the code.

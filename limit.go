@@ -26,7 +26,7 @@ type RateLimits struct {
 	SignInsPerAccount      Rate // checked passwords, including right ones, separately for known devices of the user: 60 in 1 min
 	SignupPerIP            Rate // new accounts by any method (sign-up, first use of a link or code, provider): 20 in 1 h
 	SendGap                Rate // messages of a kind to one email address or phone number, except a sign-up's own: 1 in 60 s; separate for phone number changes and for confirmations sent by logins
-	SendPerAddress         Rate // messages of a kind to one email address or phone number: 5 in 1 h; separate for sign-ups, too
+	SendPerAddress         Rate // messages of a kind to one email address or phone number: 5 in 1 h; separate for sign-ups, too; both are separate for all known devices of the account together
 	SendPerIP              Rate // requested messages, including those of sign-ups: 30 in 1 h
 	NoticesPerAddress      Rate // notices of a kind to a verified address: 20 in 1 h; beyond it they are dropped, with EventMessageFailed
 	NoticesUnverified      Rate // notices of all kinds to an unverified address, with the same result: 5 in 1 h
