@@ -208,7 +208,11 @@ func (a *Auth) sendFollowUp(ctx context.Context, address string) (sent bool, err
 	if err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: notice not counted against its limit", "kind", string(KindResetPassword), "error", err)
 	}
-	err = a.sendAllowedLink(ctx, allowed, KindResetPassword, store.PurposeReset, resetLife, address, linkData{}, false)
+	c, err := a.store.Credentials(ctx, store.ByEmail(address))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, storeFailed(err)
+	}
+	err = a.sendAllowedLink(ctx, allowed, c, store.EmailKey(address), KindResetPassword, store.PurposeReset, resetLife, address, linkData{}, false)
 	return err == nil, err
 }
 

@@ -205,7 +205,7 @@ func isWrongSecret(err error) bool {
 func refundsOf(draws []attemptLimit, right bool) []store.Draw {
 	var list []store.Draw
 	for _, d := range draws {
-		if right && d.noRefund {
+		if d.Cost == 0 || right && d.noRefund {
 			continue
 		}
 		d.Cost = -1

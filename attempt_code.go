@@ -35,6 +35,13 @@ type codeAttempt struct {
 	userID  string // the signed-in user who enters the code, if any
 	sent    string // mailed codes without either: the key that counts their attempts
 
+	subject string // sign-ins by mail: the subject of the code
+
+	signUp bool   // the id is that of a sign-up with the recipient
+	own    bool   // signUp: the sign-up created the recipient's account
+	other  string // the subject of the code to check if that of the attempt has no live one; "": none
+
+	decoy bool   // no code is right; see tryDecoy
 	bound string // mailed codes: the code challenge or session that the code is bound to; see addCode
 }
 
@@ -61,11 +68,11 @@ func (a *Auth) codeHash(g codeAttempt, p store.Purpose, subject string) []byte {
 // the effect of a right one. Errors: CodeInvalidCode, CodeRateLimited, ErrStale
 // unchanged, and those of storeFailed, which may wrap a *ConflictError.
 func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.CodeAttempt) (User, error) {
-	if taken := ofTakenPhone(g.to); !g.mailed && a.keys.ValidRequestID(taken, g.request, a.now()) {
+	if taken := ofTaken(g.to); !g.mailed && a.keys.ValidRequestID(taken, g.request, a.now()) {
 		g.about, t.Subject = taken, taken
 	}
 	t.Hash = a.codeHash(g, t.Purpose, t.Subject)
-	device, err := a.deviceAtPhone(ctx, g)
+	device, err := a.deviceAtRecipient(ctx, g)
 	if err != nil {
 		return User{}, err
 	}
@@ -75,7 +82,7 @@ func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.CodeAttempt) 
 			return err
 		}
 		var err error
-		_, u, err = a.store.RedeemCode(own, t)
+		u, err = a.checkCode(own, g, t)
 		switch {
 		case err == nil:
 			a.committed(own, t.Change, store.OutcomeDone, about(u.ID))
@@ -92,6 +99,36 @@ func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.CodeAttempt) 
 	return u, err
 }
 
+// checkCode checks a code that was counted. Attempts with the id of a sign-up with an email
+// address count at the recipient here and not in attemptAtCode, because its limit refuses
+// none of them: strangers would keep out the person who signed up, or learn that the address
+// was free. Once it is used up, only the id that created the account is compared with its code.
+func (a *Auth) checkCode(ctx context.Context, g codeAttempt, t store.CodeAttempt) (User, error) {
+	var drawn []attemptLimit
+	if g.signUp {
+		all := a.recipientLimit(g.to, "")
+		switch err := a.take(ctx, all.Draw); {
+		case err == nil:
+			drawn = append(drawn, all)
+		case !errors.Is(err, CodeRateLimited):
+			return User{}, err
+		case !g.own:
+			t.Subject, g.other = ofTaken(g.to), ""
+			t.Hash = a.codeHash(g, t.Purpose, t.Subject)
+		}
+	}
+	_, u, err := a.store.RedeemCode(ctx, t)
+	if g.other != "" && errors.Is(err, store.ErrNotFound) {
+		t.Subject = g.other
+		t.Hash = a.codeHash(g, t.Purpose, t.Subject)
+		_, u, err = a.store.RedeemCode(ctx, t)
+	}
+	if err == nil || errors.Is(err, store.ErrStale) {
+		a.refunds.add(refundsOf(drawn, true)...)
+	}
+	return u, err
+}
+
 // attemptAtCode returns the attempt at a phone number's or email address's code. The
 // limits do not depend on whether a code or an account exists, so that responses do not
 // reveal it. All but the first count the codes of all purposes together.
@@ -101,9 +138,11 @@ func (a *Auth) tryCode(ctx context.Context, g codeAttempt, t store.CodeAttempt) 
 // So does a signed-in user who confirms an email address of their own. Strangers'
 // attempts therefore cannot lock the owner out.
 //
-// A stranger can request codes without end, so a phone number also has a limit over all
-// requests. device is that of deviceAtPhone, which has a limit of its own. A right code
-// refunds only its own attempt there.
+// A stranger can request codes without end, and create one account after another with the
+// same address, so the recipient also has a limit over all requests and sessions. device is
+// that of deviceAtRecipient, which has a limit of its own. A right code refunds only its own
+// attempt there. Attempts that the other counters of the recipient do not see cause a notice
+// to its owner here.
 //
 // A right code shows that the caller owns the recipient. It ends the run of
 // failures there, also of strangers' failures.
@@ -118,8 +157,13 @@ func (a *Auth) attemptAtCode(ctx context.Context, g codeAttempt, t store.CodeAtt
 		now, from = a.codeLimit(t.Purpose, ofUser(g.userID)), ofUser(g.userID)
 	}
 	draws := []attemptLimit{now, a.attemptLimit(limits.CodesPerAddress, "code", from), a.attemptLimit(limits.CodesPerAddressDaily, "code-day", from)}
-	if !g.mailed {
-		draws = append(draws, a.phoneLimit(g.to, device))
+	if !g.signUp { // checkCode
+		all := a.recipientLimit(g.to, device)
+		all.consecutive = from != g.to
+		if g.decoy {
+			all.Cost = 0 // a wrong password uses up nothing, and is refused as a right one is
+		}
+		draws = append(draws, all)
 	}
 	return attempt{
 		limits: append(draws, a.consecutiveFailuresOf("code", from, true, "")...),
@@ -132,17 +176,18 @@ func (a *Auth) attemptAtCode(ctx context.Context, g codeAttempt, t store.CodeAtt
 	}
 }
 
-// phoneLimit returns an attempt at a code for a phone number, whoever requested the code.
-func (a *Auth) phoneLimit(phone, device string) attemptLimit {
-	limit, value := deviceBucket("code-phone", phone, device)
-	return a.attemptLimit(a.cfg.limits.CodesPerPhoneDaily, limit, value)
+// recipientLimit returns an attempt at a code for a phone number or EmailKey, no matter who
+// requested the code.
+func (a *Auth) recipientLimit(to, device string) attemptLimit {
+	limit, value := deviceBucket("code-recipient", to, device)
+	return a.attemptLimit(a.cfg.limits.CodesPerRecipientDaily, limit, value)
 }
 
-// deviceAtPhone returns the request's device if it is known to the account that verified
-// the phone number of an attempt, and "" otherwise. The device of an unverified account may
-// be that of a stranger who signed up with the number.
-func (a *Auth) deviceAtPhone(ctx context.Context, g codeAttempt) (string, error) {
-	if g.mailed || sentDevice(ctx) == "" {
+// deviceAtRecipient returns the request's device if it is known to the account that verified
+// the phone number or email address of an attempt, and "" otherwise. The device of an
+// unverified account may be that of a stranger who signed up with the recipient.
+func (a *Auth) deviceAtRecipient(ctx context.Context, g codeAttempt) (string, error) {
+	if sentDevice(ctx) == "" {
 		return "", nil
 	}
 	c, err := a.store.Credentials(ctx, onThisDevice(ctx, g.owner()))
@@ -151,16 +196,18 @@ func (a *Auth) deviceAtPhone(ctx context.Context, g codeAttempt) (string, error)
 		return "", nil
 	case err != nil:
 		return "", storeFailed(err)
-	case !c.User.PhoneVerified():
+	case g.mailed && !c.User.EmailVerified(), !g.mailed && !c.User.PhoneVerified():
 		return "", nil
 	}
 	return deviceOf(ctx, c), nil
 }
 
-// ofTakenPhone is the subject of the id that a sign-up with a taken phone number returns,
-// and of a code that no attempt matches. The attempts with such an id count and answer like
-// those of any sign-up, and are never compared with a code of the number's owner.
-func ofTakenPhone(phone string) string { return "taken " + phone }
+// ofTaken is the subject of the id that a sign-up with a taken phone number or email address
+// returns, and of a code that no attempt matches. The attempts with such an id count, answer
+// and take as long as those of any sign-up. Those at a phone number are compared with no other
+// code; those at an email address with that of an unverified account, which belongs to the
+// mailbox's owner.
+func ofTaken(to string) string { return "taken " + to }
 
 // ofUser is the key that counts the attempts of a signed-in user.
 func ofUser(id string) string { return "user " + id }

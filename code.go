@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -30,7 +31,7 @@ func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeAttempt, with
 	}
 	c := a.newChange(ctx, byAuthentication())
 	c.IfUsers = []UserAt{still}
-	first := store.CodeAttempt{Change: c, Purpose: p, Subject: g.to}
+	first := store.CodeAttempt{Change: c, Purpose: p, Subject: cmp.Or(g.subject, g.to)}
 	var in accountPermit
 	decide := func() (store.Redemption, error) {
 		u, err := a.store.User(ctx, g.owner())
@@ -124,8 +125,8 @@ func (a *Auth) addCode(t *store.Token, secret, address, bound string) (code stri
 	return code
 }
 
-// mailRequest is the subject of the request id of a sign-in by email.
-func mailRequest(address, challenge string) string { return store.EmailKey(address) + " " + challenge }
+// mailRequest is the subject of the request id of a sign-in by email, by that of its token.
+func mailRequest(subject, challenge string) string { return subject + " " + challenge }
 
 // addShownCode gives the token of a verification link another code, which the link's page
 // shows. For a new address, only the session that requested it can use the code.
@@ -141,8 +142,14 @@ func (a *Auth) addShownCode(t *store.Token, d linkData) (code string) {
 }
 
 // verificationAttempt returns the attempt to confirm an email address by a code, with
-// the user of the link in the same message and its data. Without a session, the account
-// that has the address is meant. d.SessionID is set for a new address.
+// the user of the link in the same message and its data. t.Subject is that of the code.
+// Without a session, the account that has the address is meant. d.SessionID is set for a new
+// address.
+//
+// Outside of a session, the id of a sign-up gives the attempt limits of its own, whether or
+// not the address was taken. An attempt at an unverified account is compared with its code,
+// and one at any other address with the code that takenRequest stores. Both are alive after a
+// sign-up, so that a wrong code takes equally long.
 func (a *Auth) verificationAttempt(ctx context.Context, p verification) (codeAttempt, store.Token, linkData, error) {
 	var t store.Token
 	var d linkData
@@ -161,16 +168,37 @@ func (a *Auth) verificationAttempt(ctx context.Context, p verification) (codeAtt
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return codeAttempt{}, t, d, storeFailed(err)
 	}
-	d.Email, t.UserID = email, u.ID
+	d.Email, t.UserID, t.Subject = email, u.ID, u.ID
 	if p.Within.SessionID != "" && isNewAddress(u, d) {
 		d.SessionID = p.Within.SessionID
 	}
 	g := codeAttempt{to: store.EmailKey(email), mailed: true, email: email, code: address.Code(p.Code), userID: p.Within.UserID, sent: store.EmailKey(email), bound: d.SessionID}
 	switch { // within a sign-in; with a right password or identity, attempts count as in a session
 	case p.decoy:
-		t.UserID, g.userID = decoySubject, decoySubject+" "+g.to
+		t.UserID, t.Subject = decoySubject, decoySubject
+		g.userID, g.decoy = decoySubject+" "+g.to, true
 	case p.by != nil:
 		g.userID = u.ID
+	case p.Within.SessionID == "":
+		a.nameSignUp(&g, u, p.RequestID)
+		if g.other = ofTaken(g.to); u.ID == "" || u.EmailVerified() {
+			t.Subject, g.other = g.other, cmp.Or(u.ID, g.other) // as many look-ups without an account
+		}
 	}
 	return g, t, d, nil
+}
+
+// nameSignUp sets the first of the ids that belongs to a sign-up with the address of an
+// attempt. u is the account that has the address. The order of the ids decides, because an
+// order by account would reveal which of them created it.
+func (a *Auth) nameSignUp(g *codeAttempt, u User, ids string) {
+	g.own = a.signedUp(u, ids)
+	for _, id := range splitSignUps(ids) {
+		for _, about := range []string{ofSignUp(u), ofTaken(g.to)} {
+			if a.keys.ValidRequestID(about, id, a.now()) {
+				g.request, g.about, g.signUp = id, about, true
+				return
+			}
+		}
+	}
 }

@@ -43,8 +43,8 @@ func (a *Auth) lockDraws(u User, devices []store.DeviceRecord) (list []lockDraw)
 			account += " " + d.Device
 		}
 		add("password", a.attemptLimit(limits.SignInsPerAccount, "sign-ins", account))
-		if u.Phone != "" {
-			add("code", a.phoneLimit(u.Phone, d.Device))
+		for _, to := range namesOf(u) {
+			add("code", a.recipientLimit(to, d.Device))
 		}
 		for _, name := range names {
 			add("password", a.passwordLimit(name, true, d.Device)...)

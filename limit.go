@@ -21,25 +21,25 @@ import (
 // Limits per email address leave out the text after a plus sign in the local part where
 // another such text would multiply them: SendPerAddress and NoticesUnverified.
 type RateLimits struct {
-	LoginPerAccount      Rate // wrong passwords, by name of the account: 10 in 5 min
-	LoginPerIP           Rate // wrong passwords: 100 in 5 min
-	SignInsPerAccount    Rate // checked passwords, including right ones, separately for known devices of the user: 60 in 1 min
-	SignupPerIP          Rate // new accounts by any method (sign-up, first use of a link or code, provider): 20 in 1 h
-	SendGap              Rate // messages of a kind to one email address or phone number, except a sign-up's own: 1 in 60 s; separate for phone number changes and for confirmations sent by logins
-	SendPerAddress       Rate // messages of a kind to one email address or phone number: 5 in 1 h; separate for sign-ups, too
-	SendPerIP            Rate // requested messages, including those of sign-ups: 30 in 1 h
-	NoticesPerAddress    Rate // notices of a kind to a verified address: 20 in 1 h; beyond it they are dropped, with EventMessageFailed
-	NoticesUnverified    Rate // notices of all kinds to an unverified address, with the same result: 5 in 1 h
-	RefreshPerSession    Rate // 120 in 1 min
-	CodesPerAddress      Rate // wrong codes from text messages and emails, by recipient; with the id of the request by recipient and client IP address: 10 in 1 h
-	CodesPerAddressDaily Rate // the same: 30 in 24 h
-	CodesPerPhoneDaily   Rate // wrong codes at one phone number, with the ids of all requests and without one, from all unknown devices together or one known device of the account: 50 in 24 h
-	CodesPerIP           Rate // wrong phone, TOTP and recovery codes: 100 in 5 min
-	FactorPerUser        Rate // wrong TOTP and recovery codes: 5 in 5 min
-	ConsecutiveFailures  Rate // failures in a row at a password, second factor or phone number, from all unknown devices together or one known device: 100, one of which returns every 36 days; for an unknown account all return within 24 h
-	SecretKeysPerIP      Rate // wrong secret API keys: 100 in 5 min
-	OAuthPerIP           Rate // sign-ins started at providers, and ID tokens: 300 in 5 min
-	SMSBudget            Rate // all sent text messages: 1000 in 1 h; a quarter of it is for verified phone numbers only
+	LoginPerAccount        Rate // wrong passwords, by name of the account: 10 in 5 min
+	LoginPerIP             Rate // wrong passwords: 100 in 5 min
+	SignInsPerAccount      Rate // checked passwords, including right ones, separately for known devices of the user: 60 in 1 min
+	SignupPerIP            Rate // new accounts by any method (sign-up, first use of a link or code, provider): 20 in 1 h
+	SendGap                Rate // messages of a kind to one email address or phone number, except a sign-up's own: 1 in 60 s; separate for phone number changes and for confirmations sent by logins
+	SendPerAddress         Rate // messages of a kind to one email address or phone number: 5 in 1 h; separate for sign-ups, too; both are separate for all known devices of the account together
+	SendPerIP              Rate // requested messages, including those of sign-ups: 30 in 1 h
+	NoticesPerAddress      Rate // notices of a kind to a verified address: 20 in 1 h; beyond it they are dropped, with EventMessageFailed
+	NoticesUnverified      Rate // notices of all kinds to an unverified address, with the same result: 5 in 1 h
+	RefreshPerSession      Rate // 120 in 1 min
+	CodesPerAddress        Rate // wrong codes from text messages and emails, by recipient; with the id of the request by recipient and client IP address: 10 in 1 h
+	CodesPerAddressDaily   Rate // the same: 30 in 24 h
+	CodesPerRecipientDaily Rate // wrong codes at one phone number, with the ids of all requests and without one, from all unknown devices together or one known device of the account: 50 in 24 h
+	CodesPerIP             Rate // wrong phone, TOTP and recovery codes: 100 in 5 min
+	FactorPerUser          Rate // wrong TOTP and recovery codes: 5 in 5 min
+	ConsecutiveFailures    Rate // failures in a row at a password, second factor or phone number, from all unknown devices together or one known device: 100, one of which returns every 36 days; for an unknown account all return within 24 h
+	SecretKeysPerIP        Rate // wrong secret API keys: 100 in 5 min
+	OAuthPerIP             Rate // sign-ins started at providers, and ID tokens: 300 in 5 min
+	SMSBudget              Rate // all sent text messages: 1000 in 1 h; a quarter of it is for verified phone numbers only
 
 	PasswordChangesPerUser Rate // changes within a session, by anybody who knows the password: 10 in 24 h
 	ProfileChangesPerUser  Rate // changes of the own name and metadata, by anybody but the application: 120 in 1 h
@@ -70,7 +70,7 @@ func (l RateLimits) withDefaults() RateLimits {
 	set(&l.ProfileChangesPerUser, 120, time.Hour)
 	set(&l.CodesPerAddress, 10, time.Hour)
 	set(&l.CodesPerAddressDaily, 30, 24*time.Hour)
-	set(&l.CodesPerPhoneDaily, 50, 24*time.Hour)
+	set(&l.CodesPerRecipientDaily, 50, 24*time.Hour)
 	set(&l.CodesPerIP, 100, 5*time.Minute)
 	set(&l.ConsecutiveFailures, 100, 10*365*24*time.Hour)
 	set(&l.FactorPerUser, 5, 5*time.Minute)

@@ -114,21 +114,33 @@ func (a *Auth) linkURL(k Kind, secret string) string {
 // reads the account, and stores a token and a message. Without an account, and unless
 // unknownToo is set, nobody receives the token and the message is a decoy. An existing
 // account gets the message at its stored address, not at the requested spelling.
-func (a *Auth) sendLink(ctx context.Context, k Kind, p store.Purpose, life time.Duration, email string, d linkData, unknownToo bool) error {
-	allowed, err := a.takeSend(ctx, atOwners, k, email)
-	if err != nil {
-		return err
+//
+// Known devices of an account that has verified the address have limits and a subject of
+// their own. Strangers' requests therefore neither refuse nor replace the owner's. subject is
+// that of the token.
+func (a *Auth) sendLink(ctx context.Context, k Kind, p store.Purpose, life time.Duration, email string, d linkData, unknownToo bool) (subject string, err error) {
+	c, err := a.store.Credentials(ctx, onThisDevice(ctx, store.ByEmail(email)))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return "", storeFailed(err)
 	}
-	return a.sendAllowedLink(ctx, allowed, k, p, life, email, d, unknownToo)
+	source, subject := atOwners, store.EmailKey(email)
+	if c.User.EmailVerified() && deviceOf(ctx, c) != "" {
+		source, subject = atKnownDevice, ofKnownDevice(subject)
+	}
+	allowed, err := a.takeSend(ctx, source, k, email)
+	if err != nil {
+		return "", err
+	}
+	return subject, a.sendAllowedLink(ctx, allowed, c, subject, k, p, life, email, d, unknownToo)
 }
 
-// sendAllowedLink is sendLink after its limits. KindWelcome is only for users without a
-// password; it becomes KindResetPassword for all others.
-func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, p store.Purpose, life time.Duration, email string, d linkData, unknownToo bool) error {
-	c, err := a.store.Credentials(ctx, store.ByEmail(email))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return storeFailed(err)
-	}
+// ofKnownDevice is the subject of tokens for an email address that a known device of its
+// account requested.
+func ofKnownDevice(key string) string { return "known " + key }
+
+// sendAllowedLink is sendLink after its limits. c is the account that has the address, if any.
+// KindWelcome is only for users without a password; it becomes KindResetPassword for all others.
+func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, c store.Credentials, subject string, k Kind, p store.Purpose, life time.Duration, email string, d linkData, unknownToo bool) error {
 	u := c.User
 	if k == KindWelcome && !awaitsPassword(c) {
 		k = KindResetPassword
@@ -139,12 +151,12 @@ func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, 
 	}
 	d.Email = to
 	secret, link := a.newLink(p, life, d)
-	link.UserID, link.Subject = u.ID, store.EmailKey(email)
+	link.UserID, link.Subject = u.ID, subject
 	message := outbox.Outgoing{Kind: k, To: to, Link: a.linkURL(k, secret), ExpiresIn: life, Permit: allowed}
 	if p == store.PurposeMagicLink {
 		message.Code = a.addCode(&link, secret, to, d.Challenge)
 	}
-	err = a.mailToken(ctx, byFlow("send"), link, message, u)
+	err := a.mailToken(ctx, byFlow("send"), link, message, u)
 	if errors.Is(err, CodeInvalidToken) { // deleted since the read: no recipient
 		return nil
 	}

@@ -40,10 +40,11 @@ func (a *Auth) SendMagicLink(ctx context.Context, p SendMagicLinkParams) (SentCo
 		return SentCode{}, err
 	}
 	unknownToo := !p.NoCreate && settings.SignUp.On()
-	if err := a.sendLink(ctx, KindMagicLink, store.PurposeMagicLink, magicLife, email, linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge, Remember: p.Remember}, unknownToo); err != nil {
+	subject, err := a.sendLink(ctx, KindMagicLink, store.PurposeMagicLink, magicLife, email, linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge, Remember: p.Remember}, unknownToo)
+	if err != nil {
 		return SentCode{}, err
 	}
-	return SentCode{RequestID: a.keys.RequestID(mailRequest(email, p.CodeChallenge), a.now().Add(mailCodeLife))}, nil
+	return SentCode{RequestID: a.keys.RequestID(mailRequest(subject, p.CodeChallenge), a.now().Add(mailCodeLife))}, nil
 }
 
 func (a *Auth) handleMagicLinkSend(w http.ResponseWriter, r *http.Request) error {
@@ -128,7 +129,11 @@ func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*
 		to: store.EmailKey(email), mailed: true, email: email, code: address.Code(p.Code), method: methodMagicLink,
 		request: p.RequestID, bound: challengeOf(p.CodeVerifier),
 	}
-	g.about = mailRequest(email, g.bound)
+	g.subject = g.to
+	if known := ofKnownDevice(g.to); a.keys.ValidRequestID(mailRequest(known, g.bound), g.request, a.now()) {
+		g.subject = known
+	}
+	g.about = mailRequest(g.subject, g.bound)
 	if !a.keys.ValidRequestID(g.about, g.request, a.now()) { // the caller did not request a code: no code is checked
 		return nil, fail(CodeInvalidCode, errors.New("request_id has expired, or belongs to another address or code_verifier"))
 	}

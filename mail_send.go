@@ -120,10 +120,11 @@ func (a *Auth) notSent(ctx context.Context, o outbox.Outgoing, u User, err error
 type sendSource string
 
 const (
-	atOwners sendSource = ""        // requests of the owner, such as sign-in and reset
-	atSignUp sendSource = "-signup" // sign-up
-	atChange sendSource = "-change" // a new phone number
-	atLogin  sendSource = "-login"  // another verification message; no response shows this limit
+	atOwners      sendSource = ""        // requests of the owner, such as sign-in and reset
+	atKnownDevice sendSource = "-known"  // the same, on known devices of the account that verified the recipient, together
+	atSignUp      sendSource = "-signup" // sign-up
+	atChange      sendSource = "-change" // a new phone number
+	atLogin       sendSource = "-login"  // another verification message; no response shows this limit
 
 	atWelcome  sendSource = "-welcome" // a message that the application sends on its own
 	atOperator sendSource = "-office"  // a message that an operator sends
@@ -163,8 +164,8 @@ func (a *Auth) firstSendDraw(k Kind, address string) store.Draw {
 	return a.sendDraw(atSignUp, k, address)
 }
 
-// takeSend counts a requested message. It runs before any look-up, so that unknown
-// addresses count the same.
+// takeSend counts a requested message. Whether an account exists must not decide the source,
+// except on a device that has signed in to it, so that unknown addresses count the same.
 func (a *Auth) takeSend(ctx context.Context, source sendSource, k Kind, address string, more ...store.Draw) (sendPermit, error) {
 	draws := slices.Concat(a.sendDraws(source, k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"), more)
 	err := a.take(ctx, draws...)
@@ -187,8 +188,7 @@ func (a *Auth) takeFollowUp(ctx context.Context, k Kind, address string) (sendPe
 }
 
 // takeSMS counts a text message like any other message, and refuses it if SMSBudget,
-// the limit on the cost of fraud, is used up. It runs before any look-up; spendSMS runs
-// after it.
+// the limit on the cost of fraud, is used up. spendSMS runs after it.
 func (a *Auth) takeSMS(ctx context.Context, source sendSource, phone string) error {
 	_, err := a.takeSend(ctx, source, KindPhoneCode, phone, a.smsBudget(0))
 	return a.reportBudget(ctx, err)

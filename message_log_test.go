@@ -186,12 +186,22 @@ func TestOwnerOfATakenAddressGetsAGoodLink(t *testing.T) {
 	w.Do("POST", "/signup", body).Want(200)
 	var mu sync.Mutex
 	var failed []string // first failed method of each call after the account was found
-	tap.Reset(storetap.Hooks{Fault: func(_ context.Context, method string, _ int) storetap.Fault {
+	links := 0          // calls that store the link, and not the decoy for wrong codes
+	tap.Reset(storetap.Hooks{Edit: func(method string, c *store.Change) {
 		mu.Lock()
 		defer mu.Unlock()
-		if method == "CreateUser" {
+		if method == "PutToken" && c.By.System == "account exists" {
+			links++
+		}
+	}, Fault: func(_ context.Context, method string, _ int) storetap.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case method == "CreateUser":
 			failed = []string{}
-		} else if failed != nil && !slices.Contains(failed, method) {
+		case method == "PutToken" && links == 0:
+			return storetap.FailsBefore
+		case failed != nil && !slices.Contains(failed, method):
 			failed = append(failed, method)
 			return storetap.FailsBefore
 		}

@@ -126,12 +126,16 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 	if err != nil {
 		return SentCode{}, invalid("phone", err.Error())
 	}
-	if err := a.takeSMS(ctx, atOwners, phone); err != nil {
-		return SentCode{}, err
-	}
-	u, err := a.store.User(ctx, store.ByPhone(phone))
+	c, err := a.store.Credentials(ctx, onThisDevice(ctx, store.ByPhone(phone)))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return SentCode{}, storeFailed(err)
+	}
+	u, source := c.User, atOwners
+	if u.PhoneVerified() && deviceOf(ctx, c) != "" {
+		source = atKnownDevice
+	}
+	if err := a.takeSMS(ctx, source, phone); err != nil {
+		return SentCode{}, err
 	}
 	create := !p.NoCreate && a.Settings(ctx).SignUp.On()
 	to := u.Phone

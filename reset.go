@@ -31,7 +31,8 @@ func (a *Auth) SendPasswordReset(ctx context.Context, p SendPasswordResetParams)
 	if err := a.allowRedirect(p.RedirectTo); err != nil {
 		return err
 	}
-	return a.sendLink(ctx, KindWelcome, store.PurposeReset, resetLife, email, linkData{RedirectTo: p.RedirectTo}, false)
+	_, err = a.sendLink(ctx, KindWelcome, store.PurposeReset, resetLife, email, linkData{RedirectTo: p.RedirectTo}, false)
+	return err
 }
 
 func (a *Auth) handleForgotPassword(w http.ResponseWriter, r *http.Request) error {

@@ -50,9 +50,8 @@ func (a *Auth) routes() []route {
 	var (
 		wrongPasswords = []string{"LoginPerAccount", "LoginPerIP", "SignInsPerAccount", "ConsecutiveFailures"}
 		wrongFactors   = []string{"FactorPerUser", "CodesPerIP", "ConsecutiveFailures"}
-		wrongCodes     = []string{"CodesPerAddress", "CodesPerAddressDaily"}                       // used together with wrongFactors
-		wrongTexts     = []string{"CodesPerAddress", "CodesPerAddressDaily", "CodesPerPhoneDaily"} // the same, by text message
-		wrongMailCodes = []string{"CodesPerAddress", "CodesPerAddressDaily", "CodesPerIP", "ConsecutiveFailures"}
+		wrongCodes     = []string{"CodesPerAddress", "CodesPerAddressDaily", "CodesPerRecipientDaily"} // used together with wrongFactors
+		wrongMailCodes = []string{"CodesPerAddress", "CodesPerAddressDaily", "CodesPerRecipientDaily", "CodesPerIP", "ConsecutiveFailures"}
 		mails          = []string{"SendGap", "SendPerAddress", "SendPerIP"}
 		texts          = []string{"SendGap", "SendPerAddress", "SendPerIP", "SMSBudget"}
 		signUps        = []string{"SignupPerIP", "SendPerAddress", "SendPerIP", "SMSBudget"}
@@ -108,7 +107,7 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /otp/send", access: keyed, whenOff: true, captcha: true, handle: a.handleOTPSend, done: doneSent,
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /otp/verify", access: keyed, whenOff: true, handle: a.handleOTPVerify, done: doneSignedIn,
-			limits: slices.Concat(wrongTexts, first, wrongFactors),
+			limits: slices.Concat(wrongCodes, first, wrongFactors),
 			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeEmailNotVerified, CodeTargetStronger, CodeInvalidTOTPCode, CodeValidationFailed)},
 		{pattern: "POST /forgot-password", access: keyed, captcha: true, handle: a.handleForgotPassword, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},

@@ -301,18 +301,25 @@ func (a *Auth) signUpRequest(u User) string {
 }
 
 // takenRequest is signUpRequest for a made-up user, whose address or phone number is taken.
-// For a phone number it stores a code that no attempt matches, in the background, so that
-// an attempt with the id takes as long as at another sign-up.
+// It stores a code that no attempt matches, in the background, so that an attempt with the id
+// takes as long as at another sign-up.
 func (a *Auth) takenRequest(ctx context.Context, u User) string {
-	if u.Phone == "" {
-		return a.signUpRequest(u)
+	to, kind := store.EmailKey(u.Email), KindVerifyEmail
+	var t store.Token
+	if u.Phone != "" {
+		to, kind = u.Phone, KindPhoneCode
+		_, t = a.newPhoneCode(store.PurposePhoneCode, ofTaken(to))
+		_, t.Hash = newLinkToken()
+	} else {
+		var secret string
+		secret, t = a.newLink(store.PurposeVerifyEmail, verifyLife, linkData{})
+		t.Subject = ofTaken(to)
+		a.addCode(&t, secret, "", "")
 	}
-	_, t := a.newPhoneCode(store.PurposePhoneCode, ofTakenPhone(u.Phone))
-	_, t.Hash = newLinkToken()
-	a.outbox.Prepare(ctx, KindPhoneCode, func(background context.Context) (*store.SealedMessage, error) {
-		return nil, a.putToken(background, byFlow("phone number taken"), t)
+	a.outbox.Prepare(ctx, kind, func(background context.Context) (*store.SealedMessage, error) {
+		return nil, a.putToken(background, byFlow("sign-up with a taken name"), t)
 	})
-	return a.keys.RequestID(ofTakenPhone(u.Phone), t.ExpiresAt)
+	return a.keys.RequestID(ofTaken(to), t.ExpiresAt)
 }
 
 // Each sign-up of a browser has a cookie with its id, which lets the link in the mail
@@ -353,10 +360,13 @@ func (a *Auth) signUpsOf(r *http.Request, given string) string {
 // signedUp reports whether one of the ids comes from the sign-up that created an account
 // with its present address.
 func (a *Auth) signedUp(u User, ids string) bool {
-	return slices.ContainsFunc(strings.SplitN(ids, ",", 2*maxSignUps), func(id string) bool {
+	return slices.ContainsFunc(splitSignUps(ids), func(id string) bool {
 		return a.keys.ValidRequestID(ofSignUp(u), id, a.now())
 	})
 }
+
+// splitSignUps returns the ids in VerifyEmailParams.RequestID.
+func splitSignUps(ids string) []string { return strings.SplitN(ids, ",", 2*maxSignUps) }
 
 func ofSignUp(u User) string { return "sign-up " + u.ID + " " + store.EmailKey(u.Email) }
 

@@ -247,7 +247,7 @@ func (a *Auth) verifyByCode(ctx context.Context, v verification) (VerifiedEmail,
 	}
 	decide, asked := a.verificationEffect(ctx, v)
 	var done VerifiedEmail
-	done.User, err = a.redeemCode(ctx, g, a.onlyIfRight(ctx, store.PurposeVerifyEmail, t.UserID), func() (store.Redemption, error) {
+	done.User, err = a.redeemCode(ctx, g, a.onlyIfRight(ctx, store.PurposeVerifyEmail, t.Subject), func() (store.Redemption, error) {
 		r, err := decide(t, d)
 		done.TakenOver = err == nil && r.Patch.DropCredentials
 		return r, err

@@ -67,8 +67,9 @@ func checkText(name, text string) error {
 	return nil
 }
 
-// linkPattern matches links, and host names, which mail programs turn into links.
-var linkPattern = regexp.MustCompile(`(?i)://|www\.|[\pL\pN-]\.\pL{2,}|\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?:tel|sms|mailto):`)
+// linkPattern matches links, and host names, which mail programs turn into links. Host names
+// have letters with combining marks in many scripts, and symbols such as emoji.
+var linkPattern = regexp.MustCompile(`(?i)://|www\.|[\pL\pM\pN\pS-]\.[\pL\pM\pS][\pL\pM\pN\pS-]|\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?:tel|sms|mailto):`)
 
 // plainDots replaces the characters that host names treat as a full stop (UTS #46), and
 // the similar leader, by full stops.

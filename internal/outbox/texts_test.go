@@ -26,3 +26,22 @@ func TestOperatorsTexts(t *testing.T) {
 		}
 	}
 }
+
+// Host names in every script are links to mail programs: with combining marks, with symbols,
+// and with marks in the last part. Sentences without a space after a full stop are refused
+// too, and numbers and abbreviations are not.
+func TestTextsWithHostNames(t *testing.T) {
+	for _, s := range []string{
+		"Pay at evil.भारत today", "Pay at i❤.ws today", "Pay at cafe\u0301.com today", "Pay at evil.சிங்கப்பூர் now", "Pay at भारत.भारत now",
+		"Pay at हिन्दी。भारत", "Pay at x.xn--h2brj9c", "Pay at café.com", "Pay at i\u2764\ufe0f.ws", "Pay at evil.☕☕", "Pay at evil.\u0301com",
+	} {
+		if err := CheckTexts(map[string]string{"footer": s}); err == nil {
+			t.Errorf("accepted: %q", s)
+		}
+	}
+	for _, s := range []string{"Notes Ltd. Berlin", "Costs 3.50 € or $4.99", "e.g. tea, i.e. at 5 p.m. daily", "नमस्ते। स्वागत है.", "Version 1.2.3 …", "I ❤ tea. You too?"} {
+		if err := CheckTexts(map[string]string{"footer": s}); err != nil {
+			t.Errorf("%q: %v", s, err)
+		}
+	}
+}

@@ -252,7 +252,7 @@ func TestTriesOutliveASignUp(t *testing.T) {
 // the codes without the id, and the password, which strangers locked.
 func TestPhoneCodesReopen(t *testing.T) {
 	off := auth.Rate{Burst: -1}
-	limits := auth.RateLimits{SendGap: off, SendPerAddress: off, SendPerIP: off, CodesPerAddress: off, CodesPerAddressDaily: off, CodesPerPhoneDaily: off, LoginPerAccount: off, LoginPerIP: off, CodesPerIP: off, SignInsPerAccount: off}
+	limits := auth.RateLimits{SendGap: off, SendPerAddress: off, SendPerIP: off, CodesPerAddress: off, CodesPerAddressDaily: off, CodesPerRecipientDaily: off, LoginPerAccount: off, LoginPerIP: off, CodesPerIP: off, SignInsPerAccount: off}
 	w, _ := harness.NewAttemptWorld(t, auth.WithRateLimits(limits))
 	w.PostOTP(harness.PhoneNumber, askOnly(w, harness.PhoneNumber)).Want(200)
 	u, err := w.Store.User(t.Context(), store.ByPhone(harness.PhoneNumber))

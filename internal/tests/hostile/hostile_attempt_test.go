@@ -117,7 +117,7 @@ func tellsApart(right, wrong *harness.Played) (list []string) {
 var refusedUnseen = map[string]struct{ limits, why string }{
 	"POST /signup signs up once more": {"SendGap", "that the address has an account, whose owner is sent a mail, is not told"},
 	"POST /login asked to confirm":    {"SendGap SendPerAddress", "the confirmation that is sent once more is not told of"},
-	"POST /login confirms by code":    {"CodesPerAddress CodesPerAddressDaily CodesPerIP", "that the password is right is not told"},
+	"POST /login confirms by code":    {"CodesPerAddress CodesPerAddressDaily CodesPerRecipientDaily CodesPerIP", "that the password is right is not told"},
 }
 
 // TestEveryLimitRefuses: each request that draws from a limit is refused once that limit is

@@ -11,6 +11,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // Toll fraud: each text message draws from the budget, at every endpoint, and none is sent
@@ -256,4 +257,84 @@ func TestProvedAddressesDrawNoMail(t *testing.T) {
 	}
 	w.Do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).Want(200)
 	w.NewVisitor(idp).SignIn("google", authtest.Person{Subject: "dan", Email: "dan@example.com", EmailVerified: true}, "").Want(429, auth.CodeRateLimited)
+}
+
+// A stranger who requests sign-in links, resets and phone codes for another person all day
+// does not keep the owner out: on a known device, the requests are counted and the links and
+// codes replaced separately. Other devices have no limits of their own.
+func TestStrangersRequestsKeepNobodyOut(t *testing.T) {
+	w := harness.NewWorld(t)
+	s := w.Member(harness.AdaMail)
+	w.Do("POST", "/login", harness.Credentials(harness.AdaMail, harness.GoodPassword), harness.OnDevice(harness.Laptop)).Want(200)
+	phone, at := harness.PhoneNumber, w.Clock.Now()
+	w.Patch(s.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
+	w.Clock.Advance(2 * time.Hour)
+	to := map[string]map[string]any{
+		"/magic-link/send": {"email": harness.AdaMail, "redirect_to": harness.AppURL, "code_challenge": harness.ChallengeOf(harness.Verifier)},
+		"/forgot-password": {"email": harness.AdaMail}, "/otp/send": {"phone": harness.PhoneNumber},
+	}
+	for path, body := range to {
+		for i := range 6 {
+			a := w.Do("POST", path, body, harness.FromAddress(i), harness.OnDevice(harness.Mobile))
+			if w.Clock.Advance(61 * time.Second); i == 5 {
+				a.Want(429, auth.CodeRateLimited)
+			}
+		}
+	}
+	send := func(path string, body map[string]any, kind auth.Kind) (m auth.Message, request string) {
+		w.T.Helper()
+		seen := w.MailsSeen()
+		answer := harness.DecodeAs[map[string]string](w.Do("POST", path, body, harness.OnDevice(harness.Laptop)).Want(200))
+		recipient := harness.AdaMail
+		if kind == auth.KindPhoneCode {
+			recipient = harness.PhoneNumber
+		}
+		return w.NewMail(recipient, kind, seen), answer["request_id"]
+	}
+	text, id := send("/otp/send", to["/otp/send"], auth.KindPhoneCode)
+	w.OTPOf(harness.PhoneNumber, text.Code, id).Want(200)
+	link, id := send("/magic-link/send", map[string]any{"email": harness.AdaMail}, auth.KindMagicLink)
+	reset, _ := send("/forgot-password", to["/forgot-password"], auth.KindResetPassword)
+	w.Clock.Advance(8 * time.Minute) // the stranger has another request of each kind
+	for path, body := range to {
+		w.Do("POST", path, body, harness.FromAddress(7)).Want(200)
+	}
+	code := map[string]any{"email": harness.AdaMail, "code": harness.OtherNumber(link.Code), "request_id": id}
+	w.Do("POST", "/magic-link/verify", code).Want(400, auth.CodeInvalidCode)
+	code["code"] = link.Code
+	w.Do("POST", "/magic-link/verify", code).Want(200)
+	w.Do("POST", "/reset-password", map[string]any{"token": harness.TokenIn(t, reset.Link), "new_password": "another horse battery"}).Want(200)
+}
+
+// All known devices of an account together have as many requests as all other clients.
+func TestKnownDevicesShareTheirRequests(t *testing.T) {
+	w := harness.NewWorld(t)
+	w.Member(harness.AdaMail)
+	devices := []harness.Header{harness.OnDevice(harness.Laptop), harness.OnDevice(harness.Mobile)}
+	for _, d := range devices {
+		w.Do("POST", "/login", harness.Credentials(harness.AdaMail, harness.GoodPassword), d).Want(200)
+	}
+	for i := range 6 {
+		a := w.Do("POST", "/magic-link/send", map[string]any{"email": harness.AdaMail}, devices[i%2])
+		if w.Clock.Advance(61 * time.Second); i == 5 {
+			a.Want(429, auth.CodeRateLimited)
+		} else {
+			a.Want(200)
+		}
+	}
+	w.Do("POST", "/magic-link/send", map[string]any{"email": harness.AdaMail}).Want(200)
+}
+
+// The devices of an unverified account may be those of a stranger, and have no limits of
+// their own.
+func TestUnverifiedAccountsDevicesHaveNoRequestsOfTheirOwn(t *testing.T) {
+	w := harness.NewWorld(t)
+	w.Do("POST", "/signup", harness.Credentials(harness.AdaMail, harness.GoodPassword), harness.OnDevice(harness.Laptop)).Want(200)
+	for i := range 6 {
+		a := w.Do("POST", "/magic-link/send", map[string]any{"email": harness.AdaMail}, harness.FromAddress(i))
+		if w.Clock.Advance(61 * time.Second); i == 5 {
+			a.Want(429, auth.CodeRateLimited)
+		}
+	}
+	w.Do("POST", "/magic-link/send", map[string]any{"email": harness.AdaMail}, harness.OnDevice(harness.Laptop)).Want(429, auth.CodeRateLimited)
 }

@@ -74,7 +74,7 @@ func count(list []int, n int) int {
 // A stranger's own devices, on an account that never verified the phone number, get no more
 // attempts than others.
 func TestAnUnverifiedAccountsDeviceIsNotKnown(t *testing.T) {
-	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{CodesPerPhoneDaily: auth.Rate{Burst: 1, Per: 24 * time.Hour}}))
+	w := harness.NewWorld(t, auth.WithRateLimits(auth.RateLimits{CodesPerRecipientDaily: auth.Rate{Burst: 1, Per: 24 * time.Hour}}))
 	w.Do("POST", "/signup", map[string]any{"phone": harness.PhoneNumber, "password": harness.GoodPassword}, harness.OnDevice(harness.Mobile)).Session()
 	id := requestID(w.Do("POST", "/otp/send", map[string]any{"phone": harness.PhoneNumber}))
 	withID(w, harness.PhoneNumber, "000000", id).Want(400, auth.CodeInvalidCode)

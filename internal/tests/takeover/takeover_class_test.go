@@ -75,6 +75,8 @@ func harmless(c harness.Call, account string, a harness.Act) string {
 		return "whoever asks gets a link or code sent to whose the address is"
 	case c.Method == "PutToken" && c.Change.By.System == "account exists":
 		return "the message goes to the account's own address"
+	case c.Method == "PutToken" && c.Change.By.System == "sign-up with a taken name":
+		return "no attempt matches the code"
 	case c.Method == "PutToken" && c.Change.By.System == "oauth":
 		return "a sign-in that begins is nobody's yet"
 	case c.Method == "PutToken" && c.Change.By.System == "application":
