@@ -47,6 +47,7 @@ type linkData struct {
 	Acts       string           `json:"acts,omitempty"`       // exchange codes: the impersonation to continue in, instead of an authentication
 	Invitation *host.Invitation `json:"invitation,omitempty"` // of an invitation
 	Maker      *host.LinkMaker  `json:"maker,omitempty"`      // of a link that an operator created
+	Welcome    bool             `json:"welcome,omitempty"`    // of a link that the application sent
 	Opened     *opening         `json:"opened,omitempty"`     // exchange codes: the link to redeem, instead of an authentication
 
 	Remember *bool `json:"remember,omitempty"` // of a sign-in: the remember choice at its start

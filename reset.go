@@ -58,7 +58,7 @@ type ResetPasswordParams struct {
 // ResetPassword sets a new password with the token of a reset link. It revokes every
 // session and the other links of the user, forgets their known devices, and marks the
 // email address as verified. If the account was unverified, the user takes it over.
-// ResetPassword does not sign in. Errors: CodeInvalidToken; and, with the link still
+// ResetPassword does not sign in. Errors: CodeInvalidToken, CodeEmailNotVerified; and, with the link still
 // valid, CodeWeakPassword, CodeValidationFailed, CodeMethodDisabled, CodeOverloaded and
 // those of Hooks.BeforePasswordChange.
 func (a *Auth) ResetPassword(ctx context.Context, p ResetPasswordParams) error {
@@ -90,10 +90,7 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 		if err != nil {
 			return store.Redemption{}, err
 		}
-		r, _, err := a.ownVerification(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}))
-		if err != nil {
-			return r, err
-		}
+		r, _ := a.verificationRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}))
 		setPassword(r.Patch, chosen)
 		r.Patch.Revoke, r.Patch.DropTokens = &store.SessionFilter{}, purposesOfEmail()
 		r.Patch.DropDevices = true // a signed-out attacker must have no attempts as a known device
@@ -107,7 +104,10 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 }
 
 // resetUser returns the user of a reset link. The user must still have the recipient's
-// address.
+// address. If it is not verified, and the account has a verified number, the holder of the
+// number has the account: the reader of a mailbox that somebody else may have written does
+// not get it, and the link stays valid until the holder has verified the address. Operators
+// and the application vouch for the address of a link that they send.
 func (a *Auth) resetUser(ctx context.Context, t store.Token, d linkData) (User, error) {
 	u, err := a.store.User(ctx, store.ByID(t.UserID))
 	if err != nil {
@@ -115,6 +115,9 @@ func (a *Auth) resetUser(ctx context.Context, t store.Token, d linkData) (User, 
 	}
 	if store.EmailKey(u.Email) != store.EmailKey(d.Email) {
 		return u, fail(CodeInvalidToken, errors.New("the link was sent to an address that the account no longer has"))
+	}
+	if !u.EmailVerified() && hasHolder(u) && d.Maker == nil && !d.Welcome {
+		return u, fail(CodeEmailNotVerified, errors.New("the phone number is verified and the address is not"))
 	}
 	return u, nil
 }
@@ -150,6 +153,9 @@ func (a *Auth) handleResetPage(w http.ResponseWriter, r *http.Request) error {
 func (a *Auth) showResetPage(w http.ResponseWriter, r *http.Request, status int, secret string, pg page) error {
 	t, d, err := a.peekMailed(r.Context(), store.PurposeReset, secret)
 	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	if _, err := a.resetUser(r.Context(), t, d); err != nil {
 		return a.showProblem(w, r, err)
 	}
 	c, err := a.store.Credentials(r.Context(), store.ByID(t.UserID))
@@ -231,7 +237,7 @@ func (a *Auth) SendWelcome(ctx context.Context, p SendWelcomeParams) error {
 
 // newWelcome returns the link to choose a first password, and its mail.
 func (a *Auth) newWelcome(u User, redirectTo string) (store.Token, outbox.Outgoing) {
-	secret, link := a.newLink(store.PurposeReset, welcomeLife, linkData{Email: u.Email, RedirectTo: redirectTo})
+	secret, link := a.newLink(store.PurposeReset, welcomeLife, linkData{Email: u.Email, RedirectTo: redirectTo, Welcome: true})
 	link.UserID, link.Subject = u.ID, store.EmailKey(u.Email)
 	return link, outbox.Outgoing{Kind: KindWelcome, To: u.Email, Link: a.linkURL(KindWelcome, secret), ExpiresIn: welcomeLife}
 }

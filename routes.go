@@ -113,7 +113,7 @@ func (a *Auth) routes() []route {
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /reset-password", access: open, handle: a.handleResetPage, errors: []Code{CodeInvalidToken}},
 		{pattern: "POST /reset-password", access: keyed, handle: a.handleResetPassword, form: a.handleResetPost,
-			errors: []Code{CodeInvalidToken, CodeMethodDisabled, CodeWeakPassword, CodeValidationFailed, CodeOverloaded}},
+			errors: []Code{CodeInvalidToken, CodeEmailNotVerified, CodeMethodDisabled, CodeWeakPassword, CodeValidationFailed, CodeOverloaded}},
 		{pattern: "GET /verify-email", access: open, handle: a.handleVerifyEmail, errors: []Code{CodeInvalidToken}},
 		{pattern: "POST /verify-email", access: keyed, handle: a.handlePostVerifyEmail, form: a.handleVerifyEmailPost,
 			limits: slices.Concat(mails, wrongCodes, wrongPasswords, []string{"CodesPerIP"}),
