@@ -105,6 +105,8 @@ type acceptedInvitation struct {
 	takenOver bool
 	used      *usedFactor // that was shown to accept the permissions of an operator
 	codes     []string    // new recovery codes in place of those that the acceptance ended
+
+	needsFactor bool // operators need a second factor
 }
 
 // signInInvited returns tokens of the session in which the invitation was accepted, or
@@ -135,6 +137,7 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 		if err != nil {
 			return store.Redemption{}, err
 		}
+		out.needsFactor = terms.NeedsFactor
 		u, err := a.invitedAccount(ctx, d)
 		clean, waits := cleanStart{invitation: d, terms: terms, user: u}, false
 		if err == nil {

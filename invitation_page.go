@@ -183,6 +183,13 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 		}
 		a.setCookies(w, r, tokens, nil)
 		done.Done = doneSignedIn
+		if in.needsFactor && !in.user.MFAEnabled && a.totpOn(r.Context()) {
+			s, u, err := a.liveSession(r.Context(), Caller{UserID: in.user.ID, SessionID: tokens.SessionID}, CodeSessionEnded)
+			if err == nil {
+				err = a.interruptSession(r.Context(), u, s)
+			}
+			return a.showInterrupted(w, r, err, waitingSignIn{To: in.RedirectTo, TakenOver: in.takenOver})
+		}
 	}
 	if len(in.codes) > 0 {
 		a.showPage(w, r, http.StatusOK, page{Name: "recovery_codes", SignedIn: done.Done == doneSignedIn, RecoveryCodes: in.codes, Next: template.URL(in.RedirectTo)}, "") //nolint:gosec // on the list of redirects

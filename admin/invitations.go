@@ -298,6 +298,8 @@ func (m *Admin) checkInvitation(ctx context.Context, inv host.Invitation) (host.
 	if !given.none() && (!a.may(PermRolesAssign) || m.mayGiveRoles(a, given) != nil) {
 		return over("the inviter may not give the roles any more")
 	}
+	operators := m.kit.OperatorRoles(a.roles)
+	terms.NeedsFactor = m.requireMFA && slices.ContainsFunc(given.changed, func(r string) bool { return slices.Contains(operators, r) })
 	return terms, nil
 }
 

@@ -181,7 +181,7 @@ func TestRevocationsOverHTTP(t *testing.T) {
 	}
 	accepted(t, v, fresh.AccessToken)
 	ban(t, one.st, bob.User.ID)
-	refusedSoon(t, v, fresh.AccessToken, auth.CodeSessionEnded)
+	refusedSoon(t, v, fresh.AccessToken, auth.CodeTokenStale)
 	if err := v.RevocationsError(); err != nil {
 		t.Error(err)
 	}

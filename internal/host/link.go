@@ -88,6 +88,8 @@ type Terms struct {
 	IfRoles *int64
 	IfUsers []store.UserAt
 	IfKey   *store.KeyRef // the key that created it
+
+	NeedsFactor bool // the admin side asks the holder of the roles for a second factor
 }
 
 // LinkType is the purpose of a link or code.
