@@ -11,8 +11,8 @@ import (
 	"github.com/authmount/auth/internal/wire"
 )
 
-// Forms on the application's own pages, in cookie mode. The sign-in endpoints accept
-// them like JSON, with these fields in addition to their own.
+// In cookie mode, the sign-in endpoints also accept forms of the application's own pages.
+// They have these fields in addition to those of the JSON.
 const (
 	fieldReturnTo   = "return_to"   // the page to which the browser goes afterwards
 	fieldRedirectTo = "redirect_to" // the same, unless the endpoint has a field of that name
@@ -53,8 +53,8 @@ func rememberField(values url.Values) (*bool, error) {
 }
 
 // rememberChoice returns the remember choice of a request that starts a sign-in which
-// ends elsewhere: the field in JSON, the checkbox in a form. Browsers send a checkbox
-// only if it is ticked.
+// ends elsewhere: the field in JSON, the checkbox in a form. A form without the
+// field means false, because browsers send only ticked checkboxes.
 func rememberChoice(ctx context.Context, field *bool) *bool {
 	if t := transportOf(ctx); t != nil && t.form != nil && field == nil {
 		return new(bool)
@@ -107,8 +107,9 @@ const (
 )
 
 // answerForm calls the handler of a form and turns its response into one for
-// browsers: a redirect to the next page, otherwise a page with the result. If the
-// request does not accept HTML by name, it is the handler's JSON.
+// browsers: a redirect to the next page, otherwise a page with the result.
+// Without a next page, a request that does not accept HTML by name gets the handler's
+// JSON.
 func (a *Auth) answerForm(rt route, w http.ResponseWriter, r *http.Request) error {
 	f, out := transportOf(r.Context()).form, &heldResponse{header: w.Header()}
 	if err := rt.handle(out, r); err != nil {

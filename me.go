@@ -32,8 +32,8 @@ type UpdateMeParams struct {
 // UpdateMe changes a user's own profile. A new email address gets a link or, if it has
 // an account of its own, a message about that; the response is the same. An unverified
 // account may correct its email address or phone number, but not add the other:
-// CodeEmailNotVerified. For either, the session needs a sign-in or another
-// authentication within the last 15 minutes. Errors: CodeReauthNeeded,
+// CodeEmailNotVerified. A change of the email address or phone number needs a sign-in or
+// another authentication within the last 15 minutes. Errors: CodeReauthNeeded,
 // CodeValidationFailed, CodeRateLimited (also by ProfileChangesPerUser),
 // CodeMethodDisabled, CodeSessionEnded, CodeUserBanned, CodeTargetStronger (the account
 // waits for the acceptance of its permissions).
@@ -48,7 +48,7 @@ func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 			return User{}, err
 		}
 	}
-	address, phone, err := a.checkNewRoots(ctx, p, me.user)
+	address, phone, err := a.checkNewIdentifiers(ctx, p, me.user)
 	if err != nil {
 		return User{}, err
 	}
@@ -83,9 +83,9 @@ func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 	return u, nil
 }
 
-// checkNewRoots checks the new email address and phone number, before anything is
+// checkNewIdentifiers checks the new email address and phone number, before anything is
 // changed or sent.
-func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams, u User) (address, phone string, err error) {
+func (a *Auth) checkNewIdentifiers(ctx context.Context, p UpdateMeParams, u User) (address, phone string, err error) {
 	if p.Phone != nil {
 		if !a.phoneOn(ctx) {
 			return "", "", fail(CodeMethodDisabled, nil)
@@ -111,7 +111,7 @@ func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams, u User) (add
 }
 
 // updateProfile applies the changes that take effect at once. It merges the metadata as
-// read, and stores the result only if they have not changed since. Equal values change
+// read, and stores the result only if the account has not changed since. Equal values change
 // nothing, because otherwise a user could fill the audit log with them.
 func (a *Auth) updateProfile(ctx context.Context, p UpdateMeParams) (User, error) {
 	counted := p.application // the application is responsible
@@ -175,8 +175,8 @@ func mergePatch(target, patch map[string]any) map[string]any {
 	return out
 }
 
-// startEmailChange mails the link that changes the account's email address. It notifies
-// the owner of the present address, if verified, who can stop the change. If the new
+// startEmailChange mails the link that changes the account's email address. If the present
+// address is verified, its owner is notified and can stop the change. If the new
 // address is taken, its owner gets a message instead, and the link is stored but not
 // sent: an earlier link is revoked either way, and the store does the same work.
 func (a *Auth) startEmailChange(ctx context.Context, allowed sendPermit, by Caller, u User, address string) error {
@@ -233,8 +233,8 @@ type updateMeFields struct {
 	BannedUntil   json.RawMessage `json:"banned_until" change:"POST /admin/users/{id}/ban, by an operator"`
 }
 
-// checkOthers refuses values of fields of other endpoints that differ from the account's.
-// Null counts as absent.
+// checkOthers refuses a field that another endpoint changes, unless it has the present
+// value. Null counts as absent.
 func (f *updateMeFields) checkOthers(u UserView) error {
 	var present map[string]any
 	text, err := json.Marshal(u)

@@ -87,7 +87,8 @@ func (b credentialRef) isCurrent(c store.Credentials) bool {
 	return false
 }
 
-// completeSignIn is the only function that gives a sign-in a session. It decides
+// completeSignIn is the only function that gives a sign-in a session, except the enrolment
+// of a factor and SignUp. It decides
 // whether the user may have one, creates it and returns its tokens.
 func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	now := a.now()

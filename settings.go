@@ -67,7 +67,7 @@ type Settings struct {
 // the setting (see kind).
 type setting struct {
 	name        string              // on the wire and in the store; it never changes
-	label       string              // on the dashboard, in English; dashboard/texts has the translations
+	label       string              // on the dashboard, in English; templates/languages/*/dashboard.json has the translations
 	description string              // in the OpenAPI document and in docs/settings.md
 	at          func(*Settings) any // a pointer to the field
 	def         func(*config) any   // the default; nil: zero

@@ -154,7 +154,7 @@ func part[T any](features string) storePart {
 	}}
 }
 
-// storeParts returns all of them. The documentation of package store has the same list.
+// storeParts returns the optional interfaces. The documentation of package store has the same list.
 func storeParts() []storePart {
 	return []storePart{
 		part[store.FactorStore]("second factors, recovery codes"),
@@ -169,7 +169,7 @@ func storeParts() []storePart {
 func lacks[T any]() error {
 	parts := storeParts()
 	i := slices.IndexFunc(parts, func(p storePart) bool { return p.face == reflect.TypeFor[T]() })
-	return fmt.Errorf("the store is no %s, nor wraps one, which is needed for: %s", parts[i].face, parts[i].features)
+	return fmt.Errorf("neither the store nor a store that it wraps implements %s, needed for: %s", parts[i].face, parts[i].features)
 }
 
 // noteStoreParts logs which interfaces the store lacks, and the features that are off
@@ -186,8 +186,8 @@ func (a *Auth) noteStoreParts(ctx context.Context) {
 	}
 }
 
-// checkOptions refuses options that need an interface that the store lacks, and options
-// that nobody could sign in with.
+// checkOptions refuses options that need an interface that the store lacks, and a
+// required second factor when no kind is on.
 func (a *Auth) checkOptions(c *config) {
 	set := a.settings.options.base
 	if a.factors == nil {

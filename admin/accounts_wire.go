@@ -111,10 +111,10 @@ func (f *fields) fault(name, problem string) {
 	}
 }
 
-// text reads a text; null empties it.
+// text reads a string; null means the empty string.
 func (f *fields) text(name string, raw json.RawMessage) *string {
 	s := new(string)
-	if !f.read(name, raw, s, "has to be a text, or null") {
+	if !f.read(name, raw, s, "must be a string, or null") {
 		return nil
 	}
 	return s

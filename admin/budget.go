@@ -26,8 +26,8 @@ const (
 )
 
 // updateTarget stores a patch of the attempt's target. It counts the patches that the
-// budgets are for; any other, such as of a name, is free. Errors: CodeRateLimited, those of
-// the store.
+// budgets are for; any other, such as of a name, is free. A ban makes the account's access
+// tokens stale in this process. Errors: CodeRateLimited, those of the store.
 func (m *Admin) updateTarget(ctx context.Context, t *attempt, p store.UserPatch) (auth.User, error) {
 	bans := p.BannedUntil != nil && !p.BannedUntil.IsZero()
 	if bans || p.Revoke != nil || fieldsOfPatch(p).credentials || len(t.change.Messages) > 0 {
@@ -35,7 +35,11 @@ func (m *Admin) updateTarget(ctx context.Context, t *attempt, p store.UserPatch)
 			return auth.User{}, err
 		}
 	}
-	return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: p})
+	u, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: p})
+	if err == nil && bans {
+		m.kit.MarkStale(u)
+	}
+	return u, err
 }
 
 // refund uncounts an attempt that did not take place.

@@ -43,7 +43,7 @@ type setPasswordBody struct {
 func (m *Admin) setPassword(ctx context.Context, who Actor, p setPasswordBody) (auth.User, error) {
 	set := SetPasswordParams{UserID: p.UserID, Reason: p.Reason, Revision: p.Revision}
 	if err := json.Unmarshal(p.Password, &set.Password); err != nil {
-		return auth.User{}, m.kit.Invalid("password", "has to be a text, or null")
+		return auth.User{}, m.kit.Invalid("password", "must be a string, or null")
 	}
 	return m.SetPassword(ctx, who, set)
 }

@@ -17,8 +17,8 @@ import (
 
 // Operations that revoke sessions revoke those of the account alone, unless they concern
 // all accounts, and never the actor's own. Each change of the permissions of a role or an
-// account makes its access tokens stale at once, and revoking all sessions revokes the
-// tokens.
+// account, and each ban, makes its access tokens stale at once, and revoking all sessions
+// revokes the tokens.
 func TestSessionsAndTokensAfterwards(t *testing.T) {
 	t.Parallel()
 	type try struct {
@@ -96,7 +96,7 @@ func TestSessionsAndTokensAfterwards(t *testing.T) {
 	})
 	for _, list := range []struct{ got, want []string }{
 		{ends, []string{"DELETE /sessions/{id}", "DELETE /users/{id}/sessions", "POST /sessions/revoke", "POST /users/bulk", "POST /users/{id}/anonymize", "POST /users/{id}/ban", "POST /users/{id}/delete", "POST /users/{id}/password"}},
-		{tokens, []string{"DELETE /users/{id}/roles/{role}: token_stale", "PATCH /roles/{role}: token_stale", "POST /sessions/revoke: session_ended", "POST /users/bulk: token_stale", "POST /users/{id}/roles/{role}: token_stale", "PUT /users/{id}/roles: token_stale"}},
+		{tokens, []string{"DELETE /users/{id}/roles/{role}: token_stale", "PATCH /roles/{role}: token_stale", "POST /sessions/revoke: session_ended", "POST /users/bulk: token_stale", "POST /users/{id}/ban: token_stale", "POST /users/{id}/roles/{role}: token_stale", "PUT /users/{id}/roles: token_stale"}},
 	} {
 		if got := slices.Compact(slices.Sorted(slices.Values(list.got))); !slices.Equal(got, list.want) {
 			t.Errorf("%q, want %q", got, list.want)

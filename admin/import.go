@@ -32,16 +32,16 @@ const (
 	maxImportLine = 256 << 10 // bytes
 	maxImportRows = 1_000_000
 	maxImportSize = 4 << 30 // bytes of all lines, an int64
-	chunkBytes    = 1 << 20 // of the lines of a chunk, about
-	chunksAtOnce  = 10      // are passed to the store; fewer if they have chunkBytes together
-	importedRows  = 500     // of a chunk that creates its accounts in one step; any other has chunkRows
+	chunkBytes    = 1 << 20 // approximate size of a chunk
+	chunksAtOnce  = 10      // most chunks stored in one call; fewer if they have chunkBytes together
+	importedRows  = 500     // rows of a chunk that creates accounts in one step; any other has chunkRows
 )
 
 var (
 	opImportUsers = operation{pattern: "POST /users/import", permission: PermUsersImport, also: PermUsersRead, stepUp: true, streams: true, fails: []auth.Code{auth.CodeUnsupportedMediaType, auth.CodeBadJSON, auth.CodeRateLimited}}
 
-	// opImportOver is the update of an existing account by an import.
-	opImportOver = operation{pattern: opImportUsers.pattern, permission: PermUsersImport, also: PermUsersRead, against: managing}
+	// opImportRows creates the accounts of an import, or updates one.
+	opImportRows = operation{pattern: opImportUsers.pattern, permission: PermUsersImport, also: PermUsersRead, against: managing}
 
 	importJob = jobKind{name: "import", permission: func([]byte) string { return PermUsersImport }, also: PermUsersRead, plan: planImport}
 )
@@ -57,8 +57,7 @@ type ImportUsersParams struct {
 	Accepted bool `json:"accepted" query:"accepted"`
 }
 
-// importLine is a row that waits, with the id for its new account unless the row names
-// one.
+// importLine is a stored row. ID is for its new account; an id in the row replaces it.
 type importLine struct {
 	Row  int             `json:"row"`
 	ID   string          `json:"id"`
@@ -75,7 +74,7 @@ type importLine struct {
 // need auth.users.read, because the results report which accounts exist. No
 // message is sent, except the notices of changes by OnConflictUpdate. Lines have up to
 // 256 KiB, there are up to a million, and 4 GiB in all. Errors: CodeValidationFailed,
-// CodeBadJSON (rows broke off), CodeRateLimited (above 120 an hour), those of every
+// CodeBadJSON (the upload ended early), CodeRateLimited (above 120 an hour), those of every
 // operation.
 func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams, rows io.Reader) (string, error) {
 	switch p.OnConflict {
@@ -188,7 +187,7 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *store.Job, p Impo
 	return nil
 }
 
-// importRow is a line of an import.
+// importRow holds the decoded fields of a row.
 type importRow struct {
 	ID              string           `json:"id"`
 	Email           string           `json:"email"`
@@ -256,9 +255,8 @@ func planImport(ctx context.Context, m *Admin, j store.Job, input []byte) (chunk
 	return chunkWork{do: im.do, uniqueValues: im.uniqueValues()}, nil
 }
 
-// uniqueValues returns the values of the rows that must be unique among accounts. Chunks
-// depend on each other in nothing else, unless accounts are updated, or a hook of the
-// application decides.
+// uniqueValues returns the values of the rows that must be unique among accounts. It
+// returns nil (any value) if accounts are updated or a hook decides.
 func (im *importing) uniqueValues() map[string]bool {
 	if !im.kit.HasBulkImport() || im.params.OnConflict == OnConflictUpdate {
 		return nil
@@ -350,8 +348,7 @@ const mediaNDJSON = "application/x-ndjson"
 // uploadPause is the longest wait for a part of an upload.
 const uploadPause = 30 * time.Second
 
-// upload is a body that is read as a stream. It waits for a slow client, but not for
-// ever.
+// upload is a body that is read as a stream. Each read fails after uploadPause.
 type upload struct {
 	io.Reader
 	c *http.ResponseController

@@ -13,7 +13,7 @@ import (
 // account stays undecided, unless OnConflict is OnConflictError.
 func (im *importing) createAll(ctx context.Context, part string) error {
 	ctx = im.onlyOnce(ctx, part, true)
-	list, err := carryOut(ctx, im.Admin, im.who, opImportOver, "", auth.EventUserImported, func(t *attempt) (*[]rowResult, error) {
+	list, err := carryOut(ctx, im.Admin, im.who, opImportRows, "", auth.EventUserImported, func(t *attempt) (*[]rowResult, error) {
 		results := append([]rowResult(nil), im.results...)
 		err := im.create(ctx, t, results)
 		return &results, err

@@ -88,7 +88,7 @@ func (im *importing) wasUpdated(ctx context.Context, i int) (bool, error) {
 // every operation.
 func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 	row := im.rows[i]
-	_, err := carryOut(im.onlyOnce(ctx, fmt.Sprint("row ", im.results[i].Row), false), im.Admin, im.who, opImportOver, there.ID, auth.EventUserUpdated, func(t *attempt) (auth.User, error) {
+	_, err := carryOut(im.onlyOnce(ctx, fmt.Sprint("row ", im.results[i].Row), false), im.Admin, im.who, opImportRows, there.ID, auth.EventUserUpdated, func(t *attempt) (auth.User, error) {
 		t.changed("row", nil, im.results[i].Row)
 		patch, err := im.patch(ctx, t, row)
 		if err != nil {

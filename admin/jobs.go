@@ -33,7 +33,7 @@ const (
 type jobKind struct {
 	name       string
 	permission func(params []byte) string // of the operation that the job carries out
-	also       string                     // as of operation
+	also       string                     // a further permission; see operation.also
 
 	// plan checks a chunk by itself and changes nothing. It may run before the earlier
 	// chunks are done.
@@ -46,7 +46,7 @@ type chunkWork struct {
 	// by an outage the chunk is attempted again.
 	do func(ctx context.Context, who Actor, j store.Job) ([]rowResult, error)
 
-	// uniqueValues are those that do may find taken, or take; nil: any value.
+	// uniqueValues are the values that the function do may take or find taken; nil: any value.
 	uniqueValues map[string]bool
 }
 
@@ -78,12 +78,12 @@ func kindOf(j store.Job) (jobKind, bool) {
 // Results of a row.
 const (
 	resultDone    = "done"
-	resultSkipped = "skipped" // there was nothing to do, or the actor may not do it
+	resultSkipped = "skipped" // the account exists (OnConflictSkip), or is too strong for the actor
 	resultFailed  = "failed"
 )
 
-// rowResult is the result of one row of a job, or of one account of several. It is a line
-// of the answer to GET /jobs/{id}/results.
+// rowResult is the result of one row of a job, or of a bulk operation. It is a line of
+// the answer to GET /jobs/{id}/results.
 type rowResult struct {
 	Row     int       `json:"row,omitempty"` // of an import: the line, from 1
 	ID      string    `json:"id,omitempty"`  // of the account
@@ -158,7 +158,7 @@ func (m *Admin) Job(ctx context.Context, who Actor, id string) (Job, error) {
 	return Job{j.ID, j.Kind, j.State, j.Rows, j.Counts, j.CreatedAt, j.FinishedAt, j.ExpiresAt}, err
 }
 
-// JobResults writes the results of the rows that are done, in their order, one JSON
+// JobResults writes the results of the rows that are finished, in their order, one JSON
 // object a line. Errors as for Job, and the error of w.
 func (m *Admin) JobResults(ctx context.Context, who Actor, id string, w io.Writer) error {
 	j, err := m.mayReadJob(ctx, who, opJobResults, id)
@@ -226,8 +226,8 @@ func (a *acting) forJob() jobActor {
 	return jobActor{Kind: store.ActorSystem, Name: a.by.System}
 }
 
-// same reports whether two are the same actor. A job stores the permissions of an actor
-// whom only the application knows, so these have to be the same, too.
+// same reports whether two are the same actor. The stored permissions of an External actor
+// must be equal, too, because only the application knows them.
 func (a jobActor) same(o jobActor) bool {
 	if (a.External == nil) != (o.External == nil) || a.External != nil && !a.External.same(*o.External) {
 		return false
@@ -320,7 +320,6 @@ func (m *Admin) start(ctx context.Context, t *attempt, j store.Job) (string, err
 	return j.ID, nil
 }
 
-// wakeWorker wakes the worker of this process.
 func (m *Admin) wakeWorker() {
 	select {
 	case m.wake <- struct{}{}:

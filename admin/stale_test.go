@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -53,5 +54,37 @@ func TestStaleTokensAreRefreshed(t *testing.T) {
 		want(401, 401)
 		ada = o.renewed(ada)
 		want(200, 200)
+	})
+}
+
+// A ban takes effect on the application's own routes at once, in the process that carried it
+// out: an access token of the account is refused, and cannot be refreshed.
+func TestBanRefusesTokensAtOnce(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		for name, ban := range map[string]func(s *authtest.SignedIn){
+			"one": func(s *authtest.SignedIn) {
+				o.do(owner, "POST /users/"+s.User.ID+"/ban", `{"reason":"spam"}`).want(200)
+			},
+			"bulk": func(s *authtest.SignedIn) {
+				o.do(owner, "POST /users/bulk", `{"action":"ban","reason":"spam","ids":["`+s.User.ID+`"]}`).want(200)
+			},
+			"import": func(s *authtest.SignedIn) {
+				wantResults(t, o.imports(owner, "?on_conflict=update", `{"email":"`+s.User.Email+`","banned_until":"2030-01-01T00:00:00Z"}`), "done")
+			},
+		} {
+			ada := o.LoginAs(t, name+"@example.com")
+			if _, err := o.Verify(ada.AccessToken); err != nil {
+				t.Fatal(err)
+			}
+			ban(ada)
+			if _, err := o.Verify(ada.AccessToken); !errors.Is(err, auth.CodeTokenStale) {
+				t.Errorf("%s: %v, want %s", name, err, auth.CodeTokenStale)
+			}
+			if _, err := o.Refresh(t.Context(), auth.RefreshParams{RefreshToken: ada.RefreshToken}); err == nil {
+				t.Errorf("%s: refreshed", name)
+			}
+		}
 	})
 }

@@ -24,7 +24,7 @@ const (
 
 // StatsParams pick figures.
 type StatsParams struct {
-	From     time.Time      `query:"from"`     // cut to the interval; by default a day up to To by the hour, and 30 days by the day
+	From     time.Time      `query:"from"`     // rounded down to the interval; default 24 hours before To (hourly) or 30 days (daily)
 	To       time.Time      `query:"to"`       // by default now
 	Interval store.Interval `query:"interval"` // store.Hourly or store.Daily; by default the former for up to two days
 	Metrics  []store.Metric `query:"metrics"`  // none: all
@@ -38,8 +38,8 @@ type Stats struct {
 }
 
 // Stats returns counts of events, by the hour or day in UTC. Each instance adds its
-// counts every ten seconds, so the newest figures may lag by that much, and a crash loses
-// that much. Errors: CodeValidationFailed, and those of every operation.
+// counts every ten seconds, so figures are up to ten seconds old, and a crash loses up to
+// ten seconds of them. Errors: CodeValidationFailed, and those of every operation.
 func (m *Admin) Stats(ctx context.Context, who Actor, p StatsParams) (Stats, error) {
 	if _, err := m.reader(ctx, who, opStats); err != nil {
 		return Stats{}, err
@@ -124,7 +124,7 @@ type Figure struct {
 // Warning is something that an operator should look at.
 type Warning struct {
 	Code  string `json:"code"`  // see Warnings
-	Count int64  `json:"count"` // occurrences in the period
+	Count int64  `json:"count"` // occurrences in the period; see the constants for exceptions
 
 	Clocks []host.ClockDifference `json:"clocks,omitempty"` // of WarnClocksDiffer
 }

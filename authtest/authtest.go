@@ -246,7 +246,7 @@ func (e *Env) defined(tb testing.TB, names []string) (list []string) {
 	}
 	for _, name := range names {
 		if name != auth.RoleOwner && !slices.ContainsFunc(table.Roles, func(r store.RolePermissions) bool { return r.Name == name }) {
-			tb.Logf("authtest.Roles: nobody made the role %q, so that it permits nothing", name)
+			tb.Logf("authtest.Roles: the role %q does not exist and permits nothing", name)
 			continue
 		}
 		list = append(list, name)
@@ -254,7 +254,6 @@ func (e *Env) defined(tb testing.TB, names []string) (list []string) {
 	return list
 }
 
-// definePermissions defines a role's permissions.
 func (e *Env) definePermissions(tb testing.TB, role string, permissions []string) {
 	tb.Helper()
 	roles, ok := store.Capability[store.ProjectStore](e.Store)
@@ -268,7 +267,7 @@ func (e *Env) definePermissions(tb testing.TB, role string, permissions []string
 	host.Of(e).ReloadRoles()
 }
 
-// enrol gives a user who has just signed in, or who has to enrol first, a second factor.
+// enrol sets up a second factor for a user who has signed in, or whose sign-in waits for it.
 func (e *Env) enrol(tb testing.TB, email string, p auth.EnableTOTPParams) *auth.Tokens {
 	tb.Helper()
 	secret, err := host.Of(e).BeginTOTP(tb.Context(), auth.SessionRef{ID: p.SessionID, UserID: p.UserID}, p.MFAToken)
@@ -298,7 +297,7 @@ func (e *Env) nextCode(tb testing.TB, email string) string {
 	defer e.mu.Unlock()
 	codes := e.recovery[email]
 	if len(codes) == 0 {
-		tb.Fatalf("authtest: no recovery code of %s is left, or the second factor is not of AAL2", email)
+		tb.Fatalf("authtest: no recovery code of %s is left, or the second factor was not set up by AAL2", email)
 	}
 	e.recovery[email] = codes[1:]
 	return codes[0]

@@ -95,7 +95,7 @@ func load(ctx context.Context, cluster *pgtest.Server, name, hash string, users 
 	return url, err
 }
 
-// loadFloor adds the data of the floors: documents of a certain length, and sessions like
+// loadFloor adds the data of the baseline measurements: documents of a certain length, and sessions like
 // the library's.
 func loadFloor(ctx context.Context, url string, users, size int) error {
 	conn, err := pgx.Connect(ctx, url)
@@ -106,7 +106,7 @@ func loadFloor(ctx context.Context, url string, users, size int) error {
 	if _, err := conn.Exec(ctx, `create schema floor;
 		create table floor.documents (id uuid primary key, body text not null);
 		create table floor.sessions (like auth.sessions including all);
-		do $$ begin -- like leaves the room for updates in place out
+		do $$ begin -- like does not copy the fillfactor
 			execute (select format('alter table floor.sessions set (%s)', array_to_string(reloptions, ', ')) from pg_class where oid = 'auth.sessions'::regclass);
 		end $$;
 		insert into floor.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent)

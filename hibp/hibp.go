@@ -46,8 +46,8 @@ func WithURL(url string) Option { return func(c *Client) { c.url = strings.TrimS
 // WithTimeout limits one check; default 2 s.
 func WithTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = d } }
 
-// WithMinCount sets the number of leaks from which a password counts as breached; default
-// 1.
+// WithMinCount sets how often a password must occur in known leaks to count as breached;
+// default 1.
 func WithMinCount(n int) Option { return func(c *Client) { c.minCount = n } }
 
 // WithHTTPClient sets the client; the default is a new one.

@@ -7,7 +7,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ListInvitations scans all tokens, because memory is for tests and small services.
+// ListInvitations returns a page of invitations. It scans all tokens, because memory is for tests and small services.
 func (s *Store) ListInvitations(ctx context.Context, q store.InvitationQuery) ([]store.Token, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {

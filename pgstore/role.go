@@ -11,8 +11,8 @@ import (
 )
 
 // selectRoles reads the roles together with their revision. "limit 1" tells Postgres
-// that there is one revision. Without it, Postgres takes a table that was never
-// analysed for a long one, and compiles the join with all roles.
+// that there is one revision. Without it, Postgres assumes a never-analysed table to be
+// large and JIT-compiles the query.
 const selectRoles = `select v.revision, v.privileged, r.name, r.description, r.permissions, r.created_at, r.updated_at
 	from (select revision, privileged from auth.role_revision limit 1) v left join auth.roles r on true order by r.name collate "C"`
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Apple signs in with Apple accounts. privateKey is the .p8 file (PEM) of keyID; the
-// client secret is made from it for every request.
+// client secret is created from it for every request.
 //
 // https://developer.apple.com/documentation/signinwithapplerestapi and
 // https://developer.apple.com/documentation/signinwithapplejs/authorizationi/id_token

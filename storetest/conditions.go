@@ -21,7 +21,7 @@ type refusal struct {
 // conditions checks, at every method, that a change happens if all conditions hold, and not
 // at all if one does not.
 func conditions(has *bench) checks {
-	return merge(atDoors(has, refuses), checks{
+	return merge(atEveryMethod(has, refuses), checks{
 		"every method that changes something is known": func(b *bench) {
 			known, all := doors(), map[string]bool{}
 			for _, face := range faces() {
@@ -88,7 +88,7 @@ func inOrder(b *bench) {
 }
 
 // permissions checks, at every method, that a change happens if its conditions hold.
-func permissions(has *bench) checks { return atDoors(has, permits) }
+func permissions(has *bench) checks { return atEveryMethod(has, permits) }
 
 // refuses makes a call with each reason to refuse it.
 func refuses(b *bench, prepare func(*world) attempt) {

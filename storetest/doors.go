@@ -83,9 +83,9 @@ func changing(face reflect.Type) []string {
 	return names
 }
 
-// atDoors creates a check for each method of the store that takes a Change. A method that
+// atEveryMethod creates a check for each method of the store that takes a Change. A method that
 // is missing from the list fails.
-func atDoors(has *bench, check func(b *bench, prepare func(*world) attempt)) checks {
+func atEveryMethod(has *bench, check func(b *bench, prepare func(*world) attempt)) checks {
 	all, known := checks{}, doors()
 	for _, face := range faces() {
 		if found(has.under, face) == "none" {

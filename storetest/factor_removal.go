@@ -102,7 +102,7 @@ func factorRemoval() checks {
 					}
 					return err
 				}, store.ErrNotFound)
-				equal(b, "won of many at once", won, 1)
+				equal(b, "successful parallel calls", won, 1)
 				b.ok(b.delete(u.ID))
 			}
 		},

@@ -16,7 +16,7 @@ func once() *store.Idempotency {
 
 // idempotency checks, at every method, that a change happens once under a key.
 func idempotency(has *bench) checks {
-	return merge(atDoors(has, happensOnce), checks{
+	return merge(atEveryMethod(has, happensOnce), checks{
 		"of parallel changes under one key one wins": func(b *bench) {
 			for round := range 5 {
 				key := once()

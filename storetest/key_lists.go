@@ -94,7 +94,7 @@ func keyLists() checks {
 				_, err := b.project.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: next, IfRevision: &k.Revision})
 				return err
 			}, store.ErrStale)
-			equal(b, "won of many at once", won, 1)
+			equal(b, "successful parallel calls", won, 1)
 		},
 	}
 }

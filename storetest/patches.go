@@ -218,7 +218,7 @@ func patches() checks {
 				_, err := b.update(ids[i], store.UserPatch{Link: &store.Identity{ID: ids[i], Provider: "p", Subject: "s", CreatedAt: now}})
 				return err
 			}, store.ErrConflict)
-			equal(b, "won of many at once", won, 1)
+			equal(b, "successful parallel calls", won, 1)
 		},
 		"a patch revokes sessions and drops tokens": func(b *bench) {
 			u, other := b.user("ada@example.com"), b.user("eve@example.com")

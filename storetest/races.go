@@ -12,7 +12,7 @@ import (
 // races checks, at every method, that no change happens under an authority that ended
 // before.
 func races(has *bench) checks {
-	return merge(atDoors(has, neverAfterRevocation), checks{
+	return merge(atEveryMethod(has, neverAfterRevocation), checks{
 		"no change lands after its session was revoked": func(b *bench) {
 			u, actor := b.user(""), b.user("")
 			for round := range 100 {
@@ -73,7 +73,7 @@ func races(has *bench) checks {
 				_, err := b.UpdateUser(b.ctx(), c)
 				return err
 			})
-			equal(b, "won of many at once", won, parallel)
+			equal(b, "successful parallel calls", won, parallel)
 		},
 	})
 }

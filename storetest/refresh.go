@@ -178,7 +178,7 @@ func refresh() checks {
 					})
 					return err
 				}, store.ErrLimited)
-				equal(b.of("round %d", round), "won of many at once", won, want)
+				equal(b.of("round %d", round), "successful parallel calls", won, want)
 			}
 			for _, s := range all {
 				b.left(s.ID, now, 0)
@@ -192,7 +192,7 @@ func refresh() checks {
 				})
 				return err
 			}, store.ErrLimited)
-			equal(b, "won of many at once", won, min(5, parallel))
+			equal(b, "successful parallel calls", won, min(5, parallel))
 			b.left("k", now, max(0, 5-parallel))
 		},
 		"a session that lacks a required second factor does not advance": func(b *bench) {
@@ -260,7 +260,7 @@ func refresh() checks {
 				}
 				return err
 			})
-			equal(b, "won of many at once", won, parallel)
+			equal(b, "successful parallel calls", won, parallel)
 			got, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
 			equal(b, "Session.Counter", got.Counter, 1)

@@ -123,7 +123,7 @@ func replays() checks {
 				equal(b, "Session.Counter", got.Counter, 1)
 				return err
 			})
-			equal(b, "won of many at once", won, parallel)
+			equal(b, "successful parallel calls", won, parallel)
 			equal(b, "number of times that Replayed was called", told.Load(), 1)
 		},
 		"within grace of a late counter it may come again": func(b *bench) {

@@ -283,7 +283,7 @@ func sequenceChecks() checks {
 					sessions = append(sessions, s)
 					return err
 				})
-				need(b, "won of many at once", won, parallel)
+				need(b, "successful parallel calls", won, parallel)
 				all := passwords
 				for _, s := range sessions {
 					kept, _, err := b.Session(b.ctx(), s.ID, now)

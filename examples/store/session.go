@@ -11,7 +11,7 @@ import (
 
 func (s *session) live(now time.Time) bool { return !s.Revoked && now.Before(s.End()) }
 
-// addSession adds a session; onTrusted is the decided CreateSession.OnTrustedDevice.
+// addSession adds a session. onTrusted reports whether OnTrustedDevice applies.
 func (t *tx) addSession(sess store.Session, onTrusted bool) (store.User, error) {
 	c, ok := t.users[sess.UserID]
 	_, taken := t.sessions[sess.ID]
@@ -55,7 +55,8 @@ func (db *tables) session(id string, now time.Time) (pair[session], error) {
 	return pair[session]{sess, u}, nil
 }
 
-// AdvanceSession increments the counter, or revokes a session with an old counter.
+// AdvanceSession increments the counter. An old counter that Rotation.Repeats does not
+// accept revokes the session.
 func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Session, store.User, error) {
 	err := c.Check()
 	if err == nil {
@@ -100,7 +101,8 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Sess
 	return out.Of.Session, out.User, err
 }
 
-// AddAuthentication adds a proof to a session, in place of one of the same method.
+// AddAuthentication records an authentication and replaces an earlier one by the same
+// method.
 func (s *Store) AddAuthentication(ctx context.Context, c store.AddAuthentication) (store.Session, store.User, error) {
 	out, err := change(ctx, s, &c.Change, func(t *tx) (pair[session], error) {
 		found, err := t.session(c.SessionID, c.Now)
@@ -152,5 +154,3 @@ func (t *tx) revoke(userID string, f store.SessionFilter, now time.Time) []strin
 	slices.Sort(ended)
 	return ended
 }
-
-// ---- 3. Limits and maintenance ----

@@ -202,5 +202,5 @@ var Greeter = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("hello " + who))
 })
 
-// SameSite marks a request as sent by a page of the same origin.
-var SameSite = Header{"Sec-Fetch-Site", "same-origin"}
+// SameOrigin marks a request as sent by a page of the same origin.
+var SameOrigin = Header{"Sec-Fetch-Site", "same-origin"}

@@ -133,8 +133,8 @@ type Accounts interface {
 	RolesAskedFor() []string
 	// ReloadRoles makes this process read the table of roles again.
 	ReloadRoles()
-	// MarkStale makes this process reject the access tokens that a change of roles made
-	// stale. Other processes receive it from the feed. u is the changed user.
+	// MarkStale makes this process reject the access tokens that a change of roles or a ban
+	// made stale. Other processes receive it from the feed. u is the changed user.
 	MarkStale(u store.User)
 	// MarkRoleStale is MarkStale for all users with a role whose permissions changed. t is the
 	// changed table.

@@ -14,11 +14,11 @@ func headers() object {
 	}
 	return object{
 		"X-Request-Id":     header("Names the request in the log.", object{"type": "string"}),
-		"Cache-Control":    header("It is the caller's alone.", object{"const": "no-store"}),
+		"Cache-Control":    header("For the caller only.", object{"const": "no-store"}),
 		"Retry-After":      header("Whole seconds to wait.", object{"type": "string", "pattern": "^[1-9][0-9]*$"}),
 		"WWW-Authenticate": header("RFC 6750.", object{"type": "string", "pattern": "^Bearer"}),
-		"Allow":            header("The methods that the path takes.", object{"type": "string"}),
-		"Location":         header("Where to go on.", object{"type": "string"}),
+		"Allow":            header("The allowed methods.", object{"type": "string"}),
+		"Location":         header("The next URL.", object{"type": "string"}),
 	}
 }
 
@@ -41,29 +41,29 @@ func promises(status int) []string {
 func meaning(status int) string {
 	switch status {
 	case http.StatusBadRequest:
-		return "The request or what it carries is not valid."
+		return "The request is invalid."
 	case http.StatusUnauthorized:
 		return "Not authenticated."
 	case http.StatusForbidden:
 		return "Not allowed."
 	case http.StatusNotFound:
-		return "Not there, or switched off."
+		return "Not found, or switched off."
 	case http.StatusMethodNotAllowed:
-		return "The path takes other methods."
+		return "Method not allowed."
 	case http.StatusConflict:
-		return "Conflicts with what is there."
+		return "Conflicts with existing data."
 	case http.StatusRequestEntityTooLarge:
 		return "The body is too large."
 	case http.StatusUnsupportedMediaType:
-		return "The body is of a media type that is not taken."
+		return "Unsupported media type."
 	case http.StatusUnprocessableEntity:
-		return "Values are not right."
+		return "Validation failed."
 	case http.StatusTooManyRequests:
 		return "Too many attempts."
 	case http.StatusInternalServerError:
-		return "A fault of the server."
+		return "Internal server error."
 	case http.StatusBadGateway:
-		return "The provider did not answer as it should."
+		return "The provider returned an invalid response."
 	case http.StatusServiceUnavailable:
 		return "The service cannot answer right now."
 	}
@@ -127,7 +127,7 @@ func (b *builder) success(status int, r response) shareable {
 	}
 	h := headersOf(names...)
 	if r.Cache != "" {
-		h["Cache-Control"] = object{"required": true, "description": "The same for everybody.", "schema": object{"const": r.Cache}}
+		h["Cache-Control"] = object{"required": true, "description": "The same for all callers.", "schema": object{"const": r.Cache}}
 	}
 	o["headers"] = h
 	return shareable{name, o}
@@ -166,7 +166,7 @@ func (b *builder) limits(rt Route, p prose) string {
 		}
 		list = append(list, p.Limits[name]+" ("+name+")")
 	}
-	return " Limited are " + strings.Join(list, ", ") + "."
+	return " Rate limits: " + strings.Join(list, ", ") + "."
 }
 
 // failure returns the response of an error.
@@ -193,7 +193,7 @@ func (b *builder) head(rt Route, path string, op operation, p prose) object {
 	for _, status := range append(statuses, http.StatusOK) {
 		description := meaning(status)
 		if status == http.StatusOK {
-			description = "It is there."
+			description = "Found."
 		}
 		responses[strconv.Itoa(status)] = shareable{"Head" + statusName(status), object{"description": description, "headers": headersOf(promises(status)...)}}
 	}

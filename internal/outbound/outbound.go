@@ -1,6 +1,6 @@
-// Package outbound sends requests to other services within limits of time, size and
-// destination. Its errors contain nothing that a service sent, because a response may
-// echo a secret.
+// Package outbound sends requests to other services within limits of size and destination;
+// the context limits the time. Its errors contain nothing from a response, because a
+// response may echo a secret.
 package outbound
 
 import (

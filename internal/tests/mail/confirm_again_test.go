@@ -46,9 +46,9 @@ func cookiesOf(a *harness.Answer) []*http.Cookie {
 
 func (b *browser) post(path string, body any) *harness.Answer {
 	b.T.Helper()
-	h := []harness.Header{harness.SameSite, harness.Transport}
+	h := []harness.Header{harness.SameOrigin, harness.Transport}
 	if _, form := body.(string); form {
-		h = []harness.Header{harness.SameSite, harness.Form, harness.Browser}
+		h = []harness.Header{harness.SameOrigin, harness.Form, harness.Browser}
 	}
 	if len(b.cookies) > 0 {
 		h = append(h, b.header())
@@ -206,7 +206,7 @@ func TestLinkInTheSameBrowserLater(t *testing.T) {
 		b = newBrowser(harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{})))
 		b.post("/signup", harness.Credentials(harness.AdaMail, harness.GoodPassword)).Want(200)
 		b.post("/verify-email", map[string]any{"token": b.LinkToken(harness.AdaMail, auth.KindVerifyEmail)}).Want(200)
-		b.Do("PATCH", "/me", map[string]any{"email": fresh}, b.header(), harness.SameSite).Want(200)
+		b.Do("PATCH", "/me", map[string]any{"email": fresh}, b.header(), harness.SameOrigin).Want(200)
 		return b, b.LinkToken(fresh, auth.KindChangeEmail)
 	}
 	later := func(b *browser) {
@@ -292,7 +292,7 @@ func TestParallelSignUpsWithOneAddress(t *testing.T) {
 	for i := range browsers {
 		browsers[i] = newBrowser(w)
 		wg.Go(func() {
-			a := w.DoOn(w.Handler(), "POST", "/signup", harness.Credentials(harness.AdaMail, harness.GoodPassword), harness.Transport, harness.SameSite)
+			a := w.DoOn(w.Handler(), "POST", "/signup", harness.Credentials(harness.AdaMail, harness.GoodPassword), harness.Transport, harness.SameOrigin)
 			browsers[i].keep(a)
 		})
 	}

@@ -50,7 +50,7 @@ func signUpWith(t *testing.T, confirm auth.Switch, opts ...auth.Option) *signUp 
 	for _, c := range (&http.Response{Header: a.Header}).Cookies() {
 		pairs = append(pairs, c.Name+"="+c.Value)
 	}
-	s.cookies = []harness.Header{harness.Cookies(pairs...), harness.SameSite, harness.Browser}
+	s.cookies = []harness.Header{harness.Cookies(pairs...), harness.SameOrigin, harness.Browser}
 	w.Fired()
 	return s
 }
@@ -93,7 +93,7 @@ func TestSignUpIsNotConfirmedElsewhere(t *testing.T) {
 				s.Do("POST", "/verify-email", map[string]any{"token": s.token, "password": "wrong horse battery"}).Want(401, auth.CodeInvalidCredentials)
 				for _, a := range []*harness.Answer{
 					s.Do("GET", "/verify-email?token="+s.token, nil, harness.Browser).Want(200),
-					s.press("", harness.SameSite).Want(200),
+					s.press("", harness.SameOrigin).Want(200),
 				} {
 					page := string(a.Body)
 					i, j := strings.Index(page, "This wasn't me"), strings.Index(page, "That was me")
@@ -103,7 +103,7 @@ func TestSignUpIsNotConfirmedElsewhere(t *testing.T) {
 				}
 				s.WantEvents(auth.EventSignInFailed)
 				s.wantVerified(false)
-				if page := string(s.press("&password=wrong+horse+battery", harness.SameSite).Want(401).Body); !strings.Contains(page, `name="password"`) {
+				if page := string(s.press("&password=wrong+horse+battery", harness.SameOrigin).Want(401).Body); !strings.Contains(page, `name="password"`) {
 					t.Errorf("page %s", page)
 				}
 				s.wantVerified(false)
@@ -138,10 +138,10 @@ func TestSignUpIsConfirmedByItsOwner(t *testing.T) {
 			return s.Do("POST", "/verify-email", map[string]any{"token": s.token}, harness.Bearer(s.session.AccessToken))
 		}},
 		"the password on the phone": {auth.On, nil, func(s *signUp) *harness.Answer {
-			return s.press("&password=correct+horse+battery", harness.SameSite)
+			return s.press("&password=correct+horse+battery", harness.SameOrigin)
 		}},
 		"the password on the phone, without confirmation": {auth.Off, nil, func(s *signUp) *harness.Answer {
-			return s.press("&password=correct+horse+battery", harness.SameSite)
+			return s.press("&password=correct+horse+battery", harness.SameOrigin)
 		}},
 		"the password, on the application's page": {auth.On, nil, func(s *signUp) *harness.Answer {
 			return s.Do("POST", "/verify-email", map[string]any{"token": s.token, "password": harness.GoodPassword})

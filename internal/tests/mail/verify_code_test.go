@@ -75,7 +75,7 @@ func TestChangeOfAddressElsewhere(t *testing.T) {
 			w.Do("POST", "/verify-email", map[string]any{"token": token}, harness.Bearer(other.AccessToken)).Want(400, auth.CodeInvalidToken)
 			for _, a := range []*harness.Answer{
 				w.Do("GET", "/verify-email?token="+token, nil, harness.Browser).Want(200),
-				w.Do("POST", "/verify-email", "token="+token, harness.Form, harness.Browser, harness.SameSite).Want(200),
+				w.Do("POST", "/verify-email", "token="+token, harness.Form, harness.Browser, harness.SameOrigin).Want(200),
 			} {
 				page := string(a.Body)
 				if i, j := strings.Index(page, "This wasn't me"), strings.Index(page, "That was me"); i < 0 || j < i || !strings.Contains(page, "2026-") || strings.Contains(page, harness.AdaMail) {
@@ -109,12 +109,12 @@ func TestChangeOfAddressByItsOwner(t *testing.T) {
 		w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 		access, _ := w.InCookies(harness.AdaMail)
 		cookie := harness.Header{Name: "Cookie", Value: harness.AccessCookie + "=" + access}
-		w.Do("PATCH", "/me", map[string]any{"email": fresh}, cookie, harness.SameSite).Want(200)
+		w.Do("PATCH", "/me", map[string]any{"email": fresh}, cookie, harness.SameOrigin).Want(200)
 		token := w.LinkToken(fresh, auth.KindChangeEmail)
 		if page := string(w.Do("GET", "/verify-email?token="+token, nil, cookie, harness.Browser).Want(200).Body); !strings.Contains(page, "Yes, change it") {
 			t.Errorf("page %s", page)
 		}
-		w.Do("POST", "/verify-email", "token="+token, harness.Form, harness.Browser, cookie, harness.SameSite).Want(200)
+		w.Do("POST", "/verify-email", "token="+token, harness.Form, harness.Browser, cookie, harness.SameOrigin).Want(200)
 		if u, err := w.Store.User(t.Context(), store.ByEmail(fresh)); err != nil || !u.EmailVerified() {
 			t.Errorf("user %+v, %v", u, err)
 		}

@@ -482,7 +482,7 @@ func TestProviderSignUpIsConfirmedInItsBrowser(t *testing.T) {
 		auth.WithRedirectURLs("https://app.test/*"))
 	who := authtest.Person{Subject: "3", Email: "ada@example.com"}
 	press := func(v *harness.Visitor) string {
-		v.Do("POST", "/verify-email", "token="+w.LinkToken("ada@example.com", auth.KindVerifyEmail), harness.Form, harness.Browser, harness.SameSite).Want(200)
+		v.Do("POST", "/verify-email", "token="+w.LinkToken("ada@example.com", auth.KindVerifyEmail), harness.Form, harness.Browser, harness.SameOrigin).Want(200)
 		u, err := w.Store.User(t.Context(), store.ByEmail("ada@example.com"))
 		if err != nil {
 			t.Fatal(err)

@@ -186,9 +186,9 @@ func TestNewSays(t *testing.T) {
 		"WithAuditLog": auth.WithAuditLog(auth.AuditOptions{}),
 	} {
 		try(memstore.New(), "", append(slices.Clone(usual), o)...)
-		says := ": the store is no store.FactorStore, nor wraps one, which is needed for: second factors, recovery codes"
+		says := ": neither the store nor a store that it wraps implements store.FactorStore, needed for: second factors, recovery codes"
 		if option == "WithAuditLog" {
-			says = ": the store is no store.Journal, nor wraps one, which is needed for: audit log, messages that outlive the process, message log, package admin"
+			says = ": neither the store nor a store that it wraps implements store.Journal, needed for: audit log, messages that outlive the process, message log, package admin"
 		}
 		try(harness.PlainStore{Store: memstore.New()}, option+says, append(slices.Clone(usual), o)...)
 		try(nil, "a store is required: memstore.New() or another Store", append(slices.Clone(usual), o)...)

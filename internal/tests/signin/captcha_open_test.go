@@ -44,7 +44,7 @@ func TestMalformedCaptchaIsNoOutage(t *testing.T) {
 			post := func(token string) *harness.Answer {
 				n++
 				form := url.Values{"email": {fmt.Sprintf("ada%d@example.com", n)}, "captcha_token": {token}}
-				return w.Do("POST", "/forgot-password", form.Encode(), harness.Form, harness.SameSite, harness.Header{Name: "Accept", Value: "application/json"}, harness.FromAddress(n))
+				return w.Do("POST", "/forgot-password", form.Encode(), harness.Form, harness.SameOrigin, harness.Header{Name: "Accept", Value: "application/json"}, harness.FromAddress(n))
 			}
 			for _, token := range []string{"unreadable", "rejected", "too-large", "two\nlines", "nul\x00", "\xff", "é", strings.Repeat("x", 9000)} {
 				if a := post(token); a.Status != http.StatusUnprocessableEntity && a.Status != http.StatusBadRequest || strings.Contains(string(a.Body), "unavailable") {

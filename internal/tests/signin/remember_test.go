@@ -52,7 +52,7 @@ func TestRememberAcrossASignIn(t *testing.T) {
 		return body
 	}
 	opens := func(v *harness.Visitor, token string, more ...string) *harness.Answer {
-		return v.Do("POST", "/magic-link/verify", strings.Join(append([]string{"token=" + token}, more...), "&"), harness.Form, harness.SameSite)
+		return v.Do("POST", "/magic-link/verify", strings.Join(append([]string{"token=" + token}, more...), "&"), harness.Form, harness.SameOrigin)
 	}
 	ends := map[string]struct {
 		sign      func(v *harness.Visitor, query url.Values, body map[string]any) *harness.Answer
@@ -72,7 +72,7 @@ func TestRememberAcrossASignIn(t *testing.T) {
 				query = url.Values{"remember": {"on"}}
 			}
 			code := code(v.SignIn("google", harness.Ada, back+harness.ChallengeOf(harness.Verifier)+"&"+query.Encode()))
-			return v.Do("POST", "/exchange", "code="+code+"&code_verifier="+harness.Verifier, harness.Form, harness.SameSite)
+			return v.Do("POST", "/exchange", "code="+code+"&code_verifier="+harness.Verifier, harness.Form, harness.SameOrigin)
 		}, false},
 		"a provider's code that says yes": {func(v *harness.Visitor, query url.Values, _ map[string]any) *harness.Answer {
 			return exchange(v, code(v.SignIn("google", harness.Ada, back+harness.ChallengeOf(harness.Verifier)+"&"+query.Encode())), map[string]any{"remember": query.Get("remember") == "false"})
@@ -139,8 +139,8 @@ func TestRememberIsReadAtTheBeginning(t *testing.T) {
 	for fields, want := range map[string]bool{"": false, "&remember=on": true, "&remember=false": false} {
 		email := "box" + strings.Trim(fields, "&=") + "@example.com"
 		email = strings.ReplaceAll(email, "=", "-")
-		w.Do("POST", "/magic-link/send", "email="+email+fields, harness.Form, harness.SameSite).Want(200)
-		a := w.Do("POST", "/magic-link/verify", "token="+w.LinkToken(email, auth.KindMagicLink), harness.Form, harness.SameSite).Want(200)
+		w.Do("POST", "/magic-link/send", "email="+email+fields, harness.Form, harness.SameOrigin).Want(200)
+		a := w.Do("POST", "/magic-link/verify", "token="+w.LinkToken(email, auth.KindMagicLink), harness.Form, harness.SameOrigin).Want(200)
 		if lasts(a) != want {
 			t.Errorf("form %q: cookies %v", fields, a.SetCookies())
 		}
@@ -148,8 +148,8 @@ func TestRememberIsReadAtTheBeginning(t *testing.T) {
 	w.Do("GET", "/oauth/google?remember=maybe", nil).Want(422, auth.CodeValidationFailed)
 	w.Do("POST", "/magic-link/send", map[string]any{"email": harness.AdaMail, "remember": "maybe"}).Want(400, auth.CodeBadJSON)
 	token = w.MagicLink(harness.AdaMail, nil)
-	w.Do("POST", "/magic-link/verify", "token="+token+"&remember=maybe", harness.Form, harness.SameSite).Want(400)
-	w.Do("POST", "/magic-link/verify", "token="+token, harness.Form, harness.SameSite).Want(200) // it was not spent
+	w.Do("POST", "/magic-link/verify", "token="+token+"&remember=maybe", harness.Form, harness.SameOrigin).Want(400)
+	w.Do("POST", "/magic-link/verify", "token="+token, harness.Form, harness.SameOrigin).Want(200) // it was not spent
 
 	// An application that sets the cookies itself need not repeat the choice.
 	to, err := w.StartOAuth(t.Context(), auth.StartOAuthParams{Provider: "google", Browser: "hers", Remember: new(bool)})
@@ -162,10 +162,10 @@ func TestRememberIsReadAtTheBeginning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := w.Page(setsCookies(w, res.Tokens), "POST", "/", harness.SameSite).Want(200); lasts(a) {
+	if a := w.Page(setsCookies(w, res.Tokens), "POST", "/", harness.SameOrigin).Want(200); lasts(a) {
 		t.Errorf("cookies %v", a.SetCookies())
 	}
-	if a := w.Page(setsCookies(w, res.Tokens, auth.Remember(true)), "POST", "/", harness.SameSite).Want(200); !lasts(a) {
+	if a := w.Page(setsCookies(w, res.Tokens, auth.Remember(true)), "POST", "/", harness.SameOrigin).Want(200); !lasts(a) {
 		t.Errorf("cookies %v", a.SetCookies())
 	}
 }

@@ -21,7 +21,7 @@ func TestWhoeverIsSignedInIsNotAskedWhoseAccountItIs(t *testing.T) {
 	w, ada := cookieWorld(t)
 	eve := jarOf(w.Do("POST", "/signup", harness.Credentials("eve@example.com", harness.GoodPassword), harness.Transport).Want(200))
 	ended := jarOf(w.Do("POST", "/login", harness.Credentials("ada@example.com", harness.GoodPassword), harness.Transport).Want(200))
-	w.Do("POST", "/logout", nil, ended.sent(), harness.SameSite).Want(204)
+	w.Do("POST", "/logout", nil, ended.sent(), harness.SameOrigin).Want(204)
 	token := w.LinkToken("ada@example.com", auth.KindVerifyEmail)
 	for name, c := range map[string]struct {
 		cookies []harness.Header
@@ -38,7 +38,7 @@ func TestWhoeverIsSignedInIsNotAskedWhoseAccountItIs(t *testing.T) {
 			t.Errorf("%s: asks %v: %s", name, asks, page)
 		}
 	}
-	w.Do("POST", "/verify-email", "token="+token, harness.Form, harness.Browser, ada.sent(), harness.SameSite).Want(200)
+	w.Do("POST", "/verify-email", "token="+token, harness.Form, harness.Browser, ada.sent(), harness.SameOrigin).Want(200)
 	if !w.Alive(ada.access.Value) {
 		t.Error("the session ended")
 	}
@@ -63,7 +63,7 @@ func TestPageOfAFirstPasswordTellsOfNoDevices(t *testing.T) {
 			in := harness.Header{Name: "Accept-Language", Value: locale}
 			for what, a := range map[string]*harness.Answer{
 				"shown":       w.Do("GET", "/reset-password?token="+token, nil, harness.Browser, in).Want(200),
-				"shown again": w.Do("POST", "/reset-password", "token="+token+"&new_password=short", harness.Form, harness.Browser, harness.SameSite, in).Want(422),
+				"shown again": w.Do("POST", "/reset-password", "token="+token+"&new_password=short", harness.Form, harness.Browser, harness.SameOrigin, in).Want(422),
 			} {
 				if page := string(a.Body); strings.Contains(page, words) != tells || !strings.Contains(page, "new_password") {
 					t.Errorf("%s, %s: tells of devices %v: %s", what, locale, !tells, page)

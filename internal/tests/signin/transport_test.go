@@ -53,7 +53,7 @@ func TestTransportOfEveryRoute(t *testing.T) {
 
 		// By cookie: in, and out again in cookies.
 		j := fresh()
-		a := send(r.Body, j.sent(), harness.SameSite)
+		a := send(r.Body, j.sent(), harness.SameOrigin)
 		if inBody(a) {
 			t.Errorf("%s by cookie: tokens in the body: %s", pattern, a.Body)
 		}
@@ -65,7 +65,7 @@ func TestTransportOfEveryRoute(t *testing.T) {
 		}
 
 		// By bearer token: the cookies are not touched.
-		for what, more := range map[string][]harness.Header{"bearer": nil, "both": {fresh().sent(), harness.SameSite}} {
+		for what, more := range map[string][]harness.Header{"bearer": nil, "both": {fresh().sent(), harness.SameOrigin}} {
 			a = send(r.Body, append(more, harness.Bearer(fresh().access.Value))...)
 			none(a, what)
 			if needsOne && a.Status == 401 {
@@ -75,7 +75,7 @@ func TestTransportOfEveryRoute(t *testing.T) {
 
 		// A bearer token that is refused does not fall back to cookies.
 		j = fresh()
-		a = send(r.Body, harness.Bearer("x.y.z"), j.sent(), harness.SameSite)
+		a = send(r.Body, harness.Bearer("x.y.z"), j.sent(), harness.SameOrigin)
 		none(a, "a bad bearer token and good cookies")
 		if needsOne && a.Status != 401 && (pattern != "POST /refresh" || a.Status != 422) {
 			t.Errorf("%s with a bad bearer token and good cookies: %d %s", pattern, a.Status, a.Body)
@@ -83,7 +83,7 @@ func TestTransportOfEveryRoute(t *testing.T) {
 
 		// Two cookies of one name are none.
 		two := harness.Header{Name: "Cookie", Value: j.access.Name + "=" + j.access.Value + "; " + j.access.Name + "=x; " + j.refresh.Name + "=" + j.refresh.Value + "; " + j.refresh.Name + "=x"}
-		a = send(r.Body, two, harness.SameSite)
+		a = send(r.Body, two, harness.SameOrigin)
 		none(a, "two cookies of one name")
 		if needsOne && a.Status != 401 && (pattern != "POST /refresh" || a.Status != 422) {
 			t.Errorf("%s with two cookies of one name: %d %s", pattern, a.Status, a.Body)
@@ -126,11 +126,11 @@ func TestSignInsChooseTheirTransport(t *testing.T) {
 		cookies bool
 	}{
 		"JSON":                    {harness.Credentials("ada@example.com", harness.GoodPassword), nil, false},
-		"JSON of a browser":       {harness.Credentials("ada@example.com", harness.GoodPassword), []harness.Header{harness.Browser, harness.SameSite}, false},
+		"JSON of a browser":       {harness.Credentials("ada@example.com", harness.GoodPassword), []harness.Header{harness.Browser, harness.SameOrigin}, false},
 		"JSON, header":            {harness.Credentials("ada@example.com", harness.GoodPassword), []harness.Header{harness.Transport}, true},
 		"JSON, another transport": {harness.Credentials("ada@example.com", harness.GoodPassword), []harness.Header{{Name: "X-Session-Transport", Value: "Cookie"}}, false},
 		"form":                    {posted("email", "ada@example.com", "password", harness.GoodPassword), []harness.Header{harness.Form}, true},
-		"form of a browser":       {posted("email", "ada@example.com", "password", harness.GoodPassword), []harness.Header{harness.Form, harness.SameSite}, true},
+		"form of a browser":       {posted("email", "ada@example.com", "password", harness.GoodPassword), []harness.Header{harness.Form, harness.SameOrigin}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
@@ -191,7 +191,7 @@ func TestRemember(t *testing.T) {
 			}
 			for range 2 { // in place and by the endpoint
 				j := jarOf(a)
-				if a = w.Do("POST", "/refresh", nil, j.sent(), harness.SameSite).Want(200); kept(a) != c.want {
+				if a = w.Do("POST", "/refresh", nil, j.sent(), harness.SameOrigin).Want(200); kept(a) != c.want {
 					t.Errorf("refreshed: %v", a.SetCookies())
 				}
 				j.access.Value = "x" //nolint:gosec // as a browser sends it
@@ -199,15 +199,15 @@ func TestRemember(t *testing.T) {
 					t.Errorf("refreshed in place: %v", a.SetCookies())
 				}
 			}
-			setup := harness.DecodeAs[struct{ Secret string }](w.Do("POST", "/2fa/setup-totp", nil, jarOf(a).sent(), harness.SameSite).Want(200))
-			if a = w.Do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": w.Code(setup.Secret, 0)}, jarOf(a).sent(), harness.SameSite).Want(200); kept(a) != c.want {
+			setup := harness.DecodeAs[struct{ Secret string }](w.Do("POST", "/2fa/setup-totp", nil, jarOf(a).sent(), harness.SameOrigin).Want(200))
+			if a = w.Do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": w.Code(setup.Secret, 0)}, jarOf(a).sent(), harness.SameOrigin).Want(200); kept(a) != c.want {
 				t.Errorf("enrolled: %v", a.SetCookies())
 			}
 			w.Clock.Advance(90e9)
-			if a = w.Do("POST", "/2fa/verify", "totp_code="+w.Code(setup.Secret, 0), harness.Form, jarOf(a).sent(), harness.SameSite).Want(200); kept(a) != c.want {
+			if a = w.Do("POST", "/2fa/verify", "totp_code="+w.Code(setup.Secret, 0), harness.Form, jarOf(a).sent(), harness.SameOrigin).Want(200); kept(a) != c.want {
 				t.Errorf("stepped up by a form: %v", a.SetCookies())
 			}
-			cleared(w.Do("POST", "/logout", nil, jarOf(a).sent(), harness.SameSite).Want(204))
+			cleared(w.Do("POST", "/logout", nil, jarOf(a).sent(), harness.SameOrigin).Want(204))
 		})
 	}
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
@@ -255,7 +255,7 @@ func TestForms(t *testing.T) {
 		"a second factor's token": {"/2fa/verify", "mfa_token=x&totp_code=123456", harness.Header{}, 400, "invalid_token"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := w.Do("POST", c.path, c.body, harness.Form, c.accept, harness.SameSite).Want(c.status)
+			a := w.Do("POST", c.path, c.body, harness.Form, c.accept, harness.SameOrigin).Want(c.status)
 			got := string(a.Body)
 			if c.status == 303 {
 				got = a.Header.Get("Location")
@@ -269,12 +269,12 @@ func TestForms(t *testing.T) {
 		})
 	}
 	// Out again, by a button.
-	a := w.Do("POST", "/login", fields, harness.Form, harness.SameSite).Want(200)
-	out := cleared(w.Do("POST", "/logout", "return_to=/bye", harness.Form, jarOf(a).sent(), harness.SameSite).Want(303))
+	a := w.Do("POST", "/login", fields, harness.Form, harness.SameOrigin).Want(200)
+	out := cleared(w.Do("POST", "/logout", "return_to=/bye", harness.Form, jarOf(a).sent(), harness.SameOrigin).Want(303))
 	if out.Header.Get("Location") != "/bye" {
 		t.Errorf("header %v", out.Header)
 	}
-	says(w.Do("POST", "/logout", "", harness.Form, harness.Browser, jarOf(a).sent(), harness.SameSite).Want(200), "You are signed out")
+	says(w.Do("POST", "/logout", "", harness.Form, harness.Browser, jarOf(a).sent(), harness.SameOrigin).Want(200), "You are signed out")
 	// A form sends the API key in a field.
 	keyed := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}), auth.WithAPIKeys("pk_test_12345678"))
 	keyed.Do("POST", "/signup", fields, harness.Form).Want(401, auth.CodeInvalidAPIKey)
@@ -299,7 +299,7 @@ func TestSetCookies(t *testing.T) {
 		}
 	})
 	for target, want := range map[string]bool{"/signin": false, "/signin?remember": true} {
-		a := w.Page(h, "POST", target, harness.SameSite).Want(200)
+		a := w.Page(h, "POST", target, harness.SameOrigin).Want(200)
 		if j := jarOf(a); j.access == nil || j.refresh == nil || (j.refresh.MaxAge > 0) != want || len(a.Header.Values("Set-Cookie")) != 2 {
 			t.Errorf("%s: cookies %q", target, a.Header.Values("Set-Cookie"))
 		}
@@ -309,7 +309,7 @@ func TestSetCookies(t *testing.T) {
 		t.Errorf("cookies %v", a.SetCookies())
 	}
 	out := http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { w.ClearCookies(rw) })
-	cleared(w.Page(out, "POST", "/signout", harness.SameSite).Want(200))
+	cleared(w.Page(out, "POST", "/signout", harness.SameOrigin).Want(200))
 
 	without := harness.NewWorld(t)
 	ada := without.LoginAs(t, "ada@example.com")
@@ -336,7 +336,7 @@ func TestLinkBesideCookiesSetsNone(t *testing.T) {
 func TestBoundLinkSetsNoCookies(t *testing.T) {
 	w := harness.NewWorld(t, auth.WithCookies(auth.CookieOptions{}))
 	token := w.MagicLink("bob@example.com", map[string]any{"redirect_to": "https://app.test/in", "code_challenge": harness.ChallengeOf(harness.Verifier)})
-	a := w.Do("POST", "/magic-link/verify", "token="+token, harness.Form, harness.Browser, harness.SameSite).Want(303)
+	a := w.Do("POST", "/magic-link/verify", "token="+token, harness.Form, harness.Browser, harness.SameOrigin).Want(303)
 	code := a.Location().Query().Get("code")
 	if len(a.SetCookies()) > 0 || code == "" {
 		t.Fatalf("cookies %v, to %s", a.SetCookies(), a.Location())

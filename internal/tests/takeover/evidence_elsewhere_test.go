@@ -175,17 +175,17 @@ func elsewhere() map[string]func(w *harness.World, e evidence) *harness.Answer {
 	}
 	return map[string]func(w *harness.World, e evidence) *harness.Answer{
 		"none": func(w *harness.World, e evidence) *harness.Answer {
-			return w.Do("POST", e.path, form(e), harness.Form, harness.Browser, harness.SameSite)
+			return w.Do("POST", e.path, form(e), harness.Form, harness.Browser, harness.SameOrigin)
 		},
 		"none, by a program": func(w *harness.World, e evidence) *harness.Answer { return w.Do("POST", e.path, e.body) },
 		"another session": func(w *harness.World, e evidence) *harness.Answer {
 			return w.Do("POST", e.path, e.body, harness.Bearer(w.Member("other@example.com").AccessToken))
 		},
 		"another session, on the page": func(w *harness.World, e evidence) *harness.Answer {
-			return w.Do("POST", e.path, form(e), harness.Form, harness.Browser, harness.SameSite, harness.Bearer(w.Member("other@example.com").AccessToken))
+			return w.Do("POST", e.path, form(e), harness.Form, harness.Browser, harness.SameOrigin, harness.Bearer(w.Member("other@example.com").AccessToken))
 		},
 		"none, shows a code": func(w *harness.World, e evidence) *harness.Answer {
-			return w.Do("POST", e.path, form(e, "show_code", "1"), harness.Form, harness.Browser, harness.SameSite)
+			return w.Do("POST", e.path, form(e, "show_code", "1"), harness.Form, harness.Browser, harness.SameOrigin)
 		},
 		"opened by a program": func(w *harness.World, e evidence) *harness.Answer { return get(w, e) },
 		"opened":              func(w *harness.World, e evidence) *harness.Answer { return get(w, e, harness.Browser) },
