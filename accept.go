@@ -74,7 +74,7 @@ func (a *Auth) startClean(ctx context.Context, s cleanStart, p AcceptInvitationP
 			return r, err
 		}
 	}
-	out.takenOver = !s.verified()
+	out.takenOver = !s.verified() && !s.invitation.Invitation.Shown // a shown link verifies nothing
 	return r, nil
 }
 

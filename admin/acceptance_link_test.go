@@ -1,11 +1,15 @@
 package admin_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // A link to accept that was sent to a former address before the account accepted in another
@@ -38,6 +42,46 @@ func TestOldLinkToAcceptAfterRecovery(t *testing.T) {
 		s, err := o.accept(link)
 		if err == nil {
 			t.Errorf("the old link gave %v", o.powers(s))
+		}
+	})
+}
+
+// Operators need a second factor, so the page of an acceptance goes on to set one up.
+func TestAcceptanceOfAnOperatorGoesOnToTheFactor(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, inCookies()...)
+		o.LoginAs(t, "old@example.com")
+		for _, email := range []string{"old@example.com", "new@example.com"} {
+			_, err := o.adm.Invite(t.Context(), admin.System("test"), admin.InviteParams{Email: email, Roles: []string{admin.RoleAdmin}})
+			o.must(err)
+			b := o.browser()
+			b.open(o.Mail(t, email, auth.KindInvitation).Link)
+			b.press("password", password)
+			key := b.enrols()
+			b.press("do", "enable", "code", o.appCode(key))
+			b.shows(200, "recovery codes")
+			if got := b.signedIn(); got.AAL != store.LevelAAL2 || !slices.Contains(got.Roles, admin.RoleAdmin) {
+				t.Errorf("%s: signed in with %s, %v", email, got.AAL, got.Roles)
+			}
+		}
+	})
+}
+
+// The page after an acceptance by a link that was shown does not say that the address was
+// confirmed, because it was not.
+func TestShownAcceptanceConfirmsNothing(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, inCookies()...)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		id := o.do(owner, "POST /users", `{"email":"ada@example.com","password":"a first password","roles":["support"]}`).want(201).body["id"].(string)
+		b := o.browser()
+		b.open(o.do(owner, "POST /links", fmt.Sprintf(`{"type":"accept","user_id":%q}`, id)).want(201).body["url"].(string))
+		b.press("password", password)
+		key := b.enrols()
+		b.press("do", "enable", "code", o.appCode(key))
+		b.shows(200, "recovery codes")
+		if u := o.read(id); u.EmailVerified() || strings.Contains(b.body, "before your address was confirmed") {
+			t.Errorf("the page says that the address was confirmed: %s", b.body)
 		}
 	})
 }

@@ -495,27 +495,6 @@ func TestAcceptanceEndsWithFactor(t *testing.T) {
 	})
 }
 
-// Operators need a second factor, so the page of an acceptance goes on to set one up.
-func TestAcceptanceOfAnOperatorGoesOnToTheFactor(t *testing.T) {
-	onStores(t, func(t *testing.T, st auth.Store) {
-		o := newOffice(t, st, inCookies()...)
-		o.LoginAs(t, "old@example.com")
-		for _, email := range []string{"old@example.com", "new@example.com"} {
-			_, err := o.adm.Invite(t.Context(), admin.System("test"), admin.InviteParams{Email: email, Roles: []string{admin.RoleAdmin}})
-			o.must(err)
-			b := o.browser()
-			b.open(o.Mail(t, email, auth.KindInvitation).Link)
-			b.press("password", password)
-			key := b.enrols()
-			b.press("do", "enable", "code", o.appCode(key))
-			b.shows(200, "recovery codes")
-			if got := b.signedIn(); got.AAL != store.LevelAAL2 || !slices.Contains(got.Roles, admin.RoleAdmin) {
-				t.Errorf("%s: signed in with %s, %v", email, got.AAL, got.Roles)
-			}
-		}
-	})
-}
-
 // codesIn returns the recovery codes on a page.
 func codesIn(page string) []string {
 	var list []string

@@ -274,6 +274,9 @@ func userActions() []action {
 	}
 }
 
+// bulkDetails are the fields that a preview hands to the form which applies it.
+var bulkDetails = []string{"reason", "role", "type"}
+
 // bulkFields returns the selected users and the fields of the action.
 func bulkFields(v *visit) ([]field, error) {
 	from := v.r.URL.Query()
@@ -300,6 +303,11 @@ func bulkFields(v *visit) ([]field, error) {
 	if do == "" || do == "send" {
 		f = append(f, field{Name: "type", Label: v.t("Message"), Type: "select", Options: v.choices("", "None", "verify", "Address verification", "reset", "Password reset", "magic_link", "Sign-in link", "accept", "Link to accept permissions")})
 	}
+	for i := range f {
+		if slices.Contains(bulkDetails, f[i].Name) {
+			f[i].entered(from)
+		}
+	}
 	if len(from["ids"]) == 0 {
 		f[1].Hint = v.t("No users were selected: go back and tick some, or enter their IDs, one per line.")
 	}
@@ -324,6 +332,9 @@ func bulkResults(v *visit, o object) (*page, error) {
 		again := v.here(func(q url.Values) {
 			q.Set("action", v.form.Get("action"))
 			q["ids"] = strings.Fields(strings.Join(v.form["ids"], " "))
+			for _, name := range bulkDetails {
+				q.Set(name, v.form.Get(name))
+			}
 		})
 		p.Buttons = append(p.Buttons, link{Text: v.t("Go back and apply"), To: again})
 	}

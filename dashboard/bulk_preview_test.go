@@ -1,0 +1,38 @@
+package dashboard_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth/admin"
+)
+
+// Whoever goes on from the preview of an operation on several users applies what the
+// preview showed, without choosing the message, role and reason again.
+func TestPreviewIsApplied(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	u, err := o.adm.CreateUser(t.Context(), admin.System("test"), admin.CreateUserParams{Email: "new@example.com", EmailVerified: true, Roles: []string{"support"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := o.signedIn("owner@example.com")
+	for _, c := range []struct{ action, field, value string }{{"send", "type", "accept"}, {"add_role", "role", "auditor"}, {"ban", "reason", "spam"}} {
+		at := "/dashboard/users/bulk?" + url.Values{"action": {c.action}, "ids": {u.ID}}.Encode()
+		b.get(at)
+		form := b.form()
+		form.Set(c.field, c.value)
+		b.post(at, form)
+		b.want(200, "Preview", "1 done")
+		for _, l := range b.links() {
+			if strings.HasPrefix(l, "/dashboard/users/bulk?") {
+				b.get(l)
+				break
+			}
+		}
+		if form = b.form(); form.Get(c.field) != c.value {
+			t.Errorf("%s: %s is %q after the preview", c.action, c.field, form.Get(c.field))
+		}
+	}
+}
