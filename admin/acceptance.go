@@ -254,14 +254,19 @@ func viewWaiting(w *Waiting) *waitingView {
 	return &waitingView{optional(w.Address), orNever(w.Since), actorView{optional(string(w.By.Kind)), optional(w.By.ID), nil, optional(w.ByLabel)}}
 }
 
-// logWaiting logs how many accounts wait for an acceptance, for example because the
-// application has declared a permission privileged.
-func (m *Admin) logWaiting(ctx context.Context) error {
+// countWaiting counts the accounts that wait for an acceptance.
+func (m *Admin) countWaiting(ctx context.Context) (store.Total, error) {
 	table, err := m.project.Roles(ctx)
 	if err != nil {
-		return err
+		return store.Total{}, err
 	}
-	n, err := m.admin.CountUsers(ctx, store.UserQuery{Waiting: m.kit.OperatorRoles(table), Now: m.kit.Now(), Limit: 1})
+	return m.admin.CountUsers(ctx, store.UserQuery{Waiting: m.kit.OperatorRoles(table), Now: m.kit.Now(), Limit: 1})
+}
+
+// logWaiting logs how many accounts wait, for example because the application has declared
+// a permission privileged.
+func (m *Admin) logWaiting(ctx context.Context) error {
+	n, err := m.countWaiting(ctx)
 	if err == nil && n.N > 0 {
 		m.kit.Log().InfoContext(ctx, "admin: accounts have permissions of operators that their holders have not accepted, and cannot use them; GET /admin/users?status=waiting lists them, and POST /admin/users/{id}/send with the type accept sends a link", "accounts", n.N)
 	}

@@ -133,10 +133,11 @@ type Warning struct {
 const (
 	WarnMessagesFailing = "messages_failing"
 	WarnLimitsHit       = "limits_hit"
-	WarnTokensReused    = "tokens_reused" //nolint:gosec // no credentials
-	WarnEventsLost      = "events_lost"   // from the audit log, by the answering instance, since it started
-	WarnKeysAgeing      = "keys_ageing"   // number of secret keys that are older than KeyAgeing, see Diagnostics
-	WarnClocksDiffer    = "clocks_differ" // number of clocks that differ from the answering instance's now, see Diagnostics
+	WarnTokensReused    = "tokens_reused"    //nolint:gosec // no credentials
+	WarnEventsLost      = "events_lost"      // from the audit log, by the answering instance, since it started
+	WarnKeysAgeing      = "keys_ageing"      // number of secret keys that are older than KeyAgeing, see Diagnostics
+	WarnAccountsWaiting = "accounts_waiting" // number of accounts whose holders have not accepted their operator permissions
+	WarnClocksDiffer    = "clocks_differ"    // number of clocks that differ from the answering instance's now, see Diagnostics
 )
 
 // Periods returns the periods that Overview accepts, by their names on the wire.
@@ -175,7 +176,12 @@ func (m *Admin) Overview(ctx context.Context, who Actor, p OverviewParams) (Over
 			sums[WarnKeysAgeing]++
 		}
 	}
-	for _, code := range []string{WarnMessagesFailing, WarnLimitsHit, WarnTokensReused, WarnEventsLost, WarnKeysAgeing} {
+	waiting, err := m.countWaiting(ctx)
+	if err != nil {
+		return Overview{}, m.kit.StoreError(err)
+	}
+	sums[WarnAccountsWaiting] = waiting.N
+	for _, code := range []string{WarnMessagesFailing, WarnLimitsHit, WarnTokensReused, WarnEventsLost, WarnKeysAgeing, WarnAccountsWaiting} {
 		if sums[code] > 0 {
 			o.Warnings = append(o.Warnings, Warning{Code: code, Count: sums[code]})
 		}

@@ -155,7 +155,7 @@ type ClockDifference struct {
 type OverviewWarning struct {
 	Clocks []ClockDifference `json:"clocks"` // Of clocks_differ.
 	// One of "messages_failing", "limits_hit", "tokens_reused", "events_lost",
-	// "keys_ageing", "clocks_differ".
+	// "keys_ageing", "accounts_waiting", "clocks_differ".
 	Code  string `json:"code"`
 	Count int    `json:"count"`
 }

@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,5 +35,22 @@ func TestPreviewIsApplied(t *testing.T) {
 		if form = b.form(); form.Get(c.field) != c.value {
 			t.Errorf("%s: %s is %q after the preview", c.action, c.field, form.Get(c.field))
 		}
+	}
+}
+
+// The overview tells an owner that accounts wait for their holders, and leads to them.
+func TestOverviewNamesWaitingAccounts(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	b := o.signedIn("owner@example.com")
+	if strings.Contains(b.text(), "have not accepted") {
+		t.Error("an account waits before there is one")
+	}
+	if _, err := o.adm.CreateUser(t.Context(), admin.System("test"), admin.CreateUserParams{Email: "new@example.com", EmailVerified: true, Roles: []string{"support"}}); err != nil {
+		t.Fatal(err)
+	}
+	b.get("/dashboard/")
+	if !strings.Contains(b.text(), "have not accepted their permissions yet (1)") || !slices.Contains(b.links(), "/dashboard/users?status=waiting") {
+		t.Errorf("the overview does not name the account that waits: %s", b.text())
 	}
 }

@@ -71,6 +71,8 @@ func (v *visit) warnings(o object) []block {
 		switch w.str("code") {
 		case "messages_failing":
 			b.Link = &link{Text: v.t("To the messages"), To: v.path("/messages?state=failed")}
+		case "accounts_waiting":
+			b.Link = &link{Text: v.t("To the users"), To: v.path("/users?status=waiting")}
 		case "keys_ageing":
 			b.Link = &link{Text: v.t("To the keys"), To: v.path("/keys")}
 		case "limits_hit":

@@ -74,7 +74,7 @@ export interface AdminOperations {
     warnings: ({
       /** Of clocks_differ. */
       clocks?: ClockDifference[];
-      code: "messages_failing" | "limits_hit" | "tokens_reused" | "events_lost" | "keys_ageing" | "clocks_differ";
+      code: "messages_failing" | "limits_hit" | "tokens_reused" | "events_lost" | "keys_ageing" | "accounts_waiting" | "clocks_differ";
       count: number;
     })[];
   }>>;
