@@ -1,7 +1,6 @@
 package authclient
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"log/slog"
@@ -12,13 +11,14 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/token"
 )
 
 // bareFeed is a feed without a connection, whose messages and failures a test supplies. log
 // holds its lines.
-func bareFeed(o RevocationOptions) (f *feed, log *bytes.Buffer) {
-	log = &bytes.Buffer{}
+func bareFeed(o RevocationOptions) (f *feed, log *harness.SyncBuffer) {
+	log = &harness.SyncBuffer{}
 	c := &config{log: slog.New(slog.NewTextHandler(log, nil)), now: time.Now, feed: &o}
 	return newFeed(c, token.NewRevocations(token.Options{}, time.Now), func() {}), log
 }
