@@ -126,6 +126,7 @@ type page struct {
 	ResetSent    bool           // disowned, secured: a link to choose a password was sent
 	CodesDropped bool           // secured: the recovery codes were removed; the next sign-in gets new ones
 	SignInTo     bool           // accept_invitation: the address has an account, and its owner has to sign in first
+	Unconfirmed  bool           // problem: a reset by an address that nobody confirmed
 	SignedIn     bool           // accept_invitation: the owner is signed in; first_owner: a user is signed in
 	NoPassword   bool           // accept_invitation: passwords are switched off; confirm_sign_up: or the account has none
 	Providers    []providerLink // accept_invitation
@@ -228,6 +229,9 @@ func (d *pageData) problemText() string {
 		return e.Message
 	}
 	key := "error." + string(e.Code)
+	if d.Unconfirmed {
+		return d.texts.Of("link.reset.unconfirmed")
+	}
 	if d.OfLink {
 		if _, ok := d.texts["link.problem."+string(e.Code)]; ok {
 			key = "link.problem." + string(e.Code)

@@ -156,7 +156,7 @@ func (a *Auth) showResetPage(w http.ResponseWriter, r *http.Request, status int,
 		return a.showProblem(w, r, err)
 	}
 	if _, err := a.resetUser(r.Context(), t, d); err != nil {
-		return a.showProblem(w, r, err)
+		return a.showResetProblem(w, r, err)
 	}
 	c, err := a.store.Credentials(r.Context(), store.ByID(t.UserID))
 	if err != nil {
@@ -180,9 +180,14 @@ func (a *Auth) handleResetPost(w http.ResponseWriter, r *http.Request) error {
 		return a.showResetPage(w, r, e.Status, form.Get("token"), page{Failure: e})
 	}
 	if err != nil {
-		return a.showProblem(w, r, err)
+		return a.showResetProblem(w, r, err)
 	}
 	return a.showDone(w, r, page{Done: "password_reset"}, d.RedirectTo)
+}
+
+// showResetProblem is showProblem with a text of its own for resetUser.
+func (a *Auth) showResetProblem(w http.ResponseWriter, r *http.Request, err error) error {
+	return a.showProblemOn(w, r, err, page{OfLink: true, Unconfirmed: errors.Is(err, CodeEmailNotVerified)})
 }
 
 // welcomeLife is the lifetime of the link in a welcome message that the application

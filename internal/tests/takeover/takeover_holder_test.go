@@ -3,6 +3,7 @@ package takeover_test
 import (
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,9 @@ func TestHolderForgetsThePassword(t *testing.T) {
 	w.Do("POST", "/forgot-password", map[string]any{"email": address}).Want(200)
 	body := map[string]any{"token": w.LinkToken(address, auth.KindResetPassword), "new_password": harness.OwnersPassword}
 	w.Do("POST", "/reset-password", body).Want(403, auth.CodeEmailNotVerified)
+	if shown := w.Page(w.Handler(), "GET", "/reset-password?token="+body["token"].(string), harness.Browser); shown.Status != 403 || !strings.Contains(string(shown.Body), "Nobody has confirmed this address") {
+		t.Errorf("the page: %d %s", shown.Status, shown.Body)
+	}
 	at := w.Clock.Now()
 	w.Patch(id, store.UserPatch{EmailVerifiedAt: &at})
 	w.Do("POST", "/reset-password", body).Want(200)
