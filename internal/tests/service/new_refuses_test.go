@@ -182,7 +182,7 @@ func TestMissingInterfacesAreNamed(t *testing.T) {
 		},
 	} {
 		_, face, _ := strings.Cut(face, ": ")
-		if err := do(); err == nil || !strings.Contains(err.Error(), "the store is no "+face) {
+		if err := do(); err == nil || !strings.Contains(err.Error(), "implements "+face) {
 			t.Errorf("%v, want it to name %s", err, face)
 		}
 	}
