@@ -42,8 +42,6 @@ func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeAttempt, with
 			return a.createByPhone(ctx, &in, g.to)
 		case err != nil:
 			return store.Redemption{}, storeFailed(err)
-		case u.Banned(a.now()):
-			return store.Redemption{}, fail(CodeUserBanned, nil)
 		}
 		root := rootPhone
 		if g.mailed {

@@ -29,9 +29,11 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (done string, re
 			c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
 			return store.Redemption{Change: c, Effect: store.Effect{UserID: u.ID}}, nil
 		}
-		r, _, err := a.ownVerification(ctx, u, rootEmail, Caller{})
-		freed = errors.Is(err, store.ErrStale) && hasHolder(u)
-		return r, err
+		if freed = hasHolder(u); freed {
+			return store.Redemption{}, a.detach(ctx, u, rootEmail)
+		}
+		r, _ := a.verificationRedemption(ctx, u, rootEmail, Caller{})
+		return r, nil
 	})
 	switch {
 	case freed && errors.Is(err, CodeInvalidToken): // the account lost the address, and the link with it

@@ -274,10 +274,7 @@ func (a *Auth) creatingInvited(ctx context.Context, d linkData, terms host.Terms
 // givingRoles returns the redemption of an invitation by the account's owner: within a
 // session of the account, or right after a provider verified the address.
 func (a *Auth) givingRoles(ctx context.Context, d linkData, terms host.Terms, u User, within Caller) (store.Redemption, error) {
-	switch {
-	case u.Banned(a.now()):
-		return store.Redemption{}, fail(CodeUserBanned, nil)
-	case d.Invitation.By.Kind == store.ActorUser && d.Invitation.By.ID == u.ID:
+	if d.Invitation.By.Kind == store.ActorUser && d.Invitation.By.ID == u.ID {
 		return store.Redemption{}, fail(CodeInvalidToken, errors.New("by the inviter"))
 	}
 	r, _, err := a.ownVerification(ctx, u, rootEmail, within, accepted(d, u, u.Roles))
@@ -293,9 +290,6 @@ func (a *Auth) givingRoles(ctx context.Context, d linkData, terms host.Terms, u 
 // address unverified. For an account without roles it has no condition on the revision,
 // so that an attacker who keeps changing the account cannot block the invited person.
 func (a *Auth) takeOverInvited(ctx context.Context, d linkData, terms host.Terms, u User, p AcceptInvitationParams) (store.Redemption, error) {
-	if u.Banned(a.now()) {
-		return store.Redemption{}, fail(CodeUserBanned, nil)
-	}
 	if err := a.maySetInvitedPassword(ctx, p); err != nil {
 		return store.Redemption{}, err
 	}

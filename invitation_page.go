@@ -183,7 +183,7 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 		}
 		a.setCookies(w, r, tokens, nil)
 		done.Done = doneSignedIn
-		if in.needsFactor && !in.user.MFAEnabled && a.totpOn(r.Context()) {
+		if in.needsFactor && in.within.SessionID == "" && !in.user.MFAEnabled && a.totpOn(r.Context()) {
 			s, u, err := a.liveSession(r.Context(), Caller{UserID: in.user.ID, SessionID: tokens.SessionID}, CodeSessionEnded)
 			if err == nil {
 				err = a.interruptSession(r.Context(), u, s)

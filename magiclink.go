@@ -173,8 +173,6 @@ func (a *Auth) useMagicLink(ctx context.Context, hash []byte, verifier string, w
 			return store.Redemption{}, storeFailed(err)
 		case t.UserID != "" && t.UserID != u.ID:
 			return store.Redemption{}, fail(CodeInvalidToken, errors.New("the address has moved to another account"))
-		case u.Banned(a.now()):
-			return store.Redemption{}, fail(CodeUserBanned, nil)
 		}
 		var r store.Redemption
 		r, takenOver, err = a.ownVerification(ctx, u, rootEmail, within)

@@ -150,7 +150,7 @@ func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, profile provider
 	case slices.ContainsFunc(u.Identities, is) && u.EmailVerified():
 		// The provider has given the address to another user since.
 		return u, fail(CodeAccountExists, errors.New("another identity of the provider is linked"))
-	case u.Banned(a.now()):
+	case u.Banned(a.now()) && (u.EmailVerified() || !hasHolder(u)):
 		return u, fail(CodeUserBanned, nil)
 	}
 	id := a.newIdentity(p, profile)

@@ -105,11 +105,15 @@ func purposesOfEmail() []store.Purpose {
 // ownVerification is verificationRedemption, except that outside of a session nobody takes
 // over an account whose other identifier is verified: that one's holder has the account, and
 // somebody else may have written the address that a mailbox's reader verifies. The account
-// loses it, and ownVerification returns ErrStale, so that the caller decides anew.
+// loses it, and ownVerification returns ErrStale, so that the caller decides anew. Errors:
+// CodeUserBanned.
 func (a *Auth) ownVerification(ctx context.Context, u User, by root, within Caller, more ...store.OutcomeEvent) (store.Redemption, bool, error) {
 	r, takenOver := a.verificationRedemption(ctx, u, by, within, more...)
-	if takenOver && hasHolder(u) {
+	switch {
+	case takenOver && hasHolder(u): // also if the account is banned: the ban is the holder's
 		return store.Redemption{}, false, a.detach(ctx, u, by)
+	case u.Banned(a.now()):
+		return store.Redemption{}, false, fail(CodeUserBanned, nil)
 	}
 	return r, takenOver, nil
 }

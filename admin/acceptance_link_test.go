@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
@@ -64,6 +65,24 @@ func TestAcceptanceOfAnOperatorGoesOnToTheFactor(t *testing.T) {
 				t.Errorf("%s: signed in with %s, %v", email, got.AAL, got.Roles)
 			}
 		}
+	})
+}
+
+// A session in which an operator accepts another role sets up no second factor: it may be
+// old, and somebody else's.
+func TestAcceptanceInASessionSetsUpNoFactor(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, inCookies()...)
+		o.LoginAs(t, "ada@example.com", authtest.Roles(admin.RoleSupport))
+		b := o.browser()
+		b.json("/login", `{"email":"ada@example.com","password":"`+authtest.Password+`"}`)
+		o.Clock.Advance(time.Hour)
+		b.json("/refresh", "")
+		_, err := o.adm.Invite(t.Context(), admin.System("test"), admin.InviteParams{Email: "ada@example.com", Roles: []string{admin.RoleAdmin}})
+		o.must(err)
+		b.open(o.Mail(t, "ada@example.com", auth.KindInvitation).Link)
+		b.press()
+		b.shows(200, "You are signed in")
 	})
 }
 

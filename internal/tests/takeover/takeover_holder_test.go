@@ -117,3 +117,24 @@ func TestHolderForgetsThePassword(t *testing.T) {
 	}
 	w.Do("POST", "/reset-password", map[string]any{"token": w.LinkToken("bob@example.com", auth.KindWelcome), "new_password": harness.OwnersPassword}).Want(200)
 }
+
+// A ban is the holder's: it does not keep a person out whose address or number the banned
+// account named unverified.
+func TestBannedAccountKeepsNoIdentifier(t *testing.T) {
+	for name, signIn := range map[string]func(w *harness.World) *harness.Answer{
+		"number": func(w *harness.World) *harness.Answer { return w.PostOTP(harness.PhoneNumber, w.NewCode("")) },
+		"address": func(w *harness.World) *harness.Answer {
+			w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink(harness.AdaMail, nil)}).Want(400, auth.CodeInvalidToken)
+			w.Clock.Advance(time.Hour)
+			return w.Do("POST", "/magic-link/verify", map[string]any{"token": w.MagicLink(harness.AdaMail, nil)})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := harness.NewWorld(t)
+			id := w.Imported(auth.ImportUserParams{Email: harness.AdaMail, Phone: harness.PhoneNumber, EmailVerified: name == "number", PhoneVerified: name == "address", BannedUntil: w.Clock.Now().Add(24 * time.Hour)}).ID
+			if s := signIn(w).Session(); s.User.ID == id {
+				t.Errorf("the banned account: %+v", s.User)
+			}
+		})
+	}
+}
