@@ -192,7 +192,7 @@ var errChecked = errors.New("the secret was checked")
 
 // isWrongSecret reports whether err means that a secret was checked and was wrong.
 func isWrongSecret(err error) bool {
-	for _, c := range []Code{CodeInvalidCredentials, CodeInvalidTOTPCode, CodeInvalidCode, CodeRateLimited} {
+	for _, c := range []Code{CodeInvalidCredentials, CodeInvalidTOTPCode, CodeInvalidPasskey, CodePasskeyRemoved, CodeInvalidCode, CodeRateLimited} {
 		if errors.Is(err, c) {
 			return true
 		}

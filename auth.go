@@ -181,6 +181,9 @@ func New(ctx context.Context, st Store, opts ...Option) (*Auth, error) {
 	if err := a.build(); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
+	if err := a.bindPasskeys(ctx); err != nil {
+		return nil, fmt.Errorf("auth.New: %w", err)
+	}
 	a.noteSetup(ctx)
 	a.background = journal.NewBackground(c.idle)
 	a.background.Run(a.sweep)
@@ -231,7 +234,11 @@ func (c *config) developing() *Inbox {
 		c.secrets = [][]byte{s}
 	}
 	if c.baseURL == nil {
-		c.baseURL, c.assumedURL = &url.URL{Scheme: "http", Host: "127.0.0.1:8080", Path: c.prefix}, true
+		host := "127.0.0.1:8080"
+		if c.passkeys != nil { // browsers create none for addresses
+			host = "localhost:8080"
+		}
+		c.baseURL, c.assumedURL = &url.URL{Scheme: "http", Host: host, Path: c.prefix}, true
 	}
 	for _, host := range []string{"localhost", "127.0.0.1", "[::1]"} {
 		c.redirects = append(c.redirects, redirect.Pattern{Scheme: "http", Host: host, Path: "/", Below: true})

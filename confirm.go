@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -10,12 +11,13 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-// ConfirmParams authenticate the caller of a session again: with the password, or
-// with a code of the second factor.
+// ConfirmParams authenticate the caller of a session again: with the password, with a
+// code of the second factor, or with a passkey.
 type ConfirmParams struct {
 	Caller
 	Password string
 	TOTPCode string
+	Passkey  json.RawMessage // an AuthenticationResponseJSON, see BeginPasskeyFactor
 }
 
 // Confirm records a new authentication on the caller's session. Operations that need
@@ -24,14 +26,17 @@ type ConfirmParams struct {
 // session to AAL2, as StepUp does; a password does not change the level. Failures count as
 // at a login.
 //
-// Errors: CodeValidationFailed (unless exactly one of the two is set),
-// CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled, CodeMethodDisabled
+// Errors: CodeValidationFailed (unless exactly one of them is set),
+// CodeInvalidCredentials, CodeInvalidTOTPCode, CodeInvalidPasskey, CodePasskeyRemoved, CodeMFANotEnabled, CodeMethodDisabled
 // (passwords are switched off), CodeRateLimited, CodeOverloaded, CodeSessionEnded,
 // CodeUserBanned; CodeMFARequired and CodeMFAEnrollmentRequired for a password in a session
 // that lacks a required second factor, as at Refresh.
 func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) (*Tokens, error) {
-	if (p.Password == "") == (p.TOTPCode == "") {
-		return nil, invalid("password", "or totp_code is required, one of them")
+	if boolCount(p.Password != "", p.TOTPCode != "", len(p.Passkey) > 0) != 1 {
+		return nil, invalid("password", "or totp_code or passkey is required, one of them")
+	}
+	if len(p.Passkey) > 0 {
+		return a.continueSession(ctx, p.Caller, factorCode{passkey: ownAssertion(p.Passkey, p.Caller)}, nil, EventSessionConfirmed)
 	}
 	if p.TOTPCode != "" {
 		return a.continueSession(ctx, p.Caller, factorCode{totp: p.TOTPCode}, nil, EventSessionConfirmed)
@@ -78,13 +83,14 @@ func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) (s Sessio
 
 func (a *Auth) handleConfirm(w http.ResponseWriter, r *http.Request) error {
 	var p struct {
-		Password string `json:"password"`
-		TOTPCode string `json:"totp_code"`
+		Password string          `json:"password"`
+		TOTPCode string          `json:"totp_code"`
+		Passkey  json.RawMessage `json:"passkey"`
 	}
 	if err := decode(r, &p); err != nil {
 		return err
 	}
-	tokens, err := a.Confirm(r.Context(), ConfirmParams{currentFrom(r.Context()).caller(), p.Password, p.TOTPCode})
+	tokens, err := a.Confirm(r.Context(), ConfirmParams{currentFrom(r.Context()).caller(), p.Password, p.TOTPCode, p.Passkey})
 	if err != nil {
 		return err
 	}

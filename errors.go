@@ -52,6 +52,11 @@ const (
 	CodeMFANotPending     Code = "mfa_not_pending"
 	CodeInvalidTOTPCode   Code = "invalid_totp_code"
 
+	CodeInvalidPasskey       Code = "invalid_passkey"
+	CodePasskeyRemoved       Code = "passkey_removed"
+	CodePasskeyNotFound      Code = "passkey_not_found"
+	CodePasskeyAlreadyExists Code = "passkey_already_exists"
+
 	CodeMFAEnrollmentRequired Code = "mfa_enrollment_required"
 	CodeCrossSiteRequest      Code = "cross_site_request"
 	CodeMethodDisabled        Code = "method_disabled"
@@ -91,32 +96,36 @@ var errorTable = map[Code]struct {
 	Status  int
 	Message string
 }{
-	CodeBadJSON:             {http.StatusBadRequest, "The request body is not the expected JSON."},
-	CodeInvalidToken:        {http.StatusBadRequest, "This link or token is not valid any more. Ask for a new one, or start again."},
-	CodeInvalidCode:         {http.StatusBadRequest, "The code is not right, or not valid any more. Check it, or ask for a new one."},
-	CodeBadCodeVerifier:     {http.StatusBadRequest, "The code verifier does not match the code challenge."},
-	CodeInvalidRefreshToken: {http.StatusBadRequest, "The refresh token is not valid."},
-	CodeRefreshTokenReused:  {http.StatusBadRequest, "The refresh token was used before. For safety the session has ended: sign in again."},
-	CodeSessionEnded:        {http.StatusUnauthorized, "The session has ended. Sign in again."},
-	CodeRedirectNotAllowed:  {http.StatusBadRequest, "The redirect address is not on the allow-list."},
-	CodeBadOAuthState:       {http.StatusBadRequest, "This sign-in is not valid any more, or began in another browser. Start again."},
-	CodeOAuthDenied:         {http.StatusBadRequest, "The sign-in was cancelled."},
-	CodeInvalidCredentials:  {http.StatusUnauthorized, "The credentials are not right."},
-	CodeMissingToken:        {http.StatusUnauthorized, "This needs an access token."},
-	CodeBadToken:            {http.StatusUnauthorized, "The access token is not valid."},
-	CodeTokenStale:          {http.StatusUnauthorized, "The permissions of this account have changed. Refresh the session and try again."},
-	CodeInvalidAPIKey:       {http.StatusUnauthorized, "This needs a valid API key."},
-	CodeReauthNeeded:        {http.StatusForbidden, "Sign in again to do this."},
-	CodeEmailNotVerified:    {http.StatusForbidden, "Confirm your e-mail address or phone number first, with the link or code that was sent to it."},
-	CodeUserBanned:          {http.StatusForbidden, "This account is suspended."},
-	CodeSignupDisabled:      {http.StatusForbidden, "Signing up is switched off."},
-	CodeMFARequired:         {http.StatusForbidden, "Enter the code of your second factor."},
-	CodeMFAEnforced:         {http.StatusForbidden, "A second factor is required here and cannot be switched off."},
-	CodeInsufficientAAL:     {http.StatusForbidden, "This needs your second factor."},
-	CodeMFAAlreadyEnabled:   {http.StatusConflict, "A second factor is switched on already."},
-	CodeMFANotEnabled:       {http.StatusConflict, "No second factor is switched on."},
-	CodeMFANotPending:       {http.StatusConflict, "Start setting up a second factor first."},
-	CodeInvalidTOTPCode:     {http.StatusUnprocessableEntity, "The code of your authenticator app is not right, or was used before."},
+	CodeBadJSON:              {http.StatusBadRequest, "The request body is not the expected JSON."},
+	CodeInvalidToken:         {http.StatusBadRequest, "This link or token is not valid any more. Ask for a new one, or start again."},
+	CodeInvalidCode:          {http.StatusBadRequest, "The code is not right, or not valid any more. Check it, or ask for a new one."},
+	CodeBadCodeVerifier:      {http.StatusBadRequest, "The code verifier does not match the code challenge."},
+	CodeInvalidRefreshToken:  {http.StatusBadRequest, "The refresh token is not valid."},
+	CodeRefreshTokenReused:   {http.StatusBadRequest, "The refresh token was used before. For safety the session has ended: sign in again."},
+	CodeSessionEnded:         {http.StatusUnauthorized, "The session has ended. Sign in again."},
+	CodeRedirectNotAllowed:   {http.StatusBadRequest, "The redirect address is not on the allow-list."},
+	CodeBadOAuthState:        {http.StatusBadRequest, "This sign-in is not valid any more, or began in another browser. Start again."},
+	CodeOAuthDenied:          {http.StatusBadRequest, "The sign-in was cancelled."},
+	CodeInvalidCredentials:   {http.StatusUnauthorized, "The credentials are not right."},
+	CodeMissingToken:         {http.StatusUnauthorized, "This needs an access token."},
+	CodeBadToken:             {http.StatusUnauthorized, "The access token is not valid."},
+	CodeTokenStale:           {http.StatusUnauthorized, "The permissions of this account have changed. Refresh the session and try again."},
+	CodeInvalidAPIKey:        {http.StatusUnauthorized, "This needs a valid API key."},
+	CodeReauthNeeded:         {http.StatusForbidden, "Sign in again to do this."},
+	CodeEmailNotVerified:     {http.StatusForbidden, "Confirm your e-mail address or phone number first, with the link or code that was sent to it."},
+	CodeUserBanned:           {http.StatusForbidden, "This account is suspended."},
+	CodeSignupDisabled:       {http.StatusForbidden, "Signing up is switched off."},
+	CodeMFARequired:          {http.StatusForbidden, "Enter the code of your second factor."},
+	CodeMFAEnforced:          {http.StatusForbidden, "A second factor is required here and cannot be switched off."},
+	CodeInsufficientAAL:      {http.StatusForbidden, "This needs your second factor."},
+	CodeMFAAlreadyEnabled:    {http.StatusConflict, "A second factor is switched on already."},
+	CodeMFANotEnabled:        {http.StatusConflict, "No second factor is switched on."},
+	CodeMFANotPending:        {http.StatusConflict, "Start setting up a second factor first."},
+	CodeInvalidPasskey:       {http.StatusUnprocessableEntity, "This passkey did not work. Try again, or use another way."},
+	CodePasskeyRemoved:       {http.StatusUnprocessableEntity, "This passkey was removed from its account. Delete it on your device, and use another way."},
+	CodePasskeyNotFound:      {http.StatusNotFound, "There is no such passkey."},
+	CodePasskeyAlreadyExists: {http.StatusConflict, "This passkey is registered already."},
+	CodeInvalidTOTPCode:      {http.StatusUnprocessableEntity, "The code of your authenticator app is not right, or was used before."},
 
 	CodeCrossSiteRequest:      {http.StatusForbidden, "This request comes from another site. Send it from a page of this one, or with a bearer token in place of cookies."},
 	CodeMFAEnrollmentRequired: {http.StatusForbidden, "Set up a second factor to continue."},

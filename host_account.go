@@ -276,7 +276,7 @@ func (k kit) PasswordPatch(ctx context.Context, u User, password *string) (store
 	return p, err
 }
 
-func (k kit) CanSignInWithout(ctx context.Context, c store.Credentials, provider string) bool {
+func (k kit) CanSignInWithout(ctx context.Context, c store.Credentials, provider string) (bool, error) {
 	return k.a.canSignInWithout(ctx, c, provider)
 }
 

@@ -50,6 +50,8 @@ type linkData struct {
 	Welcome    bool             `json:"welcome,omitempty"`    // of a link that the application sent
 	Opened     *opening         `json:"opened,omitempty"`     // exchange codes: the link to redeem, instead of an authentication
 
+	RPID string `json:"rp_id,omitempty"` // not of a link: see recordRPID
+
 	Remember *bool `json:"remember,omitempty"` // of a sign-in: the remember choice at its start
 }
 

@@ -32,6 +32,12 @@ func noticeOf(e EventType) (k Kind, ok bool) {
 		return KindIdentityLinked, true
 	case EventIdentityUnlinked:
 		return KindIdentityUnlinked, true
+	case EventPasskeyAdded:
+		return KindPasskeyAdded, true
+	case EventPasskeyRemoved:
+		return KindPasskeyRemoved, true
+	case EventPasskeyCounterNotIncreased:
+		return KindPasskeyCopied, true
 	case EventNewDevice:
 		return KindNewDevice, true
 	case EventUserDeleted:
@@ -66,6 +72,7 @@ func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events
 		c.Events = append(c.Events, e)
 		k, hasNotice := noticeOf(e.Event.Type)
 		switch {
+		case e.Event.Reason == reasonSynced: // counters say nothing about synced passkeys
 		case hasNotice && of.ID == "":
 			c.By = Authority{} // no store accepts it, so that the account cannot be forgotten in code
 		case k == KindAccountDeleted && !of.EmailVerified(): // prevents sign-ups and deletions that only cause mail to strangers

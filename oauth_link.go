@@ -317,8 +317,13 @@ func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error
 			return u, fail(CodeUnknownProvider, nil)
 		case i < 0:
 			return u, fail(CodeNotFound, nil)
-		case !a.canSignInWithout(ctx, creds, p.Provider):
-			return u, fail(CodeLastSignInMethod, nil)
+		}
+		can, err := a.canSignInWithout(ctx, creds, p.Provider)
+		if err == nil && !can {
+			err = fail(CodeLastSignInMethod, nil)
+		}
+		if err != nil {
+			return u, err
 		}
 		gone := store.ByIdentity(p.Provider, u.Identities[i].Subject)
 		c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: p.Provider}))
@@ -332,9 +337,23 @@ func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error
 // canSignInWithout reports whether a user could still sign in without a provider. A
 // mailed link does not count: often only that provider verified the email address, and
 // the user has never shown that they receive its mail.
-func (a *Auth) canSignInWithout(ctx context.Context, c store.Credentials, without string) bool {
+func (a *Auth) canSignInWithout(ctx context.Context, c store.Credentials, without string) (bool, error) {
+	if a.canSignInBy(ctx, c, without, 0) || !a.passkeysOn(ctx) {
+		return a.canSignInBy(ctx, c, without, 0), nil
+	}
+	list, err := a.factors.Factors(ctx, c.User.ID)
+	if err != nil {
+		return false, storeFailed(err)
+	}
+	return a.canSignInBy(ctx, c, without, len(passkeysOf(list.List))), nil
+}
+
+// canSignInBy is canSignInWithout for a number of passkeys.
+func (a *Auth) canSignInBy(ctx context.Context, c store.Credentials, without string, passkeys int) bool {
 	settings := a.Settings(ctx)
 	switch {
+	case passkeys > 0 && a.passkeysOn(ctx):
+		return true
 	case c.PasswordHash != "" && settings.Password.On():
 		return true
 	case c.User.PhoneVerified() && a.phoneOn(ctx):

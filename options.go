@@ -28,34 +28,34 @@ type Option func(*config)
 type config struct {
 	errs []error
 
-	secrets    [][]byte
-	baseURL    *url.URL
-	prefix     string
-	prefixed   bool   // by WithPrefix
-	publicPath string // what a proxy strips from the path of each request, or ""
-	assumedURL bool   // by WithDevMode
-	devMode    bool
-	idle       bool // WithoutBackground
-	log        *slog.Logger
-	now        func() time.Time
-	mailer     Mailer
-	sms        SMSSender
-	phone      PhoneOptions
-	mail       MailOptions
-	settings   Settings // of WithSettings: locked
-	passwords  PasswordOptions
-	tokens     TokenOptions
-	shared     [][]byte // of WithSharedSecret
-	signer     crypto.Signer
-	verifiers  []crypto.PublicKey
-	claims     []func(context.Context, User) (map[string]any, error)
-	hooks      []Hooks
-	captcha    *CaptchaOptions
-	providers  []provider.Provider
-	sessions   SessionOptions
-	mfa        MFAOptions
-	audit      AuditOptions
-
+	secrets        [][]byte
+	baseURL        *url.URL
+	prefix         string
+	prefixed       bool   // by WithPrefix
+	publicPath     string // what a proxy strips from the path of each request, or ""
+	assumedURL     bool   // by WithDevMode
+	devMode        bool
+	idle           bool // WithoutBackground
+	log            *slog.Logger
+	now            func() time.Time
+	mailer         Mailer
+	sms            SMSSender
+	phone          PhoneOptions
+	mail           MailOptions
+	settings       Settings // of WithSettings: locked
+	passwords      PasswordOptions
+	tokens         TokenOptions
+	shared         [][]byte // of WithSharedSecret
+	signer         crypto.Signer
+	verifiers      []crypto.PublicKey
+	claims         []func(context.Context, User) (map[string]any, error)
+	hooks          []Hooks
+	captcha        *CaptchaOptions
+	providers      []provider.Provider
+	sessions       SessionOptions
+	mfa            MFAOptions
+	audit          AuditOptions
+	passkeys       Passkeys
 	redirects      []redirect.Pattern
 	links          LinkOptions
 	apiKeys        []string

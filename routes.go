@@ -64,7 +64,10 @@ func (a *Auth) routes() []route {
 		// The errors of a session in the request for a link.
 		maybeWithin = []Code{CodeBadToken, CodeSessionEnded}
 		atProvider  = []Code{CodeUnknownProvider, CodeProviderError}
-		callback    = slices.Concat(firstSignIn, atProvider, []Code{
+		// The errors of adding a passkey, and of changing one.
+		addPasskey    = []Code{CodeMethodDisabled, CodeReauthNeeded, CodeInsufficientAAL, CodeEmailNotVerified, CodeTargetStronger}
+		changePasskey = []Code{CodeMethodDisabled, CodeReauthNeeded, CodeInsufficientAAL, CodeTargetStronger, CodePasskeyNotFound, CodeMFAEnforced}
+		callback      = slices.Concat(firstSignIn, atProvider, []Code{
 			CodeBadOAuthState, CodeOAuthDenied, CodeInvalidToken, CodeInvalidCode, CodeEmailNotVerified, CodeAccountExists, CodeIdentityAlreadyExists})
 	)
 	return []route{
@@ -130,6 +133,11 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /secure-account", access: keyed, handle: a.handleSecureAccount, form: a.handleSecurePost,
 			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists, CodeTargetStronger, CodeValidationFailed}},
 
+		{pattern: "POST /passkeys/sign-in/begin", access: keyed, whenOff: true, handle: a.handleBeginPasskeySignIn, errors: []Code{CodeMethodDisabled}},
+		{pattern: "POST /passkeys/sign-in/finish", access: keyed, whenOff: true, handle: a.handleFinishPasskeySignIn,
+			limits: []string{"CodesPerIP"},
+			errors: plus(signIn, CodeInvalidPasskey, CodePasskeyRemoved, CodeMethodDisabled, CodeValidationFailed)},
+
 		{pattern: "GET /me", access: signedIn, act: true, whenOff: true, handle: a.handleMe},
 		{pattern: "PATCH /me", access: signedIn, handle: a.handleUpdateMe,
 			limits: slices.Concat(texts, []string{"ProfileChangesPerUser"}), errors: []Code{CodeReauthNeeded, CodeEmailNotVerified, CodeTargetStronger, CodeMethodDisabled, CodeValidationFailed}},
@@ -142,7 +150,7 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /me/confirm", access: signedIn, whenOff: true, handle: a.handleConfirm,
 			limits: slices.Concat(wrongPasswords, []string{"FactorPerUser", "CodesPerIP"}),
 			errors: []Code{
-				CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled, CodeMFARequired, CodeMFAEnrollmentRequired,
+				CodeInvalidCredentials, CodeInvalidTOTPCode, CodeInvalidPasskey, CodePasskeyRemoved, CodeMFANotEnabled, CodeMFARequired, CodeMFAEnrollmentRequired,
 				CodeMethodDisabled, CodeValidationFailed, CodeOverloaded}},
 		{pattern: "GET /me/export", access: signedIn, handle: a.handleExport, errors: []Code{CodeReauthNeeded}},
 		{pattern: "POST /me/identities/{provider}", access: signedIn, handle: a.handleLinkIdentity,
@@ -150,21 +158,29 @@ func (a *Auth) routes() []route {
 			errors: plus(atProvider, CodeReauthNeeded, CodeEmailNotVerified, CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed)},
 		{pattern: "DELETE /me/identities/{provider}", access: signedIn, handle: a.handleUnlinkIdentity,
 			errors: []Code{CodeReauthNeeded, CodeUnknownProvider, CodeLastSignInMethod}},
+		{pattern: "GET /me/passkeys", access: signedIn, act: true, handle: a.handlePasskeys, errors: []Code{CodeMethodDisabled}},
+		{pattern: "POST /me/passkeys/begin", access: enrolling, whenOff: true, handle: a.handleBeginPasskey, errors: addPasskey},
+		{pattern: "POST /me/passkeys", access: enrolling, whenOff: true, handle: a.handleAddPasskey,
+			errors: plus(addPasskey, CodeInvalidPasskey, CodePasskeyAlreadyExists, CodeMFANotPending, CodeValidationFailed)},
+		{pattern: "PATCH /me/passkeys/{id}", access: signedIn, handle: a.handleChangePasskey, errors: plus(changePasskey, CodePreconditionFailed, CodeValidationFailed)},
+		{pattern: "DELETE /me/passkeys/{id}", access: signedIn, handle: a.handleRemovePasskey, errors: plus(changePasskey, CodeLastSignInMethod)},
 		{pattern: "GET /sessions", access: signedIn, act: true, handle: a.handleSessions},
 		{pattern: "DELETE /sessions", access: signedIn, handle: a.handleEndOtherSessions},
 		{pattern: "DELETE /sessions/{id}", access: signedIn, handle: a.handleEndSession, errors: []Code{CodeSessionNotFound}},
 
 		{pattern: "POST /2fa/setup-totp", access: enrolling, whenOff: true, handle: a.handleSetupTOTP,
-			errors: []Code{CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled, CodeTargetStronger}},
+			errors: []Code{CodeMethodDisabled, CodeReauthNeeded, CodeInsufficientAAL, CodeMFAAlreadyEnabled, CodeTargetStronger}},
 		{pattern: "POST /2fa/verify-and-enable", access: enrolling, whenOff: true, handle: a.handleEnableTOTP,
 			limits: []string{"FactorPerUser", "CodesPerIP"},
 			errors: []Code{
-				CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled, CodeTargetStronger, CodeMFANotPending, CodeInvalidTOTPCode, CodeValidationFailed}},
+				CodeMethodDisabled, CodeReauthNeeded, CodeInsufficientAAL, CodeMFAAlreadyEnabled, CodeTargetStronger, CodeMFANotPending, CodeInvalidTOTPCode, CodeValidationFailed}},
+		{pattern: "POST /2fa/passkey", access: keyed, whenOff: true, handle: a.handleBeginPasskeyFactor,
+			errors: []Code{CodeInvalidToken, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned, CodeMFANotEnabled, CodeMethodDisabled}},
 		{pattern: "POST /2fa/verify", access: keyed, whenOff: true, handle: a.handleVerifyMFA, done: doneSignedIn,
 			limits: wrongFactors,
 			errors: []Code{
 				CodeInvalidToken, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned, CodeMFANotEnabled,
-				CodeInvalidTOTPCode, CodeValidationFailed}},
+				CodeInvalidTOTPCode, CodeInvalidPasskey, CodePasskeyRemoved, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /2fa/disable", access: signedIn, handle: a.handleDisableTOTP,
 			limits: wrongFactors,
 			errors: []Code{CodeReauthNeeded, CodeMFAEnforced, CodeMFANotEnabled, CodeInvalidTOTPCode}},

@@ -50,6 +50,7 @@ type credentialRef struct {
 	Subject  string `json:"subject,omitempty"`
 	Email    string `json:"email,omitempty"`
 	Phone    string `json:"phone,omitempty"`
+	Passkey  string `json:"passkey,omitempty"`  // the id of the factor
 	Password []byte `json:"password,omitempty"` // SHA-256 of the stored hash that it was checked against
 
 	Joined int64 `json:"joined,omitempty"` // the sequence of an identity that joined the account in this sign-in
@@ -98,7 +99,7 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	if err := a.checkSignInAllowed(ctx, s.user); err != nil {
 		return nil, err
 	}
-	if s.waiting != nil || s.user.MFAEnabled && s.code != (factorCode{}) {
+	if s.waiting != nil || s.code.passkey != nil || s.user.MFAEnabled && s.code != (factorCode{}) {
 		return a.signInWithFactor(ctx, s)
 	}
 	sess, err := a.newSession(ctx, s.user.ID, s.amr, now), error(nil)
@@ -204,7 +205,11 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 			if err != nil {
 				return nil, err
 			}
-			if !s.by.isCurrent(c) {
+			has, err := a.stillHas(ctx, c, s.by)
+			if err != nil {
+				return nil, err
+			}
+			if !has {
 				return nil, fail(s.gone, errors.New("the credential of this sign-in was removed"))
 			}
 			u = c.User

@@ -40,6 +40,7 @@ type Settings struct {
 	MagicLink           Switch   // default On: sign-in links by email
 	Phone               Switch   // default On: codes by text message; they need an SMSSender
 	OAuth               Switch   // default On: sign-in with providers; identities can be unlinked in either position
+	Passkey             Switch   // default On; Off: nobody signs in with a passkey or adds one. Needs WithPasskeys
 	TOTP                Switch   // default On; Off: no new second factors; existing ones stay in force
 	MFARequired         Switch   // default Off; On: everybody needs a second factor
 	MFARequiredFor      []string // default none; holders of these roles need a second factor
@@ -118,6 +119,11 @@ var declaredSettings = []setting{
 		name: "oauth_enabled", label: "Providers",
 		description: "Sign-in with providers. Off: identities can still be unlinked.",
 		at:          func(s *Settings) any { return &s.OAuth }, def: is(On),
+	},
+	{
+		name: "passkey_enabled", label: "Passkeys",
+		description: "Sign-in with passkeys, and second factors that are passkeys. They need auth.WithPasskeys. Off: passkeys stay stored, and cannot be used or added.",
+		at:          func(s *Settings) any { return &s.Passkey }, def: is(On),
 	},
 	{
 		name: "totp_enabled", label: "Authenticator apps",
@@ -284,6 +290,7 @@ type EnabledMethods struct {
 	PhoneOTP  bool `json:"phone_otp"`
 	OAuth     bool `json:"oauth"`
 	TOTP      bool `json:"totp"`
+	Passkey   bool `json:"passkey"`
 }
 
 // PasswordSetting is the part of the password policy that forms show.
@@ -304,6 +311,7 @@ func (a *Auth) PublicSettings(ctx context.Context) PublicSettings {
 			PhoneOTP:  a.phoneOn(ctx),
 			OAuth:     len(a.providers) > 0 && s.OAuth.On(),
 			TOTP:      a.totpOn(ctx),
+			Passkey:   a.passkeysOn(ctx),
 		},
 		Providers:   a.providersOn(ctx),
 		MFARequired: s.MFARequired.On(),

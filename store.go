@@ -101,6 +101,10 @@ const (
 	EventInvitationAccepted    = store.EventInvitationAccepted
 	EventIdentityLinked        = store.EventIdentityLinked
 	EventIdentityUnlinked      = store.EventIdentityUnlinked
+	EventPasskeyAdded          = store.EventPasskeyAdded
+	EventPasskeyRemoved        = store.EventPasskeyRemoved
+
+	EventPasskeyCounterNotIncreased = store.EventPasskeyCounterNotIncreased
 )
 
 // The kinds of messages.
@@ -121,6 +125,9 @@ const (
 	KindManyFailedSignIns     = store.KindManyFailedSignIns
 	KindIdentityLinked        = store.KindIdentityLinked
 	KindIdentityUnlinked      = store.KindIdentityUnlinked
+	KindPasskeyAdded          = store.KindPasskeyAdded
+	KindPasskeyRemoved        = store.KindPasskeyRemoved
+	KindPasskeyCopied         = store.KindPasskeyCopied
 	KindPhoneChanged          = store.KindPhoneChanged
 	KindRecoveryCodeUsed      = store.KindRecoveryCodeUsed
 	KindRecoveryCodesReplaced = store.KindRecoveryCodesReplaced

@@ -29,7 +29,12 @@ const (
 // The change is conditional on the identifier being still unverified, which the store
 // checks with the user locked, and not on a revision. A stranger who keeps changing the
 // account therefore cannot lock its owner out.
-func takeOver(p *store.UserPatch) { p.DropCredentials = true }
+//
+// The account gets a new user handle, so that a stranger's passkeys do not name it.
+func takeOver(p *store.UserPatch) {
+	handle := newHandle()
+	p.DropCredentials, p.Handle = true, &handle
+}
 
 // verificationPatch returns the patch and the condition of a verification of the
 // account's email address or phone number. inside means within a live session of the

@@ -34,9 +34,11 @@ const (
 	methodRecovery = token.MethodRecovery
 )
 
-// factorNames are the methods of second factors: in the response of CodeMFARequired, and
-// wherever the methods of a session count.
-var factorNames = []string{methodTOTP, methodRecovery}
+// The methods of second factors: those by code, and all.
+var (
+	codeFactors = []string{methodTOTP, methodRecovery}
+	factorNames = append([]string{methodPasskey}, codeFactors...)
+)
 
 // isFactor reports whether a session's method is a second factor.
 func isFactor(m AMR) bool { return slices.Contains(factorNames, m.Method) }
@@ -168,6 +170,13 @@ func (a *Auth) withoutFactor(ctx context.Context, s signIn) (onTrusted bool, err
 // interruptSignIn interrupts a sign-in, or a session until it has a second factor. Its
 // error has a token that carries the first factor to /2fa/verify or to the enrolment.
 func (a *Auth) interruptSignIn(ctx context.Context, c Code, p store.Purpose, s signIn) error {
+	var kinds []string
+	if c == CodeMFARequired {
+		var err error
+		if kinds, err = a.factorsFor(ctx, s.user, s.by); err != nil {
+			return err
+		}
+	}
 	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Remember: s.remember, SessionID: s.within})
 	t.UserID = s.user.ID
 	err := a.putToken(ctx, byAuthentication(), t, ifCredentialsUnchanged(s.user))
@@ -179,16 +188,16 @@ func (a *Auth) interruptSignIn(ctx context.Context, c Code, p store.Purpose, s s
 	}
 	e := fail(c, nil)
 	e.MFAToken, e.ExpiresIn = secret, int(mfaLife/time.Second)
-	if c == CodeMFARequired {
-		e.Factors = slices.Clone(factorNames)
-	}
+	e.Factors = kinds
 	return e
 }
 
-// factorCode is the code of a second factor: one of totp and recovery.
+// factorCode is the code of a second factor, or its assertion: one of totp, recovery and
+// passkey.
 type factorCode struct {
 	totp, recovery string
-	disables       bool // the recovery code also removes the second factors
+	passkey        *assertedPasskey
+	removes        string // the recovery code also removes this factor
 }
 
 // factorUse is the use of a second factor's code, and the operation that it completes.
@@ -228,7 +237,10 @@ func (a *Auth) useFactor(ctx context.Context, f factorUse) (usedFactor, error) {
 	if a.factors == nil {
 		return usedFactor{}, fail(CodeInvalidTOTPCode, lacks[store.FactorStore]())
 	}
-	if f.code.recovery != "" {
+	switch {
+	case f.code.passkey != nil:
+		return a.usePasskey(ctx, f)
+	case f.code.recovery != "":
 		return a.useRecoveryCode(ctx, f)
 	}
 	for range attempts {
@@ -275,16 +287,16 @@ func (a *Auth) useTOTP(ctx context.Context, f factorUse) (usedFactor, error) {
 }
 
 // useRecoveryCode consumes a recovery code, also one that was created under a previous
-// secret, and removes the second factors in the same change if the code says so.
+// secret, and removes a factor in the same change if the code says so.
 func (a *Auth) useRecoveryCode(ctx context.Context, f factorUse) (usedFactor, error) {
 	hashes := a.keys.RecoveryCode(f.user.ID, address.Code(f.code.recovery))
 	events := []store.OutcomeEvent{done(Event{Type: EventRecoveryCodeUsed, UserID: f.user.ID})}
-	if f.code.disables {
+	if f.code.removes != "" {
 		events = append(events, done(Event{Type: EventMFADisabled, UserID: f.user.ID}))
 	}
 	used, err := a.consumeFactor(ctx, f, methodRecovery, events, func(c store.Change, done store.Completion) (store.FactorResult, error) {
-		if f.code.disables {
-			u, err := a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: f.user.ID, Recovery: hashes})
+		if f.code.removes != "" {
+			u, err := a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: f.user.ID, FactorID: f.code.removes, Recovery: hashes})
 			return store.FactorResult{User: u}, err
 		}
 		return a.factors.UseRecoveryCode(ctx, store.UseRecoveryCode{Change: c, UserID: f.user.ID, Hashes: hashes, Completion: done})
@@ -405,6 +417,9 @@ func (a *Auth) newRecoveryCodes(userID string) (codes []string, hashes [][]byte)
 // factorUse.complete.
 func (a *Auth) checkFactor(ctx context.Context, f factorUse) (usedFactor, error) {
 	u, c := f.user, f.code
+	if c.passkey != nil { // it cannot be guessed, and trying shall lock nobody out
+		return a.useFactor(ctx, f)
+	}
 	device, err := a.knownDevice(ctx, u.ID)
 	if err != nil {
 		return usedFactor{}, err

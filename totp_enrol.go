@@ -44,8 +44,8 @@ func (a *Auth) enrollee(ctx context.Context, by Caller, mfaToken string) (e enro
 		}
 	} else {
 		var me current
-		if me, err = a.actingLately(ctx, by); me.user.MFAEnabled && errors.Is(err, CodeReauthNeeded) {
-			err = nil // the operation then returns CodeMFAAlreadyEnabled
+		if me, err = a.actingLately(ctx, by); err == nil && me.user.MFAEnabled {
+			err = a.requireRecentFactor(by, me.session)
 		}
 		e = enrollee{user: me.user, session: me.session}
 	}
@@ -69,10 +69,14 @@ func (a *Auth) waitingToEnrol(ctx context.Context, mfaToken string) (enrollee, e
 		return enrollee{user: u, session: s, token: token}, err
 	}
 	c, err := a.store.Credentials(ctx, store.ByID(t.UserID))
+	if err != nil {
+		return enrollee{}, goneOr(CodeBadToken, err)
+	}
+	has, err := a.stillHas(ctx, c, d.By)
 	switch {
 	case err != nil:
-		return enrollee{}, goneOr(CodeBadToken, err)
-	case !d.By.isCurrent(c):
+		return enrollee{}, err
+	case !has:
 		return enrollee{}, fail(CodeBadToken, errors.New("the credential of this sign-in was removed"))
 	case c.User.Banned(a.now()):
 		return enrollee{}, fail(CodeUserBanned, nil)
@@ -102,6 +106,22 @@ func (a *Auth) SetupTOTP(ctx context.Context, p SetupTOTPParams) (*TOTPSetup, er
 	return a.describeTOTP(u, secret)
 }
 
+// requireNoTOTP returns CodeMFAAlreadyEnabled if the account has an authenticator app, also
+// to a session without a recent authentication.
+func (a *Auth) requireNoTOTP(ctx context.Context, e enrollee, err error) error {
+	if !e.user.MFAEnabled || err != nil && !errors.Is(err, CodeReauthNeeded) && !errors.Is(err, CodeInsufficientAAL) {
+		return err
+	}
+	apps, failed := a.totpFactors(ctx, e.user)
+	switch {
+	case failed != nil:
+		return failed
+	case len(apps) > 0:
+		return fail(CodeMFAAlreadyEnabled, nil)
+	}
+	return err
+}
+
 // beginTOTP is SetupTOTP without the forms for an authenticator app.
 func (a *Auth) beginTOTP(ctx context.Context, p SetupTOTPParams) (User, []byte, error) {
 	if a.factors == nil {
@@ -111,28 +131,34 @@ func (a *Auth) beginTOTP(ctx context.Context, p SetupTOTPParams) (User, []byte, 
 		return User{}, nil, fail(CodeMethodDisabled, nil)
 	}
 	e, err := a.enrollee(ctx, p.Caller, p.MFAToken)
-	if err != nil {
+	if err = a.requireNoTOTP(ctx, e, err); err != nil {
 		return User{}, nil, err
 	}
 	secret := make([]byte, totpSecret)
 	_, _ = rand.Read(secret) // never fails (crypto/rand)
-	authority := p.authority()
+	f := Factor{ID: a.newID(), UserID: e.user.ID, Kind: store.FactorTOTP, Required: true, Secret: a.keys.Seal(secret, []byte(e.user.ID))}
+	return e.user, secret, a.putFactor(ctx, p.Caller, e, f)
+}
+
+// putFactor stores a pending factor. Errors: CodeMFAAlreadyEnabled, CodeSessionEnded.
+func (a *Auth) putFactor(ctx context.Context, by Caller, e enrollee, f Factor) error {
+	authority := by.authority()
 	if e.token != nil {
 		authority = Authority{Token: e.token}
 	}
 	c := a.newChange(ctx, authority)
 	c.IfUsers = []UserAt{ifCredentialsUnchanged(e.user)}
-	f := Factor{ID: a.newID(), UserID: e.user.ID, Kind: store.FactorTOTP, Required: true, Secret: a.keys.Seal(secret, []byte(e.user.ID)), CreatedAt: c.Now}
-	err = a.factors.PutFactor(ctx, store.PutFactor{Change: c, Factor: f})
+	f.CreatedAt = c.Now
+	err := a.factors.PutFactor(ctx, store.PutFactor{Change: c, Factor: f})
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		return User{}, nil, fail(CodeMFAAlreadyEnabled, err)
+		return fail(CodeMFAAlreadyEnabled, err)
 	case errors.Is(err, store.ErrStale):
-		return User{}, nil, fail(CodeSessionEnded, err) // the account's credentials have changed; the user has to sign in again
+		return fail(CodeSessionEnded, err) // the account's credentials have changed; the user has to sign in again
 	case err != nil:
-		return User{}, nil, goneOr(CodeSessionEnded, err)
+		return goneOr(CodeSessionEnded, err)
 	}
-	return e.user, secret, nil
+	return nil
 }
 
 // describeTOTP returns a secret in the forms that authenticator apps read.
@@ -190,7 +216,7 @@ func (a *Auth) EnableTOTP(ctx context.Context, p EnableTOTPParams) (*EnabledTOTP
 		return nil, invalid("session_id", "is required")
 	}
 	e, err := a.enrollee(ctx, p.Caller, p.MFAToken)
-	if err != nil {
+	if err = a.requireNoTOTP(ctx, e, err); err != nil {
 		return nil, err
 	}
 	f, err := a.pendingTOTP(ctx, e.user.ID)
@@ -206,7 +232,7 @@ func (a *Auth) EnableTOTP(ctx context.Context, p EnableTOTPParams) (*EnabledTOTP
 			return nil, err
 		}
 	}
-	return a.enableTOTP(ctx, p.Caller, e, f, m)
+	return a.enableFactor(ctx, p.Caller, e, f, totpState(m.step), methodTOTP, done(Event{Type: EventMFAEnabled, UserID: e.user.ID, SessionID: e.session.ID}))
 }
 
 // pendingTOTP returns the factor that waits for its first code.
@@ -231,9 +257,10 @@ func (a *Auth) pendingTOTP(ctx context.Context, userID string) (Factor, error) {
 	return *pending, nil
 }
 
-func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, m match) (*EnabledTOTP, error) {
+// enableFactor enables a pending factor after its first use. A required one raises the
+// enrollee's session, or creates it, and comes with recovery codes if it is the first.
+func (a *Auth) enableFactor(ctx context.Context, by Caller, e enrollee, f Factor, state []byte, method string, events ...store.OutcomeEvent) (*EnabledTOTP, error) {
 	authority, s := by.authority(), e.session
-	events := []store.OutcomeEvent{done(Event{Type: EventMFAEnabled, UserID: e.user.ID, SessionID: s.ID})}
 	if e.token != nil {
 		authority = byAuthentication()
 	}
@@ -242,19 +269,28 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 	}
 	c := a.newChangeOf(ctx, authority, account{User: e.user}, events...)
 	c.IfUsers = []UserAt{ifCredentialsUnchanged(e.user)}
-	codes, hashes := a.newRecoveryCodes(e.user.ID)
-	amr := AMR{Method: methodTOTP, Timestamp: c.Now.Unix()}
-	var r store.FactorResult
+	var codes []string
+	var hashes [][]byte
+	if f.Required && !e.user.MFAEnabled {
+		codes, hashes = a.newRecoveryCodes(e.user.ID)
+	}
+	amr := AMR{Method: method, Timestamp: c.Now.Unix()}
+	r := store.FactorResult{Session: s}
 	_, err := a.makeSession(ctx, c, e.user, s, e.by.Joined, false, nil, func(c store.Change, on store.NewDevice) (_ User, err error) {
-		enable := store.EnableFactor{Change: c, UserID: e.user.ID, FactorID: f.ID, State: totpState(m.step), Recovery: hashes}
+		enable := store.EnableFactor{Change: c, UserID: e.user.ID, FactorID: f.ID, State: state, Recovery: hashes}
 		enable.Redeem = e.token
-		if !e.creates {
+		switch {
+		case !f.Required: // it changes nothing about the session
+		case !e.creates:
 			enable.Raise = &store.RaisedLevel{SessionID: s.ID, Method: amr}
-		} else {
+		default:
 			s.AAL, s.AMR = store.LevelAAL2, withAMR(e.session.AMR, amr)
 			enable.Create = &store.NewSession{Session: s, OnNewDevice: on}
 		}
 		r, err = a.factors.EnableFactor(ctx, enable)
+		if !f.Required {
+			r.Session = s
+		}
 		return r.User, err
 	})
 	switch {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/authmount/auth/store"
 )
@@ -17,7 +18,8 @@ type DisableTOTPParams struct {
 	RecoveryCode string
 }
 
-// DisableTOTP removes the second factor and the recovery codes. Errors:
+// DisableTOTP removes the authenticator app, and the recovery codes unless a passkey is a
+// second factor, too. Errors:
 // CodeMFANotEnabled, CodeMFAEnforced (the user must have a second factor; only the
 // application may remove it), CodeReauthNeeded, CodeInvalidTOTPCode, CodeRateLimited,
 // CodeSessionEnded, CodeUserBanned.
@@ -30,13 +32,23 @@ func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 		return err
 	}
 	u := me.user
-	switch {
-	case !u.MFAEnabled:
+	if !u.MFAEnabled {
 		return fail(CodeMFANotEnabled, nil)
-	case !p.application && a.mfaRequired(ctx, u):
+	}
+	list, err := a.factors.Factors(ctx, u.ID)
+	if err != nil {
+		return storeFailed(err)
+	}
+	i := slices.IndexFunc(list.List, func(f Factor) bool { return f.Enabled && f.Kind == store.FactorTOTP })
+	if i < 0 {
+		return fail(CodeMFANotEnabled, nil)
+	}
+	app, last := list.List[i].ID, !otherRequired(list.List, list.List[i].ID)
+	switch {
+	case !p.application && last && a.mfaRequired(ctx, u):
 		return fail(CodeMFAEnforced, nil)
 	case p.RecoveryCode != "": // consumed in the same step
-		_, err = a.checkFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{recovery: p.RecoveryCode, disables: true}})
+		_, err = a.checkFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{recovery: p.RecoveryCode, removes: app}})
 		return err
 	case p.TOTPCode != "":
 		_, err = a.checkFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{totp: p.TOTPCode}})
@@ -47,7 +59,7 @@ func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 		return err
 	}
 	c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventMFADisabled, UserID: p.UserID}))
-	if _, err := a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: p.UserID}); err != nil {
+	if _, err := a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: p.UserID, FactorID: app}); err != nil {
 		return goneOr(CodeMFANotEnabled, err)
 	}
 	a.committed(ctx, c, store.OutcomeDone, nil)
@@ -60,6 +72,7 @@ type VerifyMFAParams struct {
 	MFAToken     string
 	TOTPCode     string
 	RecoveryCode string
+	Passkey      json.RawMessage // instead of a code: an AuthenticationResponseJSON, see BeginPasskeyFactor
 
 	// TrustDevice omits the second factor on this device for MFAOptions.TrustDevices.
 	// It is ignored unless that option is set, TOTPCode is right, and the client
@@ -77,15 +90,22 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 		return nil, err
 	}
 	waiting := &store.TokenRef{Purpose: store.PurposeMFA, Hash: t.Hash}
-	code := factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode}
+	code := factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode, passkey: factorAssertion(p.Passkey, boundTo(Caller{}, waiting))}
+	if code.passkey != nil {
+		code.passkey.not, code.passkey.fresh = d.By.Passkey, true
+	}
 	if d.SessionID != "" {
 		return a.continueSession(ctx, Caller{UserID: t.UserID, SessionID: d.SessionID}, code, waiting)
 	}
 	c, err := a.store.Credentials(ctx, store.ByID(t.UserID))
+	if err != nil {
+		return nil, linkFailed(err)
+	}
+	has, err := a.stillHas(ctx, c, d.By)
 	switch {
 	case err != nil:
-		return nil, linkFailed(err)
-	case !d.By.isCurrent(c):
+		return nil, err
+	case !has:
 		return nil, fail(CodeInvalidToken, errors.New("the credential of this sign-in was removed"))
 	case c.User.Banned(a.now()):
 		return nil, fail(CodeUserBanned, nil) // before a code is consumed
@@ -100,13 +120,14 @@ type StepUpParams struct {
 	Caller
 	TOTPCode     string
 	RecoveryCode string
+	Passkey      json.RawMessage // as in VerifyMFAParams
 }
 
 // StepUp raises the caller's session to AAL2 with a second factor. Errors:
 // CodeMFANotEnabled, CodeInvalidTOTPCode, CodeRateLimited, CodeSessionEnded,
 // CodeUserBanned.
 func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
-	return a.continueSession(ctx, p.Caller, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode}, nil)
+	return a.continueSession(ctx, p.Caller, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode, passkey: ownAssertion(p.Passkey, p.Caller)}, nil)
 }
 
 // continueSession is raiseSession that returns the session's tokens. It consumes the token
@@ -126,12 +147,15 @@ func (a *Auth) continueSession(ctx context.Context, by Caller, code factorCode, 
 // raiseSession consumes a second factor and raises the caller's session to AAL2 in the
 // same change, which records an event of each of types.
 func (a *Auth) raiseSession(ctx context.Context, by Caller, code factorCode, waiting *store.TokenRef, types ...EventType) (usedFactor, error) {
-	_, u, err := a.liveSession(ctx, by, CodeSessionEnded)
-	if err == nil && !u.MFAEnabled {
+	s, u, err := a.liveSession(ctx, by, CodeSessionEnded)
+	if err == nil && !u.MFAEnabled && code.passkey == nil {
 		err = fail(CodeMFANotEnabled, nil)
 	}
 	if err != nil {
 		return usedFactor{}, err
+	}
+	if code.passkey != nil {
+		code.passkey.fresh = slices.ContainsFunc(s.AMR, func(m AMR) bool { return m.Method != methodPasskey })
 	}
 	use := factorUse{by: by.authority(), user: u, code: code}
 	if waiting != nil {
@@ -264,16 +288,17 @@ func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {
 
 func (a *Auth) handleVerifyMFA(w http.ResponseWriter, r *http.Request) error {
 	var p struct {
-		MFAToken     string `json:"mfa_token"`
-		TOTPCode     string `json:"totp_code"`
-		RecoveryCode string `json:"recovery_code"`
-		TrustDevice  bool   `json:"trust_device"`
+		MFAToken     string          `json:"mfa_token"`
+		TOTPCode     string          `json:"totp_code"`
+		RecoveryCode string          `json:"recovery_code"`
+		Passkey      json.RawMessage `json:"passkey"`
+		TrustDevice  bool            `json:"trust_device"`
 	}
 	if err := decode(r, &p); err != nil {
 		return err
 	}
-	if (p.TOTPCode == "") == (p.RecoveryCode == "") {
-		return invalid("totp_code", "or recovery_code is required, one of them")
+	if given := boolCount(p.TOTPCode != "", p.RecoveryCode != "", len(p.Passkey) > 0); given != 1 {
+		return invalid("totp_code", "or recovery_code or passkey is required, one of them")
 	}
 	var tokens *Tokens
 	var err error
@@ -284,7 +309,7 @@ func (a *Auth) handleVerifyMFA(w http.ResponseWriter, r *http.Request) error {
 		if me, err = a.live(r); err != nil {
 			return err
 		}
-		tokens, err = a.StepUp(r.Context(), StepUpParams{me.caller(), p.TOTPCode, p.RecoveryCode})
+		tokens, err = a.StepUp(r.Context(), StepUpParams{me.caller(), p.TOTPCode, p.RecoveryCode, p.Passkey})
 	}
 	if err != nil {
 		return err

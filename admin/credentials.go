@@ -166,7 +166,9 @@ func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.Use
 		if err != nil {
 			return auth.User{}, err
 		}
-		if !p.Force && !m.kit.CanSignInWithout(ctx, c, removed.Provider) {
+		if can, err := m.kit.CanSignInWithout(ctx, c, removed.Provider); err != nil {
+			return auth.User{}, err
+		} else if !p.Force && !can {
 			return auth.User{}, m.fail(auth.CodeLastSignInMethod, nil)
 		}
 		m.editEvent(ctx, t, func(e *auth.Event) { e.Provider = removed.Provider })

@@ -88,7 +88,7 @@ func build(a *auth.Auth, o Options, jar *host.Jar) (*Pages, error) {
 	if p.home == "" {
 		p.home = p.site.PublicPath + "/"
 	}
-	p.look = webpage.Look{Brand: o.Brand, Logo: o.Logo, Accent: o.Accent, Home: p.home, SignIn: p.path("/sign-in"), Factor: p.path("/second-factor")}
+	p.look = webpage.Look{Brand: o.Brand, Logo: o.Logo, Accent: o.Accent, Home: p.home, SignIn: p.path("/sign-in"), Account: p.path("/"), Factor: p.path("/second-factor")}
 	if p.look.Brand == "" {
 		p.look.Brand = p.site.App
 	}

@@ -70,6 +70,10 @@ const (
 
 	EventIdentityLinked   EventType = "identity.linked"
 	EventIdentityUnlinked EventType = "identity.unlinked"
+
+	EventPasskeyAdded               EventType = "passkey.added"
+	EventPasskeyRemoved             EventType = "passkey.removed"
+	EventPasskeyCounterNotIncreased EventType = "passkey.counter_not_increased" // the passkey may have been copied
 )
 
 // Event is something that has happened, recorded after the commit. It contains no secrets,

@@ -25,6 +25,9 @@ const (
 
 	KindIdentityLinked   Kind = "identity_linked"   // notice
 	KindIdentityUnlinked Kind = "identity_unlinked" // notice
+	KindPasskeyAdded     Kind = "passkey_added"     // notice
+	KindPasskeyRemoved   Kind = "passkey_removed"   // notice
+	KindPasskeyCopied    Kind = "passkey_copied"    // notice: a passkey of one device may have been copied
 	KindPhoneChanged     Kind = "phone_changed"     // notice: a phone number was added or replaced
 
 	KindRecoveryCodeUsed      Kind = "recovery_code_used"      // notice
@@ -46,7 +49,7 @@ const (
 // Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{
-		KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindInvitation, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindNewDevice, KindAccountDeleted, KindImpersonated, KindAccountCreated, KindAccountUnlocked,
+		KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindInvitation, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPasskeyAdded, KindPasskeyRemoved, KindPasskeyCopied, KindPhoneChanged, KindNewDevice, KindAccountDeleted, KindImpersonated, KindAccountCreated, KindAccountUnlocked,
 		KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode, KindTestMail, KindTestSMS,
 	}
 }

@@ -74,7 +74,7 @@ type Accounts interface {
 	// store's.
 	AddPasswordHash(ctx context.Context, c *store.Change, u store.User, hash string, p *store.UserPatch) error
 	// CanSignInWithout reports whether the user could still sign in without a provider.
-	CanSignInWithout(ctx context.Context, c store.Credentials, provider string) bool
+	CanSignInWithout(ctx context.Context, c store.Credentials, provider string) (bool, error)
 	// UnlinkPatch returns the patch that removes an identity, with everything it started.
 	UnlinkPatch(i store.Identity) store.UserPatch
 	// RemoveTokens adds the removal of tokens and devices to the revocation of all sessions

@@ -11,12 +11,13 @@ import (
 
 // Look is the look of an application's pages. The zero value is the default look.
 type Look struct {
-	Brand  string // the application's name
-	Logo   string // URL of the logo: a path of the same origin, https, or data:image/
-	Accent string // "#rrggbb"; default: blue
-	Home   string // start page
-	SignIn string // sign-in page
-	Factor string // page of the second factor, which creates recovery codes
+	Brand   string // the application's name
+	Logo    string // URL of the logo: a path of the same origin, https, or data:image/
+	Accent  string // "#rrggbb"; default: blue
+	Home    string // start page
+	SignIn  string // sign-in page
+	Account string // account page
+	Factor  string // page of the second factor, which creates recovery codes
 }
 
 // Check returns an error for an invalid logo or colour.

@@ -257,10 +257,10 @@ func kitPasswords() (rows []harness.Row) {
 			return kit.UnlinkPatch(user(s).Identities[0]), nil
 		}),
 		plainly("is another way in", harness.OnIdentity, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
-			return kit.CanSignInWithout(ctx, store.Credentials{User: user(s)}, "facebook"), nil
+			return kit.CanSignInWithout(ctx, store.Credentials{User: user(s)}, "facebook")
 		}),
 		plainly("is a way in", harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
-			return kit.CanSignInWithout(ctx, store.Credentials{User: user(s), PasswordHash: harness.BcryptHash}, "facebook"), nil
+			return kit.CanSignInWithout(ctx, store.Credentials{User: user(s), PasswordHash: harness.BcryptHash}, "facebook")
 		}),
 	)
 }

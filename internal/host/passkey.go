@@ -1,0 +1,81 @@
+package host
+
+import (
+	"net/url"
+	"time"
+)
+
+// Passkeys checks the ceremonies of WebAuthn Level 3 for Auth. Package passkey implements
+// it. It keeps no state and decides nothing about accounts: Auth supplies the challenges and
+// the stored passkeys. It is safe for concurrent use after Bind.
+type Passkeys interface {
+	// Bind sets the service's public URL, whose port may follow later, and its name. New
+	// calls it once. The error names the option that is wrong.
+	Bind(base func() *url.URL, app func() string) error
+	// RPID returns the relying party's id, and whether stored passkeys may have another.
+	RPID() (id string, others bool)
+	// RelatedOrigins returns the origins outside of the RP ID's domain.
+	RelatedOrigins() []string
+
+	// Creation returns the PublicKeyCredentialCreationOptionsJSON of a registration.
+	Creation(PasskeyCreation) any
+	// Register checks a RegistrationResponseJSON. judge checks the challenge; conditional
+	// accepts a creation without gesture or verification of the user.
+	Register(response []byte, judge func(challenge string) (ok, conditional bool)) (Passkey, error)
+	// Request returns the PublicKeyCredentialRequestOptionsJSON of an authentication: with
+	// one of the passkeys, or with any if there are none.
+	Request(challenge string, allow []Passkey) any
+	// Assertion reads an AuthenticationResponseJSON. Only the assertion's Verify checks it.
+	Assertion(response []byte) (Assertion, error)
+	// Describe returns what a list of passkeys shows.
+	Describe(Passkey) PasskeyInfo
+}
+
+// PasskeyCreation is the input of Passkeys.Creation.
+type PasskeyCreation struct {
+	Challenge   string // base64url
+	Handle      []byte // the user handle
+	Name        string // the user's email address or phone number, for authenticators to show
+	DisplayName string
+	Exclude     []Passkey // of the account
+}
+
+// Passkey is a stored passkey.
+type Passkey struct {
+	ID     []byte // the credential id
+	Record []byte // constant
+	State  []byte // changes with each use
+}
+
+// Assertion is an authentication that was read but not checked.
+type Assertion interface {
+	ID() []byte        // the credential id
+	Handle() []byte    // the user handle; empty if the authenticator returned none
+	Challenge() string // base64url
+	// Verify checks the assertion against the passkey, at a time. An assertion that
+	// Passkey.State remembers is refused.
+	Verify(p Passkey, now time.Time) (PasskeyUse, error)
+}
+
+// PasskeyUse is the result of a valid assertion.
+type PasskeyUse struct {
+	// State replaces Passkey.State.
+	State []byte
+	// Initialized is State for an assertion that another factor came with: from then on the
+	// passkey's verification of the user counts.
+	Initialized []byte
+	// TwoFactors reports whether the passkey counts as two factors: possession, and the
+	// verification of the user, which was trusted before this assertion.
+	TwoFactors bool
+	// Copied reports whether the signature counter did not grow (WebAuthn, section 6.1.1).
+	Copied bool
+	Synced bool // the passkey may be on several devices
+}
+
+// PasskeyInfo is what a list of passkeys shows.
+type PasskeyInfo struct {
+	Authenticator string   // the product's name; "" if it is unknown
+	AAGUID        string   // a UUID
+	Transports    []string // "internal", "usb", …
+	Synced        bool
+}
