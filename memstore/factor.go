@@ -189,16 +189,14 @@ func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (done st
 		}
 		e.apply = func() error {
 			f.Enabled, f.State, f.Origin = true, slices.Clone(c.State), e.origin(u)
-			if c.Recovery != nil {
-				u.recovery, u.recoveryOrigin = cloneAll(c.Recovery), e.origin(u)
-			}
-			u.MFAEnabled = u.MFAEnabled || f.Required
 			u.touchCredentials(c.Now)
-			kept := ""
-			if c.Raise != nil {
-				kept = c.Raise.SessionID
+			if f.Required {
+				kept := ""
+				if c.Raise != nil {
+					kept = c.Raise.SessionID
+				}
+				s.requireFactor(e, u, c.Recovery, kept, c.Now)
 			}
-			e.ended = s.revoke(u, store.SessionFilter{Except: kept}, c.Now)
 			complete()
 			return nil
 		}
@@ -207,6 +205,56 @@ func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (done st
 	if err == nil {
 		e.completed(&c.Completion)
 	}
+	return done, err
+}
+
+// requireFactor applies the effects of a factor that becomes Required to its user.
+func (s *Store) requireFactor(e *effect, u *user, recovery [][]byte, keepSession string, now time.Time) {
+	u.MFAEnabled = true
+	if recovery != nil {
+		u.recovery, u.recoveryOrigin = cloneAll(recovery), e.origin(u)
+	}
+	e.ended = s.revoke(u, store.SessionFilter{Except: keepSession}, now)
+}
+
+// releaseFactor applies the effects of a Required factor that is gone to its user.
+func (u *user) releaseFactor() {
+	u.MFAEnabled = false
+	for _, f := range u.factors {
+		u.MFAEnabled = u.MFAEnabled || f.Enabled && f.Required
+	}
+	if !u.MFAEnabled {
+		u.recovery, u.recoveryOrigin = nil, store.Origin{}
+	}
+}
+
+// UpdateFactor changes an enabled factor.
+func (s *Store) UpdateFactor(ctx context.Context, c store.UpdateFactor) (done store.Factor, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		u := s.users[c.UserID]
+		f := u.enabled(c.FactorID)
+		if f == nil || c.FactorID == "" {
+			return nil, store.ErrNotFound
+		}
+		e := &effect{about: u.ID}
+		e.apply = func() error {
+			if c.Label != nil {
+				f.Label = *c.Label
+			}
+			if c.Required != nil && *c.Required != f.Required {
+				f.Required = *c.Required
+				u.touchCredentials(c.Now)
+				if f.Required {
+					s.requireFactor(e, u, c.Recovery, c.KeepSession, c.Now)
+				} else {
+					u.releaseFactor()
+				}
+			}
+			done = copyFactor(*f)
+			return nil
+		}
+		return e, nil
+	})
 	return done, err
 }
 
@@ -294,7 +342,7 @@ func (u *user) codeAt(hashes [][]byte) int {
 func (s *Store) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.UserID]
-		if u.enabled("") == nil {
+		if u == nil || !u.MFAEnabled {
 			return nil, store.ErrNotFound
 		}
 		e := &effect{about: u.ID}
@@ -330,13 +378,7 @@ func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (owner s
 					s.dropFactor(u, f)
 				}
 			}
-			u.MFAEnabled = false
-			for _, f := range u.factors {
-				u.MFAEnabled = u.MFAEnabled || f.Enabled && f.Required
-			}
-			if u.enabled("") == nil {
-				u.recovery, u.recoveryOrigin = nil, store.Origin{}
-			}
+			u.releaseFactor()
 			e.left = len(u.recovery)
 			u.touchCredentials(c.Now)
 			owner = copyUser(u.User)

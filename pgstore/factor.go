@@ -242,16 +242,14 @@ func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (done st
 		by := of.origin(h.addedBy(&c.By, of.id, r.used))
 		b := &pgx.Batch{}
 		b.Queue(s.sql(enableFactor), list[i].ID, nonNil(c.State), by.Sequence, by.AddedBy)
-		if c.Recovery != nil {
-			b.Queue(s.sql(replaceCodes), of.id, c.Recovery)
-			b.Queue(s.sql(setRecovery), of.id, by.Sequence, by.AddedBy)
-		}
 		s.queueMFA(b, of.id, c.Now, of.mfaEnabled || list[i].Required, &by.Sequence)
-		kept := ""
-		if c.Raise != nil {
-			kept = c.Raise.SessionID
+		if list[i].Required {
+			kept := ""
+			if c.Raise != nil {
+				kept = c.Raise.SessionID
+			}
+			s.queueRequired(b, of.id, c.Recovery, by, kept, c.Now, r)
 		}
-		s.queueRevoke(b, of.id, store.SessionFilter{Except: kept}, c.Now, &r.ended)
 		if err := send(ctx, tx, b); err != nil {
 			return nil, err
 		}
@@ -265,6 +263,74 @@ func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (done st
 		return store.FactorResult{}, err
 	}
 	completed(&c.Completion, r)
+	return done, nil
+}
+
+// queueRequired adds to a batch the effects of a factor that becomes Required, except those
+// of queueMFA.
+func (s *Store) queueRequired(b *pgx.Batch, id string, recovery [][]byte, by store.Origin, keepSession string, now time.Time, r *result) {
+	if recovery != nil {
+		b.Queue(s.sql(replaceCodes), id, recovery)
+		b.Queue(s.sql(setRecovery), id, by.Sequence, by.AddedBy)
+	}
+	s.queueRevoke(b, id, store.SessionFilter{Except: keepSession}, now, &r.ended)
+}
+
+// queueReleased adds to a batch the effects of a Required factor that is gone. left is
+// whether another one is enabled.
+func (s *Store) queueReleased(b *pgx.Batch, id string, left bool, now time.Time) {
+	if !left {
+		b.Queue(s.sql(replaceCodes), id, [][]byte{})
+		b.Queue(s.sql(setRecovery), id, 0, 0)
+	}
+	s.queueMFA(b, id, now, left, nil)
+}
+
+// othersRequired reports whether a factor other than the one with this id is enabled and
+// Required.
+func othersRequired(list []store.Factor, id string) bool {
+	return slices.ContainsFunc(list, func(o store.Factor) bool { return o.Enabled && o.Required && o.ID != id })
+}
+
+const updateFactor = `update auth.factors set label = $2::text, required = $3::boolean where id = $1::uuid`
+
+// UpdateFactor changes an enabled factor.
+func (s *Store) UpdateFactor(ctx context.Context, c store.UpdateFactor) (store.Factor, error) {
+	var done store.Factor
+	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		of := h.user(c.UserID)
+		list, err := s.factors(ctx, tx, of)
+		if err != nil {
+			return nil, err
+		}
+		f := enabled(list, c.FactorID)
+		if f == nil || c.FactorID == "" {
+			return nil, store.ErrNotFound
+		}
+		r, was := &result{about: of.id}, f.Required
+		if c.Label != nil {
+			f.Label = *c.Label
+		}
+		if c.Required != nil {
+			f.Required = *c.Required
+		}
+		done = *f
+		b := &pgx.Batch{}
+		b.Queue(s.sql(updateFactor), f.ID, f.Label, f.Required)
+		switch {
+		case f.Required && !was:
+			s.queueMFA(b, of.id, c.Now, true, nil)
+			s.queueRequired(b, of.id, c.Recovery, of.origin(h.addedBy(&c.By, of.id, nil)), c.KeepSession, c.Now, r)
+		case was && !f.Required:
+			s.queueReleased(b, of.id, othersRequired(list, f.ID), c.Now)
+		}
+		err = send(ctx, tx, b)
+		slices.Sort(r.ended)
+		return r, err
+	})
+	if err != nil {
+		return store.Factor{}, err
+	}
 	return done, nil
 }
 
@@ -348,11 +414,7 @@ func (s *Store) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (d
 func (s *Store) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) error {
 	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(c.UserID)
-		list, err := s.factors(ctx, tx, of)
-		if err != nil {
-			return nil, err
-		}
-		if enabled(list, "") == nil {
+		if of == nil || !of.mfaEnabled {
 			return nil, store.ErrNotFound
 		}
 		b := &pgx.Batch{}
@@ -387,25 +449,12 @@ func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.U
 			r.left = new(int)
 		}
 		b := &pgx.Batch{}
-		var others, required bool // other enabled factors, and whether one of them is required
-		for _, o := range list {
-			others = others || o.Enabled && o.ID != f.ID
-			required = required || o.Enabled && o.Required && o.ID != f.ID
-		}
-		switch {
-		case c.FactorID == "":
-			others, required = false, false
+		if c.FactorID == "" {
 			b.Queue(s.sql(dropFactors), of.id, []string{})
-		case others:
+		} else {
 			b.Queue(s.sql(dropFactor), f.ID)
-		default:
-			b.Queue(s.sql(dropFactor), f.ID)
-			b.Queue(s.sql(replaceCodes), of.id, [][]byte{})
 		}
-		if !others {
-			b.Queue(s.sql(setRecovery), of.id, 0, 0)
-		}
-		s.queueMFA(b, of.id, c.Now, required, nil)
+		s.queueReleased(b, of.id, c.FactorID != "" && othersRequired(list, f.ID), c.Now)
 		s.queueUser(b, selectUser, of.id, &u)
 		if r.left != nil {
 			b.Queue(s.sql(countCodes), of.id).QueryRow(func(row pgx.Row) error { return row.Scan(r.left) })

@@ -68,6 +68,10 @@ func (f faulty) EnableFactor(ctx context.Context, c store.EnableFactor) (store.F
 	return one1(f, ctx, c, f.Store.EnableFactor)
 }
 
+func (f faulty) UpdateFactor(ctx context.Context, c store.UpdateFactor) (store.Factor, error) {
+	return one1(f, ctx, c, f.Store.UpdateFactor)
+}
+
 func (f faulty) UseFactor(ctx context.Context, c store.UseFactor) (store.FactorResult, error) {
 	return one1(f, ctx, c, f.Store.UseFactor)
 }

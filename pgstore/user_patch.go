@@ -14,7 +14,8 @@ import (
 // credentials except those that the patch sets. $29 is true if the patch raises the
 // sequence in any case. $28 is the sequence of the session that adds the credentials. $30
 // accepts operator permissions, $31 ends an acceptance, $35 does so if there is no email
-// address, and $32 and $33 set its end. $34 are the ids of the factors to keep.
+// address, and $32 and $33 set its end. $34 are the ids of the factors to keep. $36 sets the
+// handle, which ” removes.
 const patchUser = `update auth.users u set
 		updated_at = $2::timestamptz,
 		revision = u.revision + 1,
@@ -53,7 +54,8 @@ const patchUser = `update auth.users u set
 				select from auth.identities i where i.user_id = u.id and i.provider = $24::text and i.subject = $25::text)) then 1 else 0 end
 			when $31::boolean or $35::boolean and (case when $5::boolean then $6::text else u.email end) is null then 0 else u.accepted_sequence end,
 		accepted_until = case when $30::boolean then null when $32::boolean then $33::timestamptz else u.accepted_until end,
-		notes = coalesce($27::text, u.notes)
+		notes = coalesce($27::text, u.notes),
+		handle = case when $36::text is null then u.handle else nullif($36::text, '') end
 	where u.id = $1::uuid`
 
 const dropIdentities = `delete from auth.identities i where i.user_id = $1::uuid`
@@ -130,7 +132,7 @@ func (s *Store) queuePatch(b *pgx.Batch, id string, p *store.UserPatch, now time
 		p.Phone != nil, orNull(value(p.Phone)), p.PhoneVerifiedAt != nil, moment(value(p.PhoneVerifiedAt)),
 		p.FullName, userMetadata, appMetadata, p.PasswordHash, p.Rehash, roles, p.BannedUntil != nil, moment(value(p.BannedUntil)),
 		p.DropFactors || p.DropCredentials, p.Link != nil, provider, subject, store.NameKey(value(p.FullName)), p.Notes, addedBy, alone.Adds(store.User{}),
-		p.Accept, ends, p.AcceptedUntil != nil, moment(value(p.AcceptedUntil)), keptFactors(p), endsByPhone)
+		p.Accept, ends, p.AcceptedUntil != nil, moment(value(p.AcceptedUntil)), keptFactors(p), endsByPhone, p.Handle)
 	return nil
 }
 

@@ -17,13 +17,23 @@ type FactorStore interface {
 	// or Credential is taken, or if a factor of the kind is enabled and the new one is not
 	// Several.
 	PutFactor(ctx context.Context, c PutFactor) error
-	// EnableFactor enables a pending factor. It replaces the factor's state and, if
-	// Recovery is set, the recovery codes, sets User.MFAEnabled if the factor is Required,
-	// raises both revisions, and ends the user's other sessions, all except Completion's.
-	// It may set LastUsedAt. Errors: ErrNotFound if the factor is unknown or another
+	// EnableFactor enables a pending factor. It replaces the factor's state and raises both
+	// revisions. If the factor is Required, it also sets User.MFAEnabled, replaces the
+	// recovery codes if Recovery is set, and ends the user's other sessions, all except
+	// Completion's. A factor that is not Required ends nothing, and its Recovery is ignored.
+	// EnableFactor may set LastUsedAt. Errors: ErrNotFound if the factor is unknown or another
 	// user's; a *ConflictError of "factor" if it is enabled already, or if another factor
 	// of the kind is and this one is not Several; and the errors of Completion.
 	EnableFactor(ctx context.Context, c EnableFactor) (FactorResult, error)
+	// UpdateFactor changes the label of an enabled factor, and whether it is Required. A
+	// factor that becomes Required has the effect of EnableFactor: UpdateFactor sets
+	// User.MFAEnabled, replaces the recovery codes if Recovery is set, and ends the user's
+	// sessions except KeepSession. With a factor that is no longer Required it does the same
+	// as RemoveFactor to User.MFAEnabled and the recovery codes. Either raises both
+	// revisions. A new label alone changes nothing of the user, and a value that the factor
+	// has already is no change. The factor's state and Origin stay the same. It returns the
+	// factor. ErrNotFound if the factor is unknown, another user's or pending.
+	UpdateFactor(ctx context.Context, c UpdateFactor) (Factor, error)
 	// UseFactor replaces an enabled factor's state if the state is still State, and sets
 	// LastUsedAt. Errors: ErrNotFound if the factor is unknown, another user's or pending;
 	// ErrUsed if the state has changed; and the errors of Completion.
@@ -32,20 +42,22 @@ type FactorStore interface {
 	// if the user has none of them; and the errors of Completion.
 	UseRecoveryCode(ctx context.Context, c UseRecoveryCode) (FactorResult, error)
 	// PutRecoveryCodes replaces all codes and ends the trust in all devices (see
-	// Store.CreateSession). ErrNotFound if the user has no enabled factor.
+	// Store.CreateSession). ErrNotFound if no enabled factor of the user is
+	// Required.
 	PutRecoveryCodes(ctx context.Context, c PutRecoveryCodes) error
 	// RemoveFactor removes an enabled factor or, without FactorID, every factor, pending
-	// ones too. It sets User.MFAEnabled to whether an enabled Required factor is left, and
-	// raises both revisions. With the last enabled factor it deletes the recovery codes.
-	// With Recovery it also deletes that code. ErrNotFound, and no change, if no such factor is enabled
-	// or the user does not have the code.
+	// ones too. It sets User.MFAEnabled to whether an enabled Required factor is left,
+	// deletes the recovery codes if none is, and raises both revisions. With Recovery it also
+	// deletes that code. ErrNotFound, and no change, if no such factor is enabled or the user
+	// does not have the code.
 	RemoveFactor(ctx context.Context, c RemoveFactor) (User, error)
 }
 
 // FactorTOTP is the kind of factors that use time-based one-time passwords (RFC 6238).
 const FactorTOTP = "totp"
 
-// Factor is one of a user's second factors.
+// Factor is one of a user's second factors, or, for example, a passkey that replaces the
+// password and is not Required.
 type Factor struct {
 	ID       string // a UUID
 	UserID   string
@@ -113,6 +125,18 @@ type (
 		State    []byte   // after the first use
 		Recovery [][]byte // hashes that replace the recovery codes; nil: no change
 		Completion
+	}
+	// UpdateFactor is the parameter of FactorStore.UpdateFactor. Nil fields are not changed.
+	UpdateFactor struct {
+		Change
+		UserID   string
+		FactorID string
+		Label    *string
+		Required *bool
+
+		// These have an effect only if the factor becomes Required.
+		Recovery    [][]byte // as of EnableFactor
+		KeepSession string   // the id of a session that does not end; empty: none
 	}
 	// UseFactor is the parameter of FactorStore.UseFactor.
 	UseFactor struct {

@@ -30,6 +30,8 @@ import (
 // Contract method returns the version that the store was written for. Each version adds
 // requirements:
 //
+//   - 15: UpdateFactor of [FactorStore]; recovery codes, and the end of other sessions, only
+//     with factors that are Required; Handle of [UserPatch]
 //   - 14: [Advance].FactorFor
 //   - 13: [EventQuery].Types
 //   - 12: [APIKey].TextUser and TextSequence, with RevokeKeys of [UserPatch]
@@ -50,7 +52,7 @@ import (
 //     and a late refresh token that is presented again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code at
 //     once ([Token].Code), [NewUser].Factors
-const ContractVersion = 14
+const ContractVersion = 15
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
@@ -108,8 +110,8 @@ type Store interface {
 	// Credentials.
 	Account(ctx context.Context, key UserKey, now time.Time) (Credentials, UserRecords, error)
 	// UpdateUser applies a patch. Errors: ErrNotFound if there is no such user; a
-	// *ConflictError if a new email address, phone number, identity or id of an identity is
-	// taken. On an error nothing is changed.
+	// *ConflictError if a new email address, phone number, handle, identity or id of an
+	// identity is taken. On an error nothing is changed.
 	UpdateUser(ctx context.Context, c UpdateUser) (User, error)
 	// DeleteUser deletes the user with its identities, sessions, tokens, factors and
 	// devices. The id stays known as that of a deleted user (AdminStore.UserDeleted), for

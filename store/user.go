@@ -34,7 +34,8 @@ type User struct {
 	CredentialRevision int64 // rises only with credentials, second factors, roles, acceptances and bans
 
 	// Handle is WebAuthn's user handle: 32 random bytes that name the account to
-	// authenticators and never change, in base64url without padding. Empty: there is none.
+	// authenticators, in base64url without padding. Only UserPatch.Handle changes them, when
+	// another person takes over the account. Empty: there is none.
 	Handle string
 
 	// AcceptedSequence is the Sequence at which the account's holder accepted the
@@ -220,6 +221,7 @@ type UserPatch struct {
 	Roles           *[]string      // replaces the whole list
 	BannedUntil     *time.Time     // the zero time lifts a ban
 	Notes           *string        // Credentials.Notes
+	Handle          *string        // User.Handle, which no longer finds the account by its old value
 
 	Link   *Identity // add an identity, or replace the user's own of the same provider and subject completely, including zero fields
 	Unlink *UserKey  // remove the identity with this Provider and Subject; no effect if there is none
@@ -252,7 +254,7 @@ type UserPatch struct {
 // Empty reports whether the patch would change nothing.
 func (p *UserPatch) Empty() bool {
 	return p.Email == nil && p.EmailVerifiedAt == nil && p.Phone == nil && p.PhoneVerifiedAt == nil && p.FullName == nil &&
-		p.UserMetadata == nil && p.AppMetadata == nil && p.PasswordHash == nil && p.Rehash == nil && p.Roles == nil && p.BannedUntil == nil && p.Notes == nil &&
+		p.UserMetadata == nil && p.AppMetadata == nil && p.PasswordHash == nil && p.Rehash == nil && p.Roles == nil && p.BannedUntil == nil && p.Notes == nil && p.Handle == nil &&
 		p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil && !p.DropFactors && !p.DropDevices && p.RevokeKeys == 0 && !p.DropCredentials &&
 		!p.Accept && p.AcceptedUntil == nil
 }
@@ -304,6 +306,7 @@ func (p *UserPatch) Apply(c Credentials, now time.Time, addedBy int64) Credentia
 	replace(&u.FullName, p.FullName)
 	replace(&u.BannedUntil, p.BannedUntil)
 	replace(&c.Notes, p.Notes)
+	replace(&u.Handle, p.Handle)
 	if p.Roles != nil {
 		u.Roles = slices.Clone(*p.Roles)
 	}

@@ -31,6 +31,7 @@ func (b *bench) naming() map[string]struct {
 		"Roles":           {store.UserPatch{Roles: &[]string{"x"}}, true},
 		"BannedUntil":     {store.UserPatch{BannedUntil: ptr(now)}, true},
 		"Notes":           {store.UserPatch{Notes: ptr("x")}, false},
+		"Handle":          {store.UserPatch{Handle: ptr("x")}, false},
 		"Link":            {store.UserPatch{Link: &linked}, true},
 		"Unlink":          {store.UserPatch{Unlink: ptr(store.ByIdentity("p", "1"))}, true},
 		"Revoke":          {store.UserPatch{Revoke: &store.SessionFilter{}}, false},

@@ -34,6 +34,7 @@ func doors() map[string]func(*world) attempt {
 
 		"PutFactor":        putFactor,
 		"EnableFactor":     enableFactor,
+		"UpdateFactor":     updateFactor,
 		"UseFactor":        useFactor,
 		"UseRecoveryCode":  useRecoveryCode,
 		"PutRecoveryCodes": putRecoveryCodes,

@@ -28,6 +28,18 @@ func enableFactor(w *world) attempt {
 	}}
 }
 
+func updateFactor(w *world) attempt {
+	u := w.person()
+	s, ended, f := w.device(u.ID), w.device(u.ID), w.passkey(u.ID, "key")
+	w.enables(f, s)
+	return attempt{user: w.as(u.ID), about: u.ID, ends: []string{ended.ID}, call: func(ctx context.Context, c store.Change) error {
+		update := requiring(f, true)
+		update.Change, update.Label, update.Recovery, update.KeepSession = c, ptr("x"), [][]byte{hashOf("r1")}, s.ID
+		_, err := w.factors.UpdateFactor(ctx, update)
+		return err
+	}}
+}
+
 // armed returns a person with an enabled factor.
 func (w *world) armed() (store.User, store.Factor) {
 	w.Helper()

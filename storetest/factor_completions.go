@@ -69,25 +69,10 @@ func factorKinds() checks {
 			b.ok(err)
 			equal(b, "User.MFAEnabled without the factor that every sign-in needs", got.MFAEnabled, false)
 			listed(b, "factors", b.labels(u.ID), []string{"one", "two", "four"})
-			b.ok(b.renew(u.ID, "n1"))
 			got, err = b.removeFactor(u.ID, "")
 			b.ok(err)
 			equal(b, "User.MFAEnabled", got.MFAEnabled, false)
 			b.hasNone(u.ID)
-		},
-		"recovery codes go with the last enabled factor": func(b *bench) {
-			u := b.user("ada@example.com")
-			s, one, two := b.session(u.ID), b.passkey(u.ID, "one"), b.passkey(u.ID, "two")
-			b.enables(one, s)
-			b.enables(two, s)
-			b.ok(b.renew(u.ID, "n1", "n2"))
-			for i, f := range []store.Factor{one, two} {
-				_, err := b.removeFactor(u.ID, f.ID)
-				b.ok(err)
-				fs, err := b.factors.Factors(b.ctx(), u.ID)
-				b.ok(err)
-				equal(b, "Factors.RecoveryLeft", fs.RecoveryLeft, 2-2*i)
-			}
 		},
 		"a credential belongs to one factor of all accounts": func(b *bench) {
 			ada, eve := b.user("ada@example.com"), b.user("eve@example.com")
@@ -382,12 +367,45 @@ func handles() checks {
 			}
 			_, err = b.update(ada.ID, store.UserPatch{DropCredentials: true, PasswordHash: ptr("x")})
 			b.ok(err)
-			got, err := b.User(b.ctx(), store.ByHandle(nu.User.Handle)) // a handle never changes
+			got, err := b.User(b.ctx(), store.ByHandle(nu.User.Handle)) // other patches keep it
 			b.ok(err)
 			equal(b, "User.ID", got.ID, ada.ID)
 			b.ok(b.delete(ada.ID))
 			_, err = b.User(b.ctx(), store.ByHandle(nu.User.Handle))
 			b.is(err, store.ErrNotFound)
+		},
+		"an account gets another handle": func(b *bench) {
+			create := func(email, handle string) (store.User, error) {
+				nu := b.newUser(email)
+				nu.User.Handle = handle
+				return b.create(nu)
+			}
+			ada, err := create("ada@example.com", "first")
+			b.ok(err)
+			eve, err := create("eve@example.com", "taken")
+			b.ok(err)
+			_, err = b.update(ada.ID, store.UserPatch{Handle: ptr("taken"), FullName: ptr("x")})
+			b.conflict(err, "handle")
+			b.stands(store.Credentials{User: ada})
+			got, err := b.update(ada.ID, store.UserPatch{Handle: ptr("second"), DropCredentials: true, PasswordHash: ptr("x")})
+			b.ok(err)
+			equal(b, "User.Handle", got.Handle, "second")
+			for handle, id := range map[string]string{"second": ada.ID, "taken": eve.ID} {
+				got, err := b.User(b.ctx(), store.ByHandle(handle))
+				b.ok(err)
+				equal(b.of("%q", handle), "User.ID", got.ID, id)
+			}
+			_, err = b.User(b.ctx(), store.ByHandle("first"))
+			b.is(err, store.ErrNotFound)
+			_, err = create("bob@example.com", "first") // free again
+			b.ok(err)
+			_, err = b.update(ada.ID, store.UserPatch{Handle: ptr("second")}) // its own
+			b.ok(err)
+			for _, id := range []string{ada.ID, eve.ID} { // several accounts have none
+				got, err = b.update(id, store.UserPatch{Handle: ptr("")})
+				b.ok(err)
+				equal(b, "User.Handle", got.Handle, "")
+			}
 		},
 	}
 }

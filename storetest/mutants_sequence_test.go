@@ -265,7 +265,6 @@ func completionMutants() map[string]mutant {
 		"every factor is required":              of(several, func(b factorBase) store.Store { return editsFactor{b, func(f *store.Factor) { f.Required = true }} }),
 		"no factor is required":                 of(several, func(b factorBase) store.Store { return editsFactor{b, func(f *store.Factor) { f.Required = false }} }),
 		"credentials may be there often":        of(credential, func(b factorBase) store.Store { return editsFactor{b, func(f *store.Factor) { f.Credential = nil }} }),
-		"recovery codes go with any factor":     of("second factors/recovery codes go with the last enabled factor", func(b factorBase) store.Store { return dropsRecovery{b} }),
 		"pending factors raise the sequence":    of("second factors/enabling a factor and replacing recovery codes raise the sequence", func(b factorBase) store.Store { return pendingRaises{b} }),
 		"factors that come later begin at 1":    of("second factors/clocks that differ change no order of factors", func(b factorBase) store.Store { return editsOrigins{b, 1} }),
 		"factors of new users begin at 0":       of("second factors/factors that come with a user begin at 1", func(b factorBase) store.Store { return editsOrigins{b, 0} }),

@@ -30,7 +30,7 @@ func (b base) Unwrap() store.Store { return b.Store }
 
 func mutants() map[string]mutant {
 	all := map[string]mutant{}
-	for _, group := range []map[string]mutant{changeMutants(), userMutants(), credentialMutants(), sessionMutants(), tokenMutants(), factorMutants(), recordMutants(), fieldMutants(), deviceMutants(), newDeviceMutants(), importMutants(), rotationMutants(), replayMutants(), proofMutants(), exportMutants(), trustMutants(), settingsMutants(), directoryMutants(), impersonationMutants(), sessionListMutants(), invitationMutants(), anonymizeMutants(), jobMutants(), messageMutants(), nobodyMutants(), sequenceMutants(), completionMutants(), tieMutants()} {
+	for _, group := range []map[string]mutant{changeMutants(), userMutants(), credentialMutants(), sessionMutants(), tokenMutants(), factorMutants(), factorUpdateMutants(), recordMutants(), fieldMutants(), deviceMutants(), newDeviceMutants(), importMutants(), rotationMutants(), replayMutants(), proofMutants(), exportMutants(), trustMutants(), settingsMutants(), directoryMutants(), impersonationMutants(), sessionListMutants(), invitationMutants(), anonymizeMutants(), jobMutants(), messageMutants(), nobodyMutants(), sequenceMutants(), completionMutants(), tieMutants()} {
 		maps.Copy(all, group)
 	}
 	return all

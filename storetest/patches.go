@@ -49,7 +49,7 @@ func (b *bench) ordinary() map[string]patchCase {
 func (b *bench) refused(u store.User) map[string]store.UpdateUser {
 	b.Helper()
 	nu := b.newUser("taken@example.com")
-	nu.User.Phone, nu.User.Identities = "+49", []store.Identity{b.identity("p", "taken")}
+	nu.User.Phone, nu.User.Handle, nu.User.Identities = "+49", "taken", []store.Identity{b.identity("p", "taken")}
 	_, err := b.create(nu)
 	b.ok(err)
 	refused := map[string]store.UpdateUser{
@@ -58,6 +58,7 @@ func (b *bench) refused(u store.User) map[string]store.UpdateUser {
 		"email":    {Patch: store.UserPatch{Email: ptr("taken@example.com")}},
 		"phone":    {Patch: store.UserPatch{Phone: ptr("+49")}},
 		"identity": {Patch: store.UserPatch{Link: ptr(b.identity("p", "taken"))}},
+		"handle":   {Patch: store.UserPatch{Handle: ptr("taken")}},
 	}
 	for name, c := range refused {
 		c.UserID, c.Now, c.By = u.ID, now.Add(us), by(now).By

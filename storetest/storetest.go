@@ -71,7 +71,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		}},
 		{reflect.TypeFor[store.FactorStore](), has.factors != nil, map[string]checks{
 			"factors":        merge(factors(), factorUse(), factorRemoval(), deviceFactors(), newDeviceFactors(), factorTrust(), born(), factorRecords(), factorsOfNobody()),
-			"second factors": merge(factorKinds(), factorOrder(), completions()),
+			"second factors": merge(factorKinds(), factorOrder(), factorUpdates(), completions()),
 		}},
 		{reflect.TypeFor[store.Journal](), has.journal != nil, map[string]checks{
 			"events": merge(events(), eventLists(), eventRecords()), "outbox": merge(outbox(), outboxRecords(has)), "message log": messageLog(),

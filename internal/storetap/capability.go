@@ -47,6 +47,11 @@ func (s *factors) EnableFactor(ctx context.Context, c store.EnableFactor) (r sto
 	return s.inner.EnableFactor(ctx, c)
 }
 
+func (s *factors) UpdateFactor(ctx context.Context, c store.UpdateFactor) (f store.Factor, err error) {
+	defer s.tap.enter(&ctx, "UpdateFactor", &c.Change)(&err, &f)
+	return s.inner.UpdateFactor(ctx, c)
+}
+
 func (s *factors) UseFactor(ctx context.Context, c store.UseFactor) (r store.FactorResult, err error) {
 	defer s.tap.enter(&ctx, "UseFactor", &c.Change)(&err, &r)
 	return s.inner.UseFactor(ctx, c)
