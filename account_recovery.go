@@ -87,7 +87,7 @@ type SecureAccountParams struct {
 //     waits for confirmation,
 //   - removes the phone number and identities that the account got after the session
 //     began, and an identity that joined it in that sign-in,
-//   - removes all second factors, if one was added after the session began,
+//   - removes the second factors and passkeys that were added after the session began,
 //   - forgets the devices,
 //   - removes the recovery codes that were created after the session began; the next sign-in
 //     with the authenticator app returns new ones (Tokens.RecoveryCodes),
@@ -252,9 +252,9 @@ func (a *Auth) recoveringUser(ctx context.Context, t store.Token, d linkData) (u
 
 // removeNewCredentials adds to a recovery patch the removal of credentials that the
 // account got after the session began, and returns the events. It keeps older
-// identities, and older factors unless a newer one exists. One patch removes only one
-// identity, and none removes the recovery codes alone: these are changes of their own,
-// after which removeNewCredentials returns ErrStale. codes reports whether the account
+// identities and factors. One patch removes only one identity, and none removes one factor
+// or the recovery codes alone: these are changes of their own, after which
+// removeNewCredentials returns ErrStale. codes reports whether the account
 // lost its recovery codes, but not its factor.
 func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *store.UserPatch) (events []store.OutcomeEvent, codes bool, err error) {
 	if d.SessionID == "" {
@@ -277,18 +277,22 @@ func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *
 		p.Phone, p.PhoneVerifiedAt = new(string), new(time.Time)
 		events = append(events, done(Event{Type: EventUserUpdated, UserID: u.ID}))
 	}
-	if !u.MFAEnabled || a.factors == nil {
+	if a.factors == nil || !u.MFAEnabled && a.cfg.passkeys == nil {
 		return events, false, nil
 	}
 	factors, err := a.factors.Factors(ctx, u.ID)
 	if err != nil {
 		return nil, false, storeFailed(err)
 	}
-	if slices.ContainsFunc(factors.List, func(f Factor) bool { return f.Enabled && f.Sequence >= d.Sequence }) {
+	newer := slices.IndexFunc(factors.List, func(f Factor) bool { return f.Enabled && f.Sequence >= d.Sequence })
+	switch {
+	case newer >= 0 && len(factors.List) == 1 && factors.List[newer].Required:
 		p.DropFactors = true
 		return append(events, done(Event{Type: EventMFADisabled, UserID: u.ID})), false, nil
+	case newer >= 0:
+		return nil, false, a.removeNewFactors(ctx, u, factors.List, d.Sequence)
 	}
-	if factors.Recovery.Sequence < d.Sequence {
+	if !u.MFAEnabled || factors.Recovery.Sequence < d.Sequence {
 		return events, false, nil
 	}
 	if factors.RecoveryLeft == 0 {
@@ -301,6 +305,28 @@ func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *
 	}
 	a.committed(ctx, c, store.OutcomeDone, nil)
 	return nil, false, store.ErrStale
+}
+
+// removeNewFactors removes those of several factors that are as new as a sequence, one by
+// one, and returns ErrStale.
+func (a *Auth) removeNewFactors(ctx context.Context, u User, list []Factor, from int64) error {
+	for _, f := range list {
+		if !f.Enabled || f.Sequence < from {
+			continue
+		}
+		list = slices.DeleteFunc(slices.Clone(list), func(other Factor) bool { return other.ID == f.ID })
+		c := a.newChangeOf(ctx, byFlow("account secured"), account{User: u}, removedEvents(u, "", f, !otherRequired(list, f.ID))...)
+		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
+		if err := a.recordRemoved(ctx, f); err != nil {
+			return err
+		}
+		var err error
+		if u, err = a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: u.ID, FactorID: f.ID}); err != nil {
+			return err
+		}
+		a.committed(ctx, c, store.OutcomeDone, nil)
+	}
+	return store.ErrStale
 }
 
 // recoveryMark records that an address, verified at VerifiedSequence, recovered the

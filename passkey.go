@@ -160,14 +160,6 @@ type provenPasskey struct {
 	use    host.PasskeyUse
 }
 
-// state returns the factor's new state.
-func (k provenPasskey) state(fresh bool) []byte {
-	if fresh {
-		return k.use.Initialized
-	}
-	return k.use.State
-}
-
 // readAssertion reads an assertion and checks its challenge. Errors: CodeInvalidPasskey.
 func (a *Auth) readAssertion(ctx context.Context, p assertedPasskey) (host.Assertion, error) {
 	if err := a.requirePasskeys(ctx); err != nil {
@@ -227,8 +219,11 @@ func (a *Auth) unknownPasskey(ctx context.Context, id []byte) error {
 
 func removedPasskeyHash(id []byte) []byte { return recordHash("removed passkey", string(id)) }
 
-// recordRemoved remembers a removed passkey.
+// recordRemoved remembers a removed factor that is a passkey.
 func (a *Auth) recordRemoved(ctx context.Context, f Factor) error {
+	if f.Kind != store.FactorPasskey {
+		return nil
+	}
 	_, t := a.newLink(store.PurposeStop, removedLife, linkData{})
 	t.Hash, t.Subject = removedPasskeyHash(f.Credential), "removed passkey "+f.ID
 	return a.putToken(ctx, byFlow("passkey removed"), t)
@@ -262,6 +257,7 @@ func (a *Auth) usePasskey(ctx context.Context, f factorUse) (usedFactor, error) 
 		if err != nil {
 			return usedFactor{}, err
 		}
+		f.alone = !k.use.TwoFactors && !f.code.passkey.fresh
 		used, err := a.consumeFactor(ctx, f, methodPasskey, copiedEvents(k, f.user), func(c store.Change, done store.Completion) (store.FactorResult, error) {
 			return a.consumePasskey(ctx, c, k, f.code.passkey.fresh, done)
 		})
@@ -272,6 +268,23 @@ func (a *Auth) usePasskey(ctx context.Context, f factorUse) (usedFactor, error) 
 	return usedFactor{}, retryAfter(CodeUnavailable, time.Second, store.ErrUsed)
 }
 
+// initializePasskey is called after a sign-in that began with a passkey and used another
+// factor. The sign-in succeeds in any case.
+func (a *Auth) initializePasskey(ctx context.Context, userID, id string) {
+	list, err := a.factors.Factors(ctx, userID)
+	i := slices.IndexFunc(list.List, func(f Factor) bool { return f.ID == id })
+	if err != nil || i < 0 || a.cfg.passkeys == nil {
+		return
+	}
+	f := list.List[i]
+	if state := a.cfg.passkeys.Initialized(f.State); state != nil {
+		_, err = a.factors.UseFactor(ctx, store.UseFactor{Change: a.newChange(ctx, byAuthentication()), UserID: userID, FactorID: id, State: f.State, NewState: state})
+	}
+	if err != nil {
+		a.cfg.log.WarnContext(ctx, "auth: a passkey that was used with another factor still counts as one", "user", userID, "error", err)
+	}
+}
+
 // passkeyFailed returns the error of a passkey for that of a code.
 func passkeyFailed(err error) error {
 	if errors.Is(err, CodeInvalidTOTPCode) {
@@ -280,9 +293,14 @@ func passkeyFailed(err error) error {
 	return err
 }
 
+// consumePasskey stores the use of a passkey, with another factor or without.
 func (a *Auth) consumePasskey(ctx context.Context, c store.Change, k provenPasskey, fresh bool, done store.Completion) (store.FactorResult, error) {
+	state := k.use.State
+	if initialized := a.cfg.passkeys.Initialized(state); fresh && initialized != nil {
+		state = initialized
+	}
 	return a.factors.UseFactor(ctx, store.UseFactor{
-		Change: c, UserID: k.factor.UserID, FactorID: k.factor.ID, State: k.factor.State, NewState: k.state(fresh), Completion: done,
+		Change: c, UserID: k.factor.UserID, FactorID: k.factor.ID, State: k.factor.State, NewState: state, Completion: done,
 	})
 }
 

@@ -31,11 +31,16 @@ type PasskeyView struct {
 
 func (a *Auth) viewPasskey(f Factor) PasskeyView {
 	info := a.cfg.passkeys.Describe(storedPasskey(f))
-	return PasskeyView{
+	v := PasskeyView{
 		ID: f.ID, Name: f.Label, SecondFactor: f.Required, Synced: info.Synced, Authenticator: info.Authenticator, AAGUID: info.AAGUID,
 		Transports: nonNil(info.Transports), CredentialID: base64.RawURLEncoding.EncodeToString(f.Credential),
-		CreatedAt: wireTime(f.CreatedAt), LastUsedAt: wireTimeOrNil(f.LastUsedAt),
+		CreatedAt: wireTime(f.CreatedAt),
 	}
+	if !f.LastUsedAt.IsZero() {
+		at := wireTime(f.LastUsedAt)
+		v.LastUsedAt = &at
+	}
+	return v
 }
 
 // PasskeyList is the passkeys of an account, with what the Signal API needs.
@@ -194,11 +199,20 @@ func (a *Auth) AddPasskey(ctx context.Context, p AddPasskeyParams) (*AddedPasske
 	if err := a.putFactor(ctx, p.Caller, e, f); err != nil {
 		return nil, passkeyTaken(err)
 	}
-	done, err := a.enableFactor(ctx, p.Caller, e, f, k.State, methodPasskey, Event{Type: EventPasskeyAdded, UserID: e.user.ID, SessionID: e.session.ID, Method: methodPasskey})
+	done, err := a.enableFactor(ctx, p.Caller, e, f, k.State, methodPasskey, a.passkeyAdded(e, f)...)
 	if err != nil {
 		return nil, passkeyTaken(err)
 	}
 	return &AddedPasskey{Passkey: a.viewPasskey(f), RecoveryCodes: done.RecoveryCodes, Tokens: done.Tokens}, nil
+}
+
+// passkeyAdded returns the events of a new passkey.
+func (a *Auth) passkeyAdded(e enrollee, f Factor) []store.OutcomeEvent {
+	list := []store.OutcomeEvent{done(Event{Type: EventPasskeyAdded, UserID: e.user.ID, SessionID: e.session.ID, Method: methodPasskey})}
+	if f.Required && !e.user.MFAEnabled {
+		list = append(list, done(Event{Type: EventMFAEnabled, UserID: e.user.ID, SessionID: e.session.ID}))
+	}
+	return list
 }
 
 func passkeyTaken(err error) error {
@@ -344,11 +358,7 @@ func (a *Auth) removePasskey(ctx context.Context, p RemovePasskeyParams) error {
 	if err := a.recordRemoved(ctx, f); err != nil { // before: without the record the client keeps offering it
 		return err
 	}
-	events := []store.OutcomeEvent{done(Event{Type: EventPasskeyRemoved, UserID: me.user.ID, SessionID: me.session.ID, Method: methodPasskey})}
-	if lastFactor {
-		events = append(events, done(Event{Type: EventMFADisabled, UserID: me.user.ID, SessionID: me.session.ID}))
-	}
-	c := a.newChangeOf(ctx, p.authority(), account{User: creds.User}, events...)
+	c := a.newChangeOf(ctx, p.authority(), account{User: creds.User}, removedEvents(creds.User, me.session.ID, f, lastFactor)...)
 	c.IfUsers = []UserAt{ifCredentialsUnchanged(creds.User)}
 	_, err = a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: me.user.ID, FactorID: f.ID})
 	switch {
@@ -359,6 +369,17 @@ func (a *Auth) removePasskey(ctx context.Context, p RemovePasskeyParams) error {
 	}
 	a.committed(ctx, c, store.OutcomeDone, nil)
 	return nil
+}
+
+// removedEvents returns the events of a removed factor. last: no second factor is left.
+func removedEvents(u User, sessionID string, f Factor, last bool) (list []store.OutcomeEvent) {
+	if f.Kind == store.FactorPasskey {
+		list = append(list, done(Event{Type: EventPasskeyRemoved, UserID: u.ID, SessionID: sessionID, Method: methodPasskey}))
+	}
+	if f.Required && last {
+		list = append(list, done(Event{Type: EventMFADisabled, UserID: u.ID, SessionID: sessionID}))
+	}
+	return list
 }
 
 func (a *Auth) handlePasskeys(w http.ResponseWriter, r *http.Request) error {

@@ -274,3 +274,17 @@ func boolCount(list ...bool) (n int) {
 	}
 	return n
 }
+
+// confirmByPasskey records the use of a passkey that counts as one factor on the caller's
+// session, whose level stays.
+func (a *Auth) confirmByPasskey(ctx context.Context, by Caller, c store.Change, f *factorChange) (store.FactorResult, error) {
+	if _, err := f.store(c, store.Completion{}); err != nil {
+		return store.FactorResult{}, err
+	}
+	a.committed(ctx, c, store.OutcomeDone, f.edit)
+	s, u, err := a.store.AddAuthentication(ctx, store.AddAuthentication{Change: a.newChange(ctx, c.By), SessionID: by.SessionID, Proof: f.amr})
+	if err != nil {
+		err = goneOr(CodeSessionEnded, err)
+	}
+	return store.FactorResult{User: u, Session: s}, err
+}

@@ -207,6 +207,8 @@ type factorUse struct {
 	code   factorCode
 	limits []attemptLimit // of this entry point, in addition to those of every factor
 
+	alone bool // a passkey that counts as one factor
+
 	// complete, if set, consumes the factor by factorChange.store and commits the change.
 	// An app's code was checked before; a recovery code is checked by the store. It is
 	// called again if another request used the factor meanwhile. Without it the change
@@ -218,6 +220,7 @@ type factorUse struct {
 type factorChange struct {
 	store.Change
 	amr   AMR
+	alone bool // the factor confirms a session and does not raise it
 	store func(c store.Change, done store.Completion) (store.FactorResult, error)
 	edit  func(*Event) // completes the events, for committed
 }
@@ -312,7 +315,7 @@ func (a *Auth) useRecoveryCode(ctx context.Context, f factorUse) (usedFactor, er
 func (a *Auth) consumeFactor(ctx context.Context, f factorUse, method string, events []store.OutcomeEvent, st func(store.Change, store.Completion) (store.FactorResult, error)) (used usedFactor, err error) {
 	c := factorChange{Change: a.newChangeOf(ctx, f.by, account{User: f.user}, events...)}
 	c.IfUsers = []UserAt{ifCredentialsUnchanged(f.user)}
-	c.amr = AMR{Method: method, Timestamp: c.Now.Unix()}
+	c.alone, c.amr = f.alone, AMR{Method: method, Timestamp: c.Now.Unix()}
 	codesLeft := 0
 	c.store = func(ch store.Change, done store.Completion) (store.FactorResult, error) {
 		r, err := st(ch, done)

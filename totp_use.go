@@ -110,9 +110,13 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 	case c.User.Banned(a.now()):
 		return nil, fail(CodeUserBanned, nil) // before a code is consumed
 	}
-	return a.completeSignIn(ctx, signIn{
+	tokens, err := a.completeSignIn(ctx, signIn{
 		user: c.User, by: d.By, amr: d.AMR, waiting: waiting, code: code, trust: p.TrustDevice, gone: CodeInvalidToken, remember: d.Remember,
 	})
+	if err == nil && d.By.Passkey != "" {
+		a.initializePasskey(ctx, c.User.ID, d.By.Passkey)
+	}
+	return tokens, err
 }
 
 // StepUpParams are the parameters of StepUp: a caller and one of the codes.
@@ -169,6 +173,9 @@ func (a *Auth) raiseSession(ctx context.Context, by Caller, code factorCode, wai
 		for _, t := range types {
 			raised := a.newChange(own, c.By, done(Event{Type: t, UserID: by.UserID, SessionID: by.SessionID, Method: f.amr.Method}))
 			c.Events = append(c.Events, raised.Events...)
+		}
+		if f.alone {
+			return a.confirmByPasskey(own, by, c, f)
 		}
 		r, err := f.store(c, store.Completion{Redeem: waiting, Raise: &store.RaisedLevel{SessionID: by.SessionID, Method: f.amr}})
 		if errors.Is(err, store.ErrSessionEnded) {

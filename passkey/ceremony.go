@@ -118,9 +118,18 @@ func (a assertion) Verify(k host.Passkey, now time.Time) (use host.PasskeyUse, e
 	s.setFlags(data.Flags)
 	use.TwoFactors, use.Synced = s.Verifies, s.BackupEligible
 	use.State = s.bytes()
-	s.Verifies = true
-	use.Initialized = s.bytes()
 	return use, nil
+}
+
+// Initialized sets WebAuthn's uvInitialized, which needs another factor (section 7.2, step
+// 25).
+func (p *Passkeys) Initialized(stored []byte) []byte {
+	s, err := readState(stored)
+	if err != nil || s.Verifies {
+		return nil
+	}
+	s.Verifies = true
+	return s.bytes()
 }
 
 // explained adds the details of the library's errors, which its Error leaves out. They have

@@ -60,7 +60,7 @@ type Options struct {
 // Passkeys is the option for auth.WithPasskeys. Create it with New, one for each Auth.
 type Passkeys struct {
 	o      Options
-	app    string
+	app    func() string
 	base   func() *url.URL
 	rpID   string
 	models *models // nil: all

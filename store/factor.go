@@ -56,6 +56,9 @@ type FactorStore interface {
 // FactorTOTP is the kind of factors that use time-based one-time passwords (RFC 6238).
 const FactorTOTP = "totp"
 
+// FactorPasskey is the kind of passkeys (WebAuthn Level 3).
+const FactorPasskey = "passkey"
+
 // Factor is one of a user's second factors, or, for example, a passkey that replaces the
 // password and is not Required.
 type Factor struct {

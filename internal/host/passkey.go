@@ -27,6 +27,9 @@ type Passkeys interface {
 	Request(challenge string, allow []Passkey) any
 	// Assertion reads an AuthenticationResponseJSON. Only the assertion's Verify checks it.
 	Assertion(response []byte) (Assertion, error)
+	// Initialized returns the state of a passkey that was used together with another factor:
+	// from then on its verification of the user counts. It returns nil if it did before.
+	Initialized(state []byte) []byte
 	// Describe returns what a list of passkeys shows.
 	Describe(Passkey) PasskeyInfo
 }
@@ -61,9 +64,6 @@ type Assertion interface {
 type PasskeyUse struct {
 	// State replaces Passkey.State.
 	State []byte
-	// Initialized is State for an assertion that another factor came with: from then on the
-	// passkey's verification of the user counts.
-	Initialized []byte
 	// TwoFactors reports whether the passkey counts as two factors: possession, and the
 	// verification of the user, which was trusted before this assertion.
 	TwoFactors bool
