@@ -243,7 +243,8 @@ type ChangePasskeyParams struct {
 }
 
 // ChangePasskey renames a passkey, or makes it a second factor or none. The rules are those
-// of BeginPasskey. Errors: those, CodePasskeyNotFound, CodeMFAEnforced (the account needs a
+// of BeginPasskey; to make it a second factor, the session needs to be at AAL2 recently, for
+// instance by Confirm with the passkey. Errors: those, CodePasskeyNotFound, CodeMFAEnforced (the account needs a
 // second factor and this is the last one), CodeValidationFailed.
 func (a *Auth) ChangePasskey(ctx context.Context, p ChangePasskeyParams) (*AddedPasskey, error) {
 	me, f, list, err := a.ownPasskey(ctx, p.Caller, p.ID)
@@ -266,6 +267,11 @@ func (a *Auth) ChangePasskey(ctx context.Context, p ChangePasskeyParams) (*Added
 	var codes []string
 	if p.SecondFactor != nil && *p.SecondFactor != f.Required {
 		u.Required = p.SecondFactor
+		if *p.SecondFactor { // the session goes on, and shows that the passkey works
+			if err := a.requireRecentFactor(p.Caller, me.session); err != nil {
+				return nil, err
+			}
+		}
 		switch {
 		case *p.SecondFactor && !me.user.MFAEnabled:
 			codes, u.Recovery = a.newRecoveryCodes(me.user.ID)
@@ -422,7 +428,7 @@ func (a *Auth) handleAddPasskey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusCreated, addedPasskey{added, a.carried(w, r, added.Tokens)})
+	return writeJSON(w, http.StatusOK, addedPasskey{added, a.carried(w, r, added.Tokens)})
 }
 
 // addedPasskey is the Session object with the passkey and recovery codes.

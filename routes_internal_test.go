@@ -24,6 +24,7 @@ import (
 // more callers, and no guard removed, by accident.
 const routeFlags = `
 DELETE /me/identities/{provider}: signedIn
+DELETE /me/passkeys/{id}: signedIn
 DELETE /me: signedIn
 DELETE /sessions/{id}: signedIn
 DELETE /sessions: signedIn
@@ -33,6 +34,7 @@ GET /healthz: open whenOff
 GET /invitations/accept: open
 GET /magic-link/verify: open whenOff
 GET /me/export: signedIn
+GET /me/passkeys: signedIn act
 GET /me: signedIn whenOff act
 GET /oauth/{provider}/callback: open whenOff
 GET /oauth/{provider}: open whenOff
@@ -42,8 +44,10 @@ GET /secure-account: open
 GET /sessions: signedIn act
 GET /settings: keyed
 GET /verify-email: open
+PATCH /me/passkeys/{id}: signedIn
 PATCH /me: signedIn
 POST /2fa/disable: signedIn
+POST /2fa/passkey: keyed whenOff
 POST /2fa/recovery-codes: signedIn
 POST /2fa/setup-totp: enrolling whenOff
 POST /2fa/verify-and-enable: enrolling whenOff
@@ -57,11 +61,15 @@ POST /magic-link/send: keyed captcha whenOff done=sent
 POST /magic-link/verify: keyed whenOff form
 POST /me/confirm: signedIn whenOff
 POST /me/identities/{provider}: signedIn
+POST /me/passkeys/begin: enrolling whenOff
+POST /me/passkeys: enrolling whenOff
 POST /me/password: signedIn
 POST /oauth/{provider}/callback: open whenOff
 POST /oauth/{provider}/id-token: keyed whenOff
 POST /otp/send: keyed captcha whenOff done=sent
 POST /otp/verify: keyed whenOff done=signed_in
+POST /passkeys/sign-in/begin: keyed whenOff
+POST /passkeys/sign-in/finish: keyed whenOff
 POST /refresh: keyed whenOff
 POST /reset-password: keyed form
 POST /secure-account: keyed form

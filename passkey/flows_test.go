@@ -311,3 +311,29 @@ func mustBegin(w *world) *auth.PasskeyRequest {
 	w.must(err)
 	return begun
 }
+
+// A passkey becomes a second factor later, in a session that has just used it.
+func TestPasskeyBecomesSecondFactor(t *testing.T) {
+	w := newWorld(t)
+	added, err := w.add(false)
+	w.must(err)
+	yes, no, name := true, false, "Phone"
+	change := auth.ChangePasskeyParams{Caller: w.caller(), ID: added.Passkey.ID, SecondFactor: &yes, Name: &name}
+	_, err = w.ChangePasskey(t.Context(), change)
+	w.want(err, auth.CodeInsufficientAAL)
+	tokens, err := w.signIn()
+	w.must(err)
+	change.Caller = w.claims(tokens).Caller()
+	changed, err := w.ChangePasskey(t.Context(), change)
+	w.must(err)
+	if !changed.Passkey.SecondFactor || changed.Passkey.Name != name || len(changed.RecoveryCodes) != 10 {
+		t.Errorf("changed %+v", changed)
+	}
+	_, err = w.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+	w.want(err, auth.CodeMFARequired)
+	change.SecondFactor, change.Name = &no, nil
+	_, err = w.ChangePasskey(t.Context(), change)
+	w.must(err)
+	_, err = w.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+	w.must(err)
+}
