@@ -48,7 +48,7 @@ func TestSnapshotOfUser(t *testing.T) {
 	}
 	_, err = s.RevokeSessions(ctx, store.RevokeSessions{Change: system(now), UserID: userID, Filter: store.SessionFilter{ID: endedID}})
 	ok(t, err)
-	ok(t, s.PutFactor(ctx, store.PutFactor{Change: system(now), Factor: store.Factor{ID: "f", UserID: userID, Kind: store.FactorTOTP, Secret: []byte("s"), CreatedAt: now}}))
+	ok(t, s.PutFactor(ctx, store.PutFactor{Change: system(now), Factor: store.Factor{ID: "f", UserID: userID, Kind: store.FactorTOTP, Required: true, Secret: []byte("s"), CreatedAt: now}}))
 	_, err = s.EnableFactor(ctx, store.EnableFactor{Change: system(now), UserID: userID, FactorID: "f", State: []byte("7"), Recovery: [][]byte{hash(1), hash(2)}, Completion: store.Completion{Raise: &store.RaisedLevel{SessionID: sessionID}}})
 	ok(t, err)
 	onDevice := func(key store.UserKey) store.UserKey { key.Device = "device"; return key }

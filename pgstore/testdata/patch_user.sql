@@ -36,5 +36,6 @@ update auth.users u set
 				select from auth.identities i where i.user_id = u.id and i.provider = $24::text and i.subject = $25::text)) then 1 else 0 end
 			when $31::boolean or $35::boolean and (case when $5::boolean then $6::text else u.email end) is null then 0 else u.accepted_sequence end,
 		accepted_until = case when $30::boolean then null when $32::boolean then $33::timestamptz else u.accepted_until end,
-		notes = coalesce($27::text, u.notes)
+		notes = coalesce($27::text, u.notes),
+		handle = case when $36::text is null then u.handle else nullif($36::text, '') end
 	where u.id = $1::uuid
