@@ -132,7 +132,7 @@ type page struct {
 	Providers    []providerLink // accept_invitation
 
 	Roles                   string // accept_invitation: the roles that it gives
-	BackTo                  string // accept_invitation with SignInTo: where the sign-in leads back to
+	BackTo                  string // first_owner without a session, accept_invitation with SignInTo: where the sign-in leads back to
 	NeedsFactor             bool   // accept_invitation: they need a second factor
 	StartsClean, AsksFactor bool   // accept_invitation: the account starts clean; it has to show its second factor
 	FormTarget              string // origin that the form's answer redirects to

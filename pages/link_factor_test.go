@@ -3,12 +3,14 @@ package pages_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"golang.org/x/net/html"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
@@ -187,5 +189,38 @@ func TestInvitationLeadsBackAfterSignIn(t *testing.T) {
 				t.Errorf("%s", b.page.text())
 			}
 		})
+	}
+}
+
+// The link for the first owner, opened without a session, says what it does, and leads back to
+// itself after a sign-up.
+func TestFirstOwnerLinkLeadsBackAfterSignUp(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, pages.Options{})
+	adm, err := admin.New(t.Context(), s.Auth, admin.Options{RequireMFA: auth.Off})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/auth/v1/admin/", adm.Handler())
+	mux.Handle("/", s.handler)
+	s.handler = mux
+	link, err := adm.FirstOwnerLink(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.browser(t)
+	p := b.open(link)
+	if !strings.Contains(p.text(), "makes one account the owner") {
+		t.Error(p.text())
+	}
+	signIn := p.all("a")[slices.IndexFunc(p.all("a"), func(n *html.Node) bool { return attr(n, "class") == "go" })]
+	b.open(attr(signIn, "href")).want(t, 200, "/account/sign-in", "")
+	signUp := b.page.all("a")[slices.IndexFunc(b.page.all("a"), func(n *html.Node) bool { return strings.HasPrefix(attr(n, "href"), "/account/sign-up?") })]
+	b.open(attr(signUp, "href"))
+	b.submit("email", address, "password", password)
+	b.submit("code", s.Mail(t, address, auth.KindVerifyEmail).Code).want(t, 200, "/auth/v1/admin/first-owner", "")
+	if p := b.submit(); !strings.Contains(p.text(), "You are the owner") {
+		t.Error(p.text())
 	}
 }
