@@ -99,7 +99,7 @@ func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status
 		pg.BackTo = a.linkItself(linkPaths(KindInvitation), secret)
 	}
 	pg.NoPassword = !a.Settings(r.Context()).Password.On()
-	if !o.signedIn && !pg.AsksFactor && o.Email != "" {
+	if !o.signedIn && o.Email != "" {
 		pg.Providers = a.invitedProviders(r, o)
 	}
 	a.showPage(w, r, status, pg, o.RedirectTo)

@@ -137,6 +137,7 @@ type page struct {
 	StartsClean, AsksFactor bool   // accept_invitation: the account starts clean; it has to show its second factor
 	FormTarget              string // origin that the form's answer redirects to
 
+	AppOnly       bool         // second_factor: recovery codes are not taken
 	TrustDays     int          // second_factor: days for which the device can be trusted; 0: no checkbox
 	Trust         bool         // second_factor: the checkbox is ticked
 	UsedCode      bool         // done: the sign-in used a recovery code
