@@ -15,11 +15,12 @@ import (
 
 // cleanStart is an acceptance by an existing account. startsClean completes it.
 type cleanStart struct {
-	invitation linkData
-	terms      host.Terms
-	user       User
-	roles      []string // afterwards
-	known      *knownRoles
+	invitation  linkData
+	terms       host.Terms
+	user        User
+	roles       []string // afterwards
+	showsFactor bool     // the holder shows the account's second factor, which stays
+	known       *knownRoles
 }
 
 // startsClean reports whether this invitation lets an account accept that would wait
@@ -49,19 +50,21 @@ func (a *Auth) startsClean(ctx context.Context, s *cleanStart) (bool, error) {
 	return s.invitation.Invitation.UserID != "" || !slices.ContainsFunc(a.holdsOperator(s.known, s.roles), beyond), nil
 }
 
-// startClean returns the acceptance with a new password and the account's second factor. A
+// startClean returns the acceptance with a new password and the account's second factor, if
+// the holder has to show it or does. A
 // factor that was used by an earlier attempt counts while the credentials are the same.
 func (a *Auth) startClean(ctx context.Context, s cleanStart, p AcceptInvitationParams, out *acceptedInvitation) (store.Redemption, error) {
 	u := s.user
 	if err := a.maySetInvitedPassword(ctx, p); err != nil {
 		return store.Redemption{}, err
 	}
+	s.showsFactor = s.asksFactor() || u.MFAEnabled && p.TOTPCode != ""
 	r, err := a.acceptance(ctx, s)
 	if err != nil {
 		return r, err
 	}
 	showFactor := func() error { return nil }
-	if s.asksFactor() {
+	if s.showsFactor {
 		showFactor = func() error { return a.showFactor(ctx, u, factorCode{totp: p.TOTPCode}, out) }
 	}
 	chosen, err := a.chooseInvitedPassword(ctx, u, p, showFactor)
@@ -74,7 +77,7 @@ func (a *Auth) startClean(ctx context.Context, s cleanStart, p AcceptInvitationP
 }
 
 // asksFactor reports whether the holder has to show a second factor. A factor at an
-// unverified address may be a stranger's and is not asked for.
+// unverified address may be a stranger's: a holder who does not show it loses it.
 func (s cleanStart) asksFactor() bool {
 	return s.user.MFAEnabled && s.verified()
 }
@@ -147,9 +150,10 @@ func (a *Auth) acceptWithFactor(ctx context.Context, t store.Token, d linkData, 
 		switch waits, err := a.startsClean(ctx, &s); {
 		case err != nil:
 			return store.Redemption{}, err
-		case !waits || !s.asksFactor():
+		case !waits || !s.user.MFAEnabled:
 			return store.Redemption{}, fail(CodeInvalidToken, errors.New("the acceptance needs no second factor now"))
 		}
+		s.showsFactor = true
 		r, err := a.startCleanWith(ctx, s, u.Identities[identity])
 		if err == nil {
 			err = a.showFactor(ctx, u, factorCode{totp: p.TOTPCode}, &out, a.mfaTokenLimit(t.Hash))
@@ -180,8 +184,8 @@ func (a *Auth) replaceEndedCodes(ctx context.Context, in *acceptedInvitation) {
 	}
 }
 
-// acceptance returns the change with the account's second factor, if it has one, and
-// without the other sign-in methods that it keeps.
+// acceptance returns the change with the second factor that the holder shows, and without
+// the other sign-in methods that it keeps.
 func (a *Auth) acceptance(ctx context.Context, s cleanStart) (store.Redemption, error) {
 	u, inv := s.user, s.invitation.Invitation
 	switch {
@@ -214,7 +218,7 @@ func (a *Auth) acceptance(ctx context.Context, s cleanStart) (store.Redemption, 
 	}
 	p.DropCredentials, p.Accept = true, true
 	a.setRoles(p, s.known, u, s.roles)
-	if !s.asksFactor() {
+	if !s.showsFactor {
 		return r, nil
 	}
 	var err error

@@ -53,7 +53,7 @@ type AcceptInvitationParams struct {
 	Token    string
 	Password string // for a new or taken-over account; empty within a session, or if passwords are off
 	FullName string // of such an account; may be empty
-	TOTPCode string // of an existing account with a second factor that becomes an operator's
+	TOTPCode string // of an existing account with a second factor that becomes an operator's; without it an unverified account loses the factor
 	Within   Caller // the live session of the account with the invited address, if there is one
 }
 
@@ -74,7 +74,8 @@ func (p AcceptInvitationParams) LogValue() slog.Value {
 // has a second factor, its TOTPCode; a sign-in at a provider (StartOAuthParams.Invitation)
 // replaces the password. It revokes all sessions, links and trusted devices, the
 // API keys that the account created, and all sign-in methods except the address of the
-// link (the phone number of an account without an email address) and the second factor. If it fails, the invitation stays valid.
+// link (the phone number of an account without an email address) and the second factor
+// whose TOTPCode it was. An account with an unverified address may leave TOTPCode out. If it fails, the invitation stays valid.
 //
 // An invitation is valid once, and only while the inviter could
 // still create it: it ends if they are demoted, banned or deleted. It also works while

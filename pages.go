@@ -135,6 +135,7 @@ type page struct {
 	BackTo                  string // accept_invitation with SignInTo: where the sign-in leads back to
 	NeedsFactor             bool   // accept_invitation: they need a second factor
 	StartsClean, AsksFactor bool   // accept_invitation: the account starts clean; it has to show its second factor
+	OffersFactor            bool   // accept_invitation: it has a second factor, which stays if it is shown
 	FormTarget              string // origin that the form's answer redirects to
 
 	AppOnly       bool         // second_factor: recovery codes are not taken

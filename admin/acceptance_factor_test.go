@@ -177,3 +177,39 @@ func TestAcceptanceByProviderThatEndsMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// The helpdesk created the account, with an unverified address, and its holder set up a second
+// factor. It stays if the holder shows it, and the page says that it is removed otherwise. The
+// holder of the mailbox accepts without the factor of a stranger.
+func TestFactorAtUnverifiedAddressStaysIfShown(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		for name, shows := range map[string]bool{"ada": true, "ben": false} {
+			o := newOffice(t, st)
+			owner := o.operator(name+"-owner@example.com", "*")
+			email := name + "@example.com"
+			id := o.do(owner, "POST /users", `{"email":"`+email+`","password":"`+password+`"}`).want(201).body["id"].(string)
+			s, err := o.Login(t.Context(), auth.LoginParams{Email: email, Password: password})
+			o.must(err)
+			secret, _ := o.enrolled(auth.Caller{UserID: id, SessionID: s.SessionID})
+			o.do(owner, "PUT /users/"+id+"/roles", `{"roles":["support"],"address":"`+email+`"}`).want(200)
+			token := o.invitedToken(email)
+			if page := o.page("GET", "/invitations/accept?token="+token, ""); !strings.Contains(page, `name="totp_code"`) || !strings.Contains(page, "Without the code it is removed") {
+				t.Fatalf("page: %s", page)
+			}
+			form := "token=" + token + "&password=another-Passphrase-8&totp_code="
+			if shows {
+				if page := o.page("POST", "/invitations/accept", form+"000000"); !o.waits(id) {
+					t.Fatalf("accepted with a wrong code: %s", page)
+				}
+				form += o.appCode(secret)
+			}
+			page := o.page("POST", "/invitations/accept", form)
+			if u := o.read(id); o.waits(id) || u.MFAEnabled != shows || !u.EmailVerified() {
+				t.Errorf("%s: waits %v, factor %v: %s", name, o.waits(id), u.MFAEnabled, page)
+			}
+			if strings.Contains(page, "recovery codes") != shows || strings.Contains(page, "we removed everything") == shows {
+				t.Errorf("%s: %s", name, page)
+			}
+		}
+	})
+}
