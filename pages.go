@@ -114,6 +114,7 @@ type page struct {
 	First        bool           // reset_password: the user has never had a password or a session
 	TypedCode    string         // type_code, link_elsewhere, confirm_sign_up: the user types it in the browser that requested it
 	TakesOver    bool           // confirm_sign_in: the sign-in deletes credentials that others have set up
+	Creates      bool           // confirm_sign_in: the sign-in creates an account, beside which the reader may have one with a phone number
 	Done         string         // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "refused", "secured", "accepted", "owner"
 	TakenOver    bool           // credentials that others had set up were deleted
 	Disownable   bool           // confirm_email: another person may have created the account
