@@ -53,7 +53,7 @@ type AcceptInvitationParams struct {
 	Token    string
 	Password string // for a new or taken-over account; empty within a session, or if passwords are off
 	FullName string // of such an account; may be empty
-	TOTPCode string // of an existing account with a second factor that becomes an operator's
+	TOTPCode string // of an existing account with a second factor that becomes an operator's; without it an unverified account loses the factor
 	Within   Caller // the live session of the account with the invited address, if there is one
 }
 
@@ -71,9 +71,11 @@ func (p AcceptInvitationParams) LogValue() slog.Value {
 // An existing account that has, or gets, permissions of an operator that its holder has not
 // accepted starts clean instead, if the invitation gives all of these permissions or is bound
 // to the account: AcceptInvitation needs a new password and, if the account
-// has a second factor, its TOTPCode. It revokes all sessions, links and trusted devices, the
+// has a second factor, its TOTPCode; a sign-in at a provider (StartOAuthParams.Invitation)
+// replaces the password. It revokes all sessions, links and trusted devices, the
 // API keys that the account created, and all sign-in methods except the address of the
-// link (the phone number of an account without an email address) and the second factor. If it fails, the invitation stays valid.
+// link (the phone number of an account without an email address) and the second factor
+// whose TOTPCode it was. An account with an unverified address may leave TOTPCode out. If it fails, the invitation stays valid.
 //
 // An invitation is valid once, and only while the inviter could
 // still create it: it ends if they are demoted, banned or deleted. It also works while
@@ -183,11 +185,8 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 	if err == nil && out.takenOver {
 		a.unlockPassword(ctx, out.user, true)
 	}
-	if err == nil && out.used != nil {
-		var failed error
-		if out.codes, failed = a.putRecoveryCodes(ctx, byFlow("invitation accepted"), out.user); failed != nil { // the holder can request new ones
-			a.cfg.log.WarnContext(ctx, "auth: no recovery codes after an acceptance", "user_id", out.user.ID, "error", failed)
-		}
+	if err == nil {
+		a.replaceEndedCodes(ctx, &out)
 	}
 	return out, err
 }
@@ -339,18 +338,22 @@ func accepted(d linkData, u User, before []string) store.OutcomeEvent {
 	}})
 }
 
-// userOfSignIn returns the user of a sign-in at a provider.
-func (a *Auth) userOfSignIn(ctx context.Context, p *oauthClient, profile provider.Profile, st oauthState) (User, error) {
+// userOfSignIn returns the user of a sign-in at a provider, and the hash of the invitation
+// that the sign-in accepts later, with the account's second factor; nil: none.
+func (a *Auth) userOfSignIn(ctx context.Context, p *oauthClient, profile provider.Profile, st oauthState) (u User, accepts []byte, err error) {
 	if st.Invitation == nil {
-		return a.userOf(ctx, p, profile, st.Code)
+		u, err = a.userOf(ctx, p, profile, st.Code)
+		return u, nil, err
 	}
 	return a.acceptByIdentity(ctx, p, profile, st.Invitation)
 }
 
 // acceptByIdentity accepts an invitation by a sign-in at a provider that has verified
-// the invited address. The account is found as in any such sign-in.
-func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, profile provider.Profile, hash []byte) (User, error) {
+// the invited address. The account is found as in any such sign-in. The results are those
+// of userOfSignIn.
+func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, profile provider.Profile, hash []byte) (User, []byte, error) {
 	var permit accountPermit
+	var asked *User // who has to show a second factor
 	_, u, err := a.redeemHash(ctx, store.PurposeInvitation, hash, func(_ store.Token, d linkData) (store.Redemption, error) {
 		if d.Email == "" || !profile.EmailVerified || store.EmailKey(profile.Email) != store.EmailKey(d.Email) {
 			return store.Redemption{}, Reject(CodeInvalidToken, "The invitation is for another address.")
@@ -384,12 +387,21 @@ func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, profile pro
 			return store.Redemption{}, fail(CodeInvalidToken, errors.New("the account has another address now"))
 		}
 		clean := cleanStart{invitation: d, terms: terms, user: u}
-		if waits, err := a.startsClean(ctx, &clean); err != nil || waits {
-			return a.startCleanWith(ctx, clean, a.newIdentity(p, profile), err)
+		switch waits, err := a.startsClean(ctx, &clean); {
+		case err != nil:
+			return store.Redemption{}, err
+		case waits && clean.asksFactor():
+			asked = &u
+			return store.Redemption{}, fail(CodeMFARequired, nil)
+		case waits:
+			return a.startCleanWith(ctx, clean, a.newIdentity(p, profile))
 		}
 		return a.givingRoles(ctx, d, terms, u, Caller{})
 	})
-	return u, err
+	if asked != nil && errors.Is(err, CodeMFARequired) {
+		return *asked, hash, nil
+	}
+	return u, nil, err
 }
 
 // isNew reports whether neither the identity nor its email address has an account.

@@ -93,13 +93,14 @@ func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status
 	pg.Name, pg.Token, pg.Address, pg.MinLength = "accept_invitation", secret, maskAddress(cmp.Or(o.Email, o.Invitation.Phone)), a.Settings(r.Context()).PasswordMinLength
 	pg.SignedIn, pg.SignInTo = o.signedIn, o.account != nil && !o.signedIn && !o.clean
 	pg.StartsClean, pg.AsksFactor = o.clean, o.clean && cleanStart{user: *o.account}.asksFactor()
+	pg.OffersFactor = o.clean && o.account.MFAEnabled && !pg.AsksFactor
 	pg.Roles = outbox.SafeRoles(o.roles)
 	pg.NeedsFactor = a.mfaRequired(r.Context(), User{Email: o.Email, Phone: o.Invitation.Phone, Roles: o.roles})
 	if pg.SignInTo {
 		pg.BackTo = a.linkItself(linkPaths(KindInvitation), secret)
 	}
 	pg.NoPassword = !a.Settings(r.Context()).Password.On()
-	if !o.signedIn && !pg.AsksFactor && o.Email != "" {
+	if !o.signedIn && o.Email != "" {
 		pg.Providers = a.invitedProviders(r, o)
 	}
 	a.showPage(w, r, status, pg, o.RedirectTo)

@@ -168,7 +168,7 @@ func (a *Auth) withoutFactor(ctx context.Context, s signIn) (onTrusted bool, err
 // interruptSignIn interrupts a sign-in, or a session until it has a second factor. Its
 // error has a token that carries the first factor to /2fa/verify or to the enrolment.
 func (a *Auth) interruptSignIn(ctx context.Context, c Code, p store.Purpose, s signIn) error {
-	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Remember: s.remember, SessionID: s.within})
+	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Accepts: s.accepts, Remember: s.remember, SessionID: s.within})
 	t.UserID = s.user.ID
 	err := a.putToken(ctx, byAuthentication(), t, ifCredentialsUnchanged(s.user))
 	if errors.Is(err, store.ErrStale) || errors.Is(err, CodeInvalidToken) {
@@ -181,6 +181,9 @@ func (a *Auth) interruptSignIn(ctx context.Context, c Code, p store.Purpose, s s
 	e.MFAToken, e.ExpiresIn = secret, int(mfaLife/time.Second)
 	if c == CodeMFARequired {
 		e.Factors = slices.Clone(factorNames)
+		if s.accepts != nil {
+			e.Factors = []string{methodTOTP} // the acceptance ends the recovery codes
+		}
 	}
 	return e
 }

@@ -224,3 +224,60 @@ func TestFirstOwnerLinkLeadsBackAfterSignUp(t *testing.T) {
 		t.Error(p.text())
 	}
 }
+
+// A member of staff without a password accepts permissions of an operator at the provider of
+// the page, which goes on to ask for the second factor. Identity and factor stay.
+func TestStaffAcceptAtProviderWithFactor(t *testing.T) {
+	t.Parallel()
+	idp := authtest.StartProvider(t)
+	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")))
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	adm, err := admin.New(t.Context(), s.Auth, admin.Options{})
+	must(err)
+	who := authtest.Person{Subject: "ada", Email: address, EmailVerified: true}
+	b := s.browser(t)
+	b.open("/account/sign-in/with/acme")
+	b.atProvider(idp, who)
+	b.open("/account/second-factor")
+	secret, _ := enrol(t, b)
+	u, err := s.Store.User(t.Context(), store.ByEmail(address))
+	must(err)
+	operator := admin.System("test")
+	must(adm.EnsureRole(t.Context(), operator, admin.CreateRoleParams{Name: "support", Permissions: []string{admin.PermUsersRead}}))
+	_, err = adm.Grant(t.Context(), operator, admin.GrantParams{UserID: u.ID, Role: "support"})
+	must(err)
+	_, err = adm.Send(t.Context(), operator, admin.SendParams{UserID: u.ID, Type: admin.LinkAccept})
+	must(err)
+	link, err := url.Parse(s.Mail(t, address, auth.KindInvitation).Link)
+	must(err)
+	s.Clock.Advance(time.Minute)
+
+	b = s.browser(t)
+	to := ""
+	for _, a := range b.open(link.RequestURI()).want(t, 200, "/auth/v1/invitations/accept", "You are invited to Notes").all("a") {
+		if href := attr(a, "href"); strings.Contains(href, "/oauth/acme") {
+			to = href
+		}
+	}
+	if to == "" {
+		t.Fatalf("no provider on the page: %s", b.page.text())
+	}
+	b.open(to)
+	b.atProvider(idp, who).want(t, 200, "/auth/v1/magic-link/verify", "Second factor")
+	if strings.Contains(b.page.text(), "recovery code") {
+		t.Errorf("asks for a code that is not taken: %s", b.page.text())
+	}
+	b.submit("code", "000000").want(t, 422, "/auth/v1/magic-link/verify", "Second factor")
+	b.submit("code", code(t, s, secret)).want(t, 200, "/auth/v1/magic-link/verify", "Your recovery codes")
+	b.open("/account/").want(t, 200, "/account/", "")
+	got, err := s.Store.User(t.Context(), store.ByEmail(address))
+	must(err)
+	if !got.MFAEnabled || len(got.Identities) != 1 || got.AcceptedSequence == 0 {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
