@@ -388,6 +388,8 @@ func (a *Auth) showMagicLinkPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	within, _ := a.within(r) // only for the warning on the page
 	takes := err == nil && !u.EmailVerified() && within.UserID != u.ID
-	a.showPage(w, r, http.StatusOK, page{Name: "confirm_sign_in", Token: secret, Address: maskEmail(d.Email), TakesOver: takes}, d.RedirectTo)
+	pg := page{Name: "confirm_sign_in", Token: secret, Address: maskEmail(d.Email), TakesOver: takes && !hasHolder(u)}
+	pg.Creates = a.phoneOn(r.Context()) && (err != nil || takes && hasHolder(u))
+	a.showPage(w, r, http.StatusOK, pg, d.RedirectTo)
 	return nil
 }

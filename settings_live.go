@@ -141,16 +141,21 @@ func (a *Auth) newCORS(origins []string, headers ...string) *cors.Cors {
 
 // withCORS applies the list of allowed origins that is in force to the endpoints.
 func (a *Auth) withCORS(h http.Handler) http.Handler {
-	return corsOf(h, func() *cors.Cors { return a.settings.now.Load().cors })
+	return a.corsOf(h, func() *cors.Cors { return a.settings.now.Load().cors })
 }
 
-func corsOf(h http.Handler, present func() *cors.Cors) http.Handler {
+// corsKey is the context key of the Auth whose CORS answers a request, so that its endpoints
+// below CORS do not repeat the headers.
+type corsKey struct{}
+
+func (a *Auth) corsOf(h http.Handler, present func() *cors.Cors) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := present(); c != nil {
-			c.ServeHTTP(w, r, h.ServeHTTP)
+		c := present()
+		if c == nil || r.Context().Value(corsKey{}) == a {
+			h.ServeHTTP(w, r)
 			return
 		}
-		h.ServeHTTP(w, r)
+		c.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), corsKey{}, a)), h.ServeHTTP)
 	})
 }
 
@@ -161,7 +166,7 @@ func corsOf(h http.Handler, present func() *cors.Cors) http.Handler {
 //
 //	http.ListenAndServe(addr, a.CORS(mux))
 func (a *Auth) CORS(next http.Handler) http.Handler {
-	return corsOf(next, func() *cors.Cors { return a.settings.now.Load().routesCORS })
+	return a.corsOf(next, func() *cors.Cors { return a.settings.now.Load().routesCORS })
 }
 
 // mailTexts are the operators' texts in mails. The map is shared: do not change it.

@@ -290,6 +290,20 @@ func TestCORSOfOwnRoutes(t *testing.T) {
 	}
 }
 
+// CORS around the whole mux, and so around the endpoints, sets each header once.
+func TestCORSAroundTheEndpoints(t *testing.T) {
+	w := harness.NewWorld(t, auth.WithCORS("https://app.test"))
+	for origin, allowed := range map[string][]string{"https://app.test": {"https://app.test"}, "https://evil.test": nil} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/auth/v1/settings", http.NoBody)
+		r.Header.Set("Origin", origin)
+		rec := httptest.NewRecorder()
+		w.CORS(w.Handler()).ServeHTTP(rec, r)
+		if vary := rec.Header().Values("Vary"); rec.Code != 200 || !slices.Equal(vary, []string{"Origin"}) || !slices.Equal(rec.Header().Values("Access-Control-Allow-Origin"), allowed) {
+			t.Errorf("from %s: %d %v", origin, rec.Code, rec.Header())
+		}
+	}
+}
+
 // Cookie mode: tokens only in HttpOnly cookies, and no request from elsewhere
 // that relies on them.
 func TestCookies(t *testing.T) {
