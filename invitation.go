@@ -116,7 +116,7 @@ type acceptedInvitation struct {
 
 // passkey returns the assertion for the acceptance, or nil.
 func (p AcceptInvitationParams) passkey() *assertedPasskey {
-	if len(p.Passkey) == 0 {
+	if !hasValue(p.Passkey) {
 		return nil
 	}
 	return &assertedPasskey{response: p.Passkey, purpose: challengeAccept, bound: acceptanceBound(p.Token), any: true}
@@ -258,7 +258,7 @@ func (a *Auth) maySetInvitedPassword(ctx context.Context, p AcceptInvitationPara
 	switch {
 	case !on && p.Password != "":
 		return fail(CodeMethodDisabled, nil)
-	case on && p.Password == "" && len(p.Passkey) == 0:
+	case on && p.Password == "" && !hasValue(p.Passkey):
 		return invalid("password", "is required")
 	}
 	return nil

@@ -151,7 +151,7 @@ func (a *Auth) BeginPasskeyFactor(ctx context.Context, p BeginPasskeyFactorParam
 
 // factorAssertion returns the code of a second factor by passkey; nil without a response.
 func factorAssertion(response json.RawMessage, bound string) *assertedPasskey {
-	if len(response) == 0 {
+	if !hasValue(response) {
 		return nil
 	}
 	return &assertedPasskey{response: response, purpose: challengeFactor, bound: bound}
@@ -237,7 +237,7 @@ func (a *Auth) handleFinishPasskeySignIn(w http.ResponseWriter, r *http.Request)
 	} else if p.RequestID == "" {
 		return invalid("request_id", "is required")
 	}
-	if len(p.Credential) == 0 {
+	if !hasValue(p.Credential) {
 		return invalid("credential", "is required")
 	}
 	tokens, err := a.FinishPasskeySignIn(r.Context(), FinishPasskeySignInParams{RequestID: p.RequestID, Credential: p.Credential})

@@ -308,7 +308,7 @@ func (a *Auth) handleVerifyMFA(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &p); err != nil {
 		return err
 	}
-	if given := boolCount(p.TOTPCode != "", p.RecoveryCode != "", len(p.Passkey) > 0); given != 1 {
+	if given := boolCount(p.TOTPCode != "", p.RecoveryCode != "", hasValue(p.Passkey)); given != 1 {
 		return invalid("totp_code", "or recovery_code or passkey is required, one of them")
 	}
 	var tokens *Tokens
