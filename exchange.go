@@ -160,8 +160,8 @@ type opening struct {
 // is valid as long as the link, at most for exchangeLife. Errors: CodeInvalidToken (the
 // link is not valid any more), CodeUserBanned, CodeMethodDisabled.
 func (a *Auth) redirectBound(ctx context.Context, link store.Token, d linkData, within Caller) (string, error) {
-	if !a.Settings(ctx).MagicLink.On() {
-		return "", fail(CodeMethodDisabled, nil)
+	if err := a.requireLinks(ctx); err != nil {
+		return "", err
 	}
 	secret, code := a.newLink(store.PurposeExchange, exchangeLife, linkData{Opened: &opening{Link: link.Hash, Within: within, By: clientFrom(ctx)}})
 	code.UserID = link.UserID

@@ -199,8 +199,8 @@ func (a *Auth) checkSignInAllowed(ctx context.Context, u User) error {
 }
 
 // canSignIn reports whether a user could sign in under s: by a method that is on, and with
-// a second factor if s or factor requires one.
-func (a *Auth) canSignIn(s Settings, c store.Credentials, factor bool) bool {
+// a second factor if s or factor requires one. passkey: the user has one.
+func (a *Auth) canSignIn(s Settings, c store.Credentials, factor, passkey bool) bool {
 	u := &c.User
 	linked := slices.ContainsFunc(u.Identities, func(i Identity) bool { return a.providers[i.Provider] != nil })
 	switch {
@@ -208,8 +208,10 @@ func (a *Auth) canSignIn(s Settings, c store.Credentials, factor bool) bool {
 	case s.MagicLink.On() && u.Email != "" && u.EmailVerified():
 	case s.Phone.On() && a.cfg.sms != nil && u.PhoneVerified():
 	case s.OAuth.On() && linked:
+	case passkey && a.cfg.passkeys != nil && s.Passkey.On():
+		return true // it is two factors at once
 	default:
 		return false
 	}
-	return u.MFAEnabled || !factor && !a.mfaRequiredBy(s, *u) || a.factors != nil && s.TOTP.On()
+	return u.MFAEnabled || !factor && !a.mfaRequiredBy(s, *u) || a.factors != nil && s.hasFactorKind(&a.cfg)
 }
