@@ -232,9 +232,11 @@ func (a *Auth) handleFinishPasskeySignIn(w http.ResponseWriter, r *http.Request)
 	if err := decode(r, &p); err != nil {
 		return err
 	}
-	if a.bindsByCookie(r) {
+	switch {
+	case p.RequestID != "":
+	case a.bindsByCookie(r):
 		p.RequestID = a.passkeyCookie(r)
-	} else if p.RequestID == "" {
+	default:
 		return invalid("request_id", "is required")
 	}
 	if !hasValue(p.Credential) {

@@ -90,6 +90,8 @@ func classPasskeys() map[string][]Row {
 	}
 	adds := func(second bool) func(*Scene) func() *Answer {
 		return func(s *Scene) func() *Answer {
+			first := Bearer(s.LoginAs(s.T, "first."+s.Email).AccessToken) // the first passkey of all stores the RP ID
+			s.Evil.Send("POST", "/me/passkeys", Registration(s.T, s.Evil.Send, NewKey(), false, first), first).Want(200)
 			body := Registration(s.T, s.Evil.Send, NewKey(), second, s.Authorization())
 			return func() *Answer { return s.Evil.Send("POST", "/me/passkeys", body, s.Authorization()) }
 		}
