@@ -11,6 +11,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/authenticator"
+	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/passkey"
 )
 
@@ -26,7 +27,7 @@ type world struct {
 func newWorld(t *testing.T, opts ...auth.Option) *world {
 	t.Helper()
 	w := &world{t: t, key: authenticator.New(origin)}
-	w.Env = authtest.New(t, append([]auth.Option{auth.WithPasskeys(passkey.New(passkey.Options{}))}, opts...)...)
+	w.Env = authtest.NewOn(t, harness.NewStore(t), append([]auth.Option{auth.WithPasskeys(passkey.New(passkey.Options{}))}, opts...)...)
 	w.ada = w.LoginAs(t, "ada@example.com")
 	return w
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/authenticator"
-	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/passkey"
 	"github.com/authmount/auth/store"
 )
@@ -178,7 +178,7 @@ func TestAcceptanceKeepsThePasskeyThatIsUsed(t *testing.T) {
 
 // Another RP ID than that of stored passkeys is refused.
 func TestAnotherRPID(t *testing.T) {
-	st := memstore.New()
+	st := harness.NewStore(t)
 	w := &world{t: t, key: authenticator.New(origin)}
 	w.Env = authtest.NewOn(t, st, auth.WithPasskeys(passkey.New(passkey.Options{})))
 	w.ada = w.LoginAs(t, "ada@example.com")

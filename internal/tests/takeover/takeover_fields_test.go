@@ -27,7 +27,7 @@ func fates() map[reflect.Type]map[string]string {
 	return map[reflect.Type]map[string]string{
 		reflect.TypeFor[store.User](): {
 			"ID": "names the account", "CreatedAt": "history", "UpdatedAt": "history", "LastSignInAt": "history", "Revision": "counts", "CredentialRevision": "counts", "Sequence": "counts",
-			"Handle":      "names the account to authenticators, which are removed",
+			"Handle":      "another one, so that authenticators of the former holder do not name the account",
 			"AppMetadata": "the application's", "Roles": "the operators' decision; those of an operator wait for an acceptance", "BannedUntil": "the operators' decision", "Claims": "not stored",
 			"Email": shown, "EmailVerifiedAt": shown, "EmailSequence": shown, "EmailAddedBy": "of a changed address", "EmailVerifiedSequence": shown, "EmailVerifiedAddedBy": cleared,
 			"Phone": cleared, "PhoneVerifiedAt": "an account with a verified number keeps its holder", "PhoneSequence": cleared, "PhoneAddedBy": cleared, "PhoneVerifiedSequence": "as PhoneVerifiedAt", "PhoneVerifiedAddedBy": cleared,
@@ -83,7 +83,11 @@ func TestTakeoverClearsEveryField(t *testing.T) {
 				})
 			}
 			took := w.Clock.Now()
+			former, err := w.Store.User(t.Context(), store.ByID(id))
 			takeOver(w)
+			if u, failed := w.Store.User(t.Context(), store.ByID(id)); err != nil || failed != nil || former.Handle == "" || u.Handle == former.Handle || u.Handle == "" {
+				t.Errorf("user handle %q after %q, %v, %v", u.Handle, former.Handle, err, failed)
+			}
 			for _, record := range recordsOf(w, id, device) {
 				if held, ok := record.(store.UserRecords); ok { // what the takeover itself sends is the new holder's
 					held.Pending = slices.DeleteFunc(held.Pending, func(p store.TokenRecord) bool { return !p.CreatedAt.Before(took) })
