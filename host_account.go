@@ -29,7 +29,7 @@ func (k kit) Account(ctx context.Context, key store.UserKey) (host.Account, erro
 		return host.Account{}, err
 	}
 	out := host.Account{Credentials: c}
-	if k.a.factors != nil && c.User.MFAEnabled {
+	if k.a.factors != nil && (c.User.MFAEnabled || k.a.cfg.passkeys != nil) {
 		if out.Factors, err = k.a.factors.Factors(ctx, c.User.ID); err != nil {
 			return out, err
 		}
@@ -284,6 +284,8 @@ func (k kit) UnlinkPatch(i Identity) store.UserPatch {
 	key := store.ByIdentity(i.Provider, i.Subject)
 	return store.UserPatch{Unlink: &key, DropTokens: purposesOfPassword()}
 }
+
+func (k kit) RememberRemoved(ctx context.Context, f Factor) error { return k.a.recordRemoved(ctx, f) }
 
 func (k kit) Factors() store.FactorStore { return k.a.factors }
 

@@ -24,6 +24,7 @@ type (
 		ID         string     `json:"id"`
 		Kind       string     `json:"kind"`
 		Label      *string    `json:"label"`
+		Required   bool       `json:"second_factor"` // sign-ins by other methods ask for a second factor
 		CreatedAt  time.Time  `json:"created_at"`
 		LastUsedAt *time.Time `json:"last_used_at"`
 	}
@@ -52,7 +53,7 @@ func (a Account) reply(m *Admin) reply {
 func viewFactors(list []auth.Factor) []factorView {
 	out := []factorView{}
 	for _, f := range list {
-		v := factorView{ID: f.ID, Kind: f.Kind, Label: optional(f.Label), CreatedAt: f.CreatedAt}
+		v := factorView{ID: f.ID, Kind: f.Kind, Label: optional(f.Label), Required: f.Required, CreatedAt: f.CreatedAt}
 		if !f.LastUsedAt.IsZero() {
 			v.LastUsedAt = &f.LastUsedAt
 		}

@@ -100,10 +100,12 @@ type RemoveFactorParams struct {
 	Revision *int64 `header:"If-Match"`
 }
 
-// RemoveFactor removes one of a user's second factors, or all of them, and with the last
-// one the recovery codes. The user is notified by mail. Errors: CodeUserNotFound,
+// RemoveFactor removes one of a user's second factors or passkeys, or all second factors, and
+// with the last second factor the recovery codes. Passkeys that are no second factor stay,
+// unless FactorID names them. The user is notified by mail. Errors: CodeUserNotFound,
 // CodeNotFound (no such factor), CodeMFANotEnabled (there is none), CodeTargetStronger,
-// CodePreconditionFailed.
+// CodePreconditionFailed, CodeValidationFailed (several second factors and other passkeys:
+// remove one after the other).
 func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParams) (auth.User, error) {
 	op := opRemoveFactor
 	if p.FactorID == "" {
@@ -117,18 +119,35 @@ func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParam
 		if err != nil {
 			return auth.User{}, err
 		}
-		removed := slices.DeleteFunc(a.Factors, func(f auth.Factor) bool { return p.FactorID != "" && f.ID != p.FactorID })
+		all := len(a.Factors)
+		removed := slices.DeleteFunc(a.Factors, func(f auth.Factor) bool {
+			return p.FactorID == "" && !f.Required || p.FactorID != "" && f.ID != p.FactorID
+		})
+		id := p.FactorID
+		if len(removed) == 1 && all > 1 {
+			id = removed[0].ID
+		}
 		switch st := m.kit.Factors(); {
 		case len(removed) == 0 && p.FactorID != "":
 			return auth.User{}, m.fail(auth.CodeNotFound, nil)
 		case len(removed) == 0:
 			return auth.User{}, m.fail(auth.CodeMFANotEnabled, nil)
+		case id == "" && len(removed) < all:
+			return auth.User{}, m.kit.Invalid("factor", "is required: the account has passkeys that are no second factors")
 		default:
+			for _, f := range removed {
+				if err := m.kit.RememberRemoved(ctx, f); err != nil {
+					return auth.User{}, err
+				}
+			}
+			if len(removed) == 1 && removed[0].Kind == store.FactorPasskey {
+				m.editEvent(ctx, t, func(e *auth.Event) { e.Type = auth.EventPasskeyRemoved })
+			}
 			if err := m.setReason(t, p.Reason); err != nil {
 				return auth.User{}, err
 			}
 			t.changed("factors", kindsOf(removed), nil)
-			return st.RemoveFactor(ctx, store.RemoveFactor{Change: t.change, UserID: t.target.ID, FactorID: p.FactorID})
+			return st.RemoveFactor(ctx, store.RemoveFactor{Change: t.change, UserID: t.target.ID, FactorID: id})
 		}
 	})
 }

@@ -230,9 +230,9 @@ func userAccess(v *visit, p *page, u object, at string) error {
 		password.Cells = []cell{{Text: v.t("Stored")}}
 	}
 	facts := []fact{password, {Name: v.t("Recovery codes left"), Cells: []cell{{Text: thousands(u.num("recovery_codes_left"))}}}}
-	factors := &table{Name: v.t("Second factors"), Columns: v.columns("Kind", "Created", "Last used", ""), Empty: v.t("No second factor.")}
+	factors := &table{Name: v.t("Second factors and passkeys"), Columns: v.columns("Kind", "Created", "Last used", ""), Empty: v.t("No second factor.")}
 	for _, f := range u.list("factors") {
-		factors.Rows = append(factors.Rows, row{Cells: []cell{{Text: cmp.Or(f.str("label"), strings.ToUpper(f.str("kind")))}, {Time: f.time("created_at")}, v.when(f, "last_used_at"),
+		factors.Rows = append(factors.Rows, row{Cells: []cell{{Text: factorName(f)}, {Time: f.time("created_at")}, v.when(f, "last_used_at"),
 			{Links: []link{v.to("Remove", "DELETE /users/{id}/factors/{factor}", at+"/factors/"+url.PathEscape(f.str("id"))+"/remove", true)}}}})
 	}
 	identities := &table{Name: v.t("Identities"), Columns: v.columns("Provider", "Address there", "Linked", "Last sign-in", ""), Empty: v.t("None linked.")}
@@ -240,7 +240,7 @@ func userAccess(v *visit, p *page, u object, at string) error {
 		identities.Rows = append(identities.Rows, row{Cells: []cell{{Text: i.str("provider")}, {Text: i.str("email")}, {Time: i.time("created_at")}, v.when(i, "last_sign_in_at"),
 			{Links: []link{v.to("Unlink", "DELETE /users/{id}/identities/{identity}", at+"/identities/"+url.PathEscape(i.str("id"))+"/unlink", true)}}}})
 	}
-	p.Blocks = append(p.Blocks, block{Facts: facts}, block{Title: v.t("Second factors"), Table: factors}, block{Title: v.t("Identities"), Table: identities})
+	p.Blocks = append(p.Blocks, block{Facts: facts}, block{Title: v.t("Second factors and passkeys"), Table: factors}, block{Title: v.t("Identities"), Table: identities})
 	return nil
 }
 
@@ -312,4 +312,13 @@ func day(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02T15:04")
+}
+
+// factorName names a second factor or a passkey in a table.
+func factorName(f object) string {
+	kind := map[string]string{"totp": "TOTP", "passkey": "passkey"}[f.str("kind")]
+	if label := f.str("label"); label != "" && kind != "" {
+		return label + " (" + kind + ")"
+	}
+	return cmp.Or(f.str("label"), kind, f.str("kind"))
 }

@@ -115,7 +115,7 @@ func accessActions() []action {
 				return v.d.adm.SetPassword(v.ctx, v.actor, p)
 			},
 		},
-		{at: "/users/{id}/factors/{factor}/remove", operation: "DELETE /users/{id}/factors/{factor}", title: "Remove the second factor", text: "After that, the password alone is enough to sign in. The user gets a notice by email.", submit: "Remove", danger: true, done: "Removed.", back: toUser("access"), fields: withReason(false),
+		{at: "/users/{id}/factors/{factor}/remove", operation: "DELETE /users/{id}/factors/{factor}", title: "Remove the second factor or passkey", text: "It no longer signs in, and sign-ins no longer ask for it. The user gets a notice by email.", submit: "Remove", danger: true, done: "Removed.", back: toUser("access"), fields: withReason(false),
 			do: func(v *visit) (any, error) {
 				return v.d.adm.RemoveFactor(v.ctx, v.actor, admin.RemoveFactorParams{UserID: v.id(), FactorID: v.r.PathValue("factor"), Reason: v.formValue("reason"), Revision: v.revision()})
 			}},

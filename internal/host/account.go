@@ -94,6 +94,8 @@ type Accounts interface {
 	// TOTPSecret returns the secret of an account's authenticator app, in base32 as in
 	// ImportUserParams; "" without an enabled one.
 	TOTPSecret(ctx context.Context, userID string) (string, error)
+	// RememberRemoved remembers a factor that is about to be removed, if it is a passkey.
+	RememberRemoved(ctx context.Context, f store.Factor) error
 	// Factors returns the store of second factors, or nil.
 	Factors() store.FactorStore
 	// RecentlyAuthenticated reports whether the session has recent authentication, with the second factor
