@@ -213,6 +213,25 @@ test("autofill has a new challenge every four minutes, and keeps the old one whi
   assert.equal(server.count("POST /passkeys/sign-in/begin"), 3, "nothing is renewed afterwards");
 });
 
+test("a renewal needs no answer of the browser, and none follows an end", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval", "setTimeout"] });
+  const { prompts } = browser(t);
+  const { auth, server } = scene(t);
+  const control = new AbortController();
+  const ask = navigator.credentials.get;
+  navigator.credentials.get = (options) => (void ask(options).catch(() => {}), pending()); // it ignores the signal
+  const waiting = passkeys.signIn(auth, { conditional: true, signal: control.signal });
+  await settle();
+  t.mock.timers.tick(240_000);
+  await settle();
+  assert.equal(prompts.length, 2);
+  prompts[1].signal.addEventListener("abort", () => control.abort());
+  t.mock.timers.tick(240_000);
+  assert.equal(code(await waiting), "aborted");
+  await settle();
+  assert.deepEqual([prompts.length, server.count("POST /passkeys/sign-in/begin")], [2, 3]);
+});
+
 test("only passkey_removed has the authenticator forget a passkey", async (t) => {
   const { signals, PublicKeyCredential } = browser(t, { answer: picks });
   for (const [is, status] of [["invalid_passkey", 422], ["rate_limited", 429], ["user_banned", 403], ["unavailable", 503], ["passkey_not_found", 404]]) {
