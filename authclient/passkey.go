@@ -65,7 +65,7 @@ func (c *Client) BeginPasskeyFactor(ctx context.Context) (publicKey json.RawMess
 	var w struct {
 		PublicKey json.RawMessage `json:"public_key"`
 	}
-	k := call{method: http.MethodPost, path: "/2fa/passkey"}
+	k := call{method: http.MethodPost, path: "/2fa/passkey", repeat: repeatAlways}
 	waits, ok := c.waiting()
 	if !ok {
 		err = c.as(ctx, k, &w)

@@ -16,7 +16,7 @@
 import type { Inner } from "./client.js";
 import { AuthError } from "./error.js";
 import type { AuthClient, CallOptions, Metadata, Result, SignedIn } from "./types.js";
-import { until } from "./values.js";
+import { inner, until } from "./values.js";
 import type * as wire from "./wire.js";
 
 /** Options of the calls that open a prompt and change the session. */
@@ -87,10 +87,10 @@ async function result<T>(work: Promise<T>, signal: AbortSignal | undefined): Pro
   }
 }
 
-const innerOf = (auth: AuthClient<any>, signal?: AbortSignal) => (auth as unknown as Inner).inner(signal);
+const innerOf = (auth: AuthClient<any>, signal?: AbortSignal) => (auth as unknown as Inner)[inner](signal);
 
 /** Runs the calls around a prompt. It ends an autofill that waits. */
-async function ceremony<T>(auth: AuthClient<any>, kind: "get" | "create", { signal, conditional }: SignInOptions, run: (control: AbortController, ...inner: ReturnType<Inner["inner"]>) => Promise<T>): Promise<Result<T>> {
+async function ceremony<T>(auth: AuthClient<any>, kind: "get" | "create", { signal, conditional }: SignInOptions, run: (control: AbortController, ...calls: ReturnType<Inner[typeof inner]>) => Promise<T>): Promise<Result<T>> {
   const control = new AbortController();
   const stop = () => control.abort();
   if (signal?.aborted) stop();
