@@ -32,10 +32,10 @@ type ConfirmParams struct {
 // CodeUserBanned; CodeMFARequired and CodeMFAEnrollmentRequired for a password in a session
 // that lacks a required second factor, as at Refresh.
 func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) (*Tokens, error) {
-	if boolCount(p.Password != "", p.TOTPCode != "", len(p.Passkey) > 0) != 1 {
+	if boolCount(p.Password != "", p.TOTPCode != "", hasValue(p.Passkey)) != 1 {
 		return nil, invalid("password", "or totp_code or passkey is required, one of them")
 	}
-	if len(p.Passkey) > 0 {
+	if hasValue(p.Passkey) {
 		return a.continueSession(ctx, p.Caller, factorCode{passkey: ownAssertion(p.Passkey, p.Caller)}, nil, EventSessionConfirmed)
 	}
 	if p.TOTPCode != "" {

@@ -229,8 +229,8 @@ func ExampleWithCookies() {
 		log.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	fmt.Println(res.StatusCode, res.Request.URL.Path)
-	// Output: 200 /notes
+	fmt.Println(res.StatusCode, res.Request.URL.Path, res.Request.URL.Query().Get("return_to")) // takes the mailed code; "Not now" leads on
+	// Output: 200 /account/email/code /notes
 }
 
 // Answer requests that are not let through with a page of the application's own.

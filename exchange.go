@@ -18,7 +18,7 @@ import (
 // It returns gone if the user has changed since they were read and found not to be
 // banned.
 func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method string, gone Code) (string, error) {
-	secret, code := a.newLink(store.PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.newAMR(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By, Remember: d.Remember})
+	secret, code := a.newLink(store.PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.newAMR(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By, Accepts: d.Accepts, Remember: d.Remember})
 	code.UserID = u.ID
 	authority := byAuthentication()
 	if d.SessionID != "" { // linking acts under the session that requested it
@@ -74,7 +74,7 @@ func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) 
 	if !d.By.isCurrent(store.Credentials{User: u}) {
 		return nil, fail(CodeInvalidCode, errors.New("the credential of this sign-in was removed"))
 	}
-	return a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: d.AMR, gone: CodeInvalidCode, remember: d.Remember})
+	return a.completeSignIn(ctx, signIn{user: u, by: d.By, accepts: d.Accepts, amr: d.AMR, gone: CodeInvalidCode, remember: d.Remember})
 }
 
 func (a *Auth) handleExchange(w http.ResponseWriter, r *http.Request) error {
@@ -160,8 +160,8 @@ type opening struct {
 // is valid as long as the link, at most for exchangeLife. Errors: CodeInvalidToken (the
 // link is not valid any more), CodeUserBanned, CodeMethodDisabled.
 func (a *Auth) redirectBound(ctx context.Context, link store.Token, d linkData, within Caller) (string, error) {
-	if !a.Settings(ctx).MagicLink.On() {
-		return "", fail(CodeMethodDisabled, nil)
+	if err := a.requireLinks(ctx); err != nil {
+		return "", err
 	}
 	secret, code := a.newLink(store.PurposeExchange, exchangeLife, linkData{Opened: &opening{Link: link.Hash, Within: within, By: clientFrom(ctx)}})
 	code.UserID = link.UserID

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 type waitingSignIn struct {
 	MFAToken  string `json:"m"`
 	Enrols    bool   `json:"e,omitempty"` // the factor has to be set up first
+	AppOnly   bool   `json:"a,omitempty"` // recovery codes are not taken
 	Remember  *bool  `json:"k,omitempty"`
 	TakenOver bool   `json:"o,omitempty"` // see page
 	To        string `json:"t,omitempty"` // where the browser goes afterwards; "": a page with the result
@@ -54,6 +56,7 @@ func (a *Auth) awaitsFactor(w http.ResponseWriter, err error, s waitingSignIn) b
 		return false
 	}
 	s.MFAToken, s.Enrols = e.MFAToken, e.Code == CodeMFAEnrollmentRequired
+	s.AppOnly = !s.Enrols && !slices.Contains(e.Factors, methodRecovery)
 	b, err := json.Marshal(s)
 	if err != nil {
 		panic(err) // strings only
@@ -116,7 +119,7 @@ func (a *Auth) showNotWaiting(w http.ResponseWriter, r *http.Request, err error)
 func (a *Auth) showFactorPage(w http.ResponseWriter, r *http.Request, status int, s waitingSignIn, pg page) error {
 	pg.Name = "enrol"
 	if !s.Enrols {
-		pg.Name = "second_factor"
+		pg.Name, pg.AppOnly = "second_factor", s.AppOnly
 		if life := a.cfg.mfa.TrustDevices; life > 0 {
 			pg.TrustDays = max(1, int(life/(24*time.Hour)))
 		}

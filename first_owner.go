@@ -173,6 +173,9 @@ func (a *Auth) handleFirstOwnerPage(w http.ResponseWriter, r *http.Request) erro
 		pg.SignedIn = err == nil
 		pg.Address = maskEmail(u.Email)
 	}
+	if !pg.SignedIn {
+		pg.BackTo = a.linkItself("/admin"+firstOwnerPath, secret)
+	}
 	a.showPage(w, r, http.StatusOK, pg, "")
 	return nil
 }

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -119,3 +120,6 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	}
 	return nil
 }
+
+// hasValue reports whether a field with a JSON value of its own is there and not empty.
+func hasValue(v json.RawMessage) bool { return len(v) > 0 && string(v) != `""` && string(v) != "null" }

@@ -64,9 +64,16 @@ func (k kit) EditSettings(stored store.StoredSettings, changes map[string]json.R
 	return e, nil
 }
 
-func (k kit) CanSignIn(e host.SettingsEdit, c store.Credentials, factor bool) (before, after bool) {
+func (k kit) CanSignIn(ctx context.Context, e host.SettingsEdit, c store.Credentials, factor bool) (before, after bool, err error) {
 	both, _ := e.Private.(settingsPair)
-	return k.a.canSignIn(both.before, c, factor), k.a.canSignIn(both.after, c, factor)
+	var list store.Factors
+	if k.a.cfg.passkeys != nil {
+		if list, err = k.a.factors.Factors(ctx, c.User.ID); err != nil {
+			return false, false, storeFailed(err)
+		}
+	}
+	passkey := len(passkeysOf(list.List)) > 0
+	return k.a.canSignIn(both.before, c, factor, passkey), k.a.canSignIn(both.after, c, factor, passkey), nil
 }
 
 func (k kit) ReloadSettings(ctx context.Context) {

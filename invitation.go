@@ -3,6 +3,8 @@ package auth
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -51,10 +53,11 @@ func (a *Auth) invitedAccount(ctx context.Context, d linkData) (User, error) {
 // AcceptInvitationParams are the parameters of AcceptInvitation.
 type AcceptInvitationParams struct {
 	Token    string
-	Password string // for a new or taken-over account; empty within a session, or if passwords are off
-	FullName string // of such an account; may be empty
-	TOTPCode string // of an existing account with a second factor that becomes an operator's
-	Within   Caller // the live session of the account with the invited address, if there is one
+	Password string          // for a new or taken-over account; empty within a session, or if passwords are off
+	FullName string          // of such an account; may be empty
+	Passkey  json.RawMessage // an AuthenticationResponseJSON, see BeginPasskeyFactor; instead of TOTPCode and Password, of an existing account that becomes an operator's
+	TOTPCode string          // of an existing account with a second factor that becomes an operator's; without it an unverified account loses the factor
+	Within   Caller          // the live session of the account with the invited address, if there is one
 }
 
 // LogValue keeps the secrets out of the log.
@@ -71,9 +74,11 @@ func (p AcceptInvitationParams) LogValue() slog.Value {
 // An existing account that has, or gets, permissions of an operator that its holder has not
 // accepted starts clean instead, if the invitation gives all of these permissions or is bound
 // to the account: AcceptInvitation needs a new password and, if the account
-// has a second factor, its TOTPCode. It revokes all sessions, links and trusted devices, the
+// has a second factor, its TOTPCode; a sign-in at a provider (StartOAuthParams.Invitation)
+// replaces the password. It revokes all sessions, links and trusted devices, the
 // API keys that the account created, and all sign-in methods except the address of the
-// link (the phone number of an account without an email address) and the second factor. If it fails, the invitation stays valid.
+// link (the phone number of an account without an email address) and the second factor
+// whose TOTPCode it was. An account with an unverified address may leave TOTPCode out. If it fails, the invitation stays valid.
 //
 // An invitation is valid once, and only while the inviter could
 // still create it: it ends if they are demoted, banned or deleted. It also works while
@@ -107,6 +112,27 @@ type acceptedInvitation struct {
 	codes     []string    // new recovery codes in place of those that the acceptance ended
 
 	needsFactor bool // operators need a second factor
+}
+
+// passkey returns the assertion for the acceptance, or nil.
+func (p AcceptInvitationParams) passkey() *assertedPasskey {
+	if !hasValue(p.Passkey) {
+		return nil
+	}
+	return &assertedPasskey{response: p.Passkey, purpose: challengeAccept, bound: acceptanceBound(p.Token), any: true}
+}
+
+// acceptanceBound names what the challenges of an acceptance link are bound to.
+func acceptanceBound(token string) string {
+	return base64.RawURLEncoding.EncodeToString(hashLinkToken(token))
+}
+
+// keeps returns the ids of the factors that the holder has shown.
+func (in *acceptedInvitation) keeps() []string {
+	if in.used == nil || in.used.id == "" {
+		return nil
+	}
+	return []string{in.used.id}
 }
 
 // signInInvited returns tokens of the session in which the invitation was accepted, or
@@ -183,11 +209,8 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 	if err == nil && out.takenOver {
 		a.unlockPassword(ctx, out.user, true)
 	}
-	if err == nil && out.used != nil {
-		var failed error
-		if out.codes, failed = a.putRecoveryCodes(ctx, byFlow("invitation accepted"), out.user); failed != nil { // the holder can request new ones
-			a.cfg.log.WarnContext(ctx, "auth: no recovery codes after an acceptance", "user_id", out.user.ID, "error", failed)
-		}
+	if err == nil {
+		a.replaceEndedCodes(ctx, &out)
 	}
 	return out, err
 }
@@ -235,7 +258,7 @@ func (a *Auth) maySetInvitedPassword(ctx context.Context, p AcceptInvitationPara
 	switch {
 	case !on && p.Password != "":
 		return fail(CodeMethodDisabled, nil)
-	case on && p.Password == "":
+	case on && p.Password == "" && !hasValue(p.Passkey):
 		return invalid("password", "is required")
 	}
 	return nil
@@ -339,18 +362,22 @@ func accepted(d linkData, u User, before []string) store.OutcomeEvent {
 	}})
 }
 
-// userOfSignIn returns the user of a sign-in at a provider.
-func (a *Auth) userOfSignIn(ctx context.Context, p *oauthClient, profile provider.Profile, st oauthState) (User, error) {
+// userOfSignIn returns the user of a sign-in at a provider, and the hash of the invitation
+// that the sign-in accepts later, with the account's second factor; nil: none.
+func (a *Auth) userOfSignIn(ctx context.Context, p *oauthClient, profile provider.Profile, st oauthState) (u User, accepts []byte, err error) {
 	if st.Invitation == nil {
-		return a.userOf(ctx, p, profile, st.Code)
+		u, err = a.userOf(ctx, p, profile, st.Code)
+		return u, nil, err
 	}
 	return a.acceptByIdentity(ctx, p, profile, st.Invitation)
 }
 
 // acceptByIdentity accepts an invitation by a sign-in at a provider that has verified
-// the invited address. The account is found as in any such sign-in.
-func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, profile provider.Profile, hash []byte) (User, error) {
+// the invited address. The account is found as in any such sign-in. The results are those
+// of userOfSignIn.
+func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, profile provider.Profile, hash []byte) (User, []byte, error) {
 	var permit accountPermit
+	var asked *User // who has to show a second factor
 	_, u, err := a.redeemHash(ctx, store.PurposeInvitation, hash, func(_ store.Token, d linkData) (store.Redemption, error) {
 		if d.Email == "" || !profile.EmailVerified || store.EmailKey(profile.Email) != store.EmailKey(d.Email) {
 			return store.Redemption{}, Reject(CodeInvalidToken, "The invitation is for another address.")
@@ -384,12 +411,21 @@ func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, profile pro
 			return store.Redemption{}, fail(CodeInvalidToken, errors.New("the account has another address now"))
 		}
 		clean := cleanStart{invitation: d, terms: terms, user: u}
-		if waits, err := a.startsClean(ctx, &clean); err != nil || waits {
-			return a.startCleanWith(ctx, clean, a.newIdentity(p, profile), err)
+		switch waits, err := a.startsClean(ctx, &clean); {
+		case err != nil:
+			return store.Redemption{}, err
+		case waits && clean.asksFactor():
+			asked = &u
+			return store.Redemption{}, fail(CodeMFARequired, nil)
+		case waits:
+			return a.startCleanWith(ctx, clean, a.newIdentity(p, profile))
 		}
 		return a.givingRoles(ctx, d, terms, u, Caller{})
 	})
-	return u, err
+	if asked != nil && errors.Is(err, CodeMFARequired) {
+		return *asked, hash, nil
+	}
+	return u, nil, err
 }
 
 // isNew reports whether neither the identity nor its email address has an account.

@@ -3,6 +3,7 @@ package auth
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"html/template"
 	"net/http"
@@ -93,13 +94,14 @@ func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status
 	pg.Name, pg.Token, pg.Address, pg.MinLength = "accept_invitation", secret, maskAddress(cmp.Or(o.Email, o.Invitation.Phone)), a.Settings(r.Context()).PasswordMinLength
 	pg.SignedIn, pg.SignInTo = o.signedIn, o.account != nil && !o.signedIn && !o.clean
 	pg.StartsClean, pg.AsksFactor = o.clean, o.clean && cleanStart{user: *o.account}.asksFactor()
+	pg.OffersFactor = o.clean && o.account.MFAEnabled && !pg.AsksFactor
 	pg.Roles = outbox.SafeRoles(o.roles)
 	pg.NeedsFactor = a.mfaRequired(r.Context(), User{Email: o.Email, Phone: o.Invitation.Phone, Roles: o.roles})
 	if pg.SignInTo {
 		pg.BackTo = a.linkItself(linkPaths(KindInvitation), secret)
 	}
 	pg.NoPassword = !a.Settings(r.Context()).Password.On()
-	if !o.signedIn && !pg.AsksFactor && o.Email != "" {
+	if !o.signedIn && o.Email != "" {
 		pg.Providers = a.invitedProviders(r, o)
 	}
 	a.showPage(w, r, status, pg, o.RedirectTo)
@@ -127,10 +129,11 @@ func (a *Auth) invitedProviders(r *http.Request, o openedInvitation) []providerL
 // handleAcceptInvitation is POST /invitations/accept.
 func (a *Auth) handleAcceptInvitation(w http.ResponseWriter, r *http.Request) error {
 	var p struct {
-		Token    string `json:"token"`
-		Password string `json:"password"`
-		FullName string `json:"full_name"`
-		TOTPCode string `json:"totp_code"`
+		Token    string          `json:"token"`
+		Password string          `json:"password"`
+		FullName string          `json:"full_name"`
+		TOTPCode string          `json:"totp_code"`
+		Passkey  json.RawMessage `json:"passkey"`
 	}
 	if err := decode(r, &p); err != nil {
 		return err
@@ -142,7 +145,7 @@ func (a *Auth) handleAcceptInvitation(w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
-	tokens, err := a.AcceptInvitation(r.Context(), AcceptInvitationParams{Token: p.Token, Password: p.Password, FullName: p.FullName, TOTPCode: p.TOTPCode, Within: within})
+	tokens, err := a.AcceptInvitation(r.Context(), AcceptInvitationParams{Token: p.Token, Password: p.Password, FullName: p.FullName, TOTPCode: p.TOTPCode, Passkey: p.Passkey, Within: within})
 	if err != nil {
 		return err
 	}

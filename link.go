@@ -44,6 +44,7 @@ type linkData struct {
 	Identity   *Identity        `json:"identity,omitempty"`   // exchange codes: the identity to link
 	SessionID  string           `json:"session_id,omitempty"` // exchange codes and new addresses: the requesting session, which must still be live; MFA and enrolment: the session to raise; notices: the reported session
 	By         credentialRef    `json:"by,omitzero"`          // exchange, MFA and enrolment: the credential that was used
+	Accepts    []byte           `json:"accepts,omitempty"`    // exchange and MFA: the hash of the invitation that the sign-in accepts with a second factor
 	Acts       string           `json:"acts,omitempty"`       // exchange codes: the impersonation to continue in, instead of an authentication
 	Invitation *host.Invitation `json:"invitation,omitempty"` // of an invitation
 	Maker      *host.LinkMaker  `json:"maker,omitempty"`      // of a link that an operator created
@@ -133,6 +134,18 @@ func (a *Auth) sendLink(ctx context.Context, k Kind, p store.Purpose, life time.
 	allowed, err := a.takeSend(ctx, source, k, email)
 	if err != nil {
 		return "", err
+	}
+	if p == store.PurposeMagicLink && !c.User.EmailVerified() && hasHolder(c.User) {
+		c = store.Credentials{} // the mailbox's reader may be another person, who gets an account of their own
+	}
+	if p == store.PurposeMagicLink {
+		takes, err := a.takesLink(ctx, c)
+		if err != nil {
+			return "", err
+		}
+		if !takes {
+			c, unknownToo = store.Credentials{}, false
+		}
 	}
 	return subject, a.sendAllowedLink(ctx, allowed, c, subject, k, p, life, email, d, unknownToo)
 }

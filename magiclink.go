@@ -25,9 +25,8 @@ type SendMagicLinkParams struct {
 // NoCreate is set or sign-up is off. Errors: CodeMethodDisabled, CodeValidationFailed,
 // CodeRedirectNotAllowed, CodeRateLimited.
 func (a *Auth) SendMagicLink(ctx context.Context, p SendMagicLinkParams) (SentCode, error) {
-	settings := a.Settings(ctx)
-	if !settings.MagicLink.On() {
-		return SentCode{}, fail(CodeMethodDisabled, nil)
+	if err := a.requireLinks(ctx); err != nil {
+		return SentCode{}, err
 	}
 	email, err := requiredEmail(p.Email)
 	if err != nil {
@@ -39,7 +38,7 @@ func (a *Auth) SendMagicLink(ctx context.Context, p SendMagicLinkParams) (SentCo
 	if err := a.allowRedirect(p.RedirectTo); err != nil {
 		return SentCode{}, err
 	}
-	unknownToo := !p.NoCreate && settings.SignUp.On()
+	unknownToo := !p.NoCreate && a.Settings(ctx).SignUp.On()
 	subject, err := a.sendLink(ctx, KindMagicLink, store.PurposeMagicLink, magicLife, email, linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge, Remember: p.Remember}, unknownToo)
 	if err != nil {
 		return SentCode{}, err
@@ -112,8 +111,8 @@ func (a *Auth) signInByLink(ctx context.Context, p VerifyMagicLinkParams) (token
 }
 
 func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*Tokens, error) {
-	if !a.Settings(ctx).MagicLink.On() {
-		return nil, fail(CodeMethodDisabled, nil)
+	if err := a.requireLinks(ctx); err != nil {
+		return nil, err
 	}
 	email, err := requiredEmail(p.Email)
 	if err != nil {
@@ -137,6 +136,9 @@ func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*
 	if !a.keys.ValidRequestID(g.about, g.request, a.now()) { // the caller did not request a code: no code is checked
 		return nil, fail(CodeInvalidCode, errors.New("request_id has expired, or belongs to another address or code_verifier"))
 	}
+	if err := a.requireLinkTo(ctx, email); err != nil {
+		return nil, err
+	}
 	u, err := a.useCode(ctx, store.PurposeMagicLink, g, p.Within)
 	if err != nil {
 		return nil, err
@@ -155,8 +157,8 @@ type usedLink struct {
 // useMagicLink consumes a magic link, with the verifier of its challenge. It creates
 // the account, or verifies the email address of an existing one.
 func (a *Auth) useMagicLink(ctx context.Context, hash []byte, verifier string, within Caller) (usedLink, error) {
-	if !a.Settings(ctx).MagicLink.On() {
-		return usedLink{}, fail(CodeMethodDisabled, nil)
+	if err := a.requireLinks(ctx); err != nil {
+		return usedLink{}, err
 	}
 	var takenOver bool
 	var in accountPermit
@@ -165,7 +167,11 @@ func (a *Auth) useMagicLink(ctx context.Context, hash []byte, verifier string, w
 		if err := checkVerifier(d.Challenge, verifier); err != nil {
 			return store.Redemption{}, err
 		}
-		u, err := a.store.User(ctx, store.ByEmail(d.Email))
+		c, err := a.store.Credentials(ctx, store.ByEmail(d.Email))
+		if err == nil {
+			err = a.requireLink(ctx, c, CodeInvalidToken)
+		}
+		u := c.User
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return a.createByMagicLink(ctx, &in, t, d)
@@ -388,6 +394,8 @@ func (a *Auth) showMagicLinkPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	within, _ := a.within(r) // only for the warning on the page
 	takes := err == nil && !u.EmailVerified() && within.UserID != u.ID
-	a.showPage(w, r, http.StatusOK, page{Name: "confirm_sign_in", Token: secret, Address: maskEmail(d.Email), TakesOver: takes}, d.RedirectTo)
+	pg := page{Name: "confirm_sign_in", Token: secret, Address: maskEmail(d.Email), TakesOver: takes && !hasHolder(u)}
+	pg.Creates = a.phoneOn(r.Context()) && (err != nil || takes && hasHolder(u))
+	a.showPage(w, r, http.StatusOK, pg, d.RedirectTo)
 	return nil
 }

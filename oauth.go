@@ -330,12 +330,12 @@ func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, 
 	if linkTo != "" {
 		return a.finishLinking(ctx, p, profile, token, st, Caller{UserID: linkTo, SessionID: st.SessionID}, bound)
 	}
-	u, err := a.userOfSignIn(ctx, p, profile, st)
+	u, accepts, err := a.userOfSignIn(ctx, p, profile, st)
 	if err != nil {
 		return nil, err
 	}
 	a.deliverProviderToken(ctx, u, p, profile, token)
-	return a.completeOAuth(ctx, u, st, byIdentity(u, p.Name, profile.Subject))
+	return a.completeOAuth(ctx, u, st, linkData{By: byIdentity(u, p.Name, profile.Subject), Accepts: accepts})
 }
 
 // identify checks the callback and returns the profile at the provider.
@@ -386,9 +386,9 @@ func (a *Auth) endsAtCallback(st oauthState) bool {
 // completeOAuth returns the result for an authenticated user: a session, or a redirect
 // with a code. The exchange of the code asks for the second factor. After an invitation the
 // callback asks for it, because the link's page started the sign-in without a challenge.
-func (a *Auth) completeOAuth(ctx context.Context, u User, st oauthState, by credentialRef) (*OAuthResult, error) {
+func (a *Auth) completeOAuth(ctx context.Context, u User, st oauthState, d linkData) (*OAuthResult, error) {
 	if a.endsAtCallback(st) {
-		tokens, err := a.completeSignIn(ctx, signIn{user: u, by: by, amr: a.newAMR(methodOAuth), gone: CodeBadOAuthState, remember: st.Remember})
+		tokens, err := a.completeSignIn(ctx, signIn{user: u, by: d.By, accepts: d.Accepts, amr: a.newAMR(methodOAuth), gone: CodeBadOAuthState, remember: st.Remember})
 		secondFactor := errors.Is(err, CodeMFARequired) || errors.Is(err, CodeMFAEnrollmentRequired)
 		if err == nil {
 			return &OAuthResult{RedirectURL: st.RedirectTo, Tokens: tokens}, nil
@@ -397,7 +397,7 @@ func (a *Auth) completeOAuth(ctx context.Context, u User, st oauthState, by cred
 			return nil, err
 		}
 	}
-	return a.redirectWith(ctx, u, st, linkData{By: by})
+	return a.redirectWith(ctx, u, st, d)
 }
 
 // redirectWith returns the redirect with a code. The exchange of the code may link an

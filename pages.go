@@ -114,6 +114,7 @@ type page struct {
 	First        bool           // reset_password: the user has never had a password or a session
 	TypedCode    string         // type_code, link_elsewhere, confirm_sign_up: the user types it in the browser that requested it
 	TakesOver    bool           // confirm_sign_in: the sign-in deletes credentials that others have set up
+	Creates      bool           // confirm_sign_in: the sign-in creates an account, beside which the reader may have one with a phone number
 	Done         string         // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "refused", "secured", "accepted", "owner"
 	TakenOver    bool           // credentials that others had set up were deleted
 	Disownable   bool           // confirm_email: another person may have created the account
@@ -132,11 +133,13 @@ type page struct {
 	Providers    []providerLink // accept_invitation
 
 	Roles                   string // accept_invitation: the roles that it gives
-	BackTo                  string // accept_invitation with SignInTo: where the sign-in leads back to
+	BackTo                  string // first_owner without a session, accept_invitation with SignInTo: where the sign-in leads back to
 	NeedsFactor             bool   // accept_invitation: they need a second factor
 	StartsClean, AsksFactor bool   // accept_invitation: the account starts clean; it has to show its second factor
+	OffersFactor            bool   // accept_invitation: it has a second factor, which stays if it is shown
 	FormTarget              string // origin that the form's answer redirects to
 
+	AppOnly       bool         // second_factor: recovery codes are not taken
 	TrustDays     int          // second_factor: days for which the device can be trusted; 0: no checkbox
 	Trust         bool         // second_factor: the checkbox is ticked
 	UsedCode      bool         // done: the sign-in used a recovery code

@@ -262,6 +262,7 @@ func (a *Auth) usePasskey(ctx context.Context, f factorUse) (usedFactor, error) 
 			return a.consumePasskey(ctx, c, k, f.code.passkey.fresh, done)
 		})
 		if !errors.Is(err, store.ErrUsed) || errors.Is(err, CodeInvalidTOTPCode) {
+			used.id, used.alone = k.factor.ID, f.alone
 			return used, passkeyFailed(err)
 		}
 	}

@@ -420,7 +420,7 @@ func (a *Auth) handleAddPasskey(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &p); err != nil {
 		return err
 	}
-	if len(p.Credential) == 0 {
+	if !hasValue(p.Credential) {
 		return invalid("credential", "is required")
 	}
 	me := currentFrom(r.Context())

@@ -105,6 +105,8 @@ func (a *Auth) finishPasskeySignIn(ctx context.Context, asserted assertedPasskey
 type BeginPasskeyFactorParams struct {
 	Caller
 	MFAToken string
+
+	InvitationToken string // or the token of an acceptance link, for AcceptInvitation
 }
 
 // BeginPasskeyFactor starts the use of a passkey as the second factor of a sign-in that
@@ -116,8 +118,18 @@ func (a *Auth) BeginPasskeyFactor(ctx context.Context, p BeginPasskeyFactorParam
 	if err := a.requirePasskeys(ctx); err != nil {
 		return nil, err
 	}
-	userID, bound, not, any := p.UserID, boundTo(p.Caller, nil), "", true
-	if p.MFAToken != "" {
+	purpose, userID, bound, not, any := challengeFactor, p.UserID, boundTo(p.Caller, nil), "", true
+	if p.InvitationToken != "" {
+		_, d, err := a.peek(ctx, store.PurposeInvitation, p.InvitationToken)
+		if err != nil {
+			return nil, err
+		}
+		u, err := a.invitedAccount(ctx, d)
+		if err != nil {
+			return nil, goneOr(CodeInvalidToken, err)
+		}
+		purpose, userID, bound = challengeAccept, u.ID, acceptanceBound(p.InvitationToken)
+	} else if p.MFAToken != "" {
 		t, d, err := a.peek(ctx, store.PurposeMFA, p.MFAToken)
 		if err != nil {
 			return nil, err
@@ -134,12 +146,12 @@ func (a *Auth) BeginPasskeyFactor(ctx context.Context, p BeginPasskeyFactorParam
 	if len(allowed) == 0 {
 		return nil, fail(CodeMFANotEnabled, nil)
 	}
-	return passkeyRequest(a.cfg.passkeys.Request(a.newChallenge(challengeFactor, bound), storedPasskeys(allowed))), nil
+	return passkeyRequest(a.cfg.passkeys.Request(a.newChallenge(purpose, bound), storedPasskeys(allowed))), nil
 }
 
 // factorAssertion returns the code of a second factor by passkey; nil without a response.
 func factorAssertion(response json.RawMessage, bound string) *assertedPasskey {
-	if len(response) == 0 {
+	if !hasValue(response) {
 		return nil
 	}
 	return &assertedPasskey{response: response, purpose: challengeFactor, bound: bound}
@@ -225,7 +237,7 @@ func (a *Auth) handleFinishPasskeySignIn(w http.ResponseWriter, r *http.Request)
 	} else if p.RequestID == "" {
 		return invalid("request_id", "is required")
 	}
-	if len(p.Credential) == 0 {
+	if !hasValue(p.Credential) {
 		return invalid("credential", "is required")
 	}
 	tokens, err := a.FinishPasskeySignIn(r.Context(), FinishPasskeySignInParams{RequestID: p.RequestID, Credential: p.Credential})
@@ -237,13 +249,14 @@ func (a *Auth) handleFinishPasskeySignIn(w http.ResponseWriter, r *http.Request)
 
 func (a *Auth) handleBeginPasskeyFactor(w http.ResponseWriter, r *http.Request) error {
 	var p struct {
-		MFAToken string `json:"mfa_token"`
+		MFAToken        string `json:"mfa_token"`
+		InvitationToken string `json:"invitation_token"`
 	}
 	if err := decodeOptional(r, &p); err != nil {
 		return err
 	}
-	by := BeginPasskeyFactorParams{MFAToken: p.MFAToken}
-	if p.MFAToken == "" {
+	by := BeginPasskeyFactorParams{MFAToken: p.MFAToken, InvitationToken: p.InvitationToken}
+	if p.MFAToken == "" && p.InvitationToken == "" {
 		me, err := a.live(r)
 		if err != nil {
 			return err

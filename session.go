@@ -30,7 +30,8 @@ type signIn struct {
 	waiting *store.TokenRef // the token of a sign-in that waits for code, which consumes it; nil: none
 	trust   bool            // trust the device, if the code is from an authenticator app
 	by      credentialRef
-	gone    Code // the error if the user was changed or deleted since the first factor was checked
+	accepts []byte // the hash of an invitation to accept with the second factor; nil: none
+	gone    Code   // the error if the user was changed or deleted since the first factor was checked
 
 	newDevice bool // as expected; the store decides
 	onTrusted bool // a trusted device replaces the second factor; the store decides this, too
@@ -98,6 +99,9 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	}
 	if err := a.checkSignInAllowed(ctx, s.user); err != nil {
 		return nil, err
+	}
+	if s.accepts != nil { // no trusted device replaces the factor
+		return nil, a.interruptSignIn(ctx, CodeMFARequired, store.PurposeMFA, s)
 	}
 	if s.waiting != nil || s.code.passkey != nil || s.user.MFAEnabled && s.code != (factorCode{}) {
 		return a.signInWithFactor(ctx, s)

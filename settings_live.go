@@ -141,16 +141,21 @@ func (a *Auth) newCORS(origins []string, headers ...string) *cors.Cors {
 
 // withCORS applies the list of allowed origins that is in force to the endpoints.
 func (a *Auth) withCORS(h http.Handler) http.Handler {
-	return corsOf(h, func() *cors.Cors { return a.settings.now.Load().cors })
+	return a.corsOf(h, func() *cors.Cors { return a.settings.now.Load().cors })
 }
 
-func corsOf(h http.Handler, present func() *cors.Cors) http.Handler {
+// corsKey is the context key of the Auth whose CORS answers a request, so that its endpoints
+// below CORS do not repeat the headers.
+type corsKey struct{}
+
+func (a *Auth) corsOf(h http.Handler, present func() *cors.Cors) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := present(); c != nil {
-			c.ServeHTTP(w, r, h.ServeHTTP)
+		c := present()
+		if c == nil || r.Context().Value(corsKey{}) == a {
+			h.ServeHTTP(w, r)
 			return
 		}
-		h.ServeHTTP(w, r)
+		c.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), corsKey{}, a)), h.ServeHTTP)
 	})
 }
 
@@ -161,7 +166,7 @@ func corsOf(h http.Handler, present func() *cors.Cors) http.Handler {
 //
 //	http.ListenAndServe(addr, a.CORS(mux))
 func (a *Auth) CORS(next http.Handler) http.Handler {
-	return corsOf(next, func() *cors.Cors { return a.settings.now.Load().routesCORS })
+	return a.corsOf(next, func() *cors.Cors { return a.settings.now.Load().routesCORS })
 }
 
 // mailTexts are the operators' texts in mails. The map is shared: do not change it.
@@ -194,8 +199,8 @@ func (a *Auth) checkSignInAllowed(ctx context.Context, u User) error {
 }
 
 // canSignIn reports whether a user could sign in under s: by a method that is on, and with
-// a second factor if s or factor requires one.
-func (a *Auth) canSignIn(s Settings, c store.Credentials, factor bool) bool {
+// a second factor if s or factor requires one. passkey: the user has one.
+func (a *Auth) canSignIn(s Settings, c store.Credentials, factor, passkey bool) bool {
 	u := &c.User
 	linked := slices.ContainsFunc(u.Identities, func(i Identity) bool { return a.providers[i.Provider] != nil })
 	switch {
@@ -203,8 +208,10 @@ func (a *Auth) canSignIn(s Settings, c store.Credentials, factor bool) bool {
 	case s.MagicLink.On() && u.Email != "" && u.EmailVerified():
 	case s.Phone.On() && a.cfg.sms != nil && u.PhoneVerified():
 	case s.OAuth.On() && linked:
+	case passkey && a.cfg.passkeys != nil && s.Passkey.On():
+		return true // it is two factors at once
 	default:
 		return false
 	}
-	return u.MFAEnabled || !factor && !a.mfaRequiredBy(s, *u) || a.factors != nil && s.TOTP.On()
+	return u.MFAEnabled || !factor && !a.mfaRequiredBy(s, *u) || a.factors != nil && s.hasFactorKind(&a.cfg)
 }

@@ -375,11 +375,16 @@ func (o *optionSettings) merge(c *config, d *setting, s *Settings, raw json.RawM
 	return nil
 }
 
-const noFactorKind = "a second factor is required while every kind of it (totp_enabled) is off: whoever has none could never sign in"
+const noFactorKind = "a second factor is required while every kind of it (totp_enabled, passkey_enabled) is off: whoever has none could never sign in"
+
+// hasFactorKind reports whether a second factor of some kind can be set up.
+func (s *Settings) hasFactorKind(c *config) bool {
+	return s.TOTP.On() || c.passkeys != nil && s.Passkey.On()
+}
 
 // lacksFactorKind reports whether a second factor is required and nobody can set one up.
 func (s *Settings) lacksFactorKind(c *config) bool {
-	return !s.TOTP.On() && (s.MFARequired.On() || len(s.MFARequiredFor) > 0 || c.mfa.RequiredFor != nil)
+	return !s.hasFactorKind(c) && (s.MFARequired.On() || len(s.MFARequiredFor) > 0 || c.mfa.RequiredFor != nil)
 }
 
 // source is the source of a setting's value, given a stored document and its faults.

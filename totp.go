@@ -177,7 +177,7 @@ func (a *Auth) interruptSignIn(ctx context.Context, c Code, p store.Purpose, s s
 			return err
 		}
 	}
-	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Remember: s.remember, SessionID: s.within})
+	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Accepts: s.accepts, Remember: s.remember, SessionID: s.within})
 	t.UserID = s.user.ID
 	err := a.putToken(ctx, byAuthentication(), t, ifCredentialsUnchanged(s.user))
 	if errors.Is(err, store.ErrStale) || errors.Is(err, CodeInvalidToken) {
@@ -189,6 +189,9 @@ func (a *Auth) interruptSignIn(ctx context.Context, c Code, p store.Purpose, s s
 	e := fail(c, nil)
 	e.MFAToken, e.ExpiresIn = secret, int(mfaLife/time.Second)
 	e.Factors = kinds
+	if s.accepts != nil { // the acceptance ends the recovery codes
+		e.Factors = slices.DeleteFunc(kinds, func(k string) bool { return k == methodRecovery })
+	}
 	return e
 }
 
@@ -229,7 +232,9 @@ type factorChange struct {
 type usedFactor struct {
 	store.FactorResult
 	amr       AMR
-	codesLeft *int // the remaining recovery codes, after one was used
+	id        string // of the factor; "" of a recovery code
+	alone     bool   // see factorUse
+	codesLeft *int   // the remaining recovery codes, after one was used
 
 	codesGone int64 // of an app's code: the sequence of the recovery codes, if none is left
 }
@@ -281,6 +286,7 @@ func (a *Auth) useTOTP(ctx context.Context, f factorUse) (usedFactor, error) {
 				Change: c, UserID: f.user.ID, FactorID: factor.ID, State: factor.State, NewState: totpState(m.step), Secret: m.sealed, Completion: done,
 			})
 		})
+		used.id = factor.ID
 		if list.RecoveryLeft == 0 {
 			used.codesGone = list.Recovery.Sequence
 		}

@@ -81,13 +81,17 @@ type VerifyMFAParams struct {
 }
 
 // VerifyMFA completes a sign-in that returned CodeMFARequired, or continues the session
-// of such a refresh at AAL2. Errors: CodeInvalidToken, CodeInvalidTOTPCode,
-// CodeRateLimited (five attempts for each token), CodeSessionEnded (of a refresh),
-// CodeUserBanned.
+// of such a refresh at AAL2. A sign-in at a provider that accepts an invitation
+// (StartOAuthParams.Invitation) takes only TOTPCode, and accepts the invitation here.
+// Errors: CodeInvalidToken, CodeInvalidTOTPCode, CodeRateLimited (five attempts for each
+// token), CodeSessionEnded (of a refresh), CodeUserBanned.
 func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error) {
 	t, d, err := a.peek(ctx, store.PurposeMFA, p.MFAToken)
 	if err != nil {
 		return nil, err
+	}
+	if d.Accepts != nil {
+		return a.acceptWithFactor(ctx, t, d, p)
 	}
 	waiting := &store.TokenRef{Purpose: store.PurposeMFA, Hash: t.Hash}
 	code := factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode, passkey: factorAssertion(p.Passkey, boundTo(Caller{}, waiting))}
@@ -304,7 +308,7 @@ func (a *Auth) handleVerifyMFA(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &p); err != nil {
 		return err
 	}
-	if given := boolCount(p.TOTPCode != "", p.RecoveryCode != "", len(p.Passkey) > 0); given != 1 {
+	if given := boolCount(p.TOTPCode != "", p.RecoveryCode != "", hasValue(p.Passkey)); given != 1 {
 		return invalid("totp_code", "or recovery_code or passkey is required, one of them")
 	}
 	var tokens *Tokens

@@ -118,6 +118,20 @@ func TestAcceptanceOfAnEmployee(t *testing.T) {
 		if len(o.powers(&again.Tokens)) == 0 {
 			t.Error("an operator who changed the own address waits")
 		}
+		// Demoted by mistake and restored after another change of the address: the answer says
+		// that the account waits, and for the link to which address.
+		o.do(owner, "PUT "+at+"/roles", `{"roles":["editor"]}`).want(200)
+		married = "married-again@example.com"
+		o.patchAs(again, store.UserPatch{Email: &married})
+		for _, change := range [][2]string{{"PUT " + at + "/roles", `{"roles":["admin"],"address":"` + married + `"}`}, {"POST " + at + "/roles/editor", ""}} {
+			restored := o.do(owner, change[0], change[1]).want(200).body
+			if w, _ := restored["waiting"].(map[string]any); w["address"] != married {
+				t.Errorf("%s: %v", change[0], restored)
+			}
+		}
+		if n := o.sent(married, auth.KindInvitation); n != 1 {
+			t.Errorf("%d links to the account that waits again", n)
+		}
 		o.do(owner, "PATCH "+at, `{"email":"other@example.com","email_verified":true}`).want(200)
 		again = o.signedInAgain("other@example.com")
 		if held := o.powers(&again.Tokens); len(held) != 0 {
@@ -233,6 +247,9 @@ func TestAccountsThatWait(t *testing.T) {
 		o.must(err)
 		if !can.Allowed || cannot.Allowed {
 			t.Errorf("%v, %v", can, cannot)
+		}
+		if picked := o.do(owner, "POST /users/bulk", `{"action":"send","type":"accept","filter":{"status":"waiting"},"dry_run":true}`).want(200).body; picked["done"] != 3.0 {
+			t.Errorf("the filter picks %v", picked)
 		}
 		o.do(owner, "POST /users/bulk", `{"action":"send","type":"accept","ids":[`+strings.Join(ids, ",")+`]}`).want(200)
 		for i := range ids {

@@ -195,15 +195,17 @@ func (m *Admin) listUsers(ctx context.Context, p userSearch) (UserPage, error) {
 	return page, nil
 }
 
+// listedUser is an account of a list, or after a change of its roles.
+type listedUser struct {
+	userView
+
+	Waiting *waitingView `json:"waiting,omitempty"`
+}
+
 func (p UserPage) reply(m *Admin) reply {
 	type count struct {
 		Users int64 `json:"users"`
 		Exact bool  `json:"exact"`
-	}
-	type listedUser struct {
-		userView
-
-		Waiting *waitingView `json:"waiting,omitempty"`
 	}
 	out := struct {
 		Users      []listedUser `json:"users"`

@@ -179,13 +179,19 @@ func (o *office) appCode(secret string) string {
 func (o *office) withFactor(email string) (who *authtest.SignedIn, secret string, recovery []string) {
 	o.t.Helper()
 	who = o.LoginAs(o.t, email)
-	by := auth.Caller{UserID: who.User.ID, SessionID: who.SessionID}
+	secret, recovery = o.enrolled(auth.Caller{UserID: who.User.ID, SessionID: who.SessionID})
+	return who, secret, recovery
+}
+
+// enrolled sets up an authenticator app.
+func (o *office) enrolled(by auth.Caller) (secret string, recovery []string) {
+	o.t.Helper()
 	set, err := o.SetupTOTP(o.t.Context(), auth.SetupTOTPParams{Caller: by})
 	o.must(err)
 	done, err := o.EnableTOTP(o.t.Context(), auth.EnableTOTPParams{Caller: by, TOTPCode: o.appCode(set.Secret)})
 	o.must(err)
 	o.Clock.Advance(time.Minute)
-	return who, set.Secret, done.RecoveryCodes
+	return set.Secret, done.RecoveryCodes
 }
 
 func inCookies(more ...auth.Option) []auth.Option {

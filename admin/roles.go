@@ -363,7 +363,8 @@ type SetRolesParams struct {
 // CodeRoleNotFound, CodeTargetStronger, CodeLastOwner, CodePreconditionFailed,
 // CodeValidationFailed (Address).
 func (m *Admin) SetRoles(ctx context.Context, who Actor, p SetRolesParams) (auth.User, error) {
-	return m.changeRoles(ctx, who, opSetRoles, p.UserID, roleChange{p.Reason, p.Revision, p.Address, false}, func(auth.User) ([]string, error) { return p.Roles, nil })
+	a, err := m.setRoles(ctx, who, setRolesBody(p))
+	return a.user, err
 }
 
 // roleChange describes a change of an account's roles.
@@ -376,8 +377,10 @@ type roleChange struct {
 
 // changeRoles carries out an operation that replaces an account's roles, and sends the link
 // to accept them.
-func (m *Admin) changeRoles(ctx context.Context, who Actor, op operation, userID string, c roleChange, change func(auth.User) ([]string, error)) (auth.User, error) {
-	u, err := carryOut(ctx, m, who, op, userID, auth.EventRolesChanged, func(t *attempt) (auth.User, error) {
+func (m *Admin) changeRoles(ctx context.Context, who Actor, op operation, userID string, c roleChange, change func(auth.User) ([]string, error)) (assignedUser, error) {
+	var a assignedUser
+	var err error
+	a.user, err = carryOut(ctx, m, who, op, userID, auth.EventRolesChanged, func(t *attempt) (auth.User, error) {
 		if err := m.at(t, c.revision); err != nil {
 			return auth.User{}, err
 		}
@@ -385,12 +388,14 @@ func (m *Admin) changeRoles(ctx context.Context, who Actor, op operation, userID
 		if err != nil {
 			return auth.User{}, err
 		}
-		return m.assign(ctx, t, roles, c)
+		u, err := m.assign(ctx, t, roles, c)
+		a.waits = err == nil && m.kit.Standing(t.roles, u).Waits
+		return u, err
 	})
 	if err == nil && c.address != "" {
-		m.askToAccept(ctx, who, u)
+		m.askToAccept(ctx, who, a.user)
 	}
-	return u, err
+	return a, err
 }
 
 // GrantParams give a role to a user.
@@ -403,10 +408,11 @@ type GrantParams struct {
 
 // Grant gives a role to a user; see SetRoles.
 func (m *Admin) Grant(ctx context.Context, who Actor, p GrantParams) (auth.User, error) {
-	return m.grant(ctx, who, p.UserID, p.Role, roleChange{revision: p.Revision, address: p.Address})
+	a, err := m.grant(ctx, who, p.UserID, p.Role, roleChange{revision: p.Revision, address: p.Address})
+	return a.user, err
 }
 
-func (m *Admin) grant(ctx context.Context, who Actor, userID, role string, c roleChange) (auth.User, error) {
+func (m *Admin) grant(ctx context.Context, who Actor, userID, role string, c roleChange) (assignedUser, error) {
 	return m.changeRoles(ctx, who, opGrant, userID, c, func(u auth.User) ([]string, error) { return with(u.Roles, role), nil })
 }
 
@@ -433,21 +439,23 @@ func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role strin
 	if who.system != "" {
 		c.address = ""
 	}
-	return m.changeRoles(ctx, who, opGrant, u.ID, c, func(u auth.User) ([]string, error) {
+	a, err := m.changeRoles(ctx, who, opGrant, u.ID, c, func(u auth.User) ([]string, error) {
 		if !u.EmailVerified() || store.EmailKey(u.Email) != store.EmailKey(email) {
 			return nil, auth.Reject(auth.CodeEmailNotVerified, "The e-mail address "+email+" is not verified: its owner has to open the link that was sent to it first.")
 		}
 		return with(u.Roles, role), nil
 	})
+	return a.user, err
 }
 
 // Withdraw removes a role from a user; a role that the user does not have is no error.
 // See SetRoles.
 func (m *Admin) Withdraw(ctx context.Context, who Actor, userID, role string) (auth.User, error) {
-	return m.withdraw(ctx, who, userID, role, "", nil)
+	a, err := m.withdraw(ctx, who, userID, role, "", nil)
+	return a.user, err
 }
 
-func (m *Admin) withdraw(ctx context.Context, who Actor, userID, role, why string, revision *int64) (auth.User, error) {
+func (m *Admin) withdraw(ctx context.Context, who Actor, userID, role, why string, revision *int64) (assignedUser, error) {
 	return m.changeRoles(ctx, who, opWithdraw, userID, roleChange{reason: why, revision: revision}, func(u auth.User) ([]string, error) { return without(u.Roles, role), nil })
 }
 

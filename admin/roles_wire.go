@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -22,13 +23,29 @@ var roleEndpoints = []endpoint{
 	op(opUpdateRole, (*Admin).UpdateRole),
 	op(opDeleteRole, (*Admin).DeleteRole),
 	op(opSetRoles, (*Admin).setRoles),
-	op(opGrant, (*Admin).Grant),
-	op(opWithdraw, func(m *Admin, ctx context.Context, who Actor, p userRole) (auth.User, error) {
+	op(opGrant, func(m *Admin, ctx context.Context, who Actor, p GrantParams) (assignedUser, error) {
+		return m.grant(ctx, who, p.UserID, p.Role, roleChange{revision: p.Revision, address: p.Address})
+	}),
+	op(opWithdraw, func(m *Admin, ctx context.Context, who Actor, p userRole) (assignedUser, error) {
 		return m.withdraw(ctx, who, p.UserID, p.Role, "", p.Revision)
 	}),
 	op(opCheck, func(m *Admin, ctx context.Context, who Actor, p checkBody) (CheckResult, error) {
 		return m.Check(ctx, who, p.UserID, p.Permission)
 	}),
+}
+
+// assignedUser is an account after a change of its roles.
+type assignedUser struct {
+	user  auth.User
+	waits bool // for the acceptance of its permissions of an operator
+}
+
+func (a assignedUser) reply(m *Admin) reply {
+	body := listedUser{userView: m.view(a.user)}
+	if a.waits {
+		body.Waiting = viewWaiting(&Waiting{Address: cmp.Or(a.user.Email, a.user.Phone)})
+	}
+	return reply{revision: &a.user.Revision, body: body}
 }
 
 // userRole is a role of an account.
@@ -111,6 +128,6 @@ type setRolesBody struct {
 	Address  string   `json:"address"`
 }
 
-func (m *Admin) setRoles(ctx context.Context, who Actor, p setRolesBody) (auth.User, error) {
-	return m.SetRoles(ctx, who, SetRolesParams(p))
+func (m *Admin) setRoles(ctx context.Context, who Actor, p setRolesBody) (assignedUser, error) {
+	return m.changeRoles(ctx, who, opSetRoles, p.UserID, roleChange{p.Reason, p.Revision, p.Address, false}, func(auth.User) ([]string, error) { return p.Roles, nil })
 }

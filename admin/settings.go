@@ -148,7 +148,10 @@ func (m *Admin) leavesAnOwner(ctx context.Context, t *attempt, edit host.Setting
 			if err != nil {
 				return err
 			}
-			before, after := m.kit.CanSignIn(edit, c, m.requireMFA)
+			before, after, err := m.kit.CanSignIn(ctx, edit, c, m.requireMFA)
+			if err != nil {
+				return err
+			}
 			if after {
 				t.change.KeepOwner = true
 				t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: u.ID, CredentialRevision: &c.User.CredentialRevision})

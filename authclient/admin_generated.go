@@ -27,7 +27,8 @@ type AdminWaitingBy struct {
 }
 
 // AdminWaiting is an object of the admin API. An account that has permissions of an
-// operator that its holder has not accepted. In lists only with status=waiting.
+// operator that its holder has not accepted. In lists only with status=waiting; also in
+// the answers of changes of roles, there without since and by.
 type AdminWaiting struct {
 	// Where the link to accept goes: the email address, or the phone number of an account
 	// without one.

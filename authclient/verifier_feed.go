@@ -26,7 +26,8 @@ const (
 	feedPause     = 100 * time.Millisecond // after a failure; doubled up to feedMost
 	feedMost      = 3 * time.Second
 	pollEvery     = 400 * time.Millisecond
-	pollFor       = time.Minute // then a stream is attempted again
+	streamAgain   = time.Second // between two attempts at a stream while polling works; doubled up to streamMost
+	streamMost    = time.Minute
 	refusedAgain  = time.Minute // between two lines about a refusal
 	maxEvent      = 4 << 20
 	maxRevocation = 100_000 // of memory, about 30 MB
@@ -170,7 +171,7 @@ func (f *feed) stateLocked() error {
 func (f *feed) run(ctx context.Context) {
 	defer close(f.done)
 	var poll time.Time // until then
-	pause := feedPause
+	again, pause := streamAgain, feedPause
 	for ctx.Err() == nil {
 		polls := time.Now().Before(poll)
 		heard, err := f.once(ctx, polls)
@@ -181,11 +182,11 @@ func (f *feed) run(ctx context.Context) {
 		case polls && err == nil:
 			pause = pollEvery
 		case heard:
-			pause = feedPause
+			again, pause = streamAgain, feedPause
 		case !polls && !refusal(err): // a proxy may hold back the stream, or the server has too many
-			poll = time.Now().Add(pollFor)
-		default:
-			poll = time.Time{}
+			poll, again = time.Now().Add(again), min(2*again, streamMost)
+		default: // an outage says nothing about streams
+			poll, again = time.Time{}, streamAgain
 			pause = min(2*pause, feedMost)
 		}
 		f.note(err)

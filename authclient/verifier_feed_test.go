@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -91,4 +92,71 @@ func TestRefusalsOfTheFeedAreRepeated(t *testing.T) {
 	if got := log.String(); strings.Count(got, "WARN") != 1 || strings.Count(got, "ERROR") != 1 {
 		t.Error(got)
 	}
+}
+
+// A feed that broke or froze streams again soon after it answers. A proxy that never lets
+// streams through costs few attempts.
+func TestFeedStreamsAgain(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for name, c := range map[string]struct {
+		broken, frozen time.Duration // streams are refused until then; nothing is answered until then
+		back           time.Duration // after that
+		most           int           // attempts at a stream
+	}{
+		"one refused stream": {broken: time.Second, back: 3 * time.Second, most: 5},
+		"frozen":             {frozen: 30 * time.Second, back: 5 * time.Second, most: 12},
+		"frozen for long":    {frozen: 10 * time.Minute, back: 5 * time.Second, most: 150},
+		"never a stream":     {broken: time.Hour, back: 2 * time.Minute, most: 70},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start, attempts, streaming := time.Now(), 0, make(chan time.Duration, 1)
+			http1 := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				w := httptest.NewRecorder()
+				if !strings.HasSuffix(r.URL.Path, "/admin/revocations") {
+					s.Handler().ServeHTTP(w, r)
+					return w.Result(), nil
+				}
+				stream, passed := r.Header.Get("Accept") == "text/event-stream", time.Since(start)
+				if stream {
+					attempts++
+				}
+				const page = `{"position": "p", "current": true}`
+				switch {
+				case attempts == 1: // the first stream breaks off after its first message
+					return feedAnswer("text/event-stream", io.NopCloser(strings.NewReader("data: "+page+"\n\n"))), nil
+				case passed < c.frozen:
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				case !stream:
+					return feedAnswer("application/json", io.NopCloser(strings.NewReader(page))), nil
+				case passed < c.broken:
+					w.WriteHeader(http.StatusBadGateway)
+					return w.Result(), nil
+				}
+				streaming <- passed
+				out, in := io.Pipe()
+				go func() {
+					for r.Context().Err() == nil {
+						_, _ = io.WriteString(in, "data: "+page+"\n\n")
+						_ = pauseFor(r.Context(), time.Second)
+					}
+					_ = in.CloseWithError(r.Context().Err())
+				}()
+				return feedAnswer("text/event-stream", out), nil
+			})}
+			v, err := NewVerifier(t.Context(), s.url, WithHTTPClient(http1), WithSecretKey("sk_test"), WithRevocations(RevocationOptions{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer v.Close()
+			if back := <-streaming - max(c.broken, c.frozen); back > c.back || attempts > c.most {
+				t.Errorf("%s: streams %v after the recovery, in %d attempts", name, back, attempts)
+			}
+		})
+	}
+}
+
+func feedAnswer(mediaType string, body io.ReadCloser) *http.Response {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {mediaType}}, Body: body}
 }

@@ -95,8 +95,13 @@ func postSessions(v *visit) (string, error) {
 	return v.done("signed_out_device"), v.p.a.Logout(v.ctx, auth.LogoutParams{Caller: by, Scope: auth.LogoutOthers})
 }
 
+// postConfirmEmail verifies the account's email address with the mailed code, or sends
+// another one.
 func postConfirmEmail(v *visit) (string, error) {
 	v.flow.Address = v.user.Email
+	if v.form.Has("code") {
+		return postAddressCode("/")(v)
+	}
 	return v.p.path("/email/code"), v.p.a.StartEmailVerification(v.ctx, auth.StartEmailVerificationParams{Caller: v.claims.Caller()})
 }
 

@@ -96,6 +96,9 @@ func TestByKeyboard(t *testing.T) {
 			s.at("/account/sign-up")
 			s.tab("#full_name")
 			s.typed("Ada" + kb.Tab + address + kb.Tab + password + kb.Enter)
+			s.at("/account/email/code")
+			s.tab(".links a[href='/notes']")
+			s.typed(kb.Enter)
 			s.at("/notes")
 
 			s.open("/account/second-factor")

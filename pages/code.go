@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -101,7 +102,10 @@ func showAddressCode(again string) func(*visit) error {
 			return goTo(v.p.path(again))
 		}
 		v.Channel, v.Address, v.SendAgain = "confirm", v.flow.Address, v.p.path(again)
-		if v.claims != nil && v.user.Email != v.flow.Address {
+		switch {
+		case v.user.ID != "" && v.user.Email == v.flow.Address:
+			v.SendAgain, v.ContinueTo = v.p.path("/"), v.to
+		case v.claims != nil:
 			v.Channel = "change"
 		}
 		return nil
@@ -143,7 +147,7 @@ func postAddressCode(then string) func(*visit) (string, error) {
 		case done.TakenOver:
 			v.flow.Notice = "taken_over"
 		}
-		return v.p.path(then), nil
+		return cmp.Or(v.to, v.p.path(then)), nil
 	}
 }
 

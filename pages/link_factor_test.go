@@ -3,12 +3,14 @@ package pages_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"golang.org/x/net/html"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
@@ -187,5 +189,95 @@ func TestInvitationLeadsBackAfterSignIn(t *testing.T) {
 				t.Errorf("%s", b.page.text())
 			}
 		})
+	}
+}
+
+// The link for the first owner, opened without a session, says what it does, and leads back to
+// itself after a sign-up.
+func TestFirstOwnerLinkLeadsBackAfterSignUp(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, pages.Options{})
+	adm, err := admin.New(t.Context(), s.Auth, admin.Options{RequireMFA: auth.Off})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/auth/v1/admin/", adm.Handler())
+	mux.Handle("/", s.handler)
+	s.handler = mux
+	link, err := adm.FirstOwnerLink(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.browser(t)
+	p := b.open(link)
+	if !strings.Contains(p.text(), "makes one account the owner") {
+		t.Error(p.text())
+	}
+	signIn := p.all("a")[slices.IndexFunc(p.all("a"), func(n *html.Node) bool { return attr(n, "class") == "go" })]
+	b.open(attr(signIn, "href")).want(t, 200, "/account/sign-in", "")
+	signUp := b.page.all("a")[slices.IndexFunc(b.page.all("a"), func(n *html.Node) bool { return strings.HasPrefix(attr(n, "href"), "/account/sign-up?") })]
+	b.open(attr(signUp, "href"))
+	b.submit("email", address, "password", password)
+	b.submit("code", s.Mail(t, address, auth.KindVerifyEmail).Code).want(t, 200, "/auth/v1/admin/first-owner", "")
+	if p := b.submit(); !strings.Contains(p.text(), "You are the owner") {
+		t.Error(p.text())
+	}
+}
+
+// A member of staff without a password accepts permissions of an operator at the provider of
+// the page, which goes on to ask for the second factor. Identity and factor stay.
+func TestStaffAcceptAtProviderWithFactor(t *testing.T) {
+	t.Parallel()
+	idp := authtest.StartProvider(t)
+	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")))
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	adm, err := admin.New(t.Context(), s.Auth, admin.Options{})
+	must(err)
+	who := authtest.Person{Subject: "ada", Email: address, EmailVerified: true}
+	b := s.browser(t)
+	b.open("/account/sign-in/with/acme")
+	b.atProvider(idp, who)
+	b.open("/account/second-factor")
+	secret, _ := enrol(t, b)
+	u, err := s.Store.User(t.Context(), store.ByEmail(address))
+	must(err)
+	operator := admin.System("test")
+	must(adm.EnsureRole(t.Context(), operator, admin.CreateRoleParams{Name: "support", Permissions: []string{admin.PermUsersRead}}))
+	_, err = adm.Grant(t.Context(), operator, admin.GrantParams{UserID: u.ID, Role: "support"})
+	must(err)
+	_, err = adm.Send(t.Context(), operator, admin.SendParams{UserID: u.ID, Type: admin.LinkAccept})
+	must(err)
+	link, err := url.Parse(s.Mail(t, address, auth.KindInvitation).Link)
+	must(err)
+	s.Clock.Advance(time.Minute)
+
+	b = s.browser(t)
+	to := ""
+	for _, a := range b.open(link.RequestURI()).want(t, 200, "/auth/v1/invitations/accept", "You are invited to Notes").all("a") {
+		if href := attr(a, "href"); strings.Contains(href, "/oauth/acme") {
+			to = href
+		}
+	}
+	if to == "" {
+		t.Fatalf("no provider on the page: %s", b.page.text())
+	}
+	b.open(to)
+	b.atProvider(idp, who).want(t, 200, "/auth/v1/magic-link/verify", "Second factor")
+	if strings.Contains(b.page.text(), "recovery code") {
+		t.Errorf("asks for a code that is not taken: %s", b.page.text())
+	}
+	b.submit("code", "000000").want(t, 422, "/auth/v1/magic-link/verify", "Second factor")
+	b.submit("code", code(t, s, secret)).want(t, 200, "/auth/v1/magic-link/verify", "Your recovery codes")
+	b.open("/account/").want(t, 200, "/account/", "")
+	got, err := s.Store.User(t.Context(), store.ByEmail(address))
+	must(err)
+	if !got.MFAEnabled || len(got.Identities) != 1 || got.AcceptedSequence == 0 {
+		t.Errorf("afterwards: %+v", got)
 	}
 }

@@ -66,7 +66,7 @@ func TestDocumentedProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	if res.StatusCode != http.StatusOK || res.Request.URL.Path != "/notes" {
+	if res.StatusCode != http.StatusOK || res.Request.URL.Path != "/account/email/code" || res.Request.URL.Query().Get("return_to") != "/notes" {
 		t.Fatalf("%s %s", res.Status, res.Request.URL)
 	}
 }

@@ -58,7 +58,7 @@ func (p *Pages) routes() []route {
 		{at: "/profile", page: "account", access: signedIn, fields: []string{"full_name"}, show: showAccount, post: postProfile, noGet: true},
 		{at: "/sessions", page: "account", access: signedIn, show: showAccount, post: postSessions, noGet: true},
 		{at: "/identities", page: "account", access: fresh, show: showAccount, post: postIdentities, noGet: true},
-		{at: "/email/confirm", page: "account", access: signedIn, show: showAccount, post: postConfirmEmail, noGet: true},
+		{at: "/email/confirm", page: "account", access: signedIn, fields: []string{"code"}, show: showAccount, post: postConfirmEmail, noGet: true},
 		{at: "/password", page: "password", access: signedIn, fields: []string{"current_password", "password"}, show: showPassword, post: postPassword},
 		{at: "/email", page: "email", access: fresh, fields: []string{"email"}, post: postEmail},
 		{at: "/email/code", page: "enter_code", access: signedIn, fields: []string{"code"}, show: showAddressCode("/email"), post: postAddressCode("/")},

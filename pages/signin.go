@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"net/url"
 	"strings"
 
 	"github.com/authmount/auth"
@@ -120,7 +121,9 @@ func postSignUp(v *visit) (string, error) {
 		v.p.kit.SetSignUp(v.w, v.r, res.RequestID)
 		return v.p.path("/sign-up/code"), nil
 	}
-	return v.signedIn(res.Tokens)
+	to, err := v.signedIn(res.Tokens)
+	v.flow.Address = res.User.Email
+	return v.p.path("/email/code") + "?" + url.Values{"return_to": {to}}.Encode(), err
 }
 
 func showSent(text string) func(*visit) error {

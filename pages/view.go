@@ -69,7 +69,7 @@ type View struct {
 	ForPage       bool     // enrol: the page that the visitor wants to open requires one
 	Setup         *Setup   // enrol: the QR code; nil before the setup
 	RecoveryCodes []string // recovery_codes
-	ContinueTo    string   // recovery_codes: the next page
+	ContinueTo    string   // recovery_codes, enter_code after a sign-up: the next page
 
 	// account and the pages below
 	User      User

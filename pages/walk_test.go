@@ -30,7 +30,10 @@ func TestSignUpSignInAndOut(t *testing.T) {
 	if attr(p.find("email"), "value") != address || attr(p.find("password"), "value") != "" {
 		t.Error("what was entered is not kept, or the password is")
 	}
-	b.submit("email", address, "password", password).want(t, 200, "/notes", "")
+	b.submit("email", address, "password", password).want(t, 200, "/account/email/code", "Enter the code")
+	if !strings.Contains(b.page.body, `<a href="/notes">Not now</a>`) {
+		t.Errorf("it does not lead on: %s", b.page.body)
+	}
 	b.open("/account/")
 	b.press("/account/sign-out").want(t, 200, "/account/signed-out", "You are signed out")
 	b.open("/notes?page=2").want(t, 200, "/account/sign-in", "")
@@ -44,6 +47,31 @@ func TestSignUpSignInAndOut(t *testing.T) {
 		t.Errorf("went to %s: %s", p.url, p.body)
 	}
 	b.open("/account/sign-in").want(t, 200, "/notes", "")
+}
+
+// An account that need not be confirmed can type the mailed code right after the sign-up and
+// on the account page, without another message.
+func TestMailedCodeHasAFieldWhereItIsMentioned(t *testing.T) {
+	for name, at := range map[string]string{"after the sign-up": "", "on the account page": "/account/"} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, pages.Options{Home: "/notes"})
+			b := s.browser(t)
+			b.open("/account/sign-up")
+			b.submit("email", address, "password", password)
+			failed, then := "/account/email/code", "/notes"
+			if at != "" {
+				failed, then = "/account/email/confirm", "/account/"
+				b.open(at)
+			}
+			if p := b.submit("code", "000000").want(t, 400, failed, ""); p.wrong(t, "code") == "" {
+				t.Error(p.text())
+			}
+			b.submit("code", s.Mail(t, address, auth.KindVerifyEmail).Code).want(t, 200, then, "")
+			if p := b.open("/account/"); strings.Contains(p.text(), "not confirmed") || strings.Contains(p.body, `name="code"`) {
+				t.Error(p.text())
+			}
+		})
+	}
 }
 
 func TestSignUpThatExists(t *testing.T) {

@@ -3,7 +3,6 @@ package passkey
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,18 +122,3 @@ func (p *Passkeys) Describe(k host.Passkey) host.PasskeyInfo {
 // counterGrew reports whether a signature counter is as expected. Counters of 0 are not used
 // (WebAuthn, section 6.1.1).
 func counterGrew(before, now uint32) bool { return before == 0 && now == 0 || now > before }
-
-// flagsOf returns the flags of authenticator data without parsing the rest.
-func flagsOf(authData []byte) protocol.AuthenticatorFlags {
-	if len(authData) < 37 {
-		return 0
-	}
-	return protocol.AuthenticatorFlags(authData[32])
-}
-
-func counterOf(authData []byte) uint32 {
-	if len(authData) < 37 {
-		return 0
-	}
-	return binary.BigEndian.Uint32(authData[33:37])
-}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authclient"
 	"github.com/authmount/auth/authtest"
 )
 
@@ -120,17 +122,21 @@ func TestCleanUp(t *testing.T) {
 		}
 	}
 	o.Clock.Advance(time.Hour)
-	key := func(scopes ...string) job {
+	key := func(scopes ...string) *authclient.Admin {
 		k, err := o.adm.CreateKey(ctx, admin.System("test").Accepting(), admin.CreateKeyParams{Name: "job", Scopes: scopes})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return job{service: o.url + "/auth/v1", key: k.Secret.Reveal()}
+		c, err := authclient.NewAdmin(o.url, k.Secret.Reveal())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
 	}
-	if n, err := key(admin.PermUsersRead).run(ctx, o.Clock.Now()); err == nil || n != 0 || !strings.Contains(err.Error(), string(auth.CodeMissingPermission)) {
+	if n, err := cleanUp(ctx, key(admin.PermUsersRead), o.Clock.Now()); n != 0 || !errors.Is(err, auth.CodeMissingPermission) {
 		t.Errorf("a key that may only read: %d deleted, %v", n, err)
 	}
-	if n, err := key(admin.PermUsersRead, admin.PermUsersDelete).run(ctx, o.Clock.Now()); err != nil || n != 2 {
+	if n, err := cleanUp(ctx, key(admin.PermUsersRead, admin.PermUsersDelete), o.Clock.Now()); err != nil || n != 2 {
 		t.Errorf("%d deleted, %v, want 2", n, err)
 	}
 	if _, err := o.adm.User(ctx, admin.System("test").Accepting(), kept.User.ID); err != nil {

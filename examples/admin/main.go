@@ -30,27 +30,36 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authclient"
 	"github.com/authmount/auth/memstore"
 )
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
 	owner := flag.String("owner", "", "email address of the first owner, once it is verified")
-	cleanUp := flag.String("clean-up", "", "run the nightly job against the service at this URL, with the key in SHOP_KEY")
+	service := flag.String("clean-up", "", "run the nightly job against the service at this URL, with the key in SHOP_KEY")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := error(nil)
-	if *cleanUp != "" {
-		var n int
-		n, err = job{service: *cleanUp, key: os.Getenv("SHOP_KEY")}.run(ctx, time.Now().Add(-30*24*time.Hour))
-		fmt.Printf("%d accounts deleted\n", n)
+	var err error
+	if *service != "" {
+		err = nightly(ctx, *service, os.Getenv("SHOP_KEY"))
 	} else {
 		err = run(ctx, *addr, *owner)
 	}
 	if err != nil {
 		log.Fatal(err) //nolint:gocritic // there is nothing left to stop
 	}
+}
+
+func nightly(ctx context.Context, service, key string) error {
+	c, err := authclient.NewAdmin(service, key)
+	if err != nil {
+		return err
+	}
+	n, err := cleanUp(ctx, c, time.Now().Add(-30*24*time.Hour))
+	fmt.Printf("%d accounts deleted\n", n)
+	return err
 }
 
 func run(ctx context.Context, addr, owner string) error {

@@ -66,6 +66,8 @@ func TestWalk(t *testing.T) {
 	do(browsertest.Click(`a[href*="/sign-up"]`))
 	at("/account/sign-up")
 	do(browsertest.Type("#email", "ada@example.com"), browsertest.Type("#password", password+kb.Enter))
+	at("/account/email/code")
+	do(browsertest.Click(`.links a[href="/notes"]`))
 	at("/notes")
 	do(browsertest.Type("#body", "buy milk"), browsertest.Click("main form button"))
 	do(browsertest.Until(`document.querySelector('li span')?.textContent === 'buy milk'`))

@@ -79,6 +79,8 @@ func SignInEndpoints() map[string]SignInEndpoint {
 		"POST /otp/verify": posts("/otp/verify", func(w *World, _ *authtest.Provider, _ Session) map[string]any {
 			return map[string]any{"phone": PhoneNumber, "otp": w.PhoneCode(PhoneNumber)}
 		}),
+		"POST /passkeys/sign-in/finish": passkeyEndpoint,
+		"POST /me/passkeys":             enrolsByPasskey,
 		"POST /2fa/verify": posts("/2fa/verify", func(w *World, _ *authtest.Provider, s Session) map[string]any {
 			e := w.Enrol(s.AccessToken)
 			return map[string]any{"mfa_token": w.MFATokenOf(auth.CodeMFARequired), "totp_code": w.Code(e.Secret, 0)}

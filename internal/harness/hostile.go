@@ -40,6 +40,9 @@ func HostileRows() map[string][]Row {
 		"POST /magic-link/send":                 ask("/magic-link/send", byEmail),
 		"POST /forgot-password":                 ask("/forgot-password", byEmail),
 		"POST /otp/send":                        ask("/otp/send", func(s *Scene) map[string]any { return map[string]any{"phone": s.Number} }),
+		"POST /passkeys/sign-in/begin": {{Name: "begins", Kind: OnStolen, Prepare: func(s *Scene) func() *Answer {
+			return func() *Answer { return s.Evil.Send("POST", "/passkeys/sign-in/begin", nil) }
+		}}},
 		"GET /invitations/accept": {{Name: "shows the form", Kind: OnStolen, Prepare: func(s *Scene) func() *Answer {
 			token := s.Invited(s.Email)
 			return func() *Answer { return s.Evil.Send("GET", "/invitations/accept?token="+token, nil) }

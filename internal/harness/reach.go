@@ -114,7 +114,7 @@ func IsOpen(a *auth.Auth, pattern string) bool {
 // second factor, and those that complete such a sign-in. Two others continue a session.
 func SignInRoutes(a *auth.Auth) []string {
 	return routesThat(a, func(r host.RouteInfo) bool {
-		return r.Pattern != "POST /refresh" && r.Pattern != "POST /me/confirm" && slices.Contains(r.Errors, string(auth.CodeMFAEnrollmentRequired)) || strings.HasPrefix(r.Pattern, "POST /2fa/verify")
+		return r.Pattern != "POST /refresh" && r.Pattern != "POST /me/confirm" && slices.Contains(r.Errors, string(auth.CodeMFAEnrollmentRequired)) || strings.HasPrefix(r.Pattern, "POST /2fa/verify") || r.Pattern == "POST /me/passkeys"
 	})
 }
 

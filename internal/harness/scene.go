@@ -45,6 +45,7 @@ func NewClassWorldOn(t *testing.T, store auth.Store, r Row, more ...auth.Option)
 	}
 	w.World = &World{T: t, Log: &SyncBuffer{}}
 	w.Env = authtest.NewOn(t, w.Tap, append([]auth.Option{
+		WithPasskeys(),
 		auth.WithProvider(w.idp.Google(), w.idp.GitHub(), w.idp.Facebook(), w.idp.Apple()),
 		auth.WithRateLimits(auth.RateLimits{Off: true}),
 		auth.WithMail(auth.MailOptions{Sync: true}),

@@ -258,6 +258,7 @@ func classFactor() []Row {
 	}
 	list := ForKinds(Row{Name: "by code", Prepare: verify(byTOTP)}, OnAddress, OnNumber, OnStolen)
 	list = append(list, ForKinds(Row{Name: "by recovery code", Prepare: verify(byRecovery)}, OnAddress, OnStolen)...)
+	list = append(list, Row{Name: "by passkey", Kind: OnStolen, Prepare: byPasskey(true)}, Row{Name: "steps up by passkey", Kind: OnStolen, Session: true, Prepare: byPasskey(false)})
 	list = append(list, Row{Name: "after a link that was found", Kind: OnStolen, Prepare: func(s *Scene) func() *Answer {
 		s.Enrols()
 		token := s.found("/magic-link/send", auth.KindMagicLink, nil)

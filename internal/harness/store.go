@@ -33,6 +33,7 @@ func NewListening(t *testing.T, edit func(*http.Server), opts ...auth.Option) *L
 	tap := storetap.New(NewStore(t))
 	w := &World{T: t, Log: &SyncBuffer{}}
 	base := []auth.Option{
+		WithPasskeys(),
 		auth.WithRateLimits(auth.RateLimits{Off: true}), auth.WithSettings(auth.Settings{AccountDeletion: auth.On}),
 		auth.WithLogger(slog.New(slog.NewTextHandler(w.Log, nil))),
 	}

@@ -184,8 +184,8 @@ func (s *Scene) owned(ctx context.Context, a Act, add func(string, ...any)) {
 		add("another's identity is attached: %v", u.Identities)
 	}
 	// A factor that was never enabled does not count on a verified account: the owner can
-	// replace it.
-	factors := slices.DeleteFunc(v.Factors.List, func(f auth.Factor) bool { return !f.Enabled && s.row.Kind == OnStolen })
+	// replace it. A passkey that is no second factor stays, as an identity does.
+	factors := slices.DeleteFunc(v.Factors.List, func(f auth.Factor) bool { return s.row.Kind == OnStolen && (!f.Enabled || !f.Required) })
 	if u.MFAEnabled != s.Mfa || (len(factors) > 0) != s.Mfa || (v.Factors.RecoveryLeft > 0) != s.Mfa {
 		add("another's second factor is attached")
 	}

@@ -84,6 +84,9 @@ func ClassTable() map[string][]Row {
 	for pattern, rows := range classOAuth() {
 		table[pattern] = rows
 	}
+	for pattern, rows := range classPasskeys() {
+		table[pattern] = rows
+	}
 	table["POST /2fa/verify-and-enable"] = classEnable()
 	return table
 }

@@ -23,7 +23,7 @@ import (
 func NewWorldOn(t *testing.T, store auth.Store, opts ...auth.Option) *World {
 	t.Helper()
 	w := &World{T: t, Log: &SyncBuffer{}}
-	base := []auth.Option{auth.WithLogger(slog.New(slog.NewTextHandler(w.Log, &slog.HandlerOptions{Level: slog.LevelDebug})))}
+	base := []auth.Option{WithPasskeys(), auth.WithLogger(slog.New(slog.NewTextHandler(w.Log, &slog.HandlerOptions{Level: slog.LevelDebug})))}
 	w.Env = authtest.NewOn(t, store, append(base, opts...)...)
 	return w
 }

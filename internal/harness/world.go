@@ -49,6 +49,7 @@ func NewWorld(t *testing.T, opts ...auth.Option) *World {
 	t.Helper()
 	w := &World{T: t, Log: &SyncBuffer{}}
 	base := []auth.Option{
+		WithPasskeys(),
 		auth.WithLogger(slog.New(slog.NewTextHandler(w.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		auth.WithHooks(auth.Hooks{OnEvent: w.Record}),
 	}

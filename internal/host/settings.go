@@ -17,7 +17,7 @@ type Settings interface {
 	EditSettings(stored store.StoredSettings, changes map[string]json.RawMessage) (SettingsEdit, error)
 	// CanSignIn reports whether a user could sign in before and after an edit. factor
 	// requires a second factor regardless of the settings.
-	CanSignIn(e SettingsEdit, c store.Credentials, factor bool) (before, after bool)
+	CanSignIn(ctx context.Context, e SettingsEdit, c store.Credentials, factor bool) (before, after bool, err error)
 	// ReloadSettings applies settings that were just written in this process. If they
 	// cannot be read now, they apply within a second, as in the other processes.
 	ReloadSettings(ctx context.Context)

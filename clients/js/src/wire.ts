@@ -446,7 +446,7 @@ export type Bodies = {
     password?: NewPassword;
     remember?: Remember;
     token: string;
-    /** Of the account's second factor. */
+    /** Of the account's second factor. While the address of the link is unverified, it may be absent, and the factor is removed. */
     totp_code?: string;
   };
   /** Sign in with a password. */

@@ -50,6 +50,13 @@ func TestDoorsToAnotherRoot(t *testing.T) {
 				return w.Do("POST", "/me/identities/github", link, harness.Bearer(s.AccessToken))
 			}
 		}, 200},
+		"POST /me/passkeys/begin": {func(w *harness.World, _ *authtest.Provider, s harness.Session) func() *harness.Answer {
+			return func() *harness.Answer { return w.Do("POST", "/me/passkeys/begin", nil, harness.Bearer(s.AccessToken)) }
+		}, 200},
+		"POST /me/passkeys": {func(w *harness.World, _ *authtest.Provider, s harness.Session) func() *harness.Answer {
+			body := harness.Registration(t, w.Do, harness.NewKey(), false, harness.Bearer(s.AccessToken))
+			return func() *harness.Answer { return w.Do("POST", "/me/passkeys", body, harness.Bearer(s.AccessToken)) }
+		}, 200},
 		"GET /oauth/{provider}/callback":  callback(false),
 		"POST /oauth/{provider}/callback": callback(true),
 		"POST /exchange": {func(w *harness.World, idp *authtest.Provider, s harness.Session) func() *harness.Answer {

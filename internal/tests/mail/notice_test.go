@@ -2,6 +2,7 @@ package mail_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -121,6 +122,37 @@ func noticeDoors() map[string]door {
 			by := w.ClaimsOf(w.Enrol(w.Member(harness.AdaMail).AccessToken).Session).Caller()
 			return func(ctx context.Context) error { return w.DisableTOTP(ctx, auth.DisableTOTPParams{Caller: by}) }
 		}},
+		"passkey added": {auth.EventPasskeyAdded, auth.KindPasskeyAdded, func(w *harness.World, _ *authtest.Provider) func(context.Context) error {
+			s := w.Member(harness.AdaMail)
+			body := harness.Registration(w.T, w.Do, harness.NewKey(), false, harness.Bearer(s.AccessToken))
+			return func(ctx context.Context) error {
+				_, err := w.AddPasskey(ctx, auth.AddPasskeyParams{Caller: w.ClaimsOf(s).Caller(), Credential: body["credential"].(json.RawMessage)})
+				return err
+			}
+		}},
+		"passkey removed": {auth.EventPasskeyRemoved, auth.KindPasskeyRemoved, func(w *harness.World, _ *authtest.Provider) func(context.Context) error {
+			s := w.Member(harness.AdaMail)
+			w.AddsPasskey(s.AccessToken, false)
+			list, err := w.ListPasskeys(w.T.Context(), w.ClaimsOf(s).Caller())
+			if err != nil {
+				w.T.Fatal(err)
+			}
+			return func(ctx context.Context) error {
+				return w.RemovePasskey(ctx, auth.RemovePasskeyParams{Caller: w.ClaimsOf(s).Caller(), ID: list.Passkeys[0].ID})
+			}
+		}},
+		"passkey copied": {auth.EventPasskeyCounterNotIncreased, auth.KindPasskeyCopied, func(w *harness.World, _ *authtest.Provider) func(context.Context) error {
+			s := w.Member(harness.AdaMail)
+			key := w.AddsPasskey(s.AccessToken, false)
+			key.Passkeys[0].Counter = 7
+			w.Do("POST", "/passkeys/sign-in/finish", harness.PasskeySignIn(w.T, w.Do, key)).Want(200)
+			key.Passkeys[0].Counter = 6
+			body := harness.PasskeySignIn(w.T, w.Do, key)
+			return func(ctx context.Context) error {
+				_, err := w.FinishPasskeySignIn(ctx, auth.FinishPasskeySignInParams{RequestID: body["request_id"].(string), Credential: body["credential"].(json.RawMessage)})
+				return err
+			}
+		}},
 		"recovery codes replaced": {auth.EventRecoveryCodesReplaced, auth.KindRecoveryCodesReplaced, func(w *harness.World, _ *authtest.Provider) func(context.Context) error {
 			by := w.ClaimsOf(w.Enrol(w.Member(harness.AdaMail).AccessToken).Session).Caller()
 			return func(ctx context.Context) error {
@@ -218,7 +250,7 @@ func TestDoorsLeaveNotices(t *testing.T) {
 				tap := storetap.New(harness.NewStore(t))
 				idp := authtest.StartProvider(t)
 				w := &harness.World{T: t, Log: &harness.SyncBuffer{}}
-				w.Env = authtest.NewOn(t, tap, auth.WithProvider(idp.Google()), auth.WithHooks(auth.Hooks{OnEvent: w.Record}), auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
+				w.Env = authtest.NewOn(t, tap, harness.WithPasskeys(), auth.WithProvider(idp.Google()), auth.WithHooks(auth.Hooks{OnEvent: w.Record}), auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
 				idp.Now = w.Clock.Now
 				open := d.prepare(w, idp)
 				w.Fired()

@@ -72,6 +72,8 @@ func TestBehindNginx(t *testing.T) {
 				t.Fatalf("return_to=%s", to)
 			}
 			v.post(l.public+"/account/sign-up?"+v.now.RawQuery, url.Values{"email": {"ada@example.com"}, "password": {authtest.Password}})
+			v.at("/account/email/code", l.public)
+			v.get(v.now.Query().Get("return_to"))
 			v.wants(200, "notes of ada@example.com, page 2")
 			v.get(l.public + "/account/")
 			v.wants(200, "ada@example.com")

@@ -34,6 +34,11 @@ func TestCallerWithoutSession(t *testing.T) {
 		"EndSession":             auth.EndSessionParams{},
 		"Confirm":                auth.ConfirmParams{Password: harness.GoodPassword},
 		"Export":                 auth.ExportParams{},
+		"BeginPasskey":           auth.BeginPasskeyParams{},
+		"BeginPasskeyFactor":     auth.BeginPasskeyFactorParams{},
+		"AddPasskey":             auth.AddPasskeyParams{Credential: []byte(`{}`)},
+		"ChangePasskey":          auth.ChangePasskeyParams{},
+		"RemovePasskey":          auth.RemovePasskeyParams{},
 	}
 	caller := reflect.TypeFor[auth.Caller]()
 	service := reflect.TypeFor[*auth.Auth]()

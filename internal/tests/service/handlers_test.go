@@ -56,7 +56,7 @@ func TestAccess(t *testing.T) {
 			}
 			a = w.Do(strings.ToUpper(method), strings.NewReplacer("{id}", "x", "{provider}", "x").Replace(path), nil, harness.Header{Name: "apikey", Value: "pk_test_12345678"})
 			signedIn := len(asks) > 0 && asks[0]["bearer"] != nil
-			if signedIn != (a.Status == 401 && strings.Contains(string(a.Body), "missing_token") && path != "/logout" && path != "/verify-email") {
+			if signedIn != (a.Status == 401 && strings.Contains(string(a.Body), "missing_token") && path != "/logout" && path != "/verify-email" && path != "/2fa/passkey") {
 				t.Errorf("%s %s without a token: %d %s", method, path, a.Status, a.Body)
 			}
 		}
@@ -185,7 +185,7 @@ func TestErrorTable(t *testing.T) {
 		"bad_json": 400, "invalid_token": 400, "invalid_code": 400, "bad_code_verifier": 400, "invalid_refresh_token": 400, "refresh_token_reused": 400,
 		"redirect_not_allowed": 400, "bad_oauth_state": 400, "oauth_denied": 400, "invalid_credentials": 401, "missing_token": 401, "bad_token": 401, "token_stale": 401, "session_ended": 401, "invalid_api_key": 401,
 		"reauthentication_needed": 403, "email_not_verified": 403, "user_banned": 403, "signup_disabled": 403, "method_disabled": 403, "missing_permission": 403, "not_admin": 403, "target_stronger": 403, "impersonation_forbidden": 403, "user_not_found": 404, "role_not_found": 404, "role_in_use": 409, "precondition_failed": 412, "idempotency_replayed": 409, "mfa_required": 403, "mfa_enrollment_required": 403, "mfa_enforced": 403, "insufficient_aal": 403, "cross_site_request": 403,
-		"mfa_already_enabled": 409, "mfa_not_enabled": 409, "mfa_not_pending": 409, "account_exists": 409, "identity_already_exists": 409, "last_sign_in_method": 409, "last_owner": 409, "invalid_totp_code": 422,
+		"mfa_already_enabled": 409, "mfa_not_enabled": 409, "mfa_not_pending": 409, "account_exists": 409, "identity_already_exists": 409, "last_sign_in_method": 409, "last_owner": 409, "invalid_totp_code": 422, "invalid_passkey": 422, "passkey_removed": 422, "passkey_not_found": 404, "passkey_already_exists": 409,
 		"not_found": 404, "unknown_provider": 404, "session_not_found": 404, "method_not_allowed": 405, "user_already_exists": 409, "body_too_large": 413, "unsupported_media_type": 415,
 		"validation_failed": 422, "query_too_broad": 422, "weak_password": 422, "same_password": 422, "rate_limited": 429, "internal": 500, "provider_error": 502, "unavailable": 503, "overloaded": 503, "revocations_unavailable": 503,
 	}
@@ -287,6 +287,20 @@ func TestCORSOfOwnRoutes(t *testing.T) {
 	}
 	if rec := ask(harness.NewWorld(t).CORS(mux), "OPTIONS", "https://app.test", preflight); rec.Header().Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("without WithCORS: %v", rec.Header())
+	}
+}
+
+// CORS around the whole mux, and so around the endpoints, sets each header once.
+func TestCORSAroundTheEndpoints(t *testing.T) {
+	w := harness.NewWorld(t, auth.WithCORS("https://app.test"))
+	for origin, allowed := range map[string][]string{"https://app.test": {"https://app.test"}, "https://evil.test": nil} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/auth/v1/settings", http.NoBody)
+		r.Header.Set("Origin", origin)
+		rec := httptest.NewRecorder()
+		w.CORS(w.Handler()).ServeHTTP(rec, r)
+		if vary := rec.Header().Values("Vary"); rec.Code != 200 || !slices.Equal(vary, []string{"Origin"}) || !slices.Equal(rec.Header().Values("Access-Control-Allow-Origin"), allowed) {
+			t.Errorf("from %s: %d %v", origin, rec.Code, rec.Header())
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ func TestRequiredFields(t *testing.T) {
 	access := w.LoginAs(t, "ada@example.com").AccessToken
 	samples := map[string]any{
 		"email": "ben@example.com", "password": harness.GoodPassword, "current_password": harness.GoodPassword, "new_password": harness.OwnersPassword,
-		"totp_code": "123456", "otp": "123456", "code": "x", "token": "x", "id_token": "x", "phone": harness.PhoneNumber,
+		"totp_code": "123456", "otp": "123456", "code": "x", "token": "x", "id_token": "x", "request_id": "x", "phone": harness.PhoneNumber,
 	}
 	tried := 0
 	for path, methods := range doc.Paths {

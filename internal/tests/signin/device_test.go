@@ -233,7 +233,7 @@ func TestDeviceCookie(t *testing.T) {
 	}{
 		"https":           {"__Host-authmount-device", []auth.Option{auth.WithCookies(auth.CookieOptions{})}},
 		"of another name": {"__Host-my-device", []auth.Option{auth.WithCookies(auth.CookieOptions{Name: "my"})}},
-		"loopback":        {"authmount-device", []auth.Option{auth.WithCookies(auth.CookieOptions{}), auth.WithBaseURL("http://127.0.0.1:8080/auth/v1"), auth.WithDevMode()}},
+		"loopback":        {"authmount-device", []auth.Option{auth.WithCookies(auth.CookieOptions{}), auth.WithBaseURL("http://localhost:8080/auth/v1"), auth.WithDevMode()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := harness.NewWorld(t, c.opts...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/authenticator"
 	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/store"
 )
@@ -23,6 +24,7 @@ type adas struct {
 	id      string
 	secret  string // of the second factor; empty: none
 	session harness.Session
+	key     *authenticator.Authenticator
 	cookies *harness.Visitor // of the browser that began at the provider
 }
 
@@ -38,6 +40,7 @@ func newAdas(t *testing.T, enrolled bool, opts ...auth.Option) *adas {
 	})
 	a.id = u.ID
 	a.session = w.PostLogin(harness.Ada.Email, harness.GoodPassword).Want(200).Session()
+	a.key = w.AddsPasskey(a.session.AccessToken, false)
 	if enrolled {
 		second := w.PostLogin(harness.Ada.Email, harness.GoodPassword).Want(200).Session()
 		a.secret = w.Enrol(second.AccessToken).Secret
@@ -181,6 +184,18 @@ func entryPoints() map[string][]entryPoint {
 		"POST /me/confirm": {
 			{name: "by password", within: true, call: func(a *adas) *harness.Answer {
 				return a.Do("POST", "/me/confirm", map[string]any{"password": harness.GoodPassword}, a.bearer())
+			}},
+		},
+		"POST /passkeys/sign-in/finish": {{name: "by passkey", call: func(a *adas) *harness.Answer {
+			return a.Do("POST", "/passkeys/sign-in/finish", harness.PasskeySignIn(a.T, a.Do, a.key))
+		}}},
+		"POST /me/passkeys": {
+			{name: "adds one", within: true, call: func(a *adas) *harness.Answer {
+				return a.Do("POST", "/me/passkeys", harness.Registration(a.T, a.Do, harness.NewKey(), false, a.bearer()), a.bearer())
+			}},
+			{name: "enrols", raises: true, call: func(a *adas) *harness.Answer {
+				token := harness.Bearer(a.token())
+				return a.Do("POST", "/me/passkeys", harness.Registration(a.T, a.Do, harness.NewKey(), false, token), token)
 			}},
 		},
 		"POST /2fa/verify": {{name: "signs in", raises: true, call: func(a *adas) *harness.Answer { return a.PostVerifyMFA(a.token(), a.Later(a.secret)) }}},

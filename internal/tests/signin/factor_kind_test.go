@@ -46,7 +46,7 @@ func TestFactorsOfOtherKinds(t *testing.T) {
 	other := put()
 	if _, err := factors.EnableFactor(t.Context(), store.EnableFactor{
 		Change: w.ChangeByTest(), UserID: ada.User.ID, FactorID: other.ID,
-		Completion: store.Completion{Raise: &store.RaisedLevel{SessionID: ada.SessionID, Method: auth.AMR{Method: "other"}}},
+		Completion: store.Completion{Raise: &store.RaisedLevel{SessionID: ada.SessionID, Method: auth.AMR{Method: "passkey", Timestamp: w.Clock.Now().Unix()}}},
 	}); err != nil {
 		t.Fatal(err)
 	}

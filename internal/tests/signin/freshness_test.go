@@ -2,6 +2,7 @@ package signin_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http/httptest"
 	"reflect"
@@ -62,7 +63,7 @@ func TestApplicationBeginsAnEnrolment(t *testing.T) {
 // operation has the same requirements. Every operation with a Caller is listed here, or the
 // test fails.
 func TestMethodsAskForAProof(t *testing.T) {
-	name, address, number := "Eve", "eve@example.com", "+436641234567"
+	none, name, address, number := json.RawMessage(`{}`), "Eve", "eve@example.com", "+436641234567"
 	idp := authtest.StartProvider(t)
 	table := map[string]struct {
 		params any
@@ -90,6 +91,15 @@ func TestMethodsAskForAProof(t *testing.T) {
 		"DisableTOTP, none":      {auth.DisableTOTPParams{}, auth.CodeMFANotEnabled, false},
 		"NewRecoveryCodes":       {auth.NewRecoveryCodesParams{}, auth.CodeReauthNeeded, true},
 		"NewRecoveryCodes, none": {auth.NewRecoveryCodesParams{}, auth.CodeMFANotEnabled, false},
+		"BeginPasskey":           {auth.BeginPasskeyParams{}, auth.CodeReauthNeeded, false},
+		"BeginPasskey, another":  {auth.BeginPasskeyParams{}, auth.CodeReauthNeeded, true},
+		"AddPasskey":             {auth.AddPasskeyParams{Credential: none}, auth.CodeReauthNeeded, false},
+		"ChangePasskey":          {auth.ChangePasskeyParams{}, auth.CodeReauthNeeded, false},
+		"ChangePasskey, factor":  {auth.ChangePasskeyParams{}, auth.CodeReauthNeeded, true},
+		"RemovePasskey":          {auth.RemovePasskeyParams{}, auth.CodeReauthNeeded, false},
+		"BeginPasskeyFactor":     {auth.BeginPasskeyFactorParams{}, auth.CodeMFANotEnabled, false},
+		"Confirm, passkey":       {auth.ConfirmParams{Passkey: none}, auth.CodeInvalidPasskey, false},
+		"StepUp, passkey":        {auth.StepUpParams{Passkey: none}, auth.CodeInvalidPasskey, true},
 		"StepUp":                 {auth.StepUpParams{TOTPCode: "123456"}, auth.CodeMFANotEnabled, false},
 		"StartEmailVerification": {auth.StartEmailVerificationParams{}, "", false},
 		"Logout":                 {auth.LogoutParams{Scope: auth.LogoutGlobal}, "", false},

@@ -66,7 +66,7 @@ func TestCrossSiteRequests(t *testing.T) {
 
 // On loopback without https the prefixes would make browsers refuse the cookies.
 func TestCookieNamesOnLoopback(t *testing.T) {
-	w := harness.NewWorld(t, auth.WithDevMode(), auth.WithBaseURL("http://127.0.0.1:8080/auth/v1"), auth.WithCookies(auth.CookieOptions{Name: "my"}))
+	w := harness.NewWorld(t, auth.WithDevMode(), auth.WithBaseURL("http://localhost:8080/auth/v1"), auth.WithCookies(auth.CookieOptions{Name: "my"}))
 	set := w.Do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": harness.GoodPassword}, harness.Transport).Want(200).SetCookies()
 	for _, name := range []string{"my-access", "my-refresh"} {
 		if c := set[name]; c == nil || c.Secure || !c.HttpOnly || c.Path != "/" || c.SameSite != http.SameSiteLaxMode {

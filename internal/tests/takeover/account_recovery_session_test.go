@@ -96,7 +96,7 @@ func TestStopEndsThePasswordWhilePasswordsAreOff(t *testing.T) {
 // that the reader of the notice can tell, the session's holder set it.
 func TestStopEndsAPasswordSetSince(t *testing.T) {
 	const thiefs = "the thief's horse battery"
-	byPassword := []string{"POST /login", "POST /2fa/verify", "POST /2fa/verify-and-enable"} // so that there is one
+	byPassword := []string{"POST /login", "POST /2fa/verify", "POST /2fa/verify-and-enable", "POST /me/passkeys"} // so that there is one
 	for pattern, prepare := range harness.SignInEndpoints() {
 		if prepare == nil {
 			continue

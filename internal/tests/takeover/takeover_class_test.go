@@ -20,18 +20,17 @@ import (
 // classMasked are the conditions that other conditions back up, so that a flow without them
 // would do no harm.
 func classMasked() map[mutant]string {
-	const itself = "EnableFactor asks of the session, of the ban and of Redeem itself, and the factor goes with the account's credentials"
+	const ends = "the session ends with the account's credentials"
 	const raised = "the store checks the session that it raises"
 	return map[mutant]string{
-		{"EnableFactor", "session"}:            itself,
-		{"EnableFactor", "users"}:              itself,
-		{"EnableFactor", "session users"}:      itself,
+		{"EnableFactor", "users"}:              ends,
+		{"UpdateFactor", "users"}:              ends,
 		{"RedeemToken", "users"}:               "the link, and the session that it moves an address for, end with the account's credentials",
 		{"UseRecoveryCode", "users"}:           "the session and the token end with the account's credentials",
 		{"UseRecoveryCode", "session"}:         raised,
 		{"UseRecoveryCode", "session users"}:   raised,
 		{"UseFactor", "users"}:                 "the factor goes with the account's credentials",
-		{"RemoveFactor", "users"}:              "the session ends with the account's credentials",
+		{"RemoveFactor", "users"}:              ends,
 		{"AddAuthentication", "session"}:       "AddAuthentication asks of the session itself",
 		{"AddAuthentication", "users"}:         "the session ends with the account's credentials",
 		{"AddAuthentication", "session users"}: "AddAuthentication asks of the session itself, which ends with the account's credentials",
@@ -51,6 +50,7 @@ func newClassWorld(t *testing.T, r harness.Row, more ...auth.Option) *harness.Cl
 func classExempt() map[string]string {
 	return map[string]string{
 		"GET /oauth/{provider}":                 "begins a sign-in that is nobody's yet",
+		"POST /passkeys/sign-in/begin":          "names no account, and stores nothing",
 		"POST /magic-link/send":                 "anybody may ask, and the link goes to the address",
 		"POST /otp/send":                        "anybody may ask, and the code goes to the number",
 		"POST /forgot-password":                 "anybody may ask, and the link goes to the address",
@@ -77,6 +77,8 @@ func harmless(c harness.Call, account string, a harness.Act) string {
 		return "the message goes to the account's own address"
 	case c.Method == "PutToken" && c.Change.By.System == "sign-up with a taken name":
 		return "no attempt matches the code"
+	case c.Method == "PutToken" && (c.Change.By.System == "passkey removed" || c.Change.By.System == "first passkey"):
+		return "it is about a passkey or the service, and helps nobody in"
 	case c.Method == "PutToken" && c.Change.By.System == "oauth":
 		return "a sign-in that begins is nobody's yet"
 	case c.Method == "PutToken" && c.Change.By.System == "application":

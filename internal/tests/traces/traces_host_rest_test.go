@@ -25,7 +25,7 @@ func kitRestRows() map[string][]harness.Row {
 
 func kitSettings() (rows []harness.Row) {
 	edit := func(name string, stored string, changes map[string]string) harness.Row {
-		return plainly(name, harness.OnStolen, func(_ context.Context, s *harness.Scene, kit host.Kit) (any, error) {
+		return plainly(name, harness.OnStolen, func(ctx context.Context, s *harness.Scene, kit host.Kit) (any, error) {
 			raw := map[string]json.RawMessage{}
 			for k, v := range changes {
 				raw[k] = json.RawMessage(v)
@@ -40,7 +40,10 @@ func kitSettings() (rows []harness.Row) {
 				"identity": {User: auth.User{Identities: []auth.Identity{{Provider: "google", Subject: "1"}}}},
 			} {
 				for factor, with := range map[string]bool{"": false, " and factor": true} {
-					before, after := kit.CanSignIn(e, c, with)
+					before, after, err := kit.CanSignIn(ctx, e, c, with)
+					if err != nil {
+						return nil, err
+					}
 					lets[name+factor] = []bool{before, after}
 				}
 			}

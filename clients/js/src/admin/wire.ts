@@ -203,7 +203,7 @@ export interface AdminUser {
   waiting?: AdminWaiting | null;
 }
 
-/** An account that has permissions of an operator that its holder has not accepted. In lists only with status=waiting. */
+/** An account that has permissions of an operator that its holder has not accepted. In lists only with status=waiting; also in the answers of changes of roles, there without since and by. */
 export interface AdminWaiting {
   /** Where the link to accept goes: the email address, or the phone number of an account without one. */
   address: string | null;
