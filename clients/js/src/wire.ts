@@ -412,6 +412,7 @@ export type Bodies = {
   };
   /** Begin with a passkey. */
   "POST /2fa/passkey": {
+    invitation_token?: string;
     mfa_token?: string;
   };
   /** Verify the second factor. */
@@ -443,6 +444,8 @@ export type Bodies = {
   /** Accept an invitation. */
   "POST /invitations/accept": {
     full_name?: string;
+    /** An AuthenticationResponseJSON of WebAuthn Level 3, for the challenge of /2fa/passkey. It replaces totp_code, and the password; the account keeps the passkey. */
+    passkey?: Record<string, unknown>;
     password?: NewPassword;
     remember?: Remember;
     token: string;
