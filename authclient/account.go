@@ -141,8 +141,8 @@ func (c *Client) ChangePassword(ctx context.Context, current, next string) error
 	return c.as(ctx, call{method: http.MethodPost, path: "/me/password", body: filled{"current_password": current, "new_password": next}.set()}, nil)
 }
 
-// Confirm authenticates the user again, by password or a code of the authenticator app,
-// for calls that require a recent authentication (auth.CodeReauthNeeded). The session that
+// Confirm authenticates the user again, by password, a code of the authenticator app or a
+// passkey, for calls that require a recent authentication (auth.CodeReauthNeeded). The session that
 // it returns, and keeps, has a new access token.
 func (c *Client) Confirm(ctx context.Context, p ConfirmParams) (*Session, error) {
 	token, err := c.Token(ctx)
@@ -152,10 +152,11 @@ func (c *Client) Confirm(ctx context.Context, p ConfirmParams) (*Session, error)
 	return c.signIn(ctx, call{path: "/me/confirm", bearer: token, body: p})
 }
 
-// ConfirmParams are Password or TOTPCode.
+// ConfirmParams are Password, TOTPCode or Passkey.
 type ConfirmParams struct {
-	Password string `json:"password,omitempty"`
-	TOTPCode string `json:"totp_code,omitempty"`
+	Password string          `json:"password,omitempty"`
+	TOTPCode string          `json:"totp_code,omitempty"`
+	Passkey  json.RawMessage `json:"passkey,omitempty"` // an AuthenticationResponseJSON of WebAuthn Level 3, see BeginPasskeyFactor
 }
 
 // UnlinkIdentity removes a provider from the account. Errors:
@@ -245,6 +246,7 @@ type SettingsMethods struct {
 	MagicLink bool `json:"magic_link"`
 	PhoneOTP  bool `json:"phone_otp"`
 	OAuth     bool `json:"oauth"`
+	Passkey   bool `json:"passkey"`
 	TOTP      bool `json:"totp"`
 }
 

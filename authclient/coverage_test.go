@@ -151,7 +151,8 @@ func TestClientHasEveryFlow(t *testing.T) {
 	_ = c.DeleteAccount(ctx)
 	_, _ = c.VerifyMagicLink(ctx, "x")
 	_ = c.SignOut(ctx, ScopeGlobal)
-	for _, page := range []string{"GET /magic-link/verify", "GET /verify-email", "GET /reset-password", "GET /secure-account", "GET /oauth/{}/callback", "POST /oauth/{}/callback", "GET /openapi.json", "GET /.well-known/jwks.json", "GET /.well-known/openid-configuration"} {
+	for _, page := range []string{"GET /magic-link/verify", "GET /verify-email", "GET /reset-password", "GET /secure-account", "GET /oauth/{}/callback", "POST /oauth/{}/callback", "GET /openapi.json", "GET /.well-known/jwks.json", "GET /.well-known/openid-configuration",
+		"POST /passkeys/sign-in/begin", "POST /passkeys/sign-in/finish", "POST /me/passkeys/begin", "POST /me/passkeys"} {
 		rec.asked[page] = true // of browsers and verifiers
 	}
 	compare(t, rec.asked, readDocument(t).operations(func(path string, _ security) bool { return !strings.HasPrefix(path, "/admin/") }))
@@ -183,7 +184,7 @@ func TestTypesAreTheDocuments(t *testing.T) {
 	t.Parallel()
 	d := readDocument(t)
 	for name, typ := range map[string]reflect.Type{
-		"User": reflect.TypeFor[User](), "SessionInfo": reflect.TypeFor[SessionInfo](), "Settings": reflect.TypeFor[Settings](), "TOTPSetup": reflect.TypeFor[TOTPSetup](),
+		"User": reflect.TypeFor[User](), "SessionInfo": reflect.TypeFor[SessionInfo](), "Settings": reflect.TypeFor[Settings](), "TOTPSetup": reflect.TypeFor[TOTPSetup](), "Passkey": reflect.TypeFor[Passkey](),
 	} {
 		s, ok := d.Components.Schemas[name]
 		if !ok {

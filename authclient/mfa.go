@@ -2,22 +2,27 @@ package authclient
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 )
 
-// MFAParams are a second factor: TOTPCode or RecoveryCode.
+// MFAParams are a second factor: TOTPCode, RecoveryCode or Passkey.
 type MFAParams struct {
-	TOTPCode     string `json:"totp_code,omitempty"`
-	RecoveryCode string `json:"recovery_code,omitempty"`
-	TrustDevice  bool   `json:"trust_device,omitempty"` // trust this device from now on, if the server allows it
+	TOTPCode     string          `json:"totp_code,omitempty"`
+	RecoveryCode string          `json:"recovery_code,omitempty"`
+	Passkey      json.RawMessage `json:"passkey,omitempty"`      // an AuthenticationResponseJSON of WebAuthn Level 3, see BeginPasskeyFactor
+	TrustDevice  bool            `json:"trust_device,omitempty"` // trust this device from now on, if the server allows it
 }
 
 // VerifyMFA completes a sign-in that returned auth.CodeMFARequired, continues a session
 // that waits for a second factor, or raises the current session's level. Errors:
-// auth.CodeInvalidTOTPCode; CodeInvalidToken if the sign-in took too long and has to be
+// auth.CodeInvalidTOTPCode, CodeInvalidPasskey; CodeInvalidToken if the sign-in took too long and has to be
 // started again.
 func (c *Client) VerifyMFA(ctx context.Context, p MFAParams) (*Session, error) {
 	body := filled{"totp_code": p.TOTPCode, "recovery_code": p.RecoveryCode, "trust_device": p.TrustDevice}
+	if len(p.Passkey) > 0 {
+		body["passkey"] = p.Passkey
+	}
 	k := call{path: "/2fa/verify"}
 	waits, ok := c.waiting()
 	if ok {
@@ -82,11 +87,11 @@ func (c *Client) EnableTOTP(ctx context.Context, code string) (recoveryCodes []s
 	return w.RecoveryCodes, err // also with an error, because the server does not show them again
 }
 
-// DisableTOTP disables the second factor. p may be empty if the session used its second
+// DisableTOTP disables the second factor, with a code. p may be empty if the session used its second
 // factor in the last 15 minutes. Errors: auth.CodeReauthNeeded, CodeMFAEnforced,
 // CodeMFANotEnabled.
 func (c *Client) DisableTOTP(ctx context.Context, p MFAParams) error {
-	p.TrustDevice = false
+	p.TrustDevice, p.Passkey = false, nil
 	return c.as(ctx, call{method: http.MethodPost, path: "/2fa/disable", body: p}, nil)
 }
 

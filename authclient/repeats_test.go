@@ -17,6 +17,7 @@ import (
 // clientCalls are the first requests of each method of a client. Requests that may be sent
 // again, because repeating them does no harm, are sent three times.
 var clientCalls = map[string]string{
+	"BeginPasskeyFactor": "3 × POST /2fa/passkey", "Passkeys": "3 × GET /me/passkeys", "RemovePasskey": "DELETE /me/passkeys/x", "UpdatePasskey": "PATCH /me/passkeys/x",
 	"AcceptInvitation": "POST /invitations/accept", "ChangePassword": "POST /me/password", "Confirm": "POST /me/confirm", "ConfirmEmail": "POST /verify-email",
 	"ConfirmPhone": "POST /otp/verify", "DeleteAccount": "DELETE /me", "DisableTOTP": "POST /2fa/disable", "EnableTOTP": "POST /2fa/verify-and-enable",
 	"EndOtherSessions": "3 × DELETE /sessions", "EndSession": "DELETE /sessions/x", "EnrollTOTP": "POST /2fa/setup-totp", "Exchange": "POST /exchange",

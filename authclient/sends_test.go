@@ -2,6 +2,7 @@ package authclient
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"regexp"
@@ -108,8 +109,21 @@ func TestEveryParameterIsSent(t *testing.T) {
 			_, err := c.VerifyMFA(ctx, MFAParams{TOTPCode: "1", RecoveryCode: "2", TrustDevice: true})
 			return err
 		},
+		`POST /2fa/verify {"passkey":{"id":"k"}} Authorization=Bearer t`: func(ctx context.Context) error {
+			_, err := c.VerifyMFA(ctx, MFAParams{Passkey: json.RawMessage(`{"id":"k"}`)})
+			return err
+		},
+		`POST /2fa/passkey Authorization=Bearer t`: func(ctx context.Context) error {
+			_, err := c.BeginPasskeyFactor(ctx)
+			return err
+		},
+		`PATCH /me/passkeys/k%2F1 {"name":"n","second_factor":false} Authorization=Bearer t`: func(ctx context.Context) error {
+			_, _, err := c.UpdatePasskey(ctx, "k/1", UpdatePasskeyParams{Name: "n", SecondFactor: new(bool)})
+			return err
+		},
+		`DELETE /me/passkeys/k%2F1 Authorization=Bearer t`: func(ctx context.Context) error { return c.RemovePasskey(ctx, "k/1") },
 		`POST /2fa/disable {"totp_code":"1","recovery_code":"2"} Authorization=Bearer t`: func(ctx context.Context) error {
-			return c.DisableTOTP(ctx, MFAParams{TOTPCode: "1", RecoveryCode: "2", TrustDevice: true})
+			return c.DisableTOTP(ctx, MFAParams{TOTPCode: "1", RecoveryCode: "2", Passkey: json.RawMessage(`{}`), TrustDevice: true})
 		},
 		`PATCH /me {"full_name":"","email":"e","phone":"p","user_metadata":{"a":null}} Authorization=Bearer t`: func(ctx context.Context) error {
 			_, err := c.UpdateUser(ctx, UpdateUserParams{FullName: new(string), Email: "e", Phone: "p", UserMetadata: map[string]any{"a": nil}})
@@ -130,6 +144,10 @@ func TestEveryParameterIsSent(t *testing.T) {
 		},
 		`POST /me/confirm {"password":"w","totp_code":"1"} Authorization=Bearer t`: func(ctx context.Context) error {
 			_, err := c.Confirm(ctx, ConfirmParams{Password: "w", TOTPCode: "1"})
+			return err
+		},
+		`POST /me/confirm {"passkey":{"id":"k"}} Authorization=Bearer t`: func(ctx context.Context) error {
+			_, err := c.Confirm(ctx, ConfirmParams{Passkey: json.RawMessage(`{"id":"k"}`)})
 			return err
 		},
 		`POST /secure-account {"token":"k"}`: func(ctx context.Context) error { return c.SecureAccount(ctx, "k") },

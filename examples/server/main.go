@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
 	"os"
 	"os/signal"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"github.com/authmount/auth/dashboard"
 	"github.com/authmount/auth/examples/server/demo"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/passkey"
 	"github.com/authmount/auth/pgstore"
 	"github.com/authmount/auth/provider"
 	"github.com/authmount/auth/smtpmail"
@@ -65,7 +67,7 @@ func parse(args []string) (settings, error) {
 		fs.BoolVar(p, name, v == "1" || v == "true" || v == "yes", usage+" ("+envName(name)+")")
 	}
 	str(&s.addr, "addr", "127.0.0.1:8080", "address to listen on")
-	str(&s.baseURL, "base-url", "", "public URL of the mount; default http://<addr>/auth/v1, for development")
+	str(&s.baseURL, "base-url", "", "public URL of the mount, with passkeys on https and on http://localhost; default http://<addr>/auth/v1, for development")
 	str(&s.database, "database-url", "", "postgres://… database, migrated at start; default: memory")
 	str(&s.secret, "secret", "", "secret of at least 32 bytes; commas separate the current one from previous ones; on http, default: made up at each start")
 	str(&s.appName, "app-name", "", "name shown in messages and pages")
@@ -152,6 +154,9 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 		s.baseURL = "http://" + s.addr + "/auth/v1"
 	}
 	opts = append(opts, auth.WithBaseURL(s.baseURL))
+	if base, err := url.Parse(s.baseURL); err == nil && (base.Scheme == "https" || base.Hostname() == "localhost") {
+		opts = append(opts, auth.WithPasskeys(passkey.New(passkey.Options{}))) // browsers create none for IP addresses
+	}
 	if strings.HasPrefix(s.baseURL, "http://") {
 		opts = append(opts, auth.WithDevMode())
 		if s.secret == "" {

@@ -11,7 +11,7 @@ export const root = fileURLToPath(new URL("..", import.meta.url));
 /** Source files that are imported by users, by the name of their subpath. */
 export function entries() {
   const found = {};
-  for (const name of ["index", "popup", "native"]) {
+  for (const name of ["index", "popup", "native", "passkey"]) {
     const file = join(root, "src", `${name}.ts`);
     if (existsSync(file)) found[name] = file;
   }

@@ -11,7 +11,7 @@ import { build } from "esbuild";
 import { entries, root } from "./build.mjs";
 
 /** Limits in bytes, compressed; 1 kB is 1000 bytes. What is not here is printed only. */
-const limits = { index: 6100, "react/index": 700, "vue/index": 700, "svelte/index": 700, "solid/index": 700, "next/index": 2500, "sveltekit/index": 2700, "nuxt/index": 2700, "tanstack-start/index": 2700, "server/index": 2500 };
+const limits = { index: 6100, passkey: 2000, "react/index": 700, "vue/index": 700, "svelte/index": 700, "solid/index": 700, "next/index": 2500, "sveltekit/index": 2700, "nuxt/index": 2700, "tanstack-start/index": 2700, "server/index": 2500 };
 
 /** Others, with what an application writes to sign people in. */
 const others = {

@@ -1,6 +1,6 @@
 import { AuthError, endsSession, isRefused } from "./error.js";
 import type { AuthClient, OAuthParams, Metadata, Options, Pending, Result, SignedIn, State, Status, Storage, User } from "./types.js";
-import { attempt, later, mapped, memory, nameOf, present, same, sessionOf, until, wired, type Kept } from "./values.js";
+import { attempt, inner, later, mapped, memory, nameOf, present, same, sessionOf, until, wired, type Kept } from "./values.js";
 import type * as wire from "./wire.js";
 
 /** The authority of a call: true for the signed-in user, a string for the bearer of that token, otherwise anonymous. */
@@ -25,6 +25,15 @@ interface Flow {
   verifier: string;
   /** Whether the flow links an identity to the signed-in user. */
   link?: boolean;
+}
+
+/** What the other entries of this package use of a client: the calls below, which throw, and the token of a second factor that is pending. */
+export interface Inner {
+  [inner](signal?: AbortSignal): [
+    call: <T>(path: string, body?: object, as?: As, method?: string) => Promise<T>,
+    enter: <T extends object = {}>(path: string, body: object, as?: As) => Promise<SignedIn & T>,
+    mfaToken?: string,
+  ];
 }
 
 /** A call as implemented in this file: it has no options, and throws the error that callers get as a result. */
@@ -459,7 +468,7 @@ export function createClient<M extends Metadata = {}>(url: string, key?: string 
   }
 
   /** Creates the calls, bound to the signal of one call. */
-  function calls(signal?: AbortSignal): [Calls<Plain>, Calls<AuthClient["mfa"]>, Calls<AuthClient["sessions"]>] {
+  function calls(signal?: AbortSignal): [Calls<Plain>, Calls<AuthClient["mfa"]>, Calls<AuthClient["sessions"]>, ReturnType<Inner[typeof inner]>] {
     /** Sends the request of a call, and updates the state after errors. Every call uses it. */
     async function call<T>(path: string, body?: object, as?: As, method?: string): Promise<T> {
       const since = turn;
@@ -636,6 +645,7 @@ export function createClient<M extends Metadata = {}>(url: string, key?: string 
           if (id && id === state.session?.id) await end();
         },
       },
+      [call, enter, mfaToken!],
     ];
   }
 
@@ -658,6 +668,7 @@ export function createClient<M extends Metadata = {}>(url: string, key?: string 
     ...returning(0),
     mfa: returning(1),
     sessions: returning(2),
+    [inner]: (signal?: AbortSignal) => calls(signal)[3],
     url: base,
     get state() {
       return state;

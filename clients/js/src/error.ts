@@ -6,8 +6,10 @@ import type { Error as Body, WireCode } from "./wire.js";
  * - `network_error`: no response in time. `bad_response`: the response is not from an Authmount server.
  * - `aborted`: the caller's signal aborted the call, or the client was disposed.
  * - `other_browser`: the link was requested in another browser. It is still valid there.
+ * - `passkey_cancelled`: the user closed the browser's prompt, or has no passkey there; browsers do not say which.
+ *   `passkey_unavailable`: this browser or page cannot use passkeys.
  */
-export type ErrorCode = WireCode | "network_error" | "bad_response" | "aborted" | "other_browser";
+export type ErrorCode = WireCode | "network_error" | "bad_response" | "aborted" | "other_browser" | "passkey_cancelled" | "passkey_unavailable";
 
 /** The error of a failed call. Printing it reveals no token, password or one-time code. */
 export class AuthError extends Error {
@@ -23,7 +25,7 @@ export class AuthError extends Error {
   /** Seconds to wait before a retry; null if the server gave none. */
   declare readonly retryAfter: number | null;
   /** @internal The data to continue with the second factor. It is a function so that printing the error does not show the token. */
-  declare mfa?: () => { mfa_token: string; expires_in: number; factors: ("totp" | "recovery_code")[] };
+  declare mfa?: () => { mfa_token: string; expires_in: number; factors: NonNullable<Body["factors"]> };
   /** @param message the server's text for users; default: the code with spaces */
   constructor(code: ErrorCode, message?: string | false | null, status = 0, body: { details?: Body["details"]; request_id?: string | null } = {}, retryAfter: number | null = null) {
     super(message || code.replace(/_/g, " "));

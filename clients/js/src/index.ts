@@ -11,4 +11,4 @@
 export { createClient } from "./client.js";
 export { AuthError, type ErrorCode } from "./error.js";
 export type * from "./types.js";
-export type { Export, Identity, Prompt, RecoveryCodes, SentCode, SessionInfo, Settings, TakenOver, TOTPSetup, WireCode } from "./wire.js";
+export type { Export, Identity, Passkey, Prompt, RecoveryCodes, SentCode, SessionInfo, Settings, TakenOver, TOTPSetup, WireCode } from "./wire.js";

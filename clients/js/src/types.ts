@@ -43,7 +43,7 @@ export type Status = "loading" | "signed-out" | "mfa" | "enroll" | "confirm" | "
 /** The next step of an incomplete sign-in. */
 export interface Pending {
   /** Status mfa: the second factors that the user can use. */
-  readonly factors?: readonly ("totp" | "recovery_code")[];
+  readonly factors?: readonly ("passkey" | "totp" | "recovery_code")[];
   /** Status mfa and enroll: the deadline for this step, in Unix seconds of the server's clock. */
   readonly expires_at?: number;
   /** Status confirm: the email address to confirm. */
@@ -224,7 +224,7 @@ export interface AuthClient<M extends Metadata = {}> {
   /** Deletes the account, if the server allows it. Error without recent authentication: `reauthentication_needed` (see {@link confirm}). */
   deleteAccount(options?: CallOptions): Promise<Result<null>>;
 
-  /** Second factor (TOTP and recovery codes). */
+  /** Second factor: TOTP and recovery codes. Passkeys are in `authmount/passkey`. */
   readonly mfa: {
     /** Verifies the second factor: completes a sign-in (status `mfa`), or raises the session to aal2. */
     verify(params: Factor & Trust & Remember, options?: CallOptions): Promise<Result<SignedIn<M>>>;

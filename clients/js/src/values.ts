@@ -10,6 +10,9 @@ export interface Kept {
   user?: User;
 }
 
+/** The client's member for the other entries of this package. It is the same in two copies of this module. */
+export const inner: unique symbol = Symbol.for("authmount");
+
 export const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 
 /** Converts the names of parameters to snake_case (fullName to full_name). Values are unchanged. */

@@ -1,6 +1,7 @@
 import { useAuth } from "authmount/react";
 import { useEffect, useState } from "react";
 import { Form } from "./form";
+import { Passkeys } from "./passkeys";
 
 export function Account() {
   const { user } = useAuth();
@@ -11,6 +12,7 @@ export function Account() {
         {user?.email} ({user?.email_verified ? "confirmed" : "not confirmed yet"})
       </p>
       <Sessions />
+      <Passkeys />
       <Factor />
     </>
   );

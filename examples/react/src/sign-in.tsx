@@ -1,9 +1,10 @@
 import { useAuth } from "authmount/react";
 import { Form } from "./form";
+import { PasskeyFactor, PasskeySignIn } from "./passkeys";
 
-const Address = () => (
+const Address = ({ complete = "username" }) => (
   <label>
-    E-mail <input name="email" type="email" autoComplete="username" required />
+    E-mail <input name="email" type="email" autoComplete={complete} required />
   </label>
 );
 
@@ -12,18 +13,21 @@ export function SignIn() {
   const { status, client } = useAuth();
   if (status === "mfa")
     return (
-      <Form
-        id="factor"
-        button="Go on"
-        send={(field) => {
-          const code = field("code").replace(/\s/g, "");
-          return client.mfa.verify(/^\d{6}$/.test(code) ? { totpCode: code } : { recoveryCode: code });
-        }}
-      >
-        <label>
-          Code of your app, or a recovery code <input name="code" autoComplete="one-time-code" autoFocus required />
-        </label>
-      </Form>
+      <>
+        <PasskeyFactor />
+        <Form
+          id="factor"
+          button="Go on"
+          send={(field) => {
+            const code = field("code").replace(/\s/g, "");
+            return client.mfa.verify(/^\d{6}$/.test(code) ? { totpCode: code } : { recoveryCode: code });
+          }}
+        >
+          <label>
+            Code of your app, or a recovery code <input name="code" autoComplete="one-time-code" autoFocus required />
+          </label>
+        </Form>
+      </>
     );
   if (status === "confirm") return <p role="status">Look into your mail: there is a link to confirm your address.</p>;
   return (
@@ -33,11 +37,12 @@ export function SignIn() {
         const { error } = await client.signInWithPassword({ email: field("email"), password: field("password") });
         return { error: error?.code === "mfa_required" ? null : error };
       }}>
-        <Address />
+        <Address complete="username webauthn" />
         <label>
           Password <input name="password" type="password" autoComplete="current-password" required />
         </label>
       </Form>
+      <PasskeySignIn />
       <Form id="link" button="Mail me a link" done="Look into your mail, and open the link in this browser." send={(field) => client.signInWithOtp({ email: field("email") })}>
         <Address />
       </Form>

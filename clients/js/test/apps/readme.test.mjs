@@ -31,7 +31,7 @@ test("the README's application", { timeout: 180_000 }, async (t) => {
   const app = installApp("../../examples/react/");
   running.push(() => app.remove());
   const write = (name, text) => writeFileSync(join(app.dir, name), text);
-  for (const name of ["app", "account", "sign-in", "form"]) rmSync(join(app.dir, `src/${name}.tsx`));
+  for (const name of ["app", "account", "sign-in", "passkeys", "form"]) rmSync(join(app.dir, `src/${name}.tsx`));
   write("src/main.tsx", main);
   write("src/App.tsx", block("<AuthProvider client"));
   write("vite.config.ts", block("vite.config.ts").replace("127.0.0.1:8080", `127.0.0.1:${port}`));

@@ -111,6 +111,30 @@ createClient<{ theme: string }>("https://app.example.com");
 export {};`);
 });
 
+test("passkeys have the user's shape, and errors of the client and the server", () => {
+  compiles(`import { createClient, type Passkey, type Session } from "authmount";
+import * as passkeys from "authmount/passkey";
+interface Meta { user_metadata: { theme?: "dark" }; app_metadata: { plan: number } }
+const auth = createClient<Meta>("https://app.example.com");
+const { data, error } = await passkeys.register(auth, { name: "Laptop", secondFactor: true });
+if (error) {
+  if (error.code === "passkey_cancelled" || error.code === "passkey_unavailable" || error.code === "passkey_already_exists") throw error;
+  // @ts-expect-error: no code
+  if (error.code === "passkey_cancelled_by_user") throw error;
+} else {
+  const passkey: Passkey = data.passkey, session: Session = data.session, plan: number = data.user.app_metadata.plan, codes: string[] = data.recovery_codes;
+}
+for (const result of [await passkeys.signIn(auth, { conditional: true, signal: AbortSignal.timeout(1) }), await passkeys.verify(auth), await passkeys.confirm(auth)]) if (result.data) result.data.user.app_metadata.plan.toFixed();
+const listed: Passkey[] | null = (await passkeys.list(auth)).data;
+const renamed: Passkey | null = (await passkeys.rename(auth, "id", "Phone")).data;
+const codes: string[] | undefined = (await passkeys.useAsSecondFactor(auth, "id", false)).data?.recovery_codes;
+const nothing: null = (await passkeys.remove(auth, "id")).data;
+if (auth.state.pending?.factors?.includes("passkey")) await passkeys.verify(auth);
+// @ts-expect-error: a second factor is made by hand
+await passkeys.signIn(auth, { secondFactor: true });
+export {};`);
+});
+
 test("the authentication of a request fits the types of SvelteKit, and metadata has its shape", () => {
   compiles(`import type { Handle } from "@sveltejs/kit/hooks";
 import { createNuxtAuth, type EventLike } from "authmount/nuxt";
