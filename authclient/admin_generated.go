@@ -383,13 +383,14 @@ type UserLookup struct {
 	Subject  string `query:"subject"`
 }
 
-// Factor is an object of the admin API. An enabled second factor.
+// Factor is an object of the admin API. An enabled second factor, or a passkey.
 type Factor struct {
-	ID         string     `json:"id"`
-	CreatedAt  time.Time  `json:"created_at"`
-	Kind       string     `json:"kind"` // One of "totp".
-	Label      *string    `json:"label"`
-	LastUsedAt *time.Time `json:"last_used_at"`
+	ID           string     `json:"id"`
+	CreatedAt    time.Time  `json:"created_at"`
+	Kind         string     `json:"kind"` // One of "totp", "passkey".
+	Label        *string    `json:"label"`
+	LastUsedAt   *time.Time `json:"last_used_at"`
+	SecondFactor bool       `json:"second_factor"` // Sign-ins by other methods ask for a second factor.
 }
 
 // AccountLock is one of Account.Locks.
@@ -1474,6 +1475,7 @@ type AdminSettingsSettings struct {
 	MFARequired               SwitchSetting `json:"mfa_required"`
 	MFARequiredFor            ListSetting   `json:"mfa_required_for"`
 	OAuthEnabled              SwitchSetting `json:"oauth_enabled"`
+	PasskeyEnabled            SwitchSetting `json:"passkey_enabled"`
 	PasswordBreachCheck       SwitchSetting `json:"password_breach_check"`
 	PasswordEnabled           SwitchSetting `json:"password_enabled"`
 	PasswordMinLength         NumberSetting `json:"password_min_length"`

@@ -98,13 +98,15 @@ export interface AdminActor {
   session_id: string | null;
 }
 
-/** An enabled second factor. */
+/** An enabled second factor, or a passkey. */
 export interface AdminFactor {
   created_at: Time;
   id: UUID;
-  kind: "totp";
+  kind: "totp" | "passkey";
   label: string | null;
   last_used_at: Time | null;
+  /** Sign-ins by other methods ask for a second factor. */
+  second_factor: boolean;
 }
 
 /** Work in the background. */
@@ -156,6 +158,7 @@ export interface AdminSettings {
     mfa_required: SwitchSetting;
     mfa_required_for: ListSetting;
     oauth_enabled: SwitchSetting;
+    passkey_enabled: SwitchSetting;
     password_breach_check: SwitchSetting;
     password_enabled: SwitchSetting;
     password_min_length: NumberSetting;
