@@ -54,7 +54,7 @@ const (
 
 	CodeInvalidPasskey       Code = "invalid_passkey"
 	CodePasskeyRemoved       Code = "passkey_removed"
-	CodePasskeyNotFound      Code = "passkey_not_found"
+	CodePasskeyNotFound      Code = "passkey_not_found" //nolint:gosec // a name, not credentials
 	CodePasskeyAlreadyExists Code = "passkey_already_exists"
 
 	CodeMFAEnrollmentRequired Code = "mfa_enrollment_required"

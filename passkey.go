@@ -269,16 +269,16 @@ func (a *Auth) usePasskey(ctx context.Context, f factorUse) (usedFactor, error) 
 	return usedFactor{}, retryAfter(CodeUnavailable, time.Second, store.ErrUsed)
 }
 
-// initializePasskey is called after a sign-in that began with a passkey and used another
+// confirmPasskey is called after a sign-in that began with a passkey and used another
 // factor. The sign-in succeeds in any case.
-func (a *Auth) initializePasskey(ctx context.Context, userID, id string) {
+func (a *Auth) confirmPasskey(ctx context.Context, userID, id string) {
 	list, err := a.factors.Factors(ctx, userID)
 	i := slices.IndexFunc(list.List, func(f Factor) bool { return f.ID == id })
 	if err != nil || i < 0 || a.cfg.passkeys == nil {
 		return
 	}
 	f := list.List[i]
-	if state := a.cfg.passkeys.Initialized(f.State); state != nil {
+	if state := a.cfg.passkeys.Confirmed(f.State); state != nil {
 		_, err = a.factors.UseFactor(ctx, store.UseFactor{Change: a.newChange(ctx, byAuthentication()), UserID: userID, FactorID: id, State: f.State, NewState: state})
 	}
 	if err != nil {
@@ -297,8 +297,8 @@ func passkeyFailed(err error) error {
 // consumePasskey stores the use of a passkey, with another factor or without.
 func (a *Auth) consumePasskey(ctx context.Context, c store.Change, k provenPasskey, fresh bool, done store.Completion) (store.FactorResult, error) {
 	state := k.use.State
-	if initialized := a.cfg.passkeys.Initialized(state); fresh && initialized != nil {
-		state = initialized
+	if confirmed := a.cfg.passkeys.Confirmed(state); fresh && confirmed != nil {
+		state = confirmed
 	}
 	return a.factors.UseFactor(ctx, store.UseFactor{
 		Change: c, UserID: k.factor.UserID, FactorID: k.factor.ID, State: k.factor.State, NewState: state, Completion: done,

@@ -118,7 +118,7 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 		user: c.User, by: d.By, amr: d.AMR, waiting: waiting, code: code, trust: p.TrustDevice, gone: CodeInvalidToken, remember: d.Remember,
 	})
 	if err == nil && d.By.Passkey != "" {
-		a.initializePasskey(ctx, c.User.ID, d.By.Passkey)
+		a.confirmPasskey(ctx, c.User.ID, d.By.Passkey)
 	}
 	return tokens, err
 }

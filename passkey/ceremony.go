@@ -121,9 +121,9 @@ func (a assertion) Verify(k host.Passkey, now time.Time) (use host.PasskeyUse, e
 	return use, nil
 }
 
-// Initialized sets WebAuthn's uvInitialized, which needs another factor (section 7.2, step
+// Confirmed sets WebAuthn's uvInitialized, which needs another factor (section 7.2, step
 // 25).
-func (p *Passkeys) Initialized(stored []byte) []byte {
+func (p *Passkeys) Confirmed(stored []byte) []byte {
 	s, err := readState(stored)
 	if err != nil || s.Verifies {
 		return nil

@@ -60,7 +60,7 @@ func (w *world) add(second bool) (*auth.AddedPasskey, error) {
 
 func (w *world) caller() auth.Caller {
 	w.t.Helper()
-	claims, err := w.Verify(w.ada.Tokens.AccessToken)
+	claims, err := w.Verify(w.ada.AccessToken)
 	w.must(err)
 	return claims.Caller()
 }

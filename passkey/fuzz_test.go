@@ -91,7 +91,7 @@ func FuzzRecord(f *testing.F) {
 		p.Describe(other)
 		p.Request(someChallenge, []host.Passkey{other})
 		_, _ = a.Verify(other, time.Unix(0, 0))
-		p.Initialized(state)
+		p.Confirmed(state)
 	})
 }
 

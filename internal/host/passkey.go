@@ -27,9 +27,9 @@ type Passkeys interface {
 	Request(challenge string, allow []Passkey) any
 	// Assertion reads an AuthenticationResponseJSON. Only the assertion's Verify checks it.
 	Assertion(response []byte) (Assertion, error)
-	// Initialized returns the state of a passkey that was used together with another factor:
+	// Confirmed returns the state of a passkey that was used together with another factor:
 	// from then on its verification of the user counts. It returns nil if it did before.
-	Initialized(state []byte) []byte
+	Confirmed(state []byte) []byte
 	// Describe returns what a list of passkeys shows.
 	Describe(Passkey) PasskeyInfo
 }
