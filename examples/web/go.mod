@@ -1,6 +1,6 @@
 module github.com/authmount/auth/examples/web
 
-go 1.25.0
+go 1.26.0
 
 replace github.com/authmount/auth => ../..
 
@@ -29,10 +29,10 @@ require (
 	github.com/pquerna/otp v1.5.0 // indirect
 	github.com/rs/cors v1.11.1 // indirect
 	github.com/skip2/go-qrcode v0.0.0-20200617195104-da1b6568686e // indirect
-	golang.org/x/crypto v0.55.0 // indirect
-	golang.org/x/net v0.58.0 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
-	golang.org/x/sync v0.22.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
-	golang.org/x/text v0.41.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
 )
