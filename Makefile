@@ -17,7 +17,7 @@ RACE := -race $(PURE:%=-gcflags=%=-race=false)
 # command runs each package once, in this order, and ./... after it names them all.
 LONGEST := ./pgstore ./admin ./internal/tests/hostile ./dashboard ./pages ./internal/tests/takeover ./internal/tests/signin
 
-.PHONY: help fmt vet lint test test-all test-pg-versions test-peers test-faults test-clients race mutants fuzz bench bench-pg bench-growth vuln api check
+.PHONY: help fmt vet lint test test-all test-pg-versions test-peers test-faults test-clients passkey-names race mutants fuzz bench bench-pg bench-growth vuln api check
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -75,6 +75,9 @@ test-faults: ## kill servers, databases, primaries, disks, under load
 	@scripts/ensure-pgbouncer.sh
 	go vet -tags faults ./bench/chaos
 	go test -tags faults -count=1 -timeout 20m ./bench/chaos
+
+passkey-names: ## refresh the product names of authenticators, from the community's list and the FIDO metadata
+	curl -fsSL https://raw.githubusercontent.com/passkeydeveloper/passkey-authenticator-aaguids/main/combined_aaguid.json | jq -S 'map_values(.name)' > passkey/names.json
 
 race: ## the concurrency tests again and again
 	go test $(RACE) -count=5 -run 'Parallel|Race|Conformance|Pool|Queue' ./...

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth/internal/authenticator"
 	"github.com/authmount/auth/internal/host"
 )
@@ -123,6 +125,18 @@ func TestCounterGrows(t *testing.T) {
 	}{{0, 0, true}, {0, 1, true}, {1, 2, true}, {1, 1, false}, {2, 1, false}, {1, 0, false}} {
 		if got := counterGrew(c.before, c.now); got != c.want {
 			t.Errorf("%d after %d: %v", c.now, c.before, got)
+		}
+	}
+}
+
+// Every name belongs to an AAGUID as it is looked up.
+func TestNames(t *testing.T) {
+	if authenticatorName("fbfc3007-154e-4ecc-8c0b-6e020557d7bd") != "iCloud Keychain" || authenticatorName(uuid.Nil.String()) != "" {
+		t.Error(names())
+	}
+	for id, name := range names() {
+		if parsed, err := uuid.Parse(id); err != nil || parsed.String() != id || name == "" {
+			t.Errorf("%q: %q", id, name)
 		}
 	}
 }

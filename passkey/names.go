@@ -1,6 +1,23 @@
 package passkey
 
-// authenticatorName returns the product name of an AAGUID, for show only, or "".
-func authenticatorName(aaguid string) string { return names[aaguid] }
+import (
+	_ "embed"
+	"encoding/json"
+	"sync"
+)
 
-var names = map[string]string{}
+// namesFile has the product names of AAGUIDs; make passkey-names refreshes it.
+//
+//go:embed names.json
+var namesFile []byte
+
+var names = sync.OnceValue(func() (m map[string]string) {
+	if err := json.Unmarshal(namesFile, &m); err != nil {
+		panic(err) // a broken build
+	}
+	return m
+})
+
+// authenticatorName returns the product name of an AAGUID, for show only, or "". Nobody
+// vouches for an AAGUID without attestation.
+func authenticatorName(aaguid string) string { return names()[aaguid] }
