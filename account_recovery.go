@@ -286,7 +286,7 @@ func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *
 	}
 	newer := slices.IndexFunc(factors.List, func(f Factor) bool { return f.Enabled && f.Sequence >= d.Sequence })
 	switch {
-	case newer >= 0 && len(factors.List) == 1 && factors.List[newer].Required:
+	case newer >= 0 && len(factors.List) == 1 && factors.List[newer].Kind == store.FactorTOTP:
 		p.DropFactors = true
 		return append(events, done(Event{Type: EventMFADisabled, UserID: u.ID})), false, nil
 	case newer >= 0:

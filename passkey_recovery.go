@@ -1,18 +1,16 @@
 package auth
 
 import (
-	"cmp"
 	"context"
 	"errors"
-
-	"github.com/google/uuid"
 
 	"github.com/authmount/auth/store"
 )
 
 // While links are switched off and passkeys on, the same links and codes still go to new
 // addresses, because a sign-up with a passkey verifies the address first, and to accounts
-// that have no other sign-in method than passkeys, because these can be lost.
+// without a password or another sign-in method, because passkeys can be lost, and a sign-up
+// can be left before the passkey is added.
 
 // requireLinks returns CodeMethodDisabled if no links or codes are sent at all.
 func (a *Auth) requireLinks(ctx context.Context) error {
@@ -24,11 +22,10 @@ func (a *Auth) requireLinks(ctx context.Context) error {
 
 // requireLink returns refused if an account takes no link or code now.
 func (a *Auth) requireLink(ctx context.Context, c store.Credentials, refused Code) error {
-	takes, err := a.takesLink(ctx, c)
-	if err == nil && !takes {
-		err = fail(refused, errors.New("sign-in links are switched off, and the account has another way"))
+	if !a.takesLink(ctx, c) {
+		return fail(refused, errors.New("sign-in links are switched off, and the account has another way"))
 	}
-	return err
+	return nil
 }
 
 // requireLinkTo is requireLink for the account that has an email address, for a code.
@@ -43,15 +40,7 @@ func (a *Auth) requireLinkTo(ctx context.Context, email string) error {
 	return a.requireLink(ctx, c, CodeInvalidCode)
 }
 
-// takesLink reports whether an account, or nobody's address, takes links and codes. It reads
-// the factors also for an unknown address, as for a known one.
-func (a *Auth) takesLink(ctx context.Context, c store.Credentials) (bool, error) {
-	if a.Settings(ctx).MagicLink.On() {
-		return true, nil
-	}
-	list, err := a.factors.Factors(ctx, cmp.Or(c.User.ID, uuid.Nil.String()))
-	if err != nil {
-		return false, storeFailed(err)
-	}
-	return c.User.ID == "" || len(passkeysOf(list.List)) > 0 && !a.canSignInBy(ctx, c, "", 0), nil
+// takesLink reports whether an account, or nobody's address, takes links and codes.
+func (a *Auth) takesLink(ctx context.Context, c store.Credentials) bool {
+	return a.Settings(ctx).MagicLink.On() || c.User.ID == "" || !a.canSignInBy(ctx, c, "", 0)
 }

@@ -3,10 +3,13 @@ package passkey_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +95,17 @@ func TestSignUpWithPasskey(t *testing.T) {
 	w.must(err)
 	tokens, err := w.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Email: "new@example.com", Code: w.Mail(t, "new@example.com", auth.KindMagicLink).Code, RequestID: sent.RequestID})
 	w.must(err)
+	// Who leaves before the passkey is added comes back in the same way.
+	w.Clock.Advance(time.Hour)
+	w.Inbox.Clear()
+	sent, err = w.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "new@example.com"})
+	w.must(err)
+	first := tokens.User.ID
+	tokens, err = w.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Email: "new@example.com", Code: w.Mail(t, "new@example.com", auth.KindMagicLink).Code, RequestID: sent.RequestID})
+	w.must(err)
+	if tokens.User.ID != first {
+		t.Errorf("another account: %+v", tokens.User)
+	}
 	w.ada.Tokens = *tokens
 	_, err = w.add(false)
 	w.must(err)
@@ -99,6 +113,65 @@ func TestSignUpWithPasskey(t *testing.T) {
 	w.must(err)
 	if again.User.Email != "new@example.com" {
 		t.Errorf("%+v", again.User)
+	}
+}
+
+// Parallel first passkeys of a service all succeed.
+func TestParallelFirstPasskeys(t *testing.T) {
+	w := newWorld(t)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		in := w.LoginAs(t, fmt.Sprintf("user%d@example.com", i))
+		wg.Go(func() {
+			claims, err := w.Verify(in.AccessToken)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			begun, err := w.BeginPasskey(t.Context(), auth.BeginPasskeyParams{Caller: claims.Caller()})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			credential, err := authenticator.New(origin).Create(begun.PublicKey)
+			if err == nil {
+				_, err = w.AddPasskey(t.Context(), auth.AddPasskeyParams{Caller: claims.Caller(), Credential: credential})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Two passkeys that are added to one account at once: both, or one of them with an error to
+// repeat.
+func TestParallelPasskeysOfOneAccount(t *testing.T) {
+	w := newWorld(t)
+	by := w.caller()
+	var wg sync.WaitGroup
+	var failed atomic.Int32
+	for range 4 {
+		begun, err := w.BeginPasskey(t.Context(), auth.BeginPasskeyParams{Caller: by})
+		w.must(err)
+		credential, err := authenticator.New(origin).Create(begun.PublicKey)
+		w.must(err)
+		wg.Go(func() {
+			if _, err := w.AddPasskey(t.Context(), auth.AddPasskeyParams{Caller: by, Credential: credential}); err != nil {
+				failed.Add(1)
+				var e *auth.Error
+				if !errors.As(err, &e) || e.Status >= 500 && e.Code != auth.CodeUnavailable {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	list, err := w.ListPasskeys(t.Context(), by)
+	w.must(err)
+	if len(list.Passkeys) != 4-int(failed.Load()) || len(list.Passkeys) == 0 {
+		t.Errorf("%d passkeys, %d errors", len(list.Passkeys), failed.Load())
 	}
 }
 
