@@ -22,7 +22,7 @@ func showSend(channel string) func(*visit) error {
 				v.values["email"] = v.claims.Email
 			}
 		}
-		if on := v.Settings.Methods; (channel == "mail" && !on.MagicLink) || (channel == "phone" && !on.PhoneOTP) {
+		if on := v.Settings.Methods; (channel == "mail" && !on.MagicLink && !on.Passkey) || (channel == "phone" && !on.PhoneOTP) {
 			return auth.Reject(auth.CodeMethodDisabled, "")
 		}
 		return nil

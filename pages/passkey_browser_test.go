@@ -392,9 +392,10 @@ func TestPasskeyUpgrade(t *testing.T) {
 	}
 }
 
-// A new account starts with a confirmed address and a passkey.
+// A new account starts with a confirmed address and a passkey. Without the passkey, its owner
+// signs in by mail, also while magic links are off.
 func TestSignUpWithPasskey(t *testing.T) {
-	s := servePasskeys(t)
+	s := servePasskeys(t, auth.WithSettings(auth.Settings{MagicLink: auth.Off}))
 	s.key(webauthn.AuthenticatorTransportInternal)
 	s.open("/account/sign-up?return_to=/notes")
 	s.do(browsertest.Click("a[href*='passkey=1']"))
@@ -408,6 +409,18 @@ func TestSignUpWithPasskey(t *testing.T) {
 	s.signsOut()
 	s.open("/account/sign-in?return_to=/notes")
 	s.at("/notes") // by autofill
+	s.signsOut()
+
+	s.do(webauthn.Disable())
+	s.open("/account/sign-in?return_to=/notes")
+	s.do(browsertest.Click("a[href*='/sign-in/mail']")) // the passkey is lost
+	s.at("/account/sign-in/mail")
+	s.Clock.Advance(2 * time.Minute)
+	s.Inbox.Clear()
+	s.do(browsertest.Type("#email", address+kb.Enter))
+	s.at("/account/sign-in/code")
+	s.do(browsertest.Type("#code", s.Mail(t, address, auth.KindMagicLink).Code+kb.Enter))
+	s.at("/notes")
 }
 
 func clearCookies(ctx context.Context) error { return network.ClearBrowserCookies().Do(ctx) }

@@ -97,7 +97,7 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 			v.Briefly = v.Query + "&remember=false"
 		}
 	}
-	if on := v.Settings; v.Script != "" && on.SignupEnabled && on.Methods.MagicLink {
+	if on := v.Settings; v.Script != "" && on.SignupEnabled { // the mails for it are sent even if magic links are off
 		q := url.Values{"passkey": {"1"}}
 		if v.to != "" {
 			q.Set("return_to", v.to)
