@@ -122,7 +122,7 @@ func (a *Auth) showNotWaiting(w http.ResponseWriter, r *http.Request, err error)
 func (a *Auth) showFactorPage(w http.ResponseWriter, r *http.Request, status int, s waitingSignIn, pg page) error {
 	pg.Name = "enrol"
 	if s.Passkey || s.Enrols && a.passkeysOn(r.Context()) {
-		pg.Script = a.passkeyScriptPath()
+		pg.Script = a.pageScriptAt()
 	}
 	if !s.Enrols {
 		pg.Name, pg.AppOnly, pg.NoApp = "second_factor", s.AppOnly, s.NoApp

@@ -17,7 +17,7 @@ import (
 )
 
 func (k kit) Site() host.Site {
-	s := host.Site{App: k.a.appName(), Locale: k.a.templates.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Mount: k.a.cfg.baseURL.String(), PublicPath: k.a.cfg.publicPath, Style: k.a.templates.pages.css, Script: k.a.passkeyScriptPath(), Captcha: k.a.cfg.captcha != nil}
+	s := host.Site{App: k.a.appName(), Locale: k.a.templates.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Mount: k.a.cfg.baseURL.String(), PublicPath: k.a.cfg.publicPath, Style: k.a.templates.pages.css, Script: k.a.pageScriptAt(), Captcha: k.a.cfg.captcha != nil}
 	for _, p := range k.a.cfg.redirects {
 		s.Redirects = append(s.Redirects, p.String())
 	}

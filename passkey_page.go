@@ -18,9 +18,9 @@ import (
 //go:embed templates/page/passkey.js
 var passkeyScript []byte
 
-const passkeyScriptName = "/pages/passkey.js"
+const pageScript = "/pages/passkey.js"
 
-func (a *Auth) passkeyScriptPath() string { return a.publicURL().Path + passkeyScriptName }
+func (a *Auth) pageScriptAt() string { return a.publicURL().Path + pageScript }
 
 func (a *Auth) handlePasskeyScript(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()

@@ -125,7 +125,7 @@ func (s *served) usesPasskey() {
 
 func (s *served) passkeys() []auth.PasskeyView {
 	s.t.Helper()
-	user, err := s.Auth.Login(s.t.Context(), auth.LoginParams{Email: address, Password: password})
+	user, err := s.Login(s.t.Context(), auth.LoginParams{Email: address, Password: password})
 	if err != nil {
 		s.t.Fatal(err)
 	}
