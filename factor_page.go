@@ -27,6 +27,8 @@ type waitingSignIn struct {
 	MFAToken  string `json:"m"`
 	Enrols    bool   `json:"e,omitempty"` // the factor has to be set up first
 	AppOnly   bool   `json:"a,omitempty"` // recovery codes are not taken
+	Passkey   bool   `json:"p,omitempty"` // a passkey of the account can be the factor
+	NoApp     bool   `json:"n,omitempty"` // an authenticator app cannot
 	Remember  *bool  `json:"k,omitempty"`
 	TakenOver bool   `json:"o,omitempty"` // see page
 	To        string `json:"t,omitempty"` // where the browser goes afterwards; "": a page with the result
@@ -57,6 +59,7 @@ func (a *Auth) awaitsFactor(w http.ResponseWriter, err error, s waitingSignIn) b
 	}
 	s.MFAToken, s.Enrols = e.MFAToken, e.Code == CodeMFAEnrollmentRequired
 	s.AppOnly = !s.Enrols && !slices.Contains(e.Factors, methodRecovery)
+	s.Passkey, s.NoApp = slices.Contains(e.Factors, methodPasskey), !s.Enrols && !slices.Contains(e.Factors, methodTOTP)
 	b, err := json.Marshal(s)
 	if err != nil {
 		panic(err) // strings only
@@ -118,8 +121,11 @@ func (a *Auth) showNotWaiting(w http.ResponseWriter, r *http.Request, err error)
 
 func (a *Auth) showFactorPage(w http.ResponseWriter, r *http.Request, status int, s waitingSignIn, pg page) error {
 	pg.Name = "enrol"
+	if s.Passkey || s.Enrols && a.passkeysOn(r.Context()) {
+		pg.Script = a.pageScriptAt()
+	}
 	if !s.Enrols {
-		pg.Name, pg.AppOnly = "second_factor", s.AppOnly
+		pg.Name, pg.AppOnly, pg.NoApp = "second_factor", s.AppOnly, s.NoApp
 		if life := a.cfg.mfa.TrustDevices; life > 0 {
 			pg.TrustDays = max(1, int(life/(24*time.Hour)))
 		}
@@ -134,7 +140,11 @@ func (a *Auth) finishWaiting(w http.ResponseWriter, r *http.Request, form url.Va
 	if err != nil {
 		return a.showNotWaiting(w, r, err)
 	}
-	if s.Enrols && form.Get("do") != "enable" {
+	if form.Has("options") {
+		return a.beginWaiting(w, r, s)
+	}
+	byPasskey := form.Get("do") == methodPasskey
+	if s.Enrols && !byPasskey && form.Get("do") != "enable" {
 		setup, err := a.SetupTOTP(r.Context(), SetupTOTPParams{MFAToken: s.MFAToken})
 		if err != nil {
 			return a.showNotWaiting(w, r, waitingFailed(err))
@@ -142,10 +152,14 @@ func (a *Auth) finishWaiting(w http.ResponseWriter, r *http.Request, form url.Va
 		return a.showFactorPage(w, r, http.StatusOK, s, page{Setup: shownSetup(setup)})
 	}
 	trust := form.Get("trust_device") != ""
-	tokens, codes, err := a.useWaiting(r, s, form.Get("code"), trust)
+	use := func() (*Tokens, []string, error) { return a.useWaiting(r, s, form.Get("code"), trust) }
+	if byPasskey {
+		use = func() (*Tokens, []string, error) { return a.useWaitingPasskey(r, s, form) }
+	}
+	tokens, codes, err := use()
 	var e *Error
 	switch {
-	case errors.As(err, &e) && (e.Code == CodeInvalidTOTPCode || e.Code == CodeValidationFailed || e.Code == CodeRateLimited):
+	case errors.As(err, &e) && (slices.Contains([]Code{CodeInvalidTOTPCode, CodeInvalidPasskey, CodePasskeyRemoved, CodePasskeyAlreadyExists, CodeValidationFailed, CodeRateLimited}, e.Code)):
 		e = a.logged(r, err)
 		writeErrorHeaders(w, e)
 		return a.showFactorPage(w, r, e.Status, s, page{Failure: e, Trust: trust, Setup: a.setupAgain(r, s, form.Get("secret"))})
@@ -182,6 +196,41 @@ func (a *Auth) useWaiting(r *http.Request, s waitingSignIn, typed string, trust 
 		return done.Tokens, done.RecoveryCodes, nil
 	}
 	tokens, err := a.VerifyMFA(r.Context(), VerifyMFAParams{MFAToken: s.MFAToken, TOTPCode: totp, RecoveryCode: recovery, TrustDevice: trust})
+	if err != nil {
+		return nil, nil, err
+	}
+	return tokens, tokens.RecoveryCodes, nil
+}
+
+// beginWaiting answers the page's script with the options of a passkey.
+func (a *Auth) beginWaiting(w http.ResponseWriter, r *http.Request, s waitingSignIn) error {
+	var begun *PasskeyRequest
+	var err error
+	if s.Enrols {
+		begun, err = a.BeginPasskey(r.Context(), BeginPasskeyParams{MFAToken: s.MFAToken})
+	} else {
+		begun, err = a.BeginPasskeyFactor(r.Context(), BeginPasskeyFactorParams{MFAToken: s.MFAToken})
+	}
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, begun)
+}
+
+// useWaitingPasskey is useWaiting with a passkey.
+func (a *Auth) useWaitingPasskey(r *http.Request, s waitingSignIn, form url.Values) (*Tokens, []string, error) {
+	credential, err := postedCredential(form)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.Enrols {
+		added, err := a.AddPasskey(r.Context(), AddPasskeyParams{MFAToken: s.MFAToken, Credential: credential})
+		if err != nil {
+			return nil, nil, err
+		}
+		return added.Tokens, added.RecoveryCodes, nil
+	}
+	tokens, err := a.VerifyMFA(r.Context(), VerifyMFAParams{MFAToken: s.MFAToken, Passkey: credential})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,7 +17,7 @@ import (
 )
 
 func (k kit) Site() host.Site {
-	s := host.Site{App: k.a.appName(), Locale: k.a.templates.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Mount: k.a.cfg.baseURL.String(), PublicPath: k.a.cfg.publicPath, Style: k.a.templates.pages.css, Captcha: k.a.cfg.captcha != nil}
+	s := host.Site{App: k.a.appName(), Locale: k.a.templates.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Mount: k.a.cfg.baseURL.String(), PublicPath: k.a.cfg.publicPath, Style: k.a.templates.pages.css, Script: k.a.pageScriptAt(), Captcha: k.a.cfg.captcha != nil}
 	for _, p := range k.a.cfg.redirects {
 		s.Redirects = append(s.Redirects, p.String())
 	}
@@ -159,6 +160,22 @@ func (k kit) SetSignUp(w http.ResponseWriter, r *http.Request, requestID string)
 }
 
 func (k kit) SignUps(r *http.Request) string { return k.a.signUpsOf(r, "") }
+
+func (k kit) BeginPasskeySignIn(w http.ResponseWriter, r *http.Request) (any, error) {
+	return k.a.beginPasskeyInBrowser(w, r)
+}
+
+func (k kit) PasskeySignIn(r *http.Request) string { return k.a.passkeyCookie(r) }
+
+func (kit) PostedCredential(form url.Values) (json.RawMessage, error) { return postedCredential(form) }
+
+func (k kit) PasskeyRPID() string {
+	if k.a.cfg.passkeys == nil {
+		return ""
+	}
+	id, _ := k.a.cfg.passkeys.RPID()
+	return id
+}
 
 func (k kit) PreferredLocale(ctx context.Context, u User) string { return preferredLocale(ctx, u) }
 

@@ -140,6 +140,8 @@ type page struct {
 	FormTarget              string // origin that the form's answer redirects to
 
 	AppOnly       bool         // second_factor: recovery codes are not taken
+	Script        string       // second_factor, enrol: the script, if a passkey can be used; "": none
+	NoApp         bool         // second_factor: the account has no authenticator app, only recovery codes and passkeys
 	TrustDays     int          // second_factor: days for which the device can be trusted; 0: no checkbox
 	Trust         bool         // second_factor: the checkbox is ticked
 	UsedCode      bool         // done: the sign-in used a recovery code
@@ -273,6 +275,6 @@ func (p *pages) write(w http.ResponseWriter, r *http.Request, status int, pg pag
 		panic(fmt.Errorf("page %s: %w", pg.Name, err)) // answered as 500 like any panic
 	}
 	webpage.Write(w, r, webpage.Response{
-		Status: status, Locale: pg.Locale, Styles: webpage.Hash([]byte(css)), Look: look, FormTarget: pg.FormTarget, Body: b.Bytes(),
+		Status: status, Locale: pg.Locale, Styles: webpage.Hash([]byte(css)), Look: look, FormTarget: pg.FormTarget, Scripts: pg.Script != "", Body: b.Bytes(),
 	})
 }

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -194,19 +195,26 @@ func (a *Auth) handleBeginPasskeySignIn(w http.ResponseWriter, r *http.Request) 
 	if err := decodeOptional(r, &struct{}{}); err != nil {
 		return err
 	}
-	binding, browser := newHandle(), a.bindsByCookie(r)
-	if known := a.passkeyCookie(r); browser && known != "" {
-		binding = known
+	begin := func() (*PasskeyRequest, error) { return a.BeginPasskeySignIn(r.Context()) }
+	if a.bindsByCookie(r) {
+		begin = func() (*PasskeyRequest, error) { return a.beginPasskeyInBrowser(w, r) }
 	}
-	begun, err := a.beginPasskeySignIn(r.Context(), binding)
+	begun, err := begin()
 	if err != nil {
 		return err
 	}
-	if browser {
-		a.setCookie(w, a.cookieNamed(passkeyBinding), binding, int(time.Hour/time.Second))
-		begun.RequestID = ""
-	}
 	return writeJSON(w, http.StatusOK, begun)
+}
+
+func (a *Auth) beginPasskeyInBrowser(w http.ResponseWriter, r *http.Request) (*PasskeyRequest, error) {
+	binding := cmp.Or(a.passkeyCookie(r), newHandle())
+	begun, err := a.beginPasskeySignIn(r.Context(), binding)
+	if err != nil {
+		return nil, err
+	}
+	a.setCookie(w, a.cookieNamed(passkeyBinding), binding, int(time.Hour/time.Second))
+	begun.RequestID = ""
+	return begun, nil
 }
 
 // bindsByCookie reports whether a request's answer goes into cookies.

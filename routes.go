@@ -187,6 +187,7 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /2fa/recovery-codes", access: signedIn, handle: a.handleRecoveryCodes,
 			errors: []Code{CodeInsufficientAAL, CodeReauthNeeded, CodeMFANotEnabled}},
 
+		{pattern: "GET /pages/passkey.js", access: open, whenOff: true, handle: a.handlePasskeyScript},
 		{pattern: "GET /settings", access: keyed, handle: a.handleSettings},
 		{pattern: "GET /.well-known/jwks.json", access: open, handle: a.handleJWKS},
 		{pattern: "GET /.well-known/openid-configuration", access: open, handle: a.handleDiscovery},

@@ -39,6 +39,7 @@ GET /me: signedIn whenOff act
 GET /oauth/{provider}/callback: open whenOff
 GET /oauth/{provider}: open whenOff
 GET /openapi.json: open
+GET /pages/passkey.js: open whenOff
 GET /reset-password: open
 GET /secure-account: open
 GET /sessions: signedIn act

@@ -9,12 +9,14 @@ import (
 
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/axetest"
 	"github.com/authmount/auth/internal/browsertest"
+	"github.com/authmount/auth/passkey"
 )
 
 // looker walks through a site and checks its pages.
@@ -82,6 +84,7 @@ func TestAccessibility(t *testing.T) {
 			"codes by mail":       {walk: looksAtMailCodes},
 			"codes by text":       {walk: looksAtTextCodes},
 			"links":               {walk: looksAtLinks},
+			"passkeys":            {[]auth.Option{auth.WithPasskeys(passkey.New(passkey.Options{}))}, looksAtPasskeys},
 			"the factor of links": {[]auth.Option{auth.WithMFA(auth.MFAOptions{TrustDevices: 30 * 24 * time.Hour, RequiredFor: func(u auth.User) bool { return u.Email == "ben@example.com" }})}, looksAtLinkFactor},
 			"a factor one has to": {[]auth.Option{auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return true }})}, looksAtForced},
 		} {
@@ -89,7 +92,7 @@ func TestAccessibility(t *testing.T) {
 				if lang == "ar" {
 					walk.opts = append(walk.opts, auth.WithMail(auth.MailOptions{AppName: "Notes", Templates: browsertest.RightToLeft(t)}))
 				}
-				l := &looker{serveSite(t, walk.opts...), axe, lang, looks}
+				l := &looker{serveAt(t, "localhost", walk.opts...), axe, lang, looks}
 				l.do(network.Enable(), network.SetExtraHTTPHeaders(network.Headers{"Accept-Language": lang}))
 				walk.walk(l)
 			})
@@ -258,6 +261,42 @@ func looksAtLinks(l *looker) {
 	l.look("link-secure-account")
 	l.press()
 	l.look("link-secure-account-done")
+}
+
+func looksAtPasskeys(l *looker) {
+	l.do(webauthn.Enable())
+	l.before(noAutofill)
+	for _, path := range []string{"/sign-in", "/sign-up", "/sign-in/mail?passkey=1"} {
+		l.open("/account" + path)
+		l.look("passkey" + strings.ReplaceAll(strings.TrimSuffix(path, "?passkey=1"), "/", "-"))
+	}
+	l.LoginAs(l.t, address)
+	l.signIn()
+	l.look("passkey-offer")
+	l.open("/account/second-factor")
+	l.look("passkey-enrol")
+	l.open("/account/")
+	l.look("passkey-account-without")
+	l.key(webauthn.AuthenticatorTransportInternal)
+	l.submit(browsertest.Click("form[data-passkey=create] button"))
+	l.do(browsertest.Click("#passkeys ~ .list summary"))
+	l.look("passkey-account")
+	l.submit(browsertest.Click("form[data-passkey=get] button"))
+	l.look("passkey-recovery-codes")
+	l.open("/account/second-factor")
+	l.look("passkey-factor")
+	l.another()
+	l.signIn()
+	l.look("passkey-second-factor")
+	l.another()
+	l.Clock.Advance(2 * time.Minute)
+	l.Inbox.Clear()
+	if _, err := l.SendMagicLink(l.t.Context(), auth.SendMagicLinkParams{Email: address}); err != nil {
+		l.t.Fatal(err)
+	}
+	l.opens(address, auth.KindMagicLink)
+	l.press()
+	l.look("passkey-link-factor")
 }
 
 func looksAtForced(l *looker) {

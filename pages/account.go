@@ -19,6 +19,9 @@ func showAccount(v *visit) error {
 	v.Wide = true
 	v.Providers = v.p.providers(v.Settings.Providers, v.user.Identities)
 	v.Deletable = v.p.a.Settings(v.ctx).AccountDeletion.On() && !v.isActing()
+	if err := v.listPasskeys(); err != nil {
+		return err
+	}
 	if !v.isActing() {
 		if err := v.countCodes(); err != nil {
 			return err

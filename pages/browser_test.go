@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,9 +33,14 @@ type served struct {
 // serveSite starts a site and a browser. Errors that the browser reports fail the test.
 func serveSite(t *testing.T, opts ...auth.Option) *served {
 	t.Helper()
+	return serveAt(t, "127.0.0.1", opts...)
+}
+
+func serveAt(t *testing.T, host string, opts ...auth.Option) *served {
+	t.Helper()
 	s := &served{t: t}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }))
-	s.url = "http://" + srv.Listener.Addr().String()
+	s.url = strings.Replace("http://"+srv.Listener.Addr().String(), "127.0.0.1", host, 1)
 	s.idp = authtest.StartProvider(t)
 	s.site = newSite(t, pages.Options{Accent: "#c2410c", Logo: logo, Home: "/notes"}, append([]auth.Option{
 		auth.WithDevMode(), auth.WithBaseURL(s.url + "/auth/v1"), auth.WithProvider(s.idp.OIDC("acme")),

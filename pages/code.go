@@ -15,13 +15,14 @@ import (
 func showSend(channel string) func(*visit) error {
 	return func(v *visit) error {
 		v.Channel = channel
+		v.NewPasskey = channel == "mail" && v.Settings.Methods.Passkey && (v.r.URL.Query().Get("passkey") != "" || v.form.Get("passkey") != "")
 		if v.r.Method != "POST" {
 			v.Remember = v.kept()
 			if channel == "mail" && v.claims != nil && !v.isActing() { // signs in again
 				v.values["email"] = v.claims.Email
 			}
 		}
-		if on := v.Settings.Methods; (channel == "mail" && !on.MagicLink) || (channel == "phone" && !on.PhoneOTP) {
+		if on := v.Settings.Methods; (channel == "mail" && !on.MagicLink && !on.Passkey) || (channel == "phone" && !on.PhoneOTP) {
 			return auth.Reject(auth.CodeMethodDisabled, "")
 		}
 		return nil
@@ -39,6 +40,9 @@ func (p *Pages) backURL() string { return p.site.Origin + p.path(backPath) }
 
 func postSendMail(v *visit) (string, error) {
 	email := strings.TrimSpace(v.form.Get("email"))
+	if v.flow.Offer = ""; v.form.Get("passkey") != "" {
+		v.flow.Offer = offerNew
+	}
 	sent, err := v.p.a.SendMagicLink(v.ctx, auth.SendMagicLinkParams{Email: email, RedirectTo: v.p.backURL(), CodeChallenge: v.startBound(v.Remember)})
 	v.flow.Channel, v.flow.Address, v.flow.RequestID = "mail", email, sent.RequestID
 	return v.p.path("/sign-in/code"), err

@@ -1,7 +1,7 @@
 // Package pages has ready-made pages for applications that render HTML on the server:
-// sign-in with password, provider, link and text message, sign-up, forgotten password,
-// second factor with QR code and recovery codes, and the account with email address,
-// phone number, linked providers, devices and deletion.
+// sign-in with password, passkey, provider, link and text message, sign-up, forgotten
+// password, second factor with QR code and recovery codes, and the account with email
+// address, phone number, passkeys, linked providers, devices and deletion.
 //
 //	a, err := auth.New(ctx, store, …, auth.WithCookies(auth.CookieOptions{}))
 //	p, err := pages.New(a, pages.Options{Brand: "Notes", Accent: "#0f766e", Home: "/notes"})
@@ -9,7 +9,8 @@
 //	mux.Handle("/account/", p)
 //	mux.Handle("/notes", a.RequirePage(notes)) // a visitor without a session signs in first
 //
-// The pages work without scripts, and their policy allows none. They are in English and
+// The pages work without scripts, and their policy allows none, except the script of
+// auth.WithPasskeys on pages that use passkeys. Only these need it. They are in English and
 // German, as the visitor prefers, in light and dark, and meet WCAG 2.2 AA. The settings
 // and providers of the service decide which sign-in methods they show. Templates and
 // texts can be replaced one by one, see [Options.Templates] and [View].
@@ -25,6 +26,6 @@
 //
 //	/sign-in?return_to=/notes   also /sign-up?return_to=…
 //	/forgot-password
-//	/                           the account; also /password, /email, /phone, /second-factor, /delete
+//	/                           the account; also /password, /email, /phone, /passkeys/new, /second-factor, /delete
 //	/sign-out                   by POST
 package pages

@@ -22,7 +22,7 @@ var (
 		"/sign-in", "/sign-in/mail", "/sign-in/phone", "/sign-in/code", "/sign-in/with/acme", "/sign-in/back", "/sign-in/second", "/sign-in/enrol",
 		"/sign-in/confirm", "/sign-up", "/sign-up/code", "/forgot-password", "/forgot-password/sent", "/act", "/sign-out", "/signed-out",
 	}
-	forRecent = []string{"/identities", "/email", "/phone", "/second-factor", "/delete"}
+	forRecent = []string{"/identities", "/passkeys", "/passkeys/new", "/email", "/phone", "/second-factor", "/delete"}
 	apart     = []string{
 		"/sign-in", "/sign-in/mail", "/sign-in/phone", "/sign-in/code", "/sign-in/with/acme", "/sign-in/back", "/sign-in/second", "/sign-in/enrol",
 		"/forgot-password", "/forgot-password/sent", "/sign-out", "/signed-out", "/second-factor",

@@ -126,7 +126,7 @@ func (p *Pages) check() error {
 		errs = append(errs, fmt.Errorf("the option Prefix, %q, is not a plain path", p.prefix))
 	}
 	if p.site.Captcha { // these pages would bypass the captcha
-		errs = append(errs, errors.New("auth.WithCaptcha is set, but these pages run no scripts and cannot show a captcha: remove the option, or write your own forms and post them to the endpoints"))
+		errs = append(errs, errors.New("auth.WithCaptcha is set, but these pages cannot show a captcha: remove the option, or write your own forms and post them to the endpoints"))
 	}
 	if p.jar != nil {
 		return errors.Join(errs...)

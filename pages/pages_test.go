@@ -153,7 +153,7 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	want = append(want, templates...)
-	for _, of := range []any{pages.View{}, pages.User{}, pages.Provider{}, pages.Setup{}, pages.Device{}} {
+	for _, of := range []any{pages.View{}, pages.User{}, pages.Provider{}, pages.Setup{}, pages.Device{}, pages.Passkey{}} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
 			if f.IsExported() {
 				want = append(want, f.Name)

@@ -26,6 +26,7 @@ type route struct {
 	access access
 	fields []string                     // fields of its form, in order
 	show   func(*visit) error           // sets the page's data; may be nil
+	begin  func(*visit) (any, error)    // returns the options of a passkey for the script; may be nil
 	post   func(*visit) (string, error) // returns the next path; "" shows the page
 	noGet  bool                         // only accepts posts
 	act    bool                         // an operator who acts as the user may see it; public pages are open to all
@@ -37,15 +38,15 @@ const backPath = "/sign-in/back"
 // routes is the table of all pages. See serve.
 func (p *Pages) routes() []route {
 	all := []route{
-		{at: "/sign-in", apart: true, page: "sign_in", fields: []string{"login", "password"}, show: showSignIn, post: postSignIn},
+		{at: "/sign-in", apart: true, page: "sign_in", fields: []string{"login", "password"}, show: showSignIn, begin: beginSignIn, post: postSignIn},
 		{at: "/sign-in/mail", apart: true, page: "send_code", fields: []string{"email"}, show: showSend("mail"), post: postSendMail},
 		{at: "/sign-in/phone", apart: true, page: "send_code", fields: []string{"phone"}, show: showSend("phone"), post: postSendPhone},
 		{at: "/sign-in/code", apart: true, page: "enter_code", fields: []string{"code"}, show: showCode, post: postCode},
 		{at: "/sign-in/with/{provider}", apart: true, page: "problem", show: showProvider},
 		{at: "/sign-in/confirm", page: "enter_code", fields: []string{"code"}, show: showConfirm, post: postConfirm},
 		{at: backPath, apart: true, page: "problem", show: showBack},
-		{at: "/sign-in/second", apart: true, page: "second_factor", fields: []string{"code"}, show: showSecond, post: postSecond},
-		{at: "/sign-in/enrol", apart: true, page: "enrol", fields: []string{"code"}, show: showForcedEnrol, post: postForcedEnrol},
+		{at: "/sign-in/second", apart: true, page: "second_factor", fields: []string{"code"}, show: showSecond, begin: beginSecond, post: postSecond},
+		{at: "/sign-in/enrol", apart: true, page: "enrol", fields: []string{"code"}, show: showForcedEnrol, begin: beginForcedEnrol, post: postForcedEnrol},
 		{at: "/sign-up", page: "sign_up", fields: []string{"full_name", "email", "password"}, show: showSignUp, post: postSignUp},
 		{at: "/sign-up/code", page: "enter_code", fields: []string{"code"}, show: showAddressCode("/sign-in"), post: postAddressCode("/sign-in")},
 		{at: "/forgot-password", apart: true, page: "forgot_password", fields: []string{"email"}, show: showForgot, post: postForgot},
@@ -58,13 +59,15 @@ func (p *Pages) routes() []route {
 		{at: "/profile", page: "account", access: signedIn, fields: []string{"full_name"}, show: showAccount, post: postProfile, noGet: true},
 		{at: "/sessions", page: "account", access: signedIn, show: showAccount, post: postSessions, noGet: true},
 		{at: "/identities", page: "account", access: fresh, show: showAccount, post: postIdentities, noGet: true},
+		{at: "/passkeys", page: "account", access: fresh, show: showAccount, begin: beginPasskeys, post: postPasskeys, noGet: true},
+		{at: "/passkeys/new", page: "passkey", access: fresh, show: showNewPasskey, begin: beginPasskeys, post: postNewPasskey},
 		{at: "/email/confirm", page: "account", access: signedIn, fields: []string{"code"}, show: showAccount, post: postConfirmEmail, noGet: true},
 		{at: "/password", page: "password", access: signedIn, fields: []string{"current_password", "password"}, show: showPassword, post: postPassword},
 		{at: "/email", page: "email", access: fresh, fields: []string{"email"}, post: postEmail},
 		{at: "/email/code", page: "enter_code", access: signedIn, fields: []string{"code"}, show: showAddressCode("/email"), post: postAddressCode("/")},
 		{at: "/phone", page: "phone", access: fresh, fields: []string{"phone"}, post: postPhone},
 		{at: "/phone/code", page: "enter_code", access: signedIn, fields: []string{"code"}, show: showPhoneCode, post: postPhoneCode},
-		{at: "/second-factor", apart: true, page: "enrol", access: fresh, fields: []string{"code"}, show: showFactor, post: postFactor},
+		{at: "/second-factor", apart: true, page: "enrol", access: fresh, fields: []string{"code"}, show: showFactor, begin: beginFactor, post: postFactor},
 		{at: "/delete", page: "delete", access: fresh, fields: []string{"sure"}, show: showDelete, post: postDelete},
 	}
 	if p.jar != nil {
@@ -141,6 +144,14 @@ func (p *Pages) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	err = v.admit()
+	if err == nil && r.Method == http.MethodPost && rt.begin != nil && v.form.Has("options") {
+		begun, err := rt.begin(v)
+		if err != nil {
+			return err
+		}
+		v.keep()
+		return p.kit.WriteJSON(w, http.StatusOK, begun)
+	}
 	if err == nil && r.Method == http.MethodPost {
 		var to string
 		if to, err = rt.post(v); err == nil {

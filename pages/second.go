@@ -8,7 +8,6 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/address"
-	"github.com/authmount/auth/store"
 )
 
 func showSecond(v *visit) error {
@@ -18,7 +17,10 @@ func showSecond(v *visit) error {
 	if v.flow.MFAToken == "" && v.isActing() {
 		return auth.Reject(auth.CodeImpersonationForbidden, "")
 	}
-	v.Recovery = v.r.URL.Query().Get("with") == "recovery" || v.form.Get("with") == "recovery"
+	if err := v.secondKinds(); err != nil {
+		return err
+	}
+	v.Recovery = v.NoApp || v.r.URL.Query().Get("with") == "recovery" || v.form.Get("with") == "recovery"
 	if life := v.p.kit.TrustDevices(); life > 0 && v.flow.MFAToken != "" && !v.Recovery {
 		v.TrustDays, v.Trust = max(1, int(life/(24*time.Hour))), v.form.Get("trust_device") != ""
 	}
@@ -30,7 +32,11 @@ func postSecond(v *visit) (string, error) {
 	var tokens *auth.Tokens
 	var err error
 	switch {
-	case totp == "" && recovery == "":
+	case v.byPasskey() && v.flow.MFAToken != "":
+		tokens, err = v.verifyByPasskey()
+	case v.byPasskey() && v.claims != nil:
+		tokens, err = v.stepUpByPasskey()
+	case totp == "" && recovery == "" && !v.byPasskey():
 		return "", v.p.kit.Invalid("code", "is required")
 	case v.flow.MFAToken != "":
 		tokens, err = v.p.a.VerifyMFA(v.ctx, auth.VerifyMFAParams{MFAToken: v.flow.MFAToken, TOTPCode: totp, RecoveryCode: recovery, TrustDevice: v.form.Get("trust_device") != ""})
@@ -74,6 +80,13 @@ func postForcedEnrol(v *visit) (string, error) {
 	}
 	v.Forced = true
 	to := v.returnTo()
+	if v.byPasskey() {
+		to, err := v.addPasskey(auth.AddPasskeyParams{MFAToken: v.flow.MFAToken}, to)
+		if err != nil {
+			return "", v.overOr(err)
+		}
+		return to, nil
+	}
 	if err := v.enrol(auth.Caller{}, v.flow.MFAToken, to); err != nil {
 		return "", v.overOr(err)
 	}
@@ -91,6 +104,7 @@ func (v *visit) enrol(by auth.Caller, mfaToken, to string) error {
 		v.focus = "code"
 		return nil
 	}
+	v.flow.Offer = ""
 	done, err := v.p.a.EnableTOTP(v.ctx, auth.EnableTOTPParams{Caller: by, MFAToken: mfaToken, TOTPCode: address.Code(v.form.Get("code"))})
 	if err != nil {
 		return err
@@ -129,11 +143,15 @@ func (v *visit) keepSetup() error {
 }
 
 func showFactor(v *visit) error {
-	if v.user.MFAEnabled {
+	setsUp, err := v.setsUpApp()
+	if err != nil {
+		return err
+	}
+	if v.user.MFAEnabled && !setsUp {
 		v.Page = "factor"
 		return v.countCodes()
 	}
-	if !v.Settings.Methods.TOTP {
+	if !v.Settings.Methods.TOTP && !v.Settings.Methods.Passkey {
 		return auth.Reject(auth.CodeMethodDisabled, "")
 	}
 	v.ForPage = v.flow.ReturnTo != ""
@@ -149,13 +167,12 @@ const (
 
 // countCodes counts the recovery codes of an account with a second factor.
 func (v *visit) countCodes() error {
-	s, ok := store.Capability[store.FactorStore](v.p.kit.Store())
-	if !ok || !v.user.MFAEnabled {
+	if !v.user.MFAEnabled {
 		return nil
 	}
-	f, err := s.Factors(v.ctx, v.user.ID)
+	f, err := v.factors(v.user.ID)
 	if err != nil {
-		return v.p.kit.StoreError(err)
+		return err
 	}
 	v.CodesLeft = v.texts.Of("factor.codes_left", "n", f.RecoveryLeft, "all", allCodes)
 	v.FewCodes = f.RecoveryLeft <= fewCodes
@@ -163,14 +180,25 @@ func (v *visit) countCodes() error {
 }
 
 func postFactor(v *visit) (string, error) {
-	if !v.user.MFAEnabled {
+	setsUp, err := v.setsUpApp()
+	switch {
+	case err != nil:
+		return "", err
+	case !v.user.MFAEnabled && v.byPasskey():
+		return v.addPasskey(auth.AddPasskeyParams{Caller: v.claims.Caller(), SecondFactor: true}, v.continueTo())
+	case !v.user.MFAEnabled || setsUp:
 		return "", v.enrol(v.claims.Caller(), "", v.continueTo())
 	}
+	var tokens *auth.Tokens
 	totp, recovery := address.FactorCode(v.form.Get("code"))
-	if totp == "" && recovery == "" {
+	switch {
+	case v.byPasskey():
+		tokens, err = v.stepUpByPasskey()
+	case totp == "" && recovery == "":
 		return "", v.p.kit.Invalid("code", "is required")
+	default:
+		tokens, err = v.p.a.StepUp(v.ctx, auth.StepUpParams{Caller: v.claims.Caller(), TOTPCode: totp, RecoveryCode: recovery})
 	}
-	tokens, err := v.p.a.StepUp(v.ctx, auth.StepUpParams{Caller: v.claims.Caller(), TOTPCode: totp, RecoveryCode: recovery})
 	if err != nil {
 		return "", err
 	}

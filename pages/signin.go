@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 func showSignIn(v *visit) error {
@@ -47,11 +48,16 @@ func (v *visit) toSecondFactor() error {
 	if err != nil {
 		return err
 	}
-	if !u.MFAEnabled && auth.FreshAuth(v.p.kit.RecentPeriod()).Check(v.p.a, v.r, v.claims) != nil {
+	list, err := v.factors(u.ID)
+	if err != nil {
+		return err
+	}
+	enabled := u.MFAEnabled || v.Settings.Methods.Passkey && hasFactor(list, store.FactorPasskey) // a passkey can raise the session's level, too
+	if !enabled && auth.FreshAuth(v.p.kit.RecentPeriod()).Check(v.p.a, v.r, v.claims) != nil {
 		return v.signIn(auth.CodeReauthNeeded, v.returnTo()) // the setup would ask for it, and forget where to return
 	}
 	v.flow.ReturnTo, v.flow.MFAToken = v.returnTo(), ""
-	if !u.MFAEnabled {
+	if !enabled {
 		return goTo(v.p.path("/second-factor"))
 	}
 	return goTo(v.p.path("/sign-in/second"))
@@ -59,6 +65,12 @@ func (v *visit) toSecondFactor() error {
 
 func postSignIn(v *visit) (string, error) {
 	v.flow.ReturnTo, v.flow.Remember = v.returnTo(), v.Remember
+	if v.byPasskey() {
+		return v.signInByPasskey()
+	}
+	if v.flow.Offer = ""; v.form.Get("passkeys") != "" {
+		v.flow.Offer = offerUpgrade
+	}
 	p := auth.LoginParams{Password: v.form.Get("password"), ConfirmationCode: v.form.Get("code")}
 	login := strings.TrimSpace(v.form.Get("login"))
 	if _, err := auth.NormalizePhone(login); err == nil || strings.HasPrefix(login, "+") {
@@ -89,11 +101,12 @@ func (v *visit) signedIn(t *auth.Tokens) (string, error) {
 			return "", err
 		}
 	}
+	offer := v.flow.Offer
 	v.flow = flow{}
 	if left := t.RecoveryCodesLeft; left != nil {
 		v.flow.Notice, v.flow.Count = "codes_left", *left
 	}
-	return to, nil
+	return v.offerPasskey(offer, t.User, to)
 }
 
 func showSignUp(v *visit) error {

@@ -89,7 +89,7 @@ func (p *Pages) parseAll(l webpage.Layers, names []string) error {
 
 func (p *Pages) parse(l webpage.Layers, locale string, names []string) error {
 	t := p.langs.Texts(locale)
-	base := template.New("layout.html").Option("missingkey=error").Funcs(template.FuncMap{"t": t.Of, "field": newField})
+	base := template.New("layout.html").Option("missingkey=error").Funcs(template.FuncMap{"t": t.Of, "field": newField, "passkey": newPasskeyForm})
 	for _, name := range shared {
 		if err := add(l, base, name); err != nil {
 			return err
@@ -157,6 +157,6 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, v *View
 	if err != nil {
 		return err
 	}
-	webpage.Write(w, r, webpage.Response{Status: status, Locale: v.Locale, Styles: p.styles, Look: p.look, Body: body})
+	webpage.Write(w, r, webpage.Response{Status: status, Locale: v.Locale, Styles: p.styles, Look: p.look, Scripts: v.Script != "", Body: body})
 	return nil
 }

@@ -11,14 +11,17 @@ import (
 )
 
 // View is the data of all templates. Variables that a page does not use are zero.
-// Templates also have two functions:
+// Templates also have functions:
 //
 //	{{t "sign_in.heading" "brand" .Brand}}
 //	{{template "field" (field . "email" "label" (t "label.email") "type" "email" "autocomplete" "username" "required" "yes")}}
 //
 // t returns a text in the visitor's language, with values for its placeholders in braces.
 // field returns a field of the page's form by its name, for the template "field" of
-// parts.html, with the entered value and its error.
+// parts.html, with the entered value and its error. passkey returns a form that uses
+// ("get") or creates a passkey, for the template "passkey":
+//
+//	{{template "passkey" (passkey "get" .Action (t "passkey.use"))}}
 type View struct {
 	// Every page
 	Page     string       // name of its template, without ".html"
@@ -37,6 +40,8 @@ type View struct {
 	Wide     bool         // the account page
 	Next     template.URL // leaving: the URL to which the browser is forwarded
 	Settings auth.PublicSettings
+	Script   string // the script for passkeys, which the policy allows; "" if the page has none
+	Signals  string // for the script: what it reports to the browser about passkeys
 
 	// Errors and notices
 	Failed   bool     // the page shows an error
@@ -62,6 +67,11 @@ type View struct {
 	ActAs   string // act: the user as whom an operator is about to act
 	ActCode string // act: the code for the form
 
+	PasskeySignUp string   // sign_in, sign_up: the page that creates an account with a passkey, or ""
+	NewPasskey    bool     // send_code: a passkey will be created after the sign-in
+	UsePasskey    bool     // second_factor, factor: a passkey can be used
+	NoApp         bool     // second_factor, factor: there is no authenticator app
+	NoCode        bool     // second_factor: there are no codes, only a passkey
 	Recovery      bool     // second_factor: asks for a recovery code
 	TrustDays     int      // second_factor: days for which the device can be trusted; 0: no checkbox
 	Trust         bool     // second_factor: the checkbox is checked
@@ -69,12 +79,14 @@ type View struct {
 	ForPage       bool     // enrol: the page that the visitor wants to open requires one
 	Setup         *Setup   // enrol: the QR code; nil before the setup
 	RecoveryCodes []string // recovery_codes
-	ContinueTo    string   // recovery_codes, enter_code after a sign-up: the next page
+	ContinueTo    string   // recovery_codes, enter_code after a sign-up, passkey: the next page
+	FirstPasskey  bool     // passkey: the account was just created to have one
 
 	// account and the pages below
 	User      User
 	Username  string // password: for password managers
 	Devices   []Device
+	Passkeys  []Passkey
 	Deletable bool
 	Waits     bool   // permissions of an operator wait for the user to accept them
 	Withheld  string // names of the user's roles that wait for the second factor, or ""
@@ -119,6 +131,16 @@ type Device struct {
 	IP         string
 	LastActive string // in the visitor's language
 	Current    bool   // the device of this request
+}
+
+// Passkey is a passkey of the account.
+type Passkey struct {
+	ID           string
+	Name         string
+	Created      string // in the visitor's language
+	LastUsed     string // likewise; "" if it was never used
+	Synced       bool   // it may be on several devices
+	SecondFactor bool   // it is a second factor
 }
 
 // Field is a field of a form.
@@ -210,9 +232,10 @@ func sample() *View {
 	const address = "ada@example.com"
 	return &View{
 		Action: "/", Query: "?return_to=%2F", Briefly: "?remember=false", SignedIn: true, Acting: address, Wide: true, Next: "/", Problem: "-", Reasons: []string{"-"}, Notice: "-", NewCodes: "/",
-		Settings:   auth.PublicSettings{Enabled: true, SignupEnabled: true, Methods: auth.EnabledMethods{Password: true, MagicLink: true, PhoneOTP: true, OAuth: true, TOTP: true}},
+		Settings: auth.PublicSettings{Enabled: true, SignupEnabled: true, Methods: auth.EnabledMethods{Password: true, MagicLink: true, PhoneOTP: true, OAuth: true, TOTP: true, Passkey: true}}, Script: "/", Signals: "{}",
 		LoginLabel: "label.email", LoginType: "email", Providers: []Provider{{Name: "google", Label: "Google", Linked: true, Email: address}}, OtherWays: true, Remember: true, Again: true,
 		MinLength: 8, Message: "check_mail.forgot", Channel: "mail", Address: address, SendAgain: "/",
+		PasskeySignUp: "/", NewPasskey: true, UsePasskey: true, NoApp: true, NoCode: true, FirstPasskey: true, Passkeys: []Passkey{{ID: "1", Name: "-", Created: "-", LastUsed: "-", Synced: true, SecondFactor: true}, {ID: "2", Name: "-", Created: "-"}},
 		Recovery: true, TrustDays: 1, Trust: true, Forced: true, ForPage: true, Setup: &Setup{Secret: "A", Spaced: "A", QRCode: "data:,"},
 		RecoveryCodes: []string{"a"}, ContinueTo: "/", User: User{Email: address, Phone: "+15550100", FullName: "Ada", MFAEnabled: true},
 		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, Waits: true, Withheld: "editor", CodesLeft: "-", FewCodes: true, Provider: "Google", ActAs: address, ActCode: "a",

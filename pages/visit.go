@@ -53,6 +53,8 @@ type flow struct {
 	Linking   string    `json:"l,omitempty"` // provider to link
 	Provider  string    `json:"p,omitempty"` // provider of the last sign-in
 	Notice    string    `json:"n,omitempty"` // key of a text to show once
+	Factors   string    `json:"y,omitempty"` // with passkeys on: the kinds of second factors that the sign-in may continue with
+	Offer     string    `json:"o,omitempty"` // offerUpgrade or offerNew: a passkey after the sign-in
 	Count     int       `json:"x,omitempty"` // value of {n} in that text
 	Error     auth.Code `json:"f,omitempty"` // error of the previous page
 }
@@ -95,6 +97,13 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 			v.Briefly = v.Query + "&remember=false"
 		}
 	}
+	if on := v.Settings; v.Script != "" && on.SignupEnabled { // the mails for it are sent even if magic links are off
+		q := url.Values{"passkey": {"1"}}
+		if v.to != "" {
+			q.Set("return_to", v.to)
+		}
+		v.PasskeySignUp = p.path("/sign-in/mail") + "?" + q.Encode()
+	}
 	v.Action, v.focus, v.SignedIn = r.URL.Path+v.Query, rt.focus(), rt.access != public && p.jar == nil
 	if r.Method != http.MethodPost {
 		return v, nil
@@ -104,7 +113,7 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 		return nil, err
 	}
 	for name := range v.form {
-		if !strings.Contains(name, "password") && name != "code" { // no secrets and no codes
+		if !strings.Contains(name, "password") && name != "code" && name != "credential" { // no secrets and no codes
 			v.values[name] = v.form.Get(name)
 		}
 	}
@@ -132,6 +141,9 @@ func (p *Pages) newView(r *http.Request, page string) View {
 	}
 	if p.jar != nil {
 		v.Settings.SignupEnabled = false
+	}
+	if s.Methods.Passkey && slices.Contains(passkeyPages, page) {
+		v.Script = p.site.Script
 	}
 	v.OtherWays = len(v.Providers) > 0 || s.Methods.MagicLink || s.Methods.PhoneOTP
 	if s.Methods.PhoneOTP {
@@ -224,10 +236,16 @@ func (v *visit) elsewhere(err error) (to goTo, ok bool) {
 		return "", false
 	case e.Code == auth.CodeMFARequired && e.MFAToken != "":
 		v.flow.MFAToken, v.flow.Enrol, v.flow.Continues = e.MFAToken, false, v.continues
+		if v.flow.Factors = ""; v.Settings.Methods.Passkey {
+			v.flow.Factors = strings.Join(e.Factors, " ")
+		}
 		return goTo(v.p.path("/sign-in/second")), true
 	case e.Code == auth.CodeMFAEnrollmentRequired && e.MFAToken != "":
 		v.flow.MFAToken, v.flow.Enrol, v.flow.Continues = e.MFAToken, true, v.continues
 		return goTo(v.p.path("/sign-in/enrol")), true
+	case e.Code == auth.CodeInsufficientAAL && v.rt.begin != nil:
+		v.flow.MFAToken, v.flow.ReturnTo = "", v.here()
+		return goTo(v.p.path("/sign-in/second")), true
 	case e.Code == auth.CodeReauthNeeded, v.rt.access != public && (e.Code == auth.CodeSessionEnded || e.Code == auth.CodeBadToken):
 		return v.signIn(e.Code, v.here()), true
 	}
@@ -259,6 +277,9 @@ func (v *visit) fail(e *auth.Error) {
 		}
 	} else {
 		v.Problem = text
+	}
+	if e.Code == auth.CodePasskeyRemoved {
+		v.signalRemoved()
 	}
 	v.focus = ""
 	for _, field := range v.rt.fields {

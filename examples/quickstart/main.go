@@ -22,6 +22,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/dashboard"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/passkey"
 )
 
 //go:embed index.html
@@ -42,7 +43,11 @@ func run(addr string) error {
 	if err != nil {
 		return err
 	}
-	url := "http://" + ln.Addr().String()
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		return err
+	}
+	url := "http://localhost:" + port // browsers create no passkeys for IP addresses
 
 	provider := authtest.NewProvider(url + "/dev/provider") // replaces Google and other providers; anyone can sign in as anyone
 
@@ -51,6 +56,7 @@ func run(addr string) error {
 		auth.WithBaseURL(url+"/auth/v1"),
 		auth.WithMail(auth.MailOptions{AppName: "Quickstart"}),
 		auth.WithProvider(provider.OIDC("dev")),
+		auth.WithPasskeys(passkey.New(passkey.Options{})),
 	)
 	if err != nil {
 		return err
@@ -79,7 +85,7 @@ func run(addr string) error {
 		return err
 	}
 	fmt.Printf("Open %s and sign up; messages arrive at %s/dev/inbox\n", url, url)
-	fmt.Println("Then: confirm the address, sign out and in, try a magic link, a forgotten password and the Dev provider.")
+	fmt.Println("Then: confirm the address, sign out and in, try a magic link, a forgotten password, a passkey and the Dev provider.")
 	fmt.Printf("The dashboard: sign up, confirm your address, and open this within 30 minutes to become the owner:\n  %s\n", link)
 	return serve(ctx, ln, mux, a)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 	"github.com/pquerna/otp/totp"
 
@@ -46,7 +47,7 @@ func launch(t *testing.T) (url string, cmd *exec.Cmd, says *bufio.Reader) {
 	})
 	says = bufio.NewReader(out)
 	line, err := says.ReadString('\n')
-	url = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(line)
+	url = regexp.MustCompile(`http://localhost:\d+`).FindString(line)
 	if err != nil || url == "" {
 		t.Fatalf("%q: %v", line, err)
 	}
@@ -202,6 +203,24 @@ func TestWalk(t *testing.T) {
 	openMessage("sign-in link") // already used
 	wantText(ctx, t, "#title", "Something went wrong")
 	do(shot("problem"))
+}
+
+// A user adds a passkey and signs in with it.
+func TestPasskey(t *testing.T) {
+	url := start(t)
+	ctx := browsertest.New(t, 900, 1000)
+	says := func(want string) chromedp.Action {
+		return browsertest.Until(`document.getElementById('message').textContent.includes(` + quote(want) + `)`)
+	}
+	browsertest.Do(ctx, t, webauthn.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := webauthn.AddVirtualAuthenticator(&webauthn.VirtualAuthenticatorOptions{
+			Protocol: webauthn.AuthenticatorProtocolCtap2, Transport: webauthn.AuthenticatorTransportInternal,
+			HasResidentKey: true, HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true,
+		}).Do(ctx)
+		return err
+	}))
+	browsertest.Do(ctx, t, chromedp.Navigate(url), browsertest.Click("#dev"), browsertest.SetValue("input[name=person_email]", "ada@example.com"), browsertest.Click("button[value=go]"),
+		browsertest.Click("#passkey-add"), says("log out and sign in with it"), browsertest.Click("#logout"), browsertest.Click("#passkey"), says("Signed in with a passkey"), browsertest.Visible("#me-confirmed"))
 }
 
 // On a phone, in dark mode.

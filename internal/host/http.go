@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -89,6 +90,16 @@ type Pages interface {
 	// BindBrowser sets the cookie that a provider's callback requires, and returns its
 	// secret. Errors: unknown_provider, method_disabled.
 	BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error)
+	// BeginPasskeySignIn starts a sign-in with a passkey that ends in the same browser. It
+	// returns the *auth.PasskeyRequest. Errors: method_disabled.
+	BeginPasskeySignIn(w http.ResponseWriter, r *http.Request) (any, error)
+	// PasskeySignIn returns FinishPasskeySignInParams.RequestID of a browser, or "".
+	PasskeySignIn(r *http.Request) string
+	// PostedCredential returns the credential in a form of the script for passkeys. Errors:
+	// invalid_passkey, passkey_already_exists.
+	PostedCredential(form url.Values) (json.RawMessage, error)
+	// PasskeyRPID returns the RP ID of passkeys, or "" without WithPasskeys.
+	PasskeyRPID() string
 	// PreferredLocale returns the visitor's preferred language.
 	PreferredLocale(ctx context.Context, u store.User) string
 	// WithPageLocale returns a context in which new accounts keep the language of the page,
@@ -200,6 +211,7 @@ type Site struct {
 	PublicPath string
 	SignInURL  string // where RequirePage sends visitors; "" without WithCookies
 	Style      []byte // the style sheet of the link pages
+	Script     string // path of the script for passkeys
 	Captcha    bool   // WithCaptcha is set: endpoints require one, methods do not
 
 	Redirects []string // WithRedirectURLs: allowed targets of redirects

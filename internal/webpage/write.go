@@ -15,6 +15,7 @@ type Response struct {
 	Styles     string // Hash of the page's style sheet
 	Look       Look
 	FormTarget string // see Origin; "" for forms that stay on this origin
+	Scripts    bool   // the page loads scripts of this origin, and they may send requests there
 	Body       []byte
 }
 
@@ -24,12 +25,16 @@ func Hash(css []byte) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// Write sends a page. Its policy forbids scripts, frames and requests to other origins,
-// it is not cached, and its URL, which may contain a token, is not sent as a referrer.
+// Write sends a page. Its policy forbids scripts (unless Response.Scripts is set), frames
+// and requests to other origins, it is not cached, and its URL, which may contain a token, is not sent as a referrer.
 func Write(w http.ResponseWriter, r *http.Request, p Response) {
 	images, err := p.Look.images()
 	if err != nil {
 		images = "data:"
+	}
+	scripts := ""
+	if p.Scripts {
+		scripts = "script-src 'self'; connect-src 'self'; require-trusted-types-for 'script'; "
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -38,7 +43,7 @@ func Write(w http.ResponseWriter, r *http.Request, p Response) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+p.Styles+"; img-src "+images+"; base-uri 'none'; form-action "+
+	h.Set("Content-Security-Policy", "default-src 'none'; "+scripts+"style-src "+p.Styles+"; img-src "+images+"; base-uri 'none'; form-action "+
 		formAction(p.FormTarget)+"; frame-ancestors 'none'")
 	w.WriteHeader(p.Status)
 	if r.Method != http.MethodHead {

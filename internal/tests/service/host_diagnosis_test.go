@@ -145,7 +145,7 @@ func TestSiteOfThePages(t *testing.T) {
 			t.Errorf("%s: no style", name)
 		}
 		got.Style = nil
-		c.want.Origin, c.want.Mount = "https://auth.test:8443", "https://auth.test:8443/auth/v1"
+		c.want.Origin, c.want.Mount, c.want.Script = "https://auth.test:8443", "https://auth.test:8443/auth/v1", "/auth/v1/pages/passkey.js"
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}

@@ -60,6 +60,7 @@ func classExempt() map[string]string {
 		"POST /secure-account":                  "takes ways in away and makes none; it rests on the mailbox that a notice went to, and on purpose outlives whatever happens to the account",
 		"GET /settings":                         "is about no account",
 		"GET /.well-known/jwks.json":            "is about no account",
+		"GET /pages/passkey.js":                 "is about no account",
 		"GET /.well-known/openid-configuration": "is about no account",
 		"GET /openapi.json":                     "is about no account",
 		"GET /healthz":                          "is about no account",
