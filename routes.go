@@ -158,7 +158,7 @@ func (a *Auth) routes() []route {
 			errors: plus(atProvider, CodeReauthNeeded, CodeEmailNotVerified, CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed)},
 		{pattern: "DELETE /me/identities/{provider}", access: signedIn, handle: a.handleUnlinkIdentity,
 			errors: []Code{CodeReauthNeeded, CodeUnknownProvider, CodeLastSignInMethod}},
-		{pattern: "GET /me/passkeys", access: signedIn, act: true, handle: a.handlePasskeys, errors: []Code{CodeMethodDisabled}},
+		{pattern: "GET /me/passkeys", access: signedIn, handle: a.handlePasskeys, errors: []Code{CodeMethodDisabled}},
 		{pattern: "POST /me/passkeys/begin", access: enrolling, whenOff: true, handle: a.handleBeginPasskey, errors: addPasskey},
 		{pattern: "POST /me/passkeys", access: enrolling, whenOff: true, handle: a.handleAddPasskey,
 			errors: plus(addPasskey, CodeInvalidPasskey, CodePasskeyAlreadyExists, CodeMFANotPending, CodeValidationFailed)},

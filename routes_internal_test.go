@@ -34,7 +34,7 @@ GET /healthz: open whenOff
 GET /invitations/accept: open
 GET /magic-link/verify: open whenOff
 GET /me/export: signedIn
-GET /me/passkeys: signedIn act
+GET /me/passkeys: signedIn
 GET /me: signedIn whenOff act
 GET /oauth/{provider}/callback: open whenOff
 GET /oauth/{provider}: open whenOff

@@ -22,6 +22,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/passkey"
 	"github.com/authmount/auth/store"
 )
 
@@ -150,7 +151,7 @@ func TestImpersonationOpensNothingElse(t *testing.T) {
 // The methods in Go are closed, too: none takes an impersonation for a session.
 func TestImpersonationActsInNoMethod(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
-		s := newStage(t, st, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
+		s := newStage(t, st, auth.WithPasskeys(passkey.New(passkey.Options{})), auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
 		c, err := s.Verify(s.acts.AccessToken)
 		if err != nil {
 			t.Fatal(err)
@@ -179,6 +180,23 @@ func TestImpersonationActsInNoMethod(t *testing.T) {
 				_, err := s.EnableTOTP(ctx, auth.EnableTOTPParams{Caller: by, TOTPCode: "123456"})
 				return err
 			},
+			"BeginPasskey": func() error {
+				_, err := s.BeginPasskey(ctx, auth.BeginPasskeyParams{Caller: by})
+				return err
+			},
+			"BeginPasskeyFactor": func() error {
+				_, err := s.BeginPasskeyFactor(ctx, auth.BeginPasskeyFactorParams{Caller: by})
+				return err
+			},
+			"AddPasskey": func() error {
+				_, err := s.AddPasskey(ctx, auth.AddPasskeyParams{Caller: by, Credential: []byte(`{}`)})
+				return err
+			},
+			"ChangePasskey": func() error {
+				_, err := s.ChangePasskey(ctx, auth.ChangePasskeyParams{Caller: by})
+				return err
+			},
+			"RemovePasskey": func() error { return s.RemovePasskey(ctx, auth.RemovePasskeyParams{Caller: by}) },
 			"EndSession": func() error {
 				return s.EndSession(ctx, auth.EndSessionParams{Caller: by, TargetSessionID: s.ada.SessionID})
 			},
