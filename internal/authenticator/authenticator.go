@@ -31,6 +31,8 @@ type Authenticator struct {
 	Flags  byte   // of everything it signs
 	Step   uint32 // added to a passkey's counter at each use
 	AAGUID [16]byte
+	// Attest, if set, returns the attestation of a new passkey: its format and statement.
+	Attest func(authData, clientDataHash []byte) (format string, statement map[string]any)
 
 	Passkeys []*Passkey
 }
@@ -111,7 +113,13 @@ func (a *Authenticator) Create(publicKey any) (json.RawMessage, error) {
 	}
 	p := &Passkey{ID: make([]byte, 32), Handle: handle, RPID: o.RP.ID, key: key}
 	_, _ = rand.Read(p.ID) // never fails (crypto/rand)
-	object, err := cbor.Marshal(map[string]any{"fmt": "none", "attStmt": map[string]any{}, "authData": a.AttestedData(p)})
+	data, client := a.AttestedData(p), a.ClientData("webauthn.create", o.Challenge)
+	format, statement := "none", map[string]any{}
+	if a.Attest != nil {
+		hash := sha256.Sum256(client)
+		format, statement = a.Attest(data, hash[:])
+	}
+	object, err := cbor.Marshal(map[string]any{"fmt": format, "attStmt": statement, "authData": data})
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +127,7 @@ func (a *Authenticator) Create(publicKey any) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{
 		"id": encode(p.ID), "rawId": encode(p.ID), "type": "public-key", "clientExtensionResults": map[string]any{},
 		"response": map[string]any{
-			"clientDataJSON": encode(a.ClientData("webauthn.create", o.Challenge)), "attestationObject": encode(object), "transports": []string{"internal", "hybrid"},
+			"clientDataJSON": encode(client), "attestationObject": encode(object), "transports": []string{"internal", "hybrid"},
 		},
 	})
 }
