@@ -152,6 +152,8 @@ type assertedPasskey struct {
 	not      string // the id of a factor that does not count, because it was used before
 	any      bool   // a passkey that is no second factor counts, too
 	fresh    bool   // another factor came with it
+
+	proven *provenPasskey // the result of the first check; nil: none yet
 }
 
 // provenPasskey is a passkey whose assertion was valid.
@@ -252,9 +254,12 @@ func storedPasskeys(list []Factor) (out []host.Passkey) {
 
 // usePasskey is useFactor for a passkey.
 func (a *Auth) usePasskey(ctx context.Context, f factorUse) (usedFactor, error) {
+	known := f.code.passkey.proven
 	for range attempts {
-		k, err := a.provePasskey(ctx, f.user, *f.code.passkey)
-		if err != nil {
+		k, err := provenPasskey{}, error(nil)
+		if known != nil {
+			k, known = *known, nil
+		} else if k, err = a.provePasskey(ctx, f.user, *f.code.passkey); err != nil {
 			return usedFactor{}, err
 		}
 		f.alone = !k.use.TwoFactors && !f.code.passkey.fresh

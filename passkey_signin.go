@@ -85,7 +85,7 @@ func (a *Auth) finishPasskeySignIn(ctx context.Context, asserted assertedPasskey
 	s := signIn{
 		user: c.User, amr: a.newAMR(methodPasskey), by: credentialRef{Passkey: k.factor.ID}, gone: CodeInvalidPasskey, newDevice: onNewDevice(ctx, c),
 	}
-	if k.use.TwoFactors {
+	if asserted.proven = &k; k.use.TwoFactors {
 		s.code = factorCode{passkey: &asserted}
 		return a.completeSignIn(ctx, s)
 	}
