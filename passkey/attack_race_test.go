@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pquerna/otp/totp"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/authenticator"
@@ -71,4 +73,26 @@ func TestParallelRemovalsLeaveAPasskey(t *testing.T) {
 		w.must(w.RemovePasskey(t.Context(), auth.RemovePasskeyParams{Caller: by, ID: second.Passkey.ID}))
 	}
 	w.want(w.RemovePasskey(t.Context(), auth.RemovePasskeyParams{Caller: by, ID: first.Passkey.ID}), auth.CodeLastSignInMethod)
+}
+
+// An authenticator app and a passkey that are removed at the same moment do not leave an
+// account without the second factor that it needs.
+func TestParallelRemovalsLeaveAFactor(t *testing.T) {
+	required := false
+	w, st := newPausingWorld(t, auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return required }}))
+	added, err := w.add(true)
+	w.must(err)
+	w.ada.Tokens = *added.Tokens
+	setup, err := w.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: w.caller()})
+	w.must(err)
+	code, err := totp.GenerateCode(setup.Secret, w.Clock.Now())
+	w.must(err)
+	_, err = w.EnableTOTP(t.Context(), auth.EnableTOTPParams{Caller: w.caller(), TOTPCode: code})
+	w.must(err)
+	required = true
+	by := w.caller()
+	st.factors = func() {
+		w.must(w.RemovePasskey(t.Context(), auth.RemovePasskeyParams{Caller: by, ID: added.Passkey.ID}))
+	}
+	w.want(w.DisableTOTP(t.Context(), auth.DisableTOTPParams{Caller: by}), auth.CodeMFAEnforced)
 }
