@@ -9,6 +9,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/authenticator"
 	"github.com/authmount/auth/store"
 )
 
@@ -82,4 +83,38 @@ func TestUnverifiedAccountDoesNotBlockSignUp(t *testing.T) {
 	w.must(err)
 	_, err = w.Login(t.Context(), auth.LoginParams{Email: "owner@example.com", Password: authtest.Password})
 	w.want(err, auth.CodeInvalidCredentials) // the stranger's
+}
+
+// silent adds a passkey that the browser created by itself.
+func (w *world) silent() *auth.AddedPasskey {
+	w.t.Helper()
+	begun, err := w.BeginPasskey(w.t.Context(), auth.BeginPasskeyParams{Caller: w.caller(), Conditional: true})
+	w.must(err)
+	w.key.Flags = 0
+	response, err := w.key.Create(begun.PublicKey)
+	w.must(err)
+	w.key.Flags = authenticator.UserPresent | authenticator.UserVerified
+	added, err := w.AddPasskey(w.t.Context(), auth.AddPasskeyParams{Caller: w.caller(), Credential: response})
+	w.must(err)
+	return added
+}
+
+// A recovery code makes no device trusted, also after a passkey that is the first factor.
+func TestRecoveryCodeAfterPasskeyTrustsNoDevice(t *testing.T) {
+	w := newWorld(t, auth.WithMFA(auth.MFAOptions{TrustDevices: 24 * time.Hour}))
+	w.silent()
+	own := w.key
+	w.key = authenticator.New(origin)
+	second, err := w.add(true)
+	w.must(err)
+	w.key = own
+	ctx := auth.ContextWithClient(t.Context(), auth.Client{Device: "3f0c2a52-6b7c-4ee1-9a55-7f4d3c1b2a19"})
+	_, err = w.FinishPasskeySignIn(ctx, w.begin())
+	w.want(err, auth.CodeMFARequired)
+	var e *auth.Error
+	errors.As(err, &e)
+	_, err = w.VerifyMFA(ctx, auth.VerifyMFAParams{MFAToken: e.MFAToken, RecoveryCode: second.RecoveryCodes[0], TrustDevice: true})
+	w.must(err)
+	_, err = w.Login(ctx, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+	w.want(err, auth.CodeMFARequired)
 }
