@@ -9,9 +9,8 @@ import (
 
 // While links are switched off and passkeys on, the same links and codes still go to addresses
 // that no account has verified, because a sign-up with a passkey verifies the address first,
-// and to accounts
-// without a password or another sign-in method, because passkeys can be lost, and a sign-up
-// can be left before the passkey is added.
+// and to accounts without a password or another sign-in method, because passkeys can be lost,
+// and a sign-up can be left before the passkey is added.
 
 // requireLinks returns CodeMethodDisabled if no links or codes are sent at all.
 func (a *Auth) requireLinks(ctx context.Context) error {
