@@ -203,8 +203,7 @@ func (a *Auth) onTrustedDevice(ctx context.Context, u User, device string) (bool
 // trustUntil returns the time until which a sign-in trusts the session's device, or
 // zero for no change. A recovery code makes no device trusted.
 func (a *Auth) trustUntil(s signIn, sess Session) time.Time {
-	byApp := slices.ContainsFunc(sess.AMR, func(m AMR) bool { return isFactor(m) && m.Method != methodRecovery })
-	if a.cfg.mfa.TrustDevices == 0 || !s.trust || !byApp || sess.Device == "" {
+	if a.cfg.mfa.TrustDevices == 0 || !s.trust || s.code.recovery != "" || !slices.ContainsFunc(sess.AMR, isFactor) || sess.Device == "" {
 		return time.Time{}
 	}
 	return sess.CreatedAt.Add(a.cfg.mfa.TrustDevices)

@@ -136,8 +136,12 @@ func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*
 	if !a.keys.ValidRequestID(g.about, g.request, a.now()) { // the caller did not request a code: no code is checked
 		return nil, fail(CodeInvalidCode, errors.New("request_id has expired, or belongs to another address or code_verifier"))
 	}
-	if err := a.requireLinkTo(ctx, email); err != nil {
+	takes, err := a.takesCode(ctx, email)
+	if err != nil {
 		return nil, err
+	}
+	if !takes {
+		g.code = "" // no code is right; it counts as any wrong one, which tells nothing about the account
 	}
 	u, err := a.useCode(ctx, store.PurposeMagicLink, g, p.Within)
 	if err != nil {
@@ -169,7 +173,7 @@ func (a *Auth) useMagicLink(ctx context.Context, hash []byte, verifier string, w
 		}
 		c, err := a.store.Credentials(ctx, store.ByEmail(d.Email))
 		if err == nil {
-			err = a.requireLink(ctx, c, CodeInvalidToken)
+			err = a.requireLink(ctx, c)
 		}
 		u := c.User
 		switch {

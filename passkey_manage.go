@@ -365,7 +365,7 @@ func (a *Auth) removePasskey(ctx context.Context, p RemovePasskeyParams) error {
 		return err
 	}
 	c := a.newChangeOf(ctx, p.authority(), account{User: creds.User}, removedEvents(creds.User, me.session.ID, f, lastFactor)...)
-	c.IfUsers = []UserAt{ifCredentialsUnchanged(creds.User)}
+	c.IfUsers = []UserAt{ifCredentialsUnchanged(me.user)} // as it was before list was read
 	_, err = a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: me.user.ID, FactorID: f.ID})
 	switch {
 	case errors.Is(err, store.ErrStale):

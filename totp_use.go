@@ -24,6 +24,13 @@ type DisableTOTPParams struct {
 // application may remove it), CodeReauthNeeded, CodeInvalidTOTPCode, CodeRateLimited,
 // CodeSessionEnded, CodeUserBanned.
 func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
+	shown := false
+	_, err := change(func() (struct{}, error) { return struct{}{}, a.disableTOTP(ctx, p, &shown) })
+	return err
+}
+
+// disableTOTP is DisableTOTP. shown: an earlier attempt used the code.
+func (a *Auth) disableTOTP(ctx context.Context, p DisableTOTPParams, shown *bool) error {
 	if a.factors == nil {
 		return fail(CodeMFANotEnabled, lacks[store.FactorStore]())
 	}
@@ -50,8 +57,10 @@ func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 	case p.RecoveryCode != "": // consumed in the same step
 		_, err = a.checkFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{recovery: p.RecoveryCode, removes: app}})
 		return err
+	case *shown:
 	case p.TOTPCode != "":
 		_, err = a.checkFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{totp: p.TOTPCode}})
+		*shown = err == nil
 	case a.requireRecentFactor(p.Caller, me.session) != nil:
 		err = fail(CodeReauthNeeded, nil) // a code is enough
 	}
@@ -59,7 +68,12 @@ func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 		return err
 	}
 	c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventMFADisabled, UserID: p.UserID}))
-	if _, err := a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: p.UserID, FactorID: app}); err != nil {
+	c.IfUsers = []UserAt{ifCredentialsUnchanged(u)} // another factor may be removed meanwhile
+	_, err = a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: p.UserID, FactorID: app})
+	switch {
+	case errors.Is(err, store.ErrStale):
+		return err
+	case err != nil:
 		return goneOr(CodeMFANotEnabled, err)
 	}
 	a.committed(ctx, c, store.OutcomeDone, nil)
@@ -75,7 +89,7 @@ type VerifyMFAParams struct {
 	Passkey      json.RawMessage // instead of a code: an AuthenticationResponseJSON, see BeginPasskeyFactor
 
 	// TrustDevice omits the second factor on this device for MFAOptions.TrustDevices.
-	// It is ignored unless that option is set, TOTPCode is right, and the client
+	// It is ignored unless that option is set, TOTPCode or Passkey is right, and the client
 	// identifies its device (Client.Device), and for the token of a refresh.
 	TrustDevice bool
 }

@@ -19,6 +19,13 @@ const (
 	maxTransport  = 32
 )
 
+// maxPublicKey and maxAuthData bound what an authenticator registers, in bytes. RSA with 4096
+// bits fits; a check with a longer key takes a lot of time, and anybody can register one.
+const (
+	maxPublicKey = 600
+	maxAuthData  = 2048
+)
+
 // Register checks a registration (WebAuthn, section 7.1).
 func (p *Passkeys) Register(response []byte, judge func(challenge string) (ok, conditional bool)) (host.Passkey, error) {
 	var none host.Passkey
@@ -30,6 +37,9 @@ func (p *Passkeys) Register(response []byte, judge func(challenge string) (ok, c
 	ok, conditional := judge(challenge)
 	if !ok {
 		return none, errors.New("the challenge is not from here, or expired")
+	}
+	if data := object.AuthData.AttData; len(data.CredentialPublicKey) > maxPublicKey || len(object.RawAuthData) > maxAuthData {
+		return none, errors.New("the public key or the authenticator data is too large")
 	}
 	if p.models == nil { // an attestation that nobody asked for is not judged (section 7.1, step 23)
 		object.Format, object.AttStatement, object.SubStatements = string(protocol.AttestationFormatNone), nil, nil
