@@ -37,6 +37,7 @@ func HostileRows() map[string][]Row {
 		"GET /.well-known/openid-configuration": get("/.well-known/openid-configuration"),
 		"GET /openapi.json":                     get("/openapi.json"),
 		"GET /healthz":                          get("/healthz"),
+		"GET /pages/passkey.js":                 get("/pages/passkey.js"),
 		"POST /magic-link/send":                 ask("/magic-link/send", byEmail),
 		"POST /forgot-password":                 ask("/forgot-password", byEmail),
 		"POST /otp/send":                        ask("/otp/send", func(s *Scene) map[string]any { return map[string]any{"phone": s.Number} }),
