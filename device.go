@@ -201,10 +201,10 @@ func (a *Auth) onTrustedDevice(ctx context.Context, u User, device string) (bool
 }
 
 // trustUntil returns the time until which a sign-in trusts the session's device, or
-// zero for no change. A recovery code makes no device trusted,
-// also after a passkey that was the first factor.
+// zero for no change. A recovery code makes no device trusted, also after a passkey that was
+// the first factor.
 func (a *Auth) trustUntil(s signIn, sess Session) time.Time {
-	used := slices.ContainsFunc(sess.AMR, isFactor) && !slices.ContainsFunc(sess.AMR, func(m AMR) bool { return m.Method == methodRecovery })
+	used := s.code.recovery == "" && slices.ContainsFunc(sess.AMR, func(m AMR) bool { return isFactor(m) && m.Method != methodRecovery })
 	if a.cfg.mfa.TrustDevices == 0 || !s.trust || !used || sess.Device == "" {
 		return time.Time{}
 	}
