@@ -106,6 +106,21 @@ func (k kit) CheckLimits(ctx context.Context, draws ...store.Draw) error {
 	return k.a.take(ctx, draws...)
 }
 
+func (k kit) LimitsLeft(ctx context.Context, draws ...store.Draw) ([]int, error) {
+	if len(draws) == 0 {
+		return nil, nil
+	}
+	draws = slices.Clone(draws)
+	for i := range draws {
+		draws[i].Cost = 0
+	}
+	d, err := k.a.store.Take(ctx, draws, k.a.now())
+	if err != nil {
+		return nil, storeFailed(err)
+	}
+	return d.Remaining, nil
+}
+
 func (k kit) Roles(ctx context.Context) (store.RoleTable, error) {
 	if k.a.project == nil {
 		return store.RoleTable{}, nil

@@ -109,9 +109,9 @@ func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status
 }
 
 // invitedProviders returns the providers with which the invitation can be accepted. It
-// returns none if their sign-in would not lead back to a usable page.
+// returns none without cookies, because the page has no code challenge for a redirect.
 func (a *Auth) invitedProviders(r *http.Request, o openedInvitation) []providerLink {
-	if !a.Settings(r.Context()).OAuth.On() || a.cfg.cookies == nil && o.RedirectTo == "" {
+	if !a.Settings(r.Context()).OAuth.On() || a.cfg.cookies == nil {
 		return nil
 	}
 	var list []providerLink

@@ -213,3 +213,40 @@ func TestFactorAtUnverifiedAddressStaysIfShown(t *testing.T) {
 		}
 	})
 }
+
+// A trusted device does not replace the second factor of an acceptance.
+func TestAcceptanceByProviderOnATrustedDevice(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		idp := authtest.StartProvider(t)
+		o := newOffice(t, st, inCookies(auth.WithProvider(idp.OIDC(plantedIDP)), auth.WithMFA(auth.MFAOptions{TrustDevices: 24 * time.Hour}))...)
+		s, ada, secret, token := o.providerStaff(idp, "ada")
+		b := o.browser()
+		atProvider := func(link string) {
+			b.open(link)
+			idp.SignsIn(ada)
+			b.open("https://auth.test/auth/v1/oauth/" + plantedIDP + "/callback?" + idp.Authorize(t, b.at).Encode())
+		}
+		atProvider("https://auth.test/auth/v1/oauth/" + plantedIDP)
+		b.shows(200, `name="trust_device"`)
+		o.Clock.Advance(30 * time.Second)
+		b.press("code", o.appCode(secret), "trust_device", "on")
+		if atProvider("https://auth.test/auth/v1/oauth/" + plantedIDP); strings.Contains(b.body, `name="code"`) {
+			t.Fatalf("the device is not trusted: %s", b.body)
+		}
+		b.open("https://auth.test/auth/v1/invitations/accept?token=" + token)
+		link := providerLinks.FindStringSubmatch(b.body)
+		if link == nil {
+			t.Fatalf("no provider on the page: %s", b.body)
+		}
+		atProvider(strings.ReplaceAll(link[1], "&amp;", "&"))
+		b.shows(200, `name="code"`)
+		if !o.waits(s.User.ID) {
+			t.Fatal("accepted without the second factor")
+		}
+		o.Clock.Advance(30 * time.Second)
+		b.press("code", o.appCode(secret))
+		if b.shows(200, "recovery codes"); o.waits(s.User.ID) {
+			t.Error("not accepted")
+		}
+	})
+}

@@ -92,7 +92,7 @@ func (m *Admin) imported() store.Draw {
 
 // noteImport uses up imported, unless the actor is answered for by "*".
 func (m *Admin) noteImport(ctx context.Context, t *attempt) error {
-	if _, all := budgetOwner(t); all || t.system() {
+	if _, all := budgetOwner(t.acting); all || t.system() {
 		return nil
 	}
 	if err := m.kit.CheckLimits(ctx, m.imported()); !errors.Is(err, auth.CodeRateLimited) {
@@ -101,58 +101,124 @@ func (m *Admin) noteImport(ctx context.Context, t *attempt) error {
 	return nil // by another import
 }
 
-// budgetOwner returns the person whose budget an attempt counts against, and whether "*"
+// budgetOwner returns the person whose budget an actor's attempts count against, and whether "*"
 // lifts it. The creator answers for a key, and the service for a key of the options.
-func budgetOwner(t *attempt) (person string, all bool) {
+func budgetOwner(a *acting) (person string, all bool) {
 	switch {
-	case t.key == nil:
-		return t.name(), t.may(permAll)
-	case t.creator == nil:
-		return t.name(), true
+	case a.key == nil:
+		return a.name(), a.may(permAll)
+	case a.creator == nil:
+		return a.name(), true
 	}
-	return string(store.ActorUser) + ":" + t.creator.ID, slices.Contains(permissionsIn(t.roles, t.creator.Roles), permAll)
+	return string(store.ActorUser) + ":" + a.creator.ID, slices.Contains(permissionsIn(a.roles, a.creator.Roles), permAll)
 }
 
 func hourlyLimit(k store.APIKey) int { return cmp.Or(k.HourlyLimit, budgetOfKey) }
 
-// draws counts an attempt, and returns the draws for its refund.
-func (m *Admin) draws(ctx context.Context, t *attempt) (draws []store.Draw, err error) {
-	add := func(n int, limit, value string) {
-		draws = append(draws, m.kit.Draw(auth.Rate{Burst: n, Per: time.Hour}, limit, value, 1))
-	}
-	person, all := budgetOwner(t)
+// ownDraws returns the draws from the budget of an actor's key, or of a session without
+// recent authentication.
+func (m *Admin) ownDraws(a *acting, recent bool) []store.Draw {
+	person, _ := budgetOwner(a)
 	switch {
-	case t.key != nil:
-		add(hourlyLimit(*t.key), "admin-key", t.name())
-	case !t.inJob && !m.recentlyAuthenticated(t.acting):
-		add(budgetWithoutRecent, "admin-not-recent", person)
+	case a.key != nil:
+		return []store.Draw{m.budget(hourlyLimit(*a.key), "admin-key", a.name())}
+	case !recent:
+		return []store.Draw{m.budget(budgetWithoutRecent, "admin-not-recent", person)}
 	}
+	return nil
+}
+
+func (m *Admin) budget(n int, limit, value string) store.Draw {
+	return m.kit.Draw(auth.Rate{Burst: n, Per: time.Hour}, limit, value, 1)
+}
+
+// share returns the accounts that a person's budget has beyond budgetOfPerson. An operator
+// could make accounts until the share is as large as wanted, so the share counts accounts of
+// more than a day, and for a day after an import there is none.
+func (m *Admin) share(ctx context.Context) (int, error) {
+	recent := m.imported()
+	recent.Cost = 0
+	if err := m.kit.CheckLimits(ctx, recent); errors.Is(err, auth.CodeRateLimited) {
+		return 0, nil
+	} else if err != nil {
+		return 0, err
+	}
+	n, err := m.admin.CountUsers(ctx, store.UserQuery{CreatedTo: m.kit.Now().Add(-shareAfter), Now: m.kit.Now()})
+	return max(int(n.N)/budgetShare-budgetOfPerson, 0), m.storeError(err)
+}
+
+// draws counts an attempt, and returns the draws for its refund.
+func (m *Admin) draws(ctx context.Context, t *attempt) ([]store.Draw, error) {
+	person, all := budgetOwner(t.acting)
+	own := m.ownDraws(t.acting, t.inJob || t.key != nil || m.recentlyAuthenticated(t.acting))
 	if all {
-		return draws, m.kit.CheckLimits(ctx, draws...)
+		return own, m.kit.CheckLimits(ctx, own...)
 	}
-	add(budgetOfPerson, "admin-person", person)
+	draws := append(slices.Clone(own), m.budget(budgetOfPerson, "admin-person", person))
 	limited := m.kit.CheckLimits(ctx, draws...)
 	if !errors.Is(limited, auth.CodeRateLimited) {
 		return draws, limited
 	}
-	// An operator could make accounts until the share is as large as wanted, so the share
-	// counts accounts of more than a day, and for a day after an import there is none.
-	recent := m.imported()
-	recent.Cost = 0
-	if err := m.kit.CheckLimits(ctx, recent); errors.Is(err, auth.CodeRateLimited) {
-		return draws, limited
-	} else if err != nil {
+	more, err := m.share(ctx)
+	switch {
+	case err != nil:
 		return draws, err
-	}
-	n, err := m.admin.CountUsers(ctx, store.UserQuery{CreatedTo: m.kit.Now().Add(-shareAfter), Now: m.kit.Now()})
-	if err != nil {
-		return draws, m.storeError(err)
-	}
-	more := int(n.N)/budgetShare - budgetOfPerson
-	if more <= 0 {
+	case more == 0:
 		return draws, limited
 	}
-	draws = draws[:len(draws)-1]
-	add(more, "admin-person-share", person)
+	draws = append(own, m.budget(more, "admin-person-share", person))
 	return draws, m.kit.CheckLimits(ctx, draws...)
+}
+
+// Budget is what the hourly budgets of an operator still allow, in accounts; nil if none
+// limits the operator.
+type Budget struct {
+	Left       *int      // with the present session or key; for a job, which needs recent authentication, as LeftRecent
+	LeftRecent *int      // after recent authentication; of a key, which cannot authenticate, as Left
+	Code       auth.Code // CodeRateLimited if the operation reaches more accounts than Left; "" if it does not
+}
+
+// budgetLeft returns what the budgets allow an actor who is about to reach accounts. It counts
+// nothing.
+func (m *Admin) budgetLeft(ctx context.Context, a *acting, inJob bool, accounts int) (*Budget, error) {
+	b := &Budget{}
+	if a.system() {
+		return b, nil
+	}
+	person, all := budgetOwner(a)
+	if !all {
+		more, err := m.share(ctx)
+		if err != nil {
+			return nil, err
+		}
+		draws := []store.Draw{m.budget(budgetOfPerson, "admin-person", person)}
+		if more > 0 {
+			draws = append(draws, m.budget(more, "admin-person-share", person))
+		}
+		left, err := m.kit.LimitsLeft(ctx, draws...)
+		if err != nil {
+			return nil, err
+		}
+		n := 0
+		for _, one := range left {
+			n += one
+		}
+		b.LeftRecent = &n
+	}
+	narrow := func(recent bool) (*int, error) {
+		own, err := m.kit.LimitsLeft(ctx, m.ownDraws(a, recent)...)
+		if err != nil || len(own) == 0 || b.LeftRecent != nil && *b.LeftRecent <= own[0] {
+			return b.LeftRecent, err
+		}
+		return &own[0], nil
+	}
+	var err error
+	if b.LeftRecent, err = narrow(true); err != nil {
+		return nil, err
+	}
+	b.Left, err = narrow(inJob || a.key != nil || m.recentlyAuthenticated(a))
+	if b.Left != nil && accounts > *b.Left {
+		b.Code = auth.CodeRateLimited
+	}
+	return b, err
 }

@@ -413,3 +413,44 @@ func TestRefusedOperationsCostNoBudget(t *testing.T) {
 		}
 	})
 }
+
+// A dry run says what the budget still allows, now and after recent authentication, and
+// which code the rest would have. It counts nothing.
+func TestDryRunReportsTheBudget(t *testing.T) {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
+		ids := o.crowd("account", 60)
+		want := func(who *authtest.SignedIn, body string, left, recent, code any) {
+			t.Helper()
+			a := o.do(who, "POST /users/bulk", strings.Replace(body, "{", `{"ids":["`+strings.Join(ids[5:], `","`)+`"],"dry_run":true,`, 1)).want(200)
+			budget, _ := a.body["budget"].(map[string]any)
+			if budget == nil || budget["left"] != left || budget["left_recent"] != recent || budget["code"] != code || a.body["done"] != 55.0 {
+				t.Errorf("%s: %v done, the budget is %v, want %v, %v and %v", body, a.body["done"], a.body["budget"], left, recent, code)
+			}
+		}
+		ban := `{"action":"ban","reason":"x"}`
+		person := o.operator("person@example.com", reaching...)
+		want(person, ban, 200.0, 200.0, nil)
+		person = o.later(person)
+		want(person, ban, 50.0, 200.0, "rate_limited")
+		if n := o.reach(person, ids[:5], portions[0]); n != 5 {
+			t.Fatalf("%d bans", n)
+		}
+		for range 2 {
+			want(person, ban, 45.0, 195.0, "rate_limited")
+		}
+		owner := o.operator("owner2@example.com", "*")
+		want(owner, `{"action":"send","type":"reset"}`, nil, nil, nil)
+		want(o.later(owner), ban, 50.0, nil, "rate_limited")
+		k, err := o.adm.CreateKey(t.Context(), admin.System("test"), admin.CreateKeyParams{Name: "a key", HourlyLimit: 70, Scopes: []string{admin.PermUsersBan}})
+		o.must(err)
+		want(program(k), ban, 70.0, 70.0, nil)
+		person = o.renewed(person)
+		if a := o.do(person, "POST /users/bulk", `{"action":"unban","ids":["`+ids[9]+`"],"dry_run":true}`).want(200); a.body["budget"] != nil {
+			t.Errorf("unban counts against %v", a.body["budget"])
+		}
+		if a := o.do(person, "POST /users/bulk", `{"action":"ban","reason":"x","ids":["`+ids[9]+`"]}`).want(200); a.body["budget"] != nil {
+			t.Errorf("the operation itself reports %v", a.body["budget"])
+		}
+	})
+}

@@ -77,6 +77,10 @@ type BulkResult struct {
 
 	JobID string // of a selection: the job that carries it out, see Job
 
+	// Budget is set by a dry run of an action that counts against hourly budgets: all but
+	// unban, add_role and remove_role.
+	Budget *Budget
+
 	dry bool // nothing was changed
 }
 
@@ -199,8 +203,19 @@ func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, 
 		return BulkResult{}, err
 	}
 	res := bulkResult(failRest(list, ids, err))
-	res.dry = p.DryRun
-	return res, nil
+	if res.dry = p.DryRun; !res.dry {
+		return res, nil
+	}
+	return m.withBudget(ctx, a, b, res)
+}
+
+// withBudget adds to the result of a dry run what the actor's budgets allow, if the action
+// counts against them.
+func (m *Admin) withBudget(ctx context.Context, a *acting, b bulkAction, res BulkResult) (_ BulkResult, err error) {
+	if !slices.Contains([]BulkAction{BulkUnban, BulkAddRole, BulkRemoveRole}, b.name) {
+		res.Budget, err = m.budgetLeft(ctx, a, res.SelectionID != "", res.Counts.Done)
+	}
+	return res, err
 }
 
 // each returns ids in their order, without duplicates.

@@ -39,7 +39,7 @@ func (m *Admin) selectFor(ctx context.Context, who Actor, a *acting, b bulkActio
 	}
 	res := bulkResult(list)
 	res.SelectionID, res.ExpiresAt, res.dry = j.ID, j.ExpiresAt, p.DryRun
-	return res, nil
+	return m.withBudget(ctx, a, b, res)
 }
 
 // isEverybody reports whether a filter matched all accounts, or would.

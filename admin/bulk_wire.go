@@ -39,6 +39,9 @@ func (r BulkResult) reply(*Admin) reply {
 		return startedJob(r.JobID)
 	}
 	out := bulkView{Results: []rowResult{}, Done: r.Counts.Done, Skipped: r.Counts.Skipped, Failed: r.Counts.Failed, DryRun: r.dry, SelectionID: optional(r.SelectionID), ExpiresAt: orNever(r.ExpiresAt)}
+	if b := r.Budget; b != nil {
+		out.Budget = &budgetView{b.Left, b.LeftRecent, optional(string(b.Code))}
+	}
 	for _, i := range r.Items {
 		out.Results = append(out.Results, rowResult{ID: i.ID, Result: i.Result, Code: i.Code, Field: i.Field, Message: i.Message})
 	}
@@ -53,6 +56,13 @@ type bulkView struct {
 	DryRun      bool        `json:"dry_run"`
 	SelectionID *string     `json:"selection_id"`
 	ExpiresAt   *time.Time  `json:"expires_at"`
+	Budget      *budgetView `json:"budget"`
+}
+
+type budgetView struct {
+	Left       *int    `json:"left"`
+	LeftRecent *int    `json:"left_recent"`
+	Code       *string `json:"code"`
 }
 
 // startedJob answers with the id of a background job.

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -79,8 +80,8 @@ func TestInvitationOfAnotherIdentity(t *testing.T) {
 	}
 }
 
-// The page links to providers if one can return from them: with cookies, or to the target
-// of the invitation.
+// The page links to providers if one can return from them: with cookies. A redirect without
+// cookies needs a code challenge, which the page does not have.
 func TestInvitationPageLeadsToProviders(t *testing.T) {
 	for name, c := range map[string]struct {
 		to     string
@@ -90,7 +91,7 @@ func TestInvitationPageLeadsToProviders(t *testing.T) {
 	}{
 		"neither":       {},
 		"cookies":       {opts: []auth.Option{auth.WithCookies(auth.CookieOptions{})}, leads: true, inside: true},
-		"a redirect":    {to: "https://app.example.com/in", leads: true},
+		"a redirect":    {to: "https://app.example.com/in"},
 		"both":          {to: "https://app.example.com/in", opts: []auth.Option{auth.WithCookies(auth.CookieOptions{})}, leads: true, inside: true},
 		"none are on":   {to: "https://app.example.com/in", opts: []auth.Option{auth.WithSettings(auth.Settings{OAuth: auth.Off})}},
 		"off, a cookie": {opts: []auth.Option{auth.WithCookies(auth.CookieOptions{}), auth.WithSettings(auth.Settings{OAuth: auth.Off})}, inside: true},
@@ -109,6 +110,14 @@ func TestInvitationPageLeadsToProviders(t *testing.T) {
 			first, second := strings.Index(page, "/oauth/github?"+q.Encode()+`"`), strings.Index(page, "/oauth/"+theProvider+"?"+q.Encode()+`"`)
 			if (first >= 0) != c.leads || (second >= 0) != c.leads || (first < second) != c.leads {
 				t.Errorf("%d, %d: %s", first, second, page)
+			}
+			if first >= 0 {
+				r := httptest.NewRequest("GET", "https://auth.test/auth/v1/oauth/github?"+q.Encode(), nil)
+				r.Header.Set("Sec-Fetch-Mode", "navigate")
+				w := httptest.NewRecorder()
+				if o.Handler().ServeHTTP(w, r); w.Code != 303 && w.Code != 302 {
+					t.Errorf("the link is a dead end: %d %s", w.Code, w.Body)
+				}
 			}
 			page = o.page("POST", "/invitations/accept", "token="+token+"&password="+url.QueryEscape(password))
 			if c.to == "" && strings.Contains(page, "signed in") != c.inside {

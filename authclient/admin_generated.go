@@ -755,6 +755,19 @@ type BulkParams struct {
 	Until time.Time `json:"until,omitzero"` // For ban; absent: for ever.
 }
 
+// Budget is an object of the admin API. After a dry run of an action that counts
+// against hourly budgets: the number of accounts that they still allow, or null if none
+// limits the caller.
+type Budget struct {
+	// The error code of the accounts beyond the budget; null if it suffices. One of
+	// "rate_limited".
+	Code *string `json:"code"`
+	// With the present session or key. For a filter, which needs recent authentication, as
+	// left_recent.
+	Left       *int `json:"left"`
+	LeftRecent *int `json:"left_recent"` // After recent authentication. For a key as left.
+}
+
 // RowResult is an object of the admin API. The outcome for one account.
 type RowResult struct {
 	ID      string `json:"id"`   // The account's id.
@@ -769,6 +782,7 @@ type RowResult struct {
 
 // BulkResult is the result of Admin.Bulk.
 type BulkResult struct {
+	Budget      *Budget     `json:"budget"`
 	Done        int         `json:"done"`
 	DryRun      bool        `json:"dry_run"`
 	ExpiresAt   *time.Time  `json:"expires_at"`

@@ -21,7 +21,7 @@ func TestAnswersAboutAUser(t *testing.T) {
 	ids := o.ids()
 	b := o.signedIn("owner@example.com")
 	b.get("/dashboard" + ids.Replace("/users/{eve}"))
-	b.want(http.StatusOK, "Banned permanently. By test: "+spaces.ReplaceAllString(hostile, " "), "Change the ban")
+	b.want(http.StatusOK, "Banned permanently. By test (System): "+spaces.ReplaceAllString(hostile, " "), "Change the ban")
 	b.get("/dashboard" + ids.Replace("/users/{ada}?tab=timeline"))
 	b.want(http.StatusOK, "+editor")
 	b.get("/dashboard" + ids.Replace("/users/{ada}?tab=sessions"))
@@ -214,7 +214,7 @@ func TestWaitingAccounts(t *testing.T) {
 	b.want(http.StatusOK, "Waiting since", "test")
 	b.get("/dashboard/users/" + u.ID)
 	at := "/dashboard/users/" + u.ID + "/send?type=accept"
-	b.want(http.StatusOK, "This account waits", "new@example.com", "By test", "Send the link to accept")
+	b.want(http.StatusOK, "This account waits", "new@example.com", "By test (System)", "Send the link to accept")
 	if !slices.Contains(b.links(), at) {
 		t.Errorf("no button that leads to %s", at)
 	}
@@ -316,4 +316,31 @@ func TestCheckNamesTheSecondFactor(t *testing.T) {
 	o.LoginAs(t, "only@example.com", authtest.AAL2())
 	b.get("/dashboard/users/" + only.ID + "?tab=roles&permission=notes.write")
 	b.want(http.StatusOK, "Allowed in sessions with a second factor, by: accountant.")
+}
+
+// The audit log names a person by the email address, and says which kind of program acted.
+func TestAuditLogNamesItsActors(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	ids := o.ids()
+	b := o.signedIn("owner@example.com")
+	at := "/dashboard" + ids.Replace("/users/{ada}/ban")
+	b.get(at)
+	form := b.form()
+	form.Set("reason", "spam")
+	form.Set("typed", "ada@example.com")
+	b.post(at, form)
+	b.want(http.StatusOK, "Banned")
+	key, err := o.adm.CreateKey(t.Context(), admin.System("setup"), admin.CreateKeyParams{Name: "nightly", Scopes: []string{admin.PermUsersBan}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, who := range []admin.Actor{admin.System("setup"), admin.System("authmount user ban"), admin.Key(key.Secret.Reveal())} {
+		until := o.Clock.Now().AddDate(0, 0, 1+i)
+		if _, err := o.adm.BanUser(t.Context(), who, admin.BanUserParams{UserID: ids.Replace("{ada}"), Reason: "spam", Until: until}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.get("/dashboard/audit?action=user.banned&target=ada@example.com")
+	b.want(http.StatusOK, "spam owner@example.com ada@example.com", "setup System ada@", "authmount user ban Command line ada@", "nightly Key ada@")
 }

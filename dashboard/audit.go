@@ -147,7 +147,20 @@ func (v *visit) actorCell(a object, names map[string]string) cell {
 	case "":
 		return cell{Text: cmp.Or(label, "—")}
 	}
-	return cell{Text: label, Tags: []tag{{Text: v.t(a.str("kind"))}}}
+	kind := v.t(a.str("kind"))
+	if a.str("kind") == "system" && strings.HasPrefix(a.str("id"), "authmount ") {
+		kind = v.t("Command line")
+	}
+	return cell{Text: label, Tags: []tag{{Text: kind}}}
+}
+
+// actorText returns an event's actor for a sentence. Keys and programs have their kind.
+func (v *visit) actorText(a object, names map[string]string) string {
+	c := v.actorCell(a, names)
+	if len(c.Tags) == 0 {
+		return c.Text
+	}
+	return c.Text + " (" + c.Tags[0].Text + ")"
 }
 
 // targetCell returns the cell of an event's target.

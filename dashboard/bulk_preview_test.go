@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth/admin"
 )
@@ -26,6 +27,9 @@ func TestPreviewIsApplied(t *testing.T) {
 		form.Set(c.field, c.value)
 		b.post(at, form)
 		b.want(200, "Preview", "1 done")
+		if strings.Contains(b.text(), "hourly budget") {
+			t.Errorf("%s of an owner who has just signed in has a budget: %s", c.action, b.text())
+		}
 		for _, l := range b.links() {
 			if strings.HasPrefix(l, "/dashboard/users/bulk?") {
 				b.get(l)
@@ -36,6 +40,21 @@ func TestPreviewIsApplied(t *testing.T) {
 			t.Errorf("%s: %s is %q after the preview", c.action, c.field, form.Get(c.field))
 		}
 	}
+}
+
+// The preview says what the hourly budget still allows.
+func TestPreviewShowsTheBudget(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	ids := o.ids()
+	b := o.signedIn("owner@example.com")
+	o.Clock.Advance(16 * time.Minute)
+	at := "/dashboard/users/bulk?" + url.Values{"action": {"ban"}, "ids": {ids.Replace("{ada}")}}.Encode()
+	b.get(at)
+	form := b.form()
+	form.Set("reason", "spam")
+	b.post(at, form)
+	b.want(200, "Preview", "Your hourly budget still allows 50 accounts. After signing in again there is no limit.")
 }
 
 // The overview tells an owner that accounts wait for their holders, and leads to them.

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 
 	"github.com/authmount/auth"
@@ -21,6 +22,23 @@ func (d *Dashboard) FirstOwnerLink(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return d.kit.Site().Origin + d.path("/first-owner") + "?" + u.RawQuery, nil
+}
+
+// welcomeFirstOwner says to visitors without a session what the link of the first owner does,
+// and leads back to it after the sign-in. It serves next to all others.
+func (d *Dashboard) welcomeFirstOwner(next http.Handler) http.Handler {
+	return d.adm.Auth().Optional(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if auth.ClaimsFrom(r.Context()) != nil || r.Method == http.MethodPost || d.kit.FactorDue(r.Context()) != nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		v := d.newVisit(route{}, w, r)
+		signIn := link{Text: v.t("Sign in"), To: d.jar.SignInURL + "?" + url.Values{"return_to": {r.URL.RequestURI()}}.Encode()}
+		v.render(http.StatusOK, &page{Title: v.t("Become the owner"), Blocks: []block{
+			{Text: v.t("This link makes one account the owner, who may do everything here and can make other people owners.")},
+			{Text: v.t("Sign in to the account that will be the owner; then you come back to this page. The account's address has to be confirmed."), Link: &signIn},
+		}})
+	}))
 }
 
 // firstOwnerRoute is the page of the link, open to everybody who is signed in.

@@ -66,6 +66,9 @@ func (d *Dashboard) handle(rt route) http.Handler {
 	admitted := http.Handler(inner)
 	if !d.adm.OwnLogin() {
 		admitted = d.kit.RequirePage(inner, false)
+		if rt.public {
+			admitted = d.welcomeFirstOwner(admitted)
+		}
 	}
 	return d.kit.InJar(d.jar, d.kit.Page(func(w http.ResponseWriter, r *http.Request) error {
 		if methods := rt.methods(); !slices.Contains(methods, r.Method) {

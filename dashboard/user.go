@@ -73,7 +73,7 @@ func (v *visit) waits(p *page, u object, at string) {
 	}
 	text := []string{v.t("This account waits: its holder has not accepted its operator permissions.")}
 	since, by := w.time("since"), w.of("by")
-	who := v.actorCell(by, v.waitingNames([]object{w})).Text
+	who := v.actorText(by, v.waitingNames([]object{w}))
 	switch {
 	case since.IsZero():
 		text = append(text, v.t("The audit log does not say since when."))
@@ -154,7 +154,7 @@ func (v *visit) banReason(id string) string {
 		return ""
 	}
 	e := o.list("events")[0]
-	by := v.actorCell(e.of("actor"), v.namesIn([]object{e}, "")).Text
+	by := v.actorText(e.of("actor"), v.namesIn([]object{e}, ""))
 	if e.str("reason") == "" {
 		return v.t("By {who}.", "who", by)
 	}

@@ -339,13 +339,32 @@ func bulkResults(v *visit, o object) (*page, error) {
 		p.Buttons = append(p.Buttons, link{Text: v.t("Go back and apply"), To: again})
 	}
 	p.Under = v.t("{done} done, {skipped} skipped, {failed} failed", "done", o.num("done"), "skipped", o.num("skipped"), "failed", o.num("failed"))
+	if text := v.budgetText(o.of("budget")); text != "" {
+		p.Blocks = append(p.Blocks, block{Text: text, Warn: o.of("budget").str("code") != ""})
+	}
 	t := &table{Name: p.Title, Columns: v.columns("User", "Result", "Why"), Empty: v.t("Nothing.")}
 	names := v.names(ids(o.list("results"), "id")...)
 	for _, r := range o.list("results") {
 		t.Rows = append(t.Rows, row{Cells: []cell{v.userCell(r.str("id"), names[r.str("id")]), {Text: v.t(r.str("result"))}, {Text: v.t(r.str("message"))}}})
 	}
-	p.Blocks = []block{{Table: t}}
+	p.Blocks = append(p.Blocks, block{Table: t})
 	return p, nil
+}
+
+// budgetText returns the accounts that the visitor's hourly budget still allows, or "" if
+// there is no limit.
+func (v *visit) budgetText(o object) string {
+	if o == nil || o.get("left") == nil {
+		return ""
+	}
+	n := o.num("left")
+	if o.get("left_recent") != nil && o.num("left_recent") == n {
+		return v.t("Your hourly budget still allows {n} accounts.", "n", n)
+	}
+	if o.get("left_recent") == nil {
+		return v.t("Your hourly budget still allows {n} accounts. After signing in again there is no limit.", "n", n)
+	}
+	return v.t("Your hourly budget still allows {n} accounts, and {recent} after signing in again.", "n", n, "recent", o.num("left_recent"))
 }
 
 // showJob shows the progress of an import or a bulk operation.

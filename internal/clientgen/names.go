@@ -72,7 +72,7 @@ var names = []name{
 // goTypes are Go names of components that differ from the document's names. User and
 // SessionInfo are written by hand.
 var goTypes = map[string]string{
-	"AdminAccount": "Account", "AdminActor": "Actor", "AdminFactor": "Factor", "AdminJob": "Job", "AdminRowResult": "RowResult", "AdminTotal": "Total",
+	"AdminAccount": "Account", "AdminActor": "Actor", "AdminBudget": "Budget", "AdminFactor": "Factor", "AdminJob": "Job", "AdminRowResult": "RowResult", "AdminTotal": "Total",
 }
 
 // embedded are the Go types that a type embeds.

@@ -32,6 +32,9 @@ type Changes interface {
 	Draw(r store.Rate, limit, value string, cost int) store.Draw
 	// CheckLimits counts against rate limits. Errors: rate_limited.
 	CheckLimits(ctx context.Context, draws ...store.Draw) error
+	// LimitsLeft returns what remains of rate limits, in the order of draws. It counts
+	// nothing.
+	LimitsLeft(ctx context.Context, draws ...store.Draw) ([]int, error)
 	// Fingerprint returns a keyed hash of sum. Without the service's secret nobody can
 	// search for the content.
 	Fingerprint(sum []byte) []byte

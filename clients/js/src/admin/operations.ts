@@ -2,7 +2,7 @@
 
 import type { CallOptions, Pages, Result, Rows } from "./call.js";
 import type { CheckInput, OverviewInput, StatsInput, UsersListInput, UsersLookupInput, UsersCreateInput, UsersUpdateInput, UsersDeleteInput, UsersAnonymizeInput, UsersBanInput, UsersUnbanInput, UsersUnlockInput, UsersSetPasswordInput, UsersRemoveFactorsInput, UsersRemoveFactorInput, UsersUnlinkIdentityInput, UsersEndSessionsInput, UsersSetRolesInput, UsersAddRoleInput, UsersSendInput, UsersEventsInput, UsersBulkInput, UsersImportRow, UsersImportInput, UsersExportInput, LinksCreateInput, SessionsListInput, SessionsEndInput, SessionsRevokeInput, RolesUsersInput, InvitationsListInput, InvitationsCreateInput, MessagesListInput, AuditListInput, AuditExportInput, KeysVerifyInput, RevocationsListInput } from "./inputs.js";
-import type { AdminAccount, AdminActor, AdminFactor, AdminJob, AdminJobID, AdminMetric, AdminRowResult, AdminSettings, AdminTotal, AdminUser, AuditEvent, ClockDifference, Cursor, Diagnostics, Export, Invitation, RevocationPage, Role, SentMessage, SessionInfo, Sessions, Time, UUID } from "./wire.js";
+import type { AdminAccount, AdminActor, AdminBudget, AdminFactor, AdminJob, AdminJobID, AdminMetric, AdminRowResult, AdminSettings, AdminTotal, AdminUser, AuditEvent, ClockDifference, Cursor, Diagnostics, Export, Invitation, RevocationPage, Role, SentMessage, SessionInfo, Sessions, Time, UUID } from "./wire.js";
 
 /** Every operation of the admin API that a secret key may call. */
 export interface AdminOperations {
@@ -315,6 +315,7 @@ export interface AdminOperations {
      * `POST /admin/users/bulk`
      */
     bulk(input: UsersBulkInput, options?: CallOptions): Promise<Result<{
+      budget: AdminBudget | null;
       done: number;
       dry_run: boolean;
       expires_at: Time | null;

@@ -98,6 +98,16 @@ export interface AdminActor {
   session_id: string | null;
 }
 
+/** After a dry run of an action that counts against hourly budgets: the number of accounts that they still allow, or null if none limits the caller. */
+export interface AdminBudget {
+  /** The error code of the accounts beyond the budget; null if it suffices. */
+  code: "rate_limited" | null;
+  /** With the present session or key. For a filter, which needs recent authentication, as left_recent. */
+  left: number | null;
+  /** After recent authentication. For a key as left. */
+  left_recent: number | null;
+}
+
 /** An enabled second factor, or a passkey. */
 export interface AdminFactor {
   created_at: Time;
