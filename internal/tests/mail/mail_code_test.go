@@ -313,6 +313,6 @@ func TestMailCodeAsksForTheSecondFactor(t *testing.T) {
 	w.Enrol(s.AccessToken)
 	m := w.AskByMail(harness.AdaMail, nil)
 	w.ByCode(harness.AdaMail, m.Code, m.Request, nil).Want(403, auth.CodeMFARequired)
-	off := harness.NewWorld(t, auth.WithSettings(auth.Settings{MagicLink: auth.Off}))
+	off := harness.NewWorld(t, auth.WithSettings(auth.Settings{MagicLink: auth.Off, Passkey: auth.Off}))
 	off.ByCode(harness.AdaMail, "123456", "x", nil).Want(403, auth.CodeMethodDisabled)
 }

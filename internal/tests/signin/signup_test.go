@@ -238,7 +238,7 @@ func TestSwitchedOff(t *testing.T) {
 		"password login": {auth.Settings{Password: auth.Off}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 403, auth.CodeMethodDisabled},
 		"reset":          {auth.Settings{Password: auth.Off}, "/forgot-password", map[string]any{"email": "a@example.com"}, 403, auth.CodeMethodDisabled},
 		"reset by token": {auth.Settings{Password: auth.Off}, "/reset-password", map[string]any{"token": "x", "new_password": harness.GoodPassword}, 403, auth.CodeMethodDisabled},
-		"magic link":     {auth.Settings{MagicLink: auth.Off}, "/magic-link/send", map[string]any{"email": "a@example.com"}, 403, auth.CodeMethodDisabled},
+		"magic link":     {auth.Settings{MagicLink: auth.Off, Passkey: auth.Off}, "/magic-link/send", map[string]any{"email": "a@example.com"}, 403, auth.CodeMethodDisabled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			harness.NewWorld(t, auth.WithSettings(c.settings)).Do("POST", c.path, c.body).Want(c.status, c.code)
