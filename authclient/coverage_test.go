@@ -151,7 +151,7 @@ func TestClientHasEveryFlow(t *testing.T) {
 	_ = c.DeleteAccount(ctx)
 	_, _ = c.VerifyMagicLink(ctx, "x")
 	_ = c.SignOut(ctx, ScopeGlobal)
-	for _, page := range []string{"GET /magic-link/verify", "GET /verify-email", "GET /reset-password", "GET /secure-account", "GET /oauth/{}/callback", "POST /oauth/{}/callback", "GET /openapi.json", "GET /.well-known/jwks.json", "GET /.well-known/openid-configuration",
+	for _, page := range []string{"GET /magic-link/verify", "GET /verify-email", "GET /reset-password", "GET /secure-account", "GET /oauth/{}/callback", "POST /oauth/{}/callback", "GET /openapi.json", "GET /pages/passkey.js", "GET /.well-known/jwks.json", "GET /.well-known/openid-configuration",
 		"POST /passkeys/sign-in/begin", "POST /passkeys/sign-in/finish", "POST /me/passkeys/begin", "POST /me/passkeys"} {
 		rec.asked[page] = true // of browsers and verifiers
 	}
