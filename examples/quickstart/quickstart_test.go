@@ -132,7 +132,7 @@ func TestWalk(t *testing.T) {
 
 	do(browsertest.Click("#tab-forgot"), browsertest.Type("#fp-email", "ada@example.com"), browsertest.Click("#forgot button"))
 	says("reset link")
-	openNewest("new password")
+	openNewest("Choose a password")
 	do(shot("reset-password"), browsertest.Type("#new_password", "qwertyuiop"), browsertest.Click("main button"), browsertest.Visible("#problem"), shot("reset-refused"),
 		browsertest.Type("#new_password", "another horse battery"), browsertest.Click("main button"), browsertest.Visible("#signed-out"))
 	do(browsertest.Click("#tab-login"), browsertest.Type("#li-email", "ada@example.com"), browsertest.Type("#li-password", "correct horse battery"), browsertest.Click("#login button"))

@@ -85,6 +85,8 @@ var sometimes = map[string][]string{
 	"Session": {"recovery_codes_left", "recovery_codes"},
 	"Enabled": {"recovery_codes_left"},
 	"Error":   {"details", "mfa_token", "expires_in", "factors"},
+
+	"PasskeyRequest": {"request_id"},
 }
 
 // Returned objects are closed, so that a leaked field fails a test, and complete, so that a
