@@ -112,7 +112,7 @@ func TestInvitationPageLeadsToProviders(t *testing.T) {
 				t.Errorf("%d, %d: %s", first, second, page)
 			}
 			if first >= 0 {
-				r := httptest.NewRequest("GET", "https://auth.test/auth/v1/oauth/github?"+q.Encode(), nil)
+				r := httptest.NewRequestWithContext(t.Context(), "GET", "https://auth.test/auth/v1/oauth/github?"+q.Encode(), nil)
 				r.Header.Set("Sec-Fetch-Mode", "navigate")
 				w := httptest.NewRecorder()
 				if o.Handler().ServeHTTP(w, r); w.Code != 303 && w.Code != 302 {
