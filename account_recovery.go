@@ -277,7 +277,7 @@ func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *
 		p.Phone, p.PhoneVerifiedAt = new(string), new(time.Time)
 		events = append(events, done(Event{Type: EventUserUpdated, UserID: u.ID}))
 	}
-	if a.factors == nil || !u.MFAEnabled && a.cfg.passkeys == nil {
+	if a.factors == nil { // an account may have passkeys of another instance, which has them on
 		return events, false, nil
 	}
 	factors, err := a.factors.Factors(ctx, u.ID)

@@ -213,10 +213,13 @@ func (a *Auth) provePasskey(ctx context.Context, u User, p assertedPasskey) (pro
 // only if this service remembers the removal.
 func (a *Auth) unknownPasskey(ctx context.Context, id []byte) error {
 	_, _, err := a.peekHash(ctx, store.PurposeStop, removedPasskeyHash(id))
-	if err == nil {
+	switch {
+	case err == nil:
 		return fail(CodePasskeyRemoved, nil)
+	case errors.Is(err, CodeInvalidToken):
+		return fail(CodeInvalidPasskey, err)
 	}
-	return fail(CodeInvalidPasskey, err)
+	return err
 }
 
 func removedPasskeyHash(id []byte) []byte { return recordHash("removed passkey", string(id)) }

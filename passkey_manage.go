@@ -114,7 +114,7 @@ func (a *Auth) passkeyEnrollee(ctx context.Context, by Caller, mfaToken string) 
 	if err := a.requirePasskeys(ctx); err != nil {
 		return e, nil, err
 	}
-	if by.SessionID == "" && mfaToken == "" && !by.application {
+	if by.SessionID == "" && mfaToken == "" { // not even the application adds a sign-in method without the holder
 		return e, nil, invalid("session_id", "is required")
 	}
 	if e, err = a.enrollee(ctx, by, mfaToken); err == nil {

@@ -204,7 +204,12 @@ func TestRecoveryLinkRemovesNewPasskeys(t *testing.T) {
 		_, err = w.add(false)
 		w.must(err)
 	}
-	w.must(w.SecureAccount(t.Context(), auth.SecureAccountParams{Token: w.token("ada@example.com", auth.KindNewDevice)}))
+	thiefs := w.begin()
+	other := authtest.NewOn(t, w.Store, auth.WithClock(w.Clock.Now)) // an instance without passkeys
+	w.must(other.SecureAccount(t.Context(), auth.SecureAccountParams{Token: w.token("ada@example.com", auth.KindNewDevice)}))
+	if _, err := w.FinishPasskeySignIn(t.Context(), thiefs); err == nil {
+		t.Error("the thief's passkey works")
+	}
 	w.key = own
 	_, err = w.signIn()
 	w.must(err)
@@ -212,6 +217,23 @@ func TestRecoveryLinkRemovesNewPasskeys(t *testing.T) {
 	w.must(err)
 	if len(list.Passkeys) != 1 {
 		t.Errorf("%d passkeys, want the owner's", len(list.Passkeys))
+	}
+}
+
+// A passkey is added in a session of its holder, and not by the application.
+func TestApplicationAddsNoPasskey(t *testing.T) {
+	w := newWorld(t)
+	application := auth.ByApplication(w.ada.User.ID)
+	_, err := w.BeginPasskey(t.Context(), auth.BeginPasskeyParams{Caller: application})
+	w.want(err, auth.CodeValidationFailed)
+	credential, err := w.key.Create(mustBegin(w).PublicKey)
+	w.must(err)
+	_, err = w.AddPasskey(t.Context(), auth.AddPasskeyParams{Caller: application, Credential: credential})
+	w.want(err, auth.CodeValidationFailed)
+	list, err := w.ListPasskeys(t.Context(), application)
+	w.must(err)
+	if len(list.Passkeys) > 0 {
+		t.Errorf("%+v", list.Passkeys)
 	}
 }
 
