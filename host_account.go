@@ -115,7 +115,7 @@ func (k kit) PermitVerification(ctx context.Context, address string) (host.Permi
 }
 
 func (k kit) SendVerification(ctx context.Context, c *store.Change, nu *store.NewUser, p host.Permit) {
-	link, message := k.a.newVerification(KindVerifyEmail, nu.User, linkData{Email: nu.User.Email})
+	link, message := k.a.newVerification(KindVerifyEmail, nu.User, linkData{Email: nu.User.Email, Welcome: true})
 	message.Permit, _ = p.Private.(sendPermit)
 	nu.Tokens = append(nu.Tokens, link)
 	k.a.enclose(ctx, c, message, nu.User, &link)

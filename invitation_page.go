@@ -95,6 +95,16 @@ func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status
 	pg.SignedIn, pg.SignInTo = o.signedIn, o.account != nil && !o.signedIn && !o.clean
 	pg.StartsClean, pg.AsksFactor = o.clean, o.clean && cleanStart{user: *o.account}.asksFactor()
 	pg.OffersFactor = o.clean && o.account.MFAEnabled && !pg.AsksFactor
+	if pg.AsksFactor || pg.OffersFactor {
+		kinds, err := a.factorsFor(r.Context(), *o.account, credentialRef{})
+		if err != nil {
+			return a.showProblemOn(w, r, err, page{OfLink: true, FromSender: true})
+		}
+		pg.NoApp = !slices.Contains(kinds, methodTOTP)
+		if slices.Contains(kinds, methodPasskey) {
+			pg.Script = a.pageScriptAt()
+		}
+	}
 	pg.Roles = outbox.SafeRoles(o.roles)
 	pg.NeedsFactor = a.mfaRequired(r.Context(), User{Email: o.Email, Phone: o.Invitation.Phone, Roles: o.roles})
 	if pg.SignInTo {
@@ -164,9 +174,16 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return a.showProblemOn(w, r, err, page{OfLink: true, FromSender: true})
 	}
-	in, err := a.acceptInvitation(r.Context(), AcceptInvitationParams{Token: form.Get("token"), Password: form.Get("password"), TOTPCode: form.Get("totp_code"), Within: within})
+	if form.Has("options") {
+		begun, err := a.BeginPasskeyFactor(r.Context(), BeginPasskeyFactorParams{InvitationToken: form.Get("token")})
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, begun)
+	}
+	in, err := a.acceptOnPage(r.Context(), form, within)
 	var e *Error
-	if errors.As(err, &e) && (e.Code == CodeWeakPassword || e.Code == CodeValidationFailed || e.Code == CodeAccountExists || e.Code == CodeInvalidTOTPCode) {
+	if errors.As(err, &e) && slices.Contains([]Code{CodeWeakPassword, CodeValidationFailed, CodeAccountExists, CodeInvalidTOTPCode, CodeInvalidPasskey, CodePasskeyRemoved}, e.Code) {
 		return a.showInvitationPage(w, r, e.Status, form.Get("token"), page{Failure: e})
 	}
 	if errors.Is(err, CodeInvalidToken) {
@@ -199,4 +216,17 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 		return nil
 	}
 	return a.showDone(w, r, done, in.RedirectTo)
+}
+
+// acceptOnPage is acceptInvitation with the page's form, which has a code or the answer of
+// the script.
+func (a *Auth) acceptOnPage(ctx context.Context, form url.Values, within Caller) (acceptedInvitation, error) {
+	p := AcceptInvitationParams{Token: form.Get("token"), Password: form.Get("password"), TOTPCode: form.Get("totp_code"), Within: within}
+	if form.Get("credential") != "" || form.Get("failure") != "" {
+		var err error
+		if p.Passkey, err = postedCredential(form); err != nil {
+			return acceptedInvitation{}, err
+		}
+	}
+	return a.acceptInvitation(ctx, p)
 }

@@ -48,7 +48,7 @@ type linkData struct {
 	Acts       string           `json:"acts,omitempty"`       // exchange codes: the impersonation to continue in, instead of an authentication
 	Invitation *host.Invitation `json:"invitation,omitempty"` // of an invitation
 	Maker      *host.LinkMaker  `json:"maker,omitempty"`      // of a link that an operator created
-	Welcome    bool             `json:"welcome,omitempty"`    // of a link that the application sent
+	Welcome    bool             `json:"welcome,omitempty"`    // of a link that the application or an operator sent to a new account
 	Opened     *opening         `json:"opened,omitempty"`     // exchange codes: the link to redeem, instead of an authentication
 
 	RPID string `json:"rp_id,omitempty"` // not of a link: see recordRPID

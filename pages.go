@@ -120,6 +120,7 @@ type page struct {
 	Disownable   bool           // confirm_email: another person may have created the account
 	MadeAt       string         // when the account was created; link_elsewhere: when the change was requested
 	MadeFrom     string         // on which device, if known; link_elsewhere: of the request
+	Given        bool           // confirm_email, confirm_sign_up: an operator created the account
 	NewAddress   string         // confirm_email, link_elsewhere: the requested email address, and Address is the account's
 	Over         bool           // link_elsewhere: the session that requested it has ended
 	Replaced     bool           // link_elsewhere: the link is used or replaced
@@ -140,8 +141,8 @@ type page struct {
 	FormTarget              string // origin that the form's answer redirects to
 
 	AppOnly       bool         // second_factor: recovery codes are not taken
-	Script        string       // second_factor, enrol: the script, if a passkey can be used; "": none
-	NoApp         bool         // second_factor: the account has no authenticator app, only recovery codes and passkeys
+	Script        string       // second_factor, enrol, accept_invitation: the script, if a passkey can be used; "": none
+	NoApp         bool         // second_factor, accept_invitation: the account has no authenticator app, only recovery codes and passkeys
 	TrustDays     int          // second_factor: days for which the device can be trusted; 0: no checkbox
 	Trust         bool         // second_factor: the checkbox is ticked
 	UsedCode      bool         // done: the sign-in used a recovery code
@@ -199,8 +200,8 @@ type pageData struct {
 }
 
 // T returns a text. Its placeholders are {brand}, {address}, {new}, {device}, {date} and
-// {n}, and the given ones. A text that names the device has a variant for requests from an
-// unknown one.
+// {n}, and the given ones. A text has a variant that names the device, if it is known, and
+// one for accounts that an operator created.
 func (d *pageData) T(key string, values ...any) template.HTML { return d.text(key, plain, values) }
 
 // M is T with the email addresses marked.
@@ -221,6 +222,9 @@ func (d *pageData) text(key string, address func(string) string, values []any) t
 func plain(s string) string { return strings.ReplaceAll(template.HTMLEscapeString(s), "&#39;", "'") }
 
 func (d *pageData) variant(key string) string {
+	if _, ok := d.texts[key+"_given"]; ok && d.Given {
+		return key + "_given"
+	}
 	if _, ok := d.texts[key+"_device"]; ok && d.MadeFrom != "" {
 		return key + "_device"
 	}

@@ -52,6 +52,7 @@ func (a *Auth) showVerifyPage(w http.ResponseWriter, r *http.Request, secret str
 		pg.Address, pg.NewAddress = maskedAccount(u), d.Email
 	}
 	if maybeUnknownAccount(u, d) && !here {
+		pg.Given = d.Welcome
 		pg.Disownable, pg.MadeAt, pg.MadeFrom = true, pageTime(u.CreatedAt), deviceLabel(d.Device)
 	}
 	a.showPage(w, r, http.StatusOK, pg, d.RedirectTo)
@@ -90,6 +91,7 @@ func (a *Auth) showElsewhere(w http.ResponseWriter, r *http.Request, t store.Tok
 	pg.MadeFrom = deviceLabel(d.Device)
 	if !isNewAddress(u, d) {
 		pg.Name, pg.Address, pg.MadeAt = "confirm_sign_up", d.Email, pageTime(u.CreatedAt)
+		pg.Given = d.Welcome
 		pg.NoPassword = c.PasswordHash == "" || !a.Settings(r.Context()).Password.On()
 		status := http.StatusOK
 		if problem != nil {

@@ -67,3 +67,38 @@ func TestCreatedAccountHasALanguage(t *testing.T) {
 		o.do(owner, "POST /users", `{"email":"bob@example.com","locale":"de","user_metadata":{"locale":"fr"}}`).want(422, auth.CodeValidationFailed)
 	})
 }
+
+// The link of an account that an operator created does not ask its reader whether they
+// created it, with and without an initial password. A later link that the person asked for
+// does not speak of operators.
+func TestVerificationOfCreatedAccountSaysWhoCreatedIt(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.operator("owner@example.com", "*")
+		for email, password := range map[string]string{"bare@example.com": "", "given@example.com": "a phrase of four words"} {
+			o.do(owner, "POST /users", fmt.Sprintf(`{"email":%q,"password":%q,"send":"verify"}`, email, password)).want(201)
+			b := o.browser()
+			b.open(o.Mail(t, email, auth.KindVerifyEmail).Link)
+			b.shows(200, "Is this account for you?")
+			if strings.Contains(b.body, "Did you create") || strings.Contains(b.body, "this was me") {
+				t.Errorf("%s: the page asks who created the account: %s", email, b.body)
+			}
+			if password == "" {
+				b.press()
+			} else {
+				b.shows(200, "Password you were given")
+				b.press("password", password)
+			}
+			b.shows(200, "")
+			if u := o.byEmail(email); !u.EmailVerified() {
+				t.Errorf("%s is not verified", email)
+			}
+		}
+		if _, err := o.SignUp(t.Context(), auth.SignUpParams{Email: "self@example.com", Password: password}); err != nil {
+			t.Fatal(err)
+		}
+		b := o.browser()
+		b.open(o.Mail(t, "self@example.com", auth.KindVerifyEmail).Link)
+		b.shows(200, "Did you create this account?")
+	})
+}

@@ -15,8 +15,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/browsertest"
 	"github.com/authmount/auth/passkey"
+	"github.com/authmount/auth/store"
 )
 
 // The scripts below run before those of a page.
@@ -424,3 +426,49 @@ func TestSignUpWithPasskey(t *testing.T) {
 }
 
 func clearCookies(ctx context.Context) error { return network.ClearBrowserCookies().Do(ctx) }
+
+// Staff whose second factor is a passkey accept with it on the page of their link, also beside
+// an authenticator app. A passkey that the browser does not find, and a refused password, leave
+// the link and the account as they are.
+func TestAcceptanceWithPasskey(t *testing.T) {
+	s := servePasskeys(t)
+	adm, err := admin.New(t.Context(), s.Auth, admin.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := s.hasPasskey()
+	s.before(noAutofill)
+	s.signsIn()
+	s.do(browsertest.Click("#passkeys ~ .list summary"), browsertest.Click("form[data-passkey=get] button"))
+	s.do(browsertest.Until(`document.querySelectorAll('.codes li').length === 10`))
+	s.signsOut()
+	if err := adm.EnsureRole(t.Context(), admin.System("test"), admin.CreateRoleParams{Name: "support", Permissions: []string{admin.PermUsersRead}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := adm.Invite(t.Context(), admin.System("test"), admin.InviteParams{Email: address, Roles: []string{"support"}}); err != nil {
+		t.Fatal(err)
+	}
+	link := strings.TrimPrefix(s.Mail(t, address, auth.KindInvitation).Link, s.url)
+	accept := func(password string) {
+		t.Helper()
+		s.open(link)
+		s.do(browsertest.Type("#password", password), browsertest.Click("button[data-passkey]"))
+	}
+	s.open(link)
+	s.do(browsertest.Until(`!document.querySelector('#totp_code') && document.querySelectorAll('main form button').length === 1`))
+	accept("short")
+	s.at(strings.Split(link, "?")[0])
+	s.open(link)
+	s.do(browsertest.Until(`!document.body.innerText.includes('no longer valid')`))
+	accept("another-Passphrase-8")
+	s.do(browsertest.Until(`document.querySelectorAll('.codes li').length === 10`))
+	user, err := s.Store.User(t.Context(), store.ByEmail(address))
+	if err != nil || !user.MFAEnabled || len(user.Roles) != 1 || user.AcceptedSequence == 0 {
+		t.Errorf("%+v, %v", user, err)
+	}
+	if kept := s.stored(id); len(kept) != 1 {
+		t.Errorf("%d passkeys in the browser", len(kept))
+	}
+	s.open("/account/")
+	s.do(s.says("second factor"))
+}

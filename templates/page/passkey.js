@@ -1,5 +1,6 @@
 // The passkeys of the pages. A form with data-passkey is one ceremony of WebAuthn: "get",
-// "create", or "upgrade", which is "create" that a browser may finish by itself. The form's
+// "create", or "upgrade", which is "create" that a browser may finish by itself. A button with
+// data-passkey="get" is one beside another way to submit its form. The form's
 // page answers a post with the field "options" with the options of the ceremony, and any other
 // post with the next page. Without this script, or without passkeys in the browser, everything
 // with data-passkey stays hidden.
@@ -42,8 +43,8 @@
       const json = await begin(form, mediation, own.signal);
       const options = { mediation, signal: own.signal };
       if (!json) {
-        if (!mediation) post(form);
-      } else if (form.dataset.passkey === "get") {
+        if (!mediation) post(form, null, "refused");
+      } else if ((form.dataset.passkey ?? "get") === "get") {
         options.publicKey = passkeys.parseRequestOptionsFromJSON(json);
         post(form, await navigator.credentials.get(options));
       } else {
@@ -78,9 +79,11 @@
 
   for (const element of document.querySelectorAll("[data-passkey]")) {
     element.hidden = false;
-    element.addEventListener("submit", async (event) => {
+    const form = element.form ?? element;
+    form.addEventListener("submit", async (event) => {
+      if (form !== element && event.submitter !== element) return;
       event.preventDefault();
-      if (await perform(element)) offer();
+      if (await perform(form)) offer();
     });
   }
   for (const field of document.querySelectorAll("input[name=passkeys]")) field.value = "1";
