@@ -4,9 +4,12 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/axetest"
 	"github.com/authmount/auth/internal/browsertest"
+	"github.com/authmount/auth/passkey"
 )
 
 // window is a real browser that a user has signed in with. Its errors, including
@@ -83,4 +87,39 @@ func TestAccessibility(t *testing.T) {
 		browsertest.Do(ctx, t, chromedp.Navigate(o.url+at))
 		axetest.Check(ctx, t, axe, name, axetest.Looks(), func(look string) chromedp.Action { return browsertest.Shot(t, look) })
 	}
+}
+
+// An operator whose second factor is required adds a passkey on the dashboard's own pages,
+// signs in with nothing but it, and confirms a change with it.
+func TestSignInWithPasskey(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{RequireMFA: auth.On}, auth.WithPasskeys(passkey.New(passkey.Options{})))
+	ctx := browsertest.New(t, 1440, 900)
+	browsertest.FailOnErrors(ctx, t)
+	do := func(steps ...chromedp.Action) { t.Helper(); browsertest.Do(ctx, t, steps...) }
+	says := func(text string) chromedp.Action {
+		return browsertest.Until(`document.readyState === 'complete' && document.body.innerText.includes('` + text + `')`)
+	}
+	do(chromedp.ActionFunc(func(ctx context.Context) error {
+		if err := webauthn.Enable().Do(ctx); err != nil {
+			return err
+		}
+		_, err := webauthn.AddVirtualAuthenticator(&webauthn.VirtualAuthenticatorOptions{
+			Protocol: webauthn.AuthenticatorProtocolCtap2, Ctap2version: webauthn.Ctap2versionCtap21, Transport: webauthn.AuthenticatorTransportInternal,
+			HasResidentKey: true, HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true,
+		}).Do(ctx)
+		return err
+	}), chromedp.ActionFunc(func(ctx context.Context) error { // otherwise the authenticator signs in before a button is pressed
+		_, err := page.AddScriptToEvaluateOnNewDocument(`PublicKeyCredential.isConditionalMediationAvailable = async () => false`).Do(ctx)
+		return err
+	}))
+	do(chromedp.Navigate(o.url+"/dashboard/users"),
+		browsertest.Type(`[name=login]`, "owner@example.com"), browsertest.Type(`[name=password]`, authtest.Password+kb.Enter),
+		browsertest.Click("form[data-passkey=create] button"), browsertest.Until(`document.querySelectorAll('.codes li').length === 10`),
+		chromedp.Navigate(o.url+"/dashboard/"), browsertest.Visible(`nav.side`), browsertest.Click("form[action$='/sign-out'] button"))
+	do(says("signed out"), chromedp.Navigate(o.url+"/dashboard/users"),
+		browsertest.Click("form[data-passkey=get] button"), browsertest.Visible(`nav.side`), says("owner@example.com"))
+	o.Clock.Advance(time.Hour)
+	do(chromedp.Navigate(o.url+"/dashboard/sign-in?reason=reauthentication_needed&return_to=%2Fdashboard%2Fkeys"),
+		browsertest.Click("form[data-passkey=get] button"), browsertest.Visible(`nav.side`), browsertest.Until(`location.pathname === '/dashboard/keys'`))
 }

@@ -45,7 +45,7 @@ func newOffice(t *testing.T, store auth.Store, of admin.Options, opts ...auth.Op
 	o := &office{t: t}
 	mux := http.NewServeMux()
 	srv := httptest.NewUnstartedServer(mux)
-	o.url = "http://" + srv.Listener.Addr().String()
+	o.url = strings.Replace("http://"+srv.Listener.Addr().String(), "127.0.0.1", "localhost", 1) // browsers bind passkeys to names
 	of.Permissions = []admin.Permission{{Name: "notes.write", Description: "Change notes"}, {Name: "money.send", Privileged: true}}
 	if of.RequireMFA == 0 {
 		of.RequireMFA = auth.Off
