@@ -189,6 +189,9 @@ func (e *Error) Error() string {
 	for _, field := range slices.Sorted(maps.Keys(e.Fields)) {
 		s += fmt.Sprintf(": %s %s", field, e.Fields[field])
 	}
+	if e.Message != errorTable[e.Code].Message { // the caller's own, which says more
+		s += ": " + e.Message
+	}
 	if e.cause != nil {
 		s += fmt.Sprintf(": %v", e.cause)
 	}

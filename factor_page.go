@@ -204,22 +204,23 @@ func (a *Auth) useWaiting(r *http.Request, s waitingSignIn, typed string, trust 
 
 // beginWaiting answers the page's script with the options of a passkey.
 func (a *Auth) beginWaiting(w http.ResponseWriter, r *http.Request, s waitingSignIn) error {
-	var begun *PasskeyRequest
-	var err error
-	if s.Enrols {
-		begun, err = a.BeginPasskey(r.Context(), BeginPasskeyParams{MFAToken: s.MFAToken})
-	} else {
-		begun, err = a.BeginPasskeyFactor(r.Context(), BeginPasskeyFactorParams{MFAToken: s.MFAToken})
-	}
+	begun, err := a.waitingOptions(r, s)
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, begun)
 }
 
+func (a *Auth) waitingOptions(r *http.Request, s waitingSignIn) (*PasskeyRequest, error) {
+	if s.Enrols {
+		return a.BeginPasskey(r.Context(), BeginPasskeyParams{MFAToken: s.MFAToken})
+	}
+	return a.BeginPasskeyFactor(r.Context(), BeginPasskeyFactorParams{MFAToken: s.MFAToken})
+}
+
 // useWaitingPasskey is useWaiting with a passkey.
 func (a *Auth) useWaitingPasskey(r *http.Request, s waitingSignIn, form url.Values) (*Tokens, []string, error) {
-	credential, err := postedCredential(form)
+	credential, err := postedCredential(form, func() error { _, err := a.waitingOptions(r, s); return err })
 	if err != nil {
 		return nil, nil, err
 	}

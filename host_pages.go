@@ -167,7 +167,9 @@ func (k kit) BeginPasskeySignIn(w http.ResponseWriter, r *http.Request) (any, er
 
 func (k kit) PasskeySignIn(r *http.Request) string { return k.a.passkeyCookie(r) }
 
-func (kit) PostedCredential(form url.Values) (json.RawMessage, error) { return postedCredential(form) }
+func (kit) PostedCredential(form url.Values, begin func() error) (json.RawMessage, error) {
+	return postedCredential(form, begin)
+}
 
 func (k kit) PasskeyRPID() string {
 	if k.a.cfg.passkeys == nil {

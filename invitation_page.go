@@ -92,6 +92,7 @@ func (a *Auth) showInvitationPage(w http.ResponseWriter, r *http.Request, status
 	}
 	pg.Locale = o.Invitation.Locale
 	pg.Name, pg.Token, pg.Address, pg.MinLength = "accept_invitation", secret, maskAddress(cmp.Or(o.Email, o.Invitation.Phone)), a.Settings(r.Context()).PasswordMinLength
+	pg.Username = cmp.Or(o.Email, o.Invitation.Phone)
 	pg.SignedIn, pg.SignInTo = o.signedIn, o.account != nil && !o.signedIn && !o.clean
 	pg.StartsClean, pg.AsksFactor = o.clean, o.clean && cleanStart{user: *o.account}.asksFactor()
 	pg.OffersFactor = o.clean && o.account.MFAEnabled && !pg.AsksFactor
@@ -175,7 +176,7 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 		return a.showProblemOn(w, r, err, page{OfLink: true, FromSender: true})
 	}
 	if form.Has("options") {
-		begun, err := a.BeginPasskeyFactor(r.Context(), BeginPasskeyFactorParams{InvitationToken: form.Get("token")})
+		begun, err := a.acceptOptions(r.Context(), form)
 		if err != nil {
 			return err
 		}
@@ -218,13 +219,17 @@ func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) erro
 	return a.showDone(w, r, done, in.RedirectTo)
 }
 
+func (a *Auth) acceptOptions(ctx context.Context, form url.Values) (*PasskeyRequest, error) {
+	return a.BeginPasskeyFactor(ctx, BeginPasskeyFactorParams{InvitationToken: form.Get("token")})
+}
+
 // acceptOnPage is acceptInvitation with the page's form, which has a code or the answer of
 // the script.
 func (a *Auth) acceptOnPage(ctx context.Context, form url.Values, within Caller) (acceptedInvitation, error) {
 	p := AcceptInvitationParams{Token: form.Get("token"), Password: form.Get("password"), TOTPCode: form.Get("totp_code"), Within: within}
 	if form.Get("credential") != "" || form.Get("failure") != "" {
 		var err error
-		if p.Passkey, err = postedCredential(form); err != nil {
+		if p.Passkey, err = postedCredential(form, func() error { _, err := a.acceptOptions(ctx, form); return err }); err != nil {
 			return acceptedInvitation{}, err
 		}
 	}

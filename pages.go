@@ -133,6 +133,7 @@ type page struct {
 	NoPassword   bool           // accept_invitation: passwords are switched off; confirm_sign_up: or the account has none
 	Providers    []providerLink // accept_invitation
 
+	Username                string // accept_invitation: for password managers
 	Roles                   string // accept_invitation: the roles that it gives
 	BackTo                  string // first_owner without a session, accept_invitation with SignInTo: where the sign-in leads back to
 	NeedsFactor             bool   // accept_invitation: they need a second factor

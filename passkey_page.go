@@ -32,11 +32,16 @@ func (a *Auth) handlePasskeyScript(w http.ResponseWriter, r *http.Request) error
 }
 
 // postedCredential returns the credential in a form of the script. Without one, the form has
-// the name of the browser's error.
-func postedCredential(form url.Values) (json.RawMessage, error) {
+// the name of the browser's error, or "refused": the script got no options, and begin, which
+// is asked again, says why.
+func postedCredential(form url.Values, begin func() error) (json.RawMessage, error) {
 	switch {
 	case form.Get("credential") != "":
 		return json.RawMessage(form.Get("credential")), nil
+	case form.Get("failure") == "refused":
+		if err := begin(); err != nil {
+			return nil, err
+		}
 	case form.Get("failure") == "InvalidStateError": // WebAuthn Level 3, section 5.1.3: the authenticator has one for the account
 		return nil, fail(CodePasskeyAlreadyExists, nil)
 	}

@@ -60,8 +60,8 @@ func New(tb testing.TB, opts ...auth.Option) *Env {
 }
 
 // NewOn is New on the test's own store: a *pgstore.Store to test Postgres, a store of the
-// application, or one that several Envs share (SameKeys). The store stays open; the test
-// closes it. Permissions needs a store.ProjectStore, AAL2 a store.FactorStore. Hashing
+// application, or one that several Envs share (SameKeys). The store stays open until
+// the Env is closed: close it in a t.Cleanup before NewOn, never in a defer. Permissions needs a store.ProjectStore, AAL2 a store.FactorStore. Hashing
 // passwords is nearly free, unless WithPasswords sets a cost.
 func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 	tb.Helper()

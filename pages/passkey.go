@@ -41,7 +41,9 @@ func newPasskeyForm(kind, action, label string, pairs ...string) (PasskeyForm, e
 // byPasskey reports whether the posted form has a passkey in place of a code or a password.
 func (v *visit) byPasskey() bool { return v.form.Get("do") == "passkey" }
 
-func (v *visit) credential() (json.RawMessage, error) { return v.p.kit.PostedCredential(v.form) }
+func (v *visit) credential() (json.RawMessage, error) {
+	return v.p.kit.PostedCredential(v.form, func() error { _, err := v.rt.begin(v); return err })
+}
 
 func beginSignIn(v *visit) (any, error) { return v.p.kit.BeginPasskeySignIn(v.w, v.r) }
 

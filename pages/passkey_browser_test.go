@@ -2,6 +2,7 @@ package pages_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/browsertest"
 	"github.com/authmount/auth/passkey"
 	"github.com/authmount/auth/store"
@@ -261,7 +263,7 @@ func TestPasskeyAsSecondFactor(t *testing.T) {
 	s.open("/account/sign-in?return_to=/notes")
 	s.do(browsertest.Type("#login", address), browsertest.Type("#password", password+kb.Enter))
 	s.at("/account/sign-in/second")
-	s.do(s.says("recovery codes"))
+	s.do(s.says("Use your passkey. If you cannot, enter one of your recovery codes."))
 	s.usesPasskey()
 	s.at("/notes")
 	s.signsOut()
@@ -308,6 +310,23 @@ func TestPasskeyThatIsRequired(t *testing.T) {
 			s.do(browsertest.Until(`location.pathname === '/account/' && document.querySelectorAll('#passkeys ~ .list .tag.good').length === 1`))
 		})
 	}
+}
+
+// An account without a verified address is told why it gets no passkey, and the box "keep me
+// signed in" decides where the other ways to sign in lead, also beside the form of passkeys.
+func TestPasskeyIsRefused(t *testing.T) {
+	s := servePasskeys(t)
+	s.LoginAs(t, address, authtest.Unverified())
+	s.before(noAutofill)
+	s.open("/account/sign-in?return_to=/notes")
+	shown := func(class string, yes bool) chromedp.Action {
+		return browsertest.Until(`[...document.querySelectorAll('.button.` + class + `')].every((b) => (getComputedStyle(b).display !== 'none') === ` + strconv.FormatBool(yes) + `)`)
+	}
+	s.do(browsertest.Visible("form[data-passkey=get] button"), shown("kept", true), shown("brief", false),
+		browsertest.Click("[type=checkbox][name=remember]"), shown("kept", false), shown("brief", true))
+	s.signsIn()
+	s.key(webauthn.AuthenticatorTransportInternal)
+	s.do(browsertest.Click("form[data-passkey=create] button"), s.says("Confirm your email address first"))
 }
 
 // Passkeys are renamed and removed, after another sign-in if the last was long ago.

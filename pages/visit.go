@@ -262,6 +262,8 @@ func (v *visit) fail(e *auth.Error) {
 		for name := range e.Fields {
 			if field := v.fieldFor(name); field != "" {
 				v.errors[field] = v.texts.Or("invalid."+field, "invalid.other")
+			} else {
+				text = v.texts.Or("invalid."+name, "error."+string(e.Code))
 			}
 		}
 		if len(v.errors) == 0 {

@@ -105,7 +105,7 @@ func routes(a *auth.Auth, db *pgxpool.Pool) (http.Handler, error) {
 	r.Handle("/dev/*", a.Inbox())
 	r.Handle("/", http.RedirectHandler("/notes", http.StatusSeeOther))
 	r.Group(func(r chi.Router) {
-		r.Use(func(next http.Handler) http.Handler { return a.RequirePage(next) }) // also rejects forms of other sites
+		r.Use(a.RequirePageAll()) // also rejects forms of other sites
 		r.Get("/notes", n.list)
 		r.Post("/notes", n.add)
 		r.Post("/notes/{id}/delete", n.remove)

@@ -97,7 +97,7 @@ type Pages interface {
 	PasskeySignIn(r *http.Request) string
 	// PostedCredential returns the credential in a form of the script for passkeys. Errors:
 	// invalid_passkey, passkey_already_exists.
-	PostedCredential(form url.Values) (json.RawMessage, error)
+	PostedCredential(form url.Values, begin func() error) (json.RawMessage, error)
 	// PasskeyRPID returns the RP ID of passkeys, or "" without WithPasskeys.
 	PasskeyRPID() string
 	// PreferredLocale returns the visitor's preferred language.

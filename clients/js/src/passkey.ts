@@ -172,6 +172,18 @@ export function confirm<M extends Metadata = {}>(auth: AuthClient<M>, options: C
 }
 
 /**
+ * Accepts an invitation for which an account has to show its second factor, with a passkey of that account.
+ *
+ * Errors: `invalid_token`; `invalid_passkey`; `mfa_not_enabled` if the account has no passkey.
+ */
+export function acceptInvitation<M extends Metadata = {}>(auth: AuthClient<M>, params: CallOptions & { token: string; password?: string | undefined }): Promise<Result<SignedIn<M>>> {
+  const { token, password } = params;
+  return ceremony(auth, "get", params, (control, call, enter) =>
+    assert(control, false, () => call("/2fa/passkey", { invitation_token: token }), (passkey) => enter("/invitations/accept", { token, password, passkey }) as Promise<SignedIn<M>>),
+  );
+}
+
+/**
  * Adds a passkey to the account (signed in recently, or status `enroll`).
  *
  * Errors: `reauthentication_needed`; `email_not_verified`; `passkey_already_exists`, also if the browser says so.

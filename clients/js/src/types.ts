@@ -186,7 +186,7 @@ export interface AuthClient<M extends Metadata = {}> {
   /** Sends the last message to an email address or phone number again, with a new code. */
   resend(params: Who & Captcha & Redirect, options?: CallOptions): Promise<Result<Partial<wire.SentCode>>>;
   /** Accepts an invitation with the token of its link. If the invited email address already has an account, its owner has to be signed in and needs no password. */
-  acceptInvitation(params: Remember & { token: string; password?: string; fullName?: string }, options?: CallOptions): Promise<Result<SignedIn<M>>>;
+  acceptInvitation(params: Remember & { token: string; password?: string; fullName?: string; totpCode?: string }, options?: CallOptions): Promise<Result<SignedIn<M>>>;
   /**
    * Completes a redirect: exchanges the `?code=` of the URL (default: the page's) for a session and removes it from the address bar.
    * `data` is null if the URL has no such parameters. Error `other_browser`: the link was requested in another browser; only there is the mail's code valid.

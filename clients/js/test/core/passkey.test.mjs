@@ -88,6 +88,16 @@ test("a sign-in in bearer mode brings the request_id back", async (t) => {
   assert.equal(init.headers.authorization, undefined);
 });
 
+test("an acceptance sends the link's token with the password and the assertion", async (t) => {
+  browser(t, { answer: picks });
+  const { auth, sent } = scene(t, { "POST /2fa/passkey": request(), "POST /invitations/accept": session(1, 900, ada) });
+  const { data, error } = await passkeys.acceptInvitation(auth, { token: "link", password: "a long password" });
+  assert.equal(error, null);
+  assert.equal(data.user.email, ada.email);
+  assert.deepEqual(sent("POST /2fa/passkey")[0].body, { invitation_token: "link" });
+  assert.deepEqual(sent("POST /invitations/accept")[0].body, { token: "link", password: "a long password", passkey: picks().toJSON() });
+});
+
 test("a sign-in in cookie mode has no request_id", async (t) => {
   browser(t, { answer: picks });
   const { request_id, ...begun } = request();
