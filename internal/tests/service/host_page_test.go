@@ -105,7 +105,7 @@ func TestPagesAreCalledOnceAllIsThere(t *testing.T) {
 // are not about the link.
 func TestInvalidLinksNameTheWayToAnother(t *testing.T) {
 	e := authtest.NewOn(t, harness.NewStore(t))
-	const again, sender = "Go back to", "Ask the person who sent you the link"
+	const again, sender = "Go back to", "ask the person who sent it"
 	for path, want := range map[string]string{
 		"/reset-password": again, "/magic-link/verify": again,
 		"/invitations/accept": sender, "/admin/first-owner": sender,
