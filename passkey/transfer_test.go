@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/authenticator"
 	"github.com/authmount/auth/internal/harness"
@@ -21,10 +23,7 @@ import (
 	"github.com/authmount/auth/store"
 )
 
-var (
-	encode = base64.RawURLEncoding.EncodeToString
-	yes    = true
-)
+var encode = base64.RawURLEncoding.EncodeToString
 
 // exported returns the account as an import takes it, by way of the JSON of its export.
 func (w *world) exported() auth.ImportUserParams {
@@ -324,4 +323,73 @@ func TestImportOfAnotherRPID(t *testing.T) {
 		_, err = to.FinishPasskeySignIn(t.Context(), auth.FinishPasskeySignInParams{RequestID: begun.RequestID, Credential: response})
 		to.want(err, auth.CodeInvalidPasskey)
 	}
+}
+
+// The first passkeys of a service may come by an import. They bind the service to its RP ID.
+func TestImportsRecordTheRPID(t *testing.T) {
+	_, _, _, out := moving(t)
+	start := func(st auth.Store) error {
+		a, err := auth.New(t.Context(), st, auth.WithSecret([]byte("4f1d0f0c8b1a7e6d5c4b3a29181706f5")), auth.WithBaseURL("https://app.auth.test/auth/v1"),
+			auth.WithMailer(noMail{}), auth.WithPasskeys(passkey.New(passkey.Options{})))
+		if err == nil {
+			err = a.Close(t.Context())
+		}
+		return err
+	}
+	for name, imports := range map[string]func(w *world) error{
+		"one": func(w *world) error { _, err := w.ImportUser(t.Context(), out); return err },
+		"many": func(w *world) error {
+			_, err := w.ImportUsers(t.Context(), slices.Values([]auth.ImportUserParams{{Email: "a@example.com"}, out}), nil)
+			return err
+		},
+		"over HTTP": func(w *world) error {
+			adm, err := admin.New(t.Context(), w.Auth, admin.Options{})
+			w.must(err)
+			line, err := json.Marshal(map[string]any{"email": out.Email, "user_handle": out.UserHandle, "passkeys": out.Passkeys})
+			w.must(err)
+			id, err := adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, bytes.NewReader(line))
+			w.must(err)
+			for {
+				j, err := adm.Job(t.Context(), admin.System("test"), id)
+				if err != nil || j.State == store.JobDone {
+					return err
+				}
+				runtime.Gosched()
+			}
+		},
+	} {
+		to := arrival(t, passkey.Options{})
+		if err := start(to.Store); err != nil {
+			t.Errorf("%s: without passkeys: %v", name, err)
+		}
+		if err := imports(to); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := start(to.Store); err == nil || !strings.Contains(err.Error(), `"auth.test"`) {
+			t.Errorf("%s: another RP ID: %v", name, err)
+		}
+	}
+	to := arrival(t, passkey.Options{OtherRPID: true}, auth.WithBaseURL("https://other.test/auth/v1"))
+	_, err := to.ImportUser(t.Context(), out)
+	to.must(err)
+	if err := start(to.Store); err != nil {
+		t.Errorf("passkeys of another RP ID only: %v", err)
+	}
+}
+
+// A stranger may have had an unverified account with a passkey in the old system. The first
+// person who verifies the address owns it, without that passkey.
+func TestImportedPasskeyOfAnUnverifiedAccount(t *testing.T) {
+	_, first, _, out := moving(t)
+	out.EmailVerified = false
+	to := arrival(t, passkey.Options{})
+	_, err := to.ImportUser(t.Context(), out)
+	to.must(err)
+	sent, err := to.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: out.Email})
+	to.must(err)
+	_, err = to.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Email: out.Email, Code: to.Mail(t, out.Email, auth.KindMagicLink).Code, RequestID: sent.RequestID})
+	to.must(err)
+	to.key = first
+	_, err = to.signIn()
+	to.want(err, auth.CodeInvalidPasskey)
 }
