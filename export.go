@@ -18,7 +18,7 @@ const exportPage = 500
 type ExportParams struct{ Caller }
 
 // Export is all data about a user, without secrets. Factors and events are empty if
-// the store does not keep them.
+// the store does not keep them, and Passkeys without WithPasskeys.
 type Export struct {
 	At          time.Time
 	User        User
@@ -26,6 +26,7 @@ type Export struct {
 	Sessions    []SessionInfo // live ones
 	Factors     []Factor      // without their secrets
 	CodesLeft   int           // recovery codes
+	Passkeys    []PasskeyRecord
 	UserRecords
 
 	events func(ctx context.Context, before *Event) ([]Event, error) // the next page of the user's events
@@ -71,6 +72,9 @@ func (a *Auth) exportMore(ctx context.Context, e *Export) (err error) {
 	if a.factors != nil {
 		f, err := a.factors.Factors(ctx, e.User.ID)
 		if err != nil {
+			return err
+		}
+		if e.Passkeys, err = a.passkeyRecords(f.List); err != nil {
 			return err
 		}
 		e.Factors, e.CodesLeft = f.List, f.RecoveryLeft
@@ -137,15 +141,17 @@ func (e *Export) redactEvent(event Event) Event {
 
 type (
 	exportView struct {
-		ExportedAt  time.Time      `json:"exported_at"`
-		User        UserView       `json:"user"`
-		HasPassword bool           `json:"has_password"`
-		Sessions    []SessionInfo  `json:"sessions"`
-		Factors     []factorView   `json:"factors"`
-		CodesLeft   int            `json:"recovery_codes_left"`
-		Devices     []deviceView   `json:"devices"`
-		Pending     []heldView     `json:"pending"`
-		Messages    []heldOnlyView `json:"messages"`
+		ExportedAt  time.Time       `json:"exported_at"`
+		User        UserView        `json:"user"`
+		HasPassword bool            `json:"has_password"`
+		Sessions    []SessionInfo   `json:"sessions"`
+		Factors     []factorView    `json:"factors"`
+		CodesLeft   int             `json:"recovery_codes_left"`
+		UserHandle  *string         `json:"user_handle"`
+		Passkeys    []PasskeyRecord `json:"passkeys"`
+		Devices     []deviceView    `json:"devices"`
+		Pending     []heldView      `json:"pending"`
+		Messages    []heldOnlyView  `json:"messages"`
 	}
 	factorView struct {
 		ID         string     `json:"id"`
@@ -172,6 +178,7 @@ type (
 func (e *Export) view() exportView {
 	v := exportView{
 		ExportedAt: wireTime(e.At), User: ViewOf(e.User), HasPassword: e.HasPassword, Sessions: nonNil(e.Sessions), CodesLeft: e.CodesLeft,
+		UserHandle: optional(e.User.Handle), Passkeys: nonNil(e.Passkeys),
 		Factors: []factorView{}, Devices: []deviceView{}, Pending: []heldView{}, Messages: []heldOnlyView{},
 	}
 	for _, f := range e.Factors {

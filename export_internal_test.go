@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
 
@@ -49,17 +50,28 @@ type partedFactors struct {
 func (s partedFactors) Factors(_ context.Context, userID string) (store.Factors, error) {
 	at := time.Unix(7, 0)
 	return store.Factors{RecoveryLeft: 3, List: []Factor{
+		{ID: "k", UserID: userID, Kind: store.FactorPasskey, Label: "Phone", Required: true, Enabled: true, Secret: []byte("record"), State: []byte("state"), CreatedAt: at, LastUsedAt: at},
 		{ID: "f", UserID: userID, Kind: store.FactorTOTP, Enabled: true, Secret: []byte("secret"), State: []byte{7}, CreatedAt: at}, {ID: "g", UserID: userID, Secret: []byte("other"), State: []byte{8}},
 	}}, s.ask("factors")
+}
+
+// partedPasskeys are passkeys whose record is their id.
+type partedPasskeys struct{ host.Passkeys }
+
+func (partedPasskeys) Record(k host.Passkey) (PasskeyRecord, error) {
+	if string(k.Record) != "record" || string(k.State) != "state" {
+		return PasskeyRecord{}, errors.New("unreadable")
+	}
+	return PasskeyRecord{CredentialID: "of " + string(k.Record)}, nil
 }
 
 // An export contains every part of the account, without the secrets of second factors. If
 // a part cannot be read, the export fails.
 func TestExportsHaveEveryPart(t *testing.T) {
-	now := time.Unix(1767323045, 0).UTC()
+	now, at := time.Unix(1767323045, 0).UTC(), time.Unix(7, 0).UTC()
 	for _, fails := range []string{"", "factors", "held", "events"} {
 		s := &parted{fails: fails}
-		a := &Auth{store: s, journal: s, factors: partedFactors{parted: s}, cfg: config{now: func() time.Time { return now }}}
+		a := &Auth{store: s, journal: s, factors: partedFactors{parted: s}, cfg: config{now: func() time.Time { return now }, passkeys: partedPasskeys{}}}
 		e := &Export{User: User{ID: "ada"}}
 		if err := a.exportMore(t.Context(), e); (err != nil) != (fails != "") {
 			t.Errorf("without %q: %v", fails, err)
@@ -69,7 +81,8 @@ func TestExportsHaveEveryPart(t *testing.T) {
 		}
 		want := &Export{
 			User: User{ID: "ada"}, CodesLeft: 3, UserRecords: UserRecords{Devices: []store.DeviceRecord{{Device: "of ada", FirstSeenAt: now}}}, first: []Event{{ID: "e", UserID: "ada"}},
-			Factors: []Factor{{ID: "f", UserID: "ada", Kind: store.FactorTOTP, Enabled: true, CreatedAt: time.Unix(7, 0)}, {ID: "g", UserID: "ada"}},
+			Passkeys: []PasskeyRecord{{CredentialID: "of record", Name: "Phone", SecondFactor: true, CreatedAt: at, LastUsedAt: &at}},
+			Factors:  []Factor{{ID: "k", UserID: "ada", Kind: store.FactorPasskey, Label: "Phone", Required: true, Enabled: true, CreatedAt: time.Unix(7, 0), LastUsedAt: time.Unix(7, 0)}, {ID: "f", UserID: "ada", Kind: store.FactorTOTP, Enabled: true, CreatedAt: time.Unix(7, 0)}, {ID: "g", UserID: "ada"}},
 		}
 		if !reflect.DeepEqual(e, want) {
 			t.Errorf("%+v\nwant %+v", e, want)

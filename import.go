@@ -36,6 +36,15 @@ type ImportUserParams struct {
 	// are not imported: the user creates new ones.
 	TOTPSecret string
 
+	// UserHandle is the user handle of the account's passkeys: 32 bytes in base64url without
+	// padding. Empty: a new one.
+	UserHandle string
+
+	// Passkeys are those of a service with the same RP ID (see passkey.Options.OtherRPID), as
+	// its export has them, and at most 20. They need WithPasskeys and the UserHandle. Each has
+	// to fulfil the rules of a registration; a zero CreatedAt becomes the user's.
+	Passkeys []PasskeyRecord
+
 	// Identities are accounts at providers, at most one for each provider. They get
 	// new ids; a zero CreatedAt becomes the user's.
 	Identities []Identity
@@ -68,9 +77,9 @@ func (p ImportUserParams) LogValue() slog.Value {
 // renewed at the first login, a second factor, identities. See ValidPasswordHash for
 // bcrypt hashes. It sends no message (see SendWelcome), and no limit applies. Errors:
 // CodeValidationFailed with the field; CodeRoleNotFound with a message that names the role;
-// CodeUserAlreadyExists and, for an identity, CodeIdentityAlreadyExists, each with a
-// *ConflictError that names the taken value ("id", "email", "phone", "identity");
-// CodeUnavailable.
+// CodeUserAlreadyExists and, for an identity or a passkey, CodeIdentityAlreadyExists or
+// CodePasskeyAlreadyExists, each with a *ConflictError that names the taken value ("id",
+// "email", "phone", "identity", "user_handle", "passkeys"); CodeUnavailable.
 func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error) {
 	im, err := a.newImport(ctx, p)
 	if err == nil {
@@ -109,6 +118,9 @@ func (a *Auth) requireRolesExist(ctx context.Context, roles []string) error {
 
 // importOne creates one user, with the application's hook.
 func (a *Auth) importOne(ctx context.Context, im store.NewUser) (User, error) {
+	if err := a.recordImportedRPID(ctx, im.Factors); err != nil {
+		return User{}, err
+	}
 	im.Creating = a.creating()
 	c := a.newChange(ctx, ByApplication("").authority(), done(imported(im.User)))
 	u, err := a.store.CreateUser(ctx, store.CreateUser{Change: c, NewUser: im})
@@ -127,6 +139,10 @@ func importRefused(err error) error {
 	switch {
 	case errors.As(err, &taken) && taken.Field == "identity":
 		return fail(CodeIdentityAlreadyExists, err)
+	case errors.As(err, &taken) && taken.Field == "factor":
+		return fail(CodePasskeyAlreadyExists, &store.ConflictError{Field: "passkeys"})
+	case errors.As(err, &taken) && taken.Field == "handle":
+		return fail(CodeUserAlreadyExists, &store.ConflictError{Field: "user_handle"})
 	case errors.Is(err, store.ErrConflict):
 		return fail(CodeUserAlreadyExists, err)
 	}
@@ -137,7 +153,7 @@ func importRefused(err error) error {
 func (a *Auth) newImport(ctx context.Context, p ImportUserParams) (store.NewUser, error) {
 	now := a.now()
 	u := User{UserMetadata: orEmptyMap(p.UserMetadata), AppMetadata: p.AppMetadata, Roles: p.Roles, UpdatedAt: now, Handle: newHandle()}
-	for _, check := range []func(*ImportUserParams, *User, time.Time) error{a.importID, importTimes, importAddresses, importFacts, a.importIdentities} {
+	for _, check := range []func(*ImportUserParams, *User, time.Time) error{a.importID, importTimes, importAddresses, importFacts, importHandle, a.importIdentities} {
 		if err := check(&p, &u, now); err != nil {
 			return store.NewUser{}, err
 		}
@@ -156,7 +172,9 @@ func (a *Auth) newImport(ctx context.Context, p ImportUserParams) (store.NewUser
 		}
 		im.Factors = []Factor{f}
 	}
-	return im, nil
+	passkeys, err := a.importPasskeys(p, u, now)
+	im.Factors = append(im.Factors, passkeys...)
+	return im, err
 }
 
 func (a *Auth) importID(p *ImportUserParams, u *User, _ time.Time) error {
@@ -188,6 +206,16 @@ func importTimes(p *ImportUserParams, u *User, now time.Time) error {
 	p.Identities = slices.Clone(p.Identities)
 	for i := range p.Identities {
 		times = append(times, moment{"identities", &p.Identities[i].CreatedAt}, moment{"identities", &p.Identities[i].LastSignInAt})
+	}
+	p.Passkeys = slices.Clone(p.Passkeys)
+	for i := range p.Passkeys {
+		k := &p.Passkeys[i]
+		times = append(times, moment{"passkeys", &k.CreatedAt})
+		if k.LastUsedAt != nil {
+			at := *k.LastUsedAt
+			k.LastUsedAt = &at
+			times = append(times, moment{"passkeys", &at})
+		}
 	}
 	for _, t := range times {
 		if t.at.IsZero() {

@@ -133,6 +133,7 @@ func (im *importRun) decided(one *importing) {
 func (im *importRun) createAll(ctx context.Context) ([]store.Change, error) {
 	changes := make([]store.Change, len(im.read))
 	var rows []store.ImportedRow
+	var factors []Factor
 	var of []int
 	for i, one := range im.read {
 		if one.err != nil {
@@ -143,10 +144,13 @@ func (im *importRun) createAll(ctx context.Context) ([]store.Change, error) {
 		for _, e := range changes[i].Events {
 			row.Events = append(row.Events, e.Event)
 		}
-		rows, of = append(rows, row), append(of, i)
+		rows, of, factors = append(rows, row), append(of, i), append(factors, row.Factors...)
 	}
 	if len(rows) == 0 {
 		return changes, nil
+	}
+	if err := im.recordImportedRPID(ctx, factors); err != nil {
+		return nil, err
 	}
 	results, err := im.admin.CreateUsers(ctx, store.CreateUsers{Change: im.newChange(ctx, ByApplication("").authority()), Users: rows})
 	if err != nil {

@@ -432,7 +432,7 @@ func (a *Auth) newUser(ctx context.Context, p accountPermit, u User) store.NewUs
 
 // newHandle returns User.Handle of a new account.
 func newHandle() string {
-	b := make([]byte, 32)
+	b := make([]byte, handleSize)
 	_, _ = rand.Read(b) // never fails (crypto/rand)
 	return base64.RawURLEncoding.EncodeToString(b)
 }

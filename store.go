@@ -32,6 +32,8 @@ type (
 	EventType   = store.EventType
 	Kind        = store.Kind
 	Channel     = store.Channel
+
+	PasskeyRecord = store.PasskeyRecord
 )
 
 // RoleOwner is the role that permits everything.

@@ -268,6 +268,18 @@ func (t *attempt) recordCreated(nu store.NewUser) {
 	if len(u.AppMetadata) > 0 {
 		t.changed("app_metadata", nil, u.AppMetadata)
 	}
+	if n := passkeysIn(nu.Factors); n > 0 {
+		t.changed("passkeys", nil, n)
+	}
+}
+
+func passkeysIn(list []auth.Factor) (n int) {
+	for _, f := range list {
+		if f.Kind == store.FactorPasskey {
+			n++
+		}
+	}
+	return n
 }
 
 // UpdateUserParams change an account; nil keeps a field.

@@ -41,7 +41,7 @@ func TestEachFieldAsksForWhatItIs(t *testing.T) {
 	t.Parallel()
 	ofNew := map[string]string{
 		"EmailVerified": "credentials", "EmailVerifiedAt": "credentials", "PhoneVerified": "credentials", "PhoneVerifiedAt": "credentials",
-		"PasswordHash": "credentials", "TOTPSecret": "credentials", "Identities": "credentials", "Roles": "roles", "BannedUntil": "ban",
+		"PasswordHash": "credentials", "TOTPSecret": "credentials", "UserHandle": "credentials", "Passkeys": "credentials", "Identities": "credentials", "Roles": "roles", "BannedUntil": "ban",
 	}
 	var none host.ImportUser
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[host.ImportUser]()) {

@@ -19,7 +19,7 @@ var (
 // PATCH of an account, and in a row of an import.
 type writtenFields struct {
 	profile     bool // name and metadata
-	credentials bool // email address, phone number, their verification, password, factor, identity
+	credentials bool // email address, phone number, their verification, password, factor, passkey, identity
 	ban         bool
 	roles       *[]string // exactly these; nil: unchanged
 }
@@ -27,7 +27,7 @@ type writtenFields struct {
 // fieldsOfNew returns the fields of a new account.
 func fieldsOfNew(p host.ImportUser) writtenFields {
 	f := writtenFields{
-		credentials: p.PasswordHash != "" || p.TOTPSecret != "" || len(p.Identities) > 0 ||
+		credentials: p.PasswordHash != "" || p.TOTPSecret != "" || p.UserHandle != "" || len(p.Passkeys) > 0 || len(p.Identities) > 0 ||
 			p.EmailVerified || !p.EmailVerifiedAt.IsZero() || p.PhoneVerified || !p.PhoneVerifiedAt.IsZero(),
 		ban: !p.BannedUntil.IsZero(),
 	}

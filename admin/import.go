@@ -69,7 +69,7 @@ type importLine struct {
 // background. ImportUsers returns the id of the job once the last line was read; before
 // that, and after an error, nothing is created. A row that fails does not stop the
 // others; GET /jobs/{id}/results reports each. Rows with a hash, an identity, a TOTP
-// secret or a verified contact also need auth.credentials, rows with roles
+// secret, passkeys, a user handle or a verified contact also need auth.credentials, rows with roles
 // auth.roles.assign and the permissions of the roles, and banned ones auth.users.ban. All
 // need auth.users.read, because the results report which accounts exist. No
 // message is sent, except the notices of changes by OnConflictUpdate. Lines have up to
@@ -189,23 +189,25 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *store.Job, p Impo
 
 // importRow holds the decoded fields of a row.
 type importRow struct {
-	ID              string           `json:"id"`
-	Email           string           `json:"email"`
-	EmailVerified   bool             `json:"email_verified"`
-	EmailVerifiedAt time.Time        `json:"email_verified_at"`
-	Phone           string           `json:"phone"`
-	PhoneVerified   bool             `json:"phone_verified"`
-	PhoneVerifiedAt time.Time        `json:"phone_verified_at"`
-	FullName        string           `json:"full_name"`
-	PasswordHash    string           `json:"password_hash"`
-	TOTPSecret      string           `json:"totp_secret"`
-	Identities      []importIdentity `json:"identities"`
-	UserMetadata    map[string]any   `json:"user_metadata"`
-	AppMetadata     map[string]any   `json:"app_metadata"`
-	Roles           []string         `json:"roles"`
-	BannedUntil     time.Time        `json:"banned_until"`
-	CreatedAt       time.Time        `json:"created_at"`
-	LastSignInAt    time.Time        `json:"last_sign_in_at"`
+	ID              string               `json:"id"`
+	Email           string               `json:"email"`
+	EmailVerified   bool                 `json:"email_verified"`
+	EmailVerifiedAt time.Time            `json:"email_verified_at"`
+	Phone           string               `json:"phone"`
+	PhoneVerified   bool                 `json:"phone_verified"`
+	PhoneVerifiedAt time.Time            `json:"phone_verified_at"`
+	FullName        string               `json:"full_name"`
+	PasswordHash    string               `json:"password_hash"`
+	TOTPSecret      string               `json:"totp_secret"`
+	UserHandle      string               `json:"user_handle"`
+	Passkeys        []auth.PasskeyRecord `json:"passkeys"`
+	Identities      []importIdentity     `json:"identities"`
+	UserMetadata    map[string]any       `json:"user_metadata"`
+	AppMetadata     map[string]any       `json:"app_metadata"`
+	Roles           []string             `json:"roles"`
+	BannedUntil     time.Time            `json:"banned_until"`
+	CreatedAt       time.Time            `json:"created_at"`
+	LastSignInAt    time.Time            `json:"last_sign_in_at"`
 
 	chosen bool // the caller chose the id
 }
@@ -221,7 +223,7 @@ type importIdentity struct {
 func (r importRow) params() host.ImportUser {
 	p := host.ImportUser{
 		ID: r.ID, Email: r.Email, EmailVerified: r.EmailVerified, EmailVerifiedAt: r.EmailVerifiedAt, Phone: r.Phone, PhoneVerified: r.PhoneVerified, PhoneVerifiedAt: r.PhoneVerifiedAt,
-		FullName: r.FullName, PasswordHash: r.PasswordHash, TOTPSecret: r.TOTPSecret, UserMetadata: r.UserMetadata, AppMetadata: r.AppMetadata, Roles: r.Roles,
+		FullName: r.FullName, PasswordHash: r.PasswordHash, TOTPSecret: r.TOTPSecret, UserHandle: r.UserHandle, Passkeys: r.Passkeys, UserMetadata: r.UserMetadata, AppMetadata: r.AppMetadata, Roles: r.Roles,
 		BannedUntil: r.BannedUntil, CreatedAt: r.CreatedAt, LastSignInAt: r.LastSignInAt,
 	}
 	for _, i := range r.Identities {
@@ -275,6 +277,14 @@ func (im *importing) uniqueValues() map[string]bool {
 		}
 		if u.Phone != "" {
 			all["phone "+u.Phone] = true
+		}
+		if r.UserHandle != "" {
+			all["handle "+u.Handle] = true
+		}
+		for _, f := range im.users[i].Factors {
+			if len(f.Credential) > 0 {
+				all["passkey "+string(f.Credential)] = true
+			}
 		}
 		for _, id := range u.Identities {
 			all["identity "+id.Provider+" "+id.Subject] = true

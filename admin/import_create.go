@@ -104,6 +104,9 @@ func (im *importing) create(ctx context.Context, t *attempt, results []rowResult
 	if err := im.noteImport(ctx, t); err != nil {
 		return err
 	}
+	if err := im.recordRPID(ctx, of); err != nil {
+		return err
+	}
 	c.Change = t.change
 	errs, err := im.kit.ImportAll(ctx, c)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -117,11 +120,27 @@ func (im *importing) create(ctx context.Context, t *attempt, results []rowResult
 		case errs[n] == nil:
 			results[i].Result, results[i].ID = resultDone, im.rows[i].ID
 			t.change.Events = append(t.change.Events, changes[n].Events...)
-		case !errors.Is(errs[n], store.ErrConflict), im.params.OnConflict == OnConflictError:
+		case !errors.Is(errs[n], store.ErrConflict), im.params.OnConflict == OnConflictError, ofPasskeys(errs[n]):
 			results[i] = results[i].withReason(im.kit.DuplicateError(errs[n]))
 		}
 	}
 	return nil
+}
+
+// recordRPID stores the RP ID of the service before the passkeys of rows are.
+func (im *importing) recordRPID(ctx context.Context, rows []int) error {
+	var factors []auth.Factor
+	for _, i := range rows {
+		factors = append(factors, im.users[i].Factors...)
+	}
+	return im.kit.RecordImportedRPID(ctx, factors)
+}
+
+// ofPasskeys reports whether another account has the user handle or a passkey of a row. That
+// account is not the row's: OnConflict does not apply.
+func ofPasskeys(err error) bool {
+	var taken *store.ConflictError
+	return errors.As(err, &taken) && (taken.Field == "handle" || taken.Field == "factor")
 }
 
 // createEach creates accounts one after the other, for applications with hooks.

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -90,6 +91,9 @@ func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 	row := im.rows[i]
 	_, err := carryOut(im.onlyOnce(ctx, fmt.Sprint("row ", im.results[i].Row), false), im.Admin, im.who, opImportRows, there.ID, auth.EventUserUpdated, func(t *attempt) (auth.User, error) {
 		t.changed("row", nil, im.results[i].Row)
+		if err := im.hasPasskeys(ctx, t.target, i); err != nil {
+			return auth.User{}, err
+		}
 		patch, err := im.patch(ctx, t, row)
 		if err != nil {
 			return auth.User{}, err
@@ -105,6 +109,26 @@ func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 		return u, err
 	})
 	return err
+}
+
+// hasPasskeys refuses a row with a user handle or a passkey that the account does not have.
+func (im *importing) hasPasskeys(ctx context.Context, there auth.User, i int) error {
+	if h := im.rows[i].UserHandle; h != "" && h != there.Handle {
+		return im.kit.Invalid("user_handle", "cannot be changed in an existing account")
+	}
+	if len(im.rows[i].Passkeys) == 0 {
+		return nil
+	}
+	has, err := im.kit.Factors().Factors(ctx, there.ID)
+	if err != nil {
+		return im.storeError(err)
+	}
+	for _, f := range im.users[i].Factors {
+		if len(f.Credential) > 0 && !slices.ContainsFunc(has.List, func(h auth.Factor) bool { return h.Enabled && bytes.Equal(h.Credential, f.Credential) }) {
+			return im.kit.Invalid("passkeys", "cannot be added to an existing account")
+		}
+	}
+	return nil
 }
 
 // patch returns the changes of a row to the target of an attempt.

@@ -214,10 +214,10 @@ func TestImportNeedsThePermissionOfEachField(t *testing.T) {
 		giver := o.operator("giver@example.com", admin.PermUsersImport, admin.PermUsersRead, admin.PermRolesAssign)
 		target := o.LoginAs(t, "target@example.com")
 		strong := o.LoginAs(t, "strong@example.com", authtest.Permissions(admin.PermKeysRead))
-		for i, fields := range []string{`"email_verified":true`, `"password_hash":"$2a$04$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy"`, `"totp_secret":"GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"`, `"identities":[{"provider":"github","subject":"9"}]`, `"roles":["support"]`, `"banned_until":"2999-01-01T00:00:00Z"`} {
+		for i, fields := range []string{`"email_verified":true`, `"password_hash":"$2a$04$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy"`, `"totp_secret":"GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"`, `"identities":[{"provider":"github","subject":"9"}]`, `"roles":["support"]`, `"banned_until":"2999-01-01T00:00:00Z"`, `"user_handle":"` + strings.Repeat("A", 43) + `"`} {
 			row := fmt.Sprintf(`{"email":"new%d@example.com",%s}`, i, fields)
 			wantResults(t, o.imports(clerk, "", row), "failed missing_permission")
-			if strings.Contains(fields, "totp") || strings.Contains(fields, "identities") {
+			if strings.Contains(fields, "totp") || strings.Contains(fields, "handle") || strings.Contains(fields, "identities") {
 				continue
 			}
 			wantResults(t, o.imports(clerk, "?on_conflict=update", fmt.Sprintf(`{"id":"%s","email":"target@example.com",%s}`, target.User.ID, fields)), "failed missing_permission")

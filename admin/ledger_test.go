@@ -308,6 +308,9 @@ func (l *ledger) body(a *answer, short bool) string {
 		}
 	}
 	delete(a.body, "request_id")
+	if a.body["user_handle"] != nil {
+		a.body["user_handle"] = "<random>"
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

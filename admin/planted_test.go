@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/store"
 )
@@ -79,6 +81,23 @@ func (n *nursery) totp() string {
 	c, err := totp.GenerateCode(aSecret, n.Clock.Now())
 	n.must(err)
 	return c
+}
+
+// passkey imports a passkey.
+func (n *nursery) passkey(second bool) use {
+	key := harness.NewKey()
+	r, handle := harness.PasskeyRecord(n.t, key)
+	r.SecondFactor = second
+	text, err := json.Marshal(r)
+	n.must(err)
+	n.row(`"user_handle":"` + handle + `","passkeys":[` + string(text) + `]`)
+	return func() ([]string, error) {
+		begun, err := n.BeginPasskeySignIn(n.t.Context())
+		n.must(err)
+		credential, err := key.Get(begun.PublicKey)
+		n.must(err)
+		return n.held(n.FinishPasskeySignIn(n.t.Context(), auth.FinishPasskeySignInParams{RequestID: begun.RequestID, Credential: credential}))
+	}
 }
 
 // shown returns the token of a link that an operator is shown.
@@ -148,6 +167,8 @@ var plants = map[string]func(n *nursery) use{
 		n.row(`"password_hash":"` + n.hash() + `","totp_secret":"` + aSecret + `"`)
 		return func() ([]string, error) { return n.held(n.login(n.t.Context(), n.totp())) }
 	},
+	"an imported passkey":            func(n *nursery) use { return n.passkey(false) },
+	"an imported passkey and factor": func(n *nursery) use { return n.passkey(true) },
 	"a trusted device": func(n *nursery) use {
 		n.row(`"password_hash":"` + n.hash() + `","totp_secret":"` + aSecret + `"`)
 		ctx := auth.ContextWithClient(n.t.Context(), auth.Client{Device: plantedDevice})
@@ -354,7 +375,7 @@ func (o *office) privilegedRoles() []string {
 func TestPlantedMethodsNeverHaveOperatorPermissions(t *testing.T) {
 	onStores(t, func(t *testing.T, st auth.Store) {
 		idp := authtest.StartProvider(t)
-		o := newOfficeWith(t, st, admin.Options{RequireMFA: auth.Off}, auth.WithProvider(idp.OIDC(plantedIDP)), auth.WithMFA(auth.MFAOptions{TrustDevices: 24 * time.Hour}))
+		o := newOfficeWith(t, st, admin.Options{RequireMFA: auth.Off}, harness.WithPasskeys(), auth.WithProvider(idp.OIDC(plantedIDP)), auth.WithMFA(auth.MFAOptions{TrustDevices: 24 * time.Hour}))
 		combination := 0
 		for _, planted := range names(plants) {
 			for _, promoted := range names(promotions) {

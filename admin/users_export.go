@@ -18,12 +18,14 @@ var (
 	opExportSecrets = operation{permission: PermCredentials, stepUp: true} // the strength against each account is checked row by row
 )
 
-// Fields of exported accounts that are exported only on request.
+// Fields of exported accounts that are exported only on request: the credentials.
 const (
 	FieldPasswordHash = "password_hash"
 	FieldTOTPSecret   = "totp_secret" // base32, as auth.ImportUser takes it
+	FieldUserHandle   = "user_handle" // of the passkeys
+	FieldPasskeys     = "passkeys"    // a list of auth.PasskeyRecord; needs auth.WithPasskeys
 
-	// fieldWithheld accompanies them: whether the secrets of a row were withheld.
+	// fieldWithheld accompanies them: whether these fields of a row were withheld.
 	fieldWithheld = "secrets_withheld"
 )
 
@@ -39,22 +41,21 @@ type ExportUsersParams struct {
 	Fields []string `query:"fields"` // in this order; none: all except secrets
 }
 
-// secrets reports which secrets Fields names.
-func (p *ExportUsersParams) secrets() (hash, totp bool) {
-	return slices.Contains(p.Fields, FieldPasswordHash), slices.Contains(p.Fields, FieldTOTPSecret)
+// onRequest returns the fields that are exported only on request.
+func onRequest() []string {
+	return []string{FieldPasswordHash, FieldTOTPSecret, FieldUserHandle, FieldPasskeys}
 }
 
-// secret reports whether Fields names a secret.
+// secret reports whether Fields names a field of onRequest.
 func (p *ExportUsersParams) secret() bool {
-	hash, totp := p.secrets()
-	return hash || totp
+	return slices.ContainsFunc(onRequest(), func(f string) bool { return slices.Contains(p.Fields, f) })
 }
 
 // ExportUsers writes all accounts that match a filter, page by page, and so needs only a
-// few megabytes of memory. FieldPasswordHash and FieldTOTPSecret are exported only if
-// Fields names them, which also requires auth.credentials. They stay empty for the
-// actor's own account and for accounts that the actor is not stronger than; the row
-// reports that ("secrets_withheld"). This is checked for each row, and the actor's
+// few megabytes of memory. FieldPasswordHash, FieldTOTPSecret, FieldUserHandle and
+// FieldPasskeys are exported only if Fields names them, which also requires
+// auth.credentials. They stay empty for the actor's own account and for accounts that the
+// actor is not stronger than; the row reports that ("secrets_withheld"). This is checked for each row, and the actor's
 // permissions are checked for each page. An account that changes during the export is
 // written as it is when it is read.
 //
@@ -100,13 +101,16 @@ func (m *Admin) cleanExport(p *ExportUsersParams) (q userSearch, err error) {
 		p.Fields = exportedFields()
 	}
 	p.Fields = slices.Clone(p.Fields)
-	known := append(exportedFields(), FieldPasswordHash, FieldTOTPSecret)
+	known := append(exportedFields(), onRequest()...)
 	for i, f := range p.Fields {
 		if !slices.Contains(known, f) {
 			return q, m.kit.Invalid("fields", "may be "+strings.Join(known, ", "))
 		}
 		if slices.Contains(p.Fields[:i], f) {
 			return q, m.kit.Invalid("fields", "names one twice")
+		}
+		if f == FieldPasskeys && m.kit.PasskeyRPID() == "" {
+			return q, m.kit.Invalid("fields", "names passkeys, which cannot be read: auth.WithPasskeys is missing")
 		}
 	}
 	q.Limit = m.exportPage
@@ -184,12 +188,11 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 // deleted.
 func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParams, users []store.UserRow, rows []exportedRow) ([]exportedRow, error) {
 	rows = slices.Grow(rows, len(users))
-	hash, totp := p.secrets()
 	for i := range users {
 		u := &users[i]
 		row := exportedRow{UserRow: u, status: m.status(&u.User)}
 		if p.secret() {
-			deleted, err := m.addSecrets(ctx, by, u.ID, &row, hash, totp)
+			deleted, err := m.addSecrets(ctx, by, u.ID, &row, p.Fields)
 			if err != nil {
 				return nil, err
 			}
@@ -214,9 +217,9 @@ func (m *Admin) exporting(ctx context.Context, who Actor, ops ...operation) (*ac
 	return a, err
 }
 
-// addSecrets adds the secrets that the actor may export, by the present permissions of
-// the actor and of the account. deleted reports that the account no longer exists.
-func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row *exportedRow, hash, totp bool) (deleted bool, err error) {
+// addSecrets adds those of fields that are exported only on request, as far as the actor may
+// export them, by the present permissions of the actor and of the account. deleted reports that the account no longer exists.
+func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row *exportedRow, fields []string) (deleted bool, err error) {
 	c, err := m.store.Credentials(ctx, store.ByID(id))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -228,13 +231,22 @@ func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row *expor
 	if row.withheld {
 		return false, nil
 	}
-	if hash {
-		row.hash = c.PasswordHash
+	for _, f := range fields {
+		switch f {
+		case FieldPasswordHash:
+			row.hash = c.PasswordHash
+		case FieldTOTPSecret:
+			row.totp, err = m.kit.TOTPSecret(ctx, id)
+		case FieldUserHandle:
+			row.handle = c.User.Handle
+		case FieldPasskeys:
+			row.passkeys, err = m.kit.PasskeyRecords(ctx, id)
+		}
+		if err != nil {
+			return false, err
+		}
 	}
-	if totp {
-		row.totp, err = m.kit.TOTPSecret(ctx, id)
-	}
-	return false, err
+	return false, nil
 }
 
 // filtersOfUsers returns the filters of a query for the audit log.

@@ -17,7 +17,9 @@ type exportedRow struct {
 
 	status     string
 	hash, totp string
-	withheld   bool // the secrets were withheld
+	handle     string
+	passkeys   []auth.PasskeyRecord
+	withheld   bool // the fields of onRequest were withheld
 }
 
 // exportedField is a field of exported accounts: a text or a time, which is null if it is
@@ -50,10 +52,12 @@ var allExported = []exportedField{
 	{name: "banned_until", time: func(r *exportedRow) time.Time { return r.BannedUntil }},
 	{name: FieldPasswordHash, text: func(r *exportedRow) string { return r.hash }},
 	{name: FieldTOTPSecret, text: func(r *exportedRow) string { return r.totp }},
+	{name: FieldUserHandle, text: func(r *exportedRow) string { return r.handle }},
+	{name: FieldPasskeys, value: appendPasskeys},
 	{name: fieldWithheld, value: func(to []byte, r *exportedRow) ([]byte, error) { return appendFlag(to, r.withheld), nil }},
 }
 
-// exportedFields returns the columns of an export without secrets.
+// exportedFields returns the columns of an export without those of onRequest.
 func exportedFields() []string {
 	var names []string
 	for _, f := range allExported {
@@ -188,5 +192,14 @@ func appendIdentities(to []byte, list []auth.Identity) ([]byte, error) {
 		return append(to, "[]"...), nil
 	}
 	text, err := json.Marshal(auth.ViewOf(auth.User{Identities: list}).Identities)
+	return append(to, text...), err
+}
+
+// appendPasskeys appends the passkeys of an account in the form of the wire.
+func appendPasskeys(to []byte, r *exportedRow) ([]byte, error) {
+	if len(r.passkeys) == 0 {
+		return append(to, "[]"...), nil
+	}
+	text, err := json.Marshal(r.passkeys)
 	return append(to, text...), err
 }

@@ -814,6 +814,27 @@ type ImportRowIdentity struct {
 	Subject      string    `json:"subject"`
 }
 
+// ImportRowPasskey is one of ImportRow.Passkeys.
+type ImportRowPasskey struct {
+	Name   string `json:"name,omitempty"`
+	Aaguid string `json:"aaguid,omitempty"`
+	// The authenticator data of the registration. It has to match the other fields.
+	AuthData       string    `json:"auth_data,omitempty"`
+	BackedUp       bool      `json:"backed_up,omitempty"`
+	BackupEligible bool      `json:"backup_eligible,omitempty"`
+	Counter        int       `json:"counter,omitempty"`
+	CreatedAt      time.Time `json:"created_at,omitzero"`
+	// Base64url without padding, as all binary values; up to 1023 bytes.
+	CredentialID string    `json:"credential_id"`
+	LastUsedAt   time.Time `json:"last_used_at,omitzero"`
+	PublicKey    string    `json:"public_key"` // A COSE key (RFC 9052) of ES256, EdDSA or RS256.
+	RpID         string    `json:"rp_id"`
+	SecondFactor bool      `json:"second_factor,omitempty"` // Sign-ins by other methods ask for a second factor.
+	Transports   []string  `json:"transports,omitempty"`
+	// WebAuthn's uvInitialized: the passkey alone counts as two factors.
+	UserVerified bool `json:"user_verified,omitempty"`
+}
+
 // ImportRow is one account of Admin.ImportUsers.
 type ImportRow struct {
 	ID              string              `json:"id,omitempty"` // Any UUID; absent: a new one.
@@ -826,13 +847,18 @@ type ImportRow struct {
 	FullName        string              `json:"full_name,omitempty"`
 	Identities      []ImportRowIdentity `json:"identities,omitempty"`
 	LastSignInAt    time.Time           `json:"last_sign_in_at,omitzero"`
-	PasswordHash    string              `json:"password_hash,omitempty"` // argon2id, bcrypt, scrypt or PBKDF2, see ValidPasswordHash.
-	Phone           string              `json:"phone,omitempty"`
-	PhoneVerified   bool                `json:"phone_verified,omitempty"`
-	PhoneVerifiedAt time.Time           `json:"phone_verified_at,omitzero"`
-	Roles           []string            `json:"roles,omitempty"`
-	TOTPSecret      string              `json:"totp_secret,omitempty"` // Base32; six digits, SHA-1, 30 seconds.
-	UserMetadata    map[string]any      `json:"user_metadata,omitempty"`
+	// As an export of another service with the same RP ID has them.
+	Passkeys        []ImportRowPasskey `json:"passkeys,omitempty"`
+	PasswordHash    string             `json:"password_hash,omitempty"` // argon2id, bcrypt, scrypt or PBKDF2, see ValidPasswordHash.
+	Phone           string             `json:"phone,omitempty"`
+	PhoneVerified   bool               `json:"phone_verified,omitempty"`
+	PhoneVerifiedAt time.Time          `json:"phone_verified_at,omitzero"`
+	Roles           []string           `json:"roles,omitempty"`
+	TOTPSecret      string             `json:"totp_secret,omitempty"` // Base32; six digits, SHA-1, 30 seconds.
+	// Of the passkeys, which need it: 32 bytes in base64url without padding. Absent: a new
+	// one.
+	UserHandle   string         `json:"user_handle,omitempty"`
+	UserMetadata map[string]any `json:"user_metadata,omitempty"`
 }
 
 // ExportQuery selects the results of Admin.ExportUsers. Empty fields do not narrow it.
@@ -842,8 +868,9 @@ type ExportQuery struct {
 	Email       string    `query:"email"`      // The complete address, in any case.
 	// Names separated by commas: id, email, email_verified_at, phone, phone_verified_at,
 	// full_name, status, roles, mfa_enabled, identities, user_metadata, app_metadata,
-	// created_at, updated_at, last_sign_in_at, banned_until, password_hash, totp_secret.
-	// Absent: all except the last two.
+	// created_at, updated_at, last_sign_in_at, banned_until, password_hash, totp_secret,
+	// user_handle, passkeys (as POST /admin/users/import takes them). Absent: all except
+	// the last four.
 	Fields []string `query:"fields"`
 	// ndjson: one object per line. csv: with a header line, lists and objects as JSON; a
 	// cell that starts with =, +, -, @, a tab or a carriage return has an apostrophe before
@@ -871,13 +898,13 @@ type ExportQuery struct {
 }
 
 // ExportUsers is GET /users/export: export accounts. All accounts that match the
-// filters of GET /admin/users, as they are when they are read. password_hash and
-// totp_secret appear only if fields names them, which also needs auth.credentials. They
-// are empty, with secrets_withheld true, for the operator's own account and for
-// accounts that are not weaker. The export itself is recorded in the audit log. An
-// interrupted connection means that the rest is missing. Needs a sign-in within the
-// last 15 minutes. Permission: auth.users.export. The caller closes the stream; Rows
-// reads it.
+// filters of GET /admin/users, as they are when they are read. password_hash,
+// totp_secret, user_handle and passkeys appear only if fields names them, which also
+// needs auth.credentials. They are empty, with secrets_withheld true, for the
+// operator's own account and for accounts that are not weaker. The export itself is
+// recorded in the audit log. An interrupted connection means that the rest is missing.
+// Needs a sign-in within the last 15 minutes. Permission: auth.users.export. The caller
+// closes the stream; Rows reads it.
 func (a *Admin) ExportUsers(ctx context.Context, q ExportQuery, opts ...CallOption) (io.ReadCloser, error) {
 	k := a.prepared("GET", "/users/export", nil, opts)
 	k.query = queryOf(q)

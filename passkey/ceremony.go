@@ -55,7 +55,7 @@ func (p *Passkeys) Register(response []byte, judge func(challenge string) (ok, c
 	flags := object.AuthData.Flags
 	s := state{Counter: object.AuthData.Counter, Verifies: flags.HasUserVerified()}
 	s.setFlags(flags)
-	r := record{AuthData: object.RawAuthData, Transports: transports(c.Response.Transports)}
+	r := record{RPID: p.rpID, AuthData: object.RawAuthData, Transports: transports(c.Response.Transports)}
 	b, err := json.Marshal(r)
 	if err != nil {
 		return none, err
@@ -68,7 +68,7 @@ func (p *Passkeys) Register(response []byte, judge func(challenge string) (ok, c
 
 // transports keeps the browser's hints that look like some. Unknown ones are kept, as
 // WebAuthn asks.
-func transports(list []protocol.AuthenticatorTransport) (out []string) {
+func transports[T ~string](list []T) (out []string) {
 	for _, t := range list {
 		ok := t != "" && len(t) <= maxTransport && strings.Trim(string(t), "abcdefghijklmnopqrstuvwxyz-") == ""
 		if ok && len(out) < maxTransports && !slices.Contains(out, string(t)) {

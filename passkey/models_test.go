@@ -135,6 +135,16 @@ func TestAllowedModels(t *testing.T) {
 			t.Errorf("%s was registered", name)
 		}
 	}
+	for id, want := range map[uuid.UUID]bool{model: true, another: false, uuid.Nil: false} {
+		p := New(Options{Authenticators: []string{model.String()}, Metadata: good.metadata(model, "FIDO_CERTIFIED")})
+		p.metadataRoot = base64.StdEncoding.EncodeToString(good.root)
+		if err := p.Bind(func() *url.URL { return &url.URL{Scheme: "https", Host: "auth.test"} }, func() string { return "Notes" }); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.importedModel(id.String()); (err == nil) != want {
+			t.Errorf("import of a passkey of %s: %v", id, err)
+		}
+	}
 	if err := try("REVOKED", func(*authenticator.Authenticator) {}); err == nil {
 		t.Error("a revoked model was registered")
 	}

@@ -19,6 +19,7 @@ import (
 // The authenticator data has the RP ID's hash, the AAGUID, the credential id and the public
 // key.
 type record struct {
+	RPID       string   `json:"rp_id"`
 	AuthData   []byte   `json:"auth_data"` // of the registration, as it came
 	Transports []string `json:"transports,omitempty"`
 

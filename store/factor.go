@@ -79,6 +79,26 @@ type Factor struct {
 	Origin               // zero while pending
 }
 
+// PasskeyRecord is a passkey as exports and imports carry it, from which another service can
+// check its signatures (WebAuthn Level 3, section 4, credential record). Nothing in it is
+// secret. Binary values are base64url without padding. Stores keep a Factor instead.
+type PasskeyRecord struct {
+	CredentialID   string     `json:"credential_id"`
+	RPID           string     `json:"rp_id"`           // the domain that the passkey works for
+	PublicKey      string     `json:"public_key"`      // a COSE key (RFC 9052)
+	Counter        uint32     `json:"counter"`         // the newest signature counter; 0 if the authenticator has none
+	UserVerified   bool       `json:"user_verified"`   // WebAuthn's uvInitialized: the passkey alone counts as two factors
+	BackupEligible bool       `json:"backup_eligible"` // the passkey may be on several devices
+	BackedUp       bool       `json:"backed_up"`       // it was, when it was last used
+	Transports     []string   `json:"transports"`
+	AAGUID         string     `json:"aaguid"`    // a UUID: the model of the authenticator
+	AuthData       string     `json:"auth_data"` // the authenticator data of the registration, as it came; optional for imports
+	Name           string     `json:"name"`
+	SecondFactor   bool       `json:"second_factor"` // Factor.Required
+	CreatedAt      time.Time  `json:"created_at"`
+	LastUsedAt     *time.Time `json:"last_used_at"` // nil: never
+}
+
 // Factors holds the second factors and recovery codes of a user.
 type Factors struct {
 	List         []Factor

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -257,6 +258,30 @@ func imports() checks {
 			b.conflict(results[1], "factor")
 			b.absent(twice.User)
 			b.armedWith(row.User, f)
+		},
+		"an import keeps passkeys": func(b *bench) {
+			if b.factors == nil {
+				return
+			}
+			row := b.row("ada@example.com")
+			one, two := b.passkey(row.User.ID, "one"), b.passkey(row.User.ID, "two")
+			two.Required, two.CreatedAt, two.LastUsedAt = true, now.Add(time.Second), now.Add(time.Minute)
+			row.Factors = []store.Factor{one, two}
+			b.ok(b.importAll(row)[0])
+			one.Enabled, two.Enabled = true, true
+			one.Origin, two.Origin = store.Origin{Sequence: 1}, store.Origin{Sequence: 1}
+			got, err := b.factors.Factors(b.ctx(), row.User.ID)
+			b.ok(err)
+			equal(b, "Factors", got, store.Factors{List: []store.Factor{one, two}})
+			u, err := b.User(b.ctx(), store.ByID(row.User.ID))
+			b.ok(err)
+			equal(b, "User.MFAEnabled", u.MFAEnabled, true)
+			row = b.row("eve@example.com")
+			row.Factors = []store.Factor{b.passkey(row.User.ID, "three")}
+			b.ok(b.importAll(row)[0])
+			u, err = b.User(b.ctx(), store.ByID(row.User.ID))
+			b.ok(err)
+			equal(b, "User.MFAEnabled with a passkey that is not Required", u.MFAEnabled, false)
 		},
 	}
 }

@@ -42,11 +42,23 @@ func importMutants() map[string]mutant {
 		})
 	}
 	return map[string]mutant{
-		"imports lose roles":      edits("all users come back as they went in", func(r *store.ImportedRow) { r.User.Roles = nil }),
-		"imports lose handles":    edits("every member of an imported user is kept", func(r *store.ImportedRow) { r.User.Handle = "" }),
-		"imports lose passwords":  edits("all users come back as they went in", func(r *store.ImportedRow) { r.PasswordHash = "" }),
-		"imports lose bans":       edits("all users come back as they went in", func(r *store.ImportedRow) { r.User.BannedUntil = r.User.CreatedAt }),
-		"imports lose factors":    edits("an import makes second factors", func(r *store.ImportedRow) { r.Factors = nil }),
+		"imports lose roles":     edits("all users come back as they went in", func(r *store.ImportedRow) { r.User.Roles = nil }),
+		"imports lose handles":   edits("every member of an imported user is kept", func(r *store.ImportedRow) { r.User.Handle = "" }),
+		"imports lose passwords": edits("all users come back as they went in", func(r *store.ImportedRow) { r.PasswordHash = "" }),
+		"imports lose bans":      edits("all users come back as they went in", func(r *store.ImportedRow) { r.User.BannedUntil = r.User.CreatedAt }),
+		"imports lose factors":   edits("an import makes second factors", func(r *store.ImportedRow) { r.Factors = nil }),
+		"imports lose credential ids": edits("an import keeps passkeys", func(r *store.ImportedRow) {
+			r.Factors = slices.Clone(r.Factors)
+			for i := range r.Factors {
+				r.Factors[i].Credential = nil
+			}
+		}),
+		"imports make each factor required": edits("an import keeps passkeys", func(r *store.ImportedRow) {
+			r.Factors = slices.Clone(r.Factors)
+			for i := range r.Factors {
+				r.Factors[i].Required = true
+			}
+		}),
 		"imports lose events":     edits("events come with those who are created", func(r *store.ImportedRow) { r.Events = nil }),
 		"imports make ids":        edits("an id of any version is kept", func(r *store.ImportedRow) { r.User.ID = strings.Repeat("0", 8) + r.User.ID[8:] }),
 		"a refusal is all's":      of("one who is refused hinders nobody", allOrNothing),

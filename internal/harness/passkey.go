@@ -1,6 +1,9 @@
 package harness
 
 import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
 	"testing"
 
 	"github.com/authmount/auth"
@@ -15,6 +18,22 @@ func WithPasskeys() auth.Option { return auth.WithPasskeys(passkey.New(passkey.O
 
 // NewKey returns an authenticator in a browser on the service's own pages.
 func NewKey() *authenticator.Authenticator { return authenticator.New("https://auth.test") }
+
+// PasskeyRecord creates a passkey that another system registered, and returns its record and
+// user handle for an import.
+func PasskeyRecord(tb testing.TB, key *authenticator.Authenticator) (r auth.PasskeyRecord, handle string) {
+	tb.Helper()
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // never fails (crypto/rand)
+	encode := base64.RawURLEncoding.EncodeToString
+	handle = encode(b)
+	if _, err := key.Create(map[string]any{"rp": map[string]any{"id": "auth.test"}, "user": map[string]any{"id": handle}}); err != nil {
+		tb.Fatal(err)
+	}
+	k := key.Passkeys[len(key.Passkeys)-1]
+	_, public, _ := bytes.Cut(key.AttestedData(k), k.ID)
+	return auth.PasskeyRecord{CredentialID: encode(k.ID), RPID: k.RPID, PublicKey: encode(public), UserVerified: true}, handle
+}
 
 // begun is the response of the endpoints that begin a ceremony.
 type begun struct {

@@ -97,6 +97,12 @@ type Accounts interface {
 	// TOTPSecret returns the secret of an account's authenticator app, in base32 as in
 	// ImportUserParams; "" without an enabled one.
 	TOTPSecret(ctx context.Context, userID string) (string, error)
+	// PasskeyRecords returns an account's passkeys as in ImportUserParams; none without
+	// WithPasskeys.
+	PasskeyRecords(ctx context.Context, userID string) ([]store.PasskeyRecord, error)
+	// RecordImportedRPID stores the RP ID of the service before factors of new accounts are
+	// stored, if they include a passkey of it.
+	RecordImportedRPID(ctx context.Context, factors []store.Factor) error
 	// RememberRemoved remembers a factor that is about to be removed, if it is a passkey.
 	RememberRemoved(ctx context.Context, f store.Factor) error
 	// Factors returns the store of second factors, or nil.
@@ -241,6 +247,8 @@ type ImportUser struct {
 	FullName        string
 	PasswordHash    string
 	TOTPSecret      string
+	UserHandle      string
+	Passkeys        []store.PasskeyRecord
 	Identities      []store.Identity
 	UserMetadata    map[string]any
 	AppMetadata     map[string]any

@@ -3,6 +3,8 @@ package host
 import (
 	"net/url"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // Passkeys checks the ceremonies of WebAuthn Level 3 for Auth. Package passkey implements
@@ -32,6 +34,13 @@ type Passkeys interface {
 	Confirmed(state []byte) []byte
 	// Describe returns what a list of passkeys shows.
 	Describe(Passkey) PasskeyInfo
+	// Record returns a passkey as exports carry it, without the facts that Auth keeps: name,
+	// times and whether it is a second factor.
+	Record(Passkey) (store.PasskeyRecord, error)
+	// Import checks an exported passkey by the rules of Register, except for its attestation,
+	// which no record has. A record without authenticator data gets some from its other
+	// fields. Errors: *store.InvalidError.
+	Import(store.PasskeyRecord) (Passkey, error)
 }
 
 // PasskeyCreation is the input of Passkeys.Creation.

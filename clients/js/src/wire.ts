@@ -114,6 +114,7 @@ export type Export = {
   })[];
   has_password: boolean;
   messages: Held[];
+  passkeys: PasskeyRecord[];
   pending: {
     created_at: Time;
     expires_at: Time;
@@ -122,6 +123,8 @@ export type Export = {
   recovery_codes_left: number;
   sessions: SessionInfo[];
   user: User;
+  /** Of the passkeys: 32 bytes in base64url. */
+  user_handle: string | null;
 };
 
 export type Health = {
@@ -181,6 +184,34 @@ export type PasskeyCreation = {
   expires_in: number;
   /** PublicKeyCredentialCreationOptionsJSON of WebAuthn Level 3, for PublicKeyCredential.parseCreationOptionsFromJSON. */
   public_key: Record<string, unknown>;
+};
+
+/** A passkey, from which another service can check its signatures (WebAuthn Level 3, credential record). Binary values are base64url without padding. */
+export type PasskeyRecord = {
+  /** The model of the authenticator. */
+  aaguid: string;
+  /** The authenticator data of the registration, as it came. */
+  auth_data: string;
+  /** It was, when it was last used. */
+  backed_up: boolean;
+  /** It may be on several devices. */
+  backup_eligible: boolean;
+  /** The newest signature counter; 0 if the authenticator has none. */
+  counter: number;
+  created_at: Time;
+  /** Up to 1023 bytes. */
+  credential_id: string;
+  last_used_at: Time | null;
+  name: string;
+  /** A COSE key (RFC 9052) of ES256, EdDSA or RS256. */
+  public_key: string;
+  /** The domain that the passkey works for. */
+  rp_id: string;
+  /** Sign-ins by other methods ask for a second factor. */
+  second_factor: boolean;
+  transports: string[];
+  /** WebAuthn's uvInitialized: the passkey alone counts as two factors. */
+  user_verified: boolean;
 };
 
 export type PasskeyRequest = {

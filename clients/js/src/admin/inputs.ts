@@ -223,6 +223,28 @@ export interface UsersImportRow {
     subject: string;
   }[];
   last_sign_in_at?: string;
+  /** As an export of another service with the same RP ID has them. */
+  passkeys?: ({
+    aaguid?: string;
+    /** The authenticator data of the registration. It has to match the other fields. */
+    auth_data?: string;
+    backed_up?: boolean;
+    backup_eligible?: boolean;
+    counter?: number;
+    created_at?: string;
+    /** Base64url without padding, as all binary values; up to 1023 bytes. */
+    credential_id: string;
+    last_used_at?: string | null;
+    name?: string;
+    /** A COSE key (RFC 9052) of ES256, EdDSA or RS256. */
+    public_key: string;
+    rp_id: string;
+    /** Sign-ins by other methods ask for a second factor. */
+    second_factor?: boolean;
+    transports?: string[];
+    /** WebAuthn's uvInitialized: the passkey alone counts as two factors. */
+    user_verified?: boolean;
+  })[];
   /** argon2id, bcrypt, scrypt or PBKDF2, see ValidPasswordHash. */
   password_hash?: string;
   phone?: string;
@@ -231,6 +253,8 @@ export interface UsersImportRow {
   roles?: string[];
   /** Base32; six digits, SHA-1, 30 seconds. */
   totp_secret?: string;
+  /** Of the passkeys, which need it: 32 bytes in base64url without padding. Absent: a new one. */
+  user_handle?: string;
   user_metadata?: Record<string, unknown>;
 }
 
@@ -238,7 +262,7 @@ export interface UsersImportRow {
 export interface UsersImportInput {
   /** The roles of new accounts take effect at once, without the acceptance of their holders. Only people with "*". */
   accepted?: boolean | undefined;
-  /** The treatment of a row with the id, address, phone number or identity of an existing account. update: the account gets the row's values by the rules of the single operations, and keeps its identities, factor and times. */
+  /** The treatment of a row with the id, address, phone number or identity of an existing account. update: the account gets the row's values by the rules of the single operations, and keeps its identities, factors, user handle and times. A row with the user handle or a passkey of another account always fails. */
   onConflict?: "error" | "skip" | "update" | undefined;
 }
 
@@ -249,7 +273,7 @@ export interface UsersExportInput {
   createdTo?: string | undefined;
   /** The complete address, in any case. */
   email?: string | undefined;
-  /** Names separated by commas: id, email, email_verified_at, phone, phone_verified_at, full_name, status, roles, mfa_enabled, identities, user_metadata, app_metadata, created_at, updated_at, last_sign_in_at, banned_until, password_hash, totp_secret. Absent: all except the last two. */
+  /** Names separated by commas: id, email, email_verified_at, phone, phone_verified_at, full_name, status, roles, mfa_enabled, identities, user_metadata, app_metadata, created_at, updated_at, last_sign_in_at, banned_until, password_hash, totp_secret, user_handle, passkeys (as POST /admin/users/import takes them). Absent: all except the last four. */
   fields?: string | undefined;
   /** ndjson: one object per line. csv: with a header line, lists and objects as JSON; a cell that starts with =, +, -, @, a tab or a carriage return has an apostrophe before it. */
   format?: "ndjson" | "csv" | undefined;

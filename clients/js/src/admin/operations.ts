@@ -327,7 +327,7 @@ export interface AdminOperations {
     /**
      * Import accounts.
      *
-     * One account per line, up to 256 KiB each, a million lines and 4 GiB in all; an actor may start 120 imports and dry runs of selections an hour. The import runs in the background after the last line has arrived, and never before. A failed row does not stop the others. A hash, an identity, a TOTP secret or a verified flag also needs auth.credentials, roles need auth.roles.assign and their permissions, a ban needs auth.users.ban. No messages are sent, except notices of updates. The results report which accounts exist, so auth.users.read is needed, too. Needs a sign-in within the last 15 minutes. auth.users.import
+     * One account per line, up to 256 KiB each, a million lines and 4 GiB in all; an actor may start 120 imports and dry runs of selections an hour. The import runs in the background after the last line has arrived, and never before. A failed row does not stop the others. A hash, an identity, a TOTP secret, a passkey, a user handle or a verified flag also needs auth.credentials, roles need auth.roles.assign and their permissions, a ban needs auth.users.ban. No messages are sent, except notices of updates. The results report which accounts exist, so auth.users.read is needed, too. Needs a sign-in within the last 15 minutes. auth.users.import
      *
      * `POST /admin/users/import`
      */
@@ -335,7 +335,7 @@ export interface AdminOperations {
     /**
      * Export accounts.
      *
-     * All accounts that match the filters of GET /admin/users, as they are when they are read. password_hash and totp_secret appear only if fields names them, which also needs auth.credentials. They are empty, with secrets_withheld true, for the operator's own account and for accounts that are not weaker. The export itself is recorded in the audit log. An interrupted connection means that the rest is missing. Needs a sign-in within the last 15 minutes. auth.users.export
+     * All accounts that match the filters of GET /admin/users, as they are when they are read. password_hash, totp_secret, user_handle and passkeys appear only if fields names them, which also needs auth.credentials. They are empty, with secrets_withheld true, for the operator's own account and for accounts that are not weaker. The export itself is recorded in the audit log. An interrupted connection means that the rest is missing. Needs a sign-in within the last 15 minutes. auth.users.export
      *
      * `GET /admin/users/export`
      */
