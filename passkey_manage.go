@@ -159,7 +159,8 @@ type AddedPasskey struct {
 
 // AddPasskey completes the registration of a passkey. As a second factor it raises the
 // session to AAL2 and revokes the user's other sessions. Errors: those of BeginPasskey,
-// CodeInvalidPasskey, CodePasskeyAlreadyExists, CodeValidationFailed.
+// CodeInvalidPasskey, CodePasskeyAlreadyExists, CodeRateLimited (by PasskeysPerUser),
+// CodeValidationFailed.
 func (a *Auth) AddPasskey(ctx context.Context, p AddPasskeyParams) (*AddedPasskey, error) {
 	e, list, err := a.passkeyEnrollee(ctx, p.Caller, p.MFAToken)
 	if err != nil {
@@ -182,6 +183,11 @@ func (a *Auth) AddPasskey(ctx context.Context, p AddPasskeyParams) (*AddedPasske
 		return nil, fail(CodeInvalidPasskey, err)
 	case upgrade && p.SecondFactor:
 		return nil, invalid("second_factor", "needs a passkey that the user created by hand")
+	}
+	if e.token == nil { // each leaves a record when it is removed; with a token only one can be added
+		if err := a.take(ctx, a.draw(a.cfg.limits.PasskeysPerUser, "passkey", e.user.ID, 1)); err != nil {
+			return nil, err
+		}
 	}
 	if err := a.recordRPID(ctx); err != nil {
 		return nil, err
