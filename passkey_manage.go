@@ -367,7 +367,7 @@ func (a *Auth) removePasskey(ctx context.Context, p RemovePasskeyParams) error {
 	case lastFactor && a.mfaRequired(ctx, me.user):
 		return fail(CodeMFAEnforced, nil)
 	}
-	if err := a.recordRemoved(ctx, f); err != nil { // before: without the record the client keeps offering it
+	if err := a.recordRemoved(ctx, f); err != nil {
 		return err
 	}
 	c := a.newChangeOf(ctx, p.authority(), account{User: creds.User}, removedEvents(creds.User, me.session.ID, f, lastFactor)...)

@@ -2,9 +2,11 @@ package passkey_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
+	"github.com/go-webauthn/webauthn/protocol"
 	"github.com/pquerna/otp/totp"
 
 	"github.com/authmount/auth"
@@ -22,6 +24,7 @@ type pausing struct {
 	mu          sync.Mutex
 	credentials func() // before Credentials
 	factors     func() // after Factors
+	removal     error  // of the next RemoveFactor, which does nothing then
 }
 
 func (s *pausing) Unwrap() auth.Store { return s.Store }
@@ -45,6 +48,17 @@ func (s *pausing) Factors(ctx context.Context, userID string) (store.Factors, er
 	list, err := s.FactorStore.Factors(ctx, userID)
 	s.once(&s.factors)
 	return list, err
+}
+
+func (s *pausing) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
+	s.mu.Lock()
+	err := s.removal
+	s.removal = nil
+	s.mu.Unlock()
+	if err != nil {
+		return store.User{}, err
+	}
+	return s.FactorStore.RemoveFactor(ctx, c)
 }
 
 // newPausingWorld is newWorld on a pausing store.
@@ -95,4 +109,41 @@ func TestParallelRemovalsLeaveAFactor(t *testing.T) {
 		w.must(w.RemovePasskey(t.Context(), auth.RemovePasskeyParams{Caller: by, ID: added.Passkey.ID}))
 	}
 	w.want(w.DisableTOTP(t.Context(), auth.DisableTOTPParams{Caller: by}), auth.CodeMFAEnforced)
+}
+
+// A removal that fails leaves the passkey as it was, and no client is told to delete it, not
+// even one that shows it to another account.
+func TestFailedRemovalForgetsNoPasskey(t *testing.T) {
+	w, st := newPausingWorld(t)
+	added, err := w.add(false)
+	w.must(err)
+	adas, owner := w.key, w.ada
+	w.ada, w.key = w.LoginAs(t, "ben@example.com"), authenticator.New(origin)
+	_, err = w.add(false)
+	w.must(err)
+	elsewhere := func() error {
+		t.Helper()
+		begun, err := w.BeginPasskeyFactor(t.Context(), auth.BeginPasskeyFactorParams{Caller: w.caller()})
+		w.must(err)
+		p := *adas.Passkeys[0]
+		p.Handle = nil
+		response, err := adas.Sign(&p, begun.PublicKey.(protocol.PublicKeyCredentialRequestOptions).Challenge.String())
+		w.must(err)
+		_, err = w.Confirm(t.Context(), auth.ConfirmParams{Caller: w.caller(), Passkey: response})
+		return err
+	}
+	claims, err := w.Verify(owner.AccessToken)
+	w.must(err)
+	remove := auth.RemovePasskeyParams{Caller: claims.Caller(), ID: added.Passkey.ID}
+	st.removal = errors.New("outage")
+	if err := w.RemovePasskey(t.Context(), remove); err == nil {
+		t.Fatal("removed during the outage")
+	}
+	w.want(elsewhere(), auth.CodeInvalidPasskey)
+	w.ada, w.key = owner, adas
+	_, err = w.signIn()
+	w.must(err)
+	w.must(w.RemovePasskey(t.Context(), remove))
+	_, err = w.signIn()
+	w.want(err, auth.CodePasskeyRemoved)
 }
