@@ -385,8 +385,11 @@ func (a *Auth) removePasskey(ctx context.Context, p RemovePasskeyParams) error {
 
 // removedEvents returns the events of a removed factor. last: no second factor is left.
 func removedEvents(u User, sessionID string, f Factor, last bool) (list []store.OutcomeEvent) {
-	if f.Kind == store.FactorPasskey {
+	switch {
+	case f.Kind == store.FactorPasskey:
 		list = append(list, done(Event{Type: EventPasskeyRemoved, UserID: u.ID, SessionID: sessionID, Method: methodPasskey}))
+	case !last:
+		list = append(list, done(Event{Type: EventTOTPRemoved, UserID: u.ID, SessionID: sessionID}))
 	}
 	if f.Required && last {
 		list = append(list, done(Event{Type: EventMFADisabled, UserID: u.ID, SessionID: sessionID}))

@@ -103,6 +103,7 @@ const (
 	EventIdentityUnlinked      = store.EventIdentityUnlinked
 	EventPasskeyAdded          = store.EventPasskeyAdded
 	EventPasskeyRemoved        = store.EventPasskeyRemoved
+	EventTOTPRemoved           = store.EventTOTPRemoved
 
 	EventPasskeyCounterNotIncreased = store.EventPasskeyCounterNotIncreased
 )
@@ -127,6 +128,7 @@ const (
 	KindIdentityUnlinked      = store.KindIdentityUnlinked
 	KindPasskeyAdded          = store.KindPasskeyAdded
 	KindPasskeyRemoved        = store.KindPasskeyRemoved
+	KindTOTPRemoved           = store.KindTOTPRemoved
 	KindPasskeyCopied         = store.KindPasskeyCopied
 	KindPhoneChanged          = store.KindPhoneChanged
 	KindRecoveryCodeUsed      = store.KindRecoveryCodeUsed
