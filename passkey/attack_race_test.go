@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-webauthn/webauthn/protocol"
 	"github.com/pquerna/otp/totp"
@@ -146,4 +147,70 @@ func TestFailedRemovalForgetsNoPasskey(t *testing.T) {
 	w.must(w.RemovePasskey(t.Context(), remove))
 	_, err = w.signIn()
 	w.want(err, auth.CodePasskeyRemoved)
+}
+
+// A thief who keeps adding passkeys, and comes back by them and by the password, does not
+// hold up the account recovery link, and has nothing afterwards. The owner's passkey stays.
+func TestRecoveryIsNotHeldUpByNewPasskeys(t *testing.T) {
+	w, st := newPausingWorld(t, auth.WithRateLimits(auth.RateLimits{Off: true}))
+	_, err := w.add(false)
+	w.must(err)
+	owner := w.key
+	w.Clock.Advance(time.Hour)
+	thief := auth.ContextWithClient(t.Context(), auth.Client{Device: "of a thief"})
+	tokens, err := w.Login(thief, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+	w.must(err)
+	w.ada.Tokens = *tokens
+	var thiefs []*authenticator.Authenticator
+	adds := func() error {
+		w.key = authenticator.New(origin)
+		added, err := w.add(true)
+		if err == nil {
+			w.ada.Tokens, thiefs = *added.Tokens, append(thiefs, w.key)
+		}
+		return err
+	}
+	w.must(adds())
+	token, busy, acted := w.token("ada@example.com", auth.KindNewDevice), false, 0
+	var acts func()
+	acts = func() {
+		if !busy {
+			busy = true
+			if adds() != nil { // the session is over, or there are too many
+				w.key = thiefs[len(thiefs)-1]
+				if in, err := w.signIn(); err == nil {
+					w.ada.Tokens = *in
+				} else if in, err := w.Login(thief, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password}); err == nil {
+					w.ada.Tokens = *in
+				}
+				if adds() == nil {
+					acted++
+				}
+			} else {
+				acted++
+			}
+			busy = false
+		}
+		st.factors = acts
+	}
+	st.factors = acts
+	err = w.SecureAccount(t.Context(), auth.SecureAccountParams{Token: token})
+	st.factors = nil
+	w.must(err)
+	if acted == 0 {
+		t.Error("the thief added nothing meanwhile")
+	}
+	for _, w.key = range thiefs {
+		if _, err := w.signIn(); err == nil {
+			t.Error("a passkey of the thief works")
+		}
+	}
+	w.key = owner
+	_, err = w.signIn()
+	w.must(err)
+	list, err := w.ListPasskeys(t.Context(), auth.ByApplication(w.ada.User.ID))
+	w.must(err)
+	if len(list.Passkeys) != 1 {
+		t.Errorf("%d passkeys, want the owner's", len(list.Passkeys))
+	}
 }
