@@ -23,9 +23,10 @@ type pausing struct {
 	store.Store
 	store.FactorStore
 	mu          sync.Mutex
-	credentials func() // before Credentials
-	factors     func() // after Factors
-	removal     error  // of the next RemoveFactor, which does nothing then
+	credentials func()       // before Credentials
+	factors     func()       // after Factors
+	removal     error        // of the next RemoveFactor, which does nothing then
+	redeems     func() error // before RedeemToken
 }
 
 func (s *pausing) Unwrap() auth.Store { return s.Store }
@@ -49,6 +50,15 @@ func (s *pausing) Factors(ctx context.Context, userID string) (store.Factors, er
 	list, err := s.FactorStore.Factors(ctx, userID)
 	s.once(&s.factors)
 	return list, err
+}
+
+func (s *pausing) RedeemToken(ctx context.Context, c store.Redemption) (store.Token, store.User, error) {
+	if s.redeems != nil {
+		if err := s.redeems(); err != nil {
+			return store.Token{}, store.User{}, err
+		}
+	}
+	return s.Store.RedeemToken(ctx, c)
 }
 
 func (s *pausing) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
@@ -213,4 +223,38 @@ func TestRecoveryIsNotHeldUpByNewPasskeys(t *testing.T) {
 	if len(list.Passkeys) != 1 {
 		t.Errorf("%d passkeys, want the owner's", len(list.Passkeys))
 	}
+}
+
+// An outage after the reported sessions were ended leaves the link usable, and the thief out.
+func TestRecoveryIsRepeatedAfterAnOutage(t *testing.T) {
+	w, st := newPausingWorld(t)
+	_, err := w.add(false)
+	w.must(err)
+	owner := w.key
+	w.Clock.Advance(time.Hour)
+	thief := auth.ContextWithClient(t.Context(), auth.Client{Device: "of a thief"})
+	tokens, err := w.Login(thief, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+	w.must(err)
+	w.ada.Tokens, w.key = *tokens, authenticator.New(origin)
+	token, calls := w.token("ada@example.com", auth.KindNewDevice), 0
+	st.redeems = func() error {
+		if calls++; calls > 1 {
+			return errors.New("outage")
+		}
+		_, err := w.add(true)
+		w.must(err)
+		return nil // and the change is stale
+	}
+	if err := w.SecureAccount(t.Context(), auth.SecureAccountParams{Token: token}); err == nil || calls != 2 {
+		t.Fatalf("%v after %d changes", err, calls)
+	}
+	st.redeems = nil
+	_, err = w.signIn()
+	w.want(err, auth.CodePasskeyRemoved)
+	_, err = w.Login(thief, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+	w.want(err, auth.CodeInvalidCredentials)
+	w.must(w.SecureAccount(t.Context(), auth.SecureAccountParams{Token: token}))
+	w.key = owner
+	_, err = w.signIn()
+	w.must(err)
 }
