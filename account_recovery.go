@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -119,6 +120,7 @@ type securedAccount struct {
 
 func (a *Auth) secureAccount(ctx context.Context, token string) (out securedAccount, err error) {
 	var from, to int64 // the sessions of the record (recordReported); 0: none is needed
+	raced := false     // the account changed during the previous attempt
 	d, u, err := a.redeem(ctx, store.PurposeStop, token, func(t store.Token, d linkData) (store.Redemption, error) {
 		d.Sequence = cmp.Or(d.Sequence, t.Sequence)
 		u, moves, holder, err := a.recoveringUser(ctx, t, d)
@@ -126,6 +128,7 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (out securedAcco
 		case err != nil:
 			return store.Redemption{}, err
 		case moves && holder.ID != "":
+			raced = false
 			return store.Redemption{}, a.detach(ctx, holder, rootEmail)
 		}
 		patch := store.UserPatch{DropTokens: append(purposesOfPassword(), store.PurposeVerifyEmail), DropDevices: true}
@@ -138,12 +141,22 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (out securedAcco
 				}
 			}
 		}
+		dropped, kept, err := a.dropNewFactors(ctx, u, d, &patch)
+		switch {
+		case err != nil:
+			return store.Redemption{}, err
+		case raced:
+			raced = false
+			return store.Redemption{}, a.endReported(ctx, t, u, patch, dropped)
+		}
+		raced = true
 		var events []store.OutcomeEvent
-		events, out.codesDropped, err = a.removeNewCredentials(ctx, u, d, &patch)
+		events, out.codesDropped, err = a.removeNewCredentials(ctx, u, d, &patch, kept)
 		if err != nil {
+			raced = !errors.Is(err, errStepDone)
 			return store.Redemption{}, err
 		}
-		events = append(events, done(Event{Type: EventAccountSecured, UserID: u.ID}))
+		events = append(append(events, dropped...), done(Event{Type: EventAccountSecured, UserID: u.ID}))
 		if moves {
 			if err := a.recordRecovery(ctx, u, d); err != nil {
 				return store.Redemption{}, err
@@ -250,13 +263,74 @@ func (a *Auth) recoveringUser(ctx context.Context, t store.Token, d linkData) (u
 	return u, !holder.EmailVerified(), holder, nil
 }
 
-// removeNewCredentials adds to a recovery patch the removal of credentials that the
-// account got after the session began, and returns the events. It keeps older
-// identities and factors. One patch removes only one identity, and none removes one factor
-// or the recovery codes alone: these are changes of their own, after which
-// removeNewCredentials returns ErrStale. codes reports whether the account
-// lost its recovery codes, but not its factor.
-func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *store.UserPatch) (events []store.OutcomeEvent, codes bool, err error) {
+// errStepDone is the ErrStale of a recovery that has taken one step and decides anew.
+var errStepDone = fmt.Errorf("account recovery: a step is done: %w", store.ErrStale)
+
+// endReported ends the reported sessions and removes what they can come back with, for a
+// recovery whose account changed meanwhile: a thief who keeps changing it must not hold the
+// recovery up. It depends on the link and the address alone. The recovery that follows, or
+// the next use of the link, does the rest. It returns errStepDone.
+func (a *Auth) endReported(ctx context.Context, link store.Token, u User, p store.UserPatch, events []store.OutcomeEvent) error {
+	c := a.newChangeOf(ctx, Authority{Token: &store.TokenRef{Purpose: link.Purpose, Hash: link.Hash}}, account{User: u}, events...)
+	c.IfUsers = []UserAt{{ID: u.ID, Email: &u.Email}}
+	_, err := a.store.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: u.ID, Patch: p})
+	switch {
+	case errors.Is(err, store.ErrBanned): // nobody signs in meanwhile
+	case errors.Is(err, store.ErrStale):
+		return err
+	case err != nil:
+		return linkFailed(err)
+	default:
+		a.committed(ctx, c, store.OutcomeDone, nil)
+	}
+	return errStepDone
+}
+
+// dropNewFactors adds to a recovery patch the removal of the factors that the account got
+// after the session began, in the same change as the end of the sessions, which could add
+// others. It returns the events, and the factors that stay.
+func (a *Auth) dropNewFactors(ctx context.Context, u User, d linkData, p *store.UserPatch) (events []store.OutcomeEvent, kept store.Factors, err error) {
+	if d.SessionID == "" || a.factors == nil { // an account may have passkeys of another instance, which has them on
+		return nil, kept, nil
+	}
+	if kept, err = a.factors.Factors(ctx, u.ID); err != nil {
+		return nil, kept, storeFailed(err)
+	}
+	var newer []Factor
+	kept.List = slices.DeleteFunc(kept.List, func(f Factor) bool {
+		if isNew := f.Enabled && f.Sequence >= d.Sequence; isNew {
+			newer = append(newer, f)
+			return true
+		}
+		return !f.Enabled
+	})
+	left, had := otherRequired(kept.List, ""), false
+	for _, f := range newer {
+		if err := a.recordRemoved(ctx, f); err != nil {
+			return nil, kept, err
+		}
+		if had = had || f.Required; left || f.Kind == store.FactorPasskey {
+			events = append(events, removedEvents(u, "", f, false)...)
+		}
+	}
+	if had && !left {
+		events = append(events, done(Event{Type: EventMFADisabled, UserID: u.ID}))
+	}
+	if len(newer) > 0 {
+		p.DropFactors = true
+		for _, f := range kept.List {
+			p.KeepFactors = append(p.KeepFactors, f.ID)
+		}
+	}
+	return events, kept, nil
+}
+
+// removeNewCredentials adds to a recovery patch the removal of the phone number that the
+// account got after the session began, and returns the events. One patch removes only one
+// identity, and none removes the recovery codes alone: these are changes of their own, after
+// which removeNewCredentials returns errStepDone. codes reports whether the account lost its
+// recovery codes, but not its factor. kept are the factors that stay.
+func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *store.UserPatch, kept store.Factors) (events []store.OutcomeEvent, codes bool, err error) {
 	if d.SessionID == "" {
 		return nil, false, nil
 	}
@@ -267,36 +341,21 @@ func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *
 		c := a.newChangeOf(ctx, byFlow("account secured"), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: gone.Provider}))
 		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
 		key, step := store.ByIdentity(gone.Provider, gone.Subject), *p
-		step.Unlink = &key
+		step.Unlink, step.DropFactors, step.KeepFactors = &key, false, nil
 		if _, err := a.update(ctx, c, u.ID, step); err != nil {
 			return nil, false, err
 		}
-		return nil, false, store.ErrStale
+		return nil, false, errStepDone
 	}
 	if max(u.PhoneSequence, u.PhoneVerifiedSequence) >= d.Sequence {
 		p.Phone, p.PhoneVerifiedAt = new(string), new(time.Time)
 		events = append(events, done(Event{Type: EventUserUpdated, UserID: u.ID}))
 	}
-	if a.factors == nil { // an account may have passkeys of another instance, which has them on
+	if !otherRequired(kept.List, "") || kept.Recovery.Sequence < d.Sequence {
 		return events, false, nil
 	}
-	factors, err := a.factors.Factors(ctx, u.ID)
-	if err != nil {
-		return nil, false, storeFailed(err)
-	}
-	newer := slices.IndexFunc(factors.List, func(f Factor) bool { return f.Enabled && f.Sequence >= d.Sequence })
-	switch {
-	case newer >= 0 && len(factors.List) == 1 && factors.List[newer].Kind == store.FactorTOTP:
-		p.DropFactors = true
-		return append(events, done(Event{Type: EventMFADisabled, UserID: u.ID})), false, nil
-	case newer >= 0:
-		return nil, false, a.removeNewFactors(ctx, u, factors.List, d.Sequence)
-	}
-	if !u.MFAEnabled || factors.Recovery.Sequence < d.Sequence {
-		return events, false, nil
-	}
-	if factors.RecoveryLeft == 0 {
-		return events, true, a.recordDroppedCodes(ctx, u, factors.Recovery.Sequence)
+	if kept.RecoveryLeft == 0 {
+		return events, true, a.recordDroppedCodes(ctx, u, kept.Recovery.Sequence)
 	}
 	c := a.newChangeOf(ctx, byFlow("account secured"), account{User: u}, done(Event{Type: EventRecoveryCodesReplaced, UserID: u.ID}))
 	c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
@@ -304,29 +363,7 @@ func (a *Auth) removeNewCredentials(ctx context.Context, u User, d linkData, p *
 		return nil, false, err
 	}
 	a.committed(ctx, c, store.OutcomeDone, nil)
-	return nil, false, store.ErrStale
-}
-
-// removeNewFactors removes those of several factors that are as new as a sequence, one by
-// one, and returns ErrStale.
-func (a *Auth) removeNewFactors(ctx context.Context, u User, list []Factor, from int64) error {
-	for _, f := range list {
-		if !f.Enabled || f.Sequence < from {
-			continue
-		}
-		list = slices.DeleteFunc(slices.Clone(list), func(other Factor) bool { return other.ID == f.ID })
-		c := a.newChangeOf(ctx, byFlow("account secured"), account{User: u}, removedEvents(u, "", f, !otherRequired(list, f.ID))...)
-		c.IfUsers = []UserAt{ifCredentialsUnchanged(u)}
-		if err := a.recordRemoved(ctx, f); err != nil {
-			return err
-		}
-		var err error
-		if u, err = a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: u.ID, FactorID: f.ID}); err != nil {
-			return err
-		}
-		a.committed(ctx, c, store.OutcomeDone, nil)
-	}
-	return store.ErrStale
+	return nil, false, errStepDone
 }
 
 // recoveryMark records that an address, verified at VerifiedSequence, recovered the

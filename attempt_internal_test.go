@@ -120,7 +120,7 @@ func TestRunsAtNamesCostAlike(t *testing.T) {
 // Without a store for second factors no code is valid, and no store is called.
 func TestNoFactorWithoutAStore(t *testing.T) {
 	a := &Auth{keys: testKeys(t), cfg: config{now: time.Now}}
-	for _, code := range []factorCode{{totp: "123456"}, {recovery: "aaaaa-aaaaa"}, {recovery: "aaaaa-aaaaa", removes: "app"}} {
+	for _, code := range []factorCode{{totp: "123456"}, {recovery: "aaaaa-aaaaa"}, {recovery: "aaaaa-aaaaa", removes: &factorRemoval{id: "app"}}} {
 		got, err := a.useFactor(t.Context(), factorUse{by: byAuthentication(), user: User{ID: "ada"}, code: code})
 		if !errors.Is(err, CodeInvalidTOTPCode) || got.codesLeft != nil || got.User.ID != "" {
 			t.Errorf("%+v: %+v, %v", code, got, err)

@@ -43,6 +43,7 @@ type RateLimits struct {
 
 	PasswordChangesPerUser Rate // changes within a session, by anybody who knows the password: 10 in 24 h
 	ProfileChangesPerUser  Rate // changes of the own name and metadata, by anybody but the application: 120 in 1 h
+	PasskeysPerUser        Rate // passkeys added within a session, also if they were removed again: 25 in 24 h
 
 	Off bool // no limits: only for load tests
 }
@@ -68,6 +69,7 @@ func (l RateLimits) withDefaults() RateLimits {
 	set(&l.RefreshPerSession, 120, time.Minute)
 	set(&l.PasswordChangesPerUser, 10, 24*time.Hour)
 	set(&l.ProfileChangesPerUser, 120, time.Hour)
+	set(&l.PasskeysPerUser, 25, 24*time.Hour)
 	set(&l.CodesPerAddress, 10, time.Hour)
 	set(&l.CodesPerAddressDaily, 30, 24*time.Hour)
 	set(&l.CodesPerRecipientDaily, 50, 24*time.Hour)

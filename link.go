@@ -51,7 +51,8 @@ type linkData struct {
 	Welcome    bool             `json:"welcome,omitempty"`    // of a link that the application or an operator sent to a new account
 	Opened     *opening         `json:"opened,omitempty"`     // exchange codes: the link to redeem, instead of an authentication
 
-	RPID string `json:"rp_id,omitempty"` // not of a link: see recordRPID
+	RPID        string `json:"rp_id,omitempty"`        // not of a link: see recordRPID
+	RemovedFrom string `json:"removed_from,omitempty"` // not of a link: the account that had a passkey, see recordRemoved
 
 	Remember *bool `json:"remember,omitempty"` // of a sign-in: the remember choice at its start
 }

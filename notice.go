@@ -24,6 +24,8 @@ func noticeOf(e EventType) (k Kind, ok bool) {
 		return KindMFAEnabled, true
 	case EventMFADisabled:
 		return KindMFADisabled, true
+	case EventTOTPRemoved:
+		return KindTOTPRemoved, true
 	case EventRecoveryCodesReplaced:
 		return KindRecoveryCodesReplaced, true
 	case EventRecoveryCodeUsed:

@@ -208,28 +208,37 @@ func (a *Auth) provePasskey(ctx context.Context, u User, p assertedPasskey) (pro
 	return provenPasskey{f, use}, nil
 }
 
-// unknownPasskey returns the error for a passkey that no account has, which says so if it
-// was removed: the client then has its authenticator forget it. That is final, so it happens
-// only if this service remembers the removal.
+// unknownPasskey returns the error for a passkey that the caller's account does not have. It
+// says so if the passkey was removed: the client then has its authenticator forget it. That is
+// final, so it happens only if this service remembers the removal, and the removal succeeded.
 func (a *Auth) unknownPasskey(ctx context.Context, id []byte) error {
-	_, _, err := a.peekHash(ctx, store.PurposeStop, removedPasskeyHash(id))
+	_, d, err := a.peekHash(ctx, store.PurposeStop, removedPasskeyHash(id))
 	switch {
-	case err == nil:
-		return fail(CodePasskeyRemoved, nil)
 	case errors.Is(err, CodeInvalidToken):
 		return fail(CodeInvalidPasskey, err)
+	case err != nil:
+		return err
 	}
-	return err
+	list, err := a.factors.Factors(ctx, d.RemovedFrom)
+	if err != nil {
+		return storeFailed(err)
+	}
+	if slices.ContainsFunc(list.List, func(f Factor) bool { return slices.Equal(f.Credential, id) }) {
+		return fail(CodeInvalidPasskey, errors.New("another account's passkey, whose removal failed"))
+	}
+	return fail(CodePasskeyRemoved, nil)
 }
 
 func removedPasskeyHash(id []byte) []byte { return recordHash("removed passkey", string(id)) }
 
-// recordRemoved remembers a removed factor that is a passkey.
+// recordRemoved remembers a factor that is about to be removed, if it is a passkey. Without
+// the record, which outlives the account, clients would keep offering it. If the removal then
+// fails, unknownPasskey finds that the account still has it.
 func (a *Auth) recordRemoved(ctx context.Context, f Factor) error {
 	if f.Kind != store.FactorPasskey {
 		return nil
 	}
-	_, t := a.newLink(store.PurposeStop, removedLife, linkData{})
+	_, t := a.newLink(store.PurposeStop, removedLife, linkData{RemovedFrom: f.UserID})
 	t.Hash, t.Subject = removedPasskeyHash(f.Credential), "removed passkey "+f.ID
 	return a.putToken(ctx, byFlow("passkey removed"), t)
 }

@@ -159,7 +159,8 @@ type AddedPasskey struct {
 
 // AddPasskey completes the registration of a passkey. As a second factor it raises the
 // session to AAL2 and revokes the user's other sessions. Errors: those of BeginPasskey,
-// CodeInvalidPasskey, CodePasskeyAlreadyExists, CodeValidationFailed.
+// CodeInvalidPasskey, CodePasskeyAlreadyExists, CodeRateLimited (by PasskeysPerUser),
+// CodeValidationFailed.
 func (a *Auth) AddPasskey(ctx context.Context, p AddPasskeyParams) (*AddedPasskey, error) {
 	e, list, err := a.passkeyEnrollee(ctx, p.Caller, p.MFAToken)
 	if err != nil {
@@ -182,6 +183,11 @@ func (a *Auth) AddPasskey(ctx context.Context, p AddPasskeyParams) (*AddedPasske
 		return nil, fail(CodeInvalidPasskey, err)
 	case upgrade && p.SecondFactor:
 		return nil, invalid("second_factor", "needs a passkey that the user created by hand")
+	}
+	if e.token == nil { // each leaves a record when it is removed; with a token only one can be added
+		if err := a.take(ctx, a.draw(a.cfg.limits.PasskeysPerUser, "passkey", e.user.ID, 1)); err != nil {
+			return nil, err
+		}
 	}
 	if err := a.recordRPID(ctx); err != nil {
 		return nil, err
@@ -361,7 +367,7 @@ func (a *Auth) removePasskey(ctx context.Context, p RemovePasskeyParams) error {
 	case lastFactor && a.mfaRequired(ctx, me.user):
 		return fail(CodeMFAEnforced, nil)
 	}
-	if err := a.recordRemoved(ctx, f); err != nil { // before: without the record the client keeps offering it
+	if err := a.recordRemoved(ctx, f); err != nil {
 		return err
 	}
 	c := a.newChangeOf(ctx, p.authority(), account{User: creds.User}, removedEvents(creds.User, me.session.ID, f, lastFactor)...)
@@ -379,8 +385,11 @@ func (a *Auth) removePasskey(ctx context.Context, p RemovePasskeyParams) error {
 
 // removedEvents returns the events of a removed factor. last: no second factor is left.
 func removedEvents(u User, sessionID string, f Factor, last bool) (list []store.OutcomeEvent) {
-	if f.Kind == store.FactorPasskey {
+	switch {
+	case f.Kind == store.FactorPasskey:
 		list = append(list, done(Event{Type: EventPasskeyRemoved, UserID: u.ID, SessionID: sessionID, Method: methodPasskey}))
+	case !last:
+		list = append(list, done(Event{Type: EventTOTPRemoved, UserID: u.ID, SessionID: sessionID}))
 	}
 	if f.Required && last {
 		list = append(list, done(Event{Type: EventMFADisabled, UserID: u.ID, SessionID: sessionID}))

@@ -161,6 +161,7 @@ func (a *Auth) routes() []route {
 		{pattern: "GET /me/passkeys", access: signedIn, handle: a.handlePasskeys, errors: []Code{CodeMethodDisabled}},
 		{pattern: "POST /me/passkeys/begin", access: enrolling, whenOff: true, handle: a.handleBeginPasskey, errors: addPasskey},
 		{pattern: "POST /me/passkeys", access: enrolling, whenOff: true, handle: a.handleAddPasskey,
+			limits: []string{"PasskeysPerUser"},
 			errors: plus(addPasskey, CodeInvalidPasskey, CodePasskeyAlreadyExists, CodeMFANotPending, CodeValidationFailed)},
 		{pattern: "PATCH /me/passkeys/{id}", access: signedIn, handle: a.handleChangePasskey, errors: plus(changePasskey, CodePreconditionFailed, CodeValidationFailed)},
 		{pattern: "DELETE /me/passkeys/{id}", access: signedIn, handle: a.handleRemovePasskey, errors: plus(changePasskey, CodeLastSignInMethod)},

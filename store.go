@@ -105,6 +105,7 @@ const (
 	EventIdentityUnlinked      = store.EventIdentityUnlinked
 	EventPasskeyAdded          = store.EventPasskeyAdded
 	EventPasskeyRemoved        = store.EventPasskeyRemoved
+	EventTOTPRemoved           = store.EventTOTPRemoved
 
 	EventPasskeyCounterNotIncreased = store.EventPasskeyCounterNotIncreased
 )
@@ -129,6 +130,7 @@ const (
 	KindIdentityUnlinked      = store.KindIdentityUnlinked
 	KindPasskeyAdded          = store.KindPasskeyAdded
 	KindPasskeyRemoved        = store.KindPasskeyRemoved
+	KindTOTPRemoved           = store.KindTOTPRemoved
 	KindPasskeyCopied         = store.KindPasskeyCopied
 	KindPhoneChanged          = store.KindPhoneChanged
 	KindRecoveryCodeUsed      = store.KindRecoveryCodeUsed

@@ -200,7 +200,13 @@ func (a *Auth) interruptSignIn(ctx context.Context, c Code, p store.Purpose, s s
 type factorCode struct {
 	totp, recovery string
 	passkey        *assertedPasskey
-	removes        string // the recovery code also removes this factor
+	removes        *factorRemoval // by the recovery code
+}
+
+// factorRemoval is the removal of a factor.
+type factorRemoval struct {
+	id     string
+	events []store.OutcomeEvent
 }
 
 // factorUse is the use of a second factor's code, and the operation that it completes.
@@ -299,13 +305,13 @@ func (a *Auth) useTOTP(ctx context.Context, f factorUse) (usedFactor, error) {
 // secret, and removes a factor in the same change if the code says so.
 func (a *Auth) useRecoveryCode(ctx context.Context, f factorUse) (usedFactor, error) {
 	hashes := a.keys.RecoveryCode(f.user.ID, address.Code(f.code.recovery))
-	events := []store.OutcomeEvent{done(Event{Type: EventRecoveryCodeUsed, UserID: f.user.ID})}
-	if f.code.removes != "" {
-		events = append(events, done(Event{Type: EventMFADisabled, UserID: f.user.ID}))
+	events, removes := []store.OutcomeEvent{done(Event{Type: EventRecoveryCodeUsed, UserID: f.user.ID})}, f.code.removes
+	if removes != nil {
+		events = append(events, removes.events...)
 	}
 	used, err := a.consumeFactor(ctx, f, methodRecovery, events, func(c store.Change, done store.Completion) (store.FactorResult, error) {
-		if f.code.removes != "" {
-			u, err := a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: f.user.ID, FactorID: f.code.removes, Recovery: hashes})
+		if removes != nil {
+			u, err := a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: f.user.ID, FactorID: removes.id, Recovery: hashes})
 			return store.FactorResult{User: u}, err
 		}
 		return a.factors.UseRecoveryCode(ctx, store.UseRecoveryCode{Change: c, UserID: f.user.ID, Hashes: hashes, Completion: done})

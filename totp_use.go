@@ -51,11 +51,12 @@ func (a *Auth) disableTOTP(ctx context.Context, p DisableTOTPParams, shown *bool
 		return fail(CodeMFANotEnabled, nil)
 	}
 	app, last := list.List[i].ID, !otherRequired(list.List, list.List[i].ID)
+	removal := removedEvents(u, "", list.List[i], last)
 	switch {
 	case !p.application && last && a.mfaRequired(ctx, u):
 		return fail(CodeMFAEnforced, nil)
 	case p.RecoveryCode != "": // consumed in the same step
-		_, err = a.checkFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{recovery: p.RecoveryCode, removes: app}})
+		_, err = a.checkFactor(ctx, factorUse{by: p.authority(), user: u, code: factorCode{recovery: p.RecoveryCode, removes: &factorRemoval{app, removal}}})
 		return err
 	case *shown:
 	case p.TOTPCode != "":
@@ -67,7 +68,7 @@ func (a *Auth) disableTOTP(ctx context.Context, p DisableTOTPParams, shown *bool
 	if err != nil {
 		return err
 	}
-	c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventMFADisabled, UserID: p.UserID}))
+	c := a.newChangeOf(ctx, p.authority(), account{User: u}, removal...)
 	c.IfUsers = []UserAt{ifCredentialsUnchanged(u)} // another factor may be removed meanwhile
 	_, err = a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: p.UserID, FactorID: app})
 	switch {

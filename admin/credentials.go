@@ -104,8 +104,7 @@ type RemoveFactorParams struct {
 // with the last second factor the recovery codes. Passkeys that are no second factor stay,
 // unless FactorID names them. The user is notified by mail. Errors: CodeUserNotFound,
 // CodeNotFound (no such factor), CodeMFANotEnabled (there is none), CodeTargetStronger,
-// CodePreconditionFailed, CodeValidationFailed (several second factors and other passkeys:
-// remove one after the other).
+// CodePreconditionFailed.
 func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParams) (auth.User, error) {
 	op := opRemoveFactor
 	if p.FactorID == "" {
@@ -119,36 +118,38 @@ func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParam
 		if err != nil {
 			return auth.User{}, err
 		}
-		all := len(a.Factors)
-		removed := slices.DeleteFunc(a.Factors, func(f auth.Factor) bool {
-			return p.FactorID == "" && !f.Required || p.FactorID != "" && f.ID != p.FactorID
-		})
-		id := p.FactorID
-		if len(removed) == 1 && all > 1 {
-			id = removed[0].ID
+		var removed []auth.Factor
+		had, left := false, false // a second factor
+		for _, f := range a.Factors {
+			if f.ID == p.FactorID || p.FactorID == "" && f.Required {
+				removed, had = append(removed, f), had || f.Required
+			} else {
+				left = left || f.Required
+			}
 		}
-		switch st := m.kit.Factors(); {
+		switch {
 		case len(removed) == 0 && p.FactorID != "":
 			return auth.User{}, m.fail(auth.CodeNotFound, nil)
 		case len(removed) == 0:
 			return auth.User{}, m.fail(auth.CodeMFANotEnabled, nil)
-		case id == "" && len(removed) < all:
-			return auth.User{}, m.kit.Invalid("factor", "is required: the account has passkeys that are no second factors")
-		default:
-			for _, f := range removed {
-				if err := m.kit.RememberRemoved(ctx, f); err != nil {
-					return auth.User{}, err
-				}
-			}
-			if len(removed) == 1 && removed[0].Kind == store.FactorPasskey {
-				m.editEvent(ctx, t, func(e *auth.Event) { e.Type = auth.EventPasskeyRemoved })
-			}
-			if err := m.setReason(t, p.Reason); err != nil {
+		}
+		for _, f := range removed {
+			if err := m.kit.RememberRemoved(ctx, f); err != nil {
 				return auth.User{}, err
 			}
-			t.changed("factors", kindsOf(removed), nil)
-			return st.RemoveFactor(ctx, store.RemoveFactor{Change: t.change, UserID: t.target.ID, FactorID: id})
 		}
+		if left || !had {
+			m.editEvent(ctx, t, func(e *auth.Event) {
+				if e.Type = auth.EventTOTPRemoved; removed[0].Kind == store.FactorPasskey {
+					e.Type = auth.EventPasskeyRemoved
+				}
+			})
+		}
+		if err := m.setReason(t, p.Reason); err != nil {
+			return auth.User{}, err
+		}
+		t.changed("factors", kindsOf(removed), nil)
+		return m.kit.Factors().RemoveFactor(ctx, store.RemoveFactor{Change: t.change, UserID: t.target.ID, FactorID: p.FactorID})
 	})
 }
 

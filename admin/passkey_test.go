@@ -1,13 +1,18 @@
 package admin_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
+
+	"github.com/pquerna/otp/totp"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/authenticator"
 	"github.com/authmount/auth/passkey"
+	"github.com/authmount/auth/store"
 )
 
 // Operators see an account's passkeys and remove one. Removing the second factors keeps
@@ -19,6 +24,8 @@ func TestOperatorsAndPasskeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	ada := env.LoginAs(t, "ada@example.com")
+	first := authenticator.New("https://auth.test")
+	key := first
 	add := func(second bool) *auth.AddedPasskey {
 		t.Helper()
 		claims, err := env.Verify(ada.AccessToken)
@@ -29,7 +36,7 @@ func TestOperatorsAndPasskeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		credential, err := authenticator.New("https://auth.test").Create(begun.PublicKey)
+		credential, err := key.Create(begun.PublicKey)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,6 +45,7 @@ func TestOperatorsAndPasskeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		ada.Tokens = *added.Tokens
+		key = authenticator.New("https://auth.test")
 		return added
 	}
 	kept, removed, second := add(false), add(false), add(true)
@@ -67,7 +75,70 @@ func TestOperatorsAndPasskeys(t *testing.T) {
 	left(kept.Passkey.ID, second.Passkey.ID)
 	remove("")
 	left(kept.Passkey.ID)
+	env.Mail(t, "ada@example.com", auth.KindMFADisabled)
 	if _, err := env.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: authtest.Password}); err != nil {
 		t.Errorf("a second factor is still asked for: %v", err)
 	}
+
+	// Several second factors are removed at once, too; the owner hears what is left.
+	one, two := add(true), add(true)
+	app := enrolApp(t, env, ada)
+	env.Inbox.Clear()
+	remove(app)
+	env.Mail(t, "ada@example.com", auth.KindTOTPRemoved)
+	remove(one.Passkey.ID)
+	env.Mail(t, "ada@example.com", auth.KindPasskeyRemoved)
+	left(kept.Passkey.ID, two.Passkey.ID)
+	add(true)
+	for _, m := range env.Inbox.Messages() {
+		if m.Kind == auth.KindMFADisabled {
+			t.Error("announced as off, with a second factor left")
+		}
+	}
+	remove("")
+	env.Mail(t, "ada@example.com", auth.KindMFADisabled)
+	left(kept.Passkey.ID)
+	if _, err := adm.RemoveFactor(t.Context(), operator, admin.RemoveFactorParams{UserID: ada.User.ID}); !errors.Is(err, auth.CodeMFANotEnabled) {
+		t.Errorf("without a second factor: %v", err)
+	}
+	left(kept.Passkey.ID)
+	begun, err := env.BeginPasskeySignIn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	credential, err := first.Get(begun.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := env.FinishPasskeySignIn(t.Context(), auth.FinishPasskeySignInParams{RequestID: begun.RequestID, Credential: credential}); err != nil {
+		t.Errorf("the passkey that is no second factor: %v", err)
+	}
+}
+
+// enrolApp adds an authenticator app to an account and returns the factor's id.
+func enrolApp(t *testing.T, env *authtest.Env, who *authtest.SignedIn) string {
+	t.Helper()
+	claims, err := env.Verify(who.AccessToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup, err := env.SetupTOTP(t.Context(), auth.SetupTOTPParams{Caller: claims.Caller()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := totp.GenerateCode(setup.Secret, env.Clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	enabled, err := env.EnableTOTP(t.Context(), auth.EnableTOTPParams{Caller: claims.Caller(), TOTPCode: code})
+	if err != nil {
+		t.Fatal(err)
+	}
+	who.Tokens = *enabled.Tokens
+	list, err := env.Store.(store.FactorStore).Factors(t.Context(), who.User.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(list.List, func(f store.Factor) bool { return f.Kind == store.FactorTOTP })
+	return list.List[i].ID
 }

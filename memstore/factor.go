@@ -28,14 +28,14 @@ func (s *Store) Factors(ctx context.Context, userID string) (store.Factors, erro
 	return all, nil
 }
 
-// enabled returns an enabled factor of the user: the one with this id, or any if
-// the id is empty. u may be nil.
+// enabled returns an enabled factor of the user: the one with this id, or any Required one
+// if the id is empty. u may be nil.
 func (u *user) enabled(id string) *store.Factor {
 	if u == nil {
 		return nil
 	}
 	for _, f := range u.factors {
-		if f.Enabled && (id == "" || id == f.ID) {
+		if f.Enabled && (id == "" && f.Required || id == f.ID) {
 			return f
 		}
 	}
@@ -355,7 +355,7 @@ func (s *Store) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) 
 	})
 }
 
-// RemoveFactor removes one second factor, or all of them.
+// RemoveFactor removes one factor, or all second factors.
 func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (owner store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.UserID]
@@ -374,7 +374,7 @@ func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (owner s
 				u.recovery = slices.Delete(u.recovery, at, at+1)
 			}
 			for id, f := range u.factors {
-				if c.FactorID == "" || c.FactorID == id {
+				if c.FactorID == id || c.FactorID == "" && (f.Required || !f.Enabled) {
 					s.dropFactor(u, f)
 				}
 			}

@@ -204,7 +204,7 @@ func (s *Store) planUpdate(c *store.Change, id string, p *store.UserPatch, redee
 	if err := s.conflict(&next, id); err != nil {
 		return nil, err
 	}
-	if p.DropCredentials {
+	if p.DropFactors || p.DropCredentials {
 		next.MFAEnabled = slices.ContainsFunc(p.KeepFactors, func(id string) bool { f := u.factors[id]; return f != nil && f.Enabled && f.Required })
 	}
 	e.replaces, e.after = id, &next
@@ -212,9 +212,11 @@ func (s *Store) planUpdate(c *store.Change, id string, p *store.UserPatch, redee
 		s.unindex(u)
 		if p.DropFactors || p.DropCredentials {
 			maps.DeleteFunc(u.factors, func(id string, _ *store.Factor) bool {
-				return !p.DropCredentials || !slices.Contains(p.KeepFactors, id)
+				return !slices.Contains(p.KeepFactors, id)
 			})
-			u.recovery, u.recoveryOrigin = nil, store.Origin{}
+			if p.DropCredentials || !next.MFAEnabled {
+				u.recovery, u.recoveryOrigin = nil, store.Origin{}
+			}
 		}
 		u.User = next
 		s.index(u)

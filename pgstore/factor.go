@@ -70,10 +70,11 @@ func (s *Store) factors(ctx context.Context, tx pgx.Tx, of *lockedUser) ([]store
 	return pgx.CollectRows(rows, factorOf)
 }
 
-// enabled finds an enabled factor: the one with this id, or any if that is empty.
+// enabled finds an enabled factor: the one with this id, or any Required one if that is
+// empty.
 func enabled(list []store.Factor, id string) *store.Factor {
 	want, ok := canonical(id)
-	i := slices.IndexFunc(list, func(f store.Factor) bool { return f.Enabled && (id == "" || ok && f.ID == want) })
+	i := slices.IndexFunc(list, func(f store.Factor) bool { return f.Enabled && (id == "" && f.Required || ok && f.ID == want) })
 	if i < 0 {
 		return nil
 	}
@@ -292,6 +293,17 @@ func othersRequired(list []store.Factor, id string) bool {
 	return slices.ContainsFunc(list, func(o store.Factor) bool { return o.Enabled && o.Required && o.ID != id })
 }
 
+// optional returns the ids of the enabled factors that are not Required.
+func optional(list []store.Factor) []string {
+	ids := []string{}
+	for _, f := range list {
+		if f.Enabled && !f.Required {
+			ids = append(ids, f.ID)
+		}
+	}
+	return ids
+}
+
 const updateFactor = `update auth.factors set label = $2::text, required = $3::boolean where id = $1::uuid`
 
 // UpdateFactor changes an enabled factor.
@@ -428,7 +440,7 @@ func (s *Store) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) 
 
 const dropFactor = `delete from auth.factors where id = $1::uuid`
 
-// RemoveFactor deletes one second factor, or all of them.
+// RemoveFactor deletes one factor, or all second factors.
 func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
 	var u store.User
 	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
@@ -450,7 +462,7 @@ func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.U
 		}
 		b := &pgx.Batch{}
 		if c.FactorID == "" {
-			b.Queue(s.sql(dropFactors), of.id, []string{})
+			b.Queue(s.sql(dropFactors), of.id, optional(list), true)
 		} else {
 			b.Queue(s.sql(dropFactor), f.ID)
 		}

@@ -48,8 +48,10 @@ const patchUser = `update auth.users u set
 		phone_added_by = case when $10::boolean then case when $11::text is not null then $28::bigint else 0 end when $4::boolean and not $12::boolean then 0 else u.phone_added_by end,
 		phone_verified_sequence = case when $12::boolean then case when $13::timestamptz is not null then u.sequence + 1 else 0 end when $4::boolean and not $10::boolean then 0 else u.phone_verified_sequence end,
 		phone_verified_added_by = case when $12::boolean then case when $13::timestamptz is not null then $28::bigint else 0 end when $4::boolean and not $10::boolean then 0 else u.phone_verified_added_by end,
-		recovery_sequence = case when $22::boolean then 0 else u.recovery_sequence end,
-		recovery_added_by = case when $22::boolean then 0 else u.recovery_added_by end,
+		recovery_sequence = case when $22::boolean and ($4::boolean or not exists (
+			select from auth.factors f where f.user_id = u.id and f.id = any ($34::uuid[]) and f.enabled and f.required)) then 0 else u.recovery_sequence end,
+		recovery_added_by = case when $22::boolean and ($4::boolean or not exists (
+			select from auth.factors f where f.user_id = u.id and f.id = any ($34::uuid[]) and f.enabled and f.required)) then 0 else u.recovery_added_by end,
 		accepted_sequence = case when $30::boolean then u.sequence + case when $29::boolean or $24::text is not null and ($4::boolean or not exists (
 				select from auth.identities i where i.user_id = u.id and i.provider = $24::text and i.subject = $25::text)) then 1 else 0 end
 			when $31::boolean or $35::boolean and (case when $5::boolean then $6::text else u.email end) is null then 0 else u.accepted_sequence end,
@@ -71,7 +73,10 @@ const link = `insert into auth.identities as i (id, user_id, provider, subject, 
 	on conflict (provider, subject) do update set id = excluded.id, email = excluded.email, created_at = excluded.created_at, last_sign_in_at = excluded.last_sign_in_at
 		where i.user_id = excluded.user_id`
 
-const dropFactors = `with codes as (delete from auth.recovery_codes where user_id = $1::uuid)
+// dropFactors deletes the factors that are not among $2, and the recovery codes if $3 is true
+// or no second factor is among $2.
+const dropFactors = `with codes as (delete from auth.recovery_codes where user_id = $1::uuid and ($3::boolean or not exists (
+		select from auth.factors f where f.user_id = $1::uuid and f.id = any ($2::uuid[]) and f.enabled and f.required)))
 	delete from auth.factors where user_id = $1::uuid and id <> all ($2::uuid[])`
 
 const revokeKeys = `update auth.api_keys k set revoked_at = $2::timestamptz, revision = k.revision + 1
@@ -165,7 +170,7 @@ func (s *Store) queueReach(b *pgx.Batch, id string, p *store.UserPatch, now time
 		s.queueForget(b, id, value(p.Revoke))
 	}
 	if p.DropFactors || p.DropCredentials {
-		b.Queue(s.sql(dropFactors), id, keptFactors(p))
+		b.Queue(s.sql(dropFactors), id, keptFactors(p), p.DropCredentials)
 	}
 	if p.Accept || p.RevokeKeys > 0 {
 		b.Queue(s.sql(revokeKeys), id, now, p.Accept, p.RevokeKeys)
@@ -177,7 +182,7 @@ func (s *Store) queueReach(b *pgx.Batch, id string, p *store.UserPatch, now time
 
 // keptFactors returns the ids of the factors that a patch keeps although it drops all.
 func keptFactors(p *store.UserPatch) []string {
-	if !p.DropCredentials {
+	if !p.DropFactors && !p.DropCredentials {
 		return []string{}
 	}
 	return canonicalAll(p.KeepFactors...)

@@ -71,6 +71,8 @@ const (
 	EventIdentityLinked   EventType = "identity.linked"
 	EventIdentityUnlinked EventType = "identity.unlinked"
 
+	EventTOTPRemoved EventType = "totp.removed" // the authenticator app, while another second factor is left (else mfa.disabled)
+
 	EventPasskeyAdded               EventType = "passkey.added"
 	EventPasskeyRemoved             EventType = "passkey.removed"
 	EventPasskeyCounterNotIncreased EventType = "passkey.counter_not_increased" // the passkey may have been copied

@@ -45,8 +45,8 @@ type FactorStore interface {
 	// Store.CreateSession). ErrNotFound if no enabled factor of the user is
 	// Required.
 	PutRecoveryCodes(ctx context.Context, c PutRecoveryCodes) error
-	// RemoveFactor removes an enabled factor or, without FactorID, every factor, pending
-	// ones too. It sets User.MFAEnabled to whether an enabled Required factor is left,
+	// RemoveFactor removes an enabled factor or, without FactorID, every Required one and
+	// every pending one: factors that are not Required stay. It sets User.MFAEnabled to whether an enabled Required factor is left,
 	// deletes the recovery codes if none is, and raises both revisions. With Recovery it also
 	// deletes that code. ErrNotFound, and no change, if no such factor is enabled or the user
 	// does not have the code.
@@ -188,7 +188,7 @@ type (
 	RemoveFactor struct {
 		Change
 		UserID   string
-		FactorID string   // empty: all
+		FactorID string   // empty: all that are Required or pending
 		Recovery [][]byte // hashes of one recovery code to delete, under current and previous keys; nil: none
 	}
 )

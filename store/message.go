@@ -18,6 +18,7 @@ const (
 	KindEmailChangeRequested Kind = "email_change_requested" // notice, sent to the current email address when a change is requested
 
 	KindMFADisabled Kind = "mfa_disabled" // notice
+	KindTOTPRemoved Kind = "totp_removed" // notice: the authenticator app is gone, another second factor is left
 	KindPhoneCode   Kind = "phone_code"   // text message
 
 	KindTakenOver         Kind = "account_taken_over"   // notice: an unverified account went to its owner
@@ -49,7 +50,7 @@ const (
 // Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{
-		KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindInvitation, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPasskeyAdded, KindPasskeyRemoved, KindPasskeyCopied, KindPhoneChanged, KindNewDevice, KindAccountDeleted, KindImpersonated, KindAccountCreated, KindAccountUnlocked,
+		KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindInvitation, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTOTPRemoved, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPasskeyAdded, KindPasskeyRemoved, KindPasskeyCopied, KindPhoneChanged, KindNewDevice, KindAccountDeleted, KindImpersonated, KindAccountCreated, KindAccountUnlocked,
 		KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode, KindTestMail, KindTestSMS,
 	}
 }

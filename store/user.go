@@ -228,7 +228,7 @@ type UserPatch struct {
 
 	Revoke      *SessionFilter // end these sessions
 	DropTokens  []Purpose      // remove the user's tokens of these purposes
-	DropFactors bool           // remove every second factor, pending or enabled, and the recovery codes
+	DropFactors bool           // remove every factor, pending or enabled, except KeepFactors, and the recovery codes unless a factor that stays is Required
 	DropDevices bool           // forget the user's devices, by Revoke as RevokeSessions.DropDevices does by Filter
 	RevokeKeys  int64          // revoke the API keys, adopted ones too, with a text that a session of the user from this Sequence on created; 0: none
 
@@ -239,7 +239,7 @@ type UserPatch struct {
 	// sessions and impersonations, and all devices, also that of KeepSession. It will also
 	// remove kinds of credentials that are added to this package later.
 	DropCredentials bool
-	KeepFactors     []string // ids of factors that DropCredentials keeps
+	KeepFactors     []string // ids of factors that DropFactors and DropCredentials keep
 	KeepSession     string   // the id of a session that DropCredentials keeps; empty: none
 
 	// Accept sets AcceptedSequence to the Sequence after the patch, and AcceptedUntil to

@@ -90,6 +90,47 @@ func factorRemoval() checks {
 			b.ok(err)
 			b.hasNone(u.ID)
 		},
+		"a removal of all second factors keeps the factors that no sign-in needs": func(b *bench) {
+			u, s, f := b.keyed()
+			_, err := b.removeFactor(u.ID, "")
+			b.is(err, store.ErrNotFound)
+			b.has(f, 0)
+			for _, label := range []string{"two", "three"} {
+				second := b.passkey(u.ID, label)
+				b.enables(second, s)
+				b.require(second, s.ID, "r1", "r2")
+			}
+			b.pending(u.ID)
+			_, err = b.removeFactor(u.ID, "")
+			b.ok(err)
+			b.counts(u.ID, false, 0)
+			b.has(f, 0)
+		},
+		"a patch keeps the factors that it names, and the recovery codes of a second factor": func(b *bench) {
+			u, one, _ := b.required()
+			one.Required, one.Enabled, one.State = true, true, []byte("100")
+			before, err := b.factors.Factors(b.ctx(), u.ID)
+			b.ok(err)
+			b.pending(u.ID)
+			got, err := b.update(u.ID, store.UserPatch{DropFactors: true, KeepFactors: []string{one.ID, b.id(), "x"}})
+			b.ok(err)
+			equal(b, "User.MFAEnabled", got.MFAEnabled, true)
+			equal(b, "raised CredentialRevision", got.CredentialRevision > u.CredentialRevision, true)
+			b.has(one, 2)
+			after, err := b.factors.Factors(b.ctx(), u.ID)
+			b.ok(err)
+			equal(b, "Factors.Recovery", after.Recovery, before.Recovery)
+
+			b.ok(b.delete(u.ID))
+			u, s, f := b.keyed()
+			second := b.passkey(u.ID, "second")
+			b.enables(second, s)
+			b.require(second, s.ID, "r1")
+			_, err = b.update(u.ID, store.UserPatch{DropFactors: true, KeepFactors: []string{f.ID}})
+			b.ok(err)
+			b.counts(u.ID, false, 0)
+			b.has(f, 0)
+		},
 		"of a removal and a use by one recovery code one wins": func(b *bench) {
 			for range 5 {
 				u, _, _ := b.enrolled()

@@ -37,6 +37,9 @@ func factorMutants() map[string]mutant {
 		"enabling is get, then put":              of("factors/of parallel enablings one wins", func(b factorBase) store.Store { return enableRace{b} }),
 		"secrets are shared":                     of("factors/factors are copies", func(b factorBase) store.Store { return &sharesSecret{factorBase: b, kept: map[string][]byte{}} }),
 		"removals leave pending factors":         of("factors/a removal of all factors removes pending ones, too", func(b factorBase) store.Store { return leavesPending{b} }),
+		"removals of all take every factor":      of("factors/a removal of all second factors keeps the factors that no sign-in needs", func(b factorBase) store.Store { return takesAll{b} }),
+		"patches keep no factor":                 caught("factors/a patch keeps the factors that it names, and the recovery codes of a second factor", patched(func(p *store.UserPatch) { p.KeepFactors = nil })),
+		"patches drop codes of a kept factor":    of("factors/a patch keeps the factors that it names, and the recovery codes of a second factor", func(b factorBase) store.Store { return dropsKeptCodes{b} }),
 		"removals take any recovery code":        of("factors/a removal that is shown no good code changes nothing", func(b factorBase) store.Store { return anyCode{b} }),
 		"removals use the code up first":         of("factors/a removal that is refused uses no code up", func(b factorBase) store.Store { return codeFirst{b} }),
 		"removals leave the code good":           of("factors/a removal of one factor uses its code up and no other", func(b factorBase) store.Store { return leavesCode{b} }),
@@ -66,6 +69,26 @@ func (s leavesPending) RemoveFactor(ctx context.Context, c store.RemoveFactor) (
 		if err == nil && c.FactorID == "" && !f.Enabled {
 			_ = s.PutFactor(ctx, store.PutFactor{Change: change(c.Now), Factor: f})
 		}
+	}
+	return u, err
+}
+
+type takesAll struct{ factorBase }
+
+func (s takesAll) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
+	u, err := s.FactorStore.RemoveFactor(ctx, c)
+	if err == nil && c.FactorID == "" {
+		u, err = s.UpdateUser(ctx, store.UpdateUser{Change: change(c.Now), UserID: c.UserID, Patch: store.UserPatch{DropFactors: true}})
+	}
+	return u, err
+}
+
+type dropsKeptCodes struct{ factorBase }
+
+func (s dropsKeptCodes) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
+	u, err := s.Store.UpdateUser(ctx, c)
+	if c.Patch.DropFactors && u.MFAEnabled {
+		_ = s.PutRecoveryCodes(ctx, store.PutRecoveryCodes{Change: change(c.Now), UserID: c.UserID})
 	}
 	return u, err
 }

@@ -30,8 +30,10 @@ update auth.users u set
 		phone_added_by = case when $10::boolean then case when $11::text is not null then $28::bigint else 0 end when $4::boolean and not $12::boolean then 0 else u.phone_added_by end,
 		phone_verified_sequence = case when $12::boolean then case when $13::timestamptz is not null then u.sequence + 1 else 0 end when $4::boolean and not $10::boolean then 0 else u.phone_verified_sequence end,
 		phone_verified_added_by = case when $12::boolean then case when $13::timestamptz is not null then $28::bigint else 0 end when $4::boolean and not $10::boolean then 0 else u.phone_verified_added_by end,
-		recovery_sequence = case when $22::boolean then 0 else u.recovery_sequence end,
-		recovery_added_by = case when $22::boolean then 0 else u.recovery_added_by end,
+		recovery_sequence = case when $22::boolean and ($4::boolean or not exists (
+			select from auth.factors f where f.user_id = u.id and f.id = any ($34::uuid[]) and f.enabled and f.required)) then 0 else u.recovery_sequence end,
+		recovery_added_by = case when $22::boolean and ($4::boolean or not exists (
+			select from auth.factors f where f.user_id = u.id and f.id = any ($34::uuid[]) and f.enabled and f.required)) then 0 else u.recovery_added_by end,
 		accepted_sequence = case when $30::boolean then u.sequence + case when $29::boolean or $24::text is not null and ($4::boolean or not exists (
 				select from auth.identities i where i.user_id = u.id and i.provider = $24::text and i.subject = $25::text)) then 1 else 0 end
 			when $31::boolean or $35::boolean and (case when $5::boolean then $6::text else u.email end) is null then 0 else u.accepted_sequence end,

@@ -122,6 +122,12 @@ func noticeDoors() map[string]door {
 			by := w.ClaimsOf(w.Enrol(w.Member(harness.AdaMail).AccessToken).Session).Caller()
 			return func(ctx context.Context) error { return w.DisableTOTP(ctx, auth.DisableTOTPParams{Caller: by}) }
 		}},
+		"app removed": {auth.EventTOTPRemoved, auth.KindTOTPRemoved, func(w *harness.World, _ *authtest.Provider) func(context.Context) error {
+			s := w.Enrol(w.Member(harness.AdaMail).AccessToken).Session
+			body := harness.Registration(w.T, w.Do, harness.NewKey(), true, harness.Bearer(s.AccessToken))
+			by := w.ClaimsOf(w.Do("POST", "/me/passkeys", body, harness.Bearer(s.AccessToken)).Session()).Caller()
+			return func(ctx context.Context) error { return w.DisableTOTP(ctx, auth.DisableTOTPParams{Caller: by}) }
+		}},
 		"passkey added": {auth.EventPasskeyAdded, auth.KindPasskeyAdded, func(w *harness.World, _ *authtest.Provider) func(context.Context) error {
 			s := w.Member(harness.AdaMail)
 			body := harness.Registration(w.T, w.Do, harness.NewKey(), false, harness.Bearer(s.AccessToken))
