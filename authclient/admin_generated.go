@@ -563,8 +563,9 @@ func (a *Admin) Factors(ctx context.Context, userID string, opts ...CallOption) 
 }
 
 // RemoveFactors is DELETE /users/{id}/factors: remove all second factors of an account.
-// The recovery codes are removed too. The owner is notified by mail. Needs a sign-in
-// within the last 15 minutes. Permission: auth.credentials.
+// The recovery codes are removed too; passkeys that are no second factor stay. The
+// owner is notified by mail. Needs a sign-in within the last 15 minutes. Permission:
+// auth.credentials.
 func (a *Admin) RemoveFactors(ctx context.Context, userID, reason string, opts ...CallOption) (*AdminUser, error) {
 	return run[AdminUser](ctx, a, a.prepared("DELETE", "/users/"+segment(userID)+"/factors", reasonBody(reason), opts))
 }

@@ -225,7 +225,7 @@ export interface AdminOperations {
     /**
      * Remove all second factors of an account.
      *
-     * The recovery codes are removed too. The owner is notified by mail. Needs a sign-in within the last 15 minutes. auth.credentials
+     * The recovery codes are removed too; passkeys that are no second factor stay. The owner is notified by mail. Needs a sign-in within the last 15 minutes. auth.credentials
      *
      * `DELETE /admin/users/{id}/factors`
      */
