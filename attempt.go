@@ -106,7 +106,7 @@ func deviceBucket(limit, value, device string) (string, string) {
 }
 
 // attempt is one check of a secret, and the rate limits that count it first. The first
-// limit is that of the secret itself.
+// limit is that of the secret itself; only a passkey at sign-in has none.
 type attempt struct {
 	limits  []attemptLimit
 	method  string // of the event; "": a failure emits no event

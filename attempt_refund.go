@@ -41,8 +41,8 @@ func (a *Auth) newRefunds() *refunds {
 	return &refunds{take: take, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, waiting: map[string]store.Draw{}}
 }
 
-// takeWithRefunds draws, after waiting refunds: first those of the same buckets, then
-// others, up to n in all. Its decision covers the draws alone, as Store.Take returns
+// takeWithRefunds draws, after waiting refunds: all those of the same buckets, then others
+// while there are fewer than n. Its decision covers the draws alone, as Store.Take returns
 // it.
 func (a *Auth) takeWithRefunds(ctx context.Context, draws []store.Draw, n int) (store.Decision, error) {
 	back := a.refunds.pick(n, draws)
@@ -79,8 +79,8 @@ func (r *refunds) add(draws ...store.Draw) {
 	}
 }
 
-// pick removes up to n waiting refunds from the queue, and returns them. Those of the
-// buckets in about come first.
+// pick removes waiting refunds from the queue, and returns them: all those of the buckets in
+// about, then others while there are fewer than n.
 func (r *refunds) pick(n int, about []store.Draw) []store.Draw {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,7 +1,7 @@
 // Package auth is Authmount, authentication that a Go server mounts: sign-up,
-// password login, sign-in with Google, GitHub and any OpenID provider, magic
-// links, phone codes, TOTP two-factor, e-mail verification, password reset and
-// refreshable JWT sessions, on the application's own store.
+// password login, passkeys, sign-in with Google, GitHub and any OpenID provider,
+// magic links, phone codes, TOTP two-factor, e-mail verification, password reset
+// and refreshable JWT sessions, on the application's own store.
 //
 //	store := memstore.New()
 //	a, err := auth.New(ctx, store,
@@ -11,7 +11,7 @@
 //		auth.WithRedirectURLs("https://app.example.com/*"),
 //	)
 //	if err != nil {
-//		log.Fatal(err) // lists everything that is missing or unsafe
+//		log.Fatal(err) // lists every missing or unsafe option
 //	}
 //	defer a.Close(context.Background())
 //	mux.Handle("/auth/v1/", a.Handler())
@@ -135,7 +135,9 @@ type Auth struct {
 
 // New checks the configuration, and starts the send queue and the sweeper. Close
 // stops them. ctx bounds New itself, which may ask the store whether it is ready. The
-// error lists everything that is missing or unsafe, each with the option to fix it.
+// error lists every missing or unsafe option, each with its correction; the options say
+// which values they refuse. Errors of the store and its settings, and of keys, password
+// rules, templates and passkeys follow one at a time.
 func New(ctx context.Context, st Store, opts ...Option) (*Auth, error) {
 	c := config{
 		log:      slog.Default(),

@@ -22,13 +22,14 @@ type ConfirmParams struct {
 
 // Confirm records a new authentication on the caller's session. Operations that need
 // a recent sign-in are then allowed for 15 minutes. It returns a new access token that
-// contains it, for FreshAuth; the refresh token is the present one. A code also raises the
-// session to AAL2, as StepUp does; a password does not change the level. Failures count as
-// at a login.
+// contains it, for FreshAuth; the refresh token is the present one. A code or a passkey also
+// raises the session to AAL2, as StepUp does, unless the passkey counts as one factor; a
+// password does not change the level. Failures of passwords and codes count as at a login.
 //
-// Errors: CodeValidationFailed (unless exactly one of them is set),
-// CodeInvalidCredentials, CodeInvalidTOTPCode, CodeInvalidPasskey, CodePasskeyRemoved, CodeMFANotEnabled, CodeMethodDisabled
-// (passwords are switched off), CodeRateLimited, CodeOverloaded, CodeSessionEnded,
+// Errors: CodeValidationFailed (unless exactly one of Password, TOTPCode and Passkey is set),
+// CodeInvalidCredentials, CodeInvalidTOTPCode, CodeInvalidPasskey, CodePasskeyRemoved,
+// CodeMFANotEnabled, CodeMethodDisabled (passwords or passkeys are switched off),
+// CodeRateLimited, CodeOverloaded, CodeSessionEnded,
 // CodeUserBanned; CodeMFARequired and CodeMFAEnrollmentRequired for a password in a session
 // that lacks a required second factor, as at Refresh.
 func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) (*Tokens, error) {

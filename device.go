@@ -179,8 +179,8 @@ func deviceLabel(userAgent string) string {
 	return system
 }
 
-// A trusted device (MFAOptions.TrustDevices) replaces the second factor at sign-ins,
-// and nowhere else. The store keeps the trust, and checks it in the step that creates
+// A trusted device (MFAOptions.TrustDevices) replaces the second factor at sign-ins, and
+// at refreshes of a session on that device (rolesAt). The store keeps the trust, and checks it in the step that creates
 // a session.
 
 // reasonTrusted is Event.Reason of a sign-in without the second factor.

@@ -34,7 +34,7 @@ type RateLimits struct {
 	CodesPerAddress        Rate // wrong codes from text messages and emails, by recipient; with the id of the request by recipient and client IP address: 10 in 1 h
 	CodesPerAddressDaily   Rate // the same: 30 in 24 h
 	CodesPerRecipientDaily Rate // wrong codes at one phone number or email address, with the ids of all requests and without one, from all unknown devices together or one known device of the account: 50 in 24 h
-	CodesPerIP             Rate // wrong phone, TOTP and recovery codes: 100 in 5 min
+	CodesPerIP             Rate // wrong codes (by text message or mail, TOTP, recovery), and wrong passkeys at sign-in: 100 in 5 min
 	FactorPerUser          Rate // wrong TOTP and recovery codes: 5 in 5 min
 	ConsecutiveFailures    Rate // failures in a row at a password, second factor or phone number, from all unknown devices together or one known device: 100, one of which returns every 36 days; for an unknown account all return within 24 h
 	SecretKeysPerIP        Rate // wrong secret API keys: 100 in 5 min

@@ -39,7 +39,7 @@ type linkData struct {
 	Joined           int64     `json:"joined,omitempty"` // of the identity that joined the account in the reported sign-in
 
 	Marks    []recoveryMark     `json:"marks,omitempty"`    // not for links: see recoveryMark
-	Reported []reportedSessions `json:"reported,omitempty"` // likewise
+	Reported []reportedSessions `json:"reported,omitempty"` // not for links: see reportedSessions
 
 	Identity   *Identity        `json:"identity,omitempty"`   // exchange codes: the identity to link
 	SessionID  string           `json:"session_id,omitempty"` // exchange codes and new addresses: the requesting session, which must still be live; MFA and enrolment: the session to raise; notices: the reported session

@@ -65,8 +65,8 @@ func (a *Auth) standingIn(known *knownRoles, u User) standing {
 }
 
 // withoutOperator returns the permissions that are no operator's. A pattern such as
-// "invoices.*" that covers some is replaced by the declared permissions that it covers
-// besides.
+// "invoices.*" that covers some is replaced by the other declared permissions that it
+// covers.
 func (a *Auth) withoutOperator(permissions []string) []string {
 	kept := []string{}
 	for _, p := range permissions {

@@ -300,10 +300,10 @@ type MFAOptions struct {
 	// use. Default: no user.
 	RequiredFor func(u User) bool
 
-	// TrustDevices is the time for which users can trust a device, when they enter a
-	// code of their app on it: up to MaxTrust, 30 days. A sign-in on a trusted device
-	// needs no second factor, and its session is at LevelAAL1. Default 0: no device is
-	// trusted, including those that were trusted before.
+	// TrustDevices is the time for which users can trust a device, when they use an app's
+	// code or a passkey as the second factor on it: up to MaxTrust, 30 days. A sign-in on
+	// a trusted device needs no second factor, and its session is at LevelAAL1. Default 0:
+	// no device is trusted, including those that were trusted before.
 	//
 	// Trust ends early when a credential changes (password, email address, phone
 	// number, identities, second factors, recovery codes), when roles change, and with

@@ -76,7 +76,7 @@ type setting struct {
 	option string                                // the option that sets it; "": WithSettings
 	take   func(*config, *Settings)              // moves the option's value into the settings; nil: there is none to move
 	min    int64                                 // of a number, or of a number of seconds
-	max    func(_ *config, base *Settings) int64 // likewise, given the settings without stored values; nil: none
+	max    func(_ *config, base *Settings) int64 // of the same, given the settings without stored values; nil: none
 	valid  func(string) error                    // of a text, or of each entry of a list
 	closed func(*config) string                  // the reason why it cannot be stored, or ""; nil: it can
 
@@ -107,7 +107,7 @@ var declaredSettings = []setting{
 	},
 	{
 		name: "magic_link_enabled", label: "Magic links",
-		description: "Sign-in links by email.",
+		description: "Sign-in links by email. Off, while passkeys are on: still sent to addresses that no account has verified, and to accounts without a password, phone number or provider.",
 		at:          func(s *Settings) any { return &s.MagicLink }, def: is(On),
 	},
 	{
@@ -127,7 +127,7 @@ var declaredSettings = []setting{
 	},
 	{
 		name: "totp_enabled", label: "Authenticator apps",
-		description: "Off: no new second factors; existing ones stay in force. Refused while a second factor is required.",
+		description: "Off: no new authenticator apps; existing ones stay in force. Refused while a second factor is required and passkeys are off.",
 		at:          func(s *Settings) any { return &s.TOTP }, def: is(On),
 	},
 	{

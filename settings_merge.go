@@ -375,7 +375,7 @@ func (o *optionSettings) merge(c *config, d *setting, s *Settings, raw json.RawM
 	return nil
 }
 
-const noFactorKind = "a second factor is required while every kind of it (totp_enabled, passkey_enabled) is off: whoever has none could never sign in"
+const noFactorKind = "a second factor is required while every kind of it (totp_enabled, passkey_enabled) is off: a user without one could never sign in"
 
 // hasFactorKind reports whether a second factor of some kind can be set up.
 func (s *Settings) hasFactorKind(c *config) bool {

@@ -145,7 +145,7 @@ func (a *Auth) mayContinue(ctx context.Context, u User, by Caller, gone Code) er
 	return err
 }
 
-// totpOn reports whether second factors can be set up.
+// totpOn reports whether authenticator apps can be set up.
 func (a *Auth) totpOn(ctx context.Context) bool {
 	return a.factors != nil && a.Settings(ctx).TOTP.On()
 }

@@ -20,7 +20,7 @@ const (
 	budgetWithoutRecent = 50  // of a person who has not authenticated recently
 	budgetOfKey         = 50  // of a key whose creator set none
 	budgetOfPerson      = 200 // without "*", together with the person's keys; at least
-	budgetShare         = 20  // 1/20, that is 5 %, of the accounts, see shareAfter
+	budgetShareDivisor  = 20  // 1/20, that is 5 %, of the accounts, see shareAfter
 
 	shareAfter = 24 * time.Hour // accounts count for the share after this time
 )
@@ -59,7 +59,7 @@ func (m *Admin) spend(ctx context.Context, t *attempt) error {
 	if t.system() || t.is(t.target.ID) || len(t.spent) > 0 {
 		return nil
 	}
-	draws, err := m.draws(ctx, t)
+	draws, err := m.takeBudgets(ctx, t)
 	if err == nil {
 		t.spent = draws
 	}
@@ -84,18 +84,18 @@ func (m *Admin) namingBudget(t *attempt, err error) error {
 	return &named
 }
 
-// imported is the limit that an import by an operator without "*" uses up for shareAfter:
+// importLimit is the limit that an import by an operator without "*" uses up for shareAfter:
 // imports choose when their accounts were created.
-func (m *Admin) imported() store.Draw {
+func (m *Admin) importLimit() store.Draw {
 	return m.kit.Draw(auth.Rate{Burst: 1, Per: shareAfter}, "admin-imported", "", 1)
 }
 
-// noteImport uses up imported, unless the actor is answered for by "*".
+// noteImport uses up importLimit, unless the actor is answered for by "*".
 func (m *Admin) noteImport(ctx context.Context, t *attempt) error {
 	if _, all := budgetOwner(t.acting); all || t.system() {
 		return nil
 	}
-	if err := m.kit.CheckLimits(ctx, m.imported()); !errors.Is(err, auth.CodeRateLimited) {
+	if err := m.kit.CheckLimits(ctx, m.importLimit()); !errors.Is(err, auth.CodeRateLimited) {
 		return err
 	}
 	return nil // by another import
@@ -136,7 +136,7 @@ func (m *Admin) budget(n int, limit, value string) store.Draw {
 // could make accounts until the share is as large as wanted, so the share counts accounts of
 // more than a day, and for a day after an import there is none.
 func (m *Admin) share(ctx context.Context) (int, error) {
-	recent := m.imported()
+	recent := m.importLimit()
 	recent.Cost = 0
 	if err := m.kit.CheckLimits(ctx, recent); errors.Is(err, auth.CodeRateLimited) {
 		return 0, nil
@@ -144,11 +144,11 @@ func (m *Admin) share(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	n, err := m.admin.CountUsers(ctx, store.UserQuery{CreatedTo: m.kit.Now().Add(-shareAfter), Now: m.kit.Now()})
-	return max(int(n.N)/budgetShare-budgetOfPerson, 0), m.storeError(err)
+	return max(int(n.N)/budgetShareDivisor-budgetOfPerson, 0), m.storeError(err)
 }
 
-// draws counts an attempt, and returns the draws for its refund.
-func (m *Admin) draws(ctx context.Context, t *attempt) ([]store.Draw, error) {
+// takeBudgets counts an attempt against the budgets, and returns the draws for its refund.
+func (m *Admin) takeBudgets(ctx context.Context, t *attempt) ([]store.Draw, error) {
 	person, all := budgetOwner(t.acting)
 	own := m.ownDraws(t.acting, t.inJob || t.key != nil || m.recentlyAuthenticated(t.acting))
 	if all {

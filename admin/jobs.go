@@ -46,7 +46,7 @@ type chunkWork struct {
 	// by an outage the chunk is attempted again.
 	do func(ctx context.Context, who Actor, j store.Job) ([]rowResult, error)
 
-	// uniqueValues are the values that the function do may take or find taken; nil: any value.
+	// uniqueValues are the values that do may create or conflict with; nil: unknown.
 	uniqueValues map[string]bool
 }
 

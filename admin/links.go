@@ -29,7 +29,7 @@ var (
 // LinkType is the purpose of a link or code.
 type LinkType string
 
-// The types.
+// The types of links and codes.
 const (
 	LinkVerify    = LinkType(host.LinkVerify)    // verifies the account's email address
 	LinkReset     = LinkType(host.LinkReset)     // chooses a new password
@@ -39,8 +39,8 @@ const (
 	LinkCode      = LinkType(host.LinkCode)      // a code by SMS, which signs in; there is no link
 )
 
-// MadeLink is a link that an operator created. It has no code in addition, because a code
-// is checked before its link is known, and therefore without its creator.
+// MadeLink is a link that an operator created. It has no code, because checking a code does
+// not reveal its creator.
 type MadeLink struct {
 	URL       string    `json:"url"`
 	ExpiresAt time.Time `json:"expires_at"`

@@ -309,7 +309,7 @@ func ptr[T any](v T) *T { return &v }
 
 // serve answers a request of an actor.
 func (m *Admin) serve(e endpoint, who Actor, w http.ResponseWriter, r *http.Request) error {
-	if err := m.formed(e.op, r); err != nil {
+	if err := m.checkRequest(e.op, r); err != nil {
 		return err
 	}
 	r, err := m.withKey(e.op, r)

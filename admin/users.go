@@ -111,7 +111,8 @@ type UnbanUserParams struct {
 }
 
 // UnbanUser lifts a ban; an account without a ban is no error, and nothing is recorded.
-// Errors as for BanUser.
+// Errors: CodeValidationFailed, CodeUserNotFound, CodeTargetStronger,
+// CodePreconditionFailed.
 func (m *Admin) UnbanUser(ctx context.Context, who Actor, p UnbanUserParams) (auth.User, error) {
 	return carryOut(ctx, m, who, opUnbanUser, p.UserID, auth.EventUserUnbanned, func(t *attempt) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {

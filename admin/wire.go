@@ -70,11 +70,11 @@ func (o operation) failures() []auth.Code {
 	return append(list, o.fails...)
 }
 
-// formed rejects parts of a request that the operation would ignore: query parameters of
+// checkRequest rejects parts of a request that the operation would ignore: query parameters of
 // an operation with a body, because the client might rely on them; and a revision of a
 // target without one, because it never matches (RFC 9110, section 13.1.1).
-func (m *Admin) formed(op operation, r *http.Request) error {
-	if err := m.readable(op, r); err != nil {
+func (m *Admin) checkRequest(op operation, r *http.Request) error {
+	if err := m.checkURL(op, r); err != nil {
 		return err
 	}
 	if slices.Contains([]string{http.MethodPost, http.MethodPatch, http.MethodPut}, r.Method) && !op.streams {
@@ -88,8 +88,8 @@ func (m *Admin) formed(op operation, r *http.Request) error {
 	return nil
 }
 
-// readable rejects text in the URL that no store can keep, and normalises ids.
-func (m *Admin) readable(op operation, r *http.Request) error {
+// checkURL rejects text in the URL that no store can keep, and normalises ids.
+func (m *Admin) checkURL(op operation, r *http.Request) error {
 	for _, found := range wildcard.FindAllStringSubmatch(op.pattern, -1) {
 		name := found[1]
 		value, err := m.normalID(name, r.PathValue(name))

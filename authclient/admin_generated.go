@@ -1436,8 +1436,8 @@ type Revocation struct {
 
 // RevocationPage is an object of the admin API.
 type RevocationPage struct {
-	// How long ago, in milliseconds, this instance knew all revocations. Rely on a message
-	// for six seconds less this time.
+	// How long ago, in milliseconds, this instance knew all revocations. A message is
+	// reliable for 6,000 ms minus age_ms.
 	AgeMs       int          `json:"age_ms"`
 	Current     bool         `json:"current"`  // There are no more at present.
 	Position    string       `json:"position"` // For after, at any instance.

@@ -176,7 +176,6 @@ func (v *visit) postedScopes() []string {
 	return slices.Concat(v.formValues("scopes"), v.formValues("patterns"))
 }
 
-// updateKey updates the fields of a key that were edited.
 // hourlyLimit returns the field of a key's budget.
 func (v *visit) hourlyLimit(n string) field {
 	return field{Name: "hourly_limit", Label: v.t("Accounts an hour"), Type: "number", Value: hourly(n), Hint: v.t("How many accounts it may ban, delete, anonymise, sign out or mail in an hour. Empty: 50")}
@@ -190,6 +189,7 @@ func hourly(n string) string {
 	return n
 }
 
+// updateKey updates the fields of a key that were edited.
 func updateKey(v *visit) (any, error) {
 	k, err := v.key()
 	if err != nil {

@@ -21,10 +21,10 @@ import (
 // own conditions and so has its own plan, because one statement for all conditions
 // would read the whole table.
 const (
-	listUsers  = `select ` + userColumns + ` from auth.users u where true`
-	someUsers  = `select u.id from auth.users u where true`
-	countUsers = `select count(*) from (%s limit %d) picked`
-	guessUsers = `explain (format json) %s`
+	listUsers     = `select ` + userColumns + ` from auth.users u where true`
+	someUsers     = `select u.id from auth.users u where true`
+	countUsers    = `select count(*) from (%s limit %d) picked`
+	estimateUsers = `explain (format json) %s`
 )
 
 // bounds applies to the next statement in the same transaction. It limits the reading
@@ -265,7 +265,7 @@ func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.Total,
 			Rows float64 `json:"Plan Rows"`
 		}
 	}
-	err = s.bounded(ctx, some.as(guessUsers), func(rows pgx.Rows) error {
+	err = s.bounded(ctx, some.as(estimateUsers), func(rows pgx.Rows) error {
 		raw, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[[]byte])
 		if err != nil {
 			return err

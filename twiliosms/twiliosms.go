@@ -94,7 +94,9 @@ func (e *Error) temporary() bool {
 }
 
 // Send sends a message through Twilio. After 429 and 5xx it retries a few times, with
-// pauses that respect Retry-After. Other errors are an *Error marked auth.Permanent.
+// pauses that respect Retry-After. Other error responses are an *Error marked
+// auth.Permanent. A lost response is returned as it is, because the message may have been
+// sent.
 func (s *Sender) Send(ctx context.Context, m auth.Message) error {
 	if err := s.Validate(); err != nil {
 		return auth.Permanent(err)

@@ -1,11 +1,11 @@
 // Package host is the internal API of auth.Auth, for the packages of this module that are
-// built on Auth (admin, dashboard, pages, authtest). It gives them the rules of the root
+// built on Auth (admin, dashboard, pages, passkey,
+// authtest). It gives them the rules of the root
 // package, so that no rule has a second copy. Importers of the module do not see it.
 //
 // The root package implements [Kit] and registers itself; the others call [Of]. This
 // package cannot name types of the root: error codes are strings, errors are error,
 // results such as auth.Tokens are any, and parameters are structs with the same fields.
-// such as auth.Tokens as any, and parameters as structs with the same fields.
 package host
 
 import (

@@ -52,7 +52,7 @@ func (r *Ring) RequestID(about string, until time.Time) string {
 	return base64.RawURLEncoding.EncodeToString(append(id, mac(r.requests[0], about, string(id))[:requestMAC]...))
 }
 
-// ValidRequestID reports whether Request returned an id for the same subject, under any of
+// ValidRequestID reports whether RequestID returned an id for the same subject, under any of
 // the secrets, and the id has not expired.
 func (r *Ring) ValidRequestID(about, id string, now time.Time) bool {
 	b, err := base64.RawURLEncoding.DecodeString(id)

@@ -362,14 +362,14 @@ func (b *Outbox) WatchFirstAttempt(id string) <-chan error {
 	return result
 }
 
-// ForgetFirstAttempt removes the channel of WatchFirst.
+// ForgetFirstAttempt removes the channel of WatchFirstAttempt.
 func (b *Outbox) ForgetFirstAttempt(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.firstAttempts, id)
 }
 
-// notifyFirstAttempt sends the result of a first attempt to the channel of WatchFirst.
+// notifyFirstAttempt sends the result of a first attempt to the channel of WatchFirstAttempt.
 func (b *Outbox) notifyFirstAttempt(id string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -379,7 +379,7 @@ func (b *Outbox) notifyFirstAttempt(id string, err error) {
 	}
 }
 
-// Watched returns the number of channels of WatchFirst.
+// Watched returns the number of channels of WatchFirstAttempt.
 func (b *Outbox) Watched() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

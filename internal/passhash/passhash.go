@@ -120,7 +120,7 @@ func MakeBcrypt(password string, cost int) (string, error) {
 	return string(b), err
 }
 
-// MakeUnknownBcrypt is Nobodys for bcrypt.
+// MakeUnknownBcrypt is MakeUnknown for bcrypt.
 func MakeUnknownBcrypt(cost int) string {
 	b64 := base64.NewEncoding("./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789").WithPadding(base64.NoPadding).EncodeToString
 	return fmt.Sprintf("$2a$%02d$%s%s", cost, b64(random(16)), b64(random(23)))

@@ -319,8 +319,8 @@ func (s *Server) Run(settings ...string) error {
 	}
 	s.cmd = s.command("postgres", args...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	// A server stops with the thread that started it, so that no test run leaves one
-	// behind. The thread is locked.
+	// On Linux, a server stops with the thread that started it, so that no test run leaves
+	// one behind. The thread is locked.
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()

@@ -55,15 +55,15 @@ func New(workers, queue int) *Pool {
 // that admit's result is still correct, and enough to keep the processors busy while
 // admit waits for a database.
 //
-// The next caller is of the widest network with the fewest callers past the queue; of
-// several such networks, of the one served least recently. Within a network the same rule
-// chooses among the networks in it; within a client, the first to arrive is next. Callers
-// on known devices alternate with all others.
+// Turns: the network with the fewest running callers is next; among equals, the one served
+// least recently. For IPv6 the rule applies to the /48, then to the /56 in it, then to the
+// /64. The callers of one client keep the order of their arrival. Callers on known
+// devices alternate with all others.
 //
-// If the queue is full, or an account's share of it, the widest network with the most
-// waiting callers loses one, and within it the network with the most. Of several such
-// networks a random one does, more probably if callers of it were rejected before. That
-// may be the new caller's network. Rejected callers do not count against the account.
+// Rejections: if the queue is full, or an account's share of it, the network with the most
+// waiting callers loses one, by the same widths. Among equals a random network does, more
+// probably if it lost callers before. It may be the new caller's own. Rejected callers do
+// not count against the account.
 //
 // A caller on a known device that finds no place among the known devices takes one among
 // all others.

@@ -27,7 +27,7 @@ type optionRow struct {
 
 // optionRows are single refusals, and options that are only just accepted.
 func optionRows() []optionRow {
-	const noFactorKind = "WithSettings: a second factor is required while every kind of it (totp_enabled, passkey_enabled) is off: whoever has none could never sign in"
+	const noFactorKind = "WithSettings: a second factor is required while every kind of it (totp_enabled, passkey_enabled) is off: a user without one could never sign in"
 	row := func(says string, opts ...auth.Option) optionRow { return optionRow{opts, says} }
 	secret := func(n int) []byte { return append(testsecret.Of("s"), testsecret.Of("more")...)[:n] }
 	idp := func(name, id string) provider.Provider {

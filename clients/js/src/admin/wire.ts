@@ -484,7 +484,7 @@ export interface Revocation {
 }
 
 export interface RevocationPage {
-  /** How long ago, in milliseconds, this instance knew all revocations. Rely on a message for six seconds less this time. */
+  /** How long ago, in milliseconds, this instance knew all revocations. A message is reliable for 6,000 ms minus age_ms. */
   age_ms: number;
   /** There are no more at present. */
   current: boolean;
