@@ -135,6 +135,9 @@ func (a *Auth) passkeyEnrollee(ctx context.Context, by Caller, mfaToken string) 
 	if err != nil {
 		return e, nil, storeFailed(err)
 	}
+	if len(passkeysOf(factors.List)) >= maxPasskeys { // before a device creates one that would lead nowhere
+		return e, nil, invalid("credential", "is one too many: remove another passkey first")
+	}
 	return e, factors.List, nil
 }
 
@@ -162,16 +165,13 @@ type AddedPasskey struct {
 // CodeInvalidPasskey, CodePasskeyAlreadyExists, CodeRateLimited (by PasskeysPerUser),
 // CodeValidationFailed.
 func (a *Auth) AddPasskey(ctx context.Context, p AddPasskeyParams) (*AddedPasskey, error) {
-	e, list, err := a.passkeyEnrollee(ctx, p.Caller, p.MFAToken)
+	e, _, err := a.passkeyEnrollee(ctx, p.Caller, p.MFAToken)
 	if err != nil {
 		return nil, err
 	}
 	label, err := passkeyName(p.Name)
 	if err != nil {
 		return nil, err
-	}
-	if len(passkeysOf(list)) >= maxPasskeys {
-		return nil, invalid("credential", "is one too many: remove another passkey first")
 	}
 	upgrade, bound := false, boundTo(p.Caller, e.token)
 	k, err := a.cfg.passkeys.Register(p.Credential, func(challenge string) (ok, conditional bool) {

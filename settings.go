@@ -122,7 +122,7 @@ var declaredSettings = []setting{
 	},
 	{
 		name: "passkey_enabled", label: "Passkeys",
-		description: "Sign-in with passkeys, and second factors that are passkeys. They need auth.WithPasskeys. Off: passkeys stay stored, and cannot be used or added.",
+		description: "Sign-in with passkeys, and second factors that are passkeys. They need auth.WithPasskeys. Off: passkeys stay stored, and cannot be used or added. Refused while a second factor is required and authenticator apps are off.",
 		at:          func(s *Settings) any { return &s.Passkey }, def: is(On),
 	},
 	{

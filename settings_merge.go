@@ -415,7 +415,7 @@ func (o *optionSettings) edit(c *config, stored, changes document) (document, er
 	}
 	after, all := o.settle(c, next)
 	if before, _ := o.settle(c, stored); !before.lacksFactorKind(c) && after.lacksFactorKind(c) {
-		for _, name := range []string{"totp_enabled", "mfa_required", "mfa_required_for"} {
+		for _, name := range []string{"passkey_enabled", "totp_enabled", "mfa_required", "mfa_required_for"} {
 			all[name] = noFactorKind
 		}
 	}

@@ -100,8 +100,11 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(declared, func(s host.Setting) bool { return s.Name == "totp_enabled" && s.Locked && s.Value == false }) {
-			faults = append(faults, errors.New("operators need a second factor, and WithSettings turns every kind off: turn TOTP on, or set Options.RequireMFA to auth.Off"))
+		off := func(name string) bool {
+			return slices.ContainsFunc(declared, func(s host.Setting) bool { return s.Name == name && s.Locked && s.Value == false })
+		}
+		if off("totp_enabled") && (m.kit.PasskeyRPID() == "" || off("passkey_enabled")) {
+			faults = append(faults, errors.New("operators need a second factor, and WithSettings turns every kind off: turn TOTP or passkeys on, or set Options.RequireMFA to auth.Off"))
 		}
 	}
 	for _, k := range m.kit.SecretKeys() {

@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/store"
@@ -116,10 +117,10 @@ func TestNewTellsWhatIsWrong(t *testing.T) {
 		t.Errorf("no kind of second factor: %v", err)
 	}
 	for _, o := range []struct {
-		auth auth.Option
+		auth []auth.Option
 		adm  admin.Options
-	}{{auth.Default(off), admin.Options{}}, {off, admin.Options{RequireMFA: auth.Off}}} {
-		if _, err := admin.New(t.Context(), authtest.New(t, o.auth).Auth, o.adm); err != nil {
+	}{{[]auth.Option{auth.Default(off)}, admin.Options{}}, {[]auth.Option{off}, admin.Options{RequireMFA: auth.Off}}, {[]auth.Option{off, harness.WithPasskeys()}, admin.Options{}}} {
+		if _, err := admin.New(t.Context(), authtest.New(t, o.auth...).Auth, o.adm); err != nil {
 			t.Error(err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/harness"
 	"github.com/authmount/auth/internal/host"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
@@ -232,8 +233,14 @@ func TestSettingsLeaveAnOwner(t *testing.T) {
 // settings comes last. Other settings can then still be changed.
 func TestSettingsKeepAKindOfFactor(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, memstore.New())
+	o := newOffice(t, memstore.New(), harness.WithPasskeys())
 	owner := o.owner()
+	o.do(owner, "PATCH /settings", `{"totp_enabled":false,"mfa_required":true}`).want(200) // passkeys are left
+	o.do(owner, "PATCH /settings", `{"passkey_enabled":false}`).want(422, auth.CodeValidationFailed)
+	o.do(owner, "PATCH /settings", `{"totp_enabled":null,"mfa_required":null}`).want(200)
+
+	o = newOffice(t, memstore.New())
+	owner = o.owner()
 	for _, twice := range [][2]string{
 		{`{"totp_enabled":false}`, `{"mfa_required":true}`},
 		{`{"mfa_required":true}`, `{"totp_enabled":false}`},

@@ -8,6 +8,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/authenticator"
+	"github.com/authmount/auth/internal/host"
 )
 
 // A removed passkey leaves a record for a year, so a session cannot add and remove passkeys
@@ -72,4 +73,19 @@ func TestLimitLetsAWaitingSignInEnrol(t *testing.T) {
 	w.must(err)
 	_, err = w.AddPasskey(t.Context(), auth.AddPasskeyParams{MFAToken: e.MFAToken, Credential: credential})
 	w.must(err)
+}
+
+// An account with as many passkeys as it can have is refused before its device creates one.
+func TestOnePasskeyTooMany(t *testing.T) {
+	w := newWorld(t)
+	for range 20 {
+		w.key = authenticator.New(origin)
+		_, err := w.add(false)
+		w.must(err)
+	}
+	_, err := w.BeginPasskey(t.Context(), auth.BeginPasskeyParams{Caller: w.caller()})
+	w.want(err, auth.CodeValidationFailed)
+	if e := host.As[*auth.Error](err); e.Fields["credential"] == "" {
+		t.Errorf("%v", e.Fields)
+	}
 }
