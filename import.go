@@ -172,7 +172,7 @@ func (a *Auth) newImport(ctx context.Context, p ImportUserParams) (store.NewUser
 		}
 		im.Factors = []Factor{f}
 	}
-	passkeys, err := a.importPasskeys(p, u, now)
+	passkeys, err := a.importPasskeys(p, u)
 	im.Factors = append(im.Factors, passkeys...)
 	return im, err
 }

@@ -62,7 +62,7 @@ func importHandle(p *ImportUserParams, u *User, _ time.Time) error {
 }
 
 // importPasskeys returns the passkeys of an import as factors.
-func (a *Auth) importPasskeys(p ImportUserParams, u User, now time.Time) (list []Factor, err error) {
+func (a *Auth) importPasskeys(p ImportUserParams, u User) (list []Factor, err error) {
 	switch {
 	case len(p.Passkeys) == 0:
 		return nil, nil
