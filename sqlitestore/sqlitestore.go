@@ -55,7 +55,10 @@ type Store struct {
 	opened  bool          // by Open, and closed by Close
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store       = (*Store)(nil)
+	_ store.FactorStore = (*Store)(nil)
+)
 
 // Option is an option of Open.
 type Option func(*connector)
