@@ -56,8 +56,10 @@ type Store struct {
 }
 
 var (
-	_ store.Store       = (*Store)(nil)
-	_ store.FactorStore = (*Store)(nil)
+	_ store.Store        = (*Store)(nil)
+	_ store.FactorStore  = (*Store)(nil)
+	_ store.Journal      = (*Store)(nil)
+	_ store.ProjectStore = (*Store)(nil)
 )
 
 // Option is an option of Open.
