@@ -145,7 +145,7 @@ create table auth_tokens (
 	expires_at integer not null,
 	max_attempts integer not null,
 	attempts integer not null,
-	code blob not null, -- the hash of the code, for a token that is both a link and a code
+	code blob, -- the hash of the code, for a token that is both a link and a code
 	code_expires_at integer,
 	sequence integer not null,
 	added_by integer not null,

@@ -60,6 +60,7 @@ var (
 	_ store.FactorStore  = (*Store)(nil)
 	_ store.Journal      = (*Store)(nil)
 	_ store.ProjectStore = (*Store)(nil)
+	_ store.AdminStore   = (*Store)(nil)
 )
 
 // Option is an option of Open.

@@ -76,7 +76,7 @@ func (t *tx) addToken(k store.Token, e *effect) {
 	t.exec(`delete from auth_tokens where purpose = ? and subject = ? and subject <> ''`, k.Purpose, k.Subject)
 	t.exec(`insert into auth_tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_attempts, attempts, code, code_expires_at, sequence, added_by)
 		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		k.Purpose, blob(k.Hash), k.Subject, orNull(k.UserID), blob(k.Data), micros(k.CreatedAt), micros(k.ExpiresAt), k.MaxAttempts, k.Attempts, blob(k.Code), maybe(k.CodeExpiresAt), k.Sequence, k.AddedBy)
+		k.Purpose, blob(k.Hash), k.Subject, orNull(k.UserID), blob(k.Data), micros(k.CreatedAt), micros(k.ExpiresAt), k.MaxAttempts, k.Attempts, bytesOrNull(k.Code), maybe(k.CodeExpiresAt), k.Sequence, k.AddedBy)
 }
 
 func (t *tx) dropToken(k *store.Token) {

@@ -2,6 +2,8 @@ package sqlitestore
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -61,17 +63,16 @@ func scanRow(scan row) (u user) {
 func (t *tx) users(where string, args ...any) []user {
 	all := list(t, scanRow, selectUsers+where, args...)
 	for i := range all {
-		u := &all[i]
-		for _, m := range []struct {
-			raw string
-			to  *map[string]any
-		}{{u.userMetadata, &u.UserMetadata}, {u.appMetadata, &u.AppMetadata}} {
-			if err := (parsed{m.to}).Scan(m.raw); err != nil && t.err == nil {
-				t.err = err
-			}
+		if err := all[i].parse(); err != nil && t.err == nil {
+			t.err = err
 		}
 	}
 	return all
+}
+
+// parse reads the metadata of a row of selectUsers.
+func (u *user) parse() error {
+	return errors.Join(json.Unmarshal([]byte(u.userMetadata), &u.UserMetadata), json.Unmarshal([]byte(u.appMetadata), &u.AppMetadata))
 }
 
 // user returns nil if there is no such user.
