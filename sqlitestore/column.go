@@ -22,6 +22,22 @@ func maybe(t time.Time) any {
 	return micros(t)
 }
 
+// upward is the first stored time that is not before t, for conditions with bounds.
+func upward(t time.Time) int64 {
+	if stored := utc(t); stored.Before(t) {
+		return micros(stored) + 1
+	}
+	return micros(t)
+}
+
+// bound is an upper bound that may be missing.
+func bound(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return upward(t)
+}
+
 // at scans a time; null is the zero time.
 type at struct{ to *time.Time }
 

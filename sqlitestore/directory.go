@@ -96,10 +96,8 @@ func (b *query) pickStates(q *store.UserQuery) {
 	}
 }
 
-// listUsers reads a page of accounts with their metadata as JSON.
-func (s *Store) listUsers(ctx context.Context, q *store.UserQuery) ([]user, error) {
-	b := &query{sql: selectUsers + ` where true`}
-	b.pickUsers(q)
+// pageOfUsers adds the cursor, the order and the limit.
+func (b *query) pageOfUsers(q *store.UserQuery) {
 	order, ok := orders[q.Sort]
 	if !ok {
 		order = orders[store.SortCreated]
@@ -113,9 +111,17 @@ func (s *Store) listUsers(ctx context.Context, q *store.UserQuery) ([]user, erro
 		if q.Sort == store.SortEmail {
 			place = c.Email
 		}
-		b.where(`(`+order+`, u.id) `+than+` (?, ?)`, place, c.ID)
+		// The first condition alone finds the place in an index of an expression.
+		b.where(order+` `+than+`= ? and (`+order+`, u.id) `+than+` (?, ?)`, place, place, c.ID)
 	}
 	b.end(` order by `+order+direction+`, u.id`+direction+` limit ?`, q.Limit)
+}
+
+// listUsers reads a page of accounts with their metadata as JSON.
+func (s *Store) listUsers(ctx context.Context, q *store.UserQuery) ([]user, error) {
+	b := &query{sql: selectUsers + ` where true`}
+	b.pickUsers(q)
+	b.pageOfUsers(q)
 	return listed(ctx, s, b, scanRow)
 }
 

@@ -23,8 +23,11 @@ type connector struct {
 	busy time.Duration
 }
 
-// Connect opens a connection and sets the pragmas that a connection does not inherit from
-// the file.
+// pragmas are those that a connection does not inherit from the file. Temporary files and
+// free pages would keep personal data.
+const pragmas = `pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory; pragma secure_delete = fast`
+
+// Connect opens a connection.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.create(); err != nil {
 		return nil, err
@@ -33,7 +36,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(db.BusyTimeout(c.busy), db.Exec(`pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on`))
+	err = errors.Join(db.BusyTimeout(c.busy), db.Exec(pragmas))
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -49,21 +52,21 @@ func (noDriver) Open(string) (driver.Conn, error) {
 	return nil, errors.New("auth: sqlite: open files with sqlitestore.Open")
 }
 
-// create makes the file and its shared memory readable only to their owner, before SQLite
-// would create them with the process's default mode. SQLite itself gives the log (-wal) the
-// mode of the file, by modeof.
+// create makes the file readable only to its owner, and its shared memory (-shm) to those
+// who may read the file. SQLite would create both with the process's default mode. It gives
+// the log (-wal) the mode of the file, by modeof.
 func (c *connector) create() error {
+	mode := fs.FileMode(0o600)
 	for _, path := range []string{c.path, c.path + "-shm"} {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if errors.Is(err, fs.ErrPermission) {
-			continue // a file that may only be read; SQLite reports it if it matters
-		}
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, mode)
 		if err != nil {
 			return err
 		}
-		if err := f.Close(); err != nil {
+		info, err := f.Stat()
+		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
+		mode = info.Mode().Perm()
 	}
 	return nil
 }
@@ -80,6 +83,21 @@ func (c *connector) uri() string {
 type conn struct {
 	db    *sqlite3.Conn
 	stmts map[string]*stmt // prepared and idle, by text
+	begun bool             // between BeginTx and its end
+}
+
+// errUndone is the error of statements in a transaction that has ended, which SQLite would
+// apply one by one. Some failures end one, such as a full disk.
+var errUndone = errors.New("auth: sqlite: the transaction was undone")
+
+// during sets the context of statements and calls f.
+func (c *conn) during(ctx context.Context, f func() error) error {
+	if c.begun && c.db.GetAutocommit() {
+		return errUndone
+	}
+	c.db.SetInterrupt(ctx)
+	defer c.db.SetInterrupt(context.Background())
+	return f()
 }
 
 // keptStmts bounds the statements that a connection keeps prepared. The store has fewer;
@@ -90,13 +108,11 @@ func (c *conn) Prepare(query string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), query)
 }
 
-func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+func (c *conn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
 	if s := c.stmts[query]; s != nil {
 		delete(c.stmts, query)
 		return s, nil
 	}
-	c.db.SetInterrupt(ctx)
-	defer c.db.SetInterrupt(context.Background())
 	prepared, tail, err := c.db.Prepare(query)
 	switch {
 	case err != nil:
@@ -128,14 +144,26 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	if _, err := c.ExecContext(ctx, begin, nil); err != nil {
 		return nil, err
 	}
+	c.begun = true
 	return c, nil
 }
 
 // Commit cannot be interrupted, so that its result is known.
-func (c *conn) Commit() error { return c.db.Exec("commit") }
+func (c *conn) Commit() error {
+	if c.db.GetAutocommit() {
+		c.begun = false
+		return errUndone
+	}
+	if err := c.db.Exec("commit"); err != nil {
+		return errors.Join(err, c.Rollback())
+	}
+	c.begun = false
+	return nil
+}
 
 func (c *conn) Rollback() error {
-	if c.db.GetAutocommit() { // SQLite has undone the transaction by itself, after an error
+	c.begun = false
+	if c.db.GetAutocommit() {
 		return nil
 	}
 	return c.db.Exec("rollback")
@@ -146,9 +174,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 	if len(args) > 0 {
 		return nil, driver.ErrSkip
 	}
-	c.db.SetInterrupt(ctx)
-	defer c.db.SetInterrupt(context.Background())
-	if err := c.db.Exec(query); err != nil {
+	if err := c.during(ctx, func() error { return c.db.Exec(query) }); err != nil {
 		return nil, err
 	}
 	return changed{c.db.LastInsertRowID(), c.db.Changes()}, nil
@@ -192,9 +218,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 	if err := s.bind(args); err != nil {
 		return nil, err
 	}
-	s.c.db.SetInterrupt(ctx)
-	defer s.c.db.SetInterrupt(context.Background())
-	if err := errors.Join(s.Stmt.Exec(), s.ClearBindings()); err != nil {
+	if err := errors.Join(s.c.during(ctx, s.Stmt.Exec), s.ClearBindings()); err != nil {
 		return nil, err
 	}
 	return changed{s.c.db.LastInsertRowID(), s.c.db.Changes()}, nil
@@ -254,13 +278,14 @@ func (r *rows) Columns() []string {
 func (r *rows) Close() error { return errors.Join(r.s.Reset(), r.s.ClearBindings()) }
 
 func (r *rows) Next(dest []driver.Value) error {
-	r.s.c.db.SetInterrupt(r.ctx)
-	defer r.s.c.db.SetInterrupt(context.Background())
-	if !r.s.Step() {
-		if err := r.s.Err(); err != nil {
-			return err
+	err := r.s.c.during(r.ctx, func() error {
+		if !r.s.Step() && r.s.Err() == nil {
+			return io.EOF
 		}
-		return io.EOF
+		return r.s.Err()
+	})
+	if err != nil {
+		return err
 	}
 	for i := range dest {
 		switch r.s.ColumnType(i) {

@@ -104,5 +104,5 @@ func (s *Store) EndImpersonation(ctx context.Context, c store.EndImpersonation) 
 func (t *tx) revokeImpersonations(userID string, f store.SessionFilter, now time.Time) []string {
 	return values[string](t, `update auth_impersonations as i set ended = 1 where `+liveImpersonation+` and i.user_id = ?2
 		and (?3 = '' or i.id = ?3) and i.id <> ?4 and i.sequence >= ?5 and (?6 is null or i.created_at < ?6) and (?7 = '' or i.ip = ?7) returning id`,
-		micros(now), userID, f.ID, f.Except, f.FromSequence, maybe(f.Before), f.IP)
+		micros(now), userID, f.ID, f.Except, f.FromSequence, bound(f.Before), f.IP)
 }

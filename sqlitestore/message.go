@@ -41,8 +41,11 @@ func (s *Store) ClaimMessages(ctx context.Context, c store.ClaimMessages) (claim
 		some = t.exists(`select 1 `+due+` limit 1`, micros(c.Now))
 		return nil
 	})
-	if err != nil || !some {
-		return []store.SealedMessage{}, err
+	if err != nil {
+		return nil, err
+	}
+	if !some {
+		return []store.SealedMessage{}, nil
 	}
 	err = s.write(ctx, func(t *tx) error {
 		// A claim without an outcome was no attempt, so the log counts.

@@ -49,14 +49,6 @@ func (q *query) within(column string, from, to time.Time) {
 	}
 }
 
-// upward is the first stored time that is not before t.
-func upward(t time.Time) int64 {
-	if stored := utc(t); stored.Before(t) {
-		return micros(stored) + 1
-	}
-	return micros(t)
-}
-
 // last follows all characters, so that all texts with a prefix are before prefix + last.
 const last = "\U0010FFFF"
 
@@ -66,7 +58,7 @@ func jsonOf[T ~string](list []T) string {
 	return string(raw)
 }
 
-// patience is the time limit for reading a list.
+// patience is the default of Store.patience.
 const patience = 2 * time.Second
 
 // listed reads a list. The error is store.ErrTooBroad if it takes too long.
@@ -81,11 +73,11 @@ func listed[T any](ctx context.Context, s *Store, q *query, read func(row) T) (a
 	return all, nil
 }
 
-// patiently is read with a time limit.
+// patiently is snapshot with a time limit.
 func (s *Store) patiently(ctx context.Context, f func(*tx) error) error {
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	err := s.read(limited, f)
+	err := s.snapshot(limited, f)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("%w: %w", store.ErrTooBroad, err)
 	}

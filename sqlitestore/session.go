@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -194,7 +195,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (advanced s
 		}
 		return e, nil
 	})
-	if err != nil && (e == nil || err != e.refusal) { //nolint:errorlint // the very same
+	if err != nil && !errors.Is(err, store.ErrReused) {
 		return store.Session{}, store.User{}, err
 	}
 	if err == nil && e.other != nil && c.Replayed != nil {
@@ -249,7 +250,7 @@ func (s *Store) RevokeSessions(ctx context.Context, c store.RevokeSessions) (end
 func (t *tx) revoke(userID string, f store.SessionFilter, now time.Time) []string {
 	ended := values[string](t, `update auth_sessions set revoked = 1 where user_id = ?1 and revoked = 0 and ends_at > ?2
 		and (?3 = '' or id = ?3) and id <> ?4 and sequence >= ?5 and (?6 is null or created_at < ?6) and (?7 = '' or ip = ?7) returning id`,
-		userID, micros(now), f.ID, f.Except, f.FromSequence, maybe(f.Before), f.IP)
+		userID, micros(now), f.ID, f.Except, f.FromSequence, bound(f.Before), f.IP)
 	ended = append(ended, t.revokeImpersonations(userID, f, now)...)
 	slices.Sort(ended)
 	return ended

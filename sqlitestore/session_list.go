@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/authmount/auth/store"
@@ -15,30 +16,46 @@ func (s *Store) ListSessions(ctx context.Context, q store.SessionQuery) ([]store
 	b.same(`s.ip`, q.IP)
 	b.same(`s.aal`, q.AAL)
 	b.within(`s.created_at`, q.Since, q.Before)
-	if q.After != nil {
-		b.where(`(s.created_at, s.id) < (?, ?)`, micros(q.After.Time), q.After.ID)
+	page := func(t *tx, after *store.SessionCursor, limit int) []store.Session {
+		p := &query{b.sql, slices.Clone(b.args)}
+		if after != nil {
+			p.where(`(s.created_at, s.id) < (?, ?)`, micros(after.Time), after.ID)
+		}
+		p.end(` order by s.created_at desc, s.id desc limit ?`, limit)
+		return list(t, scanPlainSession, p.sql, p.args...)
 	}
-	const order = ` order by s.created_at desc, s.id desc`
-	if q.Client == "" {
-		b.end(order+` limit ?`, q.Limit)
-		return listed(ctx, s, b, scanPlainSession)
-	}
-	// SQLite knows only the lower case of ASCII letters, so Go compares user agents.
-	b.end(order)
 	found := []store.Session{}
 	err := s.patiently(ctx, func(t *tx) error {
-		for _, sess := range list(t, scanPlainSession, b.sql, b.args...) {
-			if len(found) < q.Limit && strings.Contains(strings.ToLower(sess.UserAgent), strings.ToLower(q.Client)) {
-				found = append(found, sess)
-			}
+		if q.Client == "" {
+			found = page(t, q.After, q.Limit)
+			return nil
 		}
-		return nil
+		// SQLite knows only the lower case of ASCII letters, so Go compares user agents.
+		for after := q.After; ; {
+			all := page(t, after, clientPage)
+			for _, sess := range all {
+				if strings.Contains(strings.ToLower(sess.UserAgent), strings.ToLower(q.Client)) {
+					found = append(found, sess)
+				}
+				if len(found) == q.Limit {
+					return nil
+				}
+			}
+			if len(all) < clientPage {
+				return nil
+			}
+			end := all[clientPage-1]
+			after = &store.SessionCursor{Time: end.CreatedAt, ID: end.ID}
+		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	return found, nil
 }
+
+// clientPage is the number of sessions that are read at once to compare their user agents.
+const clientPage = 500
 
 // SessionOrder returns the order of the newest session.
 func (s *Store) SessionOrder(ctx context.Context) (order int64, err error) {

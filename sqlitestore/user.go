@@ -188,7 +188,16 @@ func (t *tx) planCreate(s *Store, nu store.NewUser, created *store.User) (*effec
 	}
 	if nu.Creating != nil {
 		e.finish = func() error {
-			return nu.Creating(context.WithValue(t.ctx, txKey{}, joined{s, t.sql}), *created)
+			// If something within undoes the whole transaction, the savepoint is missing.
+			t.exec(`savepoint creating`)
+			if t.err != nil {
+				return nil // reported by run
+			}
+			err := nu.Creating(context.WithValue(t.ctx, txKey{}, joined{s, t.sql}), *created)
+			if err == nil {
+				t.exec(`release creating`)
+			}
+			return err
 		}
 	}
 	return e, nil
