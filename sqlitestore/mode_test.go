@@ -29,6 +29,6 @@ func TestModes(t *testing.T) {
 			}
 		}
 		ok(t, s.Close())
-		ok(t, os.Chmod(path, 0o640))
+		ok(t, os.Chmod(path, 0o640)) //nolint:gosec // what the test is about
 	}
 }

@@ -25,6 +25,18 @@ func byTest() store.Change {
 	return store.Change{Now: now, By: store.Authority{System: "test"}}
 }
 
+func open(t *testing.T, path string) *sqlitestore.Store {
+	t.Helper()
+	s, err := sqlitestore.Open(path)
+	ok(t, err)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
 func ok(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,9 +18,42 @@ import (
 	"github.com/authmount/auth/storetest"
 )
 
+// empty is the content of a file with the schema and no rows. Creating the tables takes
+// longer than most checks.
+var empty = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "sqlitestore")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // of a test
+	path := filepath.Join(dir, "auth.db")
+	s, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+// file returns the path of a new file with the schema and no rows.
+func file(t *testing.T) string {
+	t.Helper()
+	content, err := empty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "auth.db")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func opened(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(filepath.Join(t.TempDir(), "auth.db"))
+	s, err := Open(file(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,6 +63,10 @@ func opened(t *testing.T) *Store {
 		}
 	})
 	return s
+}
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store { return opened(t) })
 }
 
 // Every connection, not only the first, waits for the disk and for other processes, and
@@ -79,7 +118,7 @@ func (c *lateConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, 
 // the file's lock keeps them apart.
 func TestHandleOfTheApplication(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store {
-		db := sql.OpenDB(&lateConnector{connector{path: filepath.Join(t.TempDir(), "app.db"), busy: time.Minute}})
+		db := sql.OpenDB(&lateConnector{connector{path: file(t), busy: time.Minute}})
 		t.Cleanup(func() {
 			if err := db.Close(); err != nil {
 				t.Error(err)
