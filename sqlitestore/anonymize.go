@@ -40,7 +40,9 @@ func (t *tx) rewriteEvents(c *store.AnonymizeUser) {
 	for _, name := range c.Names {
 		names = append(names, oneForm(name))
 	}
-	for _, ev := range list(t, scanEvent, `select event from auth_events where user_id = ?1 or actor_id = ?1 or user_id = '' and target <> '' and target in (select value from json_each(?2))`, oneForm(c.UserID), jsonOf(names)) {
-		t.keepEvent(`insert or replace`, c.Rewrite(ev))
+	for _, id := range values[string](t, `select id from auth_events where user_id = ?1 or actor_id = ?1 or user_id = '' and target <> '' and target in (select value from json_each(?2))`, oneForm(c.UserID), jsonOf(names)) {
+		if ev := first(t, scanEvent, `delete from auth_events where id = ? returning event`, id); ev != nil {
+			t.keepEvent(c.Rewrite(*ev))
+		}
 	}
 }

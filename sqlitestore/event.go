@@ -25,11 +25,11 @@ func (t *tx) addEvent(ev store.Event, e *effect, ended []string) {
 	if e.other != nil {
 		ev.Other = e.other
 	}
-	t.keepEvent(`insert or ignore`, ev)
+	t.keepEvent(ev)
 }
 
-// keepEvent stores an event. "insert or ignore" keeps one with the same id.
-func (t *tx) keepEvent(insert string, ev store.Event) {
+// keepEvent stores an event, unless its id is known.
+func (t *tx) keepEvent(ev store.Event) {
 	ev.At = utc(ev.At)
 	var record store.Record
 	if ev.Record != nil {
@@ -39,7 +39,7 @@ func (t *tx) keepEvent(insert string, ev store.Event) {
 	if ev.Client.IP.IsValid() {
 		ip = ev.Client.IP.String()
 	}
-	t.exec(insert+` into auth_events (id, at, type, user_id, actor_id, ip, target, request_id, outcome, event) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	t.exec(`insert into auth_events (id, at, type, user_id, actor_id, ip, target, request_id, outcome, event) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing`,
 		oneForm(ev.ID), micros(ev.At), ev.Type, oneForm(ev.UserID), oneForm(ev.Actor.ID), ip, oneForm(record.Target), oneForm(record.RequestID), ev.Outcome(), t.text(ev))
 }
 
@@ -102,7 +102,7 @@ func (s *Store) Events(ctx context.Context, q store.EventQuery) (all []store.Eve
 func (s *Store) AddEvents(ctx context.Context, list []store.Event) error {
 	return s.write(ctx, func(t *tx) error {
 		for _, e := range list {
-			t.keepEvent(`insert or ignore`, e)
+			t.keepEvent(e)
 		}
 		return nil
 	})

@@ -30,7 +30,7 @@ func (t *tx) recoveryCode(userID string, hashes [][]byte) []byte {
 func (t *tx) putRecovery(userID string, hashes [][]byte, origin store.Origin) {
 	t.exec(`delete from auth_recovery_codes where user_id = ?`, userID)
 	for _, h := range hashes {
-		t.exec(`insert or ignore into auth_recovery_codes (user_id, hash) values (?, ?)`, userID, blob(h))
+		t.exec(`insert into auth_recovery_codes (user_id, hash) values (?, ?) on conflict do nothing`, userID, blob(h))
 	}
 	t.exec(`update auth_users set recovery_sequence = ?, recovery_added_by = ? where id = ?`, origin.Sequence, origin.AddedBy, userID)
 }

@@ -18,7 +18,7 @@ func (s *Store) AddCounts(ctx context.Context, c store.AddCounts) error {
 		}
 		for _, a := range c.Active {
 			for period, since := range store.Periods(a.At) {
-				if t.exec(`insert or ignore into auth_active (since, period, user_id) values (?, ?, ?)`, micros(since), period, a.UserID) == 1 {
+				if t.exec(`insert into auth_active (since, period, user_id) values (?, ?, ?) on conflict do nothing`, micros(since), period, a.UserID) == 1 {
 					add(store.MetricActiveUsers, period, since, 1)
 				}
 			}

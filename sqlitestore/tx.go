@@ -58,7 +58,9 @@ func (s *Store) write(ctx context.Context, f func(*tx) error) error {
 	return s.transact(ctx, func(t *tx) error {
 		// The application's driver may begin transactions without the write lock. A first
 		// statement that could write takes it.
-		t.exec(`update auth_schema set version = version where false`)
+		if !s.opened {
+			t.exec(`update auth_schema set version = version where false`)
+		}
 		return f(t)
 	})
 }

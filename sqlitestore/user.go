@@ -295,7 +295,7 @@ func (s *Store) DeleteUser(ctx context.Context, c store.DeleteUser) error {
 			e.ended = t.revoke(u.ID, store.SessionFilter{}, c.Now)
 			t.dropLog(u.ID)
 			t.exec(`delete from auth_users where id = ?`, u.ID) // the rest by foreign keys
-			t.exec(`insert or ignore into auth_deleted_users (id) values (?)`, u.ID)
+			t.exec(`insert into auth_deleted_users (id) values (?) on conflict do nothing`, u.ID)
 			return nil
 		}
 		return e, nil
