@@ -142,6 +142,14 @@ func TestCreatingIsOneTransaction(t *testing.T) {
 			if _, err := s.CreateUser(ctx, newUser("Ada@example.com")); !errors.Is(err, store.ErrConflict) {
 				t.Errorf("a refused change within: %v", err)
 			}
+			late := newUser("late@example.com") // refused after it was applied
+			late.KeepOwner = true
+			if _, err := s.CreateUser(ctx, late); !errors.Is(err, store.ErrLastOwner) {
+				t.Errorf("a change within that leaves no owner: %v", err)
+			}
+			if _, err := s.User(ctx, store.ByID(late.User.ID)); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("the user of the refused change: %v", err)
+			}
 			if _, err := s.CreateUser(ctx, other); err != nil {
 				t.Errorf("a change within: %v", err)
 			}
