@@ -1,0 +1,185 @@
+package sqlitestore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/authmount/auth/store"
+)
+
+// orders holds the sort keys of lists of accounts, as their indexes have them.
+var orders = map[store.UserSort]string{
+	store.SortCreated:  `u.created_at`,
+	store.SortSignedIn: `coalesce(u.last_sign_in_at, -62135596800000000)`,
+	store.SortEmail:    `coalesce(u.email_key, '')`,
+}
+
+// pickUsers adds all conditions of a query except its place in the list.
+func (b *query) pickUsers(q *store.UserQuery) {
+	b.pickNames(q)
+	b.pickStates(q)
+	b.within(orders[store.SortCreated], q.CreatedFrom, q.CreatedTo)
+	b.within(orders[store.SortSignedIn], q.SignedInFrom, q.SignedInTo)
+}
+
+// pickNames adds the conditions on ids, addresses, names and identities.
+func (b *query) pickNames(q *store.UserQuery) {
+	b.same(`u.id`, strings.ToLower(q.ID))
+	if len(q.IDs) > 0 {
+		b.where(`u.id in (select value from json_each(?))`, strings.ToLower(jsonOf(q.IDs)))
+	}
+	if q.Email != "" {
+		b.where(`u.email_key = ?`, store.EmailKey(q.Email))
+	}
+	b.same(`u.phone`, q.Phone)
+	switch {
+	case q.Subject != "":
+		b.where(`u.id = (select i.user_id from auth_identities i where i.provider = ? and i.subject = ?)`, q.Provider, q.Subject)
+	case q.Provider != "":
+		b.where(`exists (select 1 from auth_identities i where i.user_id = u.id and i.provider = ?)`, q.Provider)
+	}
+	if q.Prefix != "" {
+		email, name := store.EmailKey(q.Prefix), store.NameKey(q.Prefix)
+		b.where(`(u.email_key >= ? and u.email_key < ? or u.name_key <> '' and u.name_key >= ? and u.name_key < ?)`, email, email+last, name, name+last)
+	}
+}
+
+// pickStates adds the conditions on roles, metadata and the state of accounts.
+func (b *query) pickStates(q *store.UserQuery) {
+	if q.Role != "" {
+		b.where(`u.id in (select r.user_id from auth_user_roles r where r.role = ?)`, q.Role)
+	}
+	if len(q.Waiting) > 0 {
+		b.where(`u.id in (select r.user_id from auth_user_roles r where r.role in (select value from json_each(?))) and (u.accepted_sequence = 0 or u.accepted_until <= ?)`, jsonOf(q.Waiting), micros(q.Now))
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Metadata)) {
+		either, args := []string{}, []any{name}
+		for _, v := range store.MetadataValues(q.Metadata[name]) {
+			switch v := v.(type) {
+			case string:
+				either, args = append(either, `m.type = 'text' and m.value = ?`), append(args, v)
+			case float64:
+				either, args = append(either, `m.type in ('integer', 'real') and cast(m.value as real) = ?`), append(args, v)
+			case bool:
+				either, args = append(either, `m.type = ?`), append(args, map[bool]string{true: "true", false: "false"}[v])
+			default:
+				either = append(either, `m.type = 'null'`)
+			}
+		}
+		b.where(`exists (select 1 from json_each(u.app_metadata) m where m.key = ? and (`+strings.Join(either, ` or `)+`))`, args...)
+	}
+	const linked = `exists (select 1 from auth_identities i where i.user_id = u.id)`
+	for _, state := range []struct {
+		want      *bool
+		condition string
+		args      []any
+	}{
+		{q.Banned, `ifnull(u.banned_until > ?, false)`, []any{micros(q.Now)}},
+		{q.Confirmed, `(u.email_verified_at is not null or u.phone_verified_at is not null or ` + linked + `)`, nil},
+		{q.MFA, `u.mfa_enabled = 1`, nil},
+		{q.Password, `u.password_hash <> ''`, nil},
+	} {
+		switch {
+		case state.want == nil:
+		case *state.want:
+			b.where(state.condition, state.args...)
+		default:
+			b.where(`not (`+state.condition+`)`, state.args...)
+		}
+	}
+	if q.Banned != nil && *q.Banned {
+		b.where(`u.banned_until > ?`, micros(q.Now)) // the same in a form that finds its index
+	}
+}
+
+// pageOfUsers adds the cursor, the order and the limit.
+func (b *query) pageOfUsers(q *store.UserQuery) {
+	order, ok := orders[q.Sort]
+	if !ok {
+		order = orders[store.SortCreated]
+	}
+	direction, than := ``, `>`
+	if q.Desc {
+		direction, than = ` desc`, `<`
+	}
+	if c := q.After; c != nil {
+		var place any = micros(c.Time)
+		if q.Sort == store.SortEmail {
+			place = c.Email
+		}
+		// The first condition alone finds the place in an index of an expression.
+		b.where(order+` `+than+`= ? and (`+order+`, u.id) `+than+` (?, ?)`, place, place, c.ID)
+	}
+	b.end(` order by `+order+direction+`, u.id`+direction+` limit ?`, q.Limit)
+}
+
+// listUsers reads a page of accounts with their metadata as JSON.
+func (s *Store) listUsers(ctx context.Context, q *store.UserQuery) ([]user, error) {
+	b := &query{sql: selectUsers + ` where true`}
+	b.pickUsers(q)
+	b.pageOfUsers(q)
+	return listed(ctx, s, b, scanRow)
+}
+
+// ListUsers lists accounts.
+func (s *Store) ListUsers(ctx context.Context, q store.UserQuery) ([]store.User, error) {
+	rows, err := s.listUsers(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]store.User, len(rows))
+	for i := range rows {
+		if err := rows[i].parse(); err != nil {
+			return nil, failure(ctx, err)
+		}
+		all[i] = rows[i].User
+	}
+	return all, nil
+}
+
+// ListUserRows is ListUsers, with the metadata as JSON.
+func (s *Store) ListUserRows(ctx context.Context, q store.UserQuery) ([]store.UserRow, error) {
+	rows, err := s.listUsers(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]store.UserRow, len(rows))
+	for i, r := range rows {
+		all[i] = store.UserRow{User: r.User, UserMetadataJSON: json.RawMessage(r.userMetadata), AppMetadataJSON: json.RawMessage(r.appMetadata)}
+	}
+	return all, nil
+}
+
+// CountUsers counts all accounts that a query picks. If that takes too long, it returns the
+// number of all accounts as the estimate.
+func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (total store.Total, err error) {
+	b := &query{sql: `select count(*) from auth_users u where true`}
+	b.pickUsers(&q)
+	err = s.patiently(ctx, func(t *tx) error {
+		total = store.Total{N: value[int64](t, b.sql, b.args...), Exact: true}
+		return nil
+	})
+	if errors.Is(err, store.ErrTooBroad) {
+		err = s.read(ctx, func(t *tx) error {
+			total = store.Total{N: value[int64](t, `select count(*) from auth_users`)}
+			return nil
+		})
+	}
+	if err != nil {
+		return store.Total{}, err
+	}
+	return total, nil
+}
+
+// UserDeleted reports whether a user was deleted.
+func (s *Store) UserDeleted(ctx context.Context, id string) (deleted bool, err error) {
+	err = s.read(ctx, func(t *tx) error {
+		deleted = t.exists(`select 1 from auth_deleted_users where id = ?`, id)
+		return nil
+	})
+	return deleted, err
+}

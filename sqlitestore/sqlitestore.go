@@ -1,0 +1,157 @@
+// Package sqlitestore keeps users, sessions and tokens in one SQLite file, for services that
+// are one binary on one machine. It implements every optional interface of package store,
+// needs no cgo, and registers no database/sql driver.
+//
+//	store, err := sqlitestore.Open("auth.db")
+//
+// An application that keeps its own tables in the same file passes its own handle, of any
+// driver:
+//
+//	store, err := sqlitestore.New(ctx, db)
+//
+// Choose it for one machine. Several processes on that machine may share the file, but a
+// file on a network drive gets damaged. For several machines, choose pgstore.
+//
+// Differences to pgstore:
+//
+//   - One change happens at a time, and each waits until the disk has it (synchronous=FULL).
+//     A disk that confirms a write in a millisecond allows some hundred sign-ins in a second.
+//     Reads never wait for changes.
+//   - Rate limits are written in the same way. On Postgres they cost no write to the disk.
+//   - Other processes do not learn of revocations: there is no feed of them
+//     (WatchRevocations). An access token of an ended session stays valid in another process
+//     until it expires, unless that process asks for the live session.
+//   - There is no row-level security for the application's own queries.
+//   - Lists that no index serves (parts of user agents, metadata, combinations of filters)
+//     read the table, for two seconds at most; then the error is store.ErrTooBroad.
+//   - A change fails with its events if these cannot be recorded (Change.Unrecorded is never
+//     called).
+//   - The claims of access tokens cannot be computed by a function of the database.
+//
+// All tables begin with auth_. The version of the schema is in auth_schema; the pragma
+// user_version is left to the application. Copy the file with SQLite's backup or VACUUM
+// INTO, because a plain copy lacks the changes that are still in the -wal file.
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth/store"
+)
+
+// Store is a store.Store on SQLite. It is safe for concurrent use.
+type Store struct {
+	writer  *sql.DB
+	reader  *sql.DB
+	writing chan struct{} // holds one value while a change runs
+	opened  bool          // by Open, and closed by Close
+
+	patience time.Duration // the time limit for reading a list
+}
+
+var (
+	_ store.Store        = (*Store)(nil)
+	_ store.FactorStore  = (*Store)(nil)
+	_ store.Journal      = (*Store)(nil)
+	_ store.ProjectStore = (*Store)(nil)
+	_ store.AdminStore   = (*Store)(nil)
+)
+
+// Option is an option of Open.
+type Option func(*connector)
+
+// WithBusyTimeout sets how long a change waits for a change of another process. The default
+// is ten seconds.
+func WithBusyTimeout(d time.Duration) Option { return func(c *connector) { c.busy = d } }
+
+// defaultBusy is the default of WithBusyTimeout.
+const defaultBusy = 10 * time.Second
+
+// Open opens a file, which it creates if there is none, readable only to its owner.
+func Open(path string, opts ...Option) (*Store, error) {
+	if path == "" || path == ":memory:" || strings.HasPrefix(path, "file:") {
+		return nil, errors.New("auth: sqlite: Open needs the path of a file; package memstore keeps everything in memory")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("auth: sqlite: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // -wal and -shm are beside the file, not beside a link to it
+	}
+	c := &connector{path: path, busy: defaultBusy}
+	for _, o := range opts {
+		o(c)
+	}
+	s := &Store{writer: sql.OpenDB(c), reader: sql.OpenDB(c), writing: make(chan struct{}, 1), opened: true, patience: patience}
+	s.writer.SetMaxOpenConns(1)
+	readers := max(4, runtime.GOMAXPROCS(0))
+	s.reader.SetMaxOpenConns(readers)
+	s.reader.SetMaxIdleConns(readers)
+	if err := s.prepare(context.Background()); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// New uses the application's own handle, which Close does not close. Each connection of the
+// handle has to set the pragmas journal_mode=WAL, foreign_keys=ON and a busy_timeout, and
+// should set synchronous=FULL; drivers have options for them in the data source name. It
+// needs SQLite 3.44 or later.
+func New(ctx context.Context, db *sql.DB) (*Store, error) {
+	s := &Store{writer: db, reader: db, writing: make(chan struct{}, 1), patience: patience}
+	var foreign, busy int
+	err := errors.Join(db.QueryRowContext(ctx, `pragma foreign_keys`).Scan(&foreign), db.QueryRowContext(ctx, `pragma busy_timeout`).Scan(&busy))
+	if err == nil && (foreign == 0 || busy == 0) {
+		err = errors.New("connections need the pragmas foreign_keys=ON and busy_timeout")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("auth: sqlite: %w", err)
+	}
+	return s, s.prepare(ctx)
+}
+
+// Close closes the files that Open opened.
+func (s *Store) Close() error {
+	if !s.opened {
+		return nil
+	}
+	return errors.Join(s.reader.Close(), s.writer.Close())
+}
+
+//go:embed schema.sql
+var schema string
+
+// schemaVersion is the version of the schema that this package needs.
+const schemaVersion = 1
+
+// prepare creates the tables if there are none.
+func (s *Store) prepare(ctx context.Context) error {
+	return s.transact(ctx, func(t *tx) error {
+		if value[int](t, `select count(*) from sqlite_schema where type = 'table' and name = 'auth_schema'`) == 0 {
+			for statement := range strings.SplitSeq(schema, ";\n") {
+				t.exec(statement)
+			}
+		}
+		if v := value[int](t, `select version from auth_schema`); t.err == nil && v != schemaVersion {
+			return fmt.Errorf("auth: sqlite: the schema has version %d, this program needs %d", v, schemaVersion)
+		}
+		return nil
+	})
+}
+
+// Contract returns the version of the store contract that this store was written for.
+func (s *Store) Contract() int { return 15 }
+
+// Ping reports whether the file can be read and written.
+func (s *Store) Ping(ctx context.Context) error {
+	return s.write(ctx, func(*tx) error { return nil })
+}
