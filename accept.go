@@ -55,7 +55,7 @@ func (a *Auth) startsClean(ctx context.Context, s *cleanStart) (bool, error) {
 // factor that was used by an earlier attempt counts while the credentials are the same.
 func (a *Auth) startClean(ctx context.Context, s cleanStart, p AcceptInvitationParams, out *acceptedInvitation) (store.Redemption, error) {
 	u := s.user
-	if err := a.maySetInvitedPassword(ctx, p); err != nil {
+	if err := a.maySetInvitedPassword(ctx, p, true); err != nil {
 		return store.Redemption{}, err
 	}
 	code := factorCode{totp: p.TOTPCode, passkey: p.passkey()}

@@ -102,7 +102,7 @@ func (a *Auth) acceptingIn(ctx context.Context, s Session, u User) (store.UserPa
 		return p, goneOr(CodeSessionEnded, err)
 	case c.User.Revision != u.Revision:
 		return p, store.ErrStale
-	case u.MFAEnabled && !used(methodTOTP) && !used(methodRecovery):
+	case u.MFAEnabled && !used(methodTOTP) && !used(methodRecovery) && !(used(methodPasskey) && s.AAL == store.LevelAAL2):
 		return p, fail(CodeInsufficientAAL, nil)
 	}
 	if used(methodPassword) && before(u.PasswordSequence, u.PasswordAddedBy) && c.PasswordHash != "" {
@@ -117,10 +117,25 @@ func (a *Auth) acceptingIn(ctx context.Context, s Session, u User) (store.UserPa
 			p.Link = &older[0]
 		}
 	}
-	if used(methodTOTP) {
-		p.KeepFactors, err = a.totpFactors(ctx, u)
+	if used(methodTOTP) || used(methodPasskey) {
+		list, err := a.factors.Factors(ctx, u.ID)
+		if err != nil {
+			return p, storeFailed(err)
+		}
+		var passkeys []string
+		for _, f := range list.List {
+			switch {
+			case f.Enabled && f.Kind == store.FactorTOTP && used(methodTOTP):
+				p.KeepFactors = append(p.KeepFactors, f.ID)
+			case f.Enabled && f.Kind == store.FactorPasskey && used(methodPasskey) && before(f.Sequence, f.AddedBy):
+				passkeys = append(passkeys, f.ID)
+			}
+		}
+		if len(passkeys) == 1 { // a session does not name the passkey either
+			p.KeepFactors = append(p.KeepFactors, passkeys...)
+		}
 	}
-	return p, err
+	return p, nil
 }
 
 func (k kit) CheckNoOwner(ctx context.Context) error {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/authmount/auth/internal/clientip"
@@ -73,7 +74,8 @@ func (k kit) CanSignIn(ctx context.Context, e host.SettingsEdit, c store.Credent
 		}
 	}
 	passkey := len(passkeysOf(list.List)) > 0
-	return k.a.canSignIn(both.before, c, factor, passkey), k.a.canSignIn(both.after, c, factor, passkey), nil
+	only := passkey && list.RecoveryLeft == 0 && !slices.ContainsFunc(list.List, func(f Factor) bool { return f.Enabled && f.Kind == store.FactorTOTP })
+	return k.a.canSignIn(both.before, c, factor, passkey, only), k.a.canSignIn(both.after, c, factor, passkey, only), nil
 }
 
 func (k kit) ReloadSettings(ctx context.Context) {

@@ -230,7 +230,7 @@ func (a *Auth) requireInviter(ctx context.Context, d linkData) (host.Terms, erro
 
 // invitedPassword checks and hashes the password of a new account.
 func (a *Auth) invitedPassword(ctx context.Context, permit *accountPermit, d linkData, p AcceptInvitationParams) (string, error) {
-	if err := a.maySetInvitedPassword(ctx, p); err != nil {
+	if err := a.maySetInvitedPassword(ctx, p, false); err != nil {
 		return "", err
 	}
 	if p.Password != "" {
@@ -253,12 +253,12 @@ func (a *Auth) invitedPassword(ctx context.Context, permit *accountPermit, d lin
 
 // maySetInvitedPassword checks that a password is given exactly if passwords are on. If
 // they are off, the holder signs in with the other methods.
-func (a *Auth) maySetInvitedPassword(ctx context.Context, p AcceptInvitationParams) error {
+func (a *Auth) maySetInvitedPassword(ctx context.Context, p AcceptInvitationParams, clean bool) error {
 	on := a.Settings(ctx).Password.On()
 	switch {
 	case !on && p.Password != "":
 		return fail(CodeMethodDisabled, nil)
-	case on && p.Password == "" && !hasValue(p.Passkey):
+	case on && p.Password == "" && !(clean && hasValue(p.Passkey)): // only startClean checks the passkey
 		return invalid("password", "is required")
 	}
 	return nil
@@ -313,7 +313,7 @@ func (a *Auth) givingRoles(ctx context.Context, d linkData, terms host.Terms, u 
 // address unverified. For an account without roles it has no condition on the revision,
 // so that an attacker who keeps changing the account cannot block the invited person.
 func (a *Auth) takeOverInvited(ctx context.Context, d linkData, terms host.Terms, u User, p AcceptInvitationParams) (store.Redemption, error) {
-	if err := a.maySetInvitedPassword(ctx, p); err != nil {
+	if err := a.maySetInvitedPassword(ctx, p, false); err != nil {
 		return store.Redemption{}, err
 	}
 	chosen, err := a.chooseInvitedPassword(ctx, u, p, nil)

@@ -158,8 +158,9 @@ type assertedPasskey struct {
 
 // provenPasskey is a passkey whose assertion was valid.
 type provenPasskey struct {
-	factor Factor
-	use    host.PasskeyUse
+	factor    Factor
+	use       host.PasskeyUse
+	codesGone int64 // see usedFactor
 }
 
 // readAssertion reads an assertion and checks its challenge. Errors: CodeInvalidPasskey.
@@ -205,7 +206,11 @@ func (a *Auth) provePasskey(ctx context.Context, u User, p assertedPasskey) (pro
 	if err != nil {
 		return provenPasskey{}, fail(CodeInvalidPasskey, err)
 	}
-	return provenPasskey{f, use}, nil
+	k := provenPasskey{factor: f, use: use}
+	if f.Required && list.RecoveryLeft == 0 {
+		k.codesGone = list.Recovery.Sequence
+	}
+	return k, nil
 }
 
 // unknownPasskey returns the error for a passkey that the caller's account does not have. It
@@ -239,7 +244,8 @@ func (a *Auth) recordRemoved(ctx context.Context, f Factor) error {
 		return nil
 	}
 	_, t := a.newLink(store.PurposeStop, removedLife, linkData{RemovedFrom: f.UserID})
-	t.Hash, t.Subject = removedPasskeyHash(f.Credential), "removed passkey "+f.ID
+	t.Hash = removedPasskeyHash(f.Credential)
+	t.Subject = "removed passkey " + base64.RawURLEncoding.EncodeToString(t.Hash) // a credential may come back
 	return a.putToken(ctx, byFlow("passkey removed"), t)
 }
 
@@ -279,7 +285,7 @@ func (a *Auth) usePasskey(ctx context.Context, f factorUse) (usedFactor, error) 
 			return a.consumePasskey(ctx, c, k, f.code.passkey.fresh, done)
 		})
 		if !errors.Is(err, store.ErrUsed) || errors.Is(err, CodeInvalidTOTPCode) {
-			used.id, used.alone = k.factor.ID, f.alone
+			used.id, used.alone, used.codesGone = k.factor.ID, f.alone, k.codesGone
 			return used, passkeyFailed(err)
 		}
 	}

@@ -82,6 +82,9 @@ func (a *Auth) finishPasskeySignIn(ctx context.Context, asserted assertedPasskey
 	if err != nil {
 		return nil, err
 	}
+	if a.unconfirmed(ctx, c.User) {
+		return nil, fail(CodeInvalidPasskey, errors.New("confirmation is required, and the account has verified no address"))
+	}
 	s := signIn{
 		user: c.User, amr: a.newAMR(methodPasskey), by: credentialRef{Passkey: k.factor.ID}, gone: CodeInvalidPasskey, newDevice: onNewDevice(ctx, c),
 	}
@@ -125,9 +128,18 @@ func (a *Auth) BeginPasskeyFactor(ctx context.Context, p BeginPasskeyFactorParam
 		if err != nil {
 			return nil, err
 		}
+		if _, err = a.requireInviter(ctx, d); err != nil {
+			return nil, err
+		}
 		u, err := a.invitedAccount(ctx, d)
 		if err != nil {
 			return nil, goneOr(CodeInvalidToken, err)
+		}
+		switch clean, err := a.startsClean(ctx, &cleanStart{invitation: d, user: u}); {
+		case err != nil:
+			return nil, err
+		case !clean:
+			return nil, fail(CodeMFANotEnabled, errors.New("the invitation asks for no second factor"))
 		}
 		purpose, userID, bound = challengeAccept, u.ID, acceptanceBound(p.InvitationToken)
 	} else if p.MFAToken != "" {

@@ -72,6 +72,7 @@ func (a *Auth) importPasskeys(p ImportUserParams, u User) (list []Factor, err er
 		return nil, invalid("passkeys", fmt.Sprintf("are more than %d", maxPasskeys))
 	}
 	seen := map[string]bool{}
+	own, _ := a.cfg.passkeys.RPID() // a passkey of another one cannot be shown, so no sign-in asks for it
 	for i, r := range p.Passkeys {
 		k, err := a.cfg.passkeys.Import(r)
 		var wrong *store.InvalidError
@@ -89,7 +90,7 @@ func (a *Auth) importPasskeys(p ImportUserParams, u User) (list []Factor, err er
 			return nil, invalidPasskey(i, "name", "is too long or has characters that cannot be printed")
 		}
 		f := Factor{
-			ID: a.newID(), UserID: u.ID, Kind: store.FactorPasskey, Several: true, Required: r.SecondFactor, Credential: k.ID, Secret: k.Record, State: k.State,
+			ID: a.newID(), UserID: u.ID, Kind: store.FactorPasskey, Several: true, Required: r.SecondFactor && r.RPID == own, Credential: k.ID, Secret: k.Record, State: k.State,
 			Label: cmp.Or(label, a.cfg.passkeys.Describe(k).Authenticator, "Passkey"), CreatedAt: cmp.Or(r.CreatedAt, u.CreatedAt),
 		}
 		if r.LastUsedAt != nil {

@@ -471,7 +471,7 @@ func TestWaysInUnderSettings(t *testing.T) {
 		for _, c := range changes {
 			c(w)
 		}
-		if got := w.a.canSignIn(w.s, w.c, w.f, false); got != want {
+		if got := w.a.canSignIn(w.s, w.c, w.f, false, false); got != want {
 			t.Errorf("%s: %t", what, got)
 		}
 	}

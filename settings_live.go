@@ -199,8 +199,9 @@ func (a *Auth) checkSignInAllowed(ctx context.Context, u User) error {
 }
 
 // canSignIn reports whether a user could sign in under s: by a method that is on, and with
-// a second factor if s or factor requires one. passkey: the user has one.
-func (a *Auth) canSignIn(s Settings, c store.Credentials, factor, passkey bool) bool {
+// a second factor if the user has one, or if s or factor requires one. passkey: the user has
+// one. passkeysOnly: the user's second factors are passkeys, without a recovery code.
+func (a *Auth) canSignIn(s Settings, c store.Credentials, factor, passkey, passkeysOnly bool) bool {
 	u := &c.User
 	linked := slices.ContainsFunc(u.Identities, func(i Identity) bool { return a.providers[i.Provider] != nil })
 	switch {
@@ -213,5 +214,8 @@ func (a *Auth) canSignIn(s Settings, c store.Credentials, factor, passkey bool) 
 	default:
 		return false
 	}
-	return u.MFAEnabled || !factor && !a.mfaRequiredBy(s, *u) || a.factors != nil && s.hasFactorKind(&a.cfg)
+	if u.MFAEnabled {
+		return !passkeysOnly || s.Passkey.On()
+	}
+	return !factor && !a.mfaRequiredBy(s, *u) || a.factors != nil && s.hasFactorKind(&a.cfg)
 }

@@ -178,7 +178,7 @@ func (a *Auth) raiseSession(ctx context.Context, by Caller, code factorCode, wai
 		return usedFactor{}, err
 	}
 	if code.passkey != nil {
-		code.passkey.fresh = slices.ContainsFunc(s.AMR, func(m AMR) bool { return m.Method != methodPasskey })
+		code.passkey.fresh = slices.ContainsFunc(s.AMR, func(m AMR) bool { return m.Method != methodPasskey && a.now().Sub(m.Time()) < freshFor })
 	}
 	use := factorUse{by: by.authority(), user: u, code: code}
 	if waiting != nil {
@@ -193,7 +193,10 @@ func (a *Auth) raiseSession(ctx context.Context, by Caller, code factorCode, wai
 			raised := a.newChange(own, c.By, done(Event{Type: t, UserID: by.UserID, SessionID: by.SessionID, Method: f.amr.Method}))
 			c.Events = append(c.Events, raised.Events...)
 		}
-		if f.alone {
+		switch {
+		case f.alone && u.MFAEnabled:
+			return store.FactorResult{}, fail(CodeInvalidPasskey, errors.New("the passkey counts as one factor, and the account has two"))
+		case f.alone:
 			return a.confirmByPasskey(own, by, c, f)
 		}
 		r, err := f.store(c, store.Completion{Redeem: waiting, Raise: &store.RaisedLevel{SessionID: by.SessionID, Method: f.amr}})

@@ -120,12 +120,15 @@ func decode(field, text string, least, most int) ([]byte, error) {
 func checkKey(key []byte) ([]byte, error) {
 	var about webauthncose.PublicKeyData
 	var members any
-	_, err := webauthncose.ParsePublicKey(key)
+	parsed, err := webauthncose.ParsePublicKey(key)
 	if err = errors.Join(err, webauthncbor.Unmarshal(key, &about), webauthncbor.Unmarshal(key, &members)); err != nil {
 		return nil, errors.New("is not a COSE key that can be used")
 	}
 	if !slices.ContainsFunc(algorithms, func(a protocol.CredentialParameter) bool { return int64(a.Algorithm) == about.Algorithm }) {
 		return nil, errors.New("is not of the algorithm ES256, EdDSA or RS256")
+	}
+	if rsa, ok := parsed.(webauthncose.RSAPublicKeyData); ok && len(rsa.Modulus) < 256 {
+		return nil, errors.New("is an RSA key with less than 2,048 bits")
 	}
 	return webauthncbor.Marshal(members)
 }

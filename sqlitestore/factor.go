@@ -204,7 +204,7 @@ func (s *Store) UseFactor(ctx context.Context, c store.UseFactor) (store.FactorR
 func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (owner store.User, err error) {
 	err = s.change(ctx, &c.Change, func(t *tx) (*effect, error) {
 		u := t.user(c.UserID)
-		if u == nil || !t.exists(`select 1 from auth_factors where user_id = ?1 and enabled = 1 and (?2 = '' or id = ?2)`, u.ID, c.FactorID) {
+		if u == nil || !t.exists(`select 1 from auth_factors where user_id = ?1 and enabled = 1 and (?2 = '' and required = 1 or id = ?2)`, u.ID, c.FactorID) {
 			return nil, store.ErrNotFound
 		}
 		code := t.recoveryCode(u.ID, c.Recovery)
@@ -216,7 +216,7 @@ func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (owner s
 			if code != nil {
 				t.exec(`delete from auth_recovery_codes where user_id = ? and hash = ?`, u.ID, code)
 			}
-			t.exec(`delete from auth_factors where user_id = ?1 and (?2 = '' or id = ?2)`, u.ID, c.FactorID)
+			t.exec(`delete from auth_factors where user_id = ?1 and (?2 = '' and (required = 1 or enabled = 0) or id = ?2)`, u.ID, c.FactorID)
 			t.releaseFactor(u)
 			e.left = t.recoveryLeft(u.ID)
 			t.touchCredentials(u, c.Now)

@@ -34,7 +34,7 @@ func (t *tx) planUpdate(c *store.Change, id string, p *store.UserPatch, redeems 
 	if field := t.taken(&next.User); field != "" {
 		return nil, &store.ConflictError{Field: field}
 	}
-	if p.DropCredentials {
+	if p.DropFactors || p.DropCredentials {
 		next.MFAEnabled = slices.ContainsFunc(p.KeepFactors, func(factor string) bool {
 			return t.exists(`select 1 from auth_factors where id = ? and user_id = ? and enabled = 1 and required = 1`, factor, id)
 		})
@@ -80,11 +80,10 @@ func (t *tx) dropFactors(userID string, p *store.UserPatch) {
 	if !p.DropFactors && !p.DropCredentials {
 		return
 	}
-	var kept []string
-	if p.DropCredentials {
-		kept = p.KeepFactors
+	t.exec(`delete from auth_factors where user_id = ? and id not in (select value from json_each(?))`, userID, t.text(append([]string{}, p.KeepFactors...)))
+	if !p.DropCredentials && t.exists(`select 1 from auth_factors where user_id = ? and enabled = 1 and required = 1`, userID) {
+		return
 	}
-	t.exec(`delete from auth_factors where user_id = ? and id not in (select value from json_each(?))`, userID, t.text(append([]string{}, kept...)))
 	t.exec(`delete from auth_recovery_codes where user_id = ?`, userID)
 	t.exec(`update auth_users set recovery_sequence = 0, recovery_added_by = 0 where id = ?`, userID)
 }
