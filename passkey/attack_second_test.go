@@ -171,4 +171,3 @@ func TestUnconfirmedImportDoesNotSignIn(t *testing.T) {
 		}
 	}
 }
-
