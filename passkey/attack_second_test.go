@@ -2,6 +2,10 @@ package passkey_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,6 +158,35 @@ func TestRecoveredCodesByPasskey(t *testing.T) {
 	w.must(err)
 	if len(in.RecoveryCodes) != 10 {
 		t.Errorf("%d recovery codes", len(in.RecoveryCodes))
+	}
+}
+
+// Two imports of the same passkeys at once, in opposite orders, create each once.
+func TestParallelImportsOfPasskeys(t *testing.T) {
+	to := arrival(t, passkey.Options{})
+	var lists [2][]auth.ImportUserParams
+	for n := range 100 {
+		record, _ := harness.PasskeyRecord(t, harness.NewKey())
+		for i := range lists {
+			_, handle := harness.PasskeyRecord(t, harness.NewKey())
+			lists[i] = append(lists[i], auth.ImportUserParams{Email: fmt.Sprintf("user%d-%d@example.com", n, i), UserHandle: handle, Passkeys: []auth.PasskeyRecord{record}})
+		}
+	}
+	slices.Reverse(lists[1])
+	var created atomic.Int64
+	var all sync.WaitGroup
+	for _, list := range lists {
+		all.Go(func() {
+			sum, err := to.ImportUsers(t.Context(), slices.Values(list), nil)
+			if err != nil {
+				t.Error(err)
+			}
+			created.Add(int64(sum.Created))
+		})
+	}
+	all.Wait()
+	if n := created.Load(); n != 100 {
+		t.Errorf("%d accounts for 100 passkeys", n)
 	}
 }
 

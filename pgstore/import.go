@@ -129,8 +129,8 @@ type importIdentityInput struct {
 }
 
 // insertImported creates the users without a conflict, with their identities ($1) and
-// factors ($2). It returns their ids and the number of identities that it stored for
-// each: an identity that another transaction takes at the same time is left out.
+// factors ($2). It returns their ids and the numbers of identities and factors that it stored
+// for each: those that another transaction takes at the same time are left out.
 const insertImported = `with taken as (
 		select i.user_id from jsonb_to_recordset($1::jsonb) as ` + importIdentityRecord + `
 		join auth.identities o on o.provider = i.provider and o.subject = i.subject
@@ -153,9 +153,13 @@ const insertImported = `with taken as (
 		on conflict do nothing
 		returning user_id
 	), factors as (
-		` + insertFactors + ` from jsonb_to_recordset($2::jsonb) as ` + factorRecord + ` join u on u.id = f.user_id
+		` + insertFactors + ` from jsonb_to_recordset($2::jsonb) as ` + factorRecord + ` join u on u.id = f.user_id order by f.credential
+		on conflict do nothing
+		returning user_id
 	)
-	select u.id, coalesce(i.n, 0) from u left join (select i.user_id, count(*) as n from identities i group by i.user_id) i on i.user_id = u.id`
+	select u.id, coalesce(i.n, 0), coalesce(f.n, 0) from u
+	left join (select i.user_id, count(*) as n from identities i group by i.user_id) i on i.user_id = u.id
+	left join (select f.user_id, count(*) as n from factors f group by f.user_id) f on f.user_id = u.id`
 
 // conflictsOf returns the conflicting field of each user, or "" if there is no conflict
 // any more. Its parameters are identities ($1), ids, keys of email addresses, phone
@@ -306,21 +310,21 @@ func (im *importing) insert(ctx context.Context, try []int) (left []int, err err
 	if err != nil {
 		return nil, err
 	}
-	kept := map[string]int{}
+	kept := map[string][2]int{}
 	var id string
-	var count int
-	if _, err := pgx.ForEachRow(rows, []any{&id, &count}, func() error { kept[id] = count; return nil }); err != nil {
+	var linked, armed int
+	if _, err := pgx.ForEachRow(rows, []any{&id, &linked, &armed}, func() error { kept[id] = [2]int{linked, armed}; return nil }); err != nil {
 		return nil, err
 	}
 	var halves []string
 	for _, n := range try {
 		u := im.rows[n].User
 		id, _ := canonical(u.ID)
-		linked, ok := kept[id]
+		stored, ok := kept[id]
 		switch {
 		case !ok:
 			left = append(left, n)
-		case linked < len(u.Identities):
+		case stored[0] < len(u.Identities), stored[1] < len(im.rows[n].Factors):
 			left, halves = append(left, n), append(halves, id)
 		default:
 			im.any, im.made[n] = true, true
