@@ -292,7 +292,7 @@ func TestImportOfALineWithoutEnd(t *testing.T) {
 // until waits for a condition that another goroutine brings about.
 func (o *office) until(what string, holds func() bool) {
 	o.t.Helper()
-	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(time.Minute)
+	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(3*time.Minute)
 	defer tick.Stop()
 	for !holds() {
 		select {
