@@ -102,7 +102,7 @@ func (a *Auth) acceptingIn(ctx context.Context, s Session, u User) (store.UserPa
 		return p, goneOr(CodeSessionEnded, err)
 	case c.User.Revision != u.Revision:
 		return p, store.ErrStale
-	case u.MFAEnabled && !used(methodTOTP) && !used(methodRecovery) && !(used(methodPasskey) && s.AAL == store.LevelAAL2):
+	case u.MFAEnabled && !used(methodTOTP) && !used(methodRecovery) && (!used(methodPasskey) || s.AAL != store.LevelAAL2):
 		return p, fail(CodeInsufficientAAL, nil)
 	}
 	if used(methodPassword) && before(u.PasswordSequence, u.PasswordAddedBy) && c.PasswordHash != "" {

@@ -258,7 +258,7 @@ func (a *Auth) maySetInvitedPassword(ctx context.Context, p AcceptInvitationPara
 	switch {
 	case !on && p.Password != "":
 		return fail(CodeMethodDisabled, nil)
-	case on && p.Password == "" && !(clean && hasValue(p.Passkey)): // only startClean checks the passkey
+	case on && p.Password == "" && (!clean || !hasValue(p.Passkey)): // only startClean checks the passkey
 		return invalid("password", "is required")
 	}
 	return nil

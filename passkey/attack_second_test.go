@@ -122,7 +122,7 @@ func TestOldPasswordConfirmsNoPasskey(t *testing.T) {
 		w.key = key
 		in, err := w.signIn()
 		w.must(err)
-		if got := w.claims(in).AAL; string(got) != level {
+		if got := w.claims(in).AAL; got != level {
 			t.Errorf("after %s: %s, want %s", wait, got, level)
 		}
 	}
