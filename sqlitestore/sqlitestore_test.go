@@ -336,9 +336,7 @@ func TestLinkToTheFile(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "auth.db"), filepath.Join(dir, "link.db")
 	s := open(t, path)
-	if err := os.Symlink(path, link); err != nil {
-		t.Skip(err)
-	}
+	ok(t, os.Symlink(path, link))
 	c := newUser("ada@example.com")
 	_, err := s.CreateUser(t.Context(), c)
 	ok(t, err)
