@@ -11,8 +11,8 @@ import (
 	"github.com/authmount/auth/sqlitestore"
 )
 
-// Only the owner of the process can read the files, whatever its umask. A file whose mode
-// the operator chose keeps it, and the other files get the same.
+// Only the owner of the process can read the files, with any umask. If the operator chose the
+// mode of the file, it stays, and the other files get the same.
 func TestModes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	path := filepath.Join(t.TempDir(), "auth.db")
