@@ -3,7 +3,6 @@ package auth
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -178,6 +177,7 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (out securedAcco
 	if err != nil {
 		return securedAccount{}, err
 	}
+	a.fillBuckets(ctx, u, refundsOf([]attemptLimit{a.additions(u)}, true)) // a thief may have emptied it
 	if to > 0 && u.Sequence > to {
 		a.extendReported(context.WithoutCancel(ctx), u, from)
 	}
@@ -384,8 +384,7 @@ func (m recoveryMark) outranks(sent, verified int64) bool {
 
 // marksHash is the key of an account's marks. No secret hashes to it.
 func marksHash(userID string) []byte {
-	h := sha256.Sum256([]byte("stop marks\x00" + userID))
-	return h[:]
+	return recordHash("stop marks", userID)
 }
 
 // recoveryMarks returns the marks of an account that may still matter.

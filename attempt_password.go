@@ -114,7 +114,12 @@ func (a *Auth) unlockPassword(ctx context.Context, u User, atOnce bool) {
 		a.refunds.add(draws...)
 		return
 	}
-	if err := a.take(context.WithoutCancel(ctx), draws...); err != nil {
-		a.cfg.log.WarnContext(ctx, "auth: counters of failed logins not reset", "user_id", u.ID, "error", err)
+	a.fillBuckets(ctx, u, draws)
+}
+
+// fillBuckets applies refunds of an account's buckets at once.
+func (a *Auth) fillBuckets(ctx context.Context, u User, refunds []store.Draw) {
+	if err := a.take(context.WithoutCancel(ctx), refunds...); err != nil {
+		a.cfg.log.WarnContext(ctx, "auth: an account's limits not reset", "user_id", u.ID, "error", err)
 	}
 }

@@ -57,7 +57,7 @@ func (a *Auth) newRefusal(link store.Token, address string) store.Token {
 	return t
 }
 
-func refusalHash(link []byte) []byte { return hashLinkToken("refusal " + string(link)) }
+func refusalHash(link []byte) []byte { return recordHash("refusal", string(link)) }
 
 // refusable reports whether a link has an unused refusal. A completed change cannot be
 // refused any more.

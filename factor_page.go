@@ -32,6 +32,8 @@ type waitingSignIn struct {
 	Remember  *bool  `json:"k,omitempty"`
 	TakenOver bool   `json:"o,omitempty"` // see page
 	To        string `json:"t,omitempty"` // where the browser goes afterwards; "": a page with the result
+
+	accepts bool // an invitation, as the token says
 }
 
 func (a *Auth) factorCookie() string { return a.cookieNamed("factor") }
@@ -93,7 +95,8 @@ func (a *Auth) waitingSignIn(r *http.Request) (s waitingSignIn, err error) {
 	if s.Enrols {
 		purpose = store.PurposeEnroll
 	}
-	_, _, err = a.peek(r.Context(), purpose, s.MFAToken)
+	_, d, err := a.peek(r.Context(), purpose, s.MFAToken)
+	s.accepts = d.Accepts != nil
 	return s, err
 }
 
@@ -125,7 +128,7 @@ func (a *Auth) showFactorPage(w http.ResponseWriter, r *http.Request, status int
 		pg.Script = a.pageScriptAt()
 	}
 	if !s.Enrols {
-		pg.Name, pg.AppOnly, pg.NoApp = "second_factor", s.AppOnly, s.NoApp
+		pg.Name, pg.AppOnly, pg.NoApp, pg.PasskeyDue = "second_factor", s.AppOnly, s.NoApp, s.AppOnly && s.NoApp && !s.accepts
 		if life := a.cfg.mfa.TrustDevices; life > 0 {
 			pg.TrustDays = max(1, int(life/(24*time.Hour)))
 		}

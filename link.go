@@ -139,8 +139,13 @@ func (a *Auth) sendLink(ctx context.Context, k Kind, p store.Purpose, life time.
 	if p == store.PurposeMagicLink && !c.User.EmailVerified() && hasHolder(c.User) {
 		c = store.Credentials{} // the mailbox's reader may be another person, who gets an account of their own
 	}
-	if p == store.PurposeMagicLink && !a.takesLink(ctx, c) {
-		c, unknownToo = store.Credentials{}, false
+	if p == store.PurposeMagicLink {
+		switch takes, err := a.takesLink(ctx, c); {
+		case err != nil:
+			return "", err
+		case !takes:
+			c, unknownToo = store.Credentials{}, false
+		}
 	}
 	return subject, a.sendAllowedLink(ctx, allowed, c, subject, k, p, life, email, d, unknownToo)
 }

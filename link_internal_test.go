@@ -43,3 +43,12 @@ func TestLanguagesAreCutBetweenTwo(t *testing.T) {
 		}
 	}
 }
+
+// A client's token names no record, whatever the client sends.
+func TestLinkTokensNameNoRecord(t *testing.T) {
+	for _, about := range []string{rpIDSubject, "removed passkey", "refusal", "stop marks"} {
+		if bytes.Equal(hashLinkToken(about+"\x00x"), recordHash(about, "x")) {
+			t.Errorf("a token names the record %q", about)
+		}
+	}
+}

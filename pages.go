@@ -143,6 +143,7 @@ type page struct {
 
 	AppOnly       bool         // second_factor: recovery codes are not taken
 	Script        string       // second_factor, enrol, accept_invitation: the script, if a passkey can be used; "": none
+	PasskeyDue    bool         // second_factor: only a passkey continues, because the account needs a second factor and has none
 	NoApp         bool         // second_factor, accept_invitation: the account has no authenticator app, only recovery codes and passkeys
 	TrustDays     int          // second_factor: days for which the device can be trusted; 0: no checkbox
 	Trust         bool         // second_factor: the checkbox is ticked

@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -83,12 +82,6 @@ func (a *Auth) recordRPID(ctx context.Context) error {
 	return a.putToken(ctx, byFlow("first passkey"), t)
 }
 
-// recordHash is the key of a record that is stored as a token. No secret hashes to it.
-func recordHash(about, of string) []byte {
-	h := sha256.Sum256([]byte(about + "\x00" + of))
-	return h[:]
-}
-
 // passkeysOn reports whether passkeys can be used.
 func (a *Auth) passkeysOn(ctx context.Context) bool {
 	return a.cfg.passkeys != nil && a.factors != nil && a.Settings(ctx).Passkey.On()
@@ -150,7 +143,7 @@ type assertedPasskey struct {
 	purpose  string
 	bound    string
 	not      string // the id of a factor that does not count, because it was used before
-	any      bool   // a passkey that is no second factor counts, too
+	any      bool   // a passkey that is no second factor counts, too; it always does while the account has none
 	fresh    bool   // another factor came with it
 
 	proven *provenPasskey // the result of the first check; nil: none yet
@@ -199,7 +192,7 @@ func (a *Auth) provePasskey(ctx context.Context, u User, p assertedPasskey) (pro
 		return provenPasskey{}, a.unknownPasskey(ctx, read.ID())
 	}
 	f := list.List[i]
-	if f.ID == p.not || !p.any && !f.Required {
+	if f.ID == p.not || !p.any && !f.Required && u.MFAEnabled {
 		return provenPasskey{}, fail(CodeInvalidPasskey, errors.New("the passkey does not count as a second factor"))
 	}
 	use, err := read.Verify(storedPasskey(f), a.now())

@@ -185,7 +185,7 @@ func (a *Auth) AddPasskey(ctx context.Context, p AddPasskeyParams) (*AddedPasske
 		return nil, invalid("second_factor", "needs a passkey that the user created by hand")
 	}
 	if e.token == nil { // each leaves a record when it is removed; with a token only one can be added
-		if err := a.take(ctx, a.draw(a.cfg.limits.PasskeysPerUser, "passkey", e.user.ID, 1)); err != nil {
+		if err := a.take(ctx, a.additions(e.user).Draw); err != nil {
 			return nil, err
 		}
 	}
@@ -210,6 +210,11 @@ func (a *Auth) AddPasskey(ctx context.Context, p AddPasskeyParams) (*AddedPasske
 		return nil, passkeyTaken(err)
 	}
 	return &AddedPasskey{Passkey: a.viewPasskey(f), RecoveryCodes: done.RecoveryCodes, Tokens: done.Tokens}, nil
+}
+
+// additions is the limit of the passkeys that an account adds in a day.
+func (a *Auth) additions(u User) attemptLimit {
+	return a.attemptLimit(a.cfg.limits.PasskeysPerUser, "passkey", u.ID).refilled()
 }
 
 // passkeyAdded returns the events of a new passkey.
@@ -316,8 +321,8 @@ func (a *Auth) ownPasskey(ctx context.Context, by Caller, id string) (me current
 	if a.cfg.passkeys == nil || a.factors == nil {
 		return me, f, nil, fail(CodeMethodDisabled, nil)
 	}
-	if me, err = a.actingLately(ctx, by); err == nil && me.user.MFAEnabled {
-		err = a.requireRecentFactor(by, me.session)
+	if me, err = a.actingLately(ctx, by); err == nil {
+		err = a.requireOwnFactor(ctx, by, me)
 	}
 	if err == nil && !by.application {
 		err = a.requireNoWait(ctx, me.user)

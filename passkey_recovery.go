@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/authmount/auth/store"
 )
@@ -22,10 +23,11 @@ func (a *Auth) requireLinks(ctx context.Context) error {
 
 // requireLink returns CodeInvalidToken if an account takes no link now.
 func (a *Auth) requireLink(ctx context.Context, c store.Credentials) error {
-	if !a.takesLink(ctx, c) {
-		return fail(CodeInvalidToken, errors.New("sign-in links are switched off, and the account has another way"))
+	takes, err := a.takesLink(ctx, c)
+	if err == nil && !takes {
+		err = fail(CodeInvalidToken, errors.New("sign-in links are switched off, and the account has another way"))
 	}
-	return nil
+	return err
 }
 
 // takesCode reports whether the account that has an email address takes codes.
@@ -37,11 +39,71 @@ func (a *Auth) takesCode(ctx context.Context, email string) (bool, error) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return false, storeFailed(err)
 	}
-	return a.takesLink(ctx, c), nil
+	return a.takesLink(ctx, c)
 }
+
 
 // takesLink reports whether an account takes links and codes. An address that nobody verified
 // is new, whoever entered it.
-func (a *Auth) takesLink(ctx context.Context, c store.Credentials) bool {
-	return a.Settings(ctx).MagicLink.On() || !c.User.EmailVerified() || !a.canSignInBy(ctx, c, "", 0)
+func (a *Auth) takesLink(ctx context.Context, c store.Credentials) (bool, error) {
+	if a.Settings(ctx).MagicLink.On() || !c.User.EmailVerified() || !a.canSignInBy(ctx, c, "", 0) {
+		return true, nil
+	}
+	return a.passkeyDue(ctx, c.User, nil, credentialRef{}) // it may be lost, and there are no recovery codes
+}
+
+// showsAddress reports whether a session's method shows that the user receives the account's
+// mail or text messages.
+func showsAddress(m AMR) bool {
+	return slices.Contains([]string{methodMagicLink, methodPhoneCode, methodInvitation}, m.Method)
+}
+
+// passkeyDue reports whether a sign-in or session has to show one of the account's passkeys
+// before it changes its second factors. An account that needs a second factor and has none has
+// to set one up, and otherwise anybody with its password could do that. Users who have lost
+// the passkey sign in by a method of showsAddress and set up another factor.
+func (a *Auth) passkeyDue(ctx context.Context, u User, amr []AMR, by credentialRef) (bool, error) {
+	if u.MFAEnabled || !a.passkeysOn(ctx) || !a.mfaRequired(ctx, u) || slices.ContainsFunc(amr, showsAddress) {
+		return false, nil
+	}
+	list, err := a.factors.Factors(ctx, u.ID)
+	if err != nil {
+		return false, storeFailed(err)
+	}
+	return slices.ContainsFunc(passkeysOf(list.List), func(f Factor) bool { return f.ID != by.Passkey }), nil
+}
+
+// requireOwnFactor checks that a caller who changes second factors has used one recently, or
+// the passkey that is due. Errors: CodeInsufficientAAL, CodeReauthNeeded.
+func (a *Auth) requireOwnFactor(ctx context.Context, by Caller, me current) error {
+	due := me.user.MFAEnabled
+	if !due && !by.application {
+		var err error
+		if due, err = a.passkeyDue(ctx, me.user, me.session.AMR, credentialRef{}); err != nil {
+			return err
+		}
+	}
+	if due {
+		return a.requireRecentFactor(by, me.session)
+	}
+	return nil
+}
+
+// requirePasskeyUsed makes a passkey that was due a second factor, in the session that has
+// just shown it, and returns the recovery codes. The session continues in any case: the next
+// sign-in asks for the passkey again.
+func (a *Auth) requirePasskeyUsed(ctx context.Context, used usedFactor, by Caller) []string {
+	if a.requireNoWait(ctx, used.User) != nil {
+		return nil
+	}
+	codes, hashes := a.newRecoveryCodes(by.UserID)
+	c := a.newChangeOf(ctx, by.authority(), account{User: used.User}, done(Event{Type: EventMFAEnabled, UserID: by.UserID, SessionID: by.SessionID}))
+	c.IfUsers = []UserAt{ifCredentialsUnchanged(used.User)}
+	yes := true
+	if _, err := a.factors.UpdateFactor(ctx, store.UpdateFactor{Change: c, UserID: by.UserID, FactorID: used.id, Required: &yes, Recovery: hashes, KeepSession: by.SessionID}); err != nil {
+		a.cfg.log.WarnContext(ctx, "auth: a passkey is no second factor yet", "user", by.UserID, "error", err)
+		return nil
+	}
+	a.committed(ctx, c, store.OutcomeDone, nil)
+	return codes
 }

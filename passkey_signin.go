@@ -155,6 +155,7 @@ func (a *Auth) BeginPasskeyFactor(ctx context.Context, p BeginPasskeyFactorParam
 	if err != nil {
 		return nil, storeFailed(err)
 	}
+	any = any || !otherRequired(list.List, "") // see passkeyDue
 	allowed := slices.DeleteFunc(passkeysOf(list.List), func(f Factor) bool { return f.ID == not || !any && !f.Required })
 	if len(allowed) == 0 {
 		return nil, fail(CodeMFANotEnabled, nil)
@@ -173,8 +174,11 @@ func factorAssertion(response json.RawMessage, bound string) *assertedPasskey {
 // factorsFor returns the kinds of second factors that a sign-in may continue with.
 func (a *Auth) factorsFor(ctx context.Context, u User, by credentialRef) ([]string, error) {
 	kinds := slices.Clone(codeFactors)
-	if !a.passkeysOn(ctx) {
+	switch {
+	case !a.passkeysOn(ctx):
 		return kinds, nil
+	case !u.MFAEnabled: // see passkeyDue
+		return []string{methodPasskey}, nil
 	}
 	list, err := a.factors.Factors(ctx, u.ID)
 	if err != nil {

@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -23,8 +22,7 @@ type reportedSessions struct {
 
 // reportedHash is the key of an account's record. No secret hashes to it.
 func reportedHash(userID string) []byte {
-	h := sha256.Sum256([]byte("reported sessions\x00" + userID))
-	return h[:]
+	return recordHash("reported sessions", userID)
 }
 
 func (a *Auth) reported(ctx context.Context, userID string) ([]reportedSessions, error) {

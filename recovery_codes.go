@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 
 	"github.com/authmount/auth/store"
@@ -14,8 +13,7 @@ import (
 
 // droppedCodesHash is the key of an account's record. No secret hashes to it.
 func droppedCodesHash(userID string) []byte {
-	h := sha256.Sum256([]byte("dropped recovery codes\x00" + userID))
-	return h[:]
+	return recordHash("dropped recovery codes", userID)
 }
 
 // recordDroppedCodes stores the record. sequence is that of the dropped codes; newer codes
@@ -24,6 +22,17 @@ func (a *Auth) recordDroppedCodes(ctx context.Context, u User, sequence int64) e
 	_, t := a.newLink(store.PurposeStop, store.DeviceLife, linkData{Sequence: sequence})
 	t.Hash, t.UserID, t.Subject = droppedCodesHash(u.ID), u.ID, "dropped codes "+u.ID
 	return a.putToken(ctx, byFlow("account secured"), t, ifCredentialsUnchanged(u))
+}
+
+// addNewCodes adds the recovery codes to the tokens of a session that a second factor, just
+// used, makes necessary. waiting is the token of a sign-in that waited for the factor.
+func (a *Auth) addNewCodes(ctx context.Context, t *Tokens, used usedFactor, by Caller, waiting *store.TokenRef) {
+	if waiting == nil || used.id == "" || used.User.MFAEnabled {
+		t.RecoveryCodes = a.replaceDroppedCodes(ctx, used, by)
+		return
+	}
+	t.RecoveryCodes = a.requirePasskeyUsed(ctx, used, by)
+	t.User.MFAEnabled = t.RecoveryCodes != nil
 }
 
 // replaceDroppedCodes gives the user of a session that has just used a second factor new

@@ -161,7 +161,7 @@ func (a *Auth) signInWithFactor(ctx context.Context, s signIn) (*Tokens, error) 
 		return nil, err
 	}
 	tokens.RecoveryCodesLeft, tokens.remember = used.codesLeft, s.remember
-	tokens.RecoveryCodes = a.replaceDroppedCodes(ctx, used, Caller{UserID: s.user.ID, SessionID: tokens.SessionID})
+	a.addNewCodes(ctx, tokens, used, Caller{UserID: s.user.ID, SessionID: tokens.SessionID}, s.waiting)
 	return tokens, nil
 }
 

@@ -242,9 +242,13 @@ func newLinkToken() (secret string, hash []byte) {
 }
 
 // hashLinkToken needs no salt or stretching: the secret has 256 bits.
-func hashLinkToken(secret string) []byte {
-	sum := sha256.Sum256([]byte(secret))
-	return sum[:]
+func hashLinkToken(secret string) []byte { return recordHash("link", secret) }
+
+// recordHash is the key of a token, or of a record that is stored as one. Only a client's link
+// tokens are hashed as about a link, so that none can name a record.
+func recordHash(about, of string) []byte {
+	h := sha256.Sum256([]byte(about + "\x00" + of))
+	return h[:]
 }
 
 // LogValue keeps the tokens out of the log.

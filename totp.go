@@ -110,11 +110,22 @@ func (a *Auth) withheldIn(ctx context.Context, u User, s Session) ([]string, err
 // interruptSession returns the error of interruptSignIn for a session that continues with
 // its account's second factor.
 func (a *Auth) interruptSession(ctx context.Context, u User, s Session) error {
-	c, p := CodeMFARequired, store.PurposeMFA
-	if !u.MFAEnabled {
-		c, p = CodeMFAEnrollmentRequired, store.PurposeEnroll
+	return a.interruptForFactor(ctx, signIn{user: u, amr: s.AMR, within: s.ID, gone: CodeSessionEnded})
+}
+
+// interruptForFactor is interruptSignIn for a factor that the account has, or has to set up.
+func (a *Auth) interruptForFactor(ctx context.Context, s signIn) error {
+	due := s.user.MFAEnabled
+	if !due {
+		var err error
+		if due, err = a.passkeyDue(ctx, s.user, s.amr, s.by); err != nil {
+			return err
+		}
 	}
-	return a.interruptSignIn(ctx, c, p, signIn{user: u, amr: s.AMR, within: s.ID, gone: CodeSessionEnded})
+	if due {
+		return a.interruptSignIn(ctx, CodeMFARequired, store.PurposeMFA, s)
+	}
+	return a.interruptSignIn(ctx, CodeMFAEnrollmentRequired, store.PurposeEnroll, s)
 }
 
 // interruptWithheld is interruptSession if roles do not count in the session by. To set up
@@ -126,8 +137,13 @@ func (a *Auth) interruptWithheld(ctx context.Context, by Caller) error {
 		return err
 	}
 	withheld, err := a.withheldIn(ctx, u, s)
-	if err != nil || len(withheld) == 0 || !u.MFAEnabled && !a.recentlyAuthenticated(s) {
+	if err != nil || len(withheld) == 0 {
 		return err
+	}
+	if !u.MFAEnabled && !a.recentlyAuthenticated(s) {
+		if due, err := a.passkeyDue(ctx, u, s.AMR, credentialRef{}); err != nil || !due {
+			return err
+		}
 	}
 	return a.interruptSession(ctx, u, s)
 }
@@ -162,7 +178,7 @@ func (a *Auth) withoutFactor(ctx context.Context, s signIn) (onTrusted bool, err
 		}
 		return onTrusted, err
 	case a.mfaRequired(ctx, s.user):
-		return false, a.interruptSignIn(ctx, CodeMFAEnrollmentRequired, store.PurposeEnroll, s)
+		return false, a.interruptForFactor(ctx, s)
 	}
 	return false, nil
 }

@@ -44,8 +44,8 @@ func (a *Auth) enrollee(ctx context.Context, by Caller, mfaToken string) (e enro
 		}
 	} else {
 		var me current
-		if me, err = a.actingLately(ctx, by); err == nil && me.user.MFAEnabled {
-			err = a.requireRecentFactor(by, me.session)
+		if me, err = a.actingLately(ctx, by); err == nil {
+			err = a.requireOwnFactor(ctx, by, me)
 		}
 		e = enrollee{user: me.user, session: me.session}
 	}

@@ -162,7 +162,8 @@ func (a *Auth) continueSession(ctx context.Context, by Caller, code factorCode, 
 	}
 	tokens, err := a.mint(ctx, used.User, used.Session)
 	if err == nil {
-		tokens.RecoveryCodesLeft, tokens.RecoveryCodes = used.codesLeft, a.replaceDroppedCodes(ctx, used, by)
+		tokens.RecoveryCodesLeft = used.codesLeft
+		a.addNewCodes(ctx, tokens, used, by, waiting)
 	}
 	return tokens, err
 }
@@ -194,7 +195,7 @@ func (a *Auth) raiseSession(ctx context.Context, by Caller, code factorCode, wai
 			c.Events = append(c.Events, raised.Events...)
 		}
 		switch {
-		case f.alone && u.MFAEnabled:
+		case f.alone && (u.MFAEnabled || waiting != nil):
 			return store.FactorResult{}, fail(CodeInvalidPasskey, errors.New("the passkey counts as one factor, and the account has two"))
 		case f.alone:
 			return a.confirmByPasskey(own, by, c, f)

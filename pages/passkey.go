@@ -99,6 +99,8 @@ func hasFactor(f store.Factors, kind string) bool {
 func (v *visit) secondKinds() error {
 	if v.flow.MFAToken != "" {
 		v.UsePasskey, v.NoApp = strings.Contains(v.flow.Factors, "passkey"), v.flow.Factors != "" && !strings.Contains(v.flow.Factors, "totp")
+		v.NoCode = v.NoApp && !strings.Contains(v.flow.Factors, "recovery_code")
+		v.PasskeyDue = v.NoCode
 		return nil
 	}
 	list, err := v.factors(v.claims.UserID)

@@ -71,6 +71,7 @@ type View struct {
 	NewPasskey    bool     // send_code: a passkey will be created after the sign-in
 	UsePasskey    bool     // second_factor, factor: a passkey can be used
 	NoApp         bool     // second_factor, factor: there is no authenticator app
+	PasskeyDue    bool     // second_factor: only a passkey continues, and the account has no recovery codes
 	NoCode        bool     // second_factor: there are no codes, only a passkey
 	Recovery      bool     // second_factor: asks for a recovery code
 	TrustDays     int      // second_factor: days for which the device can be trusted; 0: no checkbox

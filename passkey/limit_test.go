@@ -89,3 +89,26 @@ func TestOnePasskeyTooMany(t *testing.T) {
 		t.Errorf("%v", e.Fields)
 	}
 }
+
+// The passkeys that a thief added do not count against the owner who recovered the account.
+func TestRecoveryGivesAdditionsBack(t *testing.T) {
+	w := newWorld(t, auth.WithRateLimits(auth.RateLimits{PasskeysPerUser: auth.Rate{Burst: 2, Per: 24 * time.Hour}}))
+	w.Clock.Advance(time.Hour)
+	thief, err := w.Login(auth.ContextWithClient(t.Context(), auth.Client{Device: "of a thief"}), auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+	w.must(err)
+	w.ada.Tokens = *thief
+	for range 2 {
+		w.key = authenticator.New(origin)
+		_, err = w.add(false)
+		w.must(err)
+	}
+	w.must(w.SecureAccount(t.Context(), auth.SecureAccountParams{Token: w.token("ada@example.com", auth.KindNewDevice)}))
+	w.key = authenticator.New(origin)
+	_, err = w.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "ada@example.com"})
+	w.must(err)
+	tokens, err := w.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: w.token("ada@example.com", auth.KindMagicLink)})
+	w.must(err)
+	w.ada.Tokens = *tokens
+	_, err = w.add(false)
+	w.must(err)
+}

@@ -53,7 +53,7 @@ func TestDecoysOpenNothing(t *testing.T) {
 		for _, userID := range []string{"", u.ID} {
 			for path, body := range doors {
 				secret := string(purpose) + userID
-				sum := sha256.Sum256([]byte(secret))
+				sum := sha256.Sum256([]byte("link\x00" + secret))
 				now := w.Clock.Now()
 				err := w.Store.PutToken(t.Context(), store.PutToken{
 					Change: store.Change{Now: now, By: auth.Authority{System: "test"}},
